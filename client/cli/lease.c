@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 static const int64_t MARGIN_MAX_NS = INT64_C(1000000000);
-static const int64_t PATIENCE_MIN_NS = INT64_C(100000000);
+static const int64_t ANSWER_TIMEOUT_MIN_NS = INT64_C(100000000);
 static const int64_t RETRY_MAX_NS = INT64_C(500000000);
 
 static int64_t earlier(int64_t a, int64_t b)
@@ -110,7 +110,8 @@ int64_t lease_give_up_ns(const struct lease *lease)
 int64_t lease_answer_timeout_ns(const struct lease *lease)
 {
     int64_t tenth_ns = lease->ttl_ns / 10;
-    return earlier(lease->ttl_ns / 6, tenth_ns > PATIENCE_MIN_NS ? tenth_ns : PATIENCE_MIN_NS);
+    return earlier(lease->ttl_ns / 6,
+                   tenth_ns > ANSWER_TIMEOUT_MIN_NS ? tenth_ns : ANSWER_TIMEOUT_MIN_NS);
 }
 
 int64_t lease_margin_ns(const struct lease *lease)

@@ -242,7 +242,7 @@ static int on_supervisor_gone(struct parent *parent)
 {
     if (parent->command > 0) {
         end_all(parent);
-        report_message("its keeper was killed, and so is the command");
+        report_message("its supervisor was killed, and so is the command");
     } else {
         /* Nobody has told a command to begin, and without a supervisor it never will. */
         waitpid(parent->supervisor, NULL, 0);

@@ -86,7 +86,7 @@ bit lost;    /* once is enough */
 bit refused; /* likewise */
 bit releasing[ROUNDS_0 + 1]; /* a release is under way, of a round */
 bit owed[ROUNDS_0 + 1];
-bit owed_sent[ROUNDS_0 + 1];
+bit released_sent[ROUNDS_0 + 1];
 bit finished[ROUNDS_0 + 1]; /* the daemon has done with it on that master */
 
 /* --- the daemons --- */
@@ -142,9 +142,9 @@ inline send_pending_releases()
 {
     for (i : 1 .. ROUNDS_0) {
         if
-        :: owed[i] && !owed_sent[i] ->
+        :: owed[i] && !released_sent[i] ->
             wire_to(0, 0)!RELEASE, i;
-            owed_sent[i] = 1
+            released_sent[i] = 1
         :: else
         fi
     }
@@ -329,11 +329,11 @@ inline take_answer()
     :: it_said == RELEASED ->
         releasing[its] = 0;
         owed[its] = 0;
-        owed_sent[its] = 0;
+        released_sent[its] = 0;
         finish(its)
     :: it_said == BUSY ->
         releasing[its] = 0;
-        owed_sent[its] = 0;
+        released_sent[its] = 0;
         owe(its)
     :: else -> take_vote(0, 0, its, it_said)
     fi;
@@ -362,7 +362,7 @@ inline lose()
     its = 0;
     for (i : 1 .. ROUNDS_0) {
         owed[i] = owed[i] || releasing[i];
-        owed_sent[i] = 0;
+        released_sent[i] = 0;
         releasing[i] = 0
     }
     i = 0;
@@ -388,7 +388,7 @@ inline reconnect()
     send_pending_releases()
 }
 
-#define owes(t) (owed[t] && !owed_sent[t])
+#define owes(t) (owed[t] && !released_sent[t])
 #if ROUNDS_0 == 2
 #define owes_any (owes(1) || owes(2))
 #else

@@ -569,9 +569,9 @@ unsigned link_unanswered(const struct link *link)
 int64_t link_deadline_ns(const struct link *link)
 {
     int64_t heartbeat_ns = link->heartbeat_ns + link->heartbeat_every_ns;
-    int64_t overdue_ns = link->outstanding_count > 0
-                             ? link->outstanding[link->first].sent_ns + link->node_timeout_ns + 1
-                             : INT64_MAX;
+    int64_t late_ns = link->outstanding_count > 0
+                          ? link->outstanding[link->first].sent_ns + link->node_timeout_ns + 1
+                          : INT64_MAX;
     switch (link->state) {
     case LINK_DOWN:
         return link->retry_ns;
@@ -579,7 +579,7 @@ int64_t link_deadline_ns(const struct link *link)
     case LINK_GREETING:
         return link->opened_ns + link_silence_timeout_ns(link);
     case LINK_UP:
-        return link->heartbeat_due || overdue_ns < heartbeat_ns ? overdue_ns : heartbeat_ns;
+        return link->heartbeat_due || late_ns < heartbeat_ns ? late_ns : heartbeat_ns;
     case LINK_SUSPECT:
         break;
     }

@@ -169,14 +169,14 @@ static void fail_all_pending(struct round *round, enum reason reason)
  * Each kind has its own rule.
  */
 
-struct verdict {
+struct decision {
     enum outcome outcome;
     bool certain; /* whatever the nodes that are still pending may answer */
 };
 
-static struct verdict certainly(enum outcome outcome)
+static struct decision certainly(enum outcome outcome)
 {
-    return (struct verdict){outcome, true};
+    return (struct decision){outcome, true};
 }
 
 /* An acquire or an extension has its quorum: is there validity enough to be of use? */
@@ -188,7 +188,7 @@ static enum outcome granted_or_late(struct round *round, int64_t now_ns)
 }
 
 /* An acquire that failed: enough votes to say that somebody holds it? */
-static struct verdict judge_failed_acquire(const struct round *round)
+static struct decision decide_failed_acquire(const struct round *round)
 {
     unsigned quorum = round->rules->quorum;
     unsigned said = voted(round);
@@ -196,13 +196,13 @@ static struct verdict judge_failed_acquire(const struct round *round)
         return certainly(OUTCOME_OUTBID);
     /* Wait for the hint of the nodes that refused: their undo tells it. */
     if (said >= quorum)
-        return (struct verdict){OUTCOME_HELD, (round->held & round->under_way[ROUND_UNDO]) == 0};
-    return (struct verdict){OUTCOME_NOQUORUM, said + nodes_count(round->pending) < quorum};
+        return (struct decision){OUTCOME_HELD, (round->held & round->under_way[ROUND_UNDO]) == 0};
+    return (struct decision){OUTCOME_NOQUORUM, said + nodes_count(round->pending) < quorum};
 }
 
 /* What an extension, a release and a freeze ask: does this token have the key on a quorum of the
  * nodes? GONE: so many deny it that it cannot, whatever the others have. */
-static struct verdict judge_token(const struct round *round)
+static struct decision decide_token(const struct round *round)
 {
     unsigned quorum = round->rules->quorum;
     unsigned denials_needed = round->rules->node_count - quorum + 1;
@@ -212,11 +212,11 @@ static struct verdict judge_token(const struct round *round)
         return certainly(OUTCOME_OK);
     if (denials >= denials_needed)
         return certainly(OUTCOME_GONE);
-    return (struct verdict){OUTCOME_NOQUORUM, nodes_count(round->yes) + pending < quorum &&
-                                                  denials + pending < denials_needed};
+    return (struct decision){OUTCOME_NOQUORUM, nodes_count(round->yes) + pending < quorum &&
+                                                   denials + pending < denials_needed};
 }
 
-static struct verdict judge_status(const struct round *round)
+static struct decision decide_status(const struct round *round)
 {
     unsigned quorum = round->rules->quorum;
     unsigned holding = largest_holding(round);
@@ -225,7 +225,7 @@ static struct verdict judge_status(const struct round *round)
         return certainly(OUTCOME_HELD);
     if (holding + pending + nodes_count(round->failed) < quorum)
         return certainly(OUTCOME_FREE);
-    return (struct verdict){OUTCOME_NOQUORUM, pending == 0};
+    return (struct decision){OUTCOME_NOQUORUM, pending == 0};
 }
 
 /* --- the steps --- */
@@ -271,7 +271,7 @@ static void backfill(struct round *round, struct round_actions *actions, uint32_
         send_to(round, actions, ROUND_BACKFILL, missing);
 }
 
-static void judge_acquire(struct round *round, int64_t now_ns, struct round_actions *actions)
+static void decide_acquire(struct round *round, int64_t now_ns, struct round_actions *actions)
 {
     unsigned quorum = round->rules->quorum;
     if (round->phase == ROUND_VOTING && nodes_count(round->yes) >= quorum) {
@@ -289,28 +289,29 @@ static void judge_acquire(struct round *round, int64_t now_ns, struct round_acti
     }
     if (round->phase != ROUND_ANSWERING)
         return;
-    struct verdict verdict = judge_failed_acquire(round);
-    if (verdict.certain)
-        settle(round, actions, verdict.outcome);
+    struct decision decision = decide_failed_acquire(round);
+    if (decision.certain)
+        settle(round, actions, decision.outcome);
 }
 
 static void judge(struct round *round, int64_t now_ns, struct round_actions *actions)
 {
     if (round->kind == ROUND_ACQUIRE) {
-        judge_acquire(round, now_ns, actions);
+        decide_acquire(round, now_ns, actions);
         return;
     }
-    struct verdict verdict = round->kind == ROUND_STATUS ? judge_status(round) : judge_token(round);
+    struct decision decision =
+        round->kind == ROUND_STATUS ? decide_status(round) : decide_token(round);
     if (round->kind == ROUND_FREEZE)
-        verdict.certain = round->pending == 0;
-    if (!verdict.certain)
+        decision.certain = round->pending == 0;
+    if (!decision.certain)
         return;
-    if (round->kind == ROUND_EXTEND && verdict.outcome == OUTCOME_OK) {
-        verdict.outcome = granted_or_late(round, now_ns);
-        if (verdict.outcome == OUTCOME_OK)
+    if (round->kind == ROUND_EXTEND && decision.outcome == OUTCOME_OK) {
+        decision.outcome = granted_or_late(round, now_ns);
+        if (decision.outcome == OUTCOME_OK)
             backfill(round, actions, round->absent | round->missing, now_ns);
     }
-    settle(round, actions, verdict.outcome);
+    settle(round, actions, decision.outcome);
 }
 
 static void on_start(struct round *round, const struct round_event *event,

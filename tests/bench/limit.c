@@ -77,7 +77,7 @@ void limit_run(const struct limit_plan *plan, struct load_result *result)
     for (unsigned i = 0; i < plan->in_flight; i++)
         put(&limit, i, TAKE, started_ns);
     rounds_flush(limit.rounds);
-    while (limit.running > 0 || rounds_owed(limit.rounds)) {
+    while (limit.running > 0 || rounds_pending(limit.rounds)) {
         pass(limit.rounds);
         if (!limit.ending && clock_ns() >= started_ns + plan->for_ns) {
             limit.ending = true;

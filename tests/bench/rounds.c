@@ -345,7 +345,7 @@ int rounds_fd(const struct rounds *rounds, unsigned master)
     return rounds->links[master].fd;
 }
 
-bool rounds_owed(const struct rounds *rounds)
+bool rounds_pending(const struct rounds *rounds)
 {
     for (unsigned i = 0; i < ROUNDS_MASTERS; i++)
         if (rounds->links[i].count > 0)

@@ -55,6 +55,6 @@ void rounds_read(struct rounds *rounds, unsigned master, int64_t now_ns);
 void rounds_flush(struct rounds *rounds);
 
 /* Has a master still something to answer? */
-bool rounds_owed(const struct rounds *rounds);
+bool rounds_pending(const struct rounds *rounds);
 
 #endif

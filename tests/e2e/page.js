@@ -63,7 +63,7 @@ async function look(session) {
         title: document.title, text: document.body.innerText,
         time: document.querySelector('time').textContent,
         stale: document.body.classList.contains('stale'),
-        mood: document.querySelector('main').className,
+        health: document.querySelector('main').className,
         wide: document.documentElement.scrollWidth > innerWidth,
         made: document.querySelectorAll('main script, main img, main iframe').length,
     })`;

@@ -60,7 +60,7 @@ START_TEST(it_refreshes_itself_without_a_complaint_and_says_when_it_cannot)
     client_send(&waiter, "LOCK </td><script>alert(1)</script> 60s WAIT 60s\n");
     look(&stage, "390", "dark");
     shows("\"complaints\": []", 1);
-    shows("\"mood\": \"well\"", 3);
+    shows("\"health\": \"well\"", 3);
     shows("Locks can be granted", 3);
     shows("</td><script>alert(1)</script>", 3);
     shows("\"made\": 0", 3);
@@ -88,7 +88,7 @@ START_TEST(it_shows_that_there_is_no_quorum)
     stage_wait_nodes(&stage, "vote=no", 2);
     look(&stage, "1100", "light");
     shows("\"complaints\": []", 1);
-    shows("\"mood\": \"bad\"", 3);
+    shows("\"health\": \"bad\"", 3);
     shows("\"title\": \"DOWN ", 2);
     shows("No locks can be granted", 3);
     shows("\"wide\": false", 3);

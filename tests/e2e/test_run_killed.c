@@ -37,7 +37,7 @@ START_TEST(nothing_outlives_a_killed_supervisor)
     kill(wrapper_supervisor(&wrapper), SIGKILL);
     ck_assert_int_eq(wrapper_wait(&wrapper), 125);
     ck_assert(!run_any_runs(pids));
-    ck_assert(wrapper_complained(&wrapper, "redlock: its keeper was killed"));
+    ck_assert(wrapper_complained(&wrapper, "redlock: its supervisor was killed"));
     /* The connection has ended with the last process that had it. */
     struct waiting waiting = waiting_for("the lock to be free");
     while (strcmp(client_ask(&stage.client, "STATUS a"), "FREE") != 0)

@@ -62,7 +62,7 @@ static pid_t only_child(pid_t parent, const char *what)
 
 pid_t wrapper_supervisor(const struct wrapper *wrapper)
 {
-    return only_child(wrapper->pid, "the keeper");
+    return only_child(wrapper->pid, "the supervisor");
 }
 
 pid_t wrapper_command(const struct wrapper *wrapper)

@@ -48,7 +48,7 @@ struct wire {
     unsigned count;
 };
 
-struct asked {
+struct sent_request {
     bool lock;
     unsigned resource;
     int64_t ttl_ms;
@@ -67,7 +67,7 @@ static bool unknown;  /* the masters were new, and nobody has said that they hol
 static bool troubled; /* something befell masters that tell the truth */
 static bool draining;
 static bool blames; /* a hostile_server has said what, by design, costs others their votes */
-static struct asked asked[REQUESTS];
+static struct sent_request asked[REQUESTS];
 static unsigned asked_count;
 static char tokens[3][LIMIT_TOKEN + 1]; /* the last that were granted, for each resource */
 static int64_t passed_ms;
@@ -212,8 +212,8 @@ __attribute__((format(printf, 4, 5))) static void ask(unsigned client, bool lock
     va_list arguments;
     if (asked_count == (resource < 2 ? REQUESTS - 1 : REQUESTS))
         return;
-    struct asked *request = &asked[asked_count];
-    *request = (struct asked){
+    struct sent_request *request = &asked[asked_count];
+    *request = (struct sent_request){
         .lock = lock, .resource = resource, .client = &cluster.others[client % CLUSTER_CLIENTS]};
     memcpy(request->yes, yes, sizeof(yes));
     va_start(arguments, form);
@@ -222,7 +222,7 @@ __attribute__((format(printf, 4, 5))) static void ask(unsigned client, bool lock
     cluster_send_as(&cluster, request->client, "#q%u %s", asked_count++, words);
 }
 
-static struct asked *asked_by(const char *tag, size_t tag_len)
+static struct sent_request *sent_by(const char *tag, size_t tag_len)
 {
     unsigned number;
     char copy[LIMIT_TAG + 1];
@@ -235,7 +235,7 @@ static struct asked *asked_by(const char *tag, size_t tag_len)
     return &asked[number];
 }
 
-static void check_granted(const struct asked *request, const struct reply *answer)
+static void check_granted(const struct sent_request *request, const struct reply *answer)
 {
     char token[LIMIT_TOKEN + 1];
     unsigned votes = 0;
@@ -261,7 +261,7 @@ static void (*cluster_undone)(void *context, struct engine_client *client, const
 static void on_reply(void *context, struct engine_client *client, const char *tag, size_t tag_len,
                      const struct reply *answer)
 {
-    struct asked *request = asked_by(tag, tag_len);
+    struct sent_request *request = sent_by(tag, tag_len);
     assert(request->client == client);
     request->answers++;
     assert(request->answers == 1);
@@ -274,7 +274,7 @@ static void on_reply(void *context, struct engine_client *client, const char *ta
 
 static void on_undone(void *context, struct engine_client *client, const char *tag, size_t tag_len)
 {
-    struct asked *request = asked_by(tag, tag_len);
+    struct sent_request *request = sent_by(tag, tag_len);
     request->answers++;
     assert(request->answers == 1);
     cluster_undone(context, client, tag, tag_len);

@@ -29,7 +29,7 @@ static unsigned seldom_tight(struct prng *prng, unsigned least, unsigned most)
 void bounds_draw(uint64_t seed)
 {
     struct prng prng = {.state = ~seed};
-    bool tight_owed = prng_below(&prng, 2) == 0;
+    bool tight_releases = prng_below(&prng, 2) == 0;
     sim_bounds = (struct sim_bounds){
         /* The last to ask are two. */
         .waiters = seldom_tight(&prng, 2, 4),
@@ -45,7 +45,7 @@ void bounds_draw(uint64_t seed)
         .link_key_probes = tight_or_roomy(&prng, 1, 2),
         .link_votes = tight_or_roomy(&prng, 4, 16),
         .link_kept = tight_or_roomy(&prng, 1, 3),
-        .link_owed = tight_owed ? between(&prng, 10, 14) : ROOMY,
+        .link_owed = tight_releases ? between(&prng, 10, 14) : ROOMY,
         .link_releases_under_way = tight_or_roomy(&prng, 1, 3),
         .crowded = prng_below(&prng, 2) == 0,
     };

@@ -138,7 +138,7 @@ static void ask_something(struct player *player)
 }
 
 /* Through its own connection, or through another daemon. */
-static struct wire *errand(struct player *player)
+static struct wire *follow_up(struct player *player)
 {
     struct wire *side = &player->side;
     if (one_in(player, 2))
@@ -152,7 +152,7 @@ static void ask_for_release(struct player *player)
 {
     gives_up(player);
     player->doing = RELEASING;
-    wire_ask(errand(player), VERB_UNLOCK, player->lock, "UNLOCK r%u %s", player->resource,
+    wire_ask(follow_up(player), VERB_UNLOCK, player->lock, "UNLOCK r%u %s", player->resource,
              player->token);
 }
 
@@ -160,7 +160,7 @@ static void ask_for_extension(struct player *player)
 {
     player->extending = true;
     player->act_ns = in_ms(player, LONG_WORK_MS / 10);
-    wire_ask(errand(player), VERB_EXTEND, player->lock, "EXTEND r%u %s %ums", player->resource,
+    wire_ask(follow_up(player), VERB_EXTEND, player->lock, "EXTEND r%u %s %ums", player->resource,
              player->token, 60 + below(player, TORTURE_MAX_TTL_MS - 60));
 }
 

@@ -379,8 +379,8 @@ END_TEST
 
 Suite *test_suite(void)
 {
-    Suite *suite = suite_create("duel");
-    TCase *tests = tcase_create("duel");
+    Suite *suite = suite_create("interleavings");
+    TCase *tests = tcase_create("interleavings");
     tcase_set_timeout(tests, 600);
     tcase_add_checked_fixture(tests, open_all, close_all);
     tcase_add_test(tests, at_most_one_is_granted_and_nothing_is_left);

@@ -449,7 +449,7 @@ Suite *test_suite(void)
     tcase_add_test(cases, who_comes_to_an_empty_queue_knows_nothing);
     suite_add_tcase(suite, cases);
 
-    TCase *timer_cases = tcase_create("alarms");
+    TCase *timer_cases = tcase_create("timers");
     tcase_add_test(timer_cases, timers_come_in_order_and_once);
     tcase_add_test(timer_cases, of_two_at_one_time_the_first_set_is_first);
     suite_add_tcase(suite, timer_cases);

@@ -54,8 +54,8 @@ END_TEST
 
 Suite *test_suite(void)
 {
-    Suite *suite = suite_create("entropy");
-    TCase *tests = tcase_create("entropy");
+    Suite *suite = suite_create("random");
+    TCase *tests = tcase_create("random");
     tcase_add_test(tests, a_child_does_not_get_the_bytes_of_its_parent);
     tcase_add_test(tests, no_bytes_come_twice);
     suite_add_tcase(suite, tests);

@@ -166,7 +166,7 @@ START_TEST(one_key_is_not_twice_in_a_command)
 }
 END_TEST
 
-START_TEST(a_master_lost_before_the_end_of_the_pass_is_owed_them)
+START_TEST(a_master_lost_before_the_end_of_the_pass_is_sent_them_later)
 {
     lock_each(2);
     unlock_each(2);
@@ -206,7 +206,7 @@ START_TEST(each_goes_to_its_own_masters)
 }
 END_TEST
 
-START_TEST(a_master_lost_before_it_answered_is_owed_them)
+START_TEST(a_master_lost_before_it_answered_is_sent_them_later)
 {
     lock_each(3);
     w.masters[4].hung = true;
@@ -241,7 +241,7 @@ START_TEST(a_hung_master_keeps_no_more_releases_waiting_than_single_ones)
 }
 END_TEST
 
-START_TEST(a_master_that_answers_errors_is_owed_them)
+START_TEST(a_master_that_answers_errors_is_sent_them_later)
 {
     lock_each(2);
     w.masters[2].redis.refusals[FAKE_KEYS] = "MISCONF Errors writing to disk";
@@ -392,7 +392,7 @@ START_TEST(a_master_that_refuses_its_own_command_gets_the_script)
 END_TEST
 
 /* What the script cannot do either. */
-START_TEST(a_master_that_refuses_both_is_owed_the_release)
+START_TEST(a_master_that_refuses_both_is_sent_the_release_later)
 {
     become_native();
     lock_each(1);
@@ -407,7 +407,7 @@ START_TEST(a_master_that_refuses_both_is_owed_the_release)
 }
 END_TEST
 
-START_TEST(a_master_lost_with_its_own_command_is_owed_the_release)
+START_TEST(a_master_lost_with_its_own_command_is_sent_the_release_later)
 {
     become_native();
     lock_each(1);
@@ -461,20 +461,20 @@ Suite *test_suite(void)
     tcase_add_test(cases, flushed_scripts_are_sent_in_full);
     tcase_add_test(cases, a_lock_behind_the_release_of_the_same_key_is_granted);
     tcase_add_test(cases, one_key_is_not_twice_in_a_command);
-    tcase_add_test(cases, a_master_lost_before_the_end_of_the_pass_is_owed_them);
+    tcase_add_test(cases, a_master_lost_before_the_end_of_the_pass_is_sent_them_later);
     tcase_add_test(cases, masters_lost_before_the_end_of_the_pass_are_named_for_what_they_are);
     tcase_add_test(cases, each_goes_to_its_own_masters);
-    tcase_add_test(cases, a_master_lost_before_it_answered_is_owed_them);
+    tcase_add_test(cases, a_master_lost_before_it_answered_is_sent_them_later);
     tcase_add_test(cases, a_hung_master_keeps_no_more_releases_waiting_than_single_ones);
-    tcase_add_test(cases, a_master_that_answers_errors_is_owed_them);
+    tcase_add_test(cases, a_master_that_answers_errors_is_sent_them_later);
     tcase_add_test(cases, a_release_that_is_refused_for_good_keeps_no_other_waiting);
     tcase_add_test(cases, a_master_that_refuses_several_at_once_gets_each_alone);
     tcase_add_test(cases, a_client_that_leaves_does_not_keep_them_from_being_sent);
     tcase_add_test(cases, a_release_alone_goes_as_what_each_master_has);
     tcase_add_test(cases, what_its_own_command_does_not_delete_is_gone);
     tcase_add_test(cases, a_master_that_refuses_its_own_command_gets_the_script);
-    tcase_add_test(cases, a_master_that_refuses_both_is_owed_the_release);
-    tcase_add_test(cases, a_master_lost_with_its_own_command_is_owed_the_release);
+    tcase_add_test(cases, a_master_that_refuses_both_is_sent_the_release_later);
+    tcase_add_test(cases, a_master_lost_with_its_own_command_is_sent_the_release_later);
     tcase_add_test(cases, an_engine_that_stops_has_sent_them);
     suite_add_tcase(suite, cases);
     return suite;
