@@ -84,16 +84,20 @@ static bool may_vote_soon(const struct server *server, unsigned node, int64_t no
     }
 }
 
-/* A request that is answered before the first answers of the masters are here could only be refused
- * (NOQUORUM), although they are well. So nobody is accepted before a quorum votes; nor any longer
- * than there is hope of one. */
+/* A LOCK that is served before the masters have answered would get NOQUORUM although they are well,
+ * so clients are accepted once a quorum votes, or once there is no hope of one. A master that comes
+ * up for the first time takes the vote from the others until it has said which servers it knows by
+ * their names: so for the first START_STEP_NS the daemon waits for each master that may still vote.
+ */
 static bool may_serve(const struct server *server, int64_t now_ns)
 {
     unsigned hopeful = 0;
     const struct engine_view view = engine_view(server->engine);
     for (unsigned i = 0; i < view.node_count; i++)
         hopeful += may_vote_soon(server, i, now_ns);
-    return server->connections.votes >= view.quorum || hopeful < view.quorum;
+    if (server->connections.votes < view.quorum)
+        return hopeful < view.quorum;
+    return server->connections.votes >= hopeful || server->start_steps < START_STEPS;
 }
 
 static void serve(struct server *server)
@@ -113,6 +117,7 @@ static void server_on_started(evutil_socket_t fd, short events, void *context)
         serve(server);
     else
         event_add(server->started, &step);
+    pass_want_end(&server->pass);
 }
 
 /* --- passes of the loop --- */

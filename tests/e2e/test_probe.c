@@ -195,6 +195,7 @@ START_TEST(an_acl_that_is_too_narrow_is_told)
     expect('c', "noperm to extend.lua: ");
     masters_run(stage.masters, 3, "ACL SETUSER default +@all allkeys");
     masters_run(&stage.masters[0], 1, "ACL SETUSER default -exists");
+    command_free(&command);
     probe(1);
     expect('a', "noperm to releases.lua: ");
     masters_run(stage.masters, 3, "ACL SETUSER default +@all allkeys");
