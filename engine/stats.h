@@ -34,13 +34,13 @@ struct engine_stats {
     uint64_t outcomes[ROUND_KINDS][OUTCOME_COUNT];
     uint64_t undone; /* LOCKs whose client had gone before they were answered */
     uint64_t backfilled;
-    uint64_t pending_releases; /* releases that had to be kept for later */
-    uint64_t asked;            /* acquiring rounds */
-    uint64_t handovers;        /* ... that took a lock over from its holder, and were granted */
-    uint64_t key_probes;       /* at a key, on one node */
-    uint64_t renewals;         /* extensions of a HOLD */
-    uint64_t lost;             /* HOLDs that were */
-    uint64_t broken;           /* releases by force */
+    uint64_t deferred_releases; /* releases that had to be kept for later */
+    uint64_t asked;             /* acquiring rounds */
+    uint64_t handovers;         /* ... that took a lock over from its holder, and were granted */
+    uint64_t key_probes;        /* at a key, on one node */
+    uint64_t renewals;          /* extensions of a HOLD */
+    uint64_t lost;              /* HOLDs that were */
+    uint64_t broken;            /* releases by force */
     uint64_t losses[ENGINE_LOSSES];
     /* Rounds in which a node had no vote, by reason, as of their decision; releases need none. */
     uint64_t refused[LIMIT_NODES][REASON_COUNT];

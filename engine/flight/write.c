@@ -64,7 +64,7 @@ static size_t format(struct flights *flights, const struct flight *flight,
 void write_later(struct flights *flights, unsigned node, const struct flight *flight,
                  int64_t now_ns)
 {
-    flights->stats->pending_releases++;
+    flights->stats->deferred_releases++;
     link_defer_release(&flights->masters[node].link, flight->key->bytes, flight->key->len,
                        flight->token, now_ns);
 }

@@ -16,7 +16,7 @@ size_t record_format(const struct record *record, char *buf)
         buf, LIMIT_RECORD,
         RECORD_VERSION
         " set=%s cluster=%s max_ttl_ms=%" PRId64 " id=%s run_id=%s replid=%s evicted=%" PRId64
-        " durable=%s quarantine_id=%016" PRIx64 " why=%s quarantine_ms=%" PRId64 " join_us=",
+        " durable=%s mark=%016" PRIx64 " why=%s quarantine_ms=%" PRId64 " join_us=",
         record->set_id, record->cluster, record->max_ttl_ms, record->id, record->run_id,
         record->replid, record->evicted, record->durable ? "yes" : "no", record->quarantine_id,
         reason_word(record->why), record->quarantine_ms);
@@ -44,7 +44,7 @@ bool record_parse(const char *text, size_t len, struct record *record)
         copy,
         RECORD_VERSION SP "set=%16[^ ]" SP "cluster=%64[^ ]" SP "max_ttl_ms=%17[0-9]" SP
                           "id=%40[^ ]" SP "run_id=%40[^ ]" SP "replid=%40[^ ]" SP
-                          "evicted=%17[0-9]" SP "durable=%15[^ ]" SP "quarantine_id=%16[0-9a-f]" SP
+                          "evicted=%17[0-9]" SP "durable=%15[^ ]" SP "mark=%16[0-9a-f]" SP
                           "why=%31[^ ]" SP "quarantine_ms=%17[0-9]" SP "join_us=%17[0-9]%n",
         record->set_id, record->cluster, digits[0], record->id, record->run_id, record->replid,
         digits[1], durable, quarantine_id, why, digits[2], digits[3], &end);

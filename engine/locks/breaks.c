@@ -234,7 +234,7 @@ static struct flight *open_round(struct lock_manager *manager, struct resource *
 static void refuse(struct lock_manager *manager, struct breaking *breaking)
 {
     answer(manager, breaking->pending,
-           &(struct reply){.outcome = OUTCOME_LIMIT, .limit = "rounds"});
+           &(struct reply){.outcome = OUTCOME_LIMIT, .limit = "operations"});
     pool_give(&manager->breakings, breaking);
 }
 

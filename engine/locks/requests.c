@@ -78,7 +78,7 @@ static const char *start_round(struct lock_manager *manager, struct engine_clien
         return limit;
     struct flight *flight = open_round(manager, client, request, resource, now_ns);
     if (flight == NULL)
-        return "rounds";
+        return "operations";
     if (request->verb == VERB_BREAK && !breaks_begin(manager, flight)) {
         close_round(manager, flight);
         return "breaks";
@@ -101,7 +101,7 @@ static const char *take(struct lock_manager *manager, struct engine_client *clie
         resource_take(&manager->resources, manager->rules, ++manager->queue_seed, request->resource,
                       request->resource_len);
     if (resource == NULL)
-        return "rounds";
+        return "operations";
     const char *limit = request->verb == VERB_LOCK
                             ? waits_lock(manager, client, request, resource, now_ns)
                             : start_round(manager, client, request, resource, now_ns);

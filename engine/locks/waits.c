@@ -121,7 +121,7 @@ static struct flight *open_acquire(struct lock_manager *manager, struct pending_
     }
     struct flight *flight =
         flights_open(manager->flights, &resource->key, ROUND_ACQUIRE, pending->ttl_ns);
-    *limit = "rounds";
+    *limit = "operations";
     if (flight == NULL)
         return NULL;
     pending_set_flight(pending, flight);
@@ -533,7 +533,7 @@ const char *waits_lock(struct lock_manager *manager, struct engine_client *clien
     struct pending_request *pending =
         pending_open(&manager->pending_requests, client, request, now_ns);
     if (pending == NULL)
-        return "rounds";
+        return "operations";
     pending->resource = resource;
     pending->ttl_ns = request->ttl_ms * NS_PER_MS;
     pending->waits = request->wait_ms > 0;

@@ -125,7 +125,7 @@ static void write_heartbeat(struct master *master, int64_t now_ns)
     add(&words, "%u", 3 + nodes_count(heartbeat->names));
     /* What daemons of another set leave says nothing to ours: their max_ttl may be shorter. */
     add(&words, "redlockd:clock:%s:%s", set_id, master->clock_id);
-    add(&words, "redlockd:attest:%s", set_id);
+    add(&words, "redlockd:vouch:%s", set_id);
     add(&words, "redlockd:step:%s", set_id);
     for (uint32_t rest = heartbeat->names; rest != 0; rest = nodes_behind_first(rest)) {
         char key[GUARD_NAME_KEY_MAX];
@@ -152,7 +152,7 @@ static void ask_for_signs(struct master *master, int64_t now_ns)
     master->signs_due = rules->node_count + 1;
     master->sign_us = 0;
     master->sign_daemon[0] = '\0';
-    snprintf(key, sizeof(key), "redlockd:attest:%s", rules->reset_set);
+    snprintf(key, sizeof(key), "redlockd:vouch:%s", rules->reset_set);
     ask(master, PART_SIGN, (const char *[]){"GET", key, NULL}, now_ns);
     for (unsigned i = 0; i < rules->node_count; i++) {
         snprintf(key, sizeof(key), "redlockd:name:%s:%s", rules->reset_set, rules->node_names[i]);

@@ -217,12 +217,13 @@ static void write_links(const struct status *status, struct text *text)
                                "Releases that the master has not confirmed, kept for later.");
     for (node = status->nodes; node < end; node++)
         exposition_number(&metric, LABEL("node", node->name), node->pending_releases);
-    metric = exposition_metric(text, "redlockd_node_releases_forgotten_total", "counter",
-                               "Releases it was pending_releases that could not be remembered.");
+    metric = exposition_metric(
+        text, "redlockd_node_releases_forgotten_total", "counter",
+        "Pending releases that were forgotten because there was no room for them.");
     for (node = status->nodes; node < end; node++)
         exposition_number(&metric, LABEL("node", node->name), node->forgotten);
     counter(text, "redlockd_releases_deferred_total", "Releases that had to be kept for later.",
-            status->stats.pending_releases);
+            status->stats.deferred_releases);
     metric = exposition_metric(text, "redlockd_node_round_trip_seconds", "histogram",
                                "From a command of a round, or a heartbeat, to its answer.");
     for (node = status->nodes; node < end; node++)

@@ -246,7 +246,7 @@ static void write_why(const struct status_node *node, struct text *text)
         text_ago(text, node->back_ms);
     }
     if (node->pending_releases > 0)
-        text_format(text, "; %" PRIu64 " release%s pending_releases", node->pending_releases,
+        text_format(text, "; %" PRIu64 " release%s pending", node->pending_releases,
                     plural(node->pending_releases));
     text_string(text, ".</p>");
 }

@@ -131,7 +131,7 @@ START_TEST(extension_answered_ok_outlives_a_break)
     masters_run(&stage.masters[1], 2, acl);
 
     struct waiting waiting = waiting_for("what the daemon owes the masters");
-    while (client_count(&breaker, "NODES", " owed=0 ") != 3)
+    while (client_count(&breaker, "NODES", " pending_releases=0 ") != 3)
         waiting_pause(&waiting);
     client_expect_match(&stage.client, extended ? "HELD .*" : "OK .*", "LOCK a 1s WAIT 1s");
     client_expect_match(&breaker, extended ? "OK" : "(FREE|OK)", "BREAK a");

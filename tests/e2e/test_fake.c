@@ -268,7 +268,7 @@ static void try_heartbeat(void)
     static const char *const attestations[] = {"", "1700000000000000:5", "9700000000000000:5"};
     expect_same_words(
         (const char *[]){"EVALSHA", redis_script_sha1(REDIS_SCRIPT_HEARTBEAT), "5",
-                         "redlockd:clock:x", "redlockd:attest:x", "redlockd:step:x",
+                         "redlockd:clock:x", "redlockd:vouch:x", "redlockd:step:x",
                          "redlockd:name:a", "redlockd:name:b", below(2) == 0 ? "" : "1:2:3:4:5",
                          "60000", attestations[below(3)], "60000", "60000",
                          below(2) == 0 ? "3000" : "-1", below(2) == 0 ? "-" : "9700000000001000",
@@ -280,7 +280,7 @@ static void try_heartbeat(void)
 static void heartbeat_with(const char *entry)
 {
     expect_same_words((const char *[]){"EVALSHA", redis_script_sha1(REDIS_SCRIPT_HEARTBEAT), "3",
-                                       "redlockd:clock:x", "redlockd:attest:x", "redlockd:step:x",
+                                       "redlockd:clock:x", "redlockd:vouch:x", "redlockd:step:x",
                                        entry, "60000", "", "60000", "60000", "3000", "-", "a0"},
                       14);
 }
@@ -294,7 +294,7 @@ static void try_heartbeat_of_a_step(void)
     heartbeat_with("-");
     expect_same_words((const char *[]){"GET", "redlockd:step:x"}, 2);
     expect_same_words((const char *[]){"GET", "redlockd:clock:x"}, 2);
-    expect_same_words((const char *[]){"GET", "redlockd:attest:x"}, 2);
+    expect_same_words((const char *[]){"GET", "redlockd:vouch:x"}, 2);
     const char *step = master_text(&stage.masters[0], "GET redlockd:step:x");
     ck_assert_str_eq(step, "9700000000001000");
 }
@@ -303,13 +303,13 @@ static void try_heartbeat_of_a_step(void)
  * heartbeat takes it away. */
 static void try_heartbeat_on_a_void_attestation(const char *attestation)
 {
-    const char *const set[] = {"SET", "redlockd:attest:x", attestation, "NX", "PX", "60000"};
-    static const char *const get[] = {"GET", "redlockd:attest:x"};
+    const char *const set[] = {"SET", "redlockd:vouch:x", attestation, "NX", "PX", "60000"};
+    static const char *const get[] = {"GET", "redlockd:vouch:x"};
     expect_same_words(set, 6);
     expect_same_words(get, 2);
     heartbeat_with("");
     expect_same_words(get, 2);
-    ck_assert_ptr_null(master_text(&stage.masters[0], "GET redlockd:attest:x"));
+    ck_assert_ptr_null(master_text(&stage.masters[0], "GET redlockd:vouch:x"));
 }
 
 static void load_scripts(void)

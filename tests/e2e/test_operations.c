@@ -519,7 +519,7 @@ END_TEST
 
 Suite *test_suite(void)
 {
-    Suite *suite = suite_create("rounds");
+    Suite *suite = suite_create("operations");
     TCase *tests = sandbox_case("procedures");
     tcase_add_test(tests, bootstrap_lets_the_daemon_grant_at_once);
     tcase_add_test(tests, bootstrap_is_refused_where_any_master_bears_a_record);

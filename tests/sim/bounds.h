@@ -83,7 +83,7 @@ const char *bounds_passed(const struct engine *engine);
 /* What LIMIT may name, as an answer to a request of one's own. */
 #define LIMITED_TABLE(X)                                                                           \
     X(requests)                                                                                    \
-    X(rounds)                                                                                      \
+    X(operations)                                                                                  \
     X(waiters)                                                                                     \
     X(waiters_per_resource)                                                                        \
     X(holds)                                                                                       \

@@ -403,7 +403,7 @@ static bool is_met(const struct sim *sim, const struct sim_request *refused, enu
         return others + engine->manager.held_count >= LIMIT_HOLDS;
     case LIMITED_breaks:
         return engine->manager.breakings.in_use == engine->manager.breakings.count;
-    case LIMITED_rounds:
+    case LIMITED_operations:
         return bounds_leave_no_operation(engine);
     case LIMITED_extensions:
     case LIMITED_hold:

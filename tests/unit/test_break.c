@@ -504,7 +504,7 @@ START_TEST(unlock_deletes_what_is_frozen)
         /* The server's own command knows of no frozen tokens: the script comes after it. */
         cluster_expect(&w, versions[_i % 2] != NULL ? "GONE" : "OK");
         cluster_pass_ms(&w, 100);
-        ck_assert_uint_eq(w.engine.stats.pending_releases, 0); /* no master was away */
+        ck_assert_uint_eq(w.engine.stats.deferred_releases, 0); /* no master was away */
     }
     ck_assert_uint_le(cluster_count(&w, "a"), versions[_i % 2] != NULL ? 2 : 0);
 }

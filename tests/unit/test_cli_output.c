@@ -293,7 +293,7 @@ START_TEST(a_column_is_aligned_right_only_where_it_has_numbers)
 {
     static const char *const lines[] = {"node=a reason=- for_ms=0 pending_releases=-"};
     check_table(lines, 1, false,
-                "NODE  REASON  FOR  OWED\n"
+                "NODE  REASON  FOR  PENDING RELEASES\n"
                 "a     -         -  -\n");
 }
 END_TEST

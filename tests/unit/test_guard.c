@@ -207,7 +207,7 @@ START_TEST(set_is_not_reset_while_a_daemon_of_it_runs)
         snprintf(key, sizeof(key), "redlockd:name:%s:b", old_set);
         snprintf(value, sizeof(value), "%040u %040u feed=%lld", 1, 1, clock_ns / NS_PER_MS);
     } else {
-        snprintf(key, sizeof(key), "redlockd:attest:%s", old_set);
+        snprintf(key, sizeof(key), "redlockd:vouch:%s", old_set);
         snprintf(value, sizeof(value), "%" PRId64 ":200", clock_ns / 1000);
     }
     cluster_set(&w, 3, key, value, QUARANTINE_MS);

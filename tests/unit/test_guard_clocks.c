@@ -242,7 +242,7 @@ START_TEST(newcomer_beside_a_settled_daemon_votes_within_two_heartbeats)
     for (unsigned i = 0; i < 5; i++) {
         char attestation[GUARD_ATTESTATION_MAX];
         snprintf(attestation, sizeof(attestation), "%" PRId64 ":200", cluster_clock_us(&w, i));
-        cluster_set(&w, i, cluster_guard_key(&w, "attest", ""), attestation, 3000);
+        cluster_set(&w, i, cluster_guard_key(&w, "vouch", ""), attestation, 3000);
     }
     cluster_pass_ms(&w, 1000);
     cluster_expect_votes(&w, 0, 4, "-");
@@ -256,7 +256,7 @@ static void attest(const char hidden[CLUSTER_NODES][GUARD_ATTESTATION_MAX])
         char attestation[2 * GUARD_ATTESTATION_MAX];
         snprintf(attestation, sizeof(attestation), "%" PRId64 "%s", cluster_clock_us(&w, i),
                  hidden[i]);
-        cluster_set(&w, i, cluster_guard_key(&w, "attest", ""), attestation, 3000);
+        cluster_set(&w, i, cluster_guard_key(&w, "vouch", ""), attestation, 3000);
     }
 }
 
@@ -276,7 +276,7 @@ START_TEST(newcomer_does_not_begin_with_a_margin_of_its_own)
     cluster_expect_votes(&w, 0, 4, "-");
     for (unsigned i = 0; i < CLUSTER_NODES; i++)
         snprintf(hidden[i], sizeof(hidden[i]), "%s",
-                 strchr(cluster_value(&w, i, cluster_guard_key(&w, "attest", "")), ':'));
+                 strchr(cluster_value(&w, i, cluster_guard_key(&w, "vouch", "")), ':'));
     cluster_restart_engine(&w, "elsewhere");
     cluster_pass_ms(&w, 500);
     attest(hidden);
@@ -306,7 +306,7 @@ END_TEST
 START_TEST(attestation_from_before_the_newcomer_looked_is_worth_nothing)
 {
     cluster_pass_ms(&w, LOOKED_MS);
-    ck_assert_ptr_nonnull(cluster_value(&w, 0, cluster_guard_key(&w, "attest", "")));
+    ck_assert_ptr_nonnull(cluster_value(&w, 0, cluster_guard_key(&w, "vouch", "")));
     cluster_step_clock(&w, 0, 0, 5);
     cluster_restart_engine(&w, "elsewhere");
     cluster_pass_ms(&w, 3 * LOOKED_MS);
@@ -417,7 +417,7 @@ START_TEST(own_clock_suspect_voids_entries_and_attestations_everywhere)
     cluster_pass_ms(&w, 10);
     for (unsigned i = 0; i < 5; i++) {
         ck_assert_ptr_null(cluster_value(&w, i, cluster_guard_key(&w, "clock", ":here")));
-        ck_assert_ptr_null(cluster_value(&w, i, cluster_guard_key(&w, "attest", "")));
+        ck_assert_ptr_null(cluster_value(&w, i, cluster_guard_key(&w, "vouch", "")));
         ck_assert_ptr_nonnull(cluster_value(&w, i, cluster_guard_key(&w, "step", "")));
     }
 }

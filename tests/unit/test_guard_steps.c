@@ -126,14 +126,14 @@ START_TEST(a_daemon_without_the_last_step_leaves_no_attestation)
     const struct clock_trust *clock = &w.engine.flights.guard.nodes[0].clock;
     w.masters[0].delay_ns = NS_PER_MS;
     cluster_set(&w, 0, cluster_guard_key(&w, "step", ""), told, 0);
-    cluster_delete(&w, 0, cluster_guard_key(&w, "attest", ""));
+    cluster_delete(&w, 0, cluster_guard_key(&w, "vouch", ""));
     for (unsigned ms = 0; strcmp(clock->known_step, told) != 0; ms++) {
         ck_assert_uint_lt(ms, LOOKED_MS);
         cluster_pass_ms(&w, 1);
     }
-    ck_assert_ptr_null(cluster_value(&w, 0, cluster_guard_key(&w, "attest", "")));
+    ck_assert_ptr_null(cluster_value(&w, 0, cluster_guard_key(&w, "vouch", "")));
     cluster_pass_ms(&w, 10);
-    ck_assert_ptr_nonnull(cluster_value(&w, 0, cluster_guard_key(&w, "attest", "")));
+    ck_assert_ptr_nonnull(cluster_value(&w, 0, cluster_guard_key(&w, "vouch", "")));
 }
 END_TEST
 

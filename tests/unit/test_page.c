@@ -95,7 +95,7 @@ START_TEST(the_last_master_that_may_not_fail_is_told)
     shows("but 2 masters have no vote");
     shows("If one more fails, no lock can be granted.");
     shows("No vote for 12 s.");
-    shows("No vote for 12 s; 1 release pending_releases.");
+    shows("No vote for 12 s; 1 release pending.");
 }
 END_TEST
 
@@ -330,8 +330,8 @@ START_TEST(lines_of_stats_count_requests_and_outcomes)
                                                 "noquorum=0 late=0 limit=0 shutdown=0 outbid=0");
     ck_assert_str_eq(
         write_with(status_write_daemon),
-        "subject=daemon version=0 pid=7 uptime_ms=5000 clients=0 operations=0 "
-        "undone=0 backfilled=0 pending_releases=0 waiting=0 holding=0 locks=0 asked=0 handovers=2 "
+        "subject=daemon version=0 pid=7 uptime_ms=5000 clients=0 rounds=0 "
+        "undone=0 backfilled=0 releases_deferred=0 waiting=0 holding=0 locks=0 asked=0 handovers=2 "
         "key_probes=0 renewals=0 lost=0 unauthenticated=0 wrong_secrets=0 broken=0");
 }
 END_TEST
