@@ -98,7 +98,7 @@ enum {
     LIMIT_LINK_RELEASES = LIMIT_LINK_COMMANDS - 64,
     LIMIT_LINK_VOTES = 3072,
     LIMIT_LINK_REPLY = 64 * 1024,
-    LIMIT_LINK_OWED = LIMIT_HOLDS,
+    LIMIT_LINK_PENDING_RELEASES = LIMIT_HOLDS,
     LIMIT_LINK_RELEASES_UNDER_WAY = 64,
 
     /* ... answers to votes that wait for the guard to speak about them, where a run of yeses is

@@ -19,7 +19,7 @@ permit_[a-z_]+|PERMIT_[A-Z_]+|struct permit | acl
 guess(es|ers?)_[a-z]+|GUESSES_[A-Z_]+|struct guess(es|er) | auth_throttle
 origins?_[a-z0-9]+|struct origins? | client_address, address_counts
 LIMIT_TURN_[A-Z]+|LIMIT_CLIENT_HELD_BACK | LIMIT_READ_BUDGET, LIMIT_CLIENT_PENDING_INPUT
-swept|on_sweep | deferred
+on_sweep|[a-z_]+_want_sweep | deferred
 (redlock|lease)_wish | redlock_lock_options
 struct call|call_(open|close|set_flight|leave_flight|tag|count) | pending_request
 LIMIT_OPERATIONS|redlockd_operations | LIMIT_ROUNDS, redlockd_rounds_in_flight
@@ -28,7 +28,7 @@ overdue_[a-z]+|[a-z_]+_overdue | timed_out
 QUEUE_(ASK|ASKING|LOOK|TURN_[A-Z]+) | QUEUE_ACQUIRE, QUEUE_ACQUIRING, QUEUE_PROBE, QUEUE_STREAK_...
 struct sighting|queue_on_(seen|unseen|asked|wanted) | observation, queue_on_observed, ...
 REDIS_LOOK|redlockd_looks_total|link_looks | REDIS_KEY_PROBE, key_probes
-link_ticket|TICKET_[A-Z]+|tickets? | outstanding command
+link_ticket|TICKET_[A-Z]+|ticket_[a-z]+ | outstanding command
 owed_[a-z_]+|struct owed|[A-Z_]*OWED(_[A-Z_]+)?|[a-z_]+_owed(_[a-z]+)? | pending releases
 LIMIT_TOGETHER|gathered(_for)?|is_gathered | LIMIT_BATCH, batched
 ROUND_PLANT|REDIS_PLANT|plants|planted|[a-z_]+_planted_[a-z]+ | backfill

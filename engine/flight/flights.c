@@ -59,7 +59,7 @@ static bool allocate(struct flights *flights)
     flights->outstanding_memory =
         calloc(flights->node_count, LIMIT_LINK_COMMANDS * sizeof(struct outstanding));
     flights->pending_releases =
-        calloc(flights->node_count, LIMIT_LINK_OWED * sizeof(struct pending_release));
+        calloc(flights->node_count, LIMIT_LINK_PENDING_RELEASES * sizeof(struct pending_release));
     flights->votes = calloc(kept, sizeof(struct kept_vote));
     flights->vote_answers = calloc(kept, sizeof(struct answer));
     return flights->outstanding_memory != NULL && flights->pending_releases != NULL &&

@@ -90,7 +90,7 @@ static void init_connections(struct flights *flights, int64_t now_ns)
     for (unsigned i = 0; i < flights->node_count; i++) {
         link_init(&flights->masters[i].link, i, &flights->link_io, &rules->logins[i], &link_rules,
                   outstanding + i * LIMIT_LINK_COMMANDS,
-                  flights->pending_releases + i * LIMIT_LINK_OWED, now_ns);
+                  flights->pending_releases + i * LIMIT_LINK_PENDING_RELEASES, now_ns);
         tracker_init(&flights->masters[i].tracker, i, &flights->tracker_io, &rules->logins[i],
                      link_silence_timeout_ns(&flights->masters[i].link), now_ns);
     }

@@ -47,7 +47,7 @@ void link_init(struct link *link, unsigned node, const struct link_io *io,
         .outstanding = outstanding,
         .round_trip_ns = -1,
         .distance_ns = -1,
-        .pending_releases = {.entries = pending_releases, .size = LIMIT_LINK_OWED},
+        .pending_releases = {.entries = pending_releases, .size = LIMIT_LINK_PENDING_RELEASES},
     };
 }
 

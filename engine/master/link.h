@@ -158,7 +158,8 @@ struct link_rules {
     int64_t max_ttl_ms; /* for releases: see release.lua */
 };
 
-/* outstanding: LIMIT_LINK_COMMANDS of them; pending_releases: LIMIT_LINK_OWED; both of the caller.
+/* outstanding: LIMIT_LINK_COMMANDS of them; pending_releases: LIMIT_LINK_PENDING_RELEASES; both of
+ * the caller.
  */
 void link_init(struct link *link, unsigned node, const struct link_io *io,
                const struct link_login *login, const struct link_rules *rules,

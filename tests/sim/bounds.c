@@ -45,7 +45,7 @@ void bounds_draw(uint64_t seed)
         .link_key_probes = tight_or_roomy(&prng, 1, 2),
         .link_votes = tight_or_roomy(&prng, 4, 16),
         .link_kept = tight_or_roomy(&prng, 1, 3),
-        .link_owed = tight_releases ? between(&prng, 10, 14) : ROOMY,
+        .link_pending_releases = tight_releases ? between(&prng, 10, 14) : ROOMY,
         .link_releases_under_way = tight_or_roomy(&prng, 1, 3),
         .crowded = prng_below(&prng, 2) == 0,
     };
@@ -107,7 +107,7 @@ void bounds_note(const struct engine *engine, uint64_t *met)
         met[BOUND_link_releases] += link->load >= LIMIT_LINK_RELEASES;
         met[BOUND_link_votes] += link->load >= LIMIT_LINK_VOTES;
         met[BOUND_link_kept] += engine->flights.vote_count[i] >= LIMIT_LINK_KEPT;
-        met[BOUND_link_owed] += link->pending_releases.dropped > 0;
+        met[BOUND_link_pending_releases] += link->pending_releases.dropped > 0;
         met[BOUND_link_releases_under_way] +=
             link->releases_under_way >= LIMIT_LINK_RELEASES_UNDER_WAY;
         met[BOUND_batch] += releases_as_many_as_go_together(link);

@@ -28,7 +28,7 @@ struct sim_bounds {
     unsigned link_releases;
     unsigned link_votes;
     unsigned link_kept;
-    unsigned link_owed;
+    unsigned link_pending_releases;
     unsigned link_releases_under_way;
     bool crowded; /* and there are more clients, who repeat themselves, and ask much at once */
 };
@@ -59,7 +59,7 @@ bool bounds_are_crowded(void);
     X(link_releases)                                                                               \
     X(link_votes)                                                                                  \
     X(link_kept)                                                                                   \
-    X(link_owed)                                                                                   \
+    X(link_pending_releases)                                                                       \
     X(link_releases_under_way)                                                                     \
     X(batch)
 
