@@ -37,7 +37,7 @@ void bounds_draw(uint64_t seed)
         .hold_ttls = between(&prng, 1, 4),
         .client_requests = seldom_tight(&prng, 1, 3),
         /* A hand-over takes two, and may find the last answers of others still due. */
-        .operations = tight_or_roomy(&prng, 4, 10),
+        .rounds = tight_or_roomy(&prng, 4, 10),
         .holds = tight_or_roomy(&prng, 1, 3),
         .renewals = tight_or_roomy(&prng, 1, 2),
         .breaks = tight_or_roomy(&prng, 1, 1),

@@ -17,7 +17,7 @@ struct sim_bounds {
     unsigned hold_ttls;  /* max_hold, as so many max_ttl */
     /* Each in place of the LIMIT_* of its name. */
     unsigned client_requests;
-    unsigned operations;
+    unsigned rounds;
     unsigned locks;
     unsigned holds;
     unsigned renewals;
