@@ -1,11 +1,16 @@
 #include "client/cli/lookup.h"
 
 #include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 /* --- the order --- */
 
@@ -39,6 +44,16 @@ void places_good(struct places *places)
 
 /* --- finding them --- */
 
+/* NULL: it does not resolve. With AI_NUMERICHOST nothing is asked, and nothing waits. */
+static struct addrinfo *resolve(const struct address *address, int flags)
+{
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = flags};
+    struct addrinfo *found = NULL;
+    char port[8];
+    snprintf(port, sizeof(port), "%u", address->port);
+    return getaddrinfo(address->host, port, &hints, &found) == 0 ? found : NULL;
+}
+
 static bool print_url(const struct sockaddr *where, socklen_t len, char url[PLACES_URL])
 {
     char host[64], port[8];
@@ -52,59 +67,76 @@ static bool print_url(const struct sockaddr *where, socklen_t len, char url[PLAC
     return printed > 0 && printed < PLACES_URL;
 }
 
-static bool is_number(const char *host)
-{
-    const struct addrinfo hints = {.ai_flags = AI_NUMERICHOST};
-    struct addrinfo *found;
-    if (getaddrinfo(host, NULL, &hints, &found) != 0)
-        return false;
-    freeaddrinfo(found);
-    return true;
-}
-
 void lookup_init(struct lookup *lookup, const char *url, int connection)
 {
     struct error error;
     struct sockaddr_storage where;
     socklen_t len = sizeof(where);
     char known[1][PLACES_URL];
-    *lookup = (struct lookup){.needed = false};
+    *lookup = (struct lookup){.answer = -1};
     if (!address_parse(url, URL_DAEMON, &lookup->address, &error) ||
-        lookup->address.kind != ADDRESS_TCP || is_number(lookup->address.host))
+        lookup->address.kind != ADDRESS_TCP)
         return;
-    lookup->needed = true;
-    if (getpeername(connection, (struct sockaddr *)&where, &len) == 0 &&
+    struct addrinfo *number = resolve(&lookup->address, AI_NUMERICHOST);
+    lookup->needed = number == NULL;
+    if (number != NULL)
+        freeaddrinfo(number);
+    if (lookup->needed && getpeername(connection, (struct sockaddr *)&where, &len) == 0 &&
         print_url((const struct sockaddr *)&where, len, known[0]))
         places_set(&lookup->places, known, 1);
 }
 
+/* In the child: all that is found goes out at once. */
+static _Noreturn void work(const struct lookup *lookup, int out, pid_t parent)
+{
+    char urls[PLACES_MAX][PLACES_URL];
+    unsigned count = 0;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(1);
+    /* What its parent has open shows others that the parent lives. */
+    dup2(out, STDIN_FILENO);
+    close_range(STDOUT_FILENO, ~0U, 0);
+    for (const struct addrinfo *it = resolve(&lookup->address, 0); it != NULL && count < PLACES_MAX;
+         it = it->ai_next)
+        count += print_url(it->ai_addr, it->ai_addrlen, urls[count]);
+    _exit(write(STDIN_FILENO, urls, count * sizeof(urls[0])) < 0);
+}
+
+static void begin(struct lookup *lookup)
+{
+    int ends[2];
+    pid_t self = getpid();
+    if (lookup->answer >= 0 || pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
+        return;
+    pid_t child = fork();
+    if (child == 0)
+        work(lookup, ends[1], self);
+    close(ends[1]);
+    if (child > 0)
+        lookup->answer = ends[0];
+    else
+        close(ends[0]);
+}
+
 const char *lookup_next(struct lookup *lookup)
 {
-    static const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
-    struct gaicb *request = &lookup->request;
-    if (!lookup->asking) {
-        snprintf(lookup->port, sizeof(lookup->port), "%u", lookup->address.port);
-        *request = (struct gaicb){
-            .ar_name = lookup->address.host, .ar_service = lookup->port, .ar_request = &hints};
-        lookup->asking = getaddrinfo_a(GAI_NOWAIT, &request, 1, NULL) == 0;
-    }
+    begin(lookup);
     return places_next(&lookup->places);
 }
 
 void lookup_read(struct lookup *lookup)
 {
     char urls[PLACES_MAX][PLACES_URL];
-    unsigned count = 0;
-    if (!lookup->asking || gai_error(&lookup->request) == EAI_INPROGRESS)
+    if (lookup->answer < 0)
         return;
-    lookup->asking = false;
-    if (gai_error(&lookup->request) != 0)
+    ssize_t len = read(lookup->answer, urls, sizeof(urls));
+    if (len < 0 && (errno == EAGAIN || errno == EINTR))
         return;
-    for (const struct addrinfo *it = lookup->request.ar_result; it != NULL && count < PLACES_MAX;
-         it = it->ai_next)
-        count += print_url(it->ai_addr, it->ai_addrlen, urls[count]);
-    freeaddrinfo(lookup->request.ar_result);
+    close(lookup->answer);
+    lookup->answer = -1;
     /* Where nothing was found, what is known may still be good. */
-    if (count > 0)
-        places_set(&lookup->places, (const char(*)[PLACES_URL])urls, count);
+    if (len > 0)
+        places_set(&lookup->places, (const char(*)[PLACES_URL])urls,
+                   (unsigned)((size_t)len / sizeof(urls[0])));
 }

@@ -1,12 +1,11 @@
 /*
  * The addresses of a daemon by its name, for a process that must not wait for a name server:
- * getaddrinfo(3) can take a minute. A thread of getaddrinfo_a(3) does it; meanwhile the addresses
- * that are known are tried.
+ * getaddrinfo(3) can take a minute. A child does it; meanwhile the addresses that are known are
+ * tried.
  */
 #ifndef CLIENT_CLI_LOOKUP_H
 #define CLIENT_CLI_LOOKUP_H
 
-#include <netdb.h>
 #include <stdbool.h>
 
 #include "protocol/address.h"
@@ -37,12 +36,8 @@ struct lookup {
     struct address address; /* of the daemon, as it was given */
     bool needed;            /* it is a name */
     struct places places;
-    bool asking; /* a thread is at work, on what follows */
-    struct gaicb request;
-    char port[8];
+    int answer; /* where the child writes to, for poll(2); -1: no child is at work */
 };
-
-/* The lookup must not move: a thread may be at work on it. */
 
 /* With a connection to that URL, or -1: where that leads to is the first address that is known. */
 void lookup_init(struct lookup *lookup, const char *url, int connection);
@@ -51,7 +46,7 @@ void lookup_init(struct lookup *lookup, const char *url, int connection);
  * The URL to connect to, without a name in it; NULL: none is known yet. */
 const char *lookup_next(struct lookup *lookup);
 
-/* Take what was found, if it is ready. */
+/* Take what the child has found, if it is ready. */
 void lookup_read(struct lookup *lookup);
 
 #endif

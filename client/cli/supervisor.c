@@ -396,6 +396,7 @@ static void wait_for_something(const struct supervisor *supervisor)
         {.fd = supervisor->children, .events = POLLIN},
         {.fd = supervisor->timer, .events = POLLIN},
         {.fd = redlock_fd(redlock), .events = POLLIN},
+        {.fd = supervisor->lookup.answer, .events = POLLIN},
     };
     int timeout_ms = parent_is_behind(supervisor) ? PARENT_LOOK_MS : -1;
     int64_t next_ns = lease_next_ns(&supervisor->lease);
