@@ -117,10 +117,10 @@ static void check_counts(void)
     unsigned living = 0;
     unsigned abandoned = 0;
     for (unsigned i = 0; i < talk.made; i++) {
-        if (talk.asked[i]->state == ASKED_IDLE)
+        if (talk.exchange[i]->state == EXCHANGE_IDLE)
             continue;
-        living += talk.asked[i]->whom != FOR_NOBODY;
-        abandoned += talk.asked[i]->whom == FOR_NOBODY;
+        living += talk.exchange[i]->whom != FOR_NOBODY;
+        abandoned += talk.exchange[i]->whom == FOR_NOBODY;
     }
     assert(talk.living == living);
     assert(talk.abandoned == abandoned);
@@ -223,7 +223,7 @@ static void say_tag(unsigned n)
     char tag[32];
     if (request_count == 0 || n >= talk.made)
         return;
-    say(tag, (size_t)snprintf(tag, sizeof(tag), "#%" PRIu64 " ", talk.asked[n]->id));
+    say(tag, (size_t)snprintf(tag, sizeof(tag), "#%" PRIu64 " ", talk.exchange[n]->id));
 }
 
 static void say_bytes(void)

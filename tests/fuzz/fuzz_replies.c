@@ -536,7 +536,7 @@ static void check_empty(void)
         lose(&(struct wire){.node = i, .channel = CHANNEL_COMMANDS}, REASON_DISCONNECTED);
     }
     for (unsigned i = 0; i < cluster.node_count; i++)
-        assert(cluster.engine.flights.masters[i].looks == 0);
+        assert(cluster.engine.flights.masters[i].key_probes == 0);
     assert(cluster.engine.flights.pool.in_use == 0);
     assert(cluster.engine.manager.pending_requests.in_use == 0);
 }

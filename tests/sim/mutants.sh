@@ -106,7 +106,7 @@ mutant written-when-closed all aborted engine/engine.c '
     s/^    replies_on_closed(.*/    engine_catch_up(engine, now_ns);\
 &/'
 mutant quarantines-alike step-back,flush,failback,daemon-stop,clients "$unfit" engine/guard/identity.c \
-    's/same_end && identity->adopted.write == record->write/same_end/' engine/guard/record_write.c \
+    's/same_end && identity->adopted.quarantine_id == record->quarantine_id/same_end/' engine/guard/record_write.c \
     's/begins ? random : identity->record.quarantine_id/begins ? 0 : identity->record.quarantine_id/'
 mutant slow-beginning step-forward,slow,hang,clients "$unfit" engine/guard/clock_monitor.c '
     s/bool anew = monitor->loose && tight;/bool anew = false;\
@@ -114,7 +114,7 @@ mutant slow-beginning step-forward,slow,hang,clients "$unfit" engine/guard/clock
         *monitor = fresh;\
         return MONITOR_STEADY;\
     }/' engine/guard/clock_trust.c \
-    's/!clock->monitor.begun || clock->monitor.loose;/!clock->monitor.begun;/'
+    's/!clock->watch.begun || clock->watch.loose;/!clock->watch.begun;/'
 
 # --- the round ---
 mutant token-again all "$unfit" engine/locks/waits.c '
