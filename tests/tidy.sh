@@ -12,9 +12,9 @@ clang-format --dry-run -Werror $files || complain "run: clang-format -i on the f
 
 # What decides is pure: no clock, no socket; and what decides for the daemon allocates nothing.
 for pure in protocol/*.[ch] engine/*.[ch] engine/*/*.[ch] config/acl.[ch] server/clients/auth_throttle.[ch] \
-    server/clients/origin.[ch] server/admin/monitor.[ch] server/admin/exposition.[ch] server/admin/html.[ch] \
+    server/clients/client_address.[ch] server/admin/status_history.[ch] server/admin/exposition.[ch] server/admin/html.[ch] \
     server/admin/page.c server/admin/metrics.c server/admin/status.h server/admin/status_text.c \
-    client/c/question.[ch] client/c/verdict.[ch] client/c/hold.[ch] client/c/talk.[ch]; do
+    client/c/client_request.[ch] client/c/client_result.[ch] client/c/hold.[ch] client/c/client_proto.[ch]; do
     ! grep -nE '#include <(event2|hiredis|time\.h|sys/time\.h|sys/socket\.h|yaml\.h)' "$pure" ||
         complain "$pure has to be pure: no clock, no socket"
 done

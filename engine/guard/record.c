@@ -14,9 +14,9 @@ size_t record_format(const struct record *record, char *buf)
 {
     int len = snprintf(
         buf, LIMIT_RECORD,
-        RECORD_VERSION
-        " set=%s cluster=%s max_ttl_ms=%" PRId64 " id=%s run_id=%s replid=%s evicted=%" PRId64
-        " durable=%s mark=%016" PRIx64 " why=%s quarantine_ms=%" PRId64 " join_us=",
+        RECORD_VERSION " set=%s cluster=%s max_ttl_ms=%" PRId64
+                       " id=%s run_id=%s replid=%s evicted=%" PRId64 " durable=%s mark=%016" PRIx64
+                       " why=%s quarantine_ms=%" PRId64 " join_us=",
         record->set_id, record->cluster, record->max_ttl_ms, record->id, record->run_id,
         record->replid, record->evicted, record->durable ? "yes" : "no", record->quarantine_id,
         reason_word(record->why), record->quarantine_ms);
@@ -40,14 +40,14 @@ bool record_parse(const char *text, size_t len, struct record *record)
     memcpy(copy, text, len);
     copy[len] = '\0';
 #define SP "%*1[ ]" /* one, where a space in a form stands for any white space */
-    int found = sscanf(
-        copy,
-        RECORD_VERSION SP "set=%16[^ ]" SP "cluster=%64[^ ]" SP "max_ttl_ms=%17[0-9]" SP
-                          "id=%40[^ ]" SP "run_id=%40[^ ]" SP "replid=%40[^ ]" SP
-                          "evicted=%17[0-9]" SP "durable=%15[^ ]" SP "mark=%16[0-9a-f]" SP
-                          "why=%31[^ ]" SP "quarantine_ms=%17[0-9]" SP "join_us=%17[0-9]%n",
-        record->set_id, record->cluster, digits[0], record->id, record->run_id, record->replid,
-        digits[1], durable, quarantine_id, why, digits[2], digits[3], &end);
+    int found =
+        sscanf(copy,
+               RECORD_VERSION SP "set=%16[^ ]" SP "cluster=%64[^ ]" SP "max_ttl_ms=%17[0-9]" SP
+                                 "id=%40[^ ]" SP "run_id=%40[^ ]" SP "replid=%40[^ ]" SP
+                                 "evicted=%17[0-9]" SP "durable=%15[^ ]" SP "mark=%16[0-9a-f]" SP
+                                 "why=%31[^ ]" SP "quarantine_ms=%17[0-9]" SP "join_us=%17[0-9]%n",
+               record->set_id, record->cluster, digits[0], record->id, record->run_id,
+               record->replid, digits[1], durable, quarantine_id, why, digits[2], digits[3], &end);
 #undef SP
     if (found != 12 || (size_t)end != len || strlen(quarantine_id) != 16)
         return false;
