@@ -22,7 +22,7 @@ void driver_end(struct client_driver *client_driver)
     proto_free(&client_driver->proto);
 }
 
-/* --- what is asked --- */
+/* --- requests --- */
 
 uint64_t driver_ask(struct client_driver *client_driver, const struct client_request *request)
 {
@@ -63,9 +63,9 @@ void driver_expect_sent(struct client_driver *client_driver, const char *form, .
     ck_assert_str_eq(driver_sent(client_driver), lines);
 }
 
-/* --- what is answered --- */
+/* --- replies --- */
 
-bool driver_hear(struct client_driver *client_driver, const char *form, ...)
+bool driver_receive(struct client_driver *client_driver, const char *form, ...)
 {
     char lines[LINES];
     va_list arguments;
@@ -106,13 +106,13 @@ void driver_expect_none(struct client_driver *client_driver)
                   event.kind, event.id, redlock_status_word(event.status));
 }
 
-uint64_t driver_granted(struct client_driver *client_driver, const char *resource,
-                        const char *token, bool hold)
+uint64_t driver_acquire_granted(struct client_driver *client_driver, const char *resource,
+                                const char *token, bool hold)
 {
     uint64_t id =
         driver_acquire(client_driver, resource, (struct redlock_lock_options){.hold = hold});
     driver_sent(client_driver);
-    ck_assert(driver_hear(client_driver, "#%" PRIu64 " OK %s 9000 0 -\n", id, token));
+    ck_assert(driver_receive(client_driver, "#%" PRIu64 " OK %s 9000 0 -\n", id, token));
     driver_expect_answer(client_driver, id, REDLOCK_OK);
     return id;
 }

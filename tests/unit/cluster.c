@@ -10,7 +10,7 @@
 
 /* --- time --- */
 
-/* What the guard remembers of all nodes is what it finds of each. */
+/* The guard caches whether all nodes vote; the cache agrees with each node's state. */
 static void check_memory(struct cluster *cluster)
 {
     bool all = true;
@@ -39,11 +39,11 @@ void cluster_settle(struct cluster *cluster)
             busy = true;
         }
     }
-    for (unsigned i = 0; i < cluster->node_count && !cluster->zombies_wait; i++)
+    for (unsigned i = 0; i < cluster->node_count && !cluster->zombies_paused; i++)
         cluster_serve_zombie(cluster, i);
 }
 
-/* The engine's next deadline, or the next arrival. */
+/* Return the engine's next deadline or the next arrival of bytes, whichever comes first. */
 static int64_t next_event_ns(const struct cluster *cluster)
 {
     int64_t next_ns = engine_deadline_ns(&cluster->engine);
@@ -69,7 +69,7 @@ void cluster_pass_ms(struct cluster *cluster, int64_t ms)
     cluster->now_ns = until_ns;
 }
 
-/* --- how it begins --- */
+/* --- starting and stopping --- */
 
 static void start_engine(struct cluster *cluster, const char *clock_id, bool bootstrap)
 {
@@ -80,7 +80,7 @@ static void start_engine(struct cluster *cluster, const char *clock_id, bool boo
                   .min_validity_ns = NS_PER_MS,
                   .drift = {.rate_ppm = 10000, .margin_ns = 10 * NS_PER_MS}},
         .key_prefix = "",
-        .cluster = cluster->cluster != NULL ? cluster->cluster : "world",
+        .cluster = cluster->cluster != NULL ? cluster->cluster : "main",
         .max_ttl_ns = 60 * NS_PER_S,
         .fence_ttl_ns = 3600 * NS_PER_S,
         .max_hold_ns = 300 * NS_PER_S,
@@ -180,7 +180,7 @@ const char *cluster_vote(const struct cluster *cluster, unsigned node)
     return reason_word(engine_refuses_vote(&cluster->engine, node, cluster->now_ns));
 }
 
-/* --- what befalls masters --- */
+/* --- faults of masters --- */
 
 void cluster_hang(struct cluster *cluster, unsigned count, bool hung)
 {
@@ -214,7 +214,7 @@ void cluster_restart(struct cluster *cluster, unsigned node)
     master->redis.begun_us = cluster_clock_us(cluster, node);
 }
 
-/* --- what they keep --- */
+/* --- keys on masters --- */
 
 int64_t cluster_clock_us(const struct cluster *cluster, unsigned node)
 {

@@ -1,13 +1,13 @@
 /*
- * A cluster for the engine: fake masters (tests/fake/master.h), which execute the engine's own
- * bytes, on virtual time. A master can be hung (commands pile up and run when it goes on), dead, or
- * slow to forget a connection that was reset, as a real one is.
+ * A fake cluster for the engine: fake masters (tests/fake/master.h) execute the bytes that the
+ * engine sends, on virtual time. A master can hang (commands pile up and run when it resumes), be
+ * dead, or notice a connection reset late, as a real server does.
  *
- * A cluster has one daemon. Two worlds can have the same masters, and keep each its own
- * connections.
+ * A cluster has one daemon. Two clusters can share their masters; each has its own connections.
  *
- * It is played by cluster.c (time, the daemon, what befalls masters), cluster_wire.c (connections),
- * cluster_clients.c and cluster_io.c; cluster_guard.h is for tests of the guard.
+ * cluster.c has time, the daemon and the faults of masters; cluster_wire.c has connections;
+ * cluster_clients.c and cluster_io.c have the engine's clients and callbacks. cluster_guard.h is
+ * for tests of the guard.
  */
 #ifndef TESTS_UNIT_CLUSTER_H
 #define TESTS_UNIT_CLUSTER_H
@@ -25,163 +25,169 @@ enum {
     CLUSTER_CLIENTS = 4,
 };
 
-/* What all daemons share. */
+/* One master, shared by all daemons. */
 struct cluster_master {
     struct fake_master redis;
     bool dead;
     bool hung;
-    bool mute;        /* executes, but its replies are lost */
-    int64_t delay_ns; /* how long bytes take to reach it */
-    int64_t clock_ns; /* what its wall clock is ahead of the cluster's; keys expire by it */
-    unsigned wires;   /* counts the connections to it */
+    bool mute;        /* the master executes commands, but its replies are lost */
+    int64_t delay_ns; /* transit time of bytes to the master */
+    int64_t clock_ns; /* the master's wall clock minus the cluster's now_ns; keys expire by it */
+    unsigned wires;   /* number of connections ever opened to the master */
 };
 
 /* One connection of the daemon to a master. */
 struct cluster_connection {
-    bool opening;  /* the engine asked for it */
-    bool open;     /* the engine has it: replies can still be sent */
-    unsigned wire; /* of the session at the master */
+    bool opening;  /* the engine has asked for the connection */
+    bool open;     /* the connection is up: replies can still be sent */
+    unsigned wire; /* number of this connection at the master */
     struct pipe pipe;
     struct resp resp;
 };
 
 struct cluster {
     struct engine engine;
-    struct engine_client client;                  /* who sends, if nobody else is named */
-    struct engine_client others[CLUSTER_CLIENTS]; /* more of them */
-    struct cluster_master *masters;               /* its own, or those of another cluster */
-    unsigned breaks;                              /* that were told of when they began to act */
-    unsigned refused_commands; /* masters that were told of for answering an error to a command */
-    unsigned refused_releases; /* ... to one that releases */
+    struct engine_client client;                  /* sends all requests that name no other client */
+    struct engine_client others[CLUSTER_CLIENTS]; /* further clients */
+    struct cluster_master *masters;               /* own[], or the masters of another cluster */
+    unsigned breaks;           /* BREAKs that were announced when they began to act */
+    unsigned refused_commands; /* commands that a master answered with an error */
+    unsigned refused_releases; /* releases that a master answered with an error */
     unsigned node_count;
     int64_t now_ns;
-    uint32_t durable;                       /* nodes that the next engine is told to be durable */
-    const char *reset_set;                  /* the next engine is told that this set is no more */
-    const char *cluster;                    /* of the next engine; NULL: "cluster" */
-    bool read_only;                         /* the next engine is to write nothing by itself */
-    int64_t stepped_back_ns[CLUSTER_NODES]; /* as the daemon has told */
-    unsigned trials;                        /* answers to what engine_self_test() has asked */
-    enum reason trial_refused[ENGINE_SELF_TESTS]; /* ... in their order */
-    char leases[CLUSTER_NODES][LIMIT_RECORD]; /* on the names, as the master told that was tried */
-    int64_t wall_ns;                          /* what the daemon's wall clock is ahead of now_ns */
+    uint32_t durable;                       /* nodes marked durable in the next engine's rules */
+    const char *reset_set;                  /* --reset-set of the next engine */
+    const char *cluster;                    /* name in the next engine's rules; NULL: "main" */
+    bool read_only;                         /* the next engine writes nothing on its own */
+    int64_t stepped_back_ns[CLUSTER_NODES]; /* sum of reported steps back per node */
+    unsigned self_tests;                    /* results of engine_self_test() */
+    enum reason
+        self_test_refusals[ENGINE_SELF_TESTS]; /* refusals that the self-test found, in order */
+    char leases[CLUSTER_NODES][LIMIT_RECORD];  /* name leases that the self-test reported */
+    int64_t wall_ns;                           /* the daemon's wall clock minus now_ns */
     uint64_t random;
-    char replies[CLUSTER_REPLIES][128]; /* the lines the client got */
+    char replies[CLUSTER_REPLIES][128]; /* reply lines of all clients */
     unsigned reply_count;
-    unsigned replies_read; /* by cluster_next_reply() */
+    unsigned replies_read; /* replies that cluster_next_reply() returned */
     unsigned link_changes;
-    bool lazy;         /* flushes only when nothing else is left to do */
-    bool deaf;         /* the connection for which the next answer is breaks with it */
-    bool zombies_wait; /* commands of reset connections run only once this is off */
-    /* The answers of these nodes, a bit each, are handed over, each as bytes, in place of reaching
-     * the engine. */
+    bool lazy;           /* flush only when nothing else is left to do */
+    bool reply_fails;    /* the next reply's connection fails during the write */
+    bool zombies_paused; /* commands of reset connections wait until this is off */
+    /* Nodes, as bits, whose replies go to divert(), one by one and as bytes, instead of the
+     * engine. */
     uint32_t diverted;
     void (*divert)(struct cluster *cluster, unsigned node, enum channel channel, const char *bytes,
                    size_t len);
 
-    /* From here on memory is used again and again. */
+    /* The fields from here on keep their memory from test to test. */
     struct cluster_master own[CLUSTER_NODES];
     struct cluster_connection connections[CLUSTER_NODES][CHANNELS];
-    struct cluster_connection zombies[CLUSTER_NODES]; /* reset before the master had read all */
+    struct cluster_connection zombies[CLUSTER_NODES]; /* reset with unread input */
 };
 
-/* All masters are there, all links up, and an operator has said that no lock is held. */
+/* All masters run, all links are up, and an operator's override (--bootstrap) lets them vote. */
 void cluster_init(struct cluster *cluster, unsigned node_count);
 
-/* The same without that word: the masters are new, and nobody knows what they held. */
+/* The same without the operator's override: the masters are new, and their lost locks are
+ * unknown. */
 void cluster_init_unknown(struct cluster *cluster, unsigned node_count);
 
-/* Another daemon on the masters of the other cluster. */
+/* Start another daemon on the masters of the other cluster. */
 void cluster_join(struct cluster *cluster, const struct cluster *other, const char *clock_id);
 
-/* From now on the time is as it is there; the masters are the same, and always were. */
+/* Take over the other cluster's time. The masters must be shared already. */
 void cluster_share(struct cluster *cluster, const struct cluster *other);
 
-/* The engine stops, and another starts, on this host or on another one. */
+/* Stop the engine and start another one, on the host that this clock_id names. */
 void cluster_restart_engine(struct cluster *cluster, const char *clock_id);
 
-/* Why the node has no vote: its word, "-" if it votes. */
+/* The reason word for which the node has no vote; "-" if it votes. */
 const char *cluster_vote(const struct cluster *cluster, unsigned node);
 
-/* Lose all data, as FLUSHALL does. */
+/* Delete all keys, as FLUSHALL does. */
 void cluster_flush(struct cluster *cluster, unsigned node);
 void cluster_deinit(struct cluster *cluster);
 
-/* Let everything that can happen now happen. */
+/* Run everything that is due now. */
 void cluster_settle(struct cluster *cluster);
 
-/* Let time pass, timers included. */
+/* Advance time; timers fire on the way. */
 void cluster_pass_ms(struct cluster *cluster, int64_t ms);
 
-/* One request line, as printf() makes it; the reply's line is the next of cluster->replies. */
+/* Send one request line, formatted as by printf(). The reply is appended to cluster->replies. */
 __attribute__((format(printf, 2, 3))) void cluster_send(struct cluster *cluster, const char *form,
                                                         ...);
 __attribute__((format(printf, 3, 4))) void
 cluster_send_as(struct cluster *cluster, struct engine_client *client, const char *form, ...);
 
-/* The next reply or push that has not been looked at yet; NULL if there is none. */
+/* The next reply or push that was not yet returned; NULL if there is none. */
 const char *cluster_next_reply(struct cluster *cluster);
 
-/* ... or "(nothing)"; and it has to be this. */
-const char *cluster_heard(struct cluster *cluster);
+/* cluster_take_reply() returns "(nothing)" instead of NULL; cluster_expect() asserts the line. */
+const char *cluster_take_reply(struct cluster *cluster);
 __attribute__((format(printf, 2, 3))) void cluster_expect(struct cluster *cluster, const char *form,
                                                           ...);
 
-/* It is "#<tag> OK ..."; its token, in a buffer that the next call overwrites. */
+/* Assert that the next reply is "#<tag> OK ...". Returns its token in a buffer that the next call
+ * overwrites. */
 const char *cluster_expect_grant(struct cluster *cluster, const char *tag);
 
-/* Send, and let happen what can. */
-__attribute__((format(printf, 2, 3))) void cluster_say(struct cluster *cluster, const char *form,
-                                                       ...);
+/* Send a request and run everything that is due. */
+__attribute__((format(printf, 2, 3))) void cluster_submit(struct cluster *cluster, const char *form,
+                                                          ...);
 
-/* The first so many masters hang, or go on. */
+/* The first `count` masters hang, or resume. */
 void cluster_hang(struct cluster *cluster, unsigned count, bool hung);
 
-/* The client ends its connection in order, or is gone without a word. */
+/* The client closes its connection in order, or the connection is lost. */
 void cluster_end_client(struct cluster *cluster, struct engine_client *client);
 void cluster_lose_client(struct cluster *cluster, struct engine_client *client);
 
-/* Send, settle, and return the one reply it brought. */
+/* Send a request, run everything that is due, and return the only reply. */
 __attribute__((format(printf, 2, 3))) const char *cluster_ask(struct cluster *cluster,
                                                               const char *form, ...);
 
-/* Is it OK, and has no tag? Then its token, likewise. */
+/* cluster_granted(): is the untagged reply OK? cluster_token(): its token, in a buffer that the
+ * next call overwrites. */
 bool cluster_granted(const char *reply);
 const char *cluster_token(const char *reply);
 
-/* A master's wall clock. */
+/* The master's wall clock. */
 int64_t cluster_clock_us(const struct cluster *cluster, unsigned node);
 
-/* How much of what a reset connection has brought a master has not read. */
+/* Bytes of a reset connection that the master has not yet read. */
 size_t cluster_unread(struct cluster *cluster, unsigned node);
 
-/* The engine reads what a master says, or somebody in its place. */
+/* Feed bytes to the engine as the master's reply. */
 void cluster_feed(struct cluster *cluster, unsigned node, enum channel channel, const char *bytes,
                   size_t len);
 
-/* The network resets the connection; what the master has not read yet it may still execute. */
+/* The network resets the connection. The master may still execute what it has not yet read. */
 void cluster_cut(struct cluster *cluster, unsigned node);
 void cluster_cut_tracker(struct cluster *cluster, unsigned node);
 
-/* It is dead, with all its data; and there again, as another process. */
+/* cluster_kill(): the process dies and its data are lost. cluster_restart(): it runs as a new
+ * process. */
 void cluster_kill(struct cluster *cluster, unsigned node);
 void cluster_restart(struct cluster *cluster, unsigned node);
 
-/* The value of a lock's key on a node, or NULL. */
+/* The value of a resource's key on one node, or NULL. */
 const char *cluster_value(struct cluster *cluster, unsigned node, const char *resource);
 
-/* On how many nodes the resource's key exists. */
+/* The number of nodes on which the resource's key exists. */
 unsigned cluster_count(struct cluster *cluster, const char *resource);
 
-/* Put a key there as a foreign client would. */
+/* Set or delete a key directly on the master, as a client that bypasses the daemon would. */
 void cluster_set(struct cluster *cluster, unsigned node, const char *resource, const char *value,
                  int64_t ttl_ms);
 void cluster_delete(struct cluster *cluster, unsigned node, const char *resource);
 
-/* Somebody who asks no daemon has it on all masters, as "foreign"; and releases it. */
+/* Hold the resource on all masters with the value "foreign", or release it, bypassing the
+ * daemon. */
 void cluster_occupy(struct cluster *cluster, const char *resource, int64_t ttl_ms);
 void cluster_vacate(struct cluster *cluster, const char *resource);
 
-/* How many commands about locks all masters together have executed. */
+/* The number of lock commands that all masters together have executed. */
 unsigned cluster_commands(const struct cluster *cluster);
 
 #endif

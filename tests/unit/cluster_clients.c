@@ -1,4 +1,4 @@
-/* The clients of a cluster. */
+/* Clients of a fake cluster: the requests they send and the replies they get. */
 #include <check.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@ static const struct request_limits limits = {
     .key_prefix = "",
 };
 
-/* --- what they say --- */
+/* --- requests --- */
 
 static void send_list(struct cluster *cluster, struct engine_client *client, const char *form,
                       va_list arguments)
@@ -43,7 +43,7 @@ void cluster_send(struct cluster *cluster, const char *form, ...)
     va_end(arguments);
 }
 
-void cluster_say(struct cluster *cluster, const char *form, ...)
+void cluster_submit(struct cluster *cluster, const char *form, ...)
 {
     va_list arguments;
     va_start(arguments, form);
@@ -66,7 +66,7 @@ const char *cluster_ask(struct cluster *cluster, const char *form, ...)
     return cluster->replies[before];
 }
 
-/* --- what they hear --- */
+/* --- replies --- */
 
 const char *cluster_next_reply(struct cluster *cluster)
 {
@@ -74,7 +74,7 @@ const char *cluster_next_reply(struct cluster *cluster)
                                                         : NULL;
 }
 
-const char *cluster_heard(struct cluster *cluster)
+const char *cluster_take_reply(struct cluster *cluster)
 {
     const char *reply = cluster_next_reply(cluster);
     return reply != NULL ? reply : "(nothing)";
@@ -87,7 +87,7 @@ void cluster_expect(struct cluster *cluster, const char *form, ...)
     va_start(arguments, form);
     vsnprintf(reply, sizeof(reply), form, arguments);
     va_end(arguments);
-    ck_assert_str_eq(cluster_heard(cluster), reply);
+    ck_assert_str_eq(cluster_take_reply(cluster), reply);
 }
 
 bool cluster_granted(const char *reply)
@@ -106,13 +106,13 @@ const char *cluster_token(const char *line)
 const char *cluster_expect_grant(struct cluster *cluster, const char *tag)
 {
     char start[40];
-    const char *reply = cluster_heard(cluster);
+    const char *reply = cluster_take_reply(cluster);
     size_t len = (size_t)snprintf(start, sizeof(start), "#%s ", tag);
     ck_assert_msg(strncmp(reply, start, len) == 0, "not for %s: %s", tag, reply);
     return cluster_token(reply + len);
 }
 
-/* --- how they leave --- */
+/* --- disconnects --- */
 
 void cluster_end_client(struct cluster *cluster, struct engine_client *client)
 {

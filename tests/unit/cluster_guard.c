@@ -19,11 +19,11 @@ void cluster_expect_votes(const struct cluster *cluster, unsigned first, unsigne
 void cluster_expect_quarantine(struct cluster *cluster, unsigned first, unsigned last,
                                const char *reason)
 {
-    cluster_pass_ms(cluster, LOOKED_MS);
+    cluster_pass_ms(cluster, OBSERVED_MS);
     cluster_expect_votes(cluster, first, last, reason);
-    cluster_pass_ms(cluster, QUARANTINE_MS - 2 * LOOKED_MS);
+    cluster_pass_ms(cluster, QUARANTINE_MS - 2 * OBSERVED_MS);
     cluster_expect_votes(cluster, first, last, reason);
-    cluster_pass_ms(cluster, 3 * LOOKED_MS);
+    cluster_pass_ms(cluster, 3 * OBSERVED_MS);
     cluster_expect_votes(cluster, 0, 4, "-");
 }
 
@@ -37,7 +37,7 @@ void cluster_expect_no_grant_for_s(struct cluster *cluster, unsigned seconds)
     }
 }
 
-/* --- what is kept on masters --- */
+/* --- keys of the guard --- */
 
 const char *cluster_guard_key(const struct cluster *cluster, const char *kind, const char *rest)
 {
@@ -66,7 +66,7 @@ void cluster_lease_to_another(struct cluster *cluster, unsigned node, const char
     cluster_set(cluster, node, cluster_guard_key(cluster, "name", rest), run_id, ttl_ms);
 }
 
-/* --- what befalls them --- */
+/* --- faults of masters --- */
 
 void cluster_step_clock(struct cluster *cluster, unsigned first, unsigned last, int64_t seconds)
 {
@@ -101,7 +101,8 @@ void cluster_restart_recorded(struct cluster *cluster, unsigned node)
     memcpy(run_id, master->run_id, sizeof(run_id));
     memcpy(replid, master->replid, sizeof(replid));
     cluster_restart_with_data(cluster, node);
-    cluster_forge(cluster, node, run_id, master->run_id); /* its id */
+    /* The run_id field; its second occurrence follows. */
+    cluster_forge(cluster, node, run_id, master->run_id);
     cluster_forge(cluster, node, run_id, master->run_id);
     cluster_forge(cluster, node, replid, master->replid);
 }

@@ -25,9 +25,9 @@ static void io_write(void *context, uint32_t nodes, enum channel channel, const 
         cluster_write(context, nodes_first(nodes), channel, bytes, len);
 }
 
-/* What a client, or the log, is told comes to the replies. */
-__attribute__((format(printf, 2, 3))) static void hear(struct cluster *cluster, const char *form,
-                                                       ...)
+/* Replies, pushes and logged events all go to cluster->replies. */
+__attribute__((format(printf, 2, 3))) static void record_reply(struct cluster *cluster,
+                                                               const char *form, ...)
 {
     va_list arguments;
     ck_assert_uint_lt(cluster->reply_count, CLUSTER_REPLIES);
@@ -44,18 +44,18 @@ static void io_reply(void *context, struct engine_client *client, const char *ta
     char line[LIMIT_REPLY];
     size_t len = reply_format(answer, tag, tag_len, line);
     ck_assert(!client->disconnected);
-    client->disconnected = cluster->deaf;
-    cluster->deaf = false;
+    client->disconnected = cluster->reply_fails;
+    cluster->reply_fails = false;
     if (client->disconnected)
         return;
-    hear(cluster, "%.*s", (int)(len - 1), line);
+    record_reply(cluster, "%.*s", (int)(len - 1), line);
 }
 
 static void io_undone(void *context, struct engine_client *client, const char *tag, size_t tag_len)
 {
     struct cluster *cluster = context;
     (void)client;
-    hear(cluster, "undone %.*s", (int)tag_len, tag != NULL ? tag : "");
+    record_reply(cluster, "undone %.*s", (int)tag_len, tag != NULL ? tag : "");
 }
 
 static void io_push(void *context, struct engine_client *client, const struct push *push)
@@ -64,7 +64,7 @@ static void io_push(void *context, struct engine_client *client, const struct pu
     char line[LIMIT_REPLY];
     size_t len = reply_format_push(push, line);
     ck_assert(!client->disconnected);
-    hear(cluster, "%.*s", (int)(len - 1), line);
+    record_reply(cluster, "%.*s", (int)(len - 1), line);
 }
 
 static void io_breaking(void *context, const struct engine_client *by,
@@ -76,12 +76,12 @@ static void io_breaking(void *context, const struct engine_client *by,
     cluster->breaks++;
 }
 
-/* As if it was a push: "broken <resource> of <client>". */
+/* A BREAK appears among the replies as "broken <resource> of <client>". */
 static void io_broken(void *context, const struct engine_broken *broken)
 {
     struct cluster *cluster = context;
-    hear(cluster, "broken %.*s of %d", (int)broken->resource_len, broken->resource,
-         (int)broken->owner_id);
+    record_reply(cluster, "broken %.*s of %d", (int)broken->resource_len, broken->resource,
+                 (int)broken->owner_id);
 }
 
 static void io_link_changed(void *context, unsigned node, enum link_state before)
@@ -103,7 +103,7 @@ static void io_vote_changed(void *context, unsigned node, enum reason before, en
     const struct cluster *cluster = context;
     ck_assert_int_ne(before, reason);
     ck_assert_int_eq(engine_refuses_vote(&cluster->engine, node, now_ns), reason);
-    /* Operators are told for how long. */
+    /* Operators are told how long the reason lasts. */
     ck_assert_int_ge(guard_refuses_until_ns(&cluster->engine.flights.guard, node, now_ns), now_ns);
 }
 
@@ -121,8 +121,8 @@ static void io_tried(void *context, unsigned node, const char *what, enum reason
     struct cluster *cluster = context;
     (void)node;
     ck_assert_ptr_nonnull(what);
-    ck_assert_uint_lt(cluster->trials, ENGINE_SELF_TESTS);
-    cluster->trial_refused[cluster->trials++] = refused;
+    ck_assert_uint_lt(cluster->self_tests, ENGINE_SELF_TESTS);
+    cluster->self_test_refusals[cluster->self_tests++] = refused;
 }
 
 static void io_leased(void *context, unsigned node, unsigned named, const char *lease)

@@ -1,5 +1,5 @@
 /*
- * What the engine asks of those who drive it, as a fake cluster does it.
+ * The callbacks of the engine (engine_io), as the fake cluster implements them.
  */
 #ifndef TESTS_UNIT_CLUSTER_IO_H
 #define TESTS_UNIT_CLUSTER_IO_H

@@ -4,7 +4,7 @@
 
 #include "engine/round/node_set.h"
 
-/* Those that the master has closed, or that were opened to the process before, have none. */
+/* NULL if the master closed the session, or if an earlier process of the master had it. */
 static struct fake_session *session_of(struct cluster *cluster, unsigned node,
                                        const struct cluster_connection *connection)
 {
@@ -24,7 +24,7 @@ static void end_session(struct cluster *cluster, unsigned node,
     pipe_clear(&connection->pipe);
 }
 
-/* --- open and closed --- */
+/* --- opening and closing --- */
 
 static bool connect_channel(struct cluster *cluster, unsigned node, enum channel channel)
 {
@@ -53,7 +53,7 @@ bool cluster_connect(struct cluster *cluster, unsigned node)
     return connect_channel(cluster, node, CHANNEL_TRACKING) || commands;
 }
 
-/* The master reads what it can still get, once all else is done. */
+/* Keep the connection as a zombie: the master reads the rest of its input after everything else. */
 static void leave_unread(struct cluster *cluster, unsigned node)
 {
     struct cluster_connection *connection = &cluster->connections[node][CHANNEL_COMMANDS];
@@ -70,7 +70,7 @@ void cluster_close(struct cluster *cluster, unsigned node, enum channel channel)
 {
     struct cluster_connection *connection = &cluster->connections[node][channel];
     connection->opening = connection->open = false;
-    /* A master that hangs does not see the reset before it goes on. */
+    /* A hung master notices the reset only once it resumes. */
     if (channel == CHANNEL_COMMANDS && cluster->masters[node].hung)
         leave_unread(cluster, node);
     end_session(cluster, node, connection);
@@ -109,7 +109,7 @@ void cluster_write(struct cluster *cluster, unsigned node, enum channel channel,
               cluster->now_ns + cluster->masters[node].delay_ns);
 }
 
-/* As server/masters/node.c does it. */
+/* As server/masters/node.c does. */
 void cluster_feed(struct cluster *cluster, unsigned node, enum channel channel, const char *bytes,
                   size_t len)
 {
@@ -124,9 +124,9 @@ void cluster_feed(struct cluster *cluster, unsigned node, enum channel channel, 
     }
 }
 
-/* What the master says goes to the engine, unless it is lost; did it say anything? */
-static bool hear(struct cluster *cluster, unsigned node, enum channel channel,
-                 struct fake_session *session)
+/* Pass the master's replies to the engine, unless they are lost. Returns whether there were any. */
+static bool deliver_replies(struct cluster *cluster, unsigned node, enum channel channel,
+                            struct fake_session *session)
 {
     struct bytes said = session->output;
     if (bytes_len(&said) == 0)
@@ -155,11 +155,11 @@ static bool serve(struct cluster *cluster, unsigned node, enum channel channel)
         return false;
     while (fake_serve_one(&master->redis, session, cluster_clock_us(cluster, node))) {
         served = true;
-        /* One answer at a time. */
+        /* A diverted reply is handed over on its own. */
         if (cluster->diverted & nodes_only(node))
-            hear(cluster, node, channel, session);
+            deliver_replies(cluster, node, channel, session);
     }
-    return hear(cluster, node, channel, session) || served;
+    return deliver_replies(cluster, node, channel, session) || served;
 }
 
 bool cluster_serve(struct cluster *cluster, unsigned node)
@@ -183,7 +183,7 @@ void cluster_serve_zombie(struct cluster *cluster, unsigned node)
         end_session(cluster, node, zombie);
 }
 
-/* --- what befalls connections --- */
+/* --- faults of connections --- */
 
 size_t cluster_unread(struct cluster *cluster, unsigned node)
 {

@@ -17,7 +17,7 @@ void configs_open(void)
     strcpy(folder, "/tmp/redlockd-config.XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(folder));
     ck_assert_int_eq(chdir(folder), 0);
-    umask(0077); /* as files of secrets have to be */
+    umask(0077); /* Files of secrets must not be readable by others. */
 }
 
 void configs_close(void)
@@ -55,7 +55,7 @@ struct config *configs_load(const char *path, enum config_mode mode)
 {
     FILE *out = fmemopen(reported, sizeof(reported), "w");
     ck_assert_ptr_nonnull(out);
-    reported[0] = '\0'; /* fmemopen() ends only what is written. */
+    reported[0] = '\0'; /* fmemopen() terminates only what is written. */
     struct config *config = config_load(path, mode, out);
     fclose(out);
     return config;
@@ -72,7 +72,7 @@ const char *configs_report(void)
     return reported;
 }
 
-struct config *configs_fine(const char *text)
+struct config *configs_accept(const char *text)
 {
     struct config *config = configs_read(text);
     ck_assert_str_eq(reported, "");

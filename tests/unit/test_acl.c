@@ -1,5 +1,5 @@
 /*
- * Who may do what, in one table: each verb, for each kind of user, with and without a resource.
+ * The ACL in one table: each verb, for each kind of user, with and without a resource.
  */
 #include <stdio.h>
 #include <string.h>
@@ -10,14 +10,14 @@
 static const char *const ci_prefixes[] = {"ci:", "build/"};
 static const char *const all_prefixes[] = {""};
 
-/* nobody; ci with the usual verbs; one that may only look; one that may do everything; one that has
- * all verbs, and no resource. */
-enum who { NOBODY, CI, WATCHER, OPS, EMPTY, WHOS };
+/* UNKNOWN has not authenticated. CI has the usual verbs on two prefixes. WATCHER may only read
+ * statistics. OPS may do everything. EMPTY has all verbs and no prefix. */
+enum role { UNKNOWN, CI, WATCHER, OPS, EMPTY, ROLES };
 
-static struct acl acl_of(enum who who)
+static struct acl acl_of(enum role role)
 {
-    switch (who) {
-    case NOBODY:
+    switch (role) {
+    case UNKNOWN:
         return (struct acl){.verbs = ACL_GRANTABLE, .prefixes = all_prefixes, .prefix_count = 1};
     case CI:
         return (struct acl){
@@ -29,13 +29,14 @@ static struct acl acl_of(enum who who)
             .known = true, .verbs = ACL_GRANTABLE, .prefixes = all_prefixes, .prefix_count = 1};
     case EMPTY:
         return (struct acl){.known = true, .verbs = ACL_GRANTABLE};
-    case WHOS:
+    case ROLES:
         break;
     }
     return (struct acl){0};
 }
 
-/* One letter for each of NOBODY CI WATCHER OPS EMPTY: y yes, a authenticate, v verb, r resource. */
+/* One letter for each user in the order of the enum: y allowed, a AUTH needed, v verb denied, r
+ * resource denied. */
 static const struct row {
     enum verb verb;
     const char *resource;
@@ -68,17 +69,17 @@ static char letter_of(enum acl_answer answer)
     return '?';
 }
 
-START_TEST(each_verb_is_answered_as_the_table_has_it)
+START_TEST(each_verb_is_answered_as_in_the_table)
 {
     uint32_t seen = 0;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         const struct row *row = &rows[i];
-        char answers[WHOS + 1] = "";
+        char answers[ROLES + 1] = "";
         seen |= ACL_BIT(row->verb);
-        for (unsigned who = 0; who < WHOS; who++) {
-            struct acl acl = acl_of((enum who)who);
+        for (unsigned role = 0; role < ROLES; role++) {
+            struct acl acl = acl_of((enum role)role);
             size_t len = row->resource != NULL ? strlen(row->resource) : 0;
-            answers[who] = letter_of(acl_ask(&acl, row->verb, row->resource, len));
+            answers[role] = letter_of(acl_ask(&acl, row->verb, row->resource, len));
         }
         ck_assert_msg(strcmp(answers, row->answers) == 0, "%s %s: %s, not %s", verb_word(row->verb),
                       row->resource != NULL ? row->resource : "", answers, row->answers);
@@ -87,7 +88,7 @@ START_TEST(each_verb_is_answered_as_the_table_has_it)
 }
 END_TEST
 
-/* A resource is bytes with a length: what stands behind it in memory is not looked at. */
+/* A resource is bytes with a length: the bytes that follow it in memory do not count. */
 START_TEST(prefix_longer_than_the_resource_does_not_cover_it)
 {
     struct acl acl = acl_of(CI);
@@ -98,7 +99,7 @@ START_TEST(prefix_longer_than_the_resource_does_not_cover_it)
 }
 END_TEST
 
-START_TEST(only_the_empty_prefix_covers_all)
+START_TEST(only_the_empty_prefix_covers_every_resource)
 {
     struct acl ops = acl_of(OPS);
     struct acl ci = acl_of(CI);
@@ -109,7 +110,7 @@ START_TEST(only_the_empty_prefix_covers_all)
 }
 END_TEST
 
-START_TEST(usual_verbs_are_grantable_and_reach_no_further_than_locks)
+START_TEST(usual_verbs_are_grantable_and_only_concern_locks)
 {
     uint32_t others =
         ACL_BIT(VERB_STATS) | ACL_BIT(VERB_NODES) | ACL_BIT(VERB_CLIENTS) | ACL_BIT(VERB_BREAK);
@@ -119,19 +120,19 @@ START_TEST(usual_verbs_are_grantable_and_reach_no_further_than_locks)
 }
 END_TEST
 
-START_TEST(errors_that_tell_of_the_configuration_are_for_users)
+START_TEST(errors_that_reveal_the_configuration_need_authentication)
 {
-    struct acl nobody = acl_of(NOBODY);
+    struct acl unknown = acl_of(UNKNOWN);
     struct acl ci = acl_of(CI);
-    ck_assert(acl_tells(&nobody, REQUEST_UNKNOWN_VERB));
-    ck_assert(acl_tells(&nobody, REQUEST_LINE_TOO_LONG));
-    ck_assert(!acl_tells(&nobody, REQUEST_TTL_RANGE));
-    ck_assert(!acl_tells(&nobody, REQUEST_BAD_RESOURCE));
+    ck_assert(acl_tells(&unknown, REQUEST_UNKNOWN_VERB));
+    ck_assert(acl_tells(&unknown, REQUEST_LINE_TOO_LONG));
+    ck_assert(!acl_tells(&unknown, REQUEST_TTL_RANGE));
+    ck_assert(!acl_tells(&unknown, REQUEST_BAD_RESOURCE));
     ck_assert(acl_tells(&ci, REQUEST_TTL_RANGE));
 }
 END_TEST
 
-START_TEST(each_denial_says_what_would_help)
+START_TEST(each_denial_says_what_the_client_needs)
 {
     ck_assert_ptr_nonnull(strstr(acl_text(ACL_NOT_KNOWN, VERB_LOCK), "AUTH <secret>"));
     ck_assert_ptr_nonnull(strstr(acl_text(ACL_NOT_VERB, VERB_STATS), "this user"));
@@ -144,14 +145,14 @@ END_TEST
 
 Suite *test_suite(void)
 {
-    Suite *suite = suite_create("permit");
-    TCase *tests = tcase_create("permit");
-    tcase_add_test(tests, each_verb_is_answered_as_the_table_has_it);
+    Suite *suite = suite_create("acl");
+    TCase *tests = tcase_create("acl");
+    tcase_add_test(tests, each_verb_is_answered_as_in_the_table);
     tcase_add_test(tests, prefix_longer_than_the_resource_does_not_cover_it);
-    tcase_add_test(tests, only_the_empty_prefix_covers_all);
-    tcase_add_test(tests, usual_verbs_are_grantable_and_reach_no_further_than_locks);
-    tcase_add_test(tests, errors_that_tell_of_the_configuration_are_for_users);
-    tcase_add_test(tests, each_denial_says_what_would_help);
+    tcase_add_test(tests, only_the_empty_prefix_covers_every_resource);
+    tcase_add_test(tests, usual_verbs_are_grantable_and_only_concern_locks);
+    tcase_add_test(tests, errors_that_reveal_the_configuration_need_authentication);
+    tcase_add_test(tests, each_denial_says_what_the_client_needs);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -1,6 +1,6 @@
 /*
- * server/clients/auth.c: which user a connection is, what it may do, and which connection has to
- * go.
+ * server/clients/auth.c: the user of a connection, its ACL, and the unauthenticated connection that
+ * is closed first.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -91,7 +91,7 @@ START_TEST(without_users_every_connection_may_do_all_but_break)
 }
 END_TEST
 
-START_TEST(right_secret_admits_and_wrong_one_leaves_it_pending)
+START_TEST(right_secret_admits_and_wrong_secret_leaves_pending)
 {
     struct auth_identity *one = connect_at(0, S);
     struct auth_identity *other = connect_at(1, S);
@@ -112,7 +112,7 @@ START_TEST(right_secret_admits_and_wrong_one_leaves_it_pending)
 }
 END_TEST
 
-START_TEST(oldest_has_to_go_first_and_is_logged_once)
+START_TEST(oldest_pending_connection_is_displaced_first_and_logged_once)
 {
     for (unsigned i = 0; i < PLACES; i++) {
         ck_assert(!auth_is_full(&auth));
@@ -128,7 +128,7 @@ START_TEST(oldest_has_to_go_first_and_is_logged_once)
     ck_assert_ptr_eq(auth_oldest(&auth), &identities[1]);
     ck_assert_int_eq(auth_deadline_ns(&auth), S + 1 + config.limits.auth_timeout_ns);
 
-    /* News again once half of the places are free. */
+    /* Displacement is reported again once half of the places are free. */
     auth_leave(&auth, &identities[1]);
     ck_assert(auth_displace(&auth));
     auth_leave(&auth, &identities[2]);
@@ -138,7 +138,7 @@ START_TEST(oldest_has_to_go_first_and_is_logged_once)
 }
 END_TEST
 
-/* What auth_renew() says of each connection once the configuration has these users. */
+/* Configure these users and check what auth_renew() returns for each connection. */
 static void renew(struct config_users *configured, const bool stays[PLACES])
 {
     struct users before;
@@ -150,7 +150,7 @@ static void renew(struct config_users *configured, const bool stays[PLACES])
     users_deinit(&before);
 }
 
-START_TEST(other_users_are_found_by_name_and_those_that_are_gone_must_leave)
+START_TEST(changed_users_keep_their_sessions_and_removed_users_lose_them)
 {
     ck_assert_int_eq(try(connect_at(0, S), secret_ci), AUTH_ACCEPTED);
     ck_assert_int_eq(try(connect_at(1, S), secret_ops), AUTH_ACCEPTED);
@@ -162,7 +162,7 @@ START_TEST(other_users_are_found_by_name_and_those_that_are_gone_must_leave)
 }
 END_TEST
 
-START_TEST(users_that_come_or_go_change_all_connections)
+START_TEST(adding_or_removing_all_users_changes_every_connection)
 {
     ck_assert_int_eq(try(connect_at(0, S), secret_ci), AUTH_ACCEPTED);
     connect_at(1, S);
@@ -170,12 +170,13 @@ START_TEST(users_that_come_or_go_change_all_connections)
     ck_assert_int_eq(identities[0].state, AUTH_OPEN);
     ck_assert_int_eq(identities[1].state, AUTH_OPEN);
     ck_assert_uint_eq(auth.pending_count, 0);
-    /* An open connection that no unix socket names was served without a secret: it cannot stay. */
+    /* Open connections that are not the owner's were admitted without a secret, so they cannot
+     * stay. */
     renew(&users, (const bool[PLACES]){false, false});
 }
 END_TEST
 
-START_TEST(many_wrong_secrets_are_not_looked_at)
+START_TEST(secrets_are_not_checked_after_too_many_wrong_ones)
 {
     struct auth_identity *identity = connect_at(0, S);
     for (unsigned i = 0; i < AUTH_THROTTLE_BURST; i++) {
@@ -194,11 +195,11 @@ Suite *test_suite(void)
     TCase *tests = tcase_create("auth");
     tcase_add_checked_fixture(tests, begin, end);
     tcase_add_test(tests, without_users_every_connection_may_do_all_but_break);
-    tcase_add_test(tests, right_secret_admits_and_wrong_one_leaves_it_pending);
-    tcase_add_test(tests, oldest_has_to_go_first_and_is_logged_once);
-    tcase_add_test(tests, other_users_are_found_by_name_and_those_that_are_gone_must_leave);
-    tcase_add_test(tests, users_that_come_or_go_change_all_connections);
-    tcase_add_test(tests, many_wrong_secrets_are_not_looked_at);
+    tcase_add_test(tests, right_secret_admits_and_wrong_secret_leaves_pending);
+    tcase_add_test(tests, oldest_pending_connection_is_displaced_first_and_logged_once);
+    tcase_add_test(tests, changed_users_keep_their_sessions_and_removed_users_lose_them);
+    tcase_add_test(tests, adding_or_removing_all_users_changes_every_connection);
+    tcase_add_test(tests, secrets_are_not_checked_after_too_many_wrong_ones);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -1,5 +1,5 @@
 /*
- * Where connections come from, and how many wrong secrets each place may try.
+ * The auth throttle: which client addresses share a limit, and how many wrong secrets each may try.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -22,20 +22,20 @@ static void begin(void)
     auth_throttle_init(&auth_throttle, 42);
 }
 
-/* --- origins --- */
+/* --- client addresses --- */
 
 static bool same(struct client_address a, struct client_address b)
 {
     return memcmp(&a, &b, sizeof(a)) == 0;
 }
 
-START_TEST(addresses_of_one_party_are_one_origin)
+START_TEST(client_has_one_address_bucket)
 {
     unsigned char one[16] = {0xfd, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1};
-    unsigned char neighbour[16] = {0xfd, 0, 0, 0, 0, 0, 0, 1, 9, 9, 9, 9, 9, 9, 9, 9};
+    unsigned char same_network[16] = {0xfd, 0, 0, 0, 0, 0, 0, 1, 9, 9, 9, 9, 9, 9, 9, 9};
     unsigned char other[16] = {0xfd, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 1};
     unsigned char mapped[16] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, 7};
-    ck_assert(same(client_address_of_ipv6(one), client_address_of_ipv6(neighbour)));
+    ck_assert(same(client_address_of_ipv6(one), client_address_of_ipv6(same_network)));
     ck_assert(!same(client_address_of_ipv6(one), client_address_of_ipv6(other)));
     ck_assert(same(client_address_of_ipv6(mapped), host(7)));
     ck_assert(!same(host(7), host(8)));
@@ -46,7 +46,7 @@ END_TEST
 
 /* --- auth throttle --- */
 
-START_TEST(burst_is_allowed_and_then_one_a_second)
+START_TEST(auth_throttle_allows_a_burst_and_then_one_try_per_second)
 {
     struct client_address client_address = host(1);
     int64_t now_ns = 1000 * S;
@@ -63,7 +63,7 @@ START_TEST(burst_is_allowed_and_then_one_a_second)
     ck_assert_int_eq(auth_throttle_wait_ns(&auth_throttle, &client_address, now_ns + S), 0);
     auth_throttle_note(&auth_throttle, &client_address, 100, now_ns + S);
     ck_assert_int_eq(auth_throttle_wait_ns(&auth_throttle, &client_address, now_ns + S), S);
-    /* After a quiet time all are back. */
+    /* After a quiet time the whole burst is available again. */
     now_ns += 100 * S;
     ck_assert_int_eq(auth_throttle_note(&auth_throttle, &client_address, 101, now_ns),
                      AUTH_THROTTLE_FIRST);
@@ -75,7 +75,7 @@ START_TEST(burst_is_allowed_and_then_one_a_second)
 }
 END_TEST
 
-START_TEST(one_origin_does_not_pay_for_another)
+START_TEST(address_does_not_use_up_the_tries_of_another)
 {
     struct client_address guilty = host(1);
     struct client_address innocent = host(2);
@@ -86,7 +86,7 @@ START_TEST(one_origin_does_not_pay_for_another)
 }
 END_TEST
 
-START_TEST(same_wrong_secret_again_costs_nothing)
+START_TEST(repeating_a_wrong_secret_costs_nothing)
 {
     struct client_address client_address = host(1);
     for (unsigned i = 0; i < 10 * AUTH_THROTTLE_BURST; i++) {
@@ -99,8 +99,9 @@ START_TEST(same_wrong_secret_again_costs_nothing)
 }
 END_TEST
 
-/* Many origins, each with a guess or two, do not wash away one that has no guess left. */
-START_TEST(worst_are_remembered_longest)
+/* Many addresses with a wrong secret or two each do not evict an address that has used up its
+ * burst. */
+START_TEST(addresses_with_the_most_wrong_secrets_are_kept_longest)
 {
     struct client_address worst = host(1);
     for (uint64_t i = 1; i <= AUTH_THROTTLE_BURST; i++)
@@ -115,14 +116,14 @@ END_TEST
 
 Suite *test_suite(void)
 {
-    Suite *suite = suite_create("guesses");
-    TCase *tests = tcase_create("guesses");
+    Suite *suite = suite_create("auth_throttle");
+    TCase *tests = tcase_create("auth_throttle");
     tcase_add_checked_fixture(tests, begin, NULL);
-    tcase_add_test(tests, addresses_of_one_party_are_one_origin);
-    tcase_add_test(tests, burst_is_allowed_and_then_one_a_second);
-    tcase_add_test(tests, one_origin_does_not_pay_for_another);
-    tcase_add_test(tests, same_wrong_secret_again_costs_nothing);
-    tcase_add_test(tests, worst_are_remembered_longest);
+    tcase_add_test(tests, client_has_one_address_bucket);
+    tcase_add_test(tests, auth_throttle_allows_a_burst_and_then_one_try_per_second);
+    tcase_add_test(tests, address_does_not_use_up_the_tries_of_another);
+    tcase_add_test(tests, repeating_a_wrong_secret_costs_nothing);
+    tcase_add_test(tests, addresses_with_the_most_wrong_secrets_are_kept_longest);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -1,6 +1,6 @@
 /*
- * BREAK: the token that a quorum has is released by force, that one and no other, and whoever held
- * it or waits for it hears of it. The shipped engine among fake masters, on virtual time.
+ * BREAK releases the token that a quorum has, and no other. The holder and the waiters are told.
+ * Runs the shipped engine among fake masters, on virtual time.
  */
 #include <stdio.h>
 #include <string.h>
@@ -21,7 +21,7 @@ static void setup(void)
     cluster_pass_ms(&w, 10);
 }
 
-/* Nothing of it is left behind, however it ended. */
+/* However the BREAK ended, the engine keeps nothing of it. */
 static void teardown(void)
 {
     cluster_pass_ms(&w, 5000);
@@ -30,8 +30,8 @@ static void teardown(void)
     cluster_deinit(&w);
 }
 
-/* The others break, so that w.client can hold. */
-static void say_break(const char *line)
+/* Another client sends BREAK, so that cluster.client can be the holder. */
+static void send_break(const char *line)
 {
     cluster_send_as(&w, &w.others[1], "%s", line);
     cluster_settle(&w);
@@ -39,8 +39,8 @@ static void say_break(const char *line)
 
 static void lock(const char *line)
 {
-    cluster_say(&w, "%s", line);
-    snprintf(token, sizeof(token), "%s", cluster_token(cluster_heard(&w)));
+    cluster_submit(&w, "%s", line);
+    snprintf(token, sizeof(token), "%s", cluster_token(cluster_take_reply(&w)));
 }
 
 static void set_nodes(unsigned first, unsigned last, const char *value)
@@ -49,46 +49,46 @@ static void set_nodes(unsigned first, unsigned last, const char *value)
         cluster_set(&w, i, "a", value, 10000);
 }
 
-START_TEST(lock_is_released_and_its_owner_is_named)
+START_TEST(break_releases_the_lock_and_names_its_owner)
 {
     lock("LOCK a 3s");
-    say_break("BREAK a");
+    send_break("BREAK a");
     cluster_expect(&w, "broken a of 1");
     cluster_expect(&w, "OK");
     ck_assert_uint_eq(cluster_count(&w, "a"), 0);
     ck_assert_uint_eq(w.engine.stats.broken, 1);
-    cluster_say(&w, "LOCK a 3s");
-    ck_assert_int_eq(strncmp(cluster_heard(&w), "OK ", 3), 0);
+    cluster_submit(&w, "LOCK a 3s");
+    ck_assert_int_eq(strncmp(cluster_take_reply(&w), "OK ", 3), 0);
 }
 END_TEST
 
-START_TEST(nobody_holds_what_is_free)
+START_TEST(break_of_a_free_resource_answers_free)
 {
-    say_break("BREAK a");
+    send_break("BREAK a");
     cluster_expect(&w, "FREE");
-    set_nodes(0, 1, A); /* what a minority has, nobody holds, and it is left to its time to live */
-    say_break("BREAK a");
+    set_nodes(0, 1, A); /* A key on a minority is no lock; it stays until its TTL ends. */
+    send_break("BREAK a");
     cluster_expect(&w, "FREE");
     ck_assert_uint_eq(cluster_count(&w, "a"), 2);
 }
 END_TEST
 
-START_TEST(lock_of_another_daemon_is_released_too)
+START_TEST(break_releases_a_lock_of_another_daemon)
 {
     set_nodes(0, 2, A);
-    say_break("BREAK a");
+    send_break("BREAK a");
     cluster_expect(&w, "broken a of 0");
     cluster_expect(&w, "OK");
     ck_assert_uint_eq(cluster_count(&w, "a"), 0);
 }
 END_TEST
 
-/* Two tokens: that of the quorum goes, the other stays. */
-START_TEST(no_other_token_comes_to_harm)
+/* Two tokens are on the masters: the quorum's is released, the other stays. */
+START_TEST(break_leaves_other_tokens_alone)
 {
     set_nodes(0, 2, A);
     set_nodes(3, 4, B);
-    say_break("BREAK a");
+    send_break("BREAK a");
     cluster_expect(&w, "broken a of 0");
     cluster_expect(&w, "OK");
     ck_assert_uint_eq(cluster_count(&w, "a"), 2);
@@ -96,10 +96,10 @@ START_TEST(no_other_token_comes_to_harm)
 }
 END_TEST
 
-START_TEST(whose_connection_holds_it_is_told)
+START_TEST(holder_is_told_that_its_hold_is_broken)
 {
     lock("LOCK a 3s HOLD");
-    say_break("BREAK a");
+    send_break("BREAK a");
     cluster_expect(&w, "broken a of 1");
     cluster_expect(&w, "! LOST a %s gone", token);
     cluster_expect(&w, "OK");
@@ -110,36 +110,36 @@ START_TEST(whose_connection_holds_it_is_told)
 }
 END_TEST
 
-/* Also if it is the one that breaks it. */
-START_TEST(who_breaks_his_own_hears_it_too)
+/* The holder is told even if it sends the BREAK itself. */
+START_TEST(holder_that_breaks_its_own_hold_is_told)
 {
     lock("LOCK a 3s HOLD");
-    cluster_say(&w, "BREAK a");
+    cluster_submit(&w, "BREAK a");
     cluster_expect(&w, "broken a of 1");
-    ck_assert_int_eq(strncmp(cluster_heard(&w), "! LOST a ", 9), 0);
+    ck_assert_int_eq(strncmp(cluster_take_reply(&w), "! LOST a ", 9), 0);
     cluster_expect(&w, "OK");
 }
 END_TEST
 
-START_TEST(who_waits_is_next)
+START_TEST(first_waiter_gets_the_lock_after_a_break)
 {
     lock("LOCK a 60s");
     cluster_send_as(&w, &w.others[0], "#w LOCK a 3s WAIT 60s");
     cluster_settle(&w);
-    say_break("BREAK a");
+    send_break("BREAK a");
     cluster_expect(&w, "broken a of 1");
-    const char *first = cluster_heard(&w);
+    const char *first = cluster_take_reply(&w);
     bool waiter_first = strncmp(first, "#w OK ", 6) == 0;
     ck_assert(waiter_first || strcmp(first, "OK") == 0);
-    const char *second = cluster_heard(&w);
+    const char *second = cluster_take_reply(&w);
     ck_assert_msg(strncmp(second, waiter_first ? "OK" : "#w OK ", waiter_first ? 2 : 6) == 0, "%s",
                   second);
     ck_assert_uint_ge(cluster_count(&w, "a"), 3);
 }
 END_TEST
 
-/* Commands take three milliseconds to each master: the BREAK looks in the first three of them,
- * freezes in the next, and then releases. */
+/* Commands take three milliseconds to each master. The BREAK reads the key in the first three,
+ * freezes it in the next three, and then releases it. */
 static void start_break(int64_t pass_ms)
 {
     for (unsigned i = 0; i < 5; i++)
@@ -148,7 +148,7 @@ static void start_break(int64_t pass_ms)
     cluster_pass_ms(&w, pass_ms);
 }
 
-enum { LOOKED_MS = 4, FROZEN_MS = 7 };
+enum { READ_MS = 4, FROZEN_MS = 7 };
 
 static unsigned count_frozen(void)
 {
@@ -162,28 +162,29 @@ static unsigned count_frozen(void)
 
 static void expect_noquorum(void)
 {
-    ck_assert_int_eq(strncmp(cluster_heard(&w), "NOQUORUM ", 9), 0);
+    ck_assert_int_eq(strncmp(cluster_take_reply(&w), "NOQUORUM ", 9), 0);
 }
 
-/* It changes hands between the look and the freeze: what is there by then stays. */
-START_TEST(what_has_changed_hands_meanwhile_is_left_alone)
+/* The lock changes hands between the read and the freeze: the new token stays. */
+START_TEST(token_granted_before_the_freeze_is_left_alone)
 {
     set_nodes(0, 4, A);
-    start_break(LOOKED_MS);
+    start_break(READ_MS);
     set_nodes(0, 4, B);
     cluster_pass_ms(&w, 30);
-    ck_assert_int_eq(strncmp(cluster_heard(&w), "HELD ", 5), 0);
+    ck_assert_int_eq(strncmp(cluster_take_reply(&w), "HELD ", 5), 0);
     for (unsigned i = 0; i < 5; i++)
         ck_assert_str_eq(cluster_value(&w, i, "a"), B);
     ck_assert_uint_eq(w.engine.stats.broken, 0);
 }
 END_TEST
 
-/* The new holder may have a quorum with the masters that do not answer: then it is not free. */
-START_TEST(what_may_have_changed_hands_meanwhile_is_not_free)
+/* The new holder may have a quorum together with the masters that do not answer, so the lock is not
+ * known to be free. */
+START_TEST(lock_that_may_have_a_new_holder_is_not_reported_free)
 {
     set_nodes(0, 4, A);
-    start_break(LOOKED_MS);
+    start_break(READ_MS);
     cluster_delete(&w, 0, "a");
     set_nodes(1, 4, B);
     w.masters[3].hung = w.masters[4].hung = true;
@@ -194,10 +195,10 @@ START_TEST(what_may_have_changed_hands_meanwhile_is_not_free)
 }
 END_TEST
 
-START_TEST(what_was_given_back_meanwhile_is_free)
+START_TEST(lock_released_before_the_freeze_is_reported_free)
 {
     set_nodes(0, 4, A);
-    start_break(LOOKED_MS);
+    start_break(READ_MS);
     for (unsigned i = 0; i < 5; i++)
         cluster_delete(&w, i, "a");
     cluster_pass_ms(&w, 30);
@@ -206,9 +207,9 @@ START_TEST(what_was_given_back_meanwhile_is_free)
 }
 END_TEST
 
-/* It was broken: that it expired, and even has a new holder, before the release does not change
- * that. */
-START_TEST(what_ends_between_the_freeze_and_the_release_is_broken)
+/* The lock counts as broken even if it expires before the release, and even if it has a new
+ * holder. */
+START_TEST(lock_that_expires_after_the_freeze_counts_as_broken)
 {
     set_nodes(0, 4, A);
     start_break(FROZEN_MS);
@@ -222,9 +223,9 @@ START_TEST(what_ends_between_the_freeze_and_the_release_is_broken)
 }
 END_TEST
 
-/* A second BREAK has frozen it once more, and is the one to delete it: the first must not say that
- * the lock is free. */
-START_TEST(what_another_break_has_frozen_is_not_released)
+/* A second BREAK has frozen the token again and will delete it, so the first must not report the
+ * lock as free. */
+START_TEST(token_frozen_by_another_break_is_not_released)
 {
     static const char other[] = "!000000000000000aaaaaaaaaaaaaaaaaaaaaaaa";
     set_nodes(0, 4, A);
@@ -238,9 +239,9 @@ START_TEST(what_another_break_has_frozen_is_not_released)
 }
 END_TEST
 
-/* Of four masters two are no minority: as long as they have the frozen token, nobody else can be
+/* Two of four masters are no minority: while they have the frozen token, no other client can be
  * granted the lock. */
-START_TEST(half_of_the_masters_keep_it)
+START_TEST(break_is_not_confirmed_while_half_of_the_masters_have_the_key)
 {
     cluster_deinit(&w);
     cluster_init(&w, 4);
@@ -248,8 +249,7 @@ START_TEST(half_of_the_masters_keep_it)
     set_nodes(0, 3, A);
     start_break(FROZEN_MS);
     cluster_expect(&w, "broken a of 0");
-    cluster_delete(&w, 0,
-                   "a"); /* by an UNLOCK of another daemon, which does not reach the others */
+    cluster_delete(&w, 0, "a"); /* by an UNLOCK of another daemon that reaches no other master */
     cluster_delete(&w, 1, "a");
     w.masters[2].hung = w.masters[3].hung = true;
     cluster_pass_ms(&w, 100);
@@ -261,56 +261,56 @@ START_TEST(half_of_the_masters_keep_it)
 }
 END_TEST
 
-/* A quorum of the masters has it, but its round has not heard so yet: its client would be told of a
- * grant that was deleted before. */
-START_TEST(what_is_just_being_granted_is_not_broken)
+/* A quorum has the key, but the round has not yet seen the votes. A BREAK would delete the key
+ * before its client is told of the grant. */
+START_TEST(break_leaves_a_grant_in_flight_alone)
 {
     cluster_set(&w, 2, "a", B, 10000);
     w.masters[3].hung = w.masters[4].hung = true;
-    cluster_say(&w, "LOCK a 3s");
+    cluster_submit(&w, "LOCK a 3s");
     cluster_expect(&w, "(nothing)");
     snprintf(token, sizeof(token), "%s", cluster_value(&w, 0, "a"));
     cluster_set(&w, 2, "a", token, 10000);
-    say_break("BREAK a");
-    ck_assert_int_eq(strncmp(cluster_heard(&w), "HELD ", 5), 0);
+    send_break("BREAK a");
+    ck_assert_int_eq(strncmp(cluster_take_reply(&w), "HELD ", 5), 0);
     w.masters[3].hung = w.masters[4].hung = false;
     cluster_pass_ms(&w, 1);
-    ck_assert_int_eq(strncmp(cluster_heard(&w), "OK ", 3), 0);
+    ck_assert_int_eq(strncmp(cluster_take_reply(&w), "OK ", 3), 0);
     ck_assert_uint_eq(cluster_count(&w, "a"), 5);
     ck_assert_uint_eq(w.engine.stats.broken, 0);
 }
 END_TEST
 
-START_TEST(what_is_no_token_of_ours_is_left_alone)
+START_TEST(break_leaves_values_that_are_no_tokens_alone)
 {
     set_nodes(0, 4, "somebody-else");
-    say_break("BREAK a");
-    ck_assert_int_eq(strncmp(cluster_heard(&w), "HELD ", 5), 0);
+    send_break("BREAK a");
+    ck_assert_int_eq(strncmp(cluster_take_reply(&w), "HELD ", 5), 0);
     set_nodes(0, 4, A "longer than a token");
-    say_break("BREAK a");
-    ck_assert_int_eq(strncmp(cluster_heard(&w), "HELD ", 5), 0);
+    send_break("BREAK a");
+    ck_assert_int_eq(strncmp(cluster_take_reply(&w), "HELD ", 5), 0);
     set_nodes(0, 4, "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA");
-    say_break("BREAK a");
-    ck_assert_int_eq(strncmp(cluster_heard(&w), "HELD ", 5), 0);
+    send_break("BREAK a");
+    ck_assert_int_eq(strncmp(cluster_take_reply(&w), "HELD ", 5), 0);
     ck_assert_uint_eq(cluster_count(&w, "a"), 5);
 }
 END_TEST
 
-START_TEST(without_a_quorum_nothing_is_done)
+START_TEST(break_without_a_quorum_does_nothing)
 {
     lock("LOCK a 60s");
     for (unsigned i = 0; i < 3; i++)
         cluster_kill(&w, i);
     cluster_pass_ms(&w, 100);
-    say_break("BREAK a");
-    ck_assert_int_eq(strncmp(cluster_heard(&w), "NOQUORUM 2/5 need=3 ", 20), 0);
+    send_break("BREAK a");
+    ck_assert_int_eq(strncmp(cluster_take_reply(&w), "NOQUORUM 2/5 need=3 ", 20), 0);
     ck_assert_ptr_nonnull(cluster_value(&w, 3, "a"));
     ck_assert_uint_eq(w.engine.stats.broken, 0);
 }
 END_TEST
 
-/* Once a quorum is frozen it goes on: the masters that hang are pending_releases the release. */
-START_TEST(release_that_cannot_be_confirmed_is_sent_again)
+/* The release is pending on the masters that hang, and is sent once they resume. */
+START_TEST(release_that_masters_did_not_confirm_is_sent_again)
 {
     set_nodes(0, 4, A);
     start_break(FROZEN_MS);
@@ -324,8 +324,9 @@ START_TEST(release_that_cannot_be_confirmed_is_sent_again)
 }
 END_TEST
 
-/* Three masters refuse for a moment, and would soon be asked again. */
-START_TEST(what_is_still_to_be_released_is_not_extended)
+/* Three masters refuse the release for a moment. The daemon will retry, so it must not extend the
+ * token. */
+START_TEST(token_with_a_pending_release_is_not_extended)
 {
     lock("LOCK a 60s");
     start_break(FROZEN_MS);
@@ -344,10 +345,10 @@ START_TEST(what_is_still_to_be_released_is_not_extended)
 }
 END_TEST
 
-/* Two of five masters are frozen, and the others do not answer. */
+/* Freeze two of five masters; the others do not answer. */
 static void fail_to_freeze(void)
 {
-    start_break(LOOKED_MS);
+    start_break(READ_MS);
     for (unsigned i = 2; i < 5; i++)
         w.masters[i].hung = true;
     cluster_pass_ms(&w, 100);
@@ -355,44 +356,45 @@ static void fail_to_freeze(void)
     ck_assert_uint_eq(count_frozen(), 2);
     ck_assert_uint_eq(cluster_count(&w, "a"), 5);
     ck_assert_uint_eq(w.engine.stats.broken, 0);
-    ck_assert_uint_eq(w.breaks, 1); /* the log has it: the holder may lose the lock by that */
+    /* The BREAK is logged, since the holder may lose its lock by it. */
+    ck_assert_uint_eq(w.breaks, 1);
     for (unsigned i = 0; i < 5; i++)
         w.masters[i].delay_ns = 0;
 }
 
-static void go_on(void)
+static void resume_masters(void)
 {
     for (unsigned i = 2; i < 5; i++)
         w.masters[i].hung = false;
     cluster_pass_ms(&w, 100);
 }
 
-/* What a BREAK freezes expires when the token would have. */
-static void expect_until_ms(int64_t ms)
+/* A frozen token keeps the TTL that the token had. */
+static void expect_expiry_after_ms(int64_t ms)
 {
     cluster_pass_ms(&w, ms - 200);
     ck_assert_uint_eq(cluster_count(&w, "a"), 5);
-    cluster_say(&w, "LOCK a 1s");
-    ck_assert_int_eq(strncmp(cluster_heard(&w), "HELD ", 5), 0);
+    cluster_submit(&w, "LOCK a 1s");
+    ck_assert_int_eq(strncmp(cluster_take_reply(&w), "HELD ", 5), 0);
     cluster_pass_ms(&w, 400);
     ck_assert_uint_eq(cluster_count(&w, "a"), 0);
 }
 
-START_TEST(without_a_frozen_quorum_nothing_is_deleted)
+START_TEST(break_deletes_nothing_without_a_frozen_quorum)
 {
     set_nodes(0, 4, A);
     fail_to_freeze();
-    go_on(); /* with the freeze that was sent to them */
+    resume_masters(); /* They execute the freeze that was sent to them. */
     ck_assert_uint_eq(count_frozen(), 5);
-    expect_until_ms(10000 - 204);
+    expect_expiry_after_ms(10000 - 204);
 }
 END_TEST
 
-/* The other masters have only been slow: the holder goes on extending the lock. */
-START_TEST(hold_lives_on_after_a_break_that_failed)
+/* The other masters refuse the freeze only for a moment: the holder goes on extending the lock. */
+START_TEST(hold_survives_a_break_that_failed)
 {
     lock("LOCK a 3s HOLD");
-    start_break(LOOKED_MS);
+    start_break(READ_MS);
     for (unsigned i = 2; i < 5; i++)
         w.masters[i].redis.refusals[FAKE_KEYS] = "MISCONF";
     cluster_pass_ms(&w, 100);
@@ -404,37 +406,38 @@ START_TEST(hold_lives_on_after_a_break_that_failed)
     cluster_pass_ms(&w, 10000);
     cluster_expect(&w, "(nothing)");
     ck_assert_uint_eq(w.engine.manager.holding, 1);
-    /* Where it was frozen it has expired, and was backfilled again. */
+    /* The frozen keys expire, and extensions write the token to those masters again. */
     ck_assert_uint_eq(cluster_count(&w, "a"), 5);
     ck_assert_uint_eq(count_frozen(), 0);
 }
 END_TEST
 
-/* It was to be broken, and its holder cannot extend it any more: the promised time stands. */
-START_TEST(hold_is_lost_where_the_freeze_comes_late)
+/* The freeze arrives after the BREAK has failed. The holder cannot extend the lock, but keeps it
+ * for the time it was promised. */
+START_TEST(hold_is_lost_when_the_freeze_arrives_late)
 {
     char lost[128];
     lock("LOCK a 3s HOLD");
     fail_to_freeze();
     ck_assert_uint_eq(w.engine.manager.holding, 1);
-    go_on();
+    resume_masters();
     cluster_pass_ms(&w, 1500);
     snprintf(lost, sizeof(lost), "! LOST a %s gone", token);
-    const char *heard = cluster_heard(&w);
+    const char *heard = cluster_take_reply(&w);
     while (strncmp(heard, "! WARN ", 7) == 0)
-        heard = cluster_heard(&w);
+        heard = cluster_take_reply(&w);
     ck_assert_str_eq(heard, lost);
     ck_assert_uint_ge(cluster_count(&w, "a"), 3);
-    cluster_say(&w, "UNLOCK a %s", token);
+    cluster_submit(&w, "UNLOCK a %s", token);
     cluster_expect(&w, "OK");
     ck_assert_uint_eq(cluster_count(&w, "a"), 0);
 }
 END_TEST
 
-START_TEST(what_is_frozen_in_part_is_held)
+START_TEST(status_reports_a_partly_frozen_lock_as_held)
 {
     set_nodes(0, 2, A);
-    start_break(LOOKED_MS);
+    start_break(READ_MS);
     for (unsigned i = 1; i < 5; i++)
         w.masters[i].redis.refusals[FAKE_KEYS] = "MISCONF";
     cluster_pass_ms(&w, 100);
@@ -444,33 +447,33 @@ START_TEST(what_is_frozen_in_part_is_held)
         w.masters[i].redis.refusals[FAKE_KEYS] = NULL;
     }
     ck_assert_uint_eq(count_frozen(), 1);
-    cluster_say(&w, "STATUS a");
-    ck_assert_int_eq(strncmp(cluster_heard(&w), "HELD ", 5), 0);
+    cluster_submit(&w, "STATUS a");
+    ck_assert_int_eq(strncmp(cluster_take_reply(&w), "HELD ", 5), 0);
 }
 END_TEST
 
-START_TEST(break_that_is_asked_for_again_completes)
+START_TEST(repeated_break_completes)
 {
     lock("LOCK a 60s");
     fail_to_freeze();
-    say_break("BREAK a");
-    expect_noquorum(); /* the others are suspect */
-    go_on();
-    say_break("BREAK a");
+    send_break("BREAK a");
+    expect_noquorum(); /* the other three masters are suspect */
+    resume_masters();
+    send_break("BREAK a");
     cluster_expect(&w, "broken a of 1");
     cluster_expect(&w, "OK");
     ck_assert_uint_eq(cluster_count(&w, "a"), 0);
 }
 END_TEST
 
-/* Its token, or a frozen one of another BREAK, is all that the masters have. */
-START_TEST(what_is_frozen_everywhere_is_broken)
+/* All masters have a frozen form of the token, left by another BREAK. */
+START_TEST(break_completes_where_every_master_is_frozen_already)
 {
     lock("LOCK a 60s HOLD");
     char frozen[LIMIT_TOKEN + 1];
     snprintf(frozen, sizeof(frozen), "!000000000000000%s", token + 16);
     set_nodes(0, 4, frozen);
-    say_break("BREAK a");
+    send_break("BREAK a");
     cluster_expect(&w, "broken a of 1");
     cluster_expect(&w, "! LOST a %s gone", token);
     cluster_expect(&w, "OK");
@@ -478,8 +481,8 @@ START_TEST(what_is_frozen_everywhere_is_broken)
 }
 END_TEST
 
-/* Alone, with others, and by a command of the server for that. */
-START_TEST(unlock_deletes_what_is_frozen)
+/* UNLOCK goes out alone or in a batch, by script or by the server's own command. */
+START_TEST(unlock_deletes_a_frozen_token)
 {
     static const char *const versions[] = {NULL, "redis_version:8.4.0"};
     for (unsigned i = 0; i < 5; i++) {
@@ -497,21 +500,22 @@ START_TEST(unlock_deletes_what_is_frozen)
         cluster_send(&w, "#2 UNLOCK a %s", token);
         cluster_settle(&w);
         ck_assert_uint_eq(w.masters[0].redis.runs[REDIS_SCRIPT_RELEASES], 1);
-        cluster_heard(&w);
-        cluster_heard(&w);
+        cluster_take_reply(&w);
+        cluster_take_reply(&w);
     } else {
-        cluster_say(&w, "UNLOCK a %s", token);
-        /* The server's own command knows of no frozen tokens: the script comes after it. */
+        cluster_submit(&w, "UNLOCK a %s", token);
+        /* The server's own command does not match frozen tokens. The script follows it. */
         cluster_expect(&w, versions[_i % 2] != NULL ? "GONE" : "OK");
         cluster_pass_ms(&w, 100);
-        ck_assert_uint_eq(w.engine.stats.deferred_releases, 0); /* no master was away */
+        /* No release is pending: every master was connected. */
+        ck_assert_uint_eq(w.engine.stats.deferred_releases, 0);
     }
     ck_assert_uint_le(cluster_count(&w, "a"), versions[_i % 2] != NULL ? 2 : 0);
 }
 END_TEST
 
-/* The next in line gets the lock with its release. */
-START_TEST(unlock_hands_over_what_is_frozen)
+/* The first waiter gets the lock with the release. */
+START_TEST(unlock_hands_over_a_frozen_token)
 {
     lock("LOCK a 60s");
     char frozen[LIMIT_TOKEN + 1];
@@ -519,21 +523,21 @@ START_TEST(unlock_hands_over_what_is_frozen)
     set_nodes(0, 4, frozen);
     cluster_send_as(&w, &w.others[0], "#w LOCK a 3s WAIT 60s");
     cluster_settle(&w);
-    cluster_say(&w, "#u UNLOCK a %s", token);
+    cluster_submit(&w, "#u UNLOCK a %s", token);
     cluster_pass_ms(&w, 50);
-    const char *first = cluster_heard(&w);
+    const char *first = cluster_take_reply(&w);
     ck_assert_msg(strncmp(first, "#u OK", 5) == 0 || strncmp(first, "#w OK ", 6) == 0, "%s", first);
-    const char *second = cluster_heard(&w);
+    const char *second = cluster_take_reply(&w);
     ck_assert_msg(strncmp(second, "#u OK", 5) == 0 || strncmp(second, "#w OK ", 6) == 0, "%s",
                   second);
 }
 END_TEST
 
-/* The one that does not answer keeps the key until its time is over. */
-START_TEST(master_that_has_not_answered_the_freeze_is_sent_no_release)
+/* The master that does not answer keeps the key until its TTL ends. */
+START_TEST(master_that_did_not_answer_the_freeze_gets_no_release)
 {
     set_nodes(0, 4, A);
-    start_break(LOOKED_MS);
+    start_break(READ_MS);
     w.masters[4].hung = true;
     cluster_pass_ms(&w, 100);
     cluster_expect(&w, "broken a of 0");
@@ -545,15 +549,14 @@ START_TEST(master_that_has_not_answered_the_freeze_is_sent_no_release)
 }
 END_TEST
 
-/* Another BREAK, or a crowd, has all rounds there are: the masters are pending_releases the
- * release. */
-START_TEST(what_has_no_room_for_its_release_is_broken)
+/* No round is free for the release, so it stays pending on the masters. */
+START_TEST(break_without_room_for_its_release_answers_limit)
 {
     static struct flight *taken[LIMIT_ROUNDS];
     unsigned count = 0;
     lock("LOCK a 60s HOLD");
-    start_break(LOOKED_MS);
-    w.masters[4].hung = true; /* so that the freeze keeps its place */
+    start_break(READ_MS);
+    w.masters[4].hung = true; /* keeps the round of the freeze in use */
     while ((taken[count] = pool_take(&w.engine.flights.pool)) != NULL)
         count++;
     cluster_pass_ms(&w, 60);
@@ -568,11 +571,11 @@ START_TEST(what_has_no_room_for_its_release_is_broken)
 }
 END_TEST
 
-START_TEST(who_leaves_before_the_look_has_nothing_broken)
+START_TEST(client_that_leaves_before_the_read_breaks_nothing)
 {
     lock("LOCK a 60s");
     cluster_hang(&w, 5, true);
-    say_break("BREAK a");
+    send_break("BREAK a");
     cluster_lose_client(&w, &w.others[1]);
     cluster_hang(&w, 5, false);
     cluster_pass_ms(&w, 100);
@@ -581,7 +584,7 @@ START_TEST(who_leaves_before_the_look_has_nothing_broken)
 }
 END_TEST
 
-START_TEST(who_leaves_after_it_has_had_it_broken)
+START_TEST(client_that_leaves_during_the_freeze_still_breaks_the_lock)
 {
     set_nodes(0, 4, A);
     start_break(_i);
@@ -594,32 +597,32 @@ START_TEST(who_leaves_after_it_has_had_it_broken)
 }
 END_TEST
 
-START_TEST(so_many_at_once_and_no_more)
+START_TEST(number_of_breaks_at_once_is_limited)
 {
     cluster_hang(&w, 5, true);
     for (unsigned i = 0; i < LIMIT_BREAKS; i++)
         cluster_send_as(&w, &w.others[1], "#%u BREAK r%u", i, i);
     cluster_settle(&w);
     cluster_expect(&w, "(nothing)");
-    say_break("#x BREAK x");
+    send_break("#x BREAK x");
     cluster_expect(&w, "#x LIMIT breaks");
-    /* The daemon stops: all are answered, and nothing is left of them. */
+    /* When the daemon stops, every BREAK is answered and nothing is left of it. */
     engine_drain(&w.engine, w.now_ns);
     engine_abandon(&w.engine, w.now_ns);
     for (unsigned i = 0; i < LIMIT_BREAKS; i++)
-        ck_assert_ptr_nonnull(strstr(cluster_heard(&w), "SHUTDOWN"));
+        ck_assert_ptr_nonnull(strstr(cluster_take_reply(&w), "SHUTDOWN"));
     cluster_hang(&w, 5, false);
 }
 END_TEST
 
-/* STATS count requests for locks; BREAK has a number of its own. */
-START_TEST(outcomes_of_locks_do_not_count_it)
+/* STATS counts requests for locks by outcome; BREAK has a counter of its own. */
+START_TEST(break_is_not_counted_among_lock_outcomes)
 {
     uint64_t before[ROUND_KINDS][OUTCOME_COUNT];
     set_nodes(0, 4, A);
     memcpy(before, w.engine.stats.outcomes, sizeof(before));
-    say_break("BREAK a");
-    say_break("BREAK a");
+    send_break("BREAK a");
+    send_break("BREAK a");
     ck_assert_mem_eq(before, w.engine.stats.outcomes, sizeof(before));
     ck_assert_uint_eq(w.engine.stats.broken, 1);
 }
@@ -631,38 +634,39 @@ Suite *test_suite(void)
     TCase *tests = tcase_create("break");
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_set_timeout(tests, 60);
-    tcase_add_test(tests, lock_is_released_and_its_owner_is_named);
-    tcase_add_test(tests, nobody_holds_what_is_free);
-    tcase_add_test(tests, lock_of_another_daemon_is_released_too);
-    tcase_add_test(tests, no_other_token_comes_to_harm);
-    tcase_add_test(tests, whose_connection_holds_it_is_told);
-    tcase_add_test(tests, who_breaks_his_own_hears_it_too);
-    tcase_add_test(tests, who_waits_is_next);
-    tcase_add_test(tests, what_has_changed_hands_meanwhile_is_left_alone);
-    tcase_add_test(tests, what_may_have_changed_hands_meanwhile_is_not_free);
-    tcase_add_test(tests, what_was_given_back_meanwhile_is_free);
-    tcase_add_test(tests, what_is_just_being_granted_is_not_broken);
-    tcase_add_test(tests, what_is_no_token_of_ours_is_left_alone);
-    tcase_add_test(tests, without_a_quorum_nothing_is_done);
-    tcase_add_test(tests, what_ends_between_the_freeze_and_the_release_is_broken);
-    tcase_add_test(tests, what_another_break_has_frozen_is_not_released);
-    tcase_add_test(tests, half_of_the_masters_keep_it);
-    tcase_add_test(tests, release_that_cannot_be_confirmed_is_sent_again);
-    tcase_add_test(tests, without_a_frozen_quorum_nothing_is_deleted);
-    tcase_add_test(tests, hold_lives_on_after_a_break_that_failed);
-    tcase_add_test(tests, hold_is_lost_where_the_freeze_comes_late);
-    tcase_add_test(tests, what_is_frozen_in_part_is_held);
-    tcase_add_test(tests, break_that_is_asked_for_again_completes);
-    tcase_add_test(tests, what_is_frozen_everywhere_is_broken);
-    tcase_add_loop_test(tests, unlock_deletes_what_is_frozen, 0, 4);
-    tcase_add_test(tests, unlock_hands_over_what_is_frozen);
-    tcase_add_test(tests, master_that_has_not_answered_the_freeze_is_sent_no_release);
-    tcase_add_test(tests, what_is_still_to_be_released_is_not_extended);
-    tcase_add_test(tests, what_has_no_room_for_its_release_is_broken);
-    tcase_add_test(tests, who_leaves_before_the_look_has_nothing_broken);
-    tcase_add_loop_test(tests, who_leaves_after_it_has_had_it_broken, LOOKED_MS, FROZEN_MS + 1);
-    tcase_add_test(tests, so_many_at_once_and_no_more);
-    tcase_add_test(tests, outcomes_of_locks_do_not_count_it);
+    tcase_add_test(tests, break_releases_the_lock_and_names_its_owner);
+    tcase_add_test(tests, break_of_a_free_resource_answers_free);
+    tcase_add_test(tests, break_releases_a_lock_of_another_daemon);
+    tcase_add_test(tests, break_leaves_other_tokens_alone);
+    tcase_add_test(tests, holder_is_told_that_its_hold_is_broken);
+    tcase_add_test(tests, holder_that_breaks_its_own_hold_is_told);
+    tcase_add_test(tests, first_waiter_gets_the_lock_after_a_break);
+    tcase_add_test(tests, token_granted_before_the_freeze_is_left_alone);
+    tcase_add_test(tests, lock_that_may_have_a_new_holder_is_not_reported_free);
+    tcase_add_test(tests, lock_released_before_the_freeze_is_reported_free);
+    tcase_add_test(tests, break_leaves_a_grant_in_flight_alone);
+    tcase_add_test(tests, break_leaves_values_that_are_no_tokens_alone);
+    tcase_add_test(tests, break_without_a_quorum_does_nothing);
+    tcase_add_test(tests, lock_that_expires_after_the_freeze_counts_as_broken);
+    tcase_add_test(tests, token_frozen_by_another_break_is_not_released);
+    tcase_add_test(tests, break_is_not_confirmed_while_half_of_the_masters_have_the_key);
+    tcase_add_test(tests, release_that_masters_did_not_confirm_is_sent_again);
+    tcase_add_test(tests, break_deletes_nothing_without_a_frozen_quorum);
+    tcase_add_test(tests, hold_survives_a_break_that_failed);
+    tcase_add_test(tests, hold_is_lost_when_the_freeze_arrives_late);
+    tcase_add_test(tests, status_reports_a_partly_frozen_lock_as_held);
+    tcase_add_test(tests, repeated_break_completes);
+    tcase_add_test(tests, break_completes_where_every_master_is_frozen_already);
+    tcase_add_loop_test(tests, unlock_deletes_a_frozen_token, 0, 4);
+    tcase_add_test(tests, unlock_hands_over_a_frozen_token);
+    tcase_add_test(tests, master_that_did_not_answer_the_freeze_gets_no_release);
+    tcase_add_test(tests, token_with_a_pending_release_is_not_extended);
+    tcase_add_test(tests, break_without_room_for_its_release_answers_limit);
+    tcase_add_test(tests, client_that_leaves_before_the_read_breaks_nothing);
+    tcase_add_loop_test(tests, client_that_leaves_during_the_freeze_still_breaks_the_lock, READ_MS,
+                        FROZEN_MS + 1);
+    tcase_add_test(tests, number_of_breaks_at_once_is_limited);
+    tcase_add_test(tests, break_is_not_counted_among_lock_outcomes);
     suite_add_tcase(suite, tests);
     return suite;
 }

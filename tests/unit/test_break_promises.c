@@ -1,7 +1,7 @@
 /*
- * What a BREAK may take from the holder of a lock, with two daemons on the same masters: one breaks
- * the lock, the other one granted it and extends it. An extension that begins after the BREAK was
- * answered, and is answered OK, holds. The shipped engine among fake masters, on virtual time.
+ * What a BREAK may take from the holder, with two daemons on the same masters: one daemon breaks
+ * the lock that the other granted and extends. An extension that begins after the answer of the
+ * BREAK and is answered OK must hold. Runs the shipped engine among fake masters, on virtual time.
  */
 #include <stdio.h>
 #include <string.h>
@@ -12,8 +12,8 @@
 
 enum { NODES = 5 };
 
-static struct cluster w; /* breaks */
-static struct cluster v; /* granted */
+static struct cluster w; /* the daemon that gets the BREAK */
+static struct cluster v; /* the daemon that granted the lock */
 static char token[LIMIT_TOKEN + 1];
 
 static void to_v(void)
@@ -26,7 +26,7 @@ static void to_w(void)
     cluster_share(&w, &v);
 }
 
-/* Time passes for both. */
+/* Advance time for both daemons. */
 static void pass_both(int64_t ms)
 {
     for (int64_t i = 0; i < ms; i++) {
@@ -47,8 +47,8 @@ static void setup(void)
     pass_both(3000);
     for (unsigned i = 0; i < NODES; i++)
         ck_assert_str_eq(cluster_vote(&v, i), "-");
-    cluster_say(&v, "LOCK a 20s");
-    snprintf(token, sizeof(token), "%s", cluster_token(cluster_heard(&v)));
+    cluster_submit(&v, "LOCK a 20s");
+    snprintf(token, sizeof(token), "%s", cluster_token(cluster_take_reply(&v)));
     to_w();
 }
 
@@ -61,17 +61,17 @@ static void teardown(void)
     cluster_deinit(&v);
 }
 
-/* The holder extends the lock through its own daemon; returns the answer. */
+/* Extend the lock through the daemon that granted it. Returns the reply. */
 static const char *extend(void)
 {
     to_v();
-    cluster_say(&v, "EXTEND a %s 20s", token);
+    cluster_submit(&v, "EXTEND a %s 20s", token);
     cluster_pass_ms(&v, 100);
     to_w();
-    return cluster_heard(&v);
+    return cluster_take_reply(&v);
 }
 
-/* The first masters refuse to delete the key, as by an ACL without +del. */
+/* The first masters refuse to delete the key, as with an ACL without +del. */
 static void refuse_releases(unsigned count, bool refuse)
 {
     for (unsigned i = 0; i < count; i++)
@@ -79,20 +79,20 @@ static void refuse_releases(unsigned count, bool refuse)
             refuse ? "NOPERM No permissions to access a key" : NULL;
 }
 
-static void forget_answers(void)
+static void skip_replies(void)
 {
     while (cluster_next_reply(&w) != NULL)
         continue;
 }
 
-/* No other client is granted the lock until then. */
+/* Assert that no other client is granted the lock for this time. */
 static void expect_exclusive_for_ms(int64_t ms)
 {
     for (int64_t passed = 0; passed < ms; passed += 500) {
         pass_both(500);
-        cluster_say(&w, "LOCK a 1s");
+        cluster_submit(&w, "LOCK a 1s");
         cluster_pass_ms(&w, 60);
-        const char *answer = cluster_heard(&w);
+        const char *answer = cluster_take_reply(&w);
         ck_assert_msg(strncmp(answer, "HELD ", 5) == 0, "%s after %lld ms", answer,
                       (long long)passed);
         to_v();
@@ -104,7 +104,7 @@ START_TEST(extension_outlives_a_break_that_masters_refused)
     refuse_releases(3, true);
     cluster_send_as(&w, &w.others[0], "BREAK a");
     cluster_pass_ms(&w, 200);
-    forget_answers();
+    skip_replies();
     const char *answer = extend();
     refuse_releases(3, false);
     if (strncmp(answer, "OK ", 3) == 0)
@@ -114,9 +114,9 @@ START_TEST(extension_outlives_a_break_that_masters_refused)
 }
 END_TEST
 
-/* All masters stop at some point of the BREAK, and go on after it was answered and the lock was
- * extended: they execute then what the BREAK has sent. */
-START_TEST(extension_outlives_a_break_whose_commands_come_late)
+/* All masters hang during the BREAK and resume after its answer and the extension. They then
+ * execute the commands of the BREAK. */
+START_TEST(extension_outlives_a_break_whose_commands_arrive_late)
 {
     for (unsigned i = 0; i < NODES; i++)
         w.masters[i].delay_ns = 3 * NS_PER_MS;
@@ -124,8 +124,8 @@ START_TEST(extension_outlives_a_break_whose_commands_come_late)
     cluster_pass_ms(&w, _i);
     cluster_hang(&w, NODES, true);
     cluster_pass_ms(&w, 200);
-    forget_answers();
-    cluster_hang(&w, NODES, false); /* for the other daemon first */
+    skip_replies();
+    cluster_hang(&w, NODES, false); /* the other daemon's commands run first */
     for (unsigned i = 0; i < NODES; i++)
         w.masters[i].delay_ns = 0;
     const char *answer = extend();
@@ -143,7 +143,7 @@ Suite *test_suite(void)
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_set_timeout(tests, 60);
     tcase_add_test(tests, extension_outlives_a_break_that_masters_refused);
-    tcase_add_loop_test(tests, extension_outlives_a_break_whose_commands_come_late, 1, 12);
+    tcase_add_loop_test(tests, extension_outlives_a_break_whose_commands_arrive_late, 1, 12);
     suite_add_tcase(suite, tests);
     return suite;
 }

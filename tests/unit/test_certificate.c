@@ -1,6 +1,6 @@
 /*
- * The TLS of a configuration: every file that cannot be used is named with its place, and nothing
- * that is in one is shown.
+ * TLS in the configuration: a report names every file that cannot be used with its place, and shows
+ * none of its contents.
  */
 #include <openssl/ssl.h>
 #include <stdio.h>
@@ -21,9 +21,9 @@
     "listen:\n  - {url: \"tls://127.0.0.1:7336\"" fields "}\n" TWO_NODES UNFENCED_NODE
 #define TLS_NODE(fields) TWO_NODES "  - {name: c, url: \"rediss://10.0.0.3\"" fields "}\n"
 #define UNFENCED_NODE    "  - {name: c, url: \"redis://10.0.0.3\"}\n"
-#define OWN              ", certificate: own.crt, key: own.key"
+#define OWN_CERT         ", certificate: own.crt, key: own.key"
 
-/* One file behind the other. */
+/* Concatenate two files. */
 static void join(const char *first, const char *second, const char *to)
 {
     char command[256];
@@ -83,22 +83,22 @@ static const struct {
     {LISTEN(", certificate: own.crt, key: own.locked"),
      "f:2:62: listen.key: own.locked needs a password, which redlockd does not support; write it "
      "without one (openssl pkey -in OLD -out NEW) and let only redlockd read it\n"},
-    {LISTEN(OWN ", client_ca: own.key"),
+    {LISTEN(OWN_CERT ", client_ca: own.key"),
      "f:2:82: listen.client_ca: own.key holds no certificate in PEM (-----BEGIN "
      "CERTIFICATE-----)\n"},
-    {LISTEN(OWN ", client_ca: none, client_certificate: always"),
+    {LISTEN(OWN_CERT ", client_ca: none, client_certificate: always"),
      "f:2:82: listen.client_ca: none cannot be read: No such file or directory\n"
      "f:2:108: listen.client_certificate: \"always\" is none of optional, required\n"},
-    {LISTEN(OWN ", client_certificate: required"),
+    {LISTEN(OWN_CERT ", client_certificate: required"),
      "f:2:71: listen.client_certificate: needs client_ca, the file with the CA of the clients\n"},
     {"listen:\n  - {url: \"tcp://127.0.0.1:7335\", key: own.key}\n" TWO_NODES UNFENCED_NODE,
      "f:2:35: listen.key: is for tls:// addresses; leave it out of tcp://127.0.0.1:7335\n"},
-    {"listen:\n  - {url: \"tls://0.0.0.0:7336\"" OWN "}\n" TWO_NODES UNFENCED_NODE,
+    {"listen:\n  - {url: \"tls://0.0.0.0:7336\"" OWN_CERT "}\n" TWO_NODES UNFENCED_NODE,
      "f:2:5: listen: tls://0.0.0.0:7336 can be reached from other hosts, and anybody who reaches "
      "it "
      "can release locks; list users (auth), require certificates (tls:// with client_ca), listen "
      "on 127.0.0.1 or a unix socket, or set insecure: true\n"},
-    {"listen:\n  - {url: \"tls://0.0.0.0:7336\"" OWN
+    {"listen:\n  - {url: \"tls://0.0.0.0:7336\"" OWN_CERT
      ", client_ca: ca.crt, client_certificate: optional}\n" TWO_NODES UNFENCED_NODE,
      "f:2:5: listen: tls://0.0.0.0:7336 can be reached from other hosts, and anybody who reaches "
      "it "
@@ -125,13 +125,13 @@ START_TEST(each_mistake_has_its_place_and_advice)
 }
 END_TEST
 
-/* What OpenSSL has to say of it stands behind our words, and is none of the file's. */
-START_TEST(a_damaged_certificate_is_refused)
+/* OpenSSL's reason follows the message, without any of the file's contents. */
+START_TEST(damaged_certificate_is_refused)
 {
     ck_assert_ptr_null(configs_read(LISTEN(", certificate: broken, key: own.key")));
     ck_assert_ptr_nonnull(strstr(
         configs_report(), "f:2:48: listen.certificate: broken holds a damaged certificate behind"));
-    ck_assert_ptr_null(configs_read(LISTEN(OWN ", client_ca: broken")));
+    ck_assert_ptr_null(configs_read(LISTEN(OWN_CERT ", client_ca: broken")));
     ck_assert_ptr_nonnull(
         strstr(configs_report(), "f:2:82: listen.client_ca: broken holds a damaged certificate: "));
 }
@@ -152,7 +152,7 @@ static const struct {
      "it\n"},
 };
 
-START_TEST(a_certificate_out_of_its_time_is_a_warning)
+START_TEST(certificate_outside_its_validity_is_a_warning)
 {
     struct config *config = configs_read(warnings[_i].text);
     ck_assert_str_eq(configs_report(), warnings[_i].report);
@@ -161,7 +161,7 @@ START_TEST(a_certificate_out_of_its_time_is_a_warning)
 }
 END_TEST
 
-START_TEST(what_is_right_is_kept)
+START_TEST(valid_tls_settings_are_kept)
 {
     struct config *config =
         configs_read("listen:\n  - {url: \"tls://[::]:7336\", certificate: chain, "
@@ -183,17 +183,17 @@ START_TEST(what_is_right_is_kept)
 }
 END_TEST
 
-START_TEST(optional_is_kept)
+START_TEST(optional_client_certificates_are_kept)
 {
     struct config *config =
-        configs_read(LISTEN(OWN ", client_ca: ca.crt, client_certificate: optional"));
+        configs_read(LISTEN(OWN_CERT ", client_ca: ca.crt, client_certificate: optional"));
     ck_assert_str_eq(configs_report(), "");
     ck_assert_int_eq(config->listens[0].tls.client_certificate, CONFIG_CERTIFICATE_OPTIONAL);
     config_free(config);
 }
 END_TEST
 
-START_TEST(the_system_is_believed_where_a_node_names_no_ca)
+START_TEST(node_without_a_ca_uses_the_trust_store_of_the_system)
 {
     struct config *config = configs_read(TLS_NODE(""));
     ck_assert_str_eq(configs_report(), "");
@@ -209,12 +209,12 @@ Suite *test_suite(void)
     tcase_add_checked_fixture(tests, make_certificates, configs_close);
     tcase_add_loop_test(tests, each_mistake_has_its_place_and_advice, 0,
                         sizeof(mistakes) / sizeof(mistakes[0]));
-    tcase_add_test(tests, a_damaged_certificate_is_refused);
-    tcase_add_loop_test(tests, a_certificate_out_of_its_time_is_a_warning, 0,
+    tcase_add_test(tests, damaged_certificate_is_refused);
+    tcase_add_loop_test(tests, certificate_outside_its_validity_is_a_warning, 0,
                         sizeof(warnings) / sizeof(warnings[0]));
-    tcase_add_test(tests, what_is_right_is_kept);
-    tcase_add_test(tests, optional_is_kept);
-    tcase_add_test(tests, the_system_is_believed_where_a_node_names_no_ca);
+    tcase_add_test(tests, valid_tls_settings_are_kept);
+    tcase_add_test(tests, optional_client_certificates_are_kept);
+    tcase_add_test(tests, node_without_a_ca_uses_the_trust_store_of_the_system);
     suite_add_tcase(suite, tests);
     return suite;
 }

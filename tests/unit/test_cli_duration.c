@@ -1,5 +1,5 @@
 /*
- * Times and signals, as they are written on the command line.
+ * Durations and signals on the command line.
  */
 #include <signal.h>
 #include <string.h>
@@ -8,12 +8,12 @@
 #include "client/cli/signals.h"
 #include "tests/runner.h"
 
-static void check_ms(const char *text, int64_t wanted)
+static void check_ms(const char *text, int64_t expected)
 {
     struct error error;
     int64_t ms = -1;
     ck_assert_msg(duration_parse(text, &ms, &error), "%s: %s", text, error.text);
-    ck_assert_int_eq(ms, wanted);
+    ck_assert_int_eq(ms, expected);
 }
 
 static void check_refused(const char *text, const char *why)
@@ -24,7 +24,7 @@ static void check_refused(const char *text, const char *why)
     ck_assert_str_eq(error.text, why);
 }
 
-START_TEST(times_have_units)
+START_TEST(durations_have_units)
 {
     check_ms("30s", 30000);
     check_ms("500ms", 500);
@@ -34,7 +34,7 @@ START_TEST(times_have_units)
 }
 END_TEST
 
-START_TEST(nothing_needs_no_unit)
+START_TEST(zero_needs_no_unit)
 {
     check_ms("0", 0);
     check_ms("0s", 0);
@@ -42,14 +42,14 @@ START_TEST(nothing_needs_no_unit)
 }
 END_TEST
 
-START_TEST(a_bare_number_is_asked_back)
+START_TEST(number_without_a_unit_is_refused_with_suggestions)
 {
     check_refused("30", "30 has no unit: 30s or 30ms?");
     check_refused("5000", "5000 has no unit: 5000s or 5000ms?");
 }
 END_TEST
 
-START_TEST(what_is_no_time_is_told_what_would_be)
+START_TEST(malformed_duration_is_refused_with_examples)
 {
     check_refused("", "\"\" is no time: write 30s, 500ms, 5m or 1h");
     check_refused("soon", "\"soon\" is no time: write 30s, 500ms, 5m or 1h");
@@ -62,7 +62,7 @@ START_TEST(what_is_no_time_is_told_what_would_be)
 }
 END_TEST
 
-START_TEST(what_is_too_long_is_refused)
+START_TEST(too_long_duration_is_refused)
 {
     check_refused("999999999999999h", "\"999999999999999h\" is longer than anybody waits");
     check_refused("87601h", "\"87601h\" is longer than anybody waits");
@@ -70,7 +70,7 @@ START_TEST(what_is_too_long_is_refused)
 }
 END_TEST
 
-START_TEST(a_word_of_any_length_is_refused)
+START_TEST(overlong_word_is_refused)
 {
     char word[5000];
     struct error error;
@@ -87,14 +87,14 @@ START_TEST(a_word_of_any_length_is_refused)
 }
 END_TEST
 
-static void check_printed(int64_t ms, const char *wanted)
+static void check_printed(int64_t ms, const char *expected)
 {
     char buf[DURATION_PRINTED];
     duration_print(ms, buf);
-    ck_assert_str_eq(buf, wanted);
+    ck_assert_str_eq(buf, expected);
 }
 
-START_TEST(times_are_printed_to_be_looked_at)
+START_TEST(durations_are_printed_with_at_most_two_units)
 {
     check_printed(0, "0ms");
     check_printed(999, "999ms");
@@ -110,7 +110,7 @@ START_TEST(times_are_printed_to_be_looked_at)
 }
 END_TEST
 
-START_TEST(short_times_are_printed_in_microseconds)
+START_TEST(short_durations_are_printed_in_microseconds)
 {
     char buf[DURATION_PRINTED];
     duration_print_us(649, buf);
@@ -136,7 +136,7 @@ START_TEST(signals_have_names_and_numbers)
 }
 END_TEST
 
-START_TEST(no_signal_is_refused_with_advice)
+START_TEST(unknown_signal_is_refused_with_a_suggestion)
 {
     struct error error;
     int number;
@@ -156,16 +156,16 @@ Suite *test_suite(void)
 {
     Suite *suite = suite_create("cli: times and signals");
     TCase *tests = tcase_create("times and signals");
-    tcase_add_test(tests, times_have_units);
-    tcase_add_test(tests, nothing_needs_no_unit);
-    tcase_add_test(tests, a_bare_number_is_asked_back);
-    tcase_add_test(tests, what_is_no_time_is_told_what_would_be);
-    tcase_add_test(tests, what_is_too_long_is_refused);
-    tcase_add_test(tests, a_word_of_any_length_is_refused);
-    tcase_add_test(tests, times_are_printed_to_be_looked_at);
-    tcase_add_test(tests, short_times_are_printed_in_microseconds);
+    tcase_add_test(tests, durations_have_units);
+    tcase_add_test(tests, zero_needs_no_unit);
+    tcase_add_test(tests, number_without_a_unit_is_refused_with_suggestions);
+    tcase_add_test(tests, malformed_duration_is_refused_with_examples);
+    tcase_add_test(tests, too_long_duration_is_refused);
+    tcase_add_test(tests, overlong_word_is_refused);
+    tcase_add_test(tests, durations_are_printed_with_at_most_two_units);
+    tcase_add_test(tests, short_durations_are_printed_in_microseconds);
     tcase_add_test(tests, signals_have_names_and_numbers);
-    tcase_add_test(tests, no_signal_is_refused_with_advice);
+    tcase_add_test(tests, unknown_signal_is_refused_with_a_suggestion);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -1,5 +1,5 @@
 /*
- * When `redlock run` extends its lock, gives it up, and kills (client/cli/lease.h).
+ * When `redlock run` extends its lock, gives it up and kills its command (client/cli/lease.h).
  */
 #include <string.h>
 
@@ -8,17 +8,17 @@
 
 static const int64_t SECOND_NS = 1000000000;
 
-/* A lock of 30 s with a deadline at 100 s, and 5 s for the command to end. */
-static struct lease of_thirty_seconds(void)
+/* A lock with a TTL of 30 s and its deadline at 100 s; the command has 5 s to end. */
+static struct lease lease_of_30_s(void)
 {
     struct lease lease;
     lease_init(&lease, 30 * SECOND_NS, 5 * SECOND_NS, 100 * SECOND_NS);
     return lease;
 }
 
-START_TEST(it_is_extended_after_a_third_and_given_up_after_two)
+START_TEST(lease_is_extended_after_one_third_and_given_up_after_two)
 {
-    struct lease lease = of_thirty_seconds();
+    struct lease lease = lease_of_30_s();
     ck_assert_int_eq(lease_extend_ns(&lease), 80 * SECOND_NS);
     ck_assert_int_eq(lease_next_ns(&lease), 80 * SECOND_NS);
     lease_on_extending(&lease, 80 * SECOND_NS);
@@ -27,15 +27,16 @@ START_TEST(it_is_extended_after_a_third_and_given_up_after_two)
 }
 END_TEST
 
-/* The daemon may have extended it all the time. Once asked, it has as long as ever to answer. */
-START_TEST(who_was_stopped_asks_before_it_gives_up)
+/* The daemon may have extended the lock all the time. After a request, it has the usual time to
+ * answer. */
+START_TEST(lease_asks_once_before_it_gives_up_after_a_stop)
 {
-    struct lease lease = of_thirty_seconds();
+    struct lease lease = lease_of_30_s();
     ck_assert_int_eq(lease_give_up_ns(&lease), lease_kill_ns(&lease));
     lease_on_extending(&lease, 93 * SECOND_NS);
     ck_assert_int_eq(lease_give_up_ns(&lease), 96 * SECOND_NS);
     lease_on_failed(&lease, "no quorum", 94 * SECOND_NS);
-    /* Asking again gives it no more time. */
+    /* A second request does not prolong that time. */
     lease_on_extending(&lease, 95 * SECOND_NS);
     ck_assert_int_eq(lease_give_up_ns(&lease), 96 * SECOND_NS);
     lease_on_extended(&lease, 125 * SECOND_NS);
@@ -44,9 +45,9 @@ START_TEST(who_was_stopped_asks_before_it_gives_up)
 }
 END_TEST
 
-START_TEST(an_extension_moves_all_of_it_on)
+START_TEST(extension_moves_every_instant_of_the_lease)
 {
-    struct lease lease = of_thirty_seconds();
+    struct lease lease = lease_of_30_s();
     lease_on_extending(&lease, 80 * SECOND_NS);
     ck_assert_int_eq(lease_extend_ns(&lease), INT64_MAX);
     ck_assert_int_eq(lease_next_ns(&lease), 90 * SECOND_NS);
@@ -58,18 +59,18 @@ START_TEST(an_extension_moves_all_of_it_on)
 }
 END_TEST
 
-START_TEST(a_deadline_never_moves_back)
+START_TEST(deadline_never_moves_back)
 {
-    struct lease lease = of_thirty_seconds();
+    struct lease lease = lease_of_30_s();
     lease_on_extending(&lease, 80 * SECOND_NS);
     lease_on_extended(&lease, 99 * SECOND_NS);
     ck_assert_int_eq(lease.deadline_ns, 100 * SECOND_NS);
 }
 END_TEST
 
-START_TEST(what_is_undecided_is_tried_again_and_moves_nothing)
+START_TEST(undecided_extension_is_retried_and_moves_nothing)
 {
-    struct lease lease = of_thirty_seconds();
+    struct lease lease = lease_of_30_s();
     lease_on_extending(&lease, 80 * SECOND_NS);
     lease_on_failed(&lease, "no quorum", 81 * SECOND_NS);
     ck_assert_int_eq(lease_extend_ns(&lease), 81 * SECOND_NS + SECOND_NS / 2);
@@ -81,9 +82,9 @@ START_TEST(what_is_undecided_is_tried_again_and_moves_nothing)
 }
 END_TEST
 
-START_TEST(a_lost_connection_is_a_reason_to_ask_at_once)
+START_TEST(lost_connection_causes_an_extension_at_once)
 {
-    struct lease lease = of_thirty_seconds();
+    struct lease lease = lease_of_30_s();
     lease_on_closed(&lease, 72 * SECOND_NS);
     ck_assert_int_eq(lease_extend_ns(&lease), 72 * SECOND_NS);
     lease_on_extending(&lease, 80 * SECOND_NS);
@@ -95,10 +96,10 @@ START_TEST(a_lost_connection_is_a_reason_to_ask_at_once)
 }
 END_TEST
 
-/* As a proxy does that has no daemon behind it. */
-START_TEST(who_closes_each_connection_is_asked_as_seldom_as_who_does_not_answer)
+/* A proxy without a daemon behind it closes each connection. */
+START_TEST(daemon_that_closes_each_connection_is_asked_no_more_often)
 {
-    struct lease lease = of_thirty_seconds();
+    struct lease lease = lease_of_30_s();
     lease_on_closed(&lease, 72 * SECOND_NS);
     lease_on_extending(&lease, 80 * SECOND_NS);
     lease_on_failed(&lease, "closed", 72 * SECOND_NS);
@@ -107,33 +108,33 @@ START_TEST(who_closes_each_connection_is_asked_as_seldom_as_who_does_not_answer)
 }
 END_TEST
 
-START_TEST(the_last_failure_is_the_reason_of_the_loss)
+START_TEST(last_failure_is_the_reason_of_the_loss)
 {
-    struct lease lease = of_thirty_seconds();
+    struct lease lease = lease_of_30_s();
     lease_on_failed(&lease, "no quorum", 89 * SECOND_NS);
     lease_lose(&lease, lease.why, 90 * SECOND_NS);
     ck_assert_str_eq(lease.why, "no quorum");
 }
 END_TEST
 
-START_TEST(a_lost_lock_is_killed_after_the_grace_and_before_the_deadline)
+START_TEST(lost_lock_kills_after_the_grace_but_before_the_deadline)
 {
-    struct lease early = of_thirty_seconds();
+    struct lease early = lease_of_30_s();
     lease_lose(&early, "gone", 75 * SECOND_NS);
     ck_assert(lease_is_lost(&early));
     ck_assert_int_eq(lease_kill_ns(&early), 80 * SECOND_NS);
     ck_assert_int_eq(lease_next_ns(&early), 80 * SECOND_NS);
 
-    struct lease late = of_thirty_seconds();
+    struct lease late = lease_of_30_s();
     lease_lose(&late, "gone", 97 * SECOND_NS);
     ck_assert_int_eq(lease_kill_ns(&late), 99 * SECOND_NS);
 }
 END_TEST
 
-/* Another client may hold it already; a grace is for a deadline that lies ahead. */
-START_TEST(a_lock_that_is_gone_is_killed_at_once)
+/* Another client may already hold the lock. The grace applies only while the deadline is ahead. */
+START_TEST(lock_that_is_gone_kills_at_once)
 {
-    struct lease lease = of_thirty_seconds();
+    struct lease lease = lease_of_30_s();
     lease_on_gone(&lease, "gone", 75 * SECOND_NS);
     ck_assert(lease_is_lost(&lease));
     ck_assert_str_eq(lease.why, "gone");
@@ -142,9 +143,9 @@ START_TEST(a_lock_that_is_gone_is_killed_at_once)
 }
 END_TEST
 
-START_TEST(news_that_it_is_gone_ends_the_grace_of_an_earlier_loss)
+START_TEST(gone_ends_the_grace_of_an_earlier_loss)
 {
-    struct lease lease = of_thirty_seconds();
+    struct lease lease = lease_of_30_s();
     lease_lose(&lease, "no quorum", 90 * SECOND_NS);
     ck_assert_int_eq(lease_kill_ns(&lease), 95 * SECOND_NS);
     lease_on_gone(&lease, "gone", 91 * SECOND_NS);
@@ -155,9 +156,9 @@ START_TEST(news_that_it_is_gone_ends_the_grace_of_an_earlier_loss)
 }
 END_TEST
 
-START_TEST(lost_is_lost)
+START_TEST(lost_lease_stays_lost)
 {
-    struct lease lease = of_thirty_seconds();
+    struct lease lease = lease_of_30_s();
     lease_on_extending(&lease, 80 * SECOND_NS);
     lease_lose(&lease, "gone", 82 * SECOND_NS);
     lease_lose(&lease, "limit", 83 * SECOND_NS);
@@ -172,7 +173,7 @@ START_TEST(lost_is_lost)
 }
 END_TEST
 
-START_TEST(a_short_lock_leaves_a_tenth_for_the_killing)
+START_TEST(short_lock_reserves_a_tenth_for_the_kill)
 {
     struct lease lease;
     lease_init(&lease, SECOND_NS, 5 * SECOND_NS, 100 * SECOND_NS);
@@ -182,7 +183,7 @@ START_TEST(a_short_lock_leaves_a_tenth_for_the_killing)
 }
 END_TEST
 
-START_TEST(a_short_lock_leaves_a_far_daemon_some_time)
+START_TEST(short_lock_reserves_time_for_a_distant_daemon)
 {
     static const int64_t cases_ms[][2] = {{30000, 3000}, {900, 100}, {600, 100}, {300, 50}};
     for (unsigned i = 0; i < 4; i++) {
@@ -193,10 +194,10 @@ START_TEST(a_short_lock_leaves_a_far_daemon_some_time)
 }
 END_TEST
 
-/* Whoever looks late, because it was stopped, finds the killing due before anything else. */
-START_TEST(after_a_long_stop_the_killing_is_due)
+/* A process that was stopped finds the kill due before anything else. */
+START_TEST(kill_is_due_after_a_long_stop)
 {
-    struct lease lease = of_thirty_seconds();
+    struct lease lease = lease_of_30_s();
     int64_t now_ns = 105 * SECOND_NS;
     ck_assert_int_ge(now_ns, lease_kill_ns(&lease));
     lease_lose(&lease, "stopped", now_ns);
@@ -208,21 +209,21 @@ Suite *test_suite(void)
 {
     Suite *suite = suite_create("lease");
     TCase *lease = tcase_create("lease");
-    tcase_add_test(lease, it_is_extended_after_a_third_and_given_up_after_two);
-    tcase_add_test(lease, who_was_stopped_asks_before_it_gives_up);
-    tcase_add_test(lease, an_extension_moves_all_of_it_on);
-    tcase_add_test(lease, a_deadline_never_moves_back);
-    tcase_add_test(lease, what_is_undecided_is_tried_again_and_moves_nothing);
-    tcase_add_test(lease, a_lost_connection_is_a_reason_to_ask_at_once);
-    tcase_add_test(lease, who_closes_each_connection_is_asked_as_seldom_as_who_does_not_answer);
-    tcase_add_test(lease, the_last_failure_is_the_reason_of_the_loss);
-    tcase_add_test(lease, a_lost_lock_is_killed_after_the_grace_and_before_the_deadline);
-    tcase_add_test(lease, a_lock_that_is_gone_is_killed_at_once);
-    tcase_add_test(lease, news_that_it_is_gone_ends_the_grace_of_an_earlier_loss);
-    tcase_add_test(lease, lost_is_lost);
-    tcase_add_test(lease, a_short_lock_leaves_a_tenth_for_the_killing);
-    tcase_add_test(lease, a_short_lock_leaves_a_far_daemon_some_time);
-    tcase_add_test(lease, after_a_long_stop_the_killing_is_due);
+    tcase_add_test(lease, lease_is_extended_after_one_third_and_given_up_after_two);
+    tcase_add_test(lease, lease_asks_once_before_it_gives_up_after_a_stop);
+    tcase_add_test(lease, extension_moves_every_instant_of_the_lease);
+    tcase_add_test(lease, deadline_never_moves_back);
+    tcase_add_test(lease, undecided_extension_is_retried_and_moves_nothing);
+    tcase_add_test(lease, lost_connection_causes_an_extension_at_once);
+    tcase_add_test(lease, daemon_that_closes_each_connection_is_asked_no_more_often);
+    tcase_add_test(lease, last_failure_is_the_reason_of_the_loss);
+    tcase_add_test(lease, lost_lock_kills_after_the_grace_but_before_the_deadline);
+    tcase_add_test(lease, lock_that_is_gone_kills_at_once);
+    tcase_add_test(lease, gone_ends_the_grace_of_an_earlier_loss);
+    tcase_add_test(lease, lost_lease_stays_lost);
+    tcase_add_test(lease, short_lock_reserves_a_tenth_for_the_kill);
+    tcase_add_test(lease, short_lock_reserves_time_for_a_distant_daemon);
+    tcase_add_test(lease, kill_is_due_after_a_long_stop);
     suite_add_tcase(suite, lease);
     return suite;
 }

@@ -1,10 +1,10 @@
 /*
- * Which locks are held around a command (client/cli/retry_policy.h).
+ * The locks that enclosing `redlock run` commands hold (client/cli/retry_policy.h).
  */
 #include "client/cli/retry_policy.h"
 #include "tests/runner.h"
 
-START_TEST(a_name_is_found_as_a_whole)
+START_TEST(only_whole_names_are_found)
 {
     static const struct {
         const char *list;
@@ -32,7 +32,7 @@ Suite *test_suite(void)
 {
     Suite *suite = suite_create("nesting");
     TCase *cases = tcase_create("nesting");
-    tcase_add_test(cases, a_name_is_found_as_a_whole);
+    tcase_add_test(cases, only_whole_names_are_found);
     suite_add_tcase(suite, cases);
     return suite;
 }

@@ -1,5 +1,5 @@
 /*
- * The words of the command line, and what is wrong with some of them.
+ * Parsing of redlock's command line, and its errors.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 
 enum { WORDS_MAX = 24, LINE_SIZE = 512 };
 
-/* A command line, split at spaces; '' is an empty word. */
+/* A command line, split at spaces; '' stands for an empty word. */
 struct line {
     char text[LINE_SIZE];
     char *argv[WORDS_MAX + 1];
@@ -34,7 +34,7 @@ static const struct options *parse(struct line *line, const char *text)
     return &line->options;
 }
 
-static const struct options *take(struct line *line, const char *text)
+static const struct options *accept(struct line *line, const char *text)
 {
     parse(line, text);
     ck_assert_msg(line->fine, "redlock %s: %s", text, line->error.text);
@@ -49,10 +49,10 @@ static void refuse(const char *text, const char *why)
     ck_assert_str_eq(line.error.text, why);
 }
 
-START_TEST(without_options_there_are_defaults)
+START_TEST(options_have_defaults)
 {
     struct line line;
-    const struct options *options = take(&line, "lock deploy");
+    const struct options *options = accept(&line, "lock deploy");
     ck_assert_str_eq(options->command->name, "lock");
     ck_assert_str_eq(options->name, "deploy");
     ck_assert_ptr_null(options->url);
@@ -67,7 +67,7 @@ START_TEST(without_options_there_are_defaults)
 }
 END_TEST
 
-START_TEST(options_stand_before_or_behind_the_command)
+START_TEST(options_may_precede_or_follow_the_command)
 {
     static const char *const forms[] = {
         "--json --url unix:/x --timeout 1s lock deploy",
@@ -77,7 +77,7 @@ START_TEST(options_stand_before_or_behind_the_command)
     };
     for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
         struct line line;
-        const struct options *options = take(&line, forms[i]);
+        const struct options *options = accept(&line, forms[i]);
         ck_assert(options->json);
         ck_assert_str_eq(options->url, "unix:/x");
         ck_assert_int_eq(options->timeout_ms, 1000);
@@ -86,19 +86,19 @@ START_TEST(options_stand_before_or_behind_the_command)
 }
 END_TEST
 
-START_TEST(the_last_of_an_option_counts)
+START_TEST(last_value_of_an_option_counts)
 {
     struct line line;
-    ck_assert_int_eq(take(&line, "--timeout 1s lock --timeout 2s a")->timeout_ms, 2000);
+    ck_assert_int_eq(accept(&line, "--timeout 1s lock --timeout 2s a")->timeout_ms, 2000);
 }
 END_TEST
 
-START_TEST(all_of_run_is_taken)
+START_TEST(run_takes_all_its_options)
 {
     struct line line;
     const struct options *options =
-        take(&line, "run --ttl 1m --wait 2m --fence --on-lost USR1 --grace 3s --conflict-exit 99 "
-                    "deploy -- make -j2 --json");
+        accept(&line, "run --ttl 1m --wait 2m --fence --on-lost USR1 --grace 3s --conflict-exit 99 "
+                      "deploy -- make -j2 --json");
     ck_assert_str_eq(options->command->name, "run");
     ck_assert_int_eq(options->ttl_ms, 60000);
     ck_assert_int_eq(options->wait_ms, 120000);
@@ -118,34 +118,34 @@ END_TEST
 START_TEST(short_forms_are_those_of_flock)
 {
     struct line line;
-    const struct options *options = take(&line, "run -n -E 7 deploy make");
+    const struct options *options = accept(&line, "run -n -E 7 deploy make");
     ck_assert_int_eq(options->wait_ms, 0);
     ck_assert_int_eq(options->conflict_exit, 7);
-    ck_assert_int_eq(take(&line, "lock -w 5s deploy")->wait_ms, 5000);
-    ck_assert_int_eq(take(&line, "lock -w5s deploy")->wait_ms, 5000);
-    ck_assert_int_eq(take(&line, "lock -w 0 deploy")->wait_ms, 0);
+    ck_assert_int_eq(accept(&line, "lock -w 5s deploy")->wait_ms, 5000);
+    ck_assert_int_eq(accept(&line, "lock -w5s deploy")->wait_ms, 5000);
+    ck_assert_int_eq(accept(&line, "lock -w 0 deploy")->wait_ms, 0);
 }
 END_TEST
 
-START_TEST(what_follows_name_is_the_command_of_run)
+START_TEST(words_after_name_are_the_command_of_run)
 {
     struct line line;
-    const struct options *options = take(&line, "run deploy ls -l -- -x");
+    const struct options *options = accept(&line, "run deploy ls -l -- -x");
     ck_assert_str_eq(options->argv[0], "ls");
     ck_assert_str_eq(options->argv[1], "-l");
     ck_assert_str_eq(options->argv[2], "--");
     ck_assert_str_eq(options->argv[3], "-x");
-    options = take(&line, "run -- deploy ls");
+    options = accept(&line, "run -- deploy ls");
     ck_assert_str_eq(options->name, "deploy");
     ck_assert_str_eq(options->argv[0], "ls");
-    options = take(&line, "run deploy -- -odd");
+    options = accept(&line, "run deploy -- -odd");
     ck_assert_str_eq(options->argv[0], "-odd");
-    options = take(&line, "run deploy -- -- ls");
+    options = accept(&line, "run deploy -- -- ls");
     ck_assert_str_eq(options->argv[0], "--");
 }
 END_TEST
 
-START_TEST(options_of_run_behind_name_are_no_command)
+START_TEST(run_refuses_its_options_after_name)
 {
     refuse("run deploy --ttl 3s make", "\"--ttl\" stands behind NAME: options go before it");
     refuse("run deploy -n make", "\"-n\" stands behind NAME: options go before it");
@@ -155,34 +155,34 @@ END_TEST
 START_TEST(names_and_tokens_may_begin_with_a_dash)
 {
     struct line line;
-    ck_assert_str_eq(take(&line, "lock -- -x")->name, "-x");
-    ck_assert_str_eq(take(&line, "unlock -- -x -")->token, "-");
-    ck_assert_str_eq(take(&line, "unlock deploy -")->token, "-");
-    ck_assert_ptr_null(take(&line, "unlock deploy")->token);
-    ck_assert_ptr_null(take(&line, "locks")->name);
-    ck_assert_str_eq(take(&line, "locks deploy")->name, "deploy");
+    ck_assert_str_eq(accept(&line, "lock -- -x")->name, "-x");
+    ck_assert_str_eq(accept(&line, "unlock -- -x -")->token, "-");
+    ck_assert_str_eq(accept(&line, "unlock deploy -")->token, "-");
+    ck_assert_ptr_null(accept(&line, "unlock deploy")->token);
+    ck_assert_ptr_null(accept(&line, "locks")->name);
+    ck_assert_str_eq(accept(&line, "locks deploy")->name, "deploy");
 }
 END_TEST
 
-START_TEST(help_and_version_are_never_wrong)
+START_TEST(help_and_version_always_succeed)
 {
     struct line line;
-    ck_assert_str_eq(take(&line, "lock --help")->topic, "lock");
+    ck_assert_str_eq(accept(&line, "lock --help")->topic, "lock");
     ck_assert_str_eq(line.options.command->name, "help");
-    ck_assert_str_eq(take(&line, "run -h deploy")->topic, "run");
-    ck_assert_str_eq(take(&line, "help run")->topic, "run");
-    ck_assert_str_eq(take(&line, "--help lock")->topic, "lock");
-    ck_assert_ptr_null(take(&line, "--help")->topic);
-    ck_assert_ptr_null(take(&line, "help")->topic);
-    ck_assert_str_eq(take(&line, "-V")->command->name, "version");
-    ck_assert_str_eq(take(&line, "version")->command->name, "version");
-    ck_assert_str_eq(take(&line, "lock --version")->command->name, "version");
-    /* But that is an option of make. */
-    ck_assert_str_eq(take(&line, "run deploy make --help")->command->name, "run");
+    ck_assert_str_eq(accept(&line, "run -h deploy")->topic, "run");
+    ck_assert_str_eq(accept(&line, "help run")->topic, "run");
+    ck_assert_str_eq(accept(&line, "--help lock")->topic, "lock");
+    ck_assert_ptr_null(accept(&line, "--help")->topic);
+    ck_assert_ptr_null(accept(&line, "help")->topic);
+    ck_assert_str_eq(accept(&line, "-V")->command->name, "version");
+    ck_assert_str_eq(accept(&line, "version")->command->name, "version");
+    ck_assert_str_eq(accept(&line, "lock --version")->command->name, "version");
+    /* Words after NAME belong to the command. */
+    ck_assert_str_eq(accept(&line, "run deploy make --help")->command->name, "run");
 }
 END_TEST
 
-START_TEST(unknown_commands_are_answered_with_a_near_one)
+START_TEST(unknown_command_is_answered_with_a_similar_one)
 {
     refuse("", "which command?");
     refuse("--json", "which command?");
@@ -194,7 +194,7 @@ START_TEST(unknown_commands_are_answered_with_a_near_one)
 }
 END_TEST
 
-START_TEST(unknown_options_are_answered_with_a_near_one)
+START_TEST(unknown_option_is_answered_with_a_similar_one)
 {
     refuse("lock --tll 3s a", "lock has no option \"--tll\"; did you mean --ttl?");
     refuse("lock --tll=3s a", "lock has no option \"--tll=3s\"; did you mean --ttl?");
@@ -205,7 +205,7 @@ START_TEST(unknown_options_are_answered_with_a_near_one)
 }
 END_TEST
 
-START_TEST(options_of_other_commands_are_told_so)
+START_TEST(option_of_another_command_is_refused)
 {
     refuse("status --ttl 3s a", "status takes no --ttl");
     refuse("--ttl 3s lock a", "--ttl belongs behind the command");
@@ -214,7 +214,7 @@ START_TEST(options_of_other_commands_are_told_so)
 }
 END_TEST
 
-START_TEST(values_that_miss_or_are_too_much_are_told_so)
+START_TEST(missing_or_superfluous_value_is_refused)
 {
     refuse("lock a --ttl", "--ttl needs a value: --ttl T");
     refuse("lock a -w", "--wait needs a value: --wait T");
@@ -231,7 +231,7 @@ START_TEST(values_that_miss_or_are_too_much_are_told_so)
 }
 END_TEST
 
-START_TEST(operands_are_counted)
+START_TEST(missing_or_superfluous_operand_is_refused)
 {
     refuse("lock", "lock needs a NAME");
     refuse("lock ''", "NAME is empty");
@@ -247,18 +247,18 @@ START_TEST(operands_are_counted)
 }
 END_TEST
 
-START_TEST(a_name_has_at_most_256_bytes)
+START_TEST(name_has_at_most_256_bytes)
 {
     char text[LINE_SIZE] = "lock ";
     struct line line;
     memset(text + 5, 'x', 257);
     refuse(text, "NAME has at most 256 bytes");
     text[5 + 256] = '\0';
-    ck_assert_uint_eq(strlen(take(&line, text)->name), 256);
+    ck_assert_uint_eq(strlen(accept(&line, text)->name), 256);
 }
 END_TEST
 
-START_TEST(who_wants_json_wants_it_of_errors_too)
+START_TEST(json_option_applies_to_usage_errors)
 {
     struct line line;
     ck_assert(parse(&line, "lock --nonsense a --json")->json);
@@ -268,7 +268,7 @@ START_TEST(who_wants_json_wants_it_of_errors_too)
 }
 END_TEST
 
-START_TEST(every_option_of_a_command_stands_in_its_usage)
+START_TEST(usage_of_each_command_lists_its_options)
 {
     for (const struct command *command = commands; command->name != NULL; command++)
         for (unsigned id = 0; id < OPTION_COUNT; id++) {
@@ -285,23 +285,23 @@ Suite *test_suite(void)
 {
     Suite *suite = suite_create("cli: options");
     TCase *tests = tcase_create("options");
-    tcase_add_test(tests, without_options_there_are_defaults);
-    tcase_add_test(tests, options_stand_before_or_behind_the_command);
-    tcase_add_test(tests, the_last_of_an_option_counts);
-    tcase_add_test(tests, all_of_run_is_taken);
+    tcase_add_test(tests, options_have_defaults);
+    tcase_add_test(tests, options_may_precede_or_follow_the_command);
+    tcase_add_test(tests, last_value_of_an_option_counts);
+    tcase_add_test(tests, run_takes_all_its_options);
     tcase_add_test(tests, short_forms_are_those_of_flock);
-    tcase_add_test(tests, what_follows_name_is_the_command_of_run);
-    tcase_add_test(tests, options_of_run_behind_name_are_no_command);
+    tcase_add_test(tests, words_after_name_are_the_command_of_run);
+    tcase_add_test(tests, run_refuses_its_options_after_name);
     tcase_add_test(tests, names_and_tokens_may_begin_with_a_dash);
-    tcase_add_test(tests, help_and_version_are_never_wrong);
-    tcase_add_test(tests, unknown_commands_are_answered_with_a_near_one);
-    tcase_add_test(tests, unknown_options_are_answered_with_a_near_one);
-    tcase_add_test(tests, options_of_other_commands_are_told_so);
-    tcase_add_test(tests, values_that_miss_or_are_too_much_are_told_so);
-    tcase_add_test(tests, operands_are_counted);
-    tcase_add_test(tests, a_name_has_at_most_256_bytes);
-    tcase_add_test(tests, who_wants_json_wants_it_of_errors_too);
-    tcase_add_test(tests, every_option_of_a_command_stands_in_its_usage);
+    tcase_add_test(tests, help_and_version_always_succeed);
+    tcase_add_test(tests, unknown_command_is_answered_with_a_similar_one);
+    tcase_add_test(tests, unknown_option_is_answered_with_a_similar_one);
+    tcase_add_test(tests, option_of_another_command_is_refused);
+    tcase_add_test(tests, missing_or_superfluous_value_is_refused);
+    tcase_add_test(tests, missing_or_superfluous_operand_is_refused);
+    tcase_add_test(tests, name_has_at_most_256_bytes);
+    tcase_add_test(tests, json_option_applies_to_usage_errors);
+    tcase_add_test(tests, usage_of_each_command_lists_its_options);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -1,5 +1,5 @@
 /*
- * What redlock writes: JSON, and tables.
+ * The output of redlock: JSON, tables and shell words.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 
 /* --- UTF-8 --- */
 
-START_TEST(characters_of_utf8_are_told_from_other_bytes)
+START_TEST(utf8_characters_are_distinguished_from_other_bytes)
 {
     static const struct {
         const char *bytes;
@@ -26,16 +26,16 @@ START_TEST(characters_of_utf8_are_told_from_other_bytes)
         {"\xf0\x9f\x94\x92", 4},
         {"\xed\x9f\xbf", 3},
         {"\xf4\x8f\xbf\xbf", 4},
-        {"\x80", 0},             /* the middle of one */
-        {"\xff", 0},             /* of none */
+        {"\x80", 0},             /* a continuation byte */
+        {"\xff", 0},             /* never valid */
         {"\xc3", 0},             /* cut off */
         {"\xe2\x82", 0},         /* cut off */
-        {"\xc3(", 0},            /* goes on otherwise */
+        {"\xc3(", 0},            /* no continuation byte */
         {"\xc0\xaf", 0},         /* overlong */
         {"\xe0\x80\xaf", 0},     /* overlong */
         {"\xf0\x80\x80\xaf", 0}, /* overlong */
         {"\xed\xa0\x80", 0},     /* a surrogate */
-        {"\xf4\x90\x80\x80", 0}, /* beyond the last */
+        {"\xf4\x90\x80\x80", 0}, /* above U+10FFFF */
         {"\xf5\x80\x80\x80", 0},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
@@ -44,37 +44,37 @@ START_TEST(characters_of_utf8_are_told_from_other_bytes)
 }
 END_TEST
 
-START_TEST(characters_that_do_not_show_are_told_from_those_that_do)
+START_TEST(invisible_characters_are_distinguished_from_visible_ones)
 {
     static const char *const visible[] = {
         " ", "~", "\xc2\xa0", "\xc3\xa9", "\xd8\x9b", "\xe2\x80\x90", "\xf0\x9f\x94\x92"};
-    static const char *const unseen[] = {
+    static const char *const invisible[] = {
         "\x1f",             /* C0 */
         "\x7f",             /* DEL */
         "\xc2\x80",         /* C1 */
         "\xc2\x9f",         /* C1 */
         "\xc2\xad",         /* a soft hyphen */
-        "\xd8\x9c",         /* U+061C, a mark of direction */
-        "\xe2\x80\x8b",     /* no width */
+        "\xd8\x9c",         /* U+061C, a direction mark */
+        "\xe2\x80\x8b",     /* a zero-width space */
         "\xe2\x80\xa8",     /* a line separator */
-        "\xe2\x80\xae",     /* from right to left */
+        "\xe2\x80\xae",     /* a right-to-left override */
         "\xe2\x81\xa6",     /* U+2066, an isolate */
         "\xef\xbb\xbf",     /* a byte order mark */
         "\xf3\xa0\x80\xa1", /* U+E0021, a tag */
-        "\xe3\x85\xa4",     /* a filler */
-        "\xff",             /* no character at all */
+        "\xe3\x85\xa4",     /* a Hangul filler */
+        "\xff",             /* not UTF-8 */
     };
     for (size_t i = 0; i < sizeof(visible) / sizeof(visible[0]); i++)
         ck_assert_msg(utf8_visible(visible[i], strlen(visible[i])) == strlen(visible[i]),
                       "visible %zu", i);
-    for (size_t i = 0; i < sizeof(unseen) / sizeof(unseen[0]); i++)
-        ck_assert_msg(utf8_visible(unseen[i], strlen(unseen[i])) == 0, "unseen %zu", i);
+    for (size_t i = 0; i < sizeof(invisible) / sizeof(invisible[0]); i++)
+        ck_assert_msg(utf8_visible(invisible[i], strlen(invisible[i])) == 0, "unseen %zu", i);
 }
 END_TEST
 
 /* --- JSON --- */
 
-/* What is written, to be freed. */
+/* Collects output; written_close() compares and frees it. */
 struct written {
     char *text;
     size_t len;
@@ -87,14 +87,14 @@ static void written_open(struct written *written)
     ck_assert_ptr_nonnull(written->out);
 }
 
-static void written_close(struct written *written, const char *wanted)
+static void written_close(struct written *written, const char *expected)
 {
     ck_assert_int_eq(fclose(written->out), 0);
-    ck_assert_str_eq(written->text, wanted);
+    ck_assert_str_eq(written->text, expected);
     free(written->text);
 }
 
-static void check_text(const char *text, const char *wanted)
+static void check_text(const char *text, const char *expected)
 {
     struct written written;
     written_open(&written);
@@ -102,10 +102,10 @@ static void check_text(const char *text, const char *wanted)
     json_begin(&json, NULL, '{');
     json_text(&json, "a", text);
     json_end(&json, '}');
-    written_close(&written, wanted);
+    written_close(&written, expected);
 }
 
-START_TEST(objects_and_arrays_nest)
+START_TEST(json_objects_and_arrays_nest)
 {
     struct written written;
     written_open(&written);
@@ -127,7 +127,7 @@ START_TEST(objects_and_arrays_nest)
 }
 END_TEST
 
-START_TEST(texts_are_escaped)
+START_TEST(json_strings_are_escaped)
 {
     check_text("", "{\"a\":\"\"}");
     check_text("a \"b\" \\ /", "{\"a\":\"a \\\"b\\\" \\\\ /\"}");
@@ -137,7 +137,7 @@ START_TEST(texts_are_escaped)
 }
 END_TEST
 
-START_TEST(bytes_that_are_no_utf8_become_escapes)
+START_TEST(bytes_that_are_not_utf8_are_escaped)
 {
     check_text("\xff", "{\"a\":\"\\u00ff\"}");
     check_text("a\xc3", "{\"a\":\"a\\u00c3\"}");
@@ -160,7 +160,7 @@ static enum field_kind kind_of(const char *text)
     return field_kind(&field);
 }
 
-START_TEST(a_field_ends_at_the_space_and_splits_at_the_first_sign)
+START_TEST(field_ends_at_a_space_and_splits_at_the_first_equals_sign)
 {
     const char *line = "resource=a=b hold=yes what";
     struct field field;
@@ -190,7 +190,7 @@ START_TEST(values_are_typed_by_their_keys)
 }
 END_TEST
 
-START_TEST(names_are_texts_whatever_they_look_like)
+START_TEST(names_are_always_strings)
 {
     ck_assert_int_eq(kind_of("resource=12"), FIELD_TEXT);
     ck_assert_int_eq(kind_of("resource=yes"), FIELD_TEXT);
@@ -208,12 +208,12 @@ END_TEST
 
 /* --- tables --- */
 
-static void check_table(const char *const *lines, size_t count, bool colours, const char *wanted)
+static void check_table(const char *const *lines, size_t count, bool colours, const char *expected)
 {
     struct written written;
     written_open(&written);
     table_print(written.out, lines, count, colours);
-    written_close(&written, wanted);
+    written_close(&written, expected);
 }
 
 START_TEST(columns_are_aligned_under_a_header)
@@ -229,7 +229,7 @@ START_TEST(columns_are_aligned_under_a_header)
 }
 END_TEST
 
-START_TEST(colours_are_outside_of_what_is_measured)
+START_TEST(colours_do_not_count_as_width)
 {
     static const char *const lines[] = {
         "node=a state=up vote=yes rtt_us=649",
@@ -245,7 +245,7 @@ START_TEST(colours_are_outside_of_what_is_measured)
 }
 END_TEST
 
-START_TEST(nothing_in_a_name_reaches_the_terminal)
+START_TEST(names_are_escaped_for_the_terminal)
 {
     static const char *const lines[] = {
         "resource=\xff\033[2J\x9b client=1",
@@ -261,26 +261,26 @@ START_TEST(nothing_in_a_name_reaches_the_terminal)
 }
 END_TEST
 
-START_TEST(the_longest_name_fits)
+START_TEST(longest_name_fits_in_a_table)
 {
     char line[300] = "resource=";
-    char wanted[1200] = "RESOURCE";
+    char expected[1200] = "RESOURCE";
     memset(line + 9, '\xff', 256);
-    memset(wanted + 8, ' ', 1024 - 8);
-    strcpy(wanted + 1024, "  CLIENT\n");
+    memset(expected + 8, ' ', 1024 - 8);
+    strcpy(expected + 1024, "  CLIENT\n");
     strcat(line, " client=1");
     const char *lines[] = {line};
     struct written written;
     written_open(&written);
     table_print(written.out, lines, 1, false);
     ck_assert_int_eq(fclose(written.out), 0);
-    ck_assert_int_eq(strncmp(written.text, wanted, strlen(wanted)), 0);
-    ck_assert_uint_eq(strlen(written.text), 2 * strlen(wanted));
+    ck_assert_int_eq(strncmp(written.text, expected, strlen(expected)), 0);
+    ck_assert_uint_eq(strlen(written.text), 2 * strlen(expected));
     free(written.text);
 }
 END_TEST
 
-START_TEST(the_place_in_line_of_who_only_asks_is_left_out)
+START_TEST(column_of_empty_places_is_omitted)
 {
     static const char *const lines[] = {"resource=a waiters=2 place=-"};
     check_table(lines, 1, false,
@@ -289,7 +289,7 @@ START_TEST(the_place_in_line_of_who_only_asks_is_left_out)
 }
 END_TEST
 
-START_TEST(a_column_is_aligned_right_only_where_it_has_numbers)
+START_TEST(only_columns_with_numbers_are_right_aligned)
 {
     static const char *const lines[] = {"node=a reason=- for_ms=0 pending_releases=-"};
     check_table(lines, 1, false,
@@ -298,7 +298,7 @@ START_TEST(a_column_is_aligned_right_only_where_it_has_numbers)
 }
 END_TEST
 
-START_TEST(other_keys_begin_another_table)
+START_TEST(lines_with_other_keys_begin_another_table)
 {
     static const char *const lines[] = {
         "subject=daemon version=0.1.0 uptime_ms=6348 under_way=1",
@@ -317,7 +317,7 @@ START_TEST(other_keys_begin_another_table)
 }
 END_TEST
 
-START_TEST(lines_of_any_form_are_survived)
+START_TEST(table_accepts_lines_of_any_form)
 {
     static const char *const lines[] = {"", " ", "=", "= =", "a", "a=b c", "_ms=1 _us=2 x_ms=z"};
     for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
@@ -331,7 +331,7 @@ START_TEST(lines_of_any_form_are_survived)
 }
 END_TEST
 
-START_TEST(columns_beyond_the_most_are_left_out)
+START_TEST(columns_over_the_limit_are_omitted)
 {
     char line[1000] = "";
     for (unsigned i = 0; i < 100; i++)
@@ -349,7 +349,7 @@ END_TEST
 
 /* --- words for a shell --- */
 
-START_TEST(words_are_quoted_where_a_shell_would_take_them_otherwise)
+START_TEST(shell_words_are_quoted_where_needed)
 {
     static const struct {
         const char *word;
@@ -365,7 +365,7 @@ START_TEST(words_are_quoted_where_a_shell_would_take_them_otherwise)
         {"caf\xc3\xa9", " 'caf\xc3\xa9'"},
         {"a\x9b"
          "1",
-         " 'a'$'\\233''1'"}, /* digits behind it are not part of it */
+         " 'a'$'\\233''1'"}, /* the digit is not part of the octal escape */
         {"\xe2\x80\xae", " ''$'\\342'''$'\\200'''$'\\256'''"},
         {"a\n", " 'a'$'\\012'''"},
     };
@@ -382,24 +382,24 @@ Suite *test_suite(void)
 {
     Suite *suite = suite_create("cli: output");
     TCase *tests = tcase_create("output");
-    tcase_add_test(tests, characters_of_utf8_are_told_from_other_bytes);
-    tcase_add_test(tests, characters_that_do_not_show_are_told_from_those_that_do);
-    tcase_add_test(tests, objects_and_arrays_nest);
-    tcase_add_test(tests, texts_are_escaped);
-    tcase_add_test(tests, bytes_that_are_no_utf8_become_escapes);
-    tcase_add_test(tests, a_field_ends_at_the_space_and_splits_at_the_first_sign);
+    tcase_add_test(tests, utf8_characters_are_distinguished_from_other_bytes);
+    tcase_add_test(tests, invisible_characters_are_distinguished_from_visible_ones);
+    tcase_add_test(tests, json_objects_and_arrays_nest);
+    tcase_add_test(tests, json_strings_are_escaped);
+    tcase_add_test(tests, bytes_that_are_not_utf8_are_escaped);
+    tcase_add_test(tests, field_ends_at_a_space_and_splits_at_the_first_equals_sign);
     tcase_add_test(tests, values_are_typed_by_their_keys);
-    tcase_add_test(tests, names_are_texts_whatever_they_look_like);
+    tcase_add_test(tests, names_are_always_strings);
     tcase_add_test(tests, columns_are_aligned_under_a_header);
-    tcase_add_test(tests, colours_are_outside_of_what_is_measured);
-    tcase_add_test(tests, nothing_in_a_name_reaches_the_terminal);
-    tcase_add_test(tests, the_longest_name_fits);
-    tcase_add_test(tests, the_place_in_line_of_who_only_asks_is_left_out);
-    tcase_add_test(tests, a_column_is_aligned_right_only_where_it_has_numbers);
-    tcase_add_test(tests, other_keys_begin_another_table);
-    tcase_add_test(tests, lines_of_any_form_are_survived);
-    tcase_add_test(tests, columns_beyond_the_most_are_left_out);
-    tcase_add_test(tests, words_are_quoted_where_a_shell_would_take_them_otherwise);
+    tcase_add_test(tests, colours_do_not_count_as_width);
+    tcase_add_test(tests, names_are_escaped_for_the_terminal);
+    tcase_add_test(tests, longest_name_fits_in_a_table);
+    tcase_add_test(tests, column_of_empty_places_is_omitted);
+    tcase_add_test(tests, only_columns_with_numbers_are_right_aligned);
+    tcase_add_test(tests, lines_with_other_keys_begin_another_table);
+    tcase_add_test(tests, table_accepts_lines_of_any_form);
+    tcase_add_test(tests, columns_over_the_limit_are_omitted);
+    tcase_add_test(tests, shell_words_are_quoted_where_needed);
     suite_add_tcase(suite, tests);
     return suite;
 }

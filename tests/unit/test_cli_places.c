@@ -1,5 +1,5 @@
 /*
- * In which order the addresses of a daemon are tried (client/cli/lookup.h).
+ * The order in which the addresses of a daemon are tried (client/cli/lookup.h).
  */
 #include "client/cli/lookup.h"
 #include "tests/runner.h"
@@ -10,7 +10,7 @@
         places_set(places, urls, sizeof(urls) / sizeof(urls[0]));                                  \
     } while (0)
 
-START_TEST(without_an_address_there_is_none_to_try)
+START_TEST(empty_list_has_no_next_address)
 {
     struct places places = {0};
     ck_assert_ptr_null(places_next(&places));
@@ -19,7 +19,7 @@ START_TEST(without_an_address_there_is_none_to_try)
 }
 END_TEST
 
-START_TEST(each_has_its_turn)
+START_TEST(addresses_are_tried_in_turn)
 {
     struct places places = {0};
     SET(&places, "a", "b", "c");
@@ -30,7 +30,7 @@ START_TEST(each_has_its_turn)
 }
 END_TEST
 
-START_TEST(the_one_that_was_good_is_tried_first)
+START_TEST(address_that_worked_is_tried_first)
 {
     struct places places = {0};
     SET(&places, "a", "b", "c");
@@ -43,7 +43,7 @@ START_TEST(the_one_that_was_good_is_tried_first)
 }
 END_TEST
 
-START_TEST(what_a_look_up_finds_takes_the_place_of_what_was_known)
+START_TEST(lookup_replaces_the_known_addresses)
 {
     struct places places = {0};
     SET(&places, "a", "b");
@@ -54,7 +54,7 @@ START_TEST(what_a_look_up_finds_takes_the_place_of_what_was_known)
 }
 END_TEST
 
-START_TEST(the_one_that_was_tried_just_before_a_look_up_has_its_turn_last)
+START_TEST(address_tried_just_before_a_lookup_comes_last)
 {
     struct places places = {0};
     SET(&places, "a");
@@ -66,7 +66,7 @@ START_TEST(the_one_that_was_tried_just_before_a_look_up_has_its_turn_last)
 }
 END_TEST
 
-START_TEST(one_that_works_stays_the_first_through_a_look_up)
+START_TEST(address_that_works_stays_first_after_a_lookup)
 {
     struct places places = {0};
     SET(&places, "a");
@@ -81,12 +81,12 @@ Suite *test_suite(void)
 {
     Suite *suite = suite_create("places");
     TCase *places = tcase_create("places");
-    tcase_add_test(places, without_an_address_there_is_none_to_try);
-    tcase_add_test(places, each_has_its_turn);
-    tcase_add_test(places, the_one_that_was_good_is_tried_first);
-    tcase_add_test(places, what_a_look_up_finds_takes_the_place_of_what_was_known);
-    tcase_add_test(places, the_one_that_was_tried_just_before_a_look_up_has_its_turn_last);
-    tcase_add_test(places, one_that_works_stays_the_first_through_a_look_up);
+    tcase_add_test(places, empty_list_has_no_next_address);
+    tcase_add_test(places, addresses_are_tried_in_turn);
+    tcase_add_test(places, address_that_worked_is_tried_first);
+    tcase_add_test(places, lookup_replaces_the_known_addresses);
+    tcase_add_test(places, address_tried_just_before_a_lookup_comes_last);
+    tcase_add_test(places, address_that_works_stays_first_after_a_lookup);
     suite_add_tcase(suite, places);
     return suite;
 }

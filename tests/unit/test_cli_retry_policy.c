@@ -1,5 +1,5 @@
 /*
- * How long `redlock` waits for a lock (client/cli/retry_policy.h).
+ * How long `redlock` waits for a lock, and when it asks again (client/cli/retry_policy.h).
  */
 #include "client/cli/clock.h"
 #include "client/cli/retry_policy.h"
@@ -8,7 +8,7 @@
 
 static const int64_t MS = NS_PER_MS;
 
-/* A wait that ends at a second. */
+/* The wait ends at one second. */
 enum { ENDS_MS = 1000 };
 
 static const struct access_check connected = {.let_in = true};
@@ -18,7 +18,7 @@ static enum retry_decision after(enum redlock_status status, int64_t now_ms)
     return retry_decide(status, &connected, now_ms * MS, ENDS_MS * MS);
 }
 
-START_TEST(a_daemon_that_waits_for_less_is_asked_again)
+START_TEST(answer_before_the_wait_ends_is_followed_by_another_request)
 {
     ck_assert_int_eq(after(REDLOCK_HELD, 100), RETRY_AT_ONCE);
     ck_assert_int_eq(after(REDLOCK_NOQUORUM, 100), RETRY_AT_ONCE);
@@ -26,7 +26,7 @@ START_TEST(a_daemon_that_waits_for_less_is_asked_again)
 }
 END_TEST
 
-START_TEST(a_daemon_that_is_away_is_looked_for)
+START_TEST(unreachable_daemon_is_tried_again_later)
 {
     ck_assert_int_eq(after(REDLOCK_UNREACHABLE, 100), RETRY_LATER);
     ck_assert_int_eq(after(REDLOCK_BROKEN, 100), RETRY_LATER);
@@ -35,7 +35,7 @@ START_TEST(a_daemon_that_is_away_is_looked_for)
 }
 END_TEST
 
-START_TEST(what_waiting_does_not_mend_is_final)
+START_TEST(errors_that_waiting_cannot_cure_are_final)
 {
     static const enum redlock_status final[] = {REDLOCK_OK,      REDLOCK_LIMIT,   REDLOCK_DENIED,
                                                 REDLOCK_REFUSED, REDLOCK_GARBLED, REDLOCK_INVALID,
@@ -45,12 +45,12 @@ START_TEST(what_waiting_does_not_mend_is_final)
 }
 END_TEST
 
-START_TEST(a_closing_error_is_no_answer)
+START_TEST(closing_error_does_not_answer_the_request)
 {
     static const struct {
         enum redlock_status status;
         struct access_check access;
-        enum retry_decision timeout;
+        enum retry_decision decision;
     } rows[] = {
         {REDLOCK_LIMIT, {.let_in = true, .ended = false}, RETRY_NEVER},
         {REDLOCK_LIMIT, {.let_in = true, .ended = true}, RETRY_LATER},
@@ -62,12 +62,12 @@ START_TEST(a_closing_error_is_no_answer)
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         ck_assert_int_eq(retry_decide(rows[i].status, &rows[i].access, 0, INT64_MAX),
-                         rows[i].timeout);
+                         rows[i].decision);
 }
 END_TEST
 
-/* It is told milliseconds, rounded down. */
-START_TEST(an_answer_just_before_the_end_is_the_last)
+/* The daemon takes milliseconds, rounded down. */
+START_TEST(answer_within_10_ms_of_the_end_is_final)
 {
     ck_assert_int_eq(after(REDLOCK_HELD, ENDS_MS - 11), RETRY_AT_ONCE);
     ck_assert_int_eq(after(REDLOCK_HELD, ENDS_MS - 10), RETRY_NEVER);
@@ -77,7 +77,7 @@ START_TEST(an_answer_just_before_the_end_is_the_last)
 }
 END_TEST
 
-START_TEST(it_is_never_asked_beyond_the_end)
+START_TEST(no_retry_comes_after_the_end_of_the_wait)
 {
     ck_assert_int_eq(retry_at_ns(100 * MS, ENDS_MS * MS), 350 * MS);
     ck_assert_int_eq(retry_at_ns(700 * MS, ENDS_MS * MS), 950 * MS);
@@ -86,7 +86,7 @@ START_TEST(it_is_never_asked_beyond_the_end)
 }
 END_TEST
 
-START_TEST(a_wait_without_end_goes_on_for_ever)
+START_TEST(wait_without_end_retries_for_ever)
 {
     int64_t late_ns = INT64_MAX / 2;
     ck_assert_int_eq(retry_decide(REDLOCK_BROKEN, &connected, late_ns, INT64_MAX), RETRY_LATER);
@@ -94,8 +94,8 @@ START_TEST(a_wait_without_end_goes_on_for_ever)
 }
 END_TEST
 
-/* `--wait 0`, which ends as it begins. */
-START_TEST(who_does_not_wait_asks_once)
+/* `--wait 0` ends as it begins. */
+START_TEST(wait_of_zero_asks_once)
 {
     ck_assert_int_eq(retry_decide(REDLOCK_HELD, &connected, 100 * MS, 100 * MS), RETRY_NEVER);
     ck_assert_int_eq(retry_decide(REDLOCK_BROKEN, &connected, 100 * MS, 100 * MS), RETRY_NEVER);
@@ -104,16 +104,16 @@ END_TEST
 
 Suite *test_suite(void)
 {
-    Suite *suite = suite_create("timeout");
-    TCase *timeout = tcase_create("timeout");
-    tcase_add_test(timeout, a_daemon_that_waits_for_less_is_asked_again);
-    tcase_add_test(timeout, a_daemon_that_is_away_is_looked_for);
-    tcase_add_test(timeout, what_waiting_does_not_mend_is_final);
-    tcase_add_test(timeout, a_closing_error_is_no_answer);
-    tcase_add_test(timeout, an_answer_just_before_the_end_is_the_last);
-    tcase_add_test(timeout, it_is_never_asked_beyond_the_end);
-    tcase_add_test(timeout, a_wait_without_end_goes_on_for_ever);
-    tcase_add_test(timeout, who_does_not_wait_asks_once);
-    suite_add_tcase(suite, timeout);
+    Suite *suite = suite_create("retry_policy");
+    TCase *cases = tcase_create("retry_policy");
+    tcase_add_test(cases, answer_before_the_wait_ends_is_followed_by_another_request);
+    tcase_add_test(cases, unreachable_daemon_is_tried_again_later);
+    tcase_add_test(cases, errors_that_waiting_cannot_cure_are_final);
+    tcase_add_test(cases, closing_error_does_not_answer_the_request);
+    tcase_add_test(cases, answer_within_10_ms_of_the_end_is_final);
+    tcase_add_test(cases, no_retry_comes_after_the_end_of_the_wait);
+    tcase_add_test(cases, wait_without_end_retries_for_ever);
+    tcase_add_test(cases, wait_of_zero_asks_once);
+    suite_add_tcase(suite, cases);
     return suite;
 }

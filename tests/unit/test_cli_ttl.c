@@ -1,14 +1,15 @@
 /*
- * The time to live where the user gave none (client/cli/retry_policy.h).
+ * The default TTL of `redlock`, shortened to the limit that the daemon names
+ * (client/cli/retry_policy.h).
  */
 #include "client/cli/retry_policy.h"
 #include "tests/runner.h"
 
-START_TEST(the_longest_time_that_a_refusal_names_is_taken)
+START_TEST(ttl_is_shortened_to_the_limit_in_the_error)
 {
     static const struct {
         const char *message;
-        int64_t ttl_ms; /* 30000: as it was */
+        int64_t ttl_ms; /* 30000: unchanged */
     } rows[] = {
         {"the daemon finds it wrong: ttl-range a ttl is from 13ms to 10s here", 10000},
         {"redlockd rejected the request: ttl-range TTL must be between 13ms and 10s.", 10000},
@@ -34,7 +35,7 @@ Suite *test_suite(void)
 {
     Suite *suite = suite_create("times to live");
     TCase *cases = tcase_create("ttl");
-    tcase_add_test(cases, the_longest_time_that_a_refusal_names_is_taken);
+    tcase_add_test(cases, ttl_is_shortened_to_the_limit_in_the_error);
     suite_add_tcase(suite, cases);
     return suite;
 }

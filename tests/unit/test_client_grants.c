@@ -1,7 +1,7 @@
 /*
- * client/c/client_proto.h and client/c/hold.h: what is granted too late, or to nobody, is given
- * back; and what is told of what is held, in which order. Time is a number here, and the daemon is
- * what the test says.
+ * client/c/client_proto.h and client/c/hold.h: the client releases grants that come too late or
+ * that nobody took, and reports changes of its holds in order. Time is a number, and the test plays
+ * the daemon.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -21,9 +21,9 @@ static void end(void)
     driver_end(&t);
 }
 
-/* --- out of time --- */
+/* --- timeouts --- */
 
-START_TEST(a_request_has_its_wait_and_the_timeout)
+START_TEST(request_ends_after_its_wait_and_the_timeout)
 {
     ck_assert_int_eq(proto_until_ns(&t.proto), INT64_MAX);
     uint64_t a = driver_acquire(&t, "a", (struct redlock_lock_options){.wait_ms = 60000});
@@ -59,13 +59,14 @@ static void time_out(int64_t after_ns)
     driver_expect_answer(&t, id, REDLOCK_TIMEOUT);
 }
 
-/* One that holds nothing is closed in order, which undoes what may have been granted. */
-START_TEST(a_connection_that_is_silent_for_longer_than_its_holds_can_live_is_dead)
+/* A connection without holds is closed in order, which makes the daemon undo what it may have
+ * granted. */
+START_TEST(connection_silent_for_longer_than_its_holds_live_is_dead)
 {
     time_out(20000 * MS);
     ck_assert(!proto_is_dead(&t.proto, t.now_ns));
-    driver_granted(&t, "a", TOKEN, true); /* for 10 s */
-    /* Nothing was to be said. */
+    driver_acquire_granted(&t, "a", TOKEN, true); /* with a TTL of 10 s */
+    /* An idle connection is not dead. */
     t.now_ns += 60000 * MS;
     ck_assert(!proto_is_dead(&t.proto, t.now_ns));
     int64_t asked_ns = t.now_ns;
@@ -73,7 +74,7 @@ START_TEST(a_connection_that_is_silent_for_longer_than_its_holds_can_live_is_dea
     time_out(TIMEOUT);
     ck_assert(!proto_is_dead(&t.proto, asked_ns + 10000 * MS - 1));
     ck_assert(proto_is_dead(&t.proto, asked_ns + 10000 * MS));
-    ck_assert(driver_hear(&t, "! WARN a " TOKEN " n1:timeout\n"));
+    ck_assert(driver_receive(&t, "! WARN a " TOKEN " n1:timeout\n"));
     driver_expect(&t, REDLOCK_EVENT_WARN);
     ck_assert(!proto_is_dead(&t.proto, asked_ns + 60000 * MS));
     time_out(TIMEOUT);
@@ -85,7 +86,7 @@ START_TEST(a_connection_that_is_silent_for_longer_than_its_holds_can_live_is_dea
 }
 END_TEST
 
-START_TEST(what_was_not_sent_in_time_is_not_sent)
+START_TEST(request_not_sent_before_its_timeout_is_never_sent)
 {
     uint64_t a = driver_acquire(&t, "a", (struct redlock_lock_options){0});
     t.now_ns += TIMEOUT;
@@ -96,10 +97,10 @@ START_TEST(what_was_not_sent_in_time_is_not_sent)
 }
 END_TEST
 
-/* The caller is told of the time-out before or after the grant arrives. */
-START_TEST(a_grant_after_its_time_is_given_back)
+/* The caller takes the timeout before or after the grant arrives. */
+START_TEST(grant_after_the_timeout_is_released)
 {
-    uint64_t held = driver_granted(&t, "h", OTHER, true);
+    uint64_t held = driver_acquire_granted(&t, "h", OTHER, true);
     uint64_t a = driver_acquire(&t, "a", (struct redlock_lock_options){.hold = _i / 2 != 0});
     driver_sent(&t);
     t.now_ns += TIMEOUT;
@@ -107,23 +108,23 @@ START_TEST(a_grant_after_its_time_is_given_back)
     if (_i % 2 == 0)
         driver_expect_answer(&t, a, REDLOCK_TIMEOUT);
     ck_assert(!proto_is_spent(&t.proto));
-    ck_assert(driver_hear(&t, "#%" PRIu64 " OK " TOKEN " 9000 0 -\n", a));
+    ck_assert(driver_receive(&t, "#%" PRIu64 " OK " TOKEN " 9000 0 -\n", a));
     if (_i % 2 != 0)
         driver_expect_answer(&t, a, REDLOCK_TIMEOUT);
     ck_assert_uint_eq(t.proto.holds.count, 1);
-    uint64_t back = 3 * LIMIT_CLIENT_REQUESTS + a % LIMIT_CLIENT_REQUESTS;
+    uint64_t unlock_id = 3 * LIMIT_CLIENT_REQUESTS + a % LIMIT_CLIENT_REQUESTS;
     ck_assert_uint_ne(held, a);
-    driver_expect_sent(&t, "#%" PRIu64 " UNLOCK a " TOKEN "\n", back);
-    ck_assert(driver_hear(&t, "#%" PRIu64 " OK\n", back));
+    driver_expect_sent(&t, "#%" PRIu64 " UNLOCK a " TOKEN "\n", unlock_id);
+    ck_assert(driver_receive(&t, "#%" PRIu64 " OK\n", unlock_id));
     driver_expect_none(&t);
     ck_assert_uint_eq(t.proto.living, 0);
     ck_assert_uint_eq(t.proto.abandoned, 0);
 }
 END_TEST
 
-START_TEST(other_answers_after_their_time_do_not_matter)
+START_TEST(other_late_replies_are_ignored)
 {
-    driver_granted(&t, "h", OTHER, true);
+    driver_acquire_granted(&t, "h", OTHER, true);
     static const char *const late[] = {"HELD 5", "ERR x y", "LATE 5", "SHUTDOWN",
                                        "OK " TOKEN " 9000 0 -"};
     for (size_t i = 0; i < sizeof(late) / sizeof(late[0]); i++) {
@@ -131,7 +132,7 @@ START_TEST(other_answers_after_their_time_do_not_matter)
         driver_sent(&t);
         t.now_ns += TIMEOUT;
         proto_expire(&t.proto, t.now_ns);
-        ck_assert(driver_hear(&t, "#%" PRIu64 " %s\n", a, late[i]));
+        ck_assert(driver_receive(&t, "#%" PRIu64 " %s\n", a, late[i]));
         driver_expect_answer(&t, a, REDLOCK_TIMEOUT);
         ck_assert_uint_eq(t.proto.abandoned, 0);
         driver_expect_none(&t);
@@ -139,13 +140,13 @@ START_TEST(other_answers_after_their_time_do_not_matter)
 }
 END_TEST
 
-START_TEST(a_release_of_our_own_is_given_up_in_time)
+START_TEST(release_by_the_client_itself_times_out)
 {
-    driver_granted(&t, "h", OTHER, true);
+    driver_acquire_granted(&t, "h", OTHER, true);
     uint64_t a = driver_acquire(&t, "a", (struct redlock_lock_options){0});
     driver_sent(&t);
     proto_cancel(&t.proto, a, t.now_ns);
-    ck_assert(driver_hear(&t, "#%" PRIu64 " OK " TOKEN " 9000 0 -\n", a));
+    ck_assert(driver_receive(&t, "#%" PRIu64 " OK " TOKEN " 9000 0 -\n", a));
     driver_sent(&t);
     ck_assert_int_eq(proto_until_ns(&t.proto), t.now_ns + TIMEOUT);
     t.now_ns += TIMEOUT;
@@ -156,9 +157,9 @@ START_TEST(a_release_of_our_own_is_given_up_in_time)
 }
 END_TEST
 
-/* --- given up --- */
+/* --- cancelled requests --- */
 
-START_TEST(what_is_cancelled_has_no_answer)
+START_TEST(cancelled_request_has_no_answer)
 {
     uint64_t a = driver_acquire(&t, "a", (struct redlock_lock_options){0});
     proto_cancel(&t.proto, a, t.now_ns);
@@ -177,12 +178,12 @@ START_TEST(what_is_cancelled_has_no_answer)
 }
 END_TEST
 
-START_TEST(a_grant_that_nobody_took_is_given_back_by_cancel)
+START_TEST(cancel_releases_a_grant_that_the_caller_did_not_take)
 {
     uint64_t a = driver_acquire(&t, "a", (struct redlock_lock_options){.hold = true});
     uint64_t b = driver_ping(&t);
     driver_sent(&t);
-    ck_assert(driver_hear(&t, "#%" PRIu64 " OK " TOKEN " 9000 0 -\n#%" PRIu64 " PONG\n", a, b));
+    ck_assert(driver_receive(&t, "#%" PRIu64 " OK " TOKEN " 9000 0 -\n#%" PRIu64 " PONG\n", a, b));
     proto_cancel_all(&t.proto, t.now_ns);
     driver_expect_none(&t);
     ck_assert_uint_eq(t.proto.holds.count, 0);
@@ -190,9 +191,9 @@ START_TEST(a_grant_that_nobody_took_is_given_back_by_cancel)
 }
 END_TEST
 
-START_TEST(what_the_caller_holds_is_not_given_back_by_cancel)
+START_TEST(cancel_keeps_a_lock_that_the_caller_has_taken)
 {
-    uint64_t a = driver_granted(&t, "a", TOKEN, true);
+    uint64_t a = driver_acquire_granted(&t, "a", TOKEN, true);
     proto_cancel(&t.proto, a, t.now_ns);
     proto_cancel_all(&t.proto, t.now_ns);
     ck_assert_str_eq(driver_sent(&t), "");
@@ -200,27 +201,27 @@ START_TEST(what_the_caller_holds_is_not_given_back_by_cancel)
 }
 END_TEST
 
-/* Acquired with a HOLD, and past its deadline when the grant is heard. The number of the EXTEND by
- * which it is confirmed has been sent. */
+/* Acquire a HOLD whose grant arrives after its deadline, so that the client sends an EXTEND to
+ * confirm it. Returns the id of that EXTEND. */
 static uint64_t granted_late(uint64_t *id)
 {
     *id = driver_acquire(&t, "a", (struct redlock_lock_options){.fence = true, .hold = true});
-    uint64_t confirms = *id + LIMIT_CLIENT_REQUESTS;
+    uint64_t extend_id = *id + LIMIT_CLIENT_REQUESTS;
     driver_sent(&t);
     t.now_ns += 4000 * MS;
-    ck_assert(driver_hear(&t, "#%" PRIu64 " OK " TOKEN " 3000 0 7\n", *id));
+    ck_assert(driver_receive(&t, "#%" PRIu64 " OK " TOKEN " 3000 0 7\n", *id));
     driver_expect_none(&t);
-    driver_expect_sent(&t, "#%" PRIu64 " EXTEND a " TOKEN " 10000\n", confirms);
-    return confirms;
+    driver_expect_sent(&t, "#%" PRIu64 " EXTEND a " TOKEN " 10000\n", extend_id);
+    return extend_id;
 }
 
-START_TEST(a_grant_of_which_nothing_is_left_is_confirmed)
+START_TEST(grant_with_no_validity_left_is_confirmed)
 {
     uint64_t a;
-    uint64_t confirms = granted_late(&a);
+    uint64_t extend_id = granted_late(&a);
     int64_t asked_ns = t.now_ns;
     t.now_ns += 100 * MS;
-    ck_assert(driver_hear(&t, "#%" PRIu64 " OK " TOKEN " 9000 0\n", confirms));
+    ck_assert(driver_receive(&t, "#%" PRIu64 " OK " TOKEN " 9000 0\n", extend_id));
     struct redlock_event event = driver_expect_answer(&t, a, REDLOCK_OK);
     ck_assert_str_eq(event.lock.token, TOKEN);
     ck_assert_int_eq(event.lock.fence, 7);
@@ -229,13 +230,13 @@ START_TEST(a_grant_of_which_nothing_is_left_is_confirmed)
     ck_assert_int_eq(event.sent_ns, asked_ns);
     ck_assert_uint_eq(t.proto.holds.count, 1);
     ck_assert_str_eq(driver_sent(&t), "");
-    ck_assert(driver_hear(&t, "! LOST a " TOKEN " noquorum\n"));
+    ck_assert(driver_receive(&t, "! LOST a " TOKEN " noquorum\n"));
     driver_expect(&t, REDLOCK_EVENT_LOST);
     driver_expect_none(&t);
 }
 END_TEST
 
-START_TEST(what_cannot_be_confirmed_is_late_and_given_back)
+START_TEST(unconfirmed_grant_is_late_and_released)
 {
     static const char *const answers[] = {"GONE",
                                           "NOQUORUM 1/3 need=2 b:timeout",
@@ -244,9 +245,9 @@ START_TEST(what_cannot_be_confirmed_is_late_and_given_back)
                                           "DENIED not yours",
                                           "OK " TOKEN " 50 0"};
     uint64_t a;
-    uint64_t confirms = granted_late(&a);
+    uint64_t extend_id = granted_late(&a);
     t.now_ns += 100 * MS;
-    ck_assert(driver_hear(&t, "#%" PRIu64 " %s\n", confirms, answers[_i]));
+    ck_assert(driver_receive(&t, "#%" PRIu64 " %s\n", extend_id, answers[_i]));
     struct redlock_event event = driver_expect_answer(&t, a, REDLOCK_LATE);
     ck_assert_str_eq(t.proto.error, "it was granted, but nothing is left of it");
     ck_assert_str_eq(event.lock.token, "");
@@ -256,19 +257,19 @@ START_TEST(what_cannot_be_confirmed_is_late_and_given_back)
         ck_assert_str_eq(driver_sent(&t), "");
     else
         driver_expect_sent(&t, "#%" PRIu64 " UNLOCK a " TOKEN "\n",
-                           confirms + LIMIT_CLIENT_REQUESTS);
+                           extend_id + LIMIT_CLIENT_REQUESTS);
     driver_expect_none(&t);
 }
 END_TEST
 
-/* LOST is final, and must not come before the OK. */
-START_TEST(what_is_lost_before_it_is_confirmed_is_late)
+/* LOST is final, and must not be reported before the OK. */
+START_TEST(hold_lost_before_its_confirmation_is_late)
 {
     uint64_t a;
-    uint64_t confirms = granted_late(&a);
-    ck_assert(driver_hear(&t, "! LOST a " OTHER " noquorum\n! LOST a " TOKEN " noquorum\n"));
+    uint64_t extend_id = granted_late(&a);
+    ck_assert(driver_receive(&t, "! LOST a " OTHER " noquorum\n! LOST a " TOKEN " noquorum\n"));
     driver_expect_none(&t);
-    ck_assert(driver_hear(&t, "#%" PRIu64 " OK " TOKEN " 9000 0\n", confirms));
+    ck_assert(driver_receive(&t, "#%" PRIu64 " OK " TOKEN " 9000 0\n", extend_id));
     driver_expect_answer(&t, a, REDLOCK_LATE);
     ck_assert_uint_eq(t.proto.holds.count, 0);
     ck_assert_ptr_nonnull(strstr(driver_sent(&t), " UNLOCK a " TOKEN "\n"));
@@ -276,16 +277,16 @@ START_TEST(what_is_lost_before_it_is_confirmed_is_late)
 }
 END_TEST
 
-/* By a time-out or a cancel, with the EXTEND under way or not yet; the caller is told of the
- * time-out, which stands. */
-START_TEST(what_is_given_up_before_it_is_confirmed_is_given_back)
+/* The request times out or is cancelled, before or after the EXTEND was sent. The caller is told of
+ * the timeout even if the lock is confirmed later. */
+START_TEST(request_abandoned_before_its_confirmation_is_released)
 {
     bool sent = _i / 2 != 0;
     uint64_t a = driver_acquire(&t, "a", (struct redlock_lock_options){.wait_ms = 60000});
-    uint64_t confirms = a + LIMIT_CLIENT_REQUESTS;
+    uint64_t extend_id = a + LIMIT_CLIENT_REQUESTS;
     driver_sent(&t);
     t.now_ns += 4000 * MS;
-    ck_assert(driver_hear(&t, "#%" PRIu64 " OK " TOKEN " 3000 0 -\n", a));
+    ck_assert(driver_receive(&t, "#%" PRIu64 " OK " TOKEN " 3000 0 -\n", a));
     if (sent)
         driver_sent(&t);
     ck_assert_int_eq(proto_until_ns(&t.proto), t.now_ns + TIMEOUT);
@@ -295,26 +296,26 @@ START_TEST(what_is_given_up_before_it_is_confirmed_is_given_back)
     } else {
         proto_cancel(&t.proto, a, t.now_ns);
     }
-    /* To end the connection would release nothing. */
+    /* Closing the connection would release nothing: the lock is no HOLD. */
     ck_assert(!proto_is_spent(&t.proto));
     if (sent)
-        ck_assert(driver_hear(&t, "#%" PRIu64 " OK " TOKEN " 9000 0\n", confirms));
+        ck_assert(driver_receive(&t, "#%" PRIu64 " OK " TOKEN " 9000 0\n", extend_id));
     if (_i % 2 != 0)
         driver_expect_answer(&t, a, REDLOCK_TIMEOUT);
-    driver_expect_sent(&t, "#%" PRIu64 " UNLOCK a " TOKEN "\n", confirms + LIMIT_CLIENT_REQUESTS);
+    driver_expect_sent(&t, "#%" PRIu64 " UNLOCK a " TOKEN "\n", extend_id + LIMIT_CLIENT_REQUESTS);
     driver_expect_none(&t);
     ck_assert_uint_eq(t.proto.abandoned, 0);
 }
 END_TEST
 
-/* What was given up is not waited for without end: who is silent is left. */
-START_TEST(what_is_given_up_and_never_answered_ends_the_connection)
+/* An abandoned request is not awaited without end: the client leaves a silent daemon. */
+START_TEST(abandoned_request_without_an_answer_ends_the_connection)
 {
     uint64_t a = driver_acquire(
         &t, "a", (struct redlock_lock_options){.wait_ms = 60000, .hold = _i / 2 != 0});
     driver_sent(&t);
     t.now_ns += 4000 * MS;
-    ck_assert(driver_hear(&t, "#%" PRIu64 " OK " TOKEN " 3000 0 -\n", a));
+    ck_assert(driver_receive(&t, "#%" PRIu64 " OK " TOKEN " 3000 0 -\n", a));
     driver_sent(&t);
     if (_i % 2 != 0) {
         t.now_ns += TIMEOUT;
@@ -323,7 +324,7 @@ START_TEST(what_is_given_up_and_never_answered_ends_the_connection)
     } else {
         proto_cancel(&t.proto, a, t.now_ns);
     }
-    /* The end of the connection releases what it holds. */
+    /* Closing the connection releases a HOLD. */
     ck_assert(proto_is_spent(&t.proto) == (_i / 2 != 0));
     if (!proto_is_spent(&t.proto))
         ck_assert_int_eq(proto_until_ns(&t.proto), t.now_ns + TIMEOUT);
@@ -334,11 +335,11 @@ START_TEST(what_is_given_up_and_never_answered_ends_the_connection)
 }
 END_TEST
 
-START_TEST(what_was_confirmed_and_nobody_took_is_given_back_by_cancel)
+START_TEST(cancel_releases_a_confirmed_grant_that_was_not_taken)
 {
     uint64_t a;
-    uint64_t confirms = granted_late(&a);
-    ck_assert(driver_hear(&t, "#%" PRIu64 " OK " TOKEN " 9000 0\n", confirms));
+    uint64_t extend_id = granted_late(&a);
+    ck_assert(driver_receive(&t, "#%" PRIu64 " OK " TOKEN " 9000 0\n", extend_id));
     proto_cancel(&t.proto, a, t.now_ns);
     ck_assert_ptr_nonnull(strstr(driver_sent(&t), " UNLOCK a " TOKEN "\n"));
     ck_assert_uint_eq(t.proto.holds.count, 0);
@@ -346,7 +347,7 @@ START_TEST(what_was_confirmed_and_nobody_took_is_given_back_by_cancel)
 }
 END_TEST
 
-START_TEST(what_is_not_confirmed_ends_with_its_connection)
+START_TEST(unconfirmed_grant_ends_with_its_connection)
 {
     uint64_t a;
     granted_late(&a);
@@ -357,7 +358,7 @@ START_TEST(what_is_not_confirmed_ends_with_its_connection)
 }
 END_TEST
 
-START_TEST(an_extension_of_which_nothing_is_left_releases_nothing)
+START_TEST(extension_with_no_validity_left_releases_nothing)
 {
     struct client_request request;
     struct redlock_lock lock = {.resource = "a", .token = TOKEN, .deadline_ns = 90000 * MS};
@@ -365,7 +366,7 @@ START_TEST(an_extension_of_which_nothing_is_left_releases_nothing)
     uint64_t a = driver_ask(&t, &request);
     driver_sent(&t);
     t.now_ns += 4000 * MS;
-    ck_assert(driver_hear(&t, "#%" PRIu64 " OK " TOKEN " 3000 0\n", a));
+    ck_assert(driver_receive(&t, "#%" PRIu64 " OK " TOKEN " 3000 0\n", a));
     driver_expect_answer(&t, a, REDLOCK_LATE);
     ck_assert_str_eq(driver_sent(&t), "");
 }
@@ -373,30 +374,30 @@ END_TEST
 
 /* --- holds --- */
 
-START_TEST(a_loss_is_told_once_and_before_what_came_after_it)
+START_TEST(loss_is_reported_once_and_before_later_replies)
 {
-    driver_granted(&t, "a", TOKEN, true);
+    driver_acquire_granted(&t, "a", TOKEN, true);
     uint64_t b = driver_ping(&t);
     driver_sent(&t);
-    ck_assert(driver_hear(&t, "! LOST a " TOKEN " noquorum\n! LOST a " TOKEN " gone\n"));
-    ck_assert(driver_hear(&t, "#%" PRIu64 " PONG\n", b));
+    ck_assert(driver_receive(&t, "! LOST a " TOKEN " noquorum\n! LOST a " TOKEN " gone\n"));
+    ck_assert(driver_receive(&t, "#%" PRIu64 " PONG\n", b));
     struct redlock_event event = driver_next(&t);
     ck_assert_int_eq(event.kind, REDLOCK_EVENT_LOST);
     ck_assert_str_eq(event.reason, "noquorum");
     ck_assert_str_eq(event.lock.token, TOKEN);
     driver_expect_answer(&t, b, REDLOCK_OK);
-    ck_assert(driver_hear(&t, "! LOST a " TOKEN " noquorum\n"));
+    ck_assert(driver_receive(&t, "! LOST a " TOKEN " noquorum\n"));
     driver_expect_none(&t);
 }
 END_TEST
 
-START_TEST(what_was_released_is_no_news_any_more)
+START_TEST(released_hold_has_no_events)
 {
     struct client_request request;
     ck_assert(client_request_release(&request, "a", TOKEN, &t.error));
-    driver_granted(&t, "a", TOKEN, true);
-    driver_granted(&t, "b", OTHER, true);
-    ck_assert(driver_hear(&t, "! LOST a " TOKEN " noquorum\n! LOST b " OTHER " noquorum\n"));
+    driver_acquire_granted(&t, "a", TOKEN, true);
+    driver_acquire_granted(&t, "b", OTHER, true);
+    ck_assert(driver_receive(&t, "! LOST a " TOKEN " noquorum\n! LOST b " OTHER " noquorum\n"));
     driver_ask(&t, &request);
     struct redlock_event event = driver_next(&t);
     ck_assert_int_eq(event.kind, REDLOCK_EVENT_LOST);
@@ -405,59 +406,59 @@ START_TEST(what_was_released_is_no_news_any_more)
 }
 END_TEST
 
-START_TEST(a_loss_takes_the_place_of_a_warning)
+START_TEST(loss_replaces_a_warning)
 {
-    driver_granted(&t, "a", TOKEN, true);
-    ck_assert(driver_hear(&t, "! WARN a " TOKEN " n1:timeout\n! WARN a " TOKEN " n2:timeout\n"));
+    driver_acquire_granted(&t, "a", TOKEN, true);
+    ck_assert(driver_receive(&t, "! WARN a " TOKEN " n1:timeout\n! WARN a " TOKEN " n2:timeout\n"));
     struct redlock_event event = driver_next(&t);
     ck_assert_int_eq(event.kind, REDLOCK_EVENT_WARN);
     ck_assert_str_eq(event.reason, "n2:timeout");
     driver_expect_none(&t);
-    ck_assert(driver_hear(&t, "! WARN a " TOKEN " n3:timeout\n! LOST a " TOKEN " noquorum\n"));
-    ck_assert(driver_hear(&t, "! WARN a " TOKEN " n4:timeout\n"));
+    ck_assert(driver_receive(&t, "! WARN a " TOKEN " n3:timeout\n! LOST a " TOKEN " noquorum\n"));
+    ck_assert(driver_receive(&t, "! WARN a " TOKEN " n4:timeout\n"));
     driver_expect(&t, REDLOCK_EVENT_LOST);
     driver_expect_none(&t);
 }
 END_TEST
 
-START_TEST(what_is_said_of_others_does_not_matter)
+START_TEST(events_of_other_locks_are_ignored)
 {
-    driver_granted(&t, "a", TOKEN, true);
-    driver_granted(&t, "b", "2123456789abcdef0123456789abcdef01234567", false);
-    ck_assert(driver_hear(&t, "! LOST a " OTHER " gone\n! WARN a " OTHER " x:y\n"));
-    ck_assert(driver_hear(&t, "! LOST b 2123456789abcdef0123456789abcdef01234567 gone\n"));
+    driver_acquire_granted(&t, "a", TOKEN, true);
+    driver_acquire_granted(&t, "b", "2123456789abcdef0123456789abcdef01234567", false);
+    ck_assert(driver_receive(&t, "! LOST a " OTHER " gone\n! WARN a " OTHER " x:y\n"));
+    ck_assert(driver_receive(&t, "! LOST b 2123456789abcdef0123456789abcdef01234567 gone\n"));
     driver_expect_none(&t);
     ck_assert_uint_eq(t.proto.holds.count, 1);
 }
 END_TEST
 
-START_TEST(nothing_is_told_of_a_lock_whose_release_was_asked_for)
+START_TEST(lock_being_released_has_no_events)
 {
     struct client_request request;
-    driver_granted(&t, "a", TOKEN, true);
-    ck_assert(driver_hear(&t, "! WARN a " TOKEN " n1:timeout\n"));
+    driver_acquire_granted(&t, "a", TOKEN, true);
+    ck_assert(driver_receive(&t, "! WARN a " TOKEN " n1:timeout\n"));
     ck_assert(client_request_release(&request, "a", TOKEN, &t.error));
     driver_ask(&t, &request);
-    ck_assert(driver_hear(&t, "! LOST a " TOKEN " gone\n"));
+    ck_assert(driver_receive(&t, "! LOST a " TOKEN " gone\n"));
     driver_expect_none(&t);
 }
 END_TEST
 
-START_TEST(a_long_reason_is_cut)
+START_TEST(long_reason_is_truncated)
 {
-    driver_granted(&t, "a", TOKEN, true);
-    ck_assert(driver_hear(&t, "! WARN a " TOKEN " %0100d\n", 1));
+    driver_acquire_granted(&t, "a", TOKEN, true);
+    ck_assert(driver_receive(&t, "! WARN a " TOKEN " %0100d\n", 1));
     ck_assert_uint_eq(strlen(driver_next(&t).reason), 63);
 }
 END_TEST
 
-START_TEST(a_flood_of_warnings_takes_no_memory)
+START_TEST(flood_of_warnings_takes_no_memory)
 {
-    driver_granted(&t, "a", TOKEN, true);
-    driver_granted(&t, "b", OTHER, true);
+    driver_acquire_granted(&t, "a", TOKEN, true);
+    driver_acquire_granted(&t, "b", OTHER, true);
     for (unsigned i = 0; i < 10000; i++)
         ck_assert(
-            driver_hear(&t, "! WARN a " TOKEN " n1:timeout\n! WARN b " OTHER " n1:timeout\n"));
+            driver_receive(&t, "! WARN a " TOKEN " n1:timeout\n! WARN b " OTHER " n1:timeout\n"));
     driver_expect(&t, REDLOCK_EVENT_WARN);
     driver_expect(&t, REDLOCK_EVENT_WARN);
     driver_expect_none(&t);
@@ -469,30 +470,30 @@ Suite *test_suite(void)
     Suite *suite = suite_create("client_grants");
     TCase *cases = tcase_create("client_grants");
     tcase_add_checked_fixture(cases, begin, end);
-    tcase_add_test(cases, a_request_has_its_wait_and_the_timeout);
-    tcase_add_test(cases, a_connection_that_is_silent_for_longer_than_its_holds_can_live_is_dead);
-    tcase_add_test(cases, what_was_not_sent_in_time_is_not_sent);
-    tcase_add_loop_test(cases, a_grant_after_its_time_is_given_back, 0, 4);
-    tcase_add_test(cases, other_answers_after_their_time_do_not_matter);
-    tcase_add_test(cases, a_release_of_our_own_is_given_up_in_time);
-    tcase_add_test(cases, what_is_cancelled_has_no_answer);
-    tcase_add_test(cases, a_grant_that_nobody_took_is_given_back_by_cancel);
-    tcase_add_test(cases, what_the_caller_holds_is_not_given_back_by_cancel);
-    tcase_add_test(cases, a_grant_of_which_nothing_is_left_is_confirmed);
-    tcase_add_loop_test(cases, what_cannot_be_confirmed_is_late_and_given_back, 0, 6);
-    tcase_add_test(cases, what_is_lost_before_it_is_confirmed_is_late);
-    tcase_add_loop_test(cases, what_is_given_up_before_it_is_confirmed_is_given_back, 0, 4);
-    tcase_add_loop_test(cases, what_is_given_up_and_never_answered_ends_the_connection, 0, 4);
-    tcase_add_test(cases, what_was_confirmed_and_nobody_took_is_given_back_by_cancel);
-    tcase_add_test(cases, what_is_not_confirmed_ends_with_its_connection);
-    tcase_add_test(cases, an_extension_of_which_nothing_is_left_releases_nothing);
-    tcase_add_test(cases, a_loss_is_told_once_and_before_what_came_after_it);
-    tcase_add_test(cases, what_was_released_is_no_news_any_more);
-    tcase_add_test(cases, a_loss_takes_the_place_of_a_warning);
-    tcase_add_test(cases, what_is_said_of_others_does_not_matter);
-    tcase_add_test(cases, nothing_is_told_of_a_lock_whose_release_was_asked_for);
-    tcase_add_test(cases, a_long_reason_is_cut);
-    tcase_add_test(cases, a_flood_of_warnings_takes_no_memory);
+    tcase_add_test(cases, request_ends_after_its_wait_and_the_timeout);
+    tcase_add_test(cases, connection_silent_for_longer_than_its_holds_live_is_dead);
+    tcase_add_test(cases, request_not_sent_before_its_timeout_is_never_sent);
+    tcase_add_loop_test(cases, grant_after_the_timeout_is_released, 0, 4);
+    tcase_add_test(cases, other_late_replies_are_ignored);
+    tcase_add_test(cases, release_by_the_client_itself_times_out);
+    tcase_add_test(cases, cancelled_request_has_no_answer);
+    tcase_add_test(cases, cancel_releases_a_grant_that_the_caller_did_not_take);
+    tcase_add_test(cases, cancel_keeps_a_lock_that_the_caller_has_taken);
+    tcase_add_test(cases, grant_with_no_validity_left_is_confirmed);
+    tcase_add_loop_test(cases, unconfirmed_grant_is_late_and_released, 0, 6);
+    tcase_add_test(cases, hold_lost_before_its_confirmation_is_late);
+    tcase_add_loop_test(cases, request_abandoned_before_its_confirmation_is_released, 0, 4);
+    tcase_add_loop_test(cases, abandoned_request_without_an_answer_ends_the_connection, 0, 4);
+    tcase_add_test(cases, cancel_releases_a_confirmed_grant_that_was_not_taken);
+    tcase_add_test(cases, unconfirmed_grant_ends_with_its_connection);
+    tcase_add_test(cases, extension_with_no_validity_left_releases_nothing);
+    tcase_add_test(cases, loss_is_reported_once_and_before_later_replies);
+    tcase_add_test(cases, released_hold_has_no_events);
+    tcase_add_test(cases, loss_replaces_a_warning);
+    tcase_add_test(cases, events_of_other_locks_are_ignored);
+    tcase_add_test(cases, lock_being_released_has_no_events);
+    tcase_add_test(cases, long_reason_is_truncated);
+    tcase_add_test(cases, flood_of_warnings_takes_no_memory);
     suite_add_tcase(suite, cases);
     return suite;
 }

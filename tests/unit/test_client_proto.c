@@ -1,6 +1,6 @@
 /*
- * client/c/client_proto.h: requests under way, what answers them, and how a connection begins and
- * ends. Time is a number here, and the daemon is what the test says.
+ * client/c/client_proto.h: requests in flight, their answers, and how a connection begins and ends.
+ * Time is a number, and the test plays the daemon.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -20,9 +20,9 @@ static void end(void)
     driver_end(&t);
 }
 
-/* --- asking and answering --- */
+/* --- requests and answers --- */
 
-START_TEST(requests_are_sent_in_order_and_answered_in_any)
+START_TEST(requests_are_sent_in_order_and_answered_in_any_order)
 {
     uint64_t a = driver_acquire(&t, "a", (struct redlock_lock_options){.wait_ms = 60000});
     uint64_t b = driver_ping(&t);
@@ -30,10 +30,10 @@ START_TEST(requests_are_sent_in_order_and_answered_in_any)
     driver_expect_sent(&t, "#%" PRIu64 " LOCK a 10000 WAIT 60000\n#%" PRIu64 " PING\n", a, b);
     ck_assert(!proto_has_output(&t.proto));
     driver_expect_none(&t);
-    ck_assert(driver_hear(&t, "#%" PRIu64 " PONG\n", b));
+    ck_assert(driver_receive(&t, "#%" PRIu64 " PONG\n", b));
     driver_expect_answer(&t, b, REDLOCK_OK);
     t.now_ns += 300 * MS;
-    ck_assert(driver_hear(&t, "#%" PRIu64 " OK " TOKEN " 9000 100 -\n", a));
+    ck_assert(driver_receive(&t, "#%" PRIu64 " OK " TOKEN " 9000 100 -\n", a));
     struct redlock_event event = driver_expect_answer(&t, a, REDLOCK_OK);
     ck_assert_int_eq(event.sent_ns, 1000 * MS);
     ck_assert_int_eq(event.lock.deadline_ns, 10100 * MS);
@@ -41,7 +41,7 @@ START_TEST(requests_are_sent_in_order_and_answered_in_any)
 }
 END_TEST
 
-START_TEST(a_request_is_sent_when_it_is_written_not_when_it_is_asked)
+START_TEST(deadline_counts_from_the_write_of_the_request)
 {
     char buf[CLIENT_REQUEST_LINE];
     uint64_t a = driver_acquire(&t, "a", (struct redlock_lock_options){0});
@@ -52,29 +52,29 @@ START_TEST(a_request_is_sent_when_it_is_written_not_when_it_is_asked)
     t.now_ns += 10 * MS;
     driver_sent(&t);
     t.now_ns += 10 * MS;
-    ck_assert(driver_hear(&t, "#%" PRIu64 " OK " TOKEN " 10000 0 -\n", b));
+    ck_assert(driver_receive(&t, "#%" PRIu64 " OK " TOKEN " 10000 0 -\n", b));
     ck_assert_int_eq(driver_expect_answer(&t, b, REDLOCK_OK).lock.deadline_ns, 11020 * MS);
-    ck_assert(driver_hear(&t, "#%" PRIu64 " OK " OTHER " 10000 0 -\n", a));
+    ck_assert(driver_receive(&t, "#%" PRIu64 " OK " OTHER " 10000 0 -\n", a));
     ck_assert_int_eq(driver_expect_answer(&t, a, REDLOCK_OK).lock.deadline_ns, 11010 * MS);
 }
 END_TEST
 
-START_TEST(a_connection_is_named_first_and_again_when_it_is_new)
+START_TEST(each_connection_begins_with_name)
 {
     proto_set_label(&t.proto, "me", true);
     uint64_t a = driver_ping(&t);
     driver_expect_sent(&t, "#name NAME me\n#%" PRIu64 " PING\n", a);
     proto_set_label(&t.proto, "you", true);
     ck_assert_str_eq(driver_sent(&t), "");
-    ck_assert(driver_hear(&t, "#name ERR bad-arguments no\n"));
+    ck_assert(driver_receive(&t, "#name ERR bad-arguments no\n"));
     driver_expect_sent(&t, "#name NAME you\n");
-    ck_assert(driver_hear(&t, "#name OK\n"));
+    ck_assert(driver_receive(&t, "#name OK\n"));
     ck_assert_str_eq(driver_sent(&t), "");
     proto_end(&t.proto, REDLOCK_BROKEN, "gone", true);
     proto_begin(&t.proto);
     driver_expect_sent(&t, "#name NAME you\n");
-    ck_assert(driver_hear(&t, "#name OK\n"));
-    ck_assert(!driver_hear(&t, "#name OK\n"));
+    ck_assert(driver_receive(&t, "#name OK\n"));
+    ck_assert(!driver_receive(&t, "#name OK\n"));
 }
 END_TEST
 
@@ -85,7 +85,7 @@ static void note_line(void *context, const char *line)
     strcat(lines, "|");
 }
 
-START_TEST(the_lines_of_a_listing_are_passed_on)
+START_TEST(lines_of_a_listing_are_passed_on)
 {
     struct client_request request;
     struct redlock_event event;
@@ -97,10 +97,10 @@ START_TEST(the_lines_of_a_listing_are_passed_on)
     ck_assert(client_request_list(&request, "VERSION", &t.error));
     ck_assert_int_eq(proto_ask(&t.proto, &request, t.now_ns, note_line, lines, &b), REDLOCK_OK);
     driver_sent(&t);
-    ck_assert(driver_hear(&t,
-                          "#%" PRIu64 " node=a\n#%" PRIu64 " VERSION 1 x\n#%" PRIu64
-                          " node=b\n#%" PRIu64 " END\n",
-                          a, b, a, a));
+    ck_assert(driver_receive(&t,
+                             "#%" PRIu64 " node=a\n#%" PRIu64 " VERSION 1 x\n#%" PRIu64
+                             " node=b\n#%" PRIu64 " END\n",
+                             a, b, a, a));
     ck_assert_str_eq(lines, "node=a|VERSION 1 x|node=b|");
     ck_assert(proto_take_answer(&t.proto, a, &event));
     ck_assert_int_eq(event.status, REDLOCK_OK);
@@ -109,24 +109,24 @@ START_TEST(the_lines_of_a_listing_are_passed_on)
 }
 END_TEST
 
-START_TEST(a_place_is_told_at_the_end_of_the_listing)
+START_TEST(place_is_reported_at_the_end_of_the_listing)
 {
     struct client_request request;
     ck_assert(client_request_about(&request, CLIENT_REQUEST_PLACE, "a", &t.error));
     uint64_t a = driver_ask(&t, &request);
     driver_expect_sent(&t, "#%" PRIu64 " LOCKS a\n", a);
-    ck_assert(driver_hear(&t, "#%" PRIu64 " resource=a token=- place=2 waiters=5\n", a));
+    ck_assert(driver_receive(&t, "#%" PRIu64 " resource=a token=- place=2 waiters=5\n", a));
     driver_expect_none(&t);
-    ck_assert(driver_hear(&t, "#%" PRIu64 " END\n", a));
+    ck_assert(driver_receive(&t, "#%" PRIu64 " END\n", a));
     ck_assert_uint_eq(driver_expect_answer(&t, a, REDLOCK_OK).place, 2);
     uint64_t b = driver_ask(&t, &request);
     driver_sent(&t);
-    ck_assert(driver_hear(&t, "#%" PRIu64 " END\n", b));
+    ck_assert(driver_receive(&t, "#%" PRIu64 " END\n", b));
     ck_assert_uint_eq(driver_expect_answer(&t, b, REDLOCK_OK).place, 0);
 }
 END_TEST
 
-START_TEST(there_is_a_bound_on_requests_until_they_are_taken)
+START_TEST(request_counts_against_the_limit_until_it_is_taken)
 {
     uint64_t first = driver_ping(&t);
     uint64_t id;
@@ -137,7 +137,7 @@ START_TEST(there_is_a_bound_on_requests_until_they_are_taken)
         driver_sent(&t);
     ck_assert_int_eq(proto_ask(&t.proto, &one_more, t.now_ns, NULL, NULL, &id), REDLOCK_LIMIT);
     ck_assert_str_eq(t.proto.error, "1024 requests are under way, or not taken yet");
-    ck_assert(driver_hear(&t, "#%" PRIu64 " PONG\n", first));
+    ck_assert(driver_receive(&t, "#%" PRIu64 " PONG\n", first));
     ck_assert_int_eq(proto_ask(&t.proto, &one_more, t.now_ns, NULL, NULL, &id), REDLOCK_LIMIT);
     driver_expect_answer(&t, first, REDLOCK_OK);
     ck_assert_int_eq(proto_ask(&t.proto, &one_more, t.now_ns, NULL, NULL, &id), REDLOCK_OK);
@@ -145,9 +145,9 @@ START_TEST(there_is_a_bound_on_requests_until_they_are_taken)
 }
 END_TEST
 
-/* --- what is no answer --- */
+/* --- lines that are no answer --- */
 
-/* Behind the requests #1024 (LOCK a), #2049 (PING) and before a hold of OTHER. */
+/* Sent after the requests #1024 (LOCK a) and #2049 (PING). */
 static const struct {
     const char *bytes;
     enum redlock_status status;
@@ -176,14 +176,14 @@ static const struct {
     {"DENIED you\n", REDLOCK_DENIED},
 };
 
-START_TEST(what_answers_nothing_ends_the_connection)
+START_TEST(line_that_answers_no_request_ends_the_connection)
 {
     uint64_t a = driver_acquire(&t, "a", (struct redlock_lock_options){0});
     uint64_t b = driver_ping(&t);
     ck_assert_uint_eq(a, 1024);
     ck_assert_uint_eq(b, 2049);
     driver_sent(&t);
-    ck_assert(!driver_hear(&t, "%s", foreign[_i].bytes));
+    ck_assert(!driver_receive(&t, "%s", foreign[_i].bytes));
     ck_assert(driver_expect_answer(&t, a, foreign[_i].status).ended);
     ck_assert(driver_expect_answer(&t, b, foreign[_i].status).ended);
     driver_expect(&t, REDLOCK_EVENT_CLOSED);
@@ -193,35 +193,36 @@ START_TEST(what_answers_nothing_ends_the_connection)
 }
 END_TEST
 
-/* Also if another connection has been made before it is taken. */
-START_TEST(a_closing_error_is_no_answer)
+/* The answer keeps its `ended` flag even if another connection was made before the caller takes
+ * it. */
+START_TEST(closing_error_does_not_answer_the_request)
 {
     uint64_t a = driver_ping(&t);
     uint64_t b = driver_ping(&t);
     driver_sent(&t);
-    ck_assert(driver_hear(&t, "#%" PRIu64 " LIMIT requests\n", a));
-    ck_assert(!driver_hear(&t, "LIMIT clients\n"));
+    ck_assert(driver_receive(&t, "#%" PRIu64 " LIMIT requests\n", a));
+    ck_assert(!driver_receive(&t, "LIMIT clients\n"));
     proto_begin(&t.proto);
     ck_assert(!driver_expect_answer(&t, a, REDLOCK_LIMIT).ended);
     ck_assert(driver_expect_answer(&t, b, REDLOCK_LIMIT).ended);
     uint64_t c = driver_ping(&t);
     driver_sent(&t);
-    ck_assert(driver_hear(&t, "#%" PRIu64 " PONG\n", c));
+    ck_assert(driver_receive(&t, "#%" PRIu64 " PONG\n", c));
     ck_assert(!driver_expect_answer(&t, c, REDLOCK_OK).ended);
 }
 END_TEST
 
-START_TEST(the_reason_is_told_with_the_address)
+START_TEST(error_names_the_address_and_the_reason)
 {
     uint64_t a = driver_ping(&t);
     driver_sent(&t);
-    ck_assert(!driver_hear(&t, "LIMIT clients\n"));
+    ck_assert(!driver_receive(&t, "LIMIT clients\n"));
     driver_expect_answer(&t, a, REDLOCK_LIMIT);
     ck_assert_str_eq(t.proto.error, "tcp://there:1: a limit of the daemon is met: clients");
     proto_begin(&t.proto);
     a = driver_ping(&t);
     driver_sent(&t);
-    ck_assert(!driver_hear(&t, "HELLO\n"));
+    ck_assert(!driver_receive(&t, "HELLO\n"));
     driver_expect_answer(&t, a, REDLOCK_GARBLED);
     ck_assert_str_eq(t.proto.error,
                      "tcp://there:1: what answers there does not speak redlockd's protocol");
@@ -234,26 +235,26 @@ START_TEST(the_reason_is_told_with_the_address)
 }
 END_TEST
 
-START_TEST(an_answer_comes_once)
+START_TEST(second_answer_ends_the_connection)
 {
     uint64_t a = driver_ping(&t);
     driver_sent(&t);
-    ck_assert(driver_hear(&t, "#%" PRIu64 " PONG\n", a));
-    ck_assert(!driver_hear(&t, "#%" PRIu64 " PONG\n", a));
+    ck_assert(driver_receive(&t, "#%" PRIu64 " PONG\n", a));
+    ck_assert(!driver_receive(&t, "#%" PRIu64 " PONG\n", a));
     driver_expect_answer(&t, a, REDLOCK_OK);
     driver_expect(&t, REDLOCK_EVENT_CLOSED);
 }
 END_TEST
 
-START_TEST(what_was_not_sent_is_not_answered)
+START_TEST(answer_to_an_unsent_request_is_garbled)
 {
     uint64_t a = driver_ping(&t);
-    ck_assert(!driver_hear(&t, "#%" PRIu64 " PONG\n", a));
+    ck_assert(!driver_receive(&t, "#%" PRIu64 " PONG\n", a));
     driver_expect_answer(&t, a, REDLOCK_GARBLED);
 }
 END_TEST
 
-START_TEST(a_line_has_a_longest_length)
+START_TEST(line_length_is_limited)
 {
     char line[LIMIT_REPLY + 1] = "! ";
     memset(line + 2, 'x', LIMIT_REPLY - 3);
@@ -268,7 +269,7 @@ START_TEST(a_line_has_a_longest_length)
 }
 END_TEST
 
-/* All that can come, in one stream, cut into two or three pieces at every byte. */
+/* One stream with every kind of line, split into two or three pieces at every byte. */
 static const char stream[] =
     "#name OK\n! NEWS x\n#1024 OK " TOKEN " 9000 0 77\n! WARN a " TOKEN " n1:timeout\n"
     "#3074 HELD 500\n! LOST a " TOKEN " noquorum\n#2049 PONG\n#4099 resource=b place=4\n"
@@ -303,7 +304,7 @@ static void check_stream(size_t first, size_t second)
     end();
 }
 
-START_TEST(a_stream_means_the_same_however_it_is_cut)
+START_TEST(stream_has_the_same_meaning_however_it_is_split)
 {
     end();
     for (size_t first = 0; first < sizeof(stream); first++)
@@ -315,14 +316,14 @@ END_TEST
 
 /* --- the end of a connection --- */
 
-START_TEST(the_end_answers_what_is_under_way)
+START_TEST(end_of_a_connection_answers_all_requests)
 {
-    driver_granted(&t, "a", TOKEN, true);
-    driver_granted(&t, "b", OTHER, true);
+    driver_acquire_granted(&t, "a", TOKEN, true);
+    driver_acquire_granted(&t, "b", OTHER, true);
     uint64_t c = driver_ping(&t);
     driver_sent(&t);
     uint64_t d = driver_ping(&t);
-    ck_assert(driver_hear(&t, "! LOST a " TOKEN " noquorum\n! WARN b " OTHER " n1:timeout\n"));
+    ck_assert(driver_receive(&t, "! LOST a " TOKEN " noquorum\n! WARN b " OTHER " n1:timeout\n"));
     proto_end(&t.proto, REDLOCK_BROKEN, "it ended", true);
     driver_expect(&t, REDLOCK_EVENT_LOST);
     driver_expect_answer(&t, c, REDLOCK_BROKEN);
@@ -335,28 +336,28 @@ START_TEST(the_end_answers_what_is_under_way)
 }
 END_TEST
 
-START_TEST(half_a_line_is_forgotten_with_its_connection)
+START_TEST(partial_line_is_dropped_with_its_connection)
 {
     uint64_t a = driver_ping(&t);
     driver_sent(&t);
-    ck_assert(driver_hear(&t, "#%" PRIu64 " PON", a));
+    ck_assert(driver_receive(&t, "#%" PRIu64 " PON", a));
     proto_end(&t.proto, REDLOCK_BROKEN, "it ended", true);
     driver_expect_answer(&t, a, REDLOCK_BROKEN);
     driver_expect(&t, REDLOCK_EVENT_CLOSED);
     proto_begin(&t.proto);
     a = driver_ping(&t);
     driver_sent(&t);
-    ck_assert(driver_hear(&t, "#%" PRIu64 " PONG\n", a));
+    ck_assert(driver_receive(&t, "#%" PRIu64 " PONG\n", a));
     driver_expect_answer(&t, a, REDLOCK_OK);
 }
 END_TEST
 
-START_TEST(an_end_that_cost_nothing_is_forgotten_with_a_new_connection)
+START_TEST(end_of_an_unused_connection_is_not_reported)
 {
     proto_end(&t.proto, REDLOCK_BROKEN, "it ended", true);
     proto_begin(&t.proto);
     driver_expect_none(&t);
-    driver_granted(&t, "a", TOKEN, true);
+    driver_acquire_granted(&t, "a", TOKEN, true);
     proto_end(&t.proto, REDLOCK_BROKEN, "it ended", true);
     proto_begin(&t.proto);
     proto_end(&t.proto, REDLOCK_BROKEN, "it ended", true);
@@ -366,20 +367,20 @@ START_TEST(an_end_that_cost_nothing_is_forgotten_with_a_new_connection)
 }
 END_TEST
 
-START_TEST(what_nobody_took_is_freed)
+START_TEST(events_that_were_not_taken_are_freed)
 {
-    driver_granted(&t, "a", TOKEN, true);
-    driver_granted(&t, "b", OTHER, true);
+    driver_acquire_granted(&t, "a", TOKEN, true);
+    driver_acquire_granted(&t, "b", OTHER, true);
     driver_acquire(&t, "c", (struct redlock_lock_options){.hold = true});
     driver_sent(&t);
     driver_ping(&t);
-    ck_assert(driver_hear(&t, "! LOST a " TOKEN " noquorum\n! WARN b " OTHER " n1:timeout\n"));
+    ck_assert(driver_receive(&t, "! LOST a " TOKEN " noquorum\n! WARN b " OTHER " n1:timeout\n"));
 }
 END_TEST
 
-/* --- the secret --- */
+/* --- AUTH --- */
 
-START_TEST(secret_is_told_first_on_each_connection)
+START_TEST(secret_is_sent_first_on_each_connection)
 {
     proto_set_secret(&t.proto, "s3cret");
     proto_set_label(&t.proto, "me", true);
@@ -387,10 +388,10 @@ START_TEST(secret_is_told_first_on_each_connection)
     ck_assert(proto_has_output(&t.proto));
     uint64_t a = driver_ping(&t);
     driver_expect_sent(&t, "#auth AUTH s3cret\n#name NAME me\n#%" PRIu64 " PING\n", a);
-    ck_assert(driver_hear(&t, "#auth OK\n#name OK\n#%" PRIu64 " PONG\n", a));
+    ck_assert(driver_receive(&t, "#auth OK\n#name OK\n#%" PRIu64 " PONG\n", a));
     driver_expect_answer(&t, a, REDLOCK_OK);
     ck_assert(!proto_has_output(&t.proto));
-    ck_assert(!driver_hear(&t, "#auth OK\n")); /* it was answered */
+    ck_assert(!driver_receive(&t, "#auth OK\n")); /* a second answer */
     driver_expect(&t, REDLOCK_EVENT_CLOSED);
     proto_begin(&t.proto);
     driver_expect_sent(&t, "#auth AUTH s3cret\n#name NAME me\n");
@@ -400,7 +401,7 @@ START_TEST(secret_is_told_first_on_each_connection)
 }
 END_TEST
 
-START_TEST(nothing_overtakes_the_secret)
+START_TEST(no_request_overtakes_the_secret)
 {
     char buf[CLIENT_REQUEST_LINE];
     proto_set_secret(&t.proto, "s3cret");
@@ -412,7 +413,7 @@ START_TEST(nothing_overtakes_the_secret)
 }
 END_TEST
 
-/* What is answered to a secret that is not taken, and what then becomes of all requests. */
+/* Replies to AUTH other than OK, and the status with which all requests end. */
 static const struct {
     const char *answer;
     enum redlock_status status;
@@ -426,14 +427,14 @@ static const struct {
     {"#auth\n", REDLOCK_GARBLED},
 };
 
-START_TEST(secret_that_is_not_taken_ends_all_requests)
+START_TEST(refused_secret_ends_all_requests)
 {
     proto_set_secret(&t.proto, "s3cret");
     proto_begin(&t.proto);
     uint64_t a = driver_ping(&t);
     uint64_t b = driver_acquire(&t, "a", (struct redlock_lock_options){0});
     driver_sent(&t);
-    ck_assert(!driver_hear(&t, "%s", refusals[_i].answer));
+    ck_assert(!driver_receive(&t, "%s", refusals[_i].answer));
     driver_expect_answer(&t, a, refusals[_i].status);
     driver_expect_answer(&t, b, refusals[_i].status);
     driver_expect(&t, REDLOCK_EVENT_CLOSED);
@@ -441,12 +442,12 @@ START_TEST(secret_that_is_not_taken_ends_all_requests)
 }
 END_TEST
 
-/* An answer to what was not asked. */
-START_TEST(without_a_secret_there_is_no_answer_to_one)
+/* An answer to a request that was not sent. */
+START_TEST(answer_to_an_unsent_auth_ends_the_connection)
 {
     driver_ping(&t);
     driver_sent(&t);
-    ck_assert(!driver_hear(&t, "#auth DENIED wrong secret\n"));
+    ck_assert(!driver_receive(&t, "#auth DENIED wrong secret\n"));
     ck_assert_int_eq(driver_next(&t).status, REDLOCK_GARBLED);
 }
 END_TEST
@@ -456,29 +457,29 @@ Suite *test_suite(void)
     Suite *suite = suite_create("client_proto");
     TCase *cases = tcase_create("client_proto");
     tcase_add_checked_fixture(cases, begin, end);
-    tcase_add_test(cases, requests_are_sent_in_order_and_answered_in_any);
-    tcase_add_test(cases, a_request_is_sent_when_it_is_written_not_when_it_is_asked);
-    tcase_add_test(cases, a_connection_is_named_first_and_again_when_it_is_new);
-    tcase_add_test(cases, the_lines_of_a_listing_are_passed_on);
-    tcase_add_test(cases, a_place_is_told_at_the_end_of_the_listing);
-    tcase_add_test(cases, there_is_a_bound_on_requests_until_they_are_taken);
-    tcase_add_loop_test(cases, what_answers_nothing_ends_the_connection, 0,
+    tcase_add_test(cases, requests_are_sent_in_order_and_answered_in_any_order);
+    tcase_add_test(cases, deadline_counts_from_the_write_of_the_request);
+    tcase_add_test(cases, each_connection_begins_with_name);
+    tcase_add_test(cases, lines_of_a_listing_are_passed_on);
+    tcase_add_test(cases, place_is_reported_at_the_end_of_the_listing);
+    tcase_add_test(cases, request_counts_against_the_limit_until_it_is_taken);
+    tcase_add_loop_test(cases, line_that_answers_no_request_ends_the_connection, 0,
                         sizeof(foreign) / sizeof(foreign[0]));
-    tcase_add_test(cases, a_closing_error_is_no_answer);
-    tcase_add_test(cases, the_reason_is_told_with_the_address);
-    tcase_add_test(cases, an_answer_comes_once);
-    tcase_add_test(cases, what_was_not_sent_is_not_answered);
-    tcase_add_test(cases, a_line_has_a_longest_length);
-    tcase_add_test(cases, a_stream_means_the_same_however_it_is_cut);
-    tcase_add_test(cases, the_end_answers_what_is_under_way);
-    tcase_add_test(cases, half_a_line_is_forgotten_with_its_connection);
-    tcase_add_test(cases, an_end_that_cost_nothing_is_forgotten_with_a_new_connection);
-    tcase_add_test(cases, what_nobody_took_is_freed);
-    tcase_add_test(cases, secret_is_told_first_on_each_connection);
-    tcase_add_test(cases, nothing_overtakes_the_secret);
-    tcase_add_loop_test(cases, secret_that_is_not_taken_ends_all_requests, 0,
+    tcase_add_test(cases, closing_error_does_not_answer_the_request);
+    tcase_add_test(cases, error_names_the_address_and_the_reason);
+    tcase_add_test(cases, second_answer_ends_the_connection);
+    tcase_add_test(cases, answer_to_an_unsent_request_is_garbled);
+    tcase_add_test(cases, line_length_is_limited);
+    tcase_add_test(cases, stream_has_the_same_meaning_however_it_is_split);
+    tcase_add_test(cases, end_of_a_connection_answers_all_requests);
+    tcase_add_test(cases, partial_line_is_dropped_with_its_connection);
+    tcase_add_test(cases, end_of_an_unused_connection_is_not_reported);
+    tcase_add_test(cases, events_that_were_not_taken_are_freed);
+    tcase_add_test(cases, secret_is_sent_first_on_each_connection);
+    tcase_add_test(cases, no_request_overtakes_the_secret);
+    tcase_add_loop_test(cases, refused_secret_ends_all_requests, 0,
                         sizeof(refusals) / sizeof(refusals[0]));
-    tcase_add_test(cases, without_a_secret_there_is_no_answer_to_one);
+    tcase_add_test(cases, answer_to_an_unsent_auth_ends_the_connection);
     suite_add_tcase(suite, cases);
     return suite;
 }

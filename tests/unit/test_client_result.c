@@ -1,6 +1,6 @@
 /*
- * client/c/client_request.h and client/c/client_result.h: what is asked, what an answer
- * means, and until when a grant may be relied on. Time is numbers here.
+ * client/c/client_request.h and client/c/client_result.h: the line of each request, what a reply
+ * means, and until when a grant is valid. Times are plain numbers.
  */
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 #define MS    NS_PER_MS
 
 static struct redlock_event event;
-static char said[256];
+static char explanation[256];
 
 static const struct client_request acquire = {
     .kind = CLIENT_REQUEST_ACQUIRE, .resource = "a", .ttl_ms = 10000};
@@ -35,7 +35,7 @@ static const struct client_request place = {
 static const struct client_request list = {.kind = CLIENT_REQUEST_LIST, .listing = "HELP"};
 static const struct client_request version = {.kind = CLIENT_REQUEST_VERSION};
 
-/* Sent at 1000 ms, there at 1500 ms, looked at then. */
+/* Sent at 1000 ms; answered, and read by the caller, at 1500 ms. */
 static struct moments moments;
 
 static void set_moments(void)
@@ -43,20 +43,20 @@ static void set_moments(void)
     moments = (struct moments){1000 * MS, 1500 * MS, 1500 * MS};
 }
 
-static enum client_result on(const struct client_request *request, const char *line)
+static enum client_result result_of(const struct client_request *request, const char *line)
 {
     struct client_reply answer;
-    struct text text = {.buf = said, .size = sizeof(said) - 1};
+    struct text text = {.buf = explanation, .size = sizeof(explanation) - 1};
     event = (struct redlock_event){.status = REDLOCK_MEMORY};
     ck_assert_msg(client_reply_read(line, strlen(line), &answer), "%s", line);
-    enum client_result verdict = client_result_of(request, &moments, &answer, &event, &text);
-    said[text.len] = '\0';
-    return verdict;
+    enum client_result result = client_result_of(request, &moments, &answer, &event, &text);
+    explanation[text.len] = '\0';
+    return result;
 }
 
 /* --- lines --- */
 
-START_TEST(a_line_is_split_at_its_tag_and_first_word)
+START_TEST(line_is_split_at_its_tag_and_first_word)
 {
     struct client_reply answer;
     ck_assert(client_reply_read("#12 HELD 5 x", 12, &answer));
@@ -77,7 +77,7 @@ START_TEST(a_line_is_split_at_its_tag_and_first_word)
 }
 END_TEST
 
-START_TEST(what_no_daemon_says_is_no_line)
+START_TEST(malformed_line_is_no_reply)
 {
     static const char *const lines[] = {
         "",       " OK",  "#",     "# OK",   "#1",      "#1 ",
@@ -124,7 +124,7 @@ END_TEST
 
 /* --- deadlines --- */
 
-/* Sent at 1000, answered at 1500; the deadline in ms. */
+/* Sent at 1000 ms, answered at 1500 ms; the deadline in ms. */
 static const struct {
     int64_t validity_ms;
     int64_t elapsed_ms;
@@ -134,7 +134,7 @@ static const struct {
     {9000, 200, 10200},
     {9000, 499, 10499},
     {9000, 500, 10500},
-    /* More than has passed: so much cannot have. */
+    /* More elapsed time than has passed on the client's clock: it is capped. */
     {9000, 501, 10500},
     {9000, 60000, 10500},
     {9000, REPLY_MS_MAX, 10500},
@@ -143,14 +143,14 @@ static const struct {
     {1, 500, 1501},
 };
 
-START_TEST(a_deadline_is_counted_from_before_the_request_was_sent)
+START_TEST(deadline_counts_from_before_the_request_was_sent)
 {
-    const struct client_request *questions[] = {&acquire, &extend};
+    const struct client_request *requests[] = {&acquire, &extend};
     for (unsigned i = 0; i < 2; i++) {
         char line[128];
         snprintf(line, sizeof(line), "OK " TOKEN " %ld %ld%s", (long)grants[_i].validity_ms,
                  (long)grants[_i].elapsed_ms, i == 0 ? " -" : "");
-        ck_assert_int_eq(on(questions[i], line), RESULT_FINAL);
+        ck_assert_int_eq(result_of(requests[i], line), RESULT_FINAL);
         ck_assert_int_eq(event.status, REDLOCK_OK);
         ck_assert_int_eq(event.lock.deadline_ns, grants[_i].deadline_ms * MS);
         ck_assert_str_eq(event.lock.resource, "a");
@@ -160,50 +160,50 @@ START_TEST(a_deadline_is_counted_from_before_the_request_was_sent)
 }
 END_TEST
 
-START_TEST(a_fraction_of_a_millisecond_makes_no_deadline_later)
+START_TEST(fraction_of_a_millisecond_makes_no_deadline_later)
 {
     moments = (struct moments){1000 * MS, 1500 * MS + 999999, 1500 * MS + 999999};
-    ck_assert_int_eq(on(&acquire, "OK " TOKEN " 9000 500 -"), RESULT_FINAL);
+    ck_assert_int_eq(result_of(&acquire, "OK " TOKEN " 9000 500 -"), RESULT_FINAL);
     ck_assert_int_eq(event.lock.deadline_ns, 10500 * MS);
-    ck_assert_int_eq(on(&acquire, "OK " TOKEN " 9000 501 -"), RESULT_FINAL);
+    ck_assert_int_eq(result_of(&acquire, "OK " TOKEN " 9000 501 -"), RESULT_FINAL);
     ck_assert_int_eq(event.lock.deadline_ns, 10500 * MS + 999999);
     ck_assert_int_le(event.lock.deadline_ns, moments.sent_ns + (9000 + 501) * MS);
 }
 END_TEST
 
-START_TEST(what_is_over_when_it_arrives_is_late)
+START_TEST(grant_that_has_expired_on_arrival_is_late)
 {
     static const char *const lines[] = {"OK " TOKEN " 500 0 -", "OK " TOKEN " 0 500 -",
                                         "OK " TOKEN " 0 999 -", "OK " TOKEN " 1 2 -"};
     for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
-        ck_assert_int_eq(on(&acquire, lines[i]), RESULT_FINAL);
+        ck_assert_int_eq(result_of(&acquire, lines[i]), RESULT_FINAL);
         ck_assert_int_eq(event.status, REDLOCK_LATE);
-        ck_assert_str_eq(event.lock.token, TOKEN); /* to give it back */
+        ck_assert_str_eq(event.lock.token, TOKEN); /* the token is needed to release the lock */
     }
     moments.now_ns = 11000 * MS;
-    ck_assert_int_eq(on(&acquire, "OK " TOKEN " 10000 0 -"), RESULT_FINAL);
+    ck_assert_int_eq(result_of(&acquire, "OK " TOKEN " 10000 0 -"), RESULT_FINAL);
     ck_assert_int_eq(event.status, REDLOCK_LATE);
     moments.now_ns--;
-    ck_assert_int_eq(on(&acquire, "OK " TOKEN " 10000 0 -"), RESULT_FINAL);
+    ck_assert_int_eq(result_of(&acquire, "OK " TOKEN " 10000 0 -"), RESULT_FINAL);
     ck_assert_int_eq(event.status, REDLOCK_OK);
 }
 END_TEST
 
-START_TEST(an_extension_keeps_what_was_promised)
+START_TEST(extension_never_moves_the_deadline_back)
 {
     struct client_request longer = extend;
     longer.earlier.deadline_ns = 60000 * MS;
-    ck_assert_int_eq(on(&longer, "OK " TOKEN " 9000 0"), RESULT_FINAL);
+    ck_assert_int_eq(result_of(&longer, "OK " TOKEN " 9000 0"), RESULT_FINAL);
     ck_assert_int_eq(event.lock.deadline_ns, 60000 * MS);
     ck_assert_int_eq(event.lock.fence, 7);
     ck_assert(event.lock.hold);
-    /* Also where nothing of the new one is left; that is not an OK. */
-    ck_assert_int_eq(on(&longer, "OK " TOKEN " 500 0"), RESULT_FINAL);
+    /* An extension with no validity left is LATE. */
+    ck_assert_int_eq(result_of(&longer, "OK " TOKEN " 500 0"), RESULT_FINAL);
     ck_assert_int_eq(event.status, REDLOCK_LATE);
 }
 END_TEST
 
-START_TEST(a_grant_that_is_not_whole_is_none)
+START_TEST(incomplete_grant_is_garbled)
 {
     static const struct {
         const struct client_request *request;
@@ -240,40 +240,41 @@ START_TEST(a_grant_that_is_not_whole_is_none)
         {&extend, "OK " TOKEN " 10001 0"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        ck_assert_msg(on(rows[i].request, rows[i].line) == RESULT_GARBLED, "%s", rows[i].line);
+        ck_assert_msg(result_of(rows[i].request, rows[i].line) == RESULT_GARBLED, "%s",
+                      rows[i].line);
         ck_assert_int_eq(event.lock.token[0], '\0');
         ck_assert_int_eq(event.lock.deadline_ns, 0);
     }
 }
 END_TEST
 
-START_TEST(further_fields_are_for_those_who_know_them)
+START_TEST(unknown_fields_are_ignored)
 {
-    ck_assert_int_eq(on(&acquire, "OK " TOKEN " 9000 0 - new=1 x"), RESULT_FINAL);
+    ck_assert_int_eq(result_of(&acquire, "OK " TOKEN " 9000 0 - new=1 x"), RESULT_FINAL);
     ck_assert_int_eq(event.status, REDLOCK_OK);
-    ck_assert_int_eq(on(&extend, "OK " TOKEN " 9000 0 new=1"), RESULT_FINAL);
+    ck_assert_int_eq(result_of(&extend, "OK " TOKEN " 9000 0 new=1"), RESULT_FINAL);
     ck_assert_int_eq(event.status, REDLOCK_OK);
-    ck_assert_int_eq(on(&release, "OK new=1"), RESULT_FINAL);
+    ck_assert_int_eq(result_of(&release, "OK new=1"), RESULT_FINAL);
     ck_assert_int_eq(event.status, REDLOCK_OK);
-    ck_assert_int_eq(on(&query, "HELD 5 new=1"), RESULT_FINAL);
+    ck_assert_int_eq(result_of(&query, "HELD 5 new=1"), RESULT_FINAL);
     ck_assert_int_eq(event.hint_ms, 5);
-    ck_assert_int_eq(on(&query, "FREE new=1"), RESULT_FINAL);
-    ck_assert_int_eq(on(&ping, "PONG new=1"), RESULT_FINAL);
+    ck_assert_int_eq(result_of(&query, "FREE new=1"), RESULT_FINAL);
+    ck_assert_int_eq(result_of(&ping, "PONG new=1"), RESULT_FINAL);
 }
 END_TEST
 
-START_TEST(a_fence_comes_where_it_is_asked_for_or_always)
+START_TEST(fence_is_required_with_fence_and_optional_without)
 {
-    ck_assert_int_eq(on(&fenced, "OK " TOKEN " 9000 0 9007199254740991"), RESULT_FINAL);
+    ck_assert_int_eq(result_of(&fenced, "OK " TOKEN " 9000 0 9007199254740991"), RESULT_FINAL);
     ck_assert_int_eq(event.lock.fence, INT64_C(9007199254740991));
-    ck_assert_int_eq(on(&acquire, "OK " TOKEN " 9000 0 5"), RESULT_FINAL);
+    ck_assert_int_eq(result_of(&acquire, "OK " TOKEN " 9000 0 5"), RESULT_FINAL);
     ck_assert_int_eq(event.lock.fence, 5);
-    ck_assert_int_eq(on(&acquire, "OK " TOKEN " 9000 0 -"), RESULT_FINAL);
+    ck_assert_int_eq(result_of(&acquire, "OK " TOKEN " 9000 0 -"), RESULT_FINAL);
     ck_assert_int_eq(event.lock.fence, 0);
 }
 END_TEST
 
-/* --- what may answer what --- */
+/* --- replies by request --- */
 
 static const char *const words[] = {
     "GONE",    "HELD 7", "FREE", "NOQUORUM 1/3 need=2", "LATE 3", "LIMIT x", "SHUTDOWN", "DENIED x",
@@ -303,62 +304,62 @@ static const struct {
     /* clang-format on */
 };
 
-START_TEST(each_word_answers_what_it_can_answer)
+START_TEST(each_request_accepts_only_its_replies)
 {
     for (unsigned i = 0; i < WORDS; i++) {
         int expected = meanings[_i].expected[i];
-        enum client_result verdict = on(meanings[_i].request, words[i]);
+        enum client_result result = result_of(meanings[_i].request, words[i]);
         if (expected < 0)
-            ck_assert_msg(verdict == (expected == NO ? RESULT_GARBLED : RESULT_MORE), "%s",
+            ck_assert_msg(result == (expected == NO ? RESULT_GARBLED : RESULT_MORE), "%s",
                           words[i]);
         else
-            ck_assert_msg(verdict == RESULT_FINAL && (int)event.status == expected, "%s", words[i]);
+            ck_assert_msg(result == RESULT_FINAL && (int)event.status == expected, "%s", words[i]);
         ck_assert_int_eq(event.lock.token[0], '\0');
     }
 }
 END_TEST
 
-START_TEST(a_hint_is_a_time_or_unknown)
+START_TEST(hint_is_a_time_or_unknown)
 {
-    ck_assert_int_eq(on(&acquire, "HELD -1"), RESULT_FINAL);
+    ck_assert_int_eq(result_of(&acquire, "HELD -1"), RESULT_FINAL);
     ck_assert_int_eq(event.hint_ms, -1);
-    ck_assert_str_eq(said, "somebody else holds it");
-    ck_assert_int_eq(on(&acquire, "HELD 7"), RESULT_FINAL);
-    ck_assert_str_eq(said, "somebody else holds it, for the next 7 ms");
-    ck_assert_int_eq(on(&acquire, "HELD 29981"), RESULT_FINAL);
+    ck_assert_str_eq(explanation, "somebody else holds it");
+    ck_assert_int_eq(result_of(&acquire, "HELD 7"), RESULT_FINAL);
+    ck_assert_str_eq(explanation, "somebody else holds it, for the next 7 ms");
+    ck_assert_int_eq(result_of(&acquire, "HELD 29981"), RESULT_FINAL);
     ck_assert_int_eq(event.hint_ms, 29981);
-    ck_assert_str_eq(said, "somebody else holds it, for the next 29.9 s");
-    ck_assert_int_eq(on(&acquire, "HELD"), RESULT_GARBLED);
-    ck_assert_int_eq(on(&acquire, "HELD -2"), RESULT_GARBLED);
-    ck_assert_int_eq(on(&acquire, "HELD soon"), RESULT_GARBLED);
+    ck_assert_str_eq(explanation, "somebody else holds it, for the next 29.9 s");
+    ck_assert_int_eq(result_of(&acquire, "HELD"), RESULT_GARBLED);
+    ck_assert_int_eq(result_of(&acquire, "HELD -2"), RESULT_GARBLED);
+    ck_assert_int_eq(result_of(&acquire, "HELD soon"), RESULT_GARBLED);
 }
 END_TEST
 
-START_TEST(what_came_too_late_tells_how_long_it_took)
+START_TEST(late_reply_says_how_long_it_took)
 {
-    ck_assert_int_eq(on(&acquire, "LATE 545"), RESULT_FINAL);
-    ck_assert_str_eq(said, "the masters granted it too late, after 545 ms");
-    ck_assert_int_eq(on(&extend, "LATE 2981 new=1"), RESULT_FINAL);
-    ck_assert_str_eq(said, "the masters granted it too late, after 2.9 s");
-    ck_assert_int_eq(on(&acquire, "LATE"), RESULT_GARBLED);
-    ck_assert_int_eq(on(&acquire, "LATE soon"), RESULT_GARBLED);
+    ck_assert_int_eq(result_of(&acquire, "LATE 545"), RESULT_FINAL);
+    ck_assert_str_eq(explanation, "the masters granted it too late, after 545 ms");
+    ck_assert_int_eq(result_of(&extend, "LATE 2981 new=1"), RESULT_FINAL);
+    ck_assert_str_eq(explanation, "the masters granted it too late, after 2.9 s");
+    ck_assert_int_eq(result_of(&acquire, "LATE"), RESULT_GARBLED);
+    ck_assert_int_eq(result_of(&acquire, "LATE soon"), RESULT_GARBLED);
 }
 END_TEST
 
-START_TEST(the_details_are_told_in_plain_letters)
+START_TEST(details_are_printable)
 {
-    ck_assert_int_eq(on(&acquire, "NOQUORUM 1/3 need=2 b:timeout"), RESULT_FINAL);
-    ck_assert_str_eq(said, "too few masters could vote: 1/3 need=2 b:timeout");
-    ck_assert_int_eq(on(&acquire, "LIMIT wai\xc2\x9bters"), RESULT_FINAL);
-    ck_assert_str_eq(said, "a limit of the daemon is met: wai\?\?ters");
-    ck_assert_int_eq(on(&ping, "PONG"), RESULT_FINAL);
-    ck_assert_str_eq(said, "");
+    ck_assert_int_eq(result_of(&acquire, "NOQUORUM 1/3 need=2 b:timeout"), RESULT_FINAL);
+    ck_assert_str_eq(explanation, "too few masters could vote: 1/3 need=2 b:timeout");
+    ck_assert_int_eq(result_of(&acquire, "LIMIT wai\xc2\x9bters"), RESULT_FINAL);
+    ck_assert_str_eq(explanation, "a limit of the daemon is met: wai\?\?ters");
+    ck_assert_int_eq(result_of(&ping, "PONG"), RESULT_FINAL);
+    ck_assert_str_eq(explanation, "");
 }
 END_TEST
 
 static const struct {
     const char *line;
-    int64_t place; /* NO: garbled */
+    int64_t place; /* NO: the line is garbled */
 } places[] = {
     {"resource=a token=- client=1 name=- place=3 waiters=5", 3},
     {"resource=a place=1", 1},
@@ -377,19 +378,19 @@ static const struct {
     {"resource=a place=4294967296", NO},
 };
 
-START_TEST(a_place_in_line_is_found_in_the_listing)
+START_TEST(place_of_a_waiter_is_found_in_the_listing)
 {
-    enum client_result verdict = on(&place, places[_i].line);
+    enum client_result result = result_of(&place, places[_i].line);
     if (places[_i].place == NO) {
-        ck_assert_int_eq(verdict, RESULT_GARBLED);
+        ck_assert_int_eq(result, RESULT_GARBLED);
     } else {
-        ck_assert_int_eq(verdict, RESULT_MORE);
+        ck_assert_int_eq(result, RESULT_MORE);
         ck_assert_int_eq(event.place, places[_i].place);
     }
 }
 END_TEST
 
-START_TEST(pushes_are_about_a_token)
+START_TEST(pushes_name_a_token)
 {
     static const struct {
         const char *line;
@@ -418,7 +419,7 @@ START_TEST(pushes_are_about_a_token)
 }
 END_TEST
 
-/* --- questions --- */
+/* --- request lines --- */
 
 static void check_line(const struct client_request *request, const char *expected)
 {
@@ -428,7 +429,7 @@ static void check_line(const struct client_request *request, const char *expecte
     ck_assert_str_eq(buf, expected);
 }
 
-START_TEST(questions_are_lines)
+START_TEST(requests_are_formatted_as_lines)
 {
     struct client_request request;
     struct error error;
@@ -462,7 +463,7 @@ START_TEST(questions_are_lines)
 }
 END_TEST
 
-START_TEST(the_longest_question_has_room)
+START_TEST(longest_request_fits_its_buffer)
 {
     struct client_request request = {.kind = CLIENT_REQUEST_ACQUIRE,
                                      .ttl_ms = CLIENT_REQUEST_TTL_MAX_MS,
@@ -481,7 +482,7 @@ START_TEST(the_longest_question_has_room)
 }
 END_TEST
 
-START_TEST(what_is_wrong_is_said_before_it_is_sent)
+START_TEST(invalid_request_is_refused_before_it_is_sent)
 {
     char name[LIMIT_RESOURCE + 2];
     struct client_request request;
@@ -527,28 +528,28 @@ Suite *test_suite(void)
     Suite *suite = suite_create("client_result");
     TCase *cases = tcase_create("client_result");
     tcase_add_checked_fixture(cases, set_moments, NULL);
-    tcase_add_test(cases, a_line_is_split_at_its_tag_and_first_word);
-    tcase_add_test(cases, what_no_daemon_says_is_no_line);
+    tcase_add_test(cases, line_is_split_at_its_tag_and_first_word);
+    tcase_add_test(cases, malformed_line_is_no_reply);
     tcase_add_test(cases, numbers_are_plain_digits_in_range);
-    tcase_add_loop_test(cases, a_deadline_is_counted_from_before_the_request_was_sent, 0,
+    tcase_add_loop_test(cases, deadline_counts_from_before_the_request_was_sent, 0,
                         sizeof(grants) / sizeof(grants[0]));
-    tcase_add_test(cases, a_fraction_of_a_millisecond_makes_no_deadline_later);
-    tcase_add_test(cases, what_is_over_when_it_arrives_is_late);
-    tcase_add_test(cases, an_extension_keeps_what_was_promised);
-    tcase_add_test(cases, a_grant_that_is_not_whole_is_none);
-    tcase_add_test(cases, further_fields_are_for_those_who_know_them);
-    tcase_add_test(cases, a_fence_comes_where_it_is_asked_for_or_always);
-    tcase_add_loop_test(cases, each_word_answers_what_it_can_answer, 0,
+    tcase_add_test(cases, fraction_of_a_millisecond_makes_no_deadline_later);
+    tcase_add_test(cases, grant_that_has_expired_on_arrival_is_late);
+    tcase_add_test(cases, extension_never_moves_the_deadline_back);
+    tcase_add_test(cases, incomplete_grant_is_garbled);
+    tcase_add_test(cases, unknown_fields_are_ignored);
+    tcase_add_test(cases, fence_is_required_with_fence_and_optional_without);
+    tcase_add_loop_test(cases, each_request_accepts_only_its_replies, 0,
                         sizeof(meanings) / sizeof(meanings[0]));
-    tcase_add_test(cases, a_hint_is_a_time_or_unknown);
-    tcase_add_test(cases, what_came_too_late_tells_how_long_it_took);
-    tcase_add_test(cases, the_details_are_told_in_plain_letters);
-    tcase_add_loop_test(cases, a_place_in_line_is_found_in_the_listing, 0,
+    tcase_add_test(cases, hint_is_a_time_or_unknown);
+    tcase_add_test(cases, late_reply_says_how_long_it_took);
+    tcase_add_test(cases, details_are_printable);
+    tcase_add_loop_test(cases, place_of_a_waiter_is_found_in_the_listing, 0,
                         sizeof(places) / sizeof(places[0]));
-    tcase_add_test(cases, pushes_are_about_a_token);
-    tcase_add_test(cases, questions_are_lines);
-    tcase_add_test(cases, the_longest_question_has_room);
-    tcase_add_test(cases, what_is_wrong_is_said_before_it_is_sent);
+    tcase_add_test(cases, pushes_name_a_token);
+    tcase_add_test(cases, requests_are_formatted_as_lines);
+    tcase_add_test(cases, longest_request_fits_its_buffer);
+    tcase_add_test(cases, invalid_request_is_refused_before_it_is_sent);
     suite_add_tcase(suite, cases);
     return suite;
 }

@@ -1,6 +1,6 @@
 /*
- * config/: each mistake has its line, with the place and what would be right; all of them in one
- * pass, and none that only follows from another.
+ * config/: the report has one line for each mistake, with its place and a remedy. One pass finds
+ * all mistakes, and reports none that merely follows from another.
  */
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #define LONG_64 "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 
 struct mistake {
-    const char *text; /* NODES comes behind it, unless it begins with '!' */
+    const char *text; /* NODES is appended unless the text begins with '!' */
     const char *report;
 };
 
@@ -75,7 +75,7 @@ static const struct mistake mistakes[] = {
      "f:1:27: locks.clock_drift_rate: \"0.00001%\" is finer than 1ppm; write at most four places "
      "behind the point\n"},
 
-    /* ranges: one beyond each end */
+    /* ranges: one below and one above */
     {"locks: {max_ttl: 99ms}\n",
      "f:1:18: locks.max_ttl: 99ms is out of range; it goes from 100ms to 24h\n"},
     {"locks: {max_ttl: 25h}\n",
@@ -122,7 +122,7 @@ static const struct mistake mistakes[] = {
     {"cluster: \"${REDLOCKD_TEST_UNSET}\"\n",
      "f:1:10: the environment variable REDLOCKD_TEST_UNSET is not set\n"},
 
-    /* two keys that contradict each other: at the first of them that the file gives */
+    /* pairs of keys that contradict each other: the first that the file gives is named */
     {"locks: {max_ttl: 100ms, clock_drift_margin: 48ms}\n",
      "f:1:18: locks.max_ttl: 100ms leaves no validity; drift, min_validity and node_timeout take "
      "100ms together, make it more than that\n"},
@@ -229,7 +229,7 @@ START_TEST(each_mistake_has_its_place_and_advice)
 }
 END_TEST
 
-START_TEST(all_mistakes_come_in_one_pass_in_the_order_of_the_file)
+START_TEST(report_lists_all_mistakes_in_the_order_of_the_file)
 {
     configs_refuse(
         "locks:\n"
@@ -262,9 +262,10 @@ START_TEST(all_mistakes_come_in_one_pass_in_the_order_of_the_file)
 }
 END_TEST
 
-START_TEST(no_mistake_follows_from_another)
+START_TEST(mistake_is_not_reported_as_the_result_of_another)
 {
-    /* A broken max_ttl, insecure or list of nodes says nothing of what they are compared with. */
+    /* A malformed max_ttl, insecure or node list causes no errors of the keys that are compared
+     * with it. */
     configs_refuse(
         "locks: {max_ttl: 2m!, min_validity: 1m}\n" NODES,
         "f:1:18: locks.max_ttl: \"2m!\" has a unit that is none of us, ms, s, m and h; write "
@@ -278,7 +279,7 @@ START_TEST(no_mistake_follows_from_another)
 }
 END_TEST
 
-START_TEST(a_file_that_is_not_there_or_none_is_named)
+START_TEST(missing_or_unreadable_file_is_named)
 {
     ck_assert_ptr_null(configs_load("/nonexistent.yaml", CONFIG_NORMAL));
     ck_assert_str_eq(configs_report(), "/nonexistent.yaml: No such file or directory\n");
@@ -287,7 +288,7 @@ START_TEST(a_file_that_is_not_there_or_none_is_named)
 }
 END_TEST
 
-START_TEST(there_is_a_bound_on_nodes_and_listens)
+START_TEST(number_of_nodes_and_listens_is_limited)
 {
     char text[8192] = "listen:\n";
     for (unsigned i = 0; i <= LISTENS_MAX; i++)
@@ -300,7 +301,7 @@ START_TEST(there_is_a_bound_on_nodes_and_listens)
 }
 END_TEST
 
-START_TEST(nothing_a_file_says_reaches_the_terminal_raw)
+START_TEST(report_escapes_control_characters_of_the_file)
 {
     configs_refuse(
         "cluster: \"\\e[2J\\n\"\n" NODES,
@@ -308,7 +309,7 @@ START_TEST(nothing_a_file_says_reaches_the_terminal_raw)
 }
 END_TEST
 
-START_TEST(a_password_in_an_address_is_not_repeated)
+START_TEST(report_does_not_repeat_a_password_in_an_address)
 {
     configs_refuse(
         "nodes:\n- {name: a, url: \"redis://u:p@h\"}\n" NODE("b") "}\n" NODE("c") "}\n",
@@ -331,12 +332,12 @@ Suite *test_suite(void)
     tcase_add_checked_fixture(cases, configs_open, configs_close);
     tcase_add_loop_test(cases, each_mistake_has_its_place_and_advice, 0,
                         (int)(sizeof(mistakes) / sizeof(mistakes[0])));
-    tcase_add_test(cases, all_mistakes_come_in_one_pass_in_the_order_of_the_file);
-    tcase_add_test(cases, no_mistake_follows_from_another);
-    tcase_add_test(cases, a_file_that_is_not_there_or_none_is_named);
-    tcase_add_test(cases, there_is_a_bound_on_nodes_and_listens);
-    tcase_add_test(cases, nothing_a_file_says_reaches_the_terminal_raw);
-    tcase_add_test(cases, a_password_in_an_address_is_not_repeated);
+    tcase_add_test(cases, report_lists_all_mistakes_in_the_order_of_the_file);
+    tcase_add_test(cases, mistake_is_not_reported_as_the_result_of_another);
+    tcase_add_test(cases, missing_or_unreadable_file_is_named);
+    tcase_add_test(cases, number_of_nodes_and_listens_is_limited);
+    tcase_add_test(cases, report_escapes_control_characters_of_the_file);
+    tcase_add_test(cases, report_does_not_repeat_a_password_in_an_address);
     suite_add_tcase(suite, cases);
     return suite;
 }

@@ -1,5 +1,5 @@
 /*
- * config/secret.h: the passwords of nodes come from files of their own.
+ * config/secret.h: the passwords of nodes come from separate files.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,26 +12,26 @@
 static const char with_secret[] =
     "nodes:\n" NODE("a") "}\n" NODE("b") "}\n" NODE("c") ", username: u, password_file: secret}\n";
 
-START_TEST(a_password_comes_from_its_file_without_the_line_feed)
+START_TEST(password_is_read_from_its_file_without_the_newline)
 {
     configs_write("secret", "s3cret\n");
-    struct config *config = configs_fine(with_secret);
+    struct config *config = configs_accept(with_secret);
     ck_assert_str_eq(config->nodes[2].password, "s3cret");
     ck_assert_str_eq(config->nodes[2].username, "u");
     config_free(config);
     configs_write("secret", "no line feed");
-    config = configs_fine(with_secret);
+    config = configs_accept(with_secret);
     ck_assert_str_eq(config->nodes[2].password, "no line feed");
     config_free(config);
 }
 END_TEST
 
-/* As systemd hands it over: LoadCredential=redis:/etc/redlockd/redis.password */
-START_TEST(a_password_may_be_a_credential_of_systemd)
+/* The path is that of systemd's LoadCredential=redis:/etc/redlockd/redis.password */
+START_TEST(password_may_be_a_systemd_credential)
 {
     configs_write("secret", "hunter2\n");
     setenv("CREDENTIALS_DIRECTORY", configs_folder(), 1);
-    struct config *config = configs_fine(
+    struct config *config = configs_accept(
         "nodes:\n" NODE("a") ", password_file: \"${CREDENTIALS_DIRECTORY}/secret\"}\n" NODE(
             "b") "}\n" NODE("c") "}\n");
     ck_assert_str_eq(config->nodes[0].password, "hunter2");
@@ -44,13 +44,13 @@ START_TEST(a_password_may_be_a_credential_of_systemd)
 }
 END_TEST
 
-START_TEST(a_password_has_a_longest_length)
+START_TEST(password_length_is_limited)
 {
     char large[SECRET_MAX + 8];
     memset(large, 'x', sizeof(large));
     large[SECRET_MAX] = '\n';
     configs_write_bytes("secret", large, SECRET_MAX + 1);
-    struct config *config = configs_fine(with_secret);
+    struct config *config = configs_accept(with_secret);
     ck_assert_uint_eq(strlen(config->nodes[2].password), SECRET_MAX);
     config_free(config);
     configs_write_bytes("secret", large, SECRET_MAX + 2);
@@ -64,7 +64,7 @@ START_TEST(a_password_has_a_longest_length)
 }
 END_TEST
 
-START_TEST(an_empty_or_binary_password_is_refused)
+START_TEST(empty_or_binary_password_is_refused)
 {
     static const char empty[] =
         "f:4:59: nodes.password_file: secret is empty; write the secret into it\n";
@@ -81,15 +81,15 @@ START_TEST(an_empty_or_binary_password_is_refused)
 }
 END_TEST
 
-START_TEST(a_pipe_is_no_password_and_keeps_nobody_waiting)
+START_TEST(pipe_as_a_password_file_is_refused_without_blocking)
 {
     ck_assert_int_eq(mkfifo("secret", 0600), 0);
     configs_refuse(with_secret, "f:4:59: nodes.password_file: secret is no regular file\n");
 }
 END_TEST
 
-/* The mode of the file decides, also for root, which may read any. */
-START_TEST(a_password_that_others_can_read_or_write_is_warned_of)
+/* The file's mode decides, even if root runs the test and may read any file. */
+START_TEST(password_file_open_to_others_causes_a_warning)
 {
     static const char warning[] = "f:4:59: warning: nodes.password_file: secret can be read or "
                                   "written by everybody; chmod 640 or 600\n";
@@ -104,11 +104,11 @@ START_TEST(a_password_that_others_can_read_or_write_is_warned_of)
         config_free(config);
     }
     ck_assert_int_eq(chmod("secret", 0640), 0);
-    config_free(configs_fine(with_secret));
+    config_free(configs_accept(with_secret));
 }
 END_TEST
 
-START_TEST(a_username_is_one_word)
+START_TEST(username_has_no_spaces)
 {
     configs_write("secret", "x");
     configs_refuse(
@@ -129,13 +129,13 @@ Suite *test_suite(void)
     Suite *suite = suite_create("config_passwords");
     TCase *cases = tcase_create("config_passwords");
     tcase_add_checked_fixture(cases, configs_open, configs_close);
-    tcase_add_test(cases, a_password_comes_from_its_file_without_the_line_feed);
-    tcase_add_test(cases, a_password_may_be_a_credential_of_systemd);
-    tcase_add_test(cases, a_password_has_a_longest_length);
-    tcase_add_test(cases, an_empty_or_binary_password_is_refused);
-    tcase_add_test(cases, a_pipe_is_no_password_and_keeps_nobody_waiting);
-    tcase_add_test(cases, a_password_that_others_can_read_or_write_is_warned_of);
-    tcase_add_test(cases, a_username_is_one_word);
+    tcase_add_test(cases, password_is_read_from_its_file_without_the_newline);
+    tcase_add_test(cases, password_may_be_a_systemd_credential);
+    tcase_add_test(cases, password_length_is_limited);
+    tcase_add_test(cases, empty_or_binary_password_is_refused);
+    tcase_add_test(cases, pipe_as_a_password_file_is_refused_without_blocking);
+    tcase_add_test(cases, password_file_open_to_others_causes_a_warning);
+    tcase_add_test(cases, username_has_no_spaces);
     suite_add_tcase(suite, cases);
     return suite;
 }

@@ -1,6 +1,6 @@
 /*
- * config/users.c: each mistake in auth.users has its line and what would be right, no secret is
- * ever printed, and what is right is read as it is written.
+ * config/users.c: each mistake in auth.users is reported with its place and a remedy, no report
+ * shows a secret, and valid users are read as written.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 
 #define SECRET "0123456789abcdefXYZ"
 
-/* For users without a secret. */
+/* Users without a secret need a unix socket. */
 #define LISTEN_UNIX "listen: [\"unix:/run/a\"]\n"
 
 static void write_secrets(void)
@@ -29,7 +29,7 @@ static void write_secrets(void)
 
 /* --- mistakes --- */
 
-/* NODES comes behind the text. */
+/* NODES is appended to the text. */
 static const struct mistake {
     const char *text;
     const char *report;
@@ -81,7 +81,7 @@ static const struct mistake {
      "f:5:5: auth.users: nobody can be this user, since listen has no unix socket; add one, or "
      "give "
      "secret_file\n"},
-    /* Nobody knows what that was to be. */
+    /* An invalid address might have been meant as a unix socket. */
     {"listen: [\"unix\"]\nauth: {users: [{name: a, uids: [0], resources: [a]}]}\n",
      "f:1:10: listen: \"unix\" is no tcp:// address; write tcp://127.0.0.1:7335 or "
      "unix:/run/redlockd/redlockd.sock\n"},
@@ -141,7 +141,7 @@ START_TEST(each_mistake_has_its_place_and_advice)
 }
 END_TEST
 
-START_TEST(users_have_a_greatest_number)
+START_TEST(number_of_users_is_limited)
 {
     char *text = malloc(200000);
     ck_assert_ptr_nonnull(text);
@@ -156,7 +156,7 @@ START_TEST(users_have_a_greatest_number)
 }
 END_TEST
 
-static void check_ids_have_a_greatest_number(const char *key, const char *report)
+static void check_number_of_ids_is_limited(const char *key, const char *report)
 {
     char text[2048];
     size_t len = (size_t)sprintf(text, LISTEN_UNIX "auth:\n  users:\n  - name: a\n    %s:\n", key);
@@ -167,22 +167,20 @@ static void check_ids_have_a_greatest_number(const char *key, const char *report
     ck_assert_str_eq(configs_report(), report);
 }
 
-START_TEST(ids_of_a_user_have_a_greatest_number)
+START_TEST(number_of_ids_of_a_user_is_limited)
 {
-    check_ids_have_a_greatest_number("uids",
-                                     "f:38:7: auth.users.uids: more than 32; use a group\n");
-    check_ids_have_a_greatest_number(
+    check_number_of_ids_is_limited("uids", "f:38:7: auth.users.uids: more than 32; use a group\n");
+    check_number_of_ids_is_limited(
         "gids", "f:38:7: auth.users.gids: more than 32; list the rest with another user\n");
 }
 END_TEST
 
-/* --- what is right --- */
+/* --- valid users --- */
 
 START_TEST(users_are_read_as_written)
 {
     struct config *config = configs_read(
-        "listen: [\"tcp://0.0.0.0:1\", \"unix:/run/a\"]\n" /* with users it may be reached from
-                                                              elsewhere */
+        "listen: [\"tcp://0.0.0.0:1\", \"unix:/run/a\"]\n" /* allowed once users are listed */
         "auth:\n  users:\n"
         "  - {name: ci, secret_file: s, resources: [\"ci:\", \"build/\"]}\n"
         "  - {name: ops, secret_file: least, resources: [\"\"], verbs: [All]}\n"
@@ -211,7 +209,7 @@ START_TEST(users_are_read_as_written)
 }
 END_TEST
 
-START_TEST(a_secret_that_others_can_read_is_warned_of)
+START_TEST(secret_file_open_to_others_causes_a_warning)
 {
     ck_assert_int_eq(chmod("s", 0644), 0);
     struct config *config =
@@ -230,10 +228,10 @@ Suite *test_suite(void)
     tcase_add_checked_fixture(tests, write_secrets, configs_close);
     tcase_add_loop_test(tests, each_mistake_has_its_place_and_advice, 0,
                         (int)(sizeof(mistakes) / sizeof(mistakes[0])));
-    tcase_add_test(tests, users_have_a_greatest_number);
-    tcase_add_test(tests, ids_of_a_user_have_a_greatest_number);
+    tcase_add_test(tests, number_of_users_is_limited);
+    tcase_add_test(tests, number_of_ids_of_a_user_is_limited);
     tcase_add_test(tests, users_are_read_as_written);
-    tcase_add_test(tests, a_secret_that_others_can_read_is_warned_of);
+    tcase_add_test(tests, secret_file_open_to_others_causes_a_warning);
     suite_add_tcase(suite, tests);
     return suite;
 }

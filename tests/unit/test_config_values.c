@@ -1,6 +1,6 @@
 /*
- * config/: what is right is read as it is written, what is left out has its default, and the
- * example says so.
+ * config/: valid values are read as written, missing keys have their defaults, and the example
+ * configuration documents them.
  */
 #include <grp.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 #include "tests/runner.h"
 #include "tests/unit/configs.h"
 
-/* --- what is right --- */
+/* --- valid values --- */
 
 static void check_defaults(const struct config *config)
 {
@@ -40,9 +40,9 @@ static void check_defaults(const struct config *config)
     ck_assert_int_eq(config->log.format, CONFIG_LOG_TEXT);
 }
 
-START_TEST(what_is_left_out_has_its_default)
+START_TEST(missing_keys_have_their_defaults)
 {
-    struct config *config = configs_fine(NODES);
+    struct config *config = configs_accept(NODES);
     check_defaults(config);
     ck_assert_uint_eq(config->listen_count, 1);
     config_free(config);
@@ -55,9 +55,9 @@ START_TEST(what_is_left_out_has_its_default)
 }
 END_TEST
 
-START_TEST(a_section_may_lose_all_of_its_keys_to_comments)
+START_TEST(section_without_keys_is_valid)
 {
-    struct config *config = configs_fine("locks:\n  # max_ttl: 60s\nlog:\nrounds: {}\n" NODES);
+    struct config *config = configs_accept("locks:\n  # max_ttl: 60s\nlog:\nrounds: {}\n" NODES);
     check_defaults(config);
     config_free(config);
 }
@@ -65,7 +65,7 @@ END_TEST
 
 START_TEST(nodes_are_read_as_written)
 {
-    struct config *config = configs_fine(NODES);
+    struct config *config = configs_accept(NODES);
     ck_assert_uint_eq(config->node_count, 3);
     ck_assert_str_eq(config->nodes[0].name, "a");
     ck_assert_int_eq(config->nodes[0].address.kind, ADDRESS_TCP);
@@ -84,7 +84,7 @@ START_TEST(nodes_are_read_as_written)
 }
 END_TEST
 
-START_TEST(everything_can_be_set)
+START_TEST(every_key_can_be_set)
 {
     const struct group *root = getgrgid(0);
     char text[2048];
@@ -98,7 +98,7 @@ START_TEST(everything_can_be_set)
              "listen:\n- tcp://0.0.0.0:1\n- {url: \"unix:/a\", mode: 0600, group: %s}\n"
              "- {url: \"unix:/b\", group: \"4294967294\"}\n- tcp://localhost:2\n" NODES,
              root->gr_name);
-    struct config *config = configs_fine(text);
+    struct config *config = configs_accept(text);
     ck_assert_str_eq(config->cluster, "eu.1");
     ck_assert(config->insecure);
     ck_assert_str_eq(config->locks.key_prefix, "");
@@ -120,32 +120,32 @@ START_TEST(everything_can_be_set)
 }
 END_TEST
 
-START_TEST(both_ends_of_a_range_are_inside)
+START_TEST(both_ends_of_a_range_are_valid)
 {
     struct config *config =
-        configs_fine("locks: {max_ttl: 24h, max_hold: 24h, min_validity: 1m, clock_drift_rate: "
-                     "10%, clock_drift_margin: 10s}\n"
-                     "rounds: {node_timeout: 10s}\nlimits: {clients: 1}\n" NODES);
+        configs_accept("locks: {max_ttl: 24h, max_hold: 24h, min_validity: 1m, clock_drift_rate: "
+                       "10%, clock_drift_margin: 10s}\n"
+                       "rounds: {node_timeout: 10s}\nlimits: {clients: 1}\n" NODES);
     ck_assert_int_eq(config->locks.clock_drift_ppm, 100000);
     config_free(config);
-    config = configs_fine("locks: {max_ttl: 100ms, min_validity: 1ms, clock_drift_rate: 0ppm, "
-                          "clock_drift_margin: 1000us}\n"
-                          "rounds: {node_timeout: 1ms}\nlimits: {clients: 1000000}\n" NODES);
+    config = configs_accept("locks: {max_ttl: 100ms, min_validity: 1ms, clock_drift_rate: 0ppm, "
+                            "clock_drift_margin: 1000us}\n"
+                            "rounds: {node_timeout: 1ms}\nlimits: {clients: 1000000}\n" NODES);
     ck_assert_int_eq(config->locks.clock_drift_ppm, 0);
     config_free(config);
 }
 END_TEST
 
-START_TEST(variables_are_replaced_in_any_value)
+START_TEST(variables_are_expanded_in_any_value)
 {
     setenv("REDLOCKD_TEST_NAME", "eu", 1);
     setenv("REDLOCKD_TEST_TTL", "5", 1);
     setenv("REDLOCKD_TEST_HOST", "10.9.8.7", 1);
     struct config *config =
-        configs_fine("cluster: ${REDLOCKD_TEST_NAME}.1\n"
-                     "locks: {key_prefix: \"$${x}\", max_ttl: \"${REDLOCKD_TEST_"
-                     "TTL}s\"}\nnodes:\n- {name: a, url: \"redis://${REDLOCKD_"
-                     "TEST_HOST}\"}\n" NODE("b") "}\n" NODE("c") "}\n");
+        configs_accept("cluster: ${REDLOCKD_TEST_NAME}.1\n"
+                       "locks: {key_prefix: \"$${x}\", max_ttl: \"${REDLOCKD_TEST_"
+                       "TTL}s\"}\nnodes:\n- {name: a, url: \"redis://${REDLOCKD_"
+                       "TEST_HOST}\"}\n" NODE("b") "}\n" NODE("c") "}\n");
     ck_assert_str_eq(config->cluster, "eu.1");
     ck_assert_str_eq(config->locks.key_prefix, "${x}");
     ck_assert_int_eq(config->locks.max_ttl_ns, 5000000000);
@@ -154,22 +154,22 @@ START_TEST(variables_are_replaced_in_any_value)
 }
 END_TEST
 
-START_TEST(admin_is_off_unless_it_is_given)
+START_TEST(admin_is_off_by_default)
 {
-    struct config *config = configs_fine(NODES);
+    struct config *config = configs_accept(NODES);
     ck_assert_ptr_null(config->admin.host);
     config_free(config);
-    config = configs_fine("admin: http://127.0.0.1:7336/\n" NODES);
+    config = configs_accept("admin: http://127.0.0.1:7336/\n" NODES);
     ck_assert_str_eq(config->admin.host, "127.0.0.1");
     ck_assert_uint_eq(config->admin.port, 7336);
     config_free(config);
-    config = configs_fine("admin: http://[::1]:1\n" NODES);
+    config = configs_accept("admin: http://[::1]:1\n" NODES);
     ck_assert_str_eq(config->admin.host, "::1");
     config_free(config);
 }
 END_TEST
 
-START_TEST(admin_is_an_address_of_http)
+START_TEST(admin_must_be_an_http_address)
 {
     configs_refuse("admin: tcp://127.0.0.1:7336\n" NODES,
                    "f:1:8: admin: \"tcp://127.0.0.1:7336\" is no http:// address; write "
@@ -191,14 +191,14 @@ START_TEST(admin_is_an_address_of_http)
 }
 END_TEST
 
-START_TEST(admin_is_for_this_host_alone)
+START_TEST(admin_on_a_public_address_needs_insecure)
 {
     static const char other[] =
         "f:1:8: admin: http://0.0.0.0:7336 can be reached from other hosts, and shows anybody who "
         "reaches it the names of resources; write http://127.0.0.1:7336, or set insecure: true\n";
     configs_refuse("admin: http://0.0.0.0:7336\n" NODES, other);
-    config_free(configs_fine("admin: http://0.0.0.0:7336\ninsecure: true\n" NODES));
-    config_free(configs_fine("admin: http://localhost:7336\n" NODES));
+    config_free(configs_accept("admin: http://0.0.0.0:7336\ninsecure: true\n" NODES));
+    config_free(configs_accept("admin: http://localhost:7336\n" NODES));
     configs_refuse("listen: [\"tcp://127.0.0.1:7336\"]\nadmin: http://127.0.0.1:7336\n" NODES,
                    "f:2:8: admin: http://127.0.0.1:7336 is where clients connect (listen: "
                    "tcp://127.0.0.1:7336); give it another port\n");
@@ -206,17 +206,17 @@ START_TEST(admin_is_for_this_host_alone)
         "insecure: true\nlisten: [\"tcp://0.0.0.0:7336\"]\nadmin: http://127.0.0.1:7336\n" NODES,
         "f:3:8: admin: http://127.0.0.1:7336 is where clients connect (listen: "
         "tcp://0.0.0.0:7336); give it another port\n");
-    /* A name may be of either family. */
+    /* A host name may resolve to either family. */
     config_free(
-        configs_fine("insecure: true\n"
-                     "listen: [\"tcp://0.0.0.0:7335\", \"tcp://ip6-localhost:7335\"]\n" NODES));
-    config_free(configs_fine("insecure: true\n"
-                             "listen: [\"tcp://0.0.0.0:7336\", \"tcp://[::]:7336\"]\n"
-                             "admin: http://127.0.0.1:7337\n" NODES));
+        configs_accept("insecure: true\n"
+                       "listen: [\"tcp://0.0.0.0:7335\", \"tcp://ip6-localhost:7335\"]\n" NODES));
+    config_free(configs_accept("insecure: true\n"
+                               "listen: [\"tcp://0.0.0.0:7336\", \"tcp://[::]:7336\"]\n"
+                               "admin: http://127.0.0.1:7337\n" NODES));
 }
 END_TEST
 
-START_TEST(dev_needs_no_nodes_and_takes_none)
+START_TEST(dev_mode_needs_no_nodes_and_accepts_none)
 {
     configs_write("f", "cluster: x\n");
     struct config *config = configs_load("f", CONFIG_DEV);
@@ -234,7 +234,7 @@ START_TEST(dev_needs_no_nodes_and_takes_none)
 }
 END_TEST
 
-START_TEST(a_dash_is_standard_input)
+START_TEST(dash_reads_standard_input)
 {
     configs_write("f", "cluster: 1 2\n" NODES);
     ck_assert_ptr_nonnull(freopen("f", "r", stdin));
@@ -244,9 +244,9 @@ START_TEST(a_dash_is_standard_input)
 }
 END_TEST
 
-/* --- words --- */
+/* --- printing --- */
 
-START_TEST(numbers_print_as_the_file_would_say_them)
+START_TEST(numbers_are_printed_as_in_the_file)
 {
     char buf[VALUE_PRINTED];
     value_print_duration(3600000000000, buf);
@@ -271,7 +271,7 @@ static void find_example(char *path, size_t size)
     snprintf(path, size, "%s/redlockd.yaml.example", configs_origin());
 }
 
-START_TEST(the_example_loads_and_says_the_defaults)
+START_TEST(example_loads_and_has_the_defaults)
 {
     char example[300];
     find_example(example, sizeof(example));
@@ -296,7 +296,7 @@ static void read_example(char *text, size_t size)
     fclose(file);
 }
 
-START_TEST(the_example_documents_every_key)
+START_TEST(example_documents_every_key)
 {
     char text[32768];
     const char *name;
@@ -310,7 +310,7 @@ START_TEST(the_example_documents_every_key)
         const char *at = strstr(text, line);
         snprintf(line, sizeof(line),
                  dot != NULL ? "\n  # %s:" : "\n# %s:", dot != NULL ? dot + 1 : name);
-        /* A section that is switched off as a whole: "# auth: {users: ...". */
+        /* The key may be in a section that is commented out as a whole: "# auth: {users: ...". */
         char inside[64];
         snprintf(inside, sizeof(inside), "\n# %.*s: {%s:", dot != NULL ? (int)(dot - name) : 0,
                  name, dot != NULL ? dot + 1 : name);
@@ -322,7 +322,7 @@ START_TEST(the_example_documents_every_key)
 }
 END_TEST
 
-/* "  # key: value", as against "  # Prose goes on": what no effect yet shows. */
+/* Matches "  # key: value" but not "  # Prose": an option that the example shows commented out. */
 static bool is_commented_key(const char *line)
 {
     size_t len = strspn(line, " ");
@@ -333,7 +333,7 @@ static bool is_commented_key(const char *line)
     return word_len > 0 && strncmp(word + word_len, ": ", 2) == 0;
 }
 
-START_TEST(what_the_example_comments_out_is_right_too)
+START_TEST(commented_options_of_the_example_are_valid)
 {
     char text[32768];
     char uncommented[32768] = "";
@@ -347,7 +347,7 @@ START_TEST(what_the_example_comments_out_is_right_too)
             keys++;
         }
         strcat(strcat(uncommented, line), "\n");
-        /* Without one, nobody could be the user that is shown. */
+        /* The example's user needs a unix socket. */
         if (strcmp(line, "listen:") == 0)
             strcat(uncommented, "  - unix:/run/redlockd.sock\n");
     }
@@ -365,21 +365,21 @@ Suite *test_suite(void)
     Suite *suite = suite_create("config_values");
     TCase *cases = tcase_create("config_values");
     tcase_add_checked_fixture(cases, configs_open, configs_close);
-    tcase_add_test(cases, what_is_left_out_has_its_default);
-    tcase_add_test(cases, a_section_may_lose_all_of_its_keys_to_comments);
+    tcase_add_test(cases, missing_keys_have_their_defaults);
+    tcase_add_test(cases, section_without_keys_is_valid);
     tcase_add_test(cases, nodes_are_read_as_written);
-    tcase_add_test(cases, everything_can_be_set);
-    tcase_add_test(cases, both_ends_of_a_range_are_inside);
-    tcase_add_test(cases, variables_are_replaced_in_any_value);
-    tcase_add_test(cases, admin_is_off_unless_it_is_given);
-    tcase_add_test(cases, admin_is_an_address_of_http);
-    tcase_add_test(cases, admin_is_for_this_host_alone);
-    tcase_add_test(cases, dev_needs_no_nodes_and_takes_none);
-    tcase_add_test(cases, a_dash_is_standard_input);
-    tcase_add_test(cases, numbers_print_as_the_file_would_say_them);
-    tcase_add_test(cases, the_example_loads_and_says_the_defaults);
-    tcase_add_test(cases, the_example_documents_every_key);
-    tcase_add_test(cases, what_the_example_comments_out_is_right_too);
+    tcase_add_test(cases, every_key_can_be_set);
+    tcase_add_test(cases, both_ends_of_a_range_are_valid);
+    tcase_add_test(cases, variables_are_expanded_in_any_value);
+    tcase_add_test(cases, admin_is_off_by_default);
+    tcase_add_test(cases, admin_must_be_an_http_address);
+    tcase_add_test(cases, admin_on_a_public_address_needs_insecure);
+    tcase_add_test(cases, dev_mode_needs_no_nodes_and_accepts_none);
+    tcase_add_test(cases, dash_reads_standard_input);
+    tcase_add_test(cases, numbers_are_printed_as_in_the_file);
+    tcase_add_test(cases, example_loads_and_has_the_defaults);
+    tcase_add_test(cases, example_documents_every_key);
+    tcase_add_test(cases, commented_options_of_the_example_are_valid);
     suite_add_tcase(suite, cases);
     return suite;
 }

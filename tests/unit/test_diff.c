@@ -1,6 +1,6 @@
 /*
- * config/diff.h: for every key of the file, does a reload change it or refuse to? And if it does,
- * is it the new value that is in force, and nothing else?
+ * config/diff.h: for every key of the file, whether a reload may change it. If so, the new value is
+ * in force after the reload, and nothing else has changed.
  */
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 #define NODE_AT(name, more) "  - {name: " name ", url: \"redis://10.0.0." name "\"" more "}\n"
 #define NODES_ALONE         "nodes:\n" NODE_AT("1", "") NODE_AT("2", "") NODE_AT("3", "")
 
-/* What all files but for the one value say. */
+/* Common to all files of a test. */
 #define LISTEN_UNIX "listen: [\"unix:/run/a\", \"tcp://127.0.0.1:7335\"]\n"
 
 /* --- every key --- */
@@ -23,11 +23,11 @@
                 "]}]}\n"
 
 struct change {
-    const char *key;  /* of the file */
-    const char *from; /* NODES_ALONE comes behind these two, unless they name the nodes */
+    const char *key;  /* in the configuration file */
+    const char *from; /* NODES_ALONE is appended to `from` and `to` unless they list nodes */
     const char *to;
     bool refused;
-    const char *name; /* of the difference; NULL: the key */
+    const char *name; /* how the difference is named; NULL: as the key */
 };
 
 static const struct change changes[] = {
@@ -107,10 +107,10 @@ static struct config *load_with(const char *text)
     char whole[2048];
     bool has_nodes = strncmp(text, "nodes:", 6) == 0;
     snprintf(whole, sizeof(whole), "%s%s", text, has_nodes ? "" : NODES_ALONE);
-    return configs_fine(whole);
+    return configs_accept(whole);
 }
 
-START_TEST(each_change_is_found_alone_and_judged)
+START_TEST(each_change_is_found_and_allowed_or_refused)
 {
     const struct change *change = &changes[_i];
     const char *name = change->name != NULL ? change->name : change->key;
@@ -129,7 +129,7 @@ START_TEST(each_change_is_found_alone_and_judged)
 }
 END_TEST
 
-START_TEST(each_change_that_may_be_is_adopted)
+START_TEST(each_allowed_change_is_adopted)
 {
     const struct change *change = &changes[_i];
     configs_write("secret", "hunter2\n");
@@ -141,7 +141,7 @@ START_TEST(each_change_that_may_be_is_adopted)
     config_adopt(running, adopted);
     config_diff(running, wanted, &diff);
     ck_assert_uint_eq(diff.count, 0);
-    /* What it was is in the other one, to be freed. */
+    /* config_adopt() swaps: the other configuration has the old values, to be freed. */
     config_diff(adopted, before, &diff);
     ck_assert_uint_eq(diff.count, 0);
     config_free(running);
@@ -151,8 +151,8 @@ START_TEST(each_change_that_may_be_is_adopted)
 }
 END_TEST
 
-/* A new key has to be thought about, and tried here. */
-START_TEST(every_key_has_a_rule_and_a_change_that_tries_it)
+/* A new key needs a rule and a change in this table. */
+START_TEST(every_key_has_a_rule_and_a_tested_change)
 {
     static const char *const untried[] = {"auth", "locks", "rounds", "limits", "log"};
     const char *key;
@@ -171,13 +171,13 @@ START_TEST(every_key_has_a_rule_and_a_change_that_tries_it)
 }
 END_TEST
 
-START_TEST(equal_files_do_not_differ)
+START_TEST(equal_files_have_no_differences)
 {
     const char *const texts[] = {NODES_ALONE, LISTEN_UNIX NODES_ALONE,
                                  "locks: {max_ttl: 60s}\n" NODES_ALONE};
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-        struct config *running = configs_fine(texts[i]);
-        struct config *wanted = configs_fine(texts[i]);
+        struct config *running = configs_accept(texts[i]);
+        struct config *wanted = configs_accept(texts[i]);
         struct config_diff diff;
         config_diff(running, wanted, &diff);
         ck_assert_uint_eq(diff.count, 0);
@@ -189,9 +189,9 @@ END_TEST
 
 START_TEST(order_of_listens_does_not_matter)
 {
-    struct config *running = configs_fine(LISTEN_UNIX NODES_ALONE);
+    struct config *running = configs_accept(LISTEN_UNIX NODES_ALONE);
     struct config *wanted =
-        configs_fine("listen: [\"tcp://127.0.0.1:7335\", \"unix:/run/a\"]\n" NODES_ALONE);
+        configs_accept("listen: [\"tcp://127.0.0.1:7335\", \"unix:/run/a\"]\n" NODES_ALONE);
     struct config_diff diff;
     config_diff(running, wanted, &diff);
     ck_assert_uint_eq(diff.count, 0);
@@ -203,16 +203,16 @@ END_TEST
 START_TEST(order_of_nodes_does_not_matter)
 {
     struct config_diff diff;
-    struct config *running = configs_fine(NODES_ALONE);
-    struct config *turned =
-        configs_fine("nodes:\n" NODE_AT("3", "") NODE_AT("2", "") NODE_AT("1", ""));
-    config_diff(running, turned, &diff);
+    struct config *running = configs_accept(NODES_ALONE);
+    struct config *reordered =
+        configs_accept("nodes:\n" NODE_AT("3", "") NODE_AT("2", "") NODE_AT("1", ""));
+    config_diff(running, reordered, &diff);
     ck_assert_uint_eq(diff.count, 0);
-    config_adopt(running, turned);
+    config_adopt(running, reordered);
     ck_assert_str_eq(running->nodes[0].name, "1");
 
     configs_write("secret", "of 1\n");
-    struct config *login = configs_fine(
+    struct config *login = configs_accept(
         "nodes:\n" NODE_AT("3", "") NODE_AT("1", ", password_file: secret") NODE_AT("2", ""));
     config_diff(running, login, &diff);
     ck_assert_uint_eq(diff.count, 1);
@@ -222,20 +222,20 @@ START_TEST(order_of_nodes_does_not_matter)
     ck_assert_ptr_null(running->nodes[1].password);
     ck_assert_ptr_null(running->nodes[2].password);
     config_free(running);
-    config_free(turned);
+    config_free(reordered);
     config_free(login);
 }
 END_TEST
 
-START_TEST(a_secret_is_read_again_though_its_file_has_the_same_name)
+START_TEST(changed_secret_in_the_same_file_is_found)
 {
     static const char text[] =
         "nodes:\n" NODE_AT("1", ", password_file: secret") NODE_AT("2", "") NODE_AT("3", "");
     struct config_diff diff;
     configs_write("secret", "old\n");
-    struct config *running = configs_fine(text);
+    struct config *running = configs_accept(text);
     configs_write("secret", "new\n");
-    struct config *wanted = configs_fine(text);
+    struct config *wanted = configs_accept(text);
     config_diff(running, wanted, &diff);
     ck_assert_uint_eq(diff.count, 1);
     ck_assert_uint_eq(diff.refused, 0);
@@ -247,11 +247,11 @@ START_TEST(a_secret_is_read_again_though_its_file_has_the_same_name)
 }
 END_TEST
 
-START_TEST(many_changes_are_all_named)
+START_TEST(every_one_of_many_changes_is_named)
 {
-    struct config *running = configs_fine(NODES_ALONE);
-    struct config *wanted = configs_fine("cluster: b\nlocks: {max_ttl: 2m, max_hold: 2h}\n"
-                                         "log: {level: error}\n" NODES_ALONE);
+    struct config *running = configs_accept(NODES_ALONE);
+    struct config *wanted = configs_accept("cluster: b\nlocks: {max_ttl: 2m, max_hold: 2h}\n"
+                                           "log: {level: error}\n" NODES_ALONE);
     struct config_diff diff;
     config_diff(running, wanted, &diff);
     ck_assert_uint_eq(diff.count, 4);
@@ -266,16 +266,16 @@ Suite *test_suite(void)
     Suite *suite = suite_create("diff");
     TCase *tests = tcase_create("differences");
     tcase_add_checked_fixture(tests, configs_open, configs_close);
-    tcase_add_loop_test(tests, each_change_is_found_alone_and_judged, 0, CHANGE_COUNT);
+    tcase_add_loop_test(tests, each_change_is_found_and_allowed_or_refused, 0, CHANGE_COUNT);
     for (int i = 0; i < CHANGE_COUNT; i++)
         if (!changes[i].refused)
-            tcase_add_loop_test(tests, each_change_that_may_be_is_adopted, i, i + 1);
-    tcase_add_test(tests, every_key_has_a_rule_and_a_change_that_tries_it);
-    tcase_add_test(tests, equal_files_do_not_differ);
+            tcase_add_loop_test(tests, each_allowed_change_is_adopted, i, i + 1);
+    tcase_add_test(tests, every_key_has_a_rule_and_a_tested_change);
+    tcase_add_test(tests, equal_files_have_no_differences);
     tcase_add_test(tests, order_of_listens_does_not_matter);
     tcase_add_test(tests, order_of_nodes_does_not_matter);
-    tcase_add_test(tests, a_secret_is_read_again_though_its_file_has_the_same_name);
-    tcase_add_test(tests, many_changes_are_all_named);
+    tcase_add_test(tests, changed_secret_in_the_same_file_is_found);
+    tcase_add_test(tests, every_one_of_many_changes_is_named);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -10,12 +10,12 @@
 
 static struct cluster w;
 
-static void five(void)
+static void setup(void)
 {
     cluster_init(&w, 5);
 }
 
-static void end(void)
+static void teardown(void)
 {
     cluster_deinit(&w);
 }
@@ -26,26 +26,26 @@ static void hang(unsigned first, unsigned count)
         w.masters[i].hung = true;
 }
 
-static void thaw(void)
+static void resume_masters(void)
 {
     for (unsigned i = 0; i < w.node_count; i++)
         w.masters[i].hung = false;
 }
 
-/* A token's copy, since cluster_token() has one buffer. */
-static void take_token(const char *reply, char *token)
+/* Copy the token, since cluster_token() has only one buffer. */
+static void copy_token(const char *reply, char *token)
 {
     snprintf(token, LIMIT_TOKEN + 1, "%s", cluster_token(reply));
 }
 
 /* --- requests --- */
 
-START_TEST(a_lock_is_on_every_master_until_it_is_released)
+START_TEST(lock_is_on_every_master_until_it_is_released)
 {
     char token[LIMIT_TOKEN + 1];
     const char *reply = cluster_ask(&w, "LOCK a 10s");
     ck_assert_str_eq(reply + 3 + LIMIT_TOKEN, " 9890 0 -");
-    take_token(reply, token);
+    copy_token(reply, token);
     for (unsigned i = 0; i < 5; i++)
         ck_assert_str_eq(cluster_value(&w, i, "a"), token);
     ck_assert_str_eq(cluster_ask(&w, "UNLOCK a %s", token), "OK");
@@ -56,30 +56,30 @@ START_TEST(a_lock_is_on_every_master_until_it_is_released)
 }
 END_TEST
 
-START_TEST(a_second_lock_is_refused_with_the_time_left)
+START_TEST(second_lock_is_refused_with_the_remaining_ttl)
 {
     char token[LIMIT_TOKEN + 1];
-    take_token(cluster_ask(&w, "LOCK a 10s"), token);
+    copy_token(cluster_ask(&w, "LOCK a 10s"), token);
     cluster_pass_ms(&w, 4000);
     ck_assert_str_eq(cluster_ask(&w, "LOCK a 10s"), "HELD 6000");
     ck_assert_str_eq(cluster_ask(&w, "STATUS a"), "HELD 6000");
     for (unsigned i = 0; i < 5; i++)
         ck_assert_str_eq(cluster_value(&w, i, "a"), token);
-    cluster_pass_ms(&w, 6001); /* Redis keeps a key to the end of its last millisecond */
+    cluster_pass_ms(&w, 6001); /* Redis keeps a key until the end of its last millisecond */
     ck_assert_str_eq(cluster_ask(&w, "STATUS a"), "FREE");
     cluster_token(cluster_ask(&w, "LOCK a 10s"));
 }
 END_TEST
 
-START_TEST(each_round_has_a_token_of_its_own)
+START_TEST(each_round_has_its_own_token)
 {
     char first[LIMIT_TOKEN + 1];
-    take_token(cluster_ask(&w, "LOCK a 10s"), first);
+    copy_token(cluster_ask(&w, "LOCK a 10s"), first);
     ck_assert_str_ne(first, cluster_token(cluster_ask(&w, "LOCK b 10s")));
 }
 END_TEST
 
-START_TEST(tags_come_back_with_the_answer)
+START_TEST(reply_has_the_tag_of_its_request)
 {
     cluster_send(&w, "#1 LOCK a 10s");
     cluster_send(&w, "#2 STATUS b");
@@ -93,10 +93,10 @@ START_TEST(tags_come_back_with_the_answer)
 }
 END_TEST
 
-START_TEST(an_extension_backfills_the_key_where_it_is_missing)
+START_TEST(extension_backfills_the_key_where_it_is_missing)
 {
     char token[LIMIT_TOKEN + 1];
-    take_token(cluster_ask(&w, "LOCK a 10s"), token);
+    copy_token(cluster_ask(&w, "LOCK a 10s"), token);
     cluster_delete(&w, 3, "a");
     cluster_pass_ms(&w, 1000);
     ck_assert_int_eq(strncmp(cluster_ask(&w, "EXTEND a %s 20s", token), "OK", 2), 0);
@@ -106,41 +106,41 @@ START_TEST(an_extension_backfills_the_key_where_it_is_missing)
 }
 END_TEST
 
-START_TEST(an_extension_never_shortens)
+START_TEST(extension_never_shortens_a_lock)
 {
     char token[LIMIT_TOKEN + 1];
-    take_token(cluster_ask(&w, "LOCK a 10s"), token);
+    copy_token(cluster_ask(&w, "LOCK a 10s"), token);
     ck_assert_int_eq(strncmp(cluster_ask(&w, "EXTEND a %s 1s", token), "OK", 2), 0);
     ck_assert_str_eq(cluster_ask(&w, "STATUS a"), "HELD 10000");
 }
 END_TEST
 
-START_TEST(an_extension_has_its_bounds)
+START_TEST(number_of_extensions_is_limited)
 {
     char token[LIMIT_TOKEN + 1];
-    take_token(cluster_ask(&w, "LOCK a 10s"), token);
+    copy_token(cluster_ask(&w, "LOCK a 10s"), token);
     for (unsigned i = 0; i < 5; i++)
         ck_assert_int_eq(strncmp(cluster_ask(&w, "EXTEND a %s 10s", token), "OK", 2), 0);
     ck_assert_str_eq(cluster_ask(&w, "EXTEND a %s 10s", token), "LIMIT extensions");
-    /* Another lock has its own count; and so has this one's successor. */
-    take_token(cluster_ask(&w, "LOCK b 10s"), token);
+    /* Another lock has its own count, and so does the next lock of this resource. */
+    copy_token(cluster_ask(&w, "LOCK b 10s"), token);
     ck_assert_int_eq(strncmp(cluster_ask(&w, "EXTEND b %s 10s", token), "OK", 2), 0);
     ck_assert_str_eq(cluster_ask(&w, "UNLOCK b %s", token), "OK");
     ck_assert_uint_eq(w.engine.manager.extensions.pool.in_use, 1);
 }
 END_TEST
 
-START_TEST(an_extension_ends_with_max_hold)
+START_TEST(extensions_are_limited_by_max_hold)
 {
     char token[LIMIT_TOKEN + 1];
-    take_token(cluster_ask(&w, "LOCK a 60s"), token);
+    copy_token(cluster_ask(&w, "LOCK a 60s"), token);
     for (unsigned i = 0; i < 4; i++) {
         ck_assert_int_eq(strncmp(cluster_ask(&w, "EXTEND a %s 60s", token), "OK", 2), 0);
         cluster_pass_ms(&w, 59000);
     }
     ck_assert_int_eq(strncmp(cluster_ask(&w, "EXTEND a %s 60s", token), "OK", 2), 0);
     ck_assert_str_eq(cluster_ask(&w, "EXTEND a %s 60s", token), "LIMIT extensions");
-    take_token(cluster_ask(&w, "LOCK b 60s"), token);
+    copy_token(cluster_ask(&w, "LOCK b 60s"), token);
     for (unsigned i = 0; i < 3; i++) {
         cluster_pass_ms(&w, 59000);
         ck_assert_int_eq(strncmp(cluster_ask(&w, "EXTEND b %s 60s", token), "OK", 2), 0);
@@ -151,10 +151,10 @@ START_TEST(an_extension_ends_with_max_hold)
 }
 END_TEST
 
-START_TEST(bounds_are_not_reset_by_a_request_about_something_else)
+START_TEST(request_for_another_resource_does_not_reset_the_count)
 {
     char token[LIMIT_TOKEN + 1];
-    take_token(cluster_ask(&w, "LOCK a 10s"), token);
+    copy_token(cluster_ask(&w, "LOCK a 10s"), token);
     for (unsigned i = 0; i < 5; i++) {
         ck_assert_int_eq(strncmp(cluster_ask(&w, "EXTEND a %s 10s", token), "OK", 2), 0);
         ck_assert_str_eq(cluster_ask(&w, "UNLOCK b %s", token), "GONE");
@@ -165,7 +165,7 @@ START_TEST(bounds_are_not_reset_by_a_request_about_something_else)
 }
 END_TEST
 
-START_TEST(tokens_made_up_are_not_remembered)
+START_TEST(unknown_tokens_are_not_remembered)
 {
     for (unsigned i = 0; i < 10; i++)
         ck_assert_str_eq(cluster_ask(&w, "EXTEND a %040u 10s", i), "GONE");
@@ -173,10 +173,10 @@ START_TEST(tokens_made_up_are_not_remembered)
 }
 END_TEST
 
-START_TEST(an_extension_of_an_expired_token_is_gone_and_gone_again)
+START_TEST(extension_of_an_expired_token_is_always_gone)
 {
     char token[LIMIT_TOKEN + 1];
-    take_token(cluster_ask(&w, "LOCK a 1s"), token);
+    copy_token(cluster_ask(&w, "LOCK a 1s"), token);
     cluster_pass_ms(&w, 1001);
     ck_assert_str_eq(cluster_ask(&w, "EXTEND a %s 10s", token), "GONE");
     ck_assert_str_eq(cluster_ask(&w, "EXTEND a %s 10s", token), "GONE");
@@ -184,30 +184,30 @@ START_TEST(an_extension_of_an_expired_token_is_gone_and_gone_again)
 }
 END_TEST
 
-START_TEST(an_extension_during_a_release_backfills_nothing)
+START_TEST(extension_during_a_release_backfills_nothing)
 {
     char token[LIMIT_TOKEN + 1];
-    take_token(cluster_ask(&w, "LOCK a 10s"), token);
+    copy_token(cluster_ask(&w, "LOCK a 10s"), token);
     cluster_delete(&w, 0, "a");
     hang(1, 4);
     cluster_send(&w, "#1 EXTEND a %s 20s", token);
-    cluster_settle(&w); /* node 0 has answered: absent */
+    cluster_settle(&w); /* node 0 has answered that the key is absent */
     cluster_send(&w, "#2 UNLOCK a %s", token);
-    thaw();
+    resume_masters();
     cluster_settle(&w);
     ck_assert_uint_eq(cluster_count(&w, "a"), 0);
     ck_assert_uint_eq(w.engine.stats.backfilled, 0);
 }
 END_TEST
 
-START_TEST(an_extension_behind_a_release_backfills_nothing)
+START_TEST(extension_after_a_release_backfills_nothing)
 {
     char token[LIMIT_TOKEN + 1];
-    take_token(cluster_ask(&w, "LOCK a 10s"), token);
+    copy_token(cluster_ask(&w, "LOCK a 10s"), token);
     hang(0, 5);
     cluster_send(&w, "#1 UNLOCK a %s", token);
     cluster_send(&w, "#2 EXTEND a %s 20s", token);
-    thaw();
+    resume_masters();
     cluster_settle(&w);
     ck_assert_str_eq(w.replies[1], "#1 OK");
     ck_assert_str_eq(w.replies[2], "#2 GONE");
@@ -215,10 +215,10 @@ START_TEST(an_extension_behind_a_release_backfills_nothing)
 }
 END_TEST
 
-START_TEST(flushed_scripts_are_invisible)
+START_TEST(flushed_scripts_are_reloaded_unnoticed)
 {
     char token[LIMIT_TOKEN + 1];
-    take_token(cluster_ask(&w, "LOCK a 10s"), token);
+    copy_token(cluster_ask(&w, "LOCK a 10s"), token);
     for (unsigned i = 0; i < 5; i++)
         w.masters[i].redis.deaf_to_scripts = true;
     ck_assert_str_eq(cluster_ask(&w, "STATUS a"), "HELD 10000");
@@ -226,7 +226,7 @@ START_TEST(flushed_scripts_are_invisible)
 }
 END_TEST
 
-START_TEST(too_many_requests_of_one_client_are_refused)
+START_TEST(requests_of_one_client_are_limited)
 {
     hang(0, 5);
     for (unsigned i = 0; i < LIMIT_CLIENT_REQUESTS; i++)
@@ -234,7 +234,7 @@ START_TEST(too_many_requests_of_one_client_are_refused)
     cluster_send(&w, "#x STATUS a");
     ck_assert_str_eq(w.replies[0], "#x LIMIT requests");
     engine_client_end(&w.engine, &w.client, ENGINE_GONE, w.now_ns);
-    thaw();
+    resume_masters();
     cluster_settle(&w);
     ck_assert_uint_eq(w.engine.flights.pool.in_use, 0);
     ck_assert_uint_eq(w.reply_count, 1);
@@ -243,29 +243,29 @@ END_TEST
 
 /* --- faults --- */
 
-START_TEST(a_hung_minority_costs_no_time)
+START_TEST(hung_minority_costs_no_time)
 {
     char token[LIMIT_TOKEN + 1];
     hang(3, 2);
     int64_t before_ns = w.now_ns;
-    take_token(cluster_ask(&w, "LOCK a 10s"), token);
+    copy_token(cluster_ask(&w, "LOCK a 10s"), token);
     ck_assert_str_eq(cluster_ask(&w, "UNLOCK a %s", token), "OK");
     ck_assert_int_eq(w.now_ns, before_ns);
 }
 END_TEST
 
-START_TEST(a_hung_majority_is_no_quorum_and_leaves_nothing_behind)
+START_TEST(hung_majority_is_no_quorum_and_leaves_no_keys)
 {
     hang(0, 3);
     ck_assert_str_eq(cluster_ask(&w, "LOCK a 10s"),
                      "NOQUORUM 2/5 need=3 a:timeout b:timeout c:timeout");
-    /* From now on it is known, and costs no time. */
+    /* The masters are now suspect, so the next refusal costs no time. */
     cluster_pass_ms(&w, 1);
     int64_t before_ns = w.now_ns;
     ck_assert_str_eq(cluster_ask(&w, "LOCK a 10s"),
                      "NOQUORUM 2/5 need=3 a:suspect b:suspect c:suspect");
     ck_assert_int_eq(w.now_ns, before_ns);
-    thaw();
+    resume_masters();
     cluster_settle(&w);
     ck_assert_uint_eq(cluster_count(&w, "a"), 0);
     cluster_pass_ms(&w, 100);
@@ -273,7 +273,7 @@ START_TEST(a_hung_majority_is_no_quorum_and_leaves_nothing_behind)
 }
 END_TEST
 
-START_TEST(a_dead_majority_is_no_quorum_at_once)
+START_TEST(dead_majority_is_no_quorum_at_once)
 {
     cluster_kill(&w, 0);
     cluster_kill(&w, 2);
@@ -287,7 +287,7 @@ START_TEST(a_dead_majority_is_no_quorum_at_once)
 }
 END_TEST
 
-START_TEST(errors_of_a_master_are_named)
+START_TEST(errors_of_masters_are_named)
 {
     w.masters[1].redis.refusals[FAKE_KEYS] = "OOM command not allowed";
     w.masters[2].redis.refusals[FAKE_KEYS] = "LOADING Redis is loading";
@@ -297,13 +297,13 @@ START_TEST(errors_of_a_master_are_named)
 }
 END_TEST
 
-START_TEST(a_client_that_goes_before_its_answer_leaves_no_lock)
+START_TEST(client_that_leaves_before_its_answer_leaves_no_lock)
 {
     hang(0, 3);
     cluster_send(&w, "LOCK a 10s");
     cluster_settle(&w);
     engine_client_end(&w.engine, &w.client, ENGINE_GONE, w.now_ns);
-    thaw();
+    resume_masters();
     cluster_settle(&w);
     ck_assert_uint_eq(cluster_count(&w, "a"), 0);
     ck_assert_uint_eq(w.reply_count, 0);
@@ -312,10 +312,11 @@ START_TEST(a_client_that_goes_before_its_answer_leaves_no_lock)
 }
 END_TEST
 
-START_TEST(a_grant_that_cannot_be_delivered_is_undone)
+START_TEST(grant_that_cannot_be_delivered_is_undone)
 {
-    cluster_set(&w, 0, "a", "a loser's token", 60000); /* refused there, and to be backfilled */
-    w.deaf = true;
+    /* Refused on this node, so the grant causes a backfill. */
+    cluster_set(&w, 0, "a", "a loser's token", 60000);
+    w.reply_fails = true;
     cluster_send(&w, "LOCK a 10s");
     cluster_settle(&w);
     cluster_delete(&w, 0, "a");
@@ -326,7 +327,7 @@ START_TEST(a_grant_that_cannot_be_delivered_is_undone)
 }
 END_TEST
 
-START_TEST(a_grant_to_a_client_known_to_be_gone_is_undone)
+START_TEST(grant_to_a_disconnected_client_is_undone)
 {
     cluster_send(&w, "LOCK a 10s");
     w.client.disconnected = true;
@@ -336,26 +337,26 @@ START_TEST(a_grant_to_a_client_known_to_be_gone_is_undone)
 }
 END_TEST
 
-START_TEST(a_failure_that_cannot_be_delivered_is_undone_all_the_same)
+START_TEST(undeliverable_failure_is_undone)
 {
-    w.deaf = true;
+    w.reply_fails = true;
     hang(0, 3);
     cluster_send(&w, "LOCK a 10s");
     cluster_pass_ms(&w, 60);
     ck_assert(w.client.disconnected);
-    thaw();
+    resume_masters();
     cluster_settle(&w);
     ck_assert_uint_eq(cluster_count(&w, "a"), 0);
     ck_assert_uint_eq(w.engine.flights.pool.in_use, 0);
 }
 END_TEST
 
-START_TEST(a_release_without_a_quorum_that_cannot_be_answered_goes_out)
+START_TEST(undeliverable_release_without_a_quorum_is_sent)
 {
     const char *token = cluster_token(cluster_ask(&w, "LOCK a 10s"));
     for (unsigned i = 0; i < 3; i++)
         cluster_kill(&w, i);
-    w.deaf = true;
+    w.reply_fails = true;
     cluster_send(&w, "UNLOCK a %s", token);
     cluster_settle(&w);
     ck_assert(w.client.disconnected);
@@ -364,10 +365,10 @@ START_TEST(a_release_without_a_quorum_that_cannot_be_answered_goes_out)
 }
 END_TEST
 
-START_TEST(an_unlock_that_cannot_be_answered_is_done_all_the_same)
+START_TEST(undeliverable_unlock_releases_the_lock)
 {
     const char *token = cluster_token(cluster_ask(&w, "LOCK a 10s"));
-    w.deaf = true;
+    w.reply_fails = true;
     cluster_send(&w, "UNLOCK a %s", token);
     cluster_settle(&w);
     ck_assert_uint_eq(cluster_count(&w, "a"), 0);
@@ -375,13 +376,13 @@ START_TEST(an_unlock_that_cannot_be_answered_is_done_all_the_same)
 }
 END_TEST
 
-START_TEST(a_client_that_ends_its_side_gets_all_but_its_locks)
+START_TEST(half_closed_client_gets_its_answers_but_no_locks)
 {
     hang(0, 3);
     cluster_send(&w, "#1 LOCK a 10s");
     cluster_send(&w, "#2 STATUS b");
     engine_client_end(&w.engine, &w.client, ENGINE_HALF_CLOSED, w.now_ns);
-    thaw();
+    resume_masters();
     cluster_settle(&w);
     ck_assert_str_eq(w.replies[0], "undone 1");
     ck_assert_str_eq(w.replies[1], "#2 FREE");
@@ -389,7 +390,7 @@ START_TEST(a_client_that_ends_its_side_gets_all_but_its_locks)
 }
 END_TEST
 
-START_TEST(an_unlock_goes_on_though_its_client_has_gone)
+START_TEST(unlock_continues_after_its_client_has_left)
 {
     cluster_send(&w, "UNLOCK a %s", cluster_token(cluster_ask(&w, "LOCK a 10s")));
     engine_client_end(&w.engine, &w.client, ENGINE_GONE, w.now_ns);
@@ -398,11 +399,11 @@ START_TEST(an_unlock_goes_on_though_its_client_has_gone)
 }
 END_TEST
 
-START_TEST(a_release_that_a_dead_master_missed_is_sent_when_it_is_back)
+START_TEST(release_missed_by_a_dead_master_is_sent_when_it_is_back)
 {
     char token[LIMIT_TOKEN + 1];
-    take_token(cluster_ask(&w, "LOCK a 10s"), token);
-    /* The connection is lost, the data is not. */
+    copy_token(cluster_ask(&w, "LOCK a 10s"), token);
+    /* The connection is lost, but the master keeps its data. */
     cluster_cut(&w, 4);
     ck_assert_str_eq(cluster_ask(&w, "UNLOCK a %s", token), "OK");
     ck_assert_str_eq(cluster_value(&w, 4, "a"), token);
@@ -412,11 +413,11 @@ START_TEST(a_release_that_a_dead_master_missed_is_sent_when_it_is_back)
 }
 END_TEST
 
-START_TEST(a_granted_lock_is_never_released_by_a_reconnect)
+START_TEST(reconnect_does_not_release_a_granted_lock)
 {
     char token[LIMIT_TOKEN + 1];
-    w.masters[3].mute = w.masters[4].mute = true; /* they set the key, and their yes is lost */
-    take_token(cluster_ask(&w, "LOCK a 10s"), token);
+    w.masters[3].mute = w.masters[4].mute = true; /* they set the key, and their replies are lost */
+    copy_token(cluster_ask(&w, "LOCK a 10s"), token);
     for (unsigned i = 3; i < 5; i++) {
         w.masters[i].mute = false;
         cluster_cut(&w, i);
@@ -427,7 +428,7 @@ START_TEST(a_granted_lock_is_never_released_by_a_reconnect)
 }
 END_TEST
 
-START_TEST(an_undecided_round_owes_nothing_until_it_is_decided)
+START_TEST(undecided_round_has_no_pending_release)
 {
     hang(0, 3);
     cluster_send(&w, "LOCK a 10s");
@@ -440,7 +441,7 @@ START_TEST(an_undecided_round_owes_nothing_until_it_is_decided)
 }
 END_TEST
 
-START_TEST(a_set_unread_on_a_cut_connection_does_not_outlive_its_release)
+START_TEST(unread_set_on_a_cut_connection_does_not_outlive_its_release)
 {
     hang(0, 3);
     cluster_send(&w, "LOCK a 60s");
@@ -450,28 +451,28 @@ START_TEST(a_set_unread_on_a_cut_connection_does_not_outlive_its_release)
         ck_assert_uint_gt(cluster_unread(&w, i), 0);
     }
     ck_assert_int_eq(strncmp(w.replies[0], "NOQUORUM", 8), 0);
-    /* The worst order there is: the new connection's release runs before the old one's SET. */
-    w.zombies_wait = true;
-    thaw();
+    /* The worst order: the release on the new connection runs before the SET on the old one. */
+    w.zombies_paused = true;
+    resume_masters();
     cluster_pass_ms(&w, 3000);
     for (unsigned i = 0; i < 3; i++) {
         ck_assert_int_eq(w.engine.flights.masters[i].link.state, LINK_UP);
         ck_assert_uint_eq(w.engine.flights.masters[i].link.pending_releases.count, 0);
     }
-    w.zombies_wait = false;
+    w.zombies_paused = false;
     cluster_settle(&w);
     ck_assert_uint_eq(cluster_count(&w, "a"), 0);
 }
 END_TEST
 
-START_TEST(a_hang_so_long_that_the_connection_is_given_up_leaves_nothing_behind)
+START_TEST(connection_given_up_during_a_hang_leaves_no_keys)
 {
     hang(0, 3);
     ck_assert_int_eq(strncmp(cluster_ask(&w, "LOCK a 60s"), "NOQUORUM", 8), 0);
     cluster_pass_ms(&w, 3000);
     ck_assert_int_ne(w.engine.flights.masters[0].link.state, LINK_UP);
     ck_assert_uint_gt(cluster_unread(&w, 0), 0);
-    thaw();
+    resume_masters();
     cluster_pass_ms(&w, 3000);
     for (unsigned i = 0; i < 5; i++)
         ck_assert_int_eq(w.engine.flights.masters[i].link.state, LINK_UP);
@@ -479,13 +480,13 @@ START_TEST(a_hang_so_long_that_the_connection_is_given_up_leaves_nothing_behind)
 }
 END_TEST
 
-START_TEST(after_a_restart_no_stranger_is_killed)
+START_TEST(reconnect_after_a_restart_kills_no_other_client)
 {
     int64_t before = w.engine.flights.masters[1].link.client_id;
     cluster_kill(&w, 1);
     cluster_pass_ms(&w, 100);
     cluster_restart(&w, 1);
-    /* The id of our old connection is now somebody else's. */
+    /* The client id of the old connection now belongs to another client. */
     const struct fake_session *stranger = fake_accept(&w.masters[1].redis);
     ck_assert_int_eq(stranger->id, before);
     cluster_pass_ms(&w, 3000);
@@ -495,10 +496,10 @@ START_TEST(after_a_restart_no_stranger_is_killed)
 }
 END_TEST
 
-START_TEST(a_release_that_is_refused_is_tried_again)
+START_TEST(refused_release_is_sent_again)
 {
     char token[LIMIT_TOKEN + 1];
-    take_token(cluster_ask(&w, "LOCK a 10s"), token);
+    copy_token(cluster_ask(&w, "LOCK a 10s"), token);
     w.masters[2].redis.refusals[FAKE_KEYS] = "BUSY Redis is busy";
     ck_assert_str_eq(cluster_ask(&w, "UNLOCK a %s", token), "OK");
     cluster_pass_ms(&w, 2500);
@@ -513,21 +514,21 @@ END_TEST
 START_TEST(releases_reach_a_suspect_master)
 {
     char token[LIMIT_TOKEN + 1];
-    take_token(cluster_ask(&w, "LOCK a 10s"), token);
+    copy_token(cluster_ask(&w, "LOCK a 10s"), token);
     hang(4, 1);
     cluster_pass_ms(&w, 1200);
     ck_assert_int_eq(w.engine.flights.masters[4].link.state, LINK_SUSPECT);
     ck_assert_str_eq(cluster_ask(&w, "UNLOCK a %s", token), "OK");
-    thaw();
+    resume_masters();
     cluster_settle(&w);
     ck_assert_uint_eq(cluster_count(&w, "a"), 0);
 }
 END_TEST
 
-START_TEST(a_full_link_refuses_votes_and_keeps_releases_for_later)
+START_TEST(full_link_refuses_votes_and_keeps_releases_pending)
 {
     char token[LIMIT_TOKEN + 1];
-    take_token(cluster_ask(&w, "LOCK a 60s"), token);
+    copy_token(cluster_ask(&w, "LOCK a 60s"), token);
     hang(4, 1);
     for (unsigned i = 0; i < LIMIT_LINK_COMMANDS; i++) {
         cluster_send(&w, "UNLOCK b %s", token);
@@ -540,16 +541,16 @@ START_TEST(a_full_link_refuses_votes_and_keeps_releases_for_later)
     ck_assert_uint_gt(w.engine.flights.masters[4].link.pending_releases.count, 0);
     w.reply_count = 0;
     cluster_token(cluster_ask(&w, "LOCK c 10s"));
-    /* What was kept is sent as soon as there is room. */
-    thaw();
+    /* Pending releases are sent as soon as there is room. */
+    resume_masters();
     cluster_settle(&w);
     ck_assert_uint_eq(w.engine.flights.masters[4].link.pending_releases.count, 0);
 }
 END_TEST
 
-/* --- the end --- */
+/* --- shutdown --- */
 
-START_TEST(an_abandoned_engine_answers_and_undoes_everything)
+START_TEST(abandoned_engine_answers_and_undoes_everything)
 {
     hang(0, 3);
     cluster_send(&w, "#1 LOCK a 10s");
@@ -558,21 +559,21 @@ START_TEST(an_abandoned_engine_answers_and_undoes_everything)
     engine_abandon(&w.engine, w.now_ns);
     ck_assert_str_eq(w.replies[0], "#1 SHUTDOWN");
     ck_assert_str_eq(w.replies[1], "#2 SHUTDOWN");
-    thaw();
+    resume_masters();
     cluster_settle(&w);
     ck_assert_uint_eq(cluster_count(&w, "a"), 0);
     ck_assert_uint_eq(w.engine.flights.pool.in_use, 0);
 }
 END_TEST
 
-START_TEST(a_draining_engine_refuses_and_comes_to_rest)
+START_TEST(draining_engine_refuses_requests_and_becomes_idle)
 {
     hang(0, 3);
     cluster_send(&w, "LOCK a 10s");
     engine_drain(&w.engine, w.now_ns);
     ck_assert_str_eq(cluster_ask(&w, "#2 LOCK b 10s"), "#2 SHUTDOWN");
     ck_assert(engine_busy(&w.engine));
-    thaw();
+    resume_masters();
     cluster_settle(&w);
     ck_assert(!engine_busy(&w.engine));
     cluster_token(w.replies[1]);
@@ -584,45 +585,45 @@ Suite *test_suite(void)
     Suite *suite = suite_create("engine");
     TCase *cases = tcase_create("engine");
     tcase_set_timeout(cases, 60);
-    tcase_add_checked_fixture(cases, five, end);
-    tcase_add_test(cases, a_lock_is_on_every_master_until_it_is_released);
-    tcase_add_test(cases, a_second_lock_is_refused_with_the_time_left);
-    tcase_add_test(cases, each_round_has_a_token_of_its_own);
-    tcase_add_test(cases, tags_come_back_with_the_answer);
-    tcase_add_test(cases, an_extension_backfills_the_key_where_it_is_missing);
-    tcase_add_test(cases, an_extension_never_shortens);
-    tcase_add_test(cases, an_extension_has_its_bounds);
-    tcase_add_test(cases, an_extension_ends_with_max_hold);
-    tcase_add_test(cases, tokens_made_up_are_not_remembered);
-    tcase_add_test(cases, bounds_are_not_reset_by_a_request_about_something_else);
-    tcase_add_test(cases, an_extension_of_an_expired_token_is_gone_and_gone_again);
-    tcase_add_test(cases, an_extension_during_a_release_backfills_nothing);
-    tcase_add_test(cases, an_extension_behind_a_release_backfills_nothing);
-    tcase_add_test(cases, flushed_scripts_are_invisible);
-    tcase_add_test(cases, too_many_requests_of_one_client_are_refused);
-    tcase_add_test(cases, a_hung_minority_costs_no_time);
-    tcase_add_test(cases, a_hung_majority_is_no_quorum_and_leaves_nothing_behind);
-    tcase_add_test(cases, a_dead_majority_is_no_quorum_at_once);
-    tcase_add_test(cases, errors_of_a_master_are_named);
-    tcase_add_test(cases, a_client_that_goes_before_its_answer_leaves_no_lock);
-    tcase_add_test(cases, a_grant_that_cannot_be_delivered_is_undone);
-    tcase_add_test(cases, a_grant_to_a_client_known_to_be_gone_is_undone);
-    tcase_add_test(cases, a_failure_that_cannot_be_delivered_is_undone_all_the_same);
-    tcase_add_test(cases, a_release_without_a_quorum_that_cannot_be_answered_goes_out);
-    tcase_add_test(cases, an_unlock_that_cannot_be_answered_is_done_all_the_same);
-    tcase_add_test(cases, a_client_that_ends_its_side_gets_all_but_its_locks);
-    tcase_add_test(cases, an_unlock_goes_on_though_its_client_has_gone);
-    tcase_add_test(cases, a_release_that_a_dead_master_missed_is_sent_when_it_is_back);
-    tcase_add_test(cases, a_granted_lock_is_never_released_by_a_reconnect);
-    tcase_add_test(cases, an_undecided_round_owes_nothing_until_it_is_decided);
-    tcase_add_test(cases, a_set_unread_on_a_cut_connection_does_not_outlive_its_release);
-    tcase_add_test(cases, a_hang_so_long_that_the_connection_is_given_up_leaves_nothing_behind);
-    tcase_add_test(cases, after_a_restart_no_stranger_is_killed);
-    tcase_add_test(cases, a_release_that_is_refused_is_tried_again);
+    tcase_add_checked_fixture(cases, setup, teardown);
+    tcase_add_test(cases, lock_is_on_every_master_until_it_is_released);
+    tcase_add_test(cases, second_lock_is_refused_with_the_remaining_ttl);
+    tcase_add_test(cases, each_round_has_its_own_token);
+    tcase_add_test(cases, reply_has_the_tag_of_its_request);
+    tcase_add_test(cases, extension_backfills_the_key_where_it_is_missing);
+    tcase_add_test(cases, extension_never_shortens_a_lock);
+    tcase_add_test(cases, number_of_extensions_is_limited);
+    tcase_add_test(cases, extensions_are_limited_by_max_hold);
+    tcase_add_test(cases, unknown_tokens_are_not_remembered);
+    tcase_add_test(cases, request_for_another_resource_does_not_reset_the_count);
+    tcase_add_test(cases, extension_of_an_expired_token_is_always_gone);
+    tcase_add_test(cases, extension_during_a_release_backfills_nothing);
+    tcase_add_test(cases, extension_after_a_release_backfills_nothing);
+    tcase_add_test(cases, flushed_scripts_are_reloaded_unnoticed);
+    tcase_add_test(cases, requests_of_one_client_are_limited);
+    tcase_add_test(cases, hung_minority_costs_no_time);
+    tcase_add_test(cases, hung_majority_is_no_quorum_and_leaves_no_keys);
+    tcase_add_test(cases, dead_majority_is_no_quorum_at_once);
+    tcase_add_test(cases, errors_of_masters_are_named);
+    tcase_add_test(cases, client_that_leaves_before_its_answer_leaves_no_lock);
+    tcase_add_test(cases, grant_that_cannot_be_delivered_is_undone);
+    tcase_add_test(cases, grant_to_a_disconnected_client_is_undone);
+    tcase_add_test(cases, undeliverable_failure_is_undone);
+    tcase_add_test(cases, undeliverable_release_without_a_quorum_is_sent);
+    tcase_add_test(cases, undeliverable_unlock_releases_the_lock);
+    tcase_add_test(cases, half_closed_client_gets_its_answers_but_no_locks);
+    tcase_add_test(cases, unlock_continues_after_its_client_has_left);
+    tcase_add_test(cases, release_missed_by_a_dead_master_is_sent_when_it_is_back);
+    tcase_add_test(cases, reconnect_does_not_release_a_granted_lock);
+    tcase_add_test(cases, undecided_round_has_no_pending_release);
+    tcase_add_test(cases, unread_set_on_a_cut_connection_does_not_outlive_its_release);
+    tcase_add_test(cases, connection_given_up_during_a_hang_leaves_no_keys);
+    tcase_add_test(cases, reconnect_after_a_restart_kills_no_other_client);
+    tcase_add_test(cases, refused_release_is_sent_again);
     tcase_add_test(cases, releases_reach_a_suspect_master);
-    tcase_add_test(cases, a_full_link_refuses_votes_and_keeps_releases_for_later);
-    tcase_add_test(cases, an_abandoned_engine_answers_and_undoes_everything);
-    tcase_add_test(cases, a_draining_engine_refuses_and_comes_to_rest);
+    tcase_add_test(cases, full_link_refuses_votes_and_keeps_releases_pending);
+    tcase_add_test(cases, abandoned_engine_answers_and_undoes_everything);
+    tcase_add_test(cases, draining_engine_refuses_requests_and_becomes_idle);
     suite_add_tcase(suite, cases);
     return suite;
 }

@@ -1,6 +1,5 @@
 /*
- * server/admin/exposition.h and server/admin/html.h: what is written for Prometheus, and for a
- * browser.
+ * server/admin/exposition.h and server/admin/html.h: the output for Prometheus and for browsers.
  */
 #include <string.h>
 
@@ -27,7 +26,7 @@ static const char *written(void)
 
 /* --- metrics --- */
 
-START_TEST(a_metric_has_help_type_and_samples)
+START_TEST(metric_has_help_type_and_samples)
 {
     struct metric metric = exposition_metric(&text, "a_total", "counter", "How many.");
     exposition_number(&metric, NO_LABELS, 7);
@@ -41,7 +40,7 @@ START_TEST(a_metric_has_help_type_and_samples)
 }
 END_TEST
 
-START_TEST(values_of_labels_are_escaped)
+START_TEST(label_values_are_escaped)
 {
     struct metric metric = {&text, "a"};
     exposition_number(&metric, LABEL("k", "\"}\n\\ 1"), 1);
@@ -72,7 +71,7 @@ START_TEST(seconds_are_exact)
 }
 END_TEST
 
-START_TEST(buckets_of_a_histogram_add_up)
+START_TEST(histogram_buckets_are_cumulative)
 {
     struct histogram histogram = {0};
     struct metric metric = {&text, "h"};
@@ -96,17 +95,17 @@ END_TEST
 
 /* --- HTML --- */
 
-START_TEST(bytes_of_others_mean_nothing_in_html)
+START_TEST(untrusted_bytes_are_escaped_in_html)
 {
     html_string(&text, "<script>alert('1')</script>\"&amp;");
     ck_assert_str_eq(written(), "&lt;script&gt;alert(&#39;1&#39;)&lt;/script&gt;&quot;&amp;amp;");
-    /* UTF-8, a right-to-left override among it, a NUL, a backslash. */
+    /* UTF-8 with a right-to-left override, a NUL and a backslash. */
     html_bytes(&text, "b\xc3\xbc\xe2\x80\xae\0\\x1b", 11, 80);
     ck_assert_str_eq(written(), "b\xc3\xbc\\xe2\\x80\\xae\\x00\\x5cx1b");
 }
 END_TEST
 
-START_TEST(long_bytes_are_cut)
+START_TEST(long_names_are_truncated_in_html)
 {
     char large[LIMIT_RESOURCE];
     memset(large, '<', sizeof(large));
@@ -114,7 +113,7 @@ START_TEST(long_bytes_are_cut)
     ck_assert_str_eq(written(), "&lt;&lt;&lt;...");
     html_bytes(&text, large, 3, 3);
     ck_assert_str_eq(written(), "&lt;&lt;&lt;");
-    /* In the middle of a character. */
+    /* The cut is in the middle of a character. */
     html_bytes(&text, "ab\xc3\xbc", 4, 3);
     ck_assert_str_eq(written(), "ab\\xc3...");
     memset(large, '\xff', sizeof(large));
@@ -123,7 +122,7 @@ START_TEST(long_bytes_are_cut)
 }
 END_TEST
 
-START_TEST(durations_are_said_as_people_do)
+START_TEST(durations_are_readable)
 {
     static const struct {
         int64_t ms;
@@ -149,9 +148,9 @@ START_TEST(durations_are_said_as_people_do)
 }
 END_TEST
 
-/* --- both --- */
+/* --- text --- */
 
-START_TEST(what_does_not_fit_is_cut_and_overflows_nothing)
+START_TEST(text_that_does_not_fit_is_truncated_without_overflow)
 {
     char small[16];
     struct text narrow = {.buf = small, .size = 8};
@@ -168,14 +167,14 @@ Suite *test_suite(void)
     Suite *suite = suite_create("exposition");
     TCase *tests = tcase_create("text");
     tcase_add_checked_fixture(tests, begin, NULL);
-    tcase_add_test(tests, a_metric_has_help_type_and_samples);
-    tcase_add_test(tests, values_of_labels_are_escaped);
+    tcase_add_test(tests, metric_has_help_type_and_samples);
+    tcase_add_test(tests, label_values_are_escaped);
     tcase_add_test(tests, seconds_are_exact);
-    tcase_add_test(tests, buckets_of_a_histogram_add_up);
-    tcase_add_test(tests, bytes_of_others_mean_nothing_in_html);
-    tcase_add_test(tests, long_bytes_are_cut);
-    tcase_add_test(tests, durations_are_said_as_people_do);
-    tcase_add_test(tests, what_does_not_fit_is_cut_and_overflows_nothing);
+    tcase_add_test(tests, histogram_buckets_are_cumulative);
+    tcase_add_test(tests, untrusted_bytes_are_escaped_in_html);
+    tcase_add_test(tests, long_names_are_truncated_in_html);
+    tcase_add_test(tests, durations_are_readable);
+    tcase_add_test(tests, text_that_does_not_fit_is_truncated_without_overflow);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -1,5 +1,5 @@
 /*
- * engine/locks/extensions.h
+ * engine/locks/extensions.h: the limits on extensions of one token.
  */
 #include "engine/locks/extensions.h"
 
@@ -31,12 +31,12 @@ static const char *token(unsigned number)
 
 static const char *refused(unsigned number, int64_t ttl_s, int64_t now_s)
 {
-    const char *bound =
+    const char *limit =
         extensions_refuse(&extensions, token(number), ttl_s * NS_PER_S, now_s * NS_PER_S);
-    return bound != NULL ? bound : "-";
+    return limit != NULL ? limit : "-";
 }
 
-START_TEST(number_of_extensions_is_bounded)
+START_TEST(number_of_extensions_is_limited)
 {
     ck_assert_str_eq(refused(1, 10, 0), "-");
     extensions_count(&extensions, token(1), 0);
@@ -57,7 +57,7 @@ START_TEST(time_counts_from_the_first_extension)
 }
 END_TEST
 
-START_TEST(what_is_forgotten_begins_anew)
+START_TEST(forgotten_token_starts_counting_again)
 {
     extensions_count(&extensions, token(1), 0);
     extensions_count(&extensions, token(1), 0);
@@ -68,12 +68,12 @@ START_TEST(what_is_forgotten_begins_anew)
 }
 END_TEST
 
-START_TEST(one_that_will_be_released_is_extended_no_more)
+START_TEST(token_with_a_pending_release_is_not_extended)
 {
     extensions_count(&extensions, token(1), 0);
     ck_assert(!extensions_ended(&extensions, token(1)));
     extensions_end(&extensions, token(1), 0);
-    /* An extension that was under way comes to its end. */
+    /* An extension in flight ends after the token did. */
     extensions_count(&extensions, token(1), 0);
     ck_assert(extensions_ended(&extensions, token(1)));
     extensions_end(&extensions, token(2), 0);
@@ -85,7 +85,7 @@ START_TEST(one_that_will_be_released_is_extended_no_more)
 }
 END_TEST
 
-START_TEST(full_table_forgets_what_was_extended_longest_ago)
+START_TEST(full_table_evicts_the_token_extended_longest_ago)
 {
     for (unsigned i = 0; i < LIMIT_EXTENDED; i++)
         extensions_count(&extensions, token(i), 0);
@@ -99,7 +99,7 @@ START_TEST(full_table_forgets_what_was_extended_longest_ago)
 }
 END_TEST
 
-START_TEST(one_that_will_be_released_is_forgotten_last)
+START_TEST(full_table_evicts_tokens_with_pending_releases_last)
 {
     for (unsigned i = 0; i < LIMIT_EXTENDED; i++)
         extensions_count(&extensions, token(i), 0);
@@ -112,14 +112,14 @@ END_TEST
 Suite *test_suite(void)
 {
     Suite *suite = suite_create("extensions");
-    TCase *tests = tcase_create("bounds");
+    TCase *tests = tcase_create("limits");
     tcase_add_checked_fixture(tests, open_table, close_table);
-    tcase_add_test(tests, number_of_extensions_is_bounded);
+    tcase_add_test(tests, number_of_extensions_is_limited);
     tcase_add_test(tests, time_counts_from_the_first_extension);
-    tcase_add_test(tests, what_is_forgotten_begins_anew);
-    tcase_add_test(tests, one_that_will_be_released_is_extended_no_more);
-    tcase_add_test(tests, one_that_will_be_released_is_forgotten_last);
-    tcase_add_test(tests, full_table_forgets_what_was_extended_longest_ago);
+    tcase_add_test(tests, forgotten_token_starts_counting_again);
+    tcase_add_test(tests, token_with_a_pending_release_is_not_extended);
+    tcase_add_test(tests, full_table_evicts_tokens_with_pending_releases_last);
+    tcase_add_test(tests, full_table_evicts_the_token_extended_longest_ago);
     suite_add_tcase(suite, tests);
     return suite;
 }

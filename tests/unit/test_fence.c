@@ -1,5 +1,5 @@
 /*
- * engine/round/fence.h, and fences in the engine on fake masters.
+ * engine/round/fence.h, and fencing tokens in the engine on fake masters.
  */
 #include "engine/round/fence.h"
 
@@ -14,12 +14,12 @@
 
 static struct cluster w;
 
-static void five(void)
+static void setup(void)
 {
     cluster_init(&w, 5);
 }
 
-static void end(void)
+static void teardown(void)
 {
     cluster_deinit(&w);
 }
@@ -37,7 +37,7 @@ START_TEST(ballots_follow_the_clock_and_only_rise)
 }
 END_TEST
 
-START_TEST(ballot_is_above_what_was_seen_and_lifts_no_other)
+START_TEST(ballot_exceeds_those_seen_but_does_not_raise_others)
 {
     struct fence fence = {0};
     ck_assert_int_eq(fence_propose(&fence, 1000, 5000), 5001);
@@ -46,7 +46,7 @@ START_TEST(ballot_is_above_what_was_seen_and_lifts_no_other)
 }
 END_TEST
 
-START_TEST(ballots_end_where_lua_would_round)
+START_TEST(ballots_stay_within_the_precision_of_lua)
 {
     struct fence fence = {0};
     ck_assert_int_eq(fence_propose(&fence, 1000, (INT64_C(1) << 53) - 2), (INT64_C(1) << 53) - 1);
@@ -75,9 +75,10 @@ START_TEST(only_digits_are_a_ballot)
 }
 END_TEST
 
-/* --- in the engine --- */
+/* --- fencing tokens of grants --- */
 
-/* LOCK a FENCE, and its fence; 0 if it was not granted. Then it is released. */
+/* Send LOCK a FENCE and release the lock. Returns the fencing token, or 0 if the lock was not
+ * granted. */
 static int64_t take_fence(void)
 {
     const char *reply = cluster_ask(&w, "LOCK a 10s FENCE");
@@ -96,7 +97,7 @@ START_TEST(fence_is_the_wall_clock_in_microseconds)
 }
 END_TEST
 
-START_TEST(lock_without_fence_has_none)
+START_TEST(lock_without_fence_has_no_fencing_token)
 {
     const char *reply = cluster_ask(&w, "LOCK a 10s");
     ck_assert_str_eq(strrchr(reply, ' '), " -");
@@ -104,7 +105,7 @@ START_TEST(lock_without_fence_has_none)
 }
 END_TEST
 
-START_TEST(fences_rise_though_the_clock_goes_back)
+START_TEST(fences_rise_while_the_clock_steps_back)
 {
     int64_t before = take_fence();
     for (unsigned i = 0; i < 100; i++) {
@@ -116,8 +117,9 @@ START_TEST(fences_rise_though_the_clock_goes_back)
 }
 END_TEST
 
-/* A daemon whose clock is behind has to be told, and then bids above what it was told. */
-START_TEST(daemon_that_is_outbid_bids_again_at_once)
+/* A daemon whose clock is slow learns the greatest ballot from the masters, and proposes a greater
+ * one. */
+START_TEST(outbid_daemon_proposes_again_at_once)
 {
     for (unsigned i = 0; i < 5; i++)
         cluster_set(&w, i, "redlockd:fence:a", "1900000000000000", 0);
@@ -128,7 +130,7 @@ START_TEST(daemon_that_is_outbid_bids_again_at_once)
 }
 END_TEST
 
-START_TEST(minority_that_saw_more_costs_nothing)
+START_TEST(higher_ballot_on_a_minority_costs_no_round)
 {
     for (unsigned i = 0; i < 2; i++)
         cluster_set(&w, i, "redlockd:fence:a", "1900000000000000", 0);
@@ -137,8 +139,9 @@ START_TEST(minority_that_saw_more_costs_nothing)
 }
 END_TEST
 
-/* The rival raises the ballot in between: no third try, and nothing stays behind. */
-START_TEST(who_is_outbid_twice_is_refused)
+/* Another daemon raises the ballot between the two rounds: there is no third round, and no key is
+ * left. */
+START_TEST(request_that_is_outbid_twice_is_refused)
 {
     for (unsigned i = 0; i < 5; i++)
         cluster_set(&w, i, "redlockd:fence:a", i < 3 ? "1900000000000000" : "1900000000000005", 0);
@@ -160,7 +163,7 @@ START_TEST(who_is_outbid_twice_is_refused)
 }
 END_TEST
 
-START_TEST(held_lock_is_held_with_a_fence_too)
+START_TEST(held_lock_answers_held_with_a_fence)
 {
     cluster_ask(&w, "LOCK a 10s");
     ck_assert_str_eq(cluster_ask(&w, "LOCK a 10s FENCE"), "HELD 10000");
@@ -168,11 +171,11 @@ START_TEST(held_lock_is_held_with_a_fence_too)
 }
 END_TEST
 
-START_TEST(client_that_leaves_between_two_bids_leaves_nothing)
+START_TEST(client_that_leaves_between_two_ballots_leaves_no_keys)
 {
     for (unsigned i = 0; i < 5; i++)
         cluster_set(&w, i, "redlockd:fence:a", "1900000000000000", 0);
-    w.deaf = true;
+    w.reply_fails = true;
     cluster_send(&w, "LOCK a 10s FENCE");
     cluster_settle(&w);
     ck_assert_uint_eq(cluster_count(&w, "a"), 0);
@@ -180,8 +183,8 @@ START_TEST(client_that_leaves_between_two_bids_leaves_nothing)
 }
 END_TEST
 
-/* A minority loses its ballots with its data: it has no vote until the clock is beyond them. */
-START_TEST(fences_rise_though_a_minority_forgets)
+/* A minority loses its ballots with its data. It has no vote until the clock has passed them. */
+START_TEST(fences_rise_while_minorities_lose_their_data)
 {
     int64_t before = take_fence();
     for (unsigned i = 0; i < 10; i++) {
@@ -202,23 +205,23 @@ Suite *test_suite(void)
     Suite *suite = suite_create("fence");
     TCase *ballots = tcase_create("ballots");
     tcase_add_test(ballots, ballots_follow_the_clock_and_only_rise);
-    tcase_add_test(ballots, ballot_is_above_what_was_seen_and_lifts_no_other);
-    tcase_add_test(ballots, ballots_end_where_lua_would_round);
+    tcase_add_test(ballots, ballot_exceeds_those_seen_but_does_not_raise_others);
+    tcase_add_test(ballots, ballots_stay_within_the_precision_of_lua);
     tcase_add_test(ballots, absurd_clock_is_not_remembered);
     tcase_add_test(ballots, only_digits_are_a_ballot);
     suite_add_tcase(suite, ballots);
     TCase *grants = tcase_create("grants");
     tcase_set_timeout(grants, 60);
-    tcase_add_checked_fixture(grants, five, end);
+    tcase_add_checked_fixture(grants, setup, teardown);
     tcase_add_test(grants, fence_is_the_wall_clock_in_microseconds);
-    tcase_add_test(grants, lock_without_fence_has_none);
-    tcase_add_test(grants, fences_rise_though_the_clock_goes_back);
-    tcase_add_test(grants, daemon_that_is_outbid_bids_again_at_once);
-    tcase_add_test(grants, minority_that_saw_more_costs_nothing);
-    tcase_add_test(grants, who_is_outbid_twice_is_refused);
-    tcase_add_test(grants, held_lock_is_held_with_a_fence_too);
-    tcase_add_test(grants, client_that_leaves_between_two_bids_leaves_nothing);
-    tcase_add_test(grants, fences_rise_though_a_minority_forgets);
+    tcase_add_test(grants, lock_without_fence_has_no_fencing_token);
+    tcase_add_test(grants, fences_rise_while_the_clock_steps_back);
+    tcase_add_test(grants, outbid_daemon_proposes_again_at_once);
+    tcase_add_test(grants, higher_ballot_on_a_minority_costs_no_round);
+    tcase_add_test(grants, request_that_is_outbid_twice_is_refused);
+    tcase_add_test(grants, held_lock_answers_held_with_a_fence);
+    tcase_add_test(grants, client_that_leaves_between_two_ballots_leaves_no_keys);
+    tcase_add_test(grants, fences_rise_while_minorities_lose_their_data);
     suite_add_tcase(suite, grants);
     return suite;
 }

@@ -1,5 +1,5 @@
 /*
- * Connections that speak another protocol: see protocol/foreign.h.
+ * Clients that speak another protocol (protocol/foreign.h).
  */
 #include <string.h>
 
@@ -10,20 +10,20 @@ enum kind { OURS, HTTP, TLS, PROXY };
 
 static const struct {
     const char *bytes;
-    size_t len; /* 0: a string */
+    size_t len; /* 0: bytes is a string */
     enum kind kind;
 } rows[] = {
     {"GET / HTTP/1.1\r\nHost: a\r\n", 0, HTTP},
     {"GET / HTTP/1.1\n", 0, HTTP},
     {"POST /x HTTP/1.0\r\n", 0, HTTP},
     {"PRI * HTTP/2.0\r\n", 0, HTTP},
-    {"LOCK /file HTTP/1.1\r\n", 0, HTTP}, /* WebDAV has one, too */
-    {"GET / HTTP/1.1", 0, OURS},          /* may go on */
+    {"LOCK /file HTTP/1.1\r\n", 0, HTTP}, /* WebDAV has a LOCK verb */
+    {"GET / HTTP/1.1", 0, OURS},          /* the line may continue */
     {"GET /\n", 0, OURS},
     {"HTTP/1.1\n", 0, OURS},
     {"\n", 0, OURS},
     {"", 0, OURS},
-    /* Resources may have any name. */
+    /* A resource may have any name. */
     {"STATUS HTTP/x\n", 0, OURS},
     {"STATUS HTTP/1.1\n", 0, OURS},
     {"#1 STATUS HTTP/1.1\n", 0, OURS},
@@ -40,7 +40,7 @@ static const struct {
     {"\r\n\r\nPING\n", 0, OURS},
 };
 
-START_TEST(other_protocols_are_known_by_their_first_bytes)
+START_TEST(other_protocols_are_recognized_by_their_first_bytes)
 {
     static const char *const words[] = {"", "HTTP", "TLS", "PROXY"};
     const char *bytes = rows[_i].bytes;
@@ -57,7 +57,7 @@ Suite *test_suite(void)
 {
     Suite *suite = suite_create("foreign");
     TCase *tests = tcase_create("foreign");
-    tcase_add_loop_test(tests, other_protocols_are_known_by_their_first_bytes, 0,
+    tcase_add_loop_test(tests, other_protocols_are_recognized_by_their_first_bytes, 0,
                         sizeof(rows) / sizeof(rows[0]));
     suite_add_tcase(suite, tests);
     return suite;

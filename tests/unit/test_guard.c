@@ -1,5 +1,5 @@
 /*
- * What a master has lost costs it its vote for max_ttl, and its record says so to all daemons: the
+ * A master that may have lost locks has no vote for max_ttl, and its record tells all daemons. The
  * guard in the engine, on fake masters and virtual time.
  */
 #include <inttypes.h>
@@ -12,12 +12,12 @@
 
 static struct cluster w;
 
-static void five(void)
+static void setup(void)
 {
     cluster_init(&w, 5);
 }
 
-static void end(void)
+static void teardown(void)
 {
     cluster_deinit(&w);
 }
@@ -31,7 +31,7 @@ START_TEST(new_masters_vote_after_max_ttl)
 }
 END_TEST
 
-START_TEST(masters_that_an_operator_attests_vote_at_once)
+START_TEST(masters_with_an_operator_override_vote_at_once)
 {
     ck_assert(cluster_granted(cluster_ask(&w, "LOCK a 10s")));
 }
@@ -58,14 +58,14 @@ START_TEST(failed_over_master_has_no_vote_for_max_ttl)
 }
 END_TEST
 
-/* Who writes the record has seen none before; we have, and it ends at the same time, since the
- * clock was set back and the end of a quarantine only rises. It is a new quarantine all the same.
- */
-START_TEST(failover_that_a_newcomer_records_after_a_step_back)
+/* The newcomer writes the record without having seen the earlier one. This daemon has seen it. The
+ * new quarantine ends at the same time, since the clock was set back and the end of a quarantine
+ * only rises, but it must count as another quarantine. */
+START_TEST(failover_recorded_by_a_newcomer_after_a_step_back_costs_the_vote)
 {
     static struct cluster newcomer;
     cluster_step_clock(&w, 3, 3, -1000);
-    cluster_pass_ms(&w, LOOKED_MS);
+    cluster_pass_ms(&w, OBSERVED_MS);
     cluster_expect_votes(&w, 0, 4, "-");
     snprintf(w.masters[3].redis.replid, sizeof(w.masters[3].redis.replid), "%040u", 99);
     cluster_join(&newcomer, &w, "elsewhere");
@@ -77,9 +77,9 @@ START_TEST(failover_that_a_newcomer_records_after_a_step_back)
 }
 END_TEST
 
-/* Likewise where another daemon records the second of two losses, and knows nothing of the first:
- * it would write what we wrote, to the byte. */
-START_TEST(loss_that_another_daemon_records_after_a_step_back)
+/* Another daemon records the second of two losses without having seen the first. Without a
+ * quarantine id it would write the same record, byte for byte. */
+START_TEST(loss_recorded_by_another_daemon_after_a_step_back_costs_the_vote)
 {
     static struct cluster other;
     cluster_join(&other, &w, "elsewhere");
@@ -87,12 +87,12 @@ START_TEST(loss_that_another_daemon_records_after_a_step_back)
     cluster_share(&w, &other);
     cluster_step_clock(&w, 3, 3, -1000);
     cluster_flush(&w, 3);
-    cluster_pass_ms(&w, LOOKED_MS);
+    cluster_pass_ms(&w, OBSERVED_MS);
     cluster_expect_votes(&w, 3, 3, "flushed");
     cluster_pass_ms(&w, QUARANTINE_MS / 2);
     cluster_flush(&w, 3);
     cluster_share(&other, &w);
-    cluster_pass_ms(&other, LOOKED_MS);
+    cluster_pass_ms(&other, OBSERVED_MS);
     ck_assert_str_eq(cluster_vote(&other, 3), "flushed");
     cluster_share(&w, &other);
     cluster_deinit(&other);
@@ -100,7 +100,7 @@ START_TEST(loss_that_another_daemon_records_after_a_step_back)
 }
 END_TEST
 
-START_TEST(older_record_of_the_same_run_is_lost_data)
+START_TEST(older_record_of_the_same_run_means_lost_data)
 {
     char record[LIMIT_RECORD];
     snprintf(record, sizeof(record), "%s", cluster_value(&w, 0, RECORD_KEY));
@@ -111,17 +111,17 @@ START_TEST(older_record_of_the_same_run_is_lost_data)
 }
 END_TEST
 
-START_TEST(strange_record_is_left_alone)
+START_TEST(unreadable_record_is_left_alone)
 {
     cluster_set(&w, 0, RECORD_KEY, "what is this", 0);
-    cluster_pass_ms(&w, QUARANTINE_MS + 3 * LOOKED_MS);
+    cluster_pass_ms(&w, QUARANTINE_MS + 3 * OBSERVED_MS);
     cluster_expect_votes(&w, 0, 0, "record");
     ck_assert_str_eq(cluster_value(&w, 0, RECORD_KEY), "what is this");
 }
 END_TEST
 
-/* The loss between two looks: nothing tells of it but the probe behind the votes. */
-START_TEST(flush_right_before_a_lock_lends_no_vote)
+/* The loss happens between two heartbeats: only the probe after the votes can find it. */
+START_TEST(flush_right_before_a_lock_costs_the_vote)
 {
     ck_assert(cluster_granted(cluster_ask(&w, "LOCK a 60s")));
     for (unsigned i = 0; i < 3; i++)
@@ -131,7 +131,7 @@ START_TEST(flush_right_before_a_lock_lends_no_vote)
 }
 END_TEST
 
-START_TEST(no_second_grant_after_a_majority_restarted)
+START_TEST(restart_of_a_majority_allows_no_second_grant)
 {
     ck_assert(cluster_granted(cluster_ask(&w, "LOCK a 60s")));
     for (unsigned i = 0; i < 3; i++)
@@ -142,9 +142,8 @@ START_TEST(no_second_grant_after_a_majority_restarted)
 }
 END_TEST
 
-/* What a daemon wrote, the next one keeps to, though it saw nothing happen. */
-/* The quarantine ends first, and then the clock has not been watched for long enough. */
-START_TEST(time_that_is_told_is_that_of_the_last_to_end)
+/* The quarantine ends first; the clock has then not been monitored for long enough. */
+START_TEST(reported_time_is_the_end_of_the_last_reason)
 {
     cluster_flush(&w, 0);
     cluster_pass_ms(&w, 20000);
@@ -153,20 +152,21 @@ START_TEST(time_that_is_told_is_that_of_the_last_to_end)
     cluster_expect_votes(&w, 0, 0, "flushed");
     int64_t until_ns = guard_refuses_until_ns(&w.engine.flights.guard, 0, w.now_ns);
     while (strcmp(cluster_vote(&w, 0), "-") != 0) {
-        int64_t told_ns = guard_refuses_until_ns(&w.engine.flights.guard, 0, w.now_ns);
-        ck_assert_int_ge(told_ns, until_ns);
-        ck_assert_int_le(told_ns, until_ns + 2 * LOOKED_MS * NS_PER_MS);
+        int64_t reported_ns = guard_refuses_until_ns(&w.engine.flights.guard, 0, w.now_ns);
+        ck_assert_int_ge(reported_ns, until_ns);
+        ck_assert_int_le(reported_ns, until_ns + 2 * OBSERVED_MS * NS_PER_MS);
         cluster_pass_ms(&w, 100);
     }
     ck_assert_int_ge(w.now_ns, until_ns);
-    ck_assert_int_le(w.now_ns, until_ns + 2 * LOOKED_MS * NS_PER_MS);
+    ck_assert_int_le(w.now_ns, until_ns + 2 * OBSERVED_MS * NS_PER_MS);
 }
 END_TEST
 
-/* The daemon of the set is no more, and an operator says so. */
+/* Start a daemon of another set with --reset-set: an operator states that the old set has no
+ * daemons. */
 static void begin_reset(char old_set[RECORD_SET_ID + 1])
 {
-    cluster_pass_ms(&w, 2 * LOOKED_MS);
+    cluster_pass_ms(&w, 2 * OBSERVED_MS);
     memcpy(old_set, w.engine.flights.guard.set_id, RECORD_SET_ID + 1);
     w.reset_set = old_set;
     w.cluster = "another";
@@ -179,7 +179,7 @@ static enum guard_progress progress(void)
     return guard_progress(&w.engine.flights.guard, &node);
 }
 
-START_TEST(set_is_reset_once_its_daemons_can_vote_no_more)
+START_TEST(set_is_reset_once_its_daemons_can_no_longer_vote)
 {
     char old_set[RECORD_SET_ID + 1];
     begin_reset(old_set);
@@ -194,8 +194,8 @@ START_TEST(set_is_reset_once_its_daemons_can_vote_no_more)
 }
 END_TEST
 
-/* It has renewed its lease on a name, or attested a clock, on one master. */
-START_TEST(set_is_not_reset_while_a_daemon_of_it_runs)
+/* A daemon of the old set has renewed its name lease, or attested a clock, on one master. */
+START_TEST(set_is_not_reset_while_one_of_its_daemons_runs)
 {
     char old_set[RECORD_SET_ID + 1];
     char key[GUARD_NAME_KEY_MAX];
@@ -211,7 +211,7 @@ START_TEST(set_is_not_reset_while_a_daemon_of_it_runs)
         snprintf(value, sizeof(value), "%" PRId64 ":200", clock_ns / 1000);
     }
     cluster_set(&w, 3, key, value, QUARANTINE_MS);
-    cluster_pass_ms(&w, LOOKED_MS);
+    cluster_pass_ms(&w, OBSERVED_MS);
     ck_assert_int_eq(progress(), GUARD_REFUSED);
     ck_assert(guard_shows_life(&w.engine.flights.guard, 3, w.now_ns));
     cluster_pass_ms(&w, 10000);
@@ -221,12 +221,13 @@ START_TEST(set_is_not_reset_while_a_daemon_of_it_runs)
 }
 END_TEST
 
+/* The next daemon respects the record of the earlier one, although it saw nothing of the loss. */
 START_TEST(quarantine_outlives_the_daemon)
 {
     cluster_restart(&w, 0);
     cluster_pass_ms(&w, 10 * 1000);
     cluster_restart_engine(&w, "here");
-    cluster_pass_ms(&w, LOOKED_MS);
+    cluster_pass_ms(&w, OBSERVED_MS);
     cluster_expect_votes(&w, 0, 0, "restarted");
     cluster_expect_votes(&w, 1, 4, "-");
     cluster_pass_ms(&w, QUARANTINE_MS - 10 * 1000);
@@ -237,14 +238,14 @@ END_TEST
 START_TEST(clock_set_back_does_not_prolong_a_quarantine)
 {
     cluster_restart(&w, 0);
-    cluster_pass_ms(&w, LOOKED_MS);
+    cluster_pass_ms(&w, OBSERVED_MS);
     cluster_step_clock(&w, 0, 0, -3600);
     cluster_restart_engine(&w, "here");
     cluster_expect_quarantine(&w, 0, 0, "restarted");
 }
 END_TEST
 
-/* As A's, but for that. */
+/* A record like that of A, but with another set id. */
 static const char *record_of_another_set(void)
 {
     static char record[LIMIT_RECORD];
@@ -253,7 +254,7 @@ static const char *record_of_another_set(void)
     return record;
 }
 
-START_TEST(record_of_another_set_is_respected)
+START_TEST(record_of_another_set_is_left_alone)
 {
     const char *record = record_of_another_set();
     cluster_set(&w, 0, RECORD_KEY, record, 0);
@@ -263,12 +264,12 @@ START_TEST(record_of_another_set_is_respected)
 }
 END_TEST
 
-START_TEST(daemon_with_another_set_than_most_writes_nothing)
+START_TEST(daemon_of_a_minority_set_writes_nothing)
 {
     const char *record = record_of_another_set();
     for (unsigned i = 0; i < 4; i++)
         cluster_set(&w, i, RECORD_KEY, record, 0);
-    cluster_pass_ms(&w, LOOKED_MS);
+    cluster_pass_ms(&w, OBSERVED_MS);
     cluster_flush(&w, 4);
     cluster_pass_ms(&w, QUARANTINE_MS);
     cluster_expect_votes(&w, 4, 4, "flushed");
@@ -276,7 +277,7 @@ START_TEST(daemon_with_another_set_than_most_writes_nothing)
 }
 END_TEST
 
-START_TEST(record_that_cannot_be_written_is_tried_with_the_heartbeats)
+START_TEST(failed_record_write_is_repeated_with_the_heartbeats)
 {
     w.masters[0].redis.refusals[REDIS_SCRIPT_WRITE_RECORD] =
         "MISCONF Redis is configured to save RDB snapshots";
@@ -290,29 +291,29 @@ START_TEST(record_that_cannot_be_written_is_tried_with_the_heartbeats)
 }
 END_TEST
 
-/* All else that the guard asks for is answered. */
-START_TEST(a_master_that_refuses_to_set_locks_has_no_vote)
+/* The master answers everything else that the guard sends. */
+START_TEST(master_that_refuses_to_set_locks_has_no_vote)
 {
     static const char refusal[] = "NOPERM this user has no permissions to access one of the keys";
     w.masters[0].redis.refusals[FAKE_SETTING] = refusal;
-    cluster_pass_ms(&w, LOOKED_MS);
+    cluster_pass_ms(&w, OBSERVED_MS);
     cluster_expect_votes(&w, 0, 0, "noperm");
     ck_assert(cluster_granted(cluster_ask(&w, "LOCK a 10s")));
-    /* Nothing of it is left, on any. */
+    /* The guard's trial key is gone from every master. */
     for (unsigned i = 0; i < 5; i++)
         ck_assert_ptr_null(cluster_value(&w, i, w.engine.flights.absent_key));
     w.masters[0].redis.refusals[FAKE_SETTING] = NULL;
-    cluster_pass_ms(&w, LOOKED_MS);
+    cluster_pass_ms(&w, OBSERVED_MS);
     cluster_expect_votes(&w, 0, 4, "-");
 }
 END_TEST
 
-START_TEST(nothing_is_left_on_a_master_of_another_set)
+START_TEST(no_lock_is_left_on_a_master_of_another_set)
 {
     const char *record = record_of_another_set();
     cluster_flush(&w, 0);
     cluster_set(&w, 0, RECORD_KEY, record, 0);
-    cluster_pass_ms(&w, LOOKED_MS);
+    cluster_pass_ms(&w, OBSERVED_MS);
     cluster_expect_votes(&w, 0, 0, "otherset");
     ck_assert(cluster_granted(cluster_ask(&w, "LOCK a 10s")));
     cluster_settle(&w);
@@ -320,30 +321,30 @@ START_TEST(nothing_is_left_on_a_master_of_another_set)
 }
 END_TEST
 
-START_TEST(evicting_master_with_a_strange_record_keeps_that)
+START_TEST(unreadable_record_survives_evictions)
 {
     w.lazy = true;
     w.masters[0].redis.evicted = 12;
     cluster_set(&w, 0, RECORD_KEY, "what is this", 0);
-    cluster_pass_ms(&w, 3 * LOOKED_MS);
+    cluster_pass_ms(&w, 3 * OBSERVED_MS);
     ck_assert_str_eq(cluster_value(&w, 0, RECORD_KEY), "what is this");
 }
 END_TEST
 
-START_TEST(quarantine_without_a_cause_is_one_all_the_same)
+START_TEST(quarantine_without_a_cause_counts)
 {
     cluster_flush(&w, 0);
-    cluster_pass_ms(&w, LOOKED_MS);
+    cluster_pass_ms(&w, OBSERVED_MS);
     cluster_forge(&w, 0, "why=flushed", "why=-");
-    cluster_pass_ms(&w, LOOKED_MS);
+    cluster_pass_ms(&w, OBSERVED_MS);
     cluster_expect_votes(&w, 0, 0, "record");
 }
 END_TEST
 
-START_TEST(restart_that_another_daemon_has_recorded_is_recorded_once)
+START_TEST(restart_recorded_by_another_daemon_is_recorded_once)
 {
     w.masters[0].redis.evicted = 12;
-    cluster_pass_ms(&w, QUARANTINE_MS + 3 * LOOKED_MS);
+    cluster_pass_ms(&w, QUARANTINE_MS + 3 * OBSERVED_MS);
     cluster_expect_votes(&w, 0, 4, "-");
     cluster_restart_recorded(&w, 0);
     w.masters[0].redis.evicted = 0;
@@ -355,38 +356,39 @@ START_TEST(restart_that_another_daemon_has_recorded_is_recorded_once)
 }
 END_TEST
 
-/* A lock of the old set may live a minute; a master that forgets it must be out for as long. */
-START_TEST(quarantine_of_an_old_set_holds_for_those_who_forget_during_it)
+/* A lock of the old set may live for two minutes, so a master that forgets it must be out for as
+ * long. */
+START_TEST(quarantine_of_an_old_set_applies_to_later_losses)
 {
     for (unsigned i = 0; i < 5; i++)
         cluster_flush(&w, i);
-    cluster_pass_ms(&w, LOOKED_MS);
+    cluster_pass_ms(&w, OBSERVED_MS);
     for (unsigned i = 1; i < 5; i++)
         cluster_forge(&w, i, "quarantine_ms=60611", "quarantine_ms=120000");
-    cluster_pass_ms(&w, LOOKED_MS);
+    cluster_pass_ms(&w, OBSERVED_MS);
     cluster_flush(&w, 0);
-    cluster_pass_ms(&w, LOOKED_MS);
+    cluster_pass_ms(&w, OBSERVED_MS);
     ck_assert_ptr_nonnull(strstr(cluster_value(&w, 0, RECORD_KEY), "quarantine_ms=120000"));
 }
 END_TEST
 
-/* --- what INFO says --- */
+/* --- INFO --- */
 
 START_TEST(replica_has_no_vote)
 {
     w.masters[0].redis.replica = true;
-    cluster_pass_ms(&w, LOOKED_MS);
+    cluster_pass_ms(&w, OBSERVED_MS);
     cluster_expect_votes(&w, 0, 0, "replica");
 }
 END_TEST
 
-/* Redis and Valkey name it by different fields. */
+/* Redis and Valkey report cluster mode in different fields. */
 START_TEST(master_in_cluster_mode_has_no_vote)
 {
     w.masters[0].redis.version = _i == 0 ? NULL : "valkey_version:9.1.2";
     w.masters[0].redis.clustered = true;
     cluster_restart(&w, 0);
-    cluster_pass_ms(&w, QUARANTINE_MS + 3 * LOOKED_MS);
+    cluster_pass_ms(&w, QUARANTINE_MS + 3 * OBSERVED_MS);
     cluster_expect_votes(&w, 0, 0, "cluster");
     ck_assert(cluster_granted(cluster_ask(&w, "LOCK a 10s")));
 }
@@ -395,10 +397,10 @@ END_TEST
 START_TEST(master_that_may_evict_has_no_vote)
 {
     w.masters[0].redis.may_evict = true;
-    cluster_pass_ms(&w, LOOKED_MS);
+    cluster_pass_ms(&w, OBSERVED_MS);
     cluster_expect_votes(&w, 0, 0, "eviction");
     w.masters[0].redis.may_evict = false;
-    cluster_pass_ms(&w, LOOKED_MS);
+    cluster_pass_ms(&w, OBSERVED_MS);
     cluster_expect_votes(&w, 0, 0, "-");
 }
 END_TEST
@@ -410,16 +412,16 @@ START_TEST(master_that_has_evicted_has_no_vote_for_max_ttl)
 }
 END_TEST
 
-/* A has evicted keys while it may, with no quorum to write that down, and is repaired, with its
+/* A evicts keys while it may evict, with no quorum to record that. Then it is repaired and its
  * counter reset. */
 static void evict_unrecorded(void)
 {
     w.masters[0].redis.may_evict = true;
     for (unsigned i = 2; i < 5; i++)
         cluster_kill(&w, i);
-    cluster_pass_ms(&w, 2 * LOOKED_MS);
+    cluster_pass_ms(&w, 2 * OBSERVED_MS);
     w.masters[0].redis.evicted = 6;
-    cluster_pass_ms(&w, 2 * LOOKED_MS);
+    cluster_pass_ms(&w, 2 * OBSERVED_MS);
     ck_assert_ptr_nonnull(strstr(cluster_value(&w, 0, RECORD_KEY), " evicted=0 "));
     w.masters[0].redis.may_evict = false;
     w.masters[0].redis.evicted = 0;
@@ -431,108 +433,110 @@ static void bring_back_quorum(void)
         w.masters[i].dead = false;
 }
 
-/* By another daemon, on A, for a quarantine of its own that ends so long from now. */
+/* Another daemon writes a record on A, for a quarantine that ends in this time. */
 static void write_another_record(int64_t ends_in_ms)
 {
     char record[LIMIT_RECORD];
     snprintf(record, sizeof(record), "%s", cluster_value(&w, 0, RECORD_KEY));
-    char *mark = strstr(record, " mark=") + strlen(" mark=");
-    *mark = *mark == '0' ? '1' : '0';
+    char *quarantine_id = strstr(record, " mark=") + strlen(" mark=");
+    *quarantine_id = *quarantine_id == '0' ? '1' : '0';
     sprintf(strstr(record, " join_us=") + strlen(" join_us="), "%" PRId64,
             cluster_clock_us(&w, 0) + ends_in_ms * 1000);
     cluster_set(&w, 0, RECORD_KEY, record, 0);
 }
 
-/* While it may evict, what it has evicted is on record for whoever comes later. */
-START_TEST(keys_evicted_while_it_may_evict_are_on_record)
+/* Evictions go on record while the master may evict, so that later daemons know of them. */
+START_TEST(keys_evicted_while_eviction_is_allowed_are_on_record)
 {
     w.masters[0].redis.may_evict = true;
-    cluster_pass_ms(&w, LOOKED_MS);
+    cluster_pass_ms(&w, OBSERVED_MS);
     w.masters[0].redis.evicted = 6;
-    cluster_pass_ms(&w, 2 * LOOKED_MS);
+    cluster_pass_ms(&w, 2 * OBSERVED_MS);
     ck_assert_ptr_nonnull(strstr(cluster_value(&w, 0, RECORD_KEY), " evicted=6 "));
     ck_assert_ptr_nonnull(strstr(cluster_value(&w, 0, RECORD_KEY), " why=evicted "));
     cluster_expect_votes(&w, 0, 0, "eviction");
     w.masters[0].redis.may_evict = false;
-    cluster_pass_ms(&w, 2 * LOOKED_MS);
+    cluster_pass_ms(&w, 2 * OBSERVED_MS);
     cluster_expect_votes(&w, 0, 0, "evicted");
 }
 END_TEST
 
-/* Where no record could be written meanwhile, CONFIG RESETSTAT makes the counter what it was. */
-START_TEST(counter_that_is_reset_hides_no_eviction)
+/* If no record could be written meanwhile, CONFIG RESETSTAT hides the evictions from the
+ * counter. */
+START_TEST(counter_reset_hides_no_eviction)
 {
     evict_unrecorded();
     bring_back_quorum();
-    cluster_pass_ms(&w, 10 * LOOKED_MS);
+    cluster_pass_ms(&w, 10 * OBSERVED_MS);
     cluster_expect_votes(&w, 0, 0, "evicted");
 }
 END_TEST
 
-/* Then there is nothing that we saw and he did not. */
-START_TEST(word_of_an_operator_stays_as_it_is)
+/* The override then conflicts with nothing that this daemon has seen. */
+START_TEST(operator_override_is_left_as_it_is)
 {
     char record[LIMIT_RECORD];
     cluster_pass_ms(&w, 5000);
     write_another_record(0);
     snprintf(record, sizeof(record), "%s", cluster_value(&w, 0, RECORD_KEY));
-    cluster_pass_ms(&w, 3 * LOOKED_MS);
+    cluster_pass_ms(&w, 3 * OBSERVED_MS);
     ck_assert_str_eq(cluster_value(&w, 0, RECORD_KEY), record);
 }
 END_TEST
 
-/* Another daemon, which has not seen that, writes of something else. */
-START_TEST(evicted_keys_are_not_forgotten_over_another_word)
+/* Another daemon that has not seen the evictions rewrites the record for another reason. */
+START_TEST(evictions_survive_the_record_of_another_daemon)
 {
     evict_unrecorded();
-    cluster_pass_ms(&w, 2 * LOOKED_MS);
+    cluster_pass_ms(&w, 2 * OBSERVED_MS);
     cluster_forge(&w, 0, "durable=no", "durable=yes");
     bring_back_quorum();
-    cluster_pass_ms(&w, 10 * LOOKED_MS);
+    cluster_pass_ms(&w, 10 * OBSERVED_MS);
     cluster_expect_votes(&w, 0, 0, "evicted");
 }
 END_TEST
 
-/* What another daemon has written ends when it says, whenever we come to see it. */
-START_TEST(quarantine_that_is_seen_late_is_no_longer)
+/* A quarantine that another daemon recorded ends at the recorded time, however late this daemon
+ * reads it. */
+START_TEST(quarantine_seen_late_is_not_prolonged)
 {
-    cluster_pass_ms(&w, LOOKED_MS);
+    cluster_pass_ms(&w, OBSERVED_MS);
     w.masters[0].hung = true;
     write_another_record(QUARANTINE_MS);
     cluster_pass_ms(&w, 30000);
     w.masters[0].hung = false;
     cluster_pass_ms(&w, 10000);
     ck_assert_str_ne(cluster_vote(&w, 0), "-");
-    cluster_pass_ms(&w, QUARANTINE_MS - 40000 + 3 * LOOKED_MS);
+    cluster_pass_ms(&w, QUARANTINE_MS - 40000 + 3 * OBSERVED_MS);
     cluster_expect_votes(&w, 0, 0, "-");
 }
 END_TEST
 
-/* What is evicted while it is carried out does not stand against it. */
-START_TEST(word_of_an_operator_goes_before_evicted_keys)
+/* Evictions while the override is being written do not conflict with it. */
+START_TEST(operator_override_precedes_evictions)
 {
-    unsigned against;
+    unsigned node;
     w.masters[0].redis.may_evict = true;
-    cluster_pass_ms(&w, LOOKED_MS);
-    /* As if the last heartbeat were still under way. */
+    cluster_pass_ms(&w, OBSERVED_MS);
+    /* As if the last heartbeat were still in flight. */
     w.masters[4].hung = true;
     w.engine.flights.guard.nodes[4].clock.entry_left = false;
     w.engine.flights.guard.override_done = false;
     w.masters[0].redis.evicted = 6;
-    cluster_pass_ms(&w, LOOKED_MS);
-    ck_assert_int_eq(guard_progress(&w.engine.flights.guard, &against), GUARD_UNDER_WAY);
-    ck_assert_uint_eq(against, 4);
+    cluster_pass_ms(&w, OBSERVED_MS);
+    ck_assert_int_eq(guard_progress(&w.engine.flights.guard, &node), GUARD_UNDER_WAY);
+    ck_assert_uint_eq(node, 4);
     ck_assert_ptr_nonnull(strstr(cluster_value(&w, 0, RECORD_KEY), " why=bootstrap "));
 }
 END_TEST
 
-/* An operator can do something about it, and must, before time heals the rest. */
-START_TEST(new_master_that_may_evict_is_told_so)
+/* The operator must change the eviction policy before time can end the quarantine. */
+START_TEST(new_master_that_may_evict_reports_eviction)
 {
     cluster_deinit(&w);
     cluster_init_unknown(&w, 5);
     w.masters[0].redis.may_evict = true;
-    cluster_pass_ms(&w, LOOKED_MS);
+    cluster_pass_ms(&w, OBSERVED_MS);
     cluster_expect_votes(&w, 0, 0, "eviction");
     cluster_expect_votes(&w, 1, 4, "new");
     ck_assert_int_eq(guard_refuses_until_ns(&w.engine.flights.guard, 0, w.now_ns), INT64_MAX);
@@ -540,26 +544,26 @@ START_TEST(new_master_that_may_evict_is_told_so)
 }
 END_TEST
 
-/* By SWAPDB, say: the record is of this run, and what it tells of is long over, but for us it was
- * another one until now. */
-START_TEST(record_that_takes_the_place_of_another_is_a_loss)
+/* As after SWAPDB: the record has the same run id and an expired quarantine, but this daemon has
+ * seen another record until now. */
+START_TEST(replaced_record_is_a_loss)
 {
     char record[LIMIT_RECORD];
     cluster_pass_ms(&w, 5000);
     snprintf(record, sizeof(record), "%s", cluster_value(&w, 0, RECORD_KEY));
-    char *mark = strstr(record, " mark=") + strlen(" mark=");
+    char *quarantine_id = strstr(record, " mark=") + strlen(" mark=");
     char *last = record + strlen(record) - 1;
-    *mark = *mark == '0' ? '1' : '0';
+    *quarantine_id = *quarantine_id == '0' ? '1' : '0';
     ck_assert_int_lt(*last, '9');
     ++*last;
     cluster_set(&w, 0, RECORD_KEY, record, 0);
-    cluster_pass_ms(&w, LOOKED_MS);
-    /* A daemon that comes now hears of it. */
+    cluster_pass_ms(&w, OBSERVED_MS);
+    /* A daemon that starts now reads of the loss in the record. */
     ck_assert_ptr_nonnull(strstr(cluster_value(&w, 0, RECORD_KEY), " why=flushed "));
     cluster_restart_engine(&w, "here");
     cluster_pass_ms(&w, 50000);
     cluster_expect_votes(&w, 0, 0, "flushed");
-    cluster_pass_ms(&w, QUARANTINE_MS - 50000 + LOOKED_MS);
+    cluster_pass_ms(&w, QUARANTINE_MS - 50000 + OBSERVED_MS);
     cluster_expect_votes(&w, 0, 0, "-");
 }
 END_TEST
@@ -569,44 +573,44 @@ Suite *test_suite(void)
     Suite *suite = suite_create("guard");
     TCase *tests = tcase_create("votes");
     tcase_set_timeout(tests, 60);
-    tcase_add_checked_fixture(tests, five, end);
+    tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_test(tests, new_masters_vote_after_max_ttl);
-    tcase_add_test(tests, masters_that_an_operator_attests_vote_at_once);
+    tcase_add_test(tests, masters_with_an_operator_override_vote_at_once);
     tcase_add_test(tests, restarted_master_has_no_vote_for_max_ttl);
     tcase_add_test(tests, flushed_master_has_no_vote_for_max_ttl);
     tcase_add_test(tests, failed_over_master_has_no_vote_for_max_ttl);
-    tcase_add_test(tests, failover_that_a_newcomer_records_after_a_step_back);
-    tcase_add_test(tests, loss_that_another_daemon_records_after_a_step_back);
-    tcase_add_test(tests, older_record_of_the_same_run_is_lost_data);
-    tcase_add_test(tests, strange_record_is_left_alone);
-    tcase_add_test(tests, flush_right_before_a_lock_lends_no_vote);
-    tcase_add_test(tests, no_second_grant_after_a_majority_restarted);
-    tcase_add_test(tests, time_that_is_told_is_that_of_the_last_to_end);
-    tcase_add_test(tests, set_is_reset_once_its_daemons_can_vote_no_more);
-    tcase_add_loop_test(tests, set_is_not_reset_while_a_daemon_of_it_runs, 0, 2);
+    tcase_add_test(tests, failover_recorded_by_a_newcomer_after_a_step_back_costs_the_vote);
+    tcase_add_test(tests, loss_recorded_by_another_daemon_after_a_step_back_costs_the_vote);
+    tcase_add_test(tests, older_record_of_the_same_run_means_lost_data);
+    tcase_add_test(tests, unreadable_record_is_left_alone);
+    tcase_add_test(tests, flush_right_before_a_lock_costs_the_vote);
+    tcase_add_test(tests, restart_of_a_majority_allows_no_second_grant);
+    tcase_add_test(tests, reported_time_is_the_end_of_the_last_reason);
+    tcase_add_test(tests, set_is_reset_once_its_daemons_can_no_longer_vote);
+    tcase_add_loop_test(tests, set_is_not_reset_while_one_of_its_daemons_runs, 0, 2);
     tcase_add_test(tests, quarantine_outlives_the_daemon);
     tcase_add_test(tests, clock_set_back_does_not_prolong_a_quarantine);
-    tcase_add_test(tests, record_of_another_set_is_respected);
-    tcase_add_test(tests, daemon_with_another_set_than_most_writes_nothing);
-    tcase_add_test(tests, record_that_cannot_be_written_is_tried_with_the_heartbeats);
-    tcase_add_test(tests, a_master_that_refuses_to_set_locks_has_no_vote);
-    tcase_add_test(tests, nothing_is_left_on_a_master_of_another_set);
-    tcase_add_test(tests, evicting_master_with_a_strange_record_keeps_that);
-    tcase_add_test(tests, quarantine_without_a_cause_is_one_all_the_same);
-    tcase_add_test(tests, restart_that_another_daemon_has_recorded_is_recorded_once);
-    tcase_add_test(tests, quarantine_of_an_old_set_holds_for_those_who_forget_during_it);
+    tcase_add_test(tests, record_of_another_set_is_left_alone);
+    tcase_add_test(tests, daemon_of_a_minority_set_writes_nothing);
+    tcase_add_test(tests, failed_record_write_is_repeated_with_the_heartbeats);
+    tcase_add_test(tests, master_that_refuses_to_set_locks_has_no_vote);
+    tcase_add_test(tests, no_lock_is_left_on_a_master_of_another_set);
+    tcase_add_test(tests, unreadable_record_survives_evictions);
+    tcase_add_test(tests, quarantine_without_a_cause_counts);
+    tcase_add_test(tests, restart_recorded_by_another_daemon_is_recorded_once);
+    tcase_add_test(tests, quarantine_of_an_old_set_applies_to_later_losses);
     tcase_add_test(tests, replica_has_no_vote);
     tcase_add_loop_test(tests, master_in_cluster_mode_has_no_vote, 0, 2);
     tcase_add_test(tests, master_that_may_evict_has_no_vote);
     tcase_add_test(tests, master_that_has_evicted_has_no_vote_for_max_ttl);
-    tcase_add_test(tests, keys_evicted_while_it_may_evict_are_on_record);
-    tcase_add_test(tests, counter_that_is_reset_hides_no_eviction);
-    tcase_add_test(tests, word_of_an_operator_stays_as_it_is);
-    tcase_add_test(tests, evicted_keys_are_not_forgotten_over_another_word);
-    tcase_add_test(tests, quarantine_that_is_seen_late_is_no_longer);
-    tcase_add_test(tests, word_of_an_operator_goes_before_evicted_keys);
-    tcase_add_test(tests, new_master_that_may_evict_is_told_so);
-    tcase_add_test(tests, record_that_takes_the_place_of_another_is_a_loss);
+    tcase_add_test(tests, keys_evicted_while_eviction_is_allowed_are_on_record);
+    tcase_add_test(tests, counter_reset_hides_no_eviction);
+    tcase_add_test(tests, operator_override_is_left_as_it_is);
+    tcase_add_test(tests, evictions_survive_the_record_of_another_daemon);
+    tcase_add_test(tests, quarantine_seen_late_is_not_prolonged);
+    tcase_add_test(tests, operator_override_precedes_evictions);
+    tcase_add_test(tests, new_master_that_may_evict_reports_eviction);
+    tcase_add_test(tests, replaced_record_is_a_loss);
     suite_add_tcase(suite, tests);
     return suite;
 }

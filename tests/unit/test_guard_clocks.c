@@ -1,5 +1,5 @@
 /*
- * Which masters' clocks have stepped, and who has watched them: the guard in the engine, on fake
+ * Steps of masters' clocks, and which daemons have monitored them: the guard in the engine, on fake
  * masters and virtual time.
  */
 #include <inttypes.h>
@@ -12,12 +12,12 @@
 
 static struct cluster w;
 
-static void five(void)
+static void setup(void)
 {
     cluster_init(&w, 5);
 }
 
-static void end(void)
+static void teardown(void)
 {
     cluster_deinit(&w);
 }
@@ -32,12 +32,12 @@ START_TEST(stepped_clock_costs_the_vote_for_max_ttl)
 }
 END_TEST
 
-/* It goes on from there, and it comes back. */
-START_TEST(clock_beyond_the_year_2200_is_a_stepped_one)
+/* The clock continues from there, and later steps back. */
+START_TEST(clock_after_the_year_2200_counts_as_stepped)
 {
     cluster_lock_on_three(&w);
     cluster_step_clock(&w, 0, 0, INT64_C(7500000000));
-    cluster_pass_ms(&w, LOOKED_MS);
+    cluster_pass_ms(&w, OBSERVED_MS);
     cluster_expect_votes(&w, 0, 0, "stepped");
     cluster_step_clock(&w, 0, 0, -INT64_C(7500000000));
     cluster_expect_no_grant_for_s(&w, 55);
@@ -51,7 +51,7 @@ START_TEST(two_stepped_clocks_cost_two_votes)
 }
 END_TEST
 
-START_TEST(majority_of_stepped_clocks_is_a_doubt_about_our_own)
+START_TEST(majority_of_stepped_clocks_makes_the_own_clock_suspect)
 {
     char record[LIMIT_RECORD];
     snprintf(record, sizeof(record), "%s", cluster_value(&w, 0, RECORD_KEY));
@@ -64,7 +64,7 @@ END_TEST
 START_TEST(clock_that_steps_back_keeps_its_vote)
 {
     cluster_step_clock(&w, 0, 4, -60);
-    cluster_pass_ms(&w, 3 * LOOKED_MS);
+    cluster_pass_ms(&w, 3 * OBSERVED_MS);
     cluster_expect_votes(&w, 0, 4, "-");
     for (unsigned i = 0; i < CLUSTER_NODES; i++) {
         ck_assert_int_ge(w.stepped_back_ns[i], 60 * NS_PER_S - 10 * NS_PER_MS);
@@ -74,25 +74,25 @@ START_TEST(clock_that_steps_back_keeps_its_vote)
 }
 END_TEST
 
-/* Nor does it fill the log. */
-START_TEST(clock_that_jumps_back_all_the_time_is_told_now_and_then)
+/* The log gets one line per ten seconds. */
+START_TEST(clock_that_steps_back_repeatedly_is_reported_now_and_then)
 {
     cluster_step_clock(&w, 0, 0, -1);
-    cluster_pass_ms(&w, LOOKED_MS);
-    int64_t told_ns = w.stepped_back_ns[0];
-    ck_assert_int_ge(told_ns, NS_PER_S - 10 * NS_PER_MS);
+    cluster_pass_ms(&w, OBSERVED_MS);
+    int64_t reported_ns = w.stepped_back_ns[0];
+    ck_assert_int_ge(reported_ns, NS_PER_S - 10 * NS_PER_MS);
     for (unsigned i = 0; i < 5; i++) {
         cluster_step_clock(&w, 0, 0, -1);
-        cluster_pass_ms(&w, LOOKED_MS);
-        ck_assert_int_eq(w.stepped_back_ns[0], told_ns);
+        cluster_pass_ms(&w, OBSERVED_MS);
+        ck_assert_int_eq(w.stepped_back_ns[0], reported_ns);
     }
     cluster_pass_ms(&w, 10000);
     ck_assert_int_ge(w.stepped_back_ns[0], 6 * NS_PER_S - 60 * NS_PER_MS);
 }
 END_TEST
 
-/* Keys that would outlive every lock by an hour are cut to what a lock may live. */
-START_TEST(lock_on_clocks_that_stepped_back_ends_by_max_ttl)
+/* Keys that would outlive every lock by an hour are cut to max_ttl. */
+START_TEST(lock_on_clocks_that_stepped_back_ends_after_max_ttl)
 {
     ck_assert(cluster_granted(cluster_ask(&w, "LOCK a 60s")));
     cluster_step_clock(&w, 0, 2, -3600);
@@ -105,8 +105,8 @@ START_TEST(lock_on_clocks_that_stepped_back_ends_by_max_ttl)
 }
 END_TEST
 
-/* Found in the probe behind a vote, before any heartbeat. */
-START_TEST(step_right_before_a_lock_lends_no_vote)
+/* The probe after a vote finds the step, before any heartbeat. */
+START_TEST(step_right_before_a_lock_costs_the_vote)
 {
     ck_assert(cluster_granted(cluster_ask(&w, "LOCK a 10s")));
     cluster_step_clock(&w, 0, 1, 60);
@@ -116,15 +116,15 @@ START_TEST(step_right_before_a_lock_lends_no_vote)
 }
 END_TEST
 
-/* "How to do distributed locking", the example against Redlock: client 1 has A, B and C; the clock
- * of C jumps, so the key ends early there; client 2 gets C, D and E. */
-START_TEST(critics_example)
+/* The example of "How to do distributed locking" against Redlock: client 1 has A, B and C. The
+ * clock of C jumps, so the key expires early there. Client 2 then asks C, D and E. */
+START_TEST(clock_jump_of_the_critics_example_allows_no_second_grant)
 {
     w.masters[3].hung = w.masters[4].hung = true;
     ck_assert(cluster_granted(cluster_ask(&w, "LOCK a 60s")));
     cluster_pass_ms(&w, 100);
     w.masters[3].hung = w.masters[4].hung = false;
-    cluster_pass_ms(&w, LOOKED_MS);
+    cluster_pass_ms(&w, OBSERVED_MS);
     cluster_delete(&w, 3, "a");
     cluster_delete(&w, 4, "a");
     cluster_step_clock(&w, 2, 2, 60);
@@ -133,9 +133,9 @@ START_TEST(critics_example)
 }
 END_TEST
 
-/* The votes of a batch that was written before the one that revealed the step match the new time:
- * the epoch tells them apart. */
-START_TEST(vote_written_before_a_step_was_found_does_not_count_after)
+/* Votes of a batch that was written before the one that revealed the step agree with the new time.
+ * Only the epoch distinguishes them. */
+START_TEST(vote_written_before_a_step_was_found_does_not_count)
 {
     for (unsigned i = 3; i < 5; i++)
         cluster_kill(&w, i);
@@ -151,7 +151,7 @@ START_TEST(vote_written_before_a_step_was_found_does_not_count_after)
 }
 END_TEST
 
-START_TEST(flushed_scripts_lend_no_vote_to_a_stepped_master)
+START_TEST(flushed_scripts_give_a_stepped_master_no_vote)
 {
     char token[LIMIT_TOKEN + 1];
     snprintf(token, sizeof(token), "%s", cluster_token(cluster_ask(&w, "LOCK a 30s")));
@@ -169,9 +169,9 @@ START_TEST(flushed_scripts_lend_no_vote_to_a_stepped_master)
 }
 END_TEST
 
-/* One of three is dead, so that nobody can tell whose clock it was: then it stays our own affair.
- */
-START_TEST(step_that_cannot_be_confirmed_is_not_recorded_later)
+/* One of three masters is dead, so the daemon cannot tell whose clock has stepped. It records
+ * nothing. */
+START_TEST(unconfirmed_step_is_not_recorded_later)
 {
     cluster_deinit(&w);
     cluster_init(&w, 3);
@@ -185,24 +185,24 @@ START_TEST(step_that_cannot_be_confirmed_is_not_recorded_later)
 }
 END_TEST
 
-/* Slow answers have found a step, and after it they tell nothing of another, a smaller one: what
- * was not watched does not count as watched. */
-START_TEST(step_behind_a_slow_answer_is_waited_out)
+/* Slow answers find a step. After it they cannot show a second, smaller one, so the clock counts as
+ * unmonitored. */
+START_TEST(step_hidden_by_a_slow_answer_is_waited_out)
 {
     w.masters[0].delay_ns = 200 * NS_PER_MS;
     cluster_step_clock(&w, 0, 0, 10);
-    cluster_pass_ms(&w, QUARANTINE_MS + LOOKED_MS);
+    cluster_pass_ms(&w, QUARANTINE_MS + OBSERVED_MS);
     w.masters[0].clock_ns += 50 * NS_PER_MS;
     cluster_delete(&w, 0, cluster_guard_key(&w, "clock", ":here"));
     w.masters[0].delay_ns = 0;
-    cluster_pass_ms(&w, LOOKED_MS);
+    cluster_pass_ms(&w, OBSERVED_MS);
     cluster_expect_votes(&w, 0, 0, "clockunproven");
-    cluster_pass_ms(&w, QUARANTINE_MS + LOOKED_MS);
+    cluster_pass_ms(&w, QUARANTINE_MS + OBSERVED_MS);
     cluster_expect_votes(&w, 0, 0, "-");
 }
 END_TEST
 
-START_TEST(step_back_that_a_slow_answer_finds_costs_no_vote)
+START_TEST(step_back_found_by_a_slow_answer_costs_no_vote)
 {
     cluster_step_clock(&w, 0, 0, -60);
     w.masters[0].delay_ns = 30 * NS_PER_MS;
@@ -213,11 +213,11 @@ START_TEST(step_back_that_a_slow_answer_finds_costs_no_vote)
 }
 END_TEST
 
-/* --- daemons that come and go --- */
+/* --- restarts and newcomers --- */
 
-START_TEST(daemon_that_restarts_on_its_host_votes_at_once)
+START_TEST(daemon_restarted_on_its_host_votes_at_once)
 {
-    cluster_pass_ms(&w, LOOKED_MS);
+    cluster_pass_ms(&w, OBSERVED_MS);
     cluster_restart_engine(&w, "here");
     cluster_pass_ms(&w, 2 * 1000);
     ck_assert(cluster_granted(cluster_ask(&w, "LOCK a 10s")));
@@ -226,19 +226,19 @@ END_TEST
 
 START_TEST(first_daemon_on_another_host_waits_for_max_ttl)
 {
-    cluster_pass_ms(&w, LOOKED_MS);
+    cluster_pass_ms(&w, OBSERVED_MS);
     cluster_restart_engine(&w, "elsewhere");
     cluster_expect_quarantine(&w, 0, 4, "clockunproven");
 }
 END_TEST
 
-START_TEST(newcomer_beside_a_settled_daemon_votes_within_two_heartbeats)
+START_TEST(newcomer_with_attestations_votes_within_two_heartbeats)
 {
-    cluster_pass_ms(&w, LOOKED_MS);
+    cluster_pass_ms(&w, OBSERVED_MS);
     cluster_restart_engine(&w, "elsewhere");
     cluster_pass_ms(&w, 500);
     cluster_expect_votes(&w, 0, 4, "clockunproven");
-    /* What the other daemon's heartbeat leaves, having looked a moment ago. */
+    /* The attestation of another daemon's heartbeat, with a recent sample. */
     for (unsigned i = 0; i < 5; i++) {
         char attestation[GUARD_ATTESTATION_MAX];
         snprintf(attestation, sizeof(attestation), "%" PRId64 ":200", cluster_clock_us(&w, i));
@@ -249,7 +249,7 @@ START_TEST(newcomer_beside_a_settled_daemon_votes_within_two_heartbeats)
 }
 END_TEST
 
-/* What the daemon of another host, which has watched all along, leaves now. */
+/* Write the attestations of a daemon on another host that has monitored the clocks all the time. */
 static void attest(const char hidden[CLUSTER_NODES][GUARD_ATTESTATION_MAX])
 {
     for (unsigned i = 0; i < CLUSTER_NODES; i++) {
@@ -266,13 +266,13 @@ static void step_all_ms(int64_t ms)
         w.masters[i].clock_ns += ms * NS_PER_MS;
 }
 
-/* A key of before would have lost 14 ms, where it has paid for the margin of 10. */
-START_TEST(newcomer_does_not_begin_with_a_margin_of_its_own)
+/* An old key would have lost 14 ms, with a margin of 10 ms. */
+START_TEST(newcomer_inherits_the_margin_that_is_left)
 {
     char hidden[CLUSTER_NODES][GUARD_ATTESTATION_MAX];
-    cluster_pass_ms(&w, LOOKED_MS);
+    cluster_pass_ms(&w, OBSERVED_MS);
     step_all_ms(7);
-    cluster_pass_ms(&w, 2 * LOOKED_MS);
+    cluster_pass_ms(&w, 2 * OBSERVED_MS);
     cluster_expect_votes(&w, 0, 4, "-");
     for (unsigned i = 0; i < CLUSTER_NODES; i++)
         snprintf(hidden[i], sizeof(hidden[i]), "%s",
@@ -288,13 +288,13 @@ START_TEST(newcomer_does_not_begin_with_a_margin_of_its_own)
 }
 END_TEST
 
-START_TEST(attestation_that_makes_no_sense_settles_nobody)
+START_TEST(malformed_attestation_is_not_trusted)
 {
-    static const char *const senseless[] = {"", ":", ":-1", ":x", ":99999999999999", "x:1"};
+    static const char *const malformed[] = {"", ":", ":-1", ":x", ":99999999999999", "x:1"};
     char hidden[CLUSTER_NODES][GUARD_ATTESTATION_MAX];
     for (unsigned i = 0; i < CLUSTER_NODES; i++)
-        snprintf(hidden[i], sizeof(hidden[i]), "%s", senseless[_i]);
-    cluster_pass_ms(&w, LOOKED_MS);
+        snprintf(hidden[i], sizeof(hidden[i]), "%s", malformed[_i]);
+    cluster_pass_ms(&w, OBSERVED_MS);
     cluster_restart_engine(&w, "elsewhere");
     cluster_pass_ms(&w, 500);
     attest(hidden);
@@ -303,22 +303,22 @@ START_TEST(attestation_that_makes_no_sense_settles_nobody)
 }
 END_TEST
 
-START_TEST(attestation_from_before_the_newcomer_looked_is_worth_nothing)
+START_TEST(attestation_from_before_the_newcomers_sample_is_not_trusted)
 {
-    cluster_pass_ms(&w, LOOKED_MS);
+    cluster_pass_ms(&w, OBSERVED_MS);
     ck_assert_ptr_nonnull(cluster_value(&w, 0, cluster_guard_key(&w, "vouch", "")));
     cluster_step_clock(&w, 0, 0, 5);
     cluster_restart_engine(&w, "elsewhere");
-    cluster_pass_ms(&w, 3 * LOOKED_MS);
+    cluster_pass_ms(&w, 3 * OBSERVED_MS);
     cluster_expect_votes(&w, 0, 4, "clockunproven");
 }
 END_TEST
 
-/* Found by trying a first draft of the guard: the granting daemon dies, a master that carries the
- * lock steps, the two that did not carry it come back, a fresh daemon starts. */
-static void step_that_nobody_saw(const char *clock_id)
+/* The granting daemon dies, a master with the lock's key steps, the two masters without it come
+ * back, and a new daemon starts. A first draft of the guard granted the lock twice. */
+static void check_unseen_step(const char *clock_id)
 {
-    cluster_pass_ms(&w, LOOKED_MS);
+    cluster_pass_ms(&w, OBSERVED_MS);
     cluster_lock_on_three(&w);
     cluster_step_clock(&w, 2, 2, 61);
     cluster_restart_engine(&w, clock_id);
@@ -327,29 +327,29 @@ static void step_that_nobody_saw(const char *clock_id)
     ck_assert(cluster_granted(cluster_ask(&w, "LOCK a 60s")));
 }
 
-START_TEST(step_that_nobody_saw_on_the_same_host)
+START_TEST(unseen_step_on_the_same_host_allows_no_second_grant)
 {
-    step_that_nobody_saw("here");
+    check_unseen_step("here");
 }
 END_TEST
 
-START_TEST(step_that_nobody_saw_on_another_host)
+START_TEST(unseen_step_on_another_host_allows_no_second_grant)
 {
-    step_that_nobody_saw("elsewhere");
+    check_unseen_step("elsewhere");
 }
 END_TEST
 
-/* The daemon saw the clock go back, and dies. Until it has left that on the master, it counts no
- * vote of it; from then on the next daemon knows. */
+/* The daemon sees the clock step back, and dies. It counts no vote of that master until it has left
+ * the step there; the next daemon then knows of it. */
 static void step_back_and_forward(int64_t forward)
 {
-    cluster_pass_ms(&w, 120 * 1000 + LOOKED_MS);
+    cluster_pass_ms(&w, 120 * 1000 + OBSERVED_MS);
     cluster_step_clock(&w, 2, 2, -100);
     w.masters[3].hung = w.masters[4].hung = true;
     const char *reply = cluster_ask(&w, "LOCK a 60s");
     ck_assert_msg(!cluster_granted(reply), "%s", reply);
     w.masters[3].hung = w.masters[4].hung = false;
-    cluster_pass_ms(&w, LOOKED_MS);
+    cluster_pass_ms(&w, OBSERVED_MS);
     cluster_lock_on_three(&w);
     cluster_step_clock(&w, 2, 2, forward);
     cluster_restart_engine(&w, "here");
@@ -358,26 +358,26 @@ static void step_back_and_forward(int64_t forward)
     ck_assert_msg(!cluster_granted(reply), "%s", reply);
 }
 
-START_TEST(step_back_and_forward_around_a_restart)
+START_TEST(step_back_and_forward_around_a_restart_costs_the_vote)
 {
     step_back_and_forward(100);
 }
 END_TEST
 
-START_TEST(step_back_and_less_forward_around_a_restart)
+START_TEST(step_back_and_less_forward_around_a_restart_costs_the_vote)
 {
     step_back_and_forward(96);
 }
 END_TEST
 
-/* What the keys lived through, and the daemon saw, does not go away with the daemon. */
-START_TEST(step_forward_and_back_around_a_restart)
+/* A step that the keys went through and the daemon saw outlives the daemon. */
+START_TEST(step_forward_and_back_around_a_restart_allows_no_grant)
 {
     unsigned last = _i == 0 ? 2 : 4;
-    cluster_pass_ms(&w, 120 * 1000 + LOOKED_MS);
+    cluster_pass_ms(&w, 120 * 1000 + OBSERVED_MS);
     cluster_lock_on_three(&w);
     cluster_step_clock(&w, 0, last, 70);
-    cluster_pass_ms(&w, 2 * LOOKED_MS);
+    cluster_pass_ms(&w, 2 * OBSERVED_MS);
     cluster_expect_votes(&w, 0, 4, "ownclock");
     cluster_step_clock(&w, 0, last, -70);
     cluster_restart_engine(&w, "here");
@@ -385,15 +385,15 @@ START_TEST(step_forward_and_back_around_a_restart)
 }
 END_TEST
 
-/* They go back further than they went forward: what a settled daemon had vouched for then lies
- * ahead of who starts, who would take it for a look after his own first one. */
-START_TEST(step_forward_and_further_back_around_a_restart)
+/* The clocks step back further than forward. The attestations of the old daemon then lie ahead of
+ * the new daemon's first sample, and must not be taken for later ones. */
+START_TEST(step_forward_and_further_back_around_a_restart_allows_no_grant)
 {
-    cluster_pass_ms(&w, 120 * 1000 + LOOKED_MS);
+    cluster_pass_ms(&w, 120 * 1000 + OBSERVED_MS);
     cluster_lock_on_three(&w);
     cluster_pass_ms(&w, 51500);
     cluster_step_clock(&w, 0, 4, 9);
-    cluster_pass_ms(&w, 2 * LOOKED_MS);
+    cluster_pass_ms(&w, 2 * OBSERVED_MS);
     cluster_expect_votes(&w, 0, 4, "ownclock");
     for (unsigned i = 0; i < 5; i++)
         ck_assert_ptr_null(cluster_value(&w, i, "a"));
@@ -404,16 +404,17 @@ START_TEST(step_forward_and_further_back_around_a_restart)
 }
 END_TEST
 
-/* The others' clocks went on as ours did, but which of us is right nobody knows. */
-START_TEST(own_clock_suspect_voids_entries_and_attestations_everywhere)
+/* The other masters' clocks agree with the daemon's, but the daemon cannot tell which side is
+ * right. */
+START_TEST(suspect_own_clock_voids_entries_and_attestations_everywhere)
 {
-    cluster_pass_ms(&w, 120 * 1000 + LOOKED_MS);
+    cluster_pass_ms(&w, 120 * 1000 + OBSERVED_MS);
     cluster_step_clock(&w, 0, 2, 70);
     for (unsigned ms = 0; strcmp(cluster_vote(&w, 4), "ownclock") != 0; ms++) {
-        ck_assert_uint_lt(ms, LOOKED_MS);
+        ck_assert_uint_lt(ms, OBSERVED_MS);
         cluster_pass_ms(&w, 1);
     }
-    /* Not with the next heartbeat. */
+    /* This happens before the next heartbeat. */
     cluster_pass_ms(&w, 10);
     for (unsigned i = 0; i < 5; i++) {
         ck_assert_ptr_null(cluster_value(&w, i, cluster_guard_key(&w, "clock", ":here")));
@@ -423,16 +424,16 @@ START_TEST(own_clock_suspect_voids_entries_and_attestations_everywhere)
 }
 END_TEST
 
-/* One alone, and no quorum to write down that it did. */
-START_TEST(step_that_could_not_be_recorded_outlives_the_daemon)
+/* Only one clock steps, and there is no quorum that would allow a record of it. */
+START_TEST(unrecorded_step_outlives_the_daemon)
 {
-    cluster_pass_ms(&w, 120 * 1000 + LOOKED_MS);
+    cluster_pass_ms(&w, 120 * 1000 + OBSERVED_MS);
     cluster_lock_on_three(&w);
     for (unsigned i = 2; i < 5; i++)
         w.masters[i].hung = true;
-    cluster_pass_ms(&w, 5 * LOOKED_MS);
+    cluster_pass_ms(&w, 5 * OBSERVED_MS);
     cluster_step_clock(&w, 0, 0, 70);
-    cluster_pass_ms(&w, 2 * LOOKED_MS);
+    cluster_pass_ms(&w, 2 * OBSERVED_MS);
     cluster_expect_votes(&w, 0, 0, "stepped");
     ck_assert_ptr_null(strstr(cluster_value(&w, 0, RECORD_KEY), "why=stepped"));
     cluster_step_clock(&w, 0, 0, -70);
@@ -443,27 +444,27 @@ START_TEST(step_that_could_not_be_recorded_outlives_the_daemon)
 }
 END_TEST
 
-START_TEST(clock_entry_that_makes_no_sense_is_none)
+START_TEST(malformed_clock_entry_is_ignored)
 {
     cluster_set(&w, 1, cluster_guard_key(&w, "clock", ":there"),
                 "-9223372036854775808:-9223372036854775808:9223372036854775807:"
                 "9223372036854775807:-9223372036854775808",
                 0);
     cluster_restart_engine(&w, "there");
-    cluster_pass_ms(&w, LOOKED_MS);
+    cluster_pass_ms(&w, OBSERVED_MS);
     cluster_expect_votes(&w, 1, 1, "clockunproven");
 }
 END_TEST
 
-/* As far as a master's TIME is believed, again and again. */
-START_TEST(steps_back_of_centuries_add_up_to_no_less)
+/* The largest step that a TIME reply can show, several times. */
+START_TEST(huge_steps_back_saturate_their_sum)
 {
     const int64_t centuries_s = INT64_C(6200000000);
     for (unsigned i = 0; i < 3; i++) {
         cluster_step_clock(&w, 0, 0, centuries_s);
-        cluster_pass_ms(&w, LOOKED_MS);
+        cluster_pass_ms(&w, OBSERVED_MS);
         cluster_step_clock(&w, 0, 0, -centuries_s);
-        cluster_pass_ms(&w, LOOKED_MS);
+        cluster_pass_ms(&w, OBSERVED_MS);
         ck_assert_int_ge(w.engine.flights.guard.nodes[0].clock.back_ns, 0);
     }
     ck_assert_int_ge(w.engine.flights.guard.nodes[0].clock.back_ns, centuries_s * NS_PER_S);
@@ -475,37 +476,38 @@ Suite *test_suite(void)
     Suite *suite = suite_create("guard_clocks");
     TCase *tests = tcase_create("votes");
     tcase_set_timeout(tests, 60);
-    tcase_add_checked_fixture(tests, five, end);
+    tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_test(tests, stepped_clock_costs_the_vote_for_max_ttl);
-    tcase_add_test(tests, clock_beyond_the_year_2200_is_a_stepped_one);
+    tcase_add_test(tests, clock_after_the_year_2200_counts_as_stepped);
     tcase_add_test(tests, two_stepped_clocks_cost_two_votes);
-    tcase_add_test(tests, majority_of_stepped_clocks_is_a_doubt_about_our_own);
+    tcase_add_test(tests, majority_of_stepped_clocks_makes_the_own_clock_suspect);
     tcase_add_test(tests, clock_that_steps_back_keeps_its_vote);
-    tcase_add_test(tests, clock_that_jumps_back_all_the_time_is_told_now_and_then);
-    tcase_add_test(tests, lock_on_clocks_that_stepped_back_ends_by_max_ttl);
-    tcase_add_test(tests, step_right_before_a_lock_lends_no_vote);
-    tcase_add_test(tests, critics_example);
-    tcase_add_test(tests, vote_written_before_a_step_was_found_does_not_count_after);
-    tcase_add_test(tests, flushed_scripts_lend_no_vote_to_a_stepped_master);
-    tcase_add_test(tests, step_that_cannot_be_confirmed_is_not_recorded_later);
-    tcase_add_test(tests, step_behind_a_slow_answer_is_waited_out);
-    tcase_add_test(tests, step_back_that_a_slow_answer_finds_costs_no_vote);
-    tcase_add_test(tests, daemon_that_restarts_on_its_host_votes_at_once);
+    tcase_add_test(tests, clock_that_steps_back_repeatedly_is_reported_now_and_then);
+    tcase_add_test(tests, lock_on_clocks_that_stepped_back_ends_after_max_ttl);
+    tcase_add_test(tests, step_right_before_a_lock_costs_the_vote);
+    tcase_add_test(tests, clock_jump_of_the_critics_example_allows_no_second_grant);
+    tcase_add_test(tests, vote_written_before_a_step_was_found_does_not_count);
+    tcase_add_test(tests, flushed_scripts_give_a_stepped_master_no_vote);
+    tcase_add_test(tests, unconfirmed_step_is_not_recorded_later);
+    tcase_add_test(tests, step_hidden_by_a_slow_answer_is_waited_out);
+    tcase_add_test(tests, step_back_found_by_a_slow_answer_costs_no_vote);
+    tcase_add_test(tests, daemon_restarted_on_its_host_votes_at_once);
     tcase_add_test(tests, first_daemon_on_another_host_waits_for_max_ttl);
-    tcase_add_test(tests, newcomer_beside_a_settled_daemon_votes_within_two_heartbeats);
-    tcase_add_test(tests, newcomer_does_not_begin_with_a_margin_of_its_own);
-    tcase_add_loop_test(tests, attestation_that_makes_no_sense_settles_nobody, 0, 6);
-    tcase_add_test(tests, attestation_from_before_the_newcomer_looked_is_worth_nothing);
-    tcase_add_test(tests, step_that_nobody_saw_on_the_same_host);
-    tcase_add_test(tests, step_that_nobody_saw_on_another_host);
-    tcase_add_test(tests, step_back_and_forward_around_a_restart);
-    tcase_add_test(tests, step_back_and_less_forward_around_a_restart);
-    tcase_add_loop_test(tests, step_forward_and_back_around_a_restart, 0, 2);
-    tcase_add_loop_test(tests, step_forward_and_further_back_around_a_restart, 0, 2);
-    tcase_add_test(tests, own_clock_suspect_voids_entries_and_attestations_everywhere);
-    tcase_add_test(tests, step_that_could_not_be_recorded_outlives_the_daemon);
-    tcase_add_test(tests, clock_entry_that_makes_no_sense_is_none);
-    tcase_add_test(tests, steps_back_of_centuries_add_up_to_no_less);
+    tcase_add_test(tests, newcomer_with_attestations_votes_within_two_heartbeats);
+    tcase_add_test(tests, newcomer_inherits_the_margin_that_is_left);
+    tcase_add_loop_test(tests, malformed_attestation_is_not_trusted, 0, 6);
+    tcase_add_test(tests, attestation_from_before_the_newcomers_sample_is_not_trusted);
+    tcase_add_test(tests, unseen_step_on_the_same_host_allows_no_second_grant);
+    tcase_add_test(tests, unseen_step_on_another_host_allows_no_second_grant);
+    tcase_add_test(tests, step_back_and_forward_around_a_restart_costs_the_vote);
+    tcase_add_test(tests, step_back_and_less_forward_around_a_restart_costs_the_vote);
+    tcase_add_loop_test(tests, step_forward_and_back_around_a_restart_allows_no_grant, 0, 2);
+    tcase_add_loop_test(tests, step_forward_and_further_back_around_a_restart_allows_no_grant, 0,
+                        2);
+    tcase_add_test(tests, suspect_own_clock_voids_entries_and_attestations_everywhere);
+    tcase_add_test(tests, unrecorded_step_outlives_the_daemon);
+    tcase_add_test(tests, malformed_clock_entry_is_ignored);
+    tcase_add_test(tests, huge_steps_back_saturate_their_sum);
     suite_add_tcase(suite, tests);
     return suite;
 }

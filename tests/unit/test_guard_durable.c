@@ -12,12 +12,12 @@
 
 static struct cluster w;
 
-static void five(void)
+static void setup(void)
 {
     cluster_init(&w, 5);
 }
 
-static void end(void)
+static void teardown(void)
 {
     cluster_deinit(&w);
 }
@@ -27,14 +27,14 @@ static void set_fsync(const char *fsync)
     w.masters[0].redis.fsync = fsync;
 }
 
-/* With what it has on its disk. */
-static void restart_with(const struct fake_data *keys)
+/* Restart the first master with these keys on its disk. */
+static void restart_with_keys(const struct fake_data *keys)
 {
     cluster_restart(&w, 0);
     w.masters[0].redis.data = *keys;
 }
 
-/* A cluster whose first master is said to be durable, and is, as far as its settings tell. */
+/* Set up a cluster whose first master is configured as durable, with this fsync policy. */
 static void open_durable(const char *fsync)
 {
     cluster_deinit(&w);
@@ -42,11 +42,11 @@ static void open_durable(const char *fsync)
     set_fsync(fsync);
     w.durable = 1;
     cluster_restart_engine(&w, "here");
-    cluster_pass_ms(&w, QUARANTINE_MS + 3 * LOOKED_MS);
+    cluster_pass_ms(&w, QUARANTINE_MS + 3 * OBSERVED_MS);
     cluster_expect_votes(&w, 0, 4, "-");
 }
 
-/* Two daemons, for a millisecond. */
+/* Run two daemons for one millisecond. */
 static void pass_both(struct cluster *other)
 {
     cluster_pass_ms(&w, 1);
@@ -62,12 +62,12 @@ START_TEST(durable_master_keeps_its_vote_through_a_restart)
     ck_assert_ptr_nonnull(strstr(cluster_value(&w, 0, RECORD_KEY), "durable=yes"));
     ck_assert(cluster_granted(cluster_ask(&w, "LOCK a 60s")));
     cluster_restart_with_data(&w, 0);
-    cluster_pass_ms(&w, 8 * LOOKED_MS);
+    cluster_pass_ms(&w, 8 * OBSERVED_MS);
     cluster_expect_votes(&w, 0, 4, "-");
     ck_assert_ptr_nonnull(cluster_value(&w, 0, "a"));
-    /* And through the next one. */
+    /* The same holds for the next restart. */
     cluster_restart_with_data(&w, 0);
-    cluster_pass_ms(&w, 8 * LOOKED_MS);
+    cluster_pass_ms(&w, 8 * OBSERVED_MS);
     cluster_expect_votes(&w, 0, 4, "-");
 }
 END_TEST
@@ -81,7 +81,7 @@ START_TEST(master_that_syncs_every_second_is_not_durable)
 }
 END_TEST
 
-START_TEST(durability_has_to_be_recorded_before_the_restart)
+START_TEST(durability_must_be_recorded_before_the_restart)
 {
     open_durable("everysec");
     set_fsync("always");
@@ -89,7 +89,7 @@ START_TEST(durability_has_to_be_recorded_before_the_restart)
     cluster_expect_quarantine(&w, 0, 0, "restarted");
     ck_assert_ptr_nonnull(strstr(cluster_value(&w, 0, RECORD_KEY), "durable=yes"));
     set_fsync("everysec");
-    cluster_pass_ms(&w, 2 * LOOKED_MS);
+    cluster_pass_ms(&w, 2 * OBSERVED_MS);
     cluster_expect_votes(&w, 0, 4, "-");
     set_fsync("always");
     cluster_restart_with_data(&w, 0);
@@ -101,15 +101,15 @@ START_TEST(master_with_a_replica_is_not_durable)
 {
     open_durable("always");
     w.masters[0].redis.replicas = 1;
-    cluster_pass_ms(&w, 2 * LOOKED_MS);
+    cluster_pass_ms(&w, 2 * OBSERVED_MS);
     ck_assert_ptr_nonnull(strstr(cluster_value(&w, 0, RECORD_KEY), "durable=no"));
     cluster_restart_with_data(&w, 0);
     cluster_expect_quarantine(&w, 0, 0, "restarted");
 }
 END_TEST
 
-/* With data of another one, perhaps, from before: which had our record by then. */
-START_TEST(replica_in_between_is_no_durable_restart)
+/* A replica may have the old data of its master, with this daemon's record in it. */
+START_TEST(restart_as_a_replica_is_not_durable)
 {
     open_durable("always");
     cluster_restart_with_data(&w, 0);
@@ -122,7 +122,7 @@ START_TEST(durable_restart_does_not_shorten_a_quarantine)
 {
     open_durable("always");
     cluster_flush(&w, 0);
-    cluster_pass_ms(&w, LOOKED_MS);
+    cluster_pass_ms(&w, OBSERVED_MS);
     cluster_expect_votes(&w, 0, 0, "flushed");
     cluster_pass_ms(&w, 20 * 1000);
     cluster_restart_with_data(&w, 0);
@@ -133,7 +133,7 @@ START_TEST(durable_restart_does_not_shorten_a_quarantine)
 }
 END_TEST
 
-START_TEST(durable_master_that_lost_its_data_all_the_same_has_no_vote)
+START_TEST(durable_master_that_lost_its_data_has_no_vote)
 {
     open_durable("always");
     cluster_restart(&w, 0);
@@ -141,39 +141,40 @@ START_TEST(durable_master_that_lost_its_data_all_the_same_has_no_vote)
 }
 END_TEST
 
-/* The settings were others for a while, but what said so was not on disk yet. */
-START_TEST(durable_restart_with_an_older_record_is_none)
+/* The fsync policy was weaker for a while, but the record of that was not on disk at the
+ * restart. */
+START_TEST(restart_with_an_older_record_is_not_durable)
 {
     open_durable("always");
     static struct fake_data keys;
     keys = w.masters[0].redis.data;
     set_fsync("everysec");
-    cluster_pass_ms(&w, 2 * LOOKED_MS);
+    cluster_pass_ms(&w, 2 * OBSERVED_MS);
     ck_assert_ptr_nonnull(strstr(cluster_value(&w, 0, RECORD_KEY), "durable=no"));
     cluster_lock_on_three(&w);
-    restart_with(&keys);
+    restart_with_keys(&keys);
     set_fsync("always");
     cluster_expect_no_grant_for_s(&w, 57);
 }
 END_TEST
 
-START_TEST(durable_restart_from_two_runs_back_is_none)
+START_TEST(restart_with_data_from_two_runs_ago_is_not_durable)
 {
     open_durable("always");
     static struct fake_data keys;
     keys = w.masters[0].redis.data;
     cluster_restart_with_data(&w, 0);
-    cluster_pass_ms(&w, 8 * LOOKED_MS);
+    cluster_pass_ms(&w, 8 * OBSERVED_MS);
     cluster_expect_votes(&w, 0, 0, "-");
     cluster_lock_on_three(&w);
-    restart_with(&keys);
+    restart_with_keys(&keys);
     cluster_expect_no_grant_for_s(&w, 57);
 }
 END_TEST
 
-/* A lease protects from daemons that count votes of the process before. The only one knows that it
- * does not. */
-START_TEST(only_daemon_does_not_wait_for_its_own_lease)
+/* The lease protects against daemons that count votes of the earlier process. A single daemon knows
+ * that it does not. */
+START_TEST(single_daemon_does_not_wait_for_its_own_lease)
 {
     open_durable("always");
     cluster_restart_with_data(&w, 0);
@@ -185,8 +186,8 @@ START_TEST(only_daemon_does_not_wait_for_its_own_lease)
 }
 END_TEST
 
-/* On each master: the name of the first is leased to the process that has it now, and another
- * daemon has renewed that a moment ago. */
+/* Write a lease of the first master's name to the current process on each master, as if another
+ * daemon had just renewed it. */
 static void renew_as_another(const char *server)
 {
     char lease[LIMIT_RECORD];
@@ -196,12 +197,12 @@ static void renew_as_another(const char *server)
     }
 }
 
-static int64_t told_ms(void)
+static int64_t reported_ms(void)
 {
     return (guard_refuses_until_ns(&w.engine.flights.guard, 0, w.now_ns) - w.now_ns) / NS_PER_MS;
 }
 
-START_TEST(another_daemon_on_the_process_before_is_waited_for)
+START_TEST(new_process_waits_for_another_daemon_on_the_earlier_one)
 {
     char server[2 * RECORD_ID + 2];
     open_durable("always");
@@ -214,8 +215,8 @@ START_TEST(another_daemon_on_the_process_before_is_waited_for)
         ck_assert_str_ne(cluster_vote(&w, 0), "-");
     }
     cluster_expect_votes(&w, 0, 0, "otherprocess");
-    ck_assert_int_gt(told_ms(), 0);
-    ck_assert_int_lt(told_ms(), 8000);
+    ck_assert_int_gt(reported_ms(), 0);
+    ck_assert_int_lt(reported_ms(), 8000);
     cluster_pass_ms(&w, 4900);
     ck_assert_str_ne(cluster_vote(&w, 0), "-");
     cluster_pass_ms(&w, 1500);
@@ -223,9 +224,9 @@ START_TEST(another_daemon_on_the_process_before_is_waited_for)
 }
 END_TEST
 
-/* Another daemon still has the process before, and reaches B and C, which answer later than D and E
- * do. Nobody votes with the new process before B and C have said so. */
-START_TEST(name_is_not_had_before_all_masters_have_told_whose_it_is)
+/* Another daemon still talks to the earlier process. It reaches B and C, which answer later than D
+ * and E. The new process has no vote until B and C have answered. */
+START_TEST(new_process_waits_for_the_leases_of_all_masters)
 {
     char server[2 * RECORD_ID + 2];
     char lease[LIMIT_RECORD];
@@ -233,13 +234,13 @@ START_TEST(name_is_not_had_before_all_masters_have_told_whose_it_is)
     snprintf(server, sizeof(server), "%s",
              cluster_value(&w, 1, cluster_guard_key(&w, "name", ":a")));
     w.masters[1].delay_ns = w.masters[2].delay_ns = 3 * NS_PER_MS;
-    cluster_pass_ms(&w, 3 * LOOKED_MS);
+    cluster_pass_ms(&w, 3 * OBSERVED_MS);
     cluster_expect_votes(&w, 0, 4, "-");
-    /* Its client has the lock by the process before, B and C. */
+    /* The other daemon's client holds the lock by the earlier process, B and C. */
     cluster_set(&w, 1, "a", "feed", 60000);
     cluster_set(&w, 2, "a", "feed", 60000);
     cluster_restart_with_data(&w, 0);
-    cluster_say(&w, "LOCK a 60s WAIT 60s");
+    cluster_submit(&w, "LOCK a 60s WAIT 60s");
     for (unsigned i = 0; i < 4000; i++) {
         for (unsigned node = 1; node < 3; node++) {
             snprintf(lease, sizeof(lease), "%s feed=%" PRId64, server,
@@ -254,7 +255,7 @@ START_TEST(name_is_not_had_before_all_masters_have_told_whose_it_is)
 }
 END_TEST
 
-/* Each says that it has left the process before, whose votes nobody counts from then on. */
+/* Each daemon announces that it has left the earlier process, so its votes no longer count. */
 START_TEST(daemons_that_all_saw_the_restart_do_not_wait)
 {
     static struct cluster v;
@@ -277,8 +278,8 @@ START_TEST(daemons_that_all_saw_the_restart_do_not_wait)
 }
 END_TEST
 
-/* It began while we still heard from the original: what that got since, it has not; also where
- * another daemon, which had left the original before, has recorded a restart. */
+/* The copy began while this daemon still talked to the original, so it lacks what the original got
+ * later. Another daemon that had left the original earlier may have recorded it as a restart. */
 START_TEST(copy_that_ran_beside_its_original_is_no_restart)
 {
     open_durable("always");
@@ -292,7 +293,7 @@ START_TEST(copy_that_ran_beside_its_original_is_no_restart)
 }
 END_TEST
 
-START_TEST(process_whose_successor_has_voted_does_not_come_back)
+START_TEST(earlier_process_cannot_come_back_after_its_successor_voted)
 {
     static struct fake_data keys;
     char run_id[RECORD_ID + 1];
@@ -302,20 +303,20 @@ START_TEST(process_whose_successor_has_voted_does_not_come_back)
     memcpy(run_id, w.masters[0].redis.run_id, sizeof(run_id));
     memcpy(replid, w.masters[0].redis.replid, sizeof(replid));
     cluster_restart_with_data(&w, 0);
-    cluster_pass_ms(&w, 8 * LOOKED_MS);
+    cluster_pass_ms(&w, 8 * OBSERVED_MS);
     cluster_expect_votes(&w, 0, 4, "-");
     cluster_lock_on_three(&w);
     w.masters[0].redis.data = keys;
     memcpy(w.masters[0].redis.run_id, run_id, sizeof(run_id));
     memcpy(w.masters[0].redis.replid, replid, sizeof(replid));
     cluster_cut(&w, 0);
-    cluster_pass_ms(&w, 3 * LOOKED_MS);
+    cluster_pass_ms(&w, 3 * OBSERVED_MS);
     cluster_expect_votes(&w, 0, 0, "olddata");
     cluster_expect_no_grant_for_s(&w, 56);
 }
 END_TEST
 
-/* The name leads to a copy of the data, while another daemon keeps its link to the original. */
+/* The name leads to a copy of the data, while another daemon still talks to the original. */
 START_TEST(copy_of_a_durable_master_is_another_server)
 {
     char server[2 * RECORD_ID + 2];
@@ -330,68 +331,68 @@ START_TEST(copy_of_a_durable_master_is_another_server)
         ck_assert_str_ne(cluster_vote(&w, 0), "-");
     }
     cluster_expect_votes(&w, 0, 0, "repointed");
-    ck_assert_int_gt(told_ms(), 3600 * 1000);
+    ck_assert_int_gt(reported_ms(), 3600 * 1000);
 }
 END_TEST
 
-START_TEST(loss_that_was_not_recorded_outlives_a_durable_restart)
+START_TEST(unrecorded_loss_outlives_a_durable_restart)
 {
     open_durable("always");
     for (unsigned i = 1; i < 4; i++)
-        cluster_kill(&w, i); /* no quorum is looked at: nothing may be written */
+        cluster_kill(&w, i); /* without a quorum of observed records the daemon may not write one */
     cluster_pass_ms(&w, 1000);
     snprintf(w.masters[0].redis.replid, sizeof(w.masters[0].redis.replid), "%040u", 99);
-    cluster_pass_ms(&w, 2 * LOOKED_MS);
+    cluster_pass_ms(&w, 2 * OBSERVED_MS);
     cluster_expect_votes(&w, 0, 0, "failedover");
     cluster_restart_with_data(&w, 0);
     for (unsigned i = 1; i < 4; i++)
         cluster_restart(&w, i);
-    cluster_pass_ms(&w, 10 * LOOKED_MS);
+    cluster_pass_ms(&w, 10 * OBSERVED_MS);
     ck_assert_str_ne(cluster_vote(&w, 0), "-");
 }
 END_TEST
 
-/* ... also where a daemon that has not seen it says that all is well. */
-START_TEST(loss_that_another_daemon_did_not_see_outlives_its_record)
+/* A daemon that did not see the loss writes a record without it. */
+START_TEST(unrecorded_loss_outlives_another_daemons_record)
 {
     char replid[RECORD_ID + 1];
     open_durable("always");
     memcpy(replid, w.masters[0].redis.replid, sizeof(replid));
     for (unsigned i = 1; i < 4; i++)
         cluster_kill(&w, i);
-    if (_i == 1) { /* and it had not been seen for long */
+    if (_i == 1) { /* the master had been unobserved for a long time */
         w.masters[0].hung = true;
         cluster_pass_ms(&w, QUARANTINE_MS + 10000);
         w.masters[0].hung = false;
     }
     cluster_pass_ms(&w, 1000);
     snprintf(w.masters[0].redis.replid, sizeof(w.masters[0].redis.replid), "%040u", 99);
-    cluster_pass_ms(&w, 2 * LOOKED_MS);
+    cluster_pass_ms(&w, 2 * OBSERVED_MS);
     cluster_expect_votes(&w, 0, 0, "failedover");
-    memcpy(w.masters[0].redis.replid, replid, sizeof(replid)); /* as its record has it */
+    memcpy(w.masters[0].redis.replid, replid, sizeof(replid)); /* as in its record */
     cluster_restart_recorded(&w, 0);
     for (unsigned i = 1; i < 4; i++)
         cluster_restart(&w, i);
-    cluster_pass_ms(&w, 10 * LOOKED_MS);
+    cluster_pass_ms(&w, 10 * OBSERVED_MS);
     cluster_expect_votes(&w, 0, 0, "restarted");
 }
 END_TEST
 
-/* What it evicts it loses, and after a restart nobody may know. */
+/* A master that evicts keys loses them, and nothing shows that after a restart. */
 START_TEST(master_that_may_evict_is_not_durable)
 {
     open_durable("always");
     w.masters[0].redis.may_evict = true;
-    cluster_pass_ms(&w, 2 * LOOKED_MS);
+    cluster_pass_ms(&w, 2 * OBSERVED_MS);
     ck_assert_ptr_nonnull(strstr(cluster_value(&w, 0, RECORD_KEY), "durable=no"));
     w.masters[0].redis.may_evict = false;
     cluster_restart_with_data(&w, 0);
-    cluster_pass_ms(&w, 8 * LOOKED_MS);
+    cluster_pass_ms(&w, 8 * OBSERVED_MS);
     cluster_expect_votes(&w, 0, 0, "restarted");
 }
 END_TEST
 
-START_TEST(change_of_durability_begins_no_quarantine)
+START_TEST(change_of_durability_starts_no_quarantine)
 {
     open_durable("always");
     cluster_step_clock(&w, 0, 0, -3600);
@@ -404,7 +405,7 @@ START_TEST(change_of_durability_begins_no_quarantine)
 }
 END_TEST
 
-START_TEST(daemons_that_disagree_on_durability_do_not_write_against_each_other)
+START_TEST(daemons_that_disagree_on_durability_do_not_alternate_records)
 {
     open_durable("always");
     unsigned before = w.masters[0].redis.runs[REDIS_SCRIPT_WRITE_RECORD];
@@ -417,12 +418,12 @@ START_TEST(daemons_that_disagree_on_durability_do_not_write_against_each_other)
 }
 END_TEST
 
-/* A new daemon, to which the longer quarantine is only what the record says. */
+/* The new daemon knows the longer quarantine only from the record. */
 START_TEST(durable_restart_keeps_the_length_of_a_quarantine)
 {
     open_durable("always");
     cluster_flush(&w, 0);
-    cluster_pass_ms(&w, LOOKED_MS);
+    cluster_pass_ms(&w, OBSERVED_MS);
     cluster_forge(&w, 0, "quarantine_ms=60611", "quarantine_ms=120000");
     struct record record;
     const char *text = cluster_value(&w, 0, RECORD_KEY);
@@ -437,7 +438,7 @@ START_TEST(durable_restart_keeps_the_length_of_a_quarantine)
     cluster_kill(&w, 0);
     cluster_restart_engine(&w, "here");
     cluster_pass_ms(&w, 2000);
-    restart_with(&keys);
+    restart_with_keys(&keys);
     while (cluster_clock_us(&w, 0) < record.join_us + 59389000) {
         ck_assert_str_ne(cluster_vote(&w, 0), "-");
         cluster_pass_ms(&w, 1000);
@@ -452,28 +453,28 @@ Suite *test_suite(void)
     Suite *suite = suite_create("guard_durable");
     TCase *tests = tcase_create("votes");
     tcase_set_timeout(tests, 60);
-    tcase_add_checked_fixture(tests, five, end);
+    tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_test(tests, durable_master_keeps_its_vote_through_a_restart);
     tcase_add_test(tests, master_that_syncs_every_second_is_not_durable);
-    tcase_add_test(tests, durability_has_to_be_recorded_before_the_restart);
+    tcase_add_test(tests, durability_must_be_recorded_before_the_restart);
     tcase_add_test(tests, master_with_a_replica_is_not_durable);
-    tcase_add_test(tests, replica_in_between_is_no_durable_restart);
+    tcase_add_test(tests, restart_as_a_replica_is_not_durable);
     tcase_add_test(tests, durable_restart_does_not_shorten_a_quarantine);
-    tcase_add_test(tests, durable_master_that_lost_its_data_all_the_same_has_no_vote);
-    tcase_add_test(tests, durable_restart_with_an_older_record_is_none);
-    tcase_add_test(tests, durable_restart_from_two_runs_back_is_none);
-    tcase_add_test(tests, only_daemon_does_not_wait_for_its_own_lease);
-    tcase_add_test(tests, another_daemon_on_the_process_before_is_waited_for);
-    tcase_add_test(tests, name_is_not_had_before_all_masters_have_told_whose_it_is);
+    tcase_add_test(tests, durable_master_that_lost_its_data_has_no_vote);
+    tcase_add_test(tests, restart_with_an_older_record_is_not_durable);
+    tcase_add_test(tests, restart_with_data_from_two_runs_ago_is_not_durable);
+    tcase_add_test(tests, single_daemon_does_not_wait_for_its_own_lease);
+    tcase_add_test(tests, new_process_waits_for_another_daemon_on_the_earlier_one);
+    tcase_add_test(tests, new_process_waits_for_the_leases_of_all_masters);
     tcase_add_test(tests, daemons_that_all_saw_the_restart_do_not_wait);
     tcase_add_loop_test(tests, copy_that_ran_beside_its_original_is_no_restart, 0, 2);
-    tcase_add_test(tests, process_whose_successor_has_voted_does_not_come_back);
+    tcase_add_test(tests, earlier_process_cannot_come_back_after_its_successor_voted);
     tcase_add_test(tests, copy_of_a_durable_master_is_another_server);
-    tcase_add_test(tests, loss_that_was_not_recorded_outlives_a_durable_restart);
-    tcase_add_loop_test(tests, loss_that_another_daemon_did_not_see_outlives_its_record, 0, 2);
+    tcase_add_test(tests, unrecorded_loss_outlives_a_durable_restart);
+    tcase_add_loop_test(tests, unrecorded_loss_outlives_another_daemons_record, 0, 2);
     tcase_add_test(tests, master_that_may_evict_is_not_durable);
-    tcase_add_test(tests, change_of_durability_begins_no_quarantine);
-    tcase_add_test(tests, daemons_that_disagree_on_durability_do_not_write_against_each_other);
+    tcase_add_test(tests, change_of_durability_starts_no_quarantine);
+    tcase_add_test(tests, daemons_that_disagree_on_durability_do_not_alternate_records);
     tcase_add_test(tests, durable_restart_keeps_the_length_of_a_quarantine);
     suite_add_tcase(suite, tests);
     return suite;

@@ -1,5 +1,5 @@
 /*
- * Each name leads to a server of its own, and always to the same: the guard in the engine, on fake
+ * Each name leads to its own server, and always to the same one: the guard in the engine, on fake
  * masters and virtual time.
  */
 #include <string.h>
@@ -10,17 +10,17 @@
 
 static struct cluster w;
 
-static void five(void)
+static void setup(void)
 {
     cluster_init(&w, 5);
 }
 
-static void end(void)
+static void teardown(void)
 {
     cluster_deinit(&w);
 }
 
-/* What makes a server the one it is. */
+/* The identity and data of a server. */
 struct server {
     char run_id[RECORD_ID + 1];
     char replid[RECORD_ID + 1];
@@ -33,8 +33,8 @@ static const struct server stranger = {
     .replid = "ffffffffffffffffffffffffffffffffffffffff",
 };
 
-/* The name of A leads to another server from now on. */
-static void lead_to(const struct server *server)
+/* From now on the name of A leads to another server. */
+static void repoint_to(const struct server *server)
 {
     struct fake_master *master = &w.masters[0].redis;
     memcpy(master->run_id, server->run_id, sizeof(master->run_id));
@@ -45,15 +45,15 @@ static void lead_to(const struct server *server)
         cluster_cut(&w, 0);
 }
 
-/* ... and has done so for long. */
-static void lead_to_stranger(void)
+/* The name of A has led to the stranger for longer than a quarantine. */
+static void repoint_to_stranger(void)
 {
     const struct fake_master *master = &w.masters[0].redis;
     memcpy(original.run_id, master->run_id, sizeof(master->run_id));
     memcpy(original.replid, master->replid, sizeof(master->replid));
     original.keys = master->data;
-    lead_to(&stranger);
-    cluster_pass_ms(&w, QUARANTINE_MS + 5 * LOOKED_MS);
+    repoint_to(&stranger);
+    cluster_pass_ms(&w, QUARANTINE_MS + 5 * OBSERVED_MS);
     cluster_expect_votes(&w, 0, 4, "-");
 }
 
@@ -71,10 +71,10 @@ START_TEST(duplicate_master_has_one_vote)
 }
 END_TEST
 
-START_TEST(name_that_others_know_as_another_server_has_no_vote)
+START_TEST(name_leased_to_another_server_has_no_vote)
 {
     cluster_lease_to_another(&w, 4, ":b", 10000);
-    cluster_pass_ms(&w, LOOKED_MS);
+    cluster_pass_ms(&w, OBSERVED_MS);
     cluster_expect_votes(&w, 1, 1, "repointed");
     cluster_pass_ms(&w, 10 * 1000);
     cluster_expect_votes(&w, 1, 1, "-");
@@ -83,43 +83,43 @@ END_TEST
 
 START_TEST(name_that_leads_back_to_an_old_server_has_no_vote_for_max_ttl)
 {
-    lead_to_stranger();
+    repoint_to_stranger();
     cluster_lock_on_three(&w);
-    lead_to(&original);
+    repoint_to(&original);
     cluster_expect_no_grant_for_s(&w, 59);
 }
 END_TEST
 
-/* One daemon, and all leases on the name are over: it knows itself whose votes it has counted. */
-START_TEST(name_that_leads_back_needs_no_witness)
+/* All leases on the name have expired. The single daemon still knows whose votes it has counted. */
+START_TEST(name_that_leads_back_loses_its_vote_without_a_lease)
 {
-    lead_to_stranger();
+    repoint_to_stranger();
     cluster_lock_on_three(&w);
-    lead_to(&original);
+    repoint_to(&original);
     for (unsigned i = 0; i < 5; i++)
         cluster_delete(&w, i, cluster_guard_key(&w, "name", ":a"));
-    cluster_pass_ms(&w, 3 * LOOKED_MS);
+    cluster_pass_ms(&w, 3 * OBSERVED_MS);
     cluster_expect_votes(&w, 0, 0, "restarted");
     cluster_expect_no_grant_for_s(&w, 56);
 }
 END_TEST
 
-START_TEST(name_that_leads_back_while_the_daemon_is_down_has_none_either)
+START_TEST(name_that_leads_back_during_a_restart_loses_its_vote)
 {
-    lead_to_stranger();
+    repoint_to_stranger();
     cluster_lock_on_three(&w);
-    cluster_pass_ms(&w, LOOKED_MS);
-    lead_to(&original);
+    cluster_pass_ms(&w, OBSERVED_MS);
+    repoint_to(&original);
     cluster_restart_engine(&w, "here");
     cluster_expect_no_grant_for_s(&w, 57);
 }
 END_TEST
 
-START_TEST(contest_is_remembered_when_its_witness_is_lost)
+START_TEST(lease_conflict_outlives_the_masters_that_reported_it)
 {
     for (unsigned i = 0; i < 2; i++)
         cluster_lease_to_another(&w, i, ":e", 3600 * 1000);
-    cluster_pass_ms(&w, LOOKED_MS);
+    cluster_pass_ms(&w, OBSERVED_MS);
     cluster_expect_votes(&w, 4, 4, "repointed");
     w.masters[0].hung = w.masters[1].hung = true;
     cluster_pass_ms(&w, 5000);
@@ -127,9 +127,9 @@ START_TEST(contest_is_remembered_when_its_witness_is_lost)
 }
 END_TEST
 
-/* The witness says so again after the conflict has expired: a vote that was asked for in between
+/* The other daemon reports the conflict again after it has expired. A vote requested in between
  * does not count. */
-START_TEST(conflict_that_comes_up_again_takes_the_votes_under_way)
+START_TEST(repeated_conflict_voids_votes_in_flight)
 {
     struct guard *guard = &w.engine.flights.guard;
     struct guard_heartbeat heartbeat;
@@ -148,7 +148,7 @@ START_TEST(conflict_that_comes_up_again_takes_the_votes_under_way)
 }
 END_TEST
 
-START_TEST(lease_is_taken_anew_after_a_reconnect)
+START_TEST(lease_is_renewed_after_a_reconnect)
 {
     static struct fake_data keys;
     keys = w.masters[4].redis.data;
@@ -166,7 +166,7 @@ START_TEST(lease_is_taken_anew_after_a_reconnect)
 }
 END_TEST
 
-START_TEST(name_is_leased_anew_after_a_master_was_busy_for_long)
+START_TEST(lease_is_renewed_after_a_master_was_busy)
 {
     w.masters[0].redis.refusals[FAKE_LOADING] = "BUSY Redis is busy running a script";
     cluster_pass_ms(&w, QUARANTINE_MS + 5000);
@@ -183,8 +183,8 @@ START_TEST(name_is_leased_anew_after_a_master_was_busy_for_long)
 }
 END_TEST
 
-/* 1 and 2 answer a heartbeat late, which was about the server that the name led to before. */
-START_TEST(late_heartbeat_is_judged_by_what_it_asked)
+/* Masters 1 and 2 answer a heartbeat late. It was about the server to which the name led before. */
+START_TEST(late_heartbeat_is_judged_by_its_own_request)
 {
     cluster_pass_ms(&w, 2000);
     w.masters[1].hung = w.masters[2].hung = true;
@@ -207,17 +207,17 @@ Suite *test_suite(void)
     Suite *suite = suite_create("guard_names");
     TCase *tests = tcase_create("votes");
     tcase_set_timeout(tests, 60);
-    tcase_add_checked_fixture(tests, five, end);
+    tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_test(tests, duplicate_master_has_one_vote);
-    tcase_add_test(tests, name_that_others_know_as_another_server_has_no_vote);
+    tcase_add_test(tests, name_leased_to_another_server_has_no_vote);
     tcase_add_test(tests, name_that_leads_back_to_an_old_server_has_no_vote_for_max_ttl);
-    tcase_add_test(tests, name_that_leads_back_needs_no_witness);
-    tcase_add_test(tests, name_that_leads_back_while_the_daemon_is_down_has_none_either);
-    tcase_add_test(tests, contest_is_remembered_when_its_witness_is_lost);
-    tcase_add_test(tests, conflict_that_comes_up_again_takes_the_votes_under_way);
-    tcase_add_test(tests, lease_is_taken_anew_after_a_reconnect);
-    tcase_add_test(tests, name_is_leased_anew_after_a_master_was_busy_for_long);
-    tcase_add_test(tests, late_heartbeat_is_judged_by_what_it_asked);
+    tcase_add_test(tests, name_that_leads_back_loses_its_vote_without_a_lease);
+    tcase_add_test(tests, name_that_leads_back_during_a_restart_loses_its_vote);
+    tcase_add_test(tests, lease_conflict_outlives_the_masters_that_reported_it);
+    tcase_add_test(tests, repeated_conflict_voids_votes_in_flight);
+    tcase_add_test(tests, lease_is_renewed_after_a_reconnect);
+    tcase_add_test(tests, lease_is_renewed_after_a_master_was_busy);
+    tcase_add_test(tests, late_heartbeat_is_judged_by_its_own_request);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -1,6 +1,5 @@
 /*
- * What the guard does to rounds, and what it costs: in the engine, on fake masters and virtual
- * time.
+ * The effect of the guard on rounds, and its cost: in the engine, on fake masters and virtual time.
  */
 #include <stdio.h>
 #include <string.h>
@@ -11,12 +10,12 @@
 
 static struct cluster w;
 
-static void five(void)
+static void setup(void)
 {
     cluster_init(&w, 5);
 }
 
-static void end(void)
+static void teardown(void)
 {
     cluster_deinit(&w);
 }
@@ -36,9 +35,9 @@ START_TEST(slow_answer_is_probed_again_in_the_same_round)
 }
 END_TEST
 
-/* While the samples of slow masters prove nothing, the votes for b become too old; those for a,
- * which is held, wait on behind them. */
-START_TEST(vote_behind_one_that_is_too_old_keeps_its_answer)
+/* The samples of slow masters prove nothing, so the votes for b become too old. The votes for a
+ * come after them and keep their answer (HELD). */
+START_TEST(vote_after_an_expired_one_keeps_its_answer)
 {
     for (unsigned i = 0; i < 5; i++) {
         cluster_set(&w, i, "a", "somebody else", 0);
@@ -60,7 +59,7 @@ START_TEST(vote_behind_one_that_is_too_old_keeps_its_answer)
 }
 END_TEST
 
-START_TEST(slow_master_under_load_piles_up_no_votes)
+START_TEST(slow_master_under_load_accumulates_no_votes)
 {
     w.masters[0].delay_ns = 20 * NS_PER_MS;
     for (unsigned i = 0; i < 3000; i++) {
@@ -95,7 +94,7 @@ START_TEST(flushed_scripts_do_not_overflow_a_link)
 }
 END_TEST
 
-START_TEST(fenced_vote_is_not_sent_again_behind_its_undo)
+START_TEST(fenced_vote_is_not_sent_again_after_its_undo)
 {
     for (unsigned i = 0; i < 5; i++) {
         w.masters[i].redis.scripts[REDIS_SCRIPT_FENCE] = false;
@@ -112,7 +111,7 @@ START_TEST(fenced_vote_is_not_sent_again_behind_its_undo)
 }
 END_TEST
 
-START_TEST(master_that_flaps_does_not_busy_the_others)
+START_TEST(flapping_master_does_not_burden_the_others)
 {
     cluster_pass_ms(&w, 3000);
     unsigned heartbeats = 0;
@@ -128,13 +127,13 @@ START_TEST(master_that_flaps_does_not_busy_the_others)
 }
 END_TEST
 
-/* --- the rounds of others --- */
+/* --- votes, locks and releases --- */
 
-START_TEST(node_without_a_vote_gets_releases_and_carries_locks)
+START_TEST(node_without_a_vote_gets_releases_and_holds_keys)
 {
     char token[LIMIT_TOKEN + 1];
     cluster_restart(&w, 0);
-    cluster_pass_ms(&w, LOOKED_MS);
+    cluster_pass_ms(&w, OBSERVED_MS);
     snprintf(token, sizeof(token), "%s", cluster_token(cluster_ask(&w, "LOCK a 10s")));
     ck_assert_str_eq(cluster_value(&w, 0, "a"), token);
     cluster_delete(&w, 0, "a");
@@ -145,7 +144,7 @@ START_TEST(node_without_a_vote_gets_releases_and_carries_locks)
 }
 END_TEST
 
-START_TEST(nodes_that_forgot_do_not_make_a_token_gone)
+START_TEST(masters_that_lost_data_do_not_make_a_token_gone)
 {
     char token[LIMIT_TOKEN + 1];
     snprintf(token, sizeof(token), "%s", cluster_token(cluster_ask(&w, "LOCK a 60s")));
@@ -157,18 +156,18 @@ START_TEST(nodes_that_forgot_do_not_make_a_token_gone)
 }
 END_TEST
 
-START_TEST(token_that_is_gone_stays_gone)
+START_TEST(expired_token_stays_gone)
 {
     char token[LIMIT_TOKEN + 1];
     snprintf(token, sizeof(token), "%s", cluster_token(cluster_ask(&w, "LOCK a 1s")));
     cluster_pass_ms(&w, 1001);
     ck_assert_str_eq(cluster_ask(&w, "EXTEND a %s 60s", token), "GONE");
-    /* Backfilled by somebody, on a minority; flushed elsewhere; and time passes. */
+    /* A backfill puts the token on a minority; other masters lose their data; and time passes. */
     cluster_set(&w, 0, "a", token, 200000);
     cluster_set(&w, 1, "a", token, 200000);
     ck_assert_str_eq(cluster_ask(&w, "EXTEND a %s 60s", token), "GONE");
     cluster_flush(&w, 4);
-    cluster_pass_ms(&w, QUARANTINE_MS + 3 * LOOKED_MS);
+    cluster_pass_ms(&w, QUARANTINE_MS + 3 * OBSERVED_MS);
     ck_assert_str_eq(cluster_ask(&w, "EXTEND a %s 60s", token), "GONE");
     ck_assert_uint_eq(cluster_count(&w, "a"), 2);
 }
@@ -176,7 +175,7 @@ END_TEST
 
 /* --- UNLOCK --- */
 
-/* The lock was granted by a quorum without b, and a master of that quorum cannot be reached now. */
+/* The lock was granted by a quorum with E, and E cannot be reached now. */
 START_TEST(token_that_a_silent_master_may_have_is_not_gone)
 {
     static const char token[] = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
@@ -188,32 +187,32 @@ START_TEST(token_that_a_silent_master_may_have_is_not_gone)
     const char *reply = cluster_ask(&w, "UNLOCK a %s", token);
     ck_assert_msg(strncmp(reply, "NOQUORUM 4/5 need=3 e:", 22) == 0, "%s", reply);
     ck_assert_uint_eq(cluster_count(&w, "a"), 0);
-    /* It was released by now: those that are there do not have it any more. */
+    /* The first UNLOCK released it: the reachable masters no longer have the token. */
     ck_assert_str_eq(cluster_ask(&w, "UNLOCK a %s", token), "GONE");
 }
 END_TEST
 
-START_TEST(masters_that_forgot_do_not_make_an_unlocked_token_gone)
+START_TEST(masters_that_lost_data_do_not_make_an_unlocked_token_gone)
 {
     char token[LIMIT_TOKEN + 1];
     snprintf(token, sizeof(token), "%s", cluster_token(cluster_ask(&w, "LOCK a 60s")));
     for (unsigned i = 0; i < 3; i++)
         cluster_flush(&w, i);
-    cluster_pass_ms(&w, LOOKED_MS);
+    cluster_pass_ms(&w, OBSERVED_MS);
     const char *reply = cluster_ask(&w, "UNLOCK a %s", token);
     ck_assert_msg(strncmp(reply, "NOQUORUM 2/5 need=3 a:", 22) == 0, "%s", reply);
     ck_assert_uint_eq(cluster_count(&w, "a"), 0);
 }
 END_TEST
 
-/* A master without a vote may have the token all the same, and says so by deleting it. */
-START_TEST(masters_without_a_vote_release_what_they_have)
+/* A master without a vote may have the token. Deleting it proves that. */
+START_TEST(masters_without_a_vote_confirm_releases)
 {
     char token[LIMIT_TOKEN + 1];
     snprintf(token, sizeof(token), "%s", cluster_token(cluster_ask(&w, "LOCK a 60s")));
     for (unsigned i = 0; i < 3; i++) {
         cluster_flush(&w, i);
-        cluster_pass_ms(&w, LOOKED_MS);
+        cluster_pass_ms(&w, OBSERVED_MS);
         cluster_set(&w, i, "a", token, 60000);
     }
     ck_assert_str_eq(cluster_ask(&w, "UNLOCK a %s", token), "OK");
@@ -225,19 +224,19 @@ Suite *test_suite(void)
     Suite *suite = suite_create("guard_rounds");
     TCase *tests = tcase_create("votes");
     tcase_set_timeout(tests, 60);
-    tcase_add_checked_fixture(tests, five, end);
+    tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_test(tests, slow_answer_is_probed_again_in_the_same_round);
-    tcase_add_test(tests, vote_behind_one_that_is_too_old_keeps_its_answer);
-    tcase_add_test(tests, slow_master_under_load_piles_up_no_votes);
+    tcase_add_test(tests, vote_after_an_expired_one_keeps_its_answer);
+    tcase_add_test(tests, slow_master_under_load_accumulates_no_votes);
     tcase_add_test(tests, flushed_scripts_do_not_overflow_a_link);
-    tcase_add_test(tests, fenced_vote_is_not_sent_again_behind_its_undo);
-    tcase_add_test(tests, master_that_flaps_does_not_busy_the_others);
-    tcase_add_test(tests, node_without_a_vote_gets_releases_and_carries_locks);
-    tcase_add_test(tests, nodes_that_forgot_do_not_make_a_token_gone);
-    tcase_add_test(tests, token_that_is_gone_stays_gone);
+    tcase_add_test(tests, fenced_vote_is_not_sent_again_after_its_undo);
+    tcase_add_test(tests, flapping_master_does_not_burden_the_others);
+    tcase_add_test(tests, node_without_a_vote_gets_releases_and_holds_keys);
+    tcase_add_test(tests, masters_that_lost_data_do_not_make_a_token_gone);
+    tcase_add_test(tests, expired_token_stays_gone);
     tcase_add_test(tests, token_that_a_silent_master_may_have_is_not_gone);
-    tcase_add_test(tests, masters_that_forgot_do_not_make_an_unlocked_token_gone);
-    tcase_add_test(tests, masters_without_a_vote_release_what_they_have);
+    tcase_add_test(tests, masters_that_lost_data_do_not_make_an_unlocked_token_gone);
+    tcase_add_test(tests, masters_without_a_vote_confirm_releases);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -1,6 +1,6 @@
 /*
- * A lock that is released goes to the next in line within the same round, whatever becomes of that:
- * the shipped engine among fake masters, on virtual time.
+ * A released lock goes to the first waiter within the same round. Whatever happens during that, no
+ * token is left behind. Runs the shipped engine among fake masters, on virtual time.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -23,51 +23,52 @@ static void teardown(void)
     cluster_deinit(&w);
 }
 
-/* One holds, one waits. */
-static void hold_and_wait(const char *waits)
+/* One client holds the lock, another waits. */
+static void hold_and_wait(const char *request)
 {
-    cluster_say(&w, "#h LOCK a 50s");
+    cluster_submit(&w, "#h LOCK a 50s");
     memcpy(holder, cluster_expect_grant(&w, "h"), sizeof(holder));
-    cluster_say(&w, "%s", waits);
+    cluster_submit(&w, "%s", request);
     cluster_expect(&w, "(nothing)");
 }
 
-/* Nobody has it on any master, but for this one, who has it on a quorum. */
+/* Assert that no master has another value, and that a quorum has this one; NULL: no master has
+ * any. */
 static void expect_values(const char *value)
 {
     if (value != NULL)
         ck_assert_uint_ge(cluster_count(&w, "a"), 3);
     for (unsigned i = 0; i < 5; i++) {
-        const char *there = cluster_value(&w, i, "a");
-        ck_assert_msg(there == NULL || (value != NULL && strcmp(there, value) == 0),
-                      "master %u has %s", i, there);
+        const char *found = cluster_value(&w, i, "a");
+        ck_assert_msg(found == NULL || (value != NULL && strcmp(found, value) == 0),
+                      "master %u has %s", i, found);
     }
 }
 
-START_TEST(a_hand_over_that_finds_no_quorum_leaves_neither_token)
+START_TEST(hand_over_without_a_quorum_leaves_neither_token)
 {
     hold_and_wait("#b LOCK a 50s WAIT 100s");
     cluster_hang(&w, 3, true);
-    cluster_say(&w, "#u UNLOCK a %s", holder);
+    cluster_submit(&w, "#u UNLOCK a %s", holder);
     cluster_pass_ms(&w, 60);
     cluster_expect(&w, "#u NOQUORUM 2/5 need=3 a:timeout b:timeout c:timeout");
     cluster_expect(&w, "(nothing)");
     cluster_hang(&w, 3, false);
     cluster_settle(&w);
     expect_values(NULL);
-    /* It has kept its place. */
+    /* The waiter has kept its place. */
     cluster_pass_ms(&w, 2000);
     cluster_expect_grant(&w, "b");
 }
 END_TEST
 
-/* It is written before the hand-over, and behind it the links take no more votes. */
-START_TEST(a_hand_over_may_find_a_release_gathered_before_it)
+/* The release is written before the hand-over, and after it the links take no more votes. */
+START_TEST(hand_over_follows_a_batched_release_of_the_same_key)
 {
     hold_and_wait("#b LOCK a 50s WAIT 100s");
     for (unsigned i = 0; w.engine.flights.masters[0].link.load < LIMIT_LINK_VOTES - 1; i++)
         cluster_send_as(&w, &w.others[i / 1000], "#s%u STATUS x", i);
-    /* Who asked wants no answers. */
+    /* The replies to the STATUS requests are not needed. */
     for (unsigned i = 0; i < 3; i++)
         w.others[i].disconnected = true;
     cluster_send_as(&w, &w.others[3], "#o UNLOCK a aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa");
@@ -78,12 +79,12 @@ START_TEST(a_hand_over_may_find_a_release_gathered_before_it)
 }
 END_TEST
 
-START_TEST(a_hand_over_whose_connections_are_lost_leaves_neither_token)
+START_TEST(hand_over_on_lost_connections_leaves_neither_token)
 {
     hold_and_wait("#b LOCK a 50s WAIT 100s");
     for (unsigned i = 0; i < 3; i++)
         w.masters[i].mute = true;
-    cluster_say(&w, "#u UNLOCK a %s", holder);
+    cluster_submit(&w, "#u UNLOCK a %s", holder);
     for (unsigned i = 0; i < 3; i++) {
         cluster_cut(&w, i);
         w.masters[i].mute = false;
@@ -96,13 +97,13 @@ START_TEST(a_hand_over_whose_connections_are_lost_leaves_neither_token)
 }
 END_TEST
 
-/* What the masters had not read yet is killed with its connection, and the old token is still
+/* The command that the masters did not read dies with its connection, so the old token is still
  * there. */
-START_TEST(a_hand_over_that_was_never_read_is_made_up_for)
+START_TEST(hand_over_that_was_never_read_is_undone_and_repeated)
 {
     hold_and_wait("#b LOCK a 50s WAIT 100s");
     cluster_hang(&w, 3, true);
-    cluster_say(&w, "#u UNLOCK a %s", holder);
+    cluster_submit(&w, "#u UNLOCK a %s", holder);
     cluster_pass_ms(&w, 60);
     cluster_expect(&w, "#u NOQUORUM 2/5 need=3 a:timeout b:timeout c:timeout");
     for (unsigned i = 0; i < 3; i++) {
@@ -110,17 +111,17 @@ START_TEST(a_hand_over_that_was_never_read_is_made_up_for)
         w.masters[i].hung = false;
         ck_assert_str_eq(cluster_value(&w, i, "a"), holder);
     }
-    w.zombies_wait = true;
+    w.zombies_paused = true;
     cluster_pass_ms(&w, 300);
-    w.zombies_wait = false;
+    w.zombies_paused = false;
     cluster_pass_ms(&w, 3000);
     const char *token = cluster_expect_grant(&w, "b");
     expect_values(token);
 }
 END_TEST
 
-/* Three have voted for the next, and lost it all before the guard looked: no grant. */
-START_TEST(a_hand_over_is_guarded)
+/* Three masters vote for the waiter, and lose their data before the guard's probe: no grant. */
+START_TEST(hand_over_needs_votes_that_the_guard_accepts)
 {
     hold_and_wait("#b LOCK a 50s WAIT 500s");
     w.lazy = true;
@@ -129,7 +130,7 @@ START_TEST(a_hand_over_is_guarded)
         cluster_flush(&w, i);
     cluster_settle(&w);
     w.lazy = false;
-    /* Three did not have the old one any more. */
+    /* Three masters no longer had the old token. */
     cluster_expect(&w, "#u GONE");
     cluster_expect(&w, "(nothing)");
     cluster_pass_ms(&w, 50000);
@@ -139,14 +140,14 @@ START_TEST(a_hand_over_is_guarded)
 }
 END_TEST
 
-START_TEST(a_hand_over_takes_nothing_from_a_stranger)
+START_TEST(hand_over_leaves_foreign_keys_alone)
 {
     hold_and_wait("#b LOCK a 50s WAIT 100s");
     for (unsigned i = 0; i < 3; i++) {
         cluster_delete(&w, i, "a");
         cluster_set(&w, i, "a", "foreign", 20000);
     }
-    cluster_say(&w, "#u UNLOCK a %s", holder);
+    cluster_submit(&w, "#u UNLOCK a %s", holder);
     cluster_expect(&w, "#u GONE");
     cluster_expect(&w, "(nothing)");
     for (unsigned i = 0; i < 3; i++)
@@ -158,39 +159,39 @@ START_TEST(a_hand_over_takes_nothing_from_a_stranger)
 }
 END_TEST
 
-START_TEST(a_hand_over_takes_what_has_expired_for_free)
+START_TEST(hand_over_counts_expired_keys_as_free)
 {
     hold_and_wait("#b LOCK a 50s WAIT 100s");
     for (unsigned i = 0; i < 2; i++)
         cluster_delete(&w, i, "a");
-    cluster_say(&w, "#u UNLOCK a %s", holder);
+    cluster_submit(&w, "#u UNLOCK a %s", holder);
     cluster_expect(&w, "#u OK");
     cluster_expect_grant(&w, "b");
     ck_assert_uint_eq(cluster_count(&w, "a"), 5);
 }
 END_TEST
 
-START_TEST(a_hand_over_whose_scripts_were_flushed_is_sent_in_full)
+START_TEST(hand_over_after_a_script_flush_is_sent_in_full)
 {
     hold_and_wait("#b LOCK a 50s WAIT 100s");
     for (unsigned i = 0; i < 5; i++)
         w.masters[i].redis.deaf_to_scripts = true;
-    cluster_say(&w, "#u UNLOCK a %s", holder);
+    cluster_submit(&w, "#u UNLOCK a %s", holder);
     cluster_expect(&w, "#u OK");
     cluster_expect_grant(&w, "b");
 }
 END_TEST
 
-START_TEST(a_hand_over_to_one_who_leaves_goes_on_to_the_next)
+START_TEST(hand_over_to_a_client_that_leaves_goes_to_the_next_waiter)
 {
     hold_and_wait("#c LOCK a 50s WAIT 100s");
     cluster_send_as(&w, &w.others[0], "#x LOCK a 50s WAIT 100s");
-    cluster_say(&w, "#d LOCK a 50s WAIT 100s");
-    cluster_say(&w, "#u UNLOCK a %s", holder);
+    cluster_submit(&w, "#d LOCK a 50s WAIT 100s");
+    cluster_submit(&w, "#u UNLOCK a %s", holder);
     cluster_expect(&w, "#u OK");
     memcpy(holder, cluster_expect_grant(&w, "c"), sizeof(holder));
     cluster_hang(&w, 3, true);
-    cluster_say(&w, "#u UNLOCK a %s", holder);
+    cluster_submit(&w, "#u UNLOCK a %s", holder);
     cluster_end_client(&w, &w.others[0]);
     cluster_expect(&w, "undone x");
     cluster_hang(&w, 3, false);
@@ -200,14 +201,14 @@ START_TEST(a_hand_over_to_one_who_leaves_goes_on_to_the_next)
 }
 END_TEST
 
-START_TEST(who_has_gone_deaf_hands_on_what_was_granted)
+START_TEST(undeliverable_grant_goes_to_the_next_waiter)
 {
     cluster_occupy(&w, "a", 5000);
     cluster_send_as(&w, &w.others[0], "#x LOCK a 10s WAIT 60s");
     cluster_settle(&w);
-    cluster_say(&w, "#z LOCK a 10s WAIT 60s");
-    w.deaf = true;
-    /* The first grant reaches nobody, and the connection breaks. */
+    cluster_submit(&w, "#z LOCK a 10s WAIT 60s");
+    w.reply_fails = true;
+    /* The first grant cannot be delivered, and the connection breaks. */
     cluster_vacate(&w, "a");
     ck_assert(w.others[0].disconnected);
     cluster_lose_client(&w, &w.others[0]);
@@ -217,28 +218,28 @@ START_TEST(who_has_gone_deaf_hands_on_what_was_granted)
 }
 END_TEST
 
-START_TEST(a_token_that_this_daemon_did_not_grant_is_only_released)
+START_TEST(token_not_granted_by_this_daemon_is_released_without_a_hand_over)
 {
     cluster_occupy(&w, "a", 50000);
-    cluster_say(&w, "#b LOCK a 50s WAIT 100s");
+    cluster_submit(&w, "#b LOCK a 50s WAIT 100s");
     uint64_t asked = w.engine.stats.asked;
-    cluster_say(&w, "#u UNLOCK a %s", "0123456789012345678901234567890123456789");
+    cluster_submit(&w, "#u UNLOCK a %s", "0123456789012345678901234567890123456789");
     cluster_expect(&w, "#u GONE");
     ck_assert_uint_eq(w.engine.stats.asked, asked);
     cluster_expect(&w, "(nothing)");
 }
 END_TEST
 
-START_TEST(an_unlock_of_an_old_token_takes_nothing_from_the_next)
+START_TEST(unlock_of_an_old_token_takes_nothing_from_the_next_holder)
 {
     hold_and_wait("#b LOCK a 50s WAIT 100s");
     char first[LIMIT_TOKEN + 1];
     memcpy(first, holder, sizeof(first));
-    cluster_say(&w, "#u UNLOCK a %s", first);
+    cluster_submit(&w, "#u UNLOCK a %s", first);
     cluster_expect(&w, "#u OK");
     memcpy(holder, cluster_expect_grant(&w, "b"), sizeof(holder));
-    cluster_say(&w, "#c LOCK a 50s WAIT 100s");
-    cluster_say(&w, "#u UNLOCK a %s", first);
+    cluster_submit(&w, "#c LOCK a 50s WAIT 100s");
+    cluster_submit(&w, "#u UNLOCK a %s", first);
     cluster_expect(&w, "#u GONE");
     cluster_expect(&w, "(nothing)");
     expect_values(holder);
@@ -246,14 +247,14 @@ START_TEST(an_unlock_of_an_old_token_takes_nothing_from_the_next)
 }
 END_TEST
 
-START_TEST(an_extension_under_way_does_not_bring_a_released_token_back)
+START_TEST(extension_in_flight_does_not_restore_a_released_token)
 {
     hold_and_wait("#b LOCK a 50s WAIT 100s");
     cluster_delete(&w, 4, "a");
     w.masters[4].hung = true;
-    cluster_say(&w, "#e EXTEND a %s 50s", holder);
+    cluster_submit(&w, "#e EXTEND a %s 50s", holder);
     cluster_expect_grant(&w, "e");
-    cluster_say(&w, "#u UNLOCK a %s", holder);
+    cluster_submit(&w, "#u UNLOCK a %s", holder);
     cluster_expect(&w, "#u OK");
     const char *token = cluster_expect_grant(&w, "b");
     w.masters[4].hung = false;
@@ -262,10 +263,11 @@ START_TEST(an_extension_under_way_does_not_bring_a_released_token_back)
 }
 END_TEST
 
-/* --- fences --- */
+/* --- fencing tokens --- */
 
-/* The next reply is a grant with this fence; from then on its token is the holder's. */
-static int64_t take_fence(const char *tag)
+/* Assert that the next reply is a grant. Returns its fencing token and makes its token the
+ * holder's. */
+static int64_t expect_fence(const char *tag)
 {
     int64_t fence = -1;
     const char *reply = w.replies[w.replies_read];
@@ -274,15 +276,15 @@ static int64_t take_fence(const char *tag)
     return fence;
 }
 
-START_TEST(fences_rise_from_hand_over_to_hand_over)
+START_TEST(fences_rise_with_each_hand_over)
 {
-    cluster_say(&w, "#h LOCK a 50s FENCE");
-    int64_t last = take_fence("h");
+    cluster_submit(&w, "#h LOCK a 50s FENCE");
+    int64_t last = expect_fence("h");
     for (unsigned i = 0; i < 5; i++) {
-        cluster_say(&w, "#h LOCK a 50s WAIT 10s FENCE");
-        cluster_say(&w, "#u UNLOCK a %s", holder);
+        cluster_submit(&w, "#h LOCK a 50s WAIT 10s FENCE");
+        cluster_submit(&w, "#u UNLOCK a %s", holder);
         cluster_expect(&w, "#u OK");
-        int64_t fence = take_fence("h");
+        int64_t fence = expect_fence("h");
         ck_assert_int_gt(fence, last);
         last = fence;
     }
@@ -290,14 +292,14 @@ START_TEST(fences_rise_from_hand_over_to_hand_over)
 }
 END_TEST
 
-START_TEST(a_hand_over_below_a_fence_bids_again_above_it)
+START_TEST(hand_over_below_a_ballot_proposes_again_above_it)
 {
     hold_and_wait("#b LOCK a 50s WAIT 100s FENCE");
     for (unsigned i = 0; i < 5; i++)
         cluster_set(&w, i, "redlockd:fence:a", "2000000000000000", 0);
-    cluster_say(&w, "#u UNLOCK a %s", holder);
+    cluster_submit(&w, "#u UNLOCK a %s", holder);
     cluster_expect(&w, "#u OK");
-    ck_assert_int_eq(take_fence("b"), 2000000000000001);
+    ck_assert_int_eq(expect_fence("b"), 2000000000000001);
 }
 END_TEST
 
@@ -307,21 +309,21 @@ Suite *test_suite(void)
     TCase *cases = tcase_create("handovers");
     tcase_add_checked_fixture(cases, setup, teardown);
     tcase_set_timeout(cases, 60);
-    tcase_add_test(cases, a_hand_over_that_finds_no_quorum_leaves_neither_token);
-    tcase_add_test(cases, a_hand_over_may_find_a_release_gathered_before_it);
-    tcase_add_test(cases, a_hand_over_whose_connections_are_lost_leaves_neither_token);
-    tcase_add_test(cases, a_hand_over_that_was_never_read_is_made_up_for);
-    tcase_add_test(cases, a_hand_over_is_guarded);
-    tcase_add_test(cases, a_hand_over_takes_nothing_from_a_stranger);
-    tcase_add_test(cases, a_hand_over_takes_what_has_expired_for_free);
-    tcase_add_test(cases, a_hand_over_whose_scripts_were_flushed_is_sent_in_full);
-    tcase_add_test(cases, a_hand_over_to_one_who_leaves_goes_on_to_the_next);
-    tcase_add_test(cases, who_has_gone_deaf_hands_on_what_was_granted);
-    tcase_add_test(cases, a_token_that_this_daemon_did_not_grant_is_only_released);
-    tcase_add_test(cases, an_unlock_of_an_old_token_takes_nothing_from_the_next);
-    tcase_add_test(cases, an_extension_under_way_does_not_bring_a_released_token_back);
-    tcase_add_test(cases, fences_rise_from_hand_over_to_hand_over);
-    tcase_add_test(cases, a_hand_over_below_a_fence_bids_again_above_it);
+    tcase_add_test(cases, hand_over_without_a_quorum_leaves_neither_token);
+    tcase_add_test(cases, hand_over_follows_a_batched_release_of_the_same_key);
+    tcase_add_test(cases, hand_over_on_lost_connections_leaves_neither_token);
+    tcase_add_test(cases, hand_over_that_was_never_read_is_undone_and_repeated);
+    tcase_add_test(cases, hand_over_needs_votes_that_the_guard_accepts);
+    tcase_add_test(cases, hand_over_leaves_foreign_keys_alone);
+    tcase_add_test(cases, hand_over_counts_expired_keys_as_free);
+    tcase_add_test(cases, hand_over_after_a_script_flush_is_sent_in_full);
+    tcase_add_test(cases, hand_over_to_a_client_that_leaves_goes_to_the_next_waiter);
+    tcase_add_test(cases, undeliverable_grant_goes_to_the_next_waiter);
+    tcase_add_test(cases, token_not_granted_by_this_daemon_is_released_without_a_hand_over);
+    tcase_add_test(cases, unlock_of_an_old_token_takes_nothing_from_the_next_holder);
+    tcase_add_test(cases, extension_in_flight_does_not_restore_a_released_token);
+    tcase_add_test(cases, fences_rise_with_each_hand_over);
+    tcase_add_test(cases, hand_over_below_a_ballot_proposes_again_above_it);
     suite_add_tcase(suite, cases);
     return suite;
 }

@@ -1,5 +1,6 @@
 /*
- * engine/histogram.h, against the plain definition: the first bucket whose bound is not below.
+ * engine/histogram.h against its definition: a duration belongs to the first bucket whose upper
+ * limit it does not exceed.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +30,7 @@ static void check(int64_t duration_ns)
     ck_assert_uint_eq(histogram.sum_ns, duration_ns > 0 ? (uint64_t)duration_ns : 0);
 }
 
-START_TEST(bounds_belong_to_their_own_bucket)
+START_TEST(upper_limits_belong_to_their_own_bucket)
 {
     for (unsigned i = 0; i < HISTOGRAM_BUCKETS - 1; i++) {
         check(histogram_bound_ns(i) - 1);
@@ -39,16 +40,16 @@ START_TEST(bounds_belong_to_their_own_bucket)
 }
 END_TEST
 
-START_TEST(powers_of_two_and_their_neighbours_are_where_they_belong)
+START_TEST(powers_of_two_and_their_neighbours_are_in_the_right_bucket)
 {
     for (unsigned power = 0; power < 63; power++)
-        for (int64_t beside = -1; beside <= 1; beside++)
-            check((INT64_C(1) << power) + beside);
+        for (int64_t offset = -1; offset <= 1; offset++)
+            check((INT64_C(1) << power) + offset);
     check(INT64_MAX);
 }
 END_TEST
 
-START_TEST(any_duration_is_where_it_belongs)
+START_TEST(random_durations_are_in_the_right_bucket)
 {
     struct prng prng = {7};
 
@@ -57,7 +58,7 @@ START_TEST(any_duration_is_where_it_belongs)
 }
 END_TEST
 
-START_TEST(a_clock_that_went_back_counts_as_no_time)
+START_TEST(negative_duration_counts_as_zero)
 {
     check(0);
     check(-1);
@@ -65,8 +66,8 @@ START_TEST(a_clock_that_went_back_counts_as_no_time)
 }
 END_TEST
 
-/* What histogram_add() relies on. */
-START_TEST(bounds_are_a_factor_of_two_apart)
+/* histogram_add() relies on this. */
+START_TEST(upper_limits_at_least_double)
 {
     for (unsigned i = 1; i < HISTOGRAM_BUCKETS - 1; i++)
         ck_assert_int_ge(histogram_bound_ns(i), 2 * histogram_bound_ns(i - 1));
@@ -77,11 +78,11 @@ Suite *test_suite(void)
 {
     Suite *suite = suite_create("histogram");
     TCase *tests = tcase_create("buckets");
-    tcase_add_test(tests, bounds_belong_to_their_own_bucket);
-    tcase_add_test(tests, powers_of_two_and_their_neighbours_are_where_they_belong);
-    tcase_add_test(tests, any_duration_is_where_it_belongs);
-    tcase_add_test(tests, a_clock_that_went_back_counts_as_no_time);
-    tcase_add_test(tests, bounds_are_a_factor_of_two_apart);
+    tcase_add_test(tests, upper_limits_belong_to_their_own_bucket);
+    tcase_add_test(tests, powers_of_two_and_their_neighbours_are_in_the_right_bucket);
+    tcase_add_test(tests, random_durations_are_in_the_right_bucket);
+    tcase_add_test(tests, negative_duration_counts_as_zero);
+    tcase_add_test(tests, upper_limits_at_least_double);
     suite_add_tcase(suite, tests);
     return suite;
 }

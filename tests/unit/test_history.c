@@ -1,5 +1,5 @@
 /*
- * The checker is tested, not trusted.
+ * The checker of the simulator and the torture (tests/history.h) has tests of its own.
  */
 #include <stdlib.h>
 
@@ -8,7 +8,7 @@
 
 static struct history history;
 
-START_TEST(one_after_the_other_is_fine)
+START_TEST(holds_in_sequence_pass)
 {
     history_init(&history);
     ck_assert_int_eq(history_granted(&history, 1, "a", 0, 10, 20), HISTORY_FINE);
@@ -19,32 +19,33 @@ START_TEST(one_after_the_other_is_fine)
 }
 END_TEST
 
-START_TEST(two_at_once_are_not)
+START_TEST(overlapping_holds_are_found)
 {
     history_init(&history);
     ck_assert_int_eq(history_granted(&history, 1, "a", 0, 10, 20), HISTORY_FINE);
     ck_assert_int_eq(history_granted(&history, 1, "b", 0, 19, 30), HISTORY_TWO_HOLDERS);
     ck_assert_str_eq(history.other.token, "a");
-    /* Another resource is another matter, and so is a grant that came too late to be one. */
+    /* Another resource does not conflict, nor does a grant that had expired when it was
+     * reported. */
     ck_assert_int_eq(history_granted(&history, 2, "b", 0, 19, 30), HISTORY_FINE);
     ck_assert_int_eq(history_granted(&history, 1, "b", 0, 19, 19), HISTORY_FINE);
 }
 END_TEST
 
-START_TEST(an_extension_counts_from_when_it_is_told)
+START_TEST(extension_counts_from_its_report)
 {
     history_init(&history);
     ck_assert_int_eq(history_granted(&history, 1, "a", 0, 10, 20), HISTORY_FINE);
     ck_assert_int_eq(history_prolonged(&history, 1, "a", 15, 30), HISTORY_FINE);
     ck_assert_int_eq(history_until(&history, 1, "a"), 30);
     ck_assert_int_eq(history_granted(&history, 1, "b", 0, 25, 40), HISTORY_TWO_HOLDERS);
-    /* It never shortens. */
+    /* An extension never shortens. */
     ck_assert_int_eq(history_prolonged(&history, 1, "a", 16, 18), HISTORY_FINE);
     ck_assert_int_eq(history_until(&history, 1, "a"), 30);
 }
 END_TEST
 
-START_TEST(an_extension_of_what_had_ended_is_a_hold_again)
+START_TEST(extension_of_an_expired_hold_is_a_new_hold)
 {
     history_init(&history);
     ck_assert_int_eq(history_granted(&history, 1, "a", 0, 10, 20), HISTORY_FINE);
@@ -56,14 +57,14 @@ START_TEST(an_extension_of_what_had_ended_is_a_hold_again)
 }
 END_TEST
 
-START_TEST(fences_rise_strictly)
+START_TEST(fences_that_do_not_rise_are_found)
 {
     history_init(&history);
     ck_assert_int_eq(history_granted(&history, 1, "a", 7, 10, 20), HISTORY_FINE);
     ck_assert_int_eq(history_granted(&history, 1, "b", 7, 20, 30), HISTORY_FENCE_FELL);
     ck_assert_int_eq(history_granted(&history, 1, "b", 8, 20, 30), HISTORY_FINE);
     ck_assert_int_eq(history_granted(&history, 2, "c", 1, 20, 30), HISTORY_FINE);
-    /* Also of a grant that was too late to be a hold. */
+    /* This includes a grant that had expired when it was reported. */
     ck_assert_int_eq(history_granted(&history, 1, "d", 8, 40, 40), HISTORY_FENCE_FELL);
 }
 END_TEST
@@ -72,11 +73,11 @@ Suite *test_suite(void)
 {
     Suite *suite = suite_create("history");
     TCase *tests = tcase_create("history");
-    tcase_add_test(tests, one_after_the_other_is_fine);
-    tcase_add_test(tests, two_at_once_are_not);
-    tcase_add_test(tests, an_extension_counts_from_when_it_is_told);
-    tcase_add_test(tests, an_extension_of_what_had_ended_is_a_hold_again);
-    tcase_add_test(tests, fences_rise_strictly);
+    tcase_add_test(tests, holds_in_sequence_pass);
+    tcase_add_test(tests, overlapping_holds_are_found);
+    tcase_add_test(tests, extension_counts_from_its_report);
+    tcase_add_test(tests, extension_of_an_expired_hold_is_a_new_hold);
+    tcase_add_test(tests, fences_that_do_not_rise_are_found);
     suite_add_tcase(suite, tests);
     return suite;
 }

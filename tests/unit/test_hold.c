@@ -1,6 +1,7 @@
 /*
- * LOCK ... HOLD: when a lock is extended, lost and released. First the arithmetic alone
- * (engine/locks/hold.h), then the shipped engine among fake masters, on virtual time.
+ * LOCK ... HOLD: when the daemon extends the lock, reports it as lost and releases it. The
+ * arithmetic alone (engine/locks/hold.h), then the shipped engine among fake masters, on virtual
+ * time.
  */
 #include <stdio.h>
 #include <string.h>
@@ -24,7 +25,7 @@ static void extend(struct hold *hold, int64_t ttl_ns, int64_t started_ns)
     hold_on_extended(hold, valid_until(&drift, ttl_ns, started_ns));
 }
 
-START_TEST(it_is_extended_after_a_third_and_lost_with_a_third_left)
+START_TEST(hold_is_extended_after_a_third_and_lost_with_a_third_left)
 {
     struct hold hold;
     grant(&hold, 30 * NS_PER_S, 100 * NS_PER_S);
@@ -37,7 +38,7 @@ START_TEST(it_is_extended_after_a_third_and_lost_with_a_third_left)
 }
 END_TEST
 
-START_TEST(an_extension_that_lands_late_or_is_shorter_shortens_nothing)
+START_TEST(late_or_shorter_extension_shortens_no_hold)
 {
     struct hold hold;
     grant(&hold, 30 * NS_PER_S, 100 * NS_PER_S);
@@ -49,7 +50,7 @@ START_TEST(an_extension_that_lands_late_or_is_shorter_shortens_nothing)
 }
 END_TEST
 
-START_TEST(it_is_not_extended_beyond_the_longest_hold)
+START_TEST(hold_is_not_extended_beyond_max_hold)
 {
     struct hold hold;
     grant(&hold, 30 * NS_PER_S, 100 * NS_PER_S);
@@ -58,7 +59,7 @@ START_TEST(it_is_not_extended_beyond_the_longest_hold)
 }
 END_TEST
 
-START_TEST(it_may_be_extended_up_to_the_longest_hold_from_its_grant)
+START_TEST(client_may_extend_a_hold_up_to_max_hold_from_its_grant)
 {
     struct hold hold;
     grant(&hold, 30 * NS_PER_S, 100 * NS_PER_S);
@@ -69,7 +70,7 @@ START_TEST(it_may_be_extended_up_to_the_longest_hold_from_its_grant)
 }
 END_TEST
 
-START_TEST(the_shortest_leaves_time_for_a_round)
+START_TEST(shortest_ttl_of_a_hold_leaves_time_for_a_round)
 {
     struct hold hold;
     int64_t ttl_ms = hold_shortest_ms(&drift, 50 * NS_PER_MS);
@@ -104,8 +105,8 @@ static void expect_push(const char *what, const char *reason)
 
 static void hold(const char *line)
 {
-    cluster_say(&w, "%s", line);
-    snprintf(token, sizeof(token), "%s", cluster_token(cluster_heard(&w)));
+    cluster_submit(&w, "%s", line);
+    snprintf(token, sizeof(token), "%s", cluster_token(cluster_take_reply(&w)));
     ck_assert_uint_eq(w.client.hold_count, 1);
 }
 
@@ -117,20 +118,20 @@ static void expect_held(void)
             ck_assert_str_eq(cluster_value(&w, i, "a"), token);
 }
 
-/* The keys that are there end in so many milliseconds at the latest. */
-static int64_t longest_ms(void)
+/* The remaining TTL of the key that expires last. */
+static int64_t remaining_ttl_ms(void)
 {
-    int64_t longest_ms = 0;
+    int64_t remaining_ttl_ms = 0;
     for (unsigned i = 0; i < 5; i++) {
         const struct fake_key *key =
             fake_find(&w.masters[i].redis, "a", 1, cluster_clock_us(&w, i));
         int64_t left_ms = key != NULL ? key->ends_ms - cluster_clock_us(&w, i) / 1000 : 0;
-        longest_ms = left_ms > longest_ms ? left_ms : longest_ms;
+        remaining_ttl_ms = left_ms > remaining_ttl_ms ? left_ms : remaining_ttl_ms;
     }
-    return longest_ms;
+    return remaining_ttl_ms;
 }
 
-START_TEST(it_lives_as_long_as_its_connection)
+START_TEST(hold_lives_as_long_as_its_connection)
 {
     hold("LOCK a 3s HOLD");
     for (unsigned i = 0; i < 100; i++) {
@@ -138,7 +139,7 @@ START_TEST(it_lives_as_long_as_its_connection)
         expect_held();
     }
     cluster_expect(&w, "(nothing)");
-    /* Each third of its time, and max_extensions, which is five here, does not count them. */
+    /* One extension per third of the TTL; max_extensions (five here) does not count them. */
     ck_assert_uint_eq(w.engine.stats.renewals, 100);
     ck_assert_uint_eq(w.engine.manager.extensions.pool.in_use, 0);
     cluster_end_client(&w, &w.client);
@@ -150,25 +151,25 @@ START_TEST(it_lives_as_long_as_its_connection)
 }
 END_TEST
 
-START_TEST(the_end_of_its_connection_hands_it_over)
+START_TEST(end_of_the_connection_hands_its_hold_over)
 {
     hold("LOCK a 3s HOLD");
     cluster_send_as(&w, &w.others[0], "#b LOCK a 3s WAIT 60s");
     cluster_settle(&w);
     cluster_end_client(&w, &w.client);
     cluster_settle(&w);
-    ck_assert_int_eq(strncmp(cluster_heard(&w), "#b OK", 5), 0);
+    ck_assert_int_eq(strncmp(cluster_take_reply(&w), "#b OK", 5), 0);
     ck_assert_uint_eq(w.engine.stats.handovers, 1);
 }
 END_TEST
 
-/* Over TLS it may be one in order or not: that shows later. */
-START_TEST(a_connection_that_will_end_keeps_it_and_waits_for_nothing)
+/* Over TLS the end may turn out to be orderly or not. */
+START_TEST(ending_connection_keeps_its_hold_and_leaves_queues)
 {
     hold("LOCK a 3s HOLD");
     cluster_send_as(&w, &w.others[0], "#b LOCK b 60s");
     cluster_settle(&w);
-    cluster_heard(&w);
+    cluster_take_reply(&w);
     cluster_send(&w, "#w LOCK b 3s WAIT 60s HOLD");
     cluster_settle(&w);
     engine_client_end(&w.engine, &w.client, ENGINE_ENDING, w.now_ns);
@@ -185,8 +186,8 @@ START_TEST(a_connection_that_will_end_keeps_it_and_waits_for_nothing)
 }
 END_TEST
 
-/* Silence proves nothing: it may live, and rely on what it was promised. */
-START_TEST(a_connection_that_is_lost_releases_nothing_before_its_deadline)
+/* Silence proves nothing: the client may be alive and rely on its deadline. */
+START_TEST(lost_connection_keeps_its_hold_until_the_deadline)
 {
     hold("LOCK a 3s HOLD");
     cluster_pass_ms(&w, 1500);
@@ -203,11 +204,11 @@ START_TEST(a_connection_that_is_lost_releases_nothing_before_its_deadline)
 }
 END_TEST
 
-START_TEST(it_ends_with_its_unlock)
+START_TEST(hold_ends_with_its_unlock)
 {
     hold("LOCK a 3s HOLD");
     cluster_pass_ms(&w, 5000);
-    cluster_say(&w, "UNLOCK a %s", token);
+    cluster_submit(&w, "UNLOCK a %s", token);
     cluster_expect(&w, "OK");
     uint64_t renewals = w.engine.stats.renewals;
     cluster_pass_ms(&w, 10000);
@@ -217,8 +218,8 @@ START_TEST(it_ends_with_its_unlock)
 }
 END_TEST
 
-/* Its holder may rely on it: it has to hear. */
-START_TEST(an_unlock_by_somebody_else_is_told)
+/* The holder relies on the lock, so it must be told. */
+START_TEST(holder_is_told_of_an_unlock_by_another_client)
 {
     hold("LOCK a 3s HOLD");
     cluster_send_as(&w, &w.others[0], "#u UNLOCK a %s", token);
@@ -229,7 +230,7 @@ START_TEST(an_unlock_by_somebody_else_is_told)
 }
 END_TEST
 
-START_TEST(an_extension_by_anybody_that_finds_it_gone_is_told)
+START_TEST(holder_is_told_when_any_extension_finds_the_lock_gone)
 {
     hold("LOCK a 3s HOLD");
     for (unsigned i = 0; i < 5; i++)
@@ -241,15 +242,15 @@ START_TEST(an_extension_by_anybody_that_finds_it_gone_is_told)
 }
 END_TEST
 
-/* A process that is killed closes its connection, and what it has started may run on. */
-START_TEST(one_that_lingers_outlives_its_connection_until_its_deadline)
+/* A killed process closes its connection, but its children may go on running. */
+START_TEST(lingering_hold_outlives_its_connection_until_its_deadline)
 {
     hold("LOCK a 3s HOLD LINGER");
     cluster_pass_ms(&w, 1500);
     uint64_t renewals = w.engine.stats.renewals;
     cluster_end_client(&w, &w.client);
     cluster_settle(&w);
-    /* Extended at 1 s. */
+    /* The last extension was at 1 s. */
     cluster_pass_ms(&w, 2499);
     expect_held();
     cluster_pass_ms(&w, 2);
@@ -260,7 +261,7 @@ START_TEST(one_that_lingers_outlives_its_connection_until_its_deadline)
 }
 END_TEST
 
-START_TEST(one_that_lingers_is_kept_by_a_close_without_a_word)
+START_TEST(lingering_hold_outlives_a_close_without_quit)
 {
     hold("LOCK a 3s HOLD LINGER");
     engine_client_end(&w.engine, &w.client, ENGINE_CLOSED, w.now_ns);
@@ -272,7 +273,7 @@ START_TEST(one_that_lingers_is_kept_by_a_close_without_a_word)
 }
 END_TEST
 
-START_TEST(one_that_lingers_is_released_by_quit)
+START_TEST(quit_releases_a_lingering_hold)
 {
     hold("LOCK a 3s LINGER HOLD");
     engine_client_end(&w.engine, &w.client, ENGINE_QUIT, w.now_ns);
@@ -282,17 +283,17 @@ START_TEST(one_that_lingers_is_released_by_quit)
 }
 END_TEST
 
-START_TEST(one_that_lingers_is_released_by_unlock)
+START_TEST(unlock_releases_a_lingering_hold)
 {
     hold("LOCK a 3s HOLD LINGER");
-    cluster_say(&w, "UNLOCK a %s", token);
+    cluster_submit(&w, "UNLOCK a %s", token);
     cluster_expect(&w, "OK");
     ck_assert_uint_eq(cluster_count(&w, "a"), 0);
 }
 END_TEST
 
-/* The QUIT may be behind lines that have not been read when the end is seen. */
-START_TEST(quit_after_the_end_of_the_connection_releases_one_that_lingers)
+/* The QUIT may follow lines that have not been read when the end is seen. */
+START_TEST(quit_after_a_half_close_releases_a_lingering_hold)
 {
     hold("LOCK a 3s HOLD LINGER");
     engine_client_end(&w.engine, &w.client, ENGINE_HALF_CLOSED, w.now_ns);
@@ -304,12 +305,12 @@ START_TEST(quit_after_the_end_of_the_connection_releases_one_that_lingers)
 }
 END_TEST
 
-START_TEST(only_what_lingers_is_kept_at_the_end_of_a_connection)
+START_TEST(only_lingering_holds_outlive_their_connection)
 {
     hold("LOCK a 3s HOLD LINGER");
     for (char name = 'b'; name <= 'd'; name++) {
-        cluster_say(&w, "LOCK %c 3s HOLD%s", name, name == 'c' ? " LINGER" : "");
-        cluster_heard(&w);
+        cluster_submit(&w, "LOCK %c 3s HOLD%s", name, name == 'c' ? " LINGER" : "");
+        cluster_take_reply(&w);
     }
     cluster_end_client(&w, &w.client);
     cluster_settle(&w);
@@ -320,10 +321,10 @@ START_TEST(only_what_lingers_is_kept_at_the_end_of_a_connection)
 }
 END_TEST
 
-START_TEST(quit_hands_nothing_over_to_oneself)
+START_TEST(quit_hands_no_lock_to_the_same_client)
 {
     hold("LOCK a 3s HOLD");
-    cluster_say(&w, "#b LOCK a 3s WAIT 60s");
+    cluster_submit(&w, "#b LOCK a 3s WAIT 60s");
     engine_client_end(&w.engine, &w.client, ENGINE_QUIT, w.now_ns);
     cluster_settle(&w);
     cluster_expect(&w, "(nothing)");
@@ -331,12 +332,12 @@ START_TEST(quit_hands_nothing_over_to_oneself)
 }
 END_TEST
 
-START_TEST(what_is_granted_while_the_daemon_stops_is_lost_at_once)
+START_TEST(hold_granted_during_a_shutdown_is_lost_at_once)
 {
     cluster_send(&w, "LOCK a 3s HOLD");
     engine_drain(&w.engine, w.now_ns);
     cluster_settle(&w);
-    const char *reply = cluster_heard(&w);
+    const char *reply = cluster_take_reply(&w);
     ck_assert_int_eq(strncmp(reply, "OK ", 3), 0);
     snprintf(token, sizeof(token), "%.40s", reply + 3);
     expect_push("LOST", "shutdown");
@@ -344,8 +345,8 @@ START_TEST(what_is_granted_while_the_daemon_stops_is_lost_at_once)
 }
 END_TEST
 
-/* The extension and the release are under way at once. */
-START_TEST(an_extension_under_way_does_not_outlive_the_release)
+/* The extension and the release are in flight at the same time. */
+START_TEST(extension_in_flight_does_not_outlive_the_release)
 {
     hold("LOCK a 3s HOLD");
     for (unsigned i = 0; i < 5; i++)
@@ -361,12 +362,12 @@ START_TEST(an_extension_under_way_does_not_outlive_the_release)
 }
 END_TEST
 
-START_TEST(a_lost_majority_is_told_while_a_third_is_left)
+START_TEST(loss_of_a_majority_is_reported_with_a_third_left)
 {
     hold("LOCK a 3s HOLD");
     cluster_pass_ms(&w, 1100);
     cluster_hang(&w, 3, true);
-    /* Extended at 1 s: until 3960, with the drift of 40 ms. */
+    /* Extended at 1 s: valid until 3960 ms, with a drift of 40 ms. */
     cluster_pass_ms(&w, 1859);
     unsigned warnings = 0;
     const char *reply;
@@ -378,7 +379,8 @@ START_TEST(a_lost_majority_is_told_while_a_third_is_left)
     cluster_pass_ms(&w, 1);
     expect_push("LOST", "noquorum");
     ck_assert_uint_eq(w.client.hold_count, 0);
-    /* Final, also if they come back; and nothing is released before its deadline. */
+    /* LOST is final even if the masters come back, and the daemon releases nothing before the
+     * deadline. */
     cluster_hang(&w, 3, false);
     cluster_pass_ms(&w, 900);
     expect_held();
@@ -388,7 +390,7 @@ START_TEST(a_lost_majority_is_told_while_a_third_is_left)
 }
 END_TEST
 
-START_TEST(a_lost_minority_is_a_warning_only)
+START_TEST(loss_of_a_minority_is_only_a_warning)
 {
     hold("LOCK a 3s HOLD");
     w.masters[4].hung = true;
@@ -403,7 +405,7 @@ START_TEST(a_lost_minority_is_a_warning_only)
 }
 END_TEST
 
-START_TEST(one_that_carries_nothing_is_no_reason_to_warn)
+START_TEST(lost_master_without_the_key_causes_no_warning)
 {
     w.masters[4].hung = true;
     cluster_pass_ms(&w, 3000);
@@ -414,7 +416,7 @@ START_TEST(one_that_carries_nothing_is_no_reason_to_warn)
 }
 END_TEST
 
-START_TEST(what_was_released_elsewhere_is_lost_with_the_next_extension)
+START_TEST(hold_released_elsewhere_is_lost_with_the_next_extension)
 {
     hold("LOCK a 3s HOLD");
     for (unsigned i = 0; i < 5; i++)
@@ -426,7 +428,7 @@ START_TEST(what_was_released_elsewhere_is_lost_with_the_next_extension)
 }
 END_TEST
 
-START_TEST(it_is_lost_in_time_once_it_was_held_as_long_as_it_may_be)
+START_TEST(hold_that_reached_max_hold_is_lost_in_time)
 {
     /* max_hold is 300 s here. The last extension begins at 280 s. */
     hold("LOCK a 60s HOLD");
@@ -434,36 +436,37 @@ START_TEST(it_is_lost_in_time_once_it_was_held_as_long_as_it_may_be)
     cluster_expect(&w, "(nothing)");
     cluster_pass_ms(&w, 1);
     expect_push("LOST", "limit");
-    ck_assert_int_ge(longest_ms(), 20000);
+    ck_assert_int_ge(remaining_ttl_ms(), 20000);
     cluster_pass_ms(&w, 21000);
     ck_assert_uint_eq(cluster_count(&w, "a"), 0);
 }
 END_TEST
 
-/* The daemon stands still: what it could not extend it tells before anything else. */
-static void stand_still(int64_t ms)
+/* The daemon stops for this time. When it resumes, it reports overdue holds before anything
+ * else. */
+static void stop_daemon(int64_t ms)
 {
     w.now_ns += ms * NS_PER_MS;
 }
 
-START_TEST(after_a_stop_a_request_hears_the_loss_first)
+START_TEST(loss_after_a_stop_precedes_the_answer_to_a_request)
 {
     hold("LOCK a 3s HOLD");
-    stand_still(2500);
+    stop_daemon(2500);
     cluster_send(&w, "STATUS b");
     cluster_settle(&w);
     expect_push("LOST", "overdue");
 }
 END_TEST
 
-START_TEST(after_a_stop_an_answer_of_a_master_comes_second)
+START_TEST(loss_after_a_stop_precedes_answers_of_masters)
 {
     hold("LOCK a 3s HOLD");
     for (unsigned i = 0; i < 5; i++)
         w.masters[i].delay_ns = 5 * NS_PER_MS;
     cluster_pass_ms(&w, 1002);
     ck_assert_uint_eq(w.engine.stats.renewals, 1);
-    stand_still(1500);
+    stop_daemon(1500);
     cluster_settle(&w);
     expect_push("LOST", "overdue");
     cluster_pass_ms(&w, 100);
@@ -471,18 +474,19 @@ START_TEST(after_a_stop_an_answer_of_a_master_comes_second)
 }
 END_TEST
 
-START_TEST(after_a_short_stop_it_is_extended)
+START_TEST(hold_is_extended_after_a_short_stop)
 {
     hold("LOCK a 3s HOLD");
-    stand_still(1900);
+    stop_daemon(1900);
     cluster_pass_ms(&w, 3000);
     cluster_expect(&w, "(nothing)");
     expect_held();
 }
 END_TEST
 
-/* At whatever time a PING is answered, a third of the time to live is left. */
-START_TEST(what_is_not_lost_is_good_for_a_third)
+/* Whenever a PING is answered, a third of the TTL is left of every hold that was not reported as
+ * lost. */
+START_TEST(hold_not_reported_lost_has_a_third_of_its_ttl)
 {
     hold("LOCK a 3s HOLD");
     uint64_t random = 1;
@@ -490,7 +494,7 @@ START_TEST(what_is_not_lost_is_good_for_a_third)
         random = random * 6364136223846793005 + 1442695040888963407;
         unsigned what = (unsigned)(random >> 33) % 400;
         if (what == 0)
-            stand_still(100 + (int64_t)(random >> 40) % 3000);
+            stop_daemon(100 + (int64_t)(random >> 40) % 3000);
         else if (what < 10)
             w.masters[what % 5].hung = !w.masters[what % 5].hung;
         else
@@ -514,7 +518,7 @@ START_TEST(what_is_not_lost_is_good_for_a_third)
 }
 END_TEST
 
-START_TEST(a_daemon_that_stops_says_that_it_is_lost)
+START_TEST(shutdown_reports_holds_as_lost)
 {
     hold("LOCK a 3s HOLD");
     engine_drain(&w.engine, w.now_ns);
@@ -524,13 +528,13 @@ START_TEST(a_daemon_that_stops_says_that_it_is_lost)
 }
 END_TEST
 
-START_TEST(a_hold_that_waits_is_held_once_it_is_granted)
+START_TEST(waiting_hold_is_extended_after_its_grant)
 {
     cluster_occupy(&w, "a", 10000);
-    cluster_say(&w, "LOCK a 3s WAIT 60s HOLD");
+    cluster_submit(&w, "LOCK a 3s WAIT 60s HOLD");
     ck_assert_uint_eq(w.engine.manager.holding, 1);
     cluster_pass_ms(&w, 60000);
-    const char *reply = cluster_heard(&w);
+    const char *reply = cluster_take_reply(&w);
     ck_assert_msg(strncmp(reply, "OK ", 3) == 0, "%s", reply);
     snprintf(token, sizeof(token), "%.40s", reply + 3);
     expect_held();
@@ -538,26 +542,27 @@ START_TEST(a_hold_that_waits_is_held_once_it_is_granted)
 }
 END_TEST
 
-START_TEST(a_hold_that_was_not_granted_is_not_counted)
+START_TEST(hold_that_was_not_granted_is_not_counted)
 {
     cluster_occupy(&w, "a", 10000);
-    cluster_say(&w, "LOCK a 3s HOLD");
+    cluster_submit(&w, "LOCK a 3s HOLD");
     cluster_expect(&w, "HELD 10000");
-    cluster_say(&w, "LOCK a 3s WAIT 1s HOLD");
+    cluster_submit(&w, "LOCK a 3s WAIT 1s HOLD");
     cluster_pass_ms(&w, 1000);
     cluster_expect(&w, "HELD 9000");
     ck_assert_uint_eq(w.engine.manager.holding, 0);
 }
 END_TEST
 
-/* Many are due at once: they take turns, the ones that would be lost first before the others. */
+/* Many extensions are due at once: they take turns, in the order in which the locks would be
+ * lost. */
 START_TEST(extensions_take_turns)
 {
     enum { HOLDS = 40 };
     unsigned most = 0;
     w.engine.manager.renewals_max = 2;
     for (unsigned i = 0; i < HOLDS; i++)
-        cluster_say(&w, "LOCK r%u %s HOLD", i, i % 2 == 0 ? "3s" : "600ms");
+        cluster_submit(&w, "LOCK r%u %s HOLD", i, i % 2 == 0 ? "3s" : "600ms");
     for (unsigned i = 0; i < 5; i++)
         w.masters[i].delay_ns = 3 * NS_PER_MS;
     for (unsigned i = 0; i < 10000; i++) {
@@ -572,10 +577,10 @@ START_TEST(extensions_take_turns)
 }
 END_TEST
 
-START_TEST(there_may_be_so_many)
+START_TEST(number_of_holds_is_limited)
 {
     w.engine.manager.holding = LIMIT_HOLDS;
-    cluster_say(&w, "LOCK a 3s HOLD");
+    cluster_submit(&w, "LOCK a 3s HOLD");
     cluster_expect(&w, "LIMIT holds");
     w.engine.manager.holding = 0;
 }
@@ -585,46 +590,46 @@ Suite *test_suite(void)
 {
     Suite *suite = suite_create("hold");
     TCase *arithmetic = tcase_create("arithmetic");
-    tcase_add_test(arithmetic, it_is_extended_after_a_third_and_lost_with_a_third_left);
-    tcase_add_test(arithmetic, an_extension_that_lands_late_or_is_shorter_shortens_nothing);
-    tcase_add_test(arithmetic, it_is_not_extended_beyond_the_longest_hold);
-    tcase_add_test(arithmetic, it_may_be_extended_up_to_the_longest_hold_from_its_grant);
-    tcase_add_test(arithmetic, the_shortest_leaves_time_for_a_round);
+    tcase_add_test(arithmetic, hold_is_extended_after_a_third_and_lost_with_a_third_left);
+    tcase_add_test(arithmetic, late_or_shorter_extension_shortens_no_hold);
+    tcase_add_test(arithmetic, hold_is_not_extended_beyond_max_hold);
+    tcase_add_test(arithmetic, client_may_extend_a_hold_up_to_max_hold_from_its_grant);
+    tcase_add_test(arithmetic, shortest_ttl_of_a_hold_leaves_time_for_a_round);
     suite_add_tcase(suite, arithmetic);
 
     TCase *engine = tcase_create("engine");
     tcase_add_checked_fixture(engine, setup, teardown);
     tcase_set_timeout(engine, 60);
-    tcase_add_test(engine, it_lives_as_long_as_its_connection);
-    tcase_add_test(engine, the_end_of_its_connection_hands_it_over);
-    tcase_add_test(engine, a_connection_that_will_end_keeps_it_and_waits_for_nothing);
-    tcase_add_test(engine, a_connection_that_is_lost_releases_nothing_before_its_deadline);
-    tcase_add_test(engine, it_ends_with_its_unlock);
-    tcase_add_test(engine, an_unlock_by_somebody_else_is_told);
-    tcase_add_test(engine, an_extension_by_anybody_that_finds_it_gone_is_told);
-    tcase_add_test(engine, one_that_lingers_outlives_its_connection_until_its_deadline);
-    tcase_add_test(engine, one_that_lingers_is_kept_by_a_close_without_a_word);
-    tcase_add_test(engine, one_that_lingers_is_released_by_quit);
-    tcase_add_test(engine, one_that_lingers_is_released_by_unlock);
-    tcase_add_test(engine, quit_after_the_end_of_the_connection_releases_one_that_lingers);
-    tcase_add_test(engine, only_what_lingers_is_kept_at_the_end_of_a_connection);
-    tcase_add_test(engine, quit_hands_nothing_over_to_oneself);
-    tcase_add_test(engine, what_is_granted_while_the_daemon_stops_is_lost_at_once);
-    tcase_add_test(engine, an_extension_under_way_does_not_outlive_the_release);
-    tcase_add_test(engine, a_lost_majority_is_told_while_a_third_is_left);
-    tcase_add_test(engine, a_lost_minority_is_a_warning_only);
-    tcase_add_test(engine, one_that_carries_nothing_is_no_reason_to_warn);
-    tcase_add_test(engine, what_was_released_elsewhere_is_lost_with_the_next_extension);
-    tcase_add_test(engine, it_is_lost_in_time_once_it_was_held_as_long_as_it_may_be);
-    tcase_add_test(engine, after_a_stop_a_request_hears_the_loss_first);
-    tcase_add_test(engine, after_a_stop_an_answer_of_a_master_comes_second);
-    tcase_add_test(engine, after_a_short_stop_it_is_extended);
-    tcase_add_test(engine, what_is_not_lost_is_good_for_a_third);
-    tcase_add_test(engine, a_daemon_that_stops_says_that_it_is_lost);
-    tcase_add_test(engine, a_hold_that_waits_is_held_once_it_is_granted);
-    tcase_add_test(engine, a_hold_that_was_not_granted_is_not_counted);
+    tcase_add_test(engine, hold_lives_as_long_as_its_connection);
+    tcase_add_test(engine, end_of_the_connection_hands_its_hold_over);
+    tcase_add_test(engine, ending_connection_keeps_its_hold_and_leaves_queues);
+    tcase_add_test(engine, lost_connection_keeps_its_hold_until_the_deadline);
+    tcase_add_test(engine, hold_ends_with_its_unlock);
+    tcase_add_test(engine, holder_is_told_of_an_unlock_by_another_client);
+    tcase_add_test(engine, holder_is_told_when_any_extension_finds_the_lock_gone);
+    tcase_add_test(engine, lingering_hold_outlives_its_connection_until_its_deadline);
+    tcase_add_test(engine, lingering_hold_outlives_a_close_without_quit);
+    tcase_add_test(engine, quit_releases_a_lingering_hold);
+    tcase_add_test(engine, unlock_releases_a_lingering_hold);
+    tcase_add_test(engine, quit_after_a_half_close_releases_a_lingering_hold);
+    tcase_add_test(engine, only_lingering_holds_outlive_their_connection);
+    tcase_add_test(engine, quit_hands_no_lock_to_the_same_client);
+    tcase_add_test(engine, hold_granted_during_a_shutdown_is_lost_at_once);
+    tcase_add_test(engine, extension_in_flight_does_not_outlive_the_release);
+    tcase_add_test(engine, loss_of_a_majority_is_reported_with_a_third_left);
+    tcase_add_test(engine, loss_of_a_minority_is_only_a_warning);
+    tcase_add_test(engine, lost_master_without_the_key_causes_no_warning);
+    tcase_add_test(engine, hold_released_elsewhere_is_lost_with_the_next_extension);
+    tcase_add_test(engine, hold_that_reached_max_hold_is_lost_in_time);
+    tcase_add_test(engine, loss_after_a_stop_precedes_the_answer_to_a_request);
+    tcase_add_test(engine, loss_after_a_stop_precedes_answers_of_masters);
+    tcase_add_test(engine, hold_is_extended_after_a_short_stop);
+    tcase_add_test(engine, hold_not_reported_lost_has_a_third_of_its_ttl);
+    tcase_add_test(engine, shutdown_reports_holds_as_lost);
+    tcase_add_test(engine, waiting_hold_is_extended_after_its_grant);
+    tcase_add_test(engine, hold_that_was_not_granted_is_not_counted);
     tcase_add_test(engine, extensions_take_turns);
-    tcase_add_test(engine, there_may_be_so_many);
+    tcase_add_test(engine, number_of_holds_is_limited);
     suite_add_tcase(suite, engine);
     return suite;
 }

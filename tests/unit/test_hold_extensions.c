@@ -1,5 +1,6 @@
 /*
- * Extensions by clients of a lock that the daemon holds: which of them are counted.
+ * Extensions by clients of a lock that the daemon holds for them: which of them count against
+ * max_extensions.
  */
 #include <stdio.h>
 #include <string.h>
@@ -29,8 +30,8 @@ static void expect_push(const char *what, const char *reason)
 
 static void hold(const char *line)
 {
-    cluster_say(&w, "%s", line);
-    snprintf(token, sizeof(token), "%s", cluster_token(cluster_heard(&w)));
+    cluster_submit(&w, "%s", line);
+    snprintf(token, sizeof(token), "%s", cluster_token(cluster_take_reply(&w)));
     ck_assert_uint_eq(w.client.hold_count, 1);
 }
 
@@ -42,23 +43,24 @@ static void expect_held(void)
             ck_assert_str_eq(cluster_value(&w, i, "a"), token);
 }
 
-/* The keys that are there end in so many milliseconds at the latest. */
-static int64_t longest_ms(void)
+/* The remaining TTL of the key that expires last. */
+static int64_t remaining_ttl_ms(void)
 {
-    int64_t longest_ms = 0;
+    int64_t remaining_ttl_ms = 0;
     for (unsigned i = 0; i < 5; i++) {
         const struct fake_key *key =
             fake_find(&w.masters[i].redis, "a", 1, cluster_clock_us(&w, i));
         int64_t left_ms = key != NULL ? key->ends_ms - cluster_clock_us(&w, i) / 1000 : 0;
-        longest_ms = left_ms > longest_ms ? left_ms : longest_ms;
+        remaining_ttl_ms = left_ms > remaining_ttl_ms ? left_ms : remaining_ttl_ms;
     }
-    return longest_ms;
+    return remaining_ttl_ms;
 }
 
-/* --- extensions of clients: max_extensions is five here, and max_hold 300 s --- */
+/* --- max_extensions is five here, and max_hold 300 s --- */
 
-/* The daemon stands still: what it could not extend it tells before anything else. */
-static void stand_still(int64_t ms)
+/* The daemon stops for this time. When it resumes, it reports overdue holds before anything
+ * else. */
+static void stop_daemon(int64_t ms)
 {
     w.now_ns += ms * NS_PER_MS;
 }
@@ -72,7 +74,7 @@ static void expect_extended(struct engine_client *client, const char *ttl)
 {
     send_extend(client, ttl);
     cluster_settle(&w);
-    const char *reply = cluster_heard(&w);
+    const char *reply = cluster_take_reply(&w);
     ck_assert_msg(strncmp(reply, "OK ", 3) == 0, "%s", reply);
 }
 
@@ -83,12 +85,12 @@ static void expect_refused(struct engine_client *client, const char *ttl, const 
     cluster_expect(&w, "%s", reply);
 }
 
-START_TEST(an_extension_of_the_client_saves_the_daemon_one_and_it_goes_on)
+START_TEST(extension_by_the_client_replaces_one_by_the_daemon)
 {
     hold("LOCK a 3s HOLD");
     cluster_pass_ms(&w, 500);
     expect_extended(&w.client, "30s");
-    /* Nothing to do for it before two thirds of its time to live are left. */
+    /* The daemon need not extend the lock before two thirds of the TTL are left. */
     cluster_pass_ms(&w, 27500);
     ck_assert_uint_eq(w.engine.stats.renewals, 0);
     cluster_pass_ms(&w, 20000);
@@ -98,7 +100,7 @@ START_TEST(an_extension_of_the_client_saves_the_daemon_one_and_it_goes_on)
 }
 END_TEST
 
-START_TEST(over_its_own_connection_extensions_are_not_counted)
+START_TEST(extensions_over_the_holds_connection_are_not_counted)
 {
     hold("LOCK a 3s HOLD");
     for (unsigned i = 0; i < 50; i++) {
@@ -110,7 +112,7 @@ START_TEST(over_its_own_connection_extensions_are_not_counted)
 }
 END_TEST
 
-START_TEST(over_its_own_connection_the_longest_hold_counts_from_the_grant)
+START_TEST(max_hold_counts_from_the_grant_over_the_holds_connection)
 {
     hold("LOCK a 60s HOLD");
     cluster_pass_ms(&w, 239000);
@@ -120,16 +122,16 @@ START_TEST(over_its_own_connection_the_longest_hold_counts_from_the_grant)
     cluster_pass_ms(&w, 1);
     expect_refused(&w.client, "60s", "LIMIT hold");
     expect_extended(&w.client, "59s");
-    /* The earlier deadline stands, and is lost in time. */
+    /* The earlier deadline stands, and the loss is reported in time. */
     cluster_pass_ms(&w, 60000 - 610 - 20000 - 2);
     cluster_expect(&w, "(nothing)");
     cluster_pass_ms(&w, 1);
     expect_push("LOST", "limit");
-    ck_assert_int_ge(longest_ms(), 20000);
+    ck_assert_int_ge(remaining_ttl_ms(), 20000);
 }
 END_TEST
 
-START_TEST(by_another_connection_each_extension_counts)
+START_TEST(extensions_over_another_connection_are_counted)
 {
     hold("LOCK a 3s HOLD");
     for (unsigned i = 0; i < 5; i++) {
@@ -141,13 +143,13 @@ START_TEST(by_another_connection_each_extension_counts)
 }
 END_TEST
 
-START_TEST(a_token_that_is_not_the_one_held_is_counted)
+START_TEST(extensions_of_another_token_are_counted)
 {
     char held[LIMIT_TOKEN + 1];
-    cluster_say(&w, "LOCK a 3s");
-    snprintf(token, sizeof(token), "%.40s", cluster_heard(&w) + 3);
-    cluster_say(&w, "LOCK b 3s HOLD");
-    snprintf(held, sizeof(held), "%.40s", cluster_heard(&w) + 3);
+    cluster_submit(&w, "LOCK a 3s");
+    snprintf(token, sizeof(token), "%.40s", cluster_take_reply(&w) + 3);
+    cluster_submit(&w, "LOCK b 3s HOLD");
+    snprintf(held, sizeof(held), "%.40s", cluster_take_reply(&w) + 3);
     for (unsigned i = 0; i < 5; i++)
         expect_extended(&w.client, "3s");
     expect_refused(&w.client, "3s", "LIMIT extensions");
@@ -156,24 +158,24 @@ START_TEST(a_token_that_is_not_the_one_held_is_counted)
 }
 END_TEST
 
-START_TEST(once_it_is_lost_each_extension_counts)
+START_TEST(extensions_after_the_loss_are_counted)
 {
     hold("LOCK a 3s HOLD");
     for (unsigned i = 0; i < 10; i++)
         expect_extended(&w.client, "3s");
-    stand_still(2500);
+    stop_daemon(2500);
     for (unsigned i = 0; i < 5; i++) {
         send_extend(&w.client, "3s");
         if (i == 0)
             expect_push("LOST", "overdue");
         cluster_settle(&w);
-        ck_assert_int_eq(strncmp(cluster_heard(&w), "OK ", 3), 0);
+        ck_assert_int_eq(strncmp(cluster_take_reply(&w), "OK ", 3), 0);
     }
     expect_refused(&w.client, "3s", "LIMIT extensions");
 }
 END_TEST
 
-/* Send an EXTEND at 1955 ms, of which the masters hear 10 ms later; it is lost at 1960. */
+/* Send an EXTEND at 1955 ms that reaches the masters 10 ms later; the hold is lost at 1960 ms. */
 static void extend_just_before_the_loss(void)
 {
     w.engine.manager.renewals_max = 0;
@@ -186,20 +188,20 @@ static void extend_just_before_the_loss(void)
         w.masters[i].delay_ns = 0;
 }
 
-START_TEST(an_extension_under_way_when_it_is_lost_counts_once)
+START_TEST(extension_in_flight_at_the_loss_counts_once)
 {
     extend_just_before_the_loss();
     cluster_pass_ms(&w, 5);
     expect_push("LOST", "overdue");
     cluster_pass_ms(&w, 30);
-    ck_assert_int_eq(strncmp(cluster_heard(&w), "OK ", 3), 0);
+    ck_assert_int_eq(strncmp(cluster_take_reply(&w), "OK ", 3), 0);
     for (unsigned i = 0; i < 4; i++)
         expect_extended(&w.client, "3s");
     expect_refused(&w.client, "3s", "LIMIT extensions");
 }
 END_TEST
 
-START_TEST(an_extension_whose_connection_is_lost_counts_once)
+START_TEST(extension_whose_connection_is_lost_counts_once)
 {
     extend_just_before_the_loss();
     cluster_lose_client(&w, &w.client);
@@ -212,11 +214,11 @@ START_TEST(an_extension_whose_connection_is_lost_counts_once)
 END_TEST
 
 /*
- * A connection ends with many holds while there is no room for a round: their releases go out some
- * at a time. Whoever knows a token, and heard OK to an extension before its turn came, would be
- * left without the lock.
+ * A connection with many holds ends while no round is free, so their releases go out a few at a
+ * time. Another client that knows a token must not get OK to an extension before the release of it
+ * is sent.
  */
-START_TEST(one_that_is_to_be_released_later_is_extended_no_more)
+START_TEST(hold_with_a_pending_release_is_not_extended)
 {
     enum { HOLDS = 80 };
     static void *rounds[LIMIT_ROUNDS + 1];
@@ -224,7 +226,7 @@ START_TEST(one_that_is_to_be_released_later_is_extended_no_more)
     hold("LOCK a 3s HOLD");
     for (unsigned i = 1; i < HOLDS; i++) {
         cluster_token(cluster_ask(&w, "LOCK r%u 3s HOLD", i));
-        cluster_heard(&w);
+        cluster_take_reply(&w);
     }
     while ((rounds[count] = pool_take(&w.engine.flights.pool)) != NULL)
         count++;
@@ -241,15 +243,15 @@ Suite *test_suite(void)
     Suite *suite = suite_create("extensions of holds");
     TCase *engine = tcase_create("engine");
     tcase_add_checked_fixture(engine, setup, teardown);
-    tcase_add_test(engine, an_extension_of_the_client_saves_the_daemon_one_and_it_goes_on);
-    tcase_add_test(engine, over_its_own_connection_extensions_are_not_counted);
-    tcase_add_test(engine, over_its_own_connection_the_longest_hold_counts_from_the_grant);
-    tcase_add_test(engine, by_another_connection_each_extension_counts);
-    tcase_add_test(engine, a_token_that_is_not_the_one_held_is_counted);
-    tcase_add_test(engine, once_it_is_lost_each_extension_counts);
-    tcase_add_test(engine, an_extension_under_way_when_it_is_lost_counts_once);
-    tcase_add_test(engine, an_extension_whose_connection_is_lost_counts_once);
-    tcase_add_test(engine, one_that_is_to_be_released_later_is_extended_no_more);
+    tcase_add_test(engine, extension_by_the_client_replaces_one_by_the_daemon);
+    tcase_add_test(engine, extensions_over_the_holds_connection_are_not_counted);
+    tcase_add_test(engine, max_hold_counts_from_the_grant_over_the_holds_connection);
+    tcase_add_test(engine, extensions_over_another_connection_are_counted);
+    tcase_add_test(engine, extensions_of_another_token_are_counted);
+    tcase_add_test(engine, extensions_after_the_loss_are_counted);
+    tcase_add_test(engine, extension_in_flight_at_the_loss_counts_once);
+    tcase_add_test(engine, extension_whose_connection_is_lost_counts_once);
+    tcase_add_test(engine, hold_with_a_pending_release_is_not_extended);
     suite_add_tcase(suite, engine);
     return suite;
 }

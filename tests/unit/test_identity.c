@@ -1,6 +1,6 @@
 /*
- * engine/guard/identity.h: what a sample says of a master's data. Times are in seconds; a sample is
- * answered at once, and the master's clock says what ours does.
+ * engine/guard/identity.h: what a sample shows about a master's data. Times are in seconds. Samples
+ * are answered at once, and the master's clock agrees with the daemon's.
  */
 #include "engine/guard/identity.h"
 
@@ -29,10 +29,10 @@ static const struct guard_periods periods = {
 static struct identity identity;
 static struct identity_context context;
 static struct guard_sample sample;
-static struct record record; /* on the master */
+static struct record record; /* the record on the master */
 static bool recorded;
 
-static bool look(int64_t now_s)
+static bool take_sample(int64_t now_s)
 {
     static char text[LIMIT_RECORD];
     size_t len = record_format(&record, text);
@@ -68,8 +68,8 @@ static void connect_to(const char *run_id, int64_t begun_s)
     facts(0, false);
 }
 
-/* A master whose record was adopted at 1000, when its quarantine had long ended. */
-static void known(void)
+/* A master whose record was adopted at 1000 s, long after its quarantine. */
+static void setup_known_master(void)
 {
     identity = (struct identity){0};
     context = (struct identity_context){.set_id = SET_ID};
@@ -88,10 +88,10 @@ static void known(void)
     };
     recorded = true;
     connect_to(RUN_1, 100);
-    ck_assert(look(1000));
+    ck_assert(take_sample(1000));
 }
 
-static void nothing(void)
+static void no_teardown(void)
 {
 }
 
@@ -102,57 +102,57 @@ static void expect_loss(enum reason why)
     ck_assert(identity.data_suspect);
 }
 
-START_TEST(record_that_fits_is_adopted_once)
+START_TEST(matching_record_is_adopted_once)
 {
     ck_assert_int_eq(identity_refuses(&identity), REASON_NONE);
     ck_assert_int_le(identity.quarantine_until_ns, 1000 * NS_PER_S);
-    ck_assert(!look(1001));
+    ck_assert(!take_sample(1001));
     ck_assert_int_eq(identity.write_why, REASON_NONE);
 }
 END_TEST
 
-START_TEST(new_master_wants_a_record)
+START_TEST(new_master_needs_a_record)
 {
     identity = (struct identity){0};
     recorded = false;
     connect_to(RUN_1, 100);
-    ck_assert(!look(1000));
+    ck_assert(!take_sample(1000));
     expect_loss(REASON_NEW);
 }
 END_TEST
 
-START_TEST(record_that_is_gone_was_flushed_or_lost_by_a_restart)
+START_TEST(missing_record_means_a_flush_or_a_restart)
 {
     recorded = false;
-    look(1001);
+    take_sample(1001);
     expect_loss(REASON_FLUSHED);
     connect_to(RUN_2, 1001);
-    look(1002);
+    take_sample(1002);
     expect_loss(REASON_RESTARTED);
 }
 END_TEST
 
-START_TEST(replication_history_that_changed_is_a_failover)
+START_TEST(changed_replication_id_is_a_failover)
 {
     sample.replid = HISTORY_2;
-    look(1001);
+    take_sample(1001);
     expect_loss(REASON_FAILEDOVER);
 }
 END_TEST
 
-START_TEST(record_of_before_is_old_data)
+START_TEST(older_record_means_old_data)
 {
     record.join_us--;
-    look(1001);
+    take_sample(1001);
     expect_loss(REASON_OLDDATA);
 }
 END_TEST
 
-START_TEST(replica_and_unreadable_record_want_no_record)
+START_TEST(replica_or_unreadable_record_is_not_overwritten)
 {
     record.quarantine_id = 8;
     sample.master = false;
-    look(1001);
+    take_sample(1001);
     ck_assert_int_eq(identity.error, REASON_REPLICA);
     ck_assert_int_eq(identity.write_why, REASON_NONE);
     sample.master = true;
@@ -165,71 +165,71 @@ START_TEST(replica_and_unreadable_record_want_no_record)
 }
 END_TEST
 
-START_TEST(record_of_another_set_is_replaced_only_to_reset_it)
+START_TEST(record_of_another_set_is_replaced_only_by_a_reset)
 {
     memcpy(record.set_id, OTHER_SET, sizeof(record.set_id));
-    look(1001);
+    take_sample(1001);
     ck_assert_int_eq(identity.error, REASON_OTHERSET);
     ck_assert_int_eq(identity.write_why, REASON_NONE);
     context.reset_set = OTHER_SET;
-    look(1002);
+    take_sample(1002);
     ck_assert_int_eq(identity.write_why, REASON_RESET);
 }
 END_TEST
 
-START_TEST(failed_sample_adopts_nothing_and_forgets_nothing)
+START_TEST(failed_sample_changes_nothing_that_is_known)
 {
     sample.failed = REASON_LOADING;
-    ck_assert(!look(1001));
+    ck_assert(!take_sample(1001));
     ck_assert_int_eq(identity_refuses(&identity), REASON_LOADING);
     sample.failed = REASON_NONE;
-    ck_assert(!look(1002));
+    ck_assert(!take_sample(1002));
     ck_assert_int_eq(identity_refuses(&identity), REASON_NONE);
 }
 END_TEST
 
 /* --- quarantines --- */
 
-START_TEST(quarantine_of_a_record_is_counted_on_our_clock)
+START_TEST(quarantine_of_a_record_counts_on_the_daemons_clock)
 {
     record.quarantine_id = 8;
     record.join_us = 1061 * INT64_C(1000000);
-    ck_assert(look(1001));
+    ck_assert(take_sample(1001));
     ck_assert_int_eq(identity.quarantine_until_ns, 1061 * NS_PER_S);
 }
 END_TEST
 
-START_TEST(clock_set_back_puts_a_master_off_for_a_quarantine_at_most)
+START_TEST(clock_set_back_costs_at_most_one_quarantine)
 {
     record.quarantine_id = 8;
     record.join_us = 9000 * INT64_C(1000000);
-    ck_assert(look(1001));
+    ck_assert(take_sample(1001));
     ck_assert_int_eq(identity.quarantine_until_ns, (1001 + Q_S) * NS_PER_S + NS_PER_MS);
 }
 END_TEST
 
-START_TEST(quarantine_that_ends_like_the_one_before_is_another)
+START_TEST(new_quarantine_with_the_same_end_counts_again)
 {
     record.join_us = 1060 * INT64_C(1000000);
     record.quarantine_id = 8;
-    look(1001);
+    take_sample(1001);
     record.quarantine_id = 9;
-    look(1040);
+    take_sample(1040);
     ck_assert_int_eq(identity.error, REASON_NONE);
     ck_assert_int_ge(identity.quarantine_until_ns, (1040 + Q_S) * NS_PER_S);
 }
 END_TEST
 
-/* No daemon of ours wrote it while the record before was there: another server, or a copy. */
-START_TEST(record_that_takes_the_place_of_another_is_a_loss)
+/* No daemon of this set replaced the earlier record, so this is another server or a copy. */
+START_TEST(replaced_record_is_a_loss)
 {
     record.quarantine_id = 8;
     record.join_us++;
-    look(1001);
+    take_sample(1001);
     expect_loss(REASON_FLUSHED);
     record.why = REASON_BOOTSTRAP;
     record.join_us = 1002 * INT64_C(1000000);
-    ck_assert(look(1002));
+    ck_assert(take_sample(1002));
     ck_assert_int_eq(identity.error, REASON_NONE);
 }
 END_TEST
@@ -239,12 +239,12 @@ END_TEST
 START_TEST(restart_of_a_durable_master_is_harmless)
 {
     connect_to(RUN_2, 1000);
-    look(1001);
+    take_sample(1001);
     ck_assert_int_eq(identity.error, REASON_DURABLE);
     ck_assert_int_eq(identity.write_why, REASON_DURABLE);
     ck_assert(!identity.data_suspect);
     memcpy(record.run_id, RUN_2, sizeof(record.run_id));
-    ck_assert(look(1002));
+    ck_assert(take_sample(1002));
     ck_assert_int_le(identity.quarantine_until_ns, 1002 * NS_PER_S);
 }
 END_TEST
@@ -254,13 +254,13 @@ enum spoiler {
     CLOCK_SET,
     NOT_RECORDED,
     NOT_NEWEST,
-    HAD_OTHER_DATA,
+    WAS_REPLICA,
     BEGAN_BEFORE,
     EVICTED,
     SPOILERS
 };
 
-START_TEST(restart_is_a_loss_unless_all_was_kept)
+START_TEST(restart_is_a_loss_unless_all_data_was_kept)
 {
     if (_i == EVICTED)
         facts(5, false);
@@ -270,17 +270,17 @@ START_TEST(restart_is_a_loss_unless_all_was_kept)
     context.clock_stepped = _i == CLOCK_SET;
     record.durable = _i != NOT_RECORDED;
     record.join_us += _i == NOT_NEWEST;
-    sample.was_replica = _i == HAD_OTHER_DATA;
-    look(1001);
+    sample.was_replica = _i == WAS_REPLICA;
+    take_sample(1001);
     expect_loss(REASON_RESTARTED);
 }
 END_TEST
 
-START_TEST(run_that_another_daemon_recorded_is_a_copy_if_it_began_before)
+START_TEST(recorded_run_that_began_too_early_is_a_copy)
 {
     connect_to(RUN_2, 999);
     memcpy(record.run_id, RUN_2, sizeof(record.run_id));
-    look(1001);
+    take_sample(1001);
     expect_loss(REASON_RESTARTED);
 }
 END_TEST
@@ -291,55 +291,55 @@ START_TEST(keys_evicted_since_the_record_are_a_loss)
 {
     facts(3, false);
     ck_assert_int_eq(identity_refuses(&identity), REASON_NONE);
-    look(1001);
+    take_sample(1001);
     expect_loss(REASON_EVICTED);
     record.evicted = 3;
     record.quarantine_id = 8;
     record.why = REASON_EVICTED;
     record.join_us = 1061 * INT64_C(1000000);
-    ck_assert(look(1002));
+    ck_assert(take_sample(1002));
     ck_assert_int_eq(identity.error, REASON_NONE);
     ck_assert(!identity.lost_keys);
     ck_assert(!identity.data_suspect);
 }
 END_TEST
 
-/* It is recorded for daemons that come later, but not against an operator's override. */
-START_TEST(master_that_may_evict_has_no_vote_and_says_what_it_lost)
+/* The evictions are recorded for later daemons, but not over an operator's override. */
+START_TEST(master_that_may_evict_has_no_vote_and_records_evictions)
 {
     context.has_override = _i == 1;
     facts(3, true);
-    look(1001);
+    take_sample(1001);
     ck_assert_int_eq(identity_refuses(&identity), REASON_EVICTION);
     ck_assert_int_eq(identity.write_why, _i == 1 ? REASON_NONE : REASON_EVICTED);
 }
 END_TEST
 
-START_TEST(durability_that_is_recorded_and_seen_needs_no_record)
+START_TEST(recorded_durability_needs_no_new_record)
 {
     ck_assert(!wants_durability(1000));
     ck_assert(!wants_durability(4600));
 }
 END_TEST
 
-START_TEST(durability_is_withdrawn_at_once)
+START_TEST(lost_durability_is_recorded_at_once)
 {
     durable_facts(DURABILITY_MISSING);
     ck_assert(wants_durability(1000));
 }
 END_TEST
 
-/* Else two daemons that disagree would write against each other all the time. */
-START_TEST(durability_is_granted_after_a_quarantine)
+/* Otherwise two daemons that disagree would rewrite the record all the time. */
+START_TEST(durability_is_recorded_only_after_a_quarantine)
 {
     record.durable = false;
-    ck_assert(look(1001));
+    ck_assert(take_sample(1001));
     ck_assert(!wants_durability(1060));
     ck_assert(wants_durability(1061));
 }
 END_TEST
 
-START_TEST(daemon_without_the_option_leaves_what_is_recorded)
+START_TEST(daemon_without_the_option_keeps_recorded_durability)
 {
     durable_facts(DURABILITY_NOT_WANTED);
     ck_assert(!wants_durability(4600));
@@ -356,7 +356,7 @@ END_TEST
 START_TEST(master_with_replicas_is_not_durable)
 {
     sample.replicated = true;
-    ck_assert(!look(1001));
+    ck_assert(!take_sample(1001));
     ck_assert_int_eq(identity.durability, DURABILITY_MISSING);
     ck_assert(wants_durability(1001));
 }
@@ -366,28 +366,28 @@ Suite *test_suite(void)
 {
     Suite *suite = suite_create("identity");
     TCase *tests = tcase_create("records");
-    tcase_add_checked_fixture(tests, known, nothing);
-    tcase_add_test(tests, record_that_fits_is_adopted_once);
-    tcase_add_test(tests, new_master_wants_a_record);
-    tcase_add_test(tests, record_that_is_gone_was_flushed_or_lost_by_a_restart);
-    tcase_add_test(tests, replication_history_that_changed_is_a_failover);
-    tcase_add_test(tests, record_of_before_is_old_data);
-    tcase_add_test(tests, replica_and_unreadable_record_want_no_record);
-    tcase_add_test(tests, record_of_another_set_is_replaced_only_to_reset_it);
-    tcase_add_test(tests, failed_sample_adopts_nothing_and_forgets_nothing);
-    tcase_add_test(tests, quarantine_of_a_record_is_counted_on_our_clock);
-    tcase_add_test(tests, clock_set_back_puts_a_master_off_for_a_quarantine_at_most);
-    tcase_add_test(tests, quarantine_that_ends_like_the_one_before_is_another);
-    tcase_add_test(tests, record_that_takes_the_place_of_another_is_a_loss);
+    tcase_add_checked_fixture(tests, setup_known_master, no_teardown);
+    tcase_add_test(tests, matching_record_is_adopted_once);
+    tcase_add_test(tests, new_master_needs_a_record);
+    tcase_add_test(tests, missing_record_means_a_flush_or_a_restart);
+    tcase_add_test(tests, changed_replication_id_is_a_failover);
+    tcase_add_test(tests, older_record_means_old_data);
+    tcase_add_test(tests, replica_or_unreadable_record_is_not_overwritten);
+    tcase_add_test(tests, record_of_another_set_is_replaced_only_by_a_reset);
+    tcase_add_test(tests, failed_sample_changes_nothing_that_is_known);
+    tcase_add_test(tests, quarantine_of_a_record_counts_on_the_daemons_clock);
+    tcase_add_test(tests, clock_set_back_costs_at_most_one_quarantine);
+    tcase_add_test(tests, new_quarantine_with_the_same_end_counts_again);
+    tcase_add_test(tests, replaced_record_is_a_loss);
     tcase_add_test(tests, restart_of_a_durable_master_is_harmless);
-    tcase_add_loop_test(tests, restart_is_a_loss_unless_all_was_kept, 0, SPOILERS);
-    tcase_add_test(tests, run_that_another_daemon_recorded_is_a_copy_if_it_began_before);
+    tcase_add_loop_test(tests, restart_is_a_loss_unless_all_data_was_kept, 0, SPOILERS);
+    tcase_add_test(tests, recorded_run_that_began_too_early_is_a_copy);
     tcase_add_test(tests, keys_evicted_since_the_record_are_a_loss);
-    tcase_add_loop_test(tests, master_that_may_evict_has_no_vote_and_says_what_it_lost, 0, 2);
-    tcase_add_test(tests, durability_that_is_recorded_and_seen_needs_no_record);
-    tcase_add_test(tests, durability_is_withdrawn_at_once);
-    tcase_add_test(tests, durability_is_granted_after_a_quarantine);
-    tcase_add_test(tests, daemon_without_the_option_leaves_what_is_recorded);
+    tcase_add_loop_test(tests, master_that_may_evict_has_no_vote_and_records_evictions, 0, 2);
+    tcase_add_test(tests, recorded_durability_needs_no_new_record);
+    tcase_add_test(tests, lost_durability_is_recorded_at_once);
+    tcase_add_test(tests, durability_is_recorded_only_after_a_quarantine);
+    tcase_add_test(tests, daemon_without_the_option_keeps_recorded_durability);
     tcase_add_test(tests, master_that_may_evict_is_not_durable);
     tcase_add_test(tests, master_with_replicas_is_not_durable);
     suite_add_tcase(suite, tests);

@@ -1,9 +1,10 @@
 /*
- * Two acquiring rounds on three nodes, exhaustively: whatever the order in which commands are sent,
- * executed and answered, whichever masters refuse, whenever a deadline passes or a client leaves.
+ * Two acquiring rounds on three nodes, exhaustively: all orders in which commands are sent,
+ * executed and answered, all masters that may refuse, all moments at which a deadline passes or a
+ * client leaves.
  *
- * All states that can be reached are visited once. In each, at most one of the two has been
- * granted; at the end of each way, what was granted has a quorum of keys, what was not has none,
+ * Each reachable state is visited once. In every state at most one of the two rounds has been
+ * granted. In every final state a granted round has a quorum of keys and any other round has none,
  * and each round was answered once and is finished.
  */
 #include <stdlib.h>
@@ -24,8 +25,8 @@ static const struct round_rules rules = {
     .drift = {.rate_ppm = 10000, .margin_ns = 10 * NS_PER_MS},
 };
 
-/* The connection of one round's daemon to one node: commands in order, and how far each has come.
- */
+/* The connection of one round's daemon to one node: the commands in order, and how far each has
+ * come. */
 struct channel {
     unsigned char commands[COMMANDS]; /* enum round_command */
     unsigned char answers[COMMANDS];  /* enum answer_kind */
@@ -37,22 +38,22 @@ struct channel {
 struct state {
     struct round rounds[ROUNDS];
     struct channel channels[ROUNDS][NODES];
-    unsigned char keys[NODES]; /* whose it is: 0 nobody's, 1 + its round */
+    unsigned char keys[NODES]; /* 0: free; 1 + index of the round that holds the key */
     unsigned char answers[ROUNDS];
     bool overdue[ROUNDS];
     bool left[ROUNDS];
 };
 
-/* Check writes a file at each of its assertions. */
+/* Check's own assertions are too slow: each writes a file. */
 #define EXPECT(condition)                                                                          \
     do {                                                                                           \
         if (!(condition))                                                                          \
             ck_abort_msg("not so: %s", #condition);                                                \
     } while (0)
 
-/* What may happen beside commands and answers. */
-static bool may_refuse; /* masters, the first of the two */
-static bool may_leave;  /* clients */
+/* Events that a test allows in addition to commands and answers. */
+static bool may_refuse; /* masters may refuse votes of the first round */
+static bool may_leave;  /* clients may leave */
 
 static uint64_t *seen;
 static unsigned seen_count;
@@ -61,7 +62,7 @@ static unsigned depth;
 static unsigned ends;
 static unsigned grants;
 
-/* --- the states that were seen --- */
+/* --- visited states --- */
 
 static uint64_t mix(uint64_t hash, uint64_t word)
 {
@@ -69,7 +70,7 @@ static uint64_t mix(uint64_t hash, uint64_t word)
     return hash ^ hash >> 32;
 }
 
-/* All there is to know about one node. */
+/* A hash of all that the state says of one node. */
 static uint64_t node_hash(const struct state *state, unsigned node)
 {
     uint64_t hash = mix(1, state->keys[node]);
@@ -99,7 +100,7 @@ static uint64_t node_hash(const struct state *state, unsigned node)
     return hash;
 }
 
-/* Nodes have no order: states that differ in their names only are the same. */
+/* Nodes have no order: states that differ only by a permutation of nodes hash to the same value. */
 static uint64_t hash_of(const struct state *state)
 {
     uint64_t hash = 1;
@@ -119,7 +120,7 @@ static uint64_t hash_of(const struct state *state)
 static bool is_new(const struct state *state)
 {
     uint64_t hash = hash_of(state);
-    hash += hash == 0; /* which marks a free place */
+    hash += hash == 0; /* 0 marks an empty slot */
     for (size_t i = hash % SEEN;; i = (i + 1) % SEEN) {
         if (seen[i] == hash)
             return false;
@@ -131,7 +132,7 @@ static bool is_new(const struct state *state)
     }
 }
 
-/* --- one step --- */
+/* --- steps --- */
 
 static int64_t now_of(const struct state *state, unsigned round)
 {
@@ -153,7 +154,7 @@ static void step(struct state *state, unsigned round, const struct round_event *
     EXPECT(state->answers[round] <= 1);
 }
 
-/* The node does what is next on this connection; or refuses, where that is a vote. */
+/* The node executes the next command of this connection, or refuses it if it is a vote. */
 static void execute(struct state *state, unsigned round, unsigned node, bool refuses)
 {
     struct channel *channel = &state->channels[round][node];
@@ -192,7 +193,7 @@ static void answer(struct state *state, unsigned round, unsigned node)
          });
 }
 
-/* --- what must hold --- */
+/* --- invariants --- */
 
 static bool is_granted(const struct state *state, unsigned round)
 {
@@ -228,7 +229,7 @@ static void check_end(const struct state *state)
     ends++;
 }
 
-/* --- all of them --- */
+/* --- exploration --- */
 
 static bool visit(const struct state *next)
 {
@@ -249,7 +250,7 @@ static bool explore_channel(const struct state *state, unsigned round, unsigned 
         memcpy(&next, state, sizeof(next));
         execute(&next, round, node, false);
         if (channel->commands[channel->executed] != ROUND_VOTE)
-            answer(&next, round, node); /* its order is of no matter */
+            answer(&next, round, node); /* the order of these answers does not matter */
         moved = visit(&next);
         if (may_refuse && round == 0 && channel->commands[channel->executed] == ROUND_VOTE) {
             memcpy(&next, state, sizeof(next));
@@ -265,7 +266,7 @@ static bool explore_channel(const struct state *state, unsigned round, unsigned 
     return moved;
 }
 
-/* The deadline may pass, and the client leave, while the round is under way. */
+/* While the round is undecided, its deadline may pass and its client may leave. */
 static void explore_round(const struct state *state, unsigned round)
 {
     struct state next;
@@ -299,7 +300,7 @@ static void explore(const struct state *state)
         check_end(state);
 }
 
-/* The nodes that each can ask. */
+/* Explore with the nodes that each of the rounds can reach. */
 static void begin(uint32_t first, uint32_t second)
 {
     static const enum reason away[LIMIT_NODES] = {REASON_REFUSED, REASON_REFUSED, REASON_REFUSED};
@@ -336,7 +337,7 @@ static void close_all(void)
     free(stack);
 }
 
-/* Else nothing was shown. */
+/* Without this many states the test would have shown nothing. */
 static void expect_seen(unsigned states)
 {
     ck_assert_uint_gt(seen_count, states);
@@ -344,14 +345,14 @@ static void expect_seen(unsigned states)
     ck_assert_uint_gt(grants, 100);
 }
 
-START_TEST(at_most_one_is_granted_and_nothing_is_left)
+START_TEST(at_most_one_round_is_granted_and_no_key_is_left)
 {
     begin(7, 7);
     expect_seen(350000);
 }
 END_TEST
 
-START_TEST(the_same_where_clients_leave)
+START_TEST(at_most_one_round_is_granted_though_clients_leave)
 {
     may_leave = true;
     begin(7, 7);
@@ -359,7 +360,7 @@ START_TEST(the_same_where_clients_leave)
 }
 END_TEST
 
-START_TEST(the_same_where_masters_refuse)
+START_TEST(at_most_one_round_is_granted_though_masters_refuse)
 {
     may_refuse = true;
     begin(7, 7);
@@ -367,7 +368,7 @@ START_TEST(the_same_where_masters_refuse)
 }
 END_TEST
 
-START_TEST(the_same_where_a_node_is_away_for_one_of_them)
+START_TEST(at_most_one_round_is_granted_though_one_misses_a_node)
 {
     may_leave = may_refuse = true;
     begin(7, 3);
@@ -383,10 +384,10 @@ Suite *test_suite(void)
     TCase *tests = tcase_create("interleavings");
     tcase_set_timeout(tests, 600);
     tcase_add_checked_fixture(tests, open_all, close_all);
-    tcase_add_test(tests, at_most_one_is_granted_and_nothing_is_left);
-    tcase_add_test(tests, the_same_where_clients_leave);
-    tcase_add_test(tests, the_same_where_masters_refuse);
-    tcase_add_test(tests, the_same_where_a_node_is_away_for_one_of_them);
+    tcase_add_test(tests, at_most_one_round_is_granted_and_no_key_is_left);
+    tcase_add_test(tests, at_most_one_round_is_granted_though_clients_leave);
+    tcase_add_test(tests, at_most_one_round_is_granted_though_masters_refuse);
+    tcase_add_test(tests, at_most_one_round_is_granted_though_one_misses_a_node);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -1,6 +1,6 @@
 /*
- * engine/master/link.h in the engine, on fake masters and virtual time: what becomes of a
- * connection. Whose answer is whose: test_runs.c.
+ * engine/master/link.h in the engine, on fake masters and virtual time: the states of a connection.
+ * test_batches.c covers outstanding commands.
  */
 #include "protocol/units.h"
 #include "tests/runner.h"
@@ -8,17 +8,17 @@
 
 static struct cluster w;
 
-static void five(void)
+static void setup(void)
 {
     cluster_init(&w, 5);
 }
 
-static void end(void)
+static void teardown(void)
 {
     cluster_deinit(&w);
 }
 
-START_TEST(a_hung_master_is_suspect_then_given_up_then_back)
+START_TEST(hung_master_is_suspect_then_given_up_then_back)
 {
     w.masters[2].hung = true;
     cluster_pass_ms(&w, 1100);
@@ -33,18 +33,18 @@ START_TEST(a_hung_master_is_suspect_then_given_up_then_back)
 }
 END_TEST
 
-START_TEST(a_master_that_answers_late_stays_suspect_until_it_is_in_time)
+START_TEST(late_master_stays_suspect_until_it_answers_in_time)
 {
     w.masters[2].hung = true;
     cluster_pass_ms(&w, 1100);
     ck_assert_int_eq(w.engine.flights.masters[2].link.state, LINK_SUSPECT);
     w.masters[2].hung = false;
-    cluster_settle(&w); /* the late heartbeat, and a fresh one that is in time */
+    cluster_settle(&w); /* the late answer, and a second heartbeat that is answered in time */
     ck_assert_int_eq(w.engine.flights.masters[2].link.state, LINK_UP);
 }
 END_TEST
 
-START_TEST(a_dead_master_is_tried_ever_less_often)
+START_TEST(dead_master_is_tried_with_growing_backoff)
 {
     cluster_kill(&w, 0);
     cluster_pass_ms(&w, 60000);
@@ -52,7 +52,7 @@ START_TEST(a_dead_master_is_tried_ever_less_often)
     ck_assert_uint_ge(attempts, 30);
     ck_assert_uint_le(attempts, 70);
     ck_assert_int_eq(w.engine.flights.masters[0].link.reason, REASON_REFUSED);
-    /* Through all of them it is away since it was lost. */
+    /* The link counts as down since it was lost, through all attempts. */
     ck_assert_int_eq(w.engine.flights.masters[0].link.since_ns, w.now_ns - 60 * NS_PER_S);
     cluster_restart(&w, 0);
     cluster_pass_ms(&w, 2100);
@@ -60,8 +60,8 @@ START_TEST(a_dead_master_is_tried_ever_less_often)
 }
 END_TEST
 
-/* A daemon that had no processor for a moment is no farther from its masters. */
-START_TEST(a_slow_heartbeat_is_hardly_any_distance)
+/* A daemon that got no CPU time for a moment is no farther from its masters. */
+START_TEST(single_slow_heartbeat_hardly_changes_the_distance)
 {
     struct link *link = &w.engine.flights.masters[0].link;
     cluster_pass_ms(&w, 3000);
@@ -71,7 +71,7 @@ START_TEST(a_slow_heartbeat_is_hardly_any_distance)
     while (link->round_trip_ns < 16 * NS_PER_MS)
         cluster_pass_ms(&w, 1);
     ck_assert_int_le(link->distance_ns, near_ns + 2 * NS_PER_MS);
-    /* Until it is one: ever slower it comes to that. */
+    /* If all answers are slow, the distance approaches their round trip. */
     cluster_pass_ms(&w, 40000);
     ck_assert_int_ge(link->distance_ns, 14 * NS_PER_MS);
     ck_assert_int_le(link->distance_ns, 16 * NS_PER_MS);
@@ -81,7 +81,7 @@ START_TEST(a_slow_heartbeat_is_hardly_any_distance)
 }
 END_TEST
 
-START_TEST(a_reply_nobody_asked_for_closes_the_link)
+START_TEST(unsolicited_reply_closes_the_link)
 {
     const struct redis_reply stray = {.kind = RESP_STATUS, .str = "OK", .len = 2};
     ck_assert(!engine_on_replies(&w.engine, 0, CHANNEL_COMMANDS, &stray, 1, w.now_ns));
@@ -89,7 +89,7 @@ START_TEST(a_reply_nobody_asked_for_closes_the_link)
 }
 END_TEST
 
-/* It is lost, and connected to anew; nothing has been answered yet. */
+/* Lose the connection and connect again; no greeting has been answered yet. */
 static struct link *reconnect(unsigned node)
 {
     struct link *link = &w.engine.flights.masters[node].link;
@@ -107,7 +107,7 @@ static struct link *reconnect(unsigned node)
     return link;
 }
 
-START_TEST(a_greeting_that_is_refused_names_the_reason)
+START_TEST(refused_greeting_names_the_reason)
 {
     const struct redis_reply refusals[] = {
         {.kind = RESP_ERROR, .str = "NOAUTH Authentication required.", .len = 31},
@@ -116,7 +116,7 @@ START_TEST(a_greeting_that_is_refused_names_the_reason)
     const enum reason reasons[] = {REASON_NOAUTH, REASON_GARBAGE};
     for (unsigned i = 0; i < 2; i++) {
         const struct link *link = reconnect(i);
-        /* CLIENT SETNAME and CLIENT ID may be refused, INFO may not. */
+        /* CLIENT SETNAME and CLIENT ID may be refused; INFO may not. */
         ck_assert(engine_on_replies(&w.engine, i, CHANNEL_COMMANDS, &refusals[0], 1, w.now_ns));
         ck_assert(engine_on_replies(&w.engine, i, CHANNEL_COMMANDS, &refusals[0], 1, w.now_ns));
         ck_assert(!engine_on_replies(&w.engine, i, CHANNEL_COMMANDS, &refusals[i], 1, w.now_ns));
@@ -125,8 +125,8 @@ START_TEST(a_greeting_that_is_refused_names_the_reason)
 }
 END_TEST
 
-/* Said before anything was read, so it comes as the answer to what may be refused. */
-START_TEST(a_master_with_too_many_clients_says_so_first)
+/* The error comes before any command was read, as the answer to one that may be refused. */
+START_TEST(master_with_too_many_clients_is_recognized)
 {
     const struct redis_reply refusal = {
         .kind = RESP_ERROR, .str = "ERR max number of clients reached", .len = 33};
@@ -136,7 +136,7 @@ START_TEST(a_master_with_too_many_clients_says_so_first)
 }
 END_TEST
 
-START_TEST(an_error_that_is_not_known_is_remembered)
+START_TEST(text_of_an_unknown_error_is_kept)
 {
     const struct redis_reply fine = {.kind = RESP_STATUS, .str = "OK", .len = 2};
     const struct redis_reply strange = {.kind = RESP_ERROR, .str = "ERR is strange", .len = 14};
@@ -149,7 +149,7 @@ START_TEST(an_error_that_is_not_known_is_remembered)
 }
 END_TEST
 
-START_TEST(what_an_acl_refuses_is_remembered)
+START_TEST(text_of_an_acl_error_is_kept)
 {
     static const char words[] =
         "NOPERM this user has no permissions to run the 'client|id' command";
@@ -169,16 +169,16 @@ Suite *test_suite(void)
     Suite *suite = suite_create("link");
     TCase *cases = tcase_create("link");
     tcase_set_timeout(cases, 60);
-    tcase_add_checked_fixture(cases, five, end);
-    tcase_add_test(cases, a_hung_master_is_suspect_then_given_up_then_back);
-    tcase_add_test(cases, a_master_that_answers_late_stays_suspect_until_it_is_in_time);
-    tcase_add_test(cases, a_dead_master_is_tried_ever_less_often);
-    tcase_add_test(cases, a_slow_heartbeat_is_hardly_any_distance);
-    tcase_add_test(cases, a_reply_nobody_asked_for_closes_the_link);
-    tcase_add_test(cases, a_greeting_that_is_refused_names_the_reason);
-    tcase_add_test(cases, a_master_with_too_many_clients_says_so_first);
-    tcase_add_test(cases, an_error_that_is_not_known_is_remembered);
-    tcase_add_test(cases, what_an_acl_refuses_is_remembered);
+    tcase_add_checked_fixture(cases, setup, teardown);
+    tcase_add_test(cases, hung_master_is_suspect_then_given_up_then_back);
+    tcase_add_test(cases, late_master_stays_suspect_until_it_answers_in_time);
+    tcase_add_test(cases, dead_master_is_tried_with_growing_backoff);
+    tcase_add_test(cases, single_slow_heartbeat_hardly_changes_the_distance);
+    tcase_add_test(cases, unsolicited_reply_closes_the_link);
+    tcase_add_test(cases, refused_greeting_names_the_reason);
+    tcase_add_test(cases, master_with_too_many_clients_is_recognized);
+    tcase_add_test(cases, text_of_an_unknown_error_is_kept);
+    tcase_add_test(cases, text_of_an_acl_error_is_kept);
     suite_add_tcase(suite, cases);
     return suite;
 }

@@ -1,5 +1,5 @@
 /*
- * What libevent says by itself: see log_adopt_libevent() in server/log.h.
+ * Warnings of libevent itself: log_adopt_libevent() in server/log.h.
  */
 #include <event2/event.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 
 enum { MANY = 10 * THROTTLE_LINES };
 
-/* libevent warns of a loop within a loop. */
+/* libevent warns of a loop inside a loop. */
 static void warn(evutil_socket_t fd, short events, void *context)
 {
     (void)fd;
@@ -28,7 +28,7 @@ static unsigned count(const char *text, const char *what)
     return found;
 }
 
-/* A stranger can cause some of it, by packets to the socket for names. */
+/* A remote host can cause such warnings with packets to the resolver's socket. */
 START_TEST(warnings_of_libevent_do_not_fill_the_log)
 {
     static char text[1 << 16];
@@ -46,7 +46,7 @@ START_TEST(warnings_of_libevent_do_not_fill_the_log)
     ck_assert_int_gt(len, 0);
     unsigned lines = count(text, " warning libevent ");
     ck_assert_uint_ge(lines, 1);
-    /* Two seconds, if the first one ends meanwhile. */
+    /* Twice the limit, since the first second may end meanwhile. */
     ck_assert_uint_le(lines, 2 * THROTTLE_LINES);
     event_base_free(base);
     close(ends[0]);

@@ -1,5 +1,6 @@
 /*
- * engine/guard/name_lease.h: what masters say of the name of one of them. Times are in seconds.
+ * engine/guard/name_lease.h: what the other masters report about the lease on one master's name.
+ * Times are in seconds.
  */
 #include "engine/guard/name_lease.h"
 
@@ -16,17 +17,17 @@ static const struct guard_periods periods = {
 
 static struct name_lease lease;
 
-static void fresh(void)
+static void reset_lease(void)
 {
     lease = (struct name_lease){0};
     name_lease_begin(&lease);
 }
 
-static void nothing(void)
+static void no_teardown(void)
 {
 }
 
-static void say(unsigned master, char digit, int64_t now_s)
+static void report(unsigned master, char digit, int64_t now_s)
 {
     name_lease_on_digit(&lease, &periods, master, digit, true, now_s * NS_PER_S);
 }
@@ -36,10 +37,10 @@ static enum reason refuses(int64_t now_s)
     return name_lease_refuses(&lease, now_s * NS_PER_S);
 }
 
-START_TEST(lease_is_held_where_masters_say_so)
+START_TEST(lease_is_held_on_the_masters_that_report_it)
 {
-    say(0, LEASE_OURS, 100);
-    say(2, LEASE_OURS, 100);
+    report(0, LEASE_OURS, 100);
+    report(2, LEASE_OURS, 100);
     ck_assert_uint_eq(lease.held_on, 5);
     ck_assert_int_eq(refuses(100), REASON_NONE);
     name_lease_begin(&lease);
@@ -48,47 +49,47 @@ START_TEST(lease_is_held_where_masters_say_so)
 }
 END_TEST
 
-START_TEST(another_server_conflicts_for_a_quarantine)
+START_TEST(conflict_with_another_server_lasts_for_a_quarantine)
 {
-    say(0, LEASE_OURS, 100);
-    say(1, LEASE_OTHER, 100);
+    report(0, LEASE_OURS, 100);
+    report(1, LEASE_OTHER, 100);
     ck_assert_int_eq(refuses(100), REASON_REPOINTED);
     ck_assert_int_eq(refuses(159), REASON_REPOINTED);
     ck_assert_int_eq(refuses(160), REASON_NONE);
 }
 END_TEST
 
-START_TEST(conflict_ends_when_its_master_says_the_name_is_ours)
+START_TEST(conflict_ends_when_its_master_reports_our_lease)
 {
-    say(1, LEASE_OTHER, 100);
-    say(0, LEASE_OURS, 101);
+    report(1, LEASE_OTHER, 100);
+    report(0, LEASE_OURS, 101);
     ck_assert_int_eq(refuses(101), REASON_REPOINTED);
-    say(1, LEASE_OURS, 102);
+    report(1, LEASE_OURS, 102);
     ck_assert_int_eq(refuses(102), REASON_NONE);
 }
 END_TEST
 
-/* A daemon that goes on renewing the lease of the process before has another master. */
-START_TEST(another_process_has_until_its_daemons_can_vote_no_more)
+/* A daemon that still renews the lease of the earlier process talks to a different server. */
+START_TEST(another_process_blocks_until_its_daemons_can_no_longer_vote)
 {
-    say(1, LEASE_OTHER_PROCESS, 100);
-    say(2, LEASE_OTHER_PROCESS, 103);
+    report(1, LEASE_OTHER_PROCESS, 100);
+    report(2, LEASE_OTHER_PROCESS, 103);
     ck_assert_int_eq(refuses(106), REASON_OTHERPROCESS);
     ck_assert_int_eq(refuses(107), REASON_REPOINTED);
 }
 END_TEST
 
-START_TEST(another_process_beside_another_server_is_repointed)
+START_TEST(another_server_outranks_another_process)
 {
-    say(1, LEASE_OTHER_PROCESS, 100);
-    say(2, LEASE_OTHER, 100);
+    report(1, LEASE_OTHER_PROCESS, 100);
+    report(2, LEASE_OTHER, 100);
     ck_assert_int_eq(refuses(100), REASON_REPOINTED);
-    say(2, LEASE_OURS, 101);
+    report(2, LEASE_OURS, 101);
     ck_assert_int_eq(refuses(101), REASON_OTHERPROCESS);
 }
 END_TEST
 
-START_TEST(answer_about_the_server_before_gives_no_lease)
+START_TEST(late_answer_about_an_earlier_server_gives_no_lease)
 {
     name_lease_on_digit(&lease, &periods, 0, LEASE_OURS, false, 100 * NS_PER_S);
     name_lease_on_digit(&lease, &periods, 1, LEASE_OTHER_PROCESS, false, 100 * NS_PER_S);
@@ -99,15 +100,16 @@ START_TEST(answer_about_the_server_before_gives_no_lease)
 }
 END_TEST
 
-/* One that goes on is the same; one that had expired takes a vote. */
-START_TEST(conflict_after_an_expired_one_is_another)
+/* A conflict that continues is the same one; a conflict after an expired one costs the vote
+ * again. */
+START_TEST(conflict_after_an_expired_one_is_a_new_conflict)
 {
-    say(1, LEASE_OTHER, 100);
+    report(1, LEASE_OTHER, 100);
     int64_t since_ns = lease.conflict_since_ns;
-    say(1, LEASE_OTHER, 159);
+    report(1, LEASE_OTHER, 159);
     ck_assert_int_eq(lease.conflict_since_ns, since_ns);
     ck_assert_int_eq(refuses(219), REASON_NONE);
-    say(1, LEASE_OTHER, 220);
+    report(1, LEASE_OTHER, 220);
     ck_assert_int_gt(lease.conflict_since_ns, since_ns);
     ck_assert_int_eq(refuses(220), REASON_REPOINTED);
 }
@@ -129,7 +131,7 @@ static const struct {
     {"3/" ID_1 " " ID_1 " feed=3999", REASON_REPOINTED},
 };
 
-START_TEST(lease_that_is_found_is_for_this_server_or_not)
+START_TEST(found_lease_is_compared_with_this_server)
 {
     char server[GUARD_SERVER_MAX];
     name_lease_server(0, ID_1, ID_1, server);
@@ -149,15 +151,15 @@ Suite *test_suite(void)
 {
     Suite *suite = suite_create("name_lease");
     TCase *tests = tcase_create("leases");
-    tcase_add_checked_fixture(tests, fresh, nothing);
-    tcase_add_test(tests, lease_is_held_where_masters_say_so);
-    tcase_add_test(tests, another_server_conflicts_for_a_quarantine);
-    tcase_add_test(tests, conflict_ends_when_its_master_says_the_name_is_ours);
-    tcase_add_test(tests, another_process_has_until_its_daemons_can_vote_no_more);
-    tcase_add_test(tests, another_process_beside_another_server_is_repointed);
-    tcase_add_test(tests, answer_about_the_server_before_gives_no_lease);
-    tcase_add_test(tests, conflict_after_an_expired_one_is_another);
-    tcase_add_loop_test(tests, lease_that_is_found_is_for_this_server_or_not, 0,
+    tcase_add_checked_fixture(tests, reset_lease, no_teardown);
+    tcase_add_test(tests, lease_is_held_on_the_masters_that_report_it);
+    tcase_add_test(tests, conflict_with_another_server_lasts_for_a_quarantine);
+    tcase_add_test(tests, conflict_ends_when_its_master_reports_our_lease);
+    tcase_add_test(tests, another_process_blocks_until_its_daemons_can_no_longer_vote);
+    tcase_add_test(tests, another_server_outranks_another_process);
+    tcase_add_test(tests, late_answer_about_an_earlier_server_gives_no_lease);
+    tcase_add_test(tests, conflict_after_an_expired_one_is_a_new_conflict);
+    tcase_add_loop_test(tests, found_lease_is_compared_with_this_server, 0,
                         sizeof(leases) / sizeof(leases[0]));
     tcase_add_test(tests, another_database_is_another_server);
     suite_add_tcase(suite, tests);

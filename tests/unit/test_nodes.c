@@ -5,7 +5,7 @@
 #include "protocol/limits.h"
 #include "tests/runner.h"
 
-START_TEST(counts_what_is_in_it)
+START_TEST(node_count_matches_the_bits)
 {
     for (uint32_t nodes = 0; nodes < UINT32_C(1) << LIMIT_NODES; nodes++) {
         unsigned expected = 0;
@@ -16,7 +16,7 @@ START_TEST(counts_what_is_in_it)
 }
 END_TEST
 
-START_TEST(goes_through_all_that_are_in_it)
+START_TEST(iteration_visits_each_node_once_in_order)
 {
     uint32_t seen = 0;
     unsigned last = 0;
@@ -33,8 +33,8 @@ Suite *test_suite(void)
 {
     Suite *suite = suite_create("nodes");
     TCase *tests = tcase_create("nodes");
-    tcase_add_test(tests, counts_what_is_in_it);
-    tcase_add_test(tests, goes_through_all_that_are_in_it);
+    tcase_add_test(tests, node_count_matches_the_bits);
+    tcase_add_test(tests, iteration_visits_each_node_once_in_order);
     suite_add_tcase(suite, tests);
     return suite;
 }

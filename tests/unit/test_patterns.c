@@ -1,19 +1,19 @@
 /*
- * engine/round/round.h: every pattern of answers of three and five nodes, in an order that varies,
- * against a table of what the outcome has to be.
+ * engine/round/round.h: every pattern of answers of three and five nodes, in varying order, against
+ * a table of the outcomes required.
  */
 #include "protocol/units.h"
 #include "tests/runner.h"
-#include "tests/unit/trial.h"
+#include "tests/unit/round_fixture.h"
 
-/* Each node does one of six things; so there are 6^3 and 6^5 patterns for each kind of round. */
+/* Each node has one of six behaviours, so each kind of round has 6^3 or 6^5 patterns. */
 enum fault { SAYS_YES, SAYS_ABSENT, SAYS_HELD, SAYS_ERROR, IS_SILENT, IS_DOWN, FAULTS };
 
 struct tally {
     unsigned yes, absent, held, silent, failed, down;
 };
 
-/* What the outcome has to be once everything is known, by the words of the protocol. */
+/* The outcome that the protocol requires once all answers are known. */
 static enum outcome expected(enum round_kind kind, unsigned nodes, const struct tally *tally)
 {
     unsigned quorum = nodes / 2 + 1;
@@ -45,18 +45,18 @@ static struct answer answer_of(enum fault fault)
 {
     switch (fault) {
     case SAYS_YES:
-        return said_yes;
+        return answer_yes;
     case SAYS_ABSENT:
-        return said_absent;
+        return answer_absent;
     case SAYS_HELD:
-        return said_held(1000, 77);
+        return answer_held(1000, 77);
     case SAYS_ERROR:
     case IS_SILENT:
     case IS_DOWN:
     case FAULTS:
         break;
     }
-    return said_oom;
+    return answer_oom;
 }
 
 static struct tally count_faults(unsigned nodes, const enum fault *faults)
@@ -73,25 +73,26 @@ static struct tally count_faults(unsigned nodes, const enum fault *faults)
     return tally;
 }
 
-/* The nodes answer beginning with `first`; then the deadline; then the silent ones after all. */
+/* The nodes answer in order from `first`; then the deadline passes; then the silent nodes
+ * answer. */
 static void run_pattern(enum round_kind kind, unsigned nodes, const enum fault *faults,
                         unsigned first)
 {
-    struct trial t;
+    struct round_fixture t;
     uint32_t reachable = 0;
     for (unsigned i = 0; i < nodes; i++)
         reachable |= (uint32_t)(faults[i] != IS_DOWN) << i;
-    trial_begin_with(&t, nodes, kind, reachable);
+    fixture_begin_with(&t, nodes, kind, reachable);
     for (unsigned k = 0; k < nodes; k++) {
         unsigned i = (first + k) % nodes;
         if (t.sent[ROUND_VOTE] >> i & 1 && faults[i] != IS_SILENT)
-            trial_vote(&t, i, answer_of(faults[i]));
+            fixture_vote(&t, i, answer_of(faults[i]));
     }
     if (t.round.phase != ROUND_SETTLED)
-        trial_reach_deadline(&t);
+        fixture_reach_deadline(&t);
 
     struct tally tally = count_faults(nodes, faults);
-    trial_expect(&t, expected(kind, nodes, &tally));
+    fixture_expect(&t, expected(kind, nodes, &tally));
     if (kind == ROUND_ACQUIRE)
         ck_assert_uint_eq(t.sent[ROUND_UNDO],
                           t.round.outcome == OUTCOME_OK ? 0 : t.sent[ROUND_VOTE]);
@@ -100,17 +101,17 @@ static void run_pattern(enum round_kind kind, unsigned nodes, const enum fault *
     if (t.round.outcome != OUTCOME_OK)
         ck_assert_uint_eq(t.sent[ROUND_BACKFILL], 0);
 
-    /* A hang that ends later changes nothing, and then nothing is left under way. */
+    /* Answers after the outcome change nothing, and afterwards no command is in flight. */
     t.now_ns += 60 * NS_PER_S;
     for (unsigned i = 0; i < nodes; i++) {
         if (t.round.under_way[ROUND_VOTE] >> i & 1)
-            trial_vote(&t, i, said_yes);
+            fixture_vote(&t, i, answer_yes);
         if (t.sent[ROUND_UNDO] >> i & 1)
-            trial_say(&t, i, ROUND_UNDO, said_yes);
+            fixture_answer(&t, i, ROUND_UNDO, answer_yes);
         if (t.sent[ROUND_BACKFILL] >> i & 1)
-            trial_say(&t, i, ROUND_BACKFILL, said_yes);
+            fixture_answer(&t, i, ROUND_BACKFILL, answer_yes);
     }
-    trial_expect(&t, expected(kind, nodes, &tally));
+    fixture_expect(&t, expected(kind, nodes, &tally));
     for (unsigned command = 0; command < ROUND_COMMANDS; command++)
         ck_assert_uint_eq(t.round.under_way[command], 0);
 }
@@ -126,7 +127,7 @@ static void run_all_patterns(enum round_kind kind, unsigned nodes)
         bool possible = true;
         for (unsigned i = 0; i < nodes; i++, rest /= FAULTS) {
             faults[i] = (enum fault)(rest % FAULTS);
-            /* SET answers yes or no; a STATUS changes nothing it could say yes to. */
+            /* SET answers yes or no. A STATUS asks for nothing that could be answered with yes. */
             possible = possible && !(kind == ROUND_ACQUIRE && faults[i] == SAYS_ABSENT);
             possible = possible && !(kind == ROUND_STATUS && faults[i] == SAYS_YES);
         }

@@ -1,6 +1,6 @@
 /*
- * engine/master/pending_releases.h: the ring of releases a node is pending_releases, against a
- * plain list as its model.
+ * engine/master/pending_releases.h: the ring of releases that one node has not confirmed, compared
+ * with a plain list.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -40,7 +40,7 @@ static void push(struct pending_releases *pending_releases, unsigned number, siz
     pending_releases_push(pending_releases, key, key_len, token);
 }
 
-/* Its position. */
+/* Assert that this entry is next. Returns its position. */
 static uint64_t assert_next(struct pending_releases *pending_releases, unsigned number,
                             size_t key_len)
 {
@@ -63,7 +63,7 @@ static void assert_none(struct pending_releases *pending_releases)
     ck_assert_ptr_null(pending_releases_next(pending_releases, &position));
 }
 
-START_TEST(entries_come_in_the_order_they_were_pushed)
+START_TEST(entries_come_in_the_order_of_their_pushes)
 {
     struct pending_releases pending_releases = empty();
     assert_none(&pending_releases);
@@ -76,7 +76,7 @@ START_TEST(entries_come_in_the_order_they_were_pushed)
 }
 END_TEST
 
-START_TEST(what_was_not_confirmed_is_sent_again)
+START_TEST(unconfirmed_release_is_sent_again)
 {
     struct pending_releases pending_releases = empty();
     push(&pending_releases, 1, 10);
@@ -95,7 +95,7 @@ START_TEST(what_was_not_confirmed_is_sent_again)
 }
 END_TEST
 
-START_TEST(a_full_ring_forgets_the_oldest)
+START_TEST(full_ring_drops_the_oldest)
 {
     struct pending_releases pending_releases = empty();
     for (unsigned i = 0; i < 100; i++)
@@ -108,7 +108,7 @@ START_TEST(a_full_ring_forgets_the_oldest)
 }
 END_TEST
 
-START_TEST(memory_is_used_again_from_its_beginning)
+START_TEST(empty_ring_starts_at_the_beginning_of_its_memory)
 {
     struct pending_releases pending_releases = empty();
     memset(memory, 0, sizeof(memory));
@@ -123,7 +123,7 @@ START_TEST(memory_is_used_again_from_its_beginning)
 }
 END_TEST
 
-START_TEST(an_answer_to_what_was_forgotten_does_no_harm)
+START_TEST(answer_to_a_dropped_release_has_no_effect)
 {
     struct pending_releases pending_releases = empty();
     push(&pending_releases, 0, 100);
@@ -137,13 +137,13 @@ START_TEST(an_answer_to_what_was_forgotten_does_no_harm)
 }
 END_TEST
 
-START_TEST(what_is_refused_for_too_long_is_forgotten)
+START_TEST(release_refused_for_too_long_is_dropped)
 {
     struct pending_releases pending_releases = empty();
     push(&pending_releases, 1, 10);
     push(&pending_releases, 2, 10);
     pending_releases_put_off(&pending_releases, assert_next(&pending_releases, 1, 10), 1000, 5000);
-    /* Behind the other; and it counts from the first time. */
+    /* A refused release goes to the end of the ring. Its age counts from the first refusal. */
     pending_releases_confirm(&pending_releases, assert_next(&pending_releases, 2, 10));
     pending_releases_put_off(&pending_releases, assert_next(&pending_releases, 1, 10), 1000, 5999);
     uint64_t again = assert_next(&pending_releases, 1, 10);
@@ -154,7 +154,7 @@ START_TEST(what_is_refused_for_too_long_is_forgotten)
 }
 END_TEST
 
-/* The model: numbers in order, how many of them are sent. */
+/* The model: the entries in order, and how many of them are sent. */
 struct model {
     unsigned numbers[SIZE + 1];
     size_t key_lens[SIZE + 1];
@@ -226,12 +226,12 @@ Suite *test_suite(void)
     Suite *suite = suite_create("pending_releases");
     TCase *cases = tcase_create("pending_releases");
     tcase_set_timeout(cases, 120);
-    tcase_add_test(cases, entries_come_in_the_order_they_were_pushed);
-    tcase_add_test(cases, what_was_not_confirmed_is_sent_again);
-    tcase_add_test(cases, a_full_ring_forgets_the_oldest);
-    tcase_add_test(cases, memory_is_used_again_from_its_beginning);
-    tcase_add_test(cases, an_answer_to_what_was_forgotten_does_no_harm);
-    tcase_add_test(cases, what_is_refused_for_too_long_is_forgotten);
+    tcase_add_test(cases, entries_come_in_the_order_of_their_pushes);
+    tcase_add_test(cases, unconfirmed_release_is_sent_again);
+    tcase_add_test(cases, full_ring_drops_the_oldest);
+    tcase_add_test(cases, empty_ring_starts_at_the_beginning_of_its_memory);
+    tcase_add_test(cases, answer_to_a_dropped_release_has_no_effect);
+    tcase_add_test(cases, release_refused_for_too_long_is_dropped);
     tcase_add_test(cases, random_use_agrees_with_a_list);
     suite_add_tcase(suite, cases);
     return suite;

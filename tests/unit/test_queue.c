@@ -1,5 +1,6 @@
 /*
- * engine/locks/queue.h and engine/timer.h, alone: order, when to ask, to look, to pause.
+ * engine/locks/queue.h and engine/timer.h alone: the order of waiters, and when the daemon
+ * acquires, probes and pauses.
  */
 #include <string.h>
 
@@ -26,21 +27,21 @@ static void setup(void)
     holder = 7;
 }
 
-static void see(unsigned node, bool held, int64_t pttl_ms, bool tracked, int64_t now_ns)
+static void observe(unsigned node, bool held, int64_t pttl_ms, bool tracked, int64_t now_ns)
 {
-    const struct observation seen = {
+    const struct observation observation = {
         .held = held, .pttl_ms = pttl_ms, .holder = held ? holder : 0, .tracked = tracked};
-    queue_on_observed(&queue, node, &seen, now_ns);
+    queue_on_observed(&queue, node, &observation, now_ns);
 }
 
-/* One waits, and was refused at `now`: all nodes are held until then, and tracked. */
-static void refused(int64_t now_ns, int64_t pttl_ms, bool tracked)
+/* One client waits and was refused at now_ns: all nodes have a key with this TTL. */
+static void join_and_be_refused(int64_t now_ns, int64_t pttl_ms, bool tracked)
 {
     queue_join(&queue, &waiters[0], now_ns);
     ck_assert_int_eq(queue_next(&queue, ALL, now_ns, &nodes), QUEUE_ACQUIRE);
     queue_on_acquiring(&queue);
     for (unsigned i = 0; i < 5; i++)
-        see(i, true, pttl_ms, tracked, now_ns);
+        observe(i, true, pttl_ms, tracked, now_ns);
     queue_on_outcome(&queue, QUEUE_HELD, now_ns);
 }
 
@@ -55,107 +56,108 @@ static void expect_probe(int64_t now_ns, uint32_t at)
     ck_assert_uint_eq(nodes, at);
 }
 
-static void expect_ask(int64_t now_ns)
+static void expect_acquire(int64_t now_ns)
 {
     ck_assert_int_eq(queue_next(&queue, ALL, now_ns, &nodes), QUEUE_ACQUIRE);
 }
 
-START_TEST(it_sleeps_until_a_quorum_can_be_free)
+START_TEST(queue_sleeps_until_a_quorum_can_be_free)
 {
     queue_join(&queue, &waiters[0], 0);
-    expect_ask(0);
+    expect_acquire(0);
     queue_on_acquiring(&queue);
     expect_rest(0);
     ck_assert_int_eq(queue_wake_ns(&queue), TIMER_NEVER);
     for (unsigned i = 0; i < 5; i++)
-        see(i, true, 1000 * (i + 1), true, 0);
+        observe(i, true, 1000 * (i + 1), true, 0);
     queue_on_outcome(&queue, QUEUE_HELD, 0);
-    /* The third of five, and a millisecond that Redis rounds off. */
+    /* The third of five keys expires then, plus one millisecond for Redis's rounding. */
     ck_assert_int_eq(queue_hint_ms(&queue, 0), 3000);
     expect_rest(500 * MS);
     ck_assert_int_eq(queue_wake_ns(&queue), 3001 * MS);
     expect_rest(3001 * MS - 1);
-    expect_ask(3001 * MS);
+    expect_acquire(3001 * MS);
 }
 END_TEST
 
-START_TEST(nodes_that_are_free_already_count)
+START_TEST(free_nodes_count_towards_the_quorum)
 {
-    refused(0, 10000, true);
-    see(0, false, -1, true, 0);
-    see(1, false, -1, true, 0);
+    join_and_be_refused(0, 10000, true);
+    observe(0, false, -1, true, 0);
+    observe(1, false, -1, true, 0);
     expect_rest(1000 * MS);
-    see(2, false, -1, true, 0);
-    expect_ask(1000 * MS);
+    observe(2, false, -1, true, 0);
+    expect_acquire(1000 * MS);
 }
 END_TEST
 
-START_TEST(a_key_without_end_is_waited_for_by_reports_alone)
+START_TEST(queue_waits_only_for_reports_of_a_key_without_ttl)
 {
-    refused(0, -1, true);
+    join_and_be_refused(0, -1, true);
     ck_assert_int_eq(queue_hint_ms(&queue, 0), -1);
     expect_rest(1000 * MS);
     ck_assert_int_eq(queue_wake_ns(&queue), TIMER_NEVER);
 }
 END_TEST
 
-START_TEST(a_node_that_reports_is_looked_at_once)
+START_TEST(node_that_reports_is_probed_at_once)
 {
-    refused(0, 10000, true);
+    join_and_be_refused(0, 10000, true);
     queue_on_changed(&queue, 3);
     expect_probe(100 * MS, 8);
     expect_rest(100 * MS);
     queue_on_changed(&queue, 3);
-    /* Not before the look under way has been answered. */
+    /* No second probe of a node before the first is answered. */
     expect_rest(100 * MS);
-    see(3, true, 10000, true, 101 * MS);
+    observe(3, true, 10000, true, 101 * MS);
     expect_probe(101 * MS, 8);
 }
 END_TEST
 
-/* The two come on different connections. */
-START_TEST(a_report_that_overtakes_the_answer_makes_it_void)
+/* The report and the answer to the probe arrive on different connections. */
+START_TEST(report_that_overtakes_an_answer_voids_it)
 {
-    refused(0, 10000, true);
+    join_and_be_refused(0, 10000, true);
     for (unsigned i = 0; i < 3; i++)
         queue_on_changed(&queue, i);
     expect_probe(100 * MS, 7);
     queue_on_changed(&queue, 2);
     for (unsigned i = 0; i < 3; i++)
-        see(i, false, -1, true, 101 * MS);
-    /* Two are free; of the third that is not known. */
+        observe(i, false, -1, true, 101 * MS);
+    /* Two nodes are free; the state of the third is unknown. */
     expect_probe(101 * MS, 4);
-    see(2, true, 10000, true, 102 * MS);
+    observe(2, true, 10000, true, 102 * MS);
     expect_rest(102 * MS);
 }
 END_TEST
 
-/* Node 1 does not track. Of another that is being looked at already no more is to be known now. */
-START_TEST(a_report_has_those_looked_at_that_cannot_report)
+/* Node 1 does not track, so a report makes the queue probe it as well. A node whose probe is in
+ * flight is not probed again. */
+START_TEST(report_also_probes_nodes_that_cannot_report)
 {
-    refused(0, 10000, true);
-    see(1, true, 10000, false, 0);
+    join_and_be_refused(0, 10000, true);
+    observe(1, true, 10000, false, 0);
     queue_on_changed(&queue, 2);
     expect_probe(100 * MS, 6);
     queue_on_changed(&queue, 2);
-    see(1, true, 10000, false, 101 * MS);
+    observe(1, true, 10000, false, 101 * MS);
     expect_rest(101 * MS);
-    see(2, true, 10000, true, 102 * MS);
+    observe(2, true, 10000, true, 102 * MS);
     expect_probe(102 * MS, 6);
-    /* Nor of one that cannot be reached. */
-    see(1, true, 10000, false, 103 * MS);
-    see(2, true, 10000, true, 103 * MS);
+    /* Nodes that do not track are not probed for a report of an unreachable node. */
+    observe(1, true, 10000, false, 103 * MS);
+    observe(2, true, 10000, true, 103 * MS);
     queue_on_changed(&queue, 2);
     ck_assert_int_eq(queue_next(&queue, ALL & ~4U, 104 * MS, &nodes), QUEUE_REST);
 }
 END_TEST
 
-START_TEST(a_report_during_a_round_is_looked_into_after_it)
+START_TEST(report_during_a_round_is_probed_after_it)
 {
     queue_join(&queue, &waiters[0], 0);
     queue_on_acquiring(&queue);
     for (unsigned i = 0; i < 5; i++)
-        see(i, true, 10000, true, 0);
+        observe(i, true, 10000, true, 0);
     queue_on_changed(&queue, 1);
     expect_rest(0);
     queue_on_outcome(&queue, QUEUE_HELD, 0);
@@ -163,10 +165,10 @@ START_TEST(a_report_during_a_round_is_looked_into_after_it)
 }
 END_TEST
 
-START_TEST(nodes_that_do_not_report_are_looked_at_from_time_to_time)
+START_TEST(nodes_that_do_not_report_are_polled)
 {
     int64_t last_ns = 0;
-    refused(0, 100000, false);
+    join_and_be_refused(0, 100000, false);
     for (unsigned i = 0; i < 100; i++) {
         expect_rest(last_ns);
         int64_t wake_ns = queue_wake_ns(&queue);
@@ -174,15 +176,15 @@ START_TEST(nodes_that_do_not_report_are_looked_at_from_time_to_time)
         ck_assert_int_le(wake_ns - last_ns, QUEUE_POLL_NS);
         expect_probe(wake_ns, ALL);
         for (unsigned node = 0; node < 5; node++)
-            see(node, true, 100000, false, wake_ns);
+            observe(node, true, 100000, false, wake_ns);
         last_ns = wake_ns;
     }
 }
 END_TEST
 
-START_TEST(a_quorum_that_reports_is_enough)
+START_TEST(reporting_quorum_is_not_polled)
 {
-    refused(0, 100000, true);
+    join_and_be_refused(0, 100000, true);
     queue_on_untracked(&queue, 0, 0);
     queue_on_untracked(&queue, 1, 0);
     expect_rest(QUEUE_POLL_NS);
@@ -193,23 +195,23 @@ START_TEST(a_quorum_that_reports_is_enough)
 }
 END_TEST
 
-/* A free master has nothing to report: it tells of no release that a quorum could wait for. */
-START_TEST(masters_that_are_free_do_not_count_among_those_that_report)
+/* A free master has no key whose release it could report. */
+START_TEST(free_masters_do_not_count_as_reporting)
 {
-    refused(0, 100000, true);
-    see(0, false, -1, true, 0);
-    see(1, false, -1, true, 0);
-    see(2, true, 100000, false, 0);
+    join_and_be_refused(0, 100000, true);
+    observe(0, false, -1, true, 0);
+    observe(1, false, -1, true, 0);
+    observe(2, true, 100000, false, 0);
     expect_rest(0);
     ck_assert_int_le(queue_wake_ns(&queue), QUEUE_POLL_NS);
     expect_probe(QUEUE_POLL_NS, 4);
-    see(2, false, -1, false, QUEUE_POLL_NS);
-    expect_ask(QUEUE_POLL_NS);
+    observe(2, false, -1, false, QUEUE_POLL_NS);
+    expect_acquire(QUEUE_POLL_NS);
 }
 END_TEST
 
-/* Of four masters a quorum is three: two that are held and report are among any three. */
-START_TEST(of_four_masters_two_that_report_are_enough)
+/* Three of four masters are a quorum: any three include one of two that hold the key and report. */
+START_TEST(two_of_four_reporting_masters_suffice)
 {
     static const struct engine_rules four = {.round = {.node_count = 4, .quorum = 3},
                                              .backoff_min_ns = 5 * MS,
@@ -218,7 +220,7 @@ START_TEST(of_four_masters_two_that_report_are_enough)
     queue_join(&queue, &waiters[0], 0);
     queue_on_acquiring(&queue);
     for (unsigned i = 0; i < 4; i++)
-        see(i, true, 100000, i < 2, 0);
+        observe(i, true, 100000, i < 2, 0);
     queue_on_outcome(&queue, QUEUE_HELD, 0);
     expect_rest(QUEUE_POLL_NS);
     ck_assert_int_eq(queue_wake_ns(&queue), 100001 * MS);
@@ -229,9 +231,9 @@ START_TEST(of_four_masters_two_that_report_are_enough)
 }
 END_TEST
 
-START_TEST(a_look_that_brings_nothing_is_repeated)
+START_TEST(probe_without_an_answer_is_repeated)
 {
-    refused(0, 100000, true);
+    join_and_be_refused(0, 100000, true);
     for (unsigned i = 0; i < 5; i++)
         queue_on_changed(&queue, i);
     expect_probe(0, ALL);
@@ -243,9 +245,9 @@ START_TEST(a_look_that_brings_nothing_is_repeated)
 }
 END_TEST
 
-START_TEST(nodes_out_of_reach_are_looked_at_later)
+START_TEST(unreachable_nodes_are_probed_later)
 {
-    refused(0, 100000, true);
+    join_and_be_refused(0, 100000, true);
     queue_on_changed(&queue, 4);
     ck_assert_int_eq(queue_next(&queue, 0xf, 0, &nodes), QUEUE_REST);
     ck_assert_int_le(queue_wake_ns(&queue), QUEUE_POLL_NS);
@@ -253,34 +255,34 @@ START_TEST(nodes_out_of_reach_are_looked_at_later)
 }
 END_TEST
 
-/* A master's table is full: it reports what has not changed. */
-START_TEST(reports_for_nothing_are_believed_so_often)
+/* A master whose tracking table is full reports changes that did not happen. */
+START_TEST(false_reports_are_limited)
 {
     int64_t now_ns = 0;
-    unsigned looks = 0;
-    refused(0, 10000, true);
+    unsigned probes = 0;
+    join_and_be_refused(0, 10000, true);
     for (unsigned i = 0; i < 1000; i++, now_ns += MS) {
         queue_on_changed(&queue, i % 5);
         if (queue_next(&queue, ALL, now_ns, &nodes) != QUEUE_PROBE)
             continue;
         for (unsigned node = 0; node < 5; node++)
             if (nodes & 1U << node) {
-                looks++;
-                see(node, true, 10000 - now_ns / MS, true, now_ns);
+                probes++;
+                observe(node, true, 10000 - now_ns / MS, true, now_ns);
             }
     }
-    ck_assert_uint_ge(looks, QUEUE_IDLE_REPORTS);
-    ck_assert_uint_le(looks, QUEUE_IDLE_REPORTS + 5 * 4);
-    /* Once there is something to it, all are believed again. */
+    ck_assert_uint_ge(probes, QUEUE_IDLE_REPORTS);
+    ck_assert_uint_le(probes, QUEUE_IDLE_REPORTS + 5 * 4);
+    /* Once a report proves true, all reports are believed again. */
     queue_on_changed(&queue, 0);
     now_ns += QUEUE_POLL_NS;
     ck_assert_int_eq(queue_next(&queue, ALL, now_ns, &nodes), QUEUE_PROBE);
-    see(0, true, 30000, true, now_ns);
+    observe(0, true, 30000, true, now_ns);
     ck_assert_uint_eq(queue.idle_reports, 0);
 }
 END_TEST
 
-START_TEST(after_a_grant_here_nothing_is_looked_at_for_a_while)
+START_TEST(no_probe_follows_a_local_grant_for_a_while)
 {
     queue_join(&queue, &waiters[0], 0);
     queue_join(&queue, &waiters[1], 0);
@@ -295,14 +297,14 @@ START_TEST(after_a_grant_here_nothing_is_looked_at_for_a_while)
 }
 END_TEST
 
-/* From backoff_min to 2, 4, 8 times that, and never above backoff_max. */
-START_TEST(pauses_grow_at_random_up_to_their_bound)
+/* The pause grows from backoff_min by factors of two, up to backoff_max. */
+START_TEST(pauses_grow_at_random_up_to_backoff_max)
 {
     int64_t now_ns = 0;
     int64_t longest_ns = 0;
     queue_join(&queue, &waiters[0], 0);
     for (unsigned i = 0; i < 1000; i++) {
-        expect_ask(now_ns);
+        expect_acquire(now_ns);
         queue_on_acquiring(&queue);
         queue_on_outcome(&queue, i % 2 == 0 ? QUEUE_COLLIDED : QUEUE_FAILED, now_ns);
         int64_t pause_ns = queue_wake_ns(&queue) - now_ns;
@@ -314,28 +316,28 @@ START_TEST(pauses_grow_at_random_up_to_their_bound)
         now_ns += pause_ns;
     }
     ck_assert_int_gt(longest_ns, 200 * MS);
-    expect_ask(now_ns);
+    expect_acquire(now_ns);
     queue_on_acquiring(&queue);
     queue_on_outcome(&queue, QUEUE_HELD, now_ns);
     queue_on_released(&queue, now_ns);
-    expect_ask(now_ns);
+    expect_acquire(now_ns);
     queue_on_acquiring(&queue);
     queue_on_outcome(&queue, QUEUE_COLLIDED, now_ns);
     ck_assert_int_le(queue_wake_ns(&queue) - now_ns, 10 * MS);
 }
 END_TEST
 
-START_TEST(a_release_during_a_round_is_not_forgotten)
+START_TEST(release_during_a_round_is_not_lost)
 {
     queue_join(&queue, &waiters[0], 0);
     queue_on_acquiring(&queue);
     queue_on_released(&queue, 0);
     queue_on_outcome(&queue, QUEUE_HELD, 0);
-    expect_ask(0);
+    expect_acquire(0);
 }
 END_TEST
 
-START_TEST(nothing_is_handed_over_where_nobody_waits_or_a_round_is_under_way)
+START_TEST(hand_over_needs_a_waiter_and_no_round_in_flight)
 {
     ck_assert(!queue_may_hand_over(&queue, 0));
     queue_join(&queue, &waiters[0], 0);
@@ -345,7 +347,7 @@ START_TEST(nothing_is_handed_over_where_nobody_waits_or_a_round_is_under_way)
 }
 END_TEST
 
-START_TEST(who_does_not_wait_asks_also_in_a_pause)
+START_TEST(request_without_wait_acquires_during_a_pause)
 {
     queue_join(&queue, &waiters[0], 0);
     queue_on_acquiring(&queue);
@@ -354,7 +356,7 @@ START_TEST(who_does_not_wait_asks_also_in_a_pause)
     queue_join(&queue, &waiters[1], 0);
     expect_rest(0);
     queue_note_timed_out(&queue, &waiters[1]);
-    expect_ask(0);
+    expect_acquire(0);
     queue_leave(&queue, &waiters[1]);
     ck_assert_uint_eq(queue.timed_out, 0);
     expect_rest(0);
@@ -362,18 +364,18 @@ START_TEST(who_does_not_wait_asks_also_in_a_pause)
 }
 END_TEST
 
-START_TEST(who_comes_to_an_empty_queue_knows_nothing)
+START_TEST(empty_queue_keeps_no_observations)
 {
-    refused(0, 100000, true);
+    join_and_be_refused(0, 100000, true);
     queue_leave(&queue, &waiters[0]);
     queue_join(&queue, &waiters[1], 1000 * MS);
-    expect_ask(1000 * MS);
+    expect_acquire(1000 * MS);
 }
 END_TEST
 
 /* --- timers --- */
 
-START_TEST(timers_come_in_order_and_once)
+START_TEST(timers_fire_in_order_and_once)
 {
     static struct timer timer[1000];
     struct timers timers;
@@ -409,7 +411,7 @@ START_TEST(timers_come_in_order_and_once)
 }
 END_TEST
 
-START_TEST(of_two_at_one_time_the_first_set_is_first)
+START_TEST(timers_for_one_instant_fire_in_the_order_they_were_set)
 {
     struct timer one = {0};
     struct timer other = {0};
@@ -427,31 +429,31 @@ Suite *test_suite(void)
     Suite *suite = suite_create("queue");
     TCase *cases = tcase_create("queue");
     tcase_add_checked_fixture(cases, setup, NULL);
-    tcase_add_test(cases, it_sleeps_until_a_quorum_can_be_free);
-    tcase_add_test(cases, nodes_that_are_free_already_count);
-    tcase_add_test(cases, a_key_without_end_is_waited_for_by_reports_alone);
-    tcase_add_test(cases, a_node_that_reports_is_looked_at_once);
-    tcase_add_test(cases, a_report_has_those_looked_at_that_cannot_report);
-    tcase_add_test(cases, a_report_that_overtakes_the_answer_makes_it_void);
-    tcase_add_test(cases, a_report_during_a_round_is_looked_into_after_it);
-    tcase_add_test(cases, nodes_that_do_not_report_are_looked_at_from_time_to_time);
-    tcase_add_test(cases, a_quorum_that_reports_is_enough);
-    tcase_add_test(cases, masters_that_are_free_do_not_count_among_those_that_report);
-    tcase_add_test(cases, of_four_masters_two_that_report_are_enough);
-    tcase_add_test(cases, a_look_that_brings_nothing_is_repeated);
-    tcase_add_test(cases, nodes_out_of_reach_are_looked_at_later);
-    tcase_add_test(cases, reports_for_nothing_are_believed_so_often);
-    tcase_add_test(cases, after_a_grant_here_nothing_is_looked_at_for_a_while);
-    tcase_add_test(cases, pauses_grow_at_random_up_to_their_bound);
-    tcase_add_test(cases, a_release_during_a_round_is_not_forgotten);
-    tcase_add_test(cases, nothing_is_handed_over_where_nobody_waits_or_a_round_is_under_way);
-    tcase_add_test(cases, who_does_not_wait_asks_also_in_a_pause);
-    tcase_add_test(cases, who_comes_to_an_empty_queue_knows_nothing);
+    tcase_add_test(cases, queue_sleeps_until_a_quorum_can_be_free);
+    tcase_add_test(cases, free_nodes_count_towards_the_quorum);
+    tcase_add_test(cases, queue_waits_only_for_reports_of_a_key_without_ttl);
+    tcase_add_test(cases, node_that_reports_is_probed_at_once);
+    tcase_add_test(cases, report_also_probes_nodes_that_cannot_report);
+    tcase_add_test(cases, report_that_overtakes_an_answer_voids_it);
+    tcase_add_test(cases, report_during_a_round_is_probed_after_it);
+    tcase_add_test(cases, nodes_that_do_not_report_are_polled);
+    tcase_add_test(cases, reporting_quorum_is_not_polled);
+    tcase_add_test(cases, free_masters_do_not_count_as_reporting);
+    tcase_add_test(cases, two_of_four_reporting_masters_suffice);
+    tcase_add_test(cases, probe_without_an_answer_is_repeated);
+    tcase_add_test(cases, unreachable_nodes_are_probed_later);
+    tcase_add_test(cases, false_reports_are_limited);
+    tcase_add_test(cases, no_probe_follows_a_local_grant_for_a_while);
+    tcase_add_test(cases, pauses_grow_at_random_up_to_backoff_max);
+    tcase_add_test(cases, release_during_a_round_is_not_lost);
+    tcase_add_test(cases, hand_over_needs_a_waiter_and_no_round_in_flight);
+    tcase_add_test(cases, request_without_wait_acquires_during_a_pause);
+    tcase_add_test(cases, empty_queue_keeps_no_observations);
     suite_add_tcase(suite, cases);
 
     TCase *timer_cases = tcase_create("timers");
-    tcase_add_test(timer_cases, timers_come_in_order_and_once);
-    tcase_add_test(timer_cases, of_two_at_one_time_the_first_set_is_first);
+    tcase_add_test(timer_cases, timers_fire_in_order_and_once);
+    tcase_add_test(timer_cases, timers_for_one_instant_fire_in_the_order_they_were_set);
     suite_add_tcase(suite, timer_cases);
     return suite;
 }

@@ -1,5 +1,5 @@
 /*
- * Random bytes, kept in advance: see server/random.h.
+ * Random bytes, drawn in advance (server/random.h).
  */
 #include <string.h>
 #include <sys/wait.h>
@@ -10,8 +10,8 @@
 
 enum { TOKEN = 20 };
 
-/* Two processes that go on with the same bytes would make the same tokens. */
-START_TEST(a_child_does_not_get_the_bytes_of_its_parent)
+/* Two processes that continue with the same bytes would generate the same tokens. */
+START_TEST(child_process_does_not_get_its_parents_bytes)
 {
     struct random random;
     unsigned char ours[TOKEN];
@@ -36,7 +36,7 @@ START_TEST(a_child_does_not_get_the_bytes_of_its_parent)
 }
 END_TEST
 
-START_TEST(no_bytes_come_twice)
+START_TEST(bytes_are_never_repeated)
 {
     enum { MANY = 2000 };
     static unsigned char drawn[MANY][TOKEN];
@@ -56,8 +56,8 @@ Suite *test_suite(void)
 {
     Suite *suite = suite_create("random");
     TCase *tests = tcase_create("random");
-    tcase_add_test(tests, a_child_does_not_get_the_bytes_of_its_parent);
-    tcase_add_test(tests, no_bytes_come_twice);
+    tcase_add_test(tests, child_process_does_not_get_its_parents_bytes);
+    tcase_add_test(tests, bytes_are_never_repeated);
     suite_add_tcase(suite, tests);
     return suite;
 }

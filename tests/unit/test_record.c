@@ -1,5 +1,5 @@
 /*
- * engine/guard/record.h
+ * engine/guard/record.h: the text of a master's record.
  */
 #include "engine/guard/record.h"
 
@@ -30,7 +30,7 @@ static size_t write_sample(char *buf)
     return len + (size_t)sprintf(buf + len, "1763640000123456");
 }
 
-START_TEST(record_reads_as_it_was_written)
+START_TEST(record_is_read_as_it_was_written)
 {
     char text[LIMIT_RECORD];
     struct record record;
@@ -66,19 +66,20 @@ START_TEST(longest_record_fits)
 }
 END_TEST
 
-START_TEST(record_cut_anywhere_is_none)
+START_TEST(truncated_record_is_refused)
 {
     char text[LIMIT_RECORD];
     struct record record;
     size_t len = write_sample(text);
-    /* Cut inside its last number it is still one; the daemon compares bytes, too. */
+    /* A record cut inside its last number still parses; the daemon compares all its bytes as
+     * well. */
     size_t number = len - strlen("1763640000123456");
     for (size_t cut = 0; cut <= number; cut++)
         ck_assert_msg(!record_parse(text, cut, &record), "cut to %zu", cut);
 }
 END_TEST
 
-static const char *const strange[] = {
+static const char *const malformed[] = {
     "",
     " ",
     "hello",
@@ -110,14 +111,14 @@ static const char *const strange[] = {
     "durable=no mark=0123456789abcdef why=new quarantine_ms=1 join_us=1",
 };
 
-START_TEST(what_is_no_record_is_none)
+START_TEST(malformed_record_is_refused)
 {
     struct record record;
-    ck_assert(!record_parse(strange[_i], strlen(strange[_i]), &record));
+    ck_assert(!record_parse(malformed[_i], strlen(malformed[_i]), &record));
 }
 END_TEST
 
-START_TEST(text_of_any_bytes_is_no_record)
+START_TEST(record_with_arbitrary_bytes_is_refused)
 {
     struct record record;
     char text[2 * LIMIT_RECORD];
@@ -142,7 +143,7 @@ END_TEST
 
 static const struct {
     struct guard_rules rules;
-    bool same; /* as the first */
+    bool same; /* the set id equals that of the first row */
 } sets[] = {
     {RULES("main", NAMES("a", "b", "c"), 3, 60, 10000, 10, 3600), true},
     {RULES("main", NAMES("c", "a", "b"), 3, 60, 10000, 10, 3600), true},
@@ -155,7 +156,7 @@ static const struct {
     {RULES("main", NAMES("a", "b", "c"), 3, 60, 10000, 10, 3601), false},
 };
 
-START_TEST(set_id_knows_the_set_but_no_order)
+START_TEST(set_id_depends_on_the_set_but_not_on_the_order)
 {
     char first[RECORD_SET_ID + 1];
     char other[RECORD_SET_ID + 1];
@@ -170,12 +171,13 @@ Suite *test_suite(void)
 {
     Suite *suite = suite_create("record");
     TCase *tests = tcase_create("records");
-    tcase_add_test(tests, record_reads_as_it_was_written);
+    tcase_add_test(tests, record_is_read_as_it_was_written);
     tcase_add_test(tests, longest_record_fits);
-    tcase_add_test(tests, record_cut_anywhere_is_none);
-    tcase_add_loop_test(tests, what_is_no_record_is_none, 0, sizeof(strange) / sizeof(strange[0]));
-    tcase_add_test(tests, text_of_any_bytes_is_no_record);
-    tcase_add_loop_test(tests, set_id_knows_the_set_but_no_order, 0,
+    tcase_add_test(tests, truncated_record_is_refused);
+    tcase_add_loop_test(tests, malformed_record_is_refused, 0,
+                        sizeof(malformed) / sizeof(malformed[0]));
+    tcase_add_test(tests, record_with_arbitrary_bytes_is_refused);
+    tcase_add_loop_test(tests, set_id_depends_on_the_set_but_not_on_the_order, 0,
                         sizeof(sets) / sizeof(sets[0]));
     suite_add_tcase(suite, tests);
     return suite;

@@ -1,5 +1,6 @@
 /*
- * protocol/redis.h and engine/round/validity.h: exact bytes out, meaning of replies in, arithmetic.
+ * protocol/redis.h and engine/round/validity.h: the exact bytes of commands, the meaning of
+ * replies, and the arithmetic of validity.
  */
 #include <inttypes.h>
 #include <stdbool.h>
@@ -22,7 +23,7 @@ static void assert_bytes(const struct redis_call *call, enum redis_form form, co
     ck_assert_mem_eq(buf, expected, len);
 }
 
-START_TEST(acquire_is_the_canonical_set)
+START_TEST(acquire_is_the_canonical_set_command)
 {
     struct redis_call call = {REDIS_ACQUIRE, "redlock:a", 9, TOKEN, 30000, 0, 0, NULL, NULL, 0};
     assert_bytes(&call, REDIS_BY_SHA1,
@@ -36,7 +37,7 @@ START_TEST(acquire_is_the_canonical_set)
 }
 END_TEST
 
-START_TEST(scripts_go_by_sha1)
+START_TEST(scripts_are_called_by_sha1)
 {
     char expected[256];
     struct redis_call call = {REDIS_RELEASE, "k", 1, TOKEN, 60000, 0, 0, NULL, NULL, 0};
@@ -65,7 +66,7 @@ START_TEST(scripts_go_by_sha1)
 }
 END_TEST
 
-START_TEST(release_goes_as_the_servers_own_command_where_it_has_one)
+START_TEST(release_uses_the_servers_own_command)
 {
     const struct redis_call call = {REDIS_RELEASE, "redlock:a", 9, TOKEN, 60000, 0, 0,
                                     NULL,          NULL,        0};
@@ -76,7 +77,7 @@ START_TEST(release_goes_as_the_servers_own_command_where_it_has_one)
 }
 END_TEST
 
-START_TEST(version_tells_which_command_that_is)
+START_TEST(version_decides_on_the_release_command)
 {
     static const struct {
         const char *info;
@@ -103,7 +104,7 @@ START_TEST(version_tells_which_command_that_is)
 }
 END_TEST
 
-START_TEST(answers_of_its_own_command)
+START_TEST(answers_of_the_release_command_are_recognized)
 {
     static const struct {
         struct redis_reply reply;
@@ -123,7 +124,7 @@ START_TEST(answers_of_its_own_command)
 }
 END_TEST
 
-START_TEST(fence_goes_with_its_own_key)
+START_TEST(fenced_acquire_names_the_fence_key)
 {
     char expected[512];
     struct redis_call call = {
@@ -144,7 +145,7 @@ START_TEST(fence_goes_with_its_own_key)
 }
 END_TEST
 
-/* The words of a command, by the list of them in redis.h; returns how many. */
+/* Collect the words of a command by the table in redis.h. Returns their number. */
 static size_t words_of(const struct redis_call *call, enum redis_form form, char numbers[3][24],
                        char *fence_key, const char **words)
 {
@@ -158,7 +159,7 @@ static size_t words_of(const struct redis_call *call, enum redis_form form, char
     size_t count = 0;
     bool full = form == REDIS_IN_FULL;
     bool status = call->command == REDIS_STATUS;
-    bool look = call->command == REDIS_KEY_PROBE;
+    bool probe = call->command == REDIS_KEY_PROBE;
     bool swap = call->command == REDIS_SWAP;
     bool fenced = call->command == REDIS_ACQUIRE_FENCED || (swap && call->ballot != 0);
     for (unsigned i = 0; i < 3; i++)
@@ -178,13 +179,13 @@ static size_t words_of(const struct redis_call *call, enum redis_form form, char
         words[count++] = fence_key;
     if (swap)
         words[count++] = call->old_token;
-    if (!status && !look)
+    if (!status && !probe)
         words[count++] = call->token;
     if (!status && call->command != REDIS_FREEZE)
         words[count++] = numbers[0];
-    if (swap || look || (call->command == REDIS_RELEASE && call->daemon != NULL))
+    if (swap || probe || (call->command == REDIS_RELEASE && call->daemon != NULL))
         words[count++] = call->daemon;
-    if (look && call->token != NULL)
+    if (probe && call->token != NULL)
         words[count++] = call->token;
     if (fenced) {
         words[count++] = numbers[1];
@@ -193,7 +194,7 @@ static size_t words_of(const struct redis_call *call, enum redis_form form, char
     return count;
 }
 
-static void assert_its_words(const struct redis_call *call, enum redis_form form)
+static void assert_words(const struct redis_call *call, enum redis_form form)
 {
     char numbers[3][24];
     char fence_key[LIMIT_KEY + 32];
@@ -226,22 +227,21 @@ static void try_every_command(size_t key_len, int64_t ttl_ms, int64_t ballot, in
             .fence_ttl_ms = fence_ttl_ms,
             .daemon = "0123456789abcdef",
         };
-        assert_its_words(&call, REDIS_BY_SHA1);
-        assert_its_words(&call, REDIS_IN_FULL);
+        assert_words(&call, REDIS_BY_SHA1);
+        assert_words(&call, REDIS_IN_FULL);
         if (command == REDIS_RELEASE || command == REDIS_KEY_PROBE) {
             call.daemon = command == REDIS_KEY_PROBE ? call.daemon : NULL;
             call.token = command == REDIS_KEY_PROBE ? NULL : call.token;
-            assert_its_words(&call, REDIS_BY_SHA1);
+            assert_words(&call, REDIS_BY_SHA1);
         }
-        /* A swap has its fence by this; to one that has none, the ballot of its round is nothing.
-         */
+        /* A swap with a ballot is fenced; other commands ignore the ballot. */
         call.ballot = 0;
         if (command != REDIS_ACQUIRE_FENCED)
-            assert_its_words(&call, REDIS_BY_SHA1);
+            assert_words(&call, REDIS_BY_SHA1);
     }
 }
 
-START_TEST(every_command_is_made_of_its_words)
+START_TEST(every_command_consists_of_its_words)
 {
     static const size_t key_lens[] = {1, 9, 10, 84, 85, 99, 100, LIMIT_KEY};
     static const int64_t numbers[] = {1, 9, 10, 250, 60000, 1763640000123456};
@@ -251,7 +251,7 @@ START_TEST(every_command_is_made_of_its_words)
 }
 END_TEST
 
-START_TEST(answers_to_a_ballot)
+START_TEST(answers_to_a_ballot_are_recognized)
 {
     struct redis_reply taken = {.kind = RESP_INTEGER, .integer = -3};
     struct redis_reply held = {.kind = RESP_NIL};
@@ -268,13 +268,13 @@ START_TEST(answers_to_a_ballot)
 }
 END_TEST
 
-START_TEST(a_swap_tells_what_became_of_both_and_who_waits)
+START_TEST(swap_reply_tells_both_outcomes_and_contention)
 {
     static const struct {
         int64_t integer;
         enum answer_kind kind;
         enum answer_kind released;
-        bool wanted;
+        bool contended;
         unsigned need_ms;
     } answers[] = {
         {-2, ANSWER_FAILED, ANSWER_FAILED, false, 0},
@@ -295,13 +295,13 @@ START_TEST(a_swap_tells_what_became_of_both_and_who_waits)
         struct answer answer = redis_answer(REDIS_SWAP, &reply);
         ck_assert_int_eq(answer.kind, answers[i].kind);
         ck_assert_int_eq(answer.released, answers[i].released);
-        ck_assert_int_eq(answer.contended, answers[i].wanted);
+        ck_assert_int_eq(answer.contended, answers[i].contended);
         ck_assert_uint_eq(answer.need_ms, answers[i].need_ms);
     }
 }
 END_TEST
 
-START_TEST(word_that_is_left_says_what_a_daemon_needs)
+START_TEST(contention_hint_carries_the_daemons_need)
 {
     char buf[REDIS_COMMAND_MAX];
     struct redis_call call = {.command = REDIS_KEY_PROBE,
@@ -317,7 +317,7 @@ START_TEST(word_that_is_left_says_what_a_daemon_needs)
 }
 END_TEST
 
-START_TEST(the_longest_command_in_full_fits)
+START_TEST(longest_command_in_full_fits)
 {
     char key[LIMIT_KEY];
     char buf[REDIS_COMMAND_MAX];
@@ -335,7 +335,7 @@ static struct redis_reply text_reply(enum resp_kind kind, const char *text)
     return (struct redis_reply){.kind = kind, .str = text, .len = strlen(text)};
 }
 
-START_TEST(set_says_yes_by_ok_and_held_by_nil)
+START_TEST(set_replies_ok_for_yes_and_nil_for_held)
 {
     struct redis_reply ok = text_reply(RESP_STATUS, "OK");
     struct redis_reply queued = text_reply(RESP_STATUS, "QUEUED");
@@ -350,37 +350,37 @@ START_TEST(set_says_yes_by_ok_and_held_by_nil)
 }
 END_TEST
 
-START_TEST(scripts_say_deleted_absent_or_who)
+START_TEST(scripts_reply_deleted_absent_or_the_holder)
 {
     struct redis_reply deleted = {.kind = RESP_INTEGER, .integer = -3};
     struct redis_reply absent = {.kind = RESP_INTEGER, .integer = -2};
     struct redis_reply other = {.kind = RESP_INTEGER, .integer = 1};
-    struct redis_reply who = {.kind = RESP_ARRAY, .item_count = 2};
-    who.items[0].kind = RESP_INTEGER;
-    who.items[0].integer = 750;
-    who.items[1].kind = RESP_STRING;
-    who.items[1].str = "abc";
-    who.items[1].len = 3;
+    struct redis_reply holder = {.kind = RESP_ARRAY, .item_count = 2};
+    holder.items[0].kind = RESP_INTEGER;
+    holder.items[0].integer = 750;
+    holder.items[1].kind = RESP_STRING;
+    holder.items[1].str = "abc";
+    holder.items[1].len = 3;
     ck_assert_int_eq(redis_answer(REDIS_RELEASE, &deleted).kind, ANSWER_YES);
     ck_assert_int_eq(redis_answer(REDIS_EXTEND, &absent).kind, ANSWER_ABSENT);
     ck_assert_int_eq(redis_answer(REDIS_STATUS, &other).reason, REASON_GARBAGE);
-    struct answer held = redis_answer(REDIS_STATUS, &who);
+    struct answer held = redis_answer(REDIS_STATUS, &holder);
     ck_assert_int_eq(held.kind, ANSWER_HELD);
     ck_assert_int_eq(held.pttl_ms, 750);
     ck_assert_uint_eq(held.holder, redis_fingerprint("abc", 3));
-    who.items[0].integer = -1;
-    ck_assert_int_eq(redis_answer(REDIS_STATUS, &who).pttl_ms, -1);
-    /* Found by fuzzing: Redis keeps a key for longer than fits in nanoseconds. */
-    who.items[0].integer = INT64_MAX;
-    ck_assert_int_eq(redis_answer(REDIS_STATUS, &who).pttl_ms, -1);
-    who.items[1].kind = RESP_NIL;
-    ck_assert_int_eq(redis_answer(REDIS_STATUS, &who).kind, ANSWER_FAILED);
-    who.item_count = 3;
-    ck_assert_int_eq(redis_answer(REDIS_STATUS, &who).kind, ANSWER_FAILED);
+    holder.items[0].integer = -1;
+    ck_assert_int_eq(redis_answer(REDIS_STATUS, &holder).pttl_ms, -1);
+    /* A fuzzer found this: Redis accepts TTLs that do not fit in nanoseconds. */
+    holder.items[0].integer = INT64_MAX;
+    ck_assert_int_eq(redis_answer(REDIS_STATUS, &holder).pttl_ms, -1);
+    holder.items[1].kind = RESP_NIL;
+    ck_assert_int_eq(redis_answer(REDIS_STATUS, &holder).kind, ANSWER_FAILED);
+    holder.item_count = 3;
+    ck_assert_int_eq(redis_answer(REDIS_STATUS, &holder).kind, ANSWER_FAILED);
 }
 END_TEST
 
-START_TEST(a_key_of_another_type_is_held)
+START_TEST(key_of_another_type_is_held)
 {
     struct redis_reply wrong = text_reply(RESP_ERROR, "WRONGTYPE Operation against a key");
     ck_assert_int_eq(redis_answer(REDIS_RELEASE, &wrong).kind, ANSWER_HELD);
@@ -388,7 +388,7 @@ START_TEST(a_key_of_another_type_is_held)
 }
 END_TEST
 
-START_TEST(errors_are_named_by_their_first_word)
+START_TEST(errors_are_recognized_by_their_first_word)
 {
     static const struct {
         const char *error;
@@ -425,7 +425,7 @@ START_TEST(errors_are_named_by_their_first_word)
 }
 END_TEST
 
-START_TEST(every_reason_has_a_word_of_its_own_and_a_meaning)
+START_TEST(every_reason_has_a_unique_word_and_a_meaning)
 {
     for (enum reason a = REASON_NONE; a <= REASON_ERROR; a++) {
         ck_assert_uint_gt(strlen(reason_text(a)), 3);
@@ -446,7 +446,7 @@ static uint64_t holder_of(const char *value)
     return redis_answer(REDIS_STATUS, &reply).holder;
 }
 
-START_TEST(token_and_its_frozen_forms_are_one_holder)
+START_TEST(token_and_its_frozen_forms_have_one_holder)
 {
     const unsigned char fresh[TOKEN_FRESH_BYTES] = {0xff, 1, 2, 3, 4, 5, 6, 7};
     char frozen[LIMIT_TOKEN + 1] = "";
@@ -467,14 +467,14 @@ START_TEST(token_and_its_frozen_forms_are_one_holder)
 }
 END_TEST
 
-START_TEST(fingerprints_tell_holders_apart)
+START_TEST(fingerprints_distinguish_holders)
 {
     ck_assert_uint_ne(redis_fingerprint("a", 1), redis_fingerprint("b", 1));
     ck_assert_uint_ne(redis_fingerprint("", 0), 0);
 }
 END_TEST
 
-START_TEST(info_fields_are_found_whole)
+START_TEST(info_fields_match_whole_names)
 {
     static const char info[] = "# Server\r\nrun_id_x:no\r\nrun_id:abc\r\nempty:\r\nlast:1";
     size_t len = 99;
@@ -489,26 +489,26 @@ START_TEST(info_fields_are_found_whole)
 }
 END_TEST
 
-START_TEST(drift_is_a_share_and_a_margin_rounded_up)
+START_TEST(drift_is_a_rate_and_a_margin_rounded_up)
 {
     const struct drift drift = {.rate_ppm = 10000, .margin_ns = 10};
     ck_assert_int_eq(drift_of(&drift, 0), 10);
     ck_assert_int_eq(drift_of(&drift, 100), 11);
     ck_assert_int_eq(drift_of(&drift, 101), 12);
     ck_assert_int_eq(drift_of(&drift, 30 * NS_PER_S), 300000010);
-    /* A day does not overflow. */
+    /* The drift of a day does not overflow. */
     ck_assert_int_eq(drift_of(&drift, 86400 * NS_PER_S), 864000000010);
 }
 END_TEST
 
-START_TEST(validity_is_what_the_paper_says)
+START_TEST(validity_is_that_of_the_paper)
 {
     const struct drift drift = {.rate_ppm = 10000, .margin_ns = 10 * NS_PER_MS};
     ck_assert_int_eq(valid_until(&drift, NS_PER_S, 500), 500 + 980 * NS_PER_MS);
 }
 END_TEST
 
-START_TEST(elapsed_for_a_client_is_never_overstated)
+START_TEST(elapsed_time_for_a_client_is_never_overstated)
 {
     const struct drift drift = {.rate_ppm = 10000, .margin_ns = 10 * NS_PER_MS};
     ck_assert_int_eq(elapsed_for_client_ms(&drift, 0, 0), 0);
@@ -522,28 +522,28 @@ Suite *test_suite(void)
 {
     Suite *suite = suite_create("redis");
     TCase *cases = tcase_create("redis");
-    tcase_add_test(cases, acquire_is_the_canonical_set);
-    tcase_add_test(cases, scripts_go_by_sha1);
-    tcase_add_test(cases, release_goes_as_the_servers_own_command_where_it_has_one);
-    tcase_add_test(cases, version_tells_which_command_that_is);
-    tcase_add_test(cases, answers_of_its_own_command);
-    tcase_add_test(cases, fence_goes_with_its_own_key);
-    tcase_add_test(cases, answers_to_a_ballot);
-    tcase_add_test(cases, the_longest_command_in_full_fits);
-    tcase_add_test(cases, a_swap_tells_what_became_of_both_and_who_waits);
-    tcase_add_test(cases, word_that_is_left_says_what_a_daemon_needs);
-    tcase_add_test(cases, every_command_is_made_of_its_words);
-    tcase_add_test(cases, set_says_yes_by_ok_and_held_by_nil);
-    tcase_add_test(cases, scripts_say_deleted_absent_or_who);
-    tcase_add_test(cases, a_key_of_another_type_is_held);
-    tcase_add_test(cases, errors_are_named_by_their_first_word);
-    tcase_add_test(cases, every_reason_has_a_word_of_its_own_and_a_meaning);
-    tcase_add_test(cases, token_and_its_frozen_forms_are_one_holder);
-    tcase_add_test(cases, fingerprints_tell_holders_apart);
-    tcase_add_test(cases, info_fields_are_found_whole);
-    tcase_add_test(cases, drift_is_a_share_and_a_margin_rounded_up);
-    tcase_add_test(cases, validity_is_what_the_paper_says);
-    tcase_add_test(cases, elapsed_for_a_client_is_never_overstated);
+    tcase_add_test(cases, acquire_is_the_canonical_set_command);
+    tcase_add_test(cases, scripts_are_called_by_sha1);
+    tcase_add_test(cases, release_uses_the_servers_own_command);
+    tcase_add_test(cases, version_decides_on_the_release_command);
+    tcase_add_test(cases, answers_of_the_release_command_are_recognized);
+    tcase_add_test(cases, fenced_acquire_names_the_fence_key);
+    tcase_add_test(cases, answers_to_a_ballot_are_recognized);
+    tcase_add_test(cases, longest_command_in_full_fits);
+    tcase_add_test(cases, swap_reply_tells_both_outcomes_and_contention);
+    tcase_add_test(cases, contention_hint_carries_the_daemons_need);
+    tcase_add_test(cases, every_command_consists_of_its_words);
+    tcase_add_test(cases, set_replies_ok_for_yes_and_nil_for_held);
+    tcase_add_test(cases, scripts_reply_deleted_absent_or_the_holder);
+    tcase_add_test(cases, key_of_another_type_is_held);
+    tcase_add_test(cases, errors_are_recognized_by_their_first_word);
+    tcase_add_test(cases, every_reason_has_a_unique_word_and_a_meaning);
+    tcase_add_test(cases, token_and_its_frozen_forms_have_one_holder);
+    tcase_add_test(cases, fingerprints_distinguish_holders);
+    tcase_add_test(cases, info_fields_match_whole_names);
+    tcase_add_test(cases, drift_is_a_rate_and_a_margin_rounded_up);
+    tcase_add_test(cases, validity_is_that_of_the_paper);
+    tcase_add_test(cases, elapsed_time_for_a_client_is_never_overstated);
     suite_add_tcase(suite, cases);
     return suite;
 }

@@ -1,6 +1,6 @@
 /*
- * The releases of one pass go to a master as one command (engine/flight/write.c): with the same
- * outcomes as if each had gone alone, and in order with whatever else is about the same key.
+ * The releases of one pass go to a master as one command (engine/flight/write.c), with the outcomes
+ * that single commands would have, and in order with other commands for the same key.
  */
 #include <stdio.h>
 #include <string.h>
@@ -14,12 +14,12 @@ enum { NODES = 5, LOCKS = 70 };
 static struct cluster w;
 static char tokens[LOCKS][LIMIT_TOKEN + 1];
 
-static void five(void)
+static void setup(void)
 {
     cluster_init(&w, NODES);
 }
 
-static void end(void)
+static void teardown(void)
 {
     ck_assert_uint_eq(w.engine.flights.pool.in_use, 0);
     cluster_deinit(&w);
@@ -43,10 +43,10 @@ static void expect_each(unsigned count, const char *outcome)
 {
     for (unsigned i = 0; i < count; i++)
         cluster_expect(&w, "#%u %s", i, outcome);
-    ck_assert_str_eq(cluster_heard(&w), "(nothing)");
+    ck_assert_str_eq(cluster_take_reply(&w), "(nothing)");
 }
 
-static unsigned left(unsigned count)
+static unsigned keys_left(unsigned count)
 {
     char resource[16];
     unsigned sum = 0;
@@ -63,13 +63,13 @@ START_TEST(releases_of_one_pass_are_one_command)
     unlock_each(3);
     cluster_settle(&w);
     expect_each(3, "OK");
-    ck_assert_uint_eq(left(3), 0);
+    ck_assert_uint_eq(keys_left(3), 0);
     for (unsigned i = 0; i < NODES; i++)
         ck_assert_uint_eq(w.masters[i].redis.runs[REDIS_SCRIPT_RELEASES], 1);
 }
 END_TEST
 
-START_TEST(a_release_alone_is_a_command_of_its_own)
+START_TEST(single_release_is_its_own_command)
 {
     lock_each(2);
     cluster_send(&w, "#0 UNLOCK r0 %s", tokens[0]);
@@ -81,18 +81,18 @@ START_TEST(a_release_alone_is_a_command_of_its_own)
 }
 END_TEST
 
-START_TEST(many_are_several_commands)
+START_TEST(many_releases_are_several_commands)
 {
     lock_each(LOCKS);
     unlock_each(LOCKS);
     cluster_settle(&w);
-    ck_assert_uint_eq(left(LOCKS), 0);
+    ck_assert_uint_eq(keys_left(LOCKS), 0);
     ck_assert_uint_eq(w.masters[0].redis.runs[REDIS_SCRIPT_RELEASES],
                       (LOCKS + LIMIT_BATCH - 1) / LIMIT_BATCH);
 }
 END_TEST
 
-START_TEST(what_was_not_there_is_gone_and_the_others_are_released)
+START_TEST(missing_key_is_gone_and_the_others_are_released)
 {
     lock_each(3);
     for (unsigned i = 0; i < NODES; i++)
@@ -102,11 +102,11 @@ START_TEST(what_was_not_there_is_gone_and_the_others_are_released)
     cluster_expect(&w, "#0 OK");
     cluster_expect(&w, "#1 GONE");
     cluster_expect(&w, "#2 OK");
-    ck_assert_uint_eq(left(3), 0);
+    ck_assert_uint_eq(keys_left(3), 0);
 }
 END_TEST
 
-START_TEST(what_another_has_stays_and_is_trimmed)
+START_TEST(foreign_key_stays_and_its_ttl_is_cut)
 {
     static const char other[] = "ffffffffffffffffffffffffffffffffffffffff";
     lock_each(2);
@@ -121,7 +121,8 @@ START_TEST(what_another_has_stays_and_is_trimmed)
     for (unsigned i = 0; i < NODES; i++)
         ck_assert_str_eq(cluster_value(&w, i, "r0"), other);
     ck_assert_str_eq(cluster_value(&w, 0, "r0"), other);
-    /* Its time to live was beyond max_ttl: release.lua, asked alone, has cut it. */
+    /* The TTL of the other token exceeded max_ttl: release.lua, called for this key alone, has cut
+     * it. */
     cluster_pass_ms(&w, w.engine.rules.max_ttl_ns / NS_PER_MS + 1);
     ck_assert_uint_eq(cluster_count(&w, "r0"), 0);
 }
@@ -135,12 +136,12 @@ START_TEST(flushed_scripts_are_sent_in_full)
     unlock_each(3);
     cluster_settle(&w);
     expect_each(3, "OK");
-    ck_assert_uint_eq(left(3), 0);
+    ck_assert_uint_eq(keys_left(3), 0);
     ck_assert_uint_eq(w.masters[0].redis.runs[REDIS_SCRIPT_RELEASES], 1);
 }
 END_TEST
 
-START_TEST(a_lock_behind_the_release_of_the_same_key_is_granted)
+START_TEST(lock_after_the_release_of_the_same_key_is_granted)
 {
     lock_each(2);
     unlock_each(2);
@@ -148,12 +149,12 @@ START_TEST(a_lock_behind_the_release_of_the_same_key_is_granted)
     cluster_settle(&w);
     cluster_expect(&w, "#0 OK");
     cluster_expect(&w, "#1 OK");
-    ck_assert_ptr_nonnull(strstr(cluster_heard(&w), "#2 OK "));
+    ck_assert_ptr_nonnull(strstr(cluster_take_reply(&w), "#2 OK "));
     ck_assert_uint_eq(cluster_count(&w, "r1"), NODES);
 }
 END_TEST
 
-START_TEST(one_key_is_not_twice_in_a_command)
+START_TEST(command_contains_each_key_once)
 {
     lock_each(2);
     cluster_send(&w, "#0 UNLOCK r0 %s", tokens[0]);
@@ -166,7 +167,7 @@ START_TEST(one_key_is_not_twice_in_a_command)
 }
 END_TEST
 
-START_TEST(a_master_lost_before_the_end_of_the_pass_is_sent_them_later)
+START_TEST(releases_for_a_master_lost_before_the_flush_are_sent_later)
 {
     lock_each(2);
     unlock_each(2);
@@ -175,11 +176,11 @@ START_TEST(a_master_lost_before_the_end_of_the_pass_is_sent_them_later)
     expect_each(2, "OK");
     ck_assert_uint_eq(w.engine.flights.masters[4].link.pending_releases.count, 2);
     cluster_pass_ms(&w, 2000);
-    ck_assert_uint_eq(left(2), 0);
+    ck_assert_uint_eq(keys_left(2), 0);
 }
 END_TEST
 
-START_TEST(masters_lost_before_the_end_of_the_pass_are_named_for_what_they_are)
+START_TEST(masters_lost_before_the_flush_are_named_as_disconnected)
 {
     lock_each(1);
     unlock_each(1);
@@ -190,7 +191,7 @@ START_TEST(masters_lost_before_the_end_of_the_pass_are_named_for_what_they_are)
 }
 END_TEST
 
-START_TEST(each_goes_to_its_own_masters)
+START_TEST(each_release_goes_to_its_own_masters)
 {
     lock_each(3);
     cluster_send(&w, "#0 UNLOCK r0 %s", tokens[0]);
@@ -202,11 +203,11 @@ START_TEST(each_goes_to_its_own_masters)
     ck_assert_uint_eq(w.masters[0].redis.runs[REDIS_SCRIPT_RELEASES], 1);
     ck_assert_uint_eq(w.engine.flights.masters[4].link.pending_releases.count, 3);
     cluster_pass_ms(&w, 2000);
-    ck_assert_uint_eq(left(3), 0);
+    ck_assert_uint_eq(keys_left(3), 0);
 }
 END_TEST
 
-START_TEST(a_master_lost_before_it_answered_is_sent_them_later)
+START_TEST(releases_for_a_master_lost_before_its_answer_are_sent_later)
 {
     lock_each(3);
     w.masters[4].hung = true;
@@ -217,12 +218,12 @@ START_TEST(a_master_lost_before_it_answered_is_sent_them_later)
     cluster_cut(&w, 4);
     ck_assert_uint_eq(w.engine.flights.masters[4].link.pending_releases.count, 3);
     cluster_pass_ms(&w, 2000);
-    ck_assert_uint_eq(left(3), 0);
+    ck_assert_uint_eq(keys_left(3), 0);
 }
 END_TEST
 
-/* Each flight waits for it, and there are not that many. */
-START_TEST(a_hung_master_keeps_no_more_releases_waiting_than_single_ones)
+/* Each flight waits for the hung master, and the number of flights is limited. */
+START_TEST(batched_releases_of_a_hung_master_count_against_its_limit)
 {
     w.masters[4].hung = true;
     for (unsigned i = 0; i < 2 * LIMIT_LINK_COMMANDS / LOCKS; i++) {
@@ -237,11 +238,11 @@ START_TEST(a_hung_master_keeps_no_more_releases_waiting_than_single_ones)
     w.masters[4].hung = false;
     cluster_cut(&w, 4);
     cluster_pass_ms(&w, 5000);
-    ck_assert_uint_eq(left(LOCKS), 0);
+    ck_assert_uint_eq(keys_left(LOCKS), 0);
 }
 END_TEST
 
-START_TEST(a_master_that_answers_errors_is_sent_them_later)
+START_TEST(releases_refused_by_a_master_are_sent_later)
 {
     lock_each(2);
     w.masters[2].redis.refusals[FAKE_KEYS] = "MISCONF Errors writing to disk";
@@ -249,19 +250,19 @@ START_TEST(a_master_that_answers_errors_is_sent_them_later)
     cluster_settle(&w);
     expect_each(2, "OK");
     ck_assert_uint_eq(w.engine.flights.masters[2].link.pending_releases.count, 2);
-    /* It still votes, so somebody has to be told; but once. */
+    /* The master still votes, so the error is reported, but only once. */
     ck_assert_uint_eq(w.refused_commands, 1);
     ck_assert_uint_eq(w.refused_releases, 1);
     cluster_pass_ms(&w, 5000);
     ck_assert_uint_eq(w.refused_commands, 1);
     w.masters[2].redis.refusals[FAKE_KEYS] = NULL;
     cluster_pass_ms(&w, 5000);
-    ck_assert_uint_eq(left(2), 0);
+    ck_assert_uint_eq(keys_left(2), 0);
 }
 END_TEST
 
-/* More than are under way at once. */
-START_TEST(a_release_that_is_refused_for_good_keeps_no_other_waiting)
+/* More releases than can be in flight at once. */
+START_TEST(permanently_refused_release_delays_no_other)
 {
     lock_each(LOCKS);
     w.masters[2].redis.refusals[FAKE_DELETING] = "NOPERM No permissions to access a key";
@@ -272,26 +273,26 @@ START_TEST(a_release_that_is_refused_for_good_keeps_no_other_waiting)
     expect_each(LOCKS, "OK");
     ck_assert_uint_eq(w.engine.flights.masters[2].link.pending_releases.count, LOCKS);
     cluster_pass_ms(&w, 5000);
-    ck_assert_uint_eq(left(LOCKS), 1);
+    ck_assert_uint_eq(keys_left(LOCKS), 1);
     ck_assert_uint_eq(w.engine.flights.masters[2].link.pending_releases.count, 1);
     w.masters[2].redis.refusals[FAKE_DELETING] = NULL;
     cluster_pass_ms(&w, 2000);
-    ck_assert_uint_eq(left(LOCKS), 0);
+    ck_assert_uint_eq(keys_left(LOCKS), 0);
     ck_assert_uint_eq(w.engine.flights.masters[2].link.pending_releases.count, 0);
 }
 END_TEST
 
-/* An ACL without +mget: nothing is lost, and it is told but once for each connection. */
-START_TEST(a_master_that_refuses_several_at_once_gets_each_alone)
+/* An ACL without +mget loses no release, and is reported once per connection. */
+START_TEST(master_that_refuses_batches_gets_single_releases)
 {
     w.masters[2].redis.refusals[REDIS_SCRIPT_RELEASES] =
         "ERR The user executing the script can't run this";
-    for (unsigned turn = 0; turn < 2; turn++) {
+    for (unsigned repetition = 0; repetition < 2; repetition++) {
         lock_each(4);
         unlock_each(4);
         cluster_settle(&w);
         expect_each(4, "OK");
-        ck_assert_uint_eq(left(4), 0);
+        ck_assert_uint_eq(keys_left(4), 0);
         ck_assert_uint_eq(w.engine.flights.masters[2].link.pending_releases.count, 0);
     }
     ck_assert_uint_eq(w.refused_releases, 1);
@@ -305,13 +306,13 @@ START_TEST(a_master_that_refuses_several_at_once_gets_each_alone)
 }
 END_TEST
 
-/* --- alone, where a master has a compare-and-delete of its own --- */
+/* --- single releases where a master has its own compare-and-delete --- */
 
 static const char valkey[] = "redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:9.1.2";
 static const char redis8[] = "redis_version:8.6.3";
 
 /* Two Valkeys, a Redis 8 and two Redis 7. */
-static void become_native(void)
+static void upgrade_servers(void)
 {
     w.masters[0].redis.version = w.masters[1].redis.version = valkey;
     w.masters[2].redis.version = redis8;
@@ -320,7 +321,7 @@ static void become_native(void)
     cluster_pass_ms(&w, 5000);
 }
 
-static unsigned native(void)
+static unsigned native_releases(void)
 {
     unsigned sum = 0;
     for (unsigned i = 0; i < NODES; i++)
@@ -328,31 +329,31 @@ static unsigned native(void)
     return sum;
 }
 
-START_TEST(a_release_alone_goes_as_what_each_master_has)
+START_TEST(single_release_uses_the_command_of_each_master)
 {
-    become_native();
+    upgrade_servers();
     lock_each(3);
     unlock_each(1);
     cluster_settle(&w);
     expect_each(1, "OK");
-    ck_assert_uint_eq(left(1), 0);
+    ck_assert_uint_eq(keys_left(1), 0);
     for (unsigned i = 0; i < NODES; i++)
         ck_assert_uint_eq(w.masters[i].redis.native, i < 3);
-    /* Several are cheaper by script, there too. */
+    /* Several releases are cheaper by script on these servers too. */
     cluster_send(&w, "#1 UNLOCK r1 %s", tokens[1]);
     cluster_send(&w, "#2 UNLOCK r2 %s", tokens[2]);
     cluster_settle(&w);
-    ck_assert_uint_eq(left(3), 0);
-    ck_assert_uint_eq(native(), 3);
+    ck_assert_uint_eq(keys_left(3), 0);
+    ck_assert_uint_eq(native_releases(), 3);
     ck_assert_uint_eq(w.masters[0].redis.runs[REDIS_SCRIPT_RELEASES], 1);
 }
 END_TEST
 
-/* Also where a second question would come too late. */
-START_TEST(what_its_own_command_does_not_delete_is_gone)
+/* The delay leaves no time for a second command. */
+START_TEST(key_that_the_servers_command_does_not_delete_is_gone)
 {
     static const char other[] = "ffffffffffffffffffffffffffffffffffffffff";
-    become_native();
+    upgrade_servers();
     lock_each(2);
     for (unsigned i = 0; i < NODES; i++) {
         cluster_delete(&w, i, "r0");
@@ -368,16 +369,16 @@ START_TEST(what_its_own_command_does_not_delete_is_gone)
     cluster_settle(&w);
     cluster_pass_ms(&w, w.engine.rules.round.node_timeout_ns / NS_PER_MS);
     cluster_expect(&w, "#1 GONE");
-    ck_assert_uint_eq(native(), 6);
+    ck_assert_uint_eq(native_releases(), 6);
     for (unsigned i = 0; i < NODES; i++)
         ck_assert_str_eq(cluster_value(&w, i, "r0"), other);
 }
 END_TEST
 
-/* An ACL without +delifeq: nothing is lost, and it is told but once for each connection. */
-START_TEST(a_master_that_refuses_its_own_command_gets_the_script)
+/* An ACL without +delifeq loses no release, and is reported once per connection. */
+START_TEST(master_that_refuses_its_own_command_gets_the_script)
 {
-    become_native();
+    upgrade_servers();
     w.masters[1].redis.refusals[FAKE_NATIVE] = "NOPERM User redlockd has no permissions";
     lock_each(2);
     for (unsigned i = 0; i < 2; i++) {
@@ -385,16 +386,16 @@ START_TEST(a_master_that_refuses_its_own_command_gets_the_script)
         cluster_settle(&w);
     }
     expect_each(2, "OK");
-    ck_assert_uint_eq(left(2), 0);
+    ck_assert_uint_eq(keys_left(2), 0);
     ck_assert_uint_eq(w.masters[1].redis.runs[REDIS_SCRIPT_RELEASE], 2);
     ck_assert_uint_eq(w.refused_releases, 1);
 }
 END_TEST
 
-/* What the script cannot do either. */
-START_TEST(a_master_that_refuses_both_is_sent_the_release_later)
+/* The script fails as well. */
+START_TEST(release_refused_in_both_forms_is_sent_later)
 {
-    become_native();
+    upgrade_servers();
     lock_each(1);
     w.masters[1].redis.refusals[FAKE_KEYS] = "NOPERM No permissions to access a key";
     unlock_each(1);
@@ -403,13 +404,13 @@ START_TEST(a_master_that_refuses_both_is_sent_the_release_later)
     ck_assert_uint_eq(w.engine.flights.masters[1].link.pending_releases.count, 1);
     w.masters[1].redis.refusals[FAKE_KEYS] = NULL;
     cluster_pass_ms(&w, 5000);
-    ck_assert_uint_eq(left(1), 0);
+    ck_assert_uint_eq(keys_left(1), 0);
 }
 END_TEST
 
-START_TEST(a_master_lost_with_its_own_command_is_sent_the_release_later)
+START_TEST(release_lost_with_its_connection_is_sent_later)
 {
-    become_native();
+    upgrade_servers();
     lock_each(1);
     w.masters[0].hung = true;
     unlock_each(1);
@@ -419,22 +420,22 @@ START_TEST(a_master_lost_with_its_own_command_is_sent_the_release_later)
     cluster_cut(&w, 0);
     ck_assert_uint_eq(w.engine.flights.masters[0].link.pending_releases.count, 1);
     cluster_pass_ms(&w, 2000);
-    ck_assert_uint_eq(left(1), 0);
+    ck_assert_uint_eq(keys_left(1), 0);
 }
 END_TEST
 
-START_TEST(a_client_that_leaves_does_not_keep_them_from_being_sent)
+START_TEST(releases_are_sent_although_their_client_leaves)
 {
     lock_each(3);
     unlock_each(3);
     cluster_lose_client(&w, &w.client);
     cluster_settle(&w);
-    ck_assert_uint_eq(left(3), 0);
+    ck_assert_uint_eq(keys_left(3), 0);
     engine_client_init(&w.client, 1);
 }
 END_TEST
 
-START_TEST(an_engine_that_stops_has_sent_them)
+START_TEST(stopping_engine_sends_its_releases)
 {
     lock_each(2);
     unlock_each(2);
@@ -444,7 +445,7 @@ START_TEST(an_engine_that_stops_has_sent_them)
     engine_flush(&w.engine, w.now_ns);
     cluster_settle(&w);
     expect_each(2, "SHUTDOWN");
-    ck_assert_uint_eq(left(2), 0);
+    ck_assert_uint_eq(keys_left(2), 0);
 }
 END_TEST
 
@@ -452,30 +453,30 @@ Suite *test_suite(void)
 {
     Suite *suite = suite_create("releases");
     TCase *cases = tcase_create("releases");
-    tcase_add_checked_fixture(cases, five, end);
+    tcase_add_checked_fixture(cases, setup, teardown);
     tcase_add_test(cases, releases_of_one_pass_are_one_command);
-    tcase_add_test(cases, a_release_alone_is_a_command_of_its_own);
-    tcase_add_test(cases, many_are_several_commands);
-    tcase_add_test(cases, what_was_not_there_is_gone_and_the_others_are_released);
-    tcase_add_test(cases, what_another_has_stays_and_is_trimmed);
+    tcase_add_test(cases, single_release_is_its_own_command);
+    tcase_add_test(cases, many_releases_are_several_commands);
+    tcase_add_test(cases, missing_key_is_gone_and_the_others_are_released);
+    tcase_add_test(cases, foreign_key_stays_and_its_ttl_is_cut);
     tcase_add_test(cases, flushed_scripts_are_sent_in_full);
-    tcase_add_test(cases, a_lock_behind_the_release_of_the_same_key_is_granted);
-    tcase_add_test(cases, one_key_is_not_twice_in_a_command);
-    tcase_add_test(cases, a_master_lost_before_the_end_of_the_pass_is_sent_them_later);
-    tcase_add_test(cases, masters_lost_before_the_end_of_the_pass_are_named_for_what_they_are);
-    tcase_add_test(cases, each_goes_to_its_own_masters);
-    tcase_add_test(cases, a_master_lost_before_it_answered_is_sent_them_later);
-    tcase_add_test(cases, a_hung_master_keeps_no_more_releases_waiting_than_single_ones);
-    tcase_add_test(cases, a_master_that_answers_errors_is_sent_them_later);
-    tcase_add_test(cases, a_release_that_is_refused_for_good_keeps_no_other_waiting);
-    tcase_add_test(cases, a_master_that_refuses_several_at_once_gets_each_alone);
-    tcase_add_test(cases, a_client_that_leaves_does_not_keep_them_from_being_sent);
-    tcase_add_test(cases, a_release_alone_goes_as_what_each_master_has);
-    tcase_add_test(cases, what_its_own_command_does_not_delete_is_gone);
-    tcase_add_test(cases, a_master_that_refuses_its_own_command_gets_the_script);
-    tcase_add_test(cases, a_master_that_refuses_both_is_sent_the_release_later);
-    tcase_add_test(cases, a_master_lost_with_its_own_command_is_sent_the_release_later);
-    tcase_add_test(cases, an_engine_that_stops_has_sent_them);
+    tcase_add_test(cases, lock_after_the_release_of_the_same_key_is_granted);
+    tcase_add_test(cases, command_contains_each_key_once);
+    tcase_add_test(cases, releases_for_a_master_lost_before_the_flush_are_sent_later);
+    tcase_add_test(cases, masters_lost_before_the_flush_are_named_as_disconnected);
+    tcase_add_test(cases, each_release_goes_to_its_own_masters);
+    tcase_add_test(cases, releases_for_a_master_lost_before_its_answer_are_sent_later);
+    tcase_add_test(cases, batched_releases_of_a_hung_master_count_against_its_limit);
+    tcase_add_test(cases, releases_refused_by_a_master_are_sent_later);
+    tcase_add_test(cases, permanently_refused_release_delays_no_other);
+    tcase_add_test(cases, master_that_refuses_batches_gets_single_releases);
+    tcase_add_test(cases, releases_are_sent_although_their_client_leaves);
+    tcase_add_test(cases, single_release_uses_the_command_of_each_master);
+    tcase_add_test(cases, key_that_the_servers_command_does_not_delete_is_gone);
+    tcase_add_test(cases, master_that_refuses_its_own_command_gets_the_script);
+    tcase_add_test(cases, release_refused_in_both_forms_is_sent_later);
+    tcase_add_test(cases, release_lost_with_its_connection_is_sent_later);
+    tcase_add_test(cases, stopping_engine_sends_its_releases);
     suite_add_tcase(suite, cases);
     return suite;
 }

@@ -1,5 +1,5 @@
 /*
- * protocol/reply.h, protocol/text.h and server/log.h: exact bytes.
+ * protocol/reply.h, protocol/text.h and server/log.h: the exact bytes of replies and log lines.
  */
 #include <stdio.h>
 #include <string.h>
@@ -58,7 +58,7 @@ START_TEST(each_outcome_has_its_line)
 }
 END_TEST
 
-START_TEST(errors_and_lines_carry_tags_too)
+START_TEST(errors_and_listing_lines_carry_tags)
 {
     assert_line(reply_format_error("bad-tag", "no", NULL, 0, buf), "ERR bad-tag no\n");
     assert_line(reply_format_error("bad-tag", "no", "x", 1, buf), "#x ERR bad-tag no\n");
@@ -66,7 +66,7 @@ START_TEST(errors_and_lines_carry_tags_too)
 }
 END_TEST
 
-START_TEST(what_does_not_fit_is_cut_and_the_line_still_ends)
+START_TEST(overlong_line_is_truncated_and_terminated)
 {
     char words[3 * LIMIT_REPLY];
     memset(words, 'w', sizeof(words));
@@ -75,7 +75,7 @@ START_TEST(what_does_not_fit_is_cut_and_the_line_still_ends)
 }
 END_TEST
 
-START_TEST(the_longest_noquorum_fits)
+START_TEST(longest_noquorum_reply_fits)
 {
     const char *names[LIMIT_NODES];
     enum reason reasons[LIMIT_NODES];
@@ -120,7 +120,7 @@ END_TEST
 static char log_buf[LOG_LINE_MAX];
 static const int64_t wall_ns = 1795237200123456789;
 
-START_TEST(a_log_line_is_a_time_a_level_an_event_and_fields)
+START_TEST(text_log_line_has_time_level_event_and_fields)
 {
     size_t len = log_format(CONFIG_LOG_TEXT, wall_ns, CONFIG_LOG_INFO, "listening",
                             LOG_FIELDS(log_text("address", "tcp://127.0.0.1:7335"),
@@ -133,7 +133,7 @@ START_TEST(a_log_line_is_a_time_a_level_an_event_and_fields)
 }
 END_TEST
 
-START_TEST(a_log_line_in_json_is_one_object)
+START_TEST(json_log_line_is_one_object)
 {
     size_t len = log_format(CONFIG_LOG_JSON, wall_ns, CONFIG_LOG_ERROR, "x",
                             LOG_FIELDS(log_text("a", "b"), log_number("n", 1)), log_buf);
@@ -155,7 +155,7 @@ START_TEST(untrusted_bytes_cannot_forge_a_log_line)
 }
 END_TEST
 
-START_TEST(a_log_line_in_json_has_names_as_they_are)
+START_TEST(json_log_line_keeps_valid_utf8)
 {
     static const struct {
         const char *name;
@@ -163,7 +163,7 @@ START_TEST(a_log_line_in_json_has_names_as_they_are)
     } names[] = {
         {"caf\xc3\xa9", "\"v\":\"caf\xc3\xa9\"}\n"},
         {"\xe2\x98\x83\xf0\x9f\x94\x92", "\"v\":\"\xe2\x98\x83\xf0\x9f\x94\x92\"}\n"},
-        /* No character, half a one, and one that is a control character. */
+        /* Invalid UTF-8, half a character, and an encoded control character. */
         {"\xe9", "\"v\":\"\\u00e9\"}\n"},
         {"\xe2\x98", "\"v\":\"\\u00e2\\u0098\"}\n"},
         {"\xc2\x9b", "\"v\":\"\\u009b\"}\n"},
@@ -178,7 +178,7 @@ START_TEST(a_log_line_in_json_has_names_as_they_are)
 }
 END_TEST
 
-START_TEST(a_log_line_is_bounded)
+START_TEST(log_line_length_is_limited)
 {
     char words[2 * LOG_LINE_MAX];
     memset(words, '\n', sizeof(words));
@@ -197,15 +197,15 @@ Suite *test_suite(void)
     Suite *suite = suite_create("reply");
     TCase *cases = tcase_create("reply");
     tcase_add_test(cases, each_outcome_has_its_line);
-    tcase_add_test(cases, errors_and_lines_carry_tags_too);
-    tcase_add_test(cases, what_does_not_fit_is_cut_and_the_line_still_ends);
-    tcase_add_test(cases, the_longest_noquorum_fits);
+    tcase_add_test(cases, errors_and_listing_lines_carry_tags);
+    tcase_add_test(cases, overlong_line_is_truncated_and_terminated);
+    tcase_add_test(cases, longest_noquorum_reply_fits);
     tcase_add_test(cases, numbers_and_durations_are_exact);
-    tcase_add_test(cases, a_log_line_is_a_time_a_level_an_event_and_fields);
-    tcase_add_test(cases, a_log_line_in_json_is_one_object);
+    tcase_add_test(cases, text_log_line_has_time_level_event_and_fields);
+    tcase_add_test(cases, json_log_line_is_one_object);
     tcase_add_test(cases, untrusted_bytes_cannot_forge_a_log_line);
-    tcase_add_test(cases, a_log_line_in_json_has_names_as_they_are);
-    tcase_add_test(cases, a_log_line_is_bounded);
+    tcase_add_test(cases, json_log_line_keeps_valid_utf8);
+    tcase_add_test(cases, log_line_length_is_limited);
     suite_add_tcase(suite, cases);
     return suite;
 }

@@ -1,5 +1,5 @@
 /*
- * protocol/request.h: every kind of line, good and bad, and the exact words of the errors.
+ * protocol/request.h: every kind of line, valid and invalid, and the exact texts of the errors.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -43,7 +43,7 @@ START_TEST(lock_has_a_resource_and_a_ttl)
 }
 END_TEST
 
-START_TEST(lock_may_ask_for_a_fence)
+START_TEST(lock_options_are_parsed_in_any_order)
 {
     ck_assert_int_eq(parse("LOCK a 1s"), REQUEST_FINE);
     ck_assert(!request.fence);
@@ -60,7 +60,7 @@ START_TEST(lock_may_ask_for_a_fence)
 }
 END_TEST
 
-START_TEST(words_are_split_by_any_number_of_spaces)
+START_TEST(words_are_separated_by_any_number_of_spaces)
 {
     ck_assert_int_eq(parse("  lock   a\xc3\xa4   250  "), REQUEST_FINE);
     assert_view(request.resource, request.resource_len, "a\xc3\xa4");
@@ -80,7 +80,7 @@ START_TEST(unlock_extend_status_and_name_have_their_arguments)
 }
 END_TEST
 
-START_TEST(locks_may_have_a_resource)
+START_TEST(locks_accepts_an_optional_resource)
 {
     ck_assert_int_eq(parse("LOCKS"), REQUEST_FINE);
     ck_assert_int_eq(request.verb, VERB_LOCKS);
@@ -91,7 +91,7 @@ START_TEST(locks_may_have_a_resource)
 }
 END_TEST
 
-START_TEST(verbs_without_arguments_take_none)
+START_TEST(verbs_without_arguments_refuse_any)
 {
     static const char *const words[] = {"NODES",   "stats", "Clients", "PING",
                                         "VERSION", "HELP",  "QUIT"};
@@ -105,7 +105,7 @@ START_TEST(verbs_without_arguments_take_none)
 }
 END_TEST
 
-START_TEST(a_secret_is_any_word_that_is_not_too_long)
+START_TEST(secret_is_any_word_within_the_length_limit)
 {
     char line[300] = "auth ";
     ck_assert_int_eq(parse("AUTH s\303\251cret#1"), REQUEST_FINE);
@@ -119,7 +119,7 @@ START_TEST(a_secret_is_any_word_that_is_not_too_long)
 }
 END_TEST
 
-START_TEST(an_empty_line_is_no_request)
+START_TEST(empty_line_is_no_request)
 {
     ck_assert_int_eq(parse(""), REQUEST_EMPTY);
     ck_assert_int_eq(parse("    "), REQUEST_EMPTY);
@@ -208,7 +208,7 @@ static const struct {
     {"EXTEND a " TOKEN " 61s", REQUEST_TTL_RANGE, "a ttl is from 13ms to 1m here"},
 };
 
-START_TEST(each_bad_line_has_its_code_and_advice)
+START_TEST(each_invalid_line_has_its_code_and_advice)
 {
     ck_assert_msg(parse(bad_lines[_i].line) == bad_lines[_i].code, "line \"%s\" gave \"%s\"",
                   bad_lines[_i].line, error.text);
@@ -216,8 +216,8 @@ START_TEST(each_bad_line_has_its_code_and_advice)
 }
 END_TEST
 
-/* What HOLD takes hangs on node_timeout and the drift, so max_ttl may be too short for it. */
-START_TEST(where_max_ttl_is_too_short_for_a_hold_the_answer_says_so)
+/* The least TTL of a HOLD depends on node_timeout and the drift, so it can exceed max_ttl. */
+START_TEST(error_says_that_max_ttl_is_too_short_for_a_hold)
 {
     static const char line[] = "LOCK a 100ms HOLD";
     const struct request_limits brief = {
@@ -229,8 +229,8 @@ START_TEST(where_max_ttl_is_too_short_for_a_hold_the_answer_says_so)
 }
 END_TEST
 
-/* ... and a long min_validity asks for more than a HOLD does. */
-START_TEST(the_least_ttl_of_a_hold_is_no_less_than_that_of_any_lock)
+/* A long min_validity requires a greater TTL than HOLD does. */
+START_TEST(least_ttl_of_a_hold_is_at_least_that_of_any_lock)
 {
     static const char line[] = "LOCK a 2s HOLD";
     const struct request_limits strict = {
@@ -241,7 +241,7 @@ START_TEST(the_least_ttl_of_a_hold_is_no_less_than_that_of_any_lock)
 }
 END_TEST
 
-START_TEST(a_line_of_2048_bytes_without_its_end_is_too_long)
+START_TEST(line_length_is_limited_to_2048_bytes)
 {
     char line[LIMIT_LINE + 1] = "#x PING";
     memset(line + 7, ' ', LIMIT_LINE - 8);
@@ -253,14 +253,14 @@ START_TEST(a_line_of_2048_bytes_without_its_end_is_too_long)
 }
 END_TEST
 
-START_TEST(the_ends_of_the_ttl_range_are_inside)
+START_TEST(both_ends_of_the_ttl_range_are_valid)
 {
     ck_assert_int_eq(parse("LOCK a 13"), REQUEST_FINE);
     ck_assert_int_eq(parse("LOCK a 60s"), REQUEST_FINE);
 }
 END_TEST
 
-START_TEST(a_resource_has_1_to_256_bytes)
+START_TEST(resource_has_1_to_256_bytes)
 {
     char line[400] = "STATUS ";
     memset(line + 7, 'r', 257);
@@ -278,7 +278,7 @@ START_TEST(a_resource_has_1_to_256_bytes)
 }
 END_TEST
 
-START_TEST(keys_of_redlockd_itself_are_refused)
+START_TEST(resources_with_redlockds_own_keys_are_refused)
 {
     const struct request_limits bare = {.ttl_min_ms = 1, .ttl_max_ms = 2, .key_prefix = ""};
     const struct request_limits half = {
@@ -292,11 +292,11 @@ START_TEST(keys_of_redlockd_itself_are_refused)
                      REQUEST_BAD_RESOURCE);
     ck_assert_int_eq(request_parse(locks, strlen(locks), &bare, &request, &error),
                      REQUEST_BAD_RESOURCE);
-    ck_assert_int_eq(parse(whole), REQUEST_FINE); /* behind a prefix it is another key */
+    ck_assert_int_eq(parse(whole), REQUEST_FINE); /* with a prefix it is another key */
 }
 END_TEST
 
-START_TEST(every_byte_is_either_part_of_a_resource_or_refused)
+START_TEST(every_byte_is_part_of_a_resource_or_refused)
 {
     for (unsigned byte = 0; byte < 256; byte++) {
         char line[] = "STATUS aXb";
@@ -312,7 +312,7 @@ START_TEST(every_byte_is_either_part_of_a_resource_or_refused)
 }
 END_TEST
 
-START_TEST(an_error_keeps_the_tag)
+START_TEST(error_keeps_the_tag)
 {
     ck_assert_int_eq(parse("#x.1 FOO"), REQUEST_UNKNOWN_VERB);
     assert_view(request.tag, request.tag_len, "x.1");
@@ -321,7 +321,7 @@ START_TEST(an_error_keeps_the_tag)
 }
 END_TEST
 
-START_TEST(a_tag_that_is_cut_off_is_none)
+START_TEST(truncated_tag_is_ignored)
 {
     request_tag("#abc", 4, &request);
     ck_assert_ptr_null(request.tag);
@@ -334,7 +334,7 @@ START_TEST(a_tag_that_is_cut_off_is_none)
 }
 END_TEST
 
-START_TEST(times_have_units_and_bounds)
+START_TEST(times_have_units_and_limits)
 {
     static const struct {
         const char *word;
@@ -368,7 +368,7 @@ START_TEST(times_have_units_and_bounds)
 }
 END_TEST
 
-START_TEST(every_verb_and_error_has_its_words)
+START_TEST(every_verb_and_error_has_its_word)
 {
     for (enum verb verb = 0; verb < VERB_COUNT; verb++) {
         ck_assert_uint_gt(strlen(verb_word(verb)), 0);
@@ -387,7 +387,7 @@ static bool inside(const char *view, size_t len, const char *line, size_t line_l
     return view >= line && view + len <= line + line_len;
 }
 
-/* Half random bytes, half words of the protocol: whatever comes, the views lie inside the line. */
+/* Half of the input is random bytes, half words of the protocol. All views lie inside the line. */
 START_TEST(random_lines_give_views_inside_the_line)
 {
     static const char *const words[] = {"LOCK", "UNLOCK", "EXTEND", "#t", "a", TOKEN, "1s", " "};
@@ -426,26 +426,26 @@ Suite *test_suite(void)
     TCase *cases = tcase_create("request");
     tcase_set_timeout(cases, 120);
     tcase_add_test(cases, lock_has_a_resource_and_a_ttl);
-    tcase_add_test(cases, lock_may_ask_for_a_fence);
-    tcase_add_test(cases, words_are_split_by_any_number_of_spaces);
+    tcase_add_test(cases, lock_options_are_parsed_in_any_order);
+    tcase_add_test(cases, words_are_separated_by_any_number_of_spaces);
     tcase_add_test(cases, unlock_extend_status_and_name_have_their_arguments);
-    tcase_add_test(cases, locks_may_have_a_resource);
-    tcase_add_test(cases, verbs_without_arguments_take_none);
-    tcase_add_test(cases, an_empty_line_is_no_request);
-    tcase_add_test(cases, a_secret_is_any_word_that_is_not_too_long);
-    tcase_add_loop_test(cases, each_bad_line_has_its_code_and_advice, 0,
+    tcase_add_test(cases, locks_accepts_an_optional_resource);
+    tcase_add_test(cases, verbs_without_arguments_refuse_any);
+    tcase_add_test(cases, empty_line_is_no_request);
+    tcase_add_test(cases, secret_is_any_word_within_the_length_limit);
+    tcase_add_loop_test(cases, each_invalid_line_has_its_code_and_advice, 0,
                         (int)(sizeof(bad_lines) / sizeof(bad_lines[0])));
-    tcase_add_test(cases, where_max_ttl_is_too_short_for_a_hold_the_answer_says_so);
-    tcase_add_test(cases, the_least_ttl_of_a_hold_is_no_less_than_that_of_any_lock);
-    tcase_add_test(cases, a_line_of_2048_bytes_without_its_end_is_too_long);
-    tcase_add_test(cases, the_ends_of_the_ttl_range_are_inside);
-    tcase_add_test(cases, a_resource_has_1_to_256_bytes);
-    tcase_add_test(cases, keys_of_redlockd_itself_are_refused);
-    tcase_add_test(cases, every_byte_is_either_part_of_a_resource_or_refused);
-    tcase_add_test(cases, an_error_keeps_the_tag);
-    tcase_add_test(cases, a_tag_that_is_cut_off_is_none);
-    tcase_add_test(cases, times_have_units_and_bounds);
-    tcase_add_test(cases, every_verb_and_error_has_its_words);
+    tcase_add_test(cases, error_says_that_max_ttl_is_too_short_for_a_hold);
+    tcase_add_test(cases, least_ttl_of_a_hold_is_at_least_that_of_any_lock);
+    tcase_add_test(cases, line_length_is_limited_to_2048_bytes);
+    tcase_add_test(cases, both_ends_of_the_ttl_range_are_valid);
+    tcase_add_test(cases, resource_has_1_to_256_bytes);
+    tcase_add_test(cases, resources_with_redlockds_own_keys_are_refused);
+    tcase_add_test(cases, every_byte_is_part_of_a_resource_or_refused);
+    tcase_add_test(cases, error_keeps_the_tag);
+    tcase_add_test(cases, truncated_tag_is_ignored);
+    tcase_add_test(cases, times_have_units_and_limits);
+    tcase_add_test(cases, every_verb_and_error_has_its_word);
     tcase_add_test(cases, random_lines_give_views_inside_the_line);
     suite_add_tcase(suite, cases);
     return suite;

@@ -1,5 +1,5 @@
 /*
- * Names and their addresses: see server/net/resolver.h.
+ * Host names and their addresses (server/net/resolver.h).
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -31,7 +31,7 @@ static struct resolved read_address(const char *text)
     return resolved;
 }
 
-/* The port aside. */
+/* Compares addresses without their ports. */
 static bool is_at(const struct evutil_addrinfo *found_one, const struct resolved *where)
 {
     const struct sockaddr_in *one = (const struct sockaddr_in *)(const void *)found_one->ai_addr;
@@ -45,12 +45,13 @@ static bool is_at(const struct evutil_addrinfo *found_one, const struct resolved
                : memcmp(&one6->sin6_addr, &other6->sin6_addr, sizeof(one6->sin6_addr)) == 0;
 }
 
-/* Of these, in the order in which they were found, up to a NULL. */
+/* Of these addresses (NULL-terminated, in the order in which they were found) resolver_choose()
+ * picks `chosen`. */
 static void expect(const char *const *texts, const char *last, bool failed, const char *chosen)
 {
     const struct resolved none = {.len = 0};
     const struct resolved before = last != NULL ? read_address(last) : none;
-    const struct resolved wanted = read_address(chosen);
+    const struct resolved expected = read_address(chosen);
     for (size_t i = 0; texts[i] != NULL; i++) {
         ck_assert_uint_lt(i, FOUND_MAX);
         given[i] = read_address(texts[i]);
@@ -61,11 +62,11 @@ static void expect(const char *const *texts, const char *last, bool failed, cons
     }
     const struct evutil_addrinfo *one = resolver_choose(found, &before, failed);
     ck_assert_ptr_nonnull(one);
-    ck_assert_msg(is_at(one, &wanted), "last %s, failed %d: not %s", last != NULL ? last : "none",
+    ck_assert_msg(is_at(one, &expected), "last %s, failed %d: not %s", last != NULL ? last : "none",
                   failed, chosen);
 }
 
-START_TEST(each_has_its_turn_whatever_the_order_they_were_found_in)
+START_TEST(addresses_take_turns_in_a_fixed_order)
 {
     static const char *const orders[][FOUND_MAX] = {{"::1", "10.0.0.7", "10.0.0.3", NULL},
                                                     {"10.0.0.3", "::1", "10.0.0.7", NULL}};
@@ -78,7 +79,7 @@ START_TEST(each_has_its_turn_whatever_the_order_they_were_found_in)
 }
 END_TEST
 
-START_TEST(one_that_did_not_fail_is_kept_while_the_name_has_it)
+START_TEST(address_that_did_not_fail_is_kept_while_the_name_has_it)
 {
     static const char *const both[] = {"10.0.0.3", "10.0.0.7", NULL};
     static const char *const other[] = {"10.0.0.3", NULL};
@@ -89,7 +90,7 @@ START_TEST(one_that_did_not_fail_is_kept_while_the_name_has_it)
 }
 END_TEST
 
-START_TEST(a_name_with_one_address_has_no_other)
+START_TEST(single_address_is_chosen_after_every_failure)
 {
     static const char *const one[] = {"10.0.0.3", NULL};
     expect(one, NULL, true, "10.0.0.3");
@@ -98,7 +99,7 @@ START_TEST(a_name_with_one_address_has_no_other)
 }
 END_TEST
 
-/* --- a name --- */
+/* --- lookups --- */
 
 static struct event_base *base;
 static struct resolver resolver;
@@ -117,7 +118,7 @@ static void on_found(void *context, const struct evutil_addrinfo *addresses)
     answers++;
 }
 
-/* It knows one nameserver, which does not answer yet. */
+/* A resolver with one nameserver that does not answer yet. */
 static void open_lookup(void)
 {
     char address[32];
@@ -146,7 +147,7 @@ static void close_lookup(void)
     event_base_free(base);
 }
 
-START_TEST(an_answer_is_for_who_waits)
+START_TEST(lookup_delivers_its_answer)
 {
     name_lookup_begin(&lookup);
     ck_assert(name_lookup_goes_on(&lookup));
@@ -157,8 +158,8 @@ START_TEST(an_answer_is_for_who_waits)
 }
 END_TEST
 
-/* Else a slow nameserver's never would be anybody's. */
-START_TEST(an_answer_that_nobody_waits_for_is_for_who_comes_next)
+/* Otherwise the answers of a slow nameserver would never be used. */
+START_TEST(late_answer_serves_the_next_lookup)
 {
     name_lookup_begin(&lookup);
     name_lookup_leave(&lookup);
@@ -170,14 +171,14 @@ START_TEST(an_answer_that_nobody_waits_for_is_for_who_comes_next)
     name_lookup_begin(&lookup);
     ck_assert_uint_eq(answers, 1);
     ck_assert(!name_lookup_goes_on(&lookup));
-    /* It is used once. */
+    /* An answer is used only once. */
     name_lookup_begin(&lookup);
     ck_assert_uint_eq(answers, 1);
     ck_assert_ptr_nonnull(lookup.question);
 }
 END_TEST
 
-START_TEST(a_question_of_before_the_files_changed_is_forgotten)
+START_TEST(lookup_from_before_a_change_of_the_system_files_is_dropped)
 {
     name_lookup_begin(&lookup);
     struct evdns_getaddrinfo_request *before = lookup.question;
@@ -196,15 +197,15 @@ Suite *test_suite(void)
 {
     Suite *suite = suite_create("resolver");
     TCase *tests = tcase_create("choice");
-    tcase_add_test(tests, each_has_its_turn_whatever_the_order_they_were_found_in);
-    tcase_add_test(tests, one_that_did_not_fail_is_kept_while_the_name_has_it);
-    tcase_add_test(tests, a_name_with_one_address_has_no_other);
+    tcase_add_test(tests, addresses_take_turns_in_a_fixed_order);
+    tcase_add_test(tests, address_that_did_not_fail_is_kept_while_the_name_has_it);
+    tcase_add_test(tests, single_address_is_chosen_after_every_failure);
     suite_add_tcase(suite, tests);
     TCase *lookups = tcase_create("lookup");
     tcase_add_checked_fixture(lookups, open_lookup, close_lookup);
-    tcase_add_test(lookups, an_answer_is_for_who_waits);
-    tcase_add_test(lookups, an_answer_that_nobody_waits_for_is_for_who_comes_next);
-    tcase_add_test(lookups, a_question_of_before_the_files_changed_is_forgotten);
+    tcase_add_test(lookups, lookup_delivers_its_answer);
+    tcase_add_test(lookups, late_answer_serves_the_next_lookup);
+    tcase_add_test(lookups, lookup_from_before_a_change_of_the_system_files_is_dropped);
     suite_add_tcase(suite, lookups);
     return suite;
 }

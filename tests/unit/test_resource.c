@@ -1,5 +1,5 @@
 /*
- * What is known of a name, and the key it has on the masters (engine/locks/resource.h).
+ * engine/locks/resource.h: the state of a resource, and its key on the masters.
  */
 #include <string.h>
 
@@ -26,7 +26,7 @@ static const struct resource *find_key(const char *key)
     return resource_find_key(&resources, key, strlen(key));
 }
 
-START_TEST(a_key_is_the_prefix_and_the_name)
+START_TEST(key_is_the_prefix_and_the_name)
 {
     begin("p:");
     struct resource *resource = take("a/b");
@@ -41,7 +41,7 @@ START_TEST(a_key_is_the_prefix_and_the_name)
 }
 END_TEST
 
-START_TEST(a_key_of_somebody_else_is_none_of_ours)
+START_TEST(key_without_the_prefix_is_no_resource)
 {
     begin("p:");
     struct resource *resource = take("a");
@@ -55,7 +55,7 @@ START_TEST(a_key_of_somebody_else_is_none_of_ours)
 }
 END_TEST
 
-START_TEST(without_a_prefix_the_key_is_the_name)
+START_TEST(key_is_the_name_without_a_prefix)
 {
     begin("");
     struct resource *resource = take("a");
@@ -66,7 +66,7 @@ START_TEST(without_a_prefix_the_key_is_the_name)
 }
 END_TEST
 
-START_TEST(the_longest_prefix_and_the_longest_name_fit)
+START_TEST(longest_prefix_and_longest_name_fit)
 {
     char prefix[LIMIT_KEY_PREFIX + 1] = {0};
     char name[LIMIT_RESOURCE + 1] = {0};
@@ -81,7 +81,7 @@ START_TEST(the_longest_prefix_and_the_longest_name_fit)
 }
 END_TEST
 
-START_TEST(goes_with_the_next_sweep_unless_something_is_known_of_it)
+START_TEST(idle_resource_is_freed_by_the_next_sweep)
 {
     begin("p:");
     struct resource *resource = take("a");
@@ -107,11 +107,11 @@ Suite *test_suite(void)
 {
     Suite *suite = suite_create("resource");
     TCase *names = tcase_create("names");
-    tcase_add_test(names, a_key_is_the_prefix_and_the_name);
-    tcase_add_test(names, a_key_of_somebody_else_is_none_of_ours);
-    tcase_add_test(names, without_a_prefix_the_key_is_the_name);
-    tcase_add_test(names, the_longest_prefix_and_the_longest_name_fit);
-    tcase_add_test(names, goes_with_the_next_sweep_unless_something_is_known_of_it);
+    tcase_add_test(names, key_is_the_prefix_and_the_name);
+    tcase_add_test(names, key_without_the_prefix_is_no_resource);
+    tcase_add_test(names, key_is_the_name_without_a_prefix);
+    tcase_add_test(names, longest_prefix_and_longest_name_fit);
+    tcase_add_test(names, idle_resource_is_freed_by_the_next_sweep);
     suite_add_tcase(suite, names);
     return suite;
 }

@@ -1,5 +1,6 @@
 /*
- * server/masters/resp.h: what of a reply has a place, and what has none.
+ * server/masters/resp.h: the parts of a reply that struct redis_reply has room for, and the parts
+ * that are only counted.
  */
 #include <hiredis/read.h>
 #include <stdio.h>
@@ -28,7 +29,7 @@ static const struct redis_reply *read_reply(const char *bytes)
     return resp.reply;
 }
 
-START_TEST(a_report_of_a_change_has_its_key)
+START_TEST(tracking_message_has_its_key)
 {
     const struct redis_reply *reply =
         read_reply("*3\r\n$7\r\nmessage\r\n$4\r\nchan\r\n*1\r\n$9\r\nredlock:a\r\n");
@@ -45,8 +46,8 @@ START_TEST(a_report_of_a_change_has_its_key)
 }
 END_TEST
 
-/* Whatever a master says: what was there before is not taken for it. */
-START_TEST(what_is_no_key_is_none)
+/* Unexpected content does not leave the key of the previous reply in place. */
+START_TEST(other_nested_values_have_no_key)
 {
     static const char *const insides[] = {":5\r\n", "$-1\r\n", "*1\r\n$1\r\nx\r\n", "*0\r\n",
                                           "*1\r\n*1\r\n$1\r\nx\r\n"};
@@ -58,14 +59,14 @@ START_TEST(what_is_no_key_is_none)
         ck_assert_uint_eq(reply->nested_count, 1);
         ck_assert_ptr_null(reply->nested_str);
     }
-    /* As the first of three, it is not the key either. */
+    /* A nested array in first place holds no key either. */
     const struct redis_reply *reply = read_reply("*3\r\n*1\r\n$1\r\nx\r\n:1\r\n:2\r\n");
     ck_assert_int_eq(reply->items[0].kind, RESP_ARRAY);
     ck_assert_int_eq(reply->items[2].kind, RESP_INTEGER);
 }
 END_TEST
 
-START_TEST(items_beyond_those_with_a_place_are_counted)
+START_TEST(items_without_room_are_counted)
 {
     const struct redis_reply *reply = read_reply("*5\r\n:1\r\n:2\r\n:3\r\n:4\r\n$1\r\nx\r\n");
     ck_assert_uint_eq(reply->item_count, 5);
@@ -76,8 +77,8 @@ START_TEST(items_beyond_those_with_a_place_are_counted)
 }
 END_TEST
 
-/* What is left of a connection is not taken for the beginning of the next one. */
-START_TEST(a_new_connection_starts_afresh)
+/* Bytes of the old connection are no beginning of the new one's replies. */
+START_TEST(new_connection_starts_with_an_empty_reader)
 {
     const char *begin = "*3\r\n*1\r\n$1\r\nx\r\n*1\r\n$9\r\nredlock:a\r\n$9\r\nredl";
     resp_feed(&resp, begin, strlen(begin));
@@ -94,7 +95,7 @@ START_TEST(a_new_connection_starts_afresh)
 }
 END_TEST
 
-/* In two pieces. */
+/* Feed the bytes in two pieces, and compare each reply with that of hiredis. */
 static void split_at(const char *bytes, size_t at, unsigned expected)
 {
     struct resp twin;
@@ -109,7 +110,7 @@ static void split_at(const char *bytes, size_t at, unsigned expected)
     ck_assert(resp_reset(&resp));
 }
 
-START_TEST(replies_that_are_known_by_their_bytes_are_those_of_hiredis)
+START_TEST(replies_recognized_by_their_bytes_equal_those_of_hiredis)
 {
     static const struct {
         const char *bytes;
@@ -132,8 +133,8 @@ START_TEST(replies_that_are_known_by_their_bytes_are_those_of_hiredis)
 }
 END_TEST
 
-/* What hiredis has read, it throws away when it is asked next. */
-START_TEST(known_replies_leave_no_bytes_behind)
+/* hiredis discards the bytes it has read at the next call only. */
+START_TEST(recognized_replies_leave_no_bytes_in_the_reader)
 {
     for (unsigned i = 0; i < 10000; i++) {
         read_reply(i % 3 == 0 ? "+OK\r\n" : ":-3\r\n");
@@ -149,12 +150,12 @@ Suite *test_suite(void)
     Suite *suite = suite_create("resp");
     TCase *cases = tcase_create("resp");
     tcase_add_checked_fixture(cases, setup, teardown);
-    tcase_add_test(cases, a_report_of_a_change_has_its_key);
-    tcase_add_test(cases, what_is_no_key_is_none);
-    tcase_add_test(cases, items_beyond_those_with_a_place_are_counted);
-    tcase_add_test(cases, a_new_connection_starts_afresh);
-    tcase_add_test(cases, replies_that_are_known_by_their_bytes_are_those_of_hiredis);
-    tcase_add_test(cases, known_replies_leave_no_bytes_behind);
+    tcase_add_test(cases, tracking_message_has_its_key);
+    tcase_add_test(cases, other_nested_values_have_no_key);
+    tcase_add_test(cases, items_without_room_are_counted);
+    tcase_add_test(cases, new_connection_starts_with_an_empty_reader);
+    tcase_add_test(cases, replies_recognized_by_their_bytes_equal_those_of_hiredis);
+    tcase_add_test(cases, recognized_replies_leave_no_bytes_in_the_reader);
     suite_add_tcase(suite, cases);
     return suite;
 }

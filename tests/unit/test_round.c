@@ -1,89 +1,89 @@
 /*
- * engine/round/round.h: one quorum round, on virtual time. Every pattern of answers:
- * test_patterns.c.
+ * engine/round/round.h: one quorum round, on virtual time. test_patterns.c tries every pattern of
+ * answers.
  */
 #include "engine/round/node_set.h"
 #include "protocol/units.h"
 #include "tests/runner.h"
-#include "tests/unit/trial.h"
+#include "tests/unit/round_fixture.h"
 
 /* --- acquire --- */
 
 START_TEST(grants_at_quorum_not_before)
 {
-    struct trial t;
-    trial_begin(&t, 5, ROUND_ACQUIRE);
+    struct round_fixture t;
+    fixture_begin(&t, 5, ROUND_ACQUIRE);
     ck_assert_uint_eq(t.sent[ROUND_VOTE], 0x1f);
-    trial_vote(&t, 0, said_yes);
-    trial_vote(&t, 3, said_yes);
+    fixture_vote(&t, 0, answer_yes);
+    fixture_vote(&t, 3, answer_yes);
     ck_assert_uint_eq(t.answers, 0);
-    trial_vote(&t, 1, said_yes);
-    trial_expect(&t, OUTCOME_OK);
+    fixture_vote(&t, 1, answer_yes);
+    fixture_expect(&t, OUTCOME_OK);
     ck_assert_uint_eq(t.sent[ROUND_UNDO], 0);
-    /* 10 s less 1 % less 10 ms, and no time has passed. */
+    /* 10 s minus 1 % minus 10 ms; no time has passed. */
     ck_assert_int_eq(round_validity_ns(&t.round, t.now_ns), 9890 * NS_PER_MS);
 }
 END_TEST
 
-START_TEST(a_yes_that_decides_nothing_is_counted_quietly)
+START_TEST(yes_that_decides_nothing_is_counted_by_the_fast_path)
 {
-    struct trial t;
-    trial_begin(&t, 5, ROUND_ACQUIRE);
-    trial_vote(&t, 0, said_yes);
-    trial_vote(&t, 1, said_yes);
-    ck_assert_uint_eq(t.quiet, 2);
-    trial_vote(&t, 2, said_yes);
-    ck_assert_uint_eq(t.quiet, 2);
-    trial_expect(&t, OUTCOME_OK);
+    struct round_fixture t;
+    fixture_begin(&t, 5, ROUND_ACQUIRE);
+    fixture_vote(&t, 0, answer_yes);
+    fixture_vote(&t, 1, answer_yes);
+    ck_assert_uint_eq(t.fast_votes, 2);
+    fixture_vote(&t, 2, answer_yes);
+    ck_assert_uint_eq(t.fast_votes, 2);
+    fixture_expect(&t, OUTCOME_OK);
     t.now_ns += 60 * NS_PER_S;
-    trial_vote(&t, 3, said_yes);
-    ck_assert_uint_eq(t.quiet, 3);
+    fixture_vote(&t, 3, answer_yes);
+    ck_assert_uint_eq(t.fast_votes, 3);
 }
 END_TEST
 
-START_TEST(a_late_yes_is_not_counted_quietly)
+START_TEST(late_yes_is_not_counted_by_the_fast_path)
 {
-    struct trial t;
-    trial_begin(&t, 5, ROUND_ACQUIRE);
+    struct round_fixture t;
+    fixture_begin(&t, 5, ROUND_ACQUIRE);
     t.now_ns = round_deadline_ns(&t.round) + 1;
-    trial_vote(&t, 0, said_yes);
-    ck_assert_uint_eq(t.quiet, 0);
+    fixture_vote(&t, 0, answer_yes);
+    ck_assert_uint_eq(t.fast_votes, 0);
     ck_assert_uint_eq(t.round.failed, 1);
 }
 END_TEST
 
-START_TEST(a_yes_out_of_reach_of_a_quorum_is_not_counted_quietly)
+START_TEST(yes_without_a_possible_quorum_is_not_counted_by_the_fast_path)
 {
-    struct trial t;
-    trial_begin(&t, 5, ROUND_RELEASE);
-    trial_vote(&t, 0, said_absent);
-    trial_vote(&t, 1, said_absent);
-    trial_vote(&t, 2, said_oom);
-    trial_vote(&t, 3, said_yes);
-    ck_assert_uint_eq(t.quiet, 0);
-    trial_vote(&t, 4, said_absent);
-    trial_expect(&t, OUTCOME_GONE);
+    struct round_fixture t;
+    fixture_begin(&t, 5, ROUND_RELEASE);
+    fixture_vote(&t, 0, answer_absent);
+    fixture_vote(&t, 1, answer_absent);
+    fixture_vote(&t, 2, answer_oom);
+    fixture_vote(&t, 3, answer_yes);
+    ck_assert_uint_eq(t.fast_votes, 0);
+    fixture_vote(&t, 4, answer_absent);
+    fixture_expect(&t, OUTCOME_GONE);
 }
 END_TEST
 
-START_TEST(a_yes_to_a_status_is_not_counted_quietly)
+START_TEST(yes_to_a_status_is_not_counted_by_the_fast_path)
 {
-    struct trial t;
-    trial_begin(&t, 3, ROUND_STATUS);
-    trial_vote(&t, 0, said_yes);
-    ck_assert_uint_eq(t.quiet, 0);
+    struct round_fixture t;
+    fixture_begin(&t, 3, ROUND_STATUS);
+    fixture_vote(&t, 0, answer_yes);
+    ck_assert_uint_eq(t.fast_votes, 0);
 }
 END_TEST
 
-START_TEST(finished_once_the_stragglers_have_answered)
+START_TEST(round_is_finished_once_the_last_node_has_answered)
 {
-    struct trial t;
-    trial_begin(&t, 3, ROUND_ACQUIRE);
-    trial_vote(&t, 0, said_yes);
-    trial_vote(&t, 1, said_yes);
+    struct round_fixture t;
+    fixture_begin(&t, 3, ROUND_ACQUIRE);
+    fixture_vote(&t, 0, answer_yes);
+    fixture_vote(&t, 1, answer_yes);
     ck_assert(!round_is_finished(&t.round));
     t.now_ns += 60 * NS_PER_S;
-    trial_vote(&t, 2, said_yes);
+    fixture_vote(&t, 2, answer_yes);
     ck_assert(round_is_finished(&t.round));
     ck_assert_uint_eq(t.answers, 1);
 }
@@ -91,23 +91,24 @@ END_TEST
 
 START_TEST(failed_acquire_is_undone_on_every_node_it_was_sent_to)
 {
-    struct trial t;
-    trial_begin(&t, 5, ROUND_ACQUIRE);
-    trial_vote(&t, 0, said_yes);
-    trial_vote(&t, 1, said_oom);
-    trial_vote(&t, 2, said_held(-1, 0));
+    struct round_fixture t;
+    fixture_begin(&t, 5, ROUND_ACQUIRE);
+    fixture_vote(&t, 0, answer_yes);
+    fixture_vote(&t, 1, answer_oom);
+    fixture_vote(&t, 2, answer_held(-1, 0));
     ck_assert_uint_eq(t.sent[ROUND_UNDO], 0);
-    trial_vote(&t, 3, said_held(-1, 0));
-    /* Also where it failed, was refused, or has not answered yet: the SET may still land. */
+    fixture_vote(&t, 3, answer_held(-1, 0));
+    /* The undo also goes to nodes that failed, refused or have not answered: the SET may still
+     * land. */
     ck_assert_uint_eq(t.sent[ROUND_UNDO], 0x1f);
 }
 END_TEST
 
-START_TEST(nothing_is_asked_where_no_quorum_is_reachable)
+START_TEST(round_without_a_reachable_quorum_sends_nothing)
 {
-    struct trial t;
-    trial_begin_with(&t, 5, ROUND_ACQUIRE, 0x03);
-    trial_expect(&t, OUTCOME_NOQUORUM);
+    struct round_fixture t;
+    fixture_begin_with(&t, 5, ROUND_ACQUIRE, 0x03);
+    fixture_expect(&t, OUTCOME_NOQUORUM);
     ck_assert_uint_eq(t.sent[ROUND_VOTE], 0);
     ck_assert(round_is_finished(&t.round));
     ck_assert_uint_eq(t.round.rules->node_count - nodes_count(t.round.failed), 2);
@@ -116,18 +117,19 @@ START_TEST(nothing_is_asked_where_no_quorum_is_reachable)
 }
 END_TEST
 
-START_TEST(held_waits_for_the_hint_of_those_that_refused)
+START_TEST(held_waits_for_the_ttls_of_the_refusing_nodes)
 {
-    struct trial t;
-    trial_begin(&t, 3, ROUND_ACQUIRE);
-    trial_vote(&t, 0, said_held(-1, 0));
-    trial_vote(&t, 1, said_held(-1, 0));
+    struct round_fixture t;
+    fixture_begin(&t, 3, ROUND_ACQUIRE);
+    fixture_vote(&t, 0, answer_held(-1, 0));
+    fixture_vote(&t, 1, answer_held(-1, 0));
     ck_assert_uint_eq(t.answers, 0);
-    trial_say(&t, 0, ROUND_UNDO, said_held(700, 42));
+    fixture_answer(&t, 0, ROUND_UNDO, answer_held(700, 42));
     ck_assert_uint_eq(t.answers, 0);
-    trial_say(&t, 1, ROUND_UNDO, said_held(900, 42));
-    trial_expect(&t, OUTCOME_HELD);
-    /* Free on a quorum once two of three are: node 0 first, then node 1; node 2 said nothing. */
+    fixture_answer(&t, 1, ROUND_UNDO, answer_held(900, 42));
+    fixture_expect(&t, OUTCOME_HELD);
+    /* A quorum is free once two of three keys have expired: node 0, then node 1. Node 2 has not
+     * answered. */
     ck_assert_int_eq(round_hint_ms(&t.round, t.now_ns), 900);
     ck_assert_int_eq(round_hint_ms(&t.round, t.now_ns + 100 * NS_PER_MS), 800);
     ck_assert_int_eq(round_hint_ms(&t.round, t.now_ns + NS_PER_S), 0);
@@ -136,154 +138,154 @@ END_TEST
 
 START_TEST(held_waits_no_longer_than_the_deadline)
 {
-    struct trial t;
-    trial_begin(&t, 3, ROUND_ACQUIRE);
-    trial_vote(&t, 0, said_held(-1, 0));
-    trial_vote(&t, 1, said_held(-1, 0));
-    trial_reach_deadline(&t);
-    trial_expect(&t, OUTCOME_HELD);
+    struct round_fixture t;
+    fixture_begin(&t, 3, ROUND_ACQUIRE);
+    fixture_vote(&t, 0, answer_held(-1, 0));
+    fixture_vote(&t, 1, answer_held(-1, 0));
+    fixture_reach_deadline(&t);
+    fixture_expect(&t, OUTCOME_HELD);
     ck_assert_int_eq(round_hint_ms(&t.round, t.now_ns), -1);
 }
 END_TEST
 
 START_TEST(hint_is_unknown_after_a_split_vote)
 {
-    struct trial t;
-    trial_begin(&t, 5, ROUND_ACQUIRE);
-    trial_vote(&t, 0, said_yes);
-    trial_vote(&t, 1, said_held(-1, 0));
-    trial_vote(&t, 2, said_held(-1, 0));
-    trial_vote(&t, 3, said_held(-1, 0));
-    trial_vote(&t, 4, said_yes);
-    trial_say(&t, 1, ROUND_UNDO, said_held(5000, 1));
-    trial_say(&t, 2, ROUND_UNDO, said_held(6000, 2));
-    trial_say(&t, 3, ROUND_UNDO, said_held(7000, 3));
-    trial_expect(&t, OUTCOME_HELD);
+    struct round_fixture t;
+    fixture_begin(&t, 5, ROUND_ACQUIRE);
+    fixture_vote(&t, 0, answer_yes);
+    fixture_vote(&t, 1, answer_held(-1, 0));
+    fixture_vote(&t, 2, answer_held(-1, 0));
+    fixture_vote(&t, 3, answer_held(-1, 0));
+    fixture_vote(&t, 4, answer_yes);
+    fixture_answer(&t, 1, ROUND_UNDO, answer_held(5000, 1));
+    fixture_answer(&t, 2, ROUND_UNDO, answer_held(6000, 2));
+    fixture_answer(&t, 3, ROUND_UNDO, answer_held(7000, 3));
+    fixture_expect(&t, OUTCOME_HELD);
     ck_assert_int_eq(round_hint_ms(&t.round, t.now_ns), -1);
 }
 END_TEST
 
-START_TEST(a_key_that_went_meanwhile_counts_as_free)
+START_TEST(key_that_expired_before_the_undo_counts_as_free)
 {
-    struct trial t;
-    trial_begin(&t, 3, ROUND_ACQUIRE);
-    trial_vote(&t, 0, said_held(-1, 0));
-    trial_vote(&t, 1, said_held(-1, 0));
-    trial_vote(&t, 2, said_held(-1, 0));
-    trial_say(&t, 0, ROUND_UNDO, said_absent);
-    trial_say(&t, 1, ROUND_UNDO, said_held(300, 7));
-    trial_say(&t, 2, ROUND_UNDO, said_held(400, 7));
-    trial_expect(&t, OUTCOME_HELD);
+    struct round_fixture t;
+    fixture_begin(&t, 3, ROUND_ACQUIRE);
+    fixture_vote(&t, 0, answer_held(-1, 0));
+    fixture_vote(&t, 1, answer_held(-1, 0));
+    fixture_vote(&t, 2, answer_held(-1, 0));
+    fixture_answer(&t, 0, ROUND_UNDO, answer_absent);
+    fixture_answer(&t, 1, ROUND_UNDO, answer_held(300, 7));
+    fixture_answer(&t, 2, ROUND_UNDO, answer_held(400, 7));
+    fixture_expect(&t, OUTCOME_HELD);
     ck_assert_int_eq(round_hint_ms(&t.round, t.now_ns), 300);
 }
 END_TEST
 
 START_TEST(late_quorum_is_undone)
 {
-    struct trial t;
-    trial_begin(&t, 3, ROUND_ACQUIRE);
-    t.round.ttl_ns = 20 * NS_PER_MS; /* drift takes 10.2 ms of it */
-    trial_vote(&t, 0, said_yes);
+    struct round_fixture t;
+    fixture_begin(&t, 3, ROUND_ACQUIRE);
+    t.round.ttl_ns = 20 * NS_PER_MS; /* the drift takes 10.2 ms of it */
+    fixture_vote(&t, 0, answer_yes);
     t.now_ns += 8800001;
-    trial_vote(&t, 1, said_yes);
-    trial_expect(&t, OUTCOME_LATE);
+    fixture_vote(&t, 1, answer_yes);
+    fixture_expect(&t, OUTCOME_LATE);
     ck_assert_uint_eq(t.sent[ROUND_UNDO], 0x7);
 }
 END_TEST
 
-START_TEST(the_last_moment_of_validity_is_granted)
+START_TEST(quorum_with_min_validity_left_is_granted)
 {
-    struct trial t;
-    trial_begin(&t, 3, ROUND_ACQUIRE);
+    struct round_fixture t;
+    fixture_begin(&t, 3, ROUND_ACQUIRE);
     t.round.ttl_ns = 20 * NS_PER_MS;
-    trial_vote(&t, 0, said_yes);
+    fixture_vote(&t, 0, answer_yes);
     t.now_ns += 8800000; /* exactly min_validity is left */
-    trial_vote(&t, 1, said_yes);
-    trial_expect(&t, OUTCOME_OK);
+    fixture_vote(&t, 1, answer_yes);
+    fixture_expect(&t, OUTCOME_OK);
 }
 END_TEST
 
-START_TEST(an_answer_after_node_timeout_is_no_vote_though_the_timer_has_not_fired)
+START_TEST(answer_after_node_timeout_is_no_vote_even_before_the_timer)
 {
-    struct trial t;
-    trial_begin(&t, 3, ROUND_ACQUIRE);
-    trial_vote(&t, 0, said_yes);
+    struct round_fixture t;
+    fixture_begin(&t, 3, ROUND_ACQUIRE);
+    fixture_vote(&t, 0, answer_yes);
     t.now_ns = round_deadline_ns(&t.round) + 1;
-    trial_vote(&t, 1, said_yes);
+    fixture_vote(&t, 1, answer_yes);
     ck_assert_uint_eq(t.answers, 0);
     ck_assert_int_eq(t.round.reasons[1], REASON_TIMEOUT);
-    trial_vote(&t, 2, said_yes);
-    trial_expect(&t, OUTCOME_NOQUORUM);
+    fixture_vote(&t, 2, answer_yes);
+    fixture_expect(&t, OUTCOME_NOQUORUM);
     ck_assert_uint_eq(t.sent[ROUND_UNDO], 0x7);
 }
 END_TEST
 
-START_TEST(an_answer_at_node_timeout_is_a_vote)
+START_TEST(answer_at_node_timeout_is_a_vote)
 {
-    struct trial t;
-    trial_begin(&t, 3, ROUND_ACQUIRE);
+    struct round_fixture t;
+    fixture_begin(&t, 3, ROUND_ACQUIRE);
     t.now_ns = round_deadline_ns(&t.round);
-    trial_vote(&t, 0, said_yes);
-    trial_vote(&t, 1, said_yes);
-    trial_expect(&t, OUTCOME_OK);
+    fixture_vote(&t, 0, answer_yes);
+    fixture_vote(&t, 1, answer_yes);
+    fixture_expect(&t, OUTCOME_OK);
 }
 END_TEST
 
-START_TEST(a_cancelled_acquire_is_undone_and_not_answered)
+START_TEST(cancelled_acquire_is_undone_and_not_answered)
 {
-    struct trial t;
-    trial_begin(&t, 3, ROUND_ACQUIRE);
-    trial_vote(&t, 0, said_yes);
-    trial_step(&t, (struct round_event){.type = ROUND_EVENT_CANCEL});
+    struct round_fixture t;
+    fixture_begin(&t, 3, ROUND_ACQUIRE);
+    fixture_vote(&t, 0, answer_yes);
+    fixture_step(&t, (struct round_event){.type = ROUND_EVENT_CANCEL});
     ck_assert_uint_eq(t.sent[ROUND_UNDO], 0x7);
-    trial_vote(&t, 1, said_yes);
-    trial_vote(&t, 2, said_yes);
+    fixture_vote(&t, 1, answer_yes);
+    fixture_vote(&t, 2, answer_yes);
     for (unsigned i = 0; i < 3; i++)
-        trial_say(&t, i, ROUND_UNDO, said_yes);
+        fixture_answer(&t, i, ROUND_UNDO, answer_yes);
     ck_assert(round_is_finished(&t.round));
     ck_assert_uint_eq(t.answers, 0);
 }
 END_TEST
 
-START_TEST(a_cancel_while_waiting_for_a_hint_undoes_nothing_twice)
+START_TEST(cancel_while_waiting_for_a_hint_undoes_nothing_twice)
 {
-    struct trial t;
-    trial_begin(&t, 3, ROUND_ACQUIRE);
-    trial_vote(&t, 0, said_held(-1, 0));
-    trial_vote(&t, 1, said_held(-1, 0));
-    trial_step(&t, (struct round_event){.type = ROUND_EVENT_CANCEL});
+    struct round_fixture t;
+    fixture_begin(&t, 3, ROUND_ACQUIRE);
+    fixture_vote(&t, 0, answer_held(-1, 0));
+    fixture_vote(&t, 1, answer_held(-1, 0));
+    fixture_step(&t, (struct round_event){.type = ROUND_EVENT_CANCEL});
     ck_assert_uint_eq(t.last.send_to, 0);
     ck_assert_int_eq(t.round.phase, ROUND_SETTLED);
 }
 END_TEST
 
-START_TEST(a_cancel_after_the_grant_undoes_nothing)
+START_TEST(cancel_after_the_grant_undoes_nothing)
 {
-    struct trial t;
-    trial_begin(&t, 3, ROUND_ACQUIRE);
-    trial_vote(&t, 0, said_yes);
-    trial_vote(&t, 1, said_yes);
-    trial_step(&t, (struct round_event){.type = ROUND_EVENT_CANCEL});
+    struct round_fixture t;
+    fixture_begin(&t, 3, ROUND_ACQUIRE);
+    fixture_vote(&t, 0, answer_yes);
+    fixture_vote(&t, 1, answer_yes);
+    fixture_step(&t, (struct round_event){.type = ROUND_EVENT_CANCEL});
     ck_assert_uint_eq(t.sent[ROUND_UNDO], 0);
 }
 END_TEST
 
-START_TEST(a_bare_majority_is_filled_in_where_it_was_refused)
+START_TEST(bare_majority_is_backfilled_where_it_was_refused)
 {
-    struct trial t;
-    trial_begin(&t, 5, ROUND_ACQUIRE);
-    trial_vote(&t, 0, said_yes);
-    trial_vote(&t, 1, said_held(-1, 0));
-    trial_vote(&t, 2, said_yes);
+    struct round_fixture t;
+    fixture_begin(&t, 5, ROUND_ACQUIRE);
+    fixture_vote(&t, 0, answer_yes);
+    fixture_vote(&t, 1, answer_held(-1, 0));
+    fixture_vote(&t, 2, answer_yes);
     t.now_ns += 3 * NS_PER_MS;
-    trial_vote(&t, 3, said_yes);
-    trial_expect(&t, OUTCOME_OK);
+    fixture_vote(&t, 3, answer_yes);
+    fixture_expect(&t, OUTCOME_OK);
     ck_assert_uint_eq(t.sent[ROUND_BACKFILL], 0x2);
-    ck_assert_int_eq(round_backfill_ttl_ms(&t.round, t.now_ns), TRIAL_TTL_MS - 3);
-    /* Never later: a straggler's refusal backfills nothing. */
-    trial_vote(&t, 4, said_held(-1, 0));
+    ck_assert_int_eq(round_backfill_ttl_ms(&t.round, t.now_ns), FIXTURE_TTL_MS - 3);
+    /* A refusal after the grant causes no backfill. */
+    fixture_vote(&t, 4, answer_held(-1, 0));
     ck_assert_uint_eq(t.sent[ROUND_BACKFILL], 0x2);
-    trial_say(&t, 1, ROUND_BACKFILL, said_held(-1, 0));
+    fixture_answer(&t, 1, ROUND_BACKFILL, answer_held(-1, 0));
     ck_assert(round_is_finished(&t.round));
 }
 END_TEST
@@ -292,98 +294,98 @@ END_TEST
 
 START_TEST(extension_backfills_only_after_a_quorum)
 {
-    struct trial t;
-    trial_begin(&t, 5, ROUND_EXTEND);
-    trial_vote(&t, 0, said_absent);
-    trial_vote(&t, 1, said_yes);
-    trial_vote(&t, 2, said_yes);
+    struct round_fixture t;
+    fixture_begin(&t, 5, ROUND_EXTEND);
+    fixture_vote(&t, 0, answer_absent);
+    fixture_vote(&t, 1, answer_yes);
+    fixture_vote(&t, 2, answer_yes);
     ck_assert_uint_eq(t.sent[ROUND_BACKFILL], 0);
-    trial_vote(&t, 3, said_yes);
-    trial_expect(&t, OUTCOME_OK);
+    fixture_vote(&t, 3, answer_yes);
+    fixture_expect(&t, OUTCOME_OK);
     ck_assert_uint_eq(t.sent[ROUND_BACKFILL], 0x1);
 }
 END_TEST
 
-START_TEST(extension_backfills_where_a_straggler_lacks_the_key)
+START_TEST(extension_backfills_where_a_late_node_lacks_the_key)
 {
-    struct trial t;
-    trial_begin(&t, 5, ROUND_EXTEND);
-    trial_vote(&t, 0, said_yes);
-    trial_vote(&t, 1, said_yes);
-    trial_vote(&t, 2, said_yes);
-    trial_expect(&t, OUTCOME_OK);
+    struct round_fixture t;
+    fixture_begin(&t, 5, ROUND_EXTEND);
+    fixture_vote(&t, 0, answer_yes);
+    fixture_vote(&t, 1, answer_yes);
+    fixture_vote(&t, 2, answer_yes);
+    fixture_expect(&t, OUTCOME_OK);
     t.now_ns += 5 * NS_PER_MS;
-    trial_vote(&t, 3, said_absent);
+    fixture_vote(&t, 3, answer_absent);
     ck_assert_uint_eq(t.sent[ROUND_BACKFILL], 0x8);
-    ck_assert_int_eq(round_backfill_ttl_ms(&t.round, t.now_ns), TRIAL_TTL_MS - 5);
-    /* But not once it is late, nor once the token is being released. */
+    ck_assert_int_eq(round_backfill_ttl_ms(&t.round, t.now_ns), FIXTURE_TTL_MS - 5);
+    /* There is no backfill after the deadline. */
     t.now_ns = round_deadline_ns(&t.round) + 1;
-    trial_vote(&t, 4, said_absent);
+    fixture_vote(&t, 4, answer_absent);
     ck_assert_uint_eq(t.sent[ROUND_BACKFILL], 0x8);
 }
 END_TEST
 
-START_TEST(a_straggler_backfills_nothing_once_the_token_is_being_released)
+START_TEST(late_answer_backfills_nothing_during_a_release)
 {
-    struct trial t;
-    trial_begin(&t, 3, ROUND_EXTEND);
-    trial_vote(&t, 0, said_yes);
-    trial_vote(&t, 1, said_yes);
-    trial_step(&t, (struct round_event){.type = ROUND_EVENT_RELEASING});
-    trial_vote(&t, 2, said_absent);
+    struct round_fixture t;
+    fixture_begin(&t, 3, ROUND_EXTEND);
+    fixture_vote(&t, 0, answer_yes);
+    fixture_vote(&t, 1, answer_yes);
+    fixture_step(&t, (struct round_event){.type = ROUND_EVENT_RELEASING});
+    fixture_vote(&t, 2, answer_absent);
     ck_assert_uint_eq(t.sent[ROUND_BACKFILL], 0);
     ck_assert(round_is_finished(&t.round));
 }
 END_TEST
 
-START_TEST(extension_backfills_nothing_for_a_token_being_released)
+START_TEST(extension_backfills_nothing_during_a_release)
 {
-    struct trial t;
-    trial_begin(&t, 3, ROUND_EXTEND);
-    trial_vote(&t, 0, said_absent);
-    trial_step(&t, (struct round_event){.type = ROUND_EVENT_RELEASING});
-    trial_vote(&t, 1, said_yes);
-    trial_vote(&t, 2, said_yes);
-    trial_expect(&t, OUTCOME_OK);
+    struct round_fixture t;
+    fixture_begin(&t, 3, ROUND_EXTEND);
+    fixture_vote(&t, 0, answer_absent);
+    fixture_step(&t, (struct round_event){.type = ROUND_EVENT_RELEASING});
+    fixture_vote(&t, 1, answer_yes);
+    fixture_vote(&t, 2, answer_yes);
+    fixture_expect(&t, OUTCOME_OK);
     ck_assert_uint_eq(t.sent[ROUND_BACKFILL], 0);
 }
 END_TEST
 
-START_TEST(a_denied_extension_is_gone_and_undoes_nothing)
+START_TEST(denied_extension_is_gone_and_undoes_nothing)
 {
-    struct trial t;
-    trial_begin(&t, 3, ROUND_EXTEND);
-    trial_vote(&t, 0, said_yes);
-    trial_vote(&t, 1, said_absent);
+    struct round_fixture t;
+    fixture_begin(&t, 3, ROUND_EXTEND);
+    fixture_vote(&t, 0, answer_yes);
+    fixture_vote(&t, 1, answer_absent);
     ck_assert_uint_eq(t.answers, 0);
-    trial_vote(&t, 2, said_held(100, 9));
-    trial_expect(&t, OUTCOME_GONE);
+    fixture_vote(&t, 2, answer_held(100, 9));
+    fixture_expect(&t, OUTCOME_GONE);
     ck_assert(round_is_finished(&t.round));
 }
 END_TEST
 
-START_TEST(an_undecided_extension_is_no_quorum_not_gone)
+START_TEST(undecided_extension_is_no_quorum_and_not_gone)
 {
-    struct trial t;
-    trial_begin(&t, 3, ROUND_EXTEND);
-    trial_vote(&t, 0, said_yes);
-    trial_vote(&t, 1, said_absent);
-    trial_reach_deadline(&t);
-    trial_expect(&t, OUTCOME_NOQUORUM);
+    struct round_fixture t;
+    fixture_begin(&t, 3, ROUND_EXTEND);
+    fixture_vote(&t, 0, answer_yes);
+    fixture_vote(&t, 1, answer_absent);
+    fixture_reach_deadline(&t);
+    fixture_expect(&t, OUTCOME_NOQUORUM);
     ck_assert_uint_eq(t.round.rules->node_count - nodes_count(t.round.failed), 2);
     ck_assert_int_eq(t.round.reasons[2], REASON_TIMEOUT);
 }
 END_TEST
 
-START_TEST(a_late_extension_undoes_nothing)
+START_TEST(late_extension_undoes_nothing)
 {
-    struct trial t;
-    trial_begin(&t, 3, ROUND_EXTEND);
+    struct round_fixture t;
+    fixture_begin(&t, 3, ROUND_EXTEND);
     t.round.ttl_ns = 20 * NS_PER_MS;
     t.now_ns += 30 * NS_PER_MS;
-    trial_vote(&t, 0, said_yes);
-    trial_vote(&t, 1, said_yes);
-    trial_expect(&t, OUTCOME_LATE);
+    fixture_vote(&t, 0, answer_yes);
+    fixture_vote(&t, 1, answer_yes);
+    fixture_expect(&t, OUTCOME_LATE);
     ck_assert_uint_eq(t.sent[ROUND_UNDO], 0);
     ck_assert_uint_eq(t.sent[ROUND_BACKFILL], 0);
 }
@@ -391,70 +393,70 @@ END_TEST
 
 /* --- release and status --- */
 
-START_TEST(a_release_goes_wherever_it_can_even_without_a_quorum)
+START_TEST(release_goes_to_all_reachable_nodes_without_a_quorum)
 {
-    struct trial t;
-    trial_begin_with(&t, 5, ROUND_RELEASE, 0x11);
+    struct round_fixture t;
+    fixture_begin_with(&t, 5, ROUND_RELEASE, 0x11);
     ck_assert_uint_eq(t.sent[ROUND_VOTE], 0x11);
-    trial_expect(&t, OUTCOME_NOQUORUM);
-    trial_vote(&t, 0, said_yes);
-    trial_vote(&t, 4, said_yes);
+    fixture_expect(&t, OUTCOME_NOQUORUM);
+    fixture_vote(&t, 0, answer_yes);
+    fixture_vote(&t, 4, answer_yes);
     ck_assert(round_is_finished(&t.round));
 }
 END_TEST
 
-START_TEST(a_cancelled_status_is_not_answered)
+START_TEST(cancelled_status_is_not_answered)
 {
-    struct trial t;
-    trial_begin(&t, 3, ROUND_STATUS);
-    trial_step(&t, (struct round_event){.type = ROUND_EVENT_CANCEL});
+    struct round_fixture t;
+    fixture_begin(&t, 3, ROUND_STATUS);
+    fixture_step(&t, (struct round_event){.type = ROUND_EVENT_CANCEL});
     ck_assert_uint_eq(t.answers, 0);
     ck_assert_uint_eq(t.last.send_to, 0);
 }
 END_TEST
 
-START_TEST(status_tells_the_holder_of_a_quorum_from_several_minorities)
+START_TEST(status_distinguishes_a_quorum_from_several_minorities)
 {
-    struct trial t;
-    trial_begin(&t, 5, ROUND_STATUS);
-    trial_vote(&t, 0, said_held(1000, 1));
-    trial_vote(&t, 1, said_held(1000, 2));
-    trial_vote(&t, 2, said_held(1000, 1));
-    trial_vote(&t, 3, said_held(1000, 2));
+    struct round_fixture t;
+    fixture_begin(&t, 5, ROUND_STATUS);
+    fixture_vote(&t, 0, answer_held(1000, 1));
+    fixture_vote(&t, 1, answer_held(1000, 2));
+    fixture_vote(&t, 2, answer_held(1000, 1));
+    fixture_vote(&t, 3, answer_held(1000, 2));
     ck_assert_uint_eq(t.answers, 0);
-    trial_vote(&t, 4, said_absent);
-    trial_expect(&t, OUTCOME_FREE);
+    fixture_vote(&t, 4, answer_absent);
+    fixture_expect(&t, OUTCOME_FREE);
 }
 END_TEST
 
-/* What is deleted afterwards depends on each of them. */
+/* The deletion after the freeze depends on the answer of each node. */
 START_TEST(freeze_waits_for_all_nodes_or_its_deadline)
 {
-    struct trial t;
-    trial_begin(&t, 5, ROUND_FREEZE);
+    struct round_fixture t;
+    fixture_begin(&t, 5, ROUND_FREEZE);
     for (unsigned i = 0; i < 4; i++)
-        trial_vote(&t, i, said_yes);
-    ck_assert_uint_eq(t.quiet, 0);
+        fixture_vote(&t, i, answer_yes);
+    ck_assert_uint_eq(t.fast_votes, 0);
     ck_assert_uint_eq(t.answers, 0);
-    trial_reach_deadline(&t);
-    trial_expect(&t, OUTCOME_OK);
-    trial_begin(&t, 5, ROUND_FREEZE);
+    fixture_reach_deadline(&t);
+    fixture_expect(&t, OUTCOME_OK);
+    fixture_begin(&t, 5, ROUND_FREEZE);
     for (unsigned i = 0; i < 4; i++)
-        trial_vote(&t, i, said_absent);
+        fixture_vote(&t, i, answer_absent);
     ck_assert_uint_eq(t.answers, 0);
-    trial_vote(&t, 4, said_yes);
-    trial_expect(&t, OUTCOME_GONE);
+    fixture_vote(&t, 4, answer_yes);
+    fixture_expect(&t, OUTCOME_GONE);
 }
 END_TEST
 
-START_TEST(a_settled_round_ignores_its_deadline)
+START_TEST(settled_round_ignores_its_deadline)
 {
-    struct trial t;
-    trial_begin(&t, 3, ROUND_STATUS);
-    trial_vote(&t, 0, said_absent);
-    trial_vote(&t, 1, said_absent);
-    trial_expect(&t, OUTCOME_FREE);
-    trial_reach_deadline(&t);
+    struct round_fixture t;
+    fixture_begin(&t, 3, ROUND_STATUS);
+    fixture_vote(&t, 0, answer_absent);
+    fixture_vote(&t, 1, answer_absent);
+    fixture_expect(&t, OUTCOME_FREE);
+    fixture_reach_deadline(&t);
     ck_assert(!t.last.answer);
 }
 END_TEST
@@ -464,37 +466,37 @@ Suite *test_suite(void)
     Suite *suite = suite_create("round");
     TCase *cases = tcase_create("round");
     tcase_add_test(cases, grants_at_quorum_not_before);
-    tcase_add_test(cases, a_yes_that_decides_nothing_is_counted_quietly);
-    tcase_add_test(cases, a_late_yes_is_not_counted_quietly);
-    tcase_add_test(cases, a_yes_out_of_reach_of_a_quorum_is_not_counted_quietly);
-    tcase_add_test(cases, a_yes_to_a_status_is_not_counted_quietly);
-    tcase_add_test(cases, finished_once_the_stragglers_have_answered);
+    tcase_add_test(cases, yes_that_decides_nothing_is_counted_by_the_fast_path);
+    tcase_add_test(cases, late_yes_is_not_counted_by_the_fast_path);
+    tcase_add_test(cases, yes_without_a_possible_quorum_is_not_counted_by_the_fast_path);
+    tcase_add_test(cases, yes_to_a_status_is_not_counted_by_the_fast_path);
+    tcase_add_test(cases, round_is_finished_once_the_last_node_has_answered);
     tcase_add_test(cases, failed_acquire_is_undone_on_every_node_it_was_sent_to);
-    tcase_add_test(cases, nothing_is_asked_where_no_quorum_is_reachable);
-    tcase_add_test(cases, held_waits_for_the_hint_of_those_that_refused);
+    tcase_add_test(cases, round_without_a_reachable_quorum_sends_nothing);
+    tcase_add_test(cases, held_waits_for_the_ttls_of_the_refusing_nodes);
     tcase_add_test(cases, held_waits_no_longer_than_the_deadline);
     tcase_add_test(cases, hint_is_unknown_after_a_split_vote);
-    tcase_add_test(cases, a_key_that_went_meanwhile_counts_as_free);
+    tcase_add_test(cases, key_that_expired_before_the_undo_counts_as_free);
     tcase_add_test(cases, late_quorum_is_undone);
-    tcase_add_test(cases, the_last_moment_of_validity_is_granted);
-    tcase_add_test(cases, an_answer_after_node_timeout_is_no_vote_though_the_timer_has_not_fired);
-    tcase_add_test(cases, an_answer_at_node_timeout_is_a_vote);
-    tcase_add_test(cases, a_cancelled_acquire_is_undone_and_not_answered);
-    tcase_add_test(cases, a_cancel_while_waiting_for_a_hint_undoes_nothing_twice);
-    tcase_add_test(cases, a_cancel_after_the_grant_undoes_nothing);
-    tcase_add_test(cases, a_bare_majority_is_filled_in_where_it_was_refused);
+    tcase_add_test(cases, quorum_with_min_validity_left_is_granted);
+    tcase_add_test(cases, answer_after_node_timeout_is_no_vote_even_before_the_timer);
+    tcase_add_test(cases, answer_at_node_timeout_is_a_vote);
+    tcase_add_test(cases, cancelled_acquire_is_undone_and_not_answered);
+    tcase_add_test(cases, cancel_while_waiting_for_a_hint_undoes_nothing_twice);
+    tcase_add_test(cases, cancel_after_the_grant_undoes_nothing);
+    tcase_add_test(cases, bare_majority_is_backfilled_where_it_was_refused);
     tcase_add_test(cases, extension_backfills_only_after_a_quorum);
-    tcase_add_test(cases, extension_backfills_where_a_straggler_lacks_the_key);
-    tcase_add_test(cases, a_straggler_backfills_nothing_once_the_token_is_being_released);
-    tcase_add_test(cases, extension_backfills_nothing_for_a_token_being_released);
-    tcase_add_test(cases, a_denied_extension_is_gone_and_undoes_nothing);
-    tcase_add_test(cases, an_undecided_extension_is_no_quorum_not_gone);
-    tcase_add_test(cases, a_late_extension_undoes_nothing);
-    tcase_add_test(cases, a_release_goes_wherever_it_can_even_without_a_quorum);
-    tcase_add_test(cases, a_cancelled_status_is_not_answered);
-    tcase_add_test(cases, status_tells_the_holder_of_a_quorum_from_several_minorities);
+    tcase_add_test(cases, extension_backfills_where_a_late_node_lacks_the_key);
+    tcase_add_test(cases, late_answer_backfills_nothing_during_a_release);
+    tcase_add_test(cases, extension_backfills_nothing_during_a_release);
+    tcase_add_test(cases, denied_extension_is_gone_and_undoes_nothing);
+    tcase_add_test(cases, undecided_extension_is_no_quorum_and_not_gone);
+    tcase_add_test(cases, late_extension_undoes_nothing);
+    tcase_add_test(cases, release_goes_to_all_reachable_nodes_without_a_quorum);
+    tcase_add_test(cases, cancelled_status_is_not_answered);
+    tcase_add_test(cases, status_distinguishes_a_quorum_from_several_minorities);
     tcase_add_test(cases, freeze_waits_for_all_nodes_or_its_deadline);
-    tcase_add_test(cases, a_settled_round_ignores_its_deadline);
+    tcase_add_test(cases, settled_round_ignores_its_deadline);
     suite_add_tcase(suite, cases);
     return suite;
 }

@@ -1,6 +1,6 @@
 /*
- * What the engine counts (struct engine_stats, and what links and resources keep), on fake masters
- * and virtual time.
+ * The counters of the engine (struct engine_stats, links and resources), on fake masters and
+ * virtual time.
  */
 #include <stdio.h>
 #include <string.h>
@@ -11,12 +11,12 @@
 
 static struct cluster w;
 
-static void five(void)
+static void setup(void)
 {
     cluster_init(&w, 5);
 }
 
-static void end(void)
+static void teardown(void)
 {
     cluster_deinit(&w);
 }
@@ -34,15 +34,15 @@ static const struct engine_stats *stats(void)
     return &w.engine.stats;
 }
 
-/* --- how long --- */
+/* --- durations --- */
 
-START_TEST(a_grant_is_timed_from_the_request_and_from_its_round)
+START_TEST(grant_is_timed_from_its_request_and_from_its_round)
 {
     char token[LIMIT_TOKEN + 1];
     snprintf(token, sizeof(token), "%s", cluster_token(cluster_ask(&w, "LOCK a 10s")));
     ck_assert_uint_eq(total(&stats()->granted), 1);
     ck_assert_uint_eq(total(&stats()->queued), 0);
-    cluster_say(&w, "LOCK a 10s WAIT 60s");
+    cluster_submit(&w, "LOCK a 10s WAIT 60s");
     cluster_pass_ms(&w, 4000);
     cluster_send_as(&w, &w.others[0], "#u UNLOCK a %s", token);
     cluster_settle(&w);
@@ -55,12 +55,12 @@ START_TEST(a_grant_is_timed_from_the_request_and_from_its_round)
 }
 END_TEST
 
-START_TEST(a_wait_in_vain_is_timed_and_a_refusal_is_not)
+START_TEST(failed_wait_is_timed_and_a_refusal_is_not)
 {
     cluster_ask(&w, "LOCK a 60s");
     ck_assert_int_eq(strncmp(cluster_ask(&w, "LOCK a 10s"), "HELD", 4), 0);
     ck_assert_uint_eq(total(&stats()->queued), 0);
-    cluster_say(&w, "LOCK a 10s WAIT 2s");
+    cluster_submit(&w, "LOCK a 10s WAIT 2s");
     cluster_pass_ms(&w, 2500);
     ck_assert_uint_eq(total(&stats()->queued), 1);
     ck_assert_uint_eq(stats()->queued.sum_ns, 2 * (uint64_t)NS_PER_S);
@@ -68,7 +68,7 @@ START_TEST(a_wait_in_vain_is_timed_and_a_refusal_is_not)
 }
 END_TEST
 
-START_TEST(round_trips_are_counted_for_the_node_that_made_them)
+START_TEST(round_trips_are_counted_per_node)
 {
     uint64_t before = total(&w.engine.flights.masters[2].link.round_trips);
     cluster_ask(&w, "LOCK a 10s");
@@ -91,7 +91,7 @@ static uint64_t refusals(unsigned node)
     return count;
 }
 
-START_TEST(a_node_without_a_vote_is_counted_by_its_reason)
+START_TEST(node_without_a_vote_is_counted_by_its_reason)
 {
     cluster_kill(&w, 4);
     cluster_settle(&w);
@@ -108,7 +108,7 @@ START_TEST(a_node_without_a_vote_is_counted_by_its_reason)
 }
 END_TEST
 
-START_TEST(a_release_needs_no_vote_so_none_is_refused)
+START_TEST(release_counts_no_refused_votes)
 {
     char token[LIMIT_TOKEN + 1];
     snprintf(token, sizeof(token), "%s", cluster_token(cluster_ask(&w, "LOCK a 10s")));
@@ -121,7 +121,7 @@ END_TEST
 
 /* --- losses --- */
 
-START_TEST(a_loss_is_counted_by_its_reason)
+START_TEST(loss_is_counted_by_its_reason)
 {
     cluster_ask(&w, "LOCK a 10s HOLD");
     cluster_hang(&w, 3, true);
@@ -146,17 +146,17 @@ START_TEST(each_loss_has_a_word_and_a_meaning)
 }
 END_TEST
 
-/* --- who waits --- */
+/* --- waiters --- */
 
-START_TEST(resources_are_listed_for_as_long_as_somebody_waits)
+START_TEST(resources_are_listed_while_a_client_waits)
 {
     cluster_ask(&w, "LOCK a 60s");
     cluster_ask(&w, "LOCK b 60s");
     ck_assert(LIST_EMPTY(&w.engine.manager.waited_for));
-    cluster_say(&w, "#1 LOCK a 10s WAIT 60s");
-    cluster_say(&w, "#2 LOCK a 10s WAIT 2s");
-    cluster_say(&w, "#3 LOCK b 10s WAIT 2s");
-    cluster_say(&w, "#4 LOCK b 10s");
+    cluster_submit(&w, "#1 LOCK a 10s WAIT 60s");
+    cluster_submit(&w, "#2 LOCK a 10s WAIT 2s");
+    cluster_submit(&w, "#3 LOCK b 10s WAIT 2s");
+    cluster_submit(&w, "#4 LOCK b 10s");
     ck_assert_uint_eq(engine_view(&w.engine).waited_for, 2);
     ck_assert_uint_eq(LIST_FIRST(&w.engine.manager.waited_for)->waits, 1);
     cluster_pass_ms(&w, 3000);
@@ -176,15 +176,15 @@ Suite *test_suite(void)
 {
     Suite *suite = suite_create("stats");
     TCase *tests = tcase_create("counts");
-    tcase_add_checked_fixture(tests, five, end);
-    tcase_add_test(tests, a_grant_is_timed_from_the_request_and_from_its_round);
-    tcase_add_test(tests, a_wait_in_vain_is_timed_and_a_refusal_is_not);
-    tcase_add_test(tests, round_trips_are_counted_for_the_node_that_made_them);
-    tcase_add_test(tests, a_node_without_a_vote_is_counted_by_its_reason);
-    tcase_add_test(tests, a_release_needs_no_vote_so_none_is_refused);
-    tcase_add_test(tests, a_loss_is_counted_by_its_reason);
+    tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_add_test(tests, grant_is_timed_from_its_request_and_from_its_round);
+    tcase_add_test(tests, failed_wait_is_timed_and_a_refusal_is_not);
+    tcase_add_test(tests, round_trips_are_counted_per_node);
+    tcase_add_test(tests, node_without_a_vote_is_counted_by_its_reason);
+    tcase_add_test(tests, release_counts_no_refused_votes);
+    tcase_add_test(tests, loss_is_counted_by_its_reason);
     tcase_add_test(tests, each_loss_has_a_word_and_a_meaning);
-    tcase_add_test(tests, resources_are_listed_for_as_long_as_somebody_waits);
+    tcase_add_test(tests, resources_are_listed_while_a_client_waits);
     suite_add_tcase(suite, tests);
     return suite;
 }

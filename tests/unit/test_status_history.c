@@ -1,5 +1,5 @@
 /*
- * server/admin/status_history.h: the rings behind the status page.
+ * server/admin/status_history.h: the rings that the status page shows.
  */
 #include <string.h>
 
@@ -14,7 +14,7 @@ static void begin(void)
     status_history_init(&history, 5 * NS_PER_S);
 }
 
-static void take(uint64_t granted)
+static void take_sample(uint64_t granted)
 {
     status_history_take(&history, &(struct status_history_sample){.granted = granted});
 }
@@ -22,18 +22,18 @@ static void take(uint64_t granted)
 START_TEST(samples_are_found_by_their_age)
 {
     ck_assert_ptr_null(status_history_ago(&history, 0));
-    take(1);
-    take(2);
+    take_sample(1);
+    take_sample(2);
     ck_assert_uint_eq(status_history_ago(&history, 0)->granted, 2);
     ck_assert_uint_eq(status_history_ago(&history, 1)->granted, 1);
     ck_assert_ptr_null(status_history_ago(&history, 2));
 }
 END_TEST
 
-START_TEST(the_oldest_sample_goes_first)
+START_TEST(oldest_sample_is_dropped_first)
 {
     for (uint64_t i = 0; i < 2 * STATUS_HISTORY_SAMPLES + 7; i++)
-        take(i);
+        take_sample(i);
     for (unsigned i = 0; i < STATUS_HISTORY_SAMPLES; i++)
         ck_assert_uint_eq(status_history_ago(&history, i)->granted,
                           2 * STATUS_HISTORY_SAMPLES + 6 - i);
@@ -41,20 +41,20 @@ START_TEST(the_oldest_sample_goes_first)
 }
 END_TEST
 
-START_TEST(the_rate_is_an_average_over_what_there_is)
+START_TEST(rate_is_an_average_over_the_samples_available)
 {
     ck_assert_double_eq(status_history_grants_a_second(&history, 10), 0);
-    take(100);
+    take_sample(100);
     ck_assert_double_eq(status_history_grants_a_second(&history, 10), 0);
-    take(150);
+    take_sample(150);
     ck_assert_double_eq(status_history_grants_a_second(&history, 10), 50);
     for (unsigned i = 1; i <= 10; i++)
-        take(150 + 7 * i);
+        take_sample(150 + 7 * i);
     ck_assert_double_eq(status_history_grants_a_second(&history, 10), 7);
 }
 END_TEST
 
-START_TEST(the_last_loss_comes_first_and_the_oldest_goes)
+START_TEST(losses_are_listed_latest_first)
 {
     char name[3] = "a0";
     ck_assert_ptr_null(status_history_loss(&history, 0));
@@ -73,7 +73,7 @@ START_TEST(the_last_loss_comes_first_and_the_oldest_goes)
 }
 END_TEST
 
-START_TEST(the_longest_names_fit)
+START_TEST(longest_names_fit)
 {
     char resource[LIMIT_RESOURCE];
     char client[LIMIT_TAG + 1] = "";
@@ -86,7 +86,7 @@ START_TEST(the_longest_names_fit)
 }
 END_TEST
 
-START_TEST(a_node_is_without_a_vote_since_it_lost_it_whatever_the_reason_is_now)
+START_TEST(time_without_a_vote_spans_changes_of_the_reason)
 {
     ck_assert_int_eq(history.no_vote_ns[2], 5 * NS_PER_S);
     status_history_on_vote(&history, 2, REASON_NEW, 6 * NS_PER_S);
@@ -106,11 +106,11 @@ Suite *test_suite(void)
     TCase *tests = tcase_create("rings");
     tcase_add_checked_fixture(tests, begin, NULL);
     tcase_add_test(tests, samples_are_found_by_their_age);
-    tcase_add_test(tests, the_oldest_sample_goes_first);
-    tcase_add_test(tests, the_rate_is_an_average_over_what_there_is);
-    tcase_add_test(tests, the_last_loss_comes_first_and_the_oldest_goes);
-    tcase_add_test(tests, the_longest_names_fit);
-    tcase_add_test(tests, a_node_is_without_a_vote_since_it_lost_it_whatever_the_reason_is_now);
+    tcase_add_test(tests, oldest_sample_is_dropped_first);
+    tcase_add_test(tests, rate_is_an_average_over_the_samples_available);
+    tcase_add_test(tests, losses_are_listed_latest_first);
+    tcase_add_test(tests, longest_names_fit);
+    tcase_add_test(tests, time_without_a_vote_spans_changes_of_the_reason);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -2,7 +2,7 @@
 
 #include "tests/runner.h"
 
-START_TEST(suggestions_are_near_or_none)
+START_TEST(suggestion_is_similar_or_none)
 {
     static const char *const words[] = {"max_ttl", "min_validity", "log",
                                         "a_word_far_longer_than_any_key_could_be_at_all", NULL};
@@ -16,7 +16,7 @@ START_TEST(suggestions_are_near_or_none)
 }
 END_TEST
 
-START_TEST(the_first_of_those_equally_near_is_taken)
+START_TEST(first_of_equally_similar_words_is_suggested)
 {
     static const char *const words[] = {"lock", "locks", "lack", NULL};
     ck_assert_str_eq(suggest_nearest("lick", words), "lock");
@@ -25,7 +25,7 @@ START_TEST(the_first_of_those_equally_near_is_taken)
 }
 END_TEST
 
-START_TEST(letters_that_changed_places_are_one_mistake)
+START_TEST(swapped_letters_count_as_one_mistake)
 {
     static const char *const words[] = {"TRAP", "ILL", "TERM", "KILL", NULL};
     ck_assert_str_eq(suggest_nearest("TREM", words), "TERM");
@@ -36,11 +36,11 @@ END_TEST
 
 Suite *test_suite(void)
 {
-    Suite *suite = suite_create("spelling");
-    TCase *tests = tcase_create("spelling");
-    tcase_add_test(tests, suggestions_are_near_or_none);
-    tcase_add_test(tests, the_first_of_those_equally_near_is_taken);
-    tcase_add_test(tests, letters_that_changed_places_are_one_mistake);
+    Suite *suite = suite_create("suggest");
+    TCase *tests = tcase_create("suggest");
+    tcase_add_test(tests, suggestion_is_similar_or_none);
+    tcase_add_test(tests, first_of_equally_similar_words_is_suggested);
+    tcase_add_test(tests, swapped_letters_count_as_one_mistake);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -1,5 +1,5 @@
 /*
- * protocol/swar.h: every byte in every place, beside every other.
+ * protocol/swar.h: every byte in every position, next to every other byte.
  */
 #include "protocol/swar.h"
 #include "tests/runner.h"
@@ -9,16 +9,16 @@ static bool is_blank(unsigned byte)
     return byte <= 0x20 || byte == 0x7f;
 }
 
-/* The places of the answers, a bit for each, as they are taken one after another. */
-static unsigned places_of(uint64_t answers)
+/* The positions of the matches as a bit set; the iteration takes them in order. */
+static unsigned positions_of(uint64_t answers)
 {
-    unsigned places = 0;
+    unsigned positions = 0;
     for (; answers != 0; answers = swar_but_first(answers)) {
-        unsigned place = 1u << swar_first(answers);
-        ck_assert_uint_gt(place, places);
-        places |= place;
+        unsigned position = 1u << swar_first(answers);
+        ck_assert_uint_gt(position, positions);
+        positions |= position;
     }
-    return places;
+    return positions;
 }
 
 static bool is_hex(unsigned byte)
@@ -26,17 +26,17 @@ static bool is_hex(unsigned byte)
     return (byte >= '0' && byte <= '9') || (byte >= 'a' && byte <= 'f');
 }
 
-START_TEST(finds_blanks_and_hex_digits_as_a_loop_does)
+START_TEST(blanks_and_hex_digits_are_found_as_by_a_loop)
 {
-    for (unsigned place = 0; place < 8; place++) {
+    for (unsigned position = 0; position < 8; position++) {
         char bytes[9] = "0123abcd";
         for (unsigned one = 0; one < 256; one++) {
             for (unsigned next = 0; next < 256; next++) {
-                bytes[place] = (char)one;
-                bytes[(place + 1) % 8] = (char)next;
-                unsigned blanks = (unsigned)is_blank(one) << place | (unsigned)is_blank(next)
-                                                                         << (place + 1) % 8;
-                ck_assert_uint_eq(places_of(swar_are_blank(swar_load(bytes))), blanks);
+                bytes[position] = (char)one;
+                bytes[(position + 1) % 8] = (char)next;
+                unsigned blanks = (unsigned)is_blank(one) << position | (unsigned)is_blank(next)
+                                                                            << (position + 1) % 8;
+                ck_assert_uint_eq(positions_of(swar_are_blank(swar_load(bytes))), blanks);
                 ck_assert_int_eq(swar_are_hex(bytes), is_hex(one) && is_hex(next));
             }
         }
@@ -44,7 +44,7 @@ START_TEST(finds_blanks_and_hex_digits_as_a_loop_does)
 }
 END_TEST
 
-START_TEST(loads_fewer_than_eight_and_puts_others_behind_them)
+START_TEST(load_of_fewer_than_eight_bytes_fills_the_rest)
 {
     for (size_t count = 0; count <= 8; count++) {
         char expected[9] = "--------";
@@ -56,11 +56,11 @@ END_TEST
 
 Suite *test_suite(void)
 {
-    Suite *suite = suite_create("eight");
-    TCase *tests = tcase_create("eight");
+    Suite *suite = suite_create("swar");
+    TCase *tests = tcase_create("swar");
     tcase_set_timeout(tests, 60);
-    tcase_add_test(tests, finds_blanks_and_hex_digits_as_a_loop_does);
-    tcase_add_test(tests, loads_fewer_than_eight_and_puts_others_behind_them);
+    tcase_add_test(tests, blanks_and_hex_digits_are_found_as_by_a_loop);
+    tcase_add_test(tests, load_of_fewer_than_eight_bytes_fills_the_rest);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -1,5 +1,5 @@
 /*
- * protocol/text.h: numbers as text.
+ * protocol/text.h: numbers and untrusted bytes as text.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@ static void assert_digits(uint64_t number)
     ck_assert_mem_eq(digits, expected, (size_t)len);
 }
 
-START_TEST(digits_on_both_sides_of_each_power_of_ten)
+START_TEST(digits_are_right_around_each_power_of_ten)
 {
     uint64_t power = 1;
     for (unsigned i = 0; i < TEXT_DIGITS; i++, power *= 10) {
@@ -29,7 +29,7 @@ START_TEST(digits_on_both_sides_of_each_power_of_ten)
 }
 END_TEST
 
-START_TEST(numbers_have_their_sign_and_are_cut_like_all_text)
+START_TEST(numbers_have_their_sign_and_are_truncated_like_all_text)
 {
     char buf[64];
     struct text text = {.buf = buf, .size = 32};
@@ -43,15 +43,15 @@ START_TEST(numbers_have_their_sign_and_are_cut_like_all_text)
 }
 END_TEST
 
-START_TEST(every_byte_has_its_two_hex_digits_in_every_place)
+START_TEST(every_byte_has_two_hex_digits_in_every_position)
 {
     enum { COUNT = 37 };
     for (unsigned byte = 0; byte < 256; byte++)
-        for (unsigned place = 0; place < COUNT; place++) {
+        for (unsigned position = 0; position < COUNT; position++) {
             unsigned char bytes[COUNT];
             char digits[2 * COUNT + 1] = "", expected[2 * COUNT + 1] = "";
             for (unsigned i = 0; i < COUNT; i++)
-                bytes[i] = (unsigned char)(i == place ? byte : 0x1f * i);
+                bytes[i] = (unsigned char)(i == position ? byte : 0x1f * i);
             text_hex(bytes, COUNT, digits);
             for (unsigned i = 0; i < COUNT; i++)
                 snprintf(expected + 2 * (size_t)i, 3, "%02x", bytes[i]);
@@ -69,7 +69,7 @@ static const char *escape(const char *bytes, size_t len, enum text_style style)
     return buf;
 }
 
-START_TEST(each_style_escapes_what_could_mislead_its_reader)
+START_TEST(each_style_escapes_bytes_that_could_mislead_its_reader)
 {
     static const char bytes[] = "a\"\\\n\0\xc3\xbc\xc2\x9b\xff";
     static const char *const escaped[] = {
@@ -85,7 +85,7 @@ START_TEST(each_style_escapes_what_could_mislead_its_reader)
 }
 END_TEST
 
-START_TEST(every_byte_becomes_printable)
+START_TEST(every_byte_is_printable_once_escaped)
 {
     for (int byte = 0; byte < 256; byte++) {
         char one = (char)byte;
@@ -109,7 +109,7 @@ START_TEST(no_escape_is_cut_in_two)
 }
 END_TEST
 
-START_TEST(leading_digits_are_a_number_and_too_many_the_largest)
+START_TEST(leading_digits_are_a_number_that_saturates)
 {
     static const struct {
         const char *text;
@@ -140,13 +140,13 @@ Suite *test_suite(void)
 {
     Suite *suite = suite_create("text");
     TCase *tests = tcase_create("text");
-    tcase_add_test(tests, digits_on_both_sides_of_each_power_of_ten);
-    tcase_add_test(tests, numbers_have_their_sign_and_are_cut_like_all_text);
-    tcase_add_test(tests, every_byte_has_its_two_hex_digits_in_every_place);
-    tcase_add_test(tests, each_style_escapes_what_could_mislead_its_reader);
-    tcase_add_test(tests, every_byte_becomes_printable);
+    tcase_add_test(tests, digits_are_right_around_each_power_of_ten);
+    tcase_add_test(tests, numbers_have_their_sign_and_are_truncated_like_all_text);
+    tcase_add_test(tests, every_byte_has_two_hex_digits_in_every_position);
+    tcase_add_test(tests, each_style_escapes_bytes_that_could_mislead_its_reader);
+    tcase_add_test(tests, every_byte_is_printable_once_escaped);
     tcase_add_test(tests, no_escape_is_cut_in_two);
-    tcase_add_test(tests, leading_digits_are_a_number_and_too_many_the_largest);
+    tcase_add_test(tests, leading_digits_are_a_number_that_saturates);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -1,5 +1,5 @@
 /*
- * How many lines of one kind the log gets: see server/throttle.h.
+ * The limit on log lines of one kind (server/throttle.h).
  */
 #include "protocol/units.h"
 #include "server/throttle.h"
@@ -13,7 +13,7 @@ static unsigned written(struct throttle *throttle, unsigned lines, int64_t now_n
     return count;
 }
 
-START_TEST(so_many_lines_are_written_and_the_rest_is_counted)
+START_TEST(lines_over_the_limit_are_counted)
 {
     struct throttle throttle = {0};
     ck_assert_uint_eq(written(&throttle, 10000, 5 * NS_PER_S), THROTTLE_LINES);
@@ -23,7 +23,7 @@ START_TEST(so_many_lines_are_written_and_the_rest_is_counted)
 }
 END_TEST
 
-START_TEST(the_next_second_has_lines_of_its_own)
+START_TEST(next_second_has_a_new_limit)
 {
     struct throttle throttle = {0};
     ck_assert_uint_eq(written(&throttle, THROTTLE_LINES, 5 * NS_PER_S), THROTTLE_LINES);
@@ -32,7 +32,7 @@ START_TEST(the_next_second_has_lines_of_its_own)
 }
 END_TEST
 
-START_TEST(a_second_begins_with_its_first_line)
+START_TEST(second_begins_with_its_first_line)
 {
     struct throttle throttle = {0};
     ck_assert(throttle_may(&throttle, 5 * NS_PER_S));
@@ -41,7 +41,7 @@ START_TEST(a_second_begins_with_its_first_line)
 }
 END_TEST
 
-START_TEST(a_line_now_and_then_is_never_left_out)
+START_TEST(evenly_spaced_lines_are_never_dropped)
 {
     struct throttle throttle = {0};
     for (int64_t i = 0; i < 1000; i++)
@@ -52,11 +52,11 @@ END_TEST
 Suite *test_suite(void)
 {
     Suite *suite = suite_create("throttle");
-    TCase *tests = tcase_create("lines of the log");
-    tcase_add_test(tests, so_many_lines_are_written_and_the_rest_is_counted);
-    tcase_add_test(tests, the_next_second_has_lines_of_its_own);
-    tcase_add_test(tests, a_second_begins_with_its_first_line);
-    tcase_add_test(tests, a_line_now_and_then_is_never_left_out);
+    TCase *tests = tcase_create("throttle");
+    tcase_add_test(tests, lines_over_the_limit_are_counted);
+    tcase_add_test(tests, next_second_has_a_new_limit);
+    tcase_add_test(tests, second_begins_with_its_first_line);
+    tcase_add_test(tests, evenly_spaced_lines_are_never_dropped);
     suite_add_tcase(suite, tests);
     return suite;
 }

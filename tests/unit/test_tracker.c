@@ -1,6 +1,6 @@
 /*
- * engine/master/tracker.h: the connection on which a master reports changes, whatever it says on
- * it.
+ * engine/master/tracker.h: the connection on which a master reports changed keys, with any replies
+ * that the master may send.
  */
 #include <stdio.h>
 #include <string.h>
@@ -31,10 +31,10 @@ static void io_write(void *context, unsigned node, const char *bytes, size_t len
 {
     (void)context;
     ck_assert_uint_eq(node, 7);
-    size_t had = strlen(written);
-    ck_assert_uint_lt(had + len, sizeof(written));
-    memcpy(written + had, bytes, len);
-    written[had + len] = '\0';
+    size_t written_len = strlen(written);
+    ck_assert_uint_lt(written_len + len, sizeof(written));
+    memcpy(written + written_len, bytes, len);
+    written[written_len + len] = '\0';
 }
 
 static uint32_t io_random(void *context)
@@ -57,12 +57,12 @@ static void setup(void)
     tracker_init(&tracker, 7, &io, &(struct link_login){0}, NS_PER_S, 0);
 }
 
-static struct redis_reply plain(enum resp_kind kind, const char *text)
+static struct redis_reply scalar_reply(enum resp_kind kind, const char *text)
 {
     return (struct redis_reply){.kind = kind, .integer = 5, .str = text, .len = strlen(text)};
 }
 
-static struct redis_reply array(const char *first, size_t count)
+static struct redis_reply array_reply(const char *first, size_t count)
 {
     struct redis_reply reply = {.kind = RESP_ARRAY, .item_count = count};
     reply.items[0].kind = RESP_STRING;
@@ -72,7 +72,7 @@ static struct redis_reply array(const char *first, size_t count)
     return reply;
 }
 
-static enum tracker_news hear(struct redis_reply reply, int64_t now_ns)
+static enum tracker_news receive(struct redis_reply reply, int64_t now_ns)
 {
     return tracker_on_reply(&tracker, &reply, now_ns, &key, &key_len);
 }
@@ -84,17 +84,17 @@ static void connect(void)
     tracker_on_connected(&tracker, 0);
 }
 
-static void listen(void)
+static void subscribe(void)
 {
     connect();
-    ck_assert_int_eq(hear(plain(RESP_STATUS, "OK"), 0), TRACKER_NOTHING);
-    ck_assert_int_eq(hear(plain(RESP_INTEGER, ""), 0), TRACKER_NOTHING);
-    ck_assert_int_eq(hear(array("subscribe", 3), 0), TRACKER_READY);
+    ck_assert_int_eq(receive(scalar_reply(RESP_STATUS, "OK"), 0), TRACKER_NOTHING);
+    ck_assert_int_eq(receive(scalar_reply(RESP_INTEGER, ""), 0), TRACKER_NOTHING);
+    ck_assert_int_eq(receive(array_reply("subscribe", 3), 0), TRACKER_READY);
     ck_assert_int_eq(tracker.client_id, 5);
     written[0] = '\0';
 }
 
-START_TEST(it_names_itself_and_subscribes)
+START_TEST(tracker_names_itself_and_subscribes)
 {
     connect();
     ck_assert_ptr_null(strstr(written, "AUTH"));
@@ -103,7 +103,7 @@ START_TEST(it_names_itself_and_subscribes)
 }
 END_TEST
 
-START_TEST(it_logs_in_first)
+START_TEST(tracker_authenticates_first)
 {
     const struct link_login logins[] = {{.password = "pw"}, {.username = "me", .password = "pw"}};
     const char *const begins[] = {"*2\r\n$4\r\nAUTH\r\n$2\r\npw\r\n",
@@ -113,41 +113,41 @@ START_TEST(it_logs_in_first)
         tracker_init(&tracker, 7, &io, &logins[i], NS_PER_S, 0);
         connect();
         ck_assert_int_eq(strncmp(written, begins[i], strlen(begins[i])), 0);
-        ck_assert_int_eq(hear(plain(RESP_ERROR, "WRONGPASS"), 0), TRACKER_LOST);
+        ck_assert_int_eq(receive(scalar_reply(RESP_ERROR, "WRONGPASS"), 0), TRACKER_LOST);
         ck_assert_uint_eq(closed, 1);
     }
 }
 END_TEST
 
-START_TEST(changes_are_told)
+START_TEST(changed_keys_are_reported)
 {
-    listen();
-    struct redis_reply message = array("message", 3);
+    subscribe();
+    struct redis_reply message = array_reply("message", 3);
     message.nested_count = 1;
     message.nested_str = "redlock:a";
     message.nested_len = 9;
-    ck_assert_int_eq(hear(message, 1), TRACKER_CHANGED);
+    ck_assert_int_eq(receive(message, 1), TRACKER_CHANGED);
     ck_assert_uint_eq(key_len, 9);
     ck_assert_ptr_eq(key, message.nested_str);
     message.nested_count = 2;
-    ck_assert_int_eq(hear(message, 1), TRACKER_ALL_CHANGED);
+    ck_assert_int_eq(receive(message, 1), TRACKER_ALL_CHANGED);
     message.nested_count = 1;
     message.nested_str = NULL;
-    ck_assert_int_eq(hear(message, 1), TRACKER_ALL_CHANGED);
+    ck_assert_int_eq(receive(message, 1), TRACKER_ALL_CHANGED);
     message.items[2].kind = RESP_NIL;
-    ck_assert_int_eq(hear(message, 1), TRACKER_ALL_CHANGED);
+    ck_assert_int_eq(receive(message, 1), TRACKER_ALL_CHANGED);
 }
 END_TEST
 
-START_TEST(what_makes_no_sense_ends_the_connection)
+START_TEST(unexpected_reply_ends_the_connection)
 {
-    const struct redis_reply nonsense[] = {plain(RESP_STRING, "x"),  plain(RESP_NIL, ""),
-                                           plain(RESP_ERROR, "ERR"), array("message", 2),
-                                           array("messages", 3),     array("", 0)};
+    const struct redis_reply nonsense[] = {
+        scalar_reply(RESP_STRING, "x"), scalar_reply(RESP_NIL, ""), scalar_reply(RESP_ERROR, "ERR"),
+        array_reply("message", 2),      array_reply("messages", 3), array_reply("", 0)};
     for (size_t i = 0; i < sizeof(nonsense) / sizeof(nonsense[0]); i++) {
         setup();
-        listen();
-        ck_assert_int_eq(hear(nonsense[i], 1), TRACKER_LOST);
+        subscribe();
+        ck_assert_int_eq(receive(nonsense[i], 1), TRACKER_LOST);
         ck_assert_uint_eq(closed, 1);
         ck_assert_int_eq(tracker.state, TRACKER_DOWN);
         ck_assert_int_le(tracker.deadline_ns, NS_PER_S);
@@ -155,55 +155,55 @@ START_TEST(what_makes_no_sense_ends_the_connection)
 }
 END_TEST
 
-/* A master that has no such thing is not asked all the time. */
-START_TEST(who_refuses_is_asked_again_after_a_minute)
+/* A master that does not support tracking is not asked all the time. */
+START_TEST(master_that_refuses_tracking_is_asked_again_after_a_minute)
 {
     connect();
-    hear(plain(RESP_STATUS, "OK"), 0);
-    hear(plain(RESP_INTEGER, ""), 0);
-    ck_assert_int_eq(hear(plain(RESP_ERROR, "NOPERM"), 0), TRACKER_LOST);
+    receive(scalar_reply(RESP_STATUS, "OK"), 0);
+    receive(scalar_reply(RESP_INTEGER, ""), 0);
+    ck_assert_int_eq(receive(scalar_reply(RESP_ERROR, "NOPERM"), 0), TRACKER_LOST);
     ck_assert_int_eq(tracker.deadline_ns, 60 * NS_PER_S);
     setup();
     connect();
-    hear(plain(RESP_STATUS, "OK"), 0);
-    ck_assert_int_eq(hear(plain(RESP_ERROR, "ERR"), 0), TRACKER_LOST);
+    receive(scalar_reply(RESP_STATUS, "OK"), 0);
+    ck_assert_int_eq(receive(scalar_reply(RESP_ERROR, "ERR"), 0), TRACKER_LOST);
     ck_assert_int_eq(tracker.deadline_ns, 60 * NS_PER_S);
 }
 END_TEST
 
-/* ... or a connection that never lasts. */
-START_TEST(attempts_grow_until_it_has_lasted)
+/* The backoff also grows for connections that never last. */
+START_TEST(backoff_grows_until_a_connection_has_lasted)
 {
     int64_t delay_ns = 0;
     for (unsigned i = 0; i < 6; i++) {
         int64_t now_ns = tracker.deadline_ns;
         ck_assert(!tracker_on_timer(&tracker, now_ns));
         tracker_on_connected(&tracker, now_ns);
-        hear(plain(RESP_STATUS, "OK"), now_ns);
-        hear(plain(RESP_INTEGER, ""), now_ns);
-        ck_assert_int_eq(hear(array("subscribe", 3), now_ns), TRACKER_READY);
+        receive(scalar_reply(RESP_STATUS, "OK"), now_ns);
+        receive(scalar_reply(RESP_INTEGER, ""), now_ns);
+        ck_assert_int_eq(receive(array_reply("subscribe", 3), now_ns), TRACKER_READY);
         tracker_on_closed(&tracker, now_ns);
         ck_assert_int_gt(tracker.deadline_ns - now_ns, delay_ns);
         delay_ns = tracker.deadline_ns - now_ns;
     }
     setup();
-    listen();
+    subscribe();
     ck_assert(!tracker_on_timer(&tracker, 5 * NS_PER_S));
-    hear(array("pong", 2), 5 * NS_PER_S);
+    receive(array_reply("pong", 2), 5 * NS_PER_S);
     ck_assert_uint_eq(tracker.attempts, 0);
 }
 END_TEST
 
-START_TEST(silence_is_noticed)
+START_TEST(silent_connection_is_closed)
 {
     connect();
     ck_assert(!tracker_on_timer(&tracker, NS_PER_S - 1));
     ck_assert(tracker_on_timer(&tracker, NS_PER_S));
     setup();
-    listen();
+    subscribe();
     ck_assert(!tracker_on_timer(&tracker, 5 * NS_PER_S));
     ck_assert_str_eq(written, "*1\r\n$4\r\nPING\r\n");
-    ck_assert_int_eq(hear(array("pong", 2), 5 * NS_PER_S), TRACKER_NOTHING);
+    ck_assert_int_eq(receive(array_reply("pong", 2), 5 * NS_PER_S), TRACKER_NOTHING);
     ck_assert(!tracker_on_timer(&tracker, 10 * NS_PER_S));
     ck_assert(!tracker_on_timer(&tracker, 11 * NS_PER_S - 1));
     ck_assert(tracker_on_timer(&tracker, 11 * NS_PER_S));
@@ -211,7 +211,7 @@ START_TEST(silence_is_noticed)
 }
 END_TEST
 
-START_TEST(an_open_that_lingers_is_given_up)
+START_TEST(connection_attempt_times_out)
 {
     ck_assert(!tracker_on_timer(&tracker, 0));
     ck_assert(tracker_on_timer(&tracker, NS_PER_S));
@@ -224,14 +224,14 @@ Suite *test_suite(void)
     Suite *suite = suite_create("tracker");
     TCase *cases = tcase_create("tracker");
     tcase_add_checked_fixture(cases, setup, NULL);
-    tcase_add_test(cases, it_names_itself_and_subscribes);
-    tcase_add_test(cases, it_logs_in_first);
-    tcase_add_test(cases, changes_are_told);
-    tcase_add_test(cases, what_makes_no_sense_ends_the_connection);
-    tcase_add_test(cases, who_refuses_is_asked_again_after_a_minute);
-    tcase_add_test(cases, attempts_grow_until_it_has_lasted);
-    tcase_add_test(cases, silence_is_noticed);
-    tcase_add_test(cases, an_open_that_lingers_is_given_up);
+    tcase_add_test(cases, tracker_names_itself_and_subscribes);
+    tcase_add_test(cases, tracker_authenticates_first);
+    tcase_add_test(cases, changed_keys_are_reported);
+    tcase_add_test(cases, unexpected_reply_ends_the_connection);
+    tcase_add_test(cases, master_that_refuses_tracking_is_asked_again_after_a_minute);
+    tcase_add_test(cases, backoff_grows_until_a_connection_has_lasted);
+    tcase_add_test(cases, silent_connection_is_closed);
+    tcase_add_test(cases, connection_attempt_times_out);
     suite_add_tcase(suite, cases);
     return suite;
 }

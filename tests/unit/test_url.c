@@ -1,5 +1,5 @@
 /*
- * config/url.h: which addresses there are, for whom, and which are the same.
+ * config/url.h: which addresses are valid, for which use, and which are equal.
  */
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 
 static const struct {
     const char *url;
-    const char *as_listen; /* what is wrong with it, "" if nothing */
+    const char *as_listen; /* the error; "" if the address is valid */
     const char *as_node;
 } addresses[] = {
     {"tcp://127.0.0.1:1", "",
@@ -42,20 +42,20 @@ static const struct {
      "has no absolute path; write unix:/run/redis/redis.sock"},
 };
 
-START_TEST(an_address_is_for_one_use)
+START_TEST(address_is_valid_only_for_its_use)
 {
     struct config_address address;
     struct error error = {""};
-    bool fine = url_parse(addresses[_i].url, URL_LISTEN, &address, &error);
-    ck_assert_str_eq(fine ? "" : error.text, addresses[_i].as_listen);
+    bool valid = url_parse(addresses[_i].url, URL_LISTEN, &address, &error);
+    ck_assert_str_eq(valid ? "" : error.text, addresses[_i].as_listen);
     url_free(&address);
-    fine = url_parse(addresses[_i].url, URL_NODE, &address, &error);
-    ck_assert_str_eq(fine ? "" : error.text, addresses[_i].as_node);
+    valid = url_parse(addresses[_i].url, URL_NODE, &address, &error);
+    ck_assert_str_eq(valid ? "" : error.text, addresses[_i].as_node);
     url_free(&address);
 }
 END_TEST
 
-START_TEST(clients_have_no_tls_and_are_told_what_to_do)
+START_TEST(client_library_refuses_tls_with_advice)
 {
     struct address address;
     struct error error = {""};
@@ -66,10 +66,10 @@ START_TEST(clients_have_no_tls_and_are_told_what_to_do)
 }
 END_TEST
 
-/* Behind "tcp://", as a listen. */
+/* The text follows "tcp://" in a listen address. */
 static const struct {
     const char *text;
-    const char *wrong;
+    const char *error_text;
 } hosts[] = {
     {"127.0.0.1", "has no port; write tcp://127.0.0.1:7335"},
     {"127.0.0.1:", "has a bad port; write 1 to 65535"},
@@ -104,19 +104,19 @@ static const struct {
     {"me:secret@h:1", "has a user or a password in it; write tcp://127.0.0.1:7335"},
 };
 
-START_TEST(a_host_and_its_port_are_read_or_refused)
+START_TEST(host_and_port_are_read_or_refused)
 {
     char url[128];
     struct config_address address;
     struct error error = {""};
     snprintf(url, sizeof(url), "tcp://%s", hosts[_i].text);
-    bool fine = url_parse(url, URL_LISTEN, &address, &error);
-    ck_assert_str_eq(fine ? "" : error.text, hosts[_i].wrong);
+    bool valid = url_parse(url, URL_LISTEN, &address, &error);
+    ck_assert_str_eq(valid ? "" : error.text, hosts[_i].error_text);
     url_free(&address);
 }
 END_TEST
 
-START_TEST(a_database_is_a_number_behind_the_host)
+START_TEST(database_is_a_number_after_the_host)
 {
     struct config_address address;
     struct error error;
@@ -131,7 +131,7 @@ START_TEST(a_database_is_a_number_behind_the_host)
 }
 END_TEST
 
-START_TEST(a_socket_path_has_a_longest_length)
+START_TEST(socket_path_length_is_limited)
 {
     char url[256] = "unix:/";
     struct config_address address;
@@ -147,7 +147,7 @@ START_TEST(a_socket_path_has_a_longest_length)
 }
 END_TEST
 
-START_TEST(local_addresses_are_known)
+START_TEST(local_addresses_are_recognized)
 {
     static const struct {
         const char *url;
@@ -174,7 +174,7 @@ START_TEST(local_addresses_are_known)
 }
 END_TEST
 
-START_TEST(addresses_are_equal_where_they_lead_to_the_same_place)
+START_TEST(addresses_of_the_same_endpoint_are_equal)
 {
     static const struct {
         const char *a;
@@ -191,7 +191,7 @@ START_TEST(addresses_are_equal_where_they_lead_to_the_same_place)
         {"unix:/a", "unix:/A", false},
         {"unix:/a", "tcp://h:1", false},
         {"tcp://h:1", "unix:/a", false},
-        {"tcp://h", "tcp://h", false /* no address, but half of one */},
+        {"tcp://h", "tcp://h", false /* incomplete addresses are never equal */},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct config_address a;
@@ -210,15 +210,15 @@ Suite *test_suite(void)
 {
     Suite *suite = suite_create("url");
     TCase *cases = tcase_create("url");
-    tcase_add_loop_test(cases, an_address_is_for_one_use, 0,
+    tcase_add_loop_test(cases, address_is_valid_only_for_its_use, 0,
                         (int)(sizeof(addresses) / sizeof(addresses[0])));
-    tcase_add_test(cases, clients_have_no_tls_and_are_told_what_to_do);
-    tcase_add_loop_test(cases, a_host_and_its_port_are_read_or_refused, 0,
+    tcase_add_test(cases, client_library_refuses_tls_with_advice);
+    tcase_add_loop_test(cases, host_and_port_are_read_or_refused, 0,
                         (int)(sizeof(hosts) / sizeof(hosts[0])));
-    tcase_add_test(cases, a_database_is_a_number_behind_the_host);
-    tcase_add_test(cases, a_socket_path_has_a_longest_length);
-    tcase_add_test(cases, local_addresses_are_known);
-    tcase_add_test(cases, addresses_are_equal_where_they_lead_to_the_same_place);
+    tcase_add_test(cases, database_is_a_number_after_the_host);
+    tcase_add_test(cases, socket_path_length_is_limited);
+    tcase_add_test(cases, local_addresses_are_recognized);
+    tcase_add_test(cases, addresses_of_the_same_endpoint_are_equal);
     suite_add_tcase(suite, cases);
     return suite;
 }

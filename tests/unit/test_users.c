@@ -1,6 +1,6 @@
 /*
- * server/clients/users.c: who somebody is; and that finding out takes the same number of
- * instructions whatever the secrets are.
+ * server/clients/users.c: which user a secret or a Unix id belongs to. The search takes the same
+ * number of instructions for all secrets.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -50,7 +50,7 @@ static const char *find(const char *secret)
     return user != NULL ? user->config->name : "nobody";
 }
 
-START_TEST(secret_names_its_user_and_nothing_else_does)
+START_TEST(only_the_secret_itself_names_its_user)
 {
     ck_assert_str_eq(find(secret_ci), "ci");
     ck_assert_str_eq(find(secret_ops), "ops");
@@ -62,8 +62,9 @@ START_TEST(secret_names_its_user_and_nothing_else_does)
 }
 END_TEST
 
-/* Whatever its digest is; even if it were that of what is presented. */
-START_TEST(user_without_a_secret_has_none)
+/* The digest of a user without a secret never matches, even if it equals that of the secret
+ * presented. */
+START_TEST(user_without_a_secret_matches_none)
 {
     struct user *ci = &users.list[0];
     struct user *local = &users.list[1];
@@ -76,7 +77,7 @@ START_TEST(user_without_a_secret_has_none)
 }
 END_TEST
 
-START_TEST(wrong_secrets_are_told_apart)
+START_TEST(wrong_secrets_have_distinct_fingerprints)
 {
     uint64_t first;
     uint64_t again;
@@ -107,7 +108,7 @@ static const char *find_ids(uid_t uid, gid_t first, gid_t second)
     return user != NULL ? user->config->name : "nobody";
 }
 
-START_TEST(user_id_comes_before_group_and_groups_in_their_order)
+START_TEST(user_id_precedes_group_ids_in_their_order)
 {
     ck_assert_str_eq(find_ids(1000, 1, 2), "local");
     ck_assert_str_eq(find_ids(1001, 60, 2), "local");
@@ -118,31 +119,31 @@ START_TEST(user_id_comes_before_group_and_groups_in_their_order)
 }
 END_TEST
 
-START_TEST(address_counts_are_counted_up_to_their_bound)
+START_TEST(connections_are_counted_by_address_up_to_the_limit)
 {
-    void *origins = NULL;
+    void *counts = NULL;
     struct client_address a = client_address_of_user(1);
     struct client_address b = client_address_of_user(2);
-    ck_assert(address_counts_enter(&origins, &a, 2));
-    ck_assert(address_counts_enter(&origins, &a, 2));
-    ck_assert(!address_counts_enter(&origins, &a, 2));
-    ck_assert(address_counts_enter(&origins, &b, 2));
-    address_counts_leave(&origins, &a);
-    ck_assert(address_counts_enter(&origins, &a, 2));
-    ck_assert(address_counts_enter(&origins, &a, 0));
-    address_counts_leave(&origins, &a);
-    address_counts_leave(&origins, &a);
-    address_counts_leave(&origins, &a);
-    address_counts_leave(&origins, &b);
-    ck_assert_ptr_null(origins);
+    ck_assert(address_counts_enter(&counts, &a, 2));
+    ck_assert(address_counts_enter(&counts, &a, 2));
+    ck_assert(!address_counts_enter(&counts, &a, 2));
+    ck_assert(address_counts_enter(&counts, &b, 2));
+    address_counts_leave(&counts, &a);
+    ck_assert(address_counts_enter(&counts, &a, 2));
+    ck_assert(address_counts_enter(&counts, &a, 0));
+    address_counts_leave(&counts, &a);
+    address_counts_leave(&counts, &a);
+    address_counts_leave(&counts, &a);
+    address_counts_leave(&counts, &b);
+    ck_assert_ptr_null(counts);
 }
 END_TEST
 
-/* --- time --- */
+/* --- constant time --- */
 
 /*
- * How many instructions users_by_secret() takes, between two stops of a child that is stepped
- * through it one by one; -1 where that is not allowed here.
+ * The number of instructions that users_by_secret() takes, counted by single-stepping a child
+ * between two signals; -1 if ptrace is not permitted.
  */
 static long count_instructions(const char *secret)
 {
@@ -175,21 +176,21 @@ static long count_instructions(const char *secret)
 START_TEST(wrong_secrets_of_one_length_take_the_same_instructions)
 {
     static const char *const wrong[] = {
-        "xxxxxxxxxxxxxxxxxxxxxxxxxx", /* nothing of it is right */
-        "ci-secret-0123456789abcdex", /* all but the last byte */
-        "xi-secret-0123456789abcdef", /* all but the first */
-        "ops-secret-0123456789abcde", /* all of another one, but for its length */
+        "xxxxxxxxxxxxxxxxxxxxxxxxxx", /* every byte differs */
+        "ci-secret-0123456789abcdex", /* only the last byte differs */
+        "xi-secret-0123456789abcdef", /* only the first byte differs */
+        "ops-secret-0123456789abcde", /* another user's secret, one byte short */
     };
-    /* What is loaded at first use is loaded now. */
+    /* Load everything that is loaded at first use. */
     find("warm");
     long expected = count_instructions(wrong[0]);
     if (expected < 0)
-        return; /* no ptrace here */
+        return; /* ptrace is not permitted */
     ck_assert_int_gt(expected, 1000);
     for (size_t i = 1; i < sizeof(wrong) / sizeof(wrong[0]); i++)
         ck_assert_int_eq(count_instructions(wrong[i]), expected);
-    /* A right one is looked up in the end, which takes a few more; a comparison takes more than
-     * that. */
+    /* A right secret leads to a lookup at the end, which takes a few more instructions, but fewer
+     * than a comparison. */
     long right = count_instructions(secret_ci);
     ck_assert_int_ge(right, expected);
     ck_assert_int_le(right, expected + 64);
@@ -202,15 +203,15 @@ Suite *test_suite(void)
 {
     Suite *suite = suite_create("users");
     TCase *tests = tcase_create("users");
-    /* Each instruction is a stop of its own: two seconds, and more where others work, too. */
+    /* Each instruction is a stop of the child: two seconds, and more on a busy machine. */
     tcase_set_timeout(tests, 60);
     tcase_add_checked_fixture(tests, begin, end);
-    tcase_add_test(tests, secret_names_its_user_and_nothing_else_does);
-    tcase_add_test(tests, user_without_a_secret_has_none);
-    tcase_add_test(tests, wrong_secrets_are_told_apart);
+    tcase_add_test(tests, only_the_secret_itself_names_its_user);
+    tcase_add_test(tests, user_without_a_secret_matches_none);
+    tcase_add_test(tests, wrong_secrets_have_distinct_fingerprints);
     tcase_add_test(tests, acl_is_that_of_the_configuration);
-    tcase_add_test(tests, user_id_comes_before_group_and_groups_in_their_order);
-    tcase_add_test(tests, address_counts_are_counted_up_to_their_bound);
+    tcase_add_test(tests, user_id_precedes_group_ids_in_their_order);
+    tcase_add_test(tests, connections_are_counted_by_address_up_to_the_limit);
     tcase_add_test(tests, wrong_secrets_of_one_length_take_the_same_instructions);
     suite_add_tcase(suite, tests);
     return suite;

@@ -1,6 +1,6 @@
 /*
- * LOCK ... WAIT, while it waits: who is next, until when, who leaves, and how many there can be.
- * The shipped engine among fake masters, on virtual time.
+ * LOCK ... WAIT: the order of waiters, the end of a wait, clients that leave, and limits. Runs the
+ * shipped engine among fake masters, on virtual time.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -37,7 +37,7 @@ static unsigned place_of(const char *line, const struct engine_client *client)
 
 /* --- order --- */
 
-START_TEST(each_has_its_place_in_line)
+START_TEST(each_client_has_a_place_in_the_queue)
 {
     cluster_occupy(&w, "a", 5000);
     cluster_occupy(&w, "b", 5000);
@@ -59,7 +59,7 @@ START_TEST(each_has_its_place_in_line)
     ck_assert_uint_eq(place_of("LOCKS c", &w.client), 0);
     cluster_settle(&w);
     ck_assert_uint_eq(cluster_commands(&w), before);
-    /* The wait of the second in line is over: it has another place behind. */
+    /* The second waiter's time is over; the same client has another place further back. */
     cluster_pass_ms(&w, 2000);
     ck_assert_uint_eq(place_of("LOCKS a", &w.client), 2);
     ck_assert_uint_eq(place_of("LOCKS a", &w.others[1]), 3);
@@ -71,31 +71,31 @@ START_TEST(each_has_its_place_in_line)
 }
 END_TEST
 
-START_TEST(waiters_are_served_in_the_order_they_came)
+START_TEST(waiters_are_served_in_order_of_arrival)
 {
     enum { WAITERS = 20 };
     char tag[8];
     char token[LIMIT_TOKEN + 1];
-    cluster_say(&w, "#t0 LOCK a 10s");
+    cluster_submit(&w, "#t0 LOCK a 10s");
     memcpy(token, cluster_expect_grant(&w, "t0"), sizeof(token));
     for (unsigned i = 1; i <= WAITERS; i++) {
-        cluster_say(&w, "#t%u LOCK a 10s WAIT 60s", i);
+        cluster_submit(&w, "#t%u LOCK a 10s WAIT 60s", i);
         cluster_pass_ms(&w, 1);
     }
     cluster_expect(&w, "(nothing)");
     unsigned before = cluster_commands(&w);
     for (unsigned i = 1; i <= WAITERS; i++) {
-        cluster_say(&w, "#u UNLOCK a %s", token);
+        cluster_submit(&w, "#u UNLOCK a %s", token);
         snprintf(tag, sizeof(tag), "t%u", i);
         cluster_expect(&w, "#u OK");
         memcpy(token, cluster_expect_grant(&w, tag), sizeof(token));
         ck_assert_uint_eq(cluster_count(&w, "a"), 5);
     }
     cluster_expect(&w, "(nothing)");
-    /* One command on each master for each of them. */
+    /* One command to each master per waiter. */
     ck_assert_uint_eq(cluster_commands(&w) - before, 5 * WAITERS);
     ck_assert_uint_eq(w.engine.stats.handovers, WAITERS);
-    cluster_say(&w, "#u UNLOCK a %s", token);
+    cluster_submit(&w, "#u UNLOCK a %s", token);
     ck_assert_uint_eq(cluster_count(&w, "a"), 0);
     ck_assert_uint_eq(w.engine.manager.resources.pool.in_use, 0);
     ck_assert_uint_eq(w.engine.manager.pending_requests.in_use, 0);
@@ -104,25 +104,26 @@ START_TEST(waiters_are_served_in_the_order_they_came)
 }
 END_TEST
 
-START_TEST(the_validity_counts_from_the_round_and_the_elapsed_time_from_the_arrival)
+START_TEST(validity_counts_from_the_round_and_elapsed_from_the_arrival)
 {
     int64_t validity_ms;
     int64_t elapsed_ms;
-    cluster_say(&w, "#a LOCK a 10s");
+    cluster_submit(&w, "#a LOCK a 10s");
     char token[LIMIT_TOKEN + 1];
     memcpy(token, cluster_expect_grant(&w, "a"), sizeof(token));
-    cluster_say(&w, "#b LOCK a 10s WAIT 60s");
+    cluster_submit(&w, "#b LOCK a 10s WAIT 60s");
     cluster_pass_ms(&w, 4000);
-    cluster_say(&w, "#u UNLOCK a %s", token);
+    cluster_submit(&w, "#u UNLOCK a %s", token);
     cluster_expect(&w, "#u OK");
     ck_assert_int_eq(
-        sscanf(cluster_heard(&w), "#b OK %*s %" SCNd64 " %" SCNd64, &validity_ms, &elapsed_ms), 2);
+        sscanf(cluster_take_reply(&w), "#b OK %*s %" SCNd64 " %" SCNd64, &validity_ms, &elapsed_ms),
+        2);
     ck_assert_int_eq(validity_ms, 10000 - 110);
     ck_assert_int_eq(elapsed_ms, 4000 - 40);
 }
 END_TEST
 
-START_TEST(one_round_at_a_time_asks_for_a_resource)
+START_TEST(resource_has_one_acquiring_round_at_a_time)
 {
     w.masters[0].hung = w.masters[1].hung = w.masters[2].hung = true;
     cluster_send(&w, "#a LOCK a 10s");
@@ -139,11 +140,11 @@ START_TEST(one_round_at_a_time_asks_for_a_resource)
 }
 END_TEST
 
-START_TEST(who_does_not_wait_does_not_pass_those_who_do)
+START_TEST(request_without_wait_does_not_overtake_waiters)
 {
     cluster_occupy(&w, "a", 5000);
-    cluster_say(&w, "#a LOCK a 10s WAIT 60s");
-    cluster_say(&w, "#b LOCK a 10s");
+    cluster_submit(&w, "#a LOCK a 10s WAIT 60s");
+    cluster_submit(&w, "#b LOCK a 10s");
     cluster_expect(&w, "#b HELD 5000");
     unsigned asked = (unsigned)w.engine.stats.asked;
     ck_assert_uint_eq(asked, 1);
@@ -152,21 +153,21 @@ START_TEST(who_does_not_wait_does_not_pass_those_who_do)
 }
 END_TEST
 
-START_TEST(a_wait_of_zero_is_no_wait)
+START_TEST(wait_of_zero_is_no_wait)
 {
     cluster_occupy(&w, "a", 5000);
-    cluster_say(&w, "#a LOCK a 10s WAIT 0");
+    cluster_submit(&w, "#a LOCK a 10s WAIT 0");
     cluster_expect(&w, "#a HELD 5000");
     ck_assert_uint_eq(w.engine.manager.waiting, 0);
 }
 END_TEST
 
-/* --- the end of the wait --- */
+/* --- the end of a wait --- */
 
-START_TEST(the_wait_ends_when_it_said)
+START_TEST(wait_ends_on_time)
 {
     cluster_occupy(&w, "a", 60000);
-    cluster_say(&w, "#a LOCK a 10s WAIT 2s");
+    cluster_submit(&w, "#a LOCK a 10s WAIT 2s");
     cluster_pass_ms(&w, 1999);
     cluster_expect(&w, "(nothing)");
     cluster_pass_ms(&w, 1);
@@ -180,14 +181,14 @@ START_TEST(the_wait_ends_when_it_said)
 }
 END_TEST
 
-/* Its round may still be granted. */
-START_TEST(a_wait_that_ends_within_a_round_ends_with_it)
+/* The last round may still be granted. */
+START_TEST(wait_that_ends_during_a_round_ends_with_it)
 {
     cluster_occupy(&w, "a", 60000);
-    cluster_say(&w, "#a LOCK a 10s WAIT 2s");
-    cluster_say(&w, "#b LOCK a 10s WAIT 2s");
+    cluster_submit(&w, "#a LOCK a 10s WAIT 2s");
+    cluster_submit(&w, "#b LOCK a 10s WAIT 2s");
     cluster_pass_ms(&w, 1988);
-    /* Looked at by 1996, asked by 2004. */
+    /* The probe is answered by 1996 ms, the round by 2004 ms. */
     for (unsigned i = 0; i < 5; i++)
         w.masters[i].delay_ns = 8 * NS_PER_MS;
     cluster_vacate(&w, "a");
@@ -199,19 +200,19 @@ START_TEST(a_wait_that_ends_within_a_round_ends_with_it)
 }
 END_TEST
 
-START_TEST(a_wait_outlives_a_lack_of_masters)
+START_TEST(wait_outlives_a_lack_of_masters)
 {
     cluster_kill(&w, 0);
     cluster_kill(&w, 1);
     cluster_kill(&w, 2);
-    cluster_say(&w, "#a LOCK a 10s WAIT 300s");
-    cluster_say(&w, "#b LOCK a 10s WAIT 1s");
+    cluster_submit(&w, "#a LOCK a 10s WAIT 300s");
+    cluster_submit(&w, "#b LOCK a 10s WAIT 1s");
     cluster_pass_ms(&w, 1000);
     cluster_expect(&w, "#b NOQUORUM 2/5 need=3 a:refused b:refused c:refused");
     cluster_expect(&w, "(nothing)");
     for (unsigned i = 0; i < 3; i++)
         cluster_restart(&w, i);
-    /* Their quarantine. */
+    /* the quarantine of the new processes */
     cluster_pass_ms(&w, 60000);
     cluster_expect(&w, "(nothing)");
     cluster_pass_ms(&w, 15000);
@@ -219,31 +220,31 @@ START_TEST(a_wait_outlives_a_lack_of_masters)
 }
 END_TEST
 
-START_TEST(who_does_not_wait_hears_why_the_others_do)
+START_TEST(request_without_wait_is_told_why_the_others_wait)
 {
     for (unsigned i = 0; i < 3; i++)
         cluster_kill(&w, i);
-    cluster_say(&w, "#a LOCK a 10s WAIT 300s");
-    cluster_say(&w, "#b LOCK a 10s");
+    cluster_submit(&w, "#a LOCK a 10s WAIT 300s");
+    cluster_submit(&w, "#b LOCK a 10s");
     cluster_expect(&w, "#b NOQUORUM 2/5 need=3 a:disconnected b:disconnected c:disconnected");
 }
 END_TEST
 
-START_TEST(a_lack_of_masters_that_is_over_is_not_told)
+START_TEST(past_lack_of_masters_is_not_reported)
 {
     cluster_hang(&w, 3, true);
-    cluster_say(&w, "#a LOCK a 60s WAIT 60s");
+    cluster_submit(&w, "#a LOCK a 60s WAIT 60s");
     cluster_pass_ms(&w, 60);
     cluster_hang(&w, 3, false);
     cluster_pass_ms(&w, 2000);
     cluster_expect_grant(&w, "a");
-    cluster_say(&w, "#b LOCK a 60s WAIT 10ms");
+    cluster_submit(&w, "#b LOCK a 60s WAIT 10ms");
     cluster_pass_ms(&w, 10);
-    ck_assert_int_eq(strncmp(cluster_heard(&w), "#b HELD ", 8), 0);
+    ck_assert_int_eq(strncmp(cluster_take_reply(&w), "#b HELD ", 8), 0);
 }
 END_TEST
 
-START_TEST(a_wait_outlives_answers_that_are_late)
+START_TEST(wait_outlives_late_rounds)
 {
     for (unsigned i = 0; i < 5; i++)
         w.masters[i].delay_ns = 30 * NS_PER_MS;
@@ -257,8 +258,8 @@ START_TEST(a_wait_outlives_answers_that_are_late)
 }
 END_TEST
 
-/* For a shorter time to live than tests have else: the shortest by the shipped defaults. */
-static void send_briefest(struct engine_client *client, const char *line)
+/* Parse with the shipped limits, which allow a shorter TTL than those of other tests. */
+static void send_with_shipped_limits(struct engine_client *client, const char *line)
 {
     const struct request_limits shipped = {.ttl_min_ms = 13, .ttl_max_ms = 60000, .key_prefix = ""};
     struct request request;
@@ -267,14 +268,14 @@ static void send_briefest(struct engine_client *client, const char *line)
     engine_submit(&w.engine, client, &request, w.now_ns);
 }
 
-/* A round takes 4 ms, and 10 go for the drift: nothing can be left of 13. */
-START_TEST(too_short_a_time_to_live_keeps_nobody_waiting)
+/* A round takes 4 ms and the drift 10 ms, so no validity can be left of a TTL of 13 ms. */
+START_TEST(too_short_a_ttl_does_not_hold_up_other_waiters)
 {
     for (unsigned i = 0; i < 5; i++)
         w.masters[i].delay_ns = 4 * NS_PER_MS;
     cluster_pass_ms(&w, 5000);
-    send_briefest(&w.client, "#a LOCK a 13ms WAIT 1h");
-    send_briefest(&w.others[0], "#b LOCK a 13ms WAIT 1ms");
+    send_with_shipped_limits(&w.client, "#a LOCK a 13ms WAIT 1h");
+    send_with_shipped_limits(&w.others[0], "#b LOCK a 13ms WAIT 1ms");
     cluster_send_as(&w, &w.others[1], "#c LOCK a 10s WAIT 1m");
     cluster_pass_ms(&w, 200);
     cluster_expect(&w, "#a LATE 3");
@@ -284,14 +285,14 @@ START_TEST(too_short_a_time_to_live_keeps_nobody_waiting)
 }
 END_TEST
 
-/* --- leaving --- */
+/* --- clients that leave --- */
 
-START_TEST(a_waiter_leaves_with_its_connection)
+START_TEST(waiter_leaves_the_queue_with_its_connection)
 {
     cluster_occupy(&w, "a", 5000);
     cluster_send_as(&w, &w.others[0], "#x LOCK a 10s WAIT 60s");
     cluster_send_as(&w, &w.others[1], "#y LOCK a 10s WAIT 60s");
-    cluster_say(&w, "#z LOCK a 10s WAIT 60s");
+    cluster_submit(&w, "#z LOCK a 10s WAIT 60s");
     cluster_lose_client(&w, &w.others[0]);
     cluster_end_client(&w, &w.others[1]);
     cluster_expect(&w, "undone y");
@@ -301,7 +302,7 @@ START_TEST(a_waiter_leaves_with_its_connection)
 }
 END_TEST
 
-START_TEST(a_crowd_that_leaves_starts_no_rounds)
+START_TEST(crowd_that_leaves_starts_no_rounds)
 {
     cluster_occupy(&w, "a", 5000);
     for (unsigned i = 0; i < 900; i++)
@@ -316,11 +317,11 @@ START_TEST(a_crowd_that_leaves_starts_no_rounds)
 }
 END_TEST
 
-START_TEST(a_daemon_that_stops_tells_all_who_wait)
+START_TEST(stopping_daemon_answers_all_waiters)
 {
     cluster_occupy(&w, "a", 5000);
-    cluster_say(&w, "#a LOCK a 10s WAIT 60s");
-    cluster_say(&w, "#b LOCK a 10s WAIT 60s");
+    cluster_submit(&w, "#a LOCK a 10s WAIT 60s");
+    cluster_submit(&w, "#b LOCK a 10s WAIT 60s");
     cluster_hang(&w, 5, true);
     cluster_send(&w, "#c LOCK c 10s WAIT 60s");
     cluster_send(&w, "#d LOCK c 10s WAIT 60s");
@@ -336,11 +337,11 @@ START_TEST(a_daemon_that_stops_tells_all_who_wait)
 }
 END_TEST
 
-/* Its wait ends while the daemon waits for the round that is under way. */
-START_TEST(a_wait_that_ends_while_the_daemon_stops_is_answered_once)
+/* The wait ends while the stopping daemon waits for the round in flight. */
+START_TEST(wait_that_ends_during_a_shutdown_is_answered_once)
 {
     cluster_hang(&w, 5, true);
-    cluster_say(&w, "#a LOCK a 10s WAIT 10ms");
+    cluster_submit(&w, "#a LOCK a 10s WAIT 10ms");
     engine_drain(&w.engine, w.now_ns);
     cluster_pass_ms(&w, 40);
     cluster_expect(&w, "(nothing)");
@@ -350,31 +351,31 @@ START_TEST(a_wait_that_ends_while_the_daemon_stops_is_answered_once)
 }
 END_TEST
 
-/* --- bounds --- */
+/* --- limits --- */
 
-START_TEST(queues_have_their_bounds)
+START_TEST(queues_are_limited_per_resource_and_in_total)
 {
     cluster_occupy(&w, "a", 50000);
     for (unsigned i = 0; i < 1000; i++)
         cluster_send_as(&w, &w.others[0], "#t%u LOCK a 10s WAIT 60s", i);
     cluster_settle(&w);
-    cluster_say(&w, "#x LOCK a 10s WAIT 60s");
+    cluster_submit(&w, "#x LOCK a 10s WAIT 60s");
     cluster_expect(&w, "#x LIMIT waiters_per_resource");
     w.engine.rules.waiters = 1000;
-    cluster_say(&w, "#x LOCK a 10s");
+    cluster_submit(&w, "#x LOCK a 10s");
     cluster_expect(&w, "#x HELD 50000");
-    cluster_say(&w, "#x LOCK b 10s WAIT 60s");
+    cluster_submit(&w, "#x LOCK b 10s WAIT 60s");
     cluster_expect(&w, "#x LIMIT waiters");
-    cluster_say(&w, "#x LOCK b 10s");
+    cluster_submit(&w, "#x LOCK b 10s");
     cluster_expect_grant(&w, "x");
     cluster_lose_client(&w, &w.others[0]);
-    cluster_say(&w, "#y LOCK a 10s WAIT 60s");
+    cluster_submit(&w, "#y LOCK a 10s WAIT 60s");
     cluster_expect(&w, "(nothing)");
 }
 END_TEST
 
-/* Bounds are of those who wait. */
-START_TEST(who_does_not_wait_takes_no_place_in_line)
+/* The limits count only requests with WAIT. */
+START_TEST(request_without_wait_takes_no_place_in_the_queue)
 {
     w.engine.rules.waiters_per_resource = 1;
     cluster_send(&w, "#a LOCK a 10s");
@@ -387,8 +388,8 @@ START_TEST(who_does_not_wait_takes_no_place_in_line)
 }
 END_TEST
 
-/* Requests of others that do not wait fill the table, too: whoever comes then is refused. */
-START_TEST(full_tables_refuse)
+/* Requests without WAIT fill the tables as well; further requests are then refused. */
+START_TEST(full_tables_refuse_requests)
 {
     static const char *const requests[] = {
         "#x STATUS b", "#x LOCK b 10s", "#x LOCK b 10s WAIT 1s",
@@ -402,24 +403,24 @@ START_TEST(full_tables_refuse)
         pools[p]->free = NULL;
         pools[p]->count = pools[p]->touched;
         for (size_t i = 0; i < sizeof(requests) / sizeof(requests[0]); i++) {
-            cluster_say(&w, "%s", requests[i]);
+            cluster_submit(&w, "%s", requests[i]);
             cluster_expect(&w, "#x LIMIT operations");
         }
         pools[p]->count = count;
         pools[p]->free = free;
     }
-    cluster_say(&w, "#x LOCK b 10s");
+    cluster_submit(&w, "#x LOCK b 10s");
     cluster_expect_grant(&w, "x");
     ck_assert_uint_eq(w.engine.manager.pending_requests.in_use, 0);
     ck_assert_uint_eq(w.engine.manager.resources.pool.in_use, 1);
 }
 END_TEST
 
-/* Its next round would be for the one that is refused. */
-START_TEST(a_waiter_that_is_refused_a_round_leaves_nothing)
+/* The waiter's next round finds no free flight. */
+START_TEST(waiter_without_a_free_flight_is_refused_and_forgotten)
 {
     cluster_occupy(&w, "a", 1000);
-    cluster_say(&w, "#a LOCK a 10s WAIT 60s");
+    cluster_submit(&w, "#a LOCK a 10s WAIT 60s");
     struct pool *rounds = &w.engine.flights.pool;
     size_t count = rounds->count;
     void *free = rounds->free;
@@ -433,7 +434,7 @@ START_TEST(a_waiter_that_is_refused_a_round_leaves_nothing)
 }
 END_TEST
 
-START_TEST(ten_thousand_that_wait_cost_nothing_while_nothing_happens)
+START_TEST(ten_thousand_idle_waiters_cost_nothing)
 {
     enum { CLIENTS = 10, RESOURCES = 10, EACH = 100 };
     static struct engine_client clients[CLIENTS];
@@ -450,7 +451,7 @@ START_TEST(ten_thousand_that_wait_cost_nothing_while_nothing_happens)
     cluster_pass_ms(&w, 1000);
     ck_assert_uint_eq(w.engine.manager.waiting, 10000);
     unsigned before = cluster_commands(&w);
-    /* Nothing is due before the first wait ends. */
+    /* No timer is due before the first wait ends. */
     ck_assert_int_ge(w.engine.manager.timers.first_ns, w.now_ns + 49 * NS_PER_S - NS_PER_MS);
     cluster_pass_ms(&w, 48000);
     ck_assert_uint_eq(cluster_commands(&w), before);
@@ -472,46 +473,46 @@ static TCase *begin(const char *name)
 static TCase *order_cases(void)
 {
     TCase *cases = begin("order");
-    tcase_add_test(cases, each_has_its_place_in_line);
-    tcase_add_test(cases, waiters_are_served_in_the_order_they_came);
-    tcase_add_test(cases, the_validity_counts_from_the_round_and_the_elapsed_time_from_the_arrival);
-    tcase_add_test(cases, one_round_at_a_time_asks_for_a_resource);
-    tcase_add_test(cases, who_does_not_wait_does_not_pass_those_who_do);
-    tcase_add_test(cases, a_wait_of_zero_is_no_wait);
+    tcase_add_test(cases, each_client_has_a_place_in_the_queue);
+    tcase_add_test(cases, waiters_are_served_in_order_of_arrival);
+    tcase_add_test(cases, validity_counts_from_the_round_and_elapsed_from_the_arrival);
+    tcase_add_test(cases, resource_has_one_acquiring_round_at_a_time);
+    tcase_add_test(cases, request_without_wait_does_not_overtake_waiters);
+    tcase_add_test(cases, wait_of_zero_is_no_wait);
     return cases;
 }
 
 static TCase *ends_cases(void)
 {
     TCase *cases = begin("ends");
-    tcase_add_test(cases, the_wait_ends_when_it_said);
-    tcase_add_test(cases, a_wait_that_ends_within_a_round_ends_with_it);
-    tcase_add_test(cases, a_wait_outlives_a_lack_of_masters);
-    tcase_add_test(cases, who_does_not_wait_hears_why_the_others_do);
-    tcase_add_test(cases, a_lack_of_masters_that_is_over_is_not_told);
-    tcase_add_test(cases, a_wait_outlives_answers_that_are_late);
-    tcase_add_test(cases, too_short_a_time_to_live_keeps_nobody_waiting);
+    tcase_add_test(cases, wait_ends_on_time);
+    tcase_add_test(cases, wait_that_ends_during_a_round_ends_with_it);
+    tcase_add_test(cases, wait_outlives_a_lack_of_masters);
+    tcase_add_test(cases, request_without_wait_is_told_why_the_others_wait);
+    tcase_add_test(cases, past_lack_of_masters_is_not_reported);
+    tcase_add_test(cases, wait_outlives_late_rounds);
+    tcase_add_test(cases, too_short_a_ttl_does_not_hold_up_other_waiters);
     return cases;
 }
 
 static TCase *leaving_cases(void)
 {
     TCase *cases = begin("leaving");
-    tcase_add_test(cases, a_waiter_leaves_with_its_connection);
-    tcase_add_test(cases, a_crowd_that_leaves_starts_no_rounds);
-    tcase_add_test(cases, a_daemon_that_stops_tells_all_who_wait);
-    tcase_add_test(cases, a_wait_that_ends_while_the_daemon_stops_is_answered_once);
+    tcase_add_test(cases, waiter_leaves_the_queue_with_its_connection);
+    tcase_add_test(cases, crowd_that_leaves_starts_no_rounds);
+    tcase_add_test(cases, stopping_daemon_answers_all_waiters);
+    tcase_add_test(cases, wait_that_ends_during_a_shutdown_is_answered_once);
     return cases;
 }
 
-static TCase *bounds_cases(void)
+static TCase *limits_cases(void)
 {
-    TCase *cases = begin("bounds");
-    tcase_add_test(cases, queues_have_their_bounds);
-    tcase_add_test(cases, who_does_not_wait_takes_no_place_in_line);
-    tcase_add_test(cases, full_tables_refuse);
-    tcase_add_test(cases, a_waiter_that_is_refused_a_round_leaves_nothing);
-    tcase_add_test(cases, ten_thousand_that_wait_cost_nothing_while_nothing_happens);
+    TCase *cases = begin("limits");
+    tcase_add_test(cases, queues_are_limited_per_resource_and_in_total);
+    tcase_add_test(cases, request_without_wait_takes_no_place_in_the_queue);
+    tcase_add_test(cases, full_tables_refuse_requests);
+    tcase_add_test(cases, waiter_without_a_free_flight_is_refused_and_forgotten);
+    tcase_add_test(cases, ten_thousand_idle_waiters_cost_nothing);
     return cases;
 }
 
@@ -521,6 +522,6 @@ Suite *test_suite(void)
     suite_add_tcase(suite, order_cases());
     suite_add_tcase(suite, ends_cases());
     suite_add_tcase(suite, leaving_cases());
-    suite_add_tcase(suite, bounds_cases());
+    suite_add_tcase(suite, limits_cases());
     return suite;
 }

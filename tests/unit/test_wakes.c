@@ -1,5 +1,5 @@
 /*
- * What tells the daemon that a lock for which somebody waits is free: reports, expiry, looks. The
+ * How a daemon notices that a lock with waiters is free: reports, expiry and key probes. Runs the
  * shipped engine among fake masters, on virtual time.
  */
 #include <stdio.h>
@@ -21,23 +21,23 @@ static void teardown(void)
     cluster_deinit(&w);
 }
 
-START_TEST(a_release_elsewhere_wakes_at_once_and_nothing_is_asked_before)
+START_TEST(release_elsewhere_wakes_the_waiter_without_polling)
 {
     cluster_occupy(&w, "a", 60000);
-    cluster_say(&w, "#a LOCK a 10s WAIT 60s");
+    cluster_submit(&w, "#a LOCK a 10s WAIT 60s");
     cluster_pass_ms(&w, 1000);
     unsigned before = cluster_commands(&w);
     cluster_pass_ms(&w, 40000);
     ck_assert_uint_eq(cluster_commands(&w), before);
     cluster_vacate(&w, "a");
     cluster_expect_grant(&w, "a");
-    /* A look and a SET on each. */
+    /* A probe and a SET on each master. */
     ck_assert_uint_eq(cluster_commands(&w) - before, 10);
 }
 END_TEST
 
-/* The round that finds the lock held is for a client that does not wait. */
-START_TEST(who_joins_during_a_round_is_woken_at_once_too)
+/* The round that finds the lock held belongs to a client without WAIT. */
+START_TEST(waiter_that_joins_during_a_round_is_woken_at_once)
 {
     cluster_occupy(&w, "a", 60000);
     cluster_send(&w, "#n LOCK a 10s");
@@ -49,10 +49,10 @@ START_TEST(who_joins_during_a_round_is_woken_at_once_too)
 }
 END_TEST
 
-START_TEST(an_expiry_elsewhere_wakes_in_time)
+START_TEST(expiry_elsewhere_wakes_the_waiter_on_time)
 {
     cluster_occupy(&w, "a", 20000);
-    cluster_say(&w, "#a LOCK a 10s WAIT 60s");
+    cluster_submit(&w, "#a LOCK a 10s WAIT 60s");
     cluster_pass_ms(&w, 19999);
     cluster_expect(&w, "(nothing)");
     cluster_pass_ms(&w, 2);
@@ -60,12 +60,12 @@ START_TEST(an_expiry_elsewhere_wakes_in_time)
 }
 END_TEST
 
-START_TEST(an_expiry_of_a_lock_granted_here_wakes_in_time)
+START_TEST(expiry_of_a_local_lock_wakes_the_waiter_on_time)
 {
-    cluster_say(&w, "#a LOCK a 5s");
+    cluster_submit(&w, "#a LOCK a 5s");
     cluster_expect_grant(&w, "a");
     cluster_pass_ms(&w, 1000);
-    cluster_say(&w, "#b LOCK a 10s WAIT 60s");
+    cluster_submit(&w, "#b LOCK a 10s WAIT 60s");
     cluster_pass_ms(&w, 3999);
     cluster_expect(&w, "(nothing)");
     cluster_pass_ms(&w, 3);
@@ -73,12 +73,12 @@ START_TEST(an_expiry_of_a_lock_granted_here_wakes_in_time)
 }
 END_TEST
 
-/* It was unlocked through another daemon. */
-START_TEST(a_release_elsewhere_of_a_lock_granted_here_wakes_too)
+/* The lock is unlocked through another daemon. */
+START_TEST(release_elsewhere_of_a_local_lock_wakes_the_waiter)
 {
-    cluster_say(&w, "#a LOCK a 50s");
+    cluster_submit(&w, "#a LOCK a 50s");
     cluster_expect_grant(&w, "a");
-    cluster_say(&w, "#b LOCK a 10s WAIT 60s");
+    cluster_submit(&w, "#b LOCK a 10s WAIT 60s");
     cluster_pass_ms(&w, 500);
     cluster_expect(&w, "(nothing)");
     cluster_vacate(&w, "a");
@@ -86,10 +86,10 @@ START_TEST(a_release_elsewhere_of_a_lock_granted_here_wakes_too)
 }
 END_TEST
 
-START_TEST(an_extension_elsewhere_is_seen)
+START_TEST(extension_elsewhere_prolongs_the_sleep)
 {
     cluster_occupy(&w, "a", 2000);
-    cluster_say(&w, "#a LOCK a 10s WAIT 60s");
+    cluster_submit(&w, "#a LOCK a 10s WAIT 60s");
     cluster_pass_ms(&w, 1000);
     cluster_occupy(&w, "a", 30000);
     cluster_settle(&w);
@@ -101,7 +101,7 @@ START_TEST(an_extension_elsewhere_is_seen)
 }
 END_TEST
 
-START_TEST(without_tracking_masters_are_looked_at_from_time_to_time)
+START_TEST(masters_without_tracking_are_polled)
 {
     for (unsigned i = 0; i < 5; i++) {
         w.masters[i].redis.refusals[FAKE_TRACKING] = "ERR Unknown subcommand";
@@ -109,11 +109,11 @@ START_TEST(without_tracking_masters_are_looked_at_from_time_to_time)
     }
     cluster_pass_ms(&w, 1000);
     cluster_occupy(&w, "a", 60000);
-    cluster_say(&w, "#a LOCK a 10s WAIT 60s");
+    cluster_submit(&w, "#a LOCK a 10s WAIT 60s");
     cluster_pass_ms(&w, 10000);
-    unsigned looks = w.masters[0].redis.runs[REDIS_SCRIPT_STATUS];
-    ck_assert_uint_ge(looks, 20);
-    ck_assert_uint_le(looks, 40);
+    unsigned probes = w.masters[0].redis.runs[REDIS_SCRIPT_STATUS];
+    ck_assert_uint_ge(probes, 20);
+    ck_assert_uint_le(probes, 40);
     cluster_vacate(&w, "a");
     cluster_expect(&w, "(nothing)");
     cluster_pass_ms(&w, 500);
@@ -121,15 +121,15 @@ START_TEST(without_tracking_masters_are_looked_at_from_time_to_time)
 }
 END_TEST
 
-/* a and b have a key that nobody takes away, and e cannot report; so a quorum is free without that
- * a quorum of those who report is. */
-START_TEST(where_one_reports_those_are_looked_at_that_cannot)
+/* A and B keep the key, and E cannot report. So a quorum is free although no quorum of reporting
+ * masters is. */
+START_TEST(report_also_probes_masters_that_cannot_report)
 {
     w.masters[4].redis.refusals[FAKE_TRACKING] = "ERR Unknown subcommand";
     cluster_cut(&w, 4);
     cluster_pass_ms(&w, 1000);
     cluster_occupy(&w, "a", 60000);
-    cluster_say(&w, "#a LOCK a 10s WAIT 60s");
+    cluster_submit(&w, "#a LOCK a 10s WAIT 60s");
     cluster_pass_ms(&w, 5000);
     for (unsigned i = 2; i < 5; i++)
         cluster_delete(&w, i, "a");
@@ -138,9 +138,9 @@ START_TEST(where_one_reports_those_are_looked_at_that_cannot)
 }
 END_TEST
 
-/* Of three masters, a keeps a leftover and c cannot report. Once b has reported that it is free,
- * the lock can become free by c alone. */
-START_TEST(masters_that_cannot_report_are_looked_at_once_the_others_have_nothing_to_report)
+/* Of three masters, A keeps a leftover key and C cannot report. After B's report only C can free
+ * the lock. */
+START_TEST(untracked_masters_are_polled_once_the_others_are_free)
 {
     cluster_deinit(&w);
     cluster_init(&w, 3);
@@ -148,7 +148,7 @@ START_TEST(masters_that_cannot_report_are_looked_at_once_the_others_have_nothing
     cluster_cut(&w, 2);
     cluster_pass_ms(&w, 1000);
     cluster_occupy(&w, "a", 25000);
-    cluster_say(&w, "#a LOCK a 10s WAIT 60s");
+    cluster_submit(&w, "#a LOCK a 10s WAIT 60s");
     cluster_pass_ms(&w, 1000);
     cluster_delete(&w, 1, "a");
     cluster_pass_ms(&w, 1000);
@@ -159,9 +159,9 @@ START_TEST(masters_that_cannot_report_are_looked_at_once_the_others_have_nothing
 }
 END_TEST
 
-/* d and e have restarted: what they had is gone, and they have no vote for max_ttl. Somebody else
- * has it on a and b still. So the key is free on a quorum, but not on one that may vote. */
-START_TEST(who_may_not_vote_is_not_among_those_that_have_it_free)
+/* D and E have restarted without data and have no vote for max_ttl. A and B still have a foreign
+ * key. So a quorum is free, but no quorum that may vote. */
+START_TEST(masters_without_a_vote_do_not_count_as_free)
 {
     for (unsigned i = 3; i < 5; i++)
         cluster_restart(&w, i);
@@ -170,7 +170,7 @@ START_TEST(who_may_not_vote_is_not_among_those_that_have_it_free)
     for (unsigned i = 0; i < 2; i++)
         cluster_set(&w, i, "a", "foreign", 40000);
     uint64_t asked = w.engine.stats.asked;
-    cluster_say(&w, "#a LOCK a 10s WAIT 100s");
+    cluster_submit(&w, "#a LOCK a 10s WAIT 100s");
     cluster_pass_ms(&w, 10000);
     ck_assert_uint_le(w.engine.stats.asked - asked, 3);
     cluster_expect(&w, "(nothing)");
@@ -183,15 +183,15 @@ START_TEST(who_may_not_vote_is_not_among_those_that_have_it_free)
 }
 END_TEST
 
-/* ... and when they may vote again, the key is free on a quorum of those that may. */
-START_TEST(who_gets_its_vote_back_is_looked_at)
+/* Once D and E vote again, the key is free on a quorum that may vote. */
+START_TEST(master_that_regains_its_vote_is_probed)
 {
     for (unsigned i = 3; i < 5; i++)
         cluster_restart(&w, i);
     cluster_pass_ms(&w, 3000);
     for (unsigned i = 0; i < 2; i++)
         cluster_set(&w, i, "a", "foreign", 1000000);
-    cluster_say(&w, "#a LOCK a 10s WAIT 100s");
+    cluster_submit(&w, "#a LOCK a 10s WAIT 100s");
     cluster_pass_ms(&w, 50000);
     ck_assert_str_eq(cluster_vote(&w, 4), "restarted");
     cluster_expect(&w, "(nothing)");
@@ -201,22 +201,22 @@ START_TEST(who_gets_its_vote_back_is_looked_at)
 }
 END_TEST
 
-/* Two masters have it for somebody else, two are free, and the fifth would decide: so many rounds
- * within so long. */
+/* Two masters have a foreign key, two are free, and the fifth would decide. Returns the number of
+ * rounds in this time. */
 static uint64_t rounds_in_vain(int64_t ms)
 {
     for (unsigned i = 0; i < 2; i++)
         cluster_set(&w, i, "a", "foreign", 50000);
     uint64_t asked = w.engine.stats.asked;
-    cluster_say(&w, "#a LOCK a 10s WAIT 100s");
+    cluster_submit(&w, "#a LOCK a 10s WAIT 100s");
     cluster_pass_ms(&w, ms);
     ck_assert_str_eq(cluster_vote(&w, 4), "-");
     cluster_expect(&w, "(nothing)");
     return w.engine.stats.asked - asked;
 }
 
-/* It takes a token away from where it has never been, but that it is free there is of no use. */
-START_TEST(a_master_that_refuses_to_vote_is_not_asked_without_a_pause)
+/* The fifth master executes the undo, but that its key is free is of no use without its vote. */
+START_TEST(rounds_in_vain_for_a_refusing_master_have_pauses)
 {
     w.masters[4].redis.refusals[FAKE_SETTING] = "OOM command not allowed";
     w.masters[4].delay_ns = NS_PER_MS;
@@ -227,9 +227,9 @@ START_TEST(a_master_that_refuses_to_vote_is_not_asked_without_a_pause)
 }
 END_TEST
 
-START_TEST(a_master_whose_votes_do_not_count_is_not_asked_without_a_pause)
+START_TEST(rounds_in_vain_for_a_master_without_votes_have_pauses)
 {
-    /* So slow that no answer of it tells that its clock has not stepped. */
+    /* The answers are so slow that none of them proves a steady clock. */
     w.masters[4].delay_ns = 15 * NS_PER_MS;
     ck_assert_uint_le(rounds_in_vain(900), 10);
     w.masters[4].delay_ns = 0;
@@ -238,10 +238,10 @@ START_TEST(a_master_whose_votes_do_not_count_is_not_asked_without_a_pause)
 }
 END_TEST
 
-START_TEST(what_was_missed_while_the_reports_were_cut_is_found)
+START_TEST(release_missed_without_tracking_connections_is_found)
 {
     cluster_occupy(&w, "a", 60000);
-    cluster_say(&w, "#a LOCK a 10s WAIT 60s");
+    cluster_submit(&w, "#a LOCK a 10s WAIT 60s");
     cluster_pass_ms(&w, 1000);
     for (unsigned i = 0; i < 5; i++)
         cluster_cut_tracker(&w, i);
@@ -252,10 +252,10 @@ START_TEST(what_was_missed_while_the_reports_were_cut_is_found)
 }
 END_TEST
 
-START_TEST(what_was_missed_while_the_masters_were_away_is_found)
+START_TEST(release_missed_without_connections_is_found)
 {
     cluster_occupy(&w, "a", 60000);
-    cluster_say(&w, "#a LOCK a 10s WAIT 60s");
+    cluster_submit(&w, "#a LOCK a 10s WAIT 60s");
     cluster_pass_ms(&w, 1000);
     for (unsigned i = 0; i < 5; i++) {
         cluster_cut(&w, i);
@@ -267,28 +267,28 @@ START_TEST(what_was_missed_while_the_masters_were_away_is_found)
 }
 END_TEST
 
-START_TEST(a_flush_is_noticed_and_looked_into)
+START_TEST(flush_causes_a_probe)
 {
     cluster_occupy(&w, "a", 60000);
-    cluster_say(&w, "#a LOCK a 10s WAIT 300s");
+    cluster_submit(&w, "#a LOCK a 10s WAIT 300s");
     cluster_pass_ms(&w, 1000);
-    uint64_t looks = w.engine.stats.key_probes;
+    uint64_t probes = w.engine.stats.key_probes;
     for (unsigned i = 0; i < 3; i++)
         cluster_flush(&w, i);
     cluster_settle(&w);
-    ck_assert_uint_gt(w.engine.stats.key_probes, looks);
+    ck_assert_uint_gt(w.engine.stats.key_probes, probes);
     cluster_pass_ms(&w, 50000);
-    /* Two remember, three have forgotten and are in quarantine. */
+    /* Two masters have the key; three have lost it and are in quarantine. */
     cluster_expect(&w, "(nothing)");
     cluster_pass_ms(&w, 30000);
     cluster_expect_grant(&w, "a");
 }
 END_TEST
 
-START_TEST(a_look_that_fails_is_not_the_last)
+START_TEST(failed_probe_is_repeated)
 {
     cluster_occupy(&w, "a", 60000);
-    cluster_say(&w, "#a LOCK a 10s WAIT 60s");
+    cluster_submit(&w, "#a LOCK a 10s WAIT 60s");
     cluster_pass_ms(&w, 1000);
     for (unsigned i = 0; i < 5; i++)
         w.masters[i].redis.refusals[FAKE_KEYS] = "LOADING the dataset";
@@ -301,10 +301,8 @@ START_TEST(a_look_that_fails_is_not_the_last)
 }
 END_TEST
 
-/* The daemon was stopped: when it goes on, a connection has been lost, and a look is long due. It
- * must not be written to what is no more. */
-/* a cannot report, so it is looked at once b has. */
-START_TEST(a_look_that_is_lost_keeps_nothing_of_a_lock_for_which_nobody_waits)
+/* A cannot report, so B's report causes a probe of A. */
+START_TEST(lost_probe_does_not_keep_a_resource_without_waiters)
 {
     w.masters[0].redis.refusals[FAKE_TRACKING] = "ERR Unknown subcommand";
     cluster_cut(&w, 0);
@@ -325,7 +323,9 @@ START_TEST(a_look_that_is_lost_keeps_nothing_of_a_lock_for_which_nobody_waits)
 }
 END_TEST
 
-START_TEST(nothing_is_written_to_a_connection_that_closed_meanwhile)
+/* The daemon was stopped. When it resumes, a connection has been lost and a probe is long overdue:
+ * the probe must not be written to that connection. */
+START_TEST(probe_is_not_written_to_a_closed_connection)
 {
     for (unsigned i = 0; i < 5; i++) {
         w.masters[i].redis.refusals[FAKE_TRACKING] = "ERR Unknown subcommand";
@@ -333,7 +333,7 @@ START_TEST(nothing_is_written_to_a_connection_that_closed_meanwhile)
     }
     cluster_pass_ms(&w, 1000);
     cluster_occupy(&w, "a", 30000);
-    cluster_say(&w, "#w LOCK a 10s WAIT 60s");
+    cluster_submit(&w, "#w LOCK a 10s WAIT 60s");
     w.now_ns += 2 * NS_PER_S;
     cluster_cut(&w, 0);
     cluster_vacate(&w, "a");
@@ -342,13 +342,13 @@ START_TEST(nothing_is_written_to_a_connection_that_closed_meanwhile)
 }
 END_TEST
 
-/* The undo is sent again, in full; that one is not reported by the master any more. */
-START_TEST(scripts_that_were_flushed_cost_no_report)
+/* The undo is sent again in full, and masters do not track the keys of that command. */
+START_TEST(flushed_scripts_lose_no_report)
 {
     cluster_occupy(&w, "a", 60000);
     for (unsigned i = 0; i < 5; i++)
         w.masters[i].redis.deaf_to_scripts = true;
-    cluster_say(&w, "#a LOCK a 10s WAIT 60s");
+    cluster_submit(&w, "#a LOCK a 10s WAIT 60s");
     cluster_pass_ms(&w, 1000);
     cluster_vacate(&w, "a");
     cluster_pass_ms(&w, 500);
@@ -362,27 +362,26 @@ Suite *test_suite(void)
     TCase *cases = tcase_create("wakes");
     tcase_add_checked_fixture(cases, setup, teardown);
     tcase_set_timeout(cases, 60);
-    tcase_add_test(cases, a_release_elsewhere_wakes_at_once_and_nothing_is_asked_before);
-    tcase_add_test(cases, who_joins_during_a_round_is_woken_at_once_too);
-    tcase_add_test(cases, an_expiry_elsewhere_wakes_in_time);
-    tcase_add_test(cases, an_expiry_of_a_lock_granted_here_wakes_in_time);
-    tcase_add_test(cases, a_release_elsewhere_of_a_lock_granted_here_wakes_too);
-    tcase_add_test(cases, an_extension_elsewhere_is_seen);
-    tcase_add_test(cases, without_tracking_masters_are_looked_at_from_time_to_time);
-    tcase_add_test(cases, where_one_reports_those_are_looked_at_that_cannot);
-    tcase_add_test(cases,
-                   masters_that_cannot_report_are_looked_at_once_the_others_have_nothing_to_report);
-    tcase_add_test(cases, who_may_not_vote_is_not_among_those_that_have_it_free);
-    tcase_add_test(cases, who_gets_its_vote_back_is_looked_at);
-    tcase_add_test(cases, a_master_that_refuses_to_vote_is_not_asked_without_a_pause);
-    tcase_add_test(cases, a_master_whose_votes_do_not_count_is_not_asked_without_a_pause);
-    tcase_add_test(cases, what_was_missed_while_the_reports_were_cut_is_found);
-    tcase_add_test(cases, what_was_missed_while_the_masters_were_away_is_found);
-    tcase_add_test(cases, a_flush_is_noticed_and_looked_into);
-    tcase_add_test(cases, a_look_that_fails_is_not_the_last);
-    tcase_add_test(cases, a_look_that_is_lost_keeps_nothing_of_a_lock_for_which_nobody_waits);
-    tcase_add_test(cases, nothing_is_written_to_a_connection_that_closed_meanwhile);
-    tcase_add_test(cases, scripts_that_were_flushed_cost_no_report);
+    tcase_add_test(cases, release_elsewhere_wakes_the_waiter_without_polling);
+    tcase_add_test(cases, waiter_that_joins_during_a_round_is_woken_at_once);
+    tcase_add_test(cases, expiry_elsewhere_wakes_the_waiter_on_time);
+    tcase_add_test(cases, expiry_of_a_local_lock_wakes_the_waiter_on_time);
+    tcase_add_test(cases, release_elsewhere_of_a_local_lock_wakes_the_waiter);
+    tcase_add_test(cases, extension_elsewhere_prolongs_the_sleep);
+    tcase_add_test(cases, masters_without_tracking_are_polled);
+    tcase_add_test(cases, report_also_probes_masters_that_cannot_report);
+    tcase_add_test(cases, untracked_masters_are_polled_once_the_others_are_free);
+    tcase_add_test(cases, masters_without_a_vote_do_not_count_as_free);
+    tcase_add_test(cases, master_that_regains_its_vote_is_probed);
+    tcase_add_test(cases, rounds_in_vain_for_a_refusing_master_have_pauses);
+    tcase_add_test(cases, rounds_in_vain_for_a_master_without_votes_have_pauses);
+    tcase_add_test(cases, release_missed_without_tracking_connections_is_found);
+    tcase_add_test(cases, release_missed_without_connections_is_found);
+    tcase_add_test(cases, flush_causes_a_probe);
+    tcase_add_test(cases, failed_probe_is_repeated);
+    tcase_add_test(cases, lost_probe_does_not_keep_a_resource_without_waiters);
+    tcase_add_test(cases, probe_is_not_written_to_a_closed_connection);
+    tcase_add_test(cases, flushed_scripts_lose_no_report);
     suite_add_tcase(suite, cases);
     return suite;
 }

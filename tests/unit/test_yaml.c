@@ -1,7 +1,7 @@
 /*
- * config/yaml and config/report: a tree comes out as it was written; what it is not made for is
- * refused with its place, as much of it in one pass as can be; and no file costs more than its
- * bounds.
+ * config/yaml and config/report: a tree is read as it was written, and unsupported YAML is refused
+ * with its place, as much as possible in one pass. File size, node count and value length are
+ * limited.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ static FILE *open_printed(void)
 {
     FILE *out = fmemopen(printed, sizeof(printed), "w");
     ck_assert_ptr_nonnull(out);
-    printed[0] = '\0'; /* fmemopen() ends only what is written. */
+    printed[0] = '\0'; /* fmemopen() terminates only what is written. */
     return out;
 }
 
@@ -39,7 +39,7 @@ static struct yaml_node *read_bytes(const char *bytes, size_t len)
     return root;
 }
 
-/* [a, "b", {key: value}], with "?" for what is broken. */
+/* Writes [a, "b", {key: value}], with "?" for broken nodes. */
 static void dump(const struct yaml_node *node, FILE *out)
 {
     if (node->broken) {
@@ -62,7 +62,7 @@ static void dump(const struct yaml_node *node, FILE *out)
     fputc(node->kind == YAML_MAPPING ? '}' : ']', out);
 }
 
-/* What is read, then what is reported. */
+/* Assert the tree that is read and the report. */
 static void check(const char *text, const char *tree, const char *report)
 {
     char dumped[4096] = "";
@@ -78,9 +78,9 @@ static void check(const char *text, const char *tree, const char *report)
     ck_assert_str_eq(dumped, tree);
 }
 
-/* --- what is read --- */
+/* --- trees --- */
 
-START_TEST(a_tree_comes_out_as_it_was_written)
+START_TEST(tree_is_read_as_it_was_written)
 {
     check("a: 1\nb:\n  - x\n  - {c: 'd', e: \"f\"}\ng:\n  h: |\n    i\n",
           "{a: 1, b: [x, {c: \"d\", e: \"f\"}], g: {h: \"i\n\"}}", "");
@@ -92,7 +92,7 @@ START_TEST(a_tree_comes_out_as_it_was_written)
 }
 END_TEST
 
-START_TEST(a_file_with_nothing_in_it_has_no_keys)
+START_TEST(empty_file_has_no_keys)
 {
     check("", "{}", "");
     check("# nothing\n", "{}", "");
@@ -103,7 +103,7 @@ START_TEST(a_file_with_nothing_in_it_has_no_keys)
 }
 END_TEST
 
-START_TEST(every_node_knows_its_place)
+START_TEST(every_node_has_its_line_and_column)
 {
     static const char text[] = "a: 1\nb:\n  - {\xc3\xa4: \xc3\xa4, c: d}\n";
     struct yaml_node *root = read_bytes(text, strlen(text));
@@ -121,7 +121,7 @@ START_TEST(every_node_knows_its_place)
 }
 END_TEST
 
-START_TEST(only_a_plain_nothing_is_empty)
+START_TEST(only_an_unquoted_empty_value_is_empty)
 {
     static const char text[] = "{a: , b: ''}";
     struct yaml_node *root = read_bytes(text, strlen(text));
@@ -134,7 +134,7 @@ END_TEST
 
 /* --- variables --- */
 
-START_TEST(variables_are_replaced_in_values)
+START_TEST(variables_are_expanded_in_values)
 {
     setenv("REDLOCKD_TEST_NAME", "eu-${X}", 1);
     check("a: ${REDLOCKD_TEST_NAME}.1\n", "{a: eu-${X}.1}", "");
@@ -142,14 +142,14 @@ START_TEST(variables_are_replaced_in_values)
 }
 END_TEST
 
-START_TEST(keys_stay_as_they_are)
+START_TEST(variables_are_not_expanded_in_keys)
 {
     setenv("REDLOCKD_TEST_NAME", "eu", 1);
     check("$x: 1\n${REDLOCKD_TEST_NAME}: 2\n", "{$x: 1, ${REDLOCKD_TEST_NAME}: 2}", "");
 }
 END_TEST
 
-/* Who has set it meant something: an empty prefix is every resource, not none. */
+/* An empty variable is an error too: an empty prefix would mean every resource. */
 START_TEST(every_bad_variable_is_named_in_one_pass)
 {
     setenv("REDLOCKD_TEST_EMPTY", "", 1);
@@ -165,7 +165,7 @@ START_TEST(every_bad_variable_is_named_in_one_pass)
 }
 END_TEST
 
-START_TEST(variables_cannot_grow_a_value_over_its_bound)
+START_TEST(expanded_value_length_is_limited)
 {
     static char large[YAML_SCALAR_MAX + 2];
     memset(large, 'x', YAML_SCALAR_MAX);
@@ -180,11 +180,11 @@ START_TEST(variables_cannot_grow_a_value_over_its_bound)
 }
 END_TEST
 
-/* --- what is refused --- */
+/* --- refusals --- */
 
 static const struct {
     const char *text;
-    const char *tree; /* "" where there is none */
+    const char *tree; /* "" if there is no tree */
     const char *report;
 } refused[] = {
     {"a: 1\nb: 2\na: 3\n", "{a: 1, b: 2, ?: 3}",
@@ -243,15 +243,15 @@ static const struct {
     {"a: 1\nb: \x07\n", "", "f:2:4: a control character, 0x07, has no place in a configuration\n"},
 };
 
-START_TEST(what_it_is_not_made_for_is_refused_with_its_place)
+START_TEST(unsupported_yaml_is_refused_with_its_place)
 {
     check(refused[_i].text, refused[_i].tree, refused[_i].report);
 }
 END_TEST
 
-/* --- bounds --- */
+/* --- limits --- */
 
-START_TEST(a_file_has_a_largest_size)
+START_TEST(file_size_is_limited)
 {
     static char large[YAML_FILE_MAX + 1];
     memset(large, '#', sizeof(large));
@@ -264,7 +264,7 @@ START_TEST(a_file_has_a_largest_size)
 }
 END_TEST
 
-START_TEST(a_scalar_has_a_longest_length)
+START_TEST(scalar_length_is_limited)
 {
     static char large[YAML_SCALAR_MAX + 3] = "[";
     memset(large + 1, 'x', YAML_SCALAR_MAX);
@@ -280,14 +280,14 @@ START_TEST(a_scalar_has_a_longest_length)
 }
 END_TEST
 
-START_TEST(a_tree_has_a_largest_number_of_nodes)
+START_TEST(number_of_nodes_is_limited)
 {
     static char large[2 * (YAML_NODES_MAX + 1)];
     for (size_t i = 0; i < sizeof(large); i += 2)
         memcpy(large + i, "a,", 2);
     large[0] = '[';
     large[1] = ' ';
-    large[2 * YAML_NODES_MAX - 1] = ']'; /* the list, and all but one in it */
+    large[2 * YAML_NODES_MAX - 1] = ']'; /* the list and all nodes but one in it */
     struct yaml_node *root = read_bytes(large, 2 * YAML_NODES_MAX);
     ck_assert_ptr_nonnull(root);
     yaml_node_free(root);
@@ -307,7 +307,7 @@ static void print(struct report *report)
     fclose(out);
 }
 
-START_TEST(lines_come_in_the_order_of_the_file)
+START_TEST(report_is_in_the_order_of_the_file)
 {
     struct report report = {.file = "f"};
     report_error(&report, (struct mark){2, 1}, "c");
@@ -320,7 +320,7 @@ START_TEST(lines_come_in_the_order_of_the_file)
 }
 END_TEST
 
-START_TEST(bytes_that_upset_a_terminal_are_escaped)
+START_TEST(control_characters_are_escaped_in_reports)
 {
     struct report report = {.file = "f"};
     report_error(&report, (struct mark){1, 1}, "\"%s\"", "a\n\x1b[2J\x7f\xc2\x9b~");
@@ -329,7 +329,7 @@ START_TEST(bytes_that_upset_a_terminal_are_escaped)
 }
 END_TEST
 
-START_TEST(a_hundred_lines_are_enough_and_the_first_ones_stay)
+START_TEST(report_keeps_the_first_hundred_lines)
 {
     struct report report = {.file = "f"};
     for (size_t line = 150; line > 20; line--)
@@ -346,22 +346,22 @@ Suite *test_suite(void)
 {
     Suite *suite = suite_create("yaml");
     TCase *cases = tcase_create("yaml");
-    tcase_add_test(cases, a_tree_comes_out_as_it_was_written);
-    tcase_add_test(cases, a_file_with_nothing_in_it_has_no_keys);
-    tcase_add_test(cases, every_node_knows_its_place);
-    tcase_add_test(cases, only_a_plain_nothing_is_empty);
-    tcase_add_test(cases, variables_are_replaced_in_values);
-    tcase_add_test(cases, keys_stay_as_they_are);
+    tcase_add_test(cases, tree_is_read_as_it_was_written);
+    tcase_add_test(cases, empty_file_has_no_keys);
+    tcase_add_test(cases, every_node_has_its_line_and_column);
+    tcase_add_test(cases, only_an_unquoted_empty_value_is_empty);
+    tcase_add_test(cases, variables_are_expanded_in_values);
+    tcase_add_test(cases, variables_are_not_expanded_in_keys);
     tcase_add_test(cases, every_bad_variable_is_named_in_one_pass);
-    tcase_add_test(cases, variables_cannot_grow_a_value_over_its_bound);
-    tcase_add_loop_test(cases, what_it_is_not_made_for_is_refused_with_its_place, 0,
+    tcase_add_test(cases, expanded_value_length_is_limited);
+    tcase_add_loop_test(cases, unsupported_yaml_is_refused_with_its_place, 0,
                         (int)(sizeof(refused) / sizeof(refused[0])));
-    tcase_add_test(cases, a_file_has_a_largest_size);
-    tcase_add_test(cases, a_scalar_has_a_longest_length);
-    tcase_add_test(cases, a_tree_has_a_largest_number_of_nodes);
-    tcase_add_test(cases, lines_come_in_the_order_of_the_file);
-    tcase_add_test(cases, bytes_that_upset_a_terminal_are_escaped);
-    tcase_add_test(cases, a_hundred_lines_are_enough_and_the_first_ones_stay);
+    tcase_add_test(cases, file_size_is_limited);
+    tcase_add_test(cases, scalar_length_is_limited);
+    tcase_add_test(cases, number_of_nodes_is_limited);
+    tcase_add_test(cases, report_is_in_the_order_of_the_file);
+    tcase_add_test(cases, control_characters_are_escaped_in_reports);
+    tcase_add_test(cases, report_keeps_the_first_hundred_lines);
     suite_add_tcase(suite, cases);
     return suite;
 }

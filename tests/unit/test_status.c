@@ -1,5 +1,5 @@
 /*
- * server/admin/status.h: what a status is written down as.
+ * server/admin/status.h: the formats in which a status is written.
  */
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +13,7 @@ static char buf[LIMIT_ADMIN_BODY];
 static struct status_history history;
 static struct status status;
 
-/* Five masters, all well. */
+/* Five masters, all of which vote. */
 static void begin(void)
 {
     static const char *const names[LIMIT_NODES] = {"a", "b", "c", "d", "e"};
@@ -51,82 +51,82 @@ static const char *write_with(void (*write)(const struct status *status, struct 
     return buf;
 }
 
-static void shows(const char *words)
+static void expect_shown(const char *words)
 {
     const char *page = write_with(page_write_live);
     ck_assert_msg(strstr(page, words) != NULL, "\"%s\" is not in: %s", words, page);
 }
 
-static void shows_not(const char *words)
+static void expect_not_shown(const char *words)
 {
     const char *page = write_with(page_write_live);
     ck_assert_msg(strstr(page, words) == NULL, "\"%s\" is in: %s", words, page);
 }
 
-/* --- the one line --- */
+/* --- the headline --- */
 
-START_TEST(all_is_well)
+START_TEST(healthy_status_shows_no_problems)
 {
-    shows("<main class=well data-title=\"OK ");
-    shows("<h1>Locks can be granted</h1>");
-    shows("All 5 masters vote; 3 are needed, so 2 may fail.");
-    shows("Nobody waits.");
-    shows("None since the start.");
-    shows_not("no vote");
+    expect_shown("<main class=well data-title=\"OK ");
+    expect_shown("<h1>Locks can be granted</h1>");
+    expect_shown("All 5 masters vote; 3 are needed, so 2 may fail.");
+    expect_shown("Nobody waits.");
+    expect_shown("None since the start.");
+    expect_not_shown("no vote");
 }
 END_TEST
 
-START_TEST(a_master_without_a_vote_is_named_with_its_reason_and_time)
+START_TEST(master_without_a_vote_is_shown_with_reason_and_time)
 {
     without_vote(1, REASON_FLUSHED, 48000);
-    shows("<main class=less ");
-    shows("Locks can be granted, but 1 master has no vote");
-    shows("4 of 5 masters vote; 3 are needed, so 1 more may fail.");
-    shows("its record is gone: it was flushed <code>flushed</code>");
-    shows("No vote for 12 s; votes again in 48 s.");
+    expect_shown("<main class=less ");
+    expect_shown("Locks can be granted, but 1 master has no vote");
+    expect_shown("4 of 5 masters vote; 3 are needed, so 1 more may fail.");
+    expect_shown("its record is gone: it was flushed <code>flushed</code>");
+    expect_shown("No vote for 12 s; votes again in 48 s.");
 }
 END_TEST
 
-START_TEST(the_last_master_that_may_not_fail_is_told)
+START_TEST(page_warns_when_one_more_failure_loses_the_quorum)
 {
     without_vote(1, REASON_HUNG, -1);
     without_vote(2, REASON_HUNG, -1);
     status.nodes[2].pending_releases = 1;
-    shows("but 2 masters have no vote");
-    shows("If one more fails, no lock can be granted.");
-    shows("No vote for 12 s.");
-    shows("No vote for 12 s; 1 release pending.");
+    expect_shown("but 2 masters have no vote");
+    expect_shown("If one more fails, no lock can be granted.");
+    expect_shown("No vote for 12 s.");
+    expect_shown("No vote for 12 s; 1 release pending.");
 }
 END_TEST
 
-START_TEST(no_quorum_is_the_one_thing_to_see)
+START_TEST(missing_quorum_is_the_headline)
 {
     for (unsigned i = 0; i < 3; i++)
         without_vote(i, REASON_RESTARTED, 20000);
     status.back_ms = 20000;
-    shows("<main class=bad data-title=\"DOWN ");
-    shows("<h1>No locks can be granted</h1>");
-    shows("Only 2 of 5 masters vote; 3 are needed. Expected back in 20 s.");
+    expect_shown("<main class=bad data-title=\"DOWN ");
+    expect_shown("<h1>No locks can be granted</h1>");
+    expect_shown("Only 2 of 5 masters vote; 3 are needed. Expected back in 20 s.");
     status.back_ms = -1;
-    shows_not("Expected back");
+    expect_not_shown("Expected back");
     without_vote(3, REASON_REFUSED, -1);
-    shows("Only 1 of 5 masters votes;");
+    expect_shown("Only 1 of 5 masters votes;");
     without_vote(4, REASON_REFUSED, -1);
-    shows("None of the 5 masters votes;");
+    expect_shown("None of the 5 masters votes;");
 }
 END_TEST
 
-START_TEST(a_daemon_that_stops_says_so)
+START_TEST(stopping_daemon_is_shown)
 {
     status.stopping = true;
-    shows("<main class=bad ");
-    shows("Stopping: no locks are granted");
+    expect_shown("<main class=bad ");
+    expect_shown("Stopping: no locks are granted");
 }
 END_TEST
 
-/* --- names of others --- */
+/* --- untrusted names --- */
 
-START_TEST(hostile_names_are_text)
+START_TEST(hostile_names_are_shown_as_text)
 {
     static const char name[] = "</td><script>alert(1)</script>";
     struct status_lock *queue = &status.queues[0];
@@ -139,10 +139,10 @@ START_TEST(hostile_names_are_text)
                                   .client = "",
                                   .client_id = 7};
     status_history_on_lost(&history, name, sizeof(name) - 1, "job.1", LOSS_NOQUORUM, 1);
-    shows("&lt;/td&gt;&lt;script&gt;alert(1)&lt;/script&gt;</td>");
-    shows_not("<script");
-    shows("client 7");
-    shows("too few masters voted for its extension <code>noquorum</code>");
+    expect_shown("&lt;/td&gt;&lt;script&gt;alert(1)&lt;/script&gt;</td>");
+    expect_not_shown("<script");
+    expect_shown("client 7");
+    expect_shown("too few masters voted for its extension <code>noquorum</code>");
     const char *json = write_with(status_write_json);
     ck_assert_ptr_nonnull(strstr(json,
                                  "{\"resource\":\"</td><script>alert(1)</script>\",\"waiters\""
@@ -150,7 +150,7 @@ START_TEST(hostile_names_are_text)
 }
 END_TEST
 
-START_TEST(json_holds_any_bytes)
+START_TEST(json_encodes_any_bytes)
 {
     status.queue_count = 1;
     status.queues[0] =
@@ -159,45 +159,47 @@ START_TEST(json_holds_any_bytes)
 }
 END_TEST
 
-START_TEST(a_long_name_is_cut_on_the_page_alone)
+START_TEST(long_name_is_truncated_only_on_the_page)
 {
     char resource[LIMIT_RESOURCE];
     memset(resource, 'x', sizeof(resource));
     status.queue_count = 1;
     status.queues[0] =
         (struct status_lock){.resource = resource, .resource_len = sizeof(resource), .waits = 1};
-    shows("xxx...</td>");
+    expect_shown("xxx...</td>");
     ck_assert_ptr_null(strstr(write_with(status_write_json), "xxx..."));
 }
 END_TEST
 
 /* --- plots --- */
 
-START_TEST(history_is_one_rectangle_for_each_stretch)
+START_TEST(history_has_one_rectangle_per_stretch)
 {
     static const unsigned voting[] = {5, 5, 4, 2, 2, 5};
     for (size_t i = 0; i < 6; i++)
         status_history_take(&history, &(struct status_history_sample){.voting = voting[i]});
-    shows("<rect class=none x=0 width=294 height=8 /><rect class=well x=294 width=2 height=8 />"
-          "<rect class=less x=296 width=1 height=8 /><rect class=bad x=297 width=2 height=8 />"
-          "<rect class=well x=299 width=1 height=8 /></svg>");
+    expect_shown(
+        "<rect class=none x=0 width=294 height=8 /><rect class=well x=294 width=2 height=8 />"
+        "<rect class=less x=296 width=1 height=8 /><rect class=bad x=297 width=2 height=8 />"
+        "<rect class=well x=299 width=1 height=8 /></svg>");
 }
 END_TEST
 
-START_TEST(a_plot_is_broken_where_the_master_did_not_answer)
+START_TEST(plot_has_a_gap_where_the_master_did_not_answer)
 {
     for (unsigned i = 0; i < STATUS_HISTORY_SAMPLES; i++) {
         struct status_history_sample sample = {.voting = 5};
         sample.round_trip_us[0] = i < 6 || i >= 9 ? 2000 : -1;
         status_history_take(&history, &sample);
     }
-    shows("0 to 2&nbsp;ms");
-    shows("<rect class=gap x=2 width=1 height=24 /><path d=\"M0.5 1.0L1.5 1.0M3.5 1.0L4.5 1.0");
+    expect_shown("0 to 2&nbsp;ms");
+    expect_shown(
+        "<rect class=gap x=2 width=1 height=24 /><path d=\"M0.5 1.0L1.5 1.0M3.5 1.0L4.5 1.0");
 }
 END_TEST
 
-/* Fifteen masters with the longest names, all without a vote, everything full. */
-START_TEST(the_largest_page_fits)
+/* Fifteen masters with the longest names and no votes, with every list full. */
+START_TEST(largest_page_fits_its_buffer)
 {
     static char name[LIMIT_NODE_NAME + 1];
     static char url[LIMIT_URL];
@@ -230,9 +232,9 @@ START_TEST(the_largest_page_fits)
 }
 END_TEST
 
-/* --- the whole, and the others --- */
+/* --- the whole page, and other formats --- */
 
-START_TEST(the_page_has_its_nonce_and_its_part_that_lives)
+START_TEST(page_has_its_nonce_and_its_live_part)
 {
     struct text text = {.buf = buf, .size = sizeof(buf) - 1};
     status.nonce = "0123abc";
@@ -248,7 +250,7 @@ START_TEST(the_page_has_its_nonce_and_its_part_that_lives)
 }
 END_TEST
 
-START_TEST(ready_says_who_has_no_vote_and_why)
+START_TEST(ready_lists_nodes_without_a_vote_and_the_reason)
 {
     ck_assert_str_eq(write_with(status_write_ready), "ready voting=5/5 need=3\n");
     ck_assert(status_is_ready(&status));
@@ -281,7 +283,7 @@ static const char *line_of(const struct status_lock *lock)
     return buf;
 }
 
-START_TEST(a_line_of_nodes_says_what_the_page_says)
+START_TEST(nodes_line_agrees_with_the_page)
 {
     ck_assert_str_eq(line_of(NULL),
                      "node=b url=redis://10.0.0.1:6379 state=up vote=yes reason=- "
@@ -296,7 +298,7 @@ START_TEST(a_line_of_nodes_says_what_the_page_says)
 }
 END_TEST
 
-START_TEST(a_line_of_locks_says_who_holds_it)
+START_TEST(locks_line_names_the_holder)
 {
     struct status_lock lock = {.resource = "deploy!", .resource_len = 6, .queued = 2, .place = 1};
     ck_assert_str_eq(line_of(&lock), "resource=deploy token=- client=- name=- since_ms=-1 "
@@ -320,7 +322,7 @@ static void write_unlocks(const struct status *of, struct text *text)
     status_write_outcomes(of, ROUND_RELEASE, text);
 }
 
-START_TEST(lines_of_stats_count_requests_and_outcomes)
+START_TEST(stats_lines_count_requests_and_outcomes)
 {
     status.stats.outcomes[ROUND_RELEASE][OUTCOME_GONE] = 3;
     status.pid = 7;
@@ -336,7 +338,7 @@ START_TEST(lines_of_stats_count_requests_and_outcomes)
 }
 END_TEST
 
-START_TEST(metrics_say_what_the_page_says)
+START_TEST(metrics_agree_with_the_page)
 {
     static const struct process process = {.open = 12};
     status.process = &process;
@@ -353,7 +355,7 @@ START_TEST(metrics_say_what_the_page_says)
 }
 END_TEST
 
-START_TEST(systemd_is_told_it_in_one_line)
+START_TEST(systemd_status_fits_on_one_line)
 {
     without_vote(1, REASON_FLUSHED, 48000);
     ck_assert_str_eq(write_with(status_write_short), "4/5 voting, 0 locks");
@@ -366,27 +368,27 @@ END_TEST
 
 Suite *test_suite(void)
 {
-    Suite *suite = suite_create("page");
-    TCase *tests = tcase_create("what a status becomes");
+    Suite *suite = suite_create("status");
+    TCase *tests = tcase_create("formats");
     tcase_add_checked_fixture(tests, begin, NULL);
-    tcase_add_test(tests, all_is_well);
-    tcase_add_test(tests, a_master_without_a_vote_is_named_with_its_reason_and_time);
-    tcase_add_test(tests, the_last_master_that_may_not_fail_is_told);
-    tcase_add_test(tests, no_quorum_is_the_one_thing_to_see);
-    tcase_add_test(tests, a_daemon_that_stops_says_so);
-    tcase_add_test(tests, hostile_names_are_text);
-    tcase_add_test(tests, json_holds_any_bytes);
-    tcase_add_test(tests, a_long_name_is_cut_on_the_page_alone);
-    tcase_add_test(tests, history_is_one_rectangle_for_each_stretch);
-    tcase_add_test(tests, a_plot_is_broken_where_the_master_did_not_answer);
-    tcase_add_test(tests, the_largest_page_fits);
-    tcase_add_test(tests, the_page_has_its_nonce_and_its_part_that_lives);
-    tcase_add_test(tests, ready_says_who_has_no_vote_and_why);
-    tcase_add_test(tests, a_line_of_nodes_says_what_the_page_says);
-    tcase_add_test(tests, a_line_of_locks_says_who_holds_it);
-    tcase_add_test(tests, lines_of_stats_count_requests_and_outcomes);
-    tcase_add_test(tests, metrics_say_what_the_page_says);
-    tcase_add_test(tests, systemd_is_told_it_in_one_line);
+    tcase_add_test(tests, healthy_status_shows_no_problems);
+    tcase_add_test(tests, master_without_a_vote_is_shown_with_reason_and_time);
+    tcase_add_test(tests, page_warns_when_one_more_failure_loses_the_quorum);
+    tcase_add_test(tests, missing_quorum_is_the_headline);
+    tcase_add_test(tests, stopping_daemon_is_shown);
+    tcase_add_test(tests, hostile_names_are_shown_as_text);
+    tcase_add_test(tests, json_encodes_any_bytes);
+    tcase_add_test(tests, long_name_is_truncated_only_on_the_page);
+    tcase_add_test(tests, history_has_one_rectangle_per_stretch);
+    tcase_add_test(tests, plot_has_a_gap_where_the_master_did_not_answer);
+    tcase_add_test(tests, largest_page_fits_its_buffer);
+    tcase_add_test(tests, page_has_its_nonce_and_its_live_part);
+    tcase_add_test(tests, ready_lists_nodes_without_a_vote_and_the_reason);
+    tcase_add_test(tests, nodes_line_agrees_with_the_page);
+    tcase_add_test(tests, locks_line_names_the_holder);
+    tcase_add_test(tests, stats_lines_count_requests_and_outcomes);
+    tcase_add_test(tests, metrics_agree_with_the_page);
+    tcase_add_test(tests, systemd_status_fits_on_one_line);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -1,8 +1,8 @@
 /*
- * Check writes the place of each assertion that holds to a file, by a system call, so that it can
- * say where a test was that crashed. The unit tests make millions of assertions, and spent half of
- * their time on that. They are linked with --wrap=_mark_point: the place is kept in memory, and
- * written when the process aborts.
+ * Check records the place of every assertion that passes in a file, by a system call, so that it
+ * can name the last one if the test crashes. The unit tests make millions of assertions and spent
+ * half of their time there. They are linked with --wrap=_mark_point instead: the place stays in
+ * memory, and is written when the process aborts.
  */
 #include <check.h>
 #include <signal.h>

@@ -1,5 +1,5 @@
 /*
- * engine_apply_config(): other rules for an engine that is at work, on virtual time.
+ * engine_apply_config(): new rules for a running engine, on virtual time.
  */
 #include <stdio.h>
 #include <string.h>
@@ -23,11 +23,11 @@ static void teardown(void)
 
 static const char *hold(const char *line)
 {
-    cluster_say(&w, "%s", line);
-    return cluster_token(cluster_heard(&w));
+    cluster_submit(&w, "%s", line);
+    return cluster_token(cluster_take_reply(&w));
 }
 
-START_TEST(a_shorter_longest_hold_counts_for_locks_that_are_held)
+START_TEST(shorter_max_hold_applies_to_existing_holds)
 {
     struct engine_rules rules = w.engine.rules;
     const char *token = hold("LOCK a 9s HOLD");
@@ -42,7 +42,7 @@ START_TEST(a_shorter_longest_hold_counts_for_locks_that_are_held)
 }
 END_TEST
 
-START_TEST(a_longer_longest_hold_counts_for_locks_that_are_held)
+START_TEST(longer_max_hold_applies_to_existing_holds)
 {
     struct engine_rules rules = w.engine.rules;
     rules.max_hold_ns = 10 * NS_PER_S;
@@ -56,7 +56,7 @@ START_TEST(a_longer_longest_hold_counts_for_locks_that_are_held)
 }
 END_TEST
 
-START_TEST(fewer_extensions_count_at_once)
+START_TEST(lower_max_extensions_applies_at_once)
 {
     struct engine_rules rules = w.engine.rules;
     const char *token = hold("LOCK a 9s");
@@ -67,7 +67,7 @@ START_TEST(fewer_extensions_count_at_once)
 }
 END_TEST
 
-START_TEST(fewer_waiters_count_at_once_and_those_in_line_stay)
+START_TEST(lower_waiter_limit_keeps_the_waiters_in_the_queue)
 {
     struct engine_rules rules = w.engine.rules;
     const char *token = hold("LOCK a 60s");
@@ -76,17 +76,17 @@ START_TEST(fewer_waiters_count_at_once_and_those_in_line_stay)
     cluster_settle(&w);
     rules.waiters_per_resource = 1;
     engine_apply_config(&w.engine, &rules);
-    cluster_say(&w, "#3 LOCK a 9s WAIT 60s");
+    cluster_submit(&w, "#3 LOCK a 9s WAIT 60s");
     cluster_expect(&w, "#3 LIMIT waiters_per_resource");
     cluster_send(&w, "UNLOCK a %s", token);
     cluster_pass_ms(&w, 100);
-    const char *reply = cluster_heard(&w);
+    const char *reply = cluster_take_reply(&w);
     ck_assert_msg(strncmp(reply, "#1 OK ", 6) == 0 || strcmp(reply, "OK") == 0, "%s", reply);
     ck_assert_uint_eq(w.engine.manager.waiting, 1);
 }
 END_TEST
 
-START_TEST(fences_for_all_begin_at_once)
+START_TEST(fence_always_applies_at_once)
 {
     struct engine_rules rules = w.engine.rules;
     const char *reply = cluster_ask(&w, "LOCK a 9s");
@@ -98,34 +98,34 @@ START_TEST(fences_for_all_begin_at_once)
 }
 END_TEST
 
-START_TEST(who_stood_in_line_when_fences_for_all_began_gets_one)
+START_TEST(fence_always_applies_to_waiters_in_the_queue)
 {
     struct engine_rules rules = w.engine.rules;
     hold("LOCK a 9s");
-    cluster_say(&w, "LOCK a 9s WAIT 60s");
+    cluster_submit(&w, "LOCK a 9s WAIT 60s");
     rules.fence_always = true;
     engine_apply_config(&w.engine, &rules);
     cluster_pass_ms(&w, 12000);
-    const char *reply = cluster_heard(&w);
+    const char *reply = cluster_take_reply(&w);
     ck_assert_int_eq(strncmp(reply, "OK ", 3), 0);
     ck_assert_str_ne(reply + strlen(reply) - 2, " -");
 }
 END_TEST
 
-START_TEST(logins_count_for_the_next_connection)
+START_TEST(new_logins_apply_to_the_next_connection)
 {
     struct engine_rules rules = w.engine.rules;
     rules.logins[2] = (struct link_login){"app", "hunter2", 0};
     engine_apply_config(&w.engine, &rules);
     ck_assert_str_eq(w.engine.flights.masters[2].link.login.password, "hunter2");
     ck_assert_str_eq(w.engine.flights.masters[2].tracker.login.username, "app");
-    /* Those there are go on. */
+    /* Existing connections continue. */
     ck_assert_str_eq(cluster_vote(&w, 2), "-");
     hold("LOCK a 9s");
 }
 END_TEST
 
-START_TEST(pauses_count_for_queues_that_there_are)
+START_TEST(new_backoff_applies_to_existing_queues)
 {
     struct engine_rules rules = w.engine.rules;
     rules.backoff_min_ns = 7 * NS_PER_MS;
@@ -143,17 +143,17 @@ END_TEST
 
 Suite *test_suite(void)
 {
-    Suite *suite = suite_create("retune");
-    TCase *tests = tcase_create("other rules");
+    Suite *suite = suite_create("apply_config");
+    TCase *tests = tcase_create("apply_config");
     tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_add_test(tests, a_shorter_longest_hold_counts_for_locks_that_are_held);
-    tcase_add_test(tests, a_longer_longest_hold_counts_for_locks_that_are_held);
-    tcase_add_test(tests, fewer_extensions_count_at_once);
-    tcase_add_test(tests, fewer_waiters_count_at_once_and_those_in_line_stay);
-    tcase_add_test(tests, fences_for_all_begin_at_once);
-    tcase_add_test(tests, who_stood_in_line_when_fences_for_all_began_gets_one);
-    tcase_add_test(tests, logins_count_for_the_next_connection);
-    tcase_add_test(tests, pauses_count_for_queues_that_there_are);
+    tcase_add_test(tests, shorter_max_hold_applies_to_existing_holds);
+    tcase_add_test(tests, longer_max_hold_applies_to_existing_holds);
+    tcase_add_test(tests, lower_max_extensions_applies_at_once);
+    tcase_add_test(tests, lower_waiter_limit_keeps_the_waiters_in_the_queue);
+    tcase_add_test(tests, fence_always_applies_at_once);
+    tcase_add_test(tests, fence_always_applies_to_waiters_in_the_queue);
+    tcase_add_test(tests, new_logins_apply_to_the_next_connection);
+    tcase_add_test(tests, new_backoff_applies_to_existing_queues);
     suite_add_tcase(suite, tests);
     return suite;
 }

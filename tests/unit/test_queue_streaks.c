@@ -1,6 +1,5 @@
 /*
- * engine/locks/queue.h, alone: when a turn of hand-overs is over, and how long the pause after it
- * is.
+ * engine/locks/queue.h alone: when a hand-over streak ends, and how long the pause after it is.
  */
 #include <string.h>
 
@@ -13,10 +12,10 @@
 
 static const struct engine_rules rules = {
     .round = {.node_count = 5, .quorum = 3}, .backoff_min_ns = 5 * MS, .backoff_max_ns = 250 * MS};
-static const struct engine_rules sharing = {.round = {.node_count = 5, .quorum = 3},
-                                            .shared_names = true,
-                                            .backoff_min_ns = 5 * MS,
-                                            .backoff_max_ns = 250 * MS};
+static const struct engine_rules shared_name_rules = {.round = {.node_count = 5, .quorum = 3},
+                                                      .shared_names = true,
+                                                      .backoff_min_ns = 5 * MS,
+                                                      .backoff_max_ns = 250 * MS};
 
 enum { ALL = 0x1f };
 
@@ -35,37 +34,38 @@ static void expect_rest(int64_t now_ns)
     ck_assert_int_eq(queue_next(&queue, ALL, now_ns, &nodes), QUEUE_REST);
 }
 
-static void expect_ask(int64_t now_ns)
+static void expect_acquire(int64_t now_ns)
 {
     ck_assert_int_eq(queue_next(&queue, ALL, now_ns, &nodes), QUEUE_ACQUIRE);
 }
 
-/* Turns have the same bounds where a daemon has left word, and where other libraries may wait. */
-enum competitor { A_DAEMON, A_LIBRARY, COMPETITORS };
+/* A streak has the same limits with a contention hint of another daemon as with shared_names, where
+ * other libraries may wait. */
+enum competitor { OTHER_DAEMON, OTHER_LIBRARY, COMPETITORS };
 static enum competitor competitor;
 
 static void compete(int with)
 {
     competitor = with;
-    queue.rules = competitor == A_LIBRARY ? &sharing : &rules;
+    queue.rules = competitor == OTHER_LIBRARY ? &shared_name_rules : &rules;
 }
 
 static void hand_over(int64_t now_ns)
 {
     queue_on_acquiring(&queue);
-    if (competitor == A_DAEMON)
+    if (competitor == OTHER_DAEMON)
         queue_on_contention(&queue, 0);
     queue_on_granted(&queue, true, 1000 * MS, now_ns);
 }
 
-START_TEST(turns_end_by_number_and_by_time)
+START_TEST(streak_is_limited_in_number_and_time)
 {
     compete(_i);
     queue_join(&queue, &waiters[0], 0);
     queue_join(&queue, &waiters[1], 0);
     queue_on_acquiring(&queue);
     queue_on_granted(&queue, false, 1000 * MS, 0);
-    /* The first hand-over is always allowed, however long it was held. */
+    /* The first hand-over is always allowed, however long the lock was held. */
     ck_assert(queue_may_hand_over(&queue, 2 * QUEUE_STREAK_NS));
     for (unsigned i = 0; i < QUEUE_STREAK_HANDOVERS; i++) {
         ck_assert(queue_may_hand_over(&queue, 0));
@@ -77,23 +77,23 @@ START_TEST(turns_end_by_number_and_by_time)
     expect_rest(0);
     ck_assert_int_ge(queue_wake_ns(&queue), 5 * MS);
     ck_assert_int_le(queue_wake_ns(&queue), 10 * MS);
-    /* A new turn. */
-    expect_ask(10 * MS);
+    /* A new streak begins. */
+    expect_acquire(10 * MS);
     queue_on_acquiring(&queue);
     queue_on_granted(&queue, false, 1000 * MS, 10 * MS);
     ck_assert(queue_may_hand_over(&queue, 10 * MS));
 }
 END_TEST
 
-/* Hand-overs until the turn is over. Then it is really released, and the pause passes. */
-static unsigned take_a_turn(void)
+/* Hand over until the streak ends. Then the lock is released and the pause passes. */
+static unsigned run_streak(void)
 {
     unsigned handovers = 0;
     for (; queue_may_hand_over(&queue, 0); handovers++)
         hand_over(0);
     queue_on_released(&queue, 0);
     expect_rest(0);
-    expect_ask(10 * MS);
+    expect_acquire(10 * MS);
     queue_on_acquiring(&queue);
     return handovers;
 }
@@ -103,7 +103,7 @@ static void grant(void)
     queue_on_granted(&queue, false, 1000 * MS, 0);
 }
 
-START_TEST(while_nobody_leaves_word_a_turn_is_over_by_time_alone)
+START_TEST(streak_without_contention_is_limited_only_in_time)
 {
     queue_join(&queue, &waiters[0], 0);
     queue_on_acquiring(&queue);
@@ -115,7 +115,7 @@ START_TEST(while_nobody_leaves_word_a_turn_is_over_by_time_alone)
     }
     ck_assert(queue_may_hand_over(&queue, QUEUE_STREAK_NS - 1));
     ck_assert(!queue_may_hand_over(&queue, QUEUE_STREAK_NS));
-    /* And at once when another daemon does. */
+    /* A contention hint of another daemon ends the streak at once. */
     queue_on_contention(&queue, 0);
     ck_assert(!queue_may_hand_over(&queue, 0));
 }
@@ -128,7 +128,7 @@ static void hand_over_contended(int64_t need_ns)
     queue_on_granted(&queue, true, 1000 * MS, 0);
 }
 
-/* How long the pause is after a turn with these needs; *handovers are a turn. */
+/* Returns the pause after a streak with these needs; *handovers is the length of the streak. */
 static int64_t pause_after(int64_t need_ns, int64_t other_ns, unsigned *handovers)
 {
     queue_on_acquiring(&queue);
@@ -137,11 +137,11 @@ static int64_t pause_after(int64_t need_ns, int64_t other_ns, unsigned *handover
         hand_over_contended(*handovers % 2 == 0 ? need_ns : other_ns);
     queue_on_released(&queue, 0);
     int64_t pause_ns = queue_wake_ns(&queue);
-    expect_ask(pause_ns);
+    expect_acquire(pause_ns);
     return pause_ns;
 }
 
-START_TEST(a_waiter_that_is_far_needs_two_round_trips)
+START_TEST(far_waiter_needs_two_round_trips)
 {
     ck_assert_int_eq(need_ns(rules.backoff_min_ns, MS / 10), 0);
     ck_assert_int_eq(need_ns(rules.backoff_min_ns, 1300 * MS / 1000), 0);
@@ -151,7 +151,7 @@ START_TEST(a_waiter_that_is_far_needs_two_round_trips)
 }
 END_TEST
 
-START_TEST(a_pause_lasts_for_the_waiter_that_needs_longest)
+START_TEST(pause_suits_the_waiter_with_the_greatest_need)
 {
     unsigned handovers;
     queue_join(&queue, &waiters[0], 0);
@@ -161,16 +161,16 @@ START_TEST(a_pause_lasts_for_the_waiter_that_needs_longest)
         ck_assert_int_ge(pause_ns, 33 * MS);
         ck_assert_int_le(pause_ns, 38 * MS);
     }
-    /* Its word is good for one turn. */
+    /* A hint counts for one streak. */
     ck_assert_int_le(pause_after(0, 0, &handovers), 10 * MS);
     ck_assert_uint_eq(handovers, QUEUE_STREAK_HANDOVERS);
-    /* A need that half of the usual pauses meet makes no turn shorter. */
+    /* A need that half of the usual pauses satisfy makes no streak shorter. */
     ck_assert_int_ge(pause_after(8 * MS, 0, &handovers), 8 * MS);
     ck_assert_uint_eq(handovers, QUEUE_STREAK_HANDOVERS);
 }
 END_TEST
 
-START_TEST(no_hint_makes_a_pause_longer_than_backoff_max)
+START_TEST(pause_never_exceeds_backoff_max)
 {
     static const int64_t absurd_ns[] = {240 * MS, 250 * MS, 9999 * MS, INT64_MAX};
     unsigned handovers;
@@ -183,14 +183,14 @@ START_TEST(no_hint_makes_a_pause_longer_than_backoff_max)
 }
 END_TEST
 
-/* The waiter that left it may have had its turn, or have gone. */
-START_TEST(word_is_good_for_one_turn)
+/* The waiter that left the hint may have had the lock, or have left. */
+START_TEST(contention_hint_counts_for_one_streak)
 {
-    compete(A_DAEMON);
+    compete(OTHER_DAEMON);
     queue_join(&queue, &waiters[0], 0);
     queue_on_acquiring(&queue);
     grant();
-    ck_assert_uint_eq(take_a_turn(), QUEUE_STREAK_HANDOVERS);
+    ck_assert_uint_eq(run_streak(), QUEUE_STREAK_HANDOVERS);
     grant();
     compete(COMPETITORS);
     for (unsigned i = 0; i < 100 * QUEUE_STREAK_HANDOVERS; i++)
@@ -199,8 +199,8 @@ START_TEST(word_is_good_for_one_turn)
 }
 END_TEST
 
-/* Locks that are held for long are handed over as well. */
-START_TEST(a_turn_begins_with_its_first_hand_over)
+/* Locks that are held for a long time are handed over as well. */
+START_TEST(streak_begins_with_its_first_hand_over)
 {
     queue_join(&queue, &waiters[0], 0);
     queue_on_acquiring(&queue);
@@ -214,16 +214,16 @@ END_TEST
 
 Suite *test_suite(void)
 {
-    Suite *suite = suite_create("queue_turns");
-    TCase *cases = tcase_create("turns");
+    Suite *suite = suite_create("queue_streaks");
+    TCase *cases = tcase_create("streaks");
     tcase_add_checked_fixture(cases, setup, NULL);
-    tcase_add_loop_test(cases, turns_end_by_number_and_by_time, 0, COMPETITORS);
-    tcase_add_test(cases, while_nobody_leaves_word_a_turn_is_over_by_time_alone);
-    tcase_add_test(cases, a_waiter_that_is_far_needs_two_round_trips);
-    tcase_add_test(cases, a_pause_lasts_for_the_waiter_that_needs_longest);
-    tcase_add_test(cases, no_hint_makes_a_pause_longer_than_backoff_max);
-    tcase_add_test(cases, word_is_good_for_one_turn);
-    tcase_add_test(cases, a_turn_begins_with_its_first_hand_over);
+    tcase_add_loop_test(cases, streak_is_limited_in_number_and_time, 0, COMPETITORS);
+    tcase_add_test(cases, streak_without_contention_is_limited_only_in_time);
+    tcase_add_test(cases, far_waiter_needs_two_round_trips);
+    tcase_add_test(cases, pause_suits_the_waiter_with_the_greatest_need);
+    tcase_add_test(cases, pause_never_exceeds_backoff_max);
+    tcase_add_test(cases, contention_hint_counts_for_one_streak);
+    tcase_add_test(cases, streak_begins_with_its_first_hand_over);
     suite_add_tcase(suite, cases);
     return suite;
 }

@@ -1,5 +1,5 @@
 /*
- * engine/flight/self_test.c, and a guard that only looks: what `redlockd -t --probe` is made of.
+ * engine/flight/self_test.c and a read-only guard: the parts of `redlockd -t --probe`.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -23,11 +23,11 @@ static void teardown(void)
     cluster_deinit(&w);
 }
 
-static unsigned refused(void)
+static unsigned count_refused(void)
 {
     unsigned count = 0;
-    for (unsigned i = 0; i < w.trials; i++)
-        count += w.trial_refused[i] != REASON_NONE;
+    for (unsigned i = 0; i < w.self_tests; i++)
+        count += w.self_test_refusals[i] != REASON_NONE;
     return count;
 }
 
@@ -40,21 +40,21 @@ static unsigned keys_of(unsigned node, const char *start)
     return count;
 }
 
-static void try_first(void)
+static void test_first_master(void)
 {
     engine_self_test(&w.engine, 0, w.now_ns);
     cluster_settle(&w);
-    ck_assert_uint_eq(w.trials, ENGINE_SELF_TESTS);
+    ck_assert_uint_eq(w.self_tests, ENGINE_SELF_TESTS);
 }
 
-START_TEST(a_master_that_does_all_refuses_nothing_and_keeps_nothing)
+START_TEST(self_test_of_a_working_master_finds_nothing_and_leaves_nothing)
 {
-    try_first();
-    ck_assert_uint_eq(refused(), 0);
+    test_first_master();
+    ck_assert_uint_eq(count_refused(), 0);
     ck_assert_uint_eq(keys_of(0, "redlockd-probe:"), 0);
     ck_assert_uint_eq(keys_of(0, "redlockd:waits:"), 0);
     ck_assert_uint_eq(keys_of(1, "redlockd-probe:"), 0);
-    /* The fence, for as long as the lock would have lived. */
+    /* The fence key remains for as long as the lock would have lived. */
     ck_assert_uint_eq(keys_of(0, "redlockd:fence:"), 1);
     cluster_pass_ms(&w, 4000);
     char fence[64];
@@ -63,50 +63,50 @@ START_TEST(a_master_that_does_all_refuses_nothing_and_keeps_nothing)
 }
 END_TEST
 
-START_TEST(a_master_that_refuses_is_told_with_its_reason)
+START_TEST(self_test_reports_a_refusal_with_its_reason)
 {
     w.masters[0].redis.refusals[FAKE_KEYS] = "NOPERM this user has no permissions";
-    try_first();
-    ck_assert_uint_eq(refused(), ENGINE_SELF_TESTS);
-    ck_assert_int_eq(w.trial_refused[0], REASON_NOPERM);
+    test_first_master();
+    ck_assert_uint_eq(count_refused(), ENGINE_SELF_TESTS);
+    ck_assert_int_eq(w.self_test_refusals[0], REASON_NOPERM);
     w.masters[0].redis.refusals[FAKE_KEYS] = "ERR something new";
-    w.trials = 0;
-    try_first();
-    ck_assert_int_eq(w.trial_refused[0], REASON_ERROR);
+    w.self_tests = 0;
+    test_first_master();
+    ck_assert_int_eq(w.self_test_refusals[0], REASON_ERROR);
     ck_assert_str_eq(link_meaning(&w.engine.flights.masters[0].link, REASON_ERROR),
                      "ERR something new");
 }
 END_TEST
 
-START_TEST(a_release_that_has_another_way_is_tried_too)
+START_TEST(self_test_tries_each_form_of_a_release)
 {
     w.masters[0].redis.refusals[REDIS_SCRIPT_RELEASES] = "NOPERM this user has no permissions";
-    try_first();
-    ck_assert_uint_eq(refused(), 1);
+    test_first_master();
+    ck_assert_uint_eq(count_refused(), 1);
     w.masters[0].redis.refusals[FAKE_NATIVE] = "NOPERM this user has no permissions";
     w.masters[0].redis.version = "valkey_version:9.0.0\r\n";
     cluster_cut(&w, 0);
     cluster_pass_ms(&w, 5000);
-    w.trials = 0;
-    try_first();
-    ck_assert_uint_eq(refused(), 2);
+    w.self_tests = 0;
+    test_first_master();
+    ck_assert_uint_eq(count_refused(), 2);
 }
 END_TEST
 
-START_TEST(who_is_lost_meanwhile_answers_nothing)
+START_TEST(self_test_of_a_lost_master_has_no_results)
 {
     w.masters[0].hung = true;
     engine_self_test(&w.engine, 0, w.now_ns);
     cluster_settle(&w);
     cluster_cut(&w, 0);
     cluster_pass_ms(&w, 100);
-    ck_assert_uint_eq(w.trials, 0);
+    ck_assert_uint_eq(w.self_tests, 0);
 }
 END_TEST
 
-/* --- who only looks --- */
+/* --- a read-only daemon --- */
 
-START_TEST(who_only_looks_leaves_new_masters_new)
+START_TEST(read_only_daemon_leaves_new_masters_new)
 {
     cluster_restart(&w, 4);
     w.read_only = true;
@@ -120,7 +120,7 @@ START_TEST(who_only_looks_leaves_new_masters_new)
 }
 END_TEST
 
-START_TEST(what_it_finds_is_what_would_take_the_vote)
+START_TEST(read_only_daemon_finds_the_reasons_without_a_vote)
 {
     w.read_only = true;
     w.masters[0].redis.replica = true;
@@ -142,12 +142,12 @@ static enum reason lease_finds(unsigned named)
                              cluster_clock_us(&w, 0));
 }
 
-/* The second server has another record's id, and the third is another process of the same data; of
- * the fourth that is long ago. */
-START_TEST(names_that_daemons_know_as_other_servers_are_found)
+/* The second name is leased to a server with another record id, the third to another process of the
+ * same server, and so is the fourth, but long ago. */
+START_TEST(self_test_finds_names_leased_to_other_servers)
 {
     static const char run_id[] = "cccccccccccccccccccccccccccccccccccccccc";
-    cluster_pass_ms(&w, LOOKED_MS);
+    cluster_pass_ms(&w, OBSERVED_MS);
     for (unsigned i = 2; i < 4; i++) {
         char lease[LIMIT_RECORD];
         const char key[] = {':', (char)('a' + i), '\0'};
@@ -171,16 +171,16 @@ END_TEST
 
 Suite *test_suite(void)
 {
-    Suite *suite = suite_create("try");
-    TCase *cases = tcase_create("try");
+    Suite *suite = suite_create("self_test");
+    TCase *cases = tcase_create("self_test");
     tcase_add_checked_fixture(cases, setup, teardown);
-    tcase_add_test(cases, names_that_daemons_know_as_other_servers_are_found);
-    tcase_add_test(cases, a_master_that_does_all_refuses_nothing_and_keeps_nothing);
-    tcase_add_test(cases, a_master_that_refuses_is_told_with_its_reason);
-    tcase_add_test(cases, a_release_that_has_another_way_is_tried_too);
-    tcase_add_test(cases, who_is_lost_meanwhile_answers_nothing);
-    tcase_add_test(cases, who_only_looks_leaves_new_masters_new);
-    tcase_add_test(cases, what_it_finds_is_what_would_take_the_vote);
+    tcase_add_test(cases, self_test_finds_names_leased_to_other_servers);
+    tcase_add_test(cases, self_test_of_a_working_master_finds_nothing_and_leaves_nothing);
+    tcase_add_test(cases, self_test_reports_a_refusal_with_its_reason);
+    tcase_add_test(cases, self_test_tries_each_form_of_a_release);
+    tcase_add_test(cases, self_test_of_a_lost_master_has_no_results);
+    tcase_add_test(cases, read_only_daemon_leaves_new_masters_new);
+    tcase_add_test(cases, read_only_daemon_finds_the_reasons_without_a_vote);
     suite_add_tcase(suite, cases);
     return suite;
 }

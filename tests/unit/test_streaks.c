@@ -1,6 +1,7 @@
 /*
- * Daemons take turns: one that hands a lock on among its own clients lets others have it, once they
- * have left word that they wait. The shipped engine among fake masters, on virtual time.
+ * Hand-over streaks: a daemon that hands a lock over among its own clients releases it for other
+ * daemons once these have left a contention hint. Runs the shipped engine among fake masters, on
+ * virtual time.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -24,21 +25,21 @@ static void teardown(void)
     cluster_deinit(&w);
 }
 
-/* One more has it, and one more waits for it. */
-static void take_it(void)
+/* Assert the grant to the next holder, and add another waiter. */
+static void expect_next_holder(void)
 {
     memcpy(holder, cluster_expect_grant(&w, "h"), sizeof(holder));
-    cluster_say(&w, "#h LOCK a 10s WAIT 100s");
+    cluster_submit(&w, "#h LOCK a 10s WAIT 100s");
 }
 
 static void hold_and_wait(void)
 {
-    cluster_say(&w, "#h LOCK a 10s");
-    take_it();
+    cluster_submit(&w, "#h LOCK a 10s");
+    expect_next_holder();
     cluster_expect(&w, "(nothing)");
 }
 
-/* Both in turns, for so long. */
+/* Run both daemons in turns for this time. */
 static void pass_both(int64_t ms)
 {
     for (int64_t i = 0; i < ms; i++) {
@@ -50,7 +51,7 @@ static void pass_both(int64_t ms)
     }
 }
 
-static void with_second_daemon(void)
+static void start_second_daemon(void)
 {
     cluster_join(&v, &w, "elsewhere");
     w.now_ns = v.now_ns;
@@ -59,39 +60,40 @@ static void with_second_daemon(void)
         ck_assert_str_eq(cluster_vote(&v, i), "-");
 }
 
-/* The lock goes from one to the next, and there is always one more; whether at once. */
-static bool hand_on(void)
+/* Release the lock; another waiter follows each holder. Returns whether the next waiter got the
+ * lock at once. */
+static bool release_to_next(void)
 {
-    cluster_say(&w, "#u UNLOCK a %s", holder);
+    cluster_submit(&w, "#u UNLOCK a %s", holder);
     cluster_expect(&w, "#u OK");
     if (w.replies_read == w.reply_count)
         return false;
-    take_it();
+    expect_next_holder();
     return true;
 }
 
-static void expect_turn(unsigned handovers)
+static void expect_streak(unsigned handovers)
 {
     for (unsigned i = 0; i < handovers; i++)
-        ck_assert(hand_on());
-    ck_assert(!hand_on());
+        ck_assert(release_to_next());
+    ck_assert(!release_to_next());
     ck_assert_uint_eq(cluster_count(&w, "a"), 0);
     cluster_pass_ms(&w, 10);
-    take_it();
+    expect_next_holder();
 }
 
-START_TEST(a_daemon_gives_others_their_turn)
+START_TEST(daemon_releases_a_contended_lock_after_a_streak)
 {
-    with_second_daemon();
+    start_second_daemon();
     hold_and_wait();
     cluster_share(&v, &w);
-    cluster_say(&v, "#v LOCK a 50s WAIT 100s");
+    cluster_submit(&v, "#v LOCK a 50s WAIT 100s");
     cluster_share(&w, &v);
     for (unsigned i = 0; i < QUEUE_STREAK_HANDOVERS; i++) {
-        ck_assert(hand_on());
+        ck_assert(release_to_next());
         pass_both(1);
     }
-    ck_assert(!hand_on());
+    ck_assert(!release_to_next());
     pass_both(1);
     cluster_expect(&w, "(nothing)");
     cluster_expect_grant(&v, "v");
@@ -99,63 +101,63 @@ START_TEST(a_daemon_gives_others_their_turn)
 }
 END_TEST
 
-START_TEST(where_names_are_shared_who_is_alone_loses_pauses_only)
+START_TEST(shared_names_cost_a_lone_daemon_only_pauses)
 {
     w.engine.rules.shared_names = true;
     hold_and_wait();
-    expect_turn(QUEUE_STREAK_HANDOVERS);
-    expect_turn(QUEUE_STREAK_HANDOVERS);
+    expect_streak(QUEUE_STREAK_HANDOVERS);
+    expect_streak(QUEUE_STREAK_HANDOVERS);
 }
 END_TEST
 
-START_TEST(where_nobody_leaves_word_turns_are_over_by_time_alone)
+START_TEST(streak_without_contention_is_limited_only_in_time)
 {
     hold_and_wait();
     for (unsigned i = 0; i < 40 * QUEUE_STREAK_HANDOVERS; i++)
-        ck_assert(hand_on());
+        ck_assert(release_to_next());
     cluster_pass_ms(&w, QUEUE_STREAK_NS / NS_PER_MS);
-    expect_turn(0);
-    ck_assert(hand_on());
+    expect_streak(0);
+    ck_assert(release_to_next());
 }
 END_TEST
 
-/* Who comes too late for it, and is gone again, costs pauses until the lock that he saw would have
- * ended. */
-START_TEST(word_of_one_who_has_gone_is_forgotten)
+/* A client of another daemon leaves its hint too late for this streak, and then leaves. The hint
+ * costs pauses until the lock that the client saw would have ended. */
+START_TEST(hint_of_a_waiter_that_left_is_forgotten)
 {
-    with_second_daemon();
+    start_second_daemon();
     hold_and_wait();
     cluster_share(&v, &w);
-    cluster_say(&v, "#v LOCK a 1s WAIT 60s");
+    cluster_submit(&v, "#v LOCK a 1s WAIT 60s");
     cluster_share(&w, &v);
-    ck_assert(hand_on());
+    ck_assert(release_to_next());
     pass_both(5);
     ck_assert_ptr_nonnull(cluster_value(&w, 0, "redlockd:waits:a"));
     cluster_lose_client(&v, &v.client);
     pass_both(1);
-    expect_turn(QUEUE_STREAK_HANDOVERS - 1);
-    expect_turn(QUEUE_STREAK_HANDOVERS);
+    expect_streak(QUEUE_STREAK_HANDOVERS - 1);
+    expect_streak(QUEUE_STREAK_HANDOVERS);
     pass_both(9000);
-    ck_assert(hand_on());
+    ck_assert(release_to_next());
     pass_both(5000);
-    expect_turn(0);
+    expect_streak(0);
     ck_assert_ptr_null(cluster_value(&w, 0, "redlockd:waits:a"));
     for (unsigned i = 0; i < 40 * QUEUE_STREAK_HANDOVERS; i++)
-        ck_assert(hand_on());
+        ck_assert(release_to_next());
     cluster_deinit(&v);
 }
 END_TEST
 
-/* Held for so long that the daemon looks at its own lock, in vain: the other's word stays. */
-START_TEST(word_is_not_lost_to_looks_of_who_has_the_lock)
+/* The lock is held so long that the daemon probes its own key. The other daemon's hint stays. */
+START_TEST(hint_survives_key_probes_of_the_holding_daemon)
 {
-    with_second_daemon();
+    start_second_daemon();
     hold_and_wait();
     cluster_share(&v, &w);
-    cluster_say(&v, "#v LOCK a 1s WAIT 60s");
+    cluster_submit(&v, "#v LOCK a 1s WAIT 60s");
     cluster_share(&w, &v);
     for (unsigned i = 0; i < 3; i++) {
-        ck_assert(hand_on());
+        ck_assert(release_to_next());
         pass_both(500);
         ck_assert_mem_eq(cluster_value(&w, 0, "redlockd:waits:a"), v.engine.flights.daemon,
                          REDIS_DAEMON);
@@ -164,18 +166,18 @@ START_TEST(word_is_not_lost_to_looks_of_who_has_the_lock)
 }
 END_TEST
 
-/* It was released through the other daemon, so that this one still takes it for its own. */
-START_TEST(word_is_left_though_a_lock_was_released_elsewhere)
+/* The lock was released through the other daemon, so this daemon still takes it for its own. */
+START_TEST(hint_is_left_after_a_release_by_another_daemon)
 {
     char token[LIMIT_TOKEN + 1];
-    with_second_daemon();
-    cluster_say(&w, "#x LOCK a 60s");
+    start_second_daemon();
+    cluster_submit(&w, "#x LOCK a 60s");
     memcpy(token, cluster_expect_grant(&w, "x"), sizeof(token));
     cluster_share(&v, &w);
-    cluster_say(&v, "#u UNLOCK a %.40s", token);
-    cluster_say(&v, "#v LOCK a 20s");
+    cluster_submit(&v, "#u UNLOCK a %.40s", token);
+    cluster_submit(&v, "#v LOCK a 20s");
     cluster_share(&w, &v);
-    cluster_say(&w, "#w LOCK a 10s WAIT 60s");
+    cluster_submit(&w, "#w LOCK a 10s WAIT 60s");
     pass_both(1000);
     ck_assert_mem_eq(cluster_value(&w, 0, "redlockd:waits:a"), w.engine.flights.daemon,
                      REDIS_DAEMON);
@@ -183,46 +185,46 @@ START_TEST(word_is_left_though_a_lock_was_released_elsewhere)
 }
 END_TEST
 
-/* By its round trip to the nearest quorum: 12 ms. */
-START_TEST(a_daemon_that_is_far_is_given_the_time_it_needs)
+/* The hint depends on the round trip to the nearest quorum: 12 ms. */
+START_TEST(far_daemon_gets_the_pause_it_needs)
 {
-    with_second_daemon();
+    start_second_daemon();
     hold_and_wait();
     for (unsigned i = 0; i < 5; i++)
         v.engine.flights.masters[i].link.distance_ns = (14 - i) * NS_PER_MS;
     cluster_share(&v, &w);
-    cluster_say(&v, "#v LOCK a 1s WAIT 60s");
+    cluster_submit(&v, "#v LOCK a 1s WAIT 60s");
     cluster_share(&w, &v);
     for (unsigned i = 0; i < 5; i++) {
-        const char *word = cluster_value(&w, i, "redlockd:far:a");
-        ck_assert_mem_eq(word, v.engine.flights.daemon, REDIS_DAEMON);
-        ck_assert_str_eq(word + REDIS_DAEMON, "37");
+        const char *hint = cluster_value(&w, i, "redlockd:far:a");
+        ck_assert_mem_eq(hint, v.engine.flights.daemon, REDIS_DAEMON);
+        ck_assert_str_eq(hint + REDIS_DAEMON, "37");
     }
     for (unsigned i = 0; i < QUEUE_FAR_HANDOVERS; i++)
-        ck_assert(hand_on());
-    ck_assert(!hand_on());
+        ck_assert(release_to_next());
+    ck_assert(!release_to_next());
     cluster_pass_ms(&w, 36);
     cluster_expect(&w, "(nothing)");
     cluster_pass_ms(&w, 7);
-    take_it();
+    expect_next_holder();
     cluster_deinit(&v);
 }
 END_TEST
 
-/* v is far. Another daemon, which is not, asks later: its word stands beside that of v. */
-START_TEST(word_of_one_who_is_near_hides_none_of_one_who_is_far)
+/* A far daemon has left its hint. Another daemon, which is near, asks later: both hints stay. */
+START_TEST(hint_of_a_near_daemon_keeps_that_of_a_far_one)
 {
-    with_second_daemon();
+    start_second_daemon();
     hold_and_wait();
     for (unsigned i = 0; i < 5; i++) {
         cluster_set(&w, i, "redlockd:far:a", "someone-far-away33", 60000);
         cluster_set(&w, i, "redlockd:waits:a", "someone-far-away33", 60000);
     }
     cluster_share(&v, &w);
-    cluster_say(&v, "#v LOCK a 1s WAIT 60s");
+    cluster_submit(&v, "#v LOCK a 1s WAIT 60s");
     for (unsigned i = 0; i < 5; i++)
         v.engine.flights.masters[i].link.distance_ns = 10 * NS_PER_MS;
-    cluster_say(&v, "#v2 LOCK a 1s");
+    cluster_submit(&v, "#v2 LOCK a 1s");
     cluster_share(&w, &v);
     ck_assert_mem_eq(cluster_value(&w, 0, "redlockd:waits:a"), v.engine.flights.daemon,
                      REDIS_DAEMON);
@@ -231,7 +233,7 @@ START_TEST(word_of_one_who_is_near_hides_none_of_one_who_is_far)
 }
 END_TEST
 
-/* --- a far waiter, where no client of this daemon waits --- */
+/* --- a far waiter, and no waiter of this daemon --- */
 
 static void leave_far_hints(unsigned masters, const char *hint)
 {
@@ -239,13 +241,13 @@ static void leave_far_hints(unsigned masters, const char *hint)
         cluster_set(&w, i, "redlockd:far:a", hint, 60000);
 }
 
-/* One client takes the lock and releases it, and no other client waits for it here. */
+/* One client acquires the lock and releases it, and no other client waits for it here. */
 static void take_and_release(void)
 {
-    cluster_say(&w, "#h LOCK a 10s WAIT 1s");
+    cluster_submit(&w, "#h LOCK a 10s WAIT 1s");
     memcpy(holder, cluster_expect_grant(&w, "h"), sizeof(holder));
     cluster_pass_ms(&w, 20);
-    cluster_say(&w, "#u UNLOCK a %s", holder);
+    cluster_submit(&w, "#u UNLOCK a %s", holder);
     cluster_expect(&w, "#u OK");
 }
 
@@ -254,17 +256,17 @@ static struct resource *resource_a(void)
     return resource_find(&w.engine.manager.resources, "a", 1);
 }
 
-/* The first release finds the hint; the two grants after that are a turn. */
-START_TEST(where_nobody_waits_a_far_waiter_is_given_time_too)
+/* The first release finds the hint; the two grants after it are a streak. */
+START_TEST(far_waiter_gets_a_pause_without_local_waiters)
 {
     leave_far_hints(5, "someone-far-away33");
     for (unsigned i = 0; i < 3; i++)
         take_and_release();
-    cluster_say(&w, "#n LOCK a 10s");
-    const char *reply = cluster_heard(&w);
+    cluster_submit(&w, "#n LOCK a 10s");
+    const char *reply = cluster_take_reply(&w);
     ck_assert_msg(strncmp(reply, "#n HELD ", 8) == 0, "%s", reply);
     ck_assert_int_ge(atoi(reply + 8), 33);
-    cluster_say(&w, "#h LOCK a 10s WAIT 1s");
+    cluster_submit(&w, "#h LOCK a 10s WAIT 1s");
     cluster_pass_ms(&w, 32);
     cluster_expect(&w, "(nothing)");
     cluster_pass_ms(&w, 10);
@@ -272,14 +274,14 @@ START_TEST(where_nobody_waits_a_far_waiter_is_given_time_too)
 }
 END_TEST
 
-/* The masters that are asked first know of none. */
-START_TEST(a_far_waiter_is_found_on_any_master)
+/* The masters that are asked first have no hint. */
+START_TEST(far_waiter_is_found_on_any_master)
 {
     cluster_set(&w, 4, "redlockd:far:a", "someone-far-away33", 60000);
     for (unsigned i = 0; i < 7; i++)
         take_and_release();
-    cluster_say(&w, "#n LOCK a 10s");
-    ck_assert_msg(strncmp(cluster_heard(&w), "#n HELD ", 8) == 0, "no pause");
+    cluster_submit(&w, "#n LOCK a 10s");
+    ck_assert_msg(strncmp(cluster_take_reply(&w), "#n HELD ", 8) == 0, "no pause");
 }
 END_TEST
 
@@ -299,18 +301,18 @@ START_TEST(hints_that_name_no_far_waiter_are_ignored)
 }
 END_TEST
 
-/* Until its hint ends, each pair of grants costs a pause. Then every master in turn knows of none.
- */
-START_TEST(a_far_waiter_that_has_gone_is_forgotten)
+/* Until the hint expires, each pair of grants costs a pause. After that the daemon finds no hint on
+ * any master. */
+START_TEST(hint_of_a_far_waiter_that_left_is_forgotten)
 {
     leave_far_hints(5, "someone-far-away33");
     take_and_release();
     for (unsigned i = 0; i < 10; i++) {
         ck_assert_ptr_nonnull(resource_a());
-        cluster_say(&w, "#h LOCK a 10s WAIT 1s");
+        cluster_submit(&w, "#h LOCK a 10s WAIT 1s");
         cluster_pass_ms(&w, 45);
         memcpy(holder, cluster_expect_grant(&w, "h"), sizeof(holder));
-        cluster_say(&w, "#u UNLOCK a %s", holder);
+        cluster_submit(&w, "#u UNLOCK a %s", holder);
         cluster_expect(&w, "#u OK");
         if (i == 4)
             leave_far_hints(5, "");
@@ -319,8 +321,8 @@ START_TEST(a_far_waiter_that_has_gone_is_forgotten)
 }
 END_TEST
 
-/* The resource is kept for the pause, and not for long if no client here asks for it again. */
-START_TEST(what_is_kept_for_a_far_waiter_is_let_go)
+/* The resource is kept for the pause, but not for long if no client here asks for it again. */
+START_TEST(resource_kept_for_a_far_waiter_is_freed)
 {
     leave_far_hints(5, "someone-far-away33");
     take_and_release();
@@ -335,52 +337,52 @@ START_TEST(what_is_kept_for_a_far_waiter_is_let_go)
 }
 END_TEST
 
-/* Who does not wait has a chance like any other that is refused. */
-START_TEST(who_does_not_wait_leaves_word_too)
+/* A client without WAIT that polls deserves a chance as well. */
+START_TEST(request_without_wait_leaves_a_hint)
 {
-    with_second_daemon();
+    start_second_daemon();
     hold_and_wait();
     cluster_share(&v, &w);
-    cluster_say(&v, "#v LOCK a 1s");
+    cluster_submit(&v, "#v LOCK a 1s");
     cluster_share(&w, &v);
     ck_assert_mem_eq(cluster_value(&w, 0, "redlockd:waits:a"), v.engine.flights.daemon,
                      REDIS_DAEMON);
-    expect_turn(QUEUE_STREAK_HANDOVERS);
+    expect_streak(QUEUE_STREAK_HANDOVERS);
     cluster_deinit(&v);
 }
 END_TEST
 
-START_TEST(word_that_this_daemon_has_left_is_nothing_to_itself)
+START_TEST(daemon_ignores_its_own_hint)
 {
     cluster_occupy(&w, "a", 2000);
-    cluster_say(&w, "#h LOCK a 10s WAIT 60s");
+    cluster_submit(&w, "#h LOCK a 10s WAIT 60s");
     for (unsigned i = 0; i < 5; i++)
         ck_assert_ptr_nonnull(cluster_value(&w, i, "redlockd:waits:a"));
     cluster_vacate(&w, "a");
-    take_it();
+    expect_next_holder();
     for (unsigned i = 0; i < 2 * QUEUE_STREAK_HANDOVERS; i++)
-        ck_assert(hand_on());
+        ck_assert(release_to_next());
 }
 END_TEST
 
-/* All takes a millisecond to a master; what is asked for here, two to these two masters. */
-static void ask_late(struct cluster *cluster, unsigned first, const char *line)
+/* Delays are one millisecond to each master, but two for this request on these two masters. */
+static void send_delayed(struct cluster *cluster, unsigned first, const char *line)
 {
     for (unsigned i = 0; i < 5; i++)
         cluster->masters[i].delay_ns = (i == first || i == first + 1 ? 2 : 1) * NS_PER_MS;
-    cluster_say(cluster, "%s", line);
+    cluster_submit(cluster, "%s", line);
     for (unsigned i = 0; i < 5; i++)
         cluster->masters[i].delay_ns = NS_PER_MS;
 }
 
-START_TEST(two_daemons_that_collide_both_get_it_in_the_end)
+START_TEST(two_daemons_that_collide_both_get_the_lock)
 {
-    with_second_daemon();
-    /* Each is first on two masters, and on the fifth somebody else is. */
+    start_second_daemon();
+    /* Each daemon is first on two masters; a foreign key is on the fifth. */
     cluster_set(&w, 4, "a", "foreign", 10);
-    ask_late(&w, 0, "#w LOCK a 1s WAIT 20s");
+    send_delayed(&w, 0, "#w LOCK a 1s WAIT 20s");
     cluster_share(&v, &w);
-    ask_late(&v, 2, "#v LOCK a 1s WAIT 20s");
+    send_delayed(&v, 2, "#v LOCK a 1s WAIT 20s");
     cluster_share(&w, &v);
     pass_both(2);
     for (unsigned i = 0; i < 2; i++) {
@@ -402,26 +404,26 @@ END_TEST
 
 Suite *test_suite(void)
 {
-    Suite *suite = suite_create("turns");
-    TCase *cases = tcase_create("turns");
+    Suite *suite = suite_create("streaks");
+    TCase *cases = tcase_create("streaks");
     tcase_add_checked_fixture(cases, setup, teardown);
     tcase_set_timeout(cases, 60);
-    tcase_add_test(cases, a_daemon_gives_others_their_turn);
-    tcase_add_test(cases, where_names_are_shared_who_is_alone_loses_pauses_only);
-    tcase_add_test(cases, where_nobody_leaves_word_turns_are_over_by_time_alone);
-    tcase_add_test(cases, word_of_one_who_has_gone_is_forgotten);
-    tcase_add_test(cases, word_is_not_lost_to_looks_of_who_has_the_lock);
-    tcase_add_test(cases, word_is_left_though_a_lock_was_released_elsewhere);
-    tcase_add_test(cases, a_daemon_that_is_far_is_given_the_time_it_needs);
-    tcase_add_test(cases, word_of_one_who_is_near_hides_none_of_one_who_is_far);
-    tcase_add_test(cases, where_nobody_waits_a_far_waiter_is_given_time_too);
-    tcase_add_test(cases, a_far_waiter_is_found_on_any_master);
+    tcase_add_test(cases, daemon_releases_a_contended_lock_after_a_streak);
+    tcase_add_test(cases, shared_names_cost_a_lone_daemon_only_pauses);
+    tcase_add_test(cases, streak_without_contention_is_limited_only_in_time);
+    tcase_add_test(cases, hint_of_a_waiter_that_left_is_forgotten);
+    tcase_add_test(cases, hint_survives_key_probes_of_the_holding_daemon);
+    tcase_add_test(cases, hint_is_left_after_a_release_by_another_daemon);
+    tcase_add_test(cases, far_daemon_gets_the_pause_it_needs);
+    tcase_add_test(cases, hint_of_a_near_daemon_keeps_that_of_a_far_one);
+    tcase_add_test(cases, far_waiter_gets_a_pause_without_local_waiters);
+    tcase_add_test(cases, far_waiter_is_found_on_any_master);
     tcase_add_test(cases, hints_that_name_no_far_waiter_are_ignored);
-    tcase_add_test(cases, a_far_waiter_that_has_gone_is_forgotten);
-    tcase_add_test(cases, what_is_kept_for_a_far_waiter_is_let_go);
-    tcase_add_test(cases, who_does_not_wait_leaves_word_too);
-    tcase_add_test(cases, word_that_this_daemon_has_left_is_nothing_to_itself);
-    tcase_add_test(cases, two_daemons_that_collide_both_get_it_in_the_end);
+    tcase_add_test(cases, hint_of_a_far_waiter_that_left_is_forgotten);
+    tcase_add_test(cases, resource_kept_for_a_far_waiter_is_freed);
+    tcase_add_test(cases, request_without_wait_leaves_a_hint);
+    tcase_add_test(cases, daemon_ignores_its_own_hint);
+    tcase_add_test(cases, two_daemons_that_collide_both_get_the_lock);
     suite_add_tcase(suite, cases);
     return suite;
 }
