@@ -1,16 +1,18 @@
 /*
- * The engine: requests of clients in, quorum rounds over the connections to the masters, replies
- * out. The only header of engine/ that is for its users.
+ * The engine turns client requests into quorum rounds over the connections to the masters, and the
+ * results into replies. This is the only header of engine/ for code outside of it.
  *
- * It knows no socket, no clock, no libevent and, once made, no malloc on the way of a request.
- * Events come in with the time in them (nanoseconds of CLOCK_BOOTTIME, read freshly by the callback
- * that reports them), effects go out through struct engine_io. The simulator drives this very code.
+ * The engine is pure: it has no sockets, no clock and no libevent, and it does not allocate memory
+ * while it handles a request. Each event carries its time, in nanoseconds of CLOCK_BOOTTIME, read
+ * by the callback that reports the event. Effects go out through struct engine_io. The simulator
+ * runs this same code.
  *
- * Below are rounds in flight (flight/flights.h); above, the lock manager (locks/manager.h), which
- * decides what follows from each settled round. docs/architecture.md has the path of a LOCK.
+ * The engine has two layers: the rounds in flight (flight/flights.h), and above them the lock
+ * manager (locks/manager.h), which decides what follows from each settled round.
+ * docs/architecture.md shows the path of a LOCK.
  *
- * Each function of this header that takes the time first does what was due before, and last what
- * follows from the rounds that have settled.
+ * Each function below that takes now_ns first handles timers that are due, and last the rounds that
+ * have settled.
  */
 #ifndef ENGINE_ENGINE_H
 #define ENGINE_ENGINE_H
@@ -28,25 +30,27 @@
 
 struct engine;
 
-/* NULL if there is not enough memory. Nothing happens before the first engine_on_timer(). */
+/* Returns NULL if there is not enough memory. The engine does nothing before the first
+ * engine_on_timer(). */
 struct engine *engine_new(const struct engine_rules *rules, const struct engine_io *io,
                           int64_t now_ns);
-/* Also of NULL. */
+/* engine may be NULL. */
 void engine_free(struct engine *engine);
 
 /*
- * Other rules from now on, of which only these count: max_hold_ns, max_extensions, backoff_*,
- * waiters_per_resource, fence_always, and the logins, for the next connection to each node. The
- * others have to be as they were: rounds and promised deadlines hang on them.
+ * Apply a changed configuration. Only these rules may differ: max_hold_ns, max_extensions,
+ * backoff_*, waiters_per_resource, fence_always, and the logins, which each node's next connection
+ * uses. Rounds in flight and promised deadlines depend on the others.
  */
 void engine_apply_config(struct engine *engine, const struct engine_rules *rules);
 
-/* id: a number of its own, for listings. */
+/* id: unique among clients, for listings. */
 void engine_client_init(struct engine_client *client, uint64_t id);
 
 /*
- * Take LOCK, UNLOCK, EXTEND, STATUS or BREAK, well-formed (request_parse()). The request's views
- * need to live only for the call. The reply may come before this returns.
+ * Handle a LOCK, UNLOCK, EXTEND, STATUS or BREAK that request_parse() has accepted. The views in
+ * the request must be valid during the call only. The reply may be sent before the function
+ * returns.
  */
 void engine_submit(struct engine *engine, struct engine_client *client,
                    const struct request *request, int64_t now_ns);
@@ -54,43 +58,46 @@ void engine_submit(struct engine *engine, struct engine_client *client,
 void engine_client_end(struct engine *engine, struct engine_client *client, enum engine_end how,
                        int64_t now_ns);
 
-/* What a connection to a node has to say. */
+/* Events of the connections to a node. */
 void engine_on_connected(struct engine *engine, unsigned node, enum channel channel,
                          int64_t now_ns);
 void engine_on_closed(struct engine *engine, unsigned node, enum channel channel,
                       enum reason reason, int64_t now_ns);
 
-/* A reply that has come `count` times in a row, from 1 on. Returns how many of these it has dealt
- * with; 0: the connection was closed over it, and no more replies of this one come. */
+/* A reply that a node has sent `count` times in a row, count >= 1. Returns how many of them were
+ * handled. 0: the reply made the engine close the connection; discard the remaining input. */
 unsigned engine_on_replies(struct engine *engine, unsigned node, enum channel channel,
                            const struct redis_reply *reply, unsigned count, int64_t now_ns);
 
-/* Is there something to write after what this pass wrote? Then, at its end, write it. */
+/* The caller flushes at the end of each pass in which engine_wants_flush() is true. */
 bool engine_wants_flush(const struct engine *engine);
 void engine_flush(struct engine *engine, int64_t now_ns);
 
-/* Ask a node, whose link is up, for all that rounds ask for, and for the leases on all names
+/* Send to a node whose link is up each command that rounds use, and read the leases on all names
  * (flight/self_test.h). */
 void engine_self_test(struct engine *engine, unsigned node, int64_t now_ns);
 
-/* Why no vote is asked of this node; REASON_NONE if it votes. */
+/* Why the daemon asks this node for no votes; REASON_NONE if the node votes. */
 enum reason engine_refuses_vote(const struct engine *engine, unsigned node, int64_t now_ns);
 
-/* When engine_on_timer() is wanted next, and that; calling it early does no harm. */
+/* engine_on_timer() is to run at engine_deadline_ns(); an early call is harmless. */
 int64_t engine_deadline_ns(const struct engine *engine);
 void engine_on_timer(struct engine *engine, int64_t now_ns);
 
-/* What was due before now comes first: a HOLD that was lost while the daemon was stopped is told of
- * before anything else. Every function here does so; a PING has to by itself. */
+/*
+ * Handle the timers that are due. After the daemon was stopped, a client must hear that its HOLD
+ * was lost before it hears anything else. The functions above do this themselves; the caller of a
+ * PING has to call engine_catch_up() first.
+ */
 void engine_catch_up(struct engine *engine, int64_t now_ns);
 
-/* From now on requests are answered SHUTDOWN, and what is held is lost; true while answers or
- * releases are still under way. */
+/* Answer requests with SHUTDOWN from now on, and report each HOLD as lost. engine_busy() is true
+ * while replies or releases are still under way. */
 void engine_drain(struct engine *engine, int64_t now_ns);
 bool engine_busy(const struct engine *engine);
 
-/* There is no more time: what is not answered is answered SHUTDOWN, and each LOCK among it undone.
- */
+/* The time to drain is over: answer each pending request with SHUTDOWN, and undo each LOCK among
+ * them. */
 void engine_abandon(struct engine *engine, int64_t now_ns);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * What the engine shows of itself, for listings, the status page, metrics and the log: copies,
- * taken at one moment. Texts are views that live until the engine is called again.
+ * What the engine shows of its state to listings, the status page, metrics and the log. A view is a
+ * copy taken at one moment. Its strings are valid until the next call of the engine.
  */
 #ifndef ENGINE_VIEW_H
 #define ENGINE_VIEW_H
@@ -17,8 +17,8 @@
 #include "protocol/request.h"
 #include "protocol/units.h"
 
-/* The id of a set has so many hex digits; a lease on a name, at most so many bytes with its NUL. A
- * daemon that has been stopped is forgotten after so long. */
+/* ENGINE_SET_ID: hex digits of a set's id. ENGINE_LEASE_MAX: bytes of a name lease, with its
+ * NUL. ENGINE_LIFE_NS: how long the masters remember a daemon that has stopped. */
 enum { ENGINE_SET_ID = 16, ENGINE_LEASE_MAX = 96 };
 #define ENGINE_LIFE_NS (5 * NS_PER_S)
 
@@ -32,122 +32,126 @@ struct engine_view {
     unsigned quorum;
     const char *set_id;
     const struct engine_stats *stats;
-    size_t rounds;     /* with a command under way */
-    size_t locks;      /* granted through this daemon, and remembered */
-    size_t holds;      /* ... with HOLD */
-    size_t holding;    /* HOLDs that were granted or are asked for */
+    size_t rounds;     /* rounds with an outstanding command */
+    size_t locks;      /* locks granted through this daemon that it remembers */
+    size_t holds;      /* granted locks with HOLD */
+    size_t holding;    /* HOLDs, granted or requested */
     size_t waiting;    /* LOCKs with WAIT */
-    size_t waited_for; /* resources */
+    size_t waited_for; /* resources with waiters */
 };
 
 struct engine_view engine_view(const struct engine *engine);
 
 /* One master. */
 struct master_view {
-    enum reason vote;    /* why it has no vote; REASON_NONE: it has */
-    int64_t vote_ns;     /* when it has one again; INT64_MAX: that is no matter of time */
-    enum reason blocked; /* what the guard has found that waiting does not mend; REASON_NONE */
+    enum reason vote; /* why the master has no vote; REASON_NONE: it has one */
+    int64_t vote_ns;  /* when the vote comes back; INT64_MAX: time alone does not bring it back */
+    enum reason blocked; /* what the guard found that needs an operator; REASON_NONE: nothing */
 
     /* The connection for commands. */
     enum link_state state;
-    enum reason reason; /* why it is not UP */
+    enum reason reason; /* why the connection is not UP */
     bool takes_votes;
-    int64_t since_ns; /* since when it is up, suspect, or neither */
+    int64_t since_ns; /* when the connection last came up, became suspect, or went down */
     int64_t silence_timeout_ns;
-    unsigned attempts; /* since it was last UP */
+    unsigned attempts; /* connection attempts since it was last UP */
     bool heartbeat_due;
-    int64_t round_trip_ns; /* of the last heartbeat; -1 none */
+    int64_t round_trip_ns; /* round trip of the last heartbeat; -1: none */
     const struct histogram *round_trips;
-    unsigned unanswered;       /* commands */
-    uint64_t pending_releases; /* releases */
-    uint64_t forgotten;        /* releases it was pending_releases that could not be remembered */
-    bool tracking;             /* it reports changes that waiters wait for */
+    unsigned unanswered;       /* outstanding commands */
+    uint64_t pending_releases; /* releases that the master has not confirmed */
+    uint64_t forgotten;        /* pending releases dropped because the list was full */
+    bool tracking;             /* the master reports changes of keys that clients wait for */
 
-    /* The guard. */
+    /* The guard's state of the master. */
     bool durable;
     enum reason quarantine_why;
     int64_t quarantine_until_ns;
-    unsigned twin;            /* REASON_DUPLICATE: the other node that is the same server */
-    const char *alive_daemon; /* of the old set, that has shown itself there; NULL: none */
-    const char *their_set;    /* REASON_OTHERSET: of its record */
+    unsigned twin; /* with REASON_DUPLICATE: the other node that is the same server */
+    const char
+        *alive_daemon; /* daemon of the old set that has left a sign of life there; NULL: none */
+    const char *their_set; /* with REASON_OTHERSET: the set id in the master's record */
     const char *their_cluster;
     int64_t their_max_ttl_ms;
-    bool clock_compared;  /* else these mean nothing */
-    int64_t clock_low_ns; /* its wall clock, less CLOCK_BOOTTIME here: at least, at most */
+    bool clock_compared;  /* clock_low_ns and clock_high_ns are valid */
+    int64_t clock_low_ns; /* bounds of the master's wall clock minus this host's CLOCK_BOOTTIME */
     int64_t clock_high_ns;
 };
 
 struct master_view engine_view_master(const struct engine *engine, unsigned node, int64_t now_ns);
 
-/* What the master has said for this reason, or what the reason means. */
+/* The text that the master sent for this reason, or a description of the reason. */
 const char *engine_meaning(const struct engine *engine, unsigned node, enum reason reason);
 
-/* What conflicts with this master being used, by this lease on its name, as some master has it;
- * REASON_NONE: nothing. */
+/* Why this master must not be used, according to the lease on its name found on the master `on`;
+ * REASON_NONE: no conflict. */
 enum reason engine_lease_finds(const struct engine *engine, unsigned node, const char *lease,
                                unsigned on);
 
-/* How far an operator's override (--bootstrap, --reset-set) has been carried out. REFUSED: *node is
- * one that conflicts with it. UNDER_WAY: *node is one that is waited for. */
+/* How far an operator override (--bootstrap, --reset-set) has come. REFUSED: *node conflicts
+ * with it. UNDER_WAY: the daemon still waits for *node. */
 enum engine_progress { ENGINE_UNDER_WAY, ENGINE_DONE, ENGINE_REFUSED };
 enum engine_progress engine_progress(const struct engine *engine, unsigned *node);
 
-/* Measure the round trip now, if that is not under way. */
+/* Measure the round trip now, unless a heartbeat is under way. */
 void engine_heartbeat(struct engine *engine, unsigned node, int64_t now_ns);
 
-/* The shortest TTL of a HOLD that can be extended in time. */
+/* The shortest TTL with which a HOLD can be extended in time. */
 int64_t engine_shortest_hold_ms(const struct engine_rules *rules);
 
-/* How long a lock has to be free for a waiter of this daemon to get it, with this round trip to the
- * masters; 0: the usual pauses are long enough. */
+/* How long a lock must be free for a waiter of this daemon to get it, given this round trip to
+ * the masters; 0: the usual pauses are long enough. */
 int64_t engine_need_ns(int64_t backoff_min_ns, int64_t round_trip_ns);
 
 struct resource;
 
-/* A resource that is locked through this daemon, or waited for here. */
+/* A resource that is locked through this daemon, or that clients of this daemon wait for. */
 struct resource_view {
     const char *name;
     size_t name_len;
-    unsigned queued;    /* requests in its queue */
-    unsigned waits;     /* ... that are LOCKs with WAIT */
-    bool asking;        /* a round is under way for the first of them */
-    bool locked;        /* granted through this daemon; else these mean nothing */
-    bool hold;          /* with HOLD */
-    const char *token;  /* LIMIT_TOKEN digits: the right to release it, never shown as a whole */
-    const char *client; /* by NAME; "" without one */
+    unsigned queued; /* requests in the queue */
+    unsigned waits;  /* LOCKs with WAIT in the queue */
+    bool asking;     /* a round for the first waiter is under way */
+    bool locked;     /* granted through this daemon; the fields below are valid only then */
+    bool hold;       /* granted with HOLD */
+    const char
+        *token; /* LIMIT_TOKEN digits; a secret that allows the release, so never shown in full */
+    const char *client; /* set by NAME; "" without one */
     uint64_t client_id;
     int64_t since_ns;
     int64_t until_ns;
 };
 
-/* The resources, each once: *place is NULL to begin with. False: there are no more. */
+/* Iterate over the resources; set *place to NULL before the first call. False: there are no
+ * more. */
 bool engine_next_resource(const struct engine *engine, const struct resource **place,
                           struct resource_view *view);
-/* The same of those that clients wait for. */
+/* Iterate over the resources that have waiters. */
 bool engine_next_waited_for(const struct engine *engine, const struct resource **place,
                             struct resource_view *view);
-/* The one that a request names. False: nothing is known of it. It costs the masters nothing. */
+/* The resource that a request names. False: the daemon knows nothing about it. Sends nothing to
+ * the masters. */
 bool engine_find_resource(const struct engine *engine, const struct request *request,
                           struct resource_view *view, const struct resource **place);
 
-/* The place of a client in its queue, 1 being the next; the first of its places if it waits several
- * times, 0 if it does not. The longer the queue, the longer it takes. */
+/* The position of a client in the queue, from 1; the first one if it waits several times, 0 if
+ * it does not wait. The cost is linear in the length of the queue. */
 unsigned engine_place(const struct resource *place, const struct engine_client *client);
 
-/* A client: what the server knows it by; requests that are not answered yet, and locks that are
- * held for the connection. */
+/* A client: its id, its name, its requests without a reply, and the locks held for its
+ * connection. */
 uint64_t engine_client_id(const struct engine_client *client);
 const char *engine_client_name(const struct engine_client *client);
 unsigned engine_client_requests(const struct engine_client *client);
 unsigned engine_client_holds(const struct engine_client *client);
 void engine_client_set_name(struct engine_client *client, const char *name, size_t len);
-/* Is a request with this tag under way for it? */
+/* Does the client have a pending request with this tag? */
 bool engine_tag_in_use(const struct engine_client *client, const char *tag, size_t tag_len);
-/* No answer can reach it any more. */
+/* No reply can reach the client any more. */
 void engine_client_unreachable(struct engine_client *client);
 
-/* The resources that it holds or waits for, as often as it does. False from `each`: that is enough,
- * and this returns false too. */
+/* Call `each` for every resource that the client holds or waits for; a resource may come several
+ * times. If `each` returns false the iteration stops, and this returns false. */
 bool engine_client_resources(const struct engine_client *client,
                              bool (*each)(const char *name, size_t name_len, const void *context),
                              const void *context);

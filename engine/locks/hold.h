@@ -1,13 +1,14 @@
 /*
- * A lock that the daemon extends for as long as its client is connected: when to extend it, and
- * when to say that it is lost. Pure.
+ * A lock that the daemon extends while its client is connected: when to extend it, and when to
+ * report it as lost. Pure.
  *
  *     granted        renew                     lost         until
  *        |-------------|-------------------------|------------|
  *        0            ttl/3                     until - ttl/3
  *
- * It is lost while a third of the time to live is left, so that its client can stop in time, and so
- * that an answer of the daemon that no loss precedes proves it for a third of the time to live.
+ * The hold is lost while a third of the TTL is left, so that its client can stop in time. For the
+ * same reason, any message from the daemon that no LOST precedes proves the hold for a third of the
+ * TTL.
  */
 #ifndef ENGINE_LOCKS_HOLD_H
 #define ENGINE_LOCKS_HOLD_H
@@ -19,31 +20,31 @@
 
 struct hold {
     int64_t ttl_ns;
-    int64_t drift_ns; /* of that time to live */
-    int64_t since_ns; /* when the round began that was granted */
-    int64_t until_ns; /* what its client may rely on */
-    int64_t retry_ns; /* an extension has failed: the next not before this */
+    int64_t drift_ns; /* clock drift within that TTL */
+    int64_t since_ns; /* start of the round that was granted */
+    int64_t until_ns; /* end of the validity promised to the client */
+    int64_t retry_ns; /* not before this time after a failed extension */
 };
 
-/* Granted for ttl_ns by a round that began at since_ns, to be trusted until until_ns. */
+/* The hold was granted for ttl_ns by a round that began at since_ns. It is valid until until_ns. */
 void hold_init(struct hold *hold, int64_t ttl_ns, int64_t since_ns, int64_t until_ns);
 
-/* An extension was granted, to be trusted until then. It never shortens. */
+/* An extension was granted, valid until until_ns. It never shortens the hold. */
 void hold_on_extended(struct hold *hold, int64_t until_ns);
 
-/* One has failed: when to try again. */
+/* An extension has failed: try again after backoff_ns. */
 void hold_on_failed(struct hold *hold, int64_t backoff_ns, int64_t now_ns);
 
-/* When the next extension is due; INT64_MAX once it has been held as long as it may be. */
+/* When the next extension is due; INT64_MAX once max_hold_ns is used up. */
 int64_t hold_renew_ns(const struct hold *hold, int64_t max_hold_ns);
 
-/* May it be extended at now_ns by ttl_ns? Not beyond the longest hold, counted from its grant. */
+/* May the hold be extended at now_ns by ttl_ns? Not beyond max_hold_ns, counted from the grant. */
 bool hold_may_extend(const struct hold *hold, int64_t ttl_ns, int64_t max_hold_ns, int64_t now_ns);
 
-/* When it is lost, if nothing extends it. */
+/* When the hold is lost unless an extension succeeds. */
 int64_t hold_lost_ns(const struct hold *hold);
 
-/* The shortest time to live with which an extension has the time of one round before it is lost. */
+/* The shortest TTL that leaves an extension the time of one round before the hold is lost. */
 int64_t hold_shortest_ms(const struct drift *drift, int64_t node_timeout_ns);
 
 #endif

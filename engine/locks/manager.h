@@ -1,12 +1,12 @@
 /*
- * The lock manager, the layer above the rounds in flight: requests, the queues of waiters, the
- * locks that are granted, and those that a connection holds. What all files of this folder share,
- * and how a request is answered.
+ * The lock manager, the layer above the rounds in flight. It handles requests, queues of waiters,
+ * granted locks and HOLDs. This header has what the files of this folder share, and how requests
+ * are answered.
  *
- *     requests.c   what clients ask for, and their leaving
+ *     requests.c   requests of clients, and the end of their connections
  *     waits.c      LOCK: which waiter is next, and the rounds for it; hand-overs
- *     grants.c     the locks that are granted; HOLDs and their extensions
- *     breaks.c     BREAK: a lock is released by force
+ *     grants.c     granted locks; HOLDs and their extensions
+ *     breaks.c     BREAK: releases a lock by force
  */
 #ifndef ENGINE_LOCKS_MANAGER_H
 #define ENGINE_LOCKS_MANAGER_H
@@ -26,25 +26,24 @@
 #include "protocol/reply.h"
 #include "protocol/request.h"
 
-/* One request of a client that has not been answered yet. It outlives the rounds that are run for
- * it. */
+/* A request of a client without a reply so far. It outlives the rounds that run for it. */
 struct pending_request {
-    struct engine_client *client; /* the owner */
-    struct flight *flight;        /* the round that is run for it; NULL while a LOCK waits */
-    struct resource *resource;    /* LOCK */
+    struct engine_client *client; /* owner */
+    struct flight *flight;        /* the round that runs for the request; NULL while a LOCK waits */
+    struct resource *resource;    /* set for a LOCK only */
     LIST_ENTRY(pending_request) of_client;
     int64_t received_ns;
-    int64_t ttl_ns; /* LOCK */
-    bool outbid;    /* LOCK: its last round was */
-    bool waits;     /* LOCK: with WAIT */
-    bool fenced;    /* LOCK */
-    bool hold;      /* LOCK */
-    bool lingers;   /* LOCK with HOLD */
+    int64_t ttl_ns; /* of a LOCK */
+    bool outbid;    /* LOCK: its last round was outbid */
+    bool waits;     /* LOCK with WAIT */
+    bool fenced;    /* LOCK with FENCE */
+    bool hold;      /* LOCK with HOLD */
+    bool lingers;   /* LOCK with HOLD and LINGER */
     bool tagged;
     unsigned char tag_len;
-    int64_t ballot_seen;  /* LOCK: the greatest it was outbid by */
-    char tag[LIMIT_TAG];  /* zeros behind it */
-    struct waiter waiter; /* LOCK: its place in the queue of its resource, once it has joined */
+    int64_t ballot_seen;  /* LOCK: the greatest ballot that outbid it */
+    char tag[LIMIT_TAG];  /* padded with zeros */
+    struct waiter waiter; /* LOCK: its entry in the resource's queue, once it has joined */
 };
 
 struct lock_manager {
@@ -55,67 +54,67 @@ struct lock_manager {
 
     struct fence fence;
     struct timers timers;
-    uint32_t queue_seed; /* of the last queue; daemons begin with different ones */
+    uint32_t queue_seed; /* of the last queue; the first one differs between daemons */
     struct pool pending_requests;
     struct resources resources;
     struct extensions extensions;
     struct pool breakings;
 
     struct pool locks;
-    struct lock_list held; /* those with HOLD, held_count of them */
+    struct lock_list held; /* locks with HOLD, held_count of them */
     size_t held_count;
-    struct lock_list unheld; /* the others, the oldest first */
-    struct timers due; /* those of the held that are to be extended as soon as there is room */
-    unsigned renewing; /* extensions of the daemon under way, and at most */
+    struct lock_list unheld; /* locks without HOLD, oldest first */
+    struct timers due;       /* held locks to extend as soon as there is room */
+    unsigned renewing;       /* extensions by the daemon under way, and their limit */
     unsigned renewals_max;
-    size_t holding; /* HOLDs that were granted or are asked for */
+    size_t holding; /* HOLDs, granted or requested */
 
-    size_t waiting; /* LOCKs with WAIT in some queue */
+    size_t waiting; /* LOCKs with WAIT in all queues */
     LIST_HEAD(, resource) waited_for;
-    int64_t far_asked_ns; /* when a master was last asked for a far waiter */
-    size_t kept_count;    /* resources that are kept for far waiters */
+    int64_t far_asked_ns; /* when the daemon last asked a master for a far waiter */
+    size_t kept_count;    /* resources kept for far waiters */
     bool draining;
 };
 
-/* What an timer lies inside of. */
+/* The struct that contains a timer. */
 enum manager_timer { TIMER_WAIT_DEADLINE, TIMER_WAKE, TIMER_LOCK };
 
-/* False if there is not enough memory. All pointers outlive it. */
+/* Returns false if there is not enough memory. All pointers must outlive the manager. */
 bool manager_init(struct lock_manager *manager, const struct engine_rules *rules,
                   const struct engine_io *io, struct engine_stats *stats, struct flights *flights);
 void manager_deinit(struct lock_manager *manager);
 
-/* NULL if there is no room. */
+/* Returns NULL if the pool is empty. */
 struct pending_request *pending_open(struct pool *pending_requests, struct engine_client *client,
                                      const struct request *request, int64_t now_ns);
 
-/* It has been answered, or its client has left. */
+/* The request has been answered, or its client has left. */
 void pending_close(struct pool *pending_requests, struct pending_request *pending);
 
-/* This round is run for it; or no longer, as it has settled, or been cancelled. */
+/* Attach the round that runs for the request; detach it when it has settled or was cancelled. */
 void pending_set_flight(struct pending_request *pending, struct flight *flight);
 void pending_leave_flight(struct pending_request *pending);
 
-/* NULL without one. */
+/* NULL without a tag. */
 const char *pending_tag(const struct pending_request *pending);
 
-/* Answer a request that is not taken. */
+/* Answer a request that was not accepted. */
 void manager_refuse(struct lock_manager *manager, struct engine_client *client,
                     const struct request *request, enum round_kind kind, const struct reply *reply);
 
-/* For a reply that is NOQUORUM: why each node had no vote. */
+/* For a NOQUORUM reply: why each node had no vote. */
 void manager_explain_votes(const struct lock_manager *manager, const enum reason *reasons,
                            struct reply *reply);
 
-/* Answer a request, which ends it. False if the answer reached no client. */
+/* Answer a request and close it. Returns false if the reply reached no client. */
 bool manager_reply(struct lock_manager *manager, struct pending_request *pending,
                    enum round_kind kind, const struct reply *reply);
 
-/* The same, and it is not counted among the outcomes of requests for locks. */
+/* As manager_reply(), for a reply that does not count as an outcome of a lock request. */
 bool manager_say(struct lock_manager *manager, struct pending_request *pending,
                  const struct reply *reply);
 
-/* ... from what its round has come to. */
+/* As manager_reply(), with the outcome of the request's round. */
 bool manager_answer(struct lock_manager *manager, struct flight *flight, int64_t now_ns);
 
 #endif

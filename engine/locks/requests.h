@@ -1,6 +1,4 @@
-/*
- * What clients ask for, and their leaving. See engine/engine.h, which offers all of this.
- */
+/* Requests of clients, and the end of their connections. engine/engine.h has the contracts. */
 #ifndef ENGINE_LOCKS_REQUESTS_H
 #define ENGINE_LOCKS_REQUESTS_H
 
@@ -12,7 +10,7 @@ void requests_submit(struct lock_manager *manager, struct engine_client *client,
 void requests_on_end(struct lock_manager *manager, struct engine_client *client,
                      enum engine_end how, int64_t now_ns);
 
-/* The daemon ends: what is not answered is answered SHUTDOWN, and each LOCK among it undone. */
+/* The daemon ends: answer each pending request with SHUTDOWN, and undo each LOCK among them. */
 void requests_abandon_all(struct lock_manager *manager, int64_t now_ns);
 
 #endif
