@@ -1,10 +1,10 @@
 /*
- * How long things took: counts in fixed buckets, as Prometheus wants them. Pure, and cheap enough
- * for what happens with every request: a dozen instructions, no allocation, no loop.
+ * Durations, counted in fixed buckets as Prometheus needs them. Pure, and cheap enough for every
+ * request: a dozen instructions, no allocation, no loop.
  *
- * A bucket holds what took at most its bound and more than the one before. The bounds are the same
- * for all histograms, 1-2-5 from 20 us to 10 s and then by hand up to an hour; the last bucket has
- * none. No two of them are nearer than a factor of two, which is what makes it cheap.
+ * A bucket holds durations up to its upper bound that exceed the bound before. All histograms have
+ * the same bounds: 1-2-5 from 20 us to 10 s, then individual ones up to an hour; the last bucket
+ * has none. Any two bounds differ at least by a factor of two, which makes the lookup cheap.
  */
 #ifndef ENGINE_HISTOGRAM_H
 #define ENGINE_HISTOGRAM_H
@@ -32,11 +32,11 @@
 
 enum {
 #define X(argument, bound_ns) +1
-    HISTOGRAM_BUCKETS = 1 HISTOGRAM_BOUNDS_NS(X, ) /* the last is for all that took longer */
+    HISTOGRAM_BUCKETS = 1 HISTOGRAM_BOUNDS_NS(X, ) /* the last bucket has no upper bound */
 #undef X
 };
 
-/* All zero to begin with. */
+/* All zero at first. */
 struct histogram {
     uint64_t counts[HISTOGRAM_BUCKETS];
     uint64_t sum_ns;
@@ -44,10 +44,10 @@ struct histogram {
 
 /* A duration below 0 counts as 0. */
 void histogram_add(struct histogram *histogram, int64_t duration_ns);
-/* The same of so many that took as long. */
+/* Add `count` equal durations. */
 void histogram_add_many(struct histogram *histogram, int64_t duration_ns, unsigned count);
 
-/* The bound of a bucket, INT64_MAX for the last. */
+/* The upper bound of a bucket, INT64_MAX for the last. */
 int64_t histogram_bound_ns(unsigned bucket);
 
 #endif

@@ -1,6 +1,4 @@
-/*
- * The engine from inside: for its own files, and for tests.
- */
+/* The internals of the engine, for its own files and for tests. */
 #ifndef ENGINE_INTERNAL_H
 #define ENGINE_INTERNAL_H
 
@@ -18,7 +16,8 @@ struct engine {
     struct lock_manager manager;
 };
 
-/* engine_new() and engine_free(), in memory of the caller. False if there is not enough. */
+/* As engine_new() and engine_free(), in memory of the caller. Returns false if there is not
+ * enough memory. */
 bool engine_init(struct engine *engine, const struct engine_rules *rules,
                  const struct engine_io *io, int64_t now_ns);
 void engine_deinit(struct engine *engine);

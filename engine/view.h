@@ -68,8 +68,8 @@ struct master_view {
     enum reason quarantine_why;
     int64_t quarantine_until_ns;
     unsigned twin; /* with REASON_DUPLICATE: the other node that is the same server */
-    const char
-        *alive_daemon; /* daemon of the old set that has left a sign of life there; NULL: none */
+    /* Daemon of the old set that has left a sign of life there; NULL: none. */
+    const char *alive_daemon;
     const char *their_set; /* with REASON_OTHERSET: the set id in the master's record */
     const char *their_cluster;
     int64_t their_max_ttl_ms;
@@ -114,8 +114,8 @@ struct resource_view {
     bool asking;     /* a round for the first waiter is under way */
     bool locked;     /* granted through this daemon; the fields below are valid only then */
     bool hold;       /* granted with HOLD */
-    const char
-        *token; /* LIMIT_TOKEN digits; a secret that allows the release, so never shown in full */
+    /* LIMIT_TOKEN digits; a secret that allows the release, so never shown in full. */
+    const char *token;
     const char *client; /* set by NAME; "" without one */
     uint64_t client_id;
     int64_t since_ns;

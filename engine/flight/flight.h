@@ -1,7 +1,7 @@
 /*
- * One round in flight: the round, the key it is about, and the token. A flight is open from
- * flights_open() until its round is settled, what follows has been done (flights_conclude()), and
- * every command of it has been answered or lost.
+ * One round in flight: the round, its key and its token. A flight is open from flights_open() until
+ * its round is settled, flights_conclude() has run, and every command of the round has been
+ * answered or lost.
  */
 #ifndef ENGINE_FLIGHT_FLIGHT_H
 #define ENGINE_FLIGHT_FLIGHT_H
@@ -22,78 +22,80 @@ struct breaking;
 struct pending_request;
 struct lock;
 
-/* The key of a resource, with its prefix; inside struct resource. */
+/* The key of a resource, with the key prefix; part of struct resource. */
 struct flight_key {
     const char *bytes;
     size_t len;
     LIST_HEAD(, flight) flights;
-    unsigned key_probes; /* at the key, under way */
-    bool batched;        /* a release of it waits for the end of the pass */
-    bool idle;           /* in the list of those that may have become so */
+    unsigned key_probes; /* key probes under way */
+    bool batched;        /* a release of this key waits for the end of the pass */
+    bool idle;           /* linked in the list of keys that may be unused */
     SLIST_ENTRY(flight_key) of_idle;
 };
 
 SLIST_HEAD(flight_keys, flight_key);
 
-/* Something about the key is over: unless more is known of it by the end of this pass, its owner
- * lets go of it. */
+/* Something about the key has ended. If nothing is known about the key at the end of this pass,
+ * its owner frees it. */
 void flight_note_idle(struct flight_keys *idle, struct flight_key *key);
 
-/* What the masters have shown to a round of a BREAK, as they said it; whether that counts is the
- * round's affair. Of the caller, which clears it. */
+/* What the masters said to a round of a BREAK, unfiltered: the round decides whether an answer
+ * counts. Owned and cleared by the caller. */
 struct flight_notes {
-    uint32_t frozen_on;                  /* nodes that have answered the freeze */
-    char seen[LIMIT_NODES][LIMIT_TOKEN]; /* by a STATUS; begins with NUL if no token */
+    uint32_t frozen_on; /* nodes that have answered the freeze */
+    /* The token that a STATUS found on each node; begins with NUL if there was none. */
+    char seen[LIMIT_NODES][LIMIT_TOKEN];
 };
 
 /*
- * In the order in which it is needed, by lines of 64 bytes, which is what the processor fetches at
- * a time: the first is all that a vote touches which decides nothing, as four of five do.
+ * The fields are in the order of their use, by cache lines of 64 bytes. The first line is all that
+ * a vote touches if it does not decide the round. Four votes out of five do not.
  *
- * A release is gathered, to be written at the end of this pass; once it has been written as one
- * command with others, `batch_next` is the next of them. The same holds for a plain vote and the
- * next of its run (engine/master/link.h), where links look for it: first of all.
+ * A release is batched: it is written at the end of this pass. Once it has been written in one
+ * command with others, `batch_next` is the next release of that command. For an unfenced vote,
+ * `batch_next` is the next vote of its batch (engine/master/link.h). A link expects that pointer to
+ * be the first field.
  *
  * A hand-over is two rounds at once, the release of one token and the acquire of the next, which
- * share the votes: one command does both on a node. The answer is taken by the one, and once its
- * guard has passed by the other.
+ * share their votes: one command does both on a node. The release takes the answer at once. The
+ * acquire takes it when the guard's probe after it has passed.
  */
 struct flight {
     struct flight *batch_next;
-    uint32_t batched_for;       /* the nodes that are to get it */
-    uint32_t shared_on;         /* of a hand-over, either of the two: the nodes asked for both */
-    enum redis_command asks_by; /* for votes; REDIS_SWAP: the acquire of a hand-over */
-    bool settled;               /* in flights->settled: what follows has not been done yet */
-    bool key_probes;            /* ACQUIRE: its undo also looks at the key, for waiters */
+    uint32_t batched_for;       /* nodes that get the batched release */
+    uint32_t shared_on;         /* hand-over, both flights: nodes that got the swap */
+    enum redis_command asks_by; /* command of a vote; REDIS_SWAP: the acquire of a hand-over */
+    bool settled;    /* linked in flights->settled: flights_conclude() is still to come */
+    bool key_probes; /* ACQUIRE: its undo also probes the key, for waiters */
     struct round round;
 
     alignas(POOL_LINE) struct flight_key *key;
     LIST_ENTRY(flight) of_key;
-    TAILQ_ENTRY(flight) of_list; /* flights->voting, then flights->settled */
+    TAILQ_ENTRY(flight) of_list; /* in flights->voting, then in flights->settled */
     STAILQ_ENTRY(flight) batched;
-    int64_t ballot;    /* ACQUIRE with a fence; 0 without */
-    uint32_t backfill; /* ACQUIRE that is granted: these nodes lack the key; once that is told */
+    int64_t ballot;    /* ACQUIRE with a fence; otherwise 0 */
+    uint32_t backfill; /* granted ACQUIRE: nodes that lack the key, to be written after the reply */
 
     char token[LIMIT_TOKEN];
-    struct flight *partner; /* of a hand-over, the other one */
+    struct flight *partner; /* the other flight of a hand-over */
 
-    /* RELEASE: nodes that are not asked, each with its reason; NULL: all are. */
+    /* RELEASE: the reason why a node is not asked, by node; NULL: all nodes are asked. */
     const enum reason *spared;
-    struct flight_notes *notes; /* STATUS, FREEZE: or NULL */
+    struct flight_notes *notes; /* STATUS, FREEZE; may be NULL */
 
-    /* Of the lock manager, which alone looks at them. */
-    struct pending_request
-        *pending;              /* NULL once answered, once the client left, or without a request */
-    struct breaking *breaking; /* of a BREAK; NULL: of none, or that is over */
-    struct lock *renews;       /* EXTEND of a lock that is held; NULL once that is over */
-    bool of_daemon;            /* EXTEND: no client has asked for it */
+    /* For the lock manager only. */
+    /* NULL: the request was answered, its client left, or there is none. */
+    struct pending_request *pending;
+    struct breaking *breaking; /* the BREAK of the round; NULL: none, or it has ended */
+    struct lock *renews;       /* EXTEND of a HOLD; NULL once the lock has ended */
+    bool of_daemon;            /* EXTEND by the daemon itself */
 
-    char predecessor[LIMIT_TOKEN]; /* REDIS_SWAP */
+    char predecessor[LIMIT_TOKEN]; /* REDIS_SWAP: the token to be replaced */
 };
 
 TAILQ_HEAD(flight_list, flight);
 
-/* What a command of its round is for a master. */
+/* The Redis command that carries out a round's command. */
 static inline enum redis_command flight_command(const struct flight *flight,
                                                 enum round_command command)
 {
@@ -116,13 +118,13 @@ static inline bool flight_is_release(const struct flight *flight, enum round_com
     return flight_command(flight, command) == REDIS_RELEASE;
 }
 
-/* Does its answer count only once the guard's probe after it has passed? */
+/* Does the answer count only once the guard's probe after it has passed? */
 static inline bool flight_is_vote(const struct flight *flight, enum round_command command)
 {
     return command == ROUND_VOTE && flight->asks_by != REDIS_RELEASE;
 }
 
-/* Does it hand the lock over? */
+/* Does the command hand the lock over? */
 static inline bool flight_is_swap(const struct flight *flight, enum round_command command)
 {
     return flight_command(flight, command) == REDIS_SWAP;

@@ -1,14 +1,14 @@
 /*
- * Whether a master does what rounds ask of it: each command once, on a key of this daemon alone;
- * and what it says of the names of all masters. For `redlockd -t --probe`.
+ * Whether a master accepts the commands that rounds use: each command once, on a key that only this
+ * daemon uses. Also reads the leases on all names. For `redlockd -t --probe`.
  */
 #ifndef ENGINE_FLIGHT_SELF_TEST_H
 #define ENGINE_FLIGHT_SELF_TEST_H
 
 #include "engine/flight/flights.h"
 
-/* The node's link is up. io.tried() hears ENGINE_SELF_TESTS answers, io.leased() one for each node,
- * unless the link is lost before. Nothing is left of it after some seconds. */
+/* The node's link must be up. io.tried() is called ENGINE_SELF_TESTS times and io.leased() once
+ * for each node, unless the link is lost before. The keys of the test expire after some seconds. */
 void self_test_start(struct flights *flights, unsigned node, int64_t now_ns);
 
 void self_test_on_reply(struct flights *flights, unsigned node,

@@ -1,17 +1,17 @@
 /*
  * Is this master the one whose votes were counted, with all its data? Pure.
  *
- * A master bears a record (record.h) of its data, its process, its replication history and its
- * evicted keys. Each sample compares the master with its record, and that with the record which was
- * adopted last. Where they differ, the master may have lost data: it has no vote, and wants a new
- * record, which begins a quarantine for all daemons.
+ * A master has a record (record.h) of its data, its process, its replication history and its
+ * evicted keys. Each sample compares the master with its record, and the record with the one that
+ * was adopted last. Where they differ, the master may have lost data: it has no vote, and needs a
+ * new record, which begins a quarantine for all daemons.
  *
  *     presence    AWAY -> CONNECTED -> SAMPLED -> AWAY
  *     error       what the last sample showed; REASON_NONE: the record there is the adopted one.
  *                 The vote comes back when the quarantine of the record has ended
- *     write_why   the record that is to be written, and why
- *     durability  does it keep on disk whatever it has answered? Only what was recorded before a
- *                 restart, and is seen after it, makes that harmless
+ *     write_why   the reason for which a record has to be written
+ *     durability  does the master write every command to disk before it answers? A restart is
+ *                 harmless only if this was recorded before the restart and is seen after it
  */
 #ifndef ENGINE_GUARD_IDENTITY_H
 #define ENGINE_GUARD_IDENTITY_H
@@ -26,37 +26,39 @@
 #include "protocol/limits.h"
 #include "protocol/reason.h"
 
-/* What a probe brought back. */
+/* The result of a probe. */
 struct guard_sample {
     struct monitor_sample clock;
-    enum reason failed; /* REASON_NONE, or why an answer was an error; then nothing else is known */
-    const char *record; /* NULL without one */
+    /* REASON_NONE, or why an answer was an error; then the other fields are not set. */
+    enum reason failed;
+    const char *record; /* NULL without a record */
     size_t record_len;
     bool master;        /* INFO replication: role */
     bool replicated;    /* INFO replication: it has replicas, so it may fail over to one */
-    bool was_replica;   /* INFO replication: since it started, so its data may be another's */
+    bool was_replica;   /* INFO replication: it was a replica since it started, so its data may be
+                           another server's */
     const char *replid; /* INFO replication: master_replid, RECORD_ID bytes */
 };
 
 enum durability { DURABILITY_NOT_WANTED, DURABILITY_MISSING, DURABILITY_SEEN };
 
-/* What INFO and CONFIG say, looked at with every heartbeat. */
+/* From INFO and CONFIG, read with every heartbeat. */
 struct guard_facts {
     enum reason failed;
     bool may_evict; /* maxmemory is set, and the policy is not noeviction */
     int64_t evicted;
-    enum durability durability; /* as its settings show it, if the configuration wants it */
+    enum durability durability; /* according to its settings, if the configuration wants it */
 };
 
 struct record_text {
-    char text[LIMIT_RECORD]; /* with a final NUL */
-    size_t len;              /* 0: none */
+    char text[LIMIT_RECORD]; /* NUL-terminated */
+    size_t len;              /* 0: no record */
 };
 
 enum presence { PRESENCE_AWAY, PRESENCE_CONNECTED, PRESENCE_SAMPLED };
 
-/* We wrote its record on an operator's word: CLOCK while that is still to make its clock trusted.
- */
+/* This daemon wrote the master's record on an operator's override. CLOCK: the override still has
+ * to make the clock trusted. */
 enum override { OVERRIDE_NONE, OVERRIDE_CLOCK, OVERRIDE_DONE };
 
 struct identity {
@@ -68,53 +70,54 @@ struct identity {
     enum reason error;
     struct record_text seen;
     bool readable;        /* `seen` is a record */
-    struct record record; /* which says this */
+    struct record record; /* parsed from `seen`, if readable */
     struct record_text adopted_text;
     struct record adopted;
     int64_t adopted_ns;
-    int64_t known_ns; /* when the adopted one was last seen there */
+    int64_t known_ns; /* when the adopted record was last seen there */
     int64_t quarantine_until_ns;
 
     enum reason facts_error;
     enum durability durability; /* as last seen */
-    int64_t evicted;            /* keys; -1: not known on this connection */
-    bool lost_keys;    /* some were since its record was written; the counter may be reset */
-    bool data_suspect; /* it has lost data, or may have, and no record says so yet */
+    int64_t evicted;            /* evicted keys; -1: not known on this connection */
+    bool lost_keys; /* keys were evicted since its record was written; the counter may be reset */
+    bool data_suspect; /* it may have lost data that no record shows yet */
 
     enum reason write_why; /* REASON_NONE: no record is to be written */
     bool write_under_way;
-    int64_t written_ns; /* when the last one was written */
+    int64_t written_ns; /* when the last record was written */
     enum override override;
 };
 
-/* What else decides about a sample. */
+/* The other inputs for the judgement of a sample. */
 struct identity_context {
     const char *set_id;
-    const char *reset_set; /* records of the set with this id are to be replaced; NULL: of none */
-    bool clock_stepped;    /* lately: no restart is harmless */
-    bool has_override;     /* an operator's, which is under way */
+    const char *reset_set; /* replace records of the set with this id; NULL: of no set */
+    bool clock_stepped;    /* stepped recently, so no restart is harmless */
+    bool has_override;     /* an operator override is under way */
 };
 
 void identity_on_connected(struct identity *identity, const char *run_id, int64_t begun_ns);
 void identity_on_lost(struct identity *identity);
 void identity_on_facts(struct identity *identity, const struct guard_facts *facts);
 
-/* True if another record was adopted. */
+/* Returns true if another record was adopted. */
 bool identity_on_sample(struct identity *identity, const struct guard_periods *periods,
                         const struct identity_context *context, const struct guard_sample *sample);
 
-/* Is the record right, but to be replaced by one that says otherwise whether it is durable? */
+/* Is the record right except for its durability, so that a new one should replace it? */
 bool identity_wants_durability(const struct identity *identity, const struct guard_periods *periods,
                                int64_t now_ns);
 
-/* The record that it wants is written; overridden: as an operator's override says. */
+/* The wanted record was written; overridden: with the content of an operator override. */
 void identity_on_written(struct identity *identity, bool overridden, int64_t now_ns);
 
-/* REASON_NONE, or what it has told against itself; first what an operator can do something about.
- */
+/* Why the master's own answers deny it the vote, or REASON_NONE. A reason that an operator can
+ * mend comes first. */
 enum reason identity_refuses(const struct identity *identity);
 
-/* REASON_NONE, or is there nothing to be done about it but to write its record and to wait? */
+/* REASON_NONE, or a reason that ends by itself once the record is written and the quarantine
+ * over? */
 bool identity_heals(enum reason error);
 
 static inline bool identity_is_sampled(const struct identity *identity)

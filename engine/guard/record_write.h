@@ -1,33 +1,34 @@
 /*
- * Which record is to be written to a master, and may it be? Pure.
+ * Which record is to be written to a master, and whether it may be written. Pure.
  *
- * identity.h says that a master wants a new record. Here is what it has to say, and what has to be
- * known of the other masters before it is written: one sick daemon must not disarm the rest, one
- * with the wrong list of masters writes nothing, and an operator's override wants all of them.
+ * identity.h says that a master needs a new record. This module decides about the content, and
+ * checks what must be known of the other masters first: one faulty daemon must not disarm the rest,
+ * a daemon with a wrong list of masters must write nothing, and an operator override needs all
+ * masters.
  */
 #ifndef ENGINE_GUARD_RECORD_WRITE_H
 #define ENGINE_GUARD_RECORD_WRITE_H
 
 #include "engine/guard/guard.h"
 
-/* A record to be written, if the one there is still `expected`. */
+/* A record to write if the present one is still `expected`. */
 struct record_write {
     const char *expected;    /* "" for none */
     char text[LIMIT_RECORD]; /* all but the value of join_us */
     int64_t quarantine_us;
-    int64_t join_us;    /* join_us is to be at least this */
-    const char *run_id; /* whose quarantine, if one is under way, is not to be shortened */
+    int64_t join_us;    /* lower limit for join_us */
+    const char *run_id; /* a quarantine under way of this run is not shortened */
 };
 
-/* For reset_set: the last that a daemon of the old set has left on this node, when its clock said
- * time_us (0: nothing), and which daemon, as far as it said ("" if not). */
+/* For reset_set: the last sign of life of the old set on this node, when the node's clock showed
+ * time_us (0: none), and the daemon that left it ("": not known). */
 void guard_on_sign_of_life(struct guard *guard, unsigned node, int64_t time_us, const char *daemon);
 
-/* Is that so fresh that the daemon may still run? Then nothing is written. */
+/* Is that sign so fresh that the daemon may still run? Then nothing is written. */
 bool guard_shows_life(const struct guard *guard, unsigned node, int64_t now_ns);
 
-/* Is there a record to write? A probe has to follow it. random: 64 bits of it, for a quarantine
- * that begins. */
+/* Is there a record to write? If so, a probe has to follow it. random: 64 random bits for the id
+ * of a new quarantine. */
 bool guard_take_record_write(struct guard *guard, unsigned node, int64_t now_ns, uint64_t random,
                              struct record_write *write);
 

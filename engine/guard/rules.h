@@ -1,6 +1,4 @@
-/*
- * What the guard goes by, and how long things last for it; its parts are given these.
- */
+/* The settings of the guard and its periods, shared by its modules. */
 #ifndef ENGINE_GUARD_RULES_H
 #define ENGINE_GUARD_RULES_H
 
@@ -19,24 +17,26 @@ struct guard_rules {
     const char *cluster;
     const char *node_names[LIMIT_NODES];
     unsigned databases[LIMIT_NODES]; /* of the servers that the names lead to */
-    /* Nodes that keep on disk whatever they have answered, if their settings say so too. */
+    /* Nodes that the configuration declares durable; their own settings must confirm it. */
     uint32_t durable;
-    /* An operator's word that no lock is held: masters without a record are trusted at once, if all
-     * of them are there and none has one. */
+    /* Operator override: no lock is held. Masters without a record are trusted at once, if all
+     * masters are present and none has a record. */
     bool bootstrap;
-    /* An operator's word that the set has changed, and no daemon of the old one runs any more: the
-     * records of the set with this id are replaced, once all nodes are there. If one shows all the
-     * same that a daemon of the old set runs, none is. NULL without one. */
+    /*
+     * Operator override: the set has changed, and no daemon of the old set runs any more. The
+     * records of the set with this id are replaced once all nodes are present. If any node shows
+     * that a daemon of the old set runs, none is replaced. NULL without the override.
+     */
     const char *reset_set;
-    /* Only to look: no master is written to, and none has a vote. */
+    /* Observe only: write to no master, and give none a vote. */
     bool read_only;
 };
 
 struct guard_periods {
     struct drift drift;
-    int64_t quarantine_ns; /* max_ttl and its drift: no lock outlives it */
-    int64_t heartbeat_ns;  /* how often each master is to be looked at */
-    int64_t fresh_ns;      /* how long such a look is good for */
+    int64_t quarantine_ns; /* max_ttl and its drift: no lock lives longer */
+    int64_t heartbeat_ns;  /* interval of heartbeats to each master */
+    int64_t fresh_ns;      /* how long a heartbeat is valid */
 };
 
 static inline int64_t min(int64_t a, int64_t b)

@@ -36,8 +36,8 @@ struct resource {
     struct flight *acquire; /* the round for the first waiter; NULL: none */
     unsigned waits;         /* LOCKs with WAIT in the queue */
     bool kept;              /* kept for a far waiter although it has no other use */
-    enum outcome
-        last_outcome; /* of the queue's last round; the reply of a waiter whose wait ends */
+    /* Of the queue's last round; the reply of a waiter whose wait ends. */
+    enum outcome last_outcome;
 
     alignas(POOL_LINE) struct queue queue;
     struct timer wake;                            /* the queue's timer */

@@ -1,13 +1,14 @@
 /*
- * One master as this daemon sees it: its two connections, what the guard asks of it, what it has
+ * One master as this daemon sees it: its two connections, the guard's commands to it, what it has
  * refused on this connection, and why it has no vote. Pure.
  *
- * What the guard asks, as Redis commands (guard_io.c):
+ * The guard's commands (guard_io.c):
  *
- *     probe       GET redlockd:node, TIME, INFO replication: behind every batch that asks for votes
- *     heartbeat   INFO memory, INFO stats, a probe, whether a SET of a lock would be taken,
- *                 heartbeat.lua: every guard->heartbeat_ns; where a set is to be reset, also what
- * the daemons of the old one left mark        write_record.lua, and a probe behind it
+ *     probe         GET redlockd:node, TIME, INFO replication: after every batch that asks for
+ * votes heartbeat     INFO memory, INFO stats, a probe, whether a SET of a lock would be accepted,
+ *                   heartbeat.lua: every guard->heartbeat_ns. When a set is to be reset, also what
+ *                   the daemons of the old set have left
+ *     record write  write_record.lua, and a probe after it
  */
 #ifndef ENGINE_MASTER_MASTER_H
 #define ENGINE_MASTER_MASTER_H
@@ -21,66 +22,67 @@
 #include "protocol/reason.h"
 
 struct master {
-    struct link link;       /* commands; owns what is under way and what is pending_releases */
+    struct link link;       /* commands; owns the outstanding commands and pending releases */
     struct tracker tracker; /* reports of changes */
 
-    unsigned key_probes;     /* at keys, under way */
-    enum reason vote_reason; /* why it has no vote, as last told; REASON_NONE: it has */
+    unsigned key_probes;     /* key probes under way */
+    enum reason vote_reason; /* why it has no vote, as last reported; REASON_NONE: it votes */
 
-    /* On this connection: */
-    bool tracking_refused;    /* it does not report changes */
-    uint64_t refused_reasons; /* that have been logged; a bit each */
+    /* State of this connection: */
+    bool tracking_refused;    /* it refuses to report changes */
+    uint64_t refused_reasons; /* reasons already logged, one bit each */
 
-    struct guard *guard;    /* keeps what it concludes from the answers */
+    struct guard *guard;    /* draws the conclusions from the answers */
     const char *clock_id;   /* of this host's clock: see engine_rules */
-    const char *absent_key; /* below the prefix of the locks; none of them can have this name */
-    const char *daemon;     /* GUARD_DAEMON bytes: which this is, for the leases of names */
-    unsigned signs_due;     /* answers that may be signs of life of the old set, with reset_set */
-    int64_t sign_us;        /* the last of them; -1: one of the answers was an error */
+    const char *absent_key; /* below the prefix of the locks; no lock can have this name */
+    const char *daemon;     /* GUARD_DAEMON bytes: this daemon's id, for the name leases */
+    /* Answers still to come that may be signs of life of the old set (reset_set). */
+    unsigned signs_due;
+    int64_t sign_us; /* the latest of them; -1: one of the answers was an error */
     char sign_daemon[GUARD_DAEMON + 1];
-    unsigned probes; /* under way, beside those at the end of batches */
+    unsigned probes; /* probes under way, except for those at the end of batches */
     bool heartbeat_in_full;
     struct guard_heartbeat heartbeat; /* the heartbeat under way */
     struct guard_facts facts;
-    struct guard_sample sample; /* that is coming in */
+    struct guard_sample sample; /* being received */
     char record[LIMIT_RECORD + 1];
 };
 
-/* Why no vote is asked of it now; REASON_NONE: it votes. The one place that knows: the connection
- * comes before the guard. */
+/* Why no vote is asked of it now; REASON_NONE: it votes. All callers get the answer here: the
+ * connection is checked before the guard. */
 enum reason master_refuses_vote(const struct master *master, int64_t now_ns);
 
-/* Its commands can be written to. */
+/* Can commands be written to it? */
 bool master_is_connected(const struct master *master);
 
-/* The connection for commands is lost, and with it what is known of it. */
+/* The connection for commands is lost; reset what was known of it. */
 void master_on_lost(struct master *master);
 
-/* It has answered an error to a command of this kind. True if that is to be logged: once for each
+/* It has answered an error for this reason. Returns true if that is to be logged: once for each
  * reason and connection. */
 bool master_note_refusal(struct master *master, enum reason reason);
 
-/* When its current run began, at the latest; INT64_MIN unknown. */
+/* When its present run began, at the latest; INT64_MIN: not known. */
 int64_t master_begun_ns(const struct master *master, const struct drift *drift, int64_t now_ns);
 
-/* --- what the guard asks --- */
+/* --- the guard's commands --- */
 
-/* Behind votes: always. These bytes, the same for all nodes, are written by the caller; of each
- * that gets them, the answers are expected. */
+/* The probe after votes, which is always sent. The bytes are the same for all nodes, and the
+ * caller writes them; guard_io_expect_batch() is called for each node that gets them. */
 extern const char guard_io_probe_bytes[];
 extern const size_t guard_io_probe_len;
 void guard_io_expect_batch(struct master *master, int64_t now_ns);
 
-/* By itself: unless one is under way already. */
+/* Send a single probe, unless one is under way. */
 void guard_io_probe(struct master *master, int64_t now_ns);
 
-/* Unless one is under way, or the link is not connected. */
+/* Send a heartbeat, unless one is under way, or the link is not connected. */
 void guard_io_heartbeat(struct master *master, int64_t now_ns);
 
 /* Write the record that the guard wants written, if any. */
 void guard_io_write_record(struct master *master, int64_t now_ns);
 
-/* An answer to any of it. */
+/* An answer to any of these commands. */
 enum guard_result guard_io_on_reply(struct master *master, const struct outstanding *outstanding,
                                     const struct redis_reply *reply, int64_t now_ns);
 

@@ -1,7 +1,7 @@
 /*
- * Who tells of changes: a second connection to one master, on which it reports that a key has
- * changed which was looked at on the first one (client-side caching of Redis 6, in opt-in mode,
- * redirected). Pure, like engine/master/link.h.
+ * A second connection to one master, on which the master reports changes of keys that were read on
+ * the first one (client-side caching of Redis 6, in opt-in mode, redirected). Pure, like
+ * engine/master/link.h.
  *
  *             open            connected            subscribed
  *     DOWN ---------> OPENING ---------> GREETING ------------> LISTENING
@@ -9,12 +9,12 @@
  *      +-----------------+------------------+-----------------------+
  *                        closed, refused, or no answer to a PING
  *
- * On the first connection, `CLIENT TRACKING ON REDIRECT <id of the second> OPTIN` says where to
- * report to, once; and `CLIENT CACHING YES` before a command that reads a key asks for one report
- * of its next change, be it that the key is deleted, set, prolonged or expired.
+ * On the first connection, `CLIENT TRACKING ON REDIRECT <id of the second> OPTIN` sets the
+ * destination of the reports, once. `CLIENT CACHING YES` before a command that reads a key requests
+ * one report of its next change, whether the key is deleted, set, extended or expired.
  *
- * What is reported decides nothing: it says when to look. A master that cannot do it, or will not,
- * is looked at from time to time.
+ * Reports decide nothing; they only say when to probe a key. The keys of a master that cannot or
+ * will not report are probed at intervals.
  */
 #ifndef ENGINE_MASTER_TRACKER_H
 #define ENGINE_MASTER_TRACKER_H
@@ -35,14 +35,14 @@ struct tracker {
     int64_t silence_timeout_ns; /* how long it may stay without an answer that is due */
 
     enum tracker_state state;
-    unsigned step;       /* GREETING: whose answer is next */
+    unsigned step;       /* GREETING: the step whose answer is next */
     int64_t client_id;   /* of the second connection */
-    int64_t deadline_ns; /* when tracker_on_timer() is wanted */
-    bool ping_due;       /* LISTENING: that answer is of a PING */
+    int64_t deadline_ns; /* when tracker_on_timer() has to run */
+    bool ping_due;       /* LISTENING: the answer due is to a PING */
     unsigned attempts;
 
-    /* While reports are set up on the first connection: a number of its own each time, never 0.
-     * Otherwise 0: one of the connections is lost, or the master will not. */
+    /* A serial number, never 0, while reports are set up on the first connection. 0 if one of
+     * the connections is lost, or the master refuses. */
     uint32_t tracking;
     uint32_t last_tracking;
 };
@@ -55,21 +55,21 @@ void tracker_on_closed(struct tracker *tracker, int64_t now_ns);
 
 enum tracker_news {
     TRACKER_NOTHING,
-    TRACKER_READY,       /* it listens */
-    TRACKER_LOST,        /* it has closed the connection over this */
-    TRACKER_CHANGED,     /* a key: *key, *key_len, valid as long as the reply */
-    TRACKER_ALL_CHANGED, /* any key may have */
+    TRACKER_READY,       /* the tracker listens */
+    TRACKER_LOST,        /* the reply made the tracker close the connection */
+    TRACKER_CHANGED,     /* one key: *key, *key_len, valid as long as the reply */
+    TRACKER_ALL_CHANGED, /* any key may have changed */
 };
 
 enum tracker_news tracker_on_reply(struct tracker *tracker, const struct redis_reply *reply,
                                    int64_t now_ns, const char **key, size_t *key_len);
 
-/* True if it has given up the connection. */
+/* Returns true if it has given up the connection. */
 bool tracker_on_timer(struct tracker *tracker, int64_t now_ns);
 
 /*
- * The first connection is up, and the second listens: have reports sent there, from now on. The
- * answer is a outstanding of kind OUTSTANDING_TRACKING.
+ * The first connection is up and the second listens: have reports sent there from now on. The
+ * answer belongs to an outstanding command of kind OUTSTANDING_TRACKING.
  */
 void tracker_start(struct tracker *tracker, struct link *link, int64_t now_ns);
 

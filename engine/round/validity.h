@@ -1,34 +1,34 @@
 /*
- * How long a lock may still be trusted: the arithmetic of the paper ("Distributed Locks with
- * Redis", section "The Redlock Algorithm", step 3, and "Safety arguments"). Pure.
+ * How long a lock is still valid: the arithmetic of the paper ("Distributed Locks with Redis",
+ * section "The Redlock Algorithm", step 3, and "Safety arguments"). Pure.
  *
  *     validity = ttl - (t_decided - t_started) - drift
  *     drift    = ttl * clock_drift_rate + clock_drift_margin
  *
  * t_started is read before the first byte of the round is queued, t_decided after the reply that
- * decides it. Everything is in nanoseconds of CLOCK_BOOTTIME.
+ * decides the round was received. All times are nanoseconds of CLOCK_BOOTTIME.
  */
 #ifndef ENGINE_ROUND_VALIDITY_H
 #define ENGINE_ROUND_VALIDITY_H
 
 #include <stdint.h>
 
-/* What two clocks may differ by: a rate in millionths, and what no rate explains. */
+/* The assumed difference of two clocks: a rate in millionths, and a constant margin. */
 struct drift {
     int64_t rate_ppm;
     int64_t margin_ns;
 };
 
-/* The drift to subtract from a time to live of ttl_ns. */
+/* The drift to subtract from a TTL of ttl_ns. */
 int64_t drift_of(const struct drift *drift, int64_t ttl_ns);
 
-/* Until when a lock may be trusted whose round began at started_ns: t_decided + validity. */
+/* The end of the validity of a lock whose round began at started_ns: t_decided + validity. */
 int64_t valid_until(const struct drift *drift, int64_t ttl_ns, int64_t started_ns);
 
 /*
- * The time from received_ns to now_ns as a client may count it on a clock of its own, in whole
- * milliseconds: reduced by the drift rate and rounded down, so that t_send + elapsed + validity
- * never lies behind the true deadline.
+ * The time from received_ns to now_ns as a client may count it on its own clock, in whole
+ * milliseconds. It is reduced by the drift rate and rounded down, so that t_send + elapsed +
+ * validity is never later than the true deadline.
  */
 int64_t elapsed_for_client_ms(const struct drift *drift, int64_t received_ns, int64_t now_ns);
 
