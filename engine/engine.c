@@ -133,7 +133,7 @@ static void settle(struct engine *engine, struct flight *flight, int64_t now_ns)
     /* After the undo, so that the nodes are free for the next in the queue. */
     waits_run(manager, resource, now_ns);
     if (to_break != NULL)
-        breaks_go_on(manager, resource, to_break, now_ns);
+        breaks_continue(manager, resource, to_break, now_ns);
 }
 
 /* What has come up below is taken at once, so that what follows from it goes there. */

@@ -9,8 +9,8 @@ static const int64_t bounds_ns[HISTOGRAM_BUCKETS] = {
         INT64_MAX};
 
 /*
- * Between one power of two and the next there is one bound at most. So the power alone says how
- * many bounds are below for sure, and one comparison decides the rest.
+ * There is at most one bound between two powers of two. So the power alone says how many bounds are
+ * certainly below the value, and one comparison decides the rest.
  */
 #define BELOW(power, bound_ns) +(UINT64_C(bound_ns) < (UINT64_C(1) << (power)))
 #define FIRST(power)           (uint8_t)(0 HISTOGRAM_BOUNDS_NS(BELOW, power))

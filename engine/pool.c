@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* In a build with ASan, an item that was given back may not be read: that finds pointers to rounds
- * and resources that are over. */
+/* In a build with ASan, an item that was given back must not be read. This finds pointers to
+ * rounds and resources that have ended. */
 #ifndef __has_feature
 #define __has_feature(feature) 0
 #endif
@@ -46,8 +46,8 @@ void *pool_take(struct pool *pool)
     if (item != NULL)
         pool->in_use++;
 #ifdef POOL_FILL
-    /* So that tests find who reads what nobody has set: as a pointer, a bool or a number it is off.
-     */
+    /* Tests find reads of fields that were never set: as a pointer, a bool or a number the value
+     * is wrong. */
     if (item != NULL)
         memset(item, POOL_FILL, pool->item_size);
 #endif

@@ -2,8 +2,8 @@
 
 #include <stddef.h>
 
-/* Of two at the same time, the one set first: not the one at the lower address, which would differ
- * from run to run. */
+/* Of two timers with the same time, the one that was set first comes first. Comparing addresses
+ * would differ from run to run. */
 static bool is_before(const struct timer *one, const struct timer *other)
 {
     if (one->at_ns != other->at_ns)
@@ -11,7 +11,7 @@ static bool is_before(const struct timer *one, const struct timer *other)
     return one->serial < other->serial;
 }
 
-/* Have the later of the two hang from the other one, which is returned. */
+/* Make the later timer a child of the other, which is returned. */
 static struct timer *join(struct timer *one, struct timer *other)
 {
     struct timer *first = is_before(one, other) ? one : other;
@@ -24,9 +24,11 @@ static struct timer *join(struct timer *one, struct timer *other)
     return first;
 }
 
-/* Join all that hang from one timer; NULL if none does. First each with the one next to it, then
- * these pairs with each other, the last ones first: one behind the other they would often all hang
- * from the same one again, and be gone through each time. */
+/*
+ * Join the children of a timer; NULL if there are none. First each joins its neighbour, then these
+ * pairs join, the last pair first. Joined one after the other, the timers would often all become
+ * children of the same one again, and be compared each time.
+ */
 static struct timer *join_all(struct timer *rest)
 {
     struct timer *pairs = NULL;
@@ -53,7 +55,7 @@ void timers_init(struct timers *timers)
     *timers = (struct timers){.first_ns = TIMER_NEVER};
 }
 
-/* It comes to the others, with all that hang from it. */
+/* Add a timer with all its children. */
 static void add(struct timers *timers, struct timer *timer)
 {
     struct timer *first = timers->first != NULL ? join(timers->first, timer) : timer;

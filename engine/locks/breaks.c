@@ -1,15 +1,16 @@
 /*
- * BREAK: a lock is released by force, in three rounds.
+ * BREAK: release a lock by force, in three rounds.
  *
- *     look      which token has a quorum? Not "whatever is there": that very lock is broken, and no
- *               other can come to harm
- *     freeze    a frozen token of this BREAK takes its place (protocol/token.h). With fewer than a
- *               quorum of the nodes frozen it ends here, and nothing was deleted: the frozen keys
+ *     look      Which token has a quorum? The BREAK applies to this lock only, so no other lock can
+ *               be affected
+ *     freeze    A frozen token of this BREAK replaces the token (protocol/token.h). If less than a
+ *               quorum is frozen the BREAK ends here, and nothing was deleted: the frozen keys
  *               exclude everybody until the last promised deadline, as the token would
- *     release   the lock can no longer be extended: the frozen token is deleted
+ *     release   The lock can no longer be extended: the frozen token is deleted
  *
- * It is deleted only where the node has answered the freeze. Where it has not, the freeze may still
- * come, after the lock was extended by the other nodes: then the key has to stay.
+ * The frozen token is deleted only where the node has answered the freeze. On other nodes the
+ * freeze may still arrive after the lock was extended by the remaining nodes; the key then has to
+ * stay.
  */
 #include "engine/locks/breaks.h"
 
@@ -21,13 +22,13 @@
 #include "protocol/token.h"
 
 struct breaking {
-    struct pending_request
-        *pending;            /* between two of its rounds; NULL also if the client has left */
-    bool frozen;             /* on a quorum: what is next is the release */
-    char token[LIMIT_TOKEN]; /* as the look has found it: it may be frozen by another BREAK */
+    /* Set between two rounds; NULL also if the client has left. */
+    struct pending_request *pending;
+    bool frozen;             /* a quorum is frozen: the release is next */
+    char token[LIMIT_TOKEN]; /* as found by the look; another BREAK may have frozen it */
     char frozen_token[LIMIT_TOKEN];
-    struct flight_notes notes;       /* what the masters have shown to its rounds */
-    enum reason spared[LIMIT_NODES]; /* why the release is not for this node; NONE: it is */
+    struct flight_notes notes;       /* the masters' answers to the rounds of this BREAK */
+    enum reason spared[LIMIT_NODES]; /* why a node is left out of the release; NONE: it is not */
 };
 
 bool breaks_init(struct lock_manager *manager)
@@ -35,7 +36,7 @@ bool breaks_init(struct lock_manager *manager)
     return pool_init(&manager->breakings, sizeof(struct breaking), LIMIT_BREAKS);
 }
 
-/* It is not counted among the outcomes: these are of requests for locks. */
+/* A reply to BREAK is not counted among the outcomes, which are those of lock requests. */
 static void answer(struct lock_manager *manager, struct pending_request *pending,
                    const struct reply *reply)
 {
@@ -65,8 +66,8 @@ bool breaks_begin(struct lock_manager *manager, struct flight *look)
     return true;
 }
 
-/* The lock that a quorum has, of the nodes whose votes count: its token, or a frozen one where no
- * node has shown the token. */
+/* The lock that a quorum of the counted nodes holds: its token, or a frozen form of it if no
+ * node has shown the token itself. */
 static const char *find_token(const struct breaking *breaking, const struct round *round)
 {
     for (unsigned i = 0; i < round->rules->node_count; i++) {
@@ -89,8 +90,8 @@ static const char *find_token(const struct breaking *breaking, const struct roun
     return NULL;
 }
 
-/* Its client has not been told yet whether it is granted: there is nothing to break, and to delete
- * it now would make a lie of a grant that is about to be told. */
+/* A grant that its client has not been told yet is no lock to break. Deleting it now would make
+ * the reply that is about to be sent untrue. */
 static bool is_being_granted(const struct resource *resource, const char *token)
 {
     const struct flight *flight;
@@ -102,17 +103,17 @@ static bool is_being_granted(const struct resource *resource, const char *token)
     return false;
 }
 
-/* --- what its rounds come to --- */
+/* --- results of the rounds --- */
 
-/* Each returns whether it goes on; if not, it has answered the pending. */
+/* Each of these returns whether the BREAK goes on; if not, it has answered the request. */
 
-static bool on_looked(struct lock_manager *manager, struct flight *look,
+static bool on_status(struct lock_manager *manager, struct flight *look,
                       struct pending_request *pending, int64_t now_ns)
 {
     const struct round *round = &look->round;
     struct breaking *breaking = look->breaking;
     const char *token = round->outcome == OUTCOME_HELD ? find_token(breaking, round) : NULL;
-    /* If the client has left by now, its lock is not broken. */
+    /* If the client has left by now, the lock is not broken. */
     if (pending == NULL || token == NULL || is_being_granted(resource_of(look->key), token)) {
         answer_round(manager, pending, round, round->outcome, now_ns);
         return false;
@@ -142,7 +143,7 @@ static bool on_frozen(struct lock_manager *manager, struct flight *freeze,
         breaking->frozen = true;
         return true;
     }
-    /* It was gone by then: given back, or in other hands; those that are silent may be, too. */
+    /* The lock was gone: free, or held by another client, perhaps on silent nodes as well. */
     if (outcome == OUTCOME_GONE) {
         unsigned quorum = round->rules->quorum;
         outcome = OUTCOME_FREE;
@@ -153,8 +154,8 @@ static bool on_frozen(struct lock_manager *manager, struct flight *freeze,
     return false;
 }
 
-/* No quorum is known to be free of it: some have not answered, and on some another BREAK has put a
- * frozen token of its own. */
+/* No quorum is known to be free of the lock: some nodes have not answered, and on some another
+ * BREAK has put its own frozen token. */
 static bool may_be_there(const struct round *round, const char *token)
 {
     const struct round_rules *rules = round->rules;
@@ -170,7 +171,7 @@ static bool on_released(struct lock_manager *manager, struct flight *release,
 {
     const struct round *round = &release->round;
     enum outcome outcome = round->outcome;
-    /* A quorum was frozen. What is not there any more has come to its end since then. */
+    /* A quorum was frozen. What is missing now has ended since then. */
     if (outcome == OUTCOME_GONE)
         outcome = may_be_there(round, release->token) ? OUTCOME_NOQUORUM : OUTCOME_OK;
     answer_round(manager, pending, round, outcome, now_ns);
@@ -187,7 +188,7 @@ struct breaking *breaks_on_settled(struct lock_manager *manager, struct flight *
         pending_leave_flight(pending);
     switch (flight->round.kind) {
     case ROUND_STATUS:
-        goes_on = on_looked(manager, flight, pending, now_ns);
+        goes_on = on_status(manager, flight, pending, now_ns);
         break;
     case ROUND_FREEZE:
         goes_on = on_frozen(manager, flight, pending, now_ns);
@@ -210,9 +211,9 @@ struct breaking *breaks_on_settled(struct lock_manager *manager, struct flight *
     return breaking;
 }
 
-/* --- its second round, and its third --- */
+/* --- the second and third round --- */
 
-/* The next round, for the pending. NULL if there is no room for it. */
+/* Open the next round for the request. NULL if there is no room for it. */
 static struct flight *open_round(struct lock_manager *manager, struct resource *resource,
                                  struct breaking *breaking, enum round_kind kind)
 {
@@ -238,7 +239,7 @@ static void refuse(struct lock_manager *manager, struct breaking *breaking)
     pool_give(&manager->breakings, breaking);
 }
 
-/* The lock that this daemon knows of, if it is that one. */
+/* The lock known to this daemon, if it is the one with this token. */
 static const struct lock *known_lock(const struct resource *resource, const char *token)
 {
     const struct lock *lock = resource->lock;
@@ -281,7 +282,7 @@ static void release(struct lock_manager *manager, struct resource *resource,
         manager->io->broken(manager->io->context, &broken);
     memcpy(token, broken.token, LIMIT_TOKEN);
     flights_forbid_backfill(manager->flights, &resource->key, token, now_ns);
-    /* If a connection holds it, that client is told, also if it is the one that breaks it. */
+    /* If a connection holds the lock, its client is told, even if it sent the BREAK itself. */
     grants_end(manager, resource, token, NULL);
     struct flight *flight = open_round(manager, resource, breaking, ROUND_RELEASE);
     if (flight != NULL) {
@@ -293,8 +294,8 @@ static void release(struct lock_manager *manager, struct resource *resource,
     refuse(manager, breaking);
 }
 
-void breaks_go_on(struct lock_manager *manager, struct resource *resource,
-                  struct breaking *breaking, int64_t now_ns)
+void breaks_continue(struct lock_manager *manager, struct resource *resource,
+                     struct breaking *breaking, int64_t now_ns)
 {
     if (breaking->frozen)
         release(manager, resource, breaking, now_ns);

@@ -14,11 +14,11 @@ bool breaks_begin(struct lock_manager *manager, struct flight *look);
 /*
  * A round of a BREAK has settled. Either the BREAK is answered, and this returns NULL; or it goes
  * on with its next round, and this returns it. The caller then concludes the round and calls
- * breaks_go_on().
+ * breaks_continue().
  */
 struct breaking *breaks_on_settled(struct lock_manager *manager, struct flight *flight,
                                    int64_t now_ns);
-void breaks_go_on(struct lock_manager *manager, struct resource *resource,
-                  struct breaking *breaking, int64_t now_ns);
+void breaks_continue(struct lock_manager *manager, struct resource *resource,
+                     struct breaking *breaking, int64_t now_ns);
 
 #endif

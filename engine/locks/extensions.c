@@ -43,7 +43,7 @@ void extensions_deinit(struct extensions *extensions)
 static struct extended *find(const struct extensions *extensions, const char *token)
 {
     struct extended *extended;
-    /* Every token that is released is looked for, and mostly none has been extended. */
+    /* Every token that is released is looked up here, and few tokens were ever extended. */
     if (TAILQ_EMPTY(&extensions->least_recent))
         return NULL;
     LIST_FOREACH (extended, chain_of(extensions, token), of_chain)
@@ -86,8 +86,8 @@ static struct extended *add(struct extensions *extensions, const char *token, in
     return extended;
 }
 
-/* The one there is, or a new one; the last that will be forgotten. */
-static struct extended *recent_one(struct extensions *extensions, const char *token, int64_t now_ns)
+/* The entry of the token, created if there is none, and moved to the end: it is forgotten last. */
+static struct extended *touch(struct extensions *extensions, const char *token, int64_t now_ns)
 {
     struct extended *extended = find(extensions, token);
     if (extended == NULL)
@@ -99,7 +99,7 @@ static struct extended *recent_one(struct extensions *extensions, const char *to
 
 void extensions_count(struct extensions *extensions, const char *token, int64_t now_ns)
 {
-    recent_one(extensions, token, now_ns)->count++;
+    touch(extensions, token, now_ns)->count++;
 }
 
 void extensions_forget(struct extensions *extensions, const char *token)
@@ -111,7 +111,7 @@ void extensions_forget(struct extensions *extensions, const char *token)
 
 void extensions_end(struct extensions *extensions, const char *token, int64_t now_ns)
 {
-    recent_one(extensions, token, now_ns)->ended = true;
+    touch(extensions, token, now_ns)->ended = true;
 }
 
 bool extensions_ended(const struct extensions *extensions, const char *token)

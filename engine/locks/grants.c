@@ -7,7 +7,7 @@
 #include "protocol/units.h"
 
 const struct engine_loss_words engine_losses[ENGINE_LOSSES] = {
-    [LOSS_GONE] = {"gone", "another has it, or it was released elsewhere"},
+    [LOSS_GONE] = {"gone", "another client has it, or it was released elsewhere"},
     [LOSS_LIMIT] = {"limit", "it was held for max_hold"},
     [LOSS_LATE] = {"late", "its extension came too late"},
     [LOSS_NOQUORUM] = {"noquorum", "too few masters voted for its extension"},
@@ -21,13 +21,13 @@ static struct lock *known_lock(const struct resource *resource, const char *toke
     return lock != NULL && memcmp(lock->token, token, LIMIT_TOKEN) == 0 ? lock : NULL;
 }
 
-/* Is it this client's connection that holds it? Once it is not, it never is again. */
+/* Does this client's connection hold the lock? Once it no longer does, it never does again. */
 static bool is_held_by(const struct lock *lock, const struct engine_client *client)
 {
     return lock != NULL && client != NULL && lock->client == client;
 }
 
-/* When something is to be done about it. */
+/* Set the time of the next action for the lock. */
 static void set_timer(struct lock_manager *manager, struct lock *lock)
 {
     int64_t at_ns = lock->ends_ns;
@@ -47,8 +47,8 @@ void grants_set_timers(struct lock_manager *manager)
         set_timer(manager, lock);
 }
 
-/* The daemon does not extend it any more: from now on a lock like any other. */
-static void let_go(struct lock_manager *manager, struct lock *lock)
+/* Stop extending the lock: from now on it is treated as a lock without HOLD. */
+static void end_hold(struct lock_manager *manager, struct lock *lock)
 {
     assert(lock->client != NULL);
     LIST_REMOVE(lock, of_client);
@@ -69,7 +69,7 @@ static void forget_lock(struct lock_manager *manager, struct lock *lock)
 {
     struct resource *resource = lock->resource;
     if (lock->client != NULL)
-        let_go(manager, lock);
+        end_hold(manager, lock);
     TAILQ_REMOVE(&manager->unheld, lock, entry);
     timers_set(&manager->timers, &lock->timer, TIMER_NEVER);
     resource->lock = NULL;
@@ -92,17 +92,17 @@ static void push(struct lock_manager *manager, const struct lock *lock, bool los
         manager->io->push(manager->io->context, lock->client, &push);
 }
 
-/* Final: whatever becomes of it, its client is told to stop. */
+/* Final: the client is told to stop, whatever happens to the lock afterwards. */
 static void lose(struct lock_manager *manager, struct lock *lock, enum engine_loss loss)
 {
     manager->stats->lost++;
     manager->stats->losses[loss]++;
     push(manager, lock, true, NULL, engine_losses[loss].word);
-    let_go(manager, lock);
+    end_hold(manager, lock);
 }
 
-/* The nodes that have it: those that said so in time for the outcome, and those that have not
- * answered yet, but are about to. */
+/* The nodes with the key: those that said so before the outcome, and those whose answer is still
+ * to come. */
 static uint32_t holding_nodes_of(const struct round *round)
 {
     return round->yes | round->pending;
@@ -122,7 +122,7 @@ bool grants_end(struct lock_manager *manager, struct resource *resource, const c
     return true;
 }
 
-/* There is always one: those with HOLD are bounded, the others can be forgotten. */
+/* Never fails: the number of locks with HOLD is limited, and other locks can be forgotten. */
 static struct lock *take_lock(struct lock_manager *manager)
 {
     struct lock *lock = pool_take(&manager->locks);
@@ -189,8 +189,8 @@ const char *grants_refuse_extension(const struct lock_manager *manager,
                                                                                      : "hold";
 }
 
-/* The lock is known to live longer, at the request of any client or of the daemon. */
-static void prolong(struct lock *lock, const struct round *round, int64_t now_ns)
+/* The lock is known to live longer, after an extension by any client or by the daemon. */
+static void extend_lock(struct lock *lock, const struct round *round, int64_t now_ns)
 {
     hold_on_extended(&lock->hold, round->until_ns);
     lock->holding_nodes = holding_nodes_of(round);
@@ -217,7 +217,7 @@ static void on_renewed(struct lock_manager *manager, struct lock *lock, const st
         return;
     }
     if (round->outcome == OUTCOME_OK)
-        prolong(lock, round, now_ns);
+        extend_lock(lock, round, now_ns);
     else
         retry(manager, lock, round->outcome == OUTCOME_LATE ? LOSS_LATE : LOSS_NOQUORUM, now_ns);
     set_timer(manager, lock);
@@ -236,15 +236,15 @@ void grants_on_extended(struct lock_manager *manager, struct flight *flight, int
     if (flight->of_daemon)
         return;
     lock = known_lock(resource_of(flight->key), flight->token);
-    /* A client that holds it now has held it since this began: one that was lost meanwhile counts.
-     */
+    /* A client that holds the lock now has held it since the extension began. If the hold was
+     * lost meanwhile, the extension is counted. */
     const struct engine_client *client = flight->pending != NULL ? flight->pending->client : NULL;
     if (round->outcome == OUTCOME_OK && !is_held_by(lock, client))
         extensions_count(&manager->extensions, flight->token, now_ns);
     if (lock == NULL)
         return;
     if (round->outcome == OUTCOME_OK) {
-        prolong(lock, round, now_ns);
+        extend_lock(lock, round, now_ns);
         set_timer(manager, lock);
     } else if (round->outcome == OUTCOME_GONE && lock->client != NULL) {
         lose(manager, lock, LOSS_GONE);
@@ -278,7 +278,7 @@ bool grants_want_renewals(const struct lock_manager *manager)
 void grants_renew(struct lock_manager *manager, int64_t now_ns)
 {
     while (grants_want_renewals(manager)) {
-        /* The one that is lost first. */
+        /* The lock that would be lost first. */
         struct timer *due = timers_take(&manager->due, TIMER_NEVER - 1);
         renew(manager, (struct lock *)((char *)due - offsetof(struct lock, due)), now_ns);
     }
@@ -319,7 +319,7 @@ void grants_abandon(struct lock_manager *manager, struct engine_client *client)
 {
     struct lock *lock;
     while ((lock = LIST_FIRST(&client->holds)) != NULL)
-        let_go(manager, lock);
+        end_hold(manager, lock);
 }
 
 void grants_lose_all(struct lock_manager *manager)

@@ -9,7 +9,7 @@
 bool manager_init(struct lock_manager *manager, const struct engine_rules *rules,
                   const struct engine_io *io, struct engine_stats *stats, struct flights *flights)
 {
-    /* Rounds, requests, those that wait and locks each may be about a resource of its own. */
+    /* Each round, request and lock may be about a resource of its own. */
     size_t pending_requests = LIMIT_ROUNDS + rules->waiters;
     uint64_t seed;
     *manager = (struct lock_manager){
@@ -51,7 +51,7 @@ struct pending_request *pending_open(struct pool *pending_requests, struct engin
     struct pending_request *pending = pool_take(pending_requests);
     if (pending == NULL)
         return NULL;
-    /* Its place in a queue is set where it joins one. */
+    /* The waiter is initialized when it joins a queue. */
     memset(pending, 0, offsetof(struct pending_request, waiter));
     pending->client = client;
     pending->received_ns = now_ns;
@@ -91,7 +91,7 @@ const char *pending_tag(const struct pending_request *pending)
     return pending->tagged ? pending->tag : NULL;
 }
 
-/* --- answers --- */
+/* --- replies --- */
 
 void manager_explain_votes(const struct lock_manager *manager, const enum reason *reasons,
                            struct reply *reply)
@@ -131,7 +131,7 @@ bool manager_say(struct lock_manager *manager, struct pending_request *pending,
     return !client->disconnected;
 }
 
-/* How long the client has waited for it, as its own clock may have it. */
+/* How long the client has waited, as its own clock may count it. */
 static int64_t elapsed_ms(const struct lock_manager *manager, const struct flight *flight,
                           int64_t now_ns)
 {
@@ -139,8 +139,7 @@ static int64_t elapsed_ms(const struct lock_manager *manager, const struct fligh
                                  now_ns);
 }
 
-/* What belongs to any outcome but OK. Not inlined: it is rare, and the larger part of all that an
- * answer may have. */
+/* The details of any outcome but OK. noinline: it is rare, and most of the code for a reply. */
 __attribute__((noinline)) static void explain(const struct lock_manager *manager,
                                               const struct flight *flight, struct reply *reply,
                                               int64_t now_ns)

@@ -71,7 +71,7 @@ struct lock_manager {
 
     size_t waiting; /* LOCKs with WAIT in all queues */
     LIST_HEAD(, resource) waited_for;
-    int64_t far_asked_ns; /* when the daemon last asked a master for a far waiter */
+    int64_t far_query_ns; /* when the daemon last asked a master for a far waiter */
     size_t kept_count;    /* resources kept for far waiters */
     bool draining;
 };

@@ -6,11 +6,12 @@
 #include "engine/round/node_set.h"
 #include "protocol/units.h"
 
-/* Redis counts in whole milliseconds, rounded down: to ask a moment earlier would be in vain. */
+/* Redis counts whole milliseconds, rounded down: a round that starts a moment earlier would
+ * fail. */
 #define ROUNDED_NS NS_PER_MS
 
-/* From least_ns to most_ns. The generator is that of Numerical Recipes: it has to spread, no more.
- */
+/* A random duration from least_ns to most_ns. The generator, from Numerical Recipes, only has to
+ * spread the daemons. */
 static int64_t draw_ns(struct queue *queue, int64_t least_ns, int64_t most_ns)
 {
     queue->random = queue->random * 1664525 + 1013904223;
@@ -28,7 +29,7 @@ void queue_init(struct queue *queue, const struct engine_rules *rules, uint32_t 
     queue->random = seed;
 }
 
-/* --- the line --- */
+/* --- the queue --- */
 
 static void forget_observation(struct queue *queue)
 {
@@ -37,7 +38,7 @@ static void forget_observation(struct queue *queue)
 
 void queue_join(struct queue *queue, struct waiter *waiter, int64_t now_ns)
 {
-    /* While nobody waited, nobody watched. */
+    /* Without waiters, observations were not kept up to date. */
     if (queue->length == 0)
         forget_observation(queue);
     if (queue->length == 0 && queue->phase == QUEUE_WATCHING) {
@@ -64,7 +65,7 @@ void queue_note_timed_out(struct queue *queue, struct waiter *waiter)
     queue->timed_out++;
 }
 
-/* --- what is known --- */
+/* --- observations --- */
 
 /* When a quorum is free at the earliest. */
 static int64_t free_ns(const struct queue *queue)
@@ -85,7 +86,7 @@ int64_t queue_hint_ms(const struct queue *queue, int64_t now_ns)
     return at_ns > now_ns ? (at_ns - now_ns + NS_PER_MS - 1) / NS_PER_MS : 0;
 }
 
-/* The look shows what the one before had shown: the report was for nothing. */
+/* The key probe shows what the one before had shown: the report was useless. */
 static bool is_unchanged(const struct queue *queue, unsigned node, const struct observation *seen,
                          int64_t until_ns)
 {
@@ -98,8 +99,8 @@ static bool is_unchanged(const struct queue *queue, unsigned node, const struct 
 }
 
 /*
- * A master whose table of tracked keys is full forgets one for each that is added, and reports it.
- * To look at each at once would only make it forget the next.
+ * A master whose table of tracked keys is full drops one key for each that is added, and reports
+ * it. Probing each reported key at once would only make the master drop the next one.
  */
 static void note_report(struct queue *queue, bool unchanged, int64_t now_ns)
 {
@@ -124,7 +125,7 @@ void queue_on_observed(struct queue *queue, unsigned node, const struct observat
     queue->probing &= ~nodes_only(node);
     queue->reported &= ~nodes_only(node);
     forget_node(queue, node);
-    /* It has changed behind what was seen; the two came on different connections. */
+    /* The key has changed since the observation; the two came on different connections. */
     if (queue->changed & nodes_only(node))
         return;
     if (reported)
@@ -164,7 +165,7 @@ void queue_on_untracked(struct queue *queue, unsigned node, int64_t now_ns)
     probe_soon(queue, now_ns);
 }
 
-static void hold_everywhere(struct queue *queue, int64_t until_ns, int64_t now_ns)
+static void assume_held(struct queue *queue, int64_t until_ns, int64_t now_ns)
 {
     forget_observation(queue);
     queue->held = nodes_all(queue->rules->round.node_count);
@@ -178,7 +179,7 @@ void queue_on_held(struct queue *queue, int64_t until_ns, int64_t now_ns)
     if (queue->phase != QUEUE_WATCHING)
         return;
     queue->acquire_ns = TIMER_NEVER;
-    hold_everywhere(queue, until_ns, now_ns);
+    assume_held(queue, until_ns, now_ns);
 }
 
 /* --- rounds --- */
@@ -198,7 +199,7 @@ static void pause_until(struct queue *queue, int64_t at_ns)
     queue->acquire_ns = at_ns;
 }
 
-/* From backoff_min to twice that, four times, and so on. */
+/* A random pause from backoff_min to twice, four times, ... backoff_min. */
 static int64_t backoff_ns(struct queue *queue, unsigned failures)
 {
     const struct engine_rules *rules = queue->rules;
@@ -236,8 +237,8 @@ void queue_on_outcome(struct queue *queue, enum queue_outcome outcome, int64_t n
     }
 }
 
-/* How many hand-overs are a turn. A daemon that is far gets the lock once in a pause, where others
- * may get it several times: so it waits for fewer. */
+/* The number of hand-overs in a streak. A far daemon gets the lock once in a pause, in which a
+ * near one may get it several times, so the streak is shorter for a far one. */
 static unsigned streak_length(const struct queue *queue)
 {
     bool far = queue->need_ns > 2 * queue->rules->backoff_min_ns;
@@ -255,16 +256,16 @@ void queue_on_granted(struct queue *queue, bool handed_over, int64_t until_ns, i
     queue->need_ns = goes_on ? queue->need_ns : 0;
     if (queue->sought > 0 && !handed_over)
         queue->handovers += streak_length(queue) / 2 - 1;
-    /* However long it was held before that. */
+    /* The streak begins now, however long the lock was held before. */
     if (queue->handovers <= 1)
         queue->streak_ns = now_ns;
-    /* Who joins an empty line forgets what has been seen before. */
+    /* A waiter that joins an empty queue discards earlier observations anyway. */
     if (queue->length > 0)
-        hold_everywhere(queue, until_ns, now_ns);
+        assume_held(queue, until_ns, now_ns);
 }
 
-/* The pause after a turn: as long as the waiter needs that needs longest, but a hint may be
- * mistaken. */
+/* The pause after a streak: long enough for the waiter with the longest need, but limited,
+ * because a contention hint may be wrong. */
 static int64_t pause_ns(struct queue *queue)
 {
     int64_t min_ns = queue->rules->backoff_min_ns;
@@ -330,12 +331,12 @@ void queue_on_released(struct queue *queue, int64_t now_ns)
     }
 }
 
-/* --- what is to be done --- */
+/* --- what to do next --- */
 
 /*
  * Does every quorum that may become free contain a master that will report it? Only a master whose
  * key is held has a release to report. Any quorum contains one of node_count - quorum + 1 masters.
- * A look under way counts: its answer brings up this question again.
+ * A key probe under way counts too: its answer leads back to this question.
  */
 static bool reports_suffice(const struct queue *queue)
 {
@@ -344,10 +345,13 @@ static bool reports_suffice(const struct queue *queue)
     return nodes_count(reporting) > rules->round.node_count - rules->round.quorum;
 }
 
-static uint32_t to_look_at(struct queue *queue, uint32_t reachable, int64_t now_ns)
+static uint32_t nodes_to_probe(struct queue *queue, uint32_t reachable, int64_t now_ns)
 {
-    /* Those that report may not be all whose key is to go: some may have one of somebody else's. So
-     * where one is looked at because it has reported, those are, too, that cannot. */
+    /*
+     * The masters that report need not be all whose key is about to go: some may hold the key of
+     * another client. So when one is probed because of its report, those that cannot report are
+     * probed as well.
+     */
     bool reported = (queue->changed & reachable & ~queue->probing) != 0;
     uint32_t nodes = reported ? queue->changed | ~queue->tracked : queue->changed;
     if (now_ns < queue->quiet_ns) {
@@ -363,7 +367,7 @@ static uint32_t to_look_at(struct queue *queue, uint32_t reachable, int64_t now_
             queue->probe_ns = now_ns + draw_ns(queue, QUEUE_POLL_NS / 2, QUEUE_POLL_NS);
         }
     }
-    /* Those that cannot be looked at now are, the next time. */
+    /* Nodes that cannot be probed now are probed next time. */
     if (queue->changed & ~reachable)
         probe_soon(queue, now_ns);
     return nodes & reachable & ~queue->probing;
@@ -374,14 +378,14 @@ enum queue_want queue_next(struct queue *queue, uint32_t reachable, int64_t now_
     *nodes = 0;
     if (queue->length == 0 || queue->phase == QUEUE_ACQUIRING)
         return QUEUE_REST;
-    /* Who does not wait is first only where nobody waits: it has no part in any pause. */
+    /* A LOCK without WAIT is first only if there are no waiters: pauses do not apply to it. */
     if (now_ns >= queue->acquire_ns || TAILQ_FIRST(&queue->line)->timed_out)
         return QUEUE_ACQUIRE;
     if (queue->phase == QUEUE_PAUSING)
         return QUEUE_REST;
     if (now_ns >= free_ns(queue))
         return QUEUE_ACQUIRE;
-    *nodes = to_look_at(queue, reachable, now_ns);
+    *nodes = nodes_to_probe(queue, reachable, now_ns);
     queue->probing |= *nodes;
     queue->reported |= *nodes & queue->changed;
     queue->changed &= ~*nodes;

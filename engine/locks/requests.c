@@ -30,7 +30,7 @@ static void refuse(struct lock_manager *manager, struct engine_client *client,
     manager_refuse(manager, client, request, round_kind_of(request->verb), &reply);
 }
 
-/* UNLOCK, EXTEND or STATUS: one round, at once. NULL if there is no room for it. */
+/* UNLOCK, EXTEND, STATUS, BREAK: open a round at once. NULL if there is no room for it. */
 static struct flight *open_round(struct lock_manager *manager, struct engine_client *client,
                                  const struct request *request, struct resource *resource,
                                  int64_t now_ns)
@@ -51,7 +51,7 @@ static struct flight *open_round(struct lock_manager *manager, struct engine_cli
     return flight;
 }
 
-/* ... that has not begun. */
+/* Close a round that has not been started. */
 static void close_round(struct lock_manager *manager, struct flight *flight)
 {
     struct pending_request *pending = flight->pending;
@@ -60,8 +60,8 @@ static void close_round(struct lock_manager *manager, struct flight *flight)
     flights_drop(manager->flights, flight);
 }
 
-/* Each of these returns the limit that the request meets, one word; NULL: it is taken, or answered.
- */
+/* Each of these returns the limit that the request exceeds, as one word; NULL: the request was
+ * accepted or answered. */
 
 static const char *start_round(struct lock_manager *manager, struct engine_client *client,
                                const struct request *request, struct resource *resource,
@@ -123,7 +123,7 @@ void requests_submit(struct lock_manager *manager, struct engine_client *client,
 
 /* --- clients that leave --- */
 
-/* No client waits for the answer of this pending any more. */
+/* No client waits for the reply to this request any more. */
 static void abandon(struct lock_manager *manager, struct pending_request *pending, int64_t now_ns)
 {
     struct flight *flight = pending->flight;
@@ -139,14 +139,15 @@ static void abandon(struct lock_manager *manager, struct pending_request *pendin
         waits_run(manager, resource, now_ns);
         return;
     }
-    /* A release goes on, and so does an extension: it does no harm, and is asked for. A BREAK goes
-     * on from when its freeze was sent: what is frozen would block everybody until it ends. */
+    /* Releases go on. So do extensions, which are harmless and were requested. A BREAK goes on
+     * once its freeze was sent: otherwise the frozen keys would block everybody until they
+     * expire. */
     if (flight->round.kind == ROUND_ACQUIRE || flight->round.kind == ROUND_STATUS)
         flights_cancel(manager->flights, flight, now_ns);
 }
 
-/* Of a client that leaves: those that only wait first, else the end of each round would begin one
- * for the next of them. NULL: none is left. */
+/* The next request of a leaving client to abandon; NULL: none is left. Waiting requests come
+ * first: otherwise the end of each round would start a round for the next of them. */
 static struct pending_request *next_to_abandon(const struct engine_client *client, bool locks_only)
 {
     struct pending_request *pending;
@@ -180,9 +181,9 @@ void requests_on_end(struct lock_manager *manager, struct engine_client *client,
             waits_release(manager, resource, token, NULL, true, now_ns);
 }
 
-/* --- the end --- */
+/* --- shutdown --- */
 
-/* The request that a round is run for is answered, and the round ends without it. */
+/* Answer the request of a round, and cancel the round. */
 static void shut_down(struct lock_manager *manager, struct flight *flight, int64_t now_ns)
 {
     const struct reply reply = {.outcome = OUTCOME_SHUTDOWN};

@@ -4,15 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* All of it in headers: nothing to be linked. */
+/* Header-only: nothing to link. */
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-/* Enough that all locks there may be make short chains. What is never used is never touched. */
+/* Enough for short chains with the largest number of locks. Unused chains are never touched. */
 enum { CHAINS = 16384 };
 
-/* Clients choose the names, and of a function that is known they could choose many with one hash,
- * each of them searched for among all others. A seed that is not known makes that hard. */
+/* Clients choose the names. With a known hash function they could choose many names with one
+ * hash, which would make one chain long. The secret seed makes that hard. */
 static struct resource_chain *chain_of(const struct resources *resources, const char *name,
                                        size_t name_len)
 {
@@ -59,7 +59,7 @@ struct resource *resource_find_key(const struct resources *resources, const char
     return resource_find(resources, key + prefix_len, key_len - prefix_len);
 }
 
-/* Its key is written as a whole: the prefix, followed by the name. */
+/* Write the whole key: the prefix, followed by the name. */
 static void set_name(struct resource *resource, const struct resources *resources, const char *name,
                      size_t name_len)
 {

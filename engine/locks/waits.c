@@ -13,7 +13,7 @@ static struct pending_request *pending_of(struct waiter *waiter)
     return (struct pending_request *)((char *)waiter - offsetof(struct pending_request, waiter));
 }
 
-static struct pending_request *first_in_line(const struct resource *resource)
+static struct pending_request *first_waiter(const struct resource *resource)
 {
     struct waiter *first = TAILQ_FIRST(&resource->queue.line);
     return first != NULL ? pending_of(first) : NULL;
@@ -34,7 +34,8 @@ void waits_leave(struct lock_manager *manager, struct pending_request *pending)
         manager->holding--;
 }
 
-/* What the last round for this resource has come to, for a request received at received_ns. */
+/* The result of the last round for this resource, as a reply to a request received at
+ * received_ns. */
 static struct reply last_reply(const struct lock_manager *manager, const struct resource *resource,
                                int64_t hint_ms, int64_t received_ns, int64_t now_ns)
 {
@@ -48,7 +49,7 @@ static struct reply last_reply(const struct lock_manager *manager, const struct 
     return reply;
 }
 
-/* It has stood in line until then. */
+/* Count the time that a LOCK with WAIT has spent in the queue. */
 static void count_wait(struct lock_manager *manager, const struct pending_request *pending,
                        int64_t until_ns)
 {
@@ -56,7 +57,7 @@ static void count_wait(struct lock_manager *manager, const struct pending_reques
         histogram_add(&manager->stats->queued, until_ns - pending->received_ns);
 }
 
-/* Its wait is over, with this; or has to be, because the daemon stops. */
+/* The wait is over; or the daemon stops and ends it. */
 static void answer_waiter(struct lock_manager *manager, struct pending_request *pending,
                           enum outcome outcome, int64_t hint_ms, int64_t now_ns)
 {
@@ -92,7 +93,7 @@ void waits_on_deadline(struct lock_manager *manager, struct pending_request *pen
                        int64_t now_ns)
 {
     struct resource *resource = pending->resource;
-    /* The round that is under way ends soon, and may yet be for it. */
+    /* The round under way ends soon, and it may still grant this waiter the lock. */
     if (resource->queue.phase == QUEUE_ACQUIRING) {
         queue_note_timed_out(&resource->queue, &pending->waiter);
         return;
@@ -102,15 +103,15 @@ void waits_on_deadline(struct lock_manager *manager, struct pending_request *pen
     waits_run(manager, resource, now_ns);
 }
 
-/* --- rounds for the first in line --- */
+/* --- rounds for the first waiter --- */
 
-/* A round for it, with a token of its own. NULL: *limit says which limit is met. */
+/* Open a round for the request, with a new token. NULL: *limit says which limit prevents it. */
 static struct flight *open_acquire(struct lock_manager *manager, struct pending_request *pending,
                                    const char **limit)
 {
     struct resource *resource = pending->resource;
     int64_t ballot = 0;
-    /* Waiters that stood in the queue when the rule came get one, too. */
+    /* fence_always may have been set while the request was in the queue. */
     bool fenced = pending->fenced || manager->rules->fence_always;
     if (fenced) {
         ballot = fence_propose(&manager->fence, manager->io->wall_us(manager->io->context),
@@ -137,9 +138,9 @@ static struct flight *open_acquire(struct lock_manager *manager, struct pending_
     return flight;
 }
 
-static void ask(struct lock_manager *manager, struct resource *resource, int64_t now_ns)
+static void start_acquire(struct lock_manager *manager, struct resource *resource, int64_t now_ns)
 {
-    struct pending_request *pending = first_in_line(resource);
+    struct pending_request *pending = first_waiter(resource);
     const char *limit;
     struct flight *flight = open_acquire(manager, pending, &limit);
     if (flight != NULL)
@@ -157,7 +158,7 @@ __attribute__((noinline)) static bool hand_over(struct lock_manager *manager,
     uint32_t nodes = flights_for_hand_over(manager->flights, &resource->key, now_ns);
     if (nodes_count(nodes) < manager->rules->round.quorum)
         return false;
-    struct flight *acquire = open_acquire(manager, first_in_line(resource), &limit);
+    struct flight *acquire = open_acquire(manager, first_waiter(resource), &limit);
     if (acquire == NULL)
         return false;
     flights_hand_over(manager->flights, release, acquire, nodes, now_ns);
@@ -190,8 +191,8 @@ static bool grant(struct lock_manager *manager, struct flight *flight, int64_t n
     return true;
 }
 
-/* It was not granted: clients that wait, wait on. */
-static void go_on_waiting(struct lock_manager *manager, struct flight *flight, int64_t now_ns)
+/* The round granted nothing: waiters stay in the queue. */
+static void keep_waiting(struct lock_manager *manager, struct flight *flight, int64_t now_ns)
 {
     const struct round *round = &flight->round;
     struct resource *resource = resource_of(flight->key);
@@ -202,18 +203,18 @@ static void go_on_waiting(struct lock_manager *manager, struct flight *flight, i
     if (round->outbid != 0 && round->ballot_seen > pending->ballot_seen)
         pending->ballot_seen = round->ballot_seen;
     if (pending->outbid) {
-        /* A quorum was free, but has seen a greater ballot: once more, at once, above it. Only
-         * once: a client that is outbid again has a rival. */
+        /* A quorum was free but has seen a greater ballot: run one more round at once, with a
+         * ballot above it. Only one, because a client that is outbid twice has a rival. */
         manager->stats->outcomes[ROUND_ACQUIRE][OUTCOME_OUTBID]++;
         queue_on_outcome(&resource->queue, QUEUE_AGAIN, now_ns);
         return;
     }
     if (round->outcome == OUTCOME_LATE) {
-        /* Its own time to live is too short for how long a round takes, and will be the next time.
-         * It is answered, so that those after it need not wait. */
+        /* The TTL of this request is too short for the time that a round takes, and would be
+         * again. The request is answered, so that the waiters after it need not wait. */
         queue_on_outcome(&resource->queue, QUEUE_AGAIN, now_ns);
         answer_waiter(manager, pending, OUTCOME_LATE, -1, now_ns);
-        /* For the others its token was there, like that of any holder. */
+        /* To the other waiters its token on the masters looked like that of any holder. */
         resource->last_outcome = OUTCOME_HELD;
         answer_timed_out(manager, resource, -1, now_ns);
         return;
@@ -238,22 +239,22 @@ bool waits_on_settled(struct lock_manager *manager, struct flight *flight, int64
     else if (flight->round.outcome == OUTCOME_OK)
         return grant(manager, flight, now_ns);
     else
-        go_on_waiting(manager, flight, now_ns);
+        keep_waiting(manager, flight, now_ns);
     return true;
 }
 
-/* At most so often is a master asked, about whatever lock: 50 GETs a second cost next to nothing,
- * and a lock that keeps far waiters away is released often, or is one of few. */
-#define ASK_FAR_NS (20 * NS_PER_MS)
+/* The shortest interval of far queries, over all locks. 50 GETs a second cost next to nothing,
+ * and a lock that keeps far waiters away is either released often, or one of few. */
+#define FAR_QUERY_NS (20 * NS_PER_MS)
 
-/* A lock is being released that no client of this daemon waits for: ask a master, from time to
- * time, whether a far waiter seeks it. */
+/* A lock is being released that no client of this daemon waits for: ask a master from time to
+ * time whether a far waiter seeks it. */
 static void seek_far_waiter(struct lock_manager *manager, struct resource *resource, int64_t now_ns)
 {
     const struct queue *queue = &resource->queue;
-    if (queue->length > 0 || (queue->sought == 0 && now_ns - manager->far_asked_ns < ASK_FAR_NS))
+    if (queue->length > 0 || (queue->sought == 0 && now_ns - manager->far_query_ns < FAR_QUERY_NS))
         return;
-    manager->far_asked_ns = now_ns;
+    manager->far_query_ns = now_ns;
     write_far_query(manager->flights, &resource->key, now_ns);
 }
 
@@ -265,8 +266,8 @@ void waits_release(struct lock_manager *manager, struct resource *resource, cons
     if (flight == NULL)
         flight = flights_open(flights, &resource->key, ROUND_RELEASE, 0);
     if (flight == NULL) {
-        /* Until the releases that are pending_releases have gone out an extension could still be
-         * granted, and the lock then be deleted under its holder. */
+        /* Until the pending releases have been sent an extension could still be granted, and the
+         * lock then be deleted while its holder relies on it. */
         extensions_end(&manager->extensions, token, now_ns);
         flights_owe(flights, &resource->key, token, nodes_all(flights->node_count), now_ns);
         return;
@@ -280,11 +281,13 @@ void waits_release(struct lock_manager *manager, struct resource *resource, cons
     flights_start(flights, flight, now_ns);
 }
 
-/* --- looks --- */
+/* --- key probes --- */
 
-/* The nodes that can be looked at without keeping rounds waiting. One without a vote may have the
- * key free while a quorum of the others has it not: a round for that would be in vain, over and
- * over. */
+/*
+ * The nodes that can be probed without delaying rounds. Nodes without a vote are left out: the key
+ * may be free there while a quorum of the others holds it, and the queue would run one useless
+ * round after the other.
+ */
 static uint32_t reachable(const struct lock_manager *manager, int64_t now_ns)
 {
     const struct flights *flights = manager->flights;
@@ -296,15 +299,16 @@ static uint32_t reachable(const struct lock_manager *manager, int64_t now_ns)
     return nodes;
 }
 
-static void look(struct lock_manager *manager, struct resource *resource, unsigned node,
-                 enum redis_form form, int64_t now_ns)
+static void probe_key(struct lock_manager *manager, struct resource *resource, unsigned node,
+                      enum redis_form form, int64_t now_ns)
 {
     const char *token = resource->lock != NULL ? resource->lock->token : NULL;
     write_key_probe(manager->flights, node, &resource->key, token, form, now_ns);
 }
 
-/* A look, or an undo, has told what holds the key. */
-static void on_seen(struct lock_manager *manager, const struct flights_news *news, int64_t now_ns)
+/* A key probe or an undo has returned what holds the key. */
+static void on_observed(struct lock_manager *manager, const struct flights_news *news,
+                        int64_t now_ns)
 {
     struct resource *resource = resource_of(news->seen);
     const struct answer *answer = &news->answer;
@@ -318,7 +322,7 @@ static void on_seen(struct lock_manager *manager, const struct flights_news *new
         queue_on_observed(&resource->queue, news->seen_by, &seen, now_ns);
     else if (news->forgot_script &&
              link_refuses_vote(&manager->flights->masters[news->seen_by].link) == REASON_NONE)
-        look(manager, resource, news->seen_by, REDIS_IN_FULL, now_ns);
+        probe_key(manager, resource, news->seen_by, REDIS_IN_FULL, now_ns);
     else
         queue_on_unobserved(&resource->queue, news->seen_by);
     waits_run(manager, resource, now_ns);
@@ -335,9 +339,9 @@ static void on_changed(struct lock_manager *manager, const struct flights_news *
     waits_run(manager, resource, now_ns);
 }
 
-/* Every queue hears what has become of some nodes. */
-static void tell_queues(struct lock_manager *manager, const struct flights_news *news,
-                        int64_t now_ns)
+/* Pass the changes of some nodes' state to every queue. */
+static void update_queues(struct lock_manager *manager, const struct flights_news *news,
+                          int64_t now_ns)
 {
     struct resource *resource;
     TAILQ_FOREACH (resource, &manager->resources.all, of_all) {
@@ -347,7 +351,7 @@ static void tell_queues(struct lock_manager *manager, const struct flights_news 
                 queue_on_unobserved(queue, i);
             if (queue->length == 0)
                 continue;
-            /* In this order: what is looked at again may be tracked anew. */
+            /* In this order: nodes that are probed again may be tracked anew. */
             if (news->untracked & nodes_only(i))
                 queue_on_untracked(queue, i, now_ns);
             if (news->probe_again & nodes_only(i))
@@ -367,17 +371,17 @@ void waits_take_news(struct lock_manager *manager, const struct flights_news *ne
         waits_run(manager, resource_of(news->sought), now_ns);
     }
     if (news->seen != NULL)
-        on_seen(manager, news, now_ns);
+        on_observed(manager, news, now_ns);
     if (news->changed != NULL)
         on_changed(manager, news, now_ns);
     if ((news->probes_lost | news->untracked | news->probe_again) != 0)
-        tell_queues(manager, news, now_ns);
+        update_queues(manager, news, now_ns);
 }
 
 /* --- the queue --- */
 
-/* All but the one whose round is under way: that one hears what comes of it. */
-static void drain_line(struct lock_manager *manager, struct resource *resource)
+/* Answer all waiters but the one whose round is under way, which gets the result of its round. */
+static void drain_queue(struct lock_manager *manager, struct resource *resource)
 {
     const struct reply reply = {.outcome = OUTCOME_SHUTDOWN};
     struct waiter *waiter = TAILQ_FIRST(&resource->queue.line);
@@ -395,8 +399,8 @@ static void drain_line(struct lock_manager *manager, struct resource *resource)
     }
 }
 
-/* A resource that a far waiter seeks is kept while nothing else is known of it: the pause of its
- * queue would be forgotten with it. Returns when to look at it again. */
+/* Keep a resource that a far waiter seeks while it has no other use, because its queue's pause
+ * would be lost with it. Returns when to check again. */
 static int64_t keep_sought(struct lock_manager *manager, struct resource *resource, int64_t now_ns)
 {
     struct queue *queue = &resource->queue;
@@ -423,32 +427,32 @@ __attribute__((noinline)) static void set_wake(struct lock_manager *manager,
     timers_set(&manager->timers, &resource->wake, wake_ns);
 }
 
-/* Clients wait: do what the queue wants done. */
-static void run_line(struct lock_manager *manager, struct resource *resource, int64_t now_ns)
+/* There are waiters: do what the queue asks for. */
+static void run_queue(struct lock_manager *manager, struct resource *resource, int64_t now_ns)
 {
     struct queue *queue = &resource->queue;
     enum queue_want want = QUEUE_ACQUIRE;
     uint32_t nodes;
     if (manager->draining)
-        drain_line(manager, resource);
+        drain_queue(manager, resource);
     while (want == QUEUE_ACQUIRE) {
-        /* A key is looked at only for clients that wait. */
+        /* Keys are probed only for clients that wait. */
         want = queue_next(queue, queue->length > queue->timed_out ? reachable(manager, now_ns) : 0,
                           now_ns, &nodes);
         if (want == QUEUE_ACQUIRE)
-            ask(manager, resource, now_ns);
+            start_acquire(manager, resource, now_ns);
     }
     if (want == QUEUE_PROBE)
         for (unsigned i = 0; i < manager->flights->node_count; i++)
             if (nodes & nodes_only(i))
-                look(manager, resource, i, REDIS_BY_SHA1, now_ns);
+                probe_key(manager, resource, i, REDIS_BY_SHA1, now_ns);
     set_wake(manager, resource, now_ns);
 }
 
 void waits_run(struct lock_manager *manager, struct resource *resource, int64_t now_ns)
 {
     if (resource->queue.length > 0)
-        run_line(manager, resource, now_ns);
+        run_queue(manager, resource, now_ns);
     else if (resource->queue.sought > 0 || resource->kept)
         set_wake(manager, resource, now_ns);
     else
@@ -467,9 +471,9 @@ void waits_drain(struct lock_manager *manager, int64_t now_ns)
 
 /* --- LOCK --- */
 
-/* The bound that this LOCK meets, if any. */
-static const char *bound_met(const struct lock_manager *manager, const struct request *request,
-                             const struct resource *resource)
+/* The limit that this LOCK exceeds; NULL: none. */
+static const char *limit_exceeded(const struct lock_manager *manager, const struct request *request,
+                                  const struct resource *resource)
 {
     if (request->hold && manager->holding >= LIMIT_HOLDS)
         return "holds";
@@ -480,9 +484,10 @@ static const char *bound_met(const struct lock_manager *manager, const struct re
     return manager->waiting >= manager->rules->waiters ? "waiters" : NULL;
 }
 
-/* Others are before it, here or at a far daemon, and it will not wait. */
-static bool hears_at_once(const struct resource *resource, const struct request *request,
-                          int64_t now_ns)
+/* Does a LOCK without WAIT get its reply without a round? Yes if there are waiters before it, or
+ * if the queue pauses for a far waiter. */
+static bool is_refused_at_once(const struct resource *resource, const struct request *request,
+                               int64_t now_ns)
 {
     const struct queue *queue = &resource->queue;
     return request->wait_ms == 0 && queue->phase != QUEUE_ACQUIRING &&
@@ -509,11 +514,11 @@ static void join(struct lock_manager *manager, struct pending_request *pending,
         LIST_INSERT_HEAD(&manager->waited_for, resource, waited_for);
     timers_set(&manager->timers, &pending->waiter.wait_deadline,
                now_ns + request->wait_ms * NS_PER_MS);
-    /* A round that is under way may be for a client that does not wait, and this one would hear of
-     * a release only from its next look. */
+    /* The round under way may be for a client without WAIT, so its undo would not probe the key.
+     * Without this, the new waiter would learn of a release only from its next key probe. */
     if (resource->acquire != NULL)
         resource->acquire->key_probes = true;
-    /* This daemon granted it to another of its clients: no need to ask. */
+    /* This daemon granted the lock to another of its clients, so the masters need not be asked. */
     if (first && resource->lock != NULL)
         queue_on_held(queue, resource->lock->ends_ns, now_ns);
 }
@@ -521,13 +526,13 @@ static void join(struct lock_manager *manager, struct pending_request *pending,
 const char *waits_lock(struct lock_manager *manager, struct engine_client *client,
                        const struct request *request, struct resource *resource, int64_t now_ns)
 {
-    if (hears_at_once(resource, request, now_ns)) {
+    if (is_refused_at_once(resource, request, now_ns)) {
         const struct reply reply =
             last_reply(manager, resource, queue_hint_ms(&resource->queue, now_ns), now_ns, now_ns);
         manager_refuse(manager, client, request, ROUND_ACQUIRE, &reply);
         return NULL;
     }
-    const char *limit = bound_met(manager, request, resource);
+    const char *limit = limit_exceeded(manager, request, resource);
     if (limit != NULL)
         return limit;
     struct pending_request *pending =

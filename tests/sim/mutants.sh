@@ -162,13 +162,13 @@ mutant outbid-is-a-yes all "fence\|could vote" protocol/redis.c \
 mutant last-come-first-served all "came earlier" engine/locks/queue.c \
     's/TAILQ_INSERT_TAIL/TAILQ_INSERT_HEAD/'
 mutant broken-without-a-freeze undeletable,breaks,clients unfrozen engine/locks/breaks.c '
-    /^static bool on_looked/,/^}/s/^    return true;/    memcpy(breaking->frozen_token, token, LIMIT_TOKEN);\
+    /^static bool on_status/,/^}/s/^    return true;/    memcpy(breaking->frozen_token, token, LIMIT_TOKEN);\
     return breaking->frozen = true;/'
 mutant broken-by-a-minority unfreezable,breaks,clients unfrozen engine/locks/breaks.c \
     '/^static bool on_frozen/,/^}/s/outcome == OUTCOME_OK/outcome == OUTCOME_NOQUORUM || &/
     s/assert(frozen || .*/(void)0;/'
 mutant broken-after-a-failed-freeze unfreezable,breaks,clients "two holders" engine/locks/breaks.c \
-    '/^static bool on_frozen/,/^}/s/^    \/\* It was gone.*/    if (outcome == OUTCOME_NOQUORUM)\
+    '/^static bool on_frozen/,/^}/s/^    \/\* The lock was gone.*/    if (outcome == OUTCOME_NOQUORUM)\
         flights_owe(manager->flights, freeze->key, breaking->token, nodes_all(manager->flights->node_count), now_ns);/'
 mutant granted-unheard all "$unfit\|rests on\|keeps" engine/engine.c \
     's/flights_conclude(&engine->flights, flight, delivered, now_ns)/(void)delivered, flights_conclude(\&engine->flights, flight, true, now_ns)/'
@@ -237,7 +237,7 @@ mutant waiters-without-end all "bound of waiters" engine/locks/waits.c \
 mutant waiters-not-counted-back all "waiters" engine/locks/waits.c \
     's/manager->waiting--;/(void)0;/'
 mutant who-does-not-wait-is-refused all "bound that is not met" engine/locks/waits.c \
-    '/^static const char \*bound_met/,/^}/s/if (request->wait_ms == 0)/if (0)/'
+    '/^static const char \*limit_exceeded/,/^}/s/if (request->wait_ms == 0)/if (0)/'
 mutant no-room-for-a-pending all "aborted\|crashed" engine/locks/waits.c \
     '/^const char \*waits_lock/,/^}/s/if (pending == NULL)/if (0)/'
 mutant no-room-for-a-request all "aborted\|crashed" engine/locks/requests.c \
