@@ -57,9 +57,10 @@ void engine_client_init(struct engine_client *client, uint64_t id)
     client->id = id;
 }
 
-/* --- rules that change while it runs --- */
+/* --- configuration changes --- */
 
-/* Of those that may not change, what is no text: that is the configuration's, and stays. */
+/* Check the rules that must not change, except for strings, which belong to the configuration
+ * and stay. */
 static void check_fixed(const struct engine_rules *a, const struct engine_rules *b)
 {
     assert(a->round.node_count == b->round.node_count);
@@ -89,10 +90,10 @@ void engine_apply_config(struct engine *engine, const struct engine_rules *rules
     grants_set_timers(&engine->manager);
 }
 
-/* --- what follows from rounds --- */
+/* --- settled rounds --- */
 
-/* What follows from the outcome of a round. False if it granted a lock and no client heard. *next:
- * the BREAK that goes on after it. */
+/* Do what follows from a round's outcome. Returns false if it granted a lock and no client was
+ * told. *next: the BREAK that goes on after this round. */
 static bool on_settled(struct lock_manager *manager, struct flight *flight, struct breaking **next,
                        int64_t now_ns)
 {
@@ -130,13 +131,13 @@ static void settle(struct engine *engine, struct flight *flight, int64_t now_ns)
     struct breaking *to_break = NULL;
     bool delivered = on_settled(manager, flight, &to_break, now_ns);
     flights_conclude(&engine->flights, flight, delivered, now_ns);
-    /* After the undo, so that the nodes are free for the next in the queue. */
+    /* After the undo, so that the nodes are free for the next waiter. */
     waits_run(manager, resource, now_ns);
     if (to_break != NULL)
         breaks_continue(manager, resource, to_break, now_ns);
 }
 
-/* What has come up below is taken at once, so that what follows from it goes there. */
+/* News is handled at once, so that commands that follow from it are written in this call. */
 static void take_news(struct engine *engine, int64_t now_ns)
 {
     const struct flights_news news = engine->flights.news;
@@ -146,8 +147,8 @@ static void take_news(struct engine *engine, int64_t now_ns)
     waits_take_news(&engine->manager, &news, now_ns);
 }
 
-/* The one place where the layer below is heard. Then the resources go of which nothing is known any
- * more. */
+/* The only place that handles settled rounds and news from the layer below. Afterwards resources
+ * without any use are freed. */
 static void finish(struct engine *engine, int64_t now_ns)
 {
     struct flight *flight;
@@ -192,7 +193,7 @@ void engine_on_connected(struct engine *engine, unsigned node, enum channel chan
 void engine_on_closed(struct engine *engine, unsigned node, enum channel channel,
                       enum reason reason, int64_t now_ns)
 {
-    /* First this, so that what is due writes nothing to a connection that is no more. */
+    /* Before anything else, so that due timers write nothing to a closed connection. */
     replies_on_closed(&engine->flights, node, channel, reason, now_ns);
     engine_catch_up(engine, now_ns);
     finish(engine, now_ns);
@@ -282,7 +283,7 @@ void engine_on_timer(struct engine *engine, int64_t now_ns)
     finish(engine, now_ns);
 }
 
-/* --- the end --- */
+/* --- shutdown --- */
 
 void engine_drain(struct engine *engine, int64_t now_ns)
 {

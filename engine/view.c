@@ -177,7 +177,7 @@ unsigned engine_place(const struct resource *place, const struct engine_client *
 {
     const struct waiter *waiter;
     unsigned number = 0;
-    /* A client without requests under way is in no queue. */
+    /* A client without pending requests is in no queue. */
     if (LIST_EMPTY(&client->pending_requests))
         return 0;
     TAILQ_FOREACH (waiter, &place->queue.line, line) {
@@ -228,10 +228,10 @@ bool engine_tag_in_use(const struct engine_client *client, const char *tag, size
 {
     const struct pending_request *pending;
     assert(tag_len <= LIMIT_TAG);
-    /* Most have one request after the other. */
+    /* Most clients send one request after the other. */
     if (LIST_EMPTY(&client->pending_requests))
         return false;
-    /* All are padded to one length, and most differ in the first eight bytes. */
+    /* All tags are padded to one length, and most differ in the first eight bytes. */
     char padded[LIMIT_TAG] = {0};
     memcpy(padded, tag, tag_len);
     uint64_t first = swar_load(padded);

@@ -80,7 +80,7 @@ struct flight {
     struct flight *partner; /* the other flight of a hand-over */
 
     /* RELEASE: the reason why a node is not asked, by node; NULL: all nodes are asked. */
-    const enum reason *spared;
+    const enum reason *skipped;
     struct flight_notes *notes; /* STATUS, FREEZE; may be NULL */
 
     /* For the lock manager only. */

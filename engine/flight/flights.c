@@ -11,10 +11,10 @@
 #include "protocol/token.h"
 #include "protocol/units.h"
 
-static_assert(offsetof(struct flight, batch_next) == 0, "as links find the next of a run");
-static_assert(offsetof(struct flight, round.phase) < POOL_LINE, "a vote takes one line");
+static_assert(offsetof(struct flight, batch_next) == 0, "links find the next of a batch here");
+static_assert(offsetof(struct flight, round.phase) < POOL_LINE, "a vote touches one cache line");
 static_assert(offsetof(struct flight, round.ballot_seen) <= 2 * POOL_LINE,
-              "... and most rounds two");
+              "most rounds touch two cache lines");
 
 static const enum redis_command commands[] = {
     [ROUND_ACQUIRE] = REDIS_ACQUIRE, [ROUND_EXTEND] = REDIS_EXTEND, [ROUND_RELEASE] = REDIS_RELEASE,
@@ -30,7 +30,7 @@ uint32_t flights_random(struct flights *flights)
     return random;
 }
 
-/* Random bytes, fit for a token, as twice as many hex digits. */
+/* Write `count` random bytes, fit for a token, as 2 * count hex digits. */
 static void draw_digits(struct flights *flights, size_t count, char *digits)
 {
     unsigned char bytes[LIMIT_TOKEN_BYTES];
@@ -51,7 +51,7 @@ void flights_freeze_token(struct flights *flights, const char *token, char *froz
     token_freeze(token, fresh, frozen);
 }
 
-/* --- making and unmaking --- */
+/* --- allocation --- */
 
 static bool allocate(struct flights *flights)
 {
@@ -110,7 +110,7 @@ struct flight *flights_open(struct flights *flights, struct flight_key *key, enu
     struct flight *flight = pool_take(&flights->pool);
     if (flight == NULL)
         return NULL;
-    /* All but the round and the tokens, which are set before they are read. */
+    /* Clear all but the round and the tokens, which are set before they are read. */
     memset(flight, 0, offsetof(struct flight, round));
     memset(&flight->key, 0, offsetof(struct flight, token) - offsetof(struct flight, key));
     memset(&flight->partner, 0,
@@ -119,7 +119,7 @@ struct flight *flights_open(struct flights *flights, struct flight_key *key, enu
     flight->asks_by = commands[kind];
     flight->key = key;
     LIST_INSERT_HEAD(&key->flights, flight, of_key);
-    /* All rounds have the same time, so the order of their starts is that of their deadlines. */
+    /* All rounds have the same timeout, so their deadlines are in the order of their starts. */
     TAILQ_INSERT_TAIL(&flights->voting, flight, of_list);
     return flight;
 }
@@ -155,47 +155,49 @@ void flights_drop(struct flights *flights, struct flight *flight)
 
 /* --- steps --- */
 
-/* A step, and what it asks for, may lead to the next: a node that does not take a command has
- * failed. */
+/* A step may cause the next one: a node that does not accept a command has failed. */
 static void step(struct flights *flights, struct flight *flight, const struct round_event *event);
 
-/* A release asks for no vote and no probe follows it. But a node that has no vote may have lost the
- * key, so that it does not have it now says nothing about the lock. */
-static enum reason doubt_denial(const struct flights *flights, unsigned node,
-                                const struct flight *flight, enum round_command command,
-                                const struct answer *said, int64_t now_ns)
+/*
+ * No probe follows a release, because a release asks for no vote. But a node without a vote may
+ * have lost the key, so its denial says nothing about the lock. Returns why the denial does not
+ * count, or REASON_NONE.
+ */
+static enum reason distrust_denial(const struct flights *flights, unsigned node,
+                                   const struct flight *flight, enum round_command command,
+                                   const struct answer *answer, int64_t now_ns)
 {
     if (flight->round.kind != ROUND_RELEASE || command != ROUND_VOTE ||
-        (said->kind != ANSWER_ABSENT && said->kind != ANSWER_HELD))
+        (answer->kind != ANSWER_ABSENT && answer->kind != ANSWER_HELD))
         return REASON_NONE;
     return guard_refuses_vote(&flights->guard, node, now_ns);
 }
 
 void flights_deliver(struct flights *flights, unsigned node, struct flight *flight,
-                     enum round_command command, const struct answer *said, int64_t now_ns)
+                     enum round_command command, const struct answer *answer, int64_t now_ns)
 {
-    enum reason doubt = doubt_denial(flights, node, flight, command, said, now_ns);
-    const struct answer doubted = {.kind = ANSWER_FAILED, .reason = doubt};
-    if (doubt != REASON_NONE)
-        said = &doubted;
+    enum reason distrust = distrust_denial(flights, node, flight, command, answer, now_ns);
+    const struct answer distrusted = {.kind = ANSWER_FAILED, .reason = distrust};
+    if (distrust != REASON_NONE)
+        answer = &distrusted;
     step(flights, flight,
          &(struct round_event){.type = ROUND_EVENT_ANSWER,
                                .now_ns = now_ns,
                                .node = node,
                                .command = command,
-                               .answer = said});
+                               .answer = answer});
 }
 
 void flights_deliver_to_partner(struct flights *flights, unsigned node, struct flight *flight,
-                                const struct answer *said, int64_t now_ns)
+                                const struct answer *answer, int64_t now_ns)
 {
     struct flight *release = flight->partner;
-    struct answer answer = *said;
-    assert(release != NULL); /* it waits for this answer */
-    answer.kind = said->released;
-    if (answer.kind == ANSWER_FAILED)
+    struct answer released = *answer;
+    assert(release != NULL); /* the partner waits for this answer */
+    released.kind = answer->released;
+    if (released.kind == ANSWER_FAILED)
         write_later(flights, node, release, now_ns);
-    flights_deliver(flights, node, release, ROUND_VOTE, &answer, now_ns);
+    flights_deliver(flights, node, release, ROUND_VOTE, &released, now_ns);
 }
 
 void flights_fail(struct flights *flights, unsigned node, struct flight *flight,
@@ -210,22 +212,23 @@ void flights_fail(struct flights *flights, unsigned node, struct flight *flight,
     flights_deliver(flights, node, flight, command, &failed, now_ns);
 }
 
-/* Write a command to the nodes a round named. It is the same for all, so it is formatted once. */
+/* Write a command to the nodes that a round named. The bytes are the same for all nodes and are
+ * formatted once. */
 static void send(struct flights *flights, struct flight *flight, enum round_command command,
                  uint32_t nodes, int64_t now_ns)
 {
     if (command == ROUND_BACKFILL)
         flights->stats->backfilled++;
-    /* The acquire of a hand-over writes for both. */
+    /* The acquire of a hand-over writes the command for both rounds. */
     if (command == ROUND_VOTE && flight->asks_by != REDIS_SWAP)
         nodes &= ~flight->shared_on;
-    /* The last that fails may finish the round, and then it is gone. */
+    /* The last failure may finish the round and free the flight. */
     for (uint32_t refused = write_command(flights, flight, command, nodes, now_ns); refused != 0;
          refused = nodes_behind_first(refused))
         flights_fail(flights, nodes_first(refused), flight, command, REASON_BACKLOG, now_ns);
 }
 
-/* Count which nodes had no vote in it, and why. */
+/* Count the nodes without a vote in this round, by reason. */
 static void count_refusals(struct flights *flights, const struct round *round)
 {
     if (round->kind == ROUND_RELEASE)
@@ -236,9 +239,9 @@ static void count_refusals(struct flights *flights, const struct round *round)
     }
 }
 
-/* What a step asked for; afterwards the flight may be gone. */
-static inline void do_asked(struct flights *flights, struct flight *flight,
-                            const struct round_actions *actions, int64_t now_ns)
+/* Carry out the actions of a step. This may free the flight. */
+static inline void carry_out(struct flights *flights, struct flight *flight,
+                             const struct round_actions *actions, int64_t now_ns)
 {
     if (actions->send_to != 0)
         send(flights, flight, actions->send, actions->send_to, now_ns);
@@ -246,8 +249,8 @@ static inline void do_asked(struct flights *flights, struct flight *flight,
         flights_end(flights, flight);
 }
 
-/* A step has settled the round. What follows is the lock manager's; until it has told the client of
- * a grant, the backfill waits: if no client hears of it, it is undone instead. */
+/* A step has settled the round. The lock manager decides what follows. The backfill of a grant
+ * waits until the client has been told: a grant that reaches no client is undone instead. */
 static void note_settled(struct flights *flights, struct flight *flight,
                          const struct round_actions *actions, int64_t now_ns)
 {
@@ -272,7 +275,7 @@ static void step(struct flights *flights, struct flight *flight, const struct ro
     if (!was_settled && flight->round.phase == ROUND_SETTLED)
         note_settled(flights, flight, &actions, event->now_ns);
     else
-        do_asked(flights, flight, &actions, event->now_ns);
+        carry_out(flights, flight, &actions, event->now_ns);
 }
 
 struct flight *flights_next_settled(struct flights *flights)
@@ -291,12 +294,12 @@ void flights_conclude(struct flights *flights, struct flight *flight, bool deliv
         round_step(&flight->round,
                    &(struct round_event){.type = ROUND_EVENT_UNDELIVERED, .now_ns = now_ns},
                    &actions);
-    do_asked(flights, flight, &actions, now_ns);
+    carry_out(flights, flight, &actions, now_ns);
 }
 
-/* --- starting --- */
+/* --- start --- */
 
-/* An extension that starts while its token is being released must not backfill it, either. */
+/* Is this token being released? An extension that starts meanwhile must not backfill it. */
 static bool being_released(const struct flight *flight)
 {
     const struct flight *other;
@@ -307,12 +310,13 @@ static bool being_released(const struct flight *flight)
     return false;
 }
 
-/* Which nodes may be asked to release, and why not the others: they are pending_releases it. */
-static void survey_links(struct flights *flights, struct flight *flight, struct round_event *event,
-                         enum reason *reasons)
+/* Find the nodes that can be sent the release. Each other node gets a reason; its release
+ * becomes a pending release, unless the flight spares the node. */
+static void find_reachable(struct flights *flights, struct flight *flight,
+                           struct round_event *event, enum reason *reasons)
 {
     for (unsigned i = 0; i < flights->node_count; i++) {
-        reasons[i] = flight->spared != NULL ? flight->spared[i] : REASON_NONE;
+        reasons[i] = flight->skipped != NULL ? flight->skipped[i] : REASON_NONE;
         if (reasons[i] != REASON_NONE)
             continue;
         reasons[i] = link_refuses_release(&flights->masters[i].link);
@@ -323,9 +327,9 @@ static void survey_links(struct flights *flights, struct flight *flight, struct 
     }
 }
 
-/* Which nodes may be asked for their vote, and why not the others; and which of those carry locks.
- */
-static void survey_votes(struct flights *flights, struct round_event *event, enum reason *reasons)
+/* Find the nodes that may be asked for their vote, the reason for each other node, and which of
+ * those carry locks. */
+static void find_voters(struct flights *flights, struct round_event *event, enum reason *reasons)
 {
     int64_t now_ns = event->now_ns;
     bool all_vote = guard_all_vote(&flights->guard, now_ns);
@@ -357,10 +361,10 @@ void flights_start(struct flights *flights, struct flight *flight, int64_t now_n
     if (flight->round.kind == ROUND_EXTEND && being_released(flight))
         flight->round.token_releasing = true;
     if (flight->round.kind == ROUND_RELEASE)
-        survey_links(flights, flight, &event, reasons);
+        find_reachable(flights, flight, &event, reasons);
     else
-        survey_votes(flights, &event, reasons);
-    /* Nothing has happened since the two were told. */
+        find_voters(flights, &event, reasons);
+    /* Nothing has happened since flights_for_hand_over(). */
     assert((flight->shared_on & ~event.reachable) == 0);
     step(flights, flight, &event);
 }
@@ -368,8 +372,8 @@ void flights_start(struct flights *flights, struct flight *flight, int64_t now_n
 uint32_t flights_for_hand_over(struct flights *flights, struct flight_key *key, int64_t now_ns)
 {
     uint32_t nodes = 0;
-    /* What is gathered with a release of the same key goes first. Now, since it may be so much that
-     * a link takes no more votes. */
+    /* Batched releases of the same key are written first. This is done before the links are
+     * checked, because a long batch may leave a link no room for votes. */
     write_batched_first(flights, key, now_ns);
     for (unsigned i = 0; i < flights->node_count; i++)
         if (master_refuses_vote(&flights->masters[i], now_ns) == REASON_NONE &&
@@ -408,8 +412,8 @@ void flights_forbid_backfill(struct flights *flights, struct flight_key *key, co
     }
 }
 
-void flights_owe(struct flights *flights, const struct flight_key *key, const char *token,
-                 uint32_t nodes, int64_t now_ns)
+void flights_defer_release(struct flights *flights, const struct flight_key *key, const char *token,
+                           uint32_t nodes, int64_t now_ns)
 {
     for (; nodes != 0; nodes = nodes_behind_first(nodes))
         link_defer_release(&flights->masters[nodes_first(nodes)].link, key->bytes, key->len, token,
@@ -420,15 +424,15 @@ void flights_release_frozen(struct flights *flights, const struct flight *flight
 {
     for (uint32_t rest = flight->round.absent; rest != 0; rest = nodes_behind_first(rest)) {
         struct link *link = &flights->masters[nodes_first(rest)].link;
-        /* One at a time: clients can cause it at will, and must not crowd out what is
-         * pending_releases. Nor is it counted as that: the node was not away. */
+        /* One at a time: clients can cause this at will, and must not crowd out real pending
+         * releases. The statistics do not count it as one, since the node was not away. */
         if (redis_is_native(link->release_form) && link->pending_releases.count == 0)
             link_defer_release(link, flight->key->bytes, flight->key->len, flight->token, now_ns);
     }
 }
 
-/* Why it could not be written there; the link may take releases again by now. */
-static enum reason why_unwritten(const struct flights *flights, unsigned node)
+/* Why the node did not accept the release. The link may accept releases again by now. */
+static enum reason unwritten_reason(const struct flights *flights, unsigned node)
 {
     enum reason reason = link_refuses_release(&flights->masters[node].link);
     return reason != REASON_NONE ? reason : REASON_BACKLOG;
@@ -441,10 +445,11 @@ void flights_fail_unwritten(struct flights *flights, int64_t now_ns)
         uint32_t nodes = flight->batched_for;
         flight->batched_for = 0;
         STAILQ_REMOVE_HEAD(&flights->unwritten, batched);
-        /* The last of them may finish it, and then it is gone. */
+        /* The last failure may finish the round and free the flight. */
         for (; nodes != 0; nodes = nodes_behind_first(nodes)) {
             unsigned node = nodes_first(nodes);
-            flights_fail(flights, node, flight, ROUND_VOTE, why_unwritten(flights, node), now_ns);
+            flights_fail(flights, node, flight, ROUND_VOTE, unwritten_reason(flights, node),
+                         now_ns);
         }
     }
 }

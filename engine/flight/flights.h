@@ -37,15 +37,15 @@ struct flights_wire {
     enum channel channel;
 };
 
-/* News from below for the lock manager. `seen` and `changed` come with one reply; the masks at
+/* News from below for the lock manager. `observed` and `changed` come with one reply; the masks at
  * the end are sets of nodes. */
 struct flights_news {
     bool any;
 
     /* A node has said what holds this key, in the reply to a key probe or an undo; NULL: none
      * has. */
-    struct flight_key *seen;
-    unsigned seen_by;
+    struct flight_key *observed;
+    unsigned observed_on;
     struct answer answer; /* FAILED: the node could not say */
     bool tracked;         /* the node will report the next change of the key */
     bool forgot_script;   /* FAILED because the node lacks the script: send it in full */
@@ -113,7 +113,7 @@ struct flights {
     unsigned vote_count[LIMIT_NODES];
     /* Unfenced votes asked for so far, and the flight of the last one, which may have ended. */
     uint32_t unfenced_votes;
-    struct flight *asked_last;
+    struct flight *last_unfenced;
 
     unsigned far_queries;      /* number of write_far_query() commands sent */
     char daemon[REDIS_DAEMON]; /* id of this daemon, for other daemons */
@@ -165,8 +165,8 @@ void flights_forbid_backfill(struct flights *flights, struct flight_key *key, co
                              int64_t now_ns);
 
 /* There is no room for a round: record a pending release for each of these nodes. */
-void flights_owe(struct flights *flights, const struct flight_key *key, const char *token,
-                 uint32_t nodes, int64_t now_ns);
+void flights_defer_release(struct flights *flights, const struct flight_key *key, const char *token,
+                           uint32_t nodes, int64_t now_ns);
 
 /*
  * A release has found its token on less than a quorum. A failed BREAK may have left the token
@@ -190,13 +190,13 @@ void flights_on_deadline(struct flights *flights, int64_t now_ns);
 
 /* A node has answered a command of a round. */
 void flights_deliver(struct flights *flights, unsigned node, struct flight *flight,
-                     enum round_command command, const struct answer *said, int64_t now_ns);
+                     enum round_command command, const struct answer *answer, int64_t now_ns);
 /* A command of a round has failed on a node. */
 void flights_fail(struct flights *flights, unsigned node, struct flight *flight,
                   enum round_command command, enum reason reason, int64_t now_ns);
 /* What a swap has answered about the token that is released. */
 void flights_deliver_to_partner(struct flights *flights, unsigned node, struct flight *flight,
-                                const struct answer *said, int64_t now_ns);
+                                const struct answer *answer, int64_t now_ns);
 /* The round is finished and concluded: free the flight. */
 void flights_end(struct flights *flights, struct flight *flight);
 
@@ -207,11 +207,11 @@ static inline bool flights_is_over(const struct flight *flight)
 
 /* Deliver one of many votes, most of which decide nothing. */
 static inline void flights_deliver_vote(struct flights *flights, unsigned node,
-                                        struct flight *flight, const struct answer *said,
+                                        struct flight *flight, const struct answer *answer,
                                         int64_t now_ns)
 {
-    if (said->kind != ANSWER_YES || !round_add_vote_fast(&flight->round, node, now_ns))
-        flights_deliver(flights, node, flight, ROUND_VOTE, said, now_ns);
+    if (answer->kind != ANSWER_YES || !round_add_vote_fast(&flight->round, node, now_ns))
+        flights_deliver(flights, node, flight, ROUND_VOTE, answer, now_ns);
     else if (flights_is_over(flight))
         flights_end(flights, flight);
 }

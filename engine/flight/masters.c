@@ -6,7 +6,7 @@
 #include "engine/round/node_set.h"
 #include "protocol/units.h"
 
-/* --- at the start --- */
+/* --- initialization --- */
 
 static uint32_t random_for_wire(void *context)
 {
@@ -98,9 +98,11 @@ static void init_connections(struct flights *flights, int64_t now_ns)
 
 void masters_init(struct flights *flights, int64_t now_ns)
 {
-    /* The key by which the guard asks whether locks may be set. No name of a resource has a space
-     * in it, so no lock of redlockd is ever there; and no other client of the master knows the name
-     * of this daemon. */
+    /*
+     * The key for which the guard asks whether locks may be set. Resource names have no spaces, so
+     * this is never the key of a lock of redlockd; and no other client of the master knows this
+     * daemon's id.
+     */
     snprintf(flights->absent_key, sizeof(flights->absent_key), "%.*sredlockd set?%.*s",
              (int)flights->rules->key_prefix_len, flights->rules->key_prefix, REDIS_DAEMON,
              flights->daemon);
@@ -110,7 +112,7 @@ void masters_init(struct flights *flights, int64_t now_ns)
 
 /* --- votes --- */
 
-/* Any key may have changed on this node, or its vote counts again. */
+/* Any key on this node may have changed, or its vote counts again. */
 static void probe_again(struct flights *flights, unsigned node)
 {
     flights->news.any = true;
@@ -142,7 +144,7 @@ void masters_note_votes(struct flights *flights, int64_t now_ns)
 
 /* --- reports of changes --- */
 
-/* Once both connections are there. */
+/* Start tracking once both connections are up. */
 static void start_tracking(struct flights *flights, unsigned node, int64_t now_ns)
 {
     struct master *master = &flights->masters[node];
@@ -171,7 +173,7 @@ void masters_on_tracking_reply(struct flights *flights, unsigned node,
     struct master *master = &flights->masters[node];
     if (reply->kind != RESP_ERROR || master->tracker.tracking == 0)
         return;
-    /* It is not asked again on this connection. */
+    /* The daemon does not ask again on this connection. */
     master->tracking_refused = true;
     stop_tracking(flights, node);
 }

@@ -17,28 +17,27 @@ static struct kept_vote *votes_of(struct flights *flights, unsigned node)
     return flights->votes + (size_t)node * LIMIT_LINK_KEPT;
 }
 
-/* ... at the same places, what they said that were no plain yes. */
+/* The answers of the kept votes with unfenced == 0, at the same indices. */
 static struct answer *answers_of(struct flights *flights, unsigned node)
 {
     return flights->vote_answers + (size_t)node * LIMIT_LINK_KEPT;
 }
 
-/* What is kept as one. */
+/* Deliver the votes of one entry. */
 static inline void deliver_kept(struct flights *flights, unsigned node,
-                                const struct kept_vote *vote, const struct answer *said,
+                                const struct kept_vote *vote, const struct answer *answer,
                                 int64_t now_ns)
 {
     struct flight *flight = vote->flight;
     unsigned count = vote->unfenced > 0 ? vote->unfenced : 1;
     for (unsigned i = 0; i < count; i++) {
         struct flight *next = flight->batch_next;
-        flights_deliver_vote(flights, node, flight, said, now_ns);
+        flights_deliver_vote(flights, node, flight, answer, now_ns);
         flight = next;
     }
 }
 
-/* The guard has spoken about all votes of a node that wait: `failed` tells why they do not count.
- */
+/* The guard has decided about the kept votes of a node: they count, or fail for this reason. */
 static void deliver_votes(struct flights *flights, unsigned node, enum reason failed,
                           int64_t now_ns)
 {
@@ -51,20 +50,20 @@ static void deliver_votes(struct flights *flights, unsigned node, enum reason fa
     uint32_t epoch = guard_epoch(&flights->guard, node);
     flights->vote_count[node] = 0;
     for (unsigned i = 0; i < count; i++) {
-        const struct answer *said = votes[i].unfenced > 0 ? &yes : &answers[i];
+        const struct answer *answer = votes[i].unfenced > 0 ? &yes : &answers[i];
         if (votes[i].epoch != epoch)
-            said = &unchecked;
+            answer = &unchecked;
         if (failed != REASON_NONE)
-            said = &refused;
-        deliver_kept(flights, node, &votes[i], said, now_ns);
+            answer = &refused;
+        deliver_kept(flights, node, &votes[i], answer, now_ns);
     }
 }
 
 static void keep_vote(struct flights *flights, unsigned node, const struct outstanding *outstanding,
-                      const struct answer *said, int64_t now_ns)
+                      const struct answer *answer, int64_t now_ns)
 {
     unsigned count = flights->vote_count[node];
-    /* While nothing is proven, votes pile up. */
+    /* Votes pile up while the guard cannot prove anything. */
     if (count == LIMIT_LINK_KEPT) {
         flights_deliver(flights, node, outstanding->owner, ROUND_VOTE,
                         &(struct answer){.kind = ANSWER_FAILED, .reason = REASON_CLOCK}, now_ns);
@@ -75,7 +74,7 @@ static void keep_vote(struct flights *flights, unsigned node, const struct outst
         .sent_ns = outstanding->sent_ns,
         .epoch = outstanding->epoch,
     };
-    answers_of(flights, node)[count] = *said;
+    answers_of(flights, node)[count] = *answer;
     flights->vote_count[node] = count + 1;
 }
 
@@ -83,16 +82,16 @@ unsigned replies_keep_unfenced_yes(struct flights *flights, unsigned node,
                                    const struct redis_reply *reply, unsigned count, int64_t now_ns)
 {
     struct link *link = &flights->masters[node].link;
-    const struct outstanding *run = link_expects_votes(link);
+    const struct outstanding *batch = link_expects_votes(link);
     unsigned kept = flights->vote_count[node];
-    if (run == NULL || !redis_is_ok(reply) || kept == LIMIT_LINK_KEPT)
+    if (batch == NULL || !redis_is_ok(reply) || kept == LIMIT_LINK_KEPT)
         return 0;
-    if (count > run->more + 1)
-        count = run->more + 1;
+    if (count > batch->more + 1)
+        count = batch->more + 1;
     votes_of(flights, node)[kept] = (struct kept_vote){
-        .flight = run->owner,
-        .sent_ns = run->sent_ns,
-        .epoch = run->epoch,
+        .flight = batch->owner,
+        .sent_ns = batch->sent_ns,
+        .epoch = batch->epoch,
         .unfenced = count,
     };
     flights->vote_count[node] = kept + 1;
@@ -100,13 +99,13 @@ unsigned replies_keep_unfenced_yes(struct flights *flights, unsigned node,
     return count;
 }
 
-/* A sample that proves nothing: another may, for votes that are not too late anyway. */
-static void wait_for_guard(struct flights *flights, unsigned node, int64_t now_ns)
+/* The sample proves nothing. Another one may, for votes that are not too late by then. */
+static void retry_guard(struct flights *flights, unsigned node, int64_t now_ns)
 {
     struct kept_vote *votes = votes_of(flights, node);
     unsigned count = flights->vote_count[node];
     unsigned late = 0;
-    /* Of a run, since the first was asked for: by less than a pass too early for the others. */
+    /* A batch counts from its first vote, which is less than one pass too early for the others. */
     while (late < count && now_ns - votes[late].sent_ns > flights->rules->round.node_timeout_ns)
         deliver_kept(flights, node, &votes[late++],
                      &(struct answer){.kind = ANSWER_FAILED, .reason = REASON_CLOCK}, now_ns);
@@ -118,27 +117,27 @@ static void wait_for_guard(struct flights *flights, unsigned node, int64_t now_n
         flights->guard.probe |= nodes_only(node);
 }
 
-/* --- what a key looks like --- */
+/* --- observations of keys --- */
 
-/* A look, or an undo, has told what holds the key. */
-static void tell_seen(struct flights *flights, unsigned node, struct flight_key *key,
-                      const struct answer *said, const struct outstanding *outstanding)
+/* A key probe or an undo has returned what holds the key. */
+static void report_observation(struct flights *flights, unsigned node, struct flight_key *key,
+                               const struct answer *answer, const struct outstanding *outstanding)
 {
     struct flights_news *news = &flights->news;
-    assert(news->seen == NULL);
+    assert(news->observed == NULL);
     news->any = true;
-    news->seen = key;
-    news->seen_by = node;
-    news->answer = *said;
+    news->observed = key;
+    news->observed_on = node;
+    news->answer = *answer;
     news->tracked = outstanding->tracking != 0 &&
                     outstanding->tracking == flights->masters[node].tracker.tracking;
-    news->forgot_script = said->kind == ANSWER_FAILED && said->reason == REASON_NOSCRIPT &&
+    news->forgot_script = answer->kind == ANSWER_FAILED && answer->reason == REASON_NOSCRIPT &&
                           outstanding->form == REDIS_BY_SHA1;
 }
 
-/* A command about a key, of no round, has been answered or lost. Returns the key. */
-static struct flight_key *end_look(struct flights *flights, unsigned node,
-                                   const struct outstanding *outstanding)
+/* A command about a key that belongs to no round was answered or lost. Returns the key. */
+static struct flight_key *end_key_probe(struct flights *flights, unsigned node,
+                                        const struct outstanding *outstanding)
 {
     struct flight_key *key = outstanding->owner;
     flights->masters[node].key_probes--;
@@ -150,20 +149,21 @@ static void on_key_probe_reply(struct flights *flights, unsigned node,
                                const struct redis_reply *reply,
                                const struct outstanding *outstanding)
 {
-    const struct answer said = redis_answer(REDIS_KEY_PROBE, reply);
-    tell_seen(flights, node, end_look(flights, node, outstanding), &said, outstanding);
+    const struct answer answer = redis_answer(REDIS_KEY_PROBE, reply);
+    report_observation(flights, node, end_key_probe(flights, node, outstanding), &answer,
+                       outstanding);
 }
 
 static void on_far_reply(struct flights *flights, unsigned node, const struct redis_reply *reply,
                          const struct outstanding *outstanding)
 {
     flights->news.any = true;
-    flights->news.sought = end_look(flights, node, outstanding);
+    flights->news.sought = end_key_probe(flights, node, outstanding);
     flights->news.sought_need_ns = redis_far_need_ms(reply, flights->daemon) * NS_PER_MS;
 }
 
-/* A STATUS, or a freeze, of a BREAK. The start of a longer value is not told from a token here, but
- * by the freeze it is. */
+/* Note the answer to a STATUS or freeze of a BREAK. A longer value that begins like a token
+ * passes here, but not in freeze.lua. */
 static void take_notes(const struct flight *flight, unsigned node, const struct redis_reply *reply)
 {
     struct flight_notes *notes = flight->notes;
@@ -182,8 +182,9 @@ static void take_notes(const struct flight *flight, unsigned node, const struct 
 
 /* --- releases --- */
 
-/* The master did not delete it, and release.lua says why. */
-static void ask_alone(struct flights *flights, unsigned node, struct flight *flight, int64_t now_ns)
+/* The master did not delete it; release.lua finds out why. */
+static void release_alone(struct flights *flights, unsigned node, struct flight *flight,
+                          int64_t now_ns)
 {
     enum reason refused = link_refuses_release(&flights->masters[node].link);
     if (refused != REASON_NONE)
@@ -192,7 +193,7 @@ static void ask_alone(struct flights *flights, unsigned node, struct flight *fli
         write_release_alone(flights, node, flight, now_ns);
 }
 
-/* It may be that the node does all the rest, so that nothing else would show. */
+/* Report an error answer. The node may do everything else, so that only this shows the problem. */
 static void note_refusal(struct flights *flights, unsigned node, enum redis_command sent,
                          const struct redis_reply *reply)
 {
@@ -215,15 +216,15 @@ static void on_native_release(struct flights *flights, unsigned node,
         return;
     }
     note_refusal(flights, node, REDIS_RELEASE, reply);
-    ask_alone(flights, node, outstanding->owner, now_ns);
+    release_alone(flights, node, outstanding->owner, now_ns);
 }
 
-/* Several that went as one command have been answered. */
+/* Several releases that went as one command have been answered. */
 static void on_releases(struct flights *flights, unsigned node, const struct redis_reply *reply,
                         const struct outstanding *outstanding, int64_t now_ns)
 {
     struct flight *flight = outstanding->owner;
-    struct answer said = {.kind = ANSWER_YES};
+    struct answer answer = {.kind = ANSWER_YES};
     bool all_deleted = redis_all_released(reply);
     if (reply->kind == RESP_ERROR) {
         if (reason_of_redis_error(reply->str, reply->len) == REASON_NOSCRIPT &&
@@ -231,22 +232,22 @@ static void on_releases(struct flights *flights, unsigned node, const struct red
             return;
         note_refusal(flights, node, REDIS_RELEASE, reply);
     }
-    /* All of them wait for this answer, so none is gone before its turn. */
+    /* All of these flights wait for this answer, so none is freed before its turn. */
     for (unsigned i = 0; i < outstanding->command; i++) {
         struct flight *next = flight->batch_next;
         if (!all_deleted)
-            said.kind = redis_released(reply, outstanding->command, i);
-        if (said.kind == ANSWER_FAILED)
-            ask_alone(flights, node, flight, now_ns);
+            answer.kind = redis_released(reply, outstanding->command, i);
+        if (answer.kind == ANSWER_FAILED)
+            release_alone(flights, node, flight, now_ns);
         else
-            flights_deliver_vote(flights, node, flight, &said, now_ns);
+            flights_deliver_vote(flights, node, flight, &answer, now_ns);
         flight = next;
     }
 }
 
 /* --- replies --- */
 
-/* True if that is not the end of it: the command has been sent again. */
+/* Returns true if the command was sent again. */
 static bool on_failed_reply(struct flights *flights, unsigned node, enum redis_command sent,
                             const struct redis_reply *reply, const struct outstanding *outstanding,
                             enum reason reason, int64_t now_ns)
@@ -269,46 +270,46 @@ static void on_round_reply(struct flights *flights, unsigned node, const struct 
         on_native_release(flights, node, outstanding, reply, now_ns);
         return;
     }
-    struct answer said = redis_answer(sent, reply);
-    bool failed = said.kind == ANSWER_FAILED;
+    struct answer answer = redis_answer(sent, reply);
+    bool failed = answer.kind == ANSWER_FAILED;
 
-    if (failed && on_failed_reply(flights, node, sent, reply, outstanding, said.reason, now_ns))
+    if (failed && on_failed_reply(flights, node, sent, reply, outstanding, answer.reason, now_ns))
         return;
     if (sent == REDIS_SWAP) {
-        if (said.contended) {
+        if (answer.contended) {
             flights->news.any = true;
             flights->news.contended = flight->key;
-            flights->news.contention_need_ns = said.need_ms * NS_PER_MS;
+            flights->news.contention_need_ns = answer.need_ms * NS_PER_MS;
         }
-        flights_deliver_to_partner(flights, node, flight, &said, now_ns);
+        flights_deliver_to_partner(flights, node, flight, &answer, now_ns);
     }
     if (flight->notes != NULL)
         take_notes(flight, node, reply);
     if (command == ROUND_UNDO && !failed)
-        tell_seen(flights, node, flight->key, &said, outstanding);
+        report_observation(flights, node, flight->key, &answer, outstanding);
     if (!failed && flight_is_vote(flight, command))
-        keep_vote(flights, node, outstanding, &said, now_ns);
+        keep_vote(flights, node, outstanding, &answer, now_ns);
     else
-        flights_deliver(flights, node, flight, command, &said, now_ns);
+        flights_deliver(flights, node, flight, command, &answer, now_ns);
 }
 
 static void on_guard_reply(struct flights *flights, unsigned node, const struct redis_reply *reply,
                            const struct outstanding *outstanding, int64_t now_ns)
 {
     struct master *master = &flights->masters[node];
-    unsigned alone = master->probes;
+    unsigned probes = master->probes;
     enum reason reason;
     switch (guard_io_on_reply(master, outstanding, reply, now_ns)) {
     case GUARD_MORE:
         return;
     case GUARD_PASS:
         deliver_votes(flights, node, REASON_NONE, now_ns);
-        /* After votes, the common case, it has changed nothing that would need a look. */
-        if (master->probes == alone)
+        /* The common case: a probe after votes has changed nothing that must be looked at. */
+        if (master->probes == probes)
             return;
         break;
     case GUARD_WAIT:
-        wait_for_guard(flights, node, now_ns);
+        retry_guard(flights, node, now_ns);
         break;
     case GUARD_FAIL:
         reason = guard_refuses_vote(&flights->guard, node, now_ns);
@@ -355,7 +356,7 @@ static void on_reply(struct flights *flights, unsigned node, const struct redis_
 
 /* --- connections --- */
 
-/* A command that was under way on a connection that is lost. */
+/* Fail a command that was under way on a lost connection. */
 static void fail_outstanding(struct flights *flights, unsigned node,
                              const struct outstanding *outstanding, int64_t now_ns)
 {
@@ -367,7 +368,7 @@ static void fail_outstanding(struct flights *flights, unsigned node,
         flights->news.probes_lost |= nodes_only(node);
         /* fall through */
     case OUTSTANDING_FAR:
-        flight_note_idle(&flights->idle_keys, end_look(flights, node, outstanding));
+        flight_note_idle(&flights->idle_keys, end_key_probe(flights, node, outstanding));
         break;
     case OUTSTANDING_RELEASES:
         for (unsigned i = 0; i < outstanding->command; i++) {
@@ -383,7 +384,7 @@ static void fail_outstanding(struct flights *flights, unsigned node,
     }
 }
 
-/* What was under way on a connection that is lost comes back as failed. */
+/* Fail everything that was under way on a lost connection. */
 static void fail_lost(struct flights *flights, unsigned node, int64_t now_ns)
 {
     struct link *link = &flights->masters[node].link;
@@ -410,7 +411,7 @@ static bool on_command_reply(struct flights *flights, unsigned node,
     }
     if (outstanding != NULL)
         on_reply(flights, node, reply, outstanding, now_ns);
-    /* Late: it has not answered in time yet, and is asked again. */
+    /* The answer was late, so the master has not answered in time yet: ask again. */
     if (link->state == LINK_SUSPECT)
         guard_io_heartbeat(&flights->masters[node], now_ns);
     return true;
@@ -487,8 +488,8 @@ bool replies_wants_flush(const struct flights *flights)
            !STAILQ_EMPTY(&flights->unwritten);
 }
 
-/* What the guard has asked for of nodes other than the one it was looking at. */
-static void work_for_guard(struct flights *flights, int64_t now_ns)
+/* The guard may have asked for something on nodes other than the one it was examining. */
+static void do_guard_work(struct flights *flights, int64_t now_ns)
 {
     struct guard *guard = &flights->guard;
     uint32_t probe = guard->probe;
@@ -504,7 +505,7 @@ static void work_for_guard(struct flights *flights, int64_t now_ns)
         guard_io_write_record(master, now_ns);
         if (probe & node)
             guard_io_probe(master, now_ns);
-        /* One that is under way was written before the reason for this one. */
+        /* A heartbeat under way was written before there was a reason for this one. */
         if (!(guard->heartbeat & node) || master->link.heartbeat_due)
             continue;
         guard->heartbeat &= ~node;
@@ -523,5 +524,5 @@ void replies_flush(struct flights *flights, int64_t now_ns)
     flights->io->write(flights->io->context, unguarded, CHANNEL_COMMANDS, guard_io_probe_bytes,
                        guard_io_probe_len);
     if (flights->guard_has_work)
-        work_for_guard(flights, now_ns);
+        do_guard_work(flights, now_ns);
 }

@@ -3,12 +3,12 @@
 #include <assert.h>
 #include <string.h>
 
-/* Long enough for all of them, and soon over if the last is refused. An extension that does not
- * make it longer would not set a time. */
+/* Long enough for all tests, and short if the last one is refused. The extension must lengthen
+ * the TTL, or it would not set one. */
 enum { TTL_MS = 2000, EXTENDED_MS = 2 * TTL_MS };
 
-/* In this order, on one key: it is taken, prolonged, looked at, frozen, handed over and released,
- * as every command of a round would do it. */
+/* The tests run in this order on one key. It is acquired, extended, probed, frozen, handed over
+ * and released, as the commands of rounds would do it. */
 static const struct self_test {
     const char *what;
     enum redis_command command;
@@ -24,11 +24,12 @@ static const struct self_test {
     {"releases.lua", REDIS_RELEASE},
 };
 
-/* The last two tests. Where the master has no compare-and-delete of its own, the first of them is
+/* The last two tests. On a master without its own compare-and-delete, the first of them runs
  * release.lua again. */
-enum { TRIAL_NATIVE = ENGINE_SELF_TESTS - 2, TRIAL_RELEASES };
+enum { TEST_NATIVE = ENGINE_SELF_TESTS - 2, TEST_RELEASES };
 
-/* Below the prefix, since an ACL may name that; and of one who looks, so that two are apart. */
+/* The key is below the prefix, because an ACL may allow only that. It contains the daemon's id,
+ * so that the tests of two daemons do not meet. */
 static size_t put_key(const struct flights *flights, char *key)
 {
     static const char name[] = "redlockd-probe:";
@@ -41,8 +42,8 @@ static size_t put_key(const struct flights *flights, char *key)
     return len + sizeof(flights->daemon);
 }
 
-/* Whose servers the names are, as this master has it. */
-static void look_at_leases(struct flights *flights, unsigned node, int64_t now_ns)
+/* Read this master's leases on all names. */
+static void read_leases(struct flights *flights, unsigned node, int64_t now_ns)
 {
     for (unsigned i = 0; i < flights->node_count; i++) {
         char key[GUARD_NAME_KEY_MAX];
@@ -55,13 +56,13 @@ static void look_at_leases(struct flights *flights, unsigned node, int64_t now_n
     }
 }
 
-static size_t format_trial(const struct redis_call *call, unsigned trial, enum redis_form native,
-                           char *buf)
+static size_t format_test(const struct redis_call *call, unsigned trial, enum redis_form native,
+                          char *buf)
 {
     const struct redis_release release = {call->key, call->key_len, call->token};
-    if (trial == TRIAL_RELEASES)
+    if (trial == TEST_RELEASES)
         return redis_format_releases(&release, 1, REDIS_BY_SHA1, buf);
-    return redis_format(call, trial == TRIAL_NATIVE ? native : REDIS_BY_SHA1, buf);
+    return redis_format(call, trial == TEST_NATIVE ? native : REDIS_BY_SHA1, buf);
 }
 
 void self_test_start(struct flights *flights, unsigned node, int64_t now_ns)
@@ -87,15 +88,15 @@ void self_test_start(struct flights *flights, unsigned node, int64_t now_ns)
             call.token = frozen;
         call.old_token = tokens[0];
         call.ballot = call.command == REDIS_ACQUIRE_FENCED;
-        size_t len = format_trial(&call, i, link->release_form, flights->command);
+        size_t len = format_test(&call, i, link->release_form, flights->command);
         link_send(link, flights->command, len,
                   &(struct outstanding){
                       .kind = OUTSTANDING_SELF_TEST, .command = (uint8_t)i, .sent_ns = now_ns});
-        /* What was handed over and released is another's afterwards. */
+        /* After the swap and its release the key holds the first token again. */
         if (call.command == REDIS_RELEASE)
             memcpy(tokens[1], tokens[0], sizeof(tokens[1]));
     }
-    look_at_leases(flights, node, now_ns);
+    read_leases(flights, node, now_ns);
 }
 
 void self_test_on_reply(struct flights *flights, unsigned node,

@@ -12,7 +12,7 @@ int64_t need_ns(int64_t backoff_min_ns, int64_t round_trip_ns)
     return ns > backoff_min_ns ? ns : 0;
 }
 
-/* By the distance to the nearest quorum. */
+/* The need of a waiter here, by the round trip to the nearest quorum. */
 static int64_t need_ms(const struct flights *flights)
 {
     int64_t distances_ns[LIMIT_NODES];
@@ -36,7 +36,7 @@ static void sign(const struct flights *flights, struct redis_call *call)
         call->need_ms = need_ms(flights);
 }
 
-/* A command of a round, in flights->command; returns its length. */
+/* Format a command of a round in flights->command; returns its length. */
 static size_t format(struct flights *flights, const struct flight *flight,
                      enum round_command command, enum redis_form form, int64_t now_ns)
 {
@@ -55,7 +55,8 @@ static size_t format(struct flights *flights, const struct flight *flight,
         call.ttl_ms = round_backfill_ttl_ms(round, now_ns);
     else if (call.command == REDIS_RELEASE)
         call.ttl_ms = flights->rules->max_ttl_ns / NS_PER_MS;
-    /* A daemon that was refused the lock wants it; one that releases it does not. */
+    /* A daemon that was refused the lock leaves a contention hint; one that releases it does
+     * not. */
     if (command == ROUND_UNDO || call.command == REDIS_SWAP)
         sign(flights, &call);
     return redis_format(&call, form, flights->command);
@@ -69,7 +70,8 @@ void write_later(struct flights *flights, unsigned node, const struct flight *fl
                        flight->token, now_ns);
 }
 
-/* While clients wait, the undo of a round that was refused is also a look at the key. */
+/* While clients wait, the undo of a refused round also probes the key. Returns the tracker's
+ * number if the master will report the key's next change, otherwise 0. */
 static uint32_t track_undo(struct flights *flights, unsigned node, const struct flight *flight,
                            int64_t now_ns)
 {
@@ -81,13 +83,13 @@ static uint32_t track_undo(struct flights *flights, unsigned node, const struct 
     return tracking;
 }
 
-/* What has been formatted. */
+/* Write what was formatted last. */
 static void write_formatted(struct flights *flights, uint32_t nodes, size_t len)
 {
     flights->io->write(flights->io->context, nodes, CHANNEL_COMMANDS, flights->command, len);
 }
 
-/* Returns the nodes that do not take it. */
+/* Returns the nodes that do not accept the command. */
 static uint32_t write_round(struct flights *flights, struct flight *flight,
                             enum round_command command, uint32_t nodes, int64_t now_ns)
 {
@@ -120,15 +122,15 @@ static uint32_t write_round(struct flights *flights, struct flight *flight,
             outstanding.tracking = track_undo(flights, node, flight, now_ns);
         link_expect(link, &outstanding);
     }
-    /* It waits for an answer where its run is, so it is still there. */
+    /* The previous flight of the batch is still open, because it waits for its answer. */
     if (joined) {
-        assert(flights->asked_last->batch_next == NULL);
-        flights->asked_last->batch_next = flight;
+        assert(flights->last_unfenced->batch_next == NULL);
+        flights->last_unfenced->batch_next = flight;
     }
     if (outstanding.unfenced)
-        flights->asked_last = flight;
+        flights->last_unfenced = flight;
     write_formatted(flights, nodes & ~refused, len);
-    /* The guard is asked about votes at the end of the pass. */
+    /* The guard's probe follows at the end of the pass. */
     if (flight_is_vote(flight, command))
         flights->unguarded |= nodes & ~refused;
     return refused;
@@ -138,8 +140,8 @@ static uint32_t write_round(struct flights *flights, struct flight *flight,
 
 static bool is_batched(const struct flight *flight, enum round_command command)
 {
-    /* A BREAK deletes nothing on some nodes. */
-    return command == ROUND_VOTE && flight->round.kind == ROUND_RELEASE && flight->spared == NULL;
+    /* The release of a BREAK leaves nodes out. */
+    return command == ROUND_VOTE && flight->round.kind == ROUND_RELEASE && flight->skipped == NULL;
 }
 
 void write_release_alone(struct flights *flights, unsigned node, struct flight *flight,
@@ -154,11 +156,11 @@ void write_release_alone(struct flights *flights, unsigned node, struct flight *
     link_send(&flights->masters[node].link, flights->command, len, &outstanding);
 }
 
-/* Keep it for these nodes until the end of the pass. */
+/* Keep the release for these nodes until the end of the pass. */
 static void batch(struct flights *flights, struct flight *flight, uint32_t nodes, int64_t now_ns)
 {
     assert(flight->batched_for == 0);
-    /* No key twice in one command. */
+    /* A key must not be in one command twice. */
     write_batched_first(flights, flight->key, now_ns);
     if (nodes == 0)
         return;
@@ -167,7 +169,7 @@ static void batch(struct flights *flights, struct flight *flight, uint32_t nodes
     STAILQ_INSERT_TAIL(&flights->batched, flight, batched);
 }
 
-/* Take the first that are gathered for the same nodes, as a chain; returns how many. */
+/* Take the first releases that are batched for the same nodes, as a chain; returns their number. */
 static unsigned take_chain(struct flights *flights, struct flight **first)
 {
     struct flight *flight = STAILQ_FIRST(&flights->batched);
@@ -203,8 +205,8 @@ static size_t format_chain(struct flights *flights, const struct flight *first, 
     return redis_format_releases(releases, count, form, flights->command);
 }
 
-/* What could not be written to some nodes after all fails at the end of the pass, not in the midst
- * of whatever is being done now. */
+/* Releases that some nodes do not accept fail at the end of the pass, rather than in the middle
+ * of another operation. */
 static void put_off(struct flights *flights, struct flight *first, uint32_t refused)
 {
     for (struct flight *next; first != NULL; first = next) {
@@ -219,7 +221,7 @@ static void write_chain(struct flights *flights, int64_t now_ns)
     struct flight *first;
     uint32_t nodes = STAILQ_FIRST(&flights->batched)->batched_for;
     uint32_t refused = 0;
-    uint32_t written_to = 0; /* by what is in flights->command */
+    uint32_t written_to = 0; /* nodes that get the content of flights->command */
     unsigned count = take_chain(flights, &first);
     size_t len = 0;
     struct outstanding outstanding = {
@@ -235,7 +237,7 @@ static void write_chain(struct flights *flights, int64_t now_ns)
             refused |= nodes_only(link->node);
             continue;
         }
-        /* Mostly all masters are alike, and it is written once. */
+        /* Usually all masters are of one kind, and the command is formatted and written once. */
         if (len == 0 || form != outstanding.form) {
             write_formatted(flights, written_to, len);
             written_to = 0;
@@ -279,20 +281,20 @@ bool write_in_full(struct flights *flights, unsigned node, const struct outstand
     struct link *link = &flights->masters[node].link;
     const struct flight *flight = outstanding->owner;
     struct outstanding again = *outstanding;
-    bool together = outstanding->kind == OUTSTANDING_RELEASES;
-    bool release = together || flight_is_release(flight, outstanding->command);
-    bool vote = !together && flight_is_vote(flight, outstanding->command);
+    bool several = outstanding->kind == OUTSTANDING_RELEASES;
+    bool release = several || flight_is_release(flight, outstanding->command);
+    bool vote = !several && flight_is_vote(flight, outstanding->command);
     enum reason refused = release ? link_refuses_release(link) : link_refuses_vote(link);
     /* After the undo of its round a vote would set a key that nothing deletes. */
     if (outstanding->form == REDIS_IN_FULL || refused != REASON_NONE ||
         (vote && flight->round.phase != ROUND_VOTING))
         return false;
-    size_t len = together
+    size_t len = several
                      ? format_chain(flights, flight, outstanding->command, REDIS_IN_FULL, now_ns)
                      : format(flights, flight, outstanding->command, REDIS_IN_FULL, now_ns);
     again.form = REDIS_IN_FULL;
-    again.unfenced = false; /* of no run */
-    again.tracking = 0;     /* that was asked for once */
+    again.unfenced = false; /* not part of a batch */
+    again.tracking = 0;     /* tracking was requested with the first attempt */
     again.sent_ns = now_ns;
     link_send(link, flights->command, len, &again);
     if (vote)
@@ -300,13 +302,14 @@ bool write_in_full(struct flights *flights, unsigned node, const struct outstand
     return true;
 }
 
-/* --- looks --- */
+/* --- key probes --- */
 
 void write_key_probe(struct flights *flights, unsigned node, struct flight_key *key,
                      const char *token, enum redis_form form, int64_t now_ns)
 {
     struct master *master = &flights->masters[node];
-    /* Where another daemon hands it over, it finds that this one waits. */
+    /* With the hint that the probe leaves, a daemon that hands the lock over learns that this
+     * one waits. */
     struct redis_call call = {
         .command = REDIS_KEY_PROBE,
         .key = key->bytes,

@@ -27,8 +27,8 @@ struct breaking {
     bool frozen;             /* a quorum is frozen: the release is next */
     char token[LIMIT_TOKEN]; /* as found by the look; another BREAK may have frozen it */
     char frozen_token[LIMIT_TOKEN];
-    struct flight_notes notes;       /* the masters' answers to the rounds of this BREAK */
-    enum reason spared[LIMIT_NODES]; /* why a node is left out of the release; NONE: it is not */
+    struct flight_notes notes;        /* the masters' answers to the rounds of this BREAK */
+    enum reason skipped[LIMIT_NODES]; /* why a node is left out of the release; NONE: it is not */
 };
 
 bool breaks_init(struct lock_manager *manager)
@@ -123,12 +123,12 @@ static bool on_status(struct lock_manager *manager, struct flight *look,
 }
 
 /* The frozen token is deleted only where the node has answered the freeze. */
-static void spare_unfrozen(struct breaking *breaking, const struct round *round)
+static void skip_unfrozen(struct breaking *breaking, const struct round *round)
 {
     for (unsigned i = 0; i < round->rules->node_count; i++) {
         bool frozen = (breaking->notes.frozen_on & nodes_only(i)) != 0;
-        breaking->spared[i] = frozen ? REASON_NONE : round->reasons[i];
-        assert(frozen || breaking->spared[i] != REASON_NONE);
+        breaking->skipped[i] = frozen ? REASON_NONE : round->reasons[i];
+        assert(frozen || breaking->skipped[i] != REASON_NONE);
     }
 }
 
@@ -139,7 +139,7 @@ static bool on_frozen(struct lock_manager *manager, struct flight *freeze,
     struct breaking *breaking = freeze->breaking;
     enum outcome outcome = round->outcome;
     if (outcome == OUTCOME_OK) {
-        spare_unfrozen(breaking, round);
+        skip_unfrozen(breaking, round);
         breaking->frozen = true;
         return true;
     }
@@ -202,7 +202,7 @@ struct breaking *breaks_on_settled(struct lock_manager *manager, struct flight *
     }
     flight->breaking = NULL;
     flight->notes = NULL;
-    flight->spared = NULL;
+    flight->skipped = NULL;
     if (!goes_on) {
         pool_give(&manager->breakings, breaking);
         return NULL;
@@ -225,7 +225,7 @@ static struct flight *open_round(struct lock_manager *manager, struct resource *
     if (kind == ROUND_FREEZE)
         flight->notes = &breaking->notes;
     else
-        flight->spared = breaking->spared;
+        flight->skipped = breaking->skipped;
     if (breaking->pending != NULL)
         pending_set_flight(breaking->pending, flight);
     breaking->pending = NULL;
@@ -289,8 +289,8 @@ static void release(struct lock_manager *manager, struct resource *resource,
         flights_start(manager->flights, flight, now_ns);
         return;
     }
-    flights_owe(manager->flights, &resource->key, breaking->frozen_token, breaking->notes.frozen_on,
-                now_ns);
+    flights_defer_release(manager->flights, &resource->key, breaking->frozen_token,
+                          breaking->notes.frozen_on, now_ns);
     refuse(manager, breaking);
 }
 

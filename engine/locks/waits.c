@@ -269,7 +269,8 @@ void waits_release(struct lock_manager *manager, struct resource *resource, cons
         /* Until the pending releases have been sent an extension could still be granted, and the
          * lock then be deleted while its holder relies on it. */
         extensions_end(&manager->extensions, token, now_ns);
-        flights_owe(flights, &resource->key, token, nodes_all(flights->node_count), now_ns);
+        flights_defer_release(flights, &resource->key, token, nodes_all(flights->node_count),
+                              now_ns);
         return;
     }
     memcpy(flight->token, token, LIMIT_TOKEN);
@@ -310,7 +311,7 @@ static void probe_key(struct lock_manager *manager, struct resource *resource, u
 static void on_observed(struct lock_manager *manager, const struct flights_news *news,
                         int64_t now_ns)
 {
-    struct resource *resource = resource_of(news->seen);
+    struct resource *resource = resource_of(news->observed);
     const struct answer *answer = &news->answer;
     const struct observation seen = {
         .held = answer->kind == ANSWER_HELD,
@@ -319,12 +320,12 @@ static void on_observed(struct lock_manager *manager, const struct flights_news 
         .tracked = news->tracked,
     };
     if (answer->kind != ANSWER_FAILED)
-        queue_on_observed(&resource->queue, news->seen_by, &seen, now_ns);
+        queue_on_observed(&resource->queue, news->observed_on, &seen, now_ns);
     else if (news->forgot_script &&
-             link_refuses_vote(&manager->flights->masters[news->seen_by].link) == REASON_NONE)
-        probe_key(manager, resource, news->seen_by, REDIS_IN_FULL, now_ns);
+             link_refuses_vote(&manager->flights->masters[news->observed_on].link) == REASON_NONE)
+        probe_key(manager, resource, news->observed_on, REDIS_IN_FULL, now_ns);
     else
-        queue_on_unobserved(&resource->queue, news->seen_by);
+        queue_on_unobserved(&resource->queue, news->observed_on);
     waits_run(manager, resource, now_ns);
 }
 
@@ -370,7 +371,7 @@ void waits_take_news(struct lock_manager *manager, const struct flights_news *ne
         queue_on_sought(&resource_of(news->sought)->queue, news->sought_need_ns, now_ns);
         waits_run(manager, resource_of(news->sought), now_ns);
     }
-    if (news->seen != NULL)
+    if (news->observed != NULL)
         on_observed(manager, news, now_ns);
     if (news->changed != NULL)
         on_changed(manager, news, now_ns);

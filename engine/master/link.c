@@ -342,19 +342,20 @@ enum reason link_reason_of(struct link *link, const struct redis_reply *error)
     enum reason reason = reason_of_redis_error(error->str, error->len);
     size_t len = error->len < LINK_SAID ? error->len : LINK_SAID;
     if (says_more(error, reason)) {
-        link->said_reason = reason;
-        memcpy(link->said, error->str, len);
-        link->said[len] = '\0';
-    } else if (reason == link->said_reason) {
-        link->said_reason = REASON_NONE;
-        link->said[0] = '\0';
+        link->error_reason = reason;
+        memcpy(link->error_text, error->str, len);
+        link->error_text[len] = '\0';
+    } else if (reason == link->error_reason) {
+        link->error_reason = REASON_NONE;
+        link->error_text[0] = '\0';
     }
     return reason;
 }
 
 const char *link_meaning(const struct link *link, enum reason reason)
 {
-    return reason == link->said_reason && link->said[0] != '\0' ? link->said : reason_text(reason);
+    return reason == link->error_reason && link->error_text[0] != '\0' ? link->error_text
+                                                                       : reason_text(reason);
 }
 
 static bool is_standalone(const struct redis_reply *reply)
@@ -416,7 +417,7 @@ static enum reason check_greeting(struct link *link, unsigned step, const struct
     reason = link_reason_of(link, reply);
     /* Where AUTH has another name, its error has the password in it. */
     if (step == GREET_AUTH)
-        explicit_bzero(link->said, sizeof(link->said));
+        explicit_bzero(link->error_text, sizeof(link->error_text));
     return reason;
 }
 

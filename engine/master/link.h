@@ -155,8 +155,8 @@ struct link {
     int64_t last_client_id;
 
     enum redis_form release_form; /* form of single releases on this connection */
-    enum reason said_reason;      /* reason of the text in `said`; REASON_NONE: there is none */
-    char said[LINK_SAID + 1];
+    enum reason error_reason; /* reason of the text in `error_text`; REASON_NONE: there is none */
+    char error_text[LINK_SAID + 1];
 };
 
 struct link_rules {

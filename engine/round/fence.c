@@ -5,7 +5,7 @@
 int64_t fence_propose(struct fence *fence, int64_t wall_us, int64_t seen)
 {
     int64_t ballot = wall_us > fence->last ? wall_us : fence->last + 1;
-    /* A clock that was absurd for a while must not be remembered. */
+    /* A wall clock that was absurd for a while must not raise later ballots. */
     if (ballot <= 0 || ballot >= REDIS_BALLOT_END)
         return 0;
     fence->last = ballot;

@@ -13,7 +13,8 @@ void round_init(struct round *round, const struct round_rules *rules, enum round
 {
     assert(rules->node_count <= LIMIT_NODES);
     assert(rules->quorum == rules->node_count / 2 + 1);
-    /* What is known of holders is set before it is read, and more than all the rest. */
+    /* The fields about holders are set before they are read, and are larger than all others
+     * together. */
     memset(round, 0, offsetof(struct round, ballot_seen));
     round->rules = rules;
     round->kind = kind;
@@ -45,9 +46,10 @@ int64_t round_backfill_ttl_ms(const struct round *round, int64_t now_ns)
     return (round->ttl_ns - (now_ns - round->started_ns)) / NS_PER_MS;
 }
 
-/* --- who holds it, and for how long --- */
+/* --- the holder and its TTL --- */
 
-/* On how many nodes the most common holder has the key; a holder that is unknown may be anybody. */
+/* The number of nodes on which the most common holder has the key. A holder that is not known
+ * may be any holder. */
 static unsigned largest_holding(const struct round *round)
 {
     unsigned largest = 0;
@@ -69,8 +71,8 @@ static unsigned largest_holding(const struct round *round)
 
 bool round_is_split(const struct round *round)
 {
-    /* Nobody has a quorum, and the nodes that said nothing could not complete one: when that clears
-     * depends on the losers, not on any time to live. */
+    /* No holder has a quorum, and the silent nodes could not complete one. When this ends
+     * depends on the losers of the vote, not on a TTL. */
     unsigned unsaid = nodes_count(round->failed | round->pending);
     return largest_holding(round) + unsaid < round->rules->quorum;
 }
@@ -95,7 +97,7 @@ int64_t round_hint_ms(const struct round *round, int64_t now_ns)
 
 /* --- votes --- */
 
-/* How many nodes have said something about the key. */
+/* The number of nodes that have said something about the key. */
 static unsigned voted(const struct round *round)
 {
     return nodes_count(round->yes | round->absent | round->held);
@@ -118,7 +120,7 @@ static void fail_node(struct round *round, unsigned node, enum reason reason)
     round->reasons[node] = reason;
 }
 
-/* Too late to be a vote? */
+/* Is it too late for a vote? */
 static bool is_late(const struct round *round, int64_t now_ns)
 {
     return now_ns > round_deadline_ns(round);
@@ -164,14 +166,15 @@ static void fail_all_pending(struct round *round, enum reason reason)
         fail_node(round, nodes_first(rest), reason);
 }
 
-/* --- what the votes amount to ---
+/*
+ * --- decisions ---
  *
- * Each kind has its own rule.
+ * Each kind of round has its own rule.
  */
 
 struct decision {
     enum outcome outcome;
-    bool certain; /* whatever the nodes that are still pending may answer */
+    bool certain; /* whatever the pending nodes may answer */
 };
 
 static struct decision certainly(enum outcome outcome)
@@ -179,7 +182,7 @@ static struct decision certainly(enum outcome outcome)
     return (struct decision){outcome, true};
 }
 
-/* An acquire or an extension has its quorum: is there validity enough to be of use? */
+/* An acquire or an extension has its quorum: is enough validity left? */
 static enum outcome granted_or_late(struct round *round, int64_t now_ns)
 {
     round->until_ns = valid_until(&round->rules->drift, round->ttl_ns, round->started_ns);
@@ -187,21 +190,21 @@ static enum outcome granted_or_late(struct round *round, int64_t now_ns)
                                                                              : OUTCOME_LATE;
 }
 
-/* An acquire that failed: enough votes to say that somebody holds it? */
+/* An acquire has failed: are there enough votes to say HELD? */
 static struct decision decide_failed_acquire(const struct round *round)
 {
     unsigned quorum = round->rules->quorum;
-    unsigned said = voted(round);
+    unsigned votes = voted(round);
     if (round->may_bid_again && nodes_count(round->yes | round->outbid) >= quorum)
         return certainly(OUTCOME_OUTBID);
-    /* Wait for the hint of the nodes that refused: their undo tells it. */
-    if (said >= quorum)
+    /* The undo of the nodes that refused brings the hint; wait for it. */
+    if (votes >= quorum)
         return (struct decision){OUTCOME_HELD, (round->held & round->under_way[ROUND_UNDO]) == 0};
-    return (struct decision){OUTCOME_NOQUORUM, said + nodes_count(round->pending) < quorum};
+    return (struct decision){OUTCOME_NOQUORUM, votes + nodes_count(round->pending) < quorum};
 }
 
-/* What an extension, a release and a freeze ask: does this token have the key on a quorum of the
- * nodes? GONE: so many deny it that it cannot, whatever the others have. */
+/* The question of an extension, a release and a freeze: does this token have the key on a quorum
+ * of the nodes? GONE: so many nodes deny it that it cannot, whatever the others hold. */
 static struct decision decide_token(const struct round *round)
 {
     unsigned quorum = round->rules->quorum;
@@ -249,8 +252,8 @@ static void settle(struct round *round, struct round_actions *actions, enum outc
     actions->answer = !round->cancelled;
 }
 
-/* An acquire has failed: release wherever the SET may have been, or may yet be, executed; the nodes
- * that timed out or refused as well. */
+/* An acquire has failed: release on every node where the SET was or may yet be executed,
+ * including nodes that timed out or refused. */
 static void undo(struct round *round, struct round_actions *actions)
 {
     assert(round->kind == ROUND_ACQUIRE);
@@ -259,9 +262,9 @@ static void undo(struct round *round, struct round_actions *actions)
 }
 
 /*
- * The token has a quorum: backfill its key where it is missing. An acquire does so where it was
- * refused, now or never, because a backfill that lands later could outlive the lock; an extension
- * where the key was absent. Votes still pending may yet be a yes and need none.
+ * The token has a quorum: backfill its key where it is missing. An acquire does so on nodes that
+ * refused, at once or never, because a later backfill could outlive the lock. An extension does so
+ * where the key was absent. Pending votes may still be YES and need no backfill.
  */
 static void backfill(struct round *round, struct round_actions *actions, uint32_t missing,
                      int64_t now_ns)
@@ -294,7 +297,7 @@ static void decide_acquire(struct round *round, int64_t now_ns, struct round_act
         settle(round, actions, decision.outcome);
 }
 
-static void judge(struct round *round, int64_t now_ns, struct round_actions *actions)
+static void decide(struct round *round, int64_t now_ns, struct round_actions *actions)
 {
     if (round->kind == ROUND_ACQUIRE) {
         decide_acquire(round, now_ns, actions);
@@ -322,8 +325,8 @@ static void on_start(struct round *round, const struct round_event *event,
     for (; out != 0; out = nodes_behind_first(out))
         fail_node(round, nodes_first(out), event->unreachable_because[nodes_first(out)]);
 
-    /* Where no quorum can be reached, ask nobody: an acquire would only have to be undone. A
-     * release goes wherever it can. */
+    /* If no quorum can be reached, ask no node: an acquire would only have to be undone. A
+     * release goes to every node that can be reached. */
     bool hopeless = nodes_count(event->reachable) < round->rules->quorum;
     if (hopeless && round->kind != ROUND_RELEASE) {
         settle(round, actions, OUTCOME_NOQUORUM);
@@ -332,19 +335,19 @@ static void on_start(struct round *round, const struct round_event *event,
     assert((event->carrying & event->reachable) == 0);
     round->pending = event->reachable;
     round->sent = event->reachable;
-    /* A node without a vote may still hold the key of a token, and then has to keep it as long as
-     * the others, or be frozen like them; or can be given it, once it is granted. */
+    /* A node without a vote may still hold the key. An extension must then prolong it like the
+     * others, and a freeze must freeze it; a granted acquire can backfill it. */
     if (round->kind == ROUND_EXTEND || round->kind == ROUND_FREEZE)
         round->sent |= event->carrying;
     else if (round->kind == ROUND_ACQUIRE)
         round->missing = event->carrying;
     send_to(round, actions, ROUND_VOTE, round->sent);
-    /* Else nothing can be decided before there are votes. */
+    /* Otherwise nothing can be decided before there are votes. */
     if (hopeless)
-        judge(round, event->now_ns, actions);
+        decide(round, event->now_ns, actions);
 }
 
-/* A vote that the outcome did not wait for. It can still tell an extension where to backfill. */
+/* A vote that arrives after the outcome. It can still tell an extension where to backfill. */
 static void on_straggler(struct round *round, const struct round_event *event,
                          struct round_actions *actions)
 {
@@ -374,8 +377,8 @@ static void on_answer(struct round *round, const struct round_event *event,
             round->missing |= node;
         break;
     case ROUND_UNDO:
-        /* A node that had refused tells with its undo who holds the key; if it is gone meanwhile,
-         * the node is free. */
+        /* The undo of a node that had refused returns who holds the key; if the key is gone
+         * meanwhile, the node is free. */
         if (round->held & node) {
             if (event->answer->kind == ANSWER_HELD) {
                 remember_holder(round, event->node, event->answer, event->now_ns);
@@ -389,7 +392,7 @@ static void on_answer(struct round *round, const struct round_event *event,
     case ROUND_COMMANDS:
         assert(false && "a backfill is under way only once settled");
     }
-    judge(round, event->now_ns, actions);
+    decide(round, event->now_ns, actions);
 }
 
 static void on_deadline(struct round *round, int64_t now_ns, struct round_actions *actions)
@@ -398,14 +401,14 @@ static void on_deadline(struct round *round, int64_t now_ns, struct round_action
         return;
     assert(now_ns >= round_deadline_ns(round));
     fail_all_pending(round, REASON_TIMEOUT);
-    judge(round, now_ns, actions);
+    decide(round, now_ns, actions);
     if (round->phase == ROUND_ANSWERING) {
         assert(voted(round) >= round->rules->quorum);
         settle(round, actions, OUTCOME_HELD);
     }
 }
 
-/* Nobody waits for the answer any more. An acquire is undone; the others have no need to be. */
+/* No client waits for the reply any more. An acquire is undone; the other kinds need no undo. */
 static void on_cancel(struct round *round, struct round_actions *actions)
 {
     round->cancelled = true;
@@ -416,7 +419,7 @@ static void on_cancel(struct round *round, struct round_actions *actions)
     settle(round, actions, OUTCOME_NOQUORUM);
 }
 
-/* A grant that its client will never hear of is undone like one that failed. */
+/* A grant that its client never hears of is undone like a failed acquire. */
 static void on_undelivered(struct round *round, struct round_actions *actions)
 {
     assert(round->kind == ROUND_ACQUIRE);
@@ -430,7 +433,7 @@ static void on_undelivered(struct round *round, struct round_actions *actions)
 
 static void check_invariants(const struct round *round)
 {
-    /* Each node is in one of these at most: only then is their sum their union. */
+    /* Each node is in one set at most: only then is the sum equal to the union. */
     assert(round->pending + round->yes + round->absent + round->held + round->failed ==
            (round->pending | round->yes | round->absent | round->held | round->failed));
     assert((round->pending & ~round->under_way[ROUND_VOTE]) == 0);

@@ -3,7 +3,7 @@
 
 #include <assert.h>
 
-/* Rounded up: a drift is subtracted from what a client is promised. */
+/* Rounded up, because a drift is subtracted from what a client is promised. */
 static int64_t rate_share(const struct drift *drift, int64_t duration_ns)
 {
     assert(drift->rate_ppm >= 0);

@@ -78,7 +78,7 @@ mutant no-monitor all "$unfit" engine/guard/clock_monitor.c \
     's/return MONITOR_STEPPED;/return MONITOR_STEADY;/'
 mutant no-probe-behind-votes all "$unfit" engine/flight/replies.c '
     s/if (!failed && flight_is_vote(flight, command))/if (0)/
-    s/if (run == NULL || /&1 || /'
+    s/if (batch == NULL || /&1 || /'
 mutant remembers-votes all "remembers votes" engine/guard/guard.c \
     's/guard->all_vote_until_ns = 0;/(void)guard;/'
 mutant remembers-votes-for-ever all "remembers votes" engine/guard/guard.c \
@@ -144,11 +144,11 @@ mutant pending_releases-and-forgotten all "rests on" engine/master/link.c \
 mutant lost-with-others cut,slow,daemon-stop,clients "rests on" engine/flight/flights.c \
     '/^void flights_fail(/,/^}/s/^        write_later(.*/        (void)0;/'
 mutant apart-and-forgotten apart "keeps" engine/flight/replies.c \
-    '/^static void on_releases/,/^}/s/^            ask_alone(.*/            (void)now_ns;/'
+    '/^static void on_releases/,/^}/s/^            release_alone(.*/            (void)now_ns;/'
 mutant refused-and-believed denied "rests on" protocol/redis.c \
     '/^enum answer_kind redis_deleted/,/^}/s/return ANSWER_FAILED;/return ANSWER_YES;/'
 mutant refused-and-forgotten denied "keeps" engine/flight/replies.c \
-    '/^static void on_native_release/,/^}/s/^    ask_alone(.*/    (void)now_ns;/'
+    '/^static void on_native_release/,/^}/s/^    release_alone(.*/    (void)now_ns;/'
 mutant refused-with-others all "rests on" protocol/redis.c \
     '/^enum answer_kind redis_released/,/^}/s/return ANSWER_FAILED;/return ANSWER_YES;/'
 mutant not-put-off all "keeps" engine/flight/write.c \
@@ -169,7 +169,7 @@ mutant broken-by-a-minority unfreezable,breaks,clients unfrozen engine/locks/bre
     s/assert(frozen || .*/(void)0;/'
 mutant broken-after-a-failed-freeze unfreezable,breaks,clients "two holders" engine/locks/breaks.c \
     '/^static bool on_frozen/,/^}/s/^    \/\* The lock was gone.*/    if (outcome == OUTCOME_NOQUORUM)\
-        flights_owe(manager->flights, freeze->key, breaking->token, nodes_all(manager->flights->node_count), now_ns);/'
+        flights_defer_release(manager->flights, freeze->key, breaking->token, nodes_all(manager->flights->node_count), now_ns);/'
 mutant granted-unheard all "$unfit\|rests on\|keeps" engine/engine.c \
     's/flights_conclude(&engine->flights, flight, delivered, now_ns)/(void)delivered, flights_conclude(\&engine->flights, flight, true, now_ns)/'
 mutant sleeps-for-ever all "forgot one who waits\|no grant\|after the end\|sleeps while" engine/locks/queue.c \
@@ -212,7 +212,7 @@ mutant request-not-closed all "keeps\|crashed\|not met" engine/locks/requests.c 
 mutant renewals-not-counted-back all "keeps" engine/locks/grants.c \
     's/^    manager->renewing -= .*/    (void)0;/'
 mutant looks-not-counted-back all "keeps" engine/flight/replies.c \
-    '/^static void fail_outstanding/,/^}/s/end_look(flights, node, outstanding)/outstanding->owner/'
+    '/^static void fail_outstanding/,/^}/s/end_key_probe(flights, node, outstanding)/outstanding->owner/'
 mutant kept-without-end all "bound of link_kept\|aborted\|crashed" engine/flight/replies.c \
     's/count == LIMIT_LINK_KEPT/0/'
 mutant yeses-kept-without-end all "bound of link_kept\|aborted\|crashed" engine/flight/replies.c \
@@ -225,7 +225,7 @@ mutant kept-no-more-and-forgotten all "keeps" engine/flight/replies.c \
     '/^static void keep_vote/,/^}/s/^        flights_deliver(.*/        if (0) flights_deliver(flights, node, outstanding->owner, ROUND_VOTE,/'
 mutant kept-no-more-and-counted all "$unfit" engine/flight/replies.c '
     /^static void keep_vote/,/^}/{
-        s/^        flights_deliver(.*/        flights_deliver(flights, node, outstanding->owner, ROUND_VOTE, said, now_ns);/
+        s/^        flights_deliver(.*/        flights_deliver(flights, node, outstanding->owner, ROUND_VOTE, answer, now_ns);/
         /\.kind = ANSWER_FAILED/d
     }'
 mutant requests-without-end all "more requests under way" engine/locks/requests.c \
