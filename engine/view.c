@@ -63,9 +63,9 @@ static void view_guard(struct master_view *view, const struct guard *guard, unsi
     view->their_set = known->identity.record.set_id;
     view->their_cluster = known->identity.record.cluster;
     view->their_max_ttl_ms = known->identity.record.max_ttl_ms;
-    view->clock_compared = known->clock.watch.begun;
-    view->clock_low_ns = known->clock.watch.low_ns;
-    view->clock_high_ns = known->clock.watch.high_ns;
+    view->clock_compared = known->clock.monitor.begun;
+    view->clock_low_ns = known->clock.monitor.low_ns;
+    view->clock_high_ns = known->clock.monitor.high_ns;
 }
 
 struct master_view engine_view_master(const struct engine *engine, unsigned node, int64_t now_ns)
@@ -89,7 +89,7 @@ enum reason engine_lease_finds(const struct engine *engine, unsigned node, const
                                unsigned on)
 {
     const struct guard *guard = &engine->flights.guard;
-    return guard_lease_finds(guard, node, lease, guard->nodes[on].clock.looked_time_us);
+    return guard_lease_finds(guard, node, lease, guard->nodes[on].clock.sampled_time_us);
 }
 
 enum engine_progress engine_progress(const struct engine *engine, unsigned *node)

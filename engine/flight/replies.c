@@ -315,7 +315,7 @@ static void on_guard_reply(struct flights *flights, unsigned node, const struct 
         reason = guard_refuses_vote(&flights->guard, node, now_ns);
         deliver_votes(flights, node, reason != REASON_NONE ? reason : REASON_UNCHECKED, now_ns);
         break;
-    case GUARD_LOOKED:
+    case GUARD_TAKEN:
         break;
     }
     masters_note_votes(flights, now_ns);

@@ -4,15 +4,15 @@
 
 #include "engine/guard/rules.h"
 
-/* TIME counts whole microseconds, so the clock may have been almost one further. */
+/* TIME counts whole microseconds, so the clock may be almost one further. */
 enum { TIME_NS = 1000 };
 
-/* As many unclear answers in a row, quick ones, mean that waiting does not help. */
+/* After this many quick but unclear answers in a row, waiting does not help. */
 enum { UNCLEAR_MAX = 5 };
 
 /*
- * A clock that NTP steers drifts by at most 500 ppm. One that drifts by more than this is found
- * out, although a validity pays for the whole clock_drift_rate.
+ * A clock that NTP steers drifts by at most 500 ppm. A clock that drifts by more than this limit is
+ * reported, although each validity pays for the whole clock_drift_rate.
  */
 enum { WATCHED_DRIFT_PPM = 1000 };
 
@@ -23,7 +23,7 @@ static int64_t drifted_ns(const struct drift *drift, int64_t duration_ns)
     return drift_of(&watched, max(duration_ns, 0));
 }
 
-/* The same for the floor: no more than an eighth of the margin, however long ago. */
+/* The drift allowed for the floor: at most an eighth of the margin, however long ago. */
 static int64_t allowed_ns(const struct drift *drift, int64_t duration_ns)
 {
     return min(drifted_ns(drift, duration_ns), drift->margin_ns / 8);
@@ -40,7 +40,7 @@ static struct clock_monitor begun(const struct drift *drift, const struct monito
     int64_t time_ns = sample->time_us * 1000;
     return (struct clock_monitor){
         .begun = true,
-        /* Its answer has to be quick: half the margin. */
+        /* A tight answer takes at most half the margin. */
         .loose = sample->received_ns - sample->sent_ns > drift->margin_ns / 2,
         .at_ns = sample->received_ns,
         .low_ns = time_ns - sample->received_ns,
@@ -50,7 +50,7 @@ static struct clock_monitor begun(const struct drift *drift, const struct monito
     };
 }
 
-/* The monitor as it would be at now_ns without any sample in between. */
+/* The monitor as it would be at now_ns without another sample. */
 static struct clock_monitor widened(const struct clock_monitor *monitor, const struct drift *drift,
                                     int64_t now_ns)
 {
@@ -68,7 +68,7 @@ static void follow(struct clock_monitor *monitor, const struct clock_monitor *th
     monitor->at_ns = fresh->at_ns;
     monitor->low_ns = max(then->low_ns, fresh->low_ns);
     monitor->high_ns = min(then->high_ns, fresh->high_ns);
-    /* A step too small to matter has left the old bounds: believe the sample. */
+    /* A step too small to matter has made the old bounds wrong: use those of the sample. */
     if (monitor->low_ns > monitor->high_ns) {
         monitor->low_ns = fresh->low_ns;
         monitor->high_ns = fresh->high_ns;
@@ -97,7 +97,7 @@ enum monitor_result clock_monitor_take(struct clock_monitor *monitor, const stru
     int64_t risen_ns = monitor->floor_ns + allowed_ns(drift, fresh.at_ns - monitor->tight_ns);
     if (fresh.high_ns < then.low_ns && tight) {
         *monitor = fresh;
-        /* Keys that were set when the offset was lowest are still there. */
+        /* Keys set when the offset was lowest are still there. */
         monitor->floor_ns = min(risen_ns, fresh.floor_ns);
         return MONITOR_STEPPED_BACK;
     }
@@ -130,7 +130,7 @@ bool clock_monitor_inherit(struct clock_monitor *monitor, const struct drift *dr
                            int64_t hidden_ns)
 {
     assert(monitor->begun);
-    /* A daemon with a steady sample attests no more than that, nor less than nothing. */
+    /* A daemon with a steady sample attests a value between zero and the margin. */
     if (hidden_ns < 0 || hidden_ns > drift->margin_ns)
         return false;
     int64_t floor_ns = monitor->floor_ns - hidden_ns;

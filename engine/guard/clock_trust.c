@@ -6,14 +6,15 @@
 
 #include "protocol/units.h"
 
-/* What a clock entry may say, so that sums and differences of it do not overflow. */
+/* Limits of the numbers in a clock entry, so that their sums and differences do not overflow. */
 #define ENTRY_TIME_MAX   (INT64_MAX / 4)
 #define ENTRY_OFFSET_MAX (INT64_MAX / 4 * 3)
 
-/* A clock that jumps all the time makes one line in so long. */
-#define TOLD_NS (10 * NS_PER_S)
+/* At most one log line in this time, for a clock that jumps all the time. */
+#define STEP_LOG_NS (10 * NS_PER_S)
 
-/* Nothing is known of it from before now, when it says time_us. A step is still to be confirmed. */
+/* Treat the clock as unknown before now_ns, when it shows time_us. A step still has to be
+ * confirmed. */
 static void untrust(struct clock_trust *clock, const struct guard_periods *periods, int64_t now_ns,
                     int64_t time_us)
 {
@@ -41,12 +42,12 @@ static void step_forward(struct clock_trust *clock, const struct guard_periods *
     announce(clock, now_ns);
 }
 
-/* Keys live longer, which is safe. But the bounds that daemons left there would fit again once the
- * clock is back where it was, and hide that step forward. */
+/* Keys live longer, which is safe. But bounds left on the master would fit again once the clock
+ * is back where it was, and would hide that step forward. */
 static void step_back(struct clock_trust *clock, int64_t back_ns, int64_t now_ns)
 {
     announce(clock, now_ns);
-    /* A step so small that it hardly shows is one all the same. */
+    /* A step with hardly any visible size is still a step. */
     if (back_ns < 1)
         back_ns = 1;
     clock->back_ns = back_ns < INT64_MAX - clock->back_ns ? clock->back_ns + back_ns : INT64_MAX;
@@ -57,7 +58,7 @@ static bool is_step(enum monitor_result result)
     return result == MONITOR_STEPPED || result == MONITOR_STEPPED_BACK;
 }
 
-/* True if it confirms a step. */
+/* Returns true if the sample confirms a step. */
 static bool on_steady(struct clock_trust *clock, const struct monitor_sample *sample)
 {
     bool confirmed = clock->state == CLOCK_STEPPED && sample->sent_ns >= clock->stepped_ns;
@@ -80,16 +81,16 @@ struct clock_result clock_on_sample(struct clock_trust *clock, const struct guar
                                     const struct monitor_sample *sample)
 {
     int64_t now_ns = sample->received_ns;
-    bool begins = !clock->watch.begun || clock->watch.loose;
-    /* A heartbeat may be late by as much as that, and no healthy daemon has to ask the others. */
+    bool begins = !clock->monitor.begun || clock->monitor.loose;
+    /* A heartbeat may be late by this much, so a healthy daemon never has to ask the others. */
     bool away =
-        clock->watch.begun && sample->sent_ns - clock->looked_ns > 2 * periods->heartbeat_ns;
-    bool announced_since = clock->known_step_ns > clock->looked_ns;
-    int64_t low_ns = clock->watch.low_ns;
+        clock->monitor.begun && sample->sent_ns - clock->sampled_ns > 2 * periods->heartbeat_ns;
+    bool announced_since = clock->known_step_ns > clock->sampled_ns;
+    int64_t low_ns = clock->monitor.low_ns;
     struct clock_result result = {
-        .result = clock_monitor_take(&clock->watch, &periods->drift, sample),
+        .result = clock_monitor_take(&clock->monitor, &periods->drift, sample),
     };
-    if (begins && !clock->watch.loose && result.result == MONITOR_STEADY)
+    if (begins && !clock->monitor.loose && result.result == MONITOR_STEADY)
         untrust(clock, periods, now_ns, sample->time_us);
     switch (result.result) {
     case MONITOR_STEADY:
@@ -100,7 +101,7 @@ struct clock_result clock_on_sample(struct clock_trust *clock, const struct guar
         break;
     case MONITOR_STEPPED_BACK:
         clock_drop_step(clock);
-        step_back(clock, low_ns - clock->watch.low_ns, now_ns);
+        step_back(clock, low_ns - clock->monitor.low_ns, now_ns);
         break;
     case MONITOR_LOST:
         untrust(clock, periods, now_ns, sample->time_us);
@@ -108,10 +109,10 @@ struct clock_result clock_on_sample(struct clock_trust *clock, const struct guar
     case MONITOR_UNCLEAR:
         return result;
     }
-    /* When it was asked for: a daemon that was stopped since then reads the answer late. */
-    clock->looked_ns = sample->sent_ns;
-    clock->looked_time_us = sample->time_us;
-    /* Other daemons may have seen a step meanwhile; of one we have even heard. */
+    /* The time of sending: a daemon that was stopped since then reads the answer late. */
+    clock->sampled_ns = sample->sent_ns;
+    clock->sampled_time_us = sample->time_us;
+    /* Other daemons may have seen a step meanwhile; known_step_ns shows one that was announced. */
     if (away)
         clock->unmonitored_since_ns = sample->sent_ns;
     if (away && announced_since)
@@ -120,16 +121,16 @@ struct clock_result clock_on_sample(struct clock_trust *clock, const struct guar
     return result;
 }
 
-/* Bounds are left anew after the next sample. A daemon that did not sample meanwhile may not have
- * seen the step, and what it counts on may be gone. */
-static void hear_of_step(struct clock_trust *clock, const struct guard_periods *periods,
-                         const char *step, int64_t now_ns)
+/* The next sample leaves new bounds. A daemon that took no samples meanwhile may not have seen
+ * the step, and the locks that it counts on may be gone. */
+static void learn_of_step(struct clock_trust *clock, const struct guard_periods *periods,
+                          const char *step, int64_t now_ns)
 {
     snprintf(clock->known_step, sizeof(clock->known_step), "%s", step);
     clock->known_step_ns = now_ns;
     clock->entry_left = false;
     if (clock->unmonitored_since_ns != 0)
-        untrust(clock, periods, now_ns, clock->looked_time_us);
+        untrust(clock, periods, now_ns, clock->sampled_time_us);
 }
 
 bool clock_on_heartbeat(struct clock_trust *clock, const struct guard_periods *periods,
@@ -139,7 +140,7 @@ bool clock_on_heartbeat(struct clock_trust *clock, const struct guard_periods *p
     bool news = strcmp(step, clock->known_step) != 0;
     clock->entry_left = clock->entry_left || (left[0] != '\0' && !announced);
     if (news)
-        hear_of_step(clock, periods, step, now_ns);
+        learn_of_step(clock, periods, step, now_ns);
     if (announced && sent_ns >= clock->step_unannounced_ns)
         clock->step_unannounced_ns = 0;
     if (sent_ns >= clock->unmonitored_since_ns)
@@ -147,7 +148,7 @@ bool clock_on_heartbeat(struct clock_trust *clock, const struct guard_periods *p
     return news;
 }
 
-/* What a daemon anywhere that trusts the clock has found. */
+/* Use the attestation of any daemon that trusts the clock. */
 static bool take_attestation(struct clock_trust *clock, const struct guard_periods *periods,
                              const char *attestation)
 {
@@ -155,10 +156,10 @@ static bool take_attestation(struct clock_trust *clock, const struct guard_perio
     int64_t hidden_us = 0;
     return sscanf(attestation, "%" SCNd64 ":%" SCNd64, &time_us, &hidden_us) == 2 &&
            time_us > clock->first_time_us && hidden_us >= 0 && hidden_us < INT64_MAX / 1000 &&
-           clock_monitor_inherit(&clock->watch, &periods->drift, hidden_us * 1000);
+           clock_monitor_inherit(&clock->monitor, &periods->drift, hidden_us * 1000);
 }
 
-/* What a daemon of this host that trusts the clock has left; false if it is of no use. */
+/* Parse the entry of a daemon of this host that trusts the clock; false if it is of no use. */
 static bool parse_entry(const struct clock_trust *clock, const char *entry,
                         struct clock_monitor *earlier)
 {
@@ -169,7 +170,7 @@ static bool parse_entry(const struct clock_trust *clock, const char *entry,
                &earlier->tight_ns, &len) != 5 ||
         strcmp(entry + len, clock->known_step) != 0)
         return false;
-    /* Numbers that make no sense were backfilled. */
+    /* An entry with impossible numbers was forged. */
     const int64_t times[] = {earlier->at_ns, earlier->tight_ns};
     const int64_t offsets[] = {earlier->low_ns, earlier->high_ns, earlier->floor_ns};
     for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++)
@@ -191,7 +192,7 @@ struct clock_result clock_inherit(struct clock_trust *clock, const struct guard_
     if (take_attestation(clock, periods, attestation))
         result.result = MONITOR_STEADY;
     else if (parse_entry(clock, entry, &earlier))
-        result.result = clock_monitor_resume(&clock->watch, &periods->drift, &earlier);
+        result.result = clock_monitor_resume(&clock->monitor, &periods->drift, &earlier);
     switch (result.result) {
     case MONITOR_STEADY:
         clock->state = CLOCK_TRUSTED;
@@ -201,7 +202,7 @@ struct clock_result clock_inherit(struct clock_trust *clock, const struct guard_
         break;
     case MONITOR_STEPPED_BACK:
         clock->state = CLOCK_TRUSTED;
-        step_back(clock, earlier.low_ns - clock->watch.low_ns, now_ns);
+        step_back(clock, earlier.low_ns - clock->monitor.low_ns, now_ns);
         break;
     case MONITOR_UNCLEAR:
     case MONITOR_LOST:
@@ -225,7 +226,7 @@ void clock_override(struct clock_trust *clock)
         clock->state = CLOCK_TRUSTED;
 }
 
-/* Bounds from before the last step was heard of may be from before the step. */
+/* Bounds that are older than the news of the last step may be older than the step. */
 bool clock_has_bounds(const struct clock_trust *clock, int64_t now_ns)
 {
     return clock->state == CLOCK_TRUSTED && clock->steady_ns != 0 && clock->known_step[0] != '\0' &&
@@ -236,7 +237,7 @@ bool clock_has_bounds(const struct clock_trust *clock, int64_t now_ns)
 void clock_describe(const struct clock_trust *clock, bool has_bounds, char entry[GUARD_ENTRY_MAX],
                     char attestation[GUARD_ATTESTATION_MAX])
 {
-    const struct clock_monitor *watch = &clock->watch;
+    const struct clock_monitor *monitor = &clock->monitor;
     entry[0] = attestation[0] = '\0';
     if (clock->step_unannounced_ns != 0) {
         memcpy(entry, CLOCK_STEP_ANNOUNCED, sizeof(CLOCK_STEP_ANNOUNCED));
@@ -244,10 +245,11 @@ void clock_describe(const struct clock_trust *clock, bool has_bounds, char entry
     }
     if (!has_bounds)
         return;
-    int64_t hidden_ns = clock_monitor_hidden_ns(watch, clock->steady_ns, clock->steady_time_us);
+    int64_t hidden_ns = clock_monitor_hidden_ns(monitor, clock->steady_ns, clock->steady_time_us);
     snprintf(entry, GUARD_ENTRY_MAX,
-             "%" PRId64 ":%" PRId64 ":%" PRId64 ":%" PRId64 ":%" PRId64 ":%s", watch->at_ns,
-             watch->low_ns, watch->high_ns, watch->floor_ns, watch->tight_ns, clock->known_step);
+             "%" PRId64 ":%" PRId64 ":%" PRId64 ":%" PRId64 ":%" PRId64 ":%s", monitor->at_ns,
+             monitor->low_ns, monitor->high_ns, monitor->floor_ns, monitor->tight_ns,
+             clock->known_step);
     snprintf(attestation, GUARD_ATTESTATION_MAX, "%" PRId64 ":%" PRId64, clock->steady_time_us,
              hidden_ns / 1000 + 1);
 }
@@ -255,7 +257,7 @@ void clock_describe(const struct clock_trust *clock, bool has_bounds, char entry
 int64_t clock_take_step_back(struct clock_trust *clock, int64_t now_ns)
 {
     int64_t back_ns = clock->back_ns;
-    if (back_ns == 0 || (clock->back_taken_ns != 0 && now_ns - clock->back_taken_ns < TOLD_NS))
+    if (back_ns == 0 || (clock->back_taken_ns != 0 && now_ns - clock->back_taken_ns < STEP_LOG_NS))
         return 0;
     clock->back_ns = 0;
     clock->back_taken_ns = now_ns;

@@ -35,14 +35,14 @@ enum {
 enum clock_state { CLOCK_UNTRUSTED, CLOCK_STEPPED, CLOCK_TRUSTED };
 
 struct clock_trust {
-    struct clock_monitor watch;
+    struct clock_monitor monitor;
     enum clock_state state;
     int64_t trusted_from_ns; /* when monitoring alone makes it trusted */
     int64_t first_time_us;   /* its time at the first sample since it was untrusted */
     int64_t steady_ns;       /* when the last steady sample since then was sent; 0: none */
     int64_t steady_time_us;
-    int64_t looked_ns; /* when the last conclusive sample was sent */
-    int64_t looked_time_us;
+    int64_t sampled_ns; /* when the last conclusive sample was sent */
+    int64_t sampled_time_us;
     int64_t stepped_ns; /* last step forward; 0: never */
     int64_t stepped_until_ns;
     int64_t step_unannounced_ns; /* a step since then is not announced yet; 0: none */

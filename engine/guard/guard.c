@@ -14,7 +14,7 @@ uint32_t guard_epoch(const struct guard *guard, unsigned node)
     return guard->nodes[node].epoch;
 }
 
-/* --- who it is --- */
+/* --- servers and names --- */
 
 static bool is_connected(const struct guard_node *node)
 {
@@ -33,7 +33,7 @@ unsigned guard_twin(const struct guard *guard, unsigned index)
     return first;
 }
 
-/* Of the names of one server, all but the first in the alphabet are without a vote. */
+/* If several names lead to one server, only the alphabetically first one has a vote. */
 static void find_duplicates(struct guard *guard)
 {
     for (unsigned i = 0; i < guard->rules.node_count; i++) {
@@ -45,7 +45,7 @@ static void find_duplicates(struct guard *guard)
     }
 }
 
-/* What a lease on its name is for. */
+/* The value of a lease on the node's name. */
 static void describe(const struct guard *guard, unsigned index, char server[GUARD_SERVER_MAX])
 {
     const struct identity *identity = &guard->nodes[index].identity;
@@ -65,8 +65,8 @@ bool guard_has_override(const struct guard *guard)
     return (guard->rules.bootstrap || guard->rules.reset_set != NULL) && !guard->override_done;
 }
 
-/* Does this node conflict with the override: a record where there must be none, or one that it does
- * not speak of? */
+/* Does this node conflict with the override? It does if it has a record where there must be
+ * none, or a record that the override does not apply to. */
 static bool conflicts(const struct guard *guard, const struct guard_node *node)
 {
     const struct identity *identity = &node->identity;
@@ -92,7 +92,7 @@ enum guard_progress guard_progress(const struct guard *guard, unsigned *index)
             *index = i;
             return GUARD_REFUSED;
         }
-        /* One that is away is what an operator can do something about. */
+        /* Prefer to report a node that is away, because an operator can do something about it. */
         bool away = !identity_is_sampled(&node->identity);
         bool done = !away && node->identity.error == REASON_NONE &&
                     (node->clock.entry_left || !guard->rules.bootstrap);
@@ -106,17 +106,20 @@ enum guard_progress guard_progress(const struct guard *guard, unsigned *index)
 
 /* --- the vote --- */
 
-/* Have enough nodes been told which server we know by this name, that any other daemon with a
- * quorum hears of it? */
+/* Do enough nodes know which server this daemon uses under the name, that any other daemon with
+ * a quorum hears of it? */
 static bool is_leased(const struct guard *guard, const struct guard_node *node)
 {
     return nodes_count(node->lease.held_on) >= guard->rules.quorum;
 }
 
-/* Has a node that answers still to say whose this name is? The daemon that has another server
- * by it may have told no others. One that is silent for long is cut off, and not waited for. */
-static bool is_still_to_be_heard(const struct guard *guard, const struct guard_node *node,
-                                 int64_t now_ns)
+/*
+ * Does a node that answers still have to say who has the lease on this name? A daemon that knows
+ * another server under the name may have told no other node. A node that is silent for long is cut
+ * off, and not waited for.
+ */
+static bool awaits_lease_answer(const struct guard *guard, const struct guard_node *node,
+                                int64_t now_ns)
 {
     uint32_t missing =
         nodes_all(guard->rules.node_count) & ~(node->lease.held_on | node->lease.conflicts);
@@ -129,8 +132,8 @@ static bool is_still_to_be_heard(const struct guard *guard, const struct guard_n
     return false;
 }
 
-/* What it has told against itself. */
-static enum reason has_shown(const struct guard_node *node)
+/* The reason that the node's own samples give against its vote. */
+static enum reason refused_by_samples(const struct guard_node *node)
 {
     if (!identity_is_sampled(&node->identity))
         return REASON_UNCHECKED;
@@ -139,13 +142,13 @@ static enum reason has_shown(const struct guard_node *node)
 
 static enum reason refused_by_answers(const struct guard_node *node)
 {
-    enum reason shown = has_shown(node);
+    enum reason shown = refused_by_samples(node);
     if (shown != REASON_NONE)
         return shown;
     return node->heartbeat_error != REASON_NONE ? node->heartbeat_error : node->set_error;
 }
 
-/* Has all been heard and told that a vote waits for? */
+/* Have all answers arrived, and all announcements been made, that a vote waits for? */
 static bool is_checked(const struct guard *guard, const struct guard_node *node)
 {
     return identity_facts_known(&node->identity) && node->heard_ns != 0 &&
@@ -167,10 +170,10 @@ enum reason guard_refuses_vote(const struct guard *guard, unsigned index, int64_
     enum reason leased = name_lease_refuses(&node->lease, now_ns);
     if (leased != REASON_NONE)
         return leased;
-    if (!node->clock.watch.begun)
+    if (!node->clock.monitor.begun)
         return REASON_CLOCK;
     if (!is_checked(guard, node) || now_ns - node->heard_ns > guard->periods.fresh_ns ||
-        is_still_to_be_heard(guard, node, now_ns))
+        awaits_lease_answer(guard, node, now_ns))
         return REASON_UNCHECKED;
     if (node->clock.state != CLOCK_TRUSTED)
         return REASON_CLOCK_UNPROVEN;
@@ -185,7 +188,7 @@ bool guard_all_vote(struct guard *guard, int64_t now_ns)
     for (unsigned i = 0; i < guard->rules.node_count; i++) {
         if (guard_refuses_vote(guard, i, now_ns) != REASON_NONE)
             return false;
-        /* Time alone gives votes back, but for this. */
+        /* Time alone only gives votes back, with this exception. */
         until_ns = min(until_ns, guard->nodes[i].heard_ns + guard->periods.fresh_ns + 1);
     }
     guard->all_vote_until_ns = until_ns;
@@ -195,7 +198,7 @@ bool guard_all_vote(struct guard *guard, int64_t now_ns)
 enum reason guard_finds(const struct guard *guard, unsigned index, int64_t now_ns)
 {
     const struct identity *identity = &guard->nodes[index].identity;
-    enum reason shown = has_shown(&guard->nodes[index]);
+    enum reason shown = refused_by_samples(&guard->nodes[index]);
     if (!identity_facts_known(identity))
         return REASON_UNCHECKED;
     if (shown != REASON_NONE)
@@ -236,7 +239,7 @@ int64_t guard_quarantine_ms(const struct guard *guard, unsigned index, enum reas
     const struct identity *identity = &guard->nodes[index].identity;
     bool keeps_data = why == REASON_DURABLE || why == REASON_STEPPED;
     int64_t quarantine_ms = guard->periods.quarantine_ns / NS_PER_MS + 1;
-    /* Locks of the old set may live as long as that let them. */
+    /* Locks of the old set may live as long as its record says. */
     if (why == REASON_RESET || keeps_data)
         quarantine_ms = max(quarantine_ms, identity->record.quarantine_ms);
     for (unsigned i = 0; i < guard->rules.node_count; i++) {
@@ -247,7 +250,8 @@ int64_t guard_quarantine_ms(const struct guard *guard, unsigned index, enum reas
     return quarantine_ms;
 }
 
-/* Is when this ends a matter of time, and known? Of what is else, it depends on somebody else. */
+/* Is the end of this reason a known time? Other reasons end when an operator or another daemon
+ * acts. */
 static bool is_timed(const struct identity *identity, enum reason reason, int64_t now_ns)
 {
     switch (reason) {
@@ -270,15 +274,15 @@ int64_t guard_refuses_until_ns(const struct guard *guard, unsigned index, int64_
         return now_ns;
     if (!is_timed(&node->identity, reason, now_ns))
         return INT64_MAX;
-    /* One follows the other, and the last of them is what counts. */
+    /* These run one after the other, so the latest end counts. */
     int64_t until_ns = max(guard->suspect_until_ns, node->clock.stepped_until_ns);
     until_ns = max(until_ns, node->identity.quarantine_until_ns);
     if (node->lease.conflicts != 0)
         until_ns = max(until_ns, node->lease.handover_ns);
-    /* After that, the next steady sample makes it trusted. */
+    /* After that, the next steady sample makes the clock trusted. */
     if (node->clock.state != CLOCK_TRUSTED)
         until_ns = max(until_ns, node->clock.trusted_from_ns);
-    /* Its record is about to be written. */
+    /* The node's record is about to be written. */
     if (reason == node->identity.error)
         until_ns = max(until_ns, now_ns + (reason == REASON_DURABLE
                                                ? guard->periods.heartbeat_ns
@@ -294,8 +298,8 @@ static bool has_bounds(const struct guard *guard, const struct guard_node *node,
     return now_ns >= guard->suspect_until_ns && clock_has_bounds(&node->clock, now_ns);
 }
 
-/* Most clocks cannot step at once: ours has. */
-static void suspect_ourselves(struct guard *guard, int64_t now_ns)
+/* Most clocks do not step at the same time, so the daemon's own clock must have stepped. */
+static void suspect_own_clock(struct guard *guard, int64_t now_ns)
 {
     guard->suspect_until_ns = now_ns + guard->periods.quarantine_ns;
     guard->heartbeat |= nodes_all(guard->rules.node_count);
@@ -309,29 +313,30 @@ static void suspect_ourselves(struct guard *guard, int64_t now_ns)
 static void on_clock(struct guard *guard, unsigned index, const struct clock_result *result,
                      int64_t now_ns)
 {
-    unsigned together = 0;
+    unsigned stepped = 0;
     if (result->heartbeat)
         guard->heartbeat |= nodes_only(index);
     if (result->result != MONITOR_STEPPED)
         return;
     for (unsigned i = 0; i < guard->rules.node_count; i++) {
         int64_t stepped_ns = guard->nodes[i].clock.stepped_ns;
-        together += stepped_ns != 0 && now_ns - stepped_ns <= 2 * guard->periods.heartbeat_ns;
+        stepped += stepped_ns != 0 && now_ns - stepped_ns <= 2 * guard->periods.heartbeat_ns;
     }
-    if (together >= guard->rules.quorum)
-        suspect_ourselves(guard, now_ns);
-    /* Once more to confirm it, and the others to see whether ours kept pace with them. */
+    if (stepped >= guard->rules.quorum)
+        suspect_own_clock(guard, now_ns);
+    /* Sample this node again to confirm the step, and the others to see whether the daemon's own
+     * clock kept pace with them. */
     guard->probe |= nodes_all(guard->rules.node_count);
 }
 
-/* What is to be written though the record is right: a step, or that it is durable. */
+/* Decide what to write although the record is right: a step, or the node's durability. */
 static void want_record(struct guard *guard, struct guard_node *node, bool adopted, bool confirmed,
                         int64_t now_ns)
 {
     struct identity *identity = &node->identity;
     bool none = identity->write_why == REASON_NONE;
     if (adopted && identity->adopted.why == REASON_STEPPED) {
-        /* Another daemon has seen the same step, and was first. */
+        /* Another daemon has seen the same step and recorded it first. */
         clock_drop_step(&node->clock);
         if (identity->write_why == REASON_STEPPED)
             identity->write_why = REASON_NONE;
@@ -341,15 +346,15 @@ static void want_record(struct guard *guard, struct guard_node *node, bool adopt
         identity->write_why = REASON_DURABLE;
 }
 
-static enum guard_result judge(struct guard *guard, unsigned index, enum monitor_result result,
-                               int64_t now_ns)
+static enum guard_result check_sample(struct guard *guard, unsigned index,
+                                      enum monitor_result result, int64_t now_ns)
 {
     struct guard_node *node = &guard->nodes[index];
     if (node->identity.error != REASON_NONE)
         return GUARD_FAIL;
     switch (result) {
     case MONITOR_STEADY:
-        /* An operator's override replaces the time of watching. */
+        /* An operator override replaces the time of monitoring. */
         if (node->identity.override == OVERRIDE_CLOCK) {
             clock_override(&node->clock);
             node->identity.override = OVERRIDE_DONE;
@@ -389,7 +394,7 @@ static enum guard_result take_sample(struct guard *guard, unsigned index,
                                       sample);
     if (sample->failed != REASON_NONE)
         return GUARD_FAIL;
-    /* While there was an error, its name was not leased, and others may have leased it. */
+    /* While there was an error the name was not leased, so other daemons may have leased it. */
     if (adopted || (node->identity.error == REASON_NONE && before != REASON_NONE))
         name_lease_begin(&node->lease);
     if (node->lease.wanted && node->identity.error == REASON_NONE &&
@@ -398,7 +403,7 @@ static enum guard_result take_sample(struct guard *guard, unsigned index,
         guard->heartbeat = nodes_all(guard->rules.node_count);
     }
     want_record(guard, node, adopted, clock.confirmed, now_ns);
-    return judge(guard, index, clock.result, now_ns);
+    return check_sample(guard, index, clock.result, now_ns);
 }
 
 /* --- heartbeats --- */
@@ -415,7 +420,7 @@ void guard_heartbeat(const struct guard *guard, unsigned index, int64_t now_ns,
             (periods->fresh_ns + drift_of(&periods->drift, periods->fresh_ns)) / NS_PER_MS + 1,
     };
     for (unsigned i = 0; i < guard->rules.node_count; i++) {
-        /* Where an override does not hold, it may have named the wrong masters. */
+        /* Until an override is carried out it may name the wrong masters. */
         if (guard_has_override(guard) || guard->nodes[i].duplicate ||
             !identity_is_sampled(&guard->nodes[i].identity) ||
             guard->nodes[i].identity.error != REASON_NONE)
@@ -497,8 +502,8 @@ void guard_init(struct guard *guard, const struct guard_rules *rules)
     guard->rules = *rules;
     record_set_id(rules, guard->set_id);
     int64_t quarantine_ns = rules->max_ttl_ns + drift_of(&rules->drift, rules->max_ttl_ns);
-    /* A look must be good for less than a quarantine: a daemon that keeps an old link to a master
-     * that was replaced has to notice before the new one votes. */
+    /* A heartbeat must be valid for less than a quarantine: a daemon that keeps an old link to a
+     * replaced master has to notice it before the new master votes. */
     guard->periods = (struct guard_periods){
         .drift = rules->drift,
         .quarantine_ns = quarantine_ns,
@@ -509,7 +514,8 @@ void guard_init(struct guard *guard, const struct guard_rules *rules)
         guard->nodes[i].basis = basis_of(guard, i);
 }
 
-/* Does all of it still hold? That a node gets its vote back takes nothing away. */
+/* Does everything that votes rested on still hold? A node that gets its vote back takes nothing
+ * away. */
 static bool still_holds(const struct guard_basis *before, const struct guard_basis *after)
 {
     return (after->refused == before->refused || after->refused == REASON_NONE) &&
@@ -521,8 +527,8 @@ static bool still_holds(const struct guard_basis *before, const struct guard_bas
            after->suspect_until_ns == before->suspect_until_ns;
 }
 
-/* The one place where epochs begin, and the end of each event: no vote that was asked for before it
- * may count, once what it rests on has changed. */
+/* The only place where epochs begin, called at the end of each event: once the facts behind a
+ * vote have changed, no vote asked for before may count. */
 static void begin_epochs(struct guard *guard, unsigned first, unsigned end)
 {
     for (unsigned i = first; i < end; i++) {
@@ -546,7 +552,7 @@ void guard_on_connected(struct guard *guard, unsigned index, const char *run_id,
     struct guard_node *node = &guard->nodes[index];
     identity_on_connected(&node->identity, run_id, begun_ns);
     node->clock.entry_left = false;
-    /* Perhaps another server than before, or others have leased the name meanwhile. */
+    /* The server may have changed, or other daemons may have leased the name meanwhile. */
     name_lease_begin(&node->lease);
     node->heard_ns = 0;
     node->heartbeat_error = REASON_NONE;
@@ -567,7 +573,7 @@ enum guard_result guard_on_sample(struct guard *guard, unsigned index,
 {
     int64_t suspect_until_ns = guard->suspect_until_ns;
     enum guard_result result = take_sample(guard, index, sample);
-    /* It is about one node, unless it makes our own clock suspect. */
+    /* A sample is about one node, unless it makes the daemon's own clock suspect. */
     if (guard->suspect_until_ns == suspect_until_ns)
         begin_epochs(guard, index, index + 1);
     else

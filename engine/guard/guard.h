@@ -45,8 +45,8 @@ enum guard_result {
                  */
     GUARD_FAIL, /* the votes do not count */
     /* For answers that are not a sample by themselves: */
-    GUARD_MORE,   /* the other answers of the sample are still to come */
-    GUARD_LOOKED, /* facts, a heartbeat or a record write were taken */
+    GUARD_MORE,  /* the other answers of the sample are still to come */
+    GUARD_TAKEN, /* facts, a heartbeat or a record write were taken */
 };
 
 /* What a heartbeat leaves on a node. */

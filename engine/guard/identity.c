@@ -38,23 +38,26 @@ static bool is_run_adopted(const struct identity *identity, const char *run_id)
     return strcmp(identity->adopted.run_id, run_id) == 0;
 }
 
-/* Its record is of no use, and is to be replaced; everything it held may be lost. */
-static enum reason wants_record(struct identity *identity, enum reason why)
+/* The record is unusable and is to be replaced. All data may be lost. */
+static enum reason request_record(struct identity *identity, enum reason why)
 {
     identity->write_why = why;
     identity->data_suspect = identity->data_suspect || why != REASON_DURABLE;
     return why;
 }
 
-/* Did this process begin after we last saw the one before it? Else it is a copy of the data, and
- * has not got what was written there since. */
+/* Did this process begin after the last sample of the one before it? If not, it is a copy of the
+ * data without what was written since. */
 static bool began_after(const struct identity *identity)
 {
     return !is_known(identity) || identity->begun_ns >= identity->known_ns;
 }
 
-/* It said before the restart that it keeps everything; what it has kept is what we saw last; it has
- * had no other data since; and nothing had happened to it that no record told of. */
+/*
+ * A restart is harmless if the record said before it that the master is durable, if the record is
+ * the last one seen, if the master has had no other data since, and if nothing happened to it that
+ * no record shows.
+ */
 static bool is_durable_restart(const struct identity *identity, const struct guard_sample *sample)
 {
     bool newest = !is_known(identity) || is_same(&identity->adopted_text, &identity->seen);
@@ -64,11 +67,11 @@ static bool is_durable_restart(const struct identity *identity, const struct gua
 }
 
 /*
- * Its record takes the place of another one: until when it has no vote at least, whatever the new
- * one says. A daemon that begins a quarantine writes so while the record before it is there, so
- * that its end is about this or later. Else it is another server, database or copy than the one we
- * had votes of. And one that is known to have lost data has not kept everything, whatever a record
- * says.
+ * The record replaces another one. This is the time until which the node has no vote at least,
+ * whatever the new record says. A daemon that begins a quarantine writes its record while the
+ * previous one is there, so that quarantine ends at about this time or later. Otherwise this is
+ * another server, database or copy than the one whose votes were counted. A master that is known to
+ * have lost data has not kept everything, whatever its record says.
  */
 static int64_t least_until_ns(const struct identity *identity, const struct guard_periods *periods,
                               const struct guard_sample *sample)
@@ -82,7 +85,7 @@ static int64_t least_until_ns(const struct identity *identity, const struct guar
     return 0;
 }
 
-/* Was it written by an operator's override since we saw the record before? Then it stays. */
+/* Was the record written by an operator override since the last one was seen? Then it stays. */
 static bool is_overridden_since(const struct identity *identity, const struct guard_sample *sample)
 {
     int64_t since_us = (sample->clock.received_ns - identity->known_ns) / 1000;
@@ -90,7 +93,7 @@ static bool is_overridden_since(const struct identity *identity, const struct gu
            identity->record.join_us >= sample->clock.time_us - since_us;
 }
 
-/* Is it another process of the data whose record was adopted, as another daemon has recorded? */
+/* Is it another process with the data of the adopted record, as recorded by another daemon? */
 static bool is_next_run(const struct identity *identity)
 {
     return is_known(identity) &&
@@ -98,31 +101,32 @@ static bool is_next_run(const struct identity *identity)
            !is_run_adopted(identity, identity->record.run_id);
 }
 
-/* Is its record older than the one that was adopted? The end of a quarantine only rises: for one
- * run, and from each run of a durable master to the next one. */
-static bool is_of_before(const struct identity *identity)
+/* Is the record older than the adopted one? The end of a quarantine only rises: within one run,
+ * and from each run of a durable master to the next. */
+static bool is_outdated(const struct identity *identity)
 {
     bool same_run = is_run_adopted(identity, identity->record.run_id);
     return (same_run || is_next_run(identity)) &&
            identity->record.join_us < identity->adopted.join_us;
 }
 
-/* Until when it has no vote by what the record says. */
-static int64_t says_until_ns(const struct identity *identity, const struct guard_periods *periods,
-                             const struct guard_sample *sample)
+/* Until when the node has no vote according to the record. */
+static int64_t recorded_until_ns(const struct identity *identity,
+                                 const struct guard_periods *periods,
+                                 const struct guard_sample *sample)
 {
     const struct record *record = &identity->record;
-    /* A clock that was stepped back must not put it off for an hour. */
+    /* A clock that was stepped back must not prolong the quarantine by an hour. */
     int64_t ours_ms = periods->quarantine_ns / NS_PER_MS + 1;
     int64_t most_ms = record->quarantine_ms > ours_ms ? record->quarantine_ms : ours_ms;
     int64_t left_us = record->join_us - sample->clock.time_us;
     bool same_end = is_known(identity) && is_run_adopted(identity, record->run_id) &&
                     identity->adopted.join_us == record->join_us;
-    /* The same quarantine as before, of the same run: it is not begun anew by a clock set back. */
+    /* The same quarantine of the same run: a clock that was set back does not restart it. */
     if (same_end && identity->adopted.quarantine_id == record->quarantine_id)
         return identity->quarantine_until_ns;
-    /* Two that end alike, because the clock was set back: one of them has not begun when we think
-     * it has. */
+    /* Two quarantines that end at the same time because the clock was set back: one of them did
+     * not begin when this daemon thinks it did. */
     if (same_end || left_us > most_ms * 1000)
         left_us = most_ms * 1000;
     return sample->clock.received_ns + (left_us <= 0 ? 0 : left_us * 1000);
@@ -131,10 +135,10 @@ static int64_t says_until_ns(const struct identity *identity, const struct guard
 static void adopt(struct identity *identity, const struct guard_periods *periods,
                   const struct guard_sample *sample)
 {
-    int64_t says_ns = says_until_ns(identity, periods, sample);
+    int64_t recorded_ns = recorded_until_ns(identity, periods, sample);
     int64_t least_ns = least_until_ns(identity, periods, sample);
-    identity->quarantine_until_ns = says_ns > least_ns ? says_ns : least_ns;
-    /* The daemon that wrote it has seen the evictions as well, or a loss of everything. */
+    identity->quarantine_until_ns = recorded_ns > least_ns ? recorded_ns : least_ns;
+    /* The daemon that wrote the record has also seen the evictions, or has seen a complete loss. */
     if (identity->adopted.quarantine_id != identity->record.quarantine_id)
         identity->lost_keys = false;
     identity->adopted_text = identity->seen;
@@ -144,7 +148,8 @@ static void adopt(struct identity *identity, const struct guard_periods *periods
         identity->adopted.why = REASON_RECORD;
 }
 
-/* False if it is none; what was parsed last, byte for byte, is not parsed again. */
+/* Returns false if the text is too long for a record. A text equal to the last one is not parsed
+ * again. */
 static bool read_record(struct identity *identity, const struct guard_sample *sample)
 {
     struct record_text *seen = &identity->seen;
@@ -161,21 +166,21 @@ static bool read_record(struct identity *identity, const struct guard_sample *sa
     return fits;
 }
 
-/* REASON_NONE: it is the record that was adopted before, or is to be now. */
-static enum reason look_at_record(struct identity *identity, const struct guard_periods *periods,
-                                  const struct identity_context *context,
-                                  const struct guard_sample *sample)
+/* REASON_NONE: the record is the adopted one, or is to be adopted now. */
+static enum reason check_record(struct identity *identity, const struct guard_periods *periods,
+                                const struct identity_context *context,
+                                const struct guard_sample *sample)
 {
     const struct record *record = &identity->record;
     if (!read_record(identity, sample))
         return REASON_RECORD;
     memcpy(identity->replid, sample->replid, RECORD_ID);
     if (identity->seen.len == 0 && !is_known(identity))
-        return wants_record(identity, REASON_NEW);
+        return request_record(identity, REASON_NEW);
     if (identity->seen.len == 0)
-        return wants_record(identity, is_run_adopted(identity, identity->run_id)
-                                          ? REASON_FLUSHED
-                                          : REASON_RESTARTED);
+        return request_record(identity, is_run_adopted(identity, identity->run_id)
+                                            ? REASON_FLUSHED
+                                            : REASON_RESTARTED);
     if (!identity->readable)
         return REASON_RECORD;
     if (strcmp(record->set_id, context->set_id) != 0) {
@@ -184,28 +189,28 @@ static enum reason look_at_record(struct identity *identity, const struct guard_
         return REASON_OTHERSET;
     }
     if (strcmp(record->run_id, identity->run_id) != 0)
-        return wants_record(identity,
-                            !context->clock_stepped && is_durable_restart(identity, sample)
-                                ? REASON_DURABLE
-                                : REASON_RESTARTED);
+        return request_record(identity,
+                              !context->clock_stepped && is_durable_restart(identity, sample)
+                                  ? REASON_DURABLE
+                                  : REASON_RESTARTED);
     if (memcmp(record->replid, sample->replid, RECORD_ID) != 0)
-        return wants_record(identity, REASON_FAILEDOVER);
+        return request_record(identity, REASON_FAILEDOVER);
     if (is_same(&identity->adopted_text, &identity->seen))
         return REASON_NONE;
-    if (is_of_before(identity))
-        return wants_record(identity, REASON_OLDDATA);
+    if (is_outdated(identity))
+        return request_record(identity, REASON_OLDDATA);
     if (is_next_run(identity) && !began_after(identity))
-        return wants_record(identity, REASON_RESTARTED);
-    /* Daemons that have not seen the one before have to hear of it. */
+        return request_record(identity, REASON_RESTARTED);
+    /* Daemons that have not seen the previous record must learn of it. */
     if (!is_overridden_since(identity, sample) &&
         least_until_ns(identity, periods, sample) >
-            says_until_ns(identity, periods, sample) + periods->heartbeat_ns)
-        return wants_record(identity, is_run_adopted(identity, record->run_id) ? REASON_FLUSHED
-                                                                               : REASON_RESTARTED);
+            recorded_until_ns(identity, periods, sample) + periods->heartbeat_ns)
+        return request_record(
+            identity, is_run_adopted(identity, record->run_id) ? REASON_FLUSHED : REASON_RESTARTED);
     return REASON_NONE;
 }
 
-/* The record says how many keys had been evicted when it was written. */
+/* The record has the number of keys evicted when it was written. */
 static void compare_evicted(struct identity *identity)
 {
     if (identity_is_sampled(identity) && identity_facts_known(identity) &&
@@ -216,12 +221,14 @@ static void compare_evicted(struct identity *identity)
 static void record_eviction(struct identity *identity, const struct identity_context *context)
 {
     if (identity_facts_known(identity) && identity->facts_error == REASON_NONE)
-        identity->error = wants_record(identity, REASON_EVICTED);
-    /* While it may go on with that it has no vote anyway, but a daemon that comes later must hear
-     * of it. An operator's override comes first: the record that it writes must not be another at
-     * once. */
+        identity->error = request_record(identity, REASON_EVICTED);
+    /*
+     * While the master may evict more keys it has no vote anyway, but a daemon that starts later
+     * must learn of it. An operator override comes first: the record that it writes must not be
+     * replaced at once.
+     */
     else if (identity->facts_error == REASON_EVICTION && !context->has_override)
-        wants_record(identity, REASON_EVICTED);
+        request_record(identity, REASON_EVICTED);
 }
 
 bool identity_on_sample(struct identity *identity, const struct guard_periods *periods,
@@ -235,11 +242,11 @@ bool identity_on_sample(struct identity *identity, const struct guard_periods *p
         return false;
     if (identity->write_why != REASON_STEPPED)
         identity->write_why = REASON_NONE;
-    /* With replicas it may fail over to one. */
+    /* A master with replicas may fail over to one. */
     if (sample->master && sample->replicated && identity->durability == DURABILITY_SEEN)
         identity->durability = DURABILITY_MISSING;
     identity->error =
-        sample->master ? look_at_record(identity, periods, context, sample) : REASON_REPLICA;
+        sample->master ? check_record(identity, periods, context, sample) : REASON_REPLICA;
     bool adopts =
         identity->error == REASON_NONE && !is_same(&identity->adopted_text, &identity->seen);
     if (adopts)
@@ -263,7 +270,7 @@ void identity_on_facts(struct identity *identity, const struct guard_facts *fact
         return;
     identity->evicted = facts->evicted;
     identity->durability = facts->durability;
-    /* What it evicts it loses, and after a restart its settings may be others. */
+    /* The master loses what it evicts, and its settings may differ after a restart. */
     if (facts->may_evict) {
         identity->data_suspect = true;
         identity->facts_error = REASON_EVICTION;
@@ -273,8 +280,11 @@ void identity_on_facts(struct identity *identity, const struct guard_facts *fact
     compare_evicted(identity);
 }
 
-/* A daemon without the option leaves what others have found out. Two that disagree must not write
- * against each other all the time, so durability is granted later than it is withdrawn. */
+/*
+ * A daemon without the option leaves the durability that others have recorded. Two daemons that
+ * disagree must not rewrite each other's record all the time, so durability is granted later than
+ * it is withdrawn.
+ */
 bool identity_wants_durability(const struct identity *identity, const struct guard_periods *periods,
                                int64_t now_ns)
 {
@@ -289,7 +299,8 @@ void identity_on_written(struct identity *identity, bool overridden, int64_t now
 {
     assert(identity->write_why != REASON_NONE);
     assert(!identity->write_under_way);
-    /* Should it not be written, a step is tried again; for the rest each sample asks anew. */
+    /* If the write fails, a step is tried again from here; other records are requested by each
+     * sample. */
     if (identity->write_why != REASON_STEPPED)
         identity->write_why = REASON_NONE;
     identity->write_under_way = true;

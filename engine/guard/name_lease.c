@@ -12,7 +12,7 @@ void name_lease_begin(struct name_lease *lease)
     lease->wanted = true;
 }
 
-/* Since when is the name leased to nothing but another process of the same data? */
+/* Record since when only another process with the same data conflicts. */
 static void note_process(struct name_lease *lease, const struct guard_periods *periods,
                          unsigned master, bool other_process, int64_t now_ns)
 {
@@ -26,7 +26,7 @@ static void note_process(struct name_lease *lease, const struct guard_periods *p
 void name_lease_on_digit(struct name_lease *lease, const struct guard_periods *periods,
                          unsigned master, char digit, bool ours, int64_t now_ns)
 {
-    /* What was asked for before the server changed was for the other. */
+    /* A lease requested before the server changed was for the other server. */
     if (digit == LEASE_OTHER || (digit == LEASE_OTHER_PROCESS && ours)) {
         if (lease->conflicts == 0 || now_ns >= lease->conflict_until_ns)
             lease->conflict_since_ns = now_ns;

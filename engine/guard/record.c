@@ -39,7 +39,7 @@ bool record_parse(const char *text, size_t len, struct record *record)
         return false;
     memcpy(copy, text, len);
     copy[len] = '\0';
-#define SP "%*1[ ]" /* one, where a space in a form stands for any white space */
+#define SP "%*1[ ]" /* exactly one space; a plain space in the format matches any white space */
     int found =
         sscanf(copy,
                RECORD_VERSION SP "set=%16[^ ]" SP "cluster=%64[^ ]" SP "max_ttl_ms=%17[0-9]" SP

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* --- life of the old set --- */
+/* --- signs of life of the old set --- */
 
 void guard_on_sign_of_life(struct guard *guard, unsigned index, int64_t time_us, const char *daemon)
 {
@@ -17,14 +17,14 @@ void guard_on_sign_of_life(struct guard *guard, unsigned index, int64_t time_us,
 
 bool guard_shows_life(const struct guard *guard, unsigned index, int64_t now_ns)
 {
-    /* Whatever its max_ttl is: a daemon that runs leaves something each second. */
+    /* This holds for any max_ttl: a running daemon leaves a sign each second. */
     const struct guard_node *node = &guard->nodes[index];
-    int64_t time_us = node->clock.looked_time_us + (now_ns - node->clock.looked_ns) / 1000;
+    int64_t time_us = node->clock.sampled_time_us + (now_ns - node->clock.sampled_ns) / 1000;
     return node->old_set == OLD_SET_ALIVE ||
            (node->old_set_us != 0 && node->old_set_us >= time_us - GUARD_LIFE_NS / 1000);
 }
 
-/* A daemon that was stopped a moment ago has to be told from one that runs. */
+/* A daemon that has just stopped must not be taken for a running one. */
 static bool any_shows_life(const struct guard *guard, int64_t now_ns)
 {
     for (unsigned i = 0; i < guard->rules.node_count; i++)
@@ -33,9 +33,9 @@ static bool any_shows_life(const struct guard *guard, int64_t now_ns)
     return false;
 }
 
-/* --- may it be written? --- */
+/* --- may the record be written? --- */
 
-/* The record of its set that a node bears, as last seen; NULL if there is none. */
+/* The set in a node's record, as last seen; NULL without a record. */
 static const char *set_of(const struct guard_node *node)
 {
     const struct identity *identity = &node->identity;
@@ -43,7 +43,7 @@ static const char *set_of(const struct guard_node *node)
                                                                           : NULL;
 }
 
-/* Do more nodes bear a record of one other set than of ours? */
+/* Do more nodes have a record of one other set than of ours? */
 static bool outnumbered(const struct guard *guard)
 {
     unsigned ours = 0;
@@ -73,7 +73,8 @@ static unsigned count_sampled(const struct guard *guard)
     return count;
 }
 
-/* Has our clock kept pace with a majority of the nodes since? Then the step is the node's own. */
+/* Has the daemon's own clock kept pace with a majority of the nodes since then? If so, the
+ * node's clock has stepped. */
 static bool kept_pace_since(const struct guard *guard, int64_t then_ns)
 {
     unsigned count = 0;
@@ -90,10 +91,10 @@ static bool may_write(const struct guard *guard, const struct guard_node *node, 
     if (!identity_is_sampled(identity) || !identity_facts_known(identity) ||
         identity->write_under_way)
         return false;
-    /* Where it cannot be written, it is tried again with the heartbeats. */
+    /* If the record cannot be written, it is tried again with the heartbeats. */
     if (identity->written_ns != 0 && now_ns - identity->written_ns < guard->periods.heartbeat_ns)
         return false;
-    /* For this the record has to be right but for the quarantine. */
+    /* A step can only be recorded if the record is right except for its quarantine. */
     if (identity->write_why == REASON_STEPPED && identity->error != REASON_NONE)
         return false;
     if (guard_has_override(guard)) {
@@ -108,11 +109,11 @@ static bool may_write(const struct guard *guard, const struct guard_node *node, 
         return false;
     if (identity->write_why == REASON_STEPPED)
         return kept_pace_since(guard, node->clock.stepped_ns);
-    /* A daemon that sees but a few nodes may be the one with the wrong list. */
+    /* A daemon that sees only a few nodes may be the one with the wrong list of masters. */
     return count_sampled(guard) >= guard->rules.quorum;
 }
 
-/* --- what it says --- */
+/* --- content --- */
 
 static void describe(const struct guard *guard, const struct guard_node *node, uint64_t random,
                      bool trusted, int64_t quarantine_ms, struct record_write *write)
@@ -125,7 +126,7 @@ static void describe(const struct guard *guard, const struct guard_node *node, u
     struct record record = {
         .quarantine_ms = quarantine_ms,
         .max_ttl_ms = guard->rules.max_ttl_ns / NS_PER_MS,
-        /* Without a quarantine nothing is told that asks for one. */
+        /* Without a new quarantine the record must not show anything that requires one. */
         .evicted = keeps_run ? identity->record.evicted : identity->evicted,
         .durable = identity->durability == DURABILITY_SEEN,
         .quarantine_id = begins ? random : identity->record.quarantine_id,
@@ -139,9 +140,11 @@ static void describe(const struct guard *guard, const struct guard_node *node, u
     write->expected = identity->seen.text;
     record_format(&record, write->text);
     write->quarantine_us = trusted || !begins ? 0 : quarantine_ms * 1000;
-    /* For one run it only rises, also where the record that we remember is gone, and the clock was
-     * stepped back; else it would be taken for an old one for ever. And a new quarantine must not
-     * look like the old one. */
+    /*
+     * For one run join_us only rises, also if the record that this daemon remembers is gone and the
+     * clock was stepped back: otherwise the new record would be taken for an old one for ever. A
+     * new quarantine must differ from the old one.
+     */
     write->join_us = strcmp(identity->adopted.run_id, identity->run_id) == 0
                          ? identity->adopted.join_us + begins
                          : 0;
@@ -153,7 +156,8 @@ bool guard_take_record_write(struct guard *guard, unsigned index, int64_t now_ns
 {
     struct guard_node *node = &guard->nodes[index];
     struct identity *identity = &node->identity;
-    /* What could not be told from a fault of our own clock is nothing for the others, later. */
+    /* A step that could be a fault of the daemon's own clock must not be recorded for the others
+     * later. */
     if (identity->write_why == REASON_STEPPED &&
         now_ns - node->clock.stepped_ns > guard->periods.fresh_ns)
         identity->write_why = REASON_NONE;

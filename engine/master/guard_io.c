@@ -9,26 +9,28 @@
 
 #include "engine/round/node_set.h"
 
-/* Which answer a outstanding waits for. */
+/* What an outstanding command of the guard asks for. */
 enum part {
     PART_MEMORY,
-    PART_SETTING, /* of a node that is to be durable; each is asked for by itself */
+    PART_SETTING, /* a setting of a durable node; one command each */
     PART_STATS,
     PART_RECORD,
     PART_TIME,
-    PART_REPLICATION,       /* ends the probe of a batch */
-    PART_REPLICATION_ALONE, /* ends a probe by itself */
+    PART_REPLICATION,       /* end of the probe after a batch */
+    PART_REPLICATION_ALONE, /* end of a single probe */
     PART_SET,
-    PART_SIGN, /* what daemons of an old set left; each is asked for by itself */
+    PART_SIGN_OF_LIFE, /* signs of life of an old set; one command each */
     PART_HEARTBEAT,
-    PART_END, /* in place of a heartbeat, where nothing is to be written */
+    PART_END, /* instead of a heartbeat when nothing may be written */
     PART_RECORD_WRITE,
 };
 
-/* How long the clock entry of a host stays: for its daemons to be settled again after a restart. */
+/* How long a host's clock entry stays on the master, so that daemons of the host trust the clock
+ * soon after a restart. */
 enum { ENTRY_TTL_MS = 10 * 60 * 1000 };
 
-/* What makes a restart harmless: with it, an answer is sent only after its command is on disk. */
+/* The settings that make a restart harmless: an answer is sent only after its command is on
+ * disk. */
 static const struct {
     const char *name;
     const char *value;
@@ -49,7 +51,7 @@ static struct outstanding outstanding_for(enum part part, int64_t now_ns)
     };
 }
 
-static void ask(struct master *master, enum part part, const char *const *words, int64_t now_ns)
+static void send(struct master *master, enum part part, const char *const *words, int64_t now_ns)
 {
     struct outstanding outstanding = outstanding_for(part, now_ns);
     link_ask(&master->link, &outstanding, words);
@@ -88,7 +90,7 @@ void guard_io_probe(struct master *master, int64_t now_ns)
         write_probe(master, now_ns);
 }
 
-/* A command to be put together. */
+/* A command being composed. */
 struct words {
     const char *words[LINK_WORDS_MAX];
     unsigned count;
@@ -123,7 +125,8 @@ static void write_heartbeat(struct master *master, int64_t now_ns)
         in_full ? redis_script_text(REDIS_SCRIPT_HEARTBEAT)
                 : redis_script_sha1(REDIS_SCRIPT_HEARTBEAT));
     add(&words, "%u", 3 + nodes_count(heartbeat->names));
-    /* What daemons of another set leave says nothing to ours: their max_ttl may be shorter. */
+    /* The keys contain the set: what daemons of another set leave proves nothing here, because
+     * their max_ttl may be shorter. */
     add(&words, "redlockd:clock:%s:%s", set_id, master->clock_id);
     add(&words, "redlockd:vouch:%s", set_id);
     add(&words, "redlockd:step:%s", set_id);
@@ -142,21 +145,21 @@ static void write_heartbeat(struct master *master, int64_t now_ns)
     add(&words, "%.*s", GUARD_DAEMON, master->daemon);
     for (uint32_t rest = heartbeat->names; rest != 0; rest = nodes_behind_first(rest))
         add(&words, "%s", heartbeat->servers[nodes_first(rest)]);
-    ask(master, PART_HEARTBEAT, words.words, now_ns);
+    send(master, PART_HEARTBEAT, words.words, now_ns);
 }
 
-static void ask_for_signs(struct master *master, int64_t now_ns)
+static void ask_for_signs_of_life(struct master *master, int64_t now_ns)
 {
     const struct guard_rules *rules = &master->guard->rules;
     char key[GUARD_NAME_KEY_MAX];
-    master->signs_due = rules->node_count + 1;
-    master->sign_us = 0;
-    master->sign_daemon[0] = '\0';
+    master->signs_of_life_due = rules->node_count + 1;
+    master->sign_of_life_us = 0;
+    master->sign_of_life_daemon[0] = '\0';
     snprintf(key, sizeof(key), "redlockd:vouch:%s", rules->reset_set);
-    ask(master, PART_SIGN, (const char *[]){"GET", key, NULL}, now_ns);
+    send(master, PART_SIGN_OF_LIFE, (const char *[]){"GET", key, NULL}, now_ns);
     for (unsigned i = 0; i < rules->node_count; i++) {
         snprintf(key, sizeof(key), "redlockd:name:%s:%s", rules->reset_set, rules->node_names[i]);
-        ask(master, PART_SIGN, (const char *[]){"GET", key, NULL}, now_ns);
+        send(master, PART_SIGN_OF_LIFE, (const char *[]){"GET", key, NULL}, now_ns);
     }
 }
 
@@ -164,25 +167,27 @@ void guard_io_heartbeat(struct master *master, int64_t now_ns)
 {
     if (!link_begin_heartbeat(&master->link, now_ns))
         return;
-    /* The facts first: a record that is written says how many keys had been evicted by then. */
-    ask(master, PART_MEMORY, (const char *[]){"INFO", "memory", NULL}, now_ns);
+    /* The facts come first: a record that is written has the number of keys evicted by then. */
+    send(master, PART_MEMORY, (const char *[]){"INFO", "memory", NULL}, now_ns);
     if (master->guard->rules.durable & nodes_only(master->link.node))
         for (size_t i = 0; i < SETTINGS; i++)
-            ask(master, PART_SETTING,
-                (const char *[]){"CONFIG", "GET", durable_settings[i].name, NULL}, now_ns);
-    ask(master, PART_STATS, (const char *[]){"INFO", "stats", NULL}, now_ns);
+            send(master, PART_SETTING,
+                 (const char *[]){"CONFIG", "GET", durable_settings[i].name, NULL}, now_ns);
+    send(master, PART_STATS, (const char *[]){"INFO", "stats", NULL}, now_ns);
     write_probe(master, now_ns);
     if (master->guard->rules.reset_set != NULL && !master->guard->override_done)
-        ask_for_signs(master, now_ns);
+        ask_for_signs_of_life(master, now_ns);
     if (master->guard->rules.read_only) {
-        ask(master, PART_END, (const char *[]){"PING", NULL}, now_ns);
+        send(master, PART_END, (const char *[]){"PING", NULL}, now_ns);
         return;
     }
-    /* Of a key that is not there, with XX: what is looked at is whether it is refused, as by an ACL
-     * for another prefix. All else that the guard asks for would be answered then, and each vote
-     * fail. It writes nothing. */
-    ask(master, PART_SET, (const char *[]){"SET", master->absent_key, "-", "XX", "PX", "1", NULL},
-        now_ns);
+    /*
+     * SET with XX of a key that does not exist writes nothing. It only shows whether the master
+     * refuses it, for example because an ACL allows another prefix. Without it all other commands
+     * of the guard could succeed while every vote failed.
+     */
+    send(master, PART_SET, (const char *[]){"SET", master->absent_key, "-", "XX", "PX", "1", NULL},
+         now_ns);
     write_heartbeat(master, now_ns);
 }
 
@@ -202,11 +207,11 @@ void guard_io_write_record(struct master *master, int64_t now_ns)
         return;
     snprintf(quarantine, sizeof(quarantine), "%" PRId64, write.quarantine_us);
     snprintf(join, sizeof(join), "%" PRId64, write.join_us);
-    /* In full: rare enough, and never NOSCRIPT. */
-    ask(master, PART_RECORD_WRITE,
-        (const char *[]){"EVAL", redis_script_text(REDIS_SCRIPT_WRITE_RECORD), "1", RECORD_KEY,
-                         write.expected, write.text, quarantine, write.run_id, join, NULL},
-        now_ns);
+    /* In full: it is rare, and it never gets NOSCRIPT. */
+    send(master, PART_RECORD_WRITE,
+         (const char *[]){"EVAL", redis_script_text(REDIS_SCRIPT_WRITE_RECORD), "1", RECORD_KEY,
+                          write.expected, write.text, quarantine, write.run_id, join, NULL},
+         now_ns);
     write_probe(master, now_ns);
 }
 
@@ -236,7 +241,7 @@ static void take_record(struct master *master, const struct redis_reply *reply)
         fail(&sample->failed, REASON_GARBAGE);
         return;
     }
-    /* One that is too long is none of ours, and stays too long. */
+    /* A text that is too long is not a redlockd record, and stays too long when cut. */
     sample->record_len = reply->len <= LIMIT_RECORD ? reply->len : LIMIT_RECORD;
     sample->record = memcpy(master->record, reply->str, sample->record_len);
 }
@@ -256,8 +261,8 @@ static void take_time(struct master *master, const struct outstanding *outstandi
         seconds = redis_number(reply->items[0].str, reply->items[0].len, 15);
         micros = redis_number(reply->items[1].str, reply->items[1].len, 15);
     }
-    /* Up to the year 2200, so that it fits in nanoseconds. A clock that is further is stepped, and
-     * that is seen by this, too. */
+    /* Limited to the year 2200, so that it fits in nanoseconds. A clock beyond that shows up as
+     * stepped all the same. */
     if (seconds > 7258118400)
         seconds = 7258118400;
     if (seconds < 0 || micros < 0 || micros > 999999)
@@ -266,7 +271,7 @@ static void take_time(struct master *master, const struct outstanding *outstandi
         sample->clock.time_us = seconds * 1000000 + micros;
 }
 
-/* Behind its own id, that of a master it had. */
+/* Follows master_replid. A server that was a replica has another id here. */
 static const char never_replica[] =
     "\r\nmaster_replid2:0000000000000000000000000000000000000000\r\n";
 
@@ -307,7 +312,7 @@ static void take_memory(struct master *master, const struct redis_reply *reply)
                               !redis_info_is(reply, "maxmemory_policy", "noeviction");
 }
 
-/* {name, value}; anything else, an error too, is no proof. */
+/* The reply is {name, value}; anything else, including an error, proves nothing. */
 static void take_setting(struct master *master, const struct redis_reply *reply)
 {
     bool as_wanted = false;
@@ -334,10 +339,9 @@ static void take_set(struct master *master, const struct redis_reply *reply)
     guard_on_set(master->guard, master->link.node, refused);
 }
 
-/* A attestation, "<time>:<...>" in microseconds; or a lease, whose first signature is the latest
- * one:
- * "<server> <daemon>=<time> ..." in milliseconds. */
-static void take_sign(struct master *master, const struct redis_reply *reply)
+/* Either an attestation, "<time>:<...>" in microseconds, or a lease, "<server> <daemon>=<time>
+ * ..." in milliseconds with the latest signature first. */
+static void take_sign_of_life(struct master *master, const struct redis_reply *reply)
 {
     char text[LIMIT_RECORD];
     char daemon[GUARD_DAEMON + 1] = "";
@@ -353,17 +357,17 @@ static void take_sign(struct master *master, const struct redis_reply *reply)
         time_us = strtoll(text, NULL, 10);
     else if (sscanf(sign, "%16[0-9a-f*]=%" SCNd64, daemon, &signed_ms) == 2)
         time_us = signed_ms < INT64_MAX / 1000 ? signed_ms * 1000 : INT64_MAX;
-    /* What could not be read proves nothing. */
+    /* An answer that cannot be read proves nothing. */
     if (reply->kind != RESP_STRING && reply->kind != RESP_NIL)
-        master->sign_us = -1;
-    else if (master->sign_us >= 0 && time_us > master->sign_us) {
-        master->sign_us = time_us;
-        memcpy(master->sign_daemon, daemon, sizeof(daemon));
+        master->sign_of_life_us = -1;
+    else if (master->sign_of_life_us >= 0 && time_us > master->sign_of_life_us) {
+        master->sign_of_life_us = time_us;
+        memcpy(master->sign_of_life_daemon, daemon, sizeof(daemon));
     }
-    master->signs_due--;
-    if (master->signs_due == 0 && master->sign_us >= 0)
-        guard_on_sign_of_life(master->guard, master->link.node, master->sign_us,
-                              master->sign_daemon);
+    master->signs_of_life_due--;
+    if (master->signs_of_life_due == 0 && master->sign_of_life_us >= 0)
+        guard_on_sign_of_life(master->guard, master->link.node, master->sign_of_life_us,
+                              master->sign_of_life_daemon);
 }
 
 static void take_heartbeat(struct master *master, const struct outstanding *outstanding,
@@ -377,7 +381,8 @@ static void take_heartbeat(struct master *master, const struct outstanding *outs
     if (text)
         guard_on_heartbeat(master->guard, master->link.node, &master->heartbeat,
                            outstanding->sent_ns, reply->str, reply->len, now_ns);
-    /* The scripts were flushed: another heartbeat brings the whole one, which loads it again. */
+    /* The scripts were flushed: the next heartbeat contains the whole script, which loads it
+     * again. */
     else if (failed == REASON_NOSCRIPT)
         master->guard->heartbeat |= nodes_only(master->link.node);
     else
@@ -412,8 +417,8 @@ enum guard_result guard_io_on_reply(struct master *master, const struct outstand
     case PART_SET:
         take_set(master, reply);
         break;
-    case PART_SIGN:
-        take_sign(master, reply);
+    case PART_SIGN_OF_LIFE:
+        take_sign_of_life(master, reply);
         break;
     case PART_HEARTBEAT:
         take_heartbeat(master, outstanding, reply, now_ns);
@@ -422,5 +427,5 @@ enum guard_result guard_io_on_reply(struct master *master, const struct outstand
     case PART_RECORD_WRITE:
         break;
     }
-    return GUARD_LOOKED;
+    return GUARD_TAKEN;
 }

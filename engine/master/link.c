@@ -11,7 +11,7 @@
 #define RETRY_MIN_NS           (50 * NS_PER_MS)
 #define RETRY_MAX_NS           (2 * NS_PER_S)
 
-/* The greeting, in two parts: the second depends on the run_id that the first brings. */
+/* The greeting has two parts: the second needs the run_id that the first returns. */
 enum greeting_step {
     GREET_AUTH,
     GREET_SELECT,
@@ -19,7 +19,7 @@ enum greeting_step {
     GREET_ID,
     GREET_INFO,
     GREET_KILL,
-    GREET_SCRIPT, /* and the scripts behind it, one step each */
+    GREET_SCRIPT, /* followed by one step for each script */
 };
 
 const char *link_state_word(enum link_state state)
@@ -71,18 +71,18 @@ bool link_is_connected(enum link_state state)
     return state == LINK_UP || state == LINK_SUSPECT;
 }
 
-/* The one place where the state changes. */
+/* The only place where the state changes. */
 static void set_state(struct link *link, enum link_state state, enum reason reason, int64_t now_ns)
 {
     assert((state == LINK_UP) == (reason == REASON_NONE));
-    /* A master that is away stays so through all attempts to reach it. */
+    /* The state of an absent master lasts through all attempts to reach it. */
     if (link_is_connected(link->state) || link_is_connected(state))
         link->since_ns = now_ns;
     link->state = state;
     link->reason = reason;
 }
 
-/* --- outstanding --- */
+/* --- outstanding commands --- */
 
 static unsigned weight(const struct outstanding *outstanding)
 {
@@ -91,12 +91,12 @@ static unsigned weight(const struct outstanding *outstanding)
 
 static void push_outstanding(struct link *link, const struct outstanding *outstanding)
 {
-    /* The one that was taken last is still looked at. */
+    /* The one taken last is still in use. */
     assert(link->outstanding_count < LIMIT_LINK_COMMANDS - 1);
     struct outstanding *slot =
         &link->outstanding[(link->first + link->outstanding_count) % LIMIT_LINK_COMMANDS];
-    /* Not as a whole: that would be read back, in larger pieces, while its members are still on
-     * their way to memory, and a processor waits for that. */
+    /* Field by field: a copy of the whole struct would be read in larger pieces while its fields
+     * are still on their way to memory, which makes the processor wait. */
     slot->kind = outstanding->kind;
     slot->command = outstanding->command;
     slot->form = outstanding->form;
@@ -105,7 +105,7 @@ static void push_outstanding(struct link *link, const struct outstanding *outsta
     slot->tracking = outstanding->tracking; /* or the number */
     slot->more = 0;
     slot->sent_ns = outstanding->sent_ns;
-    slot->pending_releases = outstanding->pending_releases; /* of the union the longer one */
+    slot->pending_releases = outstanding->pending_releases; /* the longer member of the union */
     link->outstanding_count++;
     link->load += weight(outstanding);
 }
@@ -116,14 +116,14 @@ static void drop_first(struct link *link)
     link->outstanding_count--;
 }
 
-/* The first of a run have been answered: it goes on behind them. */
-static void shorten(struct outstanding *run, unsigned count)
+/* The first `count` votes of a batch were answered; the batch now begins after them. */
+static void shorten_batch(struct outstanding *batch, unsigned count)
 {
-    assert(count <= run->more);
-    run->number += count;
-    run->more -= count;
+    assert(count <= batch->more);
+    batch->number += count;
+    batch->more -= count;
     for (; count > 0; count--)
-        memcpy(&run->owner, run->owner, sizeof(run->owner)); /* whatever else it is */
+        memcpy(&batch->owner, batch->owner, sizeof(batch->owner)); /* type-independent copy */
 }
 
 static const struct outstanding *pop_outstanding(struct link *link)
@@ -137,7 +137,7 @@ static const struct outstanding *pop_outstanding(struct link *link)
     }
     link->single = *outstanding;
     link->single.more = 0;
-    shorten(outstanding, 1);
+    shorten_batch(outstanding, 1);
     return &link->single;
 }
 
@@ -161,7 +161,7 @@ void link_ask(struct link *link, const struct outstanding *outstanding, const ch
     link->io->write(link->io->context, link->node, buf, len);
 }
 
-/* --- releases pending_releases --- */
+/* --- pending releases --- */
 
 static void send_pending_releases(struct link *link, int64_t now_ns)
 {
@@ -179,7 +179,7 @@ static void send_pending_releases(struct link *link, int64_t now_ns)
             .token = entry->token,
             .ttl_ms = link->max_ttl_ms,
         };
-        /* In full: rare enough, and never NOSCRIPT. */
+        /* In full: it is rare, and it never gets NOSCRIPT. */
         size_t len = redis_format(&call, REDIS_IN_FULL, buf);
         push_outstanding(link, &(struct outstanding){.kind = OUTSTANDING_PENDING_RELEASE,
                                                      .sent_ns = now_ns,
@@ -201,9 +201,11 @@ static void on_pending_release_reply(struct link *link, const struct outstanding
 {
     link->releases_under_way--;
     if (redis_answer(REDIS_RELEASE, reply).kind == ANSWER_FAILED) {
-        /* It may be this key alone that the master refuses, and for good: no other waits for it.
-         * What set it was written before, and so has come to an end: twice its time is enough,
-         * whatever the clock there does. */
+        /*
+         * The master may refuse this key alone, and for good, so other releases do not wait for it.
+         * The key was set before the release was written. After twice max_ttl it has expired,
+         * whatever the master's clock does.
+         */
         pending_releases_put_off(&link->pending_releases, outstanding->pending_releases,
                                  2 * link->max_ttl_ms * NS_PER_MS, now_ns);
         link->release_refused = true;
@@ -242,9 +244,11 @@ static void greet_first(struct link *link, int64_t now_ns)
 
 static void greet_second(struct link *link, int64_t now_ns)
 {
-    /* The same run of the server: our old connection may live on there, with commands unread. After
-     * a restart the id would be that of a stranger. Where there is none, nobody's is named, so that
-     * it is known from the beginning whether we may do it. */
+    /*
+     * In the same run of the server the old connection may still exist, with unread commands. After
+     * a restart its id could belong to another client. Without an old connection the daemon names
+     * an id that no client has, to learn at once whether it may use CLIENT KILL.
+     */
     bool lived =
         link->last_client_id != 0 && memcmp(link->run_id, link->last_run_id, LINK_RUN_ID) == 0;
     int64_t old = lived ? link->last_client_id : INT64_MAX;
@@ -260,7 +264,7 @@ static void open_link(struct link *link, int64_t now_ns)
 {
     assert(link->state == LINK_DOWN);
     assert(link->outstanding_count == 0);
-    /* The reason stays that of the last failure: it says more than "connecting". */
+    /* Keep the reason of the last failure, which is more useful than "connecting". */
     set_state(link, LINK_OPENING, link->reason, now_ns);
     link->opened_ns = now_ns;
     link->io->open(link->io->context, link->node);
@@ -327,8 +331,8 @@ static void come_up(struct link *link, int64_t now_ns)
     send_pending_releases(link, now_ns);
 }
 
-/* Does it say more than the reason behind it? From within a script Redis does not name the command
- * that the ACL refuses. */
+/* Does the error's text say more than its reason? Redis does not name the command that an ACL
+ * refuses within a script. */
 static bool says_more(const struct redis_reply *error, enum reason reason)
 {
     static const char refusal[] = "NOPERM ";
@@ -361,28 +365,29 @@ const char *link_meaning(const struct link *link, enum reason reason)
 static bool is_standalone(const struct redis_reply *reply)
 {
     size_t len;
-    /* The second is Valkey's name for it. */
+    /* Valkey's name for the field is server_mode. */
     const char *field = redis_info(reply, "redis_mode", &len) ? "redis_mode" : "server_mode";
     return redis_info(reply, field, &len) == NULL || redis_info_is(reply, field, "standalone");
 }
 
-/* What an answer to the greeting is good for: REASON_NONE if the link may go on. */
+/* Check an answer to the greeting; REASON_NONE if the link may go on. */
 static enum reason check_greeting(struct link *link, unsigned step, const struct redis_reply *reply)
 {
     bool error = reply->kind == RESP_ERROR;
     size_t run_id_len = 0;
     const char *run_id;
     enum reason reason;
-    /* Said to whatever comes first, which nobody has looked at. */
+    /* Redis sends this error first, whatever the command was. */
     if (error && reason_of_redis_error(reply->str, reply->len) == REASON_MAXCLIENTS)
         return REASON_MAXCLIENTS;
     switch (step) {
     case GREET_SETNAME:
-        /* A courtesy. */
+        /* Optional. */
         return REASON_NONE;
     case GREET_ID:
     case GREET_KILL:
-        /* Who is not there cannot be killed; but whoever is has to be. */
+        /* An unknown id is no error here, but the daemon must have the permission to kill an old
+         * connection. */
         if (error && reason_of_redis_error(reply->str, reply->len) == REASON_NOPERM)
             return link_reason_of(link, reply);
         if (step == GREET_ID && reply->kind == RESP_INTEGER)
@@ -397,7 +402,7 @@ static enum reason check_greeting(struct link *link, unsigned step, const struct
         if (run_id == NULL || run_id_len != LINK_RUN_ID)
             return REASON_GARBAGE;
         memcpy(link->run_id, run_id, LINK_RUN_ID);
-        /* Nine digits are thirty years. */
+        /* Nine digits of seconds are thirty years. */
         link->uptime_s = redis_info_number(reply, "uptime_in_seconds", 9);
         link->release_form = redis_release_form(reply->str, reply->len);
         return REASON_NONE;
@@ -415,7 +420,7 @@ static enum reason check_greeting(struct link *link, unsigned step, const struct
     if (!error)
         return REASON_NONE;
     reason = link_reason_of(link, reply);
-    /* Where AUTH has another name, its error has the password in it. */
+    /* If AUTH is renamed on the server, its error quotes the password. */
     if (step == GREET_AUTH)
         explicit_bzero(link->error_text, sizeof(link->error_text));
     return reason;
@@ -483,7 +488,7 @@ void link_send(struct link *link, const char *bytes, size_t len,
     link->io->write(link->io->context, link->node, bytes, len);
 }
 
-/* What load and jitter add comes and goes; how far the master is stays. */
+/* Load and jitter come and go; the distance of the master stays. */
 static void note_distance(struct link *link)
 {
     int64_t longer_ns = link->round_trip_ns - link->distance_ns;
@@ -526,10 +531,10 @@ const struct outstanding *link_on_reply(struct link *link, const struct redis_re
     case OUTSTANDING_SELF_TEST:
         break;
     }
-    /* It has answered in time: it is well. */
+    /* The master has answered in time. */
     if (link->state == LINK_SUSPECT && now_ns - outstanding->sent_ns <= link->node_timeout_ns)
         set_state(link, LINK_UP, REASON_NONE, now_ns);
-    /* What has found the link full, or suspect. */
+    /* Releases that found the link full or suspect. */
     if (link->pending_releases.unsent > 0)
         send_pending_releases(link, now_ns);
     return outstanding->kind != OUTSTANDING_PENDING_RELEASE ? outstanding : NULL;
@@ -545,16 +550,16 @@ const struct outstanding *link_expects_votes(const struct link *link)
 
 void link_take_votes(struct link *link, unsigned count, int64_t now_ns)
 {
-    struct outstanding *run = &link->outstanding[link->first];
-    assert(run->unfenced);
+    struct outstanding *batch = &link->outstanding[link->first];
+    assert(batch->unfenced);
     assert(count > 0);
-    assert(count <= run->more + 1);
-    histogram_add_many(&link->round_trips, now_ns - run->sent_ns, count);
+    assert(count <= batch->more + 1);
+    histogram_add_many(&link->round_trips, now_ns - batch->sent_ns, count);
     link->load -= count;
-    if (count > run->more)
+    if (count > batch->more)
         drop_first(link);
     else
-        shorten(run, count);
+        shorten_batch(batch, count);
 }
 
 unsigned link_unanswered(const struct link *link)
@@ -608,9 +613,9 @@ bool link_on_timer(struct link *link, int64_t now_ns)
             now_ns > link->outstanding[link->first].sent_ns + link->node_timeout_ns)
             set_state(link, LINK_SUSPECT, REASON_SUSPECT, now_ns);
         else {
-            /* It has lasted: should it be lost, the next attempt is soon again. */
+            /* The connection has lasted, so after a loss the next attempts are quick again. */
             link->attempts = 0;
-            /* Releases that were refused before. */
+            /* Retry releases that the master refused. */
             link->release_refused = false;
             send_pending_releases(link, now_ns);
         }

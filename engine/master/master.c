@@ -21,7 +21,7 @@ void master_on_lost(struct master *master)
 {
     guard_on_lost(master->guard, master->link.node);
     master->probes = 0;
-    master->signs_due = 0;
+    master->signs_of_life_due = 0;
     master->tracking_refused = false;
     master->refused_reasons = 0;
 }
@@ -41,7 +41,7 @@ int64_t master_begun_ns(const struct master *master, const struct drift *drift, 
     int64_t uptime_s = master->link.uptime_s;
     if (uptime_s < 0)
         return INT64_MIN;
-    /* Of the seconds that it tells, the last may be almost none, and its clock may run faster than
-     * ours. */
+    /* The last of the reported seconds may have only begun, and the server's clock may run
+     * faster than ours. */
     return now_ns - (uptime_s - 1) * NS_PER_S + drift_of(drift, uptime_s * NS_PER_S);
 }

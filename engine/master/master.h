@@ -37,9 +37,9 @@ struct master {
     const char *absent_key; /* below the prefix of the locks; no lock can have this name */
     const char *daemon;     /* GUARD_DAEMON bytes: this daemon's id, for the name leases */
     /* Answers still to come that may be signs of life of the old set (reset_set). */
-    unsigned signs_due;
-    int64_t sign_us; /* the latest of them; -1: one of the answers was an error */
-    char sign_daemon[GUARD_DAEMON + 1];
+    unsigned signs_of_life_due;
+    int64_t sign_of_life_us; /* the latest of them; -1: one of the answers was an error */
+    char sign_of_life_daemon[GUARD_DAEMON + 1];
     unsigned probes; /* probes under way, except for those at the end of batches */
     bool heartbeat_in_full;
     struct guard_heartbeat heartbeat; /* the heartbeat under way */

@@ -26,7 +26,7 @@ void pending_releases_push(struct pending_releases *pending_releases, const char
         drop_first(pending_releases);
         pending_releases->dropped++;
     }
-    /* From the beginning of the memory: what was never needed at once is never touched. */
+    /* Start at the beginning of the memory, so that unused entries are never touched. */
     if (pending_releases->count == 0)
         pending_releases->first +=
             pending_releases->size - pending_releases->first % pending_releases->size;

@@ -8,10 +8,10 @@
 
 static const char channel[] = "__redis__:invalidate";
 
-/* How often it is asked whether it is still there: what is lost in silence is not reported. */
+/* Interval of PINGs: without them a silent loss of the connection would go unnoticed. */
 #define PING_EVERY_NS (5 * NS_PER_S)
 
-/* A master that has no such thing, or will not, is asked again after this. */
+/* After this time the daemon asks again a master that cannot or will not report. */
 #define REFUSED_RETRY_NS (60 * NS_PER_S)
 
 enum step { STEP_AUTH, STEP_NAME, STEP_ID, STEP_SUBSCRIBE };
@@ -91,7 +91,7 @@ static enum tracker_news on_greeting(struct tracker *tracker, const struct redis
     case STEP_AUTH:
         return reply->kind == RESP_ERROR ? refused(tracker, now_ns) : TRACKER_NOTHING;
     case STEP_NAME:
-        return TRACKER_NOTHING; /* a courtesy */
+        return TRACKER_NOTHING; /* optional */
     case STEP_ID:
         if (reply->kind != RESP_INTEGER)
             return refused(tracker, now_ns);
@@ -115,7 +115,7 @@ enum tracker_news tracker_on_reply(struct tracker *tracker, const struct redis_r
     if (tracker->state == TRACKER_GREETING)
         return on_greeting(tracker, reply, now_ns);
     if (redis_item_is(reply, 0, "pong")) {
-        /* It has lasted: should it be lost, the next attempt is soon again. */
+        /* The connection has lasted, so after a loss the next attempts are quick again. */
         tracker->attempts = 0;
         tracker->ping_due = false;
         tracker->deadline_ns = now_ns + PING_EVERY_NS;
@@ -123,7 +123,7 @@ enum tracker_news tracker_on_reply(struct tracker *tracker, const struct redis_r
     }
     if (reply->item_count != 3 || !redis_item_is(reply, 0, "message"))
         return give_up(tracker, now_ns);
-    /* FLUSHALL says nil. */
+    /* FLUSHALL reports nil. */
     if (reply->items[2].kind != RESP_ARRAY || reply->nested_count != 1 || reply->nested_str == NULL)
         return TRACKER_ALL_CHANGED;
     *key = reply->nested_str;

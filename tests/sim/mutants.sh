@@ -70,10 +70,10 @@ unfit="could vote and keep it\|two holders"
 mutant no-guard all "$unfit" engine/guard/guard.c '
     /^enum reason guard_refuses_vote/,/^}/s/^{/{ return REASON_NONE;/
     /^uint32_t guard_epoch/,/^}/s/^{/{ return 0;/
-    /^static enum guard_result checker/,/^}/s/return GUARD_[A-Z]*;/return GUARD_PASS;/
+    /^static enum guard_result check_sample/,/^}/s/return GUARD_[A-Z]*;/return GUARD_PASS;/
     /^static enum guard_result take_sample/,/^}/s/return GUARD_[A-Z]*;/return GUARD_PASS;/'
 mutant no-quarantine all "$unfit" engine/guard/identity.c \
-    's|= says_ns > least_ns ? says_ns : least_ns;|= sample->clock.received_ns;|'
+    's|= recorded_ns > least_ns ? recorded_ns : least_ns;|= sample->clock.received_ns;|'
 mutant no-monitor all "$unfit" engine/guard/clock_monitor.c \
     's/return MONITOR_STEPPED;/return MONITOR_STEADY;/'
 mutant no-probe-behind-votes all "$unfit" engine/flight/replies.c '

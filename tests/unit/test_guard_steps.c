@@ -315,7 +315,7 @@ START_TEST(new_baseline_voids_votes_in_flight)
 {
     struct guard *guard = &w.engine.flights.guard;
     w.now_ns += NS_PER_MS;
-    guard->nodes[0].clock.watch.loose = true;
+    guard->nodes[0].clock.monitor.loose = true;
     uint32_t epoch = guard_epoch(guard, 0);
     take_sample(0, w.now_ns);
     cluster_expect_votes(&w, 0, 0, "clockunproven");
