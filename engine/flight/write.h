@@ -47,7 +47,7 @@ void write_far_query(struct flights *flights, struct flight_key *key, int64_t no
 
 /*
  * How long a lock must be free for a waiter of this daemon to get it, given this round trip to the
- * masters. Other daemons hear of it (docs/algorithm.md, "A daemon that is far from the masters").
+ * masters. Other daemons hear of it (docs/algorithm.md, "The end of a streak").
  * It adds up a report and the key probe, the probe's answer and the SET, and one more round trip
  * for jitter. 0: the usual pauses are long enough.
  */
