@@ -86,7 +86,7 @@ void engine_apply_config(struct engine *engine, const struct engine_rules *rules
     own->waiters_per_resource = rules->waiters_per_resource;
     own->fence_always = rules->fence_always;
     memcpy(own->logins, rules->logins, sizeof(own->logins));
-    flights_take_logins(&engine->flights);
+    flights_update_logins(&engine->flights);
     grants_set_timers(&engine->manager);
 }
 
@@ -110,7 +110,7 @@ static bool on_settled(struct lock_manager *manager, struct flight *flight, stru
             break;
         }
         extensions_forget(&manager->extensions, flight->token);
-        if (flight->shared_on == 0)
+        if (flight->swap_nodes == 0)
             queue_on_released(&resource->queue, now_ns);
         break;
     case ROUND_STATUS:
@@ -120,7 +120,7 @@ static bool on_settled(struct lock_manager *manager, struct flight *flight, stru
     if (flight->breaking != NULL)
         *next = breaks_on_settled(manager, flight, now_ns);
     if (flight->pending != NULL)
-        manager_answer(manager, flight, now_ns);
+        manager_reply_round(manager, flight, now_ns);
     return true;
 }
 

@@ -12,40 +12,40 @@ static bool is_before(const struct timer *one, const struct timer *other)
 }
 
 /* Make the later timer a child of the other, which is returned. */
-static struct timer *join(struct timer *one, struct timer *other)
+static struct timer *meld(struct timer *one, struct timer *other)
 {
     struct timer *first = is_before(one, other) ? one : other;
     struct timer *later = first == one ? other : one;
-    later->next = first->below;
-    if (later->next != NULL)
-        later->next->place = &later->next;
-    later->place = &first->below;
-    first->below = later;
+    later->sibling = first->child;
+    if (later->sibling != NULL)
+        later->sibling->link = &later->sibling;
+    later->link = &first->child;
+    first->child = later;
     return first;
 }
 
 /*
- * Join the children of a timer; NULL if there are none. First each joins its neighbour, then these
- * pairs join, the last pair first. Joined one after the other, the timers would often all become
- * children of the same one again, and be compared each time.
+ * Meld the children of a timer; NULL if there are none. First each melds with its neighbour, then
+ * these pairs meld, the last pair first. Melded one after the other, the timers would often all
+ * become children of the same one again, and be compared each time.
  */
-static struct timer *join_all(struct timer *rest)
+static struct timer *meld_all(struct timer *rest)
 {
     struct timer *pairs = NULL;
     struct timer *all = NULL;
     while (rest != NULL) {
         struct timer *one = rest;
-        struct timer *other = one->next;
-        rest = other != NULL ? other->next : NULL;
+        struct timer *other = one->sibling;
+        rest = other != NULL ? other->sibling : NULL;
         if (other != NULL)
-            one = join(one, other);
-        one->next = pairs;
+            one = meld(one, other);
+        one->sibling = pairs;
         pairs = one;
     }
     while (pairs != NULL) {
         struct timer *pair = pairs;
-        pairs = pair->next;
-        all = all != NULL ? join(all, pair) : pair;
+        pairs = pair->sibling;
+        all = all != NULL ? meld(all, pair) : pair;
     }
     return all;
 }
@@ -56,24 +56,24 @@ void timers_init(struct timers *timers)
 }
 
 /* Add a timer with all its children. */
-static void add(struct timers *timers, struct timer *timer)
+static void insert(struct timers *timers, struct timer *timer)
 {
-    struct timer *first = timers->first != NULL ? join(timers->first, timer) : timer;
-    first->next = NULL;
-    first->place = &timers->first;
+    struct timer *first = timers->first != NULL ? meld(timers->first, timer) : timer;
+    first->sibling = NULL;
+    first->link = &timers->first;
     timers->first = first;
     timers->first_ns = first->at_ns;
 }
 
-static void unset(struct timers *timers, struct timer *timer)
+static void remove_timer(struct timers *timers, struct timer *timer)
 {
-    struct timer *below = join_all(timer->below);
-    *timer->place = timer->next;
-    if (timer->next != NULL)
-        timer->next->place = timer->place;
+    struct timer *children = meld_all(timer->child);
+    *timer->link = timer->sibling;
+    if (timer->sibling != NULL)
+        timer->sibling->link = timer->link;
     timer->set = false;
-    if (below != NULL)
-        add(timers, below);
+    if (children != NULL)
+        insert(timers, children);
     else if (timers->first == NULL)
         timers->first_ns = TIMER_NEVER;
 }
@@ -83,14 +83,14 @@ void timers_set(struct timers *timers, struct timer *timer, int64_t at_ns)
     if (timer->set && timer->at_ns == at_ns)
         return;
     if (timer->set)
-        unset(timers, timer);
+        remove_timer(timers, timer);
     if (at_ns == TIMER_NEVER)
         return;
     timer->at_ns = at_ns;
     timer->serial = ++timers->serial;
     timer->set = true;
-    timer->below = NULL;
-    add(timers, timer);
+    timer->child = NULL;
+    insert(timers, timer);
 }
 
 struct timer *timers_take(struct timers *timers, int64_t now_ns)
@@ -99,6 +99,6 @@ struct timer *timers_take(struct timers *timers, int64_t now_ns)
     if (timers->first_ns > now_ns)
         return NULL;
     if (first != NULL)
-        unset(timers, first);
+        remove_timer(timers, first);
     return first;
 }

@@ -18,11 +18,11 @@
 
 /* A timer of all zero bytes is not set. */
 struct timer {
-    struct timer *below;  /* first child */
-    struct timer *next;   /* next sibling */
-    struct timer **place; /* the pointer that points to it */
-    int64_t at_ns;        /* valid if set */
-    uint64_t serial;      /* orders timers of the same time by when they were set */
+    struct timer *child;   /* first child */
+    struct timer *sibling; /* next sibling */
+    struct timer **link;   /* the pointer that points to it */
+    int64_t at_ns;         /* valid if set */
+    uint64_t serial;       /* orders timers of the same time by when they were set */
     bool set;
     uint8_t kind; /* of the owner: the struct that contains it */
 };

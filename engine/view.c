@@ -180,7 +180,7 @@ unsigned engine_place(const struct resource *place, const struct engine_client *
     /* A client without pending requests is in no queue. */
     if (LIST_EMPTY(&client->pending_requests))
         return 0;
-    TAILQ_FOREACH (waiter, &place->queue.line, line) {
+    TAILQ_FOREACH (waiter, &place->queue.waiters, entry) {
         number++;
         if (((const struct pending_request *)((const char *)waiter -
                                               offsetof(struct pending_request, waiter)))

@@ -10,8 +10,8 @@
  *     here                            in the code
  *     begin_round, checker, undo        engine/round/round.c: on_start, checker_acquire, undo, backfill
  *     give_back                       the release round of an UNLOCK
- *     release, owe, send_pending_releases         write_command, write_later in engine/flight/write.c; owed.h
- *     lose, reconnect                 link_on_closed, greet_second, come_up in engine/master/link.c;
+ *     release, owe, send_pending_releases         write_command, write_defer_release in engine/flight/write.c; owed.h
+ *     lose, reconnect                 link_on_closed, greet_second, on_greeted in engine/master/link.c;
  *                                     fail_lost in engine/flight/replies.c
  *     SET, RELEASE, KILL              SET NX PX; release.lua; CLIENT KILL ID
  *

@@ -62,9 +62,9 @@ struct flight_notes {
  */
 struct flight {
     struct flight *batch_next;
-    uint32_t batched_for;       /* nodes that get the batched release */
-    uint32_t shared_on;         /* hand-over, both flights: nodes that got the swap */
-    enum redis_command asks_by; /* command of a vote; REDIS_SWAP: the acquire of a hand-over */
+    uint32_t batched_for;            /* nodes that get the batched release */
+    uint32_t swap_nodes;             /* hand-over, both flights: nodes that got the swap */
+    enum redis_command vote_command; /* command of a vote; REDIS_SWAP: the acquire of a hand-over */
     bool settled;    /* linked in flights->settled: flights_conclude() is still to come */
     bool key_probes; /* ACQUIRE: its undo also probes the key, for waiters */
     struct round round;
@@ -88,7 +88,7 @@ struct flight {
     struct pending_request *pending;
     struct breaking *breaking; /* the BREAK of the round; NULL: none, or it has ended */
     struct lock *renews;       /* EXTEND of a HOLD; NULL once the lock has ended */
-    bool of_daemon;            /* EXTEND by the daemon itself */
+    bool by_daemon;            /* EXTEND by the daemon itself */
 
     char predecessor[LIMIT_TOKEN]; /* REDIS_SWAP: the token to be replaced */
 };
@@ -101,7 +101,7 @@ static inline enum redis_command flight_command(const struct flight *flight,
 {
     switch (command) {
     case ROUND_VOTE:
-        return flight->asks_by;
+        return flight->vote_command;
     case ROUND_UNDO:
         return REDIS_RELEASE;
     case ROUND_BACKFILL:
@@ -121,7 +121,7 @@ static inline bool flight_is_release(const struct flight *flight, enum round_com
 /* Does the answer count only once the guard's probe after it has passed? */
 static inline bool flight_is_vote(const struct flight *flight, enum round_command command)
 {
-    return command == ROUND_VOTE && flight->asks_by != REDIS_RELEASE;
+    return command == ROUND_VOTE && flight->vote_command != REDIS_RELEASE;
 }
 
 /* Does the command hand the lock over? */

@@ -96,7 +96,7 @@ void flights_deinit(struct flights *flights)
     free(flights->vote_answers);
 }
 
-void flights_take_logins(struct flights *flights)
+void flights_update_logins(struct flights *flights)
 {
     for (unsigned i = 0; i < flights->node_count; i++) {
         flights->masters[i].link.login = flights->rules->logins[i];
@@ -116,7 +116,7 @@ struct flight *flights_open(struct flights *flights, struct flight_key *key, enu
     memset(&flight->partner, 0,
            offsetof(struct flight, predecessor) - offsetof(struct flight, partner));
     round_init(&flight->round, &flights->rules->round, kind, ttl_ns);
-    flight->asks_by = commands[kind];
+    flight->vote_command = commands[kind];
     flight->key = key;
     LIST_INSERT_HEAD(&key->flights, flight, of_key);
     /* All rounds have the same timeout, so their deadlines are in the order of their starts. */
@@ -196,7 +196,7 @@ void flights_deliver_to_partner(struct flights *flights, unsigned node, struct f
     assert(release != NULL); /* the partner waits for this answer */
     released.kind = answer->released;
     if (released.kind == ANSWER_FAILED)
-        write_later(flights, node, release, now_ns);
+        write_defer_release(flights, node, release, now_ns);
     flights_deliver(flights, node, release, ROUND_VOTE, &released, now_ns);
 }
 
@@ -208,7 +208,7 @@ void flights_fail(struct flights *flights, unsigned node, struct flight *flight,
     if (flight_is_swap(flight, command))
         flights_deliver_to_partner(flights, node, flight, &failed, now_ns);
     if (flight_is_release(flight, command))
-        write_later(flights, node, flight, now_ns);
+        write_defer_release(flights, node, flight, now_ns);
     flights_deliver(flights, node, flight, command, &failed, now_ns);
 }
 
@@ -220,8 +220,8 @@ static void send(struct flights *flights, struct flight *flight, enum round_comm
     if (command == ROUND_BACKFILL)
         flights->stats->backfilled++;
     /* The acquire of a hand-over writes the command for both rounds. */
-    if (command == ROUND_VOTE && flight->asks_by != REDIS_SWAP)
-        nodes &= ~flight->shared_on;
+    if (command == ROUND_VOTE && flight->vote_command != REDIS_SWAP)
+        nodes &= ~flight->swap_nodes;
     /* The last failure may finish the round and free the flight. */
     for (uint32_t refused = write_command(flights, flight, command, nodes, now_ns); refused != 0;
          refused = nodes_behind_first(refused))
@@ -323,7 +323,7 @@ static void find_reachable(struct flights *flights, struct flight *flight,
         if (reasons[i] == REASON_NONE)
             event->reachable |= nodes_only(i);
         else
-            write_later(flights, i, flight, event->now_ns);
+            write_defer_release(flights, i, flight, event->now_ns);
     }
 }
 
@@ -364,12 +364,12 @@ void flights_start(struct flights *flights, struct flight *flight, int64_t now_n
         find_reachable(flights, flight, &event, reasons);
     else
         find_voters(flights, &event, reasons);
-    /* Nothing has happened since flights_for_hand_over(). */
-    assert((flight->shared_on & ~event.reachable) == 0);
+    /* Nothing has happened since flights_hand_over_nodes(). */
+    assert((flight->swap_nodes & ~event.reachable) == 0);
     step(flights, flight, &event);
 }
 
-uint32_t flights_for_hand_over(struct flights *flights, struct flight_key *key, int64_t now_ns)
+uint32_t flights_hand_over_nodes(struct flights *flights, struct flight_key *key, int64_t now_ns)
 {
     uint32_t nodes = 0;
     /* Batched releases of the same key are written first. This is done before the links are
@@ -385,11 +385,11 @@ uint32_t flights_for_hand_over(struct flights *flights, struct flight_key *key, 
 void flights_hand_over(struct flights *flights, struct flight *release, struct flight *acquire,
                        uint32_t nodes, int64_t now_ns)
 {
-    acquire->asks_by = REDIS_SWAP;
+    acquire->vote_command = REDIS_SWAP;
     memcpy(acquire->predecessor, release->token, LIMIT_TOKEN);
     acquire->partner = release;
     release->partner = acquire;
-    acquire->shared_on = release->shared_on = nodes;
+    acquire->swap_nodes = release->swap_nodes = nodes;
     flights_start(flights, release, now_ns);
     flights_start(flights, acquire, now_ns);
 }

@@ -132,7 +132,7 @@ bool flights_init(struct flights *flights, const struct engine_rules *rules,
 void flights_deinit(struct flights *flights);
 
 /* The logins in the rules have changed; the next connections use them. */
-void flights_take_logins(struct flights *flights);
+void flights_update_logins(struct flights *flights);
 
 /* --- random --- */
 
@@ -152,7 +152,7 @@ void flights_drop(struct flights *flights, struct flight *flight);
 void flights_start(struct flights *flights, struct flight *flight, int64_t now_ns);
 
 /* The nodes that can take both rounds of a hand-over. */
-uint32_t flights_for_hand_over(struct flights *flights, struct flight_key *key, int64_t now_ns);
+uint32_t flights_hand_over_nodes(struct flights *flights, struct flight_key *key, int64_t now_ns);
 /* Start both rounds of a hand-over; `nodes` get both as one command. */
 void flights_hand_over(struct flights *flights, struct flight *release, struct flight *acquire,
                        uint32_t nodes, int64_t now_ns);

@@ -256,7 +256,7 @@ static bool on_failed_reply(struct flights *flights, unsigned node, enum redis_c
         return true;
     note_refusal(flights, node, sent, reply);
     if (sent == REDIS_RELEASE)
-        write_later(flights, node, outstanding->owner, now_ns);
+        write_defer_release(flights, node, outstanding->owner, now_ns);
     return false;
 }
 

@@ -48,11 +48,11 @@ static void read_leases(struct flights *flights, unsigned node, int64_t now_ns)
     for (unsigned i = 0; i < flights->node_count; i++) {
         char key[GUARD_NAME_KEY_MAX];
         guard_name_key(&flights->guard, i, key);
-        link_ask(&flights->masters[node].link,
-                 &(struct outstanding){.kind = OUTSTANDING_SELF_TEST,
-                                       .command = (uint8_t)(ENGINE_SELF_TESTS + i),
-                                       .sent_ns = now_ns},
-                 (const char *[]){"GET", key, NULL});
+        link_send_words(&flights->masters[node].link,
+                        &(struct outstanding){.kind = OUTSTANDING_SELF_TEST,
+                                              .command = (uint8_t)(ENGINE_SELF_TESTS + i),
+                                              .sent_ns = now_ns},
+                        (const char *[]){"GET", key, NULL});
     }
 }
 

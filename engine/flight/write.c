@@ -29,7 +29,7 @@ static int64_t need_ms(const struct flights *flights)
     return rounded_ms < REDIS_NEED_MAX_MS ? rounded_ms : REDIS_NEED_MAX_MS;
 }
 
-static void sign(const struct flights *flights, struct redis_call *call)
+static void add_hint(const struct flights *flights, struct redis_call *call)
 {
     call->daemon = flights->daemon;
     if (call->command != REDIS_SWAP)
@@ -58,12 +58,12 @@ static size_t format(struct flights *flights, const struct flight *flight,
     /* A daemon that was refused the lock leaves a contention hint; one that releases it does
      * not. */
     if (command == ROUND_UNDO || call.command == REDIS_SWAP)
-        sign(flights, &call);
+        add_hint(flights, &call);
     return redis_format(&call, form, flights->command);
 }
 
-void write_later(struct flights *flights, unsigned node, const struct flight *flight,
-                 int64_t now_ns)
+void write_defer_release(struct flights *flights, unsigned node, const struct flight *flight,
+                         int64_t now_ns)
 {
     flights->stats->deferred_releases++;
     link_defer_release(&flights->masters[node].link, flight->key->bytes, flight->key->len,
@@ -79,7 +79,7 @@ static uint32_t track_undo(struct flights *flights, unsigned node, const struct 
     uint32_t tracking = flights->masters[node].tracker.tracking;
     if (!flight->key_probes || tracking == 0 || link_refuses_vote(link) != REASON_NONE)
         return 0;
-    tracker_ask(link, now_ns);
+    tracker_request_report(link, now_ns);
     return tracking;
 }
 
@@ -207,7 +207,7 @@ static size_t format_chain(struct flights *flights, const struct flight *first, 
 
 /* Releases that some nodes do not accept fail at the end of the pass, rather than in the middle
  * of another operation. */
-static void put_off(struct flights *flights, struct flight *first, uint32_t refused)
+static void fail_later(struct flights *flights, struct flight *first, uint32_t refused)
 {
     for (struct flight *next; first != NULL; first = next) {
         next = first->batch_next;
@@ -249,7 +249,7 @@ static void write_chain(struct flights *flights, int64_t now_ns)
     }
     write_formatted(flights, written_to, len);
     if (refused != 0)
-        put_off(flights, first, refused);
+        fail_later(flights, first, refused);
 }
 
 void write_batched_first(struct flights *flights, const struct flight_key *key, int64_t now_ns)
@@ -322,13 +322,13 @@ void write_key_probe(struct flights *flights, unsigned node, struct flight_key *
                                             .sent_ns = now_ns,
                                             .tracking = master->tracker.tracking,
                                             .owner = key};
-    sign(flights, &call);
+    add_hint(flights, &call);
     flights->stats->key_probes++;
     master->key_probes++;
     key->key_probes++;
     write_batched_first(flights, key, now_ns);
     if (outstanding.tracking != 0)
-        tracker_ask(&master->link, now_ns);
+        tracker_request_report(&master->link, now_ns);
     size_t len = redis_format(&call, form, flights->command);
     link_send(&master->link, flights->command, len, &outstanding);
 }

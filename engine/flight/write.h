@@ -54,7 +54,7 @@ void write_far_query(struct flights *flights, struct flight_key *key, int64_t no
 int64_t need_ns(int64_t backoff_min_ns, int64_t round_trip_ns);
 
 /* Record a pending release of the flight's token for this node. */
-void write_later(struct flights *flights, unsigned node, const struct flight *flight,
-                 int64_t now_ns);
+void write_defer_release(struct flights *flights, unsigned node, const struct flight *flight,
+                         int64_t now_ns);
 
 #endif

@@ -35,7 +35,8 @@ static bool is_steady(const struct drift *drift, int64_t high_ns, int64_t floor_
 }
 
 /* A monitor that begins with this sample. */
-static struct clock_monitor begun(const struct drift *drift, const struct monitor_sample *sample)
+static struct clock_monitor begin_with(const struct drift *drift,
+                                       const struct monitor_sample *sample)
 {
     int64_t time_ns = sample->time_us * 1000;
     return (struct clock_monitor){
@@ -51,8 +52,8 @@ static struct clock_monitor begun(const struct drift *drift, const struct monito
 }
 
 /* The monitor as it would be at now_ns without another sample. */
-static struct clock_monitor widened(const struct clock_monitor *monitor, const struct drift *drift,
-                                    int64_t now_ns)
+static struct clock_monitor widen(const struct clock_monitor *monitor, const struct drift *drift,
+                                  int64_t now_ns)
 {
     struct clock_monitor then = *monitor;
     int64_t passed_ns = now_ns - monitor->at_ns;
@@ -62,8 +63,8 @@ static struct clock_monitor widened(const struct clock_monitor *monitor, const s
     return then;
 }
 
-static void follow(struct clock_monitor *monitor, const struct clock_monitor *then,
-                   const struct clock_monitor *fresh, int64_t risen_ns)
+static void follow_sample(struct clock_monitor *monitor, const struct clock_monitor *then,
+                          const struct clock_monitor *fresh, int64_t risen_ns)
 {
     monitor->at_ns = fresh->at_ns;
     monitor->low_ns = max(then->low_ns, fresh->low_ns);
@@ -84,7 +85,7 @@ enum monitor_result clock_monitor_take(struct clock_monitor *monitor, const stru
                                        const struct monitor_sample *sample)
 {
     assert(sample->sent_ns <= sample->received_ns);
-    const struct clock_monitor fresh = begun(drift, sample);
+    const struct clock_monitor fresh = begin_with(drift, sample);
     bool tight = !fresh.loose;
     if (!monitor->begun) {
         if (tight)
@@ -93,7 +94,7 @@ enum monitor_result clock_monitor_take(struct clock_monitor *monitor, const stru
     }
     bool anew = monitor->loose && tight;
     assert(monitor->at_ns <= sample->received_ns);
-    const struct clock_monitor then = widened(monitor, drift, fresh.at_ns);
+    const struct clock_monitor then = widen(monitor, drift, fresh.at_ns);
     int64_t risen_ns = monitor->floor_ns + allowed_ns(drift, fresh.at_ns - monitor->tight_ns);
     if (fresh.high_ns < then.low_ns && tight) {
         *monitor = fresh;
@@ -102,7 +103,7 @@ enum monitor_result clock_monitor_take(struct clock_monitor *monitor, const stru
         return MONITOR_STEPPED_BACK;
     }
     if (!anew && fresh.high_ns >= then.low_ns && is_steady(drift, fresh.high_ns, risen_ns)) {
-        follow(monitor, &then, &fresh, risen_ns);
+        follow_sample(monitor, &then, &fresh, risen_ns);
         return MONITOR_STEADY;
     }
     if (fresh.low_ns > then.high_ns) {

@@ -126,7 +126,8 @@ static bool awaits_lease_answer(const struct guard *guard, const struct guard_no
     for (; missing != 0; missing = nodes_behind_first(missing)) {
         const struct guard_node *other = &guard->nodes[nodes_first(missing)];
         if (is_connected(other) && other->heartbeat_error == REASON_NONE &&
-            (other->heard_ns == 0 || now_ns - other->heard_ns <= guard->periods.fresh_ns))
+            (other->heartbeat_sent_ns == 0 ||
+             now_ns - other->heartbeat_sent_ns <= guard->periods.fresh_ns))
             return true;
     }
     return false;
@@ -151,7 +152,7 @@ static enum reason refused_by_answers(const struct guard_node *node)
 /* Have all answers arrived, and all announcements been made, that a vote waits for? */
 static bool is_checked(const struct guard *guard, const struct guard_node *node)
 {
-    return identity_facts_known(&node->identity) && node->heard_ns != 0 &&
+    return identity_facts_known(&node->identity) && node->heartbeat_sent_ns != 0 &&
            node->clock.step_unannounced_ns == 0 && is_leased(guard, node);
 }
 
@@ -172,7 +173,7 @@ enum reason guard_refuses_vote(const struct guard *guard, unsigned index, int64_
         return leased;
     if (!node->clock.monitor.begun)
         return REASON_CLOCK;
-    if (!is_checked(guard, node) || now_ns - node->heard_ns > guard->periods.fresh_ns ||
+    if (!is_checked(guard, node) || now_ns - node->heartbeat_sent_ns > guard->periods.fresh_ns ||
         awaits_lease_answer(guard, node, now_ns))
         return REASON_UNCHECKED;
     if (node->clock.state != CLOCK_TRUSTED)
@@ -189,7 +190,7 @@ bool guard_all_vote(struct guard *guard, int64_t now_ns)
         if (guard_refuses_vote(guard, i, now_ns) != REASON_NONE)
             return false;
         /* Time alone only gives votes back, with this exception. */
-        until_ns = min(until_ns, guard->nodes[i].heard_ns + guard->periods.fresh_ns + 1);
+        until_ns = min(until_ns, guard->nodes[i].heartbeat_sent_ns + guard->periods.fresh_ns + 1);
     }
     guard->all_vote_until_ns = until_ns;
     return true;
@@ -261,7 +262,7 @@ static bool is_timed(const struct identity *identity, enum reason reason, int64_
     case REASON_OTHERPROCESS:
         return true;
     default:
-        return (reason == identity->error && identity_heals(reason)) ||
+        return (reason == identity->error && identity_ends_by_itself(reason)) ||
                (reason == identity->adopted.why && now_ns <= identity->quarantine_until_ns);
     }
 }
@@ -461,7 +462,7 @@ static void take_heartbeat(struct guard *guard, unsigned index, const struct gua
         return;
     }
     *entry = '\0';
-    node->heard_ns = sent_ns;
+    node->heartbeat_sent_ns = sent_ns;
     node->heartbeat_error = REASON_NONE;
     if (clock_on_heartbeat(&node->clock, &guard->periods, left->entry, step + 1, sent_ns, now_ns))
         guard->probe |= nodes_only(index);
@@ -554,7 +555,7 @@ void guard_on_connected(struct guard *guard, unsigned index, const char *run_id,
     node->clock.entry_left = false;
     /* The server may have changed, or other daemons may have leased the name meanwhile. */
     name_lease_begin(&node->lease);
-    node->heard_ns = 0;
+    node->heartbeat_sent_ns = 0;
     node->heartbeat_error = REASON_NONE;
     node->set_error = REASON_NONE;
     find_duplicates(guard);

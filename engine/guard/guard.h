@@ -84,7 +84,7 @@ struct guard_node {
     struct identity identity;
     struct clock_trust clock;
     struct name_lease lease;
-    int64_t heard_ns; /* when the last answered heartbeat was sent; 0: none */
+    int64_t heartbeat_sent_ns; /* when the last answered heartbeat was sent; 0: none */
     enum reason heartbeat_error;
     enum reason
         set_error;  /* why the node would refuse the SET of a lock; REASON_NONE: it would not */

@@ -308,7 +308,7 @@ void identity_on_written(struct identity *identity, bool overridden, int64_t now
     identity->override = overridden ? OVERRIDE_CLOCK : OVERRIDE_NONE;
 }
 
-bool identity_heals(enum reason error)
+bool identity_ends_by_itself(enum reason error)
 {
     switch (error) {
     case REASON_NONE:
@@ -327,7 +327,7 @@ bool identity_heals(enum reason error)
 
 enum reason identity_refuses(const struct identity *identity)
 {
-    if (identity->facts_error != REASON_NONE && identity_heals(identity->error))
+    if (identity->facts_error != REASON_NONE && identity_ends_by_itself(identity->error))
         return identity->facts_error;
     return identity->error;
 }

@@ -118,7 +118,7 @@ enum reason identity_refuses(const struct identity *identity);
 
 /* REASON_NONE, or a reason that ends by itself once the record is written and the quarantine
  * over? */
-bool identity_heals(enum reason error);
+bool identity_ends_by_itself(enum reason error);
 
 static inline bool identity_is_sampled(const struct identity *identity)
 {

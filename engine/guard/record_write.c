@@ -44,7 +44,7 @@ static const char *set_of(const struct guard_node *node)
 }
 
 /* Do more nodes have a record of one other set than of ours? */
-static bool outnumbered(const struct guard *guard)
+static bool is_outnumbered(const struct guard *guard)
 {
     unsigned ours = 0;
     unsigned theirs = 0;
@@ -105,7 +105,7 @@ static bool may_write(const struct guard *guard, const struct guard_node *node, 
     }
     if (identity->write_why == REASON_RESET)
         return !any_shows_life(guard, now_ns);
-    if (now_ns < guard->suspect_until_ns || outnumbered(guard))
+    if (now_ns < guard->suspect_until_ns || is_outnumbered(guard))
         return false;
     if (identity->write_why == REASON_STEPPED)
         return kept_pace_since(guard, node->clock.stepped_ns);

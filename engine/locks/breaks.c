@@ -41,7 +41,7 @@ static void answer(struct lock_manager *manager, struct pending_request *pending
                    const struct reply *reply)
 {
     if (pending != NULL)
-        manager_say(manager, pending, reply);
+        manager_send_reply(manager, pending, reply);
 }
 
 static void answer_round(struct lock_manager *manager, struct pending_request *pending,

@@ -228,12 +228,12 @@ void grants_on_extended(struct lock_manager *manager, struct flight *flight, int
     struct lock *lock = flight->renews;
     const struct round *round = &flight->round;
     flight->renews = NULL;
-    manager->renewing -= flight->of_daemon;
+    manager->renewing -= flight->by_daemon;
     if (lock != NULL) {
         on_renewed(manager, lock, round, now_ns);
         return;
     }
-    if (flight->of_daemon)
+    if (flight->by_daemon)
         return;
     lock = known_lock(resource_of(flight->key), flight->token);
     /* A client that holds the lock now has held it since the extension began. If the hold was
@@ -263,7 +263,7 @@ static void renew(struct lock_manager *manager, struct lock *lock, int64_t now_n
     manager->stats->renewals++;
     manager->renewing++;
     memcpy(flight->token, lock->token, LIMIT_TOKEN);
-    flight->of_daemon = true;
+    flight->by_daemon = true;
     flight->renews = lock;
     lock->renewal = flight;
     set_timer(manager, lock);

@@ -116,11 +116,11 @@ bool manager_reply(struct lock_manager *manager, struct pending_request *pending
                    enum round_kind kind, const struct reply *reply)
 {
     manager->stats->outcomes[kind][reply->outcome]++;
-    return manager_say(manager, pending, reply);
+    return manager_send_reply(manager, pending, reply);
 }
 
-bool manager_say(struct lock_manager *manager, struct pending_request *pending,
-                 const struct reply *reply)
+bool manager_send_reply(struct lock_manager *manager, struct pending_request *pending,
+                        const struct reply *reply)
 {
     struct engine_client *client = pending->client;
     assert(pending->flight == NULL);
@@ -165,7 +165,7 @@ __attribute__((noinline)) static void explain(const struct lock_manager *manager
     }
 }
 
-bool manager_answer(struct lock_manager *manager, struct flight *flight, int64_t now_ns)
+bool manager_reply_round(struct lock_manager *manager, struct flight *flight, int64_t now_ns)
 {
     const struct round *round = &flight->round;
     struct pending_request *pending = flight->pending;

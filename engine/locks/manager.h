@@ -111,10 +111,10 @@ bool manager_reply(struct lock_manager *manager, struct pending_request *pending
                    enum round_kind kind, const struct reply *reply);
 
 /* As manager_reply(), for a reply that does not count as an outcome of a lock request. */
-bool manager_say(struct lock_manager *manager, struct pending_request *pending,
-                 const struct reply *reply);
+bool manager_send_reply(struct lock_manager *manager, struct pending_request *pending,
+                        const struct reply *reply);
 
 /* As manager_reply(), with the outcome of the request's round. */
-bool manager_answer(struct lock_manager *manager, struct flight *flight, int64_t now_ns);
+bool manager_reply_round(struct lock_manager *manager, struct flight *flight, int64_t now_ns);
 
 #endif

@@ -22,7 +22,7 @@ static int64_t draw_ns(struct queue *queue, int64_t least_ns, int64_t most_ns)
 void queue_init(struct queue *queue, const struct engine_rules *rules, uint32_t seed)
 {
     memset(queue, 0, sizeof(*queue));
-    TAILQ_INIT(&queue->line);
+    TAILQ_INIT(&queue->waiters);
     queue->rules = rules;
     queue->phase = QUEUE_WATCHING;
     queue->acquire_ns = queue->probe_ns = TIMER_NEVER;
@@ -46,14 +46,14 @@ void queue_join(struct queue *queue, struct waiter *waiter, int64_t now_ns)
         queue->probe_ns = TIMER_NEVER;
     }
     waiter->timed_out = false;
-    TAILQ_INSERT_TAIL(&queue->line, waiter, line);
+    TAILQ_INSERT_TAIL(&queue->waiters, waiter, entry);
     queue->length++;
 }
 
 void queue_leave(struct queue *queue, struct waiter *waiter)
 {
     assert(queue->length > 0);
-    TAILQ_REMOVE(&queue->line, waiter, line);
+    TAILQ_REMOVE(&queue->waiters, waiter, entry);
     queue->length--;
     queue->timed_out -= waiter->timed_out;
 }
@@ -209,7 +209,7 @@ static int64_t backoff_ns(struct queue *queue, unsigned failures)
     return draw_ns(queue, rules->backoff_min_ns, most_ns);
 }
 
-static void watch(struct queue *queue, int64_t acquire_ns)
+static void start_watching(struct queue *queue, int64_t acquire_ns)
 {
     queue->phase = QUEUE_WATCHING;
     queue->acquire_ns = acquire_ns;
@@ -221,13 +221,13 @@ void queue_on_outcome(struct queue *queue, enum queue_outcome outcome, int64_t n
     switch (outcome) {
     case QUEUE_HELD:
         queue->failures = 0;
-        watch(queue, queue->acquire_again ? now_ns : TIMER_NEVER);
+        start_watching(queue, queue->acquire_again ? now_ns : TIMER_NEVER);
         queue->quiet_ns = now_ns;
         queue->probe_ns = TIMER_NEVER;
         probe_soon(queue, now_ns);
         break;
     case QUEUE_AGAIN:
-        watch(queue, now_ns);
+        start_watching(queue, now_ns);
         break;
     case QUEUE_COLLIDED:
     case QUEUE_FAILED:
@@ -248,7 +248,7 @@ static unsigned streak_length(const struct queue *queue)
 void queue_on_granted(struct queue *queue, bool handed_over, int64_t until_ns, int64_t now_ns)
 {
     assert(queue->phase == QUEUE_ACQUIRING);
-    watch(queue, TIMER_NEVER);
+    start_watching(queue, TIMER_NEVER);
     queue->failures = 0;
     bool goes_on = handed_over || queue->sought > 0;
     queue->handovers = goes_on ? queue->handovers + 1 : 0;
@@ -379,7 +379,7 @@ enum queue_want queue_next(struct queue *queue, uint32_t reachable, int64_t now_
     if (queue->length == 0 || queue->phase == QUEUE_ACQUIRING)
         return QUEUE_REST;
     /* A LOCK without WAIT is first only if there are no waiters: pauses do not apply to it. */
-    if (now_ns >= queue->acquire_ns || TAILQ_FIRST(&queue->line)->timed_out)
+    if (now_ns >= queue->acquire_ns || TAILQ_FIRST(&queue->waiters)->timed_out)
         return QUEUE_ACQUIRE;
     if (queue->phase == QUEUE_PAUSING)
         return QUEUE_REST;

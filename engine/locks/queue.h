@@ -65,12 +65,12 @@ enum { QUEUE_IDLE_REPORTS = 10 };
 
 /* A waiter; part of its pending request. */
 struct waiter {
-    TAILQ_ENTRY(waiter) line;
+    TAILQ_ENTRY(waiter) entry;
     bool timed_out;             /* the wait is over, but a round for the waiter is under way */
     struct timer wait_deadline; /* end of the wait; set by the owner */
 };
 
-TAILQ_HEAD(waiter_line, waiter);
+TAILQ_HEAD(waiter_list, waiter);
 
 enum __attribute__((packed)) queue_phase { QUEUE_WATCHING, QUEUE_ACQUIRING, QUEUE_PAUSING };
 
@@ -78,7 +78,7 @@ enum __attribute__((packed)) queue_phase { QUEUE_WATCHING, QUEUE_ACQUIRING, QUEU
  * what is long and rarely needed comes last. */
 struct queue {
     const struct engine_rules *rules;
-    struct waiter_line line;
+    struct waiter_list waiters;
     unsigned length;
     unsigned timed_out; /* waiters with timed_out */
     enum queue_phase phase;

@@ -193,7 +193,7 @@ static void shut_down(struct lock_manager *manager, struct flight *flight, int64
         if (pending->resource != NULL)
             waits_leave(manager, pending);
         if (flight->breaking != NULL)
-            manager_say(manager, pending, &reply);
+            manager_send_reply(manager, pending, &reply);
         else
             manager_reply(manager, pending, flight->round.kind, &reply);
     }

@@ -15,7 +15,7 @@ static struct pending_request *pending_of(struct waiter *waiter)
 
 static struct pending_request *first_waiter(const struct resource *resource)
 {
-    struct waiter *first = TAILQ_FIRST(&resource->queue.line);
+    struct waiter *first = TAILQ_FIRST(&resource->queue.waiters);
     return first != NULL ? pending_of(first) : NULL;
 }
 
@@ -72,9 +72,9 @@ static void answer_waiter(struct lock_manager *manager, struct pending_request *
 static void answer_timed_out(struct lock_manager *manager, struct resource *resource,
                              int64_t hint_ms, int64_t now_ns)
 {
-    struct waiter *waiter = TAILQ_FIRST(&resource->queue.line);
+    struct waiter *waiter = TAILQ_FIRST(&resource->queue.waiters);
     while (resource->queue.timed_out > 0) {
-        struct waiter *next = TAILQ_NEXT(waiter, line);
+        struct waiter *next = TAILQ_NEXT(waiter, entry);
         if (waiter->timed_out)
             answer_waiter(manager, pending_of(waiter), resource->last_outcome, hint_ms, now_ns);
         waiter = next;
@@ -130,7 +130,7 @@ static struct flight *open_acquire(struct lock_manager *manager, struct pending_
     flight->ballot = ballot;
     flight->key_probes = pending->waits;
     if (fenced)
-        flight->asks_by = REDIS_ACQUIRE_FENCED;
+        flight->vote_command = REDIS_ACQUIRE_FENCED;
     flight->round.may_bid_again = fenced && !pending->outbid;
     resource->acquire = flight;
     queue_on_acquiring(&resource->queue);
@@ -155,7 +155,7 @@ __attribute__((noinline)) static bool hand_over(struct lock_manager *manager,
 {
     struct resource *resource = resource_of(release->key);
     const char *limit;
-    uint32_t nodes = flights_for_hand_over(manager->flights, &resource->key, now_ns);
+    uint32_t nodes = flights_hand_over_nodes(manager->flights, &resource->key, now_ns);
     if (nodes_count(nodes) < manager->rules->round.quorum)
         return false;
     struct flight *acquire = open_acquire(manager, first_waiter(resource), &limit);
@@ -172,11 +172,11 @@ static bool grant(struct lock_manager *manager, struct flight *flight, int64_t n
     struct engine_client *client = pending->client;
     bool hold = pending->hold;
     bool lingers = pending->lingers;
-    bool handed_over = flight->asks_by == REDIS_SWAP;
+    bool handed_over = flight->vote_command == REDIS_SWAP;
     int64_t received_ns = pending->received_ns;
     count_wait(manager, pending, flight->round.started_ns);
     waits_leave(manager, pending);
-    if (!manager_answer(manager, flight, now_ns)) {
+    if (!manager_reply_round(manager, flight, now_ns)) {
         queue_on_outcome(&resource->queue, QUEUE_AGAIN, now_ns);
         return false;
     }
@@ -385,10 +385,10 @@ void waits_take_news(struct lock_manager *manager, const struct flights_news *ne
 static void drain_queue(struct lock_manager *manager, struct resource *resource)
 {
     const struct reply reply = {.outcome = OUTCOME_SHUTDOWN};
-    struct waiter *waiter = TAILQ_FIRST(&resource->queue.line);
+    struct waiter *waiter = TAILQ_FIRST(&resource->queue.waiters);
     while (waiter != NULL) {
         struct pending_request *pending = pending_of(waiter);
-        waiter = TAILQ_NEXT(waiter, line);
+        waiter = TAILQ_NEXT(waiter, entry);
         if (pending->flight != NULL) {
             timers_set(&manager->timers, &pending->waiter.wait_deadline, TIMER_NEVER);
             if (!pending->waiter.timed_out)

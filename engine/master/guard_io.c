@@ -54,7 +54,7 @@ static struct outstanding outstanding_for(enum part part, int64_t now_ns)
 static void send(struct master *master, enum part part, const char *const *words, int64_t now_ns)
 {
     struct outstanding outstanding = outstanding_for(part, now_ns);
-    link_ask(&master->link, &outstanding, words);
+    link_send_words(&master->link, &outstanding, words);
 }
 
 const char guard_io_probe_bytes[] = "*2\r\n$3\r\nGET\r\n$13\r\n" RECORD_KEY "\r\n"

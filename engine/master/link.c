@@ -152,7 +152,8 @@ size_t link_format(const char *const *words, char buf[LINK_COMMAND_MAX])
     return redis_format_words(words, lens, count, buf, LINK_COMMAND_MAX);
 }
 
-void link_ask(struct link *link, const struct outstanding *outstanding, const char *const *words)
+void link_send_words(struct link *link, const struct outstanding *outstanding,
+                     const char *const *words)
 {
     char buf[LINK_COMMAND_MAX];
     assert(link_is_connected(link->state) || outstanding->kind == OUTSTANDING_GREETING);
@@ -220,7 +221,7 @@ static void greet(struct link *link, unsigned step, const char *const *words, in
 {
     struct outstanding outstanding = {
         .kind = OUTSTANDING_GREETING, .command = (uint8_t)step, .sent_ns = now_ns};
-    link_ask(link, &outstanding, words);
+    link_send_words(link, &outstanding, words);
     link->greetings_due++;
 }
 
@@ -324,7 +325,7 @@ bool link_begin_heartbeat(struct link *link, int64_t now_ns)
     return true;
 }
 
-static void come_up(struct link *link, int64_t now_ns)
+static void on_greeted(struct link *link, int64_t now_ns)
 {
     set_state(link, LINK_UP, REASON_NONE, now_ns);
     link->heartbeat_ns = now_ns;
@@ -333,7 +334,7 @@ static void come_up(struct link *link, int64_t now_ns)
 
 /* Does the error's text say more than its reason? Redis does not name the command that an ACL
  * refuses within a script. */
-static bool says_more(const struct redis_reply *error, enum reason reason)
+static bool is_informative(const struct redis_reply *error, enum reason reason)
 {
     static const char refusal[] = "NOPERM ";
     size_t len = sizeof(refusal) - 1;
@@ -345,7 +346,7 @@ enum reason link_reason_of(struct link *link, const struct redis_reply *error)
 {
     enum reason reason = reason_of_redis_error(error->str, error->len);
     size_t len = error->len < LINK_SAID ? error->len : LINK_SAID;
-    if (says_more(error, reason)) {
+    if (is_informative(error, reason)) {
         link->error_reason = reason;
         memcpy(link->error_text, error->str, len);
         link->error_text[len] = '\0';
@@ -440,7 +441,7 @@ static void on_greeting(struct link *link, unsigned step, const struct redis_rep
     if (step == GREET_INFO)
         greet_second(link, now_ns);
     else
-        come_up(link, now_ns);
+        on_greeted(link, now_ns);
 }
 
 /* --- commands and their answers --- */
@@ -489,7 +490,7 @@ void link_send(struct link *link, const char *bytes, size_t len,
 }
 
 /* Load and jitter come and go; the distance of the master stays. */
-static void note_distance(struct link *link)
+static void update_distance(struct link *link)
 {
     int64_t longer_ns = link->round_trip_ns - link->distance_ns;
     if (link->distance_ns < 0 || longer_ns < 0)
@@ -514,7 +515,7 @@ const struct outstanding *link_on_reply(struct link *link, const struct redis_re
     case OUTSTANDING_HEARTBEAT:
         link->heartbeat_due = false;
         link->round_trip_ns = now_ns - outstanding->sent_ns;
-        note_distance(link);
+        update_distance(link);
         histogram_add(&link->round_trips, link->round_trip_ns);
         break;
     case OUTSTANDING_PENDING_RELEASE:

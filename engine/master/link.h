@@ -188,7 +188,8 @@ void link_send(struct link *link, const char *bytes, size_t len,
                const struct outstanding *outstanding);
 
 /* As link_send(), for a command made of words; the last word is NULL. */
-void link_ask(struct link *link, const struct outstanding *outstanding, const char *const *words);
+void link_send_words(struct link *link, const struct outstanding *outstanding,
+                     const char *const *words);
 
 /* Write that command as Redis protocol; returns its length. */
 size_t link_format(const char *const *words, char buf[LINK_COMMAND_MAX]);

@@ -163,7 +163,8 @@ bool tracker_on_timer(struct tracker *tracker, int64_t now_ns)
 
 static void set_up(struct link *link, const char *const *words, int64_t now_ns)
 {
-    link_ask(link, &(struct outstanding){.kind = OUTSTANDING_TRACKING, .sent_ns = now_ns}, words);
+    link_send_words(link, &(struct outstanding){.kind = OUTSTANDING_TRACKING, .sent_ns = now_ns},
+                    words);
 }
 
 void tracker_start(struct tracker *tracker, struct link *link, int64_t now_ns)
@@ -177,7 +178,7 @@ void tracker_start(struct tracker *tracker, struct link *link, int64_t now_ns)
     tracker->tracking = tracker->last_tracking;
 }
 
-void tracker_ask(struct link *link, int64_t now_ns)
+void tracker_request_report(struct link *link, int64_t now_ns)
 {
     set_up(link, (const char *[]){"CLIENT", "CACHING", "YES", NULL}, now_ns);
 }

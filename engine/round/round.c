@@ -321,14 +321,15 @@ static void on_start(struct round *round, const struct round_event *event,
                      struct round_actions *actions)
 {
     round->started_ns = event->now_ns;
-    uint32_t out = nodes_all(round->rules->node_count) & ~event->reachable;
-    for (; out != 0; out = nodes_behind_first(out))
-        fail_node(round, nodes_first(out), event->unreachable_because[nodes_first(out)]);
+    uint32_t unreachable = nodes_all(round->rules->node_count) & ~event->reachable;
+    for (; unreachable != 0; unreachable = nodes_behind_first(unreachable))
+        fail_node(round, nodes_first(unreachable),
+                  event->unreachable_because[nodes_first(unreachable)]);
 
     /* If no quorum can be reached, ask no node: an acquire would only have to be undone. A
      * release goes to every node that can be reached. */
-    bool hopeless = nodes_count(event->reachable) < round->rules->quorum;
-    if (hopeless && round->kind != ROUND_RELEASE) {
+    bool no_quorum = nodes_count(event->reachable) < round->rules->quorum;
+    if (no_quorum && round->kind != ROUND_RELEASE) {
         settle(round, actions, OUTCOME_NOQUORUM);
         return;
     }
@@ -343,7 +344,7 @@ static void on_start(struct round *round, const struct round_event *event,
         round->missing = event->carrying;
     send_to(round, actions, ROUND_VOTE, round->sent);
     /* Otherwise nothing can be decided before there are votes. */
-    if (hopeless)
+    if (no_quorum)
         decide(round, event->now_ns, actions);
 }
 

@@ -142,7 +142,7 @@ mutant pending_releases-and-forgotten all "rests on" engine/master/link.c \
 
 # --- releases that go together ---
 mutant lost-with-others cut,slow,daemon-stop,clients "rests on" engine/flight/flights.c \
-    '/^void flights_fail(/,/^}/s/^        write_later(.*/        (void)0;/'
+    '/^void flights_fail(/,/^}/s/^        write_defer_release(.*/        (void)0;/'
 mutant apart-and-forgotten apart "keeps" engine/flight/replies.c \
     '/^static void on_releases/,/^}/s/^            release_alone(.*/            (void)now_ns;/'
 mutant refused-and-believed denied "rests on" protocol/redis.c \
@@ -190,7 +190,7 @@ from=$tight
 mutant old-connection-not-killed cut,clog,clients,jitter,daemon-stop "rests on\|two holders" engine/master/link.c \
     's/link->last_client_id != 0 && memcmp/0 \&\& memcmp/'
 mutant hand-over-without-room all aborted engine/flight/flights.c \
-    '/^uint32_t flights_for_hand_over(/,/^}/s/^    write_batched_first(.*/    (void)key;/'
+    '/^uint32_t flights_hand_over_nodes(/,/^}/s/^    write_batched_first(.*/    (void)key;/'
 mutant room-of-the-guard-taken all aborted engine/master/link.c \
     's/return link->load < LIMIT_LINK_RELEASES ? REASON_NONE : REASON_BACKLOG;/return REASON_NONE;/'
 mutant room-of-releases-taken all aborted engine/master/link.c \
