@@ -7,9 +7,9 @@
 #include "engine/internal.h"
 #include "protocol/swar.h"
 
-static_assert((int)ENGINE_SET_ID == (int)RECORD_SET_ID, "the same for users of the engine");
+static_assert((int)ENGINE_SET_ID == (int)RECORD_SET_ID, "engine/view.h repeats this value");
 static_assert((int)ENGINE_LEASE_MAX >= (int)GUARD_SERVER_MAX, "a lease fits");
-static_assert(ENGINE_LIFE_NS == GUARD_LIFE_NS, "the same for users of the engine");
+static_assert(ENGINE_LIFE_NS == GUARD_LIFE_NS, "engine/view.h repeats this value");
 
 struct engine_view engine_view(const struct engine *engine)
 {

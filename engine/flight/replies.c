@@ -350,7 +350,7 @@ static void on_reply(struct flights *flights, unsigned node, const struct redis_
         break;
     case OUTSTANDING_GREETING:
     case OUTSTANDING_PENDING_RELEASE:
-        assert(false && "the link's own");
+        assert(false && "handled by the link");
     }
 }
 

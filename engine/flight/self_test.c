@@ -20,7 +20,7 @@ static const struct self_test {
     {"swap.lua", REDIS_SWAP},
     {"release.lua", REDIS_RELEASE},
     {"fence.lua", REDIS_ACQUIRE_FENCED},
-    {"its own compare-and-delete", REDIS_RELEASE},
+    {"compare-and-delete (DELIFEQ, DELEX)", REDIS_RELEASE},
     {"releases.lua", REDIS_RELEASE},
 };
 

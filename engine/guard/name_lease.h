@@ -29,8 +29,8 @@ struct name_lease {
     uint32_t other_process;    /* subset of conflicts */
     int64_t conflict_since_ns; /* 0: never */
     int64_t conflict_until_ns;
-    /* When no other daemon can still count votes of that process, unless it is still connected
-     * to it. */
+    /* From then on no other daemon can count votes of that process, except for a daemon that is
+     * still connected to the process. */
     int64_t handover_ns;
     bool wanted; /* heartbeats still have to ask for the lease */
 };

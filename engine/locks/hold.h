@@ -6,9 +6,8 @@
  *        |-------------|-------------------------|------------|
  *        0            ttl/3                     until - ttl/3
  *
- * The hold is lost while a third of the TTL is left, so that its client can stop in time. For the
- * same reason, any message from the daemon that no LOST precedes proves the hold for a third of the
- * TTL.
+ * The hold is lost while a third of the TTL is left, so that its client can stop in time. A reply
+ * of the daemon that no LOST precedes therefore proves the hold for a third of the TTL.
  */
 #ifndef ENGINE_LOCKS_HOLD_H
 #define ENGINE_LOCKS_HOLD_H
@@ -23,7 +22,7 @@ struct hold {
     int64_t drift_ns; /* clock drift within that TTL */
     int64_t since_ns; /* start of the round that was granted */
     int64_t until_ns; /* end of the validity promised to the client */
-    int64_t retry_ns; /* not before this time after a failed extension */
+    int64_t retry_ns; /* earliest next attempt after a failed extension */
 };
 
 /* The hold was granted for ttl_ns by a round that began at since_ns. It is valid until until_ns. */

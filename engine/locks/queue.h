@@ -66,7 +66,8 @@ enum { QUEUE_IDLE_REPORTS = 10 };
 /* A waiter; part of its pending request. */
 struct waiter {
     TAILQ_ENTRY(waiter) entry;
-    bool timed_out;             /* the wait is over, but a round for the waiter is under way */
+    /* The wait is over, or the LOCK has no WAIT: the waiter only gets the result of a round. */
+    bool timed_out;
     struct timer wait_deadline; /* end of the wait; set by the owner */
 };
 
@@ -103,7 +104,7 @@ struct queue {
     unsigned idle_reports; /* useless reports in a row */
     int64_t probe_ns;      /* when to probe the nodes that do not track */
     int64_t quiet_ns;      /* no probes before this time */
-    int64_t sought_ns;     /* sought: end of it unless a client here acquires the lock */
+    int64_t sought_ns;     /* sought: end of that state unless the lock is used here */
     int64_t need_ns;       /* the longest free time that another daemon needs, this streak */
     uint64_t holder;       /* fingerprint of the last holder observed */
     int64_t until_ns[LIMIT_NODES]; /* of nodes in `held`: end of the key; INT64_MAX: not known */

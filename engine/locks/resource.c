@@ -64,7 +64,7 @@ static void set_name(struct resource *resource, const struct resources *resource
                      size_t name_len)
 {
     static_assert(sizeof(resources->prefix) + LIMIT_RESOURCE <= sizeof(resource->key_bytes),
-                  "both of them fit");
+                  "prefix and name fit");
     memcpy(resource->key_bytes, resources->prefix, sizeof(resources->prefix));
     memcpy(resource->key_bytes + resources->prefix_len, name, name_len);
     resource->key.bytes = resource->key_bytes;

@@ -28,7 +28,7 @@ void master_on_lost(struct master *master)
 
 bool master_note_refusal(struct master *master, enum reason reason)
 {
-    static_assert(REASON_COUNT <= 64, "a bit for each of them");
+    static_assert(REASON_COUNT <= 64, "one bit for each reason");
     uint64_t bit = UINT64_C(1) << reason;
     if (reason == REASON_NOSCRIPT || (master->refused_reasons & bit) != 0)
         return false;

@@ -27,7 +27,7 @@ static const uint8_t counts[] = {FIFTEEN(0)};
 
 unsigned nodes_count(uint32_t nodes)
 {
-    static_assert(sizeof(counts) == 1 << LIMIT_NODES, "there is one for each set");
+    static_assert(sizeof(counts) == 1 << LIMIT_NODES, "one entry for each set");
     return counts[nodes & (sizeof(counts) - 1)];
 }
 

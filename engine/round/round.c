@@ -29,7 +29,7 @@ int64_t round_deadline_ns(const struct round *round)
 
 bool round_is_finished(const struct round *round)
 {
-    static_assert(ROUND_COMMANDS == 3, "each of them stands here");
+    static_assert(ROUND_COMMANDS == 3, "all commands are listed here");
     uint32_t under_way = round->under_way[ROUND_VOTE] | round->under_way[ROUND_UNDO] |
                          round->under_way[ROUND_BACKFILL];
     return round->phase == ROUND_SETTLED && under_way == 0;
@@ -391,7 +391,7 @@ static void on_answer(struct round *round, const struct round_event *event,
         break;
     case ROUND_BACKFILL:
     case ROUND_COMMANDS:
-        assert(false && "a backfill is under way only once settled");
+        assert(false && "a backfill before the round is settled");
     }
     decide(round, event->now_ns, actions);
 }
