@@ -106,7 +106,7 @@ enum guard_progress guard_progress(const struct guard *guard, unsigned *index)
 
 /* --- the vote --- */
 
-/* Do enough nodes know which server this daemon uses under the name, that any other daemon with
+/* Do so many nodes know which server this daemon uses under the name that any other daemon with
  * a quorum hears of it? */
 static bool is_leased(const struct guard *guard, const struct guard_node *node)
 {

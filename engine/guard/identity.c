@@ -38,7 +38,8 @@ static bool is_run_adopted(const struct identity *identity, const char *run_id)
     return strcmp(identity->adopted.run_id, run_id) == 0;
 }
 
-/* The record is unusable and is to be replaced. All data may be lost. */
+/* Request a new record, because the present one is of no use. All data may be lost, unless a
+ * durable master has restarted. */
 static enum reason request_record(struct identity *identity, enum reason why)
 {
     identity->write_why = why;
@@ -55,8 +56,8 @@ static bool began_after(const struct identity *identity)
 
 /*
  * A restart is harmless if the record said before it that the master is durable, if the record is
- * the last one seen, if the master has had no other data since, and if nothing happened to it that
- * no record shows.
+ * the last one seen, if this process began after that, if the master has had no other data since,
+ * and if nothing happened to it that no record shows.
  */
 static bool is_durable_restart(const struct identity *identity, const struct guard_sample *sample)
 {
@@ -69,7 +70,7 @@ static bool is_durable_restart(const struct identity *identity, const struct gua
 /*
  * The record replaces another one. This is the time until which the node has no vote at least,
  * whatever the new record says. A daemon that begins a quarantine writes its record while the
- * previous one is there, so that quarantine ends at about this time or later. Otherwise this is
+ * previous one is there, so the new quarantine ends at about this time or later. Otherwise this is
  * another server, database or copy than the one whose votes were counted. A master that is known to
  * have lost data has not kept everything, whatever its record says.
  */

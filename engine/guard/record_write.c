@@ -156,8 +156,8 @@ bool guard_take_record_write(struct guard *guard, unsigned index, int64_t now_ns
 {
     struct guard_node *node = &guard->nodes[index];
     struct identity *identity = &node->identity;
-    /* A step that could be a fault of the daemon's own clock must not be recorded for the others
-     * later. */
+    /* A step that could not be told from a fault of the daemon's own clock in this time is not
+     * recorded for the others later. */
     if (identity->write_why == REASON_STEPPED &&
         now_ns - node->clock.stepped_ns > guard->periods.fresh_ns)
         identity->write_why = REASON_NONE;

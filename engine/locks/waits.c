@@ -286,7 +286,7 @@ void waits_release(struct lock_manager *manager, struct resource *resource, cons
 
 /*
  * The nodes that can be probed without delaying rounds. Nodes without a vote are left out: the key
- * may be free there while a quorum of the others holds it, and the queue would run one useless
+ * may be free there but not on a quorum of the nodes that vote, and the queue would run one useless
  * round after the other.
  */
 static uint32_t reachable(const struct lock_manager *manager, int64_t now_ns)
