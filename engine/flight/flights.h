@@ -81,8 +81,8 @@ struct kept_vote {
     struct flight *flight;
     int64_t sent_ns;
     uint32_t epoch;
-    uint32_t unfenced; /* number of YES votes in this batch, beginning with `flight`; 0: a single
-                          other answer */
+    /* The number of YES votes in this batch, beginning with `flight`; 0: a single other answer. */
+    uint32_t unfenced;
 };
 
 struct flights {

@@ -41,8 +41,7 @@ enum {
 
 enum guard_result {
     GUARD_PASS, /* votes asked for before, in the present epoch, count */
-    GUARD_WAIT, /* undecided: the answer was slow, or other masters must answer first; probe again
-                 */
+    GUARD_WAIT, /* undecided, after a slow answer or for lack of a heartbeat; probe again */
     GUARD_FAIL, /* the votes do not count */
     /* For answers that are not a sample by themselves: */
     GUARD_MORE,  /* the other answers of the sample are still to come */
@@ -67,7 +66,7 @@ struct guard_heartbeat {
 
 /* The facts that the votes of a node rest on. */
 struct guard_basis {
-    enum reason refused; /* by the node's own answers */
+    enum reason refused; /* according to the node's own answers */
     bool checked;
     bool trusted;
     int64_t trusted_from_ns; /* changes if the clock was untrusted, even for a moment */
@@ -86,9 +85,9 @@ struct guard_node {
     struct name_lease lease;
     int64_t heartbeat_sent_ns; /* when the last answered heartbeat was sent; 0: none */
     enum reason heartbeat_error;
-    enum reason
-        set_error;  /* why the node would refuse the SET of a lock; REASON_NONE: it would not */
-    bool duplicate; /* another name, earlier in the list, leads to the same server */
+    /* Why the node would refuse the SET of a lock; REASON_NONE: it would not. */
+    enum reason set_error;
+    bool duplicate; /* an alphabetically earlier name leads to the same server */
     enum old_set old_set;
     int64_t old_set_us; /* last sign of life of the old set, on the node's clock; 0: none */
     char old_set_daemon[GUARD_DAEMON + 1]; /* the daemon that left it; "": not known */

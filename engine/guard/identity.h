@@ -35,8 +35,7 @@ struct guard_sample {
     size_t record_len;
     bool master;        /* INFO replication: role */
     bool replicated;    /* INFO replication: it has replicas, so it may fail over to one */
-    bool was_replica;   /* INFO replication: it was a replica since it started, so its data may be
-                           another server's */
+    bool was_replica;   /* INFO replication: since its start; the data may be another server's */
     const char *replid; /* INFO replication: master_replid, RECORD_ID bytes */
 };
 

@@ -143,8 +143,7 @@ struct link {
 
     struct pending_releases pending_releases;
     unsigned releases_under_way;
-    bool release_refused; /* a release was answered by an error: send none before the next heartbeat
-                           */
+    bool release_refused; /* after an error reply to a release: wait for the next heartbeat */
 
     /* The present connection, and the last one that was UP. A client id is meaningful only
      * together with the run of the server that assigned it; 0: not known. */

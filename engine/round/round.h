@@ -122,8 +122,7 @@ struct round {
     uint32_t missing; /* nodes without a vote that lack the key */
     uint32_t outbid;  /* nodes in `held` that refused only because of the ballot */
     bool token_releasing;
-    bool may_bid_again; /* ACQUIRE: may try again with a greater ballot, so the outcome may be
-                           OUTBID */
+    bool may_bid_again; /* ACQUIRE: the outcome may be OUTBID */
     int64_t until_ns;   /* ACQUIRE, EXTEND with a quorum: end of the validity */
     int64_t ttl_ns;
     enum reason reasons[LIMIT_NODES]; /* of nodes in `failed` */
