@@ -124,7 +124,7 @@ static bool on_settled(struct lock_manager *manager, struct flight *flight, stru
     return true;
 }
 
-static void settle(struct engine *engine, struct flight *flight, int64_t now_ns)
+static void settle_flight(struct engine *engine, struct flight *flight, int64_t now_ns)
 {
     struct lock_manager *manager = &engine->manager;
     struct resource *resource = resource_of(flight->key);
@@ -156,7 +156,7 @@ static void finish(struct engine *engine, int64_t now_ns)
         if (engine->flights.news.any)
             take_news(engine, now_ns);
         else if ((flight = flights_next_settled(&engine->flights)) != NULL)
-            settle(engine, flight, now_ns);
+            settle_flight(engine, flight, now_ns);
         else
             break;
     }

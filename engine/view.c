@@ -141,8 +141,8 @@ static struct resource_view view_resource(const struct resource *resource)
     return view;
 }
 
-static bool show(const struct resource *resource, const struct resource **place,
-                 struct resource_view *view)
+static bool fill_view(const struct resource *resource, const struct resource **place,
+                      struct resource_view *view)
 {
     *place = resource;
     if (resource != NULL)
@@ -153,24 +153,25 @@ static bool show(const struct resource *resource, const struct resource **place,
 bool engine_next_resource(const struct engine *engine, const struct resource **place,
                           struct resource_view *view)
 {
-    return show(*place != NULL ? TAILQ_NEXT(*place, of_all)
-                               : TAILQ_FIRST(&engine->manager.resources.all),
-                place, view);
+    return fill_view(*place != NULL ? TAILQ_NEXT(*place, of_all)
+                                    : TAILQ_FIRST(&engine->manager.resources.all),
+                     place, view);
 }
 
 bool engine_next_waited_for(const struct engine *engine, const struct resource **place,
                             struct resource_view *view)
 {
-    return show(*place != NULL ? LIST_NEXT(*place, waited_for)
-                               : LIST_FIRST(&engine->manager.waited_for),
-                place, view);
+    return fill_view(*place != NULL ? LIST_NEXT(*place, waited_for)
+                                    : LIST_FIRST(&engine->manager.waited_for),
+                     place, view);
 }
 
 bool engine_find_resource(const struct engine *engine, const struct request *request,
                           struct resource_view *view, const struct resource **place)
 {
-    return show(resource_find(&engine->manager.resources, request->resource, request->resource_len),
-                place, view);
+    return fill_view(
+        resource_find(&engine->manager.resources, request->resource, request->resource_len), place,
+        view);
 }
 
 unsigned engine_place(const struct resource *place, const struct engine_client *client)

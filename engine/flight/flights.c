@@ -156,7 +156,8 @@ void flights_drop(struct flights *flights, struct flight *flight)
 /* --- steps --- */
 
 /* A step may cause the next one: a node that does not accept a command has failed. */
-static void step(struct flights *flights, struct flight *flight, const struct round_event *event);
+static void step_flight(struct flights *flights, struct flight *flight,
+                        const struct round_event *event);
 
 /*
  * No probe follows a release, because a release asks for no vote. But a node without a vote may
@@ -180,12 +181,12 @@ void flights_deliver(struct flights *flights, unsigned node, struct flight *flig
     const struct answer distrusted = {.kind = ANSWER_FAILED, .reason = distrust};
     if (distrust != REASON_NONE)
         answer = &distrusted;
-    step(flights, flight,
-         &(struct round_event){.type = ROUND_EVENT_ANSWER,
-                               .now_ns = now_ns,
-                               .node = node,
-                               .command = command,
-                               .answer = answer});
+    step_flight(flights, flight,
+                &(struct round_event){.type = ROUND_EVENT_ANSWER,
+                                      .now_ns = now_ns,
+                                      .node = node,
+                                      .command = command,
+                                      .answer = answer});
 }
 
 void flights_deliver_to_partner(struct flights *flights, unsigned node, struct flight *flight,
@@ -214,8 +215,8 @@ void flights_fail(struct flights *flights, unsigned node, struct flight *flight,
 
 /* Write a command to the nodes that a round named. The bytes are the same for all nodes and are
  * formatted once. */
-static void send(struct flights *flights, struct flight *flight, enum round_command command,
-                 uint32_t nodes, int64_t now_ns)
+static void send_to_nodes(struct flights *flights, struct flight *flight,
+                          enum round_command command, uint32_t nodes, int64_t now_ns)
 {
     if (command == ROUND_BACKFILL)
         flights->stats->backfilled++;
@@ -244,7 +245,7 @@ static inline void carry_out(struct flights *flights, struct flight *flight,
                              const struct round_actions *actions, int64_t now_ns)
 {
     if (actions->send_to != 0)
-        send(flights, flight, actions->send, actions->send_to, now_ns);
+        send_to_nodes(flights, flight, actions->send, actions->send_to, now_ns);
     else if (flights_is_over(flight))
         flights_end(flights, flight);
 }
@@ -264,10 +265,11 @@ static void note_settled(struct flights *flights, struct flight *flight,
     if (granted)
         flight->backfill = actions->send_to;
     else if (actions->send_to != 0)
-        send(flights, flight, actions->send, actions->send_to, now_ns);
+        send_to_nodes(flights, flight, actions->send, actions->send_to, now_ns);
 }
 
-static void step(struct flights *flights, struct flight *flight, const struct round_event *event)
+static void step_flight(struct flights *flights, struct flight *flight,
+                        const struct round_event *event)
 {
     bool was_settled = flight->round.phase == ROUND_SETTLED;
     struct round_actions actions;
@@ -366,7 +368,7 @@ void flights_start(struct flights *flights, struct flight *flight, int64_t now_n
         find_voters(flights, &event, reasons);
     /* Nothing has happened since flights_hand_over_nodes(). */
     assert((flight->swap_nodes & ~event.reachable) == 0);
-    step(flights, flight, &event);
+    step_flight(flights, flight, &event);
 }
 
 uint32_t flights_hand_over_nodes(struct flights *flights, struct flight_key *key, int64_t now_ns)
@@ -396,7 +398,8 @@ void flights_hand_over(struct flights *flights, struct flight *release, struct f
 
 void flights_cancel(struct flights *flights, struct flight *flight, int64_t now_ns)
 {
-    step(flights, flight, &(struct round_event){.type = ROUND_EVENT_CANCEL, .now_ns = now_ns});
+    step_flight(flights, flight,
+                &(struct round_event){.type = ROUND_EVENT_CANCEL, .now_ns = now_ns});
 }
 
 void flights_forbid_backfill(struct flights *flights, struct flight_key *key, const char *token,
@@ -407,8 +410,8 @@ void flights_forbid_backfill(struct flights *flights, struct flight_key *key, co
     for (other = LIST_FIRST(&key->flights); other != NULL; other = next) {
         next = LIST_NEXT(other, of_key);
         if (other->round.kind == ROUND_EXTEND && memcmp(other->token, token, LIMIT_TOKEN) == 0)
-            step(flights, other,
-                 &(struct round_event){.type = ROUND_EVENT_RELEASING, .now_ns = now_ns});
+            step_flight(flights, other,
+                        &(struct round_event){.type = ROUND_EVENT_RELEASING, .now_ns = now_ns});
     }
 }
 
@@ -465,6 +468,6 @@ int64_t flights_deadline_ns(const struct flights *flights)
 void flights_on_deadline(struct flights *flights, int64_t now_ns)
 {
     while (flights_deadline_ns(flights) <= now_ns)
-        step(flights, TAILQ_FIRST(&flights->voting),
-             &(struct round_event){.type = ROUND_EVENT_DEADLINE, .now_ns = now_ns});
+        step_flight(flights, TAILQ_FIRST(&flights->voting),
+                    &(struct round_event){.type = ROUND_EVENT_DEADLINE, .now_ns = now_ns});
 }

@@ -37,8 +37,8 @@ static void add_hint(const struct flights *flights, struct redis_call *call)
 }
 
 /* Format a command of a round in flights->command; returns its length. */
-static size_t format(struct flights *flights, const struct flight *flight,
-                     enum round_command command, enum redis_form form, int64_t now_ns)
+static size_t format_round(struct flights *flights, const struct flight *flight,
+                           enum round_command command, enum redis_form form, int64_t now_ns)
 {
     const struct round *round = &flight->round;
     struct redis_call call = {
@@ -102,7 +102,7 @@ static uint32_t write_round(struct flights *flights, struct flight *flight,
                                       .owner = flight};
     uint32_t refused = 0;
     write_batched_first(flights, flight->key, now_ns);
-    size_t len = format(flights, flight, command, REDIS_BY_SHA1, now_ns);
+    size_t len = format_round(flights, flight, command, REDIS_BY_SHA1, now_ns);
     bool joined = false;
     if (outstanding.unfenced)
         outstanding.number = ++flights->unfenced_votes;
@@ -152,12 +152,13 @@ void write_release_alone(struct flights *flights, unsigned node, struct flight *
                                             .form = REDIS_BY_SHA1,
                                             .sent_ns = now_ns,
                                             .owner = flight};
-    size_t len = format(flights, flight, ROUND_VOTE, REDIS_BY_SHA1, now_ns);
+    size_t len = format_round(flights, flight, ROUND_VOTE, REDIS_BY_SHA1, now_ns);
     link_send(&flights->masters[node].link, flights->command, len, &outstanding);
 }
 
 /* Keep the release for these nodes until the end of the pass. */
-static void batch(struct flights *flights, struct flight *flight, uint32_t nodes, int64_t now_ns)
+static void add_to_batch(struct flights *flights, struct flight *flight, uint32_t nodes,
+                         int64_t now_ns)
 {
     assert(flight->batched_for == 0);
     /* A key must not be in one command twice. */
@@ -189,13 +190,13 @@ static unsigned take_chain(struct flights *flights, struct flight **first)
     return count;
 }
 
-/* As format(). */
+/* As format_round(). */
 static size_t format_chain(struct flights *flights, const struct flight *first, unsigned count,
                            enum redis_form form, int64_t now_ns)
 {
     struct redis_release releases[LIMIT_BATCH];
     if (count == 1)
-        return format(flights, first, ROUND_VOTE, form, now_ns);
+        return format_round(flights, first, ROUND_VOTE, form, now_ns);
     for (unsigned i = 0; i < count; i++, first = first->batch_next)
         releases[i] = (struct redis_release){
             .key = first->key->bytes,
@@ -269,7 +270,7 @@ uint32_t write_command(struct flights *flights, struct flight *flight, enum roun
 {
     if (!is_batched(flight, command))
         return write_round(flights, flight, command, nodes, now_ns);
-    batch(flights, flight, nodes, now_ns);
+    add_to_batch(flights, flight, nodes, now_ns);
     return 0;
 }
 
@@ -291,7 +292,7 @@ bool write_in_full(struct flights *flights, unsigned node, const struct outstand
         return false;
     size_t len = several
                      ? format_chain(flights, flight, outstanding->command, REDIS_IN_FULL, now_ns)
-                     : format(flights, flight, outstanding->command, REDIS_IN_FULL, now_ns);
+                     : format_round(flights, flight, outstanding->command, REDIS_IN_FULL, now_ns);
     again.form = REDIS_IN_FULL;
     again.unfenced = false; /* not part of a batch */
     again.tracking = 0;     /* tracking was requested with the first attempt */

@@ -46,7 +46,8 @@ static void find_duplicates(struct guard *guard)
 }
 
 /* The value of a lease on the node's name. */
-static void describe(const struct guard *guard, unsigned index, char server[GUARD_SERVER_MAX])
+static void describe_server(const struct guard *guard, unsigned index,
+                            char server[GUARD_SERVER_MAX])
 {
     const struct identity *identity = &guard->nodes[index].identity;
     name_lease_server(guard->rules.databases[index], identity->record.id, identity->run_id, server);
@@ -214,7 +215,7 @@ enum reason guard_lease_finds(const struct guard *guard, unsigned index, const c
     char server[GUARD_SERVER_MAX];
     if (!identity_is_sampled(identity) || identity->error != REASON_NONE)
         return REASON_NONE;
-    describe(guard, index, server);
+    describe_server(guard, index, server);
     return name_lease_finds(lease, server, time_us / 1000 - guard->periods.fresh_ns / NS_PER_MS);
 }
 
@@ -427,7 +428,7 @@ void guard_heartbeat(const struct guard *guard, unsigned index, int64_t now_ns,
             guard->nodes[i].identity.error != REASON_NONE)
             continue;
         heartbeat->names |= nodes_only(i);
-        describe(guard, i, heartbeat->servers[i]);
+        describe_server(guard, i, heartbeat->servers[i]);
     }
     clock_describe(&node->clock, has_bounds(guard, node, now_ns), heartbeat->entry,
                    heartbeat->attestation);
@@ -441,7 +442,7 @@ static void take_leases(struct guard *guard, unsigned index, const struct guard_
         char server[GUARD_SERVER_MAX];
         if (!(left->names & nodes_only(i)))
             continue;
-        describe(guard, i, server);
+        describe_server(guard, i, server);
         name_lease_on_digit(&guard->nodes[i].lease, &guard->periods, index, *digits++,
                             strcmp(left->servers[i], server) == 0, now_ns);
     }

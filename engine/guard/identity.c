@@ -28,7 +28,7 @@ static bool is_same(const struct record_text *a, const struct record_text *b)
     return a->len == b->len && memcmp(a->text, b->text, a->len) == 0;
 }
 
-static bool is_known(const struct identity *identity)
+static bool has_adopted(const struct identity *identity)
 {
     return identity->adopted_text.len > 0;
 }
@@ -51,7 +51,7 @@ static enum reason request_record(struct identity *identity, enum reason why)
  * data without what was written since. */
 static bool began_after(const struct identity *identity)
 {
-    return !is_known(identity) || identity->begun_ns >= identity->known_ns;
+    return !has_adopted(identity) || identity->begun_ns >= identity->known_ns;
 }
 
 /*
@@ -61,7 +61,7 @@ static bool began_after(const struct identity *identity)
  */
 static bool is_durable_restart(const struct identity *identity, const struct guard_sample *sample)
 {
-    bool newest = !is_known(identity) || is_same(&identity->adopted_text, &identity->seen);
+    bool newest = !has_adopted(identity) || is_same(&identity->adopted_text, &identity->seen);
     return identity->durability == DURABILITY_SEEN && identity->record.durable && newest &&
            began_after(identity) && !sample->was_replica && !identity->data_suspect &&
            !identity->lost_keys;
@@ -77,7 +77,7 @@ static bool is_durable_restart(const struct identity *identity, const struct gua
 static int64_t least_until_ns(const struct identity *identity, const struct guard_periods *periods,
                               const struct guard_sample *sample)
 {
-    if (!is_known(identity))
+    if (!has_adopted(identity))
         return 0;
     if (identity->adopted.quarantine_id != identity->record.quarantine_id)
         return identity->known_ns + periods->quarantine_ns;
@@ -97,7 +97,7 @@ static bool is_overridden_since(const struct identity *identity, const struct gu
 /* Is it another process with the data of the adopted record, as recorded by another daemon? */
 static bool is_next_run(const struct identity *identity)
 {
-    return is_known(identity) &&
+    return has_adopted(identity) &&
            identity->adopted.quarantine_id == identity->record.quarantine_id &&
            !is_run_adopted(identity, identity->record.run_id);
 }
@@ -121,7 +121,7 @@ static int64_t recorded_until_ns(const struct identity *identity,
     int64_t ours_ms = periods->quarantine_ns / NS_PER_MS + 1;
     int64_t most_ms = record->quarantine_ms > ours_ms ? record->quarantine_ms : ours_ms;
     int64_t left_us = record->join_us - sample->clock.time_us;
-    bool same_end = is_known(identity) && is_run_adopted(identity, record->run_id) &&
+    bool same_end = has_adopted(identity) && is_run_adopted(identity, record->run_id) &&
                     identity->adopted.join_us == record->join_us;
     /* The same quarantine of the same run: a clock that was set back does not restart it. */
     if (same_end && identity->adopted.quarantine_id == record->quarantine_id)
@@ -176,7 +176,7 @@ static enum reason check_record(struct identity *identity, const struct guard_pe
     if (!read_record(identity, sample))
         return REASON_RECORD;
     memcpy(identity->replid, sample->replid, RECORD_ID);
-    if (identity->seen.len == 0 && !is_known(identity))
+    if (identity->seen.len == 0 && !has_adopted(identity))
         return request_record(identity, REASON_NEW);
     if (identity->seen.len == 0)
         return request_record(identity, is_run_adopted(identity, identity->run_id)

@@ -115,8 +115,9 @@ static bool may_write(const struct guard *guard, const struct guard_node *node, 
 
 /* --- content --- */
 
-static void describe(const struct guard *guard, const struct guard_node *node, uint64_t random,
-                     bool trusted, int64_t quarantine_ms, struct record_write *write)
+static void compose_record(const struct guard *guard, const struct guard_node *node,
+                           uint64_t random, bool trusted, int64_t quarantine_ms,
+                           struct record_write *write)
 {
     const struct identity *identity = &node->identity;
     enum reason why = identity->write_why;
@@ -166,8 +167,8 @@ bool guard_take_record_write(struct guard *guard, unsigned index, int64_t now_ns
         return false;
     bool trusted =
         guard->rules.bootstrap && !guard->override_done && identity->write_why == REASON_NEW;
-    describe(guard, node, random, trusted,
-             guard_quarantine_ms(guard, index, identity->write_why, now_ns), write);
+    compose_record(guard, node, random, trusted,
+                   guard_quarantine_ms(guard, index, identity->write_why, now_ns), write);
     identity_on_written(identity, trusted, now_ns);
     return true;
 }

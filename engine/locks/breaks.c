@@ -37,8 +37,8 @@ bool breaks_init(struct lock_manager *manager)
 }
 
 /* A reply to BREAK is not counted among the outcomes, which are those of lock requests. */
-static void answer(struct lock_manager *manager, struct pending_request *pending,
-                   const struct reply *reply)
+static void answer_break(struct lock_manager *manager, struct pending_request *pending,
+                         const struct reply *reply)
 {
     if (pending != NULL)
         manager_send_reply(manager, pending, reply);
@@ -52,7 +52,7 @@ static void answer_round(struct lock_manager *manager, struct pending_request *p
         .hint_ms = outcome == OUTCOME_HELD ? round_hint_ms(round, now_ns) : -1,
     };
     manager_explain_votes(manager, round->reasons, &reply);
-    answer(manager, pending, &reply);
+    answer_break(manager, pending, &reply);
 }
 
 bool breaks_begin(struct lock_manager *manager, struct flight *look)
@@ -214,8 +214,8 @@ struct breaking *breaks_on_settled(struct lock_manager *manager, struct flight *
 /* --- the second and third round --- */
 
 /* Open the next round for the request. NULL if there is no room for it. */
-static struct flight *open_round(struct lock_manager *manager, struct resource *resource,
-                                 struct breaking *breaking, enum round_kind kind)
+static struct flight *open_next_round(struct lock_manager *manager, struct resource *resource,
+                                      struct breaking *breaking, enum round_kind kind)
 {
     struct flight *flight = flights_open(manager->flights, &resource->key, kind, 0);
     if (flight == NULL)
@@ -232,23 +232,23 @@ static struct flight *open_round(struct lock_manager *manager, struct resource *
     return flight;
 }
 
-static void refuse(struct lock_manager *manager, struct breaking *breaking)
+static void refuse_break(struct lock_manager *manager, struct breaking *breaking)
 {
-    answer(manager, breaking->pending,
-           &(struct reply){.outcome = OUTCOME_LIMIT, .limit = "operations"});
+    answer_break(manager, breaking->pending,
+                 &(struct reply){.outcome = OUTCOME_LIMIT, .limit = "rounds"});
     pool_give(&manager->breakings, breaking);
 }
 
 /* The lock known to this daemon, if it is the one with this token. */
-static const struct lock *known_lock(const struct resource *resource, const char *token)
+static const struct lock *lock_to_break(const struct resource *resource, const char *token)
 {
     const struct lock *lock = resource->lock;
     return lock != NULL && token_same_lock(lock->token, token) ? lock : NULL;
 }
 
-static struct engine_broken describe(const struct resource *resource, const char *token)
+static struct engine_broken describe_broken(const struct resource *resource, const char *token)
 {
-    const struct lock *lock = known_lock(resource, token);
+    const struct lock *lock = lock_to_break(resource, token);
     return (struct engine_broken){
         .resource = resource->name,
         .resource_len = resource->name_len,
@@ -262,12 +262,12 @@ static void freeze(struct lock_manager *manager, struct resource *resource,
                    struct breaking *breaking, int64_t now_ns)
 {
     flights_freeze_token(manager->flights, breaking->token, breaking->frozen_token);
-    struct flight *flight = open_round(manager, resource, breaking, ROUND_FREEZE);
+    struct flight *flight = open_next_round(manager, resource, breaking, ROUND_FREEZE);
     if (flight == NULL) {
-        refuse(manager, breaking);
+        refuse_break(manager, breaking);
         return;
     }
-    const struct engine_broken broken = describe(resource, breaking->token);
+    const struct engine_broken broken = describe_broken(resource, breaking->token);
     manager->io->breaking(manager->io->context, flight->pending->client, &broken);
     flights_start(manager->flights, flight, now_ns);
 }
@@ -276,7 +276,7 @@ static void release(struct lock_manager *manager, struct resource *resource,
                     struct breaking *breaking, int64_t now_ns)
 {
     char token[LIMIT_TOKEN];
-    const struct engine_broken broken = describe(resource, breaking->token);
+    const struct engine_broken broken = describe_broken(resource, breaking->token);
     manager->stats->broken++;
     if (manager->io->broken != NULL)
         manager->io->broken(manager->io->context, &broken);
@@ -284,14 +284,14 @@ static void release(struct lock_manager *manager, struct resource *resource,
     flights_forbid_backfill(manager->flights, &resource->key, token, now_ns);
     /* If a connection holds the lock, its client is told, even if it sent the BREAK itself. */
     grants_end(manager, resource, token, NULL);
-    struct flight *flight = open_round(manager, resource, breaking, ROUND_RELEASE);
+    struct flight *flight = open_next_round(manager, resource, breaking, ROUND_RELEASE);
     if (flight != NULL) {
         flights_start(manager->flights, flight, now_ns);
         return;
     }
     flights_defer_release(manager->flights, &resource->key, breaking->frozen_token,
                           breaking->notes.frozen_on, now_ns);
-    refuse(manager, breaking);
+    refuse_break(manager, breaking);
 }
 
 void breaks_continue(struct lock_manager *manager, struct resource *resource,

@@ -20,7 +20,7 @@ struct extended {
     char token[LIMIT_TOKEN];
 };
 
-static struct extended_chain *chain_of(const struct extensions *extensions, const char *token)
+static struct extended_chain *chain_of_token(const struct extensions *extensions, const char *token)
 {
     return &extensions->chains[XXH3_64bits(token, LIMIT_TOKEN) % CHAINS];
 }
@@ -40,13 +40,13 @@ void extensions_deinit(struct extensions *extensions)
     pool_deinit(&extensions->pool);
 }
 
-static struct extended *find(const struct extensions *extensions, const char *token)
+static struct extended *find_entry(const struct extensions *extensions, const char *token)
 {
     struct extended *extended;
     /* Every token that is released is looked up here, and few tokens were ever extended. */
     if (TAILQ_EMPTY(&extensions->least_recent))
         return NULL;
-    LIST_FOREACH (extended, chain_of(extensions, token), of_chain)
+    LIST_FOREACH (extended, chain_of_token(extensions, token), of_chain)
         if (memcmp(extended->token, token, LIMIT_TOKEN) == 0)
             return extended;
     return NULL;
@@ -55,25 +55,25 @@ static struct extended *find(const struct extensions *extensions, const char *to
 const char *extensions_refuse(const struct extensions *extensions, const char *token,
                               int64_t ttl_ns, int64_t now_ns)
 {
-    const struct extended *extended = find(extensions, token);
+    const struct extended *extended = find_entry(extensions, token);
     int64_t since_ns = extended != NULL ? extended->since_ns : now_ns;
     if (extended != NULL && extended->count >= extensions->rules->max_extensions)
         return "extensions";
     return now_ns + ttl_ns - since_ns > extensions->rules->max_hold_ns ? "hold" : NULL;
 }
 
-static void drop(struct extensions *extensions, struct extended *extended)
+static void drop_entry(struct extensions *extensions, struct extended *extended)
 {
     LIST_REMOVE(extended, of_chain);
     TAILQ_REMOVE(&extensions->least_recent, extended, recent);
     pool_give(&extensions->pool, extended);
 }
 
-static struct extended *add(struct extensions *extensions, const char *token, int64_t now_ns)
+static struct extended *add_entry(struct extensions *extensions, const char *token, int64_t now_ns)
 {
     struct extended *extended = pool_take(&extensions->pool);
     if (extended == NULL) {
-        drop(extensions, TAILQ_FIRST(&extensions->least_recent));
+        drop_entry(extensions, TAILQ_FIRST(&extensions->least_recent));
         extended = pool_take(&extensions->pool);
     }
     assert(extended != NULL);
@@ -81,7 +81,7 @@ static struct extended *add(struct extensions *extensions, const char *token, in
     extended->since_ns = now_ns;
     extended->ended = false;
     memcpy(extended->token, token, LIMIT_TOKEN);
-    LIST_INSERT_HEAD(chain_of(extensions, token), extended, of_chain);
+    LIST_INSERT_HEAD(chain_of_token(extensions, token), extended, of_chain);
     TAILQ_INSERT_TAIL(&extensions->least_recent, extended, recent);
     return extended;
 }
@@ -89,9 +89,9 @@ static struct extended *add(struct extensions *extensions, const char *token, in
 /* The entry of the token, created if there is none, and moved to the end: it is forgotten last. */
 static struct extended *touch(struct extensions *extensions, const char *token, int64_t now_ns)
 {
-    struct extended *extended = find(extensions, token);
+    struct extended *extended = find_entry(extensions, token);
     if (extended == NULL)
-        return add(extensions, token, now_ns);
+        return add_entry(extensions, token, now_ns);
     TAILQ_REMOVE(&extensions->least_recent, extended, recent);
     TAILQ_INSERT_TAIL(&extensions->least_recent, extended, recent);
     return extended;
@@ -104,9 +104,9 @@ void extensions_count(struct extensions *extensions, const char *token, int64_t 
 
 void extensions_forget(struct extensions *extensions, const char *token)
 {
-    struct extended *extended = find(extensions, token);
+    struct extended *extended = find_entry(extensions, token);
     if (extended != NULL)
-        drop(extensions, extended);
+        drop_entry(extensions, extended);
 }
 
 void extensions_end(struct extensions *extensions, const char *token, int64_t now_ns)
@@ -116,6 +116,6 @@ void extensions_end(struct extensions *extensions, const char *token, int64_t no
 
 bool extensions_ended(const struct extensions *extensions, const char *token)
 {
-    const struct extended *extended = find(extensions, token);
+    const struct extended *extended = find_entry(extensions, token);
     return extended != NULL && extended->ended;
 }

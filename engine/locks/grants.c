@@ -15,7 +15,7 @@ const struct engine_loss_words engine_losses[ENGINE_LOSSES] = {
     [LOSS_SHUTDOWN] = {"shutdown", "the daemon was stopped"},
 };
 
-static struct lock *known_lock(const struct resource *resource, const char *token)
+static struct lock *lock_with_token(const struct resource *resource, const char *token)
 {
     struct lock *lock = resource->lock;
     return lock != NULL && memcmp(lock->token, token, LIMIT_TOKEN) == 0 ? lock : NULL;
@@ -113,7 +113,7 @@ static uint32_t holding_nodes_of(const struct round *round)
 bool grants_end(struct lock_manager *manager, struct resource *resource, const char *token,
                 const struct engine_client *client)
 {
-    struct lock *lock = known_lock(resource, token);
+    struct lock *lock = lock_with_token(resource, token);
     if (lock == NULL)
         return false;
     if (lock->client != NULL && lock->client != client)
@@ -181,7 +181,7 @@ const char *grants_refuse_extension(const struct lock_manager *manager,
                                     const struct request *request, const struct resource *resource,
                                     int64_t now_ns)
 {
-    const struct lock *lock = known_lock(resource, request->token);
+    const struct lock *lock = lock_with_token(resource, request->token);
     int64_t ttl_ns = request->ttl_ms * NS_PER_MS;
     if (!is_held_by(lock, client))
         return extensions_refuse(&manager->extensions, request->token, ttl_ns, now_ns);
@@ -235,7 +235,7 @@ void grants_on_extended(struct lock_manager *manager, struct flight *flight, int
     }
     if (flight->by_daemon)
         return;
-    lock = known_lock(resource_of(flight->key), flight->token);
+    lock = lock_with_token(resource_of(flight->key), flight->token);
     /* A client that holds the lock now has held it since the extension began. If the hold was
      * lost meanwhile, the extension is counted. */
     const struct engine_client *client = flight->pending != NULL ? flight->pending->client : NULL;

@@ -23,8 +23,8 @@ static enum round_kind round_kind_of(enum verb verb)
     }
 }
 
-static void refuse(struct lock_manager *manager, struct engine_client *client,
-                   const struct request *request, enum outcome outcome, const char *limit)
+static void refuse_request(struct lock_manager *manager, struct engine_client *client,
+                           const struct request *request, enum outcome outcome, const char *limit)
 {
     const struct reply reply = {.outcome = outcome, .limit = limit};
     manager_refuse(manager, client, request, round_kind_of(request->verb), &reply);
@@ -69,7 +69,7 @@ static const char *start_round(struct lock_manager *manager, struct engine_clien
 {
     const char *limit = NULL;
     if (request->verb == VERB_EXTEND && extensions_ended(&manager->extensions, request->token)) {
-        refuse(manager, client, request, OUTCOME_GONE, NULL);
+        refuse_request(manager, client, request, OUTCOME_GONE, NULL);
         return NULL;
     }
     if (request->verb == VERB_EXTEND)
@@ -92,8 +92,8 @@ static const char *start_round(struct lock_manager *manager, struct engine_clien
     return NULL;
 }
 
-static const char *take(struct lock_manager *manager, struct engine_client *client,
-                        const struct request *request, int64_t now_ns)
+static const char *accept_request(struct lock_manager *manager, struct engine_client *client,
+                                  const struct request *request, int64_t now_ns)
 {
     if (client->pending_count >= LIMIT_CLIENT_REQUESTS)
         return "requests";
@@ -113,18 +113,19 @@ void requests_submit(struct lock_manager *manager, struct engine_client *client,
                      const struct request *request, int64_t now_ns)
 {
     if (manager->draining) {
-        refuse(manager, client, request, OUTCOME_SHUTDOWN, NULL);
+        refuse_request(manager, client, request, OUTCOME_SHUTDOWN, NULL);
         return;
     }
-    const char *limit = take(manager, client, request, now_ns);
+    const char *limit = accept_request(manager, client, request, now_ns);
     if (limit != NULL)
-        refuse(manager, client, request, OUTCOME_LIMIT, limit);
+        refuse_request(manager, client, request, OUTCOME_LIMIT, limit);
 }
 
 /* --- clients that leave --- */
 
 /* No client waits for the reply to this request any more. */
-static void abandon(struct lock_manager *manager, struct pending_request *pending, int64_t now_ns)
+static void abandon_request(struct lock_manager *manager, struct pending_request *pending,
+                            int64_t now_ns)
 {
     struct flight *flight = pending->flight;
     struct resource *resource = pending->resource;
@@ -172,7 +173,7 @@ void requests_on_end(struct lock_manager *manager, struct engine_client *client,
         if (how == ENGINE_ENDING || how == ENGINE_HALF_CLOSED)
             manager->io->undone(manager->io->context, client, pending_tag(pending),
                                 pending->tag_len);
-        abandon(manager, pending, now_ns);
+        abandon_request(manager, pending, now_ns);
     }
     if (how == ENGINE_GONE)
         grants_abandon(manager, client);

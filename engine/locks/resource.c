@@ -13,8 +13,8 @@ enum { CHAINS = 16384 };
 
 /* Clients choose the names. With a known hash function they could choose many names with one
  * hash, which would make one chain long. The secret seed makes that hard. */
-static struct resource_chain *chain_of(const struct resources *resources, const char *name,
-                                       size_t name_len)
+static struct resource_chain *chain_of_name(const struct resources *resources, const char *name,
+                                            size_t name_len)
 {
     return &resources->chains[XXH3_64bits_withSeed(name, name_len, resources->seed) % CHAINS];
 }
@@ -36,7 +36,8 @@ void resources_deinit(struct resources *resources)
     pool_deinit(&resources->pool);
 }
 
-static struct resource *find(const struct resource_chain *chain, const char *name, size_t name_len)
+static struct resource *find_in_chain(const struct resource_chain *chain, const char *name,
+                                      size_t name_len)
 {
     struct resource *resource;
     LIST_FOREACH (resource, chain, of_chain)
@@ -47,7 +48,7 @@ static struct resource *find(const struct resource_chain *chain, const char *nam
 
 struct resource *resource_find(const struct resources *resources, const char *name, size_t name_len)
 {
-    return find(chain_of(resources, name, name_len), name, name_len);
+    return find_in_chain(chain_of_name(resources, name, name_len), name, name_len);
 }
 
 struct resource *resource_find_key(const struct resources *resources, const char *key,
@@ -78,8 +79,8 @@ struct resource *resource_take(struct resources *resources, const struct engine_
 {
     assert(name_len > 0);
     assert(name_len <= LIMIT_RESOURCE);
-    struct resource_chain *chain = chain_of(resources, name, name_len);
-    struct resource *resource = find(chain, name, name_len);
+    struct resource_chain *chain = chain_of_name(resources, name, name_len);
+    struct resource *resource = find_in_chain(chain, name, name_len);
     if (resource != NULL)
         return resource;
     resource = pool_take(&resources->pool);
@@ -104,7 +105,7 @@ struct resource *resource_of(const struct flight_key *key)
     return (struct resource *)((char *)key - offsetof(struct resource, key));
 }
 
-static bool is_known(const struct resource *resource)
+static bool is_in_use(const struct resource *resource)
 {
     return resource->key.key_probes > 0 || !LIST_EMPTY(&resource->key.flights) ||
            resource->lock != NULL || resource->queue.length > 0 || resource->kept;
@@ -117,7 +118,7 @@ void resources_sweep(struct resources *resources, struct flight_keys *idle)
         struct resource *resource = resource_of(key);
         SLIST_REMOVE_HEAD(idle, of_idle);
         key->idle = false;
-        if (is_known(resource))
+        if (is_in_use(resource))
             continue;
         assert(!resource->wake.set);
         assert(resource->waits == 0);

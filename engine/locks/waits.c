@@ -495,8 +495,8 @@ static bool is_refused_at_once(const struct resource *resource, const struct req
            (queue->length > 0 || queue_yields(queue, now_ns));
 }
 
-static void join(struct lock_manager *manager, struct pending_request *pending,
-                 const struct request *request, int64_t now_ns)
+static void join_queue(struct lock_manager *manager, struct pending_request *pending,
+                       const struct request *request, int64_t now_ns)
 {
     struct resource *resource = pending->resource;
     struct queue *queue = &resource->queue;
@@ -546,7 +546,7 @@ const char *waits_lock(struct lock_manager *manager, struct engine_client *clien
     pending->fenced = request->fence || manager->rules->fence_always;
     pending->hold = request->hold;
     pending->lingers = request->linger;
-    join(manager, pending, request, now_ns);
+    join_queue(manager, pending, request, now_ns);
     waits_run(manager, resource, now_ns);
     return NULL;
 }

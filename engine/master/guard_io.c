@@ -51,7 +51,8 @@ static struct outstanding outstanding_for(enum part part, int64_t now_ns)
     };
 }
 
-static void send(struct master *master, enum part part, const char *const *words, int64_t now_ns)
+static void send_command(struct master *master, enum part part, const char *const *words,
+                         int64_t now_ns)
 {
     struct outstanding outstanding = outstanding_for(part, now_ns);
     link_send_words(&master->link, &outstanding, words);
@@ -98,7 +99,8 @@ struct words {
     size_t len;
 };
 
-__attribute__((format(printf, 2, 3))) static void add(struct words *words, const char *form, ...)
+__attribute__((format(printf, 2, 3))) static void add_word(struct words *words, const char *form,
+                                                           ...)
 {
     char *word = words->text + words->len;
     va_list args;
@@ -120,32 +122,32 @@ static void write_heartbeat(struct master *master, int64_t now_ns)
     words.count = 0;
     words.len = 0;
     guard_heartbeat(master->guard, master->link.node, now_ns, heartbeat);
-    add(&words, "%s", in_full ? "EVAL" : "EVALSHA");
-    add(&words, "%s",
-        in_full ? redis_script_text(REDIS_SCRIPT_HEARTBEAT)
-                : redis_script_sha1(REDIS_SCRIPT_HEARTBEAT));
-    add(&words, "%u", 3 + nodes_count(heartbeat->names));
+    add_word(&words, "%s", in_full ? "EVAL" : "EVALSHA");
+    add_word(&words, "%s",
+             in_full ? redis_script_text(REDIS_SCRIPT_HEARTBEAT)
+                     : redis_script_sha1(REDIS_SCRIPT_HEARTBEAT));
+    add_word(&words, "%u", 3 + nodes_count(heartbeat->names));
     /* The keys contain the set: what daemons of another set leave proves nothing here, because
      * their max_ttl may be shorter. */
-    add(&words, "redlockd:clock:%s:%s", set_id, master->clock_id);
-    add(&words, "redlockd:vouch:%s", set_id);
-    add(&words, "redlockd:step:%s", set_id);
+    add_word(&words, "redlockd:clock:%s:%s", set_id, master->clock_id);
+    add_word(&words, "redlockd:vouch:%s", set_id);
+    add_word(&words, "redlockd:step:%s", set_id);
     for (uint32_t rest = heartbeat->names; rest != 0; rest = nodes_behind_first(rest)) {
         char key[GUARD_NAME_KEY_MAX];
         guard_name_key(master->guard, nodes_first(rest), key);
-        add(&words, "%s", key);
+        add_word(&words, "%s", key);
     }
-    add(&words, "%s", heartbeat->entry);
-    add(&words, "%d", ENTRY_TTL_MS);
-    add(&words, "%s", heartbeat->attestation);
-    add(&words, "%" PRId64, heartbeat->attestation_ttl_ms);
-    add(&words, "%" PRId64, heartbeat->lease_ms);
-    add(&words, "%" PRId64, heartbeat->fresh_ms);
-    add(&words, "%s", heartbeat->step);
-    add(&words, "%.*s", GUARD_DAEMON, master->daemon);
+    add_word(&words, "%s", heartbeat->entry);
+    add_word(&words, "%d", ENTRY_TTL_MS);
+    add_word(&words, "%s", heartbeat->attestation);
+    add_word(&words, "%" PRId64, heartbeat->attestation_ttl_ms);
+    add_word(&words, "%" PRId64, heartbeat->lease_ms);
+    add_word(&words, "%" PRId64, heartbeat->fresh_ms);
+    add_word(&words, "%s", heartbeat->step);
+    add_word(&words, "%.*s", GUARD_DAEMON, master->daemon);
     for (uint32_t rest = heartbeat->names; rest != 0; rest = nodes_behind_first(rest))
-        add(&words, "%s", heartbeat->servers[nodes_first(rest)]);
-    send(master, PART_HEARTBEAT, words.words, now_ns);
+        add_word(&words, "%s", heartbeat->servers[nodes_first(rest)]);
+    send_command(master, PART_HEARTBEAT, words.words, now_ns);
 }
 
 static void ask_for_signs_of_life(struct master *master, int64_t now_ns)
@@ -156,10 +158,10 @@ static void ask_for_signs_of_life(struct master *master, int64_t now_ns)
     master->sign_of_life_us = 0;
     master->sign_of_life_daemon[0] = '\0';
     snprintf(key, sizeof(key), "redlockd:vouch:%s", rules->reset_set);
-    send(master, PART_SIGN_OF_LIFE, (const char *[]){"GET", key, NULL}, now_ns);
+    send_command(master, PART_SIGN_OF_LIFE, (const char *[]){"GET", key, NULL}, now_ns);
     for (unsigned i = 0; i < rules->node_count; i++) {
         snprintf(key, sizeof(key), "redlockd:name:%s:%s", rules->reset_set, rules->node_names[i]);
-        send(master, PART_SIGN_OF_LIFE, (const char *[]){"GET", key, NULL}, now_ns);
+        send_command(master, PART_SIGN_OF_LIFE, (const char *[]){"GET", key, NULL}, now_ns);
     }
 }
 
@@ -168,17 +170,17 @@ void guard_io_heartbeat(struct master *master, int64_t now_ns)
     if (!link_begin_heartbeat(&master->link, now_ns))
         return;
     /* The facts come first: a record that is written has the number of keys evicted by then. */
-    send(master, PART_MEMORY, (const char *[]){"INFO", "memory", NULL}, now_ns);
+    send_command(master, PART_MEMORY, (const char *[]){"INFO", "memory", NULL}, now_ns);
     if (master->guard->rules.durable & nodes_only(master->link.node))
         for (size_t i = 0; i < SETTINGS; i++)
-            send(master, PART_SETTING,
-                 (const char *[]){"CONFIG", "GET", durable_settings[i].name, NULL}, now_ns);
-    send(master, PART_STATS, (const char *[]){"INFO", "stats", NULL}, now_ns);
+            send_command(master, PART_SETTING,
+                         (const char *[]){"CONFIG", "GET", durable_settings[i].name, NULL}, now_ns);
+    send_command(master, PART_STATS, (const char *[]){"INFO", "stats", NULL}, now_ns);
     write_probe(master, now_ns);
     if (master->guard->rules.reset_set != NULL && !master->guard->override_done)
         ask_for_signs_of_life(master, now_ns);
     if (master->guard->rules.read_only) {
-        send(master, PART_END, (const char *[]){"PING", NULL}, now_ns);
+        send_command(master, PART_END, (const char *[]){"PING", NULL}, now_ns);
         return;
     }
     /*
@@ -186,12 +188,12 @@ void guard_io_heartbeat(struct master *master, int64_t now_ns)
      * refuses it, for example because an ACL allows another prefix. Without it all other commands
      * of the guard could succeed while every vote failed.
      */
-    send(master, PART_SET, (const char *[]){"SET", master->absent_key, "-", "XX", "PX", "1", NULL},
-         now_ns);
+    send_command(master, PART_SET,
+                 (const char *[]){"SET", master->absent_key, "-", "XX", "PX", "1", NULL}, now_ns);
     write_heartbeat(master, now_ns);
 }
 
-static uint64_t draw(const struct master *master)
+static uint64_t draw_64_bits(const struct master *master)
 {
     const struct link_io *io = master->link.io;
     uint64_t high = io->random(io->context);
@@ -203,21 +205,23 @@ void guard_io_write_record(struct master *master, int64_t now_ns)
     struct record_write write;
     char quarantine[24];
     char join[24];
-    if (!guard_take_record_write(master->guard, master->link.node, now_ns, draw(master), &write))
+    if (!guard_take_record_write(master->guard, master->link.node, now_ns, draw_64_bits(master),
+                                 &write))
         return;
     snprintf(quarantine, sizeof(quarantine), "%" PRId64, write.quarantine_us);
     snprintf(join, sizeof(join), "%" PRId64, write.join_us);
     /* In full: it is rare, and it never gets NOSCRIPT. */
-    send(master, PART_RECORD_WRITE,
-         (const char *[]){"EVAL", redis_script_text(REDIS_SCRIPT_WRITE_RECORD), "1", RECORD_KEY,
-                          write.expected, write.text, quarantine, write.run_id, join, NULL},
-         now_ns);
+    send_command(master, PART_RECORD_WRITE,
+                 (const char *[]){"EVAL", redis_script_text(REDIS_SCRIPT_WRITE_RECORD), "1",
+                                  RECORD_KEY, write.expected, write.text, quarantine, write.run_id,
+                                  join, NULL},
+                 now_ns);
     write_probe(master, now_ns);
 }
 
 /* --- answers --- */
 
-static void fail(enum reason *failed, enum reason reason)
+static void note_failure(enum reason *failed, enum reason reason)
 {
     if (*failed == REASON_NONE)
         *failed = reason;
@@ -227,7 +231,7 @@ static bool is_error(struct master *master, const struct redis_reply *reply, enu
 {
     if (reply->kind != RESP_ERROR)
         return false;
-    fail(failed, link_reason_of(&master->link, reply));
+    note_failure(failed, link_reason_of(&master->link, reply));
     return true;
 }
 
@@ -238,7 +242,7 @@ static void take_record(struct master *master, const struct redis_reply *reply)
     if (is_error(master, reply, &sample->failed) || reply->kind == RESP_NIL)
         return;
     if (reply->kind != RESP_STRING) {
-        fail(&sample->failed, REASON_GARBAGE);
+        note_failure(&sample->failed, REASON_GARBAGE);
         return;
     }
     /* A text that is too long is not a redlockd record, and stays too long when cut. */
@@ -266,7 +270,7 @@ static void take_time(struct master *master, const struct outstanding *outstandi
     if (seconds > 7258118400)
         seconds = 7258118400;
     if (seconds < 0 || micros < 0 || micros > 999999)
-        fail(&sample->failed, REASON_GARBAGE);
+        note_failure(&sample->failed, REASON_GARBAGE);
     else
         sample->clock.time_us = seconds * 1000000 + micros;
 }
@@ -284,7 +288,7 @@ static enum guard_result take_replication(struct master *master, const struct re
     const char *replid = redis_info(reply, "master_replid", &len);
     if (!is_error(master, reply, &sample->failed) &&
         (role == NULL || replid == NULL || len != RECORD_ID))
-        fail(&sample->failed, REASON_GARBAGE);
+        note_failure(&sample->failed, REASON_GARBAGE);
     if (sample->failed == REASON_NONE) {
         size_t left = (size_t)(reply->str + reply->len - replid) - RECORD_ID;
         sample->replid = replid;
@@ -307,7 +311,7 @@ static void take_memory(struct master *master, const struct redis_reply *reply)
         return;
     if (redis_info(reply, "maxmemory", &len) == NULL ||
         redis_info(reply, "maxmemory_policy", &len) == NULL)
-        fail(&master->facts.failed, REASON_GARBAGE);
+        note_failure(&master->facts.failed, REASON_GARBAGE);
     master->facts.may_evict = !redis_info_is(reply, "maxmemory", "0") &&
                               !redis_info_is(reply, "maxmemory_policy", "noeviction");
 }
@@ -328,7 +332,7 @@ static void take_stats(struct master *master, const struct redis_reply *reply)
 {
     master->facts.evicted = redis_info_number(reply, "evicted_keys", 15);
     if (!is_error(master, reply, &master->facts.failed) && master->facts.evicted < 0)
-        fail(&master->facts.failed, REASON_GARBAGE);
+        note_failure(&master->facts.failed, REASON_GARBAGE);
     guard_on_facts(master->guard, master->link.node, &master->facts);
 }
 

@@ -84,7 +84,7 @@ static void set_state(struct link *link, enum link_state state, enum reason reas
 
 /* --- outstanding commands --- */
 
-static unsigned weight(const struct outstanding *outstanding)
+static unsigned load_of(const struct outstanding *outstanding)
 {
     return outstanding->kind == OUTSTANDING_RELEASES ? outstanding->command : 1;
 }
@@ -107,10 +107,10 @@ static void push_outstanding(struct link *link, const struct outstanding *outsta
     slot->sent_ns = outstanding->sent_ns;
     slot->pending_releases = outstanding->pending_releases; /* the longer member of the union */
     link->outstanding_count++;
-    link->load += weight(outstanding);
+    link->load += load_of(outstanding);
 }
 
-static void drop_first(struct link *link)
+static void drop_first_outstanding(struct link *link)
 {
     link->first = (link->first + 1) % LIMIT_LINK_COMMANDS;
     link->outstanding_count--;
@@ -130,9 +130,9 @@ static const struct outstanding *pop_outstanding(struct link *link)
 {
     assert(link->outstanding_count > 0);
     struct outstanding *outstanding = &link->outstanding[link->first];
-    link->load -= weight(outstanding);
+    link->load -= load_of(outstanding);
     if (outstanding->more == 0) {
-        drop_first(link);
+        drop_first_outstanding(link);
         return outstanding;
     }
     link->single = *outstanding;
@@ -298,7 +298,7 @@ void link_on_closed(struct link *link, enum reason reason, int64_t now_ns)
     pending_releases_rewind(&link->pending_releases);
 }
 
-static void give_up(struct link *link, enum reason reason, int64_t now_ns)
+static void give_up_link(struct link *link, enum reason reason, int64_t now_ns)
 {
     link->io->close(link->io->context, link->node);
     link_on_closed(link, reason, now_ns);
@@ -427,12 +427,12 @@ static enum reason check_greeting(struct link *link, unsigned step, const struct
     return reason;
 }
 
-static void on_greeting(struct link *link, unsigned step, const struct redis_reply *reply,
-                        int64_t now_ns)
+static void on_link_greeting(struct link *link, unsigned step, const struct redis_reply *reply,
+                             int64_t now_ns)
 {
     enum reason reason = check_greeting(link, step, reply);
     if (reason != REASON_NONE) {
-        give_up(link, reason, now_ns);
+        give_up_link(link, reason, now_ns);
         return;
     }
     link->greetings_due--;
@@ -504,13 +504,13 @@ const struct outstanding *link_on_reply(struct link *link, const struct redis_re
 {
     assert(link->state != LINK_DOWN);
     if (link->outstanding_count == 0) {
-        give_up(link, REASON_GARBAGE, now_ns);
+        give_up_link(link, REASON_GARBAGE, now_ns);
         return NULL;
     }
     const struct outstanding *outstanding = pop_outstanding(link);
     switch (outstanding->kind) {
     case OUTSTANDING_GREETING:
-        on_greeting(link, outstanding->command, reply, now_ns);
+        on_link_greeting(link, outstanding->command, reply, now_ns);
         return NULL;
     case OUTSTANDING_HEARTBEAT:
         link->heartbeat_due = false;
@@ -558,7 +558,7 @@ void link_take_votes(struct link *link, unsigned count, int64_t now_ns)
     histogram_add_many(&link->round_trips, now_ns - batch->sent_ns, count);
     link->load -= count;
     if (count > batch->more)
-        drop_first(link);
+        drop_first_outstanding(link);
     else
         shorten_batch(batch, count);
 }
@@ -603,11 +603,11 @@ bool link_on_timer(struct link *link, int64_t now_ns)
         open_link(link, now_ns);
         break;
     case LINK_OPENING:
-        give_up(link, REASON_UNREACHABLE, now_ns);
+        give_up_link(link, REASON_UNREACHABLE, now_ns);
         break;
     case LINK_GREETING:
     case LINK_SUSPECT:
-        give_up(link, REASON_HUNG, now_ns);
+        give_up_link(link, REASON_HUNG, now_ns);
         break;
     case LINK_UP:
         if (link->outstanding_count > 0 &&

@@ -3,13 +3,13 @@
 #include <assert.h>
 #include <string.h>
 
-static struct pending_release *at(const struct pending_releases *pending_releases,
-                                  uint64_t position)
+static struct pending_release *entry_at(const struct pending_releases *pending_releases,
+                                        uint64_t position)
 {
     return &pending_releases->entries[position % pending_releases->size];
 }
 
-static void drop_first(struct pending_releases *pending_releases)
+static void drop_oldest(struct pending_releases *pending_releases)
 {
     assert(pending_releases->count > 0);
     pending_releases->first++;
@@ -23,7 +23,7 @@ void pending_releases_push(struct pending_releases *pending_releases, const char
 {
     assert(key_len <= LIMIT_KEY);
     if (pending_releases->count == pending_releases->size) {
-        drop_first(pending_releases);
+        drop_oldest(pending_releases);
         pending_releases->dropped++;
     }
     /* Start at the beginning of the memory, so that unused entries are never touched. */
@@ -31,7 +31,7 @@ void pending_releases_push(struct pending_releases *pending_releases, const char
         pending_releases->first +=
             pending_releases->size - pending_releases->first % pending_releases->size;
     struct pending_release *entry =
-        at(pending_releases, pending_releases->first + pending_releases->count);
+        entry_at(pending_releases, pending_releases->first + pending_releases->count);
     entry->refused_ns = 0;
     entry->key_len = (uint16_t)key_len;
     memcpy(entry->token, token, LIMIT_TOKEN);
@@ -47,13 +47,13 @@ const struct pending_release *pending_releases_next(struct pending_releases *pen
         return NULL;
     *position = pending_releases->first + pending_releases->count - pending_releases->unsent;
     pending_releases->unsent--;
-    return at(pending_releases, *position);
+    return entry_at(pending_releases, *position);
 }
 
 void pending_releases_confirm(struct pending_releases *pending_releases, uint64_t position)
 {
     while (pending_releases->count > 0 && pending_releases->first <= position)
-        drop_first(pending_releases);
+        drop_oldest(pending_releases);
 }
 
 void pending_releases_put_off(struct pending_releases *pending_releases, uint64_t position,
@@ -61,14 +61,14 @@ void pending_releases_put_off(struct pending_releases *pending_releases, uint64_
 {
     if (pending_releases->count == 0 || pending_releases->first != position)
         return;
-    const struct pending_release refused = *at(pending_releases, position);
-    drop_first(pending_releases);
+    const struct pending_release refused = *entry_at(pending_releases, position);
+    drop_oldest(pending_releases);
     if (refused.refused_ns != 0 && now_ns - refused.refused_ns >= retry_for_ns) {
         pending_releases->dropped++;
         return;
     }
     pending_releases_push(pending_releases, refused.key, refused.key_len, refused.token);
-    at(pending_releases, pending_releases->first + pending_releases->count - 1)->refused_ns =
+    entry_at(pending_releases, pending_releases->first + pending_releases->count - 1)->refused_ns =
         refused.refused_ns != 0 ? refused.refused_ns : now_ns;
 }
 

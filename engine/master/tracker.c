@@ -70,38 +70,38 @@ void tracker_on_closed(struct tracker *tracker, int64_t now_ns)
     tracker->attempts++;
 }
 
-static enum tracker_news give_up(struct tracker *tracker, int64_t now_ns)
+static enum tracker_news give_up_tracker(struct tracker *tracker, int64_t now_ns)
 {
     tracker->io->close(tracker->io->context, tracker->node);
     tracker_on_closed(tracker, now_ns);
     return TRACKER_LOST;
 }
 
-static enum tracker_news refused(struct tracker *tracker, int64_t now_ns)
+static enum tracker_news on_refused(struct tracker *tracker, int64_t now_ns)
 {
-    give_up(tracker, now_ns);
+    give_up_tracker(tracker, now_ns);
     tracker->deadline_ns = now_ns + REFUSED_RETRY_NS;
     return TRACKER_LOST;
 }
 
-static enum tracker_news on_greeting(struct tracker *tracker, const struct redis_reply *reply,
-                                     int64_t now_ns)
+static enum tracker_news on_tracker_greeting(struct tracker *tracker,
+                                             const struct redis_reply *reply, int64_t now_ns)
 {
     switch ((enum step)tracker->step++) {
     case STEP_AUTH:
-        return reply->kind == RESP_ERROR ? refused(tracker, now_ns) : TRACKER_NOTHING;
+        return reply->kind == RESP_ERROR ? on_refused(tracker, now_ns) : TRACKER_NOTHING;
     case STEP_NAME:
         return TRACKER_NOTHING; /* optional */
     case STEP_ID:
         if (reply->kind != RESP_INTEGER)
-            return refused(tracker, now_ns);
+            return on_refused(tracker, now_ns);
         tracker->client_id = reply->integer;
         return TRACKER_NOTHING;
     case STEP_SUBSCRIBE:
         break;
     }
     if (!redis_item_is(reply, 0, "subscribe"))
-        return refused(tracker, now_ns);
+        return on_refused(tracker, now_ns);
     tracker->state = TRACKER_LISTENING;
     tracker->ping_due = false;
     tracker->deadline_ns = now_ns + PING_EVERY_NS;
@@ -113,7 +113,7 @@ enum tracker_news tracker_on_reply(struct tracker *tracker, const struct redis_r
 {
     assert(tracker->state == TRACKER_GREETING || tracker->state == TRACKER_LISTENING);
     if (tracker->state == TRACKER_GREETING)
-        return on_greeting(tracker, reply, now_ns);
+        return on_tracker_greeting(tracker, reply, now_ns);
     if (redis_item_is(reply, 0, "pong")) {
         /* The connection has lasted, so after a loss the next attempts are quick again. */
         tracker->attempts = 0;
@@ -122,7 +122,7 @@ enum tracker_news tracker_on_reply(struct tracker *tracker, const struct redis_r
         return TRACKER_NOTHING;
     }
     if (reply->item_count != 3 || !redis_item_is(reply, 0, "message"))
-        return give_up(tracker, now_ns);
+        return give_up_tracker(tracker, now_ns);
     /* FLUSHALL reports nil. */
     if (reply->items[2].kind != RESP_ARRAY || reply->nested_count != 1 || reply->nested_str == NULL)
         return TRACKER_ALL_CHANGED;
@@ -155,13 +155,13 @@ bool tracker_on_timer(struct tracker *tracker, int64_t now_ns)
     case TRACKER_GREETING:
         break;
     }
-    give_up(tracker, now_ns);
+    give_up_tracker(tracker, now_ns);
     return true;
 }
 
 /* --- the first connection --- */
 
-static void set_up(struct link *link, const char *const *words, int64_t now_ns)
+static void send_tracking_command(struct link *link, const char *const *words, int64_t now_ns)
 {
     link_send_words(link, &(struct outstanding){.kind = OUTSTANDING_TRACKING, .sent_ns = now_ns},
                     words);
@@ -172,13 +172,13 @@ void tracker_start(struct tracker *tracker, struct link *link, int64_t now_ns)
     char id[24];
     assert(tracker->state == TRACKER_LISTENING);
     snprintf(id, sizeof(id), "%lld", (long long)tracker->client_id);
-    set_up(link, (const char *[]){"CLIENT", "TRACKING", "ON", "REDIRECT", id, "OPTIN", NULL},
-           now_ns);
+    send_tracking_command(
+        link, (const char *[]){"CLIENT", "TRACKING", "ON", "REDIRECT", id, "OPTIN", NULL}, now_ns);
     tracker->last_tracking += tracker->last_tracking == UINT32_MAX ? 2 : 1;
     tracker->tracking = tracker->last_tracking;
 }
 
 void tracker_request_report(struct link *link, int64_t now_ns)
 {
-    set_up(link, (const char *[]){"CLIENT", "CACHING", "YES", NULL}, now_ns);
+    send_tracking_command(link, (const char *[]){"CLIENT", "CACHING", "YES", NULL}, now_ns);
 }

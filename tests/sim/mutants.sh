@@ -204,7 +204,7 @@ mutant holds-without-end all "bound of holds" engine/locks/waits.c \
 mutant no-lock-forgotten all aborted engine/locks/grants.c \
     '/^static struct lock \*take_lock/,/^}/s/^        forget_lock(.*/        (void)0;/'
 mutant no-extended-forgotten all aborted engine/locks/extensions.c \
-    '/^static struct extended \*add/,/^}/s/^        drop(.*/        (void)0;/'
+    '/^static struct extended \*add_entry/,/^}/s/^        drop_entry(.*/        (void)0;/'
 mutant refused-in-line all "aborted\|crashed" engine/locks/waits.c \
     '/^static void answer_limit/,/^}/s/waits_leave(manager, pending);/(void)0;/'
 mutant request-not-closed all "keeps\|crashed\|not met" engine/locks/requests.c \
@@ -243,9 +243,9 @@ mutant no-room-for-a-pending all "aborted\|crashed" engine/locks/waits.c \
 mutant no-room-for-a-request all "aborted\|crashed" engine/locks/requests.c \
     '/^static struct flight \*open_round/,/^}/s/if (pending == NULL)/if (0)/'
 mutant no-room-to-break all "aborted\|crashed" engine/locks/breaks.c \
-    '/^static struct flight \*open_round/,/^}/s/if (flight == NULL)/if (0)/'
+    '/^static struct flight \*open_next_round/,/^}/s/if (flight == NULL)/if (0)/'
 mutant break-refused-and-kept all "keeps" engine/locks/breaks.c \
-    '/^static void refuse/,/^}/s/pool_give(&manager->breakings, breaking);/(void)0;/'
+    '/^static void refuse_break/,/^}/s/pool_give(&manager->breakings, breaking);/(void)0;/'
 mutant breaks-not-given-back all "keeps" engine/locks/breaks.c \
     '/^struct breaking \*breaks_on_settled/,/^}/s/pool_give(&manager->breakings, breaking);/(void)0;/'
 
