@@ -80,7 +80,7 @@ void engine_self_test(struct engine *engine, unsigned node, int64_t now_ns);
 /* Why the daemon asks this node for no votes; REASON_NONE if the node votes. */
 enum reason engine_refuses_vote(const struct engine *engine, unsigned node, int64_t now_ns);
 
-/* engine_on_timer() is to run at engine_deadline_ns(); an early call is harmless. */
+/* Call engine_on_timer() at engine_deadline_ns(); an early call is harmless. */
 int64_t engine_deadline_ns(const struct engine *engine);
 void engine_on_timer(struct engine *engine, int64_t now_ns);
 

@@ -27,7 +27,7 @@ void replies_on_connected(struct flights *flights, unsigned node, enum channel c
 void replies_on_closed(struct flights *flights, unsigned node, enum channel channel,
                        enum reason reason, int64_t now_ns);
 
-/* replies_on_timer() is to run at replies_deadline_ns(). */
+/* Call replies_on_timer() at replies_deadline_ns(). */
 int64_t replies_deadline_ns(const struct flights *flights);
 void replies_on_timer(struct flights *flights, int64_t now_ns);
 

@@ -137,7 +137,7 @@ enum reason guard_finds(const struct guard *guard, unsigned node, int64_t now_ns
 
 /*
  * Does a node without a vote carry locks all the same? Not if other daemons serve it, or may:
- * nothing is to be written there.
+ * the daemon must not write to it then.
  */
 bool guard_carries(const struct guard *guard, unsigned node, int64_t now_ns);
 

@@ -167,7 +167,7 @@ static bool read_record(struct identity *identity, const struct guard_sample *sa
     return fits;
 }
 
-/* REASON_NONE: the record is the adopted one, or is to be adopted now. */
+/* REASON_NONE: the record is the adopted one, or will be adopted now. */
 static enum reason check_record(struct identity *identity, const struct guard_periods *periods,
                                 const struct identity_context *context,
                                 const struct guard_sample *sample)

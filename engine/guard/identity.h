@@ -82,7 +82,7 @@ struct identity {
     bool lost_keys; /* keys were evicted since its record was written; the counter may be reset */
     bool data_suspect; /* it may have lost data that no record shows yet */
 
-    enum reason write_why; /* REASON_NONE: no record is to be written */
+    enum reason write_why; /* why the guard wants to write a record; REASON_NONE: it does not */
     bool write_under_way;
     int64_t written_ns; /* when the last record was written */
     enum override override;

@@ -1,5 +1,5 @@
 /*
- * Which record is to be written to a master, and whether it may be written. Pure.
+ * Which record the guard wants to write to a master, and whether it may write it. Pure.
  *
  * identity.h says that a master needs a new record. This module decides about the content, and
  * checks what must be known of the other masters first: one faulty daemon must not disarm the rest,

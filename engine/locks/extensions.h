@@ -38,7 +38,7 @@ const char *extensions_refuse(const struct extensions *extensions, const char *t
 /* Count an extension of this token. */
 void extensions_count(struct extensions *extensions, const char *token, int64_t now_ns);
 
-/* The token is gone from the masters; nobody can extend it any more. */
+/* The token is gone from the masters, so it cannot be extended any more. */
 void extensions_forget(struct extensions *extensions, const char *token);
 
 /* The token is going to be released. From now on it must not be extended, even if a master still

@@ -7,7 +7,7 @@
 
 #include "engine/locks/manager.h"
 
-/* max_hold has changed: recompute when each HOLD is to be extended and when it is lost. */
+/* max_hold has changed: recompute when each HOLD has to be extended and when it is lost. */
 void grants_set_timers(struct lock_manager *manager);
 
 /* A LOCK was granted to this client. */

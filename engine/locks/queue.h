@@ -98,7 +98,7 @@ struct queue {
     uint32_t free;
     uint32_t held;
     uint32_t tracked;      /* will report the next change */
-    uint32_t changed;      /* have reported a change and are to be probed */
+    uint32_t changed;      /* have reported a change and need a probe */
     uint32_t probing;      /* key probe under way */
     uint32_t reported;     /* probed because of a report */
     unsigned idle_reports; /* useless reports in a row */

@@ -19,7 +19,7 @@ void waits_run(struct lock_manager *manager, struct resource *resource, int64_t 
 bool waits_on_settled(struct lock_manager *manager, struct flight *flight, int64_t now_ns);
 
 /* Release a token. If this daemon granted it (known) and there is a waiter, hand the lock over
- * instead. flight: opened by the caller for the reply; NULL if no client is to be told. */
+ * instead. flight: opened by the caller for the reply; NULL if no client waits for a reply. */
 void waits_release(struct lock_manager *manager, struct resource *resource, const char *token,
                    struct flight *flight, bool known, int64_t now_ns);
 

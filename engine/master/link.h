@@ -246,7 +246,7 @@ unsigned link_unanswered(const struct link *link);
 const struct outstanding *link_take_lost(struct link *link);
 
 /*
- * link_on_timer() is to run at link_deadline_ns(). It returns true if a heartbeat is due. A
+ * Call link_on_timer() at link_deadline_ns(). It returns true if a heartbeat is due. A
  * heartbeat is also due when the link has come up, and when a heartbeat was answered while the link
  * is SUSPECT.
  */

@@ -6,7 +6,7 @@
  *
  *     probe         GET redlockd:node, TIME, INFO replication: after every batch that asks for
  * votes heartbeat     INFO memory, INFO stats, a probe, whether a SET of a lock would be accepted,
- *                   heartbeat.lua: every guard->heartbeat_ns. When a set is to be reset, also what
+ *                   heartbeat.lua: every guard->heartbeat_ns. For --reset-set, also what
  *                   the daemons of the old set have left
  *     record write  write_record.lua, and a probe after it
  */
@@ -58,7 +58,7 @@ bool master_is_connected(const struct master *master);
 /* The connection for commands is lost; reset what was known of it. */
 void master_on_lost(struct master *master);
 
-/* It has answered an error for this reason. Returns true if that is to be logged: once for each
+/* It has answered an error for this reason. Returns true if the caller should log it: once for each
  * reason and connection. */
 bool master_note_refusal(struct master *master, enum reason reason);
 

@@ -73,7 +73,7 @@ bool tracker_on_timer(struct tracker *tracker, int64_t now_ns);
  */
 void tracker_start(struct tracker *tracker, struct link *link, int64_t now_ns);
 
-/* The next command on the first connection reads a key that is to be tracked. */
+/* The next command on the first connection reads a key to be tracked. */
 void tracker_request_report(struct link *link, int64_t now_ns);
 
 #endif

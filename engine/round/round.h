@@ -6,8 +6,8 @@
  *     ROUND_EXTEND   section "Making the algorithm more reliable: Extending the lock"
  *     ROUND_RELEASE  section "Releasing the Lock"
  *     ROUND_STATUS   asks and changes nothing
- *     ROUND_FREEZE   replaces the token, so that nobody can extend the lock (protocol/freeze.lua).
- *                    It waits for every node or the deadline, because the release that follows
+ *     ROUND_FREEZE   replaces the token, so that no client can extend the lock
+ * (protocol/freeze.lua). It waits for every node or the deadline, because the release that follows
  *                    depends on the answer of each node
  *
  * A round has three phases:
@@ -69,7 +69,7 @@ enum round_event_type {
     ROUND_EVENT_ANSWER,    /* a node has answered a command of this round */
     ROUND_EVENT_DEADLINE,  /* round_deadline_ns() has been reached */
     ROUND_EVENT_CANCEL,    /* the client has gone and waits for no reply */
-    ROUND_EVENT_RELEASING, /* the token is to be released: stop backfilling it */
+    ROUND_EVENT_RELEASING, /* a release of the token has begun: stop backfilling it */
     /* The grant of the last step reached no client. The caller has not carried out the other
      * actions of that step, and must not do so. */
     ROUND_EVENT_UNDELIVERED,
