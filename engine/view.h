@@ -46,7 +46,7 @@ struct engine_view engine_view(const struct engine *engine);
 struct master_view {
     enum reason vote; /* why the master has no vote; REASON_NONE: it has one */
     int64_t vote_ns;  /* when the vote comes back; INT64_MAX: time alone does not bring it back */
-    enum reason blocked; /* what the guard found that needs an operator; REASON_NONE: nothing */
+    enum reason blocked; /* why its own answers deny it a vote; REASON_NONE: they do not */
 
     /* The connection for commands. */
     enum link_state state;
@@ -60,8 +60,9 @@ struct master_view {
     const struct histogram *round_trips;
     unsigned unanswered;       /* outstanding commands */
     uint64_t pending_releases; /* releases that the master has not confirmed */
-    uint64_t forgotten;        /* pending releases dropped because the list was full */
-    bool tracking;             /* the master reports changes of keys that clients wait for */
+    /* Pending releases dropped: the list was full, or the master refused them for too long. */
+    uint64_t forgotten;
+    bool tracking; /* the master reports changes of keys that clients wait for */
 
     /* The guard's state of the master. */
     bool durable;

@@ -135,13 +135,12 @@ bool guard_all_vote(struct guard *guard, int64_t now_ns);
 /* Why the node may not vote according to its own answers; REASON_NONE: they show no reason. */
 enum reason guard_finds(const struct guard *guard, unsigned node, int64_t now_ns);
 
-/*
- * Does a node without a vote carry locks all the same? Not if other daemons serve it, or may:
- * the daemon must not write to it then.
- */
+/* Does a node without a vote still carry locks? Not a node that other daemons serve, or may
+ * serve: this daemon must not write to it. */
 bool guard_carries(const struct guard *guard, unsigned node, int64_t now_ns);
 
-/* Until when the node has no vote, as far as known: INT64_MAX if that does not depend on time. */
+/* Until when the node has no vote, as far as known: INT64_MAX if time alone does not bring it back.
+ */
 int64_t guard_refuses_until_ns(const struct guard *guard, unsigned node, int64_t now_ns);
 
 /* Store it with each vote that is asked for, and compare it when the guard has passed. */

@@ -105,7 +105,7 @@ static void push_outstanding(struct link *link, const struct outstanding *outsta
     slot->tracking = outstanding->tracking; /* or the number */
     slot->more = 0;
     slot->sent_ns = outstanding->sent_ns;
-    slot->pending_releases = outstanding->pending_releases; /* the longer member of the union */
+    slot->position = outstanding->position; /* the longer member of the union */
     link->outstanding_count++;
     link->load += load_of(outstanding);
 }
@@ -184,7 +184,7 @@ static void send_pending_releases(struct link *link, int64_t now_ns)
         size_t len = redis_format(&call, REDIS_IN_FULL, buf);
         push_outstanding(link, &(struct outstanding){.kind = OUTSTANDING_PENDING_RELEASE,
                                                      .sent_ns = now_ns,
-                                                     .pending_releases = position});
+                                                     .position = position});
         link->releases_under_way++;
         link->io->write(link->io->context, link->node, buf, len);
     }
@@ -207,11 +207,11 @@ static void on_pending_release_reply(struct link *link, const struct outstanding
          * The key was set before the release was written. After twice max_ttl it has expired,
          * whatever the master's clock does.
          */
-        pending_releases_put_off(&link->pending_releases, outstanding->pending_releases,
+        pending_releases_put_off(&link->pending_releases, outstanding->position,
                                  2 * link->max_ttl_ms * NS_PER_MS, now_ns);
         link->release_refused = true;
     } else {
-        pending_releases_confirm(&link->pending_releases, outstanding->pending_releases);
+        pending_releases_confirm(&link->pending_releases, outstanding->position);
     }
 }
 

@@ -107,7 +107,7 @@ struct outstanding {
         /* OUTSTANDING_ROUND, OUTSTANDING_RELEASES, OUTSTANDING_KEY_PROBE, OUTSTANDING_FAR: an
          * object of the engine. */
         void *owner;
-        uint64_t pending_releases; /* OUTSTANDING_PENDING_RELEASE: its position */
+        uint64_t position; /* OUTSTANDING_PENDING_RELEASE */
     };
 };
 
