@@ -170,8 +170,8 @@ void flights_defer_release(struct flights *flights, const struct flight_key *key
 
 /*
  * A release has found its token on less than a quorum. A failed BREAK may have left the token
- * frozen, and a node's own compare-and-delete does not recognize the frozen form. Send these nodes
- * the script.
+ * frozen, and a node's own compare-and-delete does not recognize the frozen form. Send the
+ * script to the nodes that found the key absent.
  */
 void flights_release_frozen(struct flights *flights, const struct flight *flight, int64_t now_ns);
 
