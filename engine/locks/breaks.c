@@ -235,7 +235,7 @@ static struct flight *open_next_round(struct lock_manager *manager, struct resou
 static void refuse_break(struct lock_manager *manager, struct breaking *breaking)
 {
     answer_break(manager, breaking->pending,
-                 &(struct reply){.outcome = OUTCOME_LIMIT, .limit = "rounds"});
+                 &(struct reply){.outcome = OUTCOME_LIMIT, .limit = "operations"});
     pool_give(&manager->breakings, breaking);
 }
 
