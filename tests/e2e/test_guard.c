@@ -395,7 +395,7 @@ START_TEST(newcomer_on_another_host_waits_where_no_daemon_lives)
     daemon_wait_listening(&second.daemon);
     daemon_connect(&second.daemon, &stage.client);
     stage_wait_nodes(&stage, "reason=clockunproven", 5);
-    client_expect_match(&stage.client, "NOQUORUM 0/5 need=3 a:unsettled .*", "LOCK a 10s");
+    client_expect_match(&stage.client, "NOQUORUM 0/5 need=3 a:clockunproven .*", "LOCK a 10s");
     client_close(&stage.client);
     daemon_stop(&second.daemon);
     stage_close_masters(&stage);

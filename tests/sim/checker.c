@@ -262,7 +262,7 @@ static void on_pong(struct sim *sim, const struct sim_request *request, bool hea
     /* It rests on an extension of the daemon, which is not older than any lock may live. */
     int64_t asked_ns = request->sent_ns - sim->max_ttl_ms * 11 / 10 * NS_PER_MS;
     /* A daemon that was started again knows nothing of it, and neither does its connection. */
-    if (heard && !token->lost && is_promise(token, asked_ns))
+    if (heard && !token->lost && !token->given_up && is_promise(token, asked_ns))
         check(sim,
               history_prolonged(&sim->history, request->resource, request->token, sim->now_ns,
                                 checker_deadline_ns(sim, request, request->ttl_ms / 3)),
@@ -458,6 +458,7 @@ void checker_on_reply(struct sim *sim, const struct sim_request *request, const 
     } else if (request->verb == VERB_EXTEND && outcome == OUTCOME_GONE) {
         history_ended(&sim->history, request->resource, request->token);
         asked->loose = true;
+        asked->given_up = asked->given_up || heard;
     } else if (request->verb == VERB_UNLOCK && outcome != OUTCOME_SHUTDOWN &&
                outcome != OUTCOME_LIMIT) {
         asked->released_by = request->daemon;

@@ -230,6 +230,7 @@ struct sim_token {
     bool good[SIM_MASTERS]; /* ... and whether it was fit to vote then */
     bool granted;
     bool lost;            /* ... and ! LOST was pushed */
+    bool given_up;        /* its client has heard GONE, and relies on no PONG after that */
     bool asked_release;   /* somebody has asked for its release */
     unsigned released_by; /* the daemon that has answered that; SIM_DAEMONS: none */
     unsigned released_life;

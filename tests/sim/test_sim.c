@@ -86,6 +86,15 @@ static char *tell(uint64_t seed, size_t *len)
     return text;
 }
 
+/* Schedules that once failed, for whatever reason. */
+static const uint64_t found[] = {20062, 810438, 1201684};
+
+START_TEST(schedules_that_failed_once_pass)
+{
+    expect_no_violation(found[_i]);
+}
+END_TEST
+
 START_TEST(a_seed_tells_the_same_story_again)
 {
     for (uint64_t seed = 1; seed <= 10; seed++) {
@@ -163,6 +172,8 @@ Suite *test_suite(void)
     tcase_set_timeout(tests, 36000);
     tcase_add_checked_fixture(tests, begin, end);
     tcase_add_test(tests, no_schedule_breaks_a_promise);
+    tcase_add_loop_test(tests, schedules_that_failed_once_pass, 0,
+                        sizeof(found) / sizeof(found[0]));
     tcase_add_test(tests, a_seed_tells_the_same_story_again);
     tcase_add_loop_test(tests, a_daemon_far_from_the_masters_gets_its_share, 0,
                         sizeof(distances) / sizeof(distances[0]));
