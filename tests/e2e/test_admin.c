@@ -120,7 +120,7 @@ static int status_for_host(const char *host)
 }
 
 /* The page of a stranger whose name leads to 127.0.0.1. */
-START_TEST(a_name_that_is_not_ours_reads_nothing)
+START_TEST(a_foreign_host_header_is_refused)
 {
     static const char *const ours[] = {"127.0.0.1", "127.0.0.1:7336", "localhost:1",
                                        "LOCALHOST", "[::1]:7336",     "10.1.2.3"};
@@ -136,7 +136,7 @@ START_TEST(a_name_that_is_not_ours_reads_nothing)
 }
 END_TEST
 
-START_TEST(where_it_is_insecure_any_name_may_lead_there)
+START_TEST(insecure_allows_any_host_header)
 {
     struct stage stage;
     open_admin(&stage, __func__, NULL, "insecure: true\n");
@@ -145,7 +145,7 @@ START_TEST(where_it_is_insecure_any_name_may_lead_there)
 }
 END_TEST
 
-START_TEST(a_port_that_is_taken_is_a_refusal_to_start)
+START_TEST(the_daemon_does_not_start_when_the_admin_port_is_taken)
 {
     struct stage stage;
     struct daemon second;
@@ -195,7 +195,7 @@ START_TEST(long_and_broken_requests_are_refused)
 }
 END_TEST
 
-START_TEST(who_says_nothing_or_reads_nothing_is_cut_off)
+START_TEST(silent_and_half_sent_requests_time_out)
 {
     struct stage stage;
     struct waiting waiting;
@@ -224,7 +224,7 @@ static unsigned has_input(const int *fds, unsigned count)
     return found;
 }
 
-START_TEST(there_may_be_so_many_connections_and_locks_do_not_mind)
+START_TEST(admin_connections_are_limited_and_locks_still_granted)
 {
     enum { MANY = LIMIT_ADMIN_CONNECTIONS + 20 };
     int fds[MANY];
@@ -302,7 +302,7 @@ static void wait_page(const char *words)
 }
 
 /* A local user must not make a supervisor restart a daemon that is well. */
-START_TEST(health_is_told_beside_connections_that_say_nothing)
+START_TEST(healthz_answers_while_silent_connections_fill_the_listener)
 {
     static const char *const said[] = {"", "GET /heal"};
     enum { MANY = LIMIT_ADMIN_CONNECTIONS + 8 };
@@ -322,7 +322,7 @@ START_TEST(health_is_told_beside_connections_that_say_nothing)
 END_TEST
 
 /* As `nc -N` does, and some libraries. */
-START_TEST(who_sends_no_more_gets_the_whole_answer)
+START_TEST(a_half_closed_request_gets_the_whole_answer)
 {
     struct stage stage;
     struct http_answer answer;
@@ -339,7 +339,7 @@ START_TEST(who_sends_no_more_gets_the_whole_answer)
 }
 END_TEST
 
-START_TEST(counters_move_with_what_is_asked)
+START_TEST(requests_and_outcomes_are_counted)
 {
     struct stage stage;
     open_admin(&stage, __func__, NULL, "");
@@ -378,7 +378,7 @@ START_TEST(counters_move_with_what_is_asked)
 }
 END_TEST
 
-START_TEST(who_waits_and_who_holds_is_counted)
+START_TEST(waiters_and_holds_are_counted)
 {
     struct stage stage;
     struct client waiter;
@@ -402,7 +402,7 @@ START_TEST(who_waits_and_who_holds_is_counted)
 }
 END_TEST
 
-START_TEST(clients_that_are_too_many_are_counted)
+START_TEST(clients_over_the_limit_are_counted)
 {
     struct stage stage;
     struct client second;
@@ -418,7 +418,7 @@ START_TEST(clients_that_are_too_many_are_counted)
 }
 END_TEST
 
-START_TEST(who_is_not_let_in_is_counted)
+START_TEST(denied_requests_and_wrong_secrets_are_counted)
 {
     struct stage stage;
     struct client stranger;
@@ -443,7 +443,7 @@ START_TEST(who_is_not_let_in_is_counted)
 }
 END_TEST
 
-START_TEST(a_reload_that_is_refused_shows_until_one_is_not)
+START_TEST(a_refused_reload_shows_until_one_succeeds)
 {
     struct stage stage;
     open_admin(&stage, __func__, NULL, "");
@@ -460,7 +460,7 @@ START_TEST(a_reload_that_is_refused_shows_until_one_is_not)
 }
 END_TEST
 
-START_TEST(clients_of_one_address_that_are_too_many_are_counted_apart)
+START_TEST(clients_over_the_limit_per_address_are_counted_apart)
 {
     struct stage stage;
     struct client second;
@@ -475,7 +475,7 @@ START_TEST(clients_of_one_address_that_are_too_many_are_counted_apart)
 }
 END_TEST
 
-START_TEST(metrics_are_well_formed_whatever_the_state)
+START_TEST(metrics_are_well_formed_with_and_without_a_quorum)
 {
     struct stage stage;
     struct command command;
@@ -504,7 +504,7 @@ END_TEST
 
 /* --- states --- */
 
-START_TEST(readiness_goes_and_comes_back_with_the_masters)
+START_TEST(readyz_follows_the_votes_of_the_masters)
 {
     const struct stage_plan plan = {.over_unix = true, .daemon = {.locks = ", max_ttl: 1s"}};
     struct stage stage;
@@ -561,7 +561,7 @@ START_TEST(a_daemon_whose_masters_allow_another_prefix_is_not_ready)
 }
 END_TEST
 
-START_TEST(a_daemon_that_stops_is_not_ready)
+START_TEST(a_stopping_daemon_is_not_ready)
 {
     const struct stage_plan plan = {.daemon = {.node_timeout_ms = 5000}};
     struct stage stage;
@@ -602,7 +602,7 @@ static bool holds_token(const char *text)
     return digits == 40;
 }
 
-START_TEST(losses_are_shown_by_name_and_never_by_token)
+START_TEST(lost_holds_are_shown_by_name_and_never_by_token)
 {
     static const char *const paths[] = {"/", "/live", "/status.json", "/metrics", "/readyz"};
     struct stage stage;
@@ -662,25 +662,25 @@ Suite *test_suite(void)
     TCase *tests = sandbox_case("admin");
     tcase_add_test(tests, each_path_is_served_and_head_has_no_body);
     tcase_add_test(tests, other_paths_methods_and_hosts_are_refused);
-    tcase_add_test(tests, a_name_that_is_not_ours_reads_nothing);
-    tcase_add_test(tests, where_it_is_insecure_any_name_may_lead_there);
-    tcase_add_test(tests, a_port_that_is_taken_is_a_refusal_to_start);
+    tcase_add_test(tests, a_foreign_host_header_is_refused);
+    tcase_add_test(tests, insecure_allows_any_host_header);
+    tcase_add_test(tests, the_daemon_does_not_start_when_the_admin_port_is_taken);
     tcase_add_test(tests, long_and_broken_requests_are_refused);
-    tcase_add_test(tests, who_says_nothing_or_reads_nothing_is_cut_off);
-    tcase_add_test(tests, there_may_be_so_many_connections_and_locks_do_not_mind);
-    tcase_add_loop_test(tests, health_is_told_beside_connections_that_say_nothing, 0, 2);
-    tcase_add_test(tests, who_sends_no_more_gets_the_whole_answer);
-    tcase_add_test(tests, counters_move_with_what_is_asked);
-    tcase_add_test(tests, who_waits_and_who_holds_is_counted);
-    tcase_add_test(tests, clients_that_are_too_many_are_counted);
-    tcase_add_test(tests, clients_of_one_address_that_are_too_many_are_counted_apart);
-    tcase_add_test(tests, who_is_not_let_in_is_counted);
-    tcase_add_test(tests, a_reload_that_is_refused_shows_until_one_is_not);
-    tcase_add_test(tests, metrics_are_well_formed_whatever_the_state);
-    tcase_add_test(tests, readiness_goes_and_comes_back_with_the_masters);
+    tcase_add_test(tests, silent_and_half_sent_requests_time_out);
+    tcase_add_test(tests, admin_connections_are_limited_and_locks_still_granted);
+    tcase_add_loop_test(tests, healthz_answers_while_silent_connections_fill_the_listener, 0, 2);
+    tcase_add_test(tests, a_half_closed_request_gets_the_whole_answer);
+    tcase_add_test(tests, requests_and_outcomes_are_counted);
+    tcase_add_test(tests, waiters_and_holds_are_counted);
+    tcase_add_test(tests, clients_over_the_limit_are_counted);
+    tcase_add_test(tests, clients_over_the_limit_per_address_are_counted_apart);
+    tcase_add_test(tests, denied_requests_and_wrong_secrets_are_counted);
+    tcase_add_test(tests, a_refused_reload_shows_until_one_succeeds);
+    tcase_add_test(tests, metrics_are_well_formed_with_and_without_a_quorum);
+    tcase_add_test(tests, readyz_follows_the_votes_of_the_masters);
     tcase_add_test(tests, a_daemon_whose_masters_allow_another_prefix_is_not_ready);
-    tcase_add_test(tests, a_daemon_that_stops_is_not_ready);
-    tcase_add_test(tests, losses_are_shown_by_name_and_never_by_token);
+    tcase_add_test(tests, a_stopping_daemon_is_not_ready);
+    tcase_add_test(tests, lost_holds_are_shown_by_name_and_never_by_token);
     tcase_add_test(tests, the_longest_queues_come_first);
     suite_add_tcase(suite, tests);
     return suite;

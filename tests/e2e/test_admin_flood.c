@@ -45,7 +45,7 @@ static void *run(void *context)
     return NULL;
 }
 
-START_TEST(clients_are_served_while_others_connect_to_the_admin_listener_without_end)
+START_TEST(a_connection_flood_on_the_admin_listener_does_not_delay_clients)
 {
     static struct crowd crowd;
     struct stage stage;
@@ -85,8 +85,7 @@ Suite *test_suite(void)
 {
     Suite *suite = suite_create("admin_flood");
     TCase *tests = sandbox_case("admin_flood");
-    tcase_add_test(tests,
-                   clients_are_served_while_others_connect_to_the_admin_listener_without_end);
+    tcase_add_test(tests, a_connection_flood_on_the_admin_listener_does_not_delay_clients);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -210,7 +210,7 @@ END_TEST
 
 /* Nobody of the attack gets in, so there is room for few of them at a time; those who can say who
  * they are get in through them all. */
-START_TEST(users_get_in_and_are_served_under_attack)
+START_TEST(users_authenticate_and_are_served_under_attack)
 {
     static struct field field;
     struct secrets secrets;
@@ -233,7 +233,7 @@ START_TEST(users_get_in_and_are_served_under_attack)
 END_TEST
 
 /* A turn takes some lines, and a client that sends thousands and its end behind them has many. */
-START_TEST(all_lines_are_answered_though_their_client_sends_no_more)
+START_TEST(every_line_before_a_half_close_is_answered)
 {
     enum { LINES = 5000 };
     struct stage stage;
@@ -264,8 +264,8 @@ Suite *test_suite(void)
     if (plan_of().seconds > 0)
         tcase_set_timeout(tests, 400 + 2 * plan_of().seconds);
     tcase_add_test(tests, honest_clients_are_served_under_attack);
-    tcase_add_test(tests, all_lines_are_answered_though_their_client_sends_no_more);
-    tcase_add_test(tests, users_get_in_and_are_served_under_attack);
+    tcase_add_test(tests, every_line_before_a_half_close_is_answered);
+    tcase_add_test(tests, users_authenticate_and_are_served_under_attack);
     suite_add_tcase(suite, tests);
     return suite;
 }

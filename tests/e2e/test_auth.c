@@ -61,7 +61,7 @@ static void connect_as(const struct stage *stage, struct client *client, const c
 
 /* --- before --- */
 
-START_TEST(nothing_is_done_before_it_is_known_who_asks)
+START_TEST(requests_before_auth_are_denied)
 {
     static const char *const denied[] = {
         "LOCK ci:a 10s",
@@ -99,7 +99,7 @@ START_TEST(nothing_is_done_before_it_is_known_who_asks)
 }
 END_TEST
 
-START_TEST(requests_may_follow_their_secret_at_once)
+START_TEST(requests_may_be_pipelined_after_auth)
 {
     struct stage stage;
     struct client client;
@@ -115,7 +115,7 @@ START_TEST(requests_may_follow_their_secret_at_once)
 }
 END_TEST
 
-START_TEST(wrong_secret_is_answered_and_closed)
+START_TEST(a_wrong_secret_is_denied_and_the_connection_closed)
 {
     struct stage stage;
     struct client client;
@@ -133,7 +133,7 @@ START_TEST(wrong_secret_is_answered_and_closed)
 END_TEST
 
 /* Clients can be given their secrets before the daemon is given its users. */
-START_TEST(without_users_any_secret_will_do)
+START_TEST(without_users_any_secret_is_accepted)
 {
     struct stage stage;
     stage_open(&stage, __func__, &(struct stage_plan){.masters = 3});
@@ -146,7 +146,7 @@ END_TEST
 
 /* --- what he may --- */
 
-START_TEST(user_neither_touches_nor_sees_nor_counts_what_is_not_his)
+START_TEST(a_user_cannot_use_see_or_count_foreign_resources)
 {
     struct stage stage;
     struct client ci;
@@ -190,7 +190,7 @@ START_TEST(user_neither_touches_nor_sees_nor_counts_what_is_not_his)
 END_TEST
 
 /* Who may see 1200 locks of 2400 hears of "more" of his own alone. */
-START_TEST(long_listing_counts_only_what_may_be_seen)
+START_TEST(a_truncated_listing_counts_only_permitted_resources)
 {
     enum { EACH = 1100 };
     struct stage stage;
@@ -209,7 +209,7 @@ START_TEST(long_listing_counts_only_what_may_be_seen)
 }
 END_TEST
 
-START_TEST(numbers_of_clients_do_not_count_them)
+START_TEST(client_ids_do_not_reveal_how_many_clients_connect)
 {
     struct stage stage;
     struct client ci;
@@ -287,7 +287,7 @@ static bool is_in_memory(const struct daemon *daemon, const char *text)
     return found;
 }
 
-START_TEST(secret_does_not_stay_in_memory)
+START_TEST(a_secret_does_not_stay_in_memory)
 {
     struct stage stage;
     struct client client;
@@ -319,7 +319,7 @@ END_TEST
 
 /* --- unix sockets --- */
 
-START_TEST(unix_socket_says_who_it_is_and_a_secret_says_otherwise)
+START_TEST(a_secret_overrides_the_user_of_a_unix_socket)
 {
     struct stage stage;
     open_stage(&stage, __func__, "");
@@ -343,7 +343,7 @@ static void connect_as_uid(const struct stage *stage, struct client *client, uid
     ck_assert_int_eq(setegid(0), 0);
 }
 
-START_TEST(unix_socket_of_another_user_is_nobody_or_who_he_is_listed_as)
+START_TEST(unix_peers_are_authenticated_by_uid_or_gid)
 {
     struct stage stage;
     struct client client;
@@ -386,7 +386,7 @@ END_TEST
 
 /* --- who keeps trying, and who keeps waiting --- */
 
-START_TEST(who_does_not_authenticate_in_time_is_closed)
+START_TEST(connections_that_miss_the_auth_timeout_are_closed)
 {
     struct stage stage;
     struct client idle;
@@ -408,7 +408,7 @@ START_TEST(who_does_not_authenticate_in_time_is_closed)
 }
 END_TEST
 
-START_TEST(those_who_only_wait_keep_nobody_out)
+START_TEST(idle_unauthenticated_connections_cannot_crowd_out_clients)
 {
     enum { ROOM = 5, CROWD = 40 };
     struct stage stage;
@@ -438,7 +438,7 @@ END_TEST
 
 /* Where the places of all clients are taken, those who have not authenticated make room; also for
  * one from an address that nobody else is from. */
-START_TEST(full_house_makes_room_as_long_as_somebody_only_waits)
+START_TEST(a_client_displaces_an_unauthenticated_one_at_the_limit)
 {
     struct stage stage;
     struct client in[3];
@@ -481,7 +481,7 @@ static const char *guess(const struct stage *stage, int number)
     return answer;
 }
 
-START_TEST(who_auth_throttle_is_not_listened_to_for_a_while)
+START_TEST(guessing_secrets_throttles_the_address)
 {
     struct stage stage;
     struct client client;
@@ -510,7 +510,7 @@ START_TEST(who_auth_throttle_is_not_listened_to_for_a_while)
 }
 END_TEST
 
-START_TEST(forgotten_client_with_an_old_secret_shuts_out_nobody)
+START_TEST(repeating_one_wrong_secret_does_not_throttle_the_address)
 {
     struct stage stage;
     struct client client;
@@ -525,7 +525,7 @@ END_TEST
 
 /* --- where from --- */
 
-START_TEST(one_address_has_so_many_connections)
+START_TEST(connections_per_address_are_limited)
 {
     struct stage stage;
     struct client clients[3];
@@ -561,7 +561,7 @@ START_TEST(one_address_has_so_many_connections)
 END_TEST
 
 /* Nobody has to say that it is insecure. */
-START_TEST(with_users_it_may_listen_where_others_reach_it)
+START_TEST(with_users_a_public_listener_is_allowed)
 {
     struct stage stage;
     struct client client;
@@ -579,24 +579,24 @@ Suite *test_suite(void)
 {
     Suite *suite = suite_create("auth");
     TCase *tests = sandbox_case("users");
-    tcase_add_test(tests, nothing_is_done_before_it_is_known_who_asks);
-    tcase_add_test(tests, requests_may_follow_their_secret_at_once);
-    tcase_add_test(tests, wrong_secret_is_answered_and_closed);
-    tcase_add_test(tests, without_users_any_secret_will_do);
-    tcase_add_test(tests, user_neither_touches_nor_sees_nor_counts_what_is_not_his);
-    tcase_add_test(tests, long_listing_counts_only_what_may_be_seen);
-    tcase_add_test(tests, numbers_of_clients_do_not_count_them);
+    tcase_add_test(tests, requests_before_auth_are_denied);
+    tcase_add_test(tests, requests_may_be_pipelined_after_auth);
+    tcase_add_test(tests, a_wrong_secret_is_denied_and_the_connection_closed);
+    tcase_add_test(tests, without_users_any_secret_is_accepted);
+    tcase_add_test(tests, a_user_cannot_use_see_or_count_foreign_resources);
+    tcase_add_test(tests, a_truncated_listing_counts_only_permitted_resources);
+    tcase_add_test(tests, client_ids_do_not_reveal_how_many_clients_connect);
     tcase_add_test(tests, connection_authenticates_once);
-    tcase_add_test(tests, secret_does_not_stay_in_memory);
-    tcase_add_test(tests, unix_socket_says_who_it_is_and_a_secret_says_otherwise);
-    tcase_add_test(tests, unix_socket_of_another_user_is_nobody_or_who_he_is_listed_as);
-    tcase_add_test(tests, who_does_not_authenticate_in_time_is_closed);
-    tcase_add_test(tests, those_who_only_wait_keep_nobody_out);
-    tcase_add_loop_test(tests, full_house_makes_room_as_long_as_somebody_only_waits, 0, 2);
-    tcase_add_test(tests, who_auth_throttle_is_not_listened_to_for_a_while);
-    tcase_add_test(tests, forgotten_client_with_an_old_secret_shuts_out_nobody);
-    tcase_add_test(tests, one_address_has_so_many_connections);
-    tcase_add_test(tests, with_users_it_may_listen_where_others_reach_it);
+    tcase_add_test(tests, a_secret_does_not_stay_in_memory);
+    tcase_add_test(tests, a_secret_overrides_the_user_of_a_unix_socket);
+    tcase_add_test(tests, unix_peers_are_authenticated_by_uid_or_gid);
+    tcase_add_test(tests, connections_that_miss_the_auth_timeout_are_closed);
+    tcase_add_test(tests, idle_unauthenticated_connections_cannot_crowd_out_clients);
+    tcase_add_loop_test(tests, a_client_displaces_an_unauthenticated_one_at_the_limit, 0, 2);
+    tcase_add_test(tests, guessing_secrets_throttles_the_address);
+    tcase_add_test(tests, repeating_one_wrong_secret_does_not_throttle_the_address);
+    tcase_add_test(tests, connections_per_address_are_limited);
+    tcase_add_test(tests, with_users_a_public_listener_is_allowed);
     suite_add_tcase(suite, tests);
     return suite;
 }

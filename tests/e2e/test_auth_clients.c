@@ -48,7 +48,7 @@ static void expect(const struct redlock *redlock, enum redlock_status status,
     ck_assert_ptr_null(strstr(redlock_error(redlock), "0123456789abcdef"));
 }
 
-START_TEST(handle_with_a_secret_gets_in_and_in_again)
+START_TEST(a_handle_authenticates_again_after_a_reconnect)
 {
     struct stage stage;
     struct redlock_lock lock;
@@ -73,7 +73,7 @@ START_TEST(handle_with_a_secret_gets_in_and_in_again)
 }
 END_TEST
 
-START_TEST(handle_without_one_or_with_a_wrong_one_is_denied)
+START_TEST(a_handle_with_no_secret_or_a_wrong_one_is_denied)
 {
     struct stage stage;
     open_stage(&stage, __func__);
@@ -95,7 +95,7 @@ START_TEST(handle_without_one_or_with_a_wrong_one_is_denied)
 }
 END_TEST
 
-START_TEST(handle_of_an_operator_breaks_a_lock)
+START_TEST(a_handle_of_an_operator_breaks_a_lock)
 {
     struct stage stage;
     struct redlock_lock lock;
@@ -134,7 +134,7 @@ static void run(const struct stage *stage, const char *const *words, int status,
     command_free(&command);
 }
 
-START_TEST(command_reads_its_secret_from_a_file)
+START_TEST(the_command_reads_its_secret_from_a_file)
 {
     struct stage stage;
     char ci[64];
@@ -167,7 +167,7 @@ START_TEST(command_reads_its_secret_from_a_file)
 }
 END_TEST
 
-START_TEST(bad_file_is_named_and_nothing_is_sent)
+START_TEST(a_bad_secret_file_is_named_and_nothing_is_sent)
 {
     struct stage stage;
     char none[64];
@@ -244,7 +244,7 @@ static void restart_with_new_secret(struct stage *stage)
     daemon_connect(&stage->daemon, &stage->client);
 }
 
-START_TEST(a_secret_that_was_rotated_ends_no_running_job)
+START_TEST(a_running_job_survives_the_rotation_of_its_secret)
 {
     struct stage stage;
     char ci[64], file[SANDBOX_FILE];
@@ -269,7 +269,7 @@ START_TEST(a_secret_that_was_rotated_ends_no_running_job)
 }
 END_TEST
 
-START_TEST(a_waiter_outlives_the_rotation_of_its_secret)
+START_TEST(a_waiter_survives_the_rotation_of_its_secret)
 {
     struct stage stage;
     struct waiter waiter;
@@ -311,7 +311,7 @@ static void reload_with(const struct daemon *daemon, const char *more)
         waiting_pause(&waiting);
 }
 
-START_TEST(who_waits_with_a_good_secret_outlives_the_coming_of_users)
+START_TEST(a_waiter_with_a_secret_survives_the_introduction_of_users)
 {
     struct stage stage;
     struct waiter waiter;
@@ -327,7 +327,7 @@ START_TEST(who_waits_with_a_good_secret_outlives_the_coming_of_users)
 }
 END_TEST
 
-START_TEST(who_waits_without_a_good_secret_does_not)
+START_TEST(a_waiter_without_a_valid_secret_ends_when_users_are_introduced)
 {
     struct stage stage;
     struct waiter stranger;
@@ -347,7 +347,7 @@ START_TEST(who_waits_without_a_good_secret_does_not)
 END_TEST
 
 /* After a restart others are there before him. */
-START_TEST(who_waits_outlives_that_there_are_too_many_clients)
+START_TEST(a_waiter_retries_while_the_client_limit_is_reached)
 {
     struct stage stage;
     struct waiter waiter;
@@ -374,7 +374,7 @@ START_TEST(who_waits_outlives_that_there_are_too_many_clients)
 }
 END_TEST
 
-START_TEST(who_comes_while_there_is_no_place_waits_for_one)
+START_TEST(a_new_client_retries_while_the_client_limit_is_reached)
 {
     struct stage stage;
     struct waiter waiter;
@@ -397,17 +397,17 @@ Suite *test_suite(void)
 {
     Suite *suite = suite_create("clients with secrets");
     TCase *tests = sandbox_case("clients");
-    tcase_add_test(tests, handle_with_a_secret_gets_in_and_in_again);
-    tcase_add_test(tests, handle_without_one_or_with_a_wrong_one_is_denied);
-    tcase_add_test(tests, handle_of_an_operator_breaks_a_lock);
-    tcase_add_test(tests, command_reads_its_secret_from_a_file);
-    tcase_add_test(tests, bad_file_is_named_and_nothing_is_sent);
-    tcase_add_test(tests, a_secret_that_was_rotated_ends_no_running_job);
-    tcase_add_test(tests, a_waiter_outlives_the_rotation_of_its_secret);
-    tcase_add_test(tests, who_waits_with_a_good_secret_outlives_the_coming_of_users);
-    tcase_add_test(tests, who_waits_without_a_good_secret_does_not);
-    tcase_add_test(tests, who_waits_outlives_that_there_are_too_many_clients);
-    tcase_add_test(tests, who_comes_while_there_is_no_place_waits_for_one);
+    tcase_add_test(tests, a_handle_authenticates_again_after_a_reconnect);
+    tcase_add_test(tests, a_handle_with_no_secret_or_a_wrong_one_is_denied);
+    tcase_add_test(tests, a_handle_of_an_operator_breaks_a_lock);
+    tcase_add_test(tests, the_command_reads_its_secret_from_a_file);
+    tcase_add_test(tests, a_bad_secret_file_is_named_and_nothing_is_sent);
+    tcase_add_test(tests, a_running_job_survives_the_rotation_of_its_secret);
+    tcase_add_test(tests, a_waiter_survives_the_rotation_of_its_secret);
+    tcase_add_test(tests, a_waiter_with_a_secret_survives_the_introduction_of_users);
+    tcase_add_test(tests, a_waiter_without_a_valid_secret_ends_when_users_are_introduced);
+    tcase_add_test(tests, a_waiter_retries_while_the_client_limit_is_reached);
+    tcase_add_test(tests, a_new_client_retries_while_the_client_limit_is_reached);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -10,7 +10,7 @@
 #include "tests/e2e/waiting.h"
 #include "tests/runner.h"
 
-START_TEST(owner_of_the_daemon_breaks_a_lock_and_others_do_not)
+START_TEST(only_the_owner_of_the_daemon_may_break_a_lock)
 {
     struct stage stage;
     struct client tcp;
@@ -38,7 +38,7 @@ START_TEST(owner_of_the_daemon_breaks_a_lock_and_others_do_not)
 }
 END_TEST
 
-START_TEST(user_breaks_what_he_may_and_has_the_verb_for)
+START_TEST(a_user_needs_the_verb_to_break_a_lock)
 {
     struct secrets secrets;
     struct stage stage;
@@ -70,7 +70,7 @@ END_TEST
 
 /* It is the other daemon that holds it for its client, and finds it gone with its next extension.
  */
-START_TEST(hold_of_another_daemon_is_lost_and_its_waiter_is_next)
+START_TEST(breaking_a_hold_of_another_daemon_grants_its_waiter)
 {
     struct stage stage;
     struct daemon other;
@@ -102,7 +102,7 @@ END_TEST
  * the key, or to freeze it. The other daemon extends the lock meanwhile. */
 static const char *const refused[] = {"del", "set"};
 
-START_TEST(extension_answered_ok_outlives_a_break)
+START_TEST(an_extension_answered_ok_outlives_a_failed_break)
 {
     struct stage stage;
     struct daemon other;
@@ -142,7 +142,7 @@ START_TEST(extension_answered_ok_outlives_a_break)
 END_TEST
 
 /* What others keep under that name is not ours to delete. */
-START_TEST(what_is_no_lock_of_redlockd_stays)
+START_TEST(foreign_keys_are_not_broken)
 {
     static const char *const values[] = {"somebody",
                                          "0123456789abcdef0123456789abcdef01234567-and-more"};
@@ -164,11 +164,11 @@ Suite *test_suite(void)
 {
     Suite *suite = suite_create("break");
     TCase *tests = sandbox_case("break");
-    tcase_add_test(tests, owner_of_the_daemon_breaks_a_lock_and_others_do_not);
-    tcase_add_test(tests, user_breaks_what_he_may_and_has_the_verb_for);
-    tcase_add_test(tests, hold_of_another_daemon_is_lost_and_its_waiter_is_next);
-    tcase_add_loop_test(tests, extension_answered_ok_outlives_a_break, 0, 2);
-    tcase_add_test(tests, what_is_no_lock_of_redlockd_stays);
+    tcase_add_test(tests, only_the_owner_of_the_daemon_may_break_a_lock);
+    tcase_add_test(tests, a_user_needs_the_verb_to_break_a_lock);
+    tcase_add_test(tests, breaking_a_hold_of_another_daemon_grants_its_waiter);
+    tcase_add_loop_test(tests, an_extension_answered_ok_outlives_a_failed_break, 0, 2);
+    tcase_add_test(tests, foreign_keys_are_not_broken);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -80,7 +80,7 @@ START_TEST(version_is_printed)
 }
 END_TEST
 
-START_TEST(what_cannot_be_printed_is_an_error)
+START_TEST(a_failed_write_to_stdout_is_an_error)
 {
     static const char *const flags[] = {"-V", "-h"};
     struct sandbox sandbox;
@@ -118,7 +118,7 @@ START_TEST(unknown_flag_is_refused_with_advice)
 }
 END_TEST
 
-START_TEST(superfluous_word_is_refused_with_advice)
+START_TEST(an_extra_argument_is_refused_with_advice)
 {
     refuse_usage(__func__, "start", NULL);
 }
@@ -140,7 +140,7 @@ static void check_config(struct command *command, const struct sandbox *sandbox,
     run(command, sandbox, "-t", "-c", path, NULL);
 }
 
-START_TEST(good_configuration_prints_nothing)
+START_TEST(a_valid_configuration_prints_nothing)
 {
     struct sandbox sandbox;
     struct command command;
@@ -168,7 +168,7 @@ START_TEST(flags_that_exclude_each_other_are_refused)
 }
 END_TEST
 
-START_TEST(set_id_of_the_wrong_form_is_refused)
+START_TEST(a_malformed_set_id_is_refused)
 {
     struct sandbox sandbox;
     struct command command;
@@ -200,7 +200,7 @@ static unsigned count_places(char *errors, const char *path)
     return count;
 }
 
-START_TEST(every_mistake_is_named_with_its_place_in_one_pass)
+START_TEST(every_mistake_is_reported_with_its_position_in_one_pass)
 {
     struct sandbox sandbox;
     struct command command;
@@ -234,7 +234,7 @@ static void refuse_config(const char *test, const char *text, const char *named)
     sandbox_close(&sandbox);
 }
 
-START_TEST(broken_yaml_is_named_with_its_place)
+START_TEST(broken_yaml_is_reported_with_its_position)
 {
     refuse_config(__func__, "cluster: main\nlisten: [\n", ":");
     refuse_config(__func__, "cluster: \"main\n", ":");
@@ -248,7 +248,7 @@ START_TEST(duplicate_key_is_refused)
 }
 END_TEST
 
-START_TEST(cluster_open_listener_is_refused_unless_it_is_wanted)
+START_TEST(a_public_listener_is_refused_without_insecure)
 {
     struct sandbox sandbox;
     struct command command;
@@ -285,7 +285,7 @@ START_TEST(missing_file_is_named)
 }
 END_TEST
 
-START_TEST(directory_is_no_configuration)
+START_TEST(a_directory_is_refused_as_configuration)
 {
     struct sandbox sandbox;
     struct command command;
@@ -298,7 +298,7 @@ START_TEST(directory_is_no_configuration)
 }
 END_TEST
 
-START_TEST(example_is_a_good_configuration)
+START_TEST(the_example_configuration_is_valid)
 {
     struct sandbox sandbox;
     struct command command;
@@ -317,20 +317,20 @@ Suite *test_suite(void)
     TCase *tests = sandbox_case("command line");
     tcase_add_test(tests, help_lists_the_flags);
     tcase_add_test(tests, version_is_printed);
-    tcase_add_test(tests, what_cannot_be_printed_is_an_error);
+    tcase_add_test(tests, a_failed_write_to_stdout_is_an_error);
     tcase_add_test(tests, unknown_flag_is_refused_with_advice);
-    tcase_add_test(tests, superfluous_word_is_refused_with_advice);
+    tcase_add_test(tests, an_extra_argument_is_refused_with_advice);
     tcase_add_test(tests, flag_without_its_file_is_refused_with_advice);
-    tcase_add_test(tests, good_configuration_prints_nothing);
+    tcase_add_test(tests, a_valid_configuration_prints_nothing);
     tcase_add_test(tests, flags_that_exclude_each_other_are_refused);
-    tcase_add_test(tests, set_id_of_the_wrong_form_is_refused);
-    tcase_add_test(tests, every_mistake_is_named_with_its_place_in_one_pass);
-    tcase_add_test(tests, broken_yaml_is_named_with_its_place);
+    tcase_add_test(tests, a_malformed_set_id_is_refused);
+    tcase_add_test(tests, every_mistake_is_reported_with_its_position_in_one_pass);
+    tcase_add_test(tests, broken_yaml_is_reported_with_its_position);
     tcase_add_test(tests, duplicate_key_is_refused);
-    tcase_add_test(tests, cluster_open_listener_is_refused_unless_it_is_wanted);
+    tcase_add_test(tests, a_public_listener_is_refused_without_insecure);
     tcase_add_test(tests, missing_file_is_named);
-    tcase_add_test(tests, directory_is_no_configuration);
-    tcase_add_test(tests, example_is_a_good_configuration);
+    tcase_add_test(tests, a_directory_is_refused_as_configuration);
+    tcase_add_test(tests, the_example_configuration_is_valid);
     suite_add_tcase(suite, tests);
     return suite;
 }

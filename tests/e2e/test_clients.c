@@ -34,7 +34,7 @@ START_TEST(http_is_closed_with_one_line_in_the_log)
 }
 END_TEST
 
-START_TEST(http_in_two_pieces_is_closed_too)
+START_TEST(http_in_two_segments_is_closed)
 {
     struct stage stage;
     struct client client;
@@ -110,7 +110,7 @@ static void never_read(struct stage *stage, struct client *client)
             client_expect(&stage->client, "PONG", "PING");
 }
 
-START_TEST(client_that_never_reads_is_dropped_and_harms_nobody)
+START_TEST(a_client_that_never_reads_is_dropped_and_others_are_served)
 {
     struct stage stage;
     struct client client;
@@ -124,7 +124,7 @@ START_TEST(client_that_never_reads_is_dropped_and_harms_nobody)
 }
 END_TEST
 
-START_TEST(client_that_never_reads_is_dropped_over_tcp)
+START_TEST(a_tcp_client_that_never_reads_is_dropped)
 {
     struct stage stage;
     struct client client;
@@ -137,7 +137,7 @@ START_TEST(client_that_never_reads_is_dropped_over_tcp)
 }
 END_TEST
 
-START_TEST(silent_and_halting_clients_harm_nobody)
+START_TEST(silent_and_slow_clients_do_not_delay_others)
 {
     struct stage stage;
     struct client silent;
@@ -183,7 +183,7 @@ END_TEST
 
 /* --- too many --- */
 
-START_TEST(one_client_too_many_is_told_so)
+START_TEST(a_client_over_the_limit_is_answered_limit)
 {
     const struct stage_plan plan = {
         .masters = 3, .over_unix = true, .daemon = {.yaml = "limits: {clients: 2}\n"}};
@@ -219,7 +219,7 @@ static long cpu_ms_in_a_second(pid_t pid)
     return process_cpu_ms(pid) - before_ms;
 }
 
-START_TEST(daemon_out_of_descriptors_does_not_spin_and_recovers)
+START_TEST(a_daemon_out_of_descriptors_does_not_spin_and_recovers)
 {
     const struct rlimit few = {OPEN_FILES, OPEN_FILES};
     struct stage stage;
@@ -251,7 +251,7 @@ END_TEST
 /* --- turns --- */
 
 /* Who asks for many of them, of a daemon with many locks, does not keep it from all others. */
-START_TEST(a_listing_is_a_turn_of_its_own)
+START_TEST(a_listing_ends_the_read_budget_of_its_session)
 {
     struct stage stage;
     struct client eager;
@@ -292,17 +292,17 @@ Suite *test_suite(void)
     Suite *suite = suite_create("clients");
     TCase *tests = sandbox_case("many and bad clients");
     tcase_add_test(tests, http_is_closed_with_one_line_in_the_log);
-    tcase_add_test(tests, http_in_two_pieces_is_closed_too);
+    tcase_add_test(tests, http_in_two_segments_is_closed);
     tcase_add_test(tests, a_proxy_header_is_closed_with_one_line_in_the_log);
     tcase_add_test(tests, a_resource_may_have_a_name_like_http);
     tcase_add_test(tests, tls_hello_is_closed_with_one_line_in_the_log);
-    tcase_add_test(tests, client_that_never_reads_is_dropped_and_harms_nobody);
-    tcase_add_test(tests, client_that_never_reads_is_dropped_over_tcp);
-    tcase_add_test(tests, silent_and_halting_clients_harm_nobody);
+    tcase_add_test(tests, a_client_that_never_reads_is_dropped_and_others_are_served);
+    tcase_add_test(tests, a_tcp_client_that_never_reads_is_dropped);
+    tcase_add_test(tests, silent_and_slow_clients_do_not_delay_others);
     tcase_add_test(tests, hundreds_of_clients_are_served);
-    tcase_add_test(tests, a_listing_is_a_turn_of_its_own);
-    tcase_add_test(tests, one_client_too_many_is_told_so);
-    tcase_add_test(tests, daemon_out_of_descriptors_does_not_spin_and_recovers);
+    tcase_add_test(tests, a_listing_ends_the_read_budget_of_its_session);
+    tcase_add_test(tests, a_client_over_the_limit_is_answered_limit);
+    tcase_add_test(tests, a_daemon_out_of_descriptors_does_not_spin_and_recovers);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -84,7 +84,7 @@ static size_t folders_left(const struct sandbox *sandbox)
     return count;
 }
 
-START_TEST(dev_locks_without_any_setting_up)
+START_TEST(dev_locks_without_any_setup)
 {
     struct dev dev;
     open_dev(&dev, __func__);
@@ -98,7 +98,7 @@ START_TEST(dev_locks_without_any_setting_up)
 }
 END_TEST
 
-START_TEST(dev_leaves_nothing_behind)
+START_TEST(dev_removes_its_masters_and_files)
 {
     struct dev dev;
     open_dev(&dev, __func__);
@@ -112,7 +112,7 @@ START_TEST(dev_leaves_nothing_behind)
 }
 END_TEST
 
-START_TEST(dev_has_its_masters_where_everybody_finds_them)
+START_TEST(dev_reports_the_directory_of_its_masters)
 {
     static const char *const folders[] = {"", "build"};
     for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
@@ -138,20 +138,20 @@ static void end_by(const char *test, int signal_number)
     sandbox_close(&dev.sandbox);
 }
 
-START_TEST(dev_ends_well_by_sigint)
+START_TEST(dev_stops_cleanly_on_sigint)
 {
     end_by(__func__, SIGINT);
 }
 END_TEST
 
 /* There is nothing to reload, and its terminal is gone. */
-START_TEST(dev_ends_well_by_sighup)
+START_TEST(dev_stops_cleanly_on_sighup)
 {
     end_by(__func__, SIGHUP);
 }
 END_TEST
 
-START_TEST(dev_masters_die_with_a_daemon_that_is_killed)
+START_TEST(dev_masters_die_with_a_killed_daemon)
 {
     struct dev dev;
     open_dev(&dev, __func__);
@@ -162,7 +162,7 @@ START_TEST(dev_masters_die_with_a_daemon_that_is_killed)
 }
 END_TEST
 
-START_TEST(dev_takes_another_port_where_its_own_is_taken)
+START_TEST(dev_uses_another_port_if_its_own_is_taken)
 {
     struct dev dev;
     /* If this fails, somebody else has it: as good. */
@@ -178,7 +178,7 @@ START_TEST(dev_takes_another_port_where_its_own_is_taken)
 }
 END_TEST
 
-START_TEST(dev_without_redis_says_what_to_install)
+START_TEST(dev_without_redis_names_the_package_to_install)
 {
     struct sandbox sandbox;
     struct command command;
@@ -194,7 +194,7 @@ START_TEST(dev_without_redis_says_what_to_install)
 }
 END_TEST
 
-START_TEST(dev_without_a_place_for_its_directory_says_where_it_looked)
+START_TEST(dev_names_the_directory_that_it_cannot_write_to)
 {
     struct sandbox sandbox;
     struct command command;
@@ -213,15 +213,15 @@ Suite *test_suite(void)
 {
     Suite *suite = suite_create("dev");
     TCase *tests = sandbox_case("throw-away masters");
-    tcase_add_test(tests, dev_locks_without_any_setting_up);
-    tcase_add_test(tests, dev_leaves_nothing_behind);
-    tcase_add_test(tests, dev_has_its_masters_where_everybody_finds_them);
-    tcase_add_test(tests, dev_ends_well_by_sigint);
-    tcase_add_test(tests, dev_ends_well_by_sighup);
-    tcase_add_test(tests, dev_masters_die_with_a_daemon_that_is_killed);
-    tcase_add_test(tests, dev_takes_another_port_where_its_own_is_taken);
-    tcase_add_test(tests, dev_without_redis_says_what_to_install);
-    tcase_add_test(tests, dev_without_a_place_for_its_directory_says_where_it_looked);
+    tcase_add_test(tests, dev_locks_without_any_setup);
+    tcase_add_test(tests, dev_removes_its_masters_and_files);
+    tcase_add_test(tests, dev_reports_the_directory_of_its_masters);
+    tcase_add_test(tests, dev_stops_cleanly_on_sigint);
+    tcase_add_test(tests, dev_stops_cleanly_on_sighup);
+    tcase_add_test(tests, dev_masters_die_with_a_killed_daemon);
+    tcase_add_test(tests, dev_uses_another_port_if_its_own_is_taken);
+    tcase_add_test(tests, dev_without_redis_names_the_package_to_install);
+    tcase_add_test(tests, dev_names_the_directory_that_it_cannot_write_to);
     suite_add_tcase(suite, tests);
     return suite;
 }

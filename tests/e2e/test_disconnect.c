@@ -40,7 +40,7 @@ static void close_without_keys(struct stage *stage)
     stage_close(stage);
 }
 
-START_TEST(lock_of_a_client_that_left_is_undone)
+START_TEST(a_pending_lock_of_a_closed_client_is_undone)
 {
     struct stage stage;
     struct client client;
@@ -50,7 +50,7 @@ START_TEST(lock_of_a_client_that_left_is_undone)
 }
 END_TEST
 
-START_TEST(lock_of_a_client_that_was_reset_is_undone)
+START_TEST(a_pending_lock_of_a_reset_client_is_undone)
 {
     struct stage stage;
     struct client client;
@@ -60,7 +60,7 @@ START_TEST(lock_of_a_client_that_was_reset_is_undone)
 }
 END_TEST
 
-START_TEST(lock_of_a_client_that_quit_is_undone)
+START_TEST(a_pending_lock_of_a_client_that_quit_is_undone)
 {
     struct stage stage;
     struct client client;
@@ -72,7 +72,7 @@ START_TEST(lock_of_a_client_that_quit_is_undone)
 }
 END_TEST
 
-START_TEST(lock_pending_at_half_close_is_undone_and_said_so)
+START_TEST(a_pending_lock_at_a_half_close_is_undone_and_answered)
 {
     struct stage stage;
     struct client client;
@@ -86,7 +86,7 @@ START_TEST(lock_pending_at_half_close_is_undone_and_said_so)
 END_TEST
 
 /* The daemon finds both at once, and its masters are quick: again and again. */
-START_TEST(lock_in_front_of_a_half_close_is_undone_before_it_is_granted)
+START_TEST(a_lock_sent_with_a_half_close_is_never_granted)
 {
     struct stage stage;
     struct client client;
@@ -109,7 +109,7 @@ START_TEST(lock_in_front_of_a_half_close_is_undone_before_it_is_granted)
 }
 END_TEST
 
-START_TEST(locks_behind_one_that_is_undone_cost_no_round)
+START_TEST(locks_queued_before_a_half_close_start_no_round)
 {
     enum { LOCKS = 200 };
     char lines[LOCKS * 16];
@@ -140,7 +140,7 @@ START_TEST(locks_behind_one_that_is_undone_cost_no_round)
 }
 END_TEST
 
-START_TEST(lock_after_its_client_left_in_silence_is_undone_too)
+START_TEST(locks_that_fail_after_their_client_closed_leave_no_keys)
 {
     struct stage stage;
     struct client client;
@@ -151,7 +151,7 @@ START_TEST(lock_after_its_client_left_in_silence_is_undone_too)
 }
 END_TEST
 
-START_TEST(half_close_still_gets_every_answer)
+START_TEST(a_half_closed_client_gets_every_answer)
 {
     struct stage stage;
     struct client client;
@@ -167,7 +167,7 @@ START_TEST(half_close_still_gets_every_answer)
 }
 END_TEST
 
-START_TEST(half_close_waits_for_an_unlock)
+START_TEST(a_half_closed_client_gets_the_answer_to_its_unlock)
 {
     struct stage stage;
     struct client client;
@@ -189,7 +189,7 @@ START_TEST(half_close_waits_for_an_unlock)
 }
 END_TEST
 
-START_TEST(unlock_of_a_client_that_left_goes_on)
+START_TEST(an_unlock_completes_after_its_client_closed)
 {
     struct stage stage;
     struct client client;
@@ -210,7 +210,7 @@ START_TEST(unlock_of_a_client_that_left_goes_on)
 END_TEST
 
 /* So many lines behind its LOCK that the daemon does not read on, so it cannot find out by that. */
-START_TEST(who_waits_and_is_reset_with_much_unread_leaves_the_line)
+START_TEST(a_reset_waiter_with_unread_input_leaves_the_queue)
 {
     struct stage stage;
     struct client client;
@@ -234,7 +234,7 @@ START_TEST(who_waits_and_is_reset_with_much_unread_leaves_the_line)
 END_TEST
 
 /* A line without its end is no request. */
-START_TEST(unfinished_line_does_nothing)
+START_TEST(an_unfinished_line_is_not_executed)
 {
     struct stage stage;
     struct client client;
@@ -254,18 +254,18 @@ Suite *test_suite(void)
 {
     Suite *suite = suite_create("disconnect");
     TCase *tests = sandbox_case("clients that leave");
-    tcase_add_test(tests, lock_of_a_client_that_left_is_undone);
-    tcase_add_test(tests, lock_of_a_client_that_was_reset_is_undone);
-    tcase_add_test(tests, lock_of_a_client_that_quit_is_undone);
-    tcase_add_test(tests, lock_pending_at_half_close_is_undone_and_said_so);
-    tcase_add_test(tests, lock_in_front_of_a_half_close_is_undone_before_it_is_granted);
-    tcase_add_test(tests, locks_behind_one_that_is_undone_cost_no_round);
-    tcase_add_test(tests, lock_after_its_client_left_in_silence_is_undone_too);
-    tcase_add_test(tests, half_close_still_gets_every_answer);
-    tcase_add_test(tests, half_close_waits_for_an_unlock);
-    tcase_add_test(tests, unlock_of_a_client_that_left_goes_on);
-    tcase_add_test(tests, who_waits_and_is_reset_with_much_unread_leaves_the_line);
-    tcase_add_test(tests, unfinished_line_does_nothing);
+    tcase_add_test(tests, a_pending_lock_of_a_closed_client_is_undone);
+    tcase_add_test(tests, a_pending_lock_of_a_reset_client_is_undone);
+    tcase_add_test(tests, a_pending_lock_of_a_client_that_quit_is_undone);
+    tcase_add_test(tests, a_pending_lock_at_a_half_close_is_undone_and_answered);
+    tcase_add_test(tests, a_lock_sent_with_a_half_close_is_never_granted);
+    tcase_add_test(tests, locks_queued_before_a_half_close_start_no_round);
+    tcase_add_test(tests, locks_that_fail_after_their_client_closed_leave_no_keys);
+    tcase_add_test(tests, a_half_closed_client_gets_every_answer);
+    tcase_add_test(tests, a_half_closed_client_gets_the_answer_to_its_unlock);
+    tcase_add_test(tests, an_unlock_completes_after_its_client_closed);
+    tcase_add_test(tests, a_reset_waiter_with_unread_input_leaves_the_queue);
+    tcase_add_test(tests, an_unfinished_line_is_not_executed);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -237,7 +237,7 @@ static void wait_until(int64_t until_ms)
 
 /* --- with the daemon --- */
 
-START_TEST(it_locks_works_and_unlocks)
+START_TEST(a_client_locks_works_and_unlocks)
 {
     struct stage stage;
     struct guest guest;
@@ -253,7 +253,7 @@ START_TEST(it_locks_works_and_unlocks)
 }
 END_TEST
 
-START_TEST(it_waits_in_line_and_is_handed_the_lock)
+START_TEST(a_client_waits_in_the_queue_and_is_granted_the_lock)
 {
     struct stage stage;
     struct guest guest;
@@ -272,7 +272,7 @@ START_TEST(it_waits_in_line_and_is_handed_the_lock)
 }
 END_TEST
 
-START_TEST(a_lock_of_somebody_else_is_an_error)
+START_TEST(a_lock_held_elsewhere_is_an_error)
 {
     struct stage stage;
     struct guest guest;
@@ -299,7 +299,7 @@ START_TEST(no_quorum_is_an_error)
 }
 END_TEST
 
-START_TEST(work_that_fails_unlocks_and_its_error_is_kept)
+START_TEST(failed_work_unlocks_and_keeps_its_error)
 {
     struct stage stage;
     struct guest guest;
@@ -314,7 +314,7 @@ START_TEST(work_that_fails_unlocks_and_its_error_is_kept)
 }
 END_TEST
 
-START_TEST(the_daemon_may_be_restarted_while_it_works)
+START_TEST(the_daemon_may_be_restarted_during_the_work)
 {
     struct stage stage;
     struct guest guest;
@@ -332,7 +332,7 @@ START_TEST(the_daemon_may_be_restarted_while_it_works)
 }
 END_TEST
 
-START_TEST(an_unlock_that_nobody_hears_is_no_error)
+START_TEST(an_unlock_that_fails_is_not_an_error)
 {
     struct stage stage;
     struct guest guest;
@@ -346,7 +346,7 @@ START_TEST(an_unlock_that_nobody_hears_is_no_error)
 }
 END_TEST
 
-START_TEST(a_daemon_that_stops_is_an_error)
+START_TEST(a_stopping_daemon_is_an_error)
 {
     struct stage stage;
     struct guest guest;
@@ -363,7 +363,7 @@ START_TEST(a_daemon_that_stops_is_an_error)
 }
 END_TEST
 
-START_TEST(a_daemon_that_dies_is_an_error)
+START_TEST(a_killed_daemon_is_an_error)
 {
     struct stage stage;
     struct guest guest;
@@ -391,7 +391,7 @@ static void find_shim(void)
 }
 
 /* Also if the time of day goes back meanwhile. */
-START_TEST(work_beyond_the_deadline_is_an_error)
+START_TEST(work_past_the_deadline_is_an_error)
 {
     struct stage stage;
     struct guest guest;
@@ -412,7 +412,7 @@ START_TEST(work_beyond_the_deadline_is_an_error)
 END_TEST
 
 /* Two of each language want the same lock, and look whether they are alone under it. */
-START_TEST(they_exclude_each_other)
+START_TEST(clients_of_all_languages_exclude_each_other)
 {
     enum { GUESTS = 2 * LANGUAGES, TIMES = 25 };
     static const struct options alone = {"a", "30000", "50000", "alone", NULL};
@@ -452,7 +452,7 @@ END_TEST
 /* --- with the relay --- */
 
 /* The daemon stands still from before it can read the request until the lock would be over. */
-START_TEST(a_deadline_that_has_passed_on_arrival_is_no_lock)
+START_TEST(a_grant_past_its_deadline_on_arrival_is_unlocked)
 {
     static const struct options brief = {"a", "2000", "9000", "until-finish", NULL};
     struct stage stage;
@@ -491,7 +491,7 @@ END_TEST
 
 #define TOKEN "6c7bac0d008c92701fb34223a36eaf20dda7a0ce"
 
-START_TEST(an_answer_may_come_in_pieces_with_more_fields)
+START_TEST(a_reply_may_arrive_in_pieces_and_have_more_fields)
 {
     struct sandbox sandbox;
     struct guest guest;
@@ -516,7 +516,7 @@ START_TEST(an_answer_may_come_in_pieces_with_more_fields)
 END_TEST
 
 /* The time to live begins with the grant: the deadline is late by what was spent in line. */
-START_TEST(time_in_line_is_no_time_lost)
+START_TEST(the_deadline_counts_from_the_grant_not_the_request)
 {
     struct sandbox sandbox;
     struct guest guest;
@@ -537,7 +537,7 @@ START_TEST(time_in_line_is_no_time_lost)
 END_TEST
 
 /* Whatever ends without its LF is no answer. */
-START_TEST(a_connection_that_breaks_is_an_error)
+START_TEST(a_broken_connection_is_an_error)
 {
     static const char *const parts[] = {"", "O", "OK " TOKEN " 2", "OK " TOKEN " 29689 0 17"};
     struct sandbox sandbox;
@@ -558,7 +558,7 @@ START_TEST(a_connection_that_breaks_is_an_error)
 }
 END_TEST
 
-START_TEST(every_other_answer_is_an_error_that_names_it)
+START_TEST(every_other_reply_is_an_error_that_quotes_it)
 {
     static const char *const answers[] = {"LATE 900",         "SHUTDOWN",
                                           "LIMIT waiters",    "ERR ttl-range too long",
@@ -583,7 +583,7 @@ START_TEST(every_other_answer_is_an_error_that_names_it)
 }
 END_TEST
 
-START_TEST(a_daemon_that_is_silent_is_an_error)
+START_TEST(a_silent_daemon_is_an_error)
 {
     struct sandbox sandbox;
     struct guest guest;
@@ -601,7 +601,7 @@ START_TEST(a_daemon_that_is_silent_is_an_error)
 }
 END_TEST
 
-START_TEST(a_name_that_is_no_resource_is_never_sent)
+START_TEST(an_invalid_resource_name_is_never_sent)
 {
     static const char *const names[] = {"", "a b", "a\nUNLOCK b", "a\n"};
     struct sandbox sandbox;
@@ -626,24 +626,24 @@ Suite *test_suite(void)
 {
     Suite *suite = suite_create("clients of the document");
     TCase *cases = sandbox_case("clients of the document");
-    tcase_add_loop_test(cases, it_locks_works_and_unlocks, 0, LANGUAGES);
-    tcase_add_loop_test(cases, it_waits_in_line_and_is_handed_the_lock, 0, LANGUAGES);
-    tcase_add_loop_test(cases, a_lock_of_somebody_else_is_an_error, 0, LANGUAGES);
+    tcase_add_loop_test(cases, a_client_locks_works_and_unlocks, 0, LANGUAGES);
+    tcase_add_loop_test(cases, a_client_waits_in_the_queue_and_is_granted_the_lock, 0, LANGUAGES);
+    tcase_add_loop_test(cases, a_lock_held_elsewhere_is_an_error, 0, LANGUAGES);
     tcase_add_loop_test(cases, no_quorum_is_an_error, 0, LANGUAGES);
-    tcase_add_loop_test(cases, work_that_fails_unlocks_and_its_error_is_kept, 0, LANGUAGES);
-    tcase_add_loop_test(cases, the_daemon_may_be_restarted_while_it_works, 0, LANGUAGES);
-    tcase_add_loop_test(cases, an_unlock_that_nobody_hears_is_no_error, 0, LANGUAGES);
-    tcase_add_loop_test(cases, a_daemon_that_stops_is_an_error, 0, LANGUAGES);
-    tcase_add_loop_test(cases, a_daemon_that_dies_is_an_error, 0, LANGUAGES);
-    tcase_add_loop_test(cases, work_beyond_the_deadline_is_an_error, 0, LANGUAGES);
-    tcase_add_test(cases, they_exclude_each_other);
-    tcase_add_loop_test(cases, a_deadline_that_has_passed_on_arrival_is_no_lock, 0, LANGUAGES);
-    tcase_add_loop_test(cases, an_answer_may_come_in_pieces_with_more_fields, 0, LANGUAGES);
-    tcase_add_loop_test(cases, time_in_line_is_no_time_lost, 0, LANGUAGES);
-    tcase_add_loop_test(cases, a_connection_that_breaks_is_an_error, 0, LANGUAGES);
-    tcase_add_loop_test(cases, every_other_answer_is_an_error_that_names_it, 0, LANGUAGES);
-    tcase_add_loop_test(cases, a_daemon_that_is_silent_is_an_error, 0, LANGUAGES);
-    tcase_add_loop_test(cases, a_name_that_is_no_resource_is_never_sent, 0, LANGUAGES);
+    tcase_add_loop_test(cases, failed_work_unlocks_and_keeps_its_error, 0, LANGUAGES);
+    tcase_add_loop_test(cases, the_daemon_may_be_restarted_during_the_work, 0, LANGUAGES);
+    tcase_add_loop_test(cases, an_unlock_that_fails_is_not_an_error, 0, LANGUAGES);
+    tcase_add_loop_test(cases, a_stopping_daemon_is_an_error, 0, LANGUAGES);
+    tcase_add_loop_test(cases, a_killed_daemon_is_an_error, 0, LANGUAGES);
+    tcase_add_loop_test(cases, work_past_the_deadline_is_an_error, 0, LANGUAGES);
+    tcase_add_test(cases, clients_of_all_languages_exclude_each_other);
+    tcase_add_loop_test(cases, a_grant_past_its_deadline_on_arrival_is_unlocked, 0, LANGUAGES);
+    tcase_add_loop_test(cases, a_reply_may_arrive_in_pieces_and_have_more_fields, 0, LANGUAGES);
+    tcase_add_loop_test(cases, the_deadline_counts_from_the_grant_not_the_request, 0, LANGUAGES);
+    tcase_add_loop_test(cases, a_broken_connection_is_an_error, 0, LANGUAGES);
+    tcase_add_loop_test(cases, every_other_reply_is_an_error_that_quotes_it, 0, LANGUAGES);
+    tcase_add_loop_test(cases, a_silent_daemon_is_an_error, 0, LANGUAGES);
+    tcase_add_loop_test(cases, an_invalid_resource_name_is_never_sent, 0, LANGUAGES);
     suite_add_tcase(suite, cases);
     return suite;
 }

@@ -121,7 +121,7 @@ static unsigned count_writes(struct monitor *monitors, unsigned *looks)
     return sum;
 }
 
-START_TEST(both_daemons_get_their_share)
+START_TEST(two_daemons_share_a_lock_fairly)
 {
     struct monitor monitors[5];
     struct stage stage;
@@ -156,7 +156,7 @@ Suite *test_suite(void)
 {
     Suite *suite = suite_create("fair");
     TCase *cases = sandbox_case("fair");
-    tcase_add_test(cases, both_daemons_get_their_share);
+    tcase_add_test(cases, two_daemons_share_a_lock_fairly);
     suite_add_tcase(suite, cases);
     return suite;
 }

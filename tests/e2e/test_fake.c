@@ -354,7 +354,7 @@ static void try_something_else(void)
     }
 }
 
-START_TEST(the_fake_master_answers_like_a_real_one)
+START_TEST(the_fake_master_replies_like_a_real_one)
 {
     stage_open_masters(&stage, __func__, &(struct stage_plan){.masters = 1, .over_unix = true});
     fake_init(&fake, 1);
@@ -392,7 +392,7 @@ Suite *test_suite(void)
 {
     Suite *suite = suite_create("fake");
     TCase *cases = sandbox_case("fake");
-    tcase_add_test(cases, the_fake_master_answers_like_a_real_one);
+    tcase_add_test(cases, the_fake_master_replies_like_a_real_one);
     suite_add_tcase(suite, cases);
     return suite;
 }

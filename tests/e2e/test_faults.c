@@ -16,7 +16,7 @@ static const struct stage_plan five_brief = {
 
 /* --- a minority and a majority that fail --- */
 
-START_TEST(killed_and_stopped_minority_costs_no_grant)
+START_TEST(a_killed_and_stopped_minority_costs_no_grant)
 {
     struct stage stage;
     stage_open(&stage, __func__, &five);
@@ -30,7 +30,7 @@ START_TEST(killed_and_stopped_minority_costs_no_grant)
 }
 END_TEST
 
-START_TEST(lost_majority_is_named_node_by_node)
+START_TEST(noquorum_names_each_missing_master)
 {
     struct stage stage;
     const char *named = "NOQUORUM 2/5 need=3 b:refused d:(timeout|suspect|hung) "
@@ -48,7 +48,7 @@ START_TEST(lost_majority_is_named_node_by_node)
 }
 END_TEST
 
-START_TEST(killed_majority_answers_noquorum_and_heals)
+START_TEST(a_killed_majority_causes_noquorum_until_restarted)
 {
     struct stage stage;
     stage_open(&stage, __func__, &five_brief);
@@ -80,7 +80,7 @@ START_TEST(restarted_masters_serve_again)
 }
 END_TEST
 
-START_TEST(flushed_scripts_are_invisible_to_clients)
+START_TEST(flushed_scripts_are_reloaded_unnoticed)
 {
     struct stage stage;
     stage_open(&stage, __func__, &five_on_unix);
@@ -97,7 +97,7 @@ START_TEST(flushed_scripts_are_invisible_to_clients)
 }
 END_TEST
 
-START_TEST(flushed_data_ends_a_lock)
+START_TEST(flushing_the_masters_ends_a_lock)
 {
     struct stage stage;
     stage_open(&stage, __func__, &five_brief);
@@ -122,7 +122,7 @@ START_TEST(flushed_data_ends_a_lock)
 END_TEST
 
 /* Another redlockd is at hand, which does not speak as a Redis does. */
-START_TEST(node_that_is_no_redis_is_named)
+START_TEST(a_node_that_is_not_redis_is_reported)
 {
     struct stage stage;
     struct daemon second;
@@ -183,7 +183,7 @@ static void fail_to_lock(struct client *client, unsigned times)
         client_expect_match(client, "NOQUORUM .*", "LOCK f%u 60s", i);
 }
 
-START_TEST(released_locks_leave_nothing_on_a_thawed_master)
+START_TEST(released_locks_leave_no_keys_on_a_resumed_master)
 {
     struct stage stage;
     stage_open(&stage, __func__, &five);
@@ -196,7 +196,7 @@ START_TEST(released_locks_leave_nothing_on_a_thawed_master)
 }
 END_TEST
 
-START_TEST(failed_locks_leave_nothing_on_thawed_masters)
+START_TEST(failed_locks_leave_no_keys_on_resumed_masters)
 {
     struct stage stage;
     stage_open(&stage, __func__, &five);
@@ -228,13 +228,13 @@ static void survive_long_stop(const struct stage_plan *plan, const char *test)
     stage_close(&stage);
 }
 
-START_TEST(long_stop_leaves_nothing_behind)
+START_TEST(a_long_stop_leaves_no_keys_behind)
 {
     survive_long_stop(&five, __func__);
 }
 END_TEST
 
-START_TEST(long_stop_leaves_nothing_behind_on_unix_sockets)
+START_TEST(a_long_stop_leaves_no_keys_behind_on_unix_sockets)
 {
     const struct stage_plan plan = {
         .masters = 5, .over_unix = true, .daemon = {.node_timeout_ms = 100}};
@@ -242,7 +242,7 @@ START_TEST(long_stop_leaves_nothing_behind_on_unix_sockets)
 }
 END_TEST
 
-START_TEST(unlock_without_a_quorum_is_made_good)
+START_TEST(an_unlock_without_a_quorum_is_completed_later)
 {
     struct stage stage;
     stage_open(&stage, __func__, &five);
@@ -275,7 +275,7 @@ static const struct unwilling unwilling[] = {
     {{"ACL SETUSER default -set"}, "noperm", "ACL SETUSER default +set"},
 };
 
-START_TEST(unwilling_majority_is_named_by_its_error)
+START_TEST(noquorum_names_the_error_of_each_refusing_master)
 {
     struct stage stage;
     char named[128];
@@ -295,7 +295,7 @@ START_TEST(unwilling_majority_is_named_by_its_error)
 }
 END_TEST
 
-START_TEST(unwilling_minority_costs_no_grant)
+START_TEST(a_refusing_minority_costs_no_grant)
 {
     struct stage stage;
     stage_open(&stage, __func__, &five_on_unix);
@@ -336,7 +336,7 @@ static void open_with_password(struct stage *stage, const char *test, const char
     daemon_connect(&stage->daemon, &stage->client);
 }
 
-START_TEST(missing_password_is_named)
+START_TEST(a_missing_password_is_reported)
 {
     struct stage stage;
     open_with_password(&stage, __func__, "CONFIG SET requirepass secret", NULL, NULL, 0);
@@ -346,7 +346,7 @@ START_TEST(missing_password_is_named)
 }
 END_TEST
 
-START_TEST(wrong_password_is_named_but_not_logged)
+START_TEST(a_wrong_password_is_reported_but_not_logged)
 {
     struct stage stage;
     open_with_password(&stage, __func__, "CONFIG SET requirepass secret", NULL, "mistaken\n", 0);
@@ -358,7 +358,7 @@ START_TEST(wrong_password_is_named_but_not_logged)
 }
 END_TEST
 
-START_TEST(right_password_serves)
+START_TEST(the_right_password_is_accepted)
 {
     struct stage stage;
     open_with_password(&stage, __func__, "CONFIG SET requirepass secret", NULL, "secret\n", 3);
@@ -368,7 +368,7 @@ START_TEST(right_password_serves)
 }
 END_TEST
 
-START_TEST(right_username_serves)
+START_TEST(the_right_username_is_accepted)
 {
     struct stage stage;
     open_with_password(&stage, __func__, "ACL SETUSER app on >secret ~* &* +@all", "app", "secret",
@@ -380,7 +380,7 @@ START_TEST(right_username_serves)
 END_TEST
 
 /* Else a command that was left on a connection of before could not be kept from being executed. */
-START_TEST(who_may_not_end_its_old_connections_has_no_vote)
+START_TEST(masters_that_refuse_client_kill_have_no_vote)
 {
     static const char *const missing[] = {"client|kill", "client|id"};
     for (unsigned i = 0; i < 2; i++) {
@@ -400,26 +400,26 @@ Suite *test_suite(void)
 {
     Suite *suite = suite_create("faults");
     TCase *tests = sandbox_case("faulty masters");
-    tcase_add_test(tests, killed_and_stopped_minority_costs_no_grant);
-    tcase_add_test(tests, lost_majority_is_named_node_by_node);
-    tcase_add_test(tests, killed_majority_answers_noquorum_and_heals);
+    tcase_add_test(tests, a_killed_and_stopped_minority_costs_no_grant);
+    tcase_add_test(tests, noquorum_names_each_missing_master);
+    tcase_add_test(tests, a_killed_majority_causes_noquorum_until_restarted);
     tcase_add_test(tests, restarted_masters_serve_again);
-    tcase_add_test(tests, flushed_scripts_are_invisible_to_clients);
-    tcase_add_test(tests, flushed_data_ends_a_lock);
-    tcase_add_test(tests, node_that_is_no_redis_is_named);
-    tcase_add_test(tests, released_locks_leave_nothing_on_a_thawed_master);
-    tcase_add_test(tests, failed_locks_leave_nothing_on_thawed_masters);
-    tcase_add_test(tests, long_stop_leaves_nothing_behind);
-    tcase_add_test(tests, long_stop_leaves_nothing_behind_on_unix_sockets);
-    tcase_add_test(tests, unlock_without_a_quorum_is_made_good);
-    tcase_add_loop_test(tests, unwilling_majority_is_named_by_its_error, 0,
+    tcase_add_test(tests, flushed_scripts_are_reloaded_unnoticed);
+    tcase_add_test(tests, flushing_the_masters_ends_a_lock);
+    tcase_add_test(tests, a_node_that_is_not_redis_is_reported);
+    tcase_add_test(tests, released_locks_leave_no_keys_on_a_resumed_master);
+    tcase_add_test(tests, failed_locks_leave_no_keys_on_resumed_masters);
+    tcase_add_test(tests, a_long_stop_leaves_no_keys_behind);
+    tcase_add_test(tests, a_long_stop_leaves_no_keys_behind_on_unix_sockets);
+    tcase_add_test(tests, an_unlock_without_a_quorum_is_completed_later);
+    tcase_add_loop_test(tests, noquorum_names_the_error_of_each_refusing_master, 0,
                         sizeof(unwilling) / sizeof(unwilling[0]));
-    tcase_add_test(tests, unwilling_minority_costs_no_grant);
-    tcase_add_test(tests, missing_password_is_named);
-    tcase_add_test(tests, wrong_password_is_named_but_not_logged);
-    tcase_add_test(tests, right_password_serves);
-    tcase_add_test(tests, right_username_serves);
-    tcase_add_test(tests, who_may_not_end_its_old_connections_has_no_vote);
+    tcase_add_test(tests, a_refusing_minority_costs_no_grant);
+    tcase_add_test(tests, a_missing_password_is_reported);
+    tcase_add_test(tests, a_wrong_password_is_reported_but_not_logged);
+    tcase_add_test(tests, the_right_password_is_accepted);
+    tcase_add_test(tests, the_right_username_is_accepted);
+    tcase_add_test(tests, masters_that_refuse_client_kill_have_no_vote);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -61,7 +61,7 @@ static void bid(struct bidders *bidders, unsigned which)
     client_expect(client, "OK", "UNLOCK a %s", token);
 }
 
-START_TEST(fence_is_a_number_on_request_only)
+START_TEST(a_fence_is_returned_only_on_request)
 {
     struct stage stage;
     stage_open(&stage, __func__, &five);
@@ -74,7 +74,7 @@ START_TEST(fence_is_a_number_on_request_only)
 }
 END_TEST
 
-START_TEST(fence_may_be_given_always)
+START_TEST(fence_always_returns_a_fence_without_request)
 {
     struct stage stage;
     struct stage_plan plan = five;
@@ -110,7 +110,7 @@ START_TEST(fences_rise_through_two_daemons_an_hour_apart)
 END_TEST
 
 /* Any minority in turn loses all its data, the ballots with it, and votes again after max_ttl. */
-START_TEST(fences_rise_though_any_minority_forgets_in_between)
+START_TEST(fences_rise_across_data_loss_of_any_minority)
 {
     const struct daemon_plan plan = {.locks = ", max_ttl: 4s"};
     struct bidders bidders;
@@ -150,11 +150,11 @@ Suite *test_suite(void)
     Suite *suite = suite_create("fence");
     TCase *tests = sandbox_case("fences");
     tcase_set_timeout(tests, 120);
-    tcase_add_test(tests, fence_is_a_number_on_request_only);
-    tcase_add_test(tests, fence_may_be_given_always);
+    tcase_add_test(tests, a_fence_is_returned_only_on_request);
+    tcase_add_test(tests, fence_always_returns_a_fence_without_request);
     tcase_add_test(tests, fences_rise_through_two_daemons_three_seconds_apart);
     tcase_add_test(tests, fences_rise_through_two_daemons_an_hour_apart);
-    tcase_add_test(tests, fences_rise_though_any_minority_forgets_in_between);
+    tcase_add_test(tests, fences_rise_across_data_loss_of_any_minority);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -74,7 +74,7 @@ static const char *users(const struct house *house, const char *prefixes, const 
 
 static struct house house;
 
-START_TEST(connection_goes_on_as_the_user_of_that_name)
+START_TEST(a_connection_keeps_its_user_name_with_the_new_rights)
 {
     open_house(&house, __func__);
     expect(&house, "OK", "AUTH " SECRET_CI);
@@ -88,7 +88,7 @@ START_TEST(connection_goes_on_as_the_user_of_that_name)
 END_TEST
 
 /* Whatever else is read again, and however often: what they may do is still theirs alone. */
-START_TEST(users_that_stay_are_what_they_were)
+START_TEST(unchanged_users_keep_their_rights)
 {
     static const char *const others[] = {
         "log: {level: debug}\n",
@@ -115,7 +115,7 @@ START_TEST(users_that_stay_are_what_they_were)
 }
 END_TEST
 
-START_TEST(unix_socket_is_looked_at_anew)
+START_TEST(a_unix_peer_is_matched_with_the_new_users)
 {
     open_house(&house, __func__);
     expect(&house, "FREE", "STATUS prod");
@@ -127,7 +127,7 @@ START_TEST(unix_socket_is_looked_at_anew)
 }
 END_TEST
 
-START_TEST(who_is_no_user_any_more_is_closed)
+START_TEST(connections_of_removed_users_are_closed)
 {
     char path[64];
     char yaml[256];
@@ -150,7 +150,7 @@ START_TEST(who_is_no_user_any_more_is_closed)
 END_TEST
 
 /* Closed, not released: its holder may rely on it until its deadline. */
-START_TEST(who_holds_what_he_may_not_any_more_is_closed)
+START_TEST(a_holder_that_loses_its_right_is_closed)
 {
     open_house(&house, __func__);
     expect(&house, "OK", "AUTH " SECRET_CI);
@@ -165,7 +165,7 @@ START_TEST(who_holds_what_he_may_not_any_more_is_closed)
 }
 END_TEST
 
-START_TEST(users_may_come_and_go_altogether)
+START_TEST(users_may_be_removed_and_introduced_by_a_reload)
 {
     open_house(&house, __func__);
     renew(&house, "log: {level: info}\n");
@@ -179,7 +179,7 @@ START_TEST(users_may_come_and_go_altogether)
 }
 END_TEST
 
-START_TEST(timeout_may_become_shorter)
+START_TEST(a_shorter_auth_timeout_applies_to_open_connections)
 {
     char path[64];
     char yaml[2][256];
@@ -205,13 +205,13 @@ Suite *test_suite(void)
 {
     Suite *suite = suite_create("gate");
     TCase *tests = sandbox_case("renewed users");
-    tcase_add_test(tests, connection_goes_on_as_the_user_of_that_name);
-    tcase_add_test(tests, users_that_stay_are_what_they_were);
-    tcase_add_test(tests, unix_socket_is_looked_at_anew);
-    tcase_add_test(tests, who_is_no_user_any_more_is_closed);
-    tcase_add_test(tests, who_holds_what_he_may_not_any_more_is_closed);
-    tcase_add_test(tests, users_may_come_and_go_altogether);
-    tcase_add_test(tests, timeout_may_become_shorter);
+    tcase_add_test(tests, a_connection_keeps_its_user_name_with_the_new_rights);
+    tcase_add_test(tests, unchanged_users_keep_their_rights);
+    tcase_add_test(tests, a_unix_peer_is_matched_with_the_new_users);
+    tcase_add_test(tests, connections_of_removed_users_are_closed);
+    tcase_add_test(tests, a_holder_that_loses_its_right_is_closed);
+    tcase_add_test(tests, users_may_be_removed_and_introduced_by_a_reload);
+    tcase_add_test(tests, a_shorter_auth_timeout_applies_to_open_connections);
     suite_add_tcase(suite, tests);
     return suite;
 }

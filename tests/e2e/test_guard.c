@@ -195,7 +195,7 @@ END_TEST
 
 /* Master, replica, master again: the process, the connection and the record are what they were, and
  * the lock is gone. */
-START_TEST(failback_with_an_unchanged_run_id_is_found)
+START_TEST(a_failback_with_an_unchanged_run_id_is_detected)
 {
     struct stage stage;
     struct second second;
@@ -226,7 +226,7 @@ END_TEST
 
 /* "How to do distributed locking": client 1 acquires on A, B and C; D and E cannot be reached. The
  * clock on C jumps forward, the lock ends there. Client 2 acquires on C, D and E. */
-START_TEST(critics_example)
+START_TEST(a_forward_clock_jump_does_not_cause_a_second_grant)
 {
     struct stage stage;
     struct second second;
@@ -268,13 +268,13 @@ static void step_unseen(const char *test, bool elsewhere)
     stage_close(&stage);
 }
 
-START_TEST(step_that_nobody_saw_is_respected_on_the_same_host)
+START_TEST(an_unobserved_step_is_respected_on_the_same_host)
 {
     step_unseen(__func__, false);
 }
 END_TEST
 
-START_TEST(step_that_nobody_saw_is_respected_on_another_host)
+START_TEST(an_unobserved_step_is_respected_on_another_host)
 {
     step_unseen(__func__, true);
 }
@@ -293,7 +293,7 @@ static void step_and_back_and_end(struct stage *stage)
 }
 
 /* On another host there was one before. What it left fits the clocks again. */
-START_TEST(step_and_back_that_one_daemon_saw_is_known_on_another_host)
+START_TEST(a_step_and_back_is_announced_to_another_host)
 {
     struct stage stage;
     struct second second;
@@ -331,7 +331,7 @@ static void stop_with_a_probe_under_way(struct stage *stage, struct second *seco
 }
 
 /* ... and one that does not look meanwhile, for longer than a look may be away. */
-START_TEST(step_and_back_that_a_stopped_daemon_did_not_see_is_told_to_it)
+START_TEST(a_step_and_back_is_announced_to_a_stopped_daemon)
 {
     struct stage stage;
     struct second second;
@@ -356,7 +356,7 @@ START_TEST(step_and_back_that_a_stopped_daemon_did_not_see_is_told_to_it)
 END_TEST
 
 /* max_ttl is a minute: only what it finds on the masters can have settled it in time. */
-START_TEST(daemon_restarted_on_its_host_grants_at_once)
+START_TEST(a_daemon_restarted_on_its_host_grants_at_once)
 {
     struct stage stage;
     stage_open(&stage, __func__, &patient);
@@ -369,7 +369,7 @@ START_TEST(daemon_restarted_on_its_host_grants_at_once)
 }
 END_TEST
 
-START_TEST(newcomer_on_another_host_grants_beside_a_live_daemon)
+START_TEST(a_daemon_on_a_new_host_grants_next_to_a_live_daemon)
 {
     struct stage stage;
     struct second second;
@@ -382,7 +382,7 @@ START_TEST(newcomer_on_another_host_grants_beside_a_live_daemon)
 }
 END_TEST
 
-START_TEST(newcomer_on_another_host_waits_where_no_daemon_lives)
+START_TEST(a_daemon_on_a_new_host_waits_if_no_daemon_runs)
 {
     struct stage stage;
     struct second second;
@@ -411,7 +411,7 @@ static void save_records(struct stage *stage, char records[5][512])
                  master_text(&stage->masters[i], "GET redlockd:node"));
 }
 
-START_TEST(sick_daemon_takes_no_vote_away)
+START_TEST(a_stopped_and_stepped_daemon_costs_no_vote)
 {
     struct stage stage;
     struct second second;
@@ -454,7 +454,7 @@ END_TEST
 
 /* --- masters and daemons that must not vote together --- */
 
-START_TEST(master_that_may_evict_is_refused)
+START_TEST(a_master_that_may_evict_keys_has_no_vote)
 {
     struct stage stage;
     stage_open(&stage, __func__, &patient);
@@ -469,7 +469,7 @@ START_TEST(master_that_may_evict_is_refused)
 END_TEST
 
 /* What a master that is up answers with an error is in the log as well. */
-START_TEST(master_that_refuses_to_write_is_told_of)
+START_TEST(a_master_that_refuses_writes_is_logged)
 {
     static const struct {
         const char *from;
@@ -495,7 +495,7 @@ START_TEST(master_that_refuses_to_write_is_told_of)
 }
 END_TEST
 
-START_TEST(replica_is_refused)
+START_TEST(a_replica_has_no_vote)
 {
     struct stage stage;
     stage_open(&stage, __func__, &patient);
@@ -507,7 +507,7 @@ START_TEST(replica_is_refused)
 }
 END_TEST
 
-START_TEST(master_listed_twice_is_refused_at_the_start)
+START_TEST(the_daemon_does_not_start_with_a_duplicate_master)
 {
     struct stage stage;
     struct master listed[3];
@@ -526,7 +526,7 @@ START_TEST(master_listed_twice_is_refused_at_the_start)
 END_TEST
 
 /* The service goes on, with four votes of five. */
-START_TEST(master_that_becomes_another_one_costs_one_vote)
+START_TEST(a_master_that_becomes_a_duplicate_costs_one_vote)
 {
     struct stage stage;
     stage_open(&stage, __func__, &patient);
@@ -541,7 +541,7 @@ START_TEST(master_that_becomes_another_one_costs_one_vote)
 END_TEST
 
 /* Where there is no memory for anything else: a daemon that comes later has to hear of the loss. */
-START_TEST(loss_is_recorded_where_memory_is_short)
+START_TEST(data_loss_is_recorded_on_a_master_without_memory)
 {
     struct stage stage;
     struct master *master;
@@ -558,7 +558,7 @@ START_TEST(loss_is_recorded_where_memory_is_short)
 }
 END_TEST
 
-START_TEST(daemons_of_another_set_are_refused)
+START_TEST(daemons_of_another_set_get_no_vote)
 {
     struct stage stage;
     struct daemon other;
@@ -595,7 +595,7 @@ END_TEST
 
 /* Three of five names lead to another database of the same servers: whoever comes second has no
  * vote from those, once they are no longer new. */
-START_TEST(names_that_lead_to_another_database_are_repointed)
+START_TEST(names_with_another_database_are_reported_as_repointed)
 {
     struct stage stage;
     struct stage_plan plan = careful;
@@ -625,7 +625,7 @@ END_TEST
 
 /* --- tokens that have ended --- */
 
-START_TEST(token_that_has_ended_is_gone_whatever_happens_then)
+START_TEST(an_ended_token_stays_gone)
 {
     struct stage stage;
     stage_open(&stage, __func__, &careful);
@@ -654,25 +654,25 @@ Suite *test_suite(void)
     TCase *tests = sandbox_case("the guard");
     tcase_add_loop_test(tests, no_second_grant_while_the_first_is_valid, 0,
                         sizeof(damages) / sizeof(damages[0]));
-    tcase_add_test(tests, failback_with_an_unchanged_run_id_is_found);
-    tcase_add_test(tests, critics_example);
-    tcase_add_test(tests, step_that_nobody_saw_is_respected_on_the_same_host);
-    tcase_add_test(tests, step_that_nobody_saw_is_respected_on_another_host);
-    tcase_add_test(tests, step_and_back_that_one_daemon_saw_is_known_on_another_host);
-    tcase_add_loop_test(tests, step_and_back_that_a_stopped_daemon_did_not_see_is_told_to_it, 0, 2);
-    tcase_add_test(tests, daemon_restarted_on_its_host_grants_at_once);
-    tcase_add_test(tests, newcomer_on_another_host_grants_beside_a_live_daemon);
-    tcase_add_test(tests, newcomer_on_another_host_waits_where_no_daemon_lives);
-    tcase_add_test(tests, sick_daemon_takes_no_vote_away);
-    tcase_add_test(tests, master_that_may_evict_is_refused);
-    tcase_add_test(tests, master_that_refuses_to_write_is_told_of);
-    tcase_add_test(tests, replica_is_refused);
-    tcase_add_test(tests, master_listed_twice_is_refused_at_the_start);
-    tcase_add_test(tests, master_that_becomes_another_one_costs_one_vote);
-    tcase_add_test(tests, loss_is_recorded_where_memory_is_short);
-    tcase_add_test(tests, daemons_of_another_set_are_refused);
-    tcase_add_test(tests, names_that_lead_to_another_database_are_repointed);
-    tcase_add_test(tests, token_that_has_ended_is_gone_whatever_happens_then);
+    tcase_add_test(tests, a_failback_with_an_unchanged_run_id_is_detected);
+    tcase_add_test(tests, a_forward_clock_jump_does_not_cause_a_second_grant);
+    tcase_add_test(tests, an_unobserved_step_is_respected_on_the_same_host);
+    tcase_add_test(tests, an_unobserved_step_is_respected_on_another_host);
+    tcase_add_test(tests, a_step_and_back_is_announced_to_another_host);
+    tcase_add_loop_test(tests, a_step_and_back_is_announced_to_a_stopped_daemon, 0, 2);
+    tcase_add_test(tests, a_daemon_restarted_on_its_host_grants_at_once);
+    tcase_add_test(tests, a_daemon_on_a_new_host_grants_next_to_a_live_daemon);
+    tcase_add_test(tests, a_daemon_on_a_new_host_waits_if_no_daemon_runs);
+    tcase_add_test(tests, a_stopped_and_stepped_daemon_costs_no_vote);
+    tcase_add_test(tests, a_master_that_may_evict_keys_has_no_vote);
+    tcase_add_test(tests, a_master_that_refuses_writes_is_logged);
+    tcase_add_test(tests, a_replica_has_no_vote);
+    tcase_add_test(tests, the_daemon_does_not_start_with_a_duplicate_master);
+    tcase_add_test(tests, a_master_that_becomes_a_duplicate_costs_one_vote);
+    tcase_add_test(tests, data_loss_is_recorded_on_a_master_without_memory);
+    tcase_add_test(tests, daemons_of_another_set_get_no_vote);
+    tcase_add_test(tests, names_with_another_database_are_reported_as_repointed);
+    tcase_add_test(tests, an_ended_token_stays_gone);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -70,7 +70,7 @@ static void expect_kept(struct held *held)
         ck_assert_msg(is_warning(client_read(&held->client)), "%s", held->client.line);
 }
 
-START_TEST(it_lives_longer_than_its_time_to_live)
+START_TEST(a_hold_outlives_its_ttl)
 {
     struct stage stage;
     struct held held;
@@ -87,7 +87,7 @@ START_TEST(it_lives_longer_than_its_time_to_live)
 END_TEST
 
 /* A process of its own, which is killed: its kernel ends the connection in order. */
-START_TEST(a_client_that_is_killed_frees_its_lock_at_once)
+START_TEST(killing_a_client_frees_its_hold_at_once)
 {
     struct stage stage;
     struct held held;
@@ -143,7 +143,7 @@ static void half_close(struct client *client)
     client_close(client);
 }
 
-START_TEST(the_end_of_its_connection_releases_it)
+START_TEST(closing_the_connection_releases_a_hold)
 {
     ends_at_once(__func__, client_close);
 }
@@ -159,14 +159,14 @@ static void leave_unread(struct client *client)
     client_close(client);
 }
 
-START_TEST(an_end_with_an_answer_unread_releases_it)
+START_TEST(closing_with_an_unread_answer_releases_a_hold)
 {
     ends_at_once(__func__, leave_unread);
 }
 END_TEST
 
 /* What a killed client has started may run on. */
-START_TEST(no_end_of_its_connection_releases_one_that_lingers)
+START_TEST(closing_the_connection_does_not_release_a_lingering_hold)
 {
     static void (*const ends[])(struct client *) = {client_close, leave_unread, half_close};
     for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
@@ -187,7 +187,7 @@ START_TEST(no_end_of_its_connection_releases_one_that_lingers)
 END_TEST
 
 /* It is over, but for answers that nobody reads: more than the socket has room for. */
-START_TEST(one_that_lingers_is_not_extended_for_who_ended_and_does_not_read)
+START_TEST(a_lingering_hold_is_not_extended_after_a_half_close)
 {
     enum { LISTINGS = 300 };
     struct stage stage;
@@ -211,7 +211,7 @@ END_TEST
 
 /* A thousand HOLDs with long names, of one that does not read: what it is told of them, and what it
  * asks about them, is more than an answer may have. */
-START_TEST(nobody_is_dropped_for_holding_much)
+START_TEST(a_slow_reader_with_many_holds_is_not_dropped)
 {
     enum { HOLDS = 1000 };
     struct stage stage;
@@ -243,20 +243,20 @@ START_TEST(nobody_is_dropped_for_holding_much)
 }
 END_TEST
 
-START_TEST(quit_releases_it)
+START_TEST(quit_releases_a_hold)
 {
     ends_at_once(__func__, quit);
 }
 END_TEST
 
-START_TEST(half_a_connection_is_not_enough)
+START_TEST(a_half_close_releases_a_hold)
 {
     ends_at_once(__func__, half_close);
 }
 END_TEST
 
 /* Whoever sent the reset: the client may live, and rely on its lock. */
-START_TEST(a_reset_connection_releases_nothing_before_the_deadline)
+START_TEST(a_reset_does_not_release_a_hold_before_its_deadline)
 {
     struct stage stage;
     struct held held;
@@ -275,7 +275,7 @@ START_TEST(a_reset_connection_releases_nothing_before_the_deadline)
 END_TEST
 
 /* The daemon finds the request and the reset at once, and hears of the reset as it answers. */
-START_TEST(a_reset_behind_a_request_releases_nothing_either)
+START_TEST(a_reset_after_a_request_does_not_release_a_hold)
 {
     struct stage stage;
     struct held held;
@@ -295,7 +295,7 @@ START_TEST(a_reset_behind_a_request_releases_nothing_either)
 }
 END_TEST
 
-START_TEST(killing_the_daemon_frees_it_after_its_time_to_live)
+START_TEST(killing_the_daemon_frees_a_hold_after_its_ttl)
 {
     struct stage stage;
     struct held held;
@@ -317,7 +317,7 @@ START_TEST(killing_the_daemon_frees_it_after_its_time_to_live)
 }
 END_TEST
 
-START_TEST(a_lost_majority_is_told_before_the_validity_ends)
+START_TEST(losing_a_majority_is_reported_before_the_validity_ends)
 {
     struct stage stage;
     struct held held;
@@ -332,7 +332,7 @@ START_TEST(a_lost_majority_is_told_before_the_validity_ends)
 }
 END_TEST
 
-START_TEST(a_lost_minority_is_a_warning)
+START_TEST(losing_a_minority_is_a_warning)
 {
     struct stage stage;
     struct held held;
@@ -353,7 +353,7 @@ START_TEST(a_lost_minority_is_a_warning)
 }
 END_TEST
 
-START_TEST(a_daemon_that_was_stopped_tells_the_loss_before_all_else)
+START_TEST(a_resumed_daemon_reports_the_loss_before_other_replies)
 {
     struct stage stage;
     struct held held;
@@ -372,7 +372,7 @@ START_TEST(a_daemon_that_was_stopped_tells_the_loss_before_all_else)
 }
 END_TEST
 
-START_TEST(what_is_unlocked_elsewhere_is_lost)
+START_TEST(a_hold_whose_keys_are_deleted_is_lost)
 {
     struct stage stage;
     struct held held;
@@ -385,7 +385,7 @@ START_TEST(what_is_unlocked_elsewhere_is_lost)
 }
 END_TEST
 
-START_TEST(an_unlock_through_another_connection_is_told)
+START_TEST(an_unlock_on_another_connection_is_reported_as_lost)
 {
     struct stage stage;
     struct held held;
@@ -401,7 +401,7 @@ START_TEST(an_unlock_through_another_connection_is_told)
 }
 END_TEST
 
-START_TEST(it_is_lost_after_the_longest_hold)
+START_TEST(a_hold_is_lost_after_max_hold)
 {
     struct stage stage;
     struct held held;
@@ -418,7 +418,7 @@ START_TEST(it_is_lost_after_the_longest_hold)
 }
 END_TEST
 
-START_TEST(a_daemon_that_stops_says_so_and_releases_nothing)
+START_TEST(a_stopping_daemon_reports_the_loss_and_releases_nothing)
 {
     struct stage stage;
     struct held held;
@@ -438,25 +438,25 @@ Suite *test_suite(void)
 {
     Suite *suite = suite_create("hold");
     TCase *cases = sandbox_case("hold");
-    tcase_add_test(cases, it_lives_longer_than_its_time_to_live);
-    tcase_add_test(cases, a_client_that_is_killed_frees_its_lock_at_once);
-    tcase_add_test(cases, no_end_of_its_connection_releases_one_that_lingers);
-    tcase_add_test(cases, one_that_lingers_is_not_extended_for_who_ended_and_does_not_read);
-    tcase_add_test(cases, the_end_of_its_connection_releases_it);
-    tcase_add_test(cases, an_end_with_an_answer_unread_releases_it);
-    tcase_add_test(cases, nobody_is_dropped_for_holding_much);
-    tcase_add_test(cases, quit_releases_it);
-    tcase_add_test(cases, half_a_connection_is_not_enough);
-    tcase_add_test(cases, a_reset_connection_releases_nothing_before_the_deadline);
-    tcase_add_test(cases, a_reset_behind_a_request_releases_nothing_either);
-    tcase_add_test(cases, killing_the_daemon_frees_it_after_its_time_to_live);
-    tcase_add_test(cases, a_lost_majority_is_told_before_the_validity_ends);
-    tcase_add_test(cases, a_lost_minority_is_a_warning);
-    tcase_add_test(cases, a_daemon_that_was_stopped_tells_the_loss_before_all_else);
-    tcase_add_test(cases, what_is_unlocked_elsewhere_is_lost);
-    tcase_add_test(cases, an_unlock_through_another_connection_is_told);
-    tcase_add_test(cases, it_is_lost_after_the_longest_hold);
-    tcase_add_test(cases, a_daemon_that_stops_says_so_and_releases_nothing);
+    tcase_add_test(cases, a_hold_outlives_its_ttl);
+    tcase_add_test(cases, killing_a_client_frees_its_hold_at_once);
+    tcase_add_test(cases, closing_the_connection_does_not_release_a_lingering_hold);
+    tcase_add_test(cases, a_lingering_hold_is_not_extended_after_a_half_close);
+    tcase_add_test(cases, closing_the_connection_releases_a_hold);
+    tcase_add_test(cases, closing_with_an_unread_answer_releases_a_hold);
+    tcase_add_test(cases, a_slow_reader_with_many_holds_is_not_dropped);
+    tcase_add_test(cases, quit_releases_a_hold);
+    tcase_add_test(cases, a_half_close_releases_a_hold);
+    tcase_add_test(cases, a_reset_does_not_release_a_hold_before_its_deadline);
+    tcase_add_test(cases, a_reset_after_a_request_does_not_release_a_hold);
+    tcase_add_test(cases, killing_the_daemon_frees_a_hold_after_its_ttl);
+    tcase_add_test(cases, losing_a_majority_is_reported_before_the_validity_ends);
+    tcase_add_test(cases, losing_a_minority_is_a_warning);
+    tcase_add_test(cases, a_resumed_daemon_reports_the_loss_before_other_replies);
+    tcase_add_test(cases, a_hold_whose_keys_are_deleted_is_lost);
+    tcase_add_test(cases, an_unlock_on_another_connection_is_reported_as_lost);
+    tcase_add_test(cases, a_hold_is_lost_after_max_hold);
+    tcase_add_test(cases, a_stopping_daemon_reports_the_loss_and_releases_nothing);
     suite_add_tcase(suite, cases);
     return suite;
 }

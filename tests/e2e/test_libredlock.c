@@ -93,7 +93,7 @@ START_TEST(fences_rise)
 }
 END_TEST
 
-START_TEST(a_lock_goes_from_one_to_the_next)
+START_TEST(a_released_lock_goes_to_the_waiting_handle)
 {
     struct stage stage;
     uint64_t id;
@@ -121,7 +121,7 @@ END_TEST
 
 /* Who has waited for longer than a hundred times its time to live: by then the drift that is taken
  * off the wait is more than that. The rate is wide here, so that it need not take as long. */
-START_TEST(who_has_waited_for_long_gets_the_lock)
+START_TEST(a_long_waiter_gets_the_lock)
 {
     static const struct stage_plan drifting = {
         .masters = 3, .over_unix = true, .daemon = {.locks = ", clock_drift_rate: 10%"}};
@@ -142,7 +142,7 @@ START_TEST(who_has_waited_for_long_gets_the_lock)
 }
 END_TEST
 
-START_TEST(a_wait_that_ends_says_held)
+START_TEST(a_wait_that_times_out_returns_held)
 {
     struct stage stage;
     struct redlock_lock other;
@@ -160,7 +160,7 @@ START_TEST(a_wait_that_ends_says_held)
 }
 END_TEST
 
-START_TEST(what_the_daemon_refuses_is_told_in_its_words)
+START_TEST(a_refusal_quotes_the_error_of_the_daemon)
 {
     struct stage stage;
     struct redlock_lock lock;
@@ -189,7 +189,7 @@ static void count_line(void *context, const char *text)
         ++*count;
 }
 
-START_TEST(the_connection_has_its_name_in_listings)
+START_TEST(the_label_of_a_handle_is_shown_in_listings)
 {
     struct stage stage;
     unsigned count = 0;
@@ -210,7 +210,7 @@ START_TEST(the_connection_has_its_name_in_listings)
 }
 END_TEST
 
-START_TEST(another_address_is_for_the_next_connection)
+START_TEST(a_new_url_applies_to_the_next_connection)
 {
     struct stage stage;
     char url[64];
@@ -233,7 +233,7 @@ START_TEST(another_address_is_for_the_next_connection)
 }
 END_TEST
 
-START_TEST(a_place_in_line_can_be_asked_for)
+START_TEST(the_place_in_the_queue_can_be_requested)
 {
     struct stage stage;
     uint64_t first;
@@ -256,7 +256,7 @@ START_TEST(a_place_in_line_can_be_asked_for)
 }
 END_TEST
 
-START_TEST(many_requests_at_once_are_answered)
+START_TEST(pipelined_requests_are_each_answered_once)
 {
     enum { REQUESTS = 500 };
     struct stage stage;
@@ -290,7 +290,7 @@ END_TEST
 
 /* --- the connection --- */
 
-START_TEST(the_end_of_the_daemon_answers_what_is_under_way)
+START_TEST(requests_in_flight_break_when_the_daemon_is_killed)
 {
     struct stage stage;
     uint64_t id;
@@ -316,7 +316,7 @@ START_TEST(the_end_of_the_daemon_answers_what_is_under_way)
 }
 END_TEST
 
-START_TEST(a_restart_of_the_daemon_is_not_noticed_in_between)
+START_TEST(a_daemon_restart_between_requests_goes_unnoticed)
 {
     struct stage stage;
     struct redlock_event event;
@@ -335,7 +335,7 @@ START_TEST(a_restart_of_the_daemon_is_not_noticed_in_between)
 }
 END_TEST
 
-START_TEST(an_address_is_looked_at_by_the_first_request)
+START_TEST(the_first_request_checks_the_url)
 {
     struct redlock *redlock = redlock_new("tcp://me:secret@127.0.0.1:7335");
     library_expect(redlock, redlock_ping(redlock), REDLOCK_INVALID);
@@ -365,7 +365,7 @@ START_TEST(an_address_is_looked_at_by_the_first_request)
 }
 END_TEST
 
-START_TEST(one_client_too_many_is_told)
+START_TEST(a_handle_over_the_client_limit_returns_limit)
 {
     struct stage stage;
     stage_open(&stage, __func__,
@@ -386,7 +386,7 @@ END_TEST
 
 /* --- given up --- */
 
-START_TEST(a_daemon_that_is_stopped_costs_the_timeout_and_leaves_nothing)
+START_TEST(a_stopped_daemon_costs_the_timeout_and_leaves_no_lock)
 {
     struct stage stage;
     struct redlock_lock lock;
@@ -412,7 +412,7 @@ START_TEST(a_daemon_that_is_stopped_costs_the_timeout_and_leaves_nothing)
 END_TEST
 
 /* Somebody listens, but does not accept, and as many wait for that as may. */
-START_TEST(a_connection_is_waited_for_as_long_as_was_said)
+START_TEST(connecting_ends_after_the_connect_timeout)
 {
     enum { FULL = 4 };
     struct sockaddr_in where = {.sin_family = AF_INET};
@@ -441,7 +441,7 @@ START_TEST(a_connection_is_waited_for_as_long_as_was_said)
 }
 END_TEST
 
-START_TEST(a_late_grant_is_given_back_where_the_connection_must_live)
+START_TEST(a_late_grant_is_released_and_the_connection_kept)
 {
     struct stage stage;
     struct redlock_lock lock;
@@ -468,7 +468,7 @@ START_TEST(a_late_grant_is_given_back_where_the_connection_must_live)
 }
 END_TEST
 
-START_TEST(who_is_cancelled_waits_no_more)
+START_TEST(a_cancelled_request_leaves_the_queue)
 {
     struct stage stage;
     uint64_t id;
@@ -490,7 +490,7 @@ START_TEST(who_is_cancelled_waits_no_more)
 }
 END_TEST
 
-START_TEST(what_was_granted_and_not_taken_is_given_back_at_the_end)
+START_TEST(freeing_a_handle_releases_untaken_grants)
 {
     struct stage stage;
     stage_open(&stage, __func__, &three);
@@ -549,7 +549,7 @@ static void *work(void *context)
     return NULL;
 }
 
-START_TEST(threads_with_handles_of_their_own_take_turns)
+START_TEST(threads_with_separate_handles_exclude_each_other)
 {
     struct stage stage;
     pthread_t threads[THREADS];
@@ -575,24 +575,24 @@ Suite *test_suite(void)
     TCase *cases = sandbox_case("libredlock");
     tcase_add_test(cases, a_lock_is_acquired_extended_and_released);
     tcase_add_test(cases, fences_rise);
-    tcase_add_test(cases, a_lock_goes_from_one_to_the_next);
-    tcase_add_test(cases, who_has_waited_for_long_gets_the_lock);
-    tcase_add_test(cases, a_wait_that_ends_says_held);
-    tcase_add_test(cases, what_the_daemon_refuses_is_told_in_its_words);
-    tcase_add_test(cases, the_connection_has_its_name_in_listings);
-    tcase_add_test(cases, another_address_is_for_the_next_connection);
-    tcase_add_test(cases, a_place_in_line_can_be_asked_for);
-    tcase_add_test(cases, many_requests_at_once_are_answered);
-    tcase_add_test(cases, the_end_of_the_daemon_answers_what_is_under_way);
-    tcase_add_test(cases, a_restart_of_the_daemon_is_not_noticed_in_between);
-    tcase_add_test(cases, an_address_is_looked_at_by_the_first_request);
-    tcase_add_test(cases, one_client_too_many_is_told);
-    tcase_add_loop_test(cases, a_daemon_that_is_stopped_costs_the_timeout_and_leaves_nothing, 0, 2);
-    tcase_add_test(cases, a_connection_is_waited_for_as_long_as_was_said);
-    tcase_add_test(cases, a_late_grant_is_given_back_where_the_connection_must_live);
-    tcase_add_test(cases, who_is_cancelled_waits_no_more);
-    tcase_add_loop_test(cases, what_was_granted_and_not_taken_is_given_back_at_the_end, 0, 3);
-    tcase_add_test(cases, threads_with_handles_of_their_own_take_turns);
+    tcase_add_test(cases, a_released_lock_goes_to_the_waiting_handle);
+    tcase_add_test(cases, a_long_waiter_gets_the_lock);
+    tcase_add_test(cases, a_wait_that_times_out_returns_held);
+    tcase_add_test(cases, a_refusal_quotes_the_error_of_the_daemon);
+    tcase_add_test(cases, the_label_of_a_handle_is_shown_in_listings);
+    tcase_add_test(cases, a_new_url_applies_to_the_next_connection);
+    tcase_add_test(cases, the_place_in_the_queue_can_be_requested);
+    tcase_add_test(cases, pipelined_requests_are_each_answered_once);
+    tcase_add_test(cases, requests_in_flight_break_when_the_daemon_is_killed);
+    tcase_add_test(cases, a_daemon_restart_between_requests_goes_unnoticed);
+    tcase_add_test(cases, the_first_request_checks_the_url);
+    tcase_add_test(cases, a_handle_over_the_client_limit_returns_limit);
+    tcase_add_loop_test(cases, a_stopped_daemon_costs_the_timeout_and_leaves_no_lock, 0, 2);
+    tcase_add_test(cases, connecting_ends_after_the_connect_timeout);
+    tcase_add_test(cases, a_late_grant_is_released_and_the_connection_kept);
+    tcase_add_test(cases, a_cancelled_request_leaves_the_queue);
+    tcase_add_loop_test(cases, freeing_a_handle_releases_untaken_grants, 0, 3);
+    tcase_add_test(cases, threads_with_separate_handles_exclude_each_other);
     suite_add_tcase(suite, cases);
     return suite;
 }

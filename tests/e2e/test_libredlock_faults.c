@@ -138,7 +138,7 @@ static struct redlock_event acquire(struct redlock *redlock, bool hold)
 /* "#1024 OK <40 digits> 10000 0 -\n" */
 enum { ANSWER_LEN = 6 + 3 + 41 + 6 + 2 + 2 };
 
-START_TEST(an_answer_cut_short_is_none)
+START_TEST(a_truncated_reply_is_not_a_grant)
 {
     open_stage(__func__);
     for (size_t at = 0; at <= ANSWER_LEN; at++) {
@@ -152,7 +152,7 @@ START_TEST(an_answer_cut_short_is_none)
 }
 END_TEST
 
-START_TEST(an_answer_in_pieces_is_one)
+START_TEST(a_reply_in_pieces_is_a_grant)
 {
     open_stage(__func__);
     struct redlock *redlock = new_handle(PATIENT_MS);
@@ -166,7 +166,7 @@ START_TEST(an_answer_in_pieces_is_one)
 END_TEST
 
 /* Its deadline is counted from before the request, not from the answer. */
-START_TEST(a_delay_makes_no_deadline_later)
+START_TEST(a_delayed_reply_does_not_move_the_deadline)
 {
     open_stage(__func__);
     struct redlock *redlock = new_handle(PATIENT_MS);
@@ -181,7 +181,7 @@ START_TEST(a_delay_makes_no_deadline_later)
 }
 END_TEST
 
-START_TEST(no_more_time_has_elapsed_than_has_passed)
+START_TEST(an_elapsed_time_from_the_daemon_is_capped_by_the_clock)
 {
     static const int64_t elapsed_ms[] = {100000, 999999999999999, 60000};
     open_stage(__func__);
@@ -198,7 +198,7 @@ START_TEST(no_more_time_has_elapsed_than_has_passed)
 }
 END_TEST
 
-START_TEST(a_lock_that_is_over_on_arrival_is_given_back)
+START_TEST(a_grant_past_its_deadline_on_arrival_is_released)
 {
     struct redlock_lock lock;
     char unlock[512] = "";
@@ -238,7 +238,7 @@ static const struct {
     {"ERR ttl-range no", REDLOCK_REFUSED},
 };
 
-START_TEST(each_answer_has_its_status)
+START_TEST(each_reply_maps_to_its_status)
 {
     struct redlock_lock lock;
     open_stage(__func__);
@@ -256,7 +256,7 @@ START_TEST(each_answer_has_its_status)
 }
 END_TEST
 
-START_TEST(an_extension_of_another_token_is_none)
+START_TEST(an_extension_of_another_token_is_rejected)
 {
     open_stage(__func__);
     struct redlock *redlock = new_handle(PATIENT_MS);
@@ -274,7 +274,7 @@ START_TEST(an_extension_of_another_token_is_none)
 }
 END_TEST
 
-START_TEST(who_answers_nothing_costs_the_timeout)
+START_TEST(a_server_that_never_answers_costs_the_timeout)
 {
     static const struct lie lies[] = {{.kind = LIE_SILENT}, {.kind = LIE_FLOOD}};
     struct redlock_lock lock;
@@ -292,7 +292,7 @@ START_TEST(who_answers_nothing_costs_the_timeout)
 END_TEST
 
 /* As where a firewall has lost its state: the next connection leads to the daemon again. */
-START_TEST(a_connection_that_was_given_up_is_replaced)
+START_TEST(an_abandoned_connection_is_replaced)
 {
     struct redlock_lock lock;
     struct redlock_event event;
@@ -337,7 +337,7 @@ START_TEST(a_listing_without_end_costs_the_timeout)
 }
 END_TEST
 
-START_TEST(nobody_home_is_unreachable)
+START_TEST(a_missing_socket_is_unreachable)
 {
     struct redlock_lock lock;
     open_stage(__func__);
@@ -353,7 +353,7 @@ START_TEST(nobody_home_is_unreachable)
 }
 END_TEST
 
-START_TEST(a_place_in_line_is_read_from_the_listing)
+START_TEST(the_place_in_the_queue_is_read_from_the_listing)
 {
     uint64_t id;
     open_stage(__func__);
@@ -376,7 +376,7 @@ END_TEST
 
 /* --- a loss --- */
 
-START_TEST(a_loss_comes_before_the_answer_behind_it)
+START_TEST(a_loss_is_reported_before_the_reply_that_follows_it)
 {
     uint64_t id;
     char lost[128];
@@ -532,7 +532,7 @@ static unsigned number_of(const char *name, unsigned otherwise)
     return text != NULL ? (unsigned)strtoul(text, NULL, 10) : otherwise;
 }
 
-START_TEST(what_is_called_a_lock_is_one_whatever_is_said)
+START_TEST(a_hostile_server_cannot_fake_a_lock)
 {
     open_stage(__func__);
     unsigned first = number_of("HOSTILE_SEED", 1);
@@ -552,21 +552,22 @@ Suite *test_suite(void)
 {
     Suite *suite = suite_create("libredlock_faults");
     TCase *cases = sandbox_case("libredlock_faults");
-    tcase_add_test(cases, an_answer_cut_short_is_none);
-    tcase_add_test(cases, an_answer_in_pieces_is_one);
-    tcase_add_test(cases, a_delay_makes_no_deadline_later);
-    tcase_add_test(cases, no_more_time_has_elapsed_than_has_passed);
-    tcase_add_test(cases, a_lock_that_is_over_on_arrival_is_given_back);
-    tcase_add_loop_test(cases, each_answer_has_its_status, 0, sizeof(answers) / sizeof(answers[0]));
-    tcase_add_test(cases, an_extension_of_another_token_is_none);
-    tcase_add_loop_test(cases, who_answers_nothing_costs_the_timeout, 0, 2);
-    tcase_add_test(cases, a_connection_that_was_given_up_is_replaced);
+    tcase_add_test(cases, a_truncated_reply_is_not_a_grant);
+    tcase_add_test(cases, a_reply_in_pieces_is_a_grant);
+    tcase_add_test(cases, a_delayed_reply_does_not_move_the_deadline);
+    tcase_add_test(cases, an_elapsed_time_from_the_daemon_is_capped_by_the_clock);
+    tcase_add_test(cases, a_grant_past_its_deadline_on_arrival_is_released);
+    tcase_add_loop_test(cases, each_reply_maps_to_its_status, 0,
+                        sizeof(answers) / sizeof(answers[0]));
+    tcase_add_test(cases, an_extension_of_another_token_is_rejected);
+    tcase_add_loop_test(cases, a_server_that_never_answers_costs_the_timeout, 0, 2);
+    tcase_add_test(cases, an_abandoned_connection_is_replaced);
     tcase_add_test(cases, a_listing_without_end_costs_the_timeout);
-    tcase_add_test(cases, nobody_home_is_unreachable);
-    tcase_add_test(cases, a_place_in_line_is_read_from_the_listing);
-    tcase_add_test(cases, a_loss_comes_before_the_answer_behind_it);
+    tcase_add_test(cases, a_missing_socket_is_unreachable);
+    tcase_add_test(cases, the_place_in_the_queue_is_read_from_the_listing);
+    tcase_add_test(cases, a_loss_is_reported_before_the_reply_that_follows_it);
     tcase_add_test(cases, a_garbled_connection_with_a_hold_is_not_closed_in_order);
-    tcase_add_test(cases, what_is_called_a_lock_is_one_whatever_is_said);
+    tcase_add_test(cases, a_hostile_server_cannot_fake_a_lock);
     suite_add_tcase(suite, cases);
     return suite;
 }

@@ -71,7 +71,7 @@ START_TEST(a_child_leaves_the_connection_to_its_parent)
 }
 END_TEST
 
-START_TEST(a_child_can_take_the_connection_over)
+START_TEST(a_child_can_take_over_the_connection)
 {
     struct stage stage;
     kernel_is_old = _i == 1;
@@ -92,7 +92,7 @@ START_TEST(a_child_can_take_the_connection_over)
 END_TEST
 
 /* Its answer has been read before the fork, and the parent takes it afterwards. */
-START_TEST(a_child_does_not_give_back_what_its_parent_was_granted)
+START_TEST(a_child_does_not_release_the_grants_of_its_parent)
 {
     struct stage stage;
     struct redlock_event event;
@@ -152,7 +152,7 @@ static enum failure hold_as_pid_1(const struct daemon *daemon)
     return NONE;
 }
 
-START_TEST(a_child_with_the_pid_of_its_parent_leaves_the_connection_to_it)
+START_TEST(a_child_with_its_parents_pid_leaves_the_connection_alone)
 {
     struct stage stage;
     int status;
@@ -181,10 +181,9 @@ Suite *test_suite(void)
     Suite *suite = suite_create("libredlock_forks");
     TCase *cases = sandbox_case("libredlock_forks");
     tcase_add_loop_test(cases, a_child_leaves_the_connection_to_its_parent, 0, 3);
-    tcase_add_loop_test(cases, a_child_can_take_the_connection_over, 0, 2);
-    tcase_add_loop_test(cases, a_child_does_not_give_back_what_its_parent_was_granted, 0, 2);
-    tcase_add_loop_test(cases, a_child_with_the_pid_of_its_parent_leaves_the_connection_to_it, 0,
-                        2);
+    tcase_add_loop_test(cases, a_child_can_take_over_the_connection, 0, 2);
+    tcase_add_loop_test(cases, a_child_does_not_release_the_grants_of_its_parent, 0, 2);
+    tcase_add_loop_test(cases, a_child_with_its_parents_pid_leaves_the_connection_alone, 0, 2);
     suite_add_tcase(suite, cases);
     return suite;
 }

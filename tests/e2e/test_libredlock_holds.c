@@ -51,7 +51,7 @@ START_TEST(a_hold_lives_as_long_as_its_handle)
 }
 END_TEST
 
-START_TEST(one_that_lingers_is_released_by_its_handle)
+START_TEST(a_lingering_hold_is_released_by_its_handle)
 {
     struct stage stage;
     stage_open(&stage, __func__, &three_quick);
@@ -64,7 +64,7 @@ START_TEST(one_that_lingers_is_released_by_its_handle)
 END_TEST
 
 /* Its daemon sees an end in order, as its kernel closes what it has open. */
-START_TEST(one_that_lingers_outlives_a_killed_process_until_its_deadline)
+START_TEST(a_lingering_hold_outlives_a_killed_process_until_its_deadline)
 {
     struct stage stage;
     int told[2];
@@ -93,7 +93,7 @@ START_TEST(one_that_lingers_outlives_a_killed_process_until_its_deadline)
 }
 END_TEST
 
-START_TEST(a_hold_is_freed_by_its_handle_also_with_warnings_unread)
+START_TEST(a_hold_with_unread_warnings_is_freed_with_its_handle)
 {
     struct stage stage;
     stage_open(&stage, __func__, &three_tcp);
@@ -110,7 +110,7 @@ START_TEST(a_hold_is_freed_by_its_handle_also_with_warnings_unread)
 }
 END_TEST
 
-START_TEST(a_lost_hold_is_told_once)
+START_TEST(a_lost_hold_is_reported_once)
 {
     struct stage stage;
     uint64_t id;
@@ -136,7 +136,7 @@ END_TEST
 
 /* The daemon stands still for longer than an answer may take. Its client relies on the deadline
  * that it has, whatever it does with its connection. */
-START_TEST(a_hold_whose_connection_is_given_up_lives_until_its_deadline)
+START_TEST(a_hold_on_an_abandoned_connection_lives_until_its_deadline)
 {
     struct stage stage;
     struct redlock_event event;
@@ -171,7 +171,7 @@ START_TEST(a_hold_whose_connection_is_given_up_lives_until_its_deadline)
 END_TEST
 
 /* Closing the socket would be an end in order, by which the daemon releases the lock. */
-START_TEST(a_connection_is_given_up_without_memory)
+START_TEST(a_connection_is_abandoned_without_memory)
 {
     struct stage stage;
     stage_open(&stage, __func__, &three);
@@ -190,7 +190,7 @@ START_TEST(a_connection_is_given_up_without_memory)
 }
 END_TEST
 
-START_TEST(connections_that_were_given_up_and_have_ended_take_no_descriptors)
+START_TEST(abandoned_connections_that_ended_use_no_descriptors)
 {
     enum { ROUNDS = 3 };
     static const char *const names[ROUNDS] = {"a", "b", "c"};
@@ -215,7 +215,7 @@ START_TEST(connections_that_were_given_up_and_have_ended_take_no_descriptors)
 }
 END_TEST
 
-START_TEST(a_hold_that_is_released_elsewhere_is_lost)
+START_TEST(a_hold_released_by_another_handle_is_lost)
 {
     struct stage stage;
     stage_open(&stage, __func__, &three_quick);
@@ -238,14 +238,14 @@ Suite *test_suite(void)
     Suite *suite = suite_create("libredlock_holds");
     TCase *cases = sandbox_case("libredlock_holds");
     tcase_add_test(cases, a_hold_lives_as_long_as_its_handle);
-    tcase_add_test(cases, one_that_lingers_is_released_by_its_handle);
-    tcase_add_test(cases, one_that_lingers_outlives_a_killed_process_until_its_deadline);
-    tcase_add_test(cases, a_hold_is_freed_by_its_handle_also_with_warnings_unread);
-    tcase_add_test(cases, a_lost_hold_is_told_once);
-    tcase_add_loop_test(cases, a_hold_whose_connection_is_given_up_lives_until_its_deadline, 0, 2);
-    tcase_add_test(cases, a_connection_is_given_up_without_memory);
-    tcase_add_test(cases, connections_that_were_given_up_and_have_ended_take_no_descriptors);
-    tcase_add_test(cases, a_hold_that_is_released_elsewhere_is_lost);
+    tcase_add_test(cases, a_lingering_hold_is_released_by_its_handle);
+    tcase_add_test(cases, a_lingering_hold_outlives_a_killed_process_until_its_deadline);
+    tcase_add_test(cases, a_hold_with_unread_warnings_is_freed_with_its_handle);
+    tcase_add_test(cases, a_lost_hold_is_reported_once);
+    tcase_add_loop_test(cases, a_hold_on_an_abandoned_connection_lives_until_its_deadline, 0, 2);
+    tcase_add_test(cases, a_connection_is_abandoned_without_memory);
+    tcase_add_test(cases, abandoned_connections_that_ended_use_no_descriptors);
+    tcase_add_test(cases, a_hold_released_by_another_handle_is_lost);
     suite_add_tcase(suite, cases);
     return suite;
 }

@@ -104,7 +104,7 @@ static void program_end(struct program *program)
 }
 
 /* The new connection has the descriptor that the old one had. */
-START_TEST(a_program_hears_of_its_grant_after_a_reconnect)
+START_TEST(a_grant_after_a_reconnect_wakes_the_loop)
 {
     struct stage stage;
     struct program program;
@@ -129,7 +129,7 @@ START_TEST(a_program_hears_of_its_grant_after_a_reconnect)
 }
 END_TEST
 
-START_TEST(the_descriptor_is_there_before_a_connection_and_after)
+START_TEST(the_descriptor_outlives_connections)
 {
     struct stage stage;
     struct program program;
@@ -160,7 +160,7 @@ START_TEST(the_descriptor_is_there_before_a_connection_and_after)
 END_TEST
 
 /* More than a socket takes: the rest is sent when there is room. */
-START_TEST(what_waits_to_be_sent_wakes_the_loop)
+START_TEST(pending_output_wakes_the_loop)
 {
     enum { REQUESTS = 1000 };
     struct stage stage;
@@ -217,7 +217,7 @@ static void close_hostile(struct redlock *redlock)
     sandbox_close(&sandbox);
 }
 
-START_TEST(what_a_blocking_call_has_read_wakes_the_loop)
+START_TEST(an_event_read_by_a_blocking_call_wakes_the_loop)
 {
     struct redlock_event event;
     char lost[128];
@@ -237,7 +237,7 @@ START_TEST(what_a_blocking_call_has_read_wakes_the_loop)
 }
 END_TEST
 
-START_TEST(a_request_that_runs_out_of_time_wakes_the_loop)
+START_TEST(a_request_that_times_out_wakes_the_loop)
 {
     struct redlock_event event;
     uint64_t id;
@@ -275,7 +275,7 @@ static bool child_is_fine(struct redlock *redlock, int fd)
     return fine;
 }
 
-START_TEST(a_child_has_a_descriptor_of_its_own)
+START_TEST(a_forked_child_has_its_own_descriptor)
 {
     struct stage stage;
     uint64_t id;
@@ -302,12 +302,12 @@ Suite *test_suite(void)
 {
     Suite *suite = suite_create("libredlock_loops");
     TCase *cases = sandbox_case("libredlock_loops");
-    tcase_add_loop_test(cases, a_program_hears_of_its_grant_after_a_reconnect, 0, 2);
-    tcase_add_test(cases, the_descriptor_is_there_before_a_connection_and_after);
-    tcase_add_test(cases, what_waits_to_be_sent_wakes_the_loop);
-    tcase_add_test(cases, what_a_blocking_call_has_read_wakes_the_loop);
-    tcase_add_test(cases, a_request_that_runs_out_of_time_wakes_the_loop);
-    tcase_add_test(cases, a_child_has_a_descriptor_of_its_own);
+    tcase_add_loop_test(cases, a_grant_after_a_reconnect_wakes_the_loop, 0, 2);
+    tcase_add_test(cases, the_descriptor_outlives_connections);
+    tcase_add_test(cases, pending_output_wakes_the_loop);
+    tcase_add_test(cases, an_event_read_by_a_blocking_call_wakes_the_loop);
+    tcase_add_test(cases, a_request_that_times_out_wakes_the_loop);
+    tcase_add_test(cases, a_forked_child_has_its_own_descriptor);
     suite_add_tcase(suite, cases);
     return suite;
 }

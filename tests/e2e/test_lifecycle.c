@@ -30,19 +30,19 @@ static void end_by(const char *test, int signal_number)
     stage_close(&stage);
 }
 
-START_TEST(sigterm_ends_it_in_good_order)
+START_TEST(sigterm_stops_the_daemon_cleanly)
 {
     end_by(__func__, SIGTERM);
 }
 END_TEST
 
-START_TEST(sigint_ends_it_in_good_order)
+START_TEST(sigint_stops_the_daemon_cleanly)
 {
     end_by(__func__, SIGINT);
 }
 END_TEST
 
-START_TEST(signals_for_other_daemons_do_not_end_it)
+START_TEST(user_signals_do_not_stop_the_daemon)
 {
     static const int signals[] = {SIGUSR1, SIGUSR2};
     struct stage stage;
@@ -55,7 +55,7 @@ START_TEST(signals_for_other_daemons_do_not_end_it)
 }
 END_TEST
 
-START_TEST(ends_in_good_order_while_no_master_answers)
+START_TEST(the_daemon_stops_cleanly_without_masters)
 {
     struct stage stage;
     stage_open(&stage, __func__, &three);
@@ -66,7 +66,7 @@ START_TEST(ends_in_good_order_while_no_master_answers)
 }
 END_TEST
 
-START_TEST(request_under_way_is_answered_before_the_end)
+START_TEST(a_request_in_flight_is_answered_before_the_daemon_stops)
 {
     struct stage stage;
     struct client client;
@@ -88,7 +88,7 @@ START_TEST(request_under_way_is_answered_before_the_end)
 END_TEST
 
 /* A node_timeout that is longer than the daemon takes to end. */
-START_TEST(request_that_outlasts_the_end_is_answered_and_undone)
+START_TEST(a_request_that_outlasts_the_shutdown_is_answered_and_undone)
 {
     const struct stage_plan plan = {.masters = 5, .daemon = {.node_timeout_ms = 8000}};
     struct stage stage;
@@ -109,7 +109,7 @@ START_TEST(request_that_outlasts_the_end_is_answered_and_undone)
 }
 END_TEST
 
-START_TEST(request_that_comes_during_the_end_is_refused)
+START_TEST(requests_during_the_shutdown_are_refused)
 {
     struct stage stage;
     struct client client;
@@ -151,7 +151,7 @@ START_TEST(lock_survives_the_daemon)
 }
 END_TEST
 
-START_TEST(daemon_that_was_killed_starts_again_in_its_place)
+START_TEST(a_killed_daemon_starts_again_on_its_socket)
 {
     struct stage stage;
     stage_open(&stage, __func__, &three);
@@ -167,7 +167,7 @@ START_TEST(daemon_that_was_killed_starts_again_in_its_place)
 }
 END_TEST
 
-START_TEST(daemon_starts_before_its_masters)
+START_TEST(the_daemon_starts_before_its_masters)
 {
     struct stage stage;
     stage_open_masters(&stage, __func__, &(struct stage_plan){.masters = 3});
@@ -191,7 +191,7 @@ END_TEST
 
 /* Every request that bears a token, also such that fail. */
 /* It does not mend itself, as an address in use may: the shipped unit does not start it again. */
-START_TEST(a_wrong_configuration_has_an_exit_status_of_its_own)
+START_TEST(an_invalid_configuration_has_its_own_exit_status)
 {
     enum { WRONG_CONFIGURATION = 78 };
     struct stage stage;
@@ -243,7 +243,7 @@ static void check_json(const char *line)
     yaml_parser_delete(&parser);
 }
 
-START_TEST(json_log_is_one_object_a_line)
+START_TEST(the_json_log_has_one_object_per_line)
 {
     const struct stage_plan plan = {.masters = 3,
                                     .daemon = {.yaml = "log: {level: debug, format: json}\n"}};
@@ -267,7 +267,7 @@ START_TEST(json_log_is_one_object_a_line)
 }
 END_TEST
 
-START_TEST(log_level_leaves_out_what_is_below)
+START_TEST(the_log_level_suppresses_lower_levels)
 {
     const struct stage_plan plan = {.masters = 3, .daemon = {.yaml = "log: {level: warning}\n"}};
     struct stage stage;
@@ -281,7 +281,7 @@ START_TEST(log_level_leaves_out_what_is_below)
 }
 END_TEST
 
-START_TEST(lost_master_is_logged_on_the_edge_not_per_request)
+START_TEST(a_lost_master_is_logged_on_the_edge_not_per_request)
 {
     const struct stage_plan plan = {.masters = 3, .daemon = {.yaml = "log: {level: info}\n"}};
     struct stage stage;
@@ -307,21 +307,21 @@ Suite *test_suite(void)
 {
     Suite *suite = suite_create("lifecycle");
     TCase *tests = sandbox_case("start and end");
-    tcase_add_test(tests, sigterm_ends_it_in_good_order);
-    tcase_add_test(tests, sigint_ends_it_in_good_order);
-    tcase_add_test(tests, signals_for_other_daemons_do_not_end_it);
-    tcase_add_test(tests, ends_in_good_order_while_no_master_answers);
-    tcase_add_test(tests, request_under_way_is_answered_before_the_end);
-    tcase_add_test(tests, request_that_outlasts_the_end_is_answered_and_undone);
-    tcase_add_test(tests, request_that_comes_during_the_end_is_refused);
+    tcase_add_test(tests, sigterm_stops_the_daemon_cleanly);
+    tcase_add_test(tests, sigint_stops_the_daemon_cleanly);
+    tcase_add_test(tests, user_signals_do_not_stop_the_daemon);
+    tcase_add_test(tests, the_daemon_stops_cleanly_without_masters);
+    tcase_add_test(tests, a_request_in_flight_is_answered_before_the_daemon_stops);
+    tcase_add_test(tests, a_request_that_outlasts_the_shutdown_is_answered_and_undone);
+    tcase_add_test(tests, requests_during_the_shutdown_are_refused);
     tcase_add_test(tests, lock_survives_the_daemon);
-    tcase_add_test(tests, daemon_that_was_killed_starts_again_in_its_place);
-    tcase_add_test(tests, daemon_starts_before_its_masters);
-    tcase_add_test(tests, a_wrong_configuration_has_an_exit_status_of_its_own);
+    tcase_add_test(tests, a_killed_daemon_starts_again_on_its_socket);
+    tcase_add_test(tests, the_daemon_starts_before_its_masters);
+    tcase_add_test(tests, an_invalid_configuration_has_its_own_exit_status);
     tcase_add_test(tests, no_token_is_in_the_log);
-    tcase_add_test(tests, json_log_is_one_object_a_line);
-    tcase_add_test(tests, log_level_leaves_out_what_is_below);
-    tcase_add_test(tests, lost_master_is_logged_on_the_edge_not_per_request);
+    tcase_add_test(tests, the_json_log_has_one_object_per_line);
+    tcase_add_test(tests, the_log_level_suppresses_lower_levels);
+    tcase_add_test(tests, a_lost_master_is_logged_on_the_edge_not_per_request);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -61,7 +61,7 @@ static const struct wrong wrong[] = {
     {"EXTEND a " TOKEN " 2h", "ERR ttl-range .*"},
 };
 
-START_TEST(connection_lives_on_after_each_error)
+START_TEST(a_connection_survives_each_error)
 {
     struct stage stage;
     stage_open(&stage, __func__, &three);
@@ -74,7 +74,7 @@ START_TEST(connection_lives_on_after_each_error)
 }
 END_TEST
 
-START_TEST(error_bears_the_tag_of_its_request)
+START_TEST(an_error_has_the_tag_of_its_request)
 {
     struct stage stage;
     stage_open(&stage, __func__, &three);
@@ -145,7 +145,7 @@ START_TEST(line_of_2049_bytes_is_too_long)
 }
 END_TEST
 
-START_TEST(line_of_a_megabyte_is_one_error)
+START_TEST(a_line_of_a_megabyte_is_one_error)
 {
     struct stage stage;
     stage_open(&stage, __func__, &three);
@@ -157,7 +157,7 @@ START_TEST(line_of_a_megabyte_is_one_error)
 END_TEST
 
 /* Just after the part that is thrown away, in every position of the end of the line. */
-START_TEST(line_behind_a_long_one_is_whole)
+START_TEST(the_line_after_a_long_one_is_complete)
 {
     struct stage stage;
     stage_open(&stage, __func__, &three);
@@ -205,7 +205,7 @@ START_TEST(empty_lines_are_ignored)
 }
 END_TEST
 
-START_TEST(words_may_be_far_apart_and_in_any_case)
+START_TEST(spacing_and_the_case_of_verbs_do_not_matter)
 {
     struct stage stage;
     stage_open(&stage, __func__, &three);
@@ -218,7 +218,7 @@ START_TEST(words_may_be_far_apart_and_in_any_case)
 END_TEST
 
 /* Another connection's PONG shows that the daemon has been round its loop with the first part. */
-START_TEST(request_may_be_split_at_every_byte)
+START_TEST(a_request_may_be_split_at_every_byte)
 {
     struct stage stage;
     struct client other;
@@ -236,7 +236,7 @@ START_TEST(request_may_be_split_at_every_byte)
 }
 END_TEST
 
-START_TEST(request_may_come_byte_by_byte)
+START_TEST(a_request_may_arrive_byte_by_byte)
 {
     struct stage stage;
     struct client other;
@@ -258,20 +258,20 @@ Suite *test_suite(void)
 {
     Suite *suite = suite_create("lines");
     TCase *tests = sandbox_case("lines");
-    tcase_add_test(tests, connection_lives_on_after_each_error);
-    tcase_add_test(tests, error_bears_the_tag_of_its_request);
+    tcase_add_test(tests, a_connection_survives_each_error);
+    tcase_add_test(tests, an_error_has_the_tag_of_its_request);
     tcase_add_test(tests, resource_of_257_bytes_is_refused);
     tcase_add_test(tests, nul_byte_is_refused);
     tcase_add_test(tests, line_of_2048_bytes_is_read);
     tcase_add_test(tests, line_of_2049_bytes_is_too_long);
-    tcase_add_test(tests, line_of_a_megabyte_is_one_error);
-    tcase_add_test(tests, line_behind_a_long_one_is_whole);
+    tcase_add_test(tests, a_line_of_a_megabyte_is_one_error);
+    tcase_add_test(tests, the_line_after_a_long_one_is_complete);
     tcase_add_test(tests, cr_before_lf_is_dropped);
     tcase_add_test(tests, cr_elsewhere_is_a_bad_byte);
     tcase_add_test(tests, empty_lines_are_ignored);
-    tcase_add_test(tests, words_may_be_far_apart_and_in_any_case);
-    tcase_add_test(tests, request_may_be_split_at_every_byte);
-    tcase_add_test(tests, request_may_come_byte_by_byte);
+    tcase_add_test(tests, spacing_and_the_case_of_verbs_do_not_matter);
+    tcase_add_test(tests, a_request_may_be_split_at_every_byte);
+    tcase_add_test(tests, a_request_may_arrive_byte_by_byte);
     suite_add_tcase(suite, tests);
     return suite;
 }

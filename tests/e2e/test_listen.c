@@ -34,7 +34,7 @@ static struct stat stat_of(const char *path)
 
 /* --- unix sockets --- */
 
-START_TEST(unix_socket_is_for_owner_and_group_by_default)
+START_TEST(a_unix_socket_is_for_owner_and_group_by_default)
 {
     struct stage stage;
     stage_open(&stage, __func__, &three);
@@ -43,7 +43,7 @@ START_TEST(unix_socket_is_for_owner_and_group_by_default)
 }
 END_TEST
 
-START_TEST(unix_socket_has_the_mode_it_is_given)
+START_TEST(a_unix_socket_has_the_configured_mode)
 {
     struct stage stage;
     open_listening(&stage, __func__, ", mode: \"0600\"");
@@ -63,7 +63,7 @@ static gid_t other_group(void)
     return geteuid() == 0 ? getegid() + 1 : getegid();
 }
 
-START_TEST(unix_socket_has_the_group_it_is_given)
+START_TEST(a_unix_socket_has_the_configured_group)
 {
     struct stage stage;
     char fields[64];
@@ -75,7 +75,7 @@ START_TEST(unix_socket_has_the_group_it_is_given)
 }
 END_TEST
 
-START_TEST(unix_socket_group_may_be_a_name)
+START_TEST(the_group_of_a_unix_socket_may_be_a_name)
 {
     struct stage stage;
     char fields[128];
@@ -118,7 +118,7 @@ START_TEST(stale_unix_socket_is_replaced)
 END_TEST
 
 /* Removed by somebody, and made anew by another daemon: it is not ours to remove. */
-START_TEST(unix_socket_of_another_daemon_stays)
+START_TEST(a_unix_socket_of_another_daemon_is_not_removed)
 {
     struct stage stage;
     stage_open(&stage, __func__, &three);
@@ -132,7 +132,7 @@ START_TEST(unix_socket_of_another_daemon_stays)
 }
 END_TEST
 
-START_TEST(live_unix_socket_is_not_taken_over)
+START_TEST(a_live_unix_socket_is_not_taken_over)
 {
     struct stage stage;
     struct client client;
@@ -164,7 +164,7 @@ static void crowd_socket(const char *path, int fds[3])
     ck_assert_int_eq(errno, EAGAIN);
 }
 
-START_TEST(unix_socket_of_one_who_accepts_nobody_is_not_waited_for)
+START_TEST(a_unix_socket_with_a_full_backlog_does_not_block_the_start)
 {
     struct stage stage;
     int fds[3];
@@ -181,7 +181,7 @@ START_TEST(unix_socket_of_one_who_accepts_nobody_is_not_waited_for)
 }
 END_TEST
 
-START_TEST(file_that_is_no_socket_is_not_removed)
+START_TEST(a_file_that_is_not_a_socket_is_not_removed)
 {
     struct stage stage;
     stage_open_masters(&stage, __func__, &three);
@@ -236,7 +236,7 @@ START_TEST(ipv6_is_served)
 }
 END_TEST
 
-START_TEST(port_in_use_is_a_clear_error)
+START_TEST(a_port_in_use_is_reported)
 {
     struct stage stage;
     char address[64];
@@ -279,7 +279,7 @@ static void check_refuses_both(struct daemon *daemon, const char *url, const cha
     ck_assert(!sandbox_exists(daemon->socket));
 }
 
-START_TEST(an_entry_that_another_one_has_taken_is_told_so)
+START_TEST(two_entries_for_one_address_are_reported)
 {
     struct stage stage;
     char url[2 * SANDBOX_FILE];
@@ -306,19 +306,19 @@ Suite *test_suite(void)
 {
     Suite *suite = suite_create("listen");
     TCase *tests = sandbox_case("listeners");
-    tcase_add_test(tests, unix_socket_is_for_owner_and_group_by_default);
-    tcase_add_test(tests, unix_socket_has_the_mode_it_is_given);
-    tcase_add_test(tests, unix_socket_has_the_group_it_is_given);
-    tcase_add_test(tests, unix_socket_group_may_be_a_name);
+    tcase_add_test(tests, a_unix_socket_is_for_owner_and_group_by_default);
+    tcase_add_test(tests, a_unix_socket_has_the_configured_mode);
+    tcase_add_test(tests, a_unix_socket_has_the_configured_group);
+    tcase_add_test(tests, the_group_of_a_unix_socket_may_be_a_name);
     tcase_add_test(tests, stale_unix_socket_is_replaced);
-    tcase_add_test(tests, unix_socket_of_another_daemon_stays);
-    tcase_add_test(tests, live_unix_socket_is_not_taken_over);
-    tcase_add_test(tests, unix_socket_of_one_who_accepts_nobody_is_not_waited_for);
-    tcase_add_test(tests, file_that_is_no_socket_is_not_removed);
+    tcase_add_test(tests, a_unix_socket_of_another_daemon_is_not_removed);
+    tcase_add_test(tests, a_live_unix_socket_is_not_taken_over);
+    tcase_add_test(tests, a_unix_socket_with_a_full_backlog_does_not_block_the_start);
+    tcase_add_test(tests, a_file_that_is_not_a_socket_is_not_removed);
     tcase_add_test(tests, ipv4_is_served);
     tcase_add_test(tests, ipv6_is_served);
-    tcase_add_test(tests, port_in_use_is_a_clear_error);
-    tcase_add_test(tests, an_entry_that_another_one_has_taken_is_told_so);
+    tcase_add_test(tests, a_port_in_use_is_reported);
+    tcase_add_test(tests, two_entries_for_one_address_are_reported);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -45,7 +45,7 @@ START_TEST(lock_sets_the_canonical_key_on_every_master)
 }
 END_TEST
 
-START_TEST(lock_promises_less_than_its_time_to_live)
+START_TEST(the_validity_of_a_lock_is_less_than_its_ttl)
 {
     struct stage stage;
     stage_open(&stage, __func__, &five);
@@ -57,7 +57,7 @@ START_TEST(lock_promises_less_than_its_time_to_live)
 }
 END_TEST
 
-START_TEST(lock_is_refused_while_held_with_a_hint)
+START_TEST(lock_on_a_held_resource_is_refused_with_a_hint)
 {
     struct stage stage;
     struct client other;
@@ -72,7 +72,7 @@ START_TEST(lock_is_refused_while_held_with_a_hint)
 }
 END_TEST
 
-START_TEST(lock_is_granted_again_after_its_release)
+START_TEST(a_lock_is_granted_again_after_its_release)
 {
     struct stage stage;
     stage_open(&stage, __func__, &five);
@@ -84,7 +84,7 @@ START_TEST(lock_is_granted_again_after_its_release)
 }
 END_TEST
 
-START_TEST(lock_is_granted_again_after_its_time)
+START_TEST(a_lock_is_granted_again_after_its_ttl)
 {
     struct stage stage;
     stage_open(&stage, __func__, &five);
@@ -107,7 +107,7 @@ START_TEST(locks_of_other_resources_are_independent)
 }
 END_TEST
 
-START_TEST(resource_may_be_any_256_bytes)
+START_TEST(a_resource_may_be_any_256_bytes)
 {
     struct stage stage;
     char resource[257];
@@ -127,7 +127,7 @@ END_TEST
 
 /* --- UNLOCK --- */
 
-START_TEST(unlock_is_ok_once_then_gone)
+START_TEST(unlock_is_ok_once_and_then_gone)
 {
     struct stage stage;
     stage_open(&stage, __func__, &five);
@@ -139,7 +139,7 @@ START_TEST(unlock_is_ok_once_then_gone)
 }
 END_TEST
 
-START_TEST(unlock_with_a_wrong_token_harms_nothing)
+START_TEST(unlock_with_a_wrong_token_changes_nothing)
 {
     struct stage stage;
     stage_open(&stage, __func__, &five);
@@ -154,7 +154,7 @@ START_TEST(unlock_with_a_wrong_token_harms_nothing)
 }
 END_TEST
 
-START_TEST(unlock_after_its_time_is_gone)
+START_TEST(unlock_after_the_ttl_is_gone)
 {
     struct stage stage;
     stage_open(&stage, __func__, &five);
@@ -215,7 +215,7 @@ START_TEST(extend_with_a_wrong_token_is_gone)
 }
 END_TEST
 
-START_TEST(extend_after_its_time_is_gone_for_good)
+START_TEST(extend_after_the_ttl_stays_gone)
 {
     struct stage stage;
     stage_open(&stage, __func__, &five);
@@ -235,7 +235,7 @@ END_TEST
  * missing by then. So that the order of the answers is certain, one of three that say yes is held
  * up until the one that lost the key has answered.
  */
-START_TEST(extend_backfills_the_key_where_a_master_lost_it)
+START_TEST(extend_backfills_the_key_on_a_master_that_lost_it)
 {
     const struct stage_plan plan = {.masters = 5, .daemon = {.node_timeout_ms = 5000}};
     struct stage stage;
@@ -267,7 +267,7 @@ START_TEST(extend_backfills_the_key_where_a_master_lost_it)
 }
 END_TEST
 
-START_TEST(extend_is_gone_where_a_majority_lost_the_key)
+START_TEST(extend_is_gone_if_a_majority_lost_the_key)
 {
     struct stage stage;
     stage_open(&stage, __func__, &five);
@@ -285,7 +285,7 @@ END_TEST
 
 /* What a minority still holds of a token that is gone ends by its time to live, and until then it
  * hinders nobody: it has not been promised to be cleared, since somebody may rely on it yet. */
-START_TEST(extend_that_is_gone_leaves_nothing_in_the_way)
+START_TEST(a_failed_extend_does_not_block_the_next_lock)
 {
     struct stage stage;
     stage_open(&stage, __func__, &five);
@@ -333,22 +333,22 @@ Suite *test_suite(void)
     Suite *suite = suite_create("lock");
     TCase *tests = sandbox_case("five masters");
     tcase_add_test(tests, lock_sets_the_canonical_key_on_every_master);
-    tcase_add_test(tests, lock_promises_less_than_its_time_to_live);
-    tcase_add_test(tests, lock_is_refused_while_held_with_a_hint);
-    tcase_add_test(tests, lock_is_granted_again_after_its_release);
-    tcase_add_test(tests, lock_is_granted_again_after_its_time);
+    tcase_add_test(tests, the_validity_of_a_lock_is_less_than_its_ttl);
+    tcase_add_test(tests, lock_on_a_held_resource_is_refused_with_a_hint);
+    tcase_add_test(tests, a_lock_is_granted_again_after_its_release);
+    tcase_add_test(tests, a_lock_is_granted_again_after_its_ttl);
     tcase_add_test(tests, locks_of_other_resources_are_independent);
-    tcase_add_test(tests, resource_may_be_any_256_bytes);
-    tcase_add_test(tests, unlock_is_ok_once_then_gone);
-    tcase_add_test(tests, unlock_with_a_wrong_token_harms_nothing);
-    tcase_add_test(tests, unlock_after_its_time_is_gone);
+    tcase_add_test(tests, a_resource_may_be_any_256_bytes);
+    tcase_add_test(tests, unlock_is_ok_once_and_then_gone);
+    tcase_add_test(tests, unlock_with_a_wrong_token_changes_nothing);
+    tcase_add_test(tests, unlock_after_the_ttl_is_gone);
     tcase_add_test(tests, extend_prolongs_on_every_master);
     tcase_add_test(tests, extend_never_shortens);
     tcase_add_test(tests, extend_with_a_wrong_token_is_gone);
-    tcase_add_test(tests, extend_after_its_time_is_gone_for_good);
-    tcase_add_test(tests, extend_backfills_the_key_where_a_master_lost_it);
-    tcase_add_test(tests, extend_is_gone_where_a_majority_lost_the_key);
-    tcase_add_test(tests, extend_that_is_gone_leaves_nothing_in_the_way);
+    tcase_add_test(tests, extend_after_the_ttl_stays_gone);
+    tcase_add_test(tests, extend_backfills_the_key_on_a_master_that_lost_it);
+    tcase_add_test(tests, extend_is_gone_if_a_majority_lost_the_key);
+    tcase_add_test(tests, a_failed_extend_does_not_block_the_next_lock);
     tcase_add_test(tests, status_says_free_or_held);
     tcase_add_test(tests, status_acquires_nothing);
     suite_add_tcase(suite, tests);

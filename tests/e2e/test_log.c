@@ -54,7 +54,7 @@ static unsigned lines_beginning(const struct daemon *daemon, const char *prefix,
     return count;
 }
 
-START_TEST(lines_for_the_journal_have_their_priority)
+START_TEST(journal_lines_have_a_priority)
 {
     struct stage stage;
     char stream[64];
@@ -80,7 +80,7 @@ START_TEST(lines_for_the_journal_have_their_priority)
 }
 END_TEST
 
-START_TEST(lines_for_anybody_else_have_none)
+START_TEST(lines_for_other_outputs_have_no_priority)
 {
     struct stage stage;
     char stream[64];
@@ -106,7 +106,7 @@ static void read_all(int fd, char *text, size_t size)
 }
 
 /* Its pipe is full: lines are lost and counted, and nothing else. */
-START_TEST(nobody_waits_for_who_reads_the_log)
+START_TEST(a_blocked_log_reader_does_not_delay_the_daemon)
 {
     enum { PIPE = 4096 };
     struct stage stage;
@@ -179,7 +179,7 @@ static void expect_throttled(const struct daemon *daemon, const char *event, uns
     ck_assert_uint_gt(left_out(daemon, event), 0);
 }
 
-START_TEST(garbage_of_many_clients_does_not_fill_the_log)
+START_TEST(garbage_from_many_clients_does_not_fill_the_log)
 {
     struct stage stage;
     struct client client;
@@ -195,7 +195,7 @@ START_TEST(garbage_of_many_clients_does_not_fill_the_log)
 }
 END_TEST
 
-START_TEST(locks_that_are_lost_together_do_not_fill_the_log)
+START_TEST(many_lost_holds_do_not_fill_the_log)
 {
     struct stage stage;
     char line[64];
@@ -246,7 +246,7 @@ START_TEST(wrong_secrets_from_many_addresses_do_not_fill_the_log)
 END_TEST
 
 /* There is room for one that has not authenticated: each takes the place of the one before. */
-START_TEST(connections_that_displace_each_other_do_not_fill_the_log)
+START_TEST(displaced_connections_do_not_fill_the_log)
 {
     struct stage stage;
     struct secrets secrets;
@@ -270,13 +270,13 @@ Suite *test_suite(void)
 {
     Suite *suite = suite_create("log");
     TCase *tests = sandbox_case("the log");
-    tcase_add_test(tests, lines_for_the_journal_have_their_priority);
-    tcase_add_test(tests, lines_for_anybody_else_have_none);
-    tcase_add_test(tests, nobody_waits_for_who_reads_the_log);
-    tcase_add_test(tests, garbage_of_many_clients_does_not_fill_the_log);
-    tcase_add_test(tests, locks_that_are_lost_together_do_not_fill_the_log);
+    tcase_add_test(tests, journal_lines_have_a_priority);
+    tcase_add_test(tests, lines_for_other_outputs_have_no_priority);
+    tcase_add_test(tests, a_blocked_log_reader_does_not_delay_the_daemon);
+    tcase_add_test(tests, garbage_from_many_clients_does_not_fill_the_log);
+    tcase_add_test(tests, many_lost_holds_do_not_fill_the_log);
     tcase_add_test(tests, wrong_secrets_from_many_addresses_do_not_fill_the_log);
-    tcase_add_test(tests, connections_that_displace_each_other_do_not_fill_the_log);
+    tcase_add_test(tests, displaced_connections_do_not_fill_the_log);
     suite_add_tcase(suite, tests);
     return suite;
 }

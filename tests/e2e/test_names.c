@@ -70,7 +70,7 @@ START_TEST(each_address_of_a_name_is_tried)
 }
 END_TEST
 
-START_TEST(hosts_that_have_changed_are_read_again)
+START_TEST(a_changed_hosts_file_is_read_again)
 {
     struct stage stage;
     open_masters(&stage, __func__);
@@ -85,7 +85,7 @@ START_TEST(hosts_that_have_changed_are_read_again)
 END_TEST
 
 /* A question to a nameserver that never answers keeps nobody from reading the file. */
-START_TEST(hosts_that_have_changed_are_read_again_for_all_masters)
+START_TEST(a_silent_nameserver_does_not_delay_the_hosts_file)
 {
     struct stage stage;
     open_masters(&stage, __func__);
@@ -102,7 +102,7 @@ START_TEST(hosts_that_have_changed_are_read_again_for_all_masters)
 END_TEST
 
 /* As after a boot that was faster than the network. */
-START_TEST(nameservers_that_have_changed_are_read_again)
+START_TEST(a_changed_resolv_conf_is_read_again)
 {
     struct stage stage;
     pid_t server;
@@ -120,7 +120,7 @@ START_TEST(nameservers_that_have_changed_are_read_again)
 END_TEST
 
 /* What libevent has to say of it stands in lines of ours. */
-START_TEST(a_nameserver_that_fails_is_in_the_log)
+START_TEST(a_failing_nameserver_is_logged)
 {
     struct stage stage;
     open_masters(&stage, __func__);
@@ -160,7 +160,7 @@ static void wait_connected(struct master *master, const char *name, const char *
 }
 
 /* Else it would be another server that tells of keys than the one that has them. */
-START_TEST(both_connections_lead_to_the_same_address)
+START_TEST(both_connections_to_a_master_use_the_same_address)
 {
     struct stage stage;
     open_masters(&stage, __func__);
@@ -183,11 +183,11 @@ Suite *test_suite(void)
     Suite *suite = suite_create("names of masters");
     TCase *tests = sandbox_case("names");
     tcase_add_test(tests, each_address_of_a_name_is_tried);
-    tcase_add_test(tests, hosts_that_have_changed_are_read_again);
-    tcase_add_test(tests, hosts_that_have_changed_are_read_again_for_all_masters);
-    tcase_add_test(tests, nameservers_that_have_changed_are_read_again);
-    tcase_add_test(tests, a_nameserver_that_fails_is_in_the_log);
-    tcase_add_test(tests, both_connections_lead_to_the_same_address);
+    tcase_add_test(tests, a_changed_hosts_file_is_read_again);
+    tcase_add_test(tests, a_silent_nameserver_does_not_delay_the_hosts_file);
+    tcase_add_test(tests, a_changed_resolv_conf_is_read_again);
+    tcase_add_test(tests, a_failing_nameserver_is_logged);
+    tcase_add_test(tests, both_connections_to_a_master_use_the_same_address);
     suite_add_tcase(suite, tests);
     return suite;
 }

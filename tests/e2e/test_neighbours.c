@@ -11,7 +11,7 @@ static const struct stage_plan five = {.masters = 5, .over_unix = true};
 static const struct stage_plan five_bare = {
     .masters = 5, .over_unix = true, .daemon = {.locks = ", key_prefix: \"\""}};
 
-START_TEST(foreign_library_excludes_us)
+START_TEST(a_lock_of_a_foreign_library_is_respected)
 {
     struct stage stage;
     stage_open(&stage, __func__, &five);
@@ -28,7 +28,7 @@ START_TEST(foreign_library_excludes_us)
 }
 END_TEST
 
-START_TEST(foreign_minority_excludes_nobody)
+START_TEST(a_foreign_minority_does_not_block_a_lock)
 {
     struct stage stage;
     stage_open(&stage, __func__, &five);
@@ -39,7 +39,7 @@ START_TEST(foreign_minority_excludes_nobody)
 }
 END_TEST
 
-START_TEST(we_exclude_a_foreign_library)
+START_TEST(a_foreign_library_respects_our_lock)
 {
     struct stage stage;
     unsigned won = 0;
@@ -66,7 +66,7 @@ START_TEST(empty_prefix_shares_bare_names)
 }
 END_TEST
 
-START_TEST(own_records_cannot_be_locked)
+START_TEST(keys_of_redlockd_cannot_be_locked)
 {
     struct stage stage;
     stage_open(&stage, __func__, &five_bare);
@@ -92,7 +92,7 @@ START_TEST(key_of_another_type_counts_as_held)
 }
 END_TEST
 
-START_TEST(key_without_an_end_gives_no_hint)
+START_TEST(a_key_without_a_ttl_gives_no_hint)
 {
     struct stage stage;
     stage_open(&stage, __func__, &five);
@@ -102,7 +102,7 @@ START_TEST(key_without_an_end_gives_no_hint)
 }
 END_TEST
 
-START_TEST(token_serves_through_any_daemon)
+START_TEST(a_token_is_valid_at_any_daemon)
 {
     struct stage stage;
     struct daemon second;
@@ -158,14 +158,14 @@ Suite *test_suite(void)
 {
     Suite *suite = suite_create("neighbours");
     TCase *tests = sandbox_case("five masters");
-    tcase_add_test(tests, foreign_library_excludes_us);
-    tcase_add_test(tests, foreign_minority_excludes_nobody);
-    tcase_add_test(tests, we_exclude_a_foreign_library);
+    tcase_add_test(tests, a_lock_of_a_foreign_library_is_respected);
+    tcase_add_test(tests, a_foreign_minority_does_not_block_a_lock);
+    tcase_add_test(tests, a_foreign_library_respects_our_lock);
     tcase_add_test(tests, empty_prefix_shares_bare_names);
-    tcase_add_test(tests, own_records_cannot_be_locked);
+    tcase_add_test(tests, keys_of_redlockd_cannot_be_locked);
     tcase_add_test(tests, key_of_another_type_counts_as_held);
-    tcase_add_test(tests, key_without_an_end_gives_no_hint);
-    tcase_add_test(tests, token_serves_through_any_daemon);
+    tcase_add_test(tests, a_key_without_a_ttl_gives_no_hint);
+    tcase_add_test(tests, a_token_is_valid_at_any_daemon);
     tcase_add_test(tests, two_daemons_never_both_grant);
     suite_add_tcase(suite, tests);
     return suite;

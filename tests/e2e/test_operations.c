@@ -43,7 +43,7 @@ static void read_set_id(struct master *master, char *id)
 
 /* --- first start --- */
 
-START_TEST(bootstrap_lets_the_daemon_grant_at_once)
+START_TEST(bootstrap_allows_grants_at_once)
 {
     struct stage stage;
     stage_open_masters(&stage, __func__, &three);
@@ -65,7 +65,7 @@ static const char *take_leases(struct master *master)
                        "return tostring(#names)");
 }
 
-START_TEST(bootstrap_is_refused_where_any_master_bears_a_record)
+START_TEST(bootstrap_is_refused_if_any_master_has_a_record)
 {
     struct stage stage;
     stage_open_masters(&stage, __func__, &three);
@@ -84,7 +84,7 @@ START_TEST(bootstrap_is_refused_where_any_master_bears_a_record)
 }
 END_TEST
 
-START_TEST(bootstrap_is_refused_where_a_master_is_away)
+START_TEST(bootstrap_is_refused_if_a_master_is_down)
 {
     struct stage stage;
     stage_open_masters(&stage, __func__, &three);
@@ -98,7 +98,7 @@ START_TEST(bootstrap_is_refused_where_a_master_is_away)
 }
 END_TEST
 
-START_TEST(first_start_without_a_word_waits_for_max_ttl_and_says_so)
+START_TEST(a_first_start_without_bootstrap_waits_for_max_ttl)
 {
     struct stage stage;
     stage_open_masters(&stage, __func__, &three);
@@ -114,7 +114,7 @@ END_TEST
 
 /* --- replacing a master --- */
 
-START_TEST(new_server_behind_a_name_votes_after_max_ttl)
+START_TEST(a_replaced_server_votes_after_max_ttl)
 {
     struct stage stage;
     struct stage_plan plan = three;
@@ -150,7 +150,7 @@ static void wait_durable(struct stage *stage)
 }
 
 /* max_ttl is a minute: no quarantine can have passed. */
-START_TEST(durable_masters_vote_again_at_once_after_a_restart)
+START_TEST(durable_masters_vote_immediately_after_a_restart)
 {
     struct stage stage;
     stage_open(&stage, __func__, &three_durable);
@@ -183,7 +183,7 @@ static void wait_single_daemon(struct stage *stage)
 }
 
 /* The hold is lost if no extension is granted for two seconds. */
-START_TEST(hold_survives_durable_masters_that_restart_one_after_the_other)
+START_TEST(a_hold_survives_a_rolling_restart_of_durable_masters)
 {
     struct stage stage;
     struct client holder;
@@ -209,7 +209,7 @@ START_TEST(hold_survives_durable_masters_that_restart_one_after_the_other)
 }
 END_TEST
 
-START_TEST(masters_that_keep_nothing_are_not_durable_whatever_is_configured)
+START_TEST(masters_without_persistence_are_never_durable)
 {
     struct stage stage;
     struct stage_plan plan = three;
@@ -224,7 +224,7 @@ END_TEST
 /* --- changing the list, or max_ttl --- */
 
 /* From three nodes to five. A daemon that was forgotten counts no vote any more. */
-START_TEST(list_of_nodes_is_changed_by_reset_set)
+START_TEST(reset_set_changes_the_list_of_nodes)
 {
     struct stage stage;
     struct daemon forgotten;
@@ -303,7 +303,7 @@ END_TEST
 
 /* --- upgrading --- */
 
-START_TEST(daemons_are_replaced_one_by_one_under_locks)
+START_TEST(locks_survive_a_rolling_upgrade_of_the_daemons)
 {
     struct stage stage;
     struct daemon second;
@@ -387,7 +387,7 @@ static void unlock_two(struct client *client)
     client_read_match(client, "#[ab] OK");
 }
 
-START_TEST(documented_acl_is_enough_for_everything)
+START_TEST(the_documented_acl_suffices)
 {
     struct stage stage;
     char acl[1024];
@@ -434,7 +434,7 @@ START_TEST(documented_acl_is_enough_for_everything)
 }
 END_TEST
 
-START_TEST(acl_that_lacks_a_command_is_named)
+START_TEST(a_command_missing_from_the_acl_is_reported)
 {
     struct stage stage;
     stage_open(&stage, __func__, &three);
@@ -452,7 +452,7 @@ START_TEST(acl_that_lacks_a_command_is_named)
 END_TEST
 
 /* On servers that have none (Redis 7): no error of theirs says that it was tried. */
-START_TEST(a_lock_released_alone_goes_as_the_servers_own_command)
+START_TEST(a_single_release_uses_the_native_command)
 {
     struct stage stage;
     char acl[64];
@@ -477,7 +477,7 @@ START_TEST(a_lock_released_alone_goes_as_the_servers_own_command)
 END_TEST
 
 /* One of before redlockd released several at once. */
-START_TEST(acl_that_lacks_mget_costs_no_release_and_is_told_once)
+START_TEST(an_acl_without_mget_still_releases_and_is_logged_once)
 {
     struct stage stage;
     stage_open(&stage, __func__, &three);
@@ -498,7 +498,7 @@ static void lock_and_unlock(struct client *client, const char *resource)
 }
 
 /* All that the guard asks for is answered, and locks are granted: nothing else would tell. */
-START_TEST(acl_that_lacks_del_is_told_when_the_first_lock_is_released)
+START_TEST(an_acl_without_del_is_logged_at_the_first_release)
 {
     struct stage stage;
     char acl[64];
@@ -521,22 +521,22 @@ Suite *test_suite(void)
 {
     Suite *suite = suite_create("operations");
     TCase *tests = sandbox_case("procedures");
-    tcase_add_test(tests, bootstrap_lets_the_daemon_grant_at_once);
-    tcase_add_test(tests, bootstrap_is_refused_where_any_master_bears_a_record);
-    tcase_add_test(tests, bootstrap_is_refused_where_a_master_is_away);
-    tcase_add_test(tests, first_start_without_a_word_waits_for_max_ttl_and_says_so);
-    tcase_add_test(tests, new_server_behind_a_name_votes_after_max_ttl);
-    tcase_add_test(tests, durable_masters_vote_again_at_once_after_a_restart);
-    tcase_add_test(tests, hold_survives_durable_masters_that_restart_one_after_the_other);
-    tcase_add_test(tests, masters_that_keep_nothing_are_not_durable_whatever_is_configured);
-    tcase_add_test(tests, list_of_nodes_is_changed_by_reset_set);
+    tcase_add_test(tests, bootstrap_allows_grants_at_once);
+    tcase_add_test(tests, bootstrap_is_refused_if_any_master_has_a_record);
+    tcase_add_test(tests, bootstrap_is_refused_if_a_master_is_down);
+    tcase_add_test(tests, a_first_start_without_bootstrap_waits_for_max_ttl);
+    tcase_add_test(tests, a_replaced_server_votes_after_max_ttl);
+    tcase_add_test(tests, durable_masters_vote_immediately_after_a_restart);
+    tcase_add_test(tests, a_hold_survives_a_rolling_restart_of_durable_masters);
+    tcase_add_test(tests, masters_without_persistence_are_never_durable);
+    tcase_add_test(tests, reset_set_changes_the_list_of_nodes);
     tcase_add_test(tests, locks_of_the_old_set_are_respected_by_the_new_one);
-    tcase_add_test(tests, daemons_are_replaced_one_by_one_under_locks);
-    tcase_add_test(tests, documented_acl_is_enough_for_everything);
-    tcase_add_test(tests, acl_that_lacks_a_command_is_named);
-    tcase_add_test(tests, a_lock_released_alone_goes_as_the_servers_own_command);
-    tcase_add_test(tests, acl_that_lacks_mget_costs_no_release_and_is_told_once);
-    tcase_add_test(tests, acl_that_lacks_del_is_told_when_the_first_lock_is_released);
+    tcase_add_test(tests, locks_survive_a_rolling_upgrade_of_the_daemons);
+    tcase_add_test(tests, the_documented_acl_suffices);
+    tcase_add_test(tests, a_command_missing_from_the_acl_is_reported);
+    tcase_add_test(tests, a_single_release_uses_the_native_command);
+    tcase_add_test(tests, an_acl_without_mget_still_releases_and_is_logged_once);
+    tcase_add_test(tests, an_acl_without_del_is_logged_at_the_first_release);
     suite_add_tcase(suite, tests);
     return suite;
 }

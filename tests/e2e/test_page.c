@@ -48,7 +48,7 @@ static void shows(const char *words, unsigned times)
 }
 
 /* As loaded, as refreshed, and cut off. */
-START_TEST(it_refreshes_itself_without_a_complaint_and_says_when_it_cannot)
+START_TEST(the_page_refreshes_and_shows_when_it_is_stale)
 {
     struct stage stage;
     if (!has_browser())
@@ -77,7 +77,7 @@ START_TEST(it_refreshes_itself_without_a_complaint_and_says_when_it_cannot)
 }
 END_TEST
 
-START_TEST(it_shows_that_there_is_no_quorum)
+START_TEST(the_page_shows_that_there_is_no_quorum)
 {
     struct stage stage;
     if (!has_browser())
@@ -101,8 +101,8 @@ Suite *test_suite(void)
 {
     Suite *suite = suite_create("page");
     TCase *tests = sandbox_case("browser");
-    tcase_add_test(tests, it_refreshes_itself_without_a_complaint_and_says_when_it_cannot);
-    tcase_add_test(tests, it_shows_that_there_is_no_quorum);
+    tcase_add_test(tests, the_page_refreshes_and_shows_when_it_is_stale);
+    tcase_add_test(tests, the_page_shows_that_there_is_no_quorum);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -34,7 +34,7 @@ static void answer_late(struct stage *stage, struct client *client, const char *
     client_read_match(client, "LATE [0-9]+");
 }
 
-START_TEST(lock_granted_too_late_is_undone)
+START_TEST(a_lock_granted_too_late_is_undone)
 {
     struct stage stage;
     struct client client;
@@ -47,7 +47,7 @@ START_TEST(lock_granted_too_late_is_undone)
 }
 END_TEST
 
-START_TEST(extension_too_late_leaves_the_lock_as_it_was)
+START_TEST(an_extension_granted_too_late_leaves_the_lock_unchanged)
 {
     struct stage stage;
     struct client client;
@@ -67,7 +67,7 @@ END_TEST
 /* --- too much --- */
 
 /* Untagged requests are answered strictly in order: a line that is too long is one of them. */
-START_TEST(line_too_long_waits_for_its_turn)
+START_TEST(a_line_too_long_is_answered_in_order)
 {
     struct stage stage;
     struct client client;
@@ -91,7 +91,7 @@ START_TEST(line_too_long_waits_for_its_turn)
 END_TEST
 
 /* So many lines behind the LOCK that the daemon does not read on: the end is behind them all. */
-START_TEST(lock_of_a_client_that_left_behind_many_lines_is_undone)
+START_TEST(a_lock_followed_by_much_input_is_undone_when_its_client_closes)
 {
     struct stage stage;
     struct client client;
@@ -117,7 +117,7 @@ START_TEST(lock_of_a_client_that_left_behind_many_lines_is_undone)
 END_TEST
 
 /* Clients that wait for a descriptor must not take the one that a link to a master gave up. */
-START_TEST(lost_master_comes_back_while_clients_take_every_descriptor)
+START_TEST(a_master_reconnects_while_clients_use_every_descriptor)
 {
     enum { OPEN_FILES = 40, TOO_MANY = 60 };
     const struct stage_plan plan = {.masters = 3,
@@ -147,11 +147,11 @@ Suite *test_suite(void)
 {
     Suite *suite = suite_create("pressure");
     TCase *tests = sandbox_case("too late and too much");
-    tcase_add_test(tests, lock_granted_too_late_is_undone);
-    tcase_add_test(tests, extension_too_late_leaves_the_lock_as_it_was);
-    tcase_add_test(tests, line_too_long_waits_for_its_turn);
-    tcase_add_test(tests, lock_of_a_client_that_left_behind_many_lines_is_undone);
-    tcase_add_test(tests, lost_master_comes_back_while_clients_take_every_descriptor);
+    tcase_add_test(tests, a_lock_granted_too_late_is_undone);
+    tcase_add_test(tests, an_extension_granted_too_late_leaves_the_lock_unchanged);
+    tcase_add_test(tests, a_line_too_long_is_answered_in_order);
+    tcase_add_test(tests, a_lock_followed_by_much_input_is_undone_when_its_client_closes);
+    tcase_add_test(tests, a_master_reconnects_while_clients_use_every_descriptor);
     suite_add_tcase(suite, tests);
     return suite;
 }

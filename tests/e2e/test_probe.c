@@ -61,7 +61,7 @@ static void close_all(void)
     stage_close_masters(&stage);
 }
 
-START_TEST(masters_that_would_vote_are_well)
+START_TEST(masters_that_can_vote_are_reported_ok)
 {
     open_trusted(__func__);
     probe(0);
@@ -74,7 +74,7 @@ START_TEST(masters_that_would_vote_are_well)
 END_TEST
 
 /* A need of more than a millisecond, for any master; the section of rounds goes on. */
-START_TEST(pauses_too_short_for_the_round_trip_are_a_warning)
+START_TEST(a_backoff_too_short_for_the_round_trip_is_a_warning)
 {
     const struct stage_plan plan = {
         .masters = 3,
@@ -90,7 +90,7 @@ START_TEST(pauses_too_short_for_the_round_trip_are_a_warning)
 }
 END_TEST
 
-START_TEST(findings_that_nobody_gets_are_a_failure)
+START_TEST(a_failed_write_of_the_findings_is_an_error)
 {
     char line[2 * SANDBOX_FILE + 64];
     const char *argv[] = {"sh", "-c", line, NULL};
@@ -106,7 +106,7 @@ START_TEST(findings_that_nobody_gets_are_a_failure)
 END_TEST
 
 /* So that the operator may still give his word afterwards. */
-START_TEST(new_masters_are_left_new)
+START_TEST(probing_new_masters_writes_nothing)
 {
     open_masters(__func__, &three);
     probe(0);
@@ -123,7 +123,7 @@ START_TEST(new_masters_are_left_new)
 }
 END_TEST
 
-START_TEST(each_is_told_what_stands_against_it)
+START_TEST(each_master_is_reported_with_its_reason)
 {
     open_trusted(__func__);
     master_kill(&stage.masters[0]);
@@ -159,7 +159,7 @@ static void *answer_all(void *listening)
 }
 
 /* It is for a person, and goes to his terminal. */
-START_TEST(an_error_that_nobody_knows_is_shown_and_commands_no_terminal)
+START_TEST(an_unknown_error_is_shown_with_escaped_control_characters)
 {
     struct sockaddr_un where = {.sun_family = AF_UNIX};
     pthread_t threads[CONNECTIONS];
@@ -183,7 +183,7 @@ START_TEST(an_error_that_nobody_knows_is_shown_and_commands_no_terminal)
 END_TEST
 
 /* What the guard asks for is answered: only a lock would tell. */
-START_TEST(an_acl_that_is_too_narrow_is_told)
+START_TEST(an_acl_that_lacks_a_command_or_key_is_reported)
 {
     open_trusted(__func__);
     masters_run(&stage.masters[0], 1, "ACL SETUSER default -del");
@@ -203,7 +203,7 @@ START_TEST(an_acl_that_is_too_narrow_is_told)
 }
 END_TEST
 
-START_TEST(a_master_that_hangs_keeps_nobody_for_long)
+START_TEST(a_hung_master_does_not_block_the_probe)
 {
     open_trusted(__func__);
     kill(stage.masters[1].pid, SIGSTOP);
@@ -215,7 +215,7 @@ START_TEST(a_master_that_hangs_keeps_nobody_for_long)
 }
 END_TEST
 
-START_TEST(masters_of_another_set_are_told_and_not_touched)
+START_TEST(masters_of_another_set_are_reported_and_unchanged)
 {
     static const struct daemon_plan other = {.locks = ", max_ttl: 7s"};
     open_trusted(__func__);
@@ -228,7 +228,7 @@ START_TEST(masters_of_another_set_are_told_and_not_touched)
 END_TEST
 
 /* The names of two servers have been exchanged, while daemons know them as they were. */
-START_TEST(names_that_daemons_know_as_other_servers_are_told)
+START_TEST(names_leased_to_other_servers_are_reported)
 {
     struct master exchanged[3];
     stage_open(&stage, __func__, &three);
@@ -248,7 +248,7 @@ START_TEST(names_that_daemons_know_as_other_servers_are_told)
 }
 END_TEST
 
-START_TEST(durable_in_the_configuration_alone_is_told)
+START_TEST(durable_nodes_without_persistence_are_reported)
 {
     const struct stage_plan plan = {
         .masters = 3, .over_unix = true, .daemon = {.node_fields = ", durable: true"}};
@@ -261,7 +261,7 @@ START_TEST(durable_in_the_configuration_alone_is_told)
 END_TEST
 
 /* It sees how long the quarantine of one that restarted lasts, and does not end it. */
-START_TEST(a_daemon_that_serves_is_not_disturbed)
+START_TEST(probing_does_not_disturb_a_running_daemon)
 {
     struct client client;
     stage_open(&stage, __func__, &three);
@@ -282,7 +282,7 @@ START_TEST(a_daemon_that_serves_is_not_disturbed)
 }
 END_TEST
 
-START_TEST(it_goes_with_the_check)
+START_TEST(probe_requires_the_check_option)
 {
     open_masters(__func__, &three);
     const char *argv[] = {daemon_program(), "--probe", "-c", stage.daemon.config, NULL};
@@ -297,19 +297,19 @@ Suite *test_suite(void)
 {
     Suite *suite = suite_create("probe");
     TCase *tests = sandbox_case("probe");
-    tcase_add_test(tests, masters_that_would_vote_are_well);
-    tcase_add_test(tests, pauses_too_short_for_the_round_trip_are_a_warning);
-    tcase_add_test(tests, findings_that_nobody_gets_are_a_failure);
-    tcase_add_test(tests, new_masters_are_left_new);
-    tcase_add_test(tests, each_is_told_what_stands_against_it);
-    tcase_add_test(tests, an_acl_that_is_too_narrow_is_told);
-    tcase_add_test(tests, an_error_that_nobody_knows_is_shown_and_commands_no_terminal);
-    tcase_add_test(tests, a_master_that_hangs_keeps_nobody_for_long);
-    tcase_add_test(tests, masters_of_another_set_are_told_and_not_touched);
-    tcase_add_test(tests, names_that_daemons_know_as_other_servers_are_told);
-    tcase_add_test(tests, durable_in_the_configuration_alone_is_told);
-    tcase_add_test(tests, a_daemon_that_serves_is_not_disturbed);
-    tcase_add_test(tests, it_goes_with_the_check);
+    tcase_add_test(tests, masters_that_can_vote_are_reported_ok);
+    tcase_add_test(tests, a_backoff_too_short_for_the_round_trip_is_a_warning);
+    tcase_add_test(tests, a_failed_write_of_the_findings_is_an_error);
+    tcase_add_test(tests, probing_new_masters_writes_nothing);
+    tcase_add_test(tests, each_master_is_reported_with_its_reason);
+    tcase_add_test(tests, an_acl_that_lacks_a_command_or_key_is_reported);
+    tcase_add_test(tests, an_unknown_error_is_shown_with_escaped_control_characters);
+    tcase_add_test(tests, a_hung_master_does_not_block_the_probe);
+    tcase_add_test(tests, masters_of_another_set_are_reported_and_unchanged);
+    tcase_add_test(tests, names_leased_to_other_servers_are_reported);
+    tcase_add_test(tests, durable_nodes_without_persistence_are_reported);
+    tcase_add_test(tests, probing_does_not_disturb_a_running_daemon);
+    tcase_add_test(tests, probe_requires_the_check_option);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -108,7 +108,7 @@ static void expect_script(const struct stage *stage, const char *script, int sta
 
 /* --- lock, unlock, extend --- */
 
-START_TEST(lock_prints_the_token_by_which_unlock_gives_it_back)
+START_TEST(lock_prints_the_token_that_unlock_takes)
 {
     struct stage stage;
     open_stage(&stage, __func__);
@@ -135,7 +135,7 @@ START_TEST(a_fence_follows_the_token_and_grows)
 }
 END_TEST
 
-START_TEST(a_lock_that_is_held_is_refused_at_once_or_after_the_wait)
+START_TEST(a_held_lock_is_refused_at_once_or_after_the_wait)
 {
     struct stage stage;
     open_stage(&stage, __func__);
@@ -148,7 +148,7 @@ START_TEST(a_lock_that_is_held_is_refused_at_once_or_after_the_wait)
 END_TEST
 
 /* Not another one beyond the end: the daemon is told the wait in whole milliseconds. */
-START_TEST(a_wait_in_vain_is_one_request)
+START_TEST(a_wait_that_times_out_is_one_request)
 {
     struct stage stage;
     open_stage(&stage, __func__);
@@ -184,7 +184,7 @@ static void check_waits(struct stage *stage, const char *words)
     free(token);
 }
 
-START_TEST(lock_waits_as_long_as_it_takes)
+START_TEST(lock_waits_without_a_limit_by_default)
 {
     struct stage stage;
     open_stage(&stage, __func__);
@@ -193,7 +193,7 @@ START_TEST(lock_waits_as_long_as_it_takes)
 }
 END_TEST
 
-START_TEST(lock_waits_as_long_as_it_is_told)
+START_TEST(lock_waits_longer_than_the_daemon_allows_per_request)
 {
     struct stage stage;
     open_stage(&stage, __func__);
@@ -202,7 +202,7 @@ START_TEST(lock_waits_as_long_as_it_is_told)
 }
 END_TEST
 
-START_TEST(a_token_comes_from_where_nobody_sees_it)
+START_TEST(a_token_is_read_from_stdin_or_the_environment)
 {
     struct stage stage;
     open_stage(&stage, __func__);
@@ -216,7 +216,7 @@ START_TEST(a_token_comes_from_where_nobody_sees_it)
 }
 END_TEST
 
-START_TEST(what_is_no_token_is_refused_and_never_shown)
+START_TEST(an_invalid_token_is_refused_and_never_shown)
 {
     struct stage stage;
     open_stage(&stage, __func__);
@@ -231,7 +231,7 @@ START_TEST(what_is_no_token_is_refused_and_never_shown)
 }
 END_TEST
 
-START_TEST(who_does_not_hold_it_can_neither_release_nor_extend)
+START_TEST(a_wrong_token_neither_releases_nor_extends)
 {
     struct stage stage;
     char words[LINE_SIZE];
@@ -246,7 +246,7 @@ START_TEST(who_does_not_hold_it_can_neither_release_nor_extend)
 }
 END_TEST
 
-START_TEST(extend_prints_how_long_it_is_good_for_at_least)
+START_TEST(extend_prints_the_guaranteed_validity)
 {
     struct stage stage;
     char words[LINE_SIZE];
@@ -264,7 +264,7 @@ END_TEST
 
 /* --- what goes wrong --- */
 
-START_TEST(missing_masters_are_told_from_a_lock_that_is_held)
+START_TEST(missing_masters_and_held_locks_exit_differently)
 {
     struct stage stage;
     char words[LINE_SIZE];
@@ -282,7 +282,7 @@ START_TEST(missing_masters_are_told_from_a_lock_that_is_held)
 }
 END_TEST
 
-START_TEST(without_a_daemon_every_command_says_so_at_once)
+START_TEST(without_a_daemon_every_command_fails_at_once)
 {
     static const char *const commands[] = {"lock a",   "status a", "nodes", "locks a",
                                            "stats",    "clients",  "ping",  "lock --wait 1h a",
@@ -301,7 +301,7 @@ START_TEST(without_a_daemon_every_command_says_so_at_once)
 }
 END_TEST
 
-START_TEST(what_the_daemon_finds_wrong_is_told)
+START_TEST(an_error_of_the_daemon_is_shown)
 {
     const struct stage_plan short_plan = {
         .masters = 3, .over_unix = true, .daemon = {.locks = ", max_ttl: 20s"}};
@@ -313,7 +313,7 @@ START_TEST(what_the_daemon_finds_wrong_is_told)
 }
 END_TEST
 
-START_TEST(without_a_ttl_it_is_no_longer_than_the_daemon_allows)
+START_TEST(the_default_ttl_is_capped_by_max_ttl)
 {
     const struct stage_plan short_plan = {
         .masters = 3, .over_unix = true, .daemon = {.locks = ", max_ttl: 20s"}};
@@ -328,7 +328,7 @@ START_TEST(without_a_ttl_it_is_no_longer_than_the_daemon_allows)
 }
 END_TEST
 
-START_TEST(wrong_usage_is_answered_with_what_would_be_right)
+START_TEST(usage_errors_suggest_the_right_usage)
 {
     struct stage stage;
     open_stage(&stage, __func__);
@@ -353,7 +353,7 @@ START_TEST(wrong_usage_is_answered_with_what_would_be_right)
 }
 END_TEST
 
-START_TEST(results_that_nobody_gets_are_a_failure)
+START_TEST(a_failed_write_of_the_result_is_an_error)
 {
     struct stage stage;
     open_stage(&stage, __func__);
@@ -380,7 +380,7 @@ END_TEST
 
 /* --- where the daemon is --- */
 
-START_TEST(the_url_is_that_of_the_option_or_the_environment)
+START_TEST(the_url_comes_from_the_option_or_the_environment)
 {
     struct stage stage;
     char words[LINE_SIZE];
@@ -419,7 +419,7 @@ END_TEST
 
 /* --- listings --- */
 
-START_TEST(listings_are_the_lines_of_the_daemon_in_a_pipe)
+START_TEST(listings_in_a_pipe_are_the_lines_of_the_daemon)
 {
     struct stage stage;
     open_stage(&stage, __func__);
@@ -491,7 +491,7 @@ START_TEST(listings_are_tables_on_a_terminal)
 }
 END_TEST
 
-START_TEST(colours_are_left_out_where_they_are_not_wanted)
+START_TEST(colours_are_off_with_no_color_or_a_dumb_terminal)
 {
     static const struct {
         const char *variable;
@@ -523,7 +523,7 @@ static void expect_silent_wait(const char *kind, const char *job)
     free(shown);
 }
 
-START_TEST(a_wait_shows_nothing_where_it_could_not_take_it_back)
+START_TEST(progress_is_hidden_on_dumb_terminals_and_in_the_background)
 {
     struct stage stage;
     open_stage(&stage, __func__);
@@ -535,7 +535,7 @@ START_TEST(a_wait_shows_nothing_where_it_could_not_take_it_back)
 }
 END_TEST
 
-START_TEST(who_takes_a_lock_by_hand_is_told_how_to_give_it_back)
+START_TEST(an_interactive_lock_shows_how_to_unlock)
 {
     struct stage stage;
     char words[LINE_SIZE], shown[LINE_SIZE], secret[SANDBOX_FILE];
@@ -570,7 +570,7 @@ static void check_unlocks(const struct stage *stage, const char *name)
     free(shown);
 }
 
-START_TEST(what_is_told_to_give_a_lock_back_does_so_in_a_shell)
+START_TEST(the_suggested_unlock_command_works_in_a_shell)
 {
     static const char *const names[] = {"deploy",      "-v",         "it's", "$(false)", "a;b&c",
                                         "caf\xc3\xa9", "a\x9b\xff-", "#x",   "*"};
@@ -584,7 +584,7 @@ START_TEST(what_is_told_to_give_a_lock_back_does_so_in_a_shell)
 }
 END_TEST
 
-START_TEST(a_name_does_nothing_to_the_terminal)
+START_TEST(control_characters_in_names_are_escaped)
 {
     struct stage stage;
     open_stage(&stage, __func__);
@@ -621,29 +621,29 @@ END_TEST
 static TCase *case_locks(void)
 {
     TCase *tests = sandbox_case("locks");
-    tcase_add_test(tests, lock_prints_the_token_by_which_unlock_gives_it_back);
+    tcase_add_test(tests, lock_prints_the_token_that_unlock_takes);
     tcase_add_test(tests, a_fence_follows_the_token_and_grows);
-    tcase_add_test(tests, a_lock_that_is_held_is_refused_at_once_or_after_the_wait);
-    tcase_add_test(tests, a_wait_in_vain_is_one_request);
-    tcase_add_test(tests, lock_waits_as_long_as_it_takes);
-    tcase_add_test(tests, lock_waits_as_long_as_it_is_told);
-    tcase_add_test(tests, a_token_comes_from_where_nobody_sees_it);
-    tcase_add_test(tests, what_is_no_token_is_refused_and_never_shown);
-    tcase_add_test(tests, who_does_not_hold_it_can_neither_release_nor_extend);
-    tcase_add_test(tests, extend_prints_how_long_it_is_good_for_at_least);
+    tcase_add_test(tests, a_held_lock_is_refused_at_once_or_after_the_wait);
+    tcase_add_test(tests, a_wait_that_times_out_is_one_request);
+    tcase_add_test(tests, lock_waits_without_a_limit_by_default);
+    tcase_add_test(tests, lock_waits_longer_than_the_daemon_allows_per_request);
+    tcase_add_test(tests, a_token_is_read_from_stdin_or_the_environment);
+    tcase_add_test(tests, an_invalid_token_is_refused_and_never_shown);
+    tcase_add_test(tests, a_wrong_token_neither_releases_nor_extends);
+    tcase_add_test(tests, extend_prints_the_guaranteed_validity);
     return tests;
 }
 
 static TCase *case_failures(void)
 {
     TCase *tests = sandbox_case("failures");
-    tcase_add_test(tests, missing_masters_are_told_from_a_lock_that_is_held);
-    tcase_add_test(tests, without_a_daemon_every_command_says_so_at_once);
-    tcase_add_test(tests, what_the_daemon_finds_wrong_is_told);
-    tcase_add_test(tests, without_a_ttl_it_is_no_longer_than_the_daemon_allows);
-    tcase_add_test(tests, wrong_usage_is_answered_with_what_would_be_right);
-    tcase_add_test(tests, results_that_nobody_gets_are_a_failure);
-    tcase_add_test(tests, the_url_is_that_of_the_option_or_the_environment);
+    tcase_add_test(tests, missing_masters_and_held_locks_exit_differently);
+    tcase_add_test(tests, without_a_daemon_every_command_fails_at_once);
+    tcase_add_test(tests, an_error_of_the_daemon_is_shown);
+    tcase_add_test(tests, the_default_ttl_is_capped_by_max_ttl);
+    tcase_add_test(tests, usage_errors_suggest_the_right_usage);
+    tcase_add_test(tests, a_failed_write_of_the_result_is_an_error);
+    tcase_add_test(tests, the_url_comes_from_the_option_or_the_environment);
     return tests;
 }
 
@@ -651,14 +651,14 @@ static TCase *case_output(void)
 {
     TCase *tests = sandbox_case("output");
     tcase_add_test(tests, help_fits_the_smallest_terminal);
-    tcase_add_test(tests, listings_are_the_lines_of_the_daemon_in_a_pipe);
+    tcase_add_test(tests, listings_in_a_pipe_are_the_lines_of_the_daemon);
     tcase_add_test(tests, json_is_valid_and_typed);
     tcase_add_test(tests, listings_are_tables_on_a_terminal);
-    tcase_add_test(tests, colours_are_left_out_where_they_are_not_wanted);
-    tcase_add_test(tests, a_wait_shows_nothing_where_it_could_not_take_it_back);
-    tcase_add_test(tests, who_takes_a_lock_by_hand_is_told_how_to_give_it_back);
-    tcase_add_test(tests, what_is_told_to_give_a_lock_back_does_so_in_a_shell);
-    tcase_add_test(tests, a_name_does_nothing_to_the_terminal);
+    tcase_add_test(tests, colours_are_off_with_no_color_or_a_dumb_terminal);
+    tcase_add_test(tests, progress_is_hidden_on_dumb_terminals_and_in_the_background);
+    tcase_add_test(tests, an_interactive_lock_shows_how_to_unlock);
+    tcase_add_test(tests, the_suggested_unlock_command_works_in_a_shell);
+    tcase_add_test(tests, control_characters_in_names_are_escaped);
     tcase_add_test(tests, bash_completes_commands_options_and_names);
     return tests;
 }

@@ -61,7 +61,7 @@ static void reload_refused(struct stage *stage, const char *event, const char *t
 
 /* --- what takes effect --- */
 
-START_TEST(file_that_is_the_same_changes_nothing)
+START_TEST(an_unchanged_file_changes_nothing)
 {
     struct stage stage;
     stage_open(&stage, __func__, &three);
@@ -72,7 +72,7 @@ START_TEST(file_that_is_the_same_changes_nothing)
 }
 END_TEST
 
-START_TEST(log_changes)
+START_TEST(log_settings_are_reloaded)
 {
     struct stage stage;
     stage_open(&stage, __func__, &three);
@@ -89,7 +89,7 @@ START_TEST(log_changes)
 }
 END_TEST
 
-START_TEST(limits_change)
+START_TEST(limits_are_reloaded)
 {
     struct stage stage;
     struct client client;
@@ -108,7 +108,7 @@ START_TEST(limits_change)
 }
 END_TEST
 
-START_TEST(who_holds_and_who_waits_notices_nothing)
+START_TEST(a_reload_does_not_disturb_holders_and_waiters)
 {
     struct stage stage;
     struct client holder;
@@ -136,7 +136,7 @@ START_TEST(who_holds_and_who_waits_notices_nothing)
 }
 END_TEST
 
-START_TEST(secret_is_read_again)
+START_TEST(the_masters_password_is_read_again)
 {
     struct stage stage;
     char path[SANDBOX_FILE];
@@ -169,7 +169,7 @@ END_TEST
 
 /* --- listeners --- */
 
-START_TEST(listeners_come_and_go_and_their_connections_live_on)
+START_TEST(listeners_change_and_their_connections_survive)
 {
     struct stage stage;
     struct client old;
@@ -202,7 +202,7 @@ START_TEST(listeners_come_and_go_and_their_connections_live_on)
 }
 END_TEST
 
-START_TEST(unix_socket_that_goes_takes_its_file_along)
+START_TEST(removing_a_unix_listener_removes_its_file)
 {
     struct stage stage;
     struct client client;
@@ -226,7 +226,7 @@ START_TEST(unix_socket_that_goes_takes_its_file_along)
 END_TEST
 
 /* Where something that cleans up has taken it away. */
-START_TEST(unix_socket_whose_file_is_gone_is_made_again)
+START_TEST(a_deleted_socket_file_is_recreated)
 {
     struct stage stage;
     struct client client;
@@ -247,7 +247,7 @@ END_TEST
 
 /* Another daemon's by now, say: nobody can come there, which is no reason to change nothing else.
  */
-START_TEST(unix_socket_that_cannot_be_made_again_keeps_nothing_from_being_changed)
+START_TEST(a_socket_file_that_cannot_be_recreated_does_not_block_the_reload)
 {
     struct stage stage;
     stage_open(&stage, __func__, &three);
@@ -266,7 +266,7 @@ START_TEST(unix_socket_that_cannot_be_made_again_keeps_nothing_from_being_change
 }
 END_TEST
 
-START_TEST(listener_that_cannot_be_had_changes_nothing)
+START_TEST(a_listener_that_fails_changes_nothing)
 {
     struct stage stage;
     struct client client;
@@ -295,7 +295,7 @@ START_TEST(listener_that_cannot_be_had_changes_nothing)
 END_TEST
 
 /* It could be had, if the daemon did not have it itself. */
-START_TEST(every_address_in_place_of_one_takes_a_restart)
+START_TEST(widening_a_listener_to_every_address_needs_a_restart)
 {
     struct stage stage;
     struct client client;
@@ -335,7 +335,7 @@ START_TEST(each_mistake_is_logged_and_the_old_configuration_stays)
 }
 END_TEST
 
-START_TEST(what_cannot_change_is_named_and_nothing_else_changes_either)
+START_TEST(settings_that_need_a_restart_are_named_and_nothing_changes)
 {
     struct stage stage;
     stage_open(&stage, __func__, &three);
@@ -354,7 +354,7 @@ START_TEST(what_cannot_change_is_named_and_nothing_else_changes_either)
 }
 END_TEST
 
-START_TEST(file_that_is_gone_changes_nothing)
+START_TEST(a_missing_file_changes_nothing)
 {
     struct stage stage;
     stage_open(&stage, __func__, &three);
@@ -368,7 +368,7 @@ START_TEST(file_that_is_gone_changes_nothing)
 }
 END_TEST
 
-START_TEST(configuration_that_has_become_a_pipe_keeps_nobody_waiting)
+START_TEST(a_configuration_that_is_a_pipe_does_not_block_the_daemon)
 {
     struct stage stage;
     stage_open(&stage, __func__, &three);
@@ -381,7 +381,7 @@ START_TEST(configuration_that_has_become_a_pipe_keeps_nobody_waiting)
 END_TEST
 
 /* The file is a FIFO at first: whoever opens it for writing waits for the daemon to read it. */
-START_TEST(sighup_during_the_start_is_kept_for_later)
+START_TEST(sighup_during_startup_is_handled_after_it)
 {
     struct stage stage;
     stage_open_masters(&stage, __func__, &three);
@@ -427,22 +427,22 @@ Suite *test_suite(void)
 {
     Suite *suite = suite_create("reload");
     TCase *tests = sandbox_case("reload");
-    tcase_add_test(tests, file_that_is_the_same_changes_nothing);
-    tcase_add_test(tests, log_changes);
-    tcase_add_test(tests, limits_change);
-    tcase_add_test(tests, who_holds_and_who_waits_notices_nothing);
-    tcase_add_test(tests, secret_is_read_again);
-    tcase_add_test(tests, listeners_come_and_go_and_their_connections_live_on);
-    tcase_add_test(tests, unix_socket_that_goes_takes_its_file_along);
-    tcase_add_test(tests, unix_socket_whose_file_is_gone_is_made_again);
-    tcase_add_test(tests, unix_socket_that_cannot_be_made_again_keeps_nothing_from_being_changed);
-    tcase_add_test(tests, listener_that_cannot_be_had_changes_nothing);
-    tcase_add_test(tests, every_address_in_place_of_one_takes_a_restart);
+    tcase_add_test(tests, an_unchanged_file_changes_nothing);
+    tcase_add_test(tests, log_settings_are_reloaded);
+    tcase_add_test(tests, limits_are_reloaded);
+    tcase_add_test(tests, a_reload_does_not_disturb_holders_and_waiters);
+    tcase_add_test(tests, the_masters_password_is_read_again);
+    tcase_add_test(tests, listeners_change_and_their_connections_survive);
+    tcase_add_test(tests, removing_a_unix_listener_removes_its_file);
+    tcase_add_test(tests, a_deleted_socket_file_is_recreated);
+    tcase_add_test(tests, a_socket_file_that_cannot_be_recreated_does_not_block_the_reload);
+    tcase_add_test(tests, a_listener_that_fails_changes_nothing);
+    tcase_add_test(tests, widening_a_listener_to_every_address_needs_a_restart);
     tcase_add_test(tests, each_mistake_is_logged_and_the_old_configuration_stays);
-    tcase_add_test(tests, what_cannot_change_is_named_and_nothing_else_changes_either);
-    tcase_add_test(tests, file_that_is_gone_changes_nothing);
-    tcase_add_test(tests, configuration_that_has_become_a_pipe_keeps_nobody_waiting);
-    tcase_add_test(tests, sighup_during_the_start_is_kept_for_later);
+    tcase_add_test(tests, settings_that_need_a_restart_are_named_and_nothing_changes);
+    tcase_add_test(tests, a_missing_file_changes_nothing);
+    tcase_add_test(tests, a_configuration_that_is_a_pipe_does_not_block_the_daemon);
+    tcase_add_test(tests, sighup_during_startup_is_handled_after_it);
     tcase_add_test(tests, a_reload_leaks_no_descriptor);
     suite_add_tcase(suite, tests);
     return suite;

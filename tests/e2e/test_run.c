@@ -26,7 +26,7 @@ START_TEST(the_exit_code_is_that_of_the_command)
 }
 END_TEST
 
-START_TEST(what_cannot_be_run_is_told_as_env_tells_it)
+START_TEST(a_command_that_cannot_run_has_the_exit_codes_of_env)
 {
     /* A folder that may not be looked into would be another reason, as it is to env(1). */
     setenv("PATH", "/usr/bin:/bin", 1);
@@ -38,7 +38,7 @@ START_TEST(what_cannot_be_run_is_told_as_env_tells_it)
 }
 END_TEST
 
-START_TEST(a_lock_held_elsewhere_has_codes_of_its_own)
+START_TEST(a_lock_held_elsewhere_has_its_own_exit_codes)
 {
     client_expect_match(&stage.client, "OK .*", "LOCK a 60s");
     ck_assert_int_eq(run(WORDS("--nonblock", "a", "echo", "ran")), 1);
@@ -48,7 +48,7 @@ START_TEST(a_lock_held_elsewhere_has_codes_of_its_own)
 }
 END_TEST
 
-START_TEST(without_quorum_or_daemon_nothing_is_run)
+START_TEST(without_quorum_or_daemon_the_command_does_not_run)
 {
     ck_assert_int_eq(
         wrapper_run(&wrapper, &stage.sandbox, "/nowhere/redlockd.sock", WORDS("a", "echo", "ran")),
@@ -63,7 +63,7 @@ START_TEST(without_quorum_or_daemon_nothing_is_run)
 }
 END_TEST
 
-START_TEST(the_command_learns_of_its_lock)
+START_TEST(the_environment_describes_the_lock)
 {
     char expected[128], token[41] = "";
     long long deadline_ms = 0, fence = 0;
@@ -117,7 +117,7 @@ START_TEST(signals_reach_the_command_once)
 END_TEST
 
 /* A shell without job control sees one process: it stops and goes on as the command does. */
-START_TEST(it_stops_and_goes_on_along_with_the_command)
+START_TEST(run_stops_and_continues_with_its_command)
 {
     start(/* One process: a shell that is about to start another is not stopped before that is. */
           WORDS("a", SHELL("echo ready; exec sleep 600")));
@@ -141,7 +141,7 @@ START_TEST(it_stops_and_goes_on_along_with_the_command)
 END_TEST
 
 /* Nobody else would continue it. */
-START_TEST(a_parent_that_stopped_with_the_command_goes_on_when_that_is_killed)
+START_TEST(a_stopped_parent_continues_when_its_command_is_killed)
 {
     start(WORDS("a", "sleep", "600"));
     pid_t command = wrapper_command(&wrapper);
@@ -169,7 +169,7 @@ END_TEST
 
 /* --- daemons that go away --- */
 
-START_TEST(a_restart_of_the_daemon_costs_no_lock)
+START_TEST(a_daemon_restart_costs_no_lock)
 {
     start(WORDS("--ttl", "4s", "a", SHELL("echo ready; while :; do sleep 0.01; done")));
     wrapper_wait_output(&wrapper, "ready");
@@ -188,7 +188,7 @@ START_TEST(a_restart_of_the_daemon_costs_no_lock)
 }
 END_TEST
 
-START_TEST(who_waits_in_line_looks_for_a_daemon_that_went_away)
+START_TEST(a_waiter_reconnects_to_a_restarted_daemon)
 {
     struct grant grant = client_lock(&stage.client, "a", "60s");
     start(WORDS("a", "echo", "ran"));
@@ -212,22 +212,22 @@ Suite *test_suite(void)
     TCase *codes = sandbox_case("exit codes");
     tcase_add_checked_fixture(codes, run_set_up, run_tear_down);
     tcase_add_test(codes, the_exit_code_is_that_of_the_command);
-    tcase_add_test(codes, what_cannot_be_run_is_told_as_env_tells_it);
-    tcase_add_test(codes, a_lock_held_elsewhere_has_codes_of_its_own);
-    tcase_add_test(codes, without_quorum_or_daemon_nothing_is_run);
-    tcase_add_test(codes, the_command_learns_of_its_lock);
+    tcase_add_test(codes, a_command_that_cannot_run_has_the_exit_codes_of_env);
+    tcase_add_test(codes, a_lock_held_elsewhere_has_its_own_exit_codes);
+    tcase_add_test(codes, without_quorum_or_daemon_the_command_does_not_run);
+    tcase_add_test(codes, the_environment_describes_the_lock);
     suite_add_tcase(suite, codes);
     TCase *signals = sandbox_case("signals");
     tcase_add_checked_fixture(signals, run_set_up, run_tear_down);
     tcase_add_test(signals, signals_reach_the_command_once);
-    tcase_add_test(signals, it_stops_and_goes_on_along_with_the_command);
-    tcase_add_test(signals, a_parent_that_stopped_with_the_command_goes_on_when_that_is_killed);
+    tcase_add_test(signals, run_stops_and_continues_with_its_command);
+    tcase_add_test(signals, a_stopped_parent_continues_when_its_command_is_killed);
     tcase_add_test(signals, a_parent_never_stays_stopped_without_the_command);
     suite_add_tcase(suite, signals);
     TCase *daemons = sandbox_case("daemons");
     tcase_add_checked_fixture(daemons, run_set_up, run_tear_down);
-    tcase_add_test(daemons, a_restart_of_the_daemon_costs_no_lock);
-    tcase_add_test(daemons, who_waits_in_line_looks_for_a_daemon_that_went_away);
+    tcase_add_test(daemons, a_daemon_restart_costs_no_lock);
+    tcase_add_test(daemons, a_waiter_reconnects_to_a_restarted_daemon);
     suite_add_tcase(suite, daemons);
     return suite;
 }

@@ -44,7 +44,7 @@ static long reads_of(pid_t pid)
 }
 
 /* To look takes reading a file of each process: once a second at last, and not twenty times. */
-START_TEST(a_group_that_outlives_its_command_is_looked_at_ever_less_often)
+START_TEST(a_remaining_group_is_polled_ever_less_often)
 {
     struct sysinfo machine;
     pid_t command;
@@ -67,7 +67,7 @@ END_TEST
 
 /* Those whose parents have ended are the supervisor's children; the remains of the command, which
  * stay, must not hide theirs. */
-START_TEST(who_ends_in_a_group_that_outlives_its_command_is_reaped)
+START_TEST(orphans_in_a_remaining_group_are_reaped)
 {
     enum { ORPHANS = 3 };
     char go[SANDBOX_FILE];
@@ -100,7 +100,7 @@ END_TEST
 
 /* Each goes on in a child and ends, so whenever they are counted there are one that is not there
  * any more and one that is not there yet. */
-START_TEST(who_hands_on_to_a_child_while_the_group_is_counted_keeps_the_lock)
+START_TEST(a_group_that_keeps_forking_keeps_the_lock)
 {
     ck_assert_int_eq(run(WORDS("a", SHELL("f() { [ $1 -gt 0 ] || { echo last; exit; }; "
                                           "f $(($1 - 1)) & exit 0; }; f 300"))),
@@ -111,7 +111,7 @@ START_TEST(who_hands_on_to_a_child_while_the_group_is_counted_keeps_the_lock)
 END_TEST
 
 /* What has left the group lives on: a daemon was started, and that was the whole point. */
-START_TEST(a_daemon_that_it_has_started_is_left_in_peace)
+START_TEST(a_daemon_started_by_the_command_is_not_killed)
 {
     char file[SANDBOX_FILE];
     pid_t daemon;
@@ -135,10 +135,10 @@ Suite *test_suite(void)
     TCase *tests = sandbox_case("groups");
     tcase_add_checked_fixture(tests, run_set_up, run_tear_down);
     tcase_add_test(tests, the_lock_outlives_the_command_until_its_group_has_ended);
-    tcase_add_test(tests, a_group_that_outlives_its_command_is_looked_at_ever_less_often);
-    tcase_add_test(tests, who_ends_in_a_group_that_outlives_its_command_is_reaped);
-    tcase_add_test(tests, who_hands_on_to_a_child_while_the_group_is_counted_keeps_the_lock);
-    tcase_add_test(tests, a_daemon_that_it_has_started_is_left_in_peace);
+    tcase_add_test(tests, a_remaining_group_is_polled_ever_less_often);
+    tcase_add_test(tests, orphans_in_a_remaining_group_are_reaped);
+    tcase_add_test(tests, a_group_that_keeps_forking_keeps_the_lock);
+    tcase_add_test(tests, a_daemon_started_by_the_command_is_not_killed);
     suite_add_tcase(suite, tests);
     return suite;
 }

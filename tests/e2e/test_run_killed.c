@@ -13,7 +13,7 @@
 #include "tests/e2e/waiting.h"
 #include "tests/runner.h"
 
-START_TEST(nothing_outlives_a_killed_parent)
+START_TEST(no_process_outlives_a_killed_parent)
 {
     pid_t pids[STUBBORN_COUNT];
     int status;
@@ -29,7 +29,7 @@ START_TEST(nothing_outlives_a_killed_parent)
 }
 END_TEST
 
-START_TEST(nothing_outlives_a_killed_supervisor)
+START_TEST(killed_supervisor_ends_the_command)
 {
     pid_t pids[STUBBORN_COUNT];
     start(WORDS("--ttl", "20s", "a", SHELL(STUBBORN)));
@@ -56,7 +56,7 @@ static void expect_other_name(pid_t pid, const char *file, const char *name)
 }
 
 /* Or killall and pkill would kill both processes at once. */
-START_TEST(the_supervisor_is_not_found_by_the_name_of_redlock)
+START_TEST(killall_redlock_does_not_match_the_supervisor)
 {
     start(WORDS("deploy", SHELL("echo ready; exec sleep 600")));
     wrapper_wait_output(&wrapper, "ready");
@@ -69,7 +69,7 @@ START_TEST(the_supervisor_is_not_found_by_the_name_of_redlock)
 END_TEST
 
 /* What has left the session of the command runs on: until the deadline, the lock does as well. */
-START_TEST(the_lock_outlives_both_processes_killed_at_once_until_its_deadline)
+START_TEST(killing_parent_and_supervisor_leaves_the_lock_until_its_deadline)
 {
     pid_t orphan;
     int status;
@@ -93,7 +93,7 @@ START_TEST(the_lock_outlives_both_processes_killed_at_once_until_its_deadline)
 }
 END_TEST
 
-START_TEST(a_stopped_supervisor_is_ended_by_the_parent_before_the_deadline)
+START_TEST(the_parent_kills_a_stopped_supervisor_before_the_deadline)
 {
     pid_t pids[STUBBORN_COUNT];
     start(WORDS("--ttl", "2s", "a", SHELL(STUBBORN)));
@@ -124,7 +124,7 @@ START_TEST(a_stopped_parent_costs_no_lock)
 }
 END_TEST
 
-START_TEST(a_parent_that_was_stopped_past_the_deadline_still_tells_how_the_command_ended)
+START_TEST(a_parent_resumed_after_the_deadline_returns_the_exit_code)
 {
     start(WORDS("--ttl", "2s", "a", SHELL("echo ready; sleep 0.3; exit 5")));
     wrapper_wait_output(&wrapper, "ready");
@@ -139,7 +139,7 @@ START_TEST(a_parent_that_was_stopped_past_the_deadline_still_tells_how_the_comma
 END_TEST
 
 /* What it ends with is known before the lock is given back, which takes longer than its ttl. */
-START_TEST(a_daemon_that_does_not_answer_at_the_end_changes_no_exit_code)
+START_TEST(a_hung_daemon_at_the_release_does_not_change_the_exit_code)
 {
     char daemon[32];
     snprintf(daemon, sizeof(daemon), "%d", (int)stage.daemon.pid);
@@ -152,7 +152,7 @@ END_TEST
 
 /* Both of them, so that nobody is left to kill in time: the daemon is stopped as well, or it would
  * keep the lock. */
-START_TEST(whoever_was_stopped_past_the_deadline_kills_first)
+START_TEST(a_parent_resumed_after_the_deadline_kills_first)
 {
     pid_t pids[STUBBORN_COUNT];
     start(WORDS("--ttl", "2s", "--grace", "1m", "a", SHELL(STUBBORN)));
@@ -176,7 +176,7 @@ START_TEST(whoever_was_stopped_past_the_deadline_kills_first)
 END_TEST
 
 /* The supervisor alone goes on: it has to do the same. */
-START_TEST(a_supervisor_that_was_stopped_past_the_deadline_kills_first)
+START_TEST(a_supervisor_resumed_after_the_deadline_kills_first)
 {
     pid_t pids[STUBBORN_COUNT];
     start(WORDS("--ttl", "2s", "--grace", "1m", "a", SHELL(STUBBORN)));
@@ -205,17 +205,16 @@ Suite *test_suite(void)
     Suite *suite = suite_create("run that is killed");
     TCase *tests = sandbox_case("killed");
     tcase_add_checked_fixture(tests, run_set_up, run_tear_down);
-    tcase_add_test(tests, nothing_outlives_a_killed_parent);
-    tcase_add_test(tests, nothing_outlives_a_killed_supervisor);
-    tcase_add_test(tests, the_supervisor_is_not_found_by_the_name_of_redlock);
-    tcase_add_test(tests, the_lock_outlives_both_processes_killed_at_once_until_its_deadline);
-    tcase_add_test(tests, a_stopped_supervisor_is_ended_by_the_parent_before_the_deadline);
+    tcase_add_test(tests, no_process_outlives_a_killed_parent);
+    tcase_add_test(tests, killed_supervisor_ends_the_command);
+    tcase_add_test(tests, killall_redlock_does_not_match_the_supervisor);
+    tcase_add_test(tests, killing_parent_and_supervisor_leaves_the_lock_until_its_deadline);
+    tcase_add_test(tests, the_parent_kills_a_stopped_supervisor_before_the_deadline);
     tcase_add_test(tests, a_stopped_parent_costs_no_lock);
-    tcase_add_test(tests,
-                   a_parent_that_was_stopped_past_the_deadline_still_tells_how_the_command_ended);
-    tcase_add_test(tests, a_daemon_that_does_not_answer_at_the_end_changes_no_exit_code);
-    tcase_add_test(tests, whoever_was_stopped_past_the_deadline_kills_first);
-    tcase_add_test(tests, a_supervisor_that_was_stopped_past_the_deadline_kills_first);
+    tcase_add_test(tests, a_parent_resumed_after_the_deadline_returns_the_exit_code);
+    tcase_add_test(tests, a_hung_daemon_at_the_release_does_not_change_the_exit_code);
+    tcase_add_test(tests, a_parent_resumed_after_the_deadline_kills_first);
+    tcase_add_test(tests, a_supervisor_resumed_after_the_deadline_kills_first);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -72,7 +72,7 @@ static void wait_gone_before(const pid_t *pids, unsigned count, int64_t expiry_m
     ck_assert_int_lt(took_ms, MARGIN_MS);
 }
 
-START_TEST(cut_off_from_the_masters_everything_is_gone_before_the_deadline)
+START_TEST(without_masters_every_process_is_killed_before_the_deadline)
 {
     pid_t pids[STUBBORN_COUNT];
     /* The longest margin there is: a machine may stand still for a while. */
@@ -100,7 +100,7 @@ END_TEST
     "time.sleep(600)\n"
 enum { DEPTH = 100 };
 
-START_TEST(a_deep_tree_is_gone_before_the_deadline)
+START_TEST(a_deep_process_tree_is_killed_before_the_deadline)
 {
     static pid_t pids[DEPTH];
     char depth[16];
@@ -116,7 +116,7 @@ START_TEST(a_deep_tree_is_gone_before_the_deadline)
 }
 END_TEST
 
-START_TEST(a_lost_command_is_told_first)
+START_TEST(the_command_is_signalled_before_it_is_killed)
 {
     start(WORDS("--ttl", "3s", "--on-lost", "USR1", "a",
                 SHELL("trap 'echo told; exit 0' USR1; echo ready; while :; do sleep 0.01; done")));
@@ -129,7 +129,7 @@ START_TEST(a_lost_command_is_told_first)
 END_TEST
 
 /* Released by somebody else: it is lost at once, and not only at the next third. */
-START_TEST(a_lock_that_was_released_ends_the_command)
+START_TEST(releasing_the_lock_elsewhere_ends_the_command)
 {
     char *token;
     start(WORDS("--ttl", "20s", "a", SHELL("echo $REDLOCK_TOKEN; exec sleep 600")));
@@ -144,7 +144,7 @@ START_TEST(a_lock_that_was_released_ends_the_command)
 END_TEST
 
 /* Another client may hold it now: no grace comes before KILL. */
-START_TEST(a_lock_that_is_gone_leaves_no_grace)
+START_TEST(a_lock_that_is_gone_allows_no_grace)
 {
     pid_t pids[STUBBORN_COUNT];
     start(WORDS("--ttl", "1m", "--grace", "1m", "a", SHELL("echo token $REDLOCK_TOKEN;" STUBBORN)));
@@ -165,7 +165,7 @@ START_TEST(a_lock_that_is_gone_leaves_no_grace)
 END_TEST
 
 /* It may end in good order, and what it has started elsewhere knows nothing of the loss. */
-START_TEST(nothing_outlives_a_command_that_ends_by_itself_after_a_loss)
+START_TEST(no_process_outlives_a_command_that_exits_after_a_loss)
 {
     pid_t left;
     start(WORDS("--ttl", "3s", "--grace", "1m", "a",
@@ -192,7 +192,7 @@ END_TEST
     "threading.Thread(target=work).start()\n"                                                      \
     "ctypes.CDLL(None).pthread_exit(None)\n"
 
-START_TEST(a_process_without_its_first_thread_holds_the_lock_and_is_killed)
+START_TEST(a_process_without_a_main_thread_keeps_the_lock_and_is_killed)
 {
     static const char *const scripts[] = {"python3 -c \"$0\" & exit 0",
                                           "setsid python3 -c \"$0\" & exec sleep 600"};
@@ -214,14 +214,13 @@ Suite *test_suite(void)
     Suite *suite = suite_create("run that loses its lock");
     TCase *tests = sandbox_case("lost");
     tcase_add_checked_fixture(tests, run_set_up, run_tear_down);
-    tcase_add_test(tests, cut_off_from_the_masters_everything_is_gone_before_the_deadline);
-    tcase_add_test(tests, a_deep_tree_is_gone_before_the_deadline);
-    tcase_add_test(tests, a_lost_command_is_told_first);
-    tcase_add_test(tests, a_lock_that_was_released_ends_the_command);
-    tcase_add_test(tests, a_lock_that_is_gone_leaves_no_grace);
-    tcase_add_test(tests, nothing_outlives_a_command_that_ends_by_itself_after_a_loss);
-    tcase_add_loop_test(tests, a_process_without_its_first_thread_holds_the_lock_and_is_killed, 0,
-                        2);
+    tcase_add_test(tests, without_masters_every_process_is_killed_before_the_deadline);
+    tcase_add_test(tests, a_deep_process_tree_is_killed_before_the_deadline);
+    tcase_add_test(tests, the_command_is_signalled_before_it_is_killed);
+    tcase_add_test(tests, releasing_the_lock_elsewhere_ends_the_command);
+    tcase_add_test(tests, a_lock_that_is_gone_allows_no_grace);
+    tcase_add_test(tests, no_process_outlives_a_command_that_exits_after_a_loss);
+    tcase_add_loop_test(tests, a_process_without_a_main_thread_keeps_the_lock_and_is_killed, 0, 2);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -84,7 +84,7 @@ static void wait_extended(struct stage *stage)
         waiting_pause(&waiting);
 }
 
-START_TEST(the_address_that_was_good_is_tried_while_no_name_server_answers)
+START_TEST(the_last_good_address_is_used_while_the_name_server_is_silent)
 {
     struct stage stage;
     struct wrapper wrapper;
@@ -101,7 +101,7 @@ START_TEST(the_address_that_was_good_is_tried_while_no_name_server_answers)
 }
 END_TEST
 
-START_TEST(a_lost_command_is_told_while_no_name_server_answers)
+START_TEST(a_loss_is_signalled_while_the_name_server_is_silent)
 {
     struct stage stage;
     struct wrapper wrapper;
@@ -133,7 +133,7 @@ static void move_daemon(const struct daemon *daemon)
     free(text);
 }
 
-START_TEST(a_daemon_that_has_moved_is_found_by_its_name)
+START_TEST(a_daemon_with_a_new_address_is_found_by_name)
 {
     struct stage stage;
     struct wrapper wrapper;
@@ -152,7 +152,7 @@ START_TEST(a_daemon_that_has_moved_is_found_by_its_name)
 END_TEST
 
 /* What was started to look the name up is no part of what the command has started. */
-START_TEST(a_look_up_outlives_nothing)
+START_TEST(the_lookup_process_does_not_delay_the_end)
 {
     struct stage stage;
     struct wrapper wrapper;
@@ -168,7 +168,7 @@ START_TEST(a_look_up_outlives_nothing)
 }
 END_TEST
 
-START_TEST(a_link_local_address_has_its_interface)
+START_TEST(a_link_local_address_may_name_its_interface)
 {
     struct stage stage;
     struct wrapper wrapper;
@@ -191,11 +191,11 @@ Suite *test_suite(void)
 {
     Suite *suite = suite_create("run where the daemon has a name");
     TCase *tests = sandbox_case("names");
-    tcase_add_test(tests, the_address_that_was_good_is_tried_while_no_name_server_answers);
-    tcase_add_test(tests, a_lost_command_is_told_while_no_name_server_answers);
-    tcase_add_test(tests, a_daemon_that_has_moved_is_found_by_its_name);
-    tcase_add_test(tests, a_look_up_outlives_nothing);
-    tcase_add_test(tests, a_link_local_address_has_its_interface);
+    tcase_add_test(tests, the_last_good_address_is_used_while_the_name_server_is_silent);
+    tcase_add_test(tests, a_loss_is_signalled_while_the_name_server_is_silent);
+    tcase_add_test(tests, a_daemon_with_a_new_address_is_found_by_name);
+    tcase_add_test(tests, the_lookup_process_does_not_delay_the_end);
+    tcase_add_test(tests, a_link_local_address_may_name_its_interface);
     suite_add_tcase(suite, tests);
     return suite;
 }

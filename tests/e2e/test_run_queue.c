@@ -60,7 +60,7 @@ START_TEST(a_suspended_waiter_leaves_the_queue_and_joins_it_again)
 END_TEST
 
 /* Whatever comes first: no lock is held for a process that was stopped before its command began. */
-START_TEST(a_grant_that_meets_a_suspension_leaves_no_lock_idle)
+START_TEST(a_grant_during_a_suspension_leaves_no_idle_lock)
 {
     for (unsigned i = 0; i < 20; i++) {
         struct grant grant = client_lock(&stage.client, "a", "60s");
@@ -90,7 +90,7 @@ END_TEST
 
 /* Nobody would continue it a second time. The daemon takes its time, and with it the waiter, which
  * leaves the queue first. */
-START_TEST(a_waiter_that_is_continued_before_it_stops_goes_on)
+START_TEST(a_waiter_continued_before_it_stops_keeps_running)
 {
     struct grant grant = client_lock(&stage.client, "a", "60s");
     start(WORDS("a", SHELL("echo ran")));
@@ -127,7 +127,7 @@ END_TEST
 #define AROUND                                                                                     \
     "redlock: the redlock run around this one locked a ($REDLOCK_HELD), and may still hold it"
 
-START_TEST(a_run_that_waits_for_itself_says_so)
+START_TEST(a_run_that_waits_for_its_own_lock_says_so)
 {
     setenv("REDLOCK", wrapper_program(), 1);
     unsetenv("REDLOCK_HELD");
@@ -140,7 +140,7 @@ START_TEST(a_run_that_waits_for_itself_says_so)
 END_TEST
 
 /* Not by the innermost name alone; and where there is no wait. */
-START_TEST(it_is_told_of_each_lock_around_it)
+START_TEST(redlock_held_lists_each_enclosing_lock)
 {
     setenv("REDLOCK", wrapper_program(), 1);
     unsetenv("REDLOCK_HELD");
@@ -153,7 +153,7 @@ START_TEST(it_is_told_of_each_lock_around_it)
 }
 END_TEST
 
-START_TEST(commands_within_use_the_same_daemon_and_secret)
+START_TEST(nested_commands_use_the_same_daemon_and_secret)
 {
     char secret[SANDBOX_FILE], relative[SANDBOX_FILE + 64], cwd[256], expected[1024];
     setenv("REDLOCK", wrapper_program(), 1);
@@ -177,15 +177,15 @@ Suite *test_suite(void)
     TCase *suspended = sandbox_case("suspended");
     tcase_add_checked_fixture(suspended, set_up, tear_down);
     tcase_add_test(suspended, a_suspended_waiter_leaves_the_queue_and_joins_it_again);
-    tcase_add_test(suspended, a_grant_that_meets_a_suspension_leaves_no_lock_idle);
-    tcase_add_test(suspended, a_waiter_that_is_continued_before_it_stops_goes_on);
+    tcase_add_test(suspended, a_grant_during_a_suspension_leaves_no_idle_lock);
+    tcase_add_test(suspended, a_waiter_continued_before_it_stops_keeps_running);
     tcase_add_test(suspended, a_waiter_that_ignores_suspension_stays_in_the_queue);
     suite_add_tcase(suite, suspended);
     TCase *nested = sandbox_case("nested");
     tcase_add_checked_fixture(nested, set_up, tear_down);
-    tcase_add_test(nested, a_run_that_waits_for_itself_says_so);
-    tcase_add_test(nested, it_is_told_of_each_lock_around_it);
-    tcase_add_test(nested, commands_within_use_the_same_daemon_and_secret);
+    tcase_add_test(nested, a_run_that_waits_for_its_own_lock_says_so);
+    tcase_add_test(nested, redlock_held_lists_each_enclosing_lock);
+    tcase_add_test(nested, nested_commands_use_the_same_daemon_and_secret);
     suite_add_tcase(suite, nested);
     return suite;
 }

@@ -144,7 +144,7 @@ static void check_guard(const struct storm *storm)
     free(text);
 }
 
-START_TEST(no_two_commands_ever_run_at_once)
+START_TEST(two_commands_never_run_at_once)
 {
     struct storm storm = {0};
     unsigned runs = from_environment("RUN_STORM", DEFAULT_RUNS);
@@ -205,7 +205,7 @@ Suite *test_suite(void)
      * killed, that leaves its parent waiting for ever. */
     setenv("ASAN_OPTIONS", "detect_leaks=0", 1);
     tcase_set_timeout(storm, TIME_LIMIT_S);
-    tcase_add_test(storm, no_two_commands_ever_run_at_once);
+    tcase_add_test(storm, two_commands_never_run_at_once);
     suite_add_tcase(suite, storm);
     return suite;
 }

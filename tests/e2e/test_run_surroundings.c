@@ -55,7 +55,7 @@ __attribute__((format(printf, 1, 2))) static void shell(const char *form, ...)
 }
 
 /* Process 1 of a container may reap nobody. Its parent is the one that orphans come to here. */
-START_TEST(it_leaves_no_zombie_to_others)
+START_TEST(run_leaves_no_zombie_to_its_parent)
 {
     pid_t left[8];
     ck_assert_int_eq(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
@@ -69,7 +69,7 @@ START_TEST(it_leaves_no_zombie_to_others)
 END_TEST
 
 /* Whatever it is that it cannot open; but for its own libraries, of which the loader tells. */
-START_TEST(short_of_descriptors_it_fails_and_keeps_no_lock)
+START_TEST(running_out_of_descriptors_fails_without_a_lock)
 {
     unsigned limit = 3;
     bool failed = false;
@@ -91,7 +91,7 @@ START_TEST(short_of_descriptors_it_fails_and_keeps_no_lock)
 END_TEST
 
 /* The shell that became redlock had started something before; the command kills the supervisor. */
-START_TEST(a_killed_supervisor_takes_nothing_along_that_was_there_before)
+START_TEST(earlier_children_survive_a_killed_supervisor)
 {
     shell("sleep 1000 >/dev/null 2>&1 & echo $!; "
           "exec $REDLOCK run a sh -c 'kill -KILL $PPID; sleep 1000'");
@@ -106,7 +106,7 @@ START_TEST(a_killed_supervisor_takes_nothing_along_that_was_there_before)
 END_TEST
 
 /* The lock is held for as long as max_hold allows, and then lost: there is something to say. */
-START_TEST(nobody_reading_its_messages_costs_no_grace)
+START_TEST(a_blocked_stderr_costs_no_grace)
 {
     stage_close(&stage);
     stage_open(&stage, __func__,
@@ -132,7 +132,7 @@ static bool may_mount(void)
     return geteuid() == 0;
 }
 
-START_TEST(where_proc_hides_other_users_nothing_is_run)
+START_TEST(nothing_runs_where_proc_hides_other_users)
 {
     if (!may_mount())
         return;
@@ -145,7 +145,7 @@ START_TEST(where_proc_hides_other_users_nothing_is_run)
 END_TEST
 
 /* What it leaves in its group works for a while; whether it does cannot be looked up any more. */
-START_TEST(a_command_that_unmounts_proc_keeps_its_lock_until_its_group_has_ended)
+START_TEST(unmounting_proc_keeps_the_lock_until_the_group_has_ended)
 {
     if (!may_mount())
         return;
@@ -164,7 +164,7 @@ START_TEST(a_command_that_unmounts_proc_keeps_its_lock_until_its_group_has_ended
 END_TEST
 
 /* ... and where it is killed there, nothing of it is left. */
-START_TEST(a_command_that_unmounts_proc_is_killed_with_all_it_started)
+START_TEST(a_command_that_unmounts_proc_is_killed_with_its_children)
 {
     if (!may_mount())
         return;
@@ -175,7 +175,7 @@ START_TEST(a_command_that_unmounts_proc_is_killed_with_all_it_started)
 END_TEST
 
 /* It is root, and redlock is not. */
-START_TEST(a_process_that_cannot_be_killed_is_named)
+START_TEST(an_unkillable_process_is_named)
 {
     if (!may_mount())
         return;
@@ -200,14 +200,14 @@ Suite *test_suite(void)
     Suite *suite = suite_create("run in poor surroundings");
     TCase *tests = sandbox_case("run");
     tcase_add_checked_fixture(tests, set_up, tear_down);
-    tcase_add_test(tests, it_leaves_no_zombie_to_others);
-    tcase_add_test(tests, short_of_descriptors_it_fails_and_keeps_no_lock);
-    tcase_add_test(tests, a_killed_supervisor_takes_nothing_along_that_was_there_before);
-    tcase_add_test(tests, nobody_reading_its_messages_costs_no_grace);
-    tcase_add_test(tests, where_proc_hides_other_users_nothing_is_run);
-    tcase_add_test(tests, a_command_that_unmounts_proc_keeps_its_lock_until_its_group_has_ended);
-    tcase_add_test(tests, a_command_that_unmounts_proc_is_killed_with_all_it_started);
-    tcase_add_test(tests, a_process_that_cannot_be_killed_is_named);
+    tcase_add_test(tests, run_leaves_no_zombie_to_its_parent);
+    tcase_add_test(tests, running_out_of_descriptors_fails_without_a_lock);
+    tcase_add_test(tests, earlier_children_survive_a_killed_supervisor);
+    tcase_add_test(tests, a_blocked_stderr_costs_no_grace);
+    tcase_add_test(tests, nothing_runs_where_proc_hides_other_users);
+    tcase_add_test(tests, unmounting_proc_keeps_the_lock_until_the_group_has_ended);
+    tcase_add_test(tests, a_command_that_unmounts_proc_is_killed_with_its_children);
+    tcase_add_test(tests, an_unkillable_process_is_named);
     suite_add_tcase(suite, tests);
     return suite;
 }

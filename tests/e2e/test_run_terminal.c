@@ -117,7 +117,7 @@ static void close_terminal(struct terminal *terminal)
     stage_close(&terminal->stage);
 }
 
-START_TEST(what_is_typed_reaches_the_command)
+START_TEST(typed_input_reaches_the_command)
 {
     struct terminal terminal;
     open_terminal(&terminal, __func__);
@@ -172,7 +172,7 @@ END_TEST
 #define READ_LINE                                                                                  \
     "trap 'echo awa''ke' CONT; echo be''gun; until read line; do :; done; echo got:\\$line"
 
-START_TEST(it_is_suspended_and_resumed_by_the_shell)
+START_TEST(run_is_suspended_and_resumed_by_the_shell)
 {
     struct terminal terminal;
     open_terminal(&terminal, __func__);
@@ -194,7 +194,7 @@ START_TEST(it_is_suspended_and_resumed_by_the_shell)
 END_TEST
 
 /* In the background it may not read; "fg" gives it the terminal. */
-START_TEST(from_the_background_it_can_be_fetched)
+START_TEST(a_background_run_can_be_brought_to_the_foreground)
 {
     struct terminal terminal;
     open_terminal(&terminal, __func__);
@@ -214,7 +214,7 @@ START_TEST(from_the_background_it_can_be_fetched)
 }
 END_TEST
 
-START_TEST(an_editor_edits_and_is_suspended)
+START_TEST(an_editor_works_and_can_be_suspended)
 {
     struct terminal terminal;
     char line[COMMAND_LINE];
@@ -250,7 +250,7 @@ START_TEST(an_editor_edits_and_is_suspended)
 END_TEST
 
 /* Whoever dies with the terminal in a state of its own leaves it as it was. */
-START_TEST(a_killed_command_leaves_the_terminal_in_order)
+START_TEST(a_killed_command_leaves_the_terminal_restored)
 {
     struct terminal terminal;
     open_terminal(&terminal, __func__);
@@ -262,7 +262,7 @@ START_TEST(a_killed_command_leaves_the_terminal_in_order)
 }
 END_TEST
 
-START_TEST(who_waits_is_told_for_what)
+START_TEST(a_waiter_shows_its_lock_and_place)
 {
     struct terminal terminal;
     open_terminal(&terminal, __func__);
@@ -290,7 +290,7 @@ START_TEST(who_waits_is_told_for_what)
 END_TEST
 
 /* The prompt is not its own to wipe. */
-START_TEST(who_waits_in_the_background_says_nothing)
+START_TEST(a_background_waiter_prints_nothing)
 {
     struct terminal terminal;
     open_terminal(&terminal, __func__);
@@ -315,7 +315,7 @@ START_TEST(who_waits_in_the_background_says_nothing)
 END_TEST
 
 /* With `stty tostop` a message from the background would stop it, in the queue. */
-START_TEST(a_waiter_in_the_background_is_not_stopped_by_its_own_message)
+START_TEST(a_background_waiter_is_not_stopped_by_its_own_message)
 {
     struct terminal terminal;
     struct stage *stage = &terminal.stage;
@@ -337,7 +337,7 @@ START_TEST(a_waiter_in_the_background_is_not_stopped_by_its_own_message)
 END_TEST
 
 /* A shell that took the terminal from it has a next job there by now. */
-START_TEST(in_the_background_it_leaves_the_terminal_to_whom_it_belongs)
+START_TEST(a_background_run_leaves_the_terminal_to_its_owner)
 {
     struct terminal terminal;
     open_terminal(&terminal, __func__);
@@ -359,7 +359,7 @@ START_TEST(in_the_background_it_leaves_the_terminal_to_whom_it_belongs)
 END_TEST
 
 /* Its message does not stop it. */
-START_TEST(a_loss_is_told_from_the_background)
+START_TEST(a_loss_is_reported_from_the_background)
 {
     struct terminal terminal;
     open_terminal(&terminal, __func__);
@@ -379,18 +379,18 @@ Suite *test_suite(void)
 {
     Suite *suite = suite_create("run on a terminal");
     TCase *terminal = sandbox_case("terminal");
-    tcase_add_test(terminal, what_is_typed_reaches_the_command);
+    tcase_add_test(terminal, typed_input_reaches_the_command);
     tcase_add_test(terminal, an_interrupt_ends_the_command_and_the_loop_around_it);
     tcase_add_test(terminal, a_command_that_handles_an_interrupt_goes_on);
-    tcase_add_test(terminal, it_is_suspended_and_resumed_by_the_shell);
-    tcase_add_test(terminal, from_the_background_it_can_be_fetched);
-    tcase_add_test(terminal, an_editor_edits_and_is_suspended);
-    tcase_add_test(terminal, a_killed_command_leaves_the_terminal_in_order);
-    tcase_add_test(terminal, who_waits_is_told_for_what);
-    tcase_add_test(terminal, who_waits_in_the_background_says_nothing);
-    tcase_add_test(terminal, a_waiter_in_the_background_is_not_stopped_by_its_own_message);
-    tcase_add_test(terminal, in_the_background_it_leaves_the_terminal_to_whom_it_belongs);
-    tcase_add_test(terminal, a_loss_is_told_from_the_background);
+    tcase_add_test(terminal, run_is_suspended_and_resumed_by_the_shell);
+    tcase_add_test(terminal, a_background_run_can_be_brought_to_the_foreground);
+    tcase_add_test(terminal, an_editor_works_and_can_be_suspended);
+    tcase_add_test(terminal, a_killed_command_leaves_the_terminal_restored);
+    tcase_add_test(terminal, a_waiter_shows_its_lock_and_place);
+    tcase_add_test(terminal, a_background_waiter_prints_nothing);
+    tcase_add_test(terminal, a_background_waiter_is_not_stopped_by_its_own_message);
+    tcase_add_test(terminal, a_background_run_leaves_the_terminal_to_its_owner);
+    tcase_add_test(terminal, a_loss_is_reported_from_the_background);
     suite_add_tcase(suite, terminal);
     return suite;
 }

@@ -33,7 +33,7 @@ START_TEST(untagged_requests_are_answered_in_order)
 }
 END_TEST
 
-START_TEST(tagged_requests_overtake_untagged_ones_wait)
+START_TEST(tagged_requests_overtake_untagged_ones)
 {
     struct stage stage;
     struct client client;
@@ -55,7 +55,7 @@ START_TEST(tagged_requests_overtake_untagged_ones_wait)
 }
 END_TEST
 
-START_TEST(tag_in_use_is_refused)
+START_TEST(a_tag_in_use_is_refused)
 {
     struct stage stage;
     struct client client;
@@ -71,7 +71,7 @@ START_TEST(tag_in_use_is_refused)
 }
 END_TEST
 
-START_TEST(tag_of_any_allowed_byte_comes_back)
+START_TEST(a_tag_of_any_allowed_byte_is_returned)
 {
     struct stage stage;
     stage_open(&stage, __func__, &three);
@@ -82,7 +82,7 @@ START_TEST(tag_of_any_allowed_byte_comes_back)
 }
 END_TEST
 
-START_TEST(listing_of_a_tagged_request_is_tagged_line_by_line)
+START_TEST(every_line_of_a_tagged_listing_has_the_tag)
 {
     struct stage stage;
     stage_open(&stage, __func__, &three);
@@ -157,7 +157,7 @@ static unsigned count_calls(struct master *master, const char *command)
 
 /* In his first pass he is not known to be alone; from then on what he sends at once goes together,
  * and behind it each master is asked by the guard once. */
-START_TEST(who_is_alone_has_longer_turns)
+START_TEST(a_single_client_has_a_larger_read_budget)
 {
     struct stage stage;
     char batch[LIMIT_READ_BUDGET_ALONE * 32];
@@ -181,7 +181,7 @@ static unsigned scripts_run(struct master *master)
     return count_calls(master, "evalsha");
 }
 
-START_TEST(unlocks_of_one_segment_each_have_their_own_outcome)
+START_TEST(batched_unlocks_have_separate_outcomes)
 {
     struct stage stage;
     enum { LOCKS = 8 };
@@ -221,7 +221,7 @@ END_TEST
 
 /* An ACL that lacks what tells absent keys from others: nothing may have been deleted before that
  * shows, or what was deleted would be taken for gone. */
-START_TEST(unlocks_of_one_segment_have_their_outcome_also_where_a_master_refuses_them_together)
+START_TEST(batched_unlocks_have_their_outcomes_if_masters_refuse_the_batch)
 {
     struct stage stage;
     char batch[128];
@@ -291,7 +291,7 @@ START_TEST(stats_count_outcomes)
 }
 END_TEST
 
-START_TEST(name_shows_among_the_clients)
+START_TEST(the_name_is_shown_in_clients)
 {
     struct stage stage;
     struct client other;
@@ -329,7 +329,7 @@ START_TEST(quit_says_bye_and_closes)
 }
 END_TEST
 
-START_TEST(lock_outlives_its_connection)
+START_TEST(a_lock_outlives_its_connection)
 {
     struct stage stage;
     struct client client;
@@ -349,23 +349,22 @@ Suite *test_suite(void)
     Suite *suite = suite_create("session");
     TCase *tests = sandbox_case("one connection");
     tcase_add_test(tests, untagged_requests_are_answered_in_order);
-    tcase_add_test(tests, tagged_requests_overtake_untagged_ones_wait);
-    tcase_add_test(tests, tag_in_use_is_refused);
-    tcase_add_test(tests, tag_of_any_allowed_byte_comes_back);
-    tcase_add_test(tests, listing_of_a_tagged_request_is_tagged_line_by_line);
+    tcase_add_test(tests, tagged_requests_overtake_untagged_ones);
+    tcase_add_test(tests, a_tag_in_use_is_refused);
+    tcase_add_test(tests, a_tag_of_any_allowed_byte_is_returned);
+    tcase_add_test(tests, every_line_of_a_tagged_listing_has_the_tag);
     tcase_add_test(tests, thousand_pipelined_requests_are_answered_in_order);
     tcase_add_test(tests, hundreds_of_tagged_locks_at_once_are_all_granted);
-    tcase_add_test(tests, who_is_alone_has_longer_turns);
-    tcase_add_test(tests, unlocks_of_one_segment_each_have_their_own_outcome);
-    tcase_add_test(
-        tests, unlocks_of_one_segment_have_their_outcome_also_where_a_master_refuses_them_together);
+    tcase_add_test(tests, a_single_client_has_a_larger_read_budget);
+    tcase_add_test(tests, batched_unlocks_have_separate_outcomes);
+    tcase_add_test(tests, batched_unlocks_have_their_outcomes_if_masters_refuse_the_batch);
     tcase_add_test(tests, pending_input_is_limited_but_not_lost);
     tcase_add_test(tests, every_listing_ends_with_end);
     tcase_add_test(tests, stats_count_outcomes);
-    tcase_add_test(tests, name_shows_among_the_clients);
+    tcase_add_test(tests, the_name_is_shown_in_clients);
     tcase_add_test(tests, version_names_protocol_and_program);
     tcase_add_test(tests, quit_says_bye_and_closes);
-    tcase_add_test(tests, lock_outlives_its_connection);
+    tcase_add_test(tests, a_lock_outlives_its_connection);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -51,7 +51,7 @@ static void open_notified(struct stage *stage, struct notify *notify, const char
     stage->daemon.environment = notify->environment;
 }
 
-START_TEST(ready_is_told_once_it_listens)
+START_TEST(ready_is_sent_once_the_daemon_listens)
 {
     struct stage stage;
     struct notify notify;
@@ -88,7 +88,7 @@ START_TEST(status_follows_votes_and_locks)
 }
 END_TEST
 
-START_TEST(status_is_not_told_again_while_nothing_changes)
+START_TEST(an_unchanged_status_is_not_sent_again)
 {
     struct stage stage;
     struct notify notify;
@@ -101,7 +101,7 @@ START_TEST(status_is_not_told_again_while_nothing_changes)
 }
 END_TEST
 
-START_TEST(many_changes_are_told_once_a_second_at_most)
+START_TEST(the_status_is_sent_once_a_second_at_most)
 {
     struct stage stage;
     struct notify notify;
@@ -124,7 +124,7 @@ START_TEST(many_changes_are_told_once_a_second_at_most)
 }
 END_TEST
 
-START_TEST(the_end_is_told_when_it_begins)
+START_TEST(stopping_is_sent_when_the_shutdown_begins)
 {
     struct stage stage;
     struct notify notify;
@@ -137,7 +137,7 @@ START_TEST(the_end_is_told_when_it_begins)
 }
 END_TEST
 
-START_TEST(a_reload_is_told_whatever_comes_of_it)
+START_TEST(a_reload_is_reported_even_if_refused)
 {
     struct stage stage;
     struct notify notify;
@@ -159,7 +159,7 @@ START_TEST(a_reload_is_told_whatever_comes_of_it)
 END_TEST
 
 /* Whoever is stopped cannot tell anything; what matters is that nobody else does in its place. */
-START_TEST(watchdog_is_fed_by_the_daemon_that_runs_and_by_nobody_else)
+START_TEST(the_watchdog_is_fed_only_while_the_daemon_runs)
 {
     struct stage stage;
     struct notify notify;
@@ -181,7 +181,7 @@ START_TEST(watchdog_is_fed_by_the_daemon_that_runs_and_by_nobody_else)
 }
 END_TEST
 
-START_TEST(watchdog_is_fed_during_the_end)
+START_TEST(the_watchdog_is_fed_during_the_shutdown)
 {
     const struct stage_plan lingering = {.masters = 3, .daemon = {.node_timeout_ms = 1500}};
     struct stage stage;
@@ -210,7 +210,7 @@ START_TEST(watchdog_is_fed_during_the_end)
 END_TEST
 
 /* systemd may be stuck itself. What matters is told once there is room. */
-START_TEST(clients_are_served_though_nobody_reads_what_is_told)
+START_TEST(a_full_notify_socket_does_not_delay_clients)
 {
     struct stage stage;
     struct notify notify;
@@ -232,7 +232,7 @@ START_TEST(clients_are_served_though_nobody_reads_what_is_told)
 }
 END_TEST
 
-START_TEST(watchdog_is_fed_though_there_is_no_descriptor_left)
+START_TEST(the_watchdog_is_fed_without_free_descriptors)
 {
     struct stage stage;
     struct notify notify;
@@ -251,7 +251,7 @@ START_TEST(watchdog_is_fed_though_there_is_no_descriptor_left)
 }
 END_TEST
 
-START_TEST(an_abstract_address_is_told_too)
+START_TEST(an_abstract_notify_address_is_supported)
 {
     struct stage stage;
     struct notify notify;
@@ -278,7 +278,7 @@ static int listen_unix(const char *path)
     return fd;
 }
 
-START_TEST(socket_handed_over_takes_the_place_of_its_entry)
+START_TEST(an_inherited_socket_serves_its_entry)
 {
     struct stage stage;
     struct client client;
@@ -297,7 +297,7 @@ START_TEST(socket_handed_over_takes_the_place_of_its_entry)
 }
 END_TEST
 
-START_TEST(unix_socket_handed_over_keeps_its_file)
+START_TEST(an_inherited_unix_socket_keeps_its_file)
 {
     struct stage stage;
     struct stat before;
@@ -318,7 +318,7 @@ START_TEST(unix_socket_handed_over_keeps_its_file)
 }
 END_TEST
 
-START_TEST(socket_that_no_entry_names_is_an_error)
+START_TEST(an_inherited_socket_without_an_entry_is_an_error)
 {
     struct stage stage;
     char address[64];
@@ -337,7 +337,7 @@ START_TEST(socket_that_no_entry_names_is_an_error)
 END_TEST
 
 /* It is in the way of the entry, which must not be told that somebody else is. */
-START_TEST(socket_of_every_address_is_not_the_one_of_an_entry)
+START_TEST(a_wildcard_socket_does_not_match_a_specific_entry)
 {
     struct stage stage;
     char address[64];
@@ -358,7 +358,7 @@ START_TEST(socket_of_every_address_is_not_the_one_of_an_entry)
 }
 END_TEST
 
-START_TEST(socket_that_does_not_listen_is_an_error)
+START_TEST(an_inherited_socket_that_does_not_listen_is_an_error)
 {
     struct stage stage;
     prepare(&stage, __func__, &three.daemon);
@@ -373,7 +373,7 @@ START_TEST(socket_that_does_not_listen_is_an_error)
 END_TEST
 
 /* systemd would go on listening, and clients would wait for ever. */
-START_TEST(a_reload_does_not_give_up_a_socket_that_was_handed_over)
+START_TEST(a_reload_does_not_close_an_inherited_socket)
 {
     struct stage stage;
     struct client client;
@@ -547,7 +547,7 @@ static bool grants_what_waited(struct stage *stage)
 }
 
 /* Requests that came while nobody served wait in the socket; each start reads them at once. */
-START_TEST(requests_that_waited_in_the_socket_find_a_quorum)
+START_TEST(requests_queued_before_the_start_find_a_quorum)
 {
     struct stage stage;
     prepare(&stage, __func__, &(struct daemon_plan){.tcp_host = "127.0.0.1"});
@@ -566,7 +566,7 @@ START_TEST(requests_that_waited_in_the_socket_find_a_quorum)
 END_TEST
 
 /* The masters answer while it stands still: it hears them before it refuses anything. */
-START_TEST(time_in_which_the_daemon_is_stopped_at_its_start_does_not_count)
+START_TEST(time_stopped_during_startup_does_not_count)
 {
     struct stage stage;
     struct client client;
@@ -594,7 +594,7 @@ END_TEST
 
 /* Two of three are away (0), or hang (1): clients are kept waiting for as long as that is not
  * known, and no longer. Meanwhile the admin listener answers. */
-START_TEST(clients_hear_at_the_start_that_there_is_no_quorum)
+START_TEST(clients_get_noquorum_at_startup_without_masters)
 {
     struct stage stage;
     struct client client;
@@ -622,7 +622,7 @@ START_TEST(clients_hear_at_the_start_that_there_is_no_quorum)
 }
 END_TEST
 
-START_TEST(who_waits_at_a_restart_is_told_and_may_wait_again)
+START_TEST(a_waiter_gets_shutdown_at_a_restart_and_may_wait_again)
 {
     struct stage stage;
     struct client waiter;
@@ -658,29 +658,29 @@ Suite *test_suite(void)
     Suite *suite = suite_create("systemd");
     TCase *told = sandbox_case("what systemd is told");
     TCase *given = sandbox_case("sockets of systemd");
-    tcase_add_test(told, ready_is_told_once_it_listens);
+    tcase_add_test(told, ready_is_sent_once_the_daemon_listens);
     tcase_add_test(told, status_follows_votes_and_locks);
-    tcase_add_test(told, status_is_not_told_again_while_nothing_changes);
-    tcase_add_test(told, many_changes_are_told_once_a_second_at_most);
-    tcase_add_test(told, the_end_is_told_when_it_begins);
-    tcase_add_test(told, a_reload_is_told_whatever_comes_of_it);
-    tcase_add_test(told, watchdog_is_fed_by_the_daemon_that_runs_and_by_nobody_else);
-    tcase_add_test(told, watchdog_is_fed_during_the_end);
-    tcase_add_test(told, clients_are_served_though_nobody_reads_what_is_told);
-    tcase_add_test(told, watchdog_is_fed_though_there_is_no_descriptor_left);
-    tcase_add_test(told, an_abstract_address_is_told_too);
+    tcase_add_test(told, an_unchanged_status_is_not_sent_again);
+    tcase_add_test(told, the_status_is_sent_once_a_second_at_most);
+    tcase_add_test(told, stopping_is_sent_when_the_shutdown_begins);
+    tcase_add_test(told, a_reload_is_reported_even_if_refused);
+    tcase_add_test(told, the_watchdog_is_fed_only_while_the_daemon_runs);
+    tcase_add_test(told, the_watchdog_is_fed_during_the_shutdown);
+    tcase_add_test(told, a_full_notify_socket_does_not_delay_clients);
+    tcase_add_test(told, the_watchdog_is_fed_without_free_descriptors);
+    tcase_add_test(told, an_abstract_notify_address_is_supported);
     suite_add_tcase(suite, told);
-    tcase_add_test(given, socket_handed_over_takes_the_place_of_its_entry);
-    tcase_add_test(given, unix_socket_handed_over_keeps_its_file);
-    tcase_add_test(given, socket_that_no_entry_names_is_an_error);
-    tcase_add_test(given, socket_of_every_address_is_not_the_one_of_an_entry);
-    tcase_add_test(given, socket_that_does_not_listen_is_an_error);
-    tcase_add_test(given, a_reload_does_not_give_up_a_socket_that_was_handed_over);
+    tcase_add_test(given, an_inherited_socket_serves_its_entry);
+    tcase_add_test(given, an_inherited_unix_socket_keeps_its_file);
+    tcase_add_test(given, an_inherited_socket_without_an_entry_is_an_error);
+    tcase_add_test(given, a_wildcard_socket_does_not_match_a_specific_entry);
+    tcase_add_test(given, an_inherited_socket_that_does_not_listen_is_an_error);
+    tcase_add_test(given, a_reload_does_not_close_an_inherited_socket);
     tcase_add_test(given, restart_under_load_refuses_no_connection_and_loses_no_lock);
-    tcase_add_test(given, requests_that_waited_in_the_socket_find_a_quorum);
-    tcase_add_test(given, time_in_which_the_daemon_is_stopped_at_its_start_does_not_count);
-    tcase_add_loop_test(given, clients_hear_at_the_start_that_there_is_no_quorum, 0, 2);
-    tcase_add_test(given, who_waits_at_a_restart_is_told_and_may_wait_again);
+    tcase_add_test(given, requests_queued_before_the_start_find_a_quorum);
+    tcase_add_test(given, time_stopped_during_startup_does_not_count);
+    tcase_add_loop_test(given, clients_get_noquorum_at_startup_without_masters, 0, 2);
+    tcase_add_test(given, a_waiter_gets_shutdown_at_a_restart_and_may_wait_again);
     suite_add_tcase(suite, given);
     return suite;
 }

@@ -27,7 +27,7 @@ enum { HANDSHAKES = 64 /* LIMIT_HANDSHAKES */, HELLO_MAX = 4096 };
 
 static const int versions[] = {TLS1_2_VERSION, TLS1_3_VERSION};
 
-START_TEST(a_client_is_served_and_told_the_end)
+START_TEST(a_tls_client_is_served_and_gets_close_notify)
 {
     struct stage stage;
     struct secure client;
@@ -48,7 +48,7 @@ START_TEST(a_client_is_served_and_told_the_end)
 END_TEST
 
 /* TLS 1.1 and older, and who asks to shake hands anew. */
-START_TEST(nothing_older_and_no_renegotiation)
+START_TEST(old_tls_versions_and_renegotiation_are_refused)
 {
     struct stage stage;
     struct secure client;
@@ -98,7 +98,7 @@ static bool gets_in(struct secure *client, const struct stage *stage, const char
     return false;
 }
 
-START_TEST(a_certificate_is_required_and_verified)
+START_TEST(a_client_certificate_is_required_and_verified)
 {
     struct stage stage;
     struct secure client;
@@ -119,7 +119,7 @@ START_TEST(a_certificate_is_required_and_verified)
 }
 END_TEST
 
-START_TEST(an_optional_certificate_is_verified_if_there_is_one)
+START_TEST(an_optional_client_certificate_is_verified)
 {
     struct stage stage;
     struct secure client;
@@ -149,7 +149,7 @@ static bool comes_back(struct secure *again, const struct stage *stage, const ch
 }
 
 /* Otherwise a ticket, and the tickets of the sessions that it begins, would outlive it. */
-START_TEST(a_certificate_is_verified_also_of_who_comes_back)
+START_TEST(a_client_certificate_is_verified_on_reconnect)
 {
     enum { SECONDS = 2 };
     struct stage stage;
@@ -180,7 +180,7 @@ START_TEST(a_certificate_is_verified_also_of_who_comes_back)
 END_TEST
 
 /* Where there are no certificates of clients, a session may be resumed: that saves time. */
-START_TEST(a_session_is_resumed_where_there_is_nothing_to_verify)
+START_TEST(a_session_is_resumed_without_client_certificates)
 {
     struct stage stage;
     struct secure client;
@@ -212,7 +212,7 @@ static void renew(const struct stage *stage, const char *certificate, const char
     ck_assert_int_eq(rename(from, to), 0);
 }
 
-START_TEST(a_reload_brings_the_certificates_as_they_are_now)
+START_TEST(a_reload_reads_the_certificates_again)
 {
     struct stage stage;
     struct secure before;
@@ -243,7 +243,7 @@ START_TEST(a_reload_brings_the_certificates_as_they_are_now)
 }
 END_TEST
 
-START_TEST(a_client_that_refuses_us_is_told_of)
+START_TEST(a_client_that_rejects_our_certificate_is_logged)
 {
     struct stage stage;
     struct secure client;
@@ -262,7 +262,7 @@ START_TEST(a_client_that_refuses_us_is_told_of)
 END_TEST
 
 /* The lines of docs/operations.md, as they stand there. */
-START_TEST(the_manual_makes_certificates)
+START_TEST(the_documented_commands_make_certificates)
 {
     static const char begin[] = "### Making certificates";
     static const char fence[] = "\n```sh\n";
@@ -356,7 +356,7 @@ static void nobody_is_left(struct stage *stage, unsigned open_before)
                       daemon_count_log(&stage->daemon, "client_connected client=1 ") + 1);
 }
 
-START_TEST(a_handshake_that_is_cut_anywhere_leaves_nothing)
+START_TEST(a_handshake_cut_at_any_byte_leaves_no_connection)
 {
     struct stage stage;
     unsigned char hello[HELLO_MAX];
@@ -378,7 +378,7 @@ START_TEST(a_handshake_that_is_cut_anywhere_leaves_nothing)
 END_TEST
 
 /* A hello with some bytes changed, or any bytes behind the first of a hello. */
-START_TEST(garbage_lets_nobody_in)
+START_TEST(a_garbled_handshake_is_refused)
 {
     enum { TRIES = 200 };
     struct stage stage;
@@ -411,7 +411,7 @@ END_TEST
 
 /* --- many, and slow --- */
 
-START_TEST(a_slow_handshake_ends)
+START_TEST(a_slow_handshake_times_out)
 {
     struct stage stage;
     struct client client;
@@ -449,7 +449,7 @@ static void leave_places(struct client *silent, unsigned count)
     free(silent);
 }
 
-START_TEST(those_who_only_take_places_do_not_keep_others_out)
+START_TEST(silent_handshakes_do_not_crowd_out_clients)
 {
     enum { MANY = 2 * HANDSHAKES };
     struct stage stage;
@@ -484,7 +484,7 @@ static int add_address(const struct stage *stage)
 }
 
 /* The places are those of all addresses. */
-START_TEST(an_address_that_comes_while_places_are_taken_waits_for_one)
+START_TEST(a_listener_added_while_handshakes_are_full_is_served)
 {
     enum { MANY = HANDSHAKES + 4 };
     struct stage stage;
@@ -519,7 +519,7 @@ static void shake_hands(struct secure *clients, unsigned count)
     }
 }
 
-START_TEST(many_handshakes_at_once_all_come_to_an_end)
+START_TEST(concurrent_handshakes_all_complete)
 {
     enum { MANY = 200 };
     struct stage stage;
@@ -550,22 +550,22 @@ Suite *test_suite(void)
 {
     Suite *suite = suite_create("tls");
     TCase *tests = sandbox_case("tls");
-    tcase_add_loop_test(tests, a_client_is_served_and_told_the_end, 0, 2);
-    tcase_add_test(tests, nothing_older_and_no_renegotiation);
-    tcase_add_test(tests, a_certificate_is_required_and_verified);
-    tcase_add_test(tests, an_optional_certificate_is_verified_if_there_is_one);
-    tcase_add_loop_test(tests, a_certificate_is_verified_also_of_who_comes_back, 0, 2);
-    tcase_add_test(tests, a_session_is_resumed_where_there_is_nothing_to_verify);
-    tcase_add_test(tests, a_reload_brings_the_certificates_as_they_are_now);
-    tcase_add_test(tests, a_client_that_refuses_us_is_told_of);
-    tcase_add_test(tests, the_manual_makes_certificates);
+    tcase_add_loop_test(tests, a_tls_client_is_served_and_gets_close_notify, 0, 2);
+    tcase_add_test(tests, old_tls_versions_and_renegotiation_are_refused);
+    tcase_add_test(tests, a_client_certificate_is_required_and_verified);
+    tcase_add_test(tests, an_optional_client_certificate_is_verified);
+    tcase_add_loop_test(tests, a_client_certificate_is_verified_on_reconnect, 0, 2);
+    tcase_add_test(tests, a_session_is_resumed_without_client_certificates);
+    tcase_add_test(tests, a_reload_reads_the_certificates_again);
+    tcase_add_test(tests, a_client_that_rejects_our_certificate_is_logged);
+    tcase_add_test(tests, the_documented_commands_make_certificates);
     tcase_add_loop_test(tests, plain_text_is_closed_with_one_line_in_the_log, 0, 3);
-    tcase_add_test(tests, a_handshake_that_is_cut_anywhere_leaves_nothing);
-    tcase_add_test(tests, garbage_lets_nobody_in);
-    tcase_add_test(tests, a_slow_handshake_ends);
-    tcase_add_test(tests, those_who_only_take_places_do_not_keep_others_out);
-    tcase_add_test(tests, an_address_that_comes_while_places_are_taken_waits_for_one);
-    tcase_add_test(tests, many_handshakes_at_once_all_come_to_an_end);
+    tcase_add_test(tests, a_handshake_cut_at_any_byte_leaves_no_connection);
+    tcase_add_test(tests, a_garbled_handshake_is_refused);
+    tcase_add_test(tests, a_slow_handshake_times_out);
+    tcase_add_test(tests, silent_handshakes_do_not_crowd_out_clients);
+    tcase_add_test(tests, a_listener_added_while_handshakes_are_full_is_served);
+    tcase_add_test(tests, concurrent_handshakes_all_complete);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -62,32 +62,32 @@ static void check_flood(const char *test, enum flood_kind kind)
     stage_close(&stage);
 }
 
-START_TEST(clients_are_served_while_one_asks_for_renegotiation_without_end)
+START_TEST(a_renegotiation_flood_does_not_delay_clients)
 {
     check_flood(__func__, FLOOD_CLIENT_HELLOS);
 }
 END_TEST
 
-START_TEST(clients_are_served_while_one_sends_empty_records_without_end)
+START_TEST(an_empty_record_flood_does_not_delay_clients)
 {
     check_flood(__func__, FLOOD_EMPTY);
 }
 END_TEST
 
-START_TEST(clients_are_served_while_one_sends_many_key_updates)
+START_TEST(a_key_update_flood_does_not_delay_clients)
 {
     check_flood(__func__, FLOOD_KEY_UPDATES);
 }
 END_TEST
 
-START_TEST(clients_are_served_while_one_sends_its_hello_byte_by_byte)
+START_TEST(a_fragmented_hello_does_not_delay_clients)
 {
     check_flood(__func__, FLOOD_FRAGMENTS);
 }
 END_TEST
 
 /* Until those that were prepared are over. */
-START_TEST(clients_are_served_while_others_do_all_of_that_at_once)
+START_TEST(all_floods_at_once_do_not_delay_clients)
 {
     enum { KINDS = FLOOD_KEY_UPDATES + 1 };
     static struct flood floods[KINDS];
@@ -122,11 +122,11 @@ Suite *test_suite(void)
 {
     Suite *suite = suite_create("tls_flood");
     TCase *tests = sandbox_case("flood");
-    tcase_add_test(tests, clients_are_served_while_one_asks_for_renegotiation_without_end);
-    tcase_add_test(tests, clients_are_served_while_one_sends_empty_records_without_end);
-    tcase_add_test(tests, clients_are_served_while_one_sends_many_key_updates);
-    tcase_add_test(tests, clients_are_served_while_one_sends_its_hello_byte_by_byte);
-    tcase_add_test(tests, clients_are_served_while_others_do_all_of_that_at_once);
+    tcase_add_test(tests, a_renegotiation_flood_does_not_delay_clients);
+    tcase_add_test(tests, an_empty_record_flood_does_not_delay_clients);
+    tcase_add_test(tests, a_key_update_flood_does_not_delay_clients);
+    tcase_add_test(tests, a_fragmented_hello_does_not_delay_clients);
+    tcase_add_test(tests, all_floods_at_once_do_not_delay_clients);
     suite_add_tcase(suite, tests);
     return suite;
 }

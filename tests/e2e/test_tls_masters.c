@@ -85,7 +85,7 @@ static const struct {
     {{.own = "master", .ca = "ca", .wants_client = true}, "client"},
 };
 
-START_TEST(locks_are_granted_and_freed)
+START_TEST(locks_are_granted_and_freed_over_tls)
 {
     struct stage stage;
     struct client second;
@@ -109,7 +109,7 @@ START_TEST(locks_are_granted_and_freed)
 }
 END_TEST
 
-START_TEST(a_master_that_was_lost_comes_back)
+START_TEST(a_lost_tls_master_reconnects)
 {
     struct stage stage;
     open_masters(&stage, __func__, &right[0].tls);
@@ -151,7 +151,7 @@ static const struct {
      "certificate"},
 };
 
-START_TEST(a_master_is_verified)
+START_TEST(the_certificate_of_a_master_is_verified)
 {
     struct stage stage;
     char reason[32];
@@ -174,7 +174,7 @@ START_TEST(a_master_is_verified)
 END_TEST
 
 /* A Redis without TLS waits for the end of what it takes for a line. */
-START_TEST(a_master_without_tls_is_told_from_others)
+START_TEST(a_master_without_tls_is_reported)
 {
     struct stage stage;
     struct master_tls none = {.own = "master", .ca = "ca"};
@@ -235,7 +235,7 @@ static const struct {
     {"stranger", "client", "reason=untrusted "},
 };
 
-START_TEST(files_that_were_replaced_count_from_the_next_connection_on)
+START_TEST(replaced_files_apply_to_the_next_connection)
 {
     struct stage stage;
     open_masters(&stage, __func__, &strict);
@@ -254,7 +254,7 @@ START_TEST(files_that_were_replaced_count_from_the_next_connection_on)
 }
 END_TEST
 
-START_TEST(files_may_have_other_names_and_one_that_is_missing_changes_nothing)
+START_TEST(file_names_may_change_and_a_missing_file_changes_nothing)
 {
     struct stage stage;
     open_masters(&stage, __func__, &strict);
@@ -327,7 +327,7 @@ static int mute_wait_end(struct mute *mute)
 
 /* Rule 12: what is given up is reset, so that nothing of it runs later. During the handshake (0),
  * and with commands unanswered behind it (1). */
-START_TEST(a_link_that_is_given_up_is_reset)
+START_TEST(an_abandoned_link_is_reset)
 {
     struct stage stage;
     struct mute mute;
@@ -352,7 +352,7 @@ START_TEST(a_link_that_is_given_up_is_reset)
 END_TEST
 
 /* As test_tls_flood.c has it of clients. */
-START_TEST(clients_are_served_while_a_master_sends_many_key_updates)
+START_TEST(a_key_update_flood_of_a_master_does_not_delay_clients)
 {
     enum { TURNS = 100 };
     struct stage stage;
@@ -388,7 +388,7 @@ START_TEST(clients_are_served_while_a_master_sends_many_key_updates)
 }
 END_TEST
 
-START_TEST(what_a_hung_master_still_has_does_not_lock)
+START_TEST(commands_left_on_a_hung_master_leave_no_keys)
 {
     struct stage stage;
     open_masters(&stage, __func__, &right[0].tls);
@@ -410,16 +410,18 @@ Suite *test_suite(void)
 {
     Suite *suite = suite_create("tls_masters");
     TCase *tests = sandbox_case("tls_masters");
-    tcase_add_loop_test(tests, locks_are_granted_and_freed, 0, sizeof(right) / sizeof(right[0]));
-    tcase_add_test(tests, a_master_that_was_lost_comes_back);
-    tcase_add_loop_test(tests, a_master_is_verified, 0, sizeof(wrong) / sizeof(wrong[0]));
-    tcase_add_test(tests, a_master_without_tls_is_told_from_others);
-    tcase_add_loop_test(tests, files_that_were_replaced_count_from_the_next_connection_on, 0,
+    tcase_add_loop_test(tests, locks_are_granted_and_freed_over_tls, 0,
+                        sizeof(right) / sizeof(right[0]));
+    tcase_add_test(tests, a_lost_tls_master_reconnects);
+    tcase_add_loop_test(tests, the_certificate_of_a_master_is_verified, 0,
+                        sizeof(wrong) / sizeof(wrong[0]));
+    tcase_add_test(tests, a_master_without_tls_is_reported);
+    tcase_add_loop_test(tests, replaced_files_apply_to_the_next_connection, 0,
                         sizeof(outdated) / sizeof(outdated[0]));
-    tcase_add_test(tests, files_may_have_other_names_and_one_that_is_missing_changes_nothing);
-    tcase_add_loop_test(tests, a_link_that_is_given_up_is_reset, 0, 2);
-    tcase_add_test(tests, clients_are_served_while_a_master_sends_many_key_updates);
-    tcase_add_test(tests, what_a_hung_master_still_has_does_not_lock);
+    tcase_add_test(tests, file_names_may_change_and_a_missing_file_changes_nothing);
+    tcase_add_loop_test(tests, an_abandoned_link_is_reset, 0, 2);
+    tcase_add_test(tests, a_key_update_flood_of_a_master_does_not_delay_clients);
+    tcase_add_test(tests, commands_left_on_a_hung_master_leave_no_keys);
     suite_add_tcase(suite, tests);
     return suite;
 }

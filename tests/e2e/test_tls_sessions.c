@@ -56,7 +56,7 @@ static void half_close(struct secure *client)
 
 static void (*const orderly[])(struct secure *) = {secure_close, quit, half_close};
 
-START_TEST(an_end_in_order_releases_a_hold_at_once)
+START_TEST(an_orderly_close_releases_a_hold_at_once)
 {
     struct stage stage;
     struct held held;
@@ -72,7 +72,7 @@ END_TEST
 /* A FIN alone can be made by tls_anybody on the way, and so can a reset. */
 static void (*const disorderly[])(struct secure *) = {secure_cut, secure_reset};
 
-START_TEST(any_other_end_releases_nothing_before_the_deadline)
+START_TEST(a_disorderly_close_releases_nothing_before_the_deadline)
 {
     struct stage stage;
     struct held held;
@@ -116,7 +116,7 @@ START_TEST(a_killed_client_keeps_its_hold_until_the_deadline)
 END_TEST
 
 /* Short connections of clients that just close would fill the log. */
-START_TEST(a_plain_close_is_worth_a_line_only_where_it_costs_a_lock)
+START_TEST(a_close_without_notify_is_logged_only_if_it_costs_a_lock)
 {
     struct stage stage;
     struct secure client;
@@ -136,7 +136,7 @@ START_TEST(a_plain_close_is_worth_a_line_only_where_it_costs_a_lock)
 END_TEST
 
 /* The record that ends it is changed on its way. */
-START_TEST(a_forged_end_releases_nothing)
+START_TEST(a_forged_close_notify_releases_nothing)
 {
     static const unsigned char alert[] = {0x15, 3, 3, 0, 2, 1, 0};
     struct stage stage;
@@ -152,7 +152,7 @@ START_TEST(a_forged_end_releases_nothing)
 }
 END_TEST
 
-START_TEST(what_was_said_before_the_end_is_done)
+START_TEST(requests_before_close_notify_are_executed)
 {
     struct stage stage;
     struct secure client;
@@ -174,7 +174,7 @@ START_TEST(what_was_said_before_the_end_is_done)
 END_TEST
 
 /* A LOCK and the end behind it, at once: nobody is there for the answer. */
-START_TEST(a_lock_in_front_of_the_end_is_undone)
+START_TEST(a_lock_before_close_notify_is_undone)
 {
     struct stage stage;
     struct secure client;
@@ -206,7 +206,7 @@ static void send_lines(struct secure *client, const char *line, unsigned count)
 
 /* So many lines behind one that waits that the daemon does not read on, and then the end: with a
  * close_notify that it cannot see yet, or without one. */
-START_TEST(an_end_that_is_not_read_yet_undoes_a_lock_that_waits)
+START_TEST(an_unread_close_undoes_a_waiting_lock)
 {
     /* More than the daemon reads, but not more than its kernel takes. */
     enum { LINES = 560 };
@@ -242,7 +242,7 @@ START_TEST(an_end_that_is_not_read_yet_undoes_a_lock_that_waits)
 END_TEST
 
 /* It ended in order, and then cannot be written to: the session must not wait for that for ever. */
-START_TEST(who_cannot_be_answered_behind_its_end_is_forgotten)
+START_TEST(a_closed_client_that_cannot_be_answered_is_dropped)
 {
     /* Their answers, of 1.2 KB, are more than the kernels take, and less than one may leave unread.
      */
@@ -268,7 +268,7 @@ END_TEST
 /* --- bounds --- */
 
 /* So many that there is no room for all of them at once, in records of the largest size. */
-START_TEST(many_requests_at_once_are_all_answered)
+START_TEST(pipelined_requests_are_all_answered)
 {
     enum { REQUESTS = 20000 };
     struct stage stage;
@@ -289,7 +289,7 @@ START_TEST(many_requests_at_once_are_all_answered)
 END_TEST
 
 /* Many of them: what one may leave unread is bounded, whatever TLS keeps besides. */
-START_TEST(who_does_not_read_is_dropped_within_bounds)
+START_TEST(clients_that_do_not_read_are_dropped_with_bounded_memory)
 {
     enum { CLIENTS = 50, ANSWERS_KIB = 256 };
     struct stage stage;
@@ -323,17 +323,17 @@ Suite *test_suite(void)
 {
     Suite *suite = suite_create("tls_sessions");
     TCase *tests = sandbox_case("tls_sessions");
-    tcase_add_loop_test(tests, an_end_in_order_releases_a_hold_at_once, 0, 3);
-    tcase_add_loop_test(tests, any_other_end_releases_nothing_before_the_deadline, 0, 2);
+    tcase_add_loop_test(tests, an_orderly_close_releases_a_hold_at_once, 0, 3);
+    tcase_add_loop_test(tests, a_disorderly_close_releases_nothing_before_the_deadline, 0, 2);
     tcase_add_test(tests, a_killed_client_keeps_its_hold_until_the_deadline);
-    tcase_add_test(tests, a_plain_close_is_worth_a_line_only_where_it_costs_a_lock);
-    tcase_add_test(tests, a_forged_end_releases_nothing);
-    tcase_add_test(tests, what_was_said_before_the_end_is_done);
-    tcase_add_test(tests, a_lock_in_front_of_the_end_is_undone);
-    tcase_add_loop_test(tests, an_end_that_is_not_read_yet_undoes_a_lock_that_waits, 0, 2);
-    tcase_add_loop_test(tests, who_cannot_be_answered_behind_its_end_is_forgotten, 0, 2);
-    tcase_add_test(tests, many_requests_at_once_are_all_answered);
-    tcase_add_test(tests, who_does_not_read_is_dropped_within_bounds);
+    tcase_add_test(tests, a_close_without_notify_is_logged_only_if_it_costs_a_lock);
+    tcase_add_test(tests, a_forged_close_notify_releases_nothing);
+    tcase_add_test(tests, requests_before_close_notify_are_executed);
+    tcase_add_test(tests, a_lock_before_close_notify_is_undone);
+    tcase_add_loop_test(tests, an_unread_close_undoes_a_waiting_lock, 0, 2);
+    tcase_add_loop_test(tests, a_closed_client_that_cannot_be_answered_is_dropped, 0, 2);
+    tcase_add_test(tests, pipelined_requests_are_all_answered);
+    tcase_add_test(tests, clients_that_do_not_read_are_dropped_with_bounded_memory);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -32,7 +32,7 @@ static void close_second(struct daemon *daemon, struct client *client)
     daemon_stop(daemon);
 }
 
-START_TEST(twenty_are_served_in_order_by_one_command_each)
+START_TEST(twenty_waiters_are_granted_in_order_by_one_command_each)
 {
     enum { WAITERS = 20 };
     static struct client clients[WAITERS];
@@ -123,7 +123,7 @@ static void held_token(const struct client *client, char token[41])
  * look, or a SET that came too early, and is made up for by a backfill. */
 enum { RELEASE_COMMANDS = 6 };
 
-START_TEST(a_release_through_another_daemon_wakes)
+START_TEST(a_release_by_another_daemon_wakes_a_waiter)
 {
     struct elsewhere e;
     char token[41];
@@ -136,7 +136,7 @@ START_TEST(a_release_through_another_daemon_wakes)
 }
 END_TEST
 
-START_TEST(a_foreign_release_wakes)
+START_TEST(a_foreign_release_wakes_a_waiter)
 {
     struct elsewhere e;
     char token[41];
@@ -152,7 +152,7 @@ START_TEST(a_foreign_release_wakes)
 }
 END_TEST
 
-START_TEST(an_expiry_wakes_without_polling)
+START_TEST(an_expiry_wakes_a_waiter_without_polling)
 {
     struct elsewhere e;
     char token[41];
@@ -164,7 +164,7 @@ START_TEST(an_expiry_wakes_without_polling)
 }
 END_TEST
 
-START_TEST(lost_reports_are_made_up_for)
+START_TEST(waiters_recover_from_lost_tracking_messages)
 {
     struct elsewhere e;
     char token[41];
@@ -177,7 +177,7 @@ START_TEST(lost_reports_are_made_up_for)
 }
 END_TEST
 
-START_TEST(masters_that_do_not_track_are_looked_at)
+START_TEST(masters_without_tracking_are_polled)
 {
     struct stage stage;
     struct daemon second;
@@ -216,7 +216,7 @@ START_TEST(a_waiter_survives_the_restart_of_its_masters)
 }
 END_TEST
 
-START_TEST(the_wait_ends_with_what_is_known)
+START_TEST(a_wait_that_times_out_returns_held_or_noquorum)
 {
     struct stage stage;
     stage_open(&stage, __func__, &five);
@@ -231,7 +231,7 @@ START_TEST(the_wait_ends_with_what_is_known)
 }
 END_TEST
 
-START_TEST(waiters_leave_with_their_connections)
+START_TEST(waiters_leave_the_queue_with_their_connections)
 {
     struct stage stage;
     struct client gone;
@@ -260,7 +260,7 @@ START_TEST(waiters_leave_with_their_connections)
 }
 END_TEST
 
-START_TEST(a_half_closed_connection_does_not_wait)
+START_TEST(a_half_closed_connection_leaves_the_queue)
 {
     struct stage stage;
     struct client client;
@@ -277,7 +277,7 @@ START_TEST(a_half_closed_connection_does_not_wait)
 }
 END_TEST
 
-START_TEST(who_waits_is_told_that_the_daemon_stops)
+START_TEST(waiters_get_shutdown_when_the_daemon_stops)
 {
     struct stage stage;
     struct client client;
@@ -296,7 +296,7 @@ START_TEST(who_waits_is_told_that_the_daemon_stops)
 }
 END_TEST
 
-START_TEST(queues_are_bounded)
+START_TEST(queues_are_limited)
 {
     struct stage stage;
     struct client client;
@@ -319,7 +319,7 @@ START_TEST(queues_are_bounded)
 }
 END_TEST
 
-START_TEST(locks_lists_who_has_what_and_who_waits)
+START_TEST(locks_lists_holders_and_waiters)
 {
     struct stage stage;
     struct client client;
@@ -361,7 +361,7 @@ static void read_place(struct client *client, const char *tag, unsigned waiters,
     client_read_match(client, pattern);
 }
 
-START_TEST(who_waits_learns_its_place)
+START_TEST(a_waiter_can_list_its_place)
 {
     struct stage stage;
     struct client client;
@@ -400,7 +400,7 @@ START_TEST(who_waits_learns_its_place)
 END_TEST
 
 /* 10,000 of them, on ten connections and 1,000 resources that a stranger holds. */
-START_TEST(ten_thousand_wait_for_next_to_nothing)
+START_TEST(ten_thousand_waiters_use_little_memory)
 {
     enum { CONNECTIONS = 10, RESOURCES = 1000 };
     static struct client clients[CONNECTIONS];
@@ -433,21 +433,21 @@ Suite *test_suite(void)
 {
     Suite *suite = suite_create("waits");
     TCase *cases = sandbox_case("waits");
-    tcase_add_test(cases, twenty_are_served_in_order_by_one_command_each);
-    tcase_add_test(cases, a_release_through_another_daemon_wakes);
-    tcase_add_test(cases, a_foreign_release_wakes);
-    tcase_add_test(cases, an_expiry_wakes_without_polling);
-    tcase_add_test(cases, lost_reports_are_made_up_for);
-    tcase_add_test(cases, masters_that_do_not_track_are_looked_at);
+    tcase_add_test(cases, twenty_waiters_are_granted_in_order_by_one_command_each);
+    tcase_add_test(cases, a_release_by_another_daemon_wakes_a_waiter);
+    tcase_add_test(cases, a_foreign_release_wakes_a_waiter);
+    tcase_add_test(cases, an_expiry_wakes_a_waiter_without_polling);
+    tcase_add_test(cases, waiters_recover_from_lost_tracking_messages);
+    tcase_add_test(cases, masters_without_tracking_are_polled);
     tcase_add_test(cases, a_waiter_survives_the_restart_of_its_masters);
-    tcase_add_test(cases, the_wait_ends_with_what_is_known);
-    tcase_add_test(cases, waiters_leave_with_their_connections);
-    tcase_add_test(cases, a_half_closed_connection_does_not_wait);
-    tcase_add_test(cases, who_waits_is_told_that_the_daemon_stops);
-    tcase_add_test(cases, queues_are_bounded);
-    tcase_add_test(cases, locks_lists_who_has_what_and_who_waits);
-    tcase_add_test(cases, who_waits_learns_its_place);
-    tcase_add_test(cases, ten_thousand_wait_for_next_to_nothing);
+    tcase_add_test(cases, a_wait_that_times_out_returns_held_or_noquorum);
+    tcase_add_test(cases, waiters_leave_the_queue_with_their_connections);
+    tcase_add_test(cases, a_half_closed_connection_leaves_the_queue);
+    tcase_add_test(cases, waiters_get_shutdown_when_the_daemon_stops);
+    tcase_add_test(cases, queues_are_limited);
+    tcase_add_test(cases, locks_lists_holders_and_waiters);
+    tcase_add_test(cases, a_waiter_can_list_its_place);
+    tcase_add_test(cases, ten_thousand_waiters_use_little_memory);
     suite_add_tcase(suite, cases);
     return suite;
 }
