@@ -25,7 +25,7 @@ static void drop(struct history *history, struct history_hold *hold)
     *hold = history->holds[--history->hold_count];
 }
 
-/* What has ended is no hold any more, and anything else of this resource is in the way. */
+/* Removes expired holds. True if another token holds this resource. */
 static bool finds_other(struct history *history, unsigned resource, const char *token,
                         int64_t now_ns)
 {
@@ -97,9 +97,9 @@ int64_t history_until(const struct history *history, unsigned resource, const ch
     return hold != NULL ? hold->until_ns : INT64_MIN;
 }
 
-const char *history_words(enum history_result verdict)
+const char *history_words(enum history_result result)
 {
-    switch (verdict) {
+    switch (result) {
     case HISTORY_FINE:
         return NULL;
     case HISTORY_TWO_HOLDERS:

@@ -1,12 +1,12 @@
 /*
- * The checker: what clients were told about locks, in the order of true time, and whether two of
- * them could believe at once that they hold the same one.
+ * Checks what clients were told about locks, in the order of true time: no two clients may believe
+ * at once that they hold the same resource.
  *
- * A hold begins when a client is told so, and ends when the validity is over, or when its holder
- * gives it up: before it asks for a release, or closes its connection. The simulator feeds it true
- * time that nobody inside can see; tests on real masters feed it the one clock of their process.
+ * A hold begins when a client receives its grant. It ends with its validity, or when the holder
+ * gives it up: before it requests a release or closes its connection. The simulator passes true
+ * time, which no simulated process can see. Tests on real masters pass the clock of their process.
  *
- * Times are nanoseconds of any one clock. Events have to come in their order.
+ * Times are nanoseconds of any one clock. Events must be passed in order.
  */
 #ifndef TESTS_HISTORY_H
 #define TESTS_HISTORY_H
@@ -25,38 +25,40 @@ struct history_hold {
 
 enum history_result {
     HISTORY_FINE,
-    HISTORY_TWO_HOLDERS, /* history->other is the one that was there before */
-    HISTORY_FENCE_FELL,  /* it is not greater than history->fences[resource] */
+    HISTORY_TWO_HOLDERS, /* history->other is the earlier holder */
+    HISTORY_FENCE_FELL,  /* not greater than history->fences[resource] */
 };
 
 struct history {
-    struct history_hold holds[HISTORY_HOLDS]; /* valid still, or not yet swept */
+    struct history_hold holds[HISTORY_HOLDS]; /* valid, or expired and not yet removed */
     unsigned hold_count;
     struct history_hold other;
-    int64_t fences[HISTORY_RESOURCES]; /* the last of each */
+    int64_t fences[HISTORY_RESOURCES]; /* last fence of each resource */
     uint64_t grants;
 };
 
 void history_init(struct history *history);
 
 /*
- * Somebody holds the resource from now on; fence 0: without one. A hold whose end has passed is a
- * grant, but no hold. What is not fine is not recorded: if it is excusable, go on.
+ * Records a grant at now_ns that is valid until until_ns. fence 0: none. A grant whose validity has
+ * passed already is no hold. A grant that violates a rule is not recorded, so that the caller may
+ * excuse it and continue.
  */
 enum history_result history_granted(struct history *history, unsigned resource, const char *token,
                                     int64_t fence, int64_t now_ns, int64_t until_ns);
 
-/* It is held until then at least; also one that had ended. */
+/* Records an extension: the token holds the resource at least until until_ns, even if its hold had
+ * ended. */
 enum history_result history_prolonged(struct history *history, unsigned resource, const char *token,
                                       int64_t now_ns, int64_t until_ns);
 
-/* Its holder relies on it no more. */
+/* The holder no longer relies on the lock. */
 void history_ended(struct history *history, unsigned resource, const char *token);
 
-/* Until when it is held; INT64_MIN if nobody was told, or it has ended. */
+/* Returns the end of the hold; INT64_MIN if there was none, or it has ended. */
 int64_t history_until(const struct history *history, unsigned resource, const char *token);
 
-/* "two holders at once" and the like; NULL if it is fine. */
+/* A description such as "two holders at once"; NULL for HISTORY_FINE. */
 const char *history_words(enum history_result verdict);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * Choices of a random test that a seed repeats.
+ * A pseudo-random generator for tests: the same seed gives the same values.
  */
 #ifndef TESTS_PRNG_H
 #define TESTS_PRNG_H
@@ -7,12 +7,12 @@
 #include <stdint.h>
 
 struct prng {
-    uint64_t state; /* the seed, to begin with */
+    uint64_t state; /* initially the seed */
 };
 
 uint64_t prng_draw(struct prng *prng);
 
-/* One of 0 .. count - 1. */
+/* Returns a value in 0 .. count - 1. */
 unsigned prng_below(struct prng *prng, unsigned count);
 
 #endif

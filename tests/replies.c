@@ -32,7 +32,7 @@ static bool same_items(const struct redis_reply *one, const struct redis_reply *
     return true;
 }
 
-/* Do both say the same, in all that counts for their kinds? */
+/* True if both replies are equal in all fields that their kinds use. */
 static bool same_reply(const struct redis_reply *one, const struct redis_reply *other)
 {
     if (one->kind != other->kind || !same_value(one->kind, one->integer, other->integer))
@@ -60,7 +60,7 @@ enum replies_compared replies_compare(struct resp *resp, struct resp *twin, cons
         enum resp_result expected = resp_next(twin);
         if (expected == RESP_MORE)
             continue;
-        /* Of those that come again, every other one is skipped. */
+        /* Of repeated replies, every other one is skipped, to test resp_skip(). */
         bool skipped = skips;
         skips = false;
         if (!skipped && resp_next(resp) != expected)
@@ -75,7 +75,7 @@ enum replies_compared replies_compare(struct resp *resp, struct resp *twin, cons
             return REPLIES_DIFFER;
         (*count)++;
     }
-    /* Asked twice without a byte between, it is where it was. */
+    /* A second call without further bytes must not change the state. */
     bool more = resp_next(resp) == RESP_MORE && resp_next(resp) == RESP_MORE;
     return more ? REPLIES_SAME : REPLIES_DIFFER;
 }

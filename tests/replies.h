@@ -1,5 +1,5 @@
 /*
- * The reader of RESP, compared with hiredis.
+ * Compares the RESP parser with itself, fed in different pieces.
  */
 #ifndef TESTS_REPLIES_H
 #define TESTS_REPLIES_H
@@ -11,10 +11,9 @@
 enum replies_compared { REPLIES_SAME, REPLIES_GARBAGE, REPLIES_DIFFER };
 
 /*
- * Is what the reader makes of these bytes what hiredis makes of them? The reader has them at once;
- * its twin one by one, so that of each reply hiredis has the first byte before the rest is there.
- * Both go on where they were, and stay garbage once they are. *count grows by the replies that were
- * the same.
+ * Feeds the bytes to one parser at once and to its twin byte by byte, and compares their replies.
+ * Both keep their state between calls, and stay in the garbage state once they are in it. *count
+ * grows by the number of equal replies.
  */
 enum replies_compared replies_compare(struct resp *resp, struct resp *twin, const char *bytes,
                                       size_t len, unsigned *count);

@@ -1,5 +1,5 @@
 /*
- * What a test program defines, and tests/runner.c runs.
+ * A test program defines test_suite(), and tests/runner.c runs it.
  */
 #ifndef TESTS_RUNNER_H
 #define TESTS_RUNNER_H
@@ -9,9 +9,9 @@
 Suite *test_suite(void);
 
 /*
- * Adds a test as Check's own function does, unless it belongs to another process: SHARD=2/3 runs
- * the second, fifth, ... of the tests of a program, where each turn of a loop test counts as one.
- * So tests/run.sh divides a program among several processes. ONLY=name runs that test alone.
+ * Adds a test as Check's own function does, unless another process runs it: SHARD=2/3 runs the
+ * second, fifth, ... test of a program, where each iteration of a loop test counts as one.
+ * tests/run.sh uses it to split a program over several processes. ONLY=name runs that test alone.
  */
 void runner_add_test(TCase *tests, const TTest *test, int signal, int status, int start, int end);
 #define _tcase_add_test runner_add_test

@@ -1,6 +1,6 @@
 /*
- * A process that does to a daemon what the network may do: it keeps many connections open, each
- * hostile in one way, and opens another for each that the daemon closes.
+ * An attacking process: it keeps many connections to a daemon open, each hostile in one way, and
+ * replaces every connection that the daemon closes.
  */
 #ifndef TESTS_E2E_ATTACK_H
 #define TESTS_E2E_ATTACK_H
@@ -9,16 +9,16 @@
 #include <sys/types.h>
 
 #define ATTACK_TABLE(X)                                                                            \
-    X(ATTACK_IDLE, "idle")         /* says nothing */                                              \
-    X(ATTACK_BYTES, "bytes")       /* one byte after the other */                                  \
-    X(ATTACK_UNREAD, "unread")     /* asks, and does not read */                                   \
-    X(ATTACK_PIPELINE, "pipeline") /* asks as much as goes, and reads */                           \
+    X(ATTACK_IDLE, "idle")         /* sends nothing */                                             \
+    X(ATTACK_BYTES, "bytes")       /* one byte at a time */                                        \
+    X(ATTACK_UNREAD, "unread")     /* sends requests, never reads */                               \
+    X(ATTACK_PIPELINE, "pipeline") /* sends as much as fits, reads */                              \
     X(ATTACK_GARBAGE, "garbage")                                                                   \
     X(ATTACK_HTTP, "http")                                                                         \
     X(ATTACK_TLS, "tls")                                                                           \
-    X(ATTACK_LONG, "long")   /* a line without end */                                              \
+    X(ATTACK_LONG, "long")   /* an endless line */                                                 \
     X(ATTACK_AUTH, "auth")   /* wrong secrets */                                                   \
-    X(ATTACK_CHURN, "churn") /* connects, and resets */
+    X(ATTACK_CHURN, "churn") /* connects and resets */
 
 enum attack_kind {
 #define X(name, word) name,
@@ -27,33 +27,33 @@ enum attack_kind {
         ATTACK_KINDS
 };
 
-/* What it has done so far. */
+/* What the attack has done so far. The counts are shared with the attacking process. */
 struct attack_counts {
     atomic_ulong opened;
     atomic_ulong closed; /* by the daemon */
     atomic_ulong acts[ATTACK_KINDS];
-    atomic_ulong passes; /* through all of its connections */
+    atomic_ulong passes; /* rounds through all connections */
 };
 
 struct attack {
     pid_t pid;
-    struct attack_counts *counts; /* shared with it */
+    struct attack_counts *counts; /* shared with the process */
 };
 
-const char *attack_word(enum attack_kind kind);
+const char *attack_name(enum attack_kind kind);
 
-/* What it is like. */
+/* The size of an attack. */
 struct attack_plan {
     unsigned each; /* connections of each kind but idle ones */
     unsigned idle;
-    unsigned pause_ms; /* after which each of them acts again */
+    unsigned pause_ms; /* between two actions of a connection */
 };
 
-/* So many connections of each kind to this port of 127.0.0.1; idle ones in their place. Its
- * addresses are others of the loopback network than 127.0.0.1. */
+/* Starts an attack on a port of 127.0.0.1. The connections come from other addresses of the
+ * loopback network, so that 127.0.0.1 is left to honest clients. */
 void attack_start(struct attack *attack, int port, const struct attack_plan *plan);
 
-/* Kill it: all of its connections end. */
+/* Kills the process, which ends all its connections. */
 void attack_stop(struct attack *attack);
 
 #endif

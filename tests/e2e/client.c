@@ -61,8 +61,8 @@ bool client_try_tcp(struct client *client, const char *host, int port)
     else if (inet_pton(AF_INET6, host, &ipv6.sin6_addr) == 1)
         connected = connect_to(client, (struct sockaddr *)&ipv6, sizeof(ipv6));
     else
-        ck_abort_msg("%s is no address", host);
-    /* What is sent in pieces arrives in pieces. */
+        ck_abort_msg("%s is not an address", host);
+    /* Without Nagle's algorithm, tests decide what arrives in one segment. */
     int on = 1;
     if (connected)
         setsockopt(client->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
@@ -98,7 +98,7 @@ void client_reset(struct client *client)
     client_close(client);
 }
 
-void client_end(struct client *client)
+void client_half_close(struct client *client)
 {
     ck_assert_int_eq(shutdown(client->fd, SHUT_WR), 0);
 }
@@ -141,7 +141,8 @@ bool client_try_send(struct client *client, const char *text)
 
 /* --- reading --- */
 
-/* Read what comes within this time: how much, 0 at the end, -1 if nothing came. */
+/* Returns the number of bytes read within timeout_ms, 0 at the end of the connection, -1 if nothing
+ * came. */
 static ssize_t read_some(struct client *client, int timeout_ms)
 {
     struct pollfd ready = {.fd = client->fd, .events = POLLIN};
@@ -150,14 +151,14 @@ static ssize_t read_some(struct client *client, int timeout_ms)
     ck_assert_uint_lt(client->input_len, sizeof(client->input));
     ssize_t got = recv(client->fd, client->input + client->input_len,
                        sizeof(client->input) - client->input_len, 0);
-    /* A connection that is reset has ended, too. */
+    /* A reset counts as an end. */
     if (got <= 0)
         return 0;
     client->input_len += (size_t)got;
     return got;
 }
 
-/* Move a whole line, if there is one, from the input to line. */
+/* Moves the first whole line from the input to client->line. False if there is none. */
 static bool take_line(struct client *client)
 {
     char *end = memchr(client->input, '\n', client->input_len);

@@ -1,5 +1,5 @@
 /*
- * A client of the daemon: sends bytes, reads lines, and fails the test with what it sent and got.
+ * A client of the daemon. Every failure aborts the test with the last request and what came back.
  */
 #ifndef TESTS_E2E_CLIENT_H
 #define TESTS_E2E_CLIENT_H
@@ -12,75 +12,77 @@ enum { CLIENT_LINE = 4096, CLIENT_INPUT = 65536, CLIENT_TIMEOUT_MS = 100 };
 
 struct client {
     int fd;
-    char sent[CLIENT_LINE]; /* the last that was sent, for messages */
-    char line[CLIENT_LINE]; /* the last that was read */
+    char sent[CLIENT_LINE]; /* last bytes sent, for messages */
+    char line[CLIENT_LINE]; /* last line read */
     char input[CLIENT_INPUT];
     size_t input_len;
 };
 
-/* A lock that was granted. */
+/* The fields of a grant. */
 struct grant {
     char token[41];
     int64_t validity_ms;
     int64_t elapsed_ms;
 };
 
-/* False if nobody listens there, or accepts within the time that CLIENT_TIMEOUT_MS says. */
+/* False if the connection is refused or not accepted within CLIENT_TIMEOUT_MS. */
 bool client_try_unix(struct client *client, const char *path);
 bool client_try_tcp(struct client *client, const char *host, int port);
 void client_connect_unix(struct client *client, const char *path);
-/* host: an IPv4 or IPv6 address. */
+/* The host is an IPv4 or IPv6 address. */
 void client_connect_tcp(struct client *client, const char *host, int port);
-/* From this address of the host. Both are IPv4. */
+/* Connects from the local address `from`. Both addresses are IPv4. */
 void client_connect_from(struct client *client, const char *from, const char *host, int port);
 
 void client_close(struct client *client);
-/* Close so that the daemon sees a reset (TCP only). */
+/* Closes with a TCP reset. */
 void client_reset(struct client *client);
-/* Send no more, but read on. */
-void client_end(struct client *client);
+/* Half-closes the connection: the client can still read. */
+void client_half_close(struct client *client);
 
 void client_send(struct client *client, const char *text);
 void client_send_bytes(struct client *client, const void *bytes, size_t len);
 
-/* Send what can be sent at once; false if the connection is gone. */
+/* Sends as much as fits without blocking. False if the connection is gone. */
 bool client_try_send(struct client *client, const char *text);
 
-/* The next line, without its LF; it lives until the next call. */
+/* Returns the next line without its LF. The line is valid until the next call. */
 const char *client_read(struct client *client);
 
-/* What the kernel sends at once over TCP, in bytes. */
+/* Returns the maximum segment size of the TCP connection, in bytes. */
 int client_segment(const struct client *client);
 
-/* Has anything arrived that was not read? */
+/* True if input (or the end of the connection) can be read. */
 bool client_has_input(const struct client *client);
 
-/* Is a whole line there, or does one come at once? */
+/* True if a whole line can be read without waiting. */
 bool client_has_line(struct client *client);
 
-/* Wait for a line, which client_read() then returns; false if the connection ends first. */
+/* Waits for a line, which client_read() then returns. False if the connection ends first. */
 bool client_wait_line(struct client *client);
 
-/* The daemon must close the connection now, without another line. */
+/* Fails unless the daemon closes the connection before it sends another line. */
 void client_expect_end(struct client *client);
 
-/* Send a line (an LF is added), and read one. */
+/* Sends a line (an LF is added) and returns the next line. */
 const char *client_ask(struct client *client, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* The same, and the answer must be this, or match this extended regular expression as a whole. */
+/* Sends a line; the next line must equal `reply`, or match the extended regular expression
+ * `pattern` from its first to its last character. */
 void client_expect(struct client *client, const char *reply, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void client_expect_match(struct client *client, const char *pattern, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* The next line must match this. */
+/* Reads the next line, which must match the pattern. */
 void client_read_match(struct client *client, const char *pattern);
 
-/* LOCK, which must be granted; ttl as the protocol has it, "10s", and options may follow. */
+/* Sends LOCK, which must be granted. The TTL is written as in the protocol ("10s"); options may
+ * follow it. */
 struct grant client_lock(struct client *client, const char *resource, const char *ttl);
 
-/* Ask for a listing: how many of its lines contain this text? */
+/* Requests a listing and returns the number of its lines that contain the text. */
 unsigned client_count(struct client *client, const char *listing, const char *text);
 
 #endif

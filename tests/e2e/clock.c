@@ -15,7 +15,8 @@ void clock_open(struct clock_file *clock, const struct sandbox *sandbox, const c
     sandbox_path(sandbox, file, clock->path);
     if (access(clock->path, F_OK) != 0)
         clock_set(clock, 0);
-    /* The daemon under test may have been built with ASan, which wants to be loaded first. */
+    /* A daemon built with ASan refuses other libraries that are loaded before ASan, unless told
+     * otherwise. */
     const char *environment[] = {"CLOCK_OFFSET_FILE",
                                  clock->path,
                                  "LD_PRELOAD",

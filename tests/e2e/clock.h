@@ -1,6 +1,6 @@
 /*
- * A wall clock of its own for a process: what tests/shim/clock.c, preloaded into it, adds to every
- * reading.
+ * A separate wall clock for a child process: tests/shim/clock.c, preloaded into the process, adds
+ * an offset to each reading.
  */
 #ifndef TESTS_E2E_CLOCK_H
 #define TESTS_E2E_CLOCK_H
@@ -11,14 +11,14 @@
 
 struct clock_file {
     char path[SANDBOX_FILE];
-    /* For struct process_plan; lives as long as this. */
+    /* For struct process_plan; valid as long as this struct. */
     const char *environment[7];
 };
 
-/* The clock of this name, in the sandbox; it agrees with ours until it is set. */
+/* Opens the clock of this name in the sandbox. It shows the time of the host until it is set. */
 void clock_open(struct clock_file *clock, const struct sandbox *sandbox, const char *name);
 
-/* How much it is ahead from now on. */
+/* Sets how far the clock is ahead of the host. */
 void clock_set(const struct clock_file *clock, int64_t ahead_s);
 void clock_set_ms(const struct clock_file *clock, int64_t ahead_ms);
 

@@ -1,5 +1,5 @@
 /*
- * Run the daemon's program to its end, and look at what it printed.
+ * Runs a program to its end and collects its output.
  */
 #ifndef TESTS_E2E_COMMAND_H
 #define TESTS_E2E_COMMAND_H
@@ -7,12 +7,12 @@
 #include "tests/e2e/sandbox.h"
 
 struct command {
-    int status; /* it exited with */
+    int status; /* exit status */
     char *output;
     char *errors;
 };
 
-/* argv[0] is the program; ends with NULL. The test fails if it does not end, or by a signal. */
+/* Runs argv (ends with NULL). The test fails if the program hangs or is killed by a signal. */
 void command_run(struct command *command, const struct sandbox *sandbox, const char *const *argv);
 void command_free(struct command *command);
 

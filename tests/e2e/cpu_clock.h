@@ -21,7 +21,7 @@ struct cpu_clock {
 
 void cpu_clock_start(struct cpu_clock *clock);
 
-/* Milliseconds since the start. */
+/* Milliseconds of processor time since the start. */
 int64_t cpu_clock_ms(const struct cpu_clock *clock);
 
 void cpu_clock_stop(struct cpu_clock *clock);

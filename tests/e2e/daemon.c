@@ -98,8 +98,8 @@ void daemon_bootstrap(const struct daemon *daemon)
 void daemon_start(struct daemon *daemon, rlim_t open_files)
 {
     const char *here[] = {daemon_program(), "-c", daemon->config, NULL};
-    /* In a time namespace: same boot, but another time since. Who is not root has to be so in a
-     * user namespace to make one. */
+    /* A time namespace simulates another host. Without root, a user namespace is needed to create
+     * it. */
     const char *there[] = {"unshare",        "--time", "--boottime",   "86400",
                            daemon_program(), "-c",     daemon->config, NULL};
     const char *there_as_user[] = {"unshare",      "--user", "--map-root-user", "--time",
@@ -128,7 +128,7 @@ void daemon_start(struct daemon *daemon, rlim_t open_files)
     });
 }
 
-static void must_run(struct daemon *daemon)
+static void expect_running(struct daemon *daemon)
 {
     int status;
     if (!process_ended(daemon->pid, &status))
@@ -142,16 +142,16 @@ void daemon_connect(const struct daemon *daemon, struct client *client)
     client_connect_unix(client, daemon->socket);
 }
 
-static void connect_once_it_listens(struct daemon *daemon, struct client *client)
+static void connect_when_listening(struct daemon *daemon, struct client *client)
 {
     struct waiting waiting = waiting_for("the daemon to listen");
     while (!client_try_unix(client, daemon->socket)) {
-        must_run(daemon);
+        expect_running(daemon);
         waiting_pause(&waiting);
     }
 }
 
-/* In good order, so that the place of this client is free again. */
+/* Ends the connection and waits for the close, so that it no longer counts as a client. */
 static void leave(struct client *client)
 {
     client_expect(client, "BYE", "QUIT");
@@ -162,21 +162,22 @@ static void leave(struct client *client)
 void daemon_wait_listening(struct daemon *daemon)
 {
     struct client client;
-    connect_once_it_listens(daemon, &client);
+    connect_when_listening(daemon, &client);
     leave(&client);
 }
 
 void daemon_wait_up(struct daemon *daemon, unsigned up)
 {
     struct client client;
-    connect_once_it_listens(daemon, &client);
+    connect_when_listening(daemon, &client);
     struct waiting waiting = waiting_for("enough masters to be up");
     while (client_count(&client, "NODES", "vote=yes") != up)
         waiting_pause(&waiting);
     leave(&client);
 }
 
-/* Tokens are the right to release: no part of the log may hold one. Nothing else has 40 digits. */
+/* A token is the right to release a lock, so no log may contain one. Nothing else in the log has 40
+ * hexadecimal digits. */
 static bool holds_token(const char *text)
 {
     unsigned digits = 0;
@@ -188,8 +189,8 @@ static bool holds_token(const char *text)
 void daemon_check_log(const struct daemon *daemon)
 {
     char *log = sandbox_read(daemon->log);
-    ck_assert_msg(strstr(log, "Sanitizer") == NULL, "a sanitizer complains");
-    ck_assert_msg(strstr(log, "runtime error:") == NULL, "a sanitizer complains");
+    ck_assert_msg(strstr(log, "Sanitizer") == NULL, "the log has a sanitizer report");
+    ck_assert_msg(strstr(log, "runtime error:") == NULL, "the log has a sanitizer report");
     ck_assert_msg(!holds_token(log), "there is a whole token in the log");
     free(log);
 }
@@ -207,7 +208,7 @@ void daemon_stop(struct daemon *daemon)
 {
     if (daemon->pid == 0)
         return;
-    must_run(daemon);
+    expect_running(daemon);
     ck_assert_int_eq(kill(daemon->pid, SIGTERM), 0);
     daemon_check_end(daemon);
 }

@@ -1,6 +1,6 @@
 /*
- * The daemon under test: the program that $REDLOCKD names (build/redlockd without it), with a
- * configuration, a socket and a log of its own in the sandbox.
+ * The daemon under test: the program $REDLOCKD (build/redlockd by default), with a configuration, a
+ * socket and a log in the sandbox.
  */
 #ifndef TESTS_E2E_DAEMON_H
 #define TESTS_E2E_DAEMON_H
@@ -14,89 +14,92 @@
 #include "tests/e2e/sandbox.h"
 
 /*
- * A wide node_timeout, since no test is about speed: a busy machine must not turn a healthy master
- * into a silent one. Tests that wait for a time-out set a short one.
+ * The default node_timeout is generous: on a busy machine a healthy master must not be taken for a
+ * silent one. Tests that wait for a timeout set a short one.
  */
 enum { DAEMON_NODE_TIMEOUT_MS = 800 };
 
-/* Likewise, for the guard: answers that are late on a busy machine still tell a clock. */
+/* The default clock_drift_margin is generous as well: the guard can use replies that are late on a
+ * busy machine to check a clock. */
 enum { DAEMON_MARGIN_MS = 40 };
 
 struct daemon_plan {
-    const char *name;          /* of its files; NULL: "redlockd" */
-    const char *tcp_host;      /* listen there, too: "127.0.0.1", "[::1]"; NULL: unix socket only */
-    const char *tls_fields;    /* it is a tls:// address, with these added in YAML */
-    const char *listen_fields; /* added to the unix socket in YAML: ", mode: \"0600\"" */
-    const char *node_fields;   /* added to each node in YAML: ", username: app" */
-    const char *locks;         /* added to the section `locks` in YAML: ", max_ttl: 1s" */
-    const char *yaml;          /* further sections; NULL: log everything */
+    const char *name;       /* base name of its files; NULL: "redlockd" */
+    const char *tcp_host;   /* also listen on TCP: "127.0.0.1", "[::1]"; NULL: unix socket only */
+    const char *tls_fields; /* YAML fields of the TCP listener, which then uses TLS */
+    const char *listen_fields; /* YAML fields of the unix listener: ", mode: \"0600\"" */
+    const char *node_fields;   /* YAML fields of each node: ", username: app" */
+    const char *locks;         /* YAML fields of the section `locks`: ", max_ttl: 1s" */
+    const char *yaml;          /* further YAML sections; NULL: log level debug */
     unsigned node_timeout_ms;
-    int64_t clock_ahead_s; /* of its wall clock */
-    bool elsewhere;        /* as if on another host: its clock since boot is another one */
-    const char *network;   /* a file of the network namespace to run in; NULL: ours */
-    rlim_t open_files;     /* 0: as ours */
+    int64_t clock_ahead_s; /* offset of its wall clock */
+    bool elsewhere;        /* simulate another host: a different clock since boot */
+    const char *network;   /* path of its network namespace; NULL: the test's */
+    rlim_t open_files;     /* RLIMIT_NOFILE; 0: as the test */
 };
 
 struct daemon {
     const struct sandbox *sandbox;
-    pid_t pid; /* 0 while it is down */
+    pid_t pid; /* 0: not running */
     bool elsewhere;
     const char *network;
     int64_t clock_ahead_s;
-    /* For tests to set before the start; see process.h. */
+    /* Set by tests before the start; see struct process_plan. */
     const char *const *environment;
     const int *sockets;
     unsigned socket_count;
     char config[SANDBOX_FILE];
     char socket[SANDBOX_FILE];
     char log[SANDBOX_FILE];
-    int port; /* of tcp_host */
+    int port; /* TCP port, if tcp_host is set */
 };
 
-/* Name its files, write its configuration. */
+/* Chooses the files of the daemon and writes its configuration. */
 void daemon_prepare(struct daemon *daemon, const struct sandbox *sandbox,
                     const struct master *masters, unsigned master_count,
                     const struct daemon_plan *plan);
 
-/* Say that its masters are new (redlockd --bootstrap): it must work. */
+/* Runs redlockd --bootstrap, which must succeed. */
 void daemon_bootstrap(const struct daemon *daemon);
 
-/* Run the program with the daemon's configuration and these further words, NULL last, to its end;
- * what it says goes to the daemon's log. Returns its status. */
+/* Runs the program with the daemon's configuration and further arguments (ending with NULL) to its
+ * end. Its output goes to the daemon's log. Returns the exit status. */
 int daemon_run(const struct daemon *daemon, const char *const *words);
 
-/* Start it, without waiting for anything. */
+/* Starts the daemon and does not wait. */
 void daemon_start(struct daemon *daemon, rlim_t open_files);
 
-/* Wait until it accepts connections. */
+/* Waits until the daemon accepts connections. */
 void daemon_wait_listening(struct daemon *daemon);
 
-/* Wait until NODES says that this many vote. */
+/* Waits until exactly `up` nodes vote. */
 void daemon_wait_up(struct daemon *daemon, unsigned up);
 
-/* SIGTERM, and it must end well: status 0, no complaint of a sanitizer, no token in its log. */
+/* Sends SIGTERM. The daemon must exit with status 0, without a sanitizer report or a token in its
+ * log. */
 void daemon_stop(struct daemon *daemon);
-/* The same after it was told in another way. */
+/* Waits for the end of a daemon that the test has signalled itself, with the checks of
+ * daemon_stop(). */
 void daemon_check_end(struct daemon *daemon);
 
-/* Start it where it must refuse: returns its exit status. */
+/* Starts a daemon that must refuse to start. Returns the exit status. */
 int daemon_refuses(struct daemon *daemon);
 
-/* A connection to its unix socket. */
+/* Connects to the unix socket of the daemon. */
 void daemon_connect(const struct daemon *daemon, struct client *client);
 
-/* Wait until a line of its log contains both texts. */
+/* Waits until a line of the log contains both texts. */
 void daemon_wait_log(const struct daemon *daemon, const char *first, const char *second);
-/* Wait until it has refused this master's vote so many times, for this reason. The log tells of a
- * refusal that is over before a busy machine lets the test look. */
+/* Waits until the daemon has logged this many refusals of a master's vote for this reason. The log
+ * keeps refusals that are over before a busy machine lets the test check NODES. */
 void daemon_wait_refused(const struct daemon *daemon, unsigned master, const char *reason,
                          unsigned times);
-/* No sanitizer has complained so far, and no token is in its log. */
+/* Fails if the log has a sanitizer report or a token. */
 void daemon_check_log(const struct daemon *daemon);
-/* How many lines of the log contain this text? */
+/* Returns the number of log lines that contain the text. */
 unsigned daemon_count_log(const struct daemon *daemon, const char *text);
 
-/* The program under test. */
+/* The path of the program under test. */
 const char *daemon_program(void);
 
 #endif

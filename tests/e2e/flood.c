@@ -15,7 +15,7 @@
 /* OpenSSL takes 32 empty records in a row, and a ClientHello of 131,396 bytes. */
 enum { KEY_UPDATES = 50000, CHUNK = 2000, EMPTY_IN_A_ROW = 30, FRAGMENTS = 100000 };
 
-/* How long the thread may wait in one send before it looks whether it is to stop. */
+/* The thread blocks at most this long in a send before it checks `stop`. */
 enum { SEND_MS = 200 };
 
 static void put(struct flood *flood, const void *bytes, size_t len)
@@ -29,7 +29,7 @@ static void put(struct flood *flood, const void *bytes, size_t len)
     flood->len += len;
 }
 
-/* False once the daemon has closed the connection, or the flood is to stop. */
+/* False if the daemon has closed the connection, or the flood is being stopped. */
 static bool send_all(struct flood *flood)
 {
     char answer[4096];
@@ -39,7 +39,7 @@ static bool send_all(struct flood *flood)
         if (taken < 0 && errno != EAGAIN)
             return false;
         sent += taken > 0 ? (size_t)taken : 0;
-        /* Alerts come back; left unread, they would slow the flood down. */
+        /* Drain the alerts of the daemon: unread alerts would slow the flood down. */
         while (recv(flood->fd, answer, sizeof(answer), MSG_DONTWAIT) > 0)
             continue;
     }
@@ -54,7 +54,8 @@ static void put_sealed(struct flood *flood, unsigned char type, const char *cont
     put(flood, record, seal_record(flood->seal, type, content, len, record));
 }
 
-/* The next records of TLS 1.2; each has a number of its own, so none can be sent twice. */
+/* Fills the buffer with the next TLS 1.2 records. Each has its own sequence number, so records
+ * cannot be sent twice. */
 static void put_next(struct flood *flood)
 {
     flood->len = 0;
@@ -111,7 +112,7 @@ static void *run(void *context)
 
 static void prepare(struct flood *flood, const struct stage *stage)
 {
-    struct secure_plan plan = tls_anybody;
+    struct secure_plan plan = tls_no_certificate;
     bool old = flood->kind == FLOOD_CLIENT_HELLOS || flood->kind == FLOOD_EMPTY;
     plan.version = old ? TLS1_2_VERSION : TLS1_3_VERSION;
     secure_open(flood->client, &stage->sandbox, stage->daemon.port, &plan);
@@ -133,7 +134,7 @@ static void begin(struct flood *flood, int fd)
 {
     struct timeval timeout = {.tv_usec = SEND_MS * 1000};
     flood->fd = fd;
-    /* What was sent was nearly all read: little of it fits into the kernels. */
+    /* A small send buffer: nearly everything that was sent has been read by the daemon. */
     setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &(int){16384}, sizeof(int));
     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
     ck_assert_int_eq(pthread_create(&flood->thread, NULL, run, flood), 0);

@@ -1,5 +1,5 @@
 /*
- * A hostile TLS client: it sends records that carry no request, as fast as the daemon takes them.
+ * A hostile TLS client: it sends records that contain no request, as fast as the daemon reads them.
  */
 #ifndef TESTS_E2E_FLOOD_H
 #define TESTS_E2E_FLOOD_H
@@ -13,33 +13,33 @@
 #include "tests/e2e/stage.h"
 
 enum flood_kind {
-    FLOOD_CLIENT_HELLOS, /* TLS 1.2: renegotiation, asked for again and again */
+    FLOOD_CLIENT_HELLOS, /* TLS 1.2: repeated requests for renegotiation */
     FLOOD_EMPTY,         /* TLS 1.2: as many empty records in a row as OpenSSL allows */
     FLOOD_FRAGMENTS,     /* no handshake: a ClientHello, one byte per record */
-    FLOOD_KEY_UPDATES,   /* TLS 1.3: prepared in advance, so their number is limited */
+    FLOOD_KEY_UPDATES,   /* TLS 1.3: prepared in advance, a limited number */
 };
 
 struct flood {
     enum flood_kind kind;
     int fd;
-    char *bytes; /* what is sent */
+    char *bytes; /* output buffer, owned */
     size_t len;
     size_t size;
     pthread_t thread;
-    atomic_ulong records; /* of an endless flood: how many were sent */
-    atomic_bool over;     /* all was sent, or the daemon closed the connection */
+    atomic_ulong records; /* sent so far by an endless flood */
+    atomic_bool over;     /* everything sent, or connection closed by the daemon */
     atomic_bool stop;
     struct secure *client; /* owned; NULL: the connection is the caller's */
-    struct seal *seal;     /* owned; TLS 1.2, which has no end; otherwise NULL */
+    struct seal *seal;     /* owned; NULL: TLS 1.3, which is not endless */
 };
 
-/* Connect to the TLS port of the stage's daemon and begin. */
+/* Connects to the TLS port of the stage's daemon and starts the flood. */
 void flood_start(struct flood *flood, const struct stage *stage, enum flood_kind kind);
 
-/* The same over a connection of the caller, whose handshake is done: key updates. */
+/* Starts a flood of key updates over a connection of the caller, whose handshake is done. */
 void flood_start_over(struct flood *flood, SSL *ssl, int fd);
 
-/* Stop it and close its connection, unless that is the caller's. */
+/* Stops the flood and closes its connection, unless the caller owns that. */
 void flood_stop(struct flood *flood);
 
 #endif

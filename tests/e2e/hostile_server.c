@@ -19,18 +19,19 @@ int64_t hostile_clock_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* --- saying --- */
+/* --- sending --- */
 
-/* Noted before it is said, so that whoever has read it finds it. False: nobody listens. */
-static bool say(struct hostile_server *hostile_server, int fd, const char *bytes, size_t len)
+/* Records the bytes before it sends them, so that a reader of the reply finds the record. False if
+ * the client is gone. */
+static bool send_bytes(struct hostile_server *server, int fd, const char *bytes, size_t len)
 {
-    pthread_mutex_lock(&hostile_server->mutex);
-    if (hostile_server->said_len + len < sizeof(hostile_server->said) - 1) {
-        memcpy(hostile_server->said + hostile_server->said_len, bytes, len);
-        hostile_server->said_len += len;
-        hostile_server->said[hostile_server->said_len] = '\0';
+    pthread_mutex_lock(&server->mutex);
+    if (server->sent_len + len < sizeof(server->sent) - 1) {
+        memcpy(server->sent + server->sent_len, bytes, len);
+        server->sent_len += len;
+        server->sent[server->sent_len] = '\0';
     }
-    pthread_mutex_unlock(&hostile_server->mutex);
+    pthread_mutex_unlock(&server->mutex);
     while (len > 0) {
         ssize_t sent = send(fd, bytes, len, MSG_NOSIGNAL);
         if (sent < 0 && errno != EINTR)
@@ -48,12 +49,11 @@ static void pause_ms(int ms)
     poll(NULL, 0, ms);
 }
 
-/* --- true answers --- */
+/* --- correct replies --- */
 
-static void next_token(struct hostile_server *hostile_server, char *token)
+static void next_token(struct hostile_server *server, char *token)
 {
-    snprintf(token, 41, "%08xabcdef0123456789abcdef0123456789",
-             ++hostile_server->tokens * 2654435761u);
+    snprintf(token, 41, "%08xabcdef0123456789abcdef0123456789", ++server->tokens * 2654435761u);
 }
 
 static const char *other_outcome(struct prng *prng)
@@ -65,31 +65,31 @@ static const char *other_outcome(struct prng *prng)
     return outcomes[prng_below(prng, sizeof(outcomes) / sizeof(outcomes[0]))];
 }
 
-/* The answer behind its tag, or whole lines for a listing. */
-static void answer(struct hostile_server *hostile_server, const char *request, const char *tag,
-                   char *out)
+/* Formats the reply with its tag, or all lines of a listing. */
+static void format_reply(struct hostile_server *server, const char *request, const char *tag,
+                         char *out)
 {
     char resource[300] = "";
     char token[64] = "";
     int64_t ttl_ms = 0;
-    const struct lie *lie = &hostile_server->lie;
-    bool random = lie->kind == LIE_RANDOM;
+    const struct hostile_plan *plan = &server->plan;
+    bool random = plan->kind == HOSTILE_RANDOM;
     bool lock = sscanf(request, "LOCK %299s %" SCNd64, resource, &ttl_ms) == 2;
     bool extend = sscanf(request, "EXTEND %299s %63s %" SCNd64, resource, token, &ttl_ms) == 3;
     if (lock)
-        next_token(hostile_server, token);
-    int64_t validity_ms = lie->validity_ms > 0 ? lie->validity_ms : ttl_ms;
-    int64_t elapsed_ms = lie->elapsed_ms;
-    if (random && prng_below(&hostile_server->prng, 4) == 0)
-        elapsed_ms = (int64_t)prng_below(&hostile_server->prng, 100000);
-    if (random && prng_below(&hostile_server->prng, 4) == 0)
-        validity_ms = prng_below(&hostile_server->prng, 20);
+        next_token(server, token);
+    int64_t validity_ms = plan->validity_ms > 0 ? plan->validity_ms : ttl_ms;
+    int64_t elapsed_ms = plan->elapsed_ms;
+    if (random && prng_below(&server->prng, 4) == 0)
+        elapsed_ms = (int64_t)prng_below(&server->prng, 100000);
+    if (random && prng_below(&server->prng, 4) == 0)
+        validity_ms = prng_below(&server->prng, 20);
     const char *fence = strstr(request, " FENCE") != NULL ? "77" : "-";
     bool listing = strncmp(request, "LOCKS", 5) == 0;
-    if ((lock || extend || listing) && lie->instead != NULL)
-        snprintf(out, HOSTILE_LINE, "#%.32s %s\n", tag, lie->instead);
-    else if (random && prng_below(&hostile_server->prng, 4) == 0)
-        snprintf(out, HOSTILE_LINE, "#%.32s %s\n", tag, other_outcome(&hostile_server->prng));
+    if ((lock || extend || listing) && plan->instead != NULL)
+        snprintf(out, HOSTILE_LINE, "#%.32s %s\n", tag, plan->instead);
+    else if (random && prng_below(&server->prng, 4) == 0)
+        snprintf(out, HOSTILE_LINE, "#%.32s %s\n", tag, other_outcome(&server->prng));
     else if (lock)
         snprintf(out, HOSTILE_LINE, "#%.32s OK %s %" PRId64 " %" PRId64 " %s\n", tag, token,
                  validity_ms, elapsed_ms, fence);
@@ -107,7 +107,7 @@ static void answer(struct hostile_server *hostile_server, const char *request, c
         snprintf(out, HOSTILE_LINE, "#%.32s OK\n", tag);
 }
 
-/* --- lies --- */
+/* --- hostile replies --- */
 
 static size_t drop_word(struct prng *prng, char *bytes, size_t len)
 {
@@ -128,7 +128,7 @@ static size_t put_instead(char *bytes, size_t len, size_t at, size_t old, const 
     return len + strlen(fresh) - old;
 }
 
-/* Another number in the place of one, or of the tag. */
+/* Replaces a number, or the tag, by another number. */
 static size_t change_number(struct prng *prng, char *bytes, size_t len)
 {
     static const char *const numbers[] = {"99999999999999999999",
@@ -170,7 +170,8 @@ static const char *any_push(struct prng *prng)
     return pushes[prng_below(prng, sizeof(pushes) / sizeof(pushes[0]))];
 }
 
-/* Returns the length; bytes has room for HOSTILE_LINE. */
+/* Damages the line in one random way and returns its new length. The buffer has HOSTILE_LINE bytes.
+ */
 static size_t mangle(struct prng *prng, char *bytes, size_t len)
 {
     size_t at = prng_below(prng, (unsigned)len);
@@ -206,13 +207,13 @@ static size_t mangle(struct prng *prng, char *bytes, size_t len)
     }
 }
 
-/* In pieces, with or without a moment in between. */
-static bool say_in_pieces(struct hostile_server *hostile_server, struct prng *prng, int fd,
-                          const char *bytes, size_t len)
+/* Sends the bytes in random pieces, with or without pauses. */
+static bool send_in_pieces(struct hostile_server *server, struct prng *prng, int fd,
+                           const char *bytes, size_t len)
 {
     while (len > 0) {
         size_t piece = prng_below(prng, 2) == 0 ? len : 1 + prng_below(prng, (unsigned)len);
-        if (!say(hostile_server, fd, bytes, piece))
+        if (!send_bytes(server, fd, bytes, piece))
             return false;
         bytes += piece;
         len -= piece;
@@ -222,16 +223,16 @@ static bool say_in_pieces(struct hostile_server *hostile_server, struct prng *pr
     return true;
 }
 
-/* False: the connection is over. */
-static bool lie_at_random(struct hostile_server *hostile_server, struct prng *prng, int fd,
-                          char *bytes)
+/* Replies correctly, damaged, cut or not at all. False if the connection is to be closed. */
+static bool misbehave_at_random(struct hostile_server *server, struct prng *prng, int fd,
+                                char *bytes)
 {
     size_t len = strlen(bytes);
     unsigned what = prng_below(prng, 16);
     if (what == 0) /* silence */
         return true;
     if (what == 1) {
-        say_in_pieces(hostile_server, prng, fd, bytes, prng_below(prng, (unsigned)len + 1));
+        send_in_pieces(server, prng, fd, bytes, prng_below(prng, (unsigned)len + 1));
         return false;
     }
     if (what == 2)
@@ -242,10 +243,10 @@ static bool lie_at_random(struct hostile_server *hostile_server, struct prng *pr
     }
     if (what >= 8 && what < 14 && what % 2 != 0 && len > 1 && len < HOSTILE_LINE / 4)
         len = mangle(prng, bytes, len);
-    return say_in_pieces(hostile_server, prng, fd, bytes, len);
+    return send_in_pieces(server, prng, fd, bytes, len);
 }
 
-/* Warnings; or lines of the listing that is asked for. */
+/* Sends warnings, or lines of the requested listing, until the client is gone. */
 static bool flood(int fd, const char *tag, bool listing)
 {
     char lines[HOSTILE_LINE];
@@ -262,52 +263,52 @@ static bool flood(int fd, const char *tag, bool listing)
 
 /* --- the thread --- */
 
-static bool on_request(struct hostile_server *hostile_server, int fd, char *line)
+static bool on_request(struct hostile_server *server, int fd, char *line)
 {
     char bytes[HOSTILE_LINE];
     char *space = strchr(line, ' ');
     if (line[0] != '#' || space == NULL)
         return false;
     *space = '\0';
-    pthread_mutex_lock(&hostile_server->mutex);
-    if (hostile_server->asked_count < HOSTILE_LINES) {
-        hostile_server->asked[hostile_server->asked_count].id = strtoull(line + 1, NULL, 10);
-        hostile_server->asked[hostile_server->asked_count].seen_ns = hostile_clock_ns();
-        snprintf(hostile_server->asked[hostile_server->asked_count].text, 512, "%s", space + 1);
-        hostile_server->asked_count++;
+    pthread_mutex_lock(&server->mutex);
+    if (server->request_count < HOSTILE_LINES) {
+        server->requests[server->request_count].id = strtoull(line + 1, NULL, 10);
+        server->requests[server->request_count].seen_ns = hostile_clock_ns();
+        snprintf(server->requests[server->request_count].text, 512, "%s", space + 1);
+        server->request_count++;
     }
-    const struct lie lie = hostile_server->lie;
-    answer(hostile_server, space + 1, line + 1, bytes);
-    struct prng prng = {prng_draw(&hostile_server->prng)};
-    pthread_mutex_unlock(&hostile_server->mutex);
+    const struct hostile_plan plan = server->plan;
+    format_reply(server, space + 1, line + 1, bytes);
+    struct prng prng = {prng_draw(&server->prng)};
+    pthread_mutex_unlock(&server->mutex);
 
     size_t len = strlen(bytes);
-    size_t at = lie.at < len ? lie.at : len;
-    if (lie.delay_ms > 0)
-        pause_ms(lie.delay_ms);
-    if (lie.before != NULL && !say(hostile_server, fd, lie.before, strlen(lie.before)))
+    size_t at = plan.at < len ? plan.at : len;
+    if (plan.delay_ms > 0)
+        pause_ms(plan.delay_ms);
+    if (plan.before != NULL && !send_bytes(server, fd, plan.before, strlen(plan.before)))
         return false;
-    switch (lie.kind) {
-    case LIE_NONE:
-        return say(hostile_server, fd, bytes, len);
-    case LIE_CUT:
-        return say(hostile_server, fd, bytes, at) && at == len;
-    case LIE_SPLIT:
-        if (!say(hostile_server, fd, bytes, at))
+    switch (plan.kind) {
+    case HOSTILE_NONE:
+        return send_bytes(server, fd, bytes, len);
+    case HOSTILE_CUT:
+        return send_bytes(server, fd, bytes, at) && at == len;
+    case HOSTILE_SPLIT:
+        if (!send_bytes(server, fd, bytes, at))
             return false;
         pause_ms(1);
-        return say(hostile_server, fd, bytes + at, len - at);
-    case LIE_SILENT:
+        return send_bytes(server, fd, bytes + at, len - at);
+    case HOSTILE_SILENT:
         return true;
-    case LIE_FLOOD:
+    case HOSTILE_FLOOD:
         return flood(fd, line + 1, strncmp(space + 1, "NODES", 5) == 0);
-    case LIE_RANDOM:
-        return lie_at_random(hostile_server, &prng, fd, bytes);
+    case HOSTILE_RANDOM:
+        return misbehave_at_random(server, &prng, fd, bytes);
     }
     return false;
 }
 
-static void serve(struct hostile_server *hostile_server, int fd)
+static void serve(struct hostile_server *server, int fd)
 {
     char input[HOSTILE_LINE];
     size_t len = 0;
@@ -319,7 +320,7 @@ static void serve(struct hostile_server *hostile_server, int fd)
         char *end;
         while ((end = memchr(input, '\n', len)) != NULL) {
             *end = '\0';
-            if (!on_request(hostile_server, fd, input))
+            if (!on_request(server, fd, input))
                 return;
             len -= (size_t)(end + 1 - input);
             memmove(input, end + 1, len);
@@ -329,100 +330,98 @@ static void serve(struct hostile_server *hostile_server, int fd)
 
 static void *run(void *context)
 {
-    struct hostile_server *hostile_server = context;
+    struct hostile_server *server = context;
     for (;;) {
-        struct pollfd fds[] = {{.fd = hostile_server->listening, .events = POLLIN},
-                               {.fd = hostile_server->bell[0], .events = POLLIN}};
+        struct pollfd fds[] = {{.fd = server->listening, .events = POLLIN},
+                               {.fd = server->stop_pipe[0], .events = POLLIN}};
         poll(fds, 2, -1);
         if (fds[1].revents != 0)
             return NULL;
-        int fd = accept(hostile_server->listening, NULL, NULL);
+        int fd = accept(server->listening, NULL, NULL);
         if (fd < 0)
             continue;
-        serve(hostile_server, fd);
-        /* What follows is to begin a line. */
-        pthread_mutex_lock(&hostile_server->mutex);
-        hostile_server->connections++;
-        if (hostile_server->said_len > 0 &&
-            hostile_server->said_len < sizeof(hostile_server->said) - 1)
-            hostile_server->said[hostile_server->said_len++] = '\n';
-        pthread_mutex_unlock(&hostile_server->mutex);
+        serve(server, fd);
+        /* Replies to the next connection begin on a new line of the record. */
+        pthread_mutex_lock(&server->mutex);
+        server->connections++;
+        if (server->sent_len > 0 && server->sent_len < sizeof(server->sent) - 1)
+            server->sent[server->sent_len++] = '\n';
+        pthread_mutex_unlock(&server->mutex);
         close(fd);
     }
 }
 
-void hostile_start(struct hostile_server *hostile_server, const char *path)
+void hostile_start(struct hostile_server *server, const char *path)
 {
     struct sockaddr_un where = {.sun_family = AF_UNIX};
-    memset(hostile_server, 0, sizeof(*hostile_server));
-    hostile_server->path = path;
+    memset(server, 0, sizeof(*server));
+    server->path = path;
     snprintf(where.sun_path, sizeof(where.sun_path), "%s", path);
-    hostile_server->listening = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    ck_assert_int_eq(bind(hostile_server->listening, (struct sockaddr *)&where, sizeof(where)), 0);
-    ck_assert_int_eq(listen(hostile_server->listening, 64), 0);
-    ck_assert_int_eq(pipe(hostile_server->bell), 0);
-    ck_assert_int_eq(pthread_mutex_init(&hostile_server->mutex, NULL), 0);
-    ck_assert_int_eq(pthread_create(&hostile_server->thread, NULL, run, hostile_server), 0);
+    server->listening = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ck_assert_int_eq(bind(server->listening, (struct sockaddr *)&where, sizeof(where)), 0);
+    ck_assert_int_eq(listen(server->listening, 64), 0);
+    ck_assert_int_eq(pipe(server->stop_pipe), 0);
+    ck_assert_int_eq(pthread_mutex_init(&server->mutex, NULL), 0);
+    ck_assert_int_eq(pthread_create(&server->thread, NULL, run, server), 0);
 }
 
-/* Once no handle is connected any more. */
-void hostile_stop(struct hostile_server *hostile_server)
+/* No handle may be connected: the thread ends only between connections. */
+void hostile_stop(struct hostile_server *server)
 {
-    close(hostile_server->bell[1]);
-    ck_assert_int_eq(pthread_join(hostile_server->thread, NULL), 0);
-    close(hostile_server->bell[0]);
-    close(hostile_server->listening);
-    unlink(hostile_server->path);
+    close(server->stop_pipe[1]);
+    ck_assert_int_eq(pthread_join(server->thread, NULL), 0);
+    close(server->stop_pipe[0]);
+    close(server->listening);
+    unlink(server->path);
 }
 
-/* --- what it was asked, and said --- */
+/* --- recorded requests and replies --- */
 
-void hostile_set(struct hostile_server *hostile_server, const struct lie *lie)
+void hostile_set(struct hostile_server *server, const struct hostile_plan *plan)
 {
-    pthread_mutex_lock(&hostile_server->mutex);
-    hostile_server->lie = *lie;
-    hostile_server->prng.state = lie->seed;
-    hostile_server->asked_count = 0;
-    hostile_server->said_len = 0;
-    hostile_server->said[0] = '\0';
-    pthread_mutex_unlock(&hostile_server->mutex);
+    pthread_mutex_lock(&server->mutex);
+    server->plan = *plan;
+    server->prng.state = plan->seed;
+    server->request_count = 0;
+    server->sent_len = 0;
+    server->sent[0] = '\0';
+    pthread_mutex_unlock(&server->mutex);
 }
 
-bool hostile_was_asked(struct hostile_server *hostile_server, const char *text)
+bool hostile_received(struct hostile_server *server, const char *text)
 {
     bool found = false;
-    pthread_mutex_lock(&hostile_server->mutex);
-    for (unsigned i = 0; i < hostile_server->asked_count; i++)
-        found = found || strcmp(hostile_server->asked[i].text, text) == 0;
-    pthread_mutex_unlock(&hostile_server->mutex);
+    pthread_mutex_lock(&server->mutex);
+    for (unsigned i = 0; i < server->request_count; i++)
+        found = found || strcmp(server->requests[i].text, text) == 0;
+    pthread_mutex_unlock(&server->mutex);
     return found;
 }
 
-bool hostile_request(struct hostile_server *hostile_server, uint64_t id, char *text,
-                     int64_t *seen_ns)
+bool hostile_request(struct hostile_server *server, uint64_t id, char *text, int64_t *seen_ns)
 {
     bool found = false;
-    pthread_mutex_lock(&hostile_server->mutex);
-    for (unsigned i = 0; i < hostile_server->asked_count && !found; i++) {
-        if (hostile_server->asked[i].id != id)
+    pthread_mutex_lock(&server->mutex);
+    for (unsigned i = 0; i < server->request_count && !found; i++) {
+        if (server->requests[i].id != id)
             continue;
         found = true;
-        strcpy(text, hostile_server->asked[i].text);
-        *seen_ns = hostile_server->asked[i].seen_ns;
+        strcpy(text, server->requests[i].text);
+        *seen_ns = server->requests[i].seen_ns;
     }
-    pthread_mutex_unlock(&hostile_server->mutex);
+    pthread_mutex_unlock(&server->mutex);
     return found;
 }
 
-void hostile_each_answer(struct hostile_server *hostile_server, uint64_t id,
-                         void (*line)(void *context, const char *text), void *context)
+void hostile_each_reply(struct hostile_server *server, uint64_t id,
+                        void (*line)(void *context, const char *text), void *context)
 {
     char tag[32];
     char text[HOSTILE_LINE];
     size_t tag_len = (size_t)snprintf(tag, sizeof(tag), "#%" PRIu64 " ", id);
-    pthread_mutex_lock(&hostile_server->mutex);
-    const char *at = hostile_server->said;
-    const char *end = hostile_server->said + hostile_server->said_len;
+    pthread_mutex_lock(&server->mutex);
+    const char *at = server->sent;
+    const char *end = server->sent + server->sent_len;
     const char *lf;
     for (; (lf = memchr(at, '\n', (size_t)(end - at))) != NULL; at = lf + 1) {
         size_t len = (size_t)(lf - at);
@@ -430,9 +429,9 @@ void hostile_each_answer(struct hostile_server *hostile_server, uint64_t id,
             continue;
         memcpy(text, at + tag_len, len - tag_len);
         text[len - tag_len] = '\0';
-        /* With a NUL in it, it is no line. */
+        /* A line with a NUL byte is not a reply. */
         if (strlen(text) == len - tag_len)
             line(context, text);
     }
-    pthread_mutex_unlock(&hostile_server->mutex);
+    pthread_mutex_unlock(&server->mutex);
 }

@@ -29,7 +29,7 @@ int http_open(int port)
 void http_send(int fd, const char *text)
 {
     size_t len = strlen(text);
-    /* Who has sent too much may have been cut off by now. */
+    /* The daemon may have closed the connection of a client that sent too much. */
     ssize_t sent = send(fd, text, len, MSG_NOSIGNAL);
     ck_assert(sent == (ssize_t)len || errno == EPIPE || errno == ECONNRESET);
 }
@@ -40,61 +40,61 @@ bool http_has_input(int fd)
     return poll(&one, 1, 0) > 0;
 }
 
-void http_read(int fd, struct http_answer *answer)
+void http_read(int fd, struct http_response *response)
 {
-    struct waiting waiting = waiting_for("the end of an answer by HTTP");
+    struct waiting waiting = waiting_for("the end of an HTTP response");
     struct pollfd one = {.fd = fd, .events = POLLIN};
     size_t size = 1 << 20;
     size_t len = 0;
     ssize_t got;
-    *answer = (struct http_answer){.text = malloc(size)};
-    ck_assert_ptr_nonnull(answer->text);
+    *response = (struct http_response){.text = malloc(size)};
+    ck_assert_ptr_nonnull(response->text);
     do {
-        ck_assert_msg(poll(&one, 1, waiting_left_ms(&waiting)) > 0, "the answer does not end");
-        got = recv(fd, answer->text + len, size - 1 - len, 0);
+        ck_assert_msg(poll(&one, 1, waiting_left_ms(&waiting)) > 0, "the response does not end");
+        got = recv(fd, response->text + len, size - 1 - len, 0);
         len += got > 0 ? (size_t)got : 0;
     } while (got > 0);
     close(fd);
-    answer->text[len] = '\0';
-    sscanf(answer->text, "HTTP/1.%*d %d", &answer->status);
-    char *end = strstr(answer->text, "\r\n\r\n");
-    answer->body = end != NULL ? end + 4 : answer->text + len;
-    answer->len = len - (size_t)(answer->body - answer->text);
+    response->text[len] = '\0';
+    sscanf(response->text, "HTTP/1.%*d %d", &response->status);
+    char *end = strstr(response->text, "\r\n\r\n");
+    response->body = end != NULL ? end + 4 : response->text + len;
+    response->len = len - (size_t)(response->body - response->text);
 }
 
-void http_free(struct http_answer *answer)
+void http_free(struct http_response *response)
 {
-    free(answer->text);
-    answer->text = NULL;
+    free(response->text);
+    response->text = NULL;
 }
 
-void http_ask(int port, const char *method, const char *path, struct http_answer *answer)
+void http_request(int port, const char *method, const char *path, struct http_response *response)
 {
     char request[512];
     int fd = http_open(port);
     snprintf(request, sizeof(request), "%s %s HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n\r\n", method, path,
              port);
     http_send(fd, request);
-    http_read(fd, answer);
+    http_read(fd, response);
 }
 
 char *http_get(int port, const char *path, int status)
 {
-    struct http_answer answer;
-    http_ask(port, "GET", path, &answer);
-    ck_assert_msg(answer.status == status, "GET %s: %s", path, answer.text);
-    char *body = strdup(answer.body);
-    http_free(&answer);
+    struct http_response response;
+    http_request(port, "GET", path, &response);
+    ck_assert_msg(response.status == status, "GET %s: %s", path, response.text);
+    char *body = strdup(response.body);
+    http_free(&response);
     return body;
 }
 
-const char *http_header(const struct http_answer *answer, const char *name)
+const char *http_header(const struct http_response *response, const char *name)
 {
     static char value[1024];
-    const char *line = answer->text;
+    const char *line = response->text;
     size_t name_len = strlen(name);
     value[0] = '\0';
-    while ((line = strstr(line, "\r\n")) != NULL && line + 2 < answer->body) {
+    while ((line = strstr(line, "\r\n")) != NULL && line + 2 < response->body) {
         line += 2;
         if (strncasecmp(line, name, name_len) == 0 && line[name_len] == ':')
             snprintf(value, sizeof(value), "%.*s", (int)strcspn(line + name_len + 2, "\r"),

@@ -1,5 +1,5 @@
 /*
- * A client of the admin listener: one request a connection, and the whole answer.
+ * A client of the admin listener: one request per connection.
  */
 #ifndef TESTS_E2E_HTTP_H
 #define TESTS_E2E_HTTP_H
@@ -7,29 +7,29 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-struct http_answer {
-    int status; /* 0: the connection ended without an answer */
-    char *text; /* all of it */
-    char *body; /* within the text */
-    size_t len; /* of the body */
+struct http_response {
+    int status; /* 0: the connection ended without a response */
+    char *text; /* status line, headers and body; owned */
+    char *body; /* points into text */
+    size_t len; /* length of the body */
 };
 
-/* A connection to 127.0.0.1; send bytes as they are; read to the end of the connection. */
+/* Connects to 127.0.0.1, sends bytes unchanged, and reads to the end of the connection. */
 int http_open(int port);
 void http_send(int fd, const char *text);
-void http_read(int fd, struct http_answer *answer); /* closes it */
-void http_free(struct http_answer *answer);
+void http_read(int fd, struct http_response *response); /* closes fd */
+void http_free(struct http_response *response);
 
-/* Has the other side ended the connection, or answered? Waits for neither. */
+/* True if a response or the end of the connection can be read. Does not wait. */
 bool http_has_input(int fd);
 
-/* One request, as of a browser. */
-void http_ask(int port, const char *method, const char *path, struct http_answer *answer);
+/* Sends one request, as a browser does, and reads the response. */
+void http_request(int port, const char *method, const char *path, struct http_response *response);
 
-/* GET: the body, to be freed; its status has to be this. */
+/* Returns the body of a GET, to be freed. The response must have this status. */
 char *http_get(int port, const char *path, int status);
 
-/* The value of a header, in a buffer that the next call overwrites; "" without it. */
-const char *http_header(const struct http_answer *answer, const char *name);
+/* Returns the value of a header, "" without it. The next call overwrites the buffer. */
+const char *http_header(const struct http_response *response, const char *name);
 
 #endif

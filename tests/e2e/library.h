@@ -1,5 +1,5 @@
 /*
- * A handle of libredlock in a test.
+ * Handles of libredlock in a test.
  */
 #ifndef TESTS_E2E_LIBRARY_H
 #define TESTS_E2E_LIBRARY_H
@@ -9,17 +9,18 @@
 #include "client/c/redlock.h"
 #include "tests/e2e/daemon.h"
 
-/* To the unix socket of that daemon. */
+/* Returns a handle for the unix socket of the daemon. */
 struct redlock *library_open(const struct daemon *daemon);
 
-/* What was returned has to be this; else the test fails with what the handle says. */
+/* Fails with the error text of the handle unless the status is the expected one. */
 void library_expect(const struct redlock *redlock, enum redlock_status status,
                     enum redlock_status expected);
 
 struct redlock_lock library_acquire(struct redlock *redlock, const char *resource, int64_t ttl_ms,
                                     const struct redlock_lock_options *options);
 
-/* Wait for the next event; for one that is the answer to this. */
+/* Waits for the next event. library_answer() requires an answer to request `id` with this status.
+ */
 struct redlock_event library_next(struct redlock *redlock);
 struct redlock_event library_answer(struct redlock *redlock, uint64_t id,
                                     enum redlock_status status);

@@ -39,7 +39,7 @@ static void start(struct master *master)
     snprintf(port, sizeof(port), "%d", master->over_tcp ? master->port : 0);
     snprintf(name, sizeof(name), "master-%u.out", master->index);
     sandbox_path(master->sandbox, name, log);
-    /* Not protected: it is a loopback address, or one that nobody else can reach. */
+    /* No protected mode: the address is loopback, or unreachable for other hosts. */
     const char *argv[] = {"redis-server",
                           "--bind",
                           master->host,
@@ -95,7 +95,7 @@ void master_step_ms(struct master *master, int64_t ms)
     clock_set_ms(&master->clock, master->ahead_ms);
 }
 
-/* Is it our process that answers? Another may have been quicker to take the port. */
+/* True if our process answers. Another process may have taken the port first. */
 static bool answers(struct master *master)
 {
     struct timeval timeout = {.tv_sec = WAITING_DEADLINE_MS / 1000};
@@ -119,7 +119,8 @@ static bool answers(struct master *master)
     return ours;
 }
 
-/* If it ended instead, somebody else got the port: it may move to another, or has to try again. */
+/* If the process ended, another process has the port: choose a new port if allowed, and start
+ * again. */
 static void wait_ready(struct master *master, bool may_move)
 {
     struct waiting waiting = waiting_for("a redis-server to answer");

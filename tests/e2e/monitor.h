@@ -1,5 +1,5 @@
 /*
- * What a master is asked: its MONITOR, from when it was opened.
+ * Counts the commands that a master receives, by its MONITOR.
  */
 #ifndef TESTS_E2E_MONITOR_H
 #define TESTS_E2E_MONITOR_H
@@ -15,8 +15,8 @@ struct monitor {
 void monitor_open(struct monitor *monitor, struct master *master);
 void monitor_close(struct monitor *monitor);
 
-/* The commands about this key so far, and since the last call, of which `others` contain none of
- * these words (NULL ends them; of a script that is called by its SHA1, that). Commands inside of
+/* Commands about a key since the previous call. `others` counts those that contain none of the
+ * words (ending with NULL). For a script called by its SHA1, the word is the SHA1. Commands inside
  * scripts do not count. */
 struct monitor_counts {
     unsigned commands;

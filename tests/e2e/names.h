@@ -1,6 +1,6 @@
 /*
- * Names of hosts that only this test and its children know: /etc/hosts and /etc/resolv.conf of
- * their own, and nameservers.
+ * Private name resolution for this test and its children: /etc/hosts, /etc/resolv.conf and
+ * nameservers.
  */
 #ifndef TESTS_E2E_NAMES_H
 #define TESTS_E2E_NAMES_H
@@ -14,20 +14,21 @@ struct names {
     char servers[SANDBOX_FILE];
 };
 
-/* In place of the files of this host, for this process and those it starts. Before them. */
+/* Mounts private files over those of the host, for this process and for children started later. */
 void names_open(struct names *names, const struct sandbox *sandbox);
 
-/* What /etc/hosts has from now on. */
+/* Replaces the content of /etc/hosts. */
 void names_write_hosts(const struct names *names, const char *text);
 
-/* Whom /etc/resolv.conf names from now on: the one nameserver at this port of 127.0.0.1, who has so
- * long to answer. */
+/* Sets the only nameserver of /etc/resolv.conf: this port of 127.0.0.1, with a timeout. */
 void names_write_server(const struct names *names, int port, int timeout_s);
 
-/* A nameserver that never answers: its port. The descriptor is open until the test ends. */
+/* Starts a nameserver that never answers and returns its port. Its socket is open until the test
+ * ends. */
 int names_silent_server(void);
 
-/* A nameserver for which every name is 127.0.0.1, until it is killed: its port. */
+/* Starts a nameserver that resolves every name to 127.0.0.1, until it is killed. Returns its port.
+ */
 int names_serve(pid_t *pid);
 
 #endif

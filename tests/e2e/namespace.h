@@ -1,12 +1,13 @@
 /*
- * Namespaces of the kernel, so that a test has a network or files of its own.
+ * Kernel namespaces, so that a test can have a private network or private mounts.
  */
 #ifndef TESTS_E2E_NAMESPACE_H
 #define TESTS_E2E_NAMESPACE_H
 
 #include <stdbool.h>
 
-/* This process may make others then: who is not root becomes it in a user namespace. */
+/* Gives this process the right to create namespaces: without root, it becomes root in a user
+ * namespace. False if the kernel refuses. */
 bool namespace_become_root(void);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * A notify socket of the test's own: what the daemon tells systemd arrives here.
+ * A notify socket that receives what the daemon sends to systemd.
  */
 #ifndef TESTS_E2E_NOTIFY_H
 #define TESTS_E2E_NOTIFY_H
@@ -16,27 +16,27 @@ struct notify {
     int fd;
     struct sockaddr_un where;
     socklen_t where_len;
-    char path[SANDBOX_FILE]; /* as NOTIFY_SOCKET has it */
+    char path[SANDBOX_FILE]; /* value of NOTIFY_SOCKET */
     char message[NOTIFY_MESSAGE];
     const char *environment[5]; /* for the daemon; ends with NULL */
 };
 
-/* watchdog_us: a number, as text; NULL: there is no watchdog. */
+/* Opens the socket. watchdog_us is the value of WATCHDOG_USEC; NULL: no watchdog. */
 void notify_open(struct notify *notify, const struct sandbox *sandbox, const char *watchdog_us);
-/* The same at an abstract address, as containers have it. */
+/* Opens the socket at an abstract address, as containers do, without a watchdog. */
 void notify_open_abstract(struct notify *notify, const struct sandbox *sandbox);
 void notify_close(struct notify *notify);
 
-/* Fill its queue, so that the kernel takes no more from anybody until something is read. */
+/* Fills the queue of the socket, so that the kernel refuses further messages until one is read. */
 void notify_fill(struct notify *notify);
 
-/* The next message; the test fails if none comes. */
+/* Returns the next message. The test fails if none comes. */
 const char *notify_read(struct notify *notify);
 
-/* Read until a message has this line, or one that begins so; returns the message. */
+/* Reads until a message has a line that begins with `line`, and returns the message. */
 const char *notify_wait(struct notify *notify, const char *line);
 
-/* Does none come within this time? What is in the queue already does not count. */
+/* Discards the queued messages. True if no other arrives within for_ms. */
 bool notify_is_quiet(struct notify *notify, int for_ms);
 
 #endif

@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 /*
- * Below the ports that the kernel gives to outgoing connections: else the port of a server that is
- * down could be taken by one, or a client that retries could even reach itself.
+ * Below the ephemeral ports of the kernel. Otherwise an outgoing connection could take the port of
+ * a server that is down, and a client that retries could connect to itself.
  */
 enum { PORT_MIN = 20000, PORT_MAX = 32000, PORT_TRIES = 100 };
 
@@ -28,7 +28,7 @@ int port_listen(int family, int port)
     int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return -1;
-    /* As any server: connections that have ended there are no hindrance. */
+    /* A server sets this as well: ended connections must not block the port. */
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int));
     if (bind(fd, where, len) == 0 && listen(fd, 1) == 0)
         return fd;
@@ -37,11 +37,10 @@ int port_listen(int family, int port)
 }
 
 /*
- * Several tests run at a time, and between the look at a port and the server that binds it another
- * one could pick it as well. A name in the abstract namespace of unix sockets is there once, and
- * goes with the process that has it.
+ * Tests run in parallel, and two of them could choose the same free port. A name in the abstract
+ * namespace of unix sockets is unique and vanishes with its process, so that it serves as a claim.
  */
-static bool claimed(int port)
+static bool claim(int port)
 {
     struct sockaddr_un name = {.sun_family = AF_UNIX};
     int len = snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, "redlockd-test-port-%d", port);
@@ -49,7 +48,7 @@ static bool claimed(int port)
     ck_assert_int_ge(fd, 0);
     size_t size = offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)len;
     if (bind(fd, (const struct sockaddr *)&name, (socklen_t)size) == 0)
-        return true; /* open, and so claimed, until this process ends */
+        return true; /* the open socket is the claim, until this process ends */
     close(fd);
     return false;
 }
@@ -64,7 +63,7 @@ int port_free(void)
         if (fd < 0)
             continue;
         close(fd);
-        if (claimed(port))
+        if (claim(port))
             return port;
     }
     ck_abort_msg("no free port in %d tries", PORT_TRIES);

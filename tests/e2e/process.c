@@ -15,10 +15,10 @@
 
 #include "tests/e2e/waiting.h"
 
-/* What a shell says where a command cannot be run. */
+/* The exit status of a shell for a command that cannot be run. */
 enum { CANNOT_EXEC = 127 };
 
-/* In the child: make path its descriptor fd. */
+/* Runs in the child. Opens the path as descriptor fd. */
 static void redirect(const char *path, int fd, int flags)
 {
     int file = open(path, flags | O_CLOEXEC, 0600);
@@ -26,8 +26,9 @@ static void redirect(const char *path, int fd, int flags)
         _exit(CANNOT_EXEC);
 }
 
-/* In the child. First out of each other's way, then to their places. */
-static void hand_over(const struct process_plan *plan)
+/* Runs in the child. The sockets are first moved to high descriptors, so that none overwrites
+ * another on its way to 3, 4, ... */
+static void pass_sockets(const struct process_plan *plan)
 {
     enum { OUT_OF_THE_WAY = 64, FIRST = 3 };
     char text[16];
@@ -43,13 +44,13 @@ static void hand_over(const struct process_plan *plan)
     setenv("LISTEN_PID", text, 1);
 }
 
-static void become(const struct process_plan *plan, pid_t parent)
+static void exec_child(const struct process_plan *plan, pid_t parent)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    /* The parent may have died before that took effect. */
+    /* The parent may have died before PDEATHSIG was set. */
     if (getppid() != parent)
         _exit(CANNOT_EXEC);
-    /* The tests ignore one, and whoever runs them may ignore others, as nohup does. */
+    /* The tests ignore SIGPIPE, and a caller such as nohup may ignore other signals. */
     for (int number = 1; number < NSIG; number++)
         signal(number, SIG_DFL);
     redirect("/dev/null", STDIN_FILENO, O_RDONLY);
@@ -63,7 +64,7 @@ static void become(const struct process_plan *plan, pid_t parent)
     for (size_t i = 0; plan->environment != NULL && plan->environment[i] != NULL; i += 2)
         setenv(plan->environment[i], plan->environment[i + 1], 1);
     if (plan->socket_count > 0)
-        hand_over(plan);
+        pass_sockets(plan);
     execvp(plan->argv[0], (char *const *)plan->argv);
     dprintf(STDERR_FILENO, "%s: %s\n", plan->argv[0], strerror(errno));
     _exit(CANNOT_EXEC);
@@ -73,9 +74,10 @@ pid_t process_start(const struct process_plan *plan)
 {
     pid_t parent = getpid();
     pid_t pid = fork();
-    /* Before any assertion: Check takes a lock for one, which another thread may have had. */
+    /* Check takes a lock for each assertion, and in the child another thread of the parent may hold
+     * it. */
     if (pid == 0)
-        become(plan, parent);
+        exec_child(plan, parent);
     ck_assert_int_ge(pid, 0);
     return pid;
 }
@@ -87,11 +89,11 @@ bool process_ended(pid_t pid, int *status)
     return ended == pid;
 }
 
-int process_wait(pid_t pid, const char *who)
+int process_wait(pid_t pid, const char *name)
 {
     char what[128];
     int status;
-    snprintf(what, sizeof(what), "the end of %s", who);
+    snprintf(what, sizeof(what), "the end of %s", name);
     struct waiting waiting = waiting_for(what);
     while (!process_ended(pid, &status))
         waiting_pause(&waiting);
@@ -111,7 +113,7 @@ void process_kill(pid_t pid)
     process_wait(pid, "a killed process");
 }
 
-/* The fields of /proc/PID/stat behind the name, which may hold spaces: state, ppid, ... */
+/* Reads the fields of /proc/PID/stat after the name, which may contain spaces. */
 static bool read_stat(pid_t pid, char *state, pid_t *parent, unsigned long *ticks)
 {
     char path[64];

@@ -1,6 +1,5 @@
 /*
- * Child processes of a test: started so that they cannot outlive it, and waited for with a
- * deadline.
+ * Child processes of a test. They cannot outlive it, and every wait has a deadline.
  */
 #ifndef TESTS_E2E_PROCESS_H
 #define TESTS_E2E_PROCESS_H
@@ -9,7 +8,7 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
-/* Is this, and what it tests, a build with ASan? Then memory says little. */
+/* True for a build with ASan, which keeps freed memory: memory limits cannot be checked. */
 #ifdef __SANITIZE_ADDRESS__
 static const bool process_is_sanitized = true;
 #else
@@ -18,48 +17,49 @@ static const bool process_is_sanitized = false;
 
 struct process_plan {
     const char *const *argv; /* ends with NULL; argv[0] is looked up in PATH */
-    const char *output;      /* file for standard output; NULL: together with the errors */
-    const char *errors;      /* file for standard error; both are appended to */
-    /* Set in its environment, beside what is in ours: name, value, name, value; NULL ends it. */
+    const char *output;      /* file for standard output; NULL: same as errors */
+    const char *errors;      /* file for standard error; both files are appended to */
+    /* Variables added to the inherited environment: name, value, name, value; ends with NULL. */
     const char *const *environment;
-    rlim_t open_files; /* its RLIMIT_NOFILE; 0: as ours */
-    /* Handed over as systemd does it: descriptors from 3 on, LISTEN_FDS and LISTEN_PID. */
+    rlim_t open_files; /* RLIMIT_NOFILE; 0: inherited */
+    /* Sockets passed as systemd does: descriptors from 3, LISTEN_FDS and LISTEN_PID. */
     const int *sockets;
     unsigned socket_count;
 };
 
-/* Fork and exec. The child is killed by the kernel when the test dies, however it dies. */
+/* Forks and execs. The kernel kills the child when the test dies. */
 pid_t process_start(const struct process_plan *plan);
 
-/* Has it ended? Then it is reaped, and *status is what waitpid(2) says. */
+/* True if the process has ended. It is then reaped, and *status is that of waitpid(2). */
 bool process_ended(pid_t pid, int *status);
 
-/* Wait for its end; the test fails if it does not come. */
-int process_wait(pid_t pid, const char *who);
+/* Waits for the end of the process and returns the status of waitpid(2). The test fails at the
+ * deadline; `name` is for its message. */
+int process_wait(pid_t pid, const char *name);
 
-/* SIGSTOP, and wait until it stands still. */
+/* Sends SIGSTOP and waits until the process is stopped. */
 void process_stop(pid_t pid);
 
-/* Wait until /proc says that it is in this state: 'T' stopped, 'S' asleep. */
+/* Waits until /proc shows the process in this state: 'T' stopped, 'S' asleep. */
 void process_wait_state(pid_t pid, char state);
 void process_wait_gone(pid_t pid);
 
-/* SIGKILL and wait. */
+/* Sends SIGKILL and reaps the process. */
 void process_kill(pid_t pid);
 
-/* The processes whose parent is this one: at most max of them; returns how many. */
+/* Lists at most `max` children of a process. Returns their number. */
 unsigned process_children(pid_t parent, pid_t *children, unsigned max);
 
-/* Does it still run? Also for one that is no child of ours; a zombie does not run. */
+/* True if the process, which need not be a child, runs. A zombie does not run. */
 bool process_runs(pid_t pid);
 
-/* The processor time it has used so far. */
+/* Processor time used so far. */
 long process_cpu_ms(pid_t pid);
 
-/* The memory it has in use (RSS). */
+/* Resident set size. */
 long process_memory_kib(pid_t pid);
 
-/* How many descriptors it has open. */
+/* Number of open descriptors. */
 unsigned process_open_files(pid_t pid);
 
 #endif

@@ -5,7 +5,7 @@
 #include "tests/e2e/process.h"
 #include "tests/e2e/waiting.h"
 
-/* A short node_timeout: some tests wait until masters that were stopped are given up. */
+/* A short node_timeout: some tests wait until stopped masters lose their links. */
 const struct stage_plan run_plan = {
     .masters = 3, .over_unix = true, .daemon = {.node_timeout_ms = 100}};
 

@@ -1,5 +1,5 @@
 /*
- * What tests of `redlock run` share: the stage they play on, and a command that is hard to kill.
+ * What tests of `redlock run` share: their stage, and a command that is hard to kill.
  */
 #ifndef TESTS_E2E_RUN_H
 #define TESTS_E2E_RUN_H
@@ -13,10 +13,9 @@
 #define WORDS(...)    ((const char *const[]){__VA_ARGS__, NULL})
 #define SHELL(script) "--", "sh", "-c", script
 
-/* Three masters. */
 extern const struct stage_plan run_plan;
 
-/* A tree of processes that ignore TERM, in two groups and two sessions; each prints its number. */
+/* A process tree that ignores TERM, in two groups and two sessions. Each process prints "pid N". */
 #define STUBBORN                                                                                   \
     "trap '' TERM; sh -c 'echo pid $$; while :; do sleep 0.02; done' &"                            \
     "setsid sh -c 'trap \"\" TERM; echo pid $$; while :; do sleep 0.02; done' &"                   \
@@ -24,13 +23,14 @@ extern const struct stage_plan run_plan;
     "echo pid $$; while :; do sleep 0.02; done"
 enum { STUBBORN_COUNT = 4 };
 
-/* The numbers of its processes, once all are there; does any of them still run? */
+/* Waits until all processes of STUBBORN have printed their PIDs. run_any_runs() is true while any
+ * of them runs. */
 void run_wait_stubborn(const struct wrapper *wrapper, pid_t *pids);
 bool run_any_runs(const pid_t *pids);
 bool run_any_of(const pid_t *pids, unsigned count);
 
-/* When the key of the lock "a" expires on one master, and on the first of all, by their clocks,
- * which are ours. */
+/* Expiry of the key of lock "a", on one master and on the first of all, in milliseconds of wall
+ * clock time. The masters share the clock of the test. */
 int64_t run_wall_ms(void);
 int64_t run_expiry_ms_on(struct stage *stage, unsigned master);
 int64_t run_first_expiry_ms(struct stage *stage);

@@ -1,6 +1,6 @@
 /*
- * The fixture of most tests of `redlock run`: a stage of three masters, and one command at a time
- * on it.
+ * The fixture of most tests of `redlock run`: three masters, a daemon, and one `redlock run` at a
+ * time.
  */
 #ifndef TESTS_E2E_RUN_FIXTURE_H
 #define TESTS_E2E_RUN_FIXTURE_H
@@ -14,8 +14,8 @@ extern struct wrapper wrapper;
 void run_set_up(void);
 void run_tear_down(void);
 
-/* Start `redlock run` with these words; what is printed goes to run.out and run.err of the sandbox.
- * run() also waits for its end and returns its exit code. */
+/* Starts `redlock run` with these arguments. Its output goes to run.out and run.err in the sandbox.
+ * run() also waits for the end and returns the exit code. */
 void start(const char *const *words);
 int run(const char *const *words);
 

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The folder of a case, by which its tests, which are forked, find it. */
+/* Names the folder of a test case to its tests, which are forked. */
 #define ROOT_VARIABLE "REDLOCKD_E2E_ROOT"
 
 enum { TEST_SECONDS = 300 };
@@ -33,8 +33,8 @@ static bool ends_with(const char *text, const char *end)
     return text_len >= end_len && strcmp(text + text_len - end_len, end) == 0;
 }
 
-/* The last part of each log and of what `redlock run` complained of, after the name of the test;
- * the folder is that of a failed test. */
+/* Prints the name of a failed test, and the last part of each log and error output in its folder.
+ */
 static int print_log(const char *path, const struct stat *stat, int type, struct FTW *where)
 {
     enum { LAST_PART = 16 * 1024 };

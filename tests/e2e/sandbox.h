@@ -1,10 +1,9 @@
 /*
- * A folder of its own for each test, and what is left in it. It is in $E2E_FOLDER, which has a
- * short name, or /tmp.
+ * A temporary folder for each test, below $E2E_FOLDER (which needs a short name) or /tmp.
  *
- * A test that passes removes its folder itself. What is still there when its case is over belongs
- * to a test that failed, crashed or ran into its time limit: then the logs in it are printed, and
- * it is removed too. Check ends a failed test on the spot, so nobody else could do that.
+ * A test that passes removes its folder. A folder that is left when its test case ends belongs to a
+ * test that failed, crashed or timed out: its logs are printed, then it is removed. Check ends a
+ * failed test at once, so that the test itself cannot do this.
  */
 #ifndef TESTS_E2E_SANDBOX_H
 #define TESTS_E2E_SANDBOX_H
@@ -13,25 +12,25 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Short: paths of unix sockets are below it. */
+/* Short, since the path of a unix socket has at most 107 bytes. */
 enum { SANDBOX_PATH = 48, SANDBOX_FILE = 96 };
 
 struct sandbox {
     char dir[SANDBOX_PATH];
 };
 
-/* A case whose tests have sandboxes, and time enough. */
+/* Creates a test case whose tests use sandboxes, with a long time limit. */
 TCase *sandbox_case(const char *name);
 
 void sandbox_open(struct sandbox *sandbox, const char *test);
 void sandbox_close(struct sandbox *sandbox);
 
-/* DIR/name, into path (SANDBOX_FILE bytes), which is returned. */
+/* Formats DIR/name into path (SANDBOX_FILE bytes) and returns it. */
 char *sandbox_path(const struct sandbox *sandbox, const char *name, char *path);
 
 void sandbox_write(const char *path, const char *text);
 
-/* The whole file, to be freed; empty if it is not there. */
+/* Returns the whole file, to be freed; "" if there is none. */
 char *sandbox_read(const char *path);
 
 bool sandbox_exists(const char *path);

@@ -1,6 +1,6 @@
 /*
- * Records of TLS 1.2 made by hand, for what no TLS library sends: after its handshake, a client's
- * connection can send any type of record.
+ * Makes TLS 1.2 records that no TLS library sends: after its handshake, a client can send records
+ * of any type.
  */
 #ifndef TESTS_E2E_SEAL_H
 #define TESTS_E2E_SEAL_H
@@ -8,21 +8,21 @@
 #include <openssl/ssl.h>
 #include <stddef.h>
 
-/* What the client must ask for, so that the records fit. */
+/* The ciphers that the client must offer: the records are AES-128-GCM. */
 #define SEAL_CIPHERS "ECDHE-RSA-AES128-GCM-SHA256:ECDHE-ECDSA-AES128-GCM-SHA256"
 
 enum { SEAL_HANDSHAKE = 22, SEAL_DATA = 23 };
 
-/* The longest content, and the longest record. */
+/* Maximum length of a content and of a record. */
 enum { SEAL_CONTENT = 64, SEAL_RECORD = SEAL_CONTENT + 5 + 8 + 16 };
 
 struct seal;
 
-/* For a client that has just finished its handshake, and has sent nothing since. */
+/* For a client that has finished its handshake and sent nothing since. */
 struct seal *seal_new(SSL *ssl);
 void seal_free(struct seal *seal);
 
-/* The next record; returns its length. */
+/* Writes the next record and returns its length. */
 size_t seal_record(struct seal *seal, unsigned char type, const char *content, size_t len,
                    char record[SEAL_RECORD]);
 

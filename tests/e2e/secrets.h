@@ -1,6 +1,6 @@
 /*
- * Files with the secrets of users, in a folder of their own, and the users in YAML: tester is
- * whoever runs the tests, and may do everything over the unix socket; ci and ops have a secret.
+ * Secret files of users, in a separate folder, and the users in YAML. `tester` is the user that
+ * runs the tests and may do everything over the unix socket. `ci` and `ops` have secrets.
  */
 #ifndef TESTS_E2E_SECRETS_H
 #define TESTS_E2E_SECRETS_H
@@ -12,13 +12,13 @@ enum { SECRETS_YAML = 1024 };
 
 struct secrets {
     char dir[32];
-    char yaml[SECRETS_YAML]; /* for daemon_plan.yaml, `more` behind it */
+    char yaml[SECRETS_YAML]; /* for daemon_plan.yaml, ends with `more` */
 };
 
 void secrets_open(struct secrets *secrets, const char *more);
 void secrets_close(struct secrets *secrets);
 
-/* Of the file with the secret of "ci" or "ops". */
+/* Formats the path of the secret file of "ci" or "ops". */
 const char *secrets_path(const struct secrets *secrets, const char *name, char path[64]);
 
 #endif

@@ -20,7 +20,7 @@ static void file_of(const struct sandbox *sandbox, const char *name, const char 
     sandbox_path(sandbox, file, path);
 }
 
-static int connect_to(int port, bool narrow)
+static int connect_to(int port, bool small_buffers)
 {
     struct sockaddr_in where = {.sin_family = AF_INET,
                                 .sin_port = htons((uint16_t)port),
@@ -34,7 +34,7 @@ static int connect_to(int port, bool narrow)
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-    if (narrow) {
+    if (small_buffers) {
         setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &window, sizeof(window));
         setsockopt(fd, IPPROTO_TCP, TCP_MAXSEG, &segment, sizeof(segment));
     }
@@ -66,7 +66,7 @@ void secure_open(struct secure *secure, const struct sandbox *sandbox, int port,
     ck_assert_ptr_nonnull(secure->ssl);
     if (plan->host != NULL)
         ck_assert_int_eq(SSL_set1_host(secure->ssl, plan->host), 1);
-    secure->fd = connect_to(port, plan->narrow);
+    secure->fd = connect_to(port, plan->small_buffers);
     SSL_set_fd(secure->ssl, secure->fd);
     SSL_set_connect_state(secure->ssl);
 }
@@ -143,7 +143,8 @@ void secure_close(struct secure *secure)
 
 void secure_cut(struct secure *secure)
 {
-    /* A FIN, and no reset: nothing may be unread, tickets among it. */
+    /* Drain the input first: with unread data (such as session tickets) the kernel would send a
+     * reset, not a FIN. */
     char byte;
     shutdown(secure->fd, SHUT_WR);
     while (recv(secure->fd, &byte, 1, 0) > 0)

@@ -84,9 +84,9 @@ void stage_wait_no_keys(struct stage *stage)
         waiting_pause(&waiting);
 }
 
-void stage_wait_under_way(struct stage *stage)
+void stage_wait_in_flight(struct stage *stage)
 {
-    struct waiting waiting = waiting_for("a request to be under way");
+    struct waiting waiting = waiting_for("a request to be in flight");
     while (client_count(&stage->client, "CLIENTS", "under_way=0") ==
            client_count(&stage->client, "CLIENTS", "client="))
         waiting_pause(&waiting);

@@ -20,9 +20,9 @@ enum { STAGE_MASTERS = 5 };
 
 struct stage_plan {
     unsigned masters;
-    bool over_unix; /* the masters; quicker, where TCP does not matter */
-    bool steppable; /* their clocks */
-    bool durable;   /* the masters */
+    bool over_unix; /* masters on unix sockets; faster than TCP */
+    bool steppable; /* clocks of the masters can be stepped */
+    bool durable;   /* masters keep their data */
     struct daemon_plan daemon;
 };
 
@@ -31,42 +31,42 @@ struct stage {
     struct master masters[STAGE_MASTERS];
     unsigned master_count;
     struct daemon daemon;
-    struct client client; /* a first connection to the daemon */
+    struct client client; /* first connection to the daemon */
 };
 
-/* The masters are new, and the daemon has been told so. */
+/* Opens a stage with new masters, bootstraps them, and starts the daemon. */
 void stage_open(struct stage *stage, const char *test, const struct stage_plan *plan);
 void stage_close(struct stage *stage);
 
-/* The same without the daemon: for tests that start it in another way, or are about its start. */
+/* Opens or closes a stage without the daemon, for tests that start it differently. */
 void stage_open_masters(struct stage *stage, const char *test, const struct stage_plan *plan);
 void stage_close_masters(struct stage *stage);
 
-/* A daemon over the masters of the stage, started and ready. */
+/* Starts a further daemon over the masters of the stage and waits until all masters vote. */
 void stage_start_daemon(const struct stage *stage, struct daemon *daemon,
                         const struct daemon_plan *plan);
 
-/* SIGSTOP or SIGCONT for the masters first .. last. */
+/* Sends SIGSTOP or SIGCONT to the masters first .. last. */
 void stage_stop_masters(struct stage *stage, unsigned first, unsigned last);
 void stage_continue_masters(struct stage *stage, unsigned first, unsigned last);
 
-/* Wait until this many masters are in this state ("state=up"), or have this reason. */
+/* Waits until the lines of exactly `count` nodes contain the text ("state=up"). */
 void stage_wait_nodes(struct stage *stage, const char *text, unsigned count);
 
-/* Wait until so many masters have the key: an answer comes with the vote that decides, and other
- * masters may be a moment behind. */
+/* Waits until exactly `count` masters have the key. The reply to a client comes with the deciding
+ * vote, and other masters may follow later. */
 void stage_wait_key(struct stage *stage, const char *key, unsigned count);
 
-/* Wait until no master has any key; all of them must be able to answer. */
+/* Waits until no master has a lock key. All masters must answer. */
 void stage_wait_no_keys(struct stage *stage);
 
-/* Wait until some request is under way in the daemon. */
-void stage_wait_under_way(struct stage *stage);
+/* Waits until the daemon has a request in flight. */
+void stage_wait_in_flight(struct stage *stage);
 
-/* Wait until STATS has this text, as told to this client of any daemon. */
+/* Waits until a line of STATS contains the text. The client may be one of any daemon. */
 void stage_wait_stats(struct client *client, const char *text);
 
-/* Wait until the daemon has this many connections, stage.client included. */
+/* Waits until the daemon has exactly this many connections, stage.client included. */
 void stage_wait_clients(struct stage *stage, unsigned count);
 
 #endif

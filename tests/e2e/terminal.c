@@ -14,10 +14,10 @@
 #include "tests/e2e/process.h"
 #include "tests/e2e/waiting.h"
 
-/* What a shell says where a command cannot be run. */
+/* The exit status of a shell for a command that cannot be run. */
 enum { CANNOT_EXEC = 127 };
 
-/* All of it, until the last program has closed the terminal, which reads as EIO. */
+/* Copies the output until the last program has closed the terminal, which reads as EIO. */
 static void copy(int terminal, FILE *to)
 {
     struct waiting waiting = waiting_for("a program on a terminal to end");

@@ -1,5 +1,6 @@
 /*
- * The admin listener: what it serves, whom it refuses, and that it costs the locks nothing.
+ * The admin listener: its pages, the requests that it refuses, and its limits, which cost the locks
+ * nothing.
  */
 #include <ctype.h>
 #include <signal.h>
@@ -19,9 +20,9 @@
 #include "tests/e2e/waiting.h"
 #include "tests/runner.h"
 
-static int port; /* of the admin listener of the test's daemon */
+static int port; /* port of the admin listener */
 
-/* Five masters, and a daemon with an admin listener and these further lines. */
+/* Opens five masters and a daemon with an admin listener and these further YAML lines. */
 static void open_admin(struct stage *stage, const char *test, const struct stage_plan *plan,
                        const char *yaml)
 {
@@ -34,9 +35,9 @@ static void open_admin(struct stage *stage, const char *test, const struct stage
     stage_open(stage, test, &with);
 }
 
-/* --- what is served --- */
+/* --- pages --- */
 
-static void check_headers(const struct http_answer *answer)
+static void check_headers(const struct http_response *answer)
 {
     ck_assert_str_eq(http_header(answer, "Connection"), "close");
     ck_assert_str_eq(http_header(answer, "Cache-Control"), "no-store");
@@ -62,17 +63,17 @@ START_TEST(each_path_is_served_and_head_has_no_body)
         {"/readyz", "text/plain; charset=utf-8", "ready voting=5/5 need=3\n"},
     };
     struct stage stage;
-    struct http_answer answer;
+    struct http_response answer;
     open_admin(&stage, __func__, NULL, "");
     for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
-        http_ask(port, "GET", paths[i].path, &answer);
+        http_request(port, "GET", paths[i].path, &answer);
         ck_assert_int_eq(answer.status, 200);
         ck_assert_str_eq(http_header(&answer, "Content-Type"), paths[i].type);
         ck_assert_msg(strstr(answer.body, paths[i].words) != NULL, "%s", answer.text);
         ck_assert_uint_eq(answer.len, (size_t)atoi(http_header(&answer, "Content-Length")));
         check_headers(&answer);
         http_free(&answer);
-        http_ask(port, "HEAD", paths[i].path, &answer);
+        http_request(port, "HEAD", paths[i].path, &answer);
         ck_assert_int_eq(answer.status, 200);
         ck_assert_str_eq(http_header(&answer, "Content-Type"), paths[i].type);
         ck_assert_uint_eq(answer.len, 0);
@@ -87,18 +88,18 @@ START_TEST(other_paths_methods_and_hosts_are_refused)
 {
     static const char *const methods[] = {"POST", "PUT", "DELETE", "OPTIONS", "PATCH", "NONSENSE"};
     struct stage stage;
-    struct http_answer answer;
+    struct http_response answer;
     open_admin(&stage, __func__, NULL, "");
     static const char *const others[] = {"/nothing", "/metrics/", "/../etc/passwd", "/%2e%2e/x"};
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
         free(http_get(port, others[i], 404));
     for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
-        http_ask(port, methods[i], "/metrics", &answer);
+        http_request(port, methods[i], "/metrics", &answer);
         ck_assert_msg(answer.status == 405 || answer.status == 501, "%s", answer.text);
         ck_assert_ptr_null(strstr(answer.text, "redlockd_"));
         http_free(&answer);
     }
-    http_ask(port, "POST", "/healthz", &answer);
+    http_request(port, "POST", "/healthz", &answer);
     ck_assert_int_eq(answer.status, 405);
     ck_assert_str_eq(http_header(&answer, "Allow"), "GET, HEAD");
     http_free(&answer);
@@ -109,7 +110,7 @@ END_TEST
 static int status_for_host(const char *host)
 {
     char request[512];
-    struct http_answer answer;
+    struct http_response answer;
     int fd = http_open(port);
     snprintf(request, sizeof(request), "GET /healthz HTTP/1.1\r\nHost: %s\r\n\r\n", host);
     http_send(fd, request);
@@ -119,7 +120,8 @@ static int status_for_host(const char *host)
     return status;
 }
 
-/* The page of a stranger whose name leads to 127.0.0.1. */
+/* A foreign web page whose host name resolves to 127.0.0.1 (DNS rebinding) must not read anything.
+ */
 START_TEST(a_foreign_host_header_is_refused)
 {
     static const char *const ours[] = {"127.0.0.1", "127.0.0.1:7336", "localhost:1",
@@ -160,13 +162,13 @@ START_TEST(the_daemon_does_not_start_when_the_admin_port_is_taken)
 }
 END_TEST
 
-/* --- what is bounded --- */
+/* --- limits --- */
 
 START_TEST(long_and_broken_requests_are_refused)
 {
     static char large[70000];
     struct stage stage;
-    struct http_answer answer;
+    struct http_response answer;
     open_admin(&stage, __func__, NULL, "");
     static const char *const broken[] = {"nonsense\r\n\r\n", "GET\r\n\r\n", "\r\n\r\n\r\n",
                                          "GET / HTTP/9.9\r\n\r\n"};
@@ -178,7 +180,7 @@ START_TEST(long_and_broken_requests_are_refused)
         ck_assert_ptr_null(strstr(answer.text, "redlockd_"));
         http_free(&answer);
     }
-    /* A path, a header, and a body, each without end. */
+    /* An endless path, an endless header and an endless body. */
     static const char *const beginnings[] = {
         "GET /", "GET / HTTP/1.1\r\nX: ", "POST / HTTP/1.1\r\nContent-Length: 999999999\r\n\r\n"};
     for (size_t i = 0; i < 3; i++) {
@@ -203,9 +205,9 @@ START_TEST(silent_and_half_sent_requests_time_out)
     int silent = http_open(port);
     int half = http_open(port);
     http_send(half, "GET /metrics HTTP/1.1\r\nHost: ");
-    waiting = waiting_for("the end of a connection that says nothing");
+    waiting = waiting_for("the end of a silent connection");
     while (!http_has_input(silent) || !http_has_input(half)) {
-        /* A byte now and then is not enough. */
+        /* A byte now and then must not extend the time limit. */
         send(half, "1", 1, MSG_NOSIGNAL);
         waiting_pause(&waiting);
     }
@@ -229,15 +231,15 @@ START_TEST(admin_connections_are_limited_and_locks_still_granted)
     enum { MANY = LIMIT_ADMIN_CONNECTIONS + 20 };
     int fds[MANY];
     struct stage stage;
-    struct http_answer answer;
+    struct http_response answer;
     unsigned rejected = 0;
     open_admin(&stage, __func__, NULL, "");
     for (unsigned i = 0; i < MANY; i++)
         fds[i] = http_open(port);
-    struct waiting waiting = waiting_for("those that are too many to be closed");
+    struct waiting waiting = waiting_for("the connections over the limit to be closed");
     while (has_input(fds, MANY) < 20)
         waiting_pause(&waiting);
-    /* Those that are left ask for much, and read nothing. */
+    /* The remaining connections request a long response and do not read it. */
     for (unsigned i = 0; i < MANY; i++)
         if (!http_has_input(fds[i]))
             http_send(fds[i], "GET /metrics HTTP/1.1\r\n\r\n");
@@ -247,15 +249,15 @@ START_TEST(admin_connections_are_limited_and_locks_still_granted)
     }
     for (unsigned i = 0; i < MANY; i++)
         close(fds[i]);
-    waiting = waiting_for("their places to be free");
+    waiting = waiting_for("the listener to accept again");
     do {
         waiting_pause(&waiting);
-        http_ask(port, "GET", "/metrics", &answer);
+        http_request(port, "GET", "/metrics", &answer);
         if (answer.status == 0)
             http_free(&answer);
     } while (answer.text == NULL);
-    const char *said = strstr(answer.body, "\nredlockd_admin_connections_rejected_total ");
-    ck_assert(said != NULL && sscanf(said, " %*s %u", &rejected) == 1);
+    const char *counter = strstr(answer.body, "\nredlockd_admin_connections_rejected_total ");
+    ck_assert(counter != NULL && sscanf(counter, " %*s %u", &rejected) == 1);
     ck_assert_uint_ge(rejected, 20);
     http_free(&answer);
     stage_close(&stage);
@@ -264,7 +266,7 @@ END_TEST
 
 /* --- metrics --- */
 
-/* A sample as /metrics gives it; -1 if there is none. */
+/* Returns the value of a series in /metrics; -1 if there is none. */
 static double sample(const char *series)
 {
     char *metrics = http_get(port, "/metrics", 200);
@@ -301,17 +303,17 @@ static void wait_page(const char *words)
     }
 }
 
-/* A local user must not make a supervisor restart a daemon that is well. */
+/* A local user who fills the listener must not make a supervisor restart a healthy daemon. */
 START_TEST(healthz_answers_while_silent_connections_fill_the_listener)
 {
-    static const char *const said[] = {"", "GET /heal"};
+    static const char *const partial_requests[] = {"", "GET /heal"};
     enum { MANY = LIMIT_ADMIN_CONNECTIONS + 8 };
     int fds[MANY];
     struct stage stage;
     open_admin(&stage, __func__, NULL, "");
     for (unsigned i = 0; i < MANY; i++) {
         fds[i] = http_open(port);
-        http_send(fds[i], said[_i]);
+        http_send(fds[i], partial_requests[_i]);
     }
     for (unsigned i = 0; i < 3; i++)
         free(http_get(port, "/healthz", 200));
@@ -321,11 +323,11 @@ START_TEST(healthz_answers_while_silent_connections_fill_the_listener)
 }
 END_TEST
 
-/* As `nc -N` does, and some libraries. */
+/* `nc -N` and some libraries half-close after the request. */
 START_TEST(a_half_closed_request_gets_the_whole_answer)
 {
     struct stage stage;
-    struct http_answer answer;
+    struct http_response answer;
     open_admin(&stage, __func__, NULL, "");
     int fd = http_open(port);
     http_send(fd, "GET /metrics HTTP/1.1\r\n\r\n");
@@ -540,7 +542,7 @@ START_TEST(readyz_follows_the_votes_of_the_masters)
 }
 END_TEST
 
-/* The guard's own keys are allowed, and those of locks are not. */
+/* The ACL allows the keys of the guard, but not those of locks. */
 START_TEST(a_daemon_whose_masters_allow_another_prefix_is_not_ready)
 {
     struct stage stage;
@@ -570,10 +572,10 @@ START_TEST(a_stopping_daemon_is_not_ready)
     client_send(&stage.client, "LOCK a 10s\n");
     struct client other;
     daemon_connect(&stage.daemon, &other);
-    struct waiting waiting = waiting_for("the request to be under way");
+    struct waiting waiting = waiting_for("the request to be in flight");
     while (client_count(&other, "CLIENTS", "under_way=1") == 0)
         waiting_pause(&waiting);
-    /* Whatever somebody is at. */
+    /* Connections in every state must not delay the end. */
     int silent = http_open(port);
     int half = http_open(port);
     http_send(half, "GET /metrics HTTP/1.1\r\n");

@@ -1,6 +1,6 @@
 /*
- * Connections to the admin listener without end: clients get their answers meanwhile, and there are
- * descriptors left for them.
+ * A flood of connections to the admin listener: clients get their replies meanwhile, and enough
+ * descriptors remain for them.
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -21,25 +21,25 @@
 
 enum { THREADS = 4, CONNECTIONS = 20000, TURNS = 100, AT_ONCE = 5000 };
 
-struct crowd {
+struct flood {
     int port;
     pthread_t threads[THREADS];
     atomic_ulong connections;
     atomic_bool stop;
 };
 
-/* A reset leaves no port occupied. */
+/* Closing with a reset leaves no port in TIME-WAIT. */
 static void *run(void *context)
 {
-    struct crowd *crowd = context;
+    struct flood *flood = context;
     const struct linger now = {.l_onoff = 1};
     const struct sockaddr_in where = {.sin_family = AF_INET,
-                                      .sin_port = htons((uint16_t)crowd->port),
+                                      .sin_port = htons((uint16_t)flood->port),
                                       .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    while (!crowd->stop) {
+    while (!flood->stop) {
         int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
         setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
-        crowd->connections += connect(fd, (const struct sockaddr *)&where, sizeof(where)) == 0;
+        flood->connections += connect(fd, (const struct sockaddr *)&where, sizeof(where)) == 0;
         close(fd);
     }
     return NULL;
@@ -47,31 +47,31 @@ static void *run(void *context)
 
 START_TEST(a_connection_flood_on_the_admin_listener_does_not_delay_clients)
 {
-    static struct crowd crowd;
+    static struct flood flood;
     struct stage stage;
     char yaml[64];
     unsigned turns = 0;
     unsigned long most = 0;
     unsigned files_most = 0;
-    crowd.port = port_free();
-    snprintf(yaml, sizeof(yaml), "admin: http://127.0.0.1:%d\n", crowd.port);
+    flood.port = port_free();
+    snprintf(yaml, sizeof(yaml), "admin: http://127.0.0.1:%d\n", flood.port);
     stage_open(&stage, __func__,
                &(struct stage_plan){.masters = 3, .over_unix = true, .daemon = {.yaml = yaml}});
     unsigned files_before = process_open_files(stage.daemon.pid);
     for (unsigned i = 0; i < THREADS; i++)
-        ck_assert_int_eq(pthread_create(&crowd.threads[i], NULL, run, &crowd), 0);
-    while (turns < TURNS || crowd.connections < CONNECTIONS) {
-        unsigned long before = crowd.connections;
+        ck_assert_int_eq(pthread_create(&flood.threads[i], NULL, run, &flood), 0);
+    while (turns < TURNS || flood.connections < CONNECTIONS) {
+        unsigned long before = flood.connections;
         client_expect(&stage.client, "PONG", "PING");
-        unsigned long came = crowd.connections - before;
+        unsigned long came = flood.connections - before;
         unsigned files = turns % 10 == 0 ? process_open_files(stage.daemon.pid) : 0;
         most = came > most ? came : most;
         files_most = files > files_most ? files : files_most;
         turns++;
     }
-    crowd.stop = true;
+    flood.stop = true;
     for (unsigned i = 0; i < THREADS; i++)
-        ck_assert_int_eq(pthread_join(crowd.threads[i], NULL), 0);
+        ck_assert_int_eq(pthread_join(flood.threads[i], NULL), 0);
     if (getenv("FLOOD_REPORT") != NULL)
         printf("%u turns; at most %lu connections came in one; at most %u descriptors, %u before\n",
                turns, most, files_most, files_before);

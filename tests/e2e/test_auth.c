@@ -1,6 +1,7 @@
 /*
- * Users: nobody does anything before he has said who he is; whoever has, does what he may, and
- * hears of nothing else; and who keeps trying, or waiting, keeps nobody out.
+ * Users: requests need authentication, users are limited to their resources and verbs, listings
+ * show only what a user may see, and clients that guess secrets or never authenticate cannot crowd
+ * out others.
  */
 #include <fcntl.h>
 #include <grp.h>
@@ -21,7 +22,7 @@
 
 static struct secrets secrets;
 
-/* A daemon with users; the client of the stage is `tester`. */
+/* Opens a stage whose daemon has users; stage.client is `tester`. */
 static void open_stage(struct stage *stage, const char *test, const char *more)
 {
     secrets_open(&secrets, more);
@@ -45,7 +46,7 @@ static void connect_tcp(const struct stage *stage, struct client *client)
     client_connect_tcp(client, LOCAL, stage->daemon.port);
 }
 
-/* From 127.0.0.1, .2, .3 ... */
+/* Connects from 127.0.0.HOST. */
 static void connect_from(const struct stage *stage, struct client *client, unsigned host)
 {
     char from[sizeof("127.0.0.255")];
@@ -59,7 +60,7 @@ static void connect_as(const struct stage *stage, struct client *client, const c
     client_expect(client, "OK", "AUTH %s", secret);
 }
 
-/* --- before --- */
+/* --- before authentication --- */
 
 START_TEST(requests_before_auth_are_denied)
 {
@@ -76,7 +77,7 @@ START_TEST(requests_before_auth_are_denied)
         "LOCKS",
         "LOCKS ci:a",
         "CLIENTS",
-        /* What would be right tells of the configuration. */
+        /* An error text with the valid range would reveal the configuration. */
         "LOCK ci:a 99999999",
         "LOCK ci:a soon",
         "UNLOCK ci:a x",
@@ -132,7 +133,7 @@ START_TEST(a_wrong_secret_is_denied_and_the_connection_closed)
 }
 END_TEST
 
-/* Clients can be given their secrets before the daemon is given its users. */
+/* So that clients can get their secrets before users are configured. */
 START_TEST(without_users_any_secret_is_accepted)
 {
     struct stage stage;
@@ -144,7 +145,7 @@ START_TEST(without_users_any_secret_is_accepted)
 }
 END_TEST
 
-/* --- what he may --- */
+/* --- permissions --- */
 
 START_TEST(a_user_cannot_use_see_or_count_foreign_resources)
 {
@@ -162,7 +163,7 @@ START_TEST(a_user_cannot_use_see_or_count_foreign_resources)
     client_expect(&ci, "OK", "UNLOCK ci:shared %s", shared.token);
     client_lock(&ci, "ci:mine", "60s");
 
-    /* With the token itself, too. */
+    /* Even with the right token. */
     static const char denied[] = "DENIED this user may not use this resource";
     client_expect(&ci, denied, "UNLOCK prod %s", theirs.token);
     client_expect(&ci, denied, "EXTEND prod %s 10s", theirs.token);
@@ -189,7 +190,7 @@ START_TEST(a_user_cannot_use_see_or_count_foreign_resources)
 }
 END_TEST
 
-/* Who may see 1200 locks of 2400 hears of "more" of his own alone. */
+/* Of 2,200 locks, the user may see 1,100. `more=` must count only those. */
 START_TEST(a_truncated_listing_counts_only_permitted_resources)
 {
     enum { EACH = 1100 };
@@ -250,9 +251,9 @@ START_TEST(connection_authenticates_once)
 }
 END_TEST
 
-/* --- what stays in memory --- */
+/* --- secrets in memory --- */
 
-/* Of what a sanitizer maps, most is not there. */
+/* Larger mappings are those of a sanitizer, which are mostly empty. */
 enum { LARGE_MAPPING = 1 << 28 };
 
 static bool is_in_mapping(int memory, off_t from, size_t len, const char *text)
@@ -264,7 +265,7 @@ static bool is_in_mapping(int memory, off_t from, size_t len, const char *text)
     return found;
 }
 
-/* Is this text anywhere in the memory of the daemon? */
+/* True if the text is in the writable memory of the daemon. */
 static bool is_in_memory(const struct daemon *daemon, const char *text)
 {
     char path[32];
@@ -291,7 +292,8 @@ START_TEST(a_secret_does_not_stay_in_memory)
 {
     struct stage stage;
     struct client client;
-    /* Else the dynamic linker may save what was copied last, with the vector registers. */
+    /* Lazy binding could save the vector registers, and with them the bytes that were copied last.
+     */
     ck_assert_int_eq(setenv("LD_BIND_NOW", "1", 1), 0);
     open_stage(&stage, __func__, "");
     ck_assert(is_in_memory(&stage.daemon, stage.daemon.socket));
@@ -305,7 +307,7 @@ START_TEST(a_secret_does_not_stay_in_memory)
     client_expect(&client, "DENIED wrong secret", "ess-of-two-pieces");
     client_close(&client);
     ck_assert(!is_in_memory(&stage.daemon, "of-two-pieces"));
-    /* Behind what has to wait for others. */
+    /* The AUTH line waits behind a LOCK that waits. */
     connect_as(&stage, &client, SECRET_CI);
     client_lock(&client, "ci:a", "60s");
     client_send(&stage.client, "LOCK ci:a 10s WAIT 50ms\nAUTH guess-held-back\n");
@@ -333,7 +335,7 @@ START_TEST(a_secret_overrides_the_user_of_a_unix_socket)
 }
 END_TEST
 
-/* The kernel notes who connects. */
+/* Connects with this uid and gid as peer credentials. */
 static void connect_as_uid(const struct stage *stage, struct client *client, uid_t uid, gid_t gid)
 {
     ck_assert_int_eq(setegid(gid), 0);
@@ -348,7 +350,7 @@ START_TEST(unix_peers_are_authenticated_by_uid_or_gid)
     struct stage stage;
     struct client client;
     if (geteuid() != 0)
-        return; /* only root can be others */
+        return; /* only root can change its uid */
     secrets_open(&secrets, "  - {name: web, uids: [4001], gids: [4002], resources: [\"w:\"]}\n");
     stage_open(
         &stage, __func__,
@@ -365,7 +367,7 @@ START_TEST(unix_peers_are_authenticated_by_uid_or_gid)
     connect_as_uid(&stage, &client, 4009, 4002);
     client_expect(&client, "FREE", "STATUS w:a");
     client_close(&client);
-    /* In as many groups as some directories give people. */
+    /* Some directories put users into very many groups. */
     gid_t many[1000];
     for (gid_t i = 0; i < 1000; i++)
         many[i] = 5000 + i;
@@ -384,7 +386,7 @@ START_TEST(unix_peers_are_authenticated_by_uid_or_gid)
 }
 END_TEST
 
-/* --- who keeps trying, and who keeps waiting --- */
+/* --- unauthenticated connections --- */
 
 START_TEST(connections_that_miss_the_auth_timeout_are_closed)
 {
@@ -394,14 +396,14 @@ START_TEST(connections_that_miss_the_auth_timeout_are_closed)
     open_stage(&stage, __func__, "limits: {auth_timeout: 300ms}\n");
     connect_tcp(&stage, &idle);
     connect_tcp(&stage, &busy);
-    client_send(&busy, "AUT"); /* byte by byte counts as little as talk does */
+    client_send(&busy, "AUT"); /* input does not extend the timeout */
     client_read_match(&idle, "DENIED not authenticated in time");
     client_expect_end(&idle);
     client_read_match(&busy, "DENIED not authenticated in time");
     client_expect_end(&busy);
     client_close(&idle);
     client_close(&busy);
-    /* Those who have are not. */
+    /* Authenticated connections stay. */
     ck_assert_uint_eq(client_count(&stage.client, "CLIENTS", ""), 1);
     ck_assert_uint_eq(client_count(&stage.client, "STATS", " unauthenticated=0 "), 1);
     close_stage(&stage);
@@ -410,34 +412,34 @@ END_TEST
 
 START_TEST(idle_unauthenticated_connections_cannot_crowd_out_clients)
 {
-    enum { ROOM = 5, CROWD = 40 };
+    enum { ROOM = 5, SILENT = 40 };
     struct stage stage;
-    struct client *crowd = calloc(CROWD, sizeof(*crowd));
+    struct client *silent = calloc(SILENT, sizeof(*silent));
     struct client honest;
-    ck_assert_ptr_nonnull(crowd);
+    ck_assert_ptr_nonnull(silent);
     open_stage(&stage, __func__, "limits: {unauthenticated: 5, auth_timeout: 1m, clients: 10}\n");
-    for (int i = 0; i < CROWD; i++) {
-        connect_tcp(&stage, &crowd[i]);
-        client_expect(&crowd[i], "PONG", "PING");
+    for (int i = 0; i < SILENT; i++) {
+        connect_tcp(&stage, &silent[i]);
+        client_expect(&silent[i], "PONG", "PING");
     }
-    /* The first had to go; and for an honest one another goes. */
-    client_read_match(&crowd[0], "LIMIT unauthenticated");
-    client_expect_end(&crowd[0]);
+    /* The oldest was closed; the honest client displaces the next one. */
+    client_read_match(&silent[0], "LIMIT unauthenticated");
+    client_expect_end(&silent[0]);
     ck_assert_uint_eq(client_count(&stage.client, "STATS", " unauthenticated=5 "), 1);
     connect_as(&stage, &honest, SECRET_CI);
     client_lock(&honest, "ci:a", "10s");
     daemon_wait_log(&stage.daemon, "unauthenticated_limited", "127.0.0.1");
     ck_assert_uint_eq(daemon_count_log(&stage.daemon, "unauthenticated_limited"), 1);
-    for (int i = 0; i < CROWD; i++)
-        client_close(&crowd[i]);
+    for (int i = 0; i < SILENT; i++)
+        client_close(&silent[i]);
     client_close(&honest);
-    free(crowd);
+    free(silent);
     close_stage(&stage);
 }
 END_TEST
 
-/* Where the places of all clients are taken, those who have not authenticated make room; also for
- * one from an address that nobody else is from. */
+/* At the limit of clients, an unauthenticated connection is closed for a new one, also if the new
+ * one comes from an address without connections. */
 START_TEST(a_client_displaces_an_unauthenticated_one_at_the_limit)
 {
     struct stage stage;
@@ -456,7 +458,7 @@ START_TEST(a_client_displaces_an_unauthenticated_one_at_the_limit)
     client_expect(&in[2], "OK", "AUTH " SECRET_CI);
     client_read_match(&waiting, "LIMIT unauthenticated");
     client_expect_end(&waiting);
-    /* All who are there now have a name: it is the newcomer who has to go. */
+    /* All connections are authenticated, so that the new one is refused. */
     connect_from(&stage, &late, from_elsewhere ? 6 : 1);
     client_read_match(&late, "LIMIT clients");
     client_expect_end(&late);
@@ -487,12 +489,13 @@ START_TEST(guessing_secrets_throttles_the_address)
     struct client client;
     open_stage(&stage, __func__, "");
     connect_as(&stage, &client, SECRET_CI);
-    /* Auth throttle come back while we guess, one in a second. */
+    /* The throttle allows one more attempt each second while the test guesses. */
     struct waiting waiting = waiting_for("the guesses to be spent");
     for (int i = 0; strcmp(guess(&stage, i), "LIMIT secrets") != 0; i++)
         if (i > AUTH_THROTTLE_BURST)
             waiting_pause(&waiting);
-    /* Right or wrong, from there; whoever is in stays in, and from elsewhere one gets in. */
+    /* The throttle applies to new attempts from this address. Authenticated connections and other
+     * addresses are not affected. */
     client_expect(&client, "FREE", "STATUS ci:a");
     client_expect(&stage.client, "OK", "AUTH " SECRET_OPS);
     client_close(&client);
@@ -523,7 +526,7 @@ START_TEST(repeating_one_wrong_secret_does_not_throttle_the_address)
 }
 END_TEST
 
-/* --- where from --- */
+/* --- addresses --- */
 
 START_TEST(connections_per_address_are_limited)
 {
@@ -544,7 +547,8 @@ START_TEST(connections_per_address_are_limited)
     client_expect_end(&more);
     client_close(&more);
     daemon_wait_log(&stage.daemon, "client_refused", "limit=clients_per_address");
-    /* A unix socket is from somewhere else, and a place that is left is free again. */
+    /* A unix socket does not count for the TCP address, and a closed connection no longer counts.
+     */
     struct client local;
     daemon_connect(&stage.daemon, &local);
     client_expect(&local, "PONG", "PING");
@@ -560,7 +564,7 @@ START_TEST(connections_per_address_are_limited)
 }
 END_TEST
 
-/* Nobody has to say that it is insecure. */
+/* With users, a public listener does not need `insecure: true`. */
 START_TEST(with_users_a_public_listener_is_allowed)
 {
     struct stage stage;

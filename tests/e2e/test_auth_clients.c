@@ -1,6 +1,6 @@
 /*
- * libredlock and the command redlock where the daemon has users: the secret is told first, again
- * after the connection was lost, and nowhere else; and BREAK.
+ * libredlock and the command redlock with a daemon that has users: the secret is sent first on
+ * every connection and appears nowhere else; and BREAK.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -60,7 +60,7 @@ START_TEST(a_handle_authenticates_again_after_a_reconnect)
     expect(redlock, redlock_acquire(redlock, "ci:a", 60000, NULL, &lock, NULL), REDLOCK_OK);
     expect(redlock, redlock_acquire(redlock, "prod", 60000, NULL, &lock, NULL), REDLOCK_DENIED);
     ck_assert_uint_eq(client_count(&stage.client, "CLIENTS", "name=me"), 1);
-    /* The daemon is another one now: the first request says again who it is. */
+    /* The daemon was restarted: the first request authenticates again. */
     daemon_stop(&stage.daemon);
     client_close(&stage.client);
     daemon_start(&stage.daemon, 0);
@@ -197,10 +197,9 @@ START_TEST(a_bad_secret_file_is_named_and_nothing_is_sent)
 }
 END_TEST
 
-/* --- those who wait --- */
+/* --- waiters --- */
 
-/* `redlock lock`, which waits in line with this secret (NULL: none); what it says goes to a file.
- */
+/* A `redlock lock` that waits in the queue; its messages go to a file. */
 struct waiter {
     pid_t pid;
     char errors[SANDBOX_FILE];
@@ -232,7 +231,7 @@ static void end_waiter(const struct waiter *waiter, int code, const char *said)
     free(errors);
 }
 
-/* The daemon ends, the secret of ci is another one, and the daemon starts. */
+/* Stops the daemon, changes the secret of ci, and starts the daemon. */
 static void restart_with_new_secret(struct stage *stage)
 {
     char ci[64];
@@ -285,7 +284,7 @@ START_TEST(a_waiter_survives_the_rotation_of_its_secret)
 }
 END_TEST
 
-/* A daemon without users over TCP, where this client holds the lock. */
+/* Opens a daemon without users on TCP; stage.client holds the lock "ci:a". */
 static struct grant open_stage_without_users(struct stage *stage, const char *test)
 {
     secrets_open(&secrets, "");
@@ -297,7 +296,7 @@ static struct grant open_stage_without_users(struct stage *stage, const char *te
     return client_lock(&stage->client, "ci:a", "60s");
 }
 
-/* Its file gets this besides, and is read again. */
+/* Appends to the configuration and reloads it. */
 static void reload_with(const struct daemon *daemon, const char *more)
 {
     char text[8192];
@@ -346,7 +345,7 @@ START_TEST(a_waiter_without_a_valid_secret_ends_when_users_are_introduced)
 }
 END_TEST
 
-/* After a restart others are there before him. */
+/* After a restart, other clients may reach the limit before the waiter reconnects. */
 START_TEST(a_waiter_retries_while_the_client_limit_is_reached)
 {
     struct stage stage;

@@ -1,5 +1,5 @@
 /*
- * BREAK on real masters: who may, what becomes of the lock, and what the log has of it.
+ * BREAK on real masters: permissions, the effect on the lock, and the log.
  */
 #include <stdio.h>
 #include <string.h>
@@ -68,8 +68,7 @@ START_TEST(a_user_needs_the_verb_to_break_a_lock)
 }
 END_TEST
 
-/* It is the other daemon that holds it for its client, and finds it gone with its next extension.
- */
+/* The other daemon extends the hold and learns with its next extension that the lock is gone. */
 START_TEST(breaking_a_hold_of_another_daemon_grants_its_waiter)
 {
     struct stage stage;
@@ -82,7 +81,7 @@ START_TEST(breaking_a_hold_of_another_daemon_grants_its_waiter)
     daemon_connect(&other, &waiter);
     struct grant grant = client_lock(&holder, "a", "6s HOLD");
     client_send(&waiter, "LOCK a 5s WAIT 60s\n");
-    struct waiting waiting = waiting_for("the other to be in line");
+    struct waiting waiting = waiting_for("the other client to be queued");
     while (client_count(&holder, "LOCKS", "waiters=1") != 1)
         waiting_pause(&waiting);
     client_expect(&stage.client, "OK", "BREAK a");
@@ -98,8 +97,8 @@ START_TEST(breaking_a_hold_of_another_daemon_grants_its_waiter)
 }
 END_TEST
 
-/* Two of three masters refuse for a moment what the daemon that breaks the lock asks for: to delete
- * the key, or to freeze it. The other daemon extends the lock meanwhile. */
+/* Two of three masters temporarily refuse a command of the breaking daemon: the deletion of the
+ * key, or the freeze. The other daemon extends the lock meanwhile. */
 static const char *const refused[] = {"del", "set"};
 
 START_TEST(an_extension_answered_ok_outlives_a_failed_break)
@@ -130,7 +129,7 @@ START_TEST(an_extension_answered_ok_outlives_a_failed_break)
     snprintf(acl, sizeof(acl), "ACL SETUSER brk +%s", refused[_i]);
     masters_run(&stage.masters[1], 2, acl);
 
-    struct waiting waiting = waiting_for("what the daemon owes the masters");
+    struct waiting waiting = waiting_for("the pending releases of the daemon");
     while (client_count(&breaker, "NODES", " pending_releases=0 ") != 3)
         waiting_pause(&waiting);
     client_expect_match(&stage.client, extended ? "HELD .*" : "OK .*", "LOCK a 1s WAIT 1s");
@@ -141,7 +140,7 @@ START_TEST(an_extension_answered_ok_outlives_a_failed_break)
 }
 END_TEST
 
-/* What others keep under that name is not ours to delete. */
+/* A key with a value that is not a token of redlockd must not be deleted. */
 START_TEST(foreign_keys_are_not_broken)
 {
     static const char *const values[] = {"somebody",

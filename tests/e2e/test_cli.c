@@ -1,5 +1,5 @@
 /*
- * The command line: flags, and checking a configuration.
+ * The command line of the daemon: flags, and checking a configuration.
  */
 #include <regex.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@ static const char good[] = "cluster: main\n"
                            "  - {name: b, url: \"redis://127.0.0.1:7002\"}\n"
                            "  - {name: c, url: \"redis://127.0.0.1:7003\"}\n";
 
-/* Five mistakes, each of another kind. */
+/* Five mistakes of different kinds. */
 static const char bad[] = "cluster: main\n"
                           "listen:\n"
                           "  - tcp://127.0.0.1\n"
@@ -34,7 +34,7 @@ static const char bad[] = "cluster: main\n"
 /* The exit status for a configuration that is wrong or cannot be read: EX_CONFIG. */
 enum { WRONG_CONFIGURATION = 78 };
 
-/* Run the program with up to four arguments. */
+/* Runs the program with up to four arguments. */
 static void run(struct command *command, const struct sandbox *sandbox, const char *first,
                 const char *second, const char *third, const char *fourth)
 {
@@ -182,8 +182,8 @@ START_TEST(a_malformed_set_id_is_refused)
 }
 END_TEST
 
-/* "FILE:line:col: what", and nothing else. */
-static unsigned count_places(char *errors, const char *path)
+/* Counts lines "FILE:line:col: message"; every line must have this form. */
+static unsigned count_positions(char *errors, const char *path)
 {
     char pattern[SANDBOX_FILE + 64];
     char *rest = NULL;
@@ -213,7 +213,7 @@ START_TEST(every_mistake_is_reported_with_its_position_in_one_pass)
     for (size_t i = 0; i < sizeof(named) / sizeof(named[0]); i++)
         ck_assert_msg(strstr(command.errors, named[i]) != NULL, "no %s in: %s", named[i],
                       command.errors);
-    ck_assert_uint_eq(count_places(command.errors, path), 5);
+    ck_assert_uint_eq(count_positions(command.errors, path), 5);
     ck_assert_str_eq(command.output, "");
     command_free(&command);
     sandbox_close(&sandbox);
@@ -229,7 +229,7 @@ static void refuse_config(const char *test, const char *text, const char *named)
     check_config(&command, &sandbox, text, path);
     check_status(&command, WRONG_CONFIGURATION);
     ck_assert_msg(strstr(command.errors, named) != NULL, "no %s in: %s", named, command.errors);
-    ck_assert_uint_ge(count_places(command.errors, path), 1);
+    ck_assert_uint_ge(count_positions(command.errors, path), 1);
     command_free(&command);
     sandbox_close(&sandbox);
 }

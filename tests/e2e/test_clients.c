@@ -1,5 +1,5 @@
 /*
- * Many clients, and bad ones: none may harm another.
+ * Many clients and faulty clients: none may affect another.
  */
 #include <signal.h>
 #include <stdlib.h>
@@ -41,7 +41,7 @@ START_TEST(http_in_two_segments_is_closed)
     stage_open(&stage, __func__, &three_and_tcp);
     client_connect_tcp(&client, "127.0.0.1", stage.daemon.port);
     client_send(&client, "POST /lock");
-    /* The daemon has been round its loop with the first piece. */
+    /* After this reply, the daemon has read the first segment. */
     client_expect(&stage.client, "PONG", "PING");
     client_send(&client, "s HTTP/1.1\r\nHost: localhost\r\n\r\n");
     client_expect_end(&client);
@@ -51,7 +51,7 @@ START_TEST(http_in_two_segments_is_closed)
 }
 END_TEST
 
-/* Its answer, an error, would be taken for that to the first request, and so on. */
+/* Otherwise the client behind the proxy would take the error for the reply to its first request. */
 START_TEST(a_proxy_header_is_closed_with_one_line_in_the_log)
 {
     struct stage stage;
@@ -97,9 +97,9 @@ START_TEST(tls_hello_is_closed_with_one_line_in_the_log)
 }
 END_TEST
 
-/* --- slow ones --- */
+/* --- slow clients --- */
 
-/* Ask again and again and read nothing, until the daemon closes. */
+/* Sends requests without reading, until the daemon closes the connection. */
 static void never_read(struct stage *stage, struct client *client)
 {
     struct waiting waiting = waiting_for("a client that does not read to be dropped");
@@ -181,7 +181,7 @@ START_TEST(hundreds_of_clients_are_served)
 }
 END_TEST
 
-/* --- too many --- */
+/* --- limits --- */
 
 START_TEST(a_client_over_the_limit_is_answered_limit)
 {
@@ -199,7 +199,7 @@ START_TEST(a_client_over_the_limit_is_answered_limit)
     client_expect_end(&third);
     client_close(&third);
 
-    /* A place that is free again is for the next. */
+    /* After a client has left, another one is accepted. */
     client_close(&second);
     stage_wait_clients(&stage, 1);
     daemon_connect(&stage.daemon, &third);
@@ -211,7 +211,7 @@ END_TEST
 
 enum { OPEN_FILES = 40, TOO_MANY = 60 };
 
-/* Nothing can be observed of a daemon that does nothing: so this waits for its own sake. */
+/* An idle daemon gives no event to wait for, hence the sleep. */
 static long cpu_ms_in_a_second(pid_t pid)
 {
     long before_ms = process_cpu_ms(pid);
@@ -227,14 +227,15 @@ START_TEST(a_daemon_out_of_descriptors_does_not_spin_and_recovers)
     struct client *clients = calloc(TOO_MANY, sizeof(*clients));
     ck_assert_ptr_nonnull(clients);
     stage_open(&stage, __func__, &three_and_tcp);
-    /* Behind its back: at its start it sees to it that descriptors suffice. */
+    /* The limit is lowered while the daemon runs: at its start it makes sure that it has enough
+     * descriptors. */
     ck_assert_int_eq(prlimit(stage.daemon.pid, RLIMIT_NOFILE, &few, NULL), 0);
     for (int i = 0; i < TOO_MANY; i++)
         client_connect_tcp(&clients[i], "127.0.0.1", stage.daemon.port);
     daemon_wait_log(&stage.daemon, "accept_paused", "tcp");
     ck_assert_uint_ge(process_open_files(stage.daemon.pid), OPEN_FILES - 1);
     ck_assert_int_lt(cpu_ms_in_a_second(stage.daemon.pid), 300);
-    /* Who is in is served. */
+    /* Connected clients are still served. */
     client_expect(&stage.client, "PONG", "PING");
     client_lock(&stage.client, "a", "10s");
 
@@ -248,9 +249,9 @@ START_TEST(a_daemon_out_of_descriptors_does_not_spin_and_recovers)
 }
 END_TEST
 
-/* --- turns --- */
+/* --- read budget --- */
 
-/* Who asks for many of them, of a daemon with many locks, does not keep it from all others. */
+/* A client that requests many long listings must not delay other clients. */
 START_TEST(a_listing_ends_the_read_budget_of_its_session)
 {
     struct stage stage;
@@ -263,7 +264,7 @@ START_TEST(a_listing_ends_the_read_budget_of_its_session)
         client_send(&eager, "LOCKS\n");
     client_send(&stage.client, "CLIENTS\n");
     kill(stage.daemon.pid, SIGCONT);
-    /* Both are there in the same pass; it may come first, or the other. */
+    /* Both clients' input is there in the same pass, in any order. */
     client_read(&stage.client);
     while (strstr(stage.client.line, "name=eager") == NULL)
         client_read(&stage.client);
@@ -272,7 +273,7 @@ START_TEST(a_listing_ends_the_read_budget_of_its_session)
                   "%s", stage.client.line);
     for (unsigned i = 0; i < 10; i++)
         client_read_match(&eager, "END");
-    /* Behind a request that takes its time they are held back, and come one by one as well. */
+    /* Listings behind a pending request are pending input, and are handled one by one as well. */
     client_send(&eager, "LOCK a 10s\n");
     for (unsigned i = 0; i < 40; i++)
         client_send(&eager, "LOCKS b\nLOCKS\n");

@@ -1,5 +1,5 @@
 /*
- * `redlockd --dev`: masters of its own, and not a trace of them at the end.
+ * `redlockd --dev`: temporary masters, all removed at the end.
  */
 #include <glob.h>
 #include <signal.h>
@@ -25,7 +25,7 @@ struct dev {
     pid_t masters[DEV_MASTERS + 1];
 };
 
-/* Where the log says that it listens. */
+/* Returns the port that the log reports. */
 static int listening_port(const struct daemon *daemon)
 {
     static const char before[] = "listening address=tcp://127.0.0.1:";
@@ -44,7 +44,7 @@ static void wait_nodes_up(struct client *client)
         waiting_pause(&waiting);
 }
 
-/* Its TMPDIR; NULL: the sandbox. */
+/* Starts `redlockd --dev` with this TMPDIR; NULL: the sandbox. */
 static void open_dev_in(struct dev *dev, const char *test, const char *folder)
 {
     sandbox_open(&dev->sandbox, test);
@@ -73,7 +73,7 @@ static void wait_masters_gone(const struct dev *dev)
             waiting_pause(&waiting);
 }
 
-/* Folders that it made and did not remove. */
+/* Counts folders of --dev that were not removed. */
 static size_t folders_left(const struct sandbox *sandbox)
 {
     char pattern[SANDBOX_FILE];
@@ -144,7 +144,7 @@ START_TEST(dev_stops_cleanly_on_sigint)
 }
 END_TEST
 
-/* There is nothing to reload, and its terminal is gone. */
+/* A dev daemon has nothing to reload; SIGHUP means that its terminal is gone. */
 START_TEST(dev_stops_cleanly_on_sighup)
 {
     end_by(__func__, SIGHUP);
@@ -165,7 +165,7 @@ END_TEST
 START_TEST(dev_uses_another_port_if_its_own_is_taken)
 {
     struct dev dev;
-    /* If this fails, somebody else has it: as good. */
+    /* If this fails, another program has the port, which is just as good. */
     int fd = port_listen(AF_INET, DEV_PORT);
     open_dev(&dev, __func__);
     ck_assert_int_ne(listening_port(&dev.daemon), DEV_PORT);
@@ -183,7 +183,7 @@ START_TEST(dev_without_redis_names_the_package_to_install)
     struct sandbox sandbox;
     struct command command;
     sandbox_open(&sandbox, __func__);
-    /* A PATH without any program; ours is named by its path. */
+    /* No program is in PATH; redlockd itself is run by its path. */
     setenv("PATH", sandbox.dir, 1);
     command_run(&command, &sandbox, (const char *[]){daemon_program(), "--dev", NULL});
     ck_assert_int_eq(command.status, 1);

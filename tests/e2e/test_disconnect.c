@@ -1,5 +1,5 @@
 /*
- * Clients that leave, or stop sending, before they were answered.
+ * Clients that close or half-close before they got their replies.
  */
 #include <signal.h>
 
@@ -7,15 +7,16 @@
 #include "tests/e2e/waiting.h"
 #include "tests/runner.h"
 
-/* Stop three masters, and a LOCK lingers until they go on. */
-static const struct stage_plan lingering = {
+/* A LOCK is pending while three masters are stopped. */
+static const struct stage_plan slow_requests = {
     .masters = 5, .daemon = {.node_timeout_ms = 5000, .tcp_host = "127.0.0.1"}};
 
-static const struct stage_plan lingering_shortly = {.masters = 5,
-                                                    .daemon = {.node_timeout_ms = 500}};
+static const struct stage_plan briefly_slow_requests = {.masters = 5,
+                                                        .daemon = {.node_timeout_ms = 500}};
 
-static void open_with_pending(struct stage *stage, const char *test, const struct stage_plan *plan,
-                              struct client *client, const char *request)
+static void open_with_pending_lock(struct stage *stage, const char *test,
+                                   const struct stage_plan *plan, struct client *client,
+                                   const char *request)
 {
     stage_open(stage, test, plan);
     stage_stop_masters(stage, 2, 4);
@@ -24,13 +25,13 @@ static void open_with_pending(struct stage *stage, const char *test, const struc
     else
         daemon_connect(&stage->daemon, client);
     client_send(client, request);
-    stage_wait_under_way(stage);
+    stage_wait_in_flight(stage);
     struct waiting waiting = waiting_for("the masters that run to have the key");
     while (masters_with(stage->masters, 2, "redlock:a") < 2)
         waiting_pause(&waiting);
 }
 
-/* Once the masters go on, nothing of it may stay on any of them. */
+/* Resumes the masters and waits until no key is left on any of them. */
 static void close_without_keys(struct stage *stage)
 {
     stage_wait_clients(stage, 1);
@@ -44,7 +45,7 @@ START_TEST(a_pending_lock_of_a_closed_client_is_undone)
 {
     struct stage stage;
     struct client client;
-    open_with_pending(&stage, __func__, &lingering, &client, "LOCK a 60s\n");
+    open_with_pending_lock(&stage, __func__, &slow_requests, &client, "LOCK a 60s\n");
     client_close(&client);
     close_without_keys(&stage);
 }
@@ -54,7 +55,7 @@ START_TEST(a_pending_lock_of_a_reset_client_is_undone)
 {
     struct stage stage;
     struct client client;
-    open_with_pending(&stage, __func__, &lingering, &client, "LOCK a 60s\n");
+    open_with_pending_lock(&stage, __func__, &slow_requests, &client, "LOCK a 60s\n");
     client_reset(&client);
     close_without_keys(&stage);
 }
@@ -64,7 +65,7 @@ START_TEST(a_pending_lock_of_a_client_that_quit_is_undone)
 {
     struct stage stage;
     struct client client;
-    open_with_pending(&stage, __func__, &lingering, &client, "#t LOCK a 60s\n");
+    open_with_pending_lock(&stage, __func__, &slow_requests, &client, "#t LOCK a 60s\n");
     client_expect(&client, "BYE", "QUIT");
     client_expect_end(&client);
     client_close(&client);
@@ -76,8 +77,8 @@ START_TEST(a_pending_lock_at_a_half_close_is_undone_and_answered)
 {
     struct stage stage;
     struct client client;
-    open_with_pending(&stage, __func__, &lingering, &client, "LOCK a 60s\n");
-    client_end(&client);
+    open_with_pending_lock(&stage, __func__, &slow_requests, &client, "LOCK a 60s\n");
+    client_half_close(&client);
     client_read_match(&client, "ERR bad-arguments .*");
     client_expect_end(&client);
     client_close(&client);
@@ -85,7 +86,8 @@ START_TEST(a_pending_lock_at_a_half_close_is_undone_and_answered)
 }
 END_TEST
 
-/* The daemon finds both at once, and its masters are quick: again and again. */
+/* The daemon reads the LOCK and the half-close in one pass. The masters are fast, hence many
+ * attempts. */
 START_TEST(a_lock_sent_with_a_half_close_is_never_granted)
 {
     struct stage stage;
@@ -98,7 +100,7 @@ START_TEST(a_lock_sent_with_a_half_close_is_never_granted)
         client_expect(&client, "PONG", "PING");
         kill(stage.daemon.pid, SIGSTOP);
         client_send(&client, "LOCK a 60s\n");
-        client_end(&client);
+        client_half_close(&client);
         kill(stage.daemon.pid, SIGCONT);
         client_read_match(&client, "ERR bad-arguments .*");
         client_expect_end(&client);
@@ -125,7 +127,7 @@ START_TEST(locks_queued_before_a_half_close_start_no_round)
     for (unsigned i = 0; i < LOCKS; i++)
         len += (size_t)snprintf(lines + len, sizeof(lines) - len, "LOCK a%u 60s\n", i);
     client_send(&client, lines);
-    client_end(&client);
+    client_half_close(&client);
     kill(stage.daemon.pid, SIGCONT);
     for (unsigned i = 0; i < LOCKS; i++)
         client_read_match(&client, "ERR bad-arguments .*");
@@ -144,8 +146,9 @@ START_TEST(locks_that_fail_after_their_client_closed_leave_no_keys)
 {
     struct stage stage;
     struct client client;
-    /* The second waits in line behind the first. */
-    open_with_pending(&stage, __func__, &lingering_shortly, &client, "LOCK a 60s\nLOCK b 60s\n");
+    /* The second LOCK is pending input behind the first. */
+    open_with_pending_lock(&stage, __func__, &briefly_slow_requests, &client,
+                           "LOCK a 60s\nLOCK b 60s\n");
     client_close(&client);
     close_without_keys(&stage);
 }
@@ -158,7 +161,7 @@ START_TEST(a_half_closed_client_gets_every_answer)
     stage_open(&stage, __func__, &(struct stage_plan){.masters = 3, .over_unix = true});
     daemon_connect(&stage.daemon, &client);
     client_send(&client, "PING\nSTATUS x\n");
-    client_end(&client);
+    client_half_close(&client);
     client_read_match(&client, "PONG");
     client_read_match(&client, "FREE");
     client_expect_end(&client);
@@ -171,15 +174,15 @@ START_TEST(a_half_closed_client_gets_the_answer_to_its_unlock)
 {
     struct stage stage;
     struct client client;
-    stage_open(&stage, __func__, &lingering);
+    stage_open(&stage, __func__, &slow_requests);
     struct grant grant = client_lock(&stage.client, "a", "60s");
     stage_stop_masters(&stage, 2, 4);
     daemon_connect(&stage.daemon, &client);
     client_send(&client, "UNLOCK a ");
     client_send(&client, grant.token);
     client_send(&client, "\n");
-    client_end(&client);
-    stage_wait_under_way(&stage);
+    client_half_close(&client);
+    stage_wait_in_flight(&stage);
     stage_continue_masters(&stage, 2, 4);
     client_read_match(&client, "OK");
     client_expect_end(&client);
@@ -193,14 +196,14 @@ START_TEST(an_unlock_completes_after_its_client_closed)
 {
     struct stage stage;
     struct client client;
-    stage_open(&stage, __func__, &lingering);
+    stage_open(&stage, __func__, &slow_requests);
     struct grant grant = client_lock(&stage.client, "a", "60s");
     stage_stop_masters(&stage, 2, 4);
     daemon_connect(&stage.daemon, &client);
     client_send(&client, "UNLOCK a ");
     client_send(&client, grant.token);
     client_send(&client, "\n");
-    stage_wait_under_way(&stage);
+    stage_wait_in_flight(&stage);
     client_close(&client);
     stage_wait_clients(&stage, 1);
     stage_continue_masters(&stage, 2, 4);
@@ -209,7 +212,7 @@ START_TEST(an_unlock_completes_after_its_client_closed)
 }
 END_TEST
 
-/* So many lines behind its LOCK that the daemon does not read on, so it cannot find out by that. */
+/* The daemon stops reading behind so many lines, so that it cannot see the reset by reading. */
 START_TEST(a_reset_waiter_with_unread_input_leaves_the_queue)
 {
     struct stage stage;
@@ -233,7 +236,7 @@ START_TEST(a_reset_waiter_with_unread_input_leaves_the_queue)
 }
 END_TEST
 
-/* A line without its end is no request. */
+/* A line without an LF is not a request. */
 START_TEST(an_unfinished_line_is_not_executed)
 {
     struct stage stage;
@@ -241,7 +244,7 @@ START_TEST(an_unfinished_line_is_not_executed)
     stage_open(&stage, __func__, &(struct stage_plan){.masters = 3, .over_unix = true});
     daemon_connect(&stage.daemon, &client);
     client_send(&client, "PING\nLOCK a 60s");
-    client_end(&client);
+    client_half_close(&client);
     client_read_match(&client, "PONG");
     client_expect_end(&client);
     client_close(&client);

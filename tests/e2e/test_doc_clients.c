@@ -1,8 +1,8 @@
 /*
- * The clients in docs/clients.md, copied out of it, against a real daemon: what stands there works.
+ * The clients of docs/clients.md, extracted from the page and run against a real daemon.
  *
- * A guest is a program of tests/e2e/guests that works under a lock of such a client, and says what
- * becomes of it. A relay stands between guest and daemon, where answers have to be late or broken.
+ * A guest is a program of tests/e2e/guests that works under a lock of such a client and prints the
+ * outcome. A relay between guest and daemon delays or damages replies.
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -24,8 +24,7 @@
 #include "tests/runner.h"
 
 static const struct language {
-    const char
-        *fence; /* that begins its block in the document; the first such block is the client */
+    const char *fence; /* start of its block in the page; the first such block is the client */
     const char *file;
     const char *program;
     const char *guest;
@@ -64,13 +63,13 @@ struct options {
     const char *resource;
     const char *ttl_ms;
     const char *wait_ms;
-    const char *work; /* one of the guest's */
+    const char *work; /* what the guest does under the lock */
     const char *const *environment;
 };
 
 static const struct options plain = {"a", "60000", "0", "until-finish", NULL};
 
-/* name: of its output, for there may be several. */
+/* Starts a guest whose output goes to the file `name`. */
 static void start_named(struct guest *guest, const struct sandbox *sandbox, int language, int port,
                         const struct options *options, const char *name)
 {
@@ -92,41 +91,42 @@ static void start(struct guest *guest, const struct sandbox *sandbox, int langua
     start_named(guest, sandbox, language, port, options, "guest.log");
 }
 
-/* Until it has said this among other things. */
-static void wait_says(const struct guest *guest, const char *text)
+/* Waits until the guest has printed the text. */
+static void wait_printed(const struct guest *guest, const char *text)
 {
     struct waiting waiting = waiting_for(text);
     for (bool found = false; !found;) {
         bool runs = process_runs(guest->pid);
-        char *said = sandbox_read(guest->output);
-        found = strstr(said, text) != NULL;
-        ck_assert_msg(found || runs, "said: %s\nexpected: %s", said, text);
-        free(said);
+        char *output = sandbox_read(guest->output);
+        found = strstr(output, text) != NULL;
+        ck_assert_msg(found || runs, "printed: %s\nexpected: %s", output, text);
+        free(output);
         if (!found)
             waiting_pause(&waiting);
     }
 }
 
-/* It ends well, and its last line, number `lines`, begins like this. */
+/* Waits for the guest, which must exit with 0 after printing `lines` lines. The last one must begin
+ * with the text. */
 static void end_after(struct guest *guest, unsigned lines, const char *text)
 {
     int status = process_wait(guest->pid, "a guest");
-    char *said = sandbox_read(guest->output);
-    const char *line = said;
+    char *output = sandbox_read(guest->output);
+    const char *line = output;
     for (unsigned i = 1; i < lines && line != NULL; i++) {
         line = strchr(line, '\n');
         line = line != NULL ? line + 1 : NULL;
     }
-    ck_assert_msg(status == 0, "the guest ended with status %d: %s", status, said);
-    ck_assert_msg(line != NULL && strncmp(line, text, strlen(text)) == 0, "said: %s\nexpected: %s",
-                  said, text);
+    ck_assert_msg(status == 0, "the guest ended with status %d: %s", status, output);
+    ck_assert_msg(line != NULL && strncmp(line, text, strlen(text)) == 0,
+                  "printed: %s\nexpected: %s", output, text);
     const char *line_end = strchr(line, '\n');
-    ck_assert_msg(line_end != NULL && line_end[1] == '\0', "more lines than %u: %s", lines, said);
-    free(said);
+    ck_assert_msg(line_end != NULL && line_end[1] == '\0', "more lines than %u: %s", lines, output);
+    free(output);
     unlink(guest->output);
 }
 
-/* It never worked, or did not say so. */
+/* Waits for a guest that prints one line only. */
 static void end_with(struct guest *guest, const char *text)
 {
     end_after(guest, 1, text);
@@ -138,7 +138,7 @@ static void let_finish(const struct sandbox *sandbox)
     sandbox_write(sandbox_path(sandbox, "finish", path), "");
 }
 
-/* It has said that it works, and is told to end that. */
+/* Ends the work of a guest that has printed "working"; its second line must begin with the text. */
 static void finish(struct guest *guest, const struct sandbox *sandbox, const char *text)
 {
     let_finish(sandbox);
@@ -150,7 +150,7 @@ static void finish(struct guest *guest, const struct sandbox *sandbox, const cha
 struct relay {
     int fd;
     int port;
-    struct client guest; /* the connection of the guest that was accepted last */
+    struct client guest; /* latest connection of a guest */
 };
 
 static void relay_open(struct relay *relay)
@@ -163,7 +163,7 @@ static void relay_open(struct relay *relay)
     relay->port = ntohs(where.sin_port);
 }
 
-/* The next connection, and the request on it. */
+/* Accepts the next connection and returns its first request. */
 static const char *relay_accept(struct relay *relay)
 {
     struct waiting waiting = waiting_for("a guest to connect");
@@ -177,8 +177,8 @@ static const char *relay_accept(struct relay *relay)
     return client_read(&relay->guest);
 }
 
-/* Answer, and end the connection. */
-static void relay_answer(struct relay *relay, const char *text)
+/* Sends the text and closes the connection. */
+static void relay_reply(struct relay *relay, const char *text)
 {
     client_send(&relay->guest, text);
     client_close(&relay->guest);
@@ -189,7 +189,7 @@ static void relay_close(struct relay *relay)
     close(relay->fd);
 }
 
-/* How much has come to the guest that it has not read; -1: nobody knows of its connection. */
+/* Returns the number of bytes that the guest has not read; -1 if its connection is not found. */
 static long unread(const struct relay *relay)
 {
     struct sockaddr_in peer;
@@ -219,7 +219,8 @@ static bool acknowledged(const struct client *accepted)
     return info.tcpi_unacked == 0;
 }
 
-/* Send a part, and wait until the guest has read it: what follows comes apart from it. */
+/* Sends a part and waits until the guest has read it, so that the guest reads the next part
+ * separately. */
 static void relay_send_part(struct relay *relay, const char *text)
 {
     struct waiting waiting = waiting_for("the guest to read a part");
@@ -243,7 +244,7 @@ START_TEST(a_client_locks_works_and_unlocks)
     struct guest guest;
     stage_open(&stage, __func__, &three);
     start(&guest, &stage.sandbox, _i, stage.daemon.port, &plain);
-    wait_says(&guest, "working ");
+    wait_printed(&guest, "working ");
     client_expect_match(&stage.client, "HELD [0-9]+", "LOCK a 1s");
     stage_wait_key(&stage, "redlock:a", 3);
     finish(&guest, &stage.sandbox, "done");
@@ -265,7 +266,7 @@ START_TEST(a_client_waits_in_the_queue_and_is_granted_the_lock)
     start(&guest, &stage.sandbox, _i, stage.daemon.port, &waits);
     stage_wait_stats(&stage.client, " waiting=1 ");
     client_expect(&stage.client, "OK", "UNLOCK a %s", token);
-    wait_says(&guest, "working ");
+    wait_printed(&guest, "working ");
     finish(&guest, &stage.sandbox, "done");
     stage_wait_key(&stage, "redlock:a", 0);
     stage_close(&stage);
@@ -320,7 +321,7 @@ START_TEST(the_daemon_may_be_restarted_during_the_work)
     struct guest guest;
     stage_open(&stage, __func__, &three);
     start(&guest, &stage.sandbox, _i, stage.daemon.port, &plain);
-    wait_says(&guest, "working ");
+    wait_printed(&guest, "working ");
     client_close(&stage.client);
     daemon_stop(&stage.daemon);
     daemon_start(&stage.daemon, 0);
@@ -338,7 +339,7 @@ START_TEST(an_unlock_that_fails_is_not_an_error)
     struct guest guest;
     stage_open(&stage, __func__, &three);
     start(&guest, &stage.sandbox, _i, stage.daemon.port, &plain);
-    wait_says(&guest, "working ");
+    wait_printed(&guest, "working ");
     client_close(&stage.client);
     daemon_stop(&stage.daemon);
     finish(&guest, &stage.sandbox, "done");
@@ -380,7 +381,8 @@ START_TEST(a_killed_daemon_is_an_error)
 }
 END_TEST
 
-/* By its whole path: a python3 that is a script (pyenv's) changes folders before it is Python. */
+/* Makes the path absolute: a python3 that is a script, such as that of pyenv, changes its folder
+ * before it runs Python. */
 static void find_shim(void)
 {
     const char *shim = getenv("CLOCK_SHIM");
@@ -390,7 +392,7 @@ static void find_shim(void)
     free(whole);
 }
 
-/* Also if the time of day goes back meanwhile. */
+/* The client must not use the wall clock, which goes back meanwhile. */
 START_TEST(work_past_the_deadline_is_an_error)
 {
     struct stage stage;
@@ -403,7 +405,7 @@ START_TEST(work_past_the_deadline_is_an_error)
     brief.ttl_ms = "3000";
     brief.environment = clock.environment;
     start(&guest, &stage.sandbox, _i, stage.daemon.port, &brief);
-    wait_says(&guest, "working ");
+    wait_printed(&guest, "working ");
     clock_set(&clock, -3600);
     wait_until(waiting_clock_ms() + 3000);
     finish(&guest, &stage.sandbox, "error: a: the work took longer than the lock");
@@ -411,7 +413,7 @@ START_TEST(work_past_the_deadline_is_an_error)
 }
 END_TEST
 
-/* Two of each language want the same lock, and look whether they are alone under it. */
+/* Two clients of each language compete for a lock and check that they are alone under it. */
 START_TEST(clients_of_all_languages_exclude_each_other)
 {
     enum { GUESTS = 2 * LANGUAGES, TIMES = 25 };
@@ -428,7 +430,7 @@ START_TEST(clients_of_all_languages_exclude_each_other)
         snprintf(name, sizeof(name), "guest-%d.log", i);
         start_named(&guests[i], &stage.sandbox, i % LANGUAGES, stage.daemon.port, &alone, name);
     }
-    /* They begin together. */
+    /* All clients start at the same time. */
     snprintf(waiting_text, sizeof(waiting_text), " waiting=%d ", GUESTS);
     stage_wait_stats(&stage.client, waiting_text);
     client_expect(&stage.client, "OK", "UNLOCK a %s", token);
@@ -451,7 +453,7 @@ END_TEST
 
 /* --- with the relay --- */
 
-/* The daemon stands still from before it can read the request until the lock would be over. */
+/* The daemon is stopped before it reads the request, until the TTL has passed. */
 START_TEST(a_grant_past_its_deadline_on_arrival_is_unlocked)
 {
     static const struct options brief = {"a", "2000", "9000", "until-finish", NULL};
@@ -476,11 +478,11 @@ START_TEST(a_grant_past_its_deadline_on_arrival_is_unlocked)
     char answer[CLIENT_LINE + 1];
     snprintf(unlock, sizeof(unlock), "UNLOCK a %.40s", upstream.line + 3);
     snprintf(answer, sizeof(answer), "%s\n", upstream.line);
-    relay_answer(&relay, answer);
+    relay_reply(&relay, answer);
     ck_assert_str_eq(relay_accept(&relay), unlock);
-    /* GONE: if this machine is so busy that the lock has ended meanwhile. */
+    /* GONE is possible on a busy machine, if the lock has expired. */
     client_expect_match(&upstream, "OK|GONE", "%s", unlock);
-    relay_answer(&relay, "OK\n");
+    relay_reply(&relay, "OK\n");
     end_with(&guest, "not locked: LATE on arrival");
     stage_wait_key(&stage, "redlock:a", 0);
     client_close(&upstream);
@@ -503,19 +505,19 @@ START_TEST(a_reply_may_arrive_in_pieces_and_have_more_fields)
     relay_send_part(&relay, "O");
     relay_send_part(&relay, "K " TOKEN " 29");
     relay_send_part(&relay, "689 0 17 later=1");
-    relay_answer(&relay, "\n");
-    wait_says(&guest, "working 17\n");
+    relay_reply(&relay, "\n");
+    wait_printed(&guest, "working 17\n");
     let_finish(&sandbox);
     ck_assert_str_eq(relay_accept(&relay), "UNLOCK a " TOKEN);
     relay_send_part(&relay, "O");
-    relay_answer(&relay, "K\n");
+    relay_reply(&relay, "K\n");
     end_after(&guest, 2, "done");
     relay_close(&relay);
     sandbox_close(&sandbox);
 }
 END_TEST
 
-/* The time to live begins with the grant: the deadline is late by what was spent in line. */
+/* The TTL begins with the grant, so that time in the queue does not shorten the validity. */
 START_TEST(the_deadline_counts_from_the_grant_not_the_request)
 {
     struct sandbox sandbox;
@@ -525,18 +527,18 @@ START_TEST(the_deadline_counts_from_the_grant_not_the_request)
     relay_open(&relay);
     start(&guest, &sandbox, _i, relay.port, &plain);
     relay_accept(&relay);
-    relay_answer(&relay, "OK " TOKEN " 0 60000 17\n");
-    wait_says(&guest, "working 17\n");
+    relay_reply(&relay, "OK " TOKEN " 0 60000 17\n");
+    wait_printed(&guest, "working 17\n");
     let_finish(&sandbox);
     relay_accept(&relay);
-    relay_answer(&relay, "OK\n");
+    relay_reply(&relay, "OK\n");
     end_after(&guest, 2, "done");
     relay_close(&relay);
     sandbox_close(&sandbox);
 }
 END_TEST
 
-/* Whatever ends without its LF is no answer. */
+/* A line without its LF is not a reply. */
 START_TEST(a_broken_connection_is_an_error)
 {
     static const char *const parts[] = {"", "O", "OK " TOKEN " 2", "OK " TOKEN " 29689 0 17"};
@@ -548,7 +550,7 @@ START_TEST(a_broken_connection_is_an_error)
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
         start(&guest, &sandbox, _i, relay.port, &plain);
         relay_accept(&relay);
-        relay_answer(&relay, parts[i]);
+        relay_reply(&relay, parts[i]);
         end_with(&guest, "error: redlockd closed the connection");
     }
     relay_close(&relay);
@@ -570,13 +572,13 @@ START_TEST(every_other_reply_is_an_error_that_quotes_it)
     relay_open(&relay);
     for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
         char line[64];
-        char said[64];
+        char output[64];
         snprintf(line, sizeof(line), "%s\n", answers[i]);
-        snprintf(said, sizeof(said), "not locked: %s", answers[i]);
+        snprintf(output, sizeof(output), "not locked: %s", answers[i]);
         start(&guest, &sandbox, _i, relay.port, &plain);
         relay_accept(&relay);
-        relay_answer(&relay, line);
-        end_with(&guest, said);
+        relay_reply(&relay, line);
+        end_with(&guest, output);
     }
     relay_close(&relay);
     sandbox_close(&sandbox);
@@ -593,7 +595,7 @@ START_TEST(a_silent_daemon_is_an_error)
     start(&guest, &sandbox, _i, relay.port, &plain);
     relay_accept(&relay);
     end_with(&guest, "error: ");
-    /* It has left, so that a daemon would undo the LOCK. */
+    /* The guest has closed its connection, so that a daemon would undo the LOCK. */
     client_expect_end(&relay.guest);
     client_close(&relay.guest);
     relay_close(&relay);

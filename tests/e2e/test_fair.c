@@ -1,8 +1,9 @@
 /*
- * Two daemons, one resource, 16 clients at each that want it all the time: who gets it, how long
- * they wait, and what the masters are asked. Waits are counted in grants, so that the speed of the
- * machine hardly matters. A daemon that does not get the processor when its turn comes misses it.
- * So there are several attempts, and a machine that is busy for a while costs no more than one.
+ * Two daemons with 16 clients each compete for one resource. The test checks the share of each
+ * daemon, the waits, and the number of commands on the masters. Waits are counted in grants, so
+ * that the speed of the machine hardly matters. A daemon that is not scheduled when its turn comes
+ * loses the turn. Hence several attempts, so that a machine that is busy for a while spoils only
+ * one.
  */
 #include <poll.h>
 #include <stdio.h>
@@ -18,7 +19,7 @@ enum { EACH = 16, CLIENTS = 2 * EACH, ACQUISITIONS = 2000, WRITES_MAX = 20, ATTE
 
 struct contender {
     struct client client;
-    unsigned asked_at; /* how many had been granted when it asked */
+    unsigned asked_at; /* grants before its request */
     unsigned longest;
     unsigned granted;
 };
@@ -28,13 +29,13 @@ static unsigned granted;
 static unsigned waits[ACQUISITIONS];
 static uint64_t waited;
 
-static void ask(struct contender *contender)
+static void request_lock(struct contender *contender)
 {
     contender->asked_at = granted;
     client_send(&contender->client, "LOCK a 30s WAIT 60s\n");
 }
 
-/* It lets go at once. */
+/* Releases the lock immediately. */
 static void on_grant(struct contender *contender)
 {
     char line[64];
@@ -55,7 +56,7 @@ static void on_line(struct contender *contender)
         return;
     }
     ck_assert_str_eq(line, "OK");
-    ask(contender);
+    request_lock(contender);
 }
 
 static void run(void)
@@ -83,8 +84,8 @@ static unsigned longer_than(uint64_t bound)
     return count;
 }
 
-/* Are the shares, and the waits, what they should be? A few waits may be long: then the daemon
- * missed the pause of the other one, and all of its clients wait. */
+/* True if shares and waits are fair. A few waits may be long: a daemon that misses the pause of the
+ * other one makes all of its clients wait. */
 static bool is_fair(void)
 {
     unsigned share = 0;
@@ -99,8 +100,8 @@ static bool is_fair(void)
            longer_than(3 * waited / granted) <= granted / 20 && longest <= 10 * waited / granted;
 }
 
-/* What may write; the others look, or are the guard's. */
-static unsigned count_writes(struct monitor *monitors, unsigned *looks)
+/* Counts commands that may write. The others are key probes or belong to the guard. */
+static unsigned count_writes(struct monitor *monitors, unsigned *probes)
 {
     const char *const writes[] = {"\"SET\"",
                                   redis_script_sha1(REDIS_SCRIPT_SWAP),
@@ -115,7 +116,7 @@ static unsigned count_writes(struct monitor *monitors, unsigned *looks)
     for (unsigned i = 0; i < 5; i++) {
         struct monitor_counts counts = monitor_count(&monitors[i], "redlock:a", writes);
         sum += counts.commands - counts.others;
-        *looks += counts.others;
+        *probes += counts.others;
         monitor_close(&monitors[i]);
     }
     return sum;
@@ -127,14 +128,14 @@ START_TEST(two_daemons_share_a_lock_fairly)
     struct stage stage;
     struct daemon second;
     unsigned attempts = 0;
-    unsigned looks = 0;
+    unsigned probes = 0;
     stage_open(&stage, __func__, &(struct stage_plan){.masters = 5, .over_unix = true});
     stage_start_daemon(&stage, &second, &(struct daemon_plan){.name = "second", .elsewhere = true});
     for (unsigned i = 0; i < 5; i++)
         monitor_open(&monitors[i], &stage.masters[i]);
     for (unsigned i = 0; i < CLIENTS; i++) {
         daemon_connect(i < EACH ? &stage.daemon : &second, &contenders[i].client);
-        ask(&contenders[i]);
+        request_lock(&contenders[i]);
     }
     do {
         ck_assert_uint_lt(attempts++, ATTEMPTS);
@@ -142,10 +143,10 @@ START_TEST(two_daemons_share_a_lock_fairly)
     } while (!is_fair());
     for (unsigned i = 0; i < CLIENTS; i++)
         client_close(&contenders[i].client);
-    unsigned writes = count_writes(monitors, &looks);
+    unsigned writes = count_writes(monitors, &probes);
     unsigned all = attempts * ACQUISITIONS;
-    printf("fair: %.1f writes and %.1f looks on all masters for each\n", (double)writes / all,
-           (double)looks / all);
+    printf("fair: %.1f writes and %.1f other commands on all masters per grant\n",
+           (double)writes / all, (double)probes / all);
     ck_assert_uint_le(writes, WRITES_MAX * all);
     daemon_stop(&second);
     stage_close(&stage);

@@ -1,6 +1,6 @@
 /*
- * The fake master (tests/fake/master.h) beside a real one: the same bytes to both, at the
- * same time, have to bring the same answers.
+ * Compares the fake master (tests/fake/master.h) with a real one: the same bytes, sent to both at
+ * the same time, must give the same replies.
  */
 #include <hiredis/hiredis.h>
 #include <inttypes.h>
@@ -16,7 +16,7 @@
 #include "tests/prng.h"
 #include "tests/runner.h"
 
-/* Times are read one after the other: what is left of a time to live may differ by so much. */
+/* The two replies are read one after the other, so that remaining TTLs may differ by APART_MS. */
 enum {
     KEYS = 3,
     TOKENS = 5,
@@ -26,7 +26,7 @@ enum {
     JOIN_APART_US = 5000000
 };
 
-/* An end of a quarantine so late that no clock is there: what becomes of it is the same to the
+/* An end of a quarantine in the far future, which no clock changes: it must be equal to the
  * microsecond. */
 #define FLOOR_US INT64_C(8000000000000000)
 
@@ -70,7 +70,7 @@ static redisReply *ask_real(const char *bytes, size_t len)
     return reply;
 }
 
-/* Records differ in when they were written. */
+/* Compares texts. Records may differ in their time of writing. */
 static bool same_text(const redisReply *fake_reply, const redisReply *real_reply)
 {
     const char *fake_join = strstr(fake_reply->str, " join_us=");
@@ -98,7 +98,7 @@ static bool same(const redisReply *fake_reply, const redisReply *real_reply)
                    ? fake_reply->integer == real_reply->integer
                    : llabs(fake_reply->integer - real_reply->integer) < APART_MS;
     case REDIS_REPLY_ERROR:
-        /* The first word is what redlockd goes by. */
+        /* redlockd evaluates only the first word of an error. */
         return strncmp(fake_reply->str, real_reply->str, strcspn(real_reply->str, " ")) == 0;
     case REDIS_REPLY_STRING:
     case REDIS_REPLY_STATUS:
@@ -130,13 +130,13 @@ static void expect_same_words(const char *const *words, size_t count)
     expect_same(buf, redis_format_words(words, lens, count, buf, sizeof(buf)));
 }
 
-/* --- what redlockd sends --- */
+/* --- commands of redlockd --- */
 
 static const char *const tokens[TOKENS] = {
     "1111111111111111111111111111111111111111",
     "2222222222222222222222222222222222222222",
     "abcdefabcdefabcdefabcdefabcdefabcdefabcd",
-    /* Frozen forms of the first. */
+    /* Frozen forms of the first token. */
     "!aaaaaaaaaaaaaaa111111111111111111111111",
     "!bbbbbbbbbbbbbbb111111111111111111111111",
 };
@@ -169,25 +169,25 @@ static void try_lock_command(void)
     expect_same(buf, redis_format(&fenced, below(4) == 0 ? REDIS_IN_FULL : REDIS_BY_SHA1, buf));
 }
 
-/* What redlockd never leaves. */
-static void try_odd_word(void)
+/* Values that redlockd never writes. */
+static void try_malformed_value(void)
 {
-    static const char *const odd[] = {"",
-                                      "short",
-                                      "0123456789abcdef",
-                                      "0123456789abcdef-5",
-                                      "0123456789abcdef1e9",
-                                      "0123456789abcdef 7",
-                                      "0123456789abcdef09999",
-                                      "0123456789abcdef123456"};
+    static const char *const malformed[] = {"",
+                                            "short",
+                                            "0123456789abcdef",
+                                            "0123456789abcdef-5",
+                                            "0123456789abcdef1e9",
+                                            "0123456789abcdef 7",
+                                            "0123456789abcdef09999",
+                                            "0123456789abcdef123456"};
     char name[32];
     snprintf(name, sizeof(name), "redlockd:%s:r%u", below(2) == 0 ? "waits" : "far", below(KEYS));
     expect_same_words((const char *[]){"GET", name}, 2);
     if (below(2) == 0)
-        expect_same_words((const char *[]){"SET", name, odd[below(8)], "PX", "100000"}, 5);
+        expect_same_words((const char *[]){"SET", name, malformed[below(8)], "PX", "100000"}, 5);
 }
 
-/* Where the server has no such command, both say so. */
+/* A server without the command must return the same error. */
 static void try_native_release(void)
 {
     char buf[REDIS_COMMAND_MAX];
@@ -215,7 +215,7 @@ static void try_releases(void)
                                            below(4) == 0 ? REDIS_IN_FULL : REDIS_BY_SHA1, buf));
 }
 
-static void try_mark(void)
+static void try_record_write(void)
 {
     const char *record = master_text(&stage.masters[0], "GET %s", RECORD_KEY);
     char expected[LIMIT_RECORD];
@@ -223,7 +223,7 @@ static void try_mark(void)
     char floor[24];
     const struct fake_key *key = fake_find(&fake, RECORD_KEY, strlen(RECORD_KEY), wall_us());
     ck_assert_int_eq(key == NULL, record == NULL);
-    /* Each compares with its own; they differ in microseconds only. */
+    /* Each server compares with its own record; the records differ only in microseconds. */
     bool right = below(3) != 0;
     snprintf(begin, sizeof(begin),
              "redlockd/1 set=0123456789abcdef cluster=c max_ttl_ms=20000 id=%040u run_id=%040u "
@@ -276,7 +276,7 @@ static void try_heartbeat(void)
         18);
 }
 
-/* Without any names; the entry may be "-". */
+/* Sends a heartbeat without names. */
 static void heartbeat_with(const char *entry)
 {
     expect_same_words((const char *[]){"EVALSHA", redis_script_sha1(REDIS_SCRIPT_HEARTBEAT), "3",
@@ -285,7 +285,8 @@ static void heartbeat_with(const char *entry)
                       14);
 }
 
-/* One that is ahead of the clock rises by a millisecond; else it would be the time of each. */
+/* A step entry ahead of the clock rises by a millisecond. Otherwise it would be set to the time of
+ * each server. */
 static void try_heartbeat_of_a_step(void)
 {
     static const char *const set[] = {"SET",  "redlockd:step:x", "9700000000000000", "NX", "PX",
@@ -299,8 +300,8 @@ static void try_heartbeat_of_a_step(void)
     ck_assert_str_eq(step, "9700000000001000");
 }
 
-/* Left before the clock was set back, or by a daemon that does not say what may be hidden: the next
- * heartbeat takes it away. */
+/* The next heartbeat removes an attestation that was written before the clock was set back, or by a
+ * daemon that does not state the hidden step. */
 static void try_heartbeat_on_a_void_attestation(const char *attestation)
 {
     const char *const set[] = {"SET", "redlockd:vouch:x", attestation, "NX", "PX", "60000"};
@@ -346,7 +347,7 @@ static void try_something_else(void)
     case 6:
     case 7:
     case 8:
-        try_odd_word();
+        try_malformed_value();
         break;
     default:
         load_scripts();
@@ -379,7 +380,7 @@ START_TEST(the_fake_master_replies_like_a_real_one)
         else if (what < 85)
             try_heartbeat();
         else if (what < 97)
-            try_mark();
+            try_record_write();
         else
             try_something_else();
     }

@@ -1,5 +1,5 @@
 /*
- * Masters that are dead, hung, restarted, flushed or unwilling.
+ * Masters that are down, hung, restarted or flushed, or that refuse commands.
  */
 #include <stdio.h>
 #include <string.h>
@@ -10,11 +10,11 @@
 
 static const struct stage_plan five = {.masters = 5};
 static const struct stage_plan five_on_unix = {.masters = 5, .over_unix = true};
-/* Where the masters lose their data, and are to vote again. */
+/* A short max_ttl, so that masters that lose their data soon vote again. */
 static const struct stage_plan five_brief = {
     .masters = 5, .over_unix = true, .daemon = {.locks = ", max_ttl: 1s"}};
 
-/* --- a minority and a majority that fail --- */
+/* --- failure of a minority and of a majority --- */
 
 START_TEST(a_killed_and_stopped_minority_costs_no_grant)
 {
@@ -72,7 +72,7 @@ START_TEST(restarted_masters_serve_again)
     for (unsigned i = 0; i < 5; i++)
         master_restart(&stage.masters[i]);
     stage_wait_nodes(&stage, "vote=yes", 5);
-    /* Their scripts are gone with their data. */
+    /* The restart lost the scripts as well. */
     struct grant grant = client_lock(&stage.client, "a", "1s");
     client_expect_match(&stage.client, "HELD [0-9]+", "STATUS a");
     client_expect(&stage.client, "OK", "UNLOCK a %s", grant.token);
@@ -102,10 +102,10 @@ START_TEST(flushing_the_masters_ends_a_lock)
     struct stage stage;
     stage_open(&stage, __func__, &five_brief);
     struct grant grant = client_lock(&stage.client, "a", "1s");
-    /* So that no SET is still on its way. */
+    /* This reply shows that no SET is in flight any more. */
     client_expect_match(&stage.client, "HELD [0-9]+", "STATUS a");
     masters_run(stage.masters, 5, "FLUSHALL");
-    /* They cannot say whether there is another lock: only that they have forgotten. */
+    /* A flushed master cannot know whether another lock existed, so that the answer is not GONE. */
     const char *forgotten = "NOQUORUM 0/5 need=3 a:flushed b:flushed c:flushed d:flushed e:flushed";
     client_expect_match(&stage.client, "NOQUORUM [0-2]/5 .*flushed.*", "EXTEND a %s 1s",
                         grant.token);
@@ -121,7 +121,7 @@ START_TEST(flushing_the_masters_ends_a_lock)
 }
 END_TEST
 
-/* Another redlockd is at hand, which does not speak as a Redis does. */
+/* A second redlockd serves as a node that does not speak RESP. */
 START_TEST(a_node_that_is_not_redis_is_reported)
 {
     struct stage stage;
@@ -145,9 +145,9 @@ START_TEST(a_node_that_is_not_redis_is_reported)
 }
 END_TEST
 
-/* --- nothing stays behind on a master that was hung --- */
+/* --- keys on a master that was hung --- */
 
-/* Wait until nothing but the lock on this key is left on the masters. */
+/* Waits until the masters have no other key than this one. */
 static void wait_only_key(struct stage *stage, const char *key)
 {
     struct waiting waiting = waiting_for("all keys but one to go");
@@ -155,7 +155,7 @@ static void wait_only_key(struct stage *stage, const char *key)
         waiting_pause(&waiting);
 }
 
-/* The lock that was held all along must have come through, and is the last to go. */
+/* The lock that was held during the fault must have survived; it is released last. */
 static void check_kept(struct stage *stage, const struct grant *kept)
 {
     wait_only_key(stage, "redlock:kept");
@@ -209,8 +209,8 @@ START_TEST(failed_locks_leave_no_keys_on_resumed_masters)
 }
 END_TEST
 
-/* So long a stop that the daemon gives its connections up, and what it sent on them is undecided.
- */
+/* The masters are stopped until the daemon closes the links, so that the fate of the sent commands
+ * is unknown. */
 static void survive_long_stop(const struct stage_plan *plan, const char *test)
 {
     struct stage stage;
@@ -255,16 +255,16 @@ START_TEST(an_unlock_without_a_quorum_is_completed_later)
 }
 END_TEST
 
-/* --- masters that answer with an error --- */
+/* --- masters that refuse commands --- */
 
-struct unwilling {
+struct refusal {
     const char *cause[3];
     const char *reason;
     const char *cure;
 };
 
-static const struct unwilling unwilling[] = {
-    /* Whichever is first, the request or the guard. */
+static const struct refusal refusals[] = {
+    /* The reason depends on whether the request or the guard is first. */
     {{"REPLICAOF 127.0.0.1 1"}, "(readonly|replica)", "REPLICAOF NO ONE"},
     {{"CONFIG SET replica-read-only no", "CONFIG SET replica-serve-stale-data no",
       "REPLICAOF 127.0.0.1 1"},
@@ -279,16 +279,16 @@ START_TEST(noquorum_names_the_error_of_each_refusing_master)
 {
     struct stage stage;
     char named[128];
-    const struct unwilling *it = &unwilling[_i];
+    const struct refusal *refusal = &refusals[_i];
     stage_open(&stage, __func__, &five_brief);
-    for (unsigned i = 0; i < 3 && it->cause[i] != NULL; i++)
-        masters_run(stage.masters, 3, it->cause[i]);
-    snprintf(named, sizeof(named), "NOQUORUM 2/5 need=3 a:%s b:%s c:%s", it->reason, it->reason,
-             it->reason);
+    for (unsigned i = 0; i < 3 && refusal->cause[i] != NULL; i++)
+        masters_run(stage.masters, 3, refusal->cause[i]);
+    snprintf(named, sizeof(named), "NOQUORUM 2/5 need=3 a:%s b:%s c:%s", refusal->reason,
+             refusal->reason, refusal->reason);
     client_expect_match(&stage.client, named, "LOCK a 1s");
-    masters_run(stage.masters, 3, it->cure);
+    masters_run(stage.masters, 3, refusal->cure);
     stage_wait_nodes(&stage, "vote=yes", 5);
-    /* The refused LOCK was undone where it was not refused. */
+    /* The LOCK was undone on the masters that did not refuse it. */
     stage_wait_no_keys(&stage);
     client_lock(&stage.client, "a", "1s");
     stage_close(&stage);
@@ -313,7 +313,7 @@ END_TEST
 
 enum { SECRET_YAML = 256 };
 
-/* The masters want a password; the daemon is told this one, or none. */
+/* Opens masters that require a password, and a daemon that has the password `told`, or none. */
 static void open_with_password(struct stage *stage, const char *test, const char *wanted,
                                const char *username, const char *told, unsigned up)
 {
@@ -379,7 +379,7 @@ START_TEST(the_right_username_is_accepted)
 }
 END_TEST
 
-/* Else a command that was left on a connection of before could not be kept from being executed. */
+/* Without CLIENT KILL, a command left on an old connection could still be executed. */
 START_TEST(masters_that_refuse_client_kill_have_no_vote)
 {
     static const char *const missing[] = {"client|kill", "client|id"};
@@ -413,7 +413,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, a_long_stop_leaves_no_keys_behind_on_unix_sockets);
     tcase_add_test(tests, an_unlock_without_a_quorum_is_completed_later);
     tcase_add_loop_test(tests, noquorum_names_the_error_of_each_refusing_master, 0,
-                        sizeof(unwilling) / sizeof(unwilling[0]));
+                        sizeof(refusals) / sizeof(refusals[0]));
     tcase_add_test(tests, a_refusing_minority_costs_no_grant);
     tcase_add_test(tests, a_missing_password_is_reported);
     tcase_add_test(tests, a_wrong_password_is_reported_but_not_logged);

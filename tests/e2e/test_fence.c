@@ -1,5 +1,5 @@
 /*
- * Fencing tokens on real masters, through two daemons whose wall clocks differ.
+ * Fencing tokens on real masters, from two daemons whose wall clocks differ.
  */
 #include <stdio.h>
 #include <string.h>
@@ -10,43 +10,44 @@
 
 static const struct stage_plan five = {.masters = 5, .over_unix = true};
 
-/* Two daemons, the clock of the second ahead, and what they have granted so far. */
-struct bidders {
+/* Two daemons, the second with another wall clock, and the last fence. */
+struct pair {
     struct stage stage;
     struct daemon second;
     struct client clients[2];
     int64_t last;
 };
 
-static void open_bidders(struct bidders *bidders, const char *test, const struct daemon_plan *first,
-                         int64_t ahead_s)
+static void open_pair(struct pair *pair, const char *test, const struct daemon_plan *first,
+                      int64_t ahead_s)
 {
     struct stage_plan plan = five;
     plan.daemon = *first;
-    /* No master is away here, and a busy machine must not make one look so. */
+    /* All masters are up: a long timeout keeps a busy machine from suggesting otherwise. */
     plan.daemon.node_timeout_ms = 3000;
     struct daemon_plan second = plan.daemon;
-    stage_open(&bidders->stage, test, &plan);
+    stage_open(&pair->stage, test, &plan);
     second.name = "second";
     second.clock_ahead_s = ahead_s;
-    stage_start_daemon(&bidders->stage, &bidders->second, &second);
-    bidders->clients[0] = bidders->stage.client;
-    daemon_connect(&bidders->second, &bidders->clients[1]);
-    bidders->last = 0;
+    stage_start_daemon(&pair->stage, &pair->second, &second);
+    pair->clients[0] = pair->stage.client;
+    daemon_connect(&pair->second, &pair->clients[1]);
+    pair->last = 0;
 }
 
-static void close_bidders(struct bidders *bidders)
+static void close_pair(struct pair *pair)
 {
-    client_close(&bidders->clients[1]);
-    daemon_stop(&bidders->second);
-    stage_close(&bidders->stage);
+    client_close(&pair->clients[1]);
+    daemon_stop(&pair->second);
+    stage_close(&pair->stage);
 }
 
-/* One grant, through this daemon: its fence must be greater than all before. The release through
- * the other one was OK once a majority had let go; the rest may take a moment. */
-static void bid(struct bidders *bidders, unsigned which)
+/* Acquires and releases the lock through one daemon. The fence must be greater than all before.
+ * UNLOCK was answered after a majority, so that other masters may still have the key for a moment.
+ */
+static void acquire_fenced(struct pair *pair, unsigned which)
 {
-    struct client *client = &bidders->clients[which];
+    struct client *client = &pair->clients[which];
     struct waiting waiting = waiting_for("all masters to let go");
     char token[41];
     long long fence;
@@ -56,8 +57,8 @@ static void bid(struct bidders *bidders, unsigned which)
         reply = client_ask(client, "LOCK a 4s FENCE");
     }
     ck_assert_msg(sscanf(reply, "OK %40s %*d %*d %lld", token, &fence) == 2, "%s", reply);
-    ck_assert_msg(fence > bidders->last, "fence %lld after %lld", fence, (long long)bidders->last);
-    bidders->last = fence;
+    ck_assert_msg(fence > pair->last, "fence %lld after %lld", fence, (long long)pair->last);
+    pair->last = fence;
     client_expect(client, "OK", "UNLOCK a %s", token);
 }
 
@@ -91,57 +92,58 @@ END_TEST
 
 START_TEST(fences_rise_through_two_daemons_three_seconds_apart)
 {
-    struct bidders bidders;
-    open_bidders(&bidders, __func__, &five.daemon, 3);
+    struct pair pair;
+    open_pair(&pair, __func__, &five.daemon, 3);
     for (unsigned i = 0; i < 10000; i++)
-        bid(&bidders, i % 2);
-    close_bidders(&bidders);
+        acquire_fenced(&pair, i % 2);
+    close_pair(&pair);
 }
 END_TEST
 
 START_TEST(fences_rise_through_two_daemons_an_hour_apart)
 {
-    struct bidders bidders;
-    open_bidders(&bidders, __func__, &five.daemon, -3600);
+    struct pair pair;
+    open_pair(&pair, __func__, &five.daemon, -3600);
     for (unsigned i = 0; i < 10000; i++)
-        bid(&bidders, i % 2);
-    close_bidders(&bidders);
+        acquire_fenced(&pair, i % 2);
+    close_pair(&pair);
 }
 END_TEST
 
-/* Any minority in turn loses all its data, the ballots with it, and votes again after max_ttl. */
+/* Each minority in turn loses all data including the ballots, and votes again after max_ttl. */
 START_TEST(fences_rise_across_data_loss_of_any_minority)
 {
     const struct daemon_plan plan = {.locks = ", max_ttl: 4s"};
-    struct bidders bidders;
-    open_bidders(&bidders, __func__, &plan, 3);
-    struct stage *stage = &bidders.stage;
+    struct pair pair;
+    open_pair(&pair, __func__, &plan, 3);
+    struct stage *stage = &pair.stage;
     for (unsigned first = 0; first < 5; first += 2) {
         unsigned second = (first + 1) % 5;
         for (unsigned i = 0; i < 500; i++)
-            bid(&bidders, i % 2);
+            acquire_fenced(&pair, i % 2);
         masters_run(&stage->masters[first], 1, "FLUSHALL");
         masters_run(&stage->masters[second], 1, "FLUSHALL");
         for (unsigned i = 0; i < 100; i++)
-            bid(&bidders, i % 2);
-        /* The first master is the only one that forgets twice. */
+            acquire_fenced(&pair, i % 2);
+        /* Only the first master is flushed twice. */
         daemon_wait_refused(&stage->daemon, first, "flushed", 1);
         daemon_wait_refused(&stage->daemon, second, "flushed", second < first ? 2 : 1);
         struct waiting waiting = waiting_for("all of them to vote again");
-        while (client_count(&bidders.clients[0], "NODES", "vote=yes") != 5 ||
-               client_count(&bidders.clients[1], "NODES", "vote=yes") != 5) {
-            bid(&bidders, 0);
-            bid(&bidders, 1);
+        while (client_count(&pair.clients[0], "NODES", "vote=yes") != 5 ||
+               client_count(&pair.clients[1], "NODES", "vote=yes") != 5) {
+            acquire_fenced(&pair, 0);
+            acquire_fenced(&pair, 1);
             waiting_pause(&waiting);
         }
-        /* Now those that forgot are needed, and the wall clock has to do. */
+        /* One of the others is stopped, so that the flushed masters are needed and fences depend on
+         * the wall clock. */
         stage_stop_masters(stage, (second + 1) % 5, (second + 1) % 5);
         for (unsigned i = 0; i < 20; i++)
-            bid(&bidders, i % 2);
+            acquire_fenced(&pair, i % 2);
         stage_continue_masters(stage, (second + 1) % 5, (second + 1) % 5);
         stage_wait_nodes(stage, "vote=yes", 5);
     }
-    close_bidders(&bidders);
+    close_pair(&pair);
 }
 END_TEST
 

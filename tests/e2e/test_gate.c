@@ -1,5 +1,5 @@
 /*
- * Other users in place of those there are, by SIGHUP, while connections are open.
+ * Users that are changed by SIGHUP while connections are open.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -11,32 +11,32 @@
 #include "tests/e2e/waiting.h"
 #include "tests/runner.h"
 
-struct house {
+struct fixture {
     struct stage stage;
     struct secrets secrets;
     struct client client;
 };
 
-static void expect(struct house *house, const char *reply, const char *line)
+static void expect(struct fixture *fixture, const char *reply, const char *line)
 {
-    const char *got = client_ask(&house->client, "%s", line);
+    const char *got = client_ask(&fixture->client, "%s", line);
     ck_assert_msg(strncmp(got, reply, strlen(reply)) == 0, "%s: %s, not %s", line, got, reply);
 }
 
-/* It was closed, with this. */
-static void expect_closed(struct house *house, const char *line)
+/* Reads this line and expects the end of the connection. */
+static void expect_closed(struct fixture *fixture, const char *line)
 {
-    ck_assert_str_eq(client_read(&house->client), line);
-    client_expect_end(&house->client);
-    client_close(&house->client);
+    ck_assert_str_eq(client_read(&fixture->client), line);
+    client_expect_end(&fixture->client);
+    client_close(&fixture->client);
 }
 
-static void renew(struct house *house, const char *yaml)
+static void reload_with(struct fixture *fixture, const char *yaml)
 {
     struct daemon same_files;
-    const struct daemon *daemon = &house->stage.daemon;
+    const struct daemon *daemon = &fixture->stage.daemon;
     unsigned before = daemon_count_log(daemon, " reloaded ");
-    daemon_prepare(&same_files, &house->stage.sandbox, house->stage.masters, 3,
+    daemon_prepare(&same_files, &fixture->stage.sandbox, fixture->stage.masters, 3,
                    &(struct daemon_plan){.yaml = yaml});
     ck_assert_int_eq(kill(daemon->pid, SIGHUP), 0);
     struct waiting waiting = waiting_for("the reload");
@@ -44,23 +44,24 @@ static void renew(struct house *house, const char *yaml)
         waiting_pause(&waiting);
 }
 
-static void open_house(struct house *house, const char *test)
+static void open_fixture(struct fixture *fixture, const char *test)
 {
-    secrets_open(&house->secrets, "");
-    stage_open(&house->stage, test,
+    secrets_open(&fixture->secrets, "");
+    stage_open(&fixture->stage, test,
                &(struct stage_plan){
-                   .masters = 3, .over_unix = true, .daemon = {.yaml = house->secrets.yaml}});
-    daemon_connect(&house->stage.daemon, &house->client);
+                   .masters = 3, .over_unix = true, .daemon = {.yaml = fixture->secrets.yaml}});
+    daemon_connect(&fixture->stage.daemon, &fixture->client);
 }
 
-static void close_house(struct house *house)
+static void close_fixture(struct fixture *fixture)
 {
-    stage_close(&house->stage);
-    secrets_close(&house->secrets);
+    stage_close(&fixture->stage);
+    secrets_close(&fixture->secrets);
 }
 
-/* Users in YAML: ci with these prefixes, and whoever runs the tests as this one. */
-static const char *users(const struct house *house, const char *prefixes, const char *tester)
+/* Formats users in YAML: ci with these prefixes, and the user that runs the tests under the name
+ * `tester`. */
+static const char *users(const struct fixture *fixture, const char *prefixes, const char *tester)
 {
     static char yaml[512];
     char path[64];
@@ -68,26 +69,26 @@ static const char *users(const struct house *house, const char *prefixes, const 
              "auth:\n  users:\n"
              "  - {name: ci, secret_file: %s, resources: [%s]}\n"
              "  - {name: %s, uids: [%u], resources: [\"t:\"]}\n",
-             secrets_path(&house->secrets, "ci", path), prefixes, tester, (unsigned)geteuid());
+             secrets_path(&fixture->secrets, "ci", path), prefixes, tester, (unsigned)geteuid());
     return yaml;
 }
 
-static struct house house;
+static struct fixture fixture;
 
 START_TEST(a_connection_keeps_its_user_name_with_the_new_rights)
 {
-    open_house(&house, __func__);
-    expect(&house, "OK", "AUTH " SECRET_CI);
-    expect(&house, "FREE", "STATUS ci:a");
-    renew(&house, users(&house, "\"cd:\"", "tester"));
-    expect(&house, "DENIED this user may not use this resource", "STATUS ci:a");
-    expect(&house, "FREE", "STATUS cd:a");
-    client_close(&house.client);
-    close_house(&house);
+    open_fixture(&fixture, __func__);
+    expect(&fixture, "OK", "AUTH " SECRET_CI);
+    expect(&fixture, "FREE", "STATUS ci:a");
+    reload_with(&fixture, users(&fixture, "\"cd:\"", "tester"));
+    expect(&fixture, "DENIED this user may not use this resource", "STATUS ci:a");
+    expect(&fixture, "FREE", "STATUS cd:a");
+    client_close(&fixture.client);
+    close_fixture(&fixture);
 }
 END_TEST
 
-/* Whatever else is read again, and however often: what they may do is still theirs alone. */
+/* Repeated reloads of other settings must not mix up the rights of users. */
 START_TEST(unchanged_users_keep_their_rights)
 {
     static const char *const others[] = {
@@ -96,34 +97,34 @@ START_TEST(unchanged_users_keep_their_rights)
         "limits: {waiters_per_resource: 7}\nlog: {level: debug}\n",
     };
     char yaml[SECRETS_YAML];
-    open_house(&house, __func__);
-    expect(&house, "OK", "AUTH " SECRET_CI);
+    open_fixture(&fixture, __func__);
+    expect(&fixture, "OK", "AUTH " SECRET_CI);
     for (unsigned i = 0; i < 3 * sizeof(others) / sizeof(others[0]); i++) {
         struct client newcomer;
-        snprintf(yaml, sizeof(yaml), "%s%s", others[i / 3], strstr(house.secrets.yaml, "auth:"));
-        renew(&house, yaml);
-        expect(&house, "FREE", "STATUS ci:a");
-        expect(&house, "DENIED this user may not use this resource", "STATUS cd:a");
-        daemon_connect(&house.stage.daemon, &newcomer);
+        snprintf(yaml, sizeof(yaml), "%s%s", others[i / 3], strstr(fixture.secrets.yaml, "auth:"));
+        reload_with(&fixture, yaml);
+        expect(&fixture, "FREE", "STATUS ci:a");
+        expect(&fixture, "DENIED this user may not use this resource", "STATUS cd:a");
+        daemon_connect(&fixture.stage.daemon, &newcomer);
         client_expect(&newcomer, "OK", "AUTH " SECRET_CI);
         client_expect(&newcomer, "FREE", "STATUS ci:a");
         client_expect(&newcomer, "DENIED this user may not use this resource", "STATUS cd:a");
         client_close(&newcomer);
     }
-    client_close(&house.client);
-    close_house(&house);
+    client_close(&fixture.client);
+    close_fixture(&fixture);
 }
 END_TEST
 
 START_TEST(a_unix_peer_is_matched_with_the_new_users)
 {
-    open_house(&house, __func__);
-    expect(&house, "FREE", "STATUS prod");
-    renew(&house, users(&house, "\"ci:\"", "other"));
-    expect(&house, "DENIED this user may not use this resource", "STATUS prod");
-    expect(&house, "FREE", "STATUS t:a");
-    client_close(&house.client);
-    close_house(&house);
+    open_fixture(&fixture, __func__);
+    expect(&fixture, "FREE", "STATUS prod");
+    reload_with(&fixture, users(&fixture, "\"ci:\"", "other"));
+    expect(&fixture, "DENIED this user may not use this resource", "STATUS prod");
+    expect(&fixture, "FREE", "STATUS t:a");
+    client_close(&fixture.client);
+    close_fixture(&fixture);
 }
 END_TEST
 
@@ -131,51 +132,51 @@ START_TEST(connections_of_removed_users_are_closed)
 {
     char path[64];
     char yaml[256];
-    open_house(&house, __func__);
-    expect(&house, "OK", "AUTH " SECRET_CI);
+    open_fixture(&fixture, __func__);
+    expect(&fixture, "OK", "AUTH " SECRET_CI);
     snprintf(yaml, sizeof(yaml),
              "auth:\n  users:\n  - {name: ops, secret_file: %s, resources: [\"\"]}\n",
-             secrets_path(&house.secrets, "ops", path));
-    renew(&house, yaml);
-    expect_closed(&house, "DENIED the users of this daemon have changed");
-    /* The secret of who is gone is nobody's, and the unix socket's user has gone, too. */
-    daemon_connect(&house.stage.daemon, &house.client);
-    expect(&house, "DENIED authenticate first", "STATUS a");
-    /* At the gate one may stay. */
-    renew(&house, house.secrets.yaml);
-    expect(&house, "FREE", "STATUS a");
-    client_close(&house.client);
-    close_house(&house);
+             secrets_path(&fixture.secrets, "ops", path));
+    reload_with(&fixture, yaml);
+    expect_closed(&fixture, "DENIED the users of this daemon have changed");
+    /* The secret of a removed user is invalid, and so is the user of the unix socket. */
+    daemon_connect(&fixture.stage.daemon, &fixture.client);
+    expect(&fixture, "DENIED authenticate first", "STATUS a");
+    /* An unauthenticated connection survives a reload. */
+    reload_with(&fixture, fixture.secrets.yaml);
+    expect(&fixture, "FREE", "STATUS a");
+    client_close(&fixture.client);
+    close_fixture(&fixture);
 }
 END_TEST
 
-/* Closed, not released: its holder may rely on it until its deadline. */
+/* The connection is closed, but the lock stays: its holder may rely on it until the deadline. */
 START_TEST(a_holder_that_loses_its_right_is_closed)
 {
-    open_house(&house, __func__);
-    expect(&house, "OK", "AUTH " SECRET_CI);
-    expect(&house, "OK ", "LOCK ci:a 60s HOLD");
-    renew(&house, users(&house, "\"ci:\", \"more:\"", "tester"));
-    expect(&house, "PONG", "PING");
-    renew(&house, users(&house, "\"cd:\"", "tester"));
-    expect_closed(&house, "DENIED the users of this daemon have changed");
-    stage_wait_key(&house.stage, "redlock:ci:a", 3);
-    daemon_wait_log(&house.stage.daemon, " info client_evicted", "holds=1");
-    close_house(&house);
+    open_fixture(&fixture, __func__);
+    expect(&fixture, "OK", "AUTH " SECRET_CI);
+    expect(&fixture, "OK ", "LOCK ci:a 60s HOLD");
+    reload_with(&fixture, users(&fixture, "\"ci:\", \"more:\"", "tester"));
+    expect(&fixture, "PONG", "PING");
+    reload_with(&fixture, users(&fixture, "\"cd:\"", "tester"));
+    expect_closed(&fixture, "DENIED the users of this daemon have changed");
+    stage_wait_key(&fixture.stage, "redlock:ci:a", 3);
+    daemon_wait_log(&fixture.stage.daemon, " info client_evicted", "holds=1");
+    close_fixture(&fixture);
 }
 END_TEST
 
 START_TEST(users_may_be_removed_and_introduced_by_a_reload)
 {
-    open_house(&house, __func__);
-    renew(&house, "log: {level: info}\n");
-    expect(&house, "FREE", "STATUS anything");
-    expect(&house, "OK", "AUTH whatever-it-is");
-    renew(&house, users(&house, "\"ci:\"", "tester"));
-    expect(&house, "FREE", "STATUS t:a"); /* known by its unix socket */
-    expect(&house, "DENIED", "STATUS anything");
-    client_close(&house.client);
-    close_house(&house);
+    open_fixture(&fixture, __func__);
+    reload_with(&fixture, "log: {level: info}\n");
+    expect(&fixture, "FREE", "STATUS anything");
+    expect(&fixture, "OK", "AUTH whatever-it-is");
+    reload_with(&fixture, users(&fixture, "\"ci:\"", "tester"));
+    expect(&fixture, "FREE", "STATUS t:a"); /* user by peer credentials */
+    expect(&fixture, "DENIED", "STATUS anything");
+    client_close(&fixture.client);
+    close_fixture(&fixture);
 }
 END_TEST
 
@@ -183,21 +184,21 @@ START_TEST(a_shorter_auth_timeout_applies_to_open_connections)
 {
     char path[64];
     char yaml[2][256];
-    open_house(&house, __func__);
+    open_fixture(&fixture, __func__);
     for (unsigned i = 0; i < 2; i++)
         snprintf(yaml[i], sizeof(yaml[i]),
                  "limits: {auth_timeout: %s}\n"
                  "auth:\n  users:\n  - {name: ops, secret_file: %s, resources: [\"\"]}\n",
-                 i == 0 ? "1m" : "1s", secrets_path(&house.secrets, "ops", path));
-    renew(&house, yaml[0]);
-    expect_closed(&house, "DENIED the users of this daemon have changed");
-    daemon_connect(&house.stage.daemon, &house.client);
-    expect(&house, "DENIED authenticate first", "STATUS a");
+                 i == 0 ? "1m" : "1s", secrets_path(&fixture.secrets, "ops", path));
+    reload_with(&fixture, yaml[0]);
+    expect_closed(&fixture, "DENIED the users of this daemon have changed");
+    daemon_connect(&fixture.stage.daemon, &fixture.client);
+    expect(&fixture, "DENIED authenticate first", "STATUS a");
     int64_t begin_ms = waiting_clock_ms();
-    renew(&house, yaml[1]);
-    expect_closed(&house, "DENIED not authenticated in time");
-    ck_assert_int_lt(waiting_clock_ms() - begin_ms, 30000); /* by the new one, not by the old */
-    close_house(&house);
+    reload_with(&fixture, yaml[1]);
+    expect_closed(&fixture, "DENIED not authenticated in time");
+    ck_assert_int_lt(waiting_clock_ms() - begin_ms, 30000); /* by the new timeout */
+    close_fixture(&fixture);
 }
 END_TEST
 

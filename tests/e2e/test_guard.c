@@ -1,6 +1,6 @@
 /*
- * Masters that forget, and clocks that jump: no second grant while the first is valid, and grants
- * again once the quarantine is over.
+ * Masters that lose data and clocks that step: no second grant while the first is valid, and grants
+ * again after the quarantine.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #include "tests/e2e/waiting.h"
 #include "tests/runner.h"
 
-/* Locks are held for all of max_ttl. */
+/* Locks are held for the whole max_ttl. */
 #define MAX_TTL "4s"
 
 static const struct stage_plan careful = {
@@ -23,10 +23,10 @@ static const struct stage_plan careful = {
     .daemon = {.locks = ", max_ttl: " MAX_TTL},
 };
 
-/* A quarantine that no test could wait for. */
+/* The default max_ttl: a quarantine longer than any test. */
 static const struct stage_plan patient = {.masters = 5, .over_unix = true, .steppable = true};
 
-/* A second daemon on the same masters. */
+/* A second daemon over the same masters. */
 struct second {
     struct daemon daemon;
     struct client client;
@@ -46,24 +46,24 @@ static void close_second(struct second *second)
     daemon_stop(&second->daemon);
 }
 
-/* A lock, and until when its client may rely on it. */
-static int64_t hold(struct client *client)
+/* Acquires the lock and returns its deadline on the clock of the test. */
+static int64_t lock_until(struct client *client)
 {
     int64_t sent_ms = waiting_clock_ms();
     struct grant grant = client_lock(client, "a", MAX_TTL);
     return sent_ms + grant.elapsed_ms + grant.validity_ms;
 }
 
-/* The same, on A, B and C alone: D and E cannot be reached. */
-static int64_t hold_on_three(struct stage *stage)
+/* Acquires the lock on a, b and c only; d and e are stopped. Returns the deadline. */
+static int64_t lock_on_three(struct stage *stage)
 {
     stage_stop_masters(stage, 3, 4);
-    return hold(&stage->client);
+    return lock_until(&stage->client);
 }
 
-/* They come back without it: what was on its way to them is not to be what stands in the way. The
- * SET may never have been written to them: where the machine is busy they are suspect by then. But
- * what was written has been executed before a PING that is sent afterwards is answered. */
+/* Resumes d and e without the key. Their SETs may still be queued, or may never have been sent if a
+ * busy machine made the masters suspect. A PING on the test's connection is answered after what was
+ * queued before it. */
 static void bring_back_others(struct stage *stage)
 {
     stage_continue_masters(stage, 3, 4);
@@ -71,7 +71,7 @@ static void bring_back_others(struct stage *stage)
     masters_run(&stage->masters[3], 2, "DEL redlock:a");
 }
 
-/* Try all the time: granted in the end, and not before the first lock has ended. */
+/* Retries LOCK until it is granted, which must not happen before the deadline. */
 static void expect_grant_after(struct client *client, int64_t deadline_ms)
 {
     struct waiting waiting = waiting_for("a grant after the quarantine");
@@ -81,7 +81,7 @@ static void expect_grant_after(struct client *client, int64_t deadline_ms)
                   (long long)(deadline_ms - waiting_clock_ms()));
 }
 
-/* --- masters that forget --- */
+/* --- masters that lose data --- */
 
 static void kill_and_restart(struct stage *stage)
 {
@@ -94,7 +94,7 @@ static void flush(struct stage *stage)
     masters_run(stage->masters, 3, "FLUSHALL");
 }
 
-/* With the data of before the lock, its record among it. */
+/* Restarts with a snapshot from before the lock, which includes the record. */
 static void load_old_snapshot(struct stage *stage)
 {
     for (unsigned i = 0; i < 3; i++)
@@ -111,8 +111,8 @@ static void follow(struct master *follower, const struct master *leader)
         waiting_pause(&waiting);
 }
 
-/* Same process, same address, same connections: and all is gone. */
-static void fail_over_to_an_empty_one(struct stage *stage)
+/* Process, address and connections stay the same, but the data is gone. */
+static void fail_over_to_empty_master(struct stage *stage)
 {
     struct master empty;
     masters_start(&empty, 1, &stage->sandbox, &(struct master_plan){.over_tcp = true, .first = 5});
@@ -158,13 +158,13 @@ static void step_three_back(struct stage *stage)
 
 static const struct {
     const char *name;
-    void (*befall)(struct stage *stage);
-    bool on_three; /* so that one clock is enough */
+    void (*damage)(struct stage *stage);
+    bool on_three; /* grant on three masters only */
 } damages[] = {
     {"kill and restart", kill_and_restart, false},
     {"flush", flush, false},
     {"old snapshot", load_old_snapshot, false},
-    {"failover", fail_over_to_an_empty_one, false},
+    {"failover", fail_over_to_empty_master, false},
     {"one forward", step_one_forward, true},
     {"two forward", step_two_forward, true},
     {"three forward", step_three_forward, true},
@@ -179,21 +179,21 @@ START_TEST(no_second_grant_while_the_first_is_valid)
     struct second second;
     stage_open(&stage, __func__, &careful);
     open_second(&stage, &second, &careful.daemon);
-    if (damages[_i].befall == load_old_snapshot)
+    if (damages[_i].damage == load_old_snapshot)
         masters_run(stage.masters, 3, "SAVE");
-    int64_t deadline_ms = damages[_i].on_three ? hold_on_three(&stage) : hold(&stage.client);
-    damages[_i].befall(&stage);
+    int64_t deadline_ms = damages[_i].on_three ? lock_on_three(&stage) : lock_until(&stage.client);
+    damages[_i].damage(&stage);
     if (damages[_i].on_three)
         bring_back_others(&stage);
     expect_grant_after(&second.client, deadline_ms);
-    if (damages[_i].befall == step_one_back)
+    if (damages[_i].damage == step_one_back)
         daemon_wait_log(&stage.daemon, "clock_stepped_back node=a", "by_ms=");
     close_second(&second);
     stage_close(&stage);
 }
 END_TEST
 
-/* Master, replica, master again: the process, the connection and the record are what they were, and
+/* A master becomes a replica and a master again: process, connection and record are the same, but
  * the lock is gone. */
 START_TEST(a_failback_with_an_unchanged_run_id_is_detected)
 {
@@ -206,11 +206,12 @@ START_TEST(a_failback_with_an_unchanged_run_id_is_detected)
     for (unsigned i = 0; i < 2; i++)
         follow(&replicas[i], &stage.masters[i]);
     masters_run(replicas, 2, "REPLICAOF NO ONE");
-    /* The first replica has changed the id of its master: a daemon that starts sees that at once,
-     * and has sat it out by the time it is open; one that runs, with its next heartbeat. */
+    /* The first replica changed the replication id of its master. A starting daemon sees that at
+     * once and has waited it out when it is open; a running daemon sees it with its next heartbeat.
+     */
     open_second(&stage, &second, &careful.daemon);
     stage_wait_nodes(&stage, "vote=yes", 3);
-    int64_t deadline_ms = hold(&stage.client);
+    int64_t deadline_ms = lock_until(&stage.client);
     for (unsigned i = 0; i < 2; i++)
         follow(&stage.masters[i], &replicas[i]);
     masters_run(stage.masters, 2, "REPLICAOF NO ONE");
@@ -224,15 +225,16 @@ START_TEST(a_failback_with_an_unchanged_run_id_is_detected)
 }
 END_TEST
 
-/* "How to do distributed locking": client 1 acquires on A, B and C; D and E cannot be reached. The
- * clock on C jumps forward, the lock ends there. Client 2 acquires on C, D and E. */
+/* The example of "How to do distributed locking": client 1 acquires on A, B and C while D and E are
+ * unreachable. The clock of C jumps forward and the lock expires there. Client 2 acquires on C, D
+ * and E. */
 START_TEST(a_forward_clock_jump_does_not_cause_a_second_grant)
 {
     struct stage stage;
     struct second second;
     stage_open(&stage, __func__, &careful);
     open_second(&stage, &second, &careful.daemon);
-    int64_t deadline_ms = hold_on_three(&stage);
+    int64_t deadline_ms = lock_on_three(&stage);
     master_step(&stage.masters[2], 60);
     bring_back_others(&stage);
     expect_grant_after(&second.client, deadline_ms);
@@ -241,17 +243,17 @@ START_TEST(a_forward_clock_jump_does_not_cause_a_second_grant)
 }
 END_TEST
 
-/* --- daemons that come and go --- */
+/* --- restarts of daemons --- */
 
-/* The granting daemon dies, one master that carries the lock steps, the two that did not carry it
- * come back, a fresh daemon starts: nobody saw it happen. */
+/* The granting daemon is killed, a master with the key steps its clock, the two masters without the
+ * key come back, and a new daemon starts: no daemon observed the step. */
 static void step_unseen(const char *test, bool elsewhere)
 {
     struct stage stage;
     struct second fresh;
     struct daemon_plan plan = careful.daemon;
     stage_open(&stage, test, &careful);
-    int64_t deadline_ms = hold_on_three(&stage);
+    int64_t deadline_ms = lock_on_three(&stage);
     process_kill(stage.daemon.pid);
     stage.daemon.pid = 0;
     master_step(&stage.masters[2], 60);
@@ -280,7 +282,7 @@ START_TEST(an_unobserved_step_is_respected_on_another_host)
 }
 END_TEST
 
-/* Three clocks go forward and back. The first daemon sees it, and ends. */
+/* Three clocks step forward and back. The first daemon observes it and is killed. */
 static void step_and_back_and_end(struct stage *stage)
 {
     step_three_forward(stage);
@@ -292,7 +294,7 @@ static void step_and_back_and_end(struct stage *stage)
     bring_back_others(stage);
 }
 
-/* On another host there was one before. What it left fits the clocks again. */
+/* A daemon ran on another host before. The keys that it left fit the clocks again. */
 START_TEST(a_step_and_back_is_announced_to_another_host)
 {
     struct stage stage;
@@ -302,7 +304,7 @@ START_TEST(a_step_and_back_is_announced_to_another_host)
     open_second(&stage, &second, &elsewhere);
     stage_wait_nodes(&stage, "vote=yes", 5);
     close_second(&second);
-    int64_t deadline_ms = hold_on_three(&stage);
+    int64_t deadline_ms = lock_on_three(&stage);
     step_and_back_and_end(&stage);
     daemon_start(&second.daemon, 0);
     daemon_wait_listening(&second.daemon);
@@ -314,23 +316,23 @@ START_TEST(a_step_and_back_is_announced_to_another_host)
 }
 END_TEST
 
-/* The second daemon is stopped while three masters have a probe to answer; it reads that when it
- * goes on. */
+/* The second daemon is stopped while three masters owe it the reply to a probe, which it reads when
+ * it continues. */
 static void stop_with_a_probe_under_way(struct stage *stage, struct second *second)
 {
-    struct client asks;
-    daemon_connect(&second->daemon, &asks);
+    struct client requester;
+    daemon_connect(&second->daemon, &requester);
     stage_stop_masters(stage, 0, 2);
-    client_send(&asks, "LOCK b 1s\n");
-    struct waiting waiting = waiting_for("the LOCK to be under way");
+    client_send(&requester, "LOCK b 1s\n");
+    struct waiting waiting = waiting_for("the LOCK to be in flight");
     while (client_count(&second->client, "NODES", "unanswered=0") != 2)
         waiting_pause(&waiting);
     kill(second->daemon.pid, SIGSTOP);
-    client_close(&asks);
+    client_close(&requester);
     stage_continue_masters(stage, 0, 2);
 }
 
-/* ... and one that does not look meanwhile, for longer than a look may be away. */
+/* A stopped daemon does not sample the clocks for longer than samples may be apart. */
 START_TEST(a_step_and_back_is_announced_to_a_stopped_daemon)
 {
     struct stage stage;
@@ -342,7 +344,7 @@ START_TEST(a_step_and_back_is_announced_to_a_stopped_daemon)
     else
         stop_with_a_probe_under_way(&stage, &second);
     int64_t until_ms = waiting_clock_ms() + 2100;
-    int64_t deadline_ms = hold_on_three(&stage);
+    int64_t deadline_ms = lock_on_three(&stage);
     step_and_back_and_end(&stage);
     struct waiting waiting = waiting_for("two seconds to pass");
     while (waiting_clock_ms() < until_ms)
@@ -355,7 +357,7 @@ START_TEST(a_step_and_back_is_announced_to_a_stopped_daemon)
 }
 END_TEST
 
-/* max_ttl is a minute: only what it finds on the masters can have settled it in time. */
+/* max_ttl is a minute: only the keys on the masters can make its clock trusted so soon. */
 START_TEST(a_daemon_restarted_on_its_host_grants_at_once)
 {
     struct stage stage;
@@ -402,7 +404,7 @@ START_TEST(a_daemon_on_a_new_host_waits_if_no_daemon_runs)
 }
 END_TEST
 
-/* --- one sick daemon --- */
+/* --- a faulty daemon --- */
 
 static void save_records(struct stage *stage, char records[5][512])
 {
@@ -424,8 +426,8 @@ START_TEST(a_stopped_and_stepped_daemon_costs_no_vote)
     open_second(&stage, &second, &plan);
     clock_open(&clock, &stage.sandbox, "daemon");
     save_records(&stage, before);
-    /* It is stopped for three seconds, meanwhile its wall clock is stepped back and forward by an
-     * hour, and then it is starved of its CPU. */
+    /* The second daemon is stopped for three seconds, then its wall clock steps by an hour back and
+     * forth while it is mostly stopped. */
     int64_t until_ms = waiting_clock_ms() + 3000;
     kill(second.daemon.pid, SIGSTOP);
     struct waiting waiting = waiting_for("three seconds to pass");
@@ -452,7 +454,7 @@ START_TEST(a_stopped_and_stepped_daemon_costs_no_vote)
 }
 END_TEST
 
-/* --- masters and daemons that must not vote together --- */
+/* --- masters and daemons that must not take part --- */
 
 START_TEST(a_master_that_may_evict_keys_has_no_vote)
 {
@@ -468,7 +470,7 @@ START_TEST(a_master_that_may_evict_keys_has_no_vote)
 }
 END_TEST
 
-/* What a master that is up answers with an error is in the log as well. */
+/* The errors of a master that is up are logged as well. */
 START_TEST(a_master_that_refuses_writes_is_logged)
 {
     static const struct {
@@ -515,7 +517,7 @@ START_TEST(the_daemon_does_not_start_with_a_duplicate_master)
     stage_open_masters(&stage, __func__, &(struct stage_plan){.masters = 2, .over_unix = true});
     for (unsigned i = 0; i < 3; i++)
         listed[i] = stage.masters[i == 2 ? 1 : i];
-    /* By another address, so that the configuration cannot tell. */
+    /* Listed under another address, so that the configuration looks valid. */
     sandbox_path(&stage.sandbox, "alias", listed[2].socket);
     ck_assert_int_eq(symlink(stage.masters[1].socket, listed[2].socket), 0);
     daemon_prepare(&daemon, &stage.sandbox, listed, 3, &(struct daemon_plan){0});
@@ -525,7 +527,7 @@ START_TEST(the_daemon_does_not_start_with_a_duplicate_master)
 }
 END_TEST
 
-/* The service goes on, with four votes of five. */
+/* The daemon continues with four votes of five. */
 START_TEST(a_master_that_becomes_a_duplicate_costs_one_vote)
 {
     struct stage stage;
@@ -540,7 +542,7 @@ START_TEST(a_master_that_becomes_a_duplicate_costs_one_vote)
 }
 END_TEST
 
-/* Where there is no memory for anything else: a daemon that comes later has to hear of the loss. */
+/* The record is written even without free memory: a later daemon has to learn of the loss. */
 START_TEST(data_loss_is_recorded_on_a_master_without_memory)
 {
     struct stage stage;
@@ -575,12 +577,12 @@ START_TEST(daemons_of_another_set_get_no_vote)
         daemon_start(&other, 0);
         daemon_wait_listening(&other);
         daemon_connect(&other, &client);
-        struct waiting waiting = waiting_for("the guard to look");
+        struct waiting waiting = waiting_for("the guard to read the records");
         while (client_count(&client, "NODES", "vote=no reason=otherset") != (i == 0 ? 3 : 5))
             waiting_pause(&waiting);
         client_expect_match(&client, "NOQUORUM 0/[35] need=[23] a:otherset .*", "LOCK a 1s");
-        /* Releases go to all masters. What it is about lives longer than this daemon thinks any
-         * lock does; that does not make it shorter. */
+        /* Releases go to all masters, even without a vote. The lock has a longer TTL than the
+         * max_ttl of this daemon, and must keep it. */
         client_expect_match(&client, "NOQUORUM .*otherset.*", "UNLOCK held %040d", 0);
         for (unsigned node = 0; node < 5; node++)
             ck_assert_int_gt(master_integer(&stage.masters[node], "PTTL redlock:held"), 20000);
@@ -593,8 +595,8 @@ START_TEST(daemons_of_another_set_get_no_vote)
 }
 END_TEST
 
-/* Three of five names lead to another database of the same servers: whoever comes second has no
- * vote from those, once they are no longer new. */
+/* Three of five names have another database number: the daemon that starts second gets no vote from
+ * these masters once they are no longer new. */
 START_TEST(names_with_another_database_are_reported_as_repointed)
 {
     struct stage stage;
@@ -612,7 +614,7 @@ START_TEST(names_with_another_database_are_reported_as_repointed)
     daemon_start(&other, 0);
     daemon_wait_up(&other, 2);
     daemon_connect(&other, &client);
-    struct waiting waiting = waiting_for("the names to be found leased to others");
+    struct waiting waiting = waiting_for("the names to be found leased to other servers");
     while (client_count(&client, "NODES", "vote=no reason=repointed") != 3)
         waiting_pause(&waiting);
     client_expect_match(&client, "NOQUORUM [0-2]/5 need=3 a:repointed .*", "LOCK a 1s");
@@ -630,7 +632,7 @@ START_TEST(an_ended_token_stays_gone)
     struct stage stage;
     stage_open(&stage, __func__, &careful);
     struct grant grant = client_lock(&stage.client, "a", "300ms");
-    /* On each of them: where it still is, the extension that ends in GONE prolongs it. */
+    /* On all masters: an EXTEND prolongs the key on each master that still has it. */
     struct waiting waiting = waiting_for("the lock to end on all masters");
     while (masters_with(stage.masters, 5, "redlock:a") > 0)
         waiting_pause(&waiting);

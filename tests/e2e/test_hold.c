@@ -1,5 +1,5 @@
 /*
- * LOCK ... HOLD on real masters: locks that live with their connection, and are told of when lost.
+ * LOCK ... HOLD on real masters: holds live as long as their connection, and a loss is reported.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@ static const struct stage_plan five = {
 static const struct stage_plan five_tcp = {
     .masters = 5, .over_unix = true, .daemon = {.node_timeout_ms = 100, .tcp_host = "127.0.0.1"}};
 
-/* A HOLD, and until when its client may rely on it: on the clock of waiting_clock_ms(). */
+/* A HOLD and its deadline on waiting_clock_ms(). */
 struct held {
     struct client client;
     char token[41];
@@ -47,7 +47,7 @@ static bool is_warning(const char *line)
     return strncmp(line, "! WARN ", 7) == 0;
 }
 
-/* A healthy master is slow now and then on a busy machine, and who holds is warned of it. */
+/* On a busy machine a healthy master may be slow, which causes warnings. */
 static const char *read_past_warnings(struct client *client)
 {
     const char *line;
@@ -86,39 +86,39 @@ START_TEST(a_hold_outlives_its_ttl)
 }
 END_TEST
 
-/* A process of its own, which is killed: its kernel ends the connection in order. */
+/* A separate process is killed: its kernel closes the connection in order. */
 START_TEST(killing_a_client_frees_its_hold_at_once)
 {
     struct stage stage;
     struct held held;
-    int told[2];
+    int pipe_fds[2];
     char token[41];
     stage_open(&stage, __func__, &five);
-    ck_assert_int_eq(pipe(told), 0);
+    ck_assert_int_eq(pipe(pipe_fds), 0);
     pid_t child = fork();
     if (child == 0) {
         hold(&held, &stage, "60s");
-        if (write(told[1], held.token, 40) != 40)
+        if (write(pipe_fds[1], held.token, 40) != 40)
             _exit(1);
         for (;;)
             pause();
     }
-    ck_assert_int_eq(read(told[0], token, 40), 40);
+    ck_assert_int_eq(read(pipe_fds[0], token, 40), 40);
     client_send(&stage.client, "LOCK a 10s WAIT 50s\n");
     struct client watcher;
     daemon_connect(&stage.daemon, &watcher);
     stage_wait_stats(&watcher, " waiting=1 ");
     process_kill(child);
-    /* Far sooner than its time to live, which client_read() would not wait for. */
+    /* The read succeeds long before the TTL ends; it would not wait for that. */
     client_read_match(&stage.client, "OK .*");
     client_close(&watcher);
-    close(told[0]);
-    close(told[1]);
+    close(pipe_fds[0]);
+    close(pipe_fds[1]);
     stage_close(&stage);
 }
 END_TEST
 
-static void ends_at_once(const char *test, void (*end)(struct client *))
+static void expect_release_after(const char *test, void (*end)(struct client *))
 {
     struct stage stage;
     struct held held;
@@ -138,18 +138,19 @@ static void quit(struct client *client)
 
 static void half_close(struct client *client)
 {
-    client_end(client);
+    client_half_close(client);
     client_expect_end(client);
     client_close(client);
 }
 
 START_TEST(closing_the_connection_releases_a_hold)
 {
-    ends_at_once(__func__, client_close);
+    expect_release_after(__func__, client_close);
 }
 END_TEST
 
-/* With an answer unread, its kernel resets the connection; on a unix socket that is an end, too. */
+/* Closing with an unread reply resets a connection. On a unix socket this counts as an orderly
+ * close. */
 static void leave_unread(struct client *client)
 {
     client_send(client, "PING\n");
@@ -161,11 +162,11 @@ static void leave_unread(struct client *client)
 
 START_TEST(closing_with_an_unread_answer_releases_a_hold)
 {
-    ends_at_once(__func__, leave_unread);
+    expect_release_after(__func__, leave_unread);
 }
 END_TEST
 
-/* What a killed client has started may run on. */
+/* With LINGER, processes started by a killed client may still rely on the lock. */
 START_TEST(closing_the_connection_does_not_release_a_lingering_hold)
 {
     static void (*const ends[])(struct client *) = {client_close, leave_unread, half_close};
@@ -186,7 +187,7 @@ START_TEST(closing_the_connection_does_not_release_a_lingering_hold)
 }
 END_TEST
 
-/* It is over, but for answers that nobody reads: more than the socket has room for. */
+/* The client has half-closed and does not read its replies, which exceed the socket buffer. */
 START_TEST(a_lingering_hold_is_not_extended_after_a_half_close)
 {
     enum { LISTINGS = 300 };
@@ -199,7 +200,7 @@ START_TEST(a_lingering_hold_is_not_extended_after_a_half_close)
     note_grant(&held, sent_ms);
     for (unsigned i = 0; i < LISTINGS; i++)
         client_send(&held.client, "HELP\n");
-    client_end(&held.client);
+    client_half_close(&held.client);
     stage_wait_stats(&stage.client, " holding=0 ");
     ck_assert_uint_eq(client_count(&stage.client, "CLIENTS", "client="), 2);
     stage_wait_key(&stage, "redlock:a", 0);
@@ -209,8 +210,8 @@ START_TEST(a_lingering_hold_is_not_extended_after_a_half_close)
 }
 END_TEST
 
-/* A thousand HOLDs with long names, of one that does not read: what it is told of them, and what it
- * asks about them, is more than an answer may have. */
+/* The warnings and listings of a thousand HOLDs with long names exceed the output limit of a
+ * session that does not read. */
 START_TEST(a_slow_reader_with_many_holds_is_not_dropped)
 {
     enum { HOLDS = 1000 };
@@ -245,17 +246,17 @@ END_TEST
 
 START_TEST(quit_releases_a_hold)
 {
-    ends_at_once(__func__, quit);
+    expect_release_after(__func__, quit);
 }
 END_TEST
 
 START_TEST(a_half_close_releases_a_hold)
 {
-    ends_at_once(__func__, half_close);
+    expect_release_after(__func__, half_close);
 }
 END_TEST
 
-/* Whoever sent the reset: the client may live, and rely on its lock. */
+/* A reset may come from the network: the client may live and rely on the lock. */
 START_TEST(a_reset_does_not_release_a_hold_before_its_deadline)
 {
     struct stage stage;
@@ -274,7 +275,7 @@ START_TEST(a_reset_does_not_release_a_hold_before_its_deadline)
 }
 END_TEST
 
-/* The daemon finds the request and the reset at once, and hears of the reset as it answers. */
+/* The daemon reads the request, and notices the reset only when it writes the reply. */
 START_TEST(a_reset_after_a_request_does_not_release_a_hold)
 {
     struct stage stage;
@@ -323,7 +324,7 @@ START_TEST(losing_a_majority_is_reported_before_the_validity_ends)
     struct held held;
     stage_open(&stage, __func__, &five);
     hold(&held, &stage, "6s");
-    stage_stop_masters(&stage, 0, 2); /* before it was extended for the first time */
+    stage_stop_masters(&stage, 0, 2); /* before the first extension */
     expect_lost(&held, "noquorum");
     ck_assert_int_lt(waiting_clock_ms(), held.until_ms);
     stage_continue_masters(&stage, 0, 2);
@@ -342,7 +343,7 @@ START_TEST(losing_a_minority_is_a_warning)
     master_kill(&stage.masters[4]);
     char of_it[128];
     int len = snprintf(of_it, sizeof(of_it), "! WARN a %s e:", held.token);
-    /* Of another, because it was slow, there may be one, too. */
+    /* Warnings about other, slow masters may come first. */
     do
         ck_assert_msg(is_warning(client_read(&held.client)), "%s", held.client.line);
     while (strncmp(held.client.line, of_it, (size_t)len) != 0);

@@ -1,5 +1,5 @@
 /*
- * libredlock, as it is installed, with a real daemon over real masters.
+ * libredlock with a real daemon over real masters.
  */
 #include <netinet/in.h>
 #include <poll.h>
@@ -64,7 +64,7 @@ START_TEST(a_lock_is_acquired_extended_and_released)
     library_expect(redlock, redlock_extend(redlock, &lock, 1000), REDLOCK_GONE);
     ck_assert_int_eq(lock.deadline_ns, 0);
 
-    /* Again, by the name that stands in it. */
+    /* Acquiring again with the name stored in the lock itself. */
     library_expect(redlock, redlock_acquire(redlock, lock.resource, 30000, NULL, &lock, NULL),
                    REDLOCK_OK);
     ck_assert_str_eq(lock.resource, "a");
@@ -108,7 +108,7 @@ START_TEST(a_released_lock_goes_to_the_waiting_handle)
     stage_wait_stats(&stage.client, " waiting=1 ");
     struct redlock_event event;
     ck_assert(!redlock_next(second, &event));
-    /* While the one waits, its connection is of use. */
+    /* A pending acquire does not block the connection. */
     library_expect(second, redlock_ping(second), REDLOCK_OK);
     library_expect(first, redlock_release(first, &lock), REDLOCK_OK);
     event = library_answer(second, id, REDLOCK_OK);
@@ -119,8 +119,8 @@ START_TEST(a_released_lock_goes_to_the_waiting_handle)
 }
 END_TEST
 
-/* Who has waited for longer than a hundred times its time to live: by then the drift that is taken
- * off the wait is more than that. The rate is wide here, so that it need not take as long. */
+/* After a wait of more than a hundred TTLs, the drift of the wait exceeds the TTL. The lock must be
+ * granted even so. The drift rate is high here to keep the wait short. */
 START_TEST(a_long_waiter_gets_the_lock)
 {
     static const struct stage_plan drifting = {
@@ -384,7 +384,7 @@ START_TEST(a_handle_over_the_client_limit_returns_limit)
 }
 END_TEST
 
-/* --- given up --- */
+/* --- timeouts --- */
 
 START_TEST(a_stopped_daemon_costs_the_timeout_and_leaves_no_lock)
 {
@@ -411,7 +411,7 @@ START_TEST(a_stopped_daemon_costs_the_timeout_and_leaves_no_lock)
 }
 END_TEST
 
-/* Somebody listens, but does not accept, and as many wait for that as may. */
+/* The listener does not accept, and its backlog is full. */
 START_TEST(connecting_ends_after_the_connect_timeout)
 {
     enum { FULL = 4 };
@@ -430,7 +430,7 @@ START_TEST(connecting_ends_after_the_connect_timeout)
     }
     snprintf(url, sizeof(url), "tcp://127.0.0.1:%u", ntohs(where.sin_port));
     struct redlock *redlock = redlock_new(url);
-    /* A request may take longer than this test. */
+    /* The request timeout is longer than this test, so that only the connect timeout ends it. */
     redlock_set_timeout(redlock, INT64_C(3600000));
     redlock_set_connect_timeout(redlock, 50);
     library_expect(redlock, redlock_ping(redlock), REDLOCK_UNREACHABLE);
@@ -456,7 +456,7 @@ START_TEST(a_late_grant_is_released_and_the_connection_kept)
     ck_assert(redlock_is_connected(redlock));
     redlock_set_timeout(redlock, 60000);
     ck_assert_int_eq(kill(stage.daemon.pid, SIGCONT), 0);
-    struct waiting waiting = waiting_for("the lock to be given back");
+    struct waiting waiting = waiting_for("the lock to be released");
     do {
         waiting_pause(&waiting);
         ck_assert(!redlock_next(redlock, &event));
@@ -499,7 +499,7 @@ START_TEST(freeing_a_handle_releases_untaken_grants)
     struct waiting waiting = waiting_for("the lock to be granted");
     while (client_count(&stage.client, "STATS", "subject=lock ok=1 ") != 1)
         waiting_pause(&waiting);
-    /* Also if it has been read. */
+    /* The grant must also be released after the handle has read it. */
     struct redlock_event event;
     if (_i == 1) {
         library_expect(redlock, redlock_ping(redlock), REDLOCK_OK);

@@ -1,6 +1,6 @@
 /*
- * libredlock, and a daemon that lies: whatever that says, and however it comes, the library neither
- * crashes nor hangs, and what it calls a lock is one, with a deadline that the lock may have.
+ * libredlock with a hostile server: whatever the server sends, the library neither crashes nor
+ * hangs, and every lock that it reports was granted with at least this deadline.
  */
 #include <inttypes.h>
 #include <regex.h>
@@ -23,7 +23,7 @@
 enum { SEEDS = 1500, OPERATIONS = 6, OPEN = 16, TTL_MS = 10000, PATIENT_MS = 60000 };
 
 static struct sandbox sandbox;
-static struct hostile_server *hostile_server;
+static struct hostile_server *server;
 static char path[SANDBOX_FILE];
 static char url[SANDBOX_FILE + 8];
 static regex_t grant_pattern;
@@ -31,9 +31,9 @@ static regex_t grant_pattern;
 static void open_stage(const char *test)
 {
     sandbox_open(&sandbox, test);
-    hostile_server = malloc(sizeof(*hostile_server));
-    ck_assert_ptr_nonnull(hostile_server);
-    hostile_start(hostile_server, sandbox_path(&sandbox, "hostile_server.sock", path));
+    server = malloc(sizeof(*server));
+    ck_assert_ptr_nonnull(server);
+    hostile_start(server, sandbox_path(&sandbox, "hostile.sock", path));
     snprintf(url, sizeof(url), "unix:%s", path);
     ck_assert_int_eq(regcomp(&grant_pattern,
                              "^OK ([0-9a-f]{40}) (0|[1-9][0-9]{0,14}) (0|[1-9][0-9]{0,14})( .*)?$",
@@ -43,8 +43,8 @@ static void open_stage(const char *test)
 
 static void close_stage(void)
 {
-    hostile_stop(hostile_server);
-    free(hostile_server);
+    hostile_stop(server);
+    free(server);
     regfree(&grant_pattern);
     sandbox_close(&sandbox);
 }
@@ -57,14 +57,14 @@ static struct redlock *new_handle(int64_t timeout_ms)
     return redlock;
 }
 
-/* --- may it be a lock? --- */
+/* --- is a lock backed by a grant? --- */
 
 struct check {
     const struct redlock_lock *lock;
     int64_t ttl_ms;
-    int64_t seen_ns;     /* when the hostile_server had read the request */
-    int64_t returned_ns; /* when the answer had been there for sure */
-    int64_t latest_ns;   /* the latest deadline of those answers that grant this; 0: none does */
+    int64_t seen_ns;     /* time when the server had read the request */
+    int64_t returned_ns; /* time when the reply had certainly arrived */
+    int64_t latest_ns;   /* latest deadline of the replies that grant this token; 0: none */
 };
 
 static void check_grant(void *context, const char *text)
@@ -83,30 +83,32 @@ static void check_grant(void *context, const char *text)
         check->latest_ns = granted_ns + validity_ms * MS;
 }
 
-/* What is past its deadline on arrival is extended, by a later use of the same place. */
+/* A grant past its deadline on arrival is confirmed by an EXTEND, with a later id of the same slot.
+ */
 static void check_confirmations(struct check *check, uint64_t id)
 {
     enum { USES = 64 };
     char request[512];
     for (unsigned i = 0; i < USES; i++) {
         id += LIMIT_CLIENT_REQUESTS;
-        if (hostile_request(hostile_server, id, request, &check->seen_ns) &&
+        if (hostile_request(server, id, request, &check->seen_ns) &&
             strncmp(request, "EXTEND ", 7) == 0 && strstr(request, check->lock->token) != NULL)
-            hostile_each_answer(hostile_server, id, check_grant, check);
+            hostile_each_reply(server, id, check_grant, check);
     }
 }
 
-/* An OK to the request `id` to acquire or, with the earlier deadline, to extend. */
-static void must_be_granted(uint64_t id, const struct redlock_lock *lock, int64_t earlier_ns)
+/* Fails unless the OK to the request `id` (LOCK, or EXTEND with the earlier deadline) is backed by
+ * a reply. */
+static void expect_backed_by_grant(uint64_t id, const struct redlock_lock *lock, int64_t earlier_ns)
 {
     char request[512];
     struct check check = {
         .lock = lock, .ttl_ms = lock->ttl_ms, .returned_ns = hostile_clock_ns(), .latest_ns = 0};
-    ck_assert(hostile_request(hostile_server, id, request, &check.seen_ns));
+    ck_assert(hostile_request(server, id, request, &check.seen_ns));
     ck_assert(strstr(request, lock->resource) != NULL);
     if (strncmp(request, "EXTEND ", 7) == 0)
         ck_assert_ptr_nonnull(strstr(request, lock->token));
-    hostile_each_answer(hostile_server, id, check_grant, &check);
+    hostile_each_reply(server, id, check_grant, &check);
     ck_assert_msg(check.latest_ns != 0, "%s: it was never granted %s", request, lock->token);
     if (strncmp(request, "LOCK ", 5) == 0)
         check_confirmations(&check, id);
@@ -115,7 +117,7 @@ static void must_be_granted(uint64_t id, const struct redlock_lock *lock, int64_
     ck_assert_int_le(lock->deadline_ns, check.latest_ns);
 }
 
-/* Acquire without blocking, so that its number is known. */
+/* Acquires without blocking, so that the id is known. */
 static struct redlock_event acquire(struct redlock *redlock, bool hold)
 {
     uint64_t id;
@@ -129,11 +131,11 @@ static struct redlock_event acquire(struct redlock *redlock, bool hold)
     while (event.kind != REDLOCK_EVENT_ANSWER);
     ck_assert_uint_eq(event.id, id);
     if (event.status == REDLOCK_OK)
-        must_be_granted(id, &event.lock, 0);
+        expect_backed_by_grant(id, &event.lock, 0);
     return event;
 }
 
-/* --- one lie at a time --- */
+/* --- one fault at a time --- */
 
 /* "#1024 OK <40 digits> 10000 0 -\n" */
 enum { ANSWER_LEN = 6 + 3 + 41 + 6 + 2 + 2 };
@@ -143,7 +145,7 @@ START_TEST(a_truncated_reply_is_not_a_grant)
     open_stage(__func__);
     for (size_t at = 0; at <= ANSWER_LEN; at++) {
         struct redlock *redlock = new_handle(PATIENT_MS);
-        hostile_set(hostile_server, &(struct lie){.kind = LIE_CUT, .at = at});
+        hostile_set(server, &(struct hostile_plan){.kind = HOSTILE_CUT, .at = at});
         struct redlock_event event = acquire(redlock, at % 2 == 0);
         library_expect(redlock, event.status, at == ANSWER_LEN ? REDLOCK_OK : REDLOCK_BROKEN);
         redlock_free(redlock);
@@ -157,7 +159,7 @@ START_TEST(a_reply_in_pieces_is_a_grant)
     open_stage(__func__);
     struct redlock *redlock = new_handle(PATIENT_MS);
     for (size_t at = 0; at <= ANSWER_LEN; at++) {
-        hostile_set(hostile_server, &(struct lie){.kind = LIE_SPLIT, .at = at});
+        hostile_set(server, &(struct hostile_plan){.kind = HOSTILE_SPLIT, .at = at});
         library_expect(redlock, acquire(redlock, false).status, REDLOCK_OK);
     }
     redlock_free(redlock);
@@ -165,13 +167,13 @@ START_TEST(a_reply_in_pieces_is_a_grant)
 }
 END_TEST
 
-/* Its deadline is counted from before the request, not from the answer. */
+/* The deadline counts from before the request, not from the reply. */
 START_TEST(a_delayed_reply_does_not_move_the_deadline)
 {
     open_stage(__func__);
     struct redlock *redlock = new_handle(PATIENT_MS);
     int64_t before_ns = hostile_clock_ns();
-    hostile_set(hostile_server, &(struct lie){.delay_ms = 30});
+    hostile_set(server, &(struct hostile_plan){.delay_ms = 30});
     struct redlock_event event = acquire(redlock, false);
     library_expect(redlock, event.status, REDLOCK_OK);
     ck_assert_int_ge(event.sent_ns, before_ns);
@@ -187,7 +189,7 @@ START_TEST(an_elapsed_time_from_the_daemon_is_capped_by_the_clock)
     open_stage(__func__);
     struct redlock *redlock = new_handle(PATIENT_MS);
     for (size_t i = 0; i < sizeof(elapsed_ms) / sizeof(elapsed_ms[0]); i++) {
-        hostile_set(hostile_server, &(struct lie){.elapsed_ms = elapsed_ms[i]});
+        hostile_set(server, &(struct hostile_plan){.elapsed_ms = elapsed_ms[i]});
         struct redlock_event event = acquire(redlock, false);
         library_expect(redlock, event.status, REDLOCK_OK);
         ck_assert_int_le(event.lock.deadline_ns, hostile_clock_ns() + TTL_MS * MS);
@@ -204,13 +206,13 @@ START_TEST(a_grant_past_its_deadline_on_arrival_is_released)
     char unlock[512] = "";
     open_stage(__func__);
     struct redlock *redlock = new_handle(PATIENT_MS);
-    hostile_set(hostile_server, &(struct lie){.delay_ms = 20, .validity_ms = 5});
+    hostile_set(server, &(struct hostile_plan){.delay_ms = 20, .validity_ms = 5});
     library_expect(redlock, redlock_acquire(redlock, "a", TTL_MS, NULL, &lock, NULL), REDLOCK_LATE);
     ck_assert_int_eq(lock.deadline_ns, 0);
     snprintf(unlock, sizeof(unlock), "UNLOCK a %08xabcdef0123456789abcdef0123456789",
              1 * 2654435761u);
     struct waiting waiting = waiting_for("the lock to be given back");
-    while (!hostile_was_asked(hostile_server, unlock))
+    while (!hostile_received(server, unlock))
         waiting_pause(&waiting);
     library_expect(redlock, redlock_ping(redlock), REDLOCK_OK);
     redlock_free(redlock);
@@ -219,7 +221,7 @@ START_TEST(a_grant_past_its_deadline_on_arrival_is_released)
 END_TEST
 
 static const struct {
-    const char *instead; /* to LOCK and EXTEND */
+    const char *instead; /* reply to LOCK and EXTEND */
     enum redlock_status status;
 } answers[] = {
     {"OK", REDLOCK_GARBLED},
@@ -243,13 +245,13 @@ START_TEST(each_reply_maps_to_its_status)
     struct redlock_lock lock;
     open_stage(__func__);
     struct redlock *redlock = new_handle(PATIENT_MS);
-    hostile_set(hostile_server, &(struct lie){.instead = answers[_i].instead});
+    hostile_set(server, &(struct hostile_plan){.instead = answers[_i].instead});
     library_expect(redlock, redlock_acquire(redlock, "a", TTL_MS, NULL, &lock, NULL),
                    answers[_i].status);
     ck_assert_int_eq(lock.deadline_ns, 0);
     ck_assert_str_ne(redlock_error(redlock), "");
     ck_assert_ptr_null(strchr(redlock_error(redlock), '\n'));
-    /* Whatever it was, the next request is a new chance. */
+    /* After any reply, the next request works. */
     library_expect(redlock, redlock_ping(redlock), REDLOCK_OK);
     redlock_free(redlock);
     close_stage();
@@ -262,11 +264,11 @@ START_TEST(an_extension_of_another_token_is_rejected)
     struct redlock *redlock = new_handle(PATIENT_MS);
     struct redlock_lock lock = {
         .resource = "a", .token = "1123456789abcdef0123456789abcdef01234567", .deadline_ns = 77};
-    hostile_set(hostile_server,
-                &(struct lie){.instead = "OK 0123456789abcdef0123456789abcdef01234567 9000 0"});
+    hostile_set(server, &(struct hostile_plan){
+                            .instead = "OK 0123456789abcdef0123456789abcdef01234567 9000 0"});
     library_expect(redlock, redlock_extend(redlock, &lock, TTL_MS), REDLOCK_GARBLED);
     ck_assert_int_eq(lock.deadline_ns, 77);
-    hostile_set(hostile_server, &(struct lie){.instead = "NOQUORUM 1/3 need=2"});
+    hostile_set(server, &(struct hostile_plan){.instead = "NOQUORUM 1/3 need=2"});
     library_expect(redlock, redlock_extend(redlock, &lock, TTL_MS), REDLOCK_NOQUORUM);
     ck_assert_int_eq(lock.deadline_ns, 77);
     redlock_free(redlock);
@@ -276,11 +278,11 @@ END_TEST
 
 START_TEST(a_server_that_never_answers_costs_the_timeout)
 {
-    static const struct lie lies[] = {{.kind = LIE_SILENT}, {.kind = LIE_FLOOD}};
+    static const struct hostile_plan plans[] = {{.kind = HOSTILE_SILENT}, {.kind = HOSTILE_FLOOD}};
     struct redlock_lock lock;
     open_stage(__func__);
     struct redlock *redlock = new_handle(50);
-    hostile_set(hostile_server, &lies[_i]);
+    hostile_set(server, &plans[_i]);
     int64_t before_ns = hostile_clock_ns();
     library_expect(redlock, redlock_acquire(redlock, "a", TTL_MS, NULL, &lock, NULL),
                    REDLOCK_TIMEOUT);
@@ -291,32 +293,32 @@ START_TEST(a_server_that_never_answers_costs_the_timeout)
 }
 END_TEST
 
-/* As where a firewall has lost its state: the next connection leads to the daemon again. */
+/* A firewall may have lost its state: only the next connection reaches the daemon. */
 START_TEST(an_abandoned_connection_is_replaced)
 {
     struct redlock_lock lock;
     struct redlock_event event;
     open_stage(__func__);
     struct redlock *redlock = new_handle(PATIENT_MS);
-    hostile_set(hostile_server, &(struct lie){.kind = LIE_NONE});
+    hostile_set(server, &(struct hostile_plan){.kind = HOSTILE_NONE});
     library_expect(redlock, redlock_acquire(redlock, "a", TTL_MS, NULL, &lock, NULL), REDLOCK_OK);
-    hostile_set(hostile_server, &(struct lie){.kind = LIE_SILENT});
+    hostile_set(server, &(struct hostile_plan){.kind = HOSTILE_SILENT});
     library_expect(redlock, redlock_start_extend(redlock, &lock, TTL_MS, NULL), REDLOCK_OK);
     redlock_abandon(redlock);
-    hostile_set(hostile_server, &(struct lie){.kind = LIE_NONE});
+    hostile_set(server, &(struct hostile_plan){.kind = HOSTILE_NONE});
     ck_assert(redlock_next(redlock, &event));
     ck_assert_int_eq(event.kind, REDLOCK_EVENT_ANSWER);
     library_expect(redlock, event.status, REDLOCK_BROKEN);
     ck_assert(redlock_next(redlock, &event));
     ck_assert_int_eq(event.kind, REDLOCK_EVENT_CLOSED);
     library_expect(redlock, redlock_extend(redlock, &lock, TTL_MS), REDLOCK_OK);
-    ck_assert_uint_eq(hostile_server->connections, 1);
+    ck_assert_uint_eq(server->connections, 1);
     redlock_free(redlock);
     close_stage();
 }
 END_TEST
 
-/* Slower than they come, so that there is always something to read. */
+/* Consumes lines more slowly than they arrive, so that there is always input. */
 static void read_slowly(void *context, const char *text)
 {
     int64_t until_ns = hostile_clock_ns() + MS / 50;
@@ -330,7 +332,7 @@ START_TEST(a_listing_without_end_costs_the_timeout)
 {
     open_stage(__func__);
     struct redlock *redlock = new_handle(50);
-    hostile_set(hostile_server, &(struct lie){.kind = LIE_FLOOD});
+    hostile_set(server, &(struct hostile_plan){.kind = HOSTILE_FLOOD});
     library_expect(redlock, redlock_list(redlock, "NODES", read_slowly, NULL), REDLOCK_TIMEOUT);
     redlock_free(redlock);
     close_stage();
@@ -342,7 +344,7 @@ START_TEST(a_missing_socket_is_unreachable)
     struct redlock_lock lock;
     open_stage(__func__);
     struct redlock *redlock = new_handle(PATIENT_MS);
-    hostile_set(hostile_server, &(struct lie){0});
+    hostile_set(server, &(struct hostile_plan){0});
     library_expect(redlock, redlock_acquire(redlock, "a", TTL_MS, NULL, &lock, NULL), REDLOCK_OK);
     redlock_free(redlock);
     redlock = redlock_new("unix:/nonexistent");
@@ -358,13 +360,13 @@ START_TEST(the_place_in_the_queue_is_read_from_the_listing)
     uint64_t id;
     open_stage(__func__);
     struct redlock *redlock = new_handle(PATIENT_MS);
-    hostile_set(hostile_server, &(struct lie){0});
+    hostile_set(server, &(struct hostile_plan){0});
     library_expect(redlock, redlock_start_place(redlock, "a", &id), REDLOCK_OK);
     struct redlock_event event = library_next(redlock);
     library_expect(redlock, event.status, REDLOCK_OK);
     ck_assert_uint_eq(event.id, id);
     ck_assert_uint_eq(event.place, 3);
-    hostile_set(hostile_server, &(struct lie){.instead = "END"});
+    hostile_set(server, &(struct hostile_plan){.instead = "END"});
     library_expect(redlock, redlock_start_place(redlock, "a", &id), REDLOCK_OK);
     event = library_next(redlock);
     library_expect(redlock, event.status, REDLOCK_OK);
@@ -374,7 +376,7 @@ START_TEST(the_place_in_the_queue_is_read_from_the_listing)
 }
 END_TEST
 
-/* --- a loss --- */
+/* --- losses --- */
 
 START_TEST(a_loss_is_reported_before_the_reply_that_follows_it)
 {
@@ -382,13 +384,13 @@ START_TEST(a_loss_is_reported_before_the_reply_that_follows_it)
     char lost[128];
     open_stage(__func__);
     struct redlock *redlock = new_handle(PATIENT_MS);
-    hostile_set(hostile_server, &(struct lie){0});
+    hostile_set(server, &(struct hostile_plan){0});
     struct redlock_event event = acquire(redlock, true);
     library_expect(redlock, event.status, REDLOCK_OK);
     struct redlock_lock lock = event.lock;
     snprintf(lost, sizeof(lost), "! LOST a %s noquorum\n! LOST a %s noquorum\n", lock.token,
              lock.token);
-    hostile_set(hostile_server, &(struct lie){.before = lost});
+    hostile_set(server, &(struct hostile_plan){.before = lost});
     library_expect(redlock, redlock_start_ping(redlock, &id), REDLOCK_OK);
     event = library_next(redlock);
     ck_assert_int_eq(event.kind, REDLOCK_EVENT_LOST);
@@ -402,16 +404,16 @@ START_TEST(a_loss_is_reported_before_the_reply_that_follows_it)
 }
 END_TEST
 
-/* A daemon releases a lock when its unix socket is closed, and its holder may rely on it still. */
+/* Closing the unix socket would release the lock, although its holder may still rely on it. */
 START_TEST(a_garbled_connection_with_a_hold_is_not_closed_in_order)
 {
     struct redlock_lock lock;
     open_stage(__func__);
     struct redlock *redlock = new_handle(PATIENT_MS);
-    hostile_set(hostile_server, &(struct lie){0});
+    hostile_set(server, &(struct hostile_plan){0});
     library_expect(redlock, acquire(redlock, true).status, REDLOCK_OK);
     unsigned open_files = process_open_files(getpid());
-    hostile_set(hostile_server, &(struct lie){.instead = "PONG"});
+    hostile_set(server, &(struct hostile_plan){.instead = "PONG"});
     library_expect(redlock, redlock_acquire(redlock, "b", TTL_MS, NULL, &lock, NULL),
                    REDLOCK_GARBLED);
     ck_assert_uint_eq(process_open_files(getpid()), open_files);
@@ -420,7 +422,7 @@ START_TEST(a_garbled_connection_with_a_hold_is_not_closed_in_order)
 }
 END_TEST
 
-/* --- all of them, by seeds --- */
+/* --- random faults --- */
 
 struct run {
     struct redlock *redlock;
@@ -430,7 +432,7 @@ struct run {
         int64_t earlier_ns;
     } open[OPEN];
     unsigned open_count;
-    struct redlock_lock lock; /* the last that was granted */
+    struct redlock_lock lock; /* last granted lock */
 };
 
 static void forget(struct run *run, unsigned at)
@@ -445,9 +447,9 @@ static void on_event(struct run *run, const struct redlock_event *event)
     unsigned at = 0;
     while (at < run->open_count && run->open[at].id != event->id)
         at++;
-    ck_assert_msg(at < run->open_count, "nobody asked for %" PRIu64, event->id);
+    ck_assert_msg(at < run->open_count, "no request has the id %" PRIu64, event->id);
     if (event->status == REDLOCK_OK && event->lock.token[0] != '\0') {
-        must_be_granted(event->id, &event->lock, run->open[at].earlier_ns);
+        expect_backed_by_grant(event->id, &event->lock, run->open[at].earlier_ns);
         run->lock = event->lock;
     } else {
         ck_assert_int_eq(event->lock.deadline_ns, 0);
@@ -512,7 +514,8 @@ static void run_seed(uint64_t seed)
 {
     struct run run = {.redlock = new_handle(10), .prng = {seed}};
     struct redlock_event event;
-    hostile_set(hostile_server, &(struct lie){.kind = LIE_RANDOM, .seed = prng_draw(&run.prng)});
+    hostile_set(server,
+                &(struct hostile_plan){.kind = HOSTILE_RANDOM, .seed = prng_draw(&run.prng)});
     for (unsigned i = 0; i < OPERATIONS; i++) {
         operate(&run);
         while (prng_below(&run.prng, 2) == 0 && redlock_next(run.redlock, &event))
@@ -525,7 +528,7 @@ static void run_seed(uint64_t seed)
     redlock_free(run.redlock);
 }
 
-/* HOSTILE_SEED: where to begin; HOSTILE_RUNS: how many. */
+/* HOSTILE_SEED is the first seed, HOSTILE_RUNS the number of runs. */
 static unsigned number_of(const char *name, unsigned otherwise)
 {
     const char *text = getenv(name);
@@ -540,9 +543,9 @@ START_TEST(a_hostile_server_cannot_fake_a_lock)
     for (unsigned seed = first; seed < first + count; seed++) {
         mark_point();
         run_seed(seed);
-        /* What it has not read of this one must not count as the next one's. */
-        hostile_stop(hostile_server);
-        hostile_start(hostile_server, path);
+        /* Unread requests of this run must not count for the next one. */
+        hostile_stop(server);
+        hostile_start(server, path);
     }
     close_stage();
 }

@@ -1,6 +1,6 @@
 /*
- * libredlock across fork(2): a connection belongs to the process that made it, however much another
- * process looks like that one.
+ * libredlock across fork(2): a connection belongs to the process that opened it, even if another
+ * process has the same PID.
  */
 #include <errno.h>
 #include <sched.h>
@@ -21,7 +21,7 @@ static const struct stage_plan three_quick = {
     .masters = 3, .over_unix = true, .daemon = {.node_timeout_ms = 100}};
 static const struct redlock_lock_options hold = {.hold = true};
 
-/* A kernel before Linux 4.14 clears no page in a child. */
+/* Simulates a kernel before Linux 4.14, which has no MADV_WIPEONFORK. */
 static bool kernel_is_old;
 
 int madvise(void *address, size_t len, int advice)
@@ -47,7 +47,7 @@ START_TEST(a_child_leaves_the_connection_to_its_parent)
     stage_open(&stage, __func__, &three_quick);
     struct redlock *redlock = library_open(&stage.daemon);
     struct redlock_lock lock = library_acquire(redlock, "a", 60000, &hold);
-    /* The system call alone runs no handlers of pthread_atfork(). */
+    /* A bare clone() does not run the handlers of pthread_atfork(). */
     pid_t child = _i == 2 ? (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0) : fork();
     if (child == 0) {
         redlock_free(redlock);
@@ -56,7 +56,7 @@ START_TEST(a_child_leaves_the_connection_to_its_parent)
     ck_assert(ended_well(child));
     child = fork();
     if (child == 0) {
-        /* Over a connection of its own. */
+        /* The child opens its own connection. */
         bool fine = redlock_ping(redlock) == REDLOCK_OK;
         redlock_free(redlock);
         _exit(!fine);
@@ -91,7 +91,7 @@ START_TEST(a_child_can_take_over_the_connection)
 }
 END_TEST
 
-/* Its answer has been read before the fork, and the parent takes it afterwards. */
+/* The reply is read before the fork, and the parent takes it afterwards. */
 START_TEST(a_child_does_not_release_the_grants_of_its_parent)
 {
     struct stage stage;
@@ -125,7 +125,7 @@ END_TEST
 
 enum failure { NONE, NO_NAMESPACE, NOT_PID_1, NOT_LOCKED, CHILD_FAILED, HOLD_LOST };
 
-/* Fork a process that is PID 1 of a PID namespace of its own. */
+/* Forks a process that is PID 1 of a new PID namespace. */
 static pid_t fork_pid_1(void)
 {
     return unshare(CLONE_NEWPID) == 0 ? fork() : -1;
@@ -158,7 +158,7 @@ START_TEST(a_child_with_its_parents_pid_leaves_the_connection_alone)
     int status;
     kernel_is_old = _i == 1;
     stage_open(&stage, __func__, &three_quick);
-    /* In a process between, whose children all get the namespace. */
+    /* unshare() applies to all later children, hence an intermediate process. */
     pid_t between = fork();
     if (between == 0) {
         pid_t parent = namespace_become_root() ? fork_pid_1() : -1;

@@ -1,6 +1,6 @@
 /*
- * client/c/redlock.h with a real daemon: locks that live with their connection, in whatever process
- * that is, and what is told of them.
+ * libredlock with a real daemon: holds live with their connection, across processes, and losses are
+ * reported.
  */
 #include <errno.h>
 #include <signal.h>
@@ -63,23 +63,23 @@ START_TEST(a_lingering_hold_is_released_by_its_handle)
 }
 END_TEST
 
-/* Its daemon sees an end in order, as its kernel closes what it has open. */
+/* The kernel of a killed process closes the socket, which the daemon sees as an orderly close. */
 START_TEST(a_lingering_hold_outlives_a_killed_process_until_its_deadline)
 {
     struct stage stage;
-    int told[2];
+    int pipe_fds[2];
     int64_t deadline_ns;
     stage_open(&stage, __func__, &three_quick);
-    ck_assert_int_eq(pipe(told), 0);
+    ck_assert_int_eq(pipe(pipe_fds), 0);
     pid_t child = fork();
     if (child == 0) {
         struct redlock *redlock = library_open(&stage.daemon);
         struct redlock_lock lock = library_acquire(redlock, "a", 2000, &hold_linger);
-        (void)!write(told[1], &lock.deadline_ns, sizeof(lock.deadline_ns));
+        (void)!write(pipe_fds[1], &lock.deadline_ns, sizeof(lock.deadline_ns));
         for (;;)
             pause();
     }
-    ck_assert_int_eq(read(told[0], &deadline_ns, sizeof(deadline_ns)), sizeof(deadline_ns));
+    ck_assert_int_eq(read(pipe_fds[0], &deadline_ns, sizeof(deadline_ns)), sizeof(deadline_ns));
     process_kill(child);
     while (client_count(&stage.client, "STATS", " holding=0 ") == 0)
         usleep(1000);
@@ -87,8 +87,8 @@ START_TEST(a_lingering_hold_outlives_a_killed_process_until_its_deadline)
     struct timespec now;
     clock_gettime(CLOCK_BOOTTIME, &now);
     ck_assert_int_ge((int64_t)now.tv_sec * 1000000000 + now.tv_nsec, deadline_ns);
-    close(told[0]);
-    close(told[1]);
+    close(pipe_fds[0]);
+    close(pipe_fds[1]);
     stage_close(&stage);
 }
 END_TEST
@@ -134,8 +134,8 @@ START_TEST(a_lost_hold_is_reported_once)
 }
 END_TEST
 
-/* The daemon stands still for longer than an answer may take. Its client relies on the deadline
- * that it has, whatever it does with its connection. */
+/* The daemon is stopped for longer than the timeout. The client relies on the deadline, whatever
+ * happens to its connection. */
 START_TEST(a_hold_on_an_abandoned_connection_lives_until_its_deadline)
 {
     struct stage stage;
@@ -153,14 +153,14 @@ START_TEST(a_hold_on_an_abandoned_connection_lives_until_its_deadline)
     ck_assert(redlock_next(redlock, &event));
     ck_assert_int_eq(event.kind, REDLOCK_EVENT_CLOSED);
     kill(stage.daemon.pid, SIGCONT);
-    /* It has seen the end of the connection, if there was one. */
+    /* The daemon has noticed the close, if there was one. */
     stage_wait_clients(&stage, _i == 0 ? 2 : 1);
     client_expect_match(&stage.client, "HELD .*", "LOCK a 30s");
     redlock_set_timeout(redlock, 5000);
     library_expect(redlock, redlock_extend(redlock, &lock, 30000), REDLOCK_OK);
     ck_assert_int_gt(redlock_left_ms(&lock), 0);
     library_expect(redlock, redlock_release(redlock, &lock), REDLOCK_OK);
-    /* What is not given back is, with the handle. */
+    /* Freeing the handle releases a hold that was not released. */
     lock = library_acquire(redlock, "b", 30000, &hold);
     redlock_abandon(redlock);
     redlock_free(redlock);
@@ -170,7 +170,7 @@ START_TEST(a_hold_on_an_abandoned_connection_lives_until_its_deadline)
 }
 END_TEST
 
-/* Closing the socket would be an end in order, by which the daemon releases the lock. */
+/* Closing the socket would be an orderly close, which releases the lock. */
 START_TEST(a_connection_is_abandoned_without_memory)
 {
     struct stage stage;

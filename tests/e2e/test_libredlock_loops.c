@@ -1,5 +1,5 @@
 /*
- * libredlock in programs with an event loop. They watch one descriptor for input, and nothing else.
+ * libredlock in programs with an event loop, which watch one descriptor for input and nothing else.
  */
 #include <event2/event.h>
 #include <poll.h>
@@ -103,7 +103,7 @@ static void program_end(struct program *program)
     }
 }
 
-/* The new connection has the descriptor that the old one had. */
+/* The new socket gets the same number as the old one, which epoll does not notice. */
 START_TEST(a_grant_after_a_reconnect_wakes_the_loop)
 {
     struct stage stage;
@@ -159,7 +159,7 @@ START_TEST(the_descriptor_outlives_connections)
 }
 END_TEST
 
-/* More than a socket takes: the rest is sent when there is room. */
+/* More requests than fit into the socket: the rest is sent when there is room. */
 START_TEST(pending_output_wakes_the_loop)
 {
     enum { REQUESTS = 1000 };
@@ -189,20 +189,20 @@ START_TEST(pending_output_wakes_the_loop)
 }
 END_TEST
 
-/* --- a daemon that lies --- */
+/* --- a hostile server --- */
 
 static struct sandbox sandbox;
-static struct hostile_server *hostile_server;
+static struct hostile_server *server;
 
 static struct redlock *open_hostile(const char *test, int64_t timeout_ms)
 {
     static char path[SANDBOX_FILE];
     char url[SANDBOX_FILE + 8];
     sandbox_open(&sandbox, test);
-    hostile_server = malloc(sizeof(*hostile_server));
-    ck_assert_ptr_nonnull(hostile_server);
-    hostile_start(hostile_server, sandbox_path(&sandbox, "hostile_server.sock", path));
-    hostile_set(hostile_server, &(struct lie){0});
+    server = malloc(sizeof(*server));
+    ck_assert_ptr_nonnull(server);
+    hostile_start(server, sandbox_path(&sandbox, "hostile.sock", path));
+    hostile_set(server, &(struct hostile_plan){0});
     snprintf(url, sizeof(url), "unix:%s", path);
     struct redlock *redlock = redlock_new(url);
     redlock_set_timeout(redlock, timeout_ms);
@@ -212,8 +212,8 @@ static struct redlock *open_hostile(const char *test, int64_t timeout_ms)
 static void close_hostile(struct redlock *redlock)
 {
     redlock_free(redlock);
-    hostile_stop(hostile_server);
-    free(hostile_server);
+    hostile_stop(server);
+    free(server);
     sandbox_close(&sandbox);
 }
 
@@ -226,7 +226,7 @@ START_TEST(an_event_read_by_a_blocking_call_wakes_the_loop)
     struct redlock_lock lock = library_acquire(redlock, "a", 10000, &hold);
     ck_assert(!is_readable(fd, 0));
     snprintf(lost, sizeof(lost), "! LOST a %s noquorum\n", lock.token);
-    hostile_set(hostile_server, &(struct lie){.before = lost});
+    hostile_set(server, &(struct hostile_plan){.before = lost});
     library_expect(redlock, redlock_ping(redlock), REDLOCK_OK);
     ck_assert(is_readable(fd, WAITING_DEADLINE_MS));
     ck_assert(redlock_next(redlock, &event));
@@ -243,7 +243,7 @@ START_TEST(a_request_that_times_out_wakes_the_loop)
     uint64_t id;
     struct redlock *redlock = open_hostile(__func__, 50);
     int fd = redlock_fd(redlock);
-    hostile_set(hostile_server, &(struct lie){.kind = LIE_SILENT});
+    hostile_set(server, &(struct hostile_plan){.kind = HOSTILE_SILENT});
     for (unsigned i = 0; i < 3; i++) {
         library_expect(redlock, redlock_start_ping(redlock, &id), REDLOCK_OK);
         do
@@ -264,7 +264,7 @@ END_TEST
 static bool child_is_fine(struct redlock *redlock, int fd)
 {
     struct redlock_event event;
-    /* What comes for the parent is none of the child's business. */
+    /* Replies for the parent must not reach the child. */
     bool fine = redlock_fd(redlock) == fd && !redlock_is_connected(redlock);
     while (redlock_next(redlock, &event))
         fine = fine && (event.kind == REDLOCK_EVENT_CLOSED || event.status == REDLOCK_BROKEN);

@@ -1,5 +1,5 @@
 /*
- * How the daemon ends, what survives its end, and what it writes to its log meanwhile.
+ * Shutdown of the daemon, state that survives it, and the log.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -14,10 +14,11 @@
 
 static const struct stage_plan three = {.masters = 3, .over_unix = true};
 
-/* Stop two masters, and a LOCK lingers for about this long; an orderly end waits longer. */
-static const struct stage_plan lingering = {.masters = 3, .daemon = {.node_timeout_ms = 800}};
+/* With two masters stopped, a LOCK is pending for about this long; an orderly shutdown waits
+ * longer. */
+static const struct stage_plan slow_requests = {.masters = 3, .daemon = {.node_timeout_ms = 800}};
 
-/* --- ending --- */
+/* --- shutdown --- */
 
 static void end_by(const char *test, int signal_number)
 {
@@ -70,24 +71,24 @@ START_TEST(a_request_in_flight_is_answered_before_the_daemon_stops)
 {
     struct stage stage;
     struct client client;
-    stage_open(&stage, __func__, &lingering);
+    stage_open(&stage, __func__, &slow_requests);
     stage_stop_masters(&stage, 1, 2);
     daemon_connect(&stage.daemon, &client);
     client_send(&client, "LOCK a 60s\n");
-    stage_wait_under_way(&stage);
+    stage_wait_in_flight(&stage);
     ck_assert_int_eq(kill(stage.daemon.pid, SIGTERM), 0);
     client_read_match(&client, "NOQUORUM .*|SHUTDOWN");
     client_expect_end(&client);
     client_close(&client);
     daemon_check_end(&stage.daemon);
-    /* It acquired nothing, also not where the masters were stopped. */
+    /* The LOCK left no key, not even on the stopped masters. */
     stage_continue_masters(&stage, 1, 2);
     stage_wait_no_keys(&stage);
     stage_close(&stage);
 }
 END_TEST
 
-/* A node_timeout that is longer than the daemon takes to end. */
+/* The node_timeout is longer than the time limit of a shutdown. */
 START_TEST(a_request_that_outlasts_the_shutdown_is_answered_and_undone)
 {
     const struct stage_plan plan = {.masters = 5, .daemon = {.node_timeout_ms = 8000}};
@@ -97,7 +98,7 @@ START_TEST(a_request_that_outlasts_the_shutdown_is_answered_and_undone)
     stage_stop_masters(&stage, 2, 4);
     daemon_connect(&stage.daemon, &client);
     client_send(&client, "LOCK a 60s\n");
-    stage_wait_under_way(&stage);
+    stage_wait_in_flight(&stage);
     ck_assert_int_eq(kill(stage.daemon.pid, SIGTERM), 0);
     client_read_match(&client, "NOQUORUM .*|SHUTDOWN");
     client_expect_end(&client);
@@ -113,12 +114,12 @@ START_TEST(requests_during_the_shutdown_are_refused)
 {
     struct stage stage;
     struct client client;
-    stage_open(&stage, __func__, &lingering);
+    stage_open(&stage, __func__, &slow_requests);
     stage_stop_masters(&stage, 1, 2);
     daemon_connect(&stage.daemon, &client);
-    /* This keeps the daemon a while. */
+    /* A pending request delays the end of the daemon. */
     client_send(&client, "#slow LOCK a 60s\n");
-    stage_wait_under_way(&stage);
+    stage_wait_in_flight(&stage);
     ck_assert_int_eq(kill(stage.daemon.pid, SIGTERM), 0);
     daemon_wait_log(&stage.daemon, "stopping", "SIGTERM");
     client_expect(&client, "SHUTDOWN", "LOCK b 60s");
@@ -131,7 +132,7 @@ START_TEST(requests_during_the_shutdown_are_refused)
 }
 END_TEST
 
-/* --- what survives --- */
+/* --- restarts --- */
 
 START_TEST(lock_survives_the_daemon)
 {
@@ -189,8 +190,8 @@ END_TEST
 
 /* --- the log --- */
 
-/* Every request that bears a token, also such that fail. */
-/* It does not mend itself, as an address in use may: the shipped unit does not start it again. */
+/* The mistake does not go away by itself, as an address in use may. The shipped unit does not
+ * restart the daemon with this status. */
 START_TEST(an_invalid_configuration_has_its_own_exit_status)
 {
     enum { WRONG_CONFIGURATION = 78 };
@@ -210,7 +211,7 @@ END_TEST
 START_TEST(no_token_is_in_the_log)
 {
     struct stage stage;
-    stage_open(&stage, __func__, &lingering);
+    stage_open(&stage, __func__, &slow_requests);
     struct grant grant = client_lock(&stage.client, "a", "60s");
     client_expect_match(&stage.client, "OK .*", "EXTEND a %s 60s", grant.token);
     client_expect_match(&stage.client, "ERR .*", "UNLOCK a %s0", grant.token);
@@ -224,7 +225,8 @@ START_TEST(no_token_is_in_the_log)
 }
 END_TEST
 
-/* JSON is YAML, and a parser of that is at hand: one mapping, with what every event has. */
+/* JSON is a subset of YAML, so that libyaml can parse it: each line is one mapping with the fields
+ * of every event. */
 static void check_json(const char *line)
 {
     yaml_parser_t parser;
@@ -293,7 +295,7 @@ START_TEST(a_lost_master_is_logged_on_the_edge_not_per_request)
         struct grant grant = client_lock(&stage.client, "a", "10s");
         client_expect(&stage.client, "OK", "UNLOCK a %s", grant.token);
     }
-    /* Once that it was lost, and once why it cannot be had again. */
+    /* One line for the loss, and one for the reason why it cannot reconnect. */
     ck_assert_uint_eq(daemon_count_log(&stage.daemon, " node_down node=c "), 2);
     ck_assert_uint_eq(daemon_count_log(&stage.daemon, " node_down node=c reason=refused "), 1);
     master_restart(&stage.masters[2]);

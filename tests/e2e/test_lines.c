@@ -1,5 +1,5 @@
 /*
- * The line protocol, byte by byte: limits, errors, ends of lines, and how they arrive.
+ * The line protocol, byte by byte: limits, errors, line ends, and segmentation.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -111,7 +111,7 @@ END_TEST
 
 /* --- long lines --- */
 
-/* "NAME", spaces, "x" and an LF: this many bytes. */
+/* Sends "NAME", spaces, "x" and an LF, `len` bytes in all. */
 static void send_long_line(struct client *client, size_t len)
 {
     char *line = malloc(len);
@@ -156,7 +156,7 @@ START_TEST(a_line_of_a_megabyte_is_one_error)
 }
 END_TEST
 
-/* Just after the part that is thrown away, in every position of the end of the line. */
+/* Every position of the line end near the limit of the discarded part. */
 START_TEST(the_line_after_a_long_one_is_complete)
 {
     struct stage stage;
@@ -171,7 +171,7 @@ START_TEST(the_line_after_a_long_one_is_complete)
 }
 END_TEST
 
-/* --- ends of lines, and how they arrive --- */
+/* --- line ends and segmentation --- */
 
 START_TEST(cr_before_lf_is_dropped)
 {
@@ -217,7 +217,7 @@ START_TEST(spacing_and_the_case_of_verbs_do_not_matter)
 }
 END_TEST
 
-/* Another connection's PONG shows that the daemon has been round its loop with the first part. */
+/* The PONG of another connection shows that the daemon has read the first part. */
 START_TEST(a_request_may_be_split_at_every_byte)
 {
     struct stage stage;

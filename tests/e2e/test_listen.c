@@ -1,5 +1,5 @@
 /*
- * Where the daemon listens, and what it says where it cannot.
+ * Listeners: unix sockets, TCP, and the errors when the daemon cannot listen.
  */
 #include <errno.h>
 #include <grp.h>
@@ -52,7 +52,7 @@ START_TEST(a_unix_socket_has_the_configured_mode)
 }
 END_TEST
 
-/* A group that we may give files to, and if possible not the one they have anyway. */
+/* A group that this process may assign to files, if possible not its own. */
 static gid_t other_group(void)
 {
     gid_t groups[64];
@@ -81,7 +81,7 @@ START_TEST(the_group_of_a_unix_socket_may_be_a_name)
     char fields[128];
     const struct group *group = getgrgid(getegid());
     if (group == NULL) {
-        printf("skipped: our group has no name\n");
+        printf("skipped: the group has no name\n");
         return;
     }
     snprintf(fields, sizeof(fields), ", group: %s", group->gr_name);
@@ -91,7 +91,7 @@ START_TEST(the_group_of_a_unix_socket_may_be_a_name)
 }
 END_TEST
 
-/* What a daemon leaves that is killed: a socket file that nobody listens on. */
+/* Leaves a socket file without a listener, as a killed daemon does. */
 static void leave_socket(const char *path)
 {
     struct sockaddr_un where = {.sun_family = AF_UNIX};
@@ -117,7 +117,8 @@ START_TEST(stale_unix_socket_is_replaced)
 }
 END_TEST
 
-/* Removed by somebody, and made anew by another daemon: it is not ours to remove. */
+/* The file was removed and created again by another daemon, so that this daemon must not remove it.
+ */
 START_TEST(a_unix_socket_of_another_daemon_is_not_removed)
 {
     struct stage stage;
@@ -140,7 +141,7 @@ START_TEST(a_live_unix_socket_is_not_taken_over)
     struct daemon twin = stage.daemon;
     ck_assert_int_ne(daemon_refuses(&twin), 0);
     daemon_wait_log(&twin, "listen_failed", stage.daemon.socket);
-    /* The first goes on as if nothing had been. */
+    /* The first daemon is not affected. */
     daemon_connect(&stage.daemon, &client);
     client_expect(&client, "PONG", "PING");
     client_close(&client);
@@ -148,7 +149,7 @@ START_TEST(a_live_unix_socket_is_not_taken_over)
 }
 END_TEST
 
-/* Somebody listens there who accepts nobody, and the kernel lets no more wait for him. */
+/* A listener that does not accept, with a full backlog. */
 static void crowd_socket(const char *path, int fds[3])
 {
     struct sockaddr_un where = {.sun_family = AF_UNIX};
@@ -207,7 +208,7 @@ START_TEST(ipv4_is_served)
     client_lock(&client, "a", "10s");
     ck_assert_uint_eq(client_count(&client, "CLIENTS", "peer=127.0.0.1:"), 1);
     daemon_wait_log(&stage.daemon, " listening ", "address=tcp://127.0.0.1:");
-    /* By loopback it would be 64 KiB, more than there may be room for: limits.h. */
+    /* The loopback default of 64 KiB may exceed the buffers; see limits.h. */
     ck_assert_int_le(client_segment(&client), LIMIT_SEGMENT);
     client_close(&client);
     stage_close(&stage);
@@ -249,16 +250,16 @@ START_TEST(a_port_in_use_is_reported)
     snprintf(address, sizeof(address), "tcp://127.0.0.1:%d", stage.daemon.port);
     daemon_wait_log(&stage.daemon, "listen_failed", address);
     daemon_wait_log(&stage.daemon, "listen_failed", "in use");
-    /* What it had opened before is gone again. */
+    /* The socket that was opened before has been removed. */
     ck_assert(!sandbox_exists(stage.daemon.socket));
     close(fd);
     stage_close_masters(&stage);
 }
 END_TEST
 
-/* --- two entries that are one --- */
+/* --- two entries for one address --- */
 
-/* Its configuration has that entry, too, behind the others. */
+/* Appends a listen entry to the configuration. */
 static void listen_too(const struct daemon *daemon, const char *url)
 {
     char text[4096];

@@ -1,5 +1,5 @@
 /*
- * What a lock promises, on five masters that are well.
+ * LOCK, UNLOCK, EXTEND and STATUS on five healthy masters.
  */
 #include <stdio.h>
 #include <string.h>
@@ -194,7 +194,7 @@ START_TEST(extend_never_shortens)
     stage_wait_key(&stage, "redlock:a", 5);
     client_expect_match(&stage.client, "OK [0-9a-f]{40} [0-9]+ [0-9]+", "EXTEND a %s 1s",
                         grant.token);
-    /* Behind the extension on each connection, so that it has been run everywhere. */
+    /* STATUS follows the extension on each connection, so that all masters have executed it. */
     client_expect_match(&stage.client, "HELD [0-9]+", "STATUS a");
     for (unsigned i = 0; i < 5; i++)
         ck_assert_int_gt(master_integer(&stage.masters[i], "PTTL redlock:a"), 30000);
@@ -224,16 +224,16 @@ START_TEST(extend_after_the_ttl_stays_gone)
     client_expect(&stage.client, "GONE", "EXTEND a %s 1s", grant.token);
     client_expect(&stage.client, "GONE", "EXTEND a %s 1s", grant.token);
     client_expect(&stage.client, "FREE", "STATUS a");
-    /* A master that was a moment behind may have prolonged its key: not for long. */
+    /* A master whose clock is slightly behind may have prolonged its key, for a short time. */
     stage_wait_no_keys(&stage);
     stage_close(&stage);
 }
 END_TEST
 
 /*
- * What is missing is backfilled as soon as the third master said yes, and where it is known to be
- * missing by then. So that the order of the answers is certain, one of three that say yes is held
- * up until the one that lost the key has answered.
+ * A missing key is backfilled when the third master has confirmed, on the masters that are known to
+ * lack it by then. To make the order of replies certain, one of the three is stopped until the
+ * master without the key has answered.
  */
 START_TEST(extend_backfills_the_key_on_a_master_that_lost_it)
 {
@@ -251,7 +251,7 @@ START_TEST(extend_backfills_the_key_on_a_master_that_lost_it)
     client_send(&client, "EXTEND a ");
     client_send(&client, grant.token);
     client_send(&client, " 60s\n");
-    stage_wait_under_way(&stage);
+    stage_wait_in_flight(&stage);
     stage_wait_nodes(&stage, "unanswered=0", 4);
     master_continue(&stage.masters[0]);
     client_read_match(&client, "OK [0-9a-f]{40} [0-9]+ [0-9]+");
@@ -277,14 +277,14 @@ START_TEST(extend_is_gone_if_a_majority_lost_the_key)
     client_expect(&stage.client, "GONE", "EXTEND a %s 1s", grant.token);
     client_expect(&stage.client, "GONE", "EXTEND a %s 1s", grant.token);
     client_expect(&stage.client, "FREE", "STATUS a");
-    /* Nothing was backfilled where it was lost. */
+    /* The lost keys were not backfilled. */
     ck_assert_uint_eq(masters_with(stage.masters, 3, "redlock:a"), 0);
     stage_close(&stage);
 }
 END_TEST
 
-/* What a minority still holds of a token that is gone ends by its time to live, and until then it
- * hinders nobody: it has not been promised to be cleared, since somebody may rely on it yet. */
+/* The keys of a lost token on a minority expire by their TTL. They are not deleted, since the
+ * holder may still rely on the lock, but they must not block others. */
 START_TEST(a_failed_extend_does_not_block_the_next_lock)
 {
     struct stage stage;

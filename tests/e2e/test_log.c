@@ -1,5 +1,6 @@
 /*
- * What the log says to the journal, and how little of it clients can fill.
+ * The log: priorities for the journal, a blocked reader, and the throttle of events that clients
+ * cause.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -21,8 +22,8 @@ static const struct stage_plan three = {.masters = 3, .over_unix = true};
 
 /* --- the journal --- */
 
-/* A daemon whose standard error is said to be the journal; off: the number of its inode is wrong.
- */
+/* Starts a daemon with JOURNAL_STREAM set to its standard error. off is added to the inode, so that
+ * 1 makes it wrong. */
 static void open_journal(struct stage *stage, const char *test, unsigned off, char stream[64],
                          const char *environment[3])
 {
@@ -86,7 +87,8 @@ START_TEST(lines_for_other_outputs_have_no_priority)
     char stream[64];
     const char *environment[3];
     unsigned others;
-    /* The variable is inherited by all that a service starts, whose errors may go elsewhere. */
+    /* Processes started by a service inherit the variable, but their standard error may be another
+     * file. */
     open_journal(&stage, __func__, 1, stream, environment);
     ck_assert_uint_eq(lines_beginning(&stage.daemon, "<", &others), 0);
     ck_assert_uint_gt(others, 0);
@@ -94,7 +96,7 @@ START_TEST(lines_for_other_outputs_have_no_priority)
 }
 END_TEST
 
-/* --- a reader that stands still --- */
+/* --- a blocked reader --- */
 
 static void read_all(int fd, char *text, size_t size)
 {
@@ -105,7 +107,7 @@ static void read_all(int fd, char *text, size_t size)
     text[len] = '\0';
 }
 
-/* Its pipe is full: lines are lost and counted, and nothing else. */
+/* With a full pipe, lines are dropped and counted, and clients are served. */
 START_TEST(a_blocked_log_reader_does_not_delay_the_daemon)
 {
     enum { PIPE = 4096 };
@@ -128,7 +130,7 @@ START_TEST(a_blocked_log_reader_does_not_delay_the_daemon)
         client_close(&client);
     }
     client_lock(&stage.client, "a", "10s");
-    struct waiting waiting = waiting_for("the log to go on");
+    struct waiting waiting = waiting_for("the log to continue");
     while (strstr(text, " warning log_lost lines=") == NULL) {
         read_all(reader, text, sizeof(text));
         daemon_connect(&stage.daemon, &client);
@@ -144,9 +146,9 @@ START_TEST(a_blocked_log_reader_does_not_delay_the_daemon)
 }
 END_TEST
 
-/* --- what clients can cause --- */
+/* --- throttle --- */
 
-/* How many of this event were counted in lines of their own. */
+/* Sums the counts of the lines_left_out events for this event. */
 static unsigned left_out(const struct daemon *daemon, const char *event)
 {
     char form[64];
@@ -161,7 +163,7 @@ static unsigned left_out(const struct daemon *daemon, const char *event)
     return sum;
 }
 
-/* Each of them is in the log or in a count, and no more than may be are in the log. */
+/* All events are either logged or counted, and the logged ones are within the limit. */
 static void expect_throttled(const struct daemon *daemon, const char *event, unsigned count,
                              int64_t begin_ms)
 {
@@ -207,7 +209,7 @@ START_TEST(many_lost_holds_do_not_fill_the_log)
     int64_t begin_ms = waiting_clock_ms();
     stage_stop_masters(&stage, 1, 2);
     expect_throttled(&stage.daemon, "hold_lost", MANY, begin_ms);
-    /* The client is told of each, whatever the log says. */
+    /* The client gets a LOST for each hold. */
     for (unsigned lost = 0; lost < MANY;)
         lost += strncmp(client_read(&stage.client), "! LOST ", 7) == 0;
     stage_continue_masters(&stage, 1, 2);
@@ -245,7 +247,7 @@ START_TEST(wrong_secrets_from_many_addresses_do_not_fill_the_log)
 }
 END_TEST
 
-/* There is room for one that has not authenticated: each takes the place of the one before. */
+/* There is room for one unauthenticated connection: each displaces the previous one. */
 START_TEST(displaced_connections_do_not_fill_the_log)
 {
     struct stage stage;

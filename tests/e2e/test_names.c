@@ -1,5 +1,5 @@
 /*
- * Masters that the configuration names, and does not give the address of.
+ * Masters whose host name has to be resolved.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,8 +19,8 @@ static void name_master(struct stage *stage, unsigned master, const char *name)
     snprintf(stage->masters[master].host, sizeof(stage->masters[master].host), "%s", name);
 }
 
-/* Three masters at 127.0.0.2 to 127.0.0.4, of which the first is called first.test. Its address is
- * to be given, or where else it may be asked for. */
+/* Opens three masters at 127.0.0.2 to 127.0.0.4. The first is configured as first.test, which the
+ * test still has to define. */
 static void open_masters(struct stage *stage, const char *test)
 {
     const struct master_plan plan = {.over_tcp = true, .network = "127.0.0.", .first = 2};
@@ -40,8 +40,8 @@ static void start_daemon(struct stage *stage, const char *yaml)
     daemon_connect(&stage->daemon, &stage->client);
 }
 
-/* "127.0.0.9:6379", if it is the first master's port. */
-static void wait_tried(const struct stage *stage, const char *event, const char *host)
+/* Waits for an event with this host and the port of the first master. */
+static void wait_address_logged(const struct stage *stage, const char *event, const char *host)
 {
     char address[64];
     snprintf(address, sizeof(address), "address=%s:%d", host, stage->masters[0].port);
@@ -57,10 +57,10 @@ START_TEST(each_address_of_a_name_is_tried)
                               "127.0.0.1 first.test\n"
                               "127.0.0.2 first.test\n");
     start_daemon(&stage, NULL);
-    wait_tried(&stage, "node_down node=a reason=refused ", "127.0.0.1");
+    wait_address_logged(&stage, "node_down node=a reason=refused ", "127.0.0.1");
     stage_wait_nodes(&stage, "state=up", 3);
-    wait_tried(&stage, "node_up node=a ", "127.0.0.2");
-    /* Where it is known to be is looked at first. */
+    wait_address_logged(&stage, "node_up node=a ", "127.0.0.2");
+    /* The last good address is tried first. */
     master_integer(&stage.masters[0], "CLIENT KILL TYPE normal SKIPME yes");
     daemon_wait_log(&stage.daemon, "node_down node=a reason=disconnected ", "");
     while (daemon_count_log(&stage.daemon, "node_up node=a ") < 2)
@@ -76,7 +76,7 @@ START_TEST(a_changed_hosts_file_is_read_again)
     open_masters(&stage, __func__);
     names_write_hosts(&names, "127.0.0.9 first.test\n");
     start_daemon(&stage, NULL);
-    wait_tried(&stage, "node_down node=a reason=refused ", "127.0.0.9");
+    wait_address_logged(&stage, "node_down node=a reason=refused ", "127.0.0.9");
     stage_wait_nodes(&stage, "state=up", 2);
     names_write_hosts(&names, "127.0.0.2 first.test\n");
     stage_wait_nodes(&stage, "state=up", 3);
@@ -84,7 +84,7 @@ START_TEST(a_changed_hosts_file_is_read_again)
 }
 END_TEST
 
-/* A question to a nameserver that never answers keeps nobody from reading the file. */
+/* A pending query to a silent nameserver must not block reading the hosts file. */
 START_TEST(a_silent_nameserver_does_not_delay_the_hosts_file)
 {
     struct stage stage;
@@ -101,7 +101,7 @@ START_TEST(a_silent_nameserver_does_not_delay_the_hosts_file)
 }
 END_TEST
 
-/* As after a boot that was faster than the network. */
+/* After a boot, the daemon may start before the network is configured. */
 START_TEST(a_changed_resolv_conf_is_read_again)
 {
     struct stage stage;
@@ -109,17 +109,17 @@ START_TEST(a_changed_resolv_conf_is_read_again)
     open_masters(&stage, __func__);
     names_write_server(&names, names_silent_server(), 1);
     start_daemon(&stage, NULL);
-    /* And not that the master does not answer. */
+    /* The reason is the name, not an unreachable master. */
     stage_wait_nodes(&stage, "reason=unresolved", 1);
     ck_assert_uint_eq(daemon_count_log(&stage.daemon, "reason=unreachable"), 0);
     names_write_server(&names, names_serve(&server), 1);
-    wait_tried(&stage, "node_down node=a reason=refused ", "127.0.0.1");
+    wait_address_logged(&stage, "node_down node=a reason=refused ", "127.0.0.1");
     process_kill(server);
     stage_close(&stage);
 }
 END_TEST
 
-/* What libevent has to say of it stands in lines of ours. */
+/* Messages of libevent are logged in the format of the daemon. */
 START_TEST(a_failing_nameserver_is_logged)
 {
     struct stage stage;
@@ -136,7 +136,7 @@ START_TEST(a_failing_nameserver_is_logged)
 }
 END_TEST
 
-/* The line of CLIENT LIST for the daemon's connection of this name; NULL: it has none. */
+/* Returns the line of CLIENT LIST for the connection with this name; NULL: none. */
 static char *connection_of(struct master *master, const char *name)
 {
     char named[64], *list = master->text;
@@ -159,7 +159,7 @@ static void wait_connected(struct master *master, const char *name, const char *
         waiting_pause(&waiting);
 }
 
-/* Else it would be another server that tells of keys than the one that has them. */
+/* Otherwise tracking messages could come from another server than the one with the keys. */
 START_TEST(both_connections_to_a_master_use_the_same_address)
 {
     struct stage stage;

@@ -1,5 +1,5 @@
 /*
- * Redlockd is not alone on its masters: other Redlock libraries, other daemons, other keys.
+ * Other users of the same masters: Redlock libraries, other daemons, other keys.
  */
 #include <string.h>
 
@@ -18,7 +18,7 @@ START_TEST(a_lock_of_a_foreign_library_is_respected)
     masters_run(stage.masters, 3, "SET redlock:a theirs NX PX 30000");
     client_expect_match(&stage.client, "HELD [0-9]+", "LOCK a 10s");
     client_expect_match(&stage.client, "HELD [0-9]+", "STATUS a");
-    /* Only theirs remain, unharmed. */
+    /* Only the foreign keys remain, unchanged. */
     stage_wait_key(&stage, "redlock:a", 3);
     for (unsigned i = 0; i < 3; i++)
         ck_assert_str_eq(master_text(&stage.masters[i], "GET redlock:a"), "theirs");
@@ -121,7 +121,7 @@ START_TEST(a_token_is_valid_at_any_daemon)
 }
 END_TEST
 
-/* Both ask at the same time; what each may conclude is up to them, but never that both hold it. */
+/* Both daemons request the lock at the same time. Both may fail, but never may both succeed. */
 START_TEST(two_daemons_never_both_grant)
 {
     struct stage stage;
@@ -143,7 +143,7 @@ START_TEST(two_daemons_never_both_grant)
         for (unsigned i = 0; i < 2; i++)
             if (strncmp(clients[i].line, "OK ", 3) == 0)
                 client_expect(&clients[i], "OK", "UNLOCK a %.40s", clients[i].line + 3);
-        /* The loser may be behind with undoing what it got. */
+        /* The loser may still be undoing its partial grant. */
         stage_wait_no_keys(&stage);
     }
     ck_assert_uint_gt(granted, 0);

@@ -1,5 +1,5 @@
 /*
- * The procedures of docs/operations.md, carried out.
+ * Carries out the procedures of docs/operations.md.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -33,7 +33,7 @@ static void stop_serving(struct stage *stage)
     daemon_stop(&stage->daemon);
 }
 
-/* "set=0123456789abcdef" of a master's record. */
+/* Reads the set id from the record of a master. */
 static void read_set_id(struct master *master, char *id)
 {
     const char *set = strstr(master_text(master, "GET redlockd:node"), "set=");
@@ -56,8 +56,8 @@ START_TEST(bootstrap_allows_grants_at_once)
 }
 END_TEST
 
-/* Take away what a master knows of whose names are leased; returns how many there were. */
-static const char *take_leases(struct master *master)
+/* Deletes the name leases of a master and returns their number. */
+static const char *delete_leases(struct master *master)
 {
     return master_text(master, "EVAL %s 0",
                        "local names = redis.call('KEYS', 'redlockd:name:*')"
@@ -72,11 +72,11 @@ START_TEST(bootstrap_is_refused_if_any_master_has_a_record)
     daemon_prepare(&stage.daemon, &stage.sandbox, stage.masters, 3, &three.daemon);
     ck_assert_int_eq(run(&stage.daemon, "--bootstrap", NULL), 0);
     for (unsigned i = 0; i < 3; i++)
-        take_leases(&stage.masters[i]);
+        delete_leases(&stage.masters[i]);
     ck_assert_int_eq(run(&stage.daemon, "--bootstrap", NULL), 1);
     daemon_wait_log(&stage.daemon, "task_refused", "it bears a record");
     for (unsigned i = 0; i < 3; i++)
-        ck_assert_str_eq(take_leases(&stage.masters[i]), "0");
+        ck_assert_str_eq(delete_leases(&stage.masters[i]), "0");
     masters_run(stage.masters, 2, "DEL redlockd:node");
     ck_assert_int_eq(run(&stage.daemon, "--bootstrap", NULL), 1);
     ck_assert_uint_eq(masters_with(stage.masters, 3, "redlockd:node"), 1);
@@ -149,7 +149,7 @@ static void wait_durable(struct stage *stage)
             waiting_pause(&waiting);
 }
 
-/* max_ttl is a minute: no quarantine can have passed. */
+/* max_ttl is a minute, longer than this test. */
 START_TEST(durable_masters_vote_immediately_after_a_restart)
 {
     struct stage stage;
@@ -166,7 +166,7 @@ START_TEST(durable_masters_vote_immediately_after_a_restart)
 }
 END_TEST
 
-/* The daemon that carried out the bootstrap has renewed leases, too, and that is forgotten. */
+/* Waits until the leases of the daemon that ran the bootstrap have expired. */
 static void wait_single_daemon(struct stage *stage)
 {
     static const char daemons[] =
@@ -176,13 +176,13 @@ static void wait_single_daemon(struct stage *stage)
         "    most = math.max(most, count) "
         "end "
         "return most";
-    struct waiting waiting = waiting_for("the leases of the daemon before to be old");
+    struct waiting waiting = waiting_for("the leases of the previous daemon to expire");
     for (unsigned i = 0; i < 3; i++)
         while (master_integer(&stage->masters[i], "EVAL %s 0", daemons) != 1)
             waiting_pause(&waiting);
 }
 
-/* The hold is lost if no extension is granted for two seconds. */
+/* The hold is lost after two seconds without a successful extension. */
 START_TEST(a_hold_survives_a_rolling_restart_of_durable_masters)
 {
     struct stage stage;
@@ -223,7 +223,7 @@ END_TEST
 
 /* --- changing the list, or max_ttl --- */
 
-/* From three nodes to five. A daemon that was forgotten counts no vote any more. */
+/* From three nodes to five. A daemon of the old set that was forgotten gets no votes. */
 START_TEST(reset_set_changes_the_list_of_nodes)
 {
     struct stage stage;
@@ -243,7 +243,7 @@ START_TEST(reset_set_changes_the_list_of_nodes)
     daemon_prepare(&stage.daemon, &stage.sandbox, stage.masters, 5, &brief);
     ck_assert_int_eq(run(&stage.daemon, "--reset-set", "0123456789abcdef"), 1);
     daemon_wait_log(&stage.daemon, "task_refused", "neither of the old set nor of ours");
-    /* It runs, and that shows; nothing is touched. */
+    /* The old daemon still runs: the reset is refused and nothing is written. */
     ck_assert_int_eq(run(&stage.daemon, "--reset-set", old_id), 1);
     daemon_wait_log(&stage.daemon, "old_daemon_runs node=a", "CLIENT LIST");
     daemon_wait_log(&stage.daemon, "task_refused task=reset_set", "a daemon of the old set runs");
@@ -265,7 +265,7 @@ START_TEST(reset_set_changes_the_list_of_nodes)
     client_close(&client);
     daemon_stop(&forgotten);
 
-    /* The larger of both max_ttl has to pass. */
+    /* The quarantine is the larger of both max_ttl. */
     serve(&stage, &brief);
     client_lock(&stage.client, "a", "1s");
     stage_close(&stage);
@@ -291,7 +291,7 @@ START_TEST(locks_of_the_old_set_are_respected_by_the_new_one)
     daemon_connect(&stage.daemon, &stage.client);
     for (unsigned i = 0; i < 3; i++)
         daemon_wait_refused(&stage.daemon, i, "reset", 1);
-    /* Their data is lost as well: only the quarantine stands between the two. */
+    /* The masters lose their data as well: only the quarantine protects the old lock. */
     masters_run(stage.masters, 3, "FLUSHALL");
     struct waiting waiting = waiting_for("a grant");
     while (strncmp(client_ask(&stage.client, "LOCK a 1s"), "OK ", 3) != 0)
@@ -301,7 +301,7 @@ START_TEST(locks_of_the_old_set_are_respected_by_the_new_one)
 }
 END_TEST
 
-/* --- upgrading --- */
+/* --- upgrades --- */
 
 START_TEST(locks_survive_a_rolling_upgrade_of_the_daemons)
 {
@@ -330,7 +330,7 @@ END_TEST
 
 /* --- least privilege --- */
 
-/* The line of docs/operations.md, with a password of ours. */
+/* Reads the ACL line of docs/operations.md and inserts a password. */
 static void read_acl(char *line, size_t size)
 {
     char text[32768];
@@ -348,7 +348,7 @@ static void read_acl(char *line, size_t size)
     snprintf(line, size, "%.*sxyzzy%.*s", before, begin, (int)strcspn(rest, "\n"), rest);
 }
 
-/* The compare-and-delete that the servers of these tests have; NULL without one. */
+/* Returns the compare-and-delete command of the server; NULL: none. */
 static const char *native_command(struct stage *stage)
 {
     const char *info = master_text(&stage->masters[0], "INFO server");
@@ -356,14 +356,14 @@ static const char *native_command(struct stage *stage)
     return form == REDIS_DELIFEQ ? "delifeq" : form == REDIS_DELEX ? "delex" : NULL;
 }
 
-/* How often the first master was asked by it: calls, or rejected_calls. */
+/* Returns a counter (calls, rejected_calls) of the command on the first master. */
 static long native_count(struct stage *stage, const char *command, const char *field)
 {
     char name[32];
     snprintf(name, sizeof(name), "cmdstat_%s:", command);
     const char *line = strstr(master_text(&stage->masters[0], "INFO commandstats"), name);
     ck_assert_ptr_nonnull(line);
-    /* The line begins with calls=, so that rejected_calls= cannot be taken for it. */
+    /* The line begins with calls=, so strstr() does not find rejected_calls= instead. */
     const char *at = strstr(line, field);
     ck_assert_ptr_nonnull(at);
     return atol(at + strlen(field));
@@ -417,8 +417,8 @@ START_TEST(the_documented_acl_suffices)
     client_expect(&stage.client, "OK", "UNLOCK a %s", grant.token);
     unlock_two(&stage.client);
     ck_assert_uint_eq(daemon_count_log(&stage.daemon, "command_refused"), 0);
-    /* Also after the scripts and the data are gone, a connection was lost, and the set has changed.
-     */
+    /* The ACL also suffices after scripts and data are lost, a connection is lost, and the set
+     * changes. */
     masters_run(stage.masters, 3, "SCRIPT FLUSH");
     masters_run(stage.masters, 1, "FLUSHALL");
     masters_run(&stage.masters[1], 1, "CLIENT KILL TYPE normal SKIPME yes");
@@ -451,7 +451,7 @@ START_TEST(a_command_missing_from_the_acl_is_reported)
 }
 END_TEST
 
-/* On servers that have none (Redis 7): no error of theirs says that it was tried. */
+/* Servers without the command (Redis 7) must not see an attempt, which would count as an error. */
 START_TEST(a_single_release_uses_the_native_command)
 {
     struct stage stage;
@@ -476,7 +476,7 @@ START_TEST(a_single_release_uses_the_native_command)
 }
 END_TEST
 
-/* One of before redlockd released several at once. */
+/* The ACL predates batched releases. */
 START_TEST(an_acl_without_mget_still_releases_and_is_logged_once)
 {
     struct stage stage;
@@ -497,7 +497,7 @@ static void lock_and_unlock(struct client *client, const char *resource)
     client_expect(client, "OK", "UNLOCK %s %s", resource, grant.token);
 }
 
-/* All that the guard asks for is answered, and locks are granted: nothing else would tell. */
+/* Without DEL, the guard works and locks are granted: only a release shows the missing right. */
 START_TEST(an_acl_without_del_is_logged_at_the_first_release)
 {
     struct stage stage;

@@ -1,6 +1,6 @@
 /*
- * The status page in a real browser, Chromium; left out where there is none (it takes 300 MB, so
- * tests/deps.sh does not install it). What tests/e2e/page.js says of the page is JSON.
+ * The status page in Chromium. Skipped without Chromium, which takes 300 MB and is therefore not
+ * installed by tests/deps.sh. tests/e2e/page.js prints the state of the page as JSON.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +29,7 @@ static void open_page(struct stage *stage, const char *test)
     stage_open(stage, test, &plan);
 }
 
-static const char *look(struct stage *stage, const char *width, const char *scheme)
+static const char *load_page(struct stage *stage, const char *width, const char *scheme)
 {
     char url[64];
     snprintf(url, sizeof(url), "http://127.0.0.1:%d/", port);
@@ -39,7 +39,7 @@ static const char *look(struct stage *stage, const char *width, const char *sche
     return command.output;
 }
 
-static void shows(const char *words, unsigned times)
+static void expect_shown(const char *words, unsigned times)
 {
     unsigned found = 0;
     for (const char *at = command.output; (at = strstr(at, words)) != NULL; at++)
@@ -47,7 +47,7 @@ static void shows(const char *words, unsigned times)
     ck_assert_msg(found == times, "\"%s\" is there %u times: %s", words, found, command.output);
 }
 
-/* As loaded, as refreshed, and cut off. */
+/* The page is checked after loading, after a refresh, and without network. */
 START_TEST(the_page_refreshes_and_shows_when_it_is_stale)
 {
     struct stage stage;
@@ -58,19 +58,19 @@ START_TEST(the_page_refreshes_and_shows_when_it_is_stale)
     struct client waiter;
     daemon_connect(&stage.daemon, &waiter);
     client_send(&waiter, "LOCK </td><script>alert(1)</script> 60s WAIT 60s\n");
-    look(&stage, "390", "dark");
-    shows("\"complaints\": []", 1);
-    shows("\"health\": \"well\"", 3);
-    shows("Locks can be granted", 3);
-    shows("</td><script>alert(1)</script>", 3);
-    shows("\"made\": 0", 3);
-    shows("\"wide\": false", 3);
-    shows("\"stale\": false", 2);
-    shows("\"stale\": true", 1);
-    shows("redlockd has not answered for", 1);
-    shows("\"title\": \"OK ", 2);
-    shows("\"title\": \"? OK ", 1);
-    shows("\"elsewhere\": []", 1);
+    load_page(&stage, "390", "dark");
+    expect_shown("\"complaints\": []", 1);
+    expect_shown("\"health\": \"well\"", 3);
+    expect_shown("Locks can be granted", 3);
+    expect_shown("</td><script>alert(1)</script>", 3);
+    expect_shown("\"made\": 0", 3);
+    expect_shown("\"wide\": false", 3);
+    expect_shown("\"stale\": false", 2);
+    expect_shown("\"stale\": true", 1);
+    expect_shown("redlockd has not answered for", 1);
+    expect_shown("\"title\": \"OK ", 2);
+    expect_shown("\"title\": \"? OK ", 1);
+    expect_shown("\"elsewhere\": []", 1);
     command_free(&command);
     client_close(&waiter);
     stage_close(&stage);
@@ -86,12 +86,12 @@ START_TEST(the_page_shows_that_there_is_no_quorum)
     master_kill(&stage.masters[0]);
     master_kill(&stage.masters[1]);
     stage_wait_nodes(&stage, "vote=no", 2);
-    look(&stage, "1100", "light");
-    shows("\"complaints\": []", 1);
-    shows("\"health\": \"bad\"", 3);
-    shows("\"title\": \"DOWN ", 2);
-    shows("No locks can be granted", 3);
-    shows("\"wide\": false", 3);
+    load_page(&stage, "1100", "light");
+    expect_shown("\"complaints\": []", 1);
+    expect_shown("\"health\": \"bad\"", 3);
+    expect_shown("\"title\": \"DOWN ", 2);
+    expect_shown("No locks can be granted", 3);
+    expect_shown("\"wide\": false", 3);
     command_free(&command);
     stage_close(&stage);
 }

@@ -1,5 +1,5 @@
 /*
- * Clients that ask too much at once, locks that come too late, descriptors that run out.
+ * Late grants, too much input, and exhausted descriptors.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,12 +9,12 @@
 #include "tests/e2e/waiting.h"
 #include "tests/runner.h"
 
-/* Stop the first masters, and a request lingers until they go on. */
-static const struct stage_plan lingering = {.masters = 5, .daemon = {.node_timeout_ms = 5000}};
+/* A request is pending while the first three masters are stopped. */
+static const struct stage_plan slow_requests = {.masters = 5, .daemon = {.node_timeout_ms = 5000}};
 
-/* --- too late --- */
+/* --- late grants --- */
 
-static void let_pass(int64_t duration_ms)
+static void wait_ms(int64_t duration_ms)
 {
     struct waiting waiting = waiting_for("a time to live to pass");
     int64_t until_ms = waiting_clock_ms() + duration_ms;
@@ -22,14 +22,14 @@ static void let_pass(int64_t duration_ms)
         waiting_pause(&waiting);
 }
 
-/* Send a request that lingers until more than `ttl_ms` have passed, and read its answer. */
+/* Sends a request that is pending until more than `ttl_ms` have passed, and reads its reply. */
 static void answer_late(struct stage *stage, struct client *client, const char *request,
                         int64_t ttl_ms)
 {
     stage_stop_masters(stage, 0, 2);
     client_send(client, request);
-    stage_wait_under_way(stage);
-    let_pass(ttl_ms);
+    stage_wait_in_flight(stage);
+    wait_ms(ttl_ms);
     stage_continue_masters(stage, 0, 2);
     client_read_match(client, "LATE [0-9]+");
 }
@@ -38,7 +38,7 @@ START_TEST(a_lock_granted_too_late_is_undone)
 {
     struct stage stage;
     struct client client;
-    stage_open(&stage, __func__, &lingering);
+    stage_open(&stage, __func__, &slow_requests);
     daemon_connect(&stage.daemon, &client);
     answer_late(&stage, &client, "LOCK a 500ms\n", 500);
     stage_wait_no_keys(&stage);
@@ -52,7 +52,7 @@ START_TEST(an_extension_granted_too_late_leaves_the_lock_unchanged)
     struct stage stage;
     struct client client;
     char request[64];
-    stage_open(&stage, __func__, &lingering);
+    stage_open(&stage, __func__, &slow_requests);
     daemon_connect(&stage.daemon, &client);
     struct grant grant = client_lock(&client, "a", "60s");
     snprintf(request, sizeof(request), "EXTEND a %s 500ms\n", grant.token);
@@ -64,15 +64,15 @@ START_TEST(an_extension_granted_too_late_leaves_the_lock_unchanged)
 }
 END_TEST
 
-/* --- too much --- */
+/* --- too much input --- */
 
-/* Untagged requests are answered strictly in order: a line that is too long is one of them. */
+/* Untagged requests are answered strictly in order, including a line that is too long. */
 START_TEST(a_line_too_long_is_answered_in_order)
 {
     struct stage stage;
     struct client client;
     char line[3000];
-    stage_open(&stage, __func__, &lingering);
+    stage_open(&stage, __func__, &slow_requests);
     daemon_connect(&stage.daemon, &client);
     memset(line, 'x', sizeof(line));
     line[sizeof(line) - 1] = '\n';
@@ -80,7 +80,7 @@ START_TEST(a_line_too_long_is_answered_in_order)
     client_send(&client, "LOCK a 60s\n");
     client_send_bytes(&client, line, sizeof(line));
     client_send(&client, "PING\n");
-    stage_wait_under_way(&stage);
+    stage_wait_in_flight(&stage);
     stage_continue_masters(&stage, 0, 2);
     client_read_match(&client, "OK .*");
     client_read_match(&client, "ERR line-too-long .*");
@@ -90,7 +90,7 @@ START_TEST(a_line_too_long_is_answered_in_order)
 }
 END_TEST
 
-/* So many lines behind the LOCK that the daemon does not read on: the end is behind them all. */
+/* The daemon stops reading behind so many lines and cannot read the end of the connection. */
 START_TEST(a_lock_followed_by_much_input_is_undone_when_its_client_closes)
 {
     struct stage stage;
@@ -101,12 +101,12 @@ START_TEST(a_lock_followed_by_much_input_is_undone_when_its_client_closes)
     ck_assert_ptr_nonnull(lines);
     for (size_t i = 0; i < LINES; i++)
         memcpy(lines + i * strlen(line), line, sizeof(line));
-    stage_open(&stage, __func__, &lingering);
+    stage_open(&stage, __func__, &slow_requests);
     daemon_connect(&stage.daemon, &client);
     stage_stop_masters(&stage, 0, 2);
     client_send(&client, "LOCK a 60s\n");
     client_send(&client, lines);
-    stage_wait_under_way(&stage);
+    stage_wait_in_flight(&stage);
     client_close(&client);
     stage_continue_masters(&stage, 0, 2);
     stage_wait_clients(&stage, 1);
@@ -116,7 +116,7 @@ START_TEST(a_lock_followed_by_much_input_is_undone_when_its_client_closes)
 }
 END_TEST
 
-/* Clients that wait for a descriptor must not take the one that a link to a master gave up. */
+/* Clients in the backlog must not take the descriptor that a lost link has released. */
 START_TEST(a_master_reconnects_while_clients_use_every_descriptor)
 {
     enum { OPEN_FILES = 40, TOO_MANY = 60 };
@@ -131,7 +131,7 @@ START_TEST(a_master_reconnects_while_clients_use_every_descriptor)
     daemon_wait_log(&stage.daemon, "clients_limited", "possible");
     master_kill(&stage.masters[0]);
     stage_wait_nodes(&stage, "state=up", 2);
-    /* Places that are free again go to those who wait, all but what the masters need. */
+    /* Released descriptors go to clients in the backlog, except those reserved for masters. */
     for (int i = 0; i < TOO_MANY / 4; i++)
         client_close(&clients[i]);
     master_restart(&stage.masters[0]);

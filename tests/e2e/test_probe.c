@@ -1,5 +1,5 @@
 /*
- * redlockd -t --probe: what it says of masters in each state, and that it leaves them as they were.
+ * redlockd -t --probe: the report for masters in each state, which the probe must not change.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -39,7 +39,7 @@ static void probe(int status)
                   command.errors);
 }
 
-/* The line of this node goes on with that. */
+/* The line of this node must continue with this text. */
 static void expect(char node, const char *says)
 {
     char start[8];
@@ -73,7 +73,8 @@ START_TEST(masters_that_can_vote_are_reported_ok)
 }
 END_TEST
 
-/* A need of more than a millisecond, for any master; the section of rounds goes on. */
+/* The masters need a pause of more than a millisecond. The first lines belong to the section
+ * `rounds`. */
 START_TEST(a_backoff_too_short_for_the_round_trip_is_a_warning)
 {
     const struct stage_plan plan = {
@@ -105,14 +106,14 @@ START_TEST(a_failed_write_of_the_findings_is_an_error)
 }
 END_TEST
 
-/* So that the operator may still give his word afterwards. */
+/* --bootstrap must still be possible afterwards. */
 START_TEST(probing_new_masters_writes_nothing)
 {
     open_masters(__func__, &three);
     probe(0);
     expect('a', "no vote for max_ttl from the start on, unless by --bootstrap (new); else well");
     ck_assert_uint_eq(masters_with(stage.masters, 3, "redlockd:node"), 0);
-    struct waiting waiting = waiting_for("what was tried to be gone");
+    struct waiting waiting = waiting_for("the trial keys to be gone");
     for (unsigned i = 0; i < 3; i++)
         while (strcmp(master_text(&stage.masters[i], "EVAL %s 0",
                                   "return tostring(redis.call('DBSIZE'))"),
@@ -138,10 +139,10 @@ START_TEST(each_master_is_reported_with_its_reason)
 }
 END_TEST
 
-/* A daemon's to one master: that for commands, and that by which changes are told. */
+/* A daemon has two connections to a master: commands and tracking. */
 enum { CONNECTIONS = 2 };
 
-/* In place of a master: its answer to whatever it is asked. */
+/* Replaces a master: replies to every command with an error. */
 static void *answer_all(void *listening)
 {
     static const char answer[] = "-ERR \033[2J says this\r\n";
@@ -158,7 +159,7 @@ static void *answer_all(void *listening)
     return NULL;
 }
 
-/* It is for a person, and goes to his terminal. */
+/* The report goes to a terminal, so that control characters must be escaped. */
 START_TEST(an_unknown_error_is_shown_with_escaped_control_characters)
 {
     struct sockaddr_un where = {.sun_family = AF_UNIX};
@@ -182,7 +183,7 @@ START_TEST(an_unknown_error_is_shown_with_escaped_control_characters)
 }
 END_TEST
 
-/* What the guard asks for is answered: only a lock would tell. */
+/* The guard's own commands succeed: only a trial lock shows the missing right. */
 START_TEST(an_acl_that_lacks_a_command_or_key_is_reported)
 {
     open_trusted(__func__);
@@ -227,7 +228,7 @@ START_TEST(masters_of_another_set_are_reported_and_unchanged)
 }
 END_TEST
 
-/* The names of two servers have been exchanged, while daemons know them as they were. */
+/* The configuration exchanges the names of two servers that a running daemon uses. */
 START_TEST(names_leased_to_other_servers_are_reported)
 {
     struct master exchanged[3];
@@ -260,7 +261,7 @@ START_TEST(durable_nodes_without_persistence_are_reported)
 }
 END_TEST
 
-/* It sees how long the quarantine of one that restarted lasts, and does not end it. */
+/* The probe reports the rest of a quarantine and does not end it. */
 START_TEST(probing_does_not_disturb_a_running_daemon)
 {
     struct client client;

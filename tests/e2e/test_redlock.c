@@ -1,6 +1,5 @@
 /*
- * The command redlock, on a daemon over real masters: what it prints, where, and what it exits
- * with.
+ * The command redlock with a daemon over real masters: its output and exit codes.
  */
 #include <regex.h>
 #include <stdio.h>
@@ -22,7 +21,7 @@ enum { WORDS_MAX = 16, LINE_SIZE = 1024 };
 
 static const char nobody[] = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
 
-/* --- a stage, and commands on it --- */
+/* --- running commands --- */
 
 static void use_daemon(const struct daemon *daemon)
 {
@@ -35,14 +34,14 @@ static void use_daemon(const struct daemon *daemon)
     unsetenv("NO_COLOR");
 }
 
-/* Commands find its daemon in their environment. */
+/* Opens a stage and sets REDLOCK_URL for commands. */
 static void open_stage(struct stage *stage, const char *test)
 {
     stage_open(stage, test, &(struct stage_plan){.masters = 3, .over_unix = true});
     use_daemon(&stage->daemon);
 }
 
-/* Its words are split at spaces. */
+/* A command line, split at spaces. */
 struct words {
     char text[LINE_SIZE];
     const char *argv[WORDS_MAX + 1];
@@ -79,7 +78,7 @@ static bool matches(const char *text, const char *pattern)
     return does;
 }
 
-/* It exits so; all that it prints, and all of its messages, match these. */
+/* Runs redlock: exit status, and patterns for all of stdout and stderr. */
 static void expect(const struct stage *stage, const char *text, int status, const char *output,
                    const char *errors)
 {
@@ -88,12 +87,13 @@ static void expect(const struct stage *stage, const char *text, int status, cons
     split(&words, text);
     command_run(&command, &stage->sandbox, words.argv);
     check_exit(&command, text, status);
-    ck_assert_msg(matches(command.output, output), "redlock %s prints: %s", text, command.output);
-    ck_assert_msg(matches(command.errors, errors), "redlock %s says: %s", text, command.errors);
+    ck_assert_msg(matches(command.output, output), "redlock %s printed: %s", text, command.output);
+    ck_assert_msg(matches(command.errors, errors), "redlock %s wrote to stderr: %s", text,
+                  command.errors);
     command_free(&command);
 }
 
-/* The same of a script, which finds the program as $REDLOCK. */
+/* Runs a shell script, which finds the program as $REDLOCK. */
 static void expect_script(const struct stage *stage, const char *script, int status,
                           const char *output, const char *errors)
 {
@@ -101,8 +101,9 @@ static void expect_script(const struct stage *stage, const char *script, int sta
     const char *argv[] = {"sh", "-c", script, NULL};
     command_run(&command, &stage->sandbox, argv);
     check_exit(&command, script, status);
-    ck_assert_msg(matches(command.output, output), "%s prints: %s", script, command.output);
-    ck_assert_msg(matches(command.errors, errors), "%s says: %s", script, command.errors);
+    ck_assert_msg(matches(command.output, output), "%s printed: %s", script, command.output);
+    ck_assert_msg(matches(command.errors, errors), "%s wrote to stderr: %s", script,
+                  command.errors);
     command_free(&command);
 }
 
@@ -147,7 +148,7 @@ START_TEST(a_held_lock_is_refused_at_once_or_after_the_wait)
 }
 END_TEST
 
-/* Not another one beyond the end: the daemon is told the wait in whole milliseconds. */
+/* The wait is sent in whole milliseconds; rounding must not cause a second request. */
 START_TEST(a_wait_that_times_out_is_one_request)
 {
     struct stage stage;
@@ -160,7 +161,8 @@ START_TEST(a_wait_that_times_out_is_one_request)
 }
 END_TEST
 
-/* Start a lock that waits, give the lock back once it stands in line, and it is granted. */
+/* Starts a command that waits, releases the lock once the command is queued, and expects a grant.
+ */
 static void check_waits(struct stage *stage, const char *words)
 {
     char output[SANDBOX_FILE];
@@ -172,7 +174,7 @@ static void check_waits(struct stage *stage, const char *words)
     sandbox_path(&stage->sandbox, "waiter.log", errors);
     pid_t pid = process_start(
         &(struct process_plan){.argv = split_words.argv, .output = output, .errors = errors});
-    struct waiting waiting = waiting_for("somebody to wait");
+    struct waiting waiting = waiting_for("the command to be queued");
     while (client_count(&stage->client, "LOCKS", "waiters=1") == 0)
         waiting_pause(&waiting);
     client_expect(&stage->client, "OK", "UNLOCK deploy %s", grant.token);
@@ -254,7 +256,7 @@ START_TEST(extend_prints_the_guaranteed_validity)
     struct grant grant = client_lock(&stage.client, "a", "5s");
     snprintf(words, sizeof(words), "extend --ttl 50s a %s", grant.token);
     expect(&stage, words, 0, "at least 4[0-9]\\.[0-9]s\n", "");
-    /* Nothing is shortened by this; but more is not known here. */
+    /* EXTEND does not shorten the TTL, but the client knows only this validity. */
     snprintf(words, sizeof(words), "extend --ttl 1s a %s", grant.token);
     expect(&stage, words, 0, "at least [0-9]{1,3}ms\n", "");
     ck_assert_int_gt(master_integer(&stage.masters[0], "PTTL redlock:a"), 10000);
@@ -262,7 +264,7 @@ START_TEST(extend_prints_the_guaranteed_validity)
 }
 END_TEST
 
-/* --- what goes wrong --- */
+/* --- errors --- */
 
 START_TEST(missing_masters_and_held_locks_exit_differently)
 {
@@ -359,13 +361,13 @@ START_TEST(a_failed_write_of_the_result_is_an_error)
     open_stage(&stage, __func__);
     expect_script(&stage, "$REDLOCK stats >/dev/full", 125, "", "redlock: standard output: .*\n");
     expect_script(&stage, "$REDLOCK help >&-", 125, "", "redlock: standard output: .*\n");
-    /* A lock whose token is lost would be in the way of everybody. */
+    /* A lock whose token could not be printed must not stay. */
     expect_script(&stage, "$REDLOCK lock b >&-", 125, "", "redlock: standard output: .*\n");
     expect_script(&stage, "$REDLOCK status b", 0, "free\n", "");
     expect_script(&stage, "$REDLOCK lock a >/dev/full", 125, "",
                   "redlock: standard output: No space left on device\n");
     expect(&stage, "status a", 0, "free\n", "");
-    /* To a pipe whose reader has gone. */
+    /* Standard output is a pipe without a reader. */
     char script[2 * SANDBOX_FILE + 128];
     char fifo[SANDBOX_FILE];
     sandbox_path(&stage.sandbox, "fifo", fifo);
@@ -378,7 +380,7 @@ START_TEST(a_failed_write_of_the_result_is_an_error)
 }
 END_TEST
 
-/* --- where the daemon is --- */
+/* --- the URL of the daemon --- */
 
 START_TEST(the_url_comes_from_the_option_or_the_environment)
 {
@@ -436,12 +438,12 @@ START_TEST(listings_in_a_pipe_are_the_lines_of_the_daemon)
 }
 END_TEST
 
-/* Python reads it strictly, and knows the types. */
+/* Python parses the JSON strictly and checks the types. */
 START_TEST(json_is_valid_and_typed)
 {
     struct stage stage;
     open_stage(&stage, __func__);
-    /* Names that look like something else, or like nothing at all. */
+    /* Names that look like a number, an empty field, or are not UTF-8. */
     client_lock(&stage.client, "12", "60s");
     client_lock(&stage.client, "-", "60s");
     client_lock(&stage.client, "\"\\/\xff\xc3\xa9", "60s");
@@ -511,7 +513,7 @@ START_TEST(colours_are_off_with_no_color_or_a_dumb_terminal)
 }
 END_TEST
 
-/* A shell with job control has the terminal, and its job waits for longer than a second. */
+/* A shell with job control owns the terminal, and its job waits for more than a second. */
 static void expect_silent_wait(const char *kind, const char *job)
 {
     const char *const argv[] = {"bash", "-mc", job, NULL};
@@ -552,7 +554,7 @@ START_TEST(an_interactive_lock_shows_how_to_unlock)
 }
 END_TEST
 
-/* What is shown for a lock, as a shell takes it that knows no other daemon. */
+/* Runs the suggested unlock command in a shell with another default daemon. */
 static void check_unlocks(const struct stage *stage, const char *name)
 {
     static const char lead[] = "to give it back:  redlock ";

@@ -1,5 +1,5 @@
 /*
- * SIGHUP: the file is read again and takes effect, or nothing changes.
+ * SIGHUP: the configuration is read again and takes effect, or nothing changes.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -18,9 +18,9 @@
 
 static const struct stage_plan three = {.masters = 3, .over_unix = true};
 
-/* --- what the tests do --- */
+/* --- helpers --- */
 
-/* Another text in place of one that stands in the file. */
+/* Replaces a text in the configuration file. */
 static void edit(const struct daemon *daemon, const char *from, const char *to)
 {
     char text[8192];
@@ -32,7 +32,7 @@ static void edit(const struct daemon *daemon, const char *from, const char *to)
     free(file);
 }
 
-/* Reload; waits for the line that the log has once it is over. */
+/* Reloads and waits for the log event that ends the reload. */
 static void reload(const struct daemon *daemon, const char *event)
 {
     unsigned before = daemon_count_log(daemon, event);
@@ -50,7 +50,7 @@ static void reload_well(const struct daemon *daemon, const char *changed)
     daemon_wait_log(daemon, "reloaded", line);
 }
 
-/* And nothing is different from before. */
+/* Expects that the reload is refused and that the daemon still serves. */
 static void reload_refused(struct stage *stage, const char *event, const char *text)
 {
     reload(&stage->daemon, "reload_refused");
@@ -59,7 +59,7 @@ static void reload_refused(struct stage *stage, const char *event, const char *t
     client_expect(&stage->client, "PONG", "PING");
 }
 
-/* --- what takes effect --- */
+/* --- settings --- */
 
 START_TEST(an_unchanged_file_changes_nothing)
 {
@@ -127,7 +127,7 @@ START_TEST(a_reload_does_not_disturb_holders_and_waiters)
     ck_assert(!client_has_line(&holder));
     ck_assert(!client_has_line(&waiter));
     client_expect(&holder, "PONG", "PING");
-    /* The end of the connection still hands it over; and now there is a fence. */
+    /* Closing the connection still hands the lock over, now with a fence. */
     client_close(&holder);
     client_read_match(&waiter, "OK [0-9a-f]{40} [0-9]+ [0-9]+ [0-9]+");
     client_expect_match(&stage.client, "OK [0-9a-f]{40} [0-9]+ [0-9]+ [0-9]+", "LOCK b 10s");
@@ -194,7 +194,7 @@ START_TEST(listeners_change_and_their_connections_survive)
     client_expect(&old, "OK", "UNLOCK a %s", grant.token);
     client_close(&client);
     client_close(&old);
-    /* The one that stayed. */
+    /* The unchanged listener still accepts. */
     daemon_connect(&stage.daemon, &client);
     client_expect(&client, "PONG", "PING");
     client_close(&client);
@@ -225,7 +225,7 @@ START_TEST(removing_a_unix_listener_removes_its_file)
 }
 END_TEST
 
-/* Where something that cleans up has taken it away. */
+/* A cleanup job may delete the file. */
 START_TEST(a_deleted_socket_file_is_recreated)
 {
     struct stage stage;
@@ -237,7 +237,7 @@ START_TEST(a_deleted_socket_file_is_recreated)
     client_expect(&client, "PONG", "PING");
     client_expect(&stage.client, "PONG", "PING");
     client_close(&client);
-    /* It is this daemon's: it goes with it. */
+    /* The new file belongs to this daemon, which removes it at its end. */
     client_close(&stage.client);
     daemon_stop(&stage.daemon);
     ck_assert(!sandbox_exists(stage.daemon.socket));
@@ -245,8 +245,7 @@ START_TEST(a_deleted_socket_file_is_recreated)
 }
 END_TEST
 
-/* Another daemon's by now, say: nobody can come there, which is no reason to change nothing else.
- */
+/* Another file may be at the path by now: the listener is unreachable, but the reload proceeds. */
 START_TEST(a_socket_file_that_cannot_be_recreated_does_not_block_the_reload)
 {
     struct stage stage;
@@ -282,7 +281,7 @@ START_TEST(a_listener_that_fails_changes_nothing)
     edit(&stage.daemon, "listen:\n", entries);
     edit(&stage.daemon, "level: debug", "level: error");
     reload_refused(&stage, "reload_refused", taken);
-    /* Nor is the one there that could be had. */
+    /* The listener that could be opened was closed again. */
     ck_assert(!sandbox_exists(second));
     unsigned debugs = daemon_count_log(&stage.daemon, "client_connected");
     daemon_connect(&stage.daemon, &client);
@@ -294,7 +293,7 @@ START_TEST(a_listener_that_fails_changes_nothing)
 }
 END_TEST
 
-/* It could be had, if the daemon did not have it itself. */
+/* The daemon's own listener occupies the port. */
 START_TEST(widening_a_listener_to_every_address_needs_a_restart)
 {
     struct stage stage;
@@ -317,7 +316,7 @@ START_TEST(widening_a_listener_to_every_address_needs_a_restart)
 }
 END_TEST
 
-/* --- what is refused --- */
+/* --- refused reloads --- */
 
 START_TEST(each_mistake_is_logged_and_the_old_configuration_stays)
 {
@@ -327,7 +326,7 @@ START_TEST(each_mistake_is_logged_and_the_old_configuration_stays)
     edit(&stage.daemon, "clock_drift_margin: 40ms", "clock_drift_margin: 40ms, max_extensions: 1");
     reload_refused(&stage, "configuration", ":2:19: limits.clients:");
     daemon_wait_log(&stage.daemon, "configuration", ":3:1: nonsense:");
-    /* Not even what was right in it. */
+    /* Even the valid changes were not applied. */
     struct grant grant = client_lock(&stage.client, "a", "60s");
     for (unsigned i = 0; i < 2; i++)
         client_expect_match(&stage.client, "OK .*", "EXTEND a %s 60s", grant.token);
@@ -346,7 +345,7 @@ START_TEST(settings_that_need_a_restart_are_named_and_nothing_changes)
     struct grant grant = client_lock(&stage.client, "a", "60s");
     for (unsigned i = 0; i < 2; i++)
         client_expect_match(&stage.client, "OK .*", "EXTEND a %s 60s", grant.token);
-    /* Put right, it takes effect. */
+    /* After the correction the change takes effect. */
     edit(&stage.daemon, "clock_drift_margin: 41ms, max_ttl: 50s", "clock_drift_margin: 40ms");
     reload_well(&stage.daemon, "locks.max_extensions");
     client_expect(&stage.client, "LIMIT extensions", "EXTEND a %s 60s", grant.token);
@@ -380,7 +379,7 @@ START_TEST(a_configuration_that_is_a_pipe_does_not_block_the_daemon)
 }
 END_TEST
 
-/* The file is a FIFO at first: whoever opens it for writing waits for the daemon to read it. */
+/* The file is a FIFO at first: opening it for writing blocks until the daemon reads it. */
 START_TEST(sighup_during_startup_is_handled_after_it)
 {
     struct stage stage;

@@ -28,7 +28,7 @@ END_TEST
 
 START_TEST(a_command_that_cannot_run_has_the_exit_codes_of_env)
 {
-    /* A folder that may not be looked into would be another reason, as it is to env(1). */
+    /* An unreadable folder in PATH would change the exit code, as for env(1). */
     setenv("PATH", "/usr/bin:/bin", 1);
     ck_assert_int_eq(run(WORDS("a", "no-such-command")), 127);
     wrapper_wait_errors(&wrapper, "redlock: cannot run no-such-command: No such file");
@@ -83,7 +83,7 @@ START_TEST(the_environment_describes_the_lock)
     free(output);
     snprintf(expected, sizeof(expected), "UNLOCK deploy %s", token);
     client_expect(&stage.client, "GONE", "%s", expected);
-    /* Without --fence there is none, not even one of a redlock run around this one. */
+    /* Without --fence the variable is unset, even if an enclosing redlock run has set it. */
     setenv("REDLOCK_FENCE", "1", 1);
     ck_assert_int_eq(run(WORDS("deploy", SHELL("test -z \"$REDLOCK_FENCE\""))), 0);
 }
@@ -91,7 +91,7 @@ END_TEST
 
 /* --- signals --- */
 
-/* Told once, and only once. */
+/* Each signal must arrive exactly once. */
 START_TEST(signals_reach_the_command_once)
 {
     static const struct {
@@ -116,10 +116,10 @@ START_TEST(signals_reach_the_command_once)
 }
 END_TEST
 
-/* A shell without job control sees one process: it stops and goes on as the command does. */
+/* A shell without job control sees only one process, which stops and continues with the command. */
 START_TEST(run_stops_and_continues_with_its_command)
 {
-    start(/* One process: a shell that is about to start another is not stopped before that is. */
+    start(/* exec: a shell that is starting another process does not stop until that has started. */
           WORDS("a", SHELL("echo ready; exec sleep 600")));
     wrapper_wait_output(&wrapper, "ready");
     pid_t command = wrapper_command(&wrapper);
@@ -129,7 +129,7 @@ START_TEST(run_stops_and_continues_with_its_command)
         process_wait_state(wrapper.pid, 'T');
         kill(wrapper.pid, SIGCONT);
         process_wait_state(command, 'S');
-        /* At once: the word to go on must not come twice, and undo this. */
+        /* Immediately: a second SIGCONT would undo this stop. */
         kill(command, SIGSTOP);
         process_wait_state(wrapper.pid, 'T');
         kill(command, SIGCONT);
@@ -140,7 +140,7 @@ START_TEST(run_stops_and_continues_with_its_command)
 }
 END_TEST
 
-/* Nobody else would continue it. */
+/* No other process would continue the parent. */
 START_TEST(a_stopped_parent_continues_when_its_command_is_killed)
 {
     start(WORDS("a", "sleep", "600"));
@@ -167,7 +167,7 @@ START_TEST(a_parent_never_stays_stopped_without_the_command)
 }
 END_TEST
 
-/* --- daemons that go away --- */
+/* --- restarts of the daemon --- */
 
 START_TEST(a_daemon_restart_costs_no_lock)
 {

@@ -1,5 +1,5 @@
 /*
- * What `redlock run` does about processes that outlive its command.
+ * `redlock run` and processes that outlive its command.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -43,7 +43,7 @@ static long reads_of(pid_t pid)
     return count;
 }
 
-/* To look takes reading a file of each process: once a second at last, and not twenty times. */
+/* Each check reads a file per process. Checks become rarer, down to one a second. */
 START_TEST(a_remaining_group_is_polled_ever_less_often)
 {
     struct sysinfo machine;
@@ -58,15 +58,15 @@ START_TEST(a_remaining_group_is_polled_ever_less_often)
     int64_t began_ms = run_wall_ms();
     sleep(2);
     ck_assert_int_eq(sysinfo(&machine), 0);
-    int64_t looks = (reads_of(supervisor) - before) / machine.procs;
-    ck_assert_int_le(looks, 2 + 2 * (run_wall_ms() - began_ms) / 1000);
+    int64_t checks = (reads_of(supervisor) - before) / machine.procs;
+    ck_assert_int_le(checks, 2 + 2 * (run_wall_ms() - began_ms) / 1000);
     kill(-command, SIGKILL);
     ck_assert_int_eq(wrapper_wait(&wrapper), 5);
 }
 END_TEST
 
-/* Those whose parents have ended are the supervisor's children; the remains of the command, which
- * stay, must not hide theirs. */
+/* Orphans become children of the supervisor. The remaining zombie of the command must not hide
+ * theirs. */
 START_TEST(orphans_in_a_remaining_group_are_reaped)
 {
     enum { ORPHANS = 3 };
@@ -98,8 +98,7 @@ START_TEST(orphans_in_a_remaining_group_are_reaped)
 }
 END_TEST
 
-/* Each goes on in a child and ends, so whenever they are counted there are one that is not there
- * any more and one that is not there yet. */
+/* Each process forks and exits, so that every listing may miss the old and the new process. */
 START_TEST(a_group_that_keeps_forking_keeps_the_lock)
 {
     ck_assert_int_eq(run(WORDS("a", SHELL("f() { [ $1 -gt 0 ] || { echo last; exit; }; "
@@ -110,7 +109,7 @@ START_TEST(a_group_that_keeps_forking_keeps_the_lock)
 }
 END_TEST
 
-/* What has left the group lives on: a daemon was started, and that was the whole point. */
+/* A process that left the group is a daemon that was started on purpose. */
 START_TEST(a_daemon_started_by_the_command_is_not_killed)
 {
     char file[SANDBOX_FILE];

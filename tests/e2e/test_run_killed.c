@@ -1,5 +1,5 @@
 /*
- * `redlock run` whose own processes are killed or stopped.
+ * `redlock run` when its own processes are killed or stopped.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@ START_TEST(no_process_outlives_a_killed_parent)
     kill(wrapper.pid, SIGKILL);
     waitpid(wrapper.pid, &status, 0);
     process_wait_gone(supervisor);
-    /* The supervisor was the last of them, and has given the lock back. */
+    /* The supervisor ended last, after it had released the lock. */
     ck_assert(!run_any_runs(pids));
     client_expect(&stage.client, "FREE", "STATUS a");
 }
@@ -38,14 +38,14 @@ START_TEST(killed_supervisor_ends_the_command)
     ck_assert_int_eq(wrapper_wait(&wrapper), 125);
     ck_assert(!run_any_runs(pids));
     ck_assert(wrapper_complained(&wrapper, "redlock: its supervisor was killed"));
-    /* The connection has ended with the last process that had it. */
+    /* The connection ends with the last process that has it open. */
     struct waiting waiting = waiting_for("the lock to be free");
     while (strcmp(client_ask(&stage.client, "STATUS a"), "FREE") != 0)
         waiting_pause(&waiting);
 }
 END_TEST
 
-static void expect_other_name(pid_t pid, const char *file, const char *name)
+static void expect_name_without_redlock(pid_t pid, const char *file, const char *name)
 {
     char path[64];
     snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, file);
@@ -55,20 +55,20 @@ static void expect_other_name(pid_t pid, const char *file, const char *name)
     free(text);
 }
 
-/* Or killall and pkill would kill both processes at once. */
+/* killall and pkill must not kill both processes at once. */
 START_TEST(killall_redlock_does_not_match_the_supervisor)
 {
     start(WORDS("deploy", SHELL("echo ready; exec sleep 600")));
     wrapper_wait_output(&wrapper, "ready");
     pid_t supervisor = wrapper_supervisor(&wrapper);
-    expect_other_name(supervisor, "comm", "rl-supervisor\n");
-    expect_other_name(supervisor, "cmdline", "rl-supervisor: deploy");
+    expect_name_without_redlock(supervisor, "comm", "rl-supervisor\n");
+    expect_name_without_redlock(supervisor, "cmdline", "rl-supervisor: deploy");
     kill(wrapper.pid, SIGTERM);
     ck_assert_int_eq(wrapper_wait(&wrapper), 128 + SIGTERM);
 }
 END_TEST
 
-/* What has left the session of the command runs on: until the deadline, the lock does as well. */
+/* A process that left the session survives; the lock stays until its deadline. */
 START_TEST(killing_parent_and_supervisor_leaves_the_lock_until_its_deadline)
 {
     pid_t orphan;
@@ -138,7 +138,7 @@ START_TEST(a_parent_resumed_after_the_deadline_returns_the_exit_code)
 }
 END_TEST
 
-/* What it ends with is known before the lock is given back, which takes longer than its ttl. */
+/* The exit code is known before the release, which takes longer than the TTL here. */
 START_TEST(a_hung_daemon_at_the_release_does_not_change_the_exit_code)
 {
     char daemon[32];
@@ -150,8 +150,8 @@ START_TEST(a_hung_daemon_at_the_release_does_not_change_the_exit_code)
 }
 END_TEST
 
-/* Both of them, so that nobody is left to kill in time: the daemon is stopped as well, or it would
- * keep the lock. */
+/* Both processes are stopped, so that none can kill in time. The daemon is stopped as well, or it
+ * would keep the lock. */
 START_TEST(a_parent_resumed_after_the_deadline_kills_first)
 {
     pid_t pids[STUBBORN_COUNT];
@@ -175,7 +175,7 @@ START_TEST(a_parent_resumed_after_the_deadline_kills_first)
 }
 END_TEST
 
-/* The supervisor alone goes on: it has to do the same. */
+/* Only the supervisor is resumed. */
 START_TEST(a_supervisor_resumed_after_the_deadline_kills_first)
 {
     pid_t pids[STUBBORN_COUNT];

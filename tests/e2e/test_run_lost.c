@@ -1,5 +1,5 @@
 /*
- * `redlock run` whose lock is lost: nothing that it has started outlives the lock.
+ * `redlock run` when its lock is lost: no process that it started outlives the lock.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -23,10 +23,9 @@ static int64_t last_expiry_ms(void)
     return last_ms;
 }
 
-/* The last extension there will be: directly after it, once all masters have it, they are cut off.
- * If that took as long as until the next extension could be on its way, there is another attempt.
- */
-static int64_t stop_masters_behind_an_extension(void)
+/* Stops all masters directly after an extension, which is then the last one. If stopping took so
+ * long that the next extension may be in flight, tries again. */
+static int64_t stop_masters_after_an_extension(void)
 {
     enum { AT_ONCE_MS = 1000 };
     struct waiting waiting = waiting_for("an extension");
@@ -44,26 +43,26 @@ static int64_t stop_masters_behind_an_extension(void)
     }
 }
 
-/* With a TTL of 10 s `redlock run` kills a second before the deadline, which is before the first
- * key expires. By the clock of the processors that second is over later where the machine is busy:
- * it begins with the last second of that key. */
+/* With a TTL of 10 s `redlock run` kills one second before the deadline, which is before the first
+ * key expires. That second is measured by processor time, which is slower on a busy machine. It
+ * starts with the last second of that key. */
 static void wait_gone_before(const pid_t *pids, unsigned count, int64_t expiry_ms)
 {
     enum { MARGIN_MS = 1000 };
     struct cpu_clock clock;
     struct waiting waiting = waiting_for("the last second of the lock, and all of them to be gone");
     cpu_clock_start(&clock);
-    int64_t begun_ms = 0;
+    int64_t started_ms = 0;
     bool runs = true;
     while (runs) {
-        /* In this order: what ended before the clock was read had ended by then. */
+        /* Check the processes before the clock: those that are gone had ended by then. */
         runs = run_any_of(pids, count);
         if (run_wall_ms() < expiry_ms - MARGIN_MS)
-            begun_ms = cpu_clock_ms(&clock);
+            started_ms = cpu_clock_ms(&clock);
         if (runs)
             waiting_pause(&waiting);
     }
-    int64_t took_ms = cpu_clock_ms(&clock) - begun_ms;
+    int64_t took_ms = cpu_clock_ms(&clock) - started_ms;
     cpu_clock_stop(&clock);
     fprintf(stderr,
             "%u processes gone %lld ms before the first key expires; %lld ms of the processor were "
@@ -75,13 +74,14 @@ static void wait_gone_before(const pid_t *pids, unsigned count, int64_t expiry_m
 START_TEST(without_masters_every_process_is_killed_before_the_deadline)
 {
     pid_t pids[STUBBORN_COUNT];
-    /* The longest margin there is: a machine may stand still for a while. */
+    /* The longest possible margin, since a busy machine may stall. */
     start(WORDS("--ttl", "10s", "--grace", "1m", "a", SHELL(STUBBORN)));
     run_wait_stubborn(&wrapper, pids);
-    int64_t expiry_ms = stop_masters_behind_an_extension();
+    int64_t expiry_ms = stop_masters_after_an_extension();
     wait_gone_before(pids, STUBBORN_COUNT, expiry_ms);
     ck_assert_int_eq(wrapper_wait(&wrapper), 122);
-    /* It and the daemon give up within the same two milliseconds: either may be first. */
+    /* `redlock run` and the daemon give up within two milliseconds of each other, in either order.
+     */
     ck_assert(
         wrapper_complained(&wrapper, "redlock: a is lost: too few masters could vote") ||
         wrapper_complained(&wrapper, "redlock: a is lost: the daemon could not keep it: noquorum"));
@@ -89,7 +89,7 @@ START_TEST(without_masters_every_process_is_killed_before_the_deadline)
 }
 END_TEST
 
-/* Each in a session of its own, and the child of the one before it. */
+/* A chain of processes: each is a child of the previous one, in its own session. */
 #define DEEP                                                                                       \
     "import os, signal, sys, time\n"                                                               \
     "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"                                              \
@@ -109,7 +109,7 @@ START_TEST(a_deep_process_tree_is_killed_before_the_deadline)
     struct waiting waiting = waiting_for("all processes of the command");
     while (wrapper_printed_pids(&wrapper, pids, DEPTH) < DEPTH)
         waiting_pause(&waiting);
-    int64_t expiry_ms = stop_masters_behind_an_extension();
+    int64_t expiry_ms = stop_masters_after_an_extension();
     wait_gone_before(pids, DEPTH, expiry_ms);
     ck_assert_int_eq(wrapper_wait(&wrapper), 122);
     stage_continue_masters(&stage, 0, 2);
@@ -128,7 +128,7 @@ START_TEST(the_command_is_signalled_before_it_is_killed)
 }
 END_TEST
 
-/* Released by somebody else: it is lost at once, and not only at the next third. */
+/* A release by another client is noticed at once, not at the next extension. */
 START_TEST(releasing_the_lock_elsewhere_ends_the_command)
 {
     char *token;
@@ -143,7 +143,7 @@ START_TEST(releasing_the_lock_elsewhere_ends_the_command)
 }
 END_TEST
 
-/* Another client may hold it now: no grace comes before KILL. */
+/* Another client may hold the lock now, so that KILL comes without grace. */
 START_TEST(a_lock_that_is_gone_allows_no_grace)
 {
     pid_t pids[STUBBORN_COUNT];
@@ -164,7 +164,8 @@ START_TEST(a_lock_that_is_gone_allows_no_grace)
 }
 END_TEST
 
-/* It may end in good order, and what it has started elsewhere knows nothing of the loss. */
+/* The command exits in order, but a process that it started in another session does not know of the
+ * loss. */
 START_TEST(no_process_outlives_a_command_that_exits_after_a_loss)
 {
     pid_t left;
@@ -182,7 +183,7 @@ START_TEST(no_process_outlives_a_command_that_exits_after_a_loss)
 }
 END_TEST
 
-/* Its first thread has ended, so it looks like a zombie; another one works on. */
+/* The main thread has ended, so that the process looks like a zombie while another thread works. */
 #define HEADLESS                                                                                   \
     "import ctypes, os, threading, time\n"                                                         \
     "def work():\n"                                                                                \

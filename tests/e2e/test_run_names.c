@@ -1,6 +1,6 @@
 /*
- * `redlock run` where the daemon has a name, and addresses that have an interface: on a network of
- * its own, with a name server that never answers.
+ * `redlock run` with host names and link-local addresses, in a private network with a nameserver
+ * that never answers.
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -29,7 +29,7 @@ static void open_network(void)
     ck_assert_int_eq(system("ip link set lo up && ip address add fe80::1/64 dev lo nodad"), 0);
 }
 
-/* A daemon at daemon.test, which is 127.0.0.1 so far. */
+/* Opens a daemon at daemon.test, which resolves to 127.0.0.1. */
 static void open_stage(struct stage *stage, const char *test)
 {
     open_network();
@@ -44,7 +44,7 @@ static void open_stage(struct stage *stage, const char *test)
     snprintf(url, sizeof(url), "tcp://daemon.test:%d", stage->daemon.port);
 }
 
-/* From now on a look-up takes a minute, and fails. */
+/* From now on a lookup fails after a minute. */
 static void silence_names(void)
 {
     const struct sockaddr_in where = {
@@ -122,7 +122,7 @@ START_TEST(a_loss_is_signalled_while_the_name_server_is_silent)
 }
 END_TEST
 
-/* In its configuration, before it is started again. */
+/* Changes the address in the configuration of the daemon. */
 static void move_daemon(const struct daemon *daemon)
 {
     char *text = sandbox_read(daemon->config);
@@ -151,7 +151,7 @@ START_TEST(a_daemon_with_a_new_address_is_found_by_name)
 }
 END_TEST
 
-/* What was started to look the name up is no part of what the command has started. */
+/* The lookup process does not belong to the command. */
 START_TEST(the_lookup_process_does_not_delay_the_end)
 {
     struct stage stage;
@@ -163,7 +163,7 @@ START_TEST(the_lookup_process_does_not_delay_the_end)
     restart_daemon(&stage);
     ck_assert_int_eq(wrapper_wait(&wrapper), 0);
     client_expect(&stage.client, "FREE", "STATUS a");
-    /* Nothing but the test itself may be left of those it has started. */
+    /* stage_close() fails if a child is left. */
     stage_close(&stage);
 }
 END_TEST

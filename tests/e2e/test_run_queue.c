@@ -1,5 +1,5 @@
 /*
- * `redlock run` while it waits in the queue: suspended, or for a lock that is held around it.
+ * `redlock run` while it waits in the queue: suspension, and locks that an enclosing run holds.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -30,9 +30,9 @@ static void start(const char *const *words)
     wrapper_start(&wrapper, &stage.sandbox, "run", stage.daemon.socket, words);
 }
 
-/* --- suspended --- */
+/* --- suspension --- */
 
-/* It would be granted the lock, and hold it while it is stopped. */
+/* A suspended waiter that stays queued would get the lock and hold it while it is stopped. */
 START_TEST(a_suspended_waiter_leaves_the_queue_and_joins_it_again)
 {
     struct grant grant = client_lock(&stage.client, "a", "60s");
@@ -50,7 +50,7 @@ START_TEST(a_suspended_waiter_leaves_the_queue_and_joins_it_again)
     stage_wait_stats(&stage.client, " waiting=1 ");
     client_expect(&stage.client, "OK", "UNLOCK a %s", grant.token);
     wrapper_wait_output(&wrapper, "ran");
-    /* The command has the signals as ever. */
+    /* The command gets signals as usual. */
     kill(wrapper.pid, SIGTSTP);
     process_wait_state(wrapper_command(&wrapper), 'T');
     kill(wrapper.pid, SIGCONT);
@@ -59,7 +59,8 @@ START_TEST(a_suspended_waiter_leaves_the_queue_and_joins_it_again)
 }
 END_TEST
 
-/* Whatever comes first: no lock is held for a process that was stopped before its command began. */
+/* Whichever comes first, no lock may be held for a process that was stopped before its command
+ * began. */
 START_TEST(a_grant_during_a_suspension_leaves_no_idle_lock)
 {
     for (unsigned i = 0; i < 20; i++) {
@@ -88,8 +89,7 @@ START_TEST(a_grant_during_a_suspension_leaves_no_idle_lock)
 }
 END_TEST
 
-/* Nobody would continue it a second time. The daemon takes its time, and with it the waiter, which
- * leaves the queue first. */
+/* SIGCONT comes only once. The stopped daemon delays the waiter while it leaves the queue. */
 START_TEST(a_waiter_continued_before_it_stops_keeps_running)
 {
     struct grant grant = client_lock(&stage.client, "a", "60s");
@@ -122,7 +122,7 @@ START_TEST(a_waiter_that_ignores_suspension_stays_in_the_queue)
 }
 END_TEST
 
-/* --- in one another --- */
+/* --- nested runs --- */
 
 #define AROUND                                                                                     \
     "redlock: the redlock run around this one locked a ($REDLOCK_HELD), and may still hold it"
@@ -139,7 +139,7 @@ START_TEST(a_run_that_waits_for_its_own_lock_says_so)
 }
 END_TEST
 
-/* Not by the innermost name alone; and where there is no wait. */
+/* All enclosing locks are listed, also for a request without a wait. */
 START_TEST(redlock_held_lists_each_enclosing_lock)
 {
     setenv("REDLOCK", wrapper_program(), 1);
@@ -164,7 +164,7 @@ START_TEST(nested_commands_use_the_same_daemon_and_secret)
                 SHELL("$REDLOCK status a && $REDLOCK run b true && echo $REDLOCK_SECRET_FILE.")));
     ck_assert_int_eq(wrapper_wait(&wrapper), 0);
     ck_assert_uint_eq(wrapper_count_output(&wrapper, "held "), 1);
-    /* It is found from any folder. */
+    /* The path is absolute, so that it is valid in any folder. */
     ck_assert_ptr_nonnull(getcwd(cwd, sizeof(cwd)));
     snprintf(expected, sizeof(expected), "%s/%s.\n", cwd, relative);
     ck_assert_uint_eq(wrapper_count_output(&wrapper, expected), 1);

@@ -1,11 +1,11 @@
 /*
- * Two shells that run a command under the same lock time and again, while its processes and the
- * daemon are killed at random: no two commands ever run at once, nor anything they have started.
+ * Two shells repeatedly run a command under the same lock, while its processes and the daemon are
+ * killed at random: no two commands, nor processes that they started, ever run at once.
  *
- * Whether they do is told by a lock of the kernel on a file that everything the command starts has
- * open: it is free when, and only when, the last of them is gone.
+ * A kernel lock on a file shows overlaps: every process of a command has the file open, so that the
+ * lock is free exactly when the last of them is gone.
  *
- * RUN_STORM: how many runs, 150 without it. RUN_STORM_SEED: which, 1 without it.
+ * RUN_STORM is the number of runs (default 150), RUN_STORM_SEED the seed (default 1).
  */
 #include <signal.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@
 #include "tests/prng.h"
 #include "tests/runner.h"
 
-/* What flock(1) exits with where it finds a lock: it may be killed itself. */
+/* The exit status of flock(1) for a held lock. It differs from that of a killed flock. */
 enum { CONFLICT = 99 };
 
 enum { SHELLS = 2, DEFAULT_RUNS = 150, LONGEST_MS = 50, TIME_LIMIT_S = 1200 };
@@ -30,14 +30,14 @@ enum victim { NOBODY, PARENT, SUPERVISOR, BOTH, COMMAND, GRANDCHILD, DAEMON, VIC
 
 static const char *const victim_names[VICTIMS] = {"nobody",  "parent",     "supervisor", "both",
                                                   "command", "grandchild", "daemon"};
-/* How often out of a hundred. */
+/* Chances in percent. */
 static const unsigned victim_chances[VICTIMS] = {35, 15, 10, 10, 14, 14, 2};
 
 struct shell {
-    struct wrapper wrapper; /* its pid is 0 between two runs */
-    enum victim victim;     /* of this run; NOBODY once it is dead */
-    unsigned after_ms;      /* its command has begun, it is killed */
-    int64_t kill_ms;        /* so at this time; INT64_MAX until it has begun */
+    struct wrapper wrapper; /* pid 0: between two runs */
+    enum victim victim;     /* victim of this run; NOBODY after it was killed */
+    unsigned after_ms;      /* delay of the kill after the command began */
+    int64_t kill_ms;        /* time of the kill; INT64_MAX until the command began */
 };
 
 struct storm {
@@ -66,7 +66,7 @@ static enum victim choose_victim(struct prng *prng)
     return victim;
 }
 
-/* The first child of this process, or 0. */
+/* Returns the first child of the process, or 0. */
 static pid_t child_of(pid_t parent)
 {
     pid_t child;
@@ -95,8 +95,8 @@ static pid_t find(const struct storm *storm, const struct shell *shell)
     return 0;
 }
 
-/* At its time, if it is still there. */
-static void strike(struct storm *storm, struct shell *shell)
+/* Kills the victim of this run when its time has come. */
+static void kill_victim(struct storm *storm, struct shell *shell)
 {
     int64_t now_ms = waiting_clock_ms();
     if (shell->kill_ms == INT64_MAX && child_of(child_of(shell->wrapper.pid)) > 0)
@@ -105,7 +105,7 @@ static void strike(struct storm *storm, struct shell *shell)
         return;
     pid_t pid = find(storm, shell);
     if (pid > 0) {
-        /* Before the other can do anything about it. */
+        /* Stopped first, so that the parent cannot react. */
         if (shell->victim == BOTH)
             kill(shell->wrapper.pid, SIGSTOP);
         kill(pid, SIGKILL);
@@ -120,7 +120,7 @@ static void strike(struct storm *storm, struct shell *shell)
     shell->victim = NOBODY;
 }
 
-static void begin(struct storm *storm, unsigned index)
+static void start_run(struct storm *storm, unsigned index)
 {
     struct shell *shell = &storm->shells[index];
     char name[16];
@@ -130,7 +130,8 @@ static void begin(struct storm *storm, unsigned index)
     shell->victim = choose_victim(&storm->prng);
     shell->after_ms = prng_below(&storm->prng, LONGEST_MS);
     shell->kill_ms = INT64_MAX;
-    /* Those that are there from the start are also killed while it waits in line. */
+    /* Parent and daemon exist from the start, and are also killed while the run waits in the queue.
+     */
     if (shell->victim == PARENT || shell->victim == DAEMON)
         shell->kill_ms = waiting_clock_ms() + 2 * shell->after_ms;
     storm->started++;
@@ -165,10 +166,10 @@ START_TEST(two_commands_never_run_at_once)
         for (unsigned i = 0; i < SHELLS; i++) {
             struct shell *shell = &storm.shells[i];
             if (shell->wrapper.pid == 0 && storm.started < runs)
-                begin(&storm, i);
+                start_run(&storm, i);
             if (shell->wrapper.pid == 0)
                 continue;
-            strike(&storm, shell);
+            kill_victim(&storm, shell);
             if (!process_ended(shell->wrapper.pid, &status))
                 continue;
             shell->wrapper.pid = 0;
@@ -177,7 +178,7 @@ START_TEST(two_commands_never_run_at_once)
         }
         usleep(1000);
     }
-    /* Whatever was left behind, the lock is to be had again. */
+    /* In the end, the lock can be acquired. */
     daemon_connect(&storm.stage.daemon, &storm.stage.client);
     struct waiting waiting = waiting_for("the lock to be granted again");
     while (strncmp(client_ask(&storm.stage.client, "LOCK a 1s"), "OK ", 3) != 0)
@@ -201,8 +202,8 @@ Suite *test_suite(void)
 {
     Suite *suite = suite_create("storm of runs");
     TCase *storm = sandbox_case("storm");
-    /* LeakSanitizer looks for leaks at exit by a child of the process. Taken for the supervisor and
-     * killed, that leaves its parent waiting for ever. */
+    /* LeakSanitizer forks a child at exit. If that is taken for the supervisor and killed, its
+     * parent waits for ever. */
     setenv("ASAN_OPTIONS", "detect_leaks=0", 1);
     tcase_set_timeout(storm, TIME_LIMIT_S);
     tcase_add_test(storm, two_commands_never_run_at_once);

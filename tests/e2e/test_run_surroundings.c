@@ -1,6 +1,6 @@
 /*
- * `redlock run` in poor surroundings: few descriptors, children of whoever became it, and nobody
- * who reads what it has to say.
+ * `redlock run` in difficult environments: few descriptors, inherited children, blocked standard
+ * error, restricted /proc.
  */
 #include <signal.h>
 #include <stdarg.h>
@@ -20,7 +20,7 @@
 static const struct stage_plan three_tcp = {
     .masters = 3, .over_unix = true, .daemon = {.node_timeout_ms = 100, .tcp_host = "127.0.0.1"}};
 
-/* No master is away, and none is to look so on a busy machine. */
+/* All masters are up: a long timeout keeps a busy machine from suggesting otherwise. */
 static const struct stage_plan unhurried = {
     .masters = 3, .over_unix = true, .daemon = {.node_timeout_ms = 5000}};
 
@@ -38,7 +38,7 @@ static void tear_down(void)
     stage_close(&stage);
 }
 
-/* A shell does this, with $REDLOCK for the program under test and its daemon. */
+/* Runs a shell script with $REDLOCK and $REDLOCK_URL set. */
 __attribute__((format(printf, 1, 2))) static void shell(const char *form, ...)
 {
     char script[1024];
@@ -54,7 +54,7 @@ __attribute__((format(printf, 1, 2))) static void shell(const char *form, ...)
     command_run(&command, &stage.sandbox, (const char *[]){"/bin/sh", "-c", script, NULL});
 }
 
-/* Process 1 of a container may reap nobody. Its parent is the one that orphans come to here. */
+/* Process 1 of a container may not reap orphans. This test is the subreaper and would get them. */
 START_TEST(run_leaves_no_zombie_to_its_parent)
 {
     pid_t left[8];
@@ -68,7 +68,8 @@ START_TEST(run_leaves_no_zombie_to_its_parent)
 }
 END_TEST
 
-/* Whatever it is that it cannot open; but for its own libraries, of which the loader tells. */
+/* Every limit must either suffice or fail cleanly, starting at the limit that the dynamic loader
+ * needs. */
 START_TEST(running_out_of_descriptors_fails_without_a_lock)
 {
     unsigned limit = 3;
@@ -90,7 +91,7 @@ START_TEST(running_out_of_descriptors_fails_without_a_lock)
 }
 END_TEST
 
-/* The shell that became redlock had started something before; the command kills the supervisor. */
+/* The shell started a process before it became redlock. The command kills the supervisor. */
 START_TEST(earlier_children_survive_a_killed_supervisor)
 {
     shell("sleep 1000 >/dev/null 2>&1 & echo $!; "
@@ -105,7 +106,7 @@ START_TEST(earlier_children_survive_a_killed_supervisor)
 }
 END_TEST
 
-/* The lock is held for as long as max_hold allows, and then lost: there is something to say. */
+/* The lock is lost after max_hold, which causes a message. */
 START_TEST(a_blocked_stderr_costs_no_grace)
 {
     stage_close(&stage);
@@ -122,11 +123,11 @@ START_TEST(a_blocked_stderr_costs_no_grace)
 }
 END_TEST
 
-/* --- what /proc does not show --- */
+/* --- restricted /proc --- */
 
 static bool may_mount(void)
 {
-    /* Leaks are looked for in /proc. */
+    /* LeakSanitizer needs /proc. */
     if (process_is_sanitized)
         setenv("ASAN_OPTIONS", "detect_leaks=0", 1);
     return geteuid() == 0;
@@ -144,7 +145,7 @@ START_TEST(nothing_runs_where_proc_hides_other_users)
 }
 END_TEST
 
-/* What it leaves in its group works for a while; whether it does cannot be looked up any more. */
+/* The rest of the group works on, but without /proc it cannot be checked. */
 START_TEST(unmounting_proc_keeps_the_lock_until_the_group_has_ended)
 {
     if (!may_mount())
@@ -163,7 +164,7 @@ START_TEST(unmounting_proc_keeps_the_lock_until_the_group_has_ended)
 }
 END_TEST
 
-/* ... and where it is killed there, nothing of it is left. */
+/* After a loss, everything is killed even without /proc. */
 START_TEST(a_command_that_unmounts_proc_is_killed_with_its_children)
 {
     if (!may_mount())
@@ -174,7 +175,7 @@ START_TEST(a_command_that_unmounts_proc_is_killed_with_its_children)
 }
 END_TEST
 
-/* It is root, and redlock is not. */
+/* The process runs as root, redlock does not. */
 START_TEST(an_unkillable_process_is_named)
 {
     if (!may_mount())

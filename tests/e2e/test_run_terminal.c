@@ -1,6 +1,6 @@
 /*
- * `redlock run` on a terminal, under a shell with job control: as if the command ran alone. The
- * terminal is tmux's, and what it shows is what a person would see.
+ * `redlock run` on a terminal, under a shell with job control: it behaves as if the command ran
+ * alone. The terminal is a tmux pane, whose screen shows what a person would see.
  */
 #include <ctype.h>
 #include <signal.h>
@@ -24,10 +24,10 @@ struct terminal {
     struct stage stage;
     char socket[SANDBOX_FILE];
     char screen[SCREEN];
-    pid_t server; /* tmux's own process, which has all that runs in it */
+    pid_t server; /* tmux server, parent of all programs in it */
 };
 
-/* Run `tmux -S SOCKET words...`; what it prints goes to the screen. */
+/* Runs `tmux -S SOCKET words...`; its output replaces terminal->screen. */
 __attribute__((format(printf, 2, 3))) static void tmux(struct terminal *terminal, const char *form,
                                                        ...)
 {
@@ -45,7 +45,7 @@ __attribute__((format(printf, 2, 3))) static void tmux(struct terminal *terminal
     ck_assert_msg(pclose(pipe) == 0, "%s: %s", line, terminal->screen);
 }
 
-/* Not as a daemon: it must not outlive a test that fails. */
+/* Starts tmux in the foreground, so that it dies with the test. */
 static void start_tmux(struct terminal *terminal)
 {
     char log[SANDBOX_FILE];
@@ -57,7 +57,7 @@ static void start_tmux(struct terminal *terminal)
         waiting_pause(&waiting);
 }
 
-static void look(struct terminal *terminal)
+static void capture_screen(struct terminal *terminal)
 {
     tmux(terminal, "capture-pane -p -t 0");
 }
@@ -67,22 +67,22 @@ static void wait_screen(struct terminal *terminal, const char *text)
     char what[SCREEN + 256] = "";
     struct waiting waiting = waiting_for(what);
     do {
-        look(terminal);
+        capture_screen(terminal);
         snprintf(what, sizeof(what), "\"%s\" on the screen, which shows:\n%s", text,
                  terminal->screen);
         waiting_pause(&waiting);
     } while (strstr(terminal->screen, text) == NULL);
 }
 
-/* A key by tmux's name of it. */
+/* Presses a key, by its tmux name. */
 static void press(struct terminal *terminal, const char *key)
 {
     tmux(terminal, "send-keys -t 0 %s", key);
 }
 
-/* A line, with Enter behind it. What it prints must not stand in it as it is printed, or it would
- * be found on the screen as soon as it is typed: write be''gun. */
-static void type(struct terminal *terminal, const char *line)
+/* Types a line and Enter. The line must not contain its expected output, which would be found on
+ * the screen as soon as it is typed: write be''gun. */
+static void type_line(struct terminal *terminal, const char *line)
 {
     char quoted[COMMAND_LINE];
     size_t len = 0;
@@ -93,9 +93,8 @@ static void type(struct terminal *terminal, const char *line)
     press(terminal, "Enter");
 }
 
-/* The search for leaks at the end of a program stops it by ptrace, and a SIGCONT in that moment has
- * both wait for ever: that of a shell's "fg", or of the end of a terminal. So no such search here;
- * test_run has it. */
+/* LeakSanitizer stops a program by ptrace at its end. A SIGCONT at that moment, from "fg" or from a
+ * closing terminal, makes both wait for ever. Hence no leak detection here; test_run has it. */
 static void open_terminal(struct terminal *terminal, const char *test)
 {
     stage_open(&terminal->stage, test, &three);
@@ -121,29 +120,29 @@ START_TEST(typed_input_reaches_the_command)
 {
     struct terminal terminal;
     open_terminal(&terminal, __func__);
-    type(&terminal, "$run a -- sh -c \"echo be''gun; read line; echo got:\\$line\"");
+    type_line(&terminal, "$run a -- sh -c \"echo be''gun; read line; echo got:\\$line\"");
     wait_screen(&terminal, "begun");
-    type(&terminal, "hello");
+    type_line(&terminal, "hello");
     wait_screen(&terminal, "got:hello");
     close_terminal(&terminal);
 }
 END_TEST
 
-/* Typed once, the command is told once; and so is the script around it. */
+/* One ^C interrupts the command and the shell loop around it once. */
 START_TEST(an_interrupt_ends_the_command_and_the_loop_around_it)
 {
     struct terminal terminal;
     open_terminal(&terminal, __func__);
-    type(&terminal, "$run a -- sh -c \"echo be''gun; exec sleep 600\"");
+    type_line(&terminal, "$run a -- sh -c \"echo be''gun; exec sleep 600\"");
     wait_screen(&terminal, "begun");
     press(&terminal, "C-c");
-    type(&terminal, "echo code:$?");
+    type_line(&terminal, "echo code:$?");
     wait_screen(&terminal, "code:130");
-    type(&terminal,
-         "clear; for i in 1 2 3; do $run a -- sh -c \"echo round:$i; exec sleep 600\"; done");
+    type_line(&terminal,
+              "clear; for i in 1 2 3; do $run a -- sh -c \"echo round:$i; exec sleep 600\"; done");
     wait_screen(&terminal, "round:1");
     press(&terminal, "C-c");
-    type(&terminal, "echo af''ter");
+    type_line(&terminal, "echo af''ter");
     wait_screen(&terminal, "after");
     ck_assert_ptr_null(strstr(terminal.screen, "round:2"));
     close_terminal(&terminal);
@@ -154,21 +153,21 @@ START_TEST(a_command_that_handles_an_interrupt_goes_on)
 {
     struct terminal terminal;
     open_terminal(&terminal, __func__);
-    type(&terminal, "$run a -- bash -c \"trap \\\"echo int:er\\\" INT; echo be''gun; read x; read "
-                    "y; echo end:\\$y\"");
+    type_line(&terminal,
+              "$run a -- bash -c \"trap \\\"echo int:er\\\" INT; echo be''gun; read x; read "
+              "y; echo end:\\$y\"");
     wait_screen(&terminal, "begun");
     press(&terminal, "C-c");
     wait_screen(&terminal, "int:er");
-    type(&terminal, "first");
-    type(&terminal, "second");
+    type_line(&terminal, "first");
+    type_line(&terminal, "second");
     wait_screen(&terminal, "end:second");
     close_terminal(&terminal);
 }
 END_TEST
 
-/* ^Z: the shell has its terminal back, the lock is kept, and fg goes on. */
-/* Reads a line, and says when it goes on: what is typed before, while the shell around it still has
- * the terminal in its own mode, is lost to it. */
+/* Reads a line, and prints "awake" when it continues: input typed before that, while the shell
+ * still has the terminal in its own mode, would be lost. */
 #define READ_LINE                                                                                  \
     "trap 'echo awa''ke' CONT; echo be''gun; until read line; do :; done; echo got:\\$line"
 
@@ -176,7 +175,7 @@ START_TEST(run_is_suspended_and_resumed_by_the_shell)
 {
     struct terminal terminal;
     open_terminal(&terminal, __func__);
-    type(&terminal, "$run --ttl 3s a -- sh -c \"" READ_LINE "\"");
+    type_line(&terminal, "$run --ttl 3s a -- sh -c \"" READ_LINE "\"");
     wait_screen(&terminal, "begun");
     press(&terminal, "C-z");
     wait_screen(&terminal, "Stopped");
@@ -185,30 +184,30 @@ START_TEST(run_is_suspended_and_resumed_by_the_shell)
     while (master_integer(&terminal.stage.masters[0], "PEXPIRETIME redlock:a") < expiry_ms + 3000)
         waiting_pause(&waiting);
     client_expect_match(&terminal.stage.client, "HELD .*", "STATUS a");
-    type(&terminal, "fg");
+    type_line(&terminal, "fg");
     wait_screen(&terminal, "awake");
-    type(&terminal, "hello");
+    type_line(&terminal, "hello");
     wait_screen(&terminal, "got:hello");
     close_terminal(&terminal);
 }
 END_TEST
 
-/* In the background it may not read; "fg" gives it the terminal. */
+/* A background job may not read from the terminal; "fg" gives it the terminal. */
 START_TEST(a_background_run_can_be_brought_to_the_foreground)
 {
     struct terminal terminal;
     open_terminal(&terminal, __func__);
-    type(&terminal, "$run a -- sh -c \"" READ_LINE "\" &");
+    type_line(&terminal, "$run a -- sh -c \"" READ_LINE "\" &");
     press(&terminal, "Enter");
     struct waiting waiting = waiting_for("the job to be stopped");
     do {
         press(&terminal, "Enter");
         waiting_pause(&waiting);
-        look(&terminal);
+        capture_screen(&terminal);
     } while (strstr(terminal.screen, "Stopped") == NULL);
-    type(&terminal, "fg");
+    type_line(&terminal, "fg");
     wait_screen(&terminal, "awake");
-    type(&terminal, "hello");
+    type_line(&terminal, "hello");
     wait_screen(&terminal, "got:hello");
     close_terminal(&terminal);
 }
@@ -221,27 +220,27 @@ START_TEST(an_editor_works_and_can_be_suspended)
     struct waiting waiting;
     open_terminal(&terminal, __func__);
     snprintf(line, sizeof(line), "$run a -- vi %s/text", terminal.stage.sandbox.dir);
-    type(&terminal, line);
+    type_line(&terminal, line);
     wait_screen(&terminal, "/text\"");
     tmux(&terminal, "send-keys -t 0 -l 'iabc'");
     press(&terminal, "Escape");
     press(&terminal, "C-z");
     wait_screen(&terminal, "Stopped");
-    type(&terminal, "fg");
+    type_line(&terminal, "fg");
     wait_screen(&terminal, "~");
-    /* vi asks how large its window is when it hears that this has changed. */
+    /* vi reads the window size on SIGWINCH. */
     tmux(&terminal, "resize-window -t 0 -x 60 -y 12");
     waiting = waiting_for("vi to be told of its new size");
     do {
-        type(&terminal, ":set lines?");
+        type_line(&terminal, ":set lines?");
         waiting_pause(&waiting);
-        look(&terminal);
+        capture_screen(&terminal);
     } while (strstr(terminal.screen, "lines=12") == NULL);
-    type(&terminal, ":wq");
-    /* What is typed before vi has ended is lost. */
+    type_line(&terminal, ":wq");
+    /* Input typed before vi has ended would be lost. */
     stage_wait_stats(&terminal.stage.client, " holding=0 ");
     snprintf(line, sizeof(line), "clear; echo code:$?; cat %s/text", terminal.stage.sandbox.dir);
-    type(&terminal, line);
+    type_line(&terminal, line);
     wait_screen(&terminal, "code:0\nabc");
     snprintf(line, sizeof(line), "%s/text", terminal.stage.sandbox.dir);
     unlink(line);
@@ -249,14 +248,14 @@ START_TEST(an_editor_works_and_can_be_suspended)
 }
 END_TEST
 
-/* Whoever dies with the terminal in a state of its own leaves it as it was. */
+/* A command killed in raw mode leaves the terminal in its previous mode. */
 START_TEST(a_killed_command_leaves_the_terminal_restored)
 {
     struct terminal terminal;
     open_terminal(&terminal, __func__);
-    type(&terminal, "$run a -- sh -c \"stty raw -echo; kill -KILL \\$\\$\"; echo code:$?");
+    type_line(&terminal, "$run a -- sh -c \"stty raw -echo; kill -KILL \\$\\$\"; echo code:$?");
     wait_screen(&terminal, "code:137");
-    type(&terminal, "stty -a | grep -q -e -icanon && echo ra''w || echo co''oked");
+    type_line(&terminal, "stty -a | grep -q -e -icanon && echo ra''w || echo co''oked");
     wait_screen(&terminal, "cooked");
     close_terminal(&terminal);
 }
@@ -271,7 +270,7 @@ START_TEST(a_waiter_shows_its_lock_and_place)
     daemon_connect(&terminal.stage.daemon, &other);
     client_send(&other, "LOCK deploy 60s WAIT 60s\n");
     stage_wait_stats(&terminal.stage.client, " waiting=1 ");
-    type(&terminal, "$run deploy -- echo ra''n");
+    type_line(&terminal, "$run deploy -- echo ra''n");
     wait_screen(&terminal, "waiting for deploy, 2nd in line, ");
     client_close(&other);
     wait_screen(&terminal, "waiting for deploy, 1st in line, ");
@@ -279,9 +278,9 @@ START_TEST(a_waiter_shows_its_lock_and_place)
     wait_screen(&terminal, "ran");
     ck_assert_ptr_null(strstr(terminal.screen, "waiting for"));
     stage_wait_stats(&terminal.stage.client, " holding=0 ");
-    /* Given up by ^C, it leaves the line. */
+    /* After ^C the waiter leaves the queue. */
     grant = client_lock(&terminal.stage.client, "deploy", "60s");
-    type(&terminal, "clear; $run deploy -- echo twi''ce");
+    type_line(&terminal, "clear; $run deploy -- echo twi''ce");
     wait_screen(&terminal, "waiting for deploy, 1st in line, ");
     press(&terminal, "C-c");
     stage_wait_stats(&terminal.stage.client, " waiting=0 ");
@@ -289,22 +288,22 @@ START_TEST(a_waiter_shows_its_lock_and_place)
 }
 END_TEST
 
-/* The prompt is not its own to wipe. */
+/* A background waiter must not erase the prompt. */
 START_TEST(a_background_waiter_prints_nothing)
 {
     struct terminal terminal;
     open_terminal(&terminal, __func__);
     struct grant grant = client_lock(&terminal.stage.client, "deploy", "60s");
-    type(&terminal, "$run deploy -- echo ra''n");
+    type_line(&terminal, "$run deploy -- echo ra''n");
     wait_screen(&terminal, "waiting for deploy, 1st in line, ");
     press(&terminal, "C-z");
     wait_screen(&terminal, "Stopped");
     stage_wait_stats(&terminal.stage.client, " waiting=0 ");
-    type(&terminal, "clear; fg");
+    type_line(&terminal, "clear; fg");
     wait_screen(&terminal, "waiting for deploy, 1st in line, ");
     press(&terminal, "C-z");
     wait_screen(&terminal, "Stopped");
-    type(&terminal, "bg");
+    type_line(&terminal, "bg");
     wait_screen(&terminal, "&\nprompt:");
     client_expect(&terminal.stage.client, "OK", "UNLOCK deploy %s", grant.token);
     wait_screen(&terminal, "ran");
@@ -314,14 +313,14 @@ START_TEST(a_background_waiter_prints_nothing)
 }
 END_TEST
 
-/* With `stty tostop` a message from the background would stop it, in the queue. */
+/* With `stty tostop`, a message from the background would stop the waiter while it is queued. */
 START_TEST(a_background_waiter_is_not_stopped_by_its_own_message)
 {
     struct terminal terminal;
     struct stage *stage = &terminal.stage;
     open_terminal(&terminal, __func__);
     struct grant grant = client_lock(&stage->client, "a", "60s");
-    type(&terminal, "stty tostop; $run a -- sleep 600 &");
+    type_line(&terminal, "stty tostop; $run a -- sleep 600 &");
     stage_wait_stats(&stage->client, " waiting=1 ");
     client_close(&stage->client);
     daemon_stop(&stage->daemon);
@@ -336,40 +335,40 @@ START_TEST(a_background_waiter_is_not_stopped_by_its_own_message)
 }
 END_TEST
 
-/* A shell that took the terminal from it has a next job there by now. */
+/* When the parent is stopped, the shell takes the terminal and gives it to the next job. */
 START_TEST(a_background_run_leaves_the_terminal_to_its_owner)
 {
     struct terminal terminal;
     open_terminal(&terminal, __func__);
-    type(&terminal, "$run a -- sh -c \"echo front \\$(ps -o ppid= \\$PPID); sleep 3\"");
-    wait_screen(&terminal, "\nfront ");
-    look(&terminal);
-    pid_t parent = (pid_t)strtol(strstr(terminal.screen, "\nfront ") + 7, NULL, 10);
+    type_line(&terminal, "$run a -- sh -c \"echo parent \\$(ps -o ppid= \\$PPID); sleep 3\"");
+    wait_screen(&terminal, "\nparent ");
+    capture_screen(&terminal);
+    pid_t parent = (pid_t)strtol(strstr(terminal.screen, "\nparent ") + 8, NULL, 10);
     ck_assert_int_gt(parent, 1);
     kill(parent, SIGSTOP);
     wait_screen(&terminal, "Stopped");
-    type(&terminal, "bg; cat");
+    type_line(&terminal, "bg; cat");
     struct waiting waiting = waiting_for("its end");
     while (process_runs(parent))
         waiting_pause(&waiting);
-    type(&terminal, "still there");
+    type_line(&terminal, "still there");
     wait_screen(&terminal, "still there\nstill there");
     close_terminal(&terminal);
 }
 END_TEST
 
-/* Its message does not stop it. */
+/* With `stty tostop`, the message must not stop it. */
 START_TEST(a_loss_is_reported_from_the_background)
 {
     struct terminal terminal;
     open_terminal(&terminal, __func__);
-    type(&terminal, "stty tostop; $run a -- sh -c \"echo token \\$REDLOCK_TOKEN; sleep 600\"");
+    type_line(&terminal, "stty tostop; $run a -- sh -c \"echo token \\$REDLOCK_TOKEN; sleep 600\"");
     wait_screen(&terminal, "\ntoken ");
-    look(&terminal);
+    capture_screen(&terminal);
     const char *token = strstr(terminal.screen, "\ntoken ") + 7;
     client_expect(&terminal.stage.client, "OK", "UNLOCK a %.40s", token);
     wait_screen(&terminal, "a is lost: ");
-    type(&terminal, "echo code $?");
+    type_line(&terminal, "echo code $?");
     wait_screen(&terminal, "code 122");
     close_terminal(&terminal);
 }

@@ -1,5 +1,5 @@
 /*
- * One connection: order, tags, listings, and how it ends.
+ * One connection: order of replies, tags, listings, and its end.
  */
 #include <stdio.h>
 #include <string.h>
@@ -11,8 +11,8 @@
 
 static const struct stage_plan three = {.masters = 3, .over_unix = true};
 
-/* Stop the masters, and a request lingers for about this long. */
-static const struct stage_plan lingering = {
+/* With masters stopped, a request is pending for about this long. */
+static const struct stage_plan slow_requests = {
     .masters = 3, .over_unix = true, .daemon = {.node_timeout_ms = 1000}};
 
 /* --- order and tags --- */
@@ -37,13 +37,13 @@ START_TEST(tagged_requests_overtake_untagged_ones)
 {
     struct stage stage;
     struct client client;
-    stage_open(&stage, __func__, &lingering);
+    stage_open(&stage, __func__, &slow_requests);
     stage_stop_masters(&stage, 0, 1);
     daemon_connect(&stage.daemon, &client);
     client_send(&client, "LOCK a 10s\nPING\n#slow LOCK b 10s\n#quick PING\n#bad FLY\n");
     client_read_match(&client, "#quick PONG");
     client_read_match(&client, "#bad ERR unknown-verb .*");
-    /* #slow and the first end together, in whichever order; the PING waited for the first. */
+    /* #slow and the first LOCK end together, in any order. The PING waits for the first LOCK. */
     bool first = false;
     for (unsigned i = 0; i < 3; i++) {
         client_read_match(&client, "(#slow )?NOQUORUM .*|PONG");
@@ -59,12 +59,12 @@ START_TEST(a_tag_in_use_is_refused)
 {
     struct stage stage;
     struct client client;
-    stage_open(&stage, __func__, &lingering);
+    stage_open(&stage, __func__, &slow_requests);
     stage_stop_masters(&stage, 0, 1);
     daemon_connect(&stage.daemon, &client);
     client_expect_match(&client, "#t ERR bad-tag .*", "#t LOCK a 10s\n#t PING");
     client_read_match(&client, "#t NOQUORUM .*");
-    /* Once it is answered, the tag is free again. */
+    /* After the reply, the tag can be used again. */
     client_expect(&client, "#t PONG", "#t PING");
     client_close(&client);
     stage_close(&stage);
@@ -98,7 +98,7 @@ START_TEST(every_line_of_a_tagged_listing_has_the_tag)
 }
 END_TEST
 
-/* --- much at once --- */
+/* --- pipelines --- */
 
 START_TEST(thousand_pipelined_requests_are_answered_in_order)
 {
@@ -155,8 +155,8 @@ static unsigned count_calls(struct master *master, const char *command)
     return calls;
 }
 
-/* In his first pass he is not known to be alone; from then on what he sends at once goes together,
- * and behind it each master is asked by the guard once. */
+/* In its first pass a client is not known to be the only one. After that, all requests of a pass
+ * form one batch, followed by one probe per master. */
 START_TEST(a_single_client_has_a_larger_read_budget)
 {
     struct stage stage;
@@ -170,7 +170,7 @@ START_TEST(a_single_client_has_a_larger_read_budget)
     client_send_bytes(&stage.client, batch, len);
     for (unsigned i = 0; i < LIMIT_READ_BUDGET_ALONE; i++)
         client_read_match(&stage.client, "#[0-9]+ OK .*");
-    /* This count, one heartbeat, and what is behind the votes. */
+    /* The INFO of this count, a heartbeat, and the probe after the votes. */
     ck_assert_uint_le(count_calls(&stage.masters[0], "info") - before, 3);
     stage_close(&stage);
 }
@@ -206,9 +206,9 @@ START_TEST(batched_unlocks_have_separate_outcomes)
         ck_assert_int_eq(sscanf(stage.client.line, "#%u %7s", &tag, outcome), 2);
         ck_assert_str_eq(outcome, tag >= 1 && tag <= 3 ? "GONE" : "OK");
     }
-    /* One for all, and one each for the list and for the other token; of those, this master may not
-     * have been the first. */
-    struct waiting waiting = waiting_for("the questions about each alone");
+    /* One script for the batch, and one each for the list and the foreign token. This master may
+     * not have been the first for those. */
+    struct waiting waiting = waiting_for("the separate releases");
     while (scripts_run(&stage.masters[0]) - before < 3)
         waiting_pause(&waiting);
     ck_assert_uint_eq(scripts_run(&stage.masters[0]) - before, 3);
@@ -219,8 +219,8 @@ START_TEST(batched_unlocks_have_separate_outcomes)
 }
 END_TEST
 
-/* An ACL that lacks what tells absent keys from others: nothing may have been deleted before that
- * shows, or what was deleted would be taken for gone. */
+/* The ACL lacks EXISTS, which tells absent keys from foreign ones. If keys were deleted before the
+ * error, they would then be reported as GONE. */
 START_TEST(batched_unlocks_have_their_outcomes_if_masters_refuse_the_batch)
 {
     struct stage stage;
@@ -249,7 +249,7 @@ START_TEST(batched_unlocks_have_their_outcomes_if_masters_refuse_the_batch)
 }
 END_TEST
 
-/* More than the daemon keeps of lines that may not start yet: it stops reading, and loses none. */
+/* More pending input than the daemon keeps: it stops reading, and no line is lost. */
 START_TEST(pending_input_is_limited_but_not_lost)
 {
     struct stage stage;
@@ -263,7 +263,7 @@ START_TEST(pending_input_is_limited_but_not_lost)
 }
 END_TEST
 
-/* --- listings and the like --- */
+/* --- listings --- */
 
 START_TEST(every_listing_ends_with_end)
 {

@@ -1,6 +1,6 @@
 /*
- * What systemd is told, and sockets that it hands over: by a notify socket and listening sockets of
- * the test's own.
+ * Notifications to systemd and inherited sockets, with a notify socket and listening sockets of the
+ * test.
  */
 #include <netinet/in.h>
 #include <pthread.h>
@@ -26,7 +26,7 @@
 
 static const struct stage_plan three = {.masters = 3, .over_unix = true};
 
-/* Masters, and a daemon that is not started yet. */
+/* Prepares masters and a daemon without starting the daemon. */
 static void prepare(struct stage *stage, const char *test, const struct daemon_plan *plan)
 {
     stage_open_masters(stage, test, &three);
@@ -41,7 +41,7 @@ static void start(struct stage *stage)
     daemon_connect(&stage->daemon, &stage->client);
 }
 
-/* --- what it is told --- */
+/* --- notifications --- */
 
 static void open_notified(struct stage *stage, struct notify *notify, const char *test,
                           const char *watchdog_us)
@@ -61,7 +61,7 @@ START_TEST(ready_is_sent_once_the_daemon_listens)
     const char *first = notify_read(&notify);
     ck_assert_msg(strncmp(first, "READY=1\nSTATUS=0/3 voting, 0 locks", 35) == 0, "first is %s",
                   first);
-    /* At once: nobody waits for a socket that is not there yet. */
+    /* READY means that the socket accepts connections already. */
     ck_assert(client_try_unix(&client, stage.daemon.socket));
     client_close(&client);
     daemon_wait_up(&stage.daemon, 3);
@@ -117,7 +117,7 @@ START_TEST(the_status_is_sent_once_a_second_at_most)
     unsigned told = 1;
     while (strstr(notify_read(&notify), "1 lock") == NULL)
         told++;
-    /* By the clock of the test, which sees the end later than the daemon. */
+    /* The test measures a slightly longer time than the daemon. */
     ck_assert_int_le(told, 2 + (waiting_clock_ms() - begin_ms) / 1000);
     notify_close(&notify);
     stage_close(&stage);
@@ -158,14 +158,14 @@ START_TEST(a_reload_is_reported_even_if_refused)
 }
 END_TEST
 
-/* Whoever is stopped cannot tell anything; what matters is that nobody else does in its place. */
+/* A stopped daemon cannot feed the watchdog, and no other process may do it. */
 START_TEST(the_watchdog_is_fed_only_while_the_daemon_runs)
 {
     struct stage stage;
     struct notify notify;
     open_notified(&stage, &notify, __func__, "200000");
     start(&stage);
-    /* Five times a tenth of a second, not five times whatever. */
+    /* Five intervals of a tenth of a second must pass before the deadline. */
     struct waiting waiting = waiting_for("the watchdog to be fed");
     for (unsigned i = 0; i < 5; i++)
         notify_wait(&notify, "WATCHDOG=1");
@@ -209,7 +209,7 @@ START_TEST(the_watchdog_is_fed_during_the_shutdown)
 }
 END_TEST
 
-/* systemd may be stuck itself. What matters is told once there is room. */
+/* systemd itself may be blocked. Important messages are sent once there is room. */
 START_TEST(a_full_notify_socket_does_not_delay_clients)
 {
     struct stage stage;
@@ -242,7 +242,7 @@ START_TEST(the_watchdog_is_fed_without_free_descriptors)
     ck_assert_int_eq(prlimit(stage.daemon.pid, RLIMIT_NOFILE, NULL, &before), 0);
     const struct rlimit none = {3, before.rlim_max};
     ck_assert_int_eq(prlimit(stage.daemon.pid, RLIMIT_NOFILE, &none, NULL), 0);
-    (void)notify_is_quiet(&notify, 0); /* what came before */
+    (void)notify_is_quiet(&notify, 0); /* discard older messages */
     for (unsigned i = 0; i < 5; i++)
         notify_wait(&notify, "WATCHDOG=1");
     ck_assert_int_eq(prlimit(stage.daemon.pid, RLIMIT_NOFILE, &before, NULL), 0);
@@ -265,7 +265,7 @@ START_TEST(an_abstract_notify_address_is_supported)
 }
 END_TEST
 
-/* --- sockets that are handed over --- */
+/* --- inherited sockets --- */
 
 static int listen_unix(const char *path)
 {
@@ -286,7 +286,7 @@ START_TEST(an_inherited_socket_serves_its_entry)
     int sockets[] = {port_listen(AF_INET, stage.daemon.port)};
     stage.daemon.sockets = sockets;
     stage.daemon.socket_count = 1;
-    /* The other one, of unix, is opened as ever. */
+    /* The unix listener is opened by the daemon as usual. */
     start(&stage);
     client_connect_tcp(&client, "127.0.0.1", stage.daemon.port);
     client_lock(&client, "a", "10s");
@@ -336,7 +336,7 @@ START_TEST(an_inherited_socket_without_an_entry_is_an_error)
 }
 END_TEST
 
-/* It is in the way of the entry, which must not be told that somebody else is. */
+/* The wildcard socket blocks the entry. The message must not blame another daemon. */
 START_TEST(a_wildcard_socket_does_not_match_a_specific_entry)
 {
     struct stage stage;
@@ -372,7 +372,7 @@ START_TEST(an_inherited_socket_that_does_not_listen_is_an_error)
 }
 END_TEST
 
-/* systemd would go on listening, and clients would wait for ever. */
+/* systemd would keep the socket open, and clients would wait for ever. */
 START_TEST(a_reload_does_not_close_an_inherited_socket)
 {
     struct stage stage;
@@ -414,8 +414,8 @@ struct worker {
     unsigned number;
     atomic_bool *over;
     atomic_uint granted;
-    atomic_uint refused; /* connections */
-    atomic_uint again;   /* told SHUTDOWN, or left alone */
+    atomic_uint refused; /* refused connections */
+    atomic_uint again;   /* reconnects after SHUTDOWN or a close */
 };
 
 static bool ask(int fd, const char *line, char *reply, size_t size)
@@ -430,7 +430,7 @@ static bool ask(int fd, const char *line, char *reply, size_t size)
     return whole;
 }
 
-/* Takes the lock that all workers want, and gives it back. False: try again. */
+/* Acquires and releases the lock that all workers compete for. False: connect again. */
 static bool work(struct worker *worker, int fd)
 {
     char reply[256];
@@ -523,14 +523,13 @@ START_TEST(restart_under_load_refuses_no_connection_and_loses_no_lock)
 }
 END_TEST
 
-/* How long the daemon keeps clients waiting at its start: for a quorum; and for the other masters
- * once a quorum votes. */
+/* The daemon delays clients at its start until a quorum votes, and for the other masters after
+ * that, for at most these times. */
 enum { START_MS = 2000, START_ALL_MS = 100 };
 
-/* A LOCK that waits in the socket before the daemon starts: is it granted? If it is refused before
- * START_ALL_MS are over, the test fails. Later, the machine may have given the masters no processor
- * time. */
-static bool grants_what_waited(struct stage *stage)
+/* Starts the daemon with a LOCK in the backlog. True if it is granted. A refusal before
+ * START_ALL_MS fails the test; after that, the machine may not have scheduled the masters. */
+static bool grants_queued_lock(struct stage *stage)
 {
     struct client client;
     client_connect_tcp(&client, "127.0.0.1", stage->daemon.port);
@@ -546,7 +545,7 @@ static bool grants_what_waited(struct stage *stage)
     return granted;
 }
 
-/* Requests that came while nobody served wait in the socket; each start reads them at once. */
+/* Requests that arrive before the start wait in the backlog, and the daemon reads them at once. */
 START_TEST(requests_queued_before_the_start_find_a_quorum)
 {
     struct stage stage;
@@ -556,7 +555,7 @@ START_TEST(requests_queued_before_the_start_find_a_quorum)
     stage.daemon.socket_count = 1;
     struct waiting waiting = waiting_for("ten starts that find a quorum");
     for (unsigned granted = 0; granted < 10;)
-        if (grants_what_waited(&stage))
+        if (grants_queued_lock(&stage))
             granted++;
         else
             waiting_pause(&waiting);
@@ -565,7 +564,8 @@ START_TEST(requests_queued_before_the_start_find_a_quorum)
 }
 END_TEST
 
-/* The masters answer while it stands still: it hears them before it refuses anything. */
+/* The masters answer while the daemon is stopped: it must read their replies before it refuses
+ * anything. */
 START_TEST(time_stopped_during_startup_does_not_count)
 {
     struct stage stage;
@@ -592,8 +592,8 @@ START_TEST(time_stopped_during_startup_does_not_count)
 }
 END_TEST
 
-/* Two of three are away (0), or hang (1): clients are kept waiting for as long as that is not
- * known, and no longer. Meanwhile the admin listener answers. */
+/* Two of three masters are down (0) or hung (1). Clients wait only until this is known. The admin
+ * listener answers meanwhile. */
 START_TEST(clients_get_noquorum_at_startup_without_masters)
 {
     struct stage stage;
@@ -640,7 +640,7 @@ START_TEST(a_waiter_gets_shutdown_at_a_restart_and_may_wait_again)
     client_read_match(&waiter, "SHUTDOWN");
     client_close(&waiter);
     daemon_check_end(&stage.daemon);
-    /* While nobody serves: the connection stands in the queue of the socket. */
+    /* No daemon runs: the connection waits in the backlog. */
     client_connect_tcp(&waiter, "127.0.0.1", stage.daemon.port);
     client_send(&waiter, "LOCK a 60s WAIT 60s\n");
     start(&stage);

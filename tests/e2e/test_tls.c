@@ -1,6 +1,6 @@
 /*
- * Clients over TLS: who gets in, and what those cost who are slow, many, or no TLS at all. Those
- * who are in: test_tls_sessions.c.
+ * TLS clients: certificates and handshakes, and the limits for clients that are slow, many, or do
+ * not speak TLS. test_tls_sessions.c tests established sessions.
  */
 #include <fcntl.h>
 #include <openssl/err.h>
@@ -23,7 +23,7 @@
 
 enum { HANDSHAKES = 64 /* LIMIT_HANDSHAKES */, HELLO_MAX = 4096 };
 
-/* --- who gets in --- */
+/* --- certificates --- */
 
 static const int versions[] = {TLS1_2_VERSION, TLS1_3_VERSION};
 
@@ -31,7 +31,7 @@ START_TEST(a_tls_client_is_served_and_gets_close_notify)
 {
     struct stage stage;
     struct secure client;
-    struct secure_plan plan = tls_anybody;
+    struct secure_plan plan = tls_no_certificate;
     char line[128];
     tls_stage_open(&stage, __func__);
     plan.version = versions[_i];
@@ -47,14 +47,14 @@ START_TEST(a_tls_client_is_served_and_gets_close_notify)
 }
 END_TEST
 
-/* TLS 1.1 and older, and who asks to shake hands anew. */
+/* TLS 1.1 and older, and requests for renegotiation. */
 START_TEST(old_tls_versions_and_renegotiation_are_refused)
 {
     struct stage stage;
     struct secure client;
-    struct secure_plan plan = tls_anybody;
+    struct secure_plan plan = tls_no_certificate;
     tls_stage_open(&stage, __func__);
-    secure_open(&client, &stage.sandbox, stage.daemon.port, &tls_anybody);
+    secure_open(&client, &stage.sandbox, stage.daemon.port, &tls_no_certificate);
     SSL_set_security_level(client.ssl, 0);
     SSL_set_min_proto_version(client.ssl, TLS1_VERSION);
     SSL_set_max_proto_version(client.ssl, TLS1_1_VERSION);
@@ -73,7 +73,7 @@ END_TEST
 
 static const struct {
     const char *own;
-    const char *why; /* NULL: it gets in */
+    const char *why; /* NULL: accepted */
     const char *name;
 } certificates[] = {
     {"client", NULL, ",cn=worker%207 "},
@@ -85,8 +85,9 @@ static const struct {
     {"early", "certificate is not yet valid", NULL},
 };
 
-/* With TLS 1.3 a client is through before it hears that it is refused. */
-static bool gets_in(struct secure *client, const struct stage *stage, const char *own, int version)
+/* With TLS 1.3 the client completes its handshake before it learns of a refusal. */
+static bool is_accepted(struct secure *client, const struct stage *stage, const char *own,
+                        int version)
 {
     const struct secure_plan plan = {.ca = "ca", .own = own, .version = version};
     char answer[5];
@@ -105,7 +106,7 @@ START_TEST(a_client_certificate_is_required_and_verified)
     tls_stage_open_with(&stage, __func__, "daemon", "");
     for (unsigned v = 0; v < 2; v++)
         for (size_t i = 0; i < sizeof(certificates) / sizeof(certificates[0]); i++) {
-            bool in = gets_in(&client, &stage, certificates[i].own, versions[v]);
+            bool in = is_accepted(&client, &stage, certificates[i].own, versions[v]);
             ck_assert_msg(in == (certificates[i].why == NULL), "certificate %zu", i);
             if (in) {
                 ck_assert_uint_eq(client_count(&stage.client, "CLIENTS", certificates[i].name), 1);
@@ -124,19 +125,19 @@ START_TEST(an_optional_client_certificate_is_verified)
     struct stage stage;
     struct secure client;
     tls_stage_open_with(&stage, __func__, "daemon", ", client_certificate: optional");
-    ck_assert(gets_in(&client, &stage, NULL, 0));
+    ck_assert(is_accepted(&client, &stage, NULL, 0));
     ck_assert_uint_eq(client_count(&stage.client, "CLIENTS", ",cn="), 0);
     secure_close(&client);
-    ck_assert(gets_in(&client, &stage, "client", 0));
+    ck_assert(is_accepted(&client, &stage, "client", 0));
     ck_assert_uint_eq(client_count(&stage.client, "CLIENTS", ",cn=worker%207 "), 1);
     secure_close(&client);
-    ck_assert(!gets_in(&client, &stage, "wrong", 0));
+    ck_assert(!is_accepted(&client, &stage, "wrong", 0));
     stage_close(&stage);
 }
 END_TEST
 
-/* Come back with a session of before. Can it work? */
-static bool comes_back(struct secure *again, const struct stage *stage, const char *own,
+/* Connects with a session of an earlier connection. True if the connection can be used. */
+static bool reconnects(struct secure *again, const struct stage *stage, const char *own,
                        SSL_SESSION *session)
 {
     const struct secure_plan plan = {
@@ -148,7 +149,7 @@ static bool comes_back(struct secure *again, const struct stage *stage, const ch
            SSL_read(again->ssl, answer, 5) == 5;
 }
 
-/* Otherwise a ticket, and the tickets of the sessions that it begins, would outlive it. */
+/* Otherwise a ticket, and further tickets of its session, would outlive the certificate. */
 START_TEST(a_client_certificate_is_verified_on_reconnect)
 {
     enum { SECONDS = 2 };
@@ -167,9 +168,9 @@ START_TEST(a_client_certificate_is_verified_on_reconnect)
     struct waiting waiting = waiting_for("the certificate to expire");
     while (time(NULL) <= end)
         waiting_pause(&waiting);
-    ck_assert(!comes_back(&again, &stage, "brief", session));
+    ck_assert(!reconnects(&again, &stage, "brief", session));
     secure_reset(&again);
-    ck_assert(comes_back(&again, &stage, "client", session));
+    ck_assert(reconnects(&again, &stage, "client", session));
     ck_assert(!SSL_session_reused(again.ssl));
     ck_assert_uint_eq(client_count(&stage.client, "CLIENTS", ",cn=worker%207 "), 1);
     SSL_SESSION_free(session);
@@ -179,7 +180,7 @@ START_TEST(a_client_certificate_is_verified_on_reconnect)
 }
 END_TEST
 
-/* Where there are no certificates of clients, a session may be resumed: that saves time. */
+/* Without client certificates, resuming a session is safe and saves time. */
 START_TEST(a_session_is_resumed_without_client_certificates)
 {
     struct stage stage;
@@ -190,7 +191,7 @@ START_TEST(a_session_is_resumed_without_client_certificates)
     ck_assert_str_eq(secure_ask(&client, "PING"), "PONG");
     SSL_SESSION *session = SSL_get1_session(client.ssl);
     ck_assert(SSL_SESSION_is_resumable(session));
-    ck_assert(comes_back(&again, &stage, NULL, session));
+    ck_assert(reconnects(&again, &stage, NULL, session));
     ck_assert(SSL_session_reused(again.ssl));
     SSL_SESSION_free(session);
     secure_close(&again);
@@ -199,7 +200,7 @@ START_TEST(a_session_is_resumed_without_client_certificates)
 }
 END_TEST
 
-/* Put another certificate, and its key, where the daemon's is. */
+/* Replaces the certificate and key of the daemon. */
 static void renew(const struct stage *stage, const char *certificate, const char *key)
 {
     const char *dir = stage->sandbox.dir;
@@ -220,14 +221,15 @@ START_TEST(a_reload_reads_the_certificates_again)
     const struct secure_plan renewed = {.ca = "ca", .host = "w7.example"};
     tls_stage_open(&stage, __func__);
     tls_stage_connect(&before, &stage);
-    /* A key that does not belong to it: nothing changes. */
+    /* The key does not match the certificate: nothing changes. */
     renew(&stage, "nameless", "wrong");
     kill(stage.daemon.pid, SIGHUP);
     daemon_wait_log(&stage.daemon, "reload_refused", "in_force");
     tls_stage_connect(&after, &stage);
     ck_assert_str_eq(secure_ask(&after, "PING"), "PONG");
     secure_close(&after);
-    /* The right one: whoever connects from now on sees it, and who is there goes on. */
+    /* With the matching key, new connections get the new certificate, and existing ones continue.
+     */
     const struct certs_plan plan = {.name = "new", .issuer = "ca", .names = "DNS:w7.example"};
     certs_make(stage.sandbox.dir, &plan);
     renew(&stage, "new", "new");
@@ -249,7 +251,7 @@ START_TEST(a_client_that_rejects_our_certificate_is_logged)
     struct secure client;
     tls_stage_open_with(&stage, __func__, "old-daemon", NULL);
     ck_assert_uint_eq(daemon_count_log(&stage.daemon, "old-daemon.crt has expired"), 2);
-    ck_assert(!secure_try(&client, &stage.sandbox, stage.daemon.port, &tls_anybody));
+    ck_assert(!secure_try(&client, &stage.sandbox, stage.daemon.port, &tls_no_certificate));
     daemon_wait_log(&stage.daemon, "tls_failed", "our certificate has expired");
     ck_assert(!secure_try(&client, &stage.sandbox, stage.daemon.port,
                           &(struct secure_plan){.ca = "stranger"}));
@@ -261,7 +263,7 @@ START_TEST(a_client_that_rejects_our_certificate_is_logged)
 }
 END_TEST
 
-/* The lines of docs/operations.md, as they stand there. */
+/* Runs the commands of docs/operations.md. */
 START_TEST(the_documented_commands_make_certificates)
 {
     static const char begin[] = "### Making certificates";
@@ -279,12 +281,12 @@ START_TEST(the_documented_commands_make_certificates)
     lines = strstr(lines, fence) + strlen(fence);
     strstr(lines, "```")[0] = '\0';
     sandbox_write(sandbox_path(&stage.sandbox, "make.sh", script), lines);
-    /* In place of those that the daemon is configured with. */
+    /* The new files replace those of the daemon's configuration. */
     snprintf(command, sizeof(command),
              "cd %s && rm -f ca.crt daemon.crt daemon.key && sh -e make.sh 2>make.log",
              stage.sandbox.dir);
     ck_assert_int_eq(system(command), 0);
-    /* Certificates are no secret, keys are one. */
+    /* Certificates are public, keys are secret. */
     snprintf(
         command, sizeof(command),
         "cd %s && test \"$(stat -c %%a ca.crt daemon.crt daemon.key | xargs)\" = '644 644 600'",
@@ -303,7 +305,7 @@ START_TEST(the_documented_commands_make_certificates)
 }
 END_TEST
 
-/* --- what is no handshake --- */
+/* --- invalid handshakes --- */
 
 static const char *const texts[] = {"PING\nPING\n", "LOCK a 10s HOLD\n",
                                     "GET / HTTP/1.1\r\nHost: a\r\n\r\n"};
@@ -327,7 +329,7 @@ START_TEST(plain_text_is_closed_with_one_line_in_the_log)
 }
 END_TEST
 
-/* What a client says first. */
+/* Makes a ClientHello. */
 static size_t make_hello(unsigned char *hello)
 {
     SSL_CTX *context = SSL_CTX_new(TLS_client_method());
@@ -345,8 +347,8 @@ static size_t make_hello(unsigned char *hello)
     return (size_t)len;
 }
 
-/* All of them have left again, and nobody is in. */
-static void nobody_is_left(struct stage *stage, unsigned open_before)
+/* Waits until all connections are closed; no client may have been accepted. */
+static void expect_no_connections(struct stage *stage, unsigned open_before)
 {
     struct waiting waiting = waiting_for("the connections to be closed");
     while (process_open_files(stage->daemon.pid) != open_before)
@@ -372,12 +374,12 @@ START_TEST(a_handshake_cut_at_any_byte_leaves_no_connection)
         else
             client_close(&client);
     }
-    nobody_is_left(&stage, before);
+    expect_no_connections(&stage, before);
     stage_close(&stage);
 }
 END_TEST
 
-/* A hello with some bytes changed, or any bytes behind the first of a hello. */
+/* A ClientHello with some changed bytes, or random bytes after its first byte. */
 START_TEST(a_garbled_handshake_is_refused)
 {
     enum { TRIES = 200 };
@@ -403,13 +405,13 @@ START_TEST(a_garbled_handshake_is_refused)
             continue;
         client_close(&client);
     }
-    nobody_is_left(&stage, before);
+    expect_no_connections(&stage, before);
     ck_assert_uint_eq(masters_with(stage.masters, 3, "redlock:a"), 0);
     stage_close(&stage);
 }
 END_TEST
 
-/* --- many, and slow --- */
+/* --- many and slow handshakes --- */
 
 START_TEST(a_slow_handshake_times_out)
 {
@@ -427,22 +429,22 @@ START_TEST(a_slow_handshake_times_out)
 }
 END_TEST
 
-/* They say nothing, and are more than there are places. */
-static struct client *take_places(const struct stage *stage, unsigned count)
+/* Opens more silent connections than handshakes are allowed at once. */
+static struct client *occupy_handshakes(const struct stage *stage, unsigned count)
 {
     struct client *silent = calloc(count, sizeof(*silent));
     ck_assert_ptr_nonnull(silent);
     unsigned before = process_open_files(stage->daemon.pid);
     for (unsigned i = 0; i < count; i++)
         client_connect_tcp(&silent[i], "127.0.0.1", stage->daemon.port);
-    struct waiting waiting = waiting_for("all places to be taken");
+    struct waiting waiting = waiting_for("all handshake slots to be taken");
     while (process_open_files(stage->daemon.pid) < before + HANDSHAKES)
         waiting_pause(&waiting);
     ck_assert_uint_eq(process_open_files(stage->daemon.pid), before + HANDSHAKES);
     return silent;
 }
 
-static void leave_places(struct client *silent, unsigned count)
+static void free_handshakes(struct client *silent, unsigned count)
 {
     for (unsigned i = 0; i < count; i++)
         client_close(&silent[i]);
@@ -455,19 +457,19 @@ START_TEST(silent_handshakes_do_not_crowd_out_clients)
     struct stage stage;
     struct secure client;
     tls_stage_open(&stage, __func__);
-    struct client *silent = take_places(&stage, MANY);
-    /* Other addresses do not mind. */
+    struct client *silent = occupy_handshakes(&stage, MANY);
+    /* Other listeners are not affected. */
     client_expect(&stage.client, "PONG", "PING");
     tls_stage_connect(&client, &stage);
     ck_assert_str_eq(secure_ask(&client, "PING"), "PONG");
     secure_close(&client);
-    leave_places(silent, MANY);
+    free_handshakes(silent, MANY);
     stage_close(&stage);
 }
 END_TEST
 
-/* Another address that speaks TLS, like the one there is. Returns its port. */
-static int add_address(const struct stage *stage)
+/* Adds a second TLS listener with the same settings. Returns its port. */
+static int add_listener(const struct stage *stage)
 {
     char text[8192];
     char *file = sandbox_read(stage->daemon.config);
@@ -483,27 +485,27 @@ static int add_address(const struct stage *stage)
     return port;
 }
 
-/* The places are those of all addresses. */
+/* The limit of handshakes is shared by all listeners. */
 START_TEST(a_listener_added_while_handshakes_are_full_is_served)
 {
     enum { MANY = HANDSHAKES + 4 };
     struct stage stage;
     struct secure client;
     tls_stage_open(&stage, __func__);
-    int port = add_address(&stage);
-    struct client *silent = take_places(&stage, MANY);
+    int port = add_listener(&stage);
+    struct client *silent = occupy_handshakes(&stage, MANY);
     kill(stage.daemon.pid, SIGHUP);
     daemon_wait_log(&stage.daemon, " reloaded ", "changed=listen");
-    secure_connect(&client, &stage.sandbox, port, &tls_anybody);
+    secure_connect(&client, &stage.sandbox, port, &tls_no_certificate);
     ck_assert_str_eq(secure_ask(&client, "PING"), "PONG");
     secure_close(&client);
-    leave_places(silent, MANY);
+    free_handshakes(silent, MANY);
     stage_close(&stage);
 }
 END_TEST
 
-/* All of them side by side, as so many programs would. */
-static void shake_hands(struct secure *clients, unsigned count)
+/* Completes all handshakes in parallel. */
+static void complete_handshakes(struct secure *clients, unsigned count)
 {
     struct waiting waiting = waiting_for("all handshakes");
     for (unsigned done = 0; done < count;) {
@@ -528,12 +530,12 @@ START_TEST(concurrent_handshakes_all_complete)
     tls_stage_open(&stage, __func__);
     kill(stage.daemon.pid, SIGSTOP);
     for (unsigned i = 0; i < MANY; i++) {
-        secure_open(&clients[i], &stage.sandbox, stage.daemon.port, &tls_anybody);
+        secure_open(&clients[i], &stage.sandbox, stage.daemon.port, &tls_no_certificate);
         fcntl(clients[i].fd, F_SETFL, O_NONBLOCK);
         ck_assert_int_ne(SSL_do_handshake(clients[i].ssl), 1);
     }
     kill(stage.daemon.pid, SIGCONT);
-    shake_hands(clients, MANY);
+    complete_handshakes(clients, MANY);
     for (unsigned i = 0; i < MANY; i++)
         fcntl(clients[i].fd, F_SETFL, 0);
     for (unsigned i = 0; i < MANY; i++)

@@ -1,8 +1,8 @@
 /*
- * TLS clients that keep the daemon busy with records that carry no request: other clients get their
- * answers meanwhile.
+ * TLS clients that flood the daemon with records without requests: other clients get their replies
+ * meanwhile.
  *
- *     FLOOD_REPORT=1 build/tests/e2e/test_tls_flood     prints the longest time an answer took
+ * FLOOD_REPORT=1 build/tests/e2e/test_tls_flood prints the longest time to a reply.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,52 +12,50 @@
 #include "tests/e2e/waiting.h"
 #include "tests/runner.h"
 
-/* How much of a flood there has to be: answers that an honest client gets meanwhile, and records,
- * where it has no end. And how much of it the daemon may serve before an answer. */
+/* The size of a flood: replies to the honest client, and records of an endless flood.
+ * RECORDS_IN_A_TURN is the limit of records that the daemon may handle before one reply. */
 enum { TURNS = 100, RECORDS = 100000, RECORDS_IN_A_TURN = 40000 };
 
-struct interleavings {
+struct flood_run {
     struct flood flood;
-    unsigned turns; /* of the honest client, until the flood was over */
+    unsigned turns; /* replies to the honest client during the flood */
     unsigned long most_records;
     int64_t worst_ms;
 };
 
-static void take_turn(struct interleavings *interleavings, struct client *client)
+static void ping(struct flood_run *flood_run, struct client *client)
 {
     int64_t began_ms = waiting_clock_ms();
-    unsigned long sent_before = interleavings->flood.records;
+    unsigned long sent_before = flood_run->flood.records;
     client_expect(client, "PONG", "PING");
     int64_t took_ms = waiting_clock_ms() - began_ms;
-    unsigned long records = interleavings->flood.records - sent_before;
-    interleavings->worst_ms = took_ms > interleavings->worst_ms ? took_ms : interleavings->worst_ms;
-    interleavings->most_records =
-        records > interleavings->most_records ? records : interleavings->most_records;
-    interleavings->turns += !interleavings->flood.over;
+    unsigned long records = flood_run->flood.records - sent_before;
+    flood_run->worst_ms = took_ms > flood_run->worst_ms ? took_ms : flood_run->worst_ms;
+    flood_run->most_records = records > flood_run->most_records ? records : flood_run->most_records;
+    flood_run->turns += !flood_run->flood.over;
 }
 
-static void report(const char *test, const struct interleavings *interleavings)
+static void report(const char *test, const struct flood_run *flood_run)
 {
     if (getenv("FLOOD_REPORT") != NULL)
         printf("%s: %u turns; the longest took %ld ms, and at most %lu records came in one\n", test,
-               interleavings->turns, (long)interleavings->worst_ms, interleavings->most_records);
+               flood_run->turns, (long)flood_run->worst_ms, flood_run->most_records);
     fflush(stdout);
 }
 
 static void check_flood(const char *test, enum flood_kind kind)
 {
-    static struct interleavings interleavings;
+    static struct flood_run flood_run;
     struct stage stage;
     tls_stage_open(&stage, test);
-    flood_start(&interleavings.flood, &stage, kind);
-    while (!interleavings.flood.over &&
-           (interleavings.turns < TURNS || interleavings.flood.records < RECORDS))
-        take_turn(&interleavings, &stage.client);
-    report(test, &interleavings);
-    flood_stop(&interleavings.flood);
-    ck_assert_msg(interleavings.turns >= TURNS, "only %u answers until the flood was over",
-                  interleavings.turns);
-    ck_assert_uint_le(interleavings.most_records, RECORDS_IN_A_TURN);
+    flood_start(&flood_run.flood, &stage, kind);
+    while (!flood_run.flood.over && (flood_run.turns < TURNS || flood_run.flood.records < RECORDS))
+        ping(&flood_run, &stage.client);
+    report(test, &flood_run);
+    flood_stop(&flood_run.flood);
+    ck_assert_msg(flood_run.turns >= TURNS, "only %u answers until the flood was over",
+                  flood_run.turns);
+    ck_assert_uint_le(flood_run.most_records, RECORDS_IN_A_TURN);
     stage_wait_clients(&stage, 1);
     stage_close(&stage);
 }
@@ -86,7 +84,7 @@ START_TEST(a_fragmented_hello_does_not_delay_clients)
 }
 END_TEST
 
-/* Until those that were prepared are over. */
+/* Runs until the floods that were prepared in advance are over. */
 START_TEST(all_floods_at_once_do_not_delay_clients)
 {
     enum { KINDS = FLOOD_KEY_UPDATES + 1 };

@@ -1,5 +1,5 @@
 /*
- * Masters over TLS: real ones that are verified, and each way in which that fails.
+ * Masters over TLS: verification, and each way in which it fails.
  */
 #include <errno.h>
 #include <openssl/err.h>
@@ -39,7 +39,7 @@ static void make_certificates(const char *dir)
         certs_make(dir, &plans[i]);
 }
 
-/* Fields of a node: the CA we believe, and who we are; NULL: nobody. */
+/* Formats the TLS fields of a node: the trusted CA and the own certificate (NULL: none). */
 static void write_fields(char *fields, size_t size, const char *dir, const char *ca,
                          const char *client)
 {
@@ -73,7 +73,7 @@ static void start(struct stage *stage, unsigned up)
     daemon_connect(&stage->daemon, &stage->client);
 }
 
-/* --- right --- */
+/* --- valid certificates --- */
 
 static const struct {
     struct master_tls tls;
@@ -96,7 +96,7 @@ START_TEST(locks_are_granted_and_freed_over_tls)
     stage_wait_nodes(&stage, "tracking=yes", 3);
     struct grant grant = client_lock(&stage.client, "a", "60s");
     stage_wait_key(&stage, "redlock:a", 3);
-    /* The report of its release comes by the second channel. */
+    /* The tracking message arrives over the second connection. */
     daemon_connect(&stage.daemon, &second);
     client_send(&second, "LOCK a 60s WAIT 50s\n");
     stage_wait_stats(&stage.client, " waiting=1 ");
@@ -125,7 +125,7 @@ START_TEST(a_lost_tls_master_reconnects)
 }
 END_TEST
 
-/* --- wrong --- */
+/* --- invalid certificates --- */
 
 static const struct {
     struct master_tls tls;
@@ -166,14 +166,14 @@ START_TEST(the_certificate_of_a_master_is_verified)
              wrong[_i].reason, wrong[_i].reason);
     client_expect(&stage.client, answer, "LOCK a 10s");
     ck_assert_uint_eq(masters_with(stage.masters, 3, "redlockd:node"), 0);
-    /* Not with each attempt: that is the second, or a later one. */
+    /* A later attempt must not be logged again. */
     daemon_wait_log(&stage.daemon, "debug node_state node=a state=down ", wrong[_i].reason);
     ck_assert_uint_eq(daemon_count_log(&stage.daemon, "node_tls_failed"), 3);
     stage_close(&stage);
 }
 END_TEST
 
-/* A Redis without TLS waits for the end of what it takes for a line. */
+/* A Redis without TLS takes the ClientHello for an incomplete line and waits. */
 START_TEST(a_master_without_tls_is_reported)
 {
     struct stage stage;
@@ -196,9 +196,9 @@ START_TEST(a_master_without_tls_is_reported)
 }
 END_TEST
 
-/* --- files that are replaced --- */
+/* --- replaced files --- */
 
-/* FROM.crt and FROM.key in place of TO's. */
+/* Copies FROM.crt and FROM.key over those of TO. */
 static void put_in_place(const struct sandbox *sandbox, const char *from, const char *to)
 {
     static const char *const kinds[] = {"crt", "key"};
@@ -225,7 +225,7 @@ static void reload(const struct daemon *daemon, const char *event)
 
 static const struct master_tls strict = {.own = "master", .ca = "ca", .wants_client = true};
 
-/* Our certificate (0), and the CA that is to have signed theirs (1). */
+/* An outdated client certificate (0), and an outdated CA (1). */
 static const struct {
     const char *trusted;
     const char *client;
@@ -280,9 +280,9 @@ START_TEST(file_names_may_change_and_a_missing_file_changes_nothing)
 }
 END_TEST
 
-/* --- the end of a connection --- */
+/* --- abandoned links --- */
 
-/* A master of our own, which has TLS but answers nothing. */
+/* A fake master that completes TLS handshakes but never replies. */
 struct mute {
     int listening;
     int fd;
@@ -312,7 +312,7 @@ static void mute_accept(struct mute *mute)
     SSL_set_fd(mute->ssl, mute->fd);
 }
 
-/* Whatever comes, up to the end; errno of that, 0 for a FIN. */
+/* Reads to the end of the connection. Returns 0 for a FIN, otherwise errno. */
 static int mute_wait_end(struct mute *mute)
 {
     char bytes[4096];
@@ -325,8 +325,8 @@ static int mute_wait_end(struct mute *mute)
     return error;
 }
 
-/* Rule 12: what is given up is reset, so that nothing of it runs later. During the handshake (0),
- * and with commands unanswered behind it (1). */
+/* Safety rule 12: an abandoned link is reset, so that its commands are not executed later. During
+ * the handshake (0), and with unanswered commands (1). */
 START_TEST(an_abandoned_link_is_reset)
 {
     struct stage stage;
@@ -351,7 +351,7 @@ START_TEST(an_abandoned_link_is_reset)
 }
 END_TEST
 
-/* As test_tls_flood.c has it of clients. */
+/* The counterpart of test_tls_flood.c for masters. */
 START_TEST(a_key_update_flood_of_a_master_does_not_delay_clients)
 {
     enum { TURNS = 100 };
@@ -365,7 +365,7 @@ START_TEST(a_key_update_flood_of_a_master_does_not_delay_clients)
     master_kill(&stage.masters[2]);
     mute_open(&mute, &stage.sandbox, stage.masters[2].port);
     write_fields(fields, sizeof(fields), stage.sandbox.dir, "ca", NULL);
-    /* It is not given up while the flood is prepared. */
+    /* A long node_timeout: the link must stay open while the flood is prepared. */
     daemon_prepare(&stage.daemon, &stage.sandbox, stage.masters, 3,
                    &(struct daemon_plan){.node_timeout_ms = 2000, .node_fields = fields});
     daemon_start(&stage.daemon, 0);

@@ -1,6 +1,6 @@
 /*
- * Clients over TLS that are in: how a connection ends and what that means to a HOLD, and what those
- * may cost who ask for much and read little.
+ * Established TLS sessions: how their end affects a HOLD, and the limits for clients that send much
+ * and read little.
  */
 #include <openssl/err.h>
 #include <openssl/ssl.h>
@@ -16,7 +16,7 @@
 #include "tests/e2e/waiting.h"
 #include "tests/runner.h"
 
-/* --- how it ends --- */
+/* --- ends --- */
 
 struct held {
     struct secure client;
@@ -43,7 +43,7 @@ static void quit(struct secure *client)
     secure_cut(client);
 }
 
-/* close_notify, and it still reads; the connection itself stays. */
+/* Sends close_notify and still reads the replies. */
 static void half_close(struct secure *client)
 {
     secure_send(client, "#1 STATUS a\n#2 PING\n");
@@ -69,7 +69,7 @@ START_TEST(an_orderly_close_releases_a_hold_at_once)
 }
 END_TEST
 
-/* A FIN alone can be made by tls_anybody on the way, and so can a reset. */
+/* Anyone on the network path can forge a bare FIN or a reset. */
 static void (*const disorderly[])(struct secure *) = {secure_cut, secure_reset};
 
 START_TEST(a_disorderly_close_releases_nothing_before_the_deadline)
@@ -87,35 +87,35 @@ START_TEST(a_disorderly_close_releases_nothing_before_the_deadline)
 }
 END_TEST
 
-/* A process of its own: its kernel sends a FIN, and nobody is there to say close_notify. */
+/* A separate process is killed: its kernel sends a FIN, but no close_notify. */
 START_TEST(a_killed_client_keeps_its_hold_until_the_deadline)
 {
     struct stage stage;
     struct held held;
-    int told[2];
+    int pipe_fds[2];
     int64_t until_ms;
     tls_stage_open(&stage, __func__);
-    ck_assert_int_eq(pipe(told), 0);
+    ck_assert_int_eq(pipe(pipe_fds), 0);
     pid_t child = fork();
     if (child == 0) {
         hold(&held, &stage, "2s");
-        if (write(told[1], &held.until_ms, sizeof(held.until_ms)) < 0)
+        if (write(pipe_fds[1], &held.until_ms, sizeof(held.until_ms)) < 0)
             _exit(1);
         for (;;)
             pause();
     }
-    ck_assert_int_eq(read(told[0], &until_ms, sizeof(until_ms)), sizeof(until_ms));
+    ck_assert_int_eq(read(pipe_fds[0], &until_ms, sizeof(until_ms)), sizeof(until_ms));
     process_kill(child);
     daemon_wait_log(&stage.daemon, "client_dropped", "");
     stage_wait_key(&stage, "redlock:a", 0);
     ck_assert_int_ge(waiting_clock_ms(), until_ms);
-    close(told[0]);
-    close(told[1]);
+    close(pipe_fds[0]);
+    close(pipe_fds[1]);
     stage_close(&stage);
 }
 END_TEST
 
-/* Short connections of clients that just close would fill the log. */
+/* Clients that close without close_notify would fill the log. */
 START_TEST(a_close_without_notify_is_logged_only_if_it_costs_a_lock)
 {
     struct stage stage;
@@ -135,7 +135,7 @@ START_TEST(a_close_without_notify_is_logged_only_if_it_costs_a_lock)
 }
 END_TEST
 
-/* The record that ends it is changed on its way. */
+/* The alert was not encrypted with the keys of the session. */
 START_TEST(a_forged_close_notify_releases_nothing)
 {
     static const unsigned char alert[] = {0x15, 3, 3, 0, 2, 1, 0};
@@ -161,7 +161,7 @@ START_TEST(requests_before_close_notify_are_executed)
     tls_stage_connect(&client, &stage);
     tls_expect(secure_ask(&client, "LOCK a 60s"), "OK ");
     snprintf(line, sizeof(line), "PING\nUNLOCK a %.40s\n", client.line + 3);
-    kill(stage.daemon.pid, SIGSTOP); /* it finds the request and the end at once */
+    kill(stage.daemon.pid, SIGSTOP); /* so that it reads the request and the end at once */
     secure_send(&client, line);
     secure_half_close(&client);
     kill(stage.daemon.pid, SIGCONT);
@@ -173,7 +173,7 @@ START_TEST(requests_before_close_notify_are_executed)
 }
 END_TEST
 
-/* A LOCK and the end behind it, at once: nobody is there for the answer. */
+/* The LOCK and close_notify arrive together: the client no longer needs the lock. */
 START_TEST(a_lock_before_close_notify_is_undone)
 {
     struct stage stage;
@@ -191,8 +191,8 @@ START_TEST(a_lock_before_close_notify_is_undone)
 }
 END_TEST
 
-/* At once: in small packets, the kernel takes less, and an end behind them might not get through.
- */
+/* Sends all lines at once: the kernel buffers less in small packets, and close_notify might not get
+ * through. */
 static void send_lines(struct secure *client, const char *line, unsigned count)
 {
     size_t len = strlen(line);
@@ -204,11 +204,11 @@ static void send_lines(struct secure *client, const char *line, unsigned count)
     free(lines);
 }
 
-/* So many lines behind one that waits that the daemon does not read on, and then the end: with a
- * close_notify that it cannot see yet, or without one. */
+/* The daemon stops reading behind so many lines after a waiting LOCK. Then the connection ends,
+ * with a close_notify that the daemon cannot read yet (0), or without one (1). */
 START_TEST(an_unread_close_undoes_a_waiting_lock)
 {
-    /* More than the daemon reads, but not more than its kernel takes. */
+    /* More than the daemon reads, but less than its kernel buffers. */
     enum { LINES = 560 };
     struct stage stage;
     struct held held;
@@ -241,19 +241,18 @@ START_TEST(an_unread_close_undoes_a_waiting_lock)
 }
 END_TEST
 
-/* It ended in order, and then cannot be written to: the session must not wait for that for ever. */
+/* The client closed in order but cannot be written to: the session must not wait for ever. */
 START_TEST(a_closed_client_that_cannot_be_answered_is_dropped)
 {
-    /* Their answers, of 1.2 KB, are more than the kernels take, and less than one may leave unread.
-     */
+    /* The replies of 1.2 KB exceed the kernel buffers, but not the output limit of a session. */
     enum { REQUESTS = 190 };
     struct stage stage;
     struct secure client;
-    struct secure_plan narrow = tls_anybody;
+    struct secure_plan small = tls_no_certificate;
     bool all_answered = _i == 1;
     tls_stage_open(&stage, __func__);
-    narrow.narrow = true;
-    secure_connect(&client, &stage.sandbox, stage.daemon.port, &narrow);
+    small.small_buffers = true;
+    secure_connect(&client, &stage.sandbox, stage.daemon.port, &small);
     send_lines(&client, "HELP\n", REQUESTS);
     secure_half_close(&client);
     struct waiting waiting = waiting_for("all to be answered, and the client to be there still");
@@ -265,9 +264,9 @@ START_TEST(a_closed_client_that_cannot_be_answered_is_dropped)
 }
 END_TEST
 
-/* --- bounds --- */
+/* --- limits --- */
 
-/* So many that there is no room for all of them at once, in records of the largest size. */
+/* More requests than fit into the buffers, in records of the maximum size. */
 START_TEST(pipelined_requests_are_all_answered)
 {
     enum { REQUESTS = 20000 };
@@ -288,7 +287,7 @@ START_TEST(pipelined_requests_are_all_answered)
 }
 END_TEST
 
-/* Many of them: what one may leave unread is bounded, whatever TLS keeps besides. */
+/* The unread output of each client is limited, including the buffers of TLS. */
 START_TEST(clients_that_do_not_read_are_dropped_with_bounded_memory)
 {
     enum { CLIENTS = 50, ANSWERS_KIB = 256 };
@@ -307,10 +306,10 @@ START_TEST(clients_that_do_not_read_are_dropped_with_bounded_memory)
             continue;
         ERR_clear_error();
     }
-    /* All of them are dropped; how many lines that is worth has a bound. */
+    /* All clients are dropped; the number of log lines is throttled. */
     stage_wait_clients(&stage, 1);
     ck_assert_uint_gt(daemon_count_log(&stage.daemon, "it does not read its answers"), 0);
-    if (!process_is_sanitized) /* it keeps what was freed */
+    if (!process_is_sanitized) /* ASan keeps freed memory */
         ck_assert_int_lt(process_memory_kib(stage.daemon.pid) - before_kib,
                          CLIENTS * (ANSWERS_KIB + 64));
     for (unsigned i = 0; i < CLIENTS; i++)

@@ -1,5 +1,5 @@
 /*
- * LOCK ... WAIT on real masters: order, hand-over, wake-up, and what ends a wait.
+ * LOCK ... WAIT on real masters: order, hand-over, wake-up, and the end of a wait.
  */
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 
 static const struct stage_plan five = {.masters = 5, .over_unix = true};
 
-/* The token of the next line, which is a grant. */
+/* Reads a grant and copies its token. */
 static void read_grant(struct client *client, char token[41])
 {
     client_read_match(client, "(#[a-z0-9]+ )?OK [0-9a-f]{40} [0-9]+ [0-9]+ (-|[0-9]+)");
@@ -49,7 +49,7 @@ START_TEST(twenty_waiters_are_granted_in_order_by_one_command_each)
         snprintf(waiting_text, sizeof(waiting_text), " waiting=%u ", i + 1);
         stage_wait_stats(&stage.client, waiting_text);
     }
-    /* They have looked, and know now when it changes. */
+    /* All masters have been probed and now track the key. */
     stage_wait_stats(&stage.client, " key_probes=5 ");
     for (unsigned i = 0; i < 5; i++)
         monitor_open(&monitors[i], &stage.masters[i]);
@@ -63,7 +63,7 @@ START_TEST(twenty_waiters_are_granted_in_order_by_one_command_each)
     }
     for (unsigned i = 0; i < 5; i++) {
         struct monitor_counts counts = monitor_count(&monitors[i], "redlock:a", hands_over);
-        /* What is more than that is a look at the key, if it took them longer than that. */
+        /* Any other command is a key probe, sent if the hand-overs took long. */
         ck_assert_uint_eq(counts.commands - counts.others, WAITERS);
         ck_assert_uint_le(counts.others, 1);
         monitor_close(&monitors[i]);
@@ -75,7 +75,7 @@ START_TEST(twenty_waiters_are_granted_in_order_by_one_command_each)
 }
 END_TEST
 
-/* What each master is asked about the key until the text is seen. */
+/* Returns the largest number of commands about the key on one master. */
 static unsigned most_commands(struct monitor *monitors)
 {
     const char *const nothing[] = {NULL};
@@ -87,31 +87,32 @@ static unsigned most_commands(struct monitor *monitors)
     return most;
 }
 
-struct elsewhere {
+struct remote_wait {
     struct stage stage;
     struct daemon second;
-    struct client client; /* of the second; it waits */
+    struct client client; /* client of the second daemon; waits */
     struct monitor monitors[5];
 };
 
-/* One waits through another daemon, and has looked at all masters; from now on they are watched. */
-static void open_elsewhere(struct elsewhere *elsewhere, const char *test, const char *lock)
+/* Opens a waiter at another daemon that has probed all masters, and monitors the masters from then
+ * on. */
+static void open_remote_wait(struct remote_wait *remote_wait, const char *test, const char *lock)
 {
-    stage_open(&elsewhere->stage, test, &five);
-    open_second(&elsewhere->stage, &elsewhere->second, &elsewhere->client);
-    client_expect_match(&elsewhere->stage.client, "OK .*", "%s", lock);
-    client_send(&elsewhere->client, "#w LOCK a 30s WAIT 60s\n");
-    stage_wait_stats(&elsewhere->client, " asked=1 ");
+    stage_open(&remote_wait->stage, test, &five);
+    open_second(&remote_wait->stage, &remote_wait->second, &remote_wait->client);
+    client_expect_match(&remote_wait->stage.client, "OK .*", "%s", lock);
+    client_send(&remote_wait->client, "#w LOCK a 30s WAIT 60s\n");
+    stage_wait_stats(&remote_wait->client, " asked=1 ");
     for (unsigned i = 0; i < 5; i++)
-        monitor_open(&elsewhere->monitors[i], &elsewhere->stage.masters[i]);
+        monitor_open(&remote_wait->monitors[i], &remote_wait->stage.masters[i]);
 }
 
-static void close_elsewhere(struct elsewhere *elsewhere)
+static void close_remote_wait(struct remote_wait *remote_wait)
 {
     for (unsigned i = 0; i < 5; i++)
-        monitor_close(&elsewhere->monitors[i]);
-    close_second(&elsewhere->second, &elsewhere->client);
-    stage_close(&elsewhere->stage);
+        monitor_close(&remote_wait->monitors[i]);
+    close_second(&remote_wait->second, &remote_wait->client);
+    stage_close(&remote_wait->stage);
 }
 
 static void held_token(const struct client *client, char token[41])
@@ -119,28 +120,28 @@ static void held_token(const struct client *client, char token[41])
     snprintf(token, 41, "%.40s", client->line + 3);
 }
 
-/* The release, a look, the SET. Where this master was the last to hear of the release: one more
- * look, or a SET that came too early, and is made up for by a backfill. */
+/* Commands of one wake-up: the release, a key probe and the SET. A master that saw the release last
+ * may add a probe, or a SET that came too early and its backfill. */
 enum { RELEASE_COMMANDS = 6 };
 
 START_TEST(a_release_by_another_daemon_wakes_a_waiter)
 {
-    struct elsewhere e;
+    struct remote_wait e;
     char token[41];
-    open_elsewhere(&e, __func__, "LOCK a 30s");
+    open_remote_wait(&e, __func__, "LOCK a 30s");
     held_token(&e.stage.client, token);
     client_expect(&e.stage.client, "OK", "UNLOCK a %s", token);
     read_grant(&e.client, token);
     ck_assert_uint_le(most_commands(e.monitors), RELEASE_COMMANDS);
-    close_elsewhere(&e);
+    close_remote_wait(&e);
 }
 END_TEST
 
 START_TEST(a_foreign_release_wakes_a_waiter)
 {
-    struct elsewhere e;
+    struct remote_wait e;
     char token[41];
-    open_elsewhere(&e, __func__, "LOCK a 30s");
+    open_remote_wait(&e, __func__, "LOCK a 30s");
     held_token(&e.stage.client, token);
     for (unsigned i = 0; i < 5; i++)
         master_integer(&e.stage.masters[i], "EVAL %s 1 redlock:a %s",
@@ -148,32 +149,32 @@ START_TEST(a_foreign_release_wakes_a_waiter)
                        token);
     read_grant(&e.client, token);
     ck_assert_uint_le(most_commands(e.monitors), RELEASE_COMMANDS);
-    close_elsewhere(&e);
+    close_remote_wait(&e);
 }
 END_TEST
 
 START_TEST(an_expiry_wakes_a_waiter_without_polling)
 {
-    struct elsewhere e;
+    struct remote_wait e;
     char token[41];
-    open_elsewhere(&e, __func__, "LOCK a 1500ms");
+    open_remote_wait(&e, __func__, "LOCK a 1500ms");
     read_grant(&e.client, token);
-    /* Nothing but the SET, and a look if a master tells of the expiry first. */
+    /* Only the SET, and a key probe if a master reports the expiry first. */
     ck_assert_uint_le(most_commands(e.monitors), 3);
-    close_elsewhere(&e);
+    close_remote_wait(&e);
 }
 END_TEST
 
 START_TEST(waiters_recover_from_lost_tracking_messages)
 {
-    struct elsewhere e;
+    struct remote_wait e;
     char token[41];
-    open_elsewhere(&e, __func__, "LOCK a 30s");
+    open_remote_wait(&e, __func__, "LOCK a 30s");
     held_token(&e.stage.client, token);
     masters_run(e.stage.masters, 5, "CLIENT KILL TYPE pubsub");
     client_expect(&e.stage.client, "OK", "UNLOCK a %s", token);
     read_grant(&e.client, token);
-    close_elsewhere(&e);
+    close_remote_wait(&e);
 }
 END_TEST
 
@@ -242,7 +243,7 @@ START_TEST(waiters_leave_the_queue_with_their_connections)
     daemon_connect(&stage.daemon, &gone);
     client_send(&gone, "#1 LOCK a 30s WAIT 60s\n#2 LOCK a 30s WAIT 60s\n");
     stage_wait_stats(&stage.client, " waiting=2 ");
-    /* This one is not read from any more: too much waits behind its first line. */
+    /* The daemon no longer reads from this client, which has too much pending input. */
     daemon_connect(&stage.daemon, &silent);
     client_send(&silent, "LOCK a 30s WAIT 60s\n");
     stage_wait_stats(&stage.client, " waiting=3 ");
@@ -269,7 +270,7 @@ START_TEST(a_half_closed_connection_leaves_the_queue)
     daemon_connect(&stage.daemon, &client);
     client_send(&client, "LOCK a 30s WAIT 60s\n");
     stage_wait_stats(&stage.client, " waiting=1 ");
-    client_end(&client);
+    client_half_close(&client);
     client_read_match(&client, "ERR bad-arguments .*");
     client_expect_end(&client);
     client_close(&client);
@@ -349,8 +350,8 @@ START_TEST(locks_lists_holders_and_waiters)
 }
 END_TEST
 
-/* Reads, for this tag, that the stranger's lock has so many waiters, the asking client among them
- * at this place. */
+/* Reads the listing line of the foreign lock: the number of waiters, and the place of the
+ * requesting client. */
 static void read_place(struct client *client, const char *tag, unsigned waiters, const char *place)
 {
     char pattern[160];
@@ -399,7 +400,7 @@ START_TEST(a_waiter_can_list_its_place)
 }
 END_TEST
 
-/* 10,000 of them, on ten connections and 1,000 resources that a stranger holds. */
+/* 10,000 waiters, on ten connections, for 1,000 resources with foreign locks. */
 START_TEST(ten_thousand_waiters_use_little_memory)
 {
     enum { CONNECTIONS = 10, RESOURCES = 1000 };

@@ -47,7 +47,7 @@ void tls_stage_open_with(struct stage *stage, const char *test, const char *cert
     daemon_start(&stage->daemon, 0);
     daemon_wait_up(&stage->daemon, stage->master_count);
     daemon_connect(&stage->daemon, &stage->client);
-    client_expect(&stage->client, "PONG", "PING"); /* accepted, for those who count descriptors */
+    client_expect(&stage->client, "PONG", "PING"); /* accepted: tests may count descriptors */
 }
 
 void tls_stage_open(struct stage *stage, const char *test)
@@ -55,11 +55,11 @@ void tls_stage_open(struct stage *stage, const char *test)
     tls_stage_open_with(stage, test, "daemon", NULL);
 }
 
-const struct secure_plan tls_anybody = {.ca = "ca", .host = "localhost"};
+const struct secure_plan tls_no_certificate = {.ca = "ca", .host = "localhost"};
 
 void tls_stage_connect(struct secure *client, const struct stage *stage)
 {
-    secure_connect(client, &stage->sandbox, stage->daemon.port, &tls_anybody);
+    secure_connect(client, &stage->sandbox, stage->daemon.port, &tls_no_certificate);
 }
 
 void tls_expect(const char *line, const char *begin)

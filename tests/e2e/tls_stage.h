@@ -1,6 +1,5 @@
 /*
- * A stage (tests/e2e/stage.h) whose daemon has a TLS address, and the certificates for all who come
- * there.
+ * A stage (tests/e2e/stage.h) whose daemon has a TLS listener, and certificates for its clients.
  */
 #ifndef TESTS_E2E_TLS_STAGE_H
 #define TESTS_E2E_TLS_STAGE_H
@@ -8,17 +7,18 @@
 #include "tests/e2e/secure.h"
 #include "tests/e2e/stage.h"
 
-/* Three masters and a daemon: with its certificate, and nobody has to show one; or with the one of
- * this name, and more of its fields, in YAML, behind a client_ca (NULL: neither). */
+/* Opens three masters and a daemon. tls_stage_open() uses the certificate "daemon" and requires
+ * none from clients. tls_stage_open_with() uses the named certificate; with ca_and_more, the
+ * listener has a client_ca and these further YAML fields. */
 void tls_stage_open(struct stage *stage, const char *test);
 void tls_stage_open_with(struct stage *stage, const char *test, const char *certificate,
                          const char *ca_and_more);
 
-/* Without a certificate of its own, and it believes our CA. */
-extern const struct secure_plan tls_anybody;
+/* A client without a certificate that verifies the daemon against the CA of the tests. */
+extern const struct secure_plan tls_no_certificate;
 void tls_stage_connect(struct secure *client, const struct stage *stage);
 
-/* The line has to begin like this. */
+/* Fails unless the line begins with `begin`. */
 void tls_expect(const char *line, const char *begin);
 
 #endif

@@ -3,7 +3,7 @@
 #include <check.h>
 #include <time.h>
 
-enum { LOOK_EVERY_MS = 5 };
+enum { CHECK_INTERVAL_MS = 5 };
 
 int64_t waiting_clock_ms(void)
 {
@@ -27,5 +27,5 @@ void waiting_pause(const struct waiting *waiting)
 {
     if (waiting_left_ms(waiting) == 0)
         ck_abort_msg("waited in vain for %s", waiting->what);
-    nanosleep(&(struct timespec){.tv_nsec = LOOK_EVERY_MS * 1000000L}, NULL);
+    nanosleep(&(struct timespec){.tv_nsec = CHECK_INTERVAL_MS * 1000000L}, NULL);
 }

@@ -10,24 +10,24 @@
 
 #include <stdint.h>
 
-/* Far more than anything here takes, also with sanitizers on a machine that others keep busy:
- * meeting it is a failure. */
+/* Far longer than any wait takes, even with sanitizers on a busy machine: reaching it is a failure.
+ */
 enum { WAITING_DEADLINE_MS = 180000 };
 
 struct waiting {
-    const char *what; /* ends the sentence "waited in vain for" */
+    const char *what; /* completes "waited in vain for ..." */
     int64_t deadline_ms;
 };
 
 struct waiting waiting_for(const char *what);
 
-/* Let a moment pass before the next look. Fails the test once the deadline is over. */
+/* Pauses before the next check. Fails the test after the deadline. */
 void waiting_pause(const struct waiting *waiting);
 
-/* Milliseconds until the deadline, for poll(2); 0 once it is over. */
+/* Milliseconds until the deadline, for poll(2); 0 after it. */
 int waiting_left_ms(const struct waiting *waiting);
 
-/* Milliseconds of a monotonic clock. */
+/* Milliseconds of CLOCK_MONOTONIC. */
 int64_t waiting_clock_ms(void);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * Steps the wall clock of one process, a Redis master's above all: preloaded, it adds to every
- * reading an offset that the test writes into a file (a 64-bit number of microseconds).
+ * Steps the wall clock of one process, mainly a Redis master. Preloaded, the library adds an offset
+ * to every reading. The test writes the offset to a file, as a 64-bit number of microseconds.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -11,7 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Until its constructor has run, which is after those of other libraries: Node's read the clock. */
+/* The clock has no offset until the constructor has run: constructors of other libraries, such as
+ * those of Node, read the clock earlier. */
 static const volatile int64_t nothing_us;
 static const volatile int64_t *offset_us = &nothing_us;
 
