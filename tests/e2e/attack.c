@@ -16,7 +16,7 @@
 
 enum { BLOCK = 16384 };
 
-struct hostile {
+struct connection {
     int fd; /* -1: not connected */
     enum attack_kind kind;
     unsigned sends; /* on this connection */
@@ -25,7 +25,7 @@ struct hostile {
 struct attacker {
     struct attack_counts *counts;
     struct sockaddr_in to;
-    struct hostile *connections;
+    struct connection *connections;
     unsigned count;
     unsigned pause_ms;
     uint64_t random;
@@ -48,130 +48,131 @@ static uint32_t draw(struct attacker *attacker)
     return (uint32_t)(attacker->random >> 33);
 }
 
-static void open_connection(struct attacker *attacker, struct hostile *hostile)
+static void open_connection(struct attacker *attacker, struct connection *connection)
 {
     /* Many source addresses, so that ports do not run out. Honest clients use 127.0.0.1. */
     struct sockaddr_in from = {.sin_family = AF_INET,
                                .sin_addr.s_addr = htonl(0x7f010001 + draw(attacker) % 60000)};
     const int on = 1;
-    hostile->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (hostile->fd < 0)
+    connection->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (connection->fd < 0)
         return;
-    setsockopt(hostile->fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof(on));
+    setsockopt(connection->fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof(on));
     /* Both ends are on this machine: small buffers keep the attack from exhausting the TCP memory
      * of its kernel. */
-    setsockopt(hostile->fd, SOL_SOCKET, SO_RCVBUF, &(int){16384}, sizeof(int));
-    setsockopt(hostile->fd, SOL_SOCKET, SO_SNDBUF, &(int){16384}, sizeof(int));
-    bind(hostile->fd, (const struct sockaddr *)&from, sizeof(from));
-    hostile->sends = 0;
-    if (connect(hostile->fd, (const struct sockaddr *)&attacker->to, sizeof(attacker->to)) != 0 &&
+    setsockopt(connection->fd, SOL_SOCKET, SO_RCVBUF, &(int){16384}, sizeof(int));
+    setsockopt(connection->fd, SOL_SOCKET, SO_SNDBUF, &(int){16384}, sizeof(int));
+    bind(connection->fd, (const struct sockaddr *)&from, sizeof(from));
+    connection->sends = 0;
+    if (connect(connection->fd, (const struct sockaddr *)&attacker->to, sizeof(attacker->to)) !=
+            0 &&
         errno != EINPROGRESS) {
-        close(hostile->fd);
-        hostile->fd = -1;
+        close(connection->fd);
+        connection->fd = -1;
         return;
     }
     attacker->counts->opened++;
 }
 
-static void close_connection(struct attacker *attacker, struct hostile *hostile)
+static void close_connection(struct attacker *attacker, struct connection *connection)
 {
-    close(hostile->fd);
-    hostile->fd = -1;
+    close(connection->fd);
+    connection->fd = -1;
     attacker->counts->closed++;
 }
 
-static void send_bytes(struct attacker *attacker, struct hostile *hostile, const void *bytes,
+static void send_bytes(struct attacker *attacker, struct connection *connection, const void *bytes,
                        size_t len)
 {
-    ssize_t sent = send(hostile->fd, bytes, len, MSG_NOSIGNAL | MSG_DONTWAIT);
+    ssize_t sent = send(connection->fd, bytes, len, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent > 0) {
-        hostile->sends++;
-        attacker->counts->acts[hostile->kind]++;
+        connection->sends++;
+        attacker->counts->acts[connection->kind]++;
     } else if (errno != EAGAIN && errno != ENOTCONN) {
-        close_connection(attacker, hostile);
+        close_connection(attacker, connection);
     }
 }
 
-static void read_replies(struct attacker *attacker, struct hostile *hostile)
+static void read_replies(struct attacker *attacker, struct connection *connection)
 {
     char bytes[BLOCK];
-    if (hostile->fd < 0)
+    if (connection->fd < 0)
         return;
-    ssize_t got = recv(hostile->fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+    ssize_t got = recv(connection->fd, bytes, sizeof(bytes), MSG_DONTWAIT);
     if (got == 0 || (got < 0 && errno != EAGAIN && errno != ENOTCONN))
-        close_connection(attacker, hostile);
+        close_connection(attacker, connection);
 }
 
-static void send_garbage(struct attacker *attacker, struct hostile *hostile)
+static void send_garbage(struct attacker *attacker, struct connection *connection)
 {
     uint32_t bytes[128];
     for (unsigned i = 0; i < 128; i++)
         bytes[i] = draw(attacker);
-    send_bytes(attacker, hostile, bytes, sizeof(bytes));
+    send_bytes(attacker, connection, bytes, sizeof(bytes));
 }
 
-static void send_wrong_secret(struct attacker *attacker, struct hostile *hostile)
+static void send_wrong_secret(struct attacker *attacker, struct connection *connection)
 {
     static const char digits[] = "0123456789abcdef";
     char line[] = "AUTH xxxxxxxxxxxxxxxxxxxxxxxx\n";
     for (unsigned i = 5; i < sizeof(line) - 2; i++)
         line[i] = digits[draw(attacker) % 16];
-    send_bytes(attacker, hostile, line, sizeof(line) - 1);
+    send_bytes(attacker, connection, line, sizeof(line) - 1);
 }
 
-static void reset_connection(struct attacker *attacker, struct hostile *hostile)
+static void reset_connection(struct attacker *attacker, struct connection *connection)
 {
     const struct linger now = {.l_onoff = 1};
-    setsockopt(hostile->fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
-    close(hostile->fd);
-    hostile->fd = -1;
-    attacker->counts->acts[hostile->kind]++;
+    setsockopt(connection->fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+    close(connection->fd);
+    connection->fd = -1;
+    attacker->counts->acts[connection->kind]++;
 }
 
-static void act(struct attacker *attacker, struct hostile *hostile)
+static void do_action(struct attacker *attacker, struct connection *connection)
 {
     static const char http[] = "GET / HTTP/1.1\r\nHost: locks\r\n\r\n";
     static const char tls[] = "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03";
     static const char slow[] = "LOCK slow:1 10s\n";
-    if (hostile->fd < 0) {
-        open_connection(attacker, hostile);
+    if (connection->fd < 0) {
+        open_connection(attacker, connection);
         return;
     }
-    switch (hostile->kind) {
+    switch (connection->kind) {
     case ATTACK_IDLE:
         break;
     case ATTACK_BYTES:
-        send_bytes(attacker, hostile, &slow[hostile->sends % (sizeof(slow) - 1)], 1);
+        send_bytes(attacker, connection, &slow[connection->sends % (sizeof(slow) - 1)], 1);
         break;
     case ATTACK_UNREAD:
-        send_bytes(attacker, hostile, attacker->block, BLOCK);
+        send_bytes(attacker, connection, attacker->block, BLOCK);
         return; /* no read_replies: this kind never reads */
     case ATTACK_PIPELINE:
-        send_bytes(attacker, hostile, attacker->block, BLOCK);
+        send_bytes(attacker, connection, attacker->block, BLOCK);
         break;
     case ATTACK_GARBAGE:
-        send_garbage(attacker, hostile);
+        send_garbage(attacker, connection);
         break;
     case ATTACK_HTTP:
-        send_bytes(attacker, hostile, http, sizeof(http) - 1);
+        send_bytes(attacker, connection, http, sizeof(http) - 1);
         break;
     case ATTACK_TLS:
-        send_bytes(attacker, hostile, tls, sizeof(tls) - 1);
+        send_bytes(attacker, connection, tls, sizeof(tls) - 1);
         break;
     case ATTACK_LONG:
-        send_bytes(attacker, hostile,
+        send_bytes(attacker, connection,
                    "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx", 64);
         break;
     case ATTACK_AUTH:
-        send_wrong_secret(attacker, hostile);
+        send_wrong_secret(attacker, connection);
         break;
     case ATTACK_CHURN:
-        reset_connection(attacker, hostile);
+        reset_connection(attacker, connection);
         return;
     case ATTACK_KINDS:
         break;
     }
-    read_replies(attacker, hostile);
+    read_replies(attacker, connection);
 }
 
 /* Mostly requests that need no master, and now and then one that starts a round. */
@@ -193,7 +194,7 @@ static void run_attack(struct attacker *attacker)
     fill_block(attacker);
     for (;;) {
         for (unsigned i = 0; i < attacker->count; i++)
-            act(attacker, &attacker->connections[i]);
+            do_action(attacker, &attacker->connections[i]);
         attacker->counts->passes++;
         usleep(1000 * attacker->pause_ms);
     }
@@ -222,7 +223,7 @@ void attack_start(struct attack *attack, int port, const struct attack_plan *pla
                                 .random = 42};
     attacker.connections = calloc(attacker.count, sizeof(*attacker.connections));
     for (unsigned i = 0; attacker.connections != NULL && i < attacker.count; i++)
-        attacker.connections[i] = (struct hostile){
+        attacker.connections[i] = (struct connection){
             .fd = -1,
             .kind =
                 i < idle ? ATTACK_IDLE : (enum attack_kind)(1 + (i - idle) % (ATTACK_KINDS - 1)),

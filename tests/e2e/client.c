@@ -179,9 +179,9 @@ const char *client_read(struct client *client)
     while (!take_line(client)) {
         ssize_t got = read_some(client, waiting_left_ms(&waiting));
         if (got < 0)
-            ck_abort_msg("no answer to: %s", client->sent);
+            ck_abort_msg("no reply to: %s", client->sent);
         if (got == 0)
-            ck_abort_msg("closed instead of an answer to: %s", client->sent);
+            ck_abort_msg("closed instead of a reply to: %s", client->sent);
     }
     return client->line;
 }
@@ -215,7 +215,7 @@ bool client_wait_line(struct client *client)
     while (got > 0 && memchr(client->input, '\n', client->input_len) == NULL) {
         got = read_some(client, waiting_left_ms(&waiting));
         if (got < 0)
-            ck_abort_msg("no answer to: %s", client->sent);
+            ck_abort_msg("no reply to: %s", client->sent);
     }
     return got > 0;
 }
@@ -228,12 +228,12 @@ void client_expect_end(struct client *client)
         got = client->input_len > 0 ? 1 : read_some(client, waiting_left_ms(&waiting));
     while (got > 0 && !take_line(client));
     if (got > 0)
-        ck_abort_msg("not closed after: %s, but answered: %s", client->sent, client->line);
+        ck_abort_msg("not closed after: %s, but replied: %s", client->sent, client->line);
     if (got < 0)
         ck_abort_msg("not closed after: %s", client->sent);
 }
 
-/* --- asking --- */
+/* --- requests --- */
 
 static const char *ask(struct client *client, const char *format, va_list arguments)
 {

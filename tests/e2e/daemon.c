@@ -77,7 +77,7 @@ void daemon_prepare(struct daemon *daemon, const struct sandbox *sandbox,
     write_config(daemon, masters, master_count, plan);
 }
 
-/* --- life --- */
+/* --- start and stop --- */
 
 int daemon_run(const struct daemon *daemon, const char *const *words)
 {
@@ -86,7 +86,7 @@ int daemon_run(const struct daemon *daemon, const char *const *words)
         argv[3 + i] = words[i];
     pid_t pid = process_start(&(struct process_plan){.argv = argv, .errors = daemon->log});
     int status = process_wait(pid, "a run of redlockd");
-    ck_assert_msg(WIFEXITED(status), "redlockd ended by signal %d", WTERMSIG(status));
+    ck_assert_msg(WIFEXITED(status), "signal %d ended redlockd", WTERMSIG(status));
     return WEXITSTATUS(status);
 }
 
@@ -152,7 +152,7 @@ static void connect_when_listening(struct daemon *daemon, struct client *client)
 }
 
 /* Ends the connection and waits for the close, so that it no longer counts as a client. */
-static void leave(struct client *client)
+static void quit_client(struct client *client)
 {
     client_expect(client, "BYE", "QUIT");
     client_expect_end(client);
@@ -163,17 +163,17 @@ void daemon_wait_listening(struct daemon *daemon)
 {
     struct client client;
     connect_when_listening(daemon, &client);
-    leave(&client);
+    quit_client(&client);
 }
 
 void daemon_wait_up(struct daemon *daemon, unsigned up)
 {
     struct client client;
     connect_when_listening(daemon, &client);
-    struct waiting waiting = waiting_for("enough masters to be up");
+    struct waiting waiting = waiting_for("the nodes to vote");
     while (client_count(&client, "NODES", "vote=yes") != up)
         waiting_pause(&waiting);
-    leave(&client);
+    quit_client(&client);
 }
 
 /* A token is the right to release a lock, so no log may contain one. Nothing else in the log has 40
@@ -191,7 +191,7 @@ void daemon_check_log(const struct daemon *daemon)
     char *log = sandbox_read(daemon->log);
     ck_assert_msg(strstr(log, "Sanitizer") == NULL, "the log has a sanitizer report");
     ck_assert_msg(strstr(log, "runtime error:") == NULL, "the log has a sanitizer report");
-    ck_assert_msg(!holds_token(log), "there is a whole token in the log");
+    ck_assert_msg(!holds_token(log), "the log has a whole token");
     free(log);
 }
 
@@ -219,7 +219,7 @@ int daemon_refuses(struct daemon *daemon)
     int status = process_wait(daemon->pid, "a daemon that must not start");
     daemon->pid = 0;
     daemon_check_log(daemon);
-    ck_assert_msg(WIFEXITED(status), "the daemon ended by signal %d", WTERMSIG(status));
+    ck_assert_msg(WIFEXITED(status), "signal %d ended the daemon", WTERMSIG(status));
     return WEXITSTATUS(status);
 }
 

@@ -12,7 +12,7 @@
 #include "tests/e2e/seal.h"
 #include "tests/e2e/tls_stage.h"
 
-/* OpenSSL takes 32 empty records in a row, and a ClientHello of 131,396 bytes. */
+/* OpenSSL accepts 32 empty records in a row and a ClientHello of 131,396 bytes. */
 enum { KEY_UPDATES = 50000, CHUNK = 2000, EMPTY_IN_A_ROW = 30, FRAGMENTS = 100000 };
 
 /* The thread blocks at most this long in a send before it checks `stop`. */
@@ -46,7 +46,7 @@ static bool send_all(struct flood *flood)
     return !flood->stop;
 }
 
-/* --- what is sent --- */
+/* --- output --- */
 
 static void put_sealed(struct flood *flood, unsigned char type, const char *content, size_t len)
 {

@@ -14,7 +14,7 @@
 
 enum flood_kind {
     FLOOD_CLIENT_HELLOS, /* TLS 1.2: repeated requests for renegotiation */
-    FLOOD_EMPTY,         /* TLS 1.2: as many empty records in a row as OpenSSL allows */
+    FLOOD_EMPTY,         /* TLS 1.2: empty records, as many in a row as OpenSSL allows */
     FLOOD_FRAGMENTS,     /* no handshake: a ClientHello, one byte per record */
     FLOOD_KEY_UPDATES,   /* TLS 1.3: prepared in advance, a limited number */
 };

@@ -18,7 +18,7 @@ struct redlock *library_open(const struct daemon *daemon)
 void library_expect(const struct redlock *redlock, enum redlock_status status,
                     enum redlock_status expected)
 {
-    ck_assert_msg(status == expected, "%s, where %s was expected: %s", redlock_status_word(status),
+    ck_assert_msg(status == expected, "%s instead of %s: %s", redlock_status_word(status),
                   redlock_status_word(expected), redlock_error(redlock));
 }
 

@@ -61,16 +61,17 @@ void notify_fill(struct notify *notify)
     close(fd);
 }
 
-static bool arrives(const struct notify *notify, int within_ms)
+static bool message_arrives(const struct notify *notify, int within_ms)
 {
-    struct pollfd it = {.fd = notify->fd, .events = POLLIN};
-    return poll(&it, 1, within_ms) == 1;
+    struct pollfd ready = {.fd = notify->fd, .events = POLLIN};
+    return poll(&ready, 1, within_ms) == 1;
 }
 
 const char *notify_read(struct notify *notify)
 {
     struct waiting waiting = waiting_for("a message to systemd");
-    ck_assert_msg(arrives(notify, waiting_left_ms(&waiting)), "no message to systemd comes");
+    ck_assert_msg(message_arrives(notify, waiting_left_ms(&waiting)),
+                  "no message to systemd arrives");
     ssize_t len = recv(notify->fd, notify->message, sizeof(notify->message) - 1, 0);
     ck_assert_int_gt(len, 0);
     notify->message[len] = '\0';
@@ -93,7 +94,7 @@ const char *notify_wait(struct notify *notify, const char *line)
 
 bool notify_is_quiet(struct notify *notify, int for_ms)
 {
-    while (arrives(notify, 0))
+    while (message_arrives(notify, 0))
         notify_read(notify);
-    return !arrives(notify, for_ms);
+    return !message_arrives(notify, for_ms);
 }

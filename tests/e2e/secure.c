@@ -126,7 +126,7 @@ bool secure_ends_well(struct secure *secure)
     char byte;
     ERR_clear_error();
     int got = SSL_read(secure->ssl, &byte, 1);
-    ck_assert_msg(got <= 0, "it goes on with %c", byte);
+    ck_assert_msg(got <= 0, "the daemon sent %c instead of closing", byte);
     return SSL_get_error(secure->ssl, got) == SSL_ERROR_ZERO_RETURN;
 }
 

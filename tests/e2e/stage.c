@@ -21,7 +21,7 @@ void stage_close_masters(struct stage *stage)
 {
     for (unsigned i = 0; i < stage->master_count; i++)
         master_kill(&stage->masters[i]);
-    ck_assert_msg(waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD, "a child is left");
+    ck_assert_msg(waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD, "a child process is left");
     sandbox_close(&stage->sandbox);
 }
 

@@ -1,12 +1,12 @@
 /*
- * All that one test needs: a sandbox, some masters, and a daemon over them that is ready.
+ * The environment of one test: a sandbox, masters, and a daemon over them that is ready.
  *
  *     struct stage stage;
  *     stage_open(&stage, __func__, &(struct stage_plan){.masters = 5});
  *     ...
  *     stage_close(&stage);
  *
- * Closing is a test of its own: the daemon must end well, no child may be left, nor a file.
+ * stage_close() checks that the daemon ends without errors and that no child and no file is left.
  */
 #ifndef TESTS_E2E_STAGE_H
 #define TESTS_E2E_STAGE_H

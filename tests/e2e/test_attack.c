@@ -2,13 +2,11 @@
  * A daemon under attack: honest clients get every reply, memory and descriptors stay within limits,
  * and afterwards all resources are released.
  *
- * `make check` runs a short form with some hundred connections. The full form:
- *
- * ATTACK_EACH=1000 ATTACK_IDLE=1000 ATTACK_PAUSE_MS=250 ATTACK_SECONDS=60
- * build/tests/e2e/test_attack
- *
- * It opens 10,000 connections: 1,000 of each of nine hostile kinds, which act four times a second,
- * and 1,000 idle ones. It needs `ulimit -n` of at least 12,000.
+ * `make check` runs a short form with some hundred connections. For the full form, run
+ * build/tests/e2e/test_attack with ATTACK_EACH=1000, ATTACK_IDLE=1000, ATTACK_PAUSE_MS=250 and
+ * ATTACK_SECONDS=60 in the environment. It opens 10,000 connections: 1,000 of each of nine hostile
+ * kinds, which act four times a second, and 1,000 idle ones. It needs `ulimit -n` of at least
+ * 12,000.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,7 +36,7 @@ static unsigned number_from_environment(const char *name, unsigned fallback)
     return text != NULL ? (unsigned)strtoul(text, NULL, 10) : fallback;
 }
 
-static struct plan plan_of(void)
+static struct plan plan_from_environment(void)
 {
     return (struct plan){{number_from_environment("ATTACK_EACH", 20),
                           number_from_environment("ATTACK_IDLE", 20),
@@ -109,7 +107,7 @@ static void sample_usage(struct attack_run *attack_run)
 }
 
 /* True once every kind of connection has acted on each of its connections. */
-static bool is_under_way(const struct attack *attack, const struct plan *plan)
+static bool all_kinds_acted(const struct attack *attack, const struct plan *plan)
 {
     bool all = attack->counts->passes >= 10;
     for (unsigned kind = ATTACK_IDLE + 1; kind < ATTACK_KINDS; kind++)
@@ -119,10 +117,10 @@ static bool is_under_way(const struct attack *attack, const struct plan *plan)
 
 static void serve_clients(struct attack_run *attack_run, const struct plan *plan)
 {
-    struct waiting waiting = waiting_for("the attack to be under way");
+    struct waiting waiting = waiting_for("every kind of connection to act");
     int64_t until_ms = waiting_clock_ms() + (int64_t)plan->seconds * 1000;
     for (unsigned i = 0;
-         i < ROUNDS || waiting_clock_ms() < until_ms || !is_under_way(&attack_run->attack, plan);
+         i < ROUNDS || waiting_clock_ms() < until_ms || !all_kinds_acted(&attack_run->attack, plan);
          i++) {
         struct client newcomer;
         use_lock(attack_run, &attack_run->honest[i % HONEST]);
@@ -142,7 +140,7 @@ static void report(const struct attack_run *attack_run, const struct plan *plan)
     const struct attack_counts *counts = attack_run->attack.counts;
     if (plan->seconds == 0)
         return;
-    printf("%s: %u turns of honest clients, all well; the longest took %ld ms\n",
+    printf("%s: %u turns of honest clients, all correct; the longest took %ld ms\n",
            attack_run->secret != NULL ? "with users" : "without users", attack_run->turns,
            (long)attack_run->worst_ms);
     printf("  memory %ld MiB before, %ld MiB at most; descriptors %u before, %u at most\n",
@@ -174,7 +172,7 @@ static void check_bounds(const struct attack_run *attack_run, const struct plan 
 static void run_attack(struct attack_run *attack_run, const char *test,
                        const struct daemon_plan *daemon)
 {
-    struct plan plan = plan_of();
+    struct plan plan = plan_from_environment();
     stage_open(&attack_run->stage, test, &(struct stage_plan){.masters = 3, .daemon = *daemon});
     for (unsigned i = 0; i < HONEST; i++) {
         connect_client(attack_run, &attack_run->honest[i]);
@@ -220,7 +218,7 @@ START_TEST(users_authenticate_and_are_served_under_attack)
 {
     static struct attack_run attack_run;
     struct secrets secrets;
-    struct plan plan = plan_of();
+    struct plan plan = plan_from_environment();
     char more[128];
     snprintf(more, sizeof(more),
              "limits: {clients: 15000, auth_timeout: 1m, unauthenticated: %u}\n",
@@ -268,8 +266,8 @@ Suite *test_suite(void)
 {
     Suite *suite = suite_create("attack");
     TCase *tests = sandbox_case("attack");
-    if (plan_of().seconds > 0)
-        tcase_set_timeout(tests, 400 + 2 * plan_of().seconds);
+    if (plan_from_environment().seconds > 0)
+        tcase_set_timeout(tests, 400 + 2 * plan_from_environment().seconds);
     tcase_add_test(tests, honest_clients_are_served_under_attack);
     tcase_add_test(tests, every_line_before_a_half_close_is_answered);
     tcase_add_test(tests, users_authenticate_and_are_served_under_attack);

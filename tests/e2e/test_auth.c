@@ -490,7 +490,7 @@ START_TEST(guessing_secrets_throttles_the_address)
     open_stage(&stage, __func__, "");
     connect_as(&stage, &client, SECRET_CI);
     /* The throttle allows one more attempt each second while the test guesses. */
-    struct waiting waiting = waiting_for("the guesses to be spent");
+    struct waiting waiting = waiting_for("the throttle to refuse");
     for (int i = 0; strcmp(guess(&stage, i), "LIMIT secrets") != 0; i++)
         if (i > AUTH_THROTTLE_BURST)
             waiting_pause(&waiting);
@@ -499,7 +499,7 @@ START_TEST(guessing_secrets_throttles_the_address)
     client_expect(&client, "FREE", "STATUS ci:a");
     client_expect(&stage.client, "OK", "AUTH " SECRET_OPS);
     client_close(&client);
-    waiting = waiting_for("the address to be forgiven");
+    waiting = waiting_for("the throttle to allow an attempt");
     connect_tcp(&stage, &client);
     while (strcmp(client_ask(&client, "AUTH " SECRET_CI), "OK") != 0) {
         client_expect_end(&client);
@@ -582,7 +582,7 @@ END_TEST
 Suite *test_suite(void)
 {
     Suite *suite = suite_create("auth");
-    TCase *tests = sandbox_case("users");
+    TCase *tests = sandbox_case("authentication");
     tcase_add_test(tests, requests_before_auth_are_denied);
     tcase_add_test(tests, requests_may_be_pipelined_after_auth);
     tcase_add_test(tests, a_wrong_secret_is_denied_and_the_connection_closed);

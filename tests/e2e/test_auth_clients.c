@@ -221,13 +221,13 @@ static void start_waiter(struct waiter *waiter, const struct stage *stage, const
         &(struct process_plan){.argv = argv, .errors = waiter->errors, .environment = environment});
 }
 
-static void end_waiter(const struct waiter *waiter, int code, const char *said)
+static void end_waiter(const struct waiter *waiter, int code, const char *expected)
 {
     int status = process_wait(waiter->pid, "redlock lock");
     char *errors = sandbox_read(waiter->errors);
     ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == code, "status %d: %s", status,
                   errors);
-    ck_assert_msg(strstr(errors, said) != NULL, "it says: %s", errors);
+    ck_assert_msg(strstr(errors, expected) != NULL, "redlock lock wrote: %s", errors);
     free(errors);
 }
 

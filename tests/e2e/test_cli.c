@@ -9,27 +9,27 @@
 #include "tests/e2e/daemon.h"
 #include "tests/runner.h"
 
-static const char good[] = "cluster: main\n"
-                           "listen:\n"
-                           "  - tcp://127.0.0.1:7335\n"
-                           "nodes:\n"
-                           "  - {name: a, url: \"redis://127.0.0.1:7001\"}\n"
-                           "  - {name: b, url: \"redis://127.0.0.1:7002\"}\n"
-                           "  - {name: c, url: \"redis://127.0.0.1:7003\"}\n";
+static const char valid_config[] = "cluster: main\n"
+                                   "listen:\n"
+                                   "  - tcp://127.0.0.1:7335\n"
+                                   "nodes:\n"
+                                   "  - {name: a, url: \"redis://127.0.0.1:7001\"}\n"
+                                   "  - {name: b, url: \"redis://127.0.0.1:7002\"}\n"
+                                   "  - {name: c, url: \"redis://127.0.0.1:7003\"}\n";
 
 /* Five mistakes of different kinds. */
-static const char bad[] = "cluster: main\n"
-                          "listen:\n"
-                          "  - tcp://127.0.0.1\n"
-                          "nodes:\n"
-                          "  - {name: a, url: \"redis://127.0.0.1:7001\"}\n"
-                          "  - {name: b, url: \"redis://127.0.0.1:7002\"}\n"
-                          "  - {name: c, url: \"redis://127.0.0.1:7003\"}\n"
-                          "locks:\n"
-                          "  max_tll: 60s\n"
-                          "  min_validity: 60\n"
-                          "limits: {clients: -1}\n"
-                          "log: {level: loud}\n";
+static const char invalid_config[] = "cluster: main\n"
+                                     "listen:\n"
+                                     "  - tcp://127.0.0.1\n"
+                                     "nodes:\n"
+                                     "  - {name: a, url: \"redis://127.0.0.1:7001\"}\n"
+                                     "  - {name: b, url: \"redis://127.0.0.1:7002\"}\n"
+                                     "  - {name: c, url: \"redis://127.0.0.1:7003\"}\n"
+                                     "locks:\n"
+                                     "  max_tll: 60s\n"
+                                     "  min_validity: 60\n"
+                                     "limits: {clients: -1}\n"
+                                     "log: {level: loud}\n";
 
 /* The exit status for a configuration that is wrong or cannot be read: EX_CONFIG. */
 enum { WRONG_CONFIGURATION = 78 };
@@ -146,7 +146,7 @@ START_TEST(a_valid_configuration_prints_nothing)
     struct command command;
     char path[SANDBOX_FILE];
     sandbox_open(&sandbox, __func__);
-    check_config(&command, &sandbox, good, path);
+    check_config(&command, &sandbox, valid_config, path);
     check_status(&command, 0);
     ck_assert_str_eq(command.output, "");
     ck_assert_str_eq(command.errors, "");
@@ -193,7 +193,7 @@ static unsigned count_positions(char *errors, const char *path)
     ck_assert_int_eq(regcomp(&regex, pattern, REG_EXTENDED | REG_NOSUB), 0);
     for (char *line = strtok_r(errors, "\n", &rest); line != NULL;
          line = strtok_r(NULL, "\n", &rest)) {
-        ck_assert_msg(regexec(&regex, line, 0, NULL, 0) == 0, "no place in: %s", line);
+        ck_assert_msg(regexec(&regex, line, 0, NULL, 0) == 0, "no position in: %s", line);
         count++;
     }
     regfree(&regex);
@@ -206,12 +206,12 @@ START_TEST(every_mistake_is_reported_with_its_position_in_one_pass)
     struct command command;
     char path[SANDBOX_FILE];
     sandbox_open(&sandbox, __func__);
-    check_config(&command, &sandbox, bad, path);
+    check_config(&command, &sandbox, invalid_config, path);
     check_status(&command, WRONG_CONFIGURATION);
-    static const char *const named[] = {
+    static const char *const expected[] = {
         ":3:", ":9:", "max_ttl?", ":10:", "min_validity", ":11:", ":12:", "loud"};
-    for (size_t i = 0; i < sizeof(named) / sizeof(named[0]); i++)
-        ck_assert_msg(strstr(command.errors, named[i]) != NULL, "no %s in: %s", named[i],
+    for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++)
+        ck_assert_msg(strstr(command.errors, expected[i]) != NULL, "no %s in: %s", expected[i],
                       command.errors);
     ck_assert_uint_eq(count_positions(command.errors, path), 5);
     ck_assert_str_eq(command.output, "");
@@ -220,7 +220,7 @@ START_TEST(every_mistake_is_reported_with_its_position_in_one_pass)
 }
 END_TEST
 
-static void refuse_config(const char *test, const char *text, const char *named)
+static void refuse_config(const char *test, const char *text, const char *expected)
 {
     struct sandbox sandbox;
     struct command command;
@@ -228,7 +228,8 @@ static void refuse_config(const char *test, const char *text, const char *named)
     sandbox_open(&sandbox, test);
     check_config(&command, &sandbox, text, path);
     check_status(&command, WRONG_CONFIGURATION);
-    ck_assert_msg(strstr(command.errors, named) != NULL, "no %s in: %s", named, command.errors);
+    ck_assert_msg(strstr(command.errors, expected) != NULL, "no %s in: %s", expected,
+                  command.errors);
     ck_assert_uint_ge(count_positions(command.errors, path), 1);
     command_free(&command);
     sandbox_close(&sandbox);
@@ -253,8 +254,8 @@ START_TEST(a_public_listener_is_refused_without_insecure)
     struct sandbox sandbox;
     struct command command;
     char path[SANDBOX_FILE];
-    char text[sizeof(good) + 64];
-    const char *nodes = strstr(good, "nodes:");
+    char text[sizeof(valid_config) + 64];
+    const char *nodes = strstr(valid_config, "nodes:");
     snprintf(text, sizeof(text), "listen: [\"tcp://0.0.0.0:7335\"]\n%s", nodes);
     refuse_config(__func__, text, "insecure");
     snprintf(text, sizeof(text), "listen: [\"tcp://0.0.0.0:7335\"]\ninsecure: true\n%s", nodes);

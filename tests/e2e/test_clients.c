@@ -291,7 +291,7 @@ END_TEST
 Suite *test_suite(void)
 {
     Suite *suite = suite_create("clients");
-    TCase *tests = sandbox_case("many and bad clients");
+    TCase *tests = sandbox_case("many and faulty clients");
     tcase_add_test(tests, http_is_closed_with_one_line_in_the_log);
     tcase_add_test(tests, http_in_two_segments_is_closed);
     tcase_add_test(tests, a_proxy_header_is_closed_with_one_line_in_the_log);

@@ -39,7 +39,7 @@ static int listening_port(const struct daemon *daemon)
 
 static void wait_nodes_up(struct client *client)
 {
-    struct waiting waiting = waiting_for("its masters to be up");
+    struct waiting waiting = waiting_for("the masters to be up");
     while (client_count(client, "NODES", "vote=yes") != DEV_MASTERS)
         waiting_pause(&waiting);
 }
@@ -74,7 +74,7 @@ static void wait_masters_gone(const struct dev *dev)
 }
 
 /* Counts folders of --dev that were not removed. */
-static size_t folders_left(const struct sandbox *sandbox)
+static size_t count_dev_folders(const struct sandbox *sandbox)
 {
     char pattern[SANDBOX_FILE];
     glob_t found = {0};
@@ -102,12 +102,12 @@ START_TEST(dev_removes_its_masters_and_files)
 {
     struct dev dev;
     open_dev(&dev, __func__);
-    ck_assert_uint_eq(folders_left(&dev.sandbox), 1);
+    ck_assert_uint_eq(count_dev_folders(&dev.sandbox), 1);
     client_close(&dev.client);
     daemon_stop(&dev.daemon);
     for (unsigned i = 0; i < DEV_MASTERS; i++)
         ck_assert(!process_runs(dev.masters[i]));
-    ck_assert_uint_eq(folders_left(&dev.sandbox), 0);
+    ck_assert_uint_eq(count_dev_folders(&dev.sandbox), 0);
     sandbox_close(&dev.sandbox);
 }
 END_TEST
@@ -126,7 +126,7 @@ START_TEST(dev_reports_the_directory_of_its_masters)
 }
 END_TEST
 
-static void end_by(const char *test, int signal_number)
+static void stop_by_signal(const char *test, int signal_number)
 {
     struct dev dev;
     open_dev(&dev, test);
@@ -134,20 +134,20 @@ static void end_by(const char *test, int signal_number)
     ck_assert_int_eq(kill(dev.daemon.pid, signal_number), 0);
     daemon_check_end(&dev.daemon);
     wait_masters_gone(&dev);
-    ck_assert_uint_eq(folders_left(&dev.sandbox), 0);
+    ck_assert_uint_eq(count_dev_folders(&dev.sandbox), 0);
     sandbox_close(&dev.sandbox);
 }
 
 START_TEST(dev_stops_cleanly_on_sigint)
 {
-    end_by(__func__, SIGINT);
+    stop_by_signal(__func__, SIGINT);
 }
 END_TEST
 
 /* A dev daemon has nothing to reload; SIGHUP means that its terminal is gone. */
 START_TEST(dev_stops_cleanly_on_sighup)
 {
-    end_by(__func__, SIGHUP);
+    stop_by_signal(__func__, SIGHUP);
 }
 END_TEST
 
@@ -188,7 +188,7 @@ START_TEST(dev_without_redis_names_the_package_to_install)
     command_run(&command, &sandbox, (const char *[]){daemon_program(), "--dev", NULL});
     ck_assert_int_eq(command.status, 1);
     ck_assert_ptr_nonnull(strstr(command.errors, "install redis-server"));
-    ck_assert_uint_eq(folders_left(&sandbox), 0);
+    ck_assert_uint_eq(count_dev_folders(&sandbox), 0);
     command_free(&command);
     sandbox_close(&sandbox);
 }
@@ -212,7 +212,7 @@ END_TEST
 Suite *test_suite(void)
 {
     Suite *suite = suite_create("dev");
-    TCase *tests = sandbox_case("throw-away masters");
+    TCase *tests = sandbox_case("temporary masters");
     tcase_add_test(tests, dev_locks_without_any_setup);
     tcase_add_test(tests, dev_removes_its_masters_and_files);
     tcase_add_test(tests, dev_reports_the_directory_of_its_masters);

@@ -26,7 +26,7 @@ static void open_with_pending_lock(struct stage *stage, const char *test,
         daemon_connect(&stage->daemon, client);
     client_send(client, request);
     stage_wait_in_flight(stage);
-    struct waiting waiting = waiting_for("the masters that run to have the key");
+    struct waiting waiting = waiting_for("the running masters to have the key");
     while (masters_with(stage->masters, 2, "redlock:a") < 2)
         waiting_pause(&waiting);
 }
@@ -256,7 +256,7 @@ END_TEST
 Suite *test_suite(void)
 {
     Suite *suite = suite_create("disconnect");
-    TCase *tests = sandbox_case("clients that leave");
+    TCase *tests = sandbox_case("disconnected clients");
     tcase_add_test(tests, a_pending_lock_of_a_closed_client_is_undone);
     tcase_add_test(tests, a_pending_lock_of_a_reset_client_is_undone);
     tcase_add_test(tests, a_pending_lock_of_a_client_that_quit_is_undone);

@@ -67,18 +67,18 @@ struct options {
     const char *const *environment;
 };
 
-static const struct options plain = {"a", "60000", "0", "until-finish", NULL};
+static const struct options default_options = {"a", "60000", "0", "until-finish", NULL};
 
 /* Starts a guest whose output goes to the file `name`. */
 static void start_named(struct guest *guest, const struct sandbox *sandbox, int language, int port,
                         const struct options *options, const char *name)
 {
-    const struct language *its = &languages[language];
+    const struct language *spec = &languages[language];
     char port_text[16];
-    copy_client(sandbox, its);
+    copy_client(sandbox, spec);
     sandbox_path(sandbox, name, guest->output);
     snprintf(port_text, sizeof(port_text), "%d", port);
-    const char *argv[] = {its->program,     its->guest,        sandbox->dir,
+    const char *argv[] = {spec->program,    spec->guest,       sandbox->dir,
                           port_text,        options->resource, options->ttl_ms,
                           options->wait_ms, options->work,     NULL};
     guest->pid = process_start(&(struct process_plan){
@@ -132,7 +132,7 @@ static void end_with(struct guest *guest, const char *text)
     end_after(guest, 1, text);
 }
 
-static void let_finish(const struct sandbox *sandbox)
+static void tell_to_finish(const struct sandbox *sandbox)
 {
     char path[SANDBOX_FILE];
     sandbox_write(sandbox_path(sandbox, "finish", path), "");
@@ -141,7 +141,7 @@ static void let_finish(const struct sandbox *sandbox)
 /* Ends the work of a guest that has printed "working"; its second line must begin with the text. */
 static void finish(struct guest *guest, const struct sandbox *sandbox, const char *text)
 {
-    let_finish(sandbox);
+    tell_to_finish(sandbox);
     end_after(guest, 2, text);
 }
 
@@ -190,12 +190,12 @@ static void relay_close(struct relay *relay)
 }
 
 /* Returns the number of bytes that the guest has not read; -1 if its connection is not found. */
-static long unread(const struct relay *relay)
+static long unread_bytes(const struct relay *relay)
 {
     struct sockaddr_in peer;
     socklen_t len = sizeof(peer);
     char line[512];
-    long unread = -1;
+    long unread_bytes = -1;
     ck_assert_int_eq(getpeername(relay->guest.fd, (struct sockaddr *)&peer, &len), 0);
     FILE *sockets = fopen("/proc/net/tcp", "re");
     ck_assert_ptr_nonnull(sockets);
@@ -205,10 +205,10 @@ static long unread(const struct relay *relay)
         unsigned long queued;
         if (sscanf(line, "%*d: %*x:%x %*x:%x %*x %*x:%lx", &from, &to, &queued) == 3 &&
             from == ntohs(peer.sin_port) && to == (unsigned)relay->port)
-            unread = (long)queued;
+            unread_bytes = (long)queued;
     }
     fclose(sockets);
-    return unread;
+    return unread_bytes;
 }
 
 static bool acknowledged(const struct client *accepted)
@@ -225,7 +225,7 @@ static void relay_send_part(struct relay *relay, const char *text)
 {
     struct waiting waiting = waiting_for("the guest to read a part");
     client_send(&relay->guest, text);
-    while (!acknowledged(&relay->guest) || unread(relay) != 0)
+    while (!acknowledged(&relay->guest) || unread_bytes(relay) != 0)
         waiting_pause(&waiting);
 }
 
@@ -243,7 +243,7 @@ START_TEST(a_client_locks_works_and_unlocks)
     struct stage stage;
     struct guest guest;
     stage_open(&stage, __func__, &three);
-    start(&guest, &stage.sandbox, _i, stage.daemon.port, &plain);
+    start(&guest, &stage.sandbox, _i, stage.daemon.port, &default_options);
     wait_printed(&guest, "working ");
     client_expect_match(&stage.client, "HELD [0-9]+", "LOCK a 1s");
     stage_wait_key(&stage, "redlock:a", 3);
@@ -258,7 +258,7 @@ START_TEST(a_client_waits_in_the_queue_and_is_granted_the_lock)
 {
     struct stage stage;
     struct guest guest;
-    struct options waits = plain;
+    struct options waits = default_options;
     char token[41];
     waits.wait_ms = "50000";
     stage_open(&stage, __func__, &three);
@@ -279,7 +279,7 @@ START_TEST(a_lock_held_elsewhere_is_an_error)
     struct guest guest;
     stage_open(&stage, __func__, &three);
     client_lock(&stage.client, "a", "60s");
-    start(&guest, &stage.sandbox, _i, stage.daemon.port, &plain);
+    start(&guest, &stage.sandbox, _i, stage.daemon.port, &default_options);
     end_with(&guest, "not locked: HELD ");
     stage_wait_key(&stage, "redlock:a", 3);
     stage_close(&stage);
@@ -294,7 +294,7 @@ START_TEST(no_quorum_is_an_error)
     master_kill(&stage.masters[0]);
     master_kill(&stage.masters[1]);
     stage_wait_nodes(&stage, "vote=no", 2);
-    start(&guest, &stage.sandbox, _i, stage.daemon.port, &plain);
+    start(&guest, &stage.sandbox, _i, stage.daemon.port, &default_options);
     end_with(&guest, "not locked: NOQUORUM 1/3 need=2 ");
     stage_close(&stage);
 }
@@ -304,7 +304,7 @@ START_TEST(failed_work_unlocks_and_keeps_its_error)
 {
     struct stage stage;
     struct guest guest;
-    struct options fails = plain;
+    struct options fails = default_options;
     fails.work = "fail";
     stage_open(&stage, __func__, &three);
     start(&guest, &stage.sandbox, _i, stage.daemon.port, &fails);
@@ -320,7 +320,7 @@ START_TEST(the_daemon_may_be_restarted_during_the_work)
     struct stage stage;
     struct guest guest;
     stage_open(&stage, __func__, &three);
-    start(&guest, &stage.sandbox, _i, stage.daemon.port, &plain);
+    start(&guest, &stage.sandbox, _i, stage.daemon.port, &default_options);
     wait_printed(&guest, "working ");
     client_close(&stage.client);
     daemon_stop(&stage.daemon);
@@ -338,7 +338,7 @@ START_TEST(an_unlock_that_fails_is_not_an_error)
     struct stage stage;
     struct guest guest;
     stage_open(&stage, __func__, &three);
-    start(&guest, &stage.sandbox, _i, stage.daemon.port, &plain);
+    start(&guest, &stage.sandbox, _i, stage.daemon.port, &default_options);
     wait_printed(&guest, "working ");
     client_close(&stage.client);
     daemon_stop(&stage.daemon);
@@ -351,7 +351,7 @@ START_TEST(a_stopping_daemon_is_an_error)
 {
     struct stage stage;
     struct guest guest;
-    struct options waits = plain;
+    struct options waits = default_options;
     waits.wait_ms = "50000";
     stage_open(&stage, __func__, &three);
     client_lock(&stage.client, "a", "60s");
@@ -368,7 +368,7 @@ START_TEST(a_killed_daemon_is_an_error)
 {
     struct stage stage;
     struct guest guest;
-    struct options waits = plain;
+    struct options waits = default_options;
     waits.wait_ms = "50000";
     stage_open(&stage, __func__, &three);
     client_lock(&stage.client, "a", "60s");
@@ -398,7 +398,7 @@ START_TEST(work_past_the_deadline_is_an_error)
     struct stage stage;
     struct guest guest;
     struct clock_file clock;
-    struct options brief = plain;
+    struct options brief = default_options;
     stage_open(&stage, __func__, &three);
     find_shim();
     clock_open(&clock, &stage.sandbox, "guest");
@@ -500,14 +500,14 @@ START_TEST(a_reply_may_arrive_in_pieces_and_have_more_fields)
     static struct relay relay;
     sandbox_open(&sandbox, __func__);
     relay_open(&relay);
-    start(&guest, &sandbox, _i, relay.port, &plain);
+    start(&guest, &sandbox, _i, relay.port, &default_options);
     relay_accept(&relay);
     relay_send_part(&relay, "O");
     relay_send_part(&relay, "K " TOKEN " 29");
     relay_send_part(&relay, "689 0 17 later=1");
     relay_reply(&relay, "\n");
     wait_printed(&guest, "working 17\n");
-    let_finish(&sandbox);
+    tell_to_finish(&sandbox);
     ck_assert_str_eq(relay_accept(&relay), "UNLOCK a " TOKEN);
     relay_send_part(&relay, "O");
     relay_reply(&relay, "K\n");
@@ -525,11 +525,11 @@ START_TEST(the_deadline_counts_from_the_grant_not_the_request)
     static struct relay relay;
     sandbox_open(&sandbox, __func__);
     relay_open(&relay);
-    start(&guest, &sandbox, _i, relay.port, &plain);
+    start(&guest, &sandbox, _i, relay.port, &default_options);
     relay_accept(&relay);
     relay_reply(&relay, "OK " TOKEN " 0 60000 17\n");
     wait_printed(&guest, "working 17\n");
-    let_finish(&sandbox);
+    tell_to_finish(&sandbox);
     relay_accept(&relay);
     relay_reply(&relay, "OK\n");
     end_after(&guest, 2, "done");
@@ -548,13 +548,13 @@ START_TEST(a_broken_connection_is_an_error)
     sandbox_open(&sandbox, __func__);
     relay_open(&relay);
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
-        start(&guest, &sandbox, _i, relay.port, &plain);
+        start(&guest, &sandbox, _i, relay.port, &default_options);
         relay_accept(&relay);
         relay_reply(&relay, parts[i]);
         end_with(&guest, "error: redlockd closed the connection");
     }
     relay_close(&relay);
-    start(&guest, &sandbox, _i, relay.port, &plain);
+    start(&guest, &sandbox, _i, relay.port, &default_options);
     end_with(&guest, "error: ");
     sandbox_close(&sandbox);
 }
@@ -575,7 +575,7 @@ START_TEST(every_other_reply_is_an_error_that_quotes_it)
         char output[64];
         snprintf(line, sizeof(line), "%s\n", answers[i]);
         snprintf(output, sizeof(output), "not locked: %s", answers[i]);
-        start(&guest, &sandbox, _i, relay.port, &plain);
+        start(&guest, &sandbox, _i, relay.port, &default_options);
         relay_accept(&relay);
         relay_reply(&relay, line);
         end_with(&guest, output);
@@ -592,7 +592,7 @@ START_TEST(a_silent_daemon_is_an_error)
     static struct relay relay;
     sandbox_open(&sandbox, __func__);
     relay_open(&relay);
-    start(&guest, &sandbox, _i, relay.port, &plain);
+    start(&guest, &sandbox, _i, relay.port, &default_options);
     relay_accept(&relay);
     end_with(&guest, "error: ");
     /* The guest has closed its connection, so that a daemon would undo the LOCK. */
@@ -612,7 +612,7 @@ START_TEST(an_invalid_resource_name_is_never_sent)
     sandbox_open(&sandbox, __func__);
     relay_open(&relay);
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        struct options bad = plain;
+        struct options bad = default_options;
         bad.resource = names[i];
         start(&guest, &sandbox, _i, relay.port, &bad);
         end_with(&guest, "error: a resource has no spaces or newlines");
@@ -626,8 +626,8 @@ END_TEST
 
 Suite *test_suite(void)
 {
-    Suite *suite = suite_create("clients of the document");
-    TCase *cases = sandbox_case("clients of the document");
+    Suite *suite = suite_create("documented clients");
+    TCase *cases = sandbox_case("documented clients");
     tcase_add_loop_test(cases, a_client_locks_works_and_unlocks, 0, LANGUAGES);
     tcase_add_loop_test(cases, a_client_waits_in_the_queue_and_is_granted_the_lock, 0, LANGUAGES);
     tcase_add_loop_test(cases, a_lock_held_elsewhere_is_an_error, 0, LANGUAGES);

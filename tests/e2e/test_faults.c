@@ -33,17 +33,17 @@ END_TEST
 START_TEST(noquorum_names_each_missing_master)
 {
     struct stage stage;
-    const char *named = "NOQUORUM 2/5 need=3 b:refused d:(timeout|suspect|hung) "
-                        "e:(timeout|suspect|hung)";
+    const char *expected = "NOQUORUM 2/5 need=3 b:refused d:(timeout|suspect|hung) "
+                           "e:(timeout|suspect|hung)";
     stage_open(&stage, __func__, &five);
     struct grant grant = client_lock(&stage.client, "a", "60s");
     master_kill(&stage.masters[1]);
     stage_stop_masters(&stage, 3, 4);
     stage_wait_nodes(&stage, "reason=refused", 1);
-    client_expect_match(&stage.client, named, "LOCK b 10s");
-    client_expect_match(&stage.client, named, "STATUS b");
-    client_expect_match(&stage.client, named, "EXTEND a %s 60s", grant.token);
-    client_expect_match(&stage.client, named, "UNLOCK a %s", grant.token);
+    client_expect_match(&stage.client, expected, "LOCK b 10s");
+    client_expect_match(&stage.client, expected, "STATUS b");
+    client_expect_match(&stage.client, expected, "EXTEND a %s 60s", grant.token);
+    client_expect_match(&stage.client, expected, "UNLOCK a %s", grant.token);
     stage_close(&stage);
 }
 END_TEST
@@ -150,13 +150,13 @@ END_TEST
 /* Waits until the masters have no other key than this one. */
 static void wait_only_key(struct stage *stage, const char *key)
 {
-    struct waiting waiting = waiting_for("all keys but one to go");
+    struct waiting waiting = waiting_for("all other keys to be deleted");
     while (masters_keys(stage->masters, 5) != masters_with(stage->masters, 5, key))
         waiting_pause(&waiting);
 }
 
 /* The lock that was held during the fault must have survived; it is released last. */
-static void check_kept(struct stage *stage, const struct grant *kept)
+static void expect_lock_kept(struct stage *stage, const struct grant *kept)
 {
     wait_only_key(stage, "redlock:kept");
     ck_assert_uint_ge(masters_with(stage->masters, 5, "redlock:kept"), 3);
@@ -177,7 +177,7 @@ static void lock_and_unlock(struct client *client, unsigned times)
     }
 }
 
-static void fail_to_lock(struct client *client, unsigned times)
+static void expect_failed_locks(struct client *client, unsigned times)
 {
     for (unsigned i = 0; i < times; i++)
         client_expect_match(client, "NOQUORUM .*", "LOCK f%u 60s", i);
@@ -191,7 +191,7 @@ START_TEST(released_locks_leave_no_keys_on_a_resumed_master)
     struct grant kept = client_lock(&stage.client, "kept", "60s");
     lock_and_unlock(&stage.client, 20);
     master_continue(&stage.masters[4]);
-    check_kept(&stage, &kept);
+    expect_lock_kept(&stage, &kept);
     stage_close(&stage);
 }
 END_TEST
@@ -202,9 +202,9 @@ START_TEST(failed_locks_leave_no_keys_on_resumed_masters)
     stage_open(&stage, __func__, &five);
     struct grant kept = client_lock(&stage.client, "kept", "60s");
     stage_stop_masters(&stage, 2, 4);
-    fail_to_lock(&stage.client, 5);
+    expect_failed_locks(&stage.client, 5);
     stage_continue_masters(&stage, 2, 4);
-    check_kept(&stage, &kept);
+    expect_lock_kept(&stage, &kept);
     stage_close(&stage);
 }
 END_TEST
@@ -219,12 +219,12 @@ static void survive_long_stop(const struct stage_plan *plan, const char *test)
     master_stop(&stage.masters[4]);
     lock_and_unlock(&stage.client, 5);
     stage_stop_masters(&stage, 2, 3);
-    fail_to_lock(&stage.client, 5);
+    expect_failed_locks(&stage.client, 5);
     stage_wait_nodes(&stage, "reason=hung", 3);
-    fail_to_lock(&stage.client, 2);
+    expect_failed_locks(&stage.client, 2);
     stage_continue_masters(&stage, 2, 4);
     stage_wait_nodes(&stage, "vote=yes", 5);
-    check_kept(&stage, &kept);
+    expect_lock_kept(&stage, &kept);
     stage_close(&stage);
 }
 
@@ -278,14 +278,14 @@ static const struct refusal refusals[] = {
 START_TEST(noquorum_names_the_error_of_each_refusing_master)
 {
     struct stage stage;
-    char named[128];
+    char expected[128];
     const struct refusal *refusal = &refusals[_i];
     stage_open(&stage, __func__, &five_brief);
     for (unsigned i = 0; i < 3 && refusal->cause[i] != NULL; i++)
         masters_run(stage.masters, 3, refusal->cause[i]);
-    snprintf(named, sizeof(named), "NOQUORUM 2/5 need=3 a:%s b:%s c:%s", refusal->reason,
+    snprintf(expected, sizeof(expected), "NOQUORUM 2/5 need=3 a:%s b:%s c:%s", refusal->reason,
              refusal->reason, refusal->reason);
-    client_expect_match(&stage.client, named, "LOCK a 1s");
+    client_expect_match(&stage.client, expected, "LOCK a 1s");
     masters_run(stage.masters, 3, refusal->cure);
     stage_wait_nodes(&stage, "vote=yes", 5);
     /* The LOCK was undone on the masters that did not refuse it. */
@@ -314,16 +314,16 @@ END_TEST
 enum { SECRET_YAML = 256 };
 
 /* Opens masters that require a password, and a daemon that has the password `told`, or none. */
-static void open_with_password(struct stage *stage, const char *test, const char *wanted,
-                               const char *username, const char *told, unsigned up)
+static void open_with_password(struct stage *stage, const char *test, const char *server_config,
+                               const char *username, const char *password, unsigned up)
 {
     char path[SANDBOX_FILE];
     char fields[SECRET_YAML] = "";
     stage_open_masters(stage, test, &(struct stage_plan){.masters = 3, .over_unix = true});
-    masters_run(stage->masters, 3, wanted);
+    masters_run(stage->masters, 3, server_config);
     sandbox_path(&stage->sandbox, "password", path);
-    if (told != NULL) {
-        sandbox_write(path, told);
+    if (password != NULL) {
+        sandbox_write(path, password);
         snprintf(fields, sizeof(fields), ", password_file: %s%s%s", path,
                  username != NULL ? ", username: " : "", username != NULL ? username : "");
     }

@@ -48,7 +48,7 @@ static void close_pair(struct pair *pair)
 static void acquire_fenced(struct pair *pair, unsigned which)
 {
     struct client *client = &pair->clients[which];
-    struct waiting waiting = waiting_for("all masters to let go");
+    struct waiting waiting = waiting_for("all masters to delete the key");
     char token[41];
     long long fence;
     const char *reply = client_ask(client, "LOCK a 4s FENCE");

@@ -204,8 +204,8 @@ END_TEST
 
 Suite *test_suite(void)
 {
-    Suite *suite = suite_create("gate");
-    TCase *tests = sandbox_case("renewed users");
+    Suite *suite = suite_create("reloaded users");
+    TCase *tests = sandbox_case("reloaded users");
     tcase_add_test(tests, a_connection_keeps_its_user_name_with_the_new_rights);
     tcase_add_test(tests, unchanged_users_keep_their_rights);
     tcase_add_test(tests, a_unix_peer_is_matched_with_the_new_users);

@@ -64,7 +64,7 @@ static int64_t lock_on_three(struct stage *stage)
 /* Resumes d and e without the key. Their SETs may still be queued, or may never have been sent if a
  * busy machine made the masters suspect. A PING on the test's connection is answered after what was
  * queued before it. */
-static void bring_back_others(struct stage *stage)
+static void resume_without_key(struct stage *stage)
 {
     stage_continue_masters(stage, 3, 4);
     masters_run(&stage->masters[3], 2, "PING");
@@ -105,7 +105,7 @@ static void load_old_snapshot(struct stage *stage)
 
 static void follow(struct master *follower, const struct master *leader)
 {
-    struct waiting waiting = waiting_for("a replica to be in step");
+    struct waiting waiting = waiting_for("a replica to be in sync");
     master_text(follower, "REPLICAOF 127.0.0.1 %d", leader->port);
     while (strstr(master_text(follower, "INFO replication"), "master_link_status:up") == NULL)
         waiting_pause(&waiting);
@@ -184,7 +184,7 @@ START_TEST(no_second_grant_while_the_first_is_valid)
     int64_t deadline_ms = damages[_i].on_three ? lock_on_three(&stage) : lock_until(&stage.client);
     damages[_i].damage(&stage);
     if (damages[_i].on_three)
-        bring_back_others(&stage);
+        resume_without_key(&stage);
     expect_grant_after(&second.client, deadline_ms);
     if (damages[_i].damage == step_one_back)
         daemon_wait_log(&stage.daemon, "clock_stepped_back node=a", "by_ms=");
@@ -236,7 +236,7 @@ START_TEST(a_forward_clock_jump_does_not_cause_a_second_grant)
     open_second(&stage, &second, &careful.daemon);
     int64_t deadline_ms = lock_on_three(&stage);
     master_step(&stage.masters[2], 60);
-    bring_back_others(&stage);
+    resume_without_key(&stage);
     expect_grant_after(&second.client, deadline_ms);
     close_second(&second);
     stage_close(&stage);
@@ -247,7 +247,7 @@ END_TEST
 
 /* The granting daemon is killed, a master with the key steps its clock, the two masters without the
  * key come back, and a new daemon starts: no daemon observed the step. */
-static void step_unseen(const char *test, bool elsewhere)
+static void expect_unobserved_step_respected(const char *test, bool elsewhere)
 {
     struct stage stage;
     struct second fresh;
@@ -257,7 +257,7 @@ static void step_unseen(const char *test, bool elsewhere)
     process_kill(stage.daemon.pid);
     stage.daemon.pid = 0;
     master_step(&stage.masters[2], 60);
-    bring_back_others(&stage);
+    resume_without_key(&stage);
     plan.name = "second";
     plan.elsewhere = elsewhere;
     daemon_prepare(&fresh.daemon, &stage.sandbox, stage.masters, 5, &plan);
@@ -272,13 +272,13 @@ static void step_unseen(const char *test, bool elsewhere)
 
 START_TEST(an_unobserved_step_is_respected_on_the_same_host)
 {
-    step_unseen(__func__, false);
+    expect_unobserved_step_respected(__func__, false);
 }
 END_TEST
 
 START_TEST(an_unobserved_step_is_respected_on_another_host)
 {
-    step_unseen(__func__, true);
+    expect_unobserved_step_respected(__func__, true);
 }
 END_TEST
 
@@ -291,7 +291,7 @@ static void step_and_back_and_end(struct stage *stage)
     step_three_back(stage);
     process_kill(stage->daemon.pid);
     stage->daemon.pid = 0;
-    bring_back_others(stage);
+    resume_without_key(stage);
 }
 
 /* A daemon ran on another host before. The keys that it left fit the clocks again. */
@@ -442,7 +442,7 @@ START_TEST(a_stopped_and_stepped_daemon_costs_no_vote)
         waiting_pause(&waiting);
     }
     kill(second.daemon.pid, SIGCONT);
-    waiting = waiting_for("the daemon that was stopped to have all votes");
+    waiting = waiting_for("the resumed daemon to have all votes");
     while (client_count(&second.client, "NODES", "vote=yes") != 5)
         waiting_pause(&waiting);
     client_lock(&second.client, "a", "10s");

@@ -154,7 +154,7 @@ END_TEST
 static void leave_unread(struct client *client)
 {
     client_send(client, "PING\n");
-    struct waiting waiting = waiting_for("the answer to arrive");
+    struct waiting waiting = waiting_for("the reply to arrive");
     while (!client_has_input(client))
         waiting_pause(&waiting);
     client_close(client);

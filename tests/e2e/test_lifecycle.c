@@ -20,7 +20,7 @@ static const struct stage_plan slow_requests = {.masters = 3, .daemon = {.node_t
 
 /* --- shutdown --- */
 
-static void end_by(const char *test, int signal_number)
+static void stop_by_signal(const char *test, int signal_number)
 {
     struct stage stage;
     stage_open(&stage, test, &three);
@@ -33,13 +33,13 @@ static void end_by(const char *test, int signal_number)
 
 START_TEST(sigterm_stops_the_daemon_cleanly)
 {
-    end_by(__func__, SIGTERM);
+    stop_by_signal(__func__, SIGTERM);
 }
 END_TEST
 
 START_TEST(sigint_stops_the_daemon_cleanly)
 {
-    end_by(__func__, SIGINT);
+    stop_by_signal(__func__, SIGINT);
 }
 END_TEST
 
@@ -231,7 +231,7 @@ static void check_json(const char *line)
 {
     yaml_parser_t parser;
     yaml_document_t document;
-    ck_assert_msg(line[0] == '{' && line[strlen(line) - 1] == '}', "no object: %s", line);
+    ck_assert_msg(line[0] == '{' && line[strlen(line) - 1] == '}', "not a JSON object: %s", line);
     ck_assert_int_eq(strncmp(line, "{\"time\":\"", 9), 0);
     ck_assert_ptr_nonnull(strstr(line, "\",\"level\":\""));
     ck_assert_ptr_nonnull(strstr(line, "\",\"event\":\""));
@@ -308,7 +308,7 @@ END_TEST
 Suite *test_suite(void)
 {
     Suite *suite = suite_create("lifecycle");
-    TCase *tests = sandbox_case("start and end");
+    TCase *tests = sandbox_case("lifecycle");
     tcase_add_test(tests, sigterm_stops_the_daemon_cleanly);
     tcase_add_test(tests, sigint_stops_the_daemon_cleanly);
     tcase_add_test(tests, user_signals_do_not_stop_the_daemon);

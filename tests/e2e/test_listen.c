@@ -27,9 +27,9 @@ static void open_listening(struct stage *stage, const char *test, const char *li
 
 static struct stat stat_of(const char *path)
 {
-    struct stat it;
-    ck_assert_int_eq(stat(path, &it), 0);
-    return it;
+    struct stat status;
+    ck_assert_int_eq(stat(path, &status), 0);
+    return status;
 }
 
 /* --- unix sockets --- */
@@ -150,7 +150,7 @@ START_TEST(a_live_unix_socket_is_not_taken_over)
 END_TEST
 
 /* A listener that does not accept, with a full backlog. */
-static void crowd_socket(const char *path, int fds[3])
+static void fill_backlog(const char *path, int fds[3])
 {
     struct sockaddr_un where = {.sun_family = AF_UNIX};
     memcpy(where.sun_path, path, strlen(path));
@@ -171,7 +171,7 @@ START_TEST(a_unix_socket_with_a_full_backlog_does_not_block_the_start)
     int fds[3];
     stage_open_masters(&stage, __func__, &three);
     daemon_prepare(&stage.daemon, &stage.sandbox, stage.masters, 3, &three.daemon);
-    crowd_socket(stage.daemon.socket, fds);
+    fill_backlog(stage.daemon.socket, fds);
     ck_assert_int_ne(daemon_refuses(&stage.daemon), 0);
     daemon_wait_log(&stage.daemon, "listen_failed", "another daemon listens there");
     ck_assert(sandbox_exists(stage.daemon.socket));
@@ -260,7 +260,7 @@ END_TEST
 /* --- two entries for one address --- */
 
 /* Appends a listen entry to the configuration. */
-static void listen_too(const struct daemon *daemon, const char *url)
+static void add_entry(const struct daemon *daemon, const char *url)
 {
     char text[4096];
     char *file = sandbox_read(daemon->config);
@@ -271,9 +271,9 @@ static void listen_too(const struct daemon *daemon, const char *url)
     free(file);
 }
 
-static void check_refuses_both(struct daemon *daemon, const char *url, const char *why)
+static void expect_duplicate_refused(struct daemon *daemon, const char *url, const char *why)
 {
-    listen_too(daemon, url);
+    add_entry(daemon, url);
     ck_assert_int_ne(daemon_refuses(daemon), 0);
     daemon_wait_log(daemon, "listen_failed", why);
     ck_assert_uint_eq(daemon_count_log(daemon, "another daemon"), 0);
@@ -292,13 +292,13 @@ START_TEST(two_entries_for_one_address_are_reported)
     snprintf(url, sizeof(url), "unix:/.%s", stage.daemon.socket);
     snprintf(why, sizeof(why), "in use; unix:%s is open here, and has that file",
              stage.daemon.socket);
-    check_refuses_both(&stage.daemon, url, why);
+    expect_duplicate_refused(&stage.daemon, url, why);
 
     daemon_prepare(&stage.daemon, &stage.sandbox, stage.masters, 3, &plan);
     snprintf(url, sizeof(url), "tcp://localhost:%d", stage.daemon.port);
     snprintf(why, sizeof(why), "in use; tcp://127.0.0.1:%d is open here, and has that port",
              stage.daemon.port);
-    check_refuses_both(&stage.daemon, url, why);
+    expect_duplicate_refused(&stage.daemon, url, why);
     stage_close_masters(&stage);
 }
 END_TEST

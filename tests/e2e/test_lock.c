@@ -177,7 +177,7 @@ START_TEST(extend_prolongs_on_every_master)
     snprintf(pattern, sizeof(pattern), "OK %s [0-9]+ [0-9]+", grant.token);
     client_expect_match(&stage.client, pattern, "EXTEND a %s 30s", grant.token);
     for (unsigned i = 0; i < 5; i++) {
-        struct waiting waiting = waiting_for("a longer time to live");
+        struct waiting waiting = waiting_for("a longer TTL");
         while (master_integer(&stage.masters[i], "PTTL redlock:a") <= 5000)
             waiting_pause(&waiting);
         ck_assert_int_le(master_integer(&stage.masters[i], "PTTL redlock:a"), 30000);

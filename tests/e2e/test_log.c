@@ -27,13 +27,13 @@ static const struct stage_plan three = {.masters = 3, .over_unix = true};
 static void open_journal(struct stage *stage, const char *test, unsigned off, char stream[64],
                          const char *environment[3])
 {
-    struct stat it;
+    struct stat status;
     stage_open_masters(stage, test, &three);
     daemon_prepare(&stage->daemon, &stage->sandbox, stage->masters, 3, &three.daemon);
     daemon_bootstrap(&stage->daemon);
-    ck_assert_int_eq(stat(stage->daemon.log, &it), 0);
+    ck_assert_int_eq(stat(stage->daemon.log, &status), 0);
     sandbox_write(stage->daemon.log, "");
-    snprintf(stream, 64, "%ju:%ju", (uintmax_t)it.st_dev, (uintmax_t)it.st_ino + off);
+    snprintf(stream, 64, "%ju:%ju", (uintmax_t)status.st_dev, (uintmax_t)status.st_ino + off);
     environment[0] = "JOURNAL_STREAM";
     environment[1] = stream;
     environment[2] = NULL;
@@ -149,7 +149,7 @@ END_TEST
 /* --- throttle --- */
 
 /* Sums the counts of the lines_left_out events for this event. */
-static unsigned left_out(const struct daemon *daemon, const char *event)
+static unsigned count_left_out(const struct daemon *daemon, const char *event)
 {
     char form[64];
     char *log = sandbox_read(daemon->log);
@@ -172,13 +172,13 @@ static void expect_throttled(const struct daemon *daemon, const char *event, uns
     snprintf(line, sizeof(line), " warning %s ", event);
     if (strcmp(event, "client_dropped") == 0)
         snprintf(line, sizeof(line), " info %s ", event);
-    while (daemon_count_log(daemon, line) + left_out(daemon, event) < count)
+    while (daemon_count_log(daemon, line) + count_left_out(daemon, event) < count)
         waiting_pause(&waiting);
     unsigned written = daemon_count_log(daemon, line);
-    ck_assert_uint_eq(written + left_out(daemon, event), count);
+    ck_assert_uint_eq(written + count_left_out(daemon, event), count);
     unsigned seconds = 2 + (unsigned)((waiting_clock_ms() - begin_ms) / 1000);
     ck_assert_uint_le(written, THROTTLE_LINES * seconds);
-    ck_assert_uint_gt(left_out(daemon, event), 0);
+    ck_assert_uint_gt(count_left_out(daemon, event), 0);
 }
 
 START_TEST(garbage_from_many_clients_does_not_fill_the_log)
@@ -217,8 +217,8 @@ START_TEST(many_lost_holds_do_not_fill_the_log)
 }
 END_TEST
 
-static void open_guarded(struct stage *stage, struct secrets *secrets, const char *test,
-                         const char *more)
+static void open_with_users(struct stage *stage, struct secrets *secrets, const char *test,
+                            const char *more)
 {
     secrets_open(secrets, more);
     stage_open(stage, test,
@@ -233,7 +233,7 @@ START_TEST(wrong_secrets_from_many_addresses_do_not_fill_the_log)
     struct secrets secrets;
     struct client client;
     char from[32];
-    open_guarded(&stage, &secrets, __func__, "");
+    open_with_users(&stage, &secrets, __func__, "");
     int64_t begin_ms = waiting_clock_ms();
     for (unsigned i = 0; i < MANY; i++) {
         snprintf(from, sizeof(from), "127.1.%u.%u", i / 250, 1 + i % 250);
@@ -253,7 +253,7 @@ START_TEST(displaced_connections_do_not_fill_the_log)
     struct stage stage;
     struct secrets secrets;
     struct client clients[2];
-    open_guarded(&stage, &secrets, __func__, "limits: {clients: 2}\n");
+    open_with_users(&stage, &secrets, __func__, "limits: {clients: 2}\n");
     client_connect_tcp(&clients[1], "127.0.0.1", stage.daemon.port);
     int64_t begin_ms = waiting_clock_ms();
     for (unsigned i = 0; i < MANY; i++) {

@@ -180,7 +180,7 @@ END_TEST
 
 Suite *test_suite(void)
 {
-    Suite *suite = suite_create("names of masters");
+    Suite *suite = suite_create("host names of masters");
     TCase *tests = sandbox_case("names");
     tcase_add_test(tests, each_address_of_a_name_is_tried);
     tcase_add_test(tests, a_changed_hosts_file_is_read_again);

@@ -157,7 +157,7 @@ END_TEST
 Suite *test_suite(void)
 {
     Suite *suite = suite_create("neighbours");
-    TCase *tests = sandbox_case("five masters");
+    TCase *tests = sandbox_case("neighbours");
     tcase_add_test(tests, a_lock_of_a_foreign_library_is_respected);
     tcase_add_test(tests, a_foreign_minority_does_not_block_a_lock);
     tcase_add_test(tests, a_foreign_library_respects_our_lock);

@@ -143,7 +143,7 @@ static const struct stage_plan three_durable = {
 
 static void wait_durable(struct stage *stage)
 {
-    struct waiting waiting = waiting_for("the records to say so");
+    struct waiting waiting = waiting_for("durable records");
     for (unsigned i = 0; i < 3; i++)
         while (strstr(master_text(&stage->masters[i], "GET redlockd:node"), "durable=yes") == NULL)
             waiting_pause(&waiting);

@@ -44,7 +44,7 @@ static void expect_shown(const char *words, unsigned times)
     unsigned found = 0;
     for (const char *at = command.output; (at = strstr(at, words)) != NULL; at++)
         found++;
-    ck_assert_msg(found == times, "\"%s\" is there %u times: %s", words, found, command.output);
+    ck_assert_msg(found == times, "\"%s\" is shown %u times: %s", words, found, command.output);
 }
 
 /* The page is checked after loading, after a refresh, and without network. */

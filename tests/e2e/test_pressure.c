@@ -16,15 +16,15 @@ static const struct stage_plan slow_requests = {.masters = 5, .daemon = {.node_t
 
 static void wait_ms(int64_t duration_ms)
 {
-    struct waiting waiting = waiting_for("a time to live to pass");
+    struct waiting waiting = waiting_for("the TTL to pass");
     int64_t until_ms = waiting_clock_ms() + duration_ms;
     while (waiting_clock_ms() < until_ms)
         waiting_pause(&waiting);
 }
 
 /* Sends a request that is pending until more than `ttl_ms` have passed, and reads its reply. */
-static void answer_late(struct stage *stage, struct client *client, const char *request,
-                        int64_t ttl_ms)
+static void expect_late_reply(struct stage *stage, struct client *client, const char *request,
+                              int64_t ttl_ms)
 {
     stage_stop_masters(stage, 0, 2);
     client_send(client, request);
@@ -40,7 +40,7 @@ START_TEST(a_lock_granted_too_late_is_undone)
     struct client client;
     stage_open(&stage, __func__, &slow_requests);
     daemon_connect(&stage.daemon, &client);
-    answer_late(&stage, &client, "LOCK a 500ms\n", 500);
+    expect_late_reply(&stage, &client, "LOCK a 500ms\n", 500);
     stage_wait_no_keys(&stage);
     client_close(&client);
     stage_close(&stage);
@@ -56,7 +56,7 @@ START_TEST(an_extension_granted_too_late_leaves_the_lock_unchanged)
     daemon_connect(&stage.daemon, &client);
     struct grant grant = client_lock(&client, "a", "60s");
     snprintf(request, sizeof(request), "EXTEND a %s 500ms\n", grant.token);
-    answer_late(&stage, &client, request, 500);
+    expect_late_reply(&stage, &client, request, 500);
     client_expect_match(&client, "HELD [0-9]{5}", "STATUS a");
     client_expect(&client, "OK", "UNLOCK a %s", grant.token);
     client_close(&client);
@@ -146,7 +146,7 @@ END_TEST
 Suite *test_suite(void)
 {
     Suite *suite = suite_create("pressure");
-    TCase *tests = sandbox_case("too late and too much");
+    TCase *tests = sandbox_case("pressure");
     tcase_add_test(tests, a_lock_granted_too_late_is_undone);
     tcase_add_test(tests, an_extension_granted_too_late_leaves_the_lock_unchanged);
     tcase_add_test(tests, a_line_too_long_is_answered_in_order);

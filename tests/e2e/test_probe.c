@@ -25,7 +25,7 @@ static void open_masters(const char *test, const struct stage_plan *plan)
     daemon_prepare(&stage.daemon, &stage.sandbox, stage.masters, plan->masters, &plan->daemon);
 }
 
-static void open_trusted(const char *test)
+static void open_bootstrapped(const char *test)
 {
     open_masters(test, &three);
     daemon_bootstrap(&stage.daemon);
@@ -40,7 +40,7 @@ static void probe(int status)
 }
 
 /* The line of this node must continue with this text. */
-static void expect(char node, const char *says)
+static void expect(char node, const char *expected)
 {
     char start[8];
     snprintf(start, sizeof(start), "%c ", node);
@@ -52,7 +52,7 @@ static void expect(char node, const char *says)
     ck_assert_msg(line != NULL, "no line for %c: %s", node, command.output);
     const char *rest = strstr(line, ": ");
     ck_assert_ptr_nonnull(rest);
-    ck_assert_msg(strncmp(rest + 2, says, strlen(says)) == 0, "\"%s\": %s", says, line);
+    ck_assert_msg(strncmp(rest + 2, expected, strlen(expected)) == 0, "\"%s\": %s", expected, line);
 }
 
 static void close_all(void)
@@ -63,7 +63,7 @@ static void close_all(void)
 
 START_TEST(masters_that_can_vote_are_reported_ok)
 {
-    open_trusted(__func__);
+    open_bootstrapped(__func__);
     probe(0);
     for (char node = 'a'; node <= 'c'; node++)
         expect(node, "well, answers take ");
@@ -95,7 +95,7 @@ START_TEST(a_failed_write_of_the_findings_is_an_error)
 {
     char line[2 * SANDBOX_FILE + 64];
     const char *argv[] = {"sh", "-c", line, NULL};
-    open_trusted(__func__);
+    open_bootstrapped(__func__);
     snprintf(line, sizeof(line), "exec %s -t --probe -c %s >/dev/full", daemon_program(),
              stage.daemon.config);
     command_run(&command, &stage.sandbox, argv);
@@ -126,7 +126,7 @@ END_TEST
 
 START_TEST(each_master_is_reported_with_its_reason)
 {
-    open_trusted(__func__);
+    open_bootstrapped(__func__);
     master_kill(&stage.masters[0]);
     masters_run(&stage.masters[1], 1, "REPLICAOF 127.0.0.1 1");
     masters_run(&stage.masters[2], 1, "CONFIG SET maxmemory 100mb");
@@ -164,7 +164,7 @@ START_TEST(an_unknown_error_is_shown_with_escaped_control_characters)
 {
     struct sockaddr_un where = {.sun_family = AF_UNIX};
     pthread_t threads[CONNECTIONS];
-    open_trusted(__func__);
+    open_bootstrapped(__func__);
     master_kill(&stage.masters[0]);
     unlink(stage.masters[0].socket);
     memcpy(where.sun_path, stage.masters[0].socket, strlen(stage.masters[0].socket));
@@ -186,7 +186,7 @@ END_TEST
 /* The guard's own commands succeed: only a trial lock shows the missing right. */
 START_TEST(an_acl_that_lacks_a_command_or_key_is_reported)
 {
-    open_trusted(__func__);
+    open_bootstrapped(__func__);
     masters_run(&stage.masters[0], 1, "ACL SETUSER default -del");
     masters_run(&stage.masters[1], 1, "ACL SETUSER default resetkeys ~redlockd:*");
     masters_run(&stage.masters[2], 1, "ACL SETUSER default -pexpire");
@@ -206,7 +206,7 @@ END_TEST
 
 START_TEST(a_hung_master_does_not_block_the_probe)
 {
-    open_trusted(__func__);
+    open_bootstrapped(__func__);
     kill(stage.masters[1].pid, SIGSTOP);
     probe(1);
     kill(stage.masters[1].pid, SIGCONT);
@@ -219,7 +219,7 @@ END_TEST
 START_TEST(masters_of_another_set_are_reported_and_unchanged)
 {
     static const struct daemon_plan other = {.locks = ", max_ttl: 7s"};
-    open_trusted(__func__);
+    open_bootstrapped(__func__);
     daemon_prepare(&stage.daemon, &stage.sandbox, stage.masters, 3, &other);
     probe(1);
     for (char node = 'a'; node <= 'c'; node++)

@@ -19,7 +19,7 @@
 
 enum { WORDS_MAX = 16, LINE_SIZE = 1024 };
 
-static const char nobody[] = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+static const char unknown_token[] = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
 
 /* --- running commands --- */
 
@@ -182,7 +182,7 @@ static void check_waits(struct stage *stage, const char *words)
     char *token = sandbox_read(output);
     ck_assert(WIFEXITED(status));
     ck_assert_int_eq(WEXITSTATUS(status), 0);
-    ck_assert_msg(matches(token, "[0-9a-f]{40}\n"), "it prints: %s", token);
+    ck_assert_msg(matches(token, "[0-9a-f]{40}\n"), "redlock printed: %s", token);
     free(token);
 }
 
@@ -239,9 +239,9 @@ START_TEST(a_wrong_token_neither_releases_nor_extends)
     char words[LINE_SIZE];
     open_stage(&stage, __func__);
     client_lock(&stage.client, "a", "60s");
-    snprintf(words, sizeof(words), "unlock a %s", nobody);
+    snprintf(words, sizeof(words), "unlock a %s", unknown_token);
     expect(&stage, words, 1, "", "redlock: a: .*\n");
-    snprintf(words, sizeof(words), "extend a %s", nobody);
+    snprintf(words, sizeof(words), "extend a %s", unknown_token);
     expect(&stage, words, 1, "", "redlock: a: .*\n");
     expect(&stage, "status a", 0, "held .*\n", "");
     stage_close(&stage);
@@ -274,9 +274,9 @@ START_TEST(missing_masters_and_held_locks_exit_differently)
     stage_stop_masters(&stage, 1, 2);
     expect(&stage, "lock -n a", 123, "", "redlock: a: .*\n");
     expect(&stage, "status a", 123, "", "redlock: a: .*\n");
-    snprintf(words, sizeof(words), "unlock a %s", nobody);
+    snprintf(words, sizeof(words), "unlock a %s", unknown_token);
     expect(&stage, words, 123, "", "redlock: a: .*\n");
-    snprintf(words, sizeof(words), "extend a %s --json", nobody);
+    snprintf(words, sizeof(words), "extend a %s --json", unknown_token);
     expect(&stage, words, 123, "\\{\"status\":\"noquorum\",\"resource\":\"a\",\"message\":.*\\}\n",
            "redlock: a: .*\n");
     stage_continue_masters(&stage, 1, 2);
@@ -520,8 +520,8 @@ static void expect_silent_wait(const char *kind, const char *job)
     int status;
     setenv("TERM", kind, 1);
     char *shown = terminal_run(argv, &status);
-    ck_assert_msg(matches(shown, "redlock: deploy: somebody else [^\033]*\n"), "it shows:\n%s",
-                  shown);
+    ck_assert_msg(matches(shown, "redlock: deploy: somebody else [^\033]*\n"),
+                  "the terminal shows:\n%s", shown);
     free(shown);
 }
 
@@ -615,7 +615,7 @@ START_TEST(bash_completes_commands_options_and_names)
                   "PATH=$(cd \"$(dirname \"$REDLOCK\")\" && pwd):$PATH\n"
                   "bash tests/e2e/completion.bash client/completion/redlock.bash",
                   0, "", "");
-    ck_assert_msg(!sandbox_exists(broken), "the name of a lock was run");
+    ck_assert_msg(!sandbox_exists(broken), "the shell executed the name of a lock");
     stage_close(&stage);
 }
 END_TEST

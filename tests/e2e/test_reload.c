@@ -26,7 +26,7 @@ static void edit(const struct daemon *daemon, const char *from, const char *to)
     char text[8192];
     char *file = sandbox_read(daemon->config);
     char *at = strstr(file, from);
-    ck_assert_msg(at != NULL, "there is no \"%s\" in the file", from);
+    ck_assert_msg(at != NULL, "\"%s\" is not in the file", from);
     snprintf(text, sizeof(text), "%.*s%s%s", (int)(at - file), file, to, at + strlen(from));
     sandbox_write(daemon->config, text);
     free(file);
@@ -42,7 +42,7 @@ static void reload(const struct daemon *daemon, const char *event)
         waiting_pause(&waiting);
 }
 
-static void reload_well(const struct daemon *daemon, const char *changed)
+static void expect_reloaded(const struct daemon *daemon, const char *changed)
 {
     char line[256];
     snprintf(line, sizeof(line), "changed=%s", changed);
@@ -51,7 +51,7 @@ static void reload_well(const struct daemon *daemon, const char *changed)
 }
 
 /* Expects that the reload is refused and that the daemon still serves. */
-static void reload_refused(struct stage *stage, const char *event, const char *text)
+static void expect_refused(struct stage *stage, const char *event, const char *text)
 {
     reload(&stage->daemon, "reload_refused");
     daemon_wait_log(&stage->daemon, event, text);
@@ -65,8 +65,8 @@ START_TEST(an_unchanged_file_changes_nothing)
 {
     struct stage stage;
     stage_open(&stage, __func__, &three);
-    reload_well(&stage.daemon, "nothing");
-    reload_well(&stage.daemon, "nothing");
+    expect_reloaded(&stage.daemon, "nothing");
+    expect_reloaded(&stage.daemon, "nothing");
     client_lock(&stage.client, "a", "10s");
     stage_close(&stage);
 }
@@ -95,12 +95,12 @@ START_TEST(limits_are_reloaded)
     struct client client;
     stage_open(&stage, __func__, &three);
     edit(&stage.daemon, "log:", "limits: {clients_per_address: 1}\nlog:");
-    reload_well(&stage.daemon, "limits.clients_per_address");
+    expect_reloaded(&stage.daemon, "limits.clients_per_address");
     daemon_connect(&stage.daemon, &client);
     client_read_match(&client, "LIMIT clients");
     client_close(&client);
     edit(&stage.daemon, "clients_per_address: 1}", "clients_per_address: 2}");
-    reload_well(&stage.daemon, "limits.clients_per_address");
+    expect_reloaded(&stage.daemon, "limits.clients_per_address");
     daemon_connect(&stage.daemon, &client);
     client_expect(&client, "PONG", "PING");
     client_close(&client);
@@ -154,7 +154,7 @@ START_TEST(the_masters_password_is_read_again)
     daemon_wait_up(&stage.daemon, 3);
     daemon_connect(&stage.daemon, &stage.client);
     sandbox_write(path, "new\n");
-    reload_well(&stage.daemon, "nodes.password_file");
+    expect_reloaded(&stage.daemon, "nodes.password_file");
     for (unsigned i = 0; i < 3; i++) {
         master_text(&stage.masters[i], "CONFIG SET requirepass new");
         master_integer(&stage.masters[i], "CLIENT KILL TYPE normal SKIPME yes");
@@ -185,7 +185,7 @@ START_TEST(listeners_change_and_their_connections_survive)
     snprintf(from, sizeof(from), "tcp://127.0.0.1:%d", stage.daemon.port);
     snprintf(to, sizeof(to), "tcp://127.0.0.1:%d", port);
     edit(&stage.daemon, from, to);
-    reload_well(&stage.daemon, "listen");
+    expect_reloaded(&stage.daemon, "listen");
     daemon_wait_log(&stage.daemon, " listening ", to);
     daemon_wait_log(&stage.daemon, " listening_no_more ", from);
     ck_assert(!client_try_tcp(&client, "127.0.0.1", stage.daemon.port));
@@ -212,11 +212,11 @@ START_TEST(removing_a_unix_listener_removes_its_file)
     sandbox_path(&stage.sandbox, "second", path);
     snprintf(entry, sizeof(entry), "listen:\n  - \"unix:%s\"\n", path);
     edit(&stage.daemon, "listen:\n", entry);
-    reload_well(&stage.daemon, "listen");
+    expect_reloaded(&stage.daemon, "listen");
     client_connect_unix(&client, path);
     client_expect(&client, "PONG", "PING");
     edit(&stage.daemon, entry, "listen:\n");
-    reload_well(&stage.daemon, "listen");
+    expect_reloaded(&stage.daemon, "listen");
     ck_assert(!sandbox_exists(path));
     ck_assert(sandbox_exists(stage.daemon.socket));
     client_expect(&client, "PONG", "PING");
@@ -232,7 +232,7 @@ START_TEST(a_deleted_socket_file_is_recreated)
     struct client client;
     stage_open(&stage, __func__, &three);
     unlink(stage.daemon.socket);
-    reload_well(&stage.daemon, "nothing");
+    expect_reloaded(&stage.daemon, "nothing");
     client_connect_unix(&client, stage.daemon.socket);
     client_expect(&client, "PONG", "PING");
     client_expect(&stage.client, "PONG", "PING");
@@ -253,7 +253,7 @@ START_TEST(a_socket_file_that_cannot_be_recreated_does_not_block_the_reload)
     unlink(stage.daemon.socket);
     sandbox_write(stage.daemon.socket, "no socket");
     edit(&stage.daemon, "log:", "limits: {clients_per_address: 1}\nlog:");
-    reload_well(&stage.daemon, "limits.clients_per_address");
+    expect_reloaded(&stage.daemon, "limits.clients_per_address");
     daemon_wait_log(&stage.daemon, "warning listener_unreachable", "the file is no socket");
     client_expect(&stage.client, "PONG", "PING");
     client_close(&stage.client);
@@ -280,7 +280,7 @@ START_TEST(a_listener_that_fails_changes_nothing)
     snprintf(entries, sizeof(entries), "listen:\n  - \"unix:%s\"\n  - %s\n", second, taken);
     edit(&stage.daemon, "listen:\n", entries);
     edit(&stage.daemon, "level: debug", "level: error");
-    reload_refused(&stage, "reload_refused", taken);
+    expect_refused(&stage, "reload_refused", taken);
     /* The listener that could be opened was closed again. */
     ck_assert(!sandbox_exists(second));
     unsigned debugs = daemon_count_log(&stage.daemon, "client_connected");
@@ -307,7 +307,7 @@ START_TEST(widening_a_listener_to_every_address_needs_a_restart)
     snprintf(every, sizeof(every), "tcp://0.0.0.0:%d", stage.daemon.port);
     edit(&stage.daemon, one, every);
     edit(&stage.daemon, "log:", "insecure: true\nlog:");
-    reload_refused(&stage, "reload_refused", "is open here, and has that port; a restart");
+    expect_refused(&stage, "reload_refused", "is open here, and has that port; a restart");
     daemon_wait_log(&stage.daemon, "reload_refused", one);
     client_connect_tcp(&client, "127.0.0.1", stage.daemon.port);
     client_expect(&client, "PONG", "PING");
@@ -324,7 +324,7 @@ START_TEST(each_mistake_is_logged_and_the_old_configuration_stays)
     stage_open(&stage, __func__, &three);
     edit(&stage.daemon, "cluster: e2e", "cluster: e2e\nlimits: {clients: none}\nnonsense: 1");
     edit(&stage.daemon, "clock_drift_margin: 40ms", "clock_drift_margin: 40ms, max_extensions: 1");
-    reload_refused(&stage, "configuration", ":2:19: limits.clients:");
+    expect_refused(&stage, "configuration", ":2:19: limits.clients:");
     daemon_wait_log(&stage.daemon, "configuration", ":3:1: nonsense:");
     /* Even the valid changes were not applied. */
     struct grant grant = client_lock(&stage.client, "a", "60s");
@@ -340,14 +340,14 @@ START_TEST(settings_that_need_a_restart_are_named_and_nothing_changes)
     stage_open(&stage, __func__, &three);
     edit(&stage.daemon, "clock_drift_margin: 40ms",
          "clock_drift_margin: 41ms, max_ttl: 50s, max_extensions: 1");
-    reload_refused(&stage, "reload_cannot_change", "key=locks.max_ttl");
+    expect_refused(&stage, "reload_cannot_change", "key=locks.max_ttl");
     daemon_wait_log(&stage.daemon, "reload_cannot_change", "key=locks.clock_drift_margin");
     struct grant grant = client_lock(&stage.client, "a", "60s");
     for (unsigned i = 0; i < 2; i++)
         client_expect_match(&stage.client, "OK .*", "EXTEND a %s 60s", grant.token);
     /* After the correction the change takes effect. */
     edit(&stage.daemon, "clock_drift_margin: 41ms, max_ttl: 50s", "clock_drift_margin: 40ms");
-    reload_well(&stage.daemon, "locks.max_extensions");
+    expect_reloaded(&stage.daemon, "locks.max_extensions");
     client_expect(&stage.client, "LIMIT extensions", "EXTEND a %s 60s", grant.token);
     stage_close(&stage);
 }
@@ -359,10 +359,10 @@ START_TEST(a_missing_file_changes_nothing)
     stage_open(&stage, __func__, &three);
     char *text = sandbox_read(stage.daemon.config);
     unlink(stage.daemon.config);
-    reload_refused(&stage, "configuration", "No such file");
+    expect_refused(&stage, "configuration", "No such file");
     sandbox_write(stage.daemon.config, text);
     free(text);
-    reload_well(&stage.daemon, "nothing");
+    expect_reloaded(&stage.daemon, "nothing");
     stage_close(&stage);
 }
 END_TEST
@@ -373,7 +373,7 @@ START_TEST(a_configuration_that_is_a_pipe_does_not_block_the_daemon)
     stage_open(&stage, __func__, &three);
     unlink(stage.daemon.config);
     ck_assert_int_eq(mkfifo(stage.daemon.config, 0600), 0);
-    reload_refused(&stage, "reload_refused", "no regular file");
+    expect_refused(&stage, "reload_refused", "no regular file");
     client_expect(&stage.client, "PONG", "PING");
     stage_close(&stage);
 }
@@ -410,7 +410,7 @@ START_TEST(a_reload_leaks_no_descriptor)
     struct stage stage;
     struct client client;
     stage_open(&stage, __func__, &three);
-    reload_well(&stage.daemon, "nothing");
+    expect_reloaded(&stage.daemon, "nothing");
     stage_wait_clients(&stage, 1);
     unsigned before = process_open_files(stage.daemon.pid);
     for (unsigned i = 0; i < 20; i++)

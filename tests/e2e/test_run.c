@@ -1,5 +1,5 @@
 /*
- * `redlock run`: exit codes, signals, and a daemon that goes away.
+ * `redlock run`: exit codes, signals, and restarts of the daemon.
  */
 #include <signal.h>
 #include <stdio.h>

@@ -82,7 +82,7 @@ START_TEST(orphans_in_a_remaining_group_are_reaped)
                     "   (sh -c 'echo pid $$; while [ ! -e \"$0\" ]; do sleep 0.01; done' \"$0\" &);"
                     " done; while [ ! -e \"$1\" ]; do sleep 0.01; done) & exit 0"),
               go, end));
-    struct waiting waiting = waiting_for("the orphans to be there");
+    struct waiting waiting = waiting_for("the orphans to start");
     while (wrapper_printed_pids(&wrapper, pids, 1 + ORPHANS) < 1 + ORPHANS)
         waiting_pause(&waiting);
     process_wait_gone(pids[0]);
@@ -130,7 +130,7 @@ END_TEST
 
 Suite *test_suite(void)
 {
-    Suite *suite = suite_create("run and the group of its command");
+    Suite *suite = suite_create("run with a remaining group");
     TCase *tests = sandbox_case("groups");
     tcase_add_checked_fixture(tests, run_set_up, run_tear_down);
     tcase_add_test(tests, the_lock_outlives_the_command_until_its_group_has_ended);

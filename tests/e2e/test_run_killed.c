@@ -202,7 +202,7 @@ END_TEST
 
 Suite *test_suite(void)
 {
-    Suite *suite = suite_create("run that is killed");
+    Suite *suite = suite_create("killed run");
     TCase *tests = sandbox_case("killed");
     tcase_add_checked_fixture(tests, run_set_up, run_tear_down);
     tcase_add_test(tests, no_process_outlives_a_killed_parent);

@@ -50,7 +50,8 @@ static void wait_gone_before(const pid_t *pids, unsigned count, int64_t expiry_m
 {
     enum { MARGIN_MS = 1000 };
     struct cpu_clock clock;
-    struct waiting waiting = waiting_for("the last second of the lock, and all of them to be gone");
+    struct waiting waiting =
+        waiting_for("the last second of the lock, and the end of all processes");
     cpu_clock_start(&clock);
     int64_t started_ms = 0;
     bool runs = true;
@@ -118,12 +119,13 @@ END_TEST
 
 START_TEST(the_command_is_signalled_before_it_is_killed)
 {
-    start(WORDS("--ttl", "3s", "--on-lost", "USR1", "a",
-                SHELL("trap 'echo told; exit 0' USR1; echo ready; while :; do sleep 0.01; done")));
+    start(WORDS(
+        "--ttl", "3s", "--on-lost", "USR1", "a",
+        SHELL("trap 'echo signalled; exit 0' USR1; echo ready; while :; do sleep 0.01; done")));
     wrapper_wait_output(&wrapper, "ready");
     stage_stop_masters(&stage, 0, 1);
     ck_assert_int_eq(wrapper_wait(&wrapper), 122);
-    ck_assert_uint_eq(wrapper_count_output(&wrapper, "told"), 1);
+    ck_assert_uint_eq(wrapper_count_output(&wrapper, "signalled"), 1);
     stage_continue_masters(&stage, 0, 1);
 }
 END_TEST
@@ -212,7 +214,7 @@ END_TEST
 
 Suite *test_suite(void)
 {
-    Suite *suite = suite_create("run that loses its lock");
+    Suite *suite = suite_create("run with a lost lock");
     TCase *tests = sandbox_case("lost");
     tcase_add_checked_fixture(tests, run_set_up, run_tear_down);
     tcase_add_test(tests, without_masters_every_process_is_killed_before_the_deadline);

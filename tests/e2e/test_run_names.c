@@ -106,15 +106,17 @@ START_TEST(a_loss_is_signalled_while_the_name_server_is_silent)
     struct stage stage;
     struct wrapper wrapper;
     open_stage(&stage, __func__);
-    start(&stage, &wrapper,
-          WORDS("--ttl", "6s", "a",
-                SHELL("trap 'echo told; exit 0' TERM; echo ready; while :; do sleep 0.01; done")));
+    start(
+        &stage, &wrapper,
+        WORDS(
+            "--ttl", "6s", "a",
+            SHELL("trap 'echo signalled; exit 0' TERM; echo ready; while :; do sleep 0.01; done")));
     wrapper_wait_output(&wrapper, "ready");
     silence_names();
     client_close(&stage.client);
     daemon_stop(&stage.daemon);
     ck_assert_int_eq(wrapper_wait(&wrapper), 122);
-    ck_assert_uint_eq(wrapper_count_output(&wrapper, "told"), 1);
+    ck_assert_uint_eq(wrapper_count_output(&wrapper, "signalled"), 1);
     daemon_start(&stage.daemon, 0);
     daemon_wait_up(&stage.daemon, 3);
     daemon_connect(&stage.daemon, &stage.client);
@@ -189,7 +191,7 @@ END_TEST
 
 Suite *test_suite(void)
 {
-    Suite *suite = suite_create("run where the daemon has a name");
+    Suite *suite = suite_create("run with host names");
     TCase *tests = sandbox_case("names");
     tcase_add_test(tests, the_last_good_address_is_used_while_the_name_server_is_silent);
     tcase_add_test(tests, a_loss_is_signalled_while_the_name_server_is_silent);

@@ -77,7 +77,7 @@ START_TEST(a_grant_during_a_suspension_leaves_no_idle_lock)
         kill(wrapper.pid, SIGTSTP);
         ck_assert_str_eq(client_read(&stage.client), "OK");
         process_wait_state(wrapper.pid, 'T');
-        struct waiting waiting = waiting_for("the lock to be free, or its command to have begun");
+        struct waiting waiting = waiting_for("the lock to be free, or the command to begin");
         while (strcmp(client_ask(&stage.client, "STATUS a"), "FREE") != 0 &&
                process_children(wrapper.pid, &(pid_t){0}, 1) == 0)
             waiting_pause(&waiting);

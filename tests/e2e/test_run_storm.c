@@ -200,7 +200,7 @@ END_TEST
 
 Suite *test_suite(void)
 {
-    Suite *suite = suite_create("storm of runs");
+    Suite *suite = suite_create("storm");
     TCase *storm = sandbox_case("storm");
     /* LeakSanitizer forks a child at exit. If that is taken for the supervisor and killed, its
      * parent waits for ever. */

@@ -198,7 +198,7 @@ END_TEST
 
 Suite *test_suite(void)
 {
-    Suite *suite = suite_create("run in poor surroundings");
+    Suite *suite = suite_create("run in difficult environments");
     TCase *tests = sandbox_case("run");
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, run_leaves_no_zombie_to_its_parent);

@@ -180,7 +180,7 @@ START_TEST(run_is_suspended_and_resumed_by_the_shell)
     press(&terminal, "C-z");
     wait_screen(&terminal, "Stopped");
     int64_t expiry_ms = master_integer(&terminal.stage.masters[0], "PEXPIRETIME redlock:a");
-    struct waiting waiting = waiting_for("the lock to be kept beyond its time to live");
+    struct waiting waiting = waiting_for("the lock to be kept beyond its TTL");
     while (master_integer(&terminal.stage.masters[0], "PEXPIRETIME redlock:a") < expiry_ms + 3000)
         waiting_pause(&waiting);
     client_expect_match(&terminal.stage.client, "HELD .*", "STATUS a");
@@ -230,7 +230,7 @@ START_TEST(an_editor_works_and_can_be_suspended)
     wait_screen(&terminal, "~");
     /* vi reads the window size on SIGWINCH. */
     tmux(&terminal, "resize-window -t 0 -x 60 -y 12");
-    waiting = waiting_for("vi to be told of its new size");
+    waiting = waiting_for("vi to read its new size");
     do {
         type_line(&terminal, ":set lines?");
         waiting_pause(&waiting);
@@ -348,7 +348,7 @@ START_TEST(a_background_run_leaves_the_terminal_to_its_owner)
     kill(parent, SIGSTOP);
     wait_screen(&terminal, "Stopped");
     type_line(&terminal, "bg; cat");
-    struct waiting waiting = waiting_for("its end");
+    struct waiting waiting = waiting_for("the end of the parent");
     while (process_runs(parent))
         waiting_pause(&waiting);
     type_line(&terminal, "still there");

@@ -47,7 +47,7 @@ START_TEST(tagged_requests_overtake_untagged_ones)
     bool first = false;
     for (unsigned i = 0; i < 3; i++) {
         client_read_match(&client, "(#slow )?NOQUORUM .*|PONG");
-        ck_assert_msg(client.line[0] != 'P' || first, "PONG came before the answer before it");
+        ck_assert_msg(client.line[0] != 'P' || first, "PONG overtook the reply before it");
         first = first || client.line[0] == 'N';
     }
     client_close(&client);
@@ -347,7 +347,7 @@ END_TEST
 Suite *test_suite(void)
 {
     Suite *suite = suite_create("session");
-    TCase *tests = sandbox_case("one connection");
+    TCase *tests = sandbox_case("session");
     tcase_add_test(tests, untagged_requests_are_answered_in_order);
     tcase_add_test(tests, tagged_requests_overtake_untagged_ones);
     tcase_add_test(tests, a_tag_in_use_is_refused);

@@ -114,11 +114,11 @@ START_TEST(the_status_is_sent_once_a_second_at_most)
         if (i < 199)
             client_expect(&stage.client, "OK", "UNLOCK a %s", grant.token);
     }
-    unsigned told = 1;
+    unsigned messages = 1;
     while (strstr(notify_read(&notify), "1 lock") == NULL)
-        told++;
+        messages++;
     /* The test measures a slightly longer time than the daemon. */
-    ck_assert_int_le(told, 2 + (waiting_clock_ms() - begin_ms) / 1000);
+    ck_assert_int_le(messages, 2 + (waiting_clock_ms() - begin_ms) / 1000);
     notify_close(&notify);
     stage_close(&stage);
 }
@@ -656,31 +656,31 @@ END_TEST
 Suite *test_suite(void)
 {
     Suite *suite = suite_create("systemd");
-    TCase *told = sandbox_case("what systemd is told");
-    TCase *given = sandbox_case("sockets of systemd");
-    tcase_add_test(told, ready_is_sent_once_the_daemon_listens);
-    tcase_add_test(told, status_follows_votes_and_locks);
-    tcase_add_test(told, an_unchanged_status_is_not_sent_again);
-    tcase_add_test(told, the_status_is_sent_once_a_second_at_most);
-    tcase_add_test(told, stopping_is_sent_when_the_shutdown_begins);
-    tcase_add_test(told, a_reload_is_reported_even_if_refused);
-    tcase_add_test(told, the_watchdog_is_fed_only_while_the_daemon_runs);
-    tcase_add_test(told, the_watchdog_is_fed_during_the_shutdown);
-    tcase_add_test(told, a_full_notify_socket_does_not_delay_clients);
-    tcase_add_test(told, the_watchdog_is_fed_without_free_descriptors);
-    tcase_add_test(told, an_abstract_notify_address_is_supported);
-    suite_add_tcase(suite, told);
-    tcase_add_test(given, an_inherited_socket_serves_its_entry);
-    tcase_add_test(given, an_inherited_unix_socket_keeps_its_file);
-    tcase_add_test(given, an_inherited_socket_without_an_entry_is_an_error);
-    tcase_add_test(given, a_wildcard_socket_does_not_match_a_specific_entry);
-    tcase_add_test(given, an_inherited_socket_that_does_not_listen_is_an_error);
-    tcase_add_test(given, a_reload_does_not_close_an_inherited_socket);
-    tcase_add_test(given, restart_under_load_refuses_no_connection_and_loses_no_lock);
-    tcase_add_test(given, requests_queued_before_the_start_find_a_quorum);
-    tcase_add_test(given, time_stopped_during_startup_does_not_count);
-    tcase_add_loop_test(given, clients_get_noquorum_at_startup_without_masters, 0, 2);
-    tcase_add_test(given, a_waiter_gets_shutdown_at_a_restart_and_may_wait_again);
-    suite_add_tcase(suite, given);
+    TCase *messages = sandbox_case("notifications");
+    TCase *sockets_case = sandbox_case("inherited sockets");
+    tcase_add_test(messages, ready_is_sent_once_the_daemon_listens);
+    tcase_add_test(messages, status_follows_votes_and_locks);
+    tcase_add_test(messages, an_unchanged_status_is_not_sent_again);
+    tcase_add_test(messages, the_status_is_sent_once_a_second_at_most);
+    tcase_add_test(messages, stopping_is_sent_when_the_shutdown_begins);
+    tcase_add_test(messages, a_reload_is_reported_even_if_refused);
+    tcase_add_test(messages, the_watchdog_is_fed_only_while_the_daemon_runs);
+    tcase_add_test(messages, the_watchdog_is_fed_during_the_shutdown);
+    tcase_add_test(messages, a_full_notify_socket_does_not_delay_clients);
+    tcase_add_test(messages, the_watchdog_is_fed_without_free_descriptors);
+    tcase_add_test(messages, an_abstract_notify_address_is_supported);
+    suite_add_tcase(suite, messages);
+    tcase_add_test(sockets_case, an_inherited_socket_serves_its_entry);
+    tcase_add_test(sockets_case, an_inherited_unix_socket_keeps_its_file);
+    tcase_add_test(sockets_case, an_inherited_socket_without_an_entry_is_an_error);
+    tcase_add_test(sockets_case, a_wildcard_socket_does_not_match_a_specific_entry);
+    tcase_add_test(sockets_case, an_inherited_socket_that_does_not_listen_is_an_error);
+    tcase_add_test(sockets_case, a_reload_does_not_close_an_inherited_socket);
+    tcase_add_test(sockets_case, restart_under_load_refuses_no_connection_and_loses_no_lock);
+    tcase_add_test(sockets_case, requests_queued_before_the_start_find_a_quorum);
+    tcase_add_test(sockets_case, time_stopped_during_startup_does_not_count);
+    tcase_add_loop_test(sockets_case, clients_get_noquorum_at_startup_without_masters, 0, 2);
+    tcase_add_test(sockets_case, a_waiter_gets_shutdown_at_a_restart_and_may_wait_again);
+    suite_add_tcase(suite, sockets_case);
     return suite;
 }

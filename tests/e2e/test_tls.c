@@ -25,7 +25,7 @@ enum { HANDSHAKES = 64 /* LIMIT_HANDSHAKES */, HELLO_MAX = 4096 };
 
 /* --- certificates --- */
 
-static const int versions[] = {TLS1_2_VERSION, TLS1_3_VERSION};
+static const int tls_versions[] = {TLS1_2_VERSION, TLS1_3_VERSION};
 
 START_TEST(a_tls_client_is_served_and_gets_close_notify)
 {
@@ -34,9 +34,9 @@ START_TEST(a_tls_client_is_served_and_gets_close_notify)
     struct secure_plan plan = tls_no_certificate;
     char line[128];
     tls_stage_open(&stage, __func__);
-    plan.version = versions[_i];
+    plan.version = tls_versions[_i];
     secure_connect(&client, &stage.sandbox, stage.daemon.port, &plan);
-    ck_assert_int_eq(SSL_version(client.ssl), versions[_i]);
+    ck_assert_int_eq(SSL_version(client.ssl), tls_versions[_i]);
     tls_expect(secure_ask(&client, "LOCK a 10s"), "OK ");
     snprintf(line, sizeof(line), "UNLOCK a %.40s", client.line + 3);
     ck_assert_str_eq(secure_ask(&client, line), "OK");
@@ -106,7 +106,7 @@ START_TEST(a_client_certificate_is_required_and_verified)
     tls_stage_open_with(&stage, __func__, "daemon", "");
     for (unsigned v = 0; v < 2; v++)
         for (size_t i = 0; i < sizeof(certificates) / sizeof(certificates[0]); i++) {
-            bool in = is_accepted(&client, &stage, certificates[i].own, versions[v]);
+            bool in = is_accepted(&client, &stage, certificates[i].own, tls_versions[v]);
             ck_assert_msg(in == (certificates[i].why == NULL), "certificate %zu", i);
             if (in) {
                 ck_assert_uint_eq(client_count(&stage.client, "CLIENTS", certificates[i].name), 1);
@@ -158,7 +158,7 @@ START_TEST(a_client_certificate_is_verified_on_reconnect)
     struct secure again;
     const struct certs_plan brief = {
         .name = "brief", .issuer = "ca", .from_s = -60, .until_s = SECONDS};
-    const struct secure_plan plan = {.ca = "ca", .own = "brief", .version = versions[_i]};
+    const struct secure_plan plan = {.ca = "ca", .own = "brief", .version = tls_versions[_i]};
     tls_stage_open_with(&stage, __func__, "daemon", "");
     certs_make(stage.sandbox.dir, &brief);
     time_t end = time(NULL) + SECONDS;

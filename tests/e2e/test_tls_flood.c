@@ -1,8 +1,7 @@
 /*
  * TLS clients that flood the daemon with records without requests: other clients get their replies
- * meanwhile.
- *
- * FLOOD_REPORT=1 build/tests/e2e/test_tls_flood prints the longest time to a reply.
+ * meanwhile. With FLOOD_REPORT=1 in the environment, the program prints the longest time to a
+ * reply.
  */
 #include <stdio.h>
 #include <stdlib.h>

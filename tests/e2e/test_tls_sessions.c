@@ -54,7 +54,7 @@ static void half_close(struct secure *client)
     secure_cut(client);
 }
 
-static void (*const orderly[])(struct secure *) = {secure_close, quit, half_close};
+static void (*const orderly_ends[])(struct secure *) = {secure_close, quit, half_close};
 
 START_TEST(an_orderly_close_releases_a_hold_at_once)
 {
@@ -62,7 +62,7 @@ START_TEST(an_orderly_close_releases_a_hold_at_once)
     struct held held;
     tls_stage_open(&stage, __func__);
     hold(&held, &stage, "60s");
-    orderly[_i](&held.client);
+    orderly_ends[_i](&held.client);
     stage_wait_key(&stage, "redlock:a", 0);
     stage_wait_clients(&stage, 1);
     stage_close(&stage);
@@ -70,7 +70,7 @@ START_TEST(an_orderly_close_releases_a_hold_at_once)
 END_TEST
 
 /* Anyone on the network path can forge a bare FIN or a reset. */
-static void (*const disorderly[])(struct secure *) = {secure_cut, secure_reset};
+static void (*const disorderly_ends[])(struct secure *) = {secure_cut, secure_reset};
 
 START_TEST(a_disorderly_close_releases_nothing_before_the_deadline)
 {
@@ -78,7 +78,7 @@ START_TEST(a_disorderly_close_releases_nothing_before_the_deadline)
     struct held held;
     tls_stage_open(&stage, __func__);
     hold(&held, &stage, "2s");
-    disorderly[_i](&held.client);
+    disorderly_ends[_i](&held.client);
     stage_wait_clients(&stage, 1);
     stage_wait_key(&stage, "redlock:a", 3);
     stage_wait_key(&stage, "redlock:a", 0);
@@ -255,7 +255,7 @@ START_TEST(a_closed_client_that_cannot_be_answered_is_dropped)
     secure_connect(&client, &stage.sandbox, stage.daemon.port, &small);
     send_lines(&client, "HELP\n", REQUESTS);
     secure_half_close(&client);
-    struct waiting waiting = waiting_for("all to be answered, and the client to be there still");
+    struct waiting waiting = waiting_for("all requests to be answered");
     while (all_answered && client_count(&stage.client, "CLIENTS", " requests=190 ") != 1)
         waiting_pause(&waiting);
     secure_reset(&client);

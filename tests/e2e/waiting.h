@@ -1,5 +1,5 @@
 /*
- * Waiting for something to be observed, with a deadline: the tests never sleep and hope.
+ * Waiting for an observable condition, with a deadline. Tests do not sleep for a fixed time.
  *
  *     struct waiting waiting = waiting_for("the lock to expire");
  *     while (strcmp(client_ask(&client, "STATUS a"), "FREE") != 0)

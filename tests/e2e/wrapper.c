@@ -40,7 +40,7 @@ void wrapper_start(struct wrapper *wrapper, const struct sandbox *sandbox, const
 int wrapper_wait(struct wrapper *wrapper)
 {
     int status = process_wait(wrapper->pid, "redlock run");
-    ck_assert_msg(WIFEXITED(status), "redlock was ended by signal %d", WTERMSIG(status));
+    ck_assert_msg(WIFEXITED(status), "signal %d ended redlock", WTERMSIG(status));
     return WEXITSTATUS(status);
 }
 
