@@ -15,12 +15,12 @@ for source in protocol/*.c engine/*.c engine/*/*.c config/*.c server/clients/aut
     percent=$(echo "$line" | sed -n 's/^Lines executed:\([0-9.]*\)% of [0-9]*$/\1/p')
     lines=$(echo "$line" | sed -n 's/.* of \([0-9]*\)$/\1/p')
     printf '%-24s %7s %% of %s lines\n' "$source" "${percent:-0.00}" "${lines:-?}"
-    [ -n "$lines" ] || { echo "coverage: nothing is known of $source" >&2; exit 1; }
+    [ -n "$lines" ] || { echo "coverage: gcov reports nothing for $source" >&2; exit 1; }
     total=$((total + lines))
     covered=$(awk -v c="$covered" -v p="$percent" -v n="$lines" 'BEGIN { printf "%.2f", c + p * n / 100 }')
 done
 awk -v c="$covered" -v n="$total" -v least="$least" 'BEGIN {
     percent = 100 * c / n
-    printf "%-24s %7.2f %% of %d lines; at least %d %% wanted\n", "pure layers", percent, n, least
+    printf "%-24s %7.2f %% of %d lines; %d %% required\n", "pure layers", percent, n, least
     exit percent < least
 }'

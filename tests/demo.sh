@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What `make demo` shows: redlockd with five masters of its own, and the command redlock.
+# `make demo`: redlockd with five temporary masters, and the command redlock.
 set -euo pipefail
 redlockd=$1 redlock=$2
 
@@ -21,7 +21,7 @@ die() { echo "${red}demo: $*${plain}" >&2; cat "$work/log" >&2 || true; exit 1; 
 step() { printf '\n%s%s%s\n' "$bold" "$*" "$plain"; }
 note() { printf '  %s%s%s\n' "$dim" "$*" "$plain"; }
 
-# Wait until a line of the daemon's log matches, ten seconds at most.
+# Waits until a line of the daemon's log matches, at most ten seconds.
 await() {
     for _ in $(seq 1000); do
         grep -qE "$1" "$work/log" && return
@@ -31,7 +31,7 @@ await() {
     die "waited in vain for: $1"
 }
 
-# Words as they would be typed.
+# Formats words as a user would type them in a shell.
 typed() {
     local word
     for word; do
@@ -41,24 +41,24 @@ typed() {
         esac
     done
 }
-# Run redlock as somebody, showing the command and what it says. Its exit code has to be this one.
-as() { # who, exit code, words
-    local who=$1 expected=$2 code=0
+# Runs redlock as the named person and shows the command and its output. Checks the exit code.
+as() { # person, exit code, words
+    local person=$1 expected=$2 code=0
     shift 2
-    printf '  %-6s$ redlock%s\n' "$who" "$(typed "$@")"
-    "$redlock" "$@" >"$work/$who" 2>&1 || code=$?
-    show "$who"
+    printf '  %-6s$ redlock%s\n' "$person" "$(typed "$@")"
+    "$redlock" "$@" >"$work/$person" 2>&1 || code=$?
+    show "$person"
     [ "$code" = "$expected" ] || die "redlock $* exited with $code; this demo expects $expected"
 }
-# The same in the background; heard() waits for its end.
-as_job() { # who, words
-    local who=$1
+# Starts redlock in the background; finished() waits for its end.
+as_job() { # person, words
+    local person=$1
     shift
-    printf '  %-6s$ redlock%s &\n' "$who" "$(typed "$@")"
-    "$redlock" "$@" >"$work/$who" 2>&1 &
+    printf '  %-6s$ redlock%s &\n' "$person" "$(typed "$@")"
+    "$redlock" "$@" >"$work/$person" 2>&1 &
     job=$!
 }
-heard() { # who, job, exit code
+finished() { # person, job, exit code
     local code=0
     wait "$2" || code=$?
     show "$1"
@@ -69,30 +69,30 @@ show() {
         printf '  %-6s  %s%s%s\n' "$1" "$green" "$line" "$plain"
     done <"$work/$1"
 }
-# Wait until what somebody's job has said matches, ten seconds at most.
-await_said() { # who, pattern
+# Waits until the output of a job matches, at most ten seconds.
+await_output() { # person, pattern
     for _ in $(seq 1000); do
         grep -qE "$2" "$work/$1" && return
         sleep 0.01
     done
-    die "$1 has not said: $2"
+    die "the job of $1 did not print: $2"
 }
 await_stats() { # pattern
     for _ in $(seq 1000); do
         "$redlock" stats | grep -qE "$1" && return
         sleep 0.01
     done
-    die "the daemon does not count: $1"
+    die "STATS does not show: $1"
 }
 kill_master() { # number
     local pid
-    pid=$(pgrep -P "$daemon" -f "$masters/$1.sock") || die "master $1 is not there"
+    pid=$(pgrep -P "$daemon" -f "$masters/$1.sock") || die "master $1 is not running"
     kill -KILL "$pid"
     await "node_down node=dev$1"
-    note "master $1 (pid $pid) is killed"
+    note "master $1 (pid $pid) was killed"
 }
 
-step "redlockd --dev: a lock manager, and five Redis masters of its own to try it with"
+step "redlockd --dev: a lock manager with five temporary Redis masters"
 "$redlockd" --dev 2>"$work/log" &
 daemon=$!
 await 'listening address='
@@ -102,53 +102,53 @@ masters=$(sed -n 's/.*masters=\([^ ]*\).*/\1/p' "$work/log" | head -n 1)
 note "listening on 127.0.0.1:$port; the masters are in $masters"
 export REDLOCK_URL=tcp://127.0.0.1:$port
 
-step "Alice deploys under the lock \"deploy\"; nobody else can have it meanwhile"
+step "Alice deploys under the lock \"deploy\"; other clients cannot get it meanwhile"
 touch "$work/alice"
 as_job alice run deploy -- sh -c 'echo deploying; while [ ! -e "$0" ]; do sleep 0.05; done; echo done' "$work/go"
 alice=$job
-await_said alice deploying
-as bob 1 run --nonblock deploy -- echo "this is not run"
+await_output alice deploying
+as bob 1 run --nonblock deploy -- echo "this does not run"
 
-step "So Bob waits in line, with no polling"
+step "Bob waits in the queue, without polling"
 touch "$work/bob"
-as_job bob run --wait 1m --fence deploy -- sh -c 'echo "my turn; the store may refuse all below fence $REDLOCK_FENCE"'
+as_job bob run --wait 1m --fence deploy -- sh -c 'echo "my turn; the store can refuse requests below fence $REDLOCK_FENCE"'
 bob=$job
 await_stats ' waiting=1 '
 as carol 0 locks deploy
 
-step "Two of the five masters are killed; a majority is left, and nobody notices"
+step "Two of the five masters are killed; a majority is left, and locks are still granted"
 kill_master 1
 kill_master 2
 as carol 0 lock --ttl 10s backup
 token=$(cat "$work/carol")
 as carol 0 unlock backup "$token"
 
-step "Alice is done, and Bob has the lock at once: it is handed over"
+step "Alice is done, and the daemon hands the lock over to Bob at once"
 touch "$work/go"
-heard alice "$alice" 0
-heard bob "$bob" 0
+finished alice "$alice" 0
+finished bob "$bob" 0
 
-step "A third master is killed under a command: it is ended before its lock ends"
+step "A third master is killed while a command runs: the command is killed before its lock expires"
 touch "$work/dave"
 as_job dave run --ttl 2s migrate -- sh -c 'echo migrating; exec sleep 600'
 dave=$job
-await_said dave migrating
+await_output dave migrating
 kill_master 3
-heard dave "$dave" 122
-as carol 123 run --nonblock migrate -- echo "this is not run"
+finished dave "$dave" 122
+as carol 123 run --nonblock migrate -- echo "this does not run"
 
-step "All of it is taken down again"
+step "The demo stops redlockd"
 kill -TERM "$daemon"
-wait "$daemon" || die "redlockd did not end well"
+wait "$daemon" || die "redlockd did not exit with status 0"
 daemon=
 [ ! -e "$masters" ] || die "$masters is still there"
-note "redlockd ended with status 0; its masters and their folder are gone"
+note "redlockd exited with status 0 and removed its masters and their folder"
 
 cat <<END
 
 ${bold}What to try next${plain}
   $redlockd --dev                       and in another shell:
-  $redlock run deploy -- top            the same in a third: it waits in line
+  $redlock run deploy -- top            the same in a third: it waits in the queue
   $redlock help
   nc 127.0.0.1 7335                           then type HELP, LOCK deploy 30s, NODES, STATS
   man -l docs/man/redlock.1                   and README.md, docs/protocol.txt, docs/clients.md

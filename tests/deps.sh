@@ -1,6 +1,6 @@
 #!/bin/sh
-# Install by apt the packages of one set that this machine lacks; nothing if none is missing.
-# Each set contains the one before: demo (build and run), check (make check), audit (make audit).
+# Installs the missing packages of one set with apt. Each set includes the previous one: demo (build
+# and run), check (make check), audit (make audit).
 #
 #     tests/deps.sh demo|check|audit [FURTHER PACKAGES]
 set -eu
@@ -34,7 +34,7 @@ fi
 
 echo "deps: installing$missing"
 log=$(mktemp)
-# RUNLEVEL=1 keeps Debian from starting a Redis service of its own: only the program is wanted.
+# RUNLEVEL=1 keeps Debian from starting a Redis service: the tests need only the program.
 if ! { $sudo apt-get update &&
        $sudo env RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive \
            apt-get install -y --no-install-recommends $missing; } >"$log" 2>&1; then

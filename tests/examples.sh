@@ -1,22 +1,21 @@
 #!/usr/bin/env bash
-# Runs the examples of the manual, as they stand there. An example is a display (.Bd) behind a
-# comment that says of what kind it is:
+# Runs the examples of the manual unchanged. An example is a display (.Bd) after a comment that names
+# its kind:
 #
-#     .\" tested: shell          commands behind "$ " (and "> "), each of which has to succeed, and
-#                                what they print
-#     .\" tested: session        requests, and the answers of a daemon
-#     .\" tested: yaml           a configuration, which has to be right
-#     .\" tested: c              a program that gets the daemon's URL, and has to succeed
-#     .\" tested: c-until-lost   one that ends when the daemon is stopped
+#     .\" tested: shell          commands after "$ " (and "> "), which must succeed, and their output
+#     .\" tested: session        requests, and the replies of a daemon
+#     .\" tested: yaml           a valid configuration
+#     .\" tested: c              a program that gets the daemon's URL and must succeed
+#     .\" tested: c-until-lost   a program that ends when the daemon stops
 #
-# Numbers and tokens need not be the same as in the page, but where one token is told twice it has
-# to be the same one twice; a number that stands alone in its line is meant. Of a README.md, what
-# begins with "$ nc" is a session. Each example has a daemon of its own.
+# Numbers and tokens may differ from the page, except for a number alone on its line. A token that
+# occurs twice in the page must be one token in the session. In README.md, a block that begins with
+# "$ nc" is a session. Each example runs with its own daemon.
 #
 #     PAGES='...' REDLOCKD=build/redlockd [REDLOCK=build/redlock] [LIBREDLOCK=build/libredlock.a]
 #     [CC=...] tests/examples.sh
 #
-# Examples that need a program which is not given are left out, and named.
+# Examples whose program is not given are skipped and listed.
 set -uo pipefail
 
 repository=$(cd "$(dirname "$0")/.." && pwd)
@@ -34,7 +33,7 @@ fail() { echo "examples: $example: $*"; return 1; }
 
 # --- a daemon -------------------------------------------------------------------------------------
 
-# Of a busy machine nothing is learnt here: it has time to answer.
+# Generous timeouts: the speed of the machine is not tested here.
 start_daemon() {
     cat >"$work/daemon.yaml" <<END
 listen: ["unix:$work/socket"]
@@ -50,7 +49,7 @@ END
         sleep 0.01
     done
     cat "$work/log"
-    fail "no daemon"
+    fail "the daemon does not start"
 }
 
 stop_daemon() {
@@ -60,7 +59,7 @@ stop_daemon() {
     daemon=
 }
 
-# --- what a page says, as a pattern ---------------------------------------------------------------
+# --- patterns -------------------------------------------------------------------------------------
 
 pattern() {
     if [[ $1 =~ ^[0-9]+$ ]]; then
@@ -71,13 +70,13 @@ pattern() {
     fi
 }
 
-same() { [[ $1 =~ ^$(pattern "$2")$ ]]; } # what came, what was to come
+same() { [[ $1 =~ ^$(pattern "$2")$ ]]; } # actual text, text of the page
 
 # --- shell ----------------------------------------------------------------------------------------
 
 run_shell() {
     local count=0 line number status
-    local -a wanted=()
+    local -a outputs=()
     rm -rf "$work/shell"
     mkdir -p "$work/shell/bin" "$work/shell/there"
     ln -s "$(realpath "$REDLOCKD")" "$work/shell/bin/redlockd"
@@ -91,14 +90,14 @@ run_shell() {
         '$ '*)
             [ $count -eq 0 ] || echo "} >../out.$count; echo \$? >../status.$count"
             count=$((count + 1))
-            wanted[count]=
+            outputs[count]=
             printf '{ %s\n' "${line#??}"
             ;;
         '> '*) printf '%s\n' "${line#??}" ;;
-        *) wanted[count]+=$line$'\n' ;;
+        *) outputs[count]+=$line$'\n' ;;
         esac
     done <"$1" >"$work/shell/script"
-    # The loop ran in this shell, so that its counts are here.
+    # The loop reads from a redirection, not from a pipe, so that its variables are set in this shell.
     echo "} >../out.$count; echo \$? >../status.$count" >>"$work/shell/script"
     (cd "$work/shell/there" && PATH=$work/shell/bin:$PATH REDLOCK_URL=unix:$work/socket \
         timeout 60 bash ../script </dev/null >../rest 2>&1)
@@ -109,9 +108,9 @@ run_shell() {
             fail "command $number ended with status ${status:-of its own accord}"
             return
         fi
-        wanted[number]=${wanted[number]%$'\n'}
-        [ -z "${wanted[number]}" ] ||
-            same "$(cat "$work/shell/out.$number")" "${wanted[number]}" || {
+        outputs[number]=${outputs[number]%$'\n'}
+        [ -z "${outputs[number]}" ] ||
+            same "$(cat "$work/shell/out.$number")" "${outputs[number]}" || {
             cat "$work/shell/rest"
             fail "command $number printed \"$(cat "$work/shell/out.$number")\""
             return
@@ -123,73 +122,73 @@ run_shell() {
 
 declare -A tokens
 
-# A token of the page stands for one of the daemon, from its first answer on.
-same_answer() { # what came, what was to come
-    local came told
+# Compares a reply, and maps each token of the page to the token that the daemon sent for it first.
+same_reply() { # actual reply, reply of the page
+    local actual expected
     same "$1" "$2" || return
-    came=$(grep -oE '[0-9a-f]{40}' <<<"$1" || true)
-    told=$(grep -oE '[0-9a-f]{40}' <<<"$2" || true)
-    [ -n "$told" ] || return 0
-    [ "${tokens[$told]=$came}" = "$came" ]
+    actual=$(grep -oE '[0-9a-f]{40}' <<<"$1" || true)
+    expected=$(grep -oE '[0-9a-f]{40}' <<<"$2" || true)
+    [ -n "$expected" ] || return 0
+    [ "${tokens[$expected]=$actual}" = "$actual" ]
 }
 
-say() {
-    local line=$1 told
-    for told in "${!tokens[@]}"; do
-        line=${line//$told/${tokens[$told]}}
+send_request() {
+    local line=$1 expected
+    for expected in "${!tokens[@]}"; do
+        line=${line//$expected/${tokens[$expected]}}
     done
     printf '%s\n' "$line" >&8
 }
 
-# The answers to tagged requests come in any order.
-hear_all() {
+# Reads all expected replies. Replies to tagged requests may arrive in any order.
+read_replies() {
     local i line
-    local -a came=() told=("$@")
-    for i in "${!told[@]}"; do
-        IFS= read -r -t 60 line <&7 || { fail "no answer: ${told[i]}"; return; }
-        came+=("$line")
+    local -a actual=() expected=("$@")
+    for i in "${!expected[@]}"; do
+        IFS= read -r -t 60 line <&7 || { fail "no reply; expected: ${expected[i]}"; return; }
+        actual+=("$line")
     done
-    if [[ ${told[0]} == '#'* ]]; then
-        mapfile -t came < <(printf '%s\n' "${came[@]}" | sort)
-        mapfile -t told < <(printf '%s\n' "${told[@]}" | sort)
+    if [[ ${expected[0]} == '#'* ]]; then
+        mapfile -t actual < <(printf '%s\n' "${actual[@]}" | sort)
+        mapfile -t expected < <(printf '%s\n' "${expected[@]}" | sort)
     fi
-    for i in "${!told[@]}"; do
-        same_answer "${came[i]}" "${told[i]}" ||
-            { fail "answered \"${came[i]}\", not \"${told[i]}\""; return; }
+    for i in "${!expected[@]}"; do
+        same_reply "${actual[i]}" "${expected[i]}" ||
+            { fail "replied \"${actual[i]}\", not \"${expected[i]}\""; return; }
     done
 }
 
 run_session() {
     local line verb verbs=' LOCK UNLOCK EXTEND STATUS NODES STATS LOCKS CLIENTS HELP NAME PING QUIT '
     local status=0
-    local -a answers=()
+    local -a replies=()
     tokens=()
     coproc connection { nc -U "$work/socket"; }
     local pid=${connection_PID:?}
-    exec 7<&"${connection[0]}" 8>&"${connection[1]}" # it forgets them when the daemon closes
+    exec 7<&"${connection[0]}" 8>&"${connection[1]}" # bash unsets the array when the daemon closes
     while IFS= read -r line || [ -n "$line" ]; do
         verb=$(sed 's/^#[^ ]* //; s/ .*//' <<<"$line")
         if [[ $verbs == *" $verb "* ]]; then
-            [ ${#answers[@]} -eq 0 ] || hear_all "${answers[@]}" || { status=1; break; }
-            answers=()
-            say "$line"
+            [ ${#replies[@]} -eq 0 ] || read_replies "${replies[@]}" || { status=1; break; }
+            replies=()
+            send_request "$line"
         else
-            answers+=("$line")
+            replies+=("$line")
         fi
     done <"$1"
-    [ $status -ne 0 ] || [ ${#answers[@]} -eq 0 ] || hear_all "${answers[@]}" || status=1
+    [ $status -ne 0 ] || [ ${#replies[@]} -eq 0 ] || read_replies "${replies[@]}" || status=1
     exec 7<&- 8>&-
     kill "$pid" 2>/dev/null
     wait "$pid" 2>/dev/null
     return $status
 }
 
-# --- the others -----------------------------------------------------------------------------------
+# --- configurations and C programs ----------------------------------------------------------------
 
 run_yaml() {
-    local said
-    said=$("$REDLOCKD" -t -c - <"$1" 2>&1) || said+=" (status $?)"
-    [ -z "$said" ] || fail "$said"
+    local output
+    output=$("$REDLOCKD" -t -c - <"$1" 2>&1) || output+=" (status $?)"
+    [ -z "$output" ] || fail "$output"
 }
 
 compile() {
@@ -219,12 +218,12 @@ run_c_until_lost() {
     wait $pid
     status=$?
     [ "$status: $(wc -l <"$work/said")" = "1: 2" ] ||
-        { cat "$work/said"; fail "was not granted the lock, or did not hear of the loss"; }
+        { cat "$work/said"; fail "was not granted the lock, or did not report its loss"; }
 }
 
-# --- all of them ----------------------------------------------------------------------------------
+# --- running the examples -------------------------------------------------------------------------
 
-# Each example in a file of its own, which its kind ends the name of.
+# Writes each example to a file whose suffix is its kind.
 extract() {
     local name
     name=$(basename "$1")
@@ -267,7 +266,7 @@ for file in "$work/examples"/*; do
     *) needs=REDLOCKD ;;
     esac
     if [ -z "${!needs:-}" ]; then
-        echo "examples: $example is left out: \$$needs is not set"
+        echo "examples: skipped $example: \$$needs is not set"
         continue
     fi
     checks=$((checks + 1))
@@ -275,7 +274,7 @@ for file in "$work/examples"/*; do
     stop_daemon
 done
 
-# As programs of Check end, for tests/run.sh.
-[ $checks -gt 0 ] || { echo "examples: there are none"; exit 1; }
+# The summary has the format of Check, for tests/run.sh.
+[ $checks -gt 0 ] || { echo "examples: no examples found"; exit 1; }
 echo "$(((checks - failures) * 100 / checks))%: Checks: $checks, Failures: $failures, Errors: 0"
 [ $failures -eq 0 ]

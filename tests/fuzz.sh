@@ -1,14 +1,14 @@
 #!/bin/sh
-# Run fuzz targets, two at a time at most; print what failed, and a line for each.
+# Runs fuzz targets, at most two at a time. Prints a line for each, and the log of each failure.
 #
 #     fuzz.sh smoke BUILD TARGET...           the committed inputs, and a fixed number of runs
-#     fuzz.sh long BUILD SECONDS TARGET...    for so long; new inputs are kept in BUILD/found
+#     fuzz.sh long BUILD SECONDS TARGET...    for SECONDS; new inputs are kept in BUILD/found
 #
-# TARGET is a program BUILD/tests/fuzz/fuzz_NAME. Its inputs are in tests/fuzz/corpus/NAME, and an
-# input that fails is put into BUILD/crashes.
+# TARGET is a program BUILD/tests/fuzz/fuzz_NAME. Its inputs are in tests/fuzz/corpus/NAME. Inputs that
+# fail are written to BUILD/crashes.
 set -u
 
-# Runs of a smoke test, which take some seconds for each target.
+# The number of runs of a smoke test: some seconds for each target.
 runs_of() {
     case $1 in
         request | resp) echo 200000 ;;
@@ -30,7 +30,7 @@ if [ "$1" = --one ]; then
     else
         set -- "$@" -timeout=60 -max_total_time="$seconds" "$build/found/$name"
     fi
-    # With addresses that differ, what a seed brings would, too.
+    # Without address randomisation, the same seed gives the same runs.
     fixed='setarch -R'
     $fixed true 2>/dev/null || fixed=
     $fixed "$program" "$@" "$corpus" >"$dir/$name.log" 2>&1
@@ -57,7 +57,7 @@ for program; do
     echo ', FAILED'
     cat "$log"
     input=$(sed -n "s/.*Test unit written to //p" "$log" | tail -n 1)
-    [ -z "$input" ] || echo "fuzz: replay it by: $program $input"
+    [ -z "$input" ] || echo "fuzz: replay with: $program $input"
     failed=$((failed + 1))
 done
 [ $failed -eq 0 ]

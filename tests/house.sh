@@ -1,13 +1,13 @@
 #!/bin/sh
-# Where code lives and what may depend on what (docs/architecture.md): house.sh BUILD-FOLDER.
+# Checks the dependencies between layers (docs/architecture.md): house.sh BUILD-FOLDER.
 set -u
 build=$1
 bad=0
 complain() { echo "house: $*" >&2; bad=1; }
 
-# --- 1. includes go down only ---
+# --- 1. includes only from lower layers ---
 
-# may FOLDERS FILES...: these files include nothing of ours outside these folders (an ERE).
+# may FOLDERS FILES...: the project files that FILES include match FOLDERS (an ERE).
 may() {
     folders=$1
     shift
@@ -16,7 +16,7 @@ may() {
 }
 generated='scripts\.h|page_template\.h'
 may "protocol/|$generated" protocol/*.[ch]
-# The check of the TTL range needs the arithmetic of validity, which takes nothing but numbers.
+# The check of the TTL range needs the validity arithmetic, which works on numbers only.
 may 'config/|protocol/|engine/round/validity\.h' config/*.[ch]
 round='engine/(timer|client|histogram|pool|stats)\.h|engine/round/|protocol/'
 guard="engine/guard/|$round"
@@ -32,14 +32,14 @@ may 'engine/|protocol/' engine/*.[ch]
 may 'client/c/|protocol/' client/c/*.[ch]
 may 'client/|protocol/' client/cli/*.[ch]
 
-# --- 3. of the engine, its users see what engine.h has, where struct engine has no fields ---
+# --- 2. users of the engine include only engine.h, where struct engine is opaque ---
 
 seen='engine/(engine|view|histogram|pool)\.h|engine/round/node_set\.h'
 may "server/|config/|$seen|protocol/|$generated" server/*.[ch] server/*/*.[ch]
 
-# --- 2. no two object files reach each other ---
+# --- 3. no circular dependencies between object files ---
 
-# One line for each arrow: the object that needs a symbol, the object that defines it.
+# Prints pairs: an object that needs a symbol, and the object that defines it.
 arrows() {
     nm -A "$@" | awk '
         { file = $1; sub(/:.*/, "", file) }
@@ -63,13 +63,13 @@ for source in client/c/*.c; do
     [ -e "$build/client/pic/${source%.c}.o" ] && library="$library $build/client/pic/${source%.c}.o"
 done
 for set in "$objects" "$library"; do
-    [ -n "$set" ] || { complain "build first: $build has no objects"; continue; }
+    [ -n "$set" ] || { complain "$build has no objects; build first"; continue; }
     # shellcheck disable=SC2086
     arrows $set | tsort 2>&1 >/dev/null | sed 's/^tsort: -: input contains a loop:/a circle:/; s/^tsort: /  /' |
-        grep . && complain "the files above reach each other"
+        grep . && complain "the files above depend on each other"
 done
 
-# --- 4. no header that everybody includes ---
+# --- 4. no header that most files include ---
 
 everywhere='protocol/(limits|units|text|request|reply)\.h|(engine/round/node_set|protocol/(error|reason))\.h|server/(clock|log)\.h'
 grep -ohE '#include "(protocol|config|engine|server|client)/[^"]*"' protocol/*.[ch] config/*.[ch] engine/*.[ch] \

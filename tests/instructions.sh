@@ -1,14 +1,18 @@
 #!/bin/sh
-# How many instructions the daemon executes for a pair of LOCK and UNLOCK (tests/bench/test_instructions.c),
-# against the figure in tests/bench/instructions.txt: more than 5 % above it is a failure.
-# usage: tests/instructions.sh REDLOCKD TEST
-# From the environment: PROFILE, and it is told in which functions; CLIENTS, other than 64x1, and it is
-# compared with nothing; MISSES, and it is told how often data were not in the cache; CALLGRIND_KEEP, a
-# file for what callgrind wrote.
+# Counts the instructions of the daemon for a pair of LOCK and UNLOCK (tests/bench/test_instructions.c)
+# and compares them with tests/bench/instructions.txt. Fails if there are more than 5 % more.
+#
+#     tests/instructions.sh REDLOCKD TEST
+#
+# Environment variables:
+#     PROFILE          also print the functions with most instructions
+#     CLIENTS          another load than 64x1; without a comparison
+#     MISSES           also print the cache misses for data
+#     CALLGRIND_KEEP   copy the output of callgrind to this file
 set -eu
 kept=tests/bench/instructions.txt
 caches=
-# The first and the second of one processor; what others put there is not in it.
+# The caches of a single processor; other processes are not simulated.
 [ -z "${MISSES:-}" ] || caches="--cache-sim=yes --D1=32768,8,64 --LL=1048576,16,64"
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
@@ -16,7 +20,7 @@ trap 'rm -rf "$dir"' EXIT
 cat >"$dir/redlockd" <<END
 #!/bin/sh
 case "\$*" in
-    # Nothing but the serving daemon is counted.
+    # Only the serving daemon is counted.
     *--bootstrap*) exec "$1" "\$@" ;;
     *) exec valgrind -q --tool=callgrind $caches --callgrind-out-file="$dir/out" "$1" "\$@" ;;
 esac
@@ -40,6 +44,6 @@ fi
 before=$(cat "$kept" 2>/dev/null || echo 0)
 echo "instructions per pair: $now (kept in $kept: $before)"
 [ "$before" = 0 ] || [ "$now" -le $((before + before / 20)) ] || {
-    echo "instructions: more than 5 % above what is kept; if that is meant, write the new figure there"
+    echo "instructions: more than 5 % above the figure in $kept; if this is intended, update it"
     exit 1
 }

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Metrics in Prometheus' text format on standard input: prints what is wrong with them, exits 1.
+"""Checks metrics in Prometheus' text format on standard input. Prints all errors and exits 1.
 
-Stricter than the format is: each family with HELP and TYPE, in one piece; no series twice; counters
-end with _total and nothing else does; histograms add up; seconds and bytes are the only units; and
-no label names a resource.
+The rules are stricter than the format: each family is contiguous and has HELP and TYPE; no series
+occurs twice; exactly the counters end with _total; histograms are consistent; the only units are
+seconds and bytes; no label names a resource.
 """
 import re
 import sys
@@ -32,7 +32,7 @@ def labels_of(number, text):
             fault(number, f"labels: {text[at:]}")
             break
         if match[1] in labels:
-            fault(number, f"the label {match[1]} comes twice")
+            fault(number, f"the label {match[1]} occurs twice")
         labels[match[1]] = match[2]
         at = match.end()
     if {"resource", "key", "token", "client"} & labels.keys():
@@ -50,47 +50,47 @@ def family_of(name, current):
 def take_comment(number, line, current):
     match = re.fullmatch(rf"# (HELP|TYPE) ({NAME}) (.+)", line)
     if not match:
-        fault(number, f"a comment that is neither HELP nor TYPE: {line}")
+        fault(number, f"a comment other than HELP and TYPE: {line}")
         return current
     what, name, rest = match.groups()
     family = families.setdefault(name, {"samples": []})
     if what.lower() in family:
-        fault(number, f"{what} of {name} comes twice")
+        fault(number, f"{what} of {name} occurs twice")
     family[what.lower()] = rest
     if what == "HELP":
         if not rest.endswith("."):
-            fault(number, f"HELP of {name} is no sentence")
+            fault(number, f"HELP of {name} is not a sentence")
         return name
     if name != current:
         fault(number, f"TYPE of {name} does not follow its HELP")
     if rest not in ("counter", "gauge", "histogram"):
-        fault(number, f"{name} is of no type: {rest}")
+        fault(number, f"{name} has the unknown type {rest}")
     if (rest == "counter") != name.endswith("_total"):
-        fault(number, f"{name} is a {rest}")
+        fault(number, f"{name} is a {rest}; only counters end with _total")
     if WRONG_UNITS.search(name):
-        fault(number, f"{name} has no base unit")
+        fault(number, f"{name} does not use a base unit")
     if rest == "histogram" and not name.endswith("_seconds"):
-        fault(number, f"{name} does not say its unit")
+        fault(number, f"{name} does not end with its unit")
     return name
 
 
 def take_sample(number, line, current):
     match = SAMPLE.fullmatch(line)
     if not match:
-        fault(number, f"no sample: {line}")
+        fault(number, f"not a sample: {line}")
         return
     name, labels, value = match[1], labels_of(number, match[2] or ""), float(match[3])
     if family_of(name, current) != current:
-        fault(number, f"{name} is not with its family")
+        fault(number, f"{name} is outside its family")
         return
     if "type" not in families[current]:
         fault(number, f"{name} has no TYPE")
     key = (name, tuple(sorted(labels.items())))
     if key in series:
-        fault(number, f"comes twice: {line}")
+        fault(number, f"duplicate series: {line}")
     series[key] = value
     if families[current].get("type") != "gauge" and value < 0:
-        fault(number, f"is negative: {line}")
+        fault(number, f"negative value: {line}")
     families[current]["samples"].append((name, labels, value))
 
 
@@ -108,14 +108,14 @@ def check_histogram(name, samples):
         if group["bounds"] != sorted(set(group["bounds"])) or group["bounds"][-1] != float("inf"):
             faults.append(f"{name}{rest}: the buckets are not in order")
         if group["counts"] != sorted(group["counts"]):
-            faults.append(f"{name}{rest}: the buckets do not add up")
+            faults.append(f"{name}{rest}: the buckets are not cumulative")
         if group.get("count") != group["counts"][-1] or "sum" not in group:
-            faults.append(f"{name}{rest}: count and sum do not go with the buckets")
+            faults.append(f"{name}{rest}: count and sum do not match the buckets")
 
 
 text = sys.stdin.read()
 if not text.endswith("\n"):
-    faults.append("the last line does not end")
+    faults.append("the last line has no LF")
 current = None
 for number, line in enumerate(text.splitlines(), 1):
     if line.startswith("#"):

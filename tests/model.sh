@@ -1,12 +1,12 @@
 #!/bin/bash
-# Check the models in docs/model with spin. A run of the whole model must be exhaustive and find
-# nothing; with a rule taken away it must find the failure that the rule is there for; and what a
-# model is about must be seen to happen in it. One line for each run, the totals last.
+# Checks the models in docs/model with spin. A run of a complete model must be exhaustive and find no
+# error. A run without one of its rules must find the failure that the rule prevents. A run that ends
+# in SEEN shows that the model reaches an interesting state. Prints one line per run and the totals.
 #
-#     bash tests/model.sh [name...]    all runs, or only these
+#     bash tests/model.sh [NAME...]    all runs, or only these
 #
-# What they leave is in build/model/<name>: pan.log, and story.txt, the run that was found in words.
-# MODEL_MEMORY: for one run, in MiB. MODEL_SECONDS: the same.
+# The results are in build/model/NAME: pan.log, and story.txt, the error trace in words. MODEL_MEMORY and
+# MODEL_SECONDS limit each run, in MiB and seconds.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
@@ -17,21 +17,21 @@ TIMEFORMAT=%U
 
 command -v spin >/dev/null || { echo "model: spin is missing: sh tests/deps.sh audit" >&2; exit 1; }
 
-# Generate, compile and run the verifier of a model; its seconds are those of the processor.
+# Generates, compiles and runs the verifier of a model. The seconds are processor time.
 verify() { # dir model how definitions...
     local dir=$1 model=$PWD/docs/model/$2.pml how=$3
     shift 3
     rm -rf "$dir" && mkdir -p "$dir" || return 1
     (cd "$dir" && spin "$@" -a "$model" >spin.log 2>&1 &&
-        # Each step touches what is shared, so reducing partial orders would save nothing.
+        # Every step accesses shared state, so that partial order reduction would save nothing.
         "${CC:-gcc}" -O2 -w -DSAFETY -DNOREDUCE -DMEMLIM="$memory" "$how" -o pan pan.c >cc.log 2>&1) ||
         return 1
-    # No end state is wrong (-E): a run is over where nobody can hold together any more.
+    # -E: every end state is valid. A run ends when no two daemons can hold the lock any more.
     { time (cd "$dir" && nice -n 10 timeout "$limit" ./pan -E -m100000 </dev/null >pan.log 2>&1; :); } \
         2>"$dir/seconds"
 }
 
-# Nothing found, and all looked at. A statement that is never reached says that the model is wrong.
+# True if the run was complete and found no error. An unreached statement is a mistake in the model.
 is_exhaustive() { # dir
     grep -q 'errors: 0$' "$1/pan.log" &&
         grep -q '^pan: elapsed time' "$1/pan.log" &&
@@ -40,7 +40,7 @@ is_exhaustive() { # dir
         ! grep -E 'state [0-9]+, "' "$1/pan.log" | grep -qv '"-end-"'
 }
 
-# An error was found, and played back it is the one that was to be found.
+# True if an error was found and its trace ends with the expected words.
 is_found() { # dir model words definitions...
     local dir=$1 model=$2 words=$3
     shift 3
@@ -54,7 +54,7 @@ run() { # name expected model definitions...
     local name=$1 expected=$2 model=$3 how=-DCOLLAPSE result=FAILED dir=$out/$1
     shift 3
     [ "$only" = '  ' ] || [[ $only == *" $name "* ]] || return 0
-    # The shortest run that shows an error is the one to read.
+    # Breadth-first search finds the shortest trace of an error.
     [ "$expected" = nothing ] || how=-DBFS
     if verify "$dir" "$model" "$how" "$@"; then
         if [ "$expected" = nothing ]; then

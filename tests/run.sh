@@ -1,10 +1,10 @@
 #!/bin/sh
-# Run test programs, several at a time because most of them mostly wait, in the order given; print what
-# failed after all that passed, and the totals last.
+# Runs test programs in the given order, several at a time because most of them mostly wait. Prints a
+# line for each, then the logs of failures, and the totals last.
 #
 #     [JOBS=6] tests/run.sh PROGRAM[:N] ...
 #
-# PROGRAM:N runs the program as N processes that share its tests (SHARD in tests/runner.h).
+# PROGRAM:N splits the tests of a program over N processes (SHARD in tests/runner.h).
 set -u
 
 if [ "${1:-}" = --one ]; then
@@ -26,8 +26,8 @@ shards() {
 # shellcheck disable=SC2046
 set -- $(shards "$@")
 
-# Time limits are there for tests that hang. Check's default of four seconds, and the limits that test
-# cases set, are too short where many other programs want the processors.
+# Time limits are only for tests that hang. Check's default of four seconds, and the limits of test cases,
+# are too short on a busy machine.
 export CK_DEFAULT_TIMEOUT=${CK_DEFAULT_TIMEOUT:-300} CK_TIMEOUT_MULTIPLIER=${CK_TIMEOUT_MULTIPLIER:-6}
 
 dir=$(mktemp -d)
@@ -46,7 +46,7 @@ for program; do
     checks=$(echo "$line" | sed -n 's/.*Checks: \([0-9]*\),.*/\1/p')
     bad=$(echo "$line" | sed -n 's/.*Failures: \([0-9]*\), Errors: \([0-9]*\)$/\1 + \2/p')
     checks=${checks:-0} bad=$((${bad:-0}))
-    # A program that died, or ran nothing, has failed whatever its summary says.
+    # A program that crashed or ran no test has failed, whatever its summary says.
     if [ "${status:-1}" -ne 0 ] && [ $bad -eq 0 ]; then bad=1; fi
     if [ "$checks" -eq 0 ]; then checks=1 bad=1; fi
     failed=$((failed + bad)) passed=$((passed + checks - bad))
@@ -59,7 +59,7 @@ for program; do
     grep -aE '^[^ ]+:[0-9]+:[FE]:' "$log" >>"$brief"
 done
 
-# Where only the end of all this is kept, that should still say what failed.
+# The brief list comes last, since often only the end of the output is kept.
 cat "$logs" "$brief"
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ] && [ $passed -gt 0 ]

@@ -1,22 +1,22 @@
 #!/bin/sh
-# Fetch a server that Debian 12 has not from a later Debian, into a folder. It runs with the libraries of
-# its own Debian, and nothing is installed.
+# Downloads a server that Debian 12 lacks from a later Debian into a folder. The server runs with the
+# libraries of that Debian. Nothing is installed.
 #
-#     sh tests/servers.sh valkey|redis8 <folder>     then: <folder>/redis-server
+#     sh tests/servers.sh valkey|redis8 FOLDER     then: FOLDER/redis-server
 set -eu
 
 case $1 in
     valkey) suites=forky package=valkey-tools name=valkey version='Valkey server v=9\.' ;;
     redis8) suites='forky experimental' package=redis-tools/experimental name=redis version='Redis server v=8\.' ;;
-    *) echo "usage: sh tests/servers.sh valkey|redis8 <folder>" >&2; exit 2 ;;
+    *) echo "usage: sh tests/servers.sh valkey|redis8 FOLDER" >&2; exit 2 ;;
 esac
 rm -rf "$2"
 mkdir -p "$2/state/lists/partial" "$2/cache/archives/partial" "$2/debs" "$2/root"
 folder=$(cd "$2" && pwd)
 libraries="libc6 libatomic1 libgcc-s1 libstdc++6 libjemalloc2 liblzf1 libssl3t64 libzstd1 zlib1g libsystemd0 libcap2"
 
-# An apt of its own: without the lists, pins and hooks of this machine, which it does not change either. How this
-# machine reaches others (a proxy, perhaps) it keeps to.
+# A private apt configuration, which neither uses nor changes the lists, pins and hooks of this machine.
+# It keeps the settings for downloads, such as a proxy.
 for suite in $suites; do
     echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian $suite main"
 done >"$folder/sources.list"
@@ -44,7 +44,7 @@ for package in "$folder"/debs/*.deb; do
     dpkg-deb -x "$package" "$folder/root"
 done
 
-# Its package of tools has one program for all of them: by the name it is called, it is the server.
+# The tools package has one program for all tools: called by the name of the server, it is the server.
 server=$folder/root/usr/bin/$name-server
 own=$(dirname "$(ls "$folder"/root/usr/lib/*/libc.so.6)")
 ln -sf "$name-check-rdb" "$server"
@@ -55,5 +55,5 @@ END
 chmod +x "$folder/starter"
 "$folder/starter" --version
 "$folder/starter" --version | grep -q "^$version"
-# Last: who finds it finds all of it.
+# Created last: if this file exists, the folder is complete.
 mv "$folder/starter" "$folder/redis-server"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The house rules that a machine can check: formatting, layers, documentation of options. The pages
-# of the manual are its arguments.
+# Checks the rules of the code base: formatting, layers, and documentation of options. The arguments
+# are the manual pages.
 set -u
 bad=0
 complain() { echo "tidy: $*" >&2; bad=1; }
@@ -10,20 +10,20 @@ files=$(git ls-files -co --exclude-standard '*.c' '*.h' 2>/dev/null)
 # shellcheck disable=SC2086
 clang-format --dry-run -Werror $files || complain "run: clang-format -i on the files above"
 
-# What decides is pure: no clock, no socket; and what decides for the daemon allocates nothing.
+# Deciding code is pure: no clock and no socket. The deciding code of the engine also does not allocate.
 for pure in protocol/*.[ch] engine/*.[ch] engine/*/*.[ch] config/acl.[ch] server/clients/auth_throttle.[ch] \
     server/clients/client_address.[ch] server/admin/status_history.[ch] server/admin/exposition.[ch] server/admin/html.[ch] \
     server/admin/page.c server/admin/metrics.c server/admin/status.h server/admin/status_text.c \
     client/c/client_request.[ch] client/c/client_result.[ch] client/c/hold.[ch] client/c/client_proto.[ch]; do
     ! grep -nE '#include <(event2|hiredis|time\.h|sys/time\.h|sys/socket\.h|yaml\.h)' "$pure" ||
-        complain "$pure has to be pure: no clock, no socket"
+        complain "$pure must be pure: no clock, no socket"
 done
 for pure in protocol/*.c engine/round/*.c engine/guard/*.c engine/master/*.c; do
     ! grep -nE '\b(malloc|calloc|realloc|strdup|clock_gettime|gettimeofday)\(' "$pure" ||
-        complain "$pure has to be pure: no malloc, no clock"
+        complain "$pure must be pure: no malloc, no clock"
 done
 
-# Every flag and every key of the configuration stands in what users read.
+# The user documentation names every flag and every key of the configuration.
 sed -n 's/^ *{"\([a-z-]*\)", [a-z]*_argument.*/\1/p' server/main.c | while read -r flag; do
     grep -q -- "--$flag" README.md || echo "$flag"
 done | grep . && complain "README.md does not name the flags above"
@@ -31,33 +31,33 @@ sed -n 's/^ *{"\([a-z_.]*\)", [A-Z_]*, .*/\1/p' config/config.c | while read -r 
     grep -qE "^ *(# *)?${key##*.}:" redlockd.yaml.example || echo "$key"
 done | grep . && complain "redlockd.yaml.example does not document the keys above"
 
-# Every verb that a user can be given stands where his rights are documented.
+# The example configuration names every verb that can be granted to a user.
 sed -n '/define ACL_TABLE/,/^$/p' config/acl.h | grep -o 'VERB_[A-Z]*' | cut -c6- | tr A-Z a-z |
     while read -r verb; do
     sed -n '/^#   verbs /,/^#$/p' redlockd.yaml.example | grep -qw "$verb" || echo "$verb"
 done | grep . && complain "redlockd.yaml.example does not name the verbs above"
 
-# Every reason why a master has no vote stands where an operator looks for it.
+# The operations manual names every reason why a master has no vote.
 sed -n 's/^ *X(REASON_[A-Z]*, "\([a-z]*\)",.*/\1/p' protocol/reason.h | while read -r reason; do
     grep -q "^| .*\`$reason\`" docs/operations.md || echo "$reason"
 done | grep . && complain "docs/operations.md does not name the reasons above"
 
-# Every event of the log stands in the table of them, and nothing there is none.
-told=$(sed -n '/^| event | level/,/^$/p' docs/operations.md | cut -d'|' -f2 | grep -o '`[a-z_]*`' | tr -d '`')
+# The table of log events is complete and has no unknown events.
+documented=$(sed -n '/^| event | level/,/^$/p' docs/operations.md | cut -d'|' -f2 | grep -o '`[a-z_]*`' | tr -d '`')
 cat server/*.[ch] server/*/*.[ch] | tr '\n' ' ' | grep -oE '(log_event\(|log_listener\(|X\(CLIENT_LOG_)[^;"()]*"[a-z_]+"' |
     cut -d'"' -f2 | sort -u | while read -r event; do
-    echo "$told" | grep -qx "$event" || echo "$event"
+    echo "$documented" | grep -qx "$event" || echo "$event"
 done | grep . && complain "docs/operations.md does not name the events above"
-for event in $told; do
-    grep -q "\"$event\"" server/*.[ch] server/*/*.[ch] || complain "docs/operations.md names $event, which is not logged"
+for event in $documented; do
+    grep -q "\"$event\"" server/*.[ch] server/*/*.[ch] || complain "docs/operations.md names the event $event, which the daemon does not log"
 done
 
 sh tests/man.sh "$@" || bad=1
 sh tests/packaging.sh || bad=1
 
-# Paths and scripts.
+# Shell scripts.
 for script in tests/*.sh protocol/*.sh server/admin/*.sh .ci/run; do
-    bash -n "$script" || complain "$script does not parse"
+    bash -n "$script" || complain "$script has a syntax error"
 done
 [ $bad -eq 0 ] && echo "tidy: all is well"
 exit $bad

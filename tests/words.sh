@@ -1,7 +1,7 @@
 #!/bin/sh
-# Retired names: none of them comes back as a file, type, function, field, test or metric.
-# docs/glossary.md explains the terms in use. One line each: a whole word as an extended regular
-# expression, and after the bar what to write instead.
+# Fails if a retired name is used for a file, type, function, field, test or metric. docs/glossary.md
+# explains the current terms. Each line below is an extended regular expression for a whole word and,
+# after the bar, the replacement.
 set -u
 
 retired='brood(_[a-z_]+)? | process_tree

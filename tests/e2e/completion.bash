@@ -1,14 +1,14 @@
 #!/bin/bash
-# What bash completes for redlock: completion.bash SCRIPT, with redlock in PATH and REDLOCK_URL set.
-# The daemon there knows the locks deploy, deploy:eu and one whose name is not to be run.
+# Checks the bash completion of redlock: completion.bash SCRIPT, with redlock in PATH and REDLOCK_URL
+# set. The daemon has the locks deploy, deploy:eu and one whose name is a shell command that must not run.
 set -u
 failed=0
 # shellcheck source=/dev/null
 source "$1" || exit 1
 
-# The words that a line can be completed to, sorted, are these.
+# Checks the sorted completions of a line.
 expect() {
-    local line=$1 wanted=$2 got
+    local line=$1 expected=$2 got
     COMP_LINE=$line COMP_POINT=${#line}
     read -ra COMP_WORDS <<<"$line"
     [[ $line == *' ' ]] && COMP_WORDS+=('')
@@ -16,26 +16,26 @@ expect() {
     COMPREPLY=()
     _redlock
     got=$(printf '%s\n' ${COMPREPLY[@]+"${COMPREPLY[@]}"} | sort | paste -sd ' ')
-    [[ $got == "$wanted" ]] && return
-    echo "\"$line\" is completed to \"$got\", not \"$wanted\"" >&2
+    [[ $got == "$expected" ]] && return
+    echo "\"$line\" completes to \"$got\", not \"$expected\"" >&2
     failed=1
 }
 
-# All that `redlock help` names is completed, and nothing else.
+# Checks that exactly the options in `redlock help` are completed.
 expect_as_in_help() {
-    local command=$1 wanted
+    local command=$1 expected
     # shellcheck disable=SC2086
-    wanted=$(redlock help $command | grep -o -- '^ .*  --[a-z-]*\|^  -., --[a-z-]*' | grep -o -- '--[a-z-]*' |
+    expected=$(redlock help $command | grep -o -- '^ .*  --[a-z-]*\|^  -., --[a-z-]*' | grep -o -- '--[a-z-]*' |
              sort | paste -sd ' ')
-    [[ $wanted == *--* ]] || { echo "no options in the help of \"$command\"" >&2; failed=1; }
-    # Of the whole program, the help is short.
-    [[ $command ]] || wanted="--help $wanted --version"
-    expect "redlock $command --" "$(tr ' ' '\n' <<<"$wanted" | sort | paste -sd ' ')"
+    [[ $expected == *--* ]] || { echo "the help of \"$command\" lists no options" >&2; failed=1; }
+    # The help of the program itself does not list these two options.
+    [[ $command ]] || expected="--help $expected --version"
+    expect "redlock $command --" "$(tr ' ' '\n' <<<"$expected" | sort | paste -sd ' ')"
 }
 
 commands=$(redlock help | sed -n 's/^  \([a-z][a-z]*\)  .*/\1/p' | sort | paste -sd ' ')
 expect 'redlock ' "$commands"
-# That of zsh cannot be tried here; but it names them all, too.
+# The zsh completion cannot run here, but it must name all commands and options as well.
 for word in $commands $(redlock help run | grep -o -- '--[a-z][a-z-]*'); do
     grep -q -- "[^a-z]$word[^a-z]" "${1%/*}/_redlock" || { echo "_redlock lacks $word" >&2; failed=1; }
 done

@@ -1,9 +1,9 @@
-// Looks at the status page in a real browser: node page.js URL WIDTH dark|light [PICTURE.png]
+// Loads the status page in Chromium: node page.js URL WIDTH dark|light [PICTURE.png]
 //
-// Prints, as JSON: the title, the text, whether it is wider than its window, what it fetched
-// elsewhere, and every complaint of the browser (scripts, Content-Security-Policy, failed requests);
-// as loaded, after the page has refreshed itself, and after the network was cut off. Speaks to
-// Chromium by its pipe.
+// Prints the state of the page as JSON, after loading, after a refresh, and without network: title,
+// text, and whether the page is wider than its window. Also prints requests to other hosts and all
+// errors of the browser (scripts, Content-Security-Policy, failed requests). Controls Chromium over
+// its debugging pipe.
 'use strict';
 const { spawn } = require('child_process');
 const fs = require('fs');
@@ -50,13 +50,13 @@ chromium.stdio[4].on('data', (bytes) => {
 });
 
 function end(code) {
-    try { process.kill(-chromium.pid, 'SIGKILL'); } catch (error) { /* it has ended */ }
+    try { process.kill(-chromium.pid, 'SIGKILL'); } catch (error) { /* already ended */ }
     setTimeout(() => {
         fs.rmSync(profile, { recursive: true, force: true, maxRetries: 5 });
         process.exit(code);
     }, 200);
 }
-setTimeout(() => { console.error('page.js: the browser takes too long'); end(1); }, 30000);
+setTimeout(() => { console.error('page.js: the browser did not finish within 30 s'); end(1); }, 30000);
 
 async function look(session) {
     const expression = `({

@@ -1,6 +1,6 @@
-"""What `redlock --json WORDS` prints, read strictly: redlock_json.py WORDS, with it on standard input.
+"""Checks the output of `redlock --json WORDS` strictly: redlock_json.py WORDS <OUTPUT.
 
-The daemon has the masters a, b and c, and its locks are 12, - and one that is no UTF-8.
+The daemon has the masters a, b and c, and the locks 12, - and one that is not UTF-8.
 """
 import json
 import sys

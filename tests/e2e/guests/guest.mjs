@@ -1,4 +1,4 @@
-// A program that works under a lock of the Node client in docs/clients.md: see test_doc_clients.c.
+// A program that works under a lock of the Node client in docs/clients.md; see test_doc_clients.c.
 //     guest.mjs DIR PORT RESOURCE TTL_MS WAIT_MS WORK
 import fs from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -6,10 +6,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 const [folder, port, resource, ttlMs, waitMs, work] = process.argv.slice(2);
 const { withLock, NotLocked } = await import(`${folder}/client.mjs`);
 
-const say = (text) => fs.writeSync(1, `${text}\n`);
+const print = (text) => fs.writeSync(1, `${text}\n`);
 
 async function untilFinish({ fence }) {
-  say(`working ${fence}`);
+  print(`working ${fence}`);
   while (!fs.existsSync(`${folder}/finish`)) await sleep(5);
 }
 
@@ -18,7 +18,7 @@ async function fail() {
 }
 
 async function alone({ fence }) {
-  const inside = fs.openSync(`${folder}/inside`, 'wx'); // fails if somebody else is in
+  const inside = fs.openSync(`${folder}/inside`, 'wx'); // fails if another client is inside
   fs.appendFileSync(`${folder}/fences`, `${fence}\n`);
   await sleep(2); // the work
   fs.closeSync(inside);
@@ -31,7 +31,7 @@ const address = { host: '127.0.0.1', port: Number(port) };
 try {
   for (let i = 0; i < times; i++)
     await withLock(address, resource, { ttlMs: Number(ttlMs), waitMs: Number(waitMs) }, run);
-  say('done');
+  print('done');
 } catch (error) {
-  say(`${error instanceof NotLocked ? 'not locked' : 'error'}: ${error.message}`);
+  print(`${error instanceof NotLocked ? 'not locked' : 'error'}: ${error.message}`);
 }

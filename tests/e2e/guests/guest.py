@@ -1,4 +1,4 @@
-# A program that works under a lock of the Python client in docs/clients.md: see test_doc_clients.c.
+# A program that works under a lock of the Python client in docs/clients.md; see test_doc_clients.c.
 #     guest.py DIR PORT RESOURCE TTL_MS WAIT_MS WORK
 import importlib.util
 import os
@@ -12,12 +12,12 @@ client = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(client)
 
 
-def say(text):
+def report(text):
     print(text, flush=True)
 
 
 def until_finish(lock):
-    say(f"working {lock.fence}")
+    report(f"working {lock.fence}")
     while not os.path.exists(folder + "/finish"):
         time.sleep(0.005)
 
@@ -27,7 +27,7 @@ def fail(lock):
 
 
 def alone(lock):
-    inside = os.open(folder + "/inside", os.O_CREAT | os.O_EXCL)  # fails if somebody else is in
+    inside = os.open(folder + "/inside", os.O_CREAT | os.O_EXCL)  # fails if another client is inside
     with open(folder + "/fences", "a") as fences:
         fences.write(f"{lock.fence}\n")
     time.sleep(0.002)  # the work
@@ -41,8 +41,8 @@ try:
     for _ in range(times):
         with client.locked(("127.0.0.1", int(port)), resource, int(ttl_ms), int(wait_ms)) as lock:
             do(lock)
-    say("done")
+    report("done")
 except client.NotLocked as answer:
-    say(f"not locked: {answer}")
+    report(f"not locked: {answer}")
 except Exception as error:
-    say(f"error: {error}")
+    report(f"error: {error}")

@@ -204,7 +204,7 @@ END_TEST
 
 Suite *test_suite(void)
 {
-    Suite *suite = suite_create("reloaded users");
+    Suite *suite = suite_create("reload_users");
     TCase *tests = sandbox_case("reloaded users");
     tcase_add_test(tests, a_connection_keeps_its_user_name_with_the_new_rights);
     tcase_add_test(tests, unchanged_users_keep_their_rights);
