@@ -40,15 +40,15 @@ struct monitor_counts monitor_count(struct monitor *monitor, const char *key,
 {
     struct monitor_counts counts = {0};
     char quoted[128];
-    char mark[64];
-    bool marked = false;
+    char marker[64];
+    bool reached_marker = false;
     snprintf(quoted, sizeof(quoted), "\"%s\"", key);
-    snprintf(mark, sizeof(mark), "mark-%u", ++monitor->marks);
-    master_text(monitor->master, "ECHO %s", mark);
-    while (!marked) {
+    snprintf(marker, sizeof(marker), "marker-%u", ++monitor->markers);
+    master_text(monitor->master, "ECHO %s", marker);
+    while (!reached_marker) {
         redisReply *reply = NULL;
         ck_assert_int_eq(redisGetReply(monitor->context, (void **)&reply), REDIS_OK);
-        marked = strstr(reply->str, mark) != NULL;
+        reached_marker = strstr(reply->str, marker) != NULL;
         if (strstr(reply->str, quoted) != NULL && strstr(reply->str, " lua]") == NULL) {
             counts.commands++;
             counts.others += !has_any(reply->str, words);

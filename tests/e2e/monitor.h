@@ -9,7 +9,7 @@
 struct monitor {
     struct master *master;
     redisContext *context;
-    unsigned marks;
+    unsigned markers;
 };
 
 void monitor_open(struct monitor *monitor, struct master *master);

@@ -307,7 +307,7 @@ START_TEST(a_secret_does_not_stay_in_memory)
     client_expect(&client, "DENIED wrong secret", "ess-of-two-pieces");
     client_close(&client);
     ck_assert(!is_in_memory(&stage.daemon, "of-two-pieces"));
-    /* The AUTH line waits behind a LOCK that waits. */
+    /* The AUTH line is pending input after a LOCK that waits. */
     connect_as(&stage, &client, SECRET_CI);
     client_lock(&client, "ci:a", "60s");
     client_send(&stage.client, "LOCK ci:a 10s WAIT 50ms\nAUTH guess-held-back\n");

@@ -273,7 +273,7 @@ START_TEST(a_listing_ends_the_read_budget_of_its_session)
                   "%s", stage.client.line);
     for (unsigned i = 0; i < 10; i++)
         client_read_match(&eager, "END");
-    /* Listings behind a pending request are pending input, and are handled one by one as well. */
+    /* Listings after a pending request are pending input, and are handled one by one as well. */
     client_send(&eager, "LOCK a 10s\n");
     for (unsigned i = 0; i < 40; i++)
         client_send(&eager, "LOCKS b\nLOCKS\n");

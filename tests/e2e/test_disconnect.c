@@ -146,7 +146,7 @@ START_TEST(locks_that_fail_after_their_client_closed_leave_no_keys)
 {
     struct stage stage;
     struct client client;
-    /* The second LOCK is pending input behind the first. */
+    /* The second LOCK is pending input after the first. */
     open_with_pending_lock(&stage, __func__, &briefly_slow_requests, &client,
                            "LOCK a 60s\nLOCK b 60s\n");
     client_close(&client);
@@ -212,7 +212,8 @@ START_TEST(an_unlock_completes_after_its_client_closed)
 }
 END_TEST
 
-/* The daemon stops reading behind so many lines, so that it cannot see the reset by reading. */
+/* The daemon stops reading when so many lines are pending, and cannot notice the reset by reading.
+ */
 START_TEST(a_reset_waiter_with_unread_input_leaves_the_queue)
 {
     struct stage stage;

@@ -313,7 +313,7 @@ END_TEST
 
 enum { SECRET_YAML = 256 };
 
-/* Opens masters that require a password, and a daemon that has the password `told`, or none. */
+/* Opens masters that require a password, and a daemon with this password (NULL: none). */
 static void open_with_password(struct stage *stage, const char *test, const char *server_config,
                                const char *username, const char *password, unsigned up)
 {

@@ -90,7 +90,7 @@ START_TEST(fence_always_returns_a_fence_without_request)
 }
 END_TEST
 
-START_TEST(fences_rise_through_two_daemons_three_seconds_apart)
+START_TEST(fences_rise_across_daemons_with_clocks_three_seconds_apart)
 {
     struct pair pair;
     open_pair(&pair, __func__, &five.daemon, 3);
@@ -100,7 +100,7 @@ START_TEST(fences_rise_through_two_daemons_three_seconds_apart)
 }
 END_TEST
 
-START_TEST(fences_rise_through_two_daemons_an_hour_apart)
+START_TEST(fences_rise_across_daemons_with_clocks_an_hour_apart)
 {
     struct pair pair;
     open_pair(&pair, __func__, &five.daemon, -3600);
@@ -154,8 +154,8 @@ Suite *test_suite(void)
     tcase_set_timeout(tests, 120);
     tcase_add_test(tests, a_fence_is_returned_only_on_request);
     tcase_add_test(tests, fence_always_returns_a_fence_without_request);
-    tcase_add_test(tests, fences_rise_through_two_daemons_three_seconds_apart);
-    tcase_add_test(tests, fences_rise_through_two_daemons_an_hour_apart);
+    tcase_add_test(tests, fences_rise_across_daemons_with_clocks_three_seconds_apart);
+    tcase_add_test(tests, fences_rise_across_daemons_with_clocks_an_hour_apart);
     tcase_add_test(tests, fences_rise_across_data_loss_of_any_minority);
     suite_add_tcase(suite, tests);
     return suite;

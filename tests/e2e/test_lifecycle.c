@@ -45,11 +45,11 @@ END_TEST
 
 START_TEST(user_signals_do_not_stop_the_daemon)
 {
-    static const int signals[] = {SIGUSR1, SIGUSR2};
+    static const int signal_numbers[] = {SIGUSR1, SIGUSR2};
     struct stage stage;
     stage_open(&stage, __func__, &three);
-    for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
-        ck_assert_int_eq(kill(stage.daemon.pid, signals[i]), 0);
+    for (size_t i = 0; i < sizeof(signal_numbers) / sizeof(signal_numbers[0]); i++) {
+        ck_assert_int_eq(kill(stage.daemon.pid, signal_numbers[i]), 0);
         client_expect(&stage.client, "PONG", "PING");
     }
     stage_close(&stage);

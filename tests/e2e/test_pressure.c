@@ -90,7 +90,8 @@ START_TEST(a_line_too_long_is_answered_in_order)
 }
 END_TEST
 
-/* The daemon stops reading behind so many lines and cannot read the end of the connection. */
+/* The daemon stops reading when so many lines are pending, and cannot notice the end of the
+ * connection. */
 START_TEST(a_lock_followed_by_much_input_is_undone_when_its_client_closes)
 {
     struct stage stage;

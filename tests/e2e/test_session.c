@@ -219,8 +219,8 @@ START_TEST(batched_unlocks_have_separate_outcomes)
 }
 END_TEST
 
-/* The ACL lacks EXISTS, which tells absent keys from foreign ones. If keys were deleted before the
- * error, they would then be reported as GONE. */
+/* The ACL lacks EXISTS, which distinguishes absent keys from foreign ones. If keys were deleted
+ * before the error, they would then be reported as GONE. */
 START_TEST(batched_unlocks_have_their_outcomes_if_masters_refuse_the_batch)
 {
     struct stage stage;

@@ -78,7 +78,7 @@ static void start(struct stage *stage, unsigned up)
 static const struct {
     struct master_tls tls;
     const char *client;
-} right[] = {
+} valid_cases[] = {
     {{.own = "master", .ca = "ca"}, NULL},
     {{.own = "address", .ca = "ca"}, NULL},
     {{.own = "named", .ca = "ca", .host = "localhost"}, NULL},
@@ -89,8 +89,8 @@ START_TEST(locks_are_granted_and_freed_over_tls)
 {
     struct stage stage;
     struct client second;
-    open_masters(&stage, __func__, &right[_i].tls);
-    prepare(&stage, "ca", right[_i].client);
+    open_masters(&stage, __func__, &valid_cases[_i].tls);
+    prepare(&stage, "ca", valid_cases[_i].client);
     daemon_bootstrap(&stage.daemon);
     start(&stage, 3);
     stage_wait_nodes(&stage, "tracking=yes", 3);
@@ -112,7 +112,7 @@ END_TEST
 START_TEST(a_lost_tls_master_reconnects)
 {
     struct stage stage;
-    open_masters(&stage, __func__, &right[0].tls);
+    open_masters(&stage, __func__, &valid_cases[0].tls);
     prepare(&stage, "ca", NULL);
     daemon_bootstrap(&stage.daemon);
     start(&stage, 3);
@@ -133,7 +133,7 @@ static const struct {
     const char *client;
     const char *reason;
     const char *why;
-} wrong[] = {
+} invalid_cases[] = {
     {{.own = "wrong", .ca = "ca"}, "ca", NULL, "untrusted", "unable to get local issuer"},
     {{.own = "stranger", .ca = "ca"}, "ca", NULL, "untrusted", "self-signed certificate"},
     {{.own = "master", .ca = "ca"}, "stranger", NULL, "untrusted", "self-signed certificate"},
@@ -156,18 +156,18 @@ START_TEST(the_certificate_of_a_master_is_verified)
     struct stage stage;
     char reason[32];
     char answer[128];
-    open_masters(&stage, __func__, &wrong[_i].tls);
-    prepare(&stage, wrong[_i].ca, wrong[_i].client);
+    open_masters(&stage, __func__, &invalid_cases[_i].tls);
+    prepare(&stage, invalid_cases[_i].ca, invalid_cases[_i].client);
     start(&stage, 0);
-    snprintf(reason, sizeof(reason), "reason=%s ", wrong[_i].reason);
+    snprintf(reason, sizeof(reason), "reason=%s ", invalid_cases[_i].reason);
     stage_wait_nodes(&stage, reason, 3);
-    daemon_wait_log(&stage.daemon, reason, wrong[_i].why);
-    snprintf(answer, sizeof(answer), "NOQUORUM 0/3 need=2 a:%s b:%s c:%s", wrong[_i].reason,
-             wrong[_i].reason, wrong[_i].reason);
+    daemon_wait_log(&stage.daemon, reason, invalid_cases[_i].why);
+    snprintf(answer, sizeof(answer), "NOQUORUM 0/3 need=2 a:%s b:%s c:%s", invalid_cases[_i].reason,
+             invalid_cases[_i].reason, invalid_cases[_i].reason);
     client_expect(&stage.client, answer, "LOCK a 10s");
     ck_assert_uint_eq(masters_with(stage.masters, 3, "redlockd:node"), 0);
     /* A later attempt must not be logged again. */
-    daemon_wait_log(&stage.daemon, "debug node_state node=a state=down ", wrong[_i].reason);
+    daemon_wait_log(&stage.daemon, "debug node_state node=a state=down ", invalid_cases[_i].reason);
     ck_assert_uint_eq(daemon_count_log(&stage.daemon, "node_tls_failed"), 3);
     stage_close(&stage);
 }
@@ -283,45 +283,47 @@ END_TEST
 /* --- abandoned links --- */
 
 /* A fake master that completes TLS handshakes but never replies. */
-struct mute {
+struct silent_master {
     int listening;
     int fd;
     SSL_CTX *context;
     SSL *ssl;
 };
 
-static void mute_open(struct mute *mute, const struct sandbox *sandbox, int port)
+static void silent_master_open(struct silent_master *silent_master, const struct sandbox *sandbox,
+                               int port)
 {
     char path[SANDBOX_FILE];
-    mute->listening = port_listen(AF_INET, port);
-    ck_assert_int_ge(mute->listening, 0);
-    mute->context = SSL_CTX_new(TLS_server_method());
+    silent_master->listening = port_listen(AF_INET, port);
+    ck_assert_int_ge(silent_master->listening, 0);
+    silent_master->context = SSL_CTX_new(TLS_server_method());
     sandbox_path(sandbox, "master.crt", path);
-    ck_assert_int_eq(SSL_CTX_use_certificate_chain_file(mute->context, path), 1);
+    ck_assert_int_eq(SSL_CTX_use_certificate_chain_file(silent_master->context, path), 1);
     sandbox_path(sandbox, "master.key", path);
-    ck_assert_int_eq(SSL_CTX_use_PrivateKey_file(mute->context, path, SSL_FILETYPE_PEM), 1);
+    ck_assert_int_eq(SSL_CTX_use_PrivateKey_file(silent_master->context, path, SSL_FILETYPE_PEM),
+                     1);
 }
 
-static void mute_accept(struct mute *mute)
+static void silent_master_accept(struct silent_master *silent_master)
 {
     struct timeval timeout = {.tv_sec = WAITING_DEADLINE_MS / 1000};
-    mute->fd = accept(mute->listening, NULL, NULL);
-    ck_assert_int_ge(mute->fd, 0);
-    setsockopt(mute->fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
-    mute->ssl = SSL_new(mute->context);
-    SSL_set_fd(mute->ssl, mute->fd);
+    silent_master->fd = accept(silent_master->listening, NULL, NULL);
+    ck_assert_int_ge(silent_master->fd, 0);
+    setsockopt(silent_master->fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
+    silent_master->ssl = SSL_new(silent_master->context);
+    SSL_set_fd(silent_master->ssl, silent_master->fd);
 }
 
 /* Reads to the end of the connection. Returns 0 for a FIN, otherwise errno. */
-static int mute_wait_end(struct mute *mute)
+static int silent_master_wait_end(struct silent_master *silent_master)
 {
     char bytes[4096];
     ssize_t got;
-    while ((got = recv(mute->fd, bytes, sizeof(bytes), 0)) > 0)
+    while ((got = recv(silent_master->fd, bytes, sizeof(bytes), 0)) > 0)
         continue;
     int error = got < 0 ? errno : 0;
-    SSL_free(mute->ssl);
-    close(mute->fd);
+    SSL_free(silent_master->ssl);
+    close(silent_master->fd);
     return error;
 }
 
@@ -330,21 +332,21 @@ static int mute_wait_end(struct mute *mute)
 START_TEST(an_abandoned_link_is_reset)
 {
     struct stage stage;
-    struct mute mute;
+    struct silent_master silent_master;
     char byte;
-    open_masters(&stage, __func__, &right[0].tls);
+    open_masters(&stage, __func__, &valid_cases[0].tls);
     master_kill(&stage.masters[2]);
-    mute_open(&mute, &stage.sandbox, stage.masters[2].port);
+    silent_master_open(&silent_master, &stage.sandbox, stage.masters[2].port);
     prepare(&stage, "ca", NULL);
     daemon_start(&stage.daemon, 0);
-    mute_accept(&mute);
+    silent_master_accept(&silent_master);
     if (_i == 1) {
-        ck_assert_int_eq(SSL_accept(mute.ssl), 1);
-        ck_assert_int_eq(SSL_read(mute.ssl, &byte, 1), 1);
+        ck_assert_int_eq(SSL_accept(silent_master.ssl), 1);
+        ck_assert_int_eq(SSL_read(silent_master.ssl, &byte, 1), 1);
     }
-    ck_assert_int_eq(mute_wait_end(&mute), ECONNRESET);
-    close(mute.listening);
-    SSL_CTX_free(mute.context);
+    ck_assert_int_eq(silent_master_wait_end(&silent_master), ECONNRESET);
+    close(silent_master.listening);
+    SSL_CTX_free(silent_master.context);
     daemon_wait_listening(&stage.daemon);
     daemon_connect(&stage.daemon, &stage.client);
     stage_close(&stage);
@@ -356,34 +358,34 @@ START_TEST(a_key_update_flood_of_a_master_does_not_delay_clients)
 {
     enum { TURNS = 100 };
     struct stage stage;
-    struct mute mute;
+    struct silent_master silent_master;
     struct flood flood;
     unsigned turns = 0;
     char fields[512];
     char byte;
-    open_masters(&stage, __func__, &right[0].tls);
+    open_masters(&stage, __func__, &valid_cases[0].tls);
     master_kill(&stage.masters[2]);
-    mute_open(&mute, &stage.sandbox, stage.masters[2].port);
+    silent_master_open(&silent_master, &stage.sandbox, stage.masters[2].port);
     write_fields(fields, sizeof(fields), stage.sandbox.dir, "ca", NULL);
     /* A long node_timeout: the link must stay open while the flood is prepared. */
     daemon_prepare(&stage.daemon, &stage.sandbox, stage.masters, 3,
                    &(struct daemon_plan){.node_timeout_ms = 2000, .node_fields = fields});
     daemon_start(&stage.daemon, 0);
-    mute_accept(&mute);
-    ck_assert_int_eq(SSL_accept(mute.ssl), 1);
-    ck_assert_int_eq(SSL_read(mute.ssl, &byte, 1), 1);
+    silent_master_accept(&silent_master);
+    ck_assert_int_eq(SSL_accept(silent_master.ssl), 1);
+    ck_assert_int_eq(SSL_read(silent_master.ssl, &byte, 1), 1);
     daemon_wait_listening(&stage.daemon);
     daemon_connect(&stage.daemon, &stage.client);
-    flood_start_over(&flood, mute.ssl, mute.fd);
+    flood_start_over(&flood, silent_master.ssl, silent_master.fd);
     while (!flood.over) {
         client_expect(&stage.client, "PONG", "PING");
         turns += !flood.over;
     }
     flood_stop(&flood);
     ck_assert_msg(turns >= TURNS, "only %u answers until the flood was over", turns);
-    mute_wait_end(&mute);
-    close(mute.listening);
-    SSL_CTX_free(mute.context);
+    silent_master_wait_end(&silent_master);
+    close(silent_master.listening);
+    SSL_CTX_free(silent_master.context);
     stage_close(&stage);
 }
 END_TEST
@@ -391,7 +393,7 @@ END_TEST
 START_TEST(commands_left_on_a_hung_master_leave_no_keys)
 {
     struct stage stage;
-    open_masters(&stage, __func__, &right[0].tls);
+    open_masters(&stage, __func__, &valid_cases[0].tls);
     prepare(&stage, "ca", NULL);
     daemon_bootstrap(&stage.daemon);
     start(&stage, 3);
@@ -411,10 +413,10 @@ Suite *test_suite(void)
     Suite *suite = suite_create("tls_masters");
     TCase *tests = sandbox_case("tls_masters");
     tcase_add_loop_test(tests, locks_are_granted_and_freed_over_tls, 0,
-                        sizeof(right) / sizeof(right[0]));
+                        sizeof(valid_cases) / sizeof(valid_cases[0]));
     tcase_add_test(tests, a_lost_tls_master_reconnects);
     tcase_add_loop_test(tests, the_certificate_of_a_master_is_verified, 0,
-                        sizeof(wrong) / sizeof(wrong[0]));
+                        sizeof(invalid_cases) / sizeof(invalid_cases[0]));
     tcase_add_test(tests, a_master_without_tls_is_reported);
     tcase_add_loop_test(tests, replaced_files_apply_to_the_next_connection, 0,
                         sizeof(outdated) / sizeof(outdated[0]));

@@ -204,8 +204,8 @@ static void send_lines(struct secure *client, const char *line, unsigned count)
     free(lines);
 }
 
-/* The daemon stops reading behind so many lines after a waiting LOCK. Then the connection ends,
- * with a close_notify that the daemon cannot read yet (0), or without one (1). */
+/* The daemon stops reading when so many lines are pending after a waiting LOCK. Then the connection
+ * ends, with a close_notify that the daemon cannot read yet (0), or without one (1). */
 START_TEST(an_unread_close_undoes_a_waiting_lock)
 {
     /* More than the daemon reads, but less than its kernel buffers. */
