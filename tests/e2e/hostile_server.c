@@ -170,8 +170,8 @@ static const char *any_push(struct prng *prng)
     return pushes[prng_below(prng, sizeof(pushes) / sizeof(pushes[0]))];
 }
 
-/* Damages the line in one random way and returns its new length. The buffer has HOSTILE_LINE bytes.
- */
+/* Damages the line in one random way and returns its new length. The buffer has HOSTILE_LINE
+ * bytes. */
 static size_t mangle(struct prng *prng, char *bytes, size_t len)
 {
     size_t at = prng_below(prng, (unsigned)len);

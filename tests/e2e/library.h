@@ -19,8 +19,8 @@ void library_expect(const struct redlock *redlock, enum redlock_status status,
 struct redlock_lock library_acquire(struct redlock *redlock, const char *resource, int64_t ttl_ms,
                                     const struct redlock_lock_options *options);
 
-/* Waits for the next event. library_answer() requires an answer to request `id` with this status.
- */
+/* Waits for the next event. library_answer() requires an answer to request `id` with this
+ * status. */
 struct redlock_event library_next(struct redlock *redlock);
 struct redlock_event library_answer(struct redlock *redlock, uint64_t id,
                                     enum redlock_status status);

@@ -27,8 +27,8 @@ void names_write_server(const struct names *names, int port, int timeout_s);
  * ends. */
 int names_silent_server(void);
 
-/* Starts a nameserver that resolves every name to 127.0.0.1, until it is killed. Returns its port.
- */
+/* Starts a nameserver that resolves every name to 127.0.0.1, until it is killed. Returns its
+ * port. */
 int names_serve(pid_t *pid);
 
 #endif

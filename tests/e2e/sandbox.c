@@ -33,8 +33,8 @@ static bool ends_with(const char *text, const char *end)
     return text_len >= end_len && strcmp(text + text_len - end_len, end) == 0;
 }
 
-/* Prints the name of a failed test, and the last part of each log and error output in its folder.
- */
+/* Prints the name of a failed test, and the last part of each log and error output in its
+ * folder. */
 static int print_log(const char *path, const struct stat *stat, int type, struct FTW *where)
 {
     enum { LAST_PART = 16 * 1024 };

@@ -120,8 +120,8 @@ static int status_for_host(const char *host)
     return status;
 }
 
-/* A foreign web page whose host name resolves to 127.0.0.1 (DNS rebinding) must not read anything.
- */
+/* A foreign web page whose host name resolves to 127.0.0.1 (DNS rebinding) must not read
+ * anything. */
 START_TEST(a_foreign_host_header_is_refused)
 {
     static const char *const ours[] = {"127.0.0.1", "127.0.0.1:7336", "localhost:1",

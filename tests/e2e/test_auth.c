@@ -292,8 +292,8 @@ START_TEST(a_secret_does_not_stay_in_memory)
 {
     struct stage stage;
     struct client client;
-    /* Lazy binding could save the vector registers, and with them the bytes that were copied last.
-     */
+    /* Lazy binding could save the vector registers, and with them the bytes that were copied
+     * last. */
     ck_assert_int_eq(setenv("LD_BIND_NOW", "1", 1), 0);
     open_stage(&stage, __func__, "");
     ck_assert(is_in_memory(&stage.daemon, stage.daemon.socket));
@@ -547,8 +547,8 @@ START_TEST(connections_per_address_are_limited)
     client_expect_end(&more);
     client_close(&more);
     daemon_wait_log(&stage.daemon, "client_refused", "limit=clients_per_address");
-    /* A unix socket does not count for the TCP address, and a closed connection no longer counts.
-     */
+    /* A unix socket does not count for the TCP address, and a closed connection no longer
+     * counts. */
     struct client local;
     daemon_connect(&stage.daemon, &local);
     client_expect(&local, "PONG", "PING");

@@ -212,8 +212,8 @@ START_TEST(an_unlock_completes_after_its_client_closed)
 }
 END_TEST
 
-/* The daemon stops reading when so many lines are pending, and cannot notice the reset by reading.
- */
+/* The daemon stops reading when so many lines are pending, and cannot notice the reset by
+ * reading. */
 START_TEST(a_reset_waiter_with_unread_input_leaves_the_queue)
 {
     struct stage stage;

@@ -43,8 +43,8 @@ static void close_pair(struct pair *pair)
 }
 
 /* Acquires and releases the lock through one daemon. The fence must be greater than all before.
- * UNLOCK was answered after a majority, so that other masters may still have the key for a moment.
- */
+ * UNLOCK was answered after a majority, so that other masters may still have the key for a
+ * moment. */
 static void acquire_fenced(struct pair *pair, unsigned which)
 {
     struct client *client = &pair->clients[which];

@@ -206,9 +206,9 @@ START_TEST(a_failback_with_an_unchanged_run_id_is_detected)
     for (unsigned i = 0; i < 2; i++)
         follow(&replicas[i], &stage.masters[i]);
     masters_run(replicas, 2, "REPLICAOF NO ONE");
-    /* The first replica changed the replication id of its master. A starting daemon sees that at
-     * once and has waited it out when it is open; a running daemon sees it with its next heartbeat.
-     */
+    /* The first replica changed the replication id of its master. A starting daemon sees that
+     * at once and has waited it out when it is open; a running daemon sees it with its next
+     * heartbeat. */
     open_second(&stage, &second, &careful.daemon);
     stage_wait_nodes(&stage, "vote=yes", 3);
     int64_t deadline_ms = lock_until(&stage.client);

@@ -83,8 +83,8 @@ static void check_grant(void *context, const char *text)
         check->latest_ns = granted_ns + validity_ms * MS;
 }
 
-/* A grant past its deadline on arrival is confirmed by an EXTEND, with a later id of the same slot.
- */
+/* A grant past its deadline on arrival is confirmed by an EXTEND, with a later id of the same
+ * slot. */
 static void check_confirmations(struct check *check, uint64_t id)
 {
     enum { USES = 64 };

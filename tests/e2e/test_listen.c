@@ -117,8 +117,8 @@ START_TEST(stale_unix_socket_is_replaced)
 }
 END_TEST
 
-/* The file was removed and created again by another daemon, so that this daemon must not remove it.
- */
+/* The file was removed and created again by another daemon, so that this daemon must not remove
+ * it. */
 START_TEST(a_unix_socket_of_another_daemon_is_not_removed)
 {
     struct stage stage;

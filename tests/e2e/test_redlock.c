@@ -161,8 +161,8 @@ START_TEST(a_wait_that_times_out_is_one_request)
 }
 END_TEST
 
-/* Starts a command that waits, releases the lock once the command is queued, and expects a grant.
- */
+/* Starts a command that waits, releases the lock once the command is queued, and expects a
+ * grant. */
 static void check_waits(struct stage *stage, const char *words)
 {
     char output[SANDBOX_FILE];

@@ -81,8 +81,8 @@ START_TEST(without_masters_every_process_is_killed_before_the_deadline)
     int64_t expiry_ms = stop_masters_after_an_extension();
     wait_gone_before(pids, STUBBORN_COUNT, expiry_ms);
     ck_assert_int_eq(wrapper_wait(&wrapper), 122);
-    /* `redlock run` and the daemon give up within two milliseconds of each other, in either order.
-     */
+    /* `redlock run` and the daemon give up within two milliseconds of each other, in either
+     * order. */
     ck_assert(
         wrapper_complained(&wrapper, "redlock: a is lost: too few masters could vote") ||
         wrapper_complained(&wrapper, "redlock: a is lost: the daemon could not keep it: noquorum"));

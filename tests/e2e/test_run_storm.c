@@ -130,8 +130,8 @@ static void start_run(struct storm *storm, unsigned index)
     shell->victim = choose_victim(&storm->prng);
     shell->after_ms = prng_below(&storm->prng, LONGEST_MS);
     shell->kill_ms = INT64_MAX;
-    /* Parent and daemon exist from the start, and are also killed while the run waits in the queue.
-     */
+    /* Parent and daemon exist from the start, and are also killed while the run waits in the
+     * queue. */
     if (shell->victim == PARENT || shell->victim == DAEMON)
         shell->kill_ms = waiting_clock_ms() + 2 * shell->after_ms;
     storm->started++;

@@ -228,8 +228,8 @@ START_TEST(a_reload_reads_the_certificates_again)
     tls_stage_connect(&after, &stage);
     ck_assert_str_eq(secure_ask(&after, "PING"), "PONG");
     secure_close(&after);
-    /* With the matching key, new connections get the new certificate, and existing ones continue.
-     */
+    /* With the matching key, new connections get the new certificate, and existing ones
+     * continue. */
     const struct certs_plan plan = {.name = "new", .issuer = "ca", .names = "DNS:w7.example"};
     certs_make(stage.sandbox.dir, &plan);
     renew(&stage, "new", "new");

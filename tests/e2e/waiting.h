@@ -10,8 +10,8 @@
 
 #include <stdint.h>
 
-/* Far longer than any wait takes, even with sanitizers on a busy machine: reaching it is a failure.
- */
+/* Far longer than any wait takes, even with sanitizers on a busy machine: reaching it is a
+ * failure. */
 enum { WAITING_DEADLINE_MS = 180000 };
 
 struct waiting {
