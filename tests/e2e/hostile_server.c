@@ -121,11 +121,11 @@ static size_t drop_word(struct prng *prng, char *bytes, size_t len)
     return len - (to - from);
 }
 
-static size_t put_instead(char *bytes, size_t len, size_t at, size_t old, const char *fresh)
+static size_t replace_bytes(char *bytes, size_t len, size_t at, size_t old, const char *replacement)
 {
-    memmove(bytes + at + strlen(fresh), bytes + at + old, len - at - old);
-    memcpy(bytes + at, fresh, strlen(fresh));
-    return len + strlen(fresh) - old;
+    memmove(bytes + at + strlen(replacement), bytes + at + old, len - at - old);
+    memcpy(bytes + at, replacement, strlen(replacement));
+    return len + strlen(replacement) - old;
 }
 
 /* Replaces a number, or the tag, by another number. */
@@ -151,8 +151,8 @@ static size_t change_number(struct prng *prng, char *bytes, size_t len)
     size_t old = strspn(bytes + at, "0123456789");
     if (at + old > len)
         return len;
-    return put_instead(bytes, len, at, old,
-                       numbers[prng_below(prng, sizeof(numbers) / sizeof(numbers[0]))]);
+    return replace_bytes(bytes, len, at, old,
+                         numbers[prng_below(prng, sizeof(numbers) / sizeof(numbers[0]))]);
 }
 
 static const char *any_push(struct prng *prng)
@@ -190,7 +190,7 @@ static size_t mangle(struct prng *prng, char *bytes, size_t len)
         memcpy(bytes + len, bytes, len);
         return 2 * len;
     case 5:
-        return put_instead(bytes, len, 0, 0, any_push(prng));
+        return replace_bytes(bytes, len, 0, 0, any_push(prng));
     case 6:
         bytes[at] = (char)prng_below(prng, 256);
         return len;
@@ -199,7 +199,7 @@ static size_t mangle(struct prng *prng, char *bytes, size_t len)
         memset(bytes + at, 'a', 2200);
         return len + 2200;
     case 8:
-        return put_instead(bytes, len, len - 1, 0, " new=1 more");
+        return replace_bytes(bytes, len, len - 1, 0, " new=1 more");
     default:
         for (size_t i = 0; i < len; i++)
             bytes[i] = (char)prng_below(prng, 256);

@@ -105,18 +105,18 @@ static bool answers(struct master *master)
     ck_assert_ptr_nonnull(context);
     char field[32];
     snprintf(field, sizeof(field), "process_id:%d\r", (int)master->pid);
-    bool ours = false;
+    bool is_ours = false;
     if (context->err == 0 && redisSetTimeout(context, timeout) == REDIS_OK) {
         redisReply *reply = redisCommand(context, "INFO server");
-        ours =
+        is_ours =
             reply != NULL && reply->type == REDIS_REPLY_STRING && strstr(reply->str, field) != NULL;
         freeReplyObject(reply);
     }
-    if (ours)
+    if (is_ours)
         master->context = context;
     else
         redisFree(context);
-    return ours;
+    return is_ours;
 }
 
 /* If the process ended, another process has the port: choose a new port if allowed, and start

@@ -90,9 +90,10 @@ START_TEST(other_paths_methods_and_hosts_are_refused)
     struct stage stage;
     struct http_response answer;
     open_admin(&stage, __func__, NULL, "");
-    static const char *const others[] = {"/nothing", "/metrics/", "/../etc/passwd", "/%2e%2e/x"};
-    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
-        free(http_get(port, others[i], 404));
+    static const char *const unknown_paths[] = {"/nothing", "/metrics/", "/../etc/passwd",
+                                                "/%2e%2e/x"};
+    for (size_t i = 0; i < sizeof(unknown_paths) / sizeof(unknown_paths[0]); i++)
+        free(http_get(port, unknown_paths[i], 404));
     for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
         http_request(port, methods[i], "/metrics", &answer);
         ck_assert_msg(answer.status == 405 || answer.status == 501, "%s", answer.text);
@@ -124,16 +125,16 @@ static int status_for_host(const char *host)
  * anything. */
 START_TEST(a_foreign_host_header_is_refused)
 {
-    static const char *const ours[] = {"127.0.0.1", "127.0.0.1:7336", "localhost:1",
-                                       "LOCALHOST", "[::1]:7336",     "10.1.2.3"};
-    static const char *const others[] = {"example.com", "localhost.example.com:7336",
+    static const char *const allowed[] = {"127.0.0.1", "127.0.0.1:7336", "localhost:1",
+                                          "LOCALHOST", "[::1]:7336",     "10.1.2.3"};
+    static const char *const denied[] = {"example.com", "localhost.example.com:7336",
                                          "127.0.0.1.example.com", "[evil]", "x"};
     struct stage stage;
     open_admin(&stage, __func__, NULL, "");
-    for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
-        ck_assert_int_eq(status_for_host(ours[i]), 200);
-    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
-        ck_assert_int_eq(status_for_host(others[i]), 403);
+    for (size_t i = 0; i < sizeof(allowed) / sizeof(allowed[0]); i++)
+        ck_assert_int_eq(status_for_host(allowed[i]), 200);
+    for (size_t i = 0; i < sizeof(denied) / sizeof(denied[0]); i++)
+        ck_assert_int_eq(status_for_host(denied[i]), 403);
     stage_close(&stage);
 }
 END_TEST
@@ -423,7 +424,7 @@ END_TEST
 START_TEST(denied_requests_and_wrong_secrets_are_counted)
 {
     struct stage stage;
-    struct client stranger;
+    struct client client;
     struct secrets secrets;
     char admin[64];
     port = port_free();
@@ -432,11 +433,11 @@ START_TEST(denied_requests_and_wrong_secrets_are_counted)
     stage_open(&stage, __func__,
                &(struct stage_plan){.masters = 3,
                                     .daemon = {.tcp_host = "127.0.0.1", .yaml = secrets.yaml}});
-    client_connect_tcp(&stranger, "127.0.0.1", stage.daemon.port);
-    client_expect_match(&stranger, "DENIED .*", "LOCK a 1s");
-    client_expect_match(&stranger, "DENIED .*", "STATUS a");
-    client_expect_match(&stranger, "DENIED .*", "AUTH nobodys");
-    client_close(&stranger);
+    client_connect_tcp(&client, "127.0.0.1", stage.daemon.port);
+    client_expect_match(&client, "DENIED .*", "LOCK a 1s");
+    client_expect_match(&client, "DENIED .*", "STATUS a");
+    client_expect_match(&client, "DENIED .*", "AUTH nobodys");
+    client_close(&client);
     wait_sample("redlockd_requests_denied_total", 2);
     wait_sample("redlockd_secrets_refused_total", 1);
     ck_assert_double_eq(sample("redlockd_connections_unauthenticated_total{reason=\"late\"}"), 0);

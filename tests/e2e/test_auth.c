@@ -155,7 +155,7 @@ START_TEST(a_user_cannot_use_see_or_count_foreign_resources)
     open_stage(&stage, __func__, "");
     connect_as(&stage, &ci, SECRET_CI);
     connect_as(&stage, &ops, SECRET_OPS);
-    struct grant theirs = client_lock(&ops, "prod", "60s");
+    struct grant foreign = client_lock(&ops, "prod", "60s");
     client_lock(&ops, "cj:a", "60s");
     client_lock(&ops, "c", "60s");
     struct grant shared = client_lock(&ops, "ci:shared", "60s");
@@ -165,8 +165,8 @@ START_TEST(a_user_cannot_use_see_or_count_foreign_resources)
 
     /* Even with the right token. */
     static const char denied[] = "DENIED this user may not use this resource";
-    client_expect(&ci, denied, "UNLOCK prod %s", theirs.token);
-    client_expect(&ci, denied, "EXTEND prod %s 10s", theirs.token);
+    client_expect(&ci, denied, "UNLOCK prod %s", foreign.token);
+    client_expect(&ci, denied, "EXTEND prod %s 10s", foreign.token);
     client_expect(&ci, denied, "LOCK prod 10s");
     client_expect(&ci, denied, "LOCK prod 10s WAIT 1s");
     client_expect(&ci, denied, "LOCK ci 10s");
@@ -183,7 +183,7 @@ START_TEST(a_user_cannot_use_see_or_count_foreign_resources)
     ck_assert_uint_eq(client_count(&ops, "LOCKS", ""), 4);
     ck_assert_uint_eq(client_count(&ops, "CLIENTS", ""), 3);
     ck_assert_uint_eq(client_count(&ops, "CLIENTS", "user=tester"), 1);
-    client_expect(&ops, "OK", "UNLOCK prod %s", theirs.token);
+    client_expect(&ops, "OK", "UNLOCK prod %s", foreign.token);
     client_close(&ci);
     client_close(&ops);
     close_stage(&stage);
@@ -472,7 +472,7 @@ START_TEST(a_client_displaces_an_unauthenticated_one_at_the_limit)
 }
 END_TEST
 
-static const char *guess(const struct stage *stage, int number)
+static const char *send_wrong_secret(const struct stage *stage, int number)
 {
     static char answer[128];
     struct client client;
@@ -491,7 +491,7 @@ START_TEST(guessing_secrets_throttles_the_address)
     connect_as(&stage, &client, SECRET_CI);
     /* The throttle allows one more attempt each second while the test guesses. */
     struct waiting waiting = waiting_for("the throttle to refuse");
-    for (int i = 0; strcmp(guess(&stage, i), "LIMIT secrets") != 0; i++)
+    for (int i = 0; strcmp(send_wrong_secret(&stage, i), "LIMIT secrets") != 0; i++)
         if (i > AUTH_THROTTLE_BURST)
             waiting_pause(&waiting);
     /* The throttle applies to new attempts from this address. Authenticated connections and other
@@ -519,7 +519,7 @@ START_TEST(repeating_one_wrong_secret_does_not_throttle_the_address)
     struct client client;
     open_stage(&stage, __func__, "");
     for (int i = 0; i < 3 * AUTH_THROTTLE_BURST; i++)
-        ck_assert_str_eq(guess(&stage, 0), "DENIED wrong secret");
+        ck_assert_str_eq(send_wrong_secret(&stage, 0), "DENIED wrong secret");
     connect_as(&stage, &client, SECRET_CI);
     client_close(&client);
     close_stage(&stage);

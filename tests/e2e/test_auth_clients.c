@@ -329,17 +329,17 @@ END_TEST
 START_TEST(a_waiter_without_a_valid_secret_ends_when_users_are_introduced)
 {
     struct stage stage;
-    struct waiter stranger;
-    struct waiter nobody;
+    struct waiter wrong_secret;
+    struct waiter no_secret;
     char path[64];
     open_stage_without_users(&stage, __func__);
     sandbox_write(secrets_path(&secrets, "bad", path), "bad-0123456789abcdef\n");
-    start_waiter(&stranger, &stage, "bad");
-    start_waiter(&nobody, &stage, NULL);
+    start_waiter(&wrong_secret, &stage, "bad");
+    start_waiter(&no_secret, &stage, NULL);
     stage_wait_stats(&stage.client, " waiting=2 ");
     reload_with(&stage.daemon, strstr(secrets.yaml, "auth:"));
-    end_waiter(&stranger, 125, "does not allow it: wrong secret\n");
-    end_waiter(&nobody, 125, "does not allow it: authenticate first");
+    end_waiter(&wrong_secret, 125, "does not allow it: wrong secret\n");
+    end_waiter(&no_secret, 125, "does not allow it: authenticate first");
     unlink(path);
     close_stage(&stage);
 }
