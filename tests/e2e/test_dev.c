@@ -112,7 +112,7 @@ START_TEST(dev_removes_its_masters_and_files)
 }
 END_TEST
 
-START_TEST(dev_reports_the_directory_of_its_masters)
+START_TEST(dev_ignores_an_empty_or_relative_tmpdir)
 {
     static const char *const folders[] = {"", "build"};
     for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
@@ -215,7 +215,7 @@ Suite *test_suite(void)
     TCase *tests = sandbox_case("temporary masters");
     tcase_add_test(tests, dev_locks_without_any_setup);
     tcase_add_test(tests, dev_removes_its_masters_and_files);
-    tcase_add_test(tests, dev_reports_the_directory_of_its_masters);
+    tcase_add_test(tests, dev_ignores_an_empty_or_relative_tmpdir);
     tcase_add_test(tests, dev_stops_cleanly_on_sigint);
     tcase_add_test(tests, dev_stops_cleanly_on_sighup);
     tcase_add_test(tests, dev_masters_die_with_a_killed_daemon);

@@ -195,7 +195,7 @@ START_TEST(lock_waits_without_a_limit_by_default)
 }
 END_TEST
 
-START_TEST(lock_waits_longer_than_the_daemon_allows_per_request)
+START_TEST(lock_accepts_a_wait_above_the_limit_of_the_daemon)
 {
     struct stage stage;
     open_stage(&stage, __func__);
@@ -628,7 +628,7 @@ static TCase *case_locks(void)
     tcase_add_test(tests, a_held_lock_is_refused_at_once_or_after_the_wait);
     tcase_add_test(tests, a_wait_that_times_out_is_one_request);
     tcase_add_test(tests, lock_waits_without_a_limit_by_default);
-    tcase_add_test(tests, lock_waits_longer_than_the_daemon_allows_per_request);
+    tcase_add_test(tests, lock_accepts_a_wait_above_the_limit_of_the_daemon);
     tcase_add_test(tests, a_token_is_read_from_stdin_or_the_environment);
     tcase_add_test(tests, an_invalid_token_is_refused_and_never_shown);
     tcase_add_test(tests, a_wrong_token_neither_releases_nor_extends);
