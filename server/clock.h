@@ -1,5 +1,6 @@
 /*
- * The clocks. Only callbacks of the loop read them; everything below takes time as an argument.
+ * The clocks. Only callbacks of the event loop read them. Everything else takes the time as an
+ * argument.
  */
 #ifndef SERVER_CLOCK_H
 #define SERVER_CLOCK_H
@@ -9,24 +10,25 @@
 #include <sys/time.h>
 
 /*
- * Nanoseconds since boot, the time suspended included: the keys on the masters go on expiring while
- * this host sleeps, so the daemon has to count that time too.
+ * Nanoseconds since boot, including the time suspended: keys on the masters keep expiring while
+ * this host sleeps, so the daemon has to count that time as well.
  */
 int64_t clock_now_ns(void);
 
 /*
- * The name of that clock: two daemons with the same one read the same time since boot. A boot has
- * its own, and so has a container that counts from elsewhere (a time namespace).
+ * The id of the clock that clock_now_ns() reads: two daemons with the same id read the same time
+ * since boot. Each boot has its own id, and so does a container in a time namespace with its own
+ * offset.
  */
 void clock_name(char *name, size_t size);
 
-/* Without the time suspended: for systemd, which counts by it. */
+/* Nanoseconds since boot without the time suspended. systemd uses this clock. */
 int64_t clock_monotonic_ns(void);
 
-/* For a timer of libevent: in so long, rounded up; at once where that has passed. */
+/* Convert a delay to a libevent timeout, rounded up. A negative delay becomes 0. */
 struct timeval clock_delay(int64_t delay_ns);
 
-/* Nanoseconds since 1970: for log lines, and for ballots (engine/round/fence.h). */
+/* Nanoseconds since 1970, for log lines and for ballots (engine/round/fence.h). */
 int64_t clock_wall_ns(void);
 
 #endif

@@ -1,8 +1,9 @@
 /*
- * `redlockd --dev`: a set of throw-away masters, to try redlockd without setting anything up.
+ * `redlockd --dev`: throw-away masters, to try redlockd without setting anything up.
  *
- * Starts five redis-server processes in a temporary directory, each on a unix socket of its own,
- * and takes both down at the end. They die with this process, however it ends.
+ * dev_start() starts five redis-server processes in a temporary directory, each on its own unix
+ * socket. dev_stop() removes both. The processes are killed when this process ends, however it
+ * ends.
  */
 #ifndef SERVER_DEV_H
 #define SERVER_DEV_H
@@ -16,11 +17,12 @@
 enum { DEV_MASTERS = 5 };
 
 struct dev {
-    char directory[64]; /* "" while there is none */
+    char directory[64]; /* "" if there is none */
     pid_t masters[DEV_MASTERS];
 };
 
-/* Start the masters, wait until each has made its socket, and name them in the configuration. */
+/* Start the masters, wait until each has created its socket, and add them to the configuration as
+ * its nodes. */
 bool dev_start(struct dev *dev, struct config *config, struct error *error);
 
 /* Kill the masters and remove the directory. */

@@ -1,16 +1,17 @@
 /*
- * The log: one line an event, to stderr.
+ * The log: one line per event, to stderr.
  *
  *     text   2026-11-21T05:00:00.123Z info listening address=tcp://127.0.0.1:7335
  *     json   {"time":"2026-11-21T05:00:00.123Z","level":"info","event":"listening","address":"..."}
  *
- * Values may hold any bytes, whoever sent them: what is not printable ASCII is escaped, and a value
- * is cut after LOG_VALUE_MAX bytes. Tokens are never logged. errno is preserved. What clients can
- * cause in numbers goes through server/clients/client_log.h.
+ * Values may hold any bytes, since clients and masters supply some of them. Bytes other than
+ * printable ASCII are escaped, and a value is truncated to LOG_VALUE_MAX bytes. Tokens are never
+ * logged. errno is preserved. Lines that clients can cause in large numbers go through
+ * server/clients/client_log.h.
  *
- * Nothing waits for the log: where its reader stands still, and the pipe or socket to him is full,
- * lines are lost, and with the next one that is taken `log_lost` says how many. A terminal takes a
- * byte and then makes us wait for the rest, so there it does not help.
+ * The daemon does not wait for the log. When the pipe or socket to the log's reader is full, lines
+ * are dropped, and `log_lost` says how many before the next line that fits. A terminal is the
+ * exception: it accepts part of a line and then blocks the writer.
  */
 #ifndef SERVER_LOG_H
 #define SERVER_LOG_H
@@ -27,13 +28,13 @@ struct log {
     enum config_log_level level;
     enum config_log_format format;
     int fd;
-    bool priorities; /* the journal of systemd reads it: "<6>" before each line; see sd-daemon(3) */
+    bool priorities; /* prefix lines with "<6>" for systemd's journal; see sd-daemon(3) */
 };
 
-/* Is this descriptor connected to the journal? */
+/* Whether this descriptor is connected to the journal. */
 bool log_is_journal(int fd);
 
-/* key=value; text NULL: a number. A key of NULL ends a list of fields. */
+/* One key=value pair. The value is a number if text is NULL. A field with key NULL ends a list. */
 struct log_field {
     const char *key;
     const char *text;
@@ -51,13 +52,14 @@ struct log_field log_number(const char *key, int64_t number);
 void log_event(const struct log *log, enum config_log_level level, const char *event,
                const struct log_field *fields);
 
-/* What libevent has to say goes there from now on, and not to standard error by itself, in a form
- * of its own and waiting for whoever reads that; with NULL it goes nowhere. Strangers can cause
- * some of it, so there are THROTTLE_LINES in a second at most, and the next line tells what was
- * left out. */
+/* Route libevent's own messages to this log. By default libevent writes to stderr in its own format
+ * and blocks until the reader takes the line. NULL discards the messages. Clients can cause some of
+ * them, so at most THROTTLE_LINES are written per second, and the next line says how many were left
+ * out. */
 void log_adopt_libevent(const struct log *log);
 
-/* Format without writing, for tests: returns the length, at most LOG_LINE_MAX, LF included. */
+/* Format a line without writing it, for tests. Returns the length with the LF, at most
+ * LOG_LINE_MAX. */
 size_t log_format(enum config_log_format format, int64_t wall_ns, enum config_log_level level,
                   const char *event, const struct log_field *fields, char *buf);
 

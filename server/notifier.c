@@ -52,13 +52,13 @@ static void tell_status(struct notifier *notifier)
     char status[NOTIFIER_STATUS_MAX];
     char state[2 * NOTIFIER_STATUS_MAX];
     format_status(notifier->server, status);
-    if (!notifier->ready_due && strcmp(status, notifier->told) == 0)
+    if (!notifier->ready_due && strcmp(status, notifier->last_status) == 0)
         return;
     snprintf(state, sizeof(state), "%sSTATUS=%s", notifier->ready_due ? "READY=1\n" : "", status);
     if (!tell(notifier, state))
         return;
     notifier->ready_due = false;
-    memcpy(notifier->told, status, sizeof(status));
+    memcpy(notifier->last_status, status, sizeof(status));
 }
 
 static void notifier_on_status(evutil_socket_t fd, short events, void *context)

@@ -1,18 +1,17 @@
 /*
- * Keeps systemd told about the daemon: READY, STATUS, RELOADING, STOPPING, and the watchdog.
+ * Reports the daemon's state to systemd: READY, STATUS, RELOADING, STOPPING, and the watchdog.
  *
- *     STATUS=4/5 voting, 312 locks      once a second at most, and only when it has changed
- *     ...; the last reload was refused  since `systemctl reload` cannot tell
- *     WATCHDOG=1                        at half the time that systemd waits for it
+ *     STATUS=4/5 voting, 312 locks      at most once a second, and only when it has changed
+ *     ...; the last reload was refused  because `systemctl reload` cannot report it
+ *     WATCHDOG=1                        at half of systemd's interval
  *
- * Nothing here waits for systemd. What it has no room for is dropped; READY and STATUS are told
- * again a second later. Therefore not by libsystemd: its sd_notify() waits until systemd has room,
- * which would stop the event loop, and opens a socket for each message, for which there may be no
- * descriptor.
+ * The daemon does not wait for systemd. A message that does not fit into the socket is dropped;
+ * READY and STATUS are sent again a second later. libsystemd's sd_notify() is not used, because it
+ * blocks the event loop until systemd has room, and opens a socket for each message, for which
+ * there may be no descriptor.
  *
- * The watchdog is fed by a timer of the event loop and by nothing else: a loop that is stuck feeds
- * it no more, and systemd kills the daemon. What was held with HOLD runs out then, as after a
- * crash.
+ * Only a timer of the event loop feeds the watchdog. If the loop is stuck, systemd kills the
+ * daemon, and locks taken with HOLD expire as they do after a crash.
  */
 #ifndef SERVER_NOTIFIER_H
 #define SERVER_NOTIFIER_H
@@ -27,28 +26,28 @@ enum { NOTIFIER_STATUS_MAX = 96 };
 
 struct server;
 
-/* All zero where nobody wants to be told. */
+/* All zero if no service manager asked for notifications. */
 struct notifier {
     struct server *server; /* the owner */
-    int fd;                /* to systemd, and its address: sd_notify(3) */
+    int fd;                /* socket to systemd; sd_notify(3) defines the address below */
     struct sockaddr_un where;
     socklen_t where_len;
     struct event *status;   /* once a second */
-    struct event *watchdog; /* NULL: there is none */
-    bool ready_due;         /* READY was not taken yet */
-    char told[NOTIFIER_STATUS_MAX];
+    struct event *watchdog; /* NULL if the watchdog is off */
+    bool ready_due;         /* READY still has to be sent */
+    char last_status[NOTIFIER_STATUS_MAX];
 };
 
-/* The daemon listens: say so, and go on telling. False if there is not enough memory, or no
- * descriptor. */
+/* Send READY and start the timers, once the daemon listens. False if memory or descriptors ran
+ * out. */
 bool notifier_start(struct notifier *notifier, struct server *server);
 void notifier_stop(struct notifier *notifier);
 
-/* Around the reading of the configuration, whatever comes of it. */
+/* Call these before and after a reload, whether or not the reload succeeds. */
 void notifier_reloading(const struct notifier *notifier);
 void notifier_reloaded(struct notifier *notifier);
 
-/* The orderly end has begun. It goes on feeding the watchdog. */
+/* The shutdown has begun. The watchdog is still fed. */
 void notifier_stopping(const struct notifier *notifier);
 
 #endif

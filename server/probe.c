@@ -72,10 +72,10 @@ static void measure(struct probe *probe, unsigned node, int64_t now_ns)
     const struct master_view master = engine_view_master(probe->connections->engine, node, now_ns);
     if (master.heartbeat_due)
         return;
-    if (probed->beats)
+    if (probed->measuring)
         probed->round_trips_ns[probed->heartbeat_count++] = master.round_trip_ns;
-    probed->beats = probed->heartbeat_count < PROBE_ROUND_TRIPS;
-    if (probed->beats)
+    probed->measuring = probed->heartbeat_count < PROBE_ROUND_TRIPS;
+    if (probed->measuring)
         engine_heartbeat(probe->connections->engine, node, now_ns);
 }
 

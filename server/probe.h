@@ -1,6 +1,7 @@
 /*
- * `redlockd -t --probe`: would these masters vote? Each is connected to, looked at by the guard,
- * which writes nothing, and asked for all that rounds ask for, on a key of its own.
+ * `redlockd -t --probe`: checks whether each master would vote. The daemon connects to each master,
+ * runs the guard's checks without writing a record, and executes every command that rounds use, on
+ * a key of its own.
  */
 #ifndef SERVER_PROBE_H
 #define SERVER_PROBE_H
@@ -19,13 +20,13 @@ enum { PROBE_ROUND_TRIPS = 10, PROBE_LEASE = ENGINE_LEASE_MAX + 48 };
 
 struct probe_node {
     bool tried;
-    unsigned answers;    /* to what was tried */
-    const char *refused; /* the first of that which was, NULL: none */
-    enum reason reason;  /* ... for this */
+    unsigned answers;    /* replies to the commands tried */
+    const char *refused; /* the first command that the master refused, NULL: none */
+    enum reason reason;  /* why it refused that command */
     char meaning[LINK_SAID + 1];
-    /* Whose servers the names are, as this master has it: as much as is looked at. */
+    /* The name leases on this master, truncated to what the probe compares. */
     char leases[LIMIT_NODES][PROBE_LEASE];
-    bool beats; /* a round trip is being measured */
+    bool measuring; /* a round trip is being measured */
     unsigned heartbeat_count;
     int64_t round_trips_ns[PROBE_ROUND_TRIPS];
 };
@@ -35,15 +36,15 @@ struct probe {
     struct probe_node nodes[LIMIT_NODES];
 };
 
-/* Do what can be done now; true once there is nothing left to wait for. */
+/* Take the next step. True once no further result is outstanding. */
 bool probe_step(struct probe *probe, int64_t now_ns);
 
-/* As in struct engine_io. */
+/* The callbacks of the same names in struct engine_io. */
 void probe_on_tried(struct probe *probe, unsigned node, const char *what, enum reason refused);
 
 void probe_on_leased(struct probe *probe, unsigned node, unsigned named, const char *lease);
 
-/* A line for each node. True if nothing stands against any. */
+/* Write a line for each node. True if no master has an error. */
 bool probe_report(const struct probe *probe, int64_t now_ns, FILE *out);
 
 #endif

@@ -1,8 +1,8 @@
 /*
- * Random bytes for tokens, from the kernel, some thousand at a time: the call costs more than they
- * do. Used bytes are erased. A process that forks keeps them to itself: its child draws others. A
- * clone of a running virtual machine has the same bytes as the original; docs/operations.md says
- * that such clones must not be made.
+ * Random bytes for tokens. They are read from the kernel some thousand at a time, because the
+ * system call costs more than the bytes. Used bytes are erased. After fork() the child reads bytes
+ * of its own. A clone of a running virtual machine has the same bytes as the original;
+ * docs/operations.md says that such clones must not be made.
  */
 #ifndef SERVER_RANDOM_H
 #define SERVER_RANDOM_H
@@ -20,7 +20,8 @@ struct random {
 bool random_init(struct random *random);
 void random_deinit(struct random *random);
 
-/* At most RANDOM_MAX bytes. Cannot fail: without random bytes no lock is safe, so that aborts. */
+/* Write len random bytes, at most RANDOM_MAX. Aborts if there are none, because no lock is safe
+ * without them. */
 void random_fill(struct random *random, void *to, size_t len);
 
 #endif

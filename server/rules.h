@@ -1,5 +1,5 @@
 /*
- * What the engine, the parser of requests and the listeners take from the configuration.
+ * Derives the limits of the engine, the request parser and the listeners from the configuration.
  */
 #ifndef SERVER_RULES_H
 #define SERVER_RULES_H
@@ -10,18 +10,18 @@
 struct config;
 struct log;
 
-/* The rules point into the configuration, which outlives them. What a server is started for is the
- * caller's to add. */
+/* The rules point into the configuration, which must outlive them. The caller sets the fields that
+ * depend on the command line. */
 struct engine_rules rules_of(const struct config *config);
 
-/* Which requests are refused unseen, by these rules. */
+/* The limits by which the parser rejects requests before the engine sees them. */
 struct request_limits rules_request_limits(const struct engine_rules *rules);
 
 /*
- * How many clients there may be, so that the connections to the masters always find a descriptor:
- * when all are taken, the one that a lost master's connection frees would go to the next client in
- * the queue. limits.clients, or fewer where descriptors do not allow as many; then the log says so.
- * Raises the limit of open files of this process as far as it may.
+ * The number of clients to accept: limits.clients, or fewer if the descriptors do not suffice (then
+ * logged). Some descriptors are kept free for the connections to the masters. Otherwise the
+ * descriptor of a lost master's connection would go to the next client in the listen queue. Also
+ * raises this process's limit of open files as far as allowed.
  */
 unsigned rules_clients(const struct config *config, const struct log *log);
 

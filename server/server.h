@@ -1,14 +1,14 @@
 /*
- * The daemon around the engine: one event loop, the links' connections, the listeners, the
- * sessions.
+ * The daemon around the engine: one event loop, the connections to the masters, the listeners and
+ * the sessions.
  *
  *     session.c  bytes of a client  -> request_parse -> engine_submit
  *     node.c     bytes of a master  -> resp_next     -> engine_on_replies
  *     timer      the engine's next deadline          -> engine_on_timer
  *
- * Each callback reads the clock, translates, and calls the engine; it decides nothing. What a
- * callback of the engine finds to do about a session (drop it, go on reading) is done by a sweep
- * after the pass, so that nothing is freed inside its own callback.
+ * Each callback reads the clock, translates its event and calls the engine. It makes no decisions.
+ * Work on a session that a callback of the engine finds (drop it, resume reading) is done by a
+ * sweep after the pass, so that no object is freed inside its own callback.
  */
 #ifndef SERVER_SERVER_H
 #define SERVER_SERVER_H
@@ -37,22 +37,22 @@ enum { SERVER_SIGNALS = 3 };
 
 /* What a server is started for. */
 struct server_task {
-    bool trust_masters;    /* they are new and hold no lock: an operator says so, or --dev */
-    const char *reset_set; /* the set with this id is to become ours; NULL without one */
-    bool probe;            /* look at the masters, and tell what stands against them */
-    bool only_that;        /* do no more than carry that out: no listeners, and an end */
-    const char
-        *config_file; /* SIGHUP: read it again ("-": it cannot be); NULL: end, as by SIGTERM */
+    bool trust_masters;      /* the masters are new and hold no lock (--bootstrap or --dev) */
+    const char *reset_set;   /* id of the set that this daemon's set replaces; NULL: none */
+    bool probe;              /* check the masters and report what keeps them from voting */
+    bool only_that;          /* exit after the task; open no listeners */
+    const char *config_file; /* re-read on SIGHUP ("-": cannot be re-read); NULL: SIGHUP ends the
+                                daemon as SIGTERM does */
 };
 
 struct server {
-    struct config *config; /* changed by a reload alone; the caller's */
+    struct config *config; /* owned by the caller; only a reload changes it */
     struct log log;
     struct event_base *base;
-    struct pass pass; /* at its end: server_on_pass_end() */
+    struct pass pass; /* runs server_on_pass_end() at the end of each pass */
     struct resolver resolver;
     struct random random;
-    struct streams streams; /* of the clients and the masters */
+    struct streams streams; /* the streams of clients and masters */
     struct tls_sockets tls_sockets;
 
     struct engine *engine;
@@ -61,24 +61,24 @@ struct server {
 
     struct clients clients;
 
-    /* For metrics and the status page. */
+    /* Metrics and the status page. */
     struct admin admin;
     struct status_history history;
-    struct histogram lag; /* how late the timer fired */
+    struct histogram lag; /* how late the engine's timer fired */
 
-    int timer_fd; /* of CLOCK_BOOTTIME: the engine's next deadline */
+    int timer_fd; /* CLOCK_BOOTTIME timer for the engine's next deadline */
     struct event *timer;
-    int64_t timer_ns; /* what it is set to; INT64_MAX if it is not */
+    int64_t timer_ns; /* when the timer fires; INT64_MAX if it is not set */
     struct event *signals[SERVER_SIGNALS];
     struct notifier notifier;
-    struct event *started;  /* clients have waited for another step: see may_serve() */
-    unsigned start_steps;   /* for which clients still wait, at most */
-    struct event *drain;    /* while stopping: looks whether all is done */
-    struct event *progress; /* task->only_that: looks how far it is */
+    struct event *started; /* rechecks whether to accept clients after the start: see may_serve() */
+    unsigned start_steps;  /* remaining checks before clients are accepted in any case */
+    struct event *drain;   /* while stopping: checks whether the shutdown is complete */
+    struct event *progress; /* task->only_that: checks whether the task is done */
     struct server_task task;
     struct probe probe;
-    bool reload_refused;    /* the last one was */
-    bool failed;            /* the task, or the start: there is nothing to serve */
+    bool reload_refused;    /* the last reload was refused */
+    bool failed;            /* the task or the start failed: exit with an error */
     int64_t drain_until_ns; /* 0: not stopping */
     int64_t started_ns;
 };
@@ -90,16 +90,16 @@ bool server_start(struct server *server, struct config *config, const struct log
                   const struct server_task *task);
 
 /*
- * Run until SIGTERM or SIGINT, and through the orderly end; or until the task is carried
- * out. False if it could not be; the reason has been logged.
+ * Run until SIGTERM or SIGINT and through the orderly shutdown, or until the task is done. False if
+ * the task failed; the reason has been logged.
  */
 bool server_run(struct server *server);
 void server_stop(struct server *server);
 
-/* What its engine needs done (server_io.c). */
+/* The callbacks through which the engine acts (server_io.c). */
 struct engine_io server_io(struct server *server);
 
-/* SIGHUP (reload.c). */
+/* Reload the configuration, on SIGHUP (reload.c). */
 void reload(struct server *server);
 
 #endif

@@ -1,17 +1,18 @@
 /*
- * What systemd hands over, by the protocols of sd_listen_fds(3) and sd_watchdog_enabled(3):
- * variables of the environment. What it is told: notifier.h.
+ * What systemd passes to the daemon in environment variables: sd_listen_fds(3) and
+ * sd_watchdog_enabled(3). notifier.h covers the other direction.
  */
 #ifndef SERVER_SYSTEMD_H
 #define SERVER_SYSTEMD_H
 
 #include <stdint.h>
 
-/* Unless it is told WATCHDOG=1 this often, it kills the daemon; 0: it does not. */
+/* systemd kills the daemon unless it receives WATCHDOG=1 within this time. 0: the watchdog is
+ * off. */
 int64_t systemd_watchdog_ns(void);
 
-/* The sockets handed over: *first and the descriptors behind it. Returns how many, or -1 where they
- * cannot be had. Only the first call finds any; its caller closes them. */
+/* The listening sockets passed by systemd: consecutive descriptors from *first. Returns their
+ * number, or -1 if they are unusable. Only the first call returns any; its caller owns them. */
 int systemd_sockets(int *first);
 
 #endif

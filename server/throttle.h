@@ -1,5 +1,5 @@
 /*
- * How many lines of one kind the log gets in a second: so many whole ones, and a count of the rest.
+ * Limits the log lines of one kind: THROTTLE_LINES per second are written, the rest is counted.
  * Pure.
  */
 #ifndef SERVER_THROTTLE_H
@@ -12,16 +12,17 @@ enum { THROTTLE_LINES = 20 };
 
 /* All zero to begin with. */
 struct throttle {
-    int64_t until_ns; /* the second ends */
-    unsigned lines;   /* written in it */
+    int64_t until_ns; /* end of the current second */
+    unsigned lines;   /* lines written in the current second */
     uint64_t left_out;
 };
 
-/* May this line be written? If not, it is counted. What an earlier second left out has to have been
- * taken. */
+/* Whether this line may be written. If not, it is counted. Before that the caller must have taken
+ * the count of an earlier second with throttle_take(). */
 bool throttle_may(struct throttle *throttle, int64_t now_ns);
 
-/* How many a second that is over has left out, and forget them; 0 also while it lasts. */
+/* Returns the count of lines left out in a second that has ended, and resets it. 0 while the second
+ * lasts. */
 uint64_t throttle_take(struct throttle *throttle, int64_t now_ns);
 
 #endif

@@ -1,19 +1,18 @@
 /*
- * The admin listener: metrics, health and the status page by HTTP, for the operator.
+ * The admin listener: metrics, health checks and the status page over HTTP, for the operator.
  *
  *     /            the status page                    server/admin/status.h
- *     /live        the part of it that lives
- *     /status.json the same for scripts
+ *     /live        the part of the page that is refreshed
+ *     /status.json the same data for scripts
  *     /metrics     for Prometheus
- *     /healthz     200: the loop lives
- *     /readyz      200: locks can be granted; else 503 and why not
+ *     /healthz     200: the event loop runs
+ *     /readyz      200: locks can be granted; else 503 and the reasons
  *
- * libevent's evhttp serves it on the loop that serves the locks, so nothing here may take long or
- * much: all is made of what is in memory, at most a few times a second however often it is asked
- * for, and handed out by reference; so a slow reader costs a connection and no more. Connections
- * are few (LIMIT_ADMIN_CONNECTIONS; for one more, the oldest is closed that has not sent anything
- * new), answer one request, and end after LIMIT_ADMIN_SECONDS, whatever they are at. GET and HEAD
- * alone are served.
+ * libevent's evhttp serves these on the event loop that serves the locks, so each request must be
+ * cheap. Bodies are rendered from memory, at most a few times a second regardless of the request
+ * rate, and sent by reference. A slow reader therefore costs only its connection. There are at most
+ * LIMIT_ADMIN_CONNECTIONS; for one more, the oldest without new input is closed. A connection
+ * serves one GET or HEAD request and is closed after LIMIT_ADMIN_SECONDS at the latest.
  */
 #ifndef SERVER_ADMIN_ADMIN_H
 #define SERVER_ADMIN_ADMIN_H
@@ -35,9 +34,9 @@ struct admin_connection;
 
 enum { ADMIN_CACHED = 4, ADMIN_NONCE = 32 };
 
-/* What was written once, and is handed out by reference. */
+/* A rendered body that several responses share. */
 struct admin_body {
-    struct evbuffer *bytes; /* NULL none yet */
+    struct evbuffer *bytes; /* NULL: not rendered yet */
     int64_t made_ns;
     char nonce[ADMIN_NONCE + 1];
 };
@@ -46,23 +45,23 @@ struct admin {
     struct server *server; /* the owner */
     struct evhttp *http;   /* NULL: off */
     struct evconnlistener *accepting;
-    struct event *tick;  /* each second */
-    struct event *sweep; /* a connection may have ended */
-    struct event *pass;  /* the next one, once a connection was accepted in this */
-    unsigned accepted;   /* in this pass */
+    struct event *tick;  /* once a second */
+    struct event *sweep; /* runs after a pass in which a connection may have ended */
+    struct event *pass;  /* runs in the next pass if a connection was accepted in this one */
+    unsigned accepted;   /* connections accepted in this pass */
     LIST_HEAD(, admin_connection) connections;
-    unsigned connection_count; /* without those that are refused */
+    unsigned connection_count; /* without refused connections */
     uint64_t rejected;
-    char *draft; /* LIMIT_ADMIN_BODY bytes in which bodies are put together */
+    char *draft; /* LIMIT_ADMIN_BODY bytes in which bodies are rendered */
     struct admin_body cache[ADMIN_CACHED];
     struct process process;
 };
 
-/* Listen there. On failure the error says why, and nothing is left. */
+/* Listen on this address. On failure the error says why, and there is nothing to stop. */
 bool admin_start(struct admin *admin, struct server *server, const struct config_address *address,
                  struct error *error);
 
-/* Whatever it is at; also one that was never started. */
+/* Closes all connections. Also valid for one that was never started. */
 void admin_stop(struct admin *admin);
 
 #endif

@@ -1,11 +1,11 @@
 /*
  * Metrics in the text format of Prometheus, version 0.0.4. Pure.
  *
- *     # HELP redlockd_clients Connections of clients.
+ *     # HELP redlockd_clients Client connections.
  *     # TYPE redlockd_clients gauge
  *     redlockd_clients 3
  *
- * The caller sees to it that a metric's lines come together, and that names and labels are such.
+ * The caller keeps all lines of a metric together and passes valid names of metrics and labels.
  */
 #ifndef SERVER_ADMIN_EXPOSITION_H
 #define SERVER_ADMIN_EXPOSITION_H
@@ -15,7 +15,8 @@
 #include "engine/histogram.h"
 #include "protocol/text.h"
 
-/* HELP and TYPE; what follows are its samples. The name, and the help, live as long as those. */
+/* The metric whose HELP and TYPE were written last; its samples follow. The caller keeps name and
+ * help valid until the samples are written. */
 struct metric {
     struct text *text;
     const char *name;
@@ -24,7 +25,7 @@ struct metric {
 struct metric exposition_metric(struct text *text, const char *name, const char *type,
                                 const char *help);
 
-/* Up to two labels; NULL ends them. Values may hold any bytes. */
+/* Up to two labels; a NULL name ends them. Values may hold any bytes. */
 struct label {
     const char *name;
     const char *value;
@@ -39,10 +40,10 @@ struct labels {
 
 void exposition_number(const struct metric *metric, struct labels labels, uint64_t value);
 
-/* Nanoseconds as seconds, exactly. */
+/* Nanoseconds, written as seconds without rounding. */
 void exposition_seconds(const struct metric *metric, struct labels labels, int64_t value_ns);
 
-/* The buckets, the sum and the count; at most one label. */
+/* The buckets, the sum and the count, with at most one label. */
 void exposition_histogram(const struct metric *metric, struct label label,
                           const struct histogram *histogram);
 

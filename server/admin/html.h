@@ -1,6 +1,6 @@
 /*
- * Text for a browser, in a buffer of fixed size: bytes that anybody may have chosen, and durations
- * as people say them. Pure.
+ * HTML text in a buffer of fixed size: escaped untrusted bytes, and durations in readable units.
+ * Pure.
  */
 #ifndef SERVER_ADMIN_HTML_H
 #define SERVER_ADMIN_HTML_H
@@ -10,8 +10,8 @@
 
 #include "protocol/text.h"
 
-/* Bytes of others as people can read them (TEXT_EXACT), in an element or in a quoted attribute;
- * "..." where they are cut after `most` of them. */
+/* Untrusted bytes in readable form (TEXT_EXACT), safe in an element or a quoted attribute.
+ * Truncated to `most` bytes followed by "...". */
 void html_bytes(struct text *text, const char *bytes, size_t len, size_t most);
 void html_string(struct text *text, const char *string);
 

@@ -1,5 +1,5 @@
 /*
- * What the kernel knows of this process, for the metrics. Reading it never blocks.
+ * What the kernel reports about this process, for the metrics. Reading it never blocks.
  */
 #ifndef SERVER_ADMIN_PROCESS_H
 #define SERVER_ADMIN_PROCESS_H
@@ -8,10 +8,10 @@
 #include <stdint.h>
 
 struct process {
-    DIR *descriptors; /* being counted, some with each tick */
-    uint64_t counted; /* of this count so far */
-    uint64_t open;    /* of the last whole one */
-    /* By process_look(). */
+    DIR *descriptors; /* open while a count of descriptors is in progress */
+    uint64_t counted; /* descriptors counted so far in it */
+    uint64_t open;    /* result of the last complete count */
+    /* Set by process_look(). */
     uint64_t resident_bytes;
     uint64_t virtual_bytes;
     int64_t cpu_ns;
@@ -21,10 +21,10 @@ struct process {
 void process_init(struct process *process);
 void process_deinit(struct process *process);
 
-/* Count on: a thousand descriptors at most, so that nobody waits for it. */
+/* Continue the count with at most a thousand descriptors, so that the event loop is not delayed. */
 void process_tick(struct process *process);
 
-/* All but the descriptors. What cannot be read stays as it was. */
+/* Update everything but the descriptors. A value that cannot be read keeps its old value. */
 void process_look(struct process *process);
 
 #endif

@@ -1,8 +1,8 @@
 /*
- * How the daemon is, at one moment: what NODES, STATS, LOCKS, /readyz, /status.json, the status
- * page and the metrics say. A copy of what they show, filled in one place: so the renderers are
- * pure, and say the same. Its texts are views of what the daemon has, so a status must be rendered
- * before the event loop goes on.
+ * The state of the daemon at one moment, from which NODES, STATS, LOCKS, /readyz, /status.json, the
+ * status page and the metrics are rendered. It is a copy, filled in one place, so the renderers are
+ * pure and agree with each other. Its strings point into the daemon's own data, so a status must be
+ * rendered before the event loop continues.
  */
 #ifndef SERVER_ADMIN_STATUS_H
 #define SERVER_ADMIN_STATUS_H
@@ -23,41 +23,41 @@ struct clients;
 struct server;
 
 enum {
-    STATUS_QUEUES = 10,     /* shown: those in which most wait */
-    STATUS_LOOKED_AT = 4096 /* so many resources are looked at to find them: a fraction of 1 ms */
+    STATUS_QUEUES = 10,     /* queues shown: those with the most waiters */
+    STATUS_LOOKED_AT = 4096 /* resources examined to find them; takes a fraction of 1 ms */
 };
 
 struct status_node {
     const char *name;
     const char *url;
     enum link_state state;
-    int64_t state_ms;      /* for so long */
-    enum reason reason;    /* why it has no vote; REASON_NONE: it has */
-    int64_t no_vote_ns;    /* for so long; 0: it has one */
-    int64_t back_ms;       /* in so long it has one again; -1: that is no matter of time */
-    int64_t round_trip_us; /* of the last heartbeat; -1 none */
+    int64_t state_ms;      /* time in this state */
+    enum reason reason;    /* why it has no vote; REASON_NONE: it votes */
+    int64_t no_vote_ns;    /* time without a vote; 0: it votes */
+    int64_t back_ms;       /* time until it votes again; -1: waiting alone does not help */
+    int64_t round_trip_us; /* of the last heartbeat; -1: none */
     struct histogram round_trips;
-    bool tracking;             /* it tells of changes that waiters wait for */
-    uint64_t unanswered;       /* commands */
-    uint64_t pending_releases; /* releases */
-    uint64_t forgotten;        /* releases it was pending_releases that could not be remembered */
-    bool clock_compared;       /* else these mean nothing */
-    int64_t clock_low_ns; /* its wall clock is ahead of this host's by so much at least, at most */
+    bool tracking;             /* the master reports changes of keys that waiters need */
+    uint64_t unanswered;       /* commands without a reply */
+    uint64_t pending_releases; /* releases that the master has not confirmed */
+    uint64_t forgotten;        /* pending releases dropped because there was no room */
+    bool clock_compared;       /* the two bounds below are valid */
+    int64_t clock_low_ns;      /* bounds of its wall clock minus this host's */
     int64_t clock_high_ns;
 };
 
-/* A resource that is locked through this daemon, or waited for here. */
+/* A resource that is locked or waited for through this daemon. */
 struct status_lock {
     const char *resource;
     size_t resource_len;
-    unsigned queued;    /* requests in line */
-    unsigned waits;     /* ... that are LOCKs with WAIT */
-    unsigned place;     /* of the client that asks, the first of its places; 0: none */
-    bool asking;        /* a round is under way for the first in line */
-    bool held;          /* granted through this daemon; else these mean nothing */
-    bool hold;          /* with HOLD */
-    char token[9];      /* its first digits: the whole is the right to release */
-    const char *client; /* by NAME; "" without one */
+    unsigned queued;    /* requests in the queue */
+    unsigned waits;     /* LOCKs with WAIT in the queue */
+    unsigned place;     /* first position in the queue of the client that asks; 0: none */
+    bool asking;        /* a round for the first in the queue is in flight */
+    bool held;          /* granted through this daemon; the fields below need it */
+    bool hold;          /* granted with HOLD */
+    char token[9];      /* its first 8 digits; the whole token is the right to release */
+    const char *client; /* set by NAME; "" if unset */
     uint64_t client_id;
     int64_t held_ms;
     int64_t left_ms;
@@ -75,24 +75,25 @@ struct status {
     unsigned node_count;
     unsigned quorum;
     unsigned voting;
-    int64_t back_ms; /* below a quorum: when there is one again; -1: that is no matter of time */
+    int64_t
+        back_ms; /* without a quorum: time until there is one; -1: waiting alone does not help */
     struct status_node nodes[LIMIT_NODES];
 
     struct engine_stats stats;
-    size_t rounds_in_flight; /* rounds with a command under way */
-    size_t locks;            /* granted through this daemon, and remembered */
-    size_t holds;            /* ... with HOLD */
-    size_t holding;          /* HOLDs that were granted or are asked for */
+    size_t rounds_in_flight; /* rounds with a command in flight */
+    size_t locks;            /* granted through this daemon and remembered */
+    size_t holds;            /* locks with HOLD */
+    size_t holding;          /* HOLDs granted or requested */
     size_t waiting;          /* LOCKs with WAIT */
-    size_t waited_for;       /* resources */
+    size_t waited_for;       /* resources with waiters */
 
     size_t clients;
     size_t clients_max;
-    size_t unauthenticated; /* of the clients, for now */
-    /* Since the start: */
+    size_t unauthenticated; /* clients that have not authenticated yet */
+    /* Totals since the start: */
     uint64_t accepted; /* connections */
     uint64_t rejected[LISTENER_REFUSAL_COUNT];
-    uint64_t auth_late; /* closed before they had authenticated */
+    uint64_t auth_late; /* closed because auth_timeout passed */
     uint64_t auth_displaced;
     uint64_t wrong_secrets;
     uint64_t tls_failed;
@@ -100,64 +101,64 @@ struct status {
     uint64_t requests[VERB_COUNT];
     uint64_t request_errors[REQUEST_ERRORS];
     uint64_t denied;
-    struct histogram lag; /* of timers */
+    struct histogram lag; /* how late timers fired */
 
-    const struct process *process;        /* what the kernel knows of it */
-    const struct status_history *history; /* the last minutes */
-    double grants_a_second;               /* in the last ten seconds */
+    const struct process *process;        /* what the kernel reports */
+    const struct status_history *history; /* the last five minutes */
+    double grants_a_second;               /* average of the last ten seconds */
 
-    /* By status_take_queues(), the longest first. */
+    /* Set by status_take_queues(), the longest queue first. */
     unsigned queue_count;
     struct status_lock queues[STATUS_QUEUES];
 
-    /* By which the Content-Security-Policy of a page lets its style and its script run. */
+    /* The nonce of the page's style and script in its Content-Security-Policy. */
     const char *nonce;
 };
 
-/* All but the queues and the nonce. */
+/* Fill in everything but the queues and the nonce. */
 void status_take(struct status *status, const struct server *server, int64_t now_ns);
 
-/* As much of it as listings show: the masters, the locks and the clients. */
+/* Fill in what the listings show: the masters, the locks and the clients. */
 void status_take_clients(struct status *status, const struct clients *clients, int64_t now_ns);
 
-/* The queues, too: a walk over the resources that are waited for. */
+/* Fill in the queues. Walks over the resources that have waiters. */
 void status_take_queues(struct status *status, const struct engine *engine, int64_t now_ns);
 
-/* One resource, but for the place in line of a client: engine_place() knows that. */
+/* One resource, without `place`, which engine_place() computes for a client. */
 struct status_lock status_lock_of(const struct resource_view *resource, int64_t now_ns);
 
-/* Can a lock be granted? */
+/* Whether locks can be granted. */
 bool status_is_ready(const struct status *status);
 
-/* The words of requests that are rounds, and of their outcomes, as STATS and the metrics have them:
- * "unlock", "noquorum". */
+/* The names of request kinds and outcomes in STATS and the metrics, such as "unlock" and
+ * "noquorum". */
 const char *status_kind_word(unsigned kind);
 const char *status_outcome_word(unsigned outcome);
 
-/* A line of NODES, of LOCKS, and both kinds of STATS. */
+/* One line of NODES or LOCKS; the daemon's line and the per-kind lines of STATS. */
 void status_write_node(const struct status_node *node, struct text *text);
 void status_write_lock(const struct status_lock *lock, struct text *text);
 void status_write_daemon(const struct status *status, struct text *text);
 void status_write_outcomes(const struct status *status, unsigned kind, struct text *text);
 
-/* What systemd shows: "4/5 voting, 312 locks". */
+/* The status line for systemd: "4/5 voting, 312 locks". */
 void status_write_short(const struct status *status, struct text *text);
 
-/* For /readyz: one line, and one for each node that has no vote. */
+/* The body of /readyz: one line, and another for each node without a vote. */
 void status_write_ready(const struct status *status, struct text *text);
 
-/* For scripts: all of it, save the samples and the counters. */
+/* The body of /status.json, without the samples and the counters. */
 void status_write_json(const struct status *status, struct text *text);
 
 /*
- * The status page (page.c). It comes whole, as a snapshot that needs nothing else; its script then
- * fetches the part of it that lives each second. Without scripts it loads itself anew every five
- * seconds.
+ * The status page (page.c). The page is a complete snapshot. Its script then fetches the part in
+ * <main> once a second. Without scripts the page reloads every five seconds.
  */
 void page_write(const struct status *status, struct text *text);
 void page_write_live(const struct status *status, struct text *text);
 
-/* What Prometheus is told (metrics.c). docs/operations.md has what each means to an operator. */
+/* The body of /metrics (metrics.c). docs/operations.md says what the metrics mean to an
+ * operator. */
 void metrics_write(const struct status *status, struct text *text);
 
 #endif

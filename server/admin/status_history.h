@@ -1,7 +1,7 @@
 /*
- * What the admin page shows of the last minutes: round trips, grants, losses, and since when a node
- * has had no vote. Everything in lists of fixed size, the newest first; the oldest goes. Pure: time
- * comes in.
+ * The last minutes, for the status page: round trips, grants, losses, and the time since which a
+ * node has had no vote. Lists of fixed size with the newest entry first; the oldest is dropped.
+ * Pure: the caller passes the time.
  */
 #ifndef SERVER_ADMIN_STATUS_HISTORY_H
 #define SERVER_ADMIN_STATUS_HISTORY_H
@@ -13,23 +13,23 @@
 #include "protocol/limits.h"
 #include "protocol/reason.h"
 
-/* One sample a second, five minutes of them; and the last losses. */
+/* One sample per second for five minutes, and the last losses. */
 enum { STATUS_HISTORY_SAMPLES = 300, STATUS_HISTORY_LOSSES = 20 };
 
-/* What is known of one second. */
+/* One second. */
 struct status_history_sample {
-    uint64_t granted;                   /* locks, since the start */
-    int32_t round_trip_us[LIMIT_NODES]; /* the last; -1 none: the node does not answer */
-    uint32_t voting;                    /* nodes */
+    uint64_t granted;                   /* locks granted since the start */
+    int32_t round_trip_us[LIMIT_NODES]; /* of the last heartbeat; -1: the node did not answer */
+    uint32_t voting;                    /* number of nodes that vote */
 };
 
-/* A HOLD that was lost. No token: that is the right to release. */
+/* A HOLD that was lost. The token is left out, because it is the right to release. */
 struct status_history_loss {
     int64_t wall_ns;
     unsigned loss; /* enum engine_loss */
     size_t resource_len;
     char resource[LIMIT_RESOURCE];
-    char client[LIMIT_TAG + 1]; /* by NAME; "" without one */
+    char client[LIMIT_TAG + 1]; /* set by NAME; "" if unset */
 };
 
 struct status_history {
@@ -37,21 +37,21 @@ struct status_history {
     unsigned sample_count;
     struct status_history_loss losses[STATUS_HISTORY_LOSSES];
     unsigned loss_count;
-    int64_t no_vote_ns[LIMIT_NODES]; /* since when it has none; 0: it has */
+    int64_t no_vote_ns[LIMIT_NODES]; /* since when it has had no vote; 0: it votes */
 };
 
-/* No node has a vote. */
+/* Starts with no node voting. */
 void status_history_init(struct status_history *history, int64_t now_ns);
 
-/* Of the last second. */
+/* Add the sample of the last second. */
 void status_history_take(struct status_history *history,
                          const struct status_history_sample *sample);
 
-/* The sample so many seconds ago; NULL if there is none. */
+/* The sample of so many seconds ago; NULL if there is none. */
 const struct status_history_sample *status_history_ago(const struct status_history *history,
                                                        unsigned seconds);
 
-/* Locks granted in each second, on average over up to so many of them. */
+/* Locks granted per second, averaged over at most so many seconds. */
 double status_history_grants_a_second(const struct status_history *history, unsigned seconds);
 
 /* resource: at most LIMIT_RESOURCE bytes. */
@@ -59,11 +59,11 @@ void status_history_on_lost(struct status_history *history, const char *resource
                             size_t resource_len, const char *client, unsigned loss,
                             int64_t wall_ns);
 
-/* The loss before so many others; NULL if there is none. */
+/* The loss that `others` newer ones follow; NULL if there is none. */
 const struct status_history_loss *status_history_loss(const struct status_history *history,
                                                       unsigned others);
 
-/* A node has lost its vote, or got it back. */
+/* A node has lost or regained its vote. */
 void status_history_on_vote(struct status_history *history, unsigned node, enum reason reason,
                             int64_t now_ns);
 

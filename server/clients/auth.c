@@ -37,7 +37,7 @@ static void set_state(struct auth *auth, struct auth_identity *identity, enum au
         TAILQ_REMOVE(&auth->pending, identity, entry);
         auth->pending_count--;
         if (auth->pending_count <= auth->config->limits.unauthenticated / 2)
-            auth->crowded = false;
+            auth->full_logged = false;
     }
     identity->state = state;
     identity->user = user;
@@ -118,8 +118,8 @@ int64_t auth_deadline_ns(const struct auth *auth)
 
 bool auth_displace(struct auth *auth)
 {
-    bool news = !auth->crowded;
-    auth->crowded = true;
+    bool news = !auth->full_logged;
+    auth->full_logged = true;
     auth->displaced++;
     return news;
 }

@@ -1,22 +1,21 @@
 /*
- * Which user a connection is, and what it may do. Until that is known it may do next to nothing,
- * and not for long:
+ * Identifies the user of each connection and what it may do. Until the user is known, the
+ * connection may do very little, and only for a limited time:
  *
  *     AUTH_NONE -+- no users are configured ------------------------> AUTH_OPEN
  *                +- the kernel names the user of its unix socket ---> AUTH_BY_SOCKET --+
  *                +- otherwise --> AUTH_PENDING --- AUTH succeeds ---> AUTH_BY_SECRET <-+
  *                                   |
- *                                   +-- a wrong secret, or auth_timeout, or others come and there
- *                                       is no room left: it is closed, the oldest first
+ *                                   +-- wrong secret, auth_timeout, or too many pending
+ *                                       connections: closed, the oldest first
  *
- * Unauthenticated connections cannot crowd out clients that can authenticate: because the oldest
- * is closed, and not the newest, a client needs one round trip, and a flood would have to fill all
- * places in that time.
+ * Unauthenticated connections cannot crowd out clients that can authenticate. The oldest connection
+ * is closed, not the newest, so a client needs one round trip, and a flood would have to fill all
+ * places within that time.
  *
- * Where the configuration has no users, every connection may do everything but BREAK.
+ * If no users are configured, every connection may do everything but BREAK.
  *
- * This module knows no sessions. It names the connections that have to be closed; their owner
- * closes them.
+ * This module does not know sessions. It names the connections to close; their owner closes them.
  */
 #ifndef SERVER_CLIENTS_AUTH_H
 #define SERVER_CLIENTS_AUTH_H
@@ -36,13 +35,13 @@ struct random;
 
 enum auth_state { AUTH_NONE, AUTH_OPEN, AUTH_PENDING, AUTH_BY_SOCKET, AUTH_BY_SECRET };
 
-/* What is known of one connection. auth_*() alone change it. */
+/* The authentication state of one connection. Only auth_*() change it. */
 struct auth_identity {
     enum auth_state state;
     enum peer_kind peer;
-    int fd; /* the kernel is asked about it, unless the peer is PEER_TCP */
+    int fd; /* socket whose user the kernel reports; not used for PEER_TCP */
     struct client_address client_address;
-    const struct user *user; /* while AUTH_BY_SOCKET or AUTH_BY_SECRET, else NULL */
+    const struct user *user; /* NULL unless AUTH_BY_SOCKET or AUTH_BY_SECRET */
     struct acl acl;
     TAILQ_ENTRY(auth_identity) entry; /* while AUTH_PENDING */
     int64_t pending_since_ns;
@@ -51,61 +50,65 @@ struct auth_identity {
 TAILQ_HEAD(identity_queue, auth_identity);
 
 struct auth {
-    const struct config *config; /* the owner's */
-    struct random *random;       /* the owner's */
+    const struct config *config; /* owned by the caller */
+    struct random *random;       /* owned by the caller */
     bool open;                   /* no users are configured */
     struct users users;
     struct auth_throttle auth_throttle;
     struct identity_queue pending; /* the oldest first */
     unsigned pending_count;
-    bool crowded;       /* the log knows: no news until half of the places are free again */
-    uint64_t wrong;     /* secrets, since the start */
-    uint64_t late;      /* connections that did not authenticate in time */
-    uint64_t displaced; /* ... and that were closed because others came */
+    bool
+        full_logged; /* unauthenticated_limited is logged; reset when half of the places are free */
+    uint64_t wrong;  /* wrong secrets since the start */
+    uint64_t late;   /* connections closed because auth_timeout passed */
+    uint64_t displaced; /* connections closed to make room for newer ones */
 };
 
-/* By the users of the configuration. False if there is not enough memory. */
+/* Load the users of the configuration. False if there is not enough memory. */
 bool auth_init(struct auth *auth, const struct config *config, struct random *random);
 void auth_deinit(struct auth *auth);
 
-/* A new connection, of which peer, fd and client_address are set, and all else is zero. False: it
- * has to authenticate. Then call auth_await(), after making room for it if auth_is_full(). */
+/* Identify a new connection; peer, fd and client_address are set, the rest is zero. False: the
+ * connection has to authenticate. Then make room if auth_is_full(), and call auth_await(). */
 bool auth_recognize(struct auth *auth, struct auth_identity *identity);
 bool auth_is_full(const struct auth *auth);
 void auth_await(struct auth *auth, struct auth_identity *identity, int64_t now_ns);
 
-/* The connection is over. */
+/* The connection has ended. */
 void auth_leave(struct auth *auth, struct auth_identity *identity);
 
-/* The connection that has been pending for longest, NULL if none is; and when its time is over,
- * INT64_MAX if none is. */
+/* The connection that has been pending longest, or NULL, and the time at which it must have
+ * authenticated, or INT64_MAX. */
 struct auth_identity *auth_oldest(const struct auth *auth);
 int64_t auth_deadline_ns(const struct auth *auth);
 
-/* The oldest is about to be closed because others came. True: the log has not been told yet. */
+/* The oldest connection is about to be closed to make room. True: log it (it was not logged
+ * yet). */
 bool auth_displace(struct auth *auth);
 
 enum auth_result {
-    AUTH_ACCEPTED, /* the connection is AUTH_BY_SECRET now */
-    AUTH_IGNORED,  /* no users are configured: clients can be given secrets before the daemon is */
-    AUTH_AGAIN,    /* it has authenticated before */
-    AUTH_LIMITED,  /* wrong secrets have come from there: this one was not looked at */
+    AUTH_ACCEPTED, /* the connection is now AUTH_BY_SECRET */
+    AUTH_IGNORED,  /* no users are configured: clients may get their secrets before the daemon does
+                    */
+    AUTH_AGAIN,    /* the connection had already authenticated */
+    AUTH_LIMITED,  /* too many wrong secrets from this client address: not checked */
     AUTH_WRONG,
 };
 
-/* A secret. After a failure, a connection that is still AUTH_PENDING is to be closed. *news is set
- * after AUTH_WRONG. */
+/* Check a secret. After a failure, the caller closes the connection if it is still AUTH_PENDING.
+ * *news is set if the result is AUTH_WRONG. */
 enum auth_result auth_try(struct auth *auth, struct auth_identity *identity, const char *secret,
                           size_t len, int64_t now_ns, enum auth_throttle_news *news);
 
-/* What the client is told. */
+/* The reply to the client. */
 const char *auth_answer(enum auth_result result);
 
 /*
- * The users of the configuration have changed. First auth_renew_users(); the old ones are in
- * *before then, and the caller's. Then auth_renew() for each connection, which goes on as the user
- * of the same name, or as the one that its unix socket says now; false: it has to be closed.
- * Then users_deinit(before). False if there is not enough memory: then nothing has changed.
+ * Replace the users after a reload. Call auth_renew_users(), which moves the old users to *before,
+ * then auth_renew() for each connection, then users_deinit(before). A connection keeps the user of
+ * the same name, or gets the user that its unix socket maps to now. If auth_renew() returns false,
+ * the caller closes the connection. auth_renew_users() returns false if there is not enough memory;
+ * nothing has changed then.
  */
 bool auth_renew_users(struct auth *auth, struct users *before);
 bool auth_renew(struct auth *auth, struct auth_identity *identity);

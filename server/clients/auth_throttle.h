@@ -1,10 +1,10 @@
 /*
- * How many wrong secrets each client address may try: AUTH_THROTTLE_BURST at once, then one in
- * AUTH_THROTTLE_EVERY_NS. Beyond that no secret of that client_address is looked at, right or
- * wrong: a guess that is answered, if only late, is a guess. Pure, and of a fixed size.
+ * Limits the wrong secrets that each client address may try: AUTH_THROTTLE_BURST at once, then one
+ * per AUTH_THROTTLE_EVERY_NS. Beyond that no secret from this client address is checked, right or
+ * wrong, because a guess that is answered late is still a guess. Pure, of a fixed size.
  *
- * The same wrong secret again tells nobody anything and costs nothing: a client that was forgotten
- * when a secret was changed must not shut out its neighbours. The last few are remembered, by a
+ * Repeating the same wrong secret reveals nothing and is free: a client that still uses an old
+ * secret must not lock out its neighbours. The last few wrong secrets are remembered by a
  * fingerprint that only this process can compute.
  */
 #ifndef SERVER_CLIENTS_AUTH_THROTTLE_H
@@ -22,7 +22,7 @@ enum { AUTH_THROTTLE_BURST = 20, AUTH_THROTTLE_SEEN = 4, AUTH_THROTTLE_WAYS = 8 
 
 struct auth_failures {
     struct client_address client_address;
-    int64_t forgiven_ns; /* when all is forgiven; the further ahead, the more auth throttle */
+    int64_t forgiven_ns; /* when the budget is full again; later after more wrong secrets */
     uint64_t seen[AUTH_THROTTLE_SEEN];
     unsigned next_seen;
 };
@@ -32,19 +32,19 @@ struct auth_throttle {
     struct auth_failures clients[LIMIT_AUTH_THROTTLES];
 };
 
-/* seed: random, so that nobody knows which address_counts displace each other. */
+/* seed: random, so that an attacker cannot predict which addresses evict each other. */
 void auth_throttle_init(struct auth_throttle *auth_throttle, uint64_t seed);
 
-/* For how long no secret of this client address is looked at; 0: now. */
+/* How long no secret from this client address is checked; 0: check it now. */
 int64_t auth_throttle_wait_ns(const struct auth_throttle *auth_throttle,
                               const struct client_address *client_address, int64_t now_ns);
 
-/* A wrong one was tried. What is worth a line of a log: */
+/* Record a wrong secret. Returns what is worth a log line: */
 enum auth_throttle_news {
     AUTH_THROTTLE_NOTHING,
-    AUTH_THROTTLE_FIRST, /* the first of this client address, or after a pause that has forgiven all
+    AUTH_THROTTLE_FIRST, /* the first of this client address, or the first since its budget was full
                           */
-    AUTH_THROTTLE_SPENT, /* now no secret of this client address is looked at, for a while */
+    AUTH_THROTTLE_SPENT, /* secrets from this client address are not checked for a while */
 };
 enum auth_throttle_news auth_throttle_note(struct auth_throttle *auth_throttle,
                                            const struct client_address *client_address,

@@ -1,11 +1,11 @@
 /*
- * The part of the log that clients can fill: lines that come with each lock or connection. Of each
- * kind there are THROTTLE_LINES in a second at most; how many more there were, one line says soon
- * after the second is over:
+ * Log lines that clients can cause in any number: those for each lock or connection. At most
+ * THROTTLE_LINES of each kind are written per second. Soon after the second ends, one line says how
+ * many were left out:
  *
  *     warning lines_left_out of=hold_lost count=9980
  *
- * What is on the level debug has been asked for, and is not counted.
+ * Lines on level debug are not limited, because the operator has asked for them.
  */
 #ifndef SERVER_CLIENTS_CLIENT_LOG_H
 #define SERVER_CLIENTS_CLIENT_LOG_H
@@ -38,14 +38,14 @@ enum client_log_kind {
 };
 
 struct client_log {
-    const struct log *log; /* of the owner */
-    struct event *summary; /* set while something is left out */
+    const struct log *log; /* owned by the caller */
+    struct event *summary; /* pending while lines have been left out */
     struct throttle throttles[CLIENT_LOG_KIND_COUNT];
 };
 
 /* False if there is not enough memory. */
 bool client_log_start(struct client_log *log, const struct log *to, struct event_base *base);
-/* What was left out by then is told now. */
+/* Write the counts of the lines left out so far. */
 void client_log_stop(struct client_log *log);
 
 void client_log(struct client_log *log, enum client_log_kind kind, const struct log_field *fields);

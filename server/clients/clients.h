@@ -1,11 +1,11 @@
 /*
- * The clients of a daemon: what the files of this folder share.
+ * The clients of a daemon: declarations shared by the files of this folder.
  *
  *     listeners, listener      accept a connection
- *     handshake                TLS, where there is TLS
- *     sessions                 when a connection begins, goes on, ends
- *     requests, listing        lines in, and what answers them
- *     session, auth            replies out; which user it is, and what it may do
+ *     handshake                TLS handshake, if there is TLS
+ *     sessions                 a connection's start, progress and end
+ *     requests, listing        lines in, and the replies to them
+ *     session, auth            replies out; the user and its rights
  */
 #ifndef SERVER_CLIENTS_CLIENTS_H
 #define SERVER_CLIENTS_CLIENTS_H
@@ -31,7 +31,7 @@ struct streams;
 struct tls_sockets;
 
 struct clients {
-    /* The server's, which outlive this. */
+    /* Owned by the server, which outlives this struct. */
     struct config *config;
     const struct log *log;
     struct event_base *base;
@@ -43,78 +43,79 @@ struct clients {
     int64_t started_ns;
 
     struct client_log client_log;
-    void *address_counts; /* where they come from */
+    void *address_counts; /* connections per client address */
     struct request_limits request_limits;
-    unsigned limit;   /* connections: of the configuration, or what descriptors allow */
-    bool starting;    /* all wait in the queues of the sockets */
-    bool place_freed; /* a connection has ended: the listeners that paused may go on */
+    unsigned limit;   /* most connections: limits.clients, or fewer if descriptors are short */
+    bool starting;    /* no connection is accepted yet; they wait in the listen queues */
+    bool place_freed; /* a connection has ended: paused listeners may resume */
 
     struct listener *listeners[LISTENS_MAX]; /* listener_count of them */
     size_t listener_count;
     struct handshakes handshakes;
-    struct auth auth;         /* which users they are, and what they may do */
-    struct event *auth_timer; /* when the oldest that is unauthenticated has to go */
+    struct auth auth;         /* the users and the unauthenticated connections */
+    struct event *auth_timer; /* when the oldest unauthenticated connection must be closed */
 
     struct session_list sessions;
-    struct session_list deferred;   /* sessions that want attention after this pass */
-    struct event *sweep;            /* active while there is something on `deferred` */
+    struct session_list deferred;   /* sessions to look at after this pass */
+    struct event *sweep;            /* active while `deferred` is not empty */
     struct session_queue next_pass; /* sessions whose read budget is spent */
-    struct event *next_pass_event;  /* added while there is something on `next_pass` */
-    unsigned read_budget;           /* so many lines are taken from one session in one pass */
-    unsigned sessions_served;       /* in this pass of the loop */
+    struct event *next_pass_event;  /* added while `next_pass` is not empty */
+    unsigned read_budget;           /* lines taken from one session in one pass */
+    unsigned sessions_served;       /* sessions served in this pass */
     unsigned session_count;
     uint64_t next_session_id;
 
     /* Counted since the start. */
     uint64_t requests[VERB_COUNT];
     uint64_t request_errors[REQUEST_ERRORS];
-    uint64_t denied; /* requests that their user may not make */
+    uint64_t denied; /* requests that the user may not make */
     uint64_t rejected[LISTENER_REFUSAL_COUNT];
 };
 
 /*
- * Initialise all but what the caller has set. No client is accepted yet. False if
- * there is not enough memory, or no descriptor: then clients_deinit() has the rest.
+ * Initialise everything that the caller has not set. No client is accepted yet. False if memory or
+ * descriptors ran out; then call clients_deinit().
  */
 bool clients_init(struct clients *clients);
 
-/* Also if it was never initialised and is all zero. */
+/* Also valid for one that was never initialised and is all zero. */
 void clients_deinit(struct clients *clients);
 
-/* The clients that wait in the queues of the sockets since the start are accepted. */
+/* Accept the connections that have waited in the listen queues since the start. */
 void clients_accept(struct clients *clients);
 
-/* At the end of a pass of the loop, after all was written. */
+/* Call this at the end of a pass of the event loop, after all output is written. */
 void clients_on_pass_end(struct clients *clients);
 
-/* Is there an answer that the kernel has not taken yet? */
+/* Whether a reply has not been accepted by the kernel yet. */
 bool clients_have_unsent(const struct clients *clients);
 
-/* --- sessions.c: when a connection begins, goes on and ends --- */
+/* --- sessions.c: a connection's start, progress and end --- */
 
 /* False if there is not enough memory. */
 bool sessions_init(struct clients *clients);
 
-/* After clients_free_sessions(); also if it was never initialised and is all zero. */
+/* Call this after clients_free_sessions(). Also valid for one that was never initialised and is all
+ * zero. */
 void sessions_deinit(struct clients *clients);
 
-/* Serve a connection that was accepted; `tls`: over TLS, whose handshake is done, else NULL. Owns
- * both from now on. False if there is no memory for it. */
+/* Create the session of an accepted connection. tls: the connection's TLS after its handshake, else
+ * NULL. The session owns both. False if there is not enough memory. */
 bool sessions_add(struct clients *clients, int fd, struct bufferevent *tls,
                   const struct peer *peer);
 
-/* There is no room for another connection: the one that has been unauthenticated for longest is
- * closed. False if there is none. */
+/* Close the connection that has been unauthenticated longest, to make room for a new one. False if
+ * there is none. */
 bool sessions_make_room(struct clients *clients);
 
-/* Free all sessions, as if each client had gone. */
+/* Free all sessions, as if each client had disconnected. */
 void clients_free_sessions(struct clients *clients);
 
-/* The configuration has other users; the old ones are released by the caller, afterwards. False if
- * there is not enough memory: then nothing has changed. */
+/* The configuration has new users. The caller releases the old ones afterwards. False if there is
+ * not enough memory; nothing has changed then. */
 bool clients_renew_users(struct clients *clients);
 
-/* The rest of the configuration may have changed, and so has the number of connections. */
+/* Apply the rest of a changed configuration and a new limit of connections. */
 void clients_apply_config(struct clients *clients, unsigned limit);
 
 #endif

@@ -1,9 +1,9 @@
 /*
- * Connections that are not those of clients yet: their TLS handshake is under way.
+ * Accepted connections whose TLS handshake is in progress.
  *
- * They are few, and each has to be through in time; while all places are taken, nobody more is
- * accepted, and the oldest has to leave sooner. So whoever is slow, or only wants to take places,
- * costs a known amount of memory.
+ * Their number is limited, and each has a deadline. While all places are taken, no connection is
+ * accepted, and the oldest handshake gets an earlier deadline. So slow or hostile peers cost a
+ * known amount of memory.
  */
 #ifndef SERVER_CLIENTS_HANDSHAKE_H
 #define SERVER_CLIENTS_HANDSHAKE_H
@@ -24,7 +24,7 @@ TAILQ_HEAD(handshake_list, handshake);
 struct handshakes {
     struct clients *clients;    /* the owner */
     struct handshake_list list; /* the oldest first */
-    struct event *timer;        /* when the oldest has to leave */
+    struct event *timer;        /* deadline of the oldest */
     unsigned count;
     uint64_t failed;
 };
@@ -33,11 +33,11 @@ struct handshakes {
 bool handshakes_init(struct handshakes *handshakes, struct clients *clients);
 void handshakes_deinit(struct handshakes *handshakes);
 
-/* Are all places taken? */
+/* Whether all places are taken. */
 bool handshakes_full(const struct handshakes *handshakes);
 
-/* Begin one for a connection that was accepted, when there is a place; owns fd from now on. At its
- * end it becomes a session. */
+/* Start the handshake of an accepted connection; there must be a free place. Owns fd. After the
+ * handshake the connection becomes a session. */
 void handshake_start(struct handshakes *handshakes, const struct tls *tls, int fd,
                      const struct peer *peer);
 

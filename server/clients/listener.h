@@ -1,6 +1,6 @@
 /*
- * The sockets clients connect to. Accepting pauses when descriptors run out, or places for TLS
- * handshakes, and never spins.
+ * The sockets that clients connect to. When descriptors or places for TLS handshakes run out,
+ * accepting pauses; the loop never spins on a ready listener.
  */
 #ifndef SERVER_CLIENTS_LISTENER_H
 #define SERVER_CLIENTS_LISTENER_H
@@ -19,7 +19,7 @@ struct config_address;
 struct config_listen;
 struct error;
 
-/* The keys of `limits` by which clients are refused: X(name, key). */
+/* The limits by which connections are refused: X(name, key of `limits`). */
 #define LISTENER_REFUSALS(X)                                                                       \
     X(REFUSED_CLIENTS, "clients")                                                                  \
     X(REFUSED_PER_ADDRESS, "clients_per_address")
@@ -35,59 +35,60 @@ struct listener {
     struct clients *clients; /* the owner */
     const struct config_listen *config;
     struct evconnlistener *accepting;
-    struct stat file;    /* of a unix socket that we made */
-    struct event *retry; /* while paused: looks whether descriptors are to be had again */
+    struct stat file;    /* of the unix socket's file that this daemon created */
+    struct event *retry; /* while paused: checks whether descriptors are available again */
     bool paused;
-    unsigned accepted;       /* in this pass of the loop */
-    struct event *pass;      /* the next one begins */
-    bool given;              /* by systemd, which keeps the socket: its file stays */
-    struct tls tls;          /* of a tls:// address; it may be replaced, for connections to come */
-    char address[LIMIT_URL]; /* as bound, for people */
+    unsigned accepted;       /* connections accepted in this pass */
+    struct event *pass;      /* runs in the next pass */
+    bool given;              /* the socket is systemd's, so its file stays */
+    struct tls tls;          /* for tls://; may be replaced for new connections */
+    char address[LIMIT_URL]; /* the bound address, for messages */
 };
 
-/* Bind and listen; or listen on `given`, a listening socket of that address, unless it is -1. NULL
- * on failure: the error says what to do about it. */
+/* Bind and listen. If `given` is not -1, use that listening socket of the same address instead.
+ * NULL on failure; the error says what to do. */
 struct listener *listener_open(struct clients *clients, const struct config_listen *config,
                                int given, struct error *error);
 
-/* Stop accepting, and free it; removes a unix socket's file. */
+/* Stop accepting and free the listener. Removes the file of a unix socket. */
 void listener_close(struct listener *listener);
 
-/* An address of ours that may be what is in the way of this one: a name, or every address, can mean
- * it, too. NULL: there is none. */
+/* An address of this daemon that may conflict with `address`: with the same port, and possibly the
+ * same host, since it or `address` is a name or the wildcard address. NULL if there is none. */
 const struct config_address *listener_rival(const struct clients *clients,
                                             const struct config_address *address);
 
-/* Can clients still come? Not where the file of a unix socket is gone, or is another's by now. */
+/* Whether clients can still connect. They cannot if the file of a unix socket was removed or
+ * replaced. */
 bool listener_is_reachable(const struct listener *listener);
 
-/* A descriptor or a place has become free: all that are paused accept again. */
+/* A descriptor or a place has become free: all paused listeners resume. */
 void listener_resume(struct clients *clients);
 
-/* --- listeners.c: all of them ---
+/* --- listeners.c: all listeners ---
  *
- * They are opened at the start, or taken over from systemd; and changed while the daemon runs, all
- * or nothing. */
+ * They are opened at the start or passed by systemd. A reload changes all of them or none. */
 
-/* As the configuration of the server has them. On failure the reason has been logged; what was
- * opened so far is for listeners_stop(). */
+/* Open the listeners of the server's configuration. On failure the reason has been logged; call
+ * listeners_stop() to close those opened so far. */
 bool listeners_start(struct clients *clients);
 
-/* Nobody is accepted any more. Files of unix sockets are removed. */
+/* Stop accepting and remove the files of unix sockets. */
 void listeners_stop(struct clients *clients);
 
-/* Those of another configuration, in its order: some are ours already, some opened just now. */
+/* The listeners of a new configuration, in its order. Some exist already, the others have just been
+ * opened. */
 struct listeners_change {
     struct listener *wanted[LISTENS_MAX];
-    struct tls tls[LISTENS_MAX]; /* of those that stay, from the files as they are now */
+    struct tls tls[LISTENS_MAX]; /* reloaded TLS files of listeners that stay */
     size_t count;
 };
 
-/* Open what is new; on failure the error says why, and all is as it was. */
+/* Open the new listeners. On failure the error says why, and nothing has changed. */
 bool listeners_prepare(struct clients *clients, const struct config *wanted,
                        struct listeners_change *change, struct error *error);
-/* Close what is gone; the connections it accepted live on. By now the server's configuration is the
- * wanted one, and what was its own before must not be freed yet. */
+/* Close the listeners that are no longer configured; their connections stay open. The server's
+ * configuration must already be the new one, and the old one must not be freed yet. */
 void listeners_commit(struct clients *clients, struct listeners_change *change);
 
 #endif

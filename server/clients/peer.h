@@ -1,5 +1,5 @@
 /*
- * The other end of a connection: where it comes from and, by a unix socket, which user it is.
+ * The peer of a connection: its client address and, for a unix socket, its user.
  */
 #ifndef SERVER_CLIENTS_PEER_H
 #define SERVER_CLIENTS_PEER_H
@@ -14,7 +14,7 @@ enum { PEER_NAME_MAX = 64 };
 enum peer_kind {
     PEER_TCP,
     PEER_UNIX,
-    PEER_OWNER, /* by a unix socket, as root or as the user that this daemon runs as */
+    PEER_OWNER, /* unix socket; root, or the user that this daemon runs as */
 };
 
 struct peer {
@@ -23,7 +23,7 @@ struct peer {
     char name[PEER_NAME_MAX];
 };
 
-/* Of a connection that was accepted from this address. */
+/* Describe the peer of an accepted connection, from the address that accept() returned. */
 void peer_find(struct peer *peer, int fd, const struct sockaddr *address, socklen_t len);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * The sockets that systemd has handed over (redlockd.socket): each takes the place of the entry
- * under `listen` that names its address. systemd keeps them open, so that nobody is refused while
- * the daemon is restarted.
+ * The sockets passed by systemd (redlockd.socket). Each is used for the entry under `listen` that
+ * names its address. systemd keeps them open, so no connection is refused while the daemon
+ * restarts.
  */
 #ifndef SERVER_CLIENTS_SOCKETS_H
 #define SERVER_CLIENTS_SOCKETS_H
@@ -13,23 +13,23 @@ struct config_address;
 struct error;
 
 struct sockets {
-    int first; /* and the descriptors behind it */
+    int first; /* first of `count` consecutive descriptors */
     unsigned count;
-    uint32_t taken; /* a bit for each */
+    uint32_t taken; /* one bit per socket */
 };
 
-/* All of them; they have to be listening sockets, and no more than there may be entries. On failure
- * the error says what to do about it, and none are left. */
+/* Take over all of them. They have to be listening sockets, at most LISTENS_MAX. On failure the
+ * error says what to do, and no socket is left. */
 bool sockets_init(struct sockets *sockets, struct error *error);
 
-/* The one for this address, from now on the caller's; or -1. */
+/* The socket of this address, which the caller then owns; -1 if there is none. */
 int sockets_take(struct sockets *sockets, const struct config_address *address);
 
-/* Has each been taken? Otherwise clients of the first that was not would wait for ever: the error
- * names it. */
+/* Whether each socket was taken. Clients of one that was not would wait forever; the error names
+ * the first. */
 bool sockets_all_taken(const struct sockets *sockets, struct error *error);
 
-/* Close those that were not taken. */
+/* Close the sockets that were not taken. */
 void sockets_deinit(struct sockets *sockets);
 
 #endif

@@ -1,10 +1,9 @@
 /*
- * Who somebody is: by a secret, or by the user that the kernel names at the other end of a unix
- * socket.
+ * Identifies users, by secret or by the user that the kernel reports for the peer of a unix socket.
  *
- * It takes the same time whatever the secrets are: what is presented is made a digest under a key
- * of this process, so that neither lengths nor beginnings show, and is compared with that of every
- * user, whole, whether or not one has been found (tests/unit/test_users.c counts instructions).
+ * The check of a secret takes constant time. The presented secret is hashed with a key of this
+ * process, so that neither length nor prefix matters. The digest is compared in full with the
+ * digest of every user, even after a match (tests/unit/test_users.c counts instructions).
  */
 #ifndef SERVER_CLIENTS_USERS_H
 #define SERVER_CLIENTS_USERS_H
@@ -32,19 +31,20 @@ struct users {
     unsigned char key[USERS_DIGEST];
 };
 
-/* key: USERS_DIGEST random bytes. The configuration outlives it. False if there is not enough
- * memory; nothing needs to be released then. */
+/* key: USERS_DIGEST random bytes. The configuration must outlive the users. False if there is not
+ * enough memory; then there is nothing to release. */
 bool users_init(struct users *users, const struct config_users *config, const void *key);
 void users_deinit(struct users *users);
 
-/* NULL if it is nobody's; then the fingerprint, never 0, tells this wrong secret from others. */
+/* NULL if no user has this secret; *fingerprint is then nonzero and distinguishes this wrong secret
+ * from others. */
 const struct user *users_by_secret(const struct users *users, const char *secret, size_t len,
                                    uint64_t *fingerprint);
 
 /* The user of that name, or NULL. */
 const struct user *users_by_name(const struct users *users, const char *name);
 
-/* By user id before group id, by the first of its groups that is named. NULL if it is nobody. */
+/* Look up by user id first, then by group id, in the order of gids. NULL if no user matches. */
 const struct user *users_by_ids(const struct users *users, uid_t uid, const gid_t *gids,
                                 size_t gid_count);
 

@@ -1,9 +1,9 @@
 /*
- * The daemon's connections to the masters: what the files of this folder share.
+ * The daemon's connections to the masters: declarations shared by the files of this folder.
  *
  *     node        one connection: bytes in and out
  *     resp        bytes -> replies
- *     node_log    what the log says of masters
+ *     node_log    log lines about masters
  */
 #ifndef SERVER_MASTERS_CONNECTIONS_H
 #define SERVER_MASTERS_CONNECTIONS_H
@@ -28,12 +28,12 @@ struct connections;
 struct log;
 
 /*
- * A connection to one Redis master: bytes in and out, nothing decided. engine/master/link.h and,
- * for the second one, engine/master/tracker.h decide.
+ * A connection to one Redis master. It moves bytes and makes no decisions; those are in
+ * engine/master/link.h and, for the tracking connection, in engine/master/tracker.h.
  *
- * First the name is resolved (server/net/resolver.h). A libevent bufferevent connects the socket;
- * with TLS another one shakes hands then. What follows is a stream: what the engine writes during
- * one pass of the loop goes out in one write.
+ * The name is resolved first (server/net/resolver.h). A libevent bufferevent connects the socket,
+ * and with TLS another one does the handshake. After that the connection is a stream, and what the
+ * engine writes in one pass of the event loop is sent in one write.
  */
 struct node {
     struct connections *connections; /* the owner */
@@ -41,23 +41,22 @@ struct node {
     unsigned index;
     enum channel channel;
     struct name_lookup lookup;
-    struct resolved address; /* the last that was connected to */
-    unsigned addresses;      /* that the name had then */
-    unsigned tried;          /* attempts since it was up; the one under way counts */
-    struct bufferevent
-        *opening;          /* until it is connected, with TLS until the end of the handshake */
-    struct stream stream;  /* from then on */
-    struct event *failure; /* tells of an open that failed at once, after the pass, or whose name
-                              takes too long */
-    enum reason why;       /* what it tells */
+    struct resolved address; /* the address connected to last */
+    unsigned addresses;      /* number of addresses of the name at that time */
+    unsigned tried;          /* attempts since the connection was last up, with the current one */
+    struct bufferevent *opening; /* until connected; with TLS until the handshake is complete */
+    struct stream stream;        /* once connected */
+    struct event *failure; /* reports, after the pass, an open that failed immediately or a look-up
+                              that timed out */
+    enum reason failure_reason; /* the reason that `failure` reports */
     struct resp resp;
-    bool secured;          /* `opening` is one of TLS: its handshake has begun */
-    bool heard;            /* something has come by it */
-    uint64_t tls_reported; /* the failures of TLS that the log has; reasons, a bit each */
+    bool tls_started;      /* `opening` is a TLS bufferevent: the handshake has begun */
+    bool received_any;     /* bytes have been received on this connection */
+    uint64_t tls_reported; /* TLS failures already logged, one bit per reason */
 };
 
 struct connections {
-    /* The server's, which outlive this. */
+    /* Owned by the server, which outlives this struct. */
     const struct config *config;
     const struct log *log;
     struct event_base *base;
@@ -66,32 +65,33 @@ struct connections {
     struct streams *streams;
     struct tls_sockets *tls_sockets;
     struct engine *engine;
-    bool bootstrap; /* masters without a record are trusted: an operator says so */
+    bool bootstrap; /* masters without a record are trusted (--bootstrap or --dev) */
     int64_t started_ns;
 
     struct node nodes[LIMIT_NODES][CHANNELS];
-    struct tls tls[LIMIT_NODES]; /* of both channels of a node; see struct tls */
+    struct tls tls[LIMIT_NODES]; /* shared by both channels of a node; see struct tls */
     struct broadcast broadcast;
-    uint64_t down_because[LIMIT_NODES]; /* reasons logged since it was last up, a bit for each */
-    unsigned votes;                     /* how many nodes vote */
-    bool was_whole;                     /* all of them did, once */
+    uint64_t
+        down_because[LIMIT_NODES]; /* reasons logged since the node was last up, one bit each */
+    unsigned votes;                /* number of nodes that vote */
+    bool was_whole;                /* all nodes have voted at least once */
 };
 
-/* All but what the server hands in, which the caller has set. The engine opens the connections.
- * False if there is not enough memory: then connections_deinit() has the rest. */
+/* The caller has set the fields owned by the server. The engine opens the connections. False if
+ * there is not enough memory: then call connections_deinit(). */
 bool connections_init(struct connections *connections);
 
-/* Also if it was never initialised and is all zero. */
+/* Also valid for one that was never initialised and is all zero. */
 void connections_deinit(struct connections *connections);
 
-/* The files for TLS. On failure the reason has been logged. */
+/* Load the TLS files of all nodes. On failure the reason has been logged. */
 bool connections_load_tls(struct connections *connections);
 
-/* For struct engine_io. */
+/* The write callback of struct engine_io. */
 void connections_write(struct connections *connections, uint32_t nodes, enum channel channel,
                        const char *bytes, size_t len);
 
-/* Is there a command that the kernel has not taken yet? */
+/* Whether a command has not been accepted by the kernel yet. */
 bool connections_have_unsent(const struct connections *connections);
 
 /* --- node.c: one connection --- */
@@ -101,27 +101,27 @@ bool node_init(struct node *node, struct connections *connections, unsigned inde
                enum channel channel);
 void node_deinit(struct node *node);
 
-/* The address behind the name, "10.0.0.1:6379", or "" where the configuration has an address, or
- * none was found so far. */
+/* The address that the name resolved to, "10.0.0.1:6379". "" if the configuration has an address,
+ * or if no address was found so far. */
 void node_address(const struct node *node, char text[SOCKADDR_TEXT]);
 
-/* Has it not been tried yet all that there is to try? */
+/* Whether there is another address or another look-up to try before the node counts as down. */
 bool node_goes_on(const struct node *node);
 
-/* The commands connection works: the other one has to lead to the same server, if the name has
- * several. */
+/* The commands connection is up: if the name has several addresses, the tracking connection has to
+ * use the same server. */
 void node_on_up(struct node *node);
 
-/* For struct engine_io. */
+/* The open and close callbacks of struct engine_io. */
 void node_open(struct node *node);
-void node_close(struct node *node); /* what has not left yet never will */
+void node_close(struct node *node); /* discards unsent output */
 
-/* --- node_log.c: what the log says of masters, as struct engine_io tells it --- */
+/* --- node_log.c: log lines about masters, called from struct engine_io --- */
 
 void node_log_link(struct connections *connections, unsigned node, enum link_state before);
 
-/* Counts the votes, too. False if the daemon must not go on, because the configuration names a
- * master twice. */
+/* Also counts the votes. False if the daemon must stop, because the configuration lists a master
+ * twice. */
 bool node_log_vote(struct connections *connections, unsigned node, enum reason before,
                    enum reason reason, int64_t now_ns);
 

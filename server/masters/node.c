@@ -46,7 +46,7 @@ static void node_on_input(void *context)
 {
     struct node *node = context;
     size_t len;
-    node->heard = true;
+    node->received_any = true;
     node->tls_reported = 0;
     do {
         const char *bytes = stream_input(&node->stream, &len);
@@ -78,7 +78,7 @@ static enum reason reason_of_tls(struct node *node, struct bufferevent *tls)
     bool ended = reason == REASON_DISCONNECTED;
     if (node->opening != NULL)
         return report_tls(node, ended ? REASON_TLS : reason, why);
-    bool refused = ended && !node->heard && tls_was_asked(tls);
+    bool refused = ended && !node->received_any && tls_was_asked(tls);
     if (refused)
         why = "it asked for our certificate, and ended the connection";
     if (refused || reason == REASON_UNCERTIFIED)
@@ -98,7 +98,7 @@ static enum reason reason_of_errno(void)
 static void node_on_lost(void *context)
 {
     struct node *node = context;
-    fail(node, node->secured ? reason_of_tls(node, node->stream.tls) : REASON_DISCONNECTED);
+    fail(node, node->tls_started ? reason_of_tls(node, node->stream.tls) : REASON_DISCONNECTED);
 }
 
 static const struct stream_user master = {
@@ -142,7 +142,7 @@ static bool secure(struct node *node)
                                 connections->base, fd, node->config->address.host);
     if (node->opening == NULL)
         return false;
-    node->secured = true;
+    node->tls_started = true;
     bufferevent_setcb(node->opening, NULL, NULL, node_on_event, node);
     bufferevent_set_timeouts(node->opening, &timeout, NULL);
     bufferevent_enable(node->opening, EV_READ | EV_WRITE);
@@ -152,7 +152,7 @@ static bool secure(struct node *node)
 /* All that has to come before the first command has. */
 static bool begin_stream(struct node *node)
 {
-    struct bufferevent *tls = node->secured ? node->opening : NULL;
+    struct bufferevent *tls = node->tls_started ? node->opening : NULL;
     int fd = tls != NULL ? bufferevent_getfd(tls) : take_socket(node);
     node->opening = NULL;
     if (tls != NULL)
@@ -170,14 +170,14 @@ static void node_on_event(struct bufferevent *connection, short events, void *co
         return;
     }
     if (!(events & BEV_EVENT_CONNECTED)) {
-        fail(node, node->secured ? reason_of_tls(node, node->opening) : reason_of_errno());
+        fail(node, node->tls_started ? reason_of_tls(node, node->opening) : reason_of_errno());
         return;
     }
-    if (address->kind == ADDRESS_TCP && !node->secured) {
+    if (address->kind == ADDRESS_TCP && !node->tls_started) {
         int on = 1;
         setsockopt(bufferevent_getfd(connection), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     }
-    if (address->tls && !node->secured) {
+    if (address->tls && !node->tls_started) {
         if (!secure(node))
             fail(node, REASON_TLS);
         return;
@@ -195,13 +195,13 @@ static void node_on_failure(evutil_socket_t fd, short events, void *context)
     struct node *node = context;
     (void)fd;
     (void)events;
-    fail(node, node->why);
+    fail(node, node->failure_reason);
 }
 
 /* The engine may be in the middle of a step: it is told after this pass. */
 static void fail_later(struct node *node, enum reason why)
 {
-    node->why = why;
+    node->failure_reason = why;
     event_active(node->failure, 0, 0);
 }
 
@@ -240,7 +240,7 @@ static void node_on_found(void *context, const struct evutil_addrinfo *found)
 static void look_up(struct node *node)
 {
     const struct timeval timeout = silence_timeout_of(node);
-    node->why = REASON_UNRESOLVED;
+    node->failure_reason = REASON_UNRESOLVED;
     event_add(node->failure, &timeout);
     name_lookup_begin(&node->lookup);
 }
@@ -257,7 +257,7 @@ static bool follow(struct node *node)
 
 void node_open(struct node *node)
 {
-    node->heard = false;
+    node->received_any = false;
     if (!resp_reset(&node->resp))
         fail_later(node, REASON_UNREACHABLE);
     else if (node->config->address.kind == ADDRESS_UNIX || follow(node))
@@ -344,7 +344,7 @@ static void have_reset(int fd)
 void node_close(struct node *node)
 {
     event_del(node->failure);
-    node->secured = false;
+    node->tls_started = false;
     name_lookup_leave(&node->lookup);
     if (stream_is_open(&node->stream)) {
         if (node->channel == CHANNEL_COMMANDS)

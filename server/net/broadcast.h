@@ -1,9 +1,9 @@
 /*
- * What several masters are sent. The commands of a round are the same for each of them, so they are
- * kept once for all until the end of the pass, and sent from there. What is for other nodes ends
- * that: then the streams get copies, so that each has all that is for it in the order of writing.
- * Saves 5 % of the daemon's instructions at 16x16, compared with a copy of each command for each
- * node.
+ * Output for several masters. The commands of a round are the same for each of them, so one copy is
+ * kept until the end of the pass and sent to all from there. A write for a different set of nodes
+ * ends the sharing: the bytes so far are copied to the streams, so that each node gets its commands
+ * in the order of writing. Saves 5 % of the daemon's instructions at 16x16, compared with a copy of
+ * each command for each node.
  */
 #ifndef SERVER_NET_BROADCAST_H
 #define SERVER_NET_BROADCAST_H
@@ -14,23 +14,23 @@
 #include "protocol/limits.h"
 #include "server/net/stream.h"
 
-/* What a pass writes to a busy master fits: several hundred locks. */
+/* Large enough for one pass's writes to a busy master: several hundred locks. */
 enum { BROADCAST_ROOM = 64 * 1024 };
 
 struct broadcast {
-    struct stream *streams[LIMIT_NODES]; /* of the nodes; the caller's */
-    uint32_t nodes;                      /* the bytes are for these */
+    struct stream *streams[LIMIT_NODES]; /* one per node; owned by the caller */
+    uint32_t nodes;                      /* the nodes that the shared bytes are for */
     size_t len;
     char bytes[BROADCAST_ROOM];
 };
 
-/* To these nodes; at most REDIS_RELEASES_MAX bytes. */
+/* Write to these nodes, at most REDIS_RELEASES_MAX bytes. */
 void broadcast_write(struct broadcast *broadcast, uint32_t nodes, const char *bytes, size_t len);
 
-/* Send it, and all that was written to streams. */
+/* Send the shared bytes and everything written to the streams. */
 void broadcast_flush(struct broadcast *broadcast, struct streams *streams);
 
-/* The stream of this node is about to be closed: what has not left yet never will. */
+/* The stream of this node is about to be closed: drop its unsent bytes. */
 void broadcast_drop(struct broadcast *broadcast, unsigned node);
 
 #endif

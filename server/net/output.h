@@ -1,13 +1,14 @@
 /*
- * What is written to one connection and has not left yet.
+ * The unsent bytes of one connection.
  *
  *     bytes |  sent  |  unsent  |  room  |
  *           0      begin       end      size
  *
- * A connection at rest has no buffer. The first write of a pass of the loop borrows a block from a
- * pool, which the send at the end of the pass gives back. What does not fit into a block, or what
- * the kernel does not take yet, moves to memory of its own, which is freed once all of it was sent.
- * Bytes that are sent to several connections can be left where they are: then there is no room.
+ * An idle connection has no buffer. The first write in a pass of the event loop borrows a block
+ * from a pool, and the send at the end of the pass returns it. Bytes that do not fit into a block,
+ * or that the kernel does not accept yet, move to allocated memory, which is freed once all of them
+ * are sent. Bytes that are sent to several connections can be sent from the caller's memory; such a
+ * buffer has no room.
  */
 #ifndef SERVER_NET_OUTPUT_H
 #define SERVER_NET_OUTPUT_H
@@ -20,21 +21,21 @@
 enum output_memory { OUTPUT_OWN, OUTPUT_BLOCK, OUTPUT_SHARED };
 
 struct output {
-    char *bytes; /* NULL: there is no buffer, and the rest is 0 */
+    char *bytes; /* NULL: no buffer; the other fields are 0 */
     size_t begin;
     size_t end;
     size_t size;
     enum output_memory memory;
 };
 
-/* The blocks of all connections of a loop. False if there is not enough memory. */
+/* The blocks shared by all connections of a loop. False if there is not enough memory. */
 bool output_init_blocks(struct pool *blocks);
 
-/* False if there is not enough memory; then nothing was written. */
+/* False if there is not enough memory; then no bytes were written. */
 bool output_write(struct output *output, struct pool *blocks, const char *bytes, size_t len);
 
-/* The same without a copy, if nothing is unsent: the bytes stay as they are until they were sent by
- * output_send() or dropped. */
+/* Like output_write(), but without a copy if no bytes are unsent: the caller keeps the bytes
+ * unchanged until output_send() or output_drop() has finished with them. */
 bool output_share(struct output *output, struct pool *blocks, char *bytes, size_t len);
 
 static inline size_t output_unsent(const struct output *output)
@@ -42,11 +43,11 @@ static inline size_t output_unsent(const struct output *output)
     return output->end - output->begin;
 }
 
-/* Send as much as the kernel takes. False if the connection is lost, or memory is short; errno says
- * which. */
+/* Send as much as the kernel accepts. False if the connection is lost or memory is short; errno
+ * says which. */
 bool output_send(struct output *output, struct pool *blocks, int fd);
 
-/* Forget what was not sent. */
+/* Discard the unsent bytes. */
 void output_drop(struct output *output, struct pool *blocks);
 
 #endif

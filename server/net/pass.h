@@ -1,10 +1,10 @@
 /*
- * The end of the present pass of the event loop. What belongs to one pass goes out together there:
- * commands to the masters and answers to clients, each in one write.
+ * The end of the current pass of the event loop. Commands to the masters and replies to clients
+ * that belong to one pass are sent there, each connection's in one write.
  *
- * Any module may ask for it, as often as it likes. The callback runs once, after all events that
- * were active when it was asked for. It belongs to the owner of the loop, and knows what has to be
- * done; a module that asks knows nothing above itself.
+ * Any module may request the callback, any number of times. It runs once, after all events that
+ * were active at the first request. The owner of the loop provides the callback and knows what it
+ * has to do, so a module that requests it does not depend on the layers above.
  */
 #ifndef SERVER_NET_PASS_H
 #define SERVER_NET_PASS_H
@@ -15,21 +15,21 @@
 
 struct pass {
     struct event *end;
-    bool end_due;    /* `end` is active, or its callback runs and is not done yet */
-    uint64_t number; /* of passes that have ended so */
+    bool end_due;    /* `end` is active, or its callback is running */
+    uint64_t number; /* passes that ended with the callback */
 };
 
 /* False if there is not enough memory. */
 bool pass_init(struct pass *pass, struct event_base *base, event_callback_fn on_end, void *context);
 
-/* Also for one that was never initialised and is all zero. */
+/* Also valid for one that was never initialised and is all zero. */
 void pass_deinit(struct pass *pass);
 
-/* Something was written, or the engine was called: have the callback run at the end of this pass.
- * In the callback itself this does nothing until pass_ended(). */
+/* Run the callback at the end of this pass, because output was written or the engine was called.
+ * Inside the callback this has no effect until pass_ended(). */
 void pass_want_end(struct pass *pass);
 
-/* For the callback, once it has done what there was to do. */
+/* The callback calls this when its work is done. */
 void pass_ended(struct pass *pass);
 
 #endif

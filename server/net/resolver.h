@@ -1,8 +1,8 @@
 /*
- * Names of masters -> addresses, off the loop, by libevent's evdns.
+ * Resolves the names of masters without blocking the event loop, by libevent's evdns.
  *
- * evdns reads /etc/hosts and /etc/resolv.conf once. A host may have others by the time a master is
- * looked for again: a lease that was renewed, a VPN, a boot that was faster than the network.
+ * evdns reads /etc/hosts and /etc/resolv.conf only once. This module re-reads them when they have
+ * changed since: a renewed lease, a VPN, or a boot in which the network came up after the daemon.
  */
 #ifndef SERVER_NET_RESOLVER_H
 #define SERVER_NET_RESOLVER_H
@@ -17,52 +17,52 @@
 
 struct resolver {
     struct evdns_base *dns;
-    struct stat hosts; /* as they were when they were read; all zero: not there */
+    struct stat hosts; /* /etc/hosts when it was read; all zero: missing */
     struct stat nameservers;
-    unsigned readings; /* so often; what was asked before the last one is out of date */
+    unsigned readings; /* number of readings; look-ups from before the last one are stale */
 };
 
-/* False if there is not enough memory. Without a resolv.conf there are still addresses and
- * /etc/hosts. */
+/* False if there is not enough memory. Without resolv.conf, numeric addresses and /etc/hosts still
+ * work. */
 bool resolver_init(struct resolver *resolver, struct event_base *base);
-/* What is cancelled by then has to be over: see resolver_settle(). */
+/* Cancelled look-ups must have completed: see resolver_settle(). */
 void resolver_deinit(struct resolver *resolver);
 
-/* After all look-ups have ended, and before resolver_deinit(): a question that was cancelled is
- * still answered, in a later pass of the loop. */
+/* Call after all look-ups have ended and before resolver_deinit(): evdns completes a cancelled
+ * look-up in a later pass of the loop. */
 void resolver_settle(struct event_base *base);
 
 /*
- * The look-up of one name, over and over. Who wants it waits for so long as he likes; the question
- * goes on without him, since of several nameservers the first to answer may be the second one
- * asked, and a slow answer is for who comes next.
+ * Repeated look-ups of one name. The user may stop waiting at any time; the query continues. With
+ * several nameservers the one that answers may be the second one asked, and the next attempt uses a
+ * late answer.
  */
 struct name_lookup {
-    /* The user sets these; all else is zero to begin with. */
+    /* The user sets these fields; the others start as zero. */
     struct resolver *resolver;
     const char *host;
     uint16_t port;
-    /* What is wanted: valid during the call; NULL: the name does not resolve. */
+    /* found is valid during the call; NULL: the name does not resolve. */
     void (*on_found)(void *context, const struct evutil_addrinfo *found);
     void *context;
 
-    struct evdns_getaddrinfo_request *question; /* NULL: none is under way */
-    struct evutil_addrinfo *found;              /* came while nobody wanted it */
-    unsigned asked;                             /* by which reading of the files */
+    struct evdns_getaddrinfo_request *question; /* NULL: no query in progress */
+    struct evutil_addrinfo *found; /* a result that arrived while the user did not wait */
+    unsigned asked;                /* resolver->readings when the query began */
     bool wanted;
 };
 
 void name_lookup_deinit(struct name_lookup *lookup);
 
-/* Calls on_found() once, maybe before this returns. */
+/* Calls on_found() once, possibly before this returns. */
 void name_lookup_begin(struct name_lookup *lookup);
-/* Not any more, until the next name_lookup_begin(). */
+/* Stop waiting: on_found() is not called until the next name_lookup_begin(). */
 void name_lookup_leave(struct name_lookup *lookup);
 
-/* Would another name_lookup_begin() know more than the last one did? */
+/* Whether another name_lookup_begin() could return more than the last one did. */
 bool name_lookup_goes_on(const struct name_lookup *lookup);
 
-/* An address that was chosen; len 0: none yet. */
+/* The address chosen; len 0: none yet. */
 struct resolved {
     struct sockaddr_storage address;
     socklen_t len;
@@ -71,9 +71,9 @@ struct resolved {
 unsigned resolver_count(const struct evutil_addrinfo *found);
 
 /*
- * Which of those found, of which there is one at least, to connect to. The last one, while the name
- * has it, if it did not fail: where a name has several, daemons and their connections do not go to
- * and fro. Else the one behind it in a fixed order, so that each has its turn. Pure.
+ * Choose the address to connect to; found must not be empty. As long as the name has the last
+ * address and it did not fail, keep it, so that all daemons and connections stay with one server.
+ * Otherwise take the next one in a fixed order, so that each is tried in turn. Pure.
  */
 const struct evutil_addrinfo *resolver_choose(const struct evutil_addrinfo *found,
                                               const struct resolved *last, bool failed);

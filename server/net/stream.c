@@ -326,7 +326,7 @@ static void stream_on_readable(evutil_socket_t fd, short events, void *context)
     struct stream *stream = context;
     (void)fd;
     if (stream->user->master) {
-        event_active(stream->behind, EV_READ, 0);
+        event_active(stream->deferred_read, EV_READ, 0);
         return;
     }
     read_on(stream);
@@ -336,7 +336,7 @@ static void stream_on_readable(evutil_socket_t fd, short events, void *context)
         read_on(stream);
 }
 
-static void stream_on_behind(evutil_socket_t fd, short events, void *context)
+static void stream_on_deferred_read(evutil_socket_t fd, short events, void *context)
 {
     struct stream *stream = context;
     (void)fd;
@@ -390,9 +390,9 @@ static bool open_socket(struct stream *stream, struct event_base *base)
     stream->writable =
         event_new(base, stream->fd, EV_WRITE | EV_PERSIST, stream_on_writable, stream);
     if (master)
-        stream->behind = event_new(base, -1, 0, stream_on_behind, stream);
+        stream->deferred_read = event_new(base, -1, 0, stream_on_deferred_read, stream);
     return stream->readable != NULL && stream->writable != NULL &&
-           (!master || stream->behind != NULL);
+           (!master || stream->deferred_read != NULL);
 }
 
 static bool open_tls(struct stream *stream, struct event_base *base)
@@ -424,8 +424,8 @@ static void close_socket(struct stream *stream)
 {
     if (stream->readable != NULL)
         event_free(stream->readable);
-    if (stream->behind != NULL)
-        event_free(stream->behind);
+    if (stream->deferred_read != NULL)
+        event_free(stream->deferred_read);
     free_input(stream);
     evutil_closesocket(stream->fd);
 }

@@ -1,20 +1,20 @@
 /*
- * The bytes of one connection: what has come as one view, what is written in one send() per pass of
- * the loop. For clients and masters alike, over a socket or over TLS.
+ * The bytes of one connection: input as one contiguous view, output in one send() per pass of the
+ * event loop. For clients and masters, over a socket or over TLS.
  *
  *     socket --recv--> scratch --+--> stream_input(), stream_consume()
  *                                |      ^
- *                  not consumed  +--> input      an evbuffer, empty as a rule; over TLS that of
- *                                                libevent's bufferevent
+ *                  not consumed  +--> input      an evbuffer, usually empty; over TLS it belongs
+ *                                                to libevent's bufferevent
  *     stream_write() --> output --streams_flush()--> socket, or the bufferevent
  *
- * All streams of a loop share one scratch, which is used by one at a time, and the blocks that
- * outputs borrow for a pass (server/net/output.h): a connection at rest has no buffer, and while
- * clients read what they are sent, and send whole lines, nothing is allocated.
+ * All streams of a loop share one scratch buffer, used by one stream at a time, and the blocks that
+ * outputs borrow for a pass (server/net/output.h). An idle connection has no buffer. As long as
+ * clients read their replies and send whole lines, nothing is allocated.
  *
- * What is written is collected until streams_flush(), whose caller lets everything come first that
- * belongs into the same pass. Callbacks come from the loop alone, never out of stream_write() or
- * streams_flush(), but for on_written.
+ * Output is collected until streams_flush(). Its caller runs it after everything else that belongs
+ * to the pass. Apart from on_written, callbacks come from the event loop only, never from inside
+ * stream_write() or streams_flush().
  */
 #ifndef SERVER_NET_STREAM_H
 #define SERVER_NET_STREAM_H
@@ -35,39 +35,40 @@ struct stream;
 
 TAILQ_HEAD(stream_list, stream);
 
-/* What all streams of a loop have in common. */
+/* What all streams of a loop share. */
 struct streams {
     struct event_base *base;
-    char *scratch;      /* LIMIT_NODE_IO bytes, of which only those are touched that come at once */
-    struct pool blocks; /* of the outputs */
-    struct stream_list collected; /* those with something to be flushed */
-    struct pass *pass;            /* its end is wanted for those */
-    int hangup_epoll;             /* an epoll: see stream_watch_hangup(); -1: none */
+    char *scratch;      /* LIMIT_NODE_IO bytes; a read touches only as many as it returns */
+    struct pool blocks; /* blocks borrowed by the outputs */
+    struct stream_list collected; /* streams with output to flush */
+    struct pass *pass;            /* streams_flush() is due at its end */
+    int hangup_epoll;             /* see stream_watch_hangup(); -1: none */
     struct event *hangup_event;
 };
 
-/* What its user does about a stream; on_written and on_end_seen may be NULL. It may close the
- * stream, but not free it. */
+/* The callbacks of a stream's user; on_written and on_end_seen may be NULL. A callback may close
+ * the stream but not free it. */
 struct stream_user {
-    /* There is more to be read than before. What is not consumed is kept, and comes again with what
-     * comes next. */
+    /* New input has arrived. Input that the user does not consume is kept and is part of the view
+     * next time. */
     void (*on_input)(void *context);
-    /* All that was written has gone out. To be noted, for an event of its own: neither write nor
-     * close here. */
+    /* All output has been sent. The callback may only schedule an event: it must neither write nor
+     * close. */
     void (*on_written)(void *context);
-    /* The other side ended its direction, in order: nothing more comes in. */
+    /* The peer closed its sending direction in order: there is no more input. */
     void (*on_end)(void *context);
-    /* The same, or that it was lost, of a stream whose end is watched: SO_ERROR tells which. It is
-     * not watched any more. */
+    /* A stream watched by stream_watch_hangup() ended in order or was lost; SO_ERROR tells which.
+     * The watch is over. */
     void (*on_end_seen)(void *context);
-    /* The connection was lost: the last callback of all. */
+    /* The connection was lost. No callback follows. */
     void (*on_lost)(void *context);
-    /* A master is flushed before the clients, since it works meanwhile, and read behind them: a
-     * client's end over TLS, that was there first, comes before the answer to its LOCK. */
+    /* A master is flushed before the clients, because it works in the meantime. It is read after
+     * the clients, so that the end of a client's TLS connection is seen before the reply to its
+     * LOCK. */
     bool master;
-    /* At most so many bytes are kept that were not consumed, or are read at once; over TLS, and
-     * what was read with the last of them. Who leaves that many takes some in the next pass, or
-     * stops reading: the loop does not wait for him. */
+    /* The limit of unconsumed input, and of one read. Over TLS the rest of the last record is
+     * added. A user that leaves this much either consumes some in the next pass or stops reading,
+     * so that the loop does not spin. */
     size_t input_max;
 };
 
@@ -76,70 +77,73 @@ struct stream {
     const struct stream_user *user;
     void *context;
     int fd;
-    struct bufferevent *tls; /* owned; NULL: a socket */
-    struct event *readable;  /* of a socket alone */
-    struct event *behind;    /* of a socket of a master: reads, behind what is active by then */
+    struct bufferevent *tls;     /* owned; NULL: a plain socket */
+    struct event *readable;      /* plain sockets only */
+    struct event *deferred_read; /* plain sockets of masters: reads after the events that are
+                                    already active */
     struct event
-        *writable; /* added while the kernel does not take more; activated to tell a loss */
-    struct evbuffer *input; /* NULL: nothing is in it; over TLS the bufferevent's */
-    char *fresh;            /* in the scratch, while its on_input runs */
+        *writable; /* added while the kernel accepts no more output; activated to report a loss */
+    struct evbuffer *input; /* unconsumed input, NULL if none; over TLS the bufferevent's */
+    char *fresh;            /* new input in the scratch buffer, while on_input runs */
     size_t fresh_len;
     struct output output;
-    TAILQ_ENTRY(stream) entry; /* while collected */
-    bool collected;            /* something was written in this pass */
+    TAILQ_ENTRY(stream) entry; /* in streams->collected */
+    bool collected;            /* has output from this pass */
     bool blocked;              /* `writable` is added */
     bool reading;
     bool hangup_watched;
-    bool full; /* TLS: so much is kept that nothing is read until some is consumed */
+    bool full; /* TLS: input_max is reached; reading resumes when some input is consumed */
     bool ended;
     bool lost;
-    bool lost_by_peer; /* it, or something on the way, ended it; false where it was lost here: for
-                          lack of memory, above all */
+    bool lost_by_peer; /* lost by the peer or the network; false if lost here, mainly for lack of
+                          memory */
 };
 
-/* At the end of the pass its owner calls streams_flush(). False if there is not enough memory. */
+/* The owner has to call streams_flush() at the end of each pass. False if there is not enough
+ * memory. */
 bool streams_init(struct streams *streams, struct event_base *base, struct pass *pass);
 void streams_deinit(struct streams *streams);
 
-/* Send all that was collected. */
+/* Send all collected output. */
 void streams_flush(struct streams *streams);
 
-/* Read from and write to this socket, which is connected and does not block; `tls`: over the TLS
- * connection that has it, whose handshake is done, else NULL. Owns both from now on. False if there
- * is not enough memory: then they have been closed. */
+/* Read from and write to a connected non-blocking socket. tls: the TLS connection on that socket
+ * after its handshake, else NULL. The stream owns both. False if there is not enough memory; both
+ * have been closed then. */
 bool stream_open(struct stream *stream, struct streams *streams, int fd, struct bufferevent *tls,
                  const struct stream_user *user, void *context);
 
-/* What was not sent yet is dropped. For one that is closed, nothing. */
+/* Discards unsent output. No effect on a closed stream. */
 void stream_close(struct stream *stream);
 bool stream_is_open(const struct stream *stream);
 
-/* All that has come and was not consumed: *len bytes, until the callback returns, or the next call
- * but this. They may be overwritten. */
+/* The unconsumed input, *len bytes. Valid until the callback returns or another stream function is
+ * called. The caller may overwrite the bytes. */
 char *stream_input(struct stream *stream, size_t *len);
 void stream_consume(struct stream *stream, size_t len);
 
-/* Whether to read: true at first. Who is not read from is not noticed to end, either. */
+/* Whether to read; true at first. While a stream is not read from, its end goes unnoticed unless
+ * stream_watch_hangup() is on. */
 void stream_set_reading(struct stream *stream, bool reading);
 
 /*
- * Whether to watch for its end while it is not read from: false at first. It ends in order, or by a
- * reset.
+ * Whether to detect a hang-up, in order or by reset, while the stream is not read from; false at
+ * first.
  *
- * libevent can watch for the first alone, by EV_CLOSED. Of the second it makes something to read
- * and to write; where nobody does either, nobody hears of it, and its loop goes round and round. So
- * these have an epoll instance of their own, which libevent watches.
+ * libevent's EV_CLOSED reports only the end in order. A reset makes the socket readable and
+ * writable, so with neither event registered libevent ignores it and the loop spins. So these
+ * sockets are in an epoll instance of their own, which libevent watches.
  */
 void stream_watch_hangup(struct stream *stream, bool watched);
 
-/* At least one byte. Once it is lost, nothing. */
+/* Write at least one byte. No effect once the stream is lost. */
 void stream_write(struct stream *stream, const char *bytes, size_t len);
 
-/* The same without a copy, if nothing is unsent: the bytes stay as they are until streams_flush().
- * For what is sent to several. */
+/* Like stream_write(), but without a copy if no bytes are unsent: the caller keeps the bytes
+ * unchanged until streams_flush(). For output shared by several streams. */
 void stream_share(struct stream *stream, char *bytes, size_t len);
 
-/* How many bytes were written that the kernel has not taken yet. */
+/* The number of bytes written that the kernel has not accepted yet. */
 size_t stream_unsent(const struct stream *stream);
 
 #endif

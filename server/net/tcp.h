@@ -1,6 +1,5 @@
 /*
- * Sockets that listen by TCP, for clients and for the admin listener; and addresses of sockets as
- * people write them.
+ * Listening TCP sockets, for clients and for the admin listener, and socket addresses as text.
  */
 #ifndef SERVER_NET_TCP_H
 #define SERVER_NET_TCP_H
@@ -12,29 +11,31 @@ struct addrinfo;
 struct config_address;
 struct error;
 
-/* Where a queue is full, the kernel lets new connections wait for seconds. It may allow less. */
+/* When the accept queue is full, new connections are delayed by seconds. The kernel may cap
+ * this. */
 enum { LISTEN_BACKLOG = 4096 };
 
 /*
- * Bind and listen there; the socket is the caller's. any_port: where the port is taken, another
- * one will do. -1 on failure: then the error says why.
+ * Bind and listen; the caller owns the socket. any_port: if the port is in use, take any other one.
+ * -1 on failure, with the reason in error.
  *
- * rival: an address of this daemon that has the same port, NULL if there is none. The error names
- * it if the address is in use.
+ * rival: an address of this daemon with the same port, or NULL. The error names it if the address
+ * is already in use.
  */
 int tcp_listen(const struct config_address *address, bool any_port,
                const struct config_address *rival, struct error *error);
 
-/* Bound the kernel's buffers of a listening socket; those that are accepted have the same. */
+/* Limit the kernel's buffers of a listening socket; accepted sockets inherit the limit. */
 void tcp_bound_buffers(int fd);
 
-/* Addresses to listen at, to be freed by freeaddrinfo(); or the error of getaddrinfo(). */
+/* Resolve the addresses to listen on. The caller frees them with freeaddrinfo(). Returns 0 or the
+ * error of getaddrinfo(). */
 int tcp_find(const struct config_address *address, struct addrinfo **found);
 
-/* "255.255.255.255:65535", "[0000:0000:0000:0000:0000:0000:0000:0000]:65535". */
+/* Fits "[0000:0000:0000:0000:0000:0000:0000:0000]:65535". */
 enum { SOCKADDR_TEXT = 64 };
 
-/* Of IPv4 or IPv6: "127.0.0.1:5555", "[::1]:5555"; "unknown" for what cannot be said. */
+/* IPv4 or IPv6: "127.0.0.1:5555", "[::1]:5555". "unknown" for any other family. */
 void sockaddr_text(const struct sockaddr *address, socklen_t len, char text[SOCKADDR_TEXT]);
 
 #endif
