@@ -59,11 +59,11 @@ static bool wait_for_master(struct dev *dev, unsigned master, struct error *erro
             error_set(error, "%s",
                       WIFEXITED(status) && WEXITSTATUS(status) == 127
                           ? "redis-server was not found: install it (apt-get install redis-server)"
-                          : "redis-server ended at once; it may say why when started by hand");
+                          : "redis-server exited immediately; start it by hand to see why");
             return false;
         }
         if (clock_now_ns() > give_up_ns) {
-            error_set(error, "redis-server made no socket within 10s");
+            error_set(error, "redis-server did not create its socket within 10s");
             return false;
         }
         nanosleep(&moment, NULL);
@@ -94,7 +94,7 @@ bool dev_start(struct dev *dev, struct config *config, struct error *error)
     int len = snprintf(dev->directory, sizeof(dev->directory), "%s/redlockd-dev-XXXXXX",
                        folder_for_all());
     if (len < 0 || mkdtemp(dev->directory) == NULL) {
-        error_set(error, "cannot make a directory in %s: %s", folder_for_all(), strerror(errno));
+        error_set(error, "cannot create a directory in %s: %s", folder_for_all(), strerror(errno));
         dev->directory[0] = '\0';
         return false;
     }

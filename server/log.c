@@ -143,7 +143,8 @@ void log_event(const struct log *log, enum config_log_level level, const char *e
         return;
     if (lost > 0 && has_room(log)) {
         write_line(log, CONFIG_LOG_WARNING, "log_lost",
-                   LOG_FIELDS(log_number("lines", lost), log_text("why", "nobody read the log")));
+                   LOG_FIELDS(log_number("lines", lost),
+                              log_text("why", "the reader of the log was too slow")));
         lost = 0;
     }
     if (has_room(log))
@@ -170,9 +171,10 @@ static void on_libevent(int severity, const char *says)
     uint64_t left_out = throttle_take(&throttle, now_ns);
     if (left_out > 0)
         log_event(libevent_log, level, "lines_left_out",
-                  LOG_FIELDS(log_text("of", "libevent"), log_number("count", (int64_t)left_out)));
+                  LOG_FIELDS(log_text("of", "libevent_reported"),
+                             log_number("count", (int64_t)left_out)));
     if (throttle_may(&throttle, now_ns))
-        log_event(libevent_log, level, "libevent", LOG_FIELDS(log_text("says", says)));
+        log_event(libevent_log, level, "libevent_reported", LOG_FIELDS(log_text("message", says)));
 }
 
 void log_adopt_libevent(const struct log *log)

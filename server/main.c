@@ -29,22 +29,21 @@ static const char usage[] =
     "A lock manager: Redlock over independent Redis masters, for clients that speak a line "
     "protocol.\n"
     "\n"
-    "  -c FILE      the configuration (default /etc/redlockd/redlockd.yaml; - is stdin)\n"
-    "  -t           check the configuration, print what is wrong with it, and exit\n"
-    "  --probe      with -t: then look at the masters, too, and tell what stands against each\n"
-    "  --dev        try it: five throw-away masters of its own, gone at the end. UNSAFE for real "
+    "  -c FILE      configuration file (default /etc/redlockd/redlockd.yaml; - is stdin)\n"
+    "  -t           check the configuration, print its errors, and exit\n"
+    "  --probe      with -t: also check every master; exits 1 if any of them cannot vote\n"
+    "  --dev        run with five temporary masters, which are deleted at exit. UNSAFE for real "
     "work\n"
-    "  --bootstrap  say that the masters are new and hold no lock, and exit: a daemon started "
-    "then\n"
-    "               serves at once, instead of after max_ttl\n"
+    "  --bootstrap  record that the masters are new and hold no locks, and exit: daemons started\n"
+    "               afterwards grant locks at once instead of after max_ttl\n"
     "  --reset-set OLD-ID\n"
-    "               say that the set has changed (nodes, max_ttl, what else daemons share), that\n"
-    "               every daemon with the old one is stopped, and exit\n"
+    "               replace the set with id OLD-ID by the configured one (nodes, max_ttl, ...),\n"
+    "               and exit. First stop every daemon of the old set\n"
     "  -V, --version\n"
     "               print the version and exit\n"
     "  -h, --help   print this and exit\n"
     "\n"
-    "Try it:  redlockd --dev   and then   nc 127.0.0.1 7335   and type   LOCK deploy 30s\n";
+    "To try it, run   redlockd --dev   and   nc 127.0.0.1 7335   and type   LOCK deploy 30s\n";
 
 struct flags {
     const char *file;
@@ -69,20 +68,19 @@ static bool check_flags(const struct flags *flags)
 {
     const char *old_set = flags->task.reset_set;
     if (flags->test + flags->dev + flags->task.trust_masters + (old_set != NULL) > 1) {
-        fputs("redlockd: -t, --dev, --bootstrap and --reset-set exclude each other\n", stderr);
+        fputs("redlockd: use only one of -t, --dev, --bootstrap and --reset-set\n", stderr);
         return false;
     }
     if (flags->task.probe && !flags->test) {
-        fputs("redlockd: --probe goes with -t: redlockd -t --probe\n", stderr);
+        fputs("redlockd: --probe requires -t: redlockd -t --probe\n", stderr);
         return false;
     }
     if (old_set != NULL && (strlen(old_set) != ENGINE_SET_ID ||
                             strspn(old_set, "0123456789abcdef") != ENGINE_SET_ID)) {
-        fprintf(
-            stderr,
-            "redlockd: --reset-set wants the id of the old set, %d hex digits in lower case; the "
-            "log of a daemon that meets it names it\n",
-            ENGINE_SET_ID);
+        fprintf(stderr,
+                "redlockd: --reset-set requires the id of the old set, %d lowercase hex digits; "
+                "`redis-cli GET redlockd:node` on a master shows it as set=\n",
+                ENGINE_SET_ID);
         return false;
     }
     return true;
@@ -142,7 +140,7 @@ static bool parse_flags(int argc, char **argv, struct flags *flags, int *status)
     if (!check_flags(flags))
         return false;
     if (optind < argc) {
-        fprintf(stderr, "redlockd: what is \"%s\" for? redlockd -h lists the flags\n",
+        fprintf(stderr, "redlockd: unexpected argument \"%s\"; redlockd -h lists the flags\n",
                 argv[optind]);
         return false;
     }
@@ -199,9 +197,10 @@ static int run_dev(struct config *config, const struct log *log)
     int status = EXIT_FAILURE;
     hold_signals(SIG_BLOCK, false);
     if (dev_start(&dev, config, &error)) {
-        log_event(log, CONFIG_LOG_WARNING, "dev",
-                  LOG_FIELDS(log_text("banner", "UNSAFE: throw-away masters on this one host"),
-                             log_text("masters", dev.directory), log_number("count", DEV_MASTERS)));
+        log_event(log, CONFIG_LOG_WARNING, "dev_started",
+                  LOG_FIELDS(
+                      log_text("warning", "UNSAFE: the masters are temporary and all on this host"),
+                      log_text("masters", dev.directory), log_number("count", DEV_MASTERS)));
         status = run(config, log, &(struct server_task){.trust_masters = true});
     } else {
         log_event(log, CONFIG_LOG_ERROR, "dev_failed", LOG_FIELDS(log_text("why", error.text)));

@@ -148,9 +148,9 @@ static void report_need(const struct config *config, int64_t usual_ns, FILE *out
     int64_t needed_ns = engine_need_ns(config->rounds.backoff_min_ns, usual_ns);
     if (needed_ns > config->rounds.backoff_max_ns)
         fprintf(out,
-                "; waiters may starve beside a nearer daemon: raise rounds.backoff_max of all "
-                "daemons to %.0f ms, it is %.1f ms",
-                ms(needed_ns + NS_PER_MS - 1), ms(config->rounds.backoff_max_ns));
+                "; clients waiting here may starve beside a daemon with a shorter round trip: "
+                "raise rounds.backoff_max of all daemons from %.1f ms to %.0f ms",
+                ms(config->rounds.backoff_max_ns), ms(needed_ns + NS_PER_MS - 1));
 }
 
 /* The master does all that it is asked for; how fast, and what of it is not as configured. */
@@ -164,24 +164,25 @@ static bool report_pace(const struct probe *probe, unsigned node, const struct m
     qsort(sorted_ns, PROBE_ROUND_TRIPS, sizeof(sorted_ns[0]), compare);
     int64_t usual_ns = sorted_ns[PROBE_ROUND_TRIPS / 2];
     if (usual_ns > config->rounds.node_timeout_ns) {
-        fprintf(out, "too slow: answers take %.1f ms, and rounds.node_timeout is %.1f ms\n",
+        fprintf(out, "too slow: round trip %.1f ms exceeds rounds.node_timeout (%.1f ms)\n",
                 ms(usual_ns), ms(config->rounds.node_timeout_ns));
         return false;
     }
     if (2 * usual_ns > config->locks.clock_drift_margin_ns) {
         fprintf(out,
-                "too slow: answers take %.1f ms; raise locks.clock_drift_margin above twice that, "
-                "it is %.1f ms\n",
+                "too slow: round trip %.1f ms; raise locks.clock_drift_margin (%.1f ms) to more "
+                "than twice that\n",
                 ms(usual_ns), ms(config->locks.clock_drift_margin_ns));
         return false;
     }
     if (config->nodes[node].durable && !master->durable) {
-        fprintf(out, "not durable: its settings do not keep every command on disk\n");
+        fprintf(out, "not durable: its settings do not keep every command on disk (appendonly, "
+                     "appendfsync, no-appendfsync-on-rewrite, replicas)\n");
         return false;
     }
-    fprintf(out, "well, answers take %.1f ms", ms(usual_ns));
+    fprintf(out, "ok, round trip %.1f ms", ms(usual_ns));
     if (!master->tracking)
-        fprintf(out, "; it reports no changes, so it is looked at while somebody waits");
+        fprintf(out, "; no client tracking, so the daemon polls it while clients wait");
     report_need(config, usual_ns, out);
     fputc('\n', out);
     return true;
@@ -209,23 +210,24 @@ static bool report_node(const struct probe *probe, unsigned node, int64_t now_ns
     if (reason != REASON_NONE && !passes_by_itself(reason)) {
         fputs(reason_word(reason), out);
         if (reason == REASON_DUPLICATE)
-            fprintf(out, " with %s", probe->connections->config->nodes[master.twin].name);
+            fprintf(out, " of %s", probe->connections->config->nodes[master.twin].name);
         report_meaning(engine_meaning(probe->connections->engine, node, reason), out);
         return false;
     }
     if (probed->heartbeat_count < PROBE_ROUND_TRIPS || probed->answers < expected_answers(probe)) {
-        fprintf(out, "hung: it does not answer in time\n");
+        fprintf(out, "hung: the master does not answer in time\n");
         return false;
     }
     if (reason == REASON_NONE)
         return report_pace(probe, node, &master, out);
     int64_t left_ns = master.quarantine_until_ns - now_ns;
     if (left_ns > 0)
-        fprintf(out, "no vote for %.0f s (%s); else ", ms(left_ns) / 1000, reason_word(reason));
+        fprintf(out, "no vote for another %.0f s (%s); otherwise ", ms(left_ns) / 1000,
+                reason_word(reason));
     else
-        fprintf(out, "no vote for %s from the start on%s (%s); else ",
-                reason == REASON_DURABLE ? "some seconds" : "max_ttl",
-                reason == REASON_NEW ? ", unless by --bootstrap" : "", reason_word(reason));
+        fprintf(out, "no vote for %s after the daemon starts%s (%s); otherwise ",
+                reason == REASON_DURABLE ? "a few seconds" : "max_ttl",
+                reason == REASON_NEW ? ", unless you use --bootstrap" : "", reason_word(reason));
     return report_pace(probe, node, &master, out);
 }
 

@@ -27,14 +27,14 @@ static void log_report(const struct server *server, enum config_log_level level,
     char *rest = report;
     for (char *line = strsep(&rest, "\n"); line != NULL; line = strsep(&rest, "\n"))
         if (line[0] != '\0')
-            log_event(&server->log, level, "configuration", LOG_FIELDS(log_text("says", line)));
+            log_event(&server->log, level, "config_checked", LOG_FIELDS(log_text("message", line)));
 }
 
 static void log_refused(const struct server *server, const char *why)
 {
     log_event(&server->log, CONFIG_LOG_ERROR, "reload_refused",
               LOG_FIELDS(log_text("file", server->task.config_file), log_text("why", why),
-                         log_text("in_force", "the configuration there was")));
+                         log_text("in_force", "the previous configuration")));
 }
 
 /* What is no file (a pipe, a terminal) could keep all clients waiting. */
@@ -50,11 +50,12 @@ static struct config *read_again(const struct server *server)
     char *report = NULL;
     size_t len = 0;
     if (strcmp(server->task.config_file, "-") == 0) {
-        log_refused(server, "standard input cannot be read again");
+        log_refused(server,
+                    "a configuration from standard input cannot be reloaded; restart the daemon");
         return NULL;
     }
     if (is_irregular(server->task.config_file)) {
-        log_refused(server, "it is no regular file");
+        log_refused(server, "the configuration is not a regular file");
         return NULL;
     }
     FILE *out = open_memstream(&report, &len);
@@ -67,7 +68,7 @@ static struct config *read_again(const struct server *server)
     log_report(server, wanted != NULL ? CONFIG_LOG_WARNING : CONFIG_LOG_ERROR, report);
     free(report);
     if (wanted == NULL)
-        log_refused(server, "it cannot be read, or has mistakes");
+        log_refused(server, "the configuration cannot be read or has errors; see the lines before");
     return wanted;
 }
 
@@ -81,7 +82,7 @@ static bool may_change(const struct server *server, const struct config_diff *di
                                  log_text("why", difference->why_not)));
     }
     if (diff->refused > 0)
-        log_refused(server, "some keys can only be changed by a restart");
+        log_refused(server, "some changed keys require a restart; see the lines before");
     return diff->refused == 0;
 }
 
@@ -124,7 +125,7 @@ static void renew_users(struct server *server, struct config *wanted)
     if (same)
         return;
     log_event(&server->log, CONFIG_LOG_ERROR, "users_unchanged",
-              LOG_FIELDS(log_text("why", "not enough memory for the new ones")));
+              LOG_FIELDS(log_text("why", "there is not enough memory for the new users")));
 }
 
 /* --- TLS to the masters --- */

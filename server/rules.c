@@ -92,9 +92,10 @@ unsigned rules_clients(const struct config *config, const struct log *log)
     rlim_t possible = files.rlim_cur > others ? files.rlim_cur - others : 1;
     if ((rlim_t)config->limits.clients <= possible)
         return (unsigned)config->limits.clients;
-    log_event(log, CONFIG_LOG_WARNING, "clients_limited",
-              LOG_FIELDS(log_number("configured", config->limits.clients),
-                         log_number("possible", (int64_t)possible),
-                         log_text("advice", "raise the limit of open files")));
+    log_event(
+        log, CONFIG_LOG_WARNING, "clients_limited",
+        LOG_FIELDS(log_number("configured", config->limits.clients),
+                   log_number("possible", (int64_t)possible),
+                   log_text("advice", "raise the limit of open files (LimitNOFILE=, ulimit -n)")));
     return (unsigned)possible;
 }

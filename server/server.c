@@ -175,12 +175,13 @@ static bool log_old_daemons(const struct server *server)
         if (server->task.reset_set == NULL || master.alive_daemon == NULL)
             continue;
         any = true;
-        log_event(&server->log, CONFIG_LOG_ERROR, "old_daemon_runs",
-                  LOG_FIELDS(log_text("node", server->config->nodes[i].name),
-                             log_text("daemon", master.alive_daemon),
-                             log_text("advice", "CLIENT LIST on this master shows where it runs "
-                                                "(name=redlockd); stop it there, its "
-                                                "redlockd.socket too, and try again")));
+        log_event(
+            &server->log, CONFIG_LOG_ERROR, "old_daemon_runs",
+            LOG_FIELDS(log_text("node", server->config->nodes[i].name),
+                       log_text("daemon", master.alive_daemon),
+                       log_text("advice",
+                                "find its host with CLIENT LIST on this master (name=redlockd), "
+                                "stop redlockd.socket and redlockd.service there, and try again")));
     }
     return any;
 }
@@ -199,15 +200,18 @@ static void end_task(struct server *server, enum engine_progress progress, unsig
     else
         log_event(
             &server->log, CONFIG_LOG_ERROR, "task_refused",
-            LOG_FIELDS(log_text("task", task), log_text("node", server->config->nodes[node].name),
-                       log_text("why", old_runs ? "a daemon of the old set runs; nothing must be "
-                                                  "reset while it may grant locks"
-                                       : progress == ENGINE_UNDER_WAY
-                                           ? "it is not there, and all nodes have to be"
-                                       : server->task.reset_set != NULL
-                                           ? "its record is neither of the old set nor of ours"
-                                           : "it bears a record: it is not new"),
-                       log_text("reason", reason_word(reason))));
+            LOG_FIELDS(
+                log_text("task", task), log_text("node", server->config->nodes[node].name),
+                log_text(
+                    "why",
+                    old_runs
+                        ? "a daemon of the old set still runs and may grant locks; stop it first"
+                    : progress == ENGINE_UNDER_WAY
+                        ? "the node does not answer; all nodes have to be up"
+                    : server->task.reset_set != NULL
+                        ? "the master's record is of neither the old set nor the new one"
+                        : "the master already has a record, so it is not new"),
+                log_text("reason", reason_word(reason))));
     event_base_loopbreak(server->base);
 }
 
@@ -387,8 +391,9 @@ static bool start_parts(struct server *server)
 
 static bool log_lack(const struct server *server)
 {
-    log_event(&server->log, CONFIG_LOG_ERROR, "start_failed",
-              LOG_FIELDS(log_text("why", "not enough memory or descriptors")));
+    log_event(
+        &server->log, CONFIG_LOG_ERROR, "start_failed",
+        LOG_FIELDS(log_text("why", "there is not enough memory or there are too few descriptors")));
     return false;
 }
 
@@ -432,9 +437,10 @@ bool server_run(struct server *server)
     if (server->failed || server->task.only_that)
         return !server->failed && server->drain_until_ns == 0;
     log_event(&server->log, CONFIG_LOG_INFO, "stopped",
-              LOG_FIELDS(log_text("locks", server->task.trust_masters
-                                               ? "gone, with the throw-away masters"
-                                               : "those granted live on, on the masters")));
+              LOG_FIELDS(log_text(
+                  "locks", server->task.trust_masters
+                               ? "deleted with the temporary masters"
+                               : "granted locks stay on the masters until released or expired")));
     return true;
 }
 

@@ -268,7 +268,7 @@ static void answer_body(struct admin *admin, struct evhttp_request *request, siz
     const struct admin_body *body = &admin->cache[index];
     if (!refresh(admin, index)) {
         answer_string(request, HTTP_INTERNAL, "Internal Server Error",
-                      "it would be larger than it may be, or there is not enough memory\n");
+                      "the response exceeds its size limit, or there is not enough memory\n");
         return;
     }
     add_headers(request, paths[index].type, evbuffer_get_length(body->bytes),
@@ -311,10 +311,11 @@ static void admin_on_request(struct evhttp_request *request, void *context)
         index++;
     if (evhttp_request_get_command(request) != EVHTTP_REQ_GET && wants_body(request)) {
         add_header(request, "Allow", "GET, HEAD");
-        answer_string(request, HTTP_BADMETHOD, "Method Not Allowed", "GET and HEAD alone\n");
+        answer_string(request, HTTP_BADMETHOD, "Method Not Allowed",
+                      "only GET and HEAD are supported\n");
     } else if (!is_for_us(admin, request)) {
         answer_string(request, 403, "Forbidden",
-                      "ask for it by an address or as localhost (the header Host)\n");
+                      "the Host header must be an IP address or localhost\n");
     } else if (path != NULL && strcmp(path, "/healthz") == 0) {
         answer_string(request, HTTP_OK, "OK", "ok\n");
     } else if (path != NULL && strcmp(path, "/readyz") == 0) {
@@ -323,7 +324,7 @@ static void admin_on_request(struct evhttp_request *request, void *context)
         answer_body(admin, request, index);
     } else {
         answer_string(request, HTTP_NOTFOUND, "Not Found",
-                      "there are / /status.json /metrics /healthz /readyz\n");
+                      "available: / /status.json /metrics /healthz /readyz\n");
     }
     /* evhttp would take the end of what the client sends for the end of all. */
     bufferevent_disable(below, EV_READ);

@@ -5,8 +5,8 @@
 
 #include "server/admin/exposition.h"
 
-/* Names are chosen so that a family sorts together; none names a resource, since there may be any
- * number of those. */
+/* A common prefix keeps the metrics of one topic together. No metric has a resource as a label,
+ * because there may be any number of resources. */
 
 static void gauge(struct text *text, const char *name, const char *help, uint64_t value)
 {
@@ -47,10 +47,10 @@ static const char *lower(const char *word, char buf[16])
 
 static void write_outcomes(const struct status *status, struct text *text)
 {
-    struct metric metric =
-        exposition_metric(text, "redlockd_outcomes_total", "counter",
-                          "Answers to LOCK, EXTEND, UNLOCK and STATUS. A LOCK is outbid when its "
-                          "fence was too low; it bids again, and that is no answer.");
+    struct metric metric = exposition_metric(
+        text, "redlockd_outcomes_total", "counter",
+        "Replies to LOCK, EXTEND, UNLOCK and STATUS, by outcome. outbid counts LOCK rounds whose "
+        "ballot was too low; the daemon repeats these with a higher one, without a reply.");
     for (unsigned kind = 0; kind < ROUND_KINDS; kind++)
         for (unsigned outcome = 0; outcome < OUTCOME_COUNT; outcome++)
             exposition_number(
@@ -63,58 +63,59 @@ static void write_requests(const struct status *status, struct text *text)
 {
     const struct engine_stats *stats = &status->stats;
     struct metric metric = exposition_metric(text, "redlockd_requests_total", "counter",
-                                             "Requests of clients that were well-formed.");
+                                             "Well-formed requests from clients.");
     for (unsigned verb = 0; verb < VERB_COUNT; verb++) {
         char word[16];
         exposition_number(&metric, LABEL("verb", lower(verb_word(verb), word)),
                           status->requests[verb]);
     }
     metric = exposition_metric(text, "redlockd_request_errors_total", "counter",
-                               "Requests that were answered ERR, by its code.");
+                               "Requests answered with ERR, by error code.");
     for (unsigned error = REQUEST_LINE_TOO_LONG; error < REQUEST_ERRORS; error++)
         exposition_number(&metric, LABEL("code", request_error_word(error)),
                           status->request_errors[error]);
-    counter(text, "redlockd_requests_denied_total",
-            "Requests that were answered DENIED, any AUTH aside.", status->denied);
+    counter(text, "redlockd_requests_denied_total", "Requests answered with DENIED, except AUTH.",
+            status->denied);
     write_outcomes(status, text);
     histogram(text, "redlockd_lock_duration_seconds",
-              "LOCKs that were granted: from the request to the answer, its wait included.",
+              "Granted LOCKs: time from the request to the reply, including the wait.",
               &stats->granted);
     histogram(text, "redlockd_lock_round_duration_seconds",
-              "LOCKs that were granted: the round that granted it alone.", &stats->granted_round);
+              "Granted LOCKs: duration of the round that granted the lock.", &stats->granted_round);
     histogram(text, "redlockd_queue_duration_seconds",
-              "LOCKs with WAIT: how long each stood in line, be it granted in the end or not.",
+              "LOCKs with WAIT: time in the queue, whether or not the lock was granted.",
               &stats->queued);
     counter(text, "redlockd_lock_rounds_total",
-            "Rounds that asked the masters for a lock; a LOCK that waits may need several.",
-            stats->asked);
-    counter(text, "redlockd_handovers_total",
-            "Locks that went from their holder to the next in line by one command.",
-            stats->handovers);
+            "Acquire rounds. A LOCK that waits may need several.", stats->asked);
+    counter(
+        text, "redlockd_handovers_total",
+        "Locks handed over from their holder to the first waiter without being free in between.",
+        stats->handovers);
     counter(text, "redlockd_locks_undone_total",
-            "LOCKs undone because their client had left before the answer.", stats->undone);
+            "LOCKs undone because the client disconnected before the reply.", stats->undone);
     counter(text, "redlockd_key_probes_total",
-            "Key probes: looks at a key that a client waits for, on one master.",
+            "Key probes: queries of one master for a key that a client waits for.",
             stats->key_probes);
     counter(text, "redlockd_keys_backfilled_total",
-            "Keys set again where a granted round had found them missing.", stats->backfilled);
+            "Keys written to masters that lacked them after a quorum granted or extended the lock.",
+            stats->backfilled);
 }
 
-/* --- who waits, who holds, who is there --- */
+/* --- waiters, holders and clients --- */
 
 static void write_locks(const struct status *status, struct text *text)
 {
-    gauge(text, "redlockd_waiters", "LOCKs with WAIT that stand in line.", status->waiting);
-    gauge(text, "redlockd_resources_waited_for", "Resources somebody stands in line for.",
+    gauge(text, "redlockd_waiters", "LOCKs with WAIT in the queues.", status->waiting);
+    gauge(text, "redlockd_resources_waited_for", "Resources that have waiters.",
           status->waited_for);
-    gauge(text, "redlockd_locks", "Locks granted through this daemon that it remembers.",
-          status->locks);
-    gauge(text, "redlockd_holds", "Locks with HOLD that connections hold.", status->holds);
-    counter(text, "redlockd_hold_renewals_total", "Extensions of a HOLD by the daemon.",
+    gauge(text, "redlockd_locks",
+          "Locks granted through this daemon and not released or expired yet.", status->locks);
+    gauge(text, "redlockd_holds", "Locks with HOLD held by connected clients.", status->holds);
+    counter(text, "redlockd_hold_renewals_total", "Extensions of HOLDs by the daemon.",
             status->stats.renewals);
     struct metric metric =
         exposition_metric(text, "redlockd_holds_lost_total", "counter",
-                          "Locks with HOLD that could not be kept, by the reason that LOST gives.");
+                          "Locks with HOLD that were lost, by the reason in LOST.");
     for (unsigned loss = 0; loss < ENGINE_LOSSES; loss++)
         exposition_number(&metric, LABEL("reason", engine_losses[loss].word),
                           status->stats.losses[loss]);
@@ -127,30 +128,29 @@ static void write_clients(const struct status *status, struct text *text)
         LISTENER_REFUSALS(X)
 #undef X
     };
-    gauge(text, "redlockd_clients", "Connections of clients.", status->clients);
-    gauge(text, "redlockd_clients_max", "How many there may be.", status->clients_max);
-    counter(text, "redlockd_connections_total", "Connections of clients that were accepted.",
-            status->accepted);
-    struct metric metric =
-        exposition_metric(text, "redlockd_connections_rejected_total", "counter",
-                          "Connections of clients that were refused, by the key of limits.");
+    gauge(text, "redlockd_clients", "Client connections.", status->clients);
+    gauge(text, "redlockd_clients_max", "Maximum number of client connections.",
+          status->clients_max);
+    counter(text, "redlockd_connections_total", "Accepted client connections.", status->accepted);
+    struct metric metric = exposition_metric(
+        text, "redlockd_connections_rejected_total", "counter",
+        "Client connections refused because of a limit, by its key under `limits`.");
     for (unsigned refusal = 0; refusal < LISTENER_REFUSAL_COUNT; refusal++)
         exposition_number(&metric, LABEL("limit", limits[refusal]), status->rejected[refusal]);
-    metric = exposition_metric(text, "redlockd_connections_unauthenticated_total", "counter",
-                               "Connections that were closed before they had authenticated: it "
-                               "took them too long, or others came.");
+    metric = exposition_metric(
+        text, "redlockd_connections_unauthenticated_total", "counter",
+        "Connections closed before they authenticated: late, or displaced by newer ones.");
     exposition_number(&metric, LABEL("reason", "late"), status->auth_late);
     exposition_number(&metric, LABEL("reason", "displaced"), status->auth_displaced);
-    counter(text, "redlockd_secrets_refused_total", "AUTH with a secret that is nobody's.",
+    counter(text, "redlockd_secrets_refused_total", "AUTH requests with a wrong secret.",
             status->wrong_secrets);
     counter(text, "redlockd_tls_handshakes_failed_total",
-            "Connections of clients that were closed before TLS was agreed upon.",
-            status->tls_failed);
+            "Client connections closed during the TLS handshake.", status->tls_failed);
     counter(text, "redlockd_admin_connections_rejected_total",
-            "Connections of the admin listener that were closed, there being too many.",
+            "Connections to the admin listener closed because there were too many.",
             status->admin_rejected);
-    gauge(text, "redlockd_rounds_in_flight", "Rounds with a command under way on some master.",
-          status->rounds_in_flight);
+    gauge(text, "redlockd_rounds_in_flight",
+          "Rounds with a command that a master has not answered yet.", status->rounds_in_flight);
 }
 
 /* --- the masters --- */
@@ -159,22 +159,23 @@ static void write_votes(const struct status *status, struct text *text)
 {
     const struct status_node *node;
     const struct status_node *const end = status->nodes + status->node_count;
-    struct metric metric = exposition_metric(text, "redlockd_node_vote", "gauge",
-                                             "Whether the master may vote: 1, or 0.");
+    struct metric metric =
+        exposition_metric(text, "redlockd_node_vote", "gauge", "1 if the master may vote, else 0.");
     for (node = status->nodes; node < end; node++)
         exposition_number(&metric, LABEL("node", node->name), node->reason == REASON_NONE);
-    metric = exposition_metric(text, "redlockd_node_vote_refused", "gauge",
-                               "1 for the reason why a master has no vote now; nothing if it has.");
+    metric =
+        exposition_metric(text, "redlockd_node_vote_refused", "gauge",
+                          "1 for the reason why the master has no vote now; absent if it votes.");
     for (node = status->nodes; node < end; node++)
         if (node->reason != REASON_NONE)
             exposition_number(&metric,
                               LABELS("node", node->name, "reason", reason_word(node->reason)), 1);
     metric = exposition_metric(text, "redlockd_node_without_vote_seconds", "gauge",
-                               "For how long the master has had no vote; 0 if it has.");
+                               "Time since which the master has had no vote; 0 if it votes.");
     for (node = status->nodes; node < end; node++)
         exposition_seconds(&metric, LABEL("node", node->name), node->no_vote_ns);
     metric = exposition_metric(text, "redlockd_node_votes_refused_total", "counter",
-                               "Rounds in which the master had no vote when they were decided.");
+                               "Rounds decided while the master had no vote, by reason.");
     for (unsigned i = 0; i < status->node_count; i++)
         for (unsigned reason = 0; reason < REASON_COUNT; reason++)
             if (status->stats.refused[i][reason] > 0)
@@ -183,10 +184,9 @@ static void write_votes(const struct status *status, struct text *text)
                                          reason_word((enum reason)reason)),
                                   status->stats.refused[i][reason]);
     gauge(text, "redlockd_nodes", "Masters in the configuration.", status->node_count);
-    gauge(text, "redlockd_nodes_needed", "How many of them have to vote: the quorum.",
-          status->quorum);
-    gauge(text, "redlockd_nodes_voting", "How many of them may vote now.", status->voting);
-    gauge(text, "redlockd_ready", "Whether locks can be granted, as /readyz says: 1, or 0.",
+    gauge(text, "redlockd_nodes_needed", "Masters that have to vote: the quorum.", status->quorum);
+    gauge(text, "redlockd_nodes_voting", "Masters that may vote now.", status->voting);
+    gauge(text, "redlockd_ready", "1 if locks can be granted, else 0; as /readyz.",
           status_is_ready(status));
 }
 
@@ -196,9 +196,9 @@ static void write_links(const struct status *status, struct text *text)
                                              LINK_SUSPECT};
     const struct status_node *node;
     const struct status_node *const end = status->nodes + status->node_count;
-    struct metric metric =
-        exposition_metric(text, "redlockd_node_state", "gauge",
-                          "1 for the state of the connection to the master, 0 for the others.");
+    struct metric metric = exposition_metric(
+        text, "redlockd_node_state", "gauge",
+        "1 for the current state of the connection to the master, 0 for the other states.");
     for (node = status->nodes; node < end; node++)
         for (size_t k = 0; k < sizeof(states) / sizeof(states[0]); k++)
             exposition_number(&metric,
@@ -206,26 +206,27 @@ static void write_links(const struct status *status, struct text *text)
                               node->state == states[k]);
     metric =
         exposition_metric(text, "redlockd_node_tracking", "gauge",
-                          "Whether the master tells of changes that waiters wait for: 1, or 0.");
+                          "1 if the master reports changes of keys that clients wait for, else 0.");
     for (node = status->nodes; node < end; node++)
         exposition_number(&metric, LABEL("node", node->name), node->tracking);
     metric = exposition_metric(text, "redlockd_node_commands_unanswered", "gauge",
                                "Commands that the master has not answered yet.");
     for (node = status->nodes; node < end; node++)
         exposition_number(&metric, LABEL("node", node->name), node->unanswered);
-    metric = exposition_metric(text, "redlockd_node_pending_releases", "gauge",
-                               "Releases that the master has not confirmed, kept for later.");
+    metric = exposition_metric(
+        text, "redlockd_node_pending_releases", "gauge",
+        "Releases that the master has not confirmed and that will be sent again.");
     for (node = status->nodes; node < end; node++)
         exposition_number(&metric, LABEL("node", node->name), node->pending_releases);
-    metric = exposition_metric(
-        text, "redlockd_node_releases_forgotten_total", "counter",
-        "Pending releases that were forgotten because there was no room for them.");
+    metric = exposition_metric(text, "redlockd_node_releases_forgotten_total", "counter",
+                               "Pending releases dropped because there was no room for them.");
     for (node = status->nodes; node < end; node++)
         exposition_number(&metric, LABEL("node", node->name), node->forgotten);
-    counter(text, "redlockd_releases_deferred_total", "Releases that had to be kept for later.",
+    counter(text, "redlockd_releases_deferred_total",
+            "Releases that could not be sent or confirmed at once.",
             status->stats.deferred_releases);
     metric = exposition_metric(text, "redlockd_node_round_trip_seconds", "histogram",
-                               "From a command of a round, or a heartbeat, to its answer.");
+                               "Time from a command of a round, or a heartbeat, to its reply.");
     for (node = status->nodes; node < end; node++)
         exposition_histogram(&metric, (struct label){"node", node->name}, &node->round_trips);
 }
@@ -236,13 +237,13 @@ static void write_clocks(const struct status *status, struct text *text)
     const struct status_node *const end = status->nodes + status->node_count;
     struct metric metric = exposition_metric(
         text, "redlockd_node_clock_offset_low_seconds", "gauge",
-        "The least that the master's clock can be ahead of this host's, by the last look.");
+        "Lower bound of the master's wall clock minus this host's, from the last heartbeat.");
     for (node = status->nodes; node < end; node++)
         if (node->clock_compared)
             exposition_seconds(&metric, LABEL("node", node->name), node->clock_low_ns);
     metric = exposition_metric(
         text, "redlockd_node_clock_offset_high_seconds", "gauge",
-        "The most that the master's clock can be ahead of this host's, by the last look.");
+        "Upper bound of the master's wall clock minus this host's, from the last heartbeat.");
     for (node = status->nodes; node < end; node++)
         if (node->clock_compared)
             exposition_seconds(&metric, LABEL("node", node->name), node->clock_high_ns);
@@ -254,24 +255,27 @@ static void write_process(const struct status *status, struct text *text)
 {
     const struct process *process = status->process;
     struct metric metric = exposition_metric(text, "redlockd_build_info", "gauge",
-                                             "1; its label says which version this is.");
+                                             "Always 1; the label is the version.");
     exposition_number(&metric, LABEL("version", status->version), 1);
-    histogram(text, "redlockd_loop_lag_seconds",
-              "How late timers fire: what a busy processor, or a long callback, costs everybody.",
-              &status->lag);
-    gauge(text, "redlockd_reload_refused", "1 if the last reload of the configuration was refused.",
-          status->reload_refused);
-    seconds(text, "redlockd_uptime_seconds", "gauge", "Since the start, suspended time included.",
-            status->uptime_ns);
-    seconds(text, "process_start_time_seconds", "gauge", "When it was started, since 1970.",
+    histogram(
+        text, "redlockd_loop_lag_seconds",
+        "Delay of timers, caused by a busy processor or a long callback; it delays every client.",
+        &status->lag);
+    gauge(text, "redlockd_reload_refused",
+          "1 if the last reload of the configuration was refused, else 0.", status->reload_refused);
+    seconds(text, "redlockd_uptime_seconds", "gauge",
+            "Time since the start, including time suspended.", status->uptime_ns);
+    seconds(text, "process_start_time_seconds", "gauge", "Start time of the process since 1970.",
             status->wall_ns - status->uptime_ns);
-    seconds(text, "process_cpu_seconds_total", "counter", "Processor time used.", process->cpu_ns);
-    gauge(text, "process_resident_memory_bytes", "Memory in use.", process->resident_bytes);
-    gauge(text, "process_virtual_memory_bytes", "Memory mapped.", process->virtual_bytes);
+    seconds(text, "process_cpu_seconds_total", "counter", "User and system CPU time.",
+            process->cpu_ns);
+    gauge(text, "process_resident_memory_bytes", "Resident memory.", process->resident_bytes);
+    gauge(text, "process_virtual_memory_bytes", "Virtual memory.", process->virtual_bytes);
     gauge(text, "process_open_fds",
-          "Open descriptors; a thousand a second are counted, so where there are many it is late.",
+          "Open descriptors. At most a thousand are counted per second, so large numbers lag.",
           process->open);
-    gauge(text, "process_max_fds", "How many there may be.", process->descriptor_limit);
+    gauge(text, "process_max_fds", "Maximum number of open descriptors.",
+          process->descriptor_limit);
 }
 
 void metrics_write(const struct status *status, struct text *text)

@@ -91,11 +91,11 @@ static void write_lack(const struct status *status, struct text *text)
                     status->voting == 1 ? "s" : "");
     text_format(text, "; %u are needed. ", status->quorum);
     if (status->back_ms >= 0) {
-        text_string(text, "Expected back in ");
+        text_string(text, "Quorum expected in ");
         text_ago(text, status->back_ms);
         text_string(text, ". ");
     }
-    text_string(text, "Locks held now cannot be extended, and end with their time to live.");
+    text_string(text, "Locks held now cannot be extended and expire with their TTL.");
 }
 
 /* How many voted, over the samples: one rectangle for each stretch of the same health. */
@@ -155,13 +155,13 @@ static void write_figures(const struct status *status, struct text *text)
     text_string(text, "<dl class=figures>");
     snprintf(value, sizeof(value), status->grants_a_second < 10 ? "%.1f" : "%.0f",
              status->grants_a_second);
-    write_figure(text, "Granted", value, "a second");
+    write_figure(text, "Granted", value, "per second");
     snprintf(value, sizeof(value), "%zu", status->waiting);
     snprintf(note, sizeof(note), "for %zu resource%s", status->waited_for,
              plural(status->waited_for));
-    write_figure(text, "Waiting", value, status->waiting > 0 ? note : "nobody");
+    write_figure(text, "Waiting", value, status->waiting > 0 ? note : "no clients");
     snprintf(value, sizeof(value), "%zu", status->holds);
-    write_figure(text, "Held", value, "by HOLD");
+    write_figure(text, "Held", value, "with HOLD");
     snprintf(value, sizeof(value), "%zu", status->clients);
     snprintf(note, sizeof(note), "of %zu", status->clients_max);
     write_figure(text, "Clients", value, note);
@@ -293,8 +293,8 @@ static void write_nodes(const struct status *status, struct text *text)
 static void write_holder(const struct status_lock *queue, struct text *text)
 {
     if (!queue->held) {
-        text_string(text, queue->asking ? "<span class=quiet>about to be granted</span>"
-                                        : "<span class=quiet>not through this daemon</span>");
+        text_string(text, queue->asking ? "<span class=quiet>being acquired</span>"
+                                        : "<span class=quiet>not held through this daemon</span>");
         return;
     }
     if (queue->client[0] != '\0')
@@ -304,7 +304,7 @@ static void write_holder(const struct status_lock *queue, struct text *text)
     text_string(text, " <span class=quiet>for ");
     text_ago(text, queue->held_ms);
     if (queue->hold) {
-        text_string(text, ", by HOLD");
+        text_string(text, ", with HOLD");
     } else {
         text_string(text, ", ");
         text_ago(text, queue->left_ms);
@@ -316,13 +316,13 @@ static void write_holder(const struct status_lock *queue, struct text *text)
 static void write_queues(const struct status *status, struct text *text)
 {
     unsigned most = status->queues[0].waits;
-    text_string(text, "<section><h2>Waited for ");
+    text_string(text, "<section><h2>Queues ");
     if (status->waited_for > status->queue_count)
-        text_format(text, "<small>the longest %u of %zu queues</small>", status->queue_count,
+        text_format(text, "<small>the longest %u of %zu</small>", status->queue_count,
                     status->waited_for);
     text_string(text, "</h2>");
     if (status->queue_count == 0) {
-        text_string(text, "<p class=empty>Nobody waits.</p></section>");
+        text_string(text, "<p class=empty>No clients are waiting.</p></section>");
         return;
     }
     assert(most > 0); /* Else it would not be waited for. */
@@ -355,8 +355,8 @@ static void write_clock(struct text *text, int64_t wall_ns)
 static void write_losses(const struct status *status, struct text *text)
 {
     const struct status_history_loss *loss;
-    text_string(text,
-                "<section><h2>Lost <small>locks with HOLD that could not be kept</small></h2>");
+    text_string(
+        text, "<section><h2>Lost locks <small>HOLDs that the daemon could not extend</small></h2>");
     if (status_history_loss(status->history, 0) == NULL) {
         text_string(text, "<p class=empty>None since the start.</p></section>");
         return;
@@ -404,9 +404,11 @@ void page_write_live(const struct status *status, struct text *text)
     write_losses(status, text);
     text_format(text, "<footer>Version %s, up ", status->version);
     text_ago(text, status->uptime_ns / NS_PER_MS);
-    text_string(text, ". What this daemon knows; others on the same masters have their own.<br>"
-                      "<a href=metrics>metrics</a> <a href=status.json>status.json</a> "
-                      "<a href=readyz>readyz</a></footer></main>");
+    text_string(
+        text,
+        ". This page shows one daemon; other daemons on the same masters have their own page.<br>"
+        "<a href=metrics>metrics</a> <a href=status.json>status.json</a> "
+        "<a href=readyz>readyz</a></footer></main>");
 }
 
 void page_write(const struct status *status, struct text *text)

@@ -152,7 +152,7 @@ const char *auth_answer(enum auth_result result)
     static const char *const answers[] = {
         [AUTH_ACCEPTED] = "OK",
         [AUTH_IGNORED] = "OK",
-        [AUTH_AGAIN] = "DENIED this connection has authenticated; open another one",
+        [AUTH_AGAIN] = "DENIED this connection has already authenticated; open another one",
         /* It says nothing about this one: a good one may be tried again. */
         [AUTH_LIMITED] = "LIMIT secrets",
         [AUTH_WRONG] = "DENIED wrong secret",

@@ -87,7 +87,7 @@ static void handshake_on_timer(evutil_socket_t fd, short events, void *context)
     (void)events;
     int64_t timeout_ns = handshakes_full(handshakes) ? CROWDED_NS : TIMEOUT_NS;
     if (oldest != NULL && clock_now_ns() - oldest->since_ns >= timeout_ns)
-        fail(oldest, "the handshake took too long");
+        fail(oldest, "the TLS handshake took too long");
     else
         rearm(handshakes);
 }

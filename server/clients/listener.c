@@ -150,9 +150,10 @@ static void listener_on_error(struct evconnlistener *accepting, void *context)
     struct listener *listener = context;
     const struct timeval again = {.tv_sec = 1};
     (void)accepting;
-    client_log(&listener->clients->client_log, CLIENT_LOG_ACCEPT_PAUSED,
-               LOG_FIELDS(log_text("address", listener->address), log_text("why", strerror(errno)),
-                          log_text("advice", "raise the limit of open files")));
+    client_log(
+        &listener->clients->client_log, CLIENT_LOG_ACCEPT_PAUSED,
+        LOG_FIELDS(log_text("address", listener->address), log_text("why", strerror(errno)),
+                   log_text("advice", "raise the limit of open files (LimitNOFILE=, ulimit -n)")));
     pause_accepting(listener);
     event_add(listener->retry, &again);
 }
@@ -247,13 +248,13 @@ static int fail_to_bind(const struct listener *listener, int fd, struct error *e
 {
     const struct config_address *address = &listener->config->address;
     if (errno != EADDRINUSE)
-        return fail(error, fd, "cannot make the socket", address->url);
+        return fail(error, fd, "cannot create the socket file", address->url);
     const struct config_address *ours = listener_rival(listener->clients, address);
     errno = EADDRINUSE;
     if (ours == NULL)
-        return fail(error, fd, "another daemon listens there, or the file is no socket",
+        return fail(error, fd, "another daemon listens there, or the file is not a socket",
                     address->url);
-    error_set(error, "%.80s: %s; %.80s is open here, and has that file", address->url,
+    error_set(error, "%.80s: %s; this daemon already uses that file for %.80s", address->url,
               strerror(errno), ours->url);
     close(fd);
     return -1;
@@ -266,7 +267,7 @@ static int bind_unix(struct listener *listener, struct error *error)
     strncpy(where.sun_path, config->address.path, sizeof(where.sun_path) - 1);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0)
-        return fail(error, fd, "no socket", config->address.url);
+        return fail(error, fd, "cannot create a socket", config->address.url);
 
     /* Nobody may connect before mode and group are right. */
     mode_t saved = umask(0777);
@@ -282,9 +283,9 @@ static int bind_unix(struct listener *listener, struct error *error)
         return fail_to_bind(listener, fd, error);
     const char *cannot = NULL;
     if (config->group != (gid_t)-1 && chown(where.sun_path, (uid_t)-1, config->group) != 0)
-        cannot = "cannot give the socket to its group";
+        cannot = "cannot set the group of the socket file";
     else if (chmod(where.sun_path, config->mode) != 0)
-        cannot = "cannot set the mode of the socket";
+        cannot = "cannot set the mode of the socket file";
     else if (listen(fd, LISTEN_BACKLOG) != 0 || lstat(where.sun_path, &listener->file) != 0)
         cannot = "cannot listen";
     if (cannot == NULL)
@@ -337,7 +338,7 @@ struct listener *listener_open(struct clients *clients, const struct config_list
     struct listener *listener = calloc(1, sizeof(*listener));
     int fd = given;
     if (listener == NULL) {
-        error_set(error, "there is no memory for a listener");
+        error_set(error, "not enough memory for a listener");
         return NULL;
     }
     *listener = (struct listener){.clients = clients, .config = config, .given = given >= 0};

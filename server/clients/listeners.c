@@ -94,7 +94,7 @@ static struct listener *open_new(struct clients *clients, const struct config_li
     if (in_the_way == NULL)
         return listener_open(clients, config, -1, error);
     error_set(error,
-              "%.80s: %.80s is open here, and has that port; a restart puts one in place of "
+              "%.80s: this daemon already uses that port for %.80s; restart it to replace one with "
               "the other",
               config->address.url, in_the_way->config->address.url);
     return NULL;
@@ -109,8 +109,8 @@ static bool may_go(const struct clients *clients, const struct listeners_change 
         if (!listener->given || is_among(listener, change->wanted, change->count))
             continue;
         error_set(error,
-                  "%.100s: the socket is systemd's; take it out of redlockd.socket, and restart "
-                  "both",
+                  "%.100s: systemd owns this socket; remove it from redlockd.socket and restart "
+                  "both units",
                   listener->address);
         return false;
     }
@@ -123,10 +123,11 @@ static struct listener *open_again(struct clients *clients, const struct config_
     struct error error;
     struct listener *listener = listener_open(clients, config, -1, &error);
     if (listener == NULL)
-        log_event(clients->log, CONFIG_LOG_WARNING, "listener_unreachable",
-                  LOG_FIELDS(log_text("address", config->address.url),
-                             log_text("why", "its file is gone, and cannot be made again"),
-                             log_text("because", error.text)));
+        log_event(
+            clients->log, CONFIG_LOG_WARNING, "listener_unreachable",
+            LOG_FIELDS(log_text("address", config->address.url),
+                       log_text("why", "the socket file was removed and cannot be created again"),
+                       log_text("error", error.text)));
     return listener;
 }
 
@@ -198,7 +199,7 @@ void listeners_commit(struct clients *clients, struct listeners_change *change)
         if (is_among(before[i], change->wanted, change->count))
             continue;
         if (find(clients, before[i]->config, url_equal) == NULL)
-            log_listener(clients, "listening_no_more", before[i]);
+            log_listener(clients, "listening_stopped", before[i]);
         listener_close(before[i]);
     }
 }

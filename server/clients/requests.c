@@ -39,14 +39,13 @@ static void log_wrong_secret(const struct session *session, enum auth_throttle_n
         [AUTH_THROTTLE_FIRST] = CLIENT_LOG_AUTH_FAILED,
         [AUTH_THROTTLE_SPENT] = CLIENT_LOG_AUTH_LIMITED,
     };
-    client_log(
-        &session->clients->client_log, kinds[news],
-        LOG_FIELDS(
-            log_number("client", (int64_t)engine_client_id(&session->client)),
-            log_text("peer", session->peer),
-            log_text("why", news == AUTH_THROTTLE_SPENT
-                                ? "many wrong secrets: for a while none from there is looked at"
-                                : "a secret that is nobody's")));
+    client_log(&session->clients->client_log, kinds[news],
+               LOG_FIELDS(log_number("client", (int64_t)engine_client_id(&session->client)),
+                          log_text("peer", session->peer),
+                          log_text("why", news == AUTH_THROTTLE_SPENT
+                                              ? "too many wrong secrets from this address; for a "
+                                                "while none from it is checked"
+                                              : "no user has this secret")));
 }
 
 static void authenticate(struct session *session, const struct request *request)
@@ -141,7 +140,7 @@ static bool take_line(struct session *session, const char *line, size_t len)
         session->clients->request_errors[REQUEST_BAD_TAG]++;
         session_write_error(
             session, REQUEST_BAD_TAG,
-            "a request with this tag is under way; use another, or wait for its answer",
+            "a request with this tag is pending; use another tag or wait for its reply",
             request.tag, request.tag_len);
     } else {
         run(session, &request);
@@ -219,7 +218,7 @@ static void keep_pending(struct session *session, const char *line, size_t len)
         session->pending_input = evbuffer_new();
     if (session->pending_input == NULL || evbuffer_add(session->pending_input, line, len) != 0 ||
         evbuffer_add(session->pending_input, "\n", 1) != 0)
-        session_drop(session, "there is no memory for its requests");
+        session_drop(session, "there is not enough memory for the client's requests");
 }
 
 static bool has_room(const struct session *session)

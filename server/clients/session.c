@@ -69,7 +69,7 @@ size_t session_room(const struct session *session)
 static void write_answer(struct session *session, const char *answer, size_t len)
 {
     if (len > session_room(session))
-        session_drop(session, "it does not read its answers");
+        session_drop(session, "the client does not read its replies");
     if (session->state != SESSION_DROPPED)
         stream_write(&session->stream, answer, len);
 }
@@ -117,11 +117,10 @@ void session_on_reply(struct session *session, const char *tag, size_t tag_len,
 void session_on_undone(struct session *session, const char *tag, size_t tag_len)
 {
     session->clients->request_errors[REQUEST_BAD_ARGUMENTS]++;
-    session_write_error(
-        session, REQUEST_BAD_ARGUMENTS,
-        "the connection was ended before this LOCK was answered, so it is undone; keep it "
-        "open until the answer",
-        tag, tag_len);
+    session_write_error(session, REQUEST_BAD_ARGUMENTS,
+                        "the client ended the connection before the reply to this LOCK, so the "
+                        "lock is released; keep the connection open until the reply",
+                        tag, tag_len);
     answered(session, tag);
 }
 

@@ -190,7 +190,7 @@ static void sessions_on_auth_timer(evutil_socket_t fd, short events, void *conte
     while (auth_deadline_ns(&clients->auth) <= now_ns) {
         clients->auth.late++;
         evict(session_of(auth_oldest(&clients->auth)), "DENIED not authenticated in time\n",
-              "it did not authenticate");
+              "the client did not authenticate in time");
     }
     set_auth_timer(clients);
 }
@@ -206,9 +206,10 @@ bool sessions_make_room(struct clients *clients)
                    LOG_FIELDS(log_number("unauthenticated", clients->auth.pending_count),
                               log_number("clients", clients->session_count),
                               log_text("peer", session->peer),
-                              log_text("why", "more connections than can be kept waiting for their "
-                                              "AUTH: the oldest are closed")));
-    evict(session, "LIMIT unauthenticated\n", "others came, and it had not authenticated");
+                              log_text("why", "limits.unauthenticated is reached; the oldest "
+                                              "unauthenticated connections are closed")));
+    evict(session, "LIMIT unauthenticated\n",
+          "the client had not authenticated, and a new connection needed its place");
     return true;
 }
 
@@ -256,7 +257,7 @@ bool clients_renew_users(struct clients *clients)
         next = LIST_NEXT(session, entry);
         if (!may_stay(session))
             evict(session, "DENIED the users of this daemon have changed\n",
-                  "its user may not do what it does any more");
+                  "the user was removed or has lost rights that this connection uses");
     }
     set_auth_timer(clients);
     users_deinit(&before);

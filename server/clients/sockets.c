@@ -43,7 +43,7 @@ bool sockets_init(struct sockets *sockets, struct error *error)
     *sockets = (struct sockets){0};
     int count = systemd_sockets(&sockets->first);
     if (count < 0) {
-        error_set(error, "the sockets of systemd cannot be had");
+        error_set(error, "cannot use the sockets passed by systemd; restart redlockd.socket");
         return false;
     }
     sockets->count = (unsigned)count;
@@ -52,14 +52,14 @@ bool sockets_init(struct sockets *sockets, struct error *error)
         int flags = fcntl(fd, F_GETFL);
         const char *wrong = NULL;
         if (sockets->count > LISTENS_MAX)
-            wrong = "are more than `listen` may name";
+            wrong = "exceed the number of entries allowed under `listen`";
         else if (!is_listening(fd))
-            wrong = "are not all listening stream sockets; write ListenStream= and Accept=no";
+            wrong = "must all be listening stream sockets; use ListenStream= and Accept=no";
         else if (fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0)
             wrong = "cannot be made non-blocking";
         if (wrong == NULL)
             continue;
-        error_set(error, "the sockets of systemd %s", wrong);
+        error_set(error, "the sockets passed by systemd %s", wrong);
         sockets_deinit(sockets);
         return false;
     }
@@ -106,7 +106,10 @@ bool sockets_all_taken(const struct sockets *sockets, struct error *error)
         if (sockets->taken & UINT32_C(1) << i)
             continue;
         bound_name(sockets->first + (int)i, name);
-        error_set(error, "systemd hands over a socket for %s, which `listen` does not name", name);
+        error_set(error,
+                  "systemd passes a socket for %s, which is not under `listen`; add it there or "
+                  "remove it from redlockd.socket",
+                  name);
         return false;
     }
     return true;

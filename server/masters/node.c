@@ -80,7 +80,7 @@ static enum reason reason_of_tls(struct node *node, struct bufferevent *tls)
         return report_tls(node, ended ? REASON_TLS : reason, why);
     bool refused = ended && !node->received_any && tls_was_asked(tls);
     if (refused)
-        why = "it asked for our certificate, and ended the connection";
+        why = "the server requested a client certificate and closed the connection";
     if (refused || reason == REASON_UNCERTIFIED)
         return report_tls(node, REASON_UNCERTIFIED, why);
     return REASON_DISCONNECTED;
@@ -165,8 +165,9 @@ static void node_on_event(struct bufferevent *connection, short events, void *co
     struct node *node = context;
     const struct config_address *address = &node->config->address;
     if (events & BEV_EVENT_TIMEOUT) {
-        fail(node, report_tls(node, REASON_HUNG,
-                              "it does not answer the handshake: does it speak TLS at this port?"));
+        fail(node,
+             report_tls(node, REASON_HUNG,
+                        "the server does not answer the TLS handshake; does this port use TLS?"));
         return;
     }
     if (!(events & BEV_EVENT_CONNECTED)) {

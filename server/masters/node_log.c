@@ -61,12 +61,12 @@ static void log_other_set(const struct connections *connections, unsigned node)
                   log_text("node", connections->config->nodes[node].name),
                   log_text("reason", reason_word(REASON_OTHERSET)),
                   log_text("meaning", reason_text(REASON_OTHERSET)),
-                  log_text("theirs", master.their_set),
-                  log_text("their_cluster", master.their_cluster),
-                  log_number("their_max_ttl_ms", master.their_max_ttl_ms),
-                  log_text("ours", engine_view(connections->engine).set_id),
-                  log_text("our_cluster", connections->config->cluster),
-                  log_number("our_max_ttl_ms", connections->config->locks.max_ttl_ns / NS_PER_MS)));
+                  log_text("master_set", master.their_set),
+                  log_text("master_cluster", master.their_cluster),
+                  log_number("master_max_ttl_ms", master.their_max_ttl_ms),
+                  log_text("own_set", engine_view(connections->engine).set_id),
+                  log_text("own_cluster", connections->config->cluster),
+                  log_number("own_max_ttl_ms", connections->config->locks.max_ttl_ns / NS_PER_MS)));
 }
 
 static void log_no_vote(const struct connections *connections, unsigned node, enum reason before,
@@ -84,7 +84,8 @@ static void log_no_vote(const struct connections *connections, unsigned node, en
               LOG_FIELDS(log_text("node", connections->config->nodes[node].name),
                          log_text("reason", reason_word(reason)),
                          log_text("meaning", engine_meaning(connections->engine, node, reason)),
-                         log_text("before", reason_word(before)), log_number("for_ms", left_ms)));
+                         log_text("previous_reason", reason_word(before)),
+                         log_number("for_ms", left_ms)));
 }
 
 static void log_duplicate(const struct connections *connections, unsigned node,
@@ -129,11 +130,12 @@ static bool is_duplicate_at_start(const struct connections *connections, enum re
 
 void node_log_clock_back(const struct connections *connections, unsigned node, int64_t back_ns)
 {
-    log_event(connections->log, CONFIG_LOG_WARNING, "clock_stepped_back",
-              LOG_FIELDS(log_text("node", connections->config->nodes[node].name),
-                         log_number("by_ms", (back_ns + NS_PER_MS - 1) / NS_PER_MS),
-                         log_text("effect", "its keys live longer: locks that nobody releases are "
-                                            "free later")));
+    log_event(
+        connections->log, CONFIG_LOG_WARNING, "clock_stepped_back",
+        LOG_FIELDS(log_text("node", connections->config->nodes[node].name),
+                   log_number("by_ms", (back_ns + NS_PER_MS - 1) / NS_PER_MS),
+                   log_text("effect",
+                            "its keys expire later, so locks that are not released stay longer")));
 }
 
 bool node_log_vote(struct connections *connections, unsigned node, enum reason before,
@@ -155,9 +157,11 @@ void node_log_refused(const struct connections *connections, unsigned node, enum
                       bool release)
 {
     log_event(connections->log, CONFIG_LOG_WARNING, "command_refused",
-              LOG_FIELDS(log_text("node", connections->config->nodes[node].name),
-                         log_text("reason", reason_word(reason)),
-                         log_text("meaning", engine_meaning(connections->engine, node, reason)),
-                         log_text("effect", release ? "locks take longer to be released there"
-                                                    : "its votes are lost")));
+              LOG_FIELDS(
+                  log_text("node", connections->config->nodes[node].name),
+                  log_text("reason", reason_word(reason)),
+                  log_text("meaning", engine_meaning(connections->engine, node, reason)),
+                  log_text("effect",
+                           release ? "releases on this master take longer"
+                                   : "this master does not count in rounds that use the command")));
 }

@@ -94,7 +94,7 @@ int tcp_listen(const struct config_address *address, bool any_port,
     }
     int fd = listen_at(choose(found), any_port);
     if (fd < 0 && errno == EADDRINUSE && rival != NULL)
-        error_set(error, "%.80s: %s; %.80s is open here, and has that port", address->url,
+        error_set(error, "%.80s: %s; this daemon already uses that port for %.80s", address->url,
                   strerror(errno), rival->url);
     else if (fd < 0)
         error_set(error, "%.100s: cannot listen: %s", address->url, strerror(errno));

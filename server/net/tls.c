@@ -48,7 +48,7 @@ static bool init(struct tls *tls, const SSL_METHOD *method, const struct config_
     if (context == NULL || SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION) != 1 ||
         SSL_CTX_set_cipher_list(context, ciphers) != 1) {
         SSL_CTX_free(context);
-        error_set(error, "OpenSSL cannot be set up for TLS");
+        error_set(error, "OpenSSL cannot create a TLS context");
         return false;
     }
     SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
@@ -331,24 +331,29 @@ static const struct {
     enum reason reason;
     const char *why;
 } failures[] = {
-    {SSL_R_UNEXPECTED_EOF_WHILE_READING, REASON_DISCONNECTED, "it ended without a close_notify"},
-    {SSL_R_HTTP_REQUEST, REASON_TLS, "it speaks HTTP, and not TLS"},
-    {SSL_R_HTTPS_PROXY_REQUEST, REASON_TLS, "it speaks HTTP, and not TLS"},
-    {SSL_R_WRONG_VERSION_NUMBER, REASON_TLS, "it does not speak TLS"},
-    {SSL_R_PACKET_LENGTH_TOO_LONG, REASON_TLS, "it does not speak TLS"},
-    {SSL_R_RECORD_LENGTH_MISMATCH, REASON_TLS, "it does not speak TLS"},
-    {SSL_R_UNSUPPORTED_PROTOCOL, REASON_TLS, "it has neither TLS 1.2 nor TLS 1.3"},
-    {SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE, REASON_UNCERTIFIED, "it shows no certificate"},
-    {SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED, REASON_UNCERTIFIED, "it wants a certificate of us"},
+    {SSL_R_UNEXPECTED_EOF_WHILE_READING, REASON_DISCONNECTED,
+     "the peer closed the connection without close_notify"},
+    {SSL_R_HTTP_REQUEST, REASON_TLS, "the peer speaks HTTP instead of TLS"},
+    {SSL_R_HTTPS_PROXY_REQUEST, REASON_TLS, "the peer speaks HTTP instead of TLS"},
+    {SSL_R_WRONG_VERSION_NUMBER, REASON_TLS, "the peer does not speak TLS"},
+    {SSL_R_PACKET_LENGTH_TOO_LONG, REASON_TLS, "the peer does not speak TLS"},
+    {SSL_R_RECORD_LENGTH_MISMATCH, REASON_TLS, "the peer does not speak TLS"},
+    {SSL_R_UNSUPPORTED_PROTOCOL, REASON_TLS, "the peer supports neither TLS 1.2 nor TLS 1.3"},
+    {SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE, REASON_UNCERTIFIED, "the client sent no certificate"},
+    {SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED, REASON_UNCERTIFIED,
+     "the server requires a client certificate"},
     {SSL_R_TLSV1_ALERT_UNKNOWN_CA, REASON_UNCERTIFIED,
-     "it does not know the CA of our certificate"},
+     "the peer does not trust the CA of this daemon's certificate"},
     {SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED, REASON_UNCERTIFIED,
-     "to it, our certificate has expired"},
-    {SSL_R_SSLV3_ALERT_BAD_CERTIFICATE, REASON_UNCERTIFIED, "it refuses our certificate"},
-    {SSL_R_SSLV3_ALERT_CERTIFICATE_UNKNOWN, REASON_UNCERTIFIED, "it refuses our certificate"},
-    {SSL_R_SSLV3_ALERT_UNSUPPORTED_CERTIFICATE, REASON_UNCERTIFIED, "it refuses our certificate"},
+     "the peer rejected this daemon's certificate as expired"},
+    {SSL_R_SSLV3_ALERT_BAD_CERTIFICATE, REASON_UNCERTIFIED,
+     "the peer rejected this daemon's certificate"},
+    {SSL_R_SSLV3_ALERT_CERTIFICATE_UNKNOWN, REASON_UNCERTIFIED,
+     "the peer rejected this daemon's certificate"},
+    {SSL_R_SSLV3_ALERT_UNSUPPORTED_CERTIFICATE, REASON_UNCERTIFIED,
+     "the peer rejected this daemon's certificate"},
     {SSL_R_SSLV3_ALERT_CERTIFICATE_REVOKED, REASON_UNCERTIFIED,
-     "to it, our certificate is revoked"},
+     "the peer rejected this daemon's certificate as revoked"},
 };
 
 enum reason tls_failure(struct bufferevent *connection, const char **why)

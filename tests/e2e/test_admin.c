@@ -654,7 +654,7 @@ START_TEST(the_longest_queues_come_first)
     free(page);
     for (unsigned i = 0; i < 6; i++)
         client_close(&waiters[i]);
-    wait_page("Nobody waits.");
+    wait_page("No clients are waiting.");
     stage_close(&stage);
 }
 END_TEST

@@ -238,7 +238,7 @@ START_TEST(connection_authenticates_once)
 {
     struct stage stage;
     struct client client;
-    static const char once[] = "DENIED this connection has authenticated; open another one";
+    static const char once[] = "DENIED this connection has already authenticated; open another one";
     open_stage(&stage, __func__, "");
     connect_as(&stage, &client, SECRET_CI);
     client_expect(&client, once, "AUTH " SECRET_OPS);

@@ -162,7 +162,7 @@ START_TEST(flags_that_exclude_each_other_are_refused)
     sandbox_open(&sandbox, __func__);
     run(&command, &sandbox, "--bootstrap", "-t", NULL, NULL);
     check_status(&command, 2);
-    ck_assert_ptr_nonnull(strstr(command.errors, "exclude each other"));
+    ck_assert_ptr_nonnull(strstr(command.errors, "use only one of"));
     command_free(&command);
     sandbox_close(&sandbox);
 }
@@ -176,7 +176,7 @@ START_TEST(a_malformed_set_id_is_refused)
     run(&command, &sandbox, "--reset-set", "0123456789abcdex", NULL, NULL);
     check_status(&command, 2);
     ck_assert_ptr_nonnull(strstr(
-        command.errors, "--reset-set wants the id of the old set, 16 hex digits in lower case"));
+        command.errors, "--reset-set requires the id of the old set, 16 lowercase hex digits"));
     command_free(&command);
     sandbox_close(&sandbox);
 }

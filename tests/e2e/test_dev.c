@@ -118,7 +118,7 @@ START_TEST(dev_ignores_an_empty_or_relative_tmpdir)
     for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
         struct dev dev;
         open_dev_in(&dev, __func__, folders[i]);
-        daemon_wait_log(&dev.daemon, " dev ", "masters=/tmp/redlockd-dev-");
+        daemon_wait_log(&dev.daemon, " dev_started ", "masters=/tmp/redlockd-dev-");
         client_close(&dev.client);
         daemon_stop(&dev.daemon);
         sandbox_close(&dev.sandbox);
@@ -203,7 +203,7 @@ START_TEST(dev_names_the_directory_that_it_cannot_write_to)
                 (const char *[]){"env", "TMPDIR=/nonexistent", daemon_program(), "--dev", NULL});
     ck_assert_int_eq(command.status, 1);
     ck_assert_ptr_nonnull(
-        strstr(command.errors, "cannot make a directory in /nonexistent: No such"));
+        strstr(command.errors, "cannot create a directory in /nonexistent: No such"));
     command_free(&command);
     sandbox_close(&sandbox);
 }

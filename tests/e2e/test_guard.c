@@ -588,7 +588,7 @@ START_TEST(daemons_of_another_set_get_no_vote)
             ck_assert_int_gt(master_integer(&stage.masters[node], "PTTL redlock:held"), 20000);
         client_close(&client);
         daemon_stop(&other);
-        daemon_wait_log(&other, "node=a reason=otherset", "theirs=");
+        daemon_wait_log(&other, "node=a reason=otherset", "master_set=");
     }
     ck_assert_uint_eq(client_count(&stage.client, "NODES", "vote=yes"), 5);
     stage_close(&stage);

@@ -290,13 +290,13 @@ START_TEST(two_entries_for_one_address_are_reported)
 
     daemon_prepare(&stage.daemon, &stage.sandbox, stage.masters, 3, &plan);
     snprintf(url, sizeof(url), "unix:/.%s", stage.daemon.socket);
-    snprintf(why, sizeof(why), "in use; unix:%s is open here, and has that file",
+    snprintf(why, sizeof(why), "in use; this daemon already uses that file for unix:%s",
              stage.daemon.socket);
     expect_duplicate_refused(&stage.daemon, url, why);
 
     daemon_prepare(&stage.daemon, &stage.sandbox, stage.masters, 3, &plan);
     snprintf(url, sizeof(url), "tcp://localhost:%d", stage.daemon.port);
-    snprintf(why, sizeof(why), "in use; tcp://127.0.0.1:%d is open here, and has that port",
+    snprintf(why, sizeof(why), "in use; this daemon already uses that port for tcp://127.0.0.1:%d",
              stage.daemon.port);
     expect_duplicate_refused(&stage.daemon, url, why);
     stage_close_masters(&stage);

@@ -74,7 +74,7 @@ START_TEST(bootstrap_is_refused_if_any_master_has_a_record)
     for (unsigned i = 0; i < 3; i++)
         delete_leases(&stage.masters[i]);
     ck_assert_int_eq(run(&stage.daemon, "--bootstrap", NULL), 1);
-    daemon_wait_log(&stage.daemon, "task_refused", "it bears a record");
+    daemon_wait_log(&stage.daemon, "task_refused", "already has a record");
     for (unsigned i = 0; i < 3; i++)
         ck_assert_str_eq(delete_leases(&stage.masters[i]), "0");
     masters_run(stage.masters, 2, "DEL redlockd:node");
@@ -242,11 +242,12 @@ START_TEST(reset_set_changes_the_list_of_nodes)
 
     daemon_prepare(&stage.daemon, &stage.sandbox, stage.masters, 5, &brief);
     ck_assert_int_eq(run(&stage.daemon, "--reset-set", "0123456789abcdef"), 1);
-    daemon_wait_log(&stage.daemon, "task_refused", "neither of the old set nor of ours");
+    daemon_wait_log(&stage.daemon, "task_refused", "neither the old set nor the new one");
     /* The old daemon still runs: the reset is refused and nothing is written. */
     ck_assert_int_eq(run(&stage.daemon, "--reset-set", old_id), 1);
     daemon_wait_log(&stage.daemon, "old_daemon_runs node=a", "CLIENT LIST");
-    daemon_wait_log(&stage.daemon, "task_refused task=reset_set", "a daemon of the old set runs");
+    daemon_wait_log(&stage.daemon, "task_refused task=reset_set",
+                    "a daemon of the old set still runs");
     for (unsigned i = 0; i < 3; i++) {
         read_set_id(&stage.masters[i], new_id);
         ck_assert_str_eq(old_id, new_id);

@@ -187,7 +187,7 @@ START_TEST(listeners_change_and_their_connections_survive)
     edit(&stage.daemon, from, to);
     expect_reloaded(&stage.daemon, "listen");
     daemon_wait_log(&stage.daemon, " listening ", to);
-    daemon_wait_log(&stage.daemon, " listening_no_more ", from);
+    daemon_wait_log(&stage.daemon, " listening_stopped ", from);
     ck_assert(!client_try_tcp(&client, "127.0.0.1", stage.daemon.port));
     client_connect_tcp(&client, "127.0.0.1", port);
     client_expect_match(&client, "HELD [0-9]+", "LOCK a 10s");
@@ -254,7 +254,7 @@ START_TEST(a_socket_file_that_cannot_be_recreated_does_not_block_the_reload)
     sandbox_write(stage.daemon.socket, "no socket");
     edit(&stage.daemon, "log:", "limits: {clients_per_address: 1}\nlog:");
     expect_reloaded(&stage.daemon, "limits.clients_per_address");
-    daemon_wait_log(&stage.daemon, "warning listener_unreachable", "the file is no socket");
+    daemon_wait_log(&stage.daemon, "warning listener_unreachable", "the file is not a socket");
     client_expect(&stage.client, "PONG", "PING");
     client_close(&stage.client);
     daemon_stop(&stage.daemon);
@@ -307,7 +307,7 @@ START_TEST(widening_a_listener_to_every_address_needs_a_restart)
     snprintf(every, sizeof(every), "tcp://0.0.0.0:%d", stage.daemon.port);
     edit(&stage.daemon, one, every);
     edit(&stage.daemon, "log:", "insecure: true\nlog:");
-    expect_refused(&stage, "reload_refused", "is open here, and has that port; a restart");
+    expect_refused(&stage, "reload_refused", "this daemon already uses that port");
     daemon_wait_log(&stage.daemon, "reload_refused", one);
     client_connect_tcp(&client, "127.0.0.1", stage.daemon.port);
     client_expect(&client, "PONG", "PING");
@@ -324,8 +324,8 @@ START_TEST(each_mistake_is_logged_and_the_old_configuration_stays)
     stage_open(&stage, __func__, &three);
     edit(&stage.daemon, "cluster: e2e", "cluster: e2e\nlimits: {clients: none}\nnonsense: 1");
     edit(&stage.daemon, "clock_drift_margin: 40ms", "clock_drift_margin: 40ms, max_extensions: 1");
-    expect_refused(&stage, "configuration", ":2:19: limits.clients:");
-    daemon_wait_log(&stage.daemon, "configuration", ":3:1: nonsense:");
+    expect_refused(&stage, "config_checked", ":2:19: limits.clients:");
+    daemon_wait_log(&stage.daemon, "config_checked", ":3:1: nonsense:");
     /* Even the valid changes were not applied. */
     struct grant grant = client_lock(&stage.client, "a", "60s");
     for (unsigned i = 0; i < 2; i++)
@@ -359,7 +359,7 @@ START_TEST(a_missing_file_changes_nothing)
     stage_open(&stage, __func__, &three);
     char *text = sandbox_read(stage.daemon.config);
     unlink(stage.daemon.config);
-    expect_refused(&stage, "configuration", "No such file");
+    expect_refused(&stage, "config_checked", "No such file");
     sandbox_write(stage.daemon.config, text);
     free(text);
     expect_reloaded(&stage.daemon, "nothing");
@@ -373,7 +373,7 @@ START_TEST(a_configuration_that_is_a_pipe_does_not_block_the_daemon)
     stage_open(&stage, __func__, &three);
     unlink(stage.daemon.config);
     ck_assert_int_eq(mkfifo(stage.daemon.config, 0600), 0);
-    expect_refused(&stage, "reload_refused", "no regular file");
+    expect_refused(&stage, "reload_refused", "not a regular file");
     client_expect(&stage.client, "PONG", "PING");
     stage_close(&stage);
 }

@@ -328,7 +328,7 @@ START_TEST(an_inherited_socket_without_an_entry_is_an_error)
     stage.daemon.sockets = sockets;
     stage.daemon.socket_count = 1;
     ck_assert_int_ne(daemon_refuses(&stage.daemon), 0);
-    snprintf(address, sizeof(address), "127.0.0.1:%d, which `listen` does not name", port);
+    snprintf(address, sizeof(address), "127.0.0.1:%d, which is not under `listen`", port);
     daemon_wait_log(&stage.daemon, "listen_failed", address);
     ck_assert(!sandbox_exists(stage.daemon.socket));
     close(sockets[0]);
@@ -350,7 +350,7 @@ START_TEST(a_wildcard_socket_does_not_match_a_specific_entry)
     stage.daemon.sockets = sockets;
     stage.daemon.socket_count = 1;
     ck_assert_int_ne(daemon_refuses(&stage.daemon), 0);
-    snprintf(address, sizeof(address), "0.0.0.0:%d, which `listen` does not name",
+    snprintf(address, sizeof(address), "0.0.0.0:%d, which is not under `listen`",
              stage.daemon.port);
     daemon_wait_log(&stage.daemon, "listen_failed", address);
     close(sockets[0]);
@@ -391,7 +391,7 @@ START_TEST(a_reload_does_not_close_an_inherited_socket)
     snprintf(text, sizeof(text), "%.*s%s", (int)(at - file), file, at + strlen(entry));
     sandbox_write(stage.daemon.config, text);
     ck_assert_int_eq(kill(stage.daemon.pid, SIGHUP), 0);
-    daemon_wait_log(&stage.daemon, "reload_refused", "the socket is systemd's");
+    daemon_wait_log(&stage.daemon, "reload_refused", "systemd owns this socket");
     client_connect_tcp(&client, "127.0.0.1", stage.daemon.port);
     client_expect(&client, "PONG", "PING");
     client_close(&client);

@@ -78,7 +78,7 @@ static const struct {
 } certificates[] = {
     {"client", NULL, ",cn=worker%207 "},
     {"nameless", NULL, ",cn=w7.example "},
-    {NULL, "it shows no certificate", NULL},
+    {NULL, "the client sent no certificate", NULL},
     {"wrong", "unable to get local issuer certificate", NULL},
     {"self", "self-signed certificate", NULL},
     {"expired", "certificate has expired", NULL},
@@ -252,10 +252,10 @@ START_TEST(a_client_that_rejects_our_certificate_is_logged)
     tls_stage_open_with(&stage, __func__, "old-daemon", NULL);
     ck_assert_uint_eq(daemon_count_log(&stage.daemon, "old-daemon.crt has expired"), 2);
     ck_assert(!secure_try(&client, &stage.sandbox, stage.daemon.port, &tls_no_certificate));
-    daemon_wait_log(&stage.daemon, "tls_failed", "our certificate has expired");
+    daemon_wait_log(&stage.daemon, "tls_failed", "rejected this daemon's certificate as expired");
     ck_assert(!secure_try(&client, &stage.sandbox, stage.daemon.port,
                           &(struct secure_plan){.ca = "stranger"}));
-    daemon_wait_log(&stage.daemon, "tls_failed", "does not know the CA");
+    daemon_wait_log(&stage.daemon, "tls_failed", "does not trust the CA");
     ck_assert(!secure_try(&client, &stage.sandbox, stage.daemon.port,
                           &(struct secure_plan){.ca = "ca", .host = "elsewhere"}));
     stage_wait_clients(&stage, 1);

@@ -191,7 +191,7 @@ START_TEST(a_master_without_tls_is_reported)
                    &(struct daemon_plan){.node_timeout_ms = 200, .node_fields = fields});
     start(&stage, 0);
     stage_wait_nodes(&stage, "reason=hung ", 3);
-    daemon_wait_log(&stage.daemon, "node_tls_failed", "does it speak TLS at this port?");
+    daemon_wait_log(&stage.daemon, "node_tls_failed", "does this port use TLS?");
     stage_close(&stage);
 }
 END_TEST

@@ -128,8 +128,8 @@ START_TEST(a_close_without_notify_is_logged_only_if_it_costs_a_lock)
     hold(&held, &stage, "2s");
     secure_cut(&held.client);
     stage_wait_clients(&stage, 1);
-    daemon_wait_log(&stage.daemon, "debug client_dropped", "without a close_notify");
-    daemon_wait_log(&stage.daemon, "info client_dropped", "without a close_notify");
+    daemon_wait_log(&stage.daemon, "debug client_dropped", "without close_notify");
+    daemon_wait_log(&stage.daemon, "info client_dropped", "without close_notify");
     ck_assert_uint_eq(daemon_count_log(&stage.daemon, "info client_dropped"), 1);
     stage_close(&stage);
 }
@@ -308,7 +308,7 @@ START_TEST(clients_that_do_not_read_are_dropped_with_bounded_memory)
     }
     /* All clients are dropped; the number of log lines is throttled. */
     stage_wait_clients(&stage, 1);
-    ck_assert_uint_gt(daemon_count_log(&stage.daemon, "it does not read its answers"), 0);
+    ck_assert_uint_gt(daemon_count_log(&stage.daemon, "the client does not read its replies"), 0);
     if (!process_is_sanitized) /* ASan keeps freed memory */
         ck_assert_int_lt(process_memory_kib(stage.daemon.pid) - before_kib,
                          CLIENTS * (ANSWERS_KIB + 64));

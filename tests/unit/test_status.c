@@ -70,7 +70,7 @@ START_TEST(healthy_status_shows_no_problems)
     expect_shown("<main class=well data-title=\"OK ");
     expect_shown("<h1>Locks can be granted</h1>");
     expect_shown("All 5 masters vote; 3 are needed, so 2 may fail.");
-    expect_shown("Nobody waits.");
+    expect_shown("No clients are waiting.");
     expect_shown("None since the start.");
     expect_not_shown("no vote");
 }
@@ -106,9 +106,9 @@ START_TEST(missing_quorum_is_the_headline)
     status.back_ms = 20000;
     expect_shown("<main class=bad data-title=\"DOWN ");
     expect_shown("<h1>No locks can be granted</h1>");
-    expect_shown("Only 2 of 5 masters vote; 3 are needed. Expected back in 20 s.");
+    expect_shown("Only 2 of 5 masters vote; 3 are needed. Quorum expected in 20 s.");
     status.back_ms = -1;
-    expect_not_shown("Expected back");
+    expect_not_shown("Quorum expected");
     without_vote(3, REASON_REFUSED, -1);
     expect_shown("Only 1 of 5 masters votes;");
     without_vote(4, REASON_REFUSED, -1);
