@@ -21,7 +21,7 @@ struct path {
     char text[128];
 };
 
-/* A file of one master: "/tmp/redlockd-dev-abc123/1.sock". */
+/* The path of one master's file: "/tmp/redlockd-dev-abc123/1.sock". */
 static struct path path_of(const struct dev *dev, unsigned master, const char *ending)
 {
     struct path path;
@@ -29,18 +29,18 @@ static struct path path_of(const struct dev *dev, unsigned master, const char *e
     return path;
 }
 
-/* In the child: become redis-server, keeping nothing on disk but its log. */
+/* In the child process: become redis-server. It keeps only its log on disk. */
 static void become_master(const struct dev *dev, unsigned master, pid_t parent)
 {
     const struct path socket = path_of(dev, master, "sock");
     const struct path log = path_of(dev, master, "log");
     sigset_t none;
     sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL); /* main() holds signals back while we start */
+    sigprocmask(SIG_SETMASK, &none, NULL); /* main() blocks signals during the start */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
-        _exit(1); /* it died before we asked to be told */
-    /* Ctrl-C in a terminal is for redlockd, which takes its masters down itself. */
+        _exit(1); /* the parent died before PR_SET_PDEATHSIG took effect */
+    /* Keep Ctrl-C in the terminal away from the masters: redlockd stops them itself. */
     setpgid(0, 0);
     execlp("redis-server", "redis-server", "--port", "0", "--unixsocket", socket.text, "--save", "",
            "--appendonly", "no", "--dir", dev->directory, "--logfile", log.text, (char *)NULL);
@@ -80,8 +80,9 @@ static bool name_node(const struct dev *dev, unsigned master, struct config_node
            asprintf(&node->address.url, "unix:%s", path.text) > 0 && node->address.path != NULL;
 }
 
-/* Masters and clients look from elsewhere, and paths of sockets are short. */
-static const char *folder_for_all(void)
+/* The directory for temporary files. It has to be absolute, because the masters run in another
+ * directory, and short, because paths of unix sockets are. */
+static const char *temporary_directory(void)
 {
     const char *chosen = getenv("TMPDIR");
     return chosen != NULL && chosen[0] == '/' && strlen(chosen) < 32 ? chosen : "/tmp";
@@ -92,9 +93,10 @@ bool dev_start(struct dev *dev, struct config *config, struct error *error)
     pid_t self = getpid();
     memset(dev, 0, sizeof(*dev));
     int len = snprintf(dev->directory, sizeof(dev->directory), "%s/redlockd-dev-XXXXXX",
-                       folder_for_all());
+                       temporary_directory());
     if (len < 0 || mkdtemp(dev->directory) == NULL) {
-        error_set(error, "cannot create a directory in %s: %s", folder_for_all(), strerror(errno));
+        error_set(error, "cannot create a directory in %s: %s", temporary_directory(),
+                  strerror(errno));
         dev->directory[0] = '\0';
         return false;
     }

@@ -18,7 +18,7 @@
 
 static const struct {
     const char *word;
-    const char *priority; /* as syslog(3) counts them */
+    const char *priority; /* level for the journal; see syslog(3) */
 } levels[] = {
     [CONFIG_LOG_DEBUG] = {"debug", "<7>"},
     [CONFIG_LOG_INFO] = {"info", "<6>"},
@@ -51,7 +51,7 @@ struct log_field log_number(const char *key, int64_t number)
     return (struct log_field){.key = key, .number = number};
 }
 
-/* Bytes in quotes; a long value is cut. */
+/* Write the bytes in quotes, truncated to LOG_VALUE_MAX. */
 static void put_quoted(struct text *line, const char *bytes, size_t len,
                        enum config_log_format format)
 {
@@ -61,7 +61,7 @@ static void put_quoted(struct text *line, const char *bytes, size_t len,
     text_string(line, kept < len ? "...\"" : "\"");
 }
 
-/* Text needs no quotes where no reader could be misled. */
+/* Whether the text is unambiguous without quotes. */
 static bool is_plain(const char *bytes, size_t len)
 {
     for (size_t i = 0; i < len; i++)
@@ -89,7 +89,7 @@ static void put_field(struct text *line, const struct log_field *field,
 size_t log_format(enum config_log_format format, int64_t wall_ns, enum config_log_level level,
                   const char *event, const struct log_field *fields, char *buf)
 {
-    /* Room for the end of a line is always left. */
+    /* Reserve room for the end of the line. */
     struct text line = {.buf = buf, .size = LOG_LINE_MAX - 4};
     time_t seconds = (time_t)(wall_ns / NS_PER_S);
     struct tm utc;
@@ -114,11 +114,12 @@ size_t log_format(enum config_log_format format, int64_t wall_ns, enum config_lo
     return line.len + strlen(end);
 }
 
-/* Would a line be taken now? Whoever reads the log may stand still, and we must not with him. */
+/* Whether a write would not block: the reader of the log may have stopped, and the daemon must not
+ * stop with it. */
 static bool has_room(const struct log *log)
 {
     struct pollfd room = {.fd = log->fd, .events = POLLOUT};
-    /* A signal that comes just now is an error, and says nothing about room. */
+    /* A signal during poll() is an error, which says nothing about room. */
     return poll(&room, 1, 0) == 1;
 }
 
@@ -128,7 +129,7 @@ static void write_line(const struct log *log, enum config_log_level level, const
     char buf[LOG_LINE_MAX + sizeof("<6>")];
     size_t len = log->priorities ? strlen(strcpy(buf, levels[level].priority)) : 0;
     len += log_format(log->format, clock_wall_ns(), level, event, fields, buf + len);
-    /* A log that cannot be written cannot be complained about either. */
+    /* There is nowhere to report a failure of the log. */
     ssize_t written = write(log->fd, buf, len);
     (void)written;
 }
@@ -136,7 +137,7 @@ static void write_line(const struct log *log, enum config_log_level level, const
 void log_event(const struct log *log, enum config_log_level level, const char *event,
                const struct log_field *fields)
 {
-    /* Of this process, as its standard error is. */
+    /* Static, because standard error belongs to the whole process. */
     static int64_t lost;
     int saved_errno = errno;
     if (level < log->level)
@@ -154,7 +155,7 @@ void log_event(const struct log *log, enum config_log_level level, const char *e
     errno = saved_errno;
 }
 
-/* libevent has one for all of a process, and hands nothing back. */
+/* libevent has one log callback per process and passes it no context. */
 static const struct log *libevent_log;
 
 static void on_libevent(int severity, const char *says)
@@ -163,7 +164,7 @@ static void on_libevent(int severity, const char *says)
                                   : severity == EVENT_LOG_WARN ? CONFIG_LOG_WARNING
                                   : severity == EVENT_LOG_MSG  ? CONFIG_LOG_INFO
                                                                : CONFIG_LOG_DEBUG;
-    /* Of this process, as what libevent says is. */
+    /* Static, because libevent's log callback is per process. */
     static struct throttle throttle;
     int64_t now_ns = clock_now_ns();
     if (libevent_log == NULL || level < libevent_log->level)

@@ -1,5 +1,5 @@
 /*
- * redlockd: flags, configuration, and then the server.
+ * redlockd: flags and configuration, then the server.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,8 +17,8 @@
 
 static const char default_file[] = "/etc/redlockd/redlockd.yaml";
 
-/* 1: it failed, and may succeed later. These two do not change by themselves, so the shipped unit
- * does not restart after them; 78 is EX_CONFIG of sysexits.h. */
+/* 1 means a failure that a restart may cure. A restart does not cure these two, so the shipped unit
+ * does not restart after them. 78 is EX_CONFIG of sysexits.h. */
 enum { EXIT_USAGE = 2, EXIT_CONFIGURATION = 78 };
 
 static const char usage[] =
@@ -54,8 +54,9 @@ struct flags {
 
 enum { FLAG_DEV = 256, FLAG_BOOTSTRAP, FLAG_RESET_SET, FLAG_PROBE };
 
-/* What to exit with: whoever asked for something has to know that it is not all there. */
-static int printed(int status)
+/* Returns the exit status, or failure if standard output could not be written: a script must not
+ * take partial output for complete. */
+static int flush_output(int status)
 {
     if (fflush(stdout) == 0 && ferror(stdout) == 0)
         return status;
@@ -63,7 +64,7 @@ static int printed(int status)
     return EXIT_FAILURE;
 }
 
-/* Do they go together? */
+/* Reject flags that cannot be combined. */
 static bool check_flags(const struct flags *flags)
 {
     const char *old_set = flags->task.reset_set;
@@ -86,7 +87,7 @@ static bool check_flags(const struct flags *flags)
     return true;
 }
 
-/* True to go on; otherwise *status is what to exit with. */
+/* True: continue. False: exit with *status. */
 static bool parse_flags(int argc, char **argv, struct flags *flags, int *status)
 {
     static const struct option longs[] = {
@@ -158,7 +159,8 @@ static struct config *load(const struct flags *flags)
                        flags->dev ? CONFIG_DEV : CONFIG_NORMAL, stderr);
 }
 
-/* SIG_BLOCK while there is something to clean up that no handler knows of yet, then SIG_UNBLOCK. */
+/* Block signals while there are processes or files to clean up that no handler knows yet
+ * (SIG_BLOCK), then unblock them (SIG_UNBLOCK). */
 static void hold_signals(int how, bool reload_alone)
 {
     sigset_t held;
@@ -184,10 +186,10 @@ static int run(struct config *config, const struct log *log, const struct server
                   LOG_FIELDS(log_text("version", REDLOCKD_VERSION),
                              log_text("cluster", config->cluster),
                              log_number("nodes", config->node_count), log_number("pid", getpid())));
-    bool well = server_run(server);
+    bool succeeded = server_run(server);
     server_stop(server);
     free(server);
-    return well ? EXIT_SUCCESS : EXIT_FAILURE;
+    return succeeded ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 static int run_dev(struct config *config, const struct log *log)
@@ -209,9 +211,10 @@ static int run_dev(struct config *config, const struct log *log)
     return status;
 }
 
-/* Or the loop would get such a number, and be logged to. For reading alone: what is printed, and
- * nobody can get, is an error. */
-static void open_standard(void)
+/* Open missing standard descriptors. Otherwise the event loop would get one of these numbers, and
+ * log lines would be written to it. They are opened read-only, so that writing to a missing
+ * standard output fails. */
+static void open_standard_descriptors(void)
 {
     int fd;
     do {
@@ -225,21 +228,22 @@ int main(int argc, char **argv)
 {
     struct flags flags = {0};
     int status;
-    open_standard();
+    open_standard_descriptors();
     if (!parse_flags(argc, argv, &flags, &status))
-        return printed(status);
+        return flush_output(status);
     signal(SIGPIPE, SIG_IGN);
-    /* By these, others are told to open their log again: no reason to end, and lose all holds. */
+    /* Other daemons reopen their log on these signals. Ignore them rather than end and lose all
+     * holds. */
     signal(SIGUSR1, SIG_IGN);
     signal(SIGUSR2, SIG_IGN);
-    /* Whoever changes the file while the daemon starts, and says so, means what is read next; there
-     * is nobody yet to read it. It waits for run(). */
+    /* Block SIGHUP until run(): a reload requested during the start has to happen after it, since
+     * the file may have changed since it was read. */
     hold_signals(SIG_BLOCK, true);
 
     struct config *config = load(&flags);
     if (config == NULL)
         return EXIT_CONFIGURATION;
-    /* What a probe finds it tells by itself. */
+    /* The probe prints its results itself. */
     const struct log log = {flags.task.probe ? CONFIG_LOG_ERROR : config->log.level,
                             config->log.format, STDERR_FILENO, log_is_journal(STDERR_FILENO)};
     if (!flags.task.only_that)
@@ -249,5 +253,5 @@ int main(int argc, char **argv)
     else
         status = flags.dev ? run_dev(config, &log) : run(config, &log, &flags.task);
     config_free(config);
-    return printed(status);
+    return flush_output(status);
 }

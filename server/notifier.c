@@ -12,8 +12,8 @@
 #include "server/server.h"
 #include "server/systemd.h"
 
-/* "/run/systemd/notify", or "@name" for an abstract address. False if systemd does not want to be
- * told. */
+/* "/run/systemd/notify", or "@name" for an abstract address. False if systemd asked for no
+ * notifications. */
 static bool find_systemd(struct notifier *notifier)
 {
     const char *text = getenv("NOTIFY_SOCKET");
@@ -28,10 +28,10 @@ static bool find_systemd(struct notifier *notifier)
     return true;
 }
 
-/* "READY=1", or several such lines. Never waits: false if systemd has no room for it now. */
-static bool tell(const struct notifier *notifier, const char *state)
+/* Send "READY=1" or several such lines. Never blocks: false if systemd has no room for it. */
+static bool notify(const struct notifier *notifier, const char *state)
 {
-    /* By address each time: where systemd is started anew, its socket may be another one. */
+    /* Address each message: after a restart of systemd the path may be another socket. */
     ssize_t sent = sendto(notifier->fd, state, strlen(state), MSG_DONTWAIT | MSG_NOSIGNAL,
                           (const struct sockaddr *)&notifier->where, notifier->where_len);
     return sent >= 0;
@@ -46,8 +46,8 @@ static void format_status(const struct server *server, char buf[NOTIFIER_STATUS_
     buf[text.len] = '\0';
 }
 
-/* What systemd has no room for is told by the next tick. */
-static void tell_status(struct notifier *notifier)
+/* A message that systemd has no room for is sent again by the next tick. */
+static void send_status(struct notifier *notifier)
 {
     char status[NOTIFIER_STATUS_MAX];
     char state[2 * NOTIFIER_STATUS_MAX];
@@ -55,7 +55,7 @@ static void tell_status(struct notifier *notifier)
     if (!notifier->ready_due && strcmp(status, notifier->last_status) == 0)
         return;
     snprintf(state, sizeof(state), "%sSTATUS=%s", notifier->ready_due ? "READY=1\n" : "", status);
-    if (!tell(notifier, state))
+    if (!notify(notifier, state))
         return;
     notifier->ready_due = false;
     memcpy(notifier->last_status, status, sizeof(status));
@@ -67,7 +67,7 @@ static void notifier_on_status(evutil_socket_t fd, short events, void *context)
     (void)fd;
     (void)events;
     if (notifier->server->drain_until_ns == 0)
-        tell_status(notifier);
+        send_status(notifier);
 }
 
 static void notifier_on_watchdog(evutil_socket_t fd, short events, void *context)
@@ -75,7 +75,7 @@ static void notifier_on_watchdog(evutil_socket_t fd, short events, void *context
     const struct notifier *notifier = context;
     (void)fd;
     (void)events;
-    (void)tell(notifier, "WATCHDOG=1");
+    (void)notify(notifier, "WATCHDOG=1");
 }
 
 static struct event *start_timer(struct notifier *notifier, int64_t every_ns,
@@ -103,7 +103,7 @@ bool notifier_start(struct notifier *notifier, struct server *server)
     if (notifier->status == NULL || (watchdog_ns > 0 && notifier->watchdog == NULL))
         return false;
     notifier->ready_due = true;
-    tell_status(notifier);
+    send_status(notifier);
     return true;
 }
 
@@ -125,17 +125,17 @@ void notifier_reloading(const struct notifier *notifier)
         return;
     snprintf(state, sizeof(state), "RELOADING=1\nMONOTONIC_USEC=%" PRId64,
              clock_monotonic_ns() / 1000);
-    (void)tell(notifier, state);
+    (void)notify(notifier, state);
 }
 
 void notifier_reloaded(struct notifier *notifier)
 {
     if (notifier->server != NULL)
-        notifier->ready_due = !tell(notifier, "READY=1");
+        notifier->ready_due = !notify(notifier, "READY=1");
 }
 
 void notifier_stopping(const struct notifier *notifier)
 {
     if (notifier->server != NULL)
-        (void)tell(notifier, "STOPPING=1\nSTATUS=stopping");
+        (void)notify(notifier, "STOPPING=1\nSTATUS=stopping");
 }

@@ -7,8 +7,8 @@
 #include "protocol/units.h"
 #include "server/masters/connections.h"
 
-/* Such a node gets its vote by waiting. */
-static bool passes_by_itself(enum reason reason)
+/* Whether a node with this reason gets its vote without intervention. */
+static bool ends_by_waiting(enum reason reason)
 {
     switch (reason) {
     case REASON_NEW:
@@ -27,7 +27,8 @@ static bool passes_by_itself(enum reason reason)
     }
 }
 
-/* What stands against it by the leases on its name. A master without a vote has its own reason. */
+/* The reason from the name leases on this master, or REASON_NONE. It applies if the master has no
+ * reason of its own. */
 static enum reason find_lease(const struct probe *probe, unsigned node)
 {
     for (unsigned i = 0; i < probe->connections->config->node_count; i++) {
@@ -41,8 +42,8 @@ static enum reason find_lease(const struct probe *probe, unsigned node)
     return REASON_NONE;
 }
 
-/* What stands against it, what was tried aside. */
-static enum reason found(const struct probe *probe, unsigned node, int64_t now_ns)
+/* The reason why this node would have no vote, apart from refused commands. */
+static enum reason reason_of(const struct probe *probe, unsigned node, int64_t now_ns)
 {
     const struct master_view master = engine_view_master(probe->connections->engine, node, now_ns);
     switch (master.state) {
@@ -59,7 +60,7 @@ static enum reason found(const struct probe *probe, unsigned node, int64_t now_n
     return master.reason;
 }
 
-/* --- looking --- */
+/* --- measuring --- */
 
 static unsigned expected_answers(const struct probe *probe)
 {
@@ -79,7 +80,7 @@ static void measure(struct probe *probe, unsigned node, int64_t now_ns)
         engine_heartbeat(probe->connections->engine, node, now_ns);
 }
 
-/* Is there something to wait for? */
+/* True while results are outstanding. */
 static bool step_node(struct probe *probe, unsigned node, int64_t now_ns)
 {
     struct probe_node *probed = &probe->nodes[node];
@@ -87,10 +88,10 @@ static bool step_node(struct probe *probe, unsigned node, int64_t now_ns)
     if (master.state != LINK_UP)
         return master.state != LINK_DOWN || master.attempts == 0 ||
                node_goes_on(&probe->connections->nodes[node][CHANNEL_COMMANDS]);
-    enum reason reason = found(probe, node, now_ns);
+    enum reason reason = reason_of(probe, node, now_ns);
     if (reason == REASON_UNCHECKED)
         return true;
-    if (reason != REASON_NONE && !passes_by_itself(reason))
+    if (reason != REASON_NONE && !ends_by_waiting(reason))
         return false;
     if (!probed->tried)
         engine_self_test(probe->connections->engine, node, now_ns);
@@ -128,7 +129,7 @@ void probe_on_leased(struct probe *probe, unsigned node, unsigned named, const c
     snprintf(probed->leases[named], sizeof(probed->leases[named]), "%s", lease);
 }
 
-/* --- telling --- */
+/* --- reporting --- */
 
 static int compare(const void *a, const void *b)
 {
@@ -142,10 +143,10 @@ static double ms(int64_t duration_ns)
     return (double)duration_ns / NS_PER_MS;
 }
 
-/* Daemons pause for each other's waiters, but never for longer than backoff_max. */
-static void report_need(const struct config *config, int64_t usual_ns, FILE *out)
+/* Daemons pause for each other's waiters, but no longer than backoff_max. */
+static void report_need(const struct config *config, int64_t median_ns, FILE *out)
 {
-    int64_t needed_ns = engine_need_ns(config->rounds.backoff_min_ns, usual_ns);
+    int64_t needed_ns = engine_need_ns(config->rounds.backoff_min_ns, median_ns);
     if (needed_ns > config->rounds.backoff_max_ns)
         fprintf(out,
                 "; clients waiting here may starve beside a daemon with a shorter round trip: "
@@ -153,26 +154,27 @@ static void report_need(const struct config *config, int64_t usual_ns, FILE *out
                 ms(config->rounds.backoff_max_ns), ms(needed_ns + NS_PER_MS - 1));
 }
 
-/* The master does all that it is asked for; how fast, and what of it is not as configured. */
-static bool report_pace(const struct probe *probe, unsigned node, const struct master_view *master,
-                        FILE *out)
+/* All commands worked. Report the round trip, and settings that do not fit it or the
+ * configuration. */
+static bool report_round_trip(const struct probe *probe, unsigned node,
+                              const struct master_view *master, FILE *out)
 {
     const struct config *config = probe->connections->config;
     int64_t sorted_ns[PROBE_ROUND_TRIPS];
     for (unsigned i = 0; i < PROBE_ROUND_TRIPS; i++)
         sorted_ns[i] = probe->nodes[node].round_trips_ns[i];
     qsort(sorted_ns, PROBE_ROUND_TRIPS, sizeof(sorted_ns[0]), compare);
-    int64_t usual_ns = sorted_ns[PROBE_ROUND_TRIPS / 2];
-    if (usual_ns > config->rounds.node_timeout_ns) {
+    int64_t median_ns = sorted_ns[PROBE_ROUND_TRIPS / 2];
+    if (median_ns > config->rounds.node_timeout_ns) {
         fprintf(out, "too slow: round trip %.1f ms exceeds rounds.node_timeout (%.1f ms)\n",
-                ms(usual_ns), ms(config->rounds.node_timeout_ns));
+                ms(median_ns), ms(config->rounds.node_timeout_ns));
         return false;
     }
-    if (2 * usual_ns > config->locks.clock_drift_margin_ns) {
+    if (2 * median_ns > config->locks.clock_drift_margin_ns) {
         fprintf(out,
                 "too slow: round trip %.1f ms; raise locks.clock_drift_margin (%.1f ms) to more "
                 "than twice that\n",
-                ms(usual_ns), ms(config->locks.clock_drift_margin_ns));
+                ms(median_ns), ms(config->locks.clock_drift_margin_ns));
         return false;
     }
     if (config->nodes[node].durable && !master->durable) {
@@ -180,15 +182,15 @@ static bool report_pace(const struct probe *probe, unsigned node, const struct m
                      "appendfsync, no-appendfsync-on-rewrite, replicas)\n");
         return false;
     }
-    fprintf(out, "ok, round trip %.1f ms", ms(usual_ns));
+    fprintf(out, "ok, round trip %.1f ms", ms(median_ns));
     if (!master->tracking)
         fprintf(out, "; no client tracking, so the daemon polls it while clients wait");
-    report_need(config, usual_ns, out);
+    report_need(config, median_ns, out);
     fputc('\n', out);
     return true;
 }
 
-/* What a master says may be a command to a terminal. */
+/* Escape the master's text, since it may contain terminal control sequences. */
 static void report_meaning(const char *meaning, FILE *out)
 {
     char visible[4 * LIMIT_URL];
@@ -201,13 +203,13 @@ static bool report_node(const struct probe *probe, unsigned node, int64_t now_ns
 {
     const struct probe_node *probed = &probe->nodes[node];
     const struct master_view master = engine_view_master(probe->connections->engine, node, now_ns);
-    enum reason reason = found(probe, node, now_ns);
+    enum reason reason = reason_of(probe, node, now_ns);
     if (probed->refused != NULL) {
         fprintf(out, "%s to %s", reason_word(probed->reason), probed->refused);
         report_meaning(probed->meaning, out);
         return false;
     }
-    if (reason != REASON_NONE && !passes_by_itself(reason)) {
+    if (reason != REASON_NONE && !ends_by_waiting(reason)) {
         fputs(reason_word(reason), out);
         if (reason == REASON_DUPLICATE)
             fprintf(out, " of %s", probe->connections->config->nodes[master.twin].name);
@@ -219,7 +221,7 @@ static bool report_node(const struct probe *probe, unsigned node, int64_t now_ns
         return false;
     }
     if (reason == REASON_NONE)
-        return report_pace(probe, node, &master, out);
+        return report_round_trip(probe, node, &master, out);
     int64_t left_ns = master.quarantine_until_ns - now_ns;
     if (left_ns > 0)
         fprintf(out, "no vote for another %.0f s (%s); otherwise ", ms(left_ns) / 1000,
@@ -228,16 +230,16 @@ static bool report_node(const struct probe *probe, unsigned node, int64_t now_ns
         fprintf(out, "no vote for %s after the daemon starts%s (%s); otherwise ",
                 reason == REASON_DURABLE ? "a few seconds" : "max_ttl",
                 reason == REASON_NEW ? ", unless you use --bootstrap" : "", reason_word(reason));
-    return report_pace(probe, node, &master, out);
+    return report_round_trip(probe, node, &master, out);
 }
 
 bool probe_report(const struct probe *probe, int64_t now_ns, FILE *out)
 {
-    bool well = true;
+    bool ok = true;
     for (unsigned i = 0; i < probe->connections->config->node_count; i++) {
         const struct config_node *node = &probe->connections->config->nodes[i];
         fprintf(out, "%s %s: ", node->name, node->address.url);
-        well = report_node(probe, i, now_ns, out) && well;
+        ok = report_node(probe, i, now_ns, out) && ok;
     }
-    return well;
+    return ok;
 }

@@ -9,7 +9,7 @@
 enum { BYTES = 2 * RANDOM_MAX - sizeof(size_t) };
 
 struct random_pool {
-    size_t left; /* unused ones, at the end; 0 in a child of fork() */
+    size_t left; /* unused bytes, at the end of the pool; 0 in a child of fork() */
     unsigned char bytes[BYTES];
 };
 
@@ -20,7 +20,7 @@ bool random_init(struct random *random)
     random->pool = memory != MAP_FAILED ? memory : NULL;
     if (random->pool == NULL)
         return false;
-    /* A kernel before Linux 4.14 does not know it; nothing here forks after the start. */
+    /* Kernels before Linux 4.14 do not support this. The daemon does not fork after its start. */
     madvise(memory, sizeof(*random->pool), MADV_WIPEONFORK);
     return true;
 }

@@ -1,13 +1,13 @@
 /*
- * SIGHUP: the configuration is read again and takes effect, all or nothing.
+ * SIGHUP: re-read the configuration and apply it, all or nothing.
  *
- *     read, check    config_load()         every mistake is logged, and all stays as it was
- *     compare        config_diff()         likewise, if something differs that may not
- *     open           listeners_prepare()   likewise, if an address cannot be had
- *     ------------------------------------ from here on nothing can fail
- *     take effect    config_adopt(), listeners_commit(), engine_apply_config()
+ *    read, check    config_load()         on error every mistake is logged; nothing changes
+ *    compare        config_diff()         refused if a key differs that requires a restart
+ *    open           listeners_prepare()   refused if an address cannot be opened
+ *    ------------------------------------ no step below can fail
+ *    apply          config_adopt(), listeners_commit(), engine_apply_config()
  *
- * The file is read in the event loop: meanwhile nobody is served.
+ * The file is read in the event loop, so no client is served meanwhile.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@
 #include "server/rules.h"
 #include "server/server.h"
 
-/* Each line that the check had to say. */
+/* Log each line of the configuration check's report. */
 static void log_report(const struct server *server, enum config_log_level level, char *report)
 {
     char *rest = report;
@@ -37,15 +37,15 @@ static void log_refused(const struct server *server, const char *why)
                          log_text("in_force", "the previous configuration")));
 }
 
-/* What is no file (a pipe, a terminal) could keep all clients waiting. */
+/* Reading anything but a regular file (a pipe, a terminal) could block the event loop. */
 static bool is_irregular(const char *file)
 {
     struct stat status;
     return stat(file, &status) == 0 && !S_ISREG(status.st_mode);
 }
 
-/* NULL, and logged, if it cannot be read, or something is wrong with it. */
-static struct config *read_again(const struct server *server)
+/* NULL if the file cannot be read or has errors; the reason has been logged. */
+static struct config *load_again(const struct server *server)
 {
     char *report = NULL;
     size_t len = 0;
@@ -72,7 +72,7 @@ static struct config *read_again(const struct server *server)
     return wanted;
 }
 
-static bool may_change(const struct server *server, const struct config_diff *diff)
+static bool log_fixed_keys(const struct server *server, const struct config_diff *diff)
 {
     for (size_t i = 0; i < diff->count; i++) {
         const struct config_difference *difference = &diff->found[i];
@@ -86,7 +86,7 @@ static bool may_change(const struct server *server, const struct config_diff *di
     return diff->refused == 0;
 }
 
-/* As much as is shown of a value of the log, and then some. */
+/* More than the log shows of one value. */
 enum { NAMES_MAX = 512 };
 
 static void name_changes(const struct config_diff *diff, char names[NAMES_MAX])
@@ -98,7 +98,7 @@ static void name_changes(const struct config_diff *diff, char names[NAMES_MAX])
                                 diff->found[i].name);
 }
 
-/* It is logged if it would be by the old level or by the new one. */
+/* Log the reload if either the old or the new level allows it. */
 static void log_done(const struct server *server, const struct config_diff *diff,
                      enum config_log_level level_before)
 {
@@ -112,13 +112,14 @@ static void log_done(const struct server *server, const struct config_diff *diff
                          log_text("changed", diff->count > 0 ? names : "nothing")));
 }
 
-/* Those there are now, in place of those that are in `wanted` by now. */
+/* Replace the users. `wanted` already has the old ones, because the configurations have been
+ * swapped. */
 static void renew_users(struct server *server, struct config *wanted)
 {
     bool same = users_equal(server->config, wanted);
     if (!same && clients_renew_users(&server->clients))
         return;
-    /* The clients go on with what they have, and that is made of the old ones: they stay. */
+    /* Keep the old users: the sessions refer to them, and continue with them. */
     struct config_users *kept = server->config->users;
     server->config->users = wanted->users;
     wanted->users = kept;
@@ -130,8 +131,7 @@ static void renew_users(struct server *server, struct config *wanted)
 
 /* --- TLS to the masters --- */
 
-/* Read the files again, for each master of ours that has TLS. On failure those that were read are
- * left. */
+/* Re-read the TLS files of each node. On failure, release those that were loaded. */
 static bool load_node_tls(const struct server *server, struct config *wanted,
                           struct tls loaded[LIMIT_NODES], struct error *error)
 {
@@ -144,7 +144,7 @@ static bool load_node_tls(const struct server *server, struct config *wanted,
     return true;
 }
 
-/* From the next connection to each on. */
+/* New connections to each master use the new context. */
 static void replace_node_tls(struct server *server, const struct tls loaded[LIMIT_NODES])
 {
     for (unsigned i = 0; i < server->config->node_count; i++) {
@@ -157,7 +157,7 @@ static void replace_node_tls(struct server *server, const struct tls loaded[LIMI
     }
 }
 
-/* What else of the configuration is kept elsewhere. */
+/* Pass the new values to the modules that keep copies. */
 static void apply_config(struct server *server)
 {
     const struct config *config = server->config;
@@ -169,7 +169,7 @@ static void apply_config(struct server *server)
     pass_want_end(&server->pass);
 }
 
-/* What was in force before is in `wanted` then. */
+/* On success, `wanted` holds the previous configuration. */
 static bool change(struct server *server, struct config *wanted)
 {
     struct config_diff diff;
@@ -178,7 +178,7 @@ static bool change(struct server *server, struct config *wanted)
     struct error error;
     enum config_log_level level_before = server->log.level;
     config_diff(server->config, wanted, &diff);
-    if (!may_change(server, &diff))
+    if (!log_fixed_keys(server, &diff))
         return false;
     if (!load_node_tls(server, wanted, node_tls, &error) ||
         !listeners_prepare(&server->clients, wanted, &listeners, &error)) {
@@ -199,7 +199,7 @@ static bool change(struct server *server, struct config *wanted)
 void reload(struct server *server)
 {
     notifier_reloading(&server->notifier);
-    struct config *wanted = read_again(server);
+    struct config *wanted = load_again(server);
     server->reload_refused = wanted == NULL || !change(server, wanted);
     config_free(wanted);
     notifier_reloaded(&server->notifier);

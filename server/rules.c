@@ -45,8 +45,8 @@ struct engine_rules rules_of(const struct config *config)
     return rules;
 }
 
-/* The shortest time to live with which a lock could be granted at all: after the drift and
- * min_validity there must be a millisecond for the round itself. */
+/* The shortest TTL with which a lock can be granted: after clock drift and min_validity a
+ * millisecond must remain for the round. */
 static int64_t shortest_ttl_ms(const struct round_rules *rules)
 {
     int64_t ttl_ms = 1;
@@ -69,12 +69,12 @@ struct request_limits rules_request_limits(const struct engine_rules *rules)
 
 /* --- descriptors --- */
 
-/* Descriptors that are not clients': standard ones, the loop's own, evdns, the one for systemd, a
- * probe now and then. */
+/* Descriptors not used by clients: standard ones, the event loop, evdns, systemd's socket, and an
+ * occasional temporary one. */
 enum { OTHER_DESCRIPTORS = 16 };
 
-/* Those of the admin listener: itself, its connections, as many that are refused in one pass of the
- * loop, one to look at the process. */
+/* Descriptors of the admin listener: its socket, its connections, as many connections refused in
+ * one pass, and one to read /proc. */
 enum { ADMIN_DESCRIPTORS = 2 * LIMIT_ADMIN_CONNECTIONS + 2 };
 
 unsigned rules_clients(const struct config *config, const struct log *log)
@@ -83,7 +83,7 @@ unsigned rules_clients(const struct config *config, const struct log *log)
     if (getrlimit(RLIMIT_NOFILE, &files) != 0)
         return (unsigned)config->limits.clients;
     const struct rlimit raised = {files.rlim_max, files.rlim_max};
-    /* A sandbox may forbid it even where nothing is to be raised. */
+    /* A sandbox may deny the call even if the limit does not change. */
     if (setrlimit(RLIMIT_NOFILE, &raised) == 0)
         files = raised;
     rlim_t others = OTHER_DESCRIPTORS + config->listen_count + 2 * CHANNELS * config->node_count;

@@ -12,20 +12,20 @@
 #include "server/clock.h"
 #include "server/rules.h"
 
-/* An orderly end: how long rounds may go on, how long it may take in all, and how often it looks
- * whether it may go. */
+/* Shutdown: how long rounds may continue, how long it may take in all, and the interval of
+ * checks. */
 #define DRAIN_ROUNDS_NS (3 * NS_PER_S / 2)
 #define DRAIN_NS        (2 * NS_PER_S)
 #define DRAIN_CHECK_MS  5
 
-/* How long clients that come during the start wait for masters to get their vote: two heartbeats,
- * by which other daemons attestation for clocks, and less than half of what libredlock waits for an
- * answer. They are counted in steps: a step in which the daemon was stopped, or was not given a
- * processor, counts once however long it took, since the masters were not heard meanwhile. */
+/* How long clients that arrive during the start wait for the masters' votes: two heartbeats, in
+ * which other daemons attest the clocks, and less than half of libredlock's timeout. The wait is
+ * counted in steps, not in time. A step during which the daemon was stopped or got no CPU counts
+ * once, because the daemon did not hear the masters meanwhile. */
 enum { START_STEPS = 20 };
 #define START_STEP_NS (NS_PER_S / 10)
 
-/* How long an operator's word waits for the masters, and how often it looks for them. */
+/* How long --bootstrap and --reset-set wait for the masters, and the interval of checks. */
 #define TASK_NS       (5 * NS_PER_S)
 #define TASK_CHECK_MS 10
 
@@ -34,11 +34,11 @@ enum { START_STEPS = 20 };
 static void set_timer(struct server *server)
 {
     int64_t deadline_ns = engine_deadline_ns(server->engine);
-    /* A timer that is set too early finds nothing to do and sets itself anew: cheaper than moving
-     * it with every answer. */
+    /* A timer that fires too early sets itself again. That is cheaper than moving it with every
+     * reply. */
     if (deadline_ns >= server->timer_ns)
         return;
-    /* What is due already fires at once; a time of 0 would stop it. */
+    /* Time 0 would disarm the timer; 1 fires at once. */
     int64_t at_ns = deadline_ns > 0 ? deadline_ns : 1;
     const struct itimerspec at = {
         .it_value = {.tv_sec = at_ns / NS_PER_S, .tv_nsec = at_ns % NS_PER_S}};
@@ -52,7 +52,7 @@ static void server_on_timer(evutil_socket_t fd, short events, void *context)
     struct server *server = context;
     uint64_t fired;
     (void)events;
-    /* Else it would be told again; how often it fired does not matter. */
+    /* Clear the descriptor, or it stays readable. The number of expirations does not matter. */
     (void)!read(fd, &fired, sizeof(fired));
     int64_t now_ns = clock_now_ns();
     histogram_add(&server->lag, now_ns - server->timer_ns);
@@ -63,7 +63,7 @@ static void server_on_timer(evutil_socket_t fd, short events, void *context)
 
 /* --- the start --- */
 
-/* May this master get its vote while clients are still kept waiting for it? */
+/* Whether this master may get its vote while clients are still kept waiting. */
 static bool may_vote_soon(const struct server *server, unsigned node, int64_t now_ns)
 {
     const struct master_view master = engine_view_master(server->engine, node, now_ns);
@@ -76,7 +76,7 @@ static bool may_vote_soon(const struct server *server, unsigned node, int64_t no
     case REASON_NONE:
     case REASON_UNCHECKED:
     case REASON_CLOCK:
-    case REASON_CLOCK_UNPROVEN: /* unless another daemon attestations for it */
+    case REASON_CLOCK_UNPROVEN: /* unless another daemon attests the clock */
     case REASON_BACKLOG:
         return true;
     default:
@@ -84,20 +84,20 @@ static bool may_vote_soon(const struct server *server, unsigned node, int64_t no
     }
 }
 
-/* A LOCK that is served before the masters have answered would get NOQUORUM although they are well,
- * so clients are accepted once a quorum votes, or once there is no hope of one. A master that comes
- * up for the first time takes the vote from the others until it has said which servers it knows by
- * their names: so for the first START_STEP_NS the daemon waits for each master that may still vote.
- */
+/* A LOCK served before the masters have answered would get NOQUORUM although they are up. So
+ * clients are accepted once a quorum votes, or once a quorum is out of reach. A master that comes
+ * up for the first time takes the others' votes away until it has reported the servers that it
+ * knows by their names. So for the first START_STEP_NS the daemon waits for every master that may
+ * still vote. */
 static bool may_serve(const struct server *server, int64_t now_ns)
 {
-    unsigned hopeful = 0;
+    unsigned candidates = 0;
     const struct engine_view view = engine_view(server->engine);
     for (unsigned i = 0; i < view.node_count; i++)
-        hopeful += may_vote_soon(server, i, now_ns);
+        candidates += may_vote_soon(server, i, now_ns);
     if (server->connections.votes < view.quorum)
-        return hopeful < view.quorum;
-    return server->connections.votes >= hopeful || server->start_steps < START_STEPS;
+        return candidates < view.quorum;
+    return server->connections.votes >= candidates || server->start_steps < START_STEPS;
 }
 
 static void serve(struct server *server)
@@ -122,8 +122,9 @@ static void server_on_started(evutil_socket_t fd, short events, void *context)
 
 /* --- passes of the loop --- */
 
-/* After all that was active when it was asked for: the guard's probes go behind the votes that were
- * asked for in it, then everything goes out, and the timer is set for what is due next. */
+/* Runs after all events that were active when it was requested. The guard's probes are appended to
+ * the votes requested in this pass, then all output is sent, and the timer is set for the next
+ * deadline. */
 static void server_on_pass_end(evutil_socket_t fd, short events, void *context)
 {
     struct server *server = context;
@@ -141,7 +142,7 @@ static void server_on_pass_end(evutil_socket_t fd, short events, void *context)
     set_timer(server);
 }
 
-/* --- the end --- */
+/* --- shutdown --- */
 
 static void server_on_drain(evutil_socket_t fd, short events, void *context)
 {
@@ -154,7 +155,7 @@ static void server_on_drain(evutil_socket_t fd, short events, void *context)
     if (rounds_over)
         engine_abandon(server->engine, now_ns);
     engine_flush(server->engine, now_ns);
-    /* Answers and releases must have left, too, before the loop may end. */
+    /* Replies and releases must have left before the loop may end. */
     bool busy = connections_have_unsent(&server->connections) ||
                 clients_have_unsent(&server->clients) ||
                 (!rounds_over && engine_busy(server->engine));
@@ -164,9 +165,9 @@ static void server_on_drain(evutil_socket_t fd, short events, void *context)
         event_base_loopbreak(server->base);
 }
 
-/* --- an operator's word --- */
+/* --- tasks: --bootstrap, --reset-set and --probe --- */
 
-/* Where a daemon of the old set has shown that it runs. False if nowhere. */
+/* Log each master that has a trace of a running daemon of the old set. False if there is none. */
 static bool log_old_daemons(const struct server *server)
 {
     bool any = false;
@@ -186,7 +187,7 @@ static bool log_old_daemons(const struct server *server)
     return any;
 }
 
-static void end_task(struct server *server, enum engine_progress progress, unsigned node)
+static void finish_task(struct server *server, enum engine_progress progress, unsigned node)
 {
     const char *task = server->task.reset_set != NULL ? "reset_set" : "bootstrap";
     server->failed = progress != ENGINE_DONE;
@@ -215,18 +216,18 @@ static void end_task(struct server *server, enum engine_progress progress, unsig
     event_base_loopbreak(server->base);
 }
 
-/* Is there more to wait for? */
-static bool carry_out_word(struct server *server, bool late)
+/* True while results are outstanding. */
+static bool run_task(struct server *server, bool late)
 {
     unsigned node = 0;
     enum engine_progress progress = engine_progress(server->engine, &node);
     if (progress == ENGINE_UNDER_WAY && !late)
         return true;
-    end_task(server, progress, node);
+    finish_task(server, progress, node);
     return false;
 }
 
-static bool carry_out_probe(struct server *server, bool late, int64_t now_ns)
+static bool run_probe(struct server *server, bool late, int64_t now_ns)
 {
     if (!probe_step(&server->probe, now_ns) && !late)
         return true;
@@ -242,10 +243,11 @@ static void server_on_progress(evutil_socket_t fd, short events, void *context)
     (void)fd;
     (void)events;
     int64_t now_ns = clock_now_ns();
-    /* A daemon that was stopped right before has to be told from one that runs. */
+    /* --reset-set has to tell a daemon that has just been stopped from one that runs, which takes
+     * ENGINE_LIFE_NS. */
     int64_t most_ns = server->task.reset_set != NULL ? TASK_NS + ENGINE_LIFE_NS : TASK_NS;
     bool late = now_ns - server->started_ns > most_ns;
-    if (server->task.probe ? carry_out_probe(server, late, now_ns) : carry_out_word(server, late))
+    if (server->task.probe ? run_probe(server, late, now_ns) : run_task(server, late))
         event_add(server->progress, &again);
 }
 
@@ -278,8 +280,8 @@ static void do_nothing(int signal_number)
     (void)signal_number;
 }
 
-/* Not a timer of libevent: those are 1 to 4 ms late, which every node_timeout would be; or else
- * cost a system call in each pass. And they do not count a suspend, which our deadlines do. */
+/* libevent's own timers are 1 to 4 ms late, which would delay every node_timeout, or else cost a
+ * system call in each pass. They also do not count suspended time, which the deadlines include. */
 static bool start_timer(struct server *server)
 {
     server->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
@@ -299,9 +301,9 @@ static bool start_loop(struct server *server)
     server->drain = event_new(server->base, -1, 0, server_on_drain, server);
     server->progress = event_new(server->base, -1, 0, server_on_progress, server);
     server->started = event_new(server->base, -1, 0, server_on_started, server);
-    /* This is what libevent restores in the end: a second SIGTERM must not cut the cleaning up
-     * short. Not SIG_IGN, which would also drop one that main() has held back until now. SIGHUP is
-     * a reload, but to --dev it comes when its terminal is closed. */
+    /* libevent restores these handlers at the end, so that a second SIGTERM does not interrupt the
+     * cleanup. Not SIG_IGN, which would also discard a signal that main() has blocked until now.
+     * With --dev, SIGHUP comes from the closed terminal and ends the daemon. */
     static const int signals[SERVER_SIGNALS] = {SIGTERM, SIGINT, SIGHUP};
     for (size_t i = 0; i < SERVER_SIGNALS; i++) {
         signal(signals[i], do_nothing);
@@ -316,7 +318,7 @@ static bool start_loop(struct server *server)
            server->progress != NULL && server->started != NULL;
 }
 
-/* What they use of the server; and what they have themselves. */
+/* Fields owned by the server, then the module's own. */
 static bool start_clients(struct server *server)
 {
     server->clients = (struct clients){
@@ -347,7 +349,7 @@ static bool start_engine(struct server *server)
     return server->engine != NULL;
 }
 
-/* What they use of the server; and what they have themselves. */
+/* Fields owned by the server, then the module's own. */
 static bool start_connections(struct server *server)
 {
     server->connections = (struct connections){
@@ -382,14 +384,14 @@ static bool start_admin(struct server *server)
     return true;
 }
 
-/* Everything that takes memory or descriptors, and says nothing if there are none. */
+/* The parts that fail only for lack of memory or descriptors, and log nothing themselves. */
 static bool start_parts(struct server *server)
 {
     return random_init(&server->random) && start_loop(server) && start_clients(server) &&
            start_engine(server) && start_connections(server);
 }
 
-static bool log_lack(const struct server *server)
+static bool log_shortage(const struct server *server)
 {
     log_event(
         &server->log, CONFIG_LOG_ERROR, "start_failed",
@@ -401,7 +403,7 @@ static bool start(struct server *server)
 {
     const struct timeval step = clock_delay(START_STEP_NS);
     if (!start_parts(server))
-        return log_lack(server);
+        return log_shortage(server);
     if (!connections_load_tls(&server->connections))
         return false;
     server->clients.limit = rules_clients(server->config, &server->log);
@@ -415,7 +417,7 @@ static bool start(struct server *server)
     event_add(server->started, &step);
     if (!listeners_start(&server->clients) || !start_admin(server))
         return false;
-    return notifier_start(&server->notifier, server) || log_lack(server);
+    return notifier_start(&server->notifier, server) || log_shortage(server);
 }
 
 bool server_start(struct server *server, struct config *config, const struct log *log,
@@ -449,7 +451,7 @@ void server_stop(struct server *server)
     notifier_stop(&server->notifier);
     admin_stop(&server->admin);
     clients_free_sessions(&server->clients);
-    /* What became of them, releases above all. */
+    /* Send their last output, mainly releases. */
     if (server->streams.scratch != NULL)
         broadcast_flush(&server->connections.broadcast, &server->streams);
     clients_deinit(&server->clients);
@@ -465,7 +467,7 @@ void server_stop(struct server *server)
     pass_deinit(&server->pass);
     if (server->timer_fd >= 0)
         close(server->timer_fd);
-    /* A callback that was put off holds its bufferevent until it has run, also a freed one. */
+    /* A deferred callback keeps its bufferevent until it has run, even after bufferevent_free(). */
     if (server->base != NULL)
         resolver_settle(server->base);
     resolver_deinit(&server->resolver);

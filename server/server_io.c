@@ -1,6 +1,6 @@
 /*
- * What the engine of a daemon needs done: bytes to masters and answers to clients, the log of what
- * has become of the masters, clock and random bytes.
+ * The engine's callbacks in a daemon: commands to masters, replies to clients, log lines about
+ * masters, the clock and random bytes.
  */
 #include <stddef.h>
 
@@ -49,7 +49,7 @@ static void io_push(void *context, struct engine_client *client, const struct pu
 {
     struct server *server = context;
     session_on_push(session_of(client), push);
-    /* At the end of the daemon all of them are, which its log says anyway. */
+    /* At shutdown every HOLD is lost, which the log already says. */
     if (push->kind != PUSH_LOST || server->drain_until_ns != 0)
         return;
     unsigned loss = 0;
@@ -64,7 +64,7 @@ static void io_push(void *context, struct engine_client *client, const struct pu
                           log_text("reason", push->reason)));
 }
 
-/* A whole token is never logged. */
+/* The log never has a whole token. */
 static void io_breaking(void *context, const struct engine_client *by,
                         const struct engine_broken *broken)
 {

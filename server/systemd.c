@@ -7,12 +7,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* The first descriptor that is handed over, SD_LISTEN_FDS_START. */
+/* SD_LISTEN_FDS_START of sd_listen_fds(3). */
 enum { FIRST_SOCKET = 3 };
 
 static const int64_t ns_per_us = 1000;
 
-/* A number of the environment, up to `most`; -1 if it is not there, or no such number. */
+/* The number in an environment variable, at most `most`; -1 if it is missing or invalid. */
 static int64_t number_of(const char *variable, int64_t most)
 {
     const char *text = getenv(variable);
@@ -24,7 +24,7 @@ static int64_t number_of(const char *variable, int64_t most)
     return errno == 0 && *end == '\0' && number <= most ? number : -1;
 }
 
-/* Variables are inherited: are these meant for us? */
+/* Environment variables are inherited: check that systemd set these for this process. */
 static bool is_for_us(const char *variable)
 {
     return number_of(variable, INT_MAX) == getpid();
@@ -40,15 +40,15 @@ int64_t systemd_watchdog_ns(void)
 
 int systemd_sockets(int *first)
 {
-    bool ours = is_for_us("LISTEN_PID");
+    bool for_us = is_for_us("LISTEN_PID");
     int count = (int)number_of("LISTEN_FDS", INT_MAX - FIRST_SOCKET);
     *first = FIRST_SOCKET;
-    /* Not for the masters of --dev. */
+    /* The masters of --dev must not inherit these. */
     unsetenv("LISTEN_PID");
     unsetenv("LISTEN_FDS");
     unsetenv("LISTEN_FDNAMES");
-    if (!ours || count < 0)
-        return ours ? -1 : 0;
+    if (!for_us || count < 0)
+        return for_us ? -1 : 0;
     for (int i = 0; i < count; i++)
         if (fcntl(FIRST_SOCKET + i, F_SETFD, FD_CLOEXEC) != 0)
             return -1;

@@ -18,21 +18,22 @@
 #include "server/net/tcp.h"
 #include "server/server.h"
 
-/* For so long a body is served to whoever asks next: a flood of requests costs the locks little. */
+/* A rendered body is reused for this long, so that a flood of requests costs the locks little. */
 #define BODY_NS (NS_PER_S / 5)
 
 /* --- connections --- */
 
 /*
- * evhttp tells nobody when it accepts a connection or drops one, and has no bound on their number.
- * So each gets a bufferevent of ours, to which we keep a reference: it is done with once evhttp has
- * taken its callbacks off, and it ends, in evhttp's own way, once its socket is shut down.
+ * evhttp does not report when it accepts or drops a connection, and does not limit their number. So
+ * each connection gets a bufferevent to which this module keeps a reference. evhttp has finished
+ * with it when it has removed its callbacks. Shutting down its socket makes evhttp end it in the
+ * usual way.
  */
 struct admin_connection {
     LIST_ENTRY(admin_connection) entry;
     struct bufferevent *connection;
     int64_t since_ns;
-    bool refused; /* there were too many, and it has to go */
+    bool refused; /* one too many: to be closed */
 };
 
 static bool is_done(const struct admin_connection *one)
@@ -43,7 +44,7 @@ static bool is_done(const struct admin_connection *one)
     return on_read == NULL && on_event == NULL;
 }
 
-static void let_go(struct admin *admin, struct admin_connection *one)
+static void release_connection(struct admin *admin, struct admin_connection *one)
 {
     LIST_REMOVE(one, entry);
     admin->connection_count -= !one->refused;
@@ -61,7 +62,7 @@ static void admin_on_sweep(evutil_socket_t fd, short events, void *context)
     for (struct admin_connection *one = LIST_FIRST(&admin->connections); one != NULL; one = next) {
         next = LIST_NEXT(one, entry);
         if (is_done(one))
-            let_go(admin, one);
+            release_connection(admin, one);
         else if (one->refused || now_ns - one->since_ns > LIMIT_ADMIN_SECONDS * NS_PER_S)
             shutdown(bufferevent_getfd(one->connection), SHUT_RDWR);
     }
@@ -73,8 +74,8 @@ static bool has_request(const struct admin_connection *one)
     return recv(bufferevent_getfd(one->connection), &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
 }
 
-/* One connection has to go, so that silent ones cannot keep others out: the oldest of which nothing
- * is there to be read. */
+/* The connection to close so that silent ones cannot keep others out: the oldest without unread
+ * input. */
 static struct admin_connection *find_victim(const struct admin *admin)
 {
     struct admin_connection *one;
@@ -93,8 +94,8 @@ static void refuse(struct admin *admin, struct admin_connection *one)
     event_active(admin->sweep, 0, 0);
 }
 
-/* So many of them in one pass of the loop: where others come as fast, libevent would go on
- * accepting, and no other client would have a turn. */
+/* Limits the connections accepted in one pass. If they arrive fast enough, libevent would continue
+ * to accept them and serve no other client. */
 static void count_accepted(struct admin *admin)
 {
     static const struct timeval next_pass = {0};
@@ -134,7 +135,7 @@ static struct bufferevent *admin_on_accept(struct event_base *base, void *contex
     return connection;
 }
 
-/* Out of descriptors: until the next tick. */
+/* Descriptors ran out: stop accepting until the next tick. */
 static void admin_on_accept_error(struct evconnlistener *accepting, void *context)
 {
     (void)context;
@@ -150,7 +151,7 @@ static void admin_on_closed(struct evhttp_connection *connection, void *context)
 
 /* --- bodies --- */
 
-/* Connections that are still to read it keep it alive. */
+/* Connections that are still sending it keep a reference. */
 static void drop_body(struct admin_body *body)
 {
     if (body->bytes != NULL)
@@ -176,7 +177,7 @@ static const struct resource_path {
     {"/metrics", "text/plain; version=0.0.4; charset=utf-8", metrics_write},
 };
 
-/* False: it is larger than it may be, or there is not enough memory. */
+/* False if the body exceeds its size limit or memory is short. */
 static bool refresh(struct admin *admin, size_t index)
 {
     struct admin_body *cached = &admin->cache[index];
@@ -203,7 +204,7 @@ static bool refresh(struct admin *admin, size_t index)
     return true;
 }
 
-/* --- answers --- */
+/* --- responses --- */
 
 static void add_header(struct evhttp_request *request, const char *name, const char *value)
 {
@@ -217,7 +218,7 @@ static void add_headers(struct evhttp_request *request, const char *type, size_t
     snprintf(text, sizeof(text), "%zu", len);
     add_header(request, "Content-Type", type);
     add_header(request, "Content-Length", text);
-    /* One request a connection: then a bound on connections is one on everything. */
+    /* One request per connection, so that the limit on connections limits everything. */
     add_header(request, "Connection", "close");
     add_header(request, "Cache-Control", "no-store");
     add_header(request, "X-Content-Type-Options", "nosniff");
@@ -279,9 +280,9 @@ static void answer_body(struct admin *admin, struct evhttp_request *request, siz
 }
 
 /*
- * A page of a stranger that a browser of this host has open can have its own name lead here (DNS
- * rebinding), and would read what we say. So the name that was asked for has to be an address, or
- * localhost; unless everybody may read it anyway.
+ * Protects against DNS rebinding: a foreign page open in a browser on this host can make its own
+ * name resolve to this address and read the response. So the Host header must be an address or
+ * localhost, unless anyone may read this listener anyway.
  */
 static bool is_for_us(const struct admin *admin, struct evhttp_request *request)
 {
@@ -326,11 +327,11 @@ static void admin_on_request(struct evhttp_request *request, void *context)
         answer_string(request, HTTP_NOTFOUND, "Not Found",
                       "available: / /status.json /metrics /healthz /readyz\n");
     }
-    /* evhttp would take the end of what the client sends for the end of all. */
+    /* evhttp would take the end of the client's output for the end of the connection. */
     bufferevent_disable(below, EV_READ);
 }
 
-/* --- each second --- */
+/* --- once a second --- */
 
 static void take_sample(struct server *server)
 {
@@ -408,13 +409,13 @@ bool admin_start(struct admin *admin, struct server *server, const struct config
 void admin_stop(struct admin *admin)
 {
     struct admin_connection *one;
-    /* Bound to it, the listener is evhttp's. */
+    /* A listener that is bound to evhttp is freed with it. */
     if (admin->http != NULL)
         evhttp_free(admin->http);
     else if (admin->accepting != NULL)
         evconnlistener_free(admin->accepting);
     while ((one = LIST_FIRST(&admin->connections)) != NULL)
-        let_go(admin, one);
+        release_connection(admin, one);
     if (admin->tick != NULL)
         event_free(admin->tick);
     if (admin->sweep != NULL)

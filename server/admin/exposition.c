@@ -13,7 +13,7 @@ struct metric exposition_metric(struct text *text, const char *name, const char 
     return (struct metric){text, name};
 }
 
-/* Within its quotes only these three mean something. */
+/* Only these three characters are special inside the quotes. */
 static void write_value(struct text *text, const char *value)
 {
     for (; *value != '\0'; value++) {
@@ -43,7 +43,7 @@ static void begin_sample(const struct metric *metric, const char *suffix, struct
     text_string(metric->text, before[0] == ',' ? "} " : " ");
 }
 
-/* Counters pass what text_number() can say only after centuries. */
+/* The masked value differs from the counter only after centuries of counting. */
 static void write_number(struct text *text, uint64_t value)
 {
     text_number(text, (int64_t)(value & INT64_MAX));
@@ -76,7 +76,7 @@ void exposition_seconds(const struct metric *metric, struct labels labels, int64
     text_string(metric->text, "\n");
 }
 
-/* Each bucket counts all that are not above its bound, those of the buckets below included. */
+/* Buckets are cumulative: each counts all values up to its bound. */
 void exposition_histogram(const struct metric *metric, struct label label,
                           const struct histogram *histogram)
 {

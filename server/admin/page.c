@@ -10,35 +10,35 @@
 #include "protocol/units.h"
 #include "server/admin/html.h"
 
-/* A plot is as wide as there are samples, three to a column. */
+/* A plot has a column for every three samples. */
 enum {
     SAMPLES_A_COLUMN = 3,
     COLUMNS = STATUS_HISTORY_SAMPLES / SAMPLES_A_COLUMN,
     PLOT_HEIGHT = 24
 };
 
-/* What of a name is shown. */
+/* Characters shown of a name. */
 enum { NAME_SHOWN = 80 };
 
-/* The state of the whole, as the style sheet and the icon call it; of a second, there may be no
- * sample. */
-enum health { HEALTH_WELL, HEALTH_LESS, HEALTH_BAD, HEALTH_UNKNOWN, HEALTHS };
+/* The overall health, as named in the style sheet and the icon. HEALTH_UNKNOWN is for a second
+ * without a sample. */
+enum health { HEALTH_OK, HEALTH_DEGRADED, HEALTH_DOWN, HEALTH_UNKNOWN, HEALTHS };
 
-static const char *const health_classes[HEALTHS] = {"well", "less", "bad", "none"};
+static const char *const health_classes[HEALTHS] = {"ok", "degraded", "down", "none"};
 
 static enum health health_by(const struct status *status, unsigned voting)
 {
     if (voting < status->quorum)
-        return HEALTH_BAD;
-    return voting == status->node_count ? HEALTH_WELL : HEALTH_LESS;
+        return HEALTH_DOWN;
+    return voting == status->node_count ? HEALTH_OK : HEALTH_DEGRADED;
 }
 
 static enum health health_of(const struct status *status)
 {
-    return status->stopping ? HEALTH_BAD : health_by(status, status->voting);
+    return status->stopping ? HEALTH_DOWN : health_by(status, status->voting);
 }
 
-/* That of the sample with this number, the oldest first. */
+/* The health of sample `index`, counted from the oldest. */
 static enum health health_at(const struct status *status, unsigned index)
 {
     const struct status_history_sample *sample =
@@ -51,7 +51,7 @@ static const char *plural(uint64_t count)
     return count == 1 ? "" : "s";
 }
 
-/* --- the one line --- */
+/* --- headline --- */
 
 static void write_headline(const struct status *status, struct text *text)
 {
@@ -82,7 +82,7 @@ static void write_reserve(const struct status *status, struct text *text)
                     status->voting == status->node_count ? "" : " more");
 }
 
-static void write_lack(const struct status *status, struct text *text)
+static void write_shortage(const struct status *status, struct text *text)
 {
     if (status->voting == 0)
         text_format(text, "None of the %u masters votes", status->node_count);
@@ -98,7 +98,7 @@ static void write_lack(const struct status *status, struct text *text)
     text_string(text, "Locks held now cannot be extended and expire with their TTL.");
 }
 
-/* How many voted, over the samples: one rectangle for each stretch of the same health. */
+/* The health over time: one rectangle for each stretch of equal health. */
 static void write_history(const struct status *status, struct text *text)
 {
     enum health health = health_at(status, 0);
@@ -119,11 +119,11 @@ static void write_history(const struct status *status, struct text *text)
     text_string(text, "</svg>");
 }
 
-static void write_verdict(const struct status *status, struct text *text)
+static void write_summary(const struct status *status, struct text *text)
 {
-    static const char *const marks[] = {[HEALTH_WELL] = "M6 13l4.5 4.5L19 8",
-                                        [HEALTH_LESS] = "M12.5 6v8m0 4v.5",
-                                        [HEALTH_BAD] = "M7 7l11 11M18 7L7 18"};
+    static const char *const marks[] = {[HEALTH_OK] = "M6 13l4.5 4.5L19 8",
+                                        [HEALTH_DEGRADED] = "M12.5 6v8m0 4v.5",
+                                        [HEALTH_DOWN] = "M7 7l11 11M18 7L7 18"};
     text_format(text,
                 "<section class=verdict><svg class=mark viewBox=\"0 0 25 25\" aria-hidden=true>"
                 "<circle cx=12.5 cy=12.5 r=12 /><path d=\"%s\" /></svg><div><h1>",
@@ -135,7 +135,7 @@ static void write_verdict(const struct status *status, struct text *text)
     else if (status_is_ready(status))
         write_reserve(status, text);
     else
-        write_lack(status, text);
+        write_shortage(status, text);
     text_string(text, "</p></div>");
     write_history(status, text);
     text_string(text, "<p class=axis><span>5 min ago</span><span>now</span></p></section>");
@@ -170,7 +170,7 @@ static void write_figures(const struct status *status, struct text *text)
 
 /* --- masters --- */
 
-/* The worst of one column; -1 if the node did not answer in it, -2 where there is no sample. */
+/* The worst round trip in one column; -1 if the node did not answer, -2 without a sample. */
 static int32_t column_us(const struct status_history *history, unsigned node, unsigned column)
 {
     int32_t worst = -2;
@@ -187,7 +187,7 @@ static int32_t column_us(const struct status_history *history, unsigned node, un
     return worst;
 }
 
-/* One scale for all of them, so that they can be compared: 1, 2, 5, 10 ... ms. */
+/* One scale for all masters, so that they can be compared: 1, 2, 5, 10 ... ms. */
 static int32_t scale_us(const struct status *status)
 {
     static const int32_t steps[] = {1000, 2000, 5000, 10000, 20000, 50000, 100000, 200000, 500000};
@@ -232,7 +232,7 @@ static void write_round_trip(struct text *text, int64_t us)
         text_format(text, us < 10000 ? "%.2f ms" : "%.0f ms", (double)us / 1000);
 }
 
-/* "no vote for 12 s: its record is gone: it was flushed. Votes again in 48 s." */
+/* "Its record is gone: it was flushed. No vote for 12 s; votes again in 48 s." */
 static void write_why(const struct status_node *node, struct text *text)
 {
     if (node->reason == REASON_NONE)
@@ -256,7 +256,7 @@ static void write_node(const struct status *status, unsigned index, int32_t scal
 {
     const struct status_node *node = &status->nodes[index];
     bool votes = node->reason == REASON_NONE;
-    text_format(text, "<li class=%s><div class=who><b>", votes ? "votes" : "mute");
+    text_format(text, "<li class=%s><div class=node><b>", votes ? "votes" : "no-vote");
     html_string(text, node->name);
     text_string(text, "</b> <span class=url>");
     html_bytes(text, node->url, strlen(node->url), NAME_SHOWN);
@@ -269,7 +269,7 @@ static void write_node(const struct status *status, unsigned index, int32_t scal
     text_string(text, "</div>");
     write_plot(status, index, scale, text);
     if (!votes) {
-        text_string(text, "<div class=because>");
+        text_string(text, "<div class=reason>");
         write_why(node, text);
         text_string(text, "</div>");
     }
@@ -325,7 +325,7 @@ static void write_queues(const struct status *status, struct text *text)
         text_string(text, "<p class=empty>No clients are waiting.</p></section>");
         return;
     }
-    assert(most > 0); /* Else it would not be waited for. */
+    assert(most > 0); /* the queue has waiters */
     text_string(text, "<table><thead><tr><th>Resource</th><th>Waiting</th>"
                       "<th>Held by</th></tr></thead><tbody>");
     for (unsigned i = 0; i < status->queue_count; i++) {
@@ -345,7 +345,7 @@ static void write_queues(const struct status *status, struct text *text)
 
 /* --- losses --- */
 
-/* The time of day, of UTC. */
+/* The time of day in UTC. */
 static void write_clock(struct text *text, int64_t wall_ns)
 {
     unsigned seconds = (unsigned)(wall_ns / NS_PER_S % 86400);
@@ -383,7 +383,7 @@ static void write_losses(const struct status *status, struct text *text)
     text_string(text, "</tbody></table></section>");
 }
 
-/* --- the whole --- */
+/* --- the page --- */
 
 void page_write_live(const struct status *status, struct text *text)
 {
@@ -397,7 +397,7 @@ void page_write_live(const struct status *status, struct text *text)
     text_string(text, "</span> <time>");
     write_clock(text, status->wall_ns);
     text_string(text, " UTC</time></header>");
-    write_verdict(status, text);
+    write_summary(status, text);
     write_figures(status, text);
     write_nodes(status, text);
     write_queues(status, text);

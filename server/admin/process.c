@@ -34,7 +34,7 @@ void process_tick(struct process *process)
     for (unsigned i = 0; i < COUNTED_AT_ONCE; i++) {
         const struct dirent *entry = readdir(process->descriptors);
         if (entry == NULL) {
-            /* The one we read them by is among them. */
+            /* Subtract the descriptor of the directory itself. */
             process->open = process->counted > 0 ? process->counted - 1 : 0;
             closedir(process->descriptors);
             process->descriptors = NULL;

@@ -7,7 +7,7 @@
 #include "server/clock.h"
 #include "server/server.h"
 
-/* --- what is read of the engine --- */
+/* --- from the engine --- */
 
 static void take_node(struct status_node *to, const struct engine *engine, unsigned node,
                       int64_t boot_ns, int64_t now_ns)
@@ -26,13 +26,14 @@ static void take_node(struct status_node *to, const struct engine *engine, unsig
         .pending_releases = master.pending_releases,
         .forgotten = master.forgotten,
         .clock_compared = master.clock_compared,
-        /* The guard compares with the time since boot, which is hard to read. */
+        /* The guard compares with the time since boot; people expect wall clock time. */
         .clock_low_ns = master.clock_low_ns - boot_ns,
         .clock_high_ns = master.clock_high_ns - boot_ns,
     };
 }
 
-/* When the last of those that are missing is back, if all of that many are a matter of time. */
+/* The time at which a quorum votes again, if enough of the missing masters get their vote by
+ * waiting; else -1. */
 static int64_t quorum_back_ms(const struct status *status)
 {
     int64_t back_ms = -1;
@@ -95,7 +96,7 @@ struct status_lock status_lock_of(const struct resource_view *resource, int64_t 
     return lock;
 }
 
-/* The longest ones, by insertion: nearly all of those looked at are not among them. */
+/* Keep the longest queues by insertion. Most of those examined are too short to be inserted. */
 void status_take_queues(struct status *status, const struct engine *engine, int64_t now_ns)
 {
     const struct resource *place = NULL;
@@ -115,7 +116,7 @@ void status_take_queues(struct status *status, const struct engine *engine, int6
     }
 }
 
-/* --- what is read of the server --- */
+/* --- from the server --- */
 
 void status_take_clients(struct status *status, const struct clients *clients, int64_t now_ns)
 {
@@ -152,7 +153,8 @@ void status_take(struct status *status, const struct server *server, int64_t now
     status->grants_a_second = status_history_grants_a_second(&server->history, 10);
     for (unsigned i = 0; i < status->node_count; i++) {
         int64_t since_ns = server->history.no_vote_ns[i];
-        /* The history is told on the edge, which may be a moment ahead. */
+        /* The history is updated when a vote changes, so it may be slightly newer than this
+         * view. */
         if (status->nodes[i].reason != REASON_NONE && since_ns != 0)
             status->nodes[i].no_vote_ns = now_ns - since_ns;
     }

@@ -1,5 +1,5 @@
 /*
- * A status, written down for programs: NODES, LOCKS and STATS, what systemd is told, /readyz and
+ * Renders a status for programs: NODES, LOCKS and STATS, systemd's status line, /readyz and
  * /status.json. Pure.
  */
 #include <inttypes.h>
@@ -125,7 +125,7 @@ void status_write_ready(const struct status *status, struct text *text)
 
 /* --- JSON --- */
 
-/* As people can read it. */
+/* Bytes in readable form, as a JSON string. */
 static void json_string(struct text *text, const char *bytes, size_t len)
 {
     char buf[4 * LIMIT_URL];

@@ -10,9 +10,9 @@
 
 static const char *const everything[] = {""};
 
-/* What every connection may do where there are no users. To take a lock from its holder is for the
- * owner of the daemon alone. */
-static struct acl acl_of_anybody(bool owner)
+/* The rights of every connection if no users are configured. Only the daemon's owner may take a
+ * lock from its holder. */
+static struct acl default_acl(bool owner)
 {
     struct acl acl = {
         .known = true, .verbs = ACL_GRANTABLE, .prefixes = everything, .prefix_count = 1};
@@ -21,10 +21,10 @@ static struct acl acl_of_anybody(bool owner)
     return acl;
 }
 
-static struct acl acl_in(const struct auth_identity *identity)
+static struct acl acl_of(const struct auth_identity *identity)
 {
     if (identity->state == AUTH_OPEN)
-        return acl_of_anybody(identity->peer == PEER_OWNER);
+        return default_acl(identity->peer == PEER_OWNER);
     return identity->user != NULL ? identity->user->acl : (struct acl){.known = false};
 }
 
@@ -41,7 +41,7 @@ static void set_state(struct auth *auth, struct auth_identity *identity, enum au
     }
     identity->state = state;
     identity->user = user;
-    identity->acl = acl_in(identity);
+    identity->acl = acl_of(identity);
     if (state == AUTH_PENDING) {
         TAILQ_INSERT_TAIL(&auth->pending, identity, entry);
         auth->pending_count++;
@@ -50,7 +50,7 @@ static void set_state(struct auth *auth, struct auth_identity *identity, enum au
 
 /* --- the user of a unix socket --- */
 
-/* The user that the kernel names at the other end. */
+/* The configured user for the user that the kernel reports for the socket's peer. */
 static const struct user *find_by_socket(const struct auth *auth,
                                          const struct auth_identity *identity)
 {
@@ -153,7 +153,7 @@ const char *auth_answer(enum auth_result result)
         [AUTH_ACCEPTED] = "OK",
         [AUTH_IGNORED] = "OK",
         [AUTH_AGAIN] = "DENIED this connection has already authenticated; open another one",
-        /* It says nothing about this one: a good one may be tried again. */
+        /* The secret was not checked, so the client may retry it. */
         [AUTH_LIMITED] = "LIMIT secrets",
         [AUTH_WRONG] = "DENIED wrong secret",
     };

@@ -8,8 +8,8 @@
 
 _Static_assert(LIMIT_AUTH_THROTTLES % AUTH_THROTTLE_WAYS == 0, "the table is made of whole sets");
 
-/* How far ahead forgiven_ns may be for one more guess. */
-#define TIMEOUT_NS ((AUTH_THROTTLE_BURST - 1) * AUTH_THROTTLE_EVERY_NS)
+/* How far forgiven_ns may be in the future for one more guess to be allowed. */
+#define HORIZON_NS ((AUTH_THROTTLE_BURST - 1) * AUTH_THROTTLE_EVERY_NS)
 
 void auth_throttle_init(struct auth_throttle *auth_throttle, uint64_t seed)
 {
@@ -19,7 +19,7 @@ void auth_throttle_init(struct auth_throttle *auth_throttle, uint64_t seed)
         auth_throttle->clients[i].forgiven_ns = INT64_MIN;
 }
 
-/* The index of the first of the few places where this client address can be. */
+/* The index of the first slot in the set of this client address. */
 static unsigned set_of(const struct auth_throttle *auth_throttle,
                        const struct client_address *client_address)
 {
@@ -39,7 +39,7 @@ static const struct auth_failures *find(const struct auth_throttle *auth_throttl
     return NULL;
 }
 
-/* A place for a new one: whoever has the least to be forgiven leaves it. */
+/* A slot for a new address; it evicts the entry that is forgiven first. */
 static struct auth_failures *take(struct auth_throttle *auth_throttle,
                                   const struct client_address *client_address)
 {
@@ -56,7 +56,7 @@ static int64_t wait_ns(const struct auth_failures *auth_failures, int64_t now_ns
 {
     int64_t ahead_ns =
         auth_failures->forgiven_ns > now_ns ? auth_failures->forgiven_ns - now_ns : 0;
-    return ahead_ns > TIMEOUT_NS ? ahead_ns - TIMEOUT_NS : 0;
+    return ahead_ns > HORIZON_NS ? ahead_ns - HORIZON_NS : 0;
 }
 
 int64_t auth_throttle_wait_ns(const struct auth_throttle *auth_throttle,
@@ -66,7 +66,7 @@ int64_t auth_throttle_wait_ns(const struct auth_throttle *auth_throttle,
     return auth_failures != NULL ? wait_ns(auth_failures, now_ns) : 0;
 }
 
-static bool was_seen(const struct auth_failures *auth_failures, uint64_t fingerprint)
+static bool is_repeated(const struct auth_failures *auth_failures, uint64_t fingerprint)
 {
     for (unsigned i = 0; i < AUTH_THROTTLE_SEEN; i++)
         if (auth_failures->seen[i] == fingerprint)
@@ -80,10 +80,10 @@ enum auth_throttle_news auth_throttle_note(struct auth_throttle *auth_throttle,
 {
     struct auth_failures *auth_failures =
         (struct auth_failures *)find(auth_throttle, client_address);
-    assert(fingerprint != 0); /* that is a place where none was seen */
+    assert(fingerprint != 0); /* 0 marks an empty slot */
     if (auth_failures == NULL)
         auth_failures = take(auth_throttle, client_address);
-    if (was_seen(auth_failures, fingerprint))
+    if (is_repeated(auth_failures, fingerprint))
         return AUTH_THROTTLE_NOTHING;
     auth_failures->seen[auth_failures->next_seen++ % AUTH_THROTTLE_SEEN] = fingerprint;
     bool first = auth_failures->forgiven_ns <= now_ns;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The client_address comes first: the tree of tsearch(3) is searched by it. */
+/* The address is the first field, because tsearch(3) compares entries by it. */
 struct counted_address {
     struct client_address client_address;
     unsigned connections;

@@ -13,11 +13,11 @@ static const struct {
 #undef X
 };
 
-/* By then, the second in which something was left out is over. */
+/* By then the second in which lines were left out has ended. */
 static const struct timeval summary_delay = {.tv_sec = 1};
 
-/* What the second that is over has left out. */
-static void tell_left_out(struct client_log *log, enum client_log_kind kind, int64_t now_ns)
+/* Log the number of lines left out in a second that has ended. */
+static void log_left_out(struct client_log *log, enum client_log_kind kind, int64_t now_ns)
 {
     uint64_t count = throttle_take(&log->throttles[kind], now_ns);
     if (count > 0)
@@ -34,7 +34,7 @@ static void client_log_on_summary(evutil_socket_t fd, short events, void *contex
     (void)fd;
     (void)events;
     for (unsigned kind = 0; kind < CLIENT_LOG_KIND_COUNT; kind++) {
-        tell_left_out(log, kind, now_ns);
+        log_left_out(log, kind, now_ns);
         more = more || log->throttles[kind].left_out > 0;
     }
     if (more)
@@ -53,7 +53,7 @@ void client_log_stop(struct client_log *log)
     if (log->summary == NULL)
         return;
     for (unsigned kind = 0; kind < CLIENT_LOG_KIND_COUNT; kind++)
-        tell_left_out(log, kind, INT64_MAX);
+        log_left_out(log, kind, INT64_MAX);
     event_free(log->summary);
     log->summary = NULL;
 }
@@ -64,7 +64,7 @@ void client_log(struct client_log *log, enum client_log_kind kind, const struct 
     enum config_log_level level = kinds[kind].level;
     if (level < log->log->level)
         return;
-    tell_left_out(log, kind, now_ns);
+    log_left_out(log, kind, now_ns);
     if (level == CONFIG_LOG_DEBUG || throttle_may(&log->throttles[kind], now_ns))
         log_event(log->log, level, kinds[kind].event, fields);
     else if (!event_pending(log->summary, EV_TIMEOUT, NULL))

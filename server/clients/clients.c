@@ -29,8 +29,8 @@ void clients_accept(struct clients *clients)
     listener_resume(clients);
 }
 
-/* Where one client had this pass to itself, its budget is larger in the next: as many rounds go
- * together as if they came from several. */
+/* A client that was alone in this pass gets a larger budget in the next one, so that as many rounds
+ * are sent together as with several clients. */
 static void set_read_budget(struct clients *clients)
 {
     if (clients->sessions_served > 0)

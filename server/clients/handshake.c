@@ -9,14 +9,14 @@
 #include "server/clock.h"
 #include "server/net/pass.h"
 
-/* How long one may take, and how long where somebody else could have its place. */
-#define TIMEOUT_NS (5 * NS_PER_S)
-#define CROWDED_NS NS_PER_S
+/* The time limit of a handshake, and the one while other clients wait for its place. */
+#define TIMEOUT_NS      (5 * NS_PER_S)
+#define FULL_TIMEOUT_NS NS_PER_S
 
 struct handshake {
     struct handshakes *owner;
     TAILQ_ENTRY(handshake) entry;
-    struct bufferevent *connection; /* owned, until it is handed on */
+    struct bufferevent *connection; /* owned until the session takes it over */
     int64_t since_ns;
     struct peer peer;
 };
@@ -26,7 +26,7 @@ bool handshakes_full(const struct handshakes *handshakes)
     return handshakes->count >= LIMIT_HANDSHAKES;
 }
 
-/* For the one that has to leave first. */
+/* Set the timer for the oldest handshake. */
 static void rearm(struct handshakes *handshakes)
 {
     const struct handshake *oldest = TAILQ_FIRST(&handshakes->list);
@@ -34,12 +34,12 @@ static void rearm(struct handshakes *handshakes)
         event_del(handshakes->timer);
         return;
     }
-    int64_t timeout_ns = handshakes_full(handshakes) ? CROWDED_NS : TIMEOUT_NS;
+    int64_t timeout_ns = handshakes_full(handshakes) ? FULL_TIMEOUT_NS : TIMEOUT_NS;
     const struct timeval delay = clock_delay(oldest->since_ns + timeout_ns - clock_now_ns());
     event_add(handshakes->timer, &delay);
 }
 
-/* Its place is free; and the one of its client_address, unless a session has that now. */
+/* Free its place, and uncount its client address unless a session has taken that over. */
 static void leave(struct handshake *handshake, bool served)
 {
     struct handshakes *handshakes = handshake->owner;
@@ -85,7 +85,7 @@ static void handshake_on_timer(evutil_socket_t fd, short events, void *context)
     struct handshake *oldest = TAILQ_FIRST(&handshakes->list);
     (void)fd;
     (void)events;
-    int64_t timeout_ns = handshakes_full(handshakes) ? CROWDED_NS : TIMEOUT_NS;
+    int64_t timeout_ns = handshakes_full(handshakes) ? FULL_TIMEOUT_NS : TIMEOUT_NS;
     if (oldest != NULL && clock_now_ns() - oldest->since_ns >= timeout_ns)
         fail(oldest, "the TLS handshake took too long");
     else

@@ -14,7 +14,7 @@
 #include "server/clients/clients.h"
 #include "server/net/tcp.h"
 
-/* A peer that vanished without a word is noticed after a minute. */
+/* A peer that vanishes silently is detected after a minute. */
 enum { KEEPALIVE_IDLE_S = 30, KEEPALIVE_INTERVAL_S = 10, KEEPALIVE_PROBES = 3 };
 
 /* --- accepting --- */
@@ -31,7 +31,7 @@ static void set_tcp_options(int fd)
         {IPPROTO_TCP, TCP_KEEPIDLE, KEEPALIVE_IDLE_S},
         {IPPROTO_TCP, TCP_KEEPINTVL, KEEPALIVE_INTERVAL_S},
         {IPPROTO_TCP, TCP_KEEPCNT, KEEPALIVE_PROBES},
-        /* The same while something is unacknowledged, when no probes are sent. */
+        /* The same limit while output is unacknowledged, when no keepalive probes are sent. */
         {IPPROTO_TCP, TCP_USER_TIMEOUT,
          1000 * (KEEPALIVE_IDLE_S + KEEPALIVE_PROBES * KEEPALIVE_INTERVAL_S)},
     };
@@ -50,21 +50,22 @@ static void refuse_client(struct listener *listener, int fd, const char *peer,
     };
     struct clients *clients = listener->clients;
     clients->rejected[refusal]++;
-    /* Over TLS it would take a handshake to say so. */
+    /* Over TLS the reply would require a handshake. */
     if (listener->tls.context == NULL) {
         ssize_t sent = send(fd, answer, sizeof(answer) - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
-        (void)sent; /* who cannot take fourteen bytes learns it from the close */
+        (void)sent; /* if the reply does not fit, the close has to do */
     }
-    /* Closing with bytes unread would reset the connection, and the answer might be lost. */
+    /* Closing a socket with unread input would reset the connection, and the reply might be
+     * lost. */
     shutdown(fd, SHUT_WR);
     evutil_closesocket(fd);
     client_log(&clients->client_log, CLIENT_LOG_REFUSED,
                LOG_FIELDS(log_text("peer", peer), log_text("limit", keys[refusal])));
 }
 
-/* During the start, and while all places for handshakes are taken, clients wait in the kernel's
+/* During the start, and while all places for handshakes are taken, clients wait in the listen
  * queue. */
-static bool must_wait(const struct listener *listener)
+static bool must_pause(const struct listener *listener)
 {
     const struct clients *clients = listener->clients;
     return clients->starting ||
@@ -77,10 +78,10 @@ static void pause_accepting(struct listener *listener)
     listener->paused = true;
 }
 
-static void pause_while_crowded(struct clients *clients)
+static void pause_if_full(struct clients *clients)
 {
     for (size_t i = 0; i < clients->listener_count; i++)
-        if (must_wait(clients->listeners[i]))
+        if (must_pause(clients->listeners[i]))
             pause_accepting(clients->listeners[i]);
 }
 
@@ -91,7 +92,7 @@ static void accept_client(struct listener *listener, int fd, const struct sockad
     unsigned per_address = (unsigned)clients->config->limits.clients_per_address;
     struct peer peer;
     peer_find(&peer, fd, address, len);
-    /* A client that has too many already takes no place of another. */
+    /* Check this limit first: a client over it must not displace another one. */
     if (!address_counts_enter(&clients->address_counts, &peer.client_address, per_address)) {
         refuse_client(listener, fd, peer.name, REFUSED_PER_ADDRESS);
         return;
@@ -106,14 +107,15 @@ static void accept_client(struct listener *listener, int fd, const struct sockad
         set_tcp_options(fd);
     if (listener->tls.context != NULL) {
         handshake_start(&clients->handshakes, &listener->tls, fd, &peer);
-        pause_while_crowded(clients);
+        pause_if_full(clients);
         return;
     }
     if (!sessions_add(clients, fd, NULL, &peer))
         address_counts_leave(&clients->address_counts, &peer.client_address);
 }
 
-/* So many at once: who has been accepted gets a turn before others come, who may displace him. */
+/* The number of connections accepted in one pass. It is limited so that an accepted client is
+ * served before newer ones may displace it. */
 static unsigned accepts_at_once(const struct clients *clients)
 {
     int64_t most = clients->config->limits.unauthenticated / 4;
@@ -144,7 +146,8 @@ static void listener_on_pass(evutil_socket_t fd, short events, void *context)
         evconnlistener_enable(listener->accepting);
 }
 
-/* Out of descriptors or memory: a level-triggered listener would call us again and again. */
+/* Descriptors or memory ran out. The listener is level-triggered and would call this function again
+ * immediately, so it pauses. */
 static void listener_on_error(struct evconnlistener *accepting, void *context)
 {
     struct listener *listener = context;
@@ -160,7 +163,7 @@ static void listener_on_error(struct evconnlistener *accepting, void *context)
 
 static void resume(struct listener *listener)
 {
-    if (!listener->paused || must_wait(listener))
+    if (!listener->paused || must_pause(listener))
         return;
     listener->paused = false;
     event_del(listener->retry);
@@ -205,24 +208,25 @@ const struct config_address *listener_rival(const struct clients *clients,
         return NULL;
     for (size_t i = 0; i < clients->listener_count; i++) {
         const struct listener *listener = clients->listeners[i];
-        const struct config_address *ours = &listener->config->address;
-        if (ours->kind == address->kind &&
-            /* By whatever path. What stands in place of its own file is not its own. */
-            (local ? listener_is_reachable(listener) && is_file(ours->path, &file)
-                   : ours->port == address->port))
-            return ours;
+        const struct config_address *other = &listener->config->address;
+        if (other->kind == address->kind &&
+            /* Compare unix sockets by file, since several paths may lead to one. A file that has
+             * replaced the listener's own does not count. */
+            (local ? listener_is_reachable(listener) && is_file(other->path, &file)
+                   : other->port == address->port))
+            return other;
     }
     return NULL;
 }
 
-/* A socket without a listener is what a daemon left that was killed; one with a listener is in use,
- * and what is no socket is somebody's file. */
+/* A socket without a listener is a leftover of a killed daemon. A socket with one is in use, and
+ * anything else is not redlockd's file. */
 static bool remove_stale(const struct sockaddr_un *where)
 {
     struct stat found;
     if (lstat(where->sun_path, &found) != 0 || !S_ISSOCK(found.st_mode))
         return false;
-    /* Where the queue of one who listens is full, a socket that blocks would wait for him. */
+    /* Non-blocking, because connect() to a listener with a full queue would block. */
     int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (probe < 0)
         return false;
@@ -232,30 +236,30 @@ static bool remove_stale(const struct sockaddr_un *where)
     return stale && unlink(where->sun_path) == 0;
 }
 
-/* A file of a unix socket that systemd has not given. */
-static bool has_made_file(const struct listener *listener)
+/* Whether this daemon created the file of a unix socket. */
+static bool created_file(const struct listener *listener)
 {
-    return listener->config->address.kind == ADDRESS_UNIX && !listener->given;
+    return listener->config->address.kind == ADDRESS_UNIX && !listener->from_systemd;
 }
 
 bool listener_is_reachable(const struct listener *listener)
 {
-    return !has_made_file(listener) || is_file(listener->config->address.path, &listener->file);
+    return !created_file(listener) || is_file(listener->config->address.path, &listener->file);
 }
 
-/* errno says why. Where the file is one of our own sockets, the error names that. */
+/* errno has the reason. If another listener of this daemon uses the file, the error names it. */
 static int fail_to_bind(const struct listener *listener, int fd, struct error *error)
 {
     const struct config_address *address = &listener->config->address;
     if (errno != EADDRINUSE)
         return fail(error, fd, "cannot create the socket file", address->url);
-    const struct config_address *ours = listener_rival(listener->clients, address);
+    const struct config_address *other = listener_rival(listener->clients, address);
     errno = EADDRINUSE;
-    if (ours == NULL)
+    if (other == NULL)
         return fail(error, fd, "another daemon listens there, or the file is not a socket",
                     address->url);
     error_set(error, "%.80s: %s; this daemon already uses that file for %.80s", address->url,
-              strerror(errno), ours->url);
+              strerror(errno), other->url);
     close(fd);
     return -1;
 }
@@ -269,7 +273,7 @@ static int bind_unix(struct listener *listener, struct error *error)
     if (fd < 0)
         return fail(error, fd, "cannot create a socket", config->address.url);
 
-    /* Nobody may connect before mode and group are right. */
+    /* No client may connect before mode and group are set. */
     mode_t saved = umask(0777);
     int failed = bind(fd, (struct sockaddr *)&where, sizeof(where));
     if (failed != 0 && errno == EADDRINUSE) {
@@ -295,7 +299,7 @@ static int bind_unix(struct listener *listener, struct error *error)
     return fd;
 }
 
-/* What was bound in the end, the port chosen by the kernel included. */
+/* Name the listener by the bound address, with the port that the kernel chose. */
 static void name_listener(struct listener *listener, int fd)
 {
     struct sockaddr_storage bound;
@@ -326,31 +330,32 @@ static bool accept_on(struct listener *listener, int fd, struct error *error)
         return false;
     }
     evconnlistener_set_error_cb(listener->accepting, listener_on_error);
-    if (must_wait(listener))
+    if (must_pause(listener))
         pause_accepting(listener);
     return true;
 }
 
 struct listener *listener_open(struct clients *clients, const struct config_listen *config,
-                               int given, struct error *error)
+                               int inherited_fd, struct error *error)
 {
     const struct config_address *address = &config->address;
     struct listener *listener = calloc(1, sizeof(*listener));
-    int fd = given;
+    int fd = inherited_fd;
     if (listener == NULL) {
         error_set(error, "not enough memory for a listener");
         return NULL;
     }
-    *listener = (struct listener){.clients = clients, .config = config, .given = given >= 0};
+    *listener =
+        (struct listener){.clients = clients, .config = config, .from_systemd = inherited_fd >= 0};
     if (address->tls && !tls_init_listen(&listener->tls, &config->tls, error)) {
         free(listener);
         return NULL;
     }
-    if (given >= 0 && address->kind == ADDRESS_TCP)
-        tcp_bound_buffers(given);
-    else if (given < 0 && address->kind == ADDRESS_TCP)
+    if (inherited_fd >= 0 && address->kind == ADDRESS_TCP)
+        tcp_bound_buffers(inherited_fd);
+    else if (inherited_fd < 0 && address->kind == ADDRESS_TCP)
         fd = tcp_listen(address, config->any_port, listener_rival(clients, address), error);
-    else if (given < 0)
+    else if (inherited_fd < 0)
         fd = bind_unix(listener, error);
     if (fd >= 0 && accept_on(listener, fd, error))
         return listener;
@@ -361,8 +366,9 @@ struct listener *listener_open(struct clients *clients, const struct config_list
 void listener_close(struct listener *listener)
 {
     if (listener->accepting != NULL) {
-        /* First, since an open socket keeps the number of its file from being another's. */
-        if (has_made_file(listener) && listener_is_reachable(listener))
+        /* Unlink before closing: while the socket is open, its inode number cannot be reused by
+         * another file. */
+        if (created_file(listener) && listener_is_reachable(listener))
             unlink(listener->config->address.path);
         evconnlistener_free(listener->accepting);
     }

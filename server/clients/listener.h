@@ -40,15 +40,15 @@ struct listener {
     bool paused;
     unsigned accepted;       /* connections accepted in this pass */
     struct event *pass;      /* runs in the next pass */
-    bool given;              /* the socket is systemd's, so its file stays */
+    bool from_systemd;       /* the socket is systemd's, so its file stays */
     struct tls tls;          /* for tls://; may be replaced for new connections */
     char address[LIMIT_URL]; /* the bound address, for messages */
 };
 
-/* Bind and listen. If `given` is not -1, use that listening socket of the same address instead.
- * NULL on failure; the error says what to do. */
+/* Bind and listen. If `inherited_fd` is not -1, use that listening socket of the same address
+ * instead. NULL on failure; the error says what to do. */
 struct listener *listener_open(struct clients *clients, const struct config_listen *config,
-                               int given, struct error *error);
+                               int inherited_fd, struct error *error);
 
 /* Stop accepting and free the listener. Removes the file of a unix socket. */
 void listener_close(struct listener *listener);

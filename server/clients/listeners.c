@@ -24,10 +24,10 @@ static struct listener *find(const struct clients *clients, const struct config_
     return NULL;
 }
 
-static bool add_one(struct clients *clients, const struct config_listen *config, int given,
-                    struct error *error)
+static bool add_listener(struct clients *clients, const struct config_listen *config,
+                         int inherited_fd, struct error *error)
 {
-    struct listener *listener = listener_open(clients, config, given, error);
+    struct listener *listener = listener_open(clients, config, inherited_fd, error);
     if (listener == NULL)
         return false;
     clients->listeners[clients->listener_count++] = listener;
@@ -35,22 +35,22 @@ static bool add_one(struct clients *clients, const struct config_listen *config,
     return true;
 }
 
-/* Those of systemd first: one that no entry names is in the way of another entry, perhaps, and that
- * would be told that somebody else is. */
+/* Start with the sockets of systemd: one without an entry may have the address of another entry,
+ * whose error would blame an unknown process. */
 static bool open_all(struct clients *clients, struct sockets *sockets, struct error *error)
 {
     const struct config *config = clients->config;
     assert(config->listen_count <= LISTENS_MAX);
     for (size_t i = 0; i < config->listen_count; i++) {
-        int given = sockets_take(sockets, &config->listens[i].address);
-        if (given >= 0 && !add_one(clients, &config->listens[i], given, error))
+        int inherited_fd = sockets_take(sockets, &config->listens[i].address);
+        if (inherited_fd >= 0 && !add_listener(clients, &config->listens[i], inherited_fd, error))
             return false;
     }
     if (!sockets_all_taken(sockets, error))
         return false;
     for (size_t i = 0; i < config->listen_count; i++) {
         const struct config_listen *listen = &config->listens[i];
-        if (find(clients, listen, url_equal) == NULL && !add_one(clients, listen, -1, error))
+        if (find(clients, listen, url_equal) == NULL && !add_listener(clients, listen, -1, error))
             return false;
     }
     return true;
@@ -75,7 +75,7 @@ void listeners_stop(struct clients *clients)
     clients->listener_count = 0;
 }
 
-/* --- another configuration --- */
+/* --- reload --- */
 
 static bool is_among(const struct listener *listener, struct listener *const *listeners,
                      size_t count)
@@ -86,27 +86,28 @@ static bool is_among(const struct listener *listener, struct listener *const *li
     return false;
 }
 
-/* One that is not ours already. Old ones are not closed before all new ones could be opened. */
+/* Open a listener that does not exist yet. The old ones stay open until all new ones could be
+ * opened. */
 static struct listener *open_new(struct clients *clients, const struct config_listen *config,
                                  struct error *error)
 {
-    const struct listener *in_the_way = find(clients, config, url_collides);
-    if (in_the_way == NULL)
+    const struct listener *rival = find(clients, config, url_collides);
+    if (rival == NULL)
         return listener_open(clients, config, -1, error);
     error_set(error,
               "%.80s: this daemon already uses that port for %.80s; restart it to replace one with "
               "the other",
-              config->address.url, in_the_way->config->address.url);
+              config->address.url, rival->config->address.url);
     return NULL;
 }
 
-/* systemd would go on listening there, and nobody would answer. */
-static bool may_go(const struct clients *clients, const struct listeners_change *change,
-                   struct error *error)
+/* Refuse to drop a socket of systemd: systemd would keep listening, and no daemon would answer. */
+static bool check_removed(const struct clients *clients, const struct listeners_change *change,
+                          struct error *error)
 {
     for (size_t i = 0; i < clients->listener_count; i++) {
         const struct listener *listener = clients->listeners[i];
-        if (!listener->given || is_among(listener, change->wanted, change->count))
+        if (!listener->from_systemd || is_among(listener, change->wanted, change->count))
             continue;
         error_set(error,
                   "%.100s: systemd owns this socket; remove it from redlockd.socket and restart "
@@ -117,8 +118,9 @@ static bool may_go(const struct clients *clients, const struct listeners_change 
     return true;
 }
 
-/* In place of one whose file is gone. If that cannot be had, all else is changed all the same. */
-static struct listener *open_again(struct clients *clients, const struct config_listen *config)
+/* Replace a listener whose socket file was removed. If that fails, the rest of the reload still
+ * takes effect. */
+static struct listener *recreate(struct clients *clients, const struct config_listen *config)
 {
     struct error error;
     struct listener *listener = listener_open(clients, config, -1, &error);
@@ -131,26 +133,26 @@ static struct listener *open_again(struct clients *clients, const struct config_
     return listener;
 }
 
-/* One of ours, with its certificates read again; or a new one. */
+/* An existing listener with its certificates reloaded, or a new one. */
 static bool prepare_one(struct clients *clients, const struct config_listen *config,
                         struct listeners_change *change, struct error *error)
 {
-    struct listener *ours = find(clients, config, url_equal);
+    struct listener *existing = find(clients, config, url_equal);
     struct listener *opened = NULL;
     struct tls *tls = &change->tls[change->count];
-    if (ours != NULL && config->address.tls && !tls_init_listen(tls, &config->tls, error))
+    if (existing != NULL && config->address.tls && !tls_init_listen(tls, &config->tls, error))
         return false;
-    if (ours == NULL)
+    if (existing == NULL)
         opened = open_new(clients, config, error);
-    else if (!listener_is_reachable(ours))
-        opened = open_again(clients, config);
-    if (ours == NULL && opened == NULL)
+    else if (!listener_is_reachable(existing))
+        opened = recreate(clients, config);
+    if (existing == NULL && opened == NULL)
         return false;
-    change->wanted[change->count++] = opened != NULL ? opened : ours;
+    change->wanted[change->count++] = opened != NULL ? opened : existing;
     return true;
 }
 
-/* Close again what was opened. */
+/* Close the listeners that were opened for this change. */
 static void abandon(struct clients *clients, struct listeners_change *change)
 {
     for (size_t i = 0; i < change->count; i++) {
@@ -168,7 +170,7 @@ bool listeners_prepare(struct clients *clients, const struct config *wanted,
     *change = (struct listeners_change){0};
     for (size_t i = 0; prepared && i < wanted->listen_count; i++)
         prepared = prepare_one(clients, &wanted->listens[i], change, error);
-    if (prepared && may_go(clients, change, error))
+    if (prepared && check_removed(clients, change, error))
         return true;
     abandon(clients, change);
     return false;

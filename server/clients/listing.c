@@ -7,19 +7,18 @@
 #include "server/clients/clients.h"
 #include "server/clock.h"
 
-/* One that is being written; nothing else happens meanwhile. */
+/* A listing that is being written, within one callback. */
 struct listing {
-    struct session *session; /* that asks, and is not told of what it may not use */
+    struct session *session; /* asks for the listing; sees only what its user may see */
     const struct request *request;
     int64_t now_ns;
-    bool limited; /* however many lines there are, it ends with how many more */
+    bool limited; /* stops at the limits and ends with the number of lines left out */
     unsigned lines;
     unsigned more;
     struct text line;
 };
 
-/* No client is dropped for asking for a long listing. If there is no room for the next line, it is
- * only counted. */
+/* A long listing must not drop its client: lines for which there is no room are only counted. */
 static bool has_room(struct listing *listing)
 {
     bool fits = !listing->limited || (listing->more == 0 && listing->lines < LIMIT_LISTING_LINES &&
@@ -43,7 +42,7 @@ static void write_nodes(struct listing *listing, const struct status *status)
     }
 }
 
-/* What the daemon has counted, then the outcomes of each kind of round. */
+/* The daemon's counters, then the outcomes of each kind of round. */
 static void write_counts(struct listing *listing, const struct status *status)
 {
     status_write_daemon(status, &listing->line);
@@ -54,7 +53,7 @@ static void write_counts(struct listing *listing, const struct status *status)
     }
 }
 
-/* A user may neither know nor count what it may not use. */
+/* A user must not see or count resources that it may not use. */
 static void write_lock(struct listing *listing, const struct resource *place,
                        const struct resource_view *resource)
 {
@@ -68,7 +67,8 @@ static void write_lock(struct listing *listing, const struct resource *place,
     end_line(listing);
 }
 
-/* Without a walk over all of them where one is named, which waiters ask time and again. */
+/* A named resource is looked up without a walk over all of them, because waiters ask for it
+ * repeatedly. */
 static void write_locks(struct listing *listing)
 {
     const struct engine *engine = listing->session->clients->engine;
@@ -81,7 +81,7 @@ static void write_locks(struct listing *listing)
         write_lock(listing, place, &resource);
 }
 
-/* A user's own connections; to a user who may use every resource, all of them. */
+/* Users see their own connections; users that may use every resource see all. */
 static bool may_see(const struct listing *listing, const struct session *client)
 {
     const struct auth_identity *identity = &listing->session->identity;
@@ -110,7 +110,7 @@ static void write_clients(struct listing *listing)
             write_client(listing, client);
 }
 
-/* Not by printf: a client that may do nothing else may ask for this as often as it likes. */
+/* Without printf: a client without any rights may ask for this as often as it likes. */
 static void write_help(struct listing *listing)
 {
     enum { WIDTH = 53 };
@@ -147,7 +147,7 @@ void listing_write(struct session *session, const struct request *request)
                    (request->verb == VERB_LOCKS && request->resource == NULL),
         .line = {.buf = buf, .size = sizeof(buf)},
     };
-    /* It walks over all of them. */
+    /* It walks over all locks or clients. */
     if (listing.limited)
         session->lines_taken = session->clients->read_budget;
     if (request->verb == VERB_HELP)

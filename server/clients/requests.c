@@ -14,10 +14,10 @@
 #include "server/clock.h"
 #include "server/log.h"
 
-/* Of an evbuffer, in which the longest line is: it grows by blocks of 512 bytes or more. */
+/* Segments of an evbuffer that the longest line can span: blocks have at least 512 bytes. */
 enum { WIPED_PIECES = LIMIT_LINE / 256 };
 
-/* Nothing more is taken from it. */
+/* Take no more lines. */
 static void close_when_written(struct session *session)
 {
     if (session->state < SESSION_CLOSING)
@@ -66,7 +66,8 @@ static void run(struct session *session, const struct request *request)
 {
     struct clients *clients = session->clients;
     clients->requests[request->verb]++;
-    /* It would be undone: so no round is run for it, whose place others could use. */
+    /* The lock would be released at once, so do not run a round, which would occupy the place of
+     * another. */
     if (request->verb == VERB_LOCK && session_has_ended(session)) {
         session_on_undone(session, request->tag, request->tag_len);
         return;
@@ -92,7 +93,7 @@ static void run(struct session *session, const struct request *request)
         listing_write(session, request);
         break;
     case VERB_PING:
-        /* It proves what is held: what is lost by now has to be told of before it. */
+        /* PONG confirms that the client's HOLDs are alive, so report HOLDs lost by now first. */
         engine_catch_up(clients->engine, session->lines_ns);
         session_write_text(session, request, "PONG");
         break;
@@ -112,8 +113,8 @@ static void run(struct session *session, const struct request *request)
     }
 }
 
-/* A line without its end. False if it cannot start yet: it is untagged, and another is under way.
- */
+/* Handle one line without its newline. False if it cannot start yet, because it is untagged and
+ * another untagged request is pending. */
 static bool take_line(struct session *session, const char *line, size_t len)
 {
     struct request request;
@@ -148,8 +149,8 @@ static bool take_line(struct session *session, const char *line, size_t len)
     return true;
 }
 
-/* A client of another protocol gets no answer that it could mistake for one. */
-static bool is_foreign(struct session *session, const char *bytes, size_t len, bool whole)
+/* Close connections of other protocols without a reply that they could misread. */
+static bool drop_if_foreign(struct session *session, const char *bytes, size_t len, bool whole)
 {
     if (session->state != SESSION_NEW)
         return false;
@@ -162,7 +163,7 @@ static bool is_foreign(struct session *session, const char *bytes, size_t len, b
     return true;
 }
 
-/* A line with an AUTH is not left lying where it was. */
+/* The line may be an AUTH, so erase it after use. */
 static bool may_be_secret(const struct session *session)
 {
     return !session->clients->auth.open && session->identity.state != AUTH_BY_SECRET;
@@ -189,7 +190,7 @@ static bool can_start_pending(const struct session *session)
     return session->pending_input != NULL && !session->untagged_pending;
 }
 
-/* One line of the pending input that can start. */
+/* Take one line of the pending input. */
 static void take_pending(struct session *session)
 {
     char line[LIMIT_LINE + 1];
@@ -228,7 +229,7 @@ static bool has_room(const struct session *session)
                LIMIT_CLIENT_PENDING_INPUT;
 }
 
-/* After the pending lines, unless it is tagged. */
+/* Whether this line has to wait for the pending lines; tagged lines need not. */
 static bool waits_for_pending(const struct session *session, const char *line, size_t len)
 {
     struct request tag;
@@ -248,9 +249,9 @@ static void on_line(struct session *session, const char *line, size_t len)
 }
 
 /*
- * Take one line from the input. Of one that is too long, the start stands for the whole, and the
- * rest is thrown away up to its end. Returns false once there is no whole line, nothing left, or no
- * room to keep a line pending.
+ * Take one line from the input. A line that is too long is handled by its beginning, and the rest
+ * is discarded up to the newline. False if there is no complete line, no input, or no room for a
+ * pending line.
  */
 static bool take_input(struct session *session)
 {
@@ -262,7 +263,7 @@ static bool take_input(struct session *session)
     const char *end = memchr(line, '\n', len);
     if (end != NULL)
         len = (size_t)(end - line);
-    if (is_foreign(session, line, got, end != NULL))
+    if (drop_if_foreign(session, line, got, end != NULL))
         return false;
 
     if (end == NULL && len < LIMIT_LINE) {
@@ -296,7 +297,7 @@ void requests_take(struct session *session)
            engine_client_requests(&session->client) > 0);
     session->lines_taken = 0;
     session->clients->sessions_served++;
-    /* For all of them: no line of these was sent later than that. */
+    /* One time for all lines of this pass: none of them was sent later. */
     session->lines_ns = clock_now_ns();
     while (can_start_pending(session) && has_budget(session))
         take_pending(session);
@@ -305,9 +306,9 @@ void requests_take(struct session *session)
     bool takes_more = session_takes_lines(session);
     if (takes_more && !has_budget(session) && (can_start_pending(session) || has_input(session)))
         session_want_next_pass(session);
-    /* Not read from while there is no room: then the client has to wait, not the daemon. Its end
-     * has to be noticed all the same; and before the next pass, too: a LOCK must not be granted
-     * to a client that has gone meanwhile. */
+    /* Stop reading while there is no room, so that the client waits instead of the daemon. Its
+     * hang-up must still be detected, even before the next pass, because a LOCK must not be granted
+     * to a client that has disconnected. */
     bool reads = takes_more && has_room(session);
     stream_set_reading(&session->stream, reads);
     stream_watch_hangup(&session->stream, takes_more && !session_has_ended(session) &&

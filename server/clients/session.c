@@ -65,7 +65,7 @@ size_t session_room(const struct session *session)
     return unread < LIMIT_CLIENT_OUTPUT ? LIMIT_CLIENT_OUTPUT - unread : 0;
 }
 
-/* An answer is written whole, or not at all; then the session is dropped. */
+/* Write the whole reply, or drop the session. */
 static void write_answer(struct session *session, const char *answer, size_t len)
 {
     if (len > session_room(session))
@@ -95,9 +95,9 @@ void session_write_error(struct session *session, enum request_error error, cons
     write_answer(session, answer, reply_format_error(code, text, tag, tag_len, answer));
 }
 
-/* --- what the engine tells --- */
+/* --- callbacks of the engine --- */
 
-/* An answer to a request the engine had. The next untagged one may start, after this pass. */
+/* A request of the engine has its reply. The next untagged request may start after this pass. */
 static void answered(struct session *session, const char *tag)
 {
     if (tag == NULL)
@@ -127,13 +127,13 @@ void session_on_undone(struct session *session, const char *tag, size_t tag_len)
 void session_on_push(struct session *session, const struct push *push)
 {
     char line[LIMIT_REPLY];
-    /* No client is dropped for these: a warning is a courtesy, and of losses there is one for each
-     * lock, so their number is limited. */
+    /* A push does not drop its client: a warning is optional, and there is at most one loss per
+     * lock. */
     if (push->kind == PUSH_LOST || session_room(session) > LIMIT_CLIENT_OUTPUT / 2)
         stream_write(&session->stream, line, reply_format_push(push, line));
 }
 
-/* --- for people --- */
+/* --- for the log --- */
 
 const char *session_user(const struct session *session, const char *none)
 {

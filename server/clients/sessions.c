@@ -23,7 +23,7 @@ static bool all_answered(const struct session *session)
            session->pending_input == NULL;
 }
 
-/* --- what the stream tells --- */
+/* --- callbacks of the stream --- */
 
 static void session_on_input(void *context)
 {
@@ -32,7 +32,7 @@ static void session_on_input(void *context)
     pass_want_end(session->clients->pass);
 }
 
-/* All that was written has gone out: the moment to close, if that is due. */
+/* All output has been sent: close if that is due. */
 static void session_on_written(void *context)
 {
     struct session *session = context;
@@ -40,29 +40,28 @@ static void session_on_written(void *context)
         session_defer(session);
 }
 
-/* A connection that is reset may have been so by anything on its way, and its client lives; but a
- * unix socket has no way: the kernel says so when a client ends that has not read all. Where the
- * daemon lost it, for lack of memory, the client may live and trust its HOLDs. */
+/* A TCP connection may be reset by any host on the path while its client lives. On a unix socket a
+ * reset comes from the kernel, when a client has exited with unread input. If the daemon lost the
+ * connection for lack of memory, the client may live and rely on its HOLDs. */
 static void on_lost(struct session *session, bool by_peer)
 {
     struct clients *clients = session->clients;
     const char *why = "the connection was lost";
-    /* Many clients just close, and never say close_notify: that matters only to a HOLD or a LOCK.
-     */
-    bool usual = session->stream.tls != NULL &&
-                 tls_failure(session->stream.tls, &why) == REASON_DISCONNECTED &&
-                 engine_client_holds(&session->client) == 0 &&
-                 engine_client_requests(&session->client) == 0;
+    /* Many clients close without close_notify, which matters only with a HOLD or a pending LOCK. */
+    bool without_notify = session->stream.tls != NULL &&
+                          tls_failure(session->stream.tls, &why) == REASON_DISCONNECTED &&
+                          engine_client_holds(&session->client) == 0 &&
+                          engine_client_requests(&session->client) == 0;
     if (session->identity.peer != PEER_TCP && by_peer)
         engine_client_end(clients->engine, &session->client, ENGINE_CLOSED, clock_now_ns());
-    session_drop_as(session, usual ? CLIENT_LOG_ENDED : CLIENT_LOG_DROPPED, why);
+    session_drop_as(session, without_notify ? CLIENT_LOG_ENDED : CLIENT_LOG_DROPPED, why);
     pass_want_end(clients->pass);
 }
 
-/* The client will send no more. Over TLS, what the kernel tells of the end of the connection is no
- * word of the client: any host on its way can make it. Whether it was one in order shows when all
- * has been read; until then, no HOLD is released. */
-static void tell_end(struct session *session, bool all_read)
+/* The client will send no more. Over TLS, an end reported by the kernel does not prove that: any
+ * host on the path can forge it. Whether the client sent close_notify is known only after all input
+ * has been read. Until then no HOLD is released. */
+static void report_end(struct session *session, bool all_read)
 {
     struct engine *engine = session->clients->engine;
     if (session->stream.tls == NULL || all_read)
@@ -78,20 +77,20 @@ static void session_on_lost(void *context)
         on_lost(session, session->stream.lost_by_peer);
 }
 
-/* The client sends no more, but may still read: all but its LOCKs is answered. */
+/* The client has stopped sending but may still read: its requests get replies, except LOCKs. */
 static void session_on_end(void *context)
 {
     struct session *session = context;
-    /* What is closing has been told all, and takes no more. */
+    /* A closing session needs nothing more and takes no lines. */
     if (!session_takes_lines(session))
         return;
     session_set_state(session, SESSION_ENDED);
     requests_take(session);
-    tell_end(session, true);
+    report_end(session, true);
     pass_want_end(session->clients->pass);
 }
 
-/* The client ended its side, after lines that we have not read yet; or the connection was lost. */
+/* The client has stopped sending, with lines still unread, or the connection was lost. */
 static void session_on_end_seen(void *context)
 {
     struct session *session = context;
@@ -104,7 +103,7 @@ static void session_on_end_seen(void *context)
         return;
     }
     session_set_state(session, SESSION_ENDING);
-    tell_end(session, false);
+    report_end(session, false);
     pass_want_end(session->clients->pass);
 }
 
@@ -117,7 +116,7 @@ static const struct stream_user client = {
     .input_max = LIMIT_CLIENT_INPUT,
 };
 
-/* --- the end of one --- */
+/* --- the end of a session --- */
 
 static void session_free(struct session *session)
 {
@@ -134,7 +133,7 @@ static void session_free(struct session *session)
     auth_leave(&clients->auth, &session->identity);
     address_counts_leave(&clients->address_counts, &session->identity.client_address);
     clients->session_count--;
-    /* A client that is dropped must not take it for an end in order. */
+    /* A dropped client must not mistake this for an orderly end. */
     if (session->stream.tls != NULL && session->state != SESSION_DROPPED)
         tls_shutdown(session->stream.tls);
     stream_close(&session->stream);
@@ -145,17 +144,19 @@ static void session_free(struct session *session)
     pass_want_end(clients->pass);
 }
 
-/* Close it now, with a last line (and its LF) if it can take one. Not for a callback of its own. */
+/* Close the session immediately, with a last line (and its LF) if possible. Must not be called from
+ * a callback of this session. */
 static void evict(struct session *session, const char *line, const char *why)
 {
     struct clients *clients = session->clients;
     unsigned holds = engine_client_holds(&session->client);
-    /* After what it has not read yet it would be cut off; nor can TLS be written here. */
+    /* With unread output before it, the line would be cut off. TLS output cannot be flushed
+     * here. */
     if (session->state != SESSION_DROPPED && session->stream.tls == NULL &&
         session_room(session) == LIMIT_CLIENT_OUTPUT)
         (void)!send(session->stream.fd, line, strlen(line), MSG_DONTWAIT | MSG_NOSIGNAL);
     engine_client_unreachable(&session->client);
-    /* Locks end with it. */
+    /* The session's locks end with it, so the log has their number. */
     log_event(clients->log, holds > 0 ? CONFIG_LOG_INFO : CONFIG_LOG_DEBUG, "client_evicted",
               LOG_FIELDS(log_number("client", (int64_t)engine_client_id(&session->client)),
                          log_text("peer", session->peer), log_text("why", why),
@@ -213,7 +214,7 @@ bool sessions_make_room(struct clients *clients)
     return true;
 }
 
-/* Which user is it? If that is not known yet, it has a place among the unauthenticated. */
+/* Determine the session's user. If it is unknown, the session joins the unauthenticated ones. */
 static void identify(struct session *session)
 {
     struct clients *clients = session->clients;
@@ -235,7 +236,7 @@ static bool may_lock(const char *name, size_t name_len, const void *acl)
     return acl_ask(acl, VERB_LOCK, name, name_len) == ACL_YES;
 }
 
-/* The users have changed. */
+/* Whether the session may continue after the users have changed. */
 static bool may_stay(struct session *session)
 {
     struct auth_identity *identity = &session->identity;
@@ -244,8 +245,8 @@ static bool may_stay(struct session *session)
             engine_client_resources(&session->client, may_lock, &identity->acl));
 }
 
-/* Connections whose user is gone are closed, and so are those that hold or wait for what they may
- * not lock any more. */
+/* Close the sessions whose user is gone, and those that hold or wait for resources that they may no
+ * longer lock. */
 bool clients_renew_users(struct clients *clients)
 {
     struct users before;
@@ -271,9 +272,9 @@ void clients_apply_config(struct clients *clients, unsigned limit)
     set_auth_timer(clients);
 }
 
-/* --- the start of one --- */
+/* --- the start of a session --- */
 
-/* By their number a client could tell how many there are: users must not count each other. */
+/* Ids are not consecutive: otherwise a client could count the sessions of other users. */
 static uint64_t draw_id(struct clients *clients)
 {
     uint64_t id = ++clients->next_session_id;
@@ -284,7 +285,7 @@ static uint64_t draw_id(struct clients *clients)
     return id;
 }
 
-/* It has its connection. */
+/* Initialise a session whose stream is open. */
 static void session_begin(struct session *session, const struct peer *peer)
 {
     struct clients *clients = session->clients;
@@ -339,7 +340,7 @@ static void sessions_on_next_pass(evutil_socket_t fd, short events, void *contex
         session->on_next_pass = false;
         if (session->state != SESSION_DROPPED)
             requests_take(session);
-        /* What was put off by it may be done now. */
+        /* Work that waited for the rest of the lines may be due now. */
         if (session_has_ended(session))
             session_defer(session);
     }
@@ -352,11 +353,11 @@ static void sweep(struct session *session)
     if (session->state != SESSION_DROPPED)
         requests_take(session);
     if (session_has_ended(session))
-        tell_end(session, session->state == SESSION_ENDED);
+        report_end(session, session->state == SESSION_ENDED);
     bool written = stream_unsent(&session->stream) == 0;
     bool over = session->state == SESSION_ENDED && all_answered(session);
-    /* No QUIT can come any more. It may take as long as it likes to read its answers, but what
-     * lingers is not extended meanwhile. */
+    /* No QUIT can follow. The client may take its time to read replies, but locks with LINGER are
+     * not extended meanwhile. */
     if (over)
         engine_client_end(session->clients->engine, &session->client, ENGINE_GONE, clock_now_ns());
     bool done = session->state == SESSION_CLOSING || over;
@@ -378,7 +379,7 @@ static void sessions_on_sweep(evutil_socket_t fd, short events, void *context)
     pass_want_end(clients->pass);
 }
 
-/* --- all of them --- */
+/* --- all sessions --- */
 
 bool sessions_init(struct clients *clients)
 {

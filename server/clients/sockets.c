@@ -17,7 +17,7 @@
 
 enum { NAME_MAX_LEN = 128 };
 
-/* What a socket of systemd is bound to: a path, "127.0.0.1:7335", or "unknown". */
+/* The address of a socket from systemd: a path, "127.0.0.1:7335", or "unknown". */
 static void bound_name(int fd, char name[NAME_MAX_LEN])
 {
     struct sockaddr_storage bound = {0};
@@ -117,7 +117,7 @@ bool sockets_all_taken(const struct sockets *sockets, struct error *error)
 
 void sockets_deinit(struct sockets *sockets)
 {
-    /* Of more than may be none was taken. */
+    /* Sockets beyond LISTENS_MAX have no bit and were not taken. */
     for (unsigned i = 0; i < sockets->count; i++)
         if (i >= LISTENS_MAX || !(sockets->taken & UINT32_C(1) << i))
             close(sockets->first + (int)i);

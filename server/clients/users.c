@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A secret as it is kept and compared: see users.h. False if OpenSSL has no memory for it. */
+/* The digest of a secret: see users.h. False if OpenSSL has no memory. */
 static bool digest(const struct users *users, const char *secret, size_t len,
                    unsigned char to[USERS_DIGEST])
 {
@@ -54,7 +54,7 @@ const struct user *users_by_secret(const struct users *users, const char *secret
                                    uint64_t *fingerprint)
 {
     unsigned char presented[USERS_DIGEST];
-    size_t found = 0; /* the number of the user, from 1 */
+    size_t found = 0; /* index of the user plus 1; 0: none */
     *fingerprint = 1;
     if (!digest(users, secret, len, presented))
         return NULL;
@@ -62,7 +62,7 @@ const struct user *users_by_secret(const struct users *users, const char *secret
         const struct user *user = &users->list[i];
         size_t same = CRYPTO_memcmp(presented, user->digest, USERS_DIGEST) == 0;
         same &= user->has_secret;
-        /* All ones if it is the same: no branch depends on it. */
+        /* The mask is all ones for an equal digest, so no branch depends on the secret. */
         found |= (i + 1) & (0 - same);
     }
     memcpy(fingerprint, presented, sizeof(*fingerprint));

@@ -13,11 +13,11 @@
 #include "server/log.h"
 #include "server/net/tls.h"
 
-/* hiredis moves what is left in its buffer to the front with every KiB that it has read of it. And
- * the clock is read once for each piece. */
+/* hiredis moves the rest of its buffer to the front after each KiB that it has parsed, so it is fed
+ * in pieces. The clock is read once per piece. */
 enum { PIECE = 4096 };
 
-/* The connection is of no use any more: reset it, and tell the engine. */
+/* Close the failed connection by reset, and report the reason to the engine. */
 static void fail(struct node *node, enum reason reason)
 {
     node_close(node);
@@ -25,8 +25,8 @@ static void fail(struct node *node, enum reason reason)
     pass_want_end(node->connections->pass);
 }
 
-/* The replies that are whole. The time is read anew for each piece: the validity of a lock hangs on
- * it, and many replies take some time. False if the connection is over. */
+/* Handle the complete replies. The caller reads the clock for each piece, because the validity of
+ * locks depends on it, and many replies take some time. False if the connection has ended. */
 static bool take_replies(struct node *node, int64_t now_ns)
 {
     enum resp_result result;
@@ -58,11 +58,11 @@ static void node_on_input(void *context)
     pass_want_end(node->connections->pass);
 }
 
-/* In the log, what exactly was wrong: once in each way, until it works. */
+/* Log the details of a TLS failure, once per reason until a connection works. */
 static enum reason report_tls(struct node *node, enum reason reason, const char *why)
 {
     uint64_t bit = UINT64_C(1) << reason;
-    static_assert(REASON_COUNT <= 64, "a bit for each of them");
+    static_assert(REASON_COUNT <= 64, "one bit per reason");
     if (!(node->tls_reported & bit) && node->channel == CHANNEL_COMMANDS)
         log_event(node->connections->log, CONFIG_LOG_WARNING, "node_tls_failed",
                   LOG_FIELDS(log_text("node", node->config->name),
@@ -86,15 +86,15 @@ static enum reason reason_of_tls(struct node *node, struct bufferevent *tls)
     return REASON_DISCONNECTED;
 }
 
-/* errno says why it could not be connected. */
+/* The reason for errno of a failed connect(). */
 static enum reason reason_of_errno(void)
 {
-    /* A unix socket that nobody listens on, or that is not there. */
+    /* ENOENT: the unix socket does not exist. */
     bool refused = errno == ECONNREFUSED || errno == ENOENT;
     return refused ? REASON_REFUSED : REASON_UNREACHABLE;
 }
 
-/* However it ends, a connection that has ended is of no use. */
+/* Any end of a connection counts as a failure. */
 static void node_on_lost(void *context)
 {
     struct node *node = context;
@@ -106,14 +106,14 @@ static const struct stream_user master = {
     .on_end = node_on_lost,
     .on_lost = node_on_lost,
     .master = true,
-    /* All that is there in a pass: else, where clients make passes long, answers are always late.
-     */
+    /* Read everything available in a pass. Otherwise replies would always be late when clients make
+     * passes long. */
     .input_max = LIMIT_NODE_IO,
 };
 
 static void node_on_event(struct bufferevent *connection, short events, void *context);
 
-/* The socket that is connected, for what comes next to own. */
+/* Take the connected socket out of the bufferevent, for the next owner. */
 static int take_socket(struct node *node)
 {
     int fd = bufferevent_getfd(node->opening);
@@ -123,8 +123,8 @@ static int take_socket(struct node *node)
     return fd;
 }
 
-/* With what the link does not know of, a name or a handshake: it would say that the master is hung.
- */
+/* Half of the link's own timeout, for look-ups and handshakes. The link does not know about these
+ * and would report the master as hung. */
 static struct timeval silence_timeout_of(const struct node *node)
 {
     return clock_delay(engine_view_master(node->connections->engine, node->index, clock_now_ns())
@@ -132,8 +132,8 @@ static struct timeval silence_timeout_of(const struct node *node)
                        2);
 }
 
-/* Connected: the socket goes to a bufferevent that does TLS over it. */
-static bool secure(struct node *node)
+/* The socket is connected: start the TLS handshake over it. */
+static bool start_tls(struct node *node)
 {
     struct connections *connections = node->connections;
     const struct timeval timeout = silence_timeout_of(node);
@@ -149,7 +149,7 @@ static bool secure(struct node *node)
     return true;
 }
 
-/* All that has to come before the first command has. */
+/* The connection is ready for its first command. */
 static bool begin_stream(struct node *node)
 {
     struct bufferevent *tls = node->tls_started ? node->opening : NULL;
@@ -179,7 +179,7 @@ static void node_on_event(struct bufferevent *connection, short events, void *co
         setsockopt(bufferevent_getfd(connection), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     }
     if (address->tls && !node->tls_started) {
-        if (!secure(node))
+        if (!start_tls(node))
             fail(node, REASON_TLS);
         return;
     }
@@ -199,7 +199,7 @@ static void node_on_failure(evutil_socket_t fd, short events, void *context)
     fail(node, node->failure_reason);
 }
 
-/* The engine may be in the middle of a step: it is told after this pass. */
+/* The engine may be inside a step, so it is informed after this pass. */
 static void fail_later(struct node *node, enum reason why)
 {
     node->failure_reason = why;
@@ -220,7 +220,7 @@ static void connect_to_address(struct node *node)
         fail_later(node, reason_of_errno());
 }
 
-/* The name has been looked up, or does not resolve. */
+/* The look-up has finished: connect, or fail if the name does not resolve. */
 static void node_on_found(void *context, const struct evutil_addrinfo *found)
 {
     struct node *node = context;
@@ -237,7 +237,7 @@ static void node_on_found(void *context, const struct evutil_addrinfo *found)
     connect_to_address(node);
 }
 
-/* Where the name takes longer than this, it is the name that is to blame. */
+/* Start a look-up. If it takes longer than the timeout, the reason is `unresolved`. */
 static void look_up(struct node *node)
 {
     const struct timeval timeout = silence_timeout_of(node);
@@ -246,7 +246,7 @@ static void look_up(struct node *node)
     name_lookup_begin(&node->lookup);
 }
 
-/* The one that carries commands leads the way. */
+/* Use the server of the commands connection, if that one is up. */
 static bool follow(struct node *node)
 {
     const struct node *leader = &node->connections->nodes[node->index][CHANNEL_COMMANDS];
@@ -292,7 +292,7 @@ bool node_init(struct node *node, struct connections *connections, unsigned inde
 
 void node_deinit(struct node *node)
 {
-    /* In peace: what has been written, releases above all, still reaches the master. */
+    /* Close in order, so that written commands, mainly releases, still reach the master. */
     stream_close(&node->stream);
     name_lookup_deinit(&node->lookup);
     if (node->opening != NULL)
@@ -333,9 +333,9 @@ void node_address(const struct node *node, char text[SOCKADDR_TEXT])
         text[0] = '\0';
 }
 
-/* Reset, so that what the kernel still has to send is dropped: a SET that we gave up must not reach
- * the master behind our back. */
-static void have_reset(int fd)
+/* Close by reset, which discards what the kernel still has to send: a SET that the daemon has given
+ * up must not reach the master later. */
+static void reset_on_close(int fd)
 {
     struct linger reset = {.l_onoff = 1, .l_linger = 0};
     if (fd >= 0)
@@ -350,11 +350,11 @@ void node_close(struct node *node)
     if (stream_is_open(&node->stream)) {
         if (node->channel == CHANNEL_COMMANDS)
             broadcast_drop(&node->connections->broadcast, node->index);
-        have_reset(node->stream.fd);
+        reset_on_close(node->stream.fd);
         stream_close(&node->stream);
     }
     if (node->opening != NULL) {
-        have_reset(bufferevent_getfd(node->opening));
+        reset_on_close(bufferevent_getfd(node->opening));
         bufferevent_free(node->opening);
         node->opening = NULL;
     }

@@ -7,45 +7,47 @@
 #include "server/clock.h"
 #include "server/log.h"
 
-/* How long after the start a list that names a master twice ends it, unless all have voted. */
+/* A master listed twice ends the daemon within this time after the start, unless all nodes have
+ * voted. */
 #define STARTING_NS (5 * NS_PER_S)
 
-/* It is down for another reason than any there was since it was last up. */
-static bool is_down_anew(struct connections *connections, unsigned node,
-                         const struct master_view *master)
+/* Whether the node is down for a reason that was not logged since it was last up. */
+static bool is_new_reason(struct connections *connections, unsigned node,
+                          const struct master_view *master)
 {
-    uint64_t *told = &connections->down_because[node];
+    uint64_t *logged = &connections->down_because[node];
     uint64_t reason = UINT64_C(1) << master->reason;
-    static_assert(REASON_COUNT <= 64, "a bit for each of them");
-    bool is_new = master->state == LINK_DOWN && (*told & reason) == 0;
+    static_assert(REASON_COUNT <= 64, "one bit per reason");
+    bool is_new = master->state == LINK_DOWN && (*logged & reason) == 0;
     if (master->state == LINK_UP)
-        *told = 0;
+        *logged = 0;
     else if (is_new)
-        *told |= reason;
+        *logged |= reason;
     return is_new;
 }
 
-/* Only edges that an operator would act on: a master gained or lost, and why. */
+/* Log only changes on which an operator would act: a master lost or regained, and why. */
 void node_log_link(struct connections *connections, unsigned node, enum link_state before)
 {
     const struct master_view master = engine_view_master(connections->engine, node, clock_now_ns());
     const char *name = connections->config->nodes[node].name;
     char address[SOCKADDR_TEXT] = "";
     bool was_usable = before == LINK_UP || before == LINK_SUSPECT;
-    bool down_anew = is_down_anew(connections, node, &master);
+    bool new_reason = is_new_reason(connections, node, &master);
     if (master.reason != REASON_UNRESOLVED)
         node_address(&connections->nodes[node][CHANNEL_COMMANDS], address);
-    const struct log_field behind_name = log_text(address[0] != '\0' ? "address" : NULL, address);
+    const struct log_field address_field = log_text(address[0] != '\0' ? "address" : NULL, address);
     if (master.state == LINK_UP)
         log_event(connections->log, CONFIG_LOG_INFO, "node_up",
-                  LOG_FIELDS(log_text("node", name), behind_name));
-    else if (master.state == LINK_SUSPECT || (master.state == LINK_DOWN && was_usable) || down_anew)
+                  LOG_FIELDS(log_text("node", name), address_field));
+    else if (master.state == LINK_SUSPECT || (master.state == LINK_DOWN && was_usable) ||
+             new_reason)
         log_event(connections->log, CONFIG_LOG_WARNING,
                   master.state == LINK_SUSPECT ? "node_suspect" : "node_down",
                   LOG_FIELDS(
                       log_text("node", name), log_text("reason", reason_word(master.reason)),
                       log_text("meaning", engine_meaning(connections->engine, node, master.reason)),
-                      behind_name));
+                      address_field));
     else
         log_event(connections->log, CONFIG_LOG_DEBUG, "node_state",
                   LOG_FIELDS(log_text("node", name),
@@ -74,11 +76,12 @@ static void log_no_vote(const struct connections *connections, unsigned node, en
 {
     const struct master_view master = engine_view_master(connections->engine, node, now_ns);
     int64_t left_ms = master.vote_ns == INT64_MAX ? -1 : (master.vote_ns - now_ns) / NS_PER_MS;
-    /* At the first look at a record whose time has just come. */
+    /* The first check of a record whose quarantine has just ended: no line for less than a
+     * millisecond. */
     int64_t quarantine_ns = master.quarantine_until_ns - now_ns;
-    bool just_over =
+    bool just_ended =
         reason == master.quarantine_why && quarantine_ns >= 0 && quarantine_ns < NS_PER_MS;
-    if (left_ms == 0 || just_over)
+    if (left_ms == 0 || just_ended)
         return;
     log_event(connections->log, CONFIG_LOG_WARNING, "node_without_vote",
               LOG_FIELDS(log_text("node", connections->config->nodes[node].name),
@@ -104,8 +107,8 @@ static void log_vote(const struct connections *connections, unsigned node, enum 
                      enum reason reason, int64_t now_ns)
 {
     const struct master_view master = engine_view_master(connections->engine, node, now_ns);
-    /* What the link has lost, it has logged; each connection begins unchecked; and where the
-     * masters are to be trusted, they are new. */
+    /* Not worth a warning: the link has logged the loss already, each connection starts as
+     * unchecked, and new masters are expected with --bootstrap. */
     bool expected = !master.takes_votes || reason == REASON_UNCHECKED ||
                     (connections->bootstrap && reason == REASON_NEW);
     if (reason == REASON_NONE)
@@ -119,8 +122,8 @@ static void log_vote(const struct connections *connections, unsigned node, enum 
         log_no_vote(connections, node, before, reason, now_ns);
 }
 
-/* A list that names a master twice is a mistake at the start. Later, when a name is repointed by
- * mistake, it costs a vote and not the service. */
+/* A master listed twice is an error in the configuration at the start. Later, if a name is
+ * repointed by mistake, it costs a vote but must not stop the service. */
 static bool is_duplicate_at_start(const struct connections *connections, enum reason reason,
                                   int64_t now_ns)
 {

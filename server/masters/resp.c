@@ -5,7 +5,7 @@
 #include <hiredis/read.h>
 #include <string.h>
 
-/* Where in the reply an element goes. */
+/* The item in the reply where an element is stored. */
 static struct resp_item *place_of(const redisReadTask *task)
 {
     struct resp *resp = task->privdata;
@@ -17,7 +17,7 @@ static struct resp_item *place_of(const redisReadTask *task)
     return parent->parent->parent == NULL && task->idx == 0 ? &resp->nested : &resp->other;
 }
 
-/* hiredis takes any pointer but NULL for an object that was built. */
+/* hiredis accepts any pointer but NULL as a created object. */
 static void *built(const redisReadTask *task)
 {
     return task->privdata;
@@ -29,8 +29,8 @@ static void *create_string(const redisReadTask *task, char *str, size_t len)
     struct resp_item *place = place_of(task);
     if (place == &resp->other)
         return built(task);
-    /* hiredis may move its buffer before the reply is looked at, so the text is copied. What is
-     * longer than anything redlockd asks for is cut. */
+    /* Copy the text, because hiredis may move its buffer before the reply is handled. Texts longer
+     * than redlockd ever requests are truncated. */
     size_t room = sizeof(resp->text) - resp->text_len;
     place->len = len < room ? len : room;
     place->str = memcpy(resp->text + resp->text_len, str, place->len);
@@ -80,11 +80,11 @@ static void *create_nil(const redisReadTask *task)
 
 static void free_object(void *object)
 {
-    (void)object; /* nothing was allocated */
+    (void)object; /* nothing to free */
 }
 
 #if HIREDIS_MAJOR >= 1
-/* Kinds of RESP3 that redlockd never asks for. */
+/* Types of RESP3 that redlockd never requests. */
 static void *create_double(const redisReadTask *task, double value, char *str, size_t len)
 {
     (void)value;
@@ -112,7 +112,7 @@ void resp_deinit(struct resp *resp)
 
 bool resp_reset(struct resp *resp)
 {
-    /* hiredis keeps a pointer to this table and calls through it; nobody changes it. */
+    /* hiredis stores a pointer to this table, so it is not const. It is never modified. */
     static redisReplyObjectFunctions functions = {
         .createString = create_string,
         .createArray = create_array,
@@ -139,13 +139,13 @@ void resp_feed(struct resp *resp, const char *bytes, size_t len)
 }
 
 /*
- * Nearly all that masters say to votes and to releases (protocol/redis.c has what it means). As
- * whole replies they are what hiredis would make of these bytes, at a tenth of its instructions.
- * Saves 25 % of the daemon's instructions at 16x16.
+ * The replies to nearly all votes and releases (protocol/redis.c interprets them). Each entry is
+ * what hiredis would build from these bytes, at a tenth of its instructions. Saves 25 % of the
+ * daemon's instructions at 16x16.
  */
 enum { SHORT_LEN = 5 };
 static const struct {
-    const char *bytes; /* SHORT_LEN */
+    const char *bytes; /* SHORT_LEN bytes */
     struct redis_reply reply;
 } shorts[] = {
     {"+OK\r\n", {.kind = RESP_STATUS, .str = "OK", .len = 2}},
@@ -154,7 +154,7 @@ static const struct {
     {"$-1\r\n", {.kind = RESP_NIL}},
 };
 
-/* Where the next bytes are such a reply, take it; anything else is left to hiredis. */
+/* Take the next reply if it is one of the short ones; leave any other to hiredis. */
 static bool take_short(struct resp *resp)
 {
     redisReader *reader = resp->reader;
@@ -197,7 +197,7 @@ enum resp_result resp_next(struct resp *resp)
         resp->built.nested_count = 0;
         resp->nested.str = NULL;
     }
-    /* Where there is no byte to read, hiredis only tidies up its buffer. */
+    /* Without unread bytes, this call only lets hiredis compact its buffer. */
     resp->begun = resp->begun || reader->pos < reader->len;
     if (redisReaderGetReply(reader, &object) != REDIS_OK)
         return RESP_GARBAGE;

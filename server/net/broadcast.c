@@ -14,8 +14,8 @@ static void clear(struct broadcast *broadcast)
     broadcast->len = 0;
 }
 
-/* To the streams, as copies: other bytes take their place. */
-static void copy(struct broadcast *broadcast)
+/* Copy the shared bytes to the streams, since other bytes replace them. */
+static void copy_to_streams(struct broadcast *broadcast)
 {
     for (uint32_t rest = broadcast->nodes; rest != 0; rest = nodes_behind_first(rest))
         stream_write(broadcast->streams[nodes_first(rest)], broadcast->bytes, broadcast->len);
@@ -25,7 +25,7 @@ static void copy(struct broadcast *broadcast)
 void broadcast_write(struct broadcast *broadcast, uint32_t nodes, const char *bytes, size_t len)
 {
     if (nodes != broadcast->nodes || len > BROADCAST_ROOM - broadcast->len)
-        copy(broadcast);
+        copy_to_streams(broadcast);
     broadcast->nodes = nodes;
     memcpy(broadcast->bytes + broadcast->len, bytes, len);
     broadcast->len += len;

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* What a pass writes to a busy master fits into a block: several hundred locks. Of most blocks only
- * the first page is ever touched. */
+/* A block holds one pass's writes to a busy master: several hundred locks. Most blocks only ever
+ * use their first page. */
 enum { BLOCK = 64 * 1024, BLOCKS = 1024 };
 
 bool output_init_blocks(struct pool *blocks)
@@ -23,7 +23,8 @@ void output_drop(struct output *output, struct pool *blocks)
     *output = (struct output){0};
 }
 
-/* To memory of its own, with room for so many bytes more. noinline: this is rare. */
+/* Move the unsent bytes to allocated memory with room for `more` bytes. noinline: keeps this cold
+ * path out of its callers. */
 __attribute__((noinline)) static bool move(struct output *output, struct pool *blocks, size_t more)
 {
     size_t unsent = output_unsent(output);

@@ -8,9 +8,9 @@
 static const char hosts_file[] = "/etc/hosts";
 static const char nameservers_file[] = "/etc/resolv.conf";
 
-/* --- what evdns has read --- */
+/* --- the files --- */
 
-/* Is it another file than it was? Then *seen is what it is. */
+/* Whether the file has changed since *seen, which is updated. */
 static bool has_changed(const char *path, struct stat *seen)
 {
     struct stat now;
@@ -29,8 +29,8 @@ static void read_hosts(struct evdns_base *dns)
     evdns_base_load_hosts(dns, hosts_file);
 }
 
-/* What is under way waits meanwhile, and is asked of those that are there then. Options that the
- * file does not set are what they are without it, not what it set before. */
+/* Queries in progress are suspended and sent to the new nameservers. Options that the file does not
+ * set return to their defaults, not to the values of the previous file. */
 static void read_nameservers(struct evdns_base *dns)
 {
     evdns_base_clear_nameservers_and_suspend(dns);
@@ -76,7 +76,7 @@ void resolver_settle(struct event_base *base)
     } while (event_base_get_num_events(base, EVENT_BASE_COUNT_ACTIVE) > 0);
 }
 
-/* --- a name --- */
+/* --- look-ups --- */
 
 void name_lookup_deinit(struct name_lookup *lookup)
 {
@@ -99,7 +99,7 @@ static void hand_over(struct name_lookup *lookup, struct evutil_addrinfo *found)
 static void name_lookup_on_answer(int failed, struct evutil_addrinfo *found, void *context)
 {
     struct name_lookup *lookup = context;
-    /* It is nobody's any more, and there may be another one. */
+    /* The look-up was cancelled and abandoned, and a newer one may be in progress. */
     if (failed == EVUTIL_EAI_CANCEL)
         return;
     lookup->question = NULL;
@@ -139,7 +139,7 @@ bool name_lookup_goes_on(const struct name_lookup *lookup)
     return lookup->question != NULL || lookup->found != NULL;
 }
 
-/* --- one of several --- */
+/* --- choosing an address --- */
 
 unsigned resolver_count(const struct evutil_addrinfo *found)
 {
@@ -149,7 +149,7 @@ unsigned resolver_count(const struct evutil_addrinfo *found)
     return count;
 }
 
-/* By family, then by address. */
+/* Order by family, then by address. */
 static int compare(const struct sockaddr *a, const struct sockaddr *b)
 {
     if (a->sa_family != b->sa_family)

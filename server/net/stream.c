@@ -9,16 +9,16 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* In one pass of the loop; what is left is found in the next. */
-enum { ENDS_AT_ONCE = 64 };
+/* Hang-ups handled in one pass of the loop; the others are found in the next. */
+enum { HANGUPS_PER_PASS = 64 };
 
-static void streams_on_ends(evutil_socket_t fd, short events, void *context)
+static void streams_on_hangups(evutil_socket_t fd, short events, void *context)
 {
     struct epoll_event found;
     (void)events;
     (void)context;
-    /* One by one: a callback may end the watch of another. */
-    for (unsigned i = 0; i < ENDS_AT_ONCE && epoll_wait(fd, &found, 1, 0) == 1; i++) {
+    /* One at a time, because a callback may end the watch of another stream. */
+    for (unsigned i = 0; i < HANGUPS_PER_PASS && epoll_wait(fd, &found, 1, 0) == 1; i++) {
         struct stream *stream = found.data.ptr;
         stream_watch_hangup(stream, false);
         stream->user->on_end_seen(stream->context);
@@ -33,7 +33,7 @@ bool streams_init(struct streams *streams, struct event_base *base, struct pass 
     streams->hangup_epoll = epoll_create1(EPOLL_CLOEXEC);
     if (streams->hangup_epoll >= 0)
         streams->hangup_event =
-            event_new(base, streams->hangup_epoll, EV_READ | EV_PERSIST, streams_on_ends, NULL);
+            event_new(base, streams->hangup_epoll, EV_READ | EV_PERSIST, streams_on_hangups, NULL);
     return streams->scratch != NULL && streams->hangup_event != NULL &&
            event_add(streams->hangup_event, NULL) == 0 && output_init_blocks(&streams->blocks);
 }
@@ -49,7 +49,7 @@ void streams_deinit(struct streams *streams)
     *streams = (struct streams){0};
 }
 
-/* Those of a socket are nearly always empty, so that is known without a call. */
+/* Plain sockets nearly always have no buffer, which saves the call. */
 static size_t input_len(const struct stream *stream)
 {
     return stream->input != NULL ? evbuffer_get_length(stream->input) : 0;
@@ -60,9 +60,9 @@ static bool is_passing(int error)
     return error == EAGAIN || error == EINTR;
 }
 
-/* --- out --- */
+/* --- output --- */
 
-/* The errno of the call that failed says which side ended it. */
+/* The errno of the failed call says which side ended the connection. */
 static void lose(struct stream *stream, int error)
 {
     stream->lost = true;
@@ -72,14 +72,14 @@ static void lose(struct stream *stream, int error)
     event_del(stream->writable);
 }
 
-/* For a loss that is found outside of the stream's own events: one of these tells it. */
-static void lose_and_tell(struct stream *stream, int error)
+/* Record a loss found outside the stream's own events, and activate an event that reports it. */
+static void lose_and_notify(struct stream *stream, int error)
 {
     lose(stream, error);
     event_active(stream->writable, EV_WRITE, 0);
 }
 
-/* Something is about to be written. False if the stream is lost: then it is not. */
+/* Prepare to write. False if the stream is lost; then nothing may be written. */
 static bool collect(struct stream *stream)
 {
     struct streams *streams = stream->streams;
@@ -104,13 +104,13 @@ static void uncollect(struct stream *stream)
 void stream_write(struct stream *stream, const char *bytes, size_t len)
 {
     if (collect(stream) && !output_write(&stream->output, &stream->streams->blocks, bytes, len))
-        lose_and_tell(stream, ENOMEM);
+        lose_and_notify(stream, ENOMEM);
 }
 
 void stream_share(struct stream *stream, char *bytes, size_t len)
 {
     if (collect(stream) && !output_share(&stream->output, &stream->streams->blocks, bytes, len))
-        lose_and_tell(stream, ENOMEM);
+        lose_and_notify(stream, ENOMEM);
 }
 
 size_t stream_unsent(const struct stream *stream)
@@ -121,7 +121,8 @@ size_t stream_unsent(const struct stream *stream)
     return unsent;
 }
 
-/* As much as the kernel takes now; the rest once it takes more. False if the connection is lost. */
+/* Send as much as the kernel accepts now, and the rest when it accepts more. False if the
+ * connection is lost. */
 static bool send_output(struct stream *stream)
 {
     if (!output_send(&stream->output, &stream->streams->blocks, stream->fd))
@@ -135,16 +136,16 @@ static bool send_output(struct stream *stream)
     return true;
 }
 
-/* Over TLS libevent encrypts and sends it. */
+/* Over TLS, pass the output to libevent, which encrypts and sends it. */
 static void hand_over_output(struct stream *stream)
 {
     struct output *output = &stream->output;
     if (bufferevent_write(stream->tls, output->bytes + output->begin, output_unsent(output)) != 0)
-        lose_and_tell(stream, ENOMEM);
+        lose_and_notify(stream, ENOMEM);
     output_drop(output, &stream->streams->blocks);
 }
 
-static void tell_written(struct stream *stream)
+static void notify_written(struct stream *stream)
 {
     if (stream->user->on_written != NULL && !stream->lost && stream_unsent(stream) == 0)
         stream->user->on_written(stream->context);
@@ -153,13 +154,13 @@ static void tell_written(struct stream *stream)
 static void flush(struct stream *stream)
 {
     uncollect(stream);
-    /* Nothing is left of one that was lost. */
+    /* A lost stream has no output left. */
     bool unsent = output_unsent(&stream->output) > 0;
     if (unsent && stream->tls != NULL)
         hand_over_output(stream);
     else if (unsent && !stream->blocked && !send_output(stream))
-        lose_and_tell(stream, errno);
-    tell_written(stream);
+        lose_and_notify(stream, errno);
+    notify_written(stream);
 }
 
 void streams_flush(struct streams *streams)
@@ -179,15 +180,15 @@ static void stream_on_writable(evutil_socket_t fd, short events, void *context)
     if (stream->lost)
         stream->user->on_lost(stream->context);
     else
-        tell_written(stream);
+        notify_written(stream);
 }
 
-/* --- in --- */
+/* --- input --- */
 
 /*
- * As long as its user takes it. That is not left to the watermark of libevent: it stops in the
- * midst of what OpenSSL has decrypted already, and once there is room waits for the socket, where
- * nothing may come any more. So what is kept may exceed the bound by what was read at once.
+ * Enable or disable reading according to the kept input. libevent's read watermark cannot do this.
+ * It stops in the middle of data that OpenSSL has already decrypted, and later waits for the
+ * socket, on which nothing more may arrive. So the kept input may exceed the limit by one read.
  */
 static void set_tls_reading(struct stream *stream)
 {
@@ -234,7 +235,7 @@ char *stream_input(struct stream *stream, size_t *len)
     char *input = (char *)evbuffer_pullup(stream->input, -1);
     if (input == NULL) {
         *len = 0;
-        lose_and_tell(stream, ENOMEM);
+        lose_and_notify(stream, ENOMEM);
     }
     return input;
 }
@@ -263,7 +264,8 @@ void stream_consume(struct stream *stream, size_t len)
     stream->fresh_len -= len;
 }
 
-/* Out of the scratch: the next one needs it, and has no business with what is in it. */
+/* Copy the rest out of the scratch buffer: the next stream needs it, and must not see these
+ * bytes. */
 static bool keep(struct stream *stream, char *bytes, size_t len)
 {
     if (stream->input == NULL)
@@ -287,23 +289,23 @@ static void on_lost(struct stream *stream, int error)
     stream->user->on_lost(stream->context);
 }
 
-static void take_fresh(struct stream *stream, char *bytes, size_t len)
+static void deliver_input(struct stream *stream, char *bytes, size_t len)
 {
     stream->fresh = bytes;
     stream->fresh_len = len;
     stream->user->on_input(stream->context);
-    /* Of one that was closed meanwhile nothing is left. */
+    /* If the stream was closed in the callback, no input is left. */
     len = stream->fresh_len;
     stream->fresh_len = 0;
     if (len > 0 && !keep(stream, stream->fresh, len))
-        lose_and_tell(stream, ENOMEM);
+        lose_and_notify(stream, ENOMEM);
 }
 
 static void read_on(struct stream *stream)
 {
     char *scratch = stream->streams->scratch;
     size_t kept = input_len(stream);
-    /* Its user has enough for now. */
+    /* The user has enough unconsumed input for now. */
     if (kept >= stream->user->input_max)
         return;
     ssize_t got = recv(stream->fd, scratch, stream->user->input_max - kept, MSG_DONTWAIT);
@@ -314,7 +316,7 @@ static void read_on(struct stream *stream)
     else if (got < 0)
         on_lost(stream, errno);
     else if (kept == 0)
-        take_fresh(stream, scratch, (size_t)got);
+        deliver_input(stream, scratch, (size_t)got);
     else if (keep(stream, scratch, (size_t)got))
         stream->user->on_input(stream->context);
     else
@@ -330,8 +332,8 @@ static void stream_on_readable(evutil_socket_t fd, short events, void *context)
         return;
     }
     read_on(stream);
-    /* An end behind that is told before anything of it is flushed: a LOCK of one who has gone is
-     * not to be granted first. */
+    /* Report an end that follows the input before any output is flushed: a LOCK must not be granted
+     * to a client that has disconnected. */
     if (events & EV_CLOSED && stream->reading)
         read_on(stream);
 }
@@ -361,7 +363,7 @@ static void stream_on_tls_read(struct bufferevent *tls, void *context)
 static void stream_on_tls_written(struct bufferevent *tls, void *context)
 {
     (void)tls;
-    tell_written(context);
+    notify_written(context);
 }
 
 static void stream_on_tls_event(struct bufferevent *tls, short events, void *context)
@@ -369,13 +371,13 @@ static void stream_on_tls_event(struct bufferevent *tls, short events, void *con
     struct stream *stream = context;
     if (stream->lost)
         return;
-    /* Nothing comes behind the end but a failure to write; it may look like an end. */
+    /* After the end, only a write failure can follow, which may look like an end. */
     if (stream->ended || !(events & BEV_EVENT_EOF) || (events & BEV_EVENT_ERROR)) {
         on_lost(stream, errno);
         return;
     }
     on_end(stream);
-    /* libevent stops both directions at the end of one. */
+    /* libevent disables both directions when one ends. */
     if (stream_is_open(stream))
         bufferevent_enable(tls, EV_WRITE);
 }

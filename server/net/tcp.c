@@ -28,14 +28,14 @@ void sockaddr_text(const struct sockaddr *address, socklen_t len, char text[SOCK
 
 void tcp_bound_buffers(int fd)
 {
-    const int buffer = LIMIT_SOCKET_BUFFER / 2; /* the kernel takes twice that */
+    const int buffer = LIMIT_SOCKET_BUFFER / 2; /* the kernel doubles the value */
     const int segment = LIMIT_SEGMENT;
     setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &buffer, sizeof(buffer));
     setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &buffer, sizeof(buffer));
     setsockopt(fd, IPPROTO_TCP, TCP_MAXSEG, &segment, sizeof(segment));
 }
 
-/* The first address, preferably of IPv4: where `localhost` means both, people try 127.0.0.1. */
+/* The first IPv4 address, else the first one: for a `localhost` with both, people try 127.0.0.1. */
 static const struct addrinfo *choose(const struct addrinfo *found)
 {
     for (const struct addrinfo *it = found; it != NULL; it = it->ai_next)
@@ -44,8 +44,9 @@ static const struct addrinfo *choose(const struct addrinfo *found)
     return found;
 }
 
-/* Ports come at the same place in both families' addresses. */
-static bool bind_or_elsewhere(int fd, const struct addrinfo *where, bool any_port)
+/* Set port 0 and retry if the port is in use. The port is at the same offset in IPv4 and IPv6
+ * addresses. */
+static bool bind_or_any_port(int fd, const struct addrinfo *where, bool any_port)
 {
     if (bind(fd, where->ai_addr, where->ai_addrlen) == 0)
         return true;
@@ -55,7 +56,7 @@ static bool bind_or_elsewhere(int fd, const struct addrinfo *where, bool any_por
     return bind(fd, where->ai_addr, where->ai_addrlen) == 0;
 }
 
-/* -1: errno says why. */
+/* Returns -1 with errno set. */
 static int listen_at(const struct addrinfo *where, bool any_port)
 {
     int on = 1;
@@ -66,7 +67,7 @@ static int listen_at(const struct addrinfo *where, bool any_port)
     tcp_bound_buffers(fd);
     if (where->ai_family == AF_INET6)
         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
-    if (bind_or_elsewhere(fd, where, any_port) && listen(fd, LISTEN_BACKLOG) == 0)
+    if (bind_or_any_port(fd, where, any_port) && listen(fd, LISTEN_BACKLOG) == 0)
         return fd;
     int failed = errno;
     close(fd);

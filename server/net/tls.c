@@ -15,7 +15,7 @@
 #include "config/certificate.h"
 #include "protocol/limits.h"
 
-/* Those of TLS 1.2; all of TLS 1.3 are fine. */
+/* The ciphers for TLS 1.2. All ciphers of TLS 1.3 are acceptable. */
 static const char ciphers[] = "ECDHE+AESGCM:ECDHE+CHACHA20";
 
 /* --- contexts --- */
@@ -52,11 +52,12 @@ static bool init(struct tls *tls, const SSL_METHOD *method, const struct config_
         return false;
     }
     SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
-    /* A connection at rest keeps no buffers. */
+    /* Free the buffers of idle connections. */
     SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS);
-    /* With it, one SSL_read() would go on through records without data as long as they come. */
+    /* With this mode one SSL_read() would process records without data for as long as they
+     * arrive. */
     SSL_CTX_clear_mode(context, SSL_MODE_AUTO_RETRY);
-    /* Tickets are kept by who gets them; a cache here would grow with the number of clients. */
+    /* Session tickets are kept by the clients; a cache here would grow with their number. */
     SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
     if (!load(context, config, error)) {
         SSL_CTX_free(context);
@@ -75,15 +76,16 @@ bool tls_init_listen(struct tls *tls, const struct config_tls *config, struct er
     bool required = config->client_certificate == CONFIG_CERTIFICATE_REQUIRED;
     SSL_CTX_set_verify(tls->context,
                        SSL_VERIFY_PEER | (required ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0), NULL);
-    /* A session that is resumed by a ticket is not verified again: its client would get in with a
-     * certificate that has expired since, and get the next ticket. So there are none. */
+    /* A session resumed by a ticket is not verified again: a client could connect with a
+     * certificate that has expired, and get another ticket. So no tickets are issued. */
     SSL_CTX_set_options(tls->context, SSL_OP_NO_TICKET);
     SSL_CTX_set_num_tickets(tls->context, 0);
     return true;
 }
 
-/* OpenSSL calls it when a server asks for our certificate; it goes on with what there is. */
-static int tls_on_asked(SSL *ssl, void *context)
+/* OpenSSL calls this when a server requests a client certificate. It then continues with the one
+ * configured, if any. */
+static int tls_on_certificate_request(SSL *ssl, void *context)
 {
     (void)context;
     SSL_set_app_data(ssl, ssl);
@@ -97,7 +99,7 @@ bool tls_init_node(struct tls *tls, const struct config_tls *config, struct erro
     if (config->ca == NULL)
         SSL_CTX_set_default_verify_paths(tls->context);
     SSL_CTX_set_verify(tls->context, SSL_VERIFY_PEER, NULL);
-    SSL_CTX_set_cert_cb(tls->context, tls_on_asked, NULL);
+    SSL_CTX_set_cert_cb(tls->context, tls_on_certificate_request, NULL);
     return true;
 }
 
@@ -124,7 +126,7 @@ bool tls_is_same_certificate(const struct tls *one, const struct tls *other)
 struct tls_socket {
     struct tls_sockets *sockets;
     int fd;
-    unsigned reads; /* in this pass */
+    unsigned reads; /* reads in this pass */
     uint64_t pass;
 };
 
@@ -174,7 +176,7 @@ static int tls_socket_write(BIO *bio, const char *bytes, int len)
     return (int)sent;
 }
 
-/* What OpenSSL and libevent ask for; nothing is buffered here. */
+/* The BIO control operations that OpenSSL and libevent use. This BIO buffers nothing. */
 static long tls_socket_control(BIO *bio, int command, long number, void *pointer)
 {
     const struct tls_socket *socket = BIO_get_data(bio);
@@ -214,8 +216,8 @@ void tls_sockets_deinit(struct tls_sockets *sockets)
     sockets->method = NULL;
 }
 
-/* Have this connection read from and write to the socket, which it does not own. False if there is
- * not enough memory. */
+/* Make this connection use the socket, which it does not own. False if there is not enough
+ * memory. */
 static bool attach(struct tls_sockets *sockets, SSL *ssl, int fd)
 {
     struct tls_socket *socket = calloc(1, sizeof(*socket));
@@ -235,7 +237,7 @@ static bool attach(struct tls_sockets *sockets, SSL *ssl, int fd)
 
 /* --- connections --- */
 
-/* Owns the SSL, which is NULL if there was no memory; libevent frees it where it fails. */
+/* Takes over the SSL, which is NULL if there was no memory. On failure libevent frees it. */
 static struct bufferevent *begin(struct tls_sockets *sockets, struct event_base *base, int fd,
                                  SSL *ssl, enum bufferevent_ssl_state state)
 {
@@ -257,11 +259,11 @@ struct bufferevent *tls_accept(const struct tls *tls, struct tls_sockets *socket
     return begin(sockets, base, fd, SSL_new(tls->context), BUFFEREVENT_SSL_ACCEPTING);
 }
 
-/* An address is in the certificate as one; it is no name to ask for. */
+/* Certificates contain IP addresses as such, and an address is not sent as a server name. */
 static bool expect_host(SSL *ssl, const char *host)
 {
     unsigned char address[sizeof(struct in6_addr)];
-    char number[INET6_ADDRSTRLEN]; /* without the zone, which no certificate has */
+    char number[INET6_ADDRSTRLEN]; /* without the zone, which certificates do not have */
     X509_VERIFY_PARAM *param = SSL_get0_param(ssl);
     X509_VERIFY_PARAM_set_hostflags(param, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
     snprintf(number, sizeof(number), "%.*s", (int)strcspn(host, "%"), host);
@@ -289,10 +291,10 @@ void tls_shutdown(struct bufferevent *connection)
     ERR_clear_error();
 }
 
-/* --- what went wrong --- */
+/* --- failures --- */
 
-/* Of the errors that libevent has kept, the first that OpenSSL told: it gives them last to first,
- * and at the end a number that is none. */
+/* The first OpenSSL error of those that libevent has kept. libevent returns them in reverse order,
+ * and at the end a number that is not an error. */
 static unsigned long first_error(struct bufferevent *connection)
 {
     unsigned long error;
@@ -325,9 +327,9 @@ static enum reason reason_of_verify(long result)
     }
 }
 
-/* What these mean here; the rest is as OpenSSL says it. */
+/* Errors with a specific meaning here; others keep OpenSSL's text. */
 static const struct {
-    int error; /* of OpenSSL */
+    int error; /* OpenSSL's reason code */
     enum reason reason;
     const char *why;
 } failures[] = {
@@ -402,7 +404,7 @@ static void write_name(const unsigned char *bytes, int len, char *name, size_t s
         snprintf(name, size, "?");
 }
 
-/* False if there is none. */
+/* False if the certificate has none. */
 static bool write_common_name(X509 *certificate, char *name, size_t size)
 {
     unsigned char *text = NULL;

@@ -55,7 +55,7 @@ START_TEST(each_path_is_served_and_head_has_no_body)
         const char *words;
     } paths[] = {
         {"/", "text/html; charset=utf-8", "<h1>Locks can be granted</h1>"},
-        {"/live", "text/html; charset=utf-8", "<main class=well"},
+        {"/live", "text/html; charset=utf-8", "<main class=ok"},
         {"/?a=b", "text/html; charset=utf-8", "<!doctype html>"},
         {"/status.json", "application/json", "\"ready\":true"},
         {"/metrics", "text/plain; version=0.0.4; charset=utf-8", "redlockd_ready 1\n"},

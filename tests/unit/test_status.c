@@ -67,7 +67,7 @@ static void expect_not_shown(const char *words)
 
 START_TEST(healthy_status_shows_no_problems)
 {
-    expect_shown("<main class=well data-title=\"OK ");
+    expect_shown("<main class=ok data-title=\"OK ");
     expect_shown("<h1>Locks can be granted</h1>");
     expect_shown("All 5 masters vote; 3 are needed, so 2 may fail.");
     expect_shown("No clients are waiting.");
@@ -79,7 +79,7 @@ END_TEST
 START_TEST(master_without_a_vote_is_shown_with_reason_and_time)
 {
     without_vote(1, REASON_FLUSHED, 48000);
-    expect_shown("<main class=less ");
+    expect_shown("<main class=degraded ");
     expect_shown("Locks can be granted, but 1 master has no vote");
     expect_shown("4 of 5 masters vote; 3 are needed, so 1 more may fail.");
     expect_shown("its record is gone: it was flushed <code>flushed</code>");
@@ -104,7 +104,7 @@ START_TEST(missing_quorum_is_the_headline)
     for (unsigned i = 0; i < 3; i++)
         without_vote(i, REASON_RESTARTED, 20000);
     status.back_ms = 20000;
-    expect_shown("<main class=bad data-title=\"DOWN ");
+    expect_shown("<main class=down data-title=\"DOWN ");
     expect_shown("<h1>No locks can be granted</h1>");
     expect_shown("Only 2 of 5 masters vote; 3 are needed. Quorum expected in 20 s.");
     status.back_ms = -1;
@@ -119,7 +119,7 @@ END_TEST
 START_TEST(stopping_daemon_is_shown)
 {
     status.stopping = true;
-    expect_shown("<main class=bad ");
+    expect_shown("<main class=down ");
     expect_shown("Stopping: no locks are granted");
 }
 END_TEST
@@ -179,9 +179,9 @@ START_TEST(history_has_one_rectangle_per_stretch)
     for (size_t i = 0; i < 6; i++)
         status_history_take(&history, &(struct status_history_sample){.voting = voting[i]});
     expect_shown(
-        "<rect class=none x=0 width=294 height=8 /><rect class=well x=294 width=2 height=8 />"
-        "<rect class=less x=296 width=1 height=8 /><rect class=bad x=297 width=2 height=8 />"
-        "<rect class=well x=299 width=1 height=8 /></svg>");
+        "<rect class=none x=0 width=294 height=8 /><rect class=ok x=294 width=2 height=8 />"
+        "<rect class=degraded x=296 width=1 height=8 /><rect class=down x=297 width=2 height=8 />"
+        "<rect class=ok x=299 width=1 height=8 /></svg>");
 }
 END_TEST
 
@@ -242,7 +242,7 @@ START_TEST(page_has_its_nonce_and_its_live_part)
     buf[text.len] = '\0';
     ck_assert_ptr_nonnull(strstr(buf, "<style nonce=\"0123abc\">"));
     ck_assert_ptr_nonnull(strstr(buf, "<script nonce=\"0123abc\">"));
-    ck_assert_ptr_nonnull(strstr(buf, "<div id=live><main class=well"));
+    ck_assert_ptr_nonnull(strstr(buf, "<div id=live><main class=ok"));
     ck_assert_ptr_null(strstr(buf, "{{"));
     ck_assert_ptr_null(strstr(buf, "style=\""));
     ck_assert_ptr_null(strstr(buf, "onclick"));
