@@ -24,9 +24,10 @@ struct probe_node {
     const char *refused; /* the first command that the master refused, NULL: none */
     enum reason reason;  /* why it refused that command */
     char meaning[LINK_SAID + 1];
-    /* The name leases on this master, truncated to what the probe compares. */
+    /* The name leases stored on this master, one for each name, truncated to what the probe
+     * compares. */
     char leases[LIMIT_NODES][PROBE_LEASE];
-    bool measuring; /* a round trip is being measured */
+    bool measuring; /* waiting for the reply to a heartbeat */
     unsigned heartbeat_count;
     int64_t round_trips_ns[PROBE_ROUND_TRIPS];
 };

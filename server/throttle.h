@@ -17,8 +17,8 @@ struct throttle {
     uint64_t left_out;
 };
 
-/* Whether this line may be written. If not, it is counted. Before that the caller must have taken
- * the count of an earlier second with throttle_take(). */
+/* Whether this line may be written; if not, it is counted. Once a second has ended, the caller must
+ * call throttle_take() before this. */
 bool throttle_may(struct throttle *throttle, int64_t now_ns);
 
 /* Returns the count of lines left out in a second that has ended, and resets it. 0 while the second

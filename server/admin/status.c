@@ -51,7 +51,7 @@ static int64_t quorum_back_ms(const struct status *status)
     return back_ms;
 }
 
-/* The masters and the locks. */
+/* Copy the state of the masters and the locks. */
 static void take_engine(struct status *status, const struct engine *engine,
                         const struct config *config, int64_t now_ns)
 {

@@ -54,7 +54,7 @@ struct status_lock {
     unsigned waits;     /* LOCKs with WAIT in the queue */
     unsigned place;     /* first position in the queue of the client that asks; 0: none */
     bool asking;        /* a round for the first in the queue is in flight */
-    bool held;          /* granted through this daemon; the fields below need it */
+    bool held;          /* granted through this daemon; else the fields below are unset */
     bool hold;          /* granted with HOLD */
     char token[9];      /* its first 8 digits; the whole token is the right to release */
     const char *client; /* set by NAME; "" if unset */
@@ -84,14 +84,14 @@ struct status {
     size_t locks;            /* granted through this daemon and remembered */
     size_t holds;            /* locks with HOLD */
     size_t holding;          /* HOLDs granted or requested */
-    size_t waiting;          /* LOCKs with WAIT */
+    size_t waiting;          /* LOCKs with WAIT in the queues */
     size_t waited_for;       /* resources with waiters */
 
     size_t clients;
     size_t clients_max;
     size_t unauthenticated; /* clients that have not authenticated yet */
     /* Totals since the start: */
-    uint64_t accepted; /* connections */
+    uint64_t accepted; /* client connections */
     uint64_t rejected[LISTENER_REFUSAL_COUNT];
     uint64_t auth_late; /* closed because auth_timeout passed */
     uint64_t auth_displaced;
