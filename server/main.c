@@ -113,15 +113,15 @@ static bool parse_flags(int argc, char **argv, struct flags *flags, int *status)
             break;
         case FLAG_BOOTSTRAP:
             flags->task.trust_masters = true;
-            flags->task.only_that = true;
+            flags->task.task_only = true;
             break;
         case FLAG_PROBE:
             flags->task.probe = true;
-            flags->task.only_that = true;
+            flags->task.task_only = true;
             break;
         case FLAG_RESET_SET:
             flags->task.reset_set = optarg;
-            flags->task.only_that = true;
+            flags->task.task_only = true;
             break;
         case 'V':
             puts("redlockd " REDLOCKD_VERSION);
@@ -181,7 +181,7 @@ static int run(struct config *config, const struct log *log, const struct server
         return EXIT_FAILURE;
     }
     hold_signals(SIG_UNBLOCK, false);
-    if (!task->only_that)
+    if (!task->task_only)
         log_event(log, CONFIG_LOG_INFO, "started",
                   LOG_FIELDS(log_text("version", REDLOCKD_VERSION),
                              log_text("cluster", config->cluster),
@@ -246,7 +246,7 @@ int main(int argc, char **argv)
     /* The probe prints its results itself. */
     const struct log log = {flags.task.probe ? CONFIG_LOG_ERROR : config->log.level,
                             config->log.format, STDERR_FILENO, log_is_journal(STDERR_FILENO)};
-    if (!flags.task.only_that)
+    if (!flags.task.task_only)
         flags.task.config_file = flags.file != NULL ? flags.file : default_file;
     if (flags.test && !flags.task.probe)
         status = EXIT_SUCCESS;

@@ -337,7 +337,7 @@ static bool start_clients(struct server *server)
 static bool start_engine(struct server *server)
 {
     struct engine_rules rules = rules_of(server->config);
-    clock_name(server->clock_id, sizeof(server->clock_id));
+    clock_read_id(server->clock_id, sizeof(server->clock_id));
     rules.clock_id = server->clock_id;
     rules.bootstrap = server->task.trust_masters;
     rules.reset_set = server->task.reset_set;
@@ -408,7 +408,7 @@ static bool start(struct server *server)
         return false;
     server->clients.limit = rules_clients(server->config, &server->log);
     pass_want_end(&server->pass);
-    if (server->task.only_that) {
+    if (server->task.task_only) {
         event_active(server->progress, 0, 0);
         return true;
     }
@@ -436,7 +436,7 @@ bool server_start(struct server *server, struct config *config, const struct log
 bool server_run(struct server *server)
 {
     event_base_dispatch(server->base);
-    if (server->failed || server->task.only_that)
+    if (server->failed || server->task.task_only)
         return !server->failed && server->drain_until_ns == 0;
     log_event(&server->log, CONFIG_LOG_INFO, "stopped",
               LOG_FIELDS(log_text(

@@ -40,7 +40,7 @@ struct server_task {
     bool trust_masters;      /* the masters are new and hold no lock (--bootstrap or --dev) */
     const char *reset_set;   /* id of the set that this daemon's set replaces; NULL: none */
     bool probe;              /* check the masters and report what keeps them from voting */
-    bool only_that;          /* exit after the task; open no listeners */
+    bool task_only;          /* exit after the task; open no listeners */
     const char *config_file; /* re-read on SIGHUP ("-": cannot be re-read); NULL: SIGHUP ends the
                                 daemon as SIGTERM does */
 };
@@ -74,7 +74,7 @@ struct server {
     struct event *started; /* rechecks whether to accept clients after the start: see may_serve() */
     unsigned start_steps;  /* remaining checks before clients are accepted in any case */
     struct event *drain;   /* while stopping: checks whether the shutdown is complete */
-    struct event *progress; /* task->only_that: checks whether the task is done */
+    struct event *progress; /* task->task_only: checks whether the task is done */
     struct server_task task;
     struct probe probe;
     bool reload_refused;    /* the last reload was refused */

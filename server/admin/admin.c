@@ -188,7 +188,7 @@ static bool refresh(struct admin *admin, size_t index)
     if (cached->bytes != NULL && now_ns - cached->made_ns < BODY_NS)
         return true;
     make_nonce(admin->server, fresh.nonce);
-    process_look(&admin->process);
+    process_update(&admin->process);
     status_take(&status, admin->server, now_ns);
     status_take_queues(&status, admin->server->engine, now_ns);
     status.nonce = fresh.nonce;

@@ -44,7 +44,7 @@ void process_tick(struct process *process)
     }
 }
 
-void process_look(struct process *process)
+void process_update(struct process *process)
 {
     struct rlimit files;
     struct timespec cpu;

@@ -11,7 +11,7 @@ struct process {
     DIR *descriptors; /* open while a count of descriptors is in progress */
     uint64_t counted; /* descriptors counted so far in it */
     uint64_t open;    /* result of the last complete count */
-    /* Set by process_look(). */
+    /* Set by process_update(). */
     uint64_t resident_bytes;
     uint64_t virtual_bytes;
     int64_t cpu_ns;
@@ -25,6 +25,6 @@ void process_deinit(struct process *process);
 void process_tick(struct process *process);
 
 /* Update everything but the descriptors. A value that cannot be read keeps its old value. */
-void process_look(struct process *process);
+void process_update(struct process *process);
 
 #endif

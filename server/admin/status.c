@@ -101,8 +101,8 @@ void status_take_queues(struct status *status, const struct engine *engine, int6
 {
     const struct resource *place = NULL;
     struct resource_view resource;
-    for (unsigned i = 0; i < STATUS_LOOKED_AT && engine_next_waited_for(engine, &place, &resource);
-         i++) {
+    for (unsigned i = 0;
+         i < STATUS_QUEUES_EXAMINED && engine_next_waited_for(engine, &place, &resource); i++) {
         unsigned at = status->queue_count;
         while (at > 0 && status->queues[at - 1].waits < resource.waits)
             at--;

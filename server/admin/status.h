@@ -23,8 +23,8 @@ struct clients;
 struct server;
 
 enum {
-    STATUS_QUEUES = 10,     /* queues shown: those with the most waiters */
-    STATUS_LOOKED_AT = 4096 /* resources examined to find them; takes a fraction of 1 ms */
+    STATUS_QUEUES = 10,           /* queues shown: those with the most waiters */
+    STATUS_QUEUES_EXAMINED = 4096 /* resources examined to find them; takes a fraction of 1 ms */
 };
 
 struct status_node {

@@ -147,7 +147,7 @@ enum auth_result auth_try(struct auth *auth, struct auth_identity *identity, con
     return AUTH_WRONG;
 }
 
-const char *auth_answer(enum auth_result result)
+const char *auth_reply(enum auth_result result)
 {
     static const char *const answers[] = {
         [AUTH_ACCEPTED] = "OK",

@@ -101,7 +101,7 @@ enum auth_result auth_try(struct auth *auth, struct auth_identity *identity, con
                           size_t len, int64_t now_ns, enum auth_throttle_news *news);
 
 /* The reply to the client. */
-const char *auth_answer(enum auth_result result);
+const char *auth_reply(enum auth_result result);
 
 /*
  * Replace the users after a reload. Call auth_renew_users(), which moves the old users to *before,

@@ -352,7 +352,7 @@ struct listener *listener_open(struct clients *clients, const struct config_list
         return NULL;
     }
     if (inherited_fd >= 0 && address->kind == ADDRESS_TCP)
-        tcp_bound_buffers(inherited_fd);
+        tcp_limit_buffers(inherited_fd);
     else if (inherited_fd < 0 && address->kind == ADDRESS_TCP)
         fd = tcp_listen(address, config->any_port, listener_rival(clients, address), error);
     else if (inherited_fd < 0)

@@ -57,7 +57,7 @@ static void authenticate(struct session *session, const struct request *request)
         session_log_authenticated(session);
     if (result == AUTH_WRONG)
         log_wrong_secret(session, news);
-    session_write_text(session, request, auth_answer(result));
+    session_write_text(session, request, auth_reply(result));
     if (session->identity.state == AUTH_PENDING)
         close_when_written(session);
 }

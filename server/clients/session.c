@@ -66,7 +66,7 @@ size_t session_room(const struct session *session)
 }
 
 /* Write the whole reply, or drop the session. */
-static void write_answer(struct session *session, const char *answer, size_t len)
+static void write_reply(struct session *session, const char *answer, size_t len)
 {
     if (len > session_room(session))
         session_drop(session, "the client does not read its replies");
@@ -78,8 +78,8 @@ void session_write_line(struct session *session, const struct request *request, 
                         size_t len)
 {
     char answer[LIMIT_REPLY];
-    write_answer(session, answer,
-                 reply_format_line(line, len, request->tag, request->tag_len, answer));
+    write_reply(session, answer,
+                reply_format_line(line, len, request->tag, request->tag_len, answer));
 }
 
 void session_write_text(struct session *session, const struct request *request, const char *text)
@@ -92,13 +92,13 @@ void session_write_error(struct session *session, enum request_error error, cons
 {
     const char *code = request_error_word(error);
     char answer[LIMIT_REPLY];
-    write_answer(session, answer, reply_format_error(code, text, tag, tag_len, answer));
+    write_reply(session, answer, reply_format_error(code, text, tag, tag_len, answer));
 }
 
 /* --- callbacks of the engine --- */
 
 /* A request of the engine has its reply. The next untagged request may start after this pass. */
-static void answered(struct session *session, const char *tag)
+static void request_done(struct session *session, const char *tag)
 {
     if (tag == NULL)
         session->untagged_pending = false;
@@ -110,8 +110,8 @@ void session_on_reply(struct session *session, const char *tag, size_t tag_len,
                       const struct reply *reply)
 {
     char answer[LIMIT_REPLY];
-    write_answer(session, answer, reply_format(reply, tag, tag_len, answer));
-    answered(session, tag);
+    write_reply(session, answer, reply_format(reply, tag, tag_len, answer));
+    request_done(session, tag);
 }
 
 void session_on_undone(struct session *session, const char *tag, size_t tag_len)
@@ -121,7 +121,7 @@ void session_on_undone(struct session *session, const char *tag, size_t tag_len)
                         "the client ended the connection before the reply to this LOCK, so the "
                         "lock is released; keep the connection open until the reply",
                         tag, tag_len);
-    answered(session, tag);
+    request_done(session, tag);
 }
 
 void session_on_push(struct session *session, const struct push *push)

@@ -89,7 +89,7 @@ int sockets_take(struct sockets *sockets, const struct config_address *address)
         return -1;
     if (address->kind == ADDRESS_UNIX)
         return take(sockets, address->path);
-    if (tcp_find(address, &found) != 0)
+    if (tcp_resolve(address, &found) != 0)
         return -1;
     for (const struct addrinfo *it = found; it != NULL && fd < 0; it = it->ai_next) {
         sockaddr_text(it->ai_addr, it->ai_addrlen, name);

@@ -41,9 +41,9 @@ struct node {
     unsigned index;
     enum channel channel;
     struct name_lookup lookup;
-    struct resolved address; /* the address connected to last */
-    unsigned addresses;      /* number of addresses of the name at that time */
-    unsigned tried;          /* attempts since the connection was last up, with the current one */
+    struct resolved address;     /* the address connected to last */
+    unsigned addresses;          /* number of addresses of the name at that time */
+    unsigned attempts;           /* since the connection was last up, with the current one */
     struct bufferevent *opening; /* until connected; with TLS until the handshake is complete */
     struct stream stream;        /* once connected */
     struct event *failure; /* reports, after the pass, an open that failed immediately or a look-up
@@ -71,10 +71,9 @@ struct connections {
     struct node nodes[LIMIT_NODES][CHANNELS];
     struct tls tls[LIMIT_NODES]; /* shared by both channels of a node; see struct tls */
     struct broadcast broadcast;
-    uint64_t
-        down_because[LIMIT_NODES]; /* reasons logged since the node was last up, one bit each */
-    unsigned votes;                /* number of nodes that vote */
-    bool was_whole;                /* all nodes have voted at least once */
+    uint64_t down_reasons_logged[LIMIT_NODES]; /* since the node was last up, one bit per reason */
+    unsigned votes;                            /* number of nodes that vote */
+    bool had_all_votes; /* all nodes have voted at the same time, at least once */
 };
 
 /* The caller has set the fields owned by the server. The engine opens the connections. False if

@@ -78,7 +78,7 @@ static enum reason reason_of_tls(struct node *node, struct bufferevent *tls)
     bool ended = reason == REASON_DISCONNECTED;
     if (node->opening != NULL)
         return report_tls(node, ended ? REASON_TLS : reason, why);
-    bool refused = ended && !node->received_any && tls_was_asked(tls);
+    bool refused = ended && !node->received_any && tls_certificate_requested(tls);
     if (refused)
         why = "the server requested a client certificate and closed the connection";
     if (refused || reason == REASON_UNCERTIFIED)
@@ -229,11 +229,12 @@ static void node_on_found(void *context, const struct evutil_addrinfo *found)
         fail_later(node, REASON_UNRESOLVED);
         return;
     }
-    const struct evutil_addrinfo *chosen = resolver_choose(found, &node->address, node->tried > 0);
+    const struct evutil_addrinfo *chosen =
+        resolver_choose(found, &node->address, node->attempts > 0);
     node->address.len = (socklen_t)chosen->ai_addrlen;
     memcpy(&node->address.address, chosen->ai_addr, chosen->ai_addrlen);
     node->addresses = resolver_count(found);
-    node->tried++;
+    node->attempts++;
     connect_to_address(node);
 }
 
@@ -304,7 +305,7 @@ void node_deinit(struct node *node)
 
 bool node_goes_on(const struct node *node)
 {
-    return name_lookup_goes_on(&node->lookup) || node->tried < node->addresses;
+    return name_lookup_goes_on(&node->lookup) || node->attempts < node->addresses;
 }
 
 void node_on_up(struct node *node)
@@ -313,7 +314,7 @@ void node_on_up(struct node *node)
     bool elsewhere =
         follower->address.len != node->address.len ||
         memcmp(&follower->address.address, &node->address.address, node->address.len) != 0;
-    node->tried = 0;
+    node->attempts = 0;
     if (elsewhere && (follower->opening != NULL || stream_is_open(&follower->stream)))
         fail_later(follower, REASON_DISCONNECTED);
 }

@@ -15,7 +15,7 @@
 static bool is_new_reason(struct connections *connections, unsigned node,
                           const struct master_view *master)
 {
-    uint64_t *logged = &connections->down_because[node];
+    uint64_t *logged = &connections->down_reasons_logged[node];
     uint64_t reason = UINT64_C(1) << master->reason;
     static_assert(REASON_COUNT <= 64, "one bit per reason");
     bool is_new = master->state == LINK_DOWN && (*logged & reason) == 0;
@@ -127,7 +127,7 @@ static void log_vote(const struct connections *connections, unsigned node, enum 
 static bool is_duplicate_at_start(const struct connections *connections, enum reason reason,
                                   int64_t now_ns)
 {
-    return reason == REASON_DUPLICATE && !connections->was_whole &&
+    return reason == REASON_DUPLICATE && !connections->had_all_votes &&
            now_ns - connections->started_ns < STARTING_NS;
 }
 
@@ -146,8 +146,8 @@ bool node_log_vote(struct connections *connections, unsigned node, enum reason b
 {
     connections->votes += reason == REASON_NONE;
     connections->votes -= before == REASON_NONE;
-    connections->was_whole =
-        connections->was_whole || connections->votes == connections->config->node_count;
+    connections->had_all_votes =
+        connections->had_all_votes || connections->votes == connections->config->node_count;
     if (!is_duplicate_at_start(connections, reason, now_ns)) {
         log_vote(connections, node, before, reason, now_ns);
         return true;

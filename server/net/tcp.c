@@ -26,7 +26,7 @@ void sockaddr_text(const struct sockaddr *address, socklen_t len, char text[SOCK
                  address->sa_family == AF_INET6 ? "[%.48s]:%.6s" : "%.48s:%.6s", host, port);
 }
 
-void tcp_bound_buffers(int fd)
+void tcp_limit_buffers(int fd)
 {
     const int buffer = LIMIT_SOCKET_BUFFER / 2; /* the kernel doubles the value */
     const int segment = LIMIT_SEGMENT;
@@ -64,7 +64,7 @@ static int listen_at(const struct addrinfo *where, bool any_port)
     if (fd < 0)
         return -1;
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-    tcp_bound_buffers(fd);
+    tcp_limit_buffers(fd);
     if (where->ai_family == AF_INET6)
         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
     if (bind_or_any_port(fd, where, any_port) && listen(fd, LISTEN_BACKLOG) == 0)
@@ -75,7 +75,7 @@ static int listen_at(const struct addrinfo *where, bool any_port)
     return -1;
 }
 
-int tcp_find(const struct config_address *address, struct addrinfo **found)
+int tcp_resolve(const struct config_address *address, struct addrinfo **found)
 {
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
     char port[8];
@@ -87,7 +87,7 @@ int tcp_listen(const struct config_address *address, bool any_port,
                const struct config_address *rival, struct error *error)
 {
     struct addrinfo *found;
-    int failed = tcp_find(address, &found);
+    int failed = tcp_resolve(address, &found);
     if (failed != 0) {
         error_set(error, "%.100s: the name does not resolve: %s", address->url,
                   gai_strerror(failed));

@@ -26,11 +26,11 @@ int tcp_listen(const struct config_address *address, bool any_port,
                const struct config_address *rival, struct error *error);
 
 /* Limit the kernel's buffers of a listening socket; accepted sockets inherit the limit. */
-void tcp_bound_buffers(int fd);
+void tcp_limit_buffers(int fd);
 
 /* Resolve the addresses to listen on. The caller frees them with freeaddrinfo(). Returns 0 or the
  * error of getaddrinfo(). */
-int tcp_find(const struct config_address *address, struct addrinfo **found);
+int tcp_resolve(const struct config_address *address, struct addrinfo **found);
 
 /* Fits "[0000:0000:0000:0000:0000:0000:0000:0000]:65535". */
 enum { SOCKADDR_TEXT = 64 };

@@ -380,7 +380,7 @@ enum reason tls_failure(struct bufferevent *connection, const char **why)
     return REASON_TLS;
 }
 
-bool tls_was_asked(struct bufferevent *connection)
+bool tls_certificate_requested(struct bufferevent *connection)
 {
     return SSL_get_app_data(bufferevent_openssl_get_ssl(connection)) != NULL;
 }

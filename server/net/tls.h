@@ -74,7 +74,7 @@ enum reason tls_failure(struct bufferevent *connection, const char **why);
 /* Whether the server has requested a client certificate. With TLS 1.3 the handshake is complete for
  * the client before the server checks its certificate, and the alert that rejects it may be lost in
  * the reset that follows. */
-bool tls_was_asked(struct bufferevent *connection);
+bool tls_certificate_requested(struct bufferevent *connection);
 
 /*
  * The name in the peer's verified certificate: its common name, or else its first alternative name.
