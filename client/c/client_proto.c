@@ -208,9 +208,9 @@ void proto_expire(struct client_proto *proto, int64_t now_ns)
         if (exchange->state == EXCHANGE_IDLE || exchange->whom == FOR_NOBODY ||
             exchange->until_ns > now_ns)
             continue;
-        if (exchange->state == EXCHANGE_SENT && proto->heard_ns <= exchange->sent_ns) {
-            if (!proto->silent || exchange->sent_ns < proto->asked_ns)
-                proto->asked_ns = exchange->sent_ns;
+        if (exchange->state == EXCHANGE_SENT && proto->last_input_ns <= exchange->sent_ns) {
+            if (!proto->silent || exchange->sent_ns < proto->silent_since_ns)
+                proto->silent_since_ns = exchange->sent_ns;
             proto->silent = true;
         }
         if (exchange->whom == FOR_CALLER) {
@@ -244,7 +244,7 @@ bool proto_is_spent(const struct client_proto *proto)
 bool proto_is_dead(const struct client_proto *proto, int64_t now_ns)
 {
     return proto->silent && proto->holds.count > 0 &&
-           now_ns - proto->asked_ns >= proto->longest_hold_ns;
+           now_ns - proto->silent_since_ns >= proto->longest_hold_ns;
 }
 
 /* --- the connection --- */
@@ -254,11 +254,11 @@ void proto_begin(struct client_proto *proto)
     /* Nobody has lost anything by the end of the one before. */
     if (!proto->closed_on_holds)
         notice_drop(&proto->notices, &proto->closed);
-    proto->to_be_named = proto->label[0] != '\0';
-    proto->being_named = false;
-    proto->to_authenticate = proto->secret[0] != '\0';
-    proto->authenticating = false;
-    proto->heard_ns = 0;
+    proto->name_due = proto->label[0] != '\0';
+    proto->name_sent = false;
+    proto->auth_due = proto->secret[0] != '\0';
+    proto->auth_sent = false;
+    proto->last_input_ns = 0;
     proto->silent = false;
     proto->longest_hold_ns = 0;
     proto->lingers = false;
@@ -313,12 +313,12 @@ void proto_end(struct client_proto *proto, enum redlock_status status, const cha
 void proto_set_label(struct client_proto *proto, const char *label, bool connected)
 {
     memcpy(proto->label, label, strlen(label) + 1);
-    proto->to_be_named = connected;
+    proto->name_due = connected;
 }
 
 bool proto_has_output(const struct client_proto *proto)
 {
-    return proto->to_authenticate || (proto->to_be_named && !proto->being_named) ||
+    return proto->auth_due || (proto->name_due && !proto->name_sent) ||
            !TAILQ_EMPTY(&proto->outgoing);
 }
 
@@ -327,17 +327,17 @@ size_t proto_write(struct client_proto *proto, int64_t now_ns, char *buf, size_t
     struct exchange *exchange;
     size_t len = 0;
     /* First of all; nothing else may overtake it. */
-    if (proto->to_authenticate) {
+    if (proto->auth_due) {
         if (size < CLIENT_REQUEST_LINE)
             return 0;
         len = client_request_format_secret(proto->secret, buf);
-        proto->to_authenticate = false;
-        proto->authenticating = true;
+        proto->auth_due = false;
+        proto->auth_sent = true;
     }
-    if (proto->to_be_named && !proto->being_named && size - len >= CLIENT_REQUEST_LINE) {
+    if (proto->name_due && !proto->name_sent && size - len >= CLIENT_REQUEST_LINE) {
         len += client_request_format_name(proto->label, buf + len);
-        proto->to_be_named = false;
-        proto->being_named = true;
+        proto->name_due = false;
+        proto->name_sent = true;
     }
     while (size - len >= CLIENT_REQUEST_LINE &&
            (exchange = TAILQ_FIRST(&proto->outgoing)) != NULL) {
@@ -502,12 +502,12 @@ static bool on_line(struct client_proto *proto, const struct client_reply *answe
 {
     if (answer->tag.at == NULL)
         return answer->first == REPLY_PUSH && on_push(proto, answer);
-    if (proto->authenticating && client_reply_is(answer->tag, CLIENT_REQUEST_SECRET)) {
-        proto->authenticating = false;
+    if (proto->auth_sent && client_reply_is(answer->tag, CLIENT_REQUEST_SECRET)) {
+        proto->auth_sent = false;
         return answer->first == REPLY_OK; /* what else is true, is_closing_error() has taken */
     }
-    if (proto->being_named && client_reply_is(answer->tag, CLIENT_REQUEST_NAMING)) {
-        proto->being_named = false;
+    if (proto->name_sent && client_reply_is(answer->tag, CLIENT_REQUEST_NAMING)) {
+        proto->name_sent = false;
         return true; /* a name that is not taken is nothing to fail for */
     }
     struct exchange *exchange = find_tagged(proto, answer->tag);
@@ -522,7 +522,7 @@ static bool is_closing_error(struct client_proto *proto, const struct client_rep
     struct text text = {.buf = why, .size = sizeof(why) - 1};
     bool tagged = answer->tag.at != NULL;
     bool to_auth =
-        proto->authenticating && tagged && client_reply_is(answer->tag, CLIENT_REQUEST_SECRET);
+        proto->auth_sent && tagged && client_reply_is(answer->tag, CLIENT_REQUEST_SECRET);
     if ((tagged && !to_auth) || !client_result_is_closing_error(answer, to_auth, &status, &text))
         return false;
     why[text.len] = '\0';
@@ -534,7 +534,7 @@ bool proto_receive(struct client_proto *proto, const char *bytes, size_t len, in
                    int64_t now_ns)
 {
     static const char foreign[] = "what answers there does not speak redlockd's protocol";
-    proto->heard_ns = received_ns;
+    proto->last_input_ns = received_ns;
     proto->silent = false;
     while (len > 0) {
         const char *end = memchr(bytes, '\n', len);

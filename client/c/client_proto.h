@@ -1,20 +1,21 @@
 /*
- * All that a handle decides: what is asked, what came back, and what its caller is to be told. It
- * knows no socket and no clock; whoever has them says what has been read and what time it is.
+ * The protocol state of a handle: requests under way, answers, and events for the caller. It has no
+ * socket and no clock: handle.c passes in the bytes read and the time.
  *
- *     proto_ask() -> outgoing -> proto_write() -> sent -> proto_receive() -> a notice ->
- * proto_take()
+ *     proto_ask() -> outgoing -> proto_write() -> sent -> proto_receive() -> notice -> proto_take()
  *
- * A grant that comes after a long wait in line may be past its deadline on arrival, by the drift of
- * the clocks that is taken off the wait, and not be lost at all (docs/protocol.txt, "What a client
- * may conclude"). An EXTEND of our own tells, and gives it a deadline that is counted anew.
+ * Confirming a late grant. After a long wait in the queue a grant may arrive past its deadline,
+ * because clock drift for the whole wait is subtracted, although the masters still hold the lock
+ * (docs/protocol.txt, "What a client may conclude"). The library then sends EXTEND by itself, which
+ * shows whether the lock is still held and gives it a new deadline.
  *
- * What the caller has given up, by a time-out or a cancel, can still be granted. Its answer is
- * waited for, and a grant is given back by an UNLOCK of our own; or, where nothing else lives on
- * the connection (proto_is_spent()), the connection is to be closed, which releases it as well. Not
- * so what was granted without HOLD, and is being confirmed: that answer has a time-out of its own.
+ * Giving up. The daemon may still grant a request that has timed out or was cancelled. The library
+ * keeps waiting for the answer and releases such a grant with UNLOCK. If the connection serves
+ * nothing else (proto_is_spent()), the caller closes it instead, which also makes the daemon undo
+ * the request. The exception is an EXTEND that confirms a late grant without HOLD: closing would
+ * not release that lock, so its answer is awaited with a new timeout.
  *
- * Numbers of requests are never used again, so an answer that comes twice is known for what it is.
+ * Request numbers are never reused, so a duplicate answer is recognized.
  */
 #ifndef CLIENT_C_CLIENT_PROTO_H
 #define CLIENT_C_CLIENT_PROTO_H
@@ -33,117 +34,117 @@ enum { PROTO_TEXT = 640, PROTO_PEER = LIMIT_URL };
 
 enum exchange_state { EXCHANGE_IDLE, EXCHANGE_QUEUED, EXCHANGE_SENT };
 
-/* Who wants the answer: the caller, ourselves, or nobody any more. */
+/* Where the answer goes: to the caller, to the library itself, or nowhere. */
 enum exchange_for { FOR_CALLER, FOR_US, FOR_NOBODY };
 
-/* A request, and its answer until that is taken. Not reused before both are done with. */
+/* A request and its answer. It returns to the idle list when the caller has taken the answer. */
 struct exchange {
     struct notice notice;
-    TAILQ_ENTRY(exchange) entry; /* of those that are idle, or of those to be sent */
+    TAILQ_ENTRY(exchange) entry; /* in the idle list or the outgoing list */
     unsigned index;
     uint64_t id;
     enum exchange_state state;
     enum exchange_for whom;
     struct client_request request;
-    struct hold *hold; /* for the lock to be acquired; NULL without HOLD */
-    bool confirms;     /* it was granted, and nothing is left of that: by an EXTEND, is it ours? */
-    bool lost;         /* ... and the daemon has said meanwhile that it cannot hold it */
+    struct hold *hold; /* allocated in advance for the lock to acquire; NULL without HOLD */
+    bool confirms;     /* the request is an EXTEND that confirms a late grant */
+    bool lost;         /* LOST arrived while a late grant was being confirmed */
     int64_t sent_ns;
-    int64_t until_ns;
-    struct redlock_event event; /* for the caller; its id is that of the caller */
-    char text[PROTO_TEXT];
+    int64_t until_ns;           /* the request times out then */
+    struct redlock_event event; /* its id is the one the caller got, even after `id` has changed */
+    char text[PROTO_TEXT];      /* error message that goes with the event */
     void (*line)(void *context, const char *text); /* LIST, VERSION */
     void *context;
 };
 TAILQ_HEAD(exchange_list, exchange);
 
 struct client_proto {
-    const char *peer; /* its address, for messages */
-    int64_t timeout_ns;
-    struct exchange *exchange[LIMIT_CLIENT_REQUESTS]; /* the first `made` of them */
-    unsigned made;
+    const char *peer;   /* address of the daemon, for messages */
+    int64_t timeout_ns; /* time limit of a request, without its wait */
+    struct exchange *exchange[LIMIT_CLIENT_REQUESTS];
+    unsigned made; /* how many exchanges are allocated */
     uint64_t sequence;
-    unsigned living;    /* queued or sent, and somebody wants the answer */
-    unsigned abandoned; /* sent, and nobody does */
+    unsigned living;    /* exchanges queued or sent whose answer is wanted */
+    unsigned abandoned; /* exchanges sent whose answer will be discarded */
     struct exchange_list idle;
     struct exchange_list outgoing;
     struct notices notices;
     struct holds holds;
     struct notice closed;
-    bool lingers;         /* locks were asked for on this connection that QUIT has to release */
-    bool closed_on_holds; /* the connection that `closed` is about had some */
+    bool lingers;         /* LINGER was requested on this connection: QUIT must release the locks */
+    bool closed_on_holds; /* the connection that `closed` reports had HOLDs */
     char label[REDLOCK_LABEL_MAX + 1];
     char secret[LIMIT_SECRET + 1];
-    bool to_authenticate;
-    bool authenticating;
-    bool to_be_named;
-    bool being_named;
-    int64_t heard_ns;        /* when something came last */
-    bool silent;             /* nothing has, since a request was sent that is out of time, ... */
-    int64_t asked_ns;        /* ... the first of them, then */
-    int64_t longest_hold_ns; /* the longest time to live of those held for this connection */
-    char input[LIMIT_REPLY]; /* a line that is not complete yet */
+    bool auth_due;           /* AUTH must be sent, before all else */
+    bool auth_sent;          /* AUTH was sent and is not answered yet */
+    bool name_due;           /* NAME must be sent */
+    bool name_sent;          /* NAME was sent and is not answered yet */
+    int64_t last_input_ns;   /* last time that the daemon sent anything */
+    bool silent;             /* a sent request timed out, and the daemon sent nothing since */
+    int64_t silent_since_ns; /* while silent: when the first such request was sent */
+    int64_t longest_hold_ns; /* longest TTL of a HOLD of this connection */
+    char input[LIMIT_REPLY]; /* an incomplete line */
     size_t input_len;
-    char error[PROTO_TEXT]; /* what went wrong last, for the caller */
+    char error[PROTO_TEXT]; /* for redlock_error() */
 };
 
 void proto_init(struct client_proto *proto);
 void proto_free(struct client_proto *proto);
 
-/* A new connection. */
+/* Starts a new connection. */
 void proto_begin(struct client_proto *proto);
 
-/*
- * The connection is gone, or is about to be closed: what is under way is answered with this. With
- * `told` the caller has an event of it.
- */
+/* Ends the connection: requests under way are answered with this status. With `told`, the caller
+ * gets REDLOCK_EVENT_CLOSED. */
 void proto_end(struct client_proto *proto, enum redlock_status status, const char *why, bool told);
 
-/* In a process that was forked since: what was granted is its parent's, so answers that
- * were not taken yet become REDLOCK_BROKEN. */
+/* In a forked child: locks that were granted belong to the parent, so OK answers that were not
+ * taken yet become REDLOCK_BROKEN. */
 void proto_disown_answers(struct client_proto *proto, const char *why);
 
-/* For connections from the next one on; NULL: none. */
+/* Sets the secret for the next connection; NULL removes it. */
 void proto_set_secret(struct client_proto *proto, const char *secret);
 
 void proto_set_label(struct client_proto *proto, const char *label, bool connected);
 
-/* REDLOCK_OK: queued. REDLOCK_LIMIT: too many are under way, or not taken yet. REDLOCK_MEMORY.
- * line() gets the lines of a listing; NULL for all else. */
+/* Queues a request. Returns REDLOCK_OK, REDLOCK_LIMIT (too many requests are under way or not
+ * taken yet) or REDLOCK_MEMORY. line() gets the lines of a listing; NULL for other requests. */
 enum redlock_status proto_ask(struct client_proto *proto, const struct client_request *request,
                               int64_t now_ns, void (*line)(void *context, const char *text),
                               void *context, uint64_t *id);
 
-/* There will be no answer, and what was granted is given back. */
+/* Gives up requests: the caller gets no answer, and a lock that was granted is released. */
 void proto_cancel(struct client_proto *proto, uint64_t id, int64_t now_ns);
 void proto_cancel_all(struct client_proto *proto, int64_t now_ns);
 
-/* Is there anything to send? And as many whole lines as there is room for, which begin to be sent
- * now. */
+/* proto_write() fills buf with as many whole lines as fit and returns their length. The requests
+ * count as sent at now_ns. */
 bool proto_has_output(const struct client_proto *proto);
 size_t proto_write(struct client_proto *proto, int64_t now_ns, char *buf, size_t size);
 
-/* Bytes that were there at received_ns. False: the connection is of no use any more, all has been
- * answered, and proto_end() need not be called. */
+/* Handles bytes that had arrived at received_ns. False: the connection is unusable. All requests
+ * have been answered then, and the caller need not call proto_end(). */
 bool proto_receive(struct client_proto *proto, const char *bytes, size_t len, int64_t received_ns,
                    int64_t now_ns);
 
-/* Answer what is out of time. And when that is for the next, INT64_MAX: never. */
+/* Answers requests that have timed out. */
 void proto_expire(struct client_proto *proto, int64_t now_ns);
+
+/* When the next request times out; INT64_MAX: never. */
 int64_t proto_until_ns(const struct client_proto *proto);
 
-/* Nothing lives on this connection but what nobody wants any more: close it. */
+/* True if the connection has only abandoned requests and no HOLD: the caller should close it. */
 bool proto_is_spent(const struct client_proto *proto);
 
-/* It seems to lead nowhere any more, and for so long that nothing proves a lock held for it: have
- * it reset, so that another one can be made. */
+/* True if the daemon has been silent for longer than the TTL of every HOLD, so that none of them is
+ * proven any more: the caller should reset the connection and make a new one. */
 bool proto_is_dead(const struct client_proto *proto, int64_t now_ns);
 
-/* The next event, or the answer to this very request. False: there is none. */
+/* Take the next event, or the answer to request `id`. False: there is none. */
 bool proto_take(struct client_proto *proto, struct redlock_event *event);
 bool proto_take_answer(struct client_proto *proto, uint64_t id, struct redlock_event *event);
 
-/* Set what redlock_error() says. Returns the status. */
+/* Sets the text of redlock_error() and returns the status. */
 enum redlock_status proto_fail(struct client_proto *proto, enum redlock_status status,
                                const char *form, ...) __attribute__((format(printf, 3, 4)));
 

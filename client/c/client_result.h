@@ -1,17 +1,18 @@
 /*
- * One line of the daemon -> its tag, its first word, and what is behind it; and what it means for
- * the request it answers. Pure: this is where a deadline is computed, and where it is refused.
+ * Parses one line of the daemon and decides what it means for the request that it answers. The
+ * deadline of a lock is computed and checked here. Pure: no I/O, no clock.
  *
- * Strict: what no daemon sends is refused, since what it means can only be guessed.
+ * The parser is strict: it rejects every line that no daemon sends, because the meaning of such a
+ * line could only be guessed.
  *
- * Let sent_ns be the instant before the request was sent, and received_ns one after which its
- * answer arrived, or at which it was there. The daemon granted the lock when elapsed_ms had passed
- * since it read the request, so not before sent + elapsed; and not after the answer was here, so
- * an elapsed_ms beyond that is no reason to believe in a later deadline (docs/protocol.txt, "What a
- * client may conclude").
+ * Deadlines. sent_ns is the instant before the request was sent; received_ns is an instant at which
+ * the answer had not been read yet. The daemon granted the lock elapsed_ms after it had read the
+ * request, so not before sent_ns + elapsed_ms. It cannot have granted the lock after the answer
+ * arrived, so an elapsed_ms beyond received_ns does not make the deadline later
+ * (docs/protocol.txt, "What a client may conclude").
  */
-#ifndef CLIENT_C_CLIENT_VERDICT_H
-#define CLIENT_C_CLIENT_VERDICT_H
+#ifndef CLIENT_C_CLIENT_RESULT_H
+#define CLIENT_C_CLIENT_RESULT_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,7 +22,7 @@
 #include "client/c/redlock.h"
 #include "protocol/text.h"
 
-/* The first word of an answer; meanings[] in verdict.c has how each is written. */
+/* The first word of an answer. client_result.c has a table of how each is written. */
 enum client_reply_word {
     REPLY_OK,
     REPLY_GONE,
@@ -40,55 +41,58 @@ enum client_reply_word {
     REPLY_OTHER
 };
 
-/* Views of the line. */
+/* A view into the line; no NUL at its end. */
 struct word {
     const char *at;
     size_t len;
 };
 
 struct client_reply {
-    struct word tag; /* without its #; at is NULL where there is none */
-    struct word body;
-    enum client_reply_word first; /* of the body */
-    struct word rest;             /* of the body, behind its first word and a space */
+    struct word tag;              /* without the "#"; at is NULL if the line has no tag */
+    struct word body;             /* the line after the tag */
+    enum client_reply_word first; /* first word of the body */
+    struct word rest;             /* the body after its first word and one space */
 };
 
-/* A line without its LF. False: no daemon says this. */
+/* Splits a line, given without its LF. False: no daemon sends this line. */
 __attribute__((warn_unused_result)) bool client_reply_read(const char *line, size_t len,
                                                            struct client_reply *answer);
 
 bool client_reply_is(struct word word, const char *text);
 
-/* Plain digits, of a number up to most; the longest duration there is. */
+/* The longest duration that is accepted, in milliseconds. */
 #define REPLY_MS_MAX INT64_C(999999999999999)
+
+/* Parses a number from 0 to `most`: digits only, without leading zeros. */
 bool client_reply_number(struct word word, int64_t most, int64_t *number);
 
 struct moments {
     int64_t sent_ns;
     int64_t received_ns;
-    int64_t now_ns; /* what has its deadline here or before is REDLOCK_LATE */
+    int64_t now_ns; /* a grant whose deadline is not after this is REDLOCK_LATE */
 };
 
 enum client_result {
-    RESULT_FINAL,   /* event->status, and what belongs to it, are set */
-    RESULT_MORE,    /* a line of a listing: others follow */
-    RESULT_GARBLED, /* no answer to this */
+    RESULT_FINAL,   /* the answer is complete: event->status and its fields are set */
+    RESULT_MORE,    /* a line of a listing: more lines follow */
+    RESULT_GARBLED, /* not a possible answer to this request */
 };
 
 /*
- * The event keeps what an earlier line has set; it begins as zeros. What there is to say goes into
- * text. event->lock is set with a grant that is LATE, too, so that it can be given back.
+ * Applies one line of the answer to the event. The caller starts with an event of zeros and passes
+ * the same event for each line of a listing. An error message goes to text. A late grant sets
+ * event->lock as well, so that the caller can release it.
  */
 __attribute__((warn_unused_result)) enum client_result
 client_result_of(const struct client_request *request, const struct moments *moments,
                  const struct client_reply *answer, struct redlock_event *event, struct text *text);
 
-/* A line that the daemon says before it closes a connection it cannot serve, which has no tag; or
- * an answer to AUTH, and not the one that was hoped for. */
+/* True if the daemon closes the connection after this line: either an untagged error, or, with
+ * to_auth, an answer to AUTH other than OK. */
 bool client_result_is_closing_error(const struct client_reply *answer, bool to_auth,
                                     enum redlock_status *status, struct text *text);
 
-/* "! LOST <resource> <token> <reason>", and WARN likewise. */
+/* Parses "! LOST <resource> <token> <reason>" and "! WARN <resource> <token> <reason>". */
 enum push { PUSH_IS_LOST, PUSH_IS_WARN, PUSH_IS_UNKNOWN, PUSH_IS_GARBLED };
 enum push client_result_of_push(const struct client_reply *answer, struct word *token,
                                 struct word *reason);

@@ -69,16 +69,16 @@ static void lose(struct redlock *redlock, const char *why)
     proto_end(&redlock->proto, REDLOCK_BROKEN, why, true);
 }
 
-void handle_leave_to_parent(struct redlock *redlock)
+void handle_detach_after_fork(struct redlock *redlock)
 {
     static const char why[] = "the connection is that of the process this one was forked from";
     if (fork_mark_is_ours(&redlock->owner))
         return;
     fork_mark_set(&redlock->owner);
-    wakeup_leave_to_parent(&redlock->wakeup);
-    for (size_t i = 0; i < redlock->left_count; i++)
-        close(redlock->left[i]);
-    redlock->left_count = 0;
+    wakeup_reopen_after_fork(&redlock->wakeup);
+    for (size_t i = 0; i < redlock->parked_count; i++)
+        close(redlock->parked[i]);
+    redlock->parked_count = 0;
     proto_disown_answers(&redlock->proto, why);
     if (redlock->fd >= 0)
         lose(redlock, why);
@@ -95,23 +95,23 @@ static bool is_unix(int fd)
 static void close_ended(struct redlock *redlock)
 {
     size_t kept = 0;
-    for (size_t i = 0; i < redlock->left_count; i++) {
-        struct pollfd left = {.fd = redlock->left[i]};
+    for (size_t i = 0; i < redlock->parked_count; i++) {
+        struct pollfd left = {.fd = redlock->parked[i]};
         if (poll(&left, 1, 0) > 0)
             close(left.fd);
         else
-            redlock->left[kept++] = left.fd;
+            redlock->parked[kept++] = left.fd;
     }
-    redlock->left_count = kept;
+    redlock->parked_count = kept;
 }
 
 /* Room for the connection that is about to be made: giving it up must not depend on memory. */
 static bool make_room(struct redlock *redlock)
 {
     close_ended(redlock);
-    int *left = reallocarray(redlock->left, redlock->left_count + 1, sizeof(*left));
+    int *left = reallocarray(redlock->parked, redlock->parked_count + 1, sizeof(*left));
     if (left != NULL)
-        redlock->left = left;
+        redlock->parked = left;
     return left != NULL;
 }
 
@@ -124,7 +124,7 @@ static void drop(struct redlock *redlock, bool holds)
 {
     const struct linger at_once = {.l_onoff = 1};
     if (holds && is_unix(redlock->fd)) {
-        redlock->left[redlock->left_count++] = redlock->fd;
+        redlock->parked[redlock->parked_count++] = redlock->fd;
         forget_connection(redlock);
     } else {
         setsockopt(redlock->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
@@ -134,24 +134,24 @@ static void drop(struct redlock *redlock, bool holds)
 
 void handle_reset(struct redlock *redlock, const char *why)
 {
-    handle_leave_to_parent(redlock);
+    handle_detach_after_fork(redlock);
     if (redlock->fd < 0)
         return;
     drop(redlock, redlock->proto.holds.count > 0);
     proto_end(&redlock->proto, REDLOCK_BROKEN, why, true);
 }
 
-void handle_close_left(struct redlock *redlock)
+void handle_close_parked(struct redlock *redlock)
 {
-    for (size_t i = 0; i < redlock->left_count; i++) {
-        (void)!send(redlock->left[i], quit, sizeof(quit) - 1, MSG_NOSIGNAL);
+    for (size_t i = 0; i < redlock->parked_count; i++) {
+        (void)!send(redlock->parked[i], quit, sizeof(quit) - 1, MSG_NOSIGNAL);
         /* Also for children that have it open as well. */
-        shutdown(redlock->left[i], SHUT_WR);
-        close(redlock->left[i]);
+        shutdown(redlock->parked[i], SHUT_WR);
+        close(redlock->parked[i]);
     }
-    free(redlock->left);
-    redlock->left = NULL;
-    redlock->left_count = 0;
+    free(redlock->parked);
+    redlock->parked = NULL;
+    redlock->parked_count = 0;
 }
 
 /* --- reading and writing --- */
@@ -201,7 +201,7 @@ static bool read_some(struct redlock *redlock)
 
 void handle_pump(struct redlock *redlock)
 {
-    handle_leave_to_parent(redlock);
+    handle_detach_after_fork(redlock);
     if (redlock->fd >= 0)
         write_out(redlock);
     for (unsigned i = 0; i < READS_AT_ONCE && redlock->fd >= 0 && read_some(redlock); i++)
@@ -225,7 +225,7 @@ static bool has_output(const struct redlock *redlock)
 void handle_arm(struct redlock *redlock)
 {
     const struct client_proto *proto = &redlock->proto;
-    handle_leave_to_parent(redlock);
+    handle_detach_after_fork(redlock);
     if (redlock->wakeup.epoll < 0)
         return;
     wakeup_arm(&redlock->wakeup, has_output(redlock),
@@ -394,7 +394,7 @@ static enum redlock_status connect_anew(struct redlock *redlock)
     struct client_proto *proto = &redlock->proto;
     struct address address;
     struct error error;
-    handle_leave_to_parent(redlock);
+    handle_detach_after_fork(redlock);
     if (!make_room(redlock))
         return proto_fail(proto, REDLOCK_MEMORY, "no memory is left");
     if (!address_parse(redlock->url, URL_DAEMON, &address, &error))

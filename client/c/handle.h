@@ -1,5 +1,5 @@
 /*
- * A handle: one conversation (client/c/client_proto.h), and the socket it is led by.
+ * A handle: the protocol state (client/c/client_proto.h) and its socket.
  */
 #ifndef CLIENT_C_HANDLE_H
 #define CLIENT_C_HANDLE_H
@@ -19,52 +19,53 @@ struct redlock {
     struct client_proto proto;
     char *url;
     int fd;                     /* -1: not connected */
-    struct wakeup wakeup;       /* what redlock_fd() returns */
-    struct fork_mark owner;     /* the process whose connection it is */
-    int64_t connect_timeout_ns; /* 0: that of a request */
-    char peer[PROTO_PEER];      /* the address, as far as it may be repeated */
+    struct wakeup wakeup;       /* the descriptor that redlock_fd() returns */
+    struct fork_mark owner;     /* the process that owns the connection */
+    int64_t connect_timeout_ns; /* 0: use the timeout of a request */
+    char peer[PROTO_PEER];      /* the address without a password and control characters */
     char output[HANDLE_OUTPUT];
     size_t output_len;
-    bool output_failed; /* nothing can be sent any more; there may still be something to read */
-    int *left;          /* connections that were given up, and stay open (handle_reset()) */
-    size_t left_count;  /* there is room for one more, while there is a connection */
+    bool output_failed;  /* the socket cannot be written, but may still have input */
+    int *parked;         /* unix sockets that were given up but stay open (handle_reset()) */
+    size_t parked_count; /* while connected, the array has room for one more */
 };
 
 /* Nanoseconds of CLOCK_BOOTTIME. */
 int64_t handle_clock_ns(void);
 
 /*
- * In a process that was forked since: it has copies of the descriptors and none of the connections.
- * A byte read from there, or an end, would be taken for the parent's. So they are closed, and the
- * handle is this process's from now on. What was granted remains the parent's.
+ * In a forked child, closes the inherited descriptors and makes the child the owner of the handle;
+ * otherwise does nothing. The child must not use the connections: bytes that it read would be
+ * missing in the parent. Locks that were granted remain the parent's.
  */
-void handle_leave_to_parent(struct redlock *redlock);
+void handle_detach_after_fork(struct redlock *redlock);
 
-/* Put a request on its way, over a new connection where there is none. */
+/* Sends a request, and connects first if there is no connection. */
 enum redlock_status handle_ask(struct redlock *redlock, const struct client_request *request,
                                void (*line)(void *context, const char *text), void *context,
                                uint64_t *id);
 
-/* Read what is there, write what can be written, and see what is out of time. */
+/* Reads input, writes output and answers requests that have timed out, without blocking. */
 void handle_pump(struct redlock *redlock);
 
-/* Have the descriptor for event loops be readable when there is something to do, and not before. */
+/* Makes the descriptor of redlock_fd() readable when there is work for handle_pump(), and not
+ * before. */
 void handle_arm(struct redlock *redlock);
 
-/* Wait until there may be something to pump. */
+/* Blocks until there may be work for handle_pump(). */
 void handle_wait(struct redlock *redlock);
 
 /*
- * End the connection as if it was lost: the daemon releases nothing by that. A unix socket has no
- * such end: where a lock is held for it, it stays open, and the daemon goes on holding that until
- * handle_close_left(), or for max_hold.
+ * Ends the connection as if the network had lost it, so that the daemon releases nothing. A unix
+ * socket cannot be reset. If it has HOLDs, it is parked: it stays open, and the daemon extends its
+ * locks until handle_close_parked(), or for max_hold.
  */
 void handle_reset(struct redlock *redlock, const char *why);
 
-/* Close those, in order: nobody relies any more on what is held for them. */
-void handle_close_left(struct redlock *redlock);
+/* Closes the parked sockets in order, so that the daemon releases their locks. */
+void handle_close_parked(struct redlock *redlock);
 
-/* Close the connection, in order. */
+/* Closes the connection in order. */
 void handle_close(struct redlock *redlock);
 
 #endif

@@ -1,9 +1,9 @@
 /*
- * The locks that the daemon holds for this connection, and what it has said of each. Pure, but for
- * the memory of a hold.
+ * The locks that the daemon holds for this connection, and the LOST and WARN lines about them.
+ * Pure, except that it frees holds.
  *
- * A notice is what the caller is to be told. Each hold has one, so a daemon can say what it likes
- * as often as it likes: a loss takes the place of a warning, and a warning that of an older one.
+ * A notice is a queued event for the caller. Each hold has exactly one notice, so a daemon that
+ * sends many lines cannot fill memory: LOST replaces WARN, and a WARN replaces an earlier one.
  */
 #ifndef CLIENT_C_HOLD_H
 #define CLIENT_C_HOLD_H
@@ -15,7 +15,7 @@
 #include "client/c/client_result.h"
 #include "client/c/redlock.h"
 
-/* Something to tell the caller, in the order in which it came. */
+/* An event for the caller, queued in the order of arrival. */
 struct notice {
     TAILQ_ENTRY(notice) next;
     bool queued;
@@ -23,7 +23,7 @@ struct notice {
 };
 TAILQ_HEAD(notices, notice);
 
-/* Also where it is queued already: then it moves to the end. */
+/* Appends the notice; if it is queued already, moves it to the end. */
 void notice_queue(struct notices *notices, struct notice *notice);
 void notice_drop(struct notices *notices, struct notice *notice);
 
@@ -37,27 +37,29 @@ struct hold {
 
 enum { HOLD_BUCKETS = 256 };
 
-/* By the first two digits of their tokens, which are random. One that is lost is here until that
- * has been told, and does not count. */
+/* A hash table by the first two digits of the token, which are random. A lost hold stays in the
+ * table until the caller has taken its event. */
 struct holds {
     LIST_HEAD(, hold) buckets[HOLD_BUCKETS];
-    size_t count;
+    size_t count; /* without lost holds */
 };
 
-/* The hold has been allocated before there was a lock to lose. */
+/* Adds a hold, which the caller allocated before the request was sent: a grant cannot fail for lack
+ * of memory. */
 void holds_add(struct holds *holds, struct hold *hold, const struct redlock_lock *lock);
 
-/* Forget this hold, and what was to be told of it. */
+/* Removes and frees the hold, with its notice. */
 void holds_forget(struct holds *holds, struct notices *notices, struct hold *hold);
 
-/* The same of the one with this token, if there is one. */
+/* Removes the hold with this token, if there is one. */
 void holds_remove(struct holds *holds, struct notices *notices, const char *token);
 
-/* The daemon says this of a token; one that is not ours does not matter. */
+/* Handles a LOST or WARN line; ignores an unknown token. */
 void holds_push(struct holds *holds, struct notices *notices, enum push push, struct word token,
                 struct word reason);
 
-/* The connection is gone, and they all with it; what is lost will still be told. */
+/* Removes all holds when the connection has ended. Lost ones stay until the caller has taken their
+ * events. */
 void holds_clear(struct holds *holds, struct notices *notices);
 
 #endif

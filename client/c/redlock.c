@@ -68,14 +68,14 @@ void redlock_free(struct redlock *redlock)
 {
     if (redlock == NULL)
         return;
-    handle_leave_to_parent(redlock);
+    handle_detach_after_fork(redlock);
     /* What was granted and nobody has taken is given back, too. */
     proto_cancel_all(&redlock->proto, handle_clock_ns());
     if (redlock->fd >= 0)
         handle_pump(redlock);
     if (redlock->fd >= 0)
         handle_close(redlock);
-    handle_close_left(redlock);
+    handle_close_parked(redlock);
     proto_free(&redlock->proto);
     wakeup_close(&redlock->wakeup);
     fork_mark_deinit(&redlock->owner);
@@ -230,7 +230,7 @@ void redlock_cancel(struct redlock *redlock, uint64_t id)
 
 bool redlock_next(struct redlock *redlock, struct redlock_event *event)
 {
-    handle_leave_to_parent(redlock);
+    handle_detach_after_fork(redlock);
     if (TAILQ_EMPTY(&redlock->proto.notices))
         handle_pump(redlock);
     bool taken = proto_take(&redlock->proto, event);
@@ -241,7 +241,7 @@ bool redlock_next(struct redlock *redlock, struct redlock_event *event)
 int redlock_fd(struct redlock *redlock)
 {
     struct wakeup *wakeup = &redlock->wakeup;
-    handle_leave_to_parent(redlock);
+    handle_detach_after_fork(redlock);
     if (wakeup->epoll < 0 && wakeup_open(wakeup) && redlock->fd >= 0 &&
         !wakeup_watch(wakeup, redlock->fd))
         wakeup_close(wakeup);

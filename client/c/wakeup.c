@@ -41,7 +41,7 @@ bool wakeup_open(struct wakeup *wakeup)
     return true;
 }
 
-void wakeup_leave_to_parent(struct wakeup *wakeup)
+void wakeup_reopen_after_fork(struct wakeup *wakeup)
 {
     int number = wakeup->epoll;
     if (number < 0)

@@ -1,10 +1,7 @@
 /*
- * The descriptor that a handle gives to event loops: one for its whole life, readable whenever
- * there is something to do for it. Connections come and go inside, so a loop never watches a socket
- * whose number another one has meanwhile.
- *
- * It is an epoll instance with the socket and a timer in it, and is made when it is first asked
- * for.
+ * The descriptor of redlock_fd(), for event loops. It is an epoll instance that contains the socket
+ * and a timer, and is created on first use. It stays the same while connections come and go. An
+ * event loop thus never watches a socket number that belongs to another socket by now.
  */
 #ifndef CLIENT_C_WAKEUP_H
 #define CLIENT_C_WAKEUP_H
@@ -13,31 +10,33 @@
 #include <stdint.h>
 
 struct wakeup {
-    int epoll;      /* -1: there is none; then wakeup_watch() and wakeup_forget() do nothing */
-    int timer;      /* of CLOCK_BOOTTIME */
-    int64_t due_ns; /* when the timer expires, or has expired; INT64_MAX: never */
-    int socket;     /* the one that is watched; -1: none. Owned by the handle */
-    bool output;    /* it is also watched for room to write */
+    int epoll;      /* -1: not created; wakeup_watch() and wakeup_forget() then do nothing */
+    int timer;      /* a timerfd on CLOCK_BOOTTIME */
+    int64_t due_ns; /* when the timer expires or has expired; INT64_MAX: never */
+    int socket;     /* the watched socket, owned by the handle; -1: none */
+    bool output;    /* the socket is also watched for room to write */
 };
 
 void wakeup_init(struct wakeup *wakeup);
 void wakeup_close(struct wakeup *wakeup);
 
-/* Have a descriptor. False: none is left. */
+/* Creates the descriptor if there is none. False: the process has no descriptor left. */
 bool wakeup_open(struct wakeup *wakeup);
 
-/* In a process that was forked since: leave the old one, which has copies here, to the parent, and
- * have another one under the same number, with no socket in it. */
-void wakeup_leave_to_parent(struct wakeup *wakeup);
+/* In a forked child: the epoll instance is shared with the parent. Replaces it with a new one of
+ * the same number, without a socket. */
+void wakeup_reopen_after_fork(struct wakeup *wakeup);
 
-/* Watch this socket. False: there is no memory. */
+/* Watches this socket. False: the kernel has no memory. */
 __attribute__((warn_unused_result)) bool wakeup_watch(struct wakeup *wakeup, int socket);
 
-/* Watch it no more: before it is closed, because another process may have it open as well. */
+/* Stops watching the socket. Call this before close(2): if another process has the socket open too,
+ * closing alone does not remove it from the epoll instance. */
 void wakeup_forget(struct wakeup *wakeup);
 
-/* Be readable, beside what has come: with `output` when the socket has room; and from due_ns on, or
- * once before. INT64_MAX: never. There has to be a descriptor. */
+/* Sets when the descriptor becomes readable, apart from input: from due_ns on (INT64_MAX: never),
+ * and with `output` when the socket has room. It may wake up once too early. The descriptor must
+ * exist. */
 void wakeup_arm(struct wakeup *wakeup, bool output, int64_t due_ns, int64_t now_ns);
 
 #endif
