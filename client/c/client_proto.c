@@ -29,7 +29,7 @@ enum redlock_status proto_fail(struct client_proto *proto, enum redlock_status s
 
 /* --- one request --- */
 
-/* The only place where it changes hands. */
+/* The only place that changes the state or the recipient of an exchange. */
 static void set_state(struct client_proto *proto, struct exchange *exchange,
                       enum exchange_state state, enum exchange_for whom)
 {
@@ -53,8 +53,8 @@ static void recycle(struct client_proto *proto, struct exchange *exchange)
         TAILQ_INSERT_HEAD(&proto->idle, exchange, entry);
 }
 
-/* Nothing of it is under way any more. */
-static void rest(struct client_proto *proto, struct exchange *exchange)
+/* The request is no longer under way. */
+static void retire(struct client_proto *proto, struct exchange *exchange)
 {
     free(exchange->hold);
     exchange->hold = NULL;
@@ -62,7 +62,7 @@ static void rest(struct client_proto *proto, struct exchange *exchange)
     recycle(proto, exchange);
 }
 
-static void tell(struct client_proto *proto, struct exchange *exchange)
+static void notify_caller(struct client_proto *proto, struct exchange *exchange)
 {
     if (exchange->whom == FOR_CALLER)
         notice_queue(&proto->notices, &exchange->notice);
@@ -70,11 +70,11 @@ static void tell(struct client_proto *proto, struct exchange *exchange)
 
 static void finish(struct client_proto *proto, struct exchange *exchange)
 {
-    tell(proto, exchange);
-    rest(proto, exchange);
+    notify_caller(proto, exchange);
+    retire(proto, exchange);
 }
 
-/* The number says where it is, and in which use of that place. */
+/* The number encodes the index of the exchange and how often it was used. */
 static uint64_t next_id(struct client_proto *proto, const struct exchange *exchange)
 {
     return ++proto->sequence * LIMIT_CLIENT_REQUESTS + exchange->index;
@@ -86,7 +86,8 @@ static struct exchange *at_index(struct client_proto *proto, uint64_t id)
     return index < proto->made ? proto->exchange[index] : NULL;
 }
 
-/* One that is idle, and off its list. NULL: there are as many as there may be, or no memory. */
+/* Takes an exchange off the idle list, or allocates one. NULL: the limit is reached, or there is no
+ * memory. */
 static struct exchange *new_exchange(struct client_proto *proto)
 {
     struct exchange *exchange = TAILQ_FIRST(&proto->idle);
@@ -108,15 +109,15 @@ enum redlock_status proto_ask(struct client_proto *proto, const struct client_re
     bool holds = request->kind == CLIENT_REQUEST_ACQUIRE && request->hold;
     struct exchange *exchange = new_exchange(proto);
     if (exchange == NULL && proto->made == LIMIT_CLIENT_REQUESTS)
-        return proto_fail(proto, REDLOCK_LIMIT, "%d requests are under way, or not taken yet",
+        return proto_fail(proto, REDLOCK_LIMIT, "%d requests are under way or not taken yet",
                           LIMIT_CLIENT_REQUESTS);
     if (exchange == NULL)
-        return proto_fail(proto, REDLOCK_MEMORY, "no memory is left");
+        return proto_fail(proto, REDLOCK_MEMORY, "out of memory");
     if (holds && (exchange->hold = calloc(1, sizeof(*exchange->hold))) == NULL) {
         recycle(proto, exchange);
-        return proto_fail(proto, REDLOCK_MEMORY, "no memory is left");
+        return proto_fail(proto, REDLOCK_MEMORY, "out of memory");
     }
-    /* From now on the token is of no use, and what becomes of it no news. */
+    /* The caller no longer uses this token, so LOST and WARN about it are of no interest. */
     if (request->kind == CLIENT_REQUEST_RELEASE)
         holds_remove(&proto->holds, &proto->notices, request->token);
     exchange->id = next_id(proto, exchange);
@@ -137,7 +138,7 @@ enum redlock_status proto_ask(struct client_proto *proto, const struct client_re
 
 /* --- giving up --- */
 
-/* A lock was granted to this, and nobody wants it. Nothing of it is under way. */
+/* Releases a lock that was granted to this exchange and that the caller does not want. */
 static void give_back(struct client_proto *proto, struct exchange *exchange, const char *token,
                       int64_t now_ns)
 {
@@ -155,15 +156,15 @@ static void give_back(struct client_proto *proto, struct exchange *exchange, con
 
 static void give_up(struct client_proto *proto, struct exchange *exchange, int64_t now_ns)
 {
-    bool queued = exchange->state == EXCHANGE_QUEUED; /* not a byte of it was sent */
+    bool queued = exchange->state == EXCHANGE_QUEUED; /* not sent yet */
     exchange->line = NULL;
     if (queued && exchange->confirms) {
         give_back(proto, exchange, exchange->request.token, now_ns);
     } else if (queued) {
-        rest(proto, exchange);
+        retire(proto, exchange);
     } else if (exchange->confirms && exchange->hold == NULL && exchange->whom == FOR_CALLER) {
-        /* The end of a connection undoes what is being granted, and what it holds, but not what has
-         * been granted: so that answer is worth a wait, though not for ever. */
+        /* Closing the connection undoes pending acquires and releases HOLDs, but not a plain lock
+         * that was granted already. So wait for this answer, with a timeout. */
         exchange->until_ns = now_ns + proto->timeout_ns;
         set_state(proto, exchange, EXCHANGE_SENT, FOR_US);
     } else {
@@ -173,7 +174,7 @@ static void give_up(struct client_proto *proto, struct exchange *exchange, int64
 
 static void cancel(struct client_proto *proto, struct exchange *exchange, int64_t now_ns)
 {
-    /* Answered already, and not taken: the caller does not know that it holds a lock. */
+    /* The caller has not taken the answer, so it does not know that it holds a lock. */
     if (exchange->notice.queued) {
         struct redlock_event *event = &exchange->event;
         notice_drop(&proto->notices, &exchange->notice);
@@ -219,7 +220,7 @@ void proto_expire(struct client_proto *proto, int64_t now_ns)
             snprintf(exchange->text, sizeof(exchange->text), "%s did not answer in time",
                      proto->peer);
         }
-        tell(proto, exchange);
+        notify_caller(proto, exchange);
         give_up(proto, exchange, now_ns);
     }
 }
@@ -251,7 +252,7 @@ bool proto_is_dead(const struct client_proto *proto, int64_t now_ns)
 
 void proto_begin(struct client_proto *proto)
 {
-    /* Nobody has lost anything by the end of the one before. */
+    /* The previous connection had no HOLD, so the caller lost nothing when it ended. */
     if (!proto->closed_on_holds)
         notice_drop(&proto->notices, &proto->closed);
     proto->name_due = proto->label[0] != '\0';
@@ -326,7 +327,7 @@ size_t proto_write(struct client_proto *proto, int64_t now_ns, char *buf, size_t
 {
     struct exchange *exchange;
     size_t len = 0;
-    /* First of all; nothing else may overtake it. */
+    /* AUTH must come before every other request. */
     if (proto->auth_due) {
         if (size < CLIENT_REQUEST_LINE)
             return 0;
@@ -350,22 +351,22 @@ size_t proto_write(struct client_proto *proto, int64_t now_ns, char *buf, size_t
 
 /* --- answers --- */
 
-/* The caller has it, and the daemon holds it, if that was asked for. */
+/* Passes the grant to the caller, and records the hold if HOLD was requested. */
 static void put_granted(struct client_proto *proto, struct exchange *exchange,
                         const struct redlock_event *event)
 {
     int64_t ttl_ns = event->lock.ttl_ms * NS_PER_MS;
-    tell(proto, exchange);
+    notify_caller(proto, exchange);
     if (exchange->hold != NULL) {
         if (ttl_ns > proto->longest_hold_ns)
             proto->longest_hold_ns = ttl_ns;
         holds_add(&proto->holds, exchange->hold, &event->lock);
         exchange->hold = NULL;
     }
-    rest(proto, exchange);
+    retire(proto, exchange);
 }
 
-/* It was granted, and nothing is left of that: an EXTEND tells whether it is ours. */
+/* A grant arrived past its deadline. Sends an EXTEND, which shows whether the lock is still held. */
 static void confirm(struct client_proto *proto, struct exchange *exchange,
                     const struct redlock_lock *granted, int64_t now_ns)
 {
@@ -383,7 +384,7 @@ static void confirm(struct client_proto *proto, struct exchange *exchange,
     set_state(proto, exchange, EXCHANGE_QUEUED, FOR_CALLER);
 }
 
-/* Whatever was answered but OK, to the caller it means that the grant came too late. */
+/* The answer to that EXTEND. Anything but OK means REDLOCK_LATE to the caller. */
 static void put_confirmed(struct client_proto *proto, struct exchange *exchange,
                           struct redlock_event *event, int64_t now_ns)
 {
@@ -396,11 +397,11 @@ static void put_confirmed(struct client_proto *proto, struct exchange *exchange,
         event->status = REDLOCK_LATE;
         event->lock = (struct redlock_lock){0};
         snprintf(exchange->text, sizeof(exchange->text),
-                 "it was granted, but nothing is left of it");
-        tell(proto, exchange);
+                 "the lock was granted too late: no validity is left");
+        notify_caller(proto, exchange);
     }
     if (gone)
-        rest(proto, exchange);
+        retire(proto, exchange);
     else
         give_back(proto, exchange, exchange->request.token, now_ns);
 }
@@ -440,7 +441,7 @@ static bool on_answer(struct client_proto *proto, struct exchange *exchange,
                       const struct client_reply *answer, int64_t received_ns, int64_t now_ns)
 {
     struct moments moments = {exchange->sent_ns, received_ns, now_ns};
-    /* What the caller has been told of it stands. */
+    /* The caller may have got an event for this request already: do not overwrite it. */
     struct redlock_event unwanted = {0};
     char unwanted_text[PROTO_TEXT];
     bool wanted = exchange->whom == FOR_CALLER;
@@ -462,7 +463,7 @@ static bool on_answer(struct client_proto *proto, struct exchange *exchange,
     return true;
 }
 
-/* The request under way that a tag names, or NULL. */
+/* The sent request with this tag, or NULL. */
 static struct exchange *find_tagged(struct client_proto *proto, struct word tag)
 {
     int64_t number;
@@ -474,7 +475,7 @@ static struct exchange *find_tagged(struct client_proto *proto, struct word tag)
                                                                                       : NULL;
 }
 
-/* Of one that the caller does not know of yet, he will not be told that it is lost. */
+/* The caller does not know of a lock that is being confirmed, so LOST about it is only noted. */
 static void lose_unconfirmed(struct client_proto *proto, struct word token)
 {
     for (unsigned i = 0; i < proto->made; i++) {
@@ -496,7 +497,7 @@ static bool on_push(struct client_proto *proto, const struct client_reply *answe
     return push != PUSH_IS_GARBLED;
 }
 
-/* False: nothing that comes from there can be trusted. */
+/* False: the peer does not speak the protocol. */
 static bool on_line(struct client_proto *proto, const struct client_reply *answer,
                     int64_t received_ns, int64_t now_ns)
 {
@@ -504,17 +505,17 @@ static bool on_line(struct client_proto *proto, const struct client_reply *answe
         return answer->first == REPLY_PUSH && on_push(proto, answer);
     if (proto->auth_sent && client_reply_is(answer->tag, CLIENT_REQUEST_SECRET)) {
         proto->auth_sent = false;
-        return answer->first == REPLY_OK; /* what else is true, is_closing_error() has taken */
+        return answer->first == REPLY_OK; /* is_closing_error() has handled valid refusals */
     }
     if (proto->name_sent && client_reply_is(answer->tag, CLIENT_REQUEST_NAMING)) {
         proto->name_sent = false;
-        return true; /* a name that is not taken is nothing to fail for */
+        return true; /* ignore a refusal: requests work without a name */
     }
     struct exchange *exchange = find_tagged(proto, answer->tag);
     return exchange != NULL && on_answer(proto, exchange, answer, received_ns, now_ns);
 }
 
-/* The daemon's last line, where it cannot serve this connection, or does not let us in. */
+/* Handles the daemon's last line on a connection that it rejects, for a limit or a wrong secret. */
 static bool is_closing_error(struct client_proto *proto, const struct client_reply *answer)
 {
     enum redlock_status status;
@@ -533,7 +534,7 @@ static bool is_closing_error(struct client_proto *proto, const struct client_rep
 bool proto_receive(struct client_proto *proto, const char *bytes, size_t len, int64_t received_ns,
                    int64_t now_ns)
 {
-    static const char foreign[] = "what answers there does not speak redlockd's protocol";
+    static const char foreign[] = "the peer does not speak redlockd's protocol";
     proto->last_input_ns = received_ns;
     proto->silent = false;
     while (len > 0) {
@@ -560,7 +561,7 @@ bool proto_receive(struct client_proto *proto, const char *bytes, size_t len, in
     return true;
 }
 
-/* --- what the caller is told --- */
+/* --- events for the caller --- */
 
 static void take_exchange(struct client_proto *proto, struct exchange *exchange,
                           struct redlock_event *event)

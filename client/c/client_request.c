@@ -6,9 +6,9 @@
 
 #include "protocol/token.h"
 
-_Static_assert(REDLOCK_RESOURCE_MAX == LIMIT_RESOURCE, "of the header and the protocol");
-_Static_assert(REDLOCK_TOKEN_LEN == LIMIT_TOKEN, "of the header and the protocol");
-_Static_assert(REDLOCK_LABEL_MAX == LIMIT_TAG, "of the header and the protocol");
+_Static_assert(REDLOCK_RESOURCE_MAX == LIMIT_RESOURCE, "redlock.h and limits.h must agree");
+_Static_assert(REDLOCK_TOKEN_LEN == LIMIT_TOKEN, "redlock.h and limits.h must agree");
+_Static_assert(REDLOCK_LABEL_MAX == LIMIT_TAG, "redlock.h and limits.h must agree");
 
 /* 1 to `most` bytes, none of them a space or a control character. */
 static bool is_word(const char *text, size_t most)
@@ -24,9 +24,10 @@ static bool take_resource(struct client_request *request, const char *resource, 
 {
     size_t len = resource != NULL ? strnlen(resource, LIMIT_RESOURCE + 1) : 0;
     if (len == 0 || len > LIMIT_RESOURCE)
-        return error_set(error, "the name of a resource has 1 to %d bytes", LIMIT_RESOURCE);
+        return error_set(error, "the resource name must have 1 to %d bytes", LIMIT_RESOURCE);
     if (!is_word(resource, LIMIT_RESOURCE))
-        return error_set(error, "the name of a resource has no spaces and control characters");
+        return error_set(error,
+                         "the resource name must not contain spaces or control characters");
     memcpy(request->resource, resource, len + 1);
     return true;
 }
@@ -35,7 +36,7 @@ static bool take_token(struct client_request *request, const char *token, struct
 {
     size_t len = strnlen(token, LIMIT_TOKEN + 1);
     if (!token_is(token, len))
-        return error_set(error, "a token is %d hex digits in lower case", LIMIT_TOKEN);
+        return error_set(error, "the token must be %d lower-case hex digits", LIMIT_TOKEN);
     memcpy(request->token, token, len + 1);
     return true;
 }
@@ -44,7 +45,8 @@ static bool take_ttl(struct client_request *request, int64_t ttl_ms, struct erro
 {
     request->ttl_ms = ttl_ms;
     if (ttl_ms < 1 || ttl_ms > CLIENT_REQUEST_TTL_MAX_MS)
-        return error_set(error, "a time to live is 1 to %" PRId64 " ms", CLIENT_REQUEST_TTL_MAX_MS);
+        return error_set(error, "the TTL must be between 1 and %" PRId64 " ms",
+                         CLIENT_REQUEST_TTL_MAX_MS);
     return true;
 }
 
@@ -59,9 +61,9 @@ bool client_request_acquire(struct client_request *request, const char *resource
         request->linger = options->linger;
     }
     if (request->linger && !request->hold)
-        return error_set(error, "a lock lingers only with hold");
+        return error_set(error, "linger requires hold");
     if (request->wait_ms < 0 || request->wait_ms > LIMIT_WAIT_MS)
-        return error_set(error, "a wait is 0 to %d ms", LIMIT_WAIT_MS);
+        return error_set(error, "the wait must be between 0 and %d ms", LIMIT_WAIT_MS);
     return take_resource(request, resource, error) && take_ttl(request, ttl_ms, error);
 }
 
@@ -104,8 +106,8 @@ bool client_request_list(struct client_request *request, const char *listing, st
     request->listing = "LOCKS";
     if (strncasecmp(text, "LOCKS ", 6) == 0)
         return take_resource(request, text + 6, error);
-    return error_set(error, "a listing is NODES, STATS, CLIENTS, LOCKS, LOCKS <resource>, HELP or "
-                            "VERSION");
+    return error_set(error, "the listing must be NODES, STATS, CLIENTS, LOCKS, LOCKS <resource>, "
+                            "HELP or VERSION");
 }
 
 bool client_request_label_is_fine(const char *label)
@@ -143,7 +145,7 @@ static void put_number(struct text *line, const char *before, int64_t number)
     text_number(line, number);
 }
 
-/* What a kind of request does not have is empty or zero. */
+/* Fields that a kind of request does not use are empty or zero, and add nothing to the line. */
 size_t client_request_format(const struct client_request *request, uint64_t id,
                              char buf[CLIENT_REQUEST_LINE])
 {
@@ -164,7 +166,7 @@ size_t client_request_format(const struct client_request *request, uint64_t id,
     return line.len;
 }
 
-/* A line of a tag, a verb and a word. */
+/* Formats a tag, a verb and one word. */
 static size_t format_words(const char *tag_and_verb, const char *word,
                            char buf[CLIENT_REQUEST_LINE])
 {

@@ -6,7 +6,7 @@
 #include "protocol/token.h"
 #include "protocol/units.h"
 
-/* As many as fit whatever they are. */
+/* Any number of this many digits fits in an int64_t. */
 enum { DIGITS_MAX = 18 };
 
 bool client_reply_is(struct word word, const char *text)
@@ -14,7 +14,7 @@ bool client_reply_is(struct word word, const char *text)
     return word.len == strlen(text) && memcmp(word.at, text, word.len) == 0;
 }
 
-/* Take the next word, up to a space, off the text. False: there is none, or an empty one. */
+/* Takes the next word, up to a space, off the text. False: the text or the word is empty. */
 static bool take(struct word *text, struct word *word)
 {
     const char *space = text->len > 0 ? memchr(text->at, ' ', text->len) : NULL;
@@ -44,7 +44,7 @@ static bool take_number(struct word *text, int64_t most, int64_t *number)
     return take(text, &word) && client_reply_number(word, most, number);
 }
 
-/* Words that mean the same to whatever they answer, and what they can answer at all. */
+/* Sets of request kinds, for the table of words below. */
 enum {
     ACQUIRE = 1 << CLIENT_REQUEST_ACQUIRE,
     EXTEND = 1 << CLIENT_REQUEST_EXTEND,
@@ -59,25 +59,26 @@ enum {
     ALL = VOTED | PING | PLACE | LIST | VERSION,
 };
 
+/* Words that mean the same to every request that they can answer. */
 static const struct meaning {
     const char *word;
-    unsigned answers;
+    unsigned answers; /* the kinds of request that the word can answer */
     enum redlock_status status;
-    const char *why;
+    const char *why; /* error message */
 } meanings[REPLY_OTHER + 1] = {
-    /* These have functions of their own. */
+    /* Words that are handled by functions below. */
     [REPLY_HELD] = {.word = "HELD"},
     [REPLY_LATE] = {.word = "LATE"},
     [REPLY_PUSH] = {.word = "!"},
     [REPLY_OK] = {"OK", RELEASE | BREAK, REDLOCK_OK, ""},
     [REPLY_GONE] = {"GONE", EXTEND | RELEASE, REDLOCK_GONE,
-                    "it is not held by this token any more"},
-    [REPLY_FREE] = {"FREE", QUERY | BREAK, REDLOCK_FREE, "nobody holds it"},
+                    "this token no longer holds the lock"},
+    [REPLY_FREE] = {"FREE", QUERY | BREAK, REDLOCK_FREE, "no client holds the lock"},
     [REPLY_NOQUORUM] = {"NOQUORUM", VOTED, REDLOCK_NOQUORUM, "too few masters could vote"},
-    [REPLY_LIMIT] = {"LIMIT", ALL, REDLOCK_LIMIT, "a limit of the daemon is met"},
+    [REPLY_LIMIT] = {"LIMIT", ALL, REDLOCK_LIMIT, "a limit of the daemon is reached"},
     [REPLY_SHUTDOWN] = {"SHUTDOWN", ALL, REDLOCK_SHUTDOWN, "the daemon is stopping"},
-    [REPLY_DENIED] = {"DENIED", ALL, REDLOCK_DENIED, "the daemon does not allow it"},
-    [REPLY_ERR] = {"ERR", ALL, REDLOCK_REFUSED, "the daemon finds it wrong"},
+    [REPLY_DENIED] = {"DENIED", ALL, REDLOCK_DENIED, "access denied"},
+    [REPLY_ERR] = {"ERR", ALL, REDLOCK_REFUSED, "redlockd rejected the request"},
     [REPLY_PONG] = {"PONG", PING, REDLOCK_OK, ""},
     [REPLY_VERSION] = {"VERSION", VERSION, REDLOCK_OK, ""},
     [REPLY_END] = {"END", PLACE | LIST, REDLOCK_OK, ""},
@@ -113,12 +114,12 @@ bool client_reply_read(const char *line, size_t len, struct client_reply *answer
     return true;
 }
 
-/* A number beyond it is none that a daemon gives (docs/protocol.txt). */
+/* The greatest fencing token that a daemon gives (docs/protocol.txt). */
 #define FENCE_MAX ((INT64_C(1) << 53) - 1)
 
-/* --- in words --- */
+/* --- messages --- */
 
-/* Of a peer: what is not plain ASCII might be anything to a terminal. */
+/* Replaces bytes that are not ASCII: the text comes from the peer and may go to a terminal. */
 static void put_plain(struct text *text, struct word word)
 {
     for (size_t i = 0; i < word.len; i++)
@@ -143,13 +144,13 @@ static int64_t deadline_of(const struct moments *moments, int64_t validity_ms, i
 {
     int64_t passed_ns = moments->received_ns - moments->sent_ns;
     int64_t granted_ns = moments->received_ns;
-    /* Compared before it is multiplied, so that nothing overflows. */
+    /* Compare before multiplying, so that nothing overflows. */
     if (elapsed_ms <= passed_ns / NS_PER_MS)
         granted_ns = moments->sent_ns + elapsed_ms * NS_PER_MS;
     return granted_ns + validity_ms * NS_PER_MS;
 }
 
-/* A fence may come unasked: a daemon can be told to give one always. */
+/* A fencing token may come unasked, since a daemon can be configured to always give one. */
 static bool take_fence(struct word *rest, bool asked, int64_t *fence)
 {
     struct word word;
@@ -160,7 +161,7 @@ static bool take_fence(struct word *rest, bool asked, int64_t *fence)
     return client_reply_number(word, FENCE_MAX, fence) && *fence > 0;
 }
 
-/* "<token> <validity_ms> <elapsed_ms>", and what follows. */
+/* OK to LOCK or EXTEND: "<token> <validity_ms> <elapsed_ms>", for LOCK followed by the fence. */
 static enum client_result grant(const struct client_request *request, const struct moments *moments,
                                 struct word rest, struct redlock_event *event, struct text *text)
 {
@@ -183,18 +184,19 @@ static enum client_result grant(const struct client_request *request, const stru
     lock.token[token.len] = '\0';
     lock.ttl_ms = request->ttl_ms;
     lock.hold = extends ? lock.hold : request->hold;
-    /* An extension never shortens, so what was promised before stands. */
+    /* An extension never shortens a lock, so an earlier grant with a later deadline stands. */
     if (lock.deadline_ns < deadline_ns)
         lock.deadline_ns = deadline_ns;
     event->lock = lock;
     if (deadline_ns > moments->now_ns)
         return decide(event, REDLOCK_OK, text, "", nothing);
-    return decide(event, REDLOCK_LATE, text, "it was granted, but nothing is left of it", nothing);
+    return decide(event, REDLOCK_LATE, text, "the lock was granted too late: no validity is left",
+                  nothing);
 }
 
-/* --- the others --- */
+/* --- other answers --- */
 
-/* For people: "850 ms", "29.9 s". */
+/* Formats a duration for messages: "850 ms", "29.9 s". */
 static void put_time(struct text *text, int64_t ms)
 {
     if (ms < 1000) {
@@ -212,7 +214,7 @@ static enum client_result held(const struct client_request *request, struct word
                                struct redlock_event *event, struct text *text)
 {
     static const char unbroken[] =
-        "it has changed hands, or is no lock of redlockd, and is left alone";
+        "not released: the lock changed hands meanwhile, or is not a lock of redlockd";
     struct word word;
     if (!take(&rest, &word))
         return RESULT_GARBLED;
@@ -222,26 +224,27 @@ static enum client_result held(const struct client_request *request, struct word
         return RESULT_GARBLED;
     if (request->kind == CLIENT_REQUEST_BREAK)
         return decide(event, REDLOCK_HELD, text, unbroken, nothing);
-    decide(event, REDLOCK_HELD, text, "somebody else holds it", nothing);
+    decide(event, REDLOCK_HELD, text, "another client holds the lock", nothing);
     if (event->hint_ms >= 0) {
-        text_string(text, ", for the next ");
+        text_string(text, "; it expires in ");
         put_time(text, event->hint_ms);
+        text_string(text, " at the earliest");
     }
     return RESULT_FINAL;
 }
 
-/* The wait in line is part of that time. */
+/* "LATE <elapsed_ms>", which includes the wait in the queue. */
 static enum client_result late(struct word rest, struct redlock_event *event, struct text *text)
 {
     int64_t elapsed_ms;
     if (!take_number(&rest, REPLY_MS_MAX, &elapsed_ms))
         return RESULT_GARBLED;
-    decide(event, REDLOCK_LATE, text, "the masters granted it too late, after ", nothing);
+    decide(event, REDLOCK_LATE, text, "the masters granted the lock too late, after ", nothing);
     put_time(text, elapsed_ms);
     return RESULT_FINAL;
 }
 
-/* The line of the listing that is about the resource has "place=<n>", or "place=-". */
+/* A line of LOCKS. The line of the requested resource has "place=<n>" or "place=-". */
 static enum client_result place(const struct client_request *request, struct word body,
                                 struct redlock_event *event)
 {

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #ifndef MADV_WIPEONFORK
-#define MADV_WIPEONFORK 18 /* a C library before glibc 2.27 */
+#define MADV_WIPEONFORK 18 /* missing before glibc 2.27 */
 #endif
 
 static size_t page_size(void)
@@ -13,13 +13,14 @@ static size_t page_size(void)
     return (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* Emulators may accept any advice and follow none, so one that does not exist has to be refused. */
+/* Emulators may accept any advice and follow none: trust only a kernel that rejects unknown
+ * advice. */
 static bool kernel_wipes(void *page)
 {
     return madvise(page, page_size(), -1) != 0 && madvise(page, page_size(), MADV_WIPEONFORK) == 0;
 }
 
-/* Zeros where /proc is not mounted. */
+/* All zero if /proc is not mounted. */
 static struct stat stat_namespace(void)
 {
     struct stat namespace = {0};

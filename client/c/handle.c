@@ -19,16 +19,16 @@
 
 enum {
     READ_BYTES = 16384,
-    /* So that a peer that never stops sending does not keep us from looking at the clock. */
+    /* Reads per pass, so that a peer that never stops sending cannot delay timeouts. */
     READS_AT_ONCE = 16,
-    /* For a daemon to take note of an end in order, where that releases something. */
+    /* Time for the daemon to close its side after an orderly close that releases locks. */
     LINGER_MS = 200,
-    /* After that a daemon whose backlog is full on a unix socket is asked again. */
+    /* Pause between attempts to connect to a unix socket whose backlog is full. */
     BACKLOG_RETRY_MS = 10,
 };
 
-/* Releases locks that linger, which the end of a connection does not. The LF before it ends a line
- * of which a killed process that shared the connection had written only a part. */
+/* QUIT releases LINGER locks, which the end of the connection does not. The LF in front of it ends
+ * a partial line, left by a killed process that shared the connection. */
 static const char quit[] = "\nQUIT\n";
 
 int64_t handle_clock_ns(void)
@@ -38,7 +38,7 @@ int64_t handle_clock_ns(void)
     return now.tv_sec * NS_PER_S + now.tv_nsec;
 }
 
-/* How long poll(2) has to wait until then: rounded up, 0 if that has passed. */
+/* The timeout for poll(2), rounded up; 0 if the time has passed. */
 static int wait_ms_until(int64_t until_ns)
 {
     int64_t now_ns = handle_clock_ns();
@@ -63,7 +63,7 @@ static void disconnect(struct redlock *redlock)
     close(fd);
 }
 
-static void lose(struct redlock *redlock, const char *why)
+static void end_connection(struct redlock *redlock, const char *why)
 {
     disconnect(redlock);
     proto_end(&redlock->proto, REDLOCK_BROKEN, why, true);
@@ -71,7 +71,7 @@ static void lose(struct redlock *redlock, const char *why)
 
 void handle_detach_after_fork(struct redlock *redlock)
 {
-    static const char why[] = "the connection is that of the process this one was forked from";
+    static const char why[] = "the connection belongs to the parent process";
     if (fork_mark_is_ours(&redlock->owner))
         return;
     fork_mark_set(&redlock->owner);
@@ -81,7 +81,7 @@ void handle_detach_after_fork(struct redlock *redlock)
     redlock->parked_count = 0;
     proto_disown_answers(&redlock->proto, why);
     if (redlock->fd >= 0)
-        lose(redlock, why);
+        end_connection(redlock, why);
 }
 
 static bool is_unix(int fd)
@@ -91,7 +91,7 @@ static bool is_unix(int fd)
     return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) == 0 && domain == AF_UNIX;
 }
 
-/* Those that the daemon has ended. */
+/* Closes parked sockets that the daemon has closed. */
 static void close_ended(struct redlock *redlock)
 {
     size_t kept = 0;
@@ -105,20 +105,20 @@ static void close_ended(struct redlock *redlock)
     redlock->parked_count = kept;
 }
 
-/* Room for the connection that is about to be made: giving it up must not depend on memory. */
+/* Reserves a place in `parked` before a connection is made, so that parking it cannot fail. */
 static bool make_room(struct redlock *redlock)
 {
     close_ended(redlock);
-    int *left = reallocarray(redlock->parked, redlock->parked_count + 1, sizeof(*left));
-    if (left != NULL)
-        redlock->parked = left;
-    return left != NULL;
+    int *parked = reallocarray(redlock->parked, redlock->parked_count + 1, sizeof(*parked));
+    if (parked != NULL)
+        redlock->parked = parked;
+    return parked != NULL;
 }
 
 /*
- * Without an end in order, by which the daemon would release what it may still hold. To the daemon
- * every end of a unix socket is one in order. The caller may still rely on what is held, for as
- * long as it likes, since another connection can extend it: so the socket stays open.
+ * Ends the connection without an orderly close, so that the daemon does not release its HOLDs: the
+ * caller may extend them over another connection. TCP is reset. A unix socket always closes in
+ * order, so a unix socket with HOLDs is parked instead.
  */
 static void drop(struct redlock *redlock, bool holds)
 {
@@ -145,7 +145,7 @@ void handle_close_parked(struct redlock *redlock)
 {
     for (size_t i = 0; i < redlock->parked_count; i++) {
         (void)!send(redlock->parked[i], quit, sizeof(quit) - 1, MSG_NOSIGNAL);
-        /* Also for children that have it open as well. */
+        /* Ends the connection even if child processes have the socket open too. */
         shutdown(redlock->parked[i], SHUT_WR);
         close(redlock->parked[i]);
     }
@@ -176,12 +176,12 @@ static void write_out(struct redlock *redlock)
     }
 }
 
-/* True: there may be more. */
+/* True: there may be more input. */
 static bool read_some(struct redlock *redlock)
 {
     char bytes[READ_BYTES];
     char why[128];
-    /* Before it is read: what is there by now has arrived by now. */
+    /* Read the clock before the socket: a later time could put a deadline too late. */
     int64_t received_ns = handle_clock_ns();
     bool holds = redlock->proto.holds.count > 0;
     ssize_t len = recv(redlock->fd, bytes, sizeof(bytes), 0);
@@ -190,7 +190,7 @@ static bool read_some(struct redlock *redlock)
             return true;
         drop(redlock, holds);
     } else if (len == 0) {
-        lose(redlock, "the connection ended before the answer");
+        end_connection(redlock, "the connection ended before the answer");
     } else if (errno == EINTR) {
         return true;
     } else if ((errno != EAGAIN && errno != EWOULDBLOCK) || redlock->output_failed) {
@@ -208,8 +208,8 @@ void handle_pump(struct redlock *redlock)
         continue;
     proto_expire(&redlock->proto, handle_clock_ns());
     if (proto_is_dead(&redlock->proto, handle_clock_ns()))
-        handle_reset(redlock, "nothing comes from there any more");
-    /* What was granted in vain is given back. */
+        handle_reset(redlock, "the daemon has stopped answering");
+    /* Send the UNLOCKs that proto_expire() has queued. */
     if (redlock->fd >= 0)
         write_out(redlock);
     if (redlock->fd >= 0 && proto_is_spent(&redlock->proto))
@@ -241,9 +241,9 @@ void handle_wait(struct redlock *redlock)
     poll(&fd, 1, until_ns == INT64_MAX ? -1 : wait_ms_until(until_ns));
 }
 
-/* --- its end --- */
+/* --- closing --- */
 
-static void say_quit(struct redlock *redlock)
+static void send_quit(struct redlock *redlock)
 {
     size_t len = sizeof(quit) - 1;
     if (redlock->output_len + len > sizeof(redlock->output))
@@ -254,26 +254,26 @@ static void say_quit(struct redlock *redlock)
 }
 
 /*
- * Whoever closes with bytes unread resets the connection, and then the daemon releases no HOLD. So
- * the sending side is ended first, and what still comes is read, up to the daemon's own end.
+ * close(2) with unread bytes resets the connection, and after a reset the daemon releases no HOLD.
+ * So shut down the sending side first, then read until the daemon closes its side.
  */
 void handle_close(struct redlock *redlock)
 {
     char bytes[READ_BYTES];
-    bool patient = redlock->proto.holds.count > 0 || redlock->proto.lingers;
+    bool waits = redlock->proto.holds.count > 0 || redlock->proto.lingers;
     int64_t until_ns = handle_clock_ns() + LINGER_MS * NS_PER_MS;
     write_out(redlock);
     if (redlock->proto.lingers)
-        say_quit(redlock);
+        send_quit(redlock);
     shutdown(redlock->fd, SHUT_WR);
-    for (unsigned i = 0; patient || i < READS_AT_ONCE; i++) {
-        int wait_ms = patient ? wait_ms_until(until_ns) : 0;
+    for (unsigned i = 0; waits || i < READS_AT_ONCE; i++) {
+        int wait_ms = waits ? wait_ms_until(until_ns) : 0;
         ssize_t len = recv(redlock->fd, bytes, sizeof(bytes), 0);
-        if (len == 0 || (patient && wait_ms == 0))
+        if (len == 0 || (waits && wait_ms == 0))
             break;
         if (len > 0 || errno == EINTR)
             continue;
-        if (!patient || errno != EAGAIN)
+        if (!waits || errno != EAGAIN)
             break;
         struct pollfd fd = {.fd = redlock->fd, .events = POLLIN};
         poll(&fd, 1, wait_ms);
@@ -282,10 +282,10 @@ void handle_close(struct redlock *redlock)
     proto_end(&redlock->proto, REDLOCK_BROKEN, "the connection was closed", false);
 }
 
-/* --- making one --- */
+/* --- connecting --- */
 
-/* 0, or an errno. */
-static int await(int fd, int64_t until_ns)
+/* Waits until the socket is connected. Returns 0 or an errno. */
+static int await_connection(int fd, int64_t until_ns)
 {
     int error = 0;
     socklen_t len = sizeof(error);
@@ -308,9 +308,9 @@ static int try_connect(int fd, const struct sockaddr *where, socklen_t len, int6
     for (;;) {
         if (connect(fd, where, len) == 0)
             return 0;
-        /* One that was interrupted goes on by itself. */
+        /* An interrupted connect(2) continues in the background. */
         if (errno == EINPROGRESS || errno == EINTR)
-            return await(fd, until_ns);
+            return await_connection(fd, until_ns);
         if (errno != EAGAIN || where->sa_family != AF_UNIX)
             return errno;
         if (handle_clock_ns() >= until_ns)
@@ -319,7 +319,7 @@ static int try_connect(int fd, const struct sockaddr *where, socklen_t len, int6
     }
 }
 
-/* The socket; -1 with errno. */
+/* Returns the socket, or -1 with errno set. */
 static int connect_one(const struct sockaddr *where, socklen_t len, int64_t until_ns)
 {
     int fd = socket(where->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -349,7 +349,8 @@ static int connect_unix(const struct address *address, int64_t until_ns, struct 
                    : fail_connect(error, "cannot connect", strerror_r(errno, why, sizeof(why)));
 }
 
-/* Each of its addresses has a share of what is left, so that one that is silent leaves some. */
+/* Tries each address of the host. Each gets an equal share of the time left, so that a silent
+ * address does not use it up. */
 static int connect_tcp(const struct address *address, int64_t until_ns, struct error *error)
 {
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
@@ -362,7 +363,7 @@ static int connect_tcp(const struct address *address, int64_t until_ns, struct e
     snprintf(port, sizeof(port), "%u", address->port);
     int failed = getaddrinfo(address->host, port, &hints, &found);
     if (failed != 0)
-        return fail_connect(error, "the name does not resolve", gai_strerror(failed));
+        return fail_connect(error, "the host name does not resolve", gai_strerror(failed));
     for (const struct addrinfo *it = found; it != NULL; it = it->ai_next)
         left++;
     errno = ETIMEDOUT;
@@ -380,8 +381,8 @@ static int connect_tcp(const struct address *address, int64_t until_ns, struct e
     return fd;
 }
 
-/* A socket that does not block, is closed by exec, and sends at once; -1: the error says why not,
- * to be put behind the address. The look-up of a name is not within the time. */
+/* Returns a socket that is non-blocking and close-on-exec, with TCP_NODELAY. -1: the error says
+ * why. The timeout does not include the name lookup. */
 static int connect_to(const struct address *address, int64_t timeout_ns, struct error *error)
 {
     int64_t until_ns = handle_clock_ns() + timeout_ns;
@@ -406,7 +407,7 @@ static enum redlock_status connect_anew(struct redlock *redlock)
         return proto_fail(proto, REDLOCK_UNREACHABLE, "%s: %s", redlock->peer, error.text);
     if (!wakeup_watch(&redlock->wakeup, redlock->fd)) {
         disconnect(redlock);
-        return proto_fail(proto, REDLOCK_MEMORY, "the kernel has no memory to watch a connection");
+        return proto_fail(proto, REDLOCK_MEMORY, "the kernel has no memory to watch the connection");
     }
     proto_begin(proto);
     return REDLOCK_OK;
@@ -416,8 +417,8 @@ enum redlock_status handle_ask(struct redlock *redlock, const struct client_requ
                                void (*line)(void *context, const char *text), void *context,
                                uint64_t *id)
 {
-    uint64_t ours;
-    /* A connection that ended while nothing was asked shows only when it is read from. */
+    uint64_t unused_id;
+    /* Read first: an idle connection may have ended unnoticed. */
     if (redlock->fd >= 0)
         handle_pump(redlock);
     if (redlock->fd < 0) {
@@ -426,7 +427,7 @@ enum redlock_status handle_ask(struct redlock *redlock, const struct client_requ
             return failed;
     }
     enum redlock_status status = proto_ask(&redlock->proto, request, handle_clock_ns(), line,
-                                           context, id != NULL ? id : &ours);
+                                           context, id != NULL ? id : &unused_id);
     if (status == REDLOCK_OK)
         write_out(redlock);
     handle_arm(redlock);

@@ -18,7 +18,7 @@ void notice_queue(struct notices *notices, struct notice *notice)
     notice->queued = true;
 }
 
-/* Of a token that has been checked. */
+/* The token must be valid. */
 static unsigned bucket_of(const char *token)
 {
     const char digits[] = {token[0], token[1], '\0'};
@@ -72,8 +72,7 @@ void holds_push(struct holds *holds, struct notices *notices, enum push push, st
     memcpy(hold->reason, reason.at, len);
     hold->reason[len] = '\0';
     hold->notice.kind = push == PUSH_IS_LOST ? REDLOCK_EVENT_LOST : REDLOCK_EVENT_WARN;
-    /* A loss keeps the place of the warning that nobody has read yet: it cannot be told too early.
-     */
+    /* LOST takes the queue position of a WARN that the caller has not taken yet. */
     if (!hold->notice.queued)
         notice_queue(notices, &hold->notice);
     if (push == PUSH_IS_LOST)

@@ -32,7 +32,7 @@ const char *redlock_status_word(enum redlock_status status)
 
 /* --- the handle --- */
 
-/* What a message may repeat: neither a password, nor what a terminal would take for a command. */
+/* The address for messages: without a password, and without bytes that a terminal interprets. */
 static void name_peer(struct redlock *redlock, const char *url)
 {
     memset(redlock->peer, 0, sizeof(redlock->peer));
@@ -69,7 +69,7 @@ void redlock_free(struct redlock *redlock)
     if (redlock == NULL)
         return;
     handle_detach_after_fork(redlock);
-    /* What was granted and nobody has taken is given back, too. */
+    /* Releases grants whose answers the caller has not taken. */
     proto_cancel_all(&redlock->proto, handle_clock_ns());
     if (redlock->fd >= 0)
         handle_pump(redlock);
@@ -80,7 +80,7 @@ void redlock_free(struct redlock *redlock)
     wakeup_close(&redlock->wakeup);
     fork_mark_deinit(&redlock->owner);
     free(redlock->url);
-    explicit_bzero(redlock, sizeof(*redlock)); /* there is a secret in it */
+    explicit_bzero(redlock, sizeof(*redlock)); /* contains the secret */
     free(redlock);
 }
 
@@ -121,7 +121,8 @@ enum redlock_status redlock_set_label(struct redlock *redlock, const char *label
 {
     if (!client_request_label_is_fine(label))
         return proto_fail(&redlock->proto, REDLOCK_INVALID,
-                          "a label has 1 to %d of A-Z a-z 0-9 _ . : -", REDLOCK_LABEL_MAX);
+                          "the label must be 1 to %d characters of A-Z a-z 0-9 _ . : -",
+                          REDLOCK_LABEL_MAX);
     proto_set_label(&redlock->proto, label, redlock->fd >= 0);
     return REDLOCK_OK;
 }
@@ -130,7 +131,7 @@ enum redlock_status redlock_set_secret(struct redlock *redlock, const char *secr
 {
     if (secret != NULL && !client_request_secret_is_fine(secret))
         return proto_fail(&redlock->proto, REDLOCK_INVALID,
-                          "a secret has 1 to %d bytes, without spaces and control characters",
+                          "the secret must have 1 to %d bytes and no spaces or control characters",
                           LIMIT_SECRET);
     proto_set_secret(&redlock->proto, secret);
     return REDLOCK_OK;
@@ -140,7 +141,7 @@ enum redlock_status redlock_set_url(struct redlock *redlock, const char *url)
 {
     char *copy = strdup(url);
     if (copy == NULL)
-        return proto_fail(&redlock->proto, REDLOCK_MEMORY, "no memory is left");
+        return proto_fail(&redlock->proto, REDLOCK_MEMORY, "out of memory");
     free(redlock->url);
     redlock->url = copy;
     name_peer(redlock, url);
@@ -221,7 +222,7 @@ enum redlock_status redlock_start_ping(struct redlock *redlock, uint64_t *id)
 
 void redlock_cancel(struct redlock *redlock, uint64_t id)
 {
-    /* An answer that is here already can be dealt with at once. */
+    /* The answer may have arrived already: handle it first. */
     handle_pump(redlock);
     proto_cancel(&redlock->proto, id, handle_clock_ns());
     handle_pump(redlock);
@@ -259,9 +260,9 @@ int redlock_socket(const struct redlock *redlock)
     return redlock_is_connected(redlock) ? redlock->fd : -1;
 }
 
-/* --- blocking: the same, and pumping until the answer is there --- */
+/* --- blocking --- */
 
-/* The event is filled unless the request was not even started. */
+/* Pumps until the answer is there. Fills *event unless the request was not started. */
 static enum redlock_status await(struct redlock *redlock, enum redlock_status started,
                                  const uint64_t *id, struct redlock_event *event)
 {
@@ -282,7 +283,7 @@ enum redlock_status redlock_acquire(struct redlock *redlock, const char *resourc
     uint64_t id;
     struct redlock_event event;
     enum redlock_status started = redlock_start_acquire(redlock, resource, ttl_ms, options, &id);
-    /* Only now: the name may be the one in there. */
+    /* Not before the request has been copied: `resource` may point into *lock. */
     *lock = (struct redlock_lock){0};
     enum redlock_status status = await(redlock, started, &id, &event);
     if (status == REDLOCK_OK)

@@ -12,8 +12,8 @@ static int help(const struct options *options);
 static int version(const struct options *options);
 
 #define TOKEN_HELP                                                                                 \
-    "TOKEN is what lock has printed. - reads it from standard input; left out, it is\n"            \
-    "$REDLOCK_TOKEN: so other users of this machine do not see it.\n"
+    "TOKEN is what lock printed; - reads it from standard input, and without TOKEN it\n"           \
+    "is $REDLOCK_TOKEN. Both keep it hidden from other users of this machine.\n"
 
 const struct command commands[] = {
     {"run", command_run,
@@ -21,36 +21,36 @@ const struct command commands[] = {
      "                   [--on-lost SIGNAL] [--grace T] [--conflict-exit N]\n"
      "                   NAME [--] COMMAND [ARGS...]",
      "run a command while holding a lock", OPERANDS_NAME_COMMAND, OPTIONS_RUN,
-     "Exits with what COMMAND exits with, or 128+n if signal n ended it; 122: the lock\n"
-     "was lost, so COMMAND and all it had started were ended in time. The daemon's\n"
-     "max_hold bounds how long it may take. COMMAND finds REDLOCK_RESOURCE, _TOKEN,\n"
-     "_DEADLINE_MS, _URL, _HELD and, with --fence, _FENCE in its environment.\n"},
+     "Exit status: that of COMMAND; 128+n if signal n ended it; 122 if the lock was lost\n"
+     "and COMMAND, with all processes it started, was stopped in time. The daemon's\n"
+     "max_hold limits the run time. The environment of COMMAND has REDLOCK_RESOURCE,\n"
+     "_TOKEN, _DEADLINE_MS, _URL, _HELD and, with --fence, _FENCE.\n"},
     {"lock", command_lock, "[--ttl T] [--wait T | --nonblock] [--fence] NAME",
-     "acquire a lock, print its token", OPERANDS_NAME, OPTIONS_LOCK,
-     "Prints TOKEN, or TOKEN FENCE. Nobody extends this lock: it ends by itself.\n"
+     "acquire a lock and print its token", OPERANDS_NAME, OPTIONS_LOCK,
+     "Prints TOKEN, or TOKEN FENCE. The lock is not extended: it expires after its TTL.\n"
      "Example:  token=$(redlock lock deploy) && make; redlock unlock deploy $token\n"},
-    {"unlock", command_unlock, "NAME [TOKEN]", "give a lock back", OPERANDS_NAME_TOKEN, 0,
-     TOKEN_HELP "Exits with 1 if the token does not hold it, or not any more.\n"},
-    {"extend", command_extend, "[--ttl T] NAME [TOKEN]", "make a lock live longer, from now on",
+    {"unlock", command_unlock, "NAME [TOKEN]", "release a lock", OPERANDS_NAME_TOKEN, 0,
+     TOKEN_HELP "Exits with 1 if the token does not hold the lock, or no longer does.\n"},
+    {"extend", command_extend, "[--ttl T] NAME [TOKEN]", "extend a lock from now on",
      OPERANDS_NAME_TOKEN, OPTION_BIT(OPTION_TTL),
-     TOKEN_HELP "Prints how long it is good for at least; it is never shortened. Exits with 1 if\n"
-                "the token does not hold it.\n"},
-    {"status", command_status, "NAME", "does anybody hold it?", OPERANDS_NAME, 0,
-     "Prints free; or held, and for how long at least if that is known. It may be\n"
-     "otherwise when you read it: to have the lock, ask for it.\n"},
-    {"break", command_break, "NAME", "release a lock by force, whoever holds it", OPERANDS_NAME, 0,
-     "For operators: the daemon has to allow it. Its holder goes on until it notices,\n"
-     "so be sure of it. Prints free if nobody holds it. Exits with 1 if it changed\n"
-     "hands meanwhile, or is no lock of redlockd, and is left alone.\n"},
-    {"locks", command_listing, "[NAME]", "the locks that the daemon knows, and how many wait",
-     OPERANDS_MAYBE_NAME, 0, "Those that this daemon has granted, or that are waited for here.\n"},
-    {"nodes", command_listing, "", "the masters, and why one of them has no vote", OPERANDS_NONE, 0,
+     TOKEN_HELP "Prints the least time that is left; a lock is never shortened. Exits with 1 if\n"
+                "the token does not hold the lock.\n"},
+    {"status", command_status, "NAME", "show whether a lock is held", OPERANDS_NAME, 0,
+     "Prints free, or held and the earliest time in which the lock can be free, if that\n"
+     "is known. The answer may be outdated when you read it: use run or lock instead.\n"},
+    {"break", command_break, "NAME", "release a lock by force, without its token", OPERANDS_NAME, 0,
+     "For operators; the daemon must allow it. The holder is not stopped: it works on\n"
+     "until its next extension fails. Prints free if no client held the lock. Exits\n"
+     "with 1 if the lock was left alone: it changed hands, or is not redlockd's.\n"},
+    {"locks", command_listing, "[NAME]", "list the locks and how many clients wait for each",
+     OPERANDS_MAYBE_NAME, 0, "Lists the locks that this daemon has granted or has waiters for.\n"},
+    {"nodes", command_listing, "", "list the masters and why a master has no vote", OPERANDS_NONE,
+     0, ""},
+    {"clients", command_listing, "", "list the connections of the daemon", OPERANDS_NONE, 0, ""},
+    {"stats", command_listing, "", "list the daemon's counters since its start", OPERANDS_NONE, 0,
      ""},
-    {"clients", command_listing, "", "the connections of the daemon", OPERANDS_NONE, 0, ""},
-    {"stats", command_listing, "", "what the daemon has counted since its start", OPERANDS_NONE, 0,
-     ""},
-    {"ping", command_ping, "", "is the daemon there?", OPERANDS_NONE, 0, ""},
-    {"help", help, "[COMMAND]", "this, or more about a command", OPERANDS_TOPIC, 0, ""},
+    {"ping", command_ping, "", "check that the daemon answers", OPERANDS_NONE, 0, ""},
+    {"help", help, "[COMMAND]", "list the commands, or describe one", OPERANDS_TOPIC, 0, ""},
     {"version", version, "", "print the version", OPERANDS_NONE, 0, ""},
     {0},
 };
@@ -61,9 +61,9 @@ const struct option_rule option_rules[OPTION_COUNT] = {
 #undef X
 };
 
-/* --- finding one --- */
+/* --- lookup --- */
 
-/* What others call it. */
+/* Names that other tools use for these commands. */
 static const struct {
     const char *name;
     const char *meant;
@@ -72,7 +72,7 @@ static const struct {
     {"ls", "locks"},     {"renew", "extend"}, {"release", "unlock"},
 };
 
-/* The command that was probably meant, or NULL. */
+/* The command with a similar name, or NULL. */
 static const char *nearest(const char *name)
 {
     const char *names[sizeof(commands) / sizeof(commands[0])] = {NULL};
@@ -91,7 +91,7 @@ const struct command *command_find(const char *name, struct error *error)
             return command;
     struct text text = error_begin(error);
     const char *meant = nearest(name);
-    text_string(&text, "no command ");
+    text_string(&text, "unknown command ");
     text_quoted(&text, name, strlen(name), QUOTED_MAX);
     text_string(&text, meant != NULL ? "; did you mean " : "");
     text_string(&text, meant != NULL ? meant : "");
@@ -119,7 +119,7 @@ static void print_options(unsigned options)
 static void print_all(void)
 {
     fputs("usage: redlock [OPTIONS] COMMAND ...\n"
-          "Locks by redlockd, for shells and scripts.\n"
+          "Distributed locks from redlockd, for shells and scripts.\n"
           "\n",
           stdout);
     for (const struct command *command = commands; command->name != NULL; command++)
@@ -127,7 +127,7 @@ static void print_all(void)
     putchar('\n');
     print_options(OPTIONS_DAEMON | OPTION_BIT(OPTION_JSON));
     fputs("\n"
-          "T: 30s, 500ms. Exits: 1 held, 124 so after a wait, 123 no quorum, 125 failure.\n"
+          "T: 30s, 500ms. Exit: 1 held, 124 held after wait, 123 no quorum, 125 failure.\n"
           "Try it:  redlockd --dev   and then   redlock run deploy -- date\n",
           stdout);
 }
@@ -150,8 +150,9 @@ static void print_command(const struct command *command)
     print_options(command->options | common);
 }
 
-/* What is right is told by the help of all, not by that of help. */
-static int refuse(const struct options *options, const char *what)
+/* Reports an error without a command, so that the message points to the list of all commands and
+ * not to the help of `help`. */
+static int fail_help(const struct options *options, const char *what)
 {
     struct options nowhere = *options;
     nowhere.command = NULL;
@@ -162,14 +163,14 @@ static int help(const struct options *options)
 {
     struct error error;
     if (options->json)
-        return refuse(options, "help is text for people: leave --json out");
+        return fail_help(options, "help has no JSON output; omit --json");
     if (options->topic == NULL) {
         print_all();
         return EXIT_DONE;
     }
     const struct command *command = command_find(options->topic, &error);
     if (command == NULL)
-        return refuse(options, error.text);
+        return fail_help(options, error.text);
     print_command(command);
     return EXIT_DONE;
 }

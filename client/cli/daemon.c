@@ -12,8 +12,8 @@
 #include "client/cli/report.h"
 #include "protocol/limits.h"
 
-/* The secret by which the daemon knows who we are is a file with one line. It never stands on a
- * command line, where other users of this machine could read it. */
+/* The secret is read from a file with one line. It is never an argument, because other users of
+ * this machine could read it there. */
 enum { SECRET_SIZE = LIMIT_SECRET + 4, PATH_SHOWN = 100 };
 
 static bool fail(struct error *error, const char *path, const char *what)
@@ -26,7 +26,7 @@ static bool fail(struct error *error, const char *path, const char *what)
     return false;
 }
 
-/* Without the line feed behind it. False: the error names the file, and what is wrong with it. */
+/* Reads the secret without its final LF. False: the error names the file and the fault. */
 static bool read_secret(const char *path, char secret[SECRET_SIZE], struct error *error)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
@@ -35,7 +35,7 @@ static bool read_secret(const char *path, char secret[SECRET_SIZE], struct error
         close(fd);
     if (file == NULL)
         return fail(error, path, strerror(errno));
-    /* Or the buffer would keep the secret. */
+    /* Unbuffered, so that no copy of the secret stays in a stdio buffer. */
     setvbuf(file, NULL, _IONBF, 0);
     memset(secret, 0, SECRET_SIZE);
     size_t len = fread(secret, 1, SECRET_SIZE - 1, file);
@@ -46,15 +46,15 @@ static bool read_secret(const char *path, char secret[SECRET_SIZE], struct error
     if (len > 0 && secret[len - 1] == '\n')
         secret[--len] = '\0';
     if (len == 0)
-        return fail(error, path, "it is empty");
+        return fail(error, path, "the file is empty");
     if (len > LIMIT_SECRET)
-        return fail(error, path, "it has more than 256 bytes");
+        return fail(error, path, "it must have at most 256 bytes");
     if (strlen(secret) != len || strchr(secret, '\n') != NULL)
-        return fail(error, path, "it has to stand there alone, in one line");
+        return fail(error, path, "the file must contain only the secret, on one line");
     return true;
 }
 
-/* Without it nothing would be allowed; with a wrong file, nothing is said to the daemon. */
+/* Exits on an unreadable secret before anything is sent: without it all requests are denied. */
 static void set_secret(const struct options *options, struct redlock *redlock)
 {
     char secret[SECRET_SIZE];
@@ -75,8 +75,8 @@ void daemon_renew_secret(const struct options *options, struct redlock *redlock)
     struct stat file;
     struct error error;
     const char *path = options->secret_file;
-    /* Only a file can be read again, and without delay: no pipe, terminal or FIFO; standard input
-     * may be the command's by now. */
+    /* Only a regular file can be read again without blocking. A pipe, terminal or FIFO cannot, and
+     * standard input may belong to the command by now. */
     if (path == NULL || stat(path, &file) != 0 || !S_ISREG(file.st_mode))
         return;
     if (read_secret(path, secret, &error))
@@ -89,7 +89,7 @@ struct redlock *daemon_open(const struct options *options)
     char label[REDLOCK_LABEL_MAX + 1];
     struct redlock *redlock = redlock_new(options->url);
     if (redlock == NULL)
-        exit(report_status(options, REDLOCK_MEMORY, -1, "no memory is left"));
+        exit(report_status(options, REDLOCK_MEMORY, -1, "out of memory"));
     redlock_set_timeout(redlock, options->timeout_ms);
     set_secret(options, redlock);
     snprintf(label, sizeof(label), "redlock:%s:%d", options->command->name, (int)getpid());

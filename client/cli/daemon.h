@@ -1,5 +1,5 @@
 /*
- * The connection that a command works with.
+ * The connection of a command to its daemon.
  */
 #ifndef CLIENT_CLI_DAEMON_H
 #define CLIENT_CLI_DAEMON_H
@@ -7,12 +7,12 @@
 #include "client/c/redlock.h"
 #include "client/cli/options.h"
 
-/* For the daemon at options->url, which sees the connection as "redlock:COMMAND:PID". The caller
- * frees it. There is always one: without memory for it, the program ends here. */
+/* Creates a handle for the daemon at options->url, with the label "redlock:COMMAND:PID" and the
+ * secret. The caller frees it. Exits the program on failure. */
 struct redlock *daemon_open(const struct options *options);
 
-/* Before each new connection: the secret may have been rotated since the last one. One that cannot
- * be read leaves the last. */
+/* Reads the secret again; call this before each new connection, since it may have been rotated. If
+ * the file cannot be read, the previous secret stays. */
 void daemon_renew_secret(const struct options *options, struct redlock *redlock);
 
 #endif

@@ -9,7 +9,7 @@
 
 enum { QUOTED_MAX = 40 };
 
-/* Ten years: as nanoseconds, such a time can still be added to any other. */
+/* Ten years: sums of such times do not overflow as nanoseconds. */
 static const int64_t LONGEST_MS = INT64_C(87600) * 3600 * 1000;
 
 /* --- parsing --- */
@@ -41,22 +41,22 @@ bool duration_parse(const char *text, int64_t *ms, struct error *error)
     if (parsed == REQUEST_FINE && *ms <= LONGEST_MS)
         return true;
     if (digits > 0 && text[digits] == '.')
-        return fail(error, text, len, " is no whole number: 1500ms is one second and a half");
+        return fail(error, text, len, " is not a whole number: write 1500ms for 1.5s");
     if (parsed != REQUEST_BAD_TIME)
-        return fail(error, text, len, " is longer than anybody waits");
-    return fail(error, text, len, " is no time: write 30s, 500ms, 5m or 1h");
+        return fail(error, text, len, " is too long: the limit is ten years");
+    return fail(error, text, len, " is not a time: write 30s, 500ms, 5m or 1h");
 }
 
 /* --- printing --- */
 
-/* Two units that follow each other: "2m5s". */
+/* Two adjacent units: "2m5s". */
 static void print_pair(char buf[DURATION_PRINTED], int64_t number, int64_t per, const char *units)
 {
     snprintf(buf, DURATION_PRINTED, "%" PRId64 "%c%" PRId64 "%c", number / per, units[0],
              number % per, units[1]);
 }
 
-/* Thousandths of a unit, with one digit behind the point, cut off: "12.3s". */
+/* Thousandths of a unit, truncated to one decimal: "12.3s". */
 static void print_thousandths(char buf[DURATION_PRINTED], int64_t number, const char *unit)
 {
     snprintf(buf, DURATION_PRINTED, "%" PRId64 ".%" PRId64 "%s", number / 1000, number % 1000 / 100,

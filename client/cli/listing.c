@@ -1,6 +1,6 @@
 /*
- * `redlock nodes`, locks, stats and clients: a table for people, JSON if it is asked for, and to
- * other programs the lines as the daemon sends them.
+ * The commands nodes, locks, stats and clients. They print a table on a terminal, JSON with --json,
+ * and otherwise the lines as the daemon sends them.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,13 +13,13 @@
 #include "client/cli/table.h"
 #include "client/cli/terminal.h"
 
-/* All that a daemon sends: it keeps to 1000 lines. */
+/* A daemon sends at most 1000 lines. */
 enum { LINES_MAX = 1024, LISTING_SIZE = 512 };
 
 struct lines {
     char *line[LINES_MAX];
     size_t count;
-    bool failed; /* there was no memory */
+    bool failed; /* out of memory */
 };
 
 static void keep(void *context, const char *text)
@@ -59,7 +59,7 @@ static void write_json(const struct lines *lines)
     putchar('\n');
 }
 
-/* "more=5" is the last line where there were too many of them. */
+/* If the daemon has truncated the listing, its last line is "more=5". */
 static void write_table(const struct lines *lines, const char *what)
 {
     size_t count = lines->count;
@@ -94,7 +94,7 @@ int command_listing(const struct options *options)
     if (status != REDLOCK_OK)
         code = report_failure(options, redlock, status, -1);
     else if (lines.failed)
-        code = report_status(options, REDLOCK_MEMORY, -1, "no memory is left for so many lines");
+        code = report_status(options, REDLOCK_MEMORY, -1, "out of memory for the listing");
     else if (options->json)
         write_json(&lines);
     else if (isatty(STDOUT_FILENO))

@@ -1,5 +1,5 @@
 /*
- * The commands that are one request: lock, unlock, extend, status, break and ping.
+ * The commands that send a single request: lock, unlock, extend, status, break and ping.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -19,9 +19,10 @@
 #include "protocol/token.h"
 #include "protocol/units.h"
 
-enum { UNLOCK_SIZE = 4000 }; /* the longest name; and a url and a file that somebody may type */
+/* Room for the longest resource name with each byte escaped, and for a typed URL and file name. */
+enum { UNLOCK_SIZE = 4000 };
 
-/* The end of a command; answered: what it was asked for has been printed. */
+/* Ends a command and returns its exit code. answered: the result has been printed. */
 static int end(const struct options *options, struct redlock *redlock, bool answered,
                enum redlock_status status, int64_t hint_ms)
 {
@@ -49,7 +50,7 @@ static void print_lock(const struct options *options, const struct redlock_lock 
     }
 }
 
-/* For a shell. It finds the same daemon, and is the same user there. */
+/* Formats the `redlock unlock` command for a shell, with the same daemon and the same user. */
 static void put_unlock(struct text *text, const struct options *options,
                        const struct redlock_lock *lock)
 {
@@ -68,7 +69,7 @@ static void put_unlock(struct text *text, const struct options *options,
     shell_word(text, lock->token);
 }
 
-/* Whoever typed it wants to know what to do with that number; a script does not. */
+/* On a terminal, also prints how to release the lock. */
 static void explain(const struct options *options, const struct redlock_lock *lock)
 {
     char left[DURATION_PRINTED], unlock[UNLOCK_SIZE] = "";
@@ -78,7 +79,7 @@ static void explain(const struct options *options, const struct redlock_lock *lo
         return;
     duration_print(left_ms, left);
     put_unlock(&text, options, lock);
-    report_message("good for %s; to give it back:  %s", left, unlock);
+    report_message("valid for %s; to release it:  %s", left, unlock);
 }
 
 int command_lock(const struct options *options)
@@ -96,8 +97,8 @@ int command_lock(const struct options *options)
     if (status != REDLOCK_OK) {
         code = wait_report(options, redlock, status, hint_ms);
     } else {
-        /* Nobody could give it back whose token was not told to anybody; a reader who has gone must
-         * not end us before we do. */
+        /* Without its token the lock cannot be released. If the token cannot be written, release
+         * the lock here; SIGPIPE must not end the process before that. */
         signal(SIGPIPE, SIG_IGN);
         print_lock(options, &lock);
         if (fflush(stdout) != 0) {
@@ -108,35 +109,35 @@ int command_lock(const struct options *options)
         }
     }
     redlock_free(redlock);
-    errno = unwritten; /* what is said of it in the end */
+    errno = unwritten; /* main() prints it */
     return code;
 }
 
-/* --- what is done with a token --- */
+/* --- commands that take a token --- */
 
-/* The lock that NAME and TOKEN are. False: *what says what is wrong with them; a token is a secret,
- * and never quoted. */
+/* Fills the lock from NAME and TOKEN. False: *what is the error message, which never quotes the
+ * token, because it is a secret. */
 static bool find_lock(const struct options *options, struct redlock_lock *lock, const char **what)
 {
     char line[256] = "";
     const char *token = options->token != NULL ? options->token : getenv("REDLOCK_TOKEN");
     if (token == NULL) {
-        *what = "a TOKEN is missing, and REDLOCK_TOKEN is not set";
+        *what = "TOKEN is missing and REDLOCK_TOKEN is not set";
         return false;
     }
     if (strcmp(token, "-") == 0) {
         if (fgets(line, sizeof(line), stdin) == NULL) {
-            *what = "there is no TOKEN on standard input";
+            *what = "no TOKEN on standard input";
             return false;
         }
         token = line;
     }
-    /* Of "TOKEN FENCE", as lock prints it, too. */
+    /* The output of `lock --fence` is "TOKEN FENCE": take the first word. */
     size_t len = strcspn(token, " \n");
     if (!token_is(token, len)) {
         *what = options->token != NULL
-                    ? "TOKEN has 40 hex digits in lower case, as lock printed it; this has not"
-                    : "REDLOCK_TOKEN has 40 hex digits in lower case; this has not";
+                    ? "TOKEN must be 40 lower-case hex digits, as printed by lock"
+                    : "REDLOCK_TOKEN must be 40 lower-case hex digits";
         return false;
     }
     *lock = (struct redlock_lock){0};
@@ -171,13 +172,13 @@ static void print_extended(const struct options *options, const struct redlock_l
     } else {
         char left[DURATION_PRINTED];
         duration_print(left_ms, left);
-        /* Nothing is shortened: it may have been good for longer, which the token does not tell. */
+        /* "at least": an extension never shortens a lock, and its earlier deadline is unknown. */
         printf("at least %s\n", left);
     }
 }
 
-/* For the time that was asked for; without one, for the usual, or for as long as the daemon allows
- * where that is less. */
+/* Extends for --ttl; without it for the default TTL, or for the daemon's max_ttl if that is
+ * shorter. */
 static enum redlock_status extend(const struct options *options, struct redlock *redlock,
                                   struct redlock_lock *lock)
 {
@@ -202,7 +203,7 @@ int command_extend(const struct options *options)
     return end(options, redlock, status == REDLOCK_OK, status, -1);
 }
 
-/* --- without one --- */
+/* --- commands without a token --- */
 
 static void print_status(const struct options *options, enum redlock_status status, int64_t hint_ms)
 {
@@ -226,7 +227,7 @@ int command_status(const struct options *options)
     int64_t hint_ms = -1;
     struct redlock *redlock = daemon_open(options);
     enum redlock_status status = redlock_query(redlock, options->name, &hint_ms);
-    /* Held is an answer here, as good as free. */
+    /* HELD is a normal result of status, not a failure. */
     bool answered = status == REDLOCK_HELD || status == REDLOCK_FREE;
     if (answered)
         print_status(options, status, hint_ms);

@@ -14,19 +14,19 @@
 
 enum { QUOTED_MAX = 40, QUOTED_SIZE = 4 * QUOTED_MAX + 8, LETTERS_SIZE = 2 * OPTION_COUNT + 4 };
 
-/* What getopt_long(3) returns for an option: never a letter, so that both forms are one. */
+/* getopt_long(3) returns FIRST_VALUE + id for a long option, which is never a letter. */
 enum { FIRST_VALUE = 256 };
 
 struct parser {
     struct options *options;
     struct error *error;
-    unsigned allowed; /* options, here */
+    unsigned allowed; /* OPTION_BIT()s that may appear at this position */
     char quoted[QUOTED_SIZE];
 };
 
 /* --- errors --- */
 
-/* A word of the command line, to be shown. */
+/* Quotes a word of the command line for a message. */
 static const char *quote(struct parser *parser, const char *word)
 {
     struct text text = {.buf = parser->quoted, .size = QUOTED_SIZE - 1};
@@ -40,11 +40,11 @@ static const char *command_name(const struct parser *parser)
     return parser->options->command != NULL ? parser->options->command->name : "redlock";
 }
 
-/* There is such an option, but not here. */
+/* The option exists, but not at this position or for this command. */
 static bool fail_misplaced(struct parser *parser, const char *word)
 {
     return parser->options->command == NULL
-               ? error_set(parser->error, "%s belongs behind the command", word)
+               ? error_set(parser->error, "%s must follow the command", word)
                : error_set(parser->error, "%s takes no %s", command_name(parser), word);
 }
 
@@ -53,7 +53,7 @@ static bool fail_unknown(struct parser *parser, const char *word)
     const char *words[OPTION_COUNT + 1] = {NULL};
     char name[QUOTED_MAX] = "";
     unsigned count = 0;
-    /* "--tll=30s": what stands behind the sign is not part of the name. */
+    /* "--tll=30s": the name ends at the "=". */
     snprintf(name, sizeof(name), "%.*s", (int)strcspn(word, "="), word);
     for (unsigned id = 0; id < OPTION_COUNT; id++) {
         if (strcmp(option_rules[id].word, name + 2) == 0)
@@ -77,7 +77,7 @@ static bool fail_letter(struct parser *parser, char letter)
                      quote(parser, word));
 }
 
-/* getopt_long(3) found something wrong with this word. */
+/* getopt_long(3) has rejected this word. */
 static bool fail_option(struct parser *parser, int found, const char *word)
 {
     const struct option_rule *rule = NULL;
@@ -104,8 +104,7 @@ static bool take_duration(struct parser *parser, enum option_id id, const char *
     if (!duration_parse(text, ms, &why))
         return error_set(parser->error, "--%s: %s", option_rules[id].word, why.text);
     if (*ms < least_ms)
-        return error_set(parser->error, "--%s has to be longer than nothing",
-                         option_rules[id].word);
+        return error_set(parser->error, "--%s must be greater than 0", option_rules[id].word);
     return true;
 }
 
@@ -114,7 +113,7 @@ static bool take_exit(struct parser *parser, const char *text, int *status)
     size_t digits = strspn(text, "0123456789");
     long number = strtol(text, NULL, 10);
     if (digits == 0 || digits > 3 || text[digits] != '\0' || number > 255)
-        return error_set(parser->error, "--conflict-exit: %s is no number from 0 to 255",
+        return error_set(parser->error, "--conflict-exit must be between 0 and 255, not %s",
                          quote(parser, text));
     *status = (int)number;
     return true;
@@ -145,10 +144,10 @@ static bool take_option(struct parser *parser, enum option_id id, const char *te
         return take_exit(parser, text, &options->conflict_exit);
     case OPTION_URL:
         options->url = text;
-        return text[0] != '\0' || error_set(parser->error, "--url is empty");
+        return text[0] != '\0' || error_set(parser->error, "--url must not be empty");
     case OPTION_SECRET_FILE:
         options->secret_file = text;
-        return text[0] != '\0' || error_set(parser->error, "--secret-file is empty");
+        return text[0] != '\0' || error_set(parser->error, "--secret-file must not be empty");
     case OPTION_TIMEOUT:
         return take_duration(parser, id, text, 1, &options->timeout_ms);
     case OPTION_JSON:
@@ -162,7 +161,8 @@ static bool take_option(struct parser *parser, enum option_id id, const char *te
     return true;
 }
 
-/* What getopt_long(3) wants to know; the first letter is '+' where options end at a word. */
+/* Builds the tables for getopt_long(3). The letters begin with '+' if options end at the first
+ * operand. */
 static void describe(const struct parser *parser, bool end_at_word,
                      struct option longs[OPTION_COUNT + 1], char letters[LETTERS_SIZE])
 {
@@ -197,7 +197,7 @@ static enum option_id id_of(int found)
     return (enum option_id)id;
 }
 
-/* Leaves optind at the first word that is no option. */
+/* Leaves optind at the first operand. */
 static bool take_options(struct parser *parser, int argc, char **argv, bool end_at_word)
 {
     struct option longs[OPTION_COUNT + 1];
@@ -205,7 +205,7 @@ static bool take_options(struct parser *parser, int argc, char **argv, bool end_
     int found;
     describe(parser, end_at_word, longs, letters);
     opterr = 0;
-    optind = 0; /* begin anew */
+    optind = 0; /* resets getopt_long(3) */
     while ((found = getopt_long(argc, argv, letters, longs, NULL)) != -1) {
         if (found == '?' || found == ':')
             return fail_option(parser, found, argv[optind - 1]);
@@ -223,26 +223,26 @@ static bool take_options(struct parser *parser, int argc, char **argv, bool end_
 static bool take_name(struct parser *parser, const char *name)
 {
     if (name[0] == '\0')
-        return error_set(parser->error, "NAME is empty");
+        return error_set(parser->error, "NAME must not be empty");
     if (strlen(name) > REDLOCK_RESOURCE_MAX)
-        return error_set(parser->error, "NAME has at most %d bytes", REDLOCK_RESOURCE_MAX);
+        return error_set(parser->error, "NAME must have at most %d bytes", REDLOCK_RESOURCE_MAX);
     for (const char *at = name; *at != '\0'; at++)
         if ((unsigned char)*at <= 0x20 || *at == 0x7f)
-            return error_set(parser->error, "NAME has neither spaces nor control characters");
+            return error_set(parser->error, "NAME must not contain spaces or control characters");
     parser->options->name = name;
     return true;
 }
 
-/* COMMAND and its arguments, behind NAME. */
+/* COMMAND and its arguments follow NAME. */
 static bool take_argv(struct parser *parser, char **argv)
 {
     if (argv[0] != NULL && strcmp(argv[0], "--") == 0)
         argv++;
     else if (argv[0] != NULL && argv[0][0] == '-')
-        return error_set(parser->error, "%s stands behind NAME: options go before it",
+        return error_set(parser->error, "%s follows NAME; put options before NAME",
                          quote(parser, argv[0]));
     if (argv[0] == NULL)
-        return error_set(parser->error, "run needs a COMMAND behind NAME");
+        return error_set(parser->error, "run needs a COMMAND after NAME");
     parser->options->argv = argv;
     return true;
 }
@@ -250,8 +250,9 @@ static bool take_argv(struct parser *parser, char **argv)
 static bool fail_superfluous(struct parser *parser, const char *word)
 {
     const struct command *command = parser->options->command;
-    return error_set(parser->error, "what is %s for? usage: redlock %s%s%s", quote(parser, word),
-                     command->name, command->usage[0] != '\0' ? " " : "", command->usage);
+    return error_set(parser->error, "unexpected argument %s; usage: redlock %s%s%s",
+                     quote(parser, word), command->name, command->usage[0] != '\0' ? " " : "",
+                     command->usage);
 }
 
 static bool take_operands(struct parser *parser, int count, char **words)
@@ -275,10 +276,10 @@ static bool take_operands(struct parser *parser, int count, char **words)
     return count <= most || fail_superfluous(parser, words[most]);
 }
 
-/* --- all of it --- */
+/* --- the command line --- */
 
-/* --help and --version ask for another command than the one that is named, and are never wrong. */
-static bool asks_otherwise(const struct parser *parser, const char *word)
+/* --help and --version replace the command on the command line, and need no operands. */
+static bool take_help_or_version(const struct parser *parser, const char *word)
 {
     struct options *options = parser->options;
     if (options->given & OPTION_BIT(OPTION_HELP)) {
@@ -298,10 +299,10 @@ static bool parse(struct parser *parser, int argc, char **argv)
     parser->allowed = OPTIONS_EVERYWHERE;
     if (!take_options(parser, argc, argv, true))
         return false;
-    if (asks_otherwise(parser, argv[optind]))
+    if (take_help_or_version(parser, argv[optind]))
         return true;
     if (optind >= argc)
-        return error_set(parser->error, "which command?");
+        return error_set(parser->error, "no command given");
     argc -= optind;
     argv += optind;
     const struct command *command = command_find(argv[0], parser->error);
@@ -311,10 +312,11 @@ static bool parse(struct parser *parser, int argc, char **argv)
     parser->allowed |= command->options;
     if (!take_options(parser, argc, argv, command->operands == OPERANDS_NAME_COMMAND))
         return false;
-    return asks_otherwise(parser, NULL) || take_operands(parser, argc - optind, argv + optind);
+    return take_help_or_version(parser, NULL) ||
+           take_operands(parser, argc - optind, argv + optind);
 }
 
-/* Who wants JSON wants it of an error in the words before, too. */
+/* A parse error before --json must be printed as JSON too, so look for --json separately. */
 static bool has_json(char *const *argv)
 {
     while (*argv != NULL && strcmp(*argv, "--") != 0 && strcmp(*argv, "--json") != 0)

@@ -1,8 +1,8 @@
 /*
- * The words of the command line -> what is wanted. Pure but for getopt(3), whose state it resets.
+ * Parses the command line. Pure, except for the state of getopt(3), which it resets.
  *
- * Options may stand before or behind the command; those of `run` end at NAME, since what follows
- * belongs to its COMMAND.
+ * Options may come before or after the command. For `run`, options end at NAME, because the words
+ * after NAME belong to COMMAND.
  */
 #ifndef CLIENT_CLI_OPTIONS_H
 #define CLIENT_CLI_OPTIONS_H
@@ -15,18 +15,18 @@
 struct command;
 
 #define OPTION_TABLE(X)                                                                            \
-    X(OPTION_TTL, "ttl", 0, "T", "how long the lock lives unless it is extended (30s)")            \
-    X(OPTION_WAIT, "wait", 'w', "T", "wait in line for so long, not for as long as it takes")      \
-    X(OPTION_NONBLOCK, "nonblock", 'n', NULL, "do not wait at all: the same as --wait 0")          \
-    X(OPTION_FENCE, "fence", 0, NULL, "ask for a fencing token, too: a number that grows")         \
-    X(OPTION_ON_LOST, "on-lost", 0, "SIGNAL", "what COMMAND gets when the lock is lost (TERM)")    \
-    X(OPTION_GRACE, "grace", 0, "T", "after how long KILL follows that signal (10s)")              \
-    X(OPTION_CONFLICT_EXIT, "conflict-exit", 'E', "N", "what to exit with if it is held (1)")      \
-    X(OPTION_URL, "url", 0, "URL", "of the daemon ($REDLOCK_URL, or tcp://127.0.0.1:7335)")        \
-    X(OPTION_SECRET_FILE, "secret-file", 0, "FILE", "with our secret ($REDLOCK_SECRET_FILE)")      \
-    X(OPTION_TIMEOUT, "timeout", 0, "T", "how long an answer may take beyond a wait (5s)")         \
-    X(OPTION_JSON, "json", 0, NULL, "results as one JSON object, a listing as an array")           \
-    X(OPTION_HELP, "help", 'h', NULL, "what the command is for, and its options")                  \
+    X(OPTION_TTL, "ttl", 0, "T", "TTL: the lock expires then unless extended (30s)")               \
+    X(OPTION_WAIT, "wait", 'w', "T", "wait at most this long (no limit)")                          \
+    X(OPTION_NONBLOCK, "nonblock", 'n', NULL, "do not wait; same as --wait 0")                     \
+    X(OPTION_FENCE, "fence", 0, NULL, "get a fencing token, which rises with each grant")          \
+    X(OPTION_ON_LOST, "on-lost", 0, "SIGNAL", "signal for COMMAND if the lock is lost (TERM)")     \
+    X(OPTION_GRACE, "grace", 0, "T", "time from that signal until KILL (10s)")                     \
+    X(OPTION_CONFLICT_EXIT, "conflict-exit", 'E', "N", "exit status if the lock is held (1)")      \
+    X(OPTION_URL, "url", 0, "URL", "daemon address ($REDLOCK_URL, or tcp://127.0.0.1:7335)")       \
+    X(OPTION_SECRET_FILE, "secret-file", 0, "FILE", "file with the secret ($REDLOCK_SECRET_FILE)") \
+    X(OPTION_TIMEOUT, "timeout", 0, "T", "time limit for an answer, without the wait (5s)")        \
+    X(OPTION_JSON, "json", 0, NULL, "print the result as JSON; a listing as an array")             \
+    X(OPTION_HELP, "help", 'h', NULL, "describe the command and its options")                      \
     X(OPTION_VERSION, "version", 'V', NULL, "print the version")
 
 enum option_id {
@@ -38,9 +38,9 @@ enum option_id {
 
 struct option_rule {
     const char *word;
-    char letter;          /* 0: none */
-    const char *argument; /* NULL: it takes none */
-    const char *text;
+    char letter;          /* 0: no short form */
+    const char *argument; /* name of its value; NULL: it takes none */
+    const char *text;     /* for the help */
 };
 extern const struct option_rule option_rules[OPTION_COUNT]; /* command.c */
 
@@ -59,10 +59,10 @@ enum {
 
 enum { WAIT_FOREVER = -1 };
 
-/* The texts are those of the command line. */
+/* All strings point into the command line. */
 struct options {
-    const struct command *command; /* NULL: not known (only if the parsing failed) */
-    unsigned given;                /* OPTION_BIT()s of all that stand there */
+    const struct command *command; /* NULL only after a parse error: unknown or missing */
+    unsigned given;                /* OPTION_BIT()s of the options on the command line */
 
     const char *url;         /* NULL: not given */
     const char *secret_file; /* NULL: not given */
@@ -70,21 +70,21 @@ struct options {
     bool json;
 
     int64_t ttl_ms;
-    int64_t wait_ms; /* WAIT_FOREVER: as long as it takes; 0: not at all */
+    int64_t wait_ms; /* WAIT_FOREVER: no limit; 0: do not wait */
     bool fence;
 
-    int on_lost; /* a signal */
+    int on_lost; /* signal number */
     int64_t grace_ms;
     int conflict_exit;
 
-    const char *name;  /* NAME, a good one; NULL where it may be left out, and is */
-    const char *token; /* TOKEN as it was given; NULL: it was left out */
-    const char *topic; /* of help; NULL: all */
+    const char *name;  /* NAME, valid; NULL: none was given */
+    const char *token; /* TOKEN, not checked; NULL: none was given */
+    const char *topic; /* the command that help describes; NULL: list all commands */
     char **argv;       /* COMMAND and its arguments; ends with NULL */
 };
 
-/* Fills *options. False: the error says what is wrong, without "redlock: " before it. argv[0] is
- * the program; the words may change their order. */
+/* Fills *options. False: the error says what is wrong, without "redlock: " in front. argv[0] is the
+ * program; getopt(3) may reorder the other words. */
 __attribute__((warn_unused_result)) bool
 options_parse(int argc, char **argv, struct options *options, struct error *error);
 

@@ -9,7 +9,7 @@
 
 enum { MESSAGE_SIZE = 4096, NAME_SHOWN = 40 };
 
-/* In one piece, since the command may be writing there as well. */
+/* Writes the message with one call, because the command may write to standard error too. */
 void report_message(const char *form, ...)
 {
     char text[MESSAGE_SIZE];
@@ -50,8 +50,8 @@ void report_end(struct json *json)
     fputc('\n', json->out);
 }
 
-/* What is about the lock, and not about what is in the way to the daemon, has a code of its own.
- * EXIT_WAITED is for those to tell who have waited. */
+/* Results that concern the lock have their own exit codes; all other failures share EXIT_FAILED.
+ * wait_report() returns EXIT_WAITED. */
 static int exit_of(enum redlock_status status)
 {
     if (status == REDLOCK_HELD || status == REDLOCK_GONE)
@@ -83,10 +83,10 @@ int report_failure(const struct options *options, const struct redlock *redlock,
 {
     const char *message = redlock_error(redlock);
     int code = report_status(options, status, hint_ms, message);
-    /* What the daemon says is about requests; this, about whoever has typed none. */
+    /* The daemon's message explains AUTH of the protocol; add the option of the command line. */
     if (status == REDLOCK_DENIED && options->secret_file == NULL &&
         strstr(message, "authenticate first") != NULL)
-        report_message("--secret-file, or REDLOCK_SECRET_FILE, names the file with the secret");
+        report_message("set --secret-file or REDLOCK_SECRET_FILE to the file with the secret");
     return code;
 }
 
@@ -94,7 +94,7 @@ int report_wrong(const struct options *options, const char *what)
 {
     report_message("%s", what);
     if (options->command != NULL)
-        report_message("`redlock help %s` tells how it is used", options->command->name);
+        report_message("`redlock help %s` describes it", options->command->name);
     else
         report_message("`redlock help` lists the commands");
     if (options->json) {

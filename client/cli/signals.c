@@ -30,7 +30,7 @@ static bool fail(const char *text, struct error *error)
     struct text message = error_begin(error);
     const char *meant = suggest_nearest(upper, names);
     text_quoted(&message, text, strlen(text), QUOTED_MAX);
-    text_string(&message, " is no signal; ");
+    text_string(&message, " is not a signal; ");
     text_string(&message, meant != NULL ? "did you mean " : "write TERM, INT or 15");
     text_string(&message, meant != NULL ? meant : "");
     text_string(&message, meant != NULL ? "?" : "");

@@ -13,7 +13,7 @@
 __attribute__((warn_unused_result)) bool signal_parse(const char *text, int *number,
                                                       struct error *error);
 
-/* The set of one. */
+/* The set of this one signal. */
 sigset_t signal_only(int number);
 
 #endif

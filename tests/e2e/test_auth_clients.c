@@ -144,8 +144,8 @@ START_TEST(the_command_reads_its_secret_from_a_file)
     secrets_path(&secrets, "ops", ops);
     const char *denied[] = {"status", "ci:a", NULL};
     run(&stage, denied, 125, "",
-        "redlock: the daemon does not allow it: authenticate first: AUTH <secret>\n"
-        "redlock: --secret-file, or REDLOCK_SECRET_FILE, names the file with the secret\n");
+        "redlock: access denied: authenticate first: AUTH <secret>\n"
+        "redlock: set --secret-file or REDLOCK_SECRET_FILE to the file with the secret\n");
     const char *given[] = {"--secret-file", ci, "status", "ci:a", NULL};
     run(&stage, given, 0, "free\n", "");
     setenv("REDLOCK_SECRET_FILE", ci, 1);
@@ -156,7 +156,7 @@ START_TEST(the_command_reads_its_secret_from_a_file)
     run(&stage, lock, 0, "", "");
     const char *break_it[] = {"break", "ci:a", NULL};
     run(&stage, break_it, 125, "",
-        "redlock: the daemon does not allow it: BREAK takes a user with that verb; without "
+        "redlock: access denied: BREAK takes a user with that verb; without "
         "users, root or who runs the daemon, on a unix socket\n");
     setenv("REDLOCK_SECRET_FILE", ops, 1);
     run(&stage, break_it, 0, "", "");
@@ -182,8 +182,8 @@ START_TEST(a_bad_secret_file_is_named_and_nothing_is_sent)
         const char *path;
         const char *why;
     } rows[] = {{none, "No such file or directory"},
-                {empty, "it is empty"},
-                {two, "it has to stand there alone, in one line"},
+                {empty, "the file is empty"},
+                {two, "the file must contain only the secret, on one line"},
                 {"/", "Is a directory"}};
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         const char *words[] = {"--secret-file", rows[i].path, "ping", NULL};
@@ -192,7 +192,7 @@ START_TEST(a_bad_secret_file_is_named_and_nothing_is_sent)
         run(&stage, words, 125, "", message);
     }
     const char *missing[] = {"--secret-file", "", "ping", NULL};
-    run(&stage, missing, 125, "", "redlock: --secret-file is empty\n");
+    run(&stage, missing, 125, "", "redlock: --secret-file must not be empty\n");
     close_stage(&stage);
 }
 END_TEST
@@ -338,8 +338,8 @@ START_TEST(a_waiter_without_a_valid_secret_ends_when_users_are_introduced)
     start_waiter(&no_secret, &stage, NULL);
     stage_wait_stats(&stage.client, " waiting=2 ");
     reload_with(&stage.daemon, strstr(secrets.yaml, "auth:"));
-    end_waiter(&wrong_secret, 125, "does not allow it: wrong secret\n");
-    end_waiter(&no_secret, 125, "does not allow it: authenticate first");
+    end_waiter(&wrong_secret, 125, "access denied: wrong secret\n");
+    end_waiter(&no_secret, 125, "access denied: authenticate first");
     unlink(path);
     close_stage(&stage);
 }

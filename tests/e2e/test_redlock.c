@@ -141,9 +141,9 @@ START_TEST(a_held_lock_is_refused_at_once_or_after_the_wait)
     struct stage stage;
     open_stage(&stage, __func__);
     client_lock(&stage.client, "deploy", "60s");
-    expect(&stage, "lock --nonblock deploy", 1, "", "redlock: deploy: somebody else.*\n");
-    expect(&stage, "lock --wait 0 deploy", 1, "", "redlock: deploy: somebody else.*\n");
-    expect(&stage, "lock --wait 100ms deploy", 124, "", "redlock: deploy: somebody else.*\n");
+    expect(&stage, "lock --nonblock deploy", 1, "", "redlock: deploy: another client.*\n");
+    expect(&stage, "lock --wait 0 deploy", 1, "", "redlock: deploy: another client.*\n");
+    expect(&stage, "lock --wait 100ms deploy", 124, "", "redlock: deploy: another client.*\n");
     stage_close(&stage);
 }
 END_TEST
@@ -155,7 +155,7 @@ START_TEST(a_wait_that_times_out_is_one_request)
     open_stage(&stage, __func__);
     client_lock(&stage.client, "deploy", "60s");
     for (unsigned i = 0; i < 10; i++)
-        expect(&stage, "lock --wait 20ms deploy", 124, "", "redlock: deploy: somebody else.*\n");
+        expect(&stage, "lock --wait 20ms deploy", 124, "", "redlock: deploy: another client.*\n");
     ck_assert_uint_eq(client_count(&stage.client, "STATS", "=lock ok=1 gone=0 held=10 "), 1);
     stage_close(&stage);
 }
@@ -222,13 +222,13 @@ START_TEST(an_invalid_token_is_refused_and_never_shown)
 {
     struct stage stage;
     open_stage(&stage, __func__);
-    expect(&stage, "unlock a", 125, "", "redlock: a TOKEN is missing.*REDLOCK_TOKEN.*\n");
-    expect(&stage, "unlock a -", 125, "", "redlock: there is no TOKEN on standard input\n.*");
-    expect(&stage, "unlock a c0ffee", 125, "", "redlock: TOKEN has 40 hex digits[^f]*; this has.*");
+    expect(&stage, "unlock a", 125, "", "redlock: TOKEN is missing.*REDLOCK_TOKEN.*\n");
+    expect(&stage, "unlock a -", 125, "", "redlock: no TOKEN on standard input\n.*");
+    expect(&stage, "unlock a c0ffee", 125, "", "redlock: TOKEN must be 40 [^f]*lock\n.*");
     expect(&stage, "extend a AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", 125, "",
-           "redlock: TOKEN has 40[^A]*\nredlock: [^A]*\n");
+           "redlock: TOKEN must be 40[^A]*\nredlock: [^A]*\n");
     expect_script(&stage, "REDLOCK_TOKEN=c0ffee $REDLOCK unlock a", 125, "",
-                  "redlock: REDLOCK_TOKEN has 40 .*");
+                  "redlock: REDLOCK_TOKEN must be 40 .*");
     stage_close(&stage);
 }
 END_TEST
@@ -334,23 +334,23 @@ START_TEST(usage_errors_suggest_the_right_usage)
 {
     struct stage stage;
     open_stage(&stage, __func__);
-    expect(&stage, "", 125, "", "redlock: which command\\?\nredlock: `redlock help` lists.*\n");
-    expect(&stage, "lokc a", 125, "", "redlock: no command \"lokc\"; did you mean lock\\?\n.*");
+    expect(&stage, "", 125, "", "redlock: no command given\nredlock: `redlock help` lists.*\n");
+    expect(&stage, "lokc a", 125, "", "redlock: unknown command \"lokc\"; did you mean lock\\?\n.*");
     expect(&stage, "lock --tll 3s a", 125, "",
            "redlock: lock has no option .*did you mean --ttl\\?\n.*`redlock help lock`.*\n");
     expect(&stage, "lock --ttl 30 a", 125, "",
            "redlock: --ttl: 30 has no unit: 30s or 30ms\\?\n.*\n");
-    expect(&stage, "help lokc", 125, "", "redlock: no command \"lokc\"; did you mean lock\\?\n.*");
+    expect(&stage, "help lokc", 125, "", "redlock: unknown command \"lokc\"; did you mean lock\\?\n.*");
     expect(&stage, "--url nonsense ping", 125, "", "redlock: nonsense is no.*\n");
     expect(&stage, "lock --json", 125,
            "\\{\"status\":\"invalid\",\"message\":\"lock needs a NAME\"\\}\n", "redlock: .*\n");
     expect(&stage, "lock --json a b", 125,
-           "\\{\"status\":\"invalid\",\"resource\":\"a\",\"message\":\"what is .*\\}\n",
+           "\\{\"status\":\"invalid\",\"resource\":\"a\",\"message\":\"unexpected .*\\}\n",
            "redlock: .*\n");
-    expect(&stage, "help --json", 125, "\\{\"status\":\"invalid\",\"message\":\"help is .*\\}\n",
-           "redlock: help is text for people: .*\nredlock: `redlock help` .*\n");
+    expect(&stage, "help --json", 125, "\\{\"status\":\"invalid\",\"message\":\"help has .*\\}\n",
+           "redlock: help has no JSON output; .*\nredlock: `redlock help` .*\n");
     expect(&stage, "lock --json --help", 125, "\\{\"status\":\"invalid\",.*\\}\n",
-           "redlock: help is .*\n");
+           "redlock: help has .*\n");
     stage_close(&stage);
 }
 END_TEST
@@ -520,7 +520,7 @@ static void expect_silent_wait(const char *kind, const char *job)
     int status;
     setenv("TERM", kind, 1);
     char *shown = terminal_run(argv, &status);
-    ck_assert_msg(matches(shown, "redlock: deploy: somebody else [^\033]*\n"),
+    ck_assert_msg(matches(shown, "redlock: deploy: another client [^\033]*\n"),
                   "the terminal shows:\n%s", shown);
     free(shown);
 }
@@ -542,11 +542,11 @@ START_TEST(an_interactive_lock_shows_how_to_unlock)
     struct stage stage;
     char words[LINE_SIZE], shown[LINE_SIZE], secret[SANDBOX_FILE];
     open_stage(&stage, __func__);
-    expect_shown("lock deploy", "[0-9a-f]{40}\nredlock: good for 29\\.[0-9]s; "
-                                "to give it back:  redlock unlock deploy [0-9a-f]{40}\n");
+    expect_shown("lock deploy", "[0-9a-f]{40}\nredlock: valid for 29\\.[0-9]s; "
+                                "to release it:  redlock unlock deploy [0-9a-f]{40}\n");
     sandbox_write(sandbox_path(&stage.sandbox, "secret", secret), "0123456789abcdef\n");
     snprintf(words, sizeof(words), "lock --secret-file %s secret", secret);
-    snprintf(shown, sizeof(shown), "[^ ]* good .* unlock --secret-file %s secret [0-9a-f]*\n",
+    snprintf(shown, sizeof(shown), "[^ ]* valid .* unlock --secret-file %s secret [0-9a-f]*\n",
              secret);
     expect_shown(words, shown);
     expect_shown("lock --json other", "\\{\"status\":\"ok\",.*\\}\n");
@@ -557,7 +557,7 @@ END_TEST
 /* Runs the suggested unlock command in a shell with another default daemon. */
 static void check_unlocks(const struct stage *stage, const char *name)
 {
-    static const char lead[] = "to give it back:  redlock ";
+    static const char lead[] = "to release it:  redlock ";
     char text[LINE_SIZE];
     snprintf(text, sizeof(text), "lock --url unix:%s -- %s", stage->daemon.socket, name);
     char *shown = show(text);

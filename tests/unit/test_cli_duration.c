@@ -51,22 +51,22 @@ END_TEST
 
 START_TEST(malformed_duration_is_refused_with_examples)
 {
-    check_refused("", "\"\" is no time: write 30s, 500ms, 5m or 1h");
-    check_refused("soon", "\"soon\" is no time: write 30s, 500ms, 5m or 1h");
-    check_refused("-5s", "\"-5s\" is no time: write 30s, 500ms, 5m or 1h");
-    check_refused("5 s", "\"5 s\" is no time: write 30s, 500ms, 5m or 1h");
-    check_refused("5d", "\"5d\" is no time: write 30s, 500ms, 5m or 1h");
-    check_refused("5S", "\"5S\" is no time: write 30s, 500ms, 5m or 1h");
-    check_refused("1.5s", "\"1.5s\" is no whole number: 1500ms is one second and a half");
-    check_refused("\033[2J", "\"\\x1b[2J\" is no time: write 30s, 500ms, 5m or 1h");
+    check_refused("", "\"\" is not a time: write 30s, 500ms, 5m or 1h");
+    check_refused("soon", "\"soon\" is not a time: write 30s, 500ms, 5m or 1h");
+    check_refused("-5s", "\"-5s\" is not a time: write 30s, 500ms, 5m or 1h");
+    check_refused("5 s", "\"5 s\" is not a time: write 30s, 500ms, 5m or 1h");
+    check_refused("5d", "\"5d\" is not a time: write 30s, 500ms, 5m or 1h");
+    check_refused("5S", "\"5S\" is not a time: write 30s, 500ms, 5m or 1h");
+    check_refused("1.5s", "\"1.5s\" is not a whole number: write 1500ms for 1.5s");
+    check_refused("\033[2J", "\"\\x1b[2J\" is not a time: write 30s, 500ms, 5m or 1h");
 }
 END_TEST
 
 START_TEST(too_long_duration_is_refused)
 {
-    check_refused("999999999999999h", "\"999999999999999h\" is longer than anybody waits");
-    check_refused("87601h", "\"87601h\" is longer than anybody waits");
-    check_refused("9999999999999999ms", "\"9999999999999999ms\" is longer than anybody waits");
+    check_refused("999999999999999h", "\"999999999999999h\" is too long: the limit is ten years");
+    check_refused("87601h", "\"87601h\" is too long: the limit is ten years");
+    check_refused("9999999999999999ms", "\"9999999999999999ms\" is too long: the limit is ten years");
 }
 END_TEST
 
@@ -83,7 +83,7 @@ START_TEST(overlong_word_is_refused)
     ck_assert(!duration_parse(word, &ms, &error));
     memset(word, '\033', sizeof(word) - 1);
     ck_assert(!duration_parse(word, &ms, &error));
-    ck_assert_ptr_nonnull(strstr(error.text, "...\" is no time"));
+    ck_assert_ptr_nonnull(strstr(error.text, "...\" is not a time"));
 }
 END_TEST
 
@@ -141,9 +141,9 @@ START_TEST(unknown_signal_is_refused_with_a_suggestion)
     struct error error;
     int number;
     ck_assert(!signal_parse("TREM", &number, &error));
-    ck_assert_str_eq(error.text, "\"TREM\" is no signal; did you mean TERM?");
+    ck_assert_str_eq(error.text, "\"TREM\" is not a signal; did you mean TERM?");
     ck_assert(!signal_parse("sigqiut", &number, &error));
-    ck_assert_str_eq(error.text, "\"sigqiut\" is no signal; did you mean QUIT?");
+    ck_assert_str_eq(error.text, "\"sigqiut\" is not a signal; did you mean QUIT?");
     static const char *const none[] = {"", "0", "-1", "32", "015", "SIG", "everything-ends"};
     for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
         ck_assert(!signal_parse(none[i], &number, &error));

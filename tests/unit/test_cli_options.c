@@ -147,8 +147,8 @@ END_TEST
 
 START_TEST(run_refuses_its_options_after_name)
 {
-    refuse("run deploy --ttl 3s make", "\"--ttl\" stands behind NAME: options go before it");
-    refuse("run deploy -n make", "\"-n\" stands behind NAME: options go before it");
+    refuse("run deploy --ttl 3s make", "\"--ttl\" follows NAME; put options before NAME");
+    refuse("run deploy -n make", "\"-n\" follows NAME; put options before NAME");
 }
 END_TEST
 
@@ -184,13 +184,13 @@ END_TEST
 
 START_TEST(unknown_command_is_answered_with_a_similar_one)
 {
-    refuse("", "which command?");
-    refuse("--json", "which command?");
-    refuse("lokc deploy", "no command \"lokc\"; did you mean lock?");
-    refuse("node", "no command \"node\"; did you mean nodes?");
-    refuse("release deploy", "no command \"release\"; did you mean unlock?");
-    refuse("relinquish", "no command \"relinquish\"");
-    refuse("''", "no command \"\"");
+    refuse("", "no command given");
+    refuse("--json", "no command given");
+    refuse("lokc deploy", "unknown command \"lokc\"; did you mean lock?");
+    refuse("node", "unknown command \"node\"; did you mean nodes?");
+    refuse("release deploy", "unknown command \"release\"; did you mean unlock?");
+    refuse("relinquish", "unknown command \"relinquish\"");
+    refuse("''", "unknown command \"\"");
 }
 END_TEST
 
@@ -208,9 +208,9 @@ END_TEST
 START_TEST(option_of_another_command_is_refused)
 {
     refuse("status --ttl 3s a", "status takes no --ttl");
-    refuse("--ttl 3s lock a", "--ttl belongs behind the command");
+    refuse("--ttl 3s lock a", "--ttl must follow the command");
     refuse("lock -E 3 a", "lock takes no -E");
-    refuse("-n lock a", "-n belongs behind the command");
+    refuse("-n lock a", "-n must follow the command");
 }
 END_TEST
 
@@ -218,15 +218,15 @@ START_TEST(missing_or_superfluous_value_is_refused)
 {
     refuse("lock a --ttl", "--ttl needs a value: --ttl T");
     refuse("lock a -w", "--wait needs a value: --wait T");
-    refuse("ping --url=", "--url is empty");
+    refuse("ping --url=", "--url must not be empty");
     refuse("--url", "--url needs a value: --url URL");
     refuse("lock --fence=3 a", "--fence takes no value");
     refuse("lock --ttl 30 a", "--ttl: 30 has no unit: 30s or 30ms?");
-    refuse("lock --ttl 0 a", "--ttl has to be longer than nothing");
-    refuse("ping --timeout 0s", "--timeout has to be longer than nothing");
-    refuse("run --on-lost KLIL a b", "--on-lost: \"KLIL\" is no signal; did you mean KILL?");
-    refuse("run -E 256 a b", "--conflict-exit: \"256\" is no number from 0 to 255");
-    refuse("run -E -1 a b", "--conflict-exit: \"-1\" is no number from 0 to 255");
+    refuse("lock --ttl 0 a", "--ttl must be greater than 0");
+    refuse("ping --timeout 0s", "--timeout must be greater than 0");
+    refuse("run --on-lost KLIL a b", "--on-lost: \"KLIL\" is not a signal; did you mean KILL?");
+    refuse("run -E 256 a b", "--conflict-exit must be between 0 and 255, not \"256\"");
+    refuse("run -E -1 a b", "--conflict-exit must be between 0 and 255, not \"-1\"");
     refuse("lock -n -w 3s a", "--wait and --nonblock exclude each other");
 }
 END_TEST
@@ -234,16 +234,16 @@ END_TEST
 START_TEST(missing_or_superfluous_operand_is_refused)
 {
     refuse("lock", "lock needs a NAME");
-    refuse("lock ''", "NAME is empty");
+    refuse("lock ''", "NAME must not be empty");
     refuse("unlock", "unlock needs a NAME");
-    refuse("status a b", "what is \"b\" for? usage: redlock status NAME");
-    refuse("unlock a b c", "what is \"c\" for? usage: redlock unlock NAME [TOKEN]");
-    refuse("ping a", "what is \"a\" for? usage: redlock ping");
-    refuse("help a b", "what is \"b\" for? usage: redlock help [COMMAND]");
-    refuse("run a", "run needs a COMMAND behind NAME");
-    refuse("run a --", "run needs a COMMAND behind NAME");
+    refuse("status a b", "unexpected argument \"b\"; usage: redlock status NAME");
+    refuse("unlock a b c", "unexpected argument \"c\"; usage: redlock unlock NAME [TOKEN]");
+    refuse("ping a", "unexpected argument \"a\"; usage: redlock ping");
+    refuse("help a b", "unexpected argument \"b\"; usage: redlock help [COMMAND]");
+    refuse("run a", "run needs a COMMAND after NAME");
+    refuse("run a --", "run needs a COMMAND after NAME");
     refuse("run", "run needs a NAME");
-    refuse("lock a\tb", "NAME has neither spaces nor control characters");
+    refuse("lock a\tb", "NAME must not contain spaces or control characters");
 }
 END_TEST
 
@@ -252,7 +252,7 @@ START_TEST(name_has_at_most_256_bytes)
     char text[LINE_SIZE] = "lock ";
     struct line line;
     memset(text + 5, 'x', 257);
-    refuse(text, "NAME has at most 256 bytes");
+    refuse(text, "NAME must have at most 256 bytes");
     text[5 + 256] = '\0';
     ck_assert_uint_eq(strlen(accept(&line, text)->name), 256);
 }

@@ -11,7 +11,7 @@ START_TEST(ttl_is_shortened_to_the_limit_in_the_error)
         const char *message;
         int64_t ttl_ms; /* 30000: unchanged */
     } rows[] = {
-        {"the daemon finds it wrong: ttl-range a ttl is from 13ms to 10s here", 10000},
+        {"redlockd rejected the request: ttl-range a ttl is from 13ms to 10s here", 10000},
         {"redlockd rejected the request: ttl-range TTL must be between 13ms and 10s.", 10000},
         {"ttl-range with HOLD a ttl is from 186ms to 1500ms here", 1500},
         {"ttl-range there is no HOLD here: it takes a ttl of 186ms, and max_ttl is 100ms", 186},

@@ -249,7 +249,7 @@ START_TEST(unconfirmed_grant_is_late_and_released)
     t.now_ns += 100 * MS;
     ck_assert(driver_receive(&t, "#%" PRIu64 " %s\n", extend_id, answers[_i]));
     struct redlock_event event = driver_expect_answer(&t, a, REDLOCK_LATE);
-    ck_assert_str_eq(t.proto.error, "it was granted, but nothing is left of it");
+    ck_assert_str_eq(t.proto.error, "the lock was granted too late: no validity is left");
     ck_assert_str_eq(event.lock.token, "");
     ck_assert_int_eq(event.lock.deadline_ns, 0);
     ck_assert_uint_eq(t.proto.holds.count, 0);

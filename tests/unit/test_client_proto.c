@@ -136,7 +136,7 @@ START_TEST(request_counts_against_the_limit_until_it_is_taken)
     while (proto_has_output(&t.proto))
         driver_sent(&t);
     ck_assert_int_eq(proto_ask(&t.proto, &one_more, t.now_ns, NULL, NULL, &id), REDLOCK_LIMIT);
-    ck_assert_str_eq(t.proto.error, "1024 requests are under way, or not taken yet");
+    ck_assert_str_eq(t.proto.error, "1024 requests are under way or not taken yet");
     ck_assert(driver_receive(&t, "#%" PRIu64 " PONG\n", first));
     ck_assert_int_eq(proto_ask(&t.proto, &one_more, t.now_ns, NULL, NULL, &id), REDLOCK_LIMIT);
     driver_expect_answer(&t, first, REDLOCK_OK);
@@ -218,14 +218,14 @@ START_TEST(error_names_the_address_and_the_reason)
     driver_sent(&t);
     ck_assert(!driver_receive(&t, "LIMIT clients\n"));
     driver_expect_answer(&t, a, REDLOCK_LIMIT);
-    ck_assert_str_eq(t.proto.error, "tcp://there:1: a limit of the daemon is met: clients");
+    ck_assert_str_eq(t.proto.error, "tcp://there:1: a limit of the daemon is reached: clients");
     proto_begin(&t.proto);
     a = driver_ping(&t);
     driver_sent(&t);
     ck_assert(!driver_receive(&t, "HELLO\n"));
     driver_expect_answer(&t, a, REDLOCK_GARBLED);
     ck_assert_str_eq(t.proto.error,
-                     "tcp://there:1: what answers there does not speak redlockd's protocol");
+                     "tcp://there:1: the peer does not speak redlockd's protocol");
     proto_begin(&t.proto);
     a = driver_ping(&t);
     t.now_ns += TIMEOUT;
