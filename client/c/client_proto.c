@@ -366,7 +366,8 @@ static void put_granted(struct client_proto *proto, struct exchange *exchange,
     retire(proto, exchange);
 }
 
-/* A grant arrived past its deadline. Sends an EXTEND, which shows whether the lock is still held. */
+/* A grant arrived past its deadline. Sends an EXTEND, which shows whether the lock is still held.
+ */
 static void confirm(struct client_proto *proto, struct exchange *exchange,
                     const struct redlock_lock *granted, int64_t now_ns)
 {

@@ -26,8 +26,7 @@ static bool take_resource(struct client_request *request, const char *resource, 
     if (len == 0 || len > LIMIT_RESOURCE)
         return error_set(error, "the resource name must have 1 to %d bytes", LIMIT_RESOURCE);
     if (!is_word(resource, LIMIT_RESOURCE))
-        return error_set(error,
-                         "the resource name must not contain spaces or control characters");
+        return error_set(error, "the resource name must not contain spaces or control characters");
     memcpy(request->resource, resource, len + 1);
     return true;
 }

@@ -407,7 +407,8 @@ static enum redlock_status connect_anew(struct redlock *redlock)
         return proto_fail(proto, REDLOCK_UNREACHABLE, "%s: %s", redlock->peer, error.text);
     if (!wakeup_watch(&redlock->wakeup, redlock->fd)) {
         disconnect(redlock);
-        return proto_fail(proto, REDLOCK_MEMORY, "the kernel has no memory to watch the connection");
+        return proto_fail(proto, REDLOCK_MEMORY,
+                          "the kernel has no memory to watch the connection");
     }
     proto_begin(proto);
     return REDLOCK_OK;

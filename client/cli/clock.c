@@ -14,7 +14,7 @@ int64_t clock_boottime_ns(void)
 
 void clock_set_timer(int timer, int64_t at_ns)
 {
-    /* Zero would turn it off. */
+    /* Zero would disarm the timer. */
     int64_t ns = at_ns > 0 ? at_ns : 1;
     const struct itimerspec spec = {
         .it_value = {.tv_sec = ns / NS_PER_S, .tv_nsec = ns % NS_PER_S},

@@ -1,5 +1,5 @@
 /*
- * CLOCK_BOOTTIME, by which the deadlines of locks are told: it goes on while the machine sleeps.
+ * CLOCK_BOOTTIME, the clock of lock deadlines: it keeps running while the machine sleeps.
  */
 #ifndef CLIENT_CLI_CLOCK_H
 #define CLIENT_CLI_CLOCK_H
@@ -8,7 +8,7 @@
 
 int64_t clock_boottime_ns(void);
 
-/* Have a timerfd of that clock become readable at this instant. */
+/* Sets a timerfd of that clock to expire at this time. */
 void clock_set_timer(int timer, int64_t at_ns);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * Writing JSON, a member at a time. It is up to the caller to end what it began.
+ * Writes JSON one member at a time. The caller must end each object and array that it has begun.
  *
  *     struct json json = {.out = stdout};
  *     json_begin(&json, NULL, '{');
@@ -7,9 +7,8 @@
  *     json_number(&json, "hint_ms", 1200);
  *     json_end(&json, '}');                       {"status":"held","hint_ms":1200}
  *
- * What it writes is valid UTF-8 whatever the text is: a byte that is not part of a character of
- * UTF-8 becomes the escape of its number, "\u00ff", as if the text were Latin-1. Control characters
- * are escaped as well.
+ * The output is valid UTF-8 for any text. A byte that is not valid UTF-8 is escaped as if the text
+ * were Latin-1: 0xff becomes "\u00ff". Control characters are escaped as well.
  */
 #ifndef CLIENT_CLI_JSON_H
 #define CLIENT_CLI_JSON_H
@@ -21,17 +20,17 @@
 
 struct json {
     FILE *out;
-    bool comma; /* goes before what comes next */
+    bool comma; /* the next member needs a comma before it */
 };
 
-/* bracket: '{' or '['. key: NULL at the top and in an array. */
+/* bracket: '{' or '['. key: NULL at the top level and in an array. */
 void json_begin(struct json *json, const char *key, char bracket);
 void json_end(struct json *json, char bracket);
 
 void json_text(struct json *json, const char *key, const char *text);
 void json_number(struct json *json, const char *key, int64_t number);
 
-/* The same for what has no NUL at its end; raw: true, false, null, or a number as it was sent. */
+/* For text without a NUL at its end. raw: true, false, null, or a number as received. */
 struct json_view {
     const char *at;
     size_t len;

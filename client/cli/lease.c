@@ -36,10 +36,10 @@ void lease_on_extending(struct lease *lease, int64_t now_ns)
 void lease_on_extended(struct lease *lease, int64_t deadline_ns)
 {
     lease->extending = false;
-    /* Lost is lost: the command was told to end, and ends by the deadline it was told of. */
+    /* A loss is final: the command is already being ended, with the earlier deadline. */
     if (lease_is_lost(lease))
         return;
-    lease->hurry = false;
+    lease->extend_now = false;
     lease->asked_ns = INT64_MAX;
     lease->why[0] = '\0';
     if (deadline_ns > lease->deadline_ns)
@@ -49,7 +49,7 @@ void lease_on_extended(struct lease *lease, int64_t deadline_ns)
 void lease_on_failed(struct lease *lease, const char *why, int64_t now_ns)
 {
     lease->extending = false;
-    /* Often enough that a short outage costs nothing, seldom enough for a busy daemon. */
+    /* Short enough to survive a short outage, long enough not to flood a busy daemon. */
     lease->retry_ns = now_ns + earlier(lease->ttl_ns / 30, RETRY_MAX_NS);
     if (!lease_is_lost(lease))
         snprintf(lease->why, sizeof(lease->why), "%s", why);
@@ -59,10 +59,10 @@ void lease_on_closed(struct lease *lease, int64_t now_ns)
 {
     if (lease_is_lost(lease))
         return;
-    /* At once, but once: who closes every connection is not asked all the time. */
-    if (!lease->hurry)
+    /* Immediately only the first time: a daemon may close every new connection. */
+    if (!lease->extend_now)
         lease->retry_ns = now_ns;
-    lease->hurry = true;
+    lease->extend_now = true;
 }
 
 void lease_lose(struct lease *lease, const char *why, int64_t now_ns)
@@ -90,7 +90,7 @@ int64_t lease_extend_ns(const struct lease *lease)
 {
     if (lease->extending || lease_is_lost(lease))
         return INT64_MAX;
-    if (lease->hurry)
+    if (lease->extend_now)
         return lease->retry_ns;
     int64_t due_ns = lease->deadline_ns - lease->ttl_ns / 3 * 2;
     return due_ns > lease->retry_ns ? due_ns : lease->retry_ns;

@@ -1,16 +1,16 @@
 /*
- * What `redlock run` knows of its lock: until when it is safe, when to extend it, when to give it
- * up, and by when everything that runs under it has to be over. Pure: time comes in as nanoseconds
- * of CLOCK_BOOTTIME.
+ * The schedule of a lock under `redlock run`: until when the lock is safe, when to extend it, when
+ * to give it up, and when to kill the command. Pure: time comes in as nanoseconds of
+ * CLOCK_BOOTTIME.
  *
  *      granted      extend        lost                kill      deadline
  *     ----|------------|------------|-------------------|-----------|---->
  *         |<-- ttl/3 ->|<-- ttl/3 ->|<-------------- ttl/3 -------->|
  *                                   |<---- grace ------>|
  *
- * The daemon extends the lock too, as it is held for the connection (HOLD). But a daemon that was
- * stopped tells nothing, so only an extension of our own proves a deadline. The thirds are those by
- * which the daemon says LOST.
+ * The daemon extends the lock too, because it is a HOLD. But a daemon that is stopped reports
+ * nothing, so only the answer to an EXTEND of redlock proves a deadline. The daemon uses the same
+ * thirds for its extensions and for LOST.
  */
 #ifndef CLIENT_CLI_LEASE_H
 #define CLIENT_CLI_LEASE_H
@@ -20,53 +20,53 @@
 
 struct lease {
     int64_t ttl_ns;
-    int64_t grace_ns;    /* what the command is given to end by itself once the lock is lost */
-    int64_t deadline_ns; /* the latest that was proven */
-    int64_t retry_ns;    /* no extension is asked for before this */
-    bool hurry;          /* the next is due at once: the daemon may have released the lock */
-    bool extending;      /* one is under way */
-    int64_t asked_ns;    /* when the first was asked for since then; INT64_MAX: none was */
-    int64_t lost_ns;     /* since when it is lost; INT64_MAX: it is not */
-    int64_t gone_ns;     /* since when it is known to be gone; INT64_MAX: it is not */
-    char why[128];       /* it is lost, or could not be extended the last time */
+    int64_t grace_ns;    /* time for the command to end by itself after the lock is lost */
+    int64_t deadline_ns; /* latest deadline that a grant or an extension has proven */
+    int64_t retry_ns;    /* no EXTEND before this time */
+    bool extend_now;     /* the next EXTEND is due at retry_ns: the daemon may have released */
+    bool extending;      /* an EXTEND is under way */
+    int64_t asked_ns;    /* first EXTEND after the last one that succeeded; INT64_MAX: none */
+    int64_t lost_ns;     /* when the lock was lost; INT64_MAX: not lost */
+    int64_t gone_ns;     /* when the masters were found without the lock; INT64_MAX: not found */
+    char why[128];       /* why the lock is lost, or why the last EXTEND failed */
 };
 
 void lease_init(struct lease *lease, int64_t ttl_ns, int64_t grace_ns, int64_t deadline_ns);
 
-/* An extension was asked for; it has to be answered by one of the next two, or by lease_lose(). */
+/* An EXTEND was sent. Exactly one of the next two, lease_lose() or lease_on_gone() must follow. */
 void lease_on_extending(struct lease *lease, int64_t now_ns);
-/* It was granted, and proves this deadline. */
+/* The EXTEND succeeded and proves this deadline. */
 void lease_on_extended(struct lease *lease, int64_t deadline_ns);
-/* Undecided: the deadline stands, and it is tried again. */
+/* The EXTEND failed without a decision: the deadline stands, and another EXTEND follows. */
 void lease_on_failed(struct lease *lease, const char *why, int64_t now_ns);
 
-/* The connection is gone, and the daemon does not extend it any more: whatever the time, ask. At
- * once the first time, and then as often as after any failure until it is extended. */
+/* The connection has ended, so the daemon no longer extends the lock. The next EXTEND is due at
+ * once, and then after the usual retry interval until one succeeds. */
 void lease_on_closed(struct lease *lease, int64_t now_ns);
 
-/* Give it up, for good; the first reason stays. It may be lease->why itself. */
+/* Gives up the lock for good. Only the first reason is kept; `why` may be lease->why. */
 void lease_lose(struct lease *lease, const char *why, int64_t now_ns);
-/* The masters do not have it any more, so another client may hold it now: no grace is left. It may
- * have been lost before, with its deadline still ahead. */
+/* The masters no longer have the lock, so another client may hold it: no grace is left. The lease
+ * may already be lost, with its deadline still ahead. */
 void lease_on_gone(struct lease *lease, const char *why, int64_t now_ns);
 bool lease_is_lost(const struct lease *lease);
 
-/* When to ask for an extension; INT64_MAX while one is under way, or where it is lost. */
+/* When to send an EXTEND; INT64_MAX while one is under way or after the lock is lost. */
 int64_t lease_extend_ns(const struct lease *lease);
-/* When to give it up unless an extension comes before; INT64_MAX where it is lost already. Whoever
- * could not ask in time, because it was stopped, asks first: the lock may well be held still. */
+/* When to give up the lock if no extension succeeds; INT64_MAX if it is lost already. A process
+ * that was stopped and could not ask in time asks first, because the lock may still be held. */
 int64_t lease_give_up_ns(const struct lease *lease);
-/* When to kill what is left, early enough that nothing runs at the deadline; at once where the lock
- * is gone. */
+/* When to kill the command, early enough that it has ended at the deadline; at once if the masters
+ * no longer have the lock. */
 int64_t lease_kill_ns(const struct lease *lease);
-/* When something is to be done next. */
+/* The earliest of the three times above. */
 int64_t lease_next_ns(const struct lease *lease);
 
-/* How long the answer to an extension may take: a tenth of the ttl; of a short one a tenth of a
- * second, so that a far daemon can answer, if that is a sixth of it at most. */
+/* Time limit for the answer to an EXTEND: a tenth of the TTL, at least 0.1 s so that a distant
+ * daemon can answer, but at most a sixth of the TTL. */
 int64_t lease_answer_timeout_ns(const struct lease *lease);
 
-/* What lies between kill and deadline: a tenth of the ttl, a second at most. */
+/* Time between the kill and the deadline: a tenth of the TTL, at most 1 s. */
 int64_t lease_margin_ns(const struct lease *lease);
 
 #endif

@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* --- the order --- */
+/* --- known addresses --- */
 
 void places_set(struct places *places, const char (*urls)[PLACES_URL], unsigned count)
 {
@@ -42,9 +42,10 @@ void places_good(struct places *places)
     places->next = places->last;
 }
 
-/* --- finding them --- */
+/* --- the lookup --- */
 
-/* NULL: it does not resolve. With AI_NUMERICHOST nothing is asked, and nothing waits. */
+/* NULL: the host does not resolve. With AI_NUMERICHOST no name server is asked, so this does not
+ * block. */
 static struct addrinfo *resolve(const struct address *address, int flags)
 {
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = flags};
@@ -86,15 +87,16 @@ void lookup_init(struct lookup *lookup, const char *url, int connection)
         places_set(&lookup->places, known, 1);
 }
 
-/* In the child: all that is found goes out at once. */
-static _Noreturn void work(const struct lookup *lookup, int out, pid_t parent)
+/* Runs in the child: resolves the name and writes all addresses with a single write(2). */
+static _Noreturn void resolve_in_child(const struct lookup *lookup, int out, pid_t parent)
 {
     char urls[PLACES_MAX][PLACES_URL];
     unsigned count = 0;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
         _exit(1);
-    /* What its parent has open shows others that the parent lives. */
+    /* Close inherited descriptors: other processes take an open one as a sign that the supervisor
+     * lives. */
     dup2(out, STDIN_FILENO);
     close_range(STDOUT_FILENO, ~0U, 0);
     for (const struct addrinfo *it = resolve(&lookup->address, 0); it != NULL && count < PLACES_MAX;
@@ -103,7 +105,7 @@ static _Noreturn void work(const struct lookup *lookup, int out, pid_t parent)
     _exit(write(STDIN_FILENO, urls, count * sizeof(urls[0])) < 0);
 }
 
-static void begin(struct lookup *lookup)
+static void start_child(struct lookup *lookup)
 {
     int ends[2];
     pid_t self = getpid();
@@ -111,7 +113,7 @@ static void begin(struct lookup *lookup)
         return;
     pid_t child = fork();
     if (child == 0)
-        work(lookup, ends[1], self);
+        resolve_in_child(lookup, ends[1], self);
     close(ends[1]);
     if (child > 0)
         lookup->answer = ends[0];
@@ -121,7 +123,7 @@ static void begin(struct lookup *lookup)
 
 const char *lookup_next(struct lookup *lookup)
 {
-    begin(lookup);
+    start_child(lookup);
     return places_next(&lookup->places);
 }
 
@@ -135,7 +137,7 @@ void lookup_read(struct lookup *lookup)
         return;
     close(lookup->answer);
     lookup->answer = -1;
-    /* Where nothing was found, what is known may still be good. */
+    /* After a lookup without result, the known addresses may still work. */
     if (len > 0)
         places_set(&lookup->places, (const char(*)[PLACES_URL])urls,
                    (unsigned)((size_t)len / sizeof(urls[0])));

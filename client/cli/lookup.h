@@ -1,7 +1,7 @@
 /*
- * The addresses of a daemon by its name, for a process that must not wait for a name server:
- * getaddrinfo(3) can take a minute. A child does it; meanwhile the addresses that are known are
- * tried.
+ * Resolves the daemon's host name without blocking. The supervisor must not wait for a name server,
+ * and getaddrinfo(3) can take a minute. A child process resolves the name, while the supervisor
+ * tries the known addresses.
  */
 #ifndef CLIENT_CLI_LOOKUP_H
 #define CLIENT_CLI_LOOKUP_H
@@ -10,43 +10,43 @@
 
 #include "protocol/address.h"
 
-/* The addresses of one daemon, and the order in which they are tried: the one that was good last,
- * then the others in turn. The longest is tcp://[an IPv6 address%an interface]:65535. */
+/* The addresses of one daemon. The last good address is tried first, then the others in turn. The
+ * longest URL is tcp://[<IPv6 address>%<interface>]:65535. */
 enum { PLACES_MAX = 8, PLACES_URL = 80 };
 
-/* All zero: none is known. */
+/* All zero: no address is known. */
 struct places {
-    char url[PLACES_MAX][PLACES_URL]; /* numbers, no names */
+    char url[PLACES_MAX][PLACES_URL]; /* numeric addresses */
     unsigned count;
-    unsigned last; /* the one that was given last */
-    unsigned next;
+    unsigned last; /* index that places_next() returned last */
+    unsigned next; /* index that it returns next */
 };
 
-/* These instead, at most PLACES_MAX. The one that was given last, where it is among them, has its
- * turn after the others. */
+/* Replaces all addresses; count is at most PLACES_MAX. If the address that was tried last is among
+ * them, it is tried after the others. */
 void places_set(struct places *places, const char (*urls)[PLACES_URL], unsigned count);
 
-/* The one to be tried now, valid until places_set(); NULL: none is known. */
+/* The address to try now, valid until places_set(); NULL: none is known. */
 const char *places_next(struct places *places);
 
-/* The one that was given last works: it is the first to be tried again. */
+/* The address tried last works: it is tried first the next time. */
 void places_good(struct places *places);
 
 struct lookup {
-    struct address address; /* of the daemon, as it was given */
-    bool needed;            /* it is a name */
+    struct address address; /* the daemon's address from the command line */
+    bool needed;            /* the host is a name, not a numeric address */
     struct places places;
-    int answer; /* where the child writes to, for poll(2); -1: no child is at work */
+    int answer; /* pipe from the child, for poll(2); -1: no lookup is under way */
 };
 
-/* With a connection to that URL, or -1: where that leads to is the first address that is known. */
+/* connection: a socket connected to that URL, or -1. Its peer is the first known address. */
 void lookup_init(struct lookup *lookup, const char *url, int connection);
 
-/* Before each attempt to connect, where a look-up is needed: begins one unless one is under way.
- * The URL to connect to, without a name in it; NULL: none is known yet. */
+/* Call this before each attempt to connect if `needed`. Starts a lookup unless one is under way,
+ * and returns a URL with a numeric address; NULL: none is known yet. */
 const char *lookup_next(struct lookup *lookup);
 
-/* Take what the child has found, if it is ready. */
+/* Takes the result of the child if it has finished. */
 void lookup_read(struct lookup *lookup);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * redlock: locks by redlockd from the command line.
+ * redlock: the command-line client of redlockd.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,8 +13,9 @@
 
 static const char default_url[] = "tcp://127.0.0.1:7335";
 
-/* Or a connection would get such a number, and be what is printed to. In a command they are closed
- * as they were; a result that nobody can get is an error, so standard output cannot be written. */
+/* Opens closed standard descriptors on /dev/null, so that no connection gets their numbers. They
+ * are close-on-exec, so COMMAND gets them closed. They are read-only, so that printing a result to
+ * a closed standard output fails. */
 static void open_standard(void)
 {
     int fd;
@@ -43,7 +44,7 @@ int main(int argc, char **argv)
             options.secret_file = secret_file;
         code = options.command->call(&options);
     }
-    /* Whoever reads the results has to know that they are not all there. */
+    /* A truncated result must not look like success. */
     if (fflush(stdout) != 0 || ferror(stdout) != 0) {
         report_message("standard output: %s", strerror(errno));
         code = EXIT_FAILED;

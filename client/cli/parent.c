@@ -1,7 +1,7 @@
 /*
- * `redlock run`: gets the lock, and is the process that was started (the parent). It lends its
- * terminal to the command, passes on signals, watches the supervisor (supervisor.h), and has the
- * exit code.
+ * `redlock run`, the parent: the process that the user has started. It acquires the lock and starts
+ * the supervisor (supervisor.h), which runs the command. Then it lends its terminal to the command,
+ * forwards signals, monitors the supervisor and returns the exit code.
  */
 
 #include <errno.h>
@@ -32,19 +32,19 @@
 static const int forwarded[] = {SIGINT,  SIGTERM,  SIGHUP,  SIGQUIT, SIGUSR1,
                                 SIGUSR2, SIGWINCH, SIGTSTP, SIGCONT};
 
-/* To connect, and for the answer, and then some. */
+/* Time for the supervisor to connect and to get the answer to UNLOCK, and a reserve. */
 static const int64_t RELEASE_TIMEOUT_NS = (int64_t)3 * RELEASE_TIMEOUT_MS * NS_PER_MS;
 
 struct parent {
     struct supervisor_plan plan;
-    int64_t timeout_ns; /* with a supervisor that let the shared pass */
+    int64_t timeout_ns; /* a supervisor this late after the shared deadline counts as stuck */
     pid_t supervisor;
-    int ipc_fd;    /* the socket to it */
-    pid_t command; /* 0: not started yet */
-    bool ended;    /* it has, and this is how */
-    struct ipc_message how;
-    int64_t over_ns; /* by then the lock has to be given back */
-    int signals;     /* a signalfd */
+    int ipc_fd;             /* socket to the supervisor */
+    pid_t command;          /* 0: not started yet */
+    bool ended;             /* the command has ended */
+    struct ipc_message how; /* if it has ended: the exit code or signal */
+    int64_t over_ns;        /* if it has ended: when the lock must be released */
+    int signals;            /* signalfd of the forwarded signals */
     int timer;
     struct foreground terminal;
 };
@@ -57,8 +57,9 @@ static int failed(const char *what)
     return EXIT_FAILED;
 }
 
-/* The supervisor has a first deadline before it has said anything. */
-static bool share_watch(struct parent *parent)
+/* Creates the shared deadline. It starts with the deadline of the grant, so that the parent can
+ * detect a supervisor that never gets to run. */
+static bool share_deadline(struct parent *parent)
 {
     struct lease lease;
     void *memory = mmap(NULL, sizeof(struct shared_deadline), PROT_READ | PROT_WRITE,
@@ -73,19 +74,19 @@ static bool share_watch(struct parent *parent)
     return true;
 }
 
-/* All signals are blocked while the supervisor starts; of ours, those stay so that are forwarded.
- */
+/* Blocks all signals while the supervisor starts. unblock_signals() leaves only those blocked that
+ * the parent forwards. */
 static void block_signals(struct parent *parent)
 {
     sigset_t all;
     const struct sigaction by_default = {.sa_handler = SIG_DFL};
     sigfillset(&all);
     sigprocmask(SIG_BLOCK, &all, NULL);
-    /* Where it is ignored, children leave nothing to wait for. */
+    /* While SIGCHLD is ignored, the kernel reaps children itself and waitpid(2) finds none. */
     sigaction(SIGCHLD, &by_default, &parent->plan.on_child);
 }
 
-static sigset_t forwarded_ones(void)
+static sigset_t forwarded_set(void)
 {
     sigset_t ours;
     sigemptyset(&ours);
@@ -94,10 +95,10 @@ static sigset_t forwarded_ones(void)
     return ours;
 }
 
-/* All that will be needed, as long as nothing has been started. */
+/* Opens all descriptors before anything is started, so that the lack of one cannot hurt later. */
 static bool open_descriptors(struct parent *parent)
 {
-    const sigset_t ours = forwarded_ones();
+    const sigset_t ours = forwarded_set();
     parent->signals = signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK);
     parent->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     return parent->signals >= 0 && parent->timer >= 0 && process_tree_prepare();
@@ -105,9 +106,9 @@ static bool open_descriptors(struct parent *parent)
 
 static void unblock_signals(const struct parent *parent)
 {
-    sigset_t ours = forwarded_ones();
-    /* A message is written from the background, too, with `stty tostop`; and if nobody reads it any
-     * more, that is no reason to end. */
+    sigset_t ours = forwarded_set();
+    /* Messages must neither stop the parent (SIGTTOU, with `stty tostop` in the background) nor end
+     * it (SIGPIPE, if standard error has no reader). */
     sigaddset(&ours, SIGTTOU);
     sigaddset(&ours, SIGPIPE);
     sigorset(&ours, &ours, parent->plan.mask);
@@ -134,15 +135,15 @@ static bool start_supervisor(struct parent *parent)
 
 /* --- terminal and signals --- */
 
-/* Returns when somebody has continued us. */
+/* Stops this process with the signal. Returns after SIGCONT. */
 static void stop(struct parent *parent, int signal)
 {
     const struct sigaction by_default = {.sa_handler = SIG_DFL};
-    /* Whom the kernel stops for its terminal, it stops with all of its group; that is what a shell
-     * continues, and what a script around us is in. */
+    /* For terminal access the kernel stops a whole process group. Do the same, because the shell
+     * expects it and a calling script is in this group. */
     bool all =
         signal == SIGTTIN || signal == SIGTTOU || (parent->terminal.lent && signal == SIGTSTP);
-    struct sigaction before = by_default; /* SIGSTOP has no other, and none is told */
+    struct sigaction before = by_default; /* sigaction(2) fails for SIGSTOP and leaves this */
     const sigset_t only = signal_only(signal);
     foreground_take_back(&parent->terminal, false);
     sigaction(signal, &by_default, &before);
@@ -152,9 +153,12 @@ static void stop(struct parent *parent, int signal)
     sigaction(signal, &before, NULL);
 }
 
-/* Stop ourselves as the command was stopped, so that our shell sees what it would see of the
- * command alone. The command may have gone on in the meantime, or go on while we stop: what we say
- * and what we look at first lets the supervisor see that. */
+/*
+ * Stops the parent with the signal that stopped the command, so that the shell sees the same as
+ * without redlock. The command may have been continued meanwhile, or be continued while the parent
+ * stops. So `halted` is set before `stopped` is read: the supervisor then sees that it must
+ * continue the parent.
+ */
 static void stop_like_command(struct parent *parent, int signal)
 {
     bool wants_terminal = signal == SIGTTIN || signal == SIGTTOU;
@@ -166,12 +170,13 @@ static void stop_like_command(struct parent *parent, int signal)
     atomic_store(&parent->plan.shared->halted, false);
     if (!stopped)
         return;
-    /* Taken here, it is not forwarded: the command is told to go on by what follows, and told so
-     * twice it would forget a stop that came in between. */
+    /* Consume this SIGCONT instead of forwarding it: the command gets one below. A second SIGCONT
+     * would undo a stop that came in between. */
     bool continued = sigtimedwait(&only, NULL, &(struct timespec){0}) == SIGCONT;
     foreground_lend(&parent->terminal, parent->command);
-    /* Nobody can fetch an orphaned group to the terminal, so nobody stops it: the command would be
-     * stopped again and again. It is told what the kernel tells such groups. */
+    /* An orphaned process group cannot be brought to the foreground, so the parent did not stop and
+     * the command would be stopped again and again. Send it SIGHUP, as the kernel does to orphaned
+     * groups. */
     if (wants_terminal && !parent->terminal.lent && !continued)
         kill(-parent->command, SIGHUP);
     kill(-parent->command, SIGCONT);
@@ -181,19 +186,20 @@ static void forward_signals(struct parent *parent)
 {
     struct signalfd_siginfo info;
     while (read(parent->signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
-        /* "fg" of a shell: the terminal is ours again. */
+        /* The shell's "fg" has made this process group the foreground. */
         if (info.ssi_signo == SIGCONT)
             foreground_lend(&parent->terminal, parent->command);
-        /* From the supervisor, who has seen the command go on. */
+        /* The supervisor sends SIGCONT when the command has been continued already. */
         if (info.ssi_signo == SIGCONT && info.ssi_pid == (uint32_t)parent->supervisor)
             continue;
         kill(-parent->command, (int)info.ssi_signo);
     }
 }
 
-/* --- the end --- */
+/* --- exit --- */
 
-/* ^C was typed to the command alone; a script around us has to hear of it too. */
+/* ^C went only to the command, which had the terminal. The script that runs redlock must get it
+ * too. */
 static void pass_on_interrupt(void)
 {
     const sigset_t only = signal_only(SIGINT);
@@ -208,11 +214,11 @@ static int finish(struct parent *parent, const char *text)
     const struct ipc_message *how = &parent->how;
     bool interrupted = parent->terminal.lent && how->by_signal && how->value == SIGINT;
     foreground_take_back(&parent->terminal, how->by_signal);
-    /* It has nothing left to do, even if somebody has stopped it. */
+    /* The supervisor has no work left. SIGKILL ends it even if it is stopped. */
     kill(parent->supervisor, SIGKILL);
     waitpid(parent->supervisor, NULL, 0);
-    /* The command has come to us with that, as a zombie. Process 1 of a container may wait for
-     * nobody, so it is not left to that. */
+    /* The parent has now inherited the command as a zombie. Reap it here, because process 1 of a
+     * container may never reap. */
     waitpid(parent->command, NULL, WNOHANG);
     if (text[0] != '\0')
         report_message("%s: %s", report_name(parent->plan.lock->resource, name), text);
@@ -225,12 +231,11 @@ static int finish(struct parent *parent, const char *text)
 
 static int finish_without_release(struct parent *parent)
 {
-    return finish(parent, parent->how.lost ? "" : "could not be released, and ends by itself");
+    return finish(parent, parent->how.lost ? "" : "could not be released; it expires by itself");
 }
 
-/* The supervisor is dead, or does not do what it is there for: nothing that was started may live.
- */
-static void end_all(struct parent *parent)
+/* The supervisor is dead or stuck: kills the command and all its descendants. */
+static void kill_command(struct parent *parent)
 {
     pid_t leader = parent->command > 0 ? parent->command : parent->supervisor;
     process_tree_kill(leader);
@@ -241,10 +246,10 @@ static void end_all(struct parent *parent)
 static int on_supervisor_gone(struct parent *parent)
 {
     if (parent->command > 0) {
-        end_all(parent);
-        report_message("its supervisor was killed, and so is the command");
+        kill_command(parent);
+        report_message("the supervisor process was killed, so the command was killed too");
     } else {
-        /* Nobody has told a command to begin, and without a supervisor it never will. */
+        /* The command has not begun: it waits for the supervisor, and exits without one. */
         waitpid(parent->supervisor, NULL, 0);
     }
     return EXIT_FAILED;
@@ -253,9 +258,9 @@ static int on_supervisor_gone(struct parent *parent)
 static int on_supervisor_stuck(struct parent *parent)
 {
     char name[REPORT_NAME];
-    end_all(parent);
+    kill_command(parent);
     report_message("%s is lost: redlock itself was stopped for too long, or could not end the "
-                   "command in time; it has ended now",
+                   "command in time; the command has ended now",
                    report_name(parent->plan.lock->resource, name));
     return EXIT_LOST;
 }
@@ -264,8 +269,8 @@ static int on_supervisor_stuck(struct parent *parent)
 
 enum { RUNNING = -1 };
 
-/* RUNNING, or the exit code. */
-static int read_word(struct parent *parent)
+/* Handles one message of the supervisor. Returns RUNNING or the exit code. */
+static int read_message(struct parent *parent)
 {
     struct ipc_message message;
     char name[REPORT_NAME];
@@ -314,18 +319,18 @@ static int loop(struct parent *parent)
         struct pollfd fds[] = {
             {.fd = parent->ipc_fd, .events = POLLIN},
             {.fd = parent->timer, .events = POLLIN},
-            /* Only what has a process to go to. */
+            /* Signals stay pending until there is a command to forward them to. */
             {.fd = parent->command > 0 ? parent->signals : -1, .events = POLLIN},
         };
         clock_set_timer(parent->timer, stuck_ns);
         poll(fds, sizeof(fds) / sizeof(fds[0]), -1);
-        /* Time first, as in the supervisor. It may have moved the shared on while we were stopped.
-         */
+        /* Check the time first, as the supervisor does. Read the shared deadline again: the
+         * supervisor may have moved it while this process was stopped. */
         if (!parent->ended && clock_boottime_ns() >= stuck_at_ns(parent))
             return on_supervisor_stuck(parent);
         if (parent->command > 0)
             forward_signals(parent);
-        int code = read_word(parent);
+        int code = read_message(parent);
         if (code != RUNNING)
             return code;
         if (parent->ended && clock_boottime_ns() >= parent->over_ns)
@@ -333,8 +338,9 @@ static int loop(struct parent *parent)
     }
 }
 
-/* Run the command of the options under the lock, which the connection of the handle holds, to the
- * end of both. mask: the signals that are blocked for the command. Returns the exit code. */
+/* Runs COMMAND under the lock, which is held for the connection of the handle, until the command
+ * has ended and the lock is released. mask: the signals that are blocked for the command. Returns
+ * the exit code. */
 static int run(const struct options *options, struct redlock *redlock,
                const struct redlock_lock *lock, const sigset_t *mask)
 {
@@ -342,7 +348,7 @@ static int run(const struct options *options, struct redlock *redlock,
         .plan = {.options = options, .redlock = redlock, .lock = lock, .mask = mask}};
     if (!open_descriptors(&parent) || !process_tree_adopt())
         return failed("cannot start a process");
-    if (!share_watch(&parent))
+    if (!share_deadline(&parent))
         return failed("no memory to share");
     foreground_open(&parent.terminal);
     block_signals(&parent);
@@ -354,9 +360,9 @@ static int run(const struct options *options, struct redlock *redlock,
     return code;
 }
 
-/* Whoever waited and was stopped meanwhile may have little left of what it was granted. Undecided,
- * it stands as it is: the supervisor asks again. */
-static bool is_fresh(struct redlock *redlock, struct redlock_lock *lock)
+/* If this process was stopped while it waited, little of the validity may be left: extend the lock.
+ * False: the lock is gone. An extension that fails otherwise is left to the supervisor. */
+static bool ensure_validity(struct redlock *redlock, struct redlock_lock *lock)
 {
     return redlock_left_ms(lock) >= lock->ttl_ms / 3 * 2 ||
            redlock_extend(redlock, lock, lock->ttl_ms) != REDLOCK_GONE;
@@ -368,9 +374,9 @@ int command_run(const struct options *options)
     int64_t hint_ms = -1;
     int code;
     struct suspension suspension;
-    const char *hidden = process_tree_is_hidden();
+    const char *hidden = process_tree_why_hidden();
     if (hidden != NULL) {
-        report_message("/proc does not show all that the command may start: %s", hidden);
+        report_message("/proc does not show all processes of the command: %s", hidden);
         return EXIT_FAILED;
     }
     struct redlock *redlock = daemon_open(options);
@@ -378,7 +384,7 @@ int command_run(const struct options *options)
     suspension_begin(&suspension);
     do
         status = wait_for_lock(redlock, options, true, &suspension, &lock, &hint_ms);
-    while (status == REDLOCK_OK && !is_fresh(redlock, &lock));
+    while (status == REDLOCK_OK && !ensure_validity(redlock, &lock));
     if (status == REDLOCK_OK) {
         code = run(options, redlock, &lock, suspension_hand_over(&suspension));
     } else {

@@ -22,36 +22,37 @@ struct process {
     pid_t pid;
     pid_t parent;
     pid_t group;
-    unsigned long long started; /* in ticks since the machine was */
-    bool ended;                 /* a zombie, or about to be none */
-    bool ours;                  /* a descendant */
+    unsigned long long started; /* clock ticks after boot */
+    bool ended;                 /* a zombie, or dead */
+    bool ours;                  /* a descendant of this process */
 };
 
-/* All processes there are, by their numbers. */
-struct census {
+/* All processes of the machine, sorted by PID. */
+struct process_list {
     struct process *list;
     size_t count;
     size_t size;
-    int failed; /* errno, where somebody may have been left out; 0: nobody was */
+    int failed; /* errno if a process may be missing; 0: the list is complete */
 };
 
-/* Its memory is kept, so that there is some when there is none to be had. */
-static struct census census;
+/* Static, so that its memory is kept between listings and suffices when no more can be had. */
+static struct process_list processes;
 
-enum { CENSUS_AT_FIRST = 1024 };
+enum { LIST_SIZE_MIN = 1024 };
 
-/* Descriptors that are given up for each census, for /proc and for one process: without them nobody
- * could tell whether anybody is left. */
+/* Reserved descriptors, closed for the time of a listing: one for /proc, one for a process in it.
+ * Without them a process with no free descriptor could not list its descendants. */
 static int spares[2] = {-1, -1};
 
-/* Children from before, as a shell may have that became us: none of the process tree. */
-static pid_t *others;
-static size_t other_count;
+/* Children that existed before process_tree_adopt(), as after `exec redlock` in a shell. They are
+ * not part of the process tree. */
+static pid_t *prior_children;
+static size_t prior_child_count;
 
-/* --- all there are --- */
+/* --- listing --- */
 
-/* What /proc/<pid>/stat says: "12 (a name) S 1 12 12 ..."; the name may contain anything. A process
- * whose first thread has ended looks like a zombie, too, but for the number of its threads. */
+/* Parses /proc/<pid>/stat: "12 (a name) S 1 12 12 ...". The name may contain any byte. A process
+ * whose first thread has ended also has state Z, but more than one thread. */
 static bool read_process(const char *number, struct process *process)
 {
     char path[64], stat[512], state;
@@ -63,9 +64,9 @@ static bool read_process(const char *number, struct process *process)
     size_t len = fread(stat, 1, sizeof(stat) - 1, file);
     fclose(file);
     stat[len] = '\0';
-    const char *behind = strrchr(stat, ')');
-    if (behind == NULL ||
-        sscanf(behind + 1,
+    const char *name_end = strrchr(stat, ')');
+    if (name_end == NULL ||
+        sscanf(name_end + 1,
                " %c %d %d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %d %*d %llu",
                &state, &process->parent, &process->group, &threads, &process->started) != 5)
         return false;
@@ -77,13 +78,13 @@ static bool read_process(const char *number, struct process *process)
 
 static bool make_room(size_t size)
 {
-    if (census.size >= size)
+    if (processes.size >= size)
         return true;
-    struct process *list = reallocarray(census.list, size, sizeof(*list));
+    struct process *list = reallocarray(processes.list, size, sizeof(*list));
     if (list == NULL)
         return false;
-    census.list = list;
-    census.size = size;
+    processes.list = list;
+    processes.size = size;
     return true;
 }
 
@@ -92,10 +93,10 @@ bool process_tree_prepare(void)
     for (unsigned i = 0; i < 2; i++)
         if (spares[i] < 0)
             spares[i] = eventfd(0, EFD_CLOEXEC);
-    return make_room(CENSUS_AT_FIRST) && spares[0] >= 0 && spares[1] >= 0;
+    return make_room(LIST_SIZE_MIN) && spares[0] >= 0 && spares[1] >= 0;
 }
 
-static void give_up_spares(void)
+static void close_spares(void)
 {
     for (unsigned i = 0; i < 2; i++) {
         if (spares[i] >= 0)
@@ -113,7 +114,7 @@ static int by_number(const void *a, const void *b)
 static struct process *find(pid_t pid)
 {
     const struct process key = {.pid = pid};
-    return bsearch(&key, census.list, census.count, sizeof(key), by_number);
+    return bsearch(&key, processes.list, processes.count, sizeof(key), by_number);
 }
 
 static void list_all(DIR *proc)
@@ -122,108 +123,108 @@ static void list_all(DIR *proc)
     for (errno = 0; (entry = readdir(proc)) != NULL; errno = 0) {
         if (entry->d_name[0] < '1' || entry->d_name[0] > '9')
             continue;
-        if (census.count == census.size && !make_room(2 * census.size)) {
-            census.failed = ENOMEM;
+        if (processes.count == processes.size && !make_room(2 * processes.size)) {
+            processes.failed = ENOMEM;
             return;
         }
         errno = 0;
-        if (read_process(entry->d_name, &census.list[census.count]))
-            census.count++;
-        /* It is gone, or none of our business; or it could not be looked at. */
+        if (read_process(entry->d_name, &processes.list[processes.count]))
+            processes.count++;
+        /* A process that has ended or is hidden may be skipped; a lack of resources may not. */
         else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM)
-            census.failed = errno;
+            processes.failed = errno;
     }
     if (errno != 0)
-        census.failed = errno;
+        processes.failed = errno;
 }
 
-static bool is_other(pid_t pid)
+static bool is_prior_child(pid_t pid)
 {
-    for (size_t i = 0; i < other_count; i++)
-        if (others[i] == pid)
+    for (size_t i = 0; i < prior_child_count; i++)
+        if (prior_children[i] == pid)
             return true;
     return false;
 }
 
-/* It has been found to be a descendant of ours, or its parent has before. A number that was given
- * to another process while they were listed is no parent: that one started later. */
+/* True if the parent of the process is this process or a known descendant. If the parent's PID was
+ * reused during the listing, the apparent parent started later than its child and is ignored. */
 static bool is_ours(const struct process *process)
 {
     if (process->parent == getpid())
-        return !is_other(process->pid);
+        return !is_prior_child(process->pid);
     const struct process *parent = find(process->parent);
     return parent != NULL && parent->ours && parent->started <= process->started;
 }
 
-/* Parents are marked before their children. As a rule numbers rise from parent to child, so one
- * pass does it. */
+/* Marks all descendants, parents before their children. PIDs usually rise from parent to child, so
+ * that two passes suffice. */
 static void mark_ours(void)
 {
     bool found;
     do {
         found = false;
-        for (size_t i = 0; i < census.count; i++) {
-            struct process *process = &census.list[i];
+        for (size_t i = 0; i < processes.count; i++) {
+            struct process *process = &processes.list[i];
             if (!process->ours && is_ours(process))
                 process->ours = found = true;
         }
     } while (found);
 }
 
-/* Us and the leader it has to show, or it shows no process for certain: it may have been unmounted,
- * or mounted with hidepid. */
-static void take_census(pid_t leader)
+/* Lists all processes. If /proc shows neither this process nor the leader, it was unmounted or
+ * remounted with hidepid, and the list is incomplete. */
+static void list_processes(pid_t leader)
 {
-    assert(census.list != NULL);
-    census.count = 0;
-    census.failed = 0;
-    give_up_spares();
+    assert(processes.list != NULL);
+    processes.count = 0;
+    processes.failed = 0;
+    close_spares();
     DIR *proc = opendir("/proc");
     if (proc != NULL) {
         list_all(proc);
         closedir(proc);
     } else {
-        census.failed = errno;
+        processes.failed = errno;
     }
-    /* What cannot be had again is missing in the next census, which is not sure then. */
+    /* If a reserved descriptor cannot be opened again, the next listing may fail and says so. */
     process_tree_prepare();
-    qsort(census.list, census.count, sizeof(*census.list), by_number);
-    if (census.failed == 0 && (find(getpid()) == NULL || find(leader) == NULL))
-        census.failed = ENOENT;
+    qsort(processes.list, processes.count, sizeof(*processes.list), by_number);
+    if (processes.failed == 0 && (find(getpid()) == NULL || find(leader) == NULL))
+        processes.failed = ENOENT;
     mark_ours();
 }
 
-/* --- who is ours --- */
+/* --- descendants --- */
 
-/* They are not waited for, so that no number among them becomes another's. */
-static bool note_others(void)
+/* Records the existing children. They are never waited for, so their PIDs are not reused. */
+static bool record_prior_children(void)
 {
     bool noted = true;
-    other_count = 0;
-    take_census(getpid());
-    for (size_t i = 0; i < census.count && noted; i++) {
-        if (census.list[i].parent != getpid())
+    prior_child_count = 0;
+    list_processes(getpid());
+    for (size_t i = 0; i < processes.count && noted; i++) {
+        if (processes.list[i].parent != getpid())
             continue;
-        pid_t *more = reallocarray(others, other_count + 1, sizeof(*others));
+        pid_t *more = reallocarray(prior_children, prior_child_count + 1, sizeof(*prior_children));
         noted = more != NULL;
         if (noted) {
-            others = more;
-            others[other_count++] = census.list[i].pid;
+            prior_children = more;
+            prior_children[prior_child_count++] = processes.list[i].pid;
         }
     }
-    if (census.failed != 0)
-        errno = census.failed;
-    return noted && census.failed == 0;
+    if (processes.failed != 0)
+        errno = processes.failed;
+    return noted && processes.failed == 0;
 }
 
 bool process_tree_adopt(void)
 {
     siginfo_t info;
     prctl(PR_SET_CHILD_SUBREAPER, 1);
-    other_count = 0;
-    /* As a rule there is none. */
+    prior_child_count = 0;
+    /* Usually there are no children, and no listing is needed. */
     bool childless = waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 && errno == ECHILD;
-    return childless || note_others();
+    return childless || record_prior_children();
 }
 
 static const char *why_unread(const char *otherwise)
@@ -231,26 +232,25 @@ static const char *why_unread(const char *otherwise)
     return errno == EMFILE || errno == ENFILE || errno == ENOMEM ? strerror(errno) : otherwise;
 }
 
-const char *process_tree_is_hidden(void)
+const char *process_tree_why_hidden(void)
 {
-    static const char no_proc[] = "it is not mounted, or it is that of another PID namespace";
+    static const char no_proc[] = "it is not mounted, or belongs to another PID namespace";
     struct process self, first;
     errno = 0;
     if (!read_process("self", &self))
         return why_unread(no_proc);
-    /* That of another namespace has other numbers. */
+    /* The /proc of another PID namespace shows other PIDs. */
     if (self.pid != getpid() || self.parent != getppid())
         return no_proc;
-    /* Number 1 is always there. */
+    /* PID 1 always exists. */
     if (!read_process("1", &first))
-        return why_unread("it is mounted with hidepid, which hides processes of other users; its "
-                          "option gid names a group that sees them");
+        return why_unread("it is mounted with hidepid, which hides processes of other users; join "
+                          "the group that its mount option gid names");
     return NULL;
 }
 
-/* The kernel's own word, whatever /proc shows. Who lost its parent is a child of ours, so without a
- * living child nothing lives that is ours. Asked for stops alone, waitid(2) passes over those that
- * have ended. */
+/* Asks the kernel, whatever /proc shows. Orphaned descendants become children of this subreaper, so
+ * without a living child no descendant lives. With WSTOPPED alone, waitid(2) ignores zombies. */
 static bool has_living_child(void)
 {
     siginfo_t info;
@@ -259,10 +259,10 @@ static bool has_living_child(void)
 
 bool process_tree_is_empty(void)
 {
-    return other_count == 0 && !has_living_child();
+    return prior_child_count == 0 && !has_living_child();
 }
 
-/* False: it is the leader, or somebody else's. */
+/* False: the process is the leader, or not a child of this process. */
 static bool reap(const struct process *process, pid_t leader)
 {
     return process->parent == getpid() && process->ours && process->pid != leader &&
@@ -275,34 +275,34 @@ bool process_tree_group_lives(pid_t leader)
     bool child_seen = false;
     if (process_tree_is_empty())
         return false;
-    take_census(leader);
-    for (size_t i = 0; i < census.count; i++) {
-        const struct process *process = &census.list[i];
-        bool remains = process->pid == leader && process->ended;
-        child_seen = child_seen || (process->parent == getpid() && !remains);
+    list_processes(leader);
+    for (size_t i = 0; i < processes.count; i++) {
+        const struct process *process = &processes.list[i];
+        bool zombie_leader = process->pid == leader && process->ended;
+        child_seen = child_seen || (process->parent == getpid() && !zombie_leader);
         bool reaped = process->ended && reap(process, leader);
-        /* Who was reaped may have left a child to us that was not there when the processes were
-         * listed: neither of the two counts in this census, so that there has to be another. Not so
-         * for who had left the group: a daemon may leave us children without end. */
+        /* A reaped process may have left a child that is not in this listing. So a reaped member of
+         * the group counts as living, which causes another listing. Processes outside of the group
+         * do not count, since a daemon may leave new children again and again. */
         lives = lives || (process->group == leader && (reaped || !process->ended));
     }
-    /* A child lived, so where none is shown /proc hides it. */
-    return lives || !child_seen || census.failed != 0;
+    /* The kernel has reported a living child: if /proc shows none, it hides processes. */
+    return lives || !child_seen || processes.failed != 0;
 }
 
-/* --- the end of all --- */
+/* --- killing --- */
 
-/* What is known of those that are left, to say so where it takes long. */
-struct siege {
-    uint64_t living;     /* tells one set of living processes from another */
-    pid_t first;         /* of them; 0: none */
-    bool forbidden;      /* to kill that one */
-    int64_t standing_ms; /* for so long the same ones have lived */
-    bool told;
+/* The processes that remain after a pass of kill_all(), for the message if killing takes long. */
+struct remaining {
+    uint64_t hash;        /* of the PIDs, to notice a change */
+    pid_t first;          /* first remaining process; 0: none is visible */
+    bool forbidden;       /* this process may not kill the first one */
+    int64_t unchanged_ms; /* how long the same processes have remained */
+    bool reported;
 };
 
-/* Of one that is no child of ours the number may have been given away by now, so it is the process
- * that is killed and not the number. Where that cannot be, it is killed as a child of ours, when
+/* A process that is not a child of this one may have ended, and its PID may be reused. So kill it
+ * through a pidfd after checking its start time. If there is no pidfd, it is killed as a child once
  * its parent has ended. */
 static int kill_descendant(const struct process *process)
 {
@@ -325,89 +325,90 @@ static int kill_one(const struct process *process)
     return kill(process->pid, SIGKILL) != 0 ? errno : 0;
 }
 
-static void note_living(struct siege *siege, const struct process *process, int error)
+static void note_living(struct remaining *remaining, const struct process *process, int error)
 {
-    siege->living = siege->living * 31 + (uint64_t)process->pid;
-    if (siege->first != 0 && (siege->forbidden || error != EPERM))
+    remaining->hash = remaining->hash * 31 + (uint64_t)process->pid;
+    if (remaining->first != 0 && (remaining->forbidden || error != EPERM))
         return;
-    siege->first = process->pid;
-    siege->forbidden = error == EPERM;
+    remaining->first = process->pid;
+    remaining->forbidden = error == EPERM;
 }
 
-/* Kill all of them at once, reap those that have ended; is anybody left? None of them can start
- * another process once it is killed; what it started before, behind our back, is found the next
- * time. */
-static bool kill_all(pid_t leader, struct siege *siege)
+/* Makes one pass: kills all descendants and reaps those that have ended. Returns whether any may be
+ * left. A killed process cannot fork; processes that it started during this pass are found by the
+ * next one. */
+static bool kill_all(pid_t leader, struct remaining *remaining)
 {
     bool left = false;
-    siege->living = 0;
-    siege->first = 0;
-    siege->forbidden = false;
-    take_census(leader);
-    give_up_spares();
-    for (size_t i = 0; i < census.count; i++) {
-        const struct process *process = &census.list[i];
+    remaining->hash = 0;
+    remaining->first = 0;
+    remaining->forbidden = false;
+    list_processes(leader);
+    close_spares();
+    for (size_t i = 0; i < processes.count; i++) {
+        const struct process *process = &processes.list[i];
         if (process->ours && !process->ended)
-            note_living(siege, process, kill_one(process));
+            note_living(remaining, process, kill_one(process));
         else if (process->ended)
             reap(process, leader);
-        /* Who was just reaped may have left children to us behind our back: look again. */
+        /* A process that was just reaped may have left new children: another pass is needed. */
         if ((process->ours || process->group == leader) &&
             !(process->ended && process->pid == leader))
             left = true;
     }
     process_tree_prepare();
-    if (other_count > 0)
-        return left || census.failed != 0;
-    return has_living_child() || (left && census.failed == 0);
+    if (prior_child_count > 0)
+        return left || processes.failed != 0;
+    return has_living_child() || (left && processes.failed == 0);
 }
 
-/* Nobody else will say why nothing happens any more. */
-static void tell(const struct siege *siege)
+/* Prints what process_tree_kill() waits for, because no other message explains the delay. */
+static void report_remaining(const struct remaining *remaining)
 {
     struct stat owner;
     char path[32], user[32] = "root";
-    snprintf(path, sizeof(path), "/proc/%d", (int)siege->first);
-    if (siege->first == 0) {
-        report_message("cannot see in /proc what is left of the command; waiting for it to end");
-    } else if (!siege->forbidden) {
+    snprintf(path, sizeof(path), "/proc/%d", (int)remaining->first);
+    if (remaining->first == 0) {
+        report_message("/proc does not show the remaining processes of the command; waiting for "
+                       "them to end");
+    } else if (!remaining->forbidden) {
         report_message("process %d was killed and has not ended yet; waiting for it",
-                       (int)siege->first);
+                       (int)remaining->first);
     } else if (stat(path, &owner) == 0) {
-        /* Without the name: what looks that up may stand still as well. */
+        /* Print the UID only: looking up the user name may block. */
         if (owner.st_uid != 0)
             snprintf(user, sizeof(user), "%ju", (uintmax_t)owner.st_uid);
-        report_message("cannot end process %d of user %s; waiting for it to end", (int)siege->first,
-                       user);
+        report_message("cannot kill process %d of user %s; waiting for it to end",
+                       (int)remaining->first, user);
     }
 }
 
 void process_tree_kill(pid_t leader)
 {
-    enum { PAUSE_MS = 2, LONGEST_PAUSE_MS = 64, TOLD_MS = 1000 };
+    enum { PAUSE_MS = 2, LONGEST_PAUSE_MS = 64, REPORT_MS = 1000 };
     int64_t pause_ms = PAUSE_MS;
-    struct siege siege = {0};
+    struct remaining remaining = {0};
     assert(leader > 1);
-    /* Twice, for the leader is not counted: what it left to us by ending during a census may have
-     * been passed before that, its number being lower. */
+    /* Two empty passes are needed. The leader does not count as left, and when it ends during a
+     * listing, it may leave a child whose lower PID the listing had passed already. */
     for (unsigned empty = 0; empty < 2;) {
-        uint64_t before = siege.living;
-        /* The whole group at one stroke, so that nobody forks away; then whoever has left it. */
+        uint64_t before = remaining.hash;
+        /* Kill the whole group with one call, so that no member can fork; then the others. */
         kill(-leader, SIGKILL);
-        empty = kill_all(leader, &siege) ? 0 : empty + 1;
+        empty = kill_all(leader, &remaining) ? 0 : empty + 1;
         if (empty > 0)
             continue;
-        /* Some take their time to end, and who belongs to another user may not be killed at all. */
-        if (siege.living != before) {
+        /* Processes may take time to end, and those of other users may not be killable. */
+        if (remaining.hash != before) {
             pause_ms = PAUSE_MS;
-            siege.standing_ms = 0;
+            remaining.unchanged_ms = 0;
         } else {
             pause_ms = pause_ms < LONGEST_PAUSE_MS ? 2 * pause_ms : pause_ms;
-            siege.standing_ms += pause_ms;
+            remaining.unchanged_ms += pause_ms;
         }
-        if (siege.standing_ms >= TOLD_MS && !siege.told) {
-            tell(&siege);
-            siege.told = true;
+        if (remaining.unchanged_ms >= REPORT_MS && !remaining.reported) {
+            report_remaining(&remaining);
+            remaining.reported = true;
         }
         nanosleep(&(struct timespec){.tv_nsec = pause_ms * 1000000}, NULL);
     }

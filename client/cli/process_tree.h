@@ -1,10 +1,10 @@
 /*
- * The processes that one process is answerable for: what it started, what those started, and so
- * on, whatever process group or session they have moved to. As a subreaper it becomes the parent
- * of those whose own parents end, so none gets away.
+ * All descendants of this process, whatever process group or session they have moved to. The
+ * process is a subreaper: it becomes the parent of descendants whose own parents end, so that none
+ * escapes.
  *
- * The leader is the first of them and leads a process group. It has to be a child that its parent
- * has not waited for yet: as long as its remains are there, its number means nobody else.
+ * The leader is the first descendant, the command, and leads a process group. It must not have been
+ * waited for: its zombie keeps its PID from being reused.
  */
 #ifndef CLIENT_CLI_PROCESS_TREE_H
 #define CLIENT_CLI_PROCESS_TREE_H
@@ -12,32 +12,30 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* Keep at hand what is needed to list processes, so that there is never too little left for it; a
- * child has it, too. False: with errno, there is too little now. */
+/* Reserves the memory and the descriptors for listing processes, so that a list can always be made
+ * later. A forked child inherits them. False, with errno: there are not enough. */
 bool process_tree_prepare(void);
 
-/* Be the parent of all descendants that lose theirs. The children there are already stay out of it,
- * but not what those leave behind when they end. False: with errno, they cannot be told. */
+/* Makes this process a subreaper. Children that exist already are not part of the tree, but
+ * processes that they leave behind when they end are. False, with errno: the existing children
+ * cannot be listed. */
 bool process_tree_adopt(void);
 
-/* Why /proc does not show the processes that there will be, without which nothing of this works;
- * NULL: it does. */
-const char *process_tree_is_hidden(void);
+/* Why /proc does not show all processes, which this module needs. NULL: it shows them. */
+const char *process_tree_why_hidden(void);
 
-/* Does nothing live that is ours? Costs one system call, and needs no /proc. False, too, where
+/* True if no descendant lives. Costs one system call and needs no /proc. Always false if
  * process_tree_adopt() has found children. */
 bool process_tree_is_empty(void);
 
-/* Does anybody of the leader's group live, the leader included? True also where that cannot be told
- * for now: no descriptors, no memory, /proc shows too little, or somebody ended while they were
- * counted. Looks at all processes of the machine. Children that have
- * ended are reaped on the way, all but the leader: once that has ended, waitid(2) would only ever
- * tell of its remains. */
+/* True if a process of the leader's group lives, the leader included. Also true if that is not
+ * certain: no descriptor, no memory, /proc shows too little, or a process ended during the listing.
+ * Lists all processes of the machine. Reaps children that have ended, except the leader; waitid(2)
+ * cannot be used for that, because it may report only the leader's zombie. */
 bool process_tree_group_lives(pid_t leader);
 
-/* Kill all of them, and return when none is left; where that takes long, standard error says why.
- * The leader, if it is a child of ours, is left to
- * be waited for; everything else is reaped. */
+/* Kills all descendants and returns when none is left. If that takes long, prints the reason on
+ * standard error. Reaps all but the leader, which the caller must wait for if it is a child. */
 void process_tree_kill(pid_t leader);
 
 #endif

@@ -6,11 +6,11 @@
 #include "protocol/request.h"
 #include "protocol/units.h"
 
-/* How soon a daemon that went away is looked for. */
+/* Retry interval while the daemon is away. */
 static const int64_t AGAIN_NS = 250 * (int64_t)NS_PER_MS;
 
-/* What is left in the end is not worth asking: a daemon is told milliseconds, so the answer to the
- * last of a wait comes up to one before that is over. */
+/* A rest of the wait this short is not worth another LOCK. The daemon gets the wait in whole
+ * milliseconds, so its answer may come up to 1 ms before the wait is over. */
 static const int64_t LAST_NS = 10 * (int64_t)NS_PER_MS;
 
 static bool is_spent(int64_t now_ns, int64_t ends_ns)

@@ -1,6 +1,6 @@
 /*
- * What is decided while a lock is asked for: whether a wait goes on after a request that got none,
- * when it asks again, and for which time to live. Pure.
+ * Decisions of a client that wants a lock: whether to retry after a request that got none, when,
+ * and with which TTL. Pure.
  */
 #ifndef CLIENT_CLI_RETRY_POLICY_H
 #define CLIENT_CLI_RETRY_POLICY_H
@@ -11,40 +11,39 @@
 #include "client/c/redlock.h"
 
 enum retry_decision {
-    RETRY_NEVER,   /* this is the end of it */
-    RETRY_AT_ONCE, /* the daemon's longest wait was shorter than ours */
-    RETRY_LATER,   /* the daemon went away, or is about to */
+    RETRY_NEVER,   /* the result is final */
+    RETRY_AT_ONCE, /* the daemon limits a wait, and the user's wait is longer */
+    RETRY_LATER,   /* the daemon is away or stopping */
 };
 
-/* What became of the connection on which it was asked. */
+/* The state of the connection on which the request was made. */
 struct access_check {
-    bool let_in; /* the daemon has served it */
-    bool ended;  /* with this answer, or before it */
+    bool let_in; /* the daemon has served the connection: its secret was accepted */
+    bool ended;  /* the connection ended with this answer or before it */
 };
 
 /*
- * LIMIT and DENIED are final where they answer the request. Where the connection ended with them
- * they are a farewell: to one too many, or to those of yesterday when the users change. LIMIT says
- * nothing about us; DENIED does on a connection that was never let in: it is the secret.
+ * LIMIT and DENIED are final as answers to the request. If the daemon closed the connection with
+ * them, they concern the connection. LIMIT then means too many connections, which passes. DENIED
+ * means a wrong secret if the connection was never served; otherwise the users were changed, and
+ * the new secret may work.
  *
- * ends_ns: until when it may wait; INT64_MAX: for ever.
+ * ends_ns: end of the wait; INT64_MAX: never.
  */
 enum retry_decision retry_decide(enum redlock_status status, const struct access_check *access,
                                  int64_t now_ns, int64_t ends_ns);
 
-/* Where it goes on: when to ask again. Not beyond the end, and so that there is time for an
- * answer. */
+/* When to retry: early enough before ends_ns that there is time for an answer. */
 int64_t retry_at_ns(int64_t now_ns, int64_t ends_ns);
 
 /*
- * The time to live where the user gave none: the usual one, or the daemon's max_ttl where that is
- * shorter. The message of a refusal says which are possible: "... ttl-range a ttl is from 13ms to
- * 10s here". If the longest of them is shorter than *ttl_ms, take it: true.
+ * Reads the daemon's max_ttl from its error message, for a user who gave no TTL: the longest time
+ * after the code "ttl-range". If it is shorter than *ttl_ms, stores it there and returns true.
  */
 bool ttl_shorten(const char *message, int64_t *ttl_ms);
 
-/* Is the name one of those that the `redlock run`s around this process hold: $REDLOCK_HELD, names
- * separated by spaces, which no name has? NULL: there is no list. */
+/* Whether the name is in the list, which is $REDLOCK_HELD: the names that enclosing `redlock run`
+ * commands hold, separated by spaces. list may be NULL. */
 bool nesting_has(const char *list, const char *name);
 
 #endif

@@ -5,7 +5,7 @@
 
 #include "protocol/text.h"
 
-/* Between the end of a quotation and the beginning of the next one. */
+/* Ends the quoted string, writes the byte as an escape, and begins a new quoted string. */
 static void put_escaped(struct text *text, unsigned char byte)
 {
     char escaped[16];

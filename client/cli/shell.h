@@ -1,13 +1,13 @@
 /*
- * Words as a shell reads them back. Pure.
+ * Quotes words for a shell. Pure.
  */
 #ifndef CLIENT_CLI_SHELL_H
 #define CLIENT_CLI_SHELL_H
 
 #include "protocol/text.h"
 
-/* A space and the word, in quotes where it needs them. What does not show is written as $'\233',
- * which not every shell reads; but it does nothing to the terminal. */
+/* Appends a space and the word, quoted if necessary. Unprintable bytes are written as $'\233': not
+ * every shell reads that, but it is harmless on a terminal. */
 void shell_word(struct text *text, const char *word);
 
 #endif

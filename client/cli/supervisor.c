@@ -26,10 +26,10 @@
 #include "protocol/units.h"
 
 enum {
-    GROUP_LOOK_MS = 50,        /* the shortest pause between two looks at the command's group */
-    GROUP_LOOK_SHARE = 20,     /* a look takes at most one part of so many of a processor's time */
-    GROUP_LOOK_IDLE_MS = 1000, /* the pause is so much longer while no child ends */
-    PARENT_LOOK_MS = 20,       /* whether the parent goes on again */
+    GROUP_CHECK_MS = 50,        /* shortest interval between two checks of the command's group */
+    GROUP_CHECK_SHARE = 20,     /* the checks take at most 1/20 of one processor */
+    GROUP_CHECK_IDLE_MS = 1000, /* additional interval while no child ends */
+    PARENT_CHECK_MS = 20,       /* interval between attempts to continue the parent */
 };
 
 struct supervisor {
@@ -37,25 +37,25 @@ struct supervisor {
     struct lease lease;
     struct lookup lookup;
     pid_t command;
-    int go;       /* the command waits for a byte from here; -1 once it has it */
-    int children; /* a signalfd of SIGCHLD */
+    int go;       /* pipe: one byte lets the command begin; -1 after that */
+    int children; /* signalfd of SIGCHLD */
     int timer;
     bool parent_gone;
     bool command_ended;
-    int64_t look_ns;         /* when to look at its group */
-    int64_t look_soonest_ns; /* ... where a child has ended meanwhile */
-    uint64_t asked;          /* the extension under way */
+    int64_t group_check_ns;     /* when to check whether the command's group has ended */
+    int64_t group_check_min_ns; /* when to check it if a child ends before that */
+    uint64_t extend_id;         /* the EXTEND under way; 0: none */
 };
 
-static void tell(const struct supervisor *supervisor, const struct ipc_message *message)
+static void send_parent(const struct supervisor *supervisor, const struct ipc_message *message)
 {
-    /* A parent that is gone shows when it is read from. */
+    /* Ignore errors: read_parent() detects a dead parent. */
     (void)!send(supervisor->plan->ipc_fd, message, sizeof(*message), MSG_NOSIGNAL);
 }
 
-/* The parent has stopped along with the command, and has to go on along with it. It may be about to
- * stop and stop after it was continued, so this is done until it has said that it goes on. */
-static bool parent_is_behind(const struct supervisor *supervisor)
+/* The parent has stopped together with the command, and the command has been continued. SIGCONT may
+ * reach the parent before it stops, so the supervisor repeats it until `halted` is false. */
+static bool parent_must_continue(const struct supervisor *supervisor)
 {
     const struct shared_deadline *shared = supervisor->plan->shared;
     return atomic_load(&shared->halted) && !atomic_load(&shared->stopped) &&
@@ -64,7 +64,7 @@ static bool parent_is_behind(const struct supervisor *supervisor)
 
 static void continue_parent(const struct supervisor *supervisor)
 {
-    if (parent_is_behind(supervisor))
+    if (parent_must_continue(supervisor))
         kill(supervisor->plan->parent, SIGCONT);
 }
 
@@ -77,7 +77,7 @@ static void export_number(const char *name, int64_t number)
     setenv(name, text, 1);
 }
 
-/* Commands within find the same daemon, and are the same user there: from whatever folder. */
+/* Lets redlock commands inside COMMAND use the same daemon and user, from any directory. */
 static void export_daemon(const struct options *options)
 {
     const char *path = options->secret_file;
@@ -91,7 +91,7 @@ static void export_daemon(const struct options *options)
     setenv("REDLOCK_SECRET_FILE", path, 1);
 }
 
-/* The name, behind those of the locks that are held around this one. */
+/* Appends the name to the locks that enclosing `redlock run` commands hold. */
 static void export_held(const char *name)
 {
     const char *around = getenv("REDLOCK_HELD");
@@ -114,12 +114,12 @@ static void export_lock(const struct redlock_lock *lock)
         unsetenv("REDLOCK_FENCE");
 }
 
-/* In the command's process: becomes the command. */
+/* Runs in the child: executes COMMAND. */
 static _Noreturn void become_command(const struct supervisor_plan *plan, pid_t supervisor, int go)
 {
     char byte;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    /* The supervisor may have ended before that; or the parent before it had lent its terminal. */
+    /* The supervisor may have died before prctl(2), or the parent before it lent the terminal. */
     if (getppid() != supervisor || read(go, &byte, 1) != 1)
         _exit(EXIT_FAILED);
     export_daemon(plan->options);
@@ -148,13 +148,14 @@ static bool start_command(struct supervisor *supervisor)
     if (supervisor->command < 0)
         return false;
     setpgid(supervisor->command, supervisor->command);
-    tell(supervisor, &(struct ipc_message){.kind = IPC_STARTED, .value = supervisor->command});
+    send_parent(supervisor,
+                &(struct ipc_message){.kind = IPC_STARTED, .value = supervisor->command});
     return true;
 }
 
-/* --- the end --- */
+/* --- exit --- */
 
-/* How the command ended; it is not waited for, so that its number stays its own. */
+/* How the command ended. WNOWAIT leaves the zombie, so that its PID is not reused. */
 static struct ipc_message how_it_ended(const struct supervisor *supervisor)
 {
     siginfo_t info;
@@ -168,8 +169,8 @@ static struct ipc_message how_it_ended(const struct supervisor *supervisor)
     };
 }
 
-/* What the next request needs where there is no connection. False: an address, which is not known
- * yet. */
+/* Prepares the handle for a request that must connect: reads the secret again and sets an address.
+ * False: no address of the daemon is known yet. */
 static bool prepare_connection(struct supervisor *supervisor)
 {
     const struct supervisor_plan *plan = supervisor->plan;
@@ -183,7 +184,7 @@ static bool prepare_connection(struct supervisor *supervisor)
     return url != NULL && redlock_set_url(plan->redlock, url) == REDLOCK_OK;
 }
 
-/* Nothing runs any more, so a look-up of the daemon's name may take its time. */
+/* The command has ended, so a blocking lookup of the daemon's name does no harm now. */
 static enum redlock_status release(struct supervisor *supervisor, struct redlock_lock *lock)
 {
     const struct supervisor_plan *plan = supervisor->plan;
@@ -196,29 +197,30 @@ static enum redlock_status release(struct supervisor *supervisor, struct redlock
     return redlock_release(plan->redlock, lock);
 }
 
-/* Everything it started is gone, or was left in peace: say so, and give the lock back. The parent
- * does not depend on how long that takes. */
+/* Reports the end of the command to the parent, releases the lock and exits. The parent does not
+ * wait longer than RELEASE_TIMEOUT_NS for the release. */
 static _Noreturn void end(struct supervisor *supervisor)
 {
     const struct supervisor_plan *plan = supervisor->plan;
-    const struct timespec moment = {.tv_nsec = PARENT_LOOK_MS * NS_PER_MS};
+    const struct timespec moment = {.tv_nsec = PARENT_CHECK_MS * NS_PER_MS};
     struct ipc_message ended = how_it_ended(supervisor);
     struct ipc_message over = {.kind = IPC_OVER};
     struct redlock_lock lock = *plan->lock;
     atomic_store(&plan->shared->stopped, false);
-    tell(supervisor, &ended);
+    send_parent(supervisor, &ended);
     atomic_store(&plan->shared->kill_ns, KILL_NEVER);
     continue_parent(supervisor);
     redlock_set_timeout(plan->redlock, RELEASE_TIMEOUT_MS);
     enum redlock_status status = release(supervisor, &lock);
     if (status == REDLOCK_GONE && !ended.lost)
         snprintf(over.text, sizeof(over.text),
-                 "was not held any more when the command ended: no majority of the masters has it");
+                 "was no longer held when the command ended: no quorum of masters has it");
     else if (status != REDLOCK_OK && !ended.lost)
-        snprintf(over.text, sizeof(over.text), "could not be released, and ends by itself: %.160s",
+        snprintf(over.text, sizeof(over.text),
+                 "could not be released; it expires by itself: %.160s",
                  redlock_error(plan->redlock));
-    tell(supervisor, &over);
-    for (; parent_is_behind(supervisor); nanosleep(&moment, NULL))
+    send_parent(supervisor, &over);
+    for (; parent_must_continue(supervisor); nanosleep(&moment, NULL))
         continue_parent(supervisor);
     _exit(0);
 }
@@ -229,8 +231,9 @@ static _Noreturn void kill_and_end(struct supervisor *supervisor)
     end(supervisor);
 }
 
-/* What has left the group of a command that ended by itself was meant to: a daemon. Of one that was
- * killed nobody knows, so it goes the same way. After a loss nothing may live. */
+/* If the command exited by itself, processes that have left its group are daemons and keep running.
+ * If a signal ended it, that is not certain, and after a loss no process may live: kill them all.
+ */
 static _Noreturn void leave_or_kill_and_end(struct supervisor *supervisor)
 {
     struct ipc_message how = how_it_ended(supervisor);
@@ -239,28 +242,28 @@ static _Noreturn void leave_or_kill_and_end(struct supervisor *supervisor)
     end(supervisor);
 }
 
-static void tell_lost(const struct supervisor *supervisor, const char *why)
+static void send_lost(const struct supervisor *supervisor, const char *why)
 {
     struct ipc_message message = {.kind = IPC_LOST};
     snprintf(message.text, sizeof(message.text), "%s", why);
-    tell(supervisor, &message);
+    send_parent(supervisor, &message);
 }
 
 static void lose(struct supervisor *supervisor, const char *why, int64_t now_ns)
 {
     if (lease_is_lost(&supervisor->lease))
         return;
-    tell_lost(supervisor, why);
+    send_lost(supervisor, why);
     lease_lose(&supervisor->lease, why, now_ns);
     kill(-supervisor->command, supervisor->plan->options->on_lost);
     kill(-supervisor->command, SIGCONT);
 }
 
-/* The masters do not have it any more: kill_if_due() follows, without a signal before it. */
+/* The masters no longer have the lock. Sends no signal: kill_if_due() kills at once. */
 static void lose_gone(struct supervisor *supervisor, const char *why, int64_t now_ns)
 {
     if (!lease_is_lost(&supervisor->lease))
-        tell_lost(supervisor, why);
+        send_lost(supervisor, why);
     lease_on_gone(&supervisor->lease, why, now_ns);
 }
 
@@ -269,16 +272,16 @@ static void lose_gone(struct supervisor *supervisor, const char *why, int64_t no
 static void on_extend_answer(struct supervisor *supervisor, const struct redlock_event *event,
                              int64_t now_ns)
 {
-    supervisor->asked = 0;
+    supervisor->extend_id = 0;
     if (event->status == REDLOCK_OK) {
         lease_on_extended(&supervisor->lease, event->lock.deadline_ns);
         places_good(&supervisor->lookup.places);
     } else if (event->status == REDLOCK_GONE) {
-        lose_gone(supervisor, "it is not held any more: it was released or has expired", now_ns);
+        lose_gone(supervisor, "it was released or has expired", now_ns);
     } else {
         lease_on_failed(&supervisor->lease, redlock_error(supervisor->plan->redlock), now_ns);
     }
-    /* The way may be at fault: the next is asked over another. */
+    /* The connection may be dead: send the next EXTEND over a new one. */
     if (event->status == REDLOCK_TIMEOUT)
         redlock_abandon(supervisor->plan->redlock);
 }
@@ -287,10 +290,10 @@ static void on_lost(struct supervisor *supervisor, const struct redlock_event *e
                     int64_t now_ns)
 {
     char why[96];
-    /* The next daemon can extend it, or this one when it is back. */
+    /* Another daemon can still extend the lock, or this one after a restart. */
     if (strcmp(event->reason, "shutdown") == 0)
         return;
-    snprintf(why, sizeof(why), "the daemon could not keep it: %s", event->reason);
+    snprintf(why, sizeof(why), "the daemon could not extend it: %s", event->reason);
     if (strcmp(event->reason, "gone") == 0)
         lose_gone(supervisor, why, now_ns);
     else
@@ -302,7 +305,7 @@ static void read_events(struct supervisor *supervisor)
     struct redlock_event event;
     while (redlock_next(supervisor->plan->redlock, &event)) {
         int64_t now_ns = clock_boottime_ns();
-        if (event.kind == REDLOCK_EVENT_ANSWER && event.id == supervisor->asked)
+        if (event.kind == REDLOCK_EVENT_ANSWER && event.id == supervisor->extend_id)
             on_extend_answer(supervisor, &event, now_ns);
         else if (event.kind == REDLOCK_EVENT_LOST)
             on_lost(supervisor, &event, now_ns);
@@ -316,43 +319,43 @@ static void extend(struct supervisor *supervisor, int64_t now_ns)
     const struct supervisor_plan *plan = supervisor->plan;
     lease_on_extending(&supervisor->lease, now_ns);
     if (!prepare_connection(supervisor))
-        lease_on_failed(&supervisor->lease, "the name of the daemon does not resolve", now_ns);
+        lease_on_failed(&supervisor->lease, "the daemon's host name does not resolve", now_ns);
     else if (redlock_start_extend(plan->redlock, plan->lock, plan->lock->ttl_ms,
-                                  &supervisor->asked) != REDLOCK_OK)
+                                  &supervisor->extend_id) != REDLOCK_OK)
         lease_on_failed(&supervisor->lease, redlock_error(plan->redlock), now_ns);
 }
 
 /* --- the loop --- */
 
-/* To look at the group takes a look at all processes of the machine: so when a child has ended,
- * which may have been the last of it, and otherwise seldom. */
+/* A check of the group reads all processes of the machine. So it is made when a child has ended,
+ * which may have been the last of the group, and otherwise rarely. */
 static bool group_has_ended(struct supervisor *supervisor)
 {
     int64_t now_ns = clock_boottime_ns();
     if (!supervisor->command_ended)
         return false;
-    if (now_ns < supervisor->look_ns)
+    if (now_ns < supervisor->group_check_ns)
         return process_tree_is_empty();
     if (!process_tree_group_lives(supervisor->command))
         return true;
     int64_t ended_ns = clock_boottime_ns();
-    int64_t least_ns = (ended_ns - now_ns) * GROUP_LOOK_SHARE;
-    if (least_ns < GROUP_LOOK_MS * NS_PER_MS)
-        least_ns = GROUP_LOOK_MS * NS_PER_MS;
-    supervisor->look_soonest_ns = ended_ns + least_ns;
-    supervisor->look_ns = supervisor->look_soonest_ns + GROUP_LOOK_IDLE_MS * NS_PER_MS;
+    int64_t pause_ns = (ended_ns - now_ns) * GROUP_CHECK_SHARE;
+    if (pause_ns < GROUP_CHECK_MS * NS_PER_MS)
+        pause_ns = GROUP_CHECK_MS * NS_PER_MS;
+    supervisor->group_check_min_ns = ended_ns + pause_ns;
+    supervisor->group_check_ns = supervisor->group_check_min_ns + GROUP_CHECK_IDLE_MS * NS_PER_MS;
     return false;
 }
 
-/* What ended in between; the command itself stays as it is, and once it has ended, who ends then is
- * left to process_tree_group_lives(). */
-static void look_at_children(struct supervisor *supervisor)
+/* Handles stops and ends of children. Reaps all but the command, whose PID must not be reused. Once
+ * the command is a zombie, waitid(2) may report only it, so process_tree_group_lives() reaps. */
+static void check_children(struct supervisor *supervisor)
 {
     struct signalfd_siginfo signal;
     siginfo_t info;
     while (read(supervisor->children, &signal, sizeof(signal)) > 0)
-        if (supervisor->look_ns > supervisor->look_soonest_ns)
-            supervisor->look_ns = supervisor->look_soonest_ns;
+        if (supervisor->group_check_ns > supervisor->group_check_min_ns)
+            supervisor->group_check_ns = supervisor->group_check_min_ns;
     for (;;) {
         info.si_pid = 0;
         if (waitid(P_PID, (id_t)supervisor->command, &info, WSTOPPED | WCONTINUED | WNOHANG) != 0 ||
@@ -360,7 +363,8 @@ static void look_at_children(struct supervisor *supervisor)
             break;
         atomic_store(&supervisor->plan->shared->stopped, info.si_code != CLD_CONTINUED);
         if (info.si_code != CLD_CONTINUED)
-            tell(supervisor, &(struct ipc_message){.kind = IPC_STOPPED, .value = info.si_status});
+            send_parent(supervisor,
+                        &(struct ipc_message){.kind = IPC_STOPPED, .value = info.si_status});
     }
     for (;;) {
         info.si_pid = 0;
@@ -398,15 +402,15 @@ static void wait_for_something(const struct supervisor *supervisor)
         {.fd = redlock_fd(redlock), .events = POLLIN},
         {.fd = supervisor->lookup.answer, .events = POLLIN},
     };
-    int timeout_ms = parent_is_behind(supervisor) ? PARENT_LOOK_MS : -1;
+    int timeout_ms = parent_must_continue(supervisor) ? PARENT_CHECK_MS : -1;
     int64_t next_ns = lease_next_ns(&supervisor->lease);
-    if (supervisor->command_ended && supervisor->look_ns < next_ns)
-        next_ns = supervisor->look_ns;
+    if (supervisor->command_ended && supervisor->group_check_ns < next_ns)
+        next_ns = supervisor->group_check_ns;
     clock_set_timer(supervisor->timer, next_ns);
     poll(fds, sizeof(fds) / sizeof(fds[0]), timeout_ms);
 }
 
-/* Time is looked at before anything is read: whoever was stopped past the deadline kills first. */
+/* Checks the time before anything is read: after a stop past the deadline, kill first. */
 static void kill_if_due(struct supervisor *supervisor)
 {
     struct lease *lease = &supervisor->lease;
@@ -418,7 +422,7 @@ static void kill_if_due(struct supervisor *supervisor)
     kill_and_end(supervisor);
 }
 
-/* What is due, after all that has been heard. */
+/* Extends the lock or gives it up if that is due, after all events have been read. */
 static void keep_lock(struct supervisor *supervisor)
 {
     struct lease *lease = &supervisor->lease;
@@ -429,7 +433,8 @@ static void keep_lock(struct supervisor *supervisor)
         extend(supervisor, now_ns);
 }
 
-/* A request that finds the connection gone makes another one: from now on without a name. */
+/* Takes the connection from the parent, and gives the handle a numeric address, so that a reconnect
+ * needs no name lookup. */
 static void take_over_connection(struct supervisor *supervisor)
 {
     const struct supervisor_plan *plan = supervisor->plan;
@@ -446,16 +451,16 @@ _Noreturn void supervisor_run(const struct supervisor_plan *plan)
     struct supervisor supervisor = {.plan = plan, .go = -1};
     const struct redlock_lock *lock = plan->lock;
     const sigset_t child = signal_only(SIGCHLD);
-    /* Out of reach for what is typed, or sent to the parent's group, or to all processes of the
-     * name redlock: as long as one of the two lives, nothing outlives the lock. */
+    /* Move out of reach of ^C, of signals to the parent's group and of `killall redlock`: as long
+     * as one of the two processes lives, the command cannot outlive the lock. */
     setpgid(0, 0);
     title_set("rl-supervisor", lock->resource);
     bool adopted = process_tree_adopt();
     take_over_connection(&supervisor);
     lease_init(&supervisor.lease, lock->ttl_ms * NS_PER_MS, plan->options->grace_ms * NS_PER_MS,
                lock->deadline_ns);
-    /* A connection that is silent for longer is given up for another one, and everything else has
-     * to wait for that. */
+    /* A connection that is silent for this long is replaced. Connecting blocks the loop, so it has
+     * the same limit. */
     int64_t timeout_ms = lease_answer_timeout_ns(&supervisor.lease) / NS_PER_MS;
     redlock_set_timeout(plan->redlock, timeout_ms);
     redlock_set_connect_timeout(plan->redlock, timeout_ms);
@@ -470,7 +475,7 @@ _Noreturn void supervisor_run(const struct supervisor_plan *plan)
         kill_if_due(&supervisor);
         lookup_read(&supervisor.lookup);
         read_parent(&supervisor);
-        look_at_children(&supervisor);
+        check_children(&supervisor);
         continue_parent(&supervisor);
         read_events(&supervisor);
         keep_lock(&supervisor);

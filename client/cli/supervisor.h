@@ -1,7 +1,7 @@
 /*
- * The supervisor: the second process of `redlock run`, and the parent of the command. It has the
- * connection to the daemon, extends the lock, and ends the command when the lock is lost or the
- * parent (parent.c), which was started, is gone. docs/architecture.md has both in one picture.
+ * The supervisor: the second process of `redlock run`. It starts the command, owns the connection
+ * to the daemon and extends the lock. It ends the command if the lock is lost, or if the parent
+ * (parent.c) has died. docs/architecture.md has a diagram of both processes.
  */
 #ifndef CLIENT_CLI_SUPERVISOR_H
 #define CLIENT_CLI_SUPERVISOR_H
@@ -17,34 +17,34 @@
 struct redlock;
 struct redlock_lock;
 
-/* What they tell each other, a packet each. */
+/* Messages between the two processes, one packet each. */
 enum ipc_kind {
-    IPC_STARTED, /* to the parent: `value` is the process, and leads its group */
-    IPC_GO,      /* to the supervisor: the terminal is the command's, it may begin */
-    IPC_STOPPED, /* to the parent: by the signal `value` */
-    IPC_LOST,    /* to the parent: the command was told to end */
-    IPC_ENDED,   /* to the parent: nothing runs any more, and this is the exit code */
-    IPC_OVER,    /* to the parent: the last, the lock is given back, or could not be */
+    IPC_STARTED, /* to the parent: `value` is the PID of the command and its process group */
+    IPC_GO,      /* to the supervisor: the command has the terminal and may begin */
+    IPC_STOPPED, /* to the parent: signal `value` has stopped the command */
+    IPC_LOST,    /* to the parent: the lock is lost and the command is being ended */
+    IPC_ENDED,   /* to the parent: the command has ended, with `value` */
+    IPC_OVER,    /* to the parent, last: the lock was released, or the release has failed */
 };
 
 struct ipc_message {
     enum ipc_kind kind;
     int value;
-    bool by_signal; /* ENDED: `value` is the signal, no exit code */
+    bool by_signal; /* ENDED: `value` is a signal, not an exit code */
     bool lost;      /* ENDED: the lock was lost before */
-    char text[256]; /* LOST, OVER: what to tell the user; may be empty */
+    char text[256]; /* LOST, OVER: message for the user; may be empty */
 };
 
-/* Memory of both. */
+/* Memory that both processes share. */
 struct shared_deadline {
-    /* When the command is killed unless the supervisor moves it on, CLOCK_BOOTTIME; KILL_NEVER: it
-     * has ended. */
+    /* When the command is killed unless the supervisor moves this time forward, on CLOCK_BOOTTIME;
+     * KILL_NEVER: the command has ended. */
     _Atomic int64_t kill_ns;
-    _Atomic bool stopped; /* the command is; by the supervisor */
-    _Atomic bool halted;  /* the parent stops along with it, until it is continued; by the parent */
+    _Atomic bool stopped; /* the command is stopped; written by the supervisor */
+    _Atomic bool halted;  /* the parent is stopped like the command; written by the parent */
 };
 
-/* Far off, and something can be added to it. */
+/* Half of the range, so that adding a duration does not overflow. */
 #define KILL_NEVER (INT64_MAX / 2)
 
 enum { RELEASE_TIMEOUT_MS = 2000 };
@@ -53,14 +53,14 @@ struct supervisor_plan {
     const struct options *options;
     struct redlock *redlock;
     const struct redlock_lock *lock;
-    const sigset_t *mask;      /* for the command: as redlock itself was started */
-    struct sigaction on_child; /* likewise, its SIGCHLD */
+    const sigset_t *mask;      /* signal mask of the command: that with which redlock was started */
+    struct sigaction on_child; /* SIGCHLD action of the command: that of redlock at its start */
     pid_t parent;
-    int ipc_fd; /* the socket to it */
+    int ipc_fd; /* socket to the parent */
     struct shared_deadline *shared;
 };
 
-/* In a process of its own, all signals blocked. Ends it. */
+/* Runs as a forked child with all signals blocked, and exits the process. */
 _Noreturn void supervisor_run(const struct supervisor_plan *plan);
 
 #endif

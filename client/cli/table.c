@@ -7,21 +7,21 @@
 #include "client/cli/duration.h"
 #include "protocol/text.h"
 
-/* Columns beyond these are left out; a cell holds the longest name there is with each byte
+/* Further columns are not printed. A cell has room for the longest resource name with each byte
  * escaped. */
 enum { COLUMNS_MAX = 32, CELL_SIZE = 2048, GAP = 2 };
 
 struct column {
     size_t width;
     bool hidden;
-    bool texts;   /* there are any: then it is aligned to the left */
-    bool numbers; /* there are any */
+    bool texts;   /* contains text: aligned to the left */
+    bool numbers; /* contains numbers */
 };
 
 struct cell {
     char text[CELL_SIZE];
     size_t len;   /* in bytes */
-    size_t width; /* on the screen, if each character has the same */
+    size_t width; /* in characters */
     const char *colour;
 };
 
@@ -92,7 +92,7 @@ static bool is_number(const struct field *field)
 
 enum field_kind field_kind(const struct field *field)
 {
-    /* A lock may be called "-", too; of the others, "-" says that there is none. */
+    /* A resource may be named "-"; for other keys "-" means no value. */
     static const char *const names[] = {"resource", "node", "url", "peer", NULL};
     static const char *const words[] = {"token", "name", "user", "version", NULL};
     if (has_key_of(field, names))
@@ -106,7 +106,7 @@ enum field_kind field_kind(const struct field *field)
     return is_number(field) ? FIELD_NUMBER : FIELD_TEXT;
 }
 
-/* Have both lines the same keys in the same order? */
+/* Whether both lines have the same keys in the same order. */
 static bool fields_alike(const char *line, const char *other)
 {
     struct field a;
@@ -128,7 +128,7 @@ static void put_shown(struct cell *cell, const char *bytes, size_t len)
 {
     struct text text = {.buf = cell->text, .size = CELL_SIZE, .len = cell->len};
     text_escape(&text, bytes, len, TEXT_VISIBLE);
-    /* All but the bytes of UTF-8 that continue a character. */
+    /* Count characters: skip the continuation bytes of UTF-8. */
     for (; cell->len < text.len; cell->len++)
         cell->width += ((unsigned char)cell->text[cell->len] & 0xc0) != 0x80;
 }
@@ -137,7 +137,7 @@ static void put_duration(struct cell *cell, const struct field *field, bool us)
 {
     char text[DURATION_PRINTED] = "-";
     long long number = strtoll(field->value, NULL, 10);
-    /* For how long a node has no vote, of one that has it. */
+    /* for_ms=0: the node has its vote, so there is no time to show. */
     bool none = number < 0 || (number == 0 && field_has_key(field, "for_ms"));
     if (!none && us)
         duration_print_us(number, text);
@@ -165,7 +165,7 @@ static void fill_value(struct cell *cell, const struct field *field)
         put_shown(cell, field->value, field->value_len);
 }
 
-/* "since_ms" -> "since"; at the head of a column, "SINCE". */
+/* Prints the key without its unit: "since_ms" becomes "since", or "SINCE" in a header. */
 static void fill_key(struct cell *cell, const struct field *field, bool upper)
 {
     bool unit = key_ends(field, "_ms") || key_ends(field, "_us");
@@ -200,7 +200,7 @@ static void measure_line(const char *line, bool header, struct column columns[CO
             fill_value(&cell, &field);
         if (cell.width > columns[i].width)
             columns[i].width = cell.width;
-        /* The place in line of this connection, which is there only to ask. */
+        /* The queue place of this connection, which is not waiting. */
         columns[i].hidden = field_has_key(&field, "place");
         columns[i].numbers = columns[i].numbers || kind == FIELD_NUMBER;
         columns[i].texts = columns[i].texts || kind == FIELD_TEXT || kind == FIELD_TRUTH;
@@ -212,13 +212,13 @@ static void pad(FILE *out, size_t spaces)
     fprintf(out, "%*s", (int)spaces, "");
 }
 
-/* Nothing follows the last cell: lines end where their text does. */
+/* Pads before a cell rather than after it, so that no line ends with spaces. */
 static void print_line(FILE *out, const char *line, const struct column columns[COLUMNS_MAX],
                        bool header, bool colours)
 {
     struct cell cell;
     struct field field;
-    size_t owed = 0;
+    size_t gap = 0;
     for (size_t i = 0; i < COLUMNS_MAX && field_next(&line, &field); i++) {
         if (columns[i].hidden)
             continue;
@@ -228,9 +228,9 @@ static void print_line(FILE *out, const char *line, const struct column columns[
             fill_value(&cell, &field);
         size_t room = columns[i].width - cell.width;
         bool right = columns[i].numbers && !columns[i].texts;
-        pad(out, owed + (right ? room : 0));
+        pad(out, gap + (right ? room : 0));
         cell_print(out, &cell, colours);
-        owed = GAP + (right ? 0 : room);
+        gap = GAP + (right ? 0 : room);
     }
     fputc('\n', out);
 }
@@ -246,7 +246,7 @@ static void print_table(FILE *out, const char *const *lines, size_t count, bool 
         print_line(out, lines[i], columns, false, colours);
 }
 
-/* --- a line that stands alone --- */
+/* --- a table of one line --- */
 
 static void print_fields(FILE *out, const char *line, bool colours)
 {

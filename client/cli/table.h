@@ -1,12 +1,12 @@
 /*
- * A listing for people: columns that are aligned, under a header.
+ * Prints a listing as a table with a header and aligned columns.
  *
  *     RESOURCE  TOKEN     CLIENT  NAME  SINCE  LEFT   HOLD  WAITERS
  *     deploy    6c7bac0d       7  -     8.1s   21.8s  no          2
  *
- * Times are rounded and have their unit, and what could make a terminal do anything is written as
- * its bytes, "\x9b". Lines with other keys than those before begin another table; one that stands
- * alone among others has its fields below each other. Pure.
+ * Times are rounded and have a unit. Bytes that a terminal might interpret are escaped, "\x9b". A
+ * line with other keys than the line before starts a new table. A table of one line among others is
+ * printed with one field per row. Pure.
  */
 #ifndef CLIENT_CLI_TABLE_H
 #define CLIENT_CLI_TABLE_H
@@ -15,9 +15,9 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* --- the lines of a listing, "key=value key=value", taken apart --- */
+/* --- fields of a line, "key=value key=value" --- */
 
-/* Views of the line. */
+/* Views into the line. */
 struct field {
     const char *key;
     size_t key_len;
@@ -25,25 +25,25 @@ struct field {
     size_t value_len;
 };
 
-/* Take the next field off the text; false at its end. A word without "=" has an empty value. */
+/* Takes the next field off the text; false at its end. A word without "=" has an empty value. */
 bool field_next(const char **text, struct field *field);
 
-/* What its value is. The name of a lock may be "12" or "yes", and a token may have no letter among
- * its digits: it is the key that tells. */
+/* The type of a value. It depends on the key too, because a resource may be named "12" or "yes",
+ * and a token may consist of decimal digits only. */
 enum field_kind {
     FIELD_TEXT,
     FIELD_NUMBER, /* an integer, as JSON writes it */
-    FIELD_TRUTH,  /* yes or no */
-    FIELD_NONE,   /* "-": there is none */
+    FIELD_TRUTH,  /* "yes" or "no" */
+    FIELD_NONE,   /* "-": no value */
 };
 enum field_kind field_kind(const struct field *field);
 
 bool field_has_key(const struct field *field, const char *key);
 bool field_has_value(const struct field *field, const char *value);
 
-/* --- in columns --- */
+/* --- the table --- */
 
-/* The lines are those of a listing, as the daemon sends them. */
+/* Prints lines of a listing, in the format of the daemon. */
 void table_print(FILE *out, const char *const *lines, size_t count, bool colours);
 
 #endif

@@ -48,7 +48,7 @@ void foreground_close(struct foreground *terminal)
     terminal->fd = -1;
 }
 
-/* Who takes the terminal from the background is stopped by SIGTTOU unless that is blocked. */
+/* Blocks SIGTTOU, which would stop a background process that changes the foreground group. */
 static void set_group(const struct foreground *terminal, pid_t group)
 {
     sigset_t before;

@@ -1,7 +1,7 @@
 /*
- * The terminal: what escape sequences do on it, and whose it is. `redlock run` lends the one it was
- * started on to the command as a shell would: whoever has it gets what is typed, ^C and ^Z
- * included.
+ * The terminal: its capabilities and its foreground process group. `redlock run` makes the command
+ * the foreground group of its terminal, as a shell would: the foreground group gets the input,
+ * including ^C and ^Z.
  */
 #ifndef CLIENT_CLI_TERMINAL_H
 #define CLIENT_CLI_TERMINAL_H
@@ -10,34 +10,35 @@
 #include <sys/types.h>
 #include <termios.h>
 
-/* This descriptor leads to one that does what escape sequences tell it, as far as $TERM says. */
+/* Whether the descriptor is a terminal that, according to $TERM, interprets escape sequences. */
 bool terminal_is_able(int fd);
 
-/* We are in its foreground at this moment; else a shell has it, and shows its prompt there. */
+/* Whether this process is in the foreground group now. If not, a shell may show its prompt there.
+ */
 bool terminal_is_ours(int fd);
 
-/* It is able, and nobody has asked for no colours and bold letters: $NO_COLOR. */
+/* Whether to use colours and bold: the terminal is able and $NO_COLOR is not set. */
 bool terminal_has_colours(int fd);
 
-/* How wide it is; 80 where it does not say. */
+/* Width in columns; 80 if it is not known. */
 int terminal_columns(int fd);
 
 struct foreground {
-    int fd; /* -1: there is none */
+    int fd; /* -1: no terminal */
     bool lent;
-    pid_t group;          /* to whom */
-    struct termios modes; /* as they were before the command */
+    pid_t group;          /* the process group that it is lent to */
+    struct termios modes; /* terminal modes before the command */
 };
 
 void foreground_open(struct foreground *terminal);
 void foreground_close(struct foreground *terminal);
 
-/* To this process group, if it is ours to lend: if our own group has it. */
+/* Makes this process group the foreground, if the caller's own group is the foreground now. */
 void foreground_lend(struct foreground *terminal, pid_t group);
 
-/* Back to our own group, if it was lent, and nobody else has it by now: a shell that took it from
- * us, and its next job. The modes of a command that could not put them back itself
- * are put back. */
+/* Makes the caller's own group the foreground again, if the terminal was lent and no third group
+ * has it, such as a shell or its next job. restore_modes: also restore the terminal modes, for a
+ * command that was killed and could not do it. */
 void foreground_take_back(struct foreground *terminal, bool restore_modes);
 
 #endif

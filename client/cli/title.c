@@ -5,14 +5,14 @@
 #include <string.h>
 #include <sys/prctl.h>
 
-/* Where the kernel put the arguments; size 0: it may not be written to. */
+/* The memory in which the kernel has put the arguments; size 0: do not write to it. */
 static struct {
     char *at;
     size_t size;
-    char **copy; /* what the program uses instead */
+    char **copy; /* the arguments that the program uses */
 } area;
 
-/* Arguments that were replaced in the vector may be anywhere. */
+/* Measures the contiguous part: arguments that were replaced in argv may be elsewhere. */
 static size_t measure(int argc, char **argv)
 {
     size_t size = 0;

@@ -18,7 +18,7 @@
 #include "protocol/units.h"
 
 enum {
-    SIGN_OF_LIFE_S = 10, /* how often the daemon is asked for one */
+    PROBE_INTERVAL_S = 10, /* interval of requests that only show that the daemon is alive */
     SHOWN_MAX = 512,
 };
 
@@ -29,21 +29,21 @@ struct wait {
     bool hold;
     int64_t ttl_ms;
     int64_t started_ns;
-    int64_t ends_ns;  /* INT64_MAX: never */
-    int64_t look_ns;  /* when to ask for the place in line */
-    uint64_t acquire; /* the request; 0: none is under way, try again at retry_ns */
-    uint64_t look;    /* likewise, for the place */
+    int64_t ends_ns;  /* end of the wait; INT64_MAX: never */
+    int64_t place_ns; /* when to ask for the place in the queue */
+    uint64_t acquire; /* id of the LOCK under way; 0: none, start one at retry_ns */
+    uint64_t place;   /* id of the place request under way; 0: none */
     int64_t retry_ns;
-    bool let_in;     /* on this connection, or the last one */
-    bool complained; /* that the daemon is away; once for each time */
-    bool nested;     /* in a `redlock run` of the same name; until that is told */
-    bool shows;      /* what it waits for, on a terminal, while that is ours */
-    bool shown;      /* there is a line to be removed */
+    bool served;        /* the daemon has answered PING on this connection or the last one */
+    bool away_reported; /* the user knows that the daemon is away; reset when it is back */
+    bool nested;        /* an enclosing `redlock run` has the same name; reset by the warning */
+    bool has_terminal;  /* standard error is a terminal that can show the wait */
+    bool line_shown;    /* the terminal shows a line that must be removed */
 };
 
 /* --- ^Z --- */
 
-/* Around what may block, and cannot be granted a lock: SIGTSTP stops us at once. */
+/* While a call blocks that cannot be granted a lock, SIGTSTP may stop the process at once. */
 static void allow_stop(const struct suspension *suspension, bool allowed)
 {
     const sigset_t stops = signal_only(SIGTSTP);
@@ -79,22 +79,21 @@ void suspension_end(struct suspension *suspension)
     sigprocmask(SIG_SETMASK, &suspension->mask, NULL);
 }
 
-/* It stays pending: a SIGCONT that comes before we stop takes it away again, as it would from
- * anybody else. */
+/* Leaves SIGTSTP pending, so that a SIGCONT before the stop cancels it, as for any process. */
 static bool is_due(const struct suspension *suspension)
 {
     sigset_t pending;
     return suspension->fd >= 0 && sigpending(&pending) == 0 && sigismember(&pending, SIGTSTP) == 1;
 }
 
-/* Returns when we have been continued; at once, if that was since it was asked for. */
+/* Stops the process until SIGCONT; returns at once if SIGCONT has cancelled the stop. */
 static void stop(const struct suspension *suspension)
 {
     allow_stop(suspension, true);
     allow_stop(suspension, false);
 }
 
-/* --- what a person sees --- */
+/* --- the line on the terminal --- */
 
 static const char *ordinal_ending(unsigned number)
 {
@@ -107,42 +106,42 @@ static const char *ordinal_ending(unsigned number)
 static void show(struct wait *wait, unsigned place, int64_t now_ns)
 {
     char name[REPORT_NAME], age[DURATION_PRINTED], in_line[32] = "", line[SHOWN_MAX];
-    if (!wait->shows || !terminal_is_ours(STDERR_FILENO))
+    if (!wait->has_terminal || !terminal_is_ours(STDERR_FILENO))
         return;
     if (place > 0)
         snprintf(in_line, sizeof(in_line), "%u%s in line, ", place, ordinal_ending(place));
     duration_print((now_ns - wait->started_ns) / NS_PER_S * MS_PER_S, age);
     snprintf(line, sizeof(line), "waiting for %s, %s%s", report_name(wait->options->name, name),
              in_line, age);
-    /* What goes into the next row could not be taken back. */
+    /* Truncate to one row: a line that wraps could not be erased. */
     fprintf(stderr, "\r\033[K%.*s", terminal_columns(STDERR_FILENO) - 1, line);
-    wait->shown = true;
+    wait->line_shown = true;
 }
 
 static void unshow(struct wait *wait)
 {
-    if (wait->shown && terminal_is_ours(STDERR_FILENO))
+    if (wait->line_shown && terminal_is_ours(STDERR_FILENO))
         fprintf(stderr, "\r\033[K");
-    wait->shown = false;
+    wait->line_shown = false;
 }
 
-/* --- what it does --- */
+/* --- the wait --- */
 
-/* A daemon that does not let us in says so to whatever is asked: to a PING, which nobody is denied,
- * that cannot be taken for an answer. */
+/* Checks with PING whether the daemon serves this connection. Every user may PING, so an error
+ * concerns the connection and not the request. */
 static enum redlock_status check_access(struct wait *wait)
 {
     allow_stop(wait->suspension, true);
     enum redlock_status status = redlock_ping(wait->redlock);
     allow_stop(wait->suspension, false);
-    wait->let_in = status == REDLOCK_OK;
+    wait->served = status == REDLOCK_OK;
     return status;
 }
 
 static enum redlock_status start(struct wait *wait)
 {
     const struct options *options = wait->options;
-    /* After the longest wait that a daemon grants, another one begins. */
+    /* A daemon limits the wait of one LOCK; a longer wait continues with another LOCK. */
     int64_t left_ms = LIMIT_WAIT_MS;
     if (!redlock_is_connected(wait->redlock)) {
         daemon_renew_secret(options, wait->redlock);
@@ -157,34 +156,34 @@ static enum redlock_status start(struct wait *wait)
         .wait_ms = left_ms > 0 ? left_ms : 0,
         .fence = options->fence,
         .hold = wait->hold,
-        /* What the command has started may outlive a killed redlock. */
+        /* If redlock is killed, the processes of COMMAND may still run for a moment. */
         .linger = wait->hold,
     };
-    wait->look = 0;
+    wait->place = 0;
     return redlock_start_acquire(wait->redlock, options->name, wait->ttl_ms, &lock_options,
                                  &wait->acquire);
 }
 
-/* Is this the end of it? Else it will begin again. */
+/* Whether this status ends the wait; otherwise schedules the next LOCK. */
 static bool is_final(struct wait *wait, enum redlock_status status, bool ended, int64_t now_ns)
 {
-    const struct access_check access = {.let_in = wait->let_in, .ended = ended};
+    const struct access_check access = {.let_in = wait->served, .ended = ended};
     enum retry_decision decision = retry_decide(status, &access, now_ns, wait->ends_ns);
     if (decision == RETRY_NEVER)
         return true;
     if (decision == RETRY_LATER) {
         unshow(wait);
-        if (!wait->complained)
+        if (!wait->away_reported)
             report_message("%s; trying again", redlock_error(wait->redlock));
-        wait->complained = true;
+        wait->away_reported = true;
     }
     wait->acquire = 0;
-    wait->look = 0;
+    wait->place = 0;
     wait->retry_ns = retry_at_ns(now_ns, wait->ends_ns);
     return false;
 }
 
-/* The daemon allows no time to live as long as the usual one: then a shorter one is asked for. */
+/* If the default TTL exceeds the daemon's max_ttl, schedules another LOCK with max_ttl. */
 static bool shorten(struct wait *wait, enum redlock_status status, int64_t now_ns)
 {
     if (status != REDLOCK_REFUSED || (wait->options->given & OPTION_BIT(OPTION_TTL)) != 0 ||
@@ -195,7 +194,8 @@ static bool shorten(struct wait *wait, enum redlock_status status, int64_t now_n
     return true;
 }
 
-/* It waits for itself, unless that lock is another daemon's, or was lost or given back. */
+/* Warns once that an enclosing `redlock run` may hold this lock. It does not, if it uses other
+ * masters, or if its lock was lost or released. */
 static void warn_nested(struct wait *wait)
 {
     char name[REPORT_NAME];
@@ -203,49 +203,49 @@ static void warn_nested(struct wait *wait)
         return;
     wait->nested = false;
     unshow(wait);
-    report_message("the redlock run around this one locked %s ($REDLOCK_HELD), and may still hold "
-                   "it",
+    report_message("an enclosing redlock run locked %s ($REDLOCK_HELD) and may still hold it",
                    report_name(wait->options->name, name));
 }
 
-/* Leaves the queue before it stops, so that another client can have the lock meanwhile. */
+/* Leaves the queue, then stops, so that other clients can get the lock meanwhile. */
 static void suspend(struct wait *wait)
 {
     unshow(wait);
-    redlock_cancel(wait->redlock, wait->look);
+    redlock_cancel(wait->redlock, wait->place);
     redlock_cancel(wait->redlock, wait->acquire);
     wait->acquire = 0;
-    wait->look = 0;
+    wait->place = 0;
     stop(wait->suspension);
     int64_t now_ns = clock_boottime_ns();
     wait->retry_ns = now_ns;
-    wait->look_ns = now_ns + NS_PER_S;
+    wait->place_ns = now_ns + NS_PER_S;
 }
 
-/* The place in line, once a second for who looks at it; else seldom, as a sign of life. */
-static void look(struct wait *wait, int64_t now_ns)
+/* Asks for the place in the queue: each second for the terminal, otherwise rarely, to detect a dead
+ * daemon. */
+static void ask_place(struct wait *wait, int64_t now_ns)
 {
-    if (wait->acquire == 0 || now_ns < wait->look_ns)
+    if (wait->acquire == 0 || now_ns < wait->place_ns)
         return;
-    if (wait->look != 0)
+    if (wait->place != 0)
         show(wait, 0, now_ns);
-    else if (redlock_start_place(wait->redlock, wait->options->name, &wait->look) != REDLOCK_OK)
-        wait->look = 0;
-    wait->look_ns = now_ns + (wait->shows ? 1 : SIGN_OF_LIFE_S) * NS_PER_S;
+    else if (redlock_start_place(wait->redlock, wait->options->name, &wait->place) != REDLOCK_OK)
+        wait->place = 0;
+    wait->place_ns = now_ns + (wait->has_terminal ? 1 : PROBE_INTERVAL_S) * NS_PER_S;
 }
 
-static void on_looked(struct wait *wait, const struct redlock_event *event, int64_t now_ns)
+static void on_place(struct wait *wait, const struct redlock_event *event, int64_t now_ns)
 {
-    wait->look = 0;
+    wait->place = 0;
     if (event->status == REDLOCK_TIMEOUT) {
-        /* It is stopped, or the network has lost the connection without a word. At the end of the
-         * wait the other request will be out of time as well. */
+        /* The daemon is stopped, or the connection is lost. Give up the LOCK too, unless the wait
+         * is about to end anyway. */
         uint64_t acquire = wait->acquire;
         if (!is_final(wait, event->status, event->ended, now_ns))
             redlock_cancel(wait->redlock, acquire);
     } else if (redlock_is_connected(wait->redlock)) {
-        /* Also if it says that its lines are none of our business. */
-        wait->complained = false;
+        /* Any answer shows that the daemon is alive, also a denied listing. */
+        wait->away_reported = false;
         warn_nested(wait);
         show(wait, event->place, now_ns);
     }
@@ -253,7 +253,7 @@ static void on_looked(struct wait *wait, const struct redlock_event *event, int6
 
 static void wait_for_something(const struct wait *wait, int64_t now_ns)
 {
-    int64_t until_ns = wait->acquire == 0 ? wait->retry_ns : wait->look_ns;
+    int64_t until_ns = wait->acquire == 0 ? wait->retry_ns : wait->place_ns;
     int64_t timeout_ms = until_ns > now_ns ? (until_ns - now_ns) / NS_PER_MS + 1 : 0;
     struct pollfd fds[] = {
         {.fd = redlock_fd(wait->redlock), .events = POLLIN},
@@ -271,8 +271,8 @@ static enum redlock_status loop(struct wait *wait, struct redlock_event *event)
             int64_t now_ns = clock_boottime_ns();
             if (event->kind != REDLOCK_EVENT_ANSWER)
                 continue;
-            if (event->id == wait->look && wait->look != 0)
-                on_looked(wait, event, now_ns);
+            if (event->id == wait->place && wait->place != 0)
+                on_place(wait, event, now_ns);
             else if (event->id == wait->acquire && wait->acquire != 0 &&
                      !shorten(wait, event->status, now_ns) &&
                      is_final(wait, event->status, event->ended, now_ns))
@@ -285,7 +285,7 @@ static enum redlock_status loop(struct wait *wait, struct redlock_event *event)
             if (status != REDLOCK_OK && is_final(wait, status, ended, clock_boottime_ns()))
                 return status;
         }
-        look(wait, now_ns);
+        ask_place(wait, now_ns);
         wait_for_something(wait, now_ns);
     }
 }
@@ -305,12 +305,12 @@ enum redlock_status wait_for_lock(struct redlock *redlock, const struct options 
         .started_ns = now_ns,
         .ends_ns =
             options->wait_ms == WAIT_FOREVER ? INT64_MAX : now_ns + options->wait_ms * NS_PER_MS,
-        .look_ns = now_ns + NS_PER_S,
-        .shows = terminal_is_able(STDERR_FILENO),
+        .place_ns = now_ns + NS_PER_S,
+        .has_terminal = terminal_is_able(STDERR_FILENO),
     };
     struct redlock_event event = {.hint_ms = -1};
-    /* A daemon that is not there now may never have been: a wrong address. One that has no place
-     * for us is there. */
+    /* Do not retry if the daemon is unreachable at the start: the address may be wrong. LIMIT shows
+     * that the daemon exists, so retry after that. */
     enum redlock_status status = check_access(&wait);
     bool crowded = status == REDLOCK_LIMIT && !is_final(&wait, status, true, clock_boottime_ns());
     if (status == REDLOCK_OK || crowded)

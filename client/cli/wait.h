@@ -1,6 +1,6 @@
 /*
- * Getting a lock for a person or a script: wait in line, say so on a terminal, and begin again
- * where a daemon went away.
+ * Acquires a lock for `redlock lock` and `redlock run`: waits in the queue, shows the wait on a
+ * terminal, and starts again if the daemon went away.
  */
 #ifndef CLIENT_CLI_WAIT_H
 #define CLIENT_CLI_WAIT_H
@@ -12,32 +12,31 @@
 #include "client/c/redlock.h"
 #include "client/cli/options.h"
 
-/* ^Z in the queue: a stopped process must not be granted a lock, which it would hold and not use.
- * So the signal is taken where it can be acted upon first. */
+/* Handles ^Z during the wait. A stopped process must not be granted a lock that it cannot use, so
+ * SIGTSTP is blocked, and redlock leaves the queue before it stops. */
 struct suspension {
-    sigset_t mask; /* as it was */
-    int fd;        /* readable when redlock is to stop; -1: the signal is ignored, or as ever */
+    sigset_t mask; /* signal mask before suspension_begin() */
+    int fd;        /* signalfd, readable when ^Z is pending; -1: SIGTSTP is not handled here */
 };
 
-/* From now on SIGTSTP stops nothing, unless it was ignored or blocked before. Nor does a message
- * that is written from the background stop us. */
+/* Blocks SIGTSTP, unless it is ignored or blocked already. Also blocks SIGTTOU, so that a message
+ * from the background does not stop the process. */
 void suspension_begin(struct suspension *suspension);
 void suspension_end(struct suspension *suspension);
-/* The same, but SIGTSTP stays blocked, for the caller to take it from now on. Returns the signals
- * that were blocked before; they live as long as *suspension. */
+/* Ends the handling, but leaves SIGTSTP blocked for the caller to handle. Returns the signal mask
+ * before suspension_begin(), valid as long as *suspension. */
 const sigset_t *suspension_hand_over(struct suspension *suspension);
 
 /*
- * Acquire what the options name, as redlock_acquire() does; with `hold` for as long as the
- * connection lives. A daemon that is not there at first is REDLOCK_UNREACHABLE at once; one
- * that goes away later is looked for until the wait is over. A suspension leaves the queue, and
- * joins it again when it is over.
+ * Acquires the lock of the options like redlock_acquire(); with `hold` as a HOLD with LINGER. If
+ * the daemon is unreachable at first, returns REDLOCK_UNREACHABLE at once. If it goes away later,
+ * retries until the wait is over. On ^Z, leaves the queue, and joins it again after SIGCONT.
  */
 enum redlock_status wait_for_lock(struct redlock *redlock, const struct options *options, bool hold,
                                   const struct suspension *suspension, struct redlock_lock *lock,
                                   int64_t *hint_ms);
 
-/* It was not acquired: say so. Returns what to exit with. */
+/* Reports that the lock was not acquired. Returns the exit code. */
 int wait_report(const struct options *options, const struct redlock *redlock,
                 enum redlock_status status, int64_t hint_ms);
 

@@ -335,12 +335,14 @@ START_TEST(usage_errors_suggest_the_right_usage)
     struct stage stage;
     open_stage(&stage, __func__);
     expect(&stage, "", 125, "", "redlock: no command given\nredlock: `redlock help` lists.*\n");
-    expect(&stage, "lokc a", 125, "", "redlock: unknown command \"lokc\"; did you mean lock\\?\n.*");
+    expect(&stage, "lokc a", 125, "",
+           "redlock: unknown command \"lokc\"; did you mean lock\\?\n.*");
     expect(&stage, "lock --tll 3s a", 125, "",
            "redlock: lock has no option .*did you mean --ttl\\?\n.*`redlock help lock`.*\n");
     expect(&stage, "lock --ttl 30 a", 125, "",
            "redlock: --ttl: 30 has no unit: 30s or 30ms\\?\n.*\n");
-    expect(&stage, "help lokc", 125, "", "redlock: unknown command \"lokc\"; did you mean lock\\?\n.*");
+    expect(&stage, "help lokc", 125, "",
+           "redlock: unknown command \"lokc\"; did you mean lock\\?\n.*");
     expect(&stage, "--url nonsense ping", 125, "", "redlock: nonsense is no.*\n");
     expect(&stage, "lock --json", 125,
            "\\{\"status\":\"invalid\",\"message\":\"lock needs a NAME\"\\}\n", "redlock: .*\n");

@@ -37,7 +37,7 @@ START_TEST(killed_supervisor_ends_the_command)
     kill(wrapper_supervisor(&wrapper), SIGKILL);
     ck_assert_int_eq(wrapper_wait(&wrapper), 125);
     ck_assert(!run_any_runs(pids));
-    ck_assert(wrapper_complained(&wrapper, "redlock: its supervisor was killed"));
+    ck_assert(wrapper_complained(&wrapper, "redlock: the supervisor process was killed"));
     /* The connection ends with the last process that has it open. */
     struct waiting waiting = waiting_for("the lock to be free");
     while (strcmp(client_ask(&stage.client, "STATUS a"), "FREE") != 0)
@@ -144,7 +144,7 @@ START_TEST(a_hung_daemon_at_the_release_does_not_change_the_exit_code)
     char daemon[32];
     snprintf(daemon, sizeof(daemon), "%d", (int)stage.daemon.pid);
     ck_assert_int_eq(run(WORDS("--ttl", "800ms", "a", SHELL("kill -STOP $0; exit 7"), daemon)), 7);
-    ck_assert(wrapper_complained(&wrapper, "could not be released, and ends by itself"));
+    ck_assert(wrapper_complained(&wrapper, "could not be released; it expires by itself"));
     ck_assert(!wrapper_complained(&wrapper, "lost"));
     kill(stage.daemon.pid, SIGCONT);
 }

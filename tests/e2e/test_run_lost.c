@@ -83,9 +83,9 @@ START_TEST(without_masters_every_process_is_killed_before_the_deadline)
     ck_assert_int_eq(wrapper_wait(&wrapper), 122);
     /* `redlock run` and the daemon give up within two milliseconds of each other, in either
      * order. */
-    ck_assert(
-        wrapper_complained(&wrapper, "redlock: a is lost: too few masters could vote") ||
-        wrapper_complained(&wrapper, "redlock: a is lost: the daemon could not keep it: noquorum"));
+    ck_assert(wrapper_complained(&wrapper, "redlock: a is lost: too few masters could vote") ||
+              wrapper_complained(&wrapper,
+                                 "redlock: a is lost: the daemon could not extend it: noquorum"));
     stage_continue_masters(&stage, 0, 2);
 }
 END_TEST

@@ -124,8 +124,7 @@ END_TEST
 
 /* --- nested runs --- */
 
-#define AROUND                                                                                     \
-    "redlock: the redlock run around this one locked a ($REDLOCK_HELD), and may still hold it"
+#define AROUND "redlock: an enclosing redlock run locked a ($REDLOCK_HELD) and may still hold it"
 
 START_TEST(a_run_that_waits_for_its_own_lock_says_so)
 {

@@ -98,7 +98,7 @@ START_TEST(earlier_children_survive_a_killed_supervisor)
           "exec $REDLOCK run a sh -c 'kill -KILL $PPID; sleep 1000'");
     pid_t before = (pid_t)strtol(command.output, NULL, 10);
     ck_assert_int_eq(command.status, 125);
-    ck_assert_ptr_nonnull(strstr(command.errors, "its supervisor was killed"));
+    ck_assert_ptr_nonnull(strstr(command.errors, "the supervisor process was killed"));
     ck_assert_int_gt(before, 1);
     bool runs = process_runs(before);
     kill(before, SIGKILL);

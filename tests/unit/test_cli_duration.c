@@ -66,7 +66,8 @@ START_TEST(too_long_duration_is_refused)
 {
     check_refused("999999999999999h", "\"999999999999999h\" is too long: the limit is ten years");
     check_refused("87601h", "\"87601h\" is too long: the limit is ten years");
-    check_refused("9999999999999999ms", "\"9999999999999999ms\" is too long: the limit is ten years");
+    check_refused("9999999999999999ms",
+                  "\"9999999999999999ms\" is too long: the limit is ten years");
 }
 END_TEST
 

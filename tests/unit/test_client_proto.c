@@ -224,8 +224,7 @@ START_TEST(error_names_the_address_and_the_reason)
     driver_sent(&t);
     ck_assert(!driver_receive(&t, "HELLO\n"));
     driver_expect_answer(&t, a, REDLOCK_GARBLED);
-    ck_assert_str_eq(t.proto.error,
-                     "tcp://there:1: the peer does not speak redlockd's protocol");
+    ck_assert_str_eq(t.proto.error, "tcp://there:1: the peer does not speak redlockd's protocol");
     proto_begin(&t.proto);
     a = driver_ping(&t);
     t.now_ns += TIMEOUT;

@@ -325,10 +325,12 @@ START_TEST(hint_is_a_time_or_unknown)
     ck_assert_int_eq(event.hint_ms, -1);
     ck_assert_str_eq(explanation, "another client holds the lock");
     ck_assert_int_eq(result_of(&acquire, "HELD 7"), RESULT_FINAL);
-    ck_assert_str_eq(explanation, "another client holds the lock; it expires in 7 ms at the earliest");
+    ck_assert_str_eq(explanation,
+                     "another client holds the lock; it expires in 7 ms at the earliest");
     ck_assert_int_eq(result_of(&acquire, "HELD 29981"), RESULT_FINAL);
     ck_assert_int_eq(event.hint_ms, 29981);
-    ck_assert_str_eq(explanation, "another client holds the lock; it expires in 29.9 s at the earliest");
+    ck_assert_str_eq(explanation,
+                     "another client holds the lock; it expires in 29.9 s at the earliest");
     ck_assert_int_eq(result_of(&acquire, "HELD"), RESULT_GARBLED);
     ck_assert_int_eq(result_of(&acquire, "HELD -2"), RESULT_GARBLED);
     ck_assert_int_eq(result_of(&acquire, "HELD soon"), RESULT_GARBLED);
