@@ -1,4 +1,4 @@
-# bash completion for redlock: commands, options, names of locks, and then the command of `run`.
+# bash completion for redlock: commands, options, lock names, and the command of `run`.
 
 _redlock_commands='run lock unlock extend status break locks nodes clients stats ping help version'
 
@@ -16,7 +16,7 @@ _redlock_options()
     esac
 }
 
-# Does this option take a value of its own, as the next word?
+# Whether this option takes the next word as its value.
 _redlock_takes_value()
 {
     case $1 in
@@ -25,8 +25,8 @@ _redlock_takes_value()
     return 1
 }
 
-# The names of the locks that the daemon knows. Anybody may have named them, so nothing in a name
-# may be expanded: compgen -W would.
+# Complete with the locks that the daemon knows. Any client may have chosen these names, so they must
+# not be expanded; compgen -W would expand them.
 _redlock_names()
 {
     local line name quoted
@@ -40,10 +40,10 @@ _redlock_names()
     done < <(redlock ${url:+--url "$url"} ${secret:+--secret-file "$secret"} --timeout 1s locks 2>/dev/null)
 }
 
-# The command behind NAME, whose first word is number $1, as its own completion has it.
+# Complete the command after NAME, whose first word is number $1, with its own completion.
 _redlock_command()
 {
-    # Where readline splits words as they are split here.
+    # _command_offset works only if readline has split the line into the same words.
     if ((COMP_CWORD == last)) && declare -F _command_offset >/dev/null; then
         _command_offset "$1"
     elif ((last == $1)); then
@@ -57,7 +57,7 @@ _redlock()
 {
     local words current previous url='' secret='' command='' i last operands=0 ended=
     read -ra words <<<"${COMP_LINE:0:COMP_POINT}"
-    # Behind a space, the word to complete has not begun.
+    # After a space, the word to complete is empty.
     [[ ${COMP_LINE:0:COMP_POINT} == *' ' ]] && words+=('')
     last=$((${#words[@]} - 1))
     current=${words[last]} previous=${words[last - 1]}
@@ -105,7 +105,7 @@ _redlock()
         esac
     fi
 
-    # Readline has split the word at the last of these, and replaces only what is behind it.
+    # Readline has split the word at the last ":" or "=", and replaces only the part after it.
     if [[ $current == *[:=]* && $COMP_WORDBREAKS == *:* ]]; then
         COMPREPLY=("${COMPREPLY[@]#"${current%"${current##*[:=]}"}"}")
     fi
