@@ -21,13 +21,13 @@ const struct command commands[] = {
      "                   [--on-lost SIGNAL] [--grace T] [--conflict-exit N]\n"
      "                   NAME [--] COMMAND [ARGS...]",
      "run a command while holding a lock", OPERANDS_NAME_COMMAND, OPTIONS_RUN,
-     "Exit status: that of COMMAND; 128+n if signal n ended it; 122 if the lock was lost\n"
-     "and COMMAND, with all processes it started, was stopped in time. The daemon's\n"
+     "Exit status: that of COMMAND; 128+n if signal n ended it; 122 if the lock was\n"
+     "lost and COMMAND was stopped in time, with all processes it started. The daemon's\n"
      "max_hold limits the run time. The environment of COMMAND has REDLOCK_RESOURCE,\n"
      "_TOKEN, _DEADLINE_MS, _URL, _HELD and, with --fence, _FENCE.\n"},
     {"lock", command_lock, "[--ttl T] [--wait T | --nonblock] [--fence] NAME",
      "acquire a lock and print its token", OPERANDS_NAME, OPTIONS_LOCK,
-     "Prints TOKEN, or TOKEN FENCE. The lock is not extended: it expires after its TTL.\n"
+     "Prints TOKEN, or TOKEN FENCE. The lock is not extended; it expires after --ttl.\n"
      "Example:  token=$(redlock lock deploy) && make; redlock unlock deploy $token\n"},
     {"unlock", command_unlock, "NAME [TOKEN]", "release a lock", OPERANDS_NAME_TOKEN, 0,
      TOKEN_HELP "Exits with 1 if the token does not hold the lock, or no longer does.\n"},
@@ -36,8 +36,8 @@ const struct command commands[] = {
      TOKEN_HELP "Prints the least time that is left; a lock is never shortened. Exits with 1 if\n"
                 "the token does not hold the lock.\n"},
     {"status", command_status, "NAME", "show whether a lock is held", OPERANDS_NAME, 0,
-     "Prints free, or held and the earliest time in which the lock can be free, if that\n"
-     "is known. The answer may be outdated when you read it: use run or lock instead.\n"},
+     "Prints free, or held and the earliest time in which the lock can be free, if\n"
+     "known. The answer may be outdated when you read it: to get the lock, use lock.\n"},
     {"break", command_break, "NAME", "release a lock by force, without its token", OPERANDS_NAME, 0,
      "For operators; the daemon must allow it. The holder is not stopped: it works on\n"
      "until its next extension fails. Prints free if no client held the lock. Exits\n"

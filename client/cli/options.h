@@ -15,7 +15,7 @@
 struct command;
 
 #define OPTION_TABLE(X)                                                                            \
-    X(OPTION_TTL, "ttl", 0, "T", "TTL: the lock expires then unless extended (30s)")               \
+    X(OPTION_TTL, "ttl", 0, "T", "time to live unless the lock is extended (30s)")                 \
     X(OPTION_WAIT, "wait", 'w', "T", "wait at most this long (no limit)")                          \
     X(OPTION_NONBLOCK, "nonblock", 'n', NULL, "do not wait; same as --wait 0")                     \
     X(OPTION_FENCE, "fence", 0, NULL, "get a fencing token, which rises with each grant")          \
