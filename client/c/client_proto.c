@@ -33,11 +33,11 @@ enum redlock_status proto_fail(struct client_proto *proto, enum redlock_status s
 static void set_state(struct client_proto *proto, struct exchange *exchange,
                       enum exchange_state state, enum exchange_for whom)
 {
-    bool lived = exchange->state != EXCHANGE_IDLE && exchange->whom != FOR_NOBODY;
-    bool lives = state != EXCHANGE_IDLE && whom != FOR_NOBODY;
+    bool was_wanted = exchange->state != EXCHANGE_IDLE && exchange->whom != FOR_NOBODY;
+    bool is_wanted = state != EXCHANGE_IDLE && whom != FOR_NOBODY;
     bool was_abandoned = exchange->state != EXCHANGE_IDLE && exchange->whom == FOR_NOBODY;
     bool is_abandoned = state != EXCHANGE_IDLE && whom == FOR_NOBODY;
-    proto->living += (unsigned)lives - (unsigned)lived;
+    proto->living += (unsigned)is_wanted - (unsigned)was_wanted;
     proto->abandoned += (unsigned)is_abandoned - (unsigned)was_abandoned;
     if (exchange->state == EXCHANGE_QUEUED)
         TAILQ_REMOVE(&proto->outgoing, exchange, entry);
@@ -293,7 +293,7 @@ void proto_disown_answers(struct client_proto *proto, const char *why)
     }
 }
 
-void proto_end(struct client_proto *proto, enum redlock_status status, const char *why, bool told)
+void proto_end(struct client_proto *proto, enum redlock_status status, const char *why, bool notify)
 {
     for (unsigned i = 0; i < proto->made; i++) {
         struct exchange *exchange = proto->exchange[i];
@@ -307,7 +307,7 @@ void proto_end(struct client_proto *proto, enum redlock_status status, const cha
         proto->holds.count > 0 || (proto->closed.queued && proto->closed_on_holds);
     holds_clear(&proto->holds, &proto->notices);
     proto->closed.kind = REDLOCK_EVENT_CLOSED;
-    if (told)
+    if (notify)
         notice_queue(&proto->notices, &proto->closed);
 }
 
@@ -352,8 +352,8 @@ size_t proto_write(struct client_proto *proto, int64_t now_ns, char *buf, size_t
 /* --- answers --- */
 
 /* Passes the grant to the caller, and records the hold if HOLD was requested. */
-static void put_granted(struct client_proto *proto, struct exchange *exchange,
-                        const struct redlock_event *event)
+static void deliver_grant(struct client_proto *proto, struct exchange *exchange,
+                          const struct redlock_event *event)
 {
     int64_t ttl_ns = event->lock.ttl_ms * NS_PER_MS;
     notify_caller(proto, exchange);
@@ -386,12 +386,12 @@ static void confirm(struct client_proto *proto, struct exchange *exchange,
 }
 
 /* The answer to that EXTEND. Anything but OK means REDLOCK_LATE to the caller. */
-static void put_confirmed(struct client_proto *proto, struct exchange *exchange,
-                          struct redlock_event *event, int64_t now_ns)
+static void finish_confirmation(struct client_proto *proto, struct exchange *exchange,
+                                struct redlock_event *event, int64_t now_ns)
 {
     bool gone = event->status == REDLOCK_GONE;
     if (event->status == REDLOCK_OK && !exchange->lost && exchange->whom == FOR_CALLER) {
-        put_granted(proto, exchange, event);
+        deliver_grant(proto, exchange, event);
         return;
     }
     if (exchange->whom == FOR_CALLER) {
@@ -407,8 +407,8 @@ static void put_confirmed(struct client_proto *proto, struct exchange *exchange,
         give_back(proto, exchange, exchange->request.token, now_ns);
 }
 
-static void put_final(struct client_proto *proto, struct exchange *exchange,
-                      struct redlock_event *event, int64_t now_ns)
+static void on_final_answer(struct client_proto *proto, struct exchange *exchange,
+                            struct redlock_event *event, int64_t now_ns)
 {
     bool granted = exchange->request.kind == CLIENT_REQUEST_ACQUIRE && event->lock.token[0] != '\0';
     struct redlock_lock lock = event->lock;
@@ -416,13 +416,13 @@ static void put_final(struct client_proto *proto, struct exchange *exchange,
     if (event->status != REDLOCK_OK)
         event->lock = (struct redlock_lock){0};
     if (exchange->confirms) {
-        put_confirmed(proto, exchange, event, now_ns);
+        finish_confirmation(proto, exchange, event, now_ns);
     } else if (granted && exchange->whom != FOR_CALLER) {
         give_back(proto, exchange, lock.token, now_ns);
     } else if (granted && event->status != REDLOCK_OK) {
         confirm(proto, exchange, &lock, now_ns);
     } else if (granted) {
-        put_granted(proto, exchange, event);
+        deliver_grant(proto, exchange, event);
     } else {
         finish(proto, exchange);
     }
@@ -460,7 +460,7 @@ static bool on_answer(struct client_proto *proto, struct exchange *exchange,
     text.buf[text.len] = '\0';
     if (exchange->request.kind == CLIENT_REQUEST_VERSION && event->status == REDLOCK_OK)
         pass_line(exchange, answer->body);
-    put_final(proto, exchange, event, now_ns);
+    on_final_answer(proto, exchange, event, now_ns);
     return true;
 }
 
@@ -574,7 +574,8 @@ static void take_exchange(struct client_proto *proto, struct exchange *exchange,
     recycle(proto, exchange);
 }
 
-static void take_hold(struct client_proto *proto, struct hold *hold, struct redlock_event *event)
+static void take_hold(struct client_proto *proto, struct client_hold *hold,
+                      struct redlock_event *event)
 {
     *event = (struct redlock_event){.kind = hold->notice.kind};
     event->lock.hold = true;
@@ -598,7 +599,9 @@ bool proto_take(struct client_proto *proto, struct redlock_event *event)
         break;
     case REDLOCK_EVENT_LOST:
     case REDLOCK_EVENT_WARN:
-        take_hold(proto, (struct hold *)((char *)notice - offsetof(struct hold, notice)), event);
+        take_hold(proto,
+                  (struct client_hold *)((char *)notice - offsetof(struct client_hold, notice)),
+                  event);
         break;
     case REDLOCK_EVENT_CLOSED:
         *event = (struct redlock_event){.kind = REDLOCK_EVENT_CLOSED};

@@ -46,9 +46,9 @@ struct exchange {
     enum exchange_state state;
     enum exchange_for whom;
     struct client_request request;
-    struct hold *hold; /* allocated in advance for the lock to acquire; NULL without HOLD */
-    bool confirms;     /* the request is an EXTEND that confirms a late grant */
-    bool lost;         /* LOST arrived while a late grant was being confirmed */
+    struct client_hold *hold; /* allocated in advance for the lock to acquire; NULL without HOLD */
+    bool confirms;            /* the request is an EXTEND that confirms a late grant */
+    bool lost;                /* LOST arrived while a late grant was being confirmed */
     int64_t sent_ns;
     int64_t until_ns;           /* the request times out then */
     struct redlock_event event; /* its id is the one the caller got, even after `id` has changed */
@@ -69,7 +69,7 @@ struct client_proto {
     struct exchange_list idle;
     struct exchange_list outgoing;
     struct notices notices;
-    struct holds holds;
+    struct client_holds holds;
     struct notice closed;
     bool lingers;         /* LINGER was requested on this connection: QUIT must release the locks */
     bool closed_on_holds; /* the connection that `closed` reports had HOLDs */
@@ -94,9 +94,10 @@ void proto_free(struct client_proto *proto);
 /* Starts a new connection. */
 void proto_begin(struct client_proto *proto);
 
-/* Ends the connection: requests under way are answered with this status. With `told`, the caller
+/* Ends the connection: requests under way are answered with this status. With `notify`, the caller
  * gets REDLOCK_EVENT_CLOSED. */
-void proto_end(struct client_proto *proto, enum redlock_status status, const char *why, bool told);
+void proto_end(struct client_proto *proto, enum redlock_status status, const char *why,
+               bool notify);
 
 /* In a forked child: locks that were granted belong to the parent, so OK answers that were not
  * taken yet become REDLOCK_BROKEN. */

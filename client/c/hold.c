@@ -25,16 +25,17 @@ static unsigned bucket_of(const char *token)
     return (unsigned)strtoul(digits, NULL, 16) % HOLD_BUCKETS;
 }
 
-static struct hold *find(struct holds *holds, const char *token)
+static struct client_hold *find(struct client_holds *holds, const char *token)
 {
-    struct hold *hold;
+    struct client_hold *hold;
     LIST_FOREACH (hold, &holds->buckets[bucket_of(token)], entry)
         if (memcmp(hold->token, token, REDLOCK_TOKEN_LEN) == 0)
             return hold;
     return NULL;
 }
 
-void holds_add(struct holds *holds, struct hold *hold, const struct redlock_lock *lock)
+void holds_add(struct client_holds *holds, struct client_hold *hold,
+               const struct redlock_lock *lock)
 {
     memcpy(hold->resource, lock->resource, sizeof(hold->resource));
     memcpy(hold->token, lock->token, sizeof(hold->token));
@@ -42,12 +43,12 @@ void holds_add(struct holds *holds, struct hold *hold, const struct redlock_lock
     holds->count++;
 }
 
-static bool is_lost(const struct hold *hold)
+static bool is_lost(const struct client_hold *hold)
 {
     return hold->notice.kind == REDLOCK_EVENT_LOST;
 }
 
-void holds_forget(struct holds *holds, struct notices *notices, struct hold *hold)
+void holds_forget(struct client_holds *holds, struct notices *notices, struct client_hold *hold)
 {
     LIST_REMOVE(hold, entry);
     holds->count -= is_lost(hold) ? 0 : 1;
@@ -55,17 +56,17 @@ void holds_forget(struct holds *holds, struct notices *notices, struct hold *hol
     free(hold);
 }
 
-void holds_remove(struct holds *holds, struct notices *notices, const char *token)
+void holds_remove(struct client_holds *holds, struct notices *notices, const char *token)
 {
-    struct hold *hold = find(holds, token);
+    struct client_hold *hold = find(holds, token);
     if (hold != NULL)
         holds_forget(holds, notices, hold);
 }
 
-void holds_push(struct holds *holds, struct notices *notices, enum push push, struct word token,
-                struct word reason)
+void holds_push(struct client_holds *holds, struct notices *notices, enum push push,
+                struct word token, struct word reason)
 {
-    struct hold *hold = find(holds, token.at);
+    struct client_hold *hold = find(holds, token.at);
     if (hold == NULL || is_lost(hold))
         return;
     size_t len = reason.len < sizeof(hold->reason) ? reason.len : sizeof(hold->reason) - 1;
@@ -79,11 +80,11 @@ void holds_push(struct holds *holds, struct notices *notices, enum push push, st
         holds->count--;
 }
 
-void holds_clear(struct holds *holds, struct notices *notices)
+void holds_clear(struct client_holds *holds, struct notices *notices)
 {
     for (unsigned i = 0; i < HOLD_BUCKETS; i++) {
-        struct hold *hold = LIST_FIRST(&holds->buckets[i]);
-        for (struct hold *next; hold != NULL; hold = next) {
+        struct client_hold *hold = LIST_FIRST(&holds->buckets[i]);
+        for (struct client_hold *next; hold != NULL; hold = next) {
             next = LIST_NEXT(hold, entry);
             if (!is_lost(hold))
                 holds_forget(holds, notices, hold);

@@ -27,9 +27,9 @@ TAILQ_HEAD(notices, notice);
 void notice_queue(struct notices *notices, struct notice *notice);
 void notice_drop(struct notices *notices, struct notice *notice);
 
-struct hold {
+struct client_hold {
     struct notice notice; /* LOST or WARN */
-    LIST_ENTRY(hold) entry;
+    LIST_ENTRY(client_hold) entry;
     char resource[REDLOCK_RESOURCE_MAX + 1];
     char token[REDLOCK_TOKEN_LEN + 1];
     char reason[sizeof(((struct redlock_event *)0)->reason)];
@@ -39,27 +39,28 @@ enum { HOLD_BUCKETS = 256 };
 
 /* A hash table by the first two digits of the token, which are random. A lost hold stays in the
  * table until the caller has taken its event. */
-struct holds {
-    LIST_HEAD(, hold) buckets[HOLD_BUCKETS];
+struct client_holds {
+    LIST_HEAD(, client_hold) buckets[HOLD_BUCKETS];
     size_t count; /* without lost holds */
 };
 
 /* Adds a hold, which the caller allocated before the request was sent: a grant cannot fail for lack
  * of memory. */
-void holds_add(struct holds *holds, struct hold *hold, const struct redlock_lock *lock);
+void holds_add(struct client_holds *holds, struct client_hold *hold,
+               const struct redlock_lock *lock);
 
 /* Removes and frees the hold, with its notice. */
-void holds_forget(struct holds *holds, struct notices *notices, struct hold *hold);
+void holds_forget(struct client_holds *holds, struct notices *notices, struct client_hold *hold);
 
 /* Removes the hold with this token, if there is one. */
-void holds_remove(struct holds *holds, struct notices *notices, const char *token);
+void holds_remove(struct client_holds *holds, struct notices *notices, const char *token);
 
 /* Handles a LOST or WARN line; ignores an unknown token. */
-void holds_push(struct holds *holds, struct notices *notices, enum push push, struct word token,
-                struct word reason);
+void holds_push(struct client_holds *holds, struct notices *notices, enum push push,
+                struct word token, struct word reason);
 
 /* Removes all holds when the connection has ended. Lost ones stay until the caller has taken their
  * events. */
-void holds_clear(struct holds *holds, struct notices *notices);
+void holds_clear(struct client_holds *holds, struct notices *notices);
 
 #endif

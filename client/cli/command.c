@@ -22,8 +22,8 @@ const struct command commands[] = {
      "                   NAME [--] COMMAND [ARGS...]",
      "run a command while holding a lock", OPERANDS_NAME_COMMAND, OPTIONS_RUN,
      "Exit status: that of COMMAND; 128+n if signal n ended it; 122 if the lock was\n"
-     "lost and COMMAND was stopped in time, with all processes it started. The daemon's\n"
-     "max_hold limits the run time. The environment of COMMAND has REDLOCK_RESOURCE,\n"
+     "lost and COMMAND was stopped in time, with all processes it started. max_hold of\n"
+     "the daemon limits the run time. The environment of COMMAND has REDLOCK_RESOURCE,\n"
      "_TOKEN, _DEADLINE_MS, _URL, _HELD and, with --fence, _FENCE.\n"},
     {"lock", command_lock, "[--ttl T] [--wait T | --nonblock] [--fence] NAME",
      "acquire a lock and print its token", OPERANDS_NAME, OPTIONS_LOCK,

@@ -23,8 +23,8 @@
 enum { UNLOCK_SIZE = 4000 };
 
 /* Ends a command and returns its exit code. answered: the result has been printed. */
-static int end(const struct options *options, struct redlock *redlock, bool answered,
-               enum redlock_status status, int64_t hint_ms)
+static int finish_command(const struct options *options, struct redlock *redlock, bool answered,
+                          enum redlock_status status, int64_t hint_ms)
 {
     int code = answered ? EXIT_DONE : report_failure(options, redlock, status, hint_ms);
     redlock_free(redlock);
@@ -158,7 +158,7 @@ int command_unlock(const struct options *options)
         struct json json = report_begin(options, status);
         report_end(&json);
     }
-    return end(options, redlock, status == REDLOCK_OK, status, -1);
+    return finish_command(options, redlock, status == REDLOCK_OK, status, -1);
 }
 
 static void print_extended(const struct options *options, const struct redlock_lock *lock)
@@ -200,7 +200,7 @@ int command_extend(const struct options *options)
     enum redlock_status status = extend(options, redlock, &lock);
     if (status == REDLOCK_OK)
         print_extended(options, &lock);
-    return end(options, redlock, status == REDLOCK_OK, status, -1);
+    return finish_command(options, redlock, status == REDLOCK_OK, status, -1);
 }
 
 /* --- commands without a token --- */
@@ -231,7 +231,7 @@ int command_status(const struct options *options)
     bool answered = status == REDLOCK_HELD || status == REDLOCK_FREE;
     if (answered)
         print_status(options, status, hint_ms);
-    return end(options, redlock, answered, status, hint_ms);
+    return finish_command(options, redlock, answered, status, hint_ms);
 }
 
 int command_break(const struct options *options)
@@ -242,7 +242,7 @@ int command_break(const struct options *options)
     bool answered = status == REDLOCK_OK || status == REDLOCK_FREE;
     if (answered && (options->json || status == REDLOCK_FREE))
         print_status(options, status, hint_ms);
-    return end(options, redlock, answered, status, hint_ms);
+    return finish_command(options, redlock, answered, status, hint_ms);
 }
 
 int command_ping(const struct options *options)
@@ -256,5 +256,5 @@ int command_ping(const struct options *options)
     } else if (status == REDLOCK_OK) {
         puts("pong");
     }
-    return end(options, redlock, status == REDLOCK_OK, status, -1);
+    return finish_command(options, redlock, status == REDLOCK_OK, status, -1);
 }

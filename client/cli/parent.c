@@ -312,7 +312,7 @@ static int64_t stuck_at_ns(const struct parent *parent)
                          : atomic_load(&parent->plan.shared->kill_ns) + parent->timeout_ns;
 }
 
-static int loop(struct parent *parent)
+static int run_loop(struct parent *parent)
 {
     for (;;) {
         int64_t stuck_ns = stuck_at_ns(parent);
@@ -355,7 +355,7 @@ static int run(const struct options *options, struct redlock *redlock,
     if (!start_supervisor(&parent))
         return failed("cannot start a process");
     unblock_signals(&parent);
-    int code = loop(&parent);
+    int code = run_loop(&parent);
     foreground_close(&parent.terminal);
     return code;
 }

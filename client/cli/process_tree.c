@@ -18,7 +18,7 @@
 
 #include "client/cli/report.h"
 
-struct process {
+struct proc_entry {
     pid_t pid;
     pid_t parent;
     pid_t group;
@@ -29,7 +29,7 @@ struct process {
 
 /* All processes of the machine, sorted by PID. */
 struct process_list {
-    struct process *list;
+    struct proc_entry *list;
     size_t count;
     size_t size;
     int failed; /* errno if a process may be missing; 0: the list is complete */
@@ -53,7 +53,7 @@ static size_t prior_child_count;
 
 /* Parses /proc/<pid>/stat: "12 (a name) S 1 12 12 ...". The name may contain any byte. A process
  * whose first thread has ended also has state Z, but more than one thread. */
-static bool read_process(const char *number, struct process *process)
+static bool read_process(const char *number, struct proc_entry *process)
 {
     char path[64], stat[512], state;
     int threads;
@@ -80,7 +80,7 @@ static bool make_room(size_t size)
 {
     if (processes.size >= size)
         return true;
-    struct process *list = reallocarray(processes.list, size, sizeof(*list));
+    struct proc_entry *list = reallocarray(processes.list, size, sizeof(*list));
     if (list == NULL)
         return false;
     processes.list = list;
@@ -107,13 +107,13 @@ static void close_spares(void)
 
 static int by_number(const void *a, const void *b)
 {
-    pid_t left = ((const struct process *)a)->pid, right = ((const struct process *)b)->pid;
+    pid_t left = ((const struct proc_entry *)a)->pid, right = ((const struct proc_entry *)b)->pid;
     return (left > right) - (left < right);
 }
 
-static struct process *find(pid_t pid)
+static struct proc_entry *find(pid_t pid)
 {
-    const struct process key = {.pid = pid};
+    const struct proc_entry key = {.pid = pid};
     return bsearch(&key, processes.list, processes.count, sizeof(key), by_number);
 }
 
@@ -148,11 +148,11 @@ static bool is_prior_child(pid_t pid)
 
 /* True if the parent of the process is this process or a known descendant. If the parent's PID was
  * reused during the listing, the apparent parent started later than its child and is ignored. */
-static bool is_ours(const struct process *process)
+static bool is_ours(const struct proc_entry *process)
 {
     if (process->parent == getpid())
         return !is_prior_child(process->pid);
-    const struct process *parent = find(process->parent);
+    const struct proc_entry *parent = find(process->parent);
     return parent != NULL && parent->ours && parent->started <= process->started;
 }
 
@@ -164,7 +164,7 @@ static void mark_ours(void)
     do {
         found = false;
         for (size_t i = 0; i < processes.count; i++) {
-            struct process *process = &processes.list[i];
+            struct proc_entry *process = &processes.list[i];
             if (!process->ours && is_ours(process))
                 process->ours = found = true;
         }
@@ -235,7 +235,7 @@ static const char *why_unread(const char *otherwise)
 const char *process_tree_why_hidden(void)
 {
     static const char no_proc[] = "it is not mounted, or belongs to another PID namespace";
-    struct process self, first;
+    struct proc_entry self, first;
     errno = 0;
     if (!read_process("self", &self))
         return why_unread(no_proc);
@@ -263,7 +263,7 @@ bool process_tree_is_empty(void)
 }
 
 /* False: the process is the leader, or not a child of this process. */
-static bool reap(const struct process *process, pid_t leader)
+static bool reap(const struct proc_entry *process, pid_t leader)
 {
     return process->parent == getpid() && process->ours && process->pid != leader &&
            waitpid(process->pid, NULL, WNOHANG) > 0;
@@ -277,7 +277,7 @@ bool process_tree_group_lives(pid_t leader)
         return false;
     list_processes(leader);
     for (size_t i = 0; i < processes.count; i++) {
-        const struct process *process = &processes.list[i];
+        const struct proc_entry *process = &processes.list[i];
         bool zombie_leader = process->pid == leader && process->ended;
         child_seen = child_seen || (process->parent == getpid() && !zombie_leader);
         bool reaped = process->ended && reap(process, leader);
@@ -304,10 +304,10 @@ struct remaining {
 /* A process that is not a child of this one may have ended, and its PID may be reused. So kill it
  * through a pidfd after checking its start time. If there is no pidfd, it is killed as a child once
  * its parent has ended. */
-static int kill_descendant(const struct process *process)
+static int kill_descendant(const struct proc_entry *process)
 {
     char number[32];
-    struct process now;
+    struct proc_entry now;
     int fd = (int)syscall(SYS_pidfd_open, process->pid, 0);
     if (fd < 0)
         return 0;
@@ -318,14 +318,14 @@ static int kill_descendant(const struct process *process)
     return error;
 }
 
-static int kill_one(const struct process *process)
+static int kill_one(const struct proc_entry *process)
 {
     if (process->parent != getpid())
         return kill_descendant(process);
     return kill(process->pid, SIGKILL) != 0 ? errno : 0;
 }
 
-static void note_living(struct remaining *remaining, const struct process *process, int error)
+static void note_living(struct remaining *remaining, const struct proc_entry *process, int error)
 {
     remaining->hash = remaining->hash * 31 + (uint64_t)process->pid;
     if (remaining->first != 0 && (remaining->forbidden || error != EPERM))
@@ -346,7 +346,7 @@ static bool kill_all(pid_t leader, struct remaining *remaining)
     list_processes(leader);
     close_spares();
     for (size_t i = 0; i < processes.count; i++) {
-        const struct process *process = &processes.list[i];
+        const struct proc_entry *process = &processes.list[i];
         if (process->ours && !process->ended)
             note_living(remaining, process, kill_one(process));
         else if (process->ended)

@@ -199,7 +199,7 @@ static enum redlock_status release(struct supervisor *supervisor, struct redlock
 
 /* Reports the end of the command to the parent, releases the lock and exits. The parent does not
  * wait longer than RELEASE_TIMEOUT_NS for the release. */
-static _Noreturn void end(struct supervisor *supervisor)
+static _Noreturn void release_and_exit(struct supervisor *supervisor)
 {
     const struct supervisor_plan *plan = supervisor->plan;
     const struct timespec moment = {.tv_nsec = PARENT_CHECK_MS * NS_PER_MS};
@@ -225,21 +225,21 @@ static _Noreturn void end(struct supervisor *supervisor)
     _exit(0);
 }
 
-static _Noreturn void kill_and_end(struct supervisor *supervisor)
+static _Noreturn void kill_and_exit(struct supervisor *supervisor)
 {
     process_tree_kill(supervisor->command);
-    end(supervisor);
+    release_and_exit(supervisor);
 }
 
 /* If the command exited by itself, processes that have left its group are daemons and keep running.
  * If a signal ended it, that is not certain, and after a loss no process may live: kill them all.
  */
-static _Noreturn void leave_or_kill_and_end(struct supervisor *supervisor)
+static _Noreturn void exit_after_group(struct supervisor *supervisor)
 {
     struct ipc_message how = how_it_ended(supervisor);
     if (how.by_signal || how.lost)
         process_tree_kill(supervisor->command);
-    end(supervisor);
+    release_and_exit(supervisor);
 }
 
 static void send_lost(const struct supervisor *supervisor, const char *why)
@@ -392,7 +392,7 @@ static void read_parent(struct supervisor *supervisor)
     }
 }
 
-static void wait_for_something(const struct supervisor *supervisor)
+static void wait_for_events(const struct supervisor *supervisor)
 {
     struct redlock *redlock = supervisor->plan->redlock;
     struct pollfd fds[] = {
@@ -419,7 +419,7 @@ static void kill_if_due(struct supervisor *supervisor)
         return;
     lose(supervisor, lease->why[0] != '\0' ? lease->why : "redlock itself was stopped for too long",
          now_ns);
-    kill_and_end(supervisor);
+    kill_and_exit(supervisor);
 }
 
 /* Extends the lock or gives it up if that is due, after all events have been read. */
@@ -480,10 +480,10 @@ _Noreturn void supervisor_run(const struct supervisor_plan *plan)
         read_events(&supervisor);
         keep_lock(&supervisor);
         if (supervisor.parent_gone)
-            kill_and_end(&supervisor);
+            kill_and_exit(&supervisor);
         if (group_has_ended(&supervisor))
-            leave_or_kill_and_end(&supervisor);
+            exit_after_group(&supervisor);
         atomic_store(&plan->shared->kill_ns, lease_kill_ns(&supervisor.lease));
-        wait_for_something(&supervisor);
+        wait_for_events(&supervisor);
     }
 }

@@ -87,7 +87,7 @@ static bool is_due(const struct suspension *suspension)
 }
 
 /* Stops the process until SIGCONT; returns at once if SIGCONT has cancelled the stop. */
-static void stop(const struct suspension *suspension)
+static void stop_now(const struct suspension *suspension)
 {
     allow_stop(suspension, true);
     allow_stop(suspension, false);
@@ -138,7 +138,7 @@ static enum redlock_status check_access(struct wait *wait)
     return status;
 }
 
-static enum redlock_status start(struct wait *wait)
+static enum redlock_status start_lock(struct wait *wait)
 {
     const struct options *options = wait->options;
     /* A daemon limits the wait of one LOCK; a longer wait continues with another LOCK. */
@@ -215,7 +215,7 @@ static void suspend(struct wait *wait)
     redlock_cancel(wait->redlock, wait->acquire);
     wait->acquire = 0;
     wait->place = 0;
-    stop(wait->suspension);
+    stop_now(wait->suspension);
     int64_t now_ns = clock_boottime_ns();
     wait->retry_ns = now_ns;
     wait->place_ns = now_ns + NS_PER_S;
@@ -251,7 +251,7 @@ static void on_place(struct wait *wait, const struct redlock_event *event, int64
     }
 }
 
-static void wait_for_something(const struct wait *wait, int64_t now_ns)
+static void wait_for_events(const struct wait *wait, int64_t now_ns)
 {
     int64_t until_ns = wait->acquire == 0 ? wait->retry_ns : wait->place_ns;
     int64_t timeout_ms = until_ns > now_ns ? (until_ns - now_ns) / NS_PER_MS + 1 : 0;
@@ -262,7 +262,7 @@ static void wait_for_something(const struct wait *wait, int64_t now_ns)
     poll(fds, sizeof(fds) / sizeof(fds[0]), (int)timeout_ms);
 }
 
-static enum redlock_status loop(struct wait *wait, struct redlock_event *event)
+static enum redlock_status wait_loop(struct wait *wait, struct redlock_event *event)
 {
     for (;;) {
         if (is_due(wait->suspension))
@@ -280,13 +280,13 @@ static enum redlock_status loop(struct wait *wait, struct redlock_event *event)
         }
         int64_t now_ns = clock_boottime_ns();
         if (wait->acquire == 0 && now_ns >= wait->retry_ns) {
-            enum redlock_status status = start(wait);
+            enum redlock_status status = start_lock(wait);
             bool ended = !redlock_is_connected(wait->redlock);
             if (status != REDLOCK_OK && is_final(wait, status, ended, clock_boottime_ns()))
                 return status;
         }
         ask_place(wait, now_ns);
-        wait_for_something(wait, now_ns);
+        wait_for_events(wait, now_ns);
     }
 }
 
@@ -314,7 +314,7 @@ enum redlock_status wait_for_lock(struct redlock *redlock, const struct options 
     enum redlock_status status = check_access(&wait);
     bool crowded = status == REDLOCK_LIMIT && !is_final(&wait, status, true, clock_boottime_ns());
     if (status == REDLOCK_OK || crowded)
-        status = loop(&wait, &event);
+        status = wait_loop(&wait, &event);
     unshow(&wait);
     if (status == REDLOCK_HELD)
         warn_nested(&wait);
