@@ -5,8 +5,8 @@
  * The parser is strict: it rejects every line that no daemon sends, because the meaning of such a
  * line could only be guessed.
  *
- * Deadlines. sent_ns is the instant before the request was sent; received_ns is an instant at which
- * the answer had not been read yet. The daemon granted the lock elapsed_ms after it had read the
+ * Deadlines. sent_ns is the instant before the request was sent; received_ns is the instant before
+ * the answer was read. The daemon granted the lock elapsed_ms after it had read the
  * request, so not before sent_ns + elapsed_ms. It cannot have granted the lock after the answer
  * arrived, so an elapsed_ms beyond received_ns does not make the deadline later
  * (docs/protocol.txt, "What a client may conclude").

@@ -33,7 +33,7 @@ struct lease {
 
 void lease_init(struct lease *lease, int64_t ttl_ns, int64_t grace_ns, int64_t deadline_ns);
 
-/* An EXTEND was sent. Exactly one of the next two, lease_lose() or lease_on_gone() must follow. */
+/* An EXTEND was sent. One of the next two, lease_lose() or lease_on_gone() must follow. */
 void lease_on_extending(struct lease *lease, int64_t now_ns);
 /* The EXTEND succeeded and proves this deadline. */
 void lease_on_extended(struct lease *lease, int64_t deadline_ns);

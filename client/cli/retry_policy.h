@@ -12,7 +12,7 @@
 
 enum retry_decision {
     RETRY_NEVER,   /* the result is final */
-    RETRY_AT_ONCE, /* the daemon limits a wait, and the user's wait is longer */
+    RETRY_AT_ONCE, /* nothing was granted, and the wait is not over */
     RETRY_LATER,   /* the daemon is away or stopping */
 };
 

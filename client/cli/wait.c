@@ -156,7 +156,7 @@ static enum redlock_status start_lock(struct wait *wait)
         .wait_ms = left_ms > 0 ? left_ms : 0,
         .fence = options->fence,
         .hold = wait->hold,
-        /* If redlock is killed, the processes of COMMAND may still run for a moment. */
+        /* If redlock is killed, processes of COMMAND may outlive it. */
         .linger = wait->hold,
     };
     wait->place = 0;
