@@ -535,7 +535,7 @@ static bool is_closing_error(struct client_proto *proto, const struct client_rep
 bool proto_receive(struct client_proto *proto, const char *bytes, size_t len, int64_t received_ns,
                    int64_t now_ns)
 {
-    static const char foreign[] = "the peer does not speak redlockd's protocol";
+    static const char not_redlockd[] = "the peer does not speak redlockd's protocol";
     proto->last_input_ns = received_ns;
     proto->silent = false;
     while (len > 0) {
@@ -553,7 +553,7 @@ bool proto_receive(struct client_proto *proto, const char *bytes, size_t len, in
         if (read && is_closing_error(proto, &answer))
             return false;
         if (!read || !on_line(proto, &answer, received_ns, now_ns)) {
-            proto_end(proto, REDLOCK_GARBLED, foreign, true);
+            proto_end(proto, REDLOCK_GARBLED, not_redlockd, true);
             return false;
         }
         bytes += taken + 1;

@@ -248,11 +248,11 @@ static enum client_result place(const struct client_request *request, struct wor
                                 struct redlock_event *event)
 {
     struct word word;
-    bool ours = false;
+    bool matches = false;
     while (take(&body, &word)) {
         if (word.len > 9 && memcmp(word.at, "resource=", 9) == 0)
-            ours = client_reply_is((struct word){word.at + 9, word.len - 9}, request->resource);
-        if (!ours || word.len < 6 || memcmp(word.at, "place=", 6) != 0)
+            matches = client_reply_is((struct word){word.at + 9, word.len - 9}, request->resource);
+        if (!matches || word.len < 6 || memcmp(word.at, "place=", 6) != 0)
             continue;
         struct word number = {word.at + 6, word.len - 6};
         int64_t found = 0;
@@ -278,8 +278,8 @@ enum client_result client_result_of(const struct client_request *request,
     if (answer->first == REPLY_LATE && (asked & (ACQUIRE | EXTEND)) != 0)
         return late(answer->rest, event, text);
     if ((asked & meaning->answers) != 0) {
-        bool said = meaning->status == REDLOCK_OK;
-        return decide(event, meaning->status, text, meaning->why, said ? nothing : answer->rest);
+        bool is_ok = meaning->status == REDLOCK_OK;
+        return decide(event, meaning->status, text, meaning->why, is_ok ? nothing : answer->rest);
     }
     if (asked == PLACE)
         return place(request, answer->body, event);

@@ -23,10 +23,10 @@ static bool kernel_wipes(void *page)
 /* All zero if /proc is not mounted. */
 static struct stat stat_namespace(void)
 {
-    struct stat namespace = {0};
-    if (stat("/proc/self/ns/pid", &namespace) != 0)
-    namespace = (struct stat){0};
-    return namespace;
+    struct stat pid_ns = {0};
+    if (stat("/proc/self/ns/pid", &pid_ns) != 0)
+        pid_ns = (struct stat){0};
+    return pid_ns;
 }
 
 bool fork_mark_init(struct fork_mark *mark)
@@ -52,10 +52,10 @@ void fork_mark_set(struct fork_mark *mark)
     *mark->page = 1;
     if (mark->is_wiped)
         return;
-    struct stat namespace = stat_namespace();
+    struct stat pid_ns = stat_namespace();
     mark->pid = getpid();
-    mark->pid_namespace_device = namespace.st_dev;
-    mark->pid_namespace = namespace.st_ino;
+    mark->pid_namespace_device = pid_ns.st_dev;
+    mark->pid_namespace = pid_ns.st_ino;
 }
 
 bool fork_mark_is_ours(const struct fork_mark *mark)
@@ -64,7 +64,6 @@ bool fork_mark_is_ours(const struct fork_mark *mark)
         return *mark->page == 1;
     if (mark->pid != getpid())
         return false;
-    struct stat namespace = stat_namespace();
-    return mark->pid_namespace == namespace.st_ino &&
-           mark->pid_namespace_device == namespace.st_dev;
+    struct stat pid_ns = stat_namespace();
+    return mark->pid_namespace == pid_ns.st_ino && mark->pid_namespace_device == pid_ns.st_dev;
 }

@@ -24,7 +24,7 @@ struct proc_entry {
     pid_t group;
     unsigned long long started; /* clock ticks after boot */
     bool ended;                 /* a zombie, or dead */
-    bool ours;                  /* a descendant of this process */
+    bool descendant;            /* a descendant of this process */
 };
 
 /* All processes of the machine, sorted by PID. */
@@ -72,7 +72,7 @@ static bool read_process(const char *number, struct proc_entry *process)
         return false;
     process->pid = (pid_t)strtol(stat, NULL, 10);
     process->ended = (state == 'Z' || state == 'X') && threads <= 1;
-    process->ours = false;
+    process->descendant = false;
     return true;
 }
 
@@ -148,25 +148,25 @@ static bool is_prior_child(pid_t pid)
 
 /* True if the parent of the process is this process or a known descendant. If the parent's PID was
  * reused during the listing, the apparent parent started later than its child and is ignored. */
-static bool is_ours(const struct proc_entry *process)
+static bool is_descendant(const struct proc_entry *process)
 {
     if (process->parent == getpid())
         return !is_prior_child(process->pid);
     const struct proc_entry *parent = find(process->parent);
-    return parent != NULL && parent->ours && parent->started <= process->started;
+    return parent != NULL && parent->descendant && parent->started <= process->started;
 }
 
 /* Marks all descendants, parents before their children. PIDs usually rise from parent to child, so
  * that two passes suffice. */
-static void mark_ours(void)
+static void mark_descendants(void)
 {
     bool found;
     do {
         found = false;
         for (size_t i = 0; i < processes.count; i++) {
             struct proc_entry *process = &processes.list[i];
-            if (!process->ours && is_ours(process))
-                process->ours = found = true;
+            if (!process->descendant && is_descendant(process))
+                process->descendant = found = true;
         }
     } while (found);
 }
@@ -191,7 +191,7 @@ static void list_processes(pid_t leader)
     qsort(processes.list, processes.count, sizeof(*processes.list), by_number);
     if (processes.failed == 0 && (find(getpid()) == NULL || find(leader) == NULL))
         processes.failed = ENOENT;
-    mark_ours();
+    mark_descendants();
 }
 
 /* --- descendants --- */
@@ -265,7 +265,7 @@ bool process_tree_is_empty(void)
 /* False: the process is the leader, or not a child of this process. */
 static bool reap(const struct proc_entry *process, pid_t leader)
 {
-    return process->parent == getpid() && process->ours && process->pid != leader &&
+    return process->parent == getpid() && process->descendant && process->pid != leader &&
            waitpid(process->pid, NULL, WNOHANG) > 0;
 }
 
@@ -347,12 +347,12 @@ static bool kill_all(pid_t leader, struct remaining *remaining)
     close_spares();
     for (size_t i = 0; i < processes.count; i++) {
         const struct proc_entry *process = &processes.list[i];
-        if (process->ours && !process->ended)
+        if (process->descendant && !process->ended)
             note_living(remaining, process, kill_one(process));
         else if (process->ended)
             reap(process, leader);
         /* A process that was just reaped may have left new children: another pass is needed. */
-        if ((process->ours || process->group == leader) &&
+        if ((process->descendant || process->group == leader) &&
             !(process->ended && process->pid == leader))
             left = true;
     }
