@@ -38,7 +38,7 @@ sed -n '/define ACL_TABLE/,/^$/p' config/acl.h | grep -o 'VERB_[A-Z]*' | cut -c6
 done | grep . && complain "redlockd.yaml.example does not name the verbs above"
 
 # The operations manual names every reason why a master has no vote.
-sed -n 's/^ *X(REASON_[A-Z]*, "\([a-z]*\)",.*/\1/p' protocol/reason.h | while read -r reason; do
+sed -n 's/^ *X(REASON_[A-Z_]*, "\([a-z]*\)",.*/\1/p' protocol/reason.h | while read -r reason; do
     grep -q "^| .*\`$reason\`" docs/operations.md || echo "$reason"
 done | grep . && complain "docs/operations.md does not name the reasons above"
 
