@@ -114,7 +114,7 @@ mutant slow-beginning step-forward,slow,hang,clients "$unfit" engine/guard/clock
         *monitor = fresh;\
         return MONITOR_STEADY;\
     }/' engine/guard/clock_trust.c \
-    's/!clock->watch.begun || clock->watch.loose;/!clock->watch.begun;/'
+    's/!clock->monitor.begun || clock->monitor.loose;/!clock->monitor.begun;/'
 
 # --- the round ---
 mutant token-again all "$unfit" engine/locks/waits.c '
