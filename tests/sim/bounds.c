@@ -7,7 +7,7 @@
 
 struct sim_bounds sim_bounds;
 
-/* What no schedule meets. */
+/* Out of reach for any schedule. */
 enum { ROOMY = 1024 };
 
 static unsigned between(struct prng *prng, unsigned least, unsigned most)
@@ -20,8 +20,8 @@ static unsigned tight_or_roomy(struct prng *prng, unsigned least, unsigned most)
     return prng_below(prng, 3) == 0 ? ROOMY : between(prng, least, most);
 }
 
-/* Of those that refuse most of what clients ask for: what is refused meets nothing else. */
-static unsigned seldom_tight(struct prng *prng, unsigned least, unsigned most)
+/* For limits that refuse most requests: a refused request reaches no other limit. */
+static unsigned rarely_tight(struct prng *prng, unsigned least, unsigned most)
 {
     return prng_below(prng, 4) != 0 ? ROOMY : between(prng, least, most);
 }
@@ -31,12 +31,12 @@ void bounds_draw(uint64_t seed)
     struct prng prng = {.state = ~seed};
     bool tight_releases = prng_below(&prng, 2) == 0;
     sim_bounds = (struct sim_bounds){
-        /* The last to ask are two. */
-        .waiters = seldom_tight(&prng, 2, 4),
+        /* The final check has two clients waiting. */
+        .waiters = rarely_tight(&prng, 2, 4),
         .extensions = tight_or_roomy(&prng, 1, 4),
         .hold_ttls = between(&prng, 1, 4),
-        .client_requests = seldom_tight(&prng, 1, 3),
-        /* A hand-over takes two, and may find the last answers of others still due. */
+        .client_requests = rarely_tight(&prng, 1, 3),
+        /* A hand-over takes two rounds, while the last replies of others may be outstanding. */
         .rounds = tight_or_roomy(&prng, 4, 10),
         .holds = tight_or_roomy(&prng, 1, 3),
         .renewals = tight_or_roomy(&prng, 1, 2),
@@ -79,7 +79,7 @@ static bool is_full(const struct pool *pool)
     return pool->in_use == pool->count;
 }
 
-static bool releases_as_many_as_go_together(const struct link *link)
+static bool has_full_batch(const struct link *link)
 {
     for (unsigned i = 0; i < link->outstanding_count; i++) {
         const struct outstanding *outstanding =
@@ -110,7 +110,7 @@ void bounds_note(const struct engine *engine, uint64_t *met)
         met[BOUND_link_pending_releases] += link->pending_releases.dropped > 0;
         met[BOUND_link_releases_under_way] +=
             link->releases_under_way >= LIMIT_LINK_RELEASES_UNDER_WAY;
-        met[BOUND_batch] += releases_as_many_as_go_together(link);
+        met[BOUND_batch] += has_full_batch(link);
     }
 }
 
@@ -153,7 +153,7 @@ enum limited limited_of(const char *word)
     return (enum limited)limited;
 }
 
-bool bounds_leave_no_operation(const struct engine *engine)
+bool bounds_leave_no_round(const struct engine *engine)
 {
     return is_full(&engine->flights.pool) || is_full(&engine->manager.pending_requests) ||
            is_full(&engine->manager.resources.pool);

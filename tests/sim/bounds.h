@@ -1,8 +1,7 @@
 /*
- * Bounds that a schedule meets. Those of protocol/limits.h are made for thousands of clients, and
- * the few of a schedule never meet them. So a build of its own (`make sim-tight`) has drawn ones in
- * their place: bounds.sh makes the limits.h of it. In any other build nobody looks at what is
- * drawn.
+ * Limits that schedules reach. protocol/limits.h is sized for thousands of clients, so the few
+ * clients of a schedule never reach its limits. `make sim-tight` builds the simulator with a
+ * limits.h from bounds.sh, whose values the seed draws. Other builds ignore the drawn values.
  */
 #ifndef TESTS_SIM_BOUNDS_H
 #define TESTS_SIM_BOUNDS_H
@@ -13,9 +12,9 @@
 struct sim_bounds {
     /* Rules of the engines. */
     unsigned waiters;
-    unsigned extensions; /* of one token */
-    unsigned hold_ttls;  /* max_hold, as so many max_ttl */
-    /* Each in place of the LIMIT_* of its name. */
+    unsigned extensions; /* extensions of one token */
+    unsigned hold_ttls;  /* max_hold, in multiples of max_ttl */
+    /* Each replaces the LIMIT_* of the same name. */
     unsigned client_requests;
     unsigned rounds;
     unsigned locks;
@@ -30,22 +29,22 @@ struct sim_bounds {
     unsigned link_kept;
     unsigned link_pending_releases;
     unsigned link_releases_under_way;
-    bool crowded; /* and there are more clients, who repeat themselves, and ask much at once */
+    bool crowded; /* more clients, which repeat requests and send several at once */
 };
 
-/* Of the schedule that runs. The engines read it, as they would read a constant. */
+/* Limits of the running schedule. The engines read them in place of the constants. */
 extern struct sim_bounds sim_bounds;
 
-/* Those of this seed: each is tight or never met, so that one is not always met before the others.
- */
+/* Draw the limits from the seed. Each is either tight or out of reach, so that a limit is not
+ * always hidden by another one that is reached first. */
 void bounds_draw(uint64_t seed);
 
-/* Are they what the engines of this build go by? */
+/* Do the engines of this build use the drawn limits? */
 bool bounds_are_in_force(void);
-/* ... and is there a crowd to meet them? */
+/* Does the schedule also have a crowd of clients to reach them? */
 bool bounds_are_crowded(void);
 
-/* Those of which it is told whether schedules meet them. */
+/* Limits for which a run counts whether its schedules reach them. */
 #define BOUND_TABLE(X)                                                                             \
     X(waiters)                                                                                     \
     X(pending_requests)                                                                            \
@@ -74,13 +73,13 @@ const char *bound_word(enum bound bound);
 
 struct engine;
 
-/* At the end of a pass of a daemon's loop: count which are met. */
+/* At the end of a pass of a daemon's loop: count the limits that are reached. */
 void bounds_note(const struct engine *engine, uint64_t *met);
 
-/* ... and one that was passed, in a word; NULL: none. */
+/* The name of a limit that the engine has exceeded; NULL if there is none. */
 const char *bounds_passed(const struct engine *engine);
 
-/* What LIMIT may name, as an answer to a request of one's own. */
+/* The words that may follow LIMIT in a reply. */
 #define LIMITED_TABLE(X)                                                                           \
     X(requests)                                                                                    \
     X(operations)                                                                                  \
@@ -95,13 +94,13 @@ enum limited {
 #define X(name) LIMITED_##name,
     LIMITED_TABLE(X)
 #undef X
-        LIMITED /* none of them */
+        LIMITED /* no word of the table */
 };
 
 const char *limited_word(enum limited limited);
 enum limited limited_of(const char *word);
 
-/* No room for another round, or another request? */
-bool bounds_leave_no_operation(const struct engine *engine);
+/* Is there no room for another round or another request? */
+bool bounds_leave_no_round(const struct engine *engine);
 
 #endif

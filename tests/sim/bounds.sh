@@ -1,8 +1,8 @@
 #!/bin/sh
-# The limits.h of a simulator whose schedules meet bounds: bounds.sh protocol/limits.h
+# Print the limits.h of `make sim-tight`: bounds.sh protocol/limits.h
 #
-# Those of struct sim_bounds (bounds.h) are variables of that name; LIMIT_BATCH is the length of arrays,
-# so it is a small constant. All others stay as they are.
+# The limits of struct sim_bounds (bounds.h) become variables. LIMIT_BATCH is the length of arrays, so
+# it becomes a small constant. All other limits stay as they are.
 set -eu
 drawn='CLIENT_REQUESTS ROUNDS LOCKS HOLDS RENEWALS BREAKS EXTENDED LINK_COMMANDS LINK_KEY_PROBES
        LINK_RELEASES LINK_VOTES LINK_KEPT LINK_PENDING_RELEASES LINK_RELEASES_UNDER_WAY'

@@ -9,10 +9,10 @@
 #include "protocol/units.h"
 #include "tests/sim/sim.h"
 
-/* How late an answer to a WAIT may be: a round that is under way, and timers. */
+/* How late a reply to a WAIT may be: a round in flight, and timers. */
 #define WAIT_SLACK_NS ((4 * SIM_NODE_TIMEOUT_MS + 20) * NS_PER_MS)
 
-/* What rests on a master after this long without faults stays there. */
+/* A token that is on a master this long after the last fault stays there. */
 #define LEFTOVER_NS (500 * NS_PER_MS)
 
 void checker_violation(struct sim *sim, const char *form, ...)
@@ -29,12 +29,12 @@ void checker_violation(struct sim *sim, const char *form, ...)
 
 /* --- tokens --- */
 
-/* So many rounds for each key, on average, in so little time are not for those who wait, of whom
- * there are few; nor are so many for one key, in vain, of those who pause. */
+/* More rounds than this in ROUNDS_NS are too many for the few waiters of a schedule: on average for
+ * each key, and in vain for one key by a daemon that pauses between rounds. */
 enum { ROUNDS_MAX = 10, ROUNDS_IN_VAIN_MAX = 12 };
 #define ROUNDS_NS (100 * NS_PER_MS)
 
-static void check_zeal(struct sim *sim, unsigned daemon)
+static void check_round_rate(struct sim *sim, unsigned daemon)
 {
     unsigned rounds = 0;
     for (unsigned i = sim->token_count; i > 0; i--) {
@@ -46,11 +46,11 @@ static void check_zeal(struct sim *sim, unsigned daemon)
     if (sim->resource_count > keys)
         keys = sim->resource_count;
     if (rounds > ROUNDS_MAX * keys)
-        checker_violation(sim, "daemon %u asks over and over", daemon);
+        checker_violation(sim, "daemon %u starts rounds without a pause", daemon);
 }
 
 /* The round of this token has reached the first master. */
-static void check_pauses(struct sim *sim, const struct sim_token *token)
+static void check_rounds_in_vain(struct sim *sim, const struct sim_token *token)
 {
     unsigned in_vain = 0;
     for (unsigned i = sim->token_count; i > 0; i--) {
@@ -61,7 +61,7 @@ static void check_pauses(struct sim *sim, const struct sim_token *token)
             other->daemon == token->daemon && other->resource == token->resource && !other->granted;
     }
     if (in_vain > ROUNDS_IN_VAIN_MAX)
-        checker_violation(sim, "daemon %u asks for r%u over and over", token->daemon,
+        checker_violation(sim, "daemon %u starts rounds for r%u without a pause", token->daemon,
                           token->resource);
 }
 
@@ -75,14 +75,14 @@ unsigned checker_new_token(struct sim *sim, unsigned daemon)
                                                        .released_by = SIM_DAEMONS};
     sim->token_count++;
     if (sim->turns == NULL)
-        check_zeal(sim, daemon);
+        check_round_rate(sim, daemon);
     return sim->token_count - 1;
 }
 
 struct sim_token *checker_token(struct sim *sim, const char *token)
 {
     char digits[9];
-    bool frozen = token[0] == '!'; /* keys have no final NUL */
+    bool frozen = token[0] == '!'; /* a key of the fake has no final NUL */
     snprintf(digits, sizeof(digits), "%.8s", token + (frozen ? TOKEN_KEPT : 0));
     unsigned long number = strtoul(digits, NULL, 16);
     if (frozen)
@@ -92,17 +92,17 @@ struct sim_token *checker_token(struct sim *sim, const char *token)
 
 /* --- masters --- */
 
-/* Has it lost what it should have kept, within the longest time a lock may live? Then it is unfit:
- * a little less than that is certain, since clocks run at different rates. */
+/* A master is unfit to vote if it lost data within max_ttl. The test allows a little less than
+ * max_ttl, since clocks run at different rates. */
 static bool is_fit(const struct sim *sim, unsigned master)
 {
     int64_t max_ttl_ns = sim->max_ttl_ms * NS_PER_MS;
-    return sim->now_ns - sim->masters[master].forgot_ns >= max_ttl_ns - max_ttl_ns / 50;
+    return sim->now_ns - sim->masters[master].data_loss_ns >= max_ttl_ns - max_ttl_ns / 50;
 }
 
-void checker_on_forgot(struct sim *sim, unsigned master)
+void checker_on_data_loss(struct sim *sim, unsigned master)
 {
-    sim->masters[master].forgot_ns = sim->masters[master].ends_early_ns = sim->now_ns;
+    sim->masters[master].data_loss_ns = sim->masters[master].ends_early_ns = sim->now_ns;
     if (sim->foreign_doubt_ns < sim->now_ns + 2 * sim->max_ttl_ms * NS_PER_MS)
         sim->foreign_doubt_ns = sim->now_ns + 2 * sim->max_ttl_ms * NS_PER_MS;
 }
@@ -114,7 +114,7 @@ void checker_on_old_data(struct sim *sim, const struct fake_data *data)
         struct sim_token *token =
             key->value_len == LIMIT_TOKEN ? checker_token(sim, key->value) : NULL;
         if (token != NULL)
-            token->loose = true;
+            token->may_stay = true;
     }
 }
 
@@ -134,11 +134,11 @@ void checker_on_set(struct sim *sim, unsigned master, const char *key, size_t ke
     if (token->resource == SIM_RESOURCES) {
         token->resource = (unsigned)(key[1] - '0');
         if (sim->turns == NULL)
-            check_pauses(sim, token);
+            check_rounds_in_vain(sim, token);
     }
-    token->good[master] = is_fit(sim, master);
+    token->was_fit[master] = is_fit(sim, master);
     token->set_ns[master] = sim->now_ns;
-    /* It is there as long as the clock does not show a later millisecond. */
+    /* The key exists until the clock shows a later millisecond. */
     token->ends_ns[master] = clock_when(&sim->masters[master].clock, (ends_ms + 1) * NS_PER_MS);
 }
 
@@ -150,7 +150,7 @@ int64_t checker_deadline_ns(const struct sim *sim, const struct sim_request *req
     return clock_when(clock, clock_at(clock, request->sent_ns) + ms * NS_PER_MS);
 }
 
-static void check(struct sim *sim, enum history_result verdict, const char *token)
+static void check_history(struct sim *sim, enum history_result verdict, const char *token)
 {
     if (verdict == HISTORY_FINE)
         return;
@@ -159,8 +159,8 @@ static void check(struct sim *sim, enum history_result verdict, const char *toke
                       (double)sim->history.other.until_ns / 1e9);
 }
 
-/* Until when a master has the token, which excludes others as long when it is frozen, as its clock
- * goes now; what it had said, if it has forgotten. */
+/* The true time until which the master keeps the token, by its clock as it runs now. A frozen token
+ * excludes others as well. If the master has lost the key: the end that it had recorded. */
 static int64_t kept_until_ns(struct sim *sim, unsigned index, const struct sim_token *token,
                              const char *text)
 {
@@ -176,23 +176,23 @@ static int64_t kept_until_ns(struct sim *sim, unsigned index, const struct sim_t
     return clock_when(&master->clock, (key->ends_ms + 1) * NS_PER_MS);
 }
 
-/* As many masters as make a quorum were fit to vote when they took the token, and keep it for as
- * long as its holder may rely on it, or lose it by what the guard sees. */
+/* A quorum of masters was fit to vote when each took the token, and keeps it until the holder's
+ * deadline, or loses it in a way that the guard sees. */
 static void check_quorum(struct sim *sim, const char *text, int64_t until_ns, bool acquired)
 {
     const struct sim_token *token = checker_token(sim, text);
     unsigned good = 0;
     for (unsigned i = 0; i < sim->node_count; i++) {
-        bool forgot = sim->masters[i].ends_early_ns >= token->set_ns[i];
-        good += token->set_ns[i] != 0 && (token->good[i] || !acquired) &&
-                (forgot || kept_until_ns(sim, i, token, text) >= until_ns);
+        bool lost_data = sim->masters[i].ends_early_ns >= token->set_ns[i];
+        good += token->set_ns[i] != 0 && (token->was_fit[i] || !acquired) &&
+                (lost_data || kept_until_ns(sim, i, token, text) >= until_ns);
     }
     if (good < sim->node_count / 2 + 1)
-        checker_violation(sim, "granted by %u of %u that could vote and keep it: %.8s", good,
-                          sim->node_count, text);
+        checker_violation(sim, "granted by only %u of %u masters that could vote and keep it: %.8s",
+                          good, sim->node_count, text);
 }
 
-/* Nobody who came earlier waits still for what this one got. */
+/* No earlier waiter of this daemon may still be waiting for the lock. */
 static void check_order(struct sim *sim, const struct sim_request *granted)
 {
     int64_t now_ns = daemon_clock_ns(sim, granted->daemon);
@@ -203,7 +203,7 @@ static void check_order(struct sim *sim, const struct sim_request *granted)
             other->order < granted->order &&
             now_ns < other->arrived_ns + other->wait_ms * NS_PER_MS &&
             !sim->connections[other->connection].engine_client.disconnected)
-            checker_violation(sim, "client %u was granted before client %u, who came earlier",
+            checker_violation(sim, "client %u was granted before client %u, which came earlier",
                               granted->client, other->client);
     }
 }
@@ -217,23 +217,23 @@ static void on_grant(struct sim *sim, const struct sim_request *request, const c
     granted->granted = true;
     check_order(sim, request);
     if (granted->broken_ns != 0) {
-        /* Another daemon cannot know of the round that is about to grant it; its own can. */
+        /* Only the daemon that breaks a lock knows of its own round that is about to grant it. */
         if (granted->broken_by == granted->daemon && granted->broken_life == granted->life)
             checker_violation(sim, "granted after its own daemon has broken it: %.8s", token);
         return;
     }
     check_quorum(sim, token, until_ns, true);
-    check(sim,
-          history_granted(&sim->history, request->resource, token, fence, sim->now_ns,
-                          heard ? until_ns : sim->now_ns),
-          token);
+    check_history(sim,
+                  history_granted(&sim->history, request->resource, token, fence, sim->now_ns,
+                                  heard ? until_ns : sim->now_ns),
+                  token);
 }
 
-/* Is an answer to what was asked at that time a promise? What was asked before the lock was broken
- * may have been decided before, and is void. */
+/* Is a reply to a request sent at that time a promise? A request before a BREAK may have been
+ * decided before it, and promises nothing. */
 static bool is_promise(const struct sim_token *token, int64_t asked_ns)
 {
-    return !token->asked_release && (token->broken_ns == 0 || asked_ns >= token->broken_ns);
+    return !token->release_requested && (token->broken_ns == 0 || asked_ns >= token->broken_ns);
 }
 
 static void on_extended(struct sim *sim, const struct sim_request *request, int64_t until_ns,
@@ -242,41 +242,43 @@ static void on_extended(struct sim *sim, const struct sim_request *request, int6
     sim->tally->counts[COUNT_EXTENSIONS]++;
     check_quorum(sim, request->token, until_ns, false);
     if (heard && is_promise(checker_token(sim, request->token), request->sent_ns))
-        check(sim,
-              history_prolonged(&sim->history, request->resource, request->token, sim->now_ns,
-                                until_ns),
-              request->token);
+        check_history(sim,
+                      history_prolonged(&sim->history, request->resource, request->token,
+                                        sim->now_ns, until_ns),
+                      request->token);
 }
 
 void checker_on_extend(struct sim *sim, const struct sim_request *request)
 {
     struct sim_token *token = checker_token(sim, request->token);
-    /* It sets the token where that is missing, and does not hear of an UNLOCK through the daemon
-     * that made it: a master that is asked behind that release has the token once more. */
-    token->loose = token->loose || request->daemon != token->daemon;
+    /* An extension sets the token on masters that lack it. Another daemon does not know of an
+     * UNLOCK through the daemon that made the token, so a master may get the token again after that
+     * release. */
+    token->may_stay = token->may_stay || request->daemon != token->daemon;
 }
 
 static void on_pong(struct sim *sim, const struct sim_request *request, bool heard)
 {
     const struct sim_token *token = checker_token(sim, request->token);
-    /* It rests on an extension of the daemon, which is not older than any lock may live. */
+    /* A PONG confirms the daemon's last extension, which is not older than the longest TTL. */
     int64_t asked_ns = request->sent_ns - sim->max_ttl_ms * 11 / 10 * NS_PER_MS;
-    /* A daemon that was started again knows nothing of it, and neither does its connection. */
+    /* A restarted daemon does not know the lock, and this connection ended with the old one. */
     if (heard && !token->lost && !token->given_up && is_promise(token, asked_ns))
-        check(sim,
-              history_prolonged(&sim->history, request->resource, request->token, sim->now_ns,
-                                checker_deadline_ns(sim, request, request->ttl_ms / 3)),
-              request->token);
+        check_history(sim,
+                      history_prolonged(&sim->history, request->resource, request->token,
+                                        sim->now_ns,
+                                        checker_deadline_ns(sim, request, request->ttl_ms / 3)),
+                      request->token);
 }
 
 /* --- releases --- */
 
-/* Does the daemon that has to see to its release still live? One that was granted may rest until
- * somebody asks for its release, or it expires; and if another daemon is asked, a SET may still
- * land behind that. */
-static bool should_be_gone(const struct sim *sim, const struct sim_token *token)
+/* Is the daemon alive that is responsible for the release? A granted token may stay until a client
+ * asks for its release or it expires. If the client asks another daemon, a SET may still land after
+ * the release. */
+static bool must_be_deleted(const struct sim *sim, const struct sim_token *token)
 {
-    if (token->loose)
+    if (token->may_stay)
         return false;
     if (!token->granted)
         return sim->daemons[token->daemon].life == token->life;
@@ -284,7 +286,7 @@ static bool should_be_gone(const struct sim *sim, const struct sim_token *token)
            sim->daemons[token->released_by].life == token->released_life;
 }
 
-/* It was answered OK: a quorum has deleted it. */
+/* UNLOCK was answered OK: a quorum must have deleted the token. */
 static void check_released(struct sim *sim, const struct sim_request *request)
 {
     const char name[] = {'r', (char)('0' + request->resource)};
@@ -294,15 +296,15 @@ static void check_released(struct sim *sim, const struct sim_request *request)
             fake_find(&sim->masters[i].redis, name, sizeof(name), master_wall_us(sim, i));
         have += key != NULL && strcmp(key->value, request->token) == 0;
     }
-    if (have > sim->node_count / 2 && should_be_gone(sim, checker_token(sim, request->token)))
-        checker_violation(sim, "%.8s was released, but rests on %u of %u", request->token, have,
-                          sim->node_count);
+    if (have > sim->node_count / 2 && must_be_deleted(sim, checker_token(sim, request->token)))
+        checker_violation(sim, "%.8s was released, but is still on %u of %u masters",
+                          request->token, have, sim->node_count);
 }
 
-/* --- answers --- */
+/* --- replies --- */
 
-/* One of the answers docs/protocol.txt has for this verb, to the last byte. */
-static bool is_of_protocol(const struct sim_request *request, const char *line)
+/* Does docs/protocol.txt have this reply for this verb, byte for byte? */
+static bool is_valid_reply(const struct sim_request *request, const char *line)
 {
     bool lock = request->verb == VERB_LOCK;
     bool extend = request->verb == VERB_EXTEND;
@@ -355,16 +357,16 @@ static enum outcome outcome_of(const char *line)
 
 static void check_timeout(struct sim *sim, const struct sim_request *request)
 {
-    const struct daemon *daemon = &sim->daemons[request->daemon];
+    const struct sim_daemon *daemon = &sim->daemons[request->daemon];
     int64_t waited_ns = daemon_clock_ns(sim, request->daemon) - request->arrived_ns;
     bool slept = daemon->paused_at_ns >= request->sent_ns;
     if (request->verb != VERB_PING && !slept &&
         waited_ns > request->wait_ms * NS_PER_MS + WAIT_SLACK_NS)
-        checker_violation(sim, "client %u was answered %.1f ms after the end of its wait",
+        checker_violation(sim, "client %u got its reply %.1f ms after the end of its WAIT",
                           request->client, (double)waited_ns / 1e6 - (double)request->wait_ms);
 }
 
-/* How many others are under way that count against the same bound as this one. */
+/* The number of other requests in flight that count against this limit. */
 static unsigned count_others(const struct sim *sim, const struct sim_request *refused,
                              enum limited bound)
 {
@@ -387,8 +389,8 @@ static unsigned count_others(const struct sim *sim, const struct sim_request *re
     return count;
 }
 
-/* It was answered LIMIT: for good reason? */
-static bool is_met(const struct sim *sim, const struct sim_request *refused, enum limited bound)
+/* UNLOCK, LOCK or another request was answered LIMIT: is that limit reached? */
+static bool is_reached(const struct sim *sim, const struct sim_request *refused, enum limited bound)
 {
     const struct engine *engine = &sim->daemons[refused->daemon].engine;
     unsigned others = count_others(sim, refused, bound);
@@ -404,7 +406,7 @@ static bool is_met(const struct sim *sim, const struct sim_request *refused, enu
     case LIMITED_breaks:
         return engine->manager.breakings.in_use == engine->manager.breakings.count;
     case LIMITED_operations:
-        return bounds_leave_no_operation(engine);
+        return bounds_leave_no_round(engine);
     case LIMITED_extensions:
     case LIMITED_hold:
         return refused->verb == VERB_EXTEND;
@@ -418,8 +420,8 @@ static void on_limit(struct sim *sim, const struct sim_request *request, const c
 {
     enum limited bound = limited_of(word);
     sim->tally->limited[bound]++;
-    if (!is_met(sim, request, bound))
-        checker_violation(sim, "client %u was refused for a bound that is not met: %s",
+    if (!is_reached(sim, request, bound))
+        checker_violation(sim, "client %u was refused for a limit that is not reached: %s",
                           request->client, word);
 }
 
@@ -430,9 +432,8 @@ void checker_on_reply(struct sim *sim, const struct sim_request *request, const 
     int64_t validity_ms;
     int64_t elapsed_ms;
     int64_t fence = 0;
-    if (!is_of_protocol(request, line)) {
-        checker_violation(sim, "no answer of the protocol to %s: %s", verb_word(request->verb),
-                          line);
+    if (!is_valid_reply(request, line)) {
+        checker_violation(sim, "invalid reply to %s: %s", verb_word(request->verb), line);
         return;
     }
     check_timeout(sim, request);
@@ -454,10 +455,10 @@ void checker_on_reply(struct sim *sim, const struct sim_request *request, const 
         else
             on_extended(sim, request, until_ns, heard);
         if (request->verb == VERB_LOCK && request->fence != (got == 4))
-            checker_violation(sim, "a fence that was not asked for, or none: %s", line);
+            checker_violation(sim, "a fencing token without FENCE, or none with it: %s", line);
     } else if (request->verb == VERB_EXTEND && outcome == OUTCOME_GONE) {
         history_ended(&sim->history, request->resource, request->token);
-        asked->loose = true;
+        asked->may_stay = true;
         asked->given_up = asked->given_up || heard;
     } else if (request->verb == VERB_UNLOCK && outcome != OUTCOME_SHUTDOWN &&
                outcome != OUTCOME_LIMIT) {
@@ -478,7 +479,7 @@ void checker_on_push(struct sim *sim, unsigned daemon, const char *line)
     if (sscanf(line, "! %7s r%u %40s %63s", kind, &resource, token, reason) != 4 ||
         checker_token(sim, token) == NULL ||
         (strcmp(kind, "LOST") != 0 && strcmp(kind, "WARN") != 0)) {
-        checker_violation(sim, "no push of the protocol: %s", line);
+        checker_violation(sim, "invalid push: %s", line);
         return;
     }
     if (strcmp(kind, "LOST") != 0)
@@ -490,12 +491,12 @@ void checker_on_push(struct sim *sim, unsigned daemon, const char *line)
 void checker_on_hold_ended(struct sim *sim, unsigned daemon, const char *text)
 {
     struct sim_token *token = checker_token(sim, text);
-    token->asked_release = true;
+    token->release_requested = true;
     token->released_by = daemon;
     token->released_life = sim->daemons[daemon].life;
 }
 
-/* A daemon that breaks what another BREAK has frozen need not know the token. */
+/* Without the token: a daemon that breaks a lock frozen by another BREAK may not know it. */
 static void end_hold(struct sim *sim, unsigned resource, const char *text)
 {
     for (unsigned i = 0; i < sim->history.hold_count; i++) {
@@ -509,22 +510,22 @@ static void end_hold(struct sim *sim, unsigned resource, const char *text)
     }
 }
 
-/* It is deleted from now on: by then so many masters have it frozen that no others can extend it.
- */
+/* The daemon starts to delete the token. By now a quorum must have it frozen, so that no other
+ * daemon can extend it. */
 static void check_frozen(struct sim *sim, const struct sim_token *token, const char *text)
 {
     const char name[] = {'r', (char)('0' + token->resource)};
     unsigned have = 0;
-    if (token->asked_release)
+    if (token->release_requested)
         return;
     for (unsigned i = 0; i < sim->node_count; i++) {
         const struct fake_key *key =
             fake_find(&sim->masters[i].redis, name, sizeof(name), master_wall_us(sim, i));
         have += key != NULL && strcmp(key->value, text) == 0 &&
-                sim->masters[i].forgot_ns < token->made_ns;
+                sim->masters[i].data_loss_ns < token->made_ns;
     }
     if (have > sim->node_count / 2)
-        checker_violation(sim, "%.8s is broken, but %u of %u have it unfrozen", text, have,
+        checker_violation(sim, "%.8s is broken, but unfrozen on %u of %u masters", text, have,
                           sim->node_count);
 }
 
@@ -542,17 +543,17 @@ void checker_on_break(struct sim *sim, unsigned daemon, unsigned resource, const
     token->broken_ns = sim->now_ns;
     token->broken_by = daemon;
     token->broken_life = sim->daemons[daemon].life;
-    /* Masters that have not answered keep it. */
-    token->loose = true;
+    /* Masters that have not answered keep the token. */
+    token->may_stay = true;
 }
 
-/* Masters have, or had until they forgot, a token of a daemon: it may be granted yet, and somebody
- * may extend it. */
+/* Some master has, or had before it lost its data, a token of a daemon that can still be granted or
+ * extended. */
 static bool is_in_use(const struct sim *sim, unsigned resource)
 {
     for (unsigned i = 0; i < sim->token_count; i++) {
         const struct sim_token *token = &sim->tokens[i];
-        if (token->asked_release || token->broken_ns != 0 || token->lost ||
+        if (token->release_requested || token->broken_ns != 0 || token->lost ||
             token->resource != resource)
             continue;
         for (unsigned master = 0; master < sim->node_count; master++)
@@ -565,10 +566,12 @@ static bool is_in_use(const struct sim *sim, unsigned resource)
 void checker_on_foreign(struct sim *sim, unsigned resource, const char *token, int64_t until_ns)
 {
     sim->tally->counts[COUNT_FOREIGN]++;
-    /* Before it had counted its votes, which no daemon can know. */
+    /* A BREAK deleted the foreign token before the foreign client had counted its votes, which no
+     * daemon can know. */
     if (sim->foreign.broken)
         return;
-    /* It has no guard: where masters forgot, it may take what is in use, by its own fault. */
+    /* The foreign client has no guard: after a master lost its data, it may take a lock that is in
+     * use. */
     bool excusable = sim->now_ns < sim->foreign_doubt_ns;
     enum history_result verdict = HISTORY_TWO_HOLDERS;
     if (!excusable || !is_in_use(sim, resource))
@@ -576,7 +579,7 @@ void checker_on_foreign(struct sim *sim, unsigned resource, const char *token, i
     if (excusable)
         sim->tally->counts[COUNT_EXCUSED] += verdict != HISTORY_FINE;
     else
-        check(sim, verdict, token);
+        check_history(sim, verdict, token);
 }
 
 /* --- the end --- */
@@ -588,46 +591,47 @@ void checker_leftovers(struct sim *sim)
         uint64_t left[SIM_DAEMONS] = {0};
         for (unsigned i = 0; i < data->count; i++) {
             const struct fake_key *key = &data->keys[i];
-            /* What is frozen stays where a BREAK has failed. */
+            /* A frozen token stays after a failed BREAK. */
             if (key->name[0] != 'r' || key->len != 2 || key->value[0] == '!' ||
                 master_wall_us(sim, master) / 1000 > key->ends_ms)
                 continue;
             const struct sim_token *token = checker_token(sim, key->value);
             if (token == NULL || sim->now_ns - token->set_ns[master] <= LEFTOVER_NS ||
-                !should_be_gone(sim, token))
+                !must_be_deleted(sim, token))
                 continue;
-            /* Who owes a master more than there is room for forgets the oldest. */
-            unsigned owes = token->granted ? token->released_by : token->daemon;
-            if (++left[owes] >
-                sim->daemons[owes].engine.flights.masters[master].link.pending_releases.dropped)
-                checker_violation(sim, "%.8s failed or was released, but rests on %c", key->value,
-                                  'a' + master);
+            /* A daemon without room for more pending releases drops the oldest. */
+            unsigned releaser = token->granted ? token->released_by : token->daemon;
+            if (++left[releaser] >
+                sim->daemons[releaser].engine.flights.masters[master].link.pending_releases.dropped)
+                checker_violation(sim, "%.8s failed or was released, but is still on %c",
+                                  key->value, 'a' + master);
         }
     }
 }
 
 void checker_end(struct sim *sim, unsigned index)
 {
-    const struct daemon *daemon = &sim->daemons[index];
+    const struct sim_daemon *daemon = &sim->daemons[index];
     const struct engine *engine = &daemon->engine;
     for (unsigned i = 0; i < SIM_REQUESTS; i++)
         if (sim->requests[i].state != REQUEST_FREE && sim->requests[i].daemon == index)
-            checker_violation(sim, "client %u was never answered", sim->requests[i].client);
+            checker_violation(sim, "client %u never got a reply", sim->requests[i].client);
     for (unsigned node = 0; node < sim->node_count; node++) {
         enum reason reason = engine_refuses_vote(engine, node, daemon_clock_ns(sim, index));
-        /* A heartbeat that happens to be under way; a grant is asked for later. */
+        /* A heartbeat may fill the small link for a moment; a later grant shows that the master
+         * votes. */
         if (reason != REASON_NONE && !(reason == REASON_BACKLOG && bounds_are_in_force()))
             checker_violation(sim, "%c does not get its vote back from daemon %u: %s", 'a' + node,
                               index, reason_word(reason));
         if (engine->flights.masters[node].link.pending_releases.count != 0)
-            checker_violation(sim, "daemon %u owes %c a release for ever", index, 'a' + node);
+            checker_violation(sim, "daemon %u keeps a pending release for %c", index, 'a' + node);
     }
     if (engine->manager.pending_requests.in_use != 0 || engine->manager.waiting != 0 ||
         engine->manager.holding != 0)
         checker_violation(sim, "daemon %u keeps %zu requests, %zu waiters, %zu holds", index,
                           engine->manager.pending_requests.in_use, engine->manager.waiting,
                           engine->manager.holding);
-    /* What is counted against a bound is counted back. */
+    /* Everything counted against a limit must be counted back. */
     if (engine->manager.renewing != 0 || engine->manager.breakings.in_use != 0 ||
         engine->manager.held_count != 0)
         checker_violation(sim, "daemon %u keeps %zu renewals, %zu breaks, %zu of those held", index,
@@ -635,12 +639,12 @@ void checker_end(struct sim *sim, unsigned index)
                           (size_t)engine->manager.held_count);
     for (unsigned node = 0; node < sim->node_count; node++)
         if (engine->flights.masters[node].key_probes != 0 || engine->flights.vote_count[node] != 0)
-            checker_violation(sim, "daemon %u keeps %u looks at %c, %u votes", index,
+            checker_violation(sim, "daemon %u keeps %u key probes of %c, %u votes", index,
                               engine->flights.masters[node].key_probes, 'a' + node,
                               engine->flights.vote_count[node]);
     if (engine->flights.pool.in_use != 0)
         checker_violation(sim, "daemon %u keeps %zu rounds", index, engine->flights.pool.in_use);
-    /* One of each lock, and those that are kept for some seconds. */
+    /* A resource exists for each lock, and for some seconds after. */
     const struct resource *resource;
     TAILQ_FOREACH (resource, &engine->manager.resources.all, of_all)
         if (resource->kept && !resource->wake.set)

@@ -17,14 +17,14 @@ static int64_t until_ns(const struct sim *sim, const struct sim_client *client)
     return history_until(&sim->history, client->resource, client->token);
 }
 
-static void let_lock_go(struct sim_client *client)
+static void drop_lock(struct sim_client *client)
 {
     client->has_lock = false;
-    client->held_by = SIM_CONNECTIONS;
+    client->hold_connection = SIM_CONNECTIONS;
 }
 
-/* Nothing is under way for it any more. */
-static void come_to_rest(struct sim *sim, unsigned index)
+/* The client has no request in flight any more. */
+static void become_idle(struct sim *sim, unsigned index)
 {
     struct sim_client *client = &sim->clients[index];
     client->state = client->has_lock ? CLIENT_HOLDING : CLIENT_IDLE;
@@ -33,13 +33,13 @@ static void come_to_rest(struct sim *sim, unsigned index)
         act_later(sim, index, sim_between(sim, 0, 300 * NS_PER_MS));
 }
 
-/* Its own daemon, or now and then another one. */
+/* The client's own daemon, or now and then another one. */
 static unsigned some_daemon(struct sim *sim, const struct sim_client *client)
 {
     return sim_below(sim, 6) == 0 ? sim_below(sim, sim->daemon_count) : client->home;
 }
 
-/* For a lock as a rule; or it looks at one, or somebody has an operator break it. */
+/* Usually LOCK; sometimes STATUS, or a BREAK by an operator. */
 static enum verb some_verb(struct sim *sim)
 {
     unsigned what = sim_below(sim, 20);
@@ -48,9 +48,9 @@ static enum verb some_verb(struct sim *sim)
     return what < 3 ? VERB_STATUS : VERB_LOCK;
 }
 
-/* More at once over the same connection, and it does not care what comes of it: a lock that it gets
- * so it has until that expires. */
-static void ask_aside(struct sim *sim, unsigned connection)
+/* Extra requests over the same connection, whose replies the client ignores. It keeps a lock
+ * granted in this way until that expires. */
+static void send_extra_requests(struct sim *sim, unsigned connection)
 {
     unsigned count = 1 + sim_below(sim, 4);
     for (unsigned i = 0; i < count; i++) {
@@ -60,7 +60,7 @@ static void ask_aside(struct sim *sim, unsigned connection)
             .ttl_ms = sim->limits.ttl_min_ms + sim_below(sim, 60),
             .wait_ms = sim_below(sim, 2) == 0 ? 1 + sim_below(sim, 300) : 0,
             .fence = sim_below(sim, 4) < sim->fenced,
-            .aside = true,
+            .ignore_reply = true,
         };
         connection_send(sim, connection, &request);
     }
@@ -75,9 +75,9 @@ static bool ask(struct sim *sim, unsigned index, unsigned daemon, const struct s
     client->state = CLIENT_ASKING;
     client->asked = connection;
     connection_send(sim, connection, request);
-    if (!sim->recovering && sim->asks_aside > 0 && sim_below(sim, sim->asks_aside) == 0)
-        ask_aside(sim, connection);
-    /* Some have no timeout: they end the connection. */
+    if (!sim->recovering && sim->extra_request_in > 0 && sim_below(sim, sim->extra_request_in) == 0)
+        send_extra_requests(sim, connection);
+    /* Some clients have no timeout of their own and close the connection. */
     if (fault_may(sim, FAULT_CLIENTS) && !sim->recovering && sim_below(sim, 12) == 0)
         act_later(sim, index, sim_between(sim, 0, (request->wait_ms + 200) * NS_PER_MS));
     else
@@ -131,7 +131,7 @@ static void ask_for_lock(struct sim *sim, unsigned index)
         act_later(sim, index, sim_between(sim, 0, 300 * NS_PER_MS));
 }
 
-/* --- with one --- */
+/* --- with a lock --- */
 
 void client_release(struct sim *sim, unsigned index)
 {
@@ -143,12 +143,12 @@ void client_release(struct sim *sim, unsigned index)
         act_later(sim, index, sim_between(sim, 0, 300 * NS_PER_MS));
         return;
     }
-    /* It stops its work before it says so. */
+    /* The client stops its work before it sends UNLOCK. */
     history_ended(&sim->history, client->resource, client->token);
-    checker_token(sim, client->token)->asked_release = true;
-    memcpy(client->former, client->token, sizeof(client->former));
-    client->former_resource = client->resource;
-    let_lock_go(client);
+    checker_token(sim, client->token)->release_requested = true;
+    memcpy(client->released_token, client->token, sizeof(client->released_token));
+    client->released_resource = client->resource;
+    drop_lock(client);
     ask(sim, index, daemon, &request);
 }
 
@@ -165,40 +165,43 @@ static void extend(struct sim *sim, unsigned index)
 static void ping(struct sim *sim, unsigned index)
 {
     struct sim_client *client = &sim->clients[index];
-    struct sim_request request = {
-        .verb = VERB_PING, .resource = client->resource, .ttl_ms = client->ttl_ms, .aside = true};
+    struct sim_request request = {.verb = VERB_PING,
+                                  .resource = client->resource,
+                                  .ttl_ms = client->ttl_ms,
+                                  .ignore_reply = true};
     memcpy(request.token, client->token, sizeof(request.token));
-    connection_send(sim, client->held_by, &request);
+    connection_send(sim, client->hold_connection, &request);
     act_later(sim, index, sim_between(sim, 0, client->ttl_ms / 2 * NS_PER_MS));
 }
 
-/* It ends a connection, or loses it, in the middle of its work. */
+/* The client closes or loses a connection in the middle of its work. */
 static void leave(struct sim *sim, unsigned index)
 {
     struct sim_client *client = &sim->clients[index];
-    unsigned connection =
-        client->held_by != SIM_CONNECTIONS ? client->held_by : client->connections[client->home];
-    /* The end of some comes right behind what they have just asked for. */
+    unsigned connection = client->hold_connection != SIM_CONNECTIONS
+                              ? client->hold_connection
+                              : client->connections[client->home];
+    /* Some clients close right after their last requests. */
     if (connection != SIM_CONNECTIONS && bounds_are_crowded() && sim_below(sim, 2) == 0)
-        ask_aside(sim, connection);
+        send_extra_requests(sim, connection);
     if (connection != SIM_CONNECTIONS)
         connection_close(sim, connection, sim_below(sim, 2) == 0);
-    /* What it believes it goes on to believe, unless it has ended it; but it forgets the token. */
-    let_lock_go(client);
-    come_to_rest(sim, index);
+    /* The client still believes in its lock, unless it has ended it, but forgets the token. */
+    drop_lock(client);
+    become_idle(sim, index);
 }
 
-/* It says once more what it has said: it does not trust the answer. */
+/* The client does not trust the reply, and repeats its UNLOCK. */
 static void release_again(struct sim *sim, unsigned index)
 {
     struct sim_client *client = &sim->clients[index];
-    struct sim_request request = {.verb = VERB_UNLOCK, .resource = client->former_resource};
-    memcpy(request.token, client->former, sizeof(request.token));
+    struct sim_request request = {.verb = VERB_UNLOCK, .resource = client->released_resource};
+    memcpy(request.token, client->released_token, sizeof(request.token));
     ask(sim, index, client->home, &request);
 }
 
-/* What several have worked at together is done. */
-static void release_together(struct sim *sim, unsigned first)
+/* Several clients finish their work and release at once. */
+static void release_all_at_once(struct sim *sim, unsigned first)
 {
     bool again = bounds_are_crowded() && sim_below(sim, 2) == 0;
     client_release(sim, first);
@@ -206,7 +209,7 @@ static void release_together(struct sim *sim, unsigned first)
         const struct sim_client *client = &sim->clients[i];
         if (client->state == CLIENT_HOLDING && client->has_lock)
             client_release(sim, i);
-        else if (client->state == CLIENT_IDLE && client->former[0] != '\0' && again)
+        else if (client->state == CLIENT_IDLE && client->released_token[0] != '\0' && again)
             release_again(sim, i);
     }
 }
@@ -219,18 +222,18 @@ static void use_lock(struct sim *sim, unsigned index)
     if (sim->recovering || what < 4) {
         client_release(sim, index);
     } else if (what < 8) {
-        release_together(sim, index);
+        release_all_at_once(sim, index);
     } else if (what < 12) {
         extend(sim, index);
     } else if (what < 14 && fault_may(sim, FAULT_CLIENTS)) {
         leave(sim, index);
-    } else if (client->held_by != SIM_CONNECTIONS && (what < 21 || over)) {
+    } else if (client->hold_connection != SIM_CONNECTIONS && (what < 21 || over)) {
         ping(sim, index);
     } else if (over) {
-        let_lock_go(client);
-        come_to_rest(sim, index);
+        drop_lock(client);
+        become_idle(sim, index);
     } else {
-        /* It works on, and may oversleep its end. */
+        /* The client keeps working, and may oversleep its deadline. */
         act_later(sim, index, sim_between(sim, 0, client->ttl_ms * NS_PER_MS));
     }
 }
@@ -260,7 +263,7 @@ void client_on_closed(struct sim *sim, unsigned index, unsigned connection)
 {
     struct sim_client *client = &sim->clients[index];
     struct sim_connection *closed = &sim->connections[connection];
-    /* Grants that never arrived. */
+    /* End the holds of grants that never arrived. */
     for (unsigned i = 0; i < SIM_REPLIES; i++) {
         const struct sim_reply *reply = &sim->replies[i];
         char token[LIMIT_TOKEN + 1];
@@ -269,24 +272,24 @@ void client_on_closed(struct sim *sim, unsigned index, unsigned connection)
             sscanf(reply->line, "%*s OK %40s", token) == 1)
             history_ended(&sim->history, reply->asked.resource, token);
     }
-    if (client->held_by == connection) {
-        client->held_by = SIM_CONNECTIONS;
-        /* One that lingers it goes on to believe in, as what a killed process has started does. */
+    if (client->hold_connection == connection) {
+        client->hold_connection = SIM_CONNECTIONS;
+        /* After a loss, the client of a lingering lock still believes in it, as the children of a
+         * killed process do. */
         if (closed->in_order && (closed->quits || !client->lingers)) {
             history_ended(&sim->history, client->resource, client->token);
-            checker_token(sim, client->token)->asked_release = true;
-            let_lock_go(client);
+            checker_token(sim, client->token)->release_requested = true;
+            drop_lock(client);
             if (client->state == CLIENT_HOLDING)
-                come_to_rest(sim, index);
+                become_idle(sim, index);
         }
     }
     if (client->state == CLIENT_ASKING && client->asked == connection)
-        come_to_rest(sim, index);
+        become_idle(sim, index);
 }
 
-/* A BREAK has not succeeded: those that hold the lock hear of it, and see to it that they keep it.
- */
-static void extend_unbroken(struct sim *sim, unsigned resource)
+/* After a failed BREAK, the clients that hold the lock extend it. */
+static void extend_after_failed_break(struct sim *sim, unsigned resource)
 {
     for (unsigned i = 0; i < sim->client_count && !sim->recovering; i++) {
         const struct sim_client *client = &sim->clients[i];
@@ -301,9 +304,9 @@ static void on_lost(struct sim *sim, unsigned index, const char *line)
     if (!client->has_lock || strstr(line, client->token) == NULL)
         return;
     history_ended(&sim->history, client->resource, client->token);
-    let_lock_go(client);
+    drop_lock(client);
     if (client->state == CLIENT_HOLDING)
-        come_to_rest(sim, index);
+        become_idle(sim, index);
 }
 
 static void on_answer(struct sim *sim, unsigned index, const struct sim_reply *reply)
@@ -318,11 +321,11 @@ static void on_answer(struct sim *sim, unsigned index, const struct sim_reply *r
         client->ttl_ms = asked->ttl_ms;
         memcpy(client->token, words + 3, LIMIT_TOKEN);
         client->lingers = asked->linger;
-        client->held_by = asked->hold ? reply->connection : SIM_CONNECTIONS;
+        client->hold_connection = asked->hold ? reply->connection : SIM_CONNECTIONS;
     }
     if (asked->verb == VERB_EXTEND && strncmp(words, "GONE", 4) == 0)
-        let_lock_go(client);
-    come_to_rest(sim, index);
+        drop_lock(client);
+    become_idle(sim, index);
 }
 
 void client_on_event(struct sim *sim, const struct event *event)
@@ -337,14 +340,14 @@ void client_on_event(struct sim *sim, const struct event *event)
         return;
     unsigned index = sim->connections[reply->connection].client;
     if (reply->answers && reply->asked.verb == VERB_BREAK && strstr(reply->line, " OK") == NULL)
-        extend_unbroken(sim, reply->asked.resource);
+        extend_after_failed_break(sim, reply->asked.resource);
     if (strncmp(reply->line, "! LOST ", 7) == 0)
         on_lost(sim, index, reply->line);
-    else if (reply->answers && !reply->asked.aside)
+    else if (reply->answers && !reply->asked.ignore_reply)
         on_answer(sim, index, reply);
 }
 
-/* --- its life --- */
+/* --- start and retirement --- */
 
 void client_start(struct sim *sim, unsigned index)
 {
@@ -353,8 +356,8 @@ void client_start(struct sim *sim, unsigned index)
     client->home = index % sim->daemon_count;
     client->asked = SIM_CONNECTIONS;
     client->latency_ns = 20000 + sim_below(sim, 2000000);
-    client->former[0] = '\0';
-    let_lock_go(client);
+    client->released_token[0] = '\0';
+    drop_lock(client);
     for (unsigned i = 0; i < SIM_DAEMONS; i++)
         client->connections[i] = SIM_CONNECTIONS;
     act_later(sim, index, sim_between(sim, 0, 300 * NS_PER_MS));
@@ -363,13 +366,13 @@ void client_start(struct sim *sim, unsigned index)
 void client_retire(struct sim *sim, unsigned index)
 {
     struct sim_client *client = &sim->clients[index];
-    /* What it has asked for it still hears of; what it has it releases. Where it has neither it
+    /* The client still receives the reply to its request, and releases its lock. Without either it
      * leaves: a HOLD whose UNLOCK was lost would live as long as its connection. */
     if (client->state == CLIENT_HOLDING)
         act_later(sim, index, sim_between(sim, 0, 100 * NS_PER_MS));
     for (unsigned i = 0; i < sim->daemon_count; i++) {
         unsigned connection = client->connections[i];
-        if (connection != SIM_CONNECTIONS && connection != client->held_by &&
+        if (connection != SIM_CONNECTIONS && connection != client->hold_connection &&
             connection != client->asked)
             connection_close(sim, connection, true);
     }
@@ -390,7 +393,7 @@ void client_ask_last(struct sim *sim, unsigned index, unsigned daemon, unsigned 
 void client_forget(struct sim *sim, unsigned index)
 {
     struct sim_client *client = &sim->clients[index];
-    let_lock_go(client);
+    drop_lock(client);
     client->state = CLIENT_IDLE;
     client->acts++;
 }

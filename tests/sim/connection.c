@@ -12,7 +12,7 @@ static bool exists(const struct sim *sim, unsigned connection, uint32_t number)
     return connection != SIM_CONNECTIONS && sim->connections[connection].number == number;
 }
 
-/* --- of the client --- */
+/* --- the client's side --- */
 
 unsigned connection_to(struct sim *sim, unsigned client, unsigned daemon)
 {
@@ -37,7 +37,7 @@ unsigned connection_to(struct sim *sim, unsigned client, unsigned daemon)
     return index;
 }
 
-/* Lines keep their order; now and then one takes long. */
+/* Lines keep their order; now and then one is slow. */
 static int64_t arrival_ns(struct sim *sim, const struct sim_connection *connection,
                           int64_t *last_ns)
 {
@@ -72,7 +72,7 @@ void connection_send(struct sim *sim, unsigned index, const struct sim_request *
                     EVENT_REQUEST, slot, generation);
 }
 
-/* A daemon that is gone hears nothing. */
+/* A dead daemon receives no event. */
 static void plan_hangup(struct sim *sim, unsigned index)
 {
     struct sim_connection *connection = &sim->connections[index];
@@ -91,7 +91,7 @@ void connection_close(struct sim *sim, unsigned index, bool in_order)
     connection->in_order = in_order;
     connection->quits = in_order && sim_below(sim, 2) == 0;
     sim->clients[connection->client].connections[connection->daemon] = SIM_CONNECTIONS;
-    /* Without a word what is on its way may be lost, and its end be noticed late. */
+    /* A loss may drop requests in flight, and the daemon may notice it late. */
     bool loses = !in_order && sim_below(sim, 2) == 0;
     for (unsigned i = 0; i < SIM_REQUESTS && loses; i++)
         if (sim->requests[i].state == REQUEST_SENT && sim->requests[i].connection == index &&
@@ -136,7 +136,7 @@ void connection_clear(struct sim *sim)
         sim->replies[i].used = false;
 }
 
-/* --- at the daemon --- */
+/* --- the daemon's side --- */
 
 static size_t write_line(const struct sim_request *request, unsigned slot, char *line, size_t size)
 {
@@ -163,7 +163,7 @@ void connection_submit(struct sim *sim, const struct event *event)
 {
     struct sim_request *request = &sim->requests[event->subject];
     struct sim_connection *connection = &sim->connections[request->connection];
-    struct daemon *daemon = &sim->daemons[request->daemon];
+    struct sim_daemon *daemon = &sim->daemons[request->daemon];
     struct request parsed;
     struct error error;
     char line[SIM_LINE];
@@ -191,7 +191,7 @@ void connection_submit(struct sim *sim, const struct event *event)
     }
     engine_submit(&daemon->engine, &connection->engine_client, &parsed, request->arrived_ns);
     if (connection->engine_client.pending_count > LIMIT_CLIENT_REQUESTS)
-        checker_violation(sim, "client %u has more requests under way than it may",
+        checker_violation(sim, "client %u has more requests in flight than its limit",
                           request->client);
 }
 
@@ -216,7 +216,7 @@ void connection_on_hangup(struct sim *sim, const struct event *event)
     forget_requests(sim, event->subject);
 }
 
-/* --- answers --- */
+/* --- replies --- */
 
 static struct sim_connection *connection_of(struct sim *sim, struct engine_client *client)
 {
@@ -245,7 +245,7 @@ static struct sim_reply *post(struct sim *sim, struct sim_connection *connection
     return reply;
 }
 
-/* The request a tag names; NULL if there is none. */
+/* The request that the tag names; NULL if there is none. */
 static struct sim_request *request_of(struct sim *sim, unsigned daemon, const char *tag)
 {
     char *end;
@@ -265,10 +265,10 @@ void connection_take_reply(struct sim *sim, unsigned daemon, struct engine_clien
     struct sim_request *request = request_of(sim, daemon, line + 1);
     sim_note(sim, "daemon %u to %u: %.*s", daemon, connection->client, (int)len, line);
     if (request == NULL || &sim->connections[request->connection] != connection) {
-        checker_violation(sim, "an answer nobody asked for: %.*s", (int)len - 1, line);
+        checker_violation(sim, "a reply without a request: %.*s", (int)len - 1, line);
         return;
     }
-    /* The daemon may notice with this answer that nobody is there any more. */
+    /* The daemon may learn from this reply that the client is gone. */
     if (!connection->open && sim_below(sim, 2) == 0) {
         client->disconnected = true;
         request->state = REQUEST_FREE;
@@ -307,7 +307,7 @@ void connection_take_undone(struct sim *sim, unsigned daemon, const char *tag, s
     snprintf(text, sizeof(text), "%.*s", (int)tag_len, tag);
     struct sim_request *request = request_of(sim, daemon, text);
     if (request == NULL)
-        checker_violation(sim, "undone, though nobody asked: %s", text);
+        checker_violation(sim, "an undone request that does not exist: %s", text);
     else
         request->state = REQUEST_FREE;
 }

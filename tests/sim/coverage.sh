@@ -1,6 +1,6 @@
 #!/bin/sh
-# What schedules reached of the code that decides: coverage.sh BUILD-FOLDER. The branches that none
-# took are in BUILD-FOLDER/*.gcov, marked "branch ... never executed" or "taken 0%".
+# Print which lines and branches of the engine the schedules reached: coverage.sh BUILD-FOLDER. The
+# branches that no schedule took are in BUILD-FOLDER/*.gcov, marked "branch ... never executed" or "taken 0%".
 set -eu
 build=$1
 for source in engine/*.c engine/*/*.c; do

@@ -8,11 +8,11 @@
 #include "protocol/units.h"
 #include "tests/sim/sim.h"
 
-/* One pass in so many is slow, and takes up to so long. */
+/* One pass in BUSY_IN is slow, and takes up to BUSY_NS. */
 enum { BUSY_IN = 6 };
 #define BUSY_NS (10 * NS_PER_MS)
 
-/* The io of an engine has to find its daemon and the simulation around it. */
+/* The context of the engine's io: which daemon of which simulation. */
 struct place {
     struct sim *sim;
     unsigned daemon;
@@ -20,7 +20,7 @@ struct place {
 
 static struct place places[SIM_DAEMONS];
 
-static struct daemon *daemon_at(const struct place *place)
+static struct sim_daemon *daemon_at(const struct place *place)
 {
     return &place->sim->daemons[place->daemon];
 }
@@ -30,12 +30,12 @@ int64_t daemon_clock_ns(const struct sim *sim, unsigned daemon)
     return clock_at(&sim->daemons[daemon].clock, sim->now_ns);
 }
 
-/* --- what the engine asks for --- */
+/* --- the io of the engine --- */
 
 static void io_open(void *context, unsigned node, enum channel channel)
 {
     const struct place *place = context;
-    struct daemon *daemon = daemon_at(place);
+    struct sim_daemon *daemon = daemon_at(place);
     assert(daemon->wires[node][channel] == SIM_WIRES);
     resp_reset(&daemon->resps[node][channel]);
     daemon->wires[node][channel] = net_open(place->sim, place->daemon, node, channel);
@@ -44,7 +44,7 @@ static void io_open(void *context, unsigned node, enum channel channel)
 static void io_close(void *context, unsigned node, enum channel channel)
 {
     const struct place *place = context;
-    struct daemon *daemon = daemon_at(place);
+    struct sim_daemon *daemon = daemon_at(place);
     unsigned wire = daemon->wires[node][channel];
     if (wire == SIM_WIRES)
         return;
@@ -139,8 +139,8 @@ static int64_t io_wall_us(void *context)
     return (daemon_clock_ns(place->sim, place->daemon) + daemon_at(place)->wall_ahead_ns) / 1000;
 }
 
-/* Each token begins with its number, and has it once more where a frozen token keeps it
- * (protocol/token.h): the checker keeps a file on each. */
+/* Each token begins with its number, and has the number again in the part that a frozen token keeps
+ * (protocol/token.h). The checker finds its record of the token by this number. */
 static void io_random(void *context, void *bytes, size_t len)
 {
     const struct place *place = context;
@@ -156,10 +156,10 @@ static void io_random(void *context, void *bytes, size_t len)
     }
 }
 
-/* --- one pass of its loop --- */
+/* --- one pass of the event loop --- */
 
-/* What the guard remembers of all nodes is what it finds of each. */
-static void check_memory(struct sim *sim, unsigned index)
+/* The guard's cached answer for all nodes must agree with its answers for each node. */
+static void check_all_vote_cache(struct sim *sim, unsigned index)
 {
     struct guard *guard = &sim->daemons[index].engine.flights.guard;
     int64_t now_ns = daemon_clock_ns(sim, index);
@@ -167,17 +167,17 @@ static void check_memory(struct sim *sim, unsigned index)
     for (unsigned node = 0; node < sim->node_count; node++)
         all = all && guard_refuses_vote(guard, node, now_ns) == REASON_NONE;
     if (guard_all_vote(guard, now_ns) != all)
-        checker_violation(sim, "daemon %u remembers votes that are not so any more", index);
+        checker_violation(sim, "daemon %u has a stale all-vote cache", index);
 }
 
 static void end_pass(struct sim *sim, unsigned index)
 {
-    struct daemon *daemon = &sim->daemons[index];
-    check_memory(sim, index);
+    struct sim_daemon *daemon = &sim->daemons[index];
+    check_all_vote_cache(sim, index);
     bounds_note(&daemon->engine, sim->tally->met);
     const char *passed = bounds_passed(&daemon->engine);
     if (passed != NULL)
-        checker_violation(sim, "daemon %u goes beyond its bound of %s", index, passed);
+        checker_violation(sim, "daemon %u exceeds its limit of %s", index, passed);
     while (engine_wants_flush(&daemon->engine))
         engine_flush(&daemon->engine, daemon_clock_ns(sim, index));
     for (unsigned node = 0; node < sim->node_count; node++)
@@ -200,8 +200,8 @@ static void end_pass(struct sim *sim, unsigned index)
 
 static void feed(struct sim *sim, unsigned index, unsigned wire_index)
 {
-    struct daemon *daemon = &sim->daemons[index];
-    struct wire *wire = &sim->wires[wire_index];
+    struct sim_daemon *daemon = &sim->daemons[index];
+    struct sim_wire *wire = &sim->wires[wire_index];
     struct resp *resp = &daemon->resps[wire->master][wire->channel];
     size_t len = net_arrived(sim, wire_index);
     if (len == 0)
@@ -224,8 +224,8 @@ static void feed(struct sim *sim, unsigned index, unsigned wire_index)
 
 static void on_wire(struct sim *sim, unsigned index, const struct event *event)
 {
-    struct daemon *daemon = &sim->daemons[index];
-    struct wire *wire = &sim->wires[event->subject];
+    struct sim_daemon *daemon = &sim->daemons[index];
+    struct sim_wire *wire = &sim->wires[event->subject];
     if (!wire_exists(sim, event->subject, event->generation) || !wire->open_here)
         return;
     assert(daemon->wires[wire->master][wire->channel] == event->subject);
@@ -247,7 +247,7 @@ static void on_wire(struct sim *sim, unsigned index, const struct event *event)
 
 static void on_timer(struct sim *sim, unsigned index)
 {
-    struct daemon *daemon = &sim->daemons[index];
+    struct sim_daemon *daemon = &sim->daemons[index];
     int64_t now_ns = daemon_clock_ns(sim, index);
     engine_on_timer(&daemon->engine, now_ns);
     if (!daemon->draining)
@@ -277,7 +277,7 @@ static void handle(struct sim *sim, unsigned index, const struct event *event)
         connection_on_hangup(sim, event);
         break;
     default:
-        assert(false && "none of a daemon");
+        assert(false && "not an event of a daemon");
     }
 }
 
@@ -297,11 +297,11 @@ static unsigned daemon_of_event(const struct sim *sim, const struct event *event
     }
 }
 
-/* Now and then a pass takes its time when this comes, and the next finds several things to be done
- * at once. */
-static bool comes_while_busy(struct sim *sim, unsigned index, const struct event *event)
+/* Now and then an event arrives during a slow pass, and the next pass handles several events at
+ * once. */
+static bool defer_while_busy(struct sim *sim, unsigned index, const struct event *event)
 {
-    struct daemon *daemon = &sim->daemons[index];
+    struct sim_daemon *daemon = &sim->daemons[index];
     if (daemon->paused || daemon->busy)
         return true;
     if (sim->turns != NULL ||
@@ -313,10 +313,10 @@ static bool comes_while_busy(struct sim *sim, unsigned index, const struct event
     return true;
 }
 
-/* A pass over all that has happened since the last. */
+/* One pass over all events since the last one. */
 static void catch_up(struct sim *sim, unsigned index)
 {
-    struct daemon *daemon = &sim->daemons[index];
+    struct sim_daemon *daemon = &sim->daemons[index];
     daemon->busy = false;
     for (unsigned i = 0; i < daemon->backlog_count && daemon->alive; i++)
         handle(sim, index, &daemon->backlog[i]);
@@ -328,7 +328,7 @@ static void catch_up(struct sim *sim, unsigned index)
 void daemon_on_event(struct sim *sim, const struct event *event)
 {
     unsigned index = daemon_of_event(sim, event);
-    struct daemon *daemon = &sim->daemons[index];
+    struct sim_daemon *daemon = &sim->daemons[index];
     bool timer = event->kind == EVENT_TIMER;
     bool pass = event->kind == EVENT_PASS;
     if (!daemon->alive || ((timer || pass) && event->generation != daemon->life))
@@ -340,7 +340,7 @@ void daemon_on_event(struct sim *sim, const struct event *event)
     }
     if (timer)
         daemon->timer_ns = INT64_MAX;
-    if (comes_while_busy(sim, index, event)) {
+    if (defer_while_busy(sim, index, event)) {
         assert(daemon->backlog_count < SIM_BACKLOG);
         daemon->backlog[daemon->backlog_count++] = *event;
         return;
@@ -350,9 +350,9 @@ void daemon_on_event(struct sim *sim, const struct event *event)
         end_pass(sim, index);
 }
 
-/* --- its life --- */
+/* --- start and end --- */
 
-static void fill_rules(const struct sim *sim, const struct daemon *daemon, bool bootstrap,
+static void fill_rules(const struct sim *sim, const struct sim_daemon *daemon, bool bootstrap,
                        struct engine_rules *rules)
 {
     static const char *const names[] = {"a", "b", "c", "d", "e"};
@@ -388,7 +388,7 @@ static void fill_rules(const struct sim *sim, const struct daemon *daemon, bool 
 
 void daemon_start(struct sim *sim, unsigned index, bool bootstrap)
 {
-    struct daemon *daemon = &sim->daemons[index];
+    struct sim_daemon *daemon = &sim->daemons[index];
     const struct engine_io io = {
         .context = &places[index],
         .open = io_open,
@@ -423,15 +423,15 @@ void daemon_start(struct sim *sim, unsigned index, bool bootstrap)
     end_pass(sim, index);
 }
 
-void daemon_die(struct sim *sim, unsigned index, bool in_peace)
+void daemon_die(struct sim *sim, unsigned index, bool orderly)
 {
-    struct daemon *daemon = &sim->daemons[index];
-    sim_note(sim, "daemon %u %s\n", index, in_peace ? "ends" : "is killed");
+    struct sim_daemon *daemon = &sim->daemons[index];
+    sim_note(sim, "daemon %u %s\n", index, orderly ? "ends" : "is killed");
     connection_lose_daemon(sim, index);
     engine_deinit(&daemon->engine);
     daemon->alive = false;
     daemon->life++;
-    /* The kernel sends what was written, and closes. */
+    /* The kernel sends what was written, and closes the connections. */
     for (unsigned node = 0; node < sim->node_count; node++)
         for (unsigned channel = 0; channel < CHANNELS; channel++)
             if (daemon->wires[node][channel] != SIM_WIRES)
@@ -444,9 +444,9 @@ void daemon_pause(struct sim *sim, unsigned index)
     sim->daemons[index].paused_at_ns = sim->now_ns;
 }
 
-void daemon_go_on(struct sim *sim, unsigned index)
+void daemon_resume(struct sim *sim, unsigned index)
 {
-    struct daemon *daemon = &sim->daemons[index];
+    struct sim_daemon *daemon = &sim->daemons[index];
     daemon->paused = false;
     daemon->paused_at_ns = sim->now_ns;
     catch_up(sim, index);
@@ -454,9 +454,9 @@ void daemon_go_on(struct sim *sim, unsigned index)
 
 void daemon_drain(struct sim *sim, unsigned index)
 {
-    struct daemon *daemon = &sim->daemons[index];
+    struct sim_daemon *daemon = &sim->daemons[index];
     int64_t now_ns = daemon_clock_ns(sim, index);
-    sim_note(sim, "daemon %u is told to end\n", index);
+    sim_note(sim, "daemon %u drains\n", index);
     daemon->draining = true;
     daemon->drain_end_ns = now_ns + 2 * NS_PER_S;
     engine_drain(&daemon->engine, now_ns);

@@ -1,36 +1,35 @@
-/*
- * What happens when: a heap of events, in the order of true time, and of being written down.
- */
+/* The event queue: a heap of events in the order of true time; equal times keep the order in which
+ * they were added. */
 #ifndef TESTS_SIM_EVENT_QUEUE_H
 #define TESTS_SIM_EVENT_QUEUE_H
 
 #include <stdint.h>
 
 enum event_kind {
-    EVENT_CONNECT,   /* wire: the SYN arrives */
-    EVENT_CONNECTED, /* wire: ... and its answer */
+    EVENT_CONNECT,   /* wire: the SYN arrives at the master */
+    EVENT_CONNECTED, /* wire: the SYN-ACK arrives at the owner */
     EVENT_TO_SERVER, /* wire: bytes arrive at the master */
-    EVENT_TO_CLIENT, /* wire: bytes arrive at who opened it */
-    EVENT_RESET,     /* wire: the master learns that it was reset */
-    EVENT_CLOSED,    /* wire: who opened it learns that it is closed */
-    EVENT_CRON,      /* master */
+    EVENT_TO_CLIENT, /* wire: bytes arrive at the owner */
+    EVENT_RESET,     /* wire: the master learns of a reset */
+    EVENT_CLOSED,    /* wire: the owner learns that it is closed */
+    EVENT_CRON,      /* master: its periodic work */
     EVENT_REQUEST,   /* request: it arrives at its daemon */
     EVENT_REPLY,     /* reply: it arrives at its client */
-    EVENT_HANGUP,    /* hangup: a daemon learns of the end of a connection */
-    EVENT_ACT,       /* client: it does something */
-    EVENT_FOREIGN,   /* foreign client: likewise */
+    EVENT_HANGUP,    /* connection: the daemon learns that it has ended */
+    EVENT_ACT,       /* client: its next action */
+    EVENT_FOREIGN,   /* foreign client: its next action */
     EVENT_STRIKE,    /* a fault begins */
-    EVENT_MEND,      /* fault: it ends */
-    EVENT_TIMER,     /* daemon */
-    EVENT_PASS,      /* daemon: a slow pass of its loop is over */
+    EVENT_FAULT_END, /* fault: it ends */
+    EVENT_TIMER,     /* daemon: its timer */
+    EVENT_PASS,      /* daemon: a slow pass of its loop ends */
 };
 
 struct event {
     int64_t at_ns;
     uint64_t serial;
     enum event_kind kind;
-    uint32_t subject;    /* an index, by kind */
-    uint32_t generation; /* of the subject: what is about another one is void */
+    uint32_t subject;    /* index; its meaning depends on the kind */
+    uint32_t generation; /* of the subject; an event of another generation is stale */
 };
 
 enum { EVENT_QUEUE_EVENTS = 16384 };
@@ -45,7 +44,7 @@ void event_queue_clear(struct event_queue *event_queue);
 void event_queue_add(struct event_queue *event_queue, int64_t at_ns, enum event_kind kind,
                      uint32_t subject, uint32_t generation);
 
-/* When the first is; INT64_MAX without one. And that. */
+/* The time of the first event, INT64_MAX without one; remove and return the first event. */
 int64_t event_queue_next_ns(const struct event_queue *event_queue);
 struct event event_queue_take(struct event_queue *event_queue);
 

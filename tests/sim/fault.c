@@ -5,7 +5,7 @@
 
 #include "tests/sim/fault_parts.h"
 
-/* --- what may befall a master --- */
+/* --- faults of masters --- */
 
 struct sim_master *fault_some_master(struct sim *sim, struct sim_fault_run *run)
 {
@@ -13,8 +13,8 @@ struct sim_master *fault_some_master(struct sim *sim, struct sim_fault_run *run)
     return &sim->masters[run->master];
 }
 
-/* What a durable one does not save, has evicted or got from another, no guard sees that begins to
- * look behind a restart. */
+/* After a restart no guard can see that a durable master had not saved its data, had evicted keys,
+ * or had replicated from another master. */
 static bool may_be_killed(const struct sim_master *master)
 {
     const struct fake_master *redis = &master->redis;
@@ -29,7 +29,7 @@ static void kill_master(struct sim *sim, unsigned index)
     master->hung = false;
     net_kill_master(sim, index);
     if (master->redis.fsync == NULL)
-        checker_on_forgot(sim, index);
+        checker_on_data_loss(sim, index);
 }
 
 static void start_master(struct sim *sim, unsigned index, const struct fake_data *data)
@@ -56,12 +56,12 @@ static bool restart_begin(struct sim *sim, struct sim_fault_run *run)
 static void restart_end(struct sim *sim, struct sim_fault_run *run)
 {
     sim_note(sim, "FAULT %c starts again, %s\n", 'a' + run->master,
-             sim->masters[run->master].redis.fsync != NULL ? "with all it had" : "empty");
+             sim->masters[run->master].redis.fsync != NULL ? "with its data" : "empty");
     start_master(sim, run->master, NULL);
 }
 
-/* Its data is saved now, and found again when it is killed and started later. Files of before are
- * not put back where the last ones are trusted. */
+/* Save the data now, and kill and restart the master with it later. Old files are not restored on a
+ * durable master, whose last data the daemons trust. */
 static bool snapshot_begin(struct sim *sim, struct sim_fault_run *run)
 {
     struct sim_master *master = fault_some_master(sim, run);
@@ -106,13 +106,13 @@ static bool flush_begin(struct sim *sim, struct sim_fault_run *run)
         return false;
     sim_note(sim, "FAULT %c is flushed\n", 'a' + run->master);
     fake_flush(&master->redis);
-    checker_on_forgot(sim, run->master);
-    net_say(sim, run->master);
+    checker_on_data_loss(sim, run->master);
+    net_send_output(sim, run->master);
     return true;
 }
 
-/* Another one, with older data, takes its place and gives it back: the same process all the time,
- * which even keeps its connections. */
+/* Another server with older data takes over and gives the role back. The process stays the same,
+ * and even its connections survive. */
 static void failback_end(struct sim *sim, struct sim_fault_run *run)
 {
     struct sim_master *master = &sim->masters[run->master];
@@ -122,7 +122,7 @@ static void failback_end(struct sim *sim, struct sim_fault_run *run)
     memcpy(&master->redis.data, &master->snapshot, sizeof(master->snapshot));
     sim->ids += 2;
     fake_new_replid(&master->redis, sim->ids);
-    checker_on_forgot(sim, run->master);
+    checker_on_data_loss(sim, run->master);
     checker_on_old_data(sim, &master->snapshot);
 }
 
@@ -136,8 +136,8 @@ static bool replica_begin(struct sim *sim, struct sim_fault_run *run)
     sim->ids += 2;
     fake_new_replid(&master->redis, sim->ids);
     master->redis.replica = true;
-    checker_on_forgot(sim, run->master);
-    net_say(sim, run->master);
+    checker_on_data_loss(sim, run->master);
+    net_send_output(sim, run->master);
     return true;
 }
 
@@ -148,7 +148,7 @@ static void replica_end(struct sim *sim, struct sim_fault_run *run)
     master->redis.replica = false;
     sim->ids += 2;
     fake_new_replid(&master->redis, sim->ids);
-    checker_on_forgot(sim, run->master);
+    checker_on_data_loss(sim, run->master);
 }
 
 static bool evict_begin(struct sim *sim, struct sim_fault_run *run)
@@ -164,17 +164,18 @@ static bool evict_begin(struct sim *sim, struct sim_fault_run *run)
 static void evict_end(struct sim *sim, struct sim_fault_run *run)
 {
     struct sim_master *master = &sim->masters[run->master];
-    /* What is evicted before any daemon has looked is what no guard sees. */
+    /* No guard can see an eviction before a daemon's first sample. */
     unsigned evictions = master->dead || sim->recovering ? 0 : 1 + sim_below(sim, 6);
     sim_note(sim, "FAULT %c evicts %u keys\n", 'a' + run->master, evictions);
     for (unsigned i = 0; i < evictions; i++)
         if (fake_evict(&master->redis, sim_below(sim, 1000)))
-            checker_on_forgot(sim, run->master);
-    net_say(sim, run->master);
+            checker_on_data_loss(sim, run->master);
+    net_send_output(sim, run->master);
     master->redis.may_evict = false;
 }
 
-/* Its settings are others for a while: what it has then, a restart may cost it. */
+/* The settings of a durable master change for a while: a restart may lose data written
+ * meanwhile. */
 static bool unsaved_begin(struct sim *sim, struct sim_fault_run *run)
 {
     struct sim_master *master = fault_some_master(sim, run);
@@ -206,31 +207,31 @@ static void hang_end(struct sim *sim, struct sim_fault_run *run)
     struct sim_master *master = &sim->masters[run->master];
     if (!master->hung)
         return;
-    sim_note(sim, "FAULT %c goes on\n", 'a' + run->master);
+    sim_note(sim, "FAULT %c continues\n", 'a' + run->master);
     master->hung = false;
     net_serve_all(sim, run->master);
 }
 
-static bool trouble_begin(struct sim *sim, struct sim_fault_run *run)
+static bool errors_begin(struct sim *sim, struct sim_fault_run *run)
 {
-    static const char *const troubles[] = {
+    static const char *const errors[] = {
         "OOM command not allowed when used memory > 'max",
         "MISCONF Redis is configured to save RDB",
         "READONLY You can't write against a read only",
         "BUSY Redis is busy running a script.",
         "NOREPLICAS Not enough good replicas to write.",
         "NOPERM this user has no permissions",
-        "ERR some error nobody has heard of",
+        "ERR an error unknown to the daemon",
     };
     struct sim_master *master = fault_some_master(sim, run);
     if (master->dead || master->redis.refusals[FAKE_KEYS] != NULL)
         return false;
-    master->redis.refusals[FAKE_KEYS] = troubles[sim_below(sim, 7)];
-    sim_note(sim, "FAULT %c answers %s\n", 'a' + run->master, master->redis.refusals[FAKE_KEYS]);
+    master->redis.refusals[FAKE_KEYS] = errors[sim_below(sim, 7)];
+    sim_note(sim, "FAULT %c replies %s\n", 'a' + run->master, master->redis.refusals[FAKE_KEYS]);
     return true;
 }
 
-static void trouble_end(struct sim *sim, struct sim_fault_run *run)
+static void errors_end(struct sim *sim, struct sim_fault_run *run)
 {
     sim->masters[run->master].redis.refusals[FAKE_KEYS] = NULL;
 }
@@ -266,7 +267,7 @@ static void scripts_end(struct sim *sim, struct sim_fault_run *run)
     sim->masters[run->master].redis.deaf_to_scripts = false;
 }
 
-/* What a master refuses to do for a while, by the table. */
+/* The master refuses a class of commands for a while: the column `refusal` of the table. */
 static bool refusal_begin(struct sim *sim, struct sim_fault_run *run);
 static void refusal_end(struct sim *sim, struct sim_fault_run *run);
 
@@ -290,7 +291,7 @@ static void slow_end(struct sim *sim, struct sim_fault_run *run)
 
 static bool cut_begin(struct sim *sim, struct sim_fault_run *run)
 {
-    struct wire *wire;
+    struct sim_wire *wire;
     unsigned first = sim_below(sim, 64);
     for (unsigned i = 0; i < 64; i++) {
         wire = &sim->wires[(first + i) % 64];
@@ -307,7 +308,7 @@ static bool cut_begin(struct sim *sim, struct sim_fault_run *run)
     return true;
 }
 
-/* Nothing passes between these for so long, in one direction or both. */
+/* No bytes pass before until_ns, in one direction or both. */
 static void block(struct sim *sim, unsigned master, unsigned owner, unsigned directions,
                   int64_t until_ns)
 {
@@ -355,10 +356,10 @@ static bool daemon_kill_begin(struct sim *sim, struct sim_fault_run *run)
     return true;
 }
 
-/* On another host: with another clock. */
+/* Start on another host, that is with another clock. */
 void fault_start_elsewhere(struct sim *sim, unsigned index)
 {
-    struct daemon *daemon = &sim->daemons[index];
+    struct sim_daemon *daemon = &sim->daemons[index];
     daemon->host += SIM_DAEMONS;
     int64_t ahead_ns = sim_between(sim, 0, 1000 * NS_PER_S);
     daemon->clock.shown_ns += ahead_ns;
@@ -369,7 +370,7 @@ void fault_start_elsewhere(struct sim *sim, unsigned index)
 
 static void daemon_kill_end(struct sim *sim, struct sim_fault_run *run)
 {
-    struct daemon *daemon = &sim->daemons[run->owner];
+    struct sim_daemon *daemon = &sim->daemons[run->owner];
     if (daemon->alive && !daemon->draining)
         return;
     if (daemon->alive)
@@ -385,7 +386,7 @@ static void daemon_kill_end(struct sim *sim, struct sim_fault_run *run)
 static bool daemon_end_begin(struct sim *sim, struct sim_fault_run *run)
 {
     run->owner = sim_below(sim, sim->daemon_count);
-    struct daemon *daemon = &sim->daemons[run->owner];
+    struct sim_daemon *daemon = &sim->daemons[run->owner];
     if (!daemon->alive || daemon->paused || daemon->draining)
         return false;
     daemon_drain(sim, run->owner);
@@ -395,7 +396,7 @@ static bool daemon_end_begin(struct sim *sim, struct sim_fault_run *run)
 static bool daemon_pause_begin(struct sim *sim, struct sim_fault_run *run)
 {
     run->owner = sim_below(sim, sim->daemon_count);
-    struct daemon *daemon = &sim->daemons[run->owner];
+    struct sim_daemon *daemon = &sim->daemons[run->owner];
     if (!daemon->alive || daemon->paused)
         return false;
     sim_note(sim, "FAULT daemon %u stops\n", run->owner);
@@ -407,16 +408,16 @@ static void daemon_pause_end(struct sim *sim, struct sim_fault_run *run)
 {
     if (!sim->daemons[run->owner].alive || !sim->daemons[run->owner].paused)
         return;
-    sim_note(sim, "FAULT daemon %u goes on\n", run->owner);
-    daemon_go_on(sim, run->owner);
+    sim_note(sim, "FAULT daemon %u continues\n", run->owner);
+    daemon_resume(sim, run->owner);
 }
 
-/* Wall clocks of daemons may be set, as long as they agree to within max_ttl, a round's length and
- * what they drift aside. */
+/* Set the wall clock of a daemon. Wall clocks have to agree to within max_ttl, less the length of a
+ * round and their drift. */
 static bool daemon_wall_begin(struct sim *sim, struct sim_fault_run *run)
 {
     run->owner = sim_below(sim, sim->daemon_count);
-    struct daemon *daemon = &sim->daemons[run->owner];
+    struct sim_daemon *daemon = &sim->daemons[run->owner];
     int64_t room_ns = sim->max_ttl_ms * NS_PER_MS * 8 / 10;
     int64_t true_wall_ns = INT64_C(1700000000) * NS_PER_S + sim->now_ns;
     daemon->wall_ahead_ns = true_wall_ns - daemon_clock_ns(sim, run->owner) +
@@ -424,15 +425,15 @@ static bool daemon_wall_begin(struct sim *sim, struct sim_fault_run *run)
     return true;
 }
 
-/* --- all of them --- */
+/* --- the table of faults --- */
 
 static const struct {
     const char *name;
     bool (*begin)(struct sim *, struct sim_fault_run *);
-    void (*end)(struct sim *, struct sim_fault_run *); /* NULL: it does not last */
-    int64_t least_ms;                                  /* how long it lasts */
+    void (*end)(struct sim *, struct sim_fault_run *); /* NULL: the fault has no duration */
+    int64_t least_ms;                                  /* range of the duration */
     int64_t most_ms;
-    unsigned refusal; /* refusal_begin(): of what, and the error */
+    unsigned refusal; /* refusal_begin(): the refused class, and the error */
     const char *error;
 } faults[] = {
     [FAULT_CLIENTS] = {"clients", NULL, NULL, 0, 0},
@@ -453,12 +454,12 @@ static const struct {
     {"step-forward", fault_step_forward_begin, fault_step_forward_end, 1, 200},
     {"step-back", fault_step_back_begin, NULL, 0, 0},
     {"step-and-back", fault_step_and_back_begin, fault_step_and_back_end, 10, 4000},
-    {"trouble", trouble_begin, trouble_end, 5, 2000},
+    {"errors", errors_begin, errors_end, 5, 2000},
     {"full", full_begin, full_end, 5, 2000},
     {"scripts", scripts_begin, scripts_end, 1, 1000},
     {"untracked", refusal_begin, refusal_end, 10, 3000, FAKE_TRACKING,
      "ERR Unknown subcommand or wrong number of arguments for 'TRACKING'"},
-    {"apart", refusal_begin, refusal_end, 10, 3000, REDIS_SCRIPT_RELEASES,
+    {"unbatched", refusal_begin, refusal_end, 10, 3000, REDIS_SCRIPT_RELEASES,
      "ERR The user executing the script can't run this command or subcommand"},
     {"denied", refusal_begin, refusal_end, 10, 3000, FAKE_NATIVE,
      "NOPERM User redlockd has no permissions to run this command"},
@@ -506,7 +507,8 @@ bool fault_may(const struct sim *sim, unsigned fault)
     return sim->faults & UINT64_C(1) << fault;
 }
 
-/* Not all in each run: what seldom happens alone is found where not everything happens at once. */
+/* Each run allows only some faults: a rare combination shows up more often when fewer other faults
+ * interfere. */
 void fault_plan(struct sim *sim)
 {
     static const unsigned shares[] = {1, 2, 4, 8};
@@ -518,8 +520,8 @@ void fault_plan(struct sim *sim)
         sim->fault_runs[i].active = false;
     for (unsigned i = 0; i < FAULT_STRUCK; i++)
         sim->tally->faults[i] += fault_may(sim, i);
-    static const int64_t everies_ms[] = {40, 150, 400, 1000, 2500};
-    sim->strike_every_ns = everies_ms[sim_below(sim, 5)] * NS_PER_MS;
+    static const int64_t periods_ms[] = {40, 150, 400, 1000, 2500};
+    sim->strike_every_ns = periods_ms[sim_below(sim, 5)] * NS_PER_MS;
 }
 
 static unsigned some_fault(struct sim *sim)
@@ -553,7 +555,7 @@ static void begin(struct sim *sim, unsigned fault)
     event_queue_add(&sim->event_queue,
                     sim->now_ns + sim_between(sim, faults[fault].least_ms * NS_PER_MS,
                                               faults[fault].most_ms * NS_PER_MS),
-                    EVENT_MEND, slot, run->generation);
+                    EVENT_FAULT_END, slot, run->generation);
 }
 
 void fault_strike(struct sim *sim)
@@ -561,7 +563,7 @@ void fault_strike(struct sim *sim)
     unsigned fault = some_fault(sim);
     if (sim->recovering || fault == FAULTS)
         return;
-    /* Now and then the same befalls several at once. */
+    /* Now and then several targets have the same fault at once. */
     unsigned times = sim_below(sim, 4) == 0 ? 1 + sim_below(sim, 3) : 1;
     for (unsigned i = 0; i < times; i++)
         begin(sim, fault);
@@ -575,14 +577,14 @@ static void end(struct sim *sim, struct sim_fault_run *run)
     faults[run->kind].end(sim, run);
 }
 
-void fault_mend(struct sim *sim, const struct event *event)
+void fault_end(struct sim *sim, const struct event *event)
 {
     struct sim_fault_run *run = &sim->fault_runs[event->subject];
     if (run->active && run->generation == event->generation)
         end(sim, run);
 }
 
-void fault_mend_all(struct sim *sim)
+void fault_end_all(struct sim *sim)
 {
     for (unsigned i = 0; i < SIM_ACTIVE_FAULTS; i++)
         if (sim->fault_runs[i].active)

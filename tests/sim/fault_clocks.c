@@ -1,4 +1,4 @@
-/* Clocks of masters that step. */
+/* Faults: steps of the masters' clocks. */
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,11 +22,11 @@ static void step_forward(struct sim *sim, struct sim_fault_run *run, int64_t dis
     foreign_give_up(sim);
     if (sim->foreign_doubt_ns < sim->now_ns + 2 * sim->max_ttl_ms * NS_PER_MS)
         sim->foreign_doubt_ns = sim->now_ns + 2 * sim->max_ttl_ms * NS_PER_MS;
-    /* A clock that runs slow may step forward by what it had drifted behind while nobody looked:
-     * then no more is lost than the margin pays for. */
+    /* A slow clock may step forward by as much as it fell behind between two samples. The loss is
+     * then no more than the margin covers. */
     int64_t unseen_ns = (SIM_MARGIN_MS + (fault_may(sim, FAULT_RATES) ? 80 : 0)) * NS_PER_MS;
     if (distance_ns > unseen_ns)
-        checker_on_forgot(sim, run->master);
+        checker_on_data_loss(sim, run->master);
 }
 
 static void step_back(struct sim *sim, struct sim_fault_run *run, int64_t distance_ns)
@@ -38,7 +38,7 @@ static void step_back(struct sim *sim, struct sim_fault_run *run, int64_t distan
 
 static bool may_step(struct sim_master *master, enum sim_steps steps)
 {
-    if (master->steps == STEPS_NOT_YET)
+    if (master->steps == STEPS_UNDECIDED)
         master->steps = steps;
     return master->steps == steps;
 }
@@ -51,7 +51,7 @@ static bool is_slow(const struct sim *sim, unsigned master)
     return slow;
 }
 
-/* Often one that is slow: its answers half hide the step. */
+/* Prefer a slow master, whose late replies partly hide the step. */
 static struct sim_master *master_to_step(struct sim *sim, struct sim_fault_run *run)
 {
     fault_some_master(sim, run);
@@ -68,7 +68,7 @@ bool fault_step_forward_begin(struct sim *sim, struct sim_fault_run *run)
     return true;
 }
 
-/* A clock that is corrected in two steps, half of the time. */
+/* In half of the cases a clock is corrected in two steps. */
 void fault_step_forward_end(struct sim *sim, struct sim_fault_run *run)
 {
     if (!sim->recovering && sim_below(sim, 2) == 0)
@@ -81,12 +81,13 @@ static void step_all(struct sim *sim, struct sim_fault_run *run)
         step_forward(sim, run, run->distance_ns);
 }
 
-/* All clocks step by what the margin pays for, and once more later; meanwhile a daemon starts on
- * another host, where it is told by the others that all clocks are steady. */
+/* All clocks step by a distance that the margin covers once, and later step again. Between the
+ * steps a daemon starts on another host, where the attestations of the other daemons call all
+ * clocks steady. */
 bool fault_step_twice_begin(struct sim *sim, struct sim_fault_run *run)
 {
     for (unsigned i = 0; i < sim->node_count; i++)
-        if (sim->masters[i].steps != STEPS_NOT_YET)
+        if (sim->masters[i].steps != STEPS_UNDECIDED)
             return false;
     for (unsigned i = 0; i < sim->node_count; i++)
         sim->masters[i].steps = STEPS_SMALL;
@@ -106,13 +107,13 @@ void fault_step_twice_end(struct sim *sim, struct sim_fault_run *run)
     if (sim->recovering)
         return;
     step_all(sim, run);
-    /* What was set before the first step has lost more than it paid for; but not if the clocks have
-     * drifted behind meanwhile. */
+    /* A key that was set before the first step has lost more than its validity covers, unless the
+     * clocks fell behind meanwhile. */
     if (fault_may(sim, FAULT_RATES))
         return;
     for (unsigned i = 0; i < sim->node_count; i++)
-        if (sim->masters[i].forgot_ns < run->begun_ns)
-            sim->masters[i].forgot_ns = run->begun_ns;
+        if (sim->masters[i].data_loss_ns < run->begun_ns)
+            sim->masters[i].data_loss_ns = run->begun_ns;
 }
 
 bool fault_step_back_begin(struct sim *sim, struct sim_fault_run *run)
@@ -123,7 +124,7 @@ bool fault_step_back_begin(struct sim *sim, struct sim_fault_run *run)
     return true;
 }
 
-/* What daemons have left word of. */
+/* The last step that daemons have announced on this master. */
 static const struct fake_key *last_step(struct sim *sim, unsigned index)
 {
     struct sim_master *master = &sim->masters[index];
@@ -142,16 +143,17 @@ static void step(struct sim *sim, struct sim_fault_run *run, int64_t distance_ns
         step_back(sim, run, -distance_ns);
 }
 
-/* What is smaller, an answer may hide from one daemon and not from the other. */
+/* A reply may hide a smaller step from one daemon and not from another. */
 enum { SEEN_MS = 150 };
 
 bool fault_step_and_back_begin(struct sim *sim, struct sim_fault_run *run)
 {
     struct sim_master *master = fault_some_master(sim, run);
-    if (master->steps != STEPS_NOT_YET)
+    if (master->steps != STEPS_UNDECIDED)
         return false;
-    const struct fake_key *told = last_step(sim, run->master);
-    snprintf(run->told, sizeof(run->told), "%.31s", told != NULL ? told->value : "");
+    const struct fake_key *announced = last_step(sim, run->master);
+    snprintf(run->announced, sizeof(run->announced), "%.31s",
+             announced != NULL ? announced->value : "");
     run->begun_ns = sim->now_ns;
     run->distance_ns = SEEN_MS * NS_PER_MS + some_distance_ns(sim);
     if (sim_below(sim, 2) == 0)
@@ -161,12 +163,13 @@ bool fault_step_and_back_begin(struct sim *sim, struct sim_fault_run *run)
     return true;
 }
 
-/* Who does not look for so long, two heartbeats, is told of it, if somebody else has seen it. Else
- * it stays: nobody could know. Back it may be further than it was forth. */
+/* Step back after two heartbeats, if a daemon has announced the first step: a daemon that has not
+ * sampled the clock for that long reads the announcement. Without an announcement the clock stays,
+ * since no daemon could know. The step back may be the larger one. */
 void fault_step_and_back_end(struct sim *sim, struct sim_fault_run *run)
 {
-    const struct fake_key *told = last_step(sim, run->master);
-    bool seen = told != NULL && strcmp(told->value, run->told) != 0;
+    const struct fake_key *announced = last_step(sim, run->master);
+    bool seen = announced != NULL && strcmp(announced->value, run->announced) != 0;
     bool further = run->distance_ns > 0 && sim_below(sim, 3) == 0;
     if (seen && !sim->masters[run->master].dead &&
         sim->now_ns - run->begun_ns > 2 * sim->daemons[0].engine.flights.guard.periods.heartbeat_ns)

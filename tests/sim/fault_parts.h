@@ -1,12 +1,10 @@
-/*
- * What the files of the simulator's faults share.
- */
+/* Declarations shared by the files of the simulator's faults. */
 #ifndef TESTS_SIM_FAULT_PARTS_H
 #define TESTS_SIM_FAULT_PARTS_H
 
 #include "tests/sim/sim.h"
 
-/* The master that it is about, drawn anew. */
+/* Draw a master for the fault. */
 struct sim_master *fault_some_master(struct sim *sim, struct sim_fault_run *run);
 
 void fault_start_elsewhere(struct sim *sim, unsigned index);

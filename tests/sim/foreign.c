@@ -7,7 +7,7 @@
 
 #include "protocol/units.h"
 
-/* Its rounds take no longer, and its margin is that of the paper: 1 % and 2 ms. */
+/* The foreign client's limit for a round. Its margin is that of the paper: 1 % and 2 ms. */
 #define ROUND_NS (50 * NS_PER_MS)
 enum { MARGIN_PERCENT = 1, MARGIN_MS = 2 };
 
@@ -17,15 +17,15 @@ static void act_later(struct sim *sim, int64_t delay_ns)
                     ++sim->foreign.acts);
 }
 
-static void come_to_rest(struct sim *sim)
+static void become_idle(struct sim *sim)
 {
     sim->foreign.state = FOREIGN_IDLE;
     act_later(sim, sim_between(sim, 0, 400 * NS_PER_MS));
 }
 
-static void tell(struct sim *sim, unsigned master, const char *const *words, unsigned count)
+static void send_command(struct sim *sim, unsigned master, const char *const *words, unsigned count)
 {
-    struct foreign *foreign = &sim->foreign;
+    struct sim_foreign *foreign = &sim->foreign;
     char buf[512];
     size_t lens[8];
     for (unsigned i = 0; i < count; i++)
@@ -36,7 +36,7 @@ static void tell(struct sim *sim, unsigned master, const char *const *words, uns
     foreign->due[master]++;
 }
 
-static bool can_tell(const struct sim *sim, unsigned master)
+static bool is_connected(const struct sim *sim, unsigned master)
 {
     unsigned wire = sim->foreign.wires[master];
     return wire != SIM_WIRES && sim->wires[wire].connected;
@@ -44,19 +44,20 @@ static bool can_tell(const struct sim *sim, unsigned master)
 
 static void release(struct sim *sim)
 {
-    struct foreign *foreign = &sim->foreign;
+    struct sim_foreign *foreign = &sim->foreign;
     const char key[] = {'r', (char)('0' + foreign->resource), '\0'};
     for (unsigned i = 0; i < sim->node_count; i++) {
-        if (!can_tell(sim, i))
+        if (!is_connected(sim, i))
             continue;
-        tell(sim, i, (const char *[]){"EVAL", FAKE_FOREIGN_RELEASE, "1", key, foreign->token}, 5);
+        send_command(sim, i,
+                     (const char *[]){"EVAL", FAKE_FOREIGN_RELEASE, "1", key, foreign->token}, 5);
         foreign->skip[i] = foreign->due[i];
     }
 }
 
 static void acquire(struct sim *sim)
 {
-    struct foreign *foreign = &sim->foreign;
+    struct sim_foreign *foreign = &sim->foreign;
     char ttl[24];
     foreign->resource = sim_below(sim, sim->resource_count);
     foreign->ttl_ms = 100 + sim_below(sim, (unsigned)sim->max_ttl_ms - 100);
@@ -73,15 +74,15 @@ static void acquire(struct sim *sim)
         if (foreign->wires[i] == SIM_WIRES)
             foreign->wires[i] = net_open(sim, SIM_FOREIGN, i, CHANNEL_COMMANDS);
         foreign->skip[i] = foreign->due[i];
-        if (can_tell(sim, i))
-            tell(sim, i, (const char *[]){"SET", key, foreign->token, "NX", "PX", ttl}, 6);
+        if (is_connected(sim, i))
+            send_command(sim, i, (const char *[]){"SET", key, foreign->token, "NX", "PX", ttl}, 6);
     }
     act_later(sim, ROUND_NS);
 }
 
 static void on_quorum(struct sim *sim)
 {
-    struct foreign *foreign = &sim->foreign;
+    struct sim_foreign *foreign = &sim->foreign;
     int64_t validity_ms = foreign->ttl_ms - foreign->ttl_ms * MARGIN_PERCENT / 100 - MARGIN_MS;
     int64_t until_ns = clock_when(&foreign->clock, clock_at(&foreign->clock, foreign->sent_ns) +
                                                        validity_ms * NS_PER_MS);
@@ -93,7 +94,7 @@ static void on_quorum(struct sim *sim)
 
 static void on_bytes(struct sim *sim, unsigned master, const char *bytes, size_t len)
 {
-    struct foreign *foreign = &sim->foreign;
+    struct sim_foreign *foreign = &sim->foreign;
     const char *end = bytes + len;
     for (const char *at = bytes; at < end; at = (char *)memchr(at, '\n', (size_t)(end - at)) + 1) {
         foreign->due[master]--;
@@ -105,7 +106,7 @@ static void on_bytes(struct sim *sim, unsigned master, const char *bytes, size_t
     }
 }
 
-/* Whole lines only. */
+/* The length of the complete lines. */
 static size_t whole_lines(const char *bytes, size_t len)
 {
     while (len > 0 && bytes[len - 1] != '\n')
@@ -115,7 +116,7 @@ static size_t whole_lines(const char *bytes, size_t len)
 
 static void on_wire(struct sim *sim, const struct event *event)
 {
-    struct wire *wire = &sim->wires[event->subject];
+    struct sim_wire *wire = &sim->wires[event->subject];
     unsigned master = wire->master;
     if (!wire->open_here)
         return;
@@ -141,7 +142,7 @@ static void on_wire(struct sim *sim, const struct event *event)
 
 static void act(struct sim *sim)
 {
-    struct foreign *foreign = &sim->foreign;
+    struct sim_foreign *foreign = &sim->foreign;
     switch (foreign->state) {
     case FOREIGN_IDLE:
         if (!sim->recovering)
@@ -150,11 +151,11 @@ static void act(struct sim *sim)
     case FOREIGN_HOLDING:
         history_ended(&sim->history, foreign->resource, foreign->token);
         release(sim);
-        come_to_rest(sim);
+        become_idle(sim);
         break;
     case FOREIGN_ASKING:
         release(sim);
-        come_to_rest(sim);
+        become_idle(sim);
         break;
     }
 }
@@ -169,14 +170,14 @@ void foreign_on_event(struct sim *sim, const struct event *event)
 
 void foreign_give_up(struct sim *sim)
 {
-    struct foreign *foreign = &sim->foreign;
+    struct sim_foreign *foreign = &sim->foreign;
     if (foreign->state == FOREIGN_HOLDING)
         history_ended(&sim->history, foreign->resource, foreign->token);
 }
 
 void foreign_start(struct sim *sim)
 {
-    struct foreign *foreign = &sim->foreign;
+    struct sim_foreign *foreign = &sim->foreign;
     foreign->state = FOREIGN_IDLE;
     foreign->tokens = 0;
     for (unsigned i = 0; i < SIM_MASTERS; i++) {
@@ -187,7 +188,7 @@ void foreign_start(struct sim *sim)
         act_later(sim, sim_between(sim, 0, 400 * NS_PER_MS));
 }
 
-/* --- one that has died halfway --- */
+/* --- a client that died halfway --- */
 
 static const char leftover[] = "fffffffeffffffffffffffffffffffffffffffff";
 
@@ -204,7 +205,7 @@ bool foreign_leave_keys(struct sim *sim, struct sim_fault_run *run)
         int64_t now_us = master_wall_us(sim, i);
         if (fake_find(&master->redis, key, strlen(key), now_us) == NULL)
             fake_set(&master->redis, key, leftover, ttl_ms, now_us);
-        net_say(sim, i);
+        net_send_output(sim, i);
         left++;
     }
     sim_note(sim, "FAULT a leftover of %s on %u masters for %" PRId64 " ms\n", key, left, ttl_ms);
@@ -230,10 +231,10 @@ void foreign_remove_key(struct sim *sim, struct sim_fault_run *run)
     unsigned master = (first + i) % sim->node_count;
     fake_delete(&sim->masters[master].redis, key, master_wall_us(sim, master));
     sim_note(sim, "FAULT the leftover of %s is removed from %c\n", key, 'a' + master);
-    net_say(sim, master);
+    net_send_output(sim, master);
     if (sim->recovering || sim_below(sim, 3) == 0)
         return;
     run->active = true;
     event_queue_add(&sim->event_queue, sim->now_ns + sim_between(sim, 10 * NS_PER_MS, NS_PER_S),
-                    EVENT_MEND, (uint32_t)(run - sim->fault_runs), run->generation);
+                    EVENT_FAULT_END, (uint32_t)(run - sim->fault_runs), run->generation);
 }

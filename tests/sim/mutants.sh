@@ -1,12 +1,12 @@
 #!/bin/sh
-# The simulator is tested, not trusted: with one rule taken out of the code it has to find a
-# violation. Each mutant is one source or two, changed by sed, linked with the rest.
+# Test the simulator: with one rule removed from the code it must find a violation. A mutant is one
+# source file or two, changed by sed and linked with the rest. Its name says what the broken code does.
 #
 #     mutants.sh BUILD-FOLDER TIGHT-BUILD-FOLDER [NAME...]
 #
-# In the second one the same has been built with bounds that schedules meet (bounds.h).
+# The second folder has a build with limits that schedules reach (bounds.h).
 #
-# SEEDS: so many schedules for each, at most.
+# SEEDS: the most schedules for each mutant.
 set -u
 build=$1 tight=$2
 shift 2
@@ -17,18 +17,18 @@ count=0 lines=
 from=$build
 mkdir -p "$dir"
 
-# mutate NAME SOURCE SED-SCRIPT: its object
+# mutate NAME SOURCE SED-SCRIPT: compile the changed source, print the object's name
 mutate() {
     base=$dir/$1-$(basename "$2" .c)
     sed -e "$3" "$2" >"$base.c"
     if cmp -s "$2" "$base.c"; then
-        echo "$1: $2 does not have what is to be taken out of it" >&2
+        echo "$1: $2 has no match for the sed script" >&2
     else
         $CC -I$from/generated $CPPFLAGS -std=c11 -O1 -w -c -o "$base.o" "$base.c" && echo "$base.o"
     fi
 }
 
-# try NAME FAULTS WHAT-MUST-BE-FOUND SOURCE SED-SCRIPT [SOURCE SED-SCRIPT]: a line, and if it was found
+# try NAME FAULTS VIOLATION SOURCE SED-SCRIPT [SOURCE SED-SCRIPT]: run a mutant, print its result
 try() {
     name=$1 faults=$2 wanted=$3 log=$dir/$1.log
     : >"$log"
@@ -45,17 +45,17 @@ try() {
     if [ -n "$first" ] && $CC -o "$dir/$name" $first $second $rest $LIBS >"$log" 2>&1; then
         FAULTS=$faults "$dir/$name" 1 "$seeds" >"$log" 2>&1
     fi
-    # By name: a pattern would also match the objects of a mutant whose name begins alike.
+    # Not by a pattern, which could match the objects of a mutant with a longer name.
     rm -f "$dir/$name" $first $second
     if line=$(grep "^FAILED, .*\($wanted\)" "$log"); then
-        printf '%-28s %s\n' "$name" "$(echo "$line" | sed 's/^FAILED, commit [^,]*, //; s/ until .*//')"
+        printf '%-33s %s\n' "$name" "$(echo "$line" | sed 's/^FAILED, commit [^,]*, //; s/ until .*//')"
     else
-        printf '%-28s NOT FOUND\n' "$name"
+        printf '%-33s NOT FOUND\n' "$name"
         tail -n 3 "$log"
     fi
 }
 
-# mutant ...: the same, two at a time.
+# mutant ...: try, two at a time.
 mutant() {
     [ "$only" = "  " ] || case $only in *" $1 "*) ;; *) return ;; esac
     count=$((count + 1))
@@ -76,39 +76,39 @@ mutant no-quarantine all "$unfit" engine/guard/identity.c \
     's|= recorded_ns > least_ns ? recorded_ns : least_ns;|= sample->clock.received_ns;|'
 mutant no-monitor all "$unfit" engine/guard/clock_monitor.c \
     's/return MONITOR_STEPPED;/return MONITOR_STEADY;/'
-mutant no-probe-behind-votes all "$unfit" engine/flight/replies.c '
+mutant no-probe-after-votes all "$unfit" engine/flight/replies.c '
     s/if (!failed && flight_is_vote(flight, command))/if (0)/
     s/if (batch == NULL || /&1 || /'
-mutant remembers-votes all "remembers votes" engine/guard/guard.c \
+mutant all-vote-cache-not-reset all "all-vote cache" engine/guard/guard.c \
     's/guard->all_vote_until_ns = 0;/(void)guard;/'
-mutant remembers-votes-for-ever all "remembers votes" engine/guard/guard.c \
+mutant all-vote-cache-never-expires all "all-vote cache" engine/guard/guard.c \
     's/guard->all_vote_until_ns = until_ns;/guard->all_vote_until_ns = INT64_MAX;/'
 mutant no-epochs all "$unfit" engine/guard/guard.c \
     '/^uint32_t guard_epoch/,/^}/s/^{/{ return 0;/'
-mutant always-settled all "$unfit" engine/guard/guard.c \
+mutant clock-always-trusted all "$unfit" engine/guard/guard.c \
     's/if (node->clock.state != CLOCK_TRUSTED)$/if (0)/'
 mutant no-replication-id all "$unfit" engine/guard/identity.c \
     's/memcmp(record->replid, sample->replid, RECORD_ID) != 0/0/'
-mutant evicted-not-compared all "$unfit" engine/guard/identity.c \
+mutant evicted-keys-not-compared all "$unfit" engine/guard/identity.c \
     's/identity->record.evicted != identity->evicted)/0)/'
-mutant bounds-of-before-a-step step-and-back,daemon-kill,daemon-stop,clients "$unfit" engine/guard/clock_trust.c \
+mutant attestation-from-before-a-step step-and-back,daemon-kill,daemon-stop,clients "$unfit" engine/guard/clock_trust.c \
     's/strcmp(entry + len, clock->known_step) != 0)/0)/'
-mutant told-and-not-heeded step-and-back,daemon-kill,daemon-stop,clients "$unfit" engine/guard/clock_trust.c \
+mutant unmonitored-gap-ignored step-and-back,daemon-kill,daemon-stop,clients "$unfit" engine/guard/clock_trust.c \
     's/if (clock->unmonitored_since_ns != 0)$/if (0)/'
-mutant durable-with-other-data restart,loading,unsaved,failback,replica,flush,evict,step-forward,daemon-kill,daemon-stop,partition,clients \
+mutant durable-master-was-a-replica restart,loading,unsaved,failback,replica,flush,evict,step-forward,daemon-kill,daemon-stop,partition,clients \
     "$unfit" engine/guard/identity.c 's/!sample->was_replica \&\&//'
 
-mutant newcomers-own-margin step-twice,clients "$unfit" engine/guard/clock_monitor.c \
+mutant newcomer-starts-with-full-margin step-twice,clients "$unfit" engine/guard/clock_monitor.c \
     '/^bool clock_monitor_inherit/,/^}/s/floor_ns = monitor->floor_ns - hidden_ns;/floor_ns = monitor->floor_ns;/'
 
-# --- what the simulator has found once, put back ---
-mutant written-when-closed all aborted engine/engine.c '
+# --- bugs that the simulator has found, put back ---
+mutant writes-to-closed-connection all aborted engine/engine.c '
     s/^    replies_on_closed(.*/    engine_catch_up(engine, now_ns);\
 &/'
-mutant quarantines-alike step-back,flush,failback,daemon-stop,clients "$unfit" engine/guard/identity.c \
+mutant equal-quarantine-ids step-back,flush,failback,daemon-stop,clients "$unfit" engine/guard/identity.c \
     's/same_end && identity->adopted.quarantine_id == record->quarantine_id/same_end/' engine/guard/record_write.c \
     's/begins ? random : identity->record.quarantine_id/begins ? 0 : identity->record.quarantine_id/'
-mutant slow-beginning step-forward,slow,hang,clients "$unfit" engine/guard/clock_monitor.c '
+mutant fast-sample-resets-monitor step-forward,slow,hang,clients "$unfit" engine/guard/clock_monitor.c '
     s/bool anew = monitor->loose && tight;/bool anew = false;\
     if (monitor->loose \&\& tight) {\
         *monitor = fresh;\
@@ -117,7 +117,7 @@ mutant slow-beginning step-forward,slow,hang,clients "$unfit" engine/guard/clock
     's/!clock->monitor.begun || clock->monitor.loose;/!clock->monitor.begun;/'
 
 # --- the round ---
-mutant token-again all "$unfit" engine/locks/waits.c '
+mutant token-reused all "$unfit" engine/locks/waits.c '
     s/^    flights_make_token(manager->flights, flight->token);/    if (pending == again_for \&\& pending->received_ns == again_ns)\
         memcpy(flight->token, again, LIMIT_TOKEN);\
     else\
@@ -131,29 +131,29 @@ static int64_t again_ns;\
 &/'
 mutant no-drift rates,clients "$unfit" engine/round/validity.c \
     's/return rate_share(drift, ttl_ns) + drift->margin_ns;/return 0;/'
-mutant no-undo all "rests on" engine/round/round.c \
+mutant no-undo all "still on" engine/round/round.c \
     's/    if (round->sent != 0)$/    if (0)/'
-mutant undo-where-yes-only all "rests on" engine/round/round.c \
+mutant undo-only-where-yes all "still on" engine/round/round.c \
     's/send_to(round, actions, ROUND_UNDO, round->sent);/if (round->yes) send_to(round, actions, ROUND_UNDO, round->yes);/'
-mutant quorum-of-a-minority all "$unfit\|aborted" engine/round/round.c \
+mutant minority-is-a-quorum all "$unfit\|aborted" engine/round/round.c \
     's/count(round->yes) >= quorum)/count(round->yes) >= quorum - 1)/'
-mutant pending_releases-and-forgotten all "rests on" engine/master/link.c \
+mutant pending-releases-dropped all "still on" engine/master/link.c \
     '/^void link_defer_release/,/^}/s/pending_releases_push(.*/(void)0;/'
 
-# --- releases that go together ---
-mutant lost-with-others cut,slow,daemon-stop,clients "rests on" engine/flight/flights.c \
+# --- batches of releases ---
+mutant lost-batch-not-retried cut,slow,daemon-stop,clients "still on" engine/flight/flights.c \
     '/^void flights_fail(/,/^}/s/^        write_defer_release(.*/        (void)0;/'
-mutant apart-and-forgotten apart "keeps" engine/flight/replies.c \
+mutant refused-batch-not-retried unbatched "keeps" engine/flight/replies.c \
     '/^static void on_releases/,/^}/s/^            release_alone(.*/            (void)now_ns;/'
-mutant refused-and-believed denied "rests on" protocol/redis.c \
+mutant refused-delete-is-a-yes denied "still on" protocol/redis.c \
     '/^enum answer_kind redis_deleted/,/^}/s/return ANSWER_FAILED;/return ANSWER_YES;/'
-mutant refused-and-forgotten denied "keeps" engine/flight/replies.c \
+mutant refused-native-delete-not-retried denied "keeps" engine/flight/replies.c \
     '/^static void on_native_release/,/^}/s/^    release_alone(.*/    (void)now_ns;/'
-mutant refused-with-others all "rests on" protocol/redis.c \
+mutant refused-batch-is-a-yes all "still on" protocol/redis.c \
     '/^enum answer_kind redis_released/,/^}/s/return ANSWER_FAILED;/return ANSWER_YES;/'
-mutant not-put-off all "keeps" engine/flight/write.c \
+mutant refused-write-not-deferred all "keeps" engine/flight/write.c \
     's/^    if (refused != 0)$/    if (0)/'
-mutant one-key-twice all aborted engine/flight/write.c \
+mutant one-key-twice-in-a-batch all aborted engine/flight/write.c \
     's/while (key->batched)/while (0)/'
 
 # --- fences, queues, holds ---
@@ -170,83 +170,83 @@ mutant broken-by-a-minority unfreezable,breaks,clients unfrozen engine/locks/bre
 mutant broken-after-a-failed-freeze unfreezable,breaks,clients "two holders" engine/locks/breaks.c \
     '/^static bool on_frozen/,/^}/s/^    \/\* The lock was gone.*/    if (outcome == OUTCOME_NOQUORUM)\
         flights_defer_release(manager->flights, freeze->key, breaking->token, nodes_all(manager->flights->node_count), now_ns);/'
-mutant granted-unheard all "$unfit\|rests on\|keeps" engine/engine.c \
+mutant undelivered-grant-kept all "$unfit\|still on\|keeps" engine/engine.c \
     's/flights_conclude(&engine->flights, flight, delivered, now_ns)/(void)delivered, flights_conclude(\&engine->flights, flight, true, now_ns)/'
-mutant sleeps-for-ever all "forgot one who waits\|no grant\|after the end\|sleeps while" engine/locks/queue.c \
+mutant queue-never-wakes all "forgot a waiter\|no grant\|after the end\|sleeps while" engine/locks/queue.c \
     '/^int64_t queue_wake_ns/,/^}/s/^{/{ return INT64_MAX;/'
-mutant free-masters-report untracked,leftover "sleeps while" engine/locks/queue.c \
+mutant free-masters-count-as-tracked untracked,leftover "sleeps while" engine/locks/queue.c \
     's/(queue->held & queue->tracked) | queue->probing/queue->tracked | queue->probing/'
-mutant asks-who-may-not-vote all "over and over" engine/locks/waits.c \
+mutant nonvoters-count-as-reachable all "without a pause" engine/locks/waits.c \
     '/^static uint32_t reachable/,/^}/s/master_refuses_vote(&flights->masters\[i\], now_ns)/link_refuses_vote(\&flights->masters[i].link)/'
-mutant asks-who-fails-to-vote full,clog,cut,clients,foreign "over and over" engine/round/round.c \
+mutant no-pause-after-failed-votes full,clog,cut,clients,foreign "without a pause" engine/round/round.c \
     '/^bool round_lacked_votes/,/^}/s/>= round->rules->quorum/> round->rules->node_count/'
-mutant lost-too-late partition,clients "two holders" engine/locks/hold.c \
+mutant lost-reported-too-late partition,clients "two holders" engine/locks/hold.c \
     '/^int64_t hold_lost_ns/,/^}/s/return .*;/return hold->until_ns + 10 * hold->ttl_ns;/'
-mutant lingers-not clients "two holders" engine/locks/grants.c \
+mutant linger-ignored clients "two holders" engine/locks/grants.c \
     's/lock->lingers && !by_quit/0/'
 
-# --- bounds, where they are met; and what is found sooner where there is a crowd ---
+# --- limits, in the build with tight limits; and bugs that a crowd of clients finds sooner ---
 from=$tight
-mutant old-connection-not-killed cut,clog,clients,jitter,daemon-stop "rests on\|two holders" engine/master/link.c \
+mutant old-connection-not-killed cut,clog,clients,jitter,daemon-stop "still on\|two holders" engine/master/link.c \
     's/link->last_client_id != 0 && memcmp/0 \&\& memcmp/'
 mutant hand-over-without-room all aborted engine/flight/flights.c \
     '/^uint32_t flights_hand_over_nodes(/,/^}/s/^    write_batched_first(.*/    (void)key;/'
-mutant room-of-the-guard-taken all aborted engine/master/link.c \
+mutant releases-use-room-of-guard all aborted engine/master/link.c \
     's/return link->load < LIMIT_LINK_RELEASES ? REASON_NONE : REASON_BACKLOG;/return REASON_NONE;/'
-mutant room-of-releases-taken all aborted engine/master/link.c \
+mutant votes-use-room-of-releases all aborted engine/master/link.c \
     's/return link->load < LIMIT_LINK_VOTES ? REASON_NONE : REASON_BACKLOG;/return REASON_NONE;/'
-mutant pending_releases-till-doomsday all "for ever\|rests on" engine/master/link.c \
+mutant no-resend-after-a-reply all "pending release\|still on" engine/master/link.c \
     '/^const struct outstanding \*link_on_reply/,/^}/s/if (link->pending_releases.unsent > 0)/if (0)/'
-mutant all-together all "aborted\|crashed" engine/flight/write.c \
+mutant batch-without-limit all "aborted\|crashed" engine/flight/write.c \
     's/ && count < LIMIT_BATCH) {/) {/'
-mutant holds-without-end all "bound of holds" engine/locks/waits.c \
+mutant holds-without-limit all "limit of holds" engine/locks/waits.c \
     's/manager->holding >= LIMIT_HOLDS/0/'
-mutant no-lock-forgotten all aborted engine/locks/grants.c \
+mutant no-lock-evicted all aborted engine/locks/grants.c \
     '/^static struct lock \*take_lock/,/^}/s/^        forget_lock(.*/        (void)0;/'
-mutant no-extended-forgotten all aborted engine/locks/extensions.c \
+mutant no-extended-token-evicted all aborted engine/locks/extensions.c \
     '/^static struct extended \*add_entry/,/^}/s/^        drop_entry(.*/        (void)0;/'
-mutant refused-in-line all "aborted\|crashed" engine/locks/waits.c \
+mutant refused-waiter-stays-queued all "aborted\|crashed" engine/locks/waits.c \
     '/^static void answer_limit/,/^}/s/waits_leave(manager, pending);/(void)0;/'
-mutant request-not-closed all "keeps\|crashed\|not met" engine/locks/requests.c \
+mutant request-not-closed all "keeps\|crashed\|not reached" engine/locks/requests.c \
     '/^static struct flight \*open_round/,/^}/s/^        pending_close(.*/        (void)0;/'
 mutant renewals-not-counted-back all "keeps" engine/locks/grants.c \
     's/^    manager->renewing -= .*/    (void)0;/'
-mutant looks-not-counted-back all "keeps" engine/flight/replies.c \
+mutant probes-not-counted-back all "keeps" engine/flight/replies.c \
     '/^static void fail_outstanding/,/^}/s/end_key_probe(flights, node, outstanding)/outstanding->owner/'
-mutant kept-without-end all "bound of link_kept\|aborted\|crashed" engine/flight/replies.c \
+mutant kept-votes-without-limit all "limit of link_kept\|aborted\|crashed" engine/flight/replies.c \
     's/count == LIMIT_LINK_KEPT/0/'
-mutant yeses-kept-without-end all "bound of link_kept\|aborted\|crashed" engine/flight/replies.c \
+mutant kept-yeses-without-limit all "limit of link_kept\|aborted\|crashed" engine/flight/replies.c \
     's/kept == LIMIT_LINK_KEPT/0/'
-mutant run-of-the-last-node-alone all "aborted\|crashed" engine/flight/write.c \
+mutant batch-joined-by-last-node-only all "aborted\|crashed" engine/flight/write.c \
     's/joined |= link_expect_vote/joined = link_expect_vote/'
-mutant run-of-a-slot-before all "aborted\|crashed" engine/master/link.c \
+mutant slot-keeps-old-batch-count all "aborted\|crashed" engine/master/link.c \
     '/^static void push_outstanding/,/^}/s/    slot->more = 0;/    (void)0;/'
-mutant kept-no-more-and-forgotten all "keeps" engine/flight/replies.c \
+mutant vote-without-room-dropped all "keeps" engine/flight/replies.c \
     '/^static void keep_vote/,/^}/s/^        flights_deliver(.*/        if (0) flights_deliver(flights, node, outstanding->owner, ROUND_VOTE,/'
-mutant kept-no-more-and-counted all "$unfit" engine/flight/replies.c '
+mutant vote-without-room-counted all "$unfit" engine/flight/replies.c '
     /^static void keep_vote/,/^}/{
         s/^        flights_deliver(.*/        flights_deliver(flights, node, outstanding->owner, ROUND_VOTE, answer, now_ns);/
         /\.kind = ANSWER_FAILED/d
     }'
-mutant requests-without-end all "more requests under way" engine/locks/requests.c \
+mutant requests-without-limit all "more requests in flight" engine/locks/requests.c \
     's/client->pending_count >= LIMIT_CLIENT_REQUESTS/0/'
-mutant requests-not-counted-back all "bound that is not met" engine/locks/manager.c \
+mutant requests-not-counted-back all "limit that is not reached" engine/locks/manager.c \
     's/pending->client->pending_count--;/(void)0;/'
-mutant waiters-without-end all "bound of waiters" engine/locks/waits.c \
+mutant waiters-without-limit all "limit of waiters" engine/locks/waits.c \
     's/manager->waiting >= manager->rules->waiters ?/0 ?/'
 mutant waiters-not-counted-back all "waiters" engine/locks/waits.c \
     's/manager->waiting--;/(void)0;/'
-mutant who-does-not-wait-is-refused all "bound that is not met" engine/locks/waits.c \
+mutant waiter-limit-refuses-plain-lock all "limit that is not reached" engine/locks/waits.c \
     '/^static const char \*limit_exceeded/,/^}/s/if (request->wait_ms == 0)/if (0)/'
-mutant no-room-for-a-pending all "aborted\|crashed" engine/locks/waits.c \
+mutant lock-ignores-full-request-table all "aborted\|crashed" engine/locks/waits.c \
     '/^const char \*waits_lock/,/^}/s/if (pending == NULL)/if (0)/'
-mutant no-room-for-a-request all "aborted\|crashed" engine/locks/requests.c \
+mutant round-ignores-full-request-table all "aborted\|crashed" engine/locks/requests.c \
     '/^static struct flight \*open_round/,/^}/s/if (pending == NULL)/if (0)/'
-mutant no-room-to-break all "aborted\|crashed" engine/locks/breaks.c \
+mutant break-ignores-full-flight-table all "aborted\|crashed" engine/locks/breaks.c \
     '/^static struct flight \*open_next_round/,/^}/s/if (flight == NULL)/if (0)/'
-mutant break-refused-and-kept all "keeps" engine/locks/breaks.c \
+mutant refused-break-leaked all "keeps" engine/locks/breaks.c \
     '/^static void refuse_break/,/^}/s/pool_give(&manager->breakings, breaking);/(void)0;/'
-mutant breaks-not-given-back all "keeps" engine/locks/breaks.c \
+mutant settled-break-leaked all "keeps" engine/locks/breaks.c \
     '/^struct breaking \*breaks_on_settled/,/^}/s/pool_give(&manager->breakings, breaking);/(void)0;/'
 
 wait

@@ -5,7 +5,7 @@
 
 #include "protocol/units.h"
 
-/* --- time on the way --- */
+/* --- latency --- */
 
 int64_t master_wall_us(const struct sim *sim, unsigned master)
 {
@@ -14,7 +14,7 @@ int64_t master_wall_us(const struct sim *sim, unsigned master)
 
 enum { TO_MASTER, FROM_MASTER };
 
-static int64_t arrival_ns(struct sim *sim, const struct wire *wire, unsigned direction)
+static int64_t arrival_ns(struct sim *sim, const struct sim_wire *wire, unsigned direction)
 {
     const struct sim_master *master = &sim->masters[wire->master];
     int64_t blocked_ns = master->blocked_ns[wire->owner][direction];
@@ -44,7 +44,7 @@ unsigned net_open(struct sim *sim, unsigned owner, unsigned master, enum channel
     while (index < SIM_WIRES && sim->wires[index].used)
         index++;
     assert(index < SIM_WIRES);
-    struct wire *wire = &sim->wires[index];
+    struct sim_wire *wire = &sim->wires[index];
     wire->used = true;
     wire->generation++;
     wire->owner = owner;
@@ -69,10 +69,11 @@ void net_write(struct sim *sim, unsigned wire, const char *bytes, size_t len)
 static void seal(struct sim *sim, unsigned index, struct pipe *pipe, unsigned direction,
                  enum event_kind kind)
 {
-    const struct wire *wire = &sim->wires[index];
+    const struct sim_wire *wire = &sim->wires[index];
     if (pipe->sealed == pipe->sent)
         return;
-    /* Now and then in two pieces: something may happen to the master in between. */
+    /* Now and then the bytes travel in two segments, so that an event can reach the master in
+     * between. */
     if (pipe->sent - pipe->sealed > 1 && sim_below(sim, 8) == 0) {
         uint64_t cut = pipe->sealed + 1 + sim_below(sim, (unsigned)(pipe->sent - pipe->sealed - 1));
         pipe_seal(pipe, cut, arrival_ns(sim, wire, direction));
@@ -87,9 +88,9 @@ void net_seal(struct sim *sim, unsigned wire)
     seal(sim, wire, &sim->wires[wire].to_server, TO_MASTER, EVENT_TO_SERVER);
 }
 
-/* --- the end --- */
+/* --- the end of a wire --- */
 
-static struct fake_session *session_of(struct sim *sim, const struct wire *wire)
+static struct fake_session *session_of(struct sim *sim, const struct sim_wire *wire)
 {
     struct sim_master *master = &sim->masters[wire->master];
     return master->dead ? NULL : fake_session(&master->redis, wire->session);
@@ -97,20 +98,20 @@ static struct fake_session *session_of(struct sim *sim, const struct wire *wire)
 
 static void free_if_over(struct sim *sim, unsigned index)
 {
-    struct wire *wire = &sim->wires[index];
+    struct sim_wire *wire = &sim->wires[index];
     if (!wire->open_here && wire->session == 0 && !wire->reset_sent)
         wire->used = false;
 }
 
-/* What has not arrived never will. */
+/* Drop the bytes that have not arrived. */
 static void lose_unarrived(struct pipe *pipe)
 {
     pipe->count = 0;
     pipe->sealed = pipe->sent;
 }
 
-/* What is on its way, through some box in between, takes longer than what is sent after it on
- * another connection. */
+/* Delay the bytes in flight, as a middlebox does, so that they arrive after later bytes of another
+ * connection. */
 static void stall(struct sim *sim, unsigned index)
 {
     struct pipe *pipe = &sim->wires[index].to_server;
@@ -127,7 +128,7 @@ static void stall(struct sim *sim, unsigned index)
 
 static void plan_reset(struct sim *sim, unsigned index, bool loses)
 {
-    struct wire *wire = &sim->wires[index];
+    struct sim_wire *wire = &sim->wires[index];
     int64_t at_ns = arrival_ns(sim, wire, TO_MASTER);
     if (loses)
         lose_unarrived(&wire->to_server);
@@ -139,9 +140,9 @@ static void plan_reset(struct sim *sim, unsigned index, bool loses)
     plan(sim, at_ns, EVENT_RESET, index);
 }
 
-static void leave(struct sim *sim, unsigned index, bool loses)
+static void abandon_wire(struct sim *sim, unsigned index, bool loses)
 {
-    struct wire *wire = &sim->wires[index];
+    struct sim_wire *wire = &sim->wires[index];
     assert(wire->open_here);
     wire->open_here = false;
     plan_reset(sim, index, loses);
@@ -149,15 +150,16 @@ static void leave(struct sim *sim, unsigned index, bool loses)
 
 void net_reset(struct sim *sim, unsigned wire)
 {
-    /* What was written in this pass has not left; what is on its way may be lost, or not. */
+    /* The bytes written in this pass have not left the daemon. Bytes in flight may or may not be
+     * lost. */
     sim->wires[wire].to_server.sealed = sim->wires[wire].to_server.sent;
-    leave(sim, wire, sim_below(sim, 2) == 0);
+    abandon_wire(sim, wire, sim_below(sim, 2) == 0);
 }
 
 void net_end(struct sim *sim, unsigned wire)
 {
     net_seal(sim, wire);
-    leave(sim, wire, false);
+    abandon_wire(sim, wire, false);
 }
 
 void net_drop(struct sim *sim, unsigned index)
@@ -168,12 +170,12 @@ void net_drop(struct sim *sim, unsigned index)
 
 void net_cut(struct sim *sim, unsigned index)
 {
-    struct wire *wire = &sim->wires[index];
+    struct sim_wire *wire = &sim->wires[index];
     if (!wire->open_here || !wire->connected || wire->reset_sent)
         return;
     wire->closed = REASON_DISCONNECTED;
     plan(sim, sim->now_ns + sim_between(sim, 0, 20 * NS_PER_MS), EVENT_CLOSED, index);
-    /* The master may hear of it later, and go on reading what had been sent. */
+    /* The master may learn of the cut later, and read the bytes that had been sent. */
     wire->reset_sent = true;
     if (sim_below(sim, 2) == 0)
         lose_unarrived(&wire->to_server);
@@ -185,10 +187,10 @@ void net_cut(struct sim *sim, unsigned index)
          EVENT_RESET, index);
 }
 
-/* The master has closed it. */
-static void close_there(struct sim *sim, unsigned index)
+/* The master has closed the wire. */
+static void close_by_master(struct sim *sim, unsigned index)
 {
-    struct wire *wire = &sim->wires[index];
+    struct sim_wire *wire = &sim->wires[index];
     wire->session = 0;
     if (wire->open_here) {
         wire->closed = wire->connected ? REASON_DISCONNECTED : REASON_REFUSED;
@@ -205,16 +207,16 @@ void net_kill_master(struct sim *sim, unsigned master)
     struct fake_master *redis = &sim->masters[master].redis;
     for (unsigned i = 0; i < redis->session_end; i++)
         if (redis->sessions[i].id != 0)
-            close_there(sim, redis->sessions[i].wire);
+            close_by_master(sim, redis->sessions[i].wire);
     fake_close_all(redis);
 }
 
-/* --- the master at work --- */
+/* --- the master's side --- */
 
-/* What this session has to say, or that it is to end. */
-static void say(struct sim *sim, struct fake_master *redis, struct fake_session *session)
+/* Send the session's output, and close the session if it was killed. */
+static void send_output(struct sim *sim, struct fake_master *redis, struct fake_session *session)
 {
-    struct wire *wire = &sim->wires[session->wire];
+    struct sim_wire *wire = &sim->wires[session->wire];
     size_t len = bytes_len(&session->output);
     if (len > 0 && wire->open_here && !wire->reset_sent) {
         pipe_add(&wire->to_client, bytes_at(&session->output), len);
@@ -223,21 +225,21 @@ static void say(struct sim *sim, struct fake_master *redis, struct fake_session 
     bytes_clear(&session->output);
     if (session->killed) {
         fake_close(redis, session);
-        close_there(sim, session->wire);
+        close_by_master(sim, session->wire);
     }
 }
 
-void net_say(struct sim *sim, unsigned master)
+void net_send_output(struct sim *sim, unsigned master)
 {
     struct fake_master *redis = &sim->masters[master].redis;
     for (unsigned i = 0; i < redis->session_end; i++)
         if (redis->sessions[i].id != 0)
-            say(sim, redis, &redis->sessions[i]);
+            send_output(sim, redis, &redis->sessions[i]);
 }
 
 static void serve(struct sim *sim, unsigned index)
 {
-    struct wire *wire = &sim->wires[index];
+    struct sim_wire *wire = &sim->wires[index];
     struct sim_master *master = &sim->masters[wire->master];
     struct fake_session *session = session_of(sim, wire);
     pipe_move(&wire->to_server, session != NULL ? &session->input : NULL, sim->now_ns);
@@ -254,11 +256,11 @@ void net_serve_all(struct sim *sim, unsigned master)
         if (session->id != 0)
             serve(sim, session->wire);
     }
-    net_say(sim, master);
-    /* Those that were reset meanwhile end now. */
+    net_send_output(sim, master);
+    /* Close the sessions whose wires were reset during the hang. */
     for (unsigned i = 0; i < redis->session_end; i++) {
         struct fake_session *session = &redis->sessions[i];
-        struct wire *wire = &sim->wires[session->wire];
+        struct sim_wire *wire = &sim->wires[session->wire];
         if (session->id == 0 || wire->open_here || wire->reset_sent)
             continue;
         fake_close(redis, session);
@@ -269,7 +271,7 @@ void net_serve_all(struct sim *sim, unsigned master)
 
 static void on_connect(struct sim *sim, unsigned index)
 {
-    struct wire *wire = &sim->wires[index];
+    struct sim_wire *wire = &sim->wires[index];
     struct sim_master *master = &sim->masters[wire->master];
     struct fake_session *session = NULL;
     if (!wire->open_here)
@@ -288,12 +290,12 @@ static void on_connect(struct sim *sim, unsigned index)
 
 static void on_reset(struct sim *sim, unsigned index)
 {
-    struct wire *wire = &sim->wires[index];
+    struct sim_wire *wire = &sim->wires[index];
     struct fake_session *session = session_of(sim, wire);
     serve(sim, index);
     wire->reset_sent = false;
-    net_say(sim, wire->master);
-    /* A master that hangs does not see it: it will do first what has come in. */
+    net_send_output(sim, wire->master);
+    /* A hung master does not see the reset: it executes the received commands first. */
     if (session != NULL && session->id != 0 && !sim->masters[wire->master].hung) {
         fake_close(&sim->masters[wire->master].redis, session);
         wire->session = 0;
@@ -312,13 +314,13 @@ void net_on_event(struct sim *sim, const struct event *event)
         break;
     case EVENT_TO_SERVER:
         serve(sim, index);
-        net_say(sim, sim->wires[index].master);
+        net_send_output(sim, sim->wires[index].master);
         break;
     case EVENT_RESET:
         on_reset(sim, index);
         break;
     default:
-        assert(false && "what arrives at the other end is no business of the network");
+        assert(false && "event of the owner, not of the network");
     }
 }
 

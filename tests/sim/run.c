@@ -10,19 +10,18 @@
 #define BEGIN_NS (1000 * NS_PER_S)
 #define CRON_NS  (100 * NS_PER_MS)
 
-/* Once faults have ceased: how long until all links are up and what is pending_releases has been
- * released. */
+/* After the last fault: the time until all links are up and pending releases are confirmed. */
 #define RECONNECT_NS (4 * NS_PER_S)
-/* ... and, beyond the quarantine, until every master votes and all is granted. */
+/* After the quarantine: the time until every master votes and every lock can be granted. */
 #define RECOVERY_NS (2 * NS_PER_S)
-/* ... and, beyond max_ttl, how long the last to ask may have to wait: a key whose clock was stepped
- * back is trimmed to max_ttl once somebody is in its way. */
+/* How long the last waiters may wait beyond max_ttl. A key on a master whose clock stepped back is
+ * trimmed to max_ttl when a client wants the lock. */
 enum { LAST_WAIT_MS = 1000, LAST_TTL_MS = 300 };
 
-/* A daemon that is far takes long to answer: the margin is greater than twice that. */
+/* A far daemon answers late: the margin is greater than twice its round trip. */
 enum { TURNS_MAX_TTL_MS = 5000, TURNS_MARGIN_MS = 200 };
 
-/* --- clocks, prng, trace --- */
+/* --- clocks, random numbers, trace --- */
 
 int64_t clock_at(const struct sim_clock *clock, int64_t true_ns)
 {
@@ -71,9 +70,9 @@ void sim_note(struct sim *sim, const char *form, ...)
     va_end(arguments);
 }
 
-/* --- the cluster is made --- */
+/* --- setting up the cluster --- */
 
-/* A hundred ppm is what quartz does; more only where it is a fault. */
+/* A rate within the given limit. 100 ppm is normal for quartz; more is a fault. */
 static int64_t some_rate(struct sim *sim, int64_t most_ppm)
 {
     return (int64_t)sim_below(sim, (unsigned)(2 * most_ppm + 1)) - most_ppm;
@@ -85,19 +84,19 @@ static void make_clock(struct sim *sim, struct sim_clock *clock, int64_t shown_n
         .true_ns = sim->now_ns, .shown_ns = shown_ns, .rate_ppm = some_rate(sim, rate_ppm)};
 }
 
-/* Which master it is that tells of a change. */
-struct watcher {
+/* The master of a fake's callback. */
+struct master_place {
     struct sim *sim;
     unsigned master;
 };
 
-static struct watcher watchers[SIM_MASTERS];
+static struct master_place master_places[SIM_MASTERS];
 
 static void on_set(void *context, const char *key, size_t key_len, const char *value, size_t len,
                    int64_t ends_ms)
 {
-    const struct watcher *watcher = context;
-    checker_on_set(watcher->sim, watcher->master, key, key_len, value, len, ends_ms);
+    const struct master_place *place = context;
+    checker_on_set(place->sim, place->master, key, key_len, value, len, ends_ms);
 }
 
 static void make_master(struct sim *sim, unsigned index, int64_t rate_ppm)
@@ -108,17 +107,17 @@ static void make_master(struct sim *sim, unsigned index, int64_t rate_ppm)
     struct sim_master *master = &sim->masters[index];
     int64_t wall_ns = INT64_C(1700000000) * NS_PER_S + sim_between(sim, 0, 20 * NS_PER_S);
     make_clock(sim, &master->clock, wall_ns, rate_ppm);
-    watchers[index] = (struct watcher){sim, index};
+    master_places[index] = (struct master_place){sim, index};
     sim->ids += 2;
     fake_init(&master->redis, sim->ids);
-    master->redis.watcher = &watchers[index];
+    master->redis.watcher = &master_places[index];
     master->redis.on_set = on_set;
     master->redis.version = versions[sim_below(sim, sizeof(versions) / sizeof(versions[0]))];
     master->durable = sim_below(sim, 3) == 0;
     master->redis.fsync = master->durable ? "always" : NULL;
     master->dead = master->hung = false;
-    master->steps = STEPS_NOT_YET;
-    master->forgot_ns = master->ends_early_ns = sim->bootstrapped ? 0 : sim->now_ns;
+    master->steps = STEPS_UNDECIDED;
+    master->data_loss_ns = master->ends_early_ns = sim->bootstrapped ? 0 : sim->now_ns;
     for (unsigned owner = 0; owner < SIM_OWNERS; owner++) {
         master->latency_ns[owner] = 20000 + sim_below(sim, 500000);
         master->blocked_ns[owner][0] = master->blocked_ns[owner][1] = 0;
@@ -128,7 +127,7 @@ static void make_master(struct sim *sim, unsigned index, int64_t rate_ppm)
 
 static void make_daemon(struct sim *sim, unsigned index, int64_t rate_ppm)
 {
-    struct daemon *daemon = &sim->daemons[index];
+    struct sim_daemon *daemon = &sim->daemons[index];
     int64_t room_ns = sim->max_ttl_ms * NS_PER_MS * 8 / 10;
     for (unsigned node = 0; node < SIM_MASTERS; node++)
         for (unsigned channel = 0; channel < CHANNELS; channel++)
@@ -151,14 +150,15 @@ static void choose(struct sim *sim)
     sim->resource_count =
         1 + sim_below(sim, sim_below(sim, 4) == 0 ? SIM_RESOURCES : SIM_FEW_RESOURCES);
     sim->fenced = sim_below(sim, 2) == 0 ? 3 : 1;
-    /* In a crowd not as often: those who look on would take it for zeal. */
-    sim->asks_aside = bounds_are_crowded() ? 6 : sim_below(sim, 2) == 0 ? 2 : 0;
+    /* A crowd sends fewer extra requests, or the checker would take them for rounds without a
+     * pause. */
+    sim->extra_request_in = bounds_are_crowded() ? 6 : sim_below(sim, 2) == 0 ? 2 : 0;
     sim->max_ttl_ms = max_ttls_ms[sim_below(sim, 8)];
     sim->fence_ttl_ms = sim->max_ttl_ms * (1 + sim_below(sim, 4));
     sim->bootstrapped = sim_below(sim, 10) != 0;
     sim->attack_ns = sim_between(sim, 1 * NS_PER_S, 8 * NS_PER_S);
     fault_plan(sim);
-    /* With a small rate, what a step costs a lock is found sooner. */
+    /* A small rate shows sooner what a step costs a lock. */
     sim->drift = (struct drift){
         .rate_ppm = fault_may(sim, FAULT_RATES) || sim_below(sim, 2) == 0 ? 10000 : 1000,
         .margin_ns = SIM_MARGIN_MS * NS_PER_MS,
@@ -190,19 +190,19 @@ static void make(struct sim *sim)
     make_clock(sim, &sim->foreign.clock, sim->now_ns, rate_ppm);
 }
 
-/* --- time passes --- */
+/* --- events --- */
 
 static void on_cron(struct sim *sim, unsigned index)
 {
     struct sim_master *master = &sim->masters[index];
     if (!master->dead && !master->hung) {
         fake_cron(&master->redis, master_wall_us(sim, index));
-        net_say(sim, index);
+        net_send_output(sim, index);
     }
     event_queue_add(&sim->event_queue, sim->now_ns + CRON_NS, EVENT_CRON, index, 0);
 }
 
-static void happen(struct sim *sim, const struct event *event)
+static void dispatch(struct sim *sim, const struct event *event)
 {
     switch (event->kind) {
     case EVENT_CONNECT:
@@ -242,20 +242,20 @@ static void happen(struct sim *sim, const struct event *event)
     case EVENT_STRIKE:
         fault_strike(sim);
         break;
-    case EVENT_MEND:
-        fault_mend(sim, event);
+    case EVENT_FAULT_END:
+        fault_end(sim, event);
         break;
     }
 }
 
-static void pass(struct sim *sim, int64_t ns)
+static void advance(struct sim *sim, int64_t ns)
 {
     int64_t until_ns = sim->now_ns + ns;
     while (event_queue_next_ns(&sim->event_queue) <= until_ns && sim->violation == NULL) {
         struct event event = event_queue_take(&sim->event_queue);
         sim->now_ns = event.at_ns;
         sim->tally->counts[COUNT_EVENTS]++;
-        happen(sim, &event);
+        dispatch(sim, &event);
         sleepers_sample(sim);
     }
     if (sim->violation == NULL)
@@ -264,18 +264,18 @@ static void pass(struct sim *sim, int64_t ns)
 
 /* --- a schedule --- */
 
-/* An operator's word that no lock is held, or max_ttl without locks. */
+/* A bootstrap declares that no lock is held. Without it, no daemon grants for max_ttl. */
 static void set_up(struct sim *sim)
 {
     if (sim->bootstrapped) {
         daemon_start(sim, 0, true);
-        pass(sim, 100 * NS_PER_MS);
+        advance(sim, 100 * NS_PER_MS);
         daemon_die(sim, 0, true);
-        pass(sim, 10 * NS_PER_MS);
+        advance(sim, 10 * NS_PER_MS);
     }
     for (unsigned i = 0; i < sim->daemon_count; i++)
         daemon_start(sim, i, false);
-    pass(sim, sim_between(sim, 10 * NS_PER_MS, 1500 * NS_PER_MS));
+    advance(sim, sim_between(sim, 10 * NS_PER_MS, 1500 * NS_PER_MS));
 }
 
 static void attack(struct sim *sim)
@@ -284,49 +284,49 @@ static void attack(struct sim *sim)
         client_start(sim, i);
     foreign_start(sim);
     fault_strike(sim);
-    pass(sim, sim->attack_ns);
+    advance(sim, sim->attack_ns);
 }
 
 static void recover(struct sim *sim)
 {
-    sim_note(sim, "all faults cease\n");
+    sim_note(sim, "all faults end\n");
     sim->recovering = true;
-    fault_mend_all(sim);
+    fault_end_all(sim);
     for (unsigned i = 0; i < sim->node_count; i++)
         clock_set_rate(&sim->masters[i].clock, sim->now_ns, some_rate(sim, 100));
     for (unsigned i = 0; i < sim->daemon_count; i++)
         clock_set_rate(&sim->daemons[i].clock, sim->now_ns, some_rate(sim, 100));
     for (unsigned i = 0; i < sim->client_count; i++)
         client_retire(sim, i);
-    pass(sim, RECONNECT_NS);
+    advance(sim, RECONNECT_NS);
     checker_leftovers(sim);
-    /* A daemon that doubts its own clock does so for max_ttl, before it sees to the masters. */
-    pass(sim, RECOVERY_NS + sim->max_ttl_ms * 21 / 10 * NS_PER_MS);
+    /* A daemon that suspects its own clock does so for max_ttl, before it checks the masters. */
+    advance(sim, RECOVERY_NS + sim->max_ttl_ms * 21 / 10 * NS_PER_MS);
 }
 
-/* Let time pass until this client's request has been answered, but no longer than this. */
+/* Advance until the client's request is answered, for at most this long. */
 static bool wait_for_answer(struct sim *sim, unsigned client, int64_t most_ms)
 {
     int64_t latest_ns = sim->now_ns + most_ms * NS_PER_MS;
     while (sim->now_ns < latest_ns && sim->violation == NULL &&
            sim->clients[client].state == CLIENT_ASKING)
-        pass(sim, 20 * NS_PER_MS);
+        advance(sim, 20 * NS_PER_MS);
     return sim->clients[client].has_lock;
 }
 
-/* One has the lock and says nothing more; it expires, and who waits for it through this daemon has
- * it at once. The next in line has it as soon as that one lets it go. */
-static void ask_in_line(struct sim *sim, unsigned daemon)
+/* A client gets the lock and falls silent. The lock expires, and the waiter of the next daemon gets
+ * it at once. The second waiter gets it as soon as the first one releases it. */
+static void check_waiters(struct sim *sim, unsigned daemon)
 {
     unsigned resource = daemon % sim->resource_count;
     client_ask_last(sim, 0, daemon, resource, LAST_TTL_MS);
     if (!wait_for_answer(sim, 0, sim->max_ttl_ms + LAST_WAIT_MS)) {
-        checker_violation(sim, "no grant through daemon %u after all faults had ceased", daemon);
+        checker_violation(sim, "no grant through daemon %u after the last fault", daemon);
         return;
     }
     client_forget(sim, 0);
     client_ask_last(sim, 0, (daemon + 1) % sim->daemon_count, resource, LAST_TTL_MS);
-    pass(sim, 20 * NS_PER_MS); /* so that it comes second */
+    advance(sim, 20 * NS_PER_MS); /* so that its request is the second */
     client_ask_last(sim, 1, (daemon + 1) % sim->daemon_count, resource, LAST_TTL_MS);
     bool granted = wait_for_answer(sim, 0, LAST_TTL_MS + LAST_WAIT_MS);
     if (granted) {
@@ -336,26 +336,26 @@ static void ask_in_line(struct sim *sim, unsigned daemon)
     if (granted)
         client_release(sim, 1);
     else
-        checker_violation(sim, "daemon %u forgot one who waits", (daemon + 1) % sim->daemon_count);
+        checker_violation(sim, "daemon %u forgot a waiter", (daemon + 1) % sim->daemon_count);
     wait_for_answer(sim, 1, LAST_WAIT_MS);
 }
 
-/* Everything is granted again, through each daemon. */
-static void ask_all(struct sim *sim)
+/* Every daemon grants locks again. */
+static void check_grants(struct sim *sim)
 {
     sim->finishing = true;
     for (unsigned i = 0; i < sim->daemon_count && sim->violation == NULL; i++) {
-        /* The last answers of a release are still on their way. */
-        pass(sim, 300 * NS_PER_MS);
+        /* Let the last replies of a release arrive. */
+        advance(sim, 300 * NS_PER_MS);
         checker_end(sim, i);
-        ask_in_line(sim, i);
+        check_waiters(sim, i);
     }
 }
 
 static void end_all(struct sim *sim)
 {
     for (unsigned i = 0; i < sim->daemon_count; i++) {
-        struct daemon *daemon = &sim->daemons[i];
+        struct sim_daemon *daemon = &sim->daemons[i];
         if (!daemon->alive)
             continue;
         sim->tally->counts[COUNT_HANDOVERS] += daemon->engine.stats.handovers;
@@ -405,7 +405,7 @@ const char *sim_run(struct sim *sim, uint64_t seed, const struct sim_options *op
     set_up(sim);
     attack(sim);
     recover(sim);
-    ask_all(sim);
+    check_grants(sim);
     return end(sim);
 }
 
@@ -428,13 +428,13 @@ const char *sim_run_turns(struct sim *sim, uint64_t seed, struct sim_turns *turn
         for (unsigned master = 0; master < sim->node_count; master++)
             sim->masters[master].latency_ns[i] = turns->round_trips_ns[i] / 2;
     set_up(sim);
-    pass(sim, 2 * TURNS_MAX_TTL_MS * NS_PER_MS);
+    advance(sim, 2 * TURNS_MAX_TTL_MS * NS_PER_MS);
     memset(turns->grants, 0, sizeof(turns->grants));
     unsigned client = 0;
     for (unsigned i = 0; i < turns->daemons; i++)
         for (unsigned k = 0; k < turns->clients[i]; k++)
             turns_start(sim, client++, i);
-    pass(sim, turns->for_ns);
+    advance(sim, turns->for_ns);
     return end(sim);
 }
 

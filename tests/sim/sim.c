@@ -1,10 +1,10 @@
 /*
- * make sim: schedules, one after the other, each decided by its seed.
+ * make sim: run schedules, each decided by its seed.
  *
  *     sim [SEED [RUNS]]     the first seed (1), how many (1000)
  *
- * FAULTS names what may happen, "all" by default: "restart,cut" only these, "-cut,-hang" all but
- * these, "none". TRACE=1 tells the story of each schedule. COMMIT is named where one fails.
+ * FAULTS names the faults that may happen, "all" by default: "restart,cut" only these, "-cut,-hang"
+ * all except these, "none". TRACE=1 prints a trace of each schedule. COMMIT is printed on failure.
  */
 #include <inttypes.h>
 #include <malloc.h>
@@ -29,7 +29,7 @@ static uint64_t fault_bit(const char *name)
     for (unsigned i = 0; fault_name(i) != NULL; i++)
         if (strcmp(name, fault_name(i)) == 0)
             return UINT64_C(1) << i;
-    fprintf(stderr, "sim: no fault is named '%s'; there are all, none", name);
+    fprintf(stderr, "sim: unknown fault \"%s\"; use all, none", name);
     for (unsigned i = 0; fault_name(i) != NULL; i++)
         fprintf(stderr, ", %s", fault_name(i));
     fprintf(stderr, "\n");
@@ -55,11 +55,11 @@ static uint64_t parse_faults(const char *text)
 static void print_tally(const struct sim_tally *tally, uint64_t runs, double seconds)
 {
     const uint64_t *counts = tally->counts;
-    printf("%" PRIu64 " schedules, %.0f s of their time in %.1f s: %.0f a minute\n", runs,
+    printf("%" PRIu64 " schedules, %.0f s of virtual time in %.1f s: %.0f a minute\n", runs,
            (double)counts[COUNT_VIRTUAL_MS] / 1e3, seconds, 60 * (double)runs / seconds);
     printf("%" PRIu64 " grants, %" PRIu64 " of them held, %" PRIu64 " lost, %" PRIu64
            " broken; %" PRIu64 " hand-overs, %" PRIu64 " extensions, %" PRIu64
-           " times releases together, %" PRIu64 " by the master's own command; %" PRIu64
+           " batches of releases, %" PRIu64 " releases by the server's own command; %" PRIu64
            " foreign grants, %" PRIu64 " of them excused\n",
            counts[COUNT_GRANTS], counts[COUNT_HOLDS], counts[COUNT_LOST], counts[COUNT_BROKEN],
            counts[COUNT_HANDOVERS], counts[COUNT_EXTENSIONS], counts[COUNT_BATCH],
@@ -69,7 +69,7 @@ static void print_tally(const struct sim_tally *tally, uint64_t runs, double sec
         printf(" %s %" PRIu64, fault_name(i), tally->faults[i]);
     printf("\n");
     if (bounds_are_in_force())
-        printf("bounds met, in so many passes:");
+        printf("passes in which a limit was reached:");
     for (unsigned i = 0; i < BOUNDS && bounds_are_in_force(); i++)
         printf(" %s %" PRIu64, bound_word((enum bound)i), tally->met[i]);
     if (bounds_are_in_force())
@@ -97,12 +97,12 @@ static void print_failure(const char *what)
 {
     const char *faults = setting("FAULTS", "all");
     printf("FAILED, commit %s, seed %" PRIu64 ": %s\n"
-           "tell the story: make %s SEED=%" PRIu64 " FAULTS=%s TRACE=1\n",
+           "trace: make %s SEED=%" PRIu64 " FAULTS=%s TRACE=1\n",
            setting("COMMIT", "unknown"), sim.seed, what,
            bounds_are_in_force() ? "sim-tight" : "sim", sim.seed, faults);
 }
 
-/* An assertion that fails, of redlockd or of the simulator; or a pointer to nothing. */
+/* A failed assertion, of redlockd or of the simulator, or an invalid pointer. */
 static void on_abort(int number)
 {
     print_failure(number == SIGSEGV ? "crashed" : "aborted");
@@ -126,7 +126,8 @@ int main(int argc, char **argv)
         .faults = parse_faults(setting("FAULTS", "all")),
         .trace = strcmp(setting("TRACE", "0"), "0") != 0 ? stdout : NULL,
     };
-    /* Tables of an engine are large and mostly untouched: the kernel has zeroes for nothing. */
+    /* The engine's tables are large and mostly untouched: fresh pages from mmap are zero at no
+     * cost. */
     signal(SIGABRT, on_abort);
     signal(SIGSEGV, on_abort);
     mallopt(M_MMAP_THRESHOLD, 1 << 16);

@@ -1,24 +1,24 @@
 /*
- * The simulator: several daemons (the shipped engine and all below it), their clients and a foreign
- * Redlock client, fake masters (tests/fake/master.h) and the network between them, on
- * virtual time. A seed decides all that happens; the same seed writes the same trace.
+ * The simulator: several daemons (the shipped engine and all layers below it), their clients, a
+ * foreign Redlock client, fake masters (tests/fake/master.h) and the network between them, on
+ * virtual time. A seed decides all events; the same seed writes the same trace.
  *
  *     clients --requests--> daemons --wires--> masters <--wires-- foreign client
  *
- * True time is sim->now_ns; nobody inside can read it. Each daemon, client and master has a clock
- * of its own, which runs at its own rate.
+ * True time is sim->now_ns. Only the checker may use it: each daemon, client and master has a
+ * clock that runs at its own rate.
  *
  *     run.c      one schedule: the attack, then the recovery
  *     net.c      the wires between daemons and masters
- *     daemon.c   the engine and what it needs
+ *     daemon.c   the engine and its environment
  *     connection.c  the connections between clients and daemons
- *     client.c   what clients do
- *     turns.c    ... and in a schedule of its own, where all want one lock
+ *     client.c   the clients
+ *     turns.c    schedules without faults, in which all clients want one lock
  *     foreign.c  a textbook Redlock library
- *     fault.c    what befalls all of them
- *     checker.c    what must hold
- *     sleepers.c no waiter sleeps while its lock is free
- *     bounds.c   how little room there is
+ *     fault.c    the faults
+ *     checker.c  the promises
+ *     sleepers.c the promise that no waiter sleeps while its lock is free
+ *     bounds.c   limits small enough for schedules to reach
  */
 #ifndef TESTS_SIM_SIM_H
 #define TESTS_SIM_SIM_H
@@ -39,10 +39,10 @@
 enum {
     SIM_MASTERS = 5,
     SIM_DAEMONS = 3,
-    SIM_FOREIGN = SIM_DAEMONS, /* its index where owners of wires are counted */
+    SIM_FOREIGN = SIM_DAEMONS, /* index of the foreign client among the owners of wires */
     SIM_OWNERS = SIM_DAEMONS + 1,
     SIM_FEW_CLIENTS = 6,
-    SIM_CLIENTS = 12, /* in a crowd: bounds.h */
+    SIM_CLIENTS = 12, /* in a crowded schedule: bounds.h */
     SIM_RESOURCES = 8,
     SIM_FEW_RESOURCES = 3,
     SIM_WIRES = 512,
@@ -57,38 +57,38 @@ enum {
     SIM_MARGIN_MS = 10,
 };
 
-/* A clock that runs at its own rate, and may be set. */
+/* A clock that runs at its own rate and may be set. */
 struct sim_clock {
-    int64_t true_ns;  /* at this true time ... */
-    int64_t shown_ns; /* ... it showed this */
+    int64_t true_ns;  /* true time of the last setting */
+    int64_t shown_ns; /* what the clock showed at true_ns */
     int64_t rate_ppm; /* how much faster than true time it runs */
 };
 
 int64_t clock_at(const struct sim_clock *clock, int64_t true_ns);
-/* When it will show at least this. */
+/* The true time at which the clock shows at least shown_ns. */
 int64_t clock_when(const struct sim_clock *clock, int64_t shown_ns);
 void clock_set_rate(struct sim_clock *clock, int64_t true_ns, int64_t rate_ppm);
 
 /* --- the network --- */
 
-struct wire {
+struct sim_wire {
     bool used;
     uint32_t generation;
-    unsigned owner; /* a daemon, or SIM_FOREIGN */
+    unsigned owner; /* index of a daemon, or SIM_FOREIGN */
     unsigned master;
     enum channel channel;
-    bool open_here;     /* whoever opened it has it still */
-    bool connected;     /* ... and was told that it is connected */
-    bool reset_sent;    /* the master will learn that it is over */
-    enum reason closed; /* EVENT_CLOSED: why */
-    int64_t session;    /* at the master; 0: none yet, or not any more */
+    bool open_here;     /* the owner has not closed it */
+    bool connected;     /* the owner knows that it is connected */
+    bool reset_sent;    /* an EVENT_RESET for the master is scheduled */
+    enum reason closed; /* reason that EVENT_CLOSED reports */
+    int64_t session;    /* id of the master's session; 0: not accepted yet, or closed */
     struct pipe to_server;
     struct pipe to_client;
 };
 
-/* Forth and back again is what no guard sees, unless it looks in between: the first step of a clock
- * decides. */
-enum sim_steps { STEPS_NOT_YET, STEPS_SMALL, STEPS_FORWARD, STEPS_BACK, STEPS_AND_BACK };
+/* No guard can see a step forward and back between two samples. So the first step of a clock
+ * decides which kinds of steps that clock may take. */
+enum sim_steps { STEPS_UNDECIDED, STEPS_SMALL, STEPS_FORWARD, STEPS_BACK, STEPS_AND_BACK };
 
 struct sim_master {
     struct fake_master redis;
@@ -97,33 +97,33 @@ struct sim_master {
     bool hung;
     unsigned crons; /* generation of its EVENT_CRON */
     int64_t latency_ns[SIM_OWNERS];
-    int64_t blocked_ns[SIM_OWNERS][2]; /* until then nothing passes; to and from the master */
-    int64_t forgot_ns;                 /* when it last lost what it should have kept */
-    int64_t ends_early_ns;             /* when it last lost that, or its clock stepped forward */
-    enum sim_steps steps;              /* of its clock */
-    bool durable;                      /* so the daemons are told */
+    int64_t blocked_ns[SIM_OWNERS][2]; /* no bytes pass before it; to and from the master */
+    int64_t data_loss_ns;  /* true time of the last loss of data that should have been kept */
+    int64_t ends_early_ns; /* true time of the last such loss, or of the last step forward */
+    enum sim_steps steps;  /* the kind of steps that its clock may take */
+    bool durable;          /* configured as durable in the daemons */
     struct fake_data snapshot;
 };
 
 /* --- daemons --- */
 
-struct daemon {
+struct sim_daemon {
     struct engine engine;
     struct resp resps[SIM_MASTERS][CHANNELS];
-    unsigned wires[SIM_MASTERS][CHANNELS]; /* index; SIM_WIRES: none */
+    unsigned wires[SIM_MASTERS][CHANNELS]; /* index of the wire; SIM_WIRES: none */
     struct sim_clock clock;
-    int64_t wall_ahead_ns; /* of its wall clock to its other one */
+    int64_t wall_ahead_ns; /* its wall clock less its monotonic clock */
     char clock_id[32];
     unsigned host;
-    unsigned life; /* counts its starts; also the generation of what is on its way to it */
+    unsigned life; /* counts starts; also the generation of its events */
     bool alive;
     bool paused;
     bool draining;
     int64_t drain_end_ns;
-    int64_t timer_ns;                  /* true time of its next EVENT_TIMER */
-    int64_t paused_at_ns;              /* last; for what may be late */
+    int64_t timer_ns;                  /* true time of its next EVENT_TIMER; INT64_MAX: none */
+    int64_t paused_at_ns;              /* true time at which the last pause began or ended */
     bool busy;                         /* in a slow pass of its loop */
-    struct event backlog[SIM_BACKLOG]; /* what happened while it was paused, or busy */
+    struct event backlog[SIM_BACKLOG]; /* events that arrived while it was paused or busy */
     unsigned backlog_count;
 };
 
@@ -137,42 +137,42 @@ struct sim_request {
     unsigned client;
     unsigned daemon;
     unsigned connection;
-    uint32_t number; /* of the connection */
-    enum verb verb;  /* a PING tells nothing but that the daemon lives */
+    uint32_t number; /* number of the connection */
+    enum verb verb;  /* PING is only a sign of life */
     unsigned resource;
     int64_t ttl_ms;
     int64_t wait_ms;
     bool fence;
     bool hold;
     bool linger;
-    bool aside; /* its client does not wait for the answer */
+    bool ignore_reply; /* the client ignores the reply */
     char token[LIMIT_TOKEN + 1];
     int64_t sent_ns;
-    int64_t arrived_ns; /* by its daemon's clock */
-    uint64_t order;     /* of arrival */
+    int64_t arrived_ns; /* on its daemon's clock */
+    uint64_t order;     /* position in the order of arrival at the daemons */
 };
 
 struct sim_reply {
     bool used;
     uint32_t generation;
     unsigned connection;
-    uint32_t number; /* of the connection */
-    bool answers;    /* ... to a request: asked */
+    uint32_t number; /* number of the connection */
+    bool answers;    /* it answers the request `asked`; false: a push */
     struct sim_request asked;
     char line[LIMIT_REPLY + 1];
 };
 
-/* A connection of a client to a daemon, until both have let go of it. */
+/* A connection of a client to a daemon. The slot is free once both sides have closed it. */
 struct sim_connection {
-    bool open;          /* its client has it */
+    bool open;          /* the client has not closed it */
     bool daemon_has_it; /* engine_client is in use */
-    bool in_order;      /* it was ended so */
-    bool quits;         /* ... after a QUIT */
-    uint32_t number;    /* counts them: its generation */
+    bool in_order;      /* the client closed it in order, not by a loss */
+    bool quits;         /* the client sent QUIT before it closed */
+    uint32_t number;    /* generation of the slot: counts connections */
     unsigned client;
     unsigned daemon;
     struct engine_client engine_client;
-    int64_t to_daemon_ns; /* arrival of the last line */
+    int64_t to_daemon_ns; /* true time at which the last line arrives */
     int64_t to_client_ns;
 };
 
@@ -182,78 +182,78 @@ struct sim_client {
     struct sim_clock clock;
     enum client_state state;
     unsigned connections[SIM_DAEMONS]; /* SIM_CONNECTIONS: none */
-    unsigned home;                     /* the daemon it asks, as a rule */
+    unsigned home;                     /* the daemon that it usually asks */
     uint32_t acts;                     /* generation of its EVENT_ACT */
     int64_t latency_ns;
-    unsigned asked; /* CLIENT_ASKING: by which connection */
-    /* CLIENT_HOLDING, and while it asks for an extension: what it holds. */
+    unsigned asked; /* in CLIENT_ASKING: the connection that carries the request */
+    /* The lock that the client holds, valid if has_lock. */
     bool has_lock;
     unsigned resource;
     char token[LIMIT_TOKEN + 1];
     int64_t ttl_ms;
-    char former[LIMIT_TOKEN + 1]; /* what it has released last, and of which resource; "" nothing */
-    unsigned former_resource;
-    bool lingers;     /* with HOLD LINGER */
-    unsigned held_by; /* with HOLD: the connection it lives with; SIM_CONNECTIONS: without, or that
-                         is gone */
+    char released_token[LIMIT_TOKEN + 1]; /* the token that it released last; "" for none */
+    unsigned released_resource;
+    bool lingers; /* held with HOLD LINGER */
+    unsigned
+        hold_connection; /* with HOLD: the connection that holds the lock; SIM_CONNECTIONS: none */
 };
 
 /* --- the foreign client --- */
 
-struct foreign {
+struct sim_foreign {
     struct sim_clock clock;
     bool plays;
     unsigned wires[SIM_MASTERS]; /* SIM_WIRES: none */
-    unsigned due[SIM_MASTERS];   /* answers that are still to come */
-    unsigned skip[SIM_MASTERS];  /* ... and the first of them that are of no interest */
+    unsigned due[SIM_MASTERS];   /* outstanding replies */
+    unsigned skip[SIM_MASTERS];  /* of these, the first ones that it ignores */
     enum { FOREIGN_IDLE, FOREIGN_ASKING, FOREIGN_HOLDING } state;
     uint32_t acts; /* generation of its EVENT_FOREIGN */
     unsigned resource;
     unsigned yes;
     unsigned tokens;
     char token[LIMIT_TOKEN + 1];
-    bool broken; /* a daemon has released that token by force */
+    bool broken; /* a daemon has broken the lock with this token */
     int64_t ttl_ms;
     int64_t sent_ns;
 };
 
-/* --- what the checker remembers --- */
+/* --- the records of the checker --- */
 
 struct sim_token {
-    unsigned resource; /* SIM_RESOURCES until it was set somewhere */
+    unsigned resource; /* SIM_RESOURCES before the first SET */
     unsigned daemon;
     unsigned life;
     int64_t made_ns;
-    /* When each master took it last, and until when it would have it; 0: never. */
+    /* When each master last set the token, and until when it keeps it; 0: never. */
     int64_t set_ns[SIM_MASTERS];
     int64_t ends_ns[SIM_MASTERS];
-    bool good[SIM_MASTERS]; /* ... and whether it was fit to vote then */
+    bool was_fit[SIM_MASTERS]; /* whether the master was fit to vote at set_ns */
     bool granted;
-    bool lost;            /* ... and ! LOST was pushed */
-    bool given_up;        /* its client has heard GONE, and relies on no PONG after that */
-    bool asked_release;   /* somebody has asked for its release */
-    unsigned released_by; /* the daemon that has answered that; SIM_DAEMONS: none */
+    bool lost;              /* the daemon has pushed ! LOST for it */
+    bool given_up;          /* its client has received GONE, and relies on no later PONG */
+    bool release_requested; /* a client has asked for its release */
+    unsigned released_by;   /* the daemon that answered the UNLOCK; SIM_DAEMONS: none */
     unsigned released_life;
-    bool loose; /* it may rest on masters until it expires, by design */
-    /* An operator has had it released by force, last by this daemon; 0: never. What was promised
-     * before does not count any more; what is promised from then on does. */
+    bool may_stay; /* by design it may stay on masters until it expires */
+    /* The last BREAK of the lock; 0: none. Replies to requests before it promise nothing any more;
+     * replies to later requests do. */
     int64_t broken_ns;
     unsigned broken_by;
     unsigned broken_life;
 };
 
-/* Counts that a summary adds up. */
+/* Counts for the summary. */
 enum sim_count {
     COUNT_GRANTS,
     COUNT_HOLDS,
     COUNT_HANDOVERS,
-    COUNT_BATCH,  /* commands of several releases, each on one master */
-    COUNT_NATIVE, /* DELIFEQ and DELEX, each on one master */
+    COUNT_BATCH,  /* batches of releases, one for each master */
+    COUNT_NATIVE, /* DELIFEQ and DELEX, one for each master */
     COUNT_EXTENSIONS,
     COUNT_LOST,
     COUNT_BROKEN,
     COUNT_FOREIGN,
-    COUNT_EXCUSED, /* foreign grants beside a hold, where masters had forgotten */
+    COUNT_EXCUSED, /* foreign grants beside a hold, after masters lost data */
     COUNT_FAULTS,
     COUNT_EVENTS,
     COUNT_VIRTUAL_MS,
@@ -275,21 +275,21 @@ struct sim_fault_run {
     unsigned master;
     unsigned owner;
     unsigned resource;
-    int64_t distance_ns; /* of a step; negative: back */
+    int64_t distance_ns; /* of a step; negative: backwards */
     int64_t begun_ns;
-    char told[32]; /* the last one that was told of before */
+    char announced[32]; /* id of the last step that a daemon had announced before */
 };
 
 enum { SIM_ACTIVE_FAULTS = 64 };
 
-/* A schedule in which all clients want one lock, in which nothing goes wrong. */
+/* A schedule without faults in which all clients want one lock. */
 struct sim_turns {
     unsigned daemons;
     unsigned clients[SIM_DAEMONS];
-    int64_t round_trips_ns[SIM_DAEMONS]; /* to the masters */
+    int64_t round_trips_ns[SIM_DAEMONS]; /* round trip to the masters */
     int64_t hold_ns;
     int64_t for_ns;
-    unsigned grants[SIM_DAEMONS]; /* what came of it */
+    unsigned grants[SIM_DAEMONS]; /* result: grants of each daemon */
 };
 
 struct sim {
@@ -297,35 +297,35 @@ struct sim {
     uint64_t seed;
     struct prng prng;
     struct event_queue event_queue;
-    FILE *trace; /* NULL: none */
+    FILE *trace; /* NULL: no trace */
 
     unsigned node_count;
     unsigned daemon_count;
     unsigned client_count;
     unsigned resource_count;
-    unsigned fenced;     /* of four LOCKs, on average */
-    unsigned asks_aside; /* a client asks for more at once as often as one in so many; 0: never */
+    unsigned fenced;           /* LOCKs of four that ask for a fencing token, on average */
+    unsigned extra_request_in; /* one request in this many comes with extra requests; 0: none */
     int64_t max_ttl_ms;
     int64_t fence_ttl_ms;
-    struct drift drift;      /* what daemons allow for */
-    struct sim_turns *turns; /* NULL: another schedule */
+    struct drift drift;      /* clock drift that the daemons allow for */
+    struct sim_turns *turns; /* NULL: a schedule with faults */
     bool bootstrapped;
-    int64_t attack_ns; /* how long */
+    int64_t attack_ns; /* length of the attack */
     int64_t strike_every_ns;
-    uint64_t faults; /* those that may happen, by bit */
-    bool recovering; /* faults have ceased */
-    bool finishing;  /* clients do nothing by themselves any more */
+    uint64_t faults; /* bit set of the faults that may happen */
+    bool recovering; /* the faults have ended */
+    bool finishing;  /* clients start nothing by themselves any more */
 
     struct sim_master masters[SIM_MASTERS];
-    struct daemon daemons[SIM_DAEMONS];
+    struct sim_daemon daemons[SIM_DAEMONS];
     struct sim_client clients[SIM_CLIENTS];
-    struct foreign foreign;
-    struct wire wires[SIM_WIRES];
+    struct sim_foreign foreign;
+    struct sim_wire wires[SIM_WIRES];
     struct sim_connection connections[SIM_CONNECTIONS];
     struct sim_request requests[SIM_REQUESTS];
     struct sim_reply replies[SIM_REPLIES];
     struct sim_fault_run fault_runs[SIM_ACTIVE_FAULTS];
-    uint64_t ids; /* of masters' runs */
+    uint64_t ids; /* counter for the run ids of masters */
     uint64_t order;
     uint32_t connection_number;
     struct request_limits limits;
@@ -333,13 +333,13 @@ struct sim {
     struct history history;
     struct sim_token tokens[SIM_TOKENS];
     unsigned token_count;
-    /* While somebody waits through this daemon: since when a master has had the key free, and was
-     * well and voting; 0: it is not so. */
+    /* For each waiting daemon: since when a healthy, voting master has had the key free; 0: it has
+     * not. */
     int64_t free_ns[SIM_DAEMONS][SIM_RESOURCES][SIM_MASTERS];
-    unsigned failures[SIM_DAEMONS][SIM_RESOURCES]; /* rounds in vain, as of the last sample */
-    int64_t sampled_ns;                            /* when that was */
-    int64_t foreign_doubt_ns;                      /* until then no foreign hold can be relied on */
-    const char *violation;                         /* the first; NULL: none */
+    unsigned failures[SIM_DAEMONS][SIM_RESOURCES]; /* failed rounds, as of the last sample */
+    int64_t sampled_ns;                            /* true time of the last sample */
+    int64_t foreign_doubt_ns; /* before this time a foreign hold is unreliable */
+    const char *violation;    /* the first violation; NULL: none */
     char violation_text[256];
 
     struct sim_tally *tally;
@@ -348,11 +348,11 @@ struct sim {
 /* --- run.c --- */
 
 struct sim_options {
-    uint64_t faults; /* allowed, by bit */
+    uint64_t faults; /* bit set of the allowed faults */
     FILE *trace;
 };
 
-/* One schedule. NULL if all was well, or what was violated; it lives until the next. */
+/* Run one schedule. Returns NULL, or the violation; the text is valid until the next call. */
 const char *sim_run(struct sim *sim, uint64_t seed, const struct sim_options *options,
                     struct sim_tally *tally);
 const char *sim_run_turns(struct sim *sim, uint64_t seed, struct sim_turns *turns,
@@ -360,7 +360,7 @@ const char *sim_run_turns(struct sim *sim, uint64_t seed, struct sim_turns *turn
 void sim_free(struct sim *sim);
 
 unsigned sim_below(struct sim *sim, unsigned count);
-/* A duration between these, often a short one. */
+/* A random duration in this range, short ones more often. */
 int64_t sim_between(struct sim *sim, int64_t least_ns, int64_t most_ns);
 
 void sim_note(struct sim *sim, const char *form, ...) __attribute__((format(printf, 2, 3)));
@@ -369,37 +369,37 @@ void sim_note(struct sim *sim, const char *form, ...) __attribute__((format(prin
 
 unsigned net_open(struct sim *sim, unsigned owner, unsigned master, enum channel channel);
 void net_write(struct sim *sim, unsigned wire, const char *bytes, size_t len);
-/* What has been written goes out. */
+/* Send the bytes written so far. */
 void net_seal(struct sim *sim, unsigned wire);
-/* Whoever opened it resets it; or lets it end in peace, what was written still arrives. */
+/* The owner resets the wire, or closes it in order: then the written bytes still arrive. */
 void net_reset(struct sim *sim, unsigned wire);
 void net_end(struct sim *sim, unsigned wire);
-/* Whoever opened it has been told that it is closed. */
+/* The owner has learned that the wire is closed. */
 void net_drop(struct sim *sim, unsigned wire);
-/* The network resets it. */
+/* The network resets the wire. */
 void net_cut(struct sim *sim, unsigned wire);
 /* The master dies: all its connections end. */
 void net_kill_master(struct sim *sim, unsigned master);
-/* It goes on after it hung: it does first what was sent to it. */
+/* The master continues after a hang: it first executes the commands that have arrived. */
 void net_serve_all(struct sim *sim, unsigned master);
-/* Something has happened in the master of its own: what it has to say goes out. */
-void net_say(struct sim *sim, unsigned master);
+/* Send the output of the master's sessions, after an event inside the master. */
+void net_send_output(struct sim *sim, unsigned master);
 void net_on_event(struct sim *sim, const struct event *event);
 void net_clear(struct sim *sim);
 int64_t master_wall_us(const struct sim *sim, unsigned master);
 bool wire_exists(const struct sim *sim, unsigned wire, uint32_t generation);
-/* The bytes that have arrived for whoever opened it. */
+/* The number of bytes that have arrived for the owner. */
 size_t net_arrived(struct sim *sim, unsigned wire);
 
 /* --- daemon.c --- */
 
 void daemon_start(struct sim *sim, unsigned daemon, bool bootstrap);
-/* It is killed; or it has ended, after it was told to. */
-void daemon_die(struct sim *sim, unsigned daemon, bool in_peace);
+/* The daemon is killed, or exits after a drain (orderly). */
+void daemon_die(struct sim *sim, unsigned daemon, bool orderly);
 void daemon_pause(struct sim *sim, unsigned daemon);
-void daemon_go_on(struct sim *sim, unsigned daemon);
+void daemon_resume(struct sim *sim, unsigned daemon);
 void daemon_drain(struct sim *sim, unsigned daemon);
-/* An event of a wire of its own, a request, the end of a connection, its timer. */
+/* Handle an event of the daemon: of a wire, a request, the end of a connection, its timer. */
 void daemon_on_event(struct sim *sim, const struct event *event);
 int64_t daemon_clock_ns(const struct sim *sim, unsigned daemon);
 
@@ -407,9 +407,9 @@ int64_t daemon_clock_ns(const struct sim *sim, unsigned daemon);
 
 void client_start(struct sim *sim, unsigned client);
 void client_on_event(struct sim *sim, const struct event *event);
-/* It lets go of all it has, and does no more. */
+/* The client releases its lock, closes its connections, and starts nothing more. */
 void client_retire(struct sim *sim, unsigned client);
-/* Once all is over: ask for a lock through this daemon; and never think of it again. */
+/* After the recovery: ask for a lock through this daemon; drop a lock without an UNLOCK. */
 void client_ask_last(struct sim *sim, unsigned client, unsigned daemon, unsigned resource,
                      int64_t ttl_ms);
 void client_forget(struct sim *sim, unsigned client);
@@ -422,24 +422,24 @@ void turns_on_event(struct sim *sim, const struct event *event);
 
 /* --- connection.c --- */
 
-/* The client's connection to the daemon, opened if there is none; SIM_CONNECTIONS: nobody listens.
- */
+/* The client's connection to the daemon, opened if necessary; SIM_CONNECTIONS if the daemon does
+ * not listen. */
 unsigned connection_to(struct sim *sim, unsigned client, unsigned daemon);
-/* Ask for something; the fields of the request that are about it are filled. */
+/* Send a request. The caller fills in verb, resource, durations, options and token. */
 void connection_send(struct sim *sim, unsigned connection, const struct sim_request *request);
-/* Its client ends it, in order or without a word. */
+/* The client closes the connection, in order or by a loss. */
 void connection_close(struct sim *sim, unsigned connection, bool in_order);
 /* The daemon is gone: all connections to it end. */
 void connection_lose_daemon(struct sim *sim, unsigned daemon);
-/* A request, or the end of a connection, arrives at the daemon; an answer at the client. */
+/* A request or the end of a connection arrives at the daemon; a reply arrives at the client. */
 void connection_submit(struct sim *sim, const struct event *event);
 void connection_on_hangup(struct sim *sim, const struct event *event);
 struct sim_reply *connection_reply(struct sim *sim, const struct event *event);
 void connection_clear(struct sim *sim);
-/* The client hears that its connection is over. */
+/* The client learns that its connection has ended. */
 void client_on_closed(struct sim *sim, unsigned client, unsigned connection);
 
-/* What a daemon has to say. */
+/* Output of a daemon. */
 void connection_take_reply(struct sim *sim, unsigned daemon, struct engine_client *client,
                            const char *line, size_t len);
 void connection_take_push(struct sim *sim, unsigned daemon, struct engine_client *client,
@@ -450,59 +450,59 @@ void connection_take_undone(struct sim *sim, unsigned daemon, const char *tag, s
 
 void foreign_start(struct sim *sim);
 void foreign_on_event(struct sim *sim, const struct event *event);
-/* Clocks were stepped so little that no guard looks: what it holds may end early. */
+/* Clocks took steps too small for any guard, so foreign holds may end early: stop relying on
+ * them. */
 void foreign_give_up(struct sim *sim);
-/* A fault: a client of another library has died halfway. Its key is on masters until it is removed
- * from one after the other, or expires; nobody relies on it. */
+/* A fault: a client of another library died halfway. Its keys are removed from one master after the
+ * other, or expire; no client relies on them. */
 bool foreign_leave_keys(struct sim *sim, struct sim_fault_run *run);
 void foreign_remove_key(struct sim *sim, struct sim_fault_run *run);
 
 /* --- fault.c --- */
 
-/* By bit, in sim->faults. Those of the table are in fault.c; these are consulted elsewhere. */
+/* Bits of sim->faults. fault.c has the table of the others; these are consulted elsewhere. */
 enum { FAULT_CLIENTS, FAULT_BREAKS, FAULT_FOREIGN, FAULT_RATES, FAULT_JITTER, FAULT_STRUCK };
 bool fault_may(const struct sim *sim, unsigned fault);
 
-const char *fault_name(unsigned fault); /* NULL behind the last */
-uint64_t fault_all(void);               /* their bits */
-void fault_plan(struct sim *sim);       /* which of those allowed happen in this run */
+const char *fault_name(unsigned fault); /* NULL after the last */
+uint64_t fault_all(void);               /* bit set of all faults */
+void fault_plan(struct sim *sim);       /* draws which of the allowed faults happen in this run */
 void fault_strike(struct sim *sim);
-void fault_mend(struct sim *sim, const struct event *event);
-/* All that lasts ceases. */
-void fault_mend_all(struct sim *sim);
+void fault_end(struct sim *sim, const struct event *event);
+/* End all faults that last. */
+void fault_end_all(struct sim *sim);
 
 /* --- checker.c --- */
 
 void checker_violation(struct sim *sim, const char *form, ...)
     __attribute__((format(printf, 2, 3)));
-/* The file of a token that a daemon makes: its number. */
+/* Register a token that a daemon makes, and return its number. */
 unsigned checker_new_token(struct sim *sim, unsigned daemon);
-/* NULL if it is none of a daemon. */
-/* The token, or a frozen form of it, is that of a daemon; NULL: of nobody that it knows. */
-enum { CHECKER_FROZEN = 0x80 }; /* set in the byte with which a number begins where that is kept */
+/* The record of a token or of its frozen form; NULL if no daemon has made it. */
+enum { CHECKER_FROZEN = 0x80 }; /* set in the first byte of the number in a frozen token */
 struct sim_token *checker_token(struct sim *sim, const char *token);
 void checker_on_set(struct sim *sim, unsigned master, const char *key, size_t key_len,
                     const char *value, size_t len, int64_t ends_ms);
-/* A master has forgotten what it should have kept. */
-void checker_on_forgot(struct sim *sim, unsigned master);
-/* What was released may be there again. */
+/* A master has lost data that it should have kept. */
+void checker_on_data_loss(struct sim *sim, unsigned master);
+/* A master has old data: released tokens may be back. */
 void checker_on_old_data(struct sim *sim, const struct fake_data *data);
-/* A daemon answers a request; its client will hear of it, or not. */
+/* A daemon answers a request. `heard`: the client will receive the reply. */
 void checker_on_reply(struct sim *sim, const struct sim_request *request, const char *line,
                       bool heard);
 /* An EXTEND has arrived at its daemon. */
 void checker_on_extend(struct sim *sim, const struct sim_request *request);
 void checker_on_push(struct sim *sim, unsigned daemon, const char *line);
-/* The daemon is about to release it, because the connection it lived with has ended in order. */
+/* The daemon is about to release the token, because the connection of its HOLD ended in order. */
 void checker_on_hold_ended(struct sim *sim, unsigned daemon, const char *token);
-/* The daemon is about to release it by force. */
+/* The daemon is about to release the token by force. */
 void checker_on_break(struct sim *sim, unsigned daemon, unsigned resource, const char *token);
-/* True time at which the client's clock has advanced this much since it sent the request. */
+/* The true time at which the client's clock shows ms more than when it sent the request. */
 int64_t checker_deadline_ns(const struct sim *sim, const struct sim_request *request, int64_t ms);
 void checker_on_foreign(struct sim *sim, unsigned resource, const char *token, int64_t until_ns);
-/* No token that failed or was released rests on a master. */
+/* Check that no failed or released token is left on a master. */
 void checker_leftovers(struct sim *sim);
-/* Nobody waits, nothing is kept, every node votes. */
+/* Check that the daemon has no waiters, leaks nothing, and gets every master's vote. */
 void checker_end(struct sim *sim, unsigned daemon);
 
 /* --- sleepers.c --- */
@@ -510,7 +510,7 @@ void checker_end(struct sim *sim, unsigned daemon);
 void sleepers_clear(struct sim *sim);
 /* A master has accepted a token for the resource. */
 void sleepers_on_set(struct sim *sim, unsigned master, unsigned resource);
-/* After each event: no waiter may sleep for long while a quorum has its lock free. */
+/* Called after each event. No waiter may sleep for long while its lock is free on a quorum. */
 void sleepers_sample(struct sim *sim);
 
 #endif

@@ -1,7 +1,5 @@
-/*
- * No waiter sleeps while its lock is free: for each daemon, master and resource it is known since
- * when the master, well and voting for this daemon, has had the key free while somebody waited.
- */
+/* No waiter sleeps while its lock is free. For each waiting daemon, master and resource, this file
+ * records since when the master, healthy and voting for the daemon, has had the key free. */
 #include <string.h>
 
 #include "tests/sim/sim.h"
@@ -10,20 +8,20 @@
 
 #define SAMPLE_NS (20 * NS_PER_MS)
 
-/* The longest that a message takes where nothing is wrong: jitter, a slow pass, a late timer. */
+/* The longest time of a message without faults: jitter, a slow pass, a late timer. */
 #define HOP_NS (55 * NS_PER_MS)
 
 /*
- * How long a waiter may sleep. When the last master of a quorum becomes free, a round that was
- * refused may end only now (a node's timeout), and a look under way may keep the next poll from
- * this master (two hops). The poll after that comes within QUEUE_POLL_NS, and needs two hops for
- * the look, and one for the SET. A pause of backoff_max is shorter than a poll.
+ * How long a waiter may sleep. When the last master of a quorum becomes free, a refused round may
+ * end only now (node_timeout), and a key probe in flight may keep the next poll from this master
+ * (two hops). The poll after that comes within QUEUE_POLL_NS, and needs two hops for the probe and
+ * one for the SET. A pause of backoff_max is shorter than a poll.
  */
 #define SLEEP_NS (SIM_NODE_TIMEOUT_MS * NS_PER_MS + QUEUE_POLL_NS + 5 * HOP_NS)
 
-/* A master that fails over to older data, and back, loses keys and reports none of it: the daemon
- * hears of that from its next heartbeat, a second later at most, and the answer. */
-#define FORGOT_NS (NS_PER_S + SIM_NODE_TIMEOUT_MS * NS_PER_MS + 2 * HOP_NS)
+/* A master that fails over to older data and back loses keys and reports none of it. The daemon
+ * learns of the loss from the reply to its next heartbeat, at most a second later. */
+#define UNREPORTED_LOSS_NS (NS_PER_S + SIM_NODE_TIMEOUT_MS * NS_PER_MS + 2 * HOP_NS)
 
 void sleepers_clear(struct sim *sim)
 {
@@ -37,24 +35,23 @@ void sleepers_on_set(struct sim *sim, unsigned master, unsigned resource)
         sim->free_ns[i][resource][master] = 0;
 }
 
-/* What was sent while the way was blocked arrives late, and all that follows it on the same
- * connection. */
+/* A blocked wire delivers its bytes late, and all later bytes of the same wire after them. */
 static bool is_stalled(const struct sim *sim, unsigned wire)
 {
     if (wire == SIM_WIRES)
         return false;
-    const struct wire *at = &sim->wires[wire];
+    const struct sim_wire *at = &sim->wires[wire];
     return at->to_server.last_ns > sim->now_ns + HOP_NS ||
            at->to_client.last_ns > sim->now_ns + HOP_NS;
 }
 
-/* Nothing is wrong with it, nor with the way to it: the daemon can have what it asks for. */
-static bool is_well(struct sim *sim, unsigned index, unsigned daemon)
+/* The master and the path to it are healthy: the daemon can have any reply it asks for. */
+static bool is_healthy(struct sim *sim, unsigned index, unsigned daemon)
 {
     const struct sim_master *master = &sim->masters[index];
     return !master->dead && !master->hung && master->redis.refusals[FAKE_SETTING] == NULL &&
            master->redis.refusals[FAKE_KEYS] == NULL && master->latency_ns[daemon] < NS_PER_MS &&
-           sim->now_ns - master->forgot_ns > FORGOT_NS &&
+           sim->now_ns - master->data_loss_ns > UNREPORTED_LOSS_NS &&
            master->blocked_ns[daemon][0] <= sim->now_ns &&
            master->blocked_ns[daemon][1] <= sim->now_ns &&
            !is_stalled(sim, sim->daemons[daemon].wires[index][CHANNEL_COMMANDS]) &&
@@ -67,12 +64,12 @@ static void sample(struct sim *sim, unsigned daemon, const struct resource *reso
                    unsigned number)
 {
     unsigned slept = 0;
-    /* A round that came to nothing, because votes do not count, is no sleep. */
-    bool asked = sim->failures[daemon][number] != resource->queue.failures;
+    /* A round that failed for lack of votes is not sleep. */
+    bool tried = sim->failures[daemon][number] != resource->queue.failures;
     sim->failures[daemon][number] = resource->queue.failures;
     for (unsigned i = 0; i < sim->node_count; i++) {
         int64_t *free_ns = &sim->free_ns[daemon][number][i];
-        if (asked || !is_well(sim, i, daemon) ||
+        if (tried || !is_healthy(sim, i, daemon) ||
             fake_find(&sim->masters[i].redis, resource->key.bytes, resource->key.len,
                       master_wall_us(sim, i)) != NULL)
             *free_ns = 0;
@@ -86,8 +83,8 @@ static void sample(struct sim *sim, unsigned daemon, const struct resource *reso
                           slept);
 }
 
-/* Where room is tight, a look may have to wait for those at other keys. */
-static bool may_sleep(const struct daemon *daemon)
+/* With tight limits, a key probe may have to wait for probes of other keys. */
+static bool may_sleep(const struct sim_daemon *daemon)
 {
     return !daemon->alive || daemon->paused || daemon->draining || bounds_are_in_force();
 }
@@ -98,7 +95,7 @@ void sleepers_sample(struct sim *sim)
         return;
     sim->sampled_ns = sim->now_ns;
     for (unsigned i = 0; i < sim->daemon_count; i++) {
-        const struct daemon *daemon = &sim->daemons[i];
+        const struct sim_daemon *daemon = &sim->daemons[i];
         bool waited_for[SIM_RESOURCES] = {false};
         const struct resource *resource;
         if (!may_sleep(daemon))

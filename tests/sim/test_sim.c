@@ -1,7 +1,7 @@
 /*
- * Some schedules of the simulator, and the simulator itself: it repeats what it did, and reaches
- * what it is said to reach; in a build with bounds that are drawn (bounds.h), these, too. SIM_FIRST
- * and SIM_RUNS say which seeds, other than those of every day.
+ * Some schedules of the simulator, and the simulator itself: the same seed repeats its trace, and
+ * the schedules reach all faults and outcomes, and all limits in a build with drawn limits
+ * (bounds.h). SIM_FIRST and SIM_RUNS set other seeds than the default.
  */
 #include <inttypes.h>
 #include <malloc.h>
@@ -22,8 +22,8 @@ static void expect_no_violation(uint64_t seed)
     const struct sim_options options = {.faults = fault_all()};
     const char *violation = sim_run(&sim, seed, &options, &tally);
     ck_assert_msg(violation == NULL,
-                  "seed %" PRIu64 ": %s; tell the story: make %s SEED=%" PRIu64 " TRACE=1", seed,
-                  violation, bounds_are_in_force() ? "sim-tight" : "sim", seed);
+                  "seed %" PRIu64 ": %s; trace: make %s SEED=%" PRIu64 " TRACE=1", seed, violation,
+                  bounds_are_in_force() ? "sim-tight" : "sim", seed);
 }
 
 static uint64_t setting(const char *name, uint64_t initial)
@@ -38,17 +38,17 @@ static void expect_reached(enum verb verb, enum outcome outcome)
                   verb_word(verb), outcome);
 }
 
-START_TEST(no_schedule_breaks_a_promise)
+START_TEST(schedules_break_no_promise)
 {
     uint64_t runs = setting("SIM_RUNS", RUNS);
     for (uint64_t i = 0; i < runs; i++)
         expect_no_violation(setting("SIM_FIRST", FIRST) + i);
-    /* Else nothing was shown. */
+    /* Without these events the run proves nothing. */
     for (unsigned fault = 0; fault_name(fault) != NULL; fault++)
         ck_assert_msg(tally.faults[fault] > 0 || runs < RUNS, "%s never happened",
                       fault_name(fault));
     for (unsigned bound = 0; bound < BOUNDS && bounds_are_in_force(); bound++)
-        ck_assert_msg(tally.met[bound] > 0 || runs < RUNS, "no schedule meets the bound of %s",
+        ck_assert_msg(tally.met[bound] > 0 || runs < RUNS, "no schedule reaches the limit of %s",
                       bound_word((enum bound)bound));
     for (unsigned i = 0; i < LIMITED && bounds_are_in_force(); i++)
         ck_assert_msg(tally.limited[i] > 0 || runs < RUNS, "no request was refused for %s",
@@ -76,7 +76,7 @@ START_TEST(no_schedule_breaks_a_promise)
 }
 END_TEST
 
-static char *tell(uint64_t seed, size_t *len)
+static char *trace_of(uint64_t seed, size_t *len)
 {
     char *text;
     FILE *trace = open_memstream(&text, len);
@@ -86,21 +86,21 @@ static char *tell(uint64_t seed, size_t *len)
     return text;
 }
 
-/* Schedules that once failed, for whatever reason. */
-static const uint64_t found[] = {20062, 810438, 1201684};
+/* Seeds of schedules that failed once. */
+static const uint64_t failed_seeds[] = {20062, 810438, 1201684};
 
 START_TEST(schedules_that_failed_once_pass)
 {
-    expect_no_violation(found[_i]);
+    expect_no_violation(failed_seeds[_i]);
 }
 END_TEST
 
-START_TEST(a_seed_tells_the_same_story_again)
+START_TEST(same_seed_gives_the_same_trace)
 {
     for (uint64_t seed = 1; seed <= 10; seed++) {
         size_t lens[2];
-        char *first = tell(seed, &lens[0]);
-        char *again = tell(seed, &lens[1]);
+        char *first = trace_of(seed, &lens[0]);
+        char *again = trace_of(seed, &lens[1]);
         ck_assert_uint_gt(lens[0], 1000);
         ck_assert_msg(strcmp(first, again) == 0, "seed %" PRIu64, seed);
         free(first);
@@ -109,8 +109,8 @@ START_TEST(a_seed_tells_the_same_story_again)
 }
 END_TEST
 
-/* Clients of a daemon that is near the masters, and one client of a daemon that is far from them.
- * A single client near the masters never waits in a line, so nothing is ever handed over there. */
+/* Clients of a daemon near the masters, and one client of a far daemon. A single near client has no
+ * other waiter, so its daemon never hands over. */
 static const struct {
     unsigned near_clients;
     int64_t far_us;
@@ -124,13 +124,13 @@ static const struct {
 
 enum { NEAR = 0, FAR = 1, FAR_CLIENTS = 1, EACH = 5 };
 
-/* A daemon that hears late that a lock is free, and is late to ask for it, gets it as well. The
- * network of the simulator takes between half and one and a half times as long as it should. */
-START_TEST(a_daemon_far_from_the_masters_gets_its_share)
+/* A far daemon learns late that a lock is free and asks for it late, and must get its share. The
+ * latency of the simulator's network is 0.5 to 1.5 times its setting. */
+START_TEST(far_daemon_gets_its_share)
 {
     unsigned grants[2] = {0, 0};
     unsigned clients = distances[_i].near_clients + FAR_CLIENTS;
-    /* Who meets a bound is refused. */
+    /* Refused requests would distort the shares. */
     if (bounds_are_in_force())
         return;
     for (uint64_t seed = 1; seed <= EACH; seed++) {
@@ -155,7 +155,8 @@ END_TEST
 
 static void begin(void)
 {
-    /* Tables of an engine are large and mostly untouched: the kernel has zeroes for nothing. */
+    /* The engine's tables are large and mostly untouched: fresh pages from mmap are zero at no
+     * cost. */
     mallopt(M_MMAP_THRESHOLD, 1 << 16);
     memset(&tally, 0, sizeof(tally));
 }
@@ -171,11 +172,11 @@ Suite *test_suite(void)
     TCase *tests = tcase_create("schedules");
     tcase_set_timeout(tests, 36000);
     tcase_add_checked_fixture(tests, begin, end);
-    tcase_add_test(tests, no_schedule_breaks_a_promise);
+    tcase_add_test(tests, schedules_break_no_promise);
     tcase_add_loop_test(tests, schedules_that_failed_once_pass, 0,
-                        sizeof(found) / sizeof(found[0]));
-    tcase_add_test(tests, a_seed_tells_the_same_story_again);
-    tcase_add_loop_test(tests, a_daemon_far_from_the_masters_gets_its_share, 0,
+                        sizeof(failed_seeds) / sizeof(failed_seeds[0]));
+    tcase_add_test(tests, same_seed_gives_the_same_trace);
+    tcase_add_loop_test(tests, far_daemon_gets_its_share, 0,
                         sizeof(distances) / sizeof(distances[0]));
     suite_add_tcase(suite, tests);
     return suite;

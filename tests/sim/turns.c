@@ -1,7 +1,5 @@
-/*
- * Clients that want one lock all the time, nothing else, and nothing goes wrong: which daemon gets
- * it how often, where one is farther from the masters than the other.
- */
+/* Schedules without faults in which all clients want one lock all the time. They show how often
+ * each daemon gets the lock, where one daemon is farther from the masters than the other. */
 #include <assert.h>
 #include <string.h>
 
@@ -28,7 +26,7 @@ static void unlock(struct sim *sim, unsigned index)
     struct sim_request request = {.verb = VERB_UNLOCK};
     memcpy(request.token, client->token, sizeof(request.token));
     history_ended(&sim->history, 0, client->token);
-    checker_token(sim, client->token)->asked_release = true;
+    checker_token(sim, client->token)->release_requested = true;
     client->has_lock = false;
     send(sim, index, &request);
 }
@@ -39,7 +37,7 @@ void turns_start(struct sim *sim, unsigned index, unsigned daemon)
     client->home = daemon;
     client->latency_ns = 50000;
     client->has_lock = false;
-    client->held_by = SIM_CONNECTIONS;
+    client->hold_connection = SIM_CONNECTIONS;
     for (unsigned i = 0; i < SIM_DAEMONS; i++)
         client->connections[i] = SIM_CONNECTIONS;
     event_queue_add(&sim->event_queue, sim->now_ns, EVENT_ACT, index, ++client->acts);
@@ -54,7 +52,7 @@ static void on_reply(struct sim *sim, const struct event *event)
     struct sim_client *client = &sim->clients[index];
     const char *words = strchr(reply->line, ' ') + 1;
     if (strncmp(words, "OK", 2) != 0) {
-        checker_violation(sim, "an answer to a client in turns: %s", reply->line);
+        checker_violation(sim, "unexpected reply in a schedule without faults: %s", reply->line);
     } else if (reply->asked.verb == VERB_LOCK) {
         client->has_lock = true;
         memcpy(client->token, words + 3, LIMIT_TOKEN);
