@@ -91,7 +91,7 @@ healthy='-DNO_FORGET -DNO_SNAPSHOT' one='-DROUNDS_0=0'
     run probe-ahead      "$two"   guard $flush -DPROBE_AHEAD
     run no-epoch         "$two"   guard $flush -DNO_EPOCH
     run no-quarantine    "$two"   guard $restart -DNO_QUARANTINE
-    run no-step-watch    "$two"   guard $step -DNO_STEP_WATCH
+    run no-monitor       "$two"   guard $step -DNO_CLOCK_MONITOR
     run no-drift         "$two"   guard $step -DNO_DRIFT
     run no-elapsed       "$two"   guard $step -DNO_ELAPSED
     run see-return       SEEN     guard $restart -DSEE_RETURN
@@ -100,11 +100,11 @@ healthy='-DNO_FORGET -DNO_SNAPSHOT' one='-DROUNDS_0=0'
 
     run undo             nothing  undo
     run reuse-token      "$two"   undo -DREUSE_TOKEN -DHOLDERS_ONLY
-    run owe-undecided    "$freed" undo -DOWE_UNDECIDED
+    run pend-undecided   "$freed" undo -DPENDING_UNDECIDED
     run no-kill          "$left"  undo -DNO_KILL
     run no-undo          "$left"  undo -DNO_UNDO
     run undo-elsewhere   "$left"  undo -DUNDO_ELSEWHERE
-    run see-owed         SEEN     undo -DHOLDERS_ONLY -DSEE_DEFERRED
+    run see-pending      SEEN     undo -DHOLDERS_ONLY -DSEE_DEFERRED
 
     run fence            nothing  fence
     run fence-ends       nothing  fence -DFENCE_ENDS
@@ -122,9 +122,9 @@ healthy='-DNO_FORGET -DNO_SNAPSHOT' one='-DROUNDS_0=0'
     run shortens         "$two"   extend $healthy $one -DNO_RELEASE -DSHORTENS
     run count-unguarded  "$back"  extend $one -DNO_FORGET -DNO_SHORT -DNO_RIVAL -DCOUNT_UNGUARDED
     run deny-unguarded   "$gone"  extend $one -DNO_SNAPSHOT -DDENY_UNGUARDED
-    run backfill-first      "$back"  extend $healthy $one -DROUNDS_1=3 -DNO_SHORT -DNO_RIVAL -DPLANT_FIRST
-    run backfill-released   "$left"  extend $healthy -DNO_SHORT -DPLANT_RELEASED
-    run owe-granted      "$two"   extend $healthy $one -DNO_SHORT -DNO_RELEASE -DOWE_LOST
+    run backfill-first      "$back"  extend $healthy $one -DROUNDS_1=3 -DNO_SHORT -DNO_RIVAL -DBACKFILL_FIRST
+    run backfill-released   "$left"  extend $healthy -DNO_SHORT -DBACKFILL_RELEASED
+    run pend-granted     "$two"   extend $healthy $one -DNO_SHORT -DNO_RELEASE -DPENDING_GRANTED
     run crossed          "$back"  extend $healthy $one -DROUNDS_1=3 -DNO_SHORT -DNO_RIVAL -DMAY_CROSS
     run carried          "$back"  extend $one -DROUNDS_1=3 -DNO_FORGET -DNO_SHORT -DNO_RIVAL
     run see-backfilled      SEEN     extend $healthy $one -DNO_SHORT -DSEE_BACKFILLED
@@ -139,7 +139,7 @@ healthy='-DNO_FORGET -DNO_SNAPSHOT' one='-DROUNDS_0=0'
     run see-swap-rival   SEEN     swap -DSEE_RIVAL
 
     run attest           nothing  attest
-    run no-settling      "$two"   attest -DNO_SETTLING
+    run count-untrusted  "$two"   attest -DCOUNT_UNTRUSTED
     run early-sample     "$two"   attest -DEARLY_SAMPLE
     run any-attests      "$two"   attest -DANY_ATTESTS
     run fresh-floor      "$two"   attest -DFRESH_FLOOR

@@ -5,30 +5,31 @@
  * holder of that key still believes in it.
  *
  *     here                            in the code
- *     sample, has_stepped             engine/guard/clock_monitor.c: clock_monitor_take; clock_trust.c: clock_on_sample
- *     start                           guard_on_connected; the first sample: begin in clock_monitor.c
- *     attest, trust                   the attestation: clock_describe, clock_inherit; protocol/heartbeat.lua
- *     settle                          a daemon has watched for Q
- *     grant, rival                    a vote, and the probe behind it
+ *     sample, has_stepped             clock_monitor_take in engine/guard/clock_monitor.c;
+ *                                     clock_on_sample in clock_trust.c
+ *     start                           guard_on_connected; the first sample: clock_monitor.c
+ *     attest, trust                   clock_describe, clock_inherit; protocol/heartbeat.lua
+ *     settle                          a daemon has monitored the clock for Q, and trusts it
+ *     grant, rival                    a vote, and the probe after it
  *
- * One master is looked at. Its clock steps forward, by what a watch cannot see or by more. Daemon 0
- * has watched it all along, and grants a lock. The other daemons start at any time. A rival lock
- * needs the vote of this master alone, as if another master had given its own. To take a rule away,
+ * There is one master. Its clock steps forward, by less than a monitor can see or by more. Daemon 0
+ * has monitored it all along, and grants a lock. The other daemons start at any time. A rival needs
+ * the vote of this master alone, as if another master had already voted for it. To remove a rule,
  * define one of
  *
- *     NO_SETTLING     a daemon counts votes from its first sample on
- *     EARLY_SAMPLE    an attestation counts also if its sample is older than the first of the newcomer
- *     ANY_ATTESTS     a daemon attests that is not settled itself
- *     FRESH_FLOOR     a newcomer settled by an attestation watches from its own first sample on, as
- *                     if nothing had been hidden before it
- *     RAISE_FLOOR     a daemon that sees the clock step back watches from there on, in the same way
+ *     COUNT_UNTRUSTED a daemon counts votes from its first sample on
+ *     EARLY_SAMPLE    an attestation counts although its sample is older than the newcomer's first
+ *     ANY_ATTESTS     a daemon attests a clock that it does not trust yet
+ *     FRESH_FLOOR     a newcomer that trusts an attestation monitors from its own first sample on, as
+ *                     if no step had been hidden before
+ *     RAISE_FLOOR     a daemon that sees the clock step back monitors from there on, in the same way
  *
- * With SEE_ATTESTED there is an error once a daemon refuses a vote by what it inherited: to see that
- * it happens. With SEE_CHAIN, once a daemon counts a vote that was settled by one that was settled
- * so itself.
+ * With SEE_ATTESTED, a vote that a daemon refuses because of the floor that it inherited is an error,
+ * which shows that it happens. With SEE_CHAIN, so is a vote that counts by an attestation of a daemon
+ * that relied on one itself.
  */
 
-#define DAEMONS 3 /* 0 has watched for long; 1 and 2 are newcomers */
+#define DAEMONS 3 /* daemon 0 has monitored the clock for long; 1 and 2 are newcomers */
 
 #define claim(condition, otherwise) \
     if \
@@ -38,7 +39,7 @@
         assert(false) \
     fi
 
-/* In ticks. A watch does not see what is hidden within SHARE; each validity pays MARGIN. */
+/* Times are in ticks. A monitor misses steps within SHARE; each validity covers MARGIN. */
 #define TTL        4
 #define MARGIN     2
 #define SHARE      2
@@ -49,40 +50,40 @@
 #endif
 #define LARGE_STEP TTL
 
-#define ORIGIN (SHARE + 1) /* of the clock, so that no floor is negative */
+#define ORIGIN (SHARE + 1) /* offset of the clock at the start, so that no floor is negative */
 
 /* --- the master --- */
 
-byte clock;             /* how far it has stepped in all */
-unsigned key_left : 3;  /* of the lock that daemon 0 has granted, on the master's clock; 0: it is free */
-unsigned valid : 3;     /* for how long, in true time, its holder believes in it */
+byte clock;             /* distance that the clock has stepped in all */
+unsigned key_left : 3;  /* end of the lock that daemon 0 has granted, on the master's clock; 0: free */
+unsigned valid : 3;     /* true time for which its holder believes in it */
 bit granted;
 
-/* What the last attestation says, as it is left on the master. */
+/* The last attestation on the master. */
 bit attested;
-byte attested_hidden;   /* how far the clock was above the floor, and no watch could see it */
+byte attested_hidden;   /* how far the clock was above the floor without any monitor seeing it */
 bit attested_after[DAEMONS]; /* its sample is younger than the first one of that daemon */
 bit attested_by_newcomer;
 
 /* --- the daemons --- */
 
-typedef watch_state {
+typedef monitor_state {
     bit begun;
-    bit settled;
-    bit by_newcomer; /* settled by a newcomer's attestation */
+    bit trusted;
+    bit by_newcomer; /* trusted by a newcomer's attestation */
     bit inherited;
     byte floor;      /* the lowest offset that the clock may have had */
-    unsigned wait : 3; /* until it has watched for Q; after a step, until the quarantine is over */
+    unsigned wait : 3; /* ticks until it has monitored for Q, or until the quarantine ends */
 };
-watch_state watch[DAEMONS];
+monitor_state monitor[DAEMONS];
 
-byte own_floor[DAEMONS]; /* that of its own samples; for SEE_ATTESTED alone */
+byte own_floor[DAEMONS]; /* the floor of its own samples; for SEE_ATTESTED only */
 
-/* For one step, 0 between steps. */
+/* Temporary variables of one step, 0 between steps. */
 byte i;
 bit steady;
 
-#define has_stepped(d) (clock > watch[d].floor + SHARE)
+#define has_stepped(d) (clock > monitor[d].floor + SHARE)
 
 inline void_attestation()
 {
@@ -95,7 +96,7 @@ inline void_attestation()
     i = 0
 }
 
-/* A step that is seen costs the vote for Q, and is told: what was attested before it is void. */
+/* A step that is seen costs the vote for Q and is announced: earlier attestations are void. */
 inline sample(d)
 {
     steady = !has_stepped(d);
@@ -103,14 +104,14 @@ inline sample(d)
     :: !steady ->
         printf("daemon %d: the clock has stepped\n", d);
 #ifdef SEE_ATTESTED
-        claim(!watch[d].inherited || clock > own_floor[d] + SHARE, "SEEN\n");
+        claim(!monitor[d].inherited || clock > own_floor[d] + SHARE, "SEEN\n");
 #endif
-        watch[d].settled = 0;
-        watch[d].by_newcomer = 0;
-        watch[d].inherited = 0;
-        watch[d].floor = clock;
+        monitor[d].trusted = 0;
+        monitor[d].by_newcomer = 0;
+        monitor[d].inherited = 0;
+        monitor[d].floor = clock;
         own_floor[d] = clock;
-        watch[d].wait = QUARANTINE;
+        monitor[d].wait = QUARANTINE;
         void_attestation()
     :: else
     fi
@@ -119,17 +120,17 @@ inline sample(d)
 inline start(d)
 {
     printf("daemon %d: starts, with the clock at %d\n", d, clock);
-    watch[d].begun = 1;
-    watch[d].floor = clock;
+    monitor[d].begun = 1;
+    monitor[d].floor = clock;
     own_floor[d] = clock;
-    watch[d].wait = QUARANTINE;
+    monitor[d].wait = QUARANTINE;
     attested_after[d] = 0
 }
 
 #ifdef ANY_ATTESTS
-#define may_attest(d) watch[d].begun
+#define may_attest(d) monitor[d].begun
 #else
-#define may_attest(d) (watch[d].begun && watch[d].settled)
+#define may_attest(d) (monitor[d].begun && monitor[d].trusted)
 #endif
 
 inline attest(d)
@@ -137,12 +138,12 @@ inline attest(d)
     sample(d);
     if
     :: steady ->
-        printf("daemon %d: attests the clock at %d, floor %d\n", d, clock, watch[d].floor);
+        printf("daemon %d: attests the clock at %d, floor %d\n", d, clock, monitor[d].floor);
         attested = 1;
-        attested_hidden = clock - watch[d].floor;
-        attested_by_newcomer = watch[d].inherited;
+        attested_hidden = clock - monitor[d].floor;
+        attested_by_newcomer = monitor[d].inherited;
         for (i : 0 .. DAEMONS - 1) {
-            attested_after[i] = watch[i].begun
+            attested_after[i] = monitor[i].begun
         }
         i = 0
     :: else
@@ -151,22 +152,22 @@ inline attest(d)
 }
 
 #ifdef EARLY_SAMPLE
-#define may_trust(d) (attested && watch[d].begun && !watch[d].settled)
+#define may_trust(d) (attested && monitor[d].begun && !monitor[d].trusted)
 #else
-#define may_trust(d) (attested && attested_after[d] && watch[d].begun && !watch[d].settled)
+#define may_trust(d) (attested && attested_after[d] && monitor[d].begun && !monitor[d].trusted)
 #endif
 
 inline trust(d)
 {
-    printf("daemon %d: is settled by an attestation\n", d);
-    watch[d].settled = 1;
-    watch[d].inherited = 1;
-    watch[d].by_newcomer = attested_by_newcomer;
-    watch[d].wait = 0;
+    printf("daemon %d: trusts the clock by an attestation\n", d);
+    monitor[d].trusted = 1;
+    monitor[d].inherited = 1;
+    monitor[d].by_newcomer = attested_by_newcomer;
+    monitor[d].wait = 0;
 #ifndef FRESH_FLOOR
-    /* Two daemons have no clock in common, so their floors cannot be compared; but what was hidden
-     * from one when it took its sample is hidden from the other, that began before. */
-    watch[d].floor = watch[d].floor - attested_hidden
+    /* Two daemons have no clock in common, so their floors cannot be compared. But a step that was
+     * hidden from one daemon at its sample is hidden from the other, which began earlier. */
+    monitor[d].floor = monitor[d].floor - attested_hidden
 #endif
 }
 
@@ -180,22 +181,22 @@ inline grant()
     valid = TTL - MARGIN
 }
 
-#ifdef NO_SETTLING
-#define may_count(d) watch[d].begun
+#ifdef COUNT_UNTRUSTED
+#define may_count(d) monitor[d].begun
 #else
-#define may_count(d) (watch[d].begun && watch[d].settled)
+#define may_count(d) (monitor[d].begun && monitor[d].trusted)
 #endif
 
-/* The vote, and the probe behind it, in one step: a step of the clock in between is seen rather. */
+/* The vote and the probe after it are one step: a clock step in between is seen all the more. */
 inline rival(d)
 {
     sample(d);
     if
     :: steady ->
-        printf("daemon %d: counts the vote, the clock at %d, floor %d\n", d, clock, watch[d].floor);
+        printf("daemon %d: counts the vote, the clock at %d, floor %d\n", d, clock, monitor[d].floor);
         claim(valid == 0, "TWO HOLDERS\n");
 #ifdef SEE_CHAIN
-        claim(!watch[d].by_newcomer, "SEEN\n")
+        claim(!monitor[d].by_newcomer, "SEEN\n")
 #endif
     :: else
     fi;
@@ -205,17 +206,17 @@ inline rival(d)
 proctype daemon(byte d)
 {
     do
-    :: d_step { !watch[d].begun -> start(d) }
+    :: d_step { !monitor[d].begun -> start(d) }
     :: d_step { may_attest(d) -> attest(d) }
     :: d_step { may_trust(d) -> trust(d) }
-    /* It has watched for Q. */
-    :: d_step { watch[d].begun && !watch[d].settled && watch[d].wait == 0 -> watch[d].settled = 1 }
-    :: d_step { d == 0 && !granted && watch[0].settled -> grant() }
+    /* The daemon has monitored the clock for Q. */
+    :: d_step { monitor[d].begun && !monitor[d].trusted && monitor[d].wait == 0 -> monitor[d].trusted = 1 }
+    :: d_step { d == 0 && !granted && monitor[0].trusted -> grant() }
     :: d_step { granted && key_left == 0 && may_count(d) -> rival(d) }
     od
 }
 
-/* --- time, and what goes wrong --- */
+/* --- time and faults --- */
 
 inline less(what, ticks)
 {
@@ -230,7 +231,7 @@ proctype time()
         less(key_left, 1);
         less(valid, 1);
         for (i : 0 .. DAEMONS - 1) {
-            less(watch[i].wait, 1)
+            less(monitor[i].wait, 1)
         }
         i = 0
        }
@@ -247,13 +248,13 @@ inline step_clock(ticks)
 inline look(d)
 {
     if
-    :: watch[d].begun -> sample(d)
+    :: monitor[d].begun -> sample(d)
     :: else
     fi
 }
 
-/* Every daemon looks just before it and just after: forward and back between two looks is what no
- * guard sees. What was attested before it is void. */
+/* Every daemon samples just before the step and just after it: no guard can see a step forward and
+ * back between two samples. Earlier attestations are void. */
 inline step_back()
 {
     look(0);
@@ -269,12 +270,12 @@ inline step_back()
     for (i : 0 .. DAEMONS - 1) {
 #ifdef RAISE_FLOOR
         if
-        :: watch[i].begun -> watch[i].floor = clock
+        :: monitor[i].begun -> monitor[i].floor = clock
         :: else
         fi
 #else
         if
-        :: watch[i].begun && clock < watch[i].floor -> watch[i].floor = clock
+        :: monitor[i].begun && clock < monitor[i].floor -> monitor[i].floor = clock
         :: else
         fi
 #endif
@@ -298,9 +299,9 @@ init
 {
     d_step {
         clock = ORIGIN;
-        watch[0].begun = 1;
-        watch[0].settled = 1;
-        watch[0].floor = ORIGIN;
+        monitor[0].begun = 1;
+        monitor[0].trusted = 1;
+        monitor[0].floor = ORIGIN;
         own_floor[0] = ORIGIN
     }
     atomic {

@@ -1,39 +1,39 @@
 /*
- * Extensions of a lock that is held, through two daemons, while it is released, a master forgets it
- * or comes back with an old snapshot, and another client wants the lock.
+ * Extensions of a lock through two daemons, while the lock is released, a master loses its data or
+ * comes back with an old snapshot, and another client wants the lock.
  *
  * The claims:
  *
  *     no two clients believe at once, in true time, in the lock;
  *     no extension is answered GONE while the lock is held;
- *     once a release has been answered OK that no extension has crossed, no extension that begins
- *     afterwards is answered OK;
- *     where a daemon has released a token, it does not put that token again.
+ *     after a release is answered OK that no extension has crossed, no extension that begins later
+ *     is answered OK;
+ *     a daemon that has released a token does not set that token again.
  *
  *     here                            in the code
- *     begin_extend, checker_extend      engine/round/round.c: on_start, checker_extend, on_straggler
- *     backfill                           backfill; round->token_releasing
+ *     begin_extend, decide_extend     engine/round/round.c: on_start, decide_token, on_straggler
+ *     backfill                        backfill; round->token_releasing
  *     unlock                          the release round of an UNLOCK
- *     begin_acquire, checker_acquire    checker_acquire, undo
+ *     begin_acquire, decide_acquire   decide_acquire, undo
  *     execute_extend                  protocol/extend.lua
- *     quarantine                      all that guard.pml is about
+ *     quarantine                      the rules of guard.pml
  *
  * Token OURS has been granted by the votes of masters 0 and 1; its SET to master 2 was lost, so the
  * key is missing there. Daemon 0 extends it, and may release it. Daemon 1 extends it and knows of no
- * release. Daemon 2 acquires the lock for another client, with the token THEIRS. To take a rule away,
+ * release. Daemon 2 acquires the lock for another client, with the token THEIRS. To remove a rule,
  * define one of
  *
- *     SHORTENS          an extension sets the time to live, also to less than is left
- *     COUNT_UNGUARDED   the yes of a master that has no vote counts
- *     DENY_UNGUARDED    what a master that has no vote denies counts
- *     PLANT_FIRST       the key is backfilled where it is missing before a quorum has said yes
- *     PLANT_RELEASED    the key is backfilled though this daemon was asked to release the token
- *     OWE_LOST          the lost SET of the lock that was granted is owed a release
+ *     SHORTENS           an extension sets the TTL, also to less than is left
+ *     COUNT_UNGUARDED    the yes of a master that has no vote counts
+ *     DENY_UNGUARDED     the no of a master that has no vote counts
+ *     BACKFILL_FIRST     the key is backfilled before a quorum has said yes
+ *     BACKFILL_RELEASED  the key is backfilled although this daemon was asked to release the token
+ *     PENDING_GRANTED    the lost SET of the granted lock gets a pending release
  *
- * With MAY_CROSS the third claim is about releases that were crossed as well: it does not hold, which
- * is why a client whose UNLOCK was sent must not use the token any more. NO_FORGET, NO_SNAPSHOT, NO_SHORT, NO_RELEASE and NO_RIVAL leave out what their names say. With
- * SEE_BACKFILLED there is an error once an extension is granted by a vote of master 2, to see that what
- * was backfilled counts.
+ * With MAY_CROSS the third claim includes crossed releases. It does not hold then, which is why a
+ * client must not use a token after it has sent UNLOCK. NO_FORGET, NO_SNAPSHOT, NO_SHORT, NO_RELEASE
+ * and NO_RIVAL leave out events. With SEE_BACKFILLED, an extension that is granted by the vote of
+ * master 2 is an error, which shows that a backfilled key counts.
  */
 
 #define NODES   3
@@ -48,7 +48,7 @@
         assert(false) \
     fi
 
-/* In ticks. */
+/* Times are in ticks. */
 #define TTL          2
 #define SHORT_TTL    1
 #define NODE_TIMEOUT 1
@@ -70,21 +70,21 @@
 
 typedef master_state {
     unsigned key : 2;
-    unsigned left : 2 /* until the key ends */
+    unsigned left : 2 /* ticks until the key expires */
 };
 master_state node[NODES];
 
-/* The one that has faults, one of them, once. */
+/* The master with faults; it has one fault, once. */
 #define FORGETS 0
-unsigned quarantine : 2; /* until it has a vote again */
-unsigned saved : 2;      /* what is left of OURS in its snapshot */
+unsigned quarantine : 2; /* ticks until it has a vote again */
+unsigned saved : 2;      /* remaining TTL of OURS in its snapshot */
 bit has_saved;
 bit forgot;
 
-mtype = { SET, EXTEND, PLANT, RELEASE };
+mtype = { SET, EXTEND, BACKFILL, RELEASE };
 
-/* Written and not yet executed, with the time to live. Redis executes in order; each command is a
- * step, and the daemon hears the answer in it. */
+/* Commands written and not yet executed, with the TTL. Redis executes in order; each command is a
+ * step, in which the daemon receives the reply. */
 chan wire[DAEMONS * NODES] = [3] of { mtype, byte };
 #define wire_to(d, n) wire[(d) * NODES + (n)]
 
@@ -93,8 +93,8 @@ chan wire[DAEMONS * NODES] = [3] of { mtype, byte };
 #define IDLE   0
 #define VOTING 1
 
-/* What a master has said in the round. */
-#define NOTHING 0 /* it was not asked, or what it said does not count */
+/* The reply of a master in the round. */
+#define NOTHING 0 /* not asked, or the reply does not count */
 #define PENDING 1
 #define YES     2
 #define ABSENT  3
@@ -102,11 +102,11 @@ chan wire[DAEMONS * NODES] = [3] of { mtype, byte };
 
 typedef round_state {
     bit phase;
-    unsigned number : 2; /* of rounds begun */
+    unsigned number : 2; /* number of rounds begun */
     unsigned age : 2;
     unsigned ttl : 2;
-    bit granted;         /* an extension: it waits for those that have not answered, to backfill there */
-    bit late;            /* it began after the release was answered OK */
+    bit granted;         /* a granted extension waits for the remaining replies, to backfill there */
+    bit late;            /* the extension began after the release was answered OK */
     unsigned said_0 : 3;
     unsigned said_1 : 3;
     unsigned said_2 : 3
@@ -117,15 +117,15 @@ round_state round[DAEMONS];
 bit releasing;
 unsigned deleted : 2;
 #define is_released (deleted >= QUORUM)
-bit done[NODES]; /* it has released the token there */
-bit crossed;     /* before that was answered, daemon 1 had an extension under way */
+bit done[NODES]; /* the token is released on that master */
+bit crossed;     /* daemon 1 had an extension in flight when the release was answered */
 
-bit owed; /* OWE_LOST: a release of OURS to master 2, that is sent with the next connection */
+bit pending_release; /* PENDING_GRANTED: a release of OURS for master 2, not sent yet */
 
-unsigned ours : 2;   /* for how long, in true time, the holder of OURS believes in it */
-unsigned theirs : 2; /* the same of THEIRS */
+unsigned ours : 2;   /* true time for which the holder of OURS believes in it */
+unsigned theirs : 2; /* true time for which the holder of THEIRS believes in it */
 
-/* For one step, 0 between steps. */
+/* Temporary variables of one step, 0 between steps. */
 byte its, it_said, i;
 
 #define said(d, n) ((n) == 0 -> round[d].said_0 : ((n) == 1 -> round[d].said_1 : round[d].said_2))
@@ -154,7 +154,7 @@ inline rest(d)
     round[d].said_2 = NOTHING
 }
 
-/* A link that is behind with its answers is SUSPECT, and not asked. */
+/* A link with outstanding replies is SUSPECT, and gets no votes. */
 #define may_ask(d, n) (!(wire_to(d, n)??[EXTEND, _]))
 
 inline ask(d, n, command)
@@ -176,20 +176,20 @@ inline begin(d, command)
     ask(d, 2, command)
 }
 
-/* --- extending --- */
+/* --- extensions --- */
 
-#ifdef PLANT_RELEASED
-#define may_plant(d) true
+#ifdef BACKFILL_RELEASED
+#define may_backfill(d) true
 #else
-#define may_plant(d) (!((d) == 0 && releasing))
+#define may_backfill(d) (!((d) == 0 && releasing))
 #endif
 
-/* Where the key was absent, with the time that is left. */
-inline plant_on(d, n)
+/* Write the key where it was absent, with the remaining TTL. */
+inline backfill_on(d, n)
 {
     if
-    :: said(d, n) == ABSENT && may_plant(d) && round[d].ttl > round[d].age ->
-        wire_to(d, n)!PLANT, round[d].ttl - round[d].age;
+    :: said(d, n) == ABSENT && may_backfill(d) && round[d].ttl > round[d].age ->
+        wire_to(d, n)!BACKFILL, round[d].ttl - round[d].age;
         note(d, n, NOTHING)
     :: else
     fi
@@ -197,12 +197,12 @@ inline plant_on(d, n)
 
 inline backfill(d)
 {
-    plant_on(d, 0);
-    plant_on(d, 1);
-    plant_on(d, 2)
+    backfill_on(d, 0);
+    backfill_on(d, 1);
+    backfill_on(d, 2)
 }
 
-/* The holder has been told, unless it has let go of the lock. */
+/* The holder receives the reply, unless it has given up the lock. */
 inline promise(d)
 {
     printf("daemon %d: the extension is answered OK, for %d\n", d, round[d].ttl - round[d].age);
@@ -222,13 +222,13 @@ inline promise(d)
     claim(ours == 0 || theirs == 0, "TWO HOLDERS\n")
 }
 
-inline checker_extend(d)
+inline decide_extend(d)
 {
     if
     :: !round[d].granted && count(d, YES) >= QUORUM && round[d].age < round[d].ttl -> promise(d)
     :: else
     fi;
-#ifdef PLANT_FIRST
+#ifdef BACKFILL_FIRST
     backfill(d);
 #else
     if
@@ -256,7 +256,7 @@ inline begin_extend(d, time_to_live)
     begin(d, EXTEND)
 }
 
-/* Of daemon 1. */
+/* For daemon 1. */
 #define is_under_way(n) (round[1].phase == VOTING || len(wire_to(1, n)) > 0)
 
 inline unlock()
@@ -282,7 +282,7 @@ proctype extender(byte d)
 #ifndef NO_RELEASE
     :: d_step { d == 0 && !releasing -> unlock() }
 #endif
-    /* node_timeout. */
+    /* A timeout. */
     :: d_step { round[d].phase == VOTING -> rest(d) }
     od
 }
@@ -305,7 +305,7 @@ inline undo(d)
     rest(d)
 }
 
-inline checker_acquire(d)
+inline decide_acquire(d)
 {
     if
     :: count(d, YES) >= QUORUM ->
@@ -376,7 +376,7 @@ inline execute_extend(d, n, time_to_live)
     if
     :: said(d, n) == PENDING ->
         note(d, n, it_said);
-        checker_extend(d)
+        decide_extend(d)
     :: else
     fi
 }
@@ -393,12 +393,12 @@ inline execute_set(d, n)
     if
     :: said(d, n) == PENDING ->
         note(d, n, it_said);
-        checker_acquire(d)
+        decide_acquire(d)
     :: else
     fi
 }
 
-inline execute_plant(d, n, time_to_live)
+inline execute_backfill(d, n, time_to_live)
 {
     if
     :: node[n].key == FREE ->
@@ -435,8 +435,8 @@ inline execute_release(d, n)
             its = 0 \
        } \
     :: d_step { \
-        wire_to(d, n)?PLANT, its -> \
-            execute_plant(d, n, its); \
+        wire_to(d, n)?BACKFILL, its -> \
+            execute_backfill(d, n, its); \
             its = 0 \
        } \
     :: d_step { wire_to(d, n)?RELEASE, _ -> execute_release(d, n) }
@@ -455,7 +455,7 @@ proctype master(byte n)
     od
 }
 
-/* --- time, and what may go wrong --- */
+/* --- time and faults --- */
 
 inline less(what)
 {
@@ -499,7 +499,7 @@ proctype time()
     od
 }
 
-/* What was written to it and is not executed is lost with its connections. */
+/* Commands that the master has not executed are lost with its connections. */
 inline cut(d)
 {
     do
@@ -543,13 +543,13 @@ proctype fault()
             cut(2)
        }
 #endif
-#ifdef OWE_LOST
+#ifdef PENDING_GRANTED
     :: d_step {
-        owed ->
-            owed = 0;
+        pending_release ->
+            pending_release = 0;
             if
             :: node[2].key == OURS ->
-                printf("    master 2: a release that was owed\n");
+                printf("    master 2: a pending release\n");
                 put(2, FREE, 0)
             :: else
             fi
@@ -565,7 +565,7 @@ init
         put(0, OURS, TTL);
         put(1, OURS, TTL);
         ours = TTL;
-        owed = 1
+        pending_release = 1
     }
     atomic {
         run extender(0);

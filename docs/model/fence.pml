@@ -1,22 +1,23 @@
 /*
- * Fences: two daemons whose wall clocks differ, three masters, one that forgets, ballots.
+ * Fencing tokens: two daemons whose wall clocks differ, three masters, one that loses its data,
+ * ballots.
  *
- * The claim: the fence of a grant is greater than the fence of every grant before it.
+ * The claim: the fencing token of a grant is greater than that of every grant before it.
  *
  *     here                            in the code
  *     begin_round                     engine/round/round.c: on_start; fence_propose in engine/round/fence.c
- *     checker, undo                     checker_acquire, checker_failed_acquire (OUTCOME_OUTBID), undo
+ *     decide, undo                    decide_acquire, decide_failed_acquire (OUTCOME_OUTBID), undo
  *     execute_set                     protocol/fence.lua
- *     quarantine                      all that guard.pml is about
+ *     quarantine                      the rules of guard.pml
  *
- * To take a rule away, define one of
+ * To remove a rule, define one of
  *
- *     NO_COMPARE     the script stores a ballot whatever was there
- *     NO_QUARANTINE  a master that forgot its ballots votes at once
+ *     NO_COMPARE     the script stores a ballot without a comparison
+ *     NO_QUARANTINE  a master that lost its ballots votes at once
  *     WIDE_CLOCKS    the wall clocks differ by more than docs/algorithm.md allows
  *
- * Instead of a master that forgets, FENCE_ENDS has fences end, as early as fence_ttl may have it. With
- * SEE_BID_AGAIN there is an error once a second bid is granted: to see that it happens.
+ * FENCE_ENDS replaces the loss of data by fences that expire as early as fence_ttl allows. With
+ * SEE_BID_AGAIN, a granted second bid is an error, which shows that it happens.
  */
 
 #define NODES  3
@@ -30,13 +31,13 @@
         assert(false) \
     fi
 
-/* In ticks. */
+/* Times are in ticks. */
 #ifdef FENCE_ENDS
 #define TTL 3
 #else
 #define TTL 2
 #endif
-#define FENCE_TTL    TTL /* at least that, by the configuration */
+#define FENCE_TTL    TTL /* the minimum that the configuration allows */
 #define NODE_TIMEOUT 1
 #ifdef NO_QUARANTINE
 #define QUARANTINE 0
@@ -44,15 +45,15 @@
 #define QUARANTINE TTL
 #endif
 
-/* By how much two wall clocks may differ: by less than max_ttl; where a fence may end, by less than
- * max_ttl less the length of a round. One tick in both cases. */
+/* The limit for the difference of two wall clocks: less than max_ttl; if a fence may expire, less
+ * than max_ttl less the length of a round. Both are one tick. */
 #ifdef WIDE_CLOCKS
 #define SKEW 2
 #else
 #define SKEW 1
 #endif
 
-/* Of each daemon. */
+/* For each daemon. */
 #ifndef ROUNDS_0
 #define ROUNDS_0 1
 #endif
@@ -61,27 +62,26 @@
 #endif
 #define rounds_of(d) ((d) == 0 -> ROUNDS_0 : ROUNDS_1)
 
-/*
- * Ballots are counted from the present, so that states do not grow with time: NOW is the least that
- * a wall clock may show, and each tick takes a GRAIN from all ballots there are. 0 is what is less
- * than any that may still be granted. A grain is more than there are bids above a clock by one.
- */
+/* Ballots count from the present, so that states do not grow with time. NOW is the least that a
+ * wall clock may show, and each tick subtracts a GRAIN from all ballots. 0 stands for all ballots
+ * that can no longer be granted. A grain is larger than the number of bids that each exceed a clock
+ * by one. */
 #define GRAIN 8
 #define NOW   (1 + NODE_TIMEOUT * GRAIN)
 
 /* --- the masters, and the connections to them --- */
 
-#define FREE 0 /* of a key; else 1 + the daemon whose token it holds */
+#define FREE 0 /* the key is free; otherwise 1 + the daemon whose token it holds */
 
 typedef master_state {
     unsigned key : 2;
-    unsigned left : 2; /* until the key ends */
-    byte ballot;       /* redlockd:fence:<key> */
+    unsigned left : 2; /* ticks until the key expires */
+    byte ballot;       /* the key redlockd:fence:<key> */
     unsigned fence_left : 2
 };
 master_state node[NODES];
 
-/* Which one forgets, once; and how long it has had no vote since. */
+/* The master that loses its data, once, and the ticks that it still has no vote. */
 #define FORGETS 0
 unsigned quarantine : 2;
 
@@ -90,15 +90,15 @@ mtype = { SET, RELEASE };
 chan wire[2 * NODES] = [3] of { mtype };
 #define wire_to(d, n) wire[(d) * NODES + (n)]
 
-/* The answer to a SET. */
+/* The reply to a SET. */
 #define YES    1
-#define NO     2 /* somebody has the key; or the master has no vote */
+#define NO     2 /* the key is held, or the master has no vote */
 #define OUTBID 3
 
 typedef link_state {
     bit asked;
     bit pending;
-    byte ballot /* of the SET under way */
+    byte ballot /* ballot of the SET in flight */
 };
 link_state link[2 * NODES];
 #define to(d, n) link[(d) * NODES + (n)]
@@ -111,20 +111,20 @@ link_state link[2 * NODES];
 
 typedef round_state {
     unsigned phase : 2;
-    unsigned number : 3; /* of rounds begun */
-    bit again;           /* this one bids above what was met by the last */
+    unsigned number : 3; /* number of rounds begun */
+    bit again;           /* this bid exceeds the ballot that outbid the last one */
     unsigned age : 2;
     unsigned yes : 2;
     unsigned outbid : 2;
     unsigned valid : 2;
     byte ballot;
-    byte seen /* the greatest met */
+    byte seen /* the greatest ballot met */
 };
 round_state round[2];
 
-byte newest; /* the greatest fence granted so far */
+byte newest; /* the greatest fencing token granted so far */
 
-/* For one step, 0 between steps. */
+/* Temporary variables of one step, 0 between steps. */
 byte it_said, i;
 
 /* --- the daemon --- */
@@ -143,7 +143,7 @@ inline release(d, n)
 {
     if
     :: to(d, n).asked && (len(wire_to(d, n)) > 0 || node[n].key == d + 1) -> wire_to(d, n)!RELEASE
-    :: else /* it is sent, and will find nothing */
+    :: else /* already sent, and the release will find nothing */
     fi;
     forget_vote(d, n)
 }
@@ -161,7 +161,7 @@ inline release_all(d)
     round[d].ballot = 0
 }
 
-/* A link that is behind with its answers is SUSPECT, and not asked. */
+/* A link with outstanding replies is SUSPECT, and gets no votes. */
 #define may_ask(d, n) \
     (!(wire_to(d, n)??[SET]) && !((n) == FORGETS && quarantine > 0))
 
@@ -192,7 +192,7 @@ inline begin_round(d, clock)
 inline undo(d)
 {
     printf("daemon %d: its round fails\n", d);
-    /* Once only: who is outbid again has a rival. */
+    /* Only one second bid: a daemon that is outbid again has a rival. */
     round[d].again = (!round[d].again && round[d].yes + round[d].outbid >= QUORUM);
     if
     :: !round[d].again -> round[d].seen = 0
@@ -225,7 +225,7 @@ inline grant(d)
 
 #define still_pending(d) (to(d, 0).pending + to(d, 1).pending + to(d, 2).pending)
 
-inline checker(d)
+inline decide(d)
 {
     if
     :: round[d].phase == VOTING && round[d].yes >= QUORUM -> grant(d)
@@ -234,7 +234,7 @@ inline checker(d)
     fi
 }
 
-/* An answer is taken in the step in which it is made: README.md. */
+/* A reply is received in the step in which it is sent: README.md. */
 inline receive(d, n)
 {
     if
@@ -249,10 +249,10 @@ inline receive(d, n)
             fi
         :: else
         fi
-    :: else /* a straggler, or too late */
+    :: else /* a late reply */
     fi;
     to(d, n).pending = 0;
-    checker(d)
+    decide(d)
 }
 
 #define has_quorum(d) (may_ask(d, 0) + may_ask(d, 1) + may_ask(d, 2) >= QUORUM)
@@ -261,7 +261,7 @@ inline receive(d, n)
 proctype daemon(byte d)
 {
     do
-    /* A wall clock may be anywhere in what is allowed, and jump in there. */
+    /* A wall clock may be anywhere within its limits, and jump within them. */
     :: d_step { may_begin(d) -> begin_round(d, NOW) }
     :: d_step { may_begin(d) -> begin_round(d, NOW + SKEW * GRAIN) }
     :: d_step { round[d].phase == VOTING && round[d].age > NODE_TIMEOUT -> undo(d) }
@@ -297,7 +297,7 @@ inline execute_set(d, n)
     fi;
     printf("    master %d: SET of daemon %d: %d\n", n, d, it_said == YES);
     to(d, n).ballot = 0;
-    /* The guard behind it. */
+    /* The guard's decision. */
     if
     :: n == FORGETS && quarantine > 0 -> it_said = NO
     :: else
@@ -388,7 +388,7 @@ inline pass_time_of(d)
     fi
 }
 
-/* Nothing waits for a tick, and no tick for anything: all that is under way may take any time. */
+/* Ticks wait for nothing and nothing waits for a tick: any message may take any time. */
 proctype time()
 {
     do

@@ -1,33 +1,34 @@
 /*
- * The round and the guard: two daemons, three masters, one that forgets, one whose clock steps.
+ * The round and the guard: two daemons, three masters, one that loses its data, one whose clock
+ * steps.
  *
  * The claim: no two daemons believe at once, in true time, in a valid grant of the same lock.
  *
  *     here                            in the code
- *     begin_round, ask                engine/round/round.c: on_start; engine_flush puts the probe behind
- *     take_vote, checker, grant         take_vote, checker_acquire, granted_or_late; valid_until
+ *     begin_round, ask                engine/round/round.c: on_start; engine_flush adds the probe
+ *     take_vote, decide, grant        take_vote, decide_acquire, granted_or_late; valid_until
  *     may_vote                        engine/guard/guard.c: guard_refuses_vote
  *     take_sample                     take_sample: clock_on_sample, identity_on_sample (adopt)
- *     begin_epoch, counts             step in guard.c; deliver_votes in engine/flight/replies.c
+ *     begin_epoch, counts             begin_epochs in guard.c; deliver_votes in engine/flight/replies.c
  *     reconnect                       guard_on_connected; fail_lost in engine/flight/replies.c
- *     SET; GET and TIME; WRITE         SET NX PX; the probe of engine/master/guard_io.c; write_record.lua
+ *     SET; GET and TIME; WRITE        SET NX PX; the probe of engine/master/guard_io.c; write_record.lua
  *
  * Each daemon runs one round, and nothing is released: README.md says why that is enough for this
- * claim, and what else is left out. To take a rule away, define one of
+ * claim, and what else is left out. To remove a rule, define one of
  *
- *     NO_GUARD         any master is asked, and every vote counts
- *     PROBE_AHEAD      the guard looks before the votes, not behind them
- *     NO_EPOCH         a vote counts though the guard has learnt something since it was asked for
- *     NO_QUARANTINE    a master that forgot votes again as soon as it has a new record
- *     NO_STEP_WATCH    the clocks are not watched
- *     NO_DRIFT         the validity does not pay for what the watch cannot see
- *     NO_ELAPSED       the validity does not pay for the time that the round took
+ *     NO_GUARD          every master is asked, and every vote counts
+ *     PROBE_AHEAD       the guard probes before the votes, not after them
+ *     NO_EPOCH          a vote counts although the guard has learnt something since the request
+ *     NO_QUARANTINE     a master that lost its data votes as soon as it has a new record
+ *     NO_CLOCK_MONITOR  the clocks are not monitored
+ *     NO_DRIFT          the validity does not cover a step that the clock monitor cannot see
+ *     NO_ELAPSED        the validity does not subtract the time of the round
  *
- * To have but a part of the faults, NO_FLUSH, NO_RESTART, NO_STEP, NO_SMALL_STEP, NO_LARGE_STEP.
- * With PROMPT a master without
- * faults is heard in the step in which it answers: README.md. With SEE_RETURN or SEE_SETTLED
- * there is an error once a vote counts of a master that forgot, or stepped, and sat out its
- * quarantine: to see that it happens. With SEE_RIVAL, once the second is one vote short.
+ * NO_FLUSH, NO_RESTART, NO_STEP, NO_SMALL_STEP and NO_LARGE_STEP leave out faults. With PROMPT, the
+ * daemon receives the reply of a master without faults in the step in which it is sent: README.md.
+ * With SEE_RETURN or SEE_SETTLED, a counted vote of a master that lost its data, or stepped, and
+ * waited out its quarantine is an error, which shows that it happens. With SEE_RIVAL, so is a rival
+ * that is one vote short.
  */
 
 #define NODES  3
@@ -41,8 +42,8 @@
         assert(false) \
     fi
 
-/* In ticks, as few as tell them apart. A step of the clock by MARGIN is what the watch cannot see
- * (engine/guard/clock_monitor.h, STEADY) and what each validity pays for (engine/round/validity.h). */
+/* Times are in ticks, as few as distinguish them. The clock monitor cannot see a step by MARGIN
+ * (engine/guard/clock_monitor.h, STEADY), so each validity covers it (engine/round/validity.h). */
 #define TTL          3
 #define NODE_TIMEOUT 1
 #define MARGIN       1
@@ -59,14 +60,14 @@
 #define QUARANTINE (TTL + MARGIN)
 #endif
 
-/* Which master forgets, and whose clock steps. */
+/* The master that loses its data, and the master whose clock steps. */
 #define FORGETS 0
 #ifndef STEPS
 #define STEPS FORGETS
 #endif
 
-/* What can tell nothing is not asked for: the record of a master that does not forget, the time of
- * one whose clock does not step. */
+/* A probe that cannot find anything is left out: the record of a master that does not lose its
+ * data, the time of a master whose clock does not step. */
 #ifdef NO_GUARD
 #define asks_record(n) false
 #define asks_time(n)   false
@@ -78,58 +79,59 @@
 
 /* --- the masters --- */
 
-#define FREE 0 /* of a key; else 1 + the daemon whose token it holds */
+#define FREE 0 /* the key is free; otherwise 1 + the daemon whose token it holds */
 
-/* What a record says; the code tells two of them apart byte for byte. */
+/* The states of a record; the code distinguishes records byte for byte. */
 #define NO_RECORD  0
-#define OLD_RECORD 1 /* of the first run of the server */
-#define NEW_RECORD 2 /* written after the master forgot */
+#define OLD_RECORD 1 /* of the first process of the server */
+#define NEW_RECORD 2 /* written after the loss of data */
 
 typedef master_state {
     unsigned key : 2;
-    unsigned left : 2;   /* until the key ends */
-    unsigned record : 2; /* redlockd:node */
-    unsigned join : 3;   /* join_us of the record, less the TIME of this master */
-    bit server;          /* run_id: 1 after a restart */
-    unsigned clock : 2   /* how far its clock has stepped */
+    unsigned left : 2;   /* ticks until the key expires */
+    unsigned record : 2; /* the key redlockd:node */
+    unsigned join : 3;   /* join_us of the record less the master's TIME */
+    bit server;          /* the run_id: 1 after a restart */
+    unsigned clock : 2   /* distance that its clock has stepped */
 };
 master_state node[NODES];
 
-/* --- the connections: one of each daemon to each master --- */
+/* --- the connections: one from each daemon to each master --- */
 
 mtype = { SET, GET, TIME, WRITE };
 
-/* The answer to a SET. */
+/* The reply to a SET. */
 #define NOTHING 0
 #define YES     1
 #define NO      2
 
-/* Written by a daemon and not yet executed. Redis executes in order; each command is a step. */
+/* Commands written by a daemon and not yet executed. Redis executes in order; each command is a
+ * step. */
 chan wire[2 * NODES] = [4] of { mtype };
 #define wire_to(d, n) wire[(d) * NODES + (n)]
 
 typedef link_state {
-    bit broken; /* and the daemon has not noticed yet */
+    bit broken; /* the connection is lost, and the daemon has not noticed yet */
 
-    /* What the master has executed of a batch: the daemon keeps the answer to the SET until it has
-     * those to GET and TIME (keep_vote), so they arrive in one step, once all is executed. */
+    /* Replies of a batch. The daemon keeps the reply to the SET until it has those to GET and TIME
+     * (keep_vote), so all of them arrive in one step, after the whole batch. */
     unsigned said : 2;
     unsigned seen : 2;
     unsigned clock : 2;
     bit answered;
-    unsigned expected : 2; /* by the WRITE under way: the record it may replace */
+    unsigned expected : 2; /* the record that the WRITE in flight may replace */
 
-    /* The vote of the round. */
+    /* The master's vote in the round. */
     bit pending;
-    bit in_epoch; /* the guard has learnt nothing since it was asked for */
+    bit in_epoch; /* the guard has learnt nothing since the request */
 
-    /* What the daemon's guard knows of the master. */
-    bit misfit; /* its record, by the last sample; or there is no sample of this connection */
+    /* The guard's knowledge of the master. */
+    bit misfit; /* the last sample had no valid record, or this connection has no sample */
     unsigned adopted : 2;
     bit server;
-    unsigned quarantine : 3; /* until it may vote, by the record */
-    unsigned stepped : 3;    /* the same, by its clock */
-    unsigned offset : 2      /* of its clock, as watched */
+    unsigned quarantine : 3; /* ticks until it may vote, by the record */
+    unsigned stepped : 3;    /* ticks until it may vote, by its clock */
+    unsigned offset : 2      /* of its clock, by the clock monitor */
 };
 link_state link[2 * NODES];
 #define to(d, n) link[(d) * NODES + (n)]
@@ -143,16 +145,16 @@ link_state link[2 * NODES];
 typedef round_state {
     unsigned phase : 2;
     unsigned age : 2;
-    unsigned yes : 2;  /* votes that count */
-    unsigned valid : 2 /* for how long, in true time, the grant is believed in: 0 not at all */
+    unsigned yes : 2;  /* counted votes */
+    unsigned valid : 2 /* true time for which the daemon believes in the grant; 0: no grant */
 };
 round_state round[2];
 
-/* There will be no two holders in this run: a round has failed, or a grant has ended; or daemon 1
- * is the first to be granted, which is the same as daemon 0 with the names changed. */
+/* This run cannot have two holders any more: a round has failed, a grant has ended, or daemon 1 is
+ * granted first, which equals daemon 0 with the names exchanged. */
 bit over;
 
-/* For one step, 0 between steps. */
+/* Temporary variables of one step, 0 between steps. */
 byte it_said, it_saw, it_clock, it_join, i;
 bit passed;
 
@@ -162,7 +164,7 @@ inline send(d, n, command)
 {
     if
     :: !to(d, n).broken -> wire_to(d, n)!command
-    :: else /* into the void */
+    :: else /* lost */
     fi
 }
 
@@ -171,13 +173,13 @@ inline begin_epoch(d, n)
     to(d, n).in_epoch = 0
 }
 
-#ifdef NO_STEP_WATCH
+#ifdef NO_CLOCK_MONITOR
 #define has_stepped(d, n) false
 #else
 #define has_stepped(d, n) (it_clock > to(d, n).offset + MARGIN)
 #endif
 
-inline look_at_clock(d, n)
+inline check_clock(d, n)
 {
     if
     :: has_stepped(d, n) ->
@@ -190,8 +192,8 @@ inline look_at_clock(d, n)
     fi
 }
 
-/* Everything the master held may be lost. Have a record written that says so. */
-inline want_record(d, n)
+/* The master may have lost all its data: request a record that says so. */
+inline request_record(d, n)
 {
     printf("daemon %d: master %d has lost something\n", d, n);
     passed = 0;
@@ -205,10 +207,10 @@ inline want_record(d, n)
     fi
 }
 
-inline look_at_record(d, n)
+inline check_record(d, n)
 {
     if
-    :: it_saw == NO_RECORD || (it_saw == OLD_RECORD && to(d, n).server == 1) -> want_record(d, n)
+    :: it_saw == NO_RECORD || (it_saw == OLD_RECORD && to(d, n).server == 1) -> request_record(d, n)
     :: else ->
         if
         :: to(d, n).misfit -> begin_epoch(d, n)
@@ -226,10 +228,10 @@ inline look_at_record(d, n)
     fi
 }
 
-/* What can make no more difference gets one value, so that states are one that differ in it alone:
- * a daemon whose round has begun asks for no other vote; and where this vote is over as well, its
- * guard is of use only for writing records. */
-inline let_go(d, n)
+/* Normalize variables that no longer matter, so that states which differ only in them become one. A
+ * daemon whose round has begun asks for no other vote; once this vote is over as well, its guard
+ * only writes records. */
+inline normalize(d, n)
 {
     if
     :: round[d].phase != IDLE ->
@@ -251,11 +253,11 @@ inline let_go(d, n)
     fi
 }
 
-inline let_go_of_all(d)
+inline normalize_all(d)
 {
-    let_go(d, 0);
-    let_go(d, 1);
-    let_go(d, 2);
+    normalize(d, 0);
+    normalize(d, 1);
+    normalize(d, 2);
     it_said = 0;
     it_saw = 0;
     it_clock = 0;
@@ -267,11 +269,11 @@ inline take_sample(d, n)
 {
     passed = 1;
     if
-    :: asks_time(n) -> look_at_clock(d, n)
+    :: asks_time(n) -> check_clock(d, n)
     :: else
     fi;
     if
-    :: asks_record(n) -> look_at_record(d, n)
+    :: asks_record(n) -> check_record(d, n)
     :: else
     fi
 }
@@ -313,7 +315,7 @@ inline grant(d)
 
 #define still_pending(d) (to(d, 0).pending + to(d, 1).pending + to(d, 2).pending)
 
-inline checker(d)
+inline decide(d)
 {
     if
     :: round[d].phase == VOTING && round[d].yes >= QUORUM -> grant(d)
@@ -343,12 +345,12 @@ inline take_vote(d, n, counted)
         :: else
         fi;
         to(d, n).pending = 0;
-        checker(d)
-    :: else /* a straggler */
+        decide(d)
+    :: else /* a late reply */
     fi
 }
 
-/* The votes are kept until the probe behind them is answered; then the guard speaks. */
+/* The votes are kept until the probe after them is answered; then the guard decides. */
 inline receive(d, n)
 {
     it_said = to(d, n).said;
@@ -368,7 +370,7 @@ inline receive(d, n)
 #endif
     printf("daemon %d: master %d said %d, its guard %d\n", d, n, it_said == YES, counts(d, n));
     take_vote(d, n, counts(d, n));
-    let_go_of_all(d)
+    normalize_all(d)
 }
 
 inline ask(d, n)
@@ -399,10 +401,10 @@ inline begin_round(d)
     ask(d, 0);
     ask(d, 1);
     ask(d, 2);
-    let_go_of_all(d)
+    normalize_all(d)
 }
 
-/* Until there is a sample of this connection, the master has no vote. */
+/* The master has no vote until this connection has a sample. */
 inline reconnect(d, n)
 {
     printf("daemon %d: connects to master %d again\n", d, n);
@@ -417,28 +419,28 @@ inline reconnect(d, n)
     if
     :: to(d, n).pending ->
         to(d, n).pending = 0;
-        checker(d)
+        decide(d)
     :: else
     fi;
-    let_go_of_all(d)
+    normalize_all(d)
 }
 
-/* A heartbeat is one step: README.md. It may overtake nothing, so it comes before the commands of
- * a batch or behind all of them. What it finds is of use to a daemon that has a vote to come, or
- * a record to write. */
+/* A heartbeat is one step: README.md. It overtakes nothing, so it comes before the commands of a
+ * batch or after all of them. Only a daemon with a vote outstanding or a record to write needs
+ * it. */
 #define lost_something(d, n) \
     (node[n].record == NO_RECORD || (node[n].record == OLD_RECORD && to(d, n).server == 1))
-#define may_look(d, n) \
+#define may_heartbeat(d, n) \
     (is_guarded(n) && !to(d, n).broken && to(d, n).said == NOTHING && !(wire_to(d, n)??[WRITE]) && \
      (round[d].phase == IDLE || to(d, n).pending || lost_something(d, n)))
 
-inline look(d, n)
+inline heartbeat(d, n)
 {
     it_saw = node[n].record;
     it_clock = node[n].clock;
     it_join = node[n].join;
     take_sample(d, n);
-    let_go_of_all(d)
+    normalize_all(d)
 }
 
 #define has_quorum(d) (may_vote(d, 0) + may_vote(d, 1) + may_vote(d, 2) >= QUORUM)
@@ -451,9 +453,9 @@ proctype daemon(byte d) provided (!over)
     :: d_step { to(d, 1).answered -> receive(d, 1) }
     :: d_step { to(d, 2).answered -> receive(d, 2) }
     :: d_step { to(d, FORGETS).broken -> reconnect(d, FORGETS) }
-    :: d_step { may_look(d, FORGETS) -> look(d, FORGETS) }
+    :: d_step { may_heartbeat(d, FORGETS) -> heartbeat(d, FORGETS) }
 #if STEPS != FORGETS
-    :: d_step { may_look(d, STEPS) -> look(d, STEPS) }
+    :: d_step { may_heartbeat(d, STEPS) -> heartbeat(d, STEPS) }
 #endif
     od
 }
@@ -466,7 +468,7 @@ proctype daemon(byte d) provided (!over)
 #define awaits_probe(n) is_guarded(n)
 #endif
 
-/* What nobody waits for any more is executed all the same, but its answer is of no use. */
+/* A late command is executed all the same, but its reply has no effect. */
 inline execute_set(d, n)
 {
     if
@@ -487,24 +489,24 @@ inline execute_set(d, n)
     :: else
     fi;
 #endif
-    let_go(d, n)
+    normalize(d, n)
 }
 
 inline execute_get(d, n)
 {
     to(d, n).seen = node[n].record;
     to(d, n).answered = !asks_time(n);
-    let_go(d, n)
+    normalize(d, n)
 }
 
 inline execute_time(d, n)
 {
     to(d, n).clock = node[n].clock;
     to(d, n).answered = 1;
-    let_go(d, n)
+    normalize(d, n)
 }
 
-inline execute_mark(d, n)
+inline execute_write(d, n)
 {
     if
     :: node[n].record == to(d, n).expected ->
@@ -520,7 +522,7 @@ inline execute_mark(d, n)
     :: d_step { wire_to(d, n)?SET -> execute_set(d, n) } \
     :: d_step { wire_to(d, n)?GET -> execute_get(d, n) } \
     :: d_step { wire_to(d, n)?TIME -> execute_time(d, n) } \
-    :: d_step { wire_to(d, n)?WRITE -> execute_mark(d, n) }
+    :: d_step { wire_to(d, n)?WRITE -> execute_write(d, n) }
 
 proctype master(byte n) provided (!over)
 {
@@ -530,7 +532,7 @@ proctype master(byte n) provided (!over)
     od
 }
 
-/* --- time, and what may go wrong --- */
+/* --- time and faults --- */
 
 inline less(what, ticks)
 {
@@ -547,7 +549,7 @@ inline pass_time(n, ticks)
     fi
 }
 
-/* Nothing waits for a tick, and no tick for anything: all that is under way may take any time. */
+/* Ticks wait for nothing and nothing waits for a tick: any message may take any time. */
 proctype time() provided (!over)
 {
     do
@@ -576,7 +578,7 @@ proctype time() provided (!over)
     od
 }
 
-/* The key is gone; and the record as well, or it is one of before. */
+/* The key is lost, and the record is lost or old. */
 inline forget(n)
 {
     node[n].key = FREE;
@@ -585,7 +587,7 @@ inline forget(n)
     node[n].join = 0
 }
 
-/* What the master had answered may still arrive; what it had not executed will not be. */
+/* Replies of the master may still arrive; commands that it has not executed are lost. */
 inline cut(d, n)
 {
     to(d, n).broken = 1;
@@ -613,7 +615,8 @@ proctype memory_fault() provided (!over)
 {
     if
 #ifndef NO_FLUSH
-    /* It stands for a failover and back as well: a record with another replid fits no better. */
+    /* Also stands for a failover and back: a record with another replication id does not fit
+     * either. */
     :: d_step {
         printf("    master %d: flushed\n", FORGETS);
         forget(FORGETS)

@@ -1,33 +1,31 @@
 /*
- * Handing over: the old token is released and the next one acquired by one script, while another
- * daemon acquires the lock, and a master forgets it.
+ * The hand-over: one script releases the old token and acquires the next one, while another daemon
+ * acquires the lock, and a master loses its data.
  *
  * The claims:
  *
  *     no two clients believe at once, in true time, in the lock;
- *     once the daemon has done with a token on a master, no key there ever holds it again.
+ *     once the daemon has finished with a token on a master, no key there ever holds it again.
  *
  *     here                            in the code
- *     hand_over, checker_swap           the shared rounds: checker_acquire, undo in engine/round/round.c;
+ *     begin, decide                   the shared rounds: decide_acquire, undo in engine/round/round.c;
  *                                     hand_over in engine/locks/waits.c
  *     execute_swap                    protocol/swap.lua
- *     begin_acquire, checker_acquire    engine/round/round.c
- *     quarantine                      all that guard.pml is about
+ *     quarantine                      the rules of guard.pml
  *
  * Daemon 0 has granted the lock with token OLD by the votes of masters 0 and 1, and its holder has
- * sent UNLOCK: from then on no client believes in OLD. Daemon 0 hands the lock over with token NEXT;
- * if that fails, it undoes that and asks once more, by a round that sets a token AGAIN. Daemon 1
- * acquires the lock with token THEIRS. To take a rule away, define one of
+ * sent UNLOCK: from then on no client believes in OLD. Daemon 0 hands the lock over with token NEXT.
+ * If that fails, it undoes the hand-over and starts a round with a token AGAIN. Daemon 1 acquires the
+ * lock with token THEIRS. To remove a rule, define one of
  *
- *     NO_COMPARE    the script replaces whatever token it finds
- *     UNGUARDED     the swap of a master that forgot counts as a vote
- *     KEEP_NEXT     a hand-over that failed does not delete the new token
- *     KEEP_OLD      it does not delete the old one where the swap did not answer for it
+ *     NO_COMPARE    the script replaces any token
+ *     UNGUARDED     the swap of a master that lost its data counts as a vote
+ *     KEEP_NEXT     a failed hand-over does not delete the new token
+ *     KEEP_OLD      a failed hand-over does not delete the old token where the swap was not answered
  *     REUSE_TOKEN   the round that follows uses the token of the hand-over again
  *
- * With SEE_HANDED_OVER there is an error once the swap is granted by two masters of which one did
- * not have OLD any more, to see that this happens. With SEE_RIVAL, once daemon 1 is granted while
- * the hand-over is half done.
+ * With SEE_HANDED_OVER, a swap granted by two masters, of which one no longer had OLD, is an error,
+ * which shows that it happens. With SEE_RIVAL, so is a grant of daemon 1 during the hand-over.
  */
 
 #define NODES  3
@@ -41,7 +39,7 @@
         assert(false) \
     fi
 
-/* In ticks. */
+/* Times are in ticks. */
 #define TTL          2
 #define NODE_TIMEOUT 1
 #define QUARANTINE   TTL
@@ -53,7 +51,7 @@
 #define NEXT   2
 #define AGAIN  3
 #define THEIRS 4
-/* Of no client: to see when all that was written before is executed. */
+/* No client's tokens: they show when all earlier commands are executed. */
 #define END_OF_OLD  5
 #define END_OF_NEXT 6
 #ifdef REUSE_TOKEN
@@ -64,22 +62,22 @@
 
 typedef master_state {
     unsigned key : 3;
-    unsigned left : 2 /* until the key ends */
+    unsigned left : 2 /* ticks until the key expires */
 };
 master_state node[NODES];
 
 #define FORGETS 0
-unsigned quarantine : 2; /* until that one has a vote again */
-bit forgot;              /* once is enough */
+unsigned quarantine : 2; /* ticks until that master has a vote again */
+bit forgot;              /* one loss per run */
 
-/* The one whose connection to daemon 0 is lost, once, before it executes the swap. */
+/* The master whose connection to daemon 0 is lost, once, before it executes the swap. */
 #define LOSES 1
 bit lost;
 
 mtype = { SWAP, SET, RELEASE };
 
-/* Written and not yet executed, with the token. Redis executes in order; each command is a step, and
- * the daemon hears the answer in it. */
+/* Commands written and not yet executed, with the token. Redis executes in order; each command is a
+ * step, in which the daemon receives the reply. */
 chan wire[2 * NODES] = [6] of { mtype, byte };
 #define wire_to(d, n) wire[(d) * NODES + (n)]
 
@@ -88,15 +86,15 @@ chan wire[2 * NODES] = [6] of { mtype, byte };
 #define IDLE   0
 #define VOTING 1
 
-/* What a master has said in the round. */
-#define NOTHING  0 /* it was not asked, or what it said does not count */
+/* The reply of a master in the round. */
+#define NOTHING  0 /* not asked, or the reply does not count */
 #define PENDING  1
 #define YES      2
-#define ANSWERED 3 /* not for the new token; but the old one is not there */
+#define ANSWERED 3 /* no vote for the new token, but the old one is gone */
 
 typedef round_state {
     bit phase;
-    unsigned number : 2; /* of rounds begun */
+    unsigned number : 2; /* number of rounds begun */
     unsigned token : 3;
     unsigned age : 2;
     unsigned said_0 : 2;
@@ -105,16 +103,16 @@ typedef round_state {
 };
 round_state round[2];
 
-/* Daemon 0 has done with these tokens there: what it wrote about them is executed. */
+/* Daemon 0 has finished with these tokens there: its commands about them are executed. */
 bit done_old[NODES];
 bit done_next[NODES];
 
-unsigned ours : 2;   /* for how long, in true time, the next client of daemon 0 believes in the lock */
-unsigned theirs : 2; /* the same of the client of daemon 1 */
+unsigned ours : 2;   /* true time for which the next client of daemon 0 believes in the lock */
+unsigned theirs : 2; /* true time for which the client of daemon 1 believes in the lock */
 
 bit was_free; /* for SEE_HANDED_OVER: a swap found no key */
 
-/* For one step, 0 between steps. */
+/* Temporary variables of one step, 0 between steps. */
 byte its, it_said, i;
 
 #define said(d, n) ((n) == 0 -> round[d].said_0 : ((n) == 1 -> round[d].said_1 : round[d].said_2))
@@ -157,7 +155,7 @@ inline begin(d, command, its_token)
     ask(d, 2, command)
 }
 
-/* --- undoing --- */
+/* --- undo --- */
 
 #ifdef KEEP_NEXT
 #define deletes_next false
@@ -180,7 +178,7 @@ inline release_old(n)
     fi
 }
 
-/* The new token wherever it was sent; the old one wherever the swap did not answer for it. */
+/* Delete the new token wherever it was sent, and the old one wherever the swap was not answered. */
 inline undo_on(d, n)
 {
     if
@@ -223,7 +221,7 @@ inline grant(d)
     rest(d)
 }
 
-inline checker(d)
+inline decide(d)
 {
     if
     :: count(d, YES) >= QUORUM -> grant(d)
@@ -245,7 +243,7 @@ proctype handing_over()
             printf("daemon 0: asks again\n");
             begin(0, SET, token_again)
        }
-    /* node_timeout, or the client has gone. */
+    /* A timeout, or the client is gone. */
     :: d_step { round[0].phase == VOTING -> undo(0) }
     od
 }
@@ -289,12 +287,12 @@ inline take_vote(d, n, its_token)
     if
     :: said(d, n) == PENDING && round[d].token == its_token ->
         note(d, n, it_said);
-        checker(d)
-    :: else /* a straggler */
+        decide(d)
+    :: else /* a late reply */
     fi
 }
 
-/* Its answer about the old token is the same for each answer about the new one. */
+/* The old token is gone in each of these cases, with or without a vote for the new one. */
 inline execute_swap(d, n, its_token)
 {
     done_old[n] = 1;
@@ -355,11 +353,11 @@ inline execute_release(d, n, its_token)
         wire_to(d, n)?RELEASE, its -> \
             execute_release(d, n, its); \
             its = 0; \
-            look_behind(n) \
+            check_finished(n) \
        }
 
-/* Once a daemon has done with a token, it is not there. */
-inline look_behind(n)
+/* A token with which the daemon has finished must not be there. */
+inline check_finished(n)
 {
     claim(!done_old[n] || node[n].key != OLD, "LEFT BEHIND\n");
     claim(!done_next[n] || node[n].key != NEXT, "LEFT BEHIND\n")
@@ -373,14 +371,14 @@ proctype master(byte n)
             execute_swap(0, n, its);
             it_said = 0;
             its = 0;
-            look_behind(n)
+            check_finished(n)
        }
     COMMANDS_OF(0)
     COMMANDS_OF(1)
     od
 }
 
-/* --- time, and what may go wrong --- */
+/* --- time and faults --- */
 
 inline less(what)
 {
@@ -418,8 +416,8 @@ proctype time()
     od
 }
 
-/* The swap is lost with its connection, and will not be executed. What was to be released is owed,
- * and sent over the next one. */
+/* The swap is lost with its connection, and will not be executed. Its releases become pending, and
+ * are sent over the next connection. */
 inline lose()
 {
     printf("    master %d: the swap is lost\n", LOSES);
@@ -428,7 +426,7 @@ inline lose()
     if
     :: round[0].phase == VOTING && is_swap(0) ->
         note(0, LOSES, NOTHING);
-        checker(0)
+        decide(0)
     :: else ->
         if
         :: !(wire_to(0, LOSES)??[RELEASE, OLD]) && !(wire_to(0, LOSES)??[RELEASE, END_OF_OLD]) ->

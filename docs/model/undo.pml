@@ -1,33 +1,33 @@
 /*
- * What rounds leave behind: late commands, undone rounds, a connection that is lost, releases owed.
+ * The leftovers of rounds: late commands, undone rounds, a lost connection, pending releases.
  *
  * The claims:
  *
  *     no two daemons hold the lock at once;
  *     no release takes a key away from a lock that is held;
- *     once a daemon has done with a token on a master, no key there ever holds it again.
+ *     once a daemon has finished with a token on a master, no key there ever holds it again.
  *
  *     here                            in the code
- *     begin_round, checker, undo        engine/round/round.c: on_start, checker_acquire, undo, backfill
- *     give_back                       the release round of an UNLOCK
- *     release, owe, send_pending_releases         write_command, write_defer_release in engine/flight/write.c; owed.h
+ *     begin_round, decide, undo       engine/round/round.c: on_start, decide_acquire, undo, backfill
+ *     unlock                          the release round of an UNLOCK
+ *     release, send_pending_releases  write_command, write_defer_release in engine/flight/write.c;
+ *                                     engine/master/pending_releases.h, link.c
  *     lose, reconnect                 link_on_closed, greet_second, on_greeted in engine/master/link.c;
  *                                     fail_lost in engine/flight/replies.c
  *     SET, RELEASE, KILL              SET NX PX; release.lua; CLIENT KILL ID
  *
- * There is no time here: what may take long may take for ever, a key that no holder relies on may
- * end at any moment, and so may what is believed. Nobody forgets, which is for guard.pml. One
- * connection has faults, that of daemon 0 to master 0. To take a rule away, define one of
+ * There is no time here. A slow message may take for ever; a key that no holder relies on may expire
+ * at any moment, and so may a validity. No master loses data, which guard.pml covers. One connection
+ * has faults, that of daemon 0 to master 0. To remove a rule, define one of
  *
- *     REUSE_TOKEN     all rounds of a daemon share a token
- *     NO_KILL         a new connection does not kill the one before
- *     NO_UNDO         a round that failed releases nothing
- *     UNDO_ELSEWHERE  the undo goes over another connection, not behind the SET
- *     OWE_UNDECIDED   a lost SET is owed a release before its round is decided
+ *     REUSE_TOKEN        all rounds of a daemon share a token
+ *     NO_KILL            a new connection does not kill the old one
+ *     NO_UNDO            a failed round releases nothing
+ *     UNDO_ELSEWHERE     the undo goes over another connection, not after the SET
+ *     PENDING_UNDECIDED  a lost SET gets a pending release before its round is decided
  *
- * MAY_REST leaves the third claim out, HOLDERS_ONLY the second as well. With SEE_DEFERRED there is an
- * error once a release that was owed is confirmed, and the next round is granted by that master's
- * vote: to see that it happens.
+ * MAY_REST leaves out the third claim, HOLDERS_ONLY the second as well. With SEE_DEFERRED, a grant by
+ * the vote of a master that has confirmed a pending release is an error, which shows that it happens.
  */
 
 #define NODES  3
@@ -41,7 +41,7 @@
         assert(false) \
     fi
 
-/* Of each daemon. */
+/* For each daemon. */
 #ifndef ROUNDS_0
 #define ROUNDS_0 2
 #endif
@@ -65,29 +65,30 @@ byte key[NODES];
 
 mtype = { SET, RELEASE, KILL };
 
-/* Written and not yet executed. Redis executes in order; each command is a step. */
+/* Commands written and not yet executed. Redis executes in order; each command is a step. */
 chan wire[2 * NODES] = [5] of { mtype, byte };
 #define wire_to(d, n) wire[(d) * NODES + (n)]
 
-/* Of the connection that has faults: the one before it, which the master may still read from;
- * another one, for UNDO_ELSEWHERE; the answers under way; and what the daemon knows. */
+/* The faulty connection: `zombie` is its predecessor, from which the master may still read;
+ * `elsewhere` is another one, for UNDO_ELSEWHERE; then the replies in flight, and the daemon's
+ * knowledge. */
 chan zombie = [5] of { mtype, byte };
 chan elsewhere = [2] of { mtype, byte };
 chan answers = [5] of { byte, byte };
-#define YES      1 /* to SET */
+#define YES      1 /* reply to SET */
 #define NO       2
 #define RELEASED 3
-#define BUSY     4 /* to RELEASE: an error, it was not executed */
+#define BUSY     4 /* reply to RELEASE: an error, not executed */
 
 #define is_shaky(d, n) ((d) == 0 && (n) == 0)
 
 bit down;
-bit lost;    /* once is enough */
-bit refused; /* likewise */
-bit releasing[ROUNDS_0 + 1]; /* a release is under way, of a round */
-bit owed[ROUNDS_0 + 1];
+bit lost;    /* one loss per run */
+bit refused; /* one refusal per run */
+bit releasing[ROUNDS_0 + 1]; /* a release of a round is in flight */
+bit pending_release[ROUNDS_0 + 1];
 bit released_sent[ROUNDS_0 + 1];
-bit finished[ROUNDS_0 + 1]; /* the daemon has done with it on that master */
+bit finished[ROUNDS_0 + 1]; /* the daemon has finished with the token on that master */
 
 /* --- the daemons --- */
 
@@ -97,7 +98,7 @@ bit finished[ROUNDS_0 + 1]; /* the daemon has done with it on that master */
 
 typedef round_state {
     unsigned phase : 2;
-    unsigned number : 3; /* of rounds begun */
+    unsigned number : 3; /* number of rounds begun */
     unsigned token : 4;
     unsigned yes : 2
 };
@@ -106,12 +107,12 @@ round_state round[2];
 typedef vote_state {
     bit asked;
     bit pending;
-    bit held /* it answered that somebody else has the key */
+    bit held /* the master answered that another token holds the key */
 };
 vote_state vote[2 * NODES];
 #define vote_of(d, n) vote[(d) * NODES + (n)]
 
-/* For one step, 0 between steps. */
+/* Temporary variables of one step, 0 between steps. */
 byte it_said, its, mine, i;
 
 /* --- the daemon: releases --- */
@@ -133,16 +134,16 @@ inline finish(t)
     claim(!is_finished(t) || key[0] != t, "LEFT BEHIND\n")
 }
 
-inline owe(t)
+inline add_pending_release(t)
 {
-    owed[t] = 1
+    pending_release[t] = 1
 }
 
 inline send_pending_releases()
 {
     for (i : 1 .. ROUNDS_0) {
         if
-        :: owed[i] && !released_sent[i] ->
+        :: pending_release[i] && !released_sent[i] ->
             wire_to(0, 0)!RELEASE, i;
             released_sent[i] = 1
         :: else
@@ -154,7 +155,7 @@ inline send_pending_releases()
 inline release(d, n, t)
 {
     if
-    :: is_shaky(d, n) && down -> owe(t)
+    :: is_shaky(d, n) && down -> add_pending_release(t)
 #ifdef UNDO_ELSEWHERE
     :: is_shaky(d, n) && !down ->
         elsewhere!RELEASE, t;
@@ -165,7 +166,7 @@ inline release(d, n, t)
         releasing[t] = 1
 #endif
     :: !is_shaky(d, n) && (len(wire_to(d, n)) > 0 || key[n] == t) -> wire_to(d, n)!RELEASE, t
-    :: else /* it is sent, and will find nothing */
+    :: else /* already sent, and the release will find nothing */
     fi
 }
 
@@ -213,8 +214,8 @@ inline undo(d)
     rest(d)
 }
 
-/* Where somebody else was met, he may have gone by now: have the key there too, now or never. */
-inline plant_on(d, n)
+/* Where another token held the key, that may be gone: write the key there, if the link is up. */
+inline backfill_on(d, n)
 {
     if
     :: vote_of(d, n).held && !(is_shaky(d, n) && down) -> wire_to(d, n)!SET, round[d].token
@@ -232,14 +233,14 @@ inline grant(d)
 #endif
     round[d].phase = HOLDING;
     round[d].yes = 0;
-    plant_on(d, 0);
-    plant_on(d, 1);
-    plant_on(d, 2)
+    backfill_on(d, 0);
+    backfill_on(d, 1);
+    backfill_on(d, 2)
 }
 
 #define still_pending(d) (vote_of(d, 0).pending + vote_of(d, 1).pending + vote_of(d, 2).pending)
 
-inline checker(d)
+inline decide(d)
 {
     if
     :: round[d].phase == VOTING && round[d].yes >= QUORUM -> grant(d)
@@ -258,12 +259,12 @@ inline take_vote(d, n, t, what)
         :: what == NO -> vote_of(d, n).held = 1
         :: else
         fi;
-        checker(d)
-    :: else /* a straggler, or a backfill */
+        decide(d)
+    :: else /* a late reply, or a backfill */
     fi
 }
 
-/* A link that is behind with its answers is SUSPECT, and not asked. */
+/* A link with outstanding replies is SUSPECT, and gets no votes. */
 #define may_ask(d, n) \
     (!(is_shaky(d, n) && (down || len(answers) > 0)) && !(wire_to(d, n)??[SET, _]))
 
@@ -289,7 +290,7 @@ inline begin_round(d)
     ask(d, 2)
 }
 
-inline give_back(d)
+inline unlock(d)
 {
     printf("daemon %d: UNLOCK\n", d);
     mine = round[d].token;
@@ -308,10 +309,10 @@ proctype daemon(byte d)
     :: d_step {
         round[d].phase == IDLE && round[d].number < rounds_of(d) && has_quorum(d) -> begin_round(d)
        }
-    /* node_timeout, or a client that has gone. */
+    /* A timeout, or the client is gone. */
     :: d_step { round[d].phase == VOTING -> undo(d) }
-    :: d_step { round[d].phase == HOLDING -> give_back(d) }
-    /* Its validity is over. */
+    :: d_step { round[d].phase == HOLDING -> unlock(d) }
+    /* The validity has ended. */
     :: d_step {
         round[d].phase == HOLDING ->
             printf("daemon %d: its lock has ended\n", d);
@@ -320,7 +321,7 @@ proctype daemon(byte d)
     od
 }
 
-/* --- the connection that has faults --- */
+/* --- the faulty connection --- */
 
 inline take_answer()
 {
@@ -328,20 +329,20 @@ inline take_answer()
     if
     :: it_said == RELEASED ->
         releasing[its] = 0;
-        owed[its] = 0;
+        pending_release[its] = 0;
         released_sent[its] = 0;
         finish(its)
     :: it_said == BUSY ->
         releasing[its] = 0;
         released_sent[its] = 0;
-        owe(its)
+        add_pending_release(its)
     :: else -> take_vote(0, 0, its, it_said)
     fi;
     it_said = 0;
     its = 0
 }
 
-/* What was written may still be read by the master, what was answered is not read any more. */
+/* The master may still read what was written; the daemon reads no more replies. */
 inline lose()
 {
     printf("daemon 0: loses its connection to master 0\n");
@@ -361,23 +362,23 @@ inline lose()
     od;
     its = 0;
     for (i : 1 .. ROUNDS_0) {
-        owed[i] = owed[i] || releasing[i];
+        pending_release[i] = pending_release[i] || releasing[i];
         released_sent[i] = 0;
         releasing[i] = 0
     }
     i = 0;
     if
     :: vote_of(0, 0).pending ->
-#ifdef OWE_UNDECIDED
-        owed[round[0].token] = 1;
+#ifdef PENDING_UNDECIDED
+        pending_release[round[0].token] = 1;
 #endif
         vote_of(0, 0).pending = 0;
-        checker(0)
+        decide(0)
     :: else
     fi
 }
 
-/* First of all the old one is killed; then comes what is owed; then anything else. */
+/* First the old connection is killed, then pending releases are sent, then anything else. */
 inline reconnect()
 {
     printf("daemon 0: connects to master 0 again\n");
@@ -388,11 +389,11 @@ inline reconnect()
     send_pending_releases()
 }
 
-#define owes(t) (owed[t] && !released_sent[t])
+#define is_unsent_release(t) (pending_release[t] && !released_sent[t])
 #if ROUNDS_0 == 2
-#define owes_any (owes(1) || owes(2))
+#define any_unsent_release (is_unsent_release(1) || is_unsent_release(2))
 #else
-#define owes_any (owes(1) || owes(2) || owes(3))
+#define any_unsent_release (is_unsent_release(1) || is_unsent_release(2) || is_unsent_release(3))
 #endif
 
 proctype shaky_link()
@@ -401,7 +402,7 @@ proctype shaky_link()
     :: d_step { len(answers) > 0 -> take_answer() }
     :: d_step { !lost -> lose() }
     :: d_step { down -> reconnect() }
-    :: d_step { !down && owes_any -> send_pending_releases() }
+    :: d_step { !down && any_unsent_release -> send_pending_releases() }
     od
 }
 
@@ -459,7 +460,7 @@ proctype master(byte n)
     od
 }
 
-/* What master 0 does besides for the connection that has faults. */
+/* The other actions of master 0 for the faulty connection. */
 proctype shaky_master()
 {
     do
@@ -501,7 +502,7 @@ proctype shaky_master()
     od
 }
 
-/* --- the end of keys --- */
+/* --- expiry of keys --- */
 
 #define is_relied_on(t) \
     ((round[0].phase != IDLE && round[0].token == (t)) || \
