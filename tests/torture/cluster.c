@@ -7,7 +7,7 @@
 #include "tests/e2e/waiting.h"
 #include "tests/torture/faults.h"
 
-/* --- the ways to the masters --- */
+/* --- the paths to the masters --- */
 
 static void by_proxy(const struct torture *torture, struct master *seen)
 {
@@ -48,7 +48,7 @@ static void plan_daemon(const struct torture *torture, unsigned index, struct da
     }
 }
 
-/* --- beginning --- */
+/* --- start --- */
 
 static void start_masters(struct torture *torture)
 {
@@ -92,11 +92,11 @@ void cluster_open(struct torture *torture, const char *test)
 
 /* --- the end --- */
 
-/* On a busy machine any round may come too late, but not all. */
+/* On a busy machine a single round may time out, but not all of them. */
 static void must_grant(struct client *client, unsigned resource)
 {
     char token[41];
-    struct waiting waiting = waiting_for("a grant once all was mended");
+    struct waiting waiting = waiting_for("a grant after the last fault");
     while (sscanf(client_ask(client, "LOCK r%u 1s WAIT 1s", resource), "OK %40s", token) != 1)
         waiting_pause(&waiting);
     for (bool released = false; !released; waiting_pause(&waiting)) {

@@ -1,20 +1,18 @@
-/*
- * The cluster under test: five masters whose clocks can be stepped, a spare one, and three daemons
- * that reach them in different ways.
- */
+/* The cluster under test: five masters whose clocks can be stepped, a spare master, and three
+ * daemons that reach the masters in different ways. */
 #ifndef TESTS_TORTURE_CLUSTER_H
 #define TESTS_TORTURE_CLUSTER_H
 
 #include "tests/torture/torture.h"
 
-/* Start all of it, and wait until every daemon has all votes. */
+/* Start everything, and wait until every daemon has all votes. */
 void cluster_open(struct torture *torture, const char *test);
 
-/* Everything has been mended, and all clients are gone: each daemon has to grant again, nobody is
- * left waiting or holding, no key is left. */
+/* After the end of all faults and clients: each daemon must grant again, have no waiter and no
+ * hold, and no key may be left. */
 void cluster_check(struct torture *torture);
 
-/* Every daemon has to end well; no child and no file is left. */
+/* Every daemon must exit with success and leave no child process and no file. */
 void cluster_close(struct torture *torture);
 
 #endif

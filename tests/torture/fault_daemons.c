@@ -1,6 +1,4 @@
-/*
- * What may befall a daemon.
- */
+/* Faults of daemons. */
 #include <signal.h>
 #include <sys/wait.h>
 
@@ -11,7 +9,7 @@
 enum {
     PAUSE_MS = 1200,
     DOWN_MS = 300,
-    /* An orderly end takes two seconds at most, and more on a busy machine. */
+    /* An orderly exit takes two seconds at most, and more on a busy machine. */
     END_MS = 30000,
 };
 
@@ -37,12 +35,12 @@ static void is_down(struct faults *faults, unsigned index)
     faults_later(faults, faults_below(faults, DOWN_MS), start, index);
 }
 
-static void go_on(struct faults *faults, unsigned index)
+static void resume(struct faults *faults, unsigned index)
 {
     if (!faults->daemons[index].stopped)
         return;
     faults->daemons[index].stopped = false;
-    ledger_note(&faults->torture->ledger, "daemon %u goes on", index);
+    ledger_note(&faults->torture->ledger, "daemon %u continues", index);
     kill(daemon_of(faults, index)->pid, SIGCONT);
 }
 
@@ -60,7 +58,7 @@ void strike_pause(struct faults *faults, unsigned master)
     faults_note(faults, FAULT_PAUSE, "daemon %u", index);
     kill(daemon_of(faults, index)->pid, SIGSTOP);
     faults->daemons[index].stopped = true;
-    faults_later(faults, 20 + faults_below(faults, PAUSE_MS), go_on, index);
+    faults_later(faults, 20 + faults_below(faults, PAUSE_MS), resume, index);
 }
 
 void strike_crash(struct faults *faults, unsigned master)
@@ -74,7 +72,7 @@ void strike_crash(struct faults *faults, unsigned master)
     is_down(faults, index);
 }
 
-/* It has to be ready: before, a signal ends it in its own way. */
+/* The daemon must be ready: before that, a signal ends it without a drain. */
 void strike_term(struct faults *faults, unsigned master)
 {
     (void)master;
@@ -83,13 +81,13 @@ void strike_term(struct faults *faults, unsigned master)
     if (!is_free(faults, index) || !client_try_unix(&client, daemon_of(faults, index)->socket))
         return;
     client_close(&client);
-    go_on(faults, index);
+    resume(faults, index);
     faults_note(faults, FAULT_TERM, "daemon %u", index);
     kill(daemon_of(faults, index)->pid, SIGTERM);
     faults->daemons[index].end_by_ns = ledger_now_ns() + END_MS * NS_PER_MS;
 }
 
-static void look_at(struct faults *faults, unsigned index)
+static void check_daemon(struct faults *faults, unsigned index)
 {
     struct daemon *daemon = daemon_of(faults, index);
     struct ledger *ledger = &faults->torture->ledger;
@@ -99,21 +97,21 @@ static void look_at(struct faults *faults, unsigned index)
         return;
     if (!process_ended(daemon->pid, &status)) {
         if (end_by_ns != 0 && ledger_now_ns() > end_by_ns)
-            ledger_violated(ledger, "daemon %u does not end", index);
+            ledger_violated(ledger, "daemon %u does not exit", index);
         return;
     }
     is_down(faults, index);
     daemon_check_log(daemon);
     if (end_by_ns == 0)
-        ledger_violated(ledger, "daemon %u has ended by itself, status %d", index, status);
+        ledger_violated(ledger, "daemon %u has exited unexpectedly, status %d", index, status);
     else if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-        ledger_violated(ledger, "daemon %u has not ended well, status %d", index, status);
+        ledger_violated(ledger, "daemon %u has failed to exit cleanly, status %d", index, status);
 }
 
-void daemons_tend(struct faults *faults)
+void daemons_update(struct faults *faults)
 {
     for (unsigned i = 0; i < TORTURE_DAEMONS; i++)
-        look_at(faults, i);
+        check_daemon(faults, i);
 }
 
 bool daemons_run(const struct faults *faults)

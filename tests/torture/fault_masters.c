@@ -1,6 +1,4 @@
-/*
- * What may befall a master.
- */
+/* Faults of masters. */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +13,7 @@ enum {
     STOP_MS = 1500,
     LIMIT_MS = 1200,
     EVICT_MS = 300,
-    /* Longer than any look at a master is good for. */
+    /* Longer than any observation of a master is valid. */
     SEEN_BY_ALL_MS = 1500,
     COPY_MS = 3000,
     STEP_MS = 3000,
@@ -41,12 +39,12 @@ static void run(struct faults *faults, unsigned index, const char *command)
 
 /* --- hanging --- */
 
-static void go_on(struct faults *faults, unsigned index)
+static void resume(struct faults *faults, unsigned index)
 {
     if (!faults->masters[index].stopped)
         return;
     faults->masters[index].stopped = false;
-    ledger_note(&faults->torture->ledger, "master %u goes on", index);
+    ledger_note(&faults->torture->ledger, "master %u continues", index);
     master_continue(master_of(faults, index));
 }
 
@@ -62,10 +60,10 @@ void stop_for(struct faults *faults, unsigned index, unsigned ms)
     faults_note(faults, FAULT_STOP, "master %u", index);
     master_stop(master_of(faults, index));
     faults->masters[index].stopped = true;
-    faults_later(faults, ms, go_on, index);
+    faults_later(faults, ms, resume, index);
 }
 
-/* --- starting again --- */
+/* --- restarts --- */
 
 static void remove_snapshot(struct faults *faults, unsigned index)
 {
@@ -76,7 +74,7 @@ static void remove_snapshot(struct faults *faults, unsigned index)
     faults->masters[index].saved = false;
 }
 
-/* Its clock goes on as it was. */
+/* Restart the master. Its clock continues. */
 static void start_again(struct faults *faults, unsigned index)
 {
     faults->masters[index].stopped = false;
@@ -106,7 +104,7 @@ void strike_snapshot(struct faults *faults, unsigned index)
     start_again(faults, index);
 }
 
-/* --- forgetting as it runs --- */
+/* --- loss of data while running --- */
 
 void strike_flush(struct faults *faults, unsigned index)
 {
@@ -116,8 +114,9 @@ void strike_flush(struct faults *faults, unsigned index)
     masters_run(master_of(faults, index), 1, "FLUSHALL");
 }
 
-/* It follows until it is in step, which now and then takes Redis longer than it is worth. */
-static bool copies(struct faults *faults, struct master *follower, const struct master *leader)
+/* Wait until the follower is in sync. This sometimes takes Redis too long: then give up. */
+static bool wait_until_copied(struct faults *faults, struct master *follower,
+                              const struct master *leader)
 {
     int64_t end_ns = ledger_now_ns() + COPY_MS * NS_PER_MS;
     bool in_step = false;
@@ -128,26 +127,26 @@ static bool copies(struct faults *faults, struct master *follower, const struct 
             strstr(master_text(follower, "INFO replication"), "master_link_status:up") != NULL;
     }
     masters_run(follower, 1, "REPLICAOF NO ONE");
-    ledger_note(&faults->torture->ledger, "master %u is one again%s", follower->index,
+    ledger_note(&faults->torture->ledger, "master %u is a master again%s", follower->index,
                 in_step ? "" : ", and was not in step");
     return in_step;
 }
 
-/* Same process, same address, same connections; and what the spare has is all that is left. */
+/* The process, the address and the connections stay; only the data of the spare is left. */
 static void fail_over(struct faults *faults, unsigned index)
 {
     faults_note(faults, FAULT_FAILOVER, "master %u to a copy of %d", index, faults->spare_copy);
-    copies(faults, master_of(faults, index), &faults->torture->spare);
+    wait_until_copied(faults, master_of(faults, index), &faults->torture->spare);
 }
 
 static void make_copy(struct faults *faults, unsigned index)
 {
     ledger_note(&faults->torture->ledger, "the spare copies master %u", index);
-    bool copied = copies(faults, &faults->torture->spare, master_of(faults, index));
+    bool copied = wait_until_copied(faults, &faults->torture->spare, master_of(faults, index));
     faults->spare_copy = copied ? (int)index : -1;
 }
 
-/* Best to an old copy of itself: the record of the guard is in it, and the locks are not. */
+/* An old copy of the master itself is best: it has the guard's record and not the locks. */
 void strike_failover(struct faults *faults, unsigned index)
 {
     if (!answers(faults, index) || faults->masters[index].limited)
@@ -165,7 +164,7 @@ void strike_failover(struct faults *faults, unsigned index)
 
 /* --- memory and connections --- */
 
-/* Done once the master can hear of it; one that has started again meanwhile has no limits. */
+/* Run once the master accepts connections. A master that has restarted meanwhile has no limits. */
 static bool may_limit(struct faults *faults, unsigned index, faults_action *action)
 {
     if (!faults->masters[index].limited)
@@ -173,7 +172,7 @@ static bool may_limit(struct faults *faults, unsigned index, faults_action *acti
     if (answers(faults, index))
         return true;
     if (faults->ending)
-        go_on(faults, index);
+        resume(faults, index);
     faults_later(faults, AGAIN_MS, action, index);
     return false;
 }
@@ -189,7 +188,8 @@ static void stop_evicting(struct faults *faults, unsigned index)
 
 static void evict(struct faults *faults, unsigned index)
 {
-    /* What is left at the end of a run is done at once: then not all have seen that it may. */
+    /* At the end of the run deferred actions run at once, before all daemons have seen that the
+     * master may evict. */
     if (faults->ending) {
         stop_evicting(faults, index);
         return;
@@ -200,7 +200,8 @@ static void evict(struct faults *faults, unsigned index)
     faults_later(faults, EVICT_MS, stop_evicting, index);
 }
 
-/* Eviction that comes and goes between two looks is what no guard sees: so it is allowed first. */
+/* No guard can see an eviction that is allowed and over between two samples. So it is allowed
+ * first, and happens later. */
 void strike_evict(struct faults *faults, unsigned index)
 {
     static const char *const policies[] = {
@@ -258,7 +259,8 @@ void strike_scripts(struct faults *faults, unsigned index)
 
 /* --- clocks --- */
 
-/* Forward and back between two looks is what no guard sees: each clock knows one direction. */
+/* No guard can see a step forward and back between two samples. So each clock steps in one
+ * direction only. */
 void strike_step(struct faults *faults, unsigned index)
 {
     int64_t ms = 1 + faults_below(faults, faults_below(faults, 3) == 0 ? SMALL_STEP_MS : STEP_MS);

@@ -1,13 +1,11 @@
-/*
- * What may befall the ways between daemons and masters.
- */
+/* Faults of the paths between daemons and masters. */
 #include "tests/torture/faults.h"
 
 enum { DISTURBED_MS = 1600, SLOW_MS = 120, LOST_MS = 1600 };
 
 /* --- the proxy --- */
 
-static void quicken(struct faults *faults, unsigned index)
+static void speed_up(struct faults *faults, unsigned index)
 {
     struct proxy_line *line = &faults->torture->proxy.lines[index];
     for (unsigned way = 0; way < PROXY_WAYS; way++) {
@@ -15,7 +13,7 @@ static void quicken(struct faults *faults, unsigned index)
         line->jitter_ms[way] = 0;
         line->stalled[way] = false;
     }
-    ledger_note(&faults->torture->ledger, "proxy to master %u: as it should be", index);
+    ledger_note(&faults->torture->ledger, "proxy to master %u: normal", index);
 }
 
 static void slow_down(struct faults *faults, unsigned index)
@@ -54,16 +52,16 @@ void strike_proxy(struct faults *faults, unsigned index)
         line->resets++;
         return;
     }
-    faults_later(faults, 20 + faults_below(faults, DISTURBED_MS), quicken, index);
+    faults_later(faults, 20 + faults_below(faults, DISTURBED_MS), speed_up, index);
 }
 
 /* --- lost packets --- */
 
-static void mend(struct faults *faults, unsigned peer)
+static void end_partition(struct faults *faults, unsigned peer)
 {
-    net_mend(&faults->torture->net, peer);
+    net_restore(&faults->torture->net, peer);
     faults->cut_off &= ~(1u << peer);
-    ledger_note(&faults->torture->ledger, "partition: %u can be reached", peer);
+    ledger_note(&faults->torture->ledger, "partition: %u is reachable", peer);
 }
 
 void strike_partition(struct faults *faults, unsigned master)
@@ -73,10 +71,10 @@ void strike_partition(struct faults *faults, unsigned master)
     unsigned peer = faults_below(faults, 8) == 0 ? NET_CLIENTS : master;
     if (!faults->torture->net.there || (faults->cut_off >> peer & 1) != 0)
         return;
-    faults_note(faults, FAULT_PARTITION, "nothing gets %s %s %u", words[way],
+    faults_note(faults, FAULT_PARTITION, "no packets %s %s %u", words[way],
                 peer == NET_CLIENTS ? "clients," : "master", peer);
     faults->cut_off |= 1u << peer;
     if (!net_cut(&faults->torture->net, peer, (enum net_way)way))
         ledger_violated(&faults->torture->ledger, "ip(8) did not cut %u off", peer);
-    faults_later(faults, 20 + faults_below(faults, LOST_MS), mend, peer);
+    faults_later(faults, 20 + faults_below(faults, LOST_MS), end_partition, peer);
 }

@@ -19,10 +19,10 @@ enum {
 static const struct {
     const char *word;
     unsigned weight;
-    bool forgets;
+    bool loses_data;
     faults_action *strike;
 } kinds[] = {
-#define FAULT_ROW(name, word, weight, forgets, text) {word, weight, forgets, NULL},
+#define FAULT_ROW(name, word, weight, loses_data, text) {word, weight, loses_data, NULL},
     FAULTS(FAULT_ROW)
 #undef FAULT_ROW
 };
@@ -73,10 +73,10 @@ bool faults_parse(const char *words, uint32_t *faults, char wrong[32])
     return true;
 }
 
-bool faults_forget(uint32_t faults)
+bool faults_lose_data(uint32_t faults)
 {
     for (unsigned i = 0; i < FAULT_COUNT; i++)
-        if ((faults >> i & 1) != 0 && kinds[i].forgets)
+        if ((faults >> i & 1) != 0 && kinds[i].loses_data)
             return true;
     return false;
 }
@@ -88,10 +88,10 @@ unsigned faults_below(struct faults *faults, unsigned count)
     return prng_below(&faults->prng, count);
 }
 
-static unsigned weight(const struct faults *faults, unsigned kind, bool forgetting)
+static unsigned weight(const struct faults *faults, unsigned kind, bool data_loss_only)
 {
     bool played = (faults->torture->faults >> kind & 1) != 0;
-    return played && (kinds[kind].forgets || !forgetting) ? kinds[kind].weight : 0;
+    return played && (kinds[kind].loses_data || !data_loss_only) ? kinds[kind].weight : 0;
 }
 
 static unsigned choose_victim(struct faults *faults)
@@ -101,16 +101,16 @@ static unsigned choose_victim(struct faults *faults)
     return (faults->first_victim + faults_below(faults, MINORITY)) % STAGE_MASTERS;
 }
 
-/* One that is played; there is one. */
-static enum fault choose_kind(struct faults *faults, bool forgetting)
+/* Choose one of the enabled faults; there is at least one. */
+static enum fault choose_kind(struct faults *faults, bool data_loss_only)
 {
     unsigned total = 0;
     for (unsigned kind = 0; kind < FAULT_COUNT; kind++)
-        total += weight(faults, kind, forgetting);
+        total += weight(faults, kind, data_loss_only);
     unsigned at = faults_below(faults, total);
     unsigned kind = 0;
-    for (; at >= weight(faults, kind, forgetting); kind++)
-        at -= weight(faults, kind, forgetting);
+    for (; at >= weight(faults, kind, data_loss_only); kind++)
+        at -= weight(faults, kind, data_loss_only);
     return (enum fault)kind;
 }
 
@@ -125,7 +125,7 @@ void faults_note(struct faults *faults, enum fault fault, const char *form, ...)
     ledger_broken(&faults->torture->ledger, kinds[fault].word, "%s: %s", kinds[fault].word, text);
 }
 
-/* --- doing --- */
+/* --- actions --- */
 
 void faults_later(struct faults *faults, unsigned in_ms, faults_action *action, unsigned victim)
 {
@@ -136,7 +136,7 @@ void faults_later(struct faults *faults, unsigned in_ms, faults_action *action, 
     faults->later_count++;
 }
 
-static void do_what_is_due(struct faults *faults, bool all)
+static void run_due_actions(struct faults *faults, bool all)
 {
     for (unsigned i = 0; i < faults->later_count;) {
         if (!all && faults->later[i].at_ns > ledger_now_ns()) {
@@ -150,14 +150,14 @@ static void do_what_is_due(struct faults *faults, bool all)
     }
 }
 
-static void betray(struct faults *faults, unsigned index)
+static void lose_data(struct faults *faults, unsigned index)
 {
     if (!faults->ending)
         strikes[choose_kind(faults, true)](faults, index);
 }
 
-/* Nothing else is broken meanwhile. */
-static void lay_ambush(struct faults *faults, int64_t now_ns)
+/* No other fault happens during an ambush. */
+static void begin_ambush(struct faults *faults, int64_t now_ns)
 {
     unsigned ms = AMBUSH_MIN_MS + faults_below(faults, AMBUSH_MS);
     for (unsigned i = 0; i < MINORITY; i++)
@@ -165,10 +165,10 @@ static void lay_ambush(struct faults *faults, int64_t now_ns)
     unsigned traitor =
         (faults->first_victim + MINORITY + faults_below(faults, STAGE_MASTERS - MINORITY)) %
         STAGE_MASTERS;
-    /* One with an old copy can forget in the worst way. */
+    /* A master with an old copy can lose its data in the worst way. */
     if (faults->spare_copy >= 0 && faults_below(faults, 3) == 0)
         traitor = (unsigned)faults->spare_copy;
-    faults_later(faults, ms - AMBUSH_MIN_MS + faults_below(faults, 2 * AMBUSH_MIN_MS), betray,
+    faults_later(faults, ms - AMBUSH_MIN_MS + faults_below(faults, 2 * AMBUSH_MIN_MS), lose_data,
                  traitor);
     faults->calm = true;
     faults->phase_until_ns = now_ns + (ms + AMBUSH_MS) * NS_PER_MS;
@@ -180,8 +180,8 @@ static void begin_phase(struct faults *faults, int64_t now_ns)
     faults->phase_until_ns = now_ns + faults_below(faults, PHASE_MS) * NS_PER_MS;
     faults->first_victim = faults_below(faults, STAGE_MASTERS);
     faults->calm = faults_below(faults, 6) == 0;
-    if ((played >> FAULT_STOP & 1) != 0 && faults_forget(played) && faults_below(faults, 2) == 0)
-        lay_ambush(faults, now_ns);
+    if ((played >> FAULT_STOP & 1) != 0 && faults_lose_data(played) && faults_below(faults, 2) == 0)
+        begin_ambush(faults, now_ns);
 }
 
 void faults_init(struct faults *faults, struct torture *torture)
@@ -194,11 +194,11 @@ void faults_init(struct faults *faults, struct torture *torture)
         faults->masters[i].back = faults_below(faults, 2) == 0;
 }
 
-void faults_tend(struct faults *faults)
+void faults_update(struct faults *faults)
 {
     int64_t now_ns = ledger_now_ns();
-    do_what_is_due(faults, false);
-    daemons_tend(faults);
+    run_due_actions(faults, false);
+    daemons_update(faults);
     if (now_ns >= faults->phase_until_ns)
         begin_phase(faults, now_ns);
     if (now_ns < faults->strike_ns || faults->torture->faults == 0)
@@ -213,9 +213,9 @@ void faults_end(struct faults *faults)
     faults->ending = true;
     struct waiting waiting = waiting_for("the daemons to run again");
     while (faults->later_count > 0 || !daemons_run(faults)) {
-        do_what_is_due(faults, true);
-        daemons_tend(faults);
+        run_due_actions(faults, true);
+        daemons_update(faults);
         waiting_pause(&waiting);
     }
-    ledger_note(&faults->torture->ledger, "all is mended");
+    ledger_note(&faults->torture->ledger, "all faults have ended");
 }

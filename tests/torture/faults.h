@@ -1,15 +1,15 @@
 /*
- * What is broken during a torture, when, and for how long.
+ * The faults of a torture: which, when, and for how long.
  *
- * Most of the time only a minority of the masters suffers, another one every few seconds: so locks
- * go on being granted, and what was granted by one majority is up against the next. Sometimes
- * all suffer, and sometimes nobody does. Often it is an ambush: two masters hang while locks are
- * granted by the other three, and as they come back, one of those three forgets. ("How to do
- * distributed locking" has it with a clock that jumps.)
+ * Most of the time only a minority of the masters has faults, another one every few seconds: locks
+ * are still granted, and a grant of one majority competes with requests to the next. Sometimes all
+ * masters have faults, and sometimes none. Often there is an ambush: two masters hang while the
+ * other three grant locks, and when the two come back, one of the three loses its data. ("How to do
+ * distributed locking" describes this with a clock that jumps.)
  *
- * What is not here is what no guard can see (README.md): each clock jumps in one direction only,
- * eviction is allowed for a while before anything is evicted, and no proxy stands between clients
- * and daemons.
+ * Faults that no guard can see (README.md) are left out: each clock jumps in one direction only,
+ * eviction is allowed for a while before a key is evicted, and no proxy stands between clients and
+ * daemons.
  */
 #ifndef TESTS_TORTURE_FAULTS_H
 #define TESTS_TORTURE_FAULTS_H
@@ -20,7 +20,7 @@
 #include "tests/prng.h"
 #include "tests/torture/torture.h"
 
-/* Name, how often against the others, whether masters forget by it, what it is. */
+/* Name, word, weight, whether masters lose data, description. */
 #define FAULTS(X)                                                                                  \
     X(KILL, "kill", 2, true, "a master is killed and starts again, empty")                         \
     X(SNAPSHOT, "snapshot", 2, true, "a master starts again with what it once saved")              \
@@ -39,7 +39,7 @@
     X(TERM, "term", 1, false, "a daemon is told to stop, and starts again")
 
 enum fault {
-#define FAULT_ENUM(name, word, weight, forgets, text) FAULT_##name,
+#define FAULT_ENUM(name, word, weight, loses_data, text) FAULT_##name,
     FAULTS(FAULT_ENUM)
 #undef FAULT_ENUM
         FAULT_COUNT
@@ -54,9 +54,9 @@ struct faults {
     struct torture *torture;
     struct prng prng;
     unsigned counts[FAULT_COUNT];
-    bool ending; /* nothing is put off any more */
+    bool ending; /* every deferred action runs now */
 
-    /* When the next is due, and who suffers until when. */
+    /* Time of the next fault; the present phase, its first victim, and whether it has no faults. */
     int64_t strike_ns;
     int64_t phase_until_ns;
     unsigned first_victim;
@@ -65,17 +65,18 @@ struct faults {
     struct {
         bool stopped;
         bool limited; /* in memory, or in connections */
-        bool saved;   /* it has a snapshot */
-        bool back;    /* which way its clock jumps */
+        bool saved;   /* has a snapshot */
+        bool back;    /* its clock jumps back, not forward */
     } masters[STAGE_MASTERS];
-    uint32_t cut_off; /* bits of those whom DAEMON_ROUTED cannot reach, or the other way */
-    int spare_copy;   /* the master that the spare has a copy of; -1: it is empty */
+    uint32_t cut_off; /* bit set of the masters that DAEMON_ROUTED is cut off from, in either
+                         direction */
+    int spare_copy;   /* the master that the spare has a copy of; -1: the spare is empty */
     struct {
         bool stopped;
-        int64_t end_by_ns; /* it was told to stop; 0: it was not */
+        int64_t end_by_ns; /* deadline of an orderly exit; 0: none requested */
     } daemons[TORTURE_DAEMONS];
 
-    /* What is to be done at some time, in no order. */
+    /* Deferred actions, unordered. */
     struct {
         int64_t at_ns;
         faults_action *action;
@@ -84,37 +85,37 @@ struct faults {
     unsigned later_count;
 };
 
-/* "all", "kill,step", "all,-partition", "-partition", "none" -> bits of enum fault. False if a word
- * names none, which is then *wrong. */
+/* Parse "all", "kill,step", "all,-partition", "-partition", "none" into bits of enum fault. False
+ * for an unknown word, which is copied to `wrong`. */
 bool faults_parse(const char *words, uint32_t *faults, char wrong[32]);
 
 const char *fault_word(enum fault fault);
 
-/* Does any of these make masters forget? */
-bool faults_forget(uint32_t faults);
+/* Does any of these faults make masters lose data? */
+bool faults_lose_data(uint32_t faults);
 
 void faults_init(struct faults *faults, struct torture *torture);
 
-/* Do what is due. */
-void faults_tend(struct faults *faults);
+/* Run the actions that are due, and start the next fault. */
+void faults_update(struct faults *faults);
 
-/* Mend everything, and wait until all daemons run. */
+/* End all faults, and wait until all daemons run. */
 void faults_end(struct faults *faults);
 
-/* --- for those who strike --- */
+/* --- for the files of the single faults --- */
 
 unsigned faults_below(struct faults *faults, unsigned count);
 
-/* Write down that this happens. */
+/* Record the fault in the ledger. */
 void faults_note(struct faults *faults, enum fault fault, const char *form, ...)
     __attribute__((format(printf, 3, 4)));
 
 void faults_later(struct faults *faults, unsigned in_ms, faults_action *action, unsigned victim);
 
-/* A master hangs for so long. */
+/* Stop a master for ms. */
 void stop_for(struct faults *faults, unsigned master, unsigned ms);
 
-/* Each strikes a victim once; it does nothing where that cannot be now. */
+/* Each strikes a victim once, and does nothing if the victim's state does not allow it. */
 void strike_kill(struct faults *faults, unsigned master);
 void strike_snapshot(struct faults *faults, unsigned master);
 void strike_flush(struct faults *faults, unsigned master);
@@ -131,8 +132,8 @@ void strike_crash(struct faults *faults, unsigned master);
 void strike_pause(struct faults *faults, unsigned master);
 void strike_term(struct faults *faults, unsigned master);
 
-/* Has a daemon ended that should not have? Start those again that should. */
-void daemons_tend(struct faults *faults);
+/* Report a daemon that has exited unexpectedly, and start the daemons that are due. */
+void daemons_update(struct faults *faults);
 bool daemons_run(const struct faults *faults);
 
 #endif

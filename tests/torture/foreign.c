@@ -10,7 +10,7 @@
 
 enum {
     QUORUM = STAGE_MASTERS / 2 + 1,
-    TIMEOUT_MS = 30, /* for one master */
+    TIMEOUT_MS = 30, /* for each master */
     DRIFT_PER_CENT = 1,
     DRIFT_MS = 2,
     TTL_MIN_MS = 200,
@@ -48,7 +48,7 @@ static bool is_connected(struct foreign *foreign, unsigned index)
     return false;
 }
 
-/* After a time-out the answers of a connection would be those of other questions. */
+/* After a timeout the next reply on the connection would belong to an earlier command. */
 static redisReply *keep_or_drop(struct foreign *foreign, unsigned index, redisReply *reply)
 {
     if (reply != NULL)
@@ -58,8 +58,8 @@ static redisReply *keep_or_drop(struct foreign *foreign, unsigned index, redisRe
     return NULL;
 }
 
-static bool acquires(struct foreign *foreign, unsigned index, unsigned resource, const char *token,
-                     unsigned ttl_ms)
+static bool acquire_on(struct foreign *foreign, unsigned index, unsigned resource,
+                       const char *token, unsigned ttl_ms)
 {
     if (!is_connected(foreign, index))
         return false;
@@ -73,7 +73,7 @@ static bool acquires(struct foreign *foreign, unsigned index, unsigned resource,
     return yes;
 }
 
-static void releases(struct foreign *foreign, unsigned resource, const char *token)
+static void release_all(struct foreign *foreign, unsigned resource, const char *token)
 {
     for (unsigned i = 0; i < STAGE_MASTERS; i++) {
         if (!is_connected(foreign, i))
@@ -115,7 +115,7 @@ static void lock_and_release(struct foreign *foreign)
     make_token(token);
     int64_t started_ns = ledger_now_ns();
     for (unsigned i = 0; i < STAGE_MASTERS; i++)
-        yeses += acquires(foreign, i, resource, token, ttl_ms);
+        yeses += acquire_on(foreign, i, resource, token, ttl_ms);
     struct claim claim = {
         .resource = resource,
         .token = token,
@@ -124,12 +124,12 @@ static void lock_and_release(struct foreign *foreign)
     if (yeses >= QUORUM && claim.until_ns > ledger_now_ns()) {
         ledger_foreign_granted(ledger, foreign->index, &claim);
         work(foreign, &claim);
-        /* Sometimes it dies. */
+        /* Sometimes the client dies. */
         if (below(foreign, 10) == 0)
             return;
         ledger_ended(ledger, resource, token);
     }
-    releases(foreign, resource, token);
+    release_all(foreign, resource, token);
 }
 
 static void *run(void *context)

@@ -1,8 +1,9 @@
 /*
- * A client of another Redlock library: the paper's algorithm and no more, straight on the masters.
+ * A client of another Redlock library: the paper's algorithm and no more, directly on the masters.
  *
- * SET NX PX on all of them, one after the other, a quorum, what is left of the time to live without
- * 1 % and 2 ms, and a compare-and-delete everywhere. It knows no guard and no fences.
+ * It sends SET NX PX to all masters, one after the other, needs a quorum, subtracts the elapsed
+ * time, 1 % and 2 ms from the TTL, and releases by compare-and-delete everywhere. It has no guard
+ * and no fencing tokens.
  */
 #ifndef TESTS_TORTURE_FOREIGN_H
 #define TESTS_TORTURE_FOREIGN_H
@@ -15,15 +16,15 @@
 
 struct foreign {
     struct torture *torture;
-    unsigned index; /* < LEDGER_FOREIGN */
+    unsigned index; /* less than LEDGER_FOREIGN */
     struct prng prng;
-    redisContext *masters[STAGE_MASTERS]; /* NULL: to be connected anew */
+    redisContext *masters[STAGE_MASTERS]; /* NULL: not connected */
     pthread_t thread;
 };
 
 void foreign_start(struct foreign *foreign, struct torture *torture, unsigned index);
 
-/* torture->ending is set: wait for its end. */
+/* Wait for its end. torture->ending must be set. */
 void foreign_end(struct foreign *foreign);
 
 #endif

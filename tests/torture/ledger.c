@@ -18,18 +18,18 @@ int64_t ledger_now_ns(void)
     return (int64_t)now.tv_sec * 1000 * NS_PER_MS + now.tv_nsec;
 }
 
-/* --- what happened, as text --- */
+/* --- the text of the history --- */
 
 static void open_notes(struct ledger *ledger)
 {
     ledger->notes = fopen(ledger->path, "we");
     ck_assert_ptr_nonnull(ledger->notes);
-    /* Line by line, so that it is there however this process ends. */
+    /* Line by line, so that the file is complete if this process dies. */
     setvbuf(ledger->notes, NULL, _IOLBF, 0);
     ledger->notes_len = 0;
 }
 
-static void begin_another_file(struct ledger *ledger)
+static void rotate_file(struct ledger *ledger)
 {
     char older[LEDGER_TEXT + 2];
     snprintf(older, sizeof(older), "%s.1", ledger->path);
@@ -40,11 +40,11 @@ static void begin_another_file(struct ledger *ledger)
 
 static void append(struct ledger *ledger, const char *form, va_list arguments)
 {
-    /* What came after the first violation only hides it. */
+    /* Later events only hide the first violation. */
     if (ledger->violated)
         return;
     if (ledger->notes_len > LEDGER_FILE_MAX)
-        begin_another_file(ledger);
+        rotate_file(ledger);
     int64_t us = (ledger_now_ns() - ledger->began_ns) / 1000;
     char line[NOTE_MAX];
     vsnprintf(line, sizeof(line), form, arguments);
@@ -84,12 +84,12 @@ void ledger_broken(struct ledger *ledger, const char *fault, const char *form, .
     va_end(arguments);
 }
 
-void ledger_init(struct ledger *ledger, bool forgetting, const char *path)
+void ledger_init(struct ledger *ledger, bool masters_lose_data, const char *path)
 {
     memset(ledger, 0, sizeof(*ledger));
     pthread_mutex_init(&ledger->mutex, NULL);
     history_init(&ledger->history);
-    ledger->forgetting = forgetting;
+    ledger->masters_lose_data = masters_lose_data;
     ledger->began_ns = ledger_now_ns();
     ledger->last_grant_ns = ledger->began_ns;
     snprintf(ledger->path, sizeof(ledger->path), "%s", path);
@@ -141,15 +141,13 @@ static struct foreign_hold *find_foreign(struct ledger *ledger, const char *toke
     return NULL;
 }
 
-/*
- * Masters may have forgotten after they had voted for this claim and before they voted for the
- * foreign client, which then was quicker to be written down. If the votes for this claim came
- * later, the guard should have kept them back.
- */
+/* Masters may have lost data after they voted for this claim and before they voted for the foreign
+ * client, whose grant was then recorded first. If the votes for this claim came later, the guard
+ * should have refused them. */
 static bool excuses(struct ledger *ledger, const struct claim *claim)
 {
     const struct foreign_hold *foreign = find_foreign(ledger, ledger->history.other.token);
-    return ledger->forgetting && foreign != NULL && claim->begun_ns < foreign->granted_ns;
+    return ledger->masters_lose_data && foreign != NULL && claim->begun_ns < foreign->granted_ns;
 }
 
 static void checker(struct ledger *ledger, enum history_result verdict, const struct claim *claim,
@@ -166,7 +164,7 @@ static void checker(struct ledger *ledger, enum history_result verdict, const st
             other->token, (double)(other->until_ns - now_ns) / NS_PER_MS);
         break;
     case HISTORY_FENCE_FELL:
-        say(ledger, "a fence of r%u that does not rise: %" PRId64 " after %" PRId64,
+        say(ledger, "a fencing token of r%u that does not rise: %" PRId64 " after %" PRId64,
             claim->resource, claim->fence, ledger->history.fences[claim->resource]);
         break;
     }
@@ -183,9 +181,9 @@ void ledger_close_gap(struct ledger *ledger)
     ledger->broken_since_grant[0] = '\0';
 }
 
-/* Whom the foreign clients' excused holds stand against does not matter: they are forgotten. */
-static enum history_result enter(struct ledger *ledger, const struct claim *claim, bool grant,
-                                 int64_t now_ns)
+/* An overlap with an excused hold of a foreign client does not matter: remove those holds. */
+static enum history_result record(struct ledger *ledger, const struct claim *claim, bool grant,
+                                  int64_t now_ns)
 {
     enum history_result verdict;
     struct history *history = &ledger->history;
@@ -208,10 +206,10 @@ bool ledger_granted(struct ledger *ledger, unsigned daemon, const struct claim *
     int64_t now_ns = ledger_now_ns();
     bool in_time = claim->until_ns > now_ns;
     struct claim entry = *claim;
-    /* Of grants that were over when they were read nobody knows which came first. */
+    /* The order of grants that were over when they were read is not known. */
     if (!in_time)
         entry.fence = 0;
-    checker(ledger, enter(ledger, &entry, true, now_ns), &entry, now_ns);
+    checker(ledger, record(ledger, &entry, true, now_ns), &entry, now_ns);
     ledger->granted_by[daemon]++;
     ledger->late += !in_time;
     ledger_close_gap(ledger);
@@ -223,7 +221,7 @@ bool ledger_prolonged(struct ledger *ledger, const struct claim *claim)
 {
     pthread_mutex_lock(&ledger->mutex);
     int64_t now_ns = ledger_now_ns();
-    checker(ledger, enter(ledger, claim, false, now_ns), claim, now_ns);
+    checker(ledger, record(ledger, claim, false, now_ns), claim, now_ns);
     pthread_mutex_unlock(&ledger->mutex);
     return claim->until_ns > now_ns;
 }
@@ -268,7 +266,7 @@ void ledger_foreign_granted(struct ledger *ledger, unsigned foreign, const struc
          (double)(claim->until_ns - now_ns) / NS_PER_MS);
     enum history_result verdict = history_granted(&ledger->history, claim->resource, claim->token,
                                                   0, now_ns, claim->until_ns);
-    if (verdict == HISTORY_TWO_HOLDERS && ledger->forgetting) {
+    if (verdict == HISTORY_TWO_HOLDERS && ledger->masters_lose_data) {
         ledger->foreign_excused++;
         note(ledger, "excused: foreign %.8s, %.8s has it still", claim->token,
              ledger->history.other.token);

@@ -14,7 +14,7 @@
 #include "tests/e2e/namespace.h"
 #include "tests/e2e/process.h"
 
-/* Rules before that of the kernel's own addresses, which otherwise takes all that is for us. */
+/* Rules that come before the kernel's rule for local addresses, which otherwise matches first. */
 enum { RULE_FIRST = 10, RULE_LOCAL = 100 };
 
 static bool run(const struct net *net, const char *const *argv)
@@ -24,7 +24,7 @@ static bool run(const struct net *net, const char *const *argv)
     return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-/* A command as one line of words, in their namespace or in ours. */
+/* Run a command, given as one line of words, in their namespace or in ours. */
 __attribute__((format(printf, 3, 4))) static bool ip(const struct net *net, bool theirs,
                                                      const char *form, ...)
 {
@@ -51,7 +51,7 @@ __attribute__((format(printf, 3, 4))) static bool ip(const struct net *net, bool
     return run(net, argv);
 }
 
-/* The first namespace becomes theirs, and is kept by its descriptor; the second one is ours. */
+/* The first namespace becomes theirs, and its descriptor keeps it alive; the second one is ours. */
 static bool make_namespaces(struct net *net)
 {
     if (!namespace_become_root() || unshare(CLONE_NEWNET) != 0)
@@ -89,7 +89,7 @@ static bool open_here(struct net *net, unsigned master_count)
     return false;
 }
 
-/* There is no way back from a namespace, so a child goes first. */
+/* A process cannot leave a namespace, so a child tries first. */
 static bool can_open(struct net *net, unsigned master_count)
 {
     pid_t pid = fork();
@@ -139,8 +139,8 @@ bool net_cut(const struct net *net, unsigned peer, enum net_way way)
     return done;
 }
 
-/* Both rules, if there were two. */
-void net_mend(const struct net *net, unsigned peer)
+/* There may be two rules. */
+void net_restore(const struct net *net, unsigned peer)
 {
     while (ip(net, false, "rule del pref %u", RULE_FIRST + peer))
         continue;

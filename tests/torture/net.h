@@ -1,12 +1,12 @@
 /*
- * Network namespaces of our own, so that packets can be lost.
+ * Network namespaces of the test, so that packets can be lost.
  *
  *     ours:   10.77.0.1 and, for master i, 10.77.0.(10 + i)  <---veth--->  theirs: 10.77.0.2
  *
- * One daemon lives in theirs. Rules in ours drop what goes from one address to another, so that
- * each direction can be cut by itself: a master may do what it is told and its answers be lost.
+ * One daemon runs in theirs. Rules in ours drop the packets from one address to another, so each
+ * direction can be cut by itself: a master may execute a command and its reply be lost.
  *
- * Namespaces have no names and end with their processes; nothing is left of them, whatever happens.
+ * The namespaces have no names and end with their processes, so a crash leaves nothing behind.
  */
 #ifndef TESTS_TORTURE_NET_H
 #define TESTS_TORTURE_NET_H
@@ -15,31 +15,32 @@
 
 #include "tests/e2e/sandbox.h"
 
-#define NET_MASTERS "10.77.0.1" /* and one more digit: struct master_plan.network */
+#define NET_MASTERS "10.77.0.1" /* followed by one more digit: struct master_plan.network */
 #define NET_OURS    "10.77.0.1"
 #define NET_THEIRS  "10.77.0.2"
 
 struct net {
     bool there;
     char why_not[128];
-    char theirs[64]; /* a file: struct daemon_plan.network */
+    char theirs[64]; /* path of the namespace: struct daemon_plan.network */
     int theirs_fd;
     char log[SANDBOX_FILE];
 };
 
-/* Move this process into a namespace of its own, or say why that cannot be and change nothing. It
- * must not have any other thread. Who is not root becomes so in a user namespace. */
+/* Move this process into a namespace of its own. If that is not possible, set net->why_not and
+ * change nothing. The process must have a single thread. Without root it becomes root in a user
+ * namespace. */
 void net_open(struct net *net, const struct sandbox *sandbox, unsigned master_count);
 void net_close(struct net *net);
 
 enum net_way { NET_FROM_DAEMON, NET_TO_DAEMON, NET_BOTH };
 
-/* Instead of the number of a master: the clients. */
+/* The clients, in place of the number of a master. */
 enum { NET_CLIENTS = 9 };
 
-/* Between the daemon in the other namespace and this master, or the clients; false if that did not
- * work. */
+/* Cut the path between the daemon in the other namespace and this master, or the clients. False on
+ * failure. */
 bool net_cut(const struct net *net, unsigned peer, enum net_way way);
-void net_mend(const struct net *net, unsigned peer);
+void net_restore(const struct net *net, unsigned peer);
 
 #endif

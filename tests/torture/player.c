@@ -10,13 +10,13 @@
 #include <sys/socket.h>
 
 enum {
-    WORK_MS = 40,        /* mostly; */
-    LONG_WORK_MS = 1500, /* sometimes */
+    WORK_MS = 40,        /* usual work */
+    LONG_WORK_MS = 1500, /* occasional long work */
     REST_MS = 30,
     SILENCE_MS = 1800, /* longer than any validity */
     WAIT_MS = 2000,
     PING_EVERY_MS = 30,
-    HOLD_TTL_MS = 600, /* at least; shorter ones leave no time for an extension */
+    HOLD_TTL_MS = 600, /* minimum; a shorter TTL leaves no time for an extension */
     SIDE_REQUESTS = 4,
 };
 
@@ -56,16 +56,16 @@ void player_close(struct player *player)
 
 bool player_is_done(const struct player *player)
 {
-    return player->doing == AWAY && !player->home.open && !player->side.open;
+    return player->state == AWAY && !player->home.open && !player->side.open;
 }
 
-const char *player_doing(const struct player *player)
+const char *player_state_word(const struct player *player)
 {
     static const char *const words[] = {
         [AWAY] = "is away",       [IDLE] = "is idle",           [ASKING] = "waits for a lock",
         [HOLDING] = "has a lock", [RELEASING] = "releases one", [LEAVING] = "waits for the end",
     };
-    return words[player->doing];
+    return words[player->state];
 }
 
 /* --- connections --- */
@@ -83,12 +83,12 @@ static void connect_to_some(struct player *player, struct wire *wire)
         wire_opened(wire, index, over_tcp);
 }
 
-static void gives_up(struct player *player)
+static void give_up(struct player *player)
 {
     ledger_ended(&player->torture->ledger, player->resource, player->token);
 }
 
-/* --- asking --- */
+/* --- requests --- */
 
 static void ask_for_lock(struct player *player)
 {
@@ -102,11 +102,11 @@ static void ask_for_lock(struct player *player)
     player->ttl_ms = player->hold ? HOLD_TTL_MS + below(player, TORTURE_MAX_TTL_MS - HOLD_TTL_MS)
                                   : 60 + below(player, TORTURE_MAX_TTL_MS - 60);
     player->fence_before = ledger_fence(&player->torture->ledger, player->resource);
-    player->doing = ASKING;
+    player->state = ASKING;
     if (!one_in(player, 3))
         snprintf(wait, sizeof(wait), " WAIT %ums", below(player, WAIT_MS));
     player->home.holds = player->home.holds || player->hold;
-    wire_ask(&player->home, VERB_LOCK, player->lock, "LOCK r%u %ums%s%s%s", player->resource,
+    wire_ask(&player->home, WIRE_LOCK, player->lock, "LOCK r%u %ums%s%s%s", player->resource,
              player->ttl_ms, wait, player->fenced ? " FENCE" : "",
              player->lingers ? " HOLD LINGER"
              : player->hold  ? " HOLD"
@@ -118,10 +118,10 @@ static void ask_for_status(struct player *player)
     player->resource = below(player, TORTURE_RESOURCES);
     ledger_holder(&player->torture->ledger, player->resource, player->token);
     player->lock++;
-    wire_ask(&player->home, VERB_STATUS, player->lock, "STATUS r%u", player->resource);
+    wire_ask(&player->home, WIRE_STATUS, player->lock, "STATUS r%u", player->resource);
 }
 
-static void ask_something(struct player *player)
+static void ask_on_side(struct player *player)
 {
     player->act_ns = in_ms(player, REST_MS);
     switch (below(player, 12)) {
@@ -130,15 +130,15 @@ static void ask_something(struct player *player)
         break;
     case 1:
         if (player->home.request_count == 0)
-            wire_ask(&player->home, VERB_STATS, 0, "STATS");
+            wire_ask(&player->home, WIRE_STATS, 0, "STATS");
         break;
     default:
         ask_for_lock(player);
     }
 }
 
-/* Through its own connection, or through another daemon. */
-static struct wire *follow_up(struct player *player)
+/* A follow-up request goes through the player's own connection, or through another daemon. */
+static struct wire *follow_up_wire(struct player *player)
 {
     struct wire *side = &player->side;
     if (one_in(player, 2))
@@ -150,9 +150,9 @@ static struct wire *follow_up(struct player *player)
 
 static void ask_for_release(struct player *player)
 {
-    gives_up(player);
-    player->doing = RELEASING;
-    wire_ask(follow_up(player), VERB_UNLOCK, player->lock, "UNLOCK r%u %s", player->resource,
+    give_up(player);
+    player->state = RELEASING;
+    wire_ask(follow_up_wire(player), WIRE_UNLOCK, player->lock, "UNLOCK r%u %s", player->resource,
              player->token);
 }
 
@@ -160,13 +160,13 @@ static void ask_for_extension(struct player *player)
 {
     player->extending = true;
     player->act_ns = in_ms(player, LONG_WORK_MS / 10);
-    wire_ask(follow_up(player), VERB_EXTEND, player->lock, "EXTEND r%u %s %ums", player->resource,
-             player->token, 60 + below(player, TORTURE_MAX_TTL_MS - 60));
+    wire_ask(follow_up_wire(player), WIRE_EXTEND, player->lock, "EXTEND r%u %s %ums",
+             player->resource, player->token, 60 + below(player, TORTURE_MAX_TTL_MS - 60));
 }
 
-/* --- the ways a client may go --- */
+/* --- how a client leaves --- */
 
-static void goes_silent(struct player *player, bool vanishing)
+static void go_silent(struct player *player, bool vanishing)
 {
     ledger_note(&player->torture->ledger, "player %u %s", player->number,
                 vanishing ? "vanishes" : "goes silent");
@@ -175,58 +175,59 @@ static void goes_silent(struct player *player, bool vanishing)
     player->torture->tally.silences++;
 }
 
-static void resets(struct player *player)
+static void reset_home(struct player *player)
 {
     ledger_note(&player->torture->ledger, "player %u resets its connection", player->number);
-    /* On a unix socket that is an end in order. */
-    if (player->hold && !player->lingers && !player->home.over_tcp && player->doing == HOLDING)
-        gives_up(player);
-    /* What it still asked arrives together with the reset. */
+    /* On a unix socket a close is an orderly end. */
+    if (player->hold && !player->lingers && !player->home.over_tcp && player->state == HOLDING)
+        give_up(player);
+    /* Sometimes a last request arrives together with the reset. */
     if (one_in(player, 2) && player->home.request_count < SIDE_REQUESTS)
-        wire_ask(&player->home, VERB_PING, 0, "PING");
+        wire_ask(&player->home, WIRE_PING, 0, "PING");
     wire_reset(&player->home);
-    player->doing = AWAY;
+    player->state = AWAY;
 }
 
-/* With HOLD, an end in order is the end of the lock; with LINGER only QUIT is. Without it, somebody
- * else may have the token and work on, so that the lock counts until its time is over. */
-static void dies(struct player *player)
+/* With HOLD, an orderly end releases the lock; with LINGER only QUIT does. Without HOLD, another
+ * process may have the token and continue to work, so the lock counts until its deadline. */
+static void die(struct player *player)
 {
     player->torture->tally.deaths++;
     enum { RESETS, VANISHES, CLOSES, HALF_CLOSES, QUITS, WAYS };
     unsigned way = below(player, WAYS);
     if (way == RESETS) {
-        resets(player);
+        reset_home(player);
         return;
     }
     if (way == VANISHES) {
-        goes_silent(player, true);
+        go_silent(player, true);
         return;
     }
-    if (player->hold && player->doing == HOLDING && (!player->lingers || way == QUITS))
-        gives_up(player);
+    if (player->hold && player->state == HOLDING && (!player->lingers || way == QUITS))
+        give_up(player);
     ledger_note(&player->torture->ledger, "player %u ends its connection", player->number);
     player->home.ending = true;
-    player->doing = LEAVING;
+    player->state = LEAVING;
     if (way == CLOSES) {
         wire_close(&player->home);
-        player->doing = AWAY;
+        player->state = AWAY;
     } else if (way == HALF_CLOSES) {
-        /* It is reset already, if that fails. */
+        /* If the shutdown fails, the connection is already reset. */
         shutdown(player->home.client.fd, SHUT_WR);
     } else {
-        wire_ask(&player->home, VERB_QUIT, 0, "QUIT");
+        wire_ask(&player->home, WIRE_QUIT, 0, "QUIT");
     }
 }
 
-/* --- answers --- */
+/* --- replies --- */
 
-static bool concerns(const struct player *player, const struct answer *answer, enum doing doing)
+static bool concerns(const struct player *player, const struct wire_answer *answer,
+                     enum player_state state)
 {
-    return player->doing == doing && answer->request.lock == player->lock;
+    return player->state == state && answer->request.lock == player->lock;
 }
 
-static struct claim claim_of(const struct player *player, const struct answer *answer,
+static struct claim claim_of(const struct player *player, const struct wire_answer *answer,
                              int64_t validity_ms, int64_t elapsed_ms)
 {
     int64_t decided_ns = answer->request.sent_ns + elapsed_ms * NS_PER_MS;
@@ -238,7 +239,8 @@ static struct claim claim_of(const struct player *player, const struct answer *a
     };
 }
 
-static void on_granted(struct player *player, const struct wire *wire, const struct answer *answer)
+static void on_granted(struct player *player, const struct wire *wire,
+                       const struct wire_answer *answer)
 {
     struct torture *torture = player->torture;
     char fence[24];
@@ -249,22 +251,23 @@ static void on_granted(struct player *player, const struct wire *wire, const str
                      4);
     struct claim claim = claim_of(player, answer, validity_ms, elapsed_ms);
     if ((fence[0] != '-') != player->fenced)
-        ledger_violated(&torture->ledger, "player %u: a fence, or none: %s", player->number,
-                        answer->text);
+        ledger_violated(&torture->ledger,
+                        "player %u: a fencing token without FENCE, or none with it: %s",
+                        player->number, answer->text);
     if (player->fenced)
         claim.fence = strtoll(fence, NULL, 10);
     if (player->fenced && claim.fence <= player->fence_before)
-        ledger_violated(&torture->ledger, "player %u: a fence below the one of before: %s",
+        ledger_violated(&torture->ledger, "player %u: a fencing token that does not rise: %s",
                         player->number, answer->text);
     bool in_time = ledger_granted(&torture->ledger, wire->daemon, &claim);
     torture->tally.holds += player->hold;
-    player->doing = HOLDING;
-    /* Whoever hears of it too late does not work. */
+    player->state = HOLDING;
+    /* A client that reads its grant too late does not work. */
     player->act_ns = in_time ? in_ms(player, one_in(player, 6) ? LONG_WORK_MS : WORK_MS) : 0;
     player->ping_ns = ledger_now_ns();
 }
 
-static void on_extended(struct player *player, const struct answer *answer)
+static void on_extended(struct player *player, const struct wire_answer *answer)
 {
     char token[41];
     int64_t validity_ms;
@@ -272,23 +275,24 @@ static void on_extended(struct player *player, const struct answer *answer)
     ck_assert_int_eq(
         sscanf(answer->text, "OK %40s %" SCNd64 " %" SCNd64, token, &validity_ms, &elapsed_ms), 3);
     if (strcmp(token, player->token) != 0)
-        ledger_violated(&player->torture->ledger, "player %u: not the token that was extended: %s",
-                        player->number, answer->text);
+        ledger_violated(&player->torture->ledger,
+                        "player %u: another token than the extended one: %s", player->number,
+                        answer->text);
     struct claim claim = claim_of(player, answer, validity_ms, elapsed_ms);
     ledger_prolonged(&player->torture->ledger, &claim);
     player->torture->tally.extensions++;
 }
 
-/* Final, so it does not even ask for a release. */
+/* GONE is final, so the client does not even release. */
 static void on_gone(struct player *player)
 {
-    gives_up(player);
-    player->doing = IDLE;
+    give_up(player);
+    player->state = IDLE;
 }
 
-/* It proves a HOLD for a third of its time to live since the PING was sent; the extension that the
- * daemon relies on may have been long before. */
-static void on_pong(struct player *player, const struct answer *answer)
+/* A PONG confirms a HOLD for a third of its TTL from the PING on. The extension that the daemon
+ * relies on may be much older. */
+static void on_pong(struct player *player, const struct wire_answer *answer)
 {
     int64_t third_ns = player->ttl_ms * NS_PER_MS / 3;
     struct claim claim = {.resource = player->resource,
@@ -299,27 +303,28 @@ static void on_pong(struct player *player, const struct answer *answer)
     player->torture->tally.renewed++;
 }
 
-static void on_lost(struct player *player, const struct answer *answer)
+static void on_lost(struct player *player, const struct wire_answer *answer)
 {
-    if (player->doing != HOLDING || strstr(answer->text, player->token) == NULL)
+    if (player->state != HOLDING || strstr(answer->text, player->token) == NULL)
         return;
-    gives_up(player);
+    give_up(player);
     player->torture->tally.holds_lost++;
-    player->doing = IDLE;
+    player->state = IDLE;
 }
 
-/* Somebody had it before we asked, and has it still. */
+/* The lock was held before the request and is held still. */
 static void on_free(struct player *player)
 {
     char token[HISTORY_TOKEN + 1];
     struct ledger *ledger = &player->torture->ledger;
-    if (!ledger->forgetting && player->token[0] != '\0' &&
+    if (!ledger->masters_lose_data && player->token[0] != '\0' &&
         ledger_holder(ledger, player->resource, token) && strcmp(token, player->token) == 0)
-        ledger_violated(ledger, "player %u: r%u is called free, but %.8s has it", player->number,
-                        player->resource, token);
+        ledger_violated(ledger, "player %u: r%u is answered FREE, but %.8s holds it",
+                        player->number, player->resource, token);
 }
 
-static void on_stats(struct player *player, const struct wire *wire, const struct answer *answer)
+static void on_stats(struct player *player, const struct wire *wire,
+                     const struct wire_answer *answer)
 {
     const char *field = strstr(answer->text, " handovers=");
     if (field != NULL)
@@ -327,29 +332,30 @@ static void on_stats(struct player *player, const struct wire *wire, const struc
             (unsigned)strtoul(field + strlen(" handovers="), NULL, 10);
 }
 
-static void on_released(struct player *player, const struct answer *answer)
+static void on_released(struct player *player, const struct wire_answer *answer)
 {
     bool decided = strcmp(answer->text, "OK") == 0 || strcmp(answer->text, "GONE") == 0;
-    /* Also where there is nothing left to release, by now perhaps through another daemon. */
+    /* Also without a lock left to release, and by now perhaps through another daemon. */
     decided = decided && !one_in(player, 6);
     player->torture->tally.holds_kept += player->hold && strcmp(answer->text, "OK") == 0;
     if (!decided && one_in(player, 2) && player->home.open)
         ask_for_release(player);
     else
-        player->doing = IDLE;
+        player->state = IDLE;
 }
 
-static void on_answer(struct player *player, const struct wire *wire, const struct answer *answer)
+static void on_answer(struct player *player, const struct wire *wire,
+                      const struct wire_answer *answer)
 {
     bool ok = strncmp(answer->text, "OK", 2) == 0;
     switch (answer->request.verb) {
-    case VERB_LOCK:
+    case WIRE_LOCK:
         if (concerns(player, answer, ASKING) && ok)
             on_granted(player, wire, answer);
         else if (concerns(player, answer, ASKING))
-            player->doing = IDLE;
+            player->state = IDLE;
         break;
-    case VERB_EXTEND:
+    case WIRE_EXTEND:
         if (!concerns(player, answer, HOLDING))
             break;
         player->extending = false;
@@ -358,56 +364,56 @@ static void on_answer(struct player *player, const struct wire *wire, const stru
         else if (strcmp(answer->text, "GONE") == 0)
             on_gone(player);
         break;
-    case VERB_UNLOCK:
+    case WIRE_UNLOCK:
         if (concerns(player, answer, RELEASING))
             on_released(player, answer);
         break;
-    case VERB_PING:
+    case WIRE_PING:
         if (concerns(player, answer, HOLDING) && player->hold && wire == &player->home)
             on_pong(player, answer);
         break;
-    case VERB_STATS:
+    case WIRE_STATS:
         on_stats(player, wire, answer);
         break;
-    case VERB_LOST:
+    case WIRE_LOST:
         on_lost(player, answer);
         break;
-    case VERB_STATUS:
+    case WIRE_STATUS:
         if (concerns(player, answer, IDLE) && strcmp(answer->text, "FREE") == 0)
             on_free(player);
         break;
-    case VERB_QUIT:
-    case VERB_WARN:
-    case VERB_COUNT:
+    case WIRE_QUIT:
+    case WIRE_WARN:
+    case WIRE_COUNT:
         break;
     }
 }
 
-/* --- what it does when nothing has come --- */
+/* --- actions without a reply --- */
 
-/* Its token serves through any daemon; the connection of a HOLD cannot be had back. */
-static void works_on_elsewhere(struct player *player)
+/* The token is valid through any daemon. A HOLD cannot move to another connection. */
+static void continue_elsewhere(struct player *player)
 {
     player->hold = false;
     player->extending = false;
     connect_to_some(player, &player->home);
     if (!player->home.open)
-        player->doing = AWAY;
+        player->state = AWAY;
 }
 
 static void on_home_ended(struct player *player)
 {
     ledger_note(&player->torture->ledger, "player %u is cut off from %u", player->number,
                 player->home.daemon);
-    bool has_token = player->doing == HOLDING || player->doing == RELEASING;
-    player->torture->tally.cut += player->doing != LEAVING;
+    bool has_token = player->state == HOLDING || player->state == RELEASING;
+    player->torture->tally.cut += player->state != LEAVING;
     wire_close(&player->home);
     if (has_token && one_in(player, 2))
-        works_on_elsewhere(player);
+        continue_elsewhere(player);
     else
-        player->doing = AWAY;
-    /* Nothing is known of an UNLOCK that was not answered. */
-    if (player->doing == RELEASING)
+        player->state = AWAY;
+    /* The result of an unanswered UNLOCK is unknown. */
+    if (player->state == RELEASING)
         ask_for_release(player);
 }
 
@@ -415,23 +421,23 @@ static void on_side_ended(struct player *player)
 {
     wire_close(&player->side);
     player->extending = false;
-    if (player->doing == RELEASING)
-        player->doing = IDLE;
+    if (player->state == RELEASING)
+        player->state = IDLE;
 }
 
-static void has_a_lock(struct player *player, int64_t now_ns)
+static void has_lock(struct player *player, int64_t now_ns)
 {
     bool ending = player->torture->ending;
     if (player->hold && now_ns >= player->ping_ns && player->home.request_count < SIDE_REQUESTS) {
         player->ping_ns = now_ns + PING_EVERY_MS * NS_PER_MS;
-        wire_ask(&player->home, VERB_PING, player->lock, "PING");
+        wire_ask(&player->home, WIRE_PING, player->lock, "PING");
     }
     if (now_ns < player->act_ns && !ending)
         return;
     if (one_in(player, 20) && !ending)
-        dies(player);
+        die(player);
     else if (one_in(player, 30) && !ending)
-        goes_silent(player, false);
+        go_silent(player, false);
     else if (one_in(player, 3) && !player->extending && !ending)
         ask_for_extension(player);
     else
@@ -442,27 +448,27 @@ static void is_idle(struct player *player, int64_t now_ns)
 {
     if (player->torture->ending && player->home.request_count == 0) {
         wire_close(&player->home);
-        player->doing = AWAY;
+        player->state = AWAY;
     } else if (now_ns >= player->act_ns && !player->torture->ending) {
-        ask_something(player);
+        ask_on_side(player);
     }
 }
 
-static void joins(struct player *player)
+static void rejoin(struct player *player)
 {
     connect_to_some(player, &player->home);
     if (player->home.open)
-        player->doing = IDLE;
+        player->state = IDLE;
     else
         player->act_ns = in_ms(player, 2 * WORK_MS);
 }
 
 static void act(struct player *player, int64_t now_ns)
 {
-    switch (player->doing) {
+    switch (player->state) {
     case AWAY:
         if (!player->torture->ending && now_ns >= player->act_ns)
-            joins(player);
+            rejoin(player);
         break;
     case IDLE:
         is_idle(player, now_ns);
@@ -471,12 +477,12 @@ static void act(struct player *player, int64_t now_ns)
         if (player->torture->ending)
             break;
         if (one_in(player, 12000))
-            dies(player);
+            die(player);
         else if (one_in(player, 12000))
-            goes_silent(player, false);
+            go_silent(player, false);
         break;
     case HOLDING:
-        has_a_lock(player, now_ns);
+        has_lock(player, now_ns);
         break;
     case RELEASING:
     case LEAVING:
@@ -490,7 +496,7 @@ static bool is_silent(struct player *player, int64_t now_ns)
         return true;
     player->silent_until_ns = 0;
     if (player->vanishing && player->home.open)
-        resets(player);
+        reset_home(player);
     player->vanishing = false;
     return false;
 }
@@ -504,7 +510,7 @@ static void close_idle_side(struct player *player)
 
 void player_play(struct player *player, int64_t now_ns)
 {
-    struct answer answer;
+    struct wire_answer answer;
     if (is_silent(player, now_ns))
         return;
     while (wire_read(&player->home, &answer))

@@ -1,7 +1,5 @@
-/*
- * A client of the daemons: takes locks, works, extends, releases, goes silent and dies, and relies
- * on what docs/protocol.txt says that it may rely on, and on nothing else.
- */
+/* A client of the daemons. It takes locks, works, extends, releases, falls silent and dies. It
+ * relies only on the promises of docs/protocol.txt. */
 #ifndef TESTS_TORTURE_PLAYER_H
 #define TESTS_TORTURE_PLAYER_H
 
@@ -12,43 +10,43 @@
 #include "tests/torture/torture.h"
 #include "tests/torture/wire.h"
 
-enum doing { AWAY, IDLE, ASKING, HOLDING, RELEASING, LEAVING };
+enum player_state { AWAY, IDLE, ASKING, HOLDING, RELEASING, LEAVING };
 
 struct player {
     struct torture *torture;
     struct prng *prng;
     unsigned number;
-    struct wire home; /* where it locks */
-    struct wire side; /* to another daemon, for errands */
-    enum doing doing;
-    int64_t act_ns;          /* it does nothing new before */
-    int64_t silent_until_ns; /* it neither reads nor writes before */
-    bool vanishing;          /* ... and then resets its connection */
+    struct wire home; /* the connection over which it locks */
+    struct wire side; /* a connection to another daemon, for follow-up requests */
+    enum player_state state;
+    int64_t act_ns;          /* time of its next action */
+    int64_t silent_until_ns; /* it neither reads nor writes before this time */
+    bool vanishing;          /* after the silence it resets its connection */
 
-    /* The lock it asks for, or has. */
-    unsigned lock; /* numbers them */
+    /* The lock that it requests or holds. */
+    unsigned lock; /* number of the lock, for the history */
     unsigned resource;
-    bool hold;    /* it relies on the connection */
-    bool lingers; /* ... and what it has started works on when that has ended */
+    bool hold;    /* the lock ends with the connection */
+    bool lingers; /* HOLD LINGER: its work continues after a loss of the connection */
     bool fenced;
     bool extending;
     unsigned ttl_ms;
     char token[HISTORY_TOKEN + 1];
     int64_t fence_before;
-    int64_t ping_ns; /* when to send the next PING */
+    int64_t ping_ns; /* time of the next PING */
 };
 
 void player_init(struct player *player, struct torture *torture, const struct grammar *grammar,
                  struct prng *prng, unsigned number);
 
-/* Read what has come, and do what it is time for. */
+/* Read the replies that have arrived, and act if it is time. */
 void player_play(struct player *player, int64_t now_ns);
 
-/* Has it come to its end, once the torture is ending? Nothing of it is under way then. */
+/* After the torture has ended: is the player finished, with no request in flight? */
 bool player_is_done(const struct player *player);
 
-/* What it waits for, for a message. */
-const char *player_doing(const struct player *player);
+/* The present state, for a message. */
+const char *player_state_word(const struct player *player);
 
 void player_close(struct player *player);
 

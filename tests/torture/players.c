@@ -6,7 +6,7 @@
 #include <poll.h>
 #include <stdlib.h>
 
-/* Everything is answered much sooner, also on a busy machine. */
+/* Every reply comes much sooner, also on a busy machine. */
 enum { END_MS = 40000 };
 
 static void wait_for_lines(struct players *players)
@@ -31,12 +31,12 @@ static bool are_done(const struct players *players)
     return true;
 }
 
-static void name_those_left(struct players *players)
+static void report_unfinished(struct players *players)
 {
     for (unsigned i = 0; i < PLAYERS; i++)
         if (!player_is_done(&players->each[i]))
             ledger_violated(&players->torture->ledger, "player %u %s for too long after the end", i,
-                            player_doing(&players->each[i]));
+                            player_state_word(&players->each[i]));
 }
 
 static void *play(void *context)
@@ -51,7 +51,7 @@ static void *play(void *context)
         if (torture->ending && end_ns == 0)
             end_ns = ledger_now_ns() + END_MS * NS_PER_MS;
         if (end_ns != 0 && ledger_now_ns() > end_ns)
-            name_those_left(players);
+            report_unfinished(players);
     }
     for (unsigned i = 0; i < PLAYERS; i++)
         player_close(&players->each[i]);

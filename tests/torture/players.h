@@ -19,10 +19,11 @@ struct players {
     pthread_t thread;
 };
 
-/* Freed by players_end. */
+/* The caller frees the result with players_end(). */
 struct players *players_start(struct torture *torture);
 
-/* torture->ending is set: wait until each has had its last answer, or a violation is found. */
+/* Wait until each client has its last reply, or a violation is found. torture->ending must be
+ * set. */
 void players_end(struct players *players);
 
 #endif

@@ -19,7 +19,7 @@
 
 enum { CHUNK = 16 * 1024, BACKLOG = 64 };
 
-/* Bytes that were read together, and when they are to be passed on. */
+/* Bytes that were read together, and when to forward them. */
 struct chunk {
     STAILQ_ENTRY(chunk) next;
     int64_t due_ns;
@@ -32,17 +32,17 @@ enum state { OPEN, ENDS, RESETS };
 
 /* One direction of one connection. */
 struct flow {
-    STAILQ_HEAD(, chunk) chunks; /* in their order; due times never fall */
+    STAILQ_HEAD(, chunk) chunks; /* in order; due times never decrease */
     int64_t last_due_ns;
-    enum state state; /* of the side where they come from */
-    bool overtaken;   /* by a reset: what is still here is lost */
+    enum state state; /* state of the sending side */
+    bool overtaken;   /* a reset has overtaken these bytes: drop them */
 };
 
-/* A connection of the daemon and the one to the master that belongs to it. */
+/* A connection of the daemon and its connection to the master. */
 struct pair {
     struct proxy_line *line; /* NULL: free */
     unsigned resets;
-    int fds[PROXY_WAYS]; /* by where to: of the master, of the daemon */
+    int fds[PROXY_WAYS]; /* by direction: the master's socket, the daemon's socket */
     struct flow flows[PROXY_WAYS];
 };
 
@@ -110,7 +110,7 @@ static void accept_pair(struct proxy *proxy, struct proxy_line *line)
         STAILQ_INIT(&pair->flows[way].chunks);
 }
 
-/* --- passing on --- */
+/* --- forwarding --- */
 
 static int64_t due_ns(struct proxy *proxy, const struct proxy_line *line, unsigned way)
 {
@@ -144,7 +144,7 @@ static void take(struct proxy *proxy, struct pair *pair, unsigned way)
     STAILQ_INSERT_TAIL(&flow->chunks, chunk, next);
 }
 
-/* False if the other side takes nothing any more. */
+/* Forward the bytes that are due. False if the other side accepts no more. */
 static bool pass_on(struct pair *pair, unsigned way)
 {
     struct flow *flow = &pair->flows[way];
@@ -164,8 +164,9 @@ static bool pass_on(struct pair *pair, unsigned way)
     return true;
 }
 
-/* What was sent before the end arrives before it. Half of all resets overtake what was sent. */
-static void tend(struct pair *pair)
+/* Bytes sent before an orderly end arrive before it. Half of all resets overtake the bytes in
+ * flight. */
+static void handle_end(struct pair *pair)
 {
     if (pair->resets != pair->line->resets) {
         pair_close(pair, true);
@@ -206,7 +207,7 @@ static void *run(void *context)
                 if (ready[PROXY_LINES + PROXY_WAYS * i + way].revents != 0)
                     take(proxy, pair, way);
             if (pair->line != NULL)
-                tend(pair);
+                handle_end(pair);
         }
         for (unsigned i = 0; i < PROXY_LINES; i++)
             if (ready[i].revents != 0)

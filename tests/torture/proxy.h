@@ -1,7 +1,5 @@
-/*
- * A proxy between one daemon and the masters, in a thread: it delays what passes, lets it wait, and
- * cuts connections. It never loses or changes a byte of a connection that lives, as TCP does not.
- */
+/* A proxy between one daemon and the masters, in a thread. It delays bytes, holds them back, and
+ * cuts connections. Like TCP, it never loses or changes a byte of a living connection. */
 #ifndef TESTS_TORTURE_PROXY_H
 #define TESTS_TORTURE_PROXY_H
 
@@ -17,15 +15,15 @@ enum { PROXY_LINES = 5, PROXY_PAIRS = 128 };
 
 enum proxy_way { PROXY_TO_MASTER, PROXY_TO_DAEMON, PROXY_WAYS };
 
-/* How all connections to one master fare; set at any time, from any thread. */
+/* Settings for all connections to one master; any thread may set them at any time. */
 struct proxy_line {
-    const char *socket; /* the master's */
+    const char *socket; /* path of the master's socket */
     int listen_fd;
     int port;
     atomic_uint delay_ms[PROXY_WAYS];
-    atomic_uint jitter_ms[PROXY_WAYS]; /* up to so much more, at random */
+    atomic_uint jitter_ms[PROXY_WAYS]; /* maximum of a random additional delay */
     atomic_bool stalled[PROXY_WAYS];
-    atomic_uint resets; /* one more: all its connections are reset */
+    atomic_uint resets; /* each increment resets all its connections */
 };
 
 struct pair;

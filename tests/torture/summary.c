@@ -26,7 +26,7 @@ static void print_grants(const struct torture *torture)
     printf("  grants        %" PRIu64 " by redlockd (", sum);
     for (unsigned i = 0; i < TORTURE_DAEMONS; i++)
         printf("%s%" PRIu64, i == 0 ? "" : ", ", ledger->granted_by[i]);
-    printf("), %" PRIu64 " to foreign clients; %" PRIu64 " were over when they were read\n",
+    printf("), %" PRIu64 " to foreign clients; %" PRIu64 " over before they were read\n",
            ledger->foreign_grants, ledger->late);
 }
 
@@ -36,11 +36,11 @@ static void print_clients(const struct torture *torture)
     unsigned handovers = tally->handovers_before;
     for (unsigned i = 0; i < TORTURE_DAEMONS; i++)
         handovers += tally->handovers[i];
-    printf("  hand-overs    %u at least, from one to the next in line\n", handovers);
-    printf("  holds         %u; %u kept until released, %u lost, %u PONGs proved one\n",
+    printf("  hand-overs    %u at least, from a holder to the next waiter\n", handovers);
+    printf("  holds         %u; %u kept until released, %u lost, %u confirmed by PONG\n",
            tally->holds, tally->holds_kept, tally->holds_lost, tally->renewed);
     printf("  extensions    %u by clients\n", tally->extensions);
-    printf("  clients       %u connections cut, %u times silent, %u deaths\n", tally->cut,
+    printf("  clients       %u connections cut, %u silent phases, %u deaths\n", tally->cut,
            tally->silences, tally->deaths);
 }
 
@@ -66,19 +66,20 @@ void summary_print(struct torture *torture, const struct faults *faults)
     print_grants(torture);
     print_clients(torture);
     print_faults(torture, faults);
-    printf("  longest wait  %.3f s without any grant; meanwhile: %s\n", seconds(ledger->longest_ns),
-           ledger->broken[0] != '\0' ? ledger->broken : "nothing new");
-    printf("  excused       %" PRIu64 " foreign grants where masters had forgotten\n",
+    printf("  longest gap   %.3f s without a grant; faults in it: %s\n",
+           seconds(ledger->longest_ns), ledger->broken[0] != '\0' ? ledger->broken : "nothing new");
+    printf("  excused       %" PRIu64 " foreign grants after masters lost data\n",
            ledger->foreign_excused);
     fflush(stdout);
 }
 
 void summary_result(const struct torture *torture)
 {
-    printf("  verdict       %s\n", torture->ledger.violated
-                                       ? torture->ledger.why
-                                       : "no two holders, every fence rose, every answer came, and "
-                                         "all is well again");
+    printf("  verdict       %s\n",
+           torture->ledger.violated
+               ? torture->ledger.why
+               : "no two holders, every fencing token rose, every request got its reply, and "
+                 "the cluster recovered");
     fflush(stdout);
 }
 
@@ -86,8 +87,8 @@ void summary_violation(struct torture *torture, const char *fault_words)
 {
     const struct ledger *ledger = &torture->ledger;
     fprintf(stderr,
-            "--- %s\nThe choices are those of the seed, their times are those of the machine: the "
-            "same seed need not find it again.\n"
+            "--- %s\nThe seed repeats the choices but not their times, so the "
+            "same seed may not find the violation again.\n"
             "    commit %s\n    make torture SECONDS=%" PRId64 " SEED=%" PRIu64 " FAULTS=%s\n",
             ledger->why, commit(), torture->seconds, torture->seed, fault_words);
     fflush(stderr);

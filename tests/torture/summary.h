@@ -1,19 +1,17 @@
-/*
- * What a torture says about itself.
- */
+/* The report of a torture. */
 #ifndef TESTS_TORTURE_SUMMARY_H
 #define TESTS_TORTURE_SUMMARY_H
 
 #include "tests/torture/faults.h"
 #include "tests/torture/torture.h"
 
-/* How it went, on standard output. */
+/* Print the counts of the run to standard output. */
 void summary_print(struct torture *torture, const struct faults *faults);
 
-/* Its last line. */
+/* Print the last line, the verdict. */
 void summary_result(const struct torture *torture);
 
-/* How to look for a violation again, on standard error. */
+/* Print to standard error how to repeat a run with a violation. */
 void summary_violation(struct torture *torture, const char *fault_words);
 
 #endif

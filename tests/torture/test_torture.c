@@ -1,14 +1,15 @@
 /*
- * The torture: real masters, three daemons, many clients and two foreign ones, and everything
- * breaks. Whatever happens, no two clients may believe at once that they hold a lock, fences rise,
- * and every request is answered once; and when it is over, all is well again.
+ * The torture: real masters, three daemons, many clients, two foreign clients, and faults of all
+ * kinds. No two clients may ever believe at once that they hold a lock, fencing tokens rise, and
+ * every request is answered once. After the last fault the cluster recovers.
  *
- *     TORTURE_SECONDS    how long; 12
- *     TORTURE_SEED       where the choices begin; what comes of them depends on the machine
+ *     TORTURE_SECONDS    duration; 12
+ *     TORTURE_SEED       seed of the choices; their effect depends on the machine
  *     TORTURE_FAULTS     which faults: "all", "kill,step", "-partition", "none"
- *     TORTURE_HISTORY    a file for the history; without it, the end of that of a failure is shown
+ *     TORTURE_HISTORY    a file for the history; without it, a failure prints the end of the
+ * history
  *
- * `make torture` says the same shorter, and runs the optimized build for a minute.
+ * `make torture` has shorter names for these, and runs the optimized build for a minute.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -24,7 +25,7 @@
 
 enum {
     SECONDS = 12,
-    /* Without grants nothing would be shown; a busy machine takes longer. */
+    /* Without grants the run proves nothing; a busy machine takes longer. */
     GRANTS_MIN = 40,
     TIMEOUT_S = 120,
     TIME_LIMIT_S = 400000,
@@ -43,7 +44,7 @@ static void configure(struct torture *torture, const char *fault_words)
     torture->seconds = strtoll(setting("TORTURE_SECONDS", "0"), NULL, 10);
     if (torture->seconds == 0)
         torture->seconds = SECONDS;
-    ck_assert_msg(faults_parse(fault_words, &torture->faults, wrong), "no fault is called %s",
+    ck_assert_msg(faults_parse(fault_words, &torture->faults, wrong), "unknown fault \"%s\"",
                   wrong);
 }
 
@@ -65,7 +66,7 @@ static void play(struct torture *torture, struct faults *faults)
     for (unsigned i = 0; i < LEDGER_FOREIGN; i++)
         foreign_start(&foreign[i], torture, i);
     while (!is_enough(torture, ledger_now_ns())) {
-        faults_tend(faults);
+        faults_update(faults);
         nanosleep(&(struct timespec){.tv_nsec = NS_PER_MS}, NULL);
     }
     faults_end(faults);
@@ -86,7 +87,7 @@ START_TEST(no_two_clients_hold_a_lock_at_once_whatever_breaks)
     configure(torture, fault_words);
     cluster_open(torture, __func__);
     ledger_init(
-        &torture->ledger, faults_forget(torture->faults),
+        &torture->ledger, faults_lose_data(torture->faults),
         setting("TORTURE_HISTORY", sandbox_path(&torture->stage.sandbox, "history.log", history)));
     faults_init(&faults, torture);
     play(torture, &faults);

@@ -1,6 +1,4 @@
-/*
- * What the parts of a torture share: the cluster under test, and the clients' one ledger.
- */
+/* State shared by the parts of a torture: the cluster under test, and the ledger of all clients. */
 #ifndef TESTS_TORTURE_TORTURE_H
 #define TESTS_TORTURE_TORTURE_H
 
@@ -21,37 +19,37 @@ enum {
     TORTURE_NODE_TIMEOUT_MS = 50,
 };
 
-/* How the daemons differ: each meets faults of its own. */
+/* The daemons differ, so each meets faults of its own. */
 enum {
     DAEMON_PROXIED = 0,   /* reaches the masters through the proxy */
-    DAEMON_ROUTED = 1,    /* in a network namespace of its own, if that can be had */
-    DAEMON_ELSEWHERE = 2, /* on unix sockets, and as if on a host of its own */
+    DAEMON_ROUTED = 1,    /* in its own network namespace, if the test may create one */
+    DAEMON_ELSEWHERE = 2, /* on unix sockets, and as if on another host */
 };
 
-/* What clients have done; each is written by one thread, and read by all. */
+/* Counts of the clients' actions. Each is written by one thread and read by all. */
 struct tally {
     atomic_uint requests;
     atomic_uint extensions;
     atomic_uint holds;
-    atomic_uint holds_kept; /* until their clients let go */
+    atomic_uint holds_kept; /* released by their clients, not lost */
     atomic_uint holds_lost;
-    atomic_uint renewed; /* PONGs that proved a HOLD */
-    atomic_uint cut;     /* connections that ended without their client's doing */
+    atomic_uint renewed; /* PONGs that confirmed a HOLD */
+    atomic_uint cut;     /* connections that the client did not end */
     atomic_uint silences;
     atomic_uint deaths;
-    atomic_uint handovers[TORTURE_DAEMONS]; /* as the daemon that runs now said last */
-    atomic_uint handovers_before;           /* of those that ran before */
+    atomic_uint handovers[TORTURE_DAEMONS]; /* last report of the running daemons */
+    atomic_uint handovers_before;           /* sum over the daemons that ran before */
 };
 
 struct torture {
     uint64_t seed;
     int64_t seconds;
-    uint32_t faults; /* which are played: bits of enum fault */
+    uint32_t faults; /* bit set of enum fault */
 
-    struct stage stage; /* masters and sandbox; its daemon is not used */
+    struct stage stage; /* masters and sandbox; its own daemon is not used */
     struct master spare;
     struct daemon daemons[TORTURE_DAEMONS];
-    char daemon_host[16]; /* where DAEMON_ROUTED listens */
+    char daemon_host[16]; /* address on which DAEMON_ROUTED listens */
     struct proxy proxy;
     struct net net;
 

@@ -8,11 +8,11 @@
 #include <string.h>
 #include <sys/socket.h>
 
-const char *verb_name(enum verb verb)
+const char *wire_verb_word(enum wire_verb verb)
 {
     static const char *const names[] = {
 #define VERB_NAME(name, pattern) #name,
-        VERBS(VERB_NAME)
+        WIRE_VERBS(VERB_NAME)
 #undef VERB_NAME
     };
     return names[verb];
@@ -22,16 +22,16 @@ void grammar_init(struct grammar *grammar)
 {
     static const char *const patterns[] = {
 #define VERB_PATTERN(name, pattern) "^(" pattern ")$",
-        VERBS(VERB_PATTERN)
+        WIRE_VERBS(VERB_PATTERN)
 #undef VERB_PATTERN
     };
-    for (unsigned i = 0; i < VERB_COUNT; i++)
+    for (unsigned i = 0; i < WIRE_COUNT; i++)
         ck_assert_int_eq(regcomp(&grammar->replies[i], patterns[i], REG_EXTENDED | REG_NOSUB), 0);
 }
 
 void grammar_free(struct grammar *grammar)
 {
-    for (unsigned i = 0; i < VERB_COUNT; i++)
+    for (unsigned i = 0; i < WIRE_COUNT; i++)
         regfree(&grammar->replies[i]);
 }
 
@@ -68,9 +68,9 @@ bool wire_ended(struct wire *wire)
     return got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR);
 }
 
-/* --- asking --- */
+/* --- requests --- */
 
-void wire_ask(struct wire *wire, enum verb verb, unsigned lock, const char *form, ...)
+void wire_ask(struct wire *wire, enum wire_verb verb, unsigned lock, const char *form, ...)
 {
     char line[256];
     va_list arguments;
@@ -84,7 +84,7 @@ void wire_ask(struct wire *wire, enum verb verb, unsigned lock, const char *form
     strcat(line, "\n");
     ck_assert_uint_lt(wire->request_count, WIRE_REQUESTS);
     wire->requests[wire->request_count++] =
-        (struct request){.verb = verb, .tag = tag, .lock = lock, .sent_ns = ledger_now_ns()};
+        (struct wire_request){.verb = verb, .tag = tag, .lock = lock, .sent_ns = ledger_now_ns()};
     client_try_send(&wire->client, line);
 }
 
@@ -92,30 +92,30 @@ void wire_ask(struct wire *wire, enum verb verb, unsigned lock, const char *form
 
 static void wrong(struct wire *wire, const char *what, const char *line)
 {
-    ledger_violated(wire->ledger, "player %u%c was told by daemon %u what is %s: %s", wire->player,
-                    wire->name, wire->daemon, what, line);
+    ledger_violated(wire->ledger, "player %u%c got from daemon %u %s: %s", wire->player, wire->name,
+                    wire->daemon, what, line);
 }
 
-static bool is_of_protocol(const struct wire *wire, enum verb verb, const char *text)
+static bool is_valid_reply(const struct wire *wire, enum wire_verb verb, const char *text)
 {
     if (regexec(&wire->grammar->replies[verb], text, 0, NULL, 0) == 0)
         return true;
-    /* A LOCK is not granted to a client that said that it sends no more. */
-    return verb == VERB_LOCK && wire->ending && strncmp(text, "ERR bad-arguments ", 18) == 0;
+    /* After QUIT or a shutdown of the connection, a LOCK may be answered ERR bad-arguments. */
+    return verb == WIRE_LOCK && wire->ending && strncmp(text, "ERR bad-arguments ", 18) == 0;
 }
 
-static bool take_push(struct wire *wire, const char *text, struct answer *answer)
+static bool take_push(struct wire *wire, const char *text, struct wire_answer *answer)
 {
-    enum verb verb = strncmp(text, "LOST ", 5) == 0 ? VERB_LOST : VERB_WARN;
-    if (!wire->holds || !is_of_protocol(wire, verb, text)) {
-        wrong(wire, "no push of the protocol", text);
+    enum wire_verb verb = strncmp(text, "LOST ", 5) == 0 ? WIRE_LOST : WIRE_WARN;
+    if (!wire->holds || !is_valid_reply(wire, verb, text)) {
+        wrong(wire, "an invalid push", text);
         return false;
     }
-    *answer = (struct answer){.request = {.verb = verb}, .text = text};
+    *answer = (struct wire_answer){.request = {.verb = verb}, .text = text};
     return true;
 }
 
-static struct request *find(struct wire *wire, unsigned long tag)
+static struct wire_request *find(struct wire *wire, unsigned long tag)
 {
     for (unsigned i = 0; i < wire->request_count; i++)
         if (wire->requests[i].tag == tag)
@@ -123,28 +123,28 @@ static struct request *find(struct wire *wire, unsigned long tag)
     return NULL;
 }
 
-static bool take_reply(struct wire *wire, const char *line, struct answer *answer)
+static bool take_reply(struct wire *wire, const char *line, struct wire_answer *answer)
 {
     char *text;
     unsigned long tag = strtoul(line, &text, 10);
-    struct request *request = *text == ' ' ? find(wire, tag) : NULL;
+    struct wire_request *request = *text == ' ' ? find(wire, tag) : NULL;
     if (request == NULL) {
-        wrong(wire, "an answer to nothing", line);
+        wrong(wire, "a reply without a request", line);
         return false;
     }
     text++;
-    if (!is_of_protocol(wire, request->verb, text)) {
-        wrong(wire, "no reply of the protocol", line);
+    if (!is_valid_reply(wire, request->verb, text)) {
+        wrong(wire, "an invalid reply", line);
         return false;
     }
-    *answer = (struct answer){.request = *request, .text = text};
-    /* A listing goes on to its END. */
-    if (request->verb != VERB_STATS || strcmp(text, "END") == 0)
+    *answer = (struct wire_answer){.request = *request, .text = text};
+    /* A listing continues until END. */
+    if (request->verb != WIRE_STATS || strcmp(text, "END") == 0)
         *request = wire->requests[--wire->request_count];
     return true;
 }
 
-bool wire_read(struct wire *wire, struct answer *answer)
+bool wire_read(struct wire *wire, struct wire_answer *answer)
 {
     if (!wire->open || !client_has_line(&wire->client))
         return false;
@@ -155,6 +155,6 @@ bool wire_read(struct wire *wire, struct answer *answer)
         return take_push(wire, line + 2, answer);
     if (line[0] == '#')
         return take_reply(wire, line + 1, answer);
-    wrong(wire, "neither reply nor push", line);
+    wrong(wire, "a line that is neither reply nor push", line);
     return false;
 }
