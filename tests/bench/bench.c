@@ -9,7 +9,7 @@
 
 enum { OF_TEXT = 256 };
 
-/* NULL if it is not set, or empty. */
+/* NULL if the variable is unset or empty. */
 static const char *setting(const char *name)
 {
     const char *text = getenv(name);
@@ -46,7 +46,7 @@ static void run_round(const struct bench *bench, struct arena *arena, struct she
     }
 }
 
-/* When, what, on what machine, what else was going on there before, and how. */
+/* Describe the measurement: date, commit, machine, its load before, and the settings. */
 static void describe(const struct arena *arena, unsigned rounds, double load, char of[OF_TEXT])
 {
     char date[16], processor[96] = "unknown";

@@ -1,15 +1,14 @@
 /*
- * Scenarios in turn, for some rounds, so that what else the machine does befalls all of them, and
- * what they tell.
+ * Run scenarios in turns, for some rounds, so that other load on the machine affects all of them,
+ * and report the figures. From the environment:
  *
- * From the environment:
- *     BENCH_ROUNDS     5 unless set
- *     BENCH_MS         how long each scenario lasts in a round, 1000 unless set
- *     BENCH_SOAK       seconds of those that go on for long; without it they are left out
- *     BENCH_ONLY       a part of the names of those that are run; without it all are
- *     BENCH_COMMIT     what was measured
+ *     BENCH_ROUNDS     number of rounds; 5
+ *     BENCH_MS         duration of each scenario in a round; 1000
+ *     BENCH_SOAK       seconds of the soak scenarios; without it they are left out
+ *     BENCH_ONLY       a part of the names of the scenarios to run; without it all run
+ *     BENCH_COMMIT     the commit that is measured
  *     BENCH_JSON       a file for all figures
- *     BENCH_MARKDOWN   likewise, to be read
+ *     BENCH_MARKDOWN   a file for the tables of docs/performance.md
  */
 #ifndef TESTS_BENCH_BENCH_H
 #define TESTS_BENCH_BENCH_H
@@ -25,11 +24,11 @@ struct bench {
     unsigned scenario_count;
     const struct goal *goals;
     unsigned goal_count;
-    /* For figures that no scenario tells; called after the last round. NULL: none. */
+    /* Adds figures that no scenario measures; called after the last round. NULL: none. */
     void (*complete)(struct sheet *sheet);
 };
 
-/* The arena is open. */
+/* Run the benchmark. The caller opens and closes the arena. */
 void bench_run(const struct bench *bench, struct arena *arena);
 
 #endif

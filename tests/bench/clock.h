@@ -1,6 +1,4 @@
-/*
- * The time by which a benchmark measures: that of the machine, in ns, since some point.
- */
+/* The clock of the benchmarks: monotonic time of the machine in ns. */
 #ifndef TESTS_BENCH_CLOCK_H
 #define TESTS_BENCH_CLOCK_H
 

@@ -31,10 +31,10 @@ struct chunk {
 
 STAILQ_HEAD(chunks, chunk);
 
-/* A connection of the daemon, and the one to the master that belongs to it. */
+/* A connection of the daemon and its connection to the master. */
 struct pair {
     int fds[ENDS];              /* -1: none */
-    struct chunks chunks[ENDS]; /* on their way to it */
+    struct chunks chunks[ENDS]; /* bytes in flight to this end */
 };
 
 struct relay {
@@ -66,14 +66,14 @@ static void accept_pair(struct relay *relay, unsigned master)
     must(i < PAIRS, "a connection has a place");
     struct pair *pair = &relay->pairs[i];
     pair->fds[0] = accept4(relay->listening[master], NULL, NULL, SOCK_CLOEXEC);
-    must(pair->fds[0] >= 0, "who connects stays");
+    must(pair->fds[0] >= 0, "accept succeeds");
     setsockopt(pair->fds[0], IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     pair->fds[1] = wire_connect(relay->masters[master].host, relay->masters[master].port);
     for (unsigned end = 0; end < ENDS; end++)
         STAILQ_INIT(&pair->chunks[end]);
 }
 
-/* False: it is over. */
+/* Read from one end. False: the pair has ended. */
 static bool take(const struct relay *relay, struct pair *pair, unsigned end)
 {
     struct chunk *chunk = malloc(sizeof(*chunk) + CHUNK);
@@ -89,13 +89,13 @@ static bool take(const struct relay *relay, struct pair *pair, unsigned end)
     return true;
 }
 
-/* What is due goes on; when the next is. */
+/* Forward the bytes that are due. Returns the time of the next ones. */
 static int64_t pass_on(struct pair *pair, unsigned end, int64_t now_ns)
 {
     struct chunk *chunk;
     while ((chunk = STAILQ_FIRST(&pair->chunks[end])) != NULL && chunk->due_ns <= now_ns) {
         STAILQ_REMOVE_HEAD(&pair->chunks[end], next);
-        /* Where the other side has closed, reading from it tells. */
+        /* If the other side has closed, a read from it reports that. */
         for (size_t sent = 0; sent < chunk->len;) {
             ssize_t taken =
                 send(pair->fds[end], chunk->bytes + sent, chunk->len - sent, MSG_NOSIGNAL);

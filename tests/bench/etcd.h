@@ -1,6 +1,4 @@
-/*
- * An etcd of one member, from the Debian package etcd-server, whose data lies in the sandbox.
- */
+/* An etcd of one member, from the Debian package etcd-server, with its data in the sandbox. */
 #ifndef TESTS_BENCH_ETCD_H
 #define TESTS_BENCH_ETCD_H
 
@@ -9,14 +7,14 @@
 #include "tests/e2e/sandbox.h"
 
 struct etcd {
-    pid_t pid; /* 0: there is none */
-    int port;  /* of 127.0.0.1, for clients */
+    pid_t pid; /* 0: not running */
+    int port;  /* port for clients on 127.0.0.1 */
 };
 
-/* Start it, and wait until it accepts connections. */
+/* Start etcd, and wait until it accepts connections. */
 void etcd_start(struct etcd *etcd, const struct sandbox *sandbox);
 
-/* What it has written ends with the sandbox. */
+/* The sandbox removes its data. */
 void etcd_stop(struct etcd *etcd);
 
 #endif

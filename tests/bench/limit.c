@@ -12,8 +12,8 @@
 struct limit {
     struct rounds *rounds;
     struct load_result *result;
-    int64_t since_ns[ROUNDS_SLOTS]; /* of the round that is under way */
-    bool ending;                    /* what is taken is given back, and no more taken */
+    int64_t since_ns[ROUNDS_SLOTS]; /* start of the round in flight */
+    bool ending;                    /* slots release and acquire no more */
     unsigned running;               /* slots that have not ended */
 };
 

@@ -1,7 +1,6 @@
-/*
- * What five Redis masters and the kernel allow: rounds.h as in the paper, without a daemon. Whoever
- * does the same rounds has that much to do, so everything else is told as a ratio to it.
- */
+/* The limit: the throughput that five Redis masters and the kernel allow, measured by the paper's
+ * rounds (rounds.h) without a daemon. Any program that does the same rounds does at least this
+ * work, so the other figures are ratios to it. */
 #ifndef TESTS_BENCH_LIMIT_H
 #define TESTS_BENCH_LIMIT_H
 
@@ -10,7 +9,7 @@
 
 struct limit_plan {
     struct master *masters; /* ROUNDS_MASTERS of them, over TCP */
-    unsigned in_flight;     /* locks that are taken and given back side by side */
+    unsigned in_flight;     /* independent locks, taken and released side by side */
     bool guarded;           /* see rounds.h */
     int64_t for_ns;
 };

@@ -36,7 +36,7 @@ struct connection {
     struct wire_lines input;
     char output[BUFFER];
     size_t output_len;
-    bool dirty; /* there is output from this pass */
+    bool dirty; /* has output from this pass */
 };
 
 struct load {
@@ -46,12 +46,13 @@ struct load {
     struct slot slots[LOAD_SLOTS];
     unsigned slot_count;
     unsigned running;    /* slots that are not done */
-    struct slot *holder; /* together, with a time to keep it */
+    struct slot *holder; /* with one_resource and hold_ns: the slot that holds the lock */
     int64_t release_ns;
-    int64_t released_ns; /* together: when the last one was given back; 0: not, or taken */
+    int64_t released_ns; /* with one_resource: time of the last UNLOCK; 0: none, or the lock is
+                            granted again */
     int64_t started_ns;
-    int64_t now_ns;  /* when what is read in this pass was there */
-    int64_t hang_ns; /* when plan->hangs is stopped; INT64_MAX: not, or was */
+    int64_t now_ns;  /* time at which the input of this pass was read */
+    int64_t hang_ns; /* time to stop plan->hangs; INT64_MAX: none, or done */
     bool ending;
     unsigned to_send; /* requests that wait to be sent */
 };
@@ -75,7 +76,7 @@ static void put(struct load *load, struct slot *slot, int64_t now_ns)
         len = sprintf(to, "#%u UNLOCK %s %.*s\n", tag, slot->resource, TOKEN_LEN, slot->token);
     else
         len = sprintf(to, "#%u LOCK %s 2000%s\n", tag, slot->resource,
-                      load->plan->together ? " WAIT 60000" : "");
+                      load->plan->one_resource ? " WAIT 60000" : "");
     connection->output_len += (size_t)len;
     connection->dirty = true;
     load->to_send++;
@@ -85,7 +86,7 @@ static void put(struct load *load, struct slot *slot, int64_t now_ns)
 static void unlock(struct load *load, struct slot *slot, int64_t now_ns)
 {
     slot->state = SLOT_UNLOCKING;
-    if (load->plan->together)
+    if (load->plan->one_resource)
         load->released_ns = now_ns;
     put(load, slot, now_ns);
 }
@@ -124,7 +125,7 @@ static void on_granted(struct load *load, struct slot *slot, const char *token, 
     load->release_ns = now_ns + load->plan->hold_ns;
 }
 
-/* "#12 OK 6c7b... 29689 0 -", "#12 OK". */
+/* A reply such as "#12 OK 6c7b... 29689 0 -" or "#12 OK". */
 static void on_line(void *arg, char *line)
 {
     struct load *load = arg;
@@ -186,7 +187,7 @@ static void open_all(struct load *load, int epoll)
     for (unsigned i = 0; i < load->slot_count; i++) {
         struct slot *slot = &load->slots[i];
         slot->connection = &load->connections[i % plan->connections];
-        if (plan->together)
+        if (plan->one_resource)
             snprintf(slot->resource, RESOURCE_LEN, "bench");
         else
             snprintf(slot->resource, RESOURCE_LEN, "bench-%u", i);
@@ -194,11 +195,11 @@ static void open_all(struct load *load, int epoll)
     load->running = load->slot_count;
 }
 
-/* When something is to be done that no daemon tells of. */
+/* The time of the next action that no reply triggers. */
 static int64_t next_ns(const struct load *load, int64_t now_ns)
 {
     int64_t next = load->started_ns + load->plan->for_ns;
-    /* Past that, only answers are waited for. */
+    /* After the end only replies are awaited. */
     if (next <= now_ns)
         next = now_ns + NS_PER_S;
     if (load->holder != NULL && load->release_ns < next)
@@ -276,7 +277,7 @@ static bool is_over(const struct load *load, int64_t now_ns)
     return now_ns >= load->started_ns + plan->for_ns && pairs >= plan->min_pairs;
 }
 
-/* What is measured ends here; what was locked is still unlocked. */
+/* The measurement ends here. Locks are still released. */
 static void end(struct load *load, int64_t now_ns, int64_t cpu_ns)
 {
     struct load_result *result = load->result;
@@ -301,7 +302,7 @@ void load_run(const struct load_plan *plan, struct load_result *result)
     load->plan = plan;
     load->result = result;
     open_all(load, epoll);
-    /* A lock is to be held for hold_ns, and not for what the kernel likes to add to a wait. */
+    /* The timer slack of the kernel would lengthen hold_ns. */
     prctl(PR_SET_TIMERSLACK, 1);
     int64_t cpu_ns = usage_cpu_ns(getpid());
     load->started_ns = clock_ns();

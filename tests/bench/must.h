@@ -1,7 +1,5 @@
-/*
- * ck_assert for hot paths: one of check's that passes is no test alone, it writes its place to a
- * file, which costs more than what it looks at.
- */
+/* ck_assert for hot paths. A passing assertion of check writes its source position to a file, which
+ * costs more than the code under test. */
 #ifndef TESTS_BENCH_MUST_H
 #define TESTS_BENCH_MUST_H
 

@@ -21,8 +21,8 @@ static void list_ports(const struct peer_plan *plan, char *ports)
     ck_assert_uint_lt(len, PORTS_TEXT);
 }
 
-/* However long it takes; the time limit of the test is its bound. */
-static void run_to_its_end(const struct peer_plan *plan, const char *output, const char *errors)
+/* Without a limit of its own; the test has a time limit. */
+static void run_and_wait(const struct peer_plan *plan, const char *output, const char *errors)
 {
     char program[SANDBOX_FILE], ports[PORTS_TEXT], daemon_port[NUMBER_TEXT];
     char etcd_port[NUMBER_TEXT], in_flight[NUMBER_TEXT], for_ms[NUMBER_TEXT], hold_ms[NUMBER_TEXT];
@@ -50,7 +50,7 @@ static void note_wait(struct load_result *result, int64_t ns)
         result->longest_ns = ns;
 }
 
-/* "acquire 123456": a name and a number. */
+/* Take a line such as "acquire 123456": a name and a number. */
 static void take_line(struct load_result *result, const char *name, double value)
 {
     if (strcmp(name, "acquire") == 0) {
@@ -77,7 +77,7 @@ static void take_line(struct load_result *result, const char *name, double value
     }
 }
 
-/* The first error it has told of. */
+/* Take the first error that the client has reported. */
 static void take_failure(struct load_result *result, const char *errors)
 {
     FILE *said = fopen(errors, "r");
@@ -94,7 +94,7 @@ void peer_run(const struct peer_plan *plan, struct load_result *result)
     double value;
     sandbox_path(plan->sandbox, "peer.out", output);
     sandbox_path(plan->sandbox, "peer.log", errors);
-    run_to_its_end(plan, output, errors);
+    run_and_wait(plan, output, errors);
     memset(result, 0, sizeof(*result));
     FILE *said = fopen(output, "r");
     ck_assert_ptr_nonnull(said);

@@ -11,13 +11,13 @@ FUNCTIONS = 30
 
 
 def own_costs(lines):
-    """(function, object) -> instructions. The line behind calls= is what a callee cost: it counts there."""
+    """(function, object) -> instructions. The line after calls= is the cost of the callee, which counts there."""
     costs = collections.Counter()
     names = {"fn": {}, "ob": {}}
     current = {"fn": "", "ob": ""}
     of_callee = False
     for line in lines:
-        # "fn=(12) name", later "fn=(12)"; cfn= and cob= give names, too, and change nothing else.
+        # "fn=(12) name", later "fn=(12)"; cfn= and cob= also give names, and change nothing else.
         named = re.match(r"(c?)(fn|ob)=\((\d+)\)(?: (.*))?$", line)
         if named:
             callee, kind, number, name = named.groups()

@@ -22,7 +22,7 @@
 
 enum { CLIENTS = 64, BUFFER = 65536, KEY = 64, LINE = 128 };
 
-/* What epoll tells of: clients by their index, then masters, then the listener. */
+/* Indices for epoll: the clients, then the masters, then the listener. */
 enum { MASTERS = CLIENTS, LISTENER = MASTERS + ROUNDS_MASTERS, SOURCES };
 
 struct client {
@@ -32,40 +32,40 @@ struct client {
     size_t output_len;
 };
 
-/* Who waits for the one resource of all, first come first. */
+/* The queue for the single resource. */
 struct line {
     unsigned tags[ROUNDS_SLOTS];
     unsigned first;
     unsigned count;
-    unsigned holder; /* the tag of who has it, or had it last */
+    unsigned holder; /* tag of the present or last holder */
     enum { FREE, UNDER_WAY, HELD } state;
 };
 
 struct serving {
     struct rounds *rounds;
-    bool in_line; /* all requests are for one resource */
+    bool one_resource; /* all requests are for one resource */
     int epoll;
     int listening;
     struct client clients[CLIENTS];
-    unsigned client_count;               /* whoever left keeps its place */
-    struct client *reading;              /* whose lines are being read */
-    struct client *askers[ROUNDS_SLOTS]; /* by their tags */
+    unsigned client_count;               /* slots in use, including those of closed clients */
+    struct client *reading;              /* the client whose lines are being read */
+    struct client *askers[ROUNDS_SLOTS]; /* clients by the tags of their requests */
     bool named[ROUNDS_SLOTS];
     struct line line;
 };
 
-/* With the token it has been given; NULL where it has given it back. */
+/* `token`: that of the grant; NULL for a release. */
 static void answer(struct serving *serving, unsigned tag, const char *token)
 {
     struct client *client = serving->askers[tag];
     char *to = client->output + client->output_len;
-    must(client->output_len + LINE <= BUFFER, "what a client is told has room");
+    must(client->output_len + LINE <= BUFFER, "the output buffer has room");
     int len = token == NULL ? sprintf(to, "#%u OK\n", tag)
                             : sprintf(to, "#%u OK %.*s 1978 0 -\n", tag, ROUNDS_TOKEN, token);
     client->output_len += (size_t)len;
 }
 
-/* --- each a resource of its own: the tag is the slot --- */
+/* --- one resource for each request: the tag is the slot --- */
 
 static void on_done(void *arg, unsigned slot, enum rounds_kind kind, int64_t now_ns)
 {
@@ -74,9 +74,9 @@ static void on_done(void *arg, unsigned slot, enum rounds_kind kind, int64_t now
     answer(serving, slot, kind == TAKE ? rounds_token(serving->rounds, slot) : NULL);
 }
 
-/* --- all one resource, slot 0 --- */
+/* --- one resource for all requests: slot 0 --- */
 
-static void put_in_line(struct serving *serving, enum rounds_kind kind)
+static void enqueue(struct serving *serving, enum rounds_kind kind)
 {
     serving->line.state = UNDER_WAY;
     rounds_put(serving->rounds, 0, kind);
@@ -86,12 +86,12 @@ static void on_line_request(struct serving *serving, unsigned tag, bool lock)
 {
     struct line *line = &serving->line;
     if (!lock) {
-        put_in_line(serving, line->count > 0 ? SWAP : RELEASE);
+        enqueue(serving, line->count > 0 ? SWAP : RELEASE);
         return;
     }
     line->tags[(line->first + line->count++) % ROUNDS_SLOTS] = tag;
     if (line->state == FREE)
-        put_in_line(serving, TAKE);
+        enqueue(serving, TAKE);
 }
 
 static void on_line_done(void *arg, unsigned slot, enum rounds_kind kind, int64_t now_ns)
@@ -111,7 +111,7 @@ static void on_line_done(void *arg, unsigned slot, enum rounds_kind kind, int64_
     }
     line->state = FREE;
     if (line->count > 0)
-        put_in_line(serving, TAKE);
+        enqueue(serving, TAKE);
 }
 
 /* --- clients --- */
@@ -124,19 +124,19 @@ static void name_slot(struct serving *serving, unsigned slot, const char *lock)
     serving->named[slot] = true;
 }
 
-/* "#12 LOCK bench-12 2000", "#12 UNLOCK bench-12 6c7b..." */
+/* A request such as "#12 LOCK bench-12 2000" or "#12 UNLOCK bench-12 6c7b...". */
 static void on_text(void *arg, char *text)
 {
     struct serving *serving = arg;
     char *rest;
     unsigned tag = (unsigned)strtoul(text + 1, &rest, 10);
     bool lock = rest[1] == 'L';
-    unsigned slot = serving->in_line ? 0 : tag;
+    unsigned slot = serving->one_resource ? 0 : tag;
     must(tag < ROUNDS_SLOTS, "a tag is one of a slot");
     serving->askers[tag] = serving->reading;
     if (!serving->named[slot])
         name_slot(serving, slot, rest);
-    if (serving->in_line)
+    if (serving->one_resource)
         on_line_request(serving, tag, lock);
     else
         rounds_put(serving->rounds, slot, lock ? TAKE : RELEASE);
@@ -155,7 +155,7 @@ static void write_out(struct client *client)
     client->output_len = 0;
 }
 
-static void watch(struct serving *serving, int fd, unsigned source)
+static void watch_fd(struct serving *serving, int fd, unsigned source)
 {
     struct epoll_event event = {.events = EPOLLIN, .data.u32 = source};
     must(epoll_ctl(serving->epoll, EPOLL_CTL_ADD, fd, &event) == 0, "epoll has room");
@@ -167,9 +167,9 @@ static void accept_one(struct serving *serving)
     must(serving->client_count < CLIENTS, "a client has a place");
     struct client *client = &serving->clients[serving->client_count];
     client->fd = accept4(serving->listening, NULL, NULL, SOCK_CLOEXEC);
-    must(client->fd >= 0, "who connects stays");
+    must(client->fd >= 0, "accept succeeds");
     setsockopt(client->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-    watch(serving, client->fd, serving->client_count++);
+    watch_fd(serving, client->fd, serving->client_count++);
 }
 
 static void pass(struct serving *serving)
@@ -186,7 +186,7 @@ static void pass(struct serving *serving)
         else
             read_in(serving, &serving->clients[source]);
     }
-    /* First, since masters may be waited for in it, and more be answered. */
+    /* Flush first: it may wait for masters, which produces more replies. */
     rounds_flush(serving->rounds);
     for (unsigned i = 0; i < serving->client_count; i++)
         write_out(&serving->clients[i]);
@@ -198,25 +198,25 @@ static _Noreturn void serve(struct serving *serving, pid_t parent)
     if (getppid() != parent)
         _exit(1);
     serving->epoll = epoll_create1(EPOLL_CLOEXEC);
-    watch(serving, serving->listening, LISTENER);
+    watch_fd(serving, serving->listening, LISTENER);
     for (unsigned i = 0; i < ROUNDS_MASTERS; i++)
-        watch(serving, rounds_fd(serving->rounds, i), MASTERS + i);
+        watch_fd(serving, rounds_fd(serving->rounds, i), MASTERS + i);
     for (;;)
         pass(serving);
 }
 
-void proxy_start(struct proxy *proxy, const struct proxy_plan *plan)
+void proxy_start(struct bench_proxy *proxy, const struct proxy_plan *plan)
 {
     struct serving *serving = calloc(1, sizeof(*serving));
     struct sockaddr_in where;
     socklen_t len = sizeof(where);
     ck_assert_ptr_nonnull(serving);
-    serving->in_line = plan->line;
-    /* Opened here, since the connections by which a test asks its masters are this process's. */
+    serving->one_resource = plan->line;
+    /* Opened in this process, since the test's own connections to the masters belong to it. */
     serving->rounds = rounds_open(&(struct rounds_plan){
         .masters = plan->masters,
         .guarded = plan->guarded,
-        .together = true,
+        .batched = true,
         .done = plan->line ? on_line_done : on_done,
         .arg = serving,
     });
@@ -234,7 +234,7 @@ void proxy_start(struct proxy *proxy, const struct proxy_plan *plan)
     free(serving);
 }
 
-void proxy_stop(struct proxy *proxy)
+void proxy_stop(struct bench_proxy *proxy)
 {
     process_kill(proxy->pid);
     proxy->pid = 0;

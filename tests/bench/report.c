@@ -23,7 +23,7 @@ static double goal_value(const struct report *report, const struct goal *goal)
     return sheet_ratio(report->sheet, goal->row, goal->figure, goal->to_row, goal->to_figure);
 }
 
-/* The same of the proxy, whose own processor time is compared with what it has the masters do. */
+/* The same figure of the proxy, whose processor time is compared with that of its own masters. */
 static double proxy_value(const struct report *report, const struct goal *goal)
 {
     char row[ROW_TEXT];
@@ -37,7 +37,7 @@ static double proxy_value(const struct report *report, const struct goal *goal)
     return goal_value(report, &of_proxy);
 }
 
-static bool tells_proxy(const struct report *report)
+static bool has_proxy(const struct report *report)
 {
     for (unsigned i = 0; i < report->goal_count; i++)
         if (!isnan(goal_value(report, &report->goals[i])) &&
@@ -52,7 +52,7 @@ static const char *verdict(const struct goal *goal, double value)
     return met ? "met" : "not met";
 }
 
-/* 0.994 is not 0.99, and no need to tell 36700.00. */
+/* Enough digits to show a missed goal (0.994 is not 0.99), and no more. */
 static int goal_digits(const struct goal *goal)
 {
     if (goal->bound >= 100)
@@ -60,7 +60,7 @@ static int goal_digits(const struct goal *goal)
     return goal->figure == JAIN || goal->figure == HELD ? 4 : 2;
 }
 
-/* --- for people --- */
+/* --- text --- */
 
 static void print_scenarios(const struct sheet *sheet)
 {
@@ -94,16 +94,16 @@ static void print_goal(const struct goal *goal, double value, const char *proxy)
 void report_print(const struct report *report)
 {
     char proxy[VALUE_TEXT] = "";
-    bool tells = tells_proxy(report);
+    bool with_proxy = has_proxy(report);
     printf("\n%s\n", report->of);
     print_scenarios(report->sheet);
-    printf("\n%-54s %9s %9s %12s\n", "goal", "measured", tells ? "proxy" : "", "bound");
+    printf("\n%-54s %9s %9s %12s\n", "goal", "measured", with_proxy ? "proxy" : "", "bound");
     for (unsigned i = 0; i < report->goal_count; i++) {
         const struct goal *goal = &report->goals[i];
         double value = goal_value(report, goal);
         if (isnan(value))
             continue;
-        if (tells)
+        if (with_proxy)
             value_text(proxy_value(report, goal), goal_digits(goal), proxy);
         print_goal(goal, value, proxy);
     }
@@ -114,7 +114,7 @@ void report_print(const struct report *report)
 static FILE *create(const char *path)
 {
     FILE *out = fopen(path, "w");
-    ck_assert_msg(out != NULL, "%s cannot be written", path);
+    ck_assert_msg(out != NULL, "cannot write %s", path);
     return out;
 }
 
@@ -134,16 +134,16 @@ static void write_header(FILE *out, const struct sheet *sheet)
 static void write_goals(FILE *out, const struct report *report)
 {
     char measured[VALUE_TEXT], proxy[VALUE_TEXT], bound[VALUE_TEXT];
-    bool tells = tells_proxy(report);
-    fprintf(out, "| goal | measured |%s bound | |\n", tells ? " proxy |" : "");
-    fprintf(out, "|---|--:|%s--:|---|\n", tells ? "--:|" : "");
+    bool with_proxy = has_proxy(report);
+    fprintf(out, "| goal | measured |%s bound | |\n", with_proxy ? " proxy |" : "");
+    fprintf(out, "|---|--:|%s--:|---|\n", with_proxy ? "--:|" : "");
     for (unsigned i = 0; i < report->goal_count; i++) {
         const struct goal *goal = &report->goals[i];
         double value = goal_value(report, goal);
         if (isnan(value))
             continue;
         fprintf(out, "| %s | %s |", goal->text, value_text(value, goal_digits(goal), measured));
-        if (tells)
+        if (with_proxy)
             fprintf(out, " %s |", value_text(proxy_value(report, goal), goal_digits(goal), proxy));
         fprintf(out, " %s %s | %s |\n", goal->sense == AT_LEAST ? "≥" : "≤",
                 value_text(goal->bound, goal_digits(goal), bound), verdict(goal, value));
@@ -185,7 +185,7 @@ static void write_number(FILE *out, const char *key, double value, int digits)
         fprintf(out, "\"%s\": %.*f", key, digits, value);
 }
 
-/* The median, and each round. */
+/* Write the median and the value of each round. */
 static void write_figure(FILE *out, const struct sheet *sheet, unsigned row, enum figure figure)
 {
     const struct figure_info *info = &figure_infos[figure];
@@ -214,14 +214,14 @@ void report_json(const struct report *report, const char *path)
         fprintf(out, "}");
         comma = ",";
     }
-    bool tells = tells_proxy(report);
+    bool with_proxy = has_proxy(report);
     fprintf(out, "},\n \"goals\": [");
     for (unsigned i = 0; i < report->goal_count; i++) {
         const struct goal *goal = &report->goals[i];
         fprintf(out, "%s\n  {\"goal\": \"%s\", ", i > 0 ? "," : "", goal->text);
         write_number(out, "measured", goal_value(report, goal), goal_digits(goal));
         fprintf(out, ", ");
-        if (tells) {
+        if (with_proxy) {
             write_number(out, "proxy", proxy_value(report, goal), goal_digits(goal));
             fprintf(out, ", ");
         }

@@ -1,6 +1,5 @@
-/*
- * What a benchmark says: a table of scenarios, one of goals; for people, as Markdown, as JSON.
- */
+/* The reports of a benchmark: a table of scenarios and one of goals, as text, as Markdown, as
+ * JSON. */
 #ifndef TESTS_BENCH_REPORT_H
 #define TESTS_BENCH_REPORT_H
 
@@ -11,10 +10,10 @@
 enum goal_sense {
     AT_MOST, /* the median of the rounds */
     AT_LEAST,
-    NEVER_ABOVE, /* in any round; to_row is NULL */
+    NEVER_ABOVE, /* the worst round; to_row is NULL */
 };
 
-/* A figure, or a ratio of two, and its bound. */
+/* A figure, or a ratio of two, and its limit. */
 struct goal {
     const char *text;
     const char *row;
@@ -25,22 +24,22 @@ struct goal {
     double bound;
 };
 
-/* Where there is a row of this name before the name of a goal's, it is what the least of all
- * daemons comes to (proxy.h), and is told beside. */
+/* A row with this prefix and the name of a goal's row is the same scenario with the proxy
+ * (proxy.h). The report shows it beside the goal. */
 #define REPORT_PROXY "proxy "
 
 struct report {
     const struct sheet *sheet;
     const struct goal *goals;
     unsigned goal_count;
-    const char *of; /* a line: when, what and where it was measured */
+    const char *of; /* one line: date, commit and machine */
 };
 
-/* To standard output. Goals on what was not measured are left out. */
+/* Print to standard output. Goals on scenarios that were not measured are left out. */
 void report_print(const struct report *report);
 
-/* Fail the test where the file cannot be written. JSON also has the figures of each round, and
- * leaves out those that were not measured. */
+/* Write a file; the test fails on an error. JSON has the figures of each round, without the
+ * scenarios that were not measured. */
 void report_markdown(const struct report *report, const char *path);
 void report_json(const struct report *report, const char *path);
 

@@ -21,43 +21,44 @@ enum {
     PENDING = 4096
 };
 
-/* The paper's. */
+/* The release script of the paper. */
 static const char release_script[] =
     "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) "
     "else return 0 end";
 
-/* The same for many. */
+/* The release script for a batch. */
 static const char releases_script[] =
     "local values, ours = redis.call('MGET', unpack(KEYS)), {} "
     "for i, key in ipairs(KEYS) do if values[i] == ARGV[i] then ours[#ours + 1] = key end end "
     "if #ours > 0 then redis.call('DEL', unpack(ours)) end "
     "return #ours == #KEYS and 1 or 0";
-enum { TOGETHER = 64, TOKEN_WORD = sizeof("$40\r\n\r\n") - 1 + ROUNDS_TOKEN };
+enum { MAX_BATCH = 64, TOKEN_WORD = sizeof("$40\r\n\r\n") - 1 + ROUNDS_TOKEN };
 
-/* Behind the votes of a pass, as engine/master/guard_io.c writes it. */
+/* Written after the votes of a pass, as engine/master/guard_io.c does. */
 static const char guard_commands[] = "*2\r\n$3\r\nGET\r\n$13\r\nredlockd:node\r\n"
                                      "*1\r\n$4\r\nTIME\r\n"
                                      "*2\r\n$4\r\nINFO\r\n$11\r\nreplication\r\n";
 enum { GUARD_COMMANDS = 3, GUARD_SLOT = ROUNDS_SLOTS };
 
 struct slot {
-    char acquire[COMMAND]; /* as RESP; what changes is the token, and NX */
+    char acquire[COMMAND]; /* the command as RESP; only the token and NX change */
     char release[COMMAND];
     size_t acquire_len;
     size_t release_len;
-    size_t acquire_nx;    /* where NX is, or XX */
-    size_t acquire_token; /* where it is */
+    size_t acquire_nx;    /* offset of NX or XX */
+    size_t acquire_token; /* offset of the token */
     size_t release_token;
-    size_t key_len; /* of the key as a word of RESP */
+    size_t key_len; /* length of the key as a word of RESP */
     enum rounds_kind kind;
-    unsigned round; /* answers to earlier ones, or after QUORUM, are stragglers */
+    unsigned
+        round; /* number of the round; replies to earlier rounds, or after QUORUM, are ignored */
     unsigned yes;
 };
 
-/* What a master has still to answer, in order. */
+/* The outstanding replies of a master, in order. */
 struct pending {
-    unsigned short slot; /* or GUARD_SLOT */
-    bool more;           /* the same answer is for the next one, too */
+    unsigned short slot; /* slot, or GUARD_SLOT */
+    bool more;           /* the next entry gets the same reply */
     unsigned round;
 };
 
@@ -79,21 +80,21 @@ struct rounds {
     struct link links[ROUNDS_MASTERS];
     struct slot slots[ROUNDS_SLOTS];
     uint64_t tokens;
-    bool votes;                       /* are asked for in this pass */
-    unsigned releasing[ROUNDS_SLOTS]; /* in this pass, if they go together */
+    bool votes;                       /* this pass writes votes */
+    unsigned releasing[ROUNDS_SLOTS]; /* releases of this pass, if they are batched */
     unsigned releasing_count;
 };
 
 static void send_to(struct link *link, const char *bytes, size_t len)
 {
-    must(link->output_len + len <= BUFFER, "what is to be written has room");
+    must(link->output_len + len <= BUFFER, "the output buffer has room");
     memcpy(link->output + link->output_len, bytes, len);
     link->output_len += len;
 }
 
 static void expect(struct link *link, unsigned slot, unsigned round, bool more)
 {
-    must(link->count < PENDING, "what is to be answered has room");
+    must(link->count < PENDING, "the ring of outstanding replies has room");
     link->pending[(link->first + link->count++) % PENDING] =
         (struct pending){.slot = (unsigned short)slot, .more = more, .round = round};
 }
@@ -121,7 +122,7 @@ void rounds_put(struct rounds *rounds, unsigned index, enum rounds_kind kind)
         slot->acquire[slot->acquire_nx] = kind == SWAP ? 'X' : 'N';
         rounds->votes = true;
     }
-    if (rounds->plan.together && kind == RELEASE) {
+    if (rounds->plan.batched && kind == RELEASE) {
         rounds->releasing[rounds->releasing_count++] = index;
         return;
     }
@@ -137,7 +138,7 @@ static void append(char *text, size_t *len, const char *bytes, size_t count)
     *len += count;
 }
 
-/* Key and token are the last words of each release. */
+/* Format a batch: the keys and tokens are the last words. */
 static size_t format_releases(const struct rounds *rounds, const unsigned *slots, unsigned count,
                               char *text)
 {
@@ -158,7 +159,7 @@ static size_t format_releases(const struct rounds *rounds, const unsigned *slots
 
 static void put_releases(struct rounds *rounds, const unsigned *slots, unsigned count)
 {
-    static char text[COMMAND * TOGETHER];
+    static char text[COMMAND * MAX_BATCH];
     const struct slot *first = &rounds->slots[slots[0]];
     bool alone = count == 1;
     size_t len = alone ? first->release_len : format_releases(rounds, slots, count, text);
@@ -172,8 +173,8 @@ static void put_releases(struct rounds *rounds, const unsigned *slots, unsigned 
 static void put_batched(struct rounds *rounds)
 {
     unsigned count = rounds->releasing_count;
-    for (unsigned i = 0; i < count; i += TOGETHER)
-        put_releases(rounds, rounds->releasing + i, count - i < TOGETHER ? count - i : TOGETHER);
+    for (unsigned i = 0; i < count; i += MAX_BATCH)
+        put_releases(rounds, rounds->releasing + i, count - i < MAX_BATCH ? count - i : MAX_BATCH);
     rounds->releasing_count = 0;
 }
 
@@ -194,7 +195,7 @@ static void put_guard(struct rounds *rounds)
 
 static struct pending take_pending(struct link *link)
 {
-    must(link->count > 0, "each answer was asked for");
+    must(link->count > 0, "each reply belongs to a command");
     struct pending pending = link->pending[link->first];
     link->first = (link->first + 1) % PENDING;
     link->count--;
@@ -208,14 +209,14 @@ static void on_answer(struct rounds *rounds, struct link *link, bool yes, int64_
         pending = take_pending(link);
         if (pending.slot == GUARD_SLOT)
             return;
-        must(yes, "nobody else uses these keys");
+        must(yes, "no other client uses these keys");
         struct slot *slot = &rounds->slots[pending.slot];
         if (pending.round == slot->round && ++slot->yes == QUORUM)
             rounds->plan.done(rounds->plan.arg, pending.slot, slot->kind, now_ns);
     } while (pending.more);
 }
 
-/* How long the reply is; 0 if it is not all there. */
+/* The length of the reply; 0 if it is incomplete. */
 static size_t reply_len(const char *at, const char *end)
 {
     const char *newline = memchr(at, '\n', (size_t)(end - at));
@@ -236,7 +237,7 @@ static size_t reply_len(const char *at, const char *end)
     return len <= (size_t)(end - at) ? len : 0;
 }
 
-/* "+OK", ":1", or anything else, which is no. */
+/* "+OK" and ":1" are yes; anything else is no. */
 void rounds_read(struct rounds *rounds, unsigned master, int64_t now_ns)
 {
     struct link *link = &rounds->links[master];
@@ -269,8 +270,8 @@ static void write_all(struct rounds *rounds)
     }
 }
 
-/* What one pass may add has no room. */
-static bool lags(const struct link *link)
+/* The master has too many outstanding replies for another pass. */
+static bool is_behind(const struct link *link)
 {
     return link->count > PENDING - ROUNDS_SLOTS - GUARD_COMMANDS;
 }
@@ -278,9 +279,9 @@ static bool lags(const struct link *link)
 void rounds_flush(struct rounds *rounds)
 {
     write_all(rounds);
-    /* One that was waited for may have made another lag. */
+    /* While this one was read, another master may have fallen behind. */
     for (unsigned i = 0; i < ROUNDS_MASTERS; i++)
-        for (; lags(&rounds->links[i]); i = 0) {
+        for (; is_behind(&rounds->links[i]); i = 0) {
             poll(&(struct pollfd){.fd = rounds->links[i].fd, .events = POLLIN}, 1, 1000);
             rounds_read(rounds, i, clock_ns());
             write_all(rounds);
@@ -289,7 +290,7 @@ void rounds_flush(struct rounds *rounds)
 
 static const char dummy[ROUNDS_TOKEN + 1] = "0000000000000000000000000000000000000000";
 
-/* Format one command once; the place of the token, which is a dummy, is remembered. */
+/* Format a command once, and remember the offset of its dummy token. */
 static size_t format(char *to, size_t *token, unsigned count, const char *const *words)
 {
     size_t len = (size_t)sprintf(to, "*%u\r\n", count);

@@ -15,7 +15,7 @@
 #include "tests/bench/usage.h"
 #include "tests/e2e/process.h"
 
-/* Fairness tells nothing where some had two turns and others three. */
+/* With fewer turns for each client, the fairness index would only show rounding. */
 enum { LINE_TURNS = 30 };
 
 static const struct daemon_plan daemon_plan = {
@@ -43,7 +43,7 @@ void scenario_close(struct arena *arena)
     stage_close(&arena->stage);
 }
 
-/* --- what it used --- */
+/* --- resource usage --- */
 
 struct totals {
     int64_t daemon_ns;
@@ -77,7 +77,7 @@ static struct totals take_totals(struct arena *arena, const struct scenario *sce
         if (master->pid == 0)
             continue;
         totals.masters_ns += usage_cpu_ns(master->pid);
-        /* A hung one answers nobody. */
+        /* A hung master cannot be asked for its counters. */
         if (scenario->fault == NO_FAULT)
             totals.commands += commands_of(master);
     }
@@ -126,7 +126,7 @@ static void end_fault(struct stage *stage, enum scenario_fault fault)
     stage_wait_nodes(stage, "vote=yes", SCENARIO_MASTERS);
 }
 
-/* --- who else has the processors --- */
+/* --- busy loops --- */
 
 enum { MAX_OTHERS = 64 };
 
@@ -135,8 +135,8 @@ struct others {
     unsigned count;
 };
 
-static void begin_sharing(struct others *others, const struct arena *arena,
-                          const struct scenario *scenario)
+static void start_busy_loops(struct others *others, const struct arena *arena,
+                             const struct scenario *scenario)
 {
     static const char *const restless[] = {"sh", "-c", "while :; do :; done", NULL};
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
@@ -149,8 +149,8 @@ static void begin_sharing(struct others *others, const struct arena *arena,
             process_start(&(struct process_plan){.argv = restless, .errors = "/dev/null"});
 }
 
-static void end_sharing(struct others *others, const struct arena *arena,
-                        const struct scenario *scenario)
+static void stop_busy_loops(struct others *others, const struct arena *arena,
+                            const struct scenario *scenario)
 {
     while (others->count > 0)
         process_kill(others->pids[--others->count]);
@@ -159,7 +159,7 @@ static void end_sharing(struct others *others, const struct arena *arena,
             sched_setscheduler(arena->stage.daemon.pid, SCHED_OTHER, &(struct sched_param){0}), 0);
 }
 
-/* --- one that is far --- */
+/* --- the far daemon --- */
 
 static void begin_distance(struct arena *arena, const struct scenario *scenario)
 {
@@ -192,7 +192,7 @@ static void run_load(struct arena *arena, const struct scenario *scenario,
         .path = scenario->over_unix ? arena->stage.daemon.socket : NULL,
         .connections = scenario->connections,
         .depth = scenario->depth,
-        .together = scenario->kind == TOGETHER,
+        .one_resource = scenario->kind == ONE_RESOURCE,
         .hold_ns = scenario->hold_ms * NS_PER_MS,
         .for_ns = scenario->soak ? arena->soak_ns : arena->for_ns,
     };
@@ -200,7 +200,7 @@ static void run_load(struct arena *arena, const struct scenario *scenario,
         plan.ports[0] = arena->proxy.port;
     for (unsigned i = 0; scenario->far_ms != 0 && i < scenario->connections; i++)
         plan.ports[i] = i < scenario->connections - 1 ? arena->stage.daemon.port : arena->far.port;
-    if (plan.together)
+    if (plan.one_resource)
         plan.min_pairs = scenario->connections * scenario->depth * LINE_TURNS;
     if (scenario->fault == ONE_HANGS)
         plan.hangs = arena->stage.masters[0].pid;
@@ -234,8 +234,8 @@ static void run_kind(struct arena *arena, const struct scenario *scenario,
                                        .for_ns = arena->for_ns},
                   result);
         break;
-    case APART:
-    case TOGETHER:
+    case OWN_RESOURCES:
+    case ONE_RESOURCE:
         run_load(arena, scenario, result);
         break;
     case PEER:
@@ -250,8 +250,8 @@ static void run_kind(struct arena *arena, const struct scenario *scenario,
     }
 }
 
-static void tell_line(const struct scenario *scenario, const struct load_result *result,
-                      double values[FIGURE_COUNT])
+static void set_line_values(const struct scenario *scenario, const struct load_result *result,
+                            double values[FIGURE_COUNT])
 {
     double hold_ns = (double)(scenario->hold_ms * NS_PER_MS);
     double handover_ns = (double)spread_at(&result->handover, 0.5);
@@ -264,9 +264,9 @@ static void tell_line(const struct scenario *scenario, const struct load_result 
         values[HELD] = (double)result->pairs * hold_ns / 1e9 / result->seconds;
 }
 
-static void tell(const struct scenario *scenario, const struct load_result *result,
-                 const struct totals *before, const struct totals *after,
-                 double values[FIGURE_COUNT])
+static void set_values(const struct scenario *scenario, const struct load_result *result,
+                       const struct totals *before, const struct totals *after,
+                       double values[FIGURE_COUNT])
 {
     double pairs = result->all_pairs > 0 ? (double)result->all_pairs : NAN;
     values[PAIRS_PER_S] = (double)result->pairs / result->seconds;
@@ -286,8 +286,8 @@ static void tell(const struct scenario *scenario, const struct load_result *resu
         values[RSS_MB] = after->rss_mb;
         values[GROWTH_MB] = after->rss_mb - before->rss_mb;
     }
-    if (scenario->kind != THE_LIMIT && scenario->kind != APART && scenario->kind != PEER)
-        tell_line(scenario, result, values);
+    if (scenario->kind != THE_LIMIT && scenario->kind != OWN_RESOURCES && scenario->kind != PEER)
+        set_line_values(scenario, result, values);
 }
 
 void scenario_run(struct arena *arena, const struct scenario *scenario, double values[FIGURE_COUNT])
@@ -297,11 +297,11 @@ void scenario_run(struct arena *arena, const struct scenario *scenario, double v
     for (unsigned i = 0; i < FIGURE_COUNT; i++)
         values[i] = NAN;
     begin_fault(&arena->stage, scenario->fault);
-    begin_sharing(&others, arena, scenario);
+    start_busy_loops(&others, arena, scenario);
     if (scenario->by_proxy)
         proxy_start(&arena->proxy, &(struct proxy_plan){.masters = arena->stage.masters,
                                                         .guarded = scenario->guarded,
-                                                        .line = scenario->kind == TOGETHER});
+                                                        .line = scenario->kind == ONE_RESOURCE});
     if (scenario->far_ms != 0)
         begin_distance(arena, scenario);
     struct totals before = take_totals(arena, scenario);
@@ -310,12 +310,13 @@ void scenario_run(struct arena *arena, const struct scenario *scenario, double v
         fprintf(stderr, "\n%s: %" PRIu64 " failed, the first by: %s\n", scenario->name,
                 result.failed, result.failure);
     struct totals after = take_totals(arena, scenario);
-    tell(scenario, &result, &before, &after, values);
-    /* Behind take_totals(), for which each master has answered: no release of it is unread. */
+    set_values(scenario, &result, &before, &after, values);
+    /* After take_totals(), for which each master has answered: no release of the proxy is
+     * unread. */
     if (scenario->by_proxy)
         proxy_stop(&arena->proxy);
     if (scenario->far_ms != 0)
         end_distance(arena);
-    end_sharing(&others, arena, scenario);
+    stop_busy_loops(&others, arena, scenario);
     end_fault(&arena->stage, scenario->fault);
 }

@@ -21,7 +21,7 @@ static double median(double *values, unsigned count)
 {
     if (count == 0)
         return NAN;
-    /* One that is not measured has no place in an order. */
+    /* NAN cannot be sorted. */
     for (unsigned i = 0; i < count; i++)
         if (isnan(values[i]))
             return NAN;
@@ -36,8 +36,8 @@ double sheet_median(const struct sheet *sheet, unsigned row, enum figure figure)
     return median(values, sheet->rounds[row]);
 }
 
-/* row_count if there is none. */
-static unsigned look_for(const struct sheet *sheet, const char *name)
+/* The index of the row; row_count if there is none. */
+static unsigned find_row(const struct sheet *sheet, const char *name)
 {
     unsigned row = 0;
     while (row < sheet->row_count && strcmp(sheet->names[row], name) != 0)
@@ -47,14 +47,14 @@ static unsigned look_for(const struct sheet *sheet, const char *name)
 
 static unsigned find(const struct sheet *sheet, const char *name)
 {
-    unsigned row = look_for(sheet, name);
+    unsigned row = find_row(sheet, name);
     ck_assert_msg(row < sheet->row_count, "there is no scenario %s", name);
     return row;
 }
 
 bool sheet_knows(const struct sheet *sheet, const char *name)
 {
-    return look_for(sheet, name) < sheet->row_count;
+    return find_row(sheet, name) < sheet->row_count;
 }
 
 double sheet_largest(const struct sheet *sheet, const char *name, enum figure figure)

@@ -1,7 +1,5 @@
-/*
- * What was measured: for each row (a scenario) and figure (a column) a value of each round. Told
- * are medians, and medians of ratios that were taken within a round.
- */
+/* The measured values: for each row (a scenario) and figure (a column) a value of each round.
+ * Reports use medians, and medians of ratios within a round. */
 #ifndef TESTS_BENCH_SHEET_H
 #define TESTS_BENCH_SHEET_H
 
@@ -44,28 +42,29 @@ struct figure_info {
 };
 extern const struct figure_info figure_infos[FIGURE_COUNT];
 
-/* A figure that is not measured is NAN. */
+/* NAN: not measured. */
 struct sheet {
     unsigned row_count;
     const char *names[SHEET_ROWS];
-    unsigned rounds[SHEET_ROWS]; /* in which it was measured: the first ones; 0: not at all */
+    unsigned rounds[SHEET_ROWS]; /* rounds in which the row was measured: the first ones; 0: none */
     double values[SHEET_ROWS][FIGURE_COUNT][SHEET_ROUNDS];
 };
 
-/* Is there a row of this name? */
+/* Does a row have this name? */
 bool sheet_knows(const struct sheet *sheet, const char *name);
 
-/* Of a row that was measured. */
+/* The median of a row that was measured. */
 double sheet_median(const struct sheet *sheet, unsigned row, enum figure figure);
 
-/* The largest of all rounds; NAN if it was not measured. */
+/* The largest value of all rounds; NAN if it was not measured. */
 double sheet_largest(const struct sheet *sheet, const char *name, enum figure figure);
 
-/* NULL as the second name: of the first alone. NAN if one of them was not measured. */
+/* The median ratio of two figures, or of the first alone if the second name is NULL. NAN if one was
+ * not measured. */
 double sheet_ratio(const struct sheet *sheet, const char *name, enum figure figure,
                    const char *to_name, enum figure to_figure);
 
-/* Is there anything in this column? */
+/* Does the column have any value? */
 bool sheet_has(const struct sheet *sheet, enum figure figure);
 
 #endif

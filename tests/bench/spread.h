@@ -1,12 +1,10 @@
-/*
- * A distribution of durations, kept so that any percentile is right to within 2 %.
- */
+/* A histogram of durations. Percentiles are accurate to within 2 %. */
 #ifndef TESTS_BENCH_SPREAD_H
 #define TESTS_BENCH_SPREAD_H
 
 #include <stdint.h>
 
-/* Each doubling is divided into so many parts. */
+/* Each power of two is divided into this many buckets. */
 enum { SPREAD_PARTS = 64, SPREAD_DOUBLINGS = 40, SPREAD_SIZE = SPREAD_DOUBLINGS * SPREAD_PARTS };
 
 struct spread {
@@ -16,7 +14,7 @@ struct spread {
 
 void spread_add(struct spread *spread, int64_t ns);
 
-/* The duration that this part of all (0.5, 0.99) did not exceed; 0 of none. */
+/* The duration that this fraction of all (0.5, 0.99) did not exceed; 0 without any. */
 int64_t spread_at(const struct spread *spread, double part);
 
 #endif

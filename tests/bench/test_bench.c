@@ -1,8 +1,6 @@
-/*
- * `make bench`: what redlockd does, costs and adds, in one run and as ratios to what the masters
- * and the kernel allow (limit.h), and beside how little a daemon can cost (proxy.h). bench.h says
- * what can be set.
- */
+/* `make bench`: the throughput and the cost of redlockd, as ratios within one run to the throughput
+ * that the masters and the kernel allow (limit.h), and beside the least that a daemon can cost
+ * (proxy.h). bench.h lists the settings. */
 #include <stdio.h>
 #include <string.h>
 
@@ -11,56 +9,59 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* What is compared is measured one after the other: how busy the machine is changes slowly. */
+/* Scenarios that are compared run one after the other, since the load of the machine changes
+ * slowly. */
 static const struct scenario scenarios[] = {
     {"limit 1", THE_LIMIT, .connections = 1},
     {"limit 1, guarded", THE_LIMIT, .connections = 1, .guarded = true},
-    {"proxy 1x1, not guarded", APART, 1, 1, .by_proxy = true},
-    {REPORT_PROXY "1x1", APART, 1, 1, .by_proxy = true, .guarded = true},
-    {"1x1", APART, 1, 1, .daemons = 1},
-    {"1x1, unix", APART, 1, 1, .daemons = 1, .over_unix = true},
-    {"1x1, batch", APART, 1, 1, .daemons = 1, .batch = true},
-    {"1x1, busy", APART, 1, 1, .daemons = 1, .busy = true},
-    {"1x1, busy, batch", APART, 1, 1, .daemons = 1, .busy = true, .batch = true},
+    {"proxy 1x1, not guarded", OWN_RESOURCES, 1, 1, .by_proxy = true},
+    {REPORT_PROXY "1x1", OWN_RESOURCES, 1, 1, .by_proxy = true, .guarded = true},
+    {"1x1", OWN_RESOURCES, 1, 1, .daemons = 1},
+    {"1x1, unix", OWN_RESOURCES, 1, 1, .daemons = 1, .over_unix = true},
+    {"1x1, batch", OWN_RESOURCES, 1, 1, .daemons = 1, .batch = true},
+    {"1x1, busy", OWN_RESOURCES, 1, 1, .daemons = 1, .busy = true},
+    {"1x1, busy, batch", OWN_RESOURCES, 1, 1, .daemons = 1, .busy = true, .batch = true},
     {"limit 16", THE_LIMIT, .connections = 16},
-    {"16x1", APART, 16, 1, .daemons = 1},
-    {"16x1, two daemons", APART, 16, 1, .daemons = 2},
+    {"16x1", OWN_RESOURCES, 16, 1, .daemons = 1},
+    {"16x1, two daemons", OWN_RESOURCES, 16, 1, .daemons = 2},
     {"limit 64", THE_LIMIT, .connections = 64},
     {"limit 64, guarded", THE_LIMIT, .connections = 64, .guarded = true},
-    {REPORT_PROXY "64x1", APART, 64, 1, .by_proxy = true, .guarded = true},
-    {"64x1", APART, 64, 1, .daemons = 1},
-    {"64x1, unix", APART, 64, 1, .daemons = 1, .over_unix = true},
-    {"64x1, batch", APART, 64, 1, .daemons = 1, .batch = true},
-    {"1x64", APART, 1, 64, .daemons = 1},
+    {REPORT_PROXY "64x1", OWN_RESOURCES, 64, 1, .by_proxy = true, .guarded = true},
+    {"64x1", OWN_RESOURCES, 64, 1, .daemons = 1},
+    {"64x1, unix", OWN_RESOURCES, 64, 1, .daemons = 1, .over_unix = true},
+    {"64x1, batch", OWN_RESOURCES, 64, 1, .daemons = 1, .batch = true},
+    {"1x64", OWN_RESOURCES, 1, 64, .daemons = 1},
     {"limit 256", THE_LIMIT, .connections = 256},
-    {REPORT_PROXY "16x16", APART, 16, 16, .by_proxy = true, .guarded = true},
-    {"16x16", APART, 16, 16, .daemons = 1},
-    {"16x16, unix", APART, 16, 16, .daemons = 1, .over_unix = true},
-    {"16x16, batch", APART, 16, 16, .daemons = 1, .batch = true},
-    {REPORT_PROXY "line of 16", TOGETHER, 16, 1, .by_proxy = true, .guarded = true},
-    {"line of 16", TOGETHER, 16, 1, .daemons = 1},
-    {"line of 16, batch", TOGETHER, 16, 1, .daemons = 1, .batch = true},
-    {REPORT_PROXY "line of 16, held 5 ms", TOGETHER, 16, 1, .hold_ms = 5, .by_proxy = true,
+    {REPORT_PROXY "16x16", OWN_RESOURCES, 16, 16, .by_proxy = true, .guarded = true},
+    {"16x16", OWN_RESOURCES, 16, 16, .daemons = 1},
+    {"16x16, unix", OWN_RESOURCES, 16, 16, .daemons = 1, .over_unix = true},
+    {"16x16, batch", OWN_RESOURCES, 16, 16, .daemons = 1, .batch = true},
+    {REPORT_PROXY "line of 16", ONE_RESOURCE, 16, 1, .by_proxy = true, .guarded = true},
+    {"line of 16", ONE_RESOURCE, 16, 1, .daemons = 1},
+    {"line of 16, batch", ONE_RESOURCE, 16, 1, .daemons = 1, .batch = true},
+    {REPORT_PROXY "line of 16, held 5 ms", ONE_RESOURCE, 16, 1, .hold_ms = 5, .by_proxy = true,
      .guarded = true},
-    {"line of 16, held 5 ms", TOGETHER, 16, 1, .hold_ms = 5, .daemons = 1},
-    {REPORT_PROXY "line of 64", TOGETHER, 64, 1, .by_proxy = true, .guarded = true},
-    {"line of 64", TOGETHER, 64, 1, .daemons = 1},
-    {REPORT_PROXY "line of 64, held 5 ms", TOGETHER, 64, 1, .hold_ms = 5, .by_proxy = true,
+    {"line of 16, held 5 ms", ONE_RESOURCE, 16, 1, .hold_ms = 5, .daemons = 1},
+    {REPORT_PROXY "line of 64", ONE_RESOURCE, 64, 1, .by_proxy = true, .guarded = true},
+    {"line of 64", ONE_RESOURCE, 64, 1, .daemons = 1},
+    {REPORT_PROXY "line of 64, held 5 ms", ONE_RESOURCE, 64, 1, .hold_ms = 5, .by_proxy = true,
      .guarded = true},
-    {"line of 64, held 5 ms", TOGETHER, 64, 1, .hold_ms = 5, .daemons = 1},
-    {"line of 16, two daemons", TOGETHER, 16, 1, .daemons = 2},
-    {"3x1, and 1x1 at 14 ms", TOGETHER, 4, 1, .daemons = 1, .far_ms = 14},
-    {"3x1, and 1x1 at 14 ms, held 2 ms", TOGETHER, 4, 1, .hold_ms = 2, .daemons = 1, .far_ms = 14},
-    {"1x1, and 1x1 at 14 ms", TOGETHER, 2, 1, .daemons = 1, .far_ms = 14},
-    {"1x1, and 1x1 at 14 ms, held 2 ms", TOGETHER, 2, 1, .hold_ms = 2, .daemons = 1, .far_ms = 14},
-    {"16x1, a master hangs", APART, 16, 1, .daemons = 1, .fault = ONE_HANGS},
-    {"16x1, one master hung", APART, 16, 1, .daemons = 1, .fault = ONE_HUNG},
-    {"16x1, two masters hung", APART, 16, 1, .daemons = 1, .fault = TWO_HUNG},
-    {"16x1, one master killed", APART, 16, 1, .daemons = 1, .fault = ONE_KILLED},
-    {"soak, two masters hung", APART, 16, 1, .daemons = 1, .fault = TWO_HUNG, .soak = true},
+    {"line of 64, held 5 ms", ONE_RESOURCE, 64, 1, .hold_ms = 5, .daemons = 1},
+    {"line of 16, two daemons", ONE_RESOURCE, 16, 1, .daemons = 2},
+    {"3x1, and 1x1 at 14 ms", ONE_RESOURCE, 4, 1, .daemons = 1, .far_ms = 14},
+    {"3x1, and 1x1 at 14 ms, held 2 ms", ONE_RESOURCE, 4, 1, .hold_ms = 2, .daemons = 1,
+     .far_ms = 14},
+    {"1x1, and 1x1 at 14 ms", ONE_RESOURCE, 2, 1, .daemons = 1, .far_ms = 14},
+    {"1x1, and 1x1 at 14 ms, held 2 ms", ONE_RESOURCE, 2, 1, .hold_ms = 2, .daemons = 1,
+     .far_ms = 14},
+    {"16x1, a master hangs", OWN_RESOURCES, 16, 1, .daemons = 1, .fault = ONE_HANGS},
+    {"16x1, one master hung", OWN_RESOURCES, 16, 1, .daemons = 1, .fault = ONE_HUNG},
+    {"16x1, two masters hung", OWN_RESOURCES, 16, 1, .daemons = 1, .fault = TWO_HUNG},
+    {"16x1, one master killed", OWN_RESOURCES, 16, 1, .daemons = 1, .fault = ONE_KILLED},
+    {"soak, two masters hung", OWN_RESOURCES, 16, 1, .daemons = 1, .fault = TWO_HUNG, .soak = true},
 };
 
-/* Those of docs/performance.md, by their numbers there. */
+/* The goals of docs/performance.md, by their numbers there. */
 static const struct goal goals[] = {
     {"1 daemon CPU / masters CPU, 16x16", "16x16", DAEMON_US, "16x16", MASTERS_US, AT_MOST, 0.20},
     {"1 daemon CPU / masters CPU, 64x1", "64x1", DAEMON_US, "64x1", MASTERS_US, AT_MOST, 0.60},
@@ -77,7 +78,7 @@ static const struct goal goals[] = {
      1.3},
     {"6 p99, one master killed / healthy", "16x1, one master killed", P99_US, "16x1", P99_US,
      AT_MOST, 1.3},
-    /* Whoever waited for the dead one waited for node_timeout. */
+    /* A client that waited for the hung or dead master would wait for node_timeout. */
     {"6 longest acquire in ms, a master hangs meanwhile", "16x1, a master hangs", LONGEST_MS, NULL,
      0, NEVER_ABOVE, SCENARIO_NODE_TIMEOUT_MS - 1},
     {"6 longest acquire in ms, one master hung", "16x1, one master hung", LONGEST_MS, NULL, 0,
@@ -120,7 +121,7 @@ static const struct goal goals[] = {
      0.80},
 };
 
-/* What `make instructions` keeps, of the same load as 64x1. */
+/* The figure that `make instructions` has written, for the same load as 64x1. */
 static void add_instructions(struct sheet *sheet)
 {
     double instructions;

@@ -1,12 +1,12 @@
 /*
- * `make instructions`: how many instructions the whole daemon executes for a pair of LOCK and
- * UNLOCK, guard and kernel's own aside, as callgrind counts them. Times differ from run to run;
- * this does not, to within some percent: how many requests come in one pass of its loop varies.
+ * `make instructions`: the user instructions that the whole daemon executes for a pair of LOCK and
+ * UNLOCK, with the guard, as callgrind counts them. Unlike times, the count repeats to within a few
+ * percent: only the number of requests in one pass of the loop varies.
  *
- * CLIENTS=16x16 in the environment: so many connections, and requests under way on each.
+ * CLIENTS=16x16 in the environment: the number of connections, and of requests in flight on each.
  *
- * $REDLOCKD is a script that runs the daemon under callgrind; CALLGRIND_OUT the file it is to write
- * (tests/instructions.sh).
+ * $REDLOCKD is a script that runs the daemon under callgrind, CALLGRIND_OUT the output file of
+ * callgrind (tests/instructions.sh).
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -19,10 +19,10 @@
 #include "tests/runner.h"
 
 enum { MASTERS = 5, WARM_UP = 500, TIME_LIMIT_S = 600 };
-/* So many that what its connections cost is lost in them. */
+/* Enough pairs to make the cost of the connections negligible. */
 static const uint64_t pairs = 20000;
 
-/* Tell callgrind: "-z" begins anew at zero, "-d" writes what was counted. */
+/* Control callgrind: "-z" resets the counters, "-d" writes them. */
 static void control(const struct daemon *daemon, const char *what)
 {
     char command[128];
@@ -31,7 +31,7 @@ static void control(const struct daemon *daemon, const char *what)
     ck_assert_msg(system(command) == 0, "%s", command);
 }
 
-/* "summary: 123456" of the dump that was asked for. */
+/* The value of "summary: 123456" in the requested dump. */
 static uint64_t counted(void)
 {
     char path[256], line[512];

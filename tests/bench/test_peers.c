@@ -1,7 +1,5 @@
-/*
- * `make bench-peers`: redlockd beside node-redlock and etcd, and what a thin client in Node gets
- * through redlockd, in one run (bench.h says what can be set). All clients in Node are one process.
- */
+/* `make bench-peers`: redlockd beside node-redlock and etcd, and a thin Node client of redlockd, in
+ * one run (bench.h lists the settings). All clients in Node are one process. */
 #include <stddef.h>
 
 #include "tests/bench/bench.h"
@@ -9,8 +7,8 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* A client in Node: alone, with 16 and 64 locks side by side, and contention: 16 who want one lock,
- * and two who hand one over to and fro. */
+/* A client in Node: alone, with 16 and 64 independent locks, and with contention: 16 that want one
+ * lock, and two that hand one over to each other. */
 #define NODE(title, ...)                                                                           \
     {title " 1", PEER, 1, __VA_ARGS__}, {title " 16", PEER, 16, __VA_ARGS__},                      \
         {title " 64", PEER, 64, __VA_ARGS__}, {title " line of 16", PEER_LINE, 16, __VA_ARGS__},   \
@@ -19,12 +17,12 @@
     }
 
 static const struct scenario scenarios[] = {
-    {"redlockd 1x1", APART, 1, 1, .daemons = 1},
-    {"redlockd 16x1", APART, 16, 1, .daemons = 1},
-    {"redlockd 64x1", APART, 64, 1, .daemons = 1},
-    {"redlockd 16x16", APART, 16, 16, .daemons = 1},
-    {"redlockd line of 16", TOGETHER, 16, 1, .daemons = 1},
-    {"redlockd 2 in turns", TOGETHER, 2, 1, .hold_ms = 5, .daemons = 1},
+    {"redlockd 1x1", OWN_RESOURCES, 1, 1, .daemons = 1},
+    {"redlockd 16x1", OWN_RESOURCES, 16, 1, .daemons = 1},
+    {"redlockd 64x1", OWN_RESOURCES, 64, 1, .daemons = 1},
+    {"redlockd 16x16", OWN_RESOURCES, 16, 16, .daemons = 1},
+    {"redlockd line of 16", ONE_RESOURCE, 16, 1, .daemons = 1},
+    {"redlockd 2 in turns", ONE_RESOURCE, 2, 1, .hold_ms = 5, .daemons = 1},
     NODE("thin client", .daemons = 1, .peer = "thin"),
     NODE("docs/clients.md", .daemons = 1, .peer = "document"),
     NODE("node-redlock", .peer = "redlock"),

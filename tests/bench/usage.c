@@ -16,7 +16,7 @@ int64_t usage_cpu_ns(pid_t pid)
     while ((task = readdir(tasks)) != NULL) {
         int64_t ns;
         char file[128];
-        /* "..", of which the main thread would be counted again. */
+        /* The entry ".." would count the main thread twice. */
         if (task->d_name[0] == '.')
             continue;
         snprintf(file, sizeof(file), "%s/%.20s/schedstat", path, task->d_name);

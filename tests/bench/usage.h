@@ -1,13 +1,11 @@
-/*
- * What processes have used so far.
- */
+/* Resource usage of processes. */
 #ifndef TESTS_BENCH_USAGE_H
 #define TESTS_BENCH_USAGE_H
 
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Processor time of all its threads, to the nanosecond. */
+/* Processor time of all threads of the process, in ns. */
 int64_t usage_cpu_ns(pid_t pid);
 
 #endif

@@ -1,6 +1,4 @@
-/*
- * Bytes that grow at the end and are taken from the start.
- */
+/* A byte buffer that grows at the end and is consumed from the start. */
 #ifndef TESTS_FAKE_BYTES_H
 #define TESTS_FAKE_BYTES_H
 
@@ -8,12 +6,12 @@
 
 struct bytes {
     char *memory;
-    size_t start; /* of what is left */
+    size_t start; /* offset of the first byte not consumed */
     size_t end;
     size_t size;
 };
 
-/* What is left, and how much. */
+/* The bytes that are left, and their number. */
 static inline const char *bytes_at(const struct bytes *bytes)
 {
     return bytes->memory + bytes->start;

@@ -1,6 +1,4 @@
-/*
- * What heartbeat.lua does with the lease of one name, for the fake master.
- */
+/* The fake master's version of the name lease in heartbeat.lua. */
 #ifndef TESTS_FAKE_LEASE_H
 #define TESTS_FAKE_LEASE_H
 
@@ -11,7 +9,7 @@
 
 struct lease {
     char value[LIMIT_RECORD]; /* "" for none */
-    int64_t left_ms;          /* its time to live; negative: without one */
+    int64_t left_ms;          /* its TTL; negative: none */
 };
 
 struct lease_options {
@@ -22,7 +20,7 @@ struct lease_options {
     int64_t fresh_ms;
 };
 
-/* The digit of the answer. What the name is leased to from then on, and for how long. */
+/* Ask for the lease. Returns the digit of the reply, and updates the lease and its TTL. */
 char lease_ask(struct lease *lease, const struct lease_options *options);
 
 #endif

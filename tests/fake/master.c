@@ -8,7 +8,8 @@
 
 #include "tests/fake/master_parts.h"
 
-/* The number behind this byte, up to its CR LF; *at is moved behind that. False: not all there. */
+/* Parse the number after the byte `kind`, up to its CR LF, and move *at after it. False:
+ * incomplete. */
 static bool take_number(const char **at, const char *end, char kind, size_t *value)
 {
     const char *lf = memchr(*at, '\n', (size_t)(end - *at));
@@ -21,8 +22,8 @@ static bool take_number(const char **at, const char *end, char kind, size_t *val
     return true;
 }
 
-/* One command "*2\r\n$3\r\nGET..." at the start of these bytes: how long it is, 0 if it is not all
- * there. */
+/* Parse one command such as "*2\r\n$3\r\nGET..." at the start of the bytes. Returns its length, 0
+ * if it is incomplete. */
 static size_t parse(const char *bytes, size_t len, struct word *words, unsigned *count)
 {
     const char *at = bytes;
@@ -70,7 +71,7 @@ void fake_serve(struct fake_master *server, struct fake_session *session, int64_
         continue;
 }
 
-/* --- what befalls it --- */
+/* --- faults and restarts --- */
 
 static void make_id(char *id, uint64_t number_of_it)
 {
@@ -161,7 +162,7 @@ void fake_cron(struct fake_master *server, int64_t now_us)
         }
 }
 
-/* Commands that no client sends. */
+/* For commands that no client sends. */
 static struct run run_at(struct fake_master *server, int64_t now_us)
 {
     return (struct run){.server = server, .now_us = now_us, .now_ms = now_us / 1000};

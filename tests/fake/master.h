@@ -1,10 +1,11 @@
 /*
- * A fake Redis master: it answers the bytes that redlockd sends as Redis 7.0 would, by a clock that
- * the caller gives it. No process, no socket; tests/e2e/test_fake.c compares it with a real one.
+ * A fake Redis master. It answers the bytes that redlockd sends as Redis 7.0 would, by a clock that
+ * the caller passes in. It has no process and no socket; tests/e2e/test_fake.c compares it with a
+ * real master.
  *
- * Like Redis it lets keys live by its wall clock, in whole milliseconds, deletes them when they are
- * looked at or by and by, tells those that track a key of each change, and forgets what it held
- * when it is started again, unless it finds a snapshot.
+ * Like Redis, it expires keys by its wall clock in whole milliseconds, deletes them on access or in
+ * the background, reports changes of tracked keys, and loses its data in a restart without a
+ * snapshot.
  */
 #ifndef TESTS_FAKE_MASTER_H
 #define TESTS_FAKE_MASTER_H
@@ -39,7 +40,7 @@ struct fake_key {
     char name[FAKE_KEY];
     size_t value_len;
     char value[LIMIT_RECORD];
-    int64_t ends_ms; /* by its wall clock; INT64_MAX: never */
+    int64_t ends_ms; /* on its wall clock; INT64_MAX: never */
 };
 
 struct fake_data {
@@ -49,15 +50,15 @@ struct fake_data {
 
 /* One connection, as the server sees it. */
 struct fake_session {
-    int64_t id;          /* 0: there is none */
+    int64_t id;          /* 0: unused */
     struct bytes input;  /* not executed yet */
-    struct bytes output; /* to be sent */
+    struct bytes output; /* not sent yet */
     bool subscribed;
     bool tracking;
-    bool caching; /* the next command's key is to be tracked */
+    bool caching; /* CLIENT CACHING: track the key of the next command */
     int64_t redirect;
-    bool killed;   /* by CLIENT KILL: to be closed */
-    unsigned wire; /* of the caller, which carries its bytes */
+    bool killed;   /* by CLIENT KILL; the caller must close it */
+    unsigned wire; /* index of the caller's wire, which carries its bytes */
 };
 
 struct fake_tracked {
@@ -65,92 +66,92 @@ struct fake_tracked {
     int64_t session;
 };
 
-/*
- * What it refuses: fake_master.refusals has the error for each, NULL where it does not refuse. The
- * scripts come first, each by its own number.
- */
+/* Classes of commands that it may refuse. fake_master.refusals has the error for each, NULL where
+ * it does not refuse. The first classes are the scripts, each by its own number. */
 enum fake_refusal {
     FAKE_NATIVE = REDIS_SCRIPT_COUNT, /* DELIFEQ, DELEX */
-    FAKE_TRACKING,                    /* CLIENT TRACKING, CLIENT CACHING: as Redis 5 does */
-    FAKE_SETTING,                     /* whatever would set a key: it has no memory left */
-    FAKE_DELETING,                    /* whatever would delete a lock: as by an ACL without +del */
-    FAKE_KEYS,                        /* SETs, scripts, DELIFEQ and DELEX */
-    FAKE_LOADING,                     /* ... and GET, PING and SCRIPT: it loads its data */
+    FAKE_TRACKING,                    /* CLIENT TRACKING and CLIENT CACHING, as in Redis 5 */
+    FAKE_SETTING,                     /* commands that set a key, as without memory */
+    FAKE_DELETING,                    /* commands that delete a lock, as by an ACL without +del */
+    FAKE_KEYS,                        /* SET, scripts, DELIFEQ and DELEX */
+    FAKE_LOADING, /* FAKE_KEYS and also GET, PING and SCRIPT, while it loads its data */
     FAKE_REFUSALS,
 };
 
 struct fake_master {
     struct fake_data data;
     struct fake_session sessions[FAKE_SESSIONS];
-    unsigned session_end; /* after the last that was ever used */
+    unsigned session_end; /* one after the last session that was ever used */
     struct fake_tracked tracked[FAKE_KEYS_MAX];
     unsigned tracked_count;
 
-    /* From here on fake_init() makes it zero. */
+    /* fake_init() zeroes all members from here on. */
     char run_id[FAKE_ID + 1];
-    int64_t begun_us; /* when that run was first asked, by its own clock; 0: not yet */
+    int64_t begun_us; /* time of the first command of this run, on its own clock; 0: none yet */
     char replid[FAKE_ID + 1];
     bool replica;
-    bool was_replica; /* since it started */
+    bool was_replica; /* it was a replica since its start */
     unsigned replicas;
     bool clustered;
-    bool may_evict; /* maxmemory is set, and a policy that evicts */
+    bool may_evict; /* maxmemory is set, with a policy that evicts */
     int64_t evicted;
-    const char *fsync;   /* the setting appendfsync; NULL: it saves nothing */
-    const char *version; /* of INFO; NULL: a Redis 7. It has DELIFEQ or DELEX by that. */
+    const char *fsync;   /* the setting appendfsync; NULL: no persistence */
+    const char *version; /* version lines of INFO, which also decide about DELIFEQ and DELEX; NULL:
+                            a Redis 7 */
     const char *refusals[FAKE_REFUSALS];
-    const char *kept_key; /* what FAKE_DELETING is about; NULL: all */
-    bool deaf_to_scripts; /* answers NOSCRIPT whatever was loaded: they are flushed all the time */
-    bool scripts[REDIS_SCRIPT_COUNT];  /* loaded */
-    int64_t last_session;              /* id given out last */
-    unsigned runs[REDIS_SCRIPT_COUNT]; /* how often it was asked to run each */
-    unsigned native;                   /* DELIFEQ, DELEX */
-    unsigned lock_commands; /* SETs and scripts; each key of several that are released counts */
+    const char *kept_key; /* the key that FAKE_DELETING protects; NULL: all keys */
+    bool deaf_to_scripts; /* answers NOSCRIPT always, as if scripts were flushed all the time */
+    bool scripts[REDIS_SCRIPT_COUNT];  /* loaded scripts */
+    int64_t last_session;              /* the last id of a session */
+    unsigned runs[REDIS_SCRIPT_COUNT]; /* number of calls of each script */
+    unsigned native;                   /* number of DELIFEQ and DELEX commands */
+    unsigned lock_commands; /* number of SETs and scripts; each key of a batch of releases counts */
 
-    /* Told of each change of a lock's key: set for what a token was accepted, before it may be
-     * gone again. NULL: nobody is. */
+    /* Called for each change of a lock's key: when a token is set, before the key may expire again.
+     * NULL: no callback. */
     void *watcher;
     void (*on_set)(void *watcher, const char *key, size_t key_len, const char *value, size_t len,
                    int64_t ends_ms);
 };
 
-/* A new one, without connections and faults, starts; the first time its memory must be zero. */
+/* Create a server without connections and faults, and start it. The memory must be zero the first
+ * time. */
 void fake_init(struct fake_master *server, uint64_t number);
 void fake_free(struct fake_master *server);
 
-/* It starts, empty; number makes its ids. What was connected must have been closed. */
+/* Start it, empty; `number` makes its ids. Its connections must have been closed. */
 void fake_start(struct fake_master *server, uint64_t number);
 
-/* A connection; NULL if there are too many. The bytes it brings go into its input. */
+/* Open a connection; NULL if there are too many. The caller adds its bytes to the input. */
 struct fake_session *fake_accept(struct fake_master *server);
 void fake_close(struct fake_master *server, struct fake_session *session);
 void fake_close_all(struct fake_master *server);
 struct fake_session *fake_session(struct fake_master *server, int64_t id);
 
-/* Execute the next command that has come in, if it is all there; the answers are in the outputs,
- * also of other sessions. */
+/* Execute the next command if it is complete. Replies go to the outputs, also of other sessions. */
 bool fake_serve_one(struct fake_master *server, struct fake_session *session, int64_t now_us);
 
-/* Execute all that has come in. */
+/* Execute all complete commands. */
 void fake_serve(struct fake_master *server, struct fake_session *session, int64_t now_us);
 
-/* What it does ten times a second: it deletes what has expired, and tells of it. */
+/* The periodic work, ten times a second: delete expired keys, and report them to tracking
+ * clients. */
 void fake_cron(struct fake_master *server, int64_t now_us);
 
-/* Set a key (ttl_ms 0: for ever), or delete it. */
+/* Set a key (ttl_ms 0: without expiry), or delete it. */
 void fake_set(struct fake_master *server, const char *key, const char *value, int64_t ttl_ms,
               int64_t now_us);
 void fake_delete(struct fake_master *server, const char *key, int64_t now_us);
 
-/* FLUSHALL; one key evicted, false if there is none; SCRIPT FLUSH. */
+/* FLUSHALL; evict one key, false if there is none; SCRIPT FLUSH. */
 void fake_flush(struct fake_master *server);
 bool fake_evict(struct fake_master *server, unsigned number);
 void fake_flush_scripts(struct fake_master *server);
 
-/* A new history of replication: it was a replica in between, or another has become one of it. */
+/* A new replication id, as after a failover. */
 void fake_new_replid(struct fake_master *server, uint64_t number);
 
-/* The value of a key that lives, NULL without one, and when it ends. */
+/* The key if it exists and has not expired; NULL otherwise. */
 const struct fake_key *fake_find(struct fake_master *server, const char *key, size_t key_len,
                                  int64_t now_us);
 

@@ -24,7 +24,7 @@ static void compare_and_delete(const struct run *run, enum redis_form form,
         return;
     }
     if (run_is_refused(run, FAKE_NATIVE) ||
-        (ours && key_is_kept(run->server, key) && run_is_refused(run, FAKE_DELETING)))
+        (ours && key_is_protected(run->server, key) && run_is_refused(run, FAKE_DELETING)))
         return;
     if (ours)
         key_delete(run->server, key);
@@ -70,7 +70,7 @@ static void run_set(const struct run *run)
     out_text(run->out, "+OK\r\n");
 }
 
-/* A number, as a string of digits. */
+/* Append a number as a bulk string. */
 static void out_digits(struct bytes *out, int64_t value)
 {
     char digits[24];
@@ -88,7 +88,7 @@ static void run_time(const struct run *run)
     out_digits(run->out, run->now_us % 1000000);
 }
 
-/* Asked for with every probe: so it is put together by hand. */
+/* Formatted by hand for speed: each probe asks for it. */
 static size_t write_replication(const struct fake_master *server, char *info)
 {
     static const char masters[] = "# Replication\r\nrole:master\r\nconnected_slaves:";
@@ -135,7 +135,7 @@ static void run_info(const struct run *run)
     out_string(run->out, info, len);
 }
 
-/* CONFIG GET, of the three by which it saves. */
+/* CONFIG GET of the three persistence settings. */
 static void run_config(const struct run *run)
 {
     const struct word *name = &run->words[2];
@@ -216,7 +216,7 @@ static void run_ping(const struct run *run)
 static const struct {
     const char *word;
     void (*run)(const struct run *);
-    unsigned refusal; /* from this one on */
+    unsigned refusal; /* first class of refusals that applies */
 } commands[] = {
     {"GET", run_get, FAKE_LOADING},
     {"TIME", run_time, FAKE_REFUSALS},
@@ -233,7 +233,7 @@ static const struct {
     {"SUBSCRIBE", run_subscribe, FAKE_REFUSALS},
 };
 
-/* It is loading, which comes before all else that is wrong with it. */
+/* Loading takes precedence over all other errors. */
 static bool is_refused(const struct run *run, unsigned first)
 {
     for (unsigned refusal = FAKE_LOADING; refusal >= first; refusal--)
@@ -247,7 +247,7 @@ void fake_execute(const struct run *run)
     for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
         if (!word_is(&run->words[0], commands[i].word))
             continue;
-        /* CACHING is for the one command after it, whatever comes of that. */
+        /* CACHING applies to the next command only, whether or not that succeeds. */
         bool was_caching = run->session->caching;
         bool refused = is_refused(run, commands[i].refusal);
         if (!refused)

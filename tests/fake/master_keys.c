@@ -25,7 +25,7 @@ int64_t word_number(const struct word *word)
     return negative ? -value : value;
 }
 
-/* --- answers --- */
+/* --- replies --- */
 
 void out_text(struct bytes *out, const char *text)
 {
@@ -69,18 +69,20 @@ static uint32_t hash_of(const char *text, size_t len)
     return hash;
 }
 
-/* Those that track this key, or all keys where it is NULL, are told once. */
+/* Report the change to the clients that track this key, once; NULL: all keys. */
 static void invalidate(struct fake_master *server, const char *key, size_t key_len)
 {
     for (unsigned i = 0; i < server->tracked_count; i++) {
         struct fake_tracked *tracked = &server->tracked[i];
         if (strlen(tracked->key) != key_len || memcmp(tracked->key, key, key_len) != 0)
             continue;
-        struct fake_session *who = fake_session(server, tracked->session);
-        struct fake_session *told = who != NULL ? fake_session(server, who->redirect) : NULL;
-        if (told != NULL && told->subscribed) {
-            out_text(&told->output, "*3\r\n$7\r\nmessage\r\n$20\r\n__redis__:invalidate\r\n*1\r\n");
-            out_string(&told->output, key, key_len);
+        struct fake_session *tracker = fake_session(server, tracked->session);
+        struct fake_session *receiver =
+            tracker != NULL ? fake_session(server, tracker->redirect) : NULL;
+        if (receiver != NULL && receiver->subscribed) {
+            out_text(&receiver->output,
+                     "*3\r\n$7\r\nmessage\r\n$20\r\n__redis__:invalidate\r\n*1\r\n");
+            out_string(&receiver->output, key, key_len);
         }
         *tracked = server->tracked[--server->tracked_count];
         i--;
@@ -90,11 +92,11 @@ static void invalidate(struct fake_master *server, const char *key, size_t key_l
 void keys_invalidate_all(struct fake_master *server)
 {
     for (unsigned i = 0; i < server->session_end; i++) {
-        const struct fake_session *who = &server->sessions[i];
-        struct fake_session *told =
-            who->id != 0 && who->tracking ? fake_session(server, who->redirect) : NULL;
-        if (told != NULL && told->subscribed)
-            out_text(&told->output,
+        const struct fake_session *tracker = &server->sessions[i];
+        struct fake_session *receiver =
+            tracker->id != 0 && tracker->tracking ? fake_session(server, tracker->redirect) : NULL;
+        if (receiver != NULL && receiver->subscribed)
+            out_text(&receiver->output,
                      "*3\r\n$7\r\nmessage\r\n$20\r\n__redis__:invalidate\r\n*-1\r\n");
     }
     server->tracked_count = 0;
@@ -151,7 +153,7 @@ struct fake_key *key_find(const struct run *run, const struct word *name)
     return find(run->server, name->at, name->len, run->now_ms);
 }
 
-static void tell_watcher(const struct fake_master *server, const struct fake_key *key)
+static void notify_watcher(const struct fake_master *server, const struct fake_key *key)
 {
     if (server->on_set != NULL)
         server->on_set(server->watcher, key->name, key->len, key->value, key->value_len,
@@ -176,7 +178,7 @@ void key_set_text(const struct run *run, const struct word *name, const char *va
     key->value_len = len;
     key->ends_ms = ttl_ms != 0 ? run->now_ms + ttl_ms : INT64_MAX;
     invalidate(server, name->at, name->len);
-    tell_watcher(server, key);
+    notify_watcher(server, key);
 }
 
 void key_set(const struct run *run, const struct word *name, const struct word *value,
@@ -189,7 +191,7 @@ void key_live_until(const struct run *run, struct fake_key *key, int64_t ends_ms
 {
     key->ends_ms = ends_ms;
     invalidate(run->server, key->name, key->len);
-    tell_watcher(run->server, key);
+    notify_watcher(run->server, key);
 }
 
 int64_t key_number(const struct fake_key *key)
@@ -218,7 +220,7 @@ bool run_is_refused(const struct run *run, unsigned refusal)
     return true;
 }
 
-bool key_is_kept(const struct fake_master *server, const struct fake_key *key)
+bool key_is_protected(const struct fake_master *server, const struct fake_key *key)
 {
     const char *kept = server->kept_key;
     if (server->refusals[FAKE_DELETING] == NULL)

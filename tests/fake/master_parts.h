@@ -1,6 +1,5 @@
-/*
- * What the files of the fake master share: a command at work, its words, the keys and the answers.
- */
+/* Shared by the files of the fake master: a command that is being executed, its words, the keys and
+ * the replies. */
 #ifndef TESTS_FAKE_MASTER_PARTS_H
 #define TESTS_FAKE_MASTER_PARTS_H
 
@@ -17,7 +16,7 @@ struct word {
     size_t len;
 };
 
-/* One command at work. */
+/* A command that is being executed. */
 struct run {
     struct fake_master *server;
     struct fake_session *session;
@@ -32,19 +31,20 @@ bool word_is(const struct word *word, const char *text);
 bool word_same(const struct word *one, const struct word *other);
 int64_t word_number(const struct word *word);
 
-/* As they are: what is no string of Redis has its mark and its line end in it. */
+/* Append the text unchanged. Replies that are not bulk strings include their type byte and CR
+ * LF. */
 void out_text(struct bytes *out, const char *text);
 void out_number(struct bytes *out, char kind, int64_t value);
 void out_string(struct bytes *out, const char *text, size_t len);
 void out_nil(struct bytes *out);
 
-/* NULL: there is none, or it has just expired. */
+/* NULL: the key does not exist, or has just expired. */
 struct fake_key *key_find(const struct run *run, const struct word *name);
 bool key_holds(const struct fake_key *key, const struct word *token);
 int64_t key_number(const struct fake_key *key);
-/* -1: it lives for ever. */
+/* -1: without expiry. */
 int64_t key_pttl(const struct run *run, const struct fake_key *key);
-/* ttl_ms 0: it lives for ever. */
+/* ttl_ms 0: without expiry. */
 void key_set(const struct run *run, const struct word *name, const struct word *value,
              int64_t ttl_ms);
 void key_set_text(const struct run *run, const struct word *name, const char *value, size_t len,
@@ -52,14 +52,14 @@ void key_set_text(const struct run *run, const struct word *name, const char *va
 void key_live_until(const struct run *run, struct fake_key *key, int64_t ends_ms);
 void key_delete(struct fake_master *server, struct fake_key *key);
 
-/* Whoever tracks a key hears of each change once. */
+/* Clients that track a key are told of its next change, once. */
 void key_track(const struct run *run, const struct word *key);
 void keys_invalidate_all(struct fake_master *server);
 
-/* Is this refused? Then the error has been answered. */
+/* Is the command refused? If so, the error has been written. */
 bool run_is_refused(const struct run *run, unsigned refusal);
-/* Must it not be deleted? */
-bool key_is_kept(const struct fake_master *server, const struct fake_key *key);
+/* May the key not be deleted? */
+bool key_is_protected(const struct fake_master *server, const struct fake_key *key);
 
 void fake_execute(const struct run *run);
 /* EVAL and EVALSHA. */

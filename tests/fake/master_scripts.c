@@ -11,7 +11,7 @@
 #include "protocol/token.h"
 #include "tests/fake/lease.h"
 
-/* {pttl, start of the value} */
+/* Reply {pttl, start of the value}. */
 static void out_holder(const struct run *run, const struct fake_key *key)
 {
     out_text(run->out, "*2\r\n");
@@ -19,7 +19,7 @@ static void out_holder(const struct run *run, const struct fake_key *key)
     out_string(run->out, key->value, key->value_len < LIMIT_TOKEN ? key->value_len : LIMIT_TOKEN);
 }
 
-/* redlockd:waits:<key>, redlockd:far:<key> */
+/* redlockd:waits:<key> or redlockd:far:<key>. */
 static struct word hint_key(const struct run *run, const char *kind, char name[FAKE_KEY])
 {
     const struct word *key = &run->words[3];
@@ -28,7 +28,7 @@ static struct word hint_key(const struct run *run, const char *kind, char name[F
     return (struct word){name, (size_t)len};
 }
 
-/* What a daemon needs, by the word that it has left; -1: it says nothing of that. */
+/* The time that a daemon needs, by its contention hint; -1: the hint does not say. */
 static int64_t need_of(const char *word, size_t len, size_t digits_max)
 {
     size_t digits = len > REDIS_DAEMON ? len - REDIS_DAEMON : 0;
@@ -39,7 +39,7 @@ static int64_t need_of(const char *word, size_t len, size_t digits_max)
     return digits > 0 && digits <= digits_max ? word_number(&number) : -1;
 }
 
-static void leave_word(const struct run *run, int64_t pttl_ms, const struct word *max_ttl,
+static void leave_hint(const struct run *run, int64_t pttl_ms, const struct word *max_ttl,
                        const struct word *daemon)
 {
     int64_t ms = pttl_ms > 0 ? pttl_ms : 0;
@@ -58,7 +58,7 @@ static void leave_word(const struct run *run, int64_t pttl_ms, const struct word
     }
 }
 
-/* What the other daemons need of which there is word; -1: there is none. */
+/* The longest time that other daemons need, by their hints; -1: no hint. */
 static int64_t need_of_others(const struct run *run, const struct word *daemon)
 {
     int64_t most_ms = -1;
@@ -76,7 +76,7 @@ static int64_t need_of_others(const struct run *run, const struct word *daemon)
     return most_ms;
 }
 
-/* No lock lives longer than the record says. */
+/* Limit the TTL of a lock to that of the record. */
 static void trim(const struct run *run, struct fake_key *key)
 {
     struct record record;
@@ -94,10 +94,10 @@ static bool key_freezes(const struct fake_key *key, const struct word *token)
            token_same_lock(key->value, token->at);
 }
 
-/* As Redis tells of what a script may not do. */
-static bool run_is_kept_from_deleting(const struct run *run, const struct fake_key *key)
+/* Reply with the error of Redis for a forbidden command in a script. */
+static bool run_may_not_delete(const struct run *run, const struct fake_key *key)
 {
-    bool kept = key_is_kept(run->server, key);
+    bool kept = key_is_protected(run->server, key);
     if (kept)
         out_text(run->out,
                  "-ERR The user executing the script can't run this command or subcommand\r\n");
@@ -110,7 +110,7 @@ static void run_release(const struct run *run)
     if (key == NULL) {
         out_number(run->out, ':', -2);
     } else if (key_holds(key, &run->words[4]) || key_freezes(key, &run->words[4])) {
-        if (run_is_kept_from_deleting(run, key))
+        if (run_may_not_delete(run, key))
             return;
         key_delete(run->server, key);
         out_number(run->out, ':', -3);
@@ -120,7 +120,7 @@ static void run_release(const struct run *run)
             trim(run, key);
         out_holder(run, key);
         if (run->count > 6)
-            leave_word(run, key_pttl(run, key), &run->words[5], &run->words[6]);
+            leave_hint(run, key_pttl(run, key), &run->words[5], &run->words[6]);
     }
 }
 
@@ -132,7 +132,7 @@ static void run_releases(const struct run *run)
     for (unsigned i = 0; i < count; i++) {
         struct fake_key *key = key_find(run, &run->words[3 + i]);
         bool ours = key != NULL && key_holds(key, &run->words[3 + count + i]);
-        /* Both would be told that they have deleted it. */
+        /* The same key twice in a batch: both releases are reported as deleted. */
         for (unsigned j = 0; j < i; j++)
             assert(!word_same(&run->words[3 + j], &run->words[3 + i]));
         letters[i] = ours ? 'd' : key == NULL ? 'a' : 'o';
@@ -140,7 +140,7 @@ static void run_releases(const struct run *run)
     }
     for (unsigned i = 0; i < count; i++) {
         struct fake_key *key = letters[i] == 'd' ? key_find(run, &run->words[3 + i]) : NULL;
-        if (key != NULL && run_is_kept_from_deleting(run, key))
+        if (key != NULL && run_may_not_delete(run, key))
             return;
         if (key != NULL)
             key_delete(run->server, key);
@@ -189,7 +189,7 @@ static void run_status(const struct run *run)
     }
     out_holder(run, key);
     if (run->count > 4 && !(run->count > 6 && key_holds(key, &run->words[6])))
-        leave_word(run, key_pttl(run, key), &run->words[4], &run->words[5]);
+        leave_hint(run, key_pttl(run, key), &run->words[4], &run->words[5]);
 }
 
 static void run_fence(const struct run *run)
@@ -222,7 +222,7 @@ static void run_swap(const struct run *run)
     bool was_there = key != NULL;
     const struct fake_key *seen = fenced ? key_find(run, &run->words[4]) : NULL;
     if (seen != NULL && key_number(seen) >= word_number(&arguments[4])) {
-        if (was_there && run_is_kept_from_deleting(run, key))
+        if (was_there && run_may_not_delete(run, key))
             return;
         out_text(run->out, "*2\r\n");
         out_number(run->out, ':', was_there ? -3 : -2);
@@ -268,7 +268,7 @@ static void copy_word(char *to, size_t size, const struct word *word)
     snprintf(to, size, "%.*s", (int)word->len, word->at);
 }
 
-/* The lease of a name. */
+/* Handle the lease of a name. */
 static char run_lease(const struct run *run, const struct word *name, const struct word *server,
                       const struct word *arguments)
 {
@@ -314,7 +314,7 @@ static void run_heartbeat(const struct run *run)
         key_delete(run->server, key);
     else if (key != NULL)
         snprintf(attestation, sizeof(attestation), "%.47s", key->value);
-    /* A script that has written something goes on, however full it is. */
+    /* A script that has already written continues in spite of OOM. */
     if (!from_the_future && !stepped && run_is_refused(run, FAKE_SETTING))
         return;
     key = key_find(run, &names[2]);
@@ -344,7 +344,7 @@ static void run_heartbeat(const struct run *run)
     out_string(run->out, answer, len);
 }
 
-/* What other libraries release with: the script of the paper. */
+/* The release script of the paper, which other libraries use. */
 static void run_foreign_release(const struct run *run)
 {
     struct fake_key *key = key_find(run, &run->words[3]);
@@ -385,7 +385,7 @@ void fake_run_eval(const struct run *run)
                 i == REDIS_SCRIPT_RELEASES ? (unsigned)word_number(&run->words[2]) : 1;
         if (!run_is_refused(run, i))
             run_script(run, i);
-        /* All of them read their first key, and a read is what is tracked. */
+        /* All scripts read their first key, and a read is what tracking records. */
         if (run->session->caching && run->session->tracking)
             key_track(run, &run->words[3]);
         return;

@@ -1,6 +1,4 @@
-/*
- * Bytes on their way in one direction, on virtual time.
- */
+/* Bytes in flight in one direction, on virtual time. */
 #ifndef TESTS_FAKE_PIPE_H
 #define TESTS_FAKE_PIPE_H
 
@@ -13,14 +11,14 @@ enum { PIPE_SEGMENTS = 256 };
 struct pipe {
     struct bytes bytes;
     struct {
-        uint64_t end; /* position of its last byte, all bytes ever sent counted */
+        uint64_t end; /* position of its last byte among all bytes ever sent */
         int64_t at_ns;
     } segments[PIPE_SEGMENTS]; /* a ring */
     unsigned first;
     unsigned count;
     uint64_t sent;
     uint64_t taken;
-    uint64_t sealed; /* up to here in segments */
+    uint64_t sealed; /* position up to which bytes are in segments */
     int64_t last_ns; /* arrival of the last segment */
 };
 
@@ -28,16 +26,16 @@ void pipe_clear(struct pipe *pipe);
 void pipe_add(struct pipe *pipe, const char *bytes, size_t len);
 void pipe_take(struct pipe *pipe, size_t len);
 
-/* What has been sent up to here arrives then, but not before what went ahead of it. */
+/* The bytes sent up to `end` arrive at at_ns, but not before earlier bytes. */
 void pipe_seal(struct pipe *pipe, uint64_t end, int64_t at_ns);
 
-/* How many bytes have arrived by now and were not taken. */
+/* The number of bytes that have arrived and were not taken. */
 size_t pipe_arrived(struct pipe *pipe, int64_t now_ns);
 
-/* Take them; nobody gets them if to is NULL. Returns how many. */
+/* Move the arrived bytes to `to`; NULL: discard them. Returns their number. */
 size_t pipe_move(struct pipe *pipe, struct bytes *to, int64_t now_ns);
 
-/* When the next bytes arrive; INT64_MAX: none are on their way. */
+/* The next arrival; INT64_MAX: no bytes are in flight. */
 int64_t pipe_next_ns(const struct pipe *pipe);
 
 #endif

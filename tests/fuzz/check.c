@@ -1,7 +1,5 @@
-/*
- * What the checks of tests/unit/cluster_*.c come down to in a fuzz target: there is no test to
- * fail, so the input does, as by an assertion.
- */
+/* The assertions of tests/unit/cluster_*.c in a fuzz target. A failure aborts, since there is no
+ * test to fail. */
 #include <check.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,13 +1,14 @@
 /*
- * Any bytes as a daemon's, to the part of libredlock that decides. Whatever is said, and whenever,
+ * Any bytes as the replies of a daemon, to the protocol state of libredlock. Whatever arrives, and
+ * whenever,
  *
  *   - no request is answered twice, and none is forgotten,
- *   - a lock is told of only where a line has granted it to that request, and not beyond the
- *     deadline that this line may give it,
- *   - a loss is told once.
+ *   - a lock is reported only if a line has granted it to that request, and with no later deadline
+ *     than this line allows,
+ *   - a loss is reported once.
  *
- * An input is a script of steps, each one byte and what the step takes; see step(). "#" in bytes
- * that are said is written as the tag of a request under way, so that fuzzing finds answers.
+ * An input is a script of steps, each one byte and its arguments; see step(). "#" in the bytes is
+ * replaced by the tag of a request in flight, so that the fuzzer finds valid replies.
  */
 #include <assert.h>
 #include <inttypes.h>
@@ -23,18 +24,18 @@
 
 enum { REQUESTS = 256, SAID = 65536, TTL_MS = 10000, BYTES_END = 0xff };
 
-static struct client_proto talk;
+static struct client_proto proto;
 static int64_t now_ns;
 
 static struct {
     uint64_t id;
     int64_t earlier_ns;
-    bool extends; /* the lock of TOKEN */
-    bool over;    /* answered, or cancelled */
+    bool extends; /* extends the lock of TOKEN */
+    bool over;    /* answered or cancelled */
 } requests[REQUESTS];
 static unsigned request_count;
 
-/* All that was said, and when each byte was there. */
+/* All bytes so far, and when each of them arrived. */
 static char said[SAID];
 static int64_t said_ns[SAID];
 static size_t said_len;
@@ -50,9 +51,9 @@ static unsigned take(void)
     return *input++;
 }
 
-/* --- what is told --- */
+/* --- events of the library --- */
 
-/* The latest deadline that a line of the daemon may give to this lock; 0: none has granted it. */
+/* The latest deadline that any line allows for this lock; 0: no line has granted it. */
 static int64_t latest_ns(const struct redlock_event *event)
 {
     char head[128];
@@ -98,14 +99,14 @@ static void check_answer(const struct redlock_event *event)
         check_lock(event, requests[at].extends, requests[at].earlier_ns);
     else
         assert(event->lock.deadline_ns == 0);
-    for (const char *text = talk.error; *text != '\0'; text++)
+    for (const char *text = proto.error; *text != '\0'; text++)
         assert(*text >= ' ' && *text < 0x7f);
 }
 
 static void take_all(void)
 {
     struct redlock_event event;
-    while (proto_take(&talk, &event))
+    while (proto_take(&proto, &event))
         if (event.kind == REDLOCK_EVENT_ANSWER)
             check_answer(&event);
         else
@@ -116,21 +117,21 @@ static void check_counts(void)
 {
     unsigned living = 0;
     unsigned abandoned = 0;
-    for (unsigned i = 0; i < talk.made; i++) {
-        if (talk.exchange[i]->state == EXCHANGE_IDLE)
+    for (unsigned i = 0; i < proto.made; i++) {
+        if (proto.exchange[i]->state == EXCHANGE_IDLE)
             continue;
-        living += talk.exchange[i]->whom != FOR_NOBODY;
-        abandoned += talk.exchange[i]->whom == FOR_NOBODY;
+        living += proto.exchange[i]->whom != FOR_NOBODY;
+        abandoned += proto.exchange[i]->whom == FOR_NOBODY;
     }
-    assert(talk.living == living);
-    assert(talk.abandoned == abandoned);
+    assert(proto.living == living);
+    assert(proto.abandoned == abandoned);
 }
 
 /* --- steps --- */
 
 static void ask(void)
 {
-    struct client_request question;
+    struct client_request request;
     struct error error;
     unsigned what = take();
     const struct redlock_lock_options options = {.fence = what & 8,
@@ -144,25 +145,25 @@ static void ask(void)
         return;
     switch (what % 8) {
     case 0:
-        fine = client_request_extend(&question, &lock, TTL_MS, &error);
+        fine = client_request_extend(&request, &lock, TTL_MS, &error);
         break;
     case 1:
-        fine = client_request_release(&question, "a", TOKEN, &error);
+        fine = client_request_release(&request, "a", TOKEN, &error);
         break;
     case 2:
-        question = (struct client_request){.kind = CLIENT_REQUEST_PING};
+        request = (struct client_request){.kind = CLIENT_REQUEST_PING};
         break;
     case 3:
-        fine = client_request_about(&question, CLIENT_REQUEST_QUERY, "a", &error);
+        fine = client_request_about(&request, CLIENT_REQUEST_QUERY, "a", &error);
         break;
     case 4:
-        fine = client_request_about(&question, CLIENT_REQUEST_PLACE, "a", &error);
+        fine = client_request_about(&request, CLIENT_REQUEST_PLACE, "a", &error);
         break;
     case 5:
-        fine = client_request_list(&question, what & 8 ? "VERSION" : "LOCKS", &error);
+        fine = client_request_list(&request, what & 8 ? "VERSION" : "LOCKS", &error);
         break;
     default:
-        fine = client_request_acquire(&question, "a", TTL_MS, &options, &error);
+        fine = client_request_acquire(&request, "a", TTL_MS, &options, &error);
         break;
     }
     assert(fine);
@@ -170,7 +171,7 @@ static void ask(void)
     requests[request_count].extends = what % 8 == 0;
     requests[request_count].earlier_ns = what % 8 == 0 ? lock.deadline_ns : 0;
     enum redlock_status status =
-        proto_ask(&talk, &question, now_ns, NULL, NULL, &requests[request_count].id);
+        proto_ask(&proto, &request, now_ns, NULL, NULL, &requests[request_count].id);
     assert(status == REDLOCK_OK);
     request_count++;
 }
@@ -178,7 +179,7 @@ static void ask(void)
 static void write_out(void)
 {
     char buf[4096];
-    while (proto_has_output(&talk) && proto_write(&talk, now_ns, buf, sizeof(buf)) > 0)
+    while (proto_has_output(&proto) && proto_write(&proto, now_ns, buf, sizeof(buf)) > 0)
         continue;
 }
 
@@ -190,47 +191,47 @@ static void note(const char *bytes, size_t len)
     }
 }
 
-/* What is said then begins a line. */
+/* Start a connection: the next bytes begin a line. */
 static void begin(void)
 {
     if (said_len < SAID)
         note("\n", 1);
-    proto_begin(&talk);
+    proto_begin(&proto);
 }
 
-static void say(const char *bytes, size_t len)
+static void feed(const char *bytes, size_t len)
 {
     if (said_len + len > SAID)
         return;
     note(bytes, len);
-    /* In memory of its own, so that a sanitizer sees who reads beyond it. */
+    /* In its own allocation, so that a sanitizer detects a read past the end. */
     char *copy = malloc(len > 0 ? len : 1);
     assert(copy != NULL);
     memcpy(copy, bytes, len);
-    bool fine = proto_receive(&talk, copy, len, now_ns, now_ns);
+    bool fine = proto_receive(&proto, copy, len, now_ns, now_ns);
     free(copy);
     if (!fine) {
-        assert(talk.living == 0);
-        assert(talk.abandoned == 0);
+        assert(proto.living == 0);
+        assert(proto.abandoned == 0);
         take_all();
         begin();
     }
 }
 
-/* The tag of what was asked as the n-th. */
-static void say_tag(unsigned n)
+/* Write the tag of the n-th request. */
+static void feed_tag(unsigned n)
 {
     char tag[32];
-    if (request_count == 0 || n >= talk.made)
+    if (request_count == 0 || n >= proto.made)
         return;
-    say(tag, (size_t)snprintf(tag, sizeof(tag), "#%" PRIu64 " ", talk.exchange[n]->id));
+    feed(tag, (size_t)snprintf(tag, sizeof(tag), "#%" PRIu64 " ", proto.exchange[n]->id));
 }
 
-static void say_bytes(void)
+static void feed_bytes(void)
 {
     const uint8_t *end = memchr(input, BYTES_END, input_len);
     size_t len = end != NULL ? (size_t)(end - input) : input_len;
-    say((const char *)input, len);
+    feed((const char *)input, len);
     input += len;
     input_len -= len;
     take();
@@ -247,19 +248,19 @@ static void step(void)
         write_out();
         break;
     case 2:
-        say_tag(take());
+        feed_tag(take());
         break;
     case 3:
-        say_bytes();
+        feed_bytes();
         break;
     case 4:
-        say("OK " TOKEN " 9000 10 -\n", sizeof("OK " TOKEN " 9000 10 -\n") - 1);
+        feed("OK " TOKEN " 9000 10 -\n", sizeof("OK " TOKEN " 9000 10 -\n") - 1);
         break;
     case 5:
         now_ns += (int64_t)take() * 16 * NS_PER_MS;
         break;
     case 6:
-        proto_expire(&talk, now_ns);
+        proto_expire(&proto, now_ns);
         break;
     case 7:
         take_all();
@@ -267,25 +268,25 @@ static void step(void)
     case 8:
         n = take();
         if (n < request_count) {
-            proto_cancel(&talk, requests[n].id, now_ns);
+            proto_cancel(&proto, requests[n].id, now_ns);
             requests[n].over = true;
         }
         break;
     case 9:
-        proto_end(&talk, REDLOCK_BROKEN, "it ended", true);
+        proto_end(&proto, REDLOCK_BROKEN, "it ended", true);
         begin();
         break;
     case 10:
-        say("! LOST a " TOKEN " gone\n", sizeof("! LOST a " TOKEN " gone\n") - 1);
+        feed("! LOST a " TOKEN " gone\n", sizeof("! LOST a " TOKEN " gone\n") - 1);
         break;
     case 11:
-        say("! WARN a " TOKEN " b:c\n", sizeof("! WARN a " TOKEN " b:c\n") - 1);
+        feed("! WARN a " TOKEN " b:c\n", sizeof("! WARN a " TOKEN " b:c\n") - 1);
         break;
     case 12:
-        proto_set_label(&talk, "me", true);
+        proto_set_label(&proto, "me", true);
         break;
     default:
-        say("\n", take() % 2);
+        feed("\n", take() % 2);
         break;
     }
     check_counts();
@@ -298,17 +299,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
     request_count = 0;
     said_len = 0;
     now_ns = 1000 * NS_PER_MS;
-    proto_init(&talk);
-    talk.timeout_ns = 500 * NS_PER_MS;
+    proto_init(&proto);
+    proto.timeout_ns = 500 * NS_PER_MS;
     begin();
     while (input_len > 0)
         step();
-    proto_end(&talk, REDLOCK_BROKEN, "it ended", true);
+    proto_end(&proto, REDLOCK_BROKEN, "it ended", true);
     take_all();
     for (unsigned i = 0; i < request_count; i++)
         assert(requests[i].over);
-    assert(talk.living == 0);
-    assert(talk.abandoned == 0);
-    proto_free(&talk);
+    assert(proto.living == 0);
+    assert(proto.abandoned == 0);
+    proto_free(&proto);
     return 0;
 }

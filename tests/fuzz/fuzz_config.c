@@ -1,9 +1,9 @@
 /*
- * Any bytes as a configuration: either it is refused and the report says why, in lines that are fit
- * to print, or every value of it is within what its users take for granted.
+ * Any bytes as a configuration. Either it is refused and the report says why, in printable lines,
+ * or every value is within the ranges that the rest of the daemon relies on.
  *
- * Nothing outside of the input is touched: the functions that would read the file of a password, or
- * ask the host for a group, are defined here once more, which keeps those of the library out.
+ * Nothing outside of the input is read. The functions that read the file of a password or look up a
+ * group are defined here again, which keeps those of the library out.
  */
 #include <assert.h>
 #include <errno.h>
@@ -23,7 +23,7 @@ enum { REPORT_BYTES_MAX = 1024 * 1024 };
 
 static char report[REPORT_BYTES_MAX];
 
-/* --- what is not the input's --- */
+/* --- replacements --- */
 
 char *secret_load(const char *path, bool *exposed, struct error *error)
 {
@@ -46,9 +46,10 @@ struct group *getgrnam(const char *name)
     return strcmp(name, "lock") == 0 ? &only : NULL;
 }
 
-/* --- what has to hold --- */
+/* --- what must hold --- */
 
-/* A line "stdin:1:1: text"; returns the text. The last may say that there would be more. */
+/* Check a line "stdin:1:1: text", and return the text. The last line may say that there are
+ * more. */
 static const char *check_line(const char *line, bool last)
 {
     size_t row;
@@ -68,7 +69,7 @@ static const char *check_line(const char *line, bool last)
     return line + text;
 }
 
-/* Who is refused hears why; who is not is only warned. */
+/* A refused configuration has an error; an accepted one only has warnings. */
 static void check_report(size_t len, bool refused)
 {
     assert(len > 0 || !refused);
@@ -120,7 +121,7 @@ static void check_nodes(const struct config *config, enum config_mode mode)
     }
 }
 
-/* What config.c promises to the engine. */
+/* The promises of config.c to the engine. */
 static void check_numbers(const struct config *config)
 {
     const struct drift drift = {config->locks.clock_drift_ppm, config->locks.clock_drift_margin_ns};
@@ -157,7 +158,7 @@ static void check_file(const uint8_t *bytes, size_t len, enum config_mode mode)
 {
     FILE *real = stdin;
     FILE *out = fmemopen(report, sizeof(report), "w");
-    /* fmemopen() refuses no bytes at all. */
+    /* fmemopen() refuses an empty buffer. */
     FILE *in = len > 0 ? fmemopen((void *)(uintptr_t)bytes, len, "r") : fopen("/dev/null", "re");
     assert(in != NULL);
     assert(out != NULL);

@@ -1,16 +1,15 @@
 /*
- * Masters that answer anything: the shipped engine, links, trackers and reader of RESP among the
- * masters of tests/unit/cluster.h, some of which lie. Whatever those say,
+ * Hostile masters: the shipped engine, links, trackers and RESP parser among the masters of
+ * tests/unit/cluster.h, some of which send arbitrary bytes. Whatever those send,
  *
  *   - no assertion in the shipped code fails,
  *   - each request is answered exactly once,
- *   - a lock is granted only if a quorum bears its token or has at least said a word that means
- *     yes, since it was asked for,
- *   - while those that tell the truth are a quorum, locks are granted.
+ *   - a lock is granted only if a quorum has its token, or has sent at least one word that means
+ *     yes since the request,
+ *   - locks are granted as long as the truthful masters are a quorum.
  *
  * The first byte of an input chooses the masters. The rest is a script of steps, each one byte (its
- * low five bits, so that a letter means the same in both cases) and what the step takes; see
- * step().
+ * low five bits, so that upper and lower case mean the same) and its arguments; see step().
  */
 #include <assert.h>
 #include <stdarg.h>
@@ -26,24 +25,24 @@
 #include "tests/unit/cluster_wire.h"
 
 enum {
-    ANSWER_BYTES = 1024,   /* of one true answer, as RESP */
-    ANSWERS = 512,         /* not passed on yet; what comes when there are as many is forgotten */
-    REQUESTS = 256,        /* of one input; the last is kept for the end */
-    BYTES_END = 0xff,      /* ends bytes that are to be said as they stand */
-    MAX_STEPS = 512,       /* of one input */
-    MAX_PASSED_MS = 70000, /* likewise: time costs, too */
+    ANSWER_BYTES = 1024,   /* limit for one true reply, as RESP */
+    ANSWERS = 512,         /* limit for replies not passed on yet; further ones are dropped */
+    REQUESTS = 256,        /* requests of one input; the last one is kept for the end */
+    BYTES_END = 0xff,      /* ends literal bytes */
+    MAX_STEPS = 512,       /* steps of one input */
+    MAX_PASSED_MS = 70000, /* virtual time of one input, since time costs runs */
 };
 
-/* One of the two connections to a master that lies. */
-struct wire {
+/* One of the two connections to a hostile master. */
+struct hostile_wire {
     unsigned node;
     enum channel channel;
-    unsigned number; /* of the connection the rest is about */
+    unsigned number; /* number of the connection that the other members are about */
     struct resp resp;
     struct {
         char bytes[ANSWER_BYTES];
         size_t len;
-    } answers[ANSWERS]; /* a ring: what the master would say */
+    } answers[ANSWERS]; /* ring of the replies that the master would send */
     unsigned first;
     unsigned count;
 };
@@ -53,26 +52,27 @@ struct sent_request {
     unsigned resource;
     int64_t ttl_ms;
     struct engine_client *client;
-    unsigned yes[CLUSTER_NODES]; /* words that mean yes that each had said by then */
+    unsigned yes[CLUSTER_NODES]; /* earlier words of each master that mean yes */
     unsigned answers;
-    bool forgiven; /* its client has gone */
+    bool forgiven; /* the client is gone: no reply is required */
 };
 
 static struct cluster cluster;
-static struct wire wires[CLUSTER_NODES][CHANNELS];
-static struct wire *wire; /* the one that steps are about */
+static struct hostile_wire wires[CLUSTER_NODES][CHANNELS];
+static struct hostile_wire *wire; /* the wire of the steps */
 static unsigned hostile_server;
 static unsigned yes[CLUSTER_NODES];
-static bool unknown;  /* the masters were new, and nobody has said that they hold no lock */
-static bool troubled; /* something befell masters that tell the truth */
+static bool unknown;   /* empty masters without --bootstrap */
+static bool had_fault; /* truthful masters had a fault */
 static bool draining;
-static bool blames; /* a hostile_server has said what, by design, costs others their votes */
+static bool blames_others; /* a hostile master has sent a reply that, by design, costs other masters
+                              their votes */
 static struct sent_request asked[REQUESTS];
 static unsigned asked_count;
-static char tokens[3][LIMIT_TOKEN + 1]; /* the last that were granted, for each resource */
+static char tokens[3][LIMIT_TOKEN + 1]; /* the last granted tokens of each resource */
 static int64_t passed_ms;
 
-/* The last one is asked for once, in the end. */
+/* The last resource is used once, at the end. */
 static const char *const resources[] = {"r0", "r1", "fresh"};
 
 /* --- the input --- */
@@ -99,15 +99,15 @@ static size_t take_bytes(const char **bytes)
     return len;
 }
 
-/* --- what is said to the engine --- */
+/* --- input to the engine --- */
 
-static struct cluster_connection *connection_of(const struct wire *of)
+static struct cluster_connection *connection_of(const struct hostile_wire *of)
 {
     return &cluster.connections[of->node][of->channel];
 }
 
-/* A connection that was opened anew has nothing of the one before. */
-static void refresh(struct wire *of)
+/* A new connection starts without the state of the old one. */
+static void refresh(struct hostile_wire *of)
 {
     if (of->number == connection_of(of)->wire)
         return;
@@ -117,7 +117,7 @@ static void refresh(struct wire *of)
     assert(enough_memory);
 }
 
-static void lose(struct wire *of, enum reason reason)
+static void lose(struct hostile_wire *of, enum reason reason)
 {
     if (!connection_of(of)->open)
         return;
@@ -130,8 +130,9 @@ static bool text_begins(const struct redis_reply *reply, const char *word)
     return reply->len >= strlen(word) && memcmp(reply->str, word, strlen(word)) == 0;
 }
 
-/* More words than there are that the engine takes for a yes, and for the name of a stranger. */
-static void note(const struct wire *of, const struct redis_reply *reply)
+/* Count generously: more words than the engine accepts as a yes, or as the name of an unknown
+ * server. */
+static void note(const struct hostile_wire *of, const struct redis_reply *reply)
 {
     if (reply->kind == RESP_STATUS && text_begins(reply, "OK"))
         yes[of->node]++;
@@ -139,11 +140,11 @@ static void note(const struct wire *of, const struct redis_reply *reply)
         yes[of->node]++;
     if (reply->kind == RESP_STRING && reply->len > cluster.node_count &&
         memchr(reply->str, '1', cluster.node_count) != NULL)
-        blames = true;
+        blames_others = true;
 }
 
-/* As server/masters/node.c does it. */
-static void say(struct wire *of, const char *bytes, size_t len)
+/* Feed the bytes as server/masters/node.c does. */
+static void feed(struct hostile_wire *of, const char *bytes, size_t len)
 {
     refresh(of);
     if (!connection_of(of)->open || len == 0)
@@ -166,13 +167,13 @@ static void say(struct wire *of, const char *bytes, size_t len)
     }
 }
 
-/* --- what the masters would say --- */
+/* --- true replies --- */
 
-/* For struct cluster: the engine is not told yet. */
+/* Callback of struct cluster: keep the reply away from the engine. */
 static void divert(struct cluster *of, unsigned node, enum channel channel, const char *bytes,
                    size_t len)
 {
-    struct wire *said = &wires[node][channel];
+    struct hostile_wire *said = &wires[node][channel];
     (void)of;
     refresh(said);
     if (said->count == ANSWERS || len > ANSWER_BYTES)
@@ -182,8 +183,8 @@ static void divert(struct cluster *of, unsigned node, enum channel channel, cons
     said->answers[last].len = len;
 }
 
-/* Take the next true answer into a buffer of ANSWER_BYTES; returns its length, 0 without one. */
-static size_t next_answer(struct wire *of, char *bytes)
+/* Take the next true reply into a buffer of ANSWER_BYTES. Returns its length, 0 without one. */
+static size_t next_answer(struct hostile_wire *of, char *bytes)
 {
     refresh(of);
     if (of->count == 0)
@@ -195,15 +196,15 @@ static size_t next_answer(struct wire *of, char *bytes)
     return len;
 }
 
-static void say_truth(struct wire *of)
+static void feed_truth(struct hostile_wire *of)
 {
     char bytes[ANSWER_BYTES];
     size_t len;
     while ((len = next_answer(of, bytes)) > 0)
-        say(of, bytes, len);
+        feed(of, bytes, len);
 }
 
-/* --- what clients ask and hear --- */
+/* --- requests and replies of clients --- */
 
 __attribute__((format(printf, 4, 5))) static void ask(unsigned client, bool lock, unsigned resource,
                                                       const char *form, ...)
@@ -332,59 +333,59 @@ static void pass_some(void)
     static const int64_t times_ms[] = {0, 1, 10, 49, 51, 300, 1100, 6000};
     unsigned how = take();
     int64_t ms = times_ms[how & 7];
-    /* The daemon was stopped meanwhile: what has come is read before the timer. */
+    /* As after a pause of the daemon: input is read before the timer runs. */
     if (!(how & 8))
         pass(ms);
     else if (passed_ms + ms <= MAX_PASSED_MS)
         cluster.now_ns += ms * NS_PER_MS;
 }
 
-/* The same many times, for what is longer than an input. */
-static void say_anything(unsigned times)
+/* Repeat the same bytes many times, for replies longer than an input. */
+static void feed_repeated(unsigned times)
 {
     const char *bytes;
     size_t len = take_bytes(&bytes);
     while (times-- > 0)
-        say(wire, bytes, len);
+        feed(wire, bytes, len);
 }
 
-/* One true answer, spoilt in some way. */
-static void spoil(unsigned what)
+/* Corrupt one true reply. */
+static void corrupt(unsigned what)
 {
     char bytes[ANSWER_BYTES];
     size_t len = next_answer(wire, bytes);
     unsigned at = what == 'd' || what == 'e' || what == 'f' ? take() : 0;
     at = len > 0 ? at % (unsigned)len : 0;
     switch (what) {
-    case 'c': /* said twice */
-        say(wire, bytes, len);
-        say(wire, bytes, len);
+    case 'c': /* duplicated */
+        feed(wire, bytes, len);
+        feed(wire, bytes, len);
         break;
-    case 'd': /* one byte is another */
+    case 'd': /* one byte changed */
         bytes[at] = (char)take();
-        say(wire, bytes, len);
+        feed(wire, bytes, len);
         break;
     case 'e': /* cut short */
-        say(wire, bytes, at);
+        feed(wire, bytes, at);
         break;
     case 'f': /* in two pieces */
-        say(wire, bytes, at);
-        say(wire, bytes + at, len - at);
+        feed(wire, bytes, at);
+        feed(wire, bytes + at, len - at);
         break;
-    case 'g': /* not said */
+    case 'g': /* dropped */
         break;
-    case 'h': /* something else in its place */
-        say_anything(1);
+    case 'h': /* replaced */
+        feed_repeated(1);
         break;
     }
 }
 
-/* All that lie tell the truth. */
-static void say_all(void)
+/* Let all hostile masters send their true replies. */
+static void feed_all(void)
 {
     for (unsigned i = 0; i < hostile_server; i++)
         for (unsigned channel = 0; channel < CHANNELS; channel++)
-            say_truth(&wires[i][channel]);
+            feed_truth(&wires[i][channel]);
 }
 
 static void choose_wire(void)
@@ -393,12 +394,12 @@ static void choose_wire(void)
     wire = &wires[(how >> 1) % hostile_server][how & 1 ? CHANNEL_TRACKING : CHANNEL_COMMANDS];
 }
 
-/* What befalls masters that tell the truth. */
-static void trouble(void)
+/* A fault of truthful masters. */
+static void inject_fault(void)
 {
     unsigned how = take();
     unsigned node = how % cluster.node_count;
-    troubled = true;
+    had_fault = true;
     const char *resource = resources[how >> 5 & 1];
     if (how & 64 && cluster_value(&cluster, node, resource) == NULL)
         cluster_set(&cluster, node, resource, "somebody", 5000);
@@ -411,28 +412,28 @@ static void trouble(void)
         cluster.masters[node].hung = !cluster.masters[node].hung;
 }
 
-/* What a master that lies says. */
-static void speak(unsigned what)
+/* Output of a hostile master. */
+static void hostile_output(unsigned what)
 {
     char answer[ANSWER_BYTES];
     size_t len;
     switch (what) {
-    case 'a': /* the truth */
-        say_truth(wire);
+    case 'a': /* all true replies */
+        feed_truth(wire);
         break;
-    case 'b': /* of it, one answer */
+    case 'b': /* one true reply */
         len = next_answer(wire, answer);
-        say(wire, answer, len);
+        feed(wire, answer, len);
         break;
-    case 'i': /* anything, unasked */
-        say_anything(1);
+    case 'i': /* arbitrary bytes without a request */
+        feed_repeated(1);
         break;
     case 't':
-        say_anything(take());
+        feed_repeated(take());
         break;
     default:
         if (what >= 'c' && what <= 'h')
-            spoil(what);
+            corrupt(what);
         break;
     }
 }
@@ -440,7 +441,7 @@ static void speak(unsigned what)
 static void step(unsigned what)
 {
     switch (what) {
-    case 'j': /* from now on another connection is meant */
+    case 'j': /* switch to another wire */
         choose_wire();
         break;
     case 'k':
@@ -462,17 +463,17 @@ static void step(unsigned what)
         pass_some();
         break;
     case 'q':
-        trouble();
+        inject_fault();
         break;
     case 'r':
-        say_all();
+        feed_all();
         break;
     case 's':
         draining = true;
         engine_drain(&cluster.engine, cluster.now_ns);
         break;
     default:
-        speak(what);
+        hostile_output(what);
         break;
     }
     cluster_settle(&cluster);
@@ -491,7 +492,7 @@ static void begin(unsigned how)
     else
         cluster_init(&cluster, nodes);
     if (how & 32) {
-        /* A daemon that comes back, to masters that are said to keep what they answer. */
+        /* A restarted daemon, with masters configured as durable. */
         cluster.durable = 7;
         cluster_restart_engine(&cluster, "here");
     }
@@ -512,15 +513,15 @@ static void begin(unsigned how)
     memset(yes, 0, sizeof(yes));
     memset(tokens, 0, sizeof(tokens));
     asked_count = 0;
-    blames = troubled = draining = false;
+    blames_others = had_fault = draining = false;
     passed_ms = 0;
 }
 
-/* Who lies is no quorum, and those who tell the truth grant a lock as if they were alone. */
+/* The hostile masters are no quorum, and the truthful ones grant a lock as if they were alone. */
 static void check_alive(void)
 {
     unsigned honest = cluster.node_count - hostile_server;
-    if (honest < cluster.node_count / 2 + 1 || unknown || troubled || draining || blames)
+    if (honest < cluster.node_count / 2 + 1 || unknown || had_fault || draining || blames_others)
         return;
     cluster_pass_ms(&cluster, 3000);
     ask(0, true, 2, "LOCK fresh 20s");
@@ -528,12 +529,12 @@ static void check_alive(void)
     assert(tokens[2][0] != '\0');
 }
 
-/* Once no connection is left, no command is under way, and nothing is kept for one. */
+/* Without connections, no command is outstanding and nothing is kept for one. */
 static void check_empty(void)
 {
     for (unsigned i = 0; i < cluster.node_count; i++) {
         cluster.masters[i].hung = false;
-        lose(&(struct wire){.node = i, .channel = CHANNEL_COMMANDS}, REASON_DISCONNECTED);
+        lose(&(struct hostile_wire){.node = i, .channel = CHANNEL_COMMANDS}, REASON_DISCONNECTED);
     }
     for (unsigned i = 0; i < cluster.node_count; i++)
         assert(cluster.engine.flights.masters[i].key_probes == 0);
@@ -541,7 +542,7 @@ static void check_empty(void)
     assert(cluster.engine.manager.pending_requests.in_use == 0);
 }
 
-/* All answers are in, one for each request. */
+/* Every request has its reply. */
 static void end(void)
 {
     engine_drain(&cluster.engine, cluster.now_ns);

@@ -1,7 +1,7 @@
 /*
- * Any bytes as a line of a client: what is taken is within its bounds and can be said again, what
- * is refused has an error that is fit to print, and nothing points outside of the line. And nobody
- * gets in: whatever is said, it is no secret of a user, and without one nothing may be done.
+ * Any bytes as a line of a client. An accepted request is within its limits and survives formatting
+ * and parsing again, a refused one has a printable error, and no pointer leaves the line. No input
+ * authenticates: it cannot contain a user's secret, and without one no request is allowed.
  */
 #include <assert.h>
 #include <string.h>
@@ -15,7 +15,8 @@
 
 #define PREFIX(text) .key_prefix = (text), .key_prefix_len = sizeof(text) - 1
 
-/* Without a prefix a resource can reach into redlockd's own keys; behind "redlock" it can, too. */
+/* Without a prefix, and with a prefix of "redlock", a resource's key can be one of redlockd's own
+ * keys. */
 static const struct request_limits limits[] = {
     {.ttl_min_ms = 20, .ttl_max_ms = 60000, .hold_ttl_min_ms = 200, PREFIX("")},
     {.ttl_min_ms = 1, .ttl_max_ms = 24 * 3600000, .hold_ttl_min_ms = 1, PREFIX("redlock")},
@@ -146,8 +147,8 @@ static void put(struct text *line, const char *word, size_t len)
     text_bytes(line, word, len);
 }
 
-/* The request in the words that say it most plainly. */
-static size_t write_plainly(const struct request *request, char *buf, size_t size)
+/* Format the request in its plainest form. */
+static size_t write_plain(const struct request *request, char *buf, size_t size)
 {
     struct text line = {.buf = buf, .size = size};
     if (request->tag != NULL) {
@@ -182,12 +183,12 @@ static bool same_bytes(const char *a, size_t a_len, const char *b, size_t b_len)
     return (a == NULL) == (b == NULL) && a_len == b_len && (a == NULL || memcmp(a, b, a_len) == 0);
 }
 
-static void check_said_again(const struct request *request, const struct request_limits *bounds)
+static void check_reparsed(const struct request *request, const struct request_limits *bounds)
 {
     char line[LIMIT_LINE];
     struct request again;
     struct error error;
-    size_t len = write_plainly(request, line, sizeof(line));
+    size_t len = write_plain(request, line, sizeof(line));
     assert(request_parse(line, len, bounds, &again, &error) == REQUEST_FINE);
     assert(again.verb == request->verb);
     assert(again.ttl_ms == request->ttl_ms);
@@ -203,11 +204,11 @@ static void check_said_again(const struct request *request, const struct request
     assert(same_bytes(again.token, LIMIT_TOKEN, request->token, LIMIT_TOKEN));
 }
 
-/* --- the handshake --- */
+/* --- authentication --- */
 
-static const struct acl nobody;
+static const struct acl no_user;
 
-/* Users whose secrets no fuzzer finds; made once. */
+/* Users with secrets that the fuzzer cannot guess; made once. */
 static const struct users *users(void)
 {
     static char secret[] = "c0ffee00c0ffee00c0ffee00c0ffee00";
@@ -237,7 +238,8 @@ static void check_handshake(const struct request *request)
         assert(fingerprint != 0);
         assert(user == NULL || user->has_secret);
     }
-    bool may = acl_ask(&nobody, request->verb, request->resource, request->resource_len) == ACL_YES;
+    bool may =
+        acl_ask(&no_user, request->verb, request->resource, request->resource_len) == ACL_YES;
     assert(!may || (request->resource == NULL && request->token == NULL));
     assert(!may || request->verb == VERB_AUTH || request->verb == VERB_PING ||
            request->verb == VERB_VERSION || request->verb == VERB_HELP ||
@@ -257,7 +259,7 @@ static void check_line(const char *line, size_t len, const struct request_limits
     assert((code == REQUEST_LINE_TOO_LONG) == (len >= LIMIT_LINE));
     if (code == REQUEST_FINE) {
         check_request(&request, bounds, line, len);
-        check_said_again(&request, bounds);
+        check_reparsed(&request, bounds);
         check_handshake(&request);
     } else if (code == REQUEST_EMPTY) {
         for (size_t i = 0; i < len; i++)

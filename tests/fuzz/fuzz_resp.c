@@ -1,7 +1,5 @@
-/*
- * Any bytes from a master: the reader of RESP makes of them what hiredis makes of them. The first
- * byte of an input says how many bytes come at once.
- */
+/* Any bytes from a master: the fast path of the RESP parser must agree with hiredis. The first byte
+ * of an input sets how many bytes arrive at once. */
 #include <assert.h>
 
 #include "tests/fuzz/fuzz.h"

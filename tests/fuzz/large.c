@@ -1,8 +1,9 @@
 /*
- * An engine allocates tables of many megabytes, and an input touches some pages of them. ASan would
- * poison all of it each time, which takes ten times as long as the input. So what is large lies
- * here: in pages of its own, which are given back in between, and which nobody can touch behind
- * their end or once they are free. The linker has calloc() and free() come here (--wrap).
+ * Large allocations without the cost of ASan. An engine allocates tables of many megabytes, of
+ * which an input touches some pages. ASan would poison all of them each time, which takes ten times
+ * as long as the input. Large blocks therefore get pages of their own, which are released in
+ * between, with an inaccessible page after the end; freed blocks are inaccessible as well. The
+ * linker redirects calloc() and free() to this file (--wrap).
  */
 #include <assert.h>
 #include <stdbool.h>
@@ -14,7 +15,7 @@ enum { LARGE = 64 * 1024, PAGE = 4096, ALIGNMENT = 16, BLOCKS = 16 };
 
 static struct block {
     char *pages; /* NULL: none yet */
-    size_t size; /* of them, without the last one, which is never accessible */
+    size_t size; /* size without the last page, which is never accessible */
     void *given; /* NULL: free */
 } blocks[BLOCKS];
 
@@ -35,7 +36,7 @@ static struct block *find_block(size_t size)
         }
         return block;
     }
-    assert(false && "somebody does not free what is large");
+    assert(false && "a large block was not freed");
     return NULL;
 }
 

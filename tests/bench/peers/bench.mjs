@@ -1,18 +1,18 @@
-// One way to lock for a while, as fast as it is answered, for tests/bench/peer.c:
+// Run one lock client for a while, as fast as it gets replies, for tests/bench/peer.c:
 //
 //     node bench.mjs PEER apart|together|in-turns IN_FLIGHT MS HOLD_MS REDIS_PORTS DAEMON_PORT ETCD_PORT
 //
 // A peer is a module beside this one with
 //
 //     open({ redisPorts, daemonPort, etcdPort, clients, together }) -> { use, close }
-//     use(resource, client, work): take the lock, await work(), give it back; client: 0 to clients-1
+//     use(resource, client, work): acquire the lock, await work(), release it; client: 0 to clients-1
 //
-// Apart, each client has a resource of its own; together, all want one, and ask for it again at once.
-// In turns, they ask again when another has it: where nobody stands in line, who just had a lock would
-// take it again, and nothing be handed over. What was measured is told by lines of a name and a number:
-// peer.c knows them.
+// apart: each client has its own resource. together: all clients want one, and ask again at once.
+// in-turns: a client asks again when another one has the lock. Without a queue, the last holder would
+// otherwise take the lock again, and there would be no hand-over. The output is one line for each
+// figure, a name and a number, which peer.c reads.
 
-const WARM_UP_MS = 500; // until the compiler has seen it all
+const WARM_UP_MS = 500; // until the JIT compiler has optimised the code
 
 const [peer, how, inFlight, forMs, holdMs, redisPorts, daemonPort, etcdPort] = process.argv.slice(2);
 const clients = Number(inFlight);
@@ -23,15 +23,15 @@ const now = () => Number(process.hrtime.bigint()); // in ns; exact for a hundred
 const acquires = [];
 const handovers = [];
 const turns = new Array(clients).fill(0);
-const askedAt = new Array(clients).fill(0); // 0: is not waiting
+const askedAt = new Array(clients).fill(0); // 0: not waiting
 const counts = { pairs: 0, all_pairs: 0, failed: 0 };
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 let measuring = false;
 let ending = false;
-let releasedAt = 0; // together: when the last was given back, and by whom
-let releasedBy = -1; // nobody yet
-let stillWaiting = []; // when what is measured ends: for how long
-let waiting = []; // in turns: for another to have it
+let releasedAt = 0; // together: time and client of the last release
+let releasedBy = -1; // none yet
+let stillWaiting = []; // at the end of the measurement: the waits so far
+let waiting = []; // in-turns: clients that wait for another one to get the lock
 
 function wake() {
   for (const resolve of waiting) resolve();
@@ -45,7 +45,7 @@ function granted(client) {
   if (measuring) {
     acquires.push(at - since);
     turns[client]++;
-    // Who takes it again himself has handed nothing over.
+    // A client that takes the lock again has not handed it over.
     if (together && releasedBy !== -1 && releasedBy !== client) handovers.push(at - releasedAt);
   }
   wake();

@@ -1,4 +1,4 @@
-// The client of redlockd that stands in docs/clients.md, copied out of it: a connection for each request.
+// The client in docs/clients.md, extracted from the page: a connection for each request.
 import fs from 'node:fs';
 
 const TTL_MS = 2000;

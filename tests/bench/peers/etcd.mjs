@@ -1,5 +1,5 @@
 // etcd's own lock service (v3lockpb.Lock), by gRPC on one HTTP/2 connection. Each client has a lease, made
-// before anything is measured: etcd has no time to live of a single lock.
+// before the measurement, since etcd has no TTL for a single lock.
 import http2 from 'node:http2';
 
 const LEASE_S = 600;
@@ -41,7 +41,7 @@ function fields(message) {
 
 // --- just enough of gRPC ---
 
-const PREFIX = 5; // not compressed, and the length
+const PREFIX = 5; // the flag for compression, and the length
 
 function call(session, path, message) {
   return new Promise((resolve, reject) => {

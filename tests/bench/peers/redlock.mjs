@@ -1,5 +1,5 @@
-// node-redlock, as its manual has it: a connection to each master, its own settings but for the number
-// of tries, since here everybody waits until it is his turn.
+// node-redlock as in its manual: a connection to each master, with its default settings except for
+// unlimited retries, since each client here waits until it gets the lock.
 import { Redis } from 'ioredis';
 import { default as Redlock } from 'redlock';
 
@@ -8,7 +8,7 @@ const TTL_MS = 2000;
 export async function open({ redisPorts }) {
   const masters = redisPorts.map((port) => new Redis(port, '127.0.0.1'));
   const redlock = new Redlock(masters, { retryCount: -1 });
-  redlock.on('error', () => {}); // also of each try that was refused
+  redlock.on('error', () => {}); // each refused attempt is an error event
   return {
     async use(resource, client, work) {
       const lock = await redlock.acquire([resource], TTL_MS);

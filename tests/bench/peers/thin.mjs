@@ -1,5 +1,5 @@
-// A thin client of redlockd: one connection for all, each request with a tag, what is asked in one pass of
-// the loop in one write (docs/clients.md: "Many requests on one connection").
+// A thin client of redlockd: one connection, a tag for each request, and one write for all requests of
+// a pass of the event loop (docs/clients.md: "Many requests on one connection").
 import net from 'node:net';
 
 const TTL_MS = 2000;
@@ -45,7 +45,7 @@ export async function open({ daemonPort, together }) {
   const wait = together ? ` WAIT ${WAIT_MS}` : '';
   return {
     async use(resource, client, work) {
-      const sent = now(); // before sending, so that a slow answer makes the deadline no later
+      const sent = now(); // before the write, so that a slow reply cannot make the deadline later
       const [word, token, validityMs, elapsedMs] = await ask(`LOCK ${resource} ${TTL_MS}${wait}`);
       if (word !== 'OK') throw new Error(`not locked: ${word}`);
       try {
