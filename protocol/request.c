@@ -240,11 +240,11 @@ static enum request_error take_resource(const struct word *word,
                                         struct request *request, struct error *error)
 {
     if (word->len > LIMIT_RESOURCE)
-        return fail_word(error, REQUEST_BAD_RESOURCE, "a resource has at most 256 bytes, not ",
-                         word, "");
+        return fail_word(error, REQUEST_BAD_RESOURCE, "resource ", word,
+                         " is longer than 256 bytes");
     if (is_reserved(word, limits))
         return fail(error, REQUEST_BAD_RESOURCE,
-                    "keys that begin with \"redlockd:\" are redlockd's own; take another name");
+                    "keys that begin with \"redlockd:\" are reserved; choose another name");
     request->resource = word->at;
     request->resource_len = (uint16_t)word->len;
     return REQUEST_FINE;
@@ -256,8 +256,9 @@ static enum request_error fail_digit(const char *token, struct error *error)
     while ((*token >= '0' && *token <= '9') || (*token >= 'a' && *token <= 'f'))
         token++;
     return fail(error, REQUEST_BAD_TOKEN,
-                *token >= 'A' && *token <= 'F' ? "a token is in lower case, as LOCK answered it"
-                                               : "a token has hex digits only");
+                *token >= 'A' && *token <= 'F'
+                    ? "a token must be in lower case, as in the reply to LOCK"
+                    : "a token must have hex digits only");
 }
 
 /* A token is a secret: no error quotes it. */
@@ -266,7 +267,7 @@ static enum request_error take_token(const struct word *word, struct request *re
 {
     if (word->len != LIMIT_TOKEN)
         return fail(error, REQUEST_BAD_TOKEN,
-                    "a token has 40 hex digits, as LOCK answered it; this word has another length");
+                    "a token must be 40 hex digits, as in the reply to LOCK");
     if (!token_is(word->at, word->len))
         return fail_digit(word->at, error);
     request->token = word->at;
@@ -280,12 +281,12 @@ static enum request_error take_ttl(const struct word *word, const struct request
     enum request_error parsed = request_parse_time(word->at, word->len, &ms);
     if (parsed == REQUEST_BAD_TIME)
         return fail_word(error, REQUEST_BAD_TIME, "", word,
-                         " is no time: write 30s, 500ms, or milliseconds");
+                         " is not a time; write 30s, 500ms, or milliseconds");
     if (parsed == REQUEST_FINE && ms >= limits->ttl_min_ms && ms <= limits->ttl_max_ms) {
         request->ttl_ms = ms;
         return REQUEST_FINE;
     }
-    return fail(error, REQUEST_TTL_RANGE, "a ttl is from %s to %s here",
+    return fail(error, REQUEST_TTL_RANGE, "TTL must be between %s and %s",
                 duration(limits->ttl_min_ms).text, duration(limits->ttl_max_ms).text);
 }
 
@@ -293,7 +294,7 @@ static enum request_error take_label(const struct word *word, struct request *re
                                      struct error *error)
 {
     if (!is_label(word->at, word->len))
-        return fail(error, REQUEST_BAD_ARGUMENTS, "a label has 1 to 32 bytes of A-Z a-z 0-9 _.:-");
+        return fail(error, REQUEST_BAD_ARGUMENTS, "a label must be 1 to 32 of A-Z a-z 0-9 _ . : -");
     request->label = word->at;
     request->label_len = (uint16_t)word->len;
     return REQUEST_FINE;
@@ -303,7 +304,7 @@ static enum request_error take_secret(const struct word *word, struct request *r
                                       struct error *error)
 {
     if (word->len > LIMIT_SECRET)
-        return fail(error, REQUEST_BAD_ARGUMENTS, "a secret has at most 256 bytes");
+        return fail(error, REQUEST_BAD_ARGUMENTS, "a secret must be at most 256 bytes");
     request->secret = word->at;
     request->secret_len = (uint16_t)word->len;
     return REQUEST_FINE;
@@ -324,11 +325,10 @@ static enum request_error take_wait(const struct word *word, struct request *req
     enum request_error parsed = request_parse_time(word->at, word->len, &request->wait_ms);
     if (parsed == REQUEST_BAD_TIME)
         return fail_word(error, REQUEST_BAD_TIME, "", word,
-                         " is no time to wait: write 30s, 500ms, or milliseconds");
+                         " is not a time; write 30s, 500ms, or milliseconds");
     if (parsed == REQUEST_FINE && request->wait_ms <= LIMIT_WAIT_MS)
         return REQUEST_FINE;
-    return fail(error, REQUEST_WAIT_RANGE, "a LOCK waits for at most %s",
-                duration(LIMIT_WAIT_MS).text);
+    return fail(error, REQUEST_WAIT_RANGE, "WAIT must be at most %s", duration(LIMIT_WAIT_MS).text);
 }
 
 enum { OPTION_FENCE, OPTION_HOLD, OPTION_LINGER, OPTION_WAIT, OPTIONS };
@@ -350,15 +350,15 @@ static enum request_error take_options(const struct word *options, size_t count,
     for (size_t at = 0; at < count; at++) {
         unsigned option = option_of(&options[at]);
         if (option == OPTIONS || given[option])
-            return fail_word(
-                error, REQUEST_BAD_ARGUMENTS,
-                "LOCK takes <resource> <ttl> [WAIT <time>] [FENCE] [HOLD [LINGER]], and knows no ",
-                &options[at], option < OPTIONS ? " twice" : "");
+            return fail_word(error, REQUEST_BAD_ARGUMENTS, "LOCK option ", &options[at],
+                             option < OPTIONS ? " is given twice"
+                                              : " is unknown; LOCK takes <resource> <ttl> [WAIT "
+                                                "<time>] [FENCE] [HOLD [LINGER]]");
         given[option] = true;
         if (option != OPTION_WAIT)
             continue;
         if (++at == count)
-            return fail(error, REQUEST_BAD_ARGUMENTS, "WAIT takes a time: WAIT 30s");
+            return fail(error, REQUEST_BAD_ARGUMENTS, "WAIT needs a time, for example WAIT 30s");
         enum request_error failed = take_wait(&options[at], request, error);
         if (failed != REQUEST_FINE)
             return failed;
@@ -367,7 +367,7 @@ static enum request_error take_options(const struct word *options, size_t count,
     request->hold = given[OPTION_HOLD];
     request->linger = given[OPTION_LINGER];
     if (request->linger && !request->hold)
-        return fail(error, REQUEST_BAD_ARGUMENTS, "LINGER takes HOLD: HOLD LINGER");
+        return fail(error, REQUEST_BAD_ARGUMENTS, "LINGER needs HOLD; write HOLD LINGER");
     return REQUEST_FINE;
 }
 
@@ -378,8 +378,8 @@ static enum request_error fail_hold(const struct request_limits *limits, struct 
         limits->hold_ttl_min_ms > limits->ttl_min_ms ? limits->hold_ttl_min_ms : limits->ttl_min_ms;
     return fail(error, REQUEST_TTL_RANGE,
                 least_ms > limits->ttl_max_ms
-                    ? "there is no HOLD here: it takes a ttl of %s, and max_ttl is %s"
-                    : "with HOLD a ttl is from %s to %s here",
+                    ? "HOLD needs a TTL of at least %s, but max_ttl is %s; lock without HOLD"
+                    : "TTL with HOLD must be between %s and %s",
                 duration(least_ms).text, duration(limits->ttl_max_ms).text);
 }
 
@@ -444,7 +444,7 @@ static enum request_error find_verb(const struct word *word, struct request *req
         request->verb = (enum verb)verb;
         return REQUEST_FINE;
     }
-    return fail_word(error, REQUEST_UNKNOWN_VERB, "", word, " is no verb; HELP lists them");
+    return fail_word(error, REQUEST_UNKNOWN_VERB, "unknown verb ", word, "; send HELP for a list");
 }
 
 enum request_error request_parse(const char *line, size_t len, const struct request_limits *limits,
@@ -456,20 +456,20 @@ enum request_error request_parse(const char *line, size_t len, const struct requ
     size_t control = split(line, len, &words);
     take_tag(&words, line + len, request);
     if (len >= LIMIT_LINE)
-        return fail(error, REQUEST_LINE_TOO_LONG, "a line has at most 2048 bytes");
+        return fail(error, REQUEST_LINE_TOO_LONG, "a line must be at most 2048 bytes");
     if (control < len)
         return fail(error, REQUEST_BAD_BYTE,
-                    "byte %zu is 0x%02x; a line has no control characters, and words are split by "
+                    "byte %zu is 0x%02x; control characters are not allowed, separate words with "
                     "spaces",
                     control + 1, (unsigned char)line[control]);
     if (words.count == 0)
         return REQUEST_EMPTY;
     if (word->at[0] == '#') {
         if (request->tag == NULL && !is_tag(word))
-            return fail(error, REQUEST_BAD_TAG, "a tag has 1 to 32 bytes of A-Z a-z 0-9 _.:-");
+            return fail(error, REQUEST_BAD_TAG, "a tag must be 1 to 32 of A-Z a-z 0-9 _ . : -");
         set_tag(request, word++);
         if (words.count == 1)
-            return fail(error, REQUEST_UNKNOWN_VERB, "a verb has to follow the tag");
+            return fail(error, REQUEST_UNKNOWN_VERB, "a verb must follow the tag");
     }
     enum request_error failed = find_verb(word++, request, error);
     if (failed != REQUEST_FINE)

@@ -18,21 +18,23 @@
 
 #define VERB_TABLE(X)                                                                              \
     X(VERB_LOCK, "LOCK", "<resource> <ttl> [WAIT <time>] [FENCE] [HOLD [LINGER]]",                 \
-      "acquire a lock for <ttl>")                                                                  \
-    X(VERB_UNLOCK, "UNLOCK", "<resource> <token>", "release it on every node")                     \
-    X(VERB_EXTEND, "EXTEND", "<resource> <token> <ttl>", "make it live at least <ttl> from now")   \
-    X(VERB_STATUS, "STATUS", "<resource>", "ask a quorum who holds it")                            \
-    X(VERB_BREAK, "BREAK", "<resource>", "release it by force, whoever holds it")                  \
-    X(VERB_NAME, "NAME", "<label>", "name this connection")                                        \
-    X(VERB_AUTH, "AUTH", "<secret>", "say who this connection is")                                 \
+      "acquire the lock for <ttl>")                                                                \
+    X(VERB_UNLOCK, "UNLOCK", "<resource> <token>", "release the lock on every master")             \
+    X(VERB_EXTEND, "EXTEND", "<resource> <token> <ttl>",                                           \
+      "make the lock live at least <ttl> from now")                                                \
+    X(VERB_STATUS, "STATUS", "<resource>",                                                         \
+      "ask a quorum of the masters whether a client holds the lock")                               \
+    X(VERB_BREAK, "BREAK", "<resource>", "release the lock by force, whichever client holds it")   \
+    X(VERB_NAME, "NAME", "<label>", "name this connection, for CLIENTS and the log")               \
+    X(VERB_AUTH, "AUTH", "<secret>", "authenticate this connection")                               \
     X(VERB_NODES, "NODES", "", "list the Redis masters")                                           \
     X(VERB_STATS, "STATS", "", "list the counters")                                                \
-    X(VERB_LOCKS, "LOCKS", "[<resource>]", "list the locks granted here, and who waits")           \
+    X(VERB_LOCKS, "LOCKS", "[<resource>]", "list the locks and the queues of this daemon")         \
     X(VERB_CLIENTS, "CLIENTS", "", "list the connections")                                         \
-    X(VERB_PING, "PING", "", "answers PONG")                                                       \
-    X(VERB_VERSION, "VERSION", "", "the version of the protocol")                                  \
-    X(VERB_HELP, "HELP", "", "this list")                                                          \
-    X(VERB_QUIT, "QUIT", "", "answers BYE and closes")
+    X(VERB_PING, "PING", "", "answer PONG")                                                        \
+    X(VERB_VERSION, "VERSION", "", "answer the version of the protocol and of the daemon")         \
+    X(VERB_HELP, "HELP", "", "list the verbs")                                                     \
+    X(VERB_QUIT, "QUIT", "", "answer BYE and close the connection")
 
 enum verb {
 #define X(name, word, usage, text) name,

@@ -115,7 +115,7 @@ START_TEST(secret_is_any_word_within_the_length_limit)
     ck_assert_int_eq(parse(line), REQUEST_FINE);
     line[5 + LIMIT_SECRET] = 'x';
     ck_assert_int_eq(parse(line), REQUEST_BAD_ARGUMENTS);
-    ck_assert_str_eq(error.text, "a secret has at most 256 bytes");
+    ck_assert_str_eq(error.text, "a secret must be at most 256 bytes");
 }
 END_TEST
 
@@ -133,41 +133,40 @@ static const struct {
     enum request_error code;
     const char *text;
 } bad_lines[] = {
-    {"FOO", REQUEST_UNKNOWN_VERB, "\"FOO\" is no verb; HELP lists them"},
-    {"LOCKX a 1s", REQUEST_UNKNOWN_VERB, "\"LOCKX\" is no verb; HELP lists them"},
-    {"\xff\"", REQUEST_UNKNOWN_VERB, "\"\\xff\\x22\" is no verb; HELP lists them"},
-    {"#1", REQUEST_UNKNOWN_VERB, "a verb has to follow the tag"},
-    {"# PING", REQUEST_BAD_TAG, "a tag has 1 to 32 bytes of A-Z a-z 0-9 _.:-"},
-    {"#a/b PING", REQUEST_BAD_TAG, "a tag has 1 to 32 bytes of A-Z a-z 0-9 _.:-"},
+    {"FOO", REQUEST_UNKNOWN_VERB, "unknown verb \"FOO\"; send HELP for a list"},
+    {"LOCKX a 1s", REQUEST_UNKNOWN_VERB, "unknown verb \"LOCKX\"; send HELP for a list"},
+    {"\xff\"", REQUEST_UNKNOWN_VERB, "unknown verb \"\\xff\\x22\"; send HELP for a list"},
+    {"#1", REQUEST_UNKNOWN_VERB, "a verb must follow the tag"},
+    {"# PING", REQUEST_BAD_TAG, "a tag must be 1 to 32 of A-Z a-z 0-9 _ . : -"},
+    {"#a/b PING", REQUEST_BAD_TAG, "a tag must be 1 to 32 of A-Z a-z 0-9 _ . : -"},
     {"#123456789012345678901234567890123 PING", REQUEST_BAD_TAG,
-     "a tag has 1 to 32 bytes of A-Z a-z 0-9 _.:-"},
+     "a tag must be 1 to 32 of A-Z a-z 0-9 _ . : -"},
     {"LOCK", REQUEST_BAD_ARGUMENTS, LOCK_USAGE},
     {"LOCK a", REQUEST_BAD_ARGUMENTS, LOCK_USAGE},
-    {"LOCK a 1s now", REQUEST_BAD_ARGUMENTS, LOCK_USAGE ", and knows no \"now\""},
-    {"LOCK a 1s FENCE FENCE", REQUEST_BAD_ARGUMENTS, LOCK_USAGE ", and knows no \"FENCE\" twice"},
-    {"LOCK a 1s hold fence Hold", REQUEST_BAD_ARGUMENTS,
-     LOCK_USAGE ", and knows no \"Hold\" twice"},
-    {"LOCK a 1s WAIT 1s WAIT 1s", REQUEST_BAD_ARGUMENTS,
-     LOCK_USAGE ", and knows no \"WAIT\" twice"},
-    {"LOCK a 1s FENCE now", REQUEST_BAD_ARGUMENTS, LOCK_USAGE ", and knows no \"now\""},
-    {"LOCK a 1s LINGER", REQUEST_BAD_ARGUMENTS, "LINGER takes HOLD: HOLD LINGER"},
-    {"LOCK a 1s FENCE LINGER WAIT 1s", REQUEST_BAD_ARGUMENTS, "LINGER takes HOLD: HOLD LINGER"},
+    {"LOCK a 1s now", REQUEST_BAD_ARGUMENTS, "LOCK option \"now\" is unknown; " LOCK_USAGE},
+    {"LOCK a 1s FENCE FENCE", REQUEST_BAD_ARGUMENTS, "LOCK option \"FENCE\" is given twice"},
+    {"LOCK a 1s hold fence Hold", REQUEST_BAD_ARGUMENTS, "LOCK option \"Hold\" is given twice"},
+    {"LOCK a 1s WAIT 1s WAIT 1s", REQUEST_BAD_ARGUMENTS, "LOCK option \"WAIT\" is given twice"},
+    {"LOCK a 1s FENCE now", REQUEST_BAD_ARGUMENTS, "LOCK option \"now\" is unknown; " LOCK_USAGE},
+    {"LOCK a 1s LINGER", REQUEST_BAD_ARGUMENTS, "LINGER needs HOLD; write HOLD LINGER"},
+    {"LOCK a 1s FENCE LINGER WAIT 1s", REQUEST_BAD_ARGUMENTS,
+     "LINGER needs HOLD; write HOLD LINGER"},
     {"LOCK a 1s HOLD linger Linger", REQUEST_BAD_ARGUMENTS,
-     LOCK_USAGE ", and knows no \"Linger\" twice"},
-    {"LOCK a 999ms LINGER HOLD", REQUEST_TTL_RANGE, "with HOLD a ttl is from 1s to 1m here"},
+     "LOCK option \"Linger\" is given twice"},
+    {"LOCK a 999ms LINGER HOLD", REQUEST_TTL_RANGE, "TTL with HOLD must be between 1s and 1m"},
     {"LOCK a 1s FENCE HOLD LINGER WAIT 1s now a b c d e f", REQUEST_BAD_ARGUMENTS,
-     LOCK_USAGE ", and knows no \"now\""},
+     "LOCK option \"now\" is unknown; " LOCK_USAGE},
     {"LOCK a 1s FENCE HOLD WAIT 1s now a b c d e f", REQUEST_BAD_ARGUMENTS,
-     LOCK_USAGE ", and knows no \"now\""},
-    {"LOCK a 1s WAIT", REQUEST_BAD_ARGUMENTS, "WAIT takes a time: WAIT 30s"},
+     "LOCK option \"now\" is unknown; " LOCK_USAGE},
+    {"LOCK a 1s WAIT", REQUEST_BAD_ARGUMENTS, "WAIT needs a time, for example WAIT 30s"},
     {"LOCK a 1s WAIT HOLD", REQUEST_BAD_TIME,
-     "\"HOLD\" is no time to wait: write 30s, 500ms, or milliseconds"},
-    {"LOCK a 1s WAIT 86400001", REQUEST_WAIT_RANGE, "a LOCK waits for at most 24h"},
-    {"LOCK a 1s WAIT 999999999999999", REQUEST_WAIT_RANGE, "a LOCK waits for at most 24h"},
-    {"LOCK a 999ms HOLD", REQUEST_TTL_RANGE, "with HOLD a ttl is from 1s to 1m here"},
-    {"LOCK a 1h FENCE HOLD", REQUEST_TTL_RANGE, "with HOLD a ttl is from 1s to 1m here"},
-    {"LOCK a 1h a b c d e f g h i j HOLD", REQUEST_TTL_RANGE, "a ttl is from 13ms to 1m here"},
-    {"LOCK a 1h FENCE", REQUEST_TTL_RANGE, "a ttl is from 13ms to 1m here"},
+     "\"HOLD\" is not a time; write 30s, 500ms, or milliseconds"},
+    {"LOCK a 1s WAIT 86400001", REQUEST_WAIT_RANGE, "WAIT must be at most 24h"},
+    {"LOCK a 1s WAIT 999999999999999", REQUEST_WAIT_RANGE, "WAIT must be at most 24h"},
+    {"LOCK a 999ms HOLD", REQUEST_TTL_RANGE, "TTL with HOLD must be between 1s and 1m"},
+    {"LOCK a 1h FENCE HOLD", REQUEST_TTL_RANGE, "TTL with HOLD must be between 1s and 1m"},
+    {"LOCK a 1h a b c d e f g h i j HOLD", REQUEST_TTL_RANGE, "TTL must be between 13ms and 1m"},
+    {"LOCK a 1h FENCE", REQUEST_TTL_RANGE, "TTL must be between 13ms and 1m"},
     {"AUTH", REQUEST_BAD_ARGUMENTS, "AUTH takes <secret>"},
     {"AUTH a b", REQUEST_BAD_ARGUMENTS, "AUTH takes <secret>"},
     {"LOCKS a b", REQUEST_BAD_ARGUMENTS, "LOCKS takes [<resource>]"},
@@ -178,34 +177,33 @@ static const struct {
     {"STATUS", REQUEST_BAD_ARGUMENTS, "STATUS takes <resource>"},
     {"STATUS a b c d e f g h i j", REQUEST_BAD_ARGUMENTS, "STATUS takes <resource>"},
     {"NAME", REQUEST_BAD_ARGUMENTS, "NAME takes <label>"},
-    {"NAME a/b", REQUEST_BAD_ARGUMENTS, "a label has 1 to 32 bytes of A-Z a-z 0-9 _.:-"},
+    {"NAME a/b", REQUEST_BAD_ARGUMENTS, "a label must be 1 to 32 of A-Z a-z 0-9 _ . : -"},
     {"LOCK a\tb 1s", REQUEST_BAD_BYTE,
-     "byte 7 is 0x09; a line has no control characters, and words are split by spaces"},
+     "byte 7 is 0x09; control characters are not allowed, separate words with spaces"},
     {"PING\r", REQUEST_BAD_BYTE,
-     "byte 5 is 0x0d; a line has no control characters, and words are split by spaces"},
+     "byte 5 is 0x0d; control characters are not allowed, separate words with spaces"},
     {"LOCK a\x7f 1s", REQUEST_BAD_BYTE,
-     "byte 7 is 0x7f; a line has no control characters, and words are split by spaces"},
-    {"UNLOCK a 0123", REQUEST_BAD_TOKEN,
-     "a token has 40 hex digits, as LOCK answered it; this word has another length"},
+     "byte 7 is 0x7f; control characters are not allowed, separate words with spaces"},
+    {"UNLOCK a 0123", REQUEST_BAD_TOKEN, "a token must be 40 hex digits, as in the reply to LOCK"},
     {"UNLOCK a 0123456789ABCDEF0123456789abcdef01234567", REQUEST_BAD_TOKEN,
-     "a token is in lower case, as LOCK answered it"},
+     "a token must be in lower case, as in the reply to LOCK"},
     {"UNLOCK a 0123456789abcdef0123456789abcdef0123456g", REQUEST_BAD_TOKEN,
-     "a token has hex digits only"},
+     "a token must have hex digits only"},
     {"EXTEND a 0123456789abcdef0123456789abcdef0123456/ 1s", REQUEST_BAD_TOKEN,
-     "a token has hex digits only"},
-    {"LOCK a soon", REQUEST_BAD_TIME, "\"soon\" is no time: write 30s, 500ms, or milliseconds"},
-    {"LOCK a -1s", REQUEST_BAD_TIME, "\"-1s\" is no time: write 30s, 500ms, or milliseconds"},
-    {"LOCK a 1.5s", REQUEST_BAD_TIME, "\"1.5s\" is no time: write 30s, 500ms, or milliseconds"},
-    {"LOCK a 1S", REQUEST_BAD_TIME, "\"1S\" is no time: write 30s, 500ms, or milliseconds"},
-    {"LOCK a 12", REQUEST_TTL_RANGE, "a ttl is from 13ms to 1m here"},
-    {"LOCK a 60001", REQUEST_TTL_RANGE, "a ttl is from 13ms to 1m here"},
-    {"LOCK a 999999999999999", REQUEST_TTL_RANGE, "a ttl is from 13ms to 1m here"},
-    {"LOCK a 2562048h", REQUEST_TTL_RANGE, "a ttl is from 13ms to 1m here"},
-    {"LOCK a 99999999999999999999", REQUEST_TTL_RANGE, "a ttl is from 13ms to 1m here"},
+     "a token must have hex digits only"},
+    {"LOCK a soon", REQUEST_BAD_TIME, "\"soon\" is not a time; write 30s, 500ms, or milliseconds"},
+    {"LOCK a -1s", REQUEST_BAD_TIME, "\"-1s\" is not a time; write 30s, 500ms, or milliseconds"},
+    {"LOCK a 1.5s", REQUEST_BAD_TIME, "\"1.5s\" is not a time; write 30s, 500ms, or milliseconds"},
+    {"LOCK a 1S", REQUEST_BAD_TIME, "\"1S\" is not a time; write 30s, 500ms, or milliseconds"},
+    {"LOCK a 12", REQUEST_TTL_RANGE, "TTL must be between 13ms and 1m"},
+    {"LOCK a 60001", REQUEST_TTL_RANGE, "TTL must be between 13ms and 1m"},
+    {"LOCK a 999999999999999", REQUEST_TTL_RANGE, "TTL must be between 13ms and 1m"},
+    {"LOCK a 2562048h", REQUEST_TTL_RANGE, "TTL must be between 13ms and 1m"},
+    {"LOCK a 99999999999999999999", REQUEST_TTL_RANGE, "TTL must be between 13ms and 1m"},
     {"LOCK a 99999999999999999999x", REQUEST_BAD_TIME,
-     "\"99999999999999999999x\" is no time: write 30s, 500ms, or milliseconds"},
-    {"LOCK a 0", REQUEST_TTL_RANGE, "a ttl is from 13ms to 1m here"},
-    {"EXTEND a " TOKEN " 61s", REQUEST_TTL_RANGE, "a ttl is from 13ms to 1m here"},
+     "\"99999999999999999999x\" is not a time; write 30s, 500ms, or milliseconds"},
+    {"LOCK a 0", REQUEST_TTL_RANGE, "TTL must be between 13ms and 1m"},
+    {"EXTEND a " TOKEN " 61s", REQUEST_TTL_RANGE, "TTL must be between 13ms and 1m"},
 };
 
 START_TEST(each_invalid_line_has_its_code_and_advice)
@@ -225,7 +223,7 @@ START_TEST(error_says_that_max_ttl_is_too_short_for_a_hold)
     struct request held;
     ck_assert_int_eq(request_parse(line, strlen(line), &brief, &held, &error), REQUEST_TTL_RANGE);
     ck_assert_str_eq(error.text,
-                     "there is no HOLD here: it takes a ttl of 186ms, and max_ttl is 100ms");
+                     "HOLD needs a TTL of at least 186ms, but max_ttl is 100ms; lock without HOLD");
 }
 END_TEST
 
@@ -237,7 +235,7 @@ START_TEST(least_ttl_of_a_hold_is_at_least_that_of_any_lock)
         .ttl_min_ms = 2032, .ttl_max_ms = 10000, .hold_ttl_min_ms = 186, .key_prefix = ""};
     struct request held;
     ck_assert_int_eq(request_parse(line, strlen(line), &strict, &held, &error), REQUEST_TTL_RANGE);
-    ck_assert_str_eq(error.text, "with HOLD a ttl is from 2032ms to 10s here");
+    ck_assert_str_eq(error.text, "TTL with HOLD must be between 2032ms and 10s");
 }
 END_TEST
 
@@ -248,7 +246,7 @@ START_TEST(line_length_is_limited_to_2048_bytes)
     ck_assert_int_eq(parse(line), REQUEST_FINE);
     line[LIMIT_LINE - 1] = ' ';
     ck_assert_int_eq(parse(line), REQUEST_LINE_TOO_LONG);
-    ck_assert_str_eq(error.text, "a line has at most 2048 bytes");
+    ck_assert_str_eq(error.text, "a line must be at most 2048 bytes");
     assert_view(request.tag, request.tag_len, "x");
 }
 END_TEST
