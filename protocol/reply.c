@@ -6,7 +6,7 @@
 
 #include "protocol/text.h"
 
-/* The LF always has its place. */
+/* The size excludes one byte, so that the LF always fits. */
 static struct text begin(const char *tag, size_t tag_len, char *buf)
 {
     struct text line = {.buf = buf, .size = LIMIT_REPLY - 1};
@@ -25,7 +25,7 @@ static size_t end(struct text *line)
     return line->len;
 }
 
-/* The first word. */
+/* Write the outcome, the first word of the reply. */
 static void put_word(struct text *line, enum outcome outcome)
 {
     static const struct {
@@ -36,8 +36,9 @@ static void put_word(struct text *line, enum outcome outcome)
         OUTCOME_TABLE(X)
 #undef X
     };
-    static_assert(2 + LIMIT_TAG + sizeof(words[0].letters) < LIMIT_REPLY, "there is room for it");
-    /* All sixteen, which is one move; what comes next goes over the zeros behind the word. */
+    static_assert(2 + LIMIT_TAG + sizeof(words[0].letters) < LIMIT_REPLY,
+                  "the outcome fits after the longest tag");
+    /* Copying all sixteen bytes is one move. What is written next overwrites the padding. */
     const size_t all = sizeof(words[outcome].letters);
     text_bytes(line, words[outcome].letters, all);
     line->len -= all - words[outcome].len;
@@ -102,7 +103,7 @@ size_t reply_format(const struct reply *reply, const char *tag, size_t tag_len, 
         text_string(&line, reply->limit);
         break;
     case OUTCOME_OUTBID:
-        assert(false && "the client is never told");
+        assert(false && "OUTBID is not a reply");
         break;
     case OUTCOME_GONE:
     case OUTCOME_FREE:

@@ -1,5 +1,9 @@
 /*
- * What the daemon answers -> one line of the protocol. Pure.
+ * Formats replies and pushed lines of the protocol. Pure.
+ *
+ * Each function writes one line with its LF to buf, which must hold LIMIT_REPLY bytes, and returns
+ * its length. The line begins with "#tag " unless tag is NULL. No NUL is added. A line that would
+ * be longer than LIMIT_REPLY is cut.
  */
 #ifndef PROTOCOL_REPLY_H
 #define PROTOCOL_REPLY_H
@@ -12,57 +16,48 @@
 #include "protocol/reason.h"
 
 /*
- * A reply to LOCK, UNLOCK, EXTEND or STATUS. Which fields count depends on the outcome; the others
- * are ignored. In this order it has 80 bytes, which are zeroed by a few moves and no loop.
+ * A reply to LOCK, UNLOCK, EXTEND, STATUS or BREAK. The outcome decides which fields are used. In
+ * this order the struct has 80 bytes, which the compiler zeroes with a few moves and no loop.
  */
 struct reply {
     enum outcome outcome;
 
-    /* NOQUORUM: how many of node_count voted, how many are needed, and why others did not. */
+    /* NOQUORUM: the masters that could vote, the number needed, and why the others could not. */
     unsigned voting;
     unsigned quorum;
     unsigned node_count;
-    const char *const *node_names;   /* node_count of them */
-    const enum reason *node_reasons; /* REASON_NONE for those that voted */
+    const char *const *node_names;   /* node_count entries */
+    const enum reason *node_reasons; /* node_count entries; REASON_NONE for a voting master */
 
-    const char *token;   /* OK to LOCK and EXTEND: LIMIT_TOKEN digits; NULL for a bare OK */
-    int64_t validity_ms; /* OK with a token */
-    int64_t elapsed_ms;  /* OK with a token, LATE */
-    int64_t fence;       /* OK to LOCK, "-" for 0; -1 to EXTEND, which has no such field */
-    int64_t hint_ms;     /* HELD: time to live left, or -1 where unknown */
-    const char *limit;   /* LIMIT: which bound was met, one word */
+    const char *token;   /* OK to LOCK and EXTEND: LIMIT_TOKEN digits; NULL for OK alone */
+    int64_t validity_ms; /* OK with token */
+    int64_t elapsed_ms;  /* OK with token, LATE */
+    int64_t fence;       /* OK with token: 0 is written as "-", -1 omits the field (EXTEND) */
+    int64_t hint_ms;     /* HELD: earliest time a quorum can be free; -1 if unknown */
+    const char *limit;   /* LIMIT: name of the limit, one word */
 };
 
-/*
- * Format a reply with its LF, preceded by "#tag " where tag is not NULL. Returns its length, at
- * most LIMIT_REPLY; buf holds LIMIT_REPLY bytes. No NUL is added.
- */
 size_t reply_format(const struct reply *reply, const char *tag, size_t tag_len, char *buf);
 
-/*
- * What a connection is told unasked about a lock that the daemon holds for it. The resource is a
- * view; the reason one word, preceded by "<node>:" where it is about a node.
- */
+/* A line that the daemon pushes to a connection about one of its HOLDs. */
 struct push {
     enum { PUSH_LOST, PUSH_WARN } kind;
     const char *resource;
     size_t resource_len;
-    const char *token; /* LIMIT_TOKEN digits */
-    const char *node;  /* its name, or NULL */
-    const char *reason;
+    const char *token;  /* LIMIT_TOKEN digits */
+    const char *node;   /* name of the master that the reason is about, or NULL */
+    const char *reason; /* one word */
 };
 
-/* "! LOST <resource> <token> <reason>", likewise; it never has a tag. */
+/* Format "! LOST <resource> <token> <reason>", or WARN with "<node>:<reason>". A pushed line has no
+ * tag. */
 size_t reply_format_push(const struct push *push, char *buf);
 
-/* "ERR <code> <text>", likewise. */
+/* Format "ERR <code> <text>". */
 size_t reply_format_error(const char *code, const char *text, const char *tag, size_t tag_len,
                           char *buf);
 
-/*
- * One line made of words somebody has put together already ("PONG", "END", a line of a listing),
- * likewise; what does not fit is cut.
- */
+/* Format a line from its complete text: "PONG", "END", a line of a listing. */
 size_t reply_format_line(const char *text, size_t len, const char *tag, size_t tag_len, char *buf);
 
 #endif

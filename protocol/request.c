@@ -10,25 +10,26 @@
 #include "protocol/token.h"
 #include "protocol/units.h"
 
-/* How much of a client's word an error quotes. */
+/* Error texts quote at most this many bytes of a word. */
 enum { QUOTE_MAX = 32 };
 
-/* The most words that any request has: #<tag> LOCK <resource> <ttl> WAIT <time> FENCE HOLD LINGER;
- * and one that is too many. */
-enum { WORDS_MAX = 10, LOCK_WORDS = 7 /* behind its verb */ };
+/* The longest request is #<tag> LOCK <resource> <ttl> WAIT <time> FENCE HOLD LINGER. WORDS_MAX has
+ * room for one word more, so that an error can quote it. LOCK_WORDS counts the words after LOCK. */
+enum { WORDS_MAX = 10, LOCK_WORDS = 7 };
 
 struct word {
     const char *at;
     size_t len;
 };
 
-/* Those of a line. */
+/* The words of one line. */
 struct words {
     struct word word[WORDS_MAX];
-    unsigned count; /* of those beyond WORDS_MAX, too, which are not kept */
+    unsigned count; /* of all words of the line; only the first WORDS_MAX are kept */
 };
 
-/* A word of the protocol, in upper case: it is compared whole, and has zeros behind it. */
+/* Verbs and options are padded with zeros to this many letters, so that is_word() compares each as
+ * one integer. */
 enum { LETTERS = 8 };
 
 static const struct {
@@ -40,7 +41,7 @@ static const struct {
     VERB_TABLE(X)
 #undef X
 };
-#define X(name, word, usage, text) static_assert(sizeof(word) <= LETTERS, "it ends in a zero");
+#define X(name, word, usage, text) static_assert(sizeof(word) <= LETTERS, "the verb fits");
 VERB_TABLE(X)
 #undef X
 
@@ -72,7 +73,7 @@ const char *request_error_word(enum request_error error)
 
 /* --- errors --- */
 
-/* As printf. */
+/* Formats like printf. */
 __attribute__((format(printf, 3, 4))) static enum request_error
 fail(struct error *error, enum request_error code, const char *form, ...)
 {
@@ -116,7 +117,8 @@ static void add_word(struct words *words, const char *at, size_t len)
     words->count++;
 }
 
-/* In one pass over the line, which stops at a control character: its place, or len without one. */
+/* Split the line in one pass. Returns the index of the first control character, where it stops, or
+ * len if there is none. */
 static size_t split(const char *line, size_t len, struct words *words)
 {
     size_t start = 0;
@@ -137,9 +139,11 @@ static size_t split(const char *line, size_t len, struct words *words)
     return len;
 }
 
-/* A word as it would be in upper case if it had letters only, with zeros behind it; 0 for one that
- * is too long. The two cases of a letter differ in one bit, and no zero comes of a byte that may be
- * in a word. */
+/*
+ * The word as an integer, in upper case if it has only letters, padded with zeros; 0 if it is
+ * longer than LETTERS. The two cases of a letter differ in one bit. Clearing that bit makes no byte
+ * of a word zero, so a word cannot match a shorter one.
+ */
 static uint64_t letters_of(const struct word *word)
 {
     const uint64_t case_bits = SWAR_OF('a' - 'A');
@@ -180,7 +184,8 @@ static void set_tag(struct request *request, const struct word *word)
     request->tag_len = (uint16_t)(word->len - 1);
 }
 
-/* The first word, if it is one and a space follows: it is not cut off. */
+/* Take the first word as the tag, if it is a valid one and a space follows. Without the space it
+ * may be the beginning of a longer word. */
 static void take_tag(const struct words *words, const char *end, struct request *request)
 {
     const struct word *first = &words->word[0];
@@ -208,7 +213,7 @@ void request_tag(const char *line, size_t len, struct request *request)
 
 enum request_error request_parse_time(const char *word, size_t len, int64_t *ms)
 {
-    /* The longest time there is: what still fits in nanoseconds. */
+    /* In nanoseconds the time must fit in an int64_t. */
     const int64_t most_ms = INT64_MAX / NS_PER_MS;
 
     uint64_t number;
@@ -222,13 +227,14 @@ enum request_error request_parse_time(const char *word, size_t len, int64_t *ms)
     return REQUEST_FINE;
 }
 
-/* Would its key begin with "redlockd:"? */
+/* Would the key of this resource begin with "redlockd:"? */
 static bool is_reserved(const struct word *resource, const struct request_limits *limits)
 {
     static const char reserved[] = "redlockd:";
     const size_t len = sizeof(reserved) - 1;
     size_t by_prefix = limits->key_prefix_len < len ? limits->key_prefix_len : len;
-    /* The resource first: as a rule its first byte differs, and a prefix may be near. */
+    /* Compare the resource first: usually its first byte already differs, whereas a configured
+     * prefix such as "redlock:" shares many bytes. */
     size_t same = by_prefix;
     for (size_t i = 0; i < resource->len && same < len && resource->at[i] == reserved[same]; i++)
         same++;
@@ -250,7 +256,7 @@ static enum request_error take_resource(const struct word *word,
     return REQUEST_FINE;
 }
 
-/* Its first digit that is none says what is wrong. */
+/* The first byte that is not a lower-case hex digit tells which error it is. */
 static enum request_error fail_digit(const char *token, struct error *error)
 {
     while ((*token >= '0' && *token <= '9') || (*token >= 'a' && *token <= 'f'))
@@ -261,7 +267,7 @@ static enum request_error fail_digit(const char *token, struct error *error)
                     : "a token must have hex digits only");
 }
 
-/* A token is a secret: no error quotes it. */
+/* A token is a secret, so no error text quotes it. */
 static enum request_error take_token(const struct word *word, struct request *request,
                                      struct error *error)
 {
@@ -342,7 +348,7 @@ static unsigned option_of(const struct word *word)
     return option;
 }
 
-/* The options of LOCK: each at most once, in any order. */
+/* Parse the options of LOCK: each at most once, in any order. */
 static enum request_error take_options(const struct word *options, size_t count,
                                        struct request *request, struct error *error)
 {
@@ -371,7 +377,7 @@ static enum request_error take_options(const struct word *options, size_t count,
     return REQUEST_FINE;
 }
 
-/* A lock that is to be extended by the daemon has to live long enough for that. */
+/* With HOLD the TTL must leave the daemon time for an extension, so its minimum is larger. */
 static enum request_error fail_hold(const struct request_limits *limits, struct error *error)
 {
     int64_t least_ms =
@@ -383,7 +389,7 @@ static enum request_error fail_hold(const struct request_limits *limits, struct 
                 duration(least_ms).text, duration(limits->ttl_max_ms).text);
 }
 
-/* The arguments of LOCK, of which there are two at least. */
+/* Parse the arguments of LOCK. The caller has checked that there are at least two. */
 static enum request_error parse_lock(const struct word *words, size_t count,
                                      const struct request_limits *limits, struct request *request,
                                      struct error *error)
@@ -392,8 +398,7 @@ static enum request_error parse_lock(const struct word *words, size_t count,
     if (failed != REQUEST_FINE)
         return failed;
     failed = take_ttl(&words[1], limits, request, error);
-    /* With HOLD the range is another one. Where there are more words than a LOCK has, not all are
-     * kept. */
+    /* With HOLD the error has to name another range. words[] keeps only LOCK_WORDS of them. */
     for (size_t i = 2; i < count && i < LOCK_WORDS && failed == REQUEST_TTL_RANGE; i++)
         if (option_of(&words[i]) == OPTION_HOLD)
             return fail_hold(limits, error);
@@ -408,7 +413,7 @@ static enum request_error parse_arguments(const struct word *words, size_t count
                                           const struct request_limits *limits,
                                           struct request *request, struct error *error)
 {
-    /* How many words may follow the verb; none follow those that are not named. */
+    /* The number of words that may follow each verb; none after verbs that are not listed. */
     static const struct {
         unsigned least;
         unsigned most;
@@ -426,7 +431,7 @@ static enum request_error parse_arguments(const struct word *words, size_t count
         return take_label(&words[0], request, error);
     if (request->verb == VERB_AUTH)
         return take_secret(&words[0], request, error);
-    /* The others have a part of <resource> <token> <ttl>. */
+    /* All other verbs take a prefix of <resource> <token> <ttl>. */
     failed = count > 0 ? take_resource(&words[0], limits, request, error) : REQUEST_FINE;
     if (count > 1 && failed == REQUEST_FINE)
         failed = take_token(&words[1], request, error);

@@ -1,9 +1,9 @@
 /*
- * One request line of the protocol -> struct request. Pure: no clock, no socket, no malloc.
+ * Parses one request line into struct request. Pure: no clock, no socket, no malloc.
  *
- * A line is handed over without its LF and CR. Words are separated by one or more spaces; a request
- * may begin with "#tag ". Verbs and options are case-insensitive, everything else is taken byte for
- * byte (docs/protocol.txt).
+ * The caller removes LF and CR. Words are separated by one or more spaces; a request may begin with
+ * "#tag ". Verbs and options are case-insensitive, everything else is taken byte for byte
+ * (docs/protocol.txt).
  */
 #ifndef PROTOCOL_REQUEST_H
 #define PROTOCOL_REQUEST_H
@@ -43,7 +43,7 @@ enum verb {
         VERB_COUNT
 };
 
-/* What is wrong with a line: the code of its ERR reply. */
+/* Why a line is rejected, and the code of its ERR reply. */
 #define REQUEST_ERROR_TABLE(X)                                                                     \
     X(REQUEST_LINE_TOO_LONG, "line-too-long")                                                      \
     X(REQUEST_BAD_BYTE, "bad-byte")                                                                \
@@ -57,76 +57,78 @@ enum verb {
     X(REQUEST_WAIT_RANGE, "wait-range")
 
 enum request_error {
-    REQUEST_FINE,  /* *request is filled */
-    REQUEST_EMPTY, /* nothing but spaces: ignore the line */
+    REQUEST_FINE,  /* the request is valid */
+    REQUEST_EMPTY, /* only spaces: ignore the line */
 #define X(name, word) name,
     REQUEST_ERROR_TABLE(X)
 #undef X
-        REQUEST_ERRORS /* how many there are, the first two included */
+        REQUEST_ERRORS /* the number of values above */
 };
 
-/* The word of an error ("bad-tag"), for its ERR reply; the error is one of REQUEST_ERROR_TABLE. */
+/* The code in an ERR reply, for example "bad-tag". The error must be one of REQUEST_ERROR_TABLE. */
 const char *request_error_word(enum request_error error);
 
-/* A verb's name and its arguments, for HELP and error texts. */
+/* A verb's name, its arguments and its description, for HELP and error texts. */
 const char *verb_word(enum verb verb);
 const char *verb_usage(enum verb verb);
 const char *verb_text(enum verb verb);
 
 /*
- * What of the configuration bears on a line. The key prefix is needed because no lock key may begin
- * with "redlockd:", where redlockd keeps its own records.
+ * The configuration values that limit a request. The parser needs the key prefix because keys that
+ * begin with "redlockd:" are reserved for redlockd's own records.
  */
 struct request_limits {
     int64_t ttl_min_ms;
     int64_t ttl_max_ms;
-    int64_t hold_ttl_min_ms; /* with HOLD */
+    int64_t hold_ttl_min_ms; /* minimum for a LOCK with HOLD */
     const char *key_prefix;
     size_t key_prefix_len;
 };
 
-static_assert(LIMIT_LINE <= UINT16_MAX, "the lengths in a request");
+static_assert(LIMIT_LINE <= UINT16_MAX, "uint16_t holds the length of any word");
 
-/* Pointers are views into the line, without a final NUL, and live as long as it does. All of it is
- * cleared for each line, so it is small. */
+/*
+ * A parsed request. Its pointers are views into the line, without a final NUL, and are valid as
+ * long as the line. The struct is kept small because the parser clears it for each line.
+ */
 struct request {
     enum verb verb;
-    bool fence;  /* LOCK: with a fencing token */
-    bool hold;   /* LOCK: for as long as the connection lives */
-    bool linger; /* LOCK with HOLD: the end of the connection alone does not release it */
+    bool fence;  /* LOCK: FENCE was given */
+    bool hold;   /* LOCK: HOLD was given */
+    bool linger; /* LOCK: LINGER was given, and so was HOLD */
     uint16_t tag_len;
     uint16_t resource_len;
     uint16_t label_len;
     uint16_t secret_len;
-    const char *tag; /* NULL without one; without the '#' */
+    const char *tag; /* excludes the '#'; NULL if the request has none */
     const char *resource;
     const char *token; /* LIMIT_TOKEN lower-case hex digits */
     const char *label;
-    const char *secret; /* AUTH: never to be quoted or logged */
+    const char *secret; /* AUTH: must not be quoted or logged */
     int64_t ttl_ms;
-    int64_t wait_ms; /* LOCK: 0 without WAIT */
+    int64_t wait_ms; /* LOCK: 0 if WAIT was not given */
 };
 
 /*
- * Parse one line of len bytes. LIMIT_LINE counts the LF, so a line of LIMIT_LINE bytes without it
- * is REQUEST_LINE_TOO_LONG: its first LIMIT_LINE bytes stand for the whole.
+ * Parse one line of len bytes. LIMIT_LINE includes the LF, so a line of LIMIT_LINE bytes without LF
+ * is REQUEST_LINE_TOO_LONG. The caller need not pass more of a longer line than that.
  *
- * On an error the tag is still set where the line began with a good one, so that the ERR reply can
- * carry it; error->text says what was wrong and what would be right, for example
- * "LOCK takes <resource> <ttl>; 1 word was given". A word of the client is quoted only in escaped
- * and shortened form, a token never.
+ * On an error, error->text says what is wrong and what would be right, for example
+ * "UNLOCK takes <resource> <token>". It quotes words of the client only escaped and shortened, and
+ * never quotes a token or a secret. If the line begins with a valid tag, the tag is set even on an
+ * error, so that the ERR reply can carry it.
  */
 enum request_error request_parse(const char *line, size_t len, const struct request_limits *limits,
                                  struct request *request, struct error *error);
 
 /*
- * The tag at the start of a line that may be cut off or bad otherwise: sets tag and tag_len, NULL
- * and 0 if it does not start with a good one followed by a space.
+ * Read only the tag of a line, which may be incomplete or invalid after it. Sets tag and tag_len;
+ * to NULL and 0 if the line does not begin with a valid tag and a space.
  */
 void request_tag(const char *line, size_t len, struct request *request);
 
-/* Digits with an optional unit -> milliseconds. REQUEST_FINE, or REQUEST_BAD_TIME, or
- * REQUEST_TTL_RANGE: it is longer than any bound there is. */
+/* Parse digits with an optional unit as milliseconds. Returns REQUEST_FINE, REQUEST_BAD_TIME, or
+ * REQUEST_TTL_RANGE if the time exceeds every limit of the protocol. */
 enum request_error request_parse_time(const char *word, size_t len, int64_t *ms);
 
 #endif
