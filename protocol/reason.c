@@ -49,11 +49,11 @@ enum reason reason_of_redis_error(const char *text, size_t len)
         {"MOVED", REASON_MOVED},
         {"ASK", REASON_MOVED},
         {"CLUSTERDOWN", REASON_CLUSTERDOWN},
-        /* These have no first word of their own. */
+        /* Redis begins these with ERR, so more of the text is compared. */
         {"ERR max number of clients", REASON_MAXCLIENTS},
         {"ERR invalid password", REASON_WRONGPASS},
         {"ERR AUTH <password> called without any password", REASON_WRONGPASS},
-        /* Of a script: that of Redis 7.0, and later ones. */
+        /* Errors of a command in a script, in Redis 7.0 and in later versions. */
         {"ERR The user executing the script can't run", REASON_NOPERM},
         {"ERR ACL failure in script:", REASON_NOPERM},
     };

@@ -82,7 +82,7 @@ START_TEST(master_without_a_vote_is_shown_with_reason_and_time)
     expect_shown("<main class=degraded ");
     expect_shown("Locks can be granted, but 1 master has no vote");
     expect_shown("4 of 5 masters vote; 3 are needed, so 1 more may fail.");
-    expect_shown("its record is gone: it was flushed <code>flushed</code>");
+    expect_shown("the master lost its record: it was flushed <code>flushed</code>");
     expect_shown("No vote for 12 s; votes again in 48 s.");
 }
 END_TEST
@@ -258,7 +258,7 @@ START_TEST(ready_lists_nodes_without_a_vote_and_the_reason)
     ck_assert_str_eq(
         write_with(status_write_ready),
         "ready voting=4/5 need=3\nnode=b vote=no reason=hung for_ms=-1 (connected, but "
-        "it has answered nothing for long)\n");
+        "the master has not answered for a long time)\n");
     without_vote(2, REASON_HUNG, -1);
     ck_assert(status_is_ready(&status));
     without_vote(3, REASON_NEW, 60000);
