@@ -58,8 +58,8 @@ const char *acl_text(enum acl_answer answer, enum verb verb)
     case ACL_NOT_VERB:
         /* It is denied where there are no users, too. */
         if (verb == VERB_BREAK)
-            return "BREAK takes a user with that verb; without users, root or who runs the daemon, "
-                   "on a unix socket";
+            return "BREAK requires a user with that verb; without users, root or the daemon's own "
+                   "user on a unix socket";
         return "this user may not use this verb";
     case ACL_NOT_RESOURCE:
         return "this user may not use this resource";

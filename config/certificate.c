@@ -32,9 +32,9 @@ static bool load(SSL_CTX *context, const char *path, bool private,
     if (file.len > CERTIFICATE_FILE_MAX)
         taken = error_set(error, "is longer than %d bytes", CERTIFICATE_FILE_MAX);
     else if (bio == NULL)
-        taken = error_set(error, "cannot be read: not enough memory");
+        taken = error_set(error, "cannot be read: out of memory");
     else if (private && file.exposed)
-        taken = error_set(error, "can be read or written by everybody; chmod 640 or 600");
+        taken = error_set(error, "is readable or writable by every user; chmod 640 or 600");
     else
         taken = take(context, bio, error);
     BIO_free(bio);
@@ -57,18 +57,18 @@ static bool take_certificates(SSL_CTX *context, BIO *bio, struct error *error)
 {
     X509 *certificate = PEM_read_bio_X509(bio, NULL, NULL, NULL);
     if (certificate == NULL)
-        return error_set(error, "holds no certificate in PEM (-----BEGIN CERTIFICATE-----)");
+        return error_set(error, "contains no PEM certificate (-----BEGIN CERTIFICATE-----)");
     int used = SSL_CTX_use_certificate(context, certificate);
     X509_free(certificate);
     if (used != 1)
-        return error_set(error, "holds a certificate that OpenSSL refuses: %s", why());
+        return error_set(error, "contains a certificate that OpenSSL rejects: %s", why());
     while ((certificate = PEM_read_bio_X509(bio, NULL, NULL, NULL)) != NULL)
         if (SSL_CTX_add0_chain_cert(context, certificate) != 1) {
             X509_free(certificate);
-            return error_set(error, "holds a chain that OpenSSL refuses: %s", why());
+            return error_set(error, "contains a chain that OpenSSL rejects: %s", why());
         }
     return ended_well() ||
-           error_set(error, "holds a damaged certificate behind the first: %s", why());
+           error_set(error, "contains a damaged certificate after the first: %s", why());
 }
 
 bool certificate_load(SSL_CTX *context, const char *path, struct error *error)
@@ -86,12 +86,12 @@ static bool take_cas(SSL_CTX *context, BIO *bio, struct error *error)
                      (count >= NAMED_CAS || SSL_CTX_add_client_CA(context, certificate) == 1);
         X509_free(certificate);
         if (!added)
-            return error_set(error, "holds a certificate that OpenSSL refuses: %s", why());
+            return error_set(error, "contains a certificate that OpenSSL rejects: %s", why());
         count++;
     }
     if (count == 0)
-        return error_set(error, "holds no certificate in PEM (-----BEGIN CERTIFICATE-----)");
-    return ended_well() || error_set(error, "holds a damaged certificate: %s", why());
+        return error_set(error, "contains no PEM certificate (-----BEGIN CERTIFICATE-----)");
+    return ended_well() || error_set(error, "contains a damaged certificate: %s", why());
 }
 
 bool certificate_load_ca(SSL_CTX *context, const char *path, struct error *error)
@@ -117,18 +117,18 @@ static bool take_key(SSL_CTX *context, BIO *bio, struct error *error)
     bool asked = false;
     EVP_PKEY *key = PEM_read_bio_PrivateKey(bio, NULL, no_password, &asked);
     if (key == NULL && asked)
-        return error_set(error,
-                         "needs a password, which redlockd does not support; write it without "
-                         "one (openssl pkey -in OLD -out NEW) and let only redlockd read it");
+        return error_set(
+            error, "is encrypted with a password, which redlockd does not support; decrypt it "
+                   "(openssl pkey -in OLD -out NEW) and make it readable only by redlockd");
     if (key == NULL)
-        return error_set(error, "holds no private key in PEM (-----BEGIN PRIVATE KEY-----)");
+        return error_set(error, "contains no PEM private key (-----BEGIN PRIVATE KEY-----)");
     X509 *certificate = SSL_CTX_get0_certificate(context);
     bool fits = certificate == NULL || X509_check_private_key(certificate, key) == 1;
     bool used = fits && SSL_CTX_use_PrivateKey(context, key) == 1;
     EVP_PKEY_free(key);
     if (!fits)
-        return error_set(error, "does not belong to the certificate");
-    return used || error_set(error, "holds a key that OpenSSL refuses: %s", why());
+        return error_set(error, "does not match the certificate");
+    return used || error_set(error, "contains a key that OpenSSL rejects: %s", why());
 }
 
 bool certificate_load_key(SSL_CTX *context, const char *path, struct error *error)
@@ -144,9 +144,8 @@ bool certificate_is_stale(const SSL_CTX *context, time_t now, struct error *erro
     if (certificate == NULL)
         return false;
     if (X509_cmp_time(X509_get0_notBefore(certificate), &now) > 0)
-        return !error_set(error,
-                          "is not valid yet: who verifies it will refuse it; is the clock right?");
+        return !error_set(error, "is not valid yet, so peers will reject it; is the clock right?");
     if (X509_cmp_time(X509_get0_notAfter(certificate), &now) < 0)
-        return !error_set(error, "has expired: who verifies it will refuse it");
+        return !error_set(error, "has expired, so peers will reject it");
     return false;
 }

@@ -31,8 +31,8 @@ _Static_assert(sizeof(enum config_log_format) == sizeof(unsigned), "KEY_CHOICE s
 
 #define OF_THE_SET                                                                                 \
     "it is part of the set that all daemons share; see \"Changing the list of nodes\""
-#define OF_ROUNDS "rounds under way and locks that are held were promised by the old value"
-#define SIZED     "tables are sized by it at the start"
+#define OF_ROUNDS "rounds in flight and held locks rely on the old value"
+#define SIZED     "it sizes tables that are allocated at the start"
 #define FREE      KEY_MAY_CHANGE
 
 #define AT(field) KEY_AT(struct config, field)
@@ -51,7 +51,7 @@ const struct key config_keys[] = {
     {"auth", KEY_SECTION, FREE, .size = 0},
     /* Who holds what he may not lock any more is closed, as any connection that is lost. */
     {"auth.users", KEY_LIST, FREE, .read = users_read, .equal = users_equal},
-    {"admin", KEY_URL, "it is opened at the start", AT(admin), .use = URL_ADMIN},
+    {"admin", KEY_URL, "the address is opened only at the start", AT(admin), .use = URL_ADMIN},
     {"nodes", KEY_LIST, OF_THE_SET, .read = nodes_read, .equal = nodes_equal},
     {"locks", KEY_SECTION, FREE, .size = 0},
     {"locks.key_prefix", KEY_PREFIX, "the keys of all locks begin with it", AT(locks.key_prefix),
@@ -126,8 +126,8 @@ static void check_order(const struct loaded *loaded, const char *smaller, int64_
     value_print_duration(smaller_ns, smaller_text);
     value_print_duration(larger_ns, larger_text);
     report_error(loaded->report, (high != NULL ? high : low)->mark,
-                 "%s: %s is less than %s, which is %s; make it at least that", larger, larger_text,
-                 smaller, smaller_text);
+                 "%s: %s is less than %s (%s); make it at least that", larger, larger_text, smaller,
+                 smaller_text);
 }
 
 /* A lock of the longest time to live has to be worth something after all that is taken off. */
@@ -154,8 +154,8 @@ static void check_max_ttl(const struct loaded *loaded)
     value_print_duration(config->locks.max_ttl_ns, max_ttl);
     value_print_duration(needed_ns, needed);
     report_error(loaded->report, place->mark,
-                 "locks.max_ttl: %s leaves no validity; drift, min_validity and node_timeout take "
-                 "%s together, make it more than that",
+                 "locks.max_ttl: %s leaves no validity; it must exceed %s, the sum of drift, "
+                 "min_validity and node_timeout",
                  max_ttl, needed);
 }
 
@@ -166,14 +166,14 @@ static void check_admin(const struct loaded *loaded, const struct yaml_node *val
     const struct config_address *admin = &config->admin;
     if (!config->insecure && !url_is_local(admin))
         report_error(loaded->report, value->mark,
-                     "admin: %s can be reached from other hosts, and shows anybody who reaches it "
-                     "the names of resources; write http://127.0.0.1:%u, or set insecure: true",
+                     "admin: other hosts can reach %s and read the names of resources there; write "
+                     "http://127.0.0.1:%u, or set insecure: true",
                      admin->url, admin->port);
     for (size_t i = 0; i < config->listen_count; i++)
         if (url_collides(&config->listens[i].address, admin))
             report_error(loaded->report, value->mark,
-                         "admin: %s is where clients connect (listen: %s); give it another port",
-                         admin->url, config->listens[i].address.url);
+                         "admin: %s conflicts with listen: %s; choose another port", admin->url,
+                         config->listens[i].address.url);
 }
 
 static void check_whole(const struct loaded *loaded)
@@ -249,7 +249,7 @@ static void check_nodes(struct yaml_node *root, enum config_mode mode, struct re
     if (mode == CONFIG_NORMAL || nodes == NULL)
         return;
     report_error(report, nodes->key->mark,
-                 "nodes: --dev brings masters of its own; leave the list out");
+                 "nodes: --dev starts its own masters; leave the list out");
     nodes->key->broken = true;
 }
 

@@ -27,7 +27,7 @@ bool file_read(struct file *file, const char *path, size_t size, struct error *e
         return error_set(error, "cannot be read: %s", strerror(errno));
     if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
         close(fd);
-        return error_set(error, "is no regular file");
+        return error_set(error, "is not a regular file");
     }
     *file = (struct file){.bytes = memory_zeroed(size, 1),
                           .size = size,

@@ -27,7 +27,7 @@ bool keys_check_kind(const struct yaml_node *node, enum yaml_kind kind, const ch
     if (yaml_node_is_empty(node))
         report_error(report, node->mark, "%s: has no value; write %s, or leave it out", name, what);
     else if (node->kind != kind)
-        report_error(report, node->mark, "%s: has to be %s, not %s", name, what,
+        report_error(report, node->mark, "%s: must be %s, not %s", name, what,
                      yaml_kind_name(node->kind));
     else
         return true;
@@ -76,15 +76,15 @@ static bool set_number(const struct key *key, const struct yaml_node *value, int
     }
     numbers[key->kind].print(key->least, least);
     numbers[key->kind].print(key->most, most);
-    report_error(report, value->mark, "%s: %s is out of range; it goes from %s to %s", key->name,
-                 value->text, least, most);
+    report_error(report, value->mark, "%s: %s is out of range; it must be between %s and %s",
+                 key->name, value->text, least, most);
     return false;
 }
 
 static bool set_choice(const struct key *key, const struct yaml_node *value, unsigned *field,
                        struct report *report)
 {
-    char wrong[64] = "is none of ";
+    char wrong[64] = "is not one of ";
     assert(key->size == sizeof(*field));
     for (unsigned i = 0; key->words[i] != NULL; i++) {
         size_t len = strlen(wrong);
@@ -102,9 +102,8 @@ static const char *check_prefix(const char *text)
 {
     static const char reserved[] = "redlockd:";
     if (strncmp(text, reserved, strlen(reserved)) == 0)
-        return "is where redlockd keeps keys of its own; begin with another word";
-    return value_has_space(text) ? "has a space or a control character in it; leave that out"
-                                 : NULL;
+        return "is reserved for redlockd's own keys; choose another prefix";
+    return value_has_space(text) ? "must not contain spaces or control characters" : NULL;
 }
 
 static bool check_text(const struct key *key, const struct yaml_node *value, struct report *report)
@@ -121,19 +120,19 @@ static bool check_text(const struct key *key, const struct yaml_node *value, str
         if (fits && spelt && strchr(value->text, ':') == NULL)
             return true;
         report_error(report, value->mark,
-                     "%s: \"%s\" is no name; write %d to %d of A-Z a-z 0-9 _ . -", key->name,
-                     value->text, (int)key->least, (int)key->most);
+                     "%s: \"%s\" is not a valid name; write %d to %d of A-Z a-z 0-9 _ . -",
+                     key->name, value->text, (int)key->least, (int)key->most);
         return false;
     }
     if (!fits) {
-        report_error(report, value->mark, "%s: has %zu bytes; write %d to %d", key->name, len,
-                     (int)key->least, (int)key->most);
+        report_error(report, value->mark, "%s: has %zu bytes; it must have %d to %d", key->name,
+                     len, (int)key->least, (int)key->most);
         return false;
     }
     if (key->kind == KEY_PREFIX)
         wrong = check_prefix(value->text);
     else if (!spelt)
-        wrong = "has other letters than A-Z a-z 0-9 _ . : -";
+        wrong = "may contain only A-Z a-z 0-9 _ . : -";
     return wrong == NULL || fail(key, value, wrong, report);
 }
 
@@ -158,7 +157,7 @@ static bool set_secret(const struct key *key, const struct yaml_node *value, cha
         report_error(report, value->mark, "%s: %s %s", key->name, value->text, error.text);
     else if (exposed)
         report_warning(report, value->mark,
-                       "%s: %s can be read or written by everybody; chmod 640 or 600", key->name,
+                       "%s: %s is readable or writable by every user; chmod 640 or 600", key->name,
                        value->text);
     return *field != NULL;
 }
@@ -266,7 +265,7 @@ static void report_unknown(const struct key *keys, const char *section,
         assert(count <= KEYS_IN_SECTION_MAX);
     }
     const char *meant = suggest_nearest(name->text, known);
-    report_error(report, name->mark, "%s%s%s: there is no such key%s%s%s", section,
+    report_error(report, name->mark, "%s%s%s: unknown key%s%s%s", section,
                  section[0] != '\0' ? "." : "", name->text, meant != NULL ? "; did you mean " : "",
                  meant != NULL ? meant : "", meant != NULL ? "?" : "");
 }

@@ -48,7 +48,7 @@ static bool parse_mode(const char *text, void *field, struct error *error)
     mode_t *mode = field;
     size_t len = strlen(text);
     if (len < 3 || len > 4 || strspn(text, "01234567") != len || strtol(text, NULL, 8) > 0777)
-        return error_set(error, "is no file mode; write 0600, 0660 or 0666");
+        return error_set(error, "is not a file mode; write 0600, 0660 or 0666");
     *mode = (mode_t)strtol(text, NULL, 8);
     return true;
 }
@@ -56,14 +56,14 @@ static bool parse_mode(const char *text, void *field, struct error *error)
 static bool parse_group(const char *text, void *field, struct error *error)
 {
     return value_group(text, field) ||
-           error_set(error, "is no group of this host; write the name of one, or its number");
+           error_set(error, "is not a group of this host; write the name or number of a group");
 }
 
 static const char *const certificates[] = {"optional", "required", NULL};
 
 _Static_assert(sizeof(enum config_client_certificate) == sizeof(unsigned), "KEY_CHOICE");
 
-#define KEPT      "an address that stays keeps what it was opened with"
+#define KEPT      "an open listener keeps the settings it was opened with"
 #define AT(field) KEY_AT(struct config_listen, field)
 
 /* Of certificates the files are read again in any case, for the next connection. */
@@ -115,7 +115,7 @@ static void check_new(const struct config *config, size_t index, const struct ya
                          address->url, other->mark.line);
         else
             report_error(report, entry->mark,
-                         "listen: %s cannot be had beside %s in line %zu: one of them is every "
+                         "listen: %s conflicts with %s in line %zu: one of them covers every "
                          "address with that port",
                          address->url, earlier->url, other->mark.line);
         return;
@@ -128,7 +128,7 @@ void listens_read(void *target, const struct yaml_node *list, struct report *rep
     clear(config);
     if (list->children == NULL)
         report_error(report, list->mark,
-                     "listen: the list is empty; leave the key out to have %s alone", default_url);
+                     "listen: the list is empty; leave the key out to listen on %s", default_url);
     for (struct yaml_node *entry = list->children; entry != NULL; entry = entry->next) {
         size_t index = config->listen_count;
         if (index == LISTENS_MAX) {
@@ -154,9 +154,9 @@ void listens_check_local(const struct config *config, const struct yaml_node *li
         if (address->host == NULL || url_is_local(address) || certified)
             continue;
         report_error(report, entry->mark,
-                     "listen: %s can be reached from other hosts, and anybody who reaches it can "
-                     "release locks; list users (auth), require certificates (%s), listen on "
-                     "127.0.0.1 or a unix socket, or set insecure: true",
+                     "listen: other hosts can reach %s and release locks there; list users (auth), "
+                     "require certificates (%s), listen on 127.0.0.1 or a unix socket, or set "
+                     "insecure: true",
                      address->url,
                      tls->ca != NULL ? "client_certificate: required" : "tls:// with client_ca");
     }

@@ -7,7 +7,7 @@
 static void *or_end(void *memory)
 {
     if (memory == NULL) {
-        fputs("redlockd: no memory is left to read the configuration\n", stderr);
+        fputs("redlockd: out of memory while reading the configuration\n", stderr);
         exit(EXIT_FAILURE);
     }
     return memory;

@@ -21,7 +21,7 @@ static bool parse_username(const char *text, void *field, struct error *error)
     for (size_t i = 0; i < len; i++)
         fine = fine && text[i] > ' ' && text[i] < 0x7f;
     if (!fine)
-        return error_set(error, "is no name of a Redis user; write 1 to %d letters without spaces",
+        return error_set(error, "is not a Redis user name; write 1 to %d characters without spaces",
                          USERNAME_MAX);
     *username = memory_copy(text);
     return true;
@@ -36,15 +36,15 @@ static const char example[] = "{name: a, url: \"redis://10.0.0.1:6379\"}";
 /* Logins and certificates are for the next connection: those there are have been let in. Which
  * server it is the guard tells by its record. The files are read again in any case. */
 const struct key nodes_keys[] = {
-    {"nodes.name", KEY_NAME, "the engine calls the node by it", AT(name), .least = 1,
-     .most = LIMIT_NODE_NAME, .missing = example},
+    {"nodes.name", KEY_NAME, "the name identifies the master as long as the daemon runs", AT(name),
+     .least = 1, .most = LIMIT_NODE_NAME, .missing = example},
     {"nodes.url", KEY_URL,
-     "where a master is, is read at the start; for another server see \"Replacing a master\"",
+     "the address of a master is read only at the start; for another server see \"Replacing a "
+     "master\"",
      AT(address), .use = URL_NODE, .missing = example},
     {"nodes.username", KEY_WORD, KEY_MAY_CHANGE, AT(username), .parse = parse_username},
     {"nodes.password_file", KEY_SECRET, KEY_MAY_CHANGE, AT(password)},
-    {"nodes.durable", KEY_BOOLEAN,
-     "whether a master may be trusted after a restart is decided at the start", AT(durable)},
+    {"nodes.durable", KEY_BOOLEAN, "it is read only at the start", AT(durable)},
     {"nodes.ca", KEY_TEXT, KEY_MAY_CHANGE, AT(tls.ca)},
     {"nodes.certificate", KEY_TEXT, KEY_MAY_CHANGE, AT(tls.certificate)},
     {"nodes.key", KEY_TEXT, KEY_MAY_CHANGE, AT(tls.key)},
@@ -59,7 +59,7 @@ static void read_one(struct config_node *node, struct yaml_node *entry, struct r
     const struct yaml_node *username = yaml_node_child(entry, "username");
     if (username != NULL && yaml_node_child(entry, "password_file") == NULL)
         report_error(report, username->key->mark,
-                     "nodes.username: needs a password too; name its file by password_file");
+                     "nodes.username: needs a password as well; set password_file");
     tls_check(&node->tls, &node->address, &tls_names, entry, report);
 }
 
@@ -74,15 +74,16 @@ static void check_new(const struct config *config, unsigned index, const struct 
     for (unsigned i = 0; i < index; i++, place = place->next) {
         const struct config_node *other = &config->nodes[i];
         if (node->name != NULL && other->name != NULL && strcmp(node->name, other->name) == 0)
-            report_error(report, yaml_node_child(entry, "name")->mark,
-                         "nodes.name: %s is taken by the node in line %zu; give each its own",
-                         node->name, place->mark.line);
+            report_error(
+                report, yaml_node_child(entry, "name")->mark,
+                "nodes.name: %s is already the name of the node in line %zu; give each its own",
+                node->name, place->mark.line);
         if (again || !url_equal(&node->address, &other->address))
             continue;
         again = true;
         report_error(report, yaml_node_child(entry, "url")->mark,
-                     "nodes.url: %s is the node in line %zu again; a quorum needs independent "
-                     "masters",
+                     "nodes.url: %s is also the address of the node in line %zu; a quorum needs "
+                     "independent masters",
                      node->address.url, place->mark.line);
     }
 }
@@ -90,13 +91,13 @@ static void check_new(const struct config *config, unsigned index, const struct 
 static void check_count(unsigned count, const struct yaml_node *list, struct report *report)
 {
     if (count < LIMIT_NODES_MIN)
-        report_error(report, list->mark, "nodes: %u of them make no quorum; list %d, or 5", count,
+        report_error(report, list->mark, "nodes: %u are too few for a quorum; list %d or 5", count,
                      LIMIT_NODES_MIN);
     else if (count % 2 == 0)
-        report_error(report, list->mark,
-                     "nodes: %u is an even number, and survives no more failures than %u; list %u, "
-                     "or %u",
-                     count, count - 1, count - 1, count + 1);
+        report_error(
+            report, list->mark,
+            "nodes: %u is an even number and tolerates no more failures than %u; list %u or %u",
+            count, count - 1, count - 1, count + 1);
 }
 
 void nodes_read(void *target, const struct yaml_node *list, struct report *report)
@@ -105,7 +106,7 @@ void nodes_read(void *target, const struct yaml_node *list, struct report *repor
     for (struct yaml_node *entry = list->children; entry != NULL; entry = entry->next) {
         unsigned index = config->node_count;
         if (index == LIMIT_NODES) {
-            report_error(report, entry->mark, "nodes: more than %d; 5 or 7 are plenty",
+            report_error(report, entry->mark, "nodes: more than %d; 5 or 7 are enough",
                          LIMIT_NODES);
             return;
         }

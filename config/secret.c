@@ -23,7 +23,8 @@ char *secret_load(const char *path, bool *exposed, struct error *error)
         error_set(error, "is longer than %d bytes", SECRET_MAX);
     } else if (memchr(file.bytes, '\n', file.len) != NULL ||
                memchr(file.bytes, '\0', file.len) != NULL) {
-        error_set(error, "holds more than one line, or a NUL byte; write the secret alone into it");
+        error_set(error,
+                  "contains more than one line, or a NUL byte; write only the secret into it");
     } else {
         file.bytes[file.len] = '\0';
         secret = memory_copy(file.bytes);

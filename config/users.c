@@ -24,11 +24,11 @@ static const char *check_secret(const char *secret)
 {
     size_t len = strlen(secret);
     if (len < LIMIT_SECRET_MIN)
-        return "is shorter than 16 bytes, which can be guessed; make one by: openssl rand -hex 32";
+        return "is shorter than 16 bytes and can be guessed; create one with: openssl rand -hex 32";
     if (len > LIMIT_SECRET)
-        return "is longer than 256 bytes; make one by: openssl rand -hex 32";
+        return "is longer than 256 bytes; create one with: openssl rand -hex 32";
     if (value_has_space(secret))
-        return "has a space or a control character in it, which AUTH cannot carry; make one by: "
+        return "contains a space or a control character, which AUTH cannot carry; create one with: "
                "openssl rand -hex 32";
     return NULL;
 }
@@ -37,7 +37,7 @@ static bool add_uid(const char *text, void *target, struct error *error)
 {
     struct config_user *user = target;
     if (!value_user(text, &user->uids[user->uid_count]))
-        return error_set(error, "is no user of this host; write the name of one, or its number");
+        return error_set(error, "is not a user of this host; write the name or number of a user");
     user->uid_count++;
     return true;
 }
@@ -46,7 +46,7 @@ static bool add_gid(const char *text, void *target, struct error *error)
 {
     struct config_user *user = target;
     if (!value_group(text, &user->gids[user->gid_count]))
-        return error_set(error, "is no group of this host; write the name of one, or its number");
+        return error_set(error, "is not a group of this host; write the name or number of a group");
     user->gid_count++;
     return true;
 }
@@ -62,8 +62,8 @@ static void set_prefix(struct config_user *user, const struct yaml_node *value,
                      LIMIT_USER_PREFIXES);
     else if (strlen(text) > LIMIT_RESOURCE || strchr(text, '*') != NULL || value_has_space(text))
         report_error(report, value->mark,
-                     "auth.users.resources: \"%s\" is no beginning of a resource's name; write "
-                     "\"ci:\" for all that begin with that, \"\" for all",
+                     "auth.users.resources: \"%s\" is not a prefix of resource names; write "
+                     "\"ci:\" for all that begin with ci:, \"\" for all",
                      text);
     else
         user->prefixes[user->prefix_count++] = memory_copy(text);
@@ -75,7 +75,7 @@ static void set_resources(void *target, const struct yaml_node *list, struct rep
         /* A value that is left out is not the empty prefix, which allows all. */
         if (yaml_node_is_empty(value))
             report_error(report, value->mark,
-                         "auth.users.resources: has no value; write \"\" if all are meant");
+                         "auth.users.resources: has no value; write \"\" for all resources");
         else if (keys_check_kind(value, YAML_SCALAR, "auth.users.resources", NULL, report))
             set_prefix(target, value, report);
     }
@@ -107,8 +107,8 @@ static bool add_verb(const char *text, void *target, struct error *error)
         return true;
     }
     const char *meant = suggest_nearest(text, words);
-    return meant != NULL ? error_set(error, "is none of them; did you mean %s?", meant)
-                         : error_set(error, "is none of %s", list);
+    return meant != NULL ? error_set(error, "is not a verb; did you mean %s?", meant)
+                         : error_set(error, "is not one of %s", list);
 }
 
 /* --- one of them --- */
@@ -148,8 +148,8 @@ static void read_one(struct config_user *user, struct yaml_node *entry, struct r
     if (secret == NULL && (uids == NULL || uids->children == NULL) &&
         (gids == NULL || gids->children == NULL))
         report_error(report, entry->mark,
-                     "auth.users: nobody can be this user; give secret_file, or uids or gids for "
-                     "unix sockets");
+                     "auth.users: no client can authenticate as this user; set secret_file, or "
+                     "uids or gids for unix sockets");
     const struct yaml_node *resources = yaml_node_child(entry, "resources");
     if ((user->verbs & ACL_ABOUT_RESOURCES) == 0)
         return;
@@ -167,16 +167,15 @@ static void read_one(struct config_user *user, struct yaml_node *entry, struct r
 
 /* No id may be two users: he could only be one. */
 static void check_ids(const uint32_t *ids, size_t count, const uint32_t *others, size_t other_count,
-                      size_t line, const struct yaml_node *list, const char *pronoun,
-                      struct report *report)
+                      size_t line, const struct yaml_node *list, struct report *report)
 {
     for (size_t i = 0; i < count; i++)
         for (size_t j = 0; j < other_count; j++)
             if (ids[i] == others[j]) {
                 report_error(report, list->mark,
-                             "auth.users.%s: %u is the user in line %zu already; %s can only be "
-                             "one",
-                             list->key->text, ids[i], line, pronoun);
+                             "auth.users.%s: %u already identifies the user in line %zu; each id "
+                             "can identify only one user",
+                             list->key->text, ids[i], line);
                 return;
             }
 }
@@ -190,19 +189,20 @@ static void check_new(const struct config_users *users, size_t index, const stru
         const struct config_user *other = &users->list[i];
         if (user->name != NULL && other->name != NULL && strcmp(user->name, other->name) == 0)
             report_error(report, yaml_node_child(entry, "name")->mark,
-                         "auth.users.name: %s is taken by the user in line %zu; give each his own",
+                         "auth.users.name: %s is already the name of the user in line %zu; give "
+                         "each its own",
                          user->name, place->mark.line);
         if (user->secret != NULL && other->secret != NULL &&
             strcmp(user->secret, other->secret) == 0)
-            report_error(report, yaml_node_child(entry, "secret_file")->mark,
-                         "auth.users.secret_file: holds the same secret as that of the user in "
-                         "line %zu; it has to tell who it is, so make another by: openssl rand "
-                         "-hex 32",
-                         place->mark.line);
+            report_error(
+                report, yaml_node_child(entry, "secret_file")->mark,
+                "auth.users.secret_file: contains the same secret as that of the user in line %zu; "
+                "a secret must identify one user, so create another with: openssl rand -hex 32",
+                place->mark.line);
         check_ids(user->uids, user->uid_count, other->uids, other->uid_count, place->mark.line,
-                  yaml_node_child(entry, "uids"), "he", report);
+                  yaml_node_child(entry, "uids"), report);
         check_ids(user->gids, user->gid_count, other->gids, other->gid_count, place->mark.line,
-                  yaml_node_child(entry, "gids"), "it", report);
+                  yaml_node_child(entry, "gids"), report);
     }
 }
 
@@ -236,8 +236,8 @@ void users_check_secrets(const struct config_users *users, const struct yaml_nod
         const struct config_user *user = &users->list[i];
         if (user->uid_count + user->gid_count > 0 && yaml_node_child(entry, "secret_file") == NULL)
             report_error(report, entry->mark,
-                         "auth.users: nobody can be this user, since listen has no unix socket; "
-                         "add one, or give secret_file");
+                         "auth.users: no client can authenticate as this user, since listen has no "
+                         "unix socket; add one, or set secret_file");
     }
 }
 

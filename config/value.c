@@ -27,25 +27,25 @@ const char *value_duration(const char *text, int64_t *ns)
     int64_t number;
     size_t digits = take_digits(text, &number);
     if (digits == 0)
-        return "is no duration; write 60s, 1m or 500ms";
+        return "is not a duration; write 60s, 1m or 500ms";
     if (text[digits] == '\0')
         return "has no unit; write 60s, 1m or 500ms";
     if (text[digits] == '.')
-        return "is no whole number; take a smaller unit, as 1500ms for one second and a half";
+        return "is not a whole number; use a smaller unit, for example 1500ms for 1.5s";
     if (text[digits] == ' ')
         return "has a space before its unit; write 60s, 1m or 500ms";
     int64_t unit_ns = text_unit_ns(text + digits, strlen(text + digits));
     if (unit_ns == 0)
-        return "has a unit that is none of us, ms, s, m and h; write 60s, 1m or 500ms";
+        return "has an unknown unit; use us, ms, s, m or h";
     if (digits > DIGITS_MAX || number > INT64_MAX / unit_ns)
-        return "is longer than anybody waits; write 60s, 1m or 500ms";
+        return "is too long; write 60s, 1m or 500ms";
     *ns = number * unit_ns;
     return NULL;
 }
 
 const char *value_rate(const char *text, int64_t *ppm)
 {
-    static const char advice[] = "is no rate; write 1%, 0.5% or 100ppm";
+    static const char advice[] = "is not a rate; write 1%, 0.5% or 100ppm";
     int64_t whole;
     int64_t fraction = 0;
     size_t digits = take_digits(text, &whole);
@@ -61,7 +61,7 @@ const char *value_rate(const char *text, int64_t *ppm)
         if (places == 0)
             return advice;
         if (places > RATE_PLACES_MAX)
-            return "is finer than 1ppm; write at most four places behind the point";
+            return "is finer than 1ppm; write at most four decimal places";
         for (size_t i = places; i < RATE_PLACES_MAX; i++)
             fraction *= 10;
         rest += 1 + places;
@@ -76,14 +76,14 @@ const char *value_integer(const char *text, int64_t *number)
 {
     size_t digits = take_digits(text, number);
     if (digits == 0 || digits > DIGITS_MAX || text[digits] != '\0')
-        return "is no number; write it in digits, as 1000";
+        return "is not a number; write digits, for example 1000";
     return NULL;
 }
 
 const char *value_boolean(const char *text, bool *boolean)
 {
     *boolean = strcmp(text, "true") == 0;
-    return *boolean || strcmp(text, "false") == 0 ? NULL : "is neither true nor false; write one";
+    return *boolean || strcmp(text, "false") == 0 ? NULL : "must be true or false";
 }
 
 /* The largest number is nobody's. */

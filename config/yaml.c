@@ -94,8 +94,8 @@ static void report_bytes(struct reader *reader)
     bool control = strstr(parser->problem, "control") != NULL;
     report_error(
         reader->report, mark,
-        control ? "a control character, 0x%02x, has no place in a configuration"
-                : "byte 0x%02x makes this no UTF-8 text; save the file as UTF-8",
+        control ? "control character 0x%02x is not allowed"
+                : "byte 0x%02x is not valid UTF-8; save the file as UTF-8",
         (unsigned)(control ? parser->problem_value : reader->file[parser->problem_offset]));
 }
 
@@ -104,7 +104,7 @@ static void report_syntax(struct reader *reader)
     const yaml_parser_t *parser = &reader->parser;
     struct mark mark = mark_of(&parser->problem_mark);
     if (is_tab(reader, &parser->problem_mark)) {
-        report_error(reader->report, mark, "not YAML: a tab stands here; indent by spaces");
+        report_error(reader->report, mark, "not YAML: tab character; indent with spaces");
         return;
     }
     char began[64] = "";
@@ -126,7 +126,7 @@ static bool next_event(struct reader *reader, yaml_event_t *event)
              reader->parser.error == YAML_PARSER_ERROR)
         report_syntax(reader);
     else
-        report_error(reader->report, mark_of(&reader->parser.mark), "no memory is left to read it");
+        report_error(reader->report, mark_of(&reader->parser.mark), "out of memory");
     return false;
 }
 
@@ -176,8 +176,8 @@ static void expand(struct reader *reader, struct yaml_node *node)
     }
     node->broken = in == NULL || out.len > YAML_SCALAR_MAX;
     if (in != NULL && node->broken)
-        report_error(reader->report, node->mark, "with its variables, longer than %d bytes",
-                     YAML_SCALAR_MAX);
+        report_error(reader->report, node->mark,
+                     "longer than %d bytes after its variables are replaced", YAML_SCALAR_MAX);
     if (node->broken)
         return;
     buf[out.len] = '\0';
@@ -204,7 +204,7 @@ static void read_scalar(struct reader *reader, struct yaml_node *node, const yam
     if (len > YAML_SCALAR_MAX)
         report_error(reader->report, node->mark, "longer than %d bytes", YAML_SCALAR_MAX);
     else
-        report_error(reader->report, node->mark, "a NUL byte has no place here");
+        report_error(reader->report, node->mark, "a NUL byte is not allowed");
     make_broken(node);
 }
 
@@ -216,7 +216,7 @@ static struct yaml_node *read_node(struct reader *reader, yaml_event_t *event);
 static void check_key(struct reader *reader, const struct yaml_node *mapping, struct yaml_node *key)
 {
     if (key->kind != YAML_SCALAR) {
-        report_error(reader->report, key->mark, "a key has to be a word, not %s",
+        report_error(reader->report, key->mark, "a key must be a word, not %s",
                      yaml_kind_name(key->kind));
         key->broken = true;
     }
@@ -313,10 +313,9 @@ static struct yaml_node *read_node(struct reader *reader, yaml_event_t *event)
     reader->nodes++;
     reader->depth++;
     if (reader->depth > YAML_DEPTH_MAX)
-        report_error(reader->report, node->mark, "nested too deeply for a configuration");
+        report_error(reader->report, node->mark, "nested too deeply");
     else if (reader->nodes > YAML_NODES_MAX)
-        report_error(reader->report, node->mark, "too much for a configuration: more than %d words",
-                     YAML_NODES_MAX);
+        report_error(reader->report, node->mark, "too large: more than %d words", YAML_NODES_MAX);
     else
         fine = fill_node(reader, node, event);
     reader->depth--;
@@ -340,7 +339,7 @@ static struct yaml_node *read_stream(struct reader *reader)
         ended = event.type == YAML_STREAM_END_EVENT || (begins && root != NULL);
         if (begins && ended)
             report_error(reader->report, mark_of(&event.start_mark),
-                         "a second document begins here; a configuration is one");
+                         "a second document begins here; the file must contain only one");
         if (begins || ended || event.type == YAML_STREAM_START_EVENT ||
             event.type == YAML_DOCUMENT_END_EVENT)
             yaml_event_delete(&event);
@@ -362,7 +361,7 @@ static struct yaml_node *read_stream(struct reader *reader)
 static struct yaml_node *parse(struct reader *reader)
 {
     if (!yaml_parser_initialize(&reader->parser)) {
-        report_error(reader->report, (struct mark){1, 1}, "no memory is left to read it");
+        report_error(reader->report, (struct mark){1, 1}, "out of memory");
         return NULL;
     }
     /* Said, not guessed: else UTF-16 would pass, and every place be wrong. */
@@ -383,7 +382,7 @@ struct yaml_node *yaml_node_read(FILE *in, struct report *report)
     if (ferror(in))
         report_error(report, begin, "cannot be read: %s", strerror(errno));
     else if (len > YAML_FILE_MAX)
-        report_error(report, begin, "larger than %d KiB: no configuration", YAML_FILE_MAX / 1024);
+        report_error(report, begin, "larger than %d KiB", YAML_FILE_MAX / 1024);
     else
         root = parse(&reader);
     free(file);

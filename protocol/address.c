@@ -26,19 +26,19 @@ struct form {
 static const struct form forms[] = {
     [URL_LISTEN] = {"tcp://", 0, "tcp://127.0.0.1:7335", "tcp://[::1]:7335",
                     "unix:/run/redlockd/redlockd.sock",
-                    "127.0.0.1 for this host alone, 0.0.0.0 for everybody"},
+                    "127.0.0.1 for this host only, 0.0.0.0 for all interfaces"},
     [URL_NODE] = {"redis://", 6379, "redis://10.0.0.1:6379", "redis://[fd00::1]:6379",
                   "unix:/run/redis/redis.sock", "redis://10.0.0.1:6379"},
     [URL_DAEMON] = {"tcp://", 0, "tcp://127.0.0.1:7335", "tcp://[::1]:7335",
                     "unix:/run/redlockd/redlockd.sock", "tcp://127.0.0.1:7335"},
     [URL_ADMIN] = {"http://", 0, "http://127.0.0.1:7336", "http://[::1]:7336", NULL,
-                   "127.0.0.1 for this host alone"},
+                   "127.0.0.1 for this host only"},
 };
 
 /* The same over TLS. */
 static const struct form tls_forms[] = {
     [URL_LISTEN] = {"tls://", 0, "tls://127.0.0.1:7337", "tls://[::1]:7337", NULL,
-                    "127.0.0.1 for this host alone, 0.0.0.0 for everybody"},
+                    "127.0.0.1 for this host only, 0.0.0.0 for all interfaces"},
     [URL_NODE] = {"rediss://", 6379, "rediss://redis-a.example:6379", "rediss://[fd00::1]:6379",
                   NULL, "rediss://redis-a.example:6379"},
     [URL_DAEMON] = {"tls://", 0, NULL, NULL, NULL, NULL},
@@ -52,12 +52,12 @@ static bool parse_path(const char *path, const struct form *form, struct address
     if (path[0] != '/' || path[1] == '/')
         return error_set(error, "has no absolute path; write %s", form->unix_path);
     if (strlen(path) > ADDRESS_PATH_MAX)
-        return error_set(error, "has a path of %zu bytes; a unix socket's has at most %d",
+        return error_set(error, "has a path of %zu bytes; the path of a unix socket has at most %d",
                          strlen(path), ADDRESS_PATH_MAX);
     /* A listing shows it among words that are split at spaces. */
     for (const char *at = path; *at != '\0'; at++)
         if ((unsigned char)*at <= ' ' || *at == 0x7f)
-            return error_set(error, "has a space or control character in its path");
+            return error_set(error, "must not contain spaces or control characters in its path");
     memcpy(address->path, path, strlen(path) + 1);
     return true;
 }
@@ -77,9 +77,9 @@ static bool parse_database(const char *text, enum url_use use, unsigned *databas
     if (text[0] == '\0')
         return true;
     if (use != URL_NODE)
-        return error_set(error, "goes on behind the port; leave that out");
+        return error_set(error, "has text after the port; remove it");
     if (!take_number(text, DATABASE_MAX, database))
-        return error_set(error, "has no number of a database behind the /; write 0 to %d",
+        return error_set(error, "must have a database number after the /; write 0 to %d",
                          DATABASE_MAX);
     return true;
 }
@@ -93,9 +93,9 @@ static bool parse_port(const char *text, const struct form *form, uint16_t *port
     if (text[0] == '\0')
         return *port != 0 || error_set(error, "has no port; write %s", form->tcp);
     if (text[0] != ':')
-        return error_set(error, "goes on behind the ]; write %s", form->tcp_v6);
+        return error_set(error, "has text other than a port after the ]; write %s", form->tcp_v6);
     if (!take_number(text + 1, PORT_MAX, &number) || number < 1)
-        return error_set(error, "has a bad port; write 1 to %d", PORT_MAX);
+        return error_set(error, "has an invalid port; write 1 to %d", PORT_MAX);
     *port = (uint16_t)number;
     return true;
 }
@@ -108,9 +108,10 @@ static bool check_name(const char *host, const struct form *form, struct error *
     if (host[0] == '\0')
         return error_set(error, "has no host; write %s", form->host_advice);
     if (strlen(host) > ADDRESS_HOST_MAX || strspn(host, allowed) != strlen(host))
-        return error_set(error, "has a host that is no name and no address; write %s", form->tcp);
+        return error_set(error, "has a host that is neither a name nor an address; write %s",
+                         form->tcp);
     if (strspn(host, "0123456789.") == strlen(host) && inet_pton(AF_INET, host, &v4) != 1)
-        return error_set(error, "has no IPv4 address; write %s", form->tcp);
+        return error_set(error, "has an invalid IPv4 address; write %s", form->tcp);
     return true;
 }
 
@@ -125,14 +126,15 @@ static bool parse_v6(char *text, const struct form *form, char host[ADDRESS_HOST
     if (zone != NULL)
         *zone++ = '\0';
     if (inet_pton(AF_INET6, text, &v6) != 1)
-        return error_set(error, "has no IPv6 address in the brackets; write %s", form->tcp_v6);
+        return error_set(error, "has an invalid IPv6 address in the brackets; write %s",
+                         form->tcp_v6);
     if (zone != NULL && !IN6_IS_ADDR_LINKLOCAL(&v6))
         return error_set(error,
-                         "has a zone, which only a link-local address (fe80::) has; write %s",
+                         "has a zone, but only link-local addresses (fe80::) have one; write %s",
                          form->tcp_v6);
     if (zone != NULL &&
         (zone[0] == '\0' || strlen(zone) >= IF_NAMESIZE || strspn(zone, allowed) != strlen(zone)))
-        return error_set(error, "has no name of an interface behind the %%; write [fe80::1%%eth0]");
+        return error_set(error, "has no interface name after the %%; write [fe80::1%%eth0]");
     /* In the one way that everybody writes it, so that equal addresses have equal texts. */
     inet_ntop(AF_INET6, &v6, host, INET6_ADDRSTRLEN);
     if (zone != NULL) {
@@ -151,7 +153,7 @@ static bool parse_host(char *text, const struct form *form, struct address *addr
     char *host = bracketed ? text + 1 : text;
     char *end = host + strcspn(host, bracketed ? "]" : ":");
     if (bracketed && *end == '\0')
-        return error_set(error, "has no ] behind the IPv6 address; write %s", form->tcp_v6);
+        return error_set(error, "has no ] after the IPv6 address; write %s", form->tcp_v6);
     if (!bracketed && *end == ':' && strchr(end + 1, ':') != NULL)
         return error_set(error, "has an IPv6 address without brackets; write %s", form->tcp_v6);
     if (!parse_port(bracketed ? end + 1 : end, form, &address->port, error))
@@ -184,25 +186,24 @@ bool address_parse(const char *text, enum url_use use, struct address *address, 
     if (strlen(text) >= LIMIT_URL)
         return error_set(error, "is longer than %d bytes; write %s", LIMIT_URL - 1, form->tcp);
     if (form->unix_path == NULL && strncmp(text, form->scheme, strlen(form->scheme)) != 0)
-        return error_set(error, "is no %s address; write %s", form->scheme, form->tcp);
+        return error_set(error, "is not a %s address; write %s", form->scheme, form->tcp);
     if (strncmp(text, "unix:///", 8) == 0)
         return parse_path(text + 7, form, address, error);
     if (strncmp(text, "unix:", 5) == 0)
         return parse_path(text + 5, form, address, error);
     if (!address_is_printable(text) && use == URL_NODE)
-        return error_set(error,
-                         "has a password in it; put it into a file and name it by password_file");
+        return error_set(error, "contains a password; put it into a file and set password_file");
     if (!address_is_printable(text))
-        return error_set(error, "has a user or a password in it; write %s", form->tcp);
+        return error_set(error, "contains a user name or a password; write %s", form->tcp);
     if (strncmp(text, form->scheme, strlen(form->scheme)) == 0)
         return parse_tcp(text + strlen(form->scheme), use, form, address, error);
     const struct form *tls = &tls_forms[use];
     if (strncmp(text, tls->scheme, strlen(tls->scheme)) != 0)
-        return error_set(error, "is no %s address; write %s or %s", form->scheme, form->tcp,
+        return error_set(error, "is not a %s address; write %s or %s", form->scheme, form->tcp,
                          form->unix_path);
     if (use == URL_DAEMON)
         return error_set(error,
-                         "asks for TLS, which this library does not speak; name a unix socket of "
+                         "requires TLS, which this library does not support; use a unix socket of "
                          "a redlockd on this host, or the tcp:// address of a TLS proxy on it "
                          "(stunnel)");
     address->tls = true;

@@ -48,12 +48,12 @@ const char *foreign_protocol(const char *bytes, size_t len)
 {
     const char *end = len > 0 ? memchr(bytes, '\n', len) : NULL;
     if (len > 0 && bytes[0] == TLS_HANDSHAKE)
-        return "it speaks TLS; that takes an address with tls://";
+        return "the client speaks TLS; connect it to a tls:// address";
     if (begins_with(bytes, len, proxy_v1, sizeof(proxy_v1) - 1) ||
         begins_with(bytes, len, proxy_v2, sizeof(proxy_v2) - 1))
-        return "it begins with a PROXY header, which redlockd does not take; switch it off in the "
-               "load balancer";
+        return "the connection begins with a PROXY header, which redlockd does not support; "
+               "disable it in the load balancer";
     if (end != NULL && is_http(bytes, (size_t)(end - bytes)))
-        return "it speaks HTTP; redlockd has a line protocol";
+        return "the client speaks HTTP, but this port serves the redlockd line protocol";
     return NULL;
 }

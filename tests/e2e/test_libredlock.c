@@ -339,12 +339,13 @@ START_TEST(the_first_request_checks_the_url)
 {
     struct redlock *redlock = redlock_new("tcp://me:secret@127.0.0.1:7335");
     library_expect(redlock, redlock_ping(redlock), REDLOCK_INVALID);
-    ck_assert_str_eq(redlock_error(redlock), "the address has a user or a password in it; write "
-                                             "tcp://127.0.0.1:7335");
+    ck_assert_str_eq(redlock_error(redlock),
+                     "the address contains a user name or a password; write "
+                     "tcp://127.0.0.1:7335");
     redlock_free(redlock);
     redlock = redlock_new("127.0.0.1:7335");
     library_expect(redlock, redlock_ping(redlock), REDLOCK_INVALID);
-    ck_assert_str_eq(redlock_error(redlock), "127.0.0.1:7335 is no tcp:// address; write "
+    ck_assert_str_eq(redlock_error(redlock), "127.0.0.1:7335 is not a tcp:// address; write "
                                              "tcp://127.0.0.1:7335 or "
                                              "unix:/run/redlockd/redlockd.sock");
     redlock_free(redlock);

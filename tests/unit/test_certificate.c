@@ -66,51 +66,49 @@ static const struct {
     {LISTEN(", certificate: none, key: own.key"),
      "f:2:48: listen.certificate: none cannot be read: No such file or directory\n"},
     {LISTEN(", certificate: empty, key: own.key"),
-     "f:2:48: listen.certificate: empty holds no certificate in PEM (-----BEGIN "
+     "f:2:48: listen.certificate: empty contains no PEM certificate (-----BEGIN "
      "CERTIFICATE-----)\n"},
     {LISTEN(", certificate: /dev/null, key: own.key"),
-     "f:2:48: listen.certificate: /dev/null is no regular file\n"},
+     "f:2:48: listen.certificate: /dev/null is not a regular file\n"},
     {LISTEN(", certificate: long, key: own.key"),
      "f:2:48: listen.certificate: long is longer than 1048576 bytes\n"},
     {LISTEN(", certificate: own.crt, key: other.key"),
-     "f:2:62: listen.key: other.key does not belong to the certificate\n"},
+     "f:2:62: listen.key: other.key does not match the certificate\n"},
     {LISTEN(", certificate: own.crt, key: empty"),
-     "f:2:62: listen.key: empty can be read or written by everybody; chmod 640 or 600\n"},
+     "f:2:62: listen.key: empty is readable or writable by every user; chmod 640 or 600\n"},
     {LISTEN(", certificate: own.crt, key: none"),
      "f:2:62: listen.key: none cannot be read: No such file or directory\n"},
     {LISTEN(", certificate: own.crt, key: shown.key"),
-     "f:2:62: listen.key: shown.key can be read or written by everybody; chmod 640 or 600\n"},
+     "f:2:62: listen.key: shown.key is readable or writable by every user; chmod 640 or 600\n"},
     {LISTEN(", certificate: own.crt, key: own.locked"),
-     "f:2:62: listen.key: own.locked needs a password, which redlockd does not support; write it "
-     "without one (openssl pkey -in OLD -out NEW) and let only redlockd read it\n"},
+     "f:2:62: listen.key: own.locked is encrypted with a password, which redlockd does not "
+     "support; decrypt it (openssl pkey -in OLD -out NEW) and make it readable only by redlockd\n"},
     {LISTEN(OWN_CERT ", client_ca: own.key"),
-     "f:2:82: listen.client_ca: own.key holds no certificate in PEM (-----BEGIN "
+     "f:2:82: listen.client_ca: own.key contains no PEM certificate (-----BEGIN "
      "CERTIFICATE-----)\n"},
     {LISTEN(OWN_CERT ", client_ca: none, client_certificate: always"),
      "f:2:82: listen.client_ca: none cannot be read: No such file or directory\n"
-     "f:2:108: listen.client_certificate: \"always\" is none of optional, required\n"},
+     "f:2:108: listen.client_certificate: \"always\" is not one of optional, required\n"},
     {LISTEN(OWN_CERT ", client_certificate: required"),
      "f:2:71: listen.client_certificate: needs client_ca, the file with the CA of the clients\n"},
     {"listen:\n  - {url: \"tcp://127.0.0.1:7335\", key: own.key}\n" TWO_NODES UNFENCED_NODE,
      "f:2:35: listen.key: is for tls:// addresses; leave it out of tcp://127.0.0.1:7335\n"},
     {"listen:\n  - {url: \"tls://0.0.0.0:7336\"" OWN_CERT "}\n" TWO_NODES UNFENCED_NODE,
-     "f:2:5: listen: tls://0.0.0.0:7336 can be reached from other hosts, and anybody who reaches "
-     "it "
-     "can release locks; list users (auth), require certificates (tls:// with client_ca), listen "
+     "f:2:5: listen: other hosts can reach tls://0.0.0.0:7336 and release locks there; list users "
+     "(auth), require certificates (tls:// with client_ca), listen "
      "on 127.0.0.1 or a unix socket, or set insecure: true\n"},
     {"listen:\n  - {url: \"tls://0.0.0.0:7336\"" OWN_CERT
      ", client_ca: ca.crt, client_certificate: optional}\n" TWO_NODES UNFENCED_NODE,
-     "f:2:5: listen: tls://0.0.0.0:7336 can be reached from other hosts, and anybody who reaches "
-     "it "
-     "can release locks; list users (auth), require certificates (client_certificate: required), "
+     "f:2:5: listen: other hosts can reach tls://0.0.0.0:7336 and release locks there; list users "
+     "(auth), require certificates (client_certificate: required), "
      "listen on 127.0.0.1 or a unix socket, or set insecure: true\n"},
     {TLS_NODE(", ca: none"), "f:4:45: nodes.ca: none cannot be read: No such file or directory\n"},
     {TLS_NODE(", ca: empty"),
-     "f:4:45: nodes.ca: empty holds no certificate in PEM (-----BEGIN CERTIFICATE-----)\n"},
+     "f:4:45: nodes.ca: empty contains no PEM certificate (-----BEGIN CERTIFICATE-----)\n"},
     {TLS_NODE(", certificate: own.crt"),
      "f:4:41: nodes.key: missing; a certificate needs its key\n"},
     {TLS_NODE(", key: own.key"), "f:4:41: nodes.key: needs a certificate\n"},
-    {TLS_NODE(", client_ca: ca.crt"), "f:4:41: nodes.client_ca: there is no such key\n"},
+    {TLS_NODE(", client_ca: ca.crt"), "f:4:41: nodes.client_ca: unknown key\n"},
     {TWO_NODES "  - {name: c, url: \"redis://10.0.0.3\", ca: ca.crt}\n",
      "f:4:40: nodes.ca: is for rediss:// addresses; leave it out of redis://10.0.0.3\n"},
     {TWO_NODES "  - {name: c, url: \"unix:/run/c\", ca: ca.crt}\n",
@@ -129,11 +127,12 @@ END_TEST
 START_TEST(damaged_certificate_is_refused)
 {
     ck_assert_ptr_null(configs_read(LISTEN(", certificate: broken, key: own.key")));
-    ck_assert_ptr_nonnull(strstr(
-        configs_report(), "f:2:48: listen.certificate: broken holds a damaged certificate behind"));
-    ck_assert_ptr_null(configs_read(LISTEN(OWN_CERT ", client_ca: broken")));
     ck_assert_ptr_nonnull(
-        strstr(configs_report(), "f:2:82: listen.client_ca: broken holds a damaged certificate: "));
+        strstr(configs_report(),
+               "f:2:48: listen.certificate: broken contains a damaged certificate after"));
+    ck_assert_ptr_null(configs_read(LISTEN(OWN_CERT ", client_ca: broken")));
+    ck_assert_ptr_nonnull(strstr(
+        configs_report(), "f:2:82: listen.client_ca: broken contains a damaged certificate: "));
 }
 END_TEST
 
@@ -142,14 +141,12 @@ static const struct {
     const char *report;
 } warnings[] = {
     {LISTEN(", certificate: expired.crt, key: expired.key"),
-     "f:2:48: warning: listen.certificate: expired.crt has expired: who verifies it will refuse "
-     "it\n"},
+     "f:2:48: warning: listen.certificate: expired.crt has expired, so peers will reject it\n"},
     {LISTEN(", certificate: early.crt, key: early.key"),
-     "f:2:48: warning: listen.certificate: early.crt is not valid yet: who verifies it will refuse "
-     "it; is the clock right?\n"},
+     "f:2:48: warning: listen.certificate: early.crt is not valid yet, so peers will reject it; is "
+     "the clock right?\n"},
     {TLS_NODE(", certificate: expired.crt, key: expired.key"),
-     "f:4:54: warning: nodes.certificate: expired.crt has expired: who verifies it will refuse "
-     "it\n"},
+     "f:4:54: warning: nodes.certificate: expired.crt has expired, so peers will reject it\n"},
 };
 
 START_TEST(certificate_outside_its_validity_is_a_warning)

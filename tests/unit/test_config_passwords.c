@@ -68,8 +68,8 @@ START_TEST(empty_or_binary_password_is_refused)
 {
     static const char empty[] =
         "f:4:59: nodes.password_file: secret is empty; write the secret into it\n";
-    static const char binary[] = "f:4:59: nodes.password_file: secret holds more than one line, or "
-                                 "a NUL byte; write the secret alone into it\n";
+    static const char binary[] = "f:4:59: nodes.password_file: secret contains more than one line, "
+                                 "or a NUL byte; write only the secret into it\n";
     configs_write("secret", "");
     configs_refuse(with_secret, empty);
     configs_write("secret", "\n");
@@ -84,15 +84,15 @@ END_TEST
 START_TEST(pipe_as_a_password_file_is_refused_without_blocking)
 {
     ck_assert_int_eq(mkfifo("secret", 0600), 0);
-    configs_refuse(with_secret, "f:4:59: nodes.password_file: secret is no regular file\n");
+    configs_refuse(with_secret, "f:4:59: nodes.password_file: secret is not a regular file\n");
 }
 END_TEST
 
 /* The file's mode decides, even if root runs the test and may read any file. */
 START_TEST(password_file_open_to_others_causes_a_warning)
 {
-    static const char warning[] = "f:4:59: warning: nodes.password_file: secret can be read or "
-                                  "written by everybody; chmod 640 or 600\n";
+    static const char warning[] = "f:4:59: warning: nodes.password_file: secret is readable or "
+                                  "writable by every user; chmod 640 or 600\n";
     static const mode_t modes[] = {0644, 0604, 0602, 0666};
     configs_write("secret", "s3cret\n");
     for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
@@ -111,16 +111,14 @@ END_TEST
 START_TEST(username_has_no_spaces)
 {
     configs_write("secret", "x");
-    configs_refuse(
-        "nodes:\n" NODE("a") "}\n" NODE("b") "}\n" NODE("c") ", username: \"u v\","
-                                                             " password_file: secret}\n",
-        "f:4:41: nodes.username: \"u v\" is no name of a Redis user; write 1 to 256 letters "
-        "without spaces\n");
-    configs_refuse(
-        "nodes:\n" NODE("a") "}\n" NODE("b") "}\n" NODE("c") ", username: \"\xc3\xa4\","
-                                                             " password_file: secret}\n",
-        "f:4:41: nodes.username: \"\\xc3\\xa4\" is no name of a Redis user; write 1 to 256 "
-        "letters without spaces\n");
+    configs_refuse("nodes:\n" NODE("a") "}\n" NODE("b") "}\n" NODE("c") ", username: \"u v\","
+                                                                        " password_file: secret}\n",
+                   "f:4:41: nodes.username: \"u v\" is not a Redis user name; write 1 to 256 "
+                   "characters without spaces\n");
+    configs_refuse("nodes:\n" NODE("a") "}\n" NODE("b") "}\n" NODE("c") ", username: \"\xc3\xa4\","
+                                                                        " password_file: secret}\n",
+                   "f:4:41: nodes.username: \"\\xc3\\xa4\" is not a Redis user name; write 1 to "
+                   "256 characters without spaces\n");
 }
 END_TEST
 

@@ -37,14 +37,14 @@ static const struct mistake {
     {"auth:\n", "f:1:1: auth: has no users; list them in auth.users, or leave auth out\n"},
     {"auth: {}\n", "f:1:1: auth: has no users; list them in auth.users, or leave auth out\n"},
     {"auth: {user: []}\n", "f:1:1: auth: has no users; list them in auth.users, or leave auth out\n"
-                           "f:1:8: auth.user: there is no such key; did you mean users?\n"},
-    {"auth: [a]\n", "f:1:7: auth: has to be a mapping, not a list\n"},
+                           "f:1:8: auth.user: unknown key; did you mean users?\n"},
+    {"auth: [a]\n", "f:1:7: auth: must be a mapping, not a list\n"},
     {"auth: {users: }\n", "f:1:15: auth.users: has no value; write a list, or leave it out\n"},
     {"auth: {users: []}\n",
      "f:1:15: auth.users: the list is empty; write at least one, like {name: ci, secret_file: "
      "/etc/redlockd/ci.secret, resources: [\"ci:\"]}\n"},
     {"auth: {users: [x]}\n",
-     "f:1:16: auth.users: has to be a mapping like {name: ci, secret_file: "
+     "f:1:16: auth.users: must be a mapping like {name: ci, secret_file: "
      "/etc/redlockd/ci.secret, resources: [\"ci:\"]}, not a single value\n"},
     {"auth: {users: [{name: ci, secret_file: s}]}\n",
      "f:1:16: auth.users.resources: missing; write [\"ci:\"] for all that begin with ci:, [\"\"] "
@@ -53,80 +53,82 @@ static const struct mistake {
      "f:1:54: auth.users.resources: the list is empty; write [\"ci:\"] for all that begin with "
      "ci:, [\"\"] for all\n"},
     {"auth: {users: [{name: ci, secret_file: s, resources: \"ci:\"}]}\n",
-     "f:1:54: auth.users.resources: has to be a list, not a single value\n"},
+     "f:1:54: auth.users.resources: must be a list, not a single value\n"},
     {"auth: {users: [{name: ci, secret_file: s, resources: [\"ci:*\"]}]}\n",
-     "f:1:55: auth.users.resources: \"ci:*\" is no beginning of a resource's name; write \"ci:\" "
-     "for all that begin with that, \"\" for all\n"},
+     "f:1:55: auth.users.resources: \"ci:*\" is not a prefix of resource names; write \"ci:\" for "
+     "all that begin with ci:, \"\" for all\n"},
     {"auth:\n  users:\n  - name: ci\n    secret_file: s\n    resources:\n    - \n    - a b\n",
-     "f:6:6: auth.users.resources: has no value; write \"\" if all are meant\n"
-     "f:7:7: auth.users.resources: \"a b\" is no beginning of a resource's name; write \"ci:\" for "
-     "all that begin with that, \"\" for all\n"},
+     "f:6:6: auth.users.resources: has no value; write \"\" for all resources\n"
+     "f:7:7: auth.users.resources: \"a b\" is not a prefix of resource names; write \"ci:\" for "
+     "all that begin with ci:, \"\" for all\n"},
     {"auth: {users: [{secret_file: s, resources: [a]}]}\n",
      "f:1:16: auth.users.name: missing; write {name: ci, secret_file: /etc/redlockd/ci.secret, "
      "resources: [\"ci:\"]}\n"},
     {"auth: {users: [{name: \"c i\", secret_file: s, resources: [a]}]}\n",
-     "f:1:23: auth.users.name: \"c i\" is no name; write 1 to 32 of A-Z a-z 0-9 _ . -\n"},
+     "f:1:23: auth.users.name: \"c i\" is not a valid name; write 1 to 32 of A-Z a-z 0-9 _ . -\n"},
     {"auth: {users: [{name: ci, resources: [a]}]}\n",
-     "f:1:16: auth.users: nobody can be this user; give secret_file, or uids or gids for unix "
+     "f:1:16: auth.users: no client can authenticate as this user; set secret_file, or uids or "
+     "gids for unix "
      "sockets\n"},
     {"auth: {users: [{name: ci, uids: [], resources: [a]}]}\n",
-     "f:1:16: auth.users: nobody can be this user; give secret_file, or uids or gids for unix "
+     "f:1:16: auth.users: no client can authenticate as this user; set secret_file, or uids or "
+     "gids for unix "
      "sockets\n"},
     {"auth:\n  users:\n  - {name: a, uids: [0], resources: [a]}\n"
      "  - {name: b, secret_file: s, uids: [1], resources: [a]}\n"
      "  - {name: c, gids: [0], resources: [a]}\n",
-     "f:3:5: auth.users: nobody can be this user, since listen has no unix socket; add one, or "
-     "give "
-     "secret_file\n"
-     "f:5:5: auth.users: nobody can be this user, since listen has no unix socket; add one, or "
-     "give "
-     "secret_file\n"},
+     "f:3:5: auth.users: no client can authenticate as this user, since listen has no unix socket; "
+     "add one, or set secret_file\n"
+     "f:5:5: auth.users: no client can authenticate as this user, since listen has no unix socket; "
+     "add one, or set secret_file\n"},
     /* An invalid address might have been meant as a unix socket. */
     {"listen: [\"unix\"]\nauth: {users: [{name: a, uids: [0], resources: [a]}]}\n",
-     "f:1:10: listen: \"unix\" is no tcp:// address; write tcp://127.0.0.1:7335 or "
+     "f:1:10: listen: \"unix\" is not a tcp:// address; write tcp://127.0.0.1:7335 or "
      "unix:/run/redlockd/redlockd.sock\n"},
     {"listen: unix\nauth: {users: [{name: a, uids: [0], resources: [a]}]}\n",
-     "f:1:9: listen: has to be a list, not a single value\n"},
+     "f:1:9: listen: must be a list, not a single value\n"},
     {"auth: {users: [{name: ci, secret_file: short, resources: [a]}]}\n",
-     "f:1:40: auth.users.secret_file: short is shorter than 16 bytes, which can be guessed; make "
-     "one by: openssl rand -hex 32\n"},
+     "f:1:40: auth.users.secret_file: short is shorter than 16 bytes and can be guessed; create "
+     "one with: openssl rand -hex 32\n"},
     {"auth: {users: [{name: ci, secret_file: t, resources: [a]}]}\n",
-     "f:1:40: auth.users.secret_file: t has a space or a control character in it, which AUTH "
-     "cannot carry; make one by: openssl rand -hex 32\n"},
+     "f:1:40: auth.users.secret_file: t contains a space or a control character, which AUTH cannot "
+     "carry; create one with: openssl rand -hex 32\n"},
     {"auth: {users: [{name: ci, secret_file: empty, resources: [a]}]}\n",
      "f:1:40: auth.users.secret_file: empty is empty; write the secret into it\n"},
     {"auth: {users: [{name: ci, secret_file: none, resources: [a]}]}\n",
      "f:1:40: auth.users.secret_file: none cannot be read: No such file or directory\n"},
     {"auth:\n  users:\n  - {name: a, secret_file: s, resources: [a]}\n"
      "  - {name: a, secret_file: s, resources: [b]}\n",
-     "f:4:12: auth.users.name: a is taken by the user in line 3; give each his own\n"
-     "f:4:28: auth.users.secret_file: holds the same secret as that of the user in line 3; it has "
-     "to tell who it is, so make another by: openssl rand -hex 32\n"},
+     "f:4:12: auth.users.name: a is already the name of the user in line 3; give each its own\n"
+     "f:4:28: auth.users.secret_file: contains the same secret as that of the user in line 3; a "
+     "secret must identify one user, so create another with: openssl rand -hex 32\n"},
     {"auth: {users: [{name: a, uids: [nosuchuser], gids: [-1], resources: [a]}]}\n",
-     "f:1:33: auth.users.uids: \"nosuchuser\" is no user of this host; write the name of one, or "
-     "its number\n"
-     "f:1:53: auth.users.gids: \"-1\" is no group of this host; write the name of one, or its "
-     "number\n"},
+     "f:1:33: auth.users.uids: \"nosuchuser\" is not a user of this host; write the name or number "
+     "of a user\n"
+     "f:1:53: auth.users.gids: \"-1\" is not a group of this host; write the name or number of a "
+     "group\n"},
     {LISTEN_UNIX "auth:\n  users:\n  - {name: a, uids: [0, 5], gids: [7], resources: [a]}\n"
                  "  - {name: b, uids: [9, root], gids: [7], resources: [b]}\n",
-     "f:5:21: auth.users.uids: 0 is the user in line 4 already; he can only be one\n"
-     "f:5:38: auth.users.gids: 7 is the user in line 4 already; it can only be one\n"},
+     "f:5:21: auth.users.uids: 0 already identifies the user in line 4; each id can identify only "
+     "one user\n"
+     "f:5:38: auth.users.gids: 7 already identifies the user in line 4; each id can identify only "
+     "one user\n"},
     {"auth: {users: [{name: a, secret_file: s, resources: [a], verbs: [lokc]}]}\n",
-     "f:1:66: auth.users.verbs: \"lokc\" is none of them; did you mean lock?\n"},
+     "f:1:66: auth.users.verbs: \"lokc\" is not a verb; did you mean lock?\n"},
     {"auth: {users: [{name: a, secret_file: s, resources: [a], verbs: [frobnicate]}]}\n",
-     "f:1:66: auth.users.verbs: \"frobnicate\" is none of lock, unlock, extend, status, break, "
+     "f:1:66: auth.users.verbs: \"frobnicate\" is not one of lock, unlock, extend, status, break, "
      "nodes, "
      "stats, locks, clients, all\n"},
     {"auth: {users: [{name: a, secret_file: s, resources: [a], verbs: []}]}\n",
      "f:1:65: auth.users.verbs: the list is empty; leave it out for lock, unlock, extend, status "
      "and locks\n"},
     {"auth: {users: [{name: a, secret_file: s, secret: x, resources: [a]}]}\n",
-     "f:1:42: auth.users.secret: there is no such key\n"},
+     "f:1:42: auth.users.secret: unknown key\n"},
     {"auth: {users: [{name: [a], secret_file: {b: c}, uids: x, resources: [[a]]}]}\n",
-     "f:1:23: auth.users.name: has to be a single value, not a list\n"
-     "f:1:41: auth.users.secret_file: has to be a single value, not a mapping\n"
-     "f:1:55: auth.users.uids: has to be a list, not a single value\n"
-     "f:1:70: auth.users.resources: has to be a single value, not a list\n"},
+     "f:1:23: auth.users.name: must be a single value, not a list\n"
+     "f:1:41: auth.users.secret_file: must be a single value, not a mapping\n"
+     "f:1:55: auth.users.uids: must be a list, not a single value\n"
+     "f:1:70: auth.users.resources: must be a single value, not a list\n"},
 };
 
 START_TEST(each_mistake_has_its_place_and_advice)
@@ -215,8 +217,8 @@ START_TEST(secret_file_open_to_others_causes_a_warning)
     struct config *config =
         configs_read("auth: {users: [{name: ci, secret_file: s, resources: [\"\"]}]}\n" NODES);
     ck_assert_ptr_nonnull(config);
-    ck_assert_str_eq(configs_report(), "f:1:40: warning: auth.users.secret_file: s can be read or "
-                                       "written by everybody; chmod 640 or 600\n");
+    ck_assert_str_eq(configs_report(), "f:1:40: warning: auth.users.secret_file: s is readable or "
+                                       "writable by every user; chmod 640 or 600\n");
     config_free(config);
 }
 END_TEST

@@ -172,40 +172,39 @@ END_TEST
 START_TEST(admin_must_be_an_http_address)
 {
     configs_refuse("admin: tcp://127.0.0.1:7336\n" NODES,
-                   "f:1:8: admin: \"tcp://127.0.0.1:7336\" is no http:// address; write "
+                   "f:1:8: admin: \"tcp://127.0.0.1:7336\" is not a http:// address; write "
                    "http://127.0.0.1:7336\n");
     configs_refuse(
         "admin: unix:/run/x\n" NODES,
-        "f:1:8: admin: \"unix:/run/x\" is no http:// address; write http://127.0.0.1:7336\n");
+        "f:1:8: admin: \"unix:/run/x\" is not a http:// address; write http://127.0.0.1:7336\n");
     configs_refuse("admin: http://127.0.0.1\n" NODES,
                    "f:1:8: admin: \"http://127.0.0.1\" has no port; write http://127.0.0.1:7336\n");
     configs_refuse(
         "admin: http://127.0.0.1:7336/metrics\n" NODES,
-        "f:1:8: admin: \"http://127.0.0.1:7336/metrics\" goes on behind the port; leave that "
-        "out\n");
+        "f:1:8: admin: \"http://127.0.0.1:7336/metrics\" has text after the port; remove it\n");
     configs_refuse("admin: http://me:secret@127.0.0.1:7336\n" NODES,
-                   "f:1:8: admin: the address has a user or a password in it; write "
+                   "f:1:8: admin: the address contains a user name or a password; write "
                    "http://127.0.0.1:7336\n");
     configs_refuse("admin: [http://127.0.0.1:7336]\n" NODES,
-                   "f:1:8: admin: has to be a single value, not a list\n");
+                   "f:1:8: admin: must be a single value, not a list\n");
 }
 END_TEST
 
 START_TEST(admin_on_a_public_address_needs_insecure)
 {
     static const char other[] =
-        "f:1:8: admin: http://0.0.0.0:7336 can be reached from other hosts, and shows anybody who "
-        "reaches it the names of resources; write http://127.0.0.1:7336, or set insecure: true\n";
+        "f:1:8: admin: other hosts can reach http://0.0.0.0:7336 and read the names of resources "
+        "there; write http://127.0.0.1:7336, or set insecure: true\n";
     configs_refuse("admin: http://0.0.0.0:7336\n" NODES, other);
     config_free(configs_accept("admin: http://0.0.0.0:7336\ninsecure: true\n" NODES));
     config_free(configs_accept("admin: http://localhost:7336\n" NODES));
     configs_refuse("listen: [\"tcp://127.0.0.1:7336\"]\nadmin: http://127.0.0.1:7336\n" NODES,
-                   "f:2:8: admin: http://127.0.0.1:7336 is where clients connect (listen: "
-                   "tcp://127.0.0.1:7336); give it another port\n");
+                   "f:2:8: admin: http://127.0.0.1:7336 conflicts with listen: "
+                   "tcp://127.0.0.1:7336; choose another port\n");
     configs_refuse(
         "insecure: true\nlisten: [\"tcp://0.0.0.0:7336\"]\nadmin: http://127.0.0.1:7336\n" NODES,
-        "f:3:8: admin: http://127.0.0.1:7336 is where clients connect (listen: "
-        "tcp://0.0.0.0:7336); give it another port\n");
+        "f:3:8: admin: http://127.0.0.1:7336 conflicts with listen: tcp://0.0.0.0:7336; choose "
+        "another port\n");
     /* A host name may resolve to either family. */
     config_free(
         configs_accept("insecure: true\n"
@@ -230,7 +229,7 @@ START_TEST(dev_mode_needs_no_nodes_and_accepts_none)
     configs_write("f", NODES);
     ck_assert_ptr_null(configs_load("f", CONFIG_DEV));
     ck_assert_str_eq(configs_report(),
-                     "f:1:1: nodes: --dev brings masters of its own; leave the list out\n");
+                     "f:1:1: nodes: --dev starts its own masters; leave the list out\n");
 }
 END_TEST
 
@@ -240,7 +239,7 @@ START_TEST(dash_reads_standard_input)
     ck_assert_ptr_nonnull(freopen("f", "r", stdin));
     ck_assert_ptr_null(configs_load("-", CONFIG_NORMAL));
     ck_assert_str_eq(configs_report(),
-                     "stdin:1:10: cluster: \"1 2\" has other letters than A-Z a-z 0-9 _ . : -\n");
+                     "stdin:1:10: cluster: \"1 2\" may contain only A-Z a-z 0-9 _ . : -\n");
 }
 END_TEST
 

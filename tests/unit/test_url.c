@@ -13,29 +13,29 @@ static const struct {
     const char *as_node;
 } addresses[] = {
     {"tcp://127.0.0.1:1", "",
-     "is no redis:// address; write redis://10.0.0.1:6379 or unix:/run/redis/redis.sock"},
+     "is not a redis:// address; write redis://10.0.0.1:6379 or unix:/run/redis/redis.sock"},
     {"redis://h",
-     "is no tcp:// address; write tcp://127.0.0.1:7335 or "
+     "is not a tcp:// address; write tcp://127.0.0.1:7335 or "
      "unix:/run/redlockd/redlockd.sock",
      ""},
     {"10.0.0.1:6379",
-     "is no tcp:// address; write tcp://127.0.0.1:7335 or "
+     "is not a tcp:// address; write tcp://127.0.0.1:7335 or "
      "unix:/run/redlockd/redlockd.sock",
-     "is no redis:// address; write redis://10.0.0.1:6379 or unix:/run/redis/redis.sock"},
+     "is not a redis:// address; write redis://10.0.0.1:6379 or unix:/run/redis/redis.sock"},
     {"tls://127.0.0.1:1", "",
-     "is no redis:// address; write redis://10.0.0.1:6379 or unix:/run/redis/redis.sock"},
+     "is not a redis:// address; write redis://10.0.0.1:6379 or unix:/run/redis/redis.sock"},
     {"rediss://h",
-     "is no tcp:// address; write tcp://127.0.0.1:7335 or "
+     "is not a tcp:// address; write tcp://127.0.0.1:7335 or "
      "unix:/run/redlockd/redlockd.sock",
      ""},
     {"tls://127.0.0.1", "has no port; write tls://127.0.0.1:7337",
-     "is no redis:// address; write redis://10.0.0.1:6379 or unix:/run/redis/redis.sock"},
+     "is not a redis:// address; write redis://10.0.0.1:6379 or unix:/run/redis/redis.sock"},
     {"unix:/a@b", "", ""},
     {"unix:///a", "", ""},
     {"unix:a", "has no absolute path; write unix:/run/redlockd/redlockd.sock",
      "has no absolute path; write unix:/run/redis/redis.sock"},
-    {"unix:/a b", "has a space or control character in its path",
-     "has a space or control character in its path"},
+    {"unix:/a b", "must not contain spaces or control characters in its path",
+     "must not contain spaces or control characters in its path"},
     {"unix:", "has no absolute path; write unix:/run/redlockd/redlockd.sock",
      "has no absolute path; write unix:/run/redis/redis.sock"},
     {"unix://a", "has no absolute path; write unix:/run/redlockd/redlockd.sock",
@@ -60,7 +60,7 @@ START_TEST(client_library_refuses_tls_with_advice)
     struct address address;
     struct error error = {""};
     ck_assert(!address_parse("tls://127.0.0.1:7337", URL_DAEMON, &address, &error));
-    ck_assert_str_eq(error.text, "asks for TLS, which this library does not speak; name a unix "
+    ck_assert_str_eq(error.text, "requires TLS, which this library does not support; use a unix "
                                  "socket of a redlockd on this host, or the tcp:// address of a "
                                  "TLS proxy on it (stunnel)");
 }
@@ -72,36 +72,36 @@ static const struct {
     const char *error_text;
 } hosts[] = {
     {"127.0.0.1", "has no port; write tcp://127.0.0.1:7335"},
-    {"127.0.0.1:", "has a bad port; write 1 to 65535"},
-    {"127.0.0.1:0", "has a bad port; write 1 to 65535"},
-    {"127.0.0.1:65536", "has a bad port; write 1 to 65535"},
-    {"127.0.0.1:70000", "has a bad port; write 1 to 65535"},
-    {"127.0.0.1:http", "has a bad port; write 1 to 65535"},
+    {"127.0.0.1:", "has an invalid port; write 1 to 65535"},
+    {"127.0.0.1:0", "has an invalid port; write 1 to 65535"},
+    {"127.0.0.1:65536", "has an invalid port; write 1 to 65535"},
+    {"127.0.0.1:70000", "has an invalid port; write 1 to 65535"},
+    {"127.0.0.1:http", "has an invalid port; write 1 to 65535"},
     {"127.0.0.1:65535", ""},
     {"127.0.0.1:1/", ""},
-    {"127.0.0.1:1/0", "goes on behind the port; leave that out"},
-    {":7335", "has no host; write 127.0.0.1 for this host alone, 0.0.0.0 for everybody"},
-    {"*:7335", "has a host that is no name and no address; write tcp://127.0.0.1:7335"},
-    {"a b:7335", "has a host that is no name and no address; write tcp://127.0.0.1:7335"},
-    {"127.0.0.256:1", "has no IPv4 address; write tcp://127.0.0.1:7335"},
+    {"127.0.0.1:1/0", "has text after the port; remove it"},
+    {":7335", "has no host; write 127.0.0.1 for this host only, 0.0.0.0 for all interfaces"},
+    {"*:7335", "has a host that is neither a name nor an address; write tcp://127.0.0.1:7335"},
+    {"a b:7335", "has a host that is neither a name nor an address; write tcp://127.0.0.1:7335"},
+    {"127.0.0.256:1", "has an invalid IPv4 address; write tcp://127.0.0.1:7335"},
     {"::1:7335", "has an IPv6 address without brackets; write tcp://[::1]:7335"},
-    {"[::1:7335", "has no ] behind the IPv6 address; write tcp://[::1]:7335"},
+    {"[::1:7335", "has no ] after the IPv6 address; write tcp://[::1]:7335"},
     {"[::1]", "has no port; write tcp://127.0.0.1:7335"},
-    {"[::1]7335", "goes on behind the ]; write tcp://[::1]:7335"},
-    {"[::g]:1", "has no IPv6 address in the brackets; write tcp://[::1]:7335"},
-    {"[]:1", "has no IPv6 address in the brackets; write tcp://[::1]:7335"},
+    {"[::1]7335", "has text other than a port after the ]; write tcp://[::1]:7335"},
+    {"[::g]:1", "has an invalid IPv6 address in the brackets; write tcp://[::1]:7335"},
+    {"[]:1", "has an invalid IPv6 address in the brackets; write tcp://[::1]:7335"},
     {"[fe80::1%eth0]:1", ""},
     {"[fe80::1%2]:1", ""},
     {"[FE80:0::1%br-lan.7_a]:1", ""},
-    {"[fe80::1%]:1", "has no name of an interface behind the %; write [fe80::1%eth0]"},
-    {"[fe80::1%eth0%1]:1", "has no name of an interface behind the %; write [fe80::1%eth0]"},
-    {"[fe80::1%e 0]:1", "has no name of an interface behind the %; write [fe80::1%eth0]"},
+    {"[fe80::1%]:1", "has no interface name after the %; write [fe80::1%eth0]"},
+    {"[fe80::1%eth0%1]:1", "has no interface name after the %; write [fe80::1%eth0]"},
+    {"[fe80::1%e 0]:1", "has no interface name after the %; write [fe80::1%eth0]"},
     {"[fe80::1%an-interface-too-long]:1",
-     "has no name of an interface behind the %; write [fe80::1%eth0]"},
-    {"[::1%lo]:1", "has a zone, which only a link-local address (fe80::) has; write "
+     "has no interface name after the %; write [fe80::1%eth0]"},
+    {"[::1%lo]:1", "has a zone, but only link-local addresses (fe80::) have one; write "
                    "tcp://[::1]:7335"},
-    {"[%eth0]:1", "has no IPv6 address in the brackets; write tcp://[::1]:7335"},
-    {"me:secret@h:1", "has a user or a password in it; write tcp://127.0.0.1:7335"},
+    {"[%eth0]:1", "has an invalid IPv6 address in the brackets; write tcp://[::1]:7335"},
+    {"me:secret@h:1", "contains a user name or a password; write tcp://127.0.0.1:7335"},
 };
 
 START_TEST(host_and_port_are_read_or_refused)
@@ -124,7 +124,7 @@ START_TEST(database_is_a_number_after_the_host)
     ck_assert_uint_eq(address.database, 9999);
     url_free(&address);
     ck_assert(!url_parse("redis://h/10000", URL_NODE, &address, &error));
-    ck_assert_str_eq(error.text, "has no number of a database behind the /; write 0 to 9999");
+    ck_assert_str_eq(error.text, "must have a database number after the /; write 0 to 9999");
     url_free(&address);
     ck_assert(!url_parse("redis://h/x", URL_NODE, &address, &error));
     url_free(&address);
@@ -142,7 +142,8 @@ START_TEST(socket_path_length_is_limited)
     url_free(&address);
     url[112] = 'p';
     ck_assert(!url_parse(url, URL_NODE, &address, &error));
-    ck_assert_str_eq(error.text, "has a path of 108 bytes; a unix socket's has at most 107");
+    ck_assert_str_eq(error.text,
+                     "has a path of 108 bytes; the path of a unix socket has at most 107");
     url_free(&address);
 }
 END_TEST

@@ -99,7 +99,7 @@ START_TEST(empty_file_has_no_keys)
     check("---\n", "{}", "");
     check("--- ''\n", "\"\"", "");
     check("---\n---\na: 1\n", "{}",
-          "f:2:1: a second document begins here; a configuration is one\n");
+          "f:2:1: a second document begins here; the file must contain only one\n");
 }
 END_TEST
 
@@ -174,9 +174,9 @@ START_TEST(expanded_value_length_is_limited)
     ck_assert_str_eq(root->children->text, large);
     yaml_node_free(root);
     check("[\"${REDLOCKD_TEST_LARGE}y\"]", "[?]",
-          "f:1:2: with its variables, longer than 1024 bytes\n");
+          "f:1:2: longer than 1024 bytes after its variables are replaced\n");
     check("[\"${REDLOCKD_TEST_LARGE}${REDLOCKD_TEST_LARGE}$$$$\"]", "[?]",
-          "f:1:2: with its variables, longer than 1024 bytes\n");
+          "f:1:2: longer than 1024 bytes after its variables are replaced\n");
 }
 END_TEST
 
@@ -207,18 +207,18 @@ static const struct {
      "f:4:4: tags are not supported (!x); leave it out\n"
      "f:5:4: tags are not supported (!); leave it out\n"},
     {"[a]: b\n{c: d}: e\nf: g\n", "{?: b, ?: e, f: g}",
-     "f:1:1: a key has to be a word, not a list\n"
-     "f:2:1: a key has to be a word, not a mapping\n"},
+     "f:1:1: a key must be a word, not a list\n"
+     "f:2:1: a key must be a word, not a mapping\n"},
     {"? *a\n: b\n", "{?: b}", "f:1:3: aliases are not supported (*a); write the value out\n"},
-    {"a: \"x\\0y\"\nb: c\n", "{a: ?, b: c}", "f:1:4: a NUL byte has no place here\n"},
+    {"a: \"x\\0y\"\nb: c\n", "{a: ?, b: c}", "f:1:4: a NUL byte is not allowed\n"},
     {"a: 1\n---\nb: 2\n", "{a: 1}",
-     "f:2:1: a second document begins here; a configuration is one\n"},
-    {"a: 1\n---\n", "{a: 1}", "f:2:1: a second document begins here; a configuration is one\n"},
-    {"[[[[[[[[1]]]]]]]]", "", "f:1:9: nested too deeply for a configuration\n"},
-    {"a: {b: {c: {d: {e: {f: {g: {h: 1}}}}}}}}", "",
-     "f:1:29: nested too deeply for a configuration\n"},
-    {"a:\n\tb: 1\n", "", "f:2:1: not YAML: a tab stands here; indent by spaces\n"},
-    {"\xc3\xa4: 1\n\tb: 1\n", "", "f:2:1: not YAML: a tab stands here; indent by spaces\n"},
+     "f:2:1: a second document begins here; the file must contain only one\n"},
+    {"a: 1\n---\n", "{a: 1}",
+     "f:2:1: a second document begins here; the file must contain only one\n"},
+    {"[[[[[[[[1]]]]]]]]", "", "f:1:9: nested too deeply\n"},
+    {"a: {b: {c: {d: {e: {f: {g: {h: 1}}}}}}}}", "", "f:1:29: nested too deeply\n"},
+    {"a:\n\tb: 1\n", "", "f:2:1: not YAML: tab character; indent with spaces\n"},
+    {"\xc3\xa4: 1\n\tb: 1\n", "", "f:2:1: not YAML: tab character; indent with spaces\n"},
     {"a: [1, 2\nb: 3\n", "",
      "f:2:2: not YAML: did not find expected ',' or ']' while parsing a flow sequence that begins "
      "in line 1\n"},
@@ -235,12 +235,12 @@ static const struct {
     {"a: @b\n", "",
      "f:1:4: not YAML: found character that cannot start any token while scanning for the next "
      "token\n"},
-    {"a: \xff\n", "", "f:1:4: byte 0xff makes this no UTF-8 text; save the file as UTF-8\n"},
+    {"a: \xff\n", "", "f:1:4: byte 0xff is not valid UTF-8; save the file as UTF-8\n"},
     {"a: 1\n# \xc3\xa4 \xe9\n", "",
-     "f:2:5: byte 0xe9 makes this no UTF-8 text; save the file as UTF-8\n"},
-    {"a: b\xc3", "", "f:1:5: byte 0xc3 makes this no UTF-8 text; save the file as UTF-8\n"},
-    {"\xff\xfe\x61", "", "f:1:1: byte 0xff makes this no UTF-8 text; save the file as UTF-8\n"},
-    {"a: 1\nb: \x07\n", "", "f:2:4: a control character, 0x07, has no place in a configuration\n"},
+     "f:2:5: byte 0xe9 is not valid UTF-8; save the file as UTF-8\n"},
+    {"a: b\xc3", "", "f:1:5: byte 0xc3 is not valid UTF-8; save the file as UTF-8\n"},
+    {"\xff\xfe\x61", "", "f:1:1: byte 0xff is not valid UTF-8; save the file as UTF-8\n"},
+    {"a: 1\nb: \x07\n", "", "f:2:4: control character 0x07 is not allowed\n"},
 };
 
 START_TEST(unsupported_yaml_is_refused_with_its_place)
@@ -260,7 +260,7 @@ START_TEST(file_size_is_limited)
     ck_assert_ptr_nonnull(root);
     yaml_node_free(root);
     ck_assert_ptr_null(read_bytes(large, YAML_FILE_MAX + 1));
-    ck_assert_str_eq(printed, "f:1:1: larger than 256 KiB: no configuration\n");
+    ck_assert_str_eq(printed, "f:1:1: larger than 256 KiB\n");
 }
 END_TEST
 
@@ -294,7 +294,7 @@ START_TEST(number_of_nodes_is_limited)
     large[2 * YAML_NODES_MAX - 1] = ',';
     large[2 * YAML_NODES_MAX + 1] = ']';
     ck_assert_ptr_null(read_bytes(large, sizeof(large)));
-    ck_assert_str_eq(printed, "f:1:32769: too much for a configuration: more than 16384 words\n");
+    ck_assert_str_eq(printed, "f:1:32769: too large: more than 16384 words\n");
 }
 END_TEST
 
