@@ -1,7 +1,7 @@
 # redlockd. Start with `make help`.
 #
-# BUILD names the folder of one kind of build: build (what ships), build/asan (the tests run it),
-# build/coverage. Objects track the headers they include, so a changed header rebuilds what it must.
+# BUILD is the folder of one kind of build: build (the release), build/asan, build/coverage. The
+# compiler records the headers of each object, so a changed header rebuilds what includes it.
 
 VERSION := 0.1.0
 SOVERSION := 0
@@ -14,16 +14,16 @@ CC      := $(if $(filter default,$(origin CC)),gcc,$(CC))
 WARNINGS := -Wall -Wextra -Werror -Wshadow -Wconversion -Wstrict-prototypes
 CPPFLAGS += -D_GNU_SOURCE -DREDLOCKD_VERSION='"$(VERSION)"' -I$(BUILD)/generated -I.
 CFLAGS   ?= -O2 -g -fstack-protector-strong
-# What is taken from a pool is filled with this, in builds for tests alone.
+# Test builds fill objects from a pool with this byte.
 ifneq ($(SANITIZE)$(TIGHT),)
 CPPFLAGS += -DPOOL_FILL=0x5a
 endif
 ALL_CFLAGS = -std=c11 $(WARNINGS) $(CFLAGS) $(SANITIZE)
-# What ships is optimised as a whole, across files, and with more inlined than by default: a fifth
-# of all instructions (docs/performance.md). Not with members put together in pairs: for what is rare,
-# a function then begins with ten instructions that make such pairs.
-# Its objects carry both kinds of code, so that the links of tests need not take the time for that.
-# Whoever sets CFLAGS, or another compiler, decides himself.
+# The release is optimised across files, with more inlining than by default. This saves a fifth of
+# all instructions (docs/performance.md). The vectorizer that merges struct members into pairs is off:
+# with it, functions begin with ten instructions that only a rare path needs.
+# The objects contain machine code as well as the link-time form, so that tests link fast.
+# With CFLAGS or another compiler, none of this applies.
 ifeq ($(origin CFLAGS) $(findstring gcc,$(CC)),file gcc)
 WHOLE    := -O3 -fno-tree-slp-vectorize -flto=auto -ffat-lto-objects \
             --param max-inline-insns-auto=60 --param inline-unit-growth=100
@@ -63,48 +63,48 @@ PEERS    := $(BUILD)/peers
 BENCH_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(filter-out tests/bench/test_%.c,$(wildcard tests/bench/*.c)))
 TORTURE_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/torture/*.c))
 
-# The manual. Two of its pages are made of texts that say it all already.
+# The manual. Two of its pages are generated from docs/protocol.txt and redlockd.yaml.example.
 PAGES    := $(wildcard docs/man/*.[1-8]) \
                   $(patsubst docs/man/%.in,$(BUILD)/man/%,$(wildcard docs/man/*.in))
 
-# For the tests on real masters: what they start, and what a violation is reported of.
+# Environment of the tests on real masters: the programs they start, and the commit for reports.
 E2E_ENV = REDLOCKD=$(BUILD)/redlockd REDLOCK=$(BUILD)/redlock CLOCK_SHIM=$(SHIM) \
     TORTURE_COMMIT=$$(git describe --always --dirty 2>/dev/null || echo unknown)
-# And for the examples of the manual.
+# Environment of the examples of the manual.
 EXAMPLES_ENV = PAGES='README.md $(PAGES)' CC='$(CC) $(SANITIZE)' LIBREDLOCK=$(BUILD)/libredlock.a
 
 all: $(BUILD)/redlockd $(BUILD)/redlock $(BUILD)/libredlock.a $(BUILD)/libredlock.so \
      $(BUILD)/redlock.pc $(PAGES)
 
 help:
-	@echo 'make demo       install what is missing, build, and watch redlockd at work'
-	@echo 'make check      what a change has to pass: unit and end-to-end tests, simulator, manual, style'
-	@echo 'make audit      all the rest: sanitizers, mutants, tight bounds, coverage, clang, fuzzers, units'
-	@echo 'make            build $(BUILD)/redlockd, $(BUILD)/redlock, and the library of clients'
-	@echo 'make install    into DESTDIR/PREFIX ($(DESTDIR)$(PREFIX))'
-	@echo 'make uninstall  remove from there what that has brought'
-	@echo 'make deps       install the packages that make check needs (apt, sudo where not root)'
-	@echo 'make unit e2e   the unit tests; the tests on real Redis masters'
-	@echo 'make e2e-valkey e2e-redis8   those on Valkey 9, and on Redis 8, fetched from later Debians'
-	@echo 'make examples   the examples of the manual, as they stand there'
-	@echo 'make sim        random schedules on virtual time: [SEED=n] [RUNS=n] [FAULTS=...] [TRACE=1]'
-	@echo 'make sim-tight  the same with bounds so tight that schedules meet them'
-	@echo 'make sim-coverage   which branches of the engine schedules reach, and which never'
-	@echo 'make mutants    rules are taken out of the code: the simulator has to find each'
-	@echo 'make torture    SECONDS=60 SEED=n FAULTS=all: everything breaks, and no two may hold a lock'
-	@echo 'make storm      RUNS=1000 SEED=n of redlock run, killed at random: no two commands at once'
-	@echo 'make bench      throughput, latency and processor time, as ratios to what Redis allows'
-	@echo 'make bench-peers    the same beside node-redlock (npm) and etcd (apt)'
-	@echo 'make instructions   how many the daemon executes for a pair of LOCK and UNLOCK: [PROFILE=1 MISSES=1 CLIENTS=16x16]'
-	@echo 'make asan       a build with ASan and UBSan, in build/asan'
-	@echo 'make clang      what ships by clang, in build/clang: it warns of what gcc does not'
-	@echo 'make coverage   line coverage of the pure layers by the unit tests; at least 95 %'
-	@echo 'make fuzz       attack what reads bytes of others, each target for SECONDS=60'
-	@echo 'make fuzz-smoke the same in short, on the committed inputs'
-	@echo 'make model      have spin check the models of the algorithm in docs/model'
-	@echo 'make tidy       formatting, layers, undocumented options, the manual'
-	@echo 'make units      the unit files of systemd: their sandbox, and what systemd says of them'
-	@echo 'make installed  whether uninstall takes away what install brings'
+	@echo 'make demo       install missing packages, build, and demonstrate redlockd'
+	@echo 'make check      every change must pass: unit and end-to-end tests, simulator, manual, style'
+	@echo 'make audit      all other checks: sanitizers, mutants, tight limits, coverage, clang, fuzzers, units'
+	@echo 'make            build $(BUILD)/redlockd, $(BUILD)/redlock and the client library'
+	@echo 'make install    install into DESTDIR/PREFIX ($(DESTDIR)$(PREFIX))'
+	@echo 'make uninstall  remove the installed files'
+	@echo 'make deps       install the packages that make check needs (with apt, and sudo unless root)'
+	@echo 'make unit e2e   run the unit tests; run the tests on real Redis masters'
+	@echo 'make e2e-valkey e2e-redis8   run e2e on Valkey 9; on Redis 8 (fetched from later Debian releases)'
+	@echo 'make examples   run the examples of the manual and of README.md'
+	@echo 'make sim        run random schedules on virtual time: [SEED=n] [RUNS=n] [FAULTS=...] [TRACE=1]'
+	@echo 'make sim-tight  run sim with limits so small that schedules reach them'
+	@echo 'make sim-coverage   show which branches of the engine the schedules reach, and which never'
+	@echo 'make mutants    remove rules from the code, one at a time; the simulator must find each'
+	@echo 'make torture    inject faults; no two clients may hold one lock: SECONDS=60 SEED=n FAULTS=all'
+	@echo 'make storm      kill redlock run at random; no two commands may run at once: RUNS=1000 SEED=n'
+	@echo 'make bench      measure throughput, latency and processor time, relative to what Redis allows'
+	@echo 'make bench-peers    run bench, and compare with node-redlock (npm) and etcd (apt)'
+	@echo 'make instructions   count the instructions of the daemon for a LOCK and UNLOCK: [PROFILE=1 MISSES=1 CLIENTS=16x16]'
+	@echo 'make asan       build with ASan and UBSan, in build/asan'
+	@echo 'make clang      build the release with clang, in build/clang, for its warnings'
+	@echo 'make coverage   measure the line coverage of the pure layers by the unit tests; at least 95 %'
+	@echo 'make fuzz       fuzz the parsers of foreign input, each target for SECONDS=60'
+	@echo 'make fuzz-smoke run the fuzz targets on the committed inputs'
+	@echo 'make model      check the models of the algorithm in docs/model with spin'
+	@echo 'make tidy       check formatting, layers, undocumented options and the manual'
+	@echo 'make units      check the systemd units and their sandbox'
+	@echo 'make installed  check that uninstall removes everything that install has installed'
 	@echo 'make clean      remove build/'
 
 # --- building -------------------------------------------------------------------------------------
@@ -119,7 +119,7 @@ $(BUILD)/libredlockd.a: $(OBJECTS)
 	@rm -f $@
 	@$(AR) rcs $@ $^
 
-# What is made before anything is compiled; with TIGHT=yes a limits.h of its own, too.
+# Files that are generated before any compilation. TIGHT=yes also generates its own limits.h.
 GENERATED := scripts.h page_template.h $(if $(TIGHT),protocol/limits.h)
 
 $(BUILD)/%.o: %.c Makefile | $(addprefix $(BUILD)/generated/,$(GENERATED))
@@ -127,8 +127,8 @@ $(BUILD)/%.o: %.c Makefile | $(addprefix $(BUILD)/generated/,$(GENERATED))
 	@echo '  CC   $@'
 	@$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
-# The library of clients. What it is made of has no names outside: in the archive it is one object,
-# in which only its interface is left to link to. That takes code, which -flto would leave for later.
+# The client library. The archive has one object, which exports only the interface of the library.
+# Hiding the other symbols requires machine code, so this is built without -flto.
 $(BUILD)/client/pic/%.o: %.c Makefile
 	@mkdir -p $(@D)
 	@echo '  CC   $@'
@@ -151,14 +151,14 @@ $(BUILD)/libredlock.so.$(SOVERSION): $(CLIENT) client/c/redlock.map
 $(BUILD)/libredlock.so: $(BUILD)/libredlock.so.$(SOVERSION)
 	@ln -sf $(<F) $@
 
-# The command. Of the daemon it takes what is pure, in protocol/.
+# The command. It shares only protocol/, which is pure, with the daemon.
 $(BUILD)/redlock: $(BUILD)/client/cli/main.o $(CLI) $(BUILD)/libredlock.a $(BUILD)/libredlockd.a
 	@echo '  LINK $@'
 	@$(CC) $(ALL_CFLAGS) $(PARTS) $(LDFLAGS) -o $@ $^
 
 WRITE_PC = sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|'
 
-# The same for tests of its parts.
+# The objects of the client library with all symbols, for unit tests.
 $(BUILD)/libclient.a: $(patsubst %.c,$(BUILD)/%.o,$(wildcard client/c/*.c))
 	@rm -f $@
 	@$(AR) rcs $@ $^
@@ -195,11 +195,11 @@ $(BUILD)/man/redlockd.yaml.5: docs/man/redlockd.yaml.5.in redlockd.yaml.example 
 
 -include $(shell find $(BUILD) -type f -name '*.d' 2>/dev/null)
 
-# They keep their folders, since they name each other.
+# The documents keep their folders, since they link to each other.
 DOCUMENTS := README.md LICENSE redlockd.yaml.example $(wildcard docs/*.md docs/*.txt docs/model/README.md) \
                   packaging/prometheus.yaml packaging/alerts.yaml packaging/grafana-dashboard.json
 
-# What `install` brings, for `uninstall`; `make installed` compares them.
+# The files that `install` installs, for `uninstall`. `make installed` compares the two.
 INSTALLED := sbin/redlockd bin/redlock include/redlock.h lib/libredlock.a lib/libredlock.so \
              lib/libredlock.so.$(SOVERSION) lib/pkgconfig/redlock.pc \
              lib/systemd/system/redlockd.service lib/systemd/system/redlockd.socket \
@@ -207,10 +207,10 @@ INSTALLED := sbin/redlockd bin/redlock include/redlock.h lib/libredlock.a lib/li
              $(addprefix share/doc/redlockd/,$(DOCUMENTS)) \
              $(foreach page,$(PAGES),share/man/man$(subst .,,$(suffix $(page)))/$(notdir $(page)))
 
-# Programs find the library by the linker's cache; that of a package is brought up to date where it
-# is unpacked. Who may not write it installs for himself alone.
+# Programs find the library through the linker's cache. With DESTDIR, the package manager updates the
+# cache later. A user without the permission to update it gets a hint instead.
 TELL_LINKER = @[ -n '$(DESTDIR)' ] || ! command -v ldconfig >/dev/null || ldconfig || \
-    echo 'The linker has not been told: use LD_LIBRARY_PATH=$(PREFIX)/lib'
+    echo 'The linker cache was not updated: set LD_LIBRARY_PATH=$(PREFIX)/lib'
 
 install: all
 	install -d $(DESTDIR)$(PREFIX)/sbin
@@ -241,7 +241,7 @@ install: all
 	done
 	$(TELL_LINKER)
 
-# Folders are left, but for the one that is ours alone, where it has become empty.
+# Folders stay, except the documentation folder of redlockd once it is empty.
 uninstall:
 	rm -f $(addprefix $(DESTDIR)$(PREFIX)/,$(INSTALLED))
 	[ ! -d $(DESTDIR)$(PREFIX)/share/doc/redlockd ] || \
@@ -268,7 +268,7 @@ $(BUILD)/tests/e2e/%: $(BUILD)/tests/e2e/%.o $(E2E_SUPPORT) $(BUILD)/libredlock.
 	@echo '  LINK $@'
 	@$(CC) $(ALL_CFLAGS) $(PARTS) $(LDFLAGS) -o $@ $^ $(TEST_LIBS)
 
-# The driver of libFuzzer brings the main().
+# The libFuzzer driver contains main().
 $(BUILD)/tests/fuzz/%: $(BUILD)/tests/fuzz/%.o $(FUZZ_SUPPORT) $(BUILD)/libclient.a \
     $(BUILD)/libredlockd.a
 	@echo '  LINK $@'
@@ -292,7 +292,7 @@ $(BUILD)/tests/bench/test_%: $(BUILD)/tests/bench/test_%.o $(BENCH_OBJECTS) $(E2
 	@echo '  LINK $@'
 	@$(CC) $(ALL_CFLAGS) $(PARTS) $(LDFLAGS) -o $@ $^ $(TEST_LIBS)
 
-# Preloaded into Redis masters; they have no sanitizer, so neither has it.
+# Preloaded into Redis masters, which are built without sanitizers.
 $(BUILD)/tests/shim/clock.so: tests/shim/clock.c
 	@mkdir -p $(@D)
 	@echo '  CC   $@'
@@ -306,7 +306,7 @@ unit: $(UNIT)
 e2e: $(BUILD)/redlockd $(BUILD)/redlock $(SHIM) $(E2E) $(TORTURE)
 	@$(E2E_ENV) sh tests/run.sh $(TORTURE) $(E2E)
 
-# The same on servers that Debian 12 has not, from later Debians: Valkey 9, and Redis 8.
+# The same tests on Valkey 9 and Redis 8, from later Debian releases.
 e2e-valkey e2e-redis8: e2e-%: $(BUILD)/servers/%/redis-server
 	@PATH=$(abspath $(<D)):$$PATH $(MAKE) --no-print-directory e2e
 
@@ -317,14 +317,14 @@ $(BUILD)/servers/%/redis-server: tests/servers.sh
 examples: $(BUILD)/redlockd $(BUILD)/redlock $(BUILD)/libredlock.a $(PAGES)
 	@$(E2E_ENV) $(EXAMPLES_ENV) sh tests/run.sh tests/examples.sh
 
-# The programs that take longest start first, some of them as several processes (tests/run.sh).
+# The slowest programs start first, some of them as several processes (tests/run.sh).
 SLOWEST := e2e/test_guard:6 e2e/test_run:4 e2e/test_tls_masters:2 e2e/test_operations:2 e2e/test_fence:2 \
            e2e/test_hold:2 torture/test_torture e2e/test_run_storm e2e/test_tls_flood e2e/test_doc_clients \
            e2e/test_admin e2e/test_redlock:2 e2e/test_faults e2e/test_systemd sim/test_sim unit/test_interleavings
 in_order = $(foreach slow,$(SLOWEST),$(if $(filter %/$(firstword $(subst :, ,$(slow))),$1),$(BUILD)/tests/$(slow))) \
     $(filter-out $(foreach slow,$(SLOWEST),%/$(firstword $(subst :, ,$(slow)))),$1)
 
-# These need Node, so `make check` leaves them to `make audit`.
+# These need Node, so only `make audit` runs them.
 NEEDS_NODE := %/test_doc_clients %/test_page
 TESTS = $(filter-out $(LEFT_OUT),$(TORTURE) $(TEST_SIM) $(E2E) $(UNIT))
 
@@ -334,8 +334,8 @@ test-programs: $(BUILD)/redlockd $(BUILD)/redlock $(BUILD)/libredlock.a $(SHIM) 
 tests: test-programs
 	@$(E2E_ENV) $(EXAMPLES_ENV) sh tests/run.sh $(call in_order,$(TESTS)) tests/examples.sh
 
-# SECONDS, SEED, FAULTS (tests/torture/faults.h names them), HISTORY: a file for all that happens.
-# Not from the environment: a shell may have SECONDS of its own there.
+# SECONDS, SEED, FAULTS (see tests/torture/faults.h), and HISTORY, a file that records every event.
+# Values from the environment are ignored, since shells may export SECONDS.
 torture_setting = $(if $(filter command%,$(origin $1)),$($1),$2)
 torture: $(BUILD)/redlockd $(SHIM) $(TORTURE)
 	@$(E2E_ENV) TORTURE_SECONDS=$(call torture_setting,SECONDS,60) \
@@ -343,12 +343,12 @@ torture: $(BUILD)/redlockd $(SHIM) $(TORTURE)
 	    TORTURE_FAULTS=$(call torture_setting,FAULTS,all) \
 	    TORTURE_HISTORY=$(call torture_setting,HISTORY,) $(TORTURE)
 
-# tests/bench/bench.h says what can be set: BENCH_ROUNDS, BENCH_MS, BENCH_SOAK, BENCH_MARKDOWN, ...
+# tests/bench/bench.h lists the settings: BENCH_ROUNDS, BENCH_MS, BENCH_SOAK, BENCH_MARKDOWN, ...
 bench: $(BUILD)/redlockd $(BENCH)
 	@$(E2E_ENV) BENCH_COMMIT='$(COMMIT)' BENCH_JSON=$(or $(BENCH_JSON),$(BUILD)/bench.json) $(BENCH)
 
-# The same beside node-redlock and etcd: fetched from npm and Debian, so not part of `make audit`. etcd
-# writes to a tmpfs, as Redis does to no disk.
+# Compares with node-redlock and etcd, which come from npm and Debian; therefore not part of `make
+# audit`. etcd writes to a tmpfs, since Redis writes to no disk either.
 bench-peers: $(BUILD)/redlockd $(BENCH_PEERS)
 	@sh tests/deps.sh check etcd-server $$(command -v npm >/dev/null || echo npm)
 	@$(MAKE) --no-print-directory $(PEERS)/installed
@@ -361,11 +361,11 @@ $(PEERS)/installed: $(wildcard tests/bench/peers/*)
 	@cd $(@D) && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	@touch $@
 
-# PROFILE=1: and in which functions; MISSES=1: and how often data were not in the cache; CLIENTS=16x16.
+# PROFILE=1: also by function. MISSES=1: also cache misses. CLIENTS=16x16: only that load.
 instructions: $(BUILD)/redlockd $(INSTRUCTIONS)
 	@sh tests/instructions.sh $(BUILD)/redlockd $(INSTRUCTIONS)
 
-# RUNS of `redlock run` under one lock, with SEED, while its processes and the daemon are killed.
+# RUNS runs of `redlock run` under one lock, while its processes and the daemon are killed.
 storm: $(BUILD)/redlockd $(BUILD)/redlock $(BUILD)/tests/e2e/test_run_storm
 	@$(E2E_ENV) RUN_STORM=$(or $(RUNS),1000) RUN_STORM_SEED=$(or $(SEED),1) \
 	    $(BUILD)/tests/e2e/test_run_storm
@@ -376,7 +376,7 @@ sim: $(SIM)
 	@FAULTS='$(FAULTS)' TRACE='$(TRACE)' COMMIT='$(COMMIT)' $(SIM) $(or $(SEED),1) \
 	    $(or $(RUNS),$(if $(SEED),1,10000))
 
-# The same with bounds so tight that schedules meet them (tests/sim/bounds.h).
+# The simulator with limits so small that schedules reach them (tests/sim/bounds.h).
 TIGHT_BUILD = $(MAKE) --no-print-directory BUILD=build/tight TIGHT=yes CFLAGS='-O1 -g'
 sim-tight:
 	@$(TIGHT_BUILD) sim
@@ -388,7 +388,7 @@ test-tight:
 	@$(TIGHT_BUILD) tight-parts
 	@SIM_RUNS=3000 sh tests/run.sh build/tight/tests/sim/test_sim
 
-# Of the shipped code, by schedules of the simulator alone: lines, and branches that were taken.
+# Coverage of the engine by simulator schedules only: lines, and branches taken.
 sim-coverage:
 	@$(MAKE) --no-print-directory BUILD=build/sim-coverage \
 	    CFLAGS='-O0 -g --coverage -DNDEBUG -Wno-unused -Wno-return-type' build/sim-coverage/tests/sim/sim >/dev/null
@@ -407,12 +407,12 @@ asan:
 	    CFLAGS='-O1 -g -fno-omit-frame-pointer' \
 	    SANITIZE='-fsanitize=address,undefined -fno-sanitize-recover=all' $(or $(GOAL),all)
 
-# Users who build with clang get its warnings as errors, and users of C++ include the library's header.
+# With clang, warnings are errors too, and C++ programs include the header of the library.
 clang:
 	@$(MAKE) --no-print-directory BUILD=build/clang CC=clang all
 	@clang++ -x c++ -std=c++98 -Wall -Wextra -Werror -Wno-unused -fsyntax-only client/c/redlock.h
 
-# Fuzzing takes clang, with its runtime of libFuzzer.
+# Fuzzing requires clang with libFuzzer.
 SECONDS ?= 60
 FUZZ_BUILD = $(MAKE) --no-print-directory BUILD=build/fuzz CC=clang \
     CFLAGS='-O1 -g -fno-omit-frame-pointer' \
@@ -435,13 +435,14 @@ run-fuzz:
 run-fuzz-smoke:
 	@sh tests/fuzz.sh smoke $(BUILD) $(FUZZ)
 
-# What a contributor runs, on a build that is not optimised as a whole: that takes longer than the tests.
+# The checks for contributors. The build is not optimised across files, since that takes longer than
+# the tests.
 CHECK_BUILD = $(MAKE) --no-print-directory BUILD=build/check CFLAGS='-O1 -g' LEFT_OUT='$(NEEDS_NODE)'
 check: deps
 	@$(CHECK_BUILD) -j2 --output-sync=target test-programs tidy
 	@RUN_STORM=50 $(CHECK_BUILD) tests
 
-# Everything else, and all tests once more under sanitizers.
+# All other checks, and all tests again with sanitizers.
 audit:
 	@sh tests/deps.sh audit
 	@$(MAKE) --no-print-directory -j2 all $(SIM) $(INSTRUCTIONS)
@@ -449,7 +450,7 @@ audit:
 	@$(MAKE) --no-print-directory -j2 --output-sync=target audit-parts
 	@$(MAKE) --no-print-directory -j2 asan GOAL=tests
 
-# None of these measures time, so they may run at once.
+# None of these measures time, so they run in parallel.
 audit-parts: coverage mutants test-tight clang fuzz-smoke units installed instructions
 
 coverage:
@@ -457,7 +458,7 @@ coverage:
 	    || { cat build/coverage.log; exit 1; }
 	@sh tests/coverage.sh build/coverage 95
 
-# Not part of `make audit`: it takes some minutes of one processor.
+# Not part of `make audit`, since it takes some minutes of processor time.
 model:
 	@sh tests/deps.sh audit
 	@bash tests/model.sh
@@ -465,15 +466,15 @@ model:
 tidy: $(PAGES) house
 	@CC='$(CC)' sh tests/tidy.sh $(PAGES)
 
-# Where code lives, and what may depend on what: it looks at the objects of the build.
+# Check the layers and their dependencies in the objects of the build.
 house: all
 	@sh tests/house.sh $(BUILD)
 
-# The unit files.
+# Check the unit files of systemd.
 units:
 	@sh tests/units.sh
 
-# `make install`, and what takes it away.
+# Check `make install` and `make uninstall`.
 installed: all
 	@sh tests/install.sh
 

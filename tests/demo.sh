@@ -28,7 +28,7 @@ await() {
         kill -0 "$daemon" 2>/dev/null || die "redlockd ended"
         sleep 0.01
     done
-    die "waited in vain for: $1"
+    die "the log has no line that matches: $1"
 }
 
 # Formats words as a user would type them in a shell.
@@ -141,7 +141,7 @@ step "The demo stops redlockd"
 kill -TERM "$daemon"
 wait "$daemon" || die "redlockd did not exit with status 0"
 daemon=
-[ ! -e "$masters" ] || die "$masters is still there"
+[ ! -e "$masters" ] || die "$masters still exists"
 note "redlockd exited with status 0 and removed its masters and their folder"
 
 cat <<END
