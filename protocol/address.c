@@ -11,15 +11,15 @@
 enum { PORT_MAX = 65535, DATABASE_MAX = 9999 };
 
 _Static_assert(sizeof(((struct sockaddr_un *)0)->sun_path) == ADDRESS_PATH_MAX + 1,
-               "a unix socket's path");
+               "the length of a unix socket path");
 
-/* Where the kinds of address differ, and how they look where they are right. */
+/* The differences between the uses of an address, and examples for error messages. */
 struct form {
     const char *scheme;
-    uint16_t default_port; /* 0: it has to be given */
+    uint16_t default_port; /* 0: the port is required */
     const char *tcp;
     const char *tcp_v6;
-    const char *unix_path; /* NULL: there is no such thing */
+    const char *unix_path; /* NULL: unix sockets are not allowed */
     const char *host_advice;
 };
 
@@ -35,14 +35,14 @@ static const struct form forms[] = {
                    "127.0.0.1 for this host only"},
 };
 
-/* The same over TLS. */
+/* The forms of addresses with TLS. */
 static const struct form tls_forms[] = {
     [URL_LISTEN] = {"tls://", 0, "tls://127.0.0.1:7337", "tls://[::1]:7337", NULL,
                     "127.0.0.1 for this host only, 0.0.0.0 for all interfaces"},
     [URL_NODE] = {"rediss://", 6379, "rediss://redis-a.example:6379", "rediss://[fd00::1]:6379",
                   NULL, "rediss://redis-a.example:6379"},
     [URL_DAEMON] = {"tls://", 0, NULL, NULL, NULL, NULL},
-    [URL_ADMIN] = {NULL, 0, NULL, NULL, NULL, NULL}, /* not served */
+    [URL_ADMIN] = {NULL, 0, NULL, NULL, NULL, NULL}, /* has no TLS */
 };
 
 static bool parse_path(const char *path, const struct form *form, struct address *address,
@@ -54,7 +54,7 @@ static bool parse_path(const char *path, const struct form *form, struct address
     if (strlen(path) > ADDRESS_PATH_MAX)
         return error_set(error, "has a path of %zu bytes; the path of a unix socket has at most %d",
                          strlen(path), ADDRESS_PATH_MAX);
-    /* A listing shows it among words that are split at spaces. */
+    /* Listings show the path as a word, so it must not contain spaces. */
     for (const char *at = path; *at != '\0'; at++)
         if ((unsigned char)*at <= ' ' || *at == 0x7f)
             return error_set(error, "must not contain spaces or control characters in its path");
@@ -62,7 +62,7 @@ static bool parse_path(const char *path, const struct form *form, struct address
     return true;
 }
 
-/* Digits alone, as a number up to most. */
+/* Parse a text that has only digits, as a number up to `most`. */
 static bool take_number(const char *text, unsigned most, unsigned *number)
 {
     uint64_t all;
@@ -84,7 +84,7 @@ static bool parse_database(const char *text, enum url_use use, unsigned *databas
     return true;
 }
 
-/* ":7335", or nothing where there is a default. */
+/* Parse ":7335", or nothing if there is a default port. */
 static bool parse_port(const char *text, const struct form *form, uint16_t *port,
                        struct error *error)
 {
@@ -115,7 +115,8 @@ static bool check_name(const char *host, const struct form *form, struct error *
     return true;
 }
 
-/* "::1" or "fe80::1%eth0": a link-local address is one of each interface, which the zone names. */
+/* Parse "::1" or "fe80::1%eth0". A link-local address is valid on one interface, named by the zone.
+ */
 static bool parse_v6(char *text, const struct form *form, char host[ADDRESS_HOST_MAX + 1],
                      struct error *error)
 {
@@ -135,7 +136,7 @@ static bool parse_v6(char *text, const struct form *form, char host[ADDRESS_HOST
     if (zone != NULL &&
         (zone[0] == '\0' || strlen(zone) >= IF_NAMESIZE || strspn(zone, allowed) != strlen(zone)))
         return error_set(error, "has no interface name after the %%; write [fe80::1%%eth0]");
-    /* In the one way that everybody writes it, so that equal addresses have equal texts. */
+    /* Write the canonical form, so that equal addresses have equal texts. */
     inet_ntop(AF_INET6, &v6, host, INET6_ADDRSTRLEN);
     if (zone != NULL) {
         size_t len = strlen(host);
@@ -145,7 +146,7 @@ static bool parse_v6(char *text, const struct form *form, char host[ADDRESS_HOST
     return true;
 }
 
-/* "[::1]:7335" or "host:7335", in a copy that is ours to cut. */
+/* Parse "[::1]:7335" or "host:7335". The text is a copy that this function may change. */
 static bool parse_host(char *text, const struct form *form, struct address *address,
                        struct error *error)
 {

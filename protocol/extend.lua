@@ -1,6 +1,8 @@
--- Make the key live at least ARGV[2] milliseconds from now if it holds our token; never shorten it.
--- KEYS[1] the lock, ARGV[1] the token, ARGV[2] the time to live.
--- Answers -3 it is so; -2 there is no key; {pttl, start of the value} somebody else holds it.
+-- Extend a lock: make the key live at least ARGV[2] milliseconds from now if it holds the token.
+-- Never shortens the TTL.
+-- KEYS[1] the lock; ARGV[1] the token, ARGV[2] the TTL.
+-- Returns -3 if done; -2 if there is no key; {pttl, start of the value} if the key has another
+-- value.
 local value = redis.call('GET', KEYS[1])
 if not value then
     return -2

@@ -3,10 +3,10 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* The first byte of a TLS handshake; no request begins with it. */
+/* The first byte of a TLS handshake. No request begins with it. */
 enum { TLS_HANDSHAKE = 0x16 };
 
-/* What a load balancer sends before what the client says, as text or in binary form. */
+/* The PROXY header that a load balancer sends before the data of the client, as text or binary. */
 static const char proxy_v1[] = "PROXY ";
 static const char proxy_v2[] = "\r\n\r\n\0\r\nQUIT\n";
 
@@ -20,7 +20,7 @@ static bool is_digit(char byte)
     return byte >= '0' && byte <= '9';
 }
 
-/* "HTTP/1.1", or the "HTTP/2.0" of HTTP/2; perhaps with CR. */
+/* Whether the word is "HTTP/1.1" or similar ("HTTP/2.0" for HTTP/2), with or without a CR. */
 static bool is_http_version(const char *word, size_t len)
 {
     static const char http[] = "HTTP/";
@@ -31,9 +31,8 @@ static bool is_http_version(const char *word, size_t len)
            word[start + 1] == '.' && is_digit(word[start + 2]);
 }
 
-/* "GET / HTTP/1.1": a method, what it is about, and the version as the last of at least three
- * words. A request of ours may end so, too, with a resource of that name: after its verb, or after
- * its tag and its verb. */
+/* Whether the line is like "GET / HTTP/1.1": at least three words, the last of them the version. A
+ * request of redlockd for a resource of that name has only two words, or begins with a tag. */
 static bool is_http(const char *line, size_t len)
 {
     size_t start = len;

@@ -1,16 +1,16 @@
 /*
- * Whether a connection speaks another protocol than ours, by its first bytes. Pure.
+ * Recognizes other protocols by the first bytes of a connection. Pure.
  *
- * Such a connection is closed without an answer, which its client might mistake for one, or count
- * as the answer to something else.
+ * The daemon closes such a connection without a reply, since its client could misread any reply.
  */
 #ifndef PROTOCOL_FOREIGN_H
 #define PROTOCOL_FOREIGN_H
 
 #include <stddef.h>
 
-/* All that has come so far. A static sentence for the log; NULL: it is ours, or too little to tell.
- * HTTP shows once its first line is whole. */
+/* Pass all bytes received so far. Returns a static sentence for the log, or NULL if this is
+ * redlockd's protocol or too few bytes to decide. HTTP is recognized once its first line is
+ * complete. */
 const char *foreign_protocol(const char *bytes, size_t len);
 
 #endif

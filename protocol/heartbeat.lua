@@ -1,18 +1,19 @@
--- A daemon's heartbeat: leave what other daemons need to know, and read what they left.
--- KEYS[1] the clock entry of this host, KEYS[2] the attestation, KEYS[3] the last step of this clock that
--- daemons know of, KEYS[4..] the names that are known.
--- ARGV[1] the entry ('' leaves it; '-': there has been a step), ARGV[2] its time to live in
--- milliseconds, ARGV[3] the attestation ('' leaves it; "<this clock at its sample>:<what may be hidden>", in
--- microseconds), ARGV[4] its time to live, ARGV[5] the lease of names, ARGV[6] how long after a renewal
--- the daemon that renewed may still count votes of that server, ARGV[7] the step that is known ('' for
--- none): a attestation counts with the present one alone; ARGV[8] the id of this daemon, ARGV[9..] the
--- servers, "<id> <run_id>", or with "<database>/" in front. The first 40 bytes are never alike for two
--- databases.
--- A lease is "<server> <daemon>=<when> ...": the daemons that renewed it within ARGV[6], the latest
--- first. Of more than 8 the others are one, "*", which is never the daemon that asks.
--- Answers "<a digit for each name> <attestation> <step> <entry>", the step and the entry as they were found.
--- 0: the name is leased to this server now. 1: another server has it. 2: another process of the same
--- data has it, and another daemon may count its votes.
+-- A daemon's heartbeat: leave information for other daemons on this master, and read theirs.
+-- KEYS[1] the clock entry of this host; KEYS[2] the attestation; KEYS[3] the last known step of
+-- this master's clock; KEYS[4..] the names of servers.
+-- ARGV[1] the clock entry ('': leave it unchanged; '-': the clock has been stepped); ARGV[2] its
+-- TTL in milliseconds; ARGV[3] the attestation ('': leave it unchanged), "<this clock at its
+-- sample>:<largest hidden error>" in microseconds; ARGV[4] its TTL; ARGV[5] the TTL of a name
+-- lease; ARGV[6] the time after a renewal in which the renewing daemon may still count votes of
+-- that server; ARGV[7] the step that the daemon knows ('' for none), since an attestation is valid
+-- only with the present step; ARGV[8] the id of this daemon; ARGV[9..] the servers, "<id>
+-- <run_id>", or with "<database>/" before it. The first 40 bytes differ for any two databases.
+-- The value of a lease is "<server> <daemon>=<time> ...", with the daemons that renewed it within
+-- ARGV[6], the latest first. Daemons beyond the eighth are combined as "*", which never includes
+-- the daemon that runs this script.
+-- Returns "<a digit for each name> <attestation> <step> <entry>", with step and entry as found.
+-- Digits: 0: the name is now leased to this server. 1: another server has it. 2: another process
+-- with the same data has it, and another daemon may count its votes.
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local entry = redis.call('GET', KEYS[1]) or '-'
@@ -22,17 +23,18 @@ local function clock_of(text)
     local clock = string.match(text, '^(%d+):%d+$')
     return clock and tonumber(clock) or math.huge
 end
--- A attestation from the future is one from before the clock was stepped back. It must not wait for its time
--- to come: it knows nothing of that.
+-- An attestation from the future was made before the clock was stepped back. It does not account
+-- for that step, so it must not become valid again when its time comes.
 if attestation and clock_of(attestation) > now then
     redis.call('DEL', KEYS[2])
     attestation = false
 end
 if ARGV[1] == '-' then
-    -- The attestation is from before it. Entries bear the step that their daemon knew of; with another one they
-    -- are void, on all hosts. It never expires: on a clock that jumps it might do so before them. It rises
-    -- by a millisecond at least, which numbers of Lua tell apart on any clock. And a script that has written
-    -- something may go on where memory is short.
+    -- The attestation is older than the step, so it is deleted. Entries contain the step that their
+    -- daemon knew, and are void on all hosts if the step differs. The step never expires: on a
+    -- clock that jumps it could expire before the entries. It increases by at least a millisecond,
+    -- which a Lua number can represent for any clock. The DEL comes first, since Redis lets a
+    -- script that has already written exceed maxmemory.
     redis.call('DEL', KEYS[1], KEYS[2])
     redis.call('SET', KEYS[3], string.format('%.0f', math.max(now, (tonumber(step) or 0) + 1000)))
 elseif ARGV[1] ~= '' then
@@ -53,12 +55,12 @@ for i = 4, #KEYS do
     end
     local known, renewals = string.match(seen or '', '^(%S+ %S+)(.*)$')
     local others, count, rest = '', 0, -1
-    -- Where nobody has signed, anybody may have renewed it.
+    -- If no daemon is listed, any daemon may have renewed the lease.
     if known and renewals == '' then
         renewals = string.format(' *=%.0f', now_ms - math.max(lease - left, 0))
     end
     for daemon, at in string.gmatch(renewals or '', ' ([%x*]+)=(%d+)') do
-        -- One of the future is from before the clock was set back.
+        -- A time in the future is from before the clock was set back.
         at = math.min(tonumber(at), now_ms)
         if daemon ~= me and now_ms - at <= fresh then
             count = count + 1
@@ -77,12 +79,12 @@ for i = 4, #KEYS do
         redis.call('SET', KEYS[i], string.format('%s %s=%.0f%s', server, me, now_ms, others), 'PX', ARGV[5])
         digits = digits .. '0'
     elseif same then
-        -- This daemon itself has left that process, and says so.
+        -- Remove this daemon from the list, since it has left that process.
         redis.call('SET', KEYS[i], known .. others, 'PX', math.max(math.min(left, lease), 1))
         digits = digits .. '2'
     else
         digits = digits .. '1'
-        -- It would outlast a lease: the clock was stepped back.
+        -- A TTL above that of a lease means that the clock was stepped back: shorten it.
         redis.call('PEXPIRE', KEYS[i], math.max(math.min(left, lease), 1))
     end
 end

@@ -1,14 +1,14 @@
 /*
- * Every bound of redlockd that no configuration changes, in one place.
+ * All limits of redlockd that the configuration does not change.
  *
- * Sizes are in bytes, counts in pieces, durations carry their unit in the name. A bound that is met
- * has a reply or a log line of its own; nothing grows past these numbers.
+ * Sizes are in bytes. Durations have their unit in the name. Everything else is a count. When a
+ * limit is reached, the daemon sends a reply or logs a line; nothing grows beyond a limit.
  */
 #ifndef PROTOCOL_LIMITS_H
 #define PROTOCOL_LIMITS_H
 
 enum {
-    /* Masters in one set. A set of nodes is kept in a uint32_t mask. */
+    /* Masters in one set. A uint32_t mask must be able to hold any subset of them. */
     LIMIT_NODES = 15,
     LIMIT_NODES_MIN = 3,
     LIMIT_NODE_NAME = 32,
@@ -26,37 +26,36 @@ enum {
     LIMIT_REPLY = LIMIT_LINE,
     LIMIT_LISTING_LINES = 1000,
 
-    /* One client connection: answers not read yet, requests not started yet, requests under way. */
+    /* One client connection: unread replies, lines of requests that have not started, pending
+     * requests. */
     LIMIT_CLIENT_OUTPUT = 256 * 1024,
     LIMIT_CLIENT_PENDING_INPUT = 8 * LIMIT_LINE,
     LIMIT_CLIENT_REQUESTS = 1024,
 
-    /* TLS handshakes under way with clients: what is ready at once is done within one pass of the
-     * loop, and each may take a millisecond of it. */
+    /* TLS handshakes with clients in progress. One pass of the event loop may have to advance all
+     * of them, and each may take a millisecond of it. */
     LIMIT_HANDSHAKES = 64,
 
-    /* How often a TLS connection reads from its socket in one pass of the loop: twice for each
-     * record, and a handshake has four in a row. */
+    /* Reads of one TLS connection from its socket in one pass of the event loop: two for each
+     * record, and a handshake has four records in a row. */
     LIMIT_TLS_READS = 16,
 
-    /* One pass of the loop: lines of one client, also of one who had the pass before for himself,
-     * and connections accepted by one listener, before it is the turn of others; and bytes of a
-     * client that wait for its next turn. */
+    /* One pass of the event loop: lines of one client; lines of a client that was alone in the pass
+     * before; connections accepted by one listener; and buffered input of one client. */
     LIMIT_READ_BUDGET = 16,
     LIMIT_READ_BUDGET_ALONE = 64,
     LIMIT_ACCEPT_BUDGET = 512,
     LIMIT_CLIENT_INPUT = 16 * 1024,
 
-    /* What the kernel keeps for a client over TCP, in each direction: left to itself it keeps
-     * megabytes for each, and where it has no more it drops what others send. */
+    /* The kernel's buffer for a TCP client, in each direction. By default the kernel buffers
+     * megabytes for each client, and when its memory is used up, it drops the data of others. */
     LIMIT_SOCKET_BUFFER = 64 * 1024,
 
-    /* ... and what is sent at once: the kernel sends a segment whole or, until 200 ms have passed,
-     * not at all, and by loopback one may be larger than what this buffer lets the other side send.
-     */
+    /* The largest TCP segment. The kernel sends a segment as a whole, or waits for up to 200 ms.
+     * Over loopback a segment could exceed the window that LIMIT_SOCKET_BUFFER leaves. */
     LIMIT_SEGMENT = LIMIT_SOCKET_BUFFER / 8,
 
-    /* Users (auth): how many, what each may be given, and the length of a secret. */
+    /* Users (auth): their number, the entries of each user, and the length of a secret. */
     LIMIT_USERS = 256,
     LIMIT_USER_NAME = 32,
     LIMIT_USER_PREFIXES = 32,
@@ -64,34 +63,33 @@ enum {
     LIMIT_SECRET_MIN = 16,
     LIMIT_SECRET = 256,
 
-    /* Origins whose wrong secrets are remembered. */
+    /* Client addresses whose wrong secrets are remembered. */
     LIMIT_AUTH_THROTTLES = 4096,
 
-    /* The daemon as a whole: requests that still have a command under way on some master. */
+    /* Rounds in flight in the daemon. */
     LIMIT_ROUNDS = 16384,
 
-    /* Locks that the daemon has granted and remembers; those with HOLD among them have their place
-     * for sure. */
+    /* Granted locks that the daemon remembers. A place is reserved for each HOLD among them. */
     LIMIT_LOCKS = 65536,
     LIMIT_HOLDS = 32768,
 
-    /* Extensions of HOLDs under way: what all links together answer within a few milliseconds, so
-     * that many that are due at once do not time each other out. */
+    /* Extensions of HOLDs in flight: as many as all links answer within a few milliseconds, so that
+     * extensions that are due together do not time each other out. */
     LIMIT_RENEWALS = 256,
 
-    /* Locks that are being released by force. */
+    /* BREAKs in progress. */
     LIMIT_BREAKS = 16,
 
-    /* Resources that are kept for the sake of far waiters. */
+    /* Resources that the daemon keeps for the sake of far waiters. */
     LIMIT_SOUGHT = 1024,
 
     /* Tokens whose extensions are counted. */
     LIMIT_EXTENDED = 32768,
 
-    /* One link to a master: commands not answered yet (votes may use only a part, so that releases
-     * always have room, and releases only so many that the guard has), looks at keys among them,
-     * bytes of a reply, and releases owed to a master that cannot take them: those of all HOLDs
-     * there may be; and so many of them under way at once as hide a round trip, and let others
+    /* One link to a master: outstanding commands, and among them key probes, releases and votes.
+     * Votes may not use all, so that releases have room; releases may not use all, so that the
+     * guard has room. Bytes of a reply. Pending releases: enough for all HOLDs. Pending releases
+     * outstanding at once: enough to hide a round trip, and few enough to let other commands
      * through. */
     LIMIT_LINK_COMMANDS = 4096,
     LIMIT_LINK_KEY_PROBES = 512,
@@ -101,29 +99,27 @@ enum {
     LIMIT_LINK_PENDING_RELEASES = LIMIT_HOLDS,
     LIMIT_LINK_RELEASES_UNDER_WAY = 64,
 
-    /* ... answers to votes that wait for the guard to speak about them, where a run of yeses is
-     * one, ... */
+    /* Votes of one link that wait for the guard's probe; a sequence of yes votes counts as one. */
     LIMIT_LINK_KEPT = LIMIT_LINK_COMMANDS,
 
-    /* ... and bytes read from it in one pass of the loop. */
+    /* Bytes read from one master in one pass of the event loop. */
     LIMIT_NODE_IO = 1024 * 1024,
 
-    /* Releases that one command has for a master, which does nothing else for some 50
-     * microseconds. */
+    /* Releases in one command to a master. They block the master for about 50 microseconds. */
     LIMIT_BATCH = 64,
 
-    /* The admin listener: connections, how long each may take, what it may send, and the largest
-     * body it gets: twice what fifteen masters come to. */
+    /* The admin listener: connections, seconds for each, bytes of the request's headers and body,
+     * and bytes of the response's body, twice what fifteen masters need. */
     LIMIT_ADMIN_CONNECTIONS = 32,
     LIMIT_ADMIN_SECONDS = 5,
     LIMIT_ADMIN_HEADERS = 8 * 1024,
     LIMIT_ADMIN_REQUEST_BODY = 1024,
     LIMIT_ADMIN_BODY = 512 * 1024,
 
-    /* On the masters. */
+    /* Keys and values on the masters. */
     LIMIT_KEY_PREFIX = 64,
     LIMIT_KEY = LIMIT_KEY_PREFIX + LIMIT_RESOURCE,
-    LIMIT_RECORD = 448, /* the record of the guard, with its final NUL */
+    LIMIT_RECORD = 448, /* the record of the guard, including the final NUL */
 };
 
 #endif

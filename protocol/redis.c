@@ -9,23 +9,24 @@
 #include "protocol/units.h"
 #include "scripts.h"
 
-/* What our scripts answer, beside {pttl, value}; see the .lua files. */
+/* The integer replies of the scripts; see the .lua files. */
 enum {
     SCRIPT_YES = -3,
     SCRIPT_ABSENT = -2,
     SCRIPT_YES_ABSENT = -4,
     SCRIPT_YES_CONTENDED = -5,
     SCRIPT_YES_ABSENT_CONTENDED = -6,
-    /* ... and down to there, by twice the milliseconds that are needed. */
+    /* The contended replies go down to this value: less twice the milliseconds of the need. */
     SCRIPT_CONTENDED_LAST = SCRIPT_YES_ABSENT_CONTENDED - 2 * REDIS_NEED_MAX_MS,
 };
 
-/* Decades: a key that lives longer has no end for us. It fits in nanoseconds, added to any time. */
+/* Decades. A longer TTL counts as infinite. In nanoseconds it can be added to any time without
+ * overflow. */
 #define PTTL_MAX_MS (INT64_MAX / 4 / NS_PER_MS)
 
 enum { SHA1_LEN = 40, BALLOT_DIGITS = 16 };
 
-/* What follows a script at most, with what frames each word; of releases.lua without its keys. */
+/* The longest arguments after a script, with their framing; for releases.lua without its keys. */
 enum { ARGUMENTS_MAX = 2 * LIMIT_KEY + 2 * LIMIT_TOKEN + REDIS_DAEMON + 80 + 18 * 16 };
 #define X(name)                                                                                    \
     static_assert(sizeof(SCRIPT_##name) + ARGUMENTS_MAX < REDIS_COMMAND_MAX, "too long a script");
@@ -54,7 +55,7 @@ const char *redis_script_sha1(unsigned index)
     return scripts[index].sha1;
 }
 
-/* --- words, one behind the other; each function returns where the next one goes --- */
+/* --- writing words: each function returns the end of what it has written --- */
 
 static char *put_bytes(char *to, const char *bytes, size_t len)
 {
@@ -62,13 +63,13 @@ static char *put_bytes(char *to, const char *bytes, size_t len)
     return to + len;
 }
 
-/* Of a literal the length is known when this is compiled, and what is left are a few moves. */
+/* For a literal the compiler knows the length, so only a few moves are left. */
 static inline char *put_text(char *to, const char *text)
 {
     return put_bytes(to, text, strlen(text));
 }
 
-/* "*3\r\n" or "$40\r\n". */
+/* Write "*3\r\n" or "$40\r\n". */
 static char *put_header(char *to, char kind, size_t number)
 {
     *to++ = kind;
@@ -85,7 +86,7 @@ static char *put_word(char *to, const char *word, size_t len)
 
 static char *put_token(char *to, const char *token)
 {
-    static_assert(LIMIT_TOKEN == 40, "its length stands below");
+    static_assert(LIMIT_TOKEN == 40, "put_token() writes $40");
     to = put_text(to, "$40\r\n");
     to = put_bytes(to, token, LIMIT_TOKEN);
     return put_text(to, "\r\n");
@@ -110,7 +111,7 @@ size_t redis_format_words(const char *const *words, const size_t *lens, size_t c
 
 /* --- the commands of rounds --- */
 
-/* Of the commands that are scripts. */
+/* The script of each command that is one. */
 static const enum redis_script script_of[] = {
     [REDIS_ACQUIRE_FENCED] = REDIS_SCRIPT_FENCE, [REDIS_SWAP] = REDIS_SCRIPT_SWAP,
     [REDIS_RELEASE] = REDIS_SCRIPT_RELEASE,      [REDIS_EXTEND] = REDIS_SCRIPT_EXTEND,
@@ -137,7 +138,7 @@ static char *put_script(char *at, enum redis_script script, enum redis_form form
     return put_text(at, "\r\n");
 }
 
-/* A key of redlockd's own: a prefix, followed by the key of the lock. */
+/* Write a key of redlockd's own: a prefix, followed by the key of the lock. */
 static inline char *put_own_key(char *at, const char *prefix, const char *key, size_t key_len)
 {
     at = put_header(at, '$', strlen(prefix) + key_len);
@@ -158,17 +159,17 @@ static char *put_daemon(char *at, const struct redis_call *call)
     return put_word(at, word, len);
 }
 
-/* EVALSHA <script> 1 <key> <token> <ttl>; a script that has more arguments counts them. */
+/* Write EVALSHA <script> 1 <key> <token> <ttl>, or the variant of it that the command needs. */
 static size_t format_script(const struct redis_call *call, enum redis_form form, char *buf)
 {
     bool status = call->command == REDIS_STATUS;
-    bool look = call->command == REDIS_KEY_PROBE;
+    bool key_probe = call->command == REDIS_KEY_PROBE;
     bool swap = call->command == REDIS_SWAP;
-    bool named = swap || look || (call->command == REDIS_RELEASE && call->daemon != NULL);
+    bool named = swap || key_probe || (call->command == REDIS_RELEASE && call->daemon != NULL);
     bool fenced = call->ballot != 0 && (swap || call->command == REDIS_ACQUIRE_FENCED);
-    bool has_token = !status && !look;
+    bool has_token = !status && !key_probe;
     bool has_ttl = !status && call->command != REDIS_FREEZE;
-    bool excepts = look && call->token != NULL;
+    bool excepts = key_probe && call->token != NULL;
     char *at =
         put_header(buf, '*', 4u + swap + has_token + has_ttl + named + excepts + 3u * fenced);
     at = put_script(at, script_of[call->command], form);
@@ -244,14 +245,14 @@ size_t redis_format_releases(const struct redis_release *releases, size_t count,
     return (size_t)(at - buf);
 }
 
-/* --- what they answer --- */
+/* --- replies --- */
 
 static struct answer failed(enum reason reason)
 {
     return (struct answer){.kind = ANSWER_FAILED, .reason = reason, .released = ANSWER_FAILED};
 }
 
-/* FNV-1a: only to tell apart what the nodes of one round name. */
+/* FNV-1a is sufficient: it only tells apart the values that the masters of one round report. */
 uint64_t redis_fingerprint(const char *value, size_t len)
 {
     uint64_t hash = 0xcbf29ce484222325;
@@ -270,7 +271,7 @@ uint64_t redis_holder(const char *value, size_t len)
 static struct answer answer_of_error(const struct redis_reply *reply)
 {
     static const char wrongtype[] = "WRONGTYPE";
-    /* A list or a hash under the name of the lock: somebody holds it, we cannot say until when. */
+    /* The key is a list, a hash or the like. It counts as held, with an unknown TTL. */
     if (reply->len >= sizeof(wrongtype) - 1 &&
         memcmp(reply->str, wrongtype, sizeof(wrongtype) - 1) == 0)
         return (struct answer){.kind = ANSWER_HELD, .pttl_ms = -1, .released = ANSWER_HELD};
@@ -344,7 +345,7 @@ static struct answer answer_of_fenced(const struct redis_reply *reply)
     return (struct answer){.kind = ANSWER_OUTBID, .ballot = ballot};
 }
 
-/* {-3 or -2, a ballot} is a refusal for the fence; whoever else holds it has a time to live. */
+/* {-3 or -2, ballot} means that the fence outbids the ballot. Otherwise the first item is a TTL. */
 static struct answer answer_of_swap(const struct redis_reply *reply)
 {
     struct answer answer = answer_of_script(reply);
@@ -419,7 +420,7 @@ struct answer redis_answer(enum redis_command command, const struct redis_reply 
     case REDIS_FREEZE:
         return answer_of_script(reply);
     }
-    assert(false && "every command has an answer");
+    assert(false && "the switch has every command");
     return failed(REASON_ERROR);
 }
 
@@ -471,7 +472,7 @@ bool redis_item_is(const struct redis_reply *reply, unsigned item, const char *s
            memcmp(reply->items[item].str, string, strlen(string)) == 0;
 }
 
-/* Is its version, of this field of INFO, "<major>.<minor>" or later? */
+/* Whether the version in this field of INFO is "<major>.<minor>" or later. */
 static bool is_since(const char *info, size_t len, const char *field, unsigned major,
                      unsigned minor)
 {
@@ -486,7 +487,7 @@ static bool is_since(const char *info, size_t len, const char *field, unsigned m
     return parts[0] > major || (parts[0] == major && parts[1] >= minor);
 }
 
-/* Valkey's redis_version is that of the Redis it can stand for. */
+/* Valkey also has a redis_version, the version of Redis that it is compatible with. */
 enum redis_form redis_release_form(const char *info, size_t len)
 {
     if (is_since(info, len, "valkey_version", 9, 0))

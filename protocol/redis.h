@@ -1,27 +1,29 @@
 /*
- * The commands redlockd sends to a Redis master, and what their replies mean to a round. Pure:
- * bytes into a buffer of the caller, a parsed reply into an answer.
+ * The commands that redlockd sends to a master, and the meaning of their replies for a round. Pure:
+ * commands are written to a buffer of the caller, and a parsed reply becomes a struct answer.
  *
- *     acquire   SET <key> <token> NX PX <ttl>          (the paper's canonical command)
+ *     acquire   SET <key> <token> NX PX <ttl>          the paper's canonical command
  *     fenced    EVALSHA fence.lua <key> <its fence> <token> <ttl> <ballot> <fence_ttl>
  *     swap      EVALSHA swap.lua <key> <old token> <token> <ttl> <daemon>
  *               EVALSHA swap.lua <key> <its fence> <old token> <token> <ttl> <daemon> <ballot>
- *                                <fence_ttl>           from one holder to the next
+ *                                <fence_ttl>           hand over from one holder to the next
  *     release   EVALSHA release.lua <key> <token> <max_ttl>
- *                                                      compare and delete; trim a stranger's token
+ *                                                      compare and delete; limit the TTL of another
+ *                                                      token to max_ttl
  *               EVALSHA release.lua <key> <token> <max_ttl> <daemon>
- *                                                      ... or leave word that this daemon wants it
- *               DELIFEQ <key> <token>            compare and delete by the server itself: Valkey 9
- *               DELEX <key> IFEQ <token>         the same: Redis 8.4
- *     releases  EVALSHA releases.lua <keys> <tokens>   the same for many, but for the trimming
- *     extend    EVALSHA extend.lua <key> <token> <ttl> compare and prolong, never shorten
- *     backfill     SET <key> <token> NX PX <time left>    after a quorum, where the key is missing
+ *                                                      also leave a contention hint of this daemon
+ *               DELIFEQ <key> <token>                  the server's compare and delete: Valkey 9
+ *               DELEX <key> IFEQ <token>               the server's compare and delete: Redis 8.4
+ *     releases  EVALSHA releases.lua <keys> <tokens>   several releases, without limiting TTLs
+ *     extend    EVALSHA extend.lua <key> <token> <ttl> compare and extend, never shorten
+ *     backfill  SET <key> <token> NX PX <time left>    after a quorum, on masters without the key
  *     freeze    EVALSHA freeze.lua <key> <frozen token>
  *                                                      compare and set: no more extensions
  *     status    EVALSHA status.lua <key>
- *     look      EVALSHA status.lua <key> <max_ttl> <daemon> [<token>]
- *                                                      and leave word that this daemon wants it,
- *                                                      unless that is whom it has granted it to
+ *     key probe EVALSHA status.lua <key> <max_ttl> <daemon> [<token>]
+ *                                                      also leave a contention hint of this daemon,
+ *                                                      unless the key holds the token, which this
+ *                                                      daemon has granted
  */
 #ifndef PROTOCOL_REDIS_H
 #define PROTOCOL_REDIS_H
@@ -45,8 +47,8 @@ enum __attribute__((packed)) redis_command {
     REDIS_FREEZE,
 };
 
-/* A script by its SHA1, or in full where the master answered NOSCRIPT (which also loads it); or,
- * for REDIS_RELEASE only, the server's own command in its place. */
+/* How to send a command: a script by its SHA1; a script in full, after NOSCRIPT, which also loads
+ * it; or, for REDIS_RELEASE only, the server's own command. */
 enum redis_form { REDIS_BY_SHA1, REDIS_IN_FULL, REDIS_DELIFEQ, REDIS_DELEX };
 
 static inline bool redis_is_native(enum redis_form form)
@@ -54,69 +56,73 @@ static inline bool redis_is_native(enum redis_form form)
     return form == REDIS_DELIFEQ || form == REDIS_DELEX;
 }
 
-/* Where a master keeps the largest ballot it has voted for, followed by the key of the lock; and
- * the end of all ballots: Lua and JavaScript hold what is below exactly. */
+/* Prefix of the key in which a master keeps the largest ballot that it has voted for; the key of
+ * the lock follows. Ballots are below REDIS_BALLOT_END, so that Lua and JavaScript represent them
+ * exactly.
+ */
 #define REDIS_FENCE_PREFIX "redlockd:fence:"
 #define REDIS_BALLOT_END   (INT64_C(1) << 53)
 
-/* Where a waiter that is far leaves its contention hint (status.lua), followed by the key of the
- * lock. */
+/* Prefix of the key in which a far waiter leaves its contention hint (status.lua); the key of the
+ * lock follows. */
 #define REDIS_FAR_PREFIX "redlockd:far:"
 
-/* Daemons tell each other apart by so many characters. What they need has four digits. */
+/* The length of a daemon id, and the largest need of a far waiter, which has four digits. */
 enum { REDIS_DAEMON = 16, REDIS_NEED_MAX_MS = 9999 };
 
-/* One command's arguments; the key bears its prefix. */
+/* The arguments of one command. */
 struct redis_call {
     enum redis_command command;
-    const char *key;
+    const char *key; /* with its prefix */
     size_t key_len;
-    /* LIMIT_TOKEN bytes; not for REDIS_STATUS; REDIS_KEY_PROBE: or NULL; REDIS_FREEZE: the frozen
-     * one */
+    /* LIMIT_TOKEN bytes; unused for REDIS_STATUS. REDIS_KEY_PROBE: the token that this daemon has
+     * granted, or NULL. REDIS_FREEZE: the frozen token. */
     const char *token;
-    /* At least 1; REDIS_RELEASE, REDIS_KEY_PROBE: max_ttl; not for REDIS_STATUS and REDIS_FREEZE */
+    /* At least 1; unused for REDIS_STATUS and REDIS_FREEZE. REDIS_RELEASE, REDIS_KEY_PROBE:
+     * max_ttl. */
     int64_t ttl_ms;
-    int64_t ballot; /* REDIS_ACQUIRE_FENCED; REDIS_SWAP: 0 without a fence */
-    int64_t fence_ttl_ms;
+    int64_t ballot;        /* REDIS_ACQUIRE_FENCED, REDIS_SWAP; 0: REDIS_SWAP without a fence */
+    int64_t fence_ttl_ms;  /* if there is a ballot */
     const char *old_token; /* REDIS_SWAP: LIMIT_TOKEN bytes */
-    /* REDIS_DAEMON bytes, its own. REDIS_SWAP, REDIS_KEY_PROBE; REDIS_RELEASE: NULL to leave no
-     * word */
+    /* REDIS_SWAP, REDIS_KEY_PROBE, REDIS_RELEASE: the id of this daemon, REDIS_DAEMON bytes;
+     * REDIS_RELEASE: NULL to leave no contention hint */
     const char *daemon;
-    /* How long the lock has to be free for a waiter of it; 0: no longer than usual.
-     * REDIS_KEY_PROBE, REDIS_RELEASE; at most REDIS_NEED_MAX_MS. */
+    /* REDIS_KEY_PROBE, REDIS_RELEASE: how long a far waiter of this daemon needs the lock to be
+     * free, at most REDIS_NEED_MAX_MS; 0: no longer than usual */
     int64_t need_ms;
 };
 
-/* Room for any command in any form: the longest script, a key, and their framing. */
+/* Bytes of the longest command in any form: the longest script, its arguments, and their framing.
+ */
 enum { REDIS_COMMAND_MAX = 4096 };
 
-/* Write the command as Redis protocol into buf (REDIS_COMMAND_MAX bytes); returns its length. */
+/* Write the command as RESP to buf, which must hold REDIS_COMMAND_MAX bytes. Returns its length. */
 size_t redis_format(const struct redis_call *call, enum redis_form form, char *buf);
 
-/* GET of the contention hint that a far waiter left for this key; as redis_format(). */
+/* Write a GET of the contention hint of a far waiter for this key, like redis_format(). */
 size_t redis_format_far(const char *key, size_t key_len, char *buf);
 
-/* What one of many releases is about. */
+/* One release of a batch. */
 struct redis_release {
     const char *key;
     size_t key_len;
     const char *token; /* LIMIT_TOKEN bytes */
 };
 
-/* Room for LIMIT_BATCH of them, in either form; and so for any command. */
+/* Bytes of a batch of LIMIT_BATCH releases, in either form. Any other command is shorter. */
 enum { REDIS_RELEASES_MAX = REDIS_COMMAND_MAX + LIMIT_BATCH * (LIMIT_KEY + LIMIT_TOKEN + 16) };
 
-/* Write one command for all of them, no key twice, into buf (REDIS_RELEASES_MAX bytes); returns its
- * length. */
+/* Write one command for several releases, all with different keys, to buf, which must hold
+ * REDIS_RELEASES_MAX bytes. Returns its length. */
 size_t redis_format_releases(const struct redis_release *releases, size_t count,
                              enum redis_form form, char *buf);
 
-/* Write any command made of words, for the greeting of a link; returns its length, at most size.
- * The caller knows that it fits. */
+/* Write a command from its words, for the greeting of a link. Returns its length. The caller makes
+ * sure that it fits in `size` bytes. */
 size_t redis_format_words(const char *const *words, const size_t *lens, size_t count, char *buf,
                           size_t size);
 
-/* The scripts, to be loaded when a link comes up. The last two are the guard's. */
+/* All scripts. A link loads them when it comes up. The guard uses the last two. */
 #define REDIS_SCRIPT_TABLE(X)                                                                      \
     X(RELEASE)                                                                                     \
     X(RELEASES) X(EXTEND) X(STATUS) X(FENCE) X(SWAP) X(FREEZE) X(WRITE_RECORD) X(HEARTBEAT)
@@ -130,8 +136,8 @@ enum redis_script {
 const char *redis_script_text(unsigned index);
 const char *redis_script_sha1(unsigned index);
 
-/* A reply of Redis as the reader of a link hands it over. Only what redlockd asks for has a place:
- * of nested arrays only the begin. Strings are views that live until the next reply. */
+/* A parsed reply of Redis. It has room only for replies that redlockd expects: of nested arrays, it
+ * keeps only the beginning. Strings are views that are valid until the next reply. */
 enum resp_kind {
     RESP_STATUS,
     RESP_ERROR,
@@ -148,7 +154,7 @@ struct redis_reply {
     int64_t integer;
     const char *str;
     size_t len;
-    /* The first items of an array; item_count may be larger than what is kept. */
+    /* The first RESP_ITEMS items of an array; item_count counts all. */
     struct resp_item {
         enum resp_kind kind;
         int64_t integer;
@@ -156,84 +162,84 @@ struct redis_reply {
         size_t len;
     } items[RESP_ITEMS];
     size_t item_count;
-    /* Of an array inside of that: how many items it has, and the first, NULL if that is no string.
-     */
+    /* Of a nested array: its first item, NULL if that is not a string, and the number of items. */
     const char *nested_str;
     size_t nested_len;
     size_t nested_count;
 };
 
-/* What a master's reply says about the token. */
+/* The meaning of a master's reply for the token of the round. */
 enum __attribute__((packed)) answer_kind {
-    ANSWER_YES, /* acquired, prolonged, deleted, backfilled, frozen: the token held (or now holds)
-                   the key */
-    ANSWER_ABSENT, /* there was no key */
-    ANSWER_HELD,   /* the key holds something else */
-    ANSWER_OUTBID, /* there was no key, but a fence at least as great as the ballot */
-    ANSWER_FAILED, /* the master could not say; see reason */
+    ANSWER_YES,    /* the token held or now holds the key: acquired, extended, deleted, frozen */
+    ANSWER_ABSENT, /* the key does not exist */
+    ANSWER_HELD,   /* the key has another value */
+    ANSWER_OUTBID, /* the key does not exist, but its fence is at least as great as the ballot */
+    ANSWER_FAILED, /* unknown; the reason says why */
 };
 
 struct answer {
     enum answer_kind kind;
     enum reason reason; /* ANSWER_FAILED */
-    int64_t pttl_ms;    /* ANSWER_HELD: time to live left, -1 unknown, none, or decades */
-    uint64_t holder;    /* ANSWER_HELD: a fingerprint of the lock, 0 unknown */
-    int64_t ballot;     /* ANSWER_OUTBID: that fence */
-    /* REDIS_SWAP: what became of the old token, whatever became of the new one: YES it was there,
-     * and is there no more; ABSENT; HELD somebody else is; FAILED. */
+    int64_t pttl_ms;    /* ANSWER_HELD: remaining TTL; -1 if unknown, infinite, or decades */
+    uint64_t holder;    /* ANSWER_HELD: redis_holder() of the value; 0 if unknown */
+    int64_t ballot;     /* ANSWER_OUTBID: the fence on the master */
+    /* REDIS_SWAP: the result for the old token, independent of the new one. YES: released; ABSENT:
+     * no key; HELD: the key had another value; FAILED: unknown. */
     enum answer_kind released;
-    bool contended;   /* REDIS_SWAP: another daemon waits for it ... */
-    uint16_t need_ms; /* ... and needs it to be free for so long; 0: no longer than usual */
+    bool contended;   /* REDIS_SWAP: another daemon has left a contention hint */
+    uint16_t need_ms; /* REDIS_SWAP, contended: need of the far waiter; 0: no longer than usual */
 };
 
-/* The ballot in the reply of a master; -1 if these digits are none. */
+/* Parse a ballot; -1 if the digits are not a valid one. */
 int64_t redis_ballot(const char *digits, size_t len);
 
-/* How long a far waiter of another daemon than this one (REDIS_DAEMON bytes) needs the lock to be
- * free, as the reply to redis_format_far() says; 0: there is none. */
+/* From the reply to redis_format_far(): how long a far waiter of a daemon other than `daemon`
+ * (REDIS_DAEMON bytes) needs the lock to be free; 0 if there is none. */
 int64_t redis_far_need_ms(const struct redis_reply *reply, const char *daemon);
 
-/* Is it the OK of a SET? */
+/* Whether the reply is +OK. */
 bool redis_is_ok(const struct redis_reply *reply);
 
-/* Any reply of any master gives an answer: what makes no sense is FAILED with REASON_GARBAGE. */
+/* Interpret a reply. An invalid reply is ANSWER_FAILED with REASON_GARBAGE. */
 struct answer redis_answer(enum redis_command command, const struct redis_reply *reply);
 
-/* The form in which a server with this INFO takes a release best. */
+/* The cheapest form of REDIS_RELEASE that a server with this INFO supports. */
 enum redis_form redis_release_form(const char *info, size_t len);
 
-/* What its own command has answered: YES; ABSENT where there is no key or it holds another value,
- * which may be the frozen form of the token; or FAILED. release.lua knows more of the last two. */
+/* Interpret the reply to DELIFEQ or DELEX. ABSENT: there is no key, or it has another value,
+ * possibly the frozen token. After ABSENT and FAILED, release.lua can tell more. */
 enum answer_kind redis_deleted(const struct redis_reply *reply);
 
-/* What the reply to `count` releases says about the one at `index`: YES, ABSENT, or FAILED where it
- * has to be asked for alone. */
+/* From the reply to `count` releases, the result of the one at `index`: YES, ABSENT, or FAILED if
+ * the release must be sent again on its own. */
 enum answer_kind redis_released(const struct redis_reply *reply, size_t count, size_t index);
 
-/* Is it YES for all of them? */
+/* Whether the reply is YES for all releases of the batch. */
 bool redis_all_released(const struct redis_reply *reply);
 
-/* What `holder` is for this value: a token and its frozen forms are one holder. */
+/* The fingerprint of a lock from the value of its key. A token and its frozen forms have the same.
+ */
 uint64_t redis_holder(const char *value, size_t len);
 
-/* The fingerprint of some bytes, never 0. */
+/* A hash of the bytes, never 0. */
 uint64_t redis_fingerprint(const char *value, size_t len);
 
 /*
- * Find the value of a field of INFO ("run_id" of "run_id:1234...\r\n"). Returns NULL without one;
- * otherwise a view into info, and its length.
+ * Find the value of a field of INFO ("run_id" of "run_id:1234...\r\n"). Returns a view into info
+ * and its length, or NULL if there is no such field.
  */
 const char *redis_info_field(const char *info, size_t len, const char *field, size_t *value_len);
 
-/* The same of a reply, and NULL where it is no string; is the value this; and its number, or -1. */
+/* The same for a reply: the value, NULL if the reply is not a string; whether the value equals
+ * `value`; the value as a number, or -1. */
 const char *redis_info(const struct redis_reply *reply, const char *field, size_t *value_len);
 bool redis_info_is(const struct redis_reply *reply, const char *field, const char *value);
 int64_t redis_info_number(const struct redis_reply *reply, const char *field, size_t most_digits);
 
-/* Has the reply, an array, this string in this place? */
+/* Whether the reply is an array whose item at this index is this string. */
 bool redis_item_is(const struct redis_reply *reply, unsigned item, const char *string);
 
-/* The number that these decimal digits are; -1 if they are none, or more than so many. */
+/* Parse decimal digits; -1 if there are none, other characters, or more than `most_digits`. */
 int64_t redis_number(const char *digits, size_t len, size_t most_digits);
 
 #endif

@@ -1,8 +1,11 @@
--- Delete the key if it holds our token (the paper, "Correct Implementation with a Single Instance").
--- KEYS[1] the lock, ARGV[1] the token, ARGV[2] max_ttl, ARGV[3] the daemon and what it needs, if it
--- was refused the lock: then word of that is left where somebody else holds it, as status.lua does.
--- A token is released in its frozen form as well (freeze.lua); a frozen one only if it is the same.
--- Answers -3 deleted; -2 there is no key; {pttl, start of the value} somebody else holds it.
+-- Release a lock: delete the key if it holds the token (the paper, "Correct Implementation with a
+-- Single Instance").
+-- KEYS[1] the lock; ARGV[1] the token, ARGV[2] max_ttl, ARGV[3] the id and need of a daemon that
+-- was refused the lock, or absent. With ARGV[3] the script leaves a contention hint if the key has
+-- another value, as status.lua does. It also deletes a frozen form of the token (freeze.lua). If
+-- ARGV[1] is frozen, it deletes only the same value.
+-- Returns -3 if deleted; -2 if there is no key; {pttl, start of the value} if the key has another
+-- value.
 local value = redis.call('GET', KEYS[1])
 if not value then
     return -2
@@ -12,8 +15,9 @@ elseif value == ARGV[1] or (string.sub(value, 1, 1) == '!' and string.sub(ARGV[1
     return -3
 end
 local pttl = redis.call('PTTL', KEYS[1])
--- A token of ours that would live longer than any lock may: the clock was stepped back. How long that
--- is says the record, which is of those who vote here: whoever asks may be a daemon of another set.
+-- A token of redlockd with a TTL above max_ttl means that the clock was stepped back: shorten the
+-- TTL. The maximum comes from the record, which belongs to the set of this master; the daemon that
+-- runs this script may belong to another set.
 if pttl > tonumber(ARGV[2]) and #value == 40 and not string.find(value, '[^!0-9a-f]') then
     local record = redis.pcall('GET', 'redlockd:node')
     local most = type(record) == 'string' and string.match(record, ' max_ttl_ms=(%d+) ')

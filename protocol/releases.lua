@@ -1,7 +1,7 @@
--- Delete each key that holds its token: what release.lua does for one, for many at once.
--- KEYS the locks, none twice; ARGV their tokens.
--- Answers -3 all are deleted; else a letter for each: d deleted, a there is no key, o anything
--- else, which release.lua can tell.
+-- Release several locks: delete each key that holds its token.
+-- KEYS the locks, all different; ARGV their tokens.
+-- Returns -3 if all are deleted; otherwise a letter for each: d deleted, a there is no key, o
+-- anything else, which release.lua can resolve.
 local values = redis.call('MGET', unpack(KEYS))
 local ours = {}
 local letters = {}
@@ -13,7 +13,7 @@ for i, key in ipairs(KEYS) do
         letters[i] = redis.call('EXISTS', key) == 0 and 'a' or 'o'
     end
 end
--- Last, since what fails behind it would answer an error for what is deleted.
+-- DEL comes last: an error after it would be returned although the keys are deleted.
 if #ours > 0 then
     redis.call('DEL', unpack(ours))
 end

@@ -1,17 +1,18 @@
--- Who holds the key? Given a daemon, also leave word that it waits in redlockd:waits:<key>, unless it
--- has granted the lock itself; and in redlockd:far:<key>, if it needs longer than the others.
--- KEYS[1] the lock; ARGV[1] max_ttl, ARGV[2] the daemon, 16 characters, and for how many milliseconds
--- the lock has to be free for it, if that is long; or neither; ARGV[3] the token it has granted last,
--- if any.
--- Answers -2 there is no key; {pttl, start of the value} somebody holds it.
+-- Read the state of a lock. With a daemon id, also leave a contention hint: in
+-- redlockd:waits:<key>, unless that daemon has granted the lock itself; and in redlockd:far:<key>,
+-- if its waiter is the farthest.
+-- KEYS[1] the lock. Optional: ARGV[1] max_ttl; ARGV[2] the daemon id, 16 characters, followed by
+-- its need in milliseconds if it has a far waiter; ARGV[3] the token that this daemon granted last.
+-- Returns -2 if there is no key; {pttl, start of the value} if there is one.
 local value = redis.call('GET', KEYS[1])
 if not value then
     return -2
 end
 local pttl = redis.call('PTTL', KEYS[1])
 if ARGV[2] and value ~= ARGV[3] then
-    -- Good for as long as the key lives, and a second more. The name is no key of this command: an
-    -- ACL that does not allow it, or a master that takes no writes, costs the word and no more.
+    -- The hint lives a second longer than the key. Its name is not among KEYS, and errors are
+    -- ignored: if an ACL forbids the key, or the master accepts no writes, only the hint is
+    -- missing.
     local ms = math.min(math.max(pttl, 0), tonumber(ARGV[1]))
     local function leave(name)
         if redis.pcall('GET', name) ~= ARGV[2] or redis.pcall('PTTL', name) < ms then

@@ -10,11 +10,11 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* How many letters have to be changed, added or taken away, or change places with the next one
- * (Damerau and Levenshtein; no letter twice). */
+/* The Damerau-Levenshtein distance (optimal string alignment): the number of letters to change,
+ * add, remove, or swap with the next one. */
 static size_t distance(const char *a, const char *b)
 {
-    /* The row of a letter of a, and those of the two before it. */
+    /* The rows for the current letter of a and for the two letters before it. */
     size_t rows[ROWS][WORD_MAX + 1];
     size_t len = strlen(b);
     for (size_t j = 0; j <= len; j++)
@@ -38,7 +38,7 @@ const char *suggest_nearest(const char *text, const char *const *words)
 {
     const char *nearest = NULL;
     size_t len = strlen(text);
-    /* One letter in three may differ, and one more; beyond that it is another word. */
+    /* At most one letter in three, plus one, may differ. */
     size_t smallest = len / 3 + 2;
     if (len > WORD_MAX)
         return NULL;

@@ -1,11 +1,11 @@
 /*
- * The word that was probably meant, for messages about one that is not known. Pure.
+ * Suggests a known word for a misspelt one, for error messages. Pure.
  */
 #ifndef PROTOCOL_SUGGEST_H
 #define PROTOCOL_SUGGEST_H
 
-/* The nearest of `words` (NULL at the end; the first of those that are equally near), or NULL if
- * none is near enough to be worth a question. */
+/* The word of `words` (NULL at the end) that is most similar to `text`; the first of several
+ * equally similar ones. NULL if no word is similar enough to suggest. */
 const char *suggest_nearest(const char *text, const char *const *words);
 
 #endif

@@ -1,10 +1,12 @@
--- Hand the lock over: from a token that is being released to the next one, if nobody else has it.
--- KEYS[1] the lock, KEYS[2] its fence if there is to be one; ARGV[1] the old token, ARGV[2] the new
--- one, ARGV[3] its time to live, ARGV[4] the daemon that asks, ARGV[5] the ballot, ARGV[6] the time
--- to live of the fence. The old token is handed over in its frozen form as well (freeze.lua).
--- Answers -3 done; -4 done, there was no key; -5 and -6 the same, and another daemon waits for it
--- (status.lua), less twice the milliseconds that it needs, 9999 at most; {pttl, start of the value} somebody else holds it; {-3 or -2, ballot seen here} ours
--- is not greater: then the old token is released, if (-3) it was there, and the new one is not set.
+-- Hand a lock over: replace the old token, which is being released, by the new one.
+-- KEYS[1] the lock, KEYS[2] its fence (optional); ARGV[1] the old token, ARGV[2] the new token,
+-- ARGV[3] its TTL, ARGV[4] the id of this daemon, ARGV[5] the ballot, ARGV[6] the TTL of the fence.
+-- The script also replaces a frozen form of the old token (freeze.lua).
+-- Returns -3 if done; -4 if done and there was no key; -5 and -6 the same if another daemon waits
+-- for the lock (status.lua), less twice the milliseconds of its need, at most 9999.
+-- Returns {pttl, start of the value} if the key has another value.
+-- Returns {-3 or -2, stored ballot} if ARGV[5] is not greater: then the old token is released (-3
+-- if it was there), and the new one is not set.
 local value = redis.call('GET', KEYS[1])
 if value and value ~= ARGV[1] and not (string.sub(value, 1, 1) == '!' and
     string.sub(value, 17) == string.sub(ARGV[1], 17)) then

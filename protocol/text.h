@@ -1,6 +1,6 @@
 /*
- * Text put together in a buffer of fixed size: what does not fit is cut, and nothing overflows.
- * Meant for lines of the protocol, where printf would cost more than the rest of the request.
+ * Writes text to a buffer of fixed size. Text that does not fit is cut; nothing overflows. It is
+ * made for lines of the protocol, for which printf would cost more than the rest of the request.
  */
 #ifndef PROTOCOL_TEXT_H
 #define PROTOCOL_TEXT_H
@@ -22,10 +22,11 @@ static inline void text_byte(struct text *text, char byte)
         text->buf[text->len++] = byte;
 }
 
-/* As much of them as fits. */
+/* Append as many bytes as fit. */
 void text_cut(struct text *text, const char *bytes, size_t len);
 
-/* Here, and so is the next: where a length is known when this is compiled, a few moves are left. */
+/* This function and text_string() are inline: for a length known at compile time, only a few moves
+ * are left. */
 static inline void text_bytes(struct text *text, const char *bytes, size_t len)
 {
     if (len > text->size - text->len) {
@@ -41,67 +42,72 @@ static inline void text_string(struct text *text, const char *string)
     text_bytes(text, string, strlen(string));
 }
 
+/* Append the number in decimal. */
 void text_number(struct text *text, int64_t number);
 
-/* The decimal digits of a number, without a NUL; returns how many. `to` holds TEXT_DIGITS. */
+/* Write the decimal digits of a number, without a NUL, and return their count. `to` must hold
+ * TEXT_DIGITS bytes. */
 enum { TEXT_DIGITS = 20 };
 size_t text_digits(uint64_t number, char *to);
 
-/* How many of the first bytes are decimal digits, and the number they are; UINT64_MAX if they are
- * more than TEXT_NUMBER_DIGITS. */
+/* Parse the leading decimal digits. Returns their count; *number is UINT64_MAX if there are more
+ * than TEXT_NUMBER_DIGITS. */
 enum { TEXT_NUMBER_DIGITS = 19 };
 size_t text_take_number(const char *bytes, size_t len, uint64_t *number);
 
-/* Bytes as twice as many lower-case hex digits, without a NUL. */
+/* Write `count` bytes as lower-case hex digits, two for each, without a NUL. */
 void text_hex(const unsigned char *bytes, size_t count, char *digits);
 
-/* As printf; one call adds 1023 bytes at most. Never for bytes from outside. */
+/* Append like printf, at most 1023 bytes for each call. Do not use it for foreign bytes, which need
+ * text_escape(). */
 __attribute__((format(printf, 2, 3))) void text_format(struct text *text, const char *form, ...);
 
-/* The bytes of the character at `at`, 1 to 4, or 0 where none begins there: also for overlong
- * forms, surrogates and what is beyond U+10FFFF. */
+/* The length of the UTF-8 character at `at`, 1 to 4 bytes; 0 if no valid character begins there. An
+ * overlong form, a surrogate and a code above U+10FFFF are invalid. */
 size_t utf8_character(const char *at, size_t len);
 
-/* The same, and 0 for characters that show nothing, or change what stands beside them: controls,
- * line separators, joiners, fillers, marks and overrides of direction. What is left, people may be
- * shown; two names can look the same all the same. */
+/* Like utf8_character(), but 0 for characters that are invisible or change their neighbours:
+ * controls, line separators, joiners, fillers, and marks and overrides of direction. The remaining
+ * characters are safe to show. Two different names can still look the same. */
 size_t utf8_visible(const char *at, size_t len);
 
-/* How bytes from outside are written; what a style does not write as it is becomes \x1b. */
+/* How text_escape() writes foreign bytes. It writes all other bytes as an escape such as \x1b. */
 enum text_style {
-    TEXT_ASCII,   /* printable ASCII as it is */
-    TEXT_QUOTED,  /* ... except for quotes and backslashes: for a text in quotes */
-    TEXT_LOG,     /* ... except for these, which become \" and \\ */
-    TEXT_JSON,    /* UTF-8 as it is; controls, and bytes that are none, as \u001b; \" and \\ */
-    TEXT_VISIBLE, /* UTF-8 that shows, as it is: see utf8_visible() */
-    TEXT_EXACT,   /* ... except for backslashes: no two texts look the same by their escapes */
+    TEXT_ASCII,   /* printable ASCII unchanged */
+    TEXT_QUOTED,  /* printable ASCII unchanged, except quotes and backslashes */
+    TEXT_LOG,     /* printable ASCII unchanged; quotes and backslashes as \" and \\ */
+    TEXT_JSON,    /* UTF-8 unchanged; controls and invalid bytes as \u001b; \" and \\ */
+    TEXT_VISIBLE, /* visible UTF-8 unchanged: see utf8_visible() */
+    TEXT_EXACT,   /* visible UTF-8 unchanged, except backslashes: the result is unambiguous */
 };
 
-/* Returns how many bytes were taken: fewer than `len` if there is no room for all of them. */
+/* Append bytes in a style. Returns the number of bytes taken: fewer than `len` if the text is full.
+ */
 size_t text_escape(struct text *text, const char *bytes, size_t len, enum text_style style);
 
-/* TEXT_QUOTED, in quotes, and cut after `most` bytes. */
+/* Append the first `most` bytes as TEXT_QUOTED, in quotes. */
 void text_quoted(struct text *text, const char *bytes, size_t len, size_t most);
 
-/* A duration as the protocol and the configuration have it, in the largest unit that says it
- * exactly: "250us", "50ms", "90s", "2m", "1h". */
+/* Append a duration in the largest unit that expresses it exactly, as the protocol and the
+ * configuration write it: "250us", "50ms", "90s", "2m", "1h". */
 void text_duration(struct text *text, int64_t ns);
 
-/* How many nanoseconds one of these units has; 0: it is none. */
+/* The nanoseconds of a unit ("us", "ms", "s", "m", "h"); 0 if the unit is unknown. */
 int64_t text_unit_ns(const char *unit, size_t len);
 
 /*
- * An error a person reads: what was wrong, and what would be right. One line, without a final full
- * stop or line feed, and safe to print: bytes from outside are already escaped in it.
+ * An error message for people: what is wrong, and what would be right. It is one line without a
+ * final full stop or line feed, ends with a NUL, and is safe to print, since foreign bytes are
+ * escaped.
  */
 struct error {
     char text[240];
 };
 
-/* As printf. False, for the caller to return. */
+/* Set the message like printf. Returns false, for the caller to return. */
 __attribute__((format(printf, 2, 3))) bool error_set(struct error *error, const char *form, ...);
 
-/* Its text, to be put together; it always ends in a NUL. */
+/* Begin the message as a struct text. It always ends with a NUL. */
 struct text error_begin(struct error *error);
 
 #endif

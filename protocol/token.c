@@ -8,7 +8,7 @@
 
 bool token_is(const char *value, size_t len)
 {
-    static_assert(LIMIT_TOKEN % 8 == 0, "nothing is left of it");
+    static_assert(LIMIT_TOKEN % 8 == 0, "a token is whole words");
     size_t i = 0;
     if (len != LIMIT_TOKEN)
         return false;

@@ -1,8 +1,9 @@
 /*
- * The values of lock keys. A token is LIMIT_TOKEN hex digits. A frozen token stands in the place of
- * a token that is being broken by force (protocol/freeze.lua): '!', digits of that BREAK alone, and
- * the last digits of the token. It excludes everybody, as the token would, and nobody can extend
- * it. Pure.
+ * The values of lock keys. Pure.
+ *
+ * A token is LIMIT_TOKEN hex digits. BREAK replaces it by a frozen token (protocol/freeze.lua):
+ * '!', random digits of that BREAK, and the last digits of the token. A frozen token excludes every
+ * client, as the token did, and cannot be extended.
  */
 #ifndef PROTOCOL_TOKEN_H
 #define PROTOCOL_TOKEN_H
@@ -12,19 +13,19 @@
 
 #include "protocol/limits.h"
 
-/* Where the digits begin that a frozen token has in common with its token; and how many random
- * bytes stand before them. */
+/* The index of the first digit that a frozen token shares with its token, and the number of random
+ * bytes before it. */
 enum { TOKEN_KEPT = 16, TOKEN_FRESH_BYTES = TOKEN_KEPT / 2 };
 
-/* Is this value a token, or a frozen one? */
+/* Whether the value is a token; whether it is a frozen token. */
 bool token_is(const char *value, size_t len);
 bool token_is_frozen(const char *value, size_t len);
 
-/* Is it the same lock, each of them being frozen or not? LIMIT_TOKEN bytes each. */
+/* Whether two values belong to the same lock. Each may be frozen; LIMIT_TOKEN bytes each. */
 bool token_same_lock(const char *one, const char *other);
 
-/* Write a frozen form of this token, which may be frozen itself, made of TOKEN_FRESH_BYTES random
- * bytes. LIMIT_TOKEN bytes each. */
+/* Write the frozen form of a token, which may be frozen already. `fresh` has TOKEN_FRESH_BYTES
+ * random bytes; token and frozen have LIMIT_TOKEN bytes. */
 void token_freeze(const char *token, const unsigned char *fresh, char *frozen);
 
 #endif

@@ -1,4 +1,4 @@
-/* Units of time: every duration inside redlockd is an int64_t of nanoseconds. */
+/* Units of time. Every duration inside redlockd is an int64_t in nanoseconds. */
 #ifndef PROTOCOL_UNITS_H
 #define PROTOCOL_UNITS_H
 

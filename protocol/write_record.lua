@@ -1,23 +1,24 @@
--- Write the record of this master, if nobody else has meanwhile; then the daemons agree on it.
--- KEYS[1] the record; ARGV[1] the record seen before, '' for none; ARGV[2] the new one but for its
--- end, ARGV[3] the quarantine in microseconds, ARGV[4] the run_id, ARGV[5] what the end of the
--- quarantine has to be at least. Answers the record there is now.
+-- Write the record of this master by compare-and-set, so that all daemons agree on it.
+-- KEYS[1] the record; ARGV[1] the expected record, '' for none; ARGV[2] the new record without the
+-- end of its quarantine, ARGV[3] the quarantine in microseconds, ARGV[4] the run_id, ARGV[5] the
+-- earliest end of the quarantine. Returns the record that the master has afterwards.
 local now = redis.call('TIME')
 local current = redis.call('GET', KEYS[1]) or ''
 if current ~= ARGV[1] then
     return current
 end
 local join = math.max(now[1] * 1000000 + now[2] + ARGV[3], tonumber(ARGV[5]))
--- For one run of the server it only ever rises: the clock may have been stepped back. A new
--- quarantine must not end when the old one does, or who has seen that one through would not wait.
+-- For one run of the server the end of the quarantine only increases, since the clock may have been
+-- stepped back. A new quarantine must not have the same end as the old one: a daemon that has
+-- waited for the old end would not wait again.
 local run, earlier = string.match(current, ' run_id=(%w+) .* join_us=(%d+)$')
 if run == ARGV[4] and tonumber(earlier) >= join then
     join = earlier + (ARGV[3] == '0' and 0 or 1)
 end
--- Not tostring(), which would round.
+-- tostring() would round the number.
 local record = ARGV[2] .. string.format('%.0f', join)
--- A script that has written something may go on where memory is short: what was lost has to be written
--- down.
+-- The record of a loss must be written even if memory is short. The DEL comes first, since Redis
+-- lets a script that has already written exceed maxmemory.
 redis.call('DEL', KEYS[1])
 redis.call('SET', KEYS[1], record)
 return record
