@@ -2,16 +2,16 @@
 
 #include <assert.h>
 
-/* Verbs that take nothing, and those that take a name alone. */
-#define FOR_ANYBODY                                                                                \
+/* Verbs without a permission: for every connection, and for authenticated connections. */
+#define WITHOUT_AUTH                                                                               \
     (ACL_BIT(VERB_AUTH) | ACL_BIT(VERB_PING) | ACL_BIT(VERB_VERSION) | ACL_BIT(VERB_HELP) |        \
      ACL_BIT(VERB_QUIT))
-#define FOR_KNOWN ACL_BIT(VERB_NAME)
+#define WITH_AUTH ACL_BIT(VERB_NAME)
 
-_Static_assert((FOR_ANYBODY ^ FOR_KNOWN ^ ACL_GRANTABLE) == ACL_BIT(VERB_COUNT) - 1,
-               "what does each verb take?");
+_Static_assert((WITHOUT_AUTH ^ WITH_AUTH ^ ACL_GRANTABLE) == ACL_BIT(VERB_COUNT) - 1,
+               "every verb is in exactly one set");
 
-/* Most prefixes are short, and that of who may use all has no byte. */
+/* A loop is fast enough: most prefixes are short, and "" has no byte. */
 static bool begins_with(const char *resource, size_t resource_len, const char *prefix)
 {
     size_t i = 0;
@@ -37,11 +37,11 @@ enum acl_answer acl_ask(const struct acl *acl, enum verb verb, const char *resou
                         size_t resource_len)
 {
     assert(verb < VERB_COUNT);
-    if ((FOR_ANYBODY & ACL_BIT(verb)) != 0)
+    if ((WITHOUT_AUTH & ACL_BIT(verb)) != 0)
         return ACL_YES;
     if (!acl->known)
         return ACL_NOT_KNOWN;
-    if ((FOR_KNOWN & ACL_BIT(verb)) != 0)
+    if ((WITH_AUTH & ACL_BIT(verb)) != 0)
         return ACL_YES;
     if ((acl->verbs & ACL_BIT(verb)) == 0)
         return ACL_NOT_VERB;
@@ -56,7 +56,7 @@ const char *acl_text(enum acl_answer answer, enum verb verb)
     case ACL_NOT_KNOWN:
         return "authenticate first: AUTH <secret>";
     case ACL_NOT_VERB:
-        /* It is denied where there are no users, too. */
+        /* BREAK can be denied without users as well. */
         if (verb == VERB_BREAK)
             return "BREAK requires a user with that verb; without users, root or the daemon's own "
                    "user on a unix socket";

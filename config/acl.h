@@ -1,9 +1,9 @@
 /*
- * What a user may do: verb and resource -> yes, or why not. Pure.
+ * Permissions: whether a user may use a verb on a resource, and if not, why. Pure.
  *
- * A connection without a name is nobody: it may say who it is, and ask whether there is a daemon.
- * Whoever has a name may besides use the verbs he was given, on the resources that begin with one
- * of his prefixes ("" is a prefix of all). There is nothing that is allowed by being left out.
+ * An unauthenticated connection may authenticate, and use the verbs that only show that the daemon
+ * is alive. A user may also use its granted verbs, on resources that begin with one of its prefixes
+ * ("" is a prefix of all). Everything else is denied.
  */
 #ifndef CONFIG_ACL_H
 #define CONFIG_ACL_H
@@ -14,10 +14,10 @@
 
 #include "protocol/request.h"
 
-/* Sets of verbs. */
+/* A set of verbs is a bit mask. */
 #define ACL_BIT(verb) (UINT32_C(1) << (verb))
 
-/* Verbs that take a permission, and what the configuration calls them. */
+/* The verbs that require a permission, and their names in the configuration. */
 #define ACL_TABLE(X)                                                                               \
     X(VERB_LOCK, "lock")                                                                           \
     X(VERB_UNLOCK, "unlock")                                                                       \
@@ -29,8 +29,8 @@
     X(VERB_LOCKS, "locks")                                                                         \
     X(VERB_CLIENTS, "clients")
 
-/* All of them; what a user has where none are named, which is what it takes to use locks, and no
- * more; those about resources. */
+/* ACL_GRANTABLE: all verbs of the table. ACL_USUAL: the default of a user, sufficient to use locks.
+ * ACL_ABOUT_RESOURCES: the verbs that need prefixes. */
 #define ACL_OR(verb, word) | ACL_BIT(verb)
 #define ACL_GRANTABLE      (UINT32_C(0) ACL_TABLE(ACL_OR))
 #define ACL_USUAL                                                                                  \
@@ -39,34 +39,36 @@
 #define ACL_ABOUT_RESOURCES (ACL_USUAL | ACL_BIT(VERB_BREAK))
 
 struct acl {
-    bool known;     /* whose acl this is has been found out */
-    uint32_t verbs; /* of ACL_GRANTABLE */
+    bool known;     /* false: the connection is unauthenticated */
+    uint32_t verbs; /* a subset of ACL_GRANTABLE */
     const char *const *prefixes;
     size_t prefix_count;
 };
 
 enum acl_answer {
     ACL_YES,
-    ACL_NOT_KNOWN,    /* authenticate first */
-    ACL_NOT_VERB,     /* not this verb */
-    ACL_NOT_RESOURCE, /* this verb, but not on this resource */
+    ACL_NOT_KNOWN,    /* not authenticated */
+    ACL_NOT_VERB,     /* the verb is not granted */
+    ACL_NOT_RESOURCE, /* the verb is granted, but not on this resource */
 };
 
-/* resource: NULL for a verb without one, and for a listing of all. A listing of all is allowed by
- * its verb alone: whoever writes it leaves out what acl_covers() does not allow. */
+/* Check a request. resource: NULL for a verb without one, and for a listing of all resources. Such
+ * a listing requires only its verb; the caller leaves out the resources that acl_covers() excludes.
+ */
 enum acl_answer acl_ask(const struct acl *acl, enum verb verb, const char *resource,
                         size_t resource_len);
 
-/* Does it begin with one of the prefixes? */
+/* Whether the resource begins with one of the prefixes. */
 bool acl_covers(const struct acl *acl, const char *resource, size_t resource_len);
 
-/* Is every resource covered? */
+/* Whether the prefixes cover every resource. */
 bool acl_covers_all(const struct acl *acl);
 
-/* What DENIED says of this verb. */
+/* The text of DENIED. */
 const char *acl_text(enum acl_answer answer, enum verb verb);
 
-/* May this error be told to nobody in particular? Others tell of the configuration. */
+/* Whether the client may see this error. Some errors reveal configuration values, which only an
+ * authenticated client may see. */
 bool acl_tells(const struct acl *acl, enum request_error error);
 
 #endif

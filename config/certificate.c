@@ -8,10 +8,10 @@
 
 #include "config/file.h"
 
-/* How many CAs are named to a client that has to choose among certificates. */
-enum { NAMED_CAS = 16 };
+/* The TLS handshake names at most this many CAs, so that a client can choose its certificate. */
+enum { ADVERTISED_CAS = 16 };
 
-/* What OpenSSL says, in words that it has itself: none of them is from the file. */
+/* The static text of the last OpenSSL error. It contains nothing from the file. */
 static const char *why(void)
 {
     const char *text = ERR_reason_error_string(ERR_peek_last_error());
@@ -20,7 +20,8 @@ static const char *why(void)
 
 /* --- files --- */
 
-/* Have what is in the file taken into the context; a private one must be kept from other users. */
+/* Read a file and pass its contents to `take`. A private file must not be accessible to every user.
+ */
 static bool load(SSL_CTX *context, const char *path, bool private,
                  bool (*take)(SSL_CTX *context, BIO *bio, struct error *error), struct error *error)
 {
@@ -43,9 +44,8 @@ static bool load(SSL_CTX *context, const char *path, bool private,
     return taken;
 }
 
-/* The last look of a loop over certificates: was it the end of the file, or is there more that is
- * none? */
-static bool ended_well(void)
+/* Whether a loop over certificates ended at the end of the file, not at an invalid certificate. */
+static bool ended_at_eof(void)
 {
     unsigned long last = ERR_peek_last_error();
     return ERR_GET_LIB(last) == ERR_LIB_PEM && ERR_GET_REASON(last) == PEM_R_NO_START_LINE;
@@ -67,7 +67,7 @@ static bool take_certificates(SSL_CTX *context, BIO *bio, struct error *error)
             X509_free(certificate);
             return error_set(error, "contains a chain that OpenSSL rejects: %s", why());
         }
-    return ended_well() ||
+    return ended_at_eof() ||
            error_set(error, "contains a damaged certificate after the first: %s", why());
 }
 
@@ -83,7 +83,7 @@ static bool take_cas(SSL_CTX *context, BIO *bio, struct error *error)
     unsigned count = 0;
     while ((certificate = PEM_read_bio_X509(bio, NULL, NULL, NULL)) != NULL) {
         bool added = X509_STORE_add_cert(store, certificate) == 1 &&
-                     (count >= NAMED_CAS || SSL_CTX_add_client_CA(context, certificate) == 1);
+                     (count >= ADVERTISED_CAS || SSL_CTX_add_client_CA(context, certificate) == 1);
         X509_free(certificate);
         if (!added)
             return error_set(error, "contains a certificate that OpenSSL rejects: %s", why());
@@ -91,7 +91,7 @@ static bool take_cas(SSL_CTX *context, BIO *bio, struct error *error)
     }
     if (count == 0)
         return error_set(error, "contains no PEM certificate (-----BEGIN CERTIFICATE-----)");
-    return ended_well() || error_set(error, "contains a damaged certificate: %s", why());
+    return ended_at_eof() || error_set(error, "contains a damaged certificate: %s", why());
 }
 
 bool certificate_load_ca(SSL_CTX *context, const char *path, struct error *error)
@@ -101,7 +101,7 @@ bool certificate_load_ca(SSL_CTX *context, const char *path, struct error *error
 
 /* --- keys --- */
 
-/* Instead of asking on the terminal. */
+/* The password callback: fails, since OpenSSL would otherwise ask on the terminal. */
 static int no_password(char *buf, int size, int writing, void *context)
 {
     bool *asked = context;

@@ -1,9 +1,9 @@
 /*
- * Certificates and keys: files in PEM -> what OpenSSL needs of them for a connection.
+ * Loads certificates and keys from PEM files into an OpenSSL context.
  *
- * The check of a configuration loads them exactly as the daemon does, into a context that is thrown
- * away, so that `redlockd -t` finds whatever would go wrong later. The names of files are shown in
- * errors; what is in them never is, and a key is wiped from memory where we had it.
+ * The check of a configuration loads them into a temporary context exactly as the daemon does, so
+ * that `redlockd -t` finds every problem. Errors show the names of files, but never their contents.
+ * Buffers that contained a key are wiped.
  */
 #ifndef CONFIG_CERTIFICATE_H
 #define CONFIG_CERTIFICATE_H
@@ -14,21 +14,21 @@
 
 #include "protocol/text.h"
 
-/* Bytes of a file: several times what a system with all public CAs has. */
+/* Bytes of a file: several times the size of a file with all public CAs. */
 enum { CERTIFICATE_FILE_MAX = 1024 * 1024 };
 
 /*
- * Each loads one file, and fails with an error to be put behind its name ("cannot be read: No such
- * file or directory"). The key comes after the certificate that it has to belong to, if there is
- * one; it must not be readable by everybody, nor need a password.
+ * Each function loads one file. On failure it returns false and a message to be put after the name
+ * of the file ("cannot be read: No such file or directory"). Load a certificate before its key: the
+ * key must match it, if there is one. A key must not be readable by every user, nor be encrypted.
  */
 bool certificate_load(SSL_CTX *context, const char *path, struct error *error);
 bool certificate_load_key(SSL_CTX *context, const char *path, struct error *error);
 
-/* Those whose certificates are believed from now on. */
+/* Trust the CAs in this file. */
 bool certificate_load_ca(SSL_CTX *context, const char *path, struct error *error);
 
-/* Is the certificate that was loaded out of its time now? Then the error says how. */
+/* Whether the loaded certificate has expired or is not valid yet; the error says which. */
 bool certificate_is_stale(const SSL_CTX *context, time_t now, struct error *error);
 
 #endif

@@ -38,18 +38,18 @@ _Static_assert(sizeof(enum config_log_format) == sizeof(unsigned), "KEY_CHOICE s
 #define AT(field) KEY_AT(struct config, field)
 
 /*
- * Name, kind, why a reload cannot change it, where it goes; for numbers: default, least, most.
+ * Name, kind, why a reload cannot change the key, field; for numbers: default, minimum, maximum.
  *
- * Before a key may change, ask: which two clients could both believe now that they hold a lock, one
- * by the old value, one by the new?
+ * Before you let a key change, ask: could two clients believe that they hold the same lock, one by
+ * the old value and one by the new?
  */
 const struct key config_keys[] = {
     {"cluster", KEY_LABEL, OF_THE_SET, AT(cluster), .least = 1, .most = LIMIT_CLUSTER_NAME,
      .text = "main"},
     {"listen", KEY_LIST, FREE, .read = listens_read, .equal = listens_equal},
-    {"insecure", KEY_BOOLEAN, FREE, AT(insecure)}, /* no more than a check of `listen` */
+    {"insecure", KEY_BOOLEAN, FREE, AT(insecure)}, /* affects only a check of `listen` */
     {"auth", KEY_SECTION, FREE, .size = 0},
-    /* Who holds what he may not lock any more is closed, as any connection that is lost. */
+    /* The daemon closes connections that hold locks which their user may not lock any more. */
     {"auth.users", KEY_LIST, FREE, .read = users_read, .equal = users_equal},
     {"admin", KEY_URL, "the address is opened only at the start", AT(admin), .use = URL_ADMIN},
     {"nodes", KEY_LIST, OF_THE_SET, .read = nodes_read, .equal = nodes_equal},
@@ -62,10 +62,10 @@ const struct key config_keys[] = {
     {"locks.clock_drift_rate", KEY_RATE, OF_THE_SET, AT(locks.clock_drift_ppm), 10000, 0, 100000},
     {"locks.clock_drift_margin", KEY_DURATION, OF_THE_SET, AT(locks.clock_drift_margin_ns), 10 * MS,
      1 * MS, 10 * S},
-    /* Only whether a lock is extended hangs on these two. */
+    /* These two only decide whether a lock is extended. */
     {"locks.max_hold", KEY_DURATION, FREE, AT(locks.max_hold_ns), 1 * H, 1 * S, YEAR},
     {"locks.max_extensions", KEY_INTEGER, FREE, AT(locks.max_extensions), 1000, 1, 1000000000},
-    /* A ballot is drawn when a round begins, and has to be larger than all before, as ever. */
+    /* A round draws its ballot at its start, larger than all before, whatever the mode was. */
     {"locks.fence", KEY_CHOICE, FREE, AT(locks.fence), CONFIG_FENCE_ON_REQUEST, .words = fences},
     {"locks.fence_ttl", KEY_DURATION, OF_THE_SET, AT(locks.fence_ttl_ns), 24 * H, 1 * S, YEAR},
     {"rounds", KEY_SECTION, FREE, .size = 0},
@@ -88,16 +88,16 @@ const struct key config_keys[] = {
     {.name = NULL},
 };
 
-/* --- what no single key can tell --- */
+/* --- checks that involve several keys --- */
 
-/* A configuration, and the file that it has been read from. */
+/* A configuration and the file that it was read from. */
 struct loaded {
     const struct config *config;
     const struct yaml_node *root;
     struct report *report;
 };
 
-/* The value that the file gives a key, or NULL; *fine is left alone unless it is wrong. */
+/* The value of a key in the file, or NULL. Sets *fine to false if the value is invalid. */
 static const struct yaml_node *given(const struct loaded *loaded, const char *name, bool *fine)
 {
     const struct yaml_node *value = loaded->root;
@@ -112,7 +112,7 @@ static const struct yaml_node *given(const struct loaded *loaded, const char *na
     return value;
 }
 
-/* One duration that may not be less than another. What is wrong by itself is not compared. */
+/* One duration must not be less than another. Invalid values are not compared. */
 static void check_order(const struct loaded *loaded, const char *smaller, int64_t smaller_ns,
                         const char *larger, int64_t larger_ns)
 {
@@ -130,7 +130,7 @@ static void check_order(const struct loaded *loaded, const char *smaller, int64_
                  smaller_text);
 }
 
-/* A lock of the longest time to live has to be worth something after all that is taken off. */
+/* A lock with the longest TTL must have validity left after everything that is subtracted. */
 static void check_max_ttl(const struct loaded *loaded)
 {
     static const char *const names[] = {"locks.max_ttl", "locks.clock_drift_margin",
@@ -150,7 +150,7 @@ static void check_max_ttl(const struct loaded *loaded)
     }
     if (!fine || config->locks.max_ttl_ns > needed_ns)
         return;
-    assert(place != NULL); /* The defaults alone are fine. */
+    assert(place != NULL); /* the defaults pass this check */
     value_print_duration(config->locks.max_ttl_ns, max_ttl);
     value_print_duration(needed_ns, needed);
     report_error(loaded->report, place->mark,
@@ -159,7 +159,7 @@ static void check_max_ttl(const struct loaded *loaded)
                  max_ttl, needed);
 }
 
-/* Refuse an address for the operator that other hosts can reach, or that clients connect to. */
+/* Refuse an admin address that other hosts can reach, or that is also an address for clients. */
 static void check_admin(const struct loaded *loaded, const struct yaml_node *value)
 {
     const struct config *config = loaded->config;
@@ -196,8 +196,8 @@ static void check_whole(const struct loaded *loaded)
     check_order(loaded, "rounds.backoff_min", config->rounds.backoff_min_ns, "rounds.backoff_max",
                 config->rounds.backoff_max_ns);
     check_max_ttl(loaded);
-    /* A section that has lost its users to a comment must not let everybody in; and there has to
-     * be a way in for each. */
+    /* An auth section whose users are commented out must not disable authentication. Each user must
+     * have a way to authenticate. */
     if (auth != NULL && auth_fine && users == NULL)
         report_error(loaded->report, auth->key->mark,
                      "auth: has no users; list them in auth.users, or leave auth out");
@@ -216,7 +216,8 @@ struct config *config_defaults(void)
     struct config *config = memory_zeroed(1, sizeof(*config));
     listens_default(config);
     for (const struct key *key = config_keys; key->name != NULL; key++) {
-        /* Only numbers have a range without being texts; the rest begins as zero. */
+        /* Numbers are the keys with a maximum that are not texts. All other fields begin as zero.
+         */
         if (key->text != NULL)
             *(char **)keys_field(key, config) = memory_copy(key->text);
         else if (key->words != NULL)
@@ -240,7 +241,7 @@ void config_free(struct config *config)
     free(config);
 }
 
-/* --dev brings its own nodes; else there have to be some. */
+/* The file must have nodes, except with --dev, which starts its own. */
 static void check_nodes(struct yaml_node *root, enum config_mode mode, struct report *report)
 {
     const struct yaml_node *nodes = yaml_node_child(root, "nodes");
@@ -282,7 +283,7 @@ struct config *config_load(const char *path, enum config_mode mode, FILE *out)
     if (root != NULL)
         config = read_tree(root, mode, &report);
     yaml_node_free(root);
-    /* Mistakes of the YAML alone leave a tree, too. */
+    /* There can be a tree although the YAML has mistakes. */
     if (report.errors > 0) {
         config_free(config);
         config = NULL;

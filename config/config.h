@@ -1,9 +1,9 @@
 /*
- * The configuration: a YAML file -> struct config, or every mistake in it.
+ * Reads the configuration, a YAML file, into struct config, or reports every mistake in it.
  *
- * Data only. Durations are in nanoseconds, as everywhere inside; the file gives them with a unit.
- * config_load() allocates, config_free() releases; in between nothing changes it but a reload
- * (config/diff.h).
+ * struct config is plain data. Durations are in nanoseconds; the file has them with a unit. The
+ * caller of config_load() frees the result with config_free(). Between these, only a reload changes
+ * it (config/diff.h).
  */
 #ifndef CONFIG_CONFIG_H
 #define CONFIG_CONFIG_H
@@ -19,32 +19,31 @@
 #include "config/users.h"
 #include "protocol/limits.h"
 
-/* Whose certificate a listener wants to see. */
+/* Whether a listener requires a client certificate. */
 enum config_client_certificate { CONFIG_CERTIFICATE_OPTIONAL, CONFIG_CERTIFICATE_REQUIRED };
 
-/* Files in PEM, by their names; each was fine when the configuration was read. */
+/* Names of PEM files. Each could be loaded when the configuration was read. */
 struct config_tls {
-    char *certificate; /* ours, and those between it and its CA; NULL without one */
-    char *key;         /* of the certificate */
-    char *ca;          /* whose certificates are believed; NULL: nobody's (listen), or what the
-                          system believes (nodes) */
-    enum config_client_certificate client_certificate; /* of a listener with a ca */
+    char *certificate; /* redlockd's certificate and intermediate certificates; NULL: none */
+    char *key;         /* private key of the certificate */
+    char *ca;          /* trusted CAs; NULL: none (listen), or those of the system (nodes) */
+    enum config_client_certificate client_certificate; /* listener with a ca */
 };
 
 struct config_listen {
     struct config_address address;
-    mode_t mode;   /* UNIX: of the socket file, default 0660 */
-    gid_t group;   /* UNIX: owner group of the socket file; (gid_t)-1 = leave it */
-    bool any_port; /* TCP: where the port is taken, another will do (--dev) */
+    mode_t mode;   /* UNIX: mode of the socket file, default 0660 */
+    gid_t group;   /* UNIX: group of the socket file; (gid_t)-1: unchanged */
+    bool any_port; /* TCP: if the port is in use, take another one (--dev) */
     struct config_tls tls;
 };
 
 struct config_node {
     char *name;
     struct config_address address;
-    char *username; /* NULL without one */
-    char *password; /* NULL without one; read from password_file, final newline cut */
-    bool durable;   /* it keeps on disk whatever it has answered: a restart is harmless */
+    char *username; /* NULL: the default user */
+    char *password; /* contents of password_file without the final newline; NULL: none */
+    bool durable;   /* keeps every confirmed write on disk, so a restart loses nothing */
     struct config_tls tls;
 };
 
@@ -55,9 +54,9 @@ struct config {
     struct config_listen *listens;
     size_t listen_count;
     bool insecure;
-    struct config_address admin; /* no host: off */
+    struct config_address admin; /* host is NULL: off */
 
-    /* NULL: nobody has to authenticate. */
+    /* NULL: clients need not authenticate. */
     struct config_users *users;
 
     struct config_node nodes[LIMIT_NODES];
@@ -67,7 +66,7 @@ struct config {
         char *key_prefix;
         int64_t max_ttl_ns;
         int64_t min_validity_ns;
-        int64_t clock_drift_ppm; /* clock_drift_rate, in millionths: 1% is 10000 */
+        int64_t clock_drift_ppm; /* clock_drift_rate in millionths: 1% is 10000 */
         int64_t clock_drift_margin_ns;
         int64_t max_hold_ns;
         int64_t max_extensions;
@@ -83,7 +82,7 @@ struct config {
 
     struct {
         int64_t clients;
-        int64_t clients_per_address; /* 0: as many as there may be */
+        int64_t clients_per_address; /* 0: no separate limit */
         int64_t unauthenticated;
         int64_t auth_timeout_ns;
         int64_t waiters;
@@ -96,19 +95,19 @@ struct config {
     } log;
 };
 
-/* Where --dev differs from a real set: it brings its own nodes, so the file must name none. */
+/* CONFIG_DEV is for --dev, which starts its own masters: the file must not have nodes. */
 enum config_mode { CONFIG_NORMAL, CONFIG_DEV };
 
 /*
- * Read a file ("-" for standard input). On success returns a configuration that passed every check;
- * otherwise NULL. Mistakes and warnings are written to `report`, one a line, all of them in one
- * pass (save what lies behind broken YAML), in the order of the file:
+ * Read a file ("-" for standard input). Returns a configuration that passed every check, or NULL.
+ * Writes all mistakes and warnings to `report`, one per line, in the order of the file; a YAML
+ * syntax error hides what comes after it:
  *
  *     redlockd.yaml:12:14: locks.max_ttl: "60" has no unit; write 60s, 1m or 500ms
  */
 struct config *config_load(const char *path, enum config_mode mode, FILE *report);
 
-/* The defaults alone, for --dev without a file: listens on tcp://127.0.0.1:7335, no nodes. */
+/* The defaults, for --dev without a file: listens on tcp://127.0.0.1:7335, no nodes. */
 struct config *config_defaults(void);
 
 void config_free(struct config *config);

@@ -7,7 +7,7 @@
 #include "config/listens.h"
 #include "config/nodes.h"
 
-/* Each key once, however many entries of a list differ by it. */
+/* Add each key once, even if several entries of a list differ in it. */
 static void add(struct config_diff *diff, const struct key *key)
 {
     bool fixed = key->fixed[0] != '\0';

@@ -9,7 +9,7 @@
 
 #include "config/memory.h"
 
-/* Not through stdio: its buffer would keep the secret. */
+/* This avoids stdio, whose buffer would keep the secret. */
 static bool read_all(int fd, struct file *file)
 {
     ssize_t got = 0;

@@ -1,6 +1,6 @@
 /*
- * Files with secrets, certificates and keys: a regular one, read whole and wiped afterwards. What
- * is none (a pipe, a terminal) could keep the daemon waiting.
+ * Reads files with secrets, certificates and keys. Only regular files are read, since a pipe or a
+ * terminal could block the daemon. file_free() wipes the contents.
  */
 #ifndef CONFIG_FILE_H
 #define CONFIG_FILE_H
@@ -11,17 +11,17 @@
 #include "protocol/text.h"
 
 struct file {
-    char *bytes; /* size of them; the owner's, for file_free() */
-    size_t size;
-    size_t len;
-    bool exposed; /* its mode lets every user of the host read or write it */
+    char *bytes;  /* buffer; owned, for file_free() */
+    size_t size;  /* of the buffer */
+    size_t len;   /* of the contents */
+    bool exposed; /* every user of the host may read or write the file */
 };
 
-/* Read at most `size` bytes of it. On failure the error goes behind the path ("cannot be read:
- * Permission denied"), and there is nothing to free. */
+/* Read at most `size` bytes. On failure returns false and a message to be put after the path
+ * ("cannot be read: Permission denied"); then there is nothing to free. */
 bool file_read(struct file *file, const char *path, size_t size, struct error *error);
 
-/* Wipes it first. */
+/* Wipe and free the buffer. */
 void file_free(struct file *file);
 
 #endif

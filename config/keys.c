@@ -51,7 +51,7 @@ static bool fail(const struct key *key, const struct yaml_node *value, const cha
     return false;
 }
 
-/* The kinds that are numbers: from the word, and back to it. */
+/* The kinds of numbers: parsing and printing. */
 static const struct {
     const char *(*read)(const char *text, int64_t *number);
     void (*print)(int64_t number, char buf[VALUE_PRINTED]);
@@ -97,7 +97,7 @@ static bool set_choice(const struct key *key, const struct yaml_node *value, uns
     return fail(key, value, wrong, report);
 }
 
-/* What is wrong with the prefix of keys, and what would be right; or NULL. */
+/* The error of a key prefix, or NULL. */
 static const char *check_prefix(const char *text)
 {
     static const char reserved[] = "redlockd:";
@@ -146,7 +146,7 @@ static bool set_text(const struct key *key, const struct yaml_node *value, char 
     return true;
 }
 
-/* A secret is never printed, only the name of its file. */
+/* Errors show the name of the file, never the secret. */
 static bool set_secret(const struct key *key, const struct yaml_node *value, char **field,
                        struct report *report)
 {
@@ -180,7 +180,7 @@ static void read_words(const struct key *key, const struct yaml_node *list, void
     }
 }
 
-/* False where the value is wrong; lists and sections answer for what is in them themselves. */
+/* Returns false if the value is invalid. Lists and sections report their own mistakes. */
 static bool read_value(const struct key *keys, const struct key *key, struct yaml_node *value,
                        void *target, struct report *report)
 {
@@ -191,7 +191,7 @@ static bool read_value(const struct key *keys, const struct key *key, struct yam
     void *field = keys_field(key, target);
     struct error error;
     const char *wrong;
-    /* A section may lose all of its keys to comments. */
+    /* A section may be empty, for example when all of its keys are commented out. */
     if (key->kind == KEY_SECTION && yaml_node_is_empty(value))
         return true;
     if (!keys_check_kind(value, kind, key->name, NULL, report))
@@ -231,9 +231,9 @@ static bool read_value(const struct key *keys, const struct key *key, struct yam
     return false;
 }
 
-/* --- all of a section --- */
+/* --- a section --- */
 
-/* How the key is called in this section; NULL: it is in another. */
+/* The name of the key inside this section; NULL if it is in another one. */
 static const char *name_inside(const struct key *key, const char *section)
 {
     size_t len = strlen(section);

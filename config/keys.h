@@ -1,6 +1,7 @@
 /*
- * Keys of the file: how each is called, what may stand there, where it goes, and whether a reload
- * may change it. config.c has the table of the whole file; the entries of each list have another.
+ * Tables of the keys of the file: name, valid values, field, and whether a reload may change the
+ * key. config.c has the table of the whole file. The entries of each list have a table of their
+ * own.
  */
 #ifndef CONFIG_KEYS_H
 #define CONFIG_KEYS_H
@@ -16,45 +17,45 @@
 struct config;
 
 enum key_kind {
-    KEY_SECTION,  /* a mapping; its keys are in the same table */
+    KEY_SECTION,  /* a mapping whose keys are in the same table */
     KEY_LIST,     /* read by read() */
     KEY_WORD,     /* a single value, read by parse() */
-    KEY_WORDS,    /* a list of such */
+    KEY_WORDS,    /* a list of single values, read by parse() */
     KEY_URL,      /* struct config_address */
     KEY_TEXT,     /* char *: any text */
     KEY_NAME,     /* char *: A-Z a-z 0-9 _ . - */
-    KEY_LABEL,    /* char *: the same, or : */
-    KEY_PREFIX,   /* char *: of keys on the masters */
-    KEY_SECRET,   /* char *: what the file of that name holds, for secret_free() */
+    KEY_LABEL,    /* char *: A-Z a-z 0-9 _ . - : */
+    KEY_PREFIX,   /* char *: the prefix of keys on the masters */
+    KEY_SECRET,   /* char *: the contents of the named file, for secret_free() */
     KEY_BOOLEAN,  /* bool */
     KEY_INTEGER,  /* int64_t */
     KEY_DURATION, /* int64_t: nanoseconds */
     KEY_RATE,     /* int64_t: millionths */
-    KEY_CHOICE,   /* an enum: the index of one of the words */
+    KEY_CHOICE,   /* an enum: the index of the word */
 };
 
 struct key {
-    const char *name; /* in full, "locks.max_ttl"; NULL ends a table */
+    const char *name; /* full name, "locks.max_ttl"; NULL ends a table */
     enum key_kind kind;
     const char *fixed; /* why a reload cannot change it, or KEY_MAY_CHANGE */
-    /* KEY_AT(), of the structure that is filled; nothing for sections and lists. */
+    /* KEY_AT(): the field in the target structure; unused for sections and lists */
     size_t offset;
     size_t size;
     bool is_text;
-    /* Numbers: as much as there is of these. Texts: the bytes. */
-    int64_t initial;
-    int64_t least;
-    int64_t most;
-    const char *text;         /* of a text, what it is if it is left out */
-    const char *const *words; /* KEY_CHOICE: all of them, NULL last */
-    const char *missing;      /* it has to be there: an example; NULL: it may be left out */
+    int64_t initial;          /* numbers and KEY_CHOICE: the default */
+    int64_t least;            /* numbers: the minimum; texts: the minimum in bytes */
+    int64_t most;             /* numbers: the maximum; texts: the maximum in bytes */
+    const char *text;         /* texts: the default */
+    const char *const *words; /* KEY_CHOICE: all words, NULL last */
+    const char *missing;      /* example of a required key; NULL: the key is optional */
     enum url_use use;         /* KEY_URL */
-    const char *many;         /* KEY_WORDS: what to do if there are more than `most`; or NULL */
-    /* KEY_WORD, KEY_WORDS: into the field; the error is to be put behind the text. */
+    const char *many; /* KEY_WORDS: advice if there are more than `most`; NULL: no maximum */
+    /* KEY_WORD, KEY_WORDS: parse a value into the field; the caller puts the error after the value
+     */
     bool (*parse)(const char *text, void *field, struct error *error);
-    /* KEY_LIST, into the structure that is filled. */
+    /* KEY_LIST: read the list into the target structure */
     void (*read)(void *target, const struct yaml_node *list, struct report *report);
-    bool (*equal)(const struct config *a, const struct config *b); /* KEY_LIST of the whole file */
+    bool (*equal)(const struct config *a, const struct config *b); /* KEY_LIST in config_keys */
 };
 
 #define KEY_MAY_CHANGE ""
@@ -63,28 +64,29 @@ struct key {
     .offset = offsetof(type, field), .size = sizeof(((type *)NULL)->field),                        \
     .is_text = _Generic(((type *)NULL)->field, char * : true, default : false)
 
-/* The whole file. */
+/* The table of the whole file. */
 extern const struct key config_keys[];
 
 /*
- * Read what the mapping has of the keys in this section ("" at the top) into `target`. What is
- * wrong goes into the report, and a value that is wrong as a whole is broken from then on.
+ * Read the keys of a section ("" for the top level) from the mapping into `target`. Mistakes go
+ * into the report. An invalid value is marked as broken.
  */
 void keys_read(const struct key *keys, const char *section, struct yaml_node *mapping, void *target,
                struct report *report);
 
-/* Is the node of this kind, and not broken? If not, the report says what `name` has to be: `what`,
- * NULL the name of the kind. */
+/* Whether the node is of this kind and not broken. If not, reports that `name` must be `what`
+ * (NULL: the name of the kind). */
 bool keys_check_kind(const struct yaml_node *node, enum yaml_kind kind, const char *name,
                      const char *what, struct report *report);
 
-/* An entry of a list has to be a mapping like the example. */
+/* Whether an entry of a list is a mapping; if not, reports it with the example. */
 bool keys_check_entry(const struct yaml_node *entry, const char *list, const char *example,
                       struct report *report);
 
+/* The address of the key's field in the target structure. */
 void *keys_field(const struct key *key, void *target);
 
-/* Is it the same in both structures? A section is equal to any other. */
+/* Whether the field is equal in both structures. Sections are always equal. */
 bool keys_equal(const struct key *key, const void *a, const void *b);
 
 #endif

@@ -41,7 +41,7 @@ void listens_free(struct config *config)
     free(config->listens);
 }
 
-/* --- one of them --- */
+/* --- one entry --- */
 
 static bool parse_mode(const char *text, void *field, struct error *error)
 {
@@ -66,7 +66,7 @@ _Static_assert(sizeof(enum config_client_certificate) == sizeof(unsigned), "KEY_
 #define KEPT      "an open listener keeps the settings it was opened with"
 #define AT(field) KEY_AT(struct config_listen, field)
 
-/* Of certificates the files are read again in any case, for the next connection. */
+/* A reload always reads the certificate files again, for the next connection. */
 const struct key listens_keys[] = {
     {"listen.url", KEY_URL, KEPT, AT(address), .use = URL_LISTEN,
      .missing = "{url: \"unix:/PATH\", ...}"},
@@ -99,7 +99,7 @@ static void read_one(struct config_listen *listen, struct yaml_node *entry, stru
     tls_check(&listen->tls, &listen->address, &tls_names, entry, report);
 }
 
-/* --- all of them --- */
+/* --- the list --- */
 
 static void check_new(const struct config *config, size_t index, const struct yaml_node *list,
                       const struct yaml_node *entry, struct report *report)
@@ -183,7 +183,7 @@ const struct config_listen *listens_find(const struct config *config,
 
 bool listens_equal(const struct config *a, const struct config *b)
 {
-    /* None is twice in either. */
+    /* Neither configuration has an address twice. */
     bool equal = a->listen_count == b->listen_count;
     for (size_t i = 0; i < a->listen_count; i++)
         equal = equal && listens_find(b, &a->listens[i].address) != NULL;

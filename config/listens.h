@@ -1,5 +1,6 @@
 /*
- * `listen`: where clients connect. Each is an address, or {url, mode, group} for a unix socket.
+ * `listen`: the addresses for clients. An entry is an address, or a mapping of an address with a
+ * file mode and group (unix sockets) or with certificates (TLS).
  */
 #ifndef CONFIG_LISTENS_H
 #define CONFIG_LISTENS_H
@@ -16,26 +17,26 @@ struct config_listen;
 
 enum { LISTENS_MAX = 16 };
 
-/* The one there is where the file says nothing. */
+/* Set the default, which applies if the file has no `listen`. */
 void listens_default(struct config *config);
 
-/* Those of the list, in place of the default, of the configuration that `target` is. */
+/* Replace the default by the addresses of the list. `target` is a struct config. */
 void listens_read(void *target, const struct yaml_node *list, struct report *report);
 
-/* The keys of one, in struct config_listen. */
+/* The keys of an entry, in struct config_listen. */
 extern const struct key listens_keys[];
 
-/* Refuse what other hosts can reach, after listens_read() with the same list. */
+/* Refuse addresses that other hosts can reach. Call it after listens_read() with the same list. */
 void listens_check_local(const struct config *config, const struct yaml_node *list,
                          struct report *report);
 
-/* Is there a unix socket among them? Also if one is not to be read, and could have been one. */
+/* Whether one of the addresses is, or if it is invalid, may have been, a unix socket. */
 bool listens_may_be_unix(const struct config *config);
 
-/* Do two configurations name the same addresses, in whatever order? */
+/* Whether two configurations have the same addresses, in any order. */
 bool listens_equal(const struct config *a, const struct config *b);
 
-/* The one at this address; NULL: there is none. */
+/* The listener with this address, or NULL. */
 const struct config_listen *listens_find(const struct config *config,
                                          const struct config_address *address);
 

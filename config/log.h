@@ -1,5 +1,5 @@
 /*
- * What the log is to be like.
+ * The level and format of the log.
  */
 #ifndef CONFIG_LOG_H
 #define CONFIG_LOG_H

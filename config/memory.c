@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void *or_end(void *memory)
+static void *or_exit(void *memory)
 {
     if (memory == NULL) {
         fputs("redlockd: out of memory while reading the configuration\n", stderr);
@@ -15,10 +15,10 @@ static void *or_end(void *memory)
 
 void *memory_zeroed(size_t count, size_t size)
 {
-    return or_end(calloc(count, size));
+    return or_exit(calloc(count, size));
 }
 
 char *memory_copy(const char *text)
 {
-    return or_end(strdup(text));
+    return or_exit(strdup(text));
 }

@@ -11,7 +11,7 @@
 
 enum { USERNAME_MAX = 256 };
 
-/* --- one of them --- */
+/* --- one entry --- */
 
 static bool parse_username(const char *text, void *field, struct error *error)
 {
@@ -33,8 +33,9 @@ static const char example[] = "{name: a, url: \"redis://10.0.0.1:6379\"}";
 
 #define AT(field) KEY_AT(struct config_node, field)
 
-/* Logins and certificates are for the next connection: those there are have been let in. Which
- * server it is the guard tells by its record. The files are read again in any case. */
+/* A new login or certificate takes effect with the next connection; open connections are already
+ * authenticated. A reload always reads the files again. If the server is another one, the guard
+ * detects that by its record. */
 const struct key nodes_keys[] = {
     {"nodes.name", KEY_NAME, "the name identifies the master as long as the daemon runs", AT(name),
      .least = 1, .most = LIMIT_NODE_NAME, .missing = example},
@@ -63,14 +64,14 @@ static void read_one(struct config_node *node, struct yaml_node *entry, struct r
     tls_check(&node->tls, &node->address, &tls_names, entry, report);
 }
 
-/* --- all of them --- */
+/* --- the list --- */
 
 static void check_new(const struct config *config, unsigned index, const struct yaml_node *list,
                       const struct yaml_node *entry, struct report *report)
 {
     const struct config_node *node = &config->nodes[index];
     const struct yaml_node *place = list->children;
-    bool again = false; /* told with the first that has it */
+    bool again = false; /* a duplicate url is reported only once */
     for (unsigned i = 0; i < index; i++, place = place->next) {
         const struct config_node *other = &config->nodes[i];
         if (node->name != NULL && other->name != NULL && strcmp(node->name, other->name) == 0)
@@ -119,7 +120,7 @@ void nodes_read(void *target, const struct yaml_node *list, struct report *repor
 
 void nodes_free(struct config *config)
 {
-    /* All there is room for: --dev fills them in before it counts them. */
+    /* Free all entries, since --dev fills them before it sets node_count. */
     for (unsigned i = 0; i < LIMIT_NODES; i++) {
         struct config_node *node = &config->nodes[i];
         url_free(&node->address);

@@ -1,5 +1,5 @@
 /*
- * `nodes`: the independent Redis masters, {name, url, username, password_file} each.
+ * `nodes`: the independent Redis masters. An entry is a mapping: name, url, and optional keys.
  */
 #ifndef CONFIG_NODES_H
 #define CONFIG_NODES_H
@@ -13,16 +13,16 @@
 struct config;
 struct config_node;
 
-/* Those of the list, into the configuration that `target` is. */
+/* Read the masters of the list. `target` is a struct config. */
 void nodes_read(void *target, const struct yaml_node *list, struct report *report);
 
-/* The keys of one, in struct config_node. */
+/* The keys of an entry, in struct config_node. */
 extern const struct key nodes_keys[];
 
-/* Do two lists have the same names, in whatever order? */
+/* Whether two configurations have the same names, in any order. */
 bool nodes_equal(const struct config *a, const struct config *b);
 
-/* Where the one of this name is; node_count: there is none. */
+/* The index of the node with this name; node_count if there is none. */
 unsigned nodes_find(const struct config *config, const char *name);
 
 void nodes_free(struct config *config);

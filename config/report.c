@@ -8,7 +8,7 @@
 #include "config/memory.h"
 #include "protocol/text.h"
 
-/* The text as it is shown; what came from the file or the environment may hold any byte. */
+/* Escape the text for display. Text from the file or the environment may contain any byte. */
 static char *escape(const char *text)
 {
     size_t len = strlen(text);
@@ -18,16 +18,17 @@ static char *escape(const char *text)
     return escaped.buf;
 }
 
-static bool is_behind(struct mark a, struct mark b)
+static bool is_after(struct mark a, struct mark b)
 {
     return a.line != b.line ? a.line > b.line : a.column > b.column;
 }
 
-/* Behind everything that stands before it or at the same place. Takes the text over. */
+/* Insert a finding after all findings at earlier positions or the same one. Takes ownership of the
+ * text. */
 static void insert(struct report *report, struct mark mark, char *text)
 {
     unsigned at = report->count;
-    while (at > 0 && is_behind(report->findings[at - 1].mark, mark))
+    while (at > 0 && is_after(report->findings[at - 1].mark, mark))
         at--;
     if (report->count == REPORT_LINES_MAX) {
         report->left_out++;

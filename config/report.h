@@ -1,8 +1,8 @@
 /*
- * What is wrong with a file: one line each, with its place, in the order of the file.
+ * Collects the mistakes in a file and prints one line for each, with its position, in file order.
  *
- * Mistakes are found in another order than they stand (a range while reading, two keys that
- * contradict each other only at the end), so they are kept until report_print().
+ * The checks find mistakes in another order: a range error while reading, a contradiction of two
+ * keys only at the end. So the report keeps them until report_print().
  */
 #ifndef CONFIG_REPORT_H
 #define CONFIG_REPORT_H
@@ -10,10 +10,10 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* Nobody reads more of them; the rest is counted. */
+/* A report shows at most this many lines, and counts the others. */
 enum { REPORT_LINES_MAX = 100 };
 
-/* A place in the file; both count from 1, columns in characters. */
+/* A position in the file. Both numbers begin at 1; columns are in characters. */
 struct mark {
     size_t line;
     size_t column;
@@ -24,24 +24,25 @@ struct finding {
     char *text; /* printable ASCII */
 };
 
-/* To begin with, all zero but for the file. */
+/* Initialize with zero, except the file. */
 struct report {
     const char *file; /* as the user named it */
     unsigned errors;
     unsigned count;
-    unsigned left_out;
+    unsigned left_out;                         /* lines beyond REPORT_LINES_MAX */
     struct finding findings[REPORT_LINES_MAX]; /* in the order of the file */
 };
 
-/* "redlockd.yaml:12:14: locks.max_ttl: ..." Bytes that could upset a terminal become \x1b. */
+/* Add an error, printed as "redlockd.yaml:12:14: locks.max_ttl: ...". Control bytes are escaped as
+ * \x1b. */
 __attribute__((format(printf, 3, 4))) void report_error(struct report *report, struct mark mark,
                                                         const char *form, ...);
 
-/* The same with "warning: "; counts as no error. */
+/* Add a warning, printed with "warning: ". It does not count as an error. */
 __attribute__((format(printf, 3, 4))) void report_warning(struct report *report, struct mark mark,
                                                           const char *form, ...);
 
-/* Print all of it, and release it: the report is empty afterwards. */
+/* Print the report and free its contents; it is empty afterwards. */
 void report_print(struct report *report, FILE *out);
 
 #endif

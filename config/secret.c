@@ -11,7 +11,7 @@ char *secret_load(const char *path, bool *exposed, struct error *error)
     struct file file;
     char *secret = NULL;
     *exposed = false;
-    /* A line feed, and a byte that tells of more. */
+    /* Two bytes more: a final line feed, and one that reveals a longer file. */
     if (!file_read(&file, path, SECRET_MAX + 2, error))
         return NULL;
     *exposed = file.exposed;

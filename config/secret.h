@@ -1,5 +1,5 @@
 /*
- * A secret that stands in a file of its own, in one line.
+ * Reads a secret from a file that contains only the secret, in one line.
  */
 #ifndef CONFIG_SECRET_H
 #define CONFIG_SECRET_H
@@ -11,13 +11,13 @@
 enum { SECRET_MAX = 1024 };
 
 /*
- * The secret, without the line feed behind it; to be released by secret_free(). NULL on failure:
- * then the error goes behind the path ("cannot be read: Permission denied"). *exposed: the mode of
- * the file lets every user of the host read or write it.
+ * Returns the secret without the final line feed; the caller frees it with secret_free(). On
+ * failure returns NULL and a message to be put after the path ("cannot be read: Permission
+ * denied"). Sets *exposed if every user of the host may read or write the file.
  */
 char *secret_load(const char *path, bool *exposed, struct error *error);
 
-/* Wipes it first. NULL is no secret. */
+/* Wipe and free a secret. NULL is allowed. */
 void secret_free(char *secret);
 
 #endif

@@ -13,7 +13,7 @@ void tls_free(struct config_tls *tls)
     *tls = (struct config_tls){0};
 }
 
-/* As the daemon will, and every file although another is wrong. */
+/* Load every file as the daemon will, even if another one is invalid. */
 static void try_files(const struct config_tls *tls, const struct tls_names *names,
                       const struct yaml_node *entry, struct report *report)
 {
@@ -27,7 +27,7 @@ static void try_files(const struct config_tls *tls, const struct tls_names *name
     struct error error;
     SSL_CTX *context = SSL_CTX_new(TLS_method());
     if (context == NULL)
-        return; /* without memory the daemon will not start, and say so */
+        return; /* the daemon will report the lack of memory when it starts */
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
         const struct yaml_node *value = yaml_node_child(entry, files[i].key);
         if (files[i].path == NULL)
@@ -52,7 +52,7 @@ void tls_check(const struct config_tls *tls, const struct config_address *addres
     for (size_t i = 0; any == NULL && i < sizeof(all) / sizeof(all[0]); i++)
         any = yaml_node_child(entry, all[i]);
     if (address->host == NULL && address->path == NULL)
-        return; /* the address is wrong, and the report knows */
+        return; /* the invalid address is already in the report */
     if (!address->tls) {
         if (any != NULL)
             report_error(report, any->key->mark, "%s.%s: is for %s addresses; leave it out of %s",

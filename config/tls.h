@@ -1,6 +1,6 @@
 /*
- * The TLS fields of an entry in `listen` or `nodes`: which of them belong together, and whether
- * their files can be used.
+ * Checks the TLS fields of an entry in `listen` or `nodes`: that they fit together, and that their
+ * files can be loaded.
  */
 #ifndef CONFIG_TLS_H
 #define CONFIG_TLS_H
@@ -9,15 +9,15 @@
 #include "config/report.h"
 #include "config/yaml.h"
 
-/* How the fields are called there. */
+/* The names of the fields in that list. */
 struct tls_names {
     const char *list;   /* "listen" */
     const char *scheme; /* "tls://" */
     const char *ca;     /* "client_ca" */
-    bool own_required;  /* there has to be a certificate of ours */
+    bool own_required;  /* the entry must have a certificate */
 };
 
-/* After all fields of the entry have been read. `address` has been read, too. */
+/* Call it after all fields of the entry, including `address`, have been read. */
 void tls_check(const struct config_tls *tls, const struct config_address *address,
                const struct tls_names *names, const struct yaml_node *entry, struct report *report);
 

@@ -69,7 +69,7 @@ bool url_equal(const struct config_address *a, const struct config_address *b)
            strcasecmp(a->host, b->host) == 0;
 }
 
-/* AF_INET or AF_INET6; 0 for a name that may be either. */
+/* AF_INET or AF_INET6; 0 for a name, which may be either. *every: it covers the whole family. */
 static int family_of(const struct config_address *address, bool *every)
 {
     struct in_addr v4 = {0};

@@ -1,5 +1,5 @@
 /*
- * Addresses of a configuration: those of protocol/address.h, kept.
+ * Addresses in the configuration: allocated copies of the addresses of protocol/address.h.
  */
 #ifndef CONFIG_URL_H
 #define CONFIG_URL_H
@@ -12,38 +12,39 @@
 #include "protocol/address.h"
 #include "protocol/text.h"
 
-/* Where the daemon listens, or where a master is. */
+/* The address of a listener or of a master. */
 struct config_address {
     enum address_kind kind;
-    char *url;  /* as written, for people */
-    char *host; /* TCP: name or address, IPv6 without its brackets */
+    char *url;  /* as written, for messages */
+    char *host; /* TCP: name or address; IPv6 without brackets */
     uint16_t port;
     bool tls;          /* TCP */
     char *path;        /* UNIX */
-    unsigned database; /* of a node */
+    unsigned database; /* node: number of the Redis database */
 };
 
 /*
- * Fill an address; url_free() it, also on failure. Then the error says what is wrong with the text
- * and what would be right, to be put behind it, as in value.h.
+ * Parse an address. The caller frees it with url_free(), even on failure. Then the error says what
+ * is wrong and what would be right; put it after the text, as in value.h.
  */
 bool url_parse(const char *text, enum url_use use, struct config_address *address,
                struct error *error);
 
-/* The same of a value of the configuration; the report says what is wrong, after `name`. */
+/* Parse a value of the configuration. The report shows an error with `name`. */
 bool url_read(const struct yaml_node *value, const char *name, enum url_use use,
               struct config_address *address, struct report *report);
 
-/* Leaves an empty address. */
+/* Free the members. The address is empty afterwards. */
 void url_free(struct config_address *address);
 
-/* Can only this host reach it? Names other than localhost count as no. */
+/* Whether only this host can reach the address. False for names other than localhost. */
 bool url_is_local(const struct config_address *address);
 
-/* Do two addresses lead to the same place, as far as the text tells? Never where one is empty. */
+/* Whether two addresses are the same, judging by their text. False if one is empty. */
 bool url_equal(const struct config_address *a, const struct config_address *b);
 
-/* Can only one of them be listened on? Also where one stands for every address of a family. */
+/* Whether only one of two addresses can be opened: they are the same, or one of them covers every
+ * address of a family. */
 bool url_collides(const struct config_address *a, const struct config_address *b);
 
 #endif

@@ -17,9 +17,9 @@
 static const char example[] =
     "{name: ci, secret_file: /etc/redlockd/ci.secret, resources: [\"ci:\"]}";
 
-/* --- who it is --- */
+/* --- authentication --- */
 
-/* What is wrong with a secret, and what would be right; or NULL. It is never quoted. */
+/* The error of a secret, or NULL. Errors never quote the secret. */
 static const char *check_secret(const char *secret)
 {
     size_t len = strlen(secret);
@@ -51,7 +51,7 @@ static bool add_gid(const char *text, void *target, struct error *error)
     return true;
 }
 
-/* --- what he may do --- */
+/* --- permissions --- */
 
 static void set_prefix(struct config_user *user, const struct yaml_node *value,
                        struct report *report)
@@ -72,7 +72,7 @@ static void set_prefix(struct config_user *user, const struct yaml_node *value,
 static void set_resources(void *target, const struct yaml_node *list, struct report *report)
 {
     for (const struct yaml_node *value = list->children; value != NULL; value = value->next) {
-        /* A value that is left out is not the empty prefix, which allows all. */
+        /* A missing value must not count as the empty prefix, which allows all resources. */
         if (yaml_node_is_empty(value))
             report_error(report, value->mark,
                          "auth.users.resources: has no value; write \"\" for all resources");
@@ -111,9 +111,9 @@ static bool add_verb(const char *text, void *target, struct error *error)
                          : error_set(error, "is not one of %s", list);
 }
 
-/* --- one of them --- */
+/* --- one entry --- */
 
-/* auth.users is compared as a whole. */
+/* A reload compares auth.users as a whole, so these keys have no rule for it. */
 static const struct key keys[] = {
     {"auth.users.name", KEY_NAME, NULL, KEY_AT(struct config_user, name), .least = 1,
      .most = LIMIT_USER_NAME, .missing = example},
@@ -163,9 +163,9 @@ static void read_one(struct config_user *user, struct yaml_node *entry, struct r
                      "with ci:, [\"\"] for all");
 }
 
-/* --- all of them --- */
+/* --- the list --- */
 
-/* No id may be two users: he could only be one. */
+/* No id may belong to two users, since a connection has only one. */
 static void check_ids(const uint32_t *ids, size_t count, const uint32_t *others, size_t other_count,
                       size_t line, const struct yaml_node *list, struct report *report)
 {
@@ -270,7 +270,7 @@ static bool same_user(const struct config_user *a, const struct config_user *b)
     return same;
 }
 
-/* A new field has to be compared above. */
+/* same_user() must compare every field. */
 _Static_assert(sizeof(struct config_user) == sizeof(struct {
                    char *name;
                    char *secret;

@@ -1,6 +1,6 @@
 /*
- * `auth.users`: who may use the daemon, and for what. {name, secret_file, uids, gids, resources,
- * verbs} each.
+ * `auth.users`: the users of the daemon and their permissions. An entry is a mapping of name,
+ * secret_file, uids, gids, resources and verbs.
  */
 #ifndef CONFIG_USERS_H
 #define CONFIG_USERS_H
@@ -19,33 +19,33 @@ struct config;
 struct config_user {
     char *name;
     char *secret;                        /* NULL without one; LIMIT_SECRET_MIN bytes or more */
-    uid_t uids[LIMIT_USER_IDS];          /* whoever connects to a unix socket as one of these */
-    gid_t gids[LIMIT_USER_IDS];          /* ... or with one of these groups */
-    char *prefixes[LIMIT_USER_PREFIXES]; /* of the resources he may use; "" of all */
+    uid_t uids[LIMIT_USER_IDS];          /* clients of a unix socket with one of these user ids */
+    gid_t gids[LIMIT_USER_IDS];          /* clients of a unix socket with one of these groups */
+    char *prefixes[LIMIT_USER_PREFIXES]; /* of the resources this user may use; "": all */
     size_t uid_count;
     size_t gid_count;
     size_t prefix_count;
-    uint32_t verbs; /* config/acl.h */
+    uint32_t verbs; /* a mask of ACL_BIT(), config/acl.h */
 };
 
-/* All of them; in one piece, so that another such list can take its place. */
+/* All users, as one object that a reload can swap. */
 struct config_users {
-    struct config_user *list; /* LIMIT_USERS of them, the first `count` in use */
+    struct config_user *list; /* LIMIT_USERS entries; the first `count` are in use */
     size_t count;
 };
 
-/* Those of the list, for users_free(), into the configuration that `target` is. */
+/* Read the users of the list. `target` is a struct config; free its users with users_free(). */
 void users_read(void *target, const struct yaml_node *list, struct report *report);
 
-/* Refuse who has nothing but uids and gids, after users_read() with the same list: for where there
- * is no unix socket to listen on. */
+/* Refuse users without a secret. Call it if there is no unix socket, after users_read() with the
+ * same list. */
 void users_check_secrets(const struct config_users *users, const struct yaml_node *list,
                          struct report *report);
 
-/* The same users, secrets included, in the same order? */
+/* Whether two configurations have the same users, including secrets, in the same order. */
 bool users_equal(const struct config *a, const struct config *b);
 
-/* Wipes the secrets first. NULL is fine. */
+/* Wipe the secrets and free the users. NULL is allowed. */
 void users_free(struct config_users *users);
 
 #endif

@@ -12,7 +12,7 @@
 
 enum { DIGITS_MAX = 15, RATE_DIGITS_MAX = 7, RATE_PLACES_MAX = 4 };
 
-/* Leading digits; returns how many there are, also where they are too many to be a number. */
+/* Parse leading digits. Returns their count; the number is valid for at most DIGITS_MAX digits. */
 static size_t take_digits(const char *text, int64_t *number)
 {
     size_t len = strspn(text, "0123456789");
@@ -86,7 +86,7 @@ const char *value_boolean(const char *text, bool *boolean)
     return *boolean || strcmp(text, "false") == 0 ? NULL : "must be true or false";
 }
 
-/* The largest number is nobody's. */
+/* The largest number is not a valid id. */
 static bool read_id(const char *text, uint32_t *id)
 {
     int64_t number;

@@ -1,9 +1,10 @@
 /*
- * The words a configuration is made of -> numbers, and back for messages. Pure, but for
- * names of users and groups.
+ * Parses single values of the configuration, and prints them for messages. Pure, except lookups of
+ * users and groups.
  *
- * Those that read return NULL on success; otherwise what was wrong and what would be right, to be
- * put behind the word itself: "60" -> "has no unit; write 60s, 1m or 500ms". The text is static.
+ * The functions that return a string return NULL on success; otherwise a static message that says
+ * what is wrong and what would be right, to be put after the value: "60" "has no unit; write 60s,
+ * 1m or 500ms".
  */
 #ifndef CONFIG_VALUE_H
 #define CONFIG_VALUE_H
@@ -12,33 +13,34 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* "250us", "50ms", "60s", "5m", "1h" -> nanoseconds. */
+/* "250us", "50ms", "60s", "5m", "1h" in nanoseconds. */
 const char *value_duration(const char *text, int64_t *ns);
 
-/* "1%", "0.5%", "100ppm" -> millionths. */
+/* "1%", "0.5%", "100ppm" in millionths. */
 const char *value_rate(const char *text, int64_t *ppm);
 
 /* Decimal digits, at most 15 of them. */
 const char *value_integer(const char *text, int64_t *number);
 
-/* true, false. */
+/* true or false. */
 const char *value_boolean(const char *text, bool *boolean);
 
-/* A user or a group of this host, by its name or its number. */
+/* The id of a user or group of this host, given by name or number. Returns false if there is none.
+ */
 bool value_user(const char *text, uint32_t *id);
 bool value_group(const char *text, uint32_t *id);
 
-/* A space, or a control character? */
+/* Whether the text contains a space or a control character. */
 bool value_has_space(const char *text);
 
-/* How the file would say it, exactly: "250us", and "90s" for one minute and a half; "0.5%"; "7".
- * None is negative. */
+/* Print a value exactly, as the file would: "250us", "90s" for 1.5 minutes, "0.5%", "7". Values are
+ * not negative. */
 enum { VALUE_PRINTED = 32 };
 void value_print_duration(int64_t ns, char buf[VALUE_PRINTED]);
 void value_print_rate(int64_t ppm, char buf[VALUE_PRINTED]);
 void value_print_integer(int64_t number, char buf[VALUE_PRINTED]);
 
-/* The same text; NULL is like nothing but NULL. */
+/* Whether two texts are equal. NULL equals only NULL. */
 bool value_same_text(const char *a, const char *b);
 
 #endif

@@ -53,15 +53,15 @@ bool yaml_node_is_empty(const struct yaml_node *node)
     return node->kind == YAML_SCALAR && !node->broken && !node->quoted && node->text[0] == '\0';
 }
 
-/* --- what libyaml says --- */
+/* --- errors of libyaml --- */
 
 static struct mark mark_of(const yaml_mark_t *mark)
 {
     return (struct mark){mark->line + 1, mark->column + 1};
 }
 
-/* UTF-8 has one byte per character that is none of these. */
-static bool goes_on(unsigned char byte)
+/* Whether the byte continues a UTF-8 character. Each character has exactly one other byte. */
+static bool is_continuation(unsigned char byte)
 {
     return (byte & 0xc0) == 0x80;
 }
@@ -72,7 +72,7 @@ static struct mark mark_of_byte(const struct reader *reader, size_t offset)
     for (size_t i = 0; i < offset && i < reader->file_len; i++) {
         if (reader->file[i] == '\n')
             mark = (struct mark){mark.line + 1, 1};
-        else if (!goes_on(reader->file[i]))
+        else if (!is_continuation(reader->file[i]))
             mark.column++;
     }
     return mark;
@@ -82,7 +82,7 @@ static bool is_tab(const struct reader *reader, const yaml_mark_t *mark)
 {
     size_t characters = 0;
     for (size_t i = 0; i < reader->file_len; i++)
-        if (!goes_on(reader->file[i]) && characters++ == mark->index)
+        if (!is_continuation(reader->file[i]) && characters++ == mark->index)
             return reader->file[i] == '\t';
     return false;
 }
@@ -115,7 +115,7 @@ static void report_syntax(struct reader *reader)
                  began);
 }
 
-/* The next event; or false, and there is a line in the report. */
+/* Read the next event. On failure reports it and returns false. */
 static bool next_event(struct reader *reader, yaml_event_t *event)
 {
     if (yaml_parser_parse(&reader->parser, event))
@@ -132,7 +132,8 @@ static bool next_event(struct reader *reader, yaml_event_t *event)
 
 /* --- scalars --- */
 
-/* What a "$" at `in` stands for goes into `out`. Returns what follows it, or NULL. */
+/* Append the value of the variable at `in`, which begins with "$", to `out`. Returns the rest of
+ * the text, or NULL on an error. */
 static const char *expand_dollar(struct reader *reader, struct mark mark, const char *in,
                                  struct text *out)
 {
@@ -159,7 +160,7 @@ static const char *expand_dollar(struct reader *reader, struct mark mark, const 
     return in + 2 + len + 1;
 }
 
-/* Replace the variables of a value; where that fails, it is broken. */
+/* Replace the variables of a value. On an error the value is broken. */
 static void expand(struct reader *reader, struct yaml_node *node)
 {
     char buf[YAML_SCALAR_MAX + 1];
@@ -185,7 +186,7 @@ static void expand(struct reader *reader, struct yaml_node *node)
     node->text = memory_copy(buf);
 }
 
-/* A scalar that the report has a line for already. */
+/* Mark a scalar as invalid; it has already been reported. */
 static void make_broken(struct yaml_node *scalar)
 {
     scalar->broken = true;
@@ -212,7 +213,7 @@ static void read_scalar(struct reader *reader, struct yaml_node *node, const yam
 
 static struct yaml_node *read_node(struct reader *reader, yaml_event_t *event);
 
-/* A key that is none, or was there before, is broken, and so nobody will look at its value. */
+/* Mark an invalid or duplicate key as broken, so that its value is not read. */
 static void check_key(struct reader *reader, const struct yaml_node *mapping, struct yaml_node *key)
 {
     if (key->kind != YAML_SCALAR) {
@@ -230,7 +231,7 @@ static void check_key(struct reader *reader, const struct yaml_node *mapping, st
     key->broken = true;
 }
 
-/* Everything up to the end of a list or mapping, whose start has been read. */
+/* Read a list or mapping to its end. Its start event has been read. */
 static bool read_children(struct reader *reader, struct yaml_node *parent)
 {
     struct yaml_node **last = &parent->children;
@@ -259,7 +260,7 @@ static bool read_children(struct reader *reader, struct yaml_node *parent)
     return false;
 }
 
-/* Anchors and tags change nothing of what is read behind them, so that more can be found there. */
+/* Report anchors and tags. Reading continues after them, to find further mistakes. */
 static void refuse_anchor_and_tag(struct reader *reader, struct mark mark,
                                   const yaml_char_t *anchor, const yaml_char_t *tag)
 {
@@ -275,7 +276,7 @@ static void refuse_anchor_and_tag(struct reader *reader, struct mark mark,
                  is_core ? "!!" : "", is_core ? name + strlen(core) : name);
 }
 
-/* Fill a node from the event that begins it. False where no tree can be made any more. */
+/* Fill a node from its first event. Returns false if the file cannot be read any further. */
 static bool fill_node(struct reader *reader, struct yaml_node *node, const yaml_event_t *event)
 {
     if (event->type == YAML_ALIAS_EVENT) {
@@ -296,7 +297,7 @@ static bool fill_node(struct reader *reader, struct yaml_node *node, const yaml_
         refuse_anchor_and_tag(reader, node->mark, event->data.sequence_start.anchor,
                               event->data.sequence_start.tag);
     } else {
-        assert(event->type == YAML_MAPPING_START_EVENT); /* libyaml begins a node with no other. */
+        assert(event->type == YAML_MAPPING_START_EVENT); /* no other event begins a node */
         node->kind = YAML_MAPPING;
         refuse_anchor_and_tag(reader, node->mark, event->data.mapping_start.anchor,
                               event->data.mapping_start.tag);
@@ -304,7 +305,8 @@ static bool fill_node(struct reader *reader, struct yaml_node *node, const yaml_
     return read_children(reader, node);
 }
 
-/* The node that an event begins; consumes the event. NULL where reading cannot go on. */
+/* Read the node that an event begins, and free the event. Returns NULL if the file cannot be read
+ * any further. */
 static struct yaml_node *read_node(struct reader *reader, yaml_event_t *event)
 {
     struct yaml_node *node = memory_zeroed(1, sizeof(*node));
@@ -328,7 +330,7 @@ static struct yaml_node *read_node(struct reader *reader, yaml_event_t *event)
 
 /* --- the file --- */
 
-/* The root of the only document, or NULL. */
+/* Read the root of the only document, or return NULL. */
 static struct yaml_node *read_stream(struct reader *reader)
 {
     struct yaml_node *root = NULL;
@@ -351,7 +353,7 @@ static struct yaml_node *read_stream(struct reader *reader)
     yaml_node_free(root);
     if (!ended)
         return NULL;
-    /* A file with nothing in it has no keys, and says no more by that. */
+    /* An empty file is an empty mapping. */
     root = memory_zeroed(1, sizeof(*root));
     root->kind = YAML_MAPPING;
     root->mark = (struct mark){1, 1};
@@ -364,7 +366,7 @@ static struct yaml_node *parse(struct reader *reader)
         report_error(reader->report, (struct mark){1, 1}, "out of memory");
         return NULL;
     }
-    /* Said, not guessed: else UTF-16 would pass, and every place be wrong. */
+    /* If libyaml guessed the encoding, it would accept UTF-16, and all positions would be wrong. */
     yaml_parser_set_encoding(&reader->parser, YAML_UTF8_ENCODING);
     yaml_parser_set_input_string(&reader->parser, reader->file, reader->file_len);
     struct yaml_node *root = read_stream(reader);

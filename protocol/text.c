@@ -1,4 +1,4 @@
-bytes[0] < 0xc2 || bytes[0] > 0xf4) /* continuation, overlong, or too large */#include "protocol/text.h"
+#include "protocol/text.h"
 
 #include <assert.h>
 #include <stdarg.h>
@@ -126,8 +126,7 @@ static size_t decode(const char *at, size_t len, uint32_t *code)
     *code = bytes[0];
     if (bytes[0] < 0x80)
         return 1;
-    if (bytes[0] < 0xc2 ||
-        bytes[0] > 0xf4) /* a continuation byte, overlong, or above the last code */
+    if (bytes[0] < 0xc2 || bytes[0] > 0xf4) /* continuation, overlong, or too large */
         return 0;
     wanted = bytes[0] < 0xe0 ? 2 : bytes[0] < 0xf0 ? 3 : 4;
     if (len < wanted)
