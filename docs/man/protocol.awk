@@ -1,4 +1,4 @@
-# docs/protocol.txt into the middle of redlock-protocol.7.in, where it says @PROTOCOL@:
+# Insert docs/protocol.txt into redlock-protocol.7.in at @PROTOCOL@:
 #
 #     awk -f text.awk -f protocol.awk docs/protocol.txt redlock-protocol.7.in
 
@@ -7,7 +7,7 @@ file == 1 { text[++count] = $0; next }
 $0 == "@PROTOCOL@" { protocol(); next }
 { print }
 
-# Headings are underlined; the first of them is the title. Empty lines around them are for the eye.
+# Print lines first to last as a section, without the empty lines at its beginning and end.
 function section(first, last) {
     while (first <= last && text[first] == "")
         first++

@@ -1,24 +1,24 @@
-# Plain text with indented blocks, as docs/protocol.txt has it, into mdoc(7). text_print() takes
+# Convert plain text with indented blocks, as in docs/protocol.txt, to mdoc(7). text_print() converts
 # lines from[first] to from[last]:
 #
 #     a paragraph            begins in the first column
 #
-#       term   what it is    behind two spaces begins an item; it goes on where its text began, or,
-#       a term               behind a term alone, in the lines below that are indented deeper
+#       term   description   begins an item after two spaces; it continues in the column of the text,
+#       a term               or, if the term is alone, in the following lines with deeper indentation
 #       - a point
 #
-#         an example         four spaces or more, behind an empty line: kept as it is
+#         an example         at least four spaces, after an empty line: unchanged
 #
-# <words> are set as placeholders, `words` and what a term has in capitals as what is typed; with
-# text_bold_terms every term is.
+# <words> are set as placeholders. `words`, and words of a term in capitals, are set as literals. With
+# text_bold_terms every term is a literal.
 
 function text_indent(line) {
     match(line, /^ */)
     return RLENGTH
 }
 
-# What the formatter would take for its own: backslashes, dots that begin a line, and the letters
-# that it prettifies so that they can be copied no more.
+# Escape what the formatter would interpret: backslashes, dots at the beginning of a line, and
+# characters that it would replace by typographic ones, which cannot be copied.
 function text_escape(line) {
     gsub(/\\/, "\\e", line)
     gsub(/'/, "\\(aq", line)
@@ -29,14 +29,14 @@ function text_escape(line) {
     return line
 }
 
-# An example: each minus is meant.
+# Escape an example: a minus is never a hyphen.
 function text_literal(line) {
     line = text_escape(line)
     gsub(/-/, "\\-", line)
     return line
 }
 
-# `name` in bold.
+# Set `name` in bold.
 function text_quoted(line,    out) {
     out = ""
     while (match(line, /\\\(ga[^\\]+\\\(ga/)) {
@@ -46,7 +46,7 @@ function text_quoted(line,    out) {
     return out line
 }
 
-# Prose: <name> in italics, a minus that is no hyphen, and each sentence in a line of its own.
+# Print prose: <name> in italics, a minus that is not a hyphen, and each sentence on its own line.
 function text_prose(line,    out, at) {
     line = text_escape(line)
     gsub(/(^| )-/, "&\\-", line)
@@ -69,7 +69,7 @@ function text_prose(line,    out, at) {
     print line
 }
 
-# A term: what is in capitals is typed as it stands, <name> stands for something.
+# Format a term: words in capitals are literals, <name> is a placeholder.
 function text_term(term,    words, count, i, word, out) {
     count = split(text_literal(term), words, " ")
     out = ""
@@ -81,12 +81,12 @@ function text_term(term,    words, count, i, word, out) {
             gsub(/<[a-z_]+>/, "\\fI&\\fP", word)
         out = out (i > 1 ? " " : "") word
     }
-    # No word of it is a macro.
+    # Escaped spaces keep words from being taken for macros.
     gsub(/ /, "\\ ", out)
     return out
 }
 
-# Where the text of an item begins that has its term in the same line, or 0.
+# The column of the text of an item whose term is on the same line, or 0.
 function text_column(line) {
     if (line ~ /^  - /)
         return 4
@@ -95,7 +95,7 @@ function text_column(line) {
     return 0
 }
 
-# Displays and lists bring their empty line along, unless they are compact.
+# Begin a list. Displays and lists print their own empty line, unless they are compact.
 function text_list_begin(from, i, last, first_of_all,    column, width, longest, items, lines, inline) {
     if (from[i] ~ /^  - /) {
         print (first_of_all ? "" : ".Pp\n") ".Bl -bullet -compact"
@@ -121,8 +121,8 @@ function text_list_begin(from, i, last, first_of_all,    column, width, longest,
         print ".Bl -tag -width " width "n"
 }
 
-# An example ends at an empty line; what all of its lines are indented by is left out. With
-# text_sessions, one with an answer in it is marked for tests/examples.sh, whose daemon has no users.
+# Print an example, which ends at an empty line, without its common indentation. With text_sessions,
+# an example with a reply is marked for tests/examples.sh, whose daemon has no users.
 function text_example(from, i, last,    least, indent, j, session, users) {
     least = 80
     session = 0
@@ -164,7 +164,7 @@ function text_print(from, first, last,    i, line, indent, gap, column, body) {
             gap = 0
             text_prose(line)
         } else if (gap && indent > 2 && !(text_listing && indent == body)) {
-            # In the midst of what it belongs to.
+            # The example is inside an item or between paragraphs.
             i = text_example(from, i, last)
             gap = 0
         } else if (indent == 2) {

@@ -1,16 +1,16 @@
-# The comments of redlockd.yaml.example into the middle of redlockd.yaml.5.in, where it says @KEYS@:
+# Insert the comments of redlockd.yaml.example into redlockd.yaml.5.in at @KEYS@:
 #
 #     awk -f text.awk -f yaml.awk redlockd.yaml.example redlockd.yaml.5.in
 #
-# A comment is about the keys in the lines below it, as far as the next empty line. What is the
-# value of a key there is its default.
+# A comment describes the keys below it, up to the next empty line. The value of a key is its
+# default.
 
 FNR == 1 { file++ }
 file == 1 { example[++count] = $0; next }
 $0 == "@KEYS@" { keys(); next }
 { print }
 
-# What stands behind the "# " of a line, in `comment`.
+# Append the text after the "# " of a line to `comment`.
 function take_comment(line) {
     sub(/^ *# ?/, "", line)
     comment[++comments] = line
@@ -22,7 +22,7 @@ function end_list() {
     listing = 0
 }
 
-# The keys of one comment, then what it says.
+# Print the keys of a comment, then its text.
 function end_keys(    i, list) {
     if (keys_count == 0)
         return
@@ -61,10 +61,10 @@ function begin_section(line) {
     comments = 0
 }
 
-# "  max_ttl: 60s", or "# admin: URL" at the end of a comment: a key that is switched off.
+# A key is "  max_ttl: 60s", or "# admin: URL" at the end of a comment: a key that is off.
 function keys(    i, line) {
     for (i = 1; i <= count && example[i] != ""; i++)
-        ; # what the file itself is about
+        ; # skip the introduction of the file
     text_bold_terms = 1
     comments = 0
     for (; i <= count; i++) {
