@@ -11,7 +11,7 @@
 #include <stddef.h>
 
 #define REASON_TABLE(X)                                                                            \
-    X(REASON_NONE, "-", "ok")                                                                      \
+    X(REASON_NONE, "-", "the master can vote")                                                     \
     X(REASON_CONNECTING, "connecting", "not connected yet")                                        \
     X(REASON_UNRESOLVED, "unresolved", "the name of the master does not resolve")                  \
     X(REASON_REFUSED, "refused", "the master refuses the connection; is it running?")              \

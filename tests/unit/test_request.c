@@ -263,7 +263,7 @@ START_TEST(resource_has_1_to_256_bytes)
     char line[400] = "STATUS ";
     memset(line + 7, 'r', 257);
     ck_assert_int_eq(parse(line), REQUEST_BAD_RESOURCE);
-    ck_assert_ptr_nonnull(strstr(error.text, "at most 256 bytes"));
+    ck_assert_ptr_nonnull(strstr(error.text, "is longer than 256 bytes"));
     line[7 + 256] = '\0';
     ck_assert_int_eq(parse(line), REQUEST_FINE);
     ck_assert_uint_eq(request.resource_len, 256);
@@ -272,7 +272,7 @@ START_TEST(resource_has_1_to_256_bytes)
     ck_assert_uint_eq(request.resource_len, 256);
     line[7 + 256] = 'r';
     ck_assert_int_eq(parse(line), REQUEST_BAD_RESOURCE);
-    ck_assert_ptr_nonnull(strstr(error.text, "at most 256 bytes"));
+    ck_assert_ptr_nonnull(strstr(error.text, "is longer than 256 bytes"));
 }
 END_TEST
 
