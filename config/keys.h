@@ -50,8 +50,7 @@ struct key {
     const char *missing;      /* example of a required key; NULL: the key is optional */
     enum url_use use;         /* KEY_URL */
     const char *many; /* KEY_WORDS: advice if there are more than `most`; NULL: no maximum */
-    /* KEY_WORD, KEY_WORDS: parse a value into the field; the caller puts the error after the value
-     */
+    /* KEY_WORD, KEY_WORDS: parse a value into the field; the error is put after the value */
     bool (*parse)(const char *text, void *field, struct error *error);
     /* KEY_LIST: read the list into the target structure */
     void (*read)(void *target, const struct yaml_node *list, struct report *report);
