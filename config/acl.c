@@ -69,7 +69,7 @@ const char *acl_text(enum acl_answer answer, enum verb verb)
     return "";
 }
 
-bool acl_tells(const struct acl *acl, enum request_error error)
+bool acl_may_reveal(const struct acl *acl, enum request_error error)
 {
     switch (error) {
     case REQUEST_LINE_TOO_LONG:

@@ -69,6 +69,6 @@ const char *acl_text(enum acl_answer answer, enum verb verb);
 
 /* Whether the client may see this error. Some errors reveal configuration values, which only an
  * authenticated client may see. */
-bool acl_tells(const struct acl *acl, enum request_error error);
+bool acl_may_reveal(const struct acl *acl, enum request_error error);
 
 #endif

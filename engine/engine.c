@@ -142,7 +142,7 @@ static void take_news(struct engine *engine, int64_t now_ns)
 {
     const struct flights_news news = engine->flights.news;
     engine->flights.news = (struct flights_news){0};
-    for (uint32_t rest = news.votes_lost; rest != 0; rest = nodes_behind_first(rest))
+    for (uint32_t rest = news.votes_lost; rest != 0; rest = nodes_after_first(rest))
         grants_warn(&engine->manager, nodes_first(rest), news.lost_for[nodes_first(rest)]);
     waits_take_news(&engine->manager, &news, now_ns);
 }

@@ -33,7 +33,7 @@ struct engine_stats {
     uint64_t undone; /* LOCKs undone because the client was gone before the reply */
     uint64_t backfilled;
     uint64_t deferred_releases; /* releases that were kept to be sent again */
-    uint64_t asked;             /* acquire rounds */
+    uint64_t acquire_rounds;    /* acquire rounds */
     uint64_t handovers;         /* granted acquire rounds that took the lock over from its holder */
     uint64_t key_probes;        /* key probes, counted per node */
     uint64_t renewals;          /* extensions of HOLDs */

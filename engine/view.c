@@ -9,7 +9,8 @@
 
 static_assert((int)ENGINE_SET_ID == (int)RECORD_SET_ID, "engine/view.h repeats this value");
 static_assert((int)ENGINE_LEASE_MAX >= (int)GUARD_SERVER_MAX, "a lease fits");
-static_assert(ENGINE_LIFE_NS == GUARD_LIFE_NS, "engine/view.h repeats this value");
+static_assert(ENGINE_DAEMON_TIMEOUT_NS == GUARD_DAEMON_TIMEOUT_NS,
+              "engine/view.h repeats this value");
 
 struct engine_view engine_view(const struct engine *engine)
 {
@@ -54,15 +55,15 @@ static void view_guard(struct master_view *view, const struct guard *guard, unsi
 {
     const struct guard_node *known = &guard->nodes[node];
     view->vote_ns = guard_refuses_until_ns(guard, node, now_ns);
-    view->blocked = guard_finds(guard, node, now_ns);
+    view->blocked = guard_own_conflict(guard, node, now_ns);
     view->durable = known->identity.durability == DURABILITY_SEEN;
     view->quarantine_why = known->identity.adopted.why;
     view->quarantine_until_ns = known->identity.quarantine_until_ns;
-    view->twin = guard_twin(guard, node);
-    view->alive_daemon = guard_shows_life(guard, node, now_ns) ? known->old_set_daemon : NULL;
-    view->their_set = known->identity.record.set_id;
-    view->their_cluster = known->identity.record.cluster;
-    view->their_max_ttl_ms = known->identity.record.max_ttl_ms;
+    view->duplicate_of = guard_duplicate_of(guard, node);
+    view->alive_daemon = guard_old_set_may_run(guard, node, now_ns) ? known->old_set_daemon : NULL;
+    view->record_set = known->identity.record.set_id;
+    view->record_cluster = known->identity.record.cluster;
+    view->record_max_ttl_ms = known->identity.record.max_ttl_ms;
     view->clock_compared = known->clock.monitor.begun;
     view->clock_low_ns = known->clock.monitor.low_ns;
     view->clock_high_ns = known->clock.monitor.high_ns;
@@ -85,17 +86,17 @@ const char *engine_meaning(const struct engine *engine, unsigned node, enum reas
     return link_meaning(&engine->flights.masters[node].link, reason);
 }
 
-enum reason engine_lease_finds(const struct engine *engine, unsigned node, const char *lease,
-                               unsigned on)
+enum reason engine_lease_conflict(const struct engine *engine, unsigned node, const char *lease,
+                                  unsigned on)
 {
     const struct guard *guard = &engine->flights.guard;
-    return guard_lease_finds(guard, node, lease, guard->nodes[on].clock.sampled_time_us);
+    return guard_lease_conflict(guard, node, lease, guard->nodes[on].clock.sampled_time_us);
 }
 
 enum engine_progress engine_progress(const struct engine *engine, unsigned *node)
 {
     static const enum engine_progress progress[] = {
-        [GUARD_UNDER_WAY] = ENGINE_UNDER_WAY,
+        [GUARD_IN_PROGRESS] = ENGINE_UNDER_WAY,
         [GUARD_DONE] = ENGINE_DONE,
         [GUARD_REFUSED] = ENGINE_REFUSED,
     };
@@ -174,7 +175,7 @@ bool engine_find_resource(const struct engine *engine, const struct request *req
         view);
 }
 
-unsigned engine_place(const struct resource *place, const struct engine_client *client)
+unsigned engine_queue_position(const struct resource *place, const struct engine_client *client)
 {
     const struct waiter *waiter;
     unsigned number = 0;

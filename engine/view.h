@@ -18,9 +18,9 @@
 #include "protocol/units.h"
 
 /* ENGINE_SET_ID: hex digits of a set's id. ENGINE_LEASE_MAX: bytes of a name lease, with its
- * NUL. ENGINE_LIFE_NS: how long the masters remember a daemon that has stopped. */
+ * NUL. ENGINE_DAEMON_TIMEOUT_NS: how long the masters remember a daemon that has stopped. */
 enum { ENGINE_SET_ID = 16, ENGINE_LEASE_MAX = 96 };
-#define ENGINE_LIFE_NS (5 * NS_PER_S)
+#define ENGINE_DAEMON_TIMEOUT_NS (5 * NS_PER_S)
 
 struct engine;
 struct engine_client;
@@ -68,12 +68,12 @@ struct master_view {
     bool durable;
     enum reason quarantine_why;
     int64_t quarantine_until_ns;
-    unsigned twin; /* with REASON_DUPLICATE: the other node that is the same server */
+    unsigned duplicate_of; /* with REASON_DUPLICATE: the other node that is the same server */
     /* Daemon of the old set that has left a sign of life there; NULL: none. */
     const char *alive_daemon;
-    const char *their_set; /* with REASON_OTHERSET: the set id in the master's record */
-    const char *their_cluster;
-    int64_t their_max_ttl_ms;
+    const char *record_set; /* with REASON_OTHERSET: the set id in the master's record */
+    const char *record_cluster;
+    int64_t record_max_ttl_ms;
     bool clock_compared;  /* clock_low_ns and clock_high_ns are valid */
     int64_t clock_low_ns; /* bounds of the master's wall clock minus this host's CLOCK_BOOTTIME */
     int64_t clock_high_ns;
@@ -86,8 +86,8 @@ const char *engine_meaning(const struct engine *engine, unsigned node, enum reas
 
 /* Why this master must not be used, according to the lease on its name found on the master `on`;
  * REASON_NONE: no conflict. */
-enum reason engine_lease_finds(const struct engine *engine, unsigned node, const char *lease,
-                               unsigned on);
+enum reason engine_lease_conflict(const struct engine *engine, unsigned node, const char *lease,
+                                  unsigned on);
 
 /* How far an operator override (--bootstrap, --reset-set) has come. REFUSED: *node conflicts
  * with it. UNDER_WAY: the daemon still waits for *node. */
@@ -137,7 +137,7 @@ bool engine_find_resource(const struct engine *engine, const struct request *req
 
 /* The position of a client in the queue, from 1; the first one if it waits several times, 0 if
  * it does not wait. The cost is linear in the length of the queue. */
-unsigned engine_place(const struct resource *place, const struct engine_client *client);
+unsigned engine_queue_position(const struct resource *place, const struct engine_client *client);
 
 /* A client: its id, its name, its requests without a reply, and the locks held for its
  * connection. */

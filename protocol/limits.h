@@ -81,7 +81,7 @@ enum {
     LIMIT_BREAKS = 16,
 
     /* Resources that the daemon keeps for the sake of far waiters. */
-    LIMIT_SOUGHT = 1024,
+    LIMIT_FAR_RESOURCES = 1024,
 
     /* Tokens whose extensions are counted. */
     LIMIT_EXTENDED = 32768,

@@ -35,7 +35,7 @@ static enum reason find_lease(const struct probe *probe, unsigned node)
         const char *lease = probe->nodes[i].leases[node];
         if (lease[0] == '\0')
             continue;
-        enum reason reason = engine_lease_finds(probe->connections->engine, node, lease, i);
+        enum reason reason = engine_lease_conflict(probe->connections->engine, node, lease, i);
         if (reason != REASON_NONE)
             return reason;
     }
@@ -212,7 +212,7 @@ static bool report_node(const struct probe *probe, unsigned node, int64_t now_ns
     if (reason != REASON_NONE && !ends_by_waiting(reason)) {
         fputs(reason_word(reason), out);
         if (reason == REASON_DUPLICATE)
-            fprintf(out, " of %s", probe->connections->config->nodes[master.twin].name);
+            fprintf(out, " of %s", probe->connections->config->nodes[master.duplicate_of].name);
         report_meaning(engine_meaning(probe->connections->engine, node, reason), out);
         return false;
     }

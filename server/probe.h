@@ -23,7 +23,7 @@ struct probe_node {
     unsigned answers;    /* replies to the commands tried */
     const char *refused; /* the first command that the master refused, NULL: none */
     enum reason reason;  /* why it refused that command */
-    char meaning[LINK_SAID + 1];
+    char meaning[LINK_ERROR_TEXT_MAX + 1];
     /* The name leases stored on this master, one for each name, truncated to what the probe
      * compares. */
     char leases[LIMIT_NODES][PROBE_LEASE];

@@ -244,8 +244,8 @@ static void server_on_progress(evutil_socket_t fd, short events, void *context)
     (void)events;
     int64_t now_ns = clock_now_ns();
     /* --reset-set has to tell a daemon that has just been stopped from one that runs, which takes
-     * ENGINE_LIFE_NS. */
-    int64_t most_ns = server->task.reset_set != NULL ? TASK_NS + ENGINE_LIFE_NS : TASK_NS;
+     * ENGINE_DAEMON_TIMEOUT_NS. */
+    int64_t most_ns = server->task.reset_set != NULL ? TASK_NS + ENGINE_DAEMON_TIMEOUT_NS : TASK_NS;
     bool late = now_ns - server->started_ns > most_ns;
     if (server->task.probe ? run_probe(server, late, now_ns) : run_task(server, late))
         event_add(server->progress, &again);

@@ -151,8 +151,8 @@ struct engine_io server_io(struct server *server)
         .clock_stepped_back = io_clock_stepped_back,
         .vote_changed = io_vote_changed,
         .command_refused = io_command_refused,
-        .tried = io_tried,
-        .leased = io_leased,
+        .self_tested = io_tried,
+        .lease_found = io_leased,
         .wall_us = io_wall_us,
         .random = io_random,
     };

@@ -37,7 +37,7 @@ const char *places_next(struct places *places)
     return places->url[places->last];
 }
 
-void places_good(struct places *places)
+void places_worked(struct places *places)
 {
     places->next = places->last;
 }

@@ -30,7 +30,7 @@ void places_set(struct places *places, const char (*urls)[PLACES_URL], unsigned 
 const char *places_next(struct places *places);
 
 /* The address tried last works: it is tried first the next time. */
-void places_good(struct places *places);
+void places_worked(struct places *places);
 
 struct lookup {
     struct address address; /* the daemon's address from the command line */

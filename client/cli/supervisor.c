@@ -275,7 +275,7 @@ static void on_extend_answer(struct supervisor *supervisor, const struct redlock
     supervisor->extend_id = 0;
     if (event->status == REDLOCK_OK) {
         lease_on_extended(&supervisor->lease, event->lock.deadline_ns);
-        places_good(&supervisor->lookup.places);
+        places_worked(&supervisor->lookup.places);
     } else if (event->status == REDLOCK_GONE) {
         lose_gone(supervisor, "it was released or has expired", now_ns);
     } else {
@@ -443,7 +443,7 @@ static void take_over_connection(struct supervisor *supervisor)
     const char *url = places_next(&supervisor->lookup.places);
     if (url != NULL)
         (void)redlock_set_url(plan->redlock, url);
-    places_good(&supervisor->lookup.places);
+    places_worked(&supervisor->lookup.places);
 }
 
 _Noreturn void supervisor_run(const struct supervisor_plan *plan)

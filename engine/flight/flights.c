@@ -225,7 +225,7 @@ static void send_to_nodes(struct flights *flights, struct flight *flight,
         nodes &= ~flight->swap_nodes;
     /* The last failure may finish the round and free the flight. */
     for (uint32_t refused = write_command(flights, flight, command, nodes, now_ns); refused != 0;
-         refused = nodes_behind_first(refused))
+         refused = nodes_after_first(refused))
         flights_fail(flights, nodes_first(refused), flight, command, REASON_BACKLOG, now_ns);
 }
 
@@ -418,14 +418,14 @@ void flights_forbid_backfill(struct flights *flights, struct flight_key *key, co
 void flights_defer_release(struct flights *flights, const struct flight_key *key, const char *token,
                            uint32_t nodes, int64_t now_ns)
 {
-    for (; nodes != 0; nodes = nodes_behind_first(nodes))
+    for (; nodes != 0; nodes = nodes_after_first(nodes))
         link_defer_release(&flights->masters[nodes_first(nodes)].link, key->bytes, key->len, token,
                            now_ns);
 }
 
 void flights_release_frozen(struct flights *flights, const struct flight *flight, int64_t now_ns)
 {
-    for (uint32_t rest = flight->round.absent; rest != 0; rest = nodes_behind_first(rest)) {
+    for (uint32_t rest = flight->round.absent; rest != 0; rest = nodes_after_first(rest)) {
         struct link *link = &flights->masters[nodes_first(rest)].link;
         /* One at a time: clients can cause this at will, and must not crowd out real pending
          * releases. The statistics do not count it as one, since the node was not away. */
@@ -449,7 +449,7 @@ void flights_fail_unwritten(struct flights *flights, int64_t now_ns)
         flight->batched_for = 0;
         STAILQ_REMOVE_HEAD(&flights->unwritten, batched);
         /* The last failure may finish the round and free the flight. */
-        for (; nodes != 0; nodes = nodes_behind_first(nodes)) {
+        for (; nodes != 0; nodes = nodes_after_first(nodes)) {
             unsigned node = nodes_first(nodes);
             flights_fail(flights, node, flight, ROUND_VOTE, unwritten_reason(flights, node),
                          now_ns);

@@ -48,7 +48,7 @@ enum { ENGINE_CLOCK_ID_MAX = 80 };
 /* The two connections to a master: engine/master/link.h and engine/master/tracker.h. */
 enum channel { CHANNEL_COMMANDS, CHANNEL_TRACKING, CHANNELS };
 
-/* The number of answers that io.tried() gets for a node. */
+/* The number of answers that io.self_tested() gets for a node. */
 enum { ENGINE_SELF_TESTS = 9 };
 
 /* A lock that a BREAK releases. */
@@ -100,9 +100,9 @@ struct engine_io {
 
     /* The answer to one command of engine_self_test(); REASON_NONE: the command works. May be
      * NULL if engine_self_test() is never called. */
-    void (*tried)(void *context, unsigned node, const char *what, enum reason refused);
+    void (*self_tested)(void *context, unsigned node, const char *what, enum reason refused);
     /* The name lease on node `named` that this master has; "" if there is none. */
-    void (*leased)(void *context, unsigned node, unsigned named, const char *lease);
+    void (*lease_found)(void *context, unsigned node, unsigned named, const char *lease);
 
     /* Microseconds since 1970, for ballots. */
     int64_t (*wall_us)(void *context);

@@ -519,7 +519,7 @@ void replies_flush(struct flights *flights, int64_t now_ns)
     flights_fail_unwritten(flights, now_ns);
     uint32_t unguarded = flights->unguarded;
     flights->unguarded = 0;
-    for (uint32_t rest = unguarded; rest != 0; rest = nodes_behind_first(rest))
+    for (uint32_t rest = unguarded; rest != 0; rest = nodes_after_first(rest))
         guard_io_expect_batch(&flights->masters[nodes_first(rest)], now_ns);
     flights->io->write(flights->io->context, unguarded, CHANNEL_COMMANDS, guard_io_probe_bytes,
                        guard_io_probe_len);

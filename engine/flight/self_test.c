@@ -107,11 +107,11 @@ void self_test_on_reply(struct flights *flights, unsigned node,
     if (outstanding->command >= ENGINE_SELF_TESTS) {
         if (reply->kind == RESP_STRING && reply->len < sizeof(lease))
             memcpy(lease, reply->str, reply->len);
-        flights->io->leased(flights->io->context, node, outstanding->command - ENGINE_SELF_TESTS,
-                            lease);
+        flights->io->lease_found(flights->io->context, node,
+                                 outstanding->command - ENGINE_SELF_TESTS, lease);
         return;
     }
     if (reply->kind == RESP_ERROR)
         refused = link_reason_of(&flights->masters[node].link, reply);
-    flights->io->tried(flights->io->context, node, tests[outstanding->command].what, refused);
+    flights->io->self_tested(flights->io->context, node, tests[outstanding->command].what, refused);
 }

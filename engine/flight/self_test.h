@@ -7,8 +7,9 @@
 
 #include "engine/flight/flights.h"
 
-/* The node's link must be up. io.tried() is called ENGINE_SELF_TESTS times and io.leased() once
- * for each node, unless the link is lost before. The keys of the test expire after some seconds. */
+/* The node's link must be up. io.self_tested() is called ENGINE_SELF_TESTS times and
+ * io.lease_found() once for each node, unless the link is lost before. The keys of the test expire
+ * after some seconds. */
 void self_test_start(struct flights *flights, unsigned node, int64_t now_ns);
 
 void self_test_on_reply(struct flights *flights, unsigned node,

@@ -106,7 +106,7 @@ static uint32_t write_round(struct flights *flights, struct flight *flight,
     bool joined = false;
     if (outstanding.unfenced)
         outstanding.number = ++flights->unfenced_votes;
-    for (uint32_t rest = nodes; rest != 0; rest = nodes_behind_first(rest)) {
+    for (uint32_t rest = nodes; rest != 0; rest = nodes_after_first(rest)) {
         unsigned node = nodes_first(rest);
         struct link *link = &flights->masters[node].link;
         if ((release ? link_refuses_release(link) : link_refuses_vote(link)) != REASON_NONE) {
@@ -231,7 +231,7 @@ static void write_chain(struct flights *flights, int64_t now_ns)
         .sent_ns = now_ns,
         .owner = first,
     };
-    for (uint32_t rest = nodes; rest != 0; rest = nodes_behind_first(rest)) {
+    for (uint32_t rest = nodes; rest != 0; rest = nodes_after_first(rest)) {
         struct link *link = &flights->masters[nodes_first(rest)].link;
         enum redis_form form = count > 1 ? REDIS_BY_SHA1 : link->release_form;
         if (link_refuses_release(link) != REASON_NONE) {

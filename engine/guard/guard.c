@@ -7,7 +7,7 @@
 #include "engine/round/node_set.h"
 
 #define HEARTBEAT_NS (1 * NS_PER_S)
-#define FRESH_NS     GUARD_LIFE_NS
+#define FRESH_NS     GUARD_DAEMON_TIMEOUT_NS
 
 uint32_t guard_epoch(const struct guard *guard, unsigned node)
 {
@@ -21,7 +21,7 @@ static bool is_connected(const struct guard_node *node)
     return node->identity.presence != PRESENCE_AWAY;
 }
 
-unsigned guard_twin(const struct guard *guard, unsigned index)
+unsigned guard_duplicate_of(const struct guard *guard, unsigned index)
 {
     const struct guard_node *node = &guard->nodes[index];
     unsigned first = index;
@@ -39,7 +39,7 @@ static void find_duplicates(struct guard *guard)
     for (unsigned i = 0; i < guard->rules.node_count; i++) {
         struct guard_node *node = &guard->nodes[i];
         bool was_duplicate = node->duplicate;
-        node->duplicate = guard_twin(guard, i) != i;
+        node->duplicate = guard_duplicate_of(guard, i) != i;
         if (node->duplicate != was_duplicate)
             name_lease_begin(&node->lease);
     }
@@ -100,7 +100,7 @@ enum guard_progress guard_progress(const struct guard *guard, unsigned *index)
         if (!done && (away || progress == GUARD_DONE))
             *index = i;
         if (!done)
-            progress = GUARD_UNDER_WAY;
+            progress = GUARD_IN_PROGRESS;
     }
     return progress;
 }
@@ -124,7 +124,7 @@ static bool awaits_lease_answer(const struct guard *guard, const struct guard_no
 {
     uint32_t missing =
         nodes_all(guard->rules.node_count) & ~(node->lease.held_on | node->lease.conflicts);
-    for (; missing != 0; missing = nodes_behind_first(missing)) {
+    for (; missing != 0; missing = nodes_after_first(missing)) {
         const struct guard_node *other = &guard->nodes[nodes_first(missing)];
         if (is_connected(other) && other->heartbeat_error == REASON_NONE &&
             (other->heartbeat_sent_ns == 0 ||
@@ -197,7 +197,7 @@ bool guard_all_vote(struct guard *guard, int64_t now_ns)
     return true;
 }
 
-enum reason guard_finds(const struct guard *guard, unsigned index, int64_t now_ns)
+enum reason guard_own_conflict(const struct guard *guard, unsigned index, int64_t now_ns)
 {
     const struct identity *identity = &guard->nodes[index].identity;
     enum reason shown = refused_by_samples(&guard->nodes[index]);
@@ -208,15 +208,15 @@ enum reason guard_finds(const struct guard *guard, unsigned index, int64_t now_n
     return now_ns <= identity->quarantine_until_ns ? identity->adopted.why : REASON_NONE;
 }
 
-enum reason guard_lease_finds(const struct guard *guard, unsigned index, const char *lease,
-                              int64_t time_us)
+enum reason guard_lease_conflict(const struct guard *guard, unsigned index, const char *lease,
+                                 int64_t time_us)
 {
     const struct identity *identity = &guard->nodes[index].identity;
     char server[GUARD_SERVER_MAX];
     if (!identity_is_sampled(identity) || identity->error != REASON_NONE)
         return REASON_NONE;
     describe_server(guard, index, server);
-    return name_lease_finds(lease, server, time_us / 1000 - guard->periods.fresh_ns / NS_PER_MS);
+    return name_lease_conflict(lease, server, time_us / 1000 - guard->periods.fresh_ns / NS_PER_MS);
 }
 
 bool guard_carries(const struct guard *guard, unsigned index, int64_t now_ns)

@@ -123,7 +123,7 @@ enum guard_result guard_on_sample(struct guard *guard, unsigned node,
 void guard_on_facts(struct guard *guard, unsigned node, const struct guard_facts *facts);
 
 /* The node that is the same server as this duplicate; `node` itself if it is not a duplicate. */
-unsigned guard_twin(const struct guard *guard, unsigned node);
+unsigned guard_duplicate_of(const struct guard *guard, unsigned node);
 
 /* Why the node may not vote now; REASON_NONE if it may. */
 enum reason guard_refuses_vote(const struct guard *guard, unsigned node, int64_t now_ns);
@@ -133,7 +133,7 @@ enum reason guard_refuses_vote(const struct guard *guard, unsigned node, int64_t
 bool guard_all_vote(struct guard *guard, int64_t now_ns);
 
 /* Why the node may not vote according to its own answers; REASON_NONE: they show no reason. */
-enum reason guard_finds(const struct guard *guard, unsigned node, int64_t now_ns);
+enum reason guard_own_conflict(const struct guard *guard, unsigned node, int64_t now_ns);
 
 /* Does a node without a vote still carry locks? Not a node that other daemons serve, or may
  * serve: this daemon must not write to it. */
@@ -147,14 +147,14 @@ int64_t guard_refuses_until_ns(const struct guard *guard, unsigned node, int64_t
 uint32_t guard_epoch(const struct guard *guard, unsigned node);
 
 /* The progress of an operator override. */
-enum guard_progress { GUARD_UNDER_WAY, GUARD_DONE, GUARD_REFUSED };
+enum guard_progress { GUARD_IN_PROGRESS, GUARD_DONE, GUARD_REFUSED };
 
 /* For bootstrap and reset_set. REFUSED: *node conflicts with the override. UNDER_WAY: the guard
  * waits for *node. */
 enum guard_progress guard_progress(const struct guard *guard, unsigned *node);
 
 /* A daemon whose last heartbeat is older than this counts no votes, whatever its max_ttl. */
-#define GUARD_LIFE_NS (5 * NS_PER_S)
+#define GUARD_DAEMON_TIMEOUT_NS (5 * NS_PER_S)
 
 /* Is an operator override still to be carried out? */
 bool guard_has_override(const struct guard *guard);
@@ -168,8 +168,8 @@ void guard_name_key(const struct guard *guard, unsigned node, char key[GUARD_NAM
 
 /* Why the node may not vote according to the NUL-terminated lease on its name that another
  * master has, when that master's clock shows time_us. For a daemon that takes no leases itself. */
-enum reason guard_lease_finds(const struct guard *guard, unsigned node, const char *lease,
-                              int64_t time_us);
+enum reason guard_lease_conflict(const struct guard *guard, unsigned node, const char *lease,
+                                 int64_t time_us);
 
 /* What to leave with a heartbeat; and the answer of heartbeat.lua to it: "<a digit for each
  * name> <attestation or -> <step or -> <entry or ->". */

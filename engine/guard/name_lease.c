@@ -56,7 +56,7 @@ void name_lease_server(unsigned database, const char *id, const char *run_id,
     snprintf(server + len, GUARD_SERVER_MAX - (size_t)len, "%s %s", id, run_id);
 }
 
-enum reason name_lease_finds(const char *lease, const char *server, int64_t fresh_ms)
+enum reason name_lease_conflict(const char *lease, const char *server, int64_t fresh_ms)
 {
     size_t len = strlen(server);
     if (strncmp(lease, server, len) == 0 && (lease[len] == ' ' || lease[len] == '\0'))

@@ -59,6 +59,6 @@ void name_lease_server(unsigned database, const char *id, const char *run_id,
 
 /* Why a NUL-terminated lease denies this server a vote, or REASON_NONE. Signatures older than
  * fresh_ms, on the master's clock, do not count. */
-enum reason name_lease_finds(const char *lease, const char *server, int64_t fresh_ms);
+enum reason name_lease_conflict(const char *lease, const char *server, int64_t fresh_ms);
 
 #endif

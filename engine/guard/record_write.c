@@ -15,20 +15,20 @@ void guard_on_sign_of_life(struct guard *guard, unsigned index, int64_t time_us,
     snprintf(node->old_set_daemon, sizeof(node->old_set_daemon), "%s", daemon);
 }
 
-bool guard_shows_life(const struct guard *guard, unsigned index, int64_t now_ns)
+bool guard_old_set_may_run(const struct guard *guard, unsigned index, int64_t now_ns)
 {
     /* This holds for any max_ttl: a running daemon leaves a sign each second. */
     const struct guard_node *node = &guard->nodes[index];
     int64_t time_us = node->clock.sampled_time_us + (now_ns - node->clock.sampled_ns) / 1000;
     return node->old_set == OLD_SET_ALIVE ||
-           (node->old_set_us != 0 && node->old_set_us >= time_us - GUARD_LIFE_NS / 1000);
+           (node->old_set_us != 0 && node->old_set_us >= time_us - GUARD_DAEMON_TIMEOUT_NS / 1000);
 }
 
 /* A daemon that has just stopped must not be taken for a running one. */
 static bool any_shows_life(const struct guard *guard, int64_t now_ns)
 {
     for (unsigned i = 0; i < guard->rules.node_count; i++)
-        if (guard->nodes[i].old_set == OLD_SET_UNKNOWN || guard_shows_life(guard, i, now_ns))
+        if (guard->nodes[i].old_set == OLD_SET_UNKNOWN || guard_old_set_may_run(guard, i, now_ns))
             return true;
     return false;
 }

@@ -25,7 +25,7 @@ struct record_write {
 void guard_on_sign_of_life(struct guard *guard, unsigned node, int64_t time_us, const char *daemon);
 
 /* Is that sign so fresh that the daemon may still run? Then nothing is written. */
-bool guard_shows_life(const struct guard *guard, unsigned node, int64_t now_ns);
+bool guard_old_set_may_run(const struct guard *guard, unsigned node, int64_t now_ns);
 
 /* Is there a record to write? If so, a probe has to follow it. random: 64 random bits for the id
  * of a new quarantine. */

@@ -27,7 +27,7 @@ bool manager_init(struct lock_manager *manager, const struct engine_rules *rules
     io->random(io->context, &seed, sizeof(seed));
     return extensions_init(&manager->extensions, rules) &&
            resources_init(&manager->resources,
-                          LIMIT_ROUNDS + pending_requests + LIMIT_LOCKS + LIMIT_SOUGHT,
+                          LIMIT_ROUNDS + pending_requests + LIMIT_LOCKS + LIMIT_FAR_RESOURCES,
                           rules->key_prefix, rules->key_prefix_len, seed) &&
            pool_init(&manager->pending_requests, sizeof(struct pending_request),
                      pending_requests) &&

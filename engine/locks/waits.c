@@ -134,7 +134,7 @@ static struct flight *open_acquire(struct lock_manager *manager, struct pending_
     flight->round.may_bid_again = fenced && !pending->outbid;
     resource->acquire = flight;
     queue_on_acquiring(&resource->queue);
-    manager->stats->asked++;
+    manager->stats->acquire_rounds++;
     return flight;
 }
 
@@ -407,7 +407,7 @@ static int64_t keep_sought(struct lock_manager *manager, struct resource *resour
     struct queue *queue = &resource->queue;
     bool in_use = resource->lock != NULL || !LIST_EMPTY(&resource->key.flights);
     bool keep = queue->sought > 0 && !manager->draining && (in_use || now_ns < queue->sought_ns) &&
-                (resource->kept || manager->kept_count < LIMIT_SOUGHT);
+                (resource->kept || manager->kept_count < LIMIT_FAR_RESOURCES);
     manager->kept_count = manager->kept_count - resource->kept + keep;
     resource->kept = keep;
     if (!keep)

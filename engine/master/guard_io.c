@@ -132,7 +132,7 @@ static void write_heartbeat(struct master *master, int64_t now_ns)
     add_word(&words, "redlockd:clock:%s:%s", set_id, master->clock_id);
     add_word(&words, "redlockd:vouch:%s", set_id);
     add_word(&words, "redlockd:step:%s", set_id);
-    for (uint32_t rest = heartbeat->names; rest != 0; rest = nodes_behind_first(rest)) {
+    for (uint32_t rest = heartbeat->names; rest != 0; rest = nodes_after_first(rest)) {
         char key[GUARD_NAME_KEY_MAX];
         guard_name_key(master->guard, nodes_first(rest), key);
         add_word(&words, "%s", key);
@@ -145,7 +145,7 @@ static void write_heartbeat(struct master *master, int64_t now_ns)
     add_word(&words, "%" PRId64, heartbeat->fresh_ms);
     add_word(&words, "%s", heartbeat->step);
     add_word(&words, "%.*s", GUARD_DAEMON, master->daemon);
-    for (uint32_t rest = heartbeat->names; rest != 0; rest = nodes_behind_first(rest))
+    for (uint32_t rest = heartbeat->names; rest != 0; rest = nodes_after_first(rest))
         add_word(&words, "%s", heartbeat->servers[nodes_first(rest)]);
     send_command(master, PART_HEARTBEAT, words.words, now_ns);
 }

@@ -207,8 +207,8 @@ static void on_pending_release_reply(struct link *link, const struct outstanding
          * The key was set before the release was written. After twice max_ttl it has expired,
          * whatever the master's clock does.
          */
-        pending_releases_put_off(&link->pending_releases, outstanding->position,
-                                 2 * link->max_ttl_ms * NS_PER_MS, now_ns);
+        pending_releases_retry_later(&link->pending_releases, outstanding->position,
+                                     2 * link->max_ttl_ms * NS_PER_MS, now_ns);
         link->release_refused = true;
     } else {
         pending_releases_confirm(&link->pending_releases, outstanding->position);
@@ -345,7 +345,7 @@ static bool is_informative(const struct redis_reply *error, enum reason reason)
 enum reason link_reason_of(struct link *link, const struct redis_reply *error)
 {
     enum reason reason = reason_of_redis_error(error->str, error->len);
-    size_t len = error->len < LINK_SAID ? error->len : LINK_SAID;
+    size_t len = error->len < LINK_ERROR_TEXT_MAX ? error->len : LINK_ERROR_TEXT_MAX;
     if (is_informative(error, reason)) {
         link->error_reason = reason;
         memcpy(link->error_text, error->str, len);

@@ -58,7 +58,7 @@ struct link_login {
     unsigned database;
 };
 
-enum { LINK_PASSWORD_MAX = 1024, LINK_RUN_ID = 40, LINK_SAID = 127 };
+enum { LINK_PASSWORD_MAX = 1024, LINK_RUN_ID = 40, LINK_ERROR_TEXT_MAX = 127 };
 
 /* LINK_COMMAND_MAX has room for the longest command made of words: a record write in full, or a
  * heartbeat with all names. */
@@ -155,7 +155,7 @@ struct link {
 
     enum redis_form release_form; /* form of single releases on this connection */
     enum reason error_reason; /* reason of the text in `error_text`; REASON_NONE: there is none */
-    char error_text[LINK_SAID + 1];
+    char error_text[LINK_ERROR_TEXT_MAX + 1];
 };
 
 struct link_rules {

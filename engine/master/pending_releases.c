@@ -56,8 +56,8 @@ void pending_releases_confirm(struct pending_releases *pending_releases, uint64_
         drop_oldest(pending_releases);
 }
 
-void pending_releases_put_off(struct pending_releases *pending_releases, uint64_t position,
-                              int64_t retry_for_ns, int64_t now_ns)
+void pending_releases_retry_later(struct pending_releases *pending_releases, uint64_t position,
+                                  int64_t retry_for_ns, int64_t now_ns)
 {
     if (pending_releases->count == 0 || pending_releases->first != position)
         return;

@@ -50,8 +50,8 @@ void pending_releases_confirm(struct pending_releases *pending_releases, uint64_
  * refused it for retry_for_ns. The entry is the oldest, because all before it have been answered;
  * or it was dropped meanwhile.
  */
-void pending_releases_put_off(struct pending_releases *pending_releases, uint64_t position,
-                              int64_t retry_for_ns, int64_t now_ns);
+void pending_releases_retry_later(struct pending_releases *pending_releases, uint64_t position,
+                                  int64_t retry_for_ns, int64_t now_ns);
 
 /* The connection was lost: send all unconfirmed entries again. */
 void pending_releases_rewind(struct pending_releases *pending_releases);

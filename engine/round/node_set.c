@@ -35,10 +35,10 @@ int64_t nodes_quorum_ns(unsigned quorum, unsigned ready, uint32_t nodes, const i
 {
     int64_t earliest_ns = INT64_MAX;
     /* There are few nodes, so count for each of them how many are ready by its time. */
-    for (uint32_t rest = nodes; rest != 0; rest = nodes_behind_first(rest)) {
+    for (uint32_t rest = nodes; rest != 0; rest = nodes_after_first(rest)) {
         int64_t at_ns = times_ns[nodes_first(rest)];
         unsigned by_then = ready;
-        for (uint32_t others = nodes; others != 0; others = nodes_behind_first(others))
+        for (uint32_t others = nodes; others != 0; others = nodes_after_first(others))
             by_then += times_ns[nodes_first(others)] <= at_ns;
         if (by_then >= quorum && at_ns < earliest_ns)
             earliest_ns = at_ns;

@@ -28,7 +28,7 @@ static inline unsigned nodes_first(uint32_t nodes)
     return (unsigned)__builtin_ctz(nodes);
 }
 
-static inline uint32_t nodes_behind_first(uint32_t nodes)
+static inline uint32_t nodes_after_first(uint32_t nodes)
 {
     return nodes & (nodes - 1);
 }

@@ -162,7 +162,7 @@ static void take_vote(struct round *round, unsigned node, const struct answer *a
 
 static void fail_all_pending(struct round *round, enum reason reason)
 {
-    for (uint32_t rest = round->pending; rest != 0; rest = nodes_behind_first(rest))
+    for (uint32_t rest = round->pending; rest != 0; rest = nodes_after_first(rest))
         fail_node(round, nodes_first(rest), reason);
 }
 
@@ -322,7 +322,7 @@ static void on_start(struct round *round, const struct round_event *event,
 {
     round->started_ns = event->now_ns;
     uint32_t unreachable = nodes_all(round->rules->node_count) & ~event->reachable;
-    for (; unreachable != 0; unreachable = nodes_behind_first(unreachable))
+    for (; unreachable != 0; unreachable = nodes_after_first(unreachable))
         fail_node(round, nodes_first(unreachable),
                   event->unreachable_because[nodes_first(unreachable)]);
 

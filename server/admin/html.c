@@ -34,7 +34,7 @@ void html_string(struct text *text, const char *string)
     html_bytes(text, string, strlen(string), SIZE_MAX);
 }
 
-void text_ago(struct text *text, int64_t ms)
+void html_duration(struct text *text, int64_t ms)
 {
     int64_t s = ms / 1000;
     int64_t min = s / 60;

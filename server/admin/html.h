@@ -16,6 +16,6 @@ void html_bytes(struct text *text, const char *bytes, size_t len, size_t most);
 void html_string(struct text *text, const char *string);
 
 /* "0.4 s", "12 s", "3 min 20 s", "5 h 2 min", "4 d 3 h". */
-void text_ago(struct text *text, int64_t ms);
+void html_duration(struct text *text, int64_t ms);
 
 #endif

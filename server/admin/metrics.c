@@ -86,7 +86,7 @@ static void write_requests(const struct status *status, struct text *text)
               "LOCKs with WAIT: time in the queue, whether or not the lock was granted.",
               &stats->queued);
     counter(text, "redlockd_lock_rounds_total",
-            "Acquire rounds. A LOCK that waits may need several.", stats->asked);
+            "Acquire rounds. A LOCK that waits may need several.", stats->acquire_rounds);
     counter(
         text, "redlockd_handovers_total",
         "Locks handed over from their holder to the first waiter without being free in between.",

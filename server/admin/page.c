@@ -92,7 +92,7 @@ static void write_shortage(const struct status *status, struct text *text)
     text_format(text, "; %u are needed. ", status->quorum);
     if (status->back_ms >= 0) {
         text_string(text, "Quorum expected in ");
-        text_ago(text, status->back_ms);
+        html_duration(text, status->back_ms);
         text_string(text, ". ");
     }
     text_string(text, "Locks held now cannot be extended and expire with their TTL.");
@@ -240,10 +240,10 @@ static void write_why(const struct status_node *node, struct text *text)
     text_string(text, "<p class=why>");
     html_string(text, reason_text(node->reason));
     text_format(text, " <code>%s</code></p><p class=when>No vote for ", reason_word(node->reason));
-    text_ago(text, node->no_vote_ns / NS_PER_MS);
+    html_duration(text, node->no_vote_ns / NS_PER_MS);
     if (node->back_ms >= 0) {
         text_string(text, "; votes again in ");
-        text_ago(text, node->back_ms);
+        html_duration(text, node->back_ms);
     }
     if (node->pending_releases > 0)
         text_format(text, "; %" PRIu64 " release%s pending", node->pending_releases,
@@ -302,12 +302,12 @@ static void write_holder(const struct status_lock *queue, struct text *text)
     else
         text_format(text, "client %" PRIu64, queue->client_id);
     text_string(text, " <span class=quiet>for ");
-    text_ago(text, queue->held_ms);
+    html_duration(text, queue->held_ms);
     if (queue->hold) {
         text_string(text, ", with HOLD");
     } else {
         text_string(text, ", ");
-        text_ago(text, queue->left_ms);
+        html_duration(text, queue->left_ms);
         text_string(text, " left");
     }
     text_string(text, "</span>");
@@ -368,7 +368,7 @@ static void write_losses(const struct status *status, struct text *text)
         text_string(text, "<tr><td class=time>");
         write_clock(text, loss->wall_ns);
         text_string(text, " <span class=quiet>");
-        text_ago(text, ago_ms > 0 ? ago_ms : 0);
+        html_duration(text, ago_ms > 0 ? ago_ms : 0);
         text_string(text, " ago</span></td><td class=name>");
         html_bytes(text, loss->resource, loss->resource_len, NAME_SHOWN);
         if (loss->client[0] != '\0') {
@@ -403,7 +403,7 @@ void page_write_live(const struct status *status, struct text *text)
     write_queues(status, text);
     write_losses(status, text);
     text_format(text, "<footer>Version %s, up ", status->version);
-    text_ago(text, status->uptime_ns / NS_PER_MS);
+    html_duration(text, status->uptime_ns / NS_PER_MS);
     text_string(
         text,
         ". This page shows one daemon; other daemons on the same masters have their own page.<br>"

@@ -124,7 +124,7 @@ void status_take_clients(struct status *status, const struct clients *clients, i
 /* Fill in the queues. Walks over the resources that have waiters. */
 void status_take_queues(struct status *status, const struct engine *engine, int64_t now_ns);
 
-/* One resource, without `place`, which engine_place() computes for a client. */
+/* One resource, without `place`, which engine_queue_position() computes for a client. */
 struct status_lock status_lock_of(const struct resource_view *resource, int64_t now_ns);
 
 /* Whether locks can be granted. */

@@ -83,14 +83,15 @@ void status_write_daemon(const struct status *status, struct text *text)
     text_format(text,
                 "subject=daemon version=%s pid=%d uptime_ms=%" PRId64
                 " clients=%zu rounds=%zu undone=%" PRIu64 " backfilled=%" PRIu64
-                " releases_deferred=%" PRIu64 " waiting=%zu holding=%zu locks=%zu asked=%" PRIu64
-                " handovers=%" PRIu64 " key_probes=%" PRIu64 " renewals=%" PRIu64 " lost=%" PRIu64
+                " releases_deferred=%" PRIu64
+                " waiting=%zu holding=%zu locks=%zu acquire_rounds=%" PRIu64 " handovers=%" PRIu64
+                " key_probes=%" PRIu64 " renewals=%" PRIu64 " lost=%" PRIu64
                 " unauthenticated=%zu wrong_secrets=%" PRIu64 " broken=%" PRIu64,
                 status->version, status->pid, ms(status->uptime_ns), status->clients,
                 status->rounds_in_flight, stats->undone, stats->backfilled,
                 stats->deferred_releases, status->waiting, status->holding, status->locks,
-                stats->asked, stats->handovers, stats->key_probes, stats->renewals, stats->lost,
-                status->unauthenticated, status->wrong_secrets, stats->broken);
+                stats->acquire_rounds, stats->handovers, stats->key_probes, stats->renewals,
+                stats->lost, status->unauthenticated, status->wrong_secrets, stats->broken);
 }
 
 void status_write_outcomes(const struct status *status, unsigned kind, struct text *text)

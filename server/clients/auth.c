@@ -72,7 +72,7 @@ static const struct user *find_by_socket(const struct auth *auth,
     return user;
 }
 
-bool auth_recognize(struct auth *auth, struct auth_identity *identity)
+bool auth_identify(struct auth *auth, struct auth_identity *identity)
 {
     assert(identity->state == AUTH_NONE);
     if (auth->open) {

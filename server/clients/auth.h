@@ -70,7 +70,7 @@ void auth_deinit(struct auth *auth);
 
 /* Identify a new connection; peer, fd and client_address are set, the rest is zero. False: the
  * connection has to authenticate. Then make room if auth_is_full(), and call auth_await(). */
-bool auth_recognize(struct auth *auth, struct auth_identity *identity);
+bool auth_identify(struct auth *auth, struct auth_identity *identity);
 bool auth_is_full(const struct auth *auth);
 void auth_await(struct auth *auth, struct auth_identity *identity, int64_t now_ns);
 

@@ -129,7 +129,7 @@ static bool take_line(struct session *session, const char *line, size_t len)
     enum acl_answer may = ACL_YES;
     if (failed == REQUEST_FINE)
         may = acl_ask(&session->identity.acl, request.verb, request.resource, request.resource_len);
-    else if (!acl_tells(&session->identity.acl, failed))
+    else if (!acl_may_reveal(&session->identity.acl, failed))
         may = ACL_NOT_KNOWN;
     if (may != ACL_YES) {
         deny(session, &request, may);

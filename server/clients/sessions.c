@@ -219,7 +219,7 @@ static void identify(struct session *session)
 {
     struct clients *clients = session->clients;
     struct auth *auth = &clients->auth;
-    if (auth_recognize(auth, &session->identity)) {
+    if (auth_identify(auth, &session->identity)) {
         if (session->identity.state == AUTH_BY_SOCKET)
             session_log_authenticated(session);
         return;

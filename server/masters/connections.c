@@ -47,7 +47,7 @@ void connections_write(struct connections *connections, uint32_t nodes, enum cha
         pass_want_end(connections->pass);
         return;
     }
-    for (; nodes != 0; nodes = nodes_behind_first(nodes))
+    for (; nodes != 0; nodes = nodes_after_first(nodes))
         stream_write(&connections->nodes[nodes_first(nodes)][channel].stream, bytes, len);
 }
 

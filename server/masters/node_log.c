@@ -63,9 +63,9 @@ static void log_other_set(const struct connections *connections, unsigned node)
                   log_text("node", connections->config->nodes[node].name),
                   log_text("reason", reason_word(REASON_OTHERSET)),
                   log_text("meaning", reason_text(REASON_OTHERSET)),
-                  log_text("master_set", master.their_set),
-                  log_text("master_cluster", master.their_cluster),
-                  log_number("master_max_ttl_ms", master.their_max_ttl_ms),
+                  log_text("master_set", master.record_set),
+                  log_text("master_cluster", master.record_cluster),
+                  log_number("master_max_ttl_ms", master.record_max_ttl_ms),
                   log_text("own_set", engine_view(connections->engine).set_id),
                   log_text("own_cluster", connections->config->cluster),
                   log_number("own_max_ttl_ms", connections->config->locks.max_ttl_ns / NS_PER_MS)));
@@ -94,7 +94,7 @@ static void log_no_vote(const struct connections *connections, unsigned node, en
 static void log_duplicate(const struct connections *connections, unsigned node,
                           enum config_log_level level, const char *event, const char *meaning)
 {
-    unsigned twin = engine_view_master(connections->engine, node, clock_now_ns()).twin;
+    unsigned twin = engine_view_master(connections->engine, node, clock_now_ns()).duplicate_of;
     log_event(connections->log, level, event,
               LOG_FIELDS(log_text("node", connections->config->nodes[node].name),
                          log_text("reason", reason_word(REASON_DUPLICATE)),

@@ -17,7 +17,7 @@ static void clear(struct broadcast *broadcast)
 /* Copy the shared bytes to the streams, since other bytes replace them. */
 static void copy_to_streams(struct broadcast *broadcast)
 {
-    for (uint32_t rest = broadcast->nodes; rest != 0; rest = nodes_behind_first(rest))
+    for (uint32_t rest = broadcast->nodes; rest != 0; rest = nodes_after_first(rest))
         stream_write(broadcast->streams[nodes_first(rest)], broadcast->bytes, broadcast->len);
     clear(broadcast);
 }
@@ -38,7 +38,7 @@ void broadcast_drop(struct broadcast *broadcast, unsigned node)
 
 void broadcast_flush(struct broadcast *broadcast, struct streams *streams)
 {
-    for (uint32_t rest = broadcast->nodes; rest != 0; rest = nodes_behind_first(rest))
+    for (uint32_t rest = broadcast->nodes; rest != 0; rest = nodes_after_first(rest))
         stream_share(broadcast->streams[nodes_first(rest)], broadcast->bytes, broadcast->len);
     clear(broadcast);
     streams_flush(streams);

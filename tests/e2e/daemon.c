@@ -63,7 +63,7 @@ void daemon_prepare(struct daemon *daemon, const struct sandbox *sandbox,
     const char *name = plan->name != NULL ? plan->name : "redlockd";
     char file[32];
     *daemon = (struct daemon){.sandbox = sandbox,
-                              .elsewhere = plan->elsewhere,
+                              .other_host = plan->other_host,
                               .network = plan->network,
                               .clock_ahead_s = plan->clock_ahead_s};
     if (plan->tcp_host != NULL)
@@ -117,7 +117,7 @@ void daemon_start(struct daemon *daemon, rlim_t open_files)
     }
     daemon->pid = process_start(&(struct process_plan){
         .argv = daemon->network != NULL ? in_network
-                : !daemon->elsewhere    ? here
+                : !daemon->other_host   ? here
                 : geteuid() == 0        ? there
                                         : there_as_user,
         .environment = environment,

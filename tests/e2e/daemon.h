@@ -33,7 +33,7 @@ struct daemon_plan {
     const char *yaml;          /* further YAML sections; NULL: log level debug */
     unsigned node_timeout_ms;
     int64_t clock_ahead_s; /* offset of its wall clock */
-    bool elsewhere;        /* simulate another host: a different clock since boot */
+    bool other_host;       /* simulate another host: a different clock since boot */
     const char *network;   /* path of its network namespace; NULL: the test's */
     rlim_t open_files;     /* RLIMIT_NOFILE; 0: as the test */
 };
@@ -41,7 +41,7 @@ struct daemon_plan {
 struct daemon {
     const struct sandbox *sandbox;
     pid_t pid; /* 0: not running */
-    bool elsewhere;
+    bool other_host;
     const char *network;
     int64_t clock_ahead_s;
     /* Set by tests before the start; see struct process_plan. */

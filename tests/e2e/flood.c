@@ -112,10 +112,10 @@ static void *run(void *context)
 
 static void prepare(struct flood *flood, const struct stage *stage)
 {
-    struct secure_plan plan = tls_no_certificate;
+    struct tls_client_plan plan = tls_no_certificate;
     bool old = flood->kind == FLOOD_CLIENT_HELLOS || flood->kind == FLOOD_EMPTY;
     plan.version = old ? TLS1_2_VERSION : TLS1_3_VERSION;
-    secure_open(flood->client, &stage->sandbox, stage->daemon.port, &plan);
+    tls_client_open(flood->client, &stage->sandbox, stage->daemon.port, &plan);
     if (flood->kind == FLOOD_FRAGMENTS) {
         put_fragments(flood);
         return;
@@ -163,7 +163,7 @@ void flood_stop(struct flood *flood)
     flood->stop = true;
     ck_assert_int_eq(pthread_join(flood->thread, NULL), 0);
     if (flood->client != NULL)
-        secure_reset(flood->client);
+        tls_client_reset(flood->client);
     free(flood->client);
     free(flood->bytes);
     seal_free(flood->seal);

@@ -29,8 +29,8 @@ struct flood {
     atomic_ulong records; /* sent so far by an endless flood */
     atomic_bool over;     /* everything sent, or connection closed by the daemon */
     atomic_bool stop;
-    struct secure *client; /* owned; NULL: the connection is the caller's */
-    struct seal *seal;     /* owned; NULL: TLS 1.3, which is not endless */
+    struct tls_client *client; /* owned; NULL: the connection is the caller's */
+    struct seal *seal;         /* owned; NULL: TLS 1.3, which is not endless */
 };
 
 /* Connects to the TLS port of the stage's daemon and starts the flood. */

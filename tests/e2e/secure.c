@@ -42,8 +42,8 @@ static int connect_to(int port, bool small_buffers)
     return fd;
 }
 
-void secure_open(struct secure *secure, const struct sandbox *sandbox, int port,
-                 const struct secure_plan *plan)
+void tls_client_open(struct tls_client *secure, const struct sandbox *sandbox, int port,
+                     const struct tls_client_plan *plan)
 {
     char path[SANDBOX_FILE];
     SSL_CTX *context = SSL_CTX_new(TLS_client_method());
@@ -71,7 +71,7 @@ void secure_open(struct secure *secure, const struct sandbox *sandbox, int port,
     SSL_set_connect_state(secure->ssl);
 }
 
-static void end(struct secure *secure)
+static void end(struct tls_client *secure)
 {
     SSL_free(secure->ssl);
     SSL_CTX_free(secure->context);
@@ -80,29 +80,29 @@ static void end(struct secure *secure)
     ERR_clear_error();
 }
 
-bool secure_try(struct secure *secure, const struct sandbox *sandbox, int port,
-                const struct secure_plan *plan)
+bool tls_client_try(struct tls_client *secure, const struct sandbox *sandbox, int port,
+                    const struct tls_client_plan *plan)
 {
-    secure_open(secure, sandbox, port, plan);
+    tls_client_open(secure, sandbox, port, plan);
     if (SSL_do_handshake(secure->ssl) == 1)
         return true;
     end(secure);
     return false;
 }
 
-void secure_connect(struct secure *secure, const struct sandbox *sandbox, int port,
-                    const struct secure_plan *plan)
+void tls_client_connect(struct tls_client *secure, const struct sandbox *sandbox, int port,
+                        const struct tls_client_plan *plan)
 {
-    ck_assert_msg(secure_try(secure, sandbox, port, plan), "the handshake failed");
+    ck_assert_msg(tls_client_try(secure, sandbox, port, plan), "the handshake failed");
 }
 
-void secure_send(struct secure *secure, const char *text)
+void tls_client_send(struct tls_client *secure, const char *text)
 {
     int len = (int)strlen(text);
     ck_assert_msg(SSL_write(secure->ssl, text, len) == len, "cannot send %.60s", text);
 }
 
-const char *secure_read(struct secure *secure)
+const char *tls_client_read(struct tls_client *secure)
 {
     size_t len = 0;
     do {
@@ -114,14 +114,14 @@ const char *secure_read(struct secure *secure)
     return secure->line;
 }
 
-const char *secure_ask(struct secure *secure, const char *text)
+const char *tls_client_ask(struct tls_client *secure, const char *text)
 {
-    secure_send(secure, text);
-    secure_send(secure, "\n");
-    return secure_read(secure);
+    tls_client_send(secure, text);
+    tls_client_send(secure, "\n");
+    return tls_client_read(secure);
 }
 
-bool secure_ends_well(struct secure *secure)
+bool tls_client_ends_well(struct tls_client *secure)
 {
     char byte;
     ERR_clear_error();
@@ -130,18 +130,18 @@ bool secure_ends_well(struct secure *secure)
     return SSL_get_error(secure->ssl, got) == SSL_ERROR_ZERO_RETURN;
 }
 
-void secure_half_close(struct secure *secure)
+void tls_client_half_close(struct tls_client *secure)
 {
     ck_assert_int_ge(SSL_shutdown(secure->ssl), 0);
 }
 
-void secure_close(struct secure *secure)
+void tls_client_close(struct tls_client *secure)
 {
-    secure_half_close(secure);
+    tls_client_half_close(secure);
     end(secure);
 }
 
-void secure_cut(struct secure *secure)
+void tls_client_cut(struct tls_client *secure)
 {
     /* Drain the input first: with unread data (such as session tickets) the kernel would send a
      * reset, not a FIN. */
@@ -152,7 +152,7 @@ void secure_cut(struct secure *secure)
     end(secure);
 }
 
-void secure_reset(struct secure *secure)
+void tls_client_reset(struct tls_client *secure)
 {
     struct linger reset = {.l_onoff = 1, .l_linger = 0};
     setsockopt(secure->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));

@@ -12,7 +12,7 @@
 
 enum { SECURE_LINE = 4096 };
 
-struct secure {
+struct tls_client {
     int fd;
     SSL_CTX *context;
     SSL *ssl;
@@ -20,7 +20,7 @@ struct secure {
 };
 
 /* The certificates of the client: names of files in the sandbox. */
-struct secure_plan {
+struct tls_client_plan {
     const char *ca;     /* trusted CA; NULL: does not verify */
     const char *own;    /* own certificate; NULL: none */
     const char *host;   /* required host name; NULL: any */
@@ -30,30 +30,30 @@ struct secure_plan {
 
 /* Connects to a port of 127.0.0.1 and completes the handshake. False if it fails; the connection is
  * then closed. */
-bool secure_try(struct secure *secure, const struct sandbox *sandbox, int port,
-                const struct secure_plan *plan);
-void secure_connect(struct secure *secure, const struct sandbox *sandbox, int port,
-                    const struct secure_plan *plan);
+bool tls_client_try(struct tls_client *secure, const struct sandbox *sandbox, int port,
+                    const struct tls_client_plan *plan);
+void tls_client_connect(struct tls_client *secure, const struct sandbox *sandbox, int port,
+                        const struct tls_client_plan *plan);
 
 /* Connects without the handshake, which SSL_do_handshake() does. */
-void secure_open(struct secure *secure, const struct sandbox *sandbox, int port,
-                 const struct secure_plan *plan);
+void tls_client_open(struct tls_client *secure, const struct sandbox *sandbox, int port,
+                     const struct tls_client_plan *plan);
 
-void secure_send(struct secure *secure, const char *text);
+void tls_client_send(struct tls_client *secure, const char *text);
 
 /* Returns the next line without its LF. */
-const char *secure_read(struct secure *secure);
-const char *secure_ask(struct secure *secure, const char *text);
+const char *tls_client_read(struct tls_client *secure);
+const char *tls_client_ask(struct tls_client *secure, const char *text);
 
 /* True if the daemon ends the session with close_notify, before another line. */
-bool secure_ends_well(struct secure *secure);
+bool tls_client_ends_well(struct tls_client *secure);
 
 /* Sends close_notify; the client can still read. */
-void secure_half_close(struct secure *secure);
+void tls_client_half_close(struct tls_client *secure);
 
 /* Ends the connection: with close_notify, with a FIN only, or with a reset. */
-void secure_close(struct secure *secure);
-void secure_cut(struct secure *secure);
-void secure_reset(struct secure *secure);
+void tls_client_close(struct tls_client *secure);
+void tls_client_cut(struct tls_client *secure);
+void tls_client_reset(struct tls_client *secure);
 
 #endif

@@ -135,7 +135,7 @@ START_TEST(locks_queued_before_a_half_close_start_no_round)
     client_close(&client);
     daemon_connect(&stage.daemon, &client);
     client_send(&client, "STATS\n");
-    client_read_match(&client, "subject=daemon .* asked=1 .*");
+    client_read_match(&client, "subject=daemon .* acquire_rounds=1 .*");
     client_close(&client);
     stage_wait_no_keys(&stage);
     stage_close(&stage);

@@ -130,7 +130,8 @@ START_TEST(two_daemons_share_a_lock_fairly)
     unsigned attempts = 0;
     unsigned probes = 0;
     stage_open(&stage, __func__, &(struct stage_plan){.masters = 5, .over_unix = true});
-    stage_start_daemon(&stage, &second, &(struct daemon_plan){.name = "second", .elsewhere = true});
+    stage_start_daemon(&stage, &second,
+                       &(struct daemon_plan){.name = "second", .other_host = true});
     for (unsigned i = 0; i < 5; i++)
         monitor_open(&monitors[i], &stage.masters[i]);
     for (unsigned i = 0; i < CLIENTS; i++) {

@@ -259,7 +259,7 @@ static void expect_unobserved_step_respected(const char *test, bool elsewhere)
     master_step(&stage.masters[2], 60);
     resume_without_key(&stage);
     plan.name = "second";
-    plan.elsewhere = elsewhere;
+    plan.other_host = elsewhere;
     daemon_prepare(&fresh.daemon, &stage.sandbox, stage.masters, 5, &plan);
     daemon_start(&fresh.daemon, 0);
     daemon_wait_listening(&fresh.daemon);
@@ -299,7 +299,7 @@ START_TEST(a_step_and_back_is_announced_to_another_host)
 {
     struct stage stage;
     struct second second;
-    const struct daemon_plan elsewhere = {.locks = careful.daemon.locks, .elsewhere = true};
+    const struct daemon_plan elsewhere = {.locks = careful.daemon.locks, .other_host = true};
     stage_open(&stage, __func__, &careful);
     open_second(&stage, &second, &elsewhere);
     stage_wait_nodes(&stage, "vote=yes", 5);
@@ -375,7 +375,7 @@ START_TEST(a_daemon_on_a_new_host_grants_next_to_a_live_daemon)
 {
     struct stage stage;
     struct second second;
-    const struct daemon_plan elsewhere = {.elsewhere = true};
+    const struct daemon_plan elsewhere = {.other_host = true};
     stage_open(&stage, __func__, &patient);
     open_second(&stage, &second, &elsewhere);
     client_lock(&second.client, "a", "10s");
@@ -388,7 +388,7 @@ START_TEST(a_daemon_on_a_new_host_waits_if_no_daemon_runs)
 {
     struct stage stage;
     struct second second;
-    struct daemon_plan plan = {.name = "second", .elsewhere = true};
+    struct daemon_plan plan = {.name = "second", .other_host = true};
     stage_open(&stage, __func__, &patient);
     client_close(&stage.client);
     daemon_stop(&stage.daemon);

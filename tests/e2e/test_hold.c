@@ -303,7 +303,8 @@ START_TEST(killing_the_daemon_frees_a_hold_after_its_ttl)
     struct daemon second;
     struct client client;
     stage_open(&stage, __func__, &five);
-    stage_start_daemon(&stage, &second, &(struct daemon_plan){.name = "second", .elsewhere = true});
+    stage_start_daemon(&stage, &second,
+                       &(struct daemon_plan){.name = "second", .other_host = true});
     daemon_connect(&second, &client);
     hold(&held, &stage, "2s");
     client_send(&client, "LOCK a 10s WAIT 60s\n");

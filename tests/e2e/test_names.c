@@ -126,7 +126,8 @@ START_TEST(a_failing_nameserver_is_logged)
     open_masters(&stage, __func__);
     names_write_server(&names, port_free(), 1);
     start_daemon(&stage, "log: {format: json}\n");
-    daemon_wait_log(&stage.daemon, "\"event\":\"libevent\"", "\"says\":\"Nameserver 127.0.0.1:");
+    daemon_wait_log(&stage.daemon, "\"event\":\"libevent_reported\"",
+                    "\"message\":\"Nameserver 127.0.0.1:");
     stage_wait_nodes(&stage, "reason=unresolved", 1);
     char *log = sandbox_read(stage.daemon.log);
     for (char *rest = log, *line; (line = strsep(&rest, "\n")) != NULL;)

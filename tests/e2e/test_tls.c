@@ -30,19 +30,19 @@ static const int tls_versions[] = {TLS1_2_VERSION, TLS1_3_VERSION};
 START_TEST(a_tls_client_is_served_and_gets_close_notify)
 {
     struct stage stage;
-    struct secure client;
-    struct secure_plan plan = tls_no_certificate;
+    struct tls_client client;
+    struct tls_client_plan plan = tls_no_certificate;
     char line[128];
     tls_stage_open(&stage, __func__);
     plan.version = tls_versions[_i];
-    secure_connect(&client, &stage.sandbox, stage.daemon.port, &plan);
+    tls_client_connect(&client, &stage.sandbox, stage.daemon.port, &plan);
     ck_assert_int_eq(SSL_version(client.ssl), tls_versions[_i]);
-    tls_expect(secure_ask(&client, "LOCK a 10s"), "OK ");
+    tls_expect(tls_client_ask(&client, "LOCK a 10s"), "OK ");
     snprintf(line, sizeof(line), "UNLOCK a %.40s", client.line + 3);
-    ck_assert_str_eq(secure_ask(&client, line), "OK");
-    ck_assert_str_eq(secure_ask(&client, "QUIT"), "BYE");
-    ck_assert(secure_ends_well(&client));
-    secure_close(&client);
+    ck_assert_str_eq(tls_client_ask(&client, line), "OK");
+    ck_assert_str_eq(tls_client_ask(&client, "QUIT"), "BYE");
+    ck_assert(tls_client_ends_well(&client));
+    tls_client_close(&client);
     stage_close(&stage);
 }
 END_TEST
@@ -51,22 +51,22 @@ END_TEST
 START_TEST(old_tls_versions_and_renegotiation_are_refused)
 {
     struct stage stage;
-    struct secure client;
-    struct secure_plan plan = tls_no_certificate;
+    struct tls_client client;
+    struct tls_client_plan plan = tls_no_certificate;
     tls_stage_open(&stage, __func__);
-    secure_open(&client, &stage.sandbox, stage.daemon.port, &tls_no_certificate);
+    tls_client_open(&client, &stage.sandbox, stage.daemon.port, &tls_no_certificate);
     SSL_set_security_level(client.ssl, 0);
     SSL_set_min_proto_version(client.ssl, TLS1_VERSION);
     SSL_set_max_proto_version(client.ssl, TLS1_1_VERSION);
     ck_assert_int_ne(SSL_do_handshake(client.ssl), 1);
     daemon_wait_log(&stage.daemon, "tls_failed", "neither TLS 1.2 nor TLS 1.3");
-    secure_reset(&client);
+    tls_client_reset(&client);
     plan.version = TLS1_2_VERSION;
-    secure_connect(&client, &stage.sandbox, stage.daemon.port, &plan);
-    ck_assert_str_eq(secure_ask(&client, "PING"), "PONG");
+    tls_client_connect(&client, &stage.sandbox, stage.daemon.port, &plan);
+    ck_assert_str_eq(tls_client_ask(&client, "PING"), "PONG");
     ck_assert_int_eq(SSL_renegotiate(client.ssl), 1);
     ck_assert_int_ne(SSL_do_handshake(client.ssl), 1);
-    secure_reset(&client);
+    tls_client_reset(&client);
     stage_close(&stage);
 }
 END_TEST
@@ -86,23 +86,23 @@ static const struct {
 };
 
 /* With TLS 1.3 the client completes its handshake before it learns of a refusal. */
-static bool is_accepted(struct secure *client, const struct stage *stage, const char *own,
+static bool is_accepted(struct tls_client *client, const struct stage *stage, const char *own,
                         int version)
 {
-    const struct secure_plan plan = {.ca = "ca", .own = own, .version = version};
+    const struct tls_client_plan plan = {.ca = "ca", .own = own, .version = version};
     char answer[5];
-    if (!secure_try(client, &stage->sandbox, stage->daemon.port, &plan))
+    if (!tls_client_try(client, &stage->sandbox, stage->daemon.port, &plan))
         return false;
     if (SSL_write(client->ssl, "PING\n", 5) == 5 && SSL_read(client->ssl, answer, 5) == 5)
         return true;
-    secure_reset(client);
+    tls_client_reset(client);
     return false;
 }
 
 START_TEST(a_client_certificate_is_required_and_verified)
 {
     struct stage stage;
-    struct secure client;
+    struct tls_client client;
     tls_stage_open_with(&stage, __func__, "daemon", "");
     for (unsigned v = 0; v < 2; v++)
         for (size_t i = 0; i < sizeof(certificates) / sizeof(certificates[0]); i++) {
@@ -110,7 +110,7 @@ START_TEST(a_client_certificate_is_required_and_verified)
             ck_assert_msg(in == (certificates[i].why == NULL), "certificate %zu", i);
             if (in) {
                 ck_assert_uint_eq(client_count(&stage.client, "CLIENTS", certificates[i].name), 1);
-                secure_close(&client);
+                tls_client_close(&client);
             } else {
                 daemon_wait_log(&stage.daemon, "tls_failed", certificates[i].why);
             }
@@ -123,27 +123,27 @@ END_TEST
 START_TEST(an_optional_client_certificate_is_verified)
 {
     struct stage stage;
-    struct secure client;
+    struct tls_client client;
     tls_stage_open_with(&stage, __func__, "daemon", ", client_certificate: optional");
     ck_assert(is_accepted(&client, &stage, NULL, 0));
     ck_assert_uint_eq(client_count(&stage.client, "CLIENTS", ",cn="), 0);
-    secure_close(&client);
+    tls_client_close(&client);
     ck_assert(is_accepted(&client, &stage, "client", 0));
     ck_assert_uint_eq(client_count(&stage.client, "CLIENTS", ",cn=worker%207 "), 1);
-    secure_close(&client);
+    tls_client_close(&client);
     ck_assert(!is_accepted(&client, &stage, "wrong", 0));
     stage_close(&stage);
 }
 END_TEST
 
 /* Connects with a session of an earlier connection. True if the connection can be used. */
-static bool reconnects(struct secure *again, const struct stage *stage, const char *own,
+static bool reconnects(struct tls_client *again, const struct stage *stage, const char *own,
                        SSL_SESSION *session)
 {
-    const struct secure_plan plan = {
+    const struct tls_client_plan plan = {
         .ca = "ca", .own = own, .version = SSL_SESSION_get_protocol_version(session)};
     char answer[5];
-    secure_open(again, &stage->sandbox, stage->daemon.port, &plan);
+    tls_client_open(again, &stage->sandbox, stage->daemon.port, &plan);
     ck_assert_int_eq(SSL_set_session(again->ssl, session), 1);
     return SSL_do_handshake(again->ssl) == 1 && SSL_write(again->ssl, "PING\n", 5) == 5 &&
            SSL_read(again->ssl, answer, 5) == 5;
@@ -154,28 +154,28 @@ START_TEST(a_client_certificate_is_verified_on_reconnect)
 {
     enum { SECONDS = 2 };
     struct stage stage;
-    struct secure client;
-    struct secure again;
+    struct tls_client client;
+    struct tls_client again;
     const struct certs_plan brief = {
         .name = "brief", .issuer = "ca", .from_s = -60, .until_s = SECONDS};
-    const struct secure_plan plan = {.ca = "ca", .own = "brief", .version = tls_versions[_i]};
+    const struct tls_client_plan plan = {.ca = "ca", .own = "brief", .version = tls_versions[_i]};
     tls_stage_open_with(&stage, __func__, "daemon", "");
     certs_make(stage.sandbox.dir, &brief);
     time_t end = time(NULL) + SECONDS;
-    secure_connect(&client, &stage.sandbox, stage.daemon.port, &plan);
-    ck_assert_str_eq(secure_ask(&client, "PING"), "PONG");
+    tls_client_connect(&client, &stage.sandbox, stage.daemon.port, &plan);
+    ck_assert_str_eq(tls_client_ask(&client, "PING"), "PONG");
     SSL_SESSION *session = SSL_get1_session(client.ssl);
     struct waiting waiting = waiting_for("the certificate to expire");
     while (time(NULL) <= end)
         waiting_pause(&waiting);
     ck_assert(!reconnects(&again, &stage, "brief", session));
-    secure_reset(&again);
+    tls_client_reset(&again);
     ck_assert(reconnects(&again, &stage, "client", session));
     ck_assert(!SSL_session_reused(again.ssl));
     ck_assert_uint_eq(client_count(&stage.client, "CLIENTS", ",cn=worker%207 "), 1);
     SSL_SESSION_free(session);
-    secure_close(&again);
-    secure_close(&client);
+    tls_client_close(&again);
+    tls_client_close(&client);
     stage_close(&stage);
 }
 END_TEST
@@ -184,18 +184,18 @@ END_TEST
 START_TEST(a_session_is_resumed_without_client_certificates)
 {
     struct stage stage;
-    struct secure client;
-    struct secure again;
+    struct tls_client client;
+    struct tls_client again;
     tls_stage_open(&stage, __func__);
     tls_stage_connect(&client, &stage);
-    ck_assert_str_eq(secure_ask(&client, "PING"), "PONG");
+    ck_assert_str_eq(tls_client_ask(&client, "PING"), "PONG");
     SSL_SESSION *session = SSL_get1_session(client.ssl);
     ck_assert(SSL_SESSION_is_resumable(session));
     ck_assert(reconnects(&again, &stage, NULL, session));
     ck_assert(SSL_session_reused(again.ssl));
     SSL_SESSION_free(session);
-    secure_close(&again);
-    secure_close(&client);
+    tls_client_close(&again);
+    tls_client_close(&client);
     stage_close(&stage);
 }
 END_TEST
@@ -216,9 +216,9 @@ static void renew(const struct stage *stage, const char *certificate, const char
 START_TEST(a_reload_reads_the_certificates_again)
 {
     struct stage stage;
-    struct secure before;
-    struct secure after;
-    const struct secure_plan renewed = {.ca = "ca", .host = "w7.example"};
+    struct tls_client before;
+    struct tls_client after;
+    const struct tls_client_plan renewed = {.ca = "ca", .host = "w7.example"};
     tls_stage_open(&stage, __func__);
     tls_stage_connect(&before, &stage);
     /* The key does not match the certificate: nothing changes. */
@@ -226,8 +226,8 @@ START_TEST(a_reload_reads_the_certificates_again)
     kill(stage.daemon.pid, SIGHUP);
     daemon_wait_log(&stage.daemon, "reload_refused", "in_force");
     tls_stage_connect(&after, &stage);
-    ck_assert_str_eq(secure_ask(&after, "PING"), "PONG");
-    secure_close(&after);
+    ck_assert_str_eq(tls_client_ask(&after, "PING"), "PONG");
+    tls_client_close(&after);
     /* With the matching key, new connections get the new certificate, and existing ones
      * continue. */
     const struct certs_plan plan = {.name = "new", .issuer = "ca", .names = "DNS:w7.example"};
@@ -236,11 +236,11 @@ START_TEST(a_reload_reads_the_certificates_again)
     kill(stage.daemon.pid, SIGHUP);
     daemon_wait_log(&stage.daemon, "certificate_changed", "address=tls://");
     daemon_wait_log(&stage.daemon, " reloaded ", "changed=nothing");
-    secure_connect(&after, &stage.sandbox, stage.daemon.port, &renewed);
-    ck_assert_str_eq(secure_ask(&after, "PING"), "PONG");
-    ck_assert_str_eq(secure_ask(&before, "PING"), "PONG");
-    secure_close(&after);
-    secure_close(&before);
+    tls_client_connect(&after, &stage.sandbox, stage.daemon.port, &renewed);
+    ck_assert_str_eq(tls_client_ask(&after, "PING"), "PONG");
+    ck_assert_str_eq(tls_client_ask(&before, "PING"), "PONG");
+    tls_client_close(&after);
+    tls_client_close(&before);
     stage_close(&stage);
 }
 END_TEST
@@ -248,16 +248,16 @@ END_TEST
 START_TEST(a_client_that_rejects_our_certificate_is_logged)
 {
     struct stage stage;
-    struct secure client;
+    struct tls_client client;
     tls_stage_open_with(&stage, __func__, "old-daemon", NULL);
     ck_assert_uint_eq(daemon_count_log(&stage.daemon, "old-daemon.crt has expired"), 2);
-    ck_assert(!secure_try(&client, &stage.sandbox, stage.daemon.port, &tls_no_certificate));
+    ck_assert(!tls_client_try(&client, &stage.sandbox, stage.daemon.port, &tls_no_certificate));
     daemon_wait_log(&stage.daemon, "tls_failed", "rejected this daemon's certificate as expired");
-    ck_assert(!secure_try(&client, &stage.sandbox, stage.daemon.port,
-                          &(struct secure_plan){.ca = "stranger"}));
+    ck_assert(!tls_client_try(&client, &stage.sandbox, stage.daemon.port,
+                              &(struct tls_client_plan){.ca = "stranger"}));
     daemon_wait_log(&stage.daemon, "tls_failed", "does not trust the CA");
-    ck_assert(!secure_try(&client, &stage.sandbox, stage.daemon.port,
-                          &(struct secure_plan){.ca = "ca", .host = "elsewhere"}));
+    ck_assert(!tls_client_try(&client, &stage.sandbox, stage.daemon.port,
+                              &(struct tls_client_plan){.ca = "ca", .host = "elsewhere"}));
     stage_wait_clients(&stage, 1);
     stage_close(&stage);
 }
@@ -269,7 +269,7 @@ START_TEST(the_documented_commands_make_certificates)
     static const char begin[] = "### Making certificates";
     static const char fence[] = "\n```sh\n";
     struct stage stage;
-    struct secure client;
+    struct tls_client client;
     char script[SANDBOX_FILE];
     char command[256];
     tls_stage_open_with(&stage, __func__, "daemon", "");
@@ -295,11 +295,12 @@ START_TEST(the_documented_commands_make_certificates)
     daemon_start(&stage.daemon, 0);
     daemon_wait_up(&stage.daemon, 3);
     daemon_connect(&stage.daemon, &stage.client);
-    secure_connect(&client, &stage.sandbox, stage.daemon.port,
-                   &(struct secure_plan){.ca = "ca", .own = "worker-7", .host = "localhost"});
-    ck_assert_str_eq(secure_ask(&client, "PING"), "PONG");
+    tls_client_connect(
+        &client, &stage.sandbox, stage.daemon.port,
+        &(struct tls_client_plan){.ca = "ca", .own = "worker-7", .host = "localhost"});
+    ck_assert_str_eq(tls_client_ask(&client, "PING"), "PONG");
     ck_assert_uint_eq(client_count(&stage.client, "CLIENTS", ",cn=worker-7 "), 1);
-    secure_close(&client);
+    tls_client_close(&client);
     free(text);
     stage_close(&stage);
 }
@@ -455,14 +456,14 @@ START_TEST(silent_handshakes_do_not_crowd_out_clients)
 {
     enum { MANY = 2 * HANDSHAKES };
     struct stage stage;
-    struct secure client;
+    struct tls_client client;
     tls_stage_open(&stage, __func__);
     struct client *silent = occupy_handshakes(&stage, MANY);
     /* Other listeners are not affected. */
     client_expect(&stage.client, "PONG", "PING");
     tls_stage_connect(&client, &stage);
-    ck_assert_str_eq(secure_ask(&client, "PING"), "PONG");
-    secure_close(&client);
+    ck_assert_str_eq(tls_client_ask(&client, "PING"), "PONG");
+    tls_client_close(&client);
     free_handshakes(silent, MANY);
     stage_close(&stage);
 }
@@ -490,22 +491,22 @@ START_TEST(a_listener_added_while_handshakes_are_full_is_served)
 {
     enum { MANY = HANDSHAKES + 4 };
     struct stage stage;
-    struct secure client;
+    struct tls_client client;
     tls_stage_open(&stage, __func__);
     int port = add_listener(&stage);
     struct client *silent = occupy_handshakes(&stage, MANY);
     kill(stage.daemon.pid, SIGHUP);
     daemon_wait_log(&stage.daemon, " reloaded ", "changed=listen");
-    secure_connect(&client, &stage.sandbox, port, &tls_no_certificate);
-    ck_assert_str_eq(secure_ask(&client, "PING"), "PONG");
-    secure_close(&client);
+    tls_client_connect(&client, &stage.sandbox, port, &tls_no_certificate);
+    ck_assert_str_eq(tls_client_ask(&client, "PING"), "PONG");
+    tls_client_close(&client);
     free_handshakes(silent, MANY);
     stage_close(&stage);
 }
 END_TEST
 
 /* Completes all handshakes in parallel. */
-static void complete_handshakes(struct secure *clients, unsigned count)
+static void complete_handshakes(struct tls_client *clients, unsigned count)
 {
     struct waiting waiting = waiting_for("all handshakes");
     for (unsigned done = 0; done < count;) {
@@ -525,12 +526,12 @@ START_TEST(concurrent_handshakes_all_complete)
 {
     enum { MANY = 200 };
     struct stage stage;
-    struct secure *clients = calloc(MANY, sizeof(*clients));
+    struct tls_client *clients = calloc(MANY, sizeof(*clients));
     ck_assert_ptr_nonnull(clients);
     tls_stage_open(&stage, __func__);
     kill(stage.daemon.pid, SIGSTOP);
     for (unsigned i = 0; i < MANY; i++) {
-        secure_open(&clients[i], &stage.sandbox, stage.daemon.port, &tls_no_certificate);
+        tls_client_open(&clients[i], &stage.sandbox, stage.daemon.port, &tls_no_certificate);
         fcntl(clients[i].fd, F_SETFL, O_NONBLOCK);
         ck_assert_int_ne(SSL_do_handshake(clients[i].ssl), 1);
     }
@@ -539,9 +540,9 @@ START_TEST(concurrent_handshakes_all_complete)
     for (unsigned i = 0; i < MANY; i++)
         fcntl(clients[i].fd, F_SETFL, 0);
     for (unsigned i = 0; i < MANY; i++)
-        ck_assert_str_eq(secure_ask(&clients[i], "PING"), "PONG");
+        ck_assert_str_eq(tls_client_ask(&clients[i], "PING"), "PONG");
     for (unsigned i = 0; i < MANY; i++)
-        secure_close(&clients[i]);
+        tls_client_close(&clients[i]);
     stage_wait_clients(&stage, 1);
     free(clients);
     stage_close(&stage);

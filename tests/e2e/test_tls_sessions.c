@@ -19,7 +19,7 @@
 /* --- ends --- */
 
 struct held {
-    struct secure client;
+    struct tls_client client;
     int64_t until_ms;
 };
 
@@ -32,29 +32,30 @@ static void hold(struct held *held, const struct stage *stage, const char *ttl)
     int64_t sent_ms = waiting_clock_ms();
     snprintf(line, sizeof(line), "LOCK a %s HOLD", ttl);
     ck_assert_int_eq(
-        sscanf(secure_ask(&held->client, line), "OK %*s %ld %ld", &validity_ms, &elapsed_ms), 2);
+        sscanf(tls_client_ask(&held->client, line), "OK %*s %ld %ld", &validity_ms, &elapsed_ms),
+        2);
     held->until_ms = sent_ms + validity_ms + elapsed_ms;
 }
 
-static void quit(struct secure *client)
+static void quit(struct tls_client *client)
 {
-    ck_assert_str_eq(secure_ask(client, "QUIT"), "BYE");
-    ck_assert(secure_ends_well(client));
-    secure_cut(client);
+    ck_assert_str_eq(tls_client_ask(client, "QUIT"), "BYE");
+    ck_assert(tls_client_ends_well(client));
+    tls_client_cut(client);
 }
 
 /* Sends close_notify and still reads the replies. */
-static void half_close(struct secure *client)
+static void half_close(struct tls_client *client)
 {
-    secure_send(client, "#1 STATUS a\n#2 PING\n");
-    secure_half_close(client);
-    ck_assert_ptr_nonnull(strstr(secure_read(client), "PONG"));
-    tls_expect(secure_read(client), "#1 ");
-    ck_assert(secure_ends_well(client));
-    secure_cut(client);
+    tls_client_send(client, "#1 STATUS a\n#2 PING\n");
+    tls_client_half_close(client);
+    ck_assert_ptr_nonnull(strstr(tls_client_read(client), "PONG"));
+    tls_expect(tls_client_read(client), "#1 ");
+    ck_assert(tls_client_ends_well(client));
+    tls_client_cut(client);
 }
 
-static void (*const orderly_ends[])(struct secure *) = {secure_close, quit, half_close};
+static void (*const orderly_ends[])(struct tls_client *) = {tls_client_close, quit, half_close};
 
 START_TEST(an_orderly_close_releases_a_hold_at_once)
 {
@@ -70,7 +71,7 @@ START_TEST(an_orderly_close_releases_a_hold_at_once)
 END_TEST
 
 /* Anyone on the network path can forge a bare FIN or a reset. */
-static void (*const disorderly_ends[])(struct secure *) = {secure_cut, secure_reset};
+static void (*const disorderly_ends[])(struct tls_client *) = {tls_client_cut, tls_client_reset};
 
 START_TEST(a_disorderly_close_releases_nothing_before_the_deadline)
 {
@@ -119,14 +120,14 @@ END_TEST
 START_TEST(a_close_without_notify_is_logged_only_if_it_costs_a_lock)
 {
     struct stage stage;
-    struct secure client;
+    struct tls_client client;
     struct held held;
     tls_stage_open(&stage, __func__);
     tls_stage_connect(&client, &stage);
-    tls_expect(secure_ask(&client, "LOCK b 2s"), "OK ");
-    secure_cut(&client);
+    tls_expect(tls_client_ask(&client, "LOCK b 2s"), "OK ");
+    tls_client_cut(&client);
     hold(&held, &stage, "2s");
-    secure_cut(&held.client);
+    tls_client_cut(&held.client);
     stage_wait_clients(&stage, 1);
     daemon_wait_log(&stage.daemon, "debug client_dropped", "without close_notify");
     daemon_wait_log(&stage.daemon, "info client_dropped", "without close_notify");
@@ -144,7 +145,7 @@ START_TEST(a_forged_close_notify_releases_nothing)
     tls_stage_open(&stage, __func__);
     hold(&held, &stage, "2s");
     ck_assert_int_eq(send(held.client.fd, alert, sizeof(alert), 0), sizeof(alert));
-    secure_cut(&held.client);
+    tls_client_cut(&held.client);
     stage_wait_clients(&stage, 1);
     stage_wait_key(&stage, "redlock:a", 0);
     ck_assert_int_ge(waiting_clock_ms(), held.until_ms);
@@ -155,20 +156,20 @@ END_TEST
 START_TEST(requests_before_close_notify_are_executed)
 {
     struct stage stage;
-    struct secure client;
+    struct tls_client client;
     char line[128];
     tls_stage_open(&stage, __func__);
     tls_stage_connect(&client, &stage);
-    tls_expect(secure_ask(&client, "LOCK a 60s"), "OK ");
+    tls_expect(tls_client_ask(&client, "LOCK a 60s"), "OK ");
     snprintf(line, sizeof(line), "PING\nUNLOCK a %.40s\n", client.line + 3);
     kill(stage.daemon.pid, SIGSTOP); /* so that it reads the request and the end at once */
-    secure_send(&client, line);
-    secure_half_close(&client);
+    tls_client_send(&client, line);
+    tls_client_half_close(&client);
     kill(stage.daemon.pid, SIGCONT);
-    ck_assert_str_eq(secure_read(&client), "PONG");
-    ck_assert_str_eq(secure_read(&client), "OK");
-    ck_assert(secure_ends_well(&client));
-    secure_cut(&client);
+    ck_assert_str_eq(tls_client_read(&client), "PONG");
+    ck_assert_str_eq(tls_client_read(&client), "OK");
+    ck_assert(tls_client_ends_well(&client));
+    tls_client_cut(&client);
     stage_close(&stage);
 }
 END_TEST
@@ -177,30 +178,30 @@ END_TEST
 START_TEST(a_lock_before_close_notify_is_undone)
 {
     struct stage stage;
-    struct secure client;
+    struct tls_client client;
     tls_stage_open(&stage, __func__);
     tls_stage_connect(&client, &stage);
     kill(stage.daemon.pid, SIGSTOP);
-    secure_send(&client, "LOCK a 60s HOLD\n");
-    secure_half_close(&client);
+    tls_client_send(&client, "LOCK a 60s HOLD\n");
+    tls_client_half_close(&client);
     kill(stage.daemon.pid, SIGCONT);
-    tls_expect(secure_read(&client), "ERR bad-arguments ");
+    tls_expect(tls_client_read(&client), "ERR bad-arguments ");
     stage_wait_key(&stage, "redlock:a", 0);
-    secure_cut(&client);
+    tls_client_cut(&client);
     stage_close(&stage);
 }
 END_TEST
 
 /* Sends all lines at once: the kernel buffers less in small packets, and close_notify might not get
  * through. */
-static void send_lines(struct secure *client, const char *line, unsigned count)
+static void send_lines(struct tls_client *client, const char *line, unsigned count)
 {
     size_t len = strlen(line);
     char *lines = calloc(count, len + 1);
     ck_assert_ptr_nonnull(lines);
     for (unsigned i = 0; i < count; i++)
         memcpy(lines + i * len, line, len);
-    secure_send(client, lines);
+    tls_client_send(client, lines);
     free(lines);
 }
 
@@ -217,20 +218,20 @@ START_TEST(an_unread_close_undoes_a_waiting_lock)
     tls_stage_open(&stage, __func__);
     other = client_lock(&stage.client, "b", "60s");
     hold(&held, &stage, in_order ? "60s" : "4s");
-    secure_send(&held.client, "LOCK b 60s WAIT 1h\n");
+    tls_client_send(&held.client, "LOCK b 60s WAIT 1h\n");
     send_lines(&held.client, "STATUS cccccccccccccccccccccccccccccccccccccccccccccccccc\n", LINES);
     stage_wait_stats(&stage.client, " waiting=1 ");
     if (in_order) {
-        secure_half_close(&held.client);
+        tls_client_half_close(&held.client);
         shutdown(held.client.fd, SHUT_WR);
-        tls_expect(secure_read(&held.client), "ERR bad-arguments ");
+        tls_expect(tls_client_read(&held.client), "ERR bad-arguments ");
         for (unsigned i = 0; i < LINES; i++)
-            ck_assert_str_eq(secure_read(&held.client), "FREE");
-        ck_assert(secure_ends_well(&held.client));
+            ck_assert_str_eq(tls_client_read(&held.client), "FREE");
+        ck_assert(tls_client_ends_well(&held.client));
         stage_wait_key(&stage, "redlock:a", 0);
-        secure_cut(&held.client);
+        tls_client_cut(&held.client);
     } else {
-        secure_cut(&held.client);
+        tls_client_cut(&held.client);
         stage_wait_stats(&stage.client, " waiting=0 ");
         stage_wait_clients(&stage, 1);
         stage_wait_key(&stage, "redlock:a", 0);
@@ -247,18 +248,18 @@ START_TEST(a_closed_client_that_cannot_be_answered_is_dropped)
     /* The replies of 1.2 KB exceed the kernel buffers, but not the output limit of a session. */
     enum { REQUESTS = 190 };
     struct stage stage;
-    struct secure client;
-    struct secure_plan small = tls_no_certificate;
+    struct tls_client client;
+    struct tls_client_plan small = tls_no_certificate;
     bool all_answered = _i == 1;
     tls_stage_open(&stage, __func__);
     small.small_buffers = true;
-    secure_connect(&client, &stage.sandbox, stage.daemon.port, &small);
+    tls_client_connect(&client, &stage.sandbox, stage.daemon.port, &small);
     send_lines(&client, "HELP\n", REQUESTS);
-    secure_half_close(&client);
+    tls_client_half_close(&client);
     struct waiting waiting = waiting_for("all requests to be answered");
     while (all_answered && client_count(&stage.client, "CLIENTS", " requests=190 ") != 1)
         waiting_pause(&waiting);
-    secure_reset(&client);
+    tls_client_reset(&client);
     stage_wait_clients(&stage, 1);
     stage_close(&stage);
 }
@@ -271,18 +272,18 @@ START_TEST(pipelined_requests_are_all_answered)
 {
     enum { REQUESTS = 20000 };
     struct stage stage;
-    struct secure client;
+    struct tls_client client;
     tls_stage_open(&stage, __func__);
     tls_stage_connect(&client, &stage);
     char *lines = malloc(REQUESTS * 5 + 1);
     ck_assert_ptr_nonnull(lines);
     for (unsigned i = 0; i < REQUESTS; i++)
         memcpy(lines + i * 5, "PING\n", 6);
-    secure_send(&client, lines);
+    tls_client_send(&client, lines);
     for (unsigned i = 0; i < REQUESTS; i++)
-        ck_assert_str_eq(secure_read(&client), "PONG");
+        ck_assert_str_eq(tls_client_read(&client), "PONG");
     free(lines);
-    secure_close(&client);
+    tls_client_close(&client);
     stage_close(&stage);
 }
 END_TEST
@@ -292,7 +293,7 @@ START_TEST(clients_that_do_not_read_are_dropped_with_bounded_memory)
 {
     enum { CLIENTS = 50, ANSWERS_KIB = 256 };
     struct stage stage;
-    struct secure clients[CLIENTS];
+    struct tls_client clients[CLIENTS];
     char request[1000];
     tls_stage_open(&stage, __func__);
     long before_kib = process_memory_kib(stage.daemon.pid);
@@ -313,7 +314,7 @@ START_TEST(clients_that_do_not_read_are_dropped_with_bounded_memory)
         ck_assert_int_lt(process_memory_kib(stage.daemon.pid) - before_kib,
                          CLIENTS * (ANSWERS_KIB + 64));
     for (unsigned i = 0; i < CLIENTS; i++)
-        secure_reset(&clients[i]);
+        tls_client_reset(&clients[i]);
     stage_close(&stage);
 }
 END_TEST

@@ -22,7 +22,7 @@ static void read_grant(struct client *client, char token[41])
 
 static void open_second(const struct stage *stage, struct daemon *daemon, struct client *client)
 {
-    stage_start_daemon(stage, daemon, &(struct daemon_plan){.name = "second", .elsewhere = true});
+    stage_start_daemon(stage, daemon, &(struct daemon_plan){.name = "second", .other_host = true});
     daemon_connect(daemon, client);
 }
 
@@ -102,7 +102,7 @@ static void open_remote_wait(struct remote_wait *remote_wait, const char *test, 
     open_second(&remote_wait->stage, &remote_wait->second, &remote_wait->client);
     client_expect_match(&remote_wait->stage.client, "OK .*", "%s", lock);
     client_send(&remote_wait->client, "#w LOCK a 30s WAIT 60s\n");
-    stage_wait_stats(&remote_wait->client, " asked=1 ");
+    stage_wait_stats(&remote_wait->client, " acquire_rounds=1 ");
     for (unsigned i = 0; i < 5; i++)
         monitor_open(&remote_wait->monitors[i], &remote_wait->stage.masters[i]);
 }
@@ -207,7 +207,7 @@ START_TEST(a_waiter_survives_the_restart_of_its_masters)
                    .masters = 3, .over_unix = true, .daemon = {.locks = ", max_ttl: 2s"}});
     masters_run(stage.masters, 3, "SET redlock:a theirs PX 60000");
     client_send(&stage.client, "#w LOCK a 2s WAIT 60s\n");
-    stage_wait_stats(&stage.client, " asked=1 ");
+    stage_wait_stats(&stage.client, " acquire_rounds=1 ");
     for (unsigned i = 0; i < 3; i++) {
         master_kill(&stage.masters[i]);
         master_restart(&stage.masters[i]);

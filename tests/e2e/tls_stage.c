@@ -55,11 +55,11 @@ void tls_stage_open(struct stage *stage, const char *test)
     tls_stage_open_with(stage, test, "daemon", NULL);
 }
 
-const struct secure_plan tls_no_certificate = {.ca = "ca", .host = "localhost"};
+const struct tls_client_plan tls_no_certificate = {.ca = "ca", .host = "localhost"};
 
-void tls_stage_connect(struct secure *client, const struct stage *stage)
+void tls_stage_connect(struct tls_client *client, const struct stage *stage)
 {
-    secure_connect(client, &stage->sandbox, stage->daemon.port, &tls_no_certificate);
+    tls_client_connect(client, &stage->sandbox, stage->daemon.port, &tls_no_certificate);
 }
 
 void tls_expect(const char *line, const char *begin)

@@ -15,8 +15,8 @@ void tls_stage_open_with(struct stage *stage, const char *test, const char *cert
                          const char *ca_and_more);
 
 /* A client without a certificate that verifies the daemon against the CA of the tests. */
-extern const struct secure_plan tls_no_certificate;
-void tls_stage_connect(struct secure *client, const struct stage *stage);
+extern const struct tls_client_plan tls_no_certificate;
+void tls_stage_connect(struct tls_client *client, const struct stage *stage);
 
 /* Fails unless the line begins with `begin`. */
 void tls_expect(const char *line, const char *begin);

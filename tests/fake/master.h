@@ -100,7 +100,7 @@ struct fake_master {
                             a Redis 7 */
     const char *refusals[FAKE_REFUSALS];
     const char *kept_key; /* the key that FAKE_DELETING protects; NULL: all keys */
-    bool deaf_to_scripts; /* answers NOSCRIPT always, as if scripts were flushed all the time */
+    bool scripts_flushed; /* answers NOSCRIPT always, as if scripts were flushed all the time */
     bool scripts[REDIS_SCRIPT_COUNT];  /* loaded scripts */
     int64_t last_session;              /* the last id of a session */
     unsigned runs[REDIS_SCRIPT_COUNT]; /* number of calls of each script */

@@ -153,7 +153,7 @@ static void run_script_load(const struct run *run)
 {
     for (unsigned i = 0; i < REDIS_SCRIPT_COUNT; i++)
         if (word_is(&run->words[2], redis_script_text(i))) {
-            run->server->scripts[i] = !run->server->deaf_to_scripts;
+            run->server->scripts[i] = !run->server->scripts_flushed;
             out_string(run->out, redis_script_sha1(i), LIMIT_TOKEN);
             return;
         }

@@ -376,9 +376,9 @@ void fake_run_eval(const struct run *run)
     for (unsigned i = 0; i < REDIS_SCRIPT_COUNT; i++) {
         if (!word_is(&run->words[1], in_full ? redis_script_text(i) : redis_script_sha1(i)))
             continue;
-        if (!in_full && (!server->scripts[i] || server->deaf_to_scripts))
+        if (!in_full && (!server->scripts[i] || server->scripts_flushed))
             break;
-        server->scripts[i] = !server->deaf_to_scripts;
+        server->scripts[i] = !server->scripts_flushed;
         server->runs[i]++;
         if (i != REDIS_SCRIPT_WRITE_RECORD && i != REDIS_SCRIPT_HEARTBEAT)
             server->lock_commands +=

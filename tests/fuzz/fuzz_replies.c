@@ -404,7 +404,7 @@ static void inject_fault(void)
     if (how & 64 && cluster_value(&cluster, node, resource) == NULL)
         cluster_set(&cluster, node, resource, "somebody", 5000);
     else if (how & 32)
-        cluster.masters[node].redis.deaf_to_scripts = !cluster.masters[node].redis.deaf_to_scripts;
+        cluster.masters[node].redis.scripts_flushed = !cluster.masters[node].redis.scripts_flushed;
     else if (how & 16)
         cluster.masters[node].redis.refusals[FAKE_TRACKING] =
             cluster.masters[node].redis.refusals[FAKE_TRACKING] == NULL ? "ERR unknown" : NULL;

@@ -56,7 +56,7 @@ static void io_write(void *context, uint32_t nodes, enum channel channel, const 
                      size_t len)
 {
     const struct place *place = context;
-    for (; nodes != 0; nodes = nodes_behind_first(nodes))
+    for (; nodes != 0; nodes = nodes_after_first(nodes))
         net_write(place->sim, daemon_at(place)->wires[nodes_first(nodes)][channel], bytes, len);
 }
 

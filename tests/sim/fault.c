@@ -258,13 +258,13 @@ static bool scripts_begin(struct sim *sim, struct sim_fault_run *run)
     struct sim_master *master = fault_some_master(sim, run);
     sim_note(sim, "FAULT %c loses its scripts\n", 'a' + run->master);
     fake_flush_scripts(&master->redis);
-    master->redis.deaf_to_scripts = sim_below(sim, 2) == 0;
+    master->redis.scripts_flushed = sim_below(sim, 2) == 0;
     return true;
 }
 
 static void scripts_end(struct sim *sim, struct sim_fault_run *run)
 {
-    sim->masters[run->master].redis.deaf_to_scripts = false;
+    sim->masters[run->master].redis.scripts_flushed = false;
 }
 
 /* The master refuses a class of commands for a while: the column `refusal` of the table. */

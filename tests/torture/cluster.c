@@ -39,7 +39,7 @@ static void plan_daemon(const struct torture *torture, unsigned index, struct da
         by_proxy(torture, seen);
     if (index == DAEMON_ELSEWHERE) {
         by_socket(seen);
-        plan->elsewhere = true;
+        plan->other_host = true;
     }
     if (index == DAEMON_ROUTED && torture->net.there) {
         plan->network = torture->net.theirs;

@@ -21,7 +21,7 @@ static void io_close(void *context, unsigned node, enum channel channel)
 static void io_write(void *context, uint32_t nodes, enum channel channel, const char *bytes,
                      size_t len)
 {
-    for (; nodes != 0; nodes = nodes_behind_first(nodes))
+    for (; nodes != 0; nodes = nodes_after_first(nodes))
         cluster_write(context, nodes_first(nodes), channel, bytes, len);
 }
 
@@ -163,8 +163,8 @@ struct engine_io cluster_io(struct cluster *cluster)
         .clock_stepped_back = io_clock_stepped_back,
         .vote_changed = io_vote_changed,
         .command_refused = io_command_refused,
-        .tried = io_tried,
-        .leased = io_leased,
+        .self_tested = io_tried,
+        .lease_found = io_leased,
         .wall_us = io_wall_us,
         .random = io_random,
     };

@@ -59,7 +59,7 @@ static struct auth_identity *connect_at(unsigned index, int64_t now_ns)
 {
     struct auth_identity *identity = &identities[index];
     *identity = (struct auth_identity){.peer = PEER_TCP, .fd = -1};
-    if (!auth_recognize(&auth, identity))
+    if (!auth_identify(&auth, identity))
         auth_await(&auth, identity, now_ns);
     return identity;
 }
@@ -84,7 +84,7 @@ START_TEST(without_users_every_connection_may_do_all_but_break)
     ck_assert(may_lock(any, "ci:build"));
     ck_assert_int_ne(acl_ask(&any->acl, VERB_BREAK, "a", 1), ACL_YES);
     struct auth_identity owner = {.peer = PEER_OWNER, .fd = -1};
-    ck_assert(auth_recognize(&auth, &owner));
+    ck_assert(auth_identify(&auth, &owner));
     ck_assert_int_eq(acl_ask(&owner.acl, VERB_BREAK, "a", 1), ACL_YES);
     ck_assert_int_eq(try(any, "a secret it was given before"), AUTH_IGNORED);
     ck_assert_uint_eq(auth.pending_count, 0);

@@ -14,7 +14,7 @@ START_TEST(empty_list_has_no_next_address)
 {
     struct places places = {0};
     ck_assert_ptr_null(places_next(&places));
-    places_good(&places);
+    places_worked(&places);
     ck_assert_ptr_null(places_next(&places));
 }
 END_TEST
@@ -36,8 +36,8 @@ START_TEST(address_that_worked_is_tried_first)
     SET(&places, "a", "b", "c");
     places_next(&places);
     places_next(&places);
-    places_good(&places);
-    places_good(&places);
+    places_worked(&places);
+    places_worked(&places);
     ck_assert_str_eq(places_next(&places), "b");
     ck_assert_str_eq(places_next(&places), "c");
 }
@@ -72,7 +72,7 @@ START_TEST(address_that_works_stays_first_after_a_lookup)
     SET(&places, "a");
     places_next(&places);
     SET(&places, "b", "a");
-    places_good(&places);
+    places_worked(&places);
     ck_assert_str_eq(places_next(&places), "a");
 }
 END_TEST

@@ -220,7 +220,7 @@ START_TEST(flushed_scripts_are_reloaded_unnoticed)
     char token[LIMIT_TOKEN + 1];
     copy_token(cluster_ask(&w, "LOCK a 10s"), token);
     for (unsigned i = 0; i < 5; i++)
-        w.masters[i].redis.deaf_to_scripts = true;
+        w.masters[i].redis.scripts_flushed = true;
     ck_assert_str_eq(cluster_ask(&w, "STATUS a"), "HELD 10000");
     ck_assert_str_eq(cluster_ask(&w, "UNLOCK a %s", token), "OK");
 }

@@ -142,7 +142,7 @@ START_TEST(durations_are_readable)
         {99 * 3600000LL, "4 d 3 h"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        text_ago(&text, cases[i].ms);
+        html_duration(&text, cases[i].ms);
         ck_assert_str_eq(written(), cases[i].said);
     }
 }

@@ -158,7 +158,7 @@ START_TEST(flushed_scripts_give_a_stepped_master_no_vote)
     w.masters[3].hung = w.masters[4].hung = true;
     cluster_step_clock(&w, 2, 2, 5);
     for (unsigned i = 0; i < 3; i++)
-        w.masters[i].redis.deaf_to_scripts = true;
+        w.masters[i].redis.scripts_flushed = true;
     cluster_send(&w, "#one LOCK b 60s");
     engine_flush(&w.engine, w.now_ns);
     cluster_send(&w, "#two EXTEND a %s 60s", token);

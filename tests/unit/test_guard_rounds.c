@@ -85,7 +85,7 @@ START_TEST(flushed_scripts_do_not_overflow_a_link)
         if (i % 40 == 39)
             cluster_settle(&w);
     }
-    w.masters[0].redis.deaf_to_scripts = true;
+    w.masters[0].redis.scripts_flushed = true;
     w.masters[0].hung = false;
     w.reply_count = 0;
     cluster_settle(&w);

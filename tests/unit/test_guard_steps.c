@@ -380,7 +380,7 @@ END_TEST
 START_TEST(step_is_announced_at_once_after_scripts_are_flushed)
 {
     for (unsigned i = 0; i < 5; i++)
-        w.masters[i].redis.deaf_to_scripts = true;
+        w.masters[i].redis.scripts_flushed = true;
     cluster_step_clock(&w, 0, 4, -60);
     ck_assert(!cluster_granted(cluster_ask(&w, "LOCK a 10s")));
     cluster_pass_ms(&w, 10);

@@ -175,7 +175,7 @@ START_TEST(hand_over_after_a_script_flush_is_sent_in_full)
 {
     hold_and_wait("#b LOCK a 50s WAIT 100s");
     for (unsigned i = 0; i < 5; i++)
-        w.masters[i].redis.deaf_to_scripts = true;
+        w.masters[i].redis.scripts_flushed = true;
     cluster_submit(&w, "#u UNLOCK a %s", holder);
     cluster_expect(&w, "#u OK");
     cluster_expect_grant(&w, "b");
@@ -222,10 +222,10 @@ START_TEST(token_not_granted_by_this_daemon_is_released_without_a_hand_over)
 {
     cluster_occupy(&w, "a", 50000);
     cluster_submit(&w, "#b LOCK a 50s WAIT 100s");
-    uint64_t asked = w.engine.stats.asked;
+    uint64_t asked = w.engine.stats.acquire_rounds;
     cluster_submit(&w, "#u UNLOCK a %s", "0123456789012345678901234567890123456789");
     cluster_expect(&w, "#u GONE");
-    ck_assert_uint_eq(w.engine.stats.asked, asked);
+    ck_assert_uint_eq(w.engine.stats.acquire_rounds, asked);
     cluster_expect(&w, "(nothing)");
 }
 END_TEST

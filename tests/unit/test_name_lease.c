@@ -135,7 +135,7 @@ START_TEST(found_lease_is_compared_with_this_server)
 {
     char server[GUARD_SERVER_MAX];
     name_lease_server(0, ID_1, ID_1, server);
-    ck_assert_int_eq(name_lease_finds(leases[_i].lease, server, 4000), leases[_i].reason);
+    ck_assert_int_eq(name_lease_conflict(leases[_i].lease, server, 4000), leases[_i].reason);
 }
 END_TEST
 

@@ -20,7 +20,7 @@ START_TEST(iteration_visits_each_node_once_in_order)
 {
     uint32_t seen = 0;
     unsigned last = 0;
-    for (uint32_t rest = 0x80002409; rest != 0; rest = nodes_behind_first(rest)) {
+    for (uint32_t rest = 0x80002409; rest != 0; rest = nodes_after_first(rest)) {
         ck_assert(seen == 0 || nodes_first(rest) > last);
         last = nodes_first(rest);
         seen |= UINT32_C(1) << last;

@@ -132,7 +132,7 @@ START_TEST(answer_to_a_dropped_release_has_no_effect)
         push(&pending_releases, i, 100);
     size_t count = pending_releases.count;
     pending_releases_confirm(&pending_releases, sent);
-    pending_releases_put_off(&pending_releases, sent, 1000, 0);
+    pending_releases_retry_later(&pending_releases, sent, 1000, 0);
     ck_assert_uint_eq(pending_releases.count, count);
 }
 END_TEST
@@ -142,13 +142,15 @@ START_TEST(release_refused_for_too_long_is_dropped)
     struct pending_releases pending_releases = empty();
     push(&pending_releases, 1, 10);
     push(&pending_releases, 2, 10);
-    pending_releases_put_off(&pending_releases, assert_next(&pending_releases, 1, 10), 1000, 5000);
+    pending_releases_retry_later(&pending_releases, assert_next(&pending_releases, 1, 10), 1000,
+                                 5000);
     /* A refused release goes to the end of the ring. Its age counts from the first refusal. */
     pending_releases_confirm(&pending_releases, assert_next(&pending_releases, 2, 10));
-    pending_releases_put_off(&pending_releases, assert_next(&pending_releases, 1, 10), 1000, 5999);
+    pending_releases_retry_later(&pending_releases, assert_next(&pending_releases, 1, 10), 1000,
+                                 5999);
     uint64_t again = assert_next(&pending_releases, 1, 10);
     ck_assert_uint_eq(pending_releases.dropped, 0);
-    pending_releases_put_off(&pending_releases, again, 1000, 6000);
+    pending_releases_retry_later(&pending_releases, again, 1000, 6000);
     ck_assert_uint_eq(pending_releases.count, 0);
     ck_assert_uint_eq(pending_releases.dropped, 1);
 }
@@ -200,7 +202,7 @@ START_TEST(random_use_agrees_with_a_list)
             key_len = model.key_lens[0];
             bool refused = (random >> 20) % 4 == 0;
             if (refused)
-                pending_releases_put_off(&pending_releases, positions[0], INT64_MAX, 1);
+                pending_releases_retry_later(&pending_releases, positions[0], INT64_MAX, 1);
             else
                 pending_releases_confirm(&pending_releases, positions[0]);
             unsigned lost = 1 + (unsigned)(pending_releases.dropped - dropped);

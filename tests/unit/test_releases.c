@@ -132,7 +132,7 @@ START_TEST(flushed_scripts_are_sent_in_full)
 {
     lock_each(3);
     for (unsigned i = 0; i < NODES; i++)
-        w.masters[i].redis.deaf_to_scripts = true;
+        w.masters[i].redis.scripts_flushed = true;
     unlock_each(3);
     cluster_settle(&w);
     expect_each(3, "OK");

@@ -113,8 +113,8 @@ START_TEST(read_only_daemon_leaves_new_masters_new)
     cluster_restart_engine(&w, "elsewhere");
     cluster_pass_ms(&w, 5000);
     ck_assert_uint_eq(keys_of(4, "redlockd:"), 0);
-    ck_assert_int_eq(guard_finds(&w.engine.flights.guard, 4, w.now_ns), REASON_NEW);
-    ck_assert_int_eq(guard_finds(&w.engine.flights.guard, 0, w.now_ns), REASON_NONE);
+    ck_assert_int_eq(guard_own_conflict(&w.engine.flights.guard, 4, w.now_ns), REASON_NEW);
+    ck_assert_int_eq(guard_own_conflict(&w.engine.flights.guard, 0, w.now_ns), REASON_NONE);
     for (unsigned i = 0; i < NODES; i++)
         ck_assert_str_ne(cluster_vote(&w, i), "-");
 }
@@ -129,17 +129,17 @@ START_TEST(read_only_daemon_finds_the_reasons_without_a_vote)
     w.masters[4].hung = true;
     cluster_restart_engine(&w, "elsewhere");
     cluster_pass_ms(&w, 500);
-    ck_assert_int_eq(guard_finds(&w.engine.flights.guard, 0, w.now_ns), REASON_REPLICA);
-    ck_assert_int_eq(guard_finds(&w.engine.flights.guard, 1, w.now_ns), REASON_EVICTION);
-    ck_assert_int_eq(guard_finds(&w.engine.flights.guard, 3, w.now_ns), REASON_DUPLICATE);
-    ck_assert_int_eq(guard_finds(&w.engine.flights.guard, 4, w.now_ns), REASON_UNCHECKED);
+    ck_assert_int_eq(guard_own_conflict(&w.engine.flights.guard, 0, w.now_ns), REASON_REPLICA);
+    ck_assert_int_eq(guard_own_conflict(&w.engine.flights.guard, 1, w.now_ns), REASON_EVICTION);
+    ck_assert_int_eq(guard_own_conflict(&w.engine.flights.guard, 3, w.now_ns), REASON_DUPLICATE);
+    ck_assert_int_eq(guard_own_conflict(&w.engine.flights.guard, 4, w.now_ns), REASON_UNCHECKED);
 }
 END_TEST
 
 static enum reason lease_finds(unsigned named)
 {
-    return guard_lease_finds(&w.engine.flights.guard, named, w.leases[named],
-                             cluster_clock_us(&w, 0));
+    return guard_lease_conflict(&w.engine.flights.guard, named, w.leases[named],
+                                cluster_clock_us(&w, 0));
 }
 
 /* The second name is leased to a server with another record id, the third to another process of the

@@ -330,11 +330,11 @@ START_TEST(stats_lines_count_requests_and_outcomes)
     status.stats.handovers = 2;
     ck_assert_str_eq(write_with(write_unlocks), "subject=unlock ok=0 gone=3 held=0 free=0 "
                                                 "noquorum=0 late=0 limit=0 shutdown=0 outbid=0");
-    ck_assert_str_eq(
-        write_with(status_write_daemon),
-        "subject=daemon version=0 pid=7 uptime_ms=5000 clients=0 rounds=0 "
-        "undone=0 backfilled=0 releases_deferred=0 waiting=0 holding=0 locks=0 asked=0 handovers=2 "
-        "key_probes=0 renewals=0 lost=0 unauthenticated=0 wrong_secrets=0 broken=0");
+    ck_assert_str_eq(write_with(status_write_daemon),
+                     "subject=daemon version=0 pid=7 uptime_ms=5000 clients=0 rounds=0 "
+                     "undone=0 backfilled=0 releases_deferred=0 waiting=0 holding=0 locks=0 "
+                     "acquire_rounds=0 handovers=2 "
+                     "key_probes=0 renewals=0 lost=0 unauthenticated=0 wrong_secrets=0 broken=0");
 }
 END_TEST
 

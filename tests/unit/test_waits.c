@@ -31,8 +31,9 @@ static unsigned place_of(const char *line, const struct engine_client *client)
     ck_assert_int_eq(request_parse(line, strlen(line), &limits, &request, &error), REQUEST_FINE);
     const struct resource *place;
     struct resource_view view;
-    return engine_find_resource(&w.engine, &request, &view, &place) ? engine_place(place, client)
-                                                                    : 0;
+    return engine_find_resource(&w.engine, &request, &view, &place)
+               ? engine_queue_position(place, client)
+               : 0;
 }
 
 /* --- order --- */
@@ -130,13 +131,13 @@ START_TEST(resource_has_one_acquiring_round_at_a_time)
     cluster_send(&w, "#b LOCK a 10s");
     cluster_send(&w, "#c LOCK a 10s WAIT 1s");
     cluster_settle(&w);
-    ck_assert_uint_eq(w.engine.stats.asked, 1);
+    ck_assert_uint_eq(w.engine.stats.acquire_rounds, 1);
     cluster_hang(&w, 3, false);
     cluster_settle(&w);
     cluster_expect_grant(&w, "a");
     cluster_expect(&w, "#b HELD 10000");
     cluster_expect(&w, "(nothing)");
-    ck_assert_uint_eq(w.engine.stats.asked, 1);
+    ck_assert_uint_eq(w.engine.stats.acquire_rounds, 1);
 }
 END_TEST
 
@@ -146,7 +147,7 @@ START_TEST(request_without_wait_does_not_overtake_waiters)
     cluster_submit(&w, "#a LOCK a 10s WAIT 60s");
     cluster_submit(&w, "#b LOCK a 10s");
     cluster_expect(&w, "#b HELD 5000");
-    unsigned asked = (unsigned)w.engine.stats.asked;
+    unsigned asked = (unsigned)w.engine.stats.acquire_rounds;
     ck_assert_uint_eq(asked, 1);
     cluster_vacate(&w, "a");
     cluster_expect_grant(&w, "a");
@@ -308,10 +309,10 @@ START_TEST(crowd_that_leaves_starts_no_rounds)
     for (unsigned i = 0; i < 900; i++)
         cluster_send_as(&w, &w.others[0], "#t%u LOCK a 10s WAIT 60s", i);
     cluster_settle(&w);
-    uint64_t asked = w.engine.stats.asked;
+    uint64_t asked = w.engine.stats.acquire_rounds;
     cluster_lose_client(&w, &w.others[0]);
     cluster_settle(&w);
-    ck_assert_uint_eq(w.engine.stats.asked, asked);
+    ck_assert_uint_eq(w.engine.stats.acquire_rounds, asked);
     ck_assert_uint_eq(w.engine.manager.pending_requests.in_use, 0);
     ck_assert_uint_eq(w.engine.manager.resources.pool.in_use, 0);
 }
