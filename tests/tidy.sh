@@ -52,6 +52,16 @@ for event in $documented; do
     grep -q "\"$event\"" server/*.[ch] server/*/*.[ch] || complain "docs/operations.md names the event $event, which the daemon does not log"
 done
 
+# Documentation: lines of at most 100 columns, but for tables, URLs and the ACL that operators copy as
+# one line; a page of more than 150 lines begins with a list of its sections.
+for page in README.md CHANGELOG.md docs/*.md docs/protocol.txt docs/*/README.md; do
+    awk -v page="$page" 'length > 100 && !/^\|/ && !/https?:/ && !/^ACL SETUSER/ { print page ":" NR ": " length " columns"; bad = 1 }
+        END { exit bad }' "$page" || complain "wrap the lines above at 100 columns"
+    [ "$(wc -l <"$page")" -le 150 ] || sed -n '1,30p' "$page" | grep -qE '^- \[.*\]\(#|Sections:' ||
+        complain "$page has more than 150 lines and no list of its sections at the beginning"
+done
+sh tests/words.sh || bad=1
+
 sh tests/man.sh "$@" || bad=1
 sh tests/packaging.sh || bad=1
 
