@@ -16,20 +16,22 @@ enum {
     SCRIPT_YES_ABSENT = -4,
     SCRIPT_YES_CONTENDED = -5,
     SCRIPT_YES_ABSENT_CONTENDED = -6,
-    /* The contended replies go down to this value: less twice the milliseconds of the need. */
+    /* The smallest contended reply: swap.lua subtracts twice the need in milliseconds. */
     SCRIPT_CONTENDED_LAST = SCRIPT_YES_ABSENT_CONTENDED - 2 * REDIS_NEED_MAX_MS,
 };
 
-/* Decades. A longer TTL counts as infinite. In nanoseconds it can be added to any time without
- * overflow. */
+/* A TTL above this limit, which is several decades, counts as infinite. Any TTL below it, in
+ * nanoseconds, can be added to a time without overflow. */
 #define PTTL_MAX_MS (INT64_MAX / 4 / NS_PER_MS)
 
 enum { SHA1_LEN = 40, BALLOT_DIGITS = 16 };
 
-/* The longest arguments after a script, with their framing; for releases.lua without its keys. */
+/* Bytes of the longest arguments that follow a script in a command, with their RESP framing. The
+ * keys and tokens of releases.lua are not included: REDIS_RELEASES_MAX adds them. */
 enum { ARGUMENTS_MAX = 2 * LIMIT_KEY + 2 * LIMIT_TOKEN + REDIS_DAEMON + 80 + 18 * 16 };
 #define X(name)                                                                                    \
-    static_assert(sizeof(SCRIPT_##name) + ARGUMENTS_MAX < REDIS_COMMAND_MAX, "too long a script");
+    static_assert(sizeof(SCRIPT_##name) + ARGUMENTS_MAX < REDIS_COMMAND_MAX,                       \
+                  "every script fits in a command");
 REDIS_SCRIPT_TABLE(X)
 #undef X
 
@@ -63,7 +65,7 @@ static char *put_bytes(char *to, const char *bytes, size_t len)
     return to + len;
 }
 
-/* For a literal the compiler knows the length, so only a few moves are left. */
+/* Inline: the compiler knows the length of a literal and replaces the copy by a few moves. */
 static inline char *put_text(char *to, const char *text)
 {
     return put_bytes(to, text, strlen(text));
@@ -111,7 +113,7 @@ size_t redis_format_words(const char *const *words, const size_t *lens, size_t c
 
 /* --- the commands of rounds --- */
 
-/* The script of each command that is one. */
+/* The script that carries out each command. The other commands do not use a script. */
 static const enum redis_script script_of[] = {
     [REDIS_ACQUIRE_FENCED] = REDIS_SCRIPT_FENCE, [REDIS_SWAP] = REDIS_SCRIPT_SWAP,
     [REDIS_RELEASE] = REDIS_SCRIPT_RELEASE,      [REDIS_EXTEND] = REDIS_SCRIPT_EXTEND,
@@ -345,7 +347,8 @@ static struct answer answer_of_fenced(const struct redis_reply *reply)
     return (struct answer){.kind = ANSWER_OUTBID, .ballot = ballot};
 }
 
-/* {-3 or -2, ballot} means that the fence outbids the ballot. Otherwise the first item is a TTL. */
+/* An array that begins with -3 or -2 means OUTBID, and its second item is the ballot that is stored
+ * in the fence. In any other array, the first item is a TTL. */
 static struct answer answer_of_swap(const struct redis_reply *reply)
 {
     struct answer answer = answer_of_script(reply);

@@ -38,7 +38,7 @@ const char *suggest_nearest(const char *text, const char *const *words)
 {
     const char *nearest = NULL;
     size_t len = strlen(text);
-    /* At most one letter in three, plus one, may differ. */
+    /* One above the limit: a word with more than len / 3 + 1 changes is not suggested. */
     size_t smallest = len / 3 + 2;
     if (len > WORD_MAX)
         return NULL;

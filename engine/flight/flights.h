@@ -4,13 +4,13 @@
  * them has passed, steps the round, and puts each settled round on a list. It knows nothing of
  * clients, queues or holds.
  *
- *     flights_start    -> round_step -> write.c: the commands, or batched for the end of the pass
- *     flights_on_replies (replies.h) -> votes kept -> the guard passes -> round_step
- *                      -> flights->settled
- *     flights_next_settled -> the lock manager does what follows -> flights_conclude
+ *     flights_start -> round_step -> write.c writes the commands, or batches them until the end of
+ *                      the pass
+ *     replies.h     -> keep votes -> the guard's probe passes -> round_step -> flights->settled
+ *     flights_next_settled -> the lock manager acts on the outcome -> flights_conclude
  *
- * Other news for the lock manager is in flights->news. The lock manager handles both in one place,
- * before the function of engine.h in which they came up returns, and clears the news.
+ * flights->news holds everything else that the lock manager must learn. A function of engine.h that
+ * settles a round or adds news handles both before it returns, in one place: finish() in engine.c.
  */
 #ifndef ENGINE_FLIGHT_FLIGHTS_H
 #define ENGINE_FLIGHT_FLIGHTS_H
@@ -31,22 +31,23 @@
 
 struct flights;
 
-/* The context of all links, or of all trackers; it tells which channel an operation is for. */
+/* The context of the I/O callbacks: one for all links and one for all trackers, so that a callback
+ * knows its channel. */
 struct flights_wire {
     struct flights *flights;
     enum channel channel;
 };
 
-/* News from below for the lock manager. `observed` and `changed` come with one reply; the masks at
- * the end are sets of nodes. */
+/* What the lock manager must learn from the masters' replies and states. One reply sets each key
+ * here at most once, and the lock manager reads the news before the next reply. The masks at the
+ * end are sets of nodes. */
 struct flights_news {
     bool any;
 
-    /* A node has said what holds this key, in the reply to a key probe or an undo; NULL: none
-     * has. */
+    /* The key that a node reported on, in its reply to a key probe or an undo; NULL: no report. */
     struct flight_key *observed;
     unsigned observed_on;
-    struct answer answer; /* FAILED: the node could not say */
+    struct answer answer; /* the report; FAILED: the reply does not say what holds the key */
     bool tracked;         /* the node will report the next change of the key */
     bool forgot_script;   /* FAILED because the node lacks the script: send it in full */
 
@@ -55,17 +56,18 @@ struct flights_news {
     size_t changed_len;
     unsigned changed_on;
 
-    /* A key that was handed over while another daemon waits. That daemon needs it to be free for
-     * contention_need_ns; 0: no longer than usual. NULL: none. */
+    /* A key that was handed over while another daemon waits for it; NULL: none. That daemon needs
+     * the key to be free for contention_need_ns; 0: no longer than usual. */
     struct flight_key *contended;
     int64_t contention_need_ns;
 
-    /* The key of an answer to write_far_query(): how long a far waiter of another daemon needs
-     * it to be free; 0: this master knows of no far waiter. NULL: no answer. */
+    /* The key that a master's reply to write_far_query() is about; NULL: no reply. A far waiter of
+     * another daemon needs the key to be free for sought_need_ns; 0: the master knows of no far
+     * waiter. */
     struct flight_key *sought;
     int64_t sought_need_ns;
 
-    uint32_t votes_lost;  /* nodes that have lost their vote, each for its reason in lost_for */
+    uint32_t votes_lost;  /* nodes that have lost their vote; lost_for has the reasons */
     uint32_t probes_lost; /* nodes whose connection was lost, with all key probes under way */
     uint32_t untracked;   /* nodes that report no more changes */
     uint32_t probe_again; /* nodes on which any key may have changed, or that vote again */
@@ -73,15 +75,17 @@ struct flights_news {
 };
 
 /*
- * A vote, or a batch of unfenced votes, kept until the guard has passed. Nearly all votes are plain
- * YES answers, most of them in batches, and a batch is kept as one entry. Votes with other answers
- * are kept one by one.
+ * One entry of the votes that wait for the guard's probe: a single vote, or a batch of YES answers
+ * to unfenced votes. A vote is unfenced if a plain OK means YES (engine/master/link.h). Nearly all
+ * votes are such YES answers, most of them in batches, so one entry for a batch saves work. Every
+ * other vote has its own entry.
  */
 struct kept_vote {
     struct flight *flight;
     int64_t sent_ns;
     uint32_t epoch;
-    /* The number of YES votes in this batch, beginning with `flight`; 0: a single other answer. */
+    /* The number of YES answers in this batch, the first for `flight`; 0: this entry is a single
+     * vote, and vote_answers has its answer. */
     uint32_t unfenced;
 };
 
@@ -97,8 +101,8 @@ struct flights {
     struct link_io tracker_io;
 
     struct pool pool;
-    struct flight_list voting;  /* rounds not settled, by deadline */
-    struct flight_list settled; /* settled rounds, in this order, until they are concluded */
+    struct flight_list voting;  /* unsettled rounds, earliest deadline first */
+    struct flight_list settled; /* settled but not concluded rounds, in the order of settling */
     struct flights_news news;
     struct flight_keys idle_keys; /* keys that may be unused; the lock manager sweeps them */
 
@@ -111,7 +115,8 @@ struct flights {
     struct kept_vote *votes;
     struct answer *vote_answers;
     unsigned vote_count[LIMIT_NODES];
-    /* Unfenced votes asked for so far, and the flight of the last one, which may have ended. */
+    /* The number of rounds that have asked for unfenced votes, and the flight of the last one. That
+     * flight may have ended: the pointer is used only while its batch still waits for an answer. */
     uint32_t unfenced_votes;
     struct flight *last_unfenced;
 
@@ -137,8 +142,9 @@ void flights_update_logins(struct flights *flights);
 /* --- random --- */
 
 uint32_t flights_random(struct flights *flights);
-/* Write LIMIT_TOKEN digits: a new token; or the frozen form of a token, unique to one BREAK. */
+/* Write a new token, LIMIT_TOKEN digits. */
 void flights_make_token(struct flights *flights, char *token);
+/* Write the frozen form of a token, of the same length. It differs for each BREAK. */
 void flights_freeze_token(struct flights *flights, const char *token, char *frozen);
 
 /* --- rounds --- */
@@ -157,7 +163,7 @@ uint32_t flights_hand_over_nodes(struct flights *flights, struct flight_key *key
 void flights_hand_over(struct flights *flights, struct flight *release, struct flight *acquire,
                        uint32_t nodes, int64_t now_ns);
 
-/* No client waits for the reply any more. */
+/* Tell the round that its client has gone and waits for no reply. */
 void flights_cancel(struct flights *flights, struct flight *flight, int64_t now_ns);
 
 /* A token is going to be released: extensions under way must no longer backfill it. */
@@ -175,15 +181,16 @@ void flights_defer_release(struct flights *flights, const struct flight_key *key
  */
 void flights_release_frozen(struct flights *flights, const struct flight *flight, int64_t now_ns);
 
-/* The first settled round; NULL: none. The caller does what follows from it and then calls
- * flights_conclude(). delivered is false if no client heard of the grant, which is then undone. */
+/* The first settled round; NULL: none. The caller acts on the outcome and then calls
+ * flights_conclude(). `delivered` is false if the round granted a lock but no client was told; the
+ * round then undoes the grant. */
 struct flight *flights_next_settled(struct flights *flights);
 void flights_conclude(struct flights *flights, struct flight *flight, bool delivered,
                       int64_t now_ns);
 
-/* The deadline of the first voting round, INT64_MAX without one; and the handler of each
- * deadline that has passed. */
+/* The earliest deadline of the unsettled rounds; INT64_MAX: there are none. */
 int64_t flights_deadline_ns(const struct flights *flights);
+/* Step each round whose deadline has passed. */
 void flights_on_deadline(struct flights *flights, int64_t now_ns);
 
 /* --- for replies.c --- */
@@ -194,7 +201,8 @@ void flights_deliver(struct flights *flights, unsigned node, struct flight *flig
 /* A command of a round has failed on a node. */
 void flights_fail(struct flights *flights, unsigned node, struct flight *flight,
                   enum round_command command, enum reason reason, int64_t now_ns);
-/* What a swap has answered about the token that is released. */
+/* `flight` is the acquire of a hand-over, and its swap was answered or has failed on a node.
+ * Deliver what the answer says about the old token to the partner, the release. */
 void flights_deliver_to_partner(struct flights *flights, unsigned node, struct flight *flight,
                                 const struct answer *answer, int64_t now_ns);
 /* The round is finished and concluded: free the flight. */
@@ -205,7 +213,8 @@ static inline bool flights_is_over(const struct flight *flight)
     return round_is_finished(&flight->round) && !flight->settled;
 }
 
-/* Deliver one of many votes, most of which decide nothing. */
+/* As flights_deliver(), for a vote. Fast for YES votes that do not decide the round, which most do
+ * not. */
 static inline void flights_deliver_vote(struct flights *flights, unsigned node,
                                         struct flight *flight, const struct answer *answer,
                                         int64_t now_ns)

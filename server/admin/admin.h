@@ -9,10 +9,11 @@
  *     /readyz      200: locks can be granted; else 503 and the reasons
  *
  * libevent's evhttp serves these on the event loop that serves the locks, so each request must be
- * cheap. Bodies are rendered from memory, at most a few times a second regardless of the request
- * rate, and sent by reference. A slow reader therefore costs only its connection. There are at most
- * LIMIT_ADMIN_CONNECTIONS; for one more, the oldest without new input is closed. A connection
- * serves one GET or HEAD request and is closed after LIMIT_ADMIN_SECONDS at the latest.
+ * cheap. Bodies are rendered from data in memory, at most a few times a second regardless of the
+ * request rate. Responses refer to the rendered body instead of copying it, so a slow reader costs
+ * only its connection. There are at most LIMIT_ADMIN_CONNECTIONS connections; if one more is
+ * accepted, the oldest one without unread input is closed. A connection serves one GET or HEAD
+ * request and is closed after LIMIT_ADMIN_SECONDS at the latest.
  */
 #ifndef SERVER_ADMIN_ADMIN_H
 #define SERVER_ADMIN_ADMIN_H
@@ -32,12 +33,14 @@ struct config_address;
 struct server;
 struct admin_connection;
 
+/* The number of cached bodies, and the hex digits of a nonce. */
 enum { ADMIN_CACHED = 4, ADMIN_NONCE = 32 };
 
 /* A rendered body that several responses share. */
 struct admin_body {
     struct evbuffer *bytes; /* NULL: not rendered yet */
     int64_t made_ns;
+    /* The Content-Security-Policy allows only the style and script that carry this nonce. */
     char nonce[ADMIN_NONCE + 1];
 };
 
@@ -46,22 +49,22 @@ struct admin {
     struct evhttp *http;   /* NULL: off */
     struct evconnlistener *accepting;
     struct event *tick;  /* once a second */
-    struct event *sweep; /* runs after a pass in which a connection may have ended */
+    struct event *sweep; /* frees ended connections and closes refused and late ones */
     struct event *pass;  /* runs in the next pass if a connection was accepted in this one */
     unsigned accepted;   /* connections accepted in this pass */
     LIST_HEAD(, admin_connection) connections;
-    unsigned connection_count; /* without refused connections */
+    unsigned connection_count; /* refused connections are not counted */
     uint64_t rejected;
     char *draft; /* LIMIT_ADMIN_BODY bytes in which bodies are rendered */
     struct admin_body cache[ADMIN_CACHED];
     struct process process;
 };
 
-/* Listen on this address. On failure the error says why, and there is nothing to stop. */
+/* Listen on this address. On failure the error says why, and admin_stop() need not be called. */
 bool admin_start(struct admin *admin, struct server *server, const struct config_address *address,
                  struct error *error);
 
-/* Closes all connections. Also valid for one that was never started. */
+/* Close the listener and all connections. May be called without a successful admin_start(). */
 void admin_stop(struct admin *admin);
 
 #endif

@@ -17,7 +17,7 @@ enum {
     PLOT_HEIGHT = 24
 };
 
-/* Characters shown of a name. */
+/* The number of characters of a name that the page shows. */
 enum { NAME_SHOWN = 80 };
 
 /* The overall health, as named in the style sheet and the icon. HEALTH_UNKNOWN is for a second
@@ -95,7 +95,7 @@ static void write_shortage(const struct status *status, struct text *text)
         html_duration(text, status->back_ms);
         text_string(text, ". ");
     }
-    text_string(text, "Locks held now cannot be extended and expire with their TTL.");
+    text_string(text, "Locks held now cannot be extended and will expire when their TTL ends.");
 }
 
 /* The health over time: one rectangle for each stretch of equal health. */
@@ -131,7 +131,7 @@ static void write_summary(const struct status *status, struct text *text)
     write_headline(status, text);
     text_string(text, "</h1><p>");
     if (status->stopping)
-        text_string(text, "The daemon ends. Locks without HOLD live on, on the masters.");
+        text_string(text, "The daemon is shutting down. Locks without HOLD remain on the masters.");
     else if (status_is_ready(status))
         write_reserve(status, text);
     else
@@ -325,7 +325,7 @@ static void write_queues(const struct status *status, struct text *text)
         text_string(text, "<p class=empty>No clients are waiting.</p></section>");
         return;
     }
-    assert(most > 0); /* the queue has waiters */
+    assert(most > 0); /* only queues with waiters are listed, the longest first */
     text_string(text, "<table><thead><tr><th>Resource</th><th>Waiting</th>"
                       "<th>Held by</th></tr></thead><tbody>");
     for (unsigned i = 0; i < status->queue_count; i++) {

@@ -1,9 +1,10 @@
 /*
- * The client address that limits apply to, which approximates one party, and the number of
- * connections from each. Pure.
+ * Limits for each client apply to its client address, which stands for one person or machine. This
+ * module computes client addresses and counts the connections from each. Pure.
  *
- * For IPv4 it is the address. For IPv6 it is the first 64 bits, because the owner of one address of
- * a /64 usually has the others as well. For a unix socket it is the user at the other end.
+ * The client address of an IPv4 connection is its remote address. For IPv6 it is the first 64 bits
+ * of that address, because the owner of one address in a /64 usually has the others as well. For a
+ * unix socket it is the user at the other end.
  */
 #ifndef SERVER_CLIENTS_CLIENT_ADDRESS_H
 #define SERVER_CLIENTS_CLIENT_ADDRESS_H
@@ -23,12 +24,13 @@ struct client_address client_address_of_ipv4(const void *address);
 struct client_address client_address_of_ipv6(const void *address);
 struct client_address client_address_of_user(uint32_t uid);
 
-/* Count one more connection from this client address, in a tree that starts as NULL. False, without
- * counting it, if there are `most` already (0: no limit) or memory is short. */
+/* Count a new connection from this client address. The counts are a tree; NULL is the empty tree.
+ * Returns false and does not count the connection if `most` connections are counted already (0: no
+ * limit) or memory is short. */
 bool address_counts_enter(void **address_counts, const struct client_address *client_address,
                           unsigned most);
 
-/* Uncount a connection that has ended. */
+/* A counted connection from this client address has ended: subtract it. */
 void address_counts_leave(void **address_counts, const struct client_address *client_address);
 
 #endif

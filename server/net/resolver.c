@@ -10,7 +10,7 @@ static const char nameservers_file[] = "/etc/resolv.conf";
 
 /* --- the files --- */
 
-/* Whether the file has changed since *seen, which is updated. */
+/* Whether the file differs from *seen, its state at the last call. Updates *seen. */
 static bool has_changed(const char *path, struct stat *seen)
 {
     struct stat now;
@@ -29,8 +29,8 @@ static void read_hosts(struct evdns_base *dns)
     evdns_base_load_hosts(dns, hosts_file);
 }
 
-/* Queries in progress are suspended and sent to the new nameservers. Options that the file does not
- * set return to their defaults, not to the values of the previous file. */
+/* Queries in progress are suspended and sent to the new nameservers. evdns would keep the options
+ * that only the previous file sets, so these three are first reset to their defaults. */
 static void read_nameservers(struct evdns_base *dns)
 {
     evdns_base_clear_nameservers_and_suspend(dns);
@@ -99,7 +99,7 @@ static void hand_over(struct name_lookup *lookup, struct evutil_addrinfo *found)
 static void name_lookup_on_answer(int failed, struct evutil_addrinfo *found, void *context)
 {
     struct name_lookup *lookup = context;
-    /* The look-up was cancelled and abandoned, and a newer one may be in progress. */
+    /* name_lookup_deinit() cancelled this query. `question` may be a newer one by now: keep it. */
     if (failed == EVUTIL_EAI_CANCEL)
         return;
     lookup->question = NULL;

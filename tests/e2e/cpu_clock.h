@@ -1,11 +1,11 @@
 /*
- * A clock that advances only while the machine lets this test run: a thread that always wants a
- * processor, and the processor time that it was given.
+ * A clock that advances only while the machine gives this test processor time. It runs a thread
+ * that spins, and shows the processor time which that thread has used.
  *
- * On an idle machine it keeps pace with real time. Where other programs want the processors too, it
- * falls behind as the programs under test do, and it stands still while a hypervisor runs another
- * guest. A claim "done within a second" is checked by this clock: a program that waits in vain
- * fails it, and a machine that is too busy does not.
+ * On an idle machine the clock keeps pace with real time. On a busy machine it falls behind real
+ * time, as the programs under test do. While a hypervisor runs another guest, the clock stands
+ * still. Tests use it to check claims such as "done within a second": a program that hangs fails
+ * the check, but a program that is slow only because the machine is busy passes.
  */
 #ifndef TESTS_E2E_CPU_CLOCK_H
 #define TESTS_E2E_CPU_CLOCK_H

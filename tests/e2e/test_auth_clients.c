@@ -1,6 +1,7 @@
 /*
- * libredlock and the command redlock with a daemon that has users: the secret is sent first on
- * every connection and appears nowhere else; and BREAK.
+ * libredlock and the command redlock with a daemon that has users. Both send the secret first on
+ * every connection, and no error message contains it. Only an operator's secret allows BREAK.
+ * A job or a waiter survives a restart of the daemon with a new secret.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -60,7 +61,7 @@ START_TEST(a_handle_authenticates_again_after_a_reconnect)
     expect(redlock, redlock_acquire(redlock, "ci:a", 60000, NULL, &lock, NULL), REDLOCK_OK);
     expect(redlock, redlock_acquire(redlock, "prod", 60000, NULL, &lock, NULL), REDLOCK_DENIED);
     ck_assert_uint_eq(client_count(&stage.client, "CLIENTS", "name=me"), 1);
-    /* The daemon was restarted: the first request authenticates again. */
+    /* After the daemon's restart, the handle authenticates again with its first request. */
     daemon_stop(&stage.daemon);
     client_close(&stage.client);
     daemon_start(&stage.daemon, 0);
@@ -167,7 +168,7 @@ START_TEST(the_command_reads_its_secret_from_a_file)
 }
 END_TEST
 
-START_TEST(a_bad_secret_file_is_named_and_nothing_is_sent)
+START_TEST(an_error_names_an_unusable_secret_file_and_nothing_is_sent)
 {
     struct stage stage;
     char none[64];
@@ -400,7 +401,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, a_handle_with_no_secret_or_a_wrong_one_is_denied);
     tcase_add_test(tests, a_handle_of_an_operator_breaks_a_lock);
     tcase_add_test(tests, the_command_reads_its_secret_from_a_file);
-    tcase_add_test(tests, a_bad_secret_file_is_named_and_nothing_is_sent);
+    tcase_add_test(tests, an_error_names_an_unusable_secret_file_and_nothing_is_sent);
     tcase_add_test(tests, a_running_job_survives_the_rotation_of_its_secret);
     tcase_add_test(tests, a_waiter_survives_the_rotation_of_its_secret);
     tcase_add_test(tests, a_waiter_with_a_secret_survives_the_introduction_of_users);
