@@ -6,8 +6,8 @@
  *     ROUND_EXTEND   section "Making the algorithm more reliable: Extending the lock"
  *     ROUND_RELEASE  section "Releasing the Lock"
  *     ROUND_STATUS   asks and changes nothing
- *     ROUND_FREEZE   replaces the token, so that no client can extend the lock
- * (protocol/freeze.lua). It waits for every node or the deadline, because the release that follows
+ *     ROUND_FREEZE   replaces the token, so that no client can extend the lock (freeze.lua). It
+ *                    waits for every node or the deadline, because the release that follows
  *                    depends on the answer of each node
  *
  * A round has three phases:
