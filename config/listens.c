@@ -61,12 +61,14 @@ static bool parse_group(const char *text, void *field, struct error *error)
 
 static const char *const certificates[] = {"optional", "required", NULL};
 
-_Static_assert(sizeof(enum config_client_certificate) == sizeof(unsigned), "KEY_CHOICE");
+_Static_assert(sizeof(enum config_client_certificate) == sizeof(unsigned),
+               "KEY_CHOICE stores an unsigned");
 
 #define KEPT      "an open listener keeps the settings it was opened with"
 #define AT(field) KEY_AT(struct config_listen, field)
 
-/* A reload always reads the certificate files again, for the next connection. */
+/* A reload reads the certificate files again even if their paths are unchanged. New connections
+ * use them. */
 const struct key listens_keys[] = {
     {"listen.url", KEY_URL, KEPT, AT(address), .use = URL_LISTEN,
      .missing = "{url: \"unix:/PATH\", ...}"},
@@ -183,7 +185,7 @@ const struct config_listen *listens_find(const struct config *config,
 
 bool listens_equal(const struct config *a, const struct config *b)
 {
-    /* Neither configuration has an address twice. */
+    /* No configuration lists an address twice, so equal counts and inclusion one way suffice. */
     bool equal = a->listen_count == b->listen_count;
     for (size_t i = 0; i < a->listen_count; i++)
         equal = equal && listens_find(b, &a->listens[i].address) != NULL;

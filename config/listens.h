@@ -23,14 +23,15 @@ void listens_default(struct config *config);
 /* Replace the default by the addresses of the list. `target` is a struct config. */
 void listens_read(void *target, const struct yaml_node *list, struct report *report);
 
-/* The keys of an entry, in struct config_listen. */
+/* The configuration keys of one `listen` entry. Their values are stored in struct config_listen. */
 extern const struct key listens_keys[];
 
-/* Refuse addresses that other hosts can reach. Call it after listens_read() with the same list. */
+/* Report an error for each address that other hosts can reach without a client certificate. Call it
+ * after listens_read() with the same list. */
 void listens_check_local(const struct config *config, const struct yaml_node *list,
                          struct report *report);
 
-/* Whether one of the addresses is, or if it is invalid, may have been, a unix socket. */
+/* Whether an address is a unix socket. An address that could not be parsed counts as one. */
 bool listens_may_be_unix(const struct config *config);
 
 /* Whether two configurations have the same addresses, in any order. */

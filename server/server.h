@@ -35,7 +35,7 @@
 
 enum { SERVER_SIGNALS = 3 };
 
-/* What a server is started for. */
+/* What the daemon is to do at its start, from the command line. */
 struct server_task {
     bool trust_masters;      /* the masters are new and hold no lock (--bootstrap or --dev) */
     const char *reset_set;   /* id of the set that this daemon's set replaces; NULL: none */

@@ -115,8 +115,8 @@ int command_lock(const struct options *options)
 
 /* --- commands that take a token --- */
 
-/* Fills the lock from NAME and TOKEN. False: *what is the error message, which never quotes the
- * token, because it is a secret. */
+/* Fills the lock from NAME and TOKEN. On failure returns false and sets *what to the error message,
+ * which never quotes the token: it is a secret. */
 static bool find_lock(const struct options *options, struct redlock_lock *lock, const char **what)
 {
     char line[256] = "";

@@ -45,8 +45,8 @@ struct clients {
     struct client_log client_log;
     void *address_counts; /* connections per client address */
     struct request_limits request_limits;
-    unsigned limit;   /* most connections: limits.clients, or fewer if descriptors are short */
-    bool starting;    /* no connection is accepted yet; they wait in the listen queues */
+    unsigned limit; /* maximum of connections: limits.clients, or fewer if descriptors are short */
+    bool starting;  /* no connection is accepted yet; they wait in the listen queues */
     bool place_freed; /* a connection has ended: paused listeners may resume */
 
     struct listener *listeners[LISTENS_MAX]; /* listener_count of them */
@@ -87,7 +87,7 @@ void clients_accept(struct clients *clients);
 /* Call this at the end of a pass of the event loop, after all output is written. */
 void clients_on_pass_end(struct clients *clients);
 
-/* Whether a reply has not been accepted by the kernel yet. */
+/* Whether any session has output that the kernel has not accepted yet. */
 bool clients_have_unsent(const struct clients *clients);
 
 /* --- sessions.c: a connection's start, progress and end --- */
@@ -100,7 +100,7 @@ bool sessions_init(struct clients *clients);
 void sessions_deinit(struct clients *clients);
 
 /* Create the session of an accepted connection. tls: the connection's TLS after its handshake, else
- * NULL. The session owns both. False if there is not enough memory. */
+ * NULL. The session owns fd and tls. False if there is not enough memory. */
 bool sessions_add(struct clients *clients, int fd, struct bufferevent *tls,
                   const struct peer *peer);
 

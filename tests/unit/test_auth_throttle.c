@@ -29,7 +29,7 @@ static bool same(struct client_address a, struct client_address b)
     return memcmp(&a, &b, sizeof(a)) == 0;
 }
 
-START_TEST(client_has_one_address_bucket)
+START_TEST(addresses_of_one_client_are_equal)
 {
     unsigned char one[16] = {0xfd, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1};
     unsigned char same_network[16] = {0xfd, 0, 0, 0, 0, 0, 0, 1, 9, 9, 9, 9, 9, 9, 9, 9};
@@ -75,7 +75,7 @@ START_TEST(auth_throttle_allows_a_burst_and_then_one_try_per_second)
 }
 END_TEST
 
-START_TEST(address_does_not_use_up_the_tries_of_another)
+START_TEST(wrong_secrets_from_one_address_do_not_throttle_another)
 {
     struct client_address guilty = host(1);
     struct client_address innocent = host(2);
@@ -119,9 +119,9 @@ Suite *test_suite(void)
     Suite *suite = suite_create("auth_throttle");
     TCase *tests = tcase_create("auth_throttle");
     tcase_add_checked_fixture(tests, begin, NULL);
-    tcase_add_test(tests, client_has_one_address_bucket);
+    tcase_add_test(tests, addresses_of_one_client_are_equal);
     tcase_add_test(tests, auth_throttle_allows_a_burst_and_then_one_try_per_second);
-    tcase_add_test(tests, address_does_not_use_up_the_tries_of_another);
+    tcase_add_test(tests, wrong_secrets_from_one_address_do_not_throttle_another);
     tcase_add_test(tests, repeating_a_wrong_secret_costs_nothing);
     tcase_add_test(tests, addresses_with_the_most_wrong_secrets_are_kept_longest);
     suite_add_tcase(suite, tests);

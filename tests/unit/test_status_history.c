@@ -86,7 +86,7 @@ START_TEST(longest_names_fit)
 }
 END_TEST
 
-START_TEST(time_without_a_vote_spans_changes_of_the_reason)
+START_TEST(new_reason_does_not_restart_the_time_without_a_vote)
 {
     ck_assert_int_eq(history.no_vote_ns[2], 5 * NS_PER_S);
     status_history_on_vote(&history, 2, REASON_NEW, 6 * NS_PER_S);
@@ -110,7 +110,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, rate_is_an_average_over_the_samples_available);
     tcase_add_test(tests, losses_are_listed_latest_first);
     tcase_add_test(tests, longest_names_fit);
-    tcase_add_test(tests, time_without_a_vote_spans_changes_of_the_reason);
+    tcase_add_test(tests, new_reason_does_not_restart_the_time_without_a_vote);
     suite_add_tcase(suite, tests);
     return suite;
 }
