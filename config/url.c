@@ -69,7 +69,8 @@ bool url_equal(const struct config_address *a, const struct config_address *b)
            strcasecmp(a->host, b->host) == 0;
 }
 
-/* AF_INET or AF_INET6; 0 for a name, which may be either. *every: it covers the whole family. */
+/* Returns AF_INET or AF_INET6, or 0 if the host is a name other than localhost: its family is not
+ * known. Sets *every if the host is the wildcard address of the family (0.0.0.0 or ::). */
 static int family_of(const struct config_address *address, bool *every)
 {
     struct in_addr v4 = {0};

@@ -1,10 +1,10 @@
 /*
- * Parses single values of the configuration, and prints them for messages. Pure, except lookups of
- * users and groups.
+ * Parses single values of the configuration, and prints them for messages. All functions are
+ * pure, except that value_user() and value_group() look up the host's users and groups.
  *
- * The functions that return a string return NULL on success; otherwise a static message that says
- * what is wrong and what would be right, to be put after the value: "60" "has no unit; write 60s,
- * 1m or 500ms".
+ * A function that returns a string returns NULL on success. Otherwise it returns a static message
+ * that says what is wrong and what to write instead. The caller puts the message after the value:
+ * "60" has no unit; write 60s, 1m or 500ms.
  */
 #ifndef CONFIG_VALUE_H
 #define CONFIG_VALUE_H
@@ -13,16 +13,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* "250us", "50ms", "60s", "5m", "1h" in nanoseconds. */
+/* Parses a duration ("250us", "50ms", "60s", "5m", "1h") into nanoseconds. */
 const char *value_duration(const char *text, int64_t *ns);
 
-/* "1%", "0.5%", "100ppm" in millionths. */
+/* Parses a rate ("1%", "0.5%", "100ppm") into millionths. */
 const char *value_rate(const char *text, int64_t *ppm);
 
-/* Decimal digits, at most 15 of them. */
+/* Parses a number of at most 15 decimal digits. */
 const char *value_integer(const char *text, int64_t *number);
 
-/* true or false. */
+/* Parses "true" or "false". */
 const char *value_boolean(const char *text, bool *boolean);
 
 /* The id of a user or group of this host, given by name or number. Returns false if there is none.

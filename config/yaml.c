@@ -60,7 +60,8 @@ static struct mark mark_of(const yaml_mark_t *mark)
     return (struct mark){mark->line + 1, mark->column + 1};
 }
 
-/* Whether the byte continues a UTF-8 character. Each character has exactly one other byte. */
+/* Whether the byte continues a UTF-8 character. Each character has exactly one byte that does not,
+ * its first, so counting those bytes counts characters. */
 static bool is_continuation(unsigned char byte)
 {
     return (byte & 0xc0) == 0x80;
@@ -115,7 +116,7 @@ static void report_syntax(struct reader *reader)
                  began);
 }
 
-/* Read the next event. On failure reports it and returns false. */
+/* Read the next event. Returns false after a failure, which has been reported. */
 static bool next_event(struct reader *reader, yaml_event_t *event)
 {
     if (yaml_parser_parse(&reader->parser, event))
@@ -186,7 +187,7 @@ static void expand(struct reader *reader, struct yaml_node *node)
     node->text = memory_copy(buf);
 }
 
-/* Mark a scalar as invalid; it has already been reported. */
+/* Mark a scalar as broken. The caller has already reported the error. */
 static void make_broken(struct yaml_node *scalar)
 {
     scalar->broken = true;

@@ -37,13 +37,13 @@ struct supervisor {
     struct lease lease;
     struct lookup lookup;
     pid_t command;
-    int go;       /* pipe: one byte lets the command begin; -1 after that */
+    int go;       /* pipe to the command, which begins after one byte; -1: closed */
     int children; /* signalfd of SIGCHLD */
     int timer;
     bool parent_gone;
     bool command_ended;
     int64_t group_check_ns;     /* when to check whether the command's group has ended */
-    int64_t group_check_min_ns; /* when to check it if a child ends before that */
+    int64_t group_check_min_ns; /* when to check it at the earliest, if a child ends */
     uint64_t extend_id;         /* the EXTEND under way; 0: none */
 };
 
@@ -53,8 +53,9 @@ static void send_parent(const struct supervisor *supervisor, const struct ipc_me
     (void)!send(supervisor->plan->ipc_fd, message, sizeof(*message), MSG_NOSIGNAL);
 }
 
-/* The parent has stopped together with the command, and the command has been continued. SIGCONT may
- * reach the parent before it stops, so the supervisor repeats it until `halted` is false. */
+/* True if the parent is stopped (`halted`) or about to stop, but the command is not stopped. A
+ * SIGCONT that arrives before the parent stops has no effect, so the supervisor repeats the signal
+ * until `halted` is false. */
 static bool parent_must_continue(const struct supervisor *supervisor)
 {
     const struct shared_deadline *shared = supervisor->plan->shared;
@@ -119,7 +120,8 @@ static _Noreturn void become_command(const struct supervisor_plan *plan, pid_t s
 {
     char byte;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    /* The supervisor may have died before prctl(2), or the parent before it lent the terminal. */
+    /* Do not run COMMAND if the supervisor died before prctl(2), or if it closed the pipe because
+     * the parent died before lending the terminal to the command. */
     if (getppid() != supervisor || read(go, &byte, 1) != 1)
         _exit(EXIT_FAILED);
     export_daemon(plan->options);
@@ -169,8 +171,8 @@ static struct ipc_message how_it_ended(const struct supervisor *supervisor)
     };
 }
 
-/* Prepares the handle for a request that must connect: reads the secret again and sets an address.
- * False: no address of the daemon is known yet. */
+/* Prepares the handle for a request. If the request will have to connect, reads the secret again
+ * and sets the next address to try. False: no address of the daemon is known yet. */
 static bool prepare_connection(struct supervisor *supervisor)
 {
     const struct supervisor_plan *plan = supervisor->plan;
@@ -184,7 +186,8 @@ static bool prepare_connection(struct supervisor *supervisor)
     return url != NULL && redlock_set_url(plan->redlock, url) == REDLOCK_OK;
 }
 
-/* The command has ended, so a blocking lookup of the daemon's name does no harm now. */
+/* Releases the lock. If no known address works, connects by host name. That lookup may block, which
+ * does no harm after the command has ended. */
 static enum redlock_status release(struct supervisor *supervisor, struct redlock_lock *lock)
 {
     const struct supervisor_plan *plan = supervisor->plan;
@@ -231,9 +234,9 @@ static _Noreturn void kill_and_exit(struct supervisor *supervisor)
     release_and_exit(supervisor);
 }
 
-/* If the command exited by itself, processes that have left its group are daemons and keep running.
- * If a signal ended it, that is not certain, and after a loss no process may live: kill them all.
- */
+/* If the command exited by itself, descendants outside of its group are taken for daemons and keep
+ * running. If a signal ended the command, they may not be daemons, so they are killed. After the
+ * lock is lost, no descendant may live. */
 static _Noreturn void exit_after_group(struct supervisor *supervisor)
 {
     struct ipc_message how = how_it_ended(supervisor);
@@ -290,7 +293,8 @@ static void on_lost(struct supervisor *supervisor, const struct redlock_event *e
                     int64_t now_ns)
 {
     char why[96];
-    /* Another daemon can still extend the lock, or this one after a restart. */
+    /* The daemon shuts down, but the lock is not lost yet: another daemon can extend it, and so can
+     * this daemon after a restart. */
     if (strcmp(event->reason, "shutdown") == 0)
         return;
     snprintf(why, sizeof(why), "the daemon could not extend it: %s", event->reason);
@@ -327,8 +331,9 @@ static void extend(struct supervisor *supervisor, int64_t now_ns)
 
 /* --- the loop --- */
 
-/* A check of the group reads all processes of the machine. So it is made when a child has ended,
- * which may have been the last of the group, and otherwise rarely. */
+/* True if the command and all processes of its group have ended. The check lists all processes of
+ * the machine. So the supervisor makes it after a child has ended, because that child may have been
+ * the last process of the group, and otherwise rarely. */
 static bool group_has_ended(struct supervisor *supervisor)
 {
     int64_t now_ns = clock_boottime_ns();
@@ -347,8 +352,9 @@ static bool group_has_ended(struct supervisor *supervisor)
     return false;
 }
 
-/* Handles stops and ends of children. Reaps all but the command, whose PID must not be reused. Once
- * the command is a zombie, waitid(2) may report only it, so process_tree_group_lives() reaps. */
+/* Handles children that have stopped, continued or ended. Reaps all but the command, whose PID must
+ * not be reused. Once the command is a zombie, waitid(2) may report only that zombie, so
+ * process_tree_group_lives() reaps the other children. */
 static void check_children(struct supervisor *supervisor)
 {
     struct signalfd_siginfo signal;
@@ -410,7 +416,8 @@ static void wait_for_events(const struct supervisor *supervisor)
     poll(fds, sizeof(fds) / sizeof(fds[0]), timeout_ms);
 }
 
-/* Checks the time before anything is read: after a stop past the deadline, kill first. */
+/* Kills the command if the time for that has come. Runs before any event is read: if the supervisor
+ * was stopped until after that time, the command must die first. */
 static void kill_if_due(struct supervisor *supervisor)
 {
     struct lease *lease = &supervisor->lease;
@@ -422,7 +429,8 @@ static void kill_if_due(struct supervisor *supervisor)
     kill_and_exit(supervisor);
 }
 
-/* Extends the lock or gives it up if that is due, after all events have been read. */
+/* Extends the lock or gives it up when lease.h says so. Runs after all events have been read, since
+ * an answer may have moved those times. */
 static void keep_lock(struct supervisor *supervisor)
 {
     struct lease *lease = &supervisor->lease;
@@ -451,8 +459,9 @@ _Noreturn void supervisor_run(const struct supervisor_plan *plan)
     struct supervisor supervisor = {.plan = plan, .go = -1};
     const struct redlock_lock *lock = plan->lock;
     const sigset_t child = signal_only(SIGCHLD);
-    /* Move out of reach of ^C, of signals to the parent's group and of `killall redlock`: as long
-     * as one of the two processes lives, the command cannot outlive the lock. */
+    /* Leave the parent's process group and change the process name, so that ^C, signals to the
+     * parent's group and `killall redlock` do not reach the supervisor. As long as the parent or
+     * the supervisor lives, the command cannot outlive the lock. */
     setpgid(0, 0);
     title_set("rl-supervisor", lock->resource);
     bool adopted = process_tree_adopt();

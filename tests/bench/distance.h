@@ -1,5 +1,5 @@
-/* A distance between a daemon and the masters: a process that forwards the bytes of both sides,
- * each byte a fixed time later. */
+/* Simulates a network distance between a daemon and the masters: a relay process forwards the bytes
+ * in both directions and delays each byte by a fixed time. */
 #ifndef TESTS_BENCH_DISTANCE_H
 #define TESTS_BENCH_DISTANCE_H
 
@@ -15,7 +15,8 @@ struct distance {
     int ports[DISTANCE_MASTERS]; /* ports on 127.0.0.1, one for each master */
 };
 
-/* one_way_ns: half of a round trip. The process ends with the test at the latest. */
+/* one_way_ns: delay in each direction, half of a round trip. If the test ends without
+ * distance_stop(), the relay process ends with it. */
 void distance_start(struct distance *distance, const struct master *masters, int64_t one_way_ns);
 void distance_stop(struct distance *distance);
 

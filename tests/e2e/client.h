@@ -1,5 +1,6 @@
 /*
- * A client of the daemon. Every failure aborts the test with the last request and what came back.
+ * A test's client of the daemon. Every failure aborts the test with a message that shows the last
+ * request and the reply, if there was one.
  */
 #ifndef TESTS_E2E_CLIENT_H
 #define TESTS_E2E_CLIENT_H
@@ -68,18 +69,18 @@ void client_expect_end(struct client *client);
 const char *client_ask(struct client *client, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Sends a line; the next line must equal `reply`, or match the extended regular expression
- * `pattern` from its first to its last character. */
+/* Sends a line. The next line must equal `reply`. */
 void client_expect(struct client *client, const char *reply, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* Sends a line. The whole next line must match the extended regular expression `pattern`. */
 void client_expect_match(struct client *client, const char *pattern, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* Reads the next line, which must match the pattern. */
 void client_read_match(struct client *client, const char *pattern);
 
-/* Sends LOCK, which must be granted. The TTL is written as in the protocol ("10s"); options may
- * follow it. */
+/* Sends LOCK, which must be granted. `ttl` is text as in the protocol, and may include options of
+ * LOCK: "10s", "10s HOLD". */
 struct grant client_lock(struct client *client, const char *resource, const char *ttl);
 
 /* Requests a listing and returns the number of its lines that contain the text. */

@@ -9,9 +9,9 @@
 #include "tests/e2e/waiting.h"
 
 enum {
-    STRIKE_EVERY_MS = 140,
-    PHASE_MS = 2500,
-    MINORITY = 2,
+    STRIKE_EVERY_MS = 140, /* mean interval between two faults */
+    PHASE_MS = 2500,       /* longest phase */
+    MINORITY = 2,          /* masters that are the usual victims of a phase */
     AMBUSH_MIN_MS = 150,
     AMBUSH_MS = 500,
 };
@@ -90,8 +90,8 @@ unsigned faults_below(struct faults *faults, unsigned count)
 
 static unsigned weight(const struct faults *faults, unsigned kind, bool data_loss_only)
 {
-    bool played = (faults->torture->faults >> kind & 1) != 0;
-    return played && (kinds[kind].loses_data || !data_loss_only) ? kinds[kind].weight : 0;
+    bool enabled = (faults->torture->faults >> kind & 1) != 0;
+    return enabled && (kinds[kind].loses_data || !data_loss_only) ? kinds[kind].weight : 0;
 }
 
 static unsigned choose_victim(struct faults *faults)
@@ -156,31 +156,34 @@ static void lose_data(struct faults *faults, unsigned index)
         strikes[choose_kind(faults, true)](faults, index);
 }
 
-/* No other fault happens during an ambush. */
+/* An ambush: a minority of the masters hangs while the others can grant locks. About when the
+ * minority runs again, one of the others loses its data. No other fault happens meanwhile. */
 static void begin_ambush(struct faults *faults, int64_t now_ns)
 {
     unsigned ms = AMBUSH_MIN_MS + faults_below(faults, AMBUSH_MS);
     for (unsigned i = 0; i < MINORITY; i++)
         stop_for(faults, (faults->first_victim + i) % STAGE_MASTERS, ms);
-    unsigned traitor =
+    unsigned loser =
         (faults->first_victim + MINORITY + faults_below(faults, STAGE_MASTERS - MINORITY)) %
         STAGE_MASTERS;
-    /* A master with an old copy can lose its data in the worst way. */
+    /* Prefer the master of which the spare has an old copy: a failover to that copy loses the locks
+     * but keeps the guard's record, which is the hardest loss to notice. */
     if (faults->spare_copy >= 0 && faults_below(faults, 3) == 0)
-        traitor = (unsigned)faults->spare_copy;
+        loser = (unsigned)faults->spare_copy;
     faults_later(faults, ms - AMBUSH_MIN_MS + faults_below(faults, 2 * AMBUSH_MIN_MS), lose_data,
-                 traitor);
+                 loser);
     faults->calm = true;
     faults->phase_until_ns = now_ns + (ms + AMBUSH_MS) * NS_PER_MS;
 }
 
 static void begin_phase(struct faults *faults, int64_t now_ns)
 {
-    uint32_t played = faults->torture->faults;
+    uint32_t enabled = faults->torture->faults;
     faults->phase_until_ns = now_ns + faults_below(faults, PHASE_MS) * NS_PER_MS;
     faults->first_victim = faults_below(faults, STAGE_MASTERS);
     faults->calm = faults_below(faults, 6) == 0;
-    if ((played >> FAULT_STOP & 1) != 0 && faults_lose_data(played) && faults_below(faults, 2) == 0)
+    if ((enabled >> FAULT_STOP & 1) != 0 && faults_lose_data(enabled) &&
+        faults_below(faults, 2) == 0)
         begin_ambush(faults, now_ns);
 }
 

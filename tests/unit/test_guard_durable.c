@@ -1,6 +1,7 @@
 /*
- * Masters that keep their data keep their vote: the guard in the engine, on fake masters and
- * virtual time.
+ * A durable master (fsync always, no replica, no eviction) keeps its vote when it restarts with its
+ * data. These tests check which restarts the guard accepts as durable. They run the engine with
+ * fake masters and virtual time. The masters are A to E, and A is the one under test.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -141,8 +142,8 @@ START_TEST(durable_master_that_lost_its_data_has_no_vote)
 }
 END_TEST
 
-/* The fsync policy was weaker for a while, but the record of that was not on disk at the
- * restart. */
+/* The fsync policy was weaker for a while, and the record said so (durable=no). The master restarts
+ * with older data, in which the record still says durable=yes. */
 START_TEST(restart_with_an_older_record_is_not_durable)
 {
     open_durable("always");
@@ -172,8 +173,8 @@ START_TEST(restart_with_data_from_two_runs_ago_is_not_durable)
 }
 END_TEST
 
-/* The lease protects against daemons that count votes of the earlier process. A single daemon knows
- * that it does not. */
+/* A name lease protects against other daemons that still count votes of the earlier process. A
+ * single daemon finds only its own lease, so it need not wait. */
 START_TEST(single_daemon_does_not_wait_for_its_own_lease)
 {
     open_durable("always");
@@ -186,8 +187,8 @@ START_TEST(single_daemon_does_not_wait_for_its_own_lease)
 }
 END_TEST
 
-/* Write a lease of the first master's name to the current process on each master, as if another
- * daemon had just renewed it. */
+/* On each master, write a name lease that leases A's name to this server, as if another daemon
+ * ("feed") had just renewed the lease. */
 static void renew_as_another(const char *server)
 {
     char lease[LIMIT_RECORD];
@@ -224,8 +225,9 @@ START_TEST(new_process_waits_for_another_daemon_on_the_earlier_one)
 }
 END_TEST
 
-/* Another daemon still talks to the earlier process. It reaches B and C, which answer later than D
- * and E. The new process has no vote until B and C have answered. */
+/* Another daemon still uses the earlier process of A. It renews its name lease on B and C only,
+ * which answer later than D and E. The new process must not vote before B and C have
+ * answered. */
 START_TEST(new_process_waits_for_the_leases_of_all_masters)
 {
     char server[2 * RECORD_ID + 2];
@@ -236,7 +238,7 @@ START_TEST(new_process_waits_for_the_leases_of_all_masters)
     w.masters[1].delay_ns = w.masters[2].delay_ns = 3 * NS_PER_MS;
     cluster_pass_ms(&w, 3 * OBSERVED_MS);
     cluster_expect_votes(&w, 0, 4, "-");
-    /* The other daemon's client holds the lock by the earlier process, B and C. */
+    /* A client of the other daemon holds the lock on B, C and the earlier process of A. */
     cluster_set(&w, 1, "a", "feed", 60000);
     cluster_set(&w, 2, "a", "feed", 60000);
     cluster_restart_with_data(&w, 0);
@@ -255,7 +257,8 @@ START_TEST(new_process_waits_for_the_leases_of_all_masters)
 }
 END_TEST
 
-/* Each daemon announces that it has left the earlier process, so its votes no longer count. */
+/* Each daemon announces in the name lease that it has left the earlier process. After that, no
+ * daemon can count votes of that process, and the new process may vote. */
 START_TEST(daemons_that_all_saw_the_restart_do_not_wait)
 {
     static struct cluster v;
@@ -278,8 +281,9 @@ START_TEST(daemons_that_all_saw_the_restart_do_not_wait)
 }
 END_TEST
 
-/* The copy began while this daemon still talked to the original, so it lacks what the original got
- * later. Another daemon that had left the original earlier may have recorded it as a restart. */
+/* The new process began 3 s ago, while this daemon still talked to the original. So the new process
+ * is a copy, and lacks the keys that the original got since then. In the second run another daemon,
+ * which had left the original earlier, has already recorded the copy as a restart. */
 START_TEST(copy_that_ran_beside_its_original_is_no_restart)
 {
     open_durable("always");
@@ -316,7 +320,8 @@ START_TEST(earlier_process_cannot_come_back_after_its_successor_voted)
 }
 END_TEST
 
-/* The name leads to a copy of the data, while another daemon still talks to the original. */
+/* The master's name now leads to a server with a copy of the data, while another daemon still talks
+ * to the original server. */
 START_TEST(copy_of_a_durable_master_is_another_server)
 {
     char server[2 * RECORD_ID + 2];
@@ -335,11 +340,11 @@ START_TEST(copy_of_a_durable_master_is_another_server)
 }
 END_TEST
 
-START_TEST(unrecorded_loss_outlives_a_durable_restart)
+START_TEST(unrecorded_loss_costs_the_vote_after_a_durable_restart)
 {
     open_durable("always");
     for (unsigned i = 1; i < 4; i++)
-        cluster_kill(&w, i); /* without a quorum of observed records the daemon may not write one */
+        cluster_kill(&w, i); /* the daemon writes no record unless it observes a quorum of them */
     cluster_pass_ms(&w, 1000);
     snprintf(w.masters[0].redis.replid, sizeof(w.masters[0].redis.replid), "%040u", 99);
     cluster_pass_ms(&w, 2 * OBSERVED_MS);
@@ -352,8 +357,9 @@ START_TEST(unrecorded_loss_outlives_a_durable_restart)
 }
 END_TEST
 
-/* A daemon that did not see the loss writes a record without it. */
-START_TEST(unrecorded_loss_outlives_another_daemons_record)
+/* Another daemon, which did not see that the master lost data, writes a record that does not
+ * mention the loss. */
+START_TEST(unrecorded_loss_costs_the_vote_despite_another_daemons_record)
 {
     char replid[RECORD_ID + 1];
     open_durable("always");
@@ -369,7 +375,7 @@ START_TEST(unrecorded_loss_outlives_another_daemons_record)
     snprintf(w.masters[0].redis.replid, sizeof(w.masters[0].redis.replid), "%040u", 99);
     cluster_pass_ms(&w, 2 * OBSERVED_MS);
     cluster_expect_votes(&w, 0, 0, "failedover");
-    memcpy(w.masters[0].redis.replid, replid, sizeof(replid)); /* as in its record */
+    memcpy(w.masters[0].redis.replid, replid, sizeof(replid)); /* the one in its record */
     cluster_restart_recorded(&w, 0);
     for (unsigned i = 1; i < 4; i++)
         cluster_restart(&w, i);
@@ -378,7 +384,8 @@ START_TEST(unrecorded_loss_outlives_another_daemons_record)
 }
 END_TEST
 
-/* A master that evicts keys loses them, and nothing shows that after a restart. */
+/* A master that may evict keys may have evicted a lock. After a restart nothing shows whether it
+ * did. */
 START_TEST(master_that_may_evict_is_not_durable)
 {
     open_durable("always");
@@ -405,7 +412,7 @@ START_TEST(change_of_durability_starts_no_quarantine)
 }
 END_TEST
 
-START_TEST(daemons_that_disagree_on_durability_do_not_alternate_records)
+START_TEST(daemons_that_disagree_on_durability_do_not_keep_rewriting_the_record)
 {
     open_durable("always");
     unsigned before = w.masters[0].redis.runs[REDIS_SCRIPT_WRITE_RECORD];
@@ -470,11 +477,11 @@ Suite *test_suite(void)
     tcase_add_loop_test(tests, copy_that_ran_beside_its_original_is_no_restart, 0, 2);
     tcase_add_test(tests, earlier_process_cannot_come_back_after_its_successor_voted);
     tcase_add_test(tests, copy_of_a_durable_master_is_another_server);
-    tcase_add_test(tests, unrecorded_loss_outlives_a_durable_restart);
-    tcase_add_loop_test(tests, unrecorded_loss_outlives_another_daemons_record, 0, 2);
+    tcase_add_test(tests, unrecorded_loss_costs_the_vote_after_a_durable_restart);
+    tcase_add_loop_test(tests, unrecorded_loss_costs_the_vote_despite_another_daemons_record, 0, 2);
     tcase_add_test(tests, master_that_may_evict_is_not_durable);
     tcase_add_test(tests, change_of_durability_starts_no_quarantine);
-    tcase_add_test(tests, daemons_that_disagree_on_durability_do_not_alternate_records);
+    tcase_add_test(tests, daemons_that_disagree_on_durability_do_not_keep_rewriting_the_record);
     tcase_add_test(tests, durable_restart_keeps_the_length_of_a_quarantine);
     suite_add_tcase(suite, tests);
     return suite;
