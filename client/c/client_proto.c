@@ -31,12 +31,12 @@ enum redlock_status proto_fail(struct client_proto *proto, enum redlock_status s
 
 /* The only place that changes the state or the recipient of an exchange. */
 static void set_state(struct client_proto *proto, struct exchange *exchange,
-                      enum exchange_state state, enum exchange_for whom)
+                      enum exchange_state state, enum exchange_for recipient)
 {
-    bool was_wanted = exchange->state != EXCHANGE_IDLE && exchange->whom != FOR_NOBODY;
-    bool is_wanted = state != EXCHANGE_IDLE && whom != FOR_NOBODY;
-    bool was_abandoned = exchange->state != EXCHANGE_IDLE && exchange->whom == FOR_NOBODY;
-    bool is_abandoned = state != EXCHANGE_IDLE && whom == FOR_NOBODY;
+    bool was_wanted = exchange->state != EXCHANGE_IDLE && exchange->recipient != TO_NONE;
+    bool is_wanted = state != EXCHANGE_IDLE && recipient != TO_NONE;
+    bool was_abandoned = exchange->state != EXCHANGE_IDLE && exchange->recipient == TO_NONE;
+    bool is_abandoned = state != EXCHANGE_IDLE && recipient == TO_NONE;
     proto->living += (unsigned)is_wanted - (unsigned)was_wanted;
     proto->abandoned += (unsigned)is_abandoned - (unsigned)was_abandoned;
     if (exchange->state == EXCHANGE_QUEUED)
@@ -44,7 +44,7 @@ static void set_state(struct client_proto *proto, struct exchange *exchange,
     if (state == EXCHANGE_QUEUED)
         TAILQ_INSERT_TAIL(&proto->outgoing, exchange, entry);
     exchange->state = state;
-    exchange->whom = whom;
+    exchange->recipient = recipient;
 }
 
 static void recycle(struct client_proto *proto, struct exchange *exchange)
@@ -58,13 +58,13 @@ static void retire(struct client_proto *proto, struct exchange *exchange)
 {
     free(exchange->hold);
     exchange->hold = NULL;
-    set_state(proto, exchange, EXCHANGE_IDLE, exchange->whom);
+    set_state(proto, exchange, EXCHANGE_IDLE, exchange->recipient);
     recycle(proto, exchange);
 }
 
 static void notify_caller(struct client_proto *proto, struct exchange *exchange)
 {
-    if (exchange->whom == FOR_CALLER)
+    if (exchange->recipient == TO_CALLER)
         notice_queue(&proto->notices, &exchange->notice);
 }
 
@@ -131,7 +131,7 @@ enum redlock_status proto_ask(struct client_proto *proto, const struct client_re
     exchange->text[0] = '\0';
     exchange->line = line;
     exchange->context = context;
-    set_state(proto, exchange, EXCHANGE_QUEUED, FOR_CALLER);
+    set_state(proto, exchange, EXCHANGE_QUEUED, TO_CALLER);
     *id = exchange->id;
     return REDLOCK_OK;
 }
@@ -151,7 +151,7 @@ static void give_back(struct client_proto *proto, struct exchange *exchange, con
     exchange->confirms = false;
     exchange->id = next_id(proto, exchange);
     exchange->until_ns = now_ns + proto->timeout_ns;
-    set_state(proto, exchange, EXCHANGE_QUEUED, FOR_US);
+    set_state(proto, exchange, EXCHANGE_QUEUED, TO_LIBRARY);
 }
 
 static void give_up(struct client_proto *proto, struct exchange *exchange, int64_t now_ns)
@@ -162,13 +162,13 @@ static void give_up(struct client_proto *proto, struct exchange *exchange, int64
         give_back(proto, exchange, exchange->request.token, now_ns);
     } else if (queued) {
         retire(proto, exchange);
-    } else if (exchange->confirms && exchange->hold == NULL && exchange->whom == FOR_CALLER) {
+    } else if (exchange->confirms && exchange->hold == NULL && exchange->recipient == TO_CALLER) {
         /* Closing the connection undoes pending acquires and releases HOLDs, but not a plain lock
          * that was granted already. So wait for this answer, with a timeout. */
         exchange->until_ns = now_ns + proto->timeout_ns;
-        set_state(proto, exchange, EXCHANGE_SENT, FOR_US);
+        set_state(proto, exchange, EXCHANGE_SENT, TO_LIBRARY);
     } else {
-        set_state(proto, exchange, EXCHANGE_SENT, FOR_NOBODY);
+        set_state(proto, exchange, EXCHANGE_SENT, TO_NONE);
     }
 }
 
@@ -184,7 +184,7 @@ static void cancel(struct client_proto *proto, struct exchange *exchange, int64_
             give_back(proto, exchange, event->lock.token, now_ns);
         }
         recycle(proto, exchange);
-    } else if (exchange->state != EXCHANGE_IDLE && exchange->whom == FOR_CALLER) {
+    } else if (exchange->state != EXCHANGE_IDLE && exchange->recipient == TO_CALLER) {
         give_up(proto, exchange, now_ns);
     }
 }
@@ -206,7 +206,7 @@ void proto_expire(struct client_proto *proto, int64_t now_ns)
 {
     for (unsigned i = 0; i < proto->made; i++) {
         struct exchange *exchange = proto->exchange[i];
-        if (exchange->state == EXCHANGE_IDLE || exchange->whom == FOR_NOBODY ||
+        if (exchange->state == EXCHANGE_IDLE || exchange->recipient == TO_NONE ||
             exchange->until_ns > now_ns)
             continue;
         if (exchange->state == EXCHANGE_SENT && proto->last_input_ns <= exchange->sent_ns) {
@@ -214,7 +214,7 @@ void proto_expire(struct client_proto *proto, int64_t now_ns)
                 proto->silent_since_ns = exchange->sent_ns;
             proto->silent = true;
         }
-        if (exchange->whom == FOR_CALLER) {
+        if (exchange->recipient == TO_CALLER) {
             exchange->event.status = REDLOCK_TIMEOUT;
             exchange->event.sent_ns = exchange->sent_ns;
             snprintf(exchange->text, sizeof(exchange->text), "%s did not answer in time",
@@ -230,7 +230,7 @@ int64_t proto_until_ns(const struct client_proto *proto)
     int64_t until_ns = INT64_MAX;
     for (unsigned i = 0; proto->living > 0 && i < proto->made; i++) {
         const struct exchange *exchange = proto->exchange[i];
-        if (exchange->state != EXCHANGE_IDLE && exchange->whom != FOR_NOBODY &&
+        if (exchange->state != EXCHANGE_IDLE && exchange->recipient != TO_NONE &&
             exchange->until_ns < until_ns)
             until_ns = exchange->until_ns;
     }
@@ -299,7 +299,7 @@ void proto_end(struct client_proto *proto, enum redlock_status status, const cha
         struct exchange *exchange = proto->exchange[i];
         if (exchange->state == EXCHANGE_IDLE)
             continue;
-        if (exchange->whom == FOR_CALLER)
+        if (exchange->recipient == TO_CALLER)
             fail_event(proto, exchange, status, why);
         finish(proto, exchange);
     }
@@ -344,7 +344,7 @@ size_t proto_write(struct client_proto *proto, int64_t now_ns, char *buf, size_t
            (exchange = TAILQ_FIRST(&proto->outgoing)) != NULL) {
         len += client_request_format(&exchange->request, exchange->id, buf + len);
         exchange->sent_ns = now_ns;
-        set_state(proto, exchange, EXCHANGE_SENT, exchange->whom);
+        set_state(proto, exchange, EXCHANGE_SENT, exchange->recipient);
     }
     return len;
 }
@@ -382,7 +382,7 @@ static void confirm(struct client_proto *proto, struct exchange *exchange,
     exchange->id = next_id(proto, exchange);
     if (exchange->until_ns > now_ns + proto->timeout_ns)
         exchange->until_ns = now_ns + proto->timeout_ns;
-    set_state(proto, exchange, EXCHANGE_QUEUED, FOR_CALLER);
+    set_state(proto, exchange, EXCHANGE_QUEUED, TO_CALLER);
 }
 
 /* The answer to that EXTEND. Anything but OK means REDLOCK_LATE to the caller. */
@@ -390,11 +390,11 @@ static void finish_confirmation(struct client_proto *proto, struct exchange *exc
                                 struct redlock_event *event, int64_t now_ns)
 {
     bool gone = event->status == REDLOCK_GONE;
-    if (event->status == REDLOCK_OK && !exchange->lost && exchange->whom == FOR_CALLER) {
+    if (event->status == REDLOCK_OK && !exchange->lost && exchange->recipient == TO_CALLER) {
         deliver_grant(proto, exchange, event);
         return;
     }
-    if (exchange->whom == FOR_CALLER) {
+    if (exchange->recipient == TO_CALLER) {
         event->status = REDLOCK_LATE;
         event->lock = (struct redlock_lock){0};
         snprintf(exchange->text, sizeof(exchange->text),
@@ -417,7 +417,7 @@ static void on_final_answer(struct client_proto *proto, struct exchange *exchang
         event->lock = (struct redlock_lock){0};
     if (exchange->confirms) {
         finish_confirmation(proto, exchange, event, now_ns);
-    } else if (granted && exchange->whom != FOR_CALLER) {
+    } else if (granted && exchange->recipient != TO_CALLER) {
         give_back(proto, exchange, lock.token, now_ns);
     } else if (granted && event->status != REDLOCK_OK) {
         confirm(proto, exchange, &lock, now_ns);
@@ -445,7 +445,7 @@ static bool on_answer(struct client_proto *proto, struct exchange *exchange,
     /* The caller may have got an event for this request already: do not overwrite it. */
     struct redlock_event unwanted = {0};
     char unwanted_text[PROTO_TEXT];
-    bool wanted = exchange->whom == FOR_CALLER;
+    bool wanted = exchange->recipient == TO_CALLER;
     struct redlock_event *event = wanted ? &exchange->event : &unwanted;
     struct text text = {.buf = wanted ? exchange->text : unwanted_text, .size = PROTO_TEXT - 1};
     switch (client_result_of(&exchange->request, &moments, answer, event, &text)) {

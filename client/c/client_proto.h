@@ -35,7 +35,7 @@ enum { PROTO_TEXT = 640, PROTO_PEER = LIMIT_URL };
 enum exchange_state { EXCHANGE_IDLE, EXCHANGE_QUEUED, EXCHANGE_SENT };
 
 /* Where the answer goes: to the caller, to the library itself, or nowhere. */
-enum exchange_for { FOR_CALLER, FOR_US, FOR_NOBODY };
+enum exchange_for { TO_CALLER, TO_LIBRARY, TO_NONE };
 
 /* A request and its answer. It returns to the idle list when the caller has taken the answer. */
 struct exchange {
@@ -44,7 +44,7 @@ struct exchange {
     unsigned index;
     uint64_t id;
     enum exchange_state state;
-    enum exchange_for whom;
+    enum exchange_for recipient;
     struct client_request request;
     struct client_hold *hold; /* allocated in advance for the lock to acquire; NULL without HOLD */
     bool confirms;            /* the request is an EXTEND that confirms a late grant */

@@ -28,7 +28,7 @@ enum { SHELLS = 2, DEFAULT_RUNS = 150, LONGEST_MS = 50, TIME_LIMIT_S = 1200 };
 
 enum victim { NOBODY, PARENT, SUPERVISOR, BOTH, COMMAND, GRANDCHILD, DAEMON, VICTIMS };
 
-static const char *const victim_names[VICTIMS] = {"nobody",  "parent",     "supervisor", "both",
+static const char *const victim_names[VICTIMS] = {"none",    "parent",     "supervisor", "both",
                                                   "command", "grandchild", "daemon"};
 /* Chances in percent. */
 static const unsigned victim_chances[VICTIMS] = {35, 15, 10, 10, 14, 14, 2};

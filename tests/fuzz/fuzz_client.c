@@ -120,8 +120,8 @@ static void check_counts(void)
     for (unsigned i = 0; i < proto.made; i++) {
         if (proto.exchange[i]->state == EXCHANGE_IDLE)
             continue;
-        living += proto.exchange[i]->whom != FOR_NOBODY;
-        abandoned += proto.exchange[i]->whom == FOR_NOBODY;
+        living += proto.exchange[i]->recipient != TO_NONE;
+        abandoned += proto.exchange[i]->recipient == TO_NONE;
     }
     assert(proto.living == living);
     assert(proto.abandoned == abandoned);
