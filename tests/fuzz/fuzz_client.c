@@ -29,6 +29,7 @@ static int64_t now_ns;
 
 static struct {
     uint64_t id;
+    uint64_t confirm_id; /* the EXTEND that confirms a grant which arrived late; 0: none */
     int64_t earlier_ns;
     bool extends; /* extends the lock of TOKEN */
     bool over;    /* answered or cancelled */
@@ -53,12 +54,13 @@ static unsigned take(void)
 
 /* --- events of the library --- */
 
-/* The latest deadline that any line allows for this lock; 0: no line has granted it. */
-static int64_t latest_ns(const struct redlock_event *event)
+/* The latest deadline that any line with this tag allows for the lock; 0: no such line has granted
+ * it. */
+static int64_t latest_ns(const struct redlock_event *event, uint64_t id)
 {
     char head[128];
     int64_t latest = 0;
-    int len = snprintf(head, sizeof(head), "#%" PRIu64 " OK %s ", event->id, event->lock.token);
+    int len = snprintf(head, sizeof(head), "#%" PRIu64 " OK %s ", id, event->lock.token);
     for (const char *line = said; line < said + said_len;) {
         const char *end = memchr(line, '\n', (size_t)(said + said_len - line));
         if (end == NULL)
@@ -78,13 +80,19 @@ static int64_t latest_ns(const struct redlock_event *event)
     return latest;
 }
 
-static void check_lock(const struct redlock_event *event, bool extends, int64_t earlier_ns)
+static void check_lock(const struct redlock_event *event, unsigned at)
 {
-    int64_t latest = latest_ns(event);
+    int64_t latest = latest_ns(event, event->id);
+    int64_t confirmed =
+        requests[at].confirm_id != 0 ? latest_ns(event, requests[at].confirm_id) : 0;
     assert(latest != 0);
     assert(event->lock.deadline_ns > 0);
-    assert(!extends || strcmp(event->lock.token, TOKEN) == 0);
-    assert(event->lock.deadline_ns <= (latest > earlier_ns ? latest : earlier_ns));
+    assert(!requests[at].extends || strcmp(event->lock.token, TOKEN) == 0);
+    if (latest < confirmed)
+        latest = confirmed;
+    if (latest < requests[at].earlier_ns)
+        latest = requests[at].earlier_ns;
+    assert(event->lock.deadline_ns <= latest);
 }
 
 static void check_answer(const struct redlock_event *event)
@@ -96,7 +104,7 @@ static void check_answer(const struct redlock_event *event)
     assert(!requests[at].over);
     requests[at].over = true;
     if (event->status == REDLOCK_OK && event->lock.token[0] != '\0')
-        check_lock(event, requests[at].extends, requests[at].earlier_ns);
+        check_lock(event, at);
     else
         assert(event->lock.deadline_ns == 0);
     for (const char *text = proto.error; *text != '\0'; text++)
@@ -125,6 +133,15 @@ static void check_counts(void)
     }
     assert(proto.living == living);
     assert(proto.abandoned == abandoned);
+}
+
+/* The answer to a confirming EXTEND has a tag of its own, but is reported for the LOCK. */
+static void note_confirmations(void)
+{
+    for (unsigned i = 0; i < proto.made; i++)
+        for (unsigned at = 0; proto.exchange[i]->confirms && at < request_count; at++)
+            if (requests[at].id == proto.exchange[i]->event.id)
+                requests[at].confirm_id = proto.exchange[i]->id;
 }
 
 /* --- steps --- */
@@ -168,6 +185,7 @@ static void ask(void)
     }
     assert(fine);
     requests[request_count].over = false;
+    requests[request_count].confirm_id = 0;
     requests[request_count].extends = what % 8 == 0;
     requests[request_count].earlier_ns = what % 8 == 0 ? lock.deadline_ns : 0;
     enum redlock_status status =
@@ -290,6 +308,7 @@ static void step(void)
         break;
     }
     check_counts();
+    note_confirmations();
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
