@@ -82,8 +82,8 @@ struct cluster {
     /* The fields from here on are not cleared between tests: the next test reuses their memory. */
     struct cluster_master own[CLUSTER_NODES];
     struct cluster_connection connections[CLUSTER_NODES][CHANNELS];
-    struct cluster_connection zombies[CLUSTER_NODES]; /* connections that were reset before the
-                                                         master had read all input */
+    /* Connections that were reset before the master had read all input. */
+    struct cluster_connection zombies[CLUSTER_NODES];
 };
 
 /* All masters run, all links are up, and an operator's override (--bootstrap) lets them vote. */
@@ -96,8 +96,8 @@ void cluster_init_unknown(struct cluster *cluster, unsigned node_count);
 /* Start another daemon on the masters of the other cluster. */
 void cluster_join(struct cluster *cluster, const struct cluster *other, const char *clock_id);
 
-/* Set this cluster's clock to that of the other cluster. The two must already share their masters.
- * */
+/* Set this cluster's clock to that of the other cluster. The two must already share their
+ * masters. */
 void cluster_share(struct cluster *cluster, const struct cluster *other);
 
 /* Stop the engine and start another one, on the host that this clock_id names. */

@@ -88,8 +88,8 @@ START_TEST(votes_of_two_epochs_form_two_batches)
 END_TEST
 
 /* The link of one node is full and skips the vote for b. On that node, the vote for c must begin a
- * new batch, because it does not follow the vote for a directly. The test runs once for each node.
- * */
+ * new batch, because it does not follow the vote for a directly. The test runs once for each
+ * node. */
 START_TEST(skipped_vote_ends_the_batch_of_that_node)
 {
     const unsigned node = (unsigned)_i;
@@ -144,8 +144,8 @@ START_TEST(answers_from_one_read_count_for_each_vote)
     mute(false);
     for (unsigned i = 0; i < 3; i++)
         ck_assert_uint_eq(reply_ok(i, 4), 4);
-    /* No lock is granted until the guard's probe is answered. Here the connections end before that.
-     * */
+    /* No lock is granted until the guard's probe is answered. Here the connections end before
+     * that. */
     ck_assert_ptr_null(cluster_next_reply(&w));
     cluster_cut(&w, 0);
     cluster_cut(&w, 1);

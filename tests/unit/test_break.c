@@ -67,9 +67,8 @@ START_TEST(break_of_a_free_resource_answers_free)
 {
     send_break("BREAK a");
     cluster_expect(&w, "FREE");
-    set_nodes(
-        0, 1,
-        A); /* A key on a minority of the masters is not a lock. It stays until its TTL ends. */
+    /* A key on a minority of the masters is not a lock. It stays until its TTL ends. */
+    set_nodes(0, 1, A);
     send_break("BREAK a");
     cluster_expect(&w, "FREE");
     ck_assert_uint_eq(cluster_count(&w, "a"), 2);
@@ -185,8 +184,8 @@ START_TEST(token_granted_before_the_freeze_is_left_alone)
 END_TEST
 
 /* The lock gets a new holder between the read and the freeze. Two of the masters with its token do
- * not answer. With them the new holder has a quorum, so the BREAK must not report the lock as free.
- * */
+ * not answer. With them the new holder has a quorum, so the BREAK must not report the lock as
+ * free. */
 START_TEST(lock_that_may_have_a_new_holder_is_not_reported_free)
 {
     set_nodes(0, 4, A);

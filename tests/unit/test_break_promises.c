@@ -72,8 +72,8 @@ static const char *extend(void)
     return cluster_take_reply(&v);
 }
 
-/* The first `count` masters refuse to delete the key, as a Redis server does whose ACL lacks +del.
- * */
+/* The first `count` masters refuse to delete the key, as a Redis server does whose ACL lacks
+ * +del. */
 static void refuse_releases(unsigned count, bool refuse)
 {
     for (unsigned i = 0; i < count; i++)

@@ -124,8 +124,8 @@ END_TEST
 
 /* --- deadlines --- */
 
-/* Grants for a request that was sent at 1000 ms and answered at 1500 ms, and the deadline of each.
- * */
+/* Grants for a request that was sent at 1000 ms and answered at 1500 ms, and the deadline of
+ * each. */
 static const struct {
     int64_t validity_ms;
     int64_t elapsed_ms;
@@ -135,8 +135,8 @@ static const struct {
     {9000, 200, 10200},
     {9000, 499, 10499},
     {9000, 500, 10500},
-    /* The reply claims more elapsed time than has passed on the client's clock. The client caps it.
-     * */
+    /* The reply claims more elapsed time than has passed on the client's clock. The client caps
+     * it. */
     {9000, 501, 10500},
     {9000, 60000, 10500},
     {9000, REPLY_MS_MAX, 10500},
