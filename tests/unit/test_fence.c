@@ -141,7 +141,7 @@ END_TEST
 
 /* The masters already have the greatest possible ballot for b. No round can propose a greater one,
  * so the request is refused and leaves no key. The LOCK of a before it is outbid while D and E
- * hang; only its cleanup is checked. */
+ * hang, but its outcome is not checked. */
 START_TEST(request_is_refused_if_no_greater_ballot_is_possible)
 {
     for (unsigned i = 0; i < 5; i++)

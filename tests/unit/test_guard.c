@@ -58,10 +58,10 @@ START_TEST(failed_over_master_has_no_vote_for_max_ttl)
 }
 END_TEST
 
-/* D's clock was set back by 1000 s, and then D fails over. A newcomer, which has not seen the
- * failover's earlier record, writes the new one. The end of a quarantine only rises, so the new
- * quarantine has the same end as the earlier one. This daemon, which knows the earlier record, must
- * still take it for another quarantine. */
+/* D's clock was set back by 1000 s, and then D fails over. A newcomer, which has never adopted D's
+ * earlier record, writes a new one. The end of a quarantine only rises, so the new quarantine has
+ * the same end as the earlier one. This daemon, which knows the earlier record, must still take it
+ * for another quarantine. */
 START_TEST(failover_recorded_by_a_newcomer_after_a_step_back_costs_the_vote)
 {
     static struct cluster newcomer;

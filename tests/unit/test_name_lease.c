@@ -27,6 +27,7 @@ static void no_teardown(void)
 {
 }
 
+/* A master answers a heartbeat with this digit (LEASE_OURS, LEASE_OTHER, ...) for the lease. */
 static void report(unsigned master, char digit, int64_t now_s)
 {
     name_lease_on_digit(&lease, &periods, master, digit, true, now_s * NS_PER_S);
@@ -69,7 +70,8 @@ START_TEST(conflict_ends_when_its_master_reports_our_lease)
 }
 END_TEST
 
-/* A daemon that still renews the lease of the earlier process talks to a different server. */
+/* A daemon that still renews the lease of another process after 7 s must be talking to a different
+ * server. */
 START_TEST(another_process_blocks_until_its_daemons_can_no_longer_vote)
 {
     report(1, LEASE_OTHER_PROCESS, 100);
