@@ -28,7 +28,7 @@ START_TEST(lease_is_extended_after_one_third_and_given_up_after_two)
 }
 END_TEST
 
-/* redlock was stopped at 80 s, when its EXTEND was due, and resumes at 93 s. The daemon may have
+/* redlock was stopped before its EXTEND at 80 s was due, and resumes at 93 s. The daemon may have
  * extended the lock meanwhile. So redlock sends one EXTEND, and gives up if there is no answer
  * within the usual time limit of 3 s. */
 START_TEST(lease_asks_once_before_it_gives_up_after_a_stop)

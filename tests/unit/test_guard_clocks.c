@@ -374,8 +374,9 @@ START_TEST(step_back_and_less_forward_around_a_restart_costs_the_vote)
 }
 END_TEST
 
-/* The clocks of C and others step forward, which expires the lock's keys, and back again while the
- * daemon restarts. The old daemon saw the first step, so the next daemon must know of it. */
+/* The clocks of A, B and C (_i is 0) or of all masters (_i is 1) step forward, which expires the
+ * lock's keys, and back again while the daemon restarts. The old daemon saw the first step, so the
+ * next daemon must know of it. */
 START_TEST(step_forward_and_back_around_a_restart_allows_no_grant)
 {
     unsigned last = _i == 0 ? 2 : 4;

@@ -120,6 +120,9 @@ END_TEST
 #define ID_1 "1111111111111111111111111111111111111111"
 #define ID_2 "2222222222222222222222222222222222222222"
 
+/* A lease has a record id, a run id and the signatures of the daemons that renew it: each daemon's
+ * name with the time in ms on the master's clock. Signatures from before 4000 ms do not count
+ * here. */
 static const struct {
     const char *lease;
     enum reason reason;
