@@ -10,7 +10,8 @@
 
 /* --- time --- */
 
-/* The guard caches whether all nodes vote; the cache agrees with each node's state. */
+/* The guard caches whether all nodes vote. Assert that the cache agrees with the state of each
+ * node. */
 static void check_memory(struct cluster *cluster)
 {
     bool all = true;

@@ -5,9 +5,9 @@
  *
  * A cluster has one daemon. Two clusters can share their masters; each has its own connections.
  *
- * cluster.c has time, the daemon and the faults of masters; cluster_wire.c has connections;
- * cluster_clients.c and cluster_io.c have the engine's clients and callbacks. cluster_guard.h is
- * for tests of the guard.
+ * cluster.c advances time, starts the daemon and makes masters fail. cluster_wire.c carries bytes
+ * between the engine and the masters. cluster_clients.c plays the clients, and cluster_io.c
+ * implements the callbacks of the engine. cluster_guard.h is for tests of the guard.
  */
 #ifndef TESTS_UNIT_CLUSTER_H
 #define TESTS_UNIT_CLUSTER_H
@@ -39,7 +39,7 @@ struct cluster_master {
 /* One connection of the daemon to a master. */
 struct cluster_connection {
     bool opening;  /* the engine has asked for the connection */
-    bool open;     /* the connection is up: replies can still be sent */
+    bool open;     /* the connection is up, so the master's replies reach the engine */
     unsigned wire; /* number of this connection at the master */
     struct pipe pipe;
     struct resp resp;
@@ -50,7 +50,7 @@ struct cluster {
     struct engine_client client;                  /* sends all requests that name no other client */
     struct engine_client others[CLUSTER_CLIENTS]; /* further clients */
     struct cluster_master *masters;               /* own[], or the masters of another cluster */
-    unsigned breaks;           /* BREAKs that were announced when they began to act */
+    unsigned breaks;           /* BREAKs that the engine has announced with io.breaking() */
     unsigned refused_commands; /* commands that a master answered with an error */
     unsigned refused_releases; /* releases that a master answered with an error */
     unsigned node_count;
@@ -70,38 +70,40 @@ struct cluster {
     unsigned reply_count;
     unsigned replies_read; /* replies that cluster_next_reply() returned */
     unsigned link_changes;
-    bool lazy;           /* flush only when nothing else is left to do */
+    bool lazy;           /* flush the engine's output only when nothing else is left to do */
     bool reply_fails;    /* the next reply's connection fails during the write */
-    bool zombies_paused; /* commands of reset connections wait until this is off */
-    /* Nodes, as bits, whose replies go to divert(), one by one and as bytes, instead of the
-     * engine. */
+    bool zombies_paused; /* masters do not execute the commands of reset connections */
+    /* A set of nodes, one bit for each. Their replies go to divert() instead of the engine, as
+     * bytes and one reply for each call. */
     uint32_t diverted;
     void (*divert)(struct cluster *cluster, unsigned node, enum channel channel, const char *bytes,
                    size_t len);
 
-    /* The fields from here on keep their memory from test to test. */
+    /* The fields from here on are not cleared between tests: the next test reuses their memory. */
     struct cluster_master own[CLUSTER_NODES];
     struct cluster_connection connections[CLUSTER_NODES][CHANNELS];
-    struct cluster_connection zombies[CLUSTER_NODES]; /* reset with unread input */
+    /* Connections that were reset before the master had read all input. */
+    struct cluster_connection zombies[CLUSTER_NODES];
 };
 
 /* All masters run, all links are up, and an operator's override (--bootstrap) lets them vote. */
 void cluster_init(struct cluster *cluster, unsigned node_count);
 
-/* The same without the operator's override: the masters are new, and their lost locks are
- * unknown. */
+/* As cluster_init(), but without the operator's override. The masters are new, so the daemon cannot
+ * know whether they have lost locks. */
 void cluster_init_unknown(struct cluster *cluster, unsigned node_count);
 
 /* Start another daemon on the masters of the other cluster. */
 void cluster_join(struct cluster *cluster, const struct cluster *other, const char *clock_id);
 
-/* Take over the other cluster's time. The masters must be shared already. */
+/* Set this cluster's clock to that of the other cluster. The two must already share their
+ * masters. */
 void cluster_share(struct cluster *cluster, const struct cluster *other);
 
 /* Stop the engine and start another one, on the host that this clock_id names. */
 void cluster_restart_engine(struct cluster *cluster, const char *clock_id);
 
-/* The reason word for which the node has no vote; "-" if it votes. */
+/* Why the node has no vote, as a reason word; "-" if it votes. */
 const char *cluster_vote(const struct cluster *cluster, unsigned node);
 
 /* Delete all keys, as FLUSHALL does. */
@@ -123,7 +125,8 @@ cluster_send_as(struct cluster *cluster, struct engine_client *client, const cha
 /* The next reply or push that was not yet returned; NULL if there is none. */
 const char *cluster_next_reply(struct cluster *cluster);
 
-/* cluster_take_reply() returns "(nothing)" instead of NULL; cluster_expect() asserts the line. */
+/* Both take the next reply. cluster_take_reply() returns "(nothing)" if there is none;
+ * cluster_expect() asserts that the reply is this line. */
 const char *cluster_take_reply(struct cluster *cluster);
 __attribute__((format(printf, 2, 3))) void cluster_expect(struct cluster *cluster, const char *form,
                                                           ...);
@@ -139,7 +142,8 @@ __attribute__((format(printf, 2, 3))) void cluster_submit(struct cluster *cluste
 /* The first `count` masters hang, or resume. */
 void cluster_hang(struct cluster *cluster, unsigned count, bool hung);
 
-/* The client closes its connection in order, or the connection is lost. */
+/* cluster_end_client(): the client half-closes its connection and then closes it.
+ * cluster_lose_client(): the connection is lost. */
 void cluster_end_client(struct cluster *cluster, struct engine_client *client);
 void cluster_lose_client(struct cluster *cluster, struct engine_client *client);
 
@@ -155,7 +159,7 @@ const char *cluster_token(const char *reply);
 /* The master's wall clock. */
 int64_t cluster_clock_us(const struct cluster *cluster, unsigned node);
 
-/* Bytes of a reset connection that the master has not yet read. */
+/* The number of bytes of a reset connection that the master has not yet read. */
 size_t cluster_unread(struct cluster *cluster, unsigned node);
 
 /* Feed bytes to the engine as the master's reply. */

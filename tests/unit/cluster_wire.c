@@ -4,7 +4,8 @@
 
 #include "engine/round/node_set.h"
 
-/* NULL if the master closed the session, or if an earlier process of the master had it. */
+/* The master's session for a connection. NULL if the master has closed it, or has been restarted
+ * since. */
 static struct fake_session *session_of(struct cluster *cluster, unsigned node,
                                        const struct cluster_connection *connection)
 {
@@ -109,7 +110,7 @@ void cluster_write(struct cluster *cluster, unsigned node, enum channel channel,
               cluster->now_ns + cluster->masters[node].delay_ns);
 }
 
-/* As server/masters/node.c does. */
+/* Parses and delivers the replies as server/masters/node.c does. */
 void cluster_feed(struct cluster *cluster, unsigned node, enum channel channel, const char *bytes,
                   size_t len)
 {
@@ -124,7 +125,8 @@ void cluster_feed(struct cluster *cluster, unsigned node, enum channel channel, 
     }
 }
 
-/* Pass the master's replies to the engine, unless they are lost. Returns whether there were any. */
+/* Pass the master's replies to the engine or to divert(), unless they are lost. Returns whether
+ * there were any. */
 static bool deliver_replies(struct cluster *cluster, unsigned node, enum channel channel,
                             struct fake_session *session)
 {
@@ -155,7 +157,7 @@ static bool serve(struct cluster *cluster, unsigned node, enum channel channel)
         return false;
     while (fake_serve_one(&master->redis, session, cluster_clock_us(cluster, node))) {
         served = true;
-        /* A diverted reply is handed over on its own. */
+        /* divert() gets one reply for each call. */
         if (cluster->diverted & nodes_only(node))
             deliver_replies(cluster, node, channel, session);
     }

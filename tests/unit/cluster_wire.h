@@ -9,13 +9,13 @@
 /* Open the connections that the engine asked for. Returns whether there were any. */
 bool cluster_connect(struct cluster *cluster, unsigned node);
 
-/* The engine's side of a connection: it closes and writes. */
+/* Called for the engine: close a connection, or write to it. */
 void cluster_close(struct cluster *cluster, unsigned node, enum channel channel);
 void cluster_write(struct cluster *cluster, unsigned node, enum channel channel, const char *bytes,
                    size_t len);
 
 /* Execute what has arrived on both connections and deliver the replies. Returns whether there was
- * anything. cluster_serve_zombie() does so for a connection that was reset. */
+ * anything. cluster_serve_zombie() executes what is left on a connection that was reset. */
 bool cluster_serve(struct cluster *cluster, unsigned node);
 void cluster_serve_zombie(struct cluster *cluster, unsigned node);
 

@@ -1,8 +1,8 @@
 /*
- * Check records the place of every assertion that passes in a file, by a system call, so that it
- * can name the last one if the test crashes. The unit tests make millions of assertions and spent
- * half of their time there. They are linked with --wrap=_mark_point instead: the place stays in
- * memory, and is written when the process aborts.
+ * Check writes the source line of each passed assertion to a file, so that it can name the last one
+ * if the test crashes. Each write is a system call. The unit tests make millions of assertions and
+ * spent half of their time in these calls. They are therefore linked with --wrap=_mark_point: this
+ * file keeps the last line in memory, and writes it only when the process aborts.
  */
 #include <check.h>
 #include <signal.h>

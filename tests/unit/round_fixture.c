@@ -27,8 +27,9 @@ static void note(struct round_fixture *fixture)
     ck_assert_uint_le(fixture->answers, 1);
 }
 
-/* A vote that round_add_vote_fast() counts has the effect of a step and asks for no action. A vote
- * that it declines leaves the round unchanged. */
+/* If round_add_vote_fast() counts a vote, it must change the round exactly as round_step() does,
+ * and the vote must need no action. If it does not count the vote, it must leave the round
+ * unchanged. */
 static void step_and_compare(struct round_fixture *fixture, const struct round_event *event)
 {
     struct round before = fixture->round;

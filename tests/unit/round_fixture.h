@@ -19,12 +19,13 @@ struct round_fixture {
     unsigned fast_votes; /* votes that round_add_vote_fast() counted */
 };
 
-/* Begin a round with all nodes reachable, or with these. */
+/* Begin a round with all nodes reachable, or with only the nodes of this set. */
 void fixture_begin(struct round_fixture *fixture, unsigned nodes, enum round_kind kind);
 void fixture_begin_with(struct round_fixture *fixture, unsigned nodes, enum round_kind kind,
                         uint32_t reachable);
 
-/* Feed an event to the round; an answer of a node to a command, or to the vote. */
+/* Feed an event to the round: any event, the answer of a node to a command, or its answer to the
+ * vote. */
 void fixture_step(struct round_fixture *fixture, struct round_event event);
 void fixture_answer(struct round_fixture *fixture, unsigned node, enum round_command command,
                     struct answer answer);

@@ -1,6 +1,6 @@
 /*
- * server/clients/auth.c: the user of a connection, its ACL, and the unauthenticated connection that
- * is closed first.
+ * server/clients/auth.c: the user of a connection, its ACL, and which unauthenticated connection is
+ * closed first when there are too many.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -91,7 +91,7 @@ START_TEST(without_users_every_connection_may_do_all_but_break)
 }
 END_TEST
 
-START_TEST(right_secret_admits_and_wrong_secret_leaves_pending)
+START_TEST(right_secret_admits_a_connection_and_wrong_secret_leaves_it_pending)
 {
     struct auth_identity *one = connect_at(0, S);
     struct auth_identity *other = connect_at(1, S);
@@ -170,8 +170,8 @@ START_TEST(adding_or_removing_all_users_changes_every_connection)
     ck_assert_int_eq(identities[0].state, AUTH_OPEN);
     ck_assert_int_eq(identities[1].state, AUTH_OPEN);
     ck_assert_uint_eq(auth.pending_count, 0);
-    /* Open connections that are not the owner's were admitted without a secret, so they cannot
-     * stay. */
+    /* These connections needed no secret while no users were configured. They are not the owner's,
+     * so they must end once users are configured. */
     renew(&users, (const bool[PLACES]){false, false});
 }
 END_TEST
@@ -195,7 +195,7 @@ Suite *test_suite(void)
     TCase *tests = tcase_create("auth");
     tcase_add_checked_fixture(tests, begin, end);
     tcase_add_test(tests, without_users_every_connection_may_do_all_but_break);
-    tcase_add_test(tests, right_secret_admits_and_wrong_secret_leaves_pending);
+    tcase_add_test(tests, right_secret_admits_a_connection_and_wrong_secret_leaves_it_pending);
     tcase_add_test(tests, oldest_pending_connection_is_displaced_first_and_logged_once);
     tcase_add_test(tests, changed_users_keep_their_sessions_and_removed_users_lose_them);
     tcase_add_test(tests, adding_or_removing_all_users_changes_every_connection);

@@ -86,6 +86,8 @@ START_TEST(wrong_secrets_from_one_address_do_not_throttle_another)
 }
 END_TEST
 
+/* The throttle remembers the last AUTH_THROTTLE_SEEN wrong secrets of an address. A misconfigured
+ * client that repeats them does not use up its burst. */
 START_TEST(repeating_a_wrong_secret_costs_nothing)
 {
     struct client_address client_address = host(1);

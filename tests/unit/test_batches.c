@@ -1,6 +1,6 @@
 /*
- * Consecutive unfenced votes form a batch with one outstanding command: in the engine, on fake
- * masters and virtual time.
+ * Consecutive unfenced votes form a batch with one outstanding command. The tests run the engine on
+ * fake masters and virtual time.
  */
 #include <string.h>
 
@@ -87,8 +87,9 @@ START_TEST(votes_of_two_epochs_form_two_batches)
 }
 END_TEST
 
-/* For each node, the last one asked and the others: a vote that its link did not take separates the
- * votes after it from the batch before it. */
+/* The link of one node is full and skips the vote for b. On that node, the vote for c must begin a
+ * new batch, because it does not follow the vote for a directly. The test runs once for each
+ * node. */
 START_TEST(skipped_vote_ends_the_batch_of_that_node)
 {
     const unsigned node = (unsigned)_i;
@@ -143,7 +144,8 @@ START_TEST(answers_from_one_read_count_for_each_vote)
     mute(false);
     for (unsigned i = 0; i < 3; i++)
         ck_assert_uint_eq(reply_ok(i, 4), 4);
-    /* Nothing is granted before the guard's probe is answered, nor if it is never answered. */
+    /* No lock is granted until the guard's probe is answered. Here the connections end before
+     * that. */
     ck_assert_ptr_null(cluster_next_reply(&w));
     cluster_cut(&w, 0);
     cluster_cut(&w, 1);
@@ -172,7 +174,8 @@ START_TEST(lost_batch_fails_vote_by_vote)
 }
 END_TEST
 
-/* The samples of slow masters prove nothing, so the votes wait. */
+/* The masters answer too slowly for their clock samples to prove anything, so the guard keeps the
+ * votes until they are too old. */
 START_TEST(expired_batch_fails_vote_by_vote)
 {
     for (unsigned i = 0; i < 3; i++)
@@ -189,7 +192,8 @@ START_TEST(expired_batch_fails_vote_by_vote)
 }
 END_TEST
 
-/* The slots of the ring still have the content of earlier commands. */
+/* The ring of outstanding commands does not clear its slots. The test fills them with 0xff, as
+ * content left by earlier commands. */
 START_TEST(reused_slot_has_no_data_of_an_earlier_command)
 {
     for (unsigned i = 0; i < 3; i++)
@@ -202,7 +206,8 @@ START_TEST(reused_slot_has_no_data_of_an_earlier_command)
 }
 END_TEST
 
-/* The counters show commands instead of batches, and each vote has a round trip. */
+/* The counters must count the votes of a batch one by one, and the histogram must get a round trip
+ * for each vote. */
 START_TEST(each_vote_of_a_batch_is_counted)
 {
     const struct link *link = &w.engine.flights.masters[0].link;

@@ -1,6 +1,7 @@
 /*
- * BREAK releases the token that a quorum has, and no other. The holder and the waiters are told.
- * Runs the shipped engine among fake masters, on virtual time.
+ * BREAK releases only the token that a quorum of the masters has. The daemon tells the holder, and
+ * the first waiter gets the lock. The tests run the shipped engine on fake masters and virtual
+ * time.
  */
 #include <stdio.h>
 #include <string.h>
@@ -21,7 +22,7 @@ static void setup(void)
     cluster_pass_ms(&w, 10);
 }
 
-/* However the BREAK ended, the engine keeps nothing of it. */
+/* However the BREAK of a test ended, the engine must have freed its state. */
 static void teardown(void)
 {
     cluster_pass_ms(&w, 5000);
@@ -66,7 +67,8 @@ START_TEST(break_of_a_free_resource_answers_free)
 {
     send_break("BREAK a");
     cluster_expect(&w, "FREE");
-    set_nodes(0, 1, A); /* A key on a minority is no lock; it stays until its TTL ends. */
+    /* A key on a minority of the masters is not a lock. It stays until its TTL ends. */
+    set_nodes(0, 1, A);
     send_break("BREAK a");
     cluster_expect(&w, "FREE");
     ck_assert_uint_eq(cluster_count(&w, "a"), 2);
@@ -83,7 +85,7 @@ START_TEST(break_releases_a_lock_of_another_daemon)
 }
 END_TEST
 
-/* Two tokens are on the masters: the quorum's is released, the other stays. */
+/* Three masters have token A and two have token B. BREAK releases A and leaves B. */
 START_TEST(break_leaves_other_tokens_alone)
 {
     set_nodes(0, 2, A);
@@ -138,8 +140,8 @@ START_TEST(first_waiter_gets_the_lock_after_a_break)
 }
 END_TEST
 
-/* Commands take three milliseconds to each master. The BREAK reads the key in the first three,
- * freezes it in the next three, and then releases it. */
+/* A command takes 3 ms to reach a master. A BREAK therefore reads the key after 3 ms, freezes it
+ * after 6 ms and releases it after 9 ms. */
 static void start_break(int64_t pass_ms)
 {
     for (unsigned i = 0; i < 5; i++)
@@ -148,6 +150,8 @@ static void start_break(int64_t pass_ms)
     cluster_pass_ms(&w, pass_ms);
 }
 
+/* After READ_MS, the BREAK has read the key and its freeze is on the way to the masters. After
+ * FROZEN_MS, the key is frozen and the release is on the way. */
 enum { READ_MS = 4, FROZEN_MS = 7 };
 
 static unsigned count_frozen(void)
@@ -179,8 +183,9 @@ START_TEST(token_granted_before_the_freeze_is_left_alone)
 }
 END_TEST
 
-/* The new holder may have a quorum together with the masters that do not answer, so the lock is not
- * known to be free. */
+/* The lock gets a new holder between the read and the freeze. Two of the masters with its token do
+ * not answer. With them the new holder has a quorum, so the BREAK must not report the lock as
+ * free. */
 START_TEST(lock_that_may_have_a_new_holder_is_not_reported_free)
 {
     set_nodes(0, 4, A);
@@ -207,8 +212,8 @@ START_TEST(lock_released_before_the_freeze_is_reported_free)
 }
 END_TEST
 
-/* The lock counts as broken even if it expires before the release, and even if it has a new
- * holder. */
+/* Once the token is frozen, the lock counts as broken, even if the frozen keys expire before the
+ * release and another client gets the lock. */
 START_TEST(lock_that_expires_after_the_freeze_counts_as_broken)
 {
     set_nodes(0, 4, A);
@@ -239,8 +244,8 @@ START_TEST(token_frozen_by_another_break_is_not_released)
 }
 END_TEST
 
-/* Two of four masters are no minority: while they have the frozen token, no other client can be
- * granted the lock. */
+/* With four masters, a quorum is three. While two masters have the frozen token, no other client
+ * can be granted the lock, so the BREAK must not be confirmed. */
 START_TEST(break_is_not_confirmed_while_half_of_the_masters_have_the_key)
 {
     cluster_deinit(&w);
@@ -261,8 +266,8 @@ START_TEST(break_is_not_confirmed_while_half_of_the_masters_have_the_key)
 }
 END_TEST
 
-/* A quorum has the key, but the round has not yet seen the votes. A BREAK would delete the key
- * before its client is told of the grant. */
+/* A quorum of the masters has the key, but the round of the LOCK has not yet counted their votes.
+ * If the BREAK deleted the key now, the client would then be told that it has the lock. */
 START_TEST(break_leaves_a_grant_in_flight_alone)
 {
     cluster_set(&w, 2, "a", B, 10000);
@@ -324,8 +329,8 @@ START_TEST(release_that_masters_did_not_confirm_is_sent_again)
 }
 END_TEST
 
-/* Three masters refuse the release for a moment. The daemon will retry, so it must not extend the
- * token. */
+/* Three masters refuse the release for a moment. The daemon will retry the release, so it must not
+ * extend the token. */
 START_TEST(token_with_a_pending_release_is_not_extended)
 {
     lock("LOCK a 60s");
@@ -356,7 +361,7 @@ static void fail_to_freeze(void)
     ck_assert_uint_eq(count_frozen(), 2);
     ck_assert_uint_eq(cluster_count(&w, "a"), 5);
     ck_assert_uint_eq(w.engine.stats.broken, 0);
-    /* The BREAK is logged, since the holder may lose its lock by it. */
+    /* The BREAK is logged, because the holder can lose its lock by it. */
     ck_assert_uint_eq(w.breaks, 1);
     for (unsigned i = 0; i < 5; i++)
         w.masters[i].delay_ns = 0;
@@ -390,7 +395,8 @@ START_TEST(break_deletes_nothing_without_a_frozen_quorum)
 }
 END_TEST
 
-/* The other masters refuse the freeze only for a moment: the holder goes on extending the lock. */
+/* Two masters freeze the token and the others refuse to, so the BREAK fails. The daemon must then
+ * go on extending the HOLD. */
 START_TEST(hold_survives_a_break_that_failed)
 {
     lock("LOCK a 3s HOLD");
@@ -481,7 +487,8 @@ START_TEST(break_completes_where_every_master_is_frozen_already)
 }
 END_TEST
 
-/* UNLOCK goes out alone or in a batch, by script or by the server's own command. */
+/* The four runs: UNLOCK is sent alone and in a batch, to servers without and with a
+ * compare-and-delete command of their own (DELEX of Redis 8.4). */
 START_TEST(unlock_deletes_a_frozen_token)
 {
     static const char *const versions[] = {NULL, "redis_version:8.4.0"};
@@ -504,7 +511,7 @@ START_TEST(unlock_deletes_a_frozen_token)
         cluster_take_reply(&w);
     } else {
         cluster_submit(&w, "UNLOCK a %s", token);
-        /* The server's own command does not match frozen tokens. The script follows it. */
+        /* DELEX does not match frozen tokens, so the engine sends the release script after it. */
         cluster_expect(&w, versions[_i % 2] != NULL ? "GONE" : "OK");
         cluster_pass_ms(&w, 100);
         /* No release is pending: every master was connected. */
@@ -514,7 +521,8 @@ START_TEST(unlock_deletes_a_frozen_token)
 }
 END_TEST
 
-/* The first waiter gets the lock with the release. */
+/* UNLOCK of a frozen token gives the lock to the first waiter. Their two replies can come in either
+ * order. */
 START_TEST(unlock_hands_over_a_frozen_token)
 {
     lock("LOCK a 60s");
@@ -533,7 +541,8 @@ START_TEST(unlock_hands_over_a_frozen_token)
 }
 END_TEST
 
-/* The master that does not answer keeps the key until its TTL ends. */
+/* E executes the freeze only after the BREAK has been confirmed. It keeps the frozen key until its
+ * TTL ends. */
 START_TEST(master_that_did_not_answer_the_freeze_gets_no_release)
 {
     set_nodes(0, 4, A);
@@ -549,7 +558,8 @@ START_TEST(master_that_did_not_answer_the_freeze_gets_no_release)
 }
 END_TEST
 
-/* No round is free for the release, so it stays pending on the masters. */
+/* All LIMIT_ROUNDS rounds are in use when the release should begin, so it stays pending on the
+ * masters. */
 START_TEST(break_without_room_for_its_release_answers_limit)
 {
     static struct flight *taken[LIMIT_ROUNDS];
@@ -584,6 +594,7 @@ START_TEST(client_that_leaves_before_the_read_breaks_nothing)
 }
 END_TEST
 
+/* The client leaves _i ms after it has sent BREAK: the read is done, the freeze under way. */
 START_TEST(client_that_leaves_during_the_freeze_still_breaks_the_lock)
 {
     set_nodes(0, 4, A);

@@ -1,7 +1,8 @@
 /*
- * What a BREAK may take from the holder, with two daemons on the same masters: one daemon breaks
- * the lock that the other granted and extends. An extension that begins after the answer of the
- * BREAK and is answered OK must hold. Runs the shipped engine among fake masters, on virtual time.
+ * What a BREAK is allowed to take from the holder. Two daemons use the same masters: v grants and
+ * extends the lock, and w gets the BREAK. If an EXTEND begins after w has answered the BREAK, and v
+ * answers the EXTEND with OK, the lock must stay valid. The tests run the shipped engine on fake
+ * masters and virtual time.
  */
 #include <stdio.h>
 #include <string.h>
@@ -71,7 +72,8 @@ static const char *extend(void)
     return cluster_take_reply(&v);
 }
 
-/* The first masters refuse to delete the key, as with an ACL without +del. */
+/* The first `count` masters refuse to delete the key, as a Redis server does whose ACL lacks
+ * +del. */
 static void refuse_releases(unsigned count, bool refuse)
 {
     for (unsigned i = 0; i < count; i++)
@@ -114,8 +116,8 @@ START_TEST(extension_outlives_a_break_that_masters_refused)
 }
 END_TEST
 
-/* All masters hang during the BREAK and resume after its answer and the extension. They then
- * execute the commands of the BREAK. */
+/* All masters hang from _i ms after the BREAK was sent until w has answered it. They then execute
+ * v's extension first and the rest of w's commands after it. */
 START_TEST(extension_outlives_a_break_whose_commands_arrive_late)
 {
     for (unsigned i = 0; i < NODES; i++)
@@ -125,7 +127,7 @@ START_TEST(extension_outlives_a_break_whose_commands_arrive_late)
     cluster_hang(&w, NODES, true);
     cluster_pass_ms(&w, 200);
     skip_replies();
-    cluster_hang(&w, NODES, false); /* the other daemon's commands run first */
+    cluster_hang(&w, NODES, false); /* v's commands run first */
     for (unsigned i = 0; i < NODES; i++)
         w.masters[i].delay_ns = 0;
     const char *answer = extend();

@@ -27,7 +27,7 @@ static void ignore_event(void *context)
     (void)context;
 }
 
-/* The tests flush explicitly. */
+/* Flushes nothing: the tests call broadcast_flush() themselves. */
 static void on_pass_end(evutil_socket_t fd, short events, void *context)
 {
     (void)fd;
@@ -158,7 +158,7 @@ START_TEST(bytes_for_a_closed_connection_are_dropped)
     write_text(&fixture, ALL, " all");
     flush(&fixture);
     char byte;
-    /* The end of the connection, with nothing before it. */
+    /* The peer reads the end of the connection, and no bytes before it. */
     ck_assert_int_eq(recv(before, &byte, 1, 0), 0);
     close(before);
     check_got(fixture.peer[0], "set more all");
@@ -207,8 +207,8 @@ START_TEST(large_writes_arrive_whole_at_every_node)
 }
 END_TEST
 
-/* The kernel takes a part of bytes that are sent without a copy. The rest goes out without another
- * write. */
+/* The send buffer is small, so the kernel takes only a part of the bytes, which are sent without a
+ * copy. The event loop must send the rest, although the test writes nothing more. */
 START_TEST(write_that_the_kernel_takes_in_part_arrives_whole)
 {
     enum { WRITE = 25000 };
@@ -240,7 +240,7 @@ START_TEST(write_that_the_kernel_takes_in_part_arrives_whole)
 }
 END_TEST
 
-START_TEST(lost_connection_takes_nothing_from_the_others)
+START_TEST(lost_connection_does_not_affect_the_other_nodes)
 {
     struct fixture fixture;
     set_up(&fixture, SOCK_SEQPACKET);
@@ -270,7 +270,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, bytes_for_a_closed_connection_are_dropped);
     tcase_add_test(tests, large_writes_arrive_whole_at_every_node);
     tcase_add_test(tests, write_that_the_kernel_takes_in_part_arrives_whole);
-    tcase_add_test(tests, lost_connection_takes_nothing_from_the_others);
+    tcase_add_test(tests, lost_connection_does_not_affect_the_other_nodes);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -1,6 +1,6 @@
 /*
- * TLS in the configuration: a report names every file that cannot be used with its place, and shows
- * none of its contents.
+ * TLS in the configuration. The report names each certificate or key file that cannot be used, with
+ * the line and column of the setting. It shows none of the file's contents.
  */
 #include <openssl/ssl.h>
 #include <stdio.h>
@@ -115,7 +115,7 @@ static const struct {
      "f:4:35: nodes.ca: is for rediss:// addresses; leave it out of unix:/run/c\n"},
 };
 
-START_TEST(each_mistake_has_its_place_and_advice)
+START_TEST(each_mistake_is_reported_with_its_place_and_advice)
 {
     struct config *config = configs_read(mistakes[_i].text);
     ck_assert_str_eq(configs_report(), mistakes[_i].report);
@@ -204,7 +204,7 @@ Suite *test_suite(void)
     Suite *suite = suite_create("certificate");
     TCase *tests = tcase_create("certificate");
     tcase_add_checked_fixture(tests, make_certificates, configs_close);
-    tcase_add_loop_test(tests, each_mistake_has_its_place_and_advice, 0,
+    tcase_add_loop_test(tests, each_mistake_is_reported_with_its_place_and_advice, 0,
                         sizeof(mistakes) / sizeof(mistakes[0]));
     tcase_add_test(tests, damaged_certificate_is_refused);
     tcase_add_loop_test(tests, certificate_outside_its_validity_is_a_warning, 0,

@@ -8,7 +8,8 @@
 
 static const int64_t SECOND_NS = 1000000000;
 
-/* A lock with a TTL of 30 s and its deadline at 100 s; the command has 5 s to end. */
+/* A lock with a TTL of 30 s and its deadline at 100 s. The grace is 5 s: the time that the command
+ * has to end by itself. */
 static struct lease lease_of_30_s(void)
 {
     struct lease lease;
@@ -27,8 +28,9 @@ START_TEST(lease_is_extended_after_one_third_and_given_up_after_two)
 }
 END_TEST
 
-/* The daemon may have extended the lock all the time. After a request, it has the usual time to
- * answer. */
+/* redlock was stopped before its EXTEND at 80 s was due, and resumes at 93 s. The daemon may have
+ * extended the lock meanwhile. So redlock sends one EXTEND, and gives up if there is no answer
+ * within the usual time limit of 3 s. */
 START_TEST(lease_asks_once_before_it_gives_up_after_a_stop)
 {
     struct lease lease = lease_of_30_s();
@@ -36,7 +38,7 @@ START_TEST(lease_asks_once_before_it_gives_up_after_a_stop)
     lease_on_extending(&lease, 93 * SECOND_NS);
     ck_assert_int_eq(lease_give_up_ns(&lease), 96 * SECOND_NS);
     lease_on_failed(&lease, "no quorum", 94 * SECOND_NS);
-    /* A second request does not prolong that time. */
+    /* A second EXTEND does not prolong that time. */
     lease_on_extending(&lease, 95 * SECOND_NS);
     ck_assert_int_eq(lease_give_up_ns(&lease), 96 * SECOND_NS);
     lease_on_extended(&lease, 125 * SECOND_NS);
@@ -96,7 +98,8 @@ START_TEST(lost_connection_causes_an_extension_at_once)
 }
 END_TEST
 
-/* A proxy without a daemon behind it closes each connection. */
+/* No daemon is behind a proxy, so the proxy closes each connection at once. redlock must still wait
+ * for its retry interval (0.5 s) before the next EXTEND. */
 START_TEST(daemon_that_closes_each_connection_is_asked_no_more_often)
 {
     struct lease lease = lease_of_30_s();
@@ -131,7 +134,8 @@ START_TEST(lost_lock_kills_after_the_grace_but_before_the_deadline)
 }
 END_TEST
 
-/* Another client may already hold the lock. The grace applies only while the deadline is ahead. */
+/* The masters no longer have the lock, so another client may already hold it. The command gets no
+ * grace, although the deadline is still ahead. */
 START_TEST(lock_that_is_gone_kills_at_once)
 {
     struct lease lease = lease_of_30_s();
@@ -185,6 +189,7 @@ END_TEST
 
 START_TEST(short_lock_reserves_time_for_a_distant_daemon)
 {
+    /* The TTL, and the time limit for the answer to an EXTEND. */
     static const int64_t cases_ms[][2] = {{30000, 3000}, {900, 100}, {600, 100}, {300, 50}};
     for (unsigned i = 0; i < 4; i++) {
         struct lease lease;
@@ -194,7 +199,8 @@ START_TEST(short_lock_reserves_time_for_a_distant_daemon)
 }
 END_TEST
 
-/* A process that was stopped finds the kill due before anything else. */
+/* When a stopped process resumes after the deadline, the kill is already due, before it gives up
+ * the lock and after. */
 START_TEST(kill_is_due_after_a_long_stop)
 {
     struct lease lease = lease_of_30_s();

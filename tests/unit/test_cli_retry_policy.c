@@ -45,6 +45,8 @@ START_TEST(errors_that_waiting_cannot_cure_are_final)
 }
 END_TEST
 
+/* A closing error is LIMIT or DENIED from a daemon that then closes the connection. It concerns the
+ * connection and not the request. */
 START_TEST(closing_error_does_not_answer_the_request)
 {
     static const struct {
@@ -66,7 +68,8 @@ START_TEST(closing_error_does_not_answer_the_request)
 }
 END_TEST
 
-/* The daemon takes milliseconds, rounded down. */
+/* The daemon gets the wait in whole milliseconds, rounded down, so it can answer up to 1 ms before
+ * the wait is over. A rest of at most 10 ms is not worth another LOCK. */
 START_TEST(answer_within_10_ms_of_the_end_is_final)
 {
     ck_assert_int_eq(after(REDLOCK_HELD, ENDS_MS - 11), RETRY_AT_ONCE);
@@ -94,7 +97,7 @@ START_TEST(wait_without_end_retries_for_ever)
 }
 END_TEST
 
-/* `--wait 0` ends as it begins. */
+/* With `--wait 0`, the wait ends when it begins. */
 START_TEST(wait_of_zero_asks_once)
 {
     ck_assert_int_eq(retry_decide(REDLOCK_HELD, &connected, 100 * MS, 100 * MS), RETRY_NEVER);

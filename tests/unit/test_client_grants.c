@@ -1,7 +1,7 @@
 /*
  * client/c/client_proto.h and client/c/hold.h: the client releases grants that come too late or
- * that nobody took, and reports changes of its holds in order. Time is a number, and the test plays
- * the daemon.
+ * that the caller did not take, and reports changes of its holds in order. The tests set the clock
+ * and play the daemon.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -59,8 +59,8 @@ static void time_out(int64_t after_ns)
     driver_expect_answer(&t, id, REDLOCK_TIMEOUT);
 }
 
-/* A connection without holds is closed in order, which makes the daemon undo what it may have
- * granted. */
+/* Only a connection with a HOLD can count as dead. A connection without one is closed normally,
+ * which makes the daemon undo what it may have granted. */
 START_TEST(connection_silent_for_longer_than_its_holds_live_is_dead)
 {
     time_out(20000 * MS);
@@ -97,7 +97,8 @@ START_TEST(request_not_sent_before_its_timeout_is_never_sent)
 }
 END_TEST
 
-/* The caller takes the timeout before or after the grant arrives. */
+/* The caller takes the answer REDLOCK_TIMEOUT before the late grant arrives (_i even) or after it
+ * (_i odd). */
 START_TEST(grant_after_the_timeout_is_released)
 {
     uint64_t held = driver_acquire_granted(&t, "h", OTHER, true);
@@ -140,6 +141,8 @@ START_TEST(other_late_replies_are_ignored)
 }
 END_TEST
 
+/* The request was cancelled, so the client itself sends UNLOCK for the grant. The daemon never
+ * answers that UNLOCK. */
 START_TEST(release_by_the_client_itself_times_out)
 {
     driver_acquire_granted(&t, "h", OTHER, true);
@@ -262,7 +265,9 @@ START_TEST(unconfirmed_grant_is_late_and_released)
 }
 END_TEST
 
-/* LOST is final, and must not be reported before the OK. */
+/* LOST arrives while the confirming EXTEND is in flight. LOST is final, but the client cannot
+ * report it for a lock that it has not yet granted to the caller. So the request ends with
+ * REDLOCK_LATE, even if the EXTEND succeeds. */
 START_TEST(hold_lost_before_its_confirmation_is_late)
 {
     uint64_t a;
@@ -296,7 +301,7 @@ START_TEST(request_abandoned_before_its_confirmation_is_released)
     } else {
         proto_cancel(&t.proto, a, t.now_ns);
     }
-    /* Closing the connection would release nothing: the lock is no HOLD. */
+    /* The lock is not a HOLD, so closing the connection would not release it. */
     ck_assert(!proto_is_spent(&t.proto));
     if (sent)
         ck_assert(driver_receive(&t, "#%" PRIu64 " OK " TOKEN " 9000 0\n", extend_id));
@@ -308,7 +313,8 @@ START_TEST(request_abandoned_before_its_confirmation_is_released)
 }
 END_TEST
 
-/* An abandoned request is not awaited without end: the client leaves a silent daemon. */
+/* The daemon never answers the EXTEND of an abandoned request. The client waits until the timeout
+ * and then ends the connection. */
 START_TEST(abandoned_request_without_an_answer_ends_the_connection)
 {
     uint64_t a = driver_acquire(

@@ -1,6 +1,6 @@
 /*
  * client/c/client_proto.h: requests in flight, their answers, and how a connection begins and ends.
- * Time is a number, and the test plays the daemon.
+ * The tests set the clock and play the daemon.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -147,7 +147,7 @@ END_TEST
 
 /* --- lines that are no answer --- */
 
-/* Sent after the requests #1024 (LOCK a) and #2049 (PING). */
+/* The daemon sends one of these lines after it got the requests #1024 (LOCK a) and #2049 (PING). */
 static const struct {
     const char *bytes;
     enum redlock_status status;
@@ -441,7 +441,7 @@ START_TEST(refused_secret_ends_all_requests)
 }
 END_TEST
 
-/* An answer to a request that was not sent. */
+/* This client has no secret, so it has sent no AUTH. */
 START_TEST(answer_to_an_unsent_auth_ends_the_connection)
 {
     driver_ping(&t);

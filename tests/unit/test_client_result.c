@@ -1,6 +1,6 @@
 /*
  * client/c/client_request.h and client/c/client_result.h: the line of each request, what a reply
- * means, and until when a grant is valid. Times are plain numbers.
+ * means, and until when a grant is valid. The tests pass all times as arguments.
  */
 #include <stdio.h>
 #include <string.h>
@@ -35,7 +35,7 @@ static const struct client_request place = {
 static const struct client_request list = {.kind = CLIENT_REQUEST_LIST, .listing = "HELP"};
 static const struct client_request version = {.kind = CLIENT_REQUEST_VERSION};
 
-/* Sent at 1000 ms; answered, and read by the caller, at 1500 ms. */
+/* The request was sent at 1000 ms. Its reply was received, and is judged, at 1500 ms. */
 static struct moments moments;
 
 static void set_moments(void)
@@ -124,7 +124,8 @@ END_TEST
 
 /* --- deadlines --- */
 
-/* Sent at 1000 ms, answered at 1500 ms; the deadline in ms. */
+/* Grants for a request that was sent at 1000 ms and answered at 1500 ms, and the deadline of
+ * each. */
 static const struct {
     int64_t validity_ms;
     int64_t elapsed_ms;
@@ -134,7 +135,8 @@ static const struct {
     {9000, 200, 10200},
     {9000, 499, 10499},
     {9000, 500, 10500},
-    /* More elapsed time than has passed on the client's clock: it is capped. */
+    /* The reply claims more elapsed time than has passed on the client's clock. The client caps
+     * it. */
     {9000, 501, 10500},
     {9000, 60000, 10500},
     {9000, REPLY_MS_MAX, 10500},
@@ -279,6 +281,7 @@ END_TEST
 static const char *const words[] = {
     "GONE",    "HELD 7", "FREE", "NOQUORUM 1/3 need=2", "LATE 3", "LIMIT x", "SHUTDOWN", "DENIED x",
     "ERR x y", "PONG",   "END",  "VERSION 1 x",         "BYE",    "! LOST"};
+/* NO: the line is garbled as a reply to this request. MORE: the line belongs to a listing. */
 enum { WORDS = sizeof(words) / sizeof(words[0]), NO = -1, MORE = -2 };
 
 static const struct {

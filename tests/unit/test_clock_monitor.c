@@ -7,7 +7,7 @@
 #include "protocol/units.h"
 #include "tests/runner.h"
 
-/* The defaults: three quarters of the margin are 7.5 ms, half of it 5 ms. */
+/* The default drift limits. Three quarters of the margin are 7.5 ms, half of the margin is 5 ms. */
 static const struct drift drift = {.rate_ppm = 10000, .margin_ns = 10 * NS_PER_MS};
 
 static const int64_t epoch_us = 1763640000000000;
@@ -106,7 +106,7 @@ END_TEST
 START_TEST(slow_answer_neither_proves_nor_disproves_a_step)
 {
     take_sample(0, 0, 0);
-    /* The answer took 30 ms: the clock may have been read at any time during that. */
+    /* The answer took 30 ms. The master may have read its clock at any time during these 30 ms. */
     ck_assert_int_eq(take_sample(1000, 1030, 1015000), MONITOR_UNCLEAR);
     ck_assert_int_eq(take_sample(1031, 1031, 1031000), MONITOR_STEADY);
 }
@@ -164,7 +164,8 @@ START_TEST(clock_that_drifted_between_samples_is_monitored_anew)
 }
 END_TEST
 
-/* One daemon on a host leaves its monitor, and the next daemon resumes it. */
+/* One daemon on a host leaves the state of its monitor. later_ms after it, the next daemon takes
+ * its first sample and resumes from that state. The clock has stepped by step_us in between. */
 static enum monitor_result resume(int64_t later_ms, int64_t step_us)
 {
     reset_monitor();
@@ -188,7 +189,8 @@ START_TEST(monitor_resumes_the_one_that_an_earlier_daemon_left)
 }
 END_TEST
 
-/* Forward, a little back, and forward again: an old key has lost 11 ms of a margin of 10 ms. */
+/* The clock steps 6 ms forward, 1 ms back and 6 ms forward. A key from before has lost 11 ms, more
+ * than the margin of 10 ms. */
 START_TEST(step_back_does_not_restore_the_margin)
 {
     take_sample(0, 0, 0);
@@ -210,8 +212,9 @@ START_TEST(step_back_before_a_resume_does_not_restore_the_margin)
 }
 END_TEST
 
-/* A daemon on another host attests the clock. The two hosts' clocks differ, so offsets cannot be
- * compared. */
+/* A daemon monitors a clock that steps by step_us, and attests it: *hidden_ns is the growth of the
+ * offset that its samples may have hidden. Then a daemon on another host, the newcomer, takes its
+ * first sample. The clocks of the two hosts differ, so the newcomer cannot compare offsets. */
 static void newcomer_after(int64_t step_us, int64_t *hidden_ns)
 {
     reset_monitor();
@@ -226,11 +229,11 @@ START_TEST(newcomer_inherits_what_its_attestor_may_have_missed)
 {
     int64_t hidden_ns;
     newcomer_after(6000, &hidden_ns);
-    /* Drift may explain a hundredth of the step. */
+    /* Drift explains at most 10 us of the step. */
     ck_assert_int_ge(hidden_ns, 6 * NS_PER_MS - 10 * 1000);
     ck_assert_int_lt(hidden_ns, 7 * NS_PER_MS);
     ck_assert(clock_monitor_inherit(&monitor, &drift, hidden_ns));
-    /* The newcomer attests no less to the next daemon. */
+    /* When the newcomer attests the clock itself, it reports at least as much. */
     ck_assert_int_ge(clock_monitor_hidden_ns(&monitor, 500000 * NS_PER_MS, epoch_us + 10000 + 6000),
                      hidden_ns);
     ck_assert_int_ne(take_sample(500010, 500010, 20000 + 12000), MONITOR_STEADY);
@@ -246,7 +249,8 @@ START_TEST(newcomer_inherits_the_whole_margin_of_a_steady_clock)
 }
 END_TEST
 
-/* Time gives the inherited part of the margin back, as for every monitor. */
+/* With time, drift can explain more of what was hidden. The newcomer gets that part of the margin
+ * back, as every monitor does. */
 START_TEST(inherited_uncertainty_fades_with_time)
 {
     int64_t hidden_ns;

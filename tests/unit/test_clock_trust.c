@@ -45,7 +45,8 @@ static void probe_each_second(int64_t from_ms, int64_t until_ms)
         take_sample(ms, ms);
 }
 
-/* A heartbeat is answered: it left this entry and found this step on the master. */
+/* A heartbeat is answered. `left` is the clock entry that it wrote, `step` the last step announced
+ * on the master. */
 static bool heartbeat_answered(const char *left, const char *step, int64_t sent_ms, int64_t now_ms)
 {
     return clock_on_heartbeat(&trust, &periods, left, step, sent_ms * NS_PER_MS,
@@ -121,7 +122,7 @@ START_TEST(step_back_is_reported_once_in_ten_seconds)
 }
 END_TEST
 
-/* The attested sample has to be later than the daemon's own first one. */
+/* The attested sample must be later than the daemon's own first sample, which is at 1000 ms. */
 static const struct {
     int64_t attested_ms;
     enum clock_state state;
@@ -147,7 +148,8 @@ START_TEST(attestation_over_the_margin_is_not_trusted)
 }
 END_TEST
 
-/* An earlier daemon on this host has monitored the clock for a quarantine and left its entry. */
+/* An earlier daemon on this host has monitored the clock for the length of a quarantine and has
+ * left its entry on the master. */
 static void leave_entry(char entry[GUARD_ENTRY_MAX])
 {
     char attestation[GUARD_ATTESTATION_MAX];
@@ -207,7 +209,8 @@ START_TEST(host_entry_shows_a_step_since_it_was_left)
 }
 END_TEST
 
-/* The daemon did not sample during the step, whether it samples or reads the announcement first. */
+/* Another daemon announced a step while this daemon took no samples for 8 s. This daemon must start
+ * monitoring anew, whether it takes a sample first (_i is 0) or reads the announcement first. */
 START_TEST(step_announced_between_samples_starts_monitoring_anew)
 {
     probe_each_second(1000, 62000);
@@ -227,6 +230,8 @@ START_TEST(step_announced_between_samples_starts_monitoring_anew)
 }
 END_TEST
 
+/* A daemon that takes samples without a gap would have seen the announced step itself, so it keeps
+ * its trust once the next sample is steady. */
 START_TEST(daemon_that_samples_detects_a_step_itself)
 {
     probe_each_second(1000, 62000);

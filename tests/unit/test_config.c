@@ -1,6 +1,6 @@
 /*
- * config/: the report has one line for each mistake, with its place and a remedy. One pass finds
- * all mistakes, and reports none that merely follows from another.
+ * config/: the report has one line for each mistake, with its line and column and a remedy. One
+ * pass finds all mistakes, and reports none that merely follows from another.
  */
 #include <stdio.h>
 #include <string.h>
@@ -73,7 +73,7 @@ static const struct mistake mistakes[] = {
      "f:1:27: locks.clock_drift_rate: \"0.00001%\" is finer than 1ppm; write at most four decimal "
      "places\n"},
 
-    /* ranges: one below and one above */
+    /* ranges: a value below and a value above */
     {"locks: {max_ttl: 99ms}\n",
      "f:1:18: locks.max_ttl: 99ms is out of range; it must be between 100ms and 24h\n"},
     {"locks: {max_ttl: 25h}\n",
@@ -120,7 +120,8 @@ static const struct mistake mistakes[] = {
     {"cluster: \"${REDLOCKD_TEST_UNSET}\"\n",
      "f:1:10: the environment variable REDLOCKD_TEST_UNSET is not set\n"},
 
-    /* pairs of keys that contradict each other: the first that the file gives is named */
+    /* pairs of keys that contradict each other: the report has the place of the first one in the
+     * file */
     {"locks: {max_ttl: 100ms, clock_drift_margin: 48ms}\n",
      "f:1:18: locks.max_ttl: 100ms leaves no validity; it must exceed 100ms, the sum of drift, "
      "min_validity and node_timeout\n"},
@@ -218,7 +219,7 @@ static const struct mistake mistakes[] = {
      "f:4:46: nodes.password_file: / is not a regular file\n"},
 };
 
-START_TEST(each_mistake_has_its_place_and_advice)
+START_TEST(each_mistake_is_reported_with_its_place_and_advice)
 {
     char text[4096];
     const char *given = mistakes[_i].text;
@@ -262,7 +263,7 @@ START_TEST(report_lists_all_mistakes_in_the_order_of_the_file)
 }
 END_TEST
 
-START_TEST(mistake_is_not_reported_as_the_result_of_another)
+START_TEST(mistake_that_follows_from_another_is_not_reported)
 {
     /* A malformed max_ttl, insecure or node list causes no errors of the keys that are compared
      * with it. */
@@ -326,10 +327,10 @@ Suite *test_suite(void)
     Suite *suite = suite_create("config");
     TCase *cases = tcase_create("config");
     tcase_add_checked_fixture(cases, configs_open, configs_close);
-    tcase_add_loop_test(cases, each_mistake_has_its_place_and_advice, 0,
+    tcase_add_loop_test(cases, each_mistake_is_reported_with_its_place_and_advice, 0,
                         (int)(sizeof(mistakes) / sizeof(mistakes[0])));
     tcase_add_test(cases, report_lists_all_mistakes_in_the_order_of_the_file);
-    tcase_add_test(cases, mistake_is_not_reported_as_the_result_of_another);
+    tcase_add_test(cases, mistake_that_follows_from_another_is_not_reported);
     tcase_add_test(cases, missing_or_unreadable_file_is_named);
     tcase_add_test(cases, number_of_nodes_and_listens_is_limited);
     tcase_add_test(cases, report_escapes_control_characters_of_the_file);

@@ -26,7 +26,8 @@ START_TEST(password_is_read_from_its_file_without_the_newline)
 }
 END_TEST
 
-/* The path is that of systemd's LoadCredential=redis:/etc/redlockd/redis.password */
+/* With LoadCredential=secret:PATH, systemd puts the password into this directory, under the name
+ * "secret". */
 START_TEST(password_may_be_a_systemd_credential)
 {
     configs_write("secret", "hunter2\n");

@@ -1,6 +1,6 @@
 /*
- * config/users.c: each mistake in auth.users is reported with its place and a remedy, no report
- * shows a secret, and valid users are read as written.
+ * config/users.c: each mistake in auth.users is reported with its line and column and a remedy. No
+ * report shows a secret. Valid users are read as written.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -81,7 +81,8 @@ static const struct mistake {
      "add one, or set secret_file\n"
      "f:5:5: auth.users: no client can authenticate as this user, since listen has no unix socket; "
      "add one, or set secret_file\n"},
-    /* An invalid address might have been meant as a unix socket. */
+    /* An invalid address may be a mistyped unix socket, so the lack of a unix socket is not
+     * reported. */
     {"listen: [\"unix\"]\nauth: {users: [{name: a, uids: [0], resources: [a]}]}\n",
      "f:1:10: listen: \"unix\" is not a tcp:// address; write tcp://127.0.0.1:7335 or "
      "unix:/run/redlockd/redlockd.sock\n"},
@@ -131,7 +132,7 @@ static const struct mistake {
      "f:1:70: auth.users.resources: must be a single value, not a list\n"},
 };
 
-START_TEST(each_mistake_has_its_place_and_advice)
+START_TEST(each_mistake_is_reported_with_its_place_and_advice)
 {
     char text[4096];
     snprintf(text, sizeof(text), "%s%s", mistakes[_i].text, NODES);
@@ -228,7 +229,7 @@ Suite *test_suite(void)
     Suite *suite = suite_create("users of the configuration");
     TCase *tests = tcase_create("users");
     tcase_add_checked_fixture(tests, write_secrets, configs_close);
-    tcase_add_loop_test(tests, each_mistake_has_its_place_and_advice, 0,
+    tcase_add_loop_test(tests, each_mistake_is_reported_with_its_place_and_advice, 0,
                         (int)(sizeof(mistakes) / sizeof(mistakes[0])));
     tcase_add_test(tests, number_of_users_is_limited);
     tcase_add_test(tests, number_of_ids_of_a_user_is_limited);

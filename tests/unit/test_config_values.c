@@ -1,6 +1,6 @@
 /*
  * config/: valid values are read as written, missing keys have their defaults, and the example
- * configuration documents them.
+ * configuration documents every key.
  */
 #include <grp.h>
 #include <stdio.h>
@@ -321,7 +321,8 @@ START_TEST(example_documents_every_key)
 }
 END_TEST
 
-/* Matches "  # key: value" but not "  # Prose": an option that the example shows commented out. */
+/* Whether the line is an option that the example shows commented out: it matches "  # key: value"
+ * but not "  # Prose". */
 static bool is_commented_key(const char *line)
 {
     size_t len = strspn(line, " ");

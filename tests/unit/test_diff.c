@@ -1,6 +1,7 @@
 /*
- * config/diff.h: for every key of the file, whether a reload may change it. If so, the new value is
- * in force after the reload, and nothing else has changed.
+ * config/diff.h: for each key of the configuration file, whether a reload is allowed to change it.
+ * After an allowed change, the running configuration has the new value, and nothing else has
+ * changed.
  */
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +14,6 @@
 #define NODE_AT(name, more) "  - {name: " name ", url: \"redis://10.0.0." name "\"" more "}\n"
 #define NODES_ALONE         "nodes:\n" NODE_AT("1", "") NODE_AT("2", "") NODE_AT("3", "")
 
-/* Common to all files of a test. */
 #define LISTEN_UNIX "listen: [\"unix:/run/a\", \"tcp://127.0.0.1:7335\"]\n"
 
 /* --- every key --- */
@@ -27,7 +27,7 @@ struct change {
     const char *from; /* NODES_ALONE is appended to `from` and `to` unless they list nodes */
     const char *to;
     bool refused;
-    const char *name; /* how the difference is named; NULL: as the key */
+    const char *name; /* the name that config_diff() reports; NULL: the same as `key` */
 };
 
 static const struct change changes[] = {
@@ -141,7 +141,7 @@ START_TEST(each_allowed_change_is_adopted)
     config_adopt(running, adopted);
     config_diff(running, wanted, &diff);
     ck_assert_uint_eq(diff.count, 0);
-    /* config_adopt() swaps: the other configuration has the old values, to be freed. */
+    /* config_adopt() swaps the values: `adopted` now has the old ones, and its owner frees them. */
     config_diff(adopted, before, &diff);
     ck_assert_uint_eq(diff.count, 0);
     config_free(running);
@@ -151,7 +151,7 @@ START_TEST(each_allowed_change_is_adopted)
 }
 END_TEST
 
-/* A new key needs a rule and a change in this table. */
+/* For a new key of the configuration, add a rule to config_keys and a change to `changes`. */
 START_TEST(every_key_has_a_rule_and_a_tested_change)
 {
     static const char *const untried[] = {"auth", "locks", "rounds", "limits", "log"};

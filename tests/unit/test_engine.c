@@ -314,7 +314,7 @@ END_TEST
 
 START_TEST(grant_that_cannot_be_delivered_is_undone)
 {
-    /* Refused on this node, so the grant causes a backfill. */
+    /* This node refuses the SET, so the grant causes a backfill on it. */
     cluster_set(&w, 0, "a", "a loser's token", 60000);
     w.reply_fails = true;
     cluster_send(&w, "LOCK a 10s");

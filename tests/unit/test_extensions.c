@@ -73,7 +73,7 @@ START_TEST(token_with_a_pending_release_is_not_extended)
     extensions_count(&extensions, token(1), 0);
     ck_assert(!extensions_ended(&extensions, token(1)));
     extensions_end(&extensions, token(1), 0);
-    /* An extension in flight ends after the token did. */
+    /* An extension that was in flight succeeds after the token has ended. */
     extensions_count(&extensions, token(1), 0);
     ck_assert(extensions_ended(&extensions, token(1)));
     extensions_end(&extensions, token(2), 0);

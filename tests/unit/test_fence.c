@@ -1,5 +1,5 @@
 /*
- * engine/round/fence.h, and fencing tokens in the engine on fake masters.
+ * engine/round/fence.h alone, and fencing tokens in the engine on fake masters.
  */
 #include "engine/round/fence.h"
 
@@ -139,9 +139,10 @@ START_TEST(higher_ballot_on_a_minority_costs_no_round)
 }
 END_TEST
 
-/* Another daemon raises the ballot between the two rounds: there is no third round, and no key is
- * left. */
-START_TEST(request_that_is_outbid_twice_is_refused)
+/* The masters already have the greatest possible ballot for b. No round can propose a greater one,
+ * so the request is refused and leaves no key. The LOCK of a before it is outbid while D and E
+ * hang, but its outcome is not checked. */
+START_TEST(request_is_refused_if_no_greater_ballot_is_possible)
 {
     for (unsigned i = 0; i < 5; i++)
         cluster_set(&w, i, "redlockd:fence:a", i < 3 ? "1900000000000000" : "1900000000000005", 0);
@@ -183,7 +184,8 @@ START_TEST(client_that_leaves_between_two_ballots_leaves_no_keys)
 }
 END_TEST
 
-/* A minority loses its ballots with its data. It has no vote until the clock has passed them. */
+/* Two masters lose their data and with it their ballots. They have no vote until the clock has
+ * passed these ballots. */
 START_TEST(fences_rise_while_minorities_lose_their_data)
 {
     int64_t before = take_fence();
@@ -218,7 +220,7 @@ Suite *test_suite(void)
     tcase_add_test(grants, fences_rise_while_the_clock_steps_back);
     tcase_add_test(grants, outbid_daemon_proposes_again_at_once);
     tcase_add_test(grants, higher_ballot_on_a_minority_costs_no_round);
-    tcase_add_test(grants, request_that_is_outbid_twice_is_refused);
+    tcase_add_test(grants, request_is_refused_if_no_greater_ballot_is_possible);
     tcase_add_test(grants, held_lock_answers_held_with_a_fence);
     tcase_add_test(grants, client_that_leaves_between_two_ballots_leaves_no_keys);
     tcase_add_test(grants, fences_rise_while_minorities_lose_their_data);

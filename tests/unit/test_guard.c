@@ -1,6 +1,6 @@
 /*
- * A master that may have lost locks has no vote for max_ttl, and its record tells all daemons. The
- * guard in the engine, on fake masters and virtual time.
+ * A master that may have lost locks has no vote for max_ttl, and the record on the master tells all
+ * daemons so. The tests run the guard in the engine, on fake masters and virtual time.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -58,9 +58,10 @@ START_TEST(failed_over_master_has_no_vote_for_max_ttl)
 }
 END_TEST
 
-/* The newcomer writes the record without having seen the earlier one. This daemon has seen it. The
- * new quarantine ends at the same time, since the clock was set back and the end of a quarantine
- * only rises, but it must count as another quarantine. */
+/* D's clock was set back by 1000 s, and then D fails over. A newcomer, which has never adopted D's
+ * earlier record, writes a new one. The end of a quarantine only rises, so the new quarantine has
+ * the same end as the earlier one. This daemon, which knows the earlier record, must still take it
+ * for another quarantine. */
 START_TEST(failover_recorded_by_a_newcomer_after_a_step_back_costs_the_vote)
 {
     static struct cluster newcomer;
@@ -77,8 +78,8 @@ START_TEST(failover_recorded_by_a_newcomer_after_a_step_back_costs_the_vote)
 }
 END_TEST
 
-/* Another daemon records the second of two losses without having seen the first. Without a
- * quarantine id it would write the same record, byte for byte. */
+/* Another daemon records the second of two losses, and has not seen the first. Without a quarantine
+ * id, its record would be the same as the first one, byte for byte. */
 START_TEST(loss_recorded_by_another_daemon_after_a_step_back_costs_the_vote)
 {
     static struct cluster other;
@@ -142,7 +143,8 @@ START_TEST(restart_of_a_majority_allows_no_second_grant)
 }
 END_TEST
 
-/* The quarantine ends first; the clock has then not been monitored for long enough. */
+/* A master has no vote for two reasons. Its quarantine ends first. At that time the new daemon has
+ * not yet monitored its clock for long enough. */
 START_TEST(reported_time_is_the_end_of_the_last_reason)
 {
     cluster_flush(&w, 0);
@@ -162,8 +164,8 @@ START_TEST(reported_time_is_the_end_of_the_last_reason)
 }
 END_TEST
 
-/* Start a daemon of another set with --reset-set: an operator states that the old set has no
- * daemons. */
+/* Start a daemon of another set with --reset-set. With this option an operator states that no
+ * daemon of the old set runs. */
 static void begin_reset(char old_set[RECORD_SET_ID + 1])
 {
     cluster_pass_ms(&w, 2 * OBSERVED_MS);
@@ -221,7 +223,8 @@ START_TEST(set_is_not_reset_while_one_of_its_daemons_runs)
 }
 END_TEST
 
-/* The next daemon respects the record of the earlier one, although it saw nothing of the loss. */
+/* The next daemon reads of the quarantine in the record, although it has not seen the loss
+ * itself. */
 START_TEST(quarantine_outlives_the_daemon)
 {
     cluster_restart(&w, 0);
@@ -291,7 +294,7 @@ START_TEST(failed_record_write_is_repeated_with_the_heartbeats)
 }
 END_TEST
 
-/* The master answers everything else that the guard sends. */
+/* The master refuses only to set keys. It answers everything else that the guard sends. */
 START_TEST(master_that_refuses_to_set_locks_has_no_vote)
 {
     static const char refusal[] = "NOPERM this user has no permissions to access one of the keys";
@@ -299,7 +302,7 @@ START_TEST(master_that_refuses_to_set_locks_has_no_vote)
     cluster_pass_ms(&w, OBSERVED_MS);
     cluster_expect_votes(&w, 0, 0, "noperm");
     ck_assert(cluster_granted(cluster_ask(&w, "LOCK a 10s")));
-    /* The guard's trial key is gone from every master. */
+    /* The key of the guard's trial SET is gone from every master. */
     for (unsigned i = 0; i < 5; i++)
         ck_assert_ptr_null(cluster_value(&w, i, w.engine.flights.absent_key));
     w.masters[0].redis.refusals[FAKE_SETTING] = NULL;
@@ -356,8 +359,8 @@ START_TEST(restart_recorded_by_another_daemon_is_recorded_once)
 }
 END_TEST
 
-/* A lock of the old set may live for two minutes, so a master that forgets it must be out for as
- * long. */
+/* A lock of the old set can live for two minutes, so a master that forgets it must have no vote for
+ * two minutes. */
 START_TEST(quarantine_of_an_old_set_applies_to_later_losses)
 {
     for (unsigned i = 0; i < 5; i++)
@@ -412,8 +415,8 @@ START_TEST(master_that_has_evicted_has_no_vote_for_max_ttl)
 }
 END_TEST
 
-/* A evicts keys while it may evict, with no quorum to record that. Then it is repaired and its
- * counter reset. */
+/* A evicts keys while its policy allows eviction. No quorum is reachable, so no daemon can record
+ * that. Then the operator corrects the policy, and A's counter of evicted keys is reset. */
 static void evict_unrecorded(void)
 {
     w.masters[0].redis.may_evict = true;
@@ -461,8 +464,8 @@ START_TEST(keys_evicted_while_eviction_is_allowed_are_on_record)
 }
 END_TEST
 
-/* If no record could be written meanwhile, CONFIG RESETSTAT hides the evictions from the
- * counter. */
+/* CONFIG RESETSTAT has cleared the counter before a record could be written. The daemon that saw
+ * the evictions must still count them as a loss. */
 START_TEST(counter_reset_hides_no_eviction)
 {
     evict_unrecorded();
@@ -472,7 +475,8 @@ START_TEST(counter_reset_hides_no_eviction)
 }
 END_TEST
 
-/* The override then conflicts with nothing that this daemon has seen. */
+/* The operator's override replaces the record with one whose quarantine has ended. It does not
+ * conflict with anything that this daemon has seen. */
 START_TEST(operator_override_is_left_as_it_is)
 {
     char record[LIMIT_RECORD];
@@ -512,7 +516,8 @@ START_TEST(quarantine_seen_late_is_not_prolonged)
 }
 END_TEST
 
-/* Evictions while the override is being written do not conflict with it. */
+/* A evicts keys while the override is still being written to the other masters. These evictions do
+ * not conflict with the override. */
 START_TEST(operator_override_precedes_evictions)
 {
     unsigned node;
@@ -544,8 +549,8 @@ START_TEST(new_master_that_may_evict_reports_eviction)
 }
 END_TEST
 
-/* As after SWAPDB: the record has the same run id and an expired quarantine, but this daemon has
- * seen another record until now. */
+/* As after SWAPDB, the master suddenly has another record than the one that this daemon knows. The
+ * new record has the same run id and a quarantine that has ended. */
 START_TEST(replaced_record_is_a_loss)
 {
     char record[LIMIT_RECORD];

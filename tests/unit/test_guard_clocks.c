@@ -1,6 +1,6 @@
 /*
- * Steps of masters' clocks, and which daemons have monitored them: the guard in the engine, on fake
- * masters and virtual time.
+ * Steps of masters' clocks, and which daemons may trust a clock. The tests run the guard in the
+ * engine, on fake masters and virtual time.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -32,7 +32,7 @@ START_TEST(stepped_clock_costs_the_vote_for_max_ttl)
 }
 END_TEST
 
-/* The clock continues from there, and later steps back. */
+/* A's clock steps forward by 238 years, runs on from there, and later steps back. */
 START_TEST(clock_after_the_year_2200_counts_as_stepped)
 {
     cluster_lock_on_three(&w);
@@ -74,7 +74,7 @@ START_TEST(clock_that_steps_back_keeps_its_vote)
 }
 END_TEST
 
-/* The log gets one line per ten seconds. */
+/* The log gets at most one line in ten seconds. */
 START_TEST(clock_that_steps_back_repeatedly_is_reported_now_and_then)
 {
     cluster_step_clock(&w, 0, 0, -1);
@@ -91,7 +91,8 @@ START_TEST(clock_that_steps_back_repeatedly_is_reported_now_and_then)
 }
 END_TEST
 
-/* Keys that would outlive every lock by an hour are cut to max_ttl. */
+/* The clocks step back by an hour, so the keys would live an hour longer than the lock. The next
+ * LOCK cuts their TTL to max_ttl. */
 START_TEST(lock_on_clocks_that_stepped_back_ends_after_max_ttl)
 {
     ck_assert(cluster_granted(cluster_ask(&w, "LOCK a 60s")));
@@ -116,8 +117,8 @@ START_TEST(step_right_before_a_lock_costs_the_vote)
 }
 END_TEST
 
-/* The example of "How to do distributed locking" against Redlock: client 1 has A, B and C. The
- * clock of C jumps, so the key expires early there. Client 2 then asks C, D and E. */
+/* The example against Redlock in Kleppmann's "How to do distributed locking". Client 1 has A, B and
+ * C. The clock of C jumps, so the key expires early there. Client 2 then asks C, D and E. */
 START_TEST(clock_jump_of_the_critics_example_allows_no_second_grant)
 {
     w.masters[3].hung = w.masters[4].hung = true;
@@ -133,8 +134,8 @@ START_TEST(clock_jump_of_the_critics_example_allows_no_second_grant)
 }
 END_TEST
 
-/* Votes of a batch that was written before the one that revealed the step agree with the new time.
- * Only the epoch distinguishes them. */
+/* The probe after the first batch reveals C's step. The second batch was written before that, and
+ * its probe agrees with the new time. Only the epoch shows that its votes must not count. */
 START_TEST(vote_written_before_a_step_was_found_does_not_count)
 {
     for (unsigned i = 3; i < 5; i++)
@@ -185,8 +186,8 @@ START_TEST(unconfirmed_step_is_not_recorded_later)
 }
 END_TEST
 
-/* Slow answers find a step. After it they cannot show a second, smaller one, so the clock counts as
- * unmonitored. */
+/* A slow answer reveals a step of 10 s. The slow answers after it cannot show a second step of 50
+ * ms, so the clock counts as unmonitored. */
 START_TEST(step_hidden_by_a_slow_answer_is_waited_out)
 {
     w.masters[0].delay_ns = 200 * NS_PER_MS;
@@ -238,7 +239,7 @@ START_TEST(newcomer_with_attestations_votes_within_two_heartbeats)
     cluster_restart_engine(&w, "elsewhere");
     cluster_pass_ms(&w, 500);
     cluster_expect_votes(&w, 0, 4, "clockunproven");
-    /* The attestation of another daemon's heartbeat, with a recent sample. */
+    /* Leave an attestation of a recent sample, as the heartbeat of another daemon does. */
     for (unsigned i = 0; i < 5; i++) {
         char attestation[GUARD_ATTESTATION_MAX];
         snprintf(attestation, sizeof(attestation), "%" PRId64 ":200", cluster_clock_us(&w, i));
@@ -266,7 +267,8 @@ static void step_all_ms(int64_t ms)
         w.masters[i].clock_ns += ms * NS_PER_MS;
 }
 
-/* An old key would have lost 14 ms, with a margin of 10 ms. */
+/* The clocks step by 7 ms before the newcomer starts, and by 7 ms after. A key from before both
+ * steps has lost 14 ms, more than the margin of 10 ms. */
 START_TEST(newcomer_inherits_the_margin_that_is_left)
 {
     char hidden[CLUSTER_NODES][GUARD_ATTESTATION_MAX];
@@ -314,8 +316,9 @@ START_TEST(attestation_from_before_the_newcomers_sample_is_not_trusted)
 }
 END_TEST
 
-/* The granting daemon dies, a master with the lock's key steps, the two masters without it come
- * back, and a new daemon starts. A first draft of the guard granted the lock twice. */
+/* The daemon that granted the lock dies. The clock of a master with the lock's key steps, the two
+ * masters without the key come back, and a new daemon starts. A first draft of the guard granted
+ * the lock twice. */
 static void check_unseen_step(const char *clock_id)
 {
     cluster_pass_ms(&w, OBSERVED_MS);
@@ -339,8 +342,9 @@ START_TEST(unseen_step_on_another_host_allows_no_second_grant)
 }
 END_TEST
 
-/* The daemon sees the clock step back, and dies. It counts no vote of that master until it has left
- * the step there; the next daemon then knows of it. */
+/* The daemon sees C's clock step back by 100 s. It counts no vote of C until it has announced the
+ * step on C. Later the clock steps forward and the daemon dies. The next daemon finds the
+ * announcement, so it does not trust the clock. */
 static void step_back_and_forward(int64_t forward)
 {
     cluster_pass_ms(&w, 120 * 1000 + OBSERVED_MS);
@@ -370,7 +374,9 @@ START_TEST(step_back_and_less_forward_around_a_restart_costs_the_vote)
 }
 END_TEST
 
-/* A step that the keys went through and the daemon saw outlives the daemon. */
+/* The clocks of A, B and C (_i is 0) or of all masters (_i is 1) step forward, which expires the
+ * lock's keys, and back again while the daemon restarts. The old daemon saw the first step, so the
+ * next daemon must know of it. */
 START_TEST(step_forward_and_back_around_a_restart_allows_no_grant)
 {
     unsigned last = _i == 0 ? 2 : 4;
@@ -385,7 +391,7 @@ START_TEST(step_forward_and_back_around_a_restart_allows_no_grant)
 }
 END_TEST
 
-/* The clocks step back further than forward. The attestations of the old daemon then lie ahead of
+/* The clocks step 9 s forward and 12 s back. The attestations of the old daemon then lie ahead of
  * the new daemon's first sample, and must not be taken for later ones. */
 START_TEST(step_forward_and_further_back_around_a_restart_allows_no_grant)
 {
@@ -404,8 +410,8 @@ START_TEST(step_forward_and_further_back_around_a_restart_allows_no_grant)
 }
 END_TEST
 
-/* The other masters' clocks agree with the daemon's, but the daemon cannot tell which side is
- * right. */
+/* The clocks of A, B and C step. Those of D and E agree with the daemon's, but the daemon cannot
+ * tell which side is right. */
 START_TEST(suspect_own_clock_voids_entries_and_attestations_everywhere)
 {
     cluster_pass_ms(&w, 120 * 1000 + OBSERVED_MS);
@@ -414,7 +420,7 @@ START_TEST(suspect_own_clock_voids_entries_and_attestations_everywhere)
         ck_assert_uint_lt(ms, OBSERVED_MS);
         cluster_pass_ms(&w, 1);
     }
-    /* This happens before the next heartbeat. */
+    /* The daemon deletes them at once, without waiting for the next heartbeat. */
     cluster_pass_ms(&w, 10);
     for (unsigned i = 0; i < 5; i++) {
         ck_assert_ptr_null(cluster_value(&w, i, cluster_guard_key(&w, "clock", ":here")));
@@ -424,7 +430,8 @@ START_TEST(suspect_own_clock_voids_entries_and_attestations_everywhere)
 }
 END_TEST
 
-/* Only one clock steps, and there is no quorum that would allow a record of it. */
+/* Only A's clock steps, and no quorum is reachable, so the daemon cannot record the step. The next
+ * daemon must still know of it. */
 START_TEST(unrecorded_step_outlives_the_daemon)
 {
     cluster_pass_ms(&w, 120 * 1000 + OBSERVED_MS);

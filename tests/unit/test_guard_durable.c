@@ -375,7 +375,8 @@ START_TEST(unrecorded_loss_costs_the_vote_despite_another_daemons_record)
     snprintf(w.masters[0].redis.replid, sizeof(w.masters[0].redis.replid), "%040u", 99);
     cluster_pass_ms(&w, 2 * OBSERVED_MS);
     cluster_expect_votes(&w, 0, 0, "failedover");
-    memcpy(w.masters[0].redis.replid, replid, sizeof(replid)); /* the one in its record */
+    /* the replication id in the record */
+    memcpy(w.masters[0].redis.replid, replid, sizeof(replid));
     cluster_restart_recorded(&w, 0);
     for (unsigned i = 1; i < 4; i++)
         cluster_restart(&w, i);

@@ -1,6 +1,6 @@
 /*
- * Each name leads to its own server, and always to the same one: the guard in the engine, on fake
- * masters and virtual time.
+ * Each node name must lead to a server of its own, and always to the same one. The tests run the
+ * guard in the engine, on fake masters and virtual time.
  */
 #include <string.h>
 
@@ -45,7 +45,7 @@ static void repoint_to(const struct server *server)
         cluster_cut(&w, 0);
 }
 
-/* The name of A has led to the stranger for longer than a quarantine. */
+/* Let the name of A lead to the stranger until a quarantine has passed. */
 static void repoint_to_stranger(void)
 {
     const struct fake_master *master = &w.masters[0].redis;
@@ -90,7 +90,8 @@ START_TEST(name_that_leads_back_to_an_old_server_has_no_vote_for_max_ttl)
 }
 END_TEST
 
-/* All leases on the name have expired. The single daemon still knows whose votes it has counted. */
+/* All leases on the name have expired. The single daemon still knows which server's votes it has
+ * counted. */
 START_TEST(name_that_leads_back_loses_its_vote_without_a_lease)
 {
     repoint_to_stranger();
@@ -127,8 +128,8 @@ START_TEST(lease_conflict_outlives_the_masters_that_reported_it)
 }
 END_TEST
 
-/* The other daemon reports the conflict again after it has expired. A vote requested in between
- * does not count. */
+/* A reports that another server has E's name. The conflict expires, and A reports it again. A vote
+ * that was requested in between must not count, so the epoch changes. */
 START_TEST(repeated_conflict_voids_votes_in_flight)
 {
     struct guard *guard = &w.engine.flights.guard;
@@ -183,7 +184,8 @@ START_TEST(lease_is_renewed_after_a_master_was_busy)
 }
 END_TEST
 
-/* Masters 1 and 2 answer a heartbeat late. It was about the server to which the name led before. */
+/* B and C answer a heartbeat late. It asked about the server to which A's name led before, so the
+ * answers give the new server no lease. */
 START_TEST(late_heartbeat_is_judged_by_its_own_request)
 {
     cluster_pass_ms(&w, 2000);

@@ -1,5 +1,6 @@
 /*
- * The effect of the guard on rounds, and its cost: in the engine, on fake masters and virtual time.
+ * The effect of the guard on rounds, and its cost. The tests run the engine on fake masters and
+ * virtual time.
  */
 #include <stdio.h>
 #include <string.h>
@@ -35,8 +36,8 @@ START_TEST(slow_answer_is_probed_again_in_the_same_round)
 }
 END_TEST
 
-/* The samples of slow masters prove nothing, so the votes for b become too old. The votes for a
- * come after them and keep their answer (HELD). */
+/* The masters answer too slowly for their clock samples to prove anything, so the votes for b
+ * become too old. The votes for a come after them and keep their answer (HELD). */
 START_TEST(vote_after_an_expired_one_keeps_its_answer)
 {
     for (unsigned i = 0; i < 5; i++) {
@@ -73,6 +74,8 @@ START_TEST(slow_master_under_load_accumulates_no_votes)
 }
 END_TEST
 
+/* Many commands wait at a hung master that has lost its scripts. After it resumes, the engine sends
+ * them again in full, and the link must still work. */
 START_TEST(flushed_scripts_do_not_overflow_a_link)
 {
     w.masters[0].hung = true;
@@ -94,6 +97,8 @@ START_TEST(flushed_scripts_do_not_overflow_a_link)
 }
 END_TEST
 
+/* The masters lack the script of the fenced vote, so the vote would be sent again in full. The
+ * client leaves before that, and the vote is undone. */
 START_TEST(fenced_vote_is_not_sent_again_after_its_undo)
 {
     for (unsigned i = 0; i < 5; i++) {
@@ -111,6 +116,7 @@ START_TEST(fenced_vote_is_not_sent_again_after_its_undo)
 }
 END_TEST
 
+/* The connection to A is lost each time that it is up. That must not cause many heartbeats to B. */
 START_TEST(flapping_master_does_not_burden_the_others)
 {
     cluster_pass_ms(&w, 3000);
@@ -175,7 +181,7 @@ END_TEST
 
 /* --- UNLOCK --- */
 
-/* The lock was granted by a quorum with E, and E cannot be reached now. */
+/* A, B and E have granted the lock, and E cannot be reached now. */
 START_TEST(token_that_a_silent_master_may_have_is_not_gone)
 {
     static const char token[] = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";

@@ -1,7 +1,7 @@
 /*
  * What one daemon finds about a master's clock reaches the other daemons: those that start later,
- * on any host, and those that did not sample meanwhile. The guard in the engine, on fake masters
- * and virtual time.
+ * on any host, and those that took no samples meanwhile. The tests run the guard in the engine, on
+ * fake masters and virtual time.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -79,7 +79,8 @@ START_TEST(step_forward_and_back_is_known_on_another_host)
 }
 END_TEST
 
-/* A sample finds the step, or a starting daemon does by the entry of its own host. */
+/* The first step is found by a sample (_i is 0), or by a daemon that starts on the same host and
+ * reads the clock entry there (_i is 1). */
 START_TEST(step_back_and_forward_is_known_on_another_host)
 {
     leave_entries_of_elsewhere();
@@ -94,7 +95,8 @@ START_TEST(step_back_and_forward_is_known_on_another_host)
 }
 END_TEST
 
-/* Otherwise an entry from before the step would look as if it was written after it. */
+/* A clock entry names the last step that its daemon knew of. An entry with bounds from before the
+ * step must not name it, because it would look as if it was written after the step. */
 START_TEST(entry_names_a_step_only_with_bounds_from_after_it)
 {
     static const char announced[] = "1700000000000000";
@@ -111,7 +113,7 @@ START_TEST(entry_names_a_step_only_with_bounds_from_after_it)
             break;
     }
     ck_assert_int_gt(atoll(entry), clock->known_step_ns);
-    /* This happens before the next heartbeat. */
+    /* The daemon writes the new entry at once, without waiting for the next heartbeat. */
     ck_assert_int_lt(w.now_ns, clock->known_step_ns + 10 * NS_PER_MS);
     cluster_restart_engine(&w, "here");
     cluster_pass_ms(&w, OBSERVED_MS);
@@ -119,7 +121,7 @@ START_TEST(entry_names_a_step_only_with_bounds_from_after_it)
 }
 END_TEST
 
-/* The daemon may have sampled before the step. */
+/* The daemon's last samples can be from before the step, so it must not attest them. */
 START_TEST(daemon_that_did_not_know_the_last_step_leaves_no_attestation)
 {
     static const char announced[] = "1700000000000000";
@@ -137,8 +139,8 @@ START_TEST(daemon_that_did_not_know_the_last_step_leaves_no_attestation)
 }
 END_TEST
 
-/* This happens before the next heartbeat; otherwise a daemon that starts then would have to
- * wait. */
+/* The daemon writes its clock entries at once, without waiting for the next heartbeat. Otherwise a
+ * daemon that starts in between would have to monitor the clocks anew. */
 START_TEST(clock_entries_are_left_with_the_first_votes)
 {
     cluster_restart_engine(&w, "elsewhere");
@@ -210,9 +212,9 @@ START_TEST(daemon_that_was_stopped_during_a_step_monitors_anew)
 }
 END_TEST
 
-/* The first heartbeat after a stop concerns samples from before it, and the clocks have stepped
- * further back than forward. To a daemon that has begun to sample since, those samples lie in the
- * future. */
+/* Daemon v is stopped while the clocks step 12 s forward and 16 s back. The samples that its first
+ * heartbeat afterwards could attest are from before the stop. To the third daemon, which started
+ * after the steps, they would lie in the future and seem recent. */
 START_TEST(daemon_does_not_attest_samples_from_before_a_stop)
 {
     join(&v, "elsewhere");
@@ -238,7 +240,8 @@ END_TEST
 
 /* --- single samples and heartbeats --- */
 
-/* A probe of the node whose command is executed at the time of its answer. */
+/* Take the sample of a probe that was sent at sent_ns. The node executes it now, and its answer
+ * arrives at once. */
 static enum guard_result take_sample(unsigned node, int64_t sent_ns)
 {
     const char *record = cluster_value(&w, node, RECORD_KEY);
@@ -339,7 +342,8 @@ START_TEST(step_announced_between_unclear_samples_counts_for_the_next)
 }
 END_TEST
 
-/* The first sample after the pause proves nothing, or shows a step back. */
+/* After a pause, the first sample proves nothing (_i is 0) or shows a step back (_i is 1). The
+ * daemon then sets a new baseline, and must not use an attestation from before it. */
 START_TEST(new_baseline_ignores_earlier_attestations)
 {
     char answer[64];
@@ -376,7 +380,8 @@ START_TEST(slow_answers_cause_no_more_heartbeats)
 }
 END_TEST
 
-/* This happens before the next heartbeat, since the masters have no vote until then. */
+/* The masters have no vote until the step is announced, so the daemon does not wait for the next
+ * heartbeat. */
 START_TEST(step_is_announced_at_once_after_scripts_are_flushed)
 {
     for (unsigned i = 0; i < 5; i++)

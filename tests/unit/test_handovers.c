@@ -1,6 +1,7 @@
 /*
- * A released lock goes to the first waiter within the same round. Whatever happens during that, no
- * token is left behind. Runs the shipped engine among fake masters, on virtual time.
+ * The round that releases a lock also grants it to the first waiter. Whatever happens during that
+ * round, no stray token may be left on the masters. The tests run the shipped engine on fake
+ * masters and virtual time.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -32,8 +33,8 @@ static void hold_and_wait(const char *request)
     cluster_expect(&w, "(nothing)");
 }
 
-/* Assert that no master has another value, and that a quorum has this one; NULL: no master has
- * any. */
+/* Assert that a quorum of the masters has this value, and no master another one. With NULL: no
+ * master has any value. */
 static void expect_values(const char *value)
 {
     if (value != NULL)
@@ -62,7 +63,8 @@ START_TEST(hand_over_without_a_quorum_leaves_neither_token)
 }
 END_TEST
 
-/* The release is written before the hand-over, and after it the links take no more votes. */
+/* The batch of this pass contains the release of another token of the same key. That release must
+ * be written before the hand-over. With it the links are full and take no more votes. */
 START_TEST(hand_over_follows_a_batched_release_of_the_same_key)
 {
     hold_and_wait("#b LOCK a 50s WAIT 100s");
@@ -120,7 +122,8 @@ START_TEST(hand_over_that_was_never_read_is_undone_and_repeated)
 }
 END_TEST
 
-/* Three masters vote for the waiter, and lose their data before the guard's probe: no grant. */
+/* Three masters lose their data before the hand-over reaches them. They vote for the waiter, but
+ * the guard's probe finds the loss and their votes do not count. */
 START_TEST(hand_over_needs_votes_that_the_guard_accepts)
 {
     hold_and_wait("#b LOCK a 50s WAIT 500s");
@@ -265,8 +268,8 @@ END_TEST
 
 /* --- fencing tokens --- */
 
-/* Assert that the next reply is a grant. Returns its fencing token and makes its token the
- * holder's. */
+/* Assert that the next reply is a grant. Returns its fencing token, and copies its lock token to
+ * `holder`. */
 static int64_t expect_fence(const char *tag)
 {
     int64_t fence = -1;

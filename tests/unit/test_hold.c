@@ -1,7 +1,7 @@
 /*
- * LOCK ... HOLD: when the daemon extends the lock, reports it as lost and releases it. The
- * arithmetic alone (engine/locks/hold.h), then the shipped engine among fake masters, on virtual
- * time.
+ * LOCK ... HOLD: when the daemon extends the lock, reports it as lost and releases it. The first
+ * tests check only the arithmetic (engine/locks/hold.h). The others run the shipped engine on fake
+ * masters and virtual time.
  */
 #include <stdio.h>
 #include <string.h>
@@ -163,7 +163,8 @@ START_TEST(end_of_the_connection_hands_its_hold_over)
 }
 END_TEST
 
-/* Over TLS the end may turn out to be orderly or not. */
+/* ENGINE_ENDING: the connection is about to end. Over TLS the daemon cannot tell yet whether it
+ * ends in order or is lost. */
 START_TEST(ending_connection_keeps_its_hold_and_leaves_queues)
 {
     hold("LOCK a 3s HOLD");
@@ -186,7 +187,8 @@ START_TEST(ending_connection_keeps_its_hold_and_leaves_queues)
 }
 END_TEST
 
-/* Silence proves nothing: the client may be alive and rely on its deadline. */
+/* A lost connection does not prove that the client has ended. The client may be alive and rely on
+ * its deadline. */
 START_TEST(lost_connection_keeps_its_hold_until_the_deadline)
 {
     hold("LOCK a 3s HOLD");
@@ -292,7 +294,8 @@ START_TEST(unlock_releases_a_lingering_hold)
 }
 END_TEST
 
-/* The QUIT may follow lines that have not been read when the end is seen. */
+/* The daemon can see the end of the connection before it has read all lines of the client, and QUIT
+ * can be one of these lines. */
 START_TEST(quit_after_a_half_close_releases_a_lingering_hold)
 {
     hold("LOCK a 3s HOLD LINGER");
@@ -367,7 +370,7 @@ START_TEST(loss_of_a_majority_is_reported_with_a_third_left)
     hold("LOCK a 3s HOLD");
     cluster_pass_ms(&w, 1100);
     cluster_hang(&w, 3, true);
-    /* Extended at 1 s: valid until 3960 ms, with a drift of 40 ms. */
+    /* The lock was extended at 1 s. It is valid until 3960 ms: a TTL of 3 s less 40 ms of drift. */
     cluster_pass_ms(&w, 1859);
     unsigned warnings = 0;
     const char *reply;
@@ -484,8 +487,8 @@ START_TEST(hold_is_extended_after_a_short_stop)
 }
 END_TEST
 
-/* Whenever a PING is answered, a third of the TTL is left of every hold that was not reported as
- * lost. */
+/* The daemon reports overdue holds before it answers any request (engine_catch_up()). After that,
+ * each hold that is not reported as lost has at least a third of its TTL left. */
 START_TEST(hold_not_reported_lost_has_a_third_of_its_ttl)
 {
     hold("LOCK a 3s HOLD");
@@ -554,8 +557,8 @@ START_TEST(hold_that_was_not_granted_is_not_counted)
 }
 END_TEST
 
-/* Many extensions are due at once: they take turns, in the order in which the locks would be
- * lost. */
+/* Many extensions are due at once, and at most two may run at a time (renewals_max). They run in
+ * the order in which their locks would be lost. */
 START_TEST(extensions_take_turns)
 {
     enum { HOLDS = 40 };

@@ -215,8 +215,8 @@ END_TEST
 
 /*
  * A connection with many holds ends while no round is free, so their releases go out a few at a
- * time. Another client that knows a token must not get OK to an extension before the release of it
- * is sent.
+ * time. If another client knows the token of such a hold, its EXTEND must be refused even before
+ * the release is sent.
  */
 START_TEST(hold_with_a_pending_release_is_not_extended)
 {

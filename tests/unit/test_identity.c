@@ -220,7 +220,9 @@ START_TEST(new_quarantine_with_the_same_end_counts_again)
 }
 END_TEST
 
-/* No daemon of this set replaced the earlier record, so this is another server or a copy. */
+/* The master suddenly has another record, with a quarantine that has ended. No daemon of this set
+ * has written that record, so the data is that of another server or a copy. Only an operator's
+ * override is accepted. */
 START_TEST(replaced_record_is_a_loss)
 {
     record.quarantine_id = 8;
@@ -249,6 +251,7 @@ START_TEST(restart_of_a_durable_master_is_harmless)
 }
 END_TEST
 
+/* The circumstances that make the restart of a durable master a loss. */
 enum spoiler {
     NOT_SEEN,
     CLOCK_SET,
@@ -329,7 +332,8 @@ START_TEST(lost_durability_is_recorded_at_once)
 }
 END_TEST
 
-/* Otherwise two daemons that disagree would rewrite the record all the time. */
+/* If durability were recorded earlier, two daemons that disagree about it would rewrite the record
+ * all the time. */
 START_TEST(durability_is_recorded_only_after_a_quarantine)
 {
     record.durable = false;

@@ -1,7 +1,7 @@
 /*
- * Two acquiring rounds on three nodes, exhaustively: all orders in which commands are sent,
- * executed and answered, all masters that may refuse, all moments at which a deadline passes or a
- * client leaves.
+ * All interleavings of two acquiring rounds on three nodes: all orders in which commands are sent,
+ * executed and answered, all choices of masters that refuse, all moments at which a deadline passes
+ * or a client leaves.
  *
  * Each reachable state is visited once. In every state at most one of the two rounds has been
  * granted. In every final state a granted round has a quorum of keys and any other round has none,
@@ -25,8 +25,8 @@ static const struct round_rules rules = {
     .drift = {.rate_ppm = 10000, .margin_ns = 10 * NS_PER_MS},
 };
 
-/* The connection of one round's daemon to one node: the commands in order, and how far each has
- * come. */
+/* The connection of one round's daemon to one node: its commands in order, and how many of them
+ * have been sent, executed and answered. */
 struct channel {
     unsigned char commands[COMMANDS]; /* enum round_command */
     unsigned char answers[COMMANDS];  /* enum answer_kind */
@@ -44,7 +44,7 @@ struct state {
     bool left[ROUNDS];
 };
 
-/* Check's own assertions are too slow: each writes a file. */
+/* Check's own assertions record each position, which is too slow for millions of states. */
 #define EXPECT(condition)                                                                          \
     do {                                                                                           \
         if (!(condition))                                                                          \
@@ -52,8 +52,8 @@ struct state {
     } while (0)
 
 /* Events that a test allows in addition to commands and answers. */
-static bool may_refuse; /* masters may refuse votes of the first round */
-static bool may_leave;  /* clients may leave */
+static bool may_refuse; /* masters can refuse votes of the first round */
+static bool may_leave;  /* clients can leave before their answer */
 
 static uint64_t *seen;
 static unsigned seen_count;
@@ -266,7 +266,7 @@ static bool explore_channel(const struct state *state, unsigned round, unsigned 
     return moved;
 }
 
-/* While the round is undecided, its deadline may pass and its client may leave. */
+/* While the round is undecided, its deadline can pass and its client can leave. */
 static void explore_round(const struct state *state, unsigned round)
 {
     struct state next;
@@ -300,7 +300,7 @@ static void explore(const struct state *state)
         check_end(state);
 }
 
-/* Explore with the nodes that each of the rounds can reach. */
+/* Explore all states. Each argument is the set of nodes that one of the two rounds can reach. */
 static void begin(uint32_t first, uint32_t second)
 {
     static const enum reason away[LIMIT_NODES] = {REASON_REFUSED, REASON_REFUSED, REASON_REFUSED};
@@ -337,7 +337,7 @@ static void close_all(void)
     free(stack);
 }
 
-/* Without this many states the test would have shown nothing. */
+/* With fewer states, the test would have explored too little to prove anything. */
 static void expect_seen(unsigned states)
 {
     ck_assert_uint_gt(seen_count, states);

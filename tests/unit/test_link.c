@@ -1,6 +1,6 @@
 /*
- * engine/master/link.h in the engine, on fake masters and virtual time: the states of a connection.
- * test_batches.c covers outstanding commands.
+ * engine/master/link.h: the states of a connection. The tests run the engine on fake masters and
+ * virtual time. test_batches.c covers outstanding commands.
  */
 #include "protocol/units.h"
 #include "tests/runner.h"
@@ -60,7 +60,8 @@ START_TEST(dead_master_is_tried_with_growing_backoff)
 }
 END_TEST
 
-/* A daemon that got no CPU time for a moment is no farther from its masters. */
+/* A single answer is slow if the daemon got no CPU time for a moment. That does not mean that the
+ * master is far away. */
 START_TEST(single_slow_heartbeat_hardly_changes_the_distance)
 {
     struct link *link = &w.engine.flights.masters[0].link;
@@ -125,7 +126,8 @@ START_TEST(refused_greeting_names_the_reason)
 }
 END_TEST
 
-/* The error comes before any command was read, as the answer to one that may be refused. */
+/* The master sends this error before it reads any command. The link takes it for the reply to
+ * CLIENT SETNAME, which is otherwise allowed to fail. */
 START_TEST(master_with_too_many_clients_is_recognized)
 {
     const struct redis_reply refusal = {

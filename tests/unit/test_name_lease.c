@@ -27,6 +27,7 @@ static void no_teardown(void)
 {
 }
 
+/* A master answers a heartbeat with this digit (LEASE_OURS, LEASE_OTHER, ...) for the lease. */
 static void report(unsigned master, char digit, int64_t now_s)
 {
     name_lease_on_digit(&lease, &periods, master, digit, true, now_s * NS_PER_S);
@@ -69,7 +70,8 @@ START_TEST(conflict_ends_when_its_master_reports_our_lease)
 }
 END_TEST
 
-/* A daemon that still renews the lease of the earlier process talks to a different server. */
+/* A daemon that still renews the lease of another process after 7 s must be talking to a different
+ * server. */
 START_TEST(another_process_blocks_until_its_daemons_can_no_longer_vote)
 {
     report(1, LEASE_OTHER_PROCESS, 100);
@@ -118,6 +120,9 @@ END_TEST
 #define ID_1 "1111111111111111111111111111111111111111"
 #define ID_2 "2222222222222222222222222222222222222222"
 
+/* A lease has a record id, a run id and the signatures of the daemons that renew it: each daemon's
+ * name with the time in ms on the master's clock. Signatures from before 4000 ms do not count
+ * here. */
 static const struct {
     const char *lease;
     enum reason reason;

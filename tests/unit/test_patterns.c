@@ -1,6 +1,6 @@
 /*
- * engine/round/round.h: every pattern of answers of three and five nodes, in varying order, against
- * a table of the outcomes required.
+ * engine/round/round.h: every pattern of answers of three and of five nodes, in varying order.
+ * expected() is the table of the required outcomes.
  */
 #include "protocol/units.h"
 #include "tests/runner.h"
@@ -127,7 +127,7 @@ static void run_all_patterns(enum round_kind kind, unsigned nodes)
         bool possible = true;
         for (unsigned i = 0; i < nodes; i++, rest /= FAULTS) {
             faults[i] = (enum fault)(rest % FAULTS);
-            /* SET answers yes or no. A STATUS asks for nothing that could be answered with yes. */
+            /* The reply to a SET is never "absent", and the reply to a STATUS is never "yes". */
             possible = possible && !(kind == ROUND_ACQUIRE && faults[i] == SAYS_ABSENT);
             possible = possible && !(kind == ROUND_STATUS && faults[i] == SAYS_YES);
         }

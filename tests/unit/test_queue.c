@@ -71,7 +71,8 @@ START_TEST(queue_sleeps_until_a_quorum_can_be_free)
     for (unsigned i = 0; i < 5; i++)
         observe(i, true, 1000 * (i + 1), true, 0);
     queue_on_outcome(&queue, QUEUE_HELD, 0);
-    /* The third of five keys expires then, plus one millisecond for Redis's rounding. */
+    /* A quorum is free once the third of the five keys has expired, at 3000 ms. The queue wakes one
+     * millisecond later, because Redis rounds expiry times. */
     ck_assert_int_eq(queue_hint_ms(&queue, 0), 3000);
     expect_rest(500 * MS);
     ck_assert_int_eq(queue_wake_ns(&queue), 3001 * MS);
@@ -107,14 +108,15 @@ START_TEST(node_that_reports_is_probed_at_once)
     expect_probe(100 * MS, 8);
     expect_rest(100 * MS);
     queue_on_changed(&queue, 3);
-    /* No second probe of a node before the first is answered. */
+    /* The node is not probed again before its first probe is answered. */
     expect_rest(100 * MS);
     observe(3, true, 10000, true, 101 * MS);
     expect_probe(101 * MS, 8);
 }
 END_TEST
 
-/* The report and the answer to the probe arrive on different connections. */
+/* The report and the answer to the probe arrive on different connections, so the report can
+ * overtake the answer. */
 START_TEST(report_that_overtakes_an_answer_voids_it)
 {
     join_and_be_refused(0, 10000, true);
@@ -210,7 +212,8 @@ START_TEST(free_masters_do_not_count_as_reporting)
 }
 END_TEST
 
-/* Three of four masters are a quorum: any three include one of two that hold the key and report. */
+/* With four masters, a quorum is three. Any three masters include one of the two that hold the key
+ * and report its changes, so the other masters need not be polled. */
 START_TEST(two_of_four_reporting_masters_suffice)
 {
     static const struct engine_rules four = {.round = {.node_count = 4, .quorum = 3},

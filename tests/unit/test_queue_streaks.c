@@ -39,8 +39,8 @@ static void expect_acquire(int64_t now_ns)
     ck_assert_int_eq(queue_next(&queue, ALL, now_ns, &nodes), QUEUE_ACQUIRE);
 }
 
-/* A streak has the same limits with a contention hint of another daemon as with shared_names, where
- * other libraries may wait. */
+/* A streak has the same limits in two cases: if another daemon has left a contention hint, and with
+ * shared_names, because clients of other libraries may be waiting. */
 enum competitor { OTHER_DAEMON, OTHER_LIBRARY, COMPETITORS };
 static enum competitor competitor;
 
@@ -128,7 +128,8 @@ static void hand_over_contended(int64_t need_ns)
     queue_on_granted(&queue, true, 1000 * MS, 0);
 }
 
-/* Returns the pause after a streak with these needs; *handovers is the length of the streak. */
+/* Run a streak during which waiters of other daemons report that they need pauses of need_ns and
+ * other_ns. Returns the pause after it; *handovers is the length of the streak. */
 static int64_t pause_after(int64_t need_ns, int64_t other_ns, unsigned *handovers)
 {
     queue_on_acquiring(&queue);
@@ -164,7 +165,8 @@ START_TEST(pause_suits_the_waiter_with_the_greatest_need)
     /* A hint counts for one streak. */
     ck_assert_int_le(pause_after(0, 0, &handovers), 10 * MS);
     ck_assert_uint_eq(handovers, QUEUE_STREAK_HANDOVERS);
-    /* A need that half of the usual pauses satisfy makes no streak shorter. */
+    /* If about half of the usual pauses are long enough for a need, the streak does not get
+     * shorter. */
     ck_assert_int_ge(pause_after(8 * MS, 0, &handovers), 8 * MS);
     ck_assert_uint_eq(handovers, QUEUE_STREAK_HANDOVERS);
 }
@@ -183,7 +185,7 @@ START_TEST(pause_never_exceeds_backoff_max)
 }
 END_TEST
 
-/* The waiter that left the hint may have had the lock, or have left. */
+/* The waiter that left the hint may have got the lock meanwhile, or may have given up. */
 START_TEST(contention_hint_counts_for_one_streak)
 {
     compete(OTHER_DAEMON);

@@ -145,7 +145,7 @@ START_TEST(fenced_acquire_names_the_fence_key)
 }
 END_TEST
 
-/* Collect the words of a command by the table in redis.h. Returns their number. */
+/* Collect the words that a command must have by the table in redis.h. Returns their number. */
 static size_t words_of(const struct redis_call *call, enum redis_form form, char numbers[3][24],
                        char *fence_key, const char **words)
 {

@@ -1,6 +1,7 @@
 /*
- * The releases of one pass go to a master as one command (engine/flight/write.c), with the outcomes
- * that single commands would have, and in order with other commands for the same key.
+ * The releases of one pass go to a master as one command (engine/flight/write.c). Each has the
+ * outcome that a single command would have, and stays in order with other commands for the same
+ * key.
  */
 #include <stdio.h>
 #include <string.h>
@@ -121,8 +122,8 @@ START_TEST(foreign_key_stays_and_its_ttl_is_cut)
     for (unsigned i = 0; i < NODES; i++)
         ck_assert_str_eq(cluster_value(&w, i, "r0"), other);
     ck_assert_str_eq(cluster_value(&w, 0, "r0"), other);
-    /* The TTL of the other token exceeded max_ttl: release.lua, called for this key alone, has cut
-     * it. */
+    /* The TTL of the other token exceeded max_ttl. The engine has called release.lua for this key
+     * alone, and the script has cut the TTL. */
     cluster_pass_ms(&w, w.engine.rules.max_ttl_ns / NS_PER_MS + 1);
     ck_assert_uint_eq(cluster_count(&w, "r0"), 0);
 }
@@ -261,7 +262,8 @@ START_TEST(releases_refused_by_a_master_are_sent_later)
 }
 END_TEST
 
-/* More releases than can be in flight at once. */
+/* There are more releases than can be in flight at once, and the master refuses one of them for
+ * good. */
 START_TEST(permanently_refused_release_delays_no_other)
 {
     lock_each(LOCKS);
@@ -282,7 +284,8 @@ START_TEST(permanently_refused_release_delays_no_other)
 }
 END_TEST
 
-/* An ACL without +mget loses no release, and is reported once per connection. */
+/* A master whose ACL lacks +mget refuses the batch script. No release may be lost, and the refusal
+ * is reported once for each connection. */
 START_TEST(master_that_refuses_batches_gets_single_releases)
 {
     w.masters[2].redis.refusals[REDIS_SCRIPT_RELEASES] =
@@ -339,7 +342,7 @@ START_TEST(single_release_uses_the_command_of_each_master)
     ck_assert_uint_eq(keys_left(1), 0);
     for (unsigned i = 0; i < NODES; i++)
         ck_assert_uint_eq(w.masters[i].redis.native, i < 3);
-    /* Several releases are cheaper by script on these servers too. */
+    /* For several releases, the script is cheaper on these servers as well. */
     cluster_send(&w, "#1 UNLOCK r1 %s", tokens[1]);
     cluster_send(&w, "#2 UNLOCK r2 %s", tokens[2]);
     cluster_settle(&w);
@@ -349,7 +352,8 @@ START_TEST(single_release_uses_the_command_of_each_master)
 }
 END_TEST
 
-/* The delay leaves no time for a second command. */
+/* A command takes three fifths of node_timeout to reach a master, so there is no time for a second
+ * one. The reply to the server's own command must decide. */
 START_TEST(key_that_the_servers_command_does_not_delete_is_gone)
 {
     static const char other[] = "ffffffffffffffffffffffffffffffffffffffff";
@@ -375,7 +379,8 @@ START_TEST(key_that_the_servers_command_does_not_delete_is_gone)
 }
 END_TEST
 
-/* An ACL without +delifeq loses no release, and is reported once per connection. */
+/* A master whose ACL lacks +delifeq refuses its own command. No release may be lost, and the
+ * refusal is reported once for each connection. */
 START_TEST(master_that_refuses_its_own_command_gets_the_script)
 {
     upgrade_servers();
@@ -392,7 +397,7 @@ START_TEST(master_that_refuses_its_own_command_gets_the_script)
 }
 END_TEST
 
-/* The script fails as well. */
+/* The master refuses its own command, and also the script that the engine sends after it. */
 START_TEST(release_refused_in_both_forms_is_sent_later)
 {
     upgrade_servers();

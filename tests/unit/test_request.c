@@ -385,7 +385,8 @@ static bool inside(const char *view, size_t len, const char *line, size_t line_l
     return view >= line && view + len <= line + line_len;
 }
 
-/* Half of the input is random bytes, half words of the protocol. All views lie inside the line. */
+/* A quarter of the pieces of a line are random bytes, the others are words of the protocol. All
+ * views must lie inside the line. */
 START_TEST(random_lines_give_views_inside_the_line)
 {
     static const char *const words[] = {"LOCK", "UNLOCK", "EXTEND", "#t", "a", TOKEN, "1s", " "};

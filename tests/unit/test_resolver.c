@@ -45,8 +45,9 @@ static bool is_at(const struct evutil_addrinfo *found_one, const struct resolved
                : memcmp(&one6->sin6_addr, &other6->sin6_addr, sizeof(one6->sin6_addr)) == 0;
 }
 
-/* Of these addresses (NULL-terminated, in the order in which they were found) resolver_choose()
- * picks `chosen`. */
+/* Assert that resolver_choose() picks `chosen` of these addresses (NULL-terminated, in the order in
+ * which they were found). The address `last` was tried before (NULL: none), and has failed or
+ * not. */
 static void expect(const char *const *texts, const char *last, bool failed, const char *chosen)
 {
     const struct resolved none = {.len = 0};
@@ -158,7 +159,8 @@ START_TEST(lookup_delivers_its_answer)
 }
 END_TEST
 
-/* Otherwise the answers of a slow nameserver would never be used. */
+/* An answer that arrives after its lookup was given up is kept for the next lookup. Otherwise the
+ * answers of a slow nameserver would never be used. */
 START_TEST(late_answer_serves_the_next_lookup)
 {
     name_lookup_begin(&lookup);

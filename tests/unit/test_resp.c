@@ -77,7 +77,8 @@ START_TEST(items_without_room_are_counted)
 }
 END_TEST
 
-/* Bytes of the old connection are no beginning of the new one's replies. */
+/* A partial reply on the old connection must not count as the beginning of a reply on the new
+ * one. */
 START_TEST(new_connection_starts_with_an_empty_reader)
 {
     const char *begin = "*3\r\n*1\r\n$1\r\nx\r\n*1\r\n$9\r\nredlock:a\r\n$9\r\nredl";
@@ -133,7 +134,8 @@ START_TEST(replies_recognized_by_their_bytes_equal_those_of_hiredis)
 }
 END_TEST
 
-/* hiredis discards the bytes it has read at the next call only. */
+/* hiredis discards bytes that it has read only when it is called again. Replies that are recognized
+ * without hiredis must not pile up in its reader. */
 START_TEST(recognized_replies_leave_no_bytes_in_the_reader)
 {
     for (unsigned i = 0; i < 10000; i++) {

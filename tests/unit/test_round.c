@@ -9,7 +9,7 @@
 
 /* --- acquire --- */
 
-START_TEST(grants_at_quorum_not_before)
+START_TEST(round_is_granted_at_a_quorum_and_not_before)
 {
     struct round_fixture t;
     fixture_begin(&t, 5, ROUND_ACQUIRE);
@@ -465,7 +465,7 @@ Suite *test_suite(void)
 {
     Suite *suite = suite_create("round");
     TCase *cases = tcase_create("round");
-    tcase_add_test(cases, grants_at_quorum_not_before);
+    tcase_add_test(cases, round_is_granted_at_a_quorum_and_not_before);
     tcase_add_test(cases, yes_that_decides_nothing_is_counted_by_the_fast_path);
     tcase_add_test(cases, late_yes_is_not_counted_by_the_fast_path);
     tcase_add_test(cases, yes_without_a_possible_quorum_is_not_counted_by_the_fast_path);

@@ -142,8 +142,8 @@ static enum reason lease_finds(unsigned named)
                                 cluster_clock_us(&w, 0));
 }
 
-/* The second name is leased to a server with another record id, the third to another process of the
- * same server, and so is the fourth, but long ago. */
+/* Name b is leased to a server with another record id. Names c and d are leased to another process
+ * of the same server, but the lease of d was renewed too long ago (10 s) to count. */
 START_TEST(self_test_finds_names_leased_to_other_servers)
 {
     static const char run_id[] = "cccccccccccccccccccccccccccccccccccccccc";

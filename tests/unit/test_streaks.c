@@ -1,7 +1,7 @@
 /*
  * Hand-over streaks: a daemon that hands a lock over among its own clients releases it for other
- * daemons once these have left a contention hint. Runs the shipped engine among fake masters, on
- * virtual time.
+ * daemons once they have left a contention hint. The tests run the shipped engine on fake masters
+ * and virtual time.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -121,8 +121,8 @@ START_TEST(streak_without_contention_is_limited_only_in_time)
 }
 END_TEST
 
-/* A client of another daemon leaves its hint too late for this streak, and then leaves. The hint
- * costs pauses until the lock that the client saw would have ended. */
+/* A client of daemon v waits during a streak, so v leaves a contention hint. Then the client is
+ * gone. The hint costs pauses until the lock that the client waited for would have ended. */
 START_TEST(hint_of_a_waiter_that_left_is_forgotten)
 {
     start_second_daemon();
@@ -166,7 +166,8 @@ START_TEST(hint_survives_key_probes_of_the_holding_daemon)
 }
 END_TEST
 
-/* The lock was released through the other daemon, so this daemon still takes it for its own. */
+/* w has granted a lock that was released and taken again through v. w still takes the lock for its
+ * own, but must leave a hint for v. */
 START_TEST(hint_is_left_after_a_release_by_another_daemon)
 {
     char token[LIMIT_TOKEN + 1];
@@ -256,7 +257,7 @@ static struct resource *resource_a(void)
     return resource_find(&w.engine.manager.resources, "a", 1);
 }
 
-/* The first release finds the hint; the two grants after it are a streak. */
+/* The first release finds the hint. The two grants after it count as a streak. */
 START_TEST(far_waiter_gets_a_pause_without_local_waiters)
 {
     leave_far_hints(5, "someone-far-away33");
@@ -274,7 +275,7 @@ START_TEST(far_waiter_gets_a_pause_without_local_waiters)
 }
 END_TEST
 
-/* The masters that are asked first have no hint. */
+/* Only E has the hint. The daemon must find it although it asks other masters first. */
 START_TEST(far_waiter_is_found_on_any_master)
 {
     cluster_set(&w, 4, "redlockd:far:a", "someone-far-away33", 60000);
@@ -337,7 +338,7 @@ START_TEST(resource_kept_for_a_far_waiter_is_freed)
 }
 END_TEST
 
-/* A client without WAIT that polls deserves a chance as well. */
+/* A client that polls without WAIT must get a chance as well. */
 START_TEST(request_without_wait_leaves_a_hint)
 {
     start_second_daemon();
@@ -365,7 +366,8 @@ START_TEST(daemon_ignores_its_own_hint)
 }
 END_TEST
 
-/* Delays are one millisecond to each master, but two for this request on these two masters. */
+/* Submit a request that takes 2 ms to the masters `first` and `first` + 1, and 1 ms to the others.
+ * All later requests take 1 ms. */
 static void send_delayed(struct cluster *cluster, unsigned first, const char *line)
 {
     for (unsigned i = 0; i < 5; i++)

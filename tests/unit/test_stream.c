@@ -270,7 +270,8 @@ START_TEST(input_over_the_limit_stays_in_the_kernel)
 }
 END_TEST
 
-/* All streams share the scratch buffer. */
+/* All streams share the scratch buffer. Input that a stream has not consumed, here half of a
+ * secret, must not stay there. */
 START_TEST(unconsumed_input_does_not_stay_in_the_scratch)
 {
     static const char nothing[16];
@@ -425,7 +426,7 @@ START_TEST(output_that_the_kernel_does_not_take_is_sent_later)
 }
 END_TEST
 
-/* The kernel takes a part of one block. A unix socket never does that. */
+/* The kernel takes only a part of a block. A unix socket never does that, so this test uses TCP. */
 START_TEST(partly_sent_block_arrives_whole)
 {
     struct fixture fixture;
@@ -524,7 +525,8 @@ START_TEST(end_is_reported_once_and_answers_still_go_out)
 }
 END_TEST
 
-/* Otherwise the masters would already have a LOCK that came before the end. */
+/* If the end were reported one pass later, a LOCK that came before it would already have gone to
+ * the masters. */
 START_TEST(end_is_reported_in_one_pass_with_the_input_before_it)
 {
     struct fixture fixture;
@@ -583,7 +585,8 @@ START_TEST(reset_found_by_a_write_is_no_end)
 }
 END_TEST
 
-/* The flush is still to come, and must not report the loss again. */
+/* The read of this pass finds the reset before the output is flushed. The flush must not report the
+ * loss again. */
 START_TEST(reset_after_a_write_is_reported_once)
 {
     struct fixture fixture;
@@ -614,7 +617,8 @@ static void *reallocate(void *memory, size_t size)
     return out_of_memory ? NULL : realloc(memory, size);
 }
 
-/* Whether the peer ended the connection decides what happens to the holds of a local client. */
+/* Whether the peer ended the connection decides what happens to the holds of a local client. In the
+ * first run memory is exhausted, in the second the peer resets the connection. */
 START_TEST(loss_is_by_the_peer_only_if_it_ended_the_connection)
 {
     struct fixture fixture;
@@ -659,7 +663,8 @@ START_TEST(lost_stream_has_no_input)
 }
 END_TEST
 
-/* Output that the kernel did not take is still waiting. */
+/* The peer resets the connection while the stream is not reading, and while output that the kernel
+ * did not take is still waiting. */
 START_TEST(reset_with_waiting_output_is_reported)
 {
     static char much[MUCH];

@@ -1,3 +1,6 @@
+/*
+ * protocol/suggest.h: the known word that is most similar to a mistyped one.
+ */
 #include "protocol/suggest.h"
 
 #include "tests/runner.h"

@@ -1,6 +1,6 @@
 /*
- * engine/master/tracker.h: the connection on which a master reports changed keys, with any replies
- * that the master may send.
+ * engine/master/tracker.h: the connection on which a master reports changed keys. The tests play
+ * the master, with expected and unexpected replies.
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /*
  * server/clients/users.c: which user a secret or a Unix id belongs to. The search takes the same
- * number of instructions for all secrets.
+ * number of instructions for all wrong secrets of one length.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -181,7 +181,8 @@ START_TEST(wrong_secrets_of_one_length_take_the_same_instructions)
         "xi-secret-0123456789abcdef", /* only the first byte differs */
         "ops-secret-0123456789abcde", /* another user's secret, one byte short */
     };
-    /* Load everything that is loaded at first use. */
+    /* The first search also does work that is done only once, such as lazy binding. Do it before
+     * counting. */
     find("warm");
     long expected = count_instructions(wrong[0]);
     if (expected < 0)

@@ -1,6 +1,6 @@
 /*
- * LOCK ... WAIT: the order of waiters, the end of a wait, clients that leave, and limits. Runs the
- * shipped engine among fake masters, on virtual time.
+ * LOCK ... WAIT: the order of waiters, the end of a wait, clients that leave, and limits. The tests
+ * run the shipped engine on fake masters and virtual time.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -182,7 +182,7 @@ START_TEST(wait_ends_on_time)
 }
 END_TEST
 
-/* The last round may still be granted. */
+/* The wait ends while a round is in flight. That round can still be granted. */
 START_TEST(wait_that_ends_during_a_round_ends_with_it)
 {
     cluster_occupy(&w, "a", 60000);
@@ -389,7 +389,7 @@ START_TEST(request_without_wait_takes_no_place_in_the_queue)
 }
 END_TEST
 
-/* Requests without WAIT fill the tables as well; further requests are then refused. */
+/* One table after another is full. Every request is then refused, with and without WAIT. */
 START_TEST(full_tables_refuse_requests)
 {
     static const char *const requests[] = {

@@ -1,6 +1,7 @@
 /*
- * How a daemon notices that a lock with waiters is free: reports, expiry and key probes. Runs the
- * shipped engine among fake masters, on virtual time.
+ * How a daemon notices that a lock with waiters is free: by tracking reports of the masters, by the
+ * expiry of the key, and by key probes. The tests run the shipped engine on fake masters and
+ * virtual time.
  */
 #include <stdio.h>
 
@@ -36,7 +37,8 @@ START_TEST(release_elsewhere_wakes_the_waiter_without_polling)
 }
 END_TEST
 
-/* The round that finds the lock held belongs to a client without WAIT. */
+/* Client n asks without WAIT. Waiter a joins while that round is in flight, and relies on what the
+ * round finds. */
 START_TEST(waiter_that_joins_during_a_round_is_woken_at_once)
 {
     cluster_occupy(&w, "a", 60000);
@@ -73,7 +75,7 @@ START_TEST(expiry_of_a_local_lock_wakes_the_waiter_on_time)
 }
 END_TEST
 
-/* The lock is unlocked through another daemon. */
+/* The holder unlocks through another daemon. */
 START_TEST(release_elsewhere_of_a_local_lock_wakes_the_waiter)
 {
     cluster_submit(&w, "#a LOCK a 50s");
@@ -121,8 +123,8 @@ START_TEST(masters_without_tracking_are_polled)
 }
 END_TEST
 
-/* A and B keep the key, and E cannot report. So a quorum is free although no quorum of reporting
- * masters is. */
+/* The key is deleted on C, D and E, but E cannot report. Two reports are no quorum, so the reports
+ * of C and D must also cause a probe of E. */
 START_TEST(report_also_probes_masters_that_cannot_report)
 {
     w.masters[4].redis.refusals[FAKE_TRACKING] = "ERR Unknown subcommand";
@@ -138,8 +140,8 @@ START_TEST(report_also_probes_masters_that_cannot_report)
 }
 END_TEST
 
-/* Of three masters, A keeps a leftover key and C cannot report. After B's report only C can free
- * the lock. */
+/* Of three masters, A keeps a leftover key and C cannot report. After B's report the lock is free
+ * as soon as C deletes the key, so the daemon polls C. */
 START_TEST(untracked_masters_are_polled_once_the_others_are_free)
 {
     cluster_deinit(&w);
@@ -160,7 +162,7 @@ START_TEST(untracked_masters_are_polled_once_the_others_are_free)
 END_TEST
 
 /* D and E have restarted without data and have no vote for max_ttl. A and B still have a foreign
- * key. So a quorum is free, but no quorum that may vote. */
+ * key. So the key is absent on a quorum of the masters, but only one of these (C) can vote. */
 START_TEST(masters_without_a_vote_do_not_count_as_free)
 {
     for (unsigned i = 3; i < 5; i++)
@@ -201,8 +203,8 @@ START_TEST(master_that_regains_its_vote_is_probed)
 }
 END_TEST
 
-/* Two masters have a foreign key, two are free, and the fifth would decide. Returns the number of
- * rounds in this time. */
+/* Two masters have a foreign key, two are free, and the vote of the fifth would decide. Returns the
+ * number of acquire rounds that the daemon begins in this time. */
 static uint64_t rounds_in_vain(int64_t ms)
 {
     for (unsigned i = 0; i < 2; i++)
@@ -215,7 +217,8 @@ static uint64_t rounds_in_vain(int64_t ms)
     return w.engine.stats.acquire_rounds - asked;
 }
 
-/* The fifth master executes the undo, but that its key is free is of no use without its vote. */
+/* The fifth master refuses each SET. It executes the undo of each round and thus reports that the
+ * key is free there, but that must not make the daemon begin the next round at once. */
 START_TEST(rounds_in_vain_for_a_refusing_master_have_pauses)
 {
     w.masters[4].redis.refusals[FAKE_SETTING] = "OOM command not allowed";
@@ -229,7 +232,8 @@ END_TEST
 
 START_TEST(rounds_in_vain_for_a_master_without_votes_have_pauses)
 {
-    /* The answers are so slow that none of them proves a steady clock. */
+    /* The fifth master answers so slowly that no sample proves its clock steady, so its votes do
+     * not count. */
     w.masters[4].delay_ns = 15 * NS_PER_MS;
     ck_assert_uint_le(rounds_in_vain(900), 10);
     w.masters[4].delay_ns = 0;
@@ -301,7 +305,8 @@ START_TEST(failed_probe_is_repeated)
 }
 END_TEST
 
-/* A cannot report, so B's report causes a probe of A. */
+/* A cannot report, so B's report causes a probe of A. A hangs, and its connection is lost after the
+ * waiter has left. The resource must then be freed. */
 START_TEST(lost_probe_does_not_keep_a_resource_without_waiters)
 {
     w.masters[0].redis.refusals[FAKE_TRACKING] = "ERR Unknown subcommand";
@@ -342,7 +347,8 @@ START_TEST(probe_is_not_written_to_a_closed_connection)
 }
 END_TEST
 
-/* The undo is sent again in full, and masters do not track the keys of that command. */
+/* The masters have lost their scripts, so the engine sends the undo again in full. Masters do not
+ * track the keys of that command, so none reports the release. */
 START_TEST(flushed_scripts_lose_no_report)
 {
     cluster_occupy(&w, "a", 60000);

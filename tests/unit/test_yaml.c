@@ -1,7 +1,7 @@
 /*
- * config/yaml and config/report: a tree is read as it was written, and unsupported YAML is refused
- * with its place, as much as possible in one pass. File size, node count and value length are
- * limited.
+ * config/yaml and config/report: a tree is read as it was written. Unsupported YAML is refused with
+ * its line and column, and one pass reports as many errors as possible. File size, node count and
+ * value length are limited.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,7 +62,7 @@ static void dump(const struct yaml_node *node, FILE *out)
     fputc(node->kind == YAML_MAPPING ? '}' : ']', out);
 }
 
-/* Assert the tree that is read and the report. */
+/* Read the text, and assert the tree and the report. */
 static void check(const char *text, const char *tree, const char *report)
 {
     char dumped[4096] = "";
