@@ -13,15 +13,15 @@
 enum { RANDOM_MAX = 4096 };
 
 struct random {
-    struct random_pool *pool; /* owned; zero in a child of fork() */
+    struct random_pool *pool; /* owned; the kernel zeroes this memory in a child of fork() */
 };
 
 /* False if there is not enough memory. */
 bool random_init(struct random *random);
 void random_deinit(struct random *random);
 
-/* Write len random bytes, at most RANDOM_MAX. Aborts if there are none, because no lock is safe
- * without them. */
+/* Write len random bytes, at most RANDOM_MAX. Aborts if the kernel supplies none, because no lock
+ * is safe without them. */
 void random_fill(struct random *random, void *to, size_t len);
 
 #endif
