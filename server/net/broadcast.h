@@ -14,7 +14,7 @@
 #include "protocol/limits.h"
 #include "server/net/stream.h"
 
-/* Large enough for one pass's writes to a busy master: several hundred locks. */
+/* Bytes; enough for the commands of several hundred locks, which a busy pass can write. */
 enum { BROADCAST_ROOM = 64 * 1024 };
 
 struct broadcast {
@@ -30,7 +30,7 @@ void broadcast_write(struct broadcast *broadcast, uint32_t nodes, const char *by
 /* Send the shared bytes and everything written to the streams. */
 void broadcast_flush(struct broadcast *broadcast, struct streams *streams);
 
-/* The stream of this node is about to be closed: drop its unsent bytes. */
+/* Call this before the stream of this node is closed: the node gets none of the shared bytes. */
 void broadcast_drop(struct broadcast *broadcast, unsigned node);
 
 #endif
