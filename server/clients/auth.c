@@ -10,8 +10,8 @@
 
 static const char *const everything[] = {""};
 
-/* The rights of every connection if no users are configured. Only the daemon's owner may take a
- * lock from its holder. */
+/* The rights of every connection if no users are configured. Only the owner may use BREAK, which
+ * takes a lock from its holder. The owner is root or the user that the daemon runs as. */
 static struct acl default_acl(bool owner)
 {
     struct acl acl = {

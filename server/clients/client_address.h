@@ -1,5 +1,5 @@
 /*
- * Limits for each client apply to its client address, which stands for one person or machine. This
+ * A limit per client applies to a client address, which stands for one person or machine. This
  * module computes client addresses and counts the connections from each. Pure.
  *
  * The client address of an IPv4 connection is its remote address. For IPv6 it is the first 64 bits
