@@ -170,7 +170,7 @@ static void write_figures(const struct status *status, struct text *text)
 
 /* --- masters --- */
 
-/* The worst round trip in one column; -1 if the node did not answer, -2 without a sample. */
+/* The longest round trip in one column; -1 if the node did not answer, -2 if there is no sample. */
 static int32_t column_us(const struct status_history *history, unsigned node, unsigned column)
 {
     int32_t worst = -2;
@@ -345,7 +345,7 @@ static void write_queues(const struct status *status, struct text *text)
 
 /* --- losses --- */
 
-/* The time of day in UTC. */
+/* Write the time of day in UTC. */
 static void write_clock(struct text *text, int64_t wall_ns)
 {
     unsigned seconds = (unsigned)(wall_ns / NS_PER_S % 86400);
