@@ -1,5 +1,5 @@
 /*
- * Random bytes for tokens. They are read from the kernel some thousand at a time, because the
+ * Random bytes for tokens. They are read from the kernel several thousand at a time, because the
  * system call costs more than the bytes. Used bytes are erased. After fork() the child reads bytes
  * of its own. A clone of a running virtual machine has the same bytes as the original;
  * docs/operations.md says that such clones must not be made.

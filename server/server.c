@@ -18,10 +18,11 @@
 #define DRAIN_NS        (2 * NS_PER_S)
 #define DRAIN_CHECK_MS  5
 
-/* How many steps of START_STEP_NS clients that arrive during the start wait for the masters' votes:
- * 2 s in all. That is two heartbeats, in which other daemons attest the clocks, and less than half
- * of libredlock's timeout. The wait is counted in steps, not in time, because the daemon does not
- * hear the masters while it is stopped or gets no CPU. Such a pause counts as one step. */
+/* Clients that arrive during the start wait for the masters' votes, for at most START_STEPS steps
+ * of START_STEP_NS: 2 s in all. That is two heartbeats, in which other daemons attest the clocks,
+ * and less than half of libredlock's timeout. The wait is counted in steps, not in time, because
+ * the daemon does not hear the masters while it is stopped or gets no CPU. Such a pause counts as
+ * one step. */
 enum { START_STEPS = 20 };
 #define START_STEP_NS (NS_PER_S / 10)
 
@@ -35,11 +36,12 @@ enum { START_STEPS = 20 };
 static void set_timer(struct server *server)
 {
     int64_t deadline_ns = engine_deadline_ns(server->engine);
-    /* If the deadline has moved later, leave the timer: it fires too early and is then set again.
-     * That is cheaper than moving the timer with every reply. */
+    /* If the deadline has moved later, leave the timer as it is. It then fires too early and is set
+     * again, which is cheaper than setting it with every reply. */
     if (deadline_ns >= server->timer_ns)
         return;
-    /* The time 0 would disarm the timer. The time 1 is in the past, so the timer fires at once. */
+    /* The time 0 would disarm the timer. With the time 1, which is in the past, it fires at once.
+     */
     int64_t at_ns = deadline_ns > 0 ? deadline_ns : 1;
     const struct itimerspec at = {
         .it_value = {.tv_sec = at_ns / NS_PER_S, .tv_nsec = at_ns % NS_PER_S}};

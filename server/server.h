@@ -2,13 +2,13 @@
  * The daemon around the engine: one event loop, the connections to the masters, the listeners and
  * the sessions.
  *
- *     session.c  bytes of a client  -> request_parse -> engine_submit
- *     node.c     bytes of a master  -> resp_next     -> engine_on_replies
- *     timer      the engine's next deadline          -> engine_on_timer
+ *     requests.c  bytes of a client  -> request_parse -> engine_submit
+ *     node.c      bytes of a master  -> resp_next     -> engine_on_replies
+ *     server.c    the engine's next deadline          -> engine_on_timer
  *
  * Each callback reads the clock, translates its event and calls the engine, which makes all
  * decisions. If a callback finds that a session must be dropped or can be read from again, it only
- * marks the session. A sweep after the pass does the work, so no object is freed inside its own
+ * marks the session. A sweep after the pass does the work, so no session is freed inside its own
  * callback.
  */
 #ifndef SERVER_SERVER_H

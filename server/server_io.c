@@ -50,8 +50,8 @@ static void io_push(void *context, struct engine_client *client, const struct pu
 {
     struct server *server = context;
     session_on_push(session_of(client), push);
-    /* At shutdown every HOLD is lost. The log already has the event `stopping`, so do not log each
-     * HOLD. */
+    /* At shutdown every HOLD is lost. The log already has the event `stopping`, so the HOLDs are
+     * not logged one by one. */
     if (push->kind != PUSH_LOST || server->drain_until_ns != 0)
         return;
     unsigned loss = 0;

@@ -232,7 +232,7 @@ static void write_round_trip(struct text *text, int64_t us)
         text_format(text, us < 10000 ? "%.2f ms" : "%.0f ms", (double)us / 1000);
 }
 
-/* "the master lost its record: it was flushed. No vote for 12 s; votes again in 48 s." */
+/* Such as "the master lost its record: it was flushed. No vote for 12 s; votes again in 48 s." */
 static void write_why(const struct status_node *node, struct text *text)
 {
     if (node->reason == REASON_NONE)

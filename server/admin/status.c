@@ -154,8 +154,8 @@ void status_take(struct status *status, const struct server *server, int64_t now
     status->grants_a_second = status_history_grants_a_second(&server->history, 10);
     for (unsigned i = 0; i < status->node_count; i++) {
         int64_t since_ns = server->history.no_vote_ns[i];
-        /* The history is updated when a vote changes, so it may be slightly newer than this
-         * view. */
+        /* The history changes as soon as a vote changes, so it can be newer than this view and say
+         * that the node votes. */
         if (status->nodes[i].reason != REASON_NONE && since_ns != 0)
             status->nodes[i].no_vote_ns = now_ns - since_ns;
     }

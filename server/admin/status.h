@@ -124,7 +124,8 @@ void status_take_clients(struct status *status, const struct clients *clients, i
 /* Fill in the queues. Walks over the resources that have waiters. */
 void status_take_queues(struct status *status, const struct engine *engine, int64_t now_ns);
 
-/* One resource, without `place`, which engine_queue_position() computes for a client. */
+/* The status of one resource. `place` is not set: engine_queue_position() computes it for one
+ * client. */
 struct status_lock status_lock_of(const struct resource_view *resource, int64_t now_ns);
 
 /* Whether locks can be granted. */
@@ -135,7 +136,8 @@ bool status_is_ready(const struct status *status);
 const char *status_kind_word(unsigned kind);
 const char *status_outcome_word(unsigned outcome);
 
-/* One line of NODES or LOCKS; the daemon's line and the per-kind lines of STATS. */
+/* Write one line: of NODES, of LOCKS, the line of STATS for the daemon, and the line of STATS for
+ * one kind of request. */
 void status_write_node(const struct status_node *node, struct text *text);
 void status_write_lock(const struct status_lock *lock, struct text *text);
 void status_write_daemon(const struct status *status, struct text *text);

@@ -50,7 +50,7 @@ static void set_state(struct auth *auth, struct auth_identity *identity, enum au
 
 /* --- the user of a unix socket --- */
 
-/* The configured user for the user that the kernel reports for the socket's peer. */
+/* Find the configured user by the user and groups that the kernel reports for the socket's peer. */
 static const struct user *find_by_socket(const struct auth *auth,
                                          const struct auth_identity *identity)
 {

@@ -13,7 +13,8 @@
  * many, the oldest connection is closed, not the newest. A client needs one round trip to
  * authenticate, and a flood would have to fill all places within that time.
  *
- * If no users are configured, every connection may do everything but BREAK.
+ * If no users are configured, every connection may do everything, except that only the daemon's
+ * owner (PEER_OWNER) may use BREAK.
  *
  * This module does not know sessions. It names the connections to close; their owner closes them.
  */
@@ -83,8 +84,8 @@ void auth_leave(struct auth *auth, struct auth_identity *identity);
 struct auth_identity *auth_oldest(const struct auth *auth);
 int64_t auth_deadline_ns(const struct auth *auth);
 
-/* Count that the oldest connection is closed to make room. True: the caller has to log
- * unauthenticated_limited, which is not logged again for each connection (see full_logged). */
+/* Count that the oldest connection is closed to make room. True: the caller has to log the event
+ * unauthenticated_limited. False: the event is in the log already (see full_logged). */
 bool auth_displace(struct auth *auth);
 
 enum auth_result {

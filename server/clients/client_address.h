@@ -25,8 +25,8 @@ struct client_address client_address_of_ipv6(const void *address);
 struct client_address client_address_of_user(uint32_t uid);
 
 /* Count a new connection from this client address. The counts are a tree; NULL is the empty tree.
- * Returns false and does not count the connection if `most` connections are counted already (0: no
- * limit) or memory is short. */
+ * most: the limit of connections from one address; 0: no limit. False if the limit is reached or
+ * memory is short; then the connection is not counted. */
 bool address_counts_enter(void **address_counts, const struct client_address *client_address,
                           unsigned most);
 

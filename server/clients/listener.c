@@ -31,7 +31,8 @@ static void set_tcp_options(int fd)
         {IPPROTO_TCP, TCP_KEEPIDLE, KEEPALIVE_IDLE_S},
         {IPPROTO_TCP, TCP_KEEPINTVL, KEEPALIVE_INTERVAL_S},
         {IPPROTO_TCP, TCP_KEEPCNT, KEEPALIVE_PROBES},
-        /* The same limit while output is unacknowledged, when no keepalive probes are sent. */
+        /* The same time limit while output is unacknowledged. The kernel sends no keepalive probes
+         * then. */
         {IPPROTO_TCP, TCP_USER_TIMEOUT,
          1000 * (KEEPALIVE_IDLE_S + KEEPALIVE_PROBES * KEEPALIVE_INTERVAL_S)},
     };
@@ -55,8 +56,8 @@ static void refuse_client(struct listener *listener, int fd, const char *peer,
         ssize_t sent = send(fd, answer, sizeof(answer) - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
         (void)sent; /* if the reply cannot be sent, the client sees only the close */
     }
-    /* Closing a socket with unread input would reset the connection, and the reply might be
-     * lost. */
+    /* First end the output. Closing a socket with unread input resets the connection, and the reply
+     * could be lost. */
     shutdown(fd, SHUT_WR);
     evutil_closesocket(fd);
     client_log(&clients->client_log, CLIENT_LOG_REFUSED,
@@ -248,7 +249,8 @@ bool listener_is_reachable(const struct listener *listener)
     return !created_file(listener) || is_file(listener->config->address.path, &listener->file);
 }
 
-/* errno has the reason. If another listener of this daemon uses the file, the error names it. */
+/* Set the error for a failed bind(), whose reason is in errno. If another listener of this daemon
+ * uses the file, the error names that listener's address. */
 static int fail_to_bind(const struct listener *listener, int fd, struct error *error)
 {
     const struct config_address *address = &listener->config->address;

@@ -83,7 +83,7 @@ void session_defer(struct session *session);
 void session_want_next_pass(struct session *session);
 
 /* Log why the session is dropped, and free it after this pass. No effect if it was dropped before.
- * session_drop_as() logs as another kind than CLIENT_LOG_DROPPED. */
+ * session_drop() logs it as CLIENT_LOG_DROPPED. */
 void session_drop(struct session *session, const char *why);
 void session_drop_as(struct session *session, enum client_log_kind kind, const char *why);
 
@@ -120,7 +120,7 @@ void session_log_authenticated(const struct session *session);
  * accordingly. */
 void requests_take(struct session *session);
 
-/* --- listing.c: NODES, STATS, LOCKS, CLIENTS, HELP: a line of key=value words per item --- */
+/* --- listing.c: the replies to NODES, STATS, LOCKS, CLIENTS and HELP, one line per item --- */
 
 /* Write the complete reply with END. A list of all locks or all clients uses up the session's read
  * budget. */

@@ -13,8 +13,8 @@
 #include "server/log.h"
 #include "server/net/tls.h"
 
-/* The bytes that hiredis is fed at once. After each KiB that hiredis has parsed, it moves the rest
- * of its buffer to the front, which would be slow with a large rest. */
+/* The most bytes that hiredis is fed at once. After each KiB that hiredis has parsed, it moves all
+ * bytes that are left in its buffer to the front, which is slow if many are left. */
 enum { PIECE = 4096 };
 
 /* Close the failed connection by reset, and report the reason to the engine. */
