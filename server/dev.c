@@ -29,7 +29,7 @@ static struct path path_of(const struct dev *dev, unsigned master, const char *e
     return path;
 }
 
-/* In the child process: become redis-server. It keeps only its log on disk. */
+/* In the child process: become redis-server, which writes nothing to disk but its log. */
 static void become_master(const struct dev *dev, unsigned master, pid_t parent)
 {
     const struct path socket = path_of(dev, master, "sock");
@@ -80,8 +80,8 @@ static bool name_node(const struct dev *dev, unsigned master, struct config_node
            asprintf(&node->address.url, "unix:%s", path.text) > 0 && node->address.path != NULL;
 }
 
-/* The directory for temporary files. It has to be absolute, because the masters run in another
- * directory, and short, because paths of unix sockets are. */
+/* The directory for temporary files. Its path has to be absolute, because the masters run in
+ * another directory, and short, because the path of a unix socket has at most 107 bytes. */
 static const char *temporary_directory(void)
 {
     const char *chosen = getenv("TMPDIR");

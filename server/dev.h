@@ -2,8 +2,8 @@
  * `redlockd --dev`: throw-away masters, to try redlockd without setting anything up.
  *
  * dev_start() starts five redis-server processes in a temporary directory, each on its own unix
- * socket. dev_stop() removes both. The processes are killed when this process ends, however it
- * ends.
+ * socket. dev_stop() kills the processes and removes the directory. If redlockd ends without
+ * dev_stop(), the kernel kills the processes.
  */
 #ifndef SERVER_DEV_H
 #define SERVER_DEV_H
@@ -17,8 +17,8 @@
 enum { DEV_MASTERS = 5 };
 
 struct dev {
-    char directory[64]; /* "" if there is none */
-    pid_t masters[DEV_MASTERS];
+    char directory[64];         /* "" if there is none */
+    pid_t masters[DEV_MASTERS]; /* 0: not running */
 };
 
 /* Start the masters, wait until each has created its socket, and add them to the configuration as

@@ -114,12 +114,12 @@ size_t log_format(enum config_log_format format, int64_t wall_ns, enum config_lo
     return line.len + strlen(end);
 }
 
-/* Whether a write would not block: the reader of the log may have stopped, and the daemon must not
- * stop with it. */
+/* Whether a line can be written without blocking. The reader of the log may have stopped, and the
+ * daemon must not wait for it. */
 static bool has_room(const struct log *log)
 {
     struct pollfd room = {.fd = log->fd, .events = POLLOUT};
-    /* A signal during poll() is an error, which says nothing about room. */
+    /* If a signal interrupts poll(), the room is unknown, and the line counts as lost. */
     return poll(&room, 1, 0) == 1;
 }
 
@@ -137,7 +137,7 @@ static void write_line(const struct log *log, enum config_log_level level, const
 void log_event(const struct log *log, enum config_log_level level, const char *event,
                const struct log_field *fields)
 {
-    /* Static, because standard error belongs to the whole process. */
+    /* Static, because all logs of the process go to the same standard error. */
     static int64_t lost;
     int saved_errno = errno;
     if (level < log->level)

@@ -5,13 +5,13 @@
  *     json   {"time":"2026-11-21T05:00:00.123Z","level":"info","event":"listening","address":"..."}
  *
  * Values may hold any bytes, since clients and masters supply some of them. Bytes other than
- * printable ASCII are escaped, and a value is truncated to LOG_VALUE_MAX bytes. Tokens are never
- * logged. errno is preserved. Lines that clients can cause in large numbers go through
- * server/clients/client_log.h.
+ * printable ASCII are escaped, and a value is truncated to LOG_VALUE_MAX bytes. A lock token is
+ * never logged in full. Logging does not change errno. Lines that clients can cause in large
+ * numbers go through server/clients/client_log.h.
  *
  * The daemon does not wait for the log. When the pipe or socket to the log's reader is full, lines
- * are dropped, and `log_lost` says how many before the next line that fits. A terminal is the
- * exception: it accepts part of a line and then blocks the writer.
+ * are dropped. Before the next line that fits, the event `log_lost` says how many were dropped. A
+ * terminal is the exception: it accepts part of a line and then blocks the daemon.
  */
 #ifndef SERVER_LOG_H
 #define SERVER_LOG_H

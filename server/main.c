@@ -17,8 +17,9 @@
 
 static const char default_file[] = "/etc/redlockd/redlockd.yaml";
 
-/* 1 means a failure that a restart may cure. A restart does not cure these two, so the shipped unit
- * does not restart after them. 78 is EX_CONFIG of sysexits.h. */
+/* Exit status 1 is a failure that a restart can cure. A restart cures neither wrong flags nor a
+ * wrong configuration, so the shipped systemd unit does not restart the daemon after these two
+ * statuses. 78 is EX_CONFIG of sysexits.h. */
 enum { EXIT_USAGE = 2, EXIT_CONFIGURATION = 78 };
 
 static const char usage[] =
@@ -54,8 +55,8 @@ struct flags {
 
 enum { FLAG_DEV = 256, FLAG_BOOTSTRAP, FLAG_RESET_SET, FLAG_PROBE };
 
-/* Returns the exit status, or failure if standard output could not be written: a script must not
- * take partial output for complete. */
+/* Returns the exit status, or failure if standard output could not be written. So a script does not
+ * take partial output for complete output. */
 static int flush_output(int status)
 {
     if (fflush(stdout) == 0 && ferror(stdout) == 0)
@@ -159,8 +160,9 @@ static struct config *load(const struct flags *flags)
                        flags->dev ? CONFIG_DEV : CONFIG_NORMAL, stderr);
 }
 
-/* Block signals while there are processes or files to clean up that no handler knows yet
- * (SIG_BLOCK), then unblock them (SIG_UNBLOCK). */
+/* Block (SIG_BLOCK) or unblock (SIG_UNBLOCK) SIGHUP, and unless reload_alone also SIGTERM and
+ * SIGINT. Until the event loop handles these signals, they would kill the daemon, which would leave
+ * the processes and files of --dev behind. */
 static void hold_signals(int how, bool reload_alone)
 {
     sigset_t held;
@@ -211,9 +213,9 @@ static int run_dev(struct config *config, const struct log *log)
     return status;
 }
 
-/* Open missing standard descriptors. Otherwise the event loop would get one of these numbers, and
- * log lines would be written to it. They are opened read-only, so that writing to a missing
- * standard output fails. */
+/* Open missing standard descriptors. Otherwise a descriptor of the event loop could get number 2,
+ * and log lines would be written to it. The missing ones are opened read-only, so that writing to a
+ * missing standard output fails. */
 static void open_standard_descriptors(void)
 {
     int fd;
@@ -232,18 +234,18 @@ int main(int argc, char **argv)
     if (!parse_flags(argc, argv, &flags, &status))
         return flush_output(status);
     signal(SIGPIPE, SIG_IGN);
-    /* Other daemons reopen their log on these signals. Ignore them rather than end and lose all
-     * holds. */
+    /* Other daemons reopen their log on these signals, so operators may send them to redlockd too.
+     * Their default action would end redlockd, and all HOLDs would be lost. */
     signal(SIGUSR1, SIG_IGN);
     signal(SIGUSR2, SIG_IGN);
-    /* Block SIGHUP until run(): a reload requested during the start has to happen after it, since
-     * the file may have changed since it was read. */
+    /* Block SIGHUP until run(). A reload that is requested during the start has to happen after the
+     * start, because the file may have changed after the daemon read it. */
     hold_signals(SIG_BLOCK, true);
 
     struct config *config = load(&flags);
     if (config == NULL)
         return EXIT_CONFIGURATION;
-    /* The probe prints its results itself. */
+    /* The probe prints its results to standard output, so its log needs only errors. */
     const struct log log = {flags.task.probe ? CONFIG_LOG_ERROR : config->log.level,
                             config->log.format, STDERR_FILENO, log_is_journal(STDERR_FILENO)};
     if (!flags.task.task_only)

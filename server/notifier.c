@@ -12,8 +12,8 @@
 #include "server/server.h"
 #include "server/systemd.h"
 
-/* "/run/systemd/notify", or "@name" for an abstract address. False if systemd asked for no
- * notifications. */
+/* Read the address of systemd's socket from the environment: "/run/systemd/notify", or "@name" for
+ * an abstract address. False if systemd asked for no notifications. */
 static bool find_systemd(struct notifier *notifier)
 {
     const char *text = getenv("NOTIFY_SOCKET");
@@ -28,7 +28,8 @@ static bool find_systemd(struct notifier *notifier)
     return true;
 }
 
-/* Send "READY=1" or several such lines. Never blocks: false if systemd has no room for it. */
+/* Send a message: "READY=1" or several such lines. Never blocks: returns false if systemd has no
+ * room for the message. */
 static bool notify(const struct notifier *notifier, const char *state)
 {
     /* Address each message: after a restart of systemd the path may be another socket. */
@@ -46,7 +47,8 @@ static void format_status(const struct server *server, char buf[NOTIFIER_STATUS_
     buf[text.len] = '\0';
 }
 
-/* A message that systemd has no room for is sent again by the next tick. */
+/* Send STATUS if it has changed, and READY if that is due. If systemd has no room for the message,
+ * the next call sends it again. */
 static void send_status(struct notifier *notifier)
 {
     char status[NOTIFIER_STATUS_MAX];

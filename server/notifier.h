@@ -2,16 +2,18 @@
  * Reports the daemon's state to systemd: READY, STATUS, RELOADING, STOPPING, and the watchdog.
  *
  *     STATUS=4/5 voting, 312 locks      at most once a second, and only when it has changed
- *     ...; the last reload was refused  because `systemctl reload` cannot report it
  *     WATCHDOG=1                        at half of systemd's interval
+ *
+ * STATUS also says whether the last reload was refused, because `systemctl reload` cannot report
+ * that.
  *
  * The daemon does not wait for systemd. A message that does not fit into the socket is dropped;
  * READY and STATUS are sent again a second later. libsystemd's sd_notify() is not used, because it
- * blocks the event loop until systemd has room, and opens a socket for each message, for which
- * there may be no descriptor.
+ * blocks until systemd has room for the message. It also opens a socket for each message, for which
+ * the daemon may have no free descriptor.
  *
- * Only a timer of the event loop feeds the watchdog. If the loop is stuck, systemd kills the
- * daemon, and locks taken with HOLD expire as they do after a crash.
+ * Only a timer of the event loop sends WATCHDOG. If the loop is stuck, systemd kills the daemon,
+ * and locks taken with HOLD expire as they do after a crash.
  */
 #ifndef SERVER_NOTIFIER_H
 #define SERVER_NOTIFIER_H
@@ -47,7 +49,7 @@ void notifier_stop(struct notifier *notifier);
 void notifier_reloading(const struct notifier *notifier);
 void notifier_reloaded(struct notifier *notifier);
 
-/* The shutdown has begun. The watchdog is still fed. */
+/* Report that the shutdown has begun. WATCHDOG is still sent until notifier_stop(). */
 void notifier_stopping(const struct notifier *notifier);
 
 #endif

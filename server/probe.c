@@ -7,7 +7,7 @@
 #include "protocol/units.h"
 #include "server/masters/connections.h"
 
-/* Whether a node with this reason gets its vote without intervention. */
+/* Whether a node that has no vote for this reason gets its vote by waiting alone. */
 static bool ends_by_waiting(enum reason reason)
 {
     switch (reason) {
@@ -27,8 +27,8 @@ static bool ends_by_waiting(enum reason reason)
     }
 }
 
-/* The reason from the name leases on this master, or REASON_NONE. It applies if the master has no
- * reason of its own. */
+/* Why this node would have no vote according to the leases on its name, which the probe has read
+ * from all masters; REASON_NONE: no conflict. */
 static enum reason find_lease(const struct probe *probe, unsigned node)
 {
     for (unsigned i = 0; i < probe->connections->config->node_count; i++) {
@@ -143,7 +143,8 @@ static double ms(int64_t duration_ns)
     return (double)duration_ns / NS_PER_MS;
 }
 
-/* Daemons pause for each other's waiters, but no longer than backoff_max. */
+/* Other daemons leave a lock free for the waiters of this daemon, but no longer than their
+ * backoff_max. Warn if these waiters need more time to get the lock. */
 static void report_need(const struct config *config, int64_t median_ns, FILE *out)
 {
     int64_t needed_ns = engine_need_ns(config->rounds.backoff_min_ns, median_ns);
@@ -154,8 +155,8 @@ static void report_need(const struct config *config, int64_t median_ns, FILE *ou
                 ms(config->rounds.backoff_max_ns), ms(needed_ns + NS_PER_MS - 1));
 }
 
-/* All commands worked. Report the round trip, and settings that do not fit it or the
- * configuration. */
+/* Report on a node that has executed all commands: its round trip, configured times that do not fit
+ * the round trip, and settings of the master that do not fit the configuration. */
 static bool report_round_trip(const struct probe *probe, unsigned node,
                               const struct master_view *master, FILE *out)
 {

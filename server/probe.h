@@ -1,7 +1,7 @@
 /*
  * `redlockd -t --probe`: checks whether each master would vote. The daemon connects to each master,
  * runs the guard's checks without writing a record, and executes every command that rounds use, on
- * a key of its own.
+ * a key that only this check uses.
  */
 #ifndef SERVER_PROBE_H
 #define SERVER_PROBE_H
@@ -19,11 +19,11 @@ struct connections;
 enum { PROBE_ROUND_TRIPS = 10, PROBE_LEASE = ENGINE_LEASE_MAX + 48 };
 
 struct probe_node {
-    bool tried;
-    unsigned answers;    /* replies to the commands tried */
+    bool tried;          /* the self-test of the commands has been started */
+    unsigned answers;    /* replies to the self-test and to its reads of the name leases */
     const char *refused; /* the first command that the master refused, NULL: none */
     enum reason reason;  /* why it refused that command */
-    char meaning[LINK_ERROR_TEXT_MAX + 1];
+    char meaning[LINK_ERROR_TEXT_MAX + 1]; /* the text of that reason */
     /* The name leases stored on this master, one for each name, truncated to what the probe
      * compares. */
     char leases[LIMIT_NODES][PROBE_LEASE];
@@ -37,10 +37,10 @@ struct probe {
     struct probe_node nodes[LIMIT_NODES];
 };
 
-/* Take the next step. True once no further result is outstanding. */
+/* Take the next step with each master. True once all results have arrived. */
 bool probe_step(struct probe *probe, int64_t now_ns);
 
-/* The callbacks of the same names in struct engine_io. */
+/* The callbacks self_tested and lease_found of struct engine_io. */
 void probe_on_tried(struct probe *probe, unsigned node, const char *what, enum reason refused);
 
 void probe_on_leased(struct probe *probe, unsigned node, unsigned named, const char *lease);

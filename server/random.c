@@ -20,7 +20,8 @@ bool random_init(struct random *random)
     random->pool = memory != MAP_FAILED ? memory : NULL;
     if (random->pool == NULL)
         return false;
-    /* Kernels before Linux 4.14 do not support this. The daemon does not fork after its start. */
+    /* Kernels before Linux 4.14 do not support MADV_WIPEONFORK. The daemon does not depend on it,
+     * because it does not fork after its start. */
     madvise(memory, sizeof(*random->pool), MADV_WIPEONFORK);
     return true;
 }

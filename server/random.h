@@ -1,5 +1,5 @@
 /*
- * Random bytes for tokens. They are read from the kernel some thousand at a time, because the
+ * Random bytes for tokens. They are read from the kernel several thousand at a time, because the
  * system call costs more than the bytes. Used bytes are erased. After fork() the child reads bytes
  * of its own. A clone of a running virtual machine has the same bytes as the original;
  * docs/operations.md says that such clones must not be made.
@@ -13,15 +13,15 @@
 enum { RANDOM_MAX = 4096 };
 
 struct random {
-    struct random_pool *pool; /* owned; zero in a child of fork() */
+    struct random_pool *pool; /* owned; the kernel zeroes this memory in a child of fork() */
 };
 
 /* False if there is not enough memory. */
 bool random_init(struct random *random);
 void random_deinit(struct random *random);
 
-/* Write len random bytes, at most RANDOM_MAX. Aborts if there are none, because no lock is safe
- * without them. */
+/* Write len random bytes, at most RANDOM_MAX. Aborts if the kernel supplies none, because no lock
+ * is safe without them. */
 void random_fill(struct random *random, void *to, size_t len);
 
 #endif

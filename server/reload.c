@@ -37,7 +37,8 @@ static void log_refused(const struct server *server, const char *why)
                          log_text("in_force", "the previous configuration")));
 }
 
-/* Reading anything but a regular file (a pipe, a terminal) could block the event loop. */
+/* Whether the file exists and is not a regular one. Reading a pipe or a terminal could block the
+ * event loop. */
 static bool is_irregular(const char *file)
 {
     struct stat status;
@@ -86,7 +87,7 @@ static bool log_fixed_keys(const struct server *server, const struct config_diff
     return diff->refused == 0;
 }
 
-/* More than the log shows of one value. */
+/* Bytes; more than LOG_VALUE_MAX, to which the log truncates a value. */
 enum { NAMES_MAX = 512 };
 
 static void name_changes(const struct config_diff *diff, char names[NAMES_MAX])
@@ -112,14 +113,15 @@ static void log_done(const struct server *server, const struct config_diff *diff
                          log_text("changed", diff->count > 0 ? names : "nothing")));
 }
 
-/* Replace the users. `wanted` already has the old ones, because the configurations have been
- * swapped. */
+/* Replace the users. config_adopt() has swapped the configurations, so `wanted` has the old
+ * users. */
 static void renew_users(struct server *server, struct config *wanted)
 {
     bool same = users_equal(server->config, wanted);
     if (!same && clients_renew_users(&server->clients))
         return;
-    /* Keep the old users: the sessions refer to them, and continue with them. */
+    /* The users are the same, or there is not enough memory. Keep the old users, because the
+     * sessions refer to them. */
     struct config_users *kept = server->config->users;
     server->config->users = wanted->users;
     wanted->users = kept;
@@ -131,7 +133,7 @@ static void renew_users(struct server *server, struct config *wanted)
 
 /* --- TLS to the masters --- */
 
-/* Re-read the TLS files of each node. On failure, release those that were loaded. */
+/* Re-read the TLS files of each node. On failure, the caller releases the contexts in `loaded`. */
 static bool load_node_tls(const struct server *server, struct config *wanted,
                           struct tls loaded[LIMIT_NODES], struct error *error)
 {
@@ -157,7 +159,7 @@ static void replace_node_tls(struct server *server, const struct tls loaded[LIMI
     }
 }
 
-/* Pass the new values to the modules that keep copies. */
+/* Pass the new values to the modules that keep copies of them. */
 static void apply_config(struct server *server)
 {
     const struct config *config = server->config;

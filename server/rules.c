@@ -45,8 +45,8 @@ struct engine_rules rules_of(const struct config *config)
     return rules;
 }
 
-/* The shortest TTL with which a lock can be granted: after clock drift and min_validity a
- * millisecond must remain for the round. */
+/* The shortest TTL with which a lock can be granted: after clock drift and min_validity are
+ * subtracted, a millisecond must remain for the round. */
 static int64_t shortest_ttl_ms(const struct round_rules *rules)
 {
     int64_t ttl_ms = 1;
@@ -73,8 +73,8 @@ struct request_limits rules_request_limits(const struct engine_rules *rules)
  * occasional temporary one. */
 enum { OTHER_DESCRIPTORS = 16 };
 
-/* Descriptors of the admin listener: its socket, its connections, as many connections refused in
- * one pass, and one to read /proc. */
+/* Descriptors of the admin listener: its socket, its connections, the same number of connections
+ * that it refuses in one pass, and one to read /proc. */
 enum { ADMIN_DESCRIPTORS = 2 * LIMIT_ADMIN_CONNECTIONS + 2 };
 
 unsigned rules_clients(const struct config *config, const struct log *log)
@@ -83,7 +83,8 @@ unsigned rules_clients(const struct config *config, const struct log *log)
     if (getrlimit(RLIMIT_NOFILE, &files) != 0)
         return (unsigned)config->limits.clients;
     const struct rlimit raised = {files.rlim_max, files.rlim_max};
-    /* A sandbox may deny the call even if the limit does not change. */
+    /* A sandbox may deny this call, even if it does not change the limit. The limit in force then
+     * stays. */
     if (setrlimit(RLIMIT_NOFILE, &raised) == 0)
         files = raised;
     rlim_t others = OTHER_DESCRIPTORS + config->listen_count + 2 * CHANNELS * config->node_count;

@@ -18,10 +18,10 @@ struct engine_rules rules_of(const struct config *config);
 struct request_limits rules_request_limits(const struct engine_rules *rules);
 
 /*
- * The number of clients to accept: limits.clients, or fewer if the descriptors do not suffice (then
- * logged). Some descriptors are kept free for the connections to the masters. Otherwise the
- * descriptor of a lost master's connection would go to the next client in the listen queue. Also
- * raises this process's limit of open files as far as allowed.
+ * The number of clients to accept: limits.clients, or fewer if there are too few descriptors, which
+ * is logged. Some descriptors are kept free for the connections to the masters. Otherwise, when the
+ * daemon loses a connection to a master, the next client in the listen queue would take its
+ * descriptor. This function also raises the process's limit of open files as far as allowed.
  */
 unsigned rules_clients(const struct config *config, const struct log *log);
 

@@ -12,20 +12,22 @@
 #include "server/clock.h"
 #include "server/rules.h"
 
-/* Shutdown: how long rounds may continue, how long it may take in all, and the interval of
- * checks. */
+/* How long rounds in flight may continue after the shutdown has begun, how long the shutdown may
+ * take in all, and how often the daemon checks whether the shutdown is complete. */
 #define DRAIN_ROUNDS_NS (3 * NS_PER_S / 2)
 #define DRAIN_NS        (2 * NS_PER_S)
 #define DRAIN_CHECK_MS  5
 
-/* How long clients that arrive during the start wait for the masters' votes: two heartbeats, in
- * which other daemons attest the clocks, and less than half of libredlock's timeout. The wait is
- * counted in steps, not in time. A step during which the daemon was stopped or got no CPU counts
- * once, because the daemon did not hear the masters meanwhile. */
+/* Clients that arrive during the start wait for the masters' votes, for at most START_STEPS steps
+ * of START_STEP_NS: 2 s in all. That is two heartbeats, in which other daemons attest the clocks,
+ * and less than half of libredlock's timeout. The wait is counted in steps, not in time, because
+ * the daemon does not hear the masters while it is stopped or gets no CPU. Such a pause counts as
+ * one step. */
 enum { START_STEPS = 20 };
 #define START_STEP_NS (NS_PER_S / 10)
 
-/* How long --bootstrap and --reset-set wait for the masters, and the interval of checks. */
+/* How long a task (--bootstrap, --reset-set or --probe) waits for the masters, and how often the
+ * daemon checks whether the task is done. */
 #define TASK_NS       (5 * NS_PER_S)
 #define TASK_CHECK_MS 10
 
@@ -34,11 +36,12 @@ enum { START_STEPS = 20 };
 static void set_timer(struct server *server)
 {
     int64_t deadline_ns = engine_deadline_ns(server->engine);
-    /* A timer that fires too early sets itself again. That is cheaper than moving it with every
-     * reply. */
+    /* If the deadline has moved later, leave the timer as it is. It then fires too early and is set
+     * again, which is cheaper than setting it with every reply. */
     if (deadline_ns >= server->timer_ns)
         return;
-    /* Time 0 would disarm the timer; 1 fires at once. */
+    /* The time 0 would disarm the timer. With the time 1, which is in the past, it fires at once.
+     */
     int64_t at_ns = deadline_ns > 0 ? deadline_ns : 1;
     const struct itimerspec at = {
         .it_value = {.tv_sec = at_ns / NS_PER_S, .tv_nsec = at_ns % NS_PER_S}};
@@ -52,7 +55,8 @@ static void server_on_timer(evutil_socket_t fd, short events, void *context)
     struct server *server = context;
     uint64_t fired;
     (void)events;
-    /* Clear the descriptor, or it stays readable. The number of expirations does not matter. */
+    /* Without this read, the descriptor stays readable. The number of expirations that it returns
+     * does not matter. */
     (void)!read(fd, &fired, sizeof(fired));
     int64_t now_ns = clock_now_ns();
     histogram_add(&server->lag, now_ns - server->timer_ns);
@@ -63,7 +67,7 @@ static void server_on_timer(evutil_socket_t fd, short events, void *context)
 
 /* --- the start --- */
 
-/* Whether this master may get its vote while clients are still kept waiting. */
+/* Whether this master can get its vote during the remaining start steps, while clients wait. */
 static bool may_vote_soon(const struct server *server, unsigned node, int64_t now_ns)
 {
     const struct master_view master = engine_view_master(server->engine, node, now_ns);
@@ -76,7 +80,7 @@ static bool may_vote_soon(const struct server *server, unsigned node, int64_t no
     case REASON_NONE:
     case REASON_UNCHECKED:
     case REASON_CLOCK:
-    case REASON_CLOCK_UNPROVEN: /* unless another daemon attests the clock */
+    case REASON_CLOCK_UNPROVEN: /* another daemon may attest the clock */
     case REASON_BACKLOG:
         return true;
     default:
@@ -84,11 +88,11 @@ static bool may_vote_soon(const struct server *server, unsigned node, int64_t no
     }
 }
 
-/* A LOCK served before the masters have answered would get NOQUORUM although they are up. So
- * clients are accepted once a quorum votes, or once a quorum is out of reach. A master that comes
- * up for the first time takes the others' votes away until it has reported the servers that it
- * knows by their names. So for the first START_STEP_NS the daemon waits for every master that may
- * still vote. */
+/* Whether to accept clients now. A LOCK served before the masters have answered would get NOQUORUM
+ * although the masters are up. So the daemon accepts clients once a quorum votes, or once a quorum
+ * is out of reach. During the first START_STEP_NS, it waits for every master that may still vote:
+ * when a master comes up for the first time, the other masters lose their votes until this master
+ * has reported its name leases. */
 static bool may_serve(const struct server *server, int64_t now_ns)
 {
     unsigned candidates = 0;
@@ -122,9 +126,9 @@ static void server_on_started(evutil_socket_t fd, short events, void *context)
 
 /* --- passes of the loop --- */
 
-/* Runs after all events that were active when it was requested. The guard's probes are appended to
- * the votes requested in this pass, then all output is sent, and the timer is set for the next
- * deadline. */
+/* Runs after all events that were active when a module first called pass_want_end(). It appends the
+ * guard's probes to the votes requested in this pass, sends all output, and sets the timer for the
+ * next deadline. */
 static void server_on_pass_end(evutil_socket_t fd, short events, void *context)
 {
     struct server *server = context;
@@ -155,7 +159,7 @@ static void server_on_drain(evutil_socket_t fd, short events, void *context)
     if (rounds_over)
         engine_abandon(server->engine, now_ns);
     engine_flush(server->engine, now_ns);
-    /* Replies and releases must have left before the loop may end. */
+    /* The loop ends only after all replies and releases have been sent. */
     bool busy = connections_have_unsent(&server->connections) ||
                 clients_have_unsent(&server->clients) ||
                 (!rounds_over && engine_busy(server->engine));
@@ -167,7 +171,8 @@ static void server_on_drain(evutil_socket_t fd, short events, void *context)
 
 /* --- tasks: --bootstrap, --reset-set and --probe --- */
 
-/* Log each master that has a trace of a running daemon of the old set. False if there is none. */
+/* Log each master on which a daemon of the old set has left a sign of life. False if there is no
+ * such master. */
 static bool log_old_daemons(const struct server *server)
 {
     bool any = false;
@@ -216,7 +221,8 @@ static void finish_task(struct server *server, enum engine_progress progress, un
     event_base_loopbreak(server->base);
 }
 
-/* True while results are outstanding. */
+/* Finish the task if all masters have answered or its time is over. True if the daemon still has to
+ * wait for masters. */
 static bool run_task(struct server *server, bool late)
 {
     unsigned node = 0;
@@ -243,8 +249,8 @@ static void server_on_progress(evutil_socket_t fd, short events, void *context)
     (void)fd;
     (void)events;
     int64_t now_ns = clock_now_ns();
-    /* --reset-set has to tell a daemon that has just been stopped from one that runs, which takes
-     * ENGINE_DAEMON_TIMEOUT_NS. */
+    /* --reset-set waits longer: the masters remember a daemon of the old set for
+     * ENGINE_DAEMON_TIMEOUT_NS after it has stopped. Until then it looks like a running one. */
     int64_t most_ns = server->task.reset_set != NULL ? TASK_NS + ENGINE_DAEMON_TIMEOUT_NS : TASK_NS;
     bool late = now_ns - server->started_ns > most_ns;
     if (server->task.probe ? run_probe(server, late, now_ns) : run_task(server, late))
@@ -280,8 +286,9 @@ static void do_nothing(int signal_number)
     (void)signal_number;
 }
 
-/* libevent's own timers are 1 to 4 ms late, which would delay every node_timeout, or else cost a
- * system call in each pass. They also do not count suspended time, which the deadlines include. */
+/* The daemon does not use libevent's own timers for the engine. They fire 1 to 4 ms late, which
+ * would delay every node_timeout, and libevent's precise timers cost a system call in each pass.
+ * Neither kind counts suspended time, which the deadlines include. */
 static bool start_timer(struct server *server)
 {
     server->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
@@ -301,9 +308,10 @@ static bool start_loop(struct server *server)
     server->drain = event_new(server->base, -1, 0, server_on_drain, server);
     server->progress = event_new(server->base, -1, 0, server_on_progress, server);
     server->started = event_new(server->base, -1, 0, server_on_started, server);
-    /* libevent restores these handlers at the end, so that a second SIGTERM does not interrupt the
-     * cleanup. Not SIG_IGN, which would also discard a signal that main() has blocked until now.
-     * With --dev, SIGHUP comes from the closed terminal and ends the daemon. */
+    /* libevent replaces these handlers and restores them when its signal events are freed. So the
+     * handlers do nothing: a second SIGTERM must not interrupt the cleanup. SIG_IGN is not used,
+     * because it would discard a signal that has arrived while main() blocked it. With --dev,
+     * SIGHUP means that the terminal was closed, and it ends the daemon. */
     static const int signals[SERVER_SIGNALS] = {SIGTERM, SIGINT, SIGHUP};
     for (size_t i = 0; i < SERVER_SIGNALS; i++) {
         signal(signals[i], do_nothing);
@@ -318,7 +326,7 @@ static bool start_loop(struct server *server)
            server->progress != NULL && server->started != NULL;
 }
 
-/* Fields owned by the server, then the module's own. */
+/* Set the fields owned by the server, then let the module initialise its own. */
 static bool start_clients(struct server *server)
 {
     server->clients = (struct clients){
@@ -349,7 +357,7 @@ static bool start_engine(struct server *server)
     return server->engine != NULL;
 }
 
-/* Fields owned by the server, then the module's own. */
+/* Set the fields owned by the server, then let the module initialise its own. */
 static bool start_connections(struct server *server)
 {
     server->connections = (struct connections){
@@ -384,7 +392,7 @@ static bool start_admin(struct server *server)
     return true;
 }
 
-/* The parts that fail only for lack of memory or descriptors, and log nothing themselves. */
+/* Start the parts that can fail only for lack of memory or descriptors. They log nothing. */
 static bool start_parts(struct server *server)
 {
     return random_init(&server->random) && start_loop(server) && start_clients(server) &&
@@ -451,7 +459,7 @@ void server_stop(struct server *server)
     notifier_stop(&server->notifier);
     admin_stop(&server->admin);
     clients_free_sessions(&server->clients);
-    /* Send their last output, mainly releases. */
+    /* The end of the sessions has caused commands to the masters, mainly releases. Send them. */
     if (server->streams.scratch != NULL)
         broadcast_flush(&server->connections.broadcast, &server->streams);
     clients_deinit(&server->clients);
@@ -467,7 +475,8 @@ void server_stop(struct server *server)
     pass_deinit(&server->pass);
     if (server->timer_fd >= 0)
         close(server->timer_fd);
-    /* A deferred callback keeps its bufferevent until it has run, even after bufferevent_free(). */
+    /* Even after bufferevent_free(), libevent keeps a bufferevent until its deferred callbacks have
+     * run. So let them run before the event base is freed. */
     if (server->base != NULL)
         resolver_settle(server->base);
     resolver_deinit(&server->resolver);

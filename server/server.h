@@ -2,13 +2,14 @@
  * The daemon around the engine: one event loop, the connections to the masters, the listeners and
  * the sessions.
  *
- *     session.c  bytes of a client  -> request_parse -> engine_submit
- *     node.c     bytes of a master  -> resp_next     -> engine_on_replies
- *     timer      the engine's next deadline          -> engine_on_timer
+ *     requests.c  bytes of a client  -> request_parse -> engine_submit
+ *     node.c      bytes of a master  -> resp_next     -> engine_on_replies
+ *     server.c    the engine's next deadline          -> engine_on_timer
  *
- * Each callback reads the clock, translates its event and calls the engine. It makes no decisions.
- * Work on a session that a callback of the engine finds (drop it, resume reading) is done by a
- * sweep after the pass, so that no object is freed inside its own callback.
+ * Each callback reads the clock, translates its event and calls the engine, which makes all
+ * decisions. If a callback finds that a session must be dropped or can be read from again, it only
+ * marks the session. A sweep after the pass does the work, so no session is freed inside its own
+ * callback.
  */
 #ifndef SERVER_SERVER_H
 #define SERVER_SERVER_H
@@ -41,8 +42,8 @@ struct server_task {
     const char *reset_set;   /* id of the set that this daemon's set replaces; NULL: none */
     bool probe;              /* check the masters and report what keeps them from voting */
     bool task_only;          /* exit after the task; open no listeners */
-    const char *config_file; /* re-read on SIGHUP ("-": cannot be re-read); NULL: SIGHUP ends the
-                                daemon as SIGTERM does */
+    const char *config_file; /* the file to re-read on SIGHUP; "-" is standard input, which cannot
+                                be re-read; NULL: SIGHUP ends the daemon as SIGTERM does */
 };
 
 struct server {
@@ -71,27 +72,29 @@ struct server {
     int64_t timer_ns; /* when the timer fires; INT64_MAX if it is not set */
     struct event *signals[SERVER_SIGNALS];
     struct notifier notifier;
-    struct event *started; /* rechecks whether to accept clients after the start: see may_serve() */
-    unsigned start_steps;  /* remaining checks before clients are accepted in any case */
-    struct event *drain;   /* while stopping: checks whether the shutdown is complete */
-    struct event *progress; /* task->task_only: checks whether the task is done */
+    struct event *started;  /* during the start: counts start_steps down; see server_on_started() */
+    unsigned start_steps;   /* steps that remain until clients are accepted in any case */
+    struct event *drain;    /* while stopping: checks whether the shutdown is complete */
+    struct event *progress; /* with task.task_only: checks whether the task is done */
     struct server_task task;
     struct probe probe;
     bool reload_refused;    /* the last reload was refused */
     bool failed;            /* the task or the start failed: exit with an error */
-    int64_t drain_until_ns; /* 0: not stopping */
+    int64_t drain_until_ns; /* when the shutdown ends at the latest; 0: not stopping */
     int64_t started_ns;
 };
 
 /*
- * Set everything up and listen. On failure the reason has been logged and everything undone.
+ * Set everything up and listen. False on failure: the reason has been logged, and everything has
+ * been released.
  */
 bool server_start(struct server *server, struct config *config, const struct log *log,
                   const struct server_task *task);
 
 /*
- * Run until SIGTERM or SIGINT and through the orderly shutdown, or until the task is done. False if
- * the task failed; the reason has been logged.
+ * Run the event loop until the task is done, or until SIGTERM or SIGINT and the orderly shutdown
+ * that follows. False if the start or the task failed, or if a signal interrupted the task; the
+ * reason has been logged.
  */
 bool server_run(struct server *server);
 void server_stop(struct server *server);

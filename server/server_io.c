@@ -1,6 +1,7 @@
 /*
- * The engine's callbacks in a daemon: commands to masters, replies to clients, log lines about
- * masters, the clock and random bytes.
+ * The functions of struct engine_io in the daemon. Through them the engine sends commands to
+ * masters and replies to clients, causes log lines about masters, and gets the wall clock and
+ * random bytes.
  */
 #include <stddef.h>
 
@@ -49,7 +50,8 @@ static void io_push(void *context, struct engine_client *client, const struct pu
 {
     struct server *server = context;
     session_on_push(session_of(client), push);
-    /* At shutdown every HOLD is lost, which the log already says. */
+    /* At shutdown every HOLD is lost. The log already has the event `stopping`, so the HOLDs are
+     * not logged one by one. */
     if (push->kind != PUSH_LOST || server->drain_until_ns != 0)
         return;
     unsigned loss = 0;
@@ -64,7 +66,7 @@ static void io_push(void *context, struct engine_client *client, const struct pu
                           log_text("reason", push->reason)));
 }
 
-/* The log never has a whole token. */
+/* Log only the first 8 digits of the token: the whole token is the right to release the lock. */
 static void io_breaking(void *context, const struct engine_client *by,
                         const struct engine_broken *broken)
 {

@@ -43,7 +43,7 @@ int systemd_sockets(int *first)
     bool for_us = is_for_us("LISTEN_PID");
     int count = (int)number_of("LISTEN_FDS", INT_MAX - FIRST_SOCKET);
     *first = FIRST_SOCKET;
-    /* The masters of --dev must not inherit these. */
+    /* The masters of --dev must not inherit these variables. */
     unsetenv("LISTEN_PID");
     unsetenv("LISTEN_FDS");
     unsetenv("LISTEN_FDNAMES");

@@ -12,13 +12,13 @@ enum { THROTTLE_LINES = 20 };
 
 /* All zero to begin with. */
 struct throttle {
-    int64_t until_ns; /* end of the current second */
-    unsigned lines;   /* lines written in the current second */
-    uint64_t left_out;
+    int64_t until_ns;  /* end of the current second */
+    unsigned lines;    /* lines written in the current second */
+    uint64_t left_out; /* lines not written since the last throttle_take() that returned them */
 };
 
-/* Whether this line may be written; if not, it is counted. Once a second has ended, the caller must
- * call throttle_take() before this. */
+/* Whether the caller may write this line. If not, the line is counted as left out. Once a second
+ * has ended, the caller must call throttle_take() before throttle_may(). */
 bool throttle_may(struct throttle *throttle, int64_t now_ns);
 
 /* Returns the count of lines left out in a second that has ended, and resets it. 0 while the second

@@ -24,16 +24,17 @@
 /* --- connections --- */
 
 /*
- * evhttp does not report when it accepts or drops a connection, and does not limit their number. So
- * each connection gets a bufferevent to which this module keeps a reference. evhttp has finished
- * with it when it has removed its callbacks. Shutting down its socket makes evhttp end it in the
+ * evhttp does not report when it accepts or drops a connection, and it does not limit the number of
+ * connections. So this module creates the bufferevent of each connection and keeps a reference to
+ * it. When evhttp has finished with a connection, it removes its callbacks from the bufferevent. To
+ * close a connection, this module shuts down the socket, and evhttp then ends the connection in the
  * usual way.
  */
 struct admin_connection {
     LIST_ENTRY(admin_connection) entry;
     struct bufferevent *connection;
     int64_t since_ns;
-    bool refused; /* one too many: to be closed */
+    bool refused; /* there were too many connections, so the sweep closes this one */
 };
 
 static bool is_done(const struct admin_connection *one)
@@ -74,8 +75,8 @@ static bool has_request(const struct admin_connection *one)
     return recv(bufferevent_getfd(one->connection), &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
 }
 
-/* The connection to close so that silent ones cannot keep others out: the oldest without unread
- * input. */
+/* The connection to close if there are too many: the oldest one without unread input, so that
+ * silent connections cannot keep others out. If all have unread input, the newest one. */
 static struct admin_connection *find_victim(const struct admin *admin)
 {
     struct admin_connection *one;
@@ -94,8 +95,8 @@ static void refuse(struct admin *admin, struct admin_connection *one)
     event_active(admin->sweep, 0, 0);
 }
 
-/* Limits the connections accepted in one pass. If they arrive fast enough, libevent would continue
- * to accept them and serve no other client. */
+/* Limit the connections accepted in one pass. Without the limit, libevent would accept connections
+ * for as long as they arrive fast enough, and would serve no other client meanwhile. */
 static void count_accepted(struct admin *admin)
 {
     static const struct timeval next_pass = {0};
@@ -151,7 +152,7 @@ static void admin_on_closed(struct evhttp_connection *connection, void *context)
 
 /* --- bodies --- */
 
-/* Connections that are still sending it keep a reference. */
+/* Connections that are still sending the body keep a reference to it. */
 static void drop_body(struct admin_body *body)
 {
     if (body->bytes != NULL)
@@ -218,7 +219,7 @@ static void add_headers(struct evhttp_request *request, const char *type, size_t
     snprintf(text, sizeof(text), "%zu", len);
     add_header(request, "Content-Type", type);
     add_header(request, "Content-Length", text);
-    /* One request per connection, so that the limit on connections limits everything. */
+    /* One request per connection, so that the limit of connections also limits the requests. */
     add_header(request, "Connection", "close");
     add_header(request, "Cache-Control", "no-store");
     add_header(request, "X-Content-Type-Options", "nosniff");
@@ -280,9 +281,9 @@ static void answer_body(struct admin *admin, struct evhttp_request *request, siz
 }
 
 /*
- * Protects against DNS rebinding: a foreign page open in a browser on this host can make its own
- * name resolve to this address and read the response. So the Host header must be an address or
- * localhost, unless anyone may read this listener anyway.
+ * Whether to serve the request. This protects against DNS rebinding: a foreign page in a browser on
+ * this host can make its own name resolve to this address, and then read the response. So the Host
+ * header must be an IP address or localhost, unless `insecure` lets anyone read this listener.
  */
 static bool is_for_us(const struct admin *admin, struct evhttp_request *request)
 {
@@ -327,7 +328,8 @@ static void admin_on_request(struct evhttp_request *request, void *context)
         answer_string(request, HTTP_NOTFOUND, "Not Found",
                       "available: / /status.json /metrics /healthz /readyz\n");
     }
-    /* evhttp would take the end of the client's output for the end of the connection. */
+    /* Do not read any more: if the client ends its sending direction, evhttp would take that for
+     * the end of the connection. */
     bufferevent_disable(below, EV_READ);
 }
 
@@ -409,7 +411,7 @@ bool admin_start(struct admin *admin, struct server *server, const struct config
 void admin_stop(struct admin *admin)
 {
     struct admin_connection *one;
-    /* A listener that is bound to evhttp is freed with it. */
+    /* evhttp frees the listener that is bound to it. */
     if (admin->http != NULL)
         evhttp_free(admin->http);
     else if (admin->accepting != NULL)

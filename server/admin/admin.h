@@ -9,7 +9,7 @@
  *     /readyz      200: locks can be granted; else 503 and the reasons
  *
  * libevent's evhttp serves these on the event loop that serves the locks, so each request must be
- * cheap. Bodies are rendered from data in memory, at most a few times a second regardless of the
+ * cheap. Each body is rendered from data in memory, at most five times a second regardless of the
  * request rate. Responses refer to the rendered body instead of copying it, so a slow reader costs
  * only its connection. There are at most LIMIT_ADMIN_CONNECTIONS connections; if one more is
  * accepted, the oldest one without unread input is closed. A connection serves one GET or HEAD
@@ -33,7 +33,7 @@ struct config_address;
 struct server;
 struct admin_connection;
 
-/* The number of cached bodies, and the hex digits of a nonce. */
+/* ADMIN_CACHED: the number of cached bodies. ADMIN_NONCE: the hex digits of a nonce. */
 enum { ADMIN_CACHED = 4, ADMIN_NONCE = 32 };
 
 /* A rendered body that several responses share. */

@@ -43,7 +43,8 @@ static void begin_sample(const struct metric *metric, const char *suffix, struct
     text_string(metric->text, before[0] == ',' ? "} " : " ");
 }
 
-/* The masked value differs from the counter only after centuries of counting. */
+/* text_number() takes a signed number, so the top bit is masked off. It is 0 for centuries of
+ * counting. */
 static void write_number(struct text *text, uint64_t value)
 {
     text_number(text, (int64_t)(value & INT64_MAX));

@@ -170,7 +170,7 @@ static void write_figures(const struct status *status, struct text *text)
 
 /* --- masters --- */
 
-/* The worst round trip in one column; -1 if the node did not answer, -2 without a sample. */
+/* The longest round trip in one column; -1 if the node did not answer, -2 if there is no sample. */
 static int32_t column_us(const struct status_history *history, unsigned node, unsigned column)
 {
     int32_t worst = -2;
@@ -232,7 +232,7 @@ static void write_round_trip(struct text *text, int64_t us)
         text_format(text, us < 10000 ? "%.2f ms" : "%.0f ms", (double)us / 1000);
 }
 
-/* "the master lost its record: it was flushed. No vote for 12 s; votes again in 48 s." */
+/* Such as "the master lost its record: it was flushed. No vote for 12 s; votes again in 48 s." */
 static void write_why(const struct status_node *node, struct text *text)
 {
     if (node->reason == REASON_NONE)
@@ -345,7 +345,7 @@ static void write_queues(const struct status *status, struct text *text)
 
 /* --- losses --- */
 
-/* The time of day in UTC. */
+/* Write the time of day in UTC. */
 static void write_clock(struct text *text, int64_t wall_ns)
 {
     unsigned seconds = (unsigned)(wall_ns / NS_PER_S % 86400);

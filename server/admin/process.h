@@ -9,7 +9,7 @@
 
 struct process {
     DIR *descriptors; /* open while a count of descriptors is in progress */
-    uint64_t counted; /* descriptors counted so far in it */
+    uint64_t counted; /* descriptors counted so far in that count */
     uint64_t open;    /* result of the last complete count */
     /* Set by process_update(). */
     uint64_t resident_bytes;

@@ -26,14 +26,15 @@ static void take_node(struct status_node *to, const struct engine *engine, unsig
         .pending_releases = master.pending_releases,
         .forgotten = master.forgotten,
         .clock_compared = master.clock_compared,
-        /* The guard compares with the time since boot; people expect wall clock time. */
+        /* The guard compares the master's clock with this host's time since boot. An operator
+         * expects a comparison with this host's wall clock. */
         .clock_low_ns = master.clock_low_ns - boot_ns,
         .clock_high_ns = master.clock_high_ns - boot_ns,
     };
 }
 
-/* The time at which a quorum votes again, if enough of the missing masters get their vote by
- * waiting; else -1. */
+/* The time until a quorum votes again, if enough masters get their vote back by waiting alone;
+ * otherwise -1. */
 static int64_t quorum_back_ms(const struct status *status)
 {
     int64_t back_ms = -1;
@@ -96,7 +97,7 @@ struct status_lock status_lock_of(const struct resource_view *resource, int64_t 
     return lock;
 }
 
-/* Keep the longest queues by insertion. Most of those examined are too short to be inserted. */
+/* Keep the longest queues, sorted by insertion. Most queues are too short to be inserted. */
 void status_take_queues(struct status *status, const struct engine *engine, int64_t now_ns)
 {
     const struct resource *place = NULL;
@@ -153,8 +154,8 @@ void status_take(struct status *status, const struct server *server, int64_t now
     status->grants_a_second = status_history_grants_a_second(&server->history, 10);
     for (unsigned i = 0; i < status->node_count; i++) {
         int64_t since_ns = server->history.no_vote_ns[i];
-        /* The history is updated when a vote changes, so it may be slightly newer than this
-         * view. */
+        /* The history changes as soon as a vote changes, so it can be newer than this view and say
+         * that the node votes. */
         if (status->nodes[i].reason != REASON_NONE && since_ns != 0)
             status->nodes[i].no_vote_ns = now_ns - since_ns;
     }

@@ -24,7 +24,7 @@ struct server;
 
 enum {
     STATUS_QUEUES = 10,           /* queues shown: those with the most waiters */
-    STATUS_QUEUES_EXAMINED = 4096 /* resources examined to find them; takes a fraction of 1 ms */
+    STATUS_QUEUES_EXAMINED = 4096 /* resources examined to find those; takes less than 1 ms */
 };
 
 struct status_node {
@@ -40,9 +40,9 @@ struct status_node {
     bool tracking;             /* the master reports changes of keys that waiters need */
     uint64_t unanswered;       /* commands without a reply */
     uint64_t pending_releases; /* releases that the master has not confirmed */
-    uint64_t forgotten;        /* pending releases dropped because there was no room */
+    uint64_t forgotten;        /* pending releases dropped; see struct master_view */
     bool clock_compared;       /* the two bounds below are valid */
-    int64_t clock_low_ns;      /* bounds of its wall clock minus this host's */
+    int64_t clock_low_ns;      /* bounds of the master's wall clock minus this host's */
     int64_t clock_high_ns;
 };
 
@@ -52,11 +52,11 @@ struct status_lock {
     size_t resource_len;
     unsigned queued;    /* requests in the queue */
     unsigned waits;     /* LOCKs with WAIT in the queue */
-    unsigned place;     /* first position in the queue of the client that asks; 0: none */
-    bool asking;        /* a round for the first in the queue is in flight */
+    unsigned place;     /* position in the queue of the client that requests the listing; 0: none */
+    bool asking;        /* an acquire round for the first waiter is in flight */
     bool held;          /* granted through this daemon; else the fields below are unset */
     bool hold;          /* granted with HOLD */
-    char token[9];      /* its first 8 digits; the whole token is the right to release */
+    char token[9];      /* the first 8 digits; the whole token is the right to release the lock */
     const char *client; /* set by NAME; "" if unset */
     uint64_t client_id;
     int64_t held_ms;
@@ -124,7 +124,8 @@ void status_take_clients(struct status *status, const struct clients *clients, i
 /* Fill in the queues. Walks over the resources that have waiters. */
 void status_take_queues(struct status *status, const struct engine *engine, int64_t now_ns);
 
-/* One resource, without `place`, which engine_queue_position() computes for a client. */
+/* The status of one resource. `place` is not set: engine_queue_position() computes it for one
+ * client. */
 struct status_lock status_lock_of(const struct resource_view *resource, int64_t now_ns);
 
 /* Whether locks can be granted. */
@@ -135,7 +136,8 @@ bool status_is_ready(const struct status *status);
 const char *status_kind_word(unsigned kind);
 const char *status_outcome_word(unsigned outcome);
 
-/* One line of NODES or LOCKS; the daemon's line and the per-kind lines of STATS. */
+/* Write one line: of NODES, of LOCKS, the line of STATS for the daemon, and the line of STATS for
+ * one kind of request. */
 void status_write_node(const struct status_node *node, struct text *text);
 void status_write_lock(const struct status_lock *lock, struct text *text);
 void status_write_daemon(const struct status *status, struct text *text);

@@ -1,7 +1,7 @@
 /*
- * The last minutes, for the status page: round trips, grants, losses, and the time since which a
- * node has had no vote. Lists of fixed size with the newest entry first; the oldest is dropped.
- * Pure: the caller passes the time.
+ * The last minutes, for the status page: round trips, grants, lost HOLDs, and since when each node
+ * has had no vote. The lists have a fixed size and begin with the newest entry. A new entry drops
+ * the oldest. Pure: the caller passes the time.
  */
 #ifndef SERVER_ADMIN_STATUS_HISTORY_H
 #define SERVER_ADMIN_STATUS_HISTORY_H
@@ -13,10 +13,10 @@
 #include "protocol/limits.h"
 #include "protocol/reason.h"
 
-/* One sample per second for five minutes, and the last losses. */
+/* One sample per second for five minutes, and the last 20 lost HOLDs. */
 enum { STATUS_HISTORY_SAMPLES = 300, STATUS_HISTORY_LOSSES = 20 };
 
-/* One second. */
+/* The state at the end of one second. */
 struct status_history_sample {
     uint64_t granted;                   /* locks granted since the start */
     int32_t round_trip_us[LIMIT_NODES]; /* of the last heartbeat; -1: the node did not answer */
@@ -37,7 +37,7 @@ struct status_history {
     unsigned sample_count;
     struct status_history_loss losses[STATUS_HISTORY_LOSSES];
     unsigned loss_count;
-    int64_t no_vote_ns[LIMIT_NODES]; /* since when it has had no vote; 0: it votes */
+    int64_t no_vote_ns[LIMIT_NODES]; /* since when the node has had no vote; 0: it votes */
 };
 
 /* Starts with no node voting. */
@@ -47,19 +47,20 @@ void status_history_init(struct status_history *history, int64_t now_ns);
 void status_history_take(struct status_history *history,
                          const struct status_history_sample *sample);
 
-/* The sample of so many seconds ago; NULL if there is none. */
+/* The sample taken `seconds` seconds before the last one; NULL if there is none. */
 const struct status_history_sample *status_history_ago(const struct status_history *history,
                                                        unsigned seconds);
 
-/* Locks granted per second, averaged over at most so many seconds. */
+/* Locks granted per second: the average of the last `seconds` seconds, or of all samples if there
+ * are fewer. */
 double status_history_grants_a_second(const struct status_history *history, unsigned seconds);
 
-/* resource: at most LIMIT_RESOURCE bytes. */
+/* A HOLD was lost. resource: at most LIMIT_RESOURCE bytes. loss: enum engine_loss. */
 void status_history_on_lost(struct status_history *history, const char *resource,
                             size_t resource_len, const char *client, unsigned loss,
                             int64_t wall_ns);
 
-/* The loss that `others` newer ones follow; NULL if there is none. */
+/* The lost HOLD after which `others` more were lost; NULL if there is none. */
 const struct status_history_loss *status_history_loss(const struct status_history *history,
                                                       unsigned others);
 

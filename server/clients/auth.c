@@ -10,8 +10,8 @@
 
 static const char *const everything[] = {""};
 
-/* The rights of every connection if no users are configured. Only the daemon's owner may take a
- * lock from its holder. */
+/* The rights of every connection if no users are configured. Only the owner may use BREAK, which
+ * takes a lock from its holder. The owner is root or the user that the daemon runs as. */
 static struct acl default_acl(bool owner)
 {
     struct acl acl = {
@@ -50,7 +50,7 @@ static void set_state(struct auth *auth, struct auth_identity *identity, enum au
 
 /* --- the user of a unix socket --- */
 
-/* The configured user for the user that the kernel reports for the socket's peer. */
+/* Find the configured user by the user and groups that the kernel reports for the socket's peer. */
 static const struct user *find_by_socket(const struct auth *auth,
                                          const struct auth_identity *identity)
 {

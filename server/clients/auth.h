@@ -9,11 +9,12 @@
  *                                   +-- wrong secret, auth_timeout, or too many pending
  *                                       connections: closed, the oldest first
  *
- * Unauthenticated connections cannot crowd out clients that can authenticate. The oldest connection
- * is closed, not the newest, so a client needs one round trip, and a flood would have to fill all
- * places within that time.
+ * Unauthenticated connections cannot crowd out clients that can authenticate. If there are too
+ * many, the oldest connection is closed, not the newest. A client needs one round trip to
+ * authenticate, and a flood would have to fill all places within that time.
  *
- * If no users are configured, every connection may do everything but BREAK.
+ * If no users are configured, every connection may do everything, except that only the daemon's
+ * owner (PEER_OWNER) may use BREAK.
  *
  * This module does not know sessions. It names the connections to close; their owner closes them.
  */
@@ -68,31 +69,32 @@ struct auth {
 bool auth_init(struct auth *auth, const struct config *config, struct random *random);
 void auth_deinit(struct auth *auth);
 
-/* Identify a new connection; peer, fd and client_address are set, the rest is zero. False: the
- * connection has to authenticate. Then make room if auth_is_full(), and call auth_await(). */
+/* Identify a new connection. The caller has set peer, fd and client_address; the other fields are
+ * zero. False: the connection has to authenticate. The caller then makes room if auth_is_full(),
+ * and calls auth_await(). */
 bool auth_identify(struct auth *auth, struct auth_identity *identity);
 bool auth_is_full(const struct auth *auth);
 void auth_await(struct auth *auth, struct auth_identity *identity, int64_t now_ns);
 
-/* The connection has ended. */
+/* Call this when the connection has ended. */
 void auth_leave(struct auth *auth, struct auth_identity *identity);
 
-/* The connection that has been pending longest, or NULL, and the time at which it must have
- * authenticated, or INT64_MAX. */
+/* auth_oldest(): the connection that has been pending longest, or NULL. auth_deadline_ns(): the
+ * time by which that connection must have authenticated; INT64_MAX if none is pending. */
 struct auth_identity *auth_oldest(const struct auth *auth);
 int64_t auth_deadline_ns(const struct auth *auth);
 
-/* The oldest connection is about to be closed to make room. True: log it (it was not logged
- * yet). */
+/* Count that the oldest connection is closed to make room. True: the caller has to log the event
+ * unauthenticated_limited. False: the event is in the log already (see full_logged). */
 bool auth_displace(struct auth *auth);
 
 enum auth_result {
     AUTH_ACCEPTED, /* the connection is now AUTH_BY_SECRET */
-    AUTH_IGNORED,  /* no users are configured: clients may get their secrets before the daemon does
-                    */
+    AUTH_IGNORED,  /* no users are configured: any secret is accepted, so that clients can be given
+                      secrets before the daemon */
     AUTH_AGAIN,    /* the connection had already authenticated */
-    AUTH_LIMITED,  /* too many wrong secrets from this client address: not checked */
-    AUTH_WRONG,
+    AUTH_LIMITED,  /* too many wrong secrets from this client address: the secret is not checked */
+    AUTH_WRONG,    /* no user has this secret */
 };
 
 /* Check a secret. After a failure, the caller closes the connection if it is still AUTH_PENDING.
@@ -105,10 +107,10 @@ const char *auth_reply(enum auth_result result);
 
 /*
  * Replace the users after a reload. Call auth_renew_users(), which moves the old users to *before,
- * then auth_renew() for each connection, then users_deinit(before). A connection keeps the user of
- * the same name, or gets the user that its unix socket maps to now. If auth_renew() returns false,
- * the caller closes the connection. auth_renew_users() returns false if there is not enough memory;
- * nothing has changed then.
+ * then auth_renew() for each connection, then users_deinit(before). A connection that authenticated
+ * by a secret gets the new user of the same name. Any other connection gets the user that its unix
+ * socket maps to now. If auth_renew() returns false, the caller closes the connection. If there is
+ * not enough memory, auth_renew_users() returns false and changes nothing.
  */
 bool auth_renew_users(struct auth *auth, struct users *before);
 bool auth_renew(struct auth *auth, struct auth_identity *identity);

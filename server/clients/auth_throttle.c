@@ -19,7 +19,7 @@ void auth_throttle_init(struct auth_throttle *auth_throttle, uint64_t seed)
         auth_throttle->clients[i].forgiven_ns = INT64_MIN;
 }
 
-/* The index of the first slot in the set of this client address. */
+/* The index of the first entry in the set of this client address. */
 static unsigned set_of(const struct auth_throttle *auth_throttle,
                        const struct client_address *client_address)
 {
@@ -39,7 +39,7 @@ static const struct auth_failures *find(const struct auth_throttle *auth_throttl
     return NULL;
 }
 
-/* A slot for a new address; it evicts the entry that is forgiven first. */
+/* Take an entry for a new address: evict the one in its set with the earliest forgiven_ns. */
 static struct auth_failures *take(struct auth_throttle *auth_throttle,
                                   const struct client_address *client_address)
 {

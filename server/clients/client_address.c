@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The address is the first field, because tsearch(3) compares entries by it. */
+/* The address is the first field, because compare() gets pointers to entries and to addresses. */
 struct counted_address {
     struct client_address client_address;
     unsigned connections;

@@ -1,5 +1,5 @@
 /*
- * Limits for each client apply to its client address, which stands for one person or machine. This
+ * A limit per client applies to a client address, which stands for one person or machine. This
  * module computes client addresses and counts the connections from each. Pure.
  *
  * The client address of an IPv4 connection is its remote address. For IPv6 it is the first 64 bits
@@ -25,8 +25,8 @@ struct client_address client_address_of_ipv6(const void *address);
 struct client_address client_address_of_user(uint32_t uid);
 
 /* Count a new connection from this client address. The counts are a tree; NULL is the empty tree.
- * Returns false and does not count the connection if `most` connections are counted already (0: no
- * limit) or memory is short. */
+ * most: the limit of connections from one address; 0: no limit. False if the limit is reached or
+ * memory is short; then the connection is not counted. */
 bool address_counts_enter(void **address_counts, const struct client_address *client_address,
                           unsigned most);
 

@@ -13,7 +13,7 @@ static const struct {
 #undef X
 };
 
-/* By then the second in which lines were left out has ended. */
+/* After this delay, the second in which lines were left out has ended. */
 static const struct timeval summary_delay = {.tv_sec = 1};
 
 /* Log the number of lines left out in a second that has ended. */

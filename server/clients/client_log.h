@@ -1,11 +1,11 @@
 /*
- * Log lines that clients can cause in any number: those for each lock or connection. At most
- * THROTTLE_LINES of each kind are written per second. Soon after the second ends, one line says how
- * many were left out:
+ * Log lines that clients can cause in any number, because there is one for each lock or connection.
+ * At most THROTTLE_LINES of each kind are written per second. Soon after the second ends, one line
+ * says how many were left out:
  *
  *     warning lines_left_out of=hold_lost count=9980
  *
- * Lines on level debug are not limited, because the operator has asked for them.
+ * Lines at level debug are not limited, because the operator has asked for them.
  */
 #ifndef SERVER_CLIENTS_CLIENT_LOG_H
 #define SERVER_CLIENTS_CLIENT_LOG_H
@@ -39,7 +39,7 @@ enum client_log_kind {
 
 struct client_log {
     const struct log *log; /* owned by the caller */
-    struct event *summary; /* pending while lines have been left out */
+    struct event *summary; /* logs the counts; pending while lines have been left out */
     struct throttle throttles[CLIENT_LOG_KIND_COUNT];
 };
 

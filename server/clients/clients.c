@@ -29,8 +29,8 @@ void clients_accept(struct clients *clients)
     listener_resume(clients);
 }
 
-/* A client that was alone in this pass gets a larger budget in the next one, so that as many rounds
- * are sent together as with several clients. */
+/* If only one client was served in this pass, its budget in the next pass is larger. So one client
+ * alone can have as many rounds sent together as several clients have. */
 static void set_read_budget(struct clients *clients)
 {
     if (clients->sessions_served > 0)

@@ -1,11 +1,12 @@
 /*
  * The clients of a daemon: declarations shared by the files of this folder.
  *
- *     listeners, listener      accept a connection
- *     handshake                TLS handshake, if there is TLS
- *     sessions                 a connection's start, progress and end
- *     requests, listing        lines in, and the replies to them
- *     session, auth            replies out; the user and its rights
+ *     listeners, listener      accept connections
+ *     handshake                does the TLS handshake, if there is TLS
+ *     sessions                 begins and ends sessions; each connection is one session
+ *     requests, listing        take the lines of a session and run its requests
+ *     session                  keeps the state of one session and writes its replies
+ *     auth                     determines the user of a session and its rights
  */
 #ifndef SERVER_CLIENTS_CLIENTS_H
 #define SERVER_CLIENTS_CLIENTS_H
@@ -56,7 +57,7 @@ struct clients {
     struct event *auth_timer; /* when the oldest unauthenticated connection must be closed */
 
     struct session_list sessions;
-    struct session_list deferred;   /* sessions to look at after this pass */
+    struct session_list deferred;   /* sessions for sessions_on_sweep() after this pass */
     struct event *sweep;            /* active while `deferred` is not empty */
     struct session_queue next_pass; /* sessions whose read budget is spent */
     struct event *next_pass_event;  /* added while `next_pass` is not empty */
@@ -78,7 +79,7 @@ struct clients {
  */
 bool clients_init(struct clients *clients);
 
-/* Also valid for one that was never initialised and is all zero. */
+/* May also be called on a struct that is all zero because it was never initialised. */
 void clients_deinit(struct clients *clients);
 
 /* Accept the connections that have waited in the listen queues since the start. */
@@ -95,8 +96,8 @@ bool clients_have_unsent(const struct clients *clients);
 /* False if there is not enough memory. */
 bool sessions_init(struct clients *clients);
 
-/* Call this after clients_free_sessions(). Also valid for one that was never initialised and is all
- * zero. */
+/* Call this after clients_free_sessions(). May also be called on a struct that is all zero because
+ * it was never initialised. */
 void sessions_deinit(struct clients *clients);
 
 /* Create the session of an accepted connection. tls: the connection's TLS after its handshake, else
@@ -108,14 +109,15 @@ bool sessions_add(struct clients *clients, int fd, struct bufferevent *tls,
  * there is none. */
 bool sessions_make_room(struct clients *clients);
 
-/* Free all sessions, as if each client had disconnected. */
+/* Free all sessions, as if each connection had been lost. */
 void clients_free_sessions(struct clients *clients);
 
-/* The configuration has new users. The caller releases the old ones afterwards. False if there is
- * not enough memory; nothing has changed then. */
+/* Call this when the configuration has new users. It applies them to all sessions, and closes the
+ * sessions that may not continue. Afterwards the caller releases the old users of the
+ * configuration. If there is not enough memory, it returns false and changes nothing. */
 bool clients_renew_users(struct clients *clients);
 
-/* Apply the rest of a changed configuration and a new limit of connections. */
+/* Apply the other changes of a configuration (auth_timeout) and a new limit of connections. */
 void clients_apply_config(struct clients *clients, unsigned limit);
 
 #endif

@@ -9,7 +9,7 @@
 #include "server/clock.h"
 #include "server/net/pass.h"
 
-/* The time limit of a handshake, and the one while other clients wait for its place. */
+/* The time limit of a handshake, and its shorter limit while all places are taken. */
 #define TIMEOUT_NS      (5 * NS_PER_S)
 #define FULL_TIMEOUT_NS NS_PER_S
 
@@ -39,7 +39,8 @@ static void rearm(struct handshakes *handshakes)
     event_add(handshakes->timer, &delay);
 }
 
-/* Free its place, and uncount its client address unless a session has taken that over. */
+/* Free the place of this handshake. Unless the connection has become a session (`served`), also
+ * subtract it from the count of its client address. */
 static void leave(struct handshake *handshake, bool served)
 {
     struct handshakes *handshakes = handshake->owner;

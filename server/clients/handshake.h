@@ -36,8 +36,8 @@ void handshakes_deinit(struct handshakes *handshakes);
 /* Whether all places are taken. */
 bool handshakes_full(const struct handshakes *handshakes);
 
-/* Start the handshake of an accepted connection; there must be a free place. Owns fd. After the
- * handshake the connection becomes a session. */
+/* Start the handshake of an accepted connection; there must be a free place. Takes over fd. After
+ * the handshake the connection becomes a session. */
 void handshake_start(struct handshakes *handshakes, const struct tls *tls, int fd,
                      const struct peer *peer);
 

@@ -31,7 +31,8 @@ static void set_tcp_options(int fd)
         {IPPROTO_TCP, TCP_KEEPIDLE, KEEPALIVE_IDLE_S},
         {IPPROTO_TCP, TCP_KEEPINTVL, KEEPALIVE_INTERVAL_S},
         {IPPROTO_TCP, TCP_KEEPCNT, KEEPALIVE_PROBES},
-        /* The same limit while output is unacknowledged, when no keepalive probes are sent. */
+        /* The same time limit while output is unacknowledged. The kernel sends no keepalive probes
+         * then. */
         {IPPROTO_TCP, TCP_USER_TIMEOUT,
          1000 * (KEEPALIVE_IDLE_S + KEEPALIVE_PROBES * KEEPALIVE_INTERVAL_S)},
     };
@@ -50,13 +51,13 @@ static void refuse_client(struct listener *listener, int fd, const char *peer,
     };
     struct clients *clients = listener->clients;
     clients->rejected[refusal]++;
-    /* Over TLS the reply would require a handshake. */
+    /* Over TLS no reply is sent, because it would require a handshake. */
     if (listener->tls.context == NULL) {
         ssize_t sent = send(fd, answer, sizeof(answer) - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
-        (void)sent; /* if the reply does not fit, the close has to do */
+        (void)sent; /* if the reply cannot be sent, the client sees only the close */
     }
-    /* Closing a socket with unread input would reset the connection, and the reply might be
-     * lost. */
+    /* First end the output. Closing a socket with unread input resets the connection, and the reply
+     * could be lost. */
     shutdown(fd, SHUT_WR);
     evutil_closesocket(fd);
     client_log(&clients->client_log, CLIENT_LOG_REFUSED,
@@ -92,7 +93,7 @@ static void accept_client(struct listener *listener, int fd, const struct sockad
     unsigned per_address = (unsigned)clients->config->limits.clients_per_address;
     struct peer peer;
     peer_find(&peer, fd, address, len);
-    /* Check this limit first: a client over it must not displace another one. */
+    /* Check the limit per address first: a client that exceeds it must not displace another one. */
     if (!address_counts_enter(&clients->address_counts, &peer.client_address, per_address)) {
         refuse_client(listener, fd, peer.name, REFUSED_PER_ADDRESS);
         return;
@@ -114,8 +115,8 @@ static void accept_client(struct listener *listener, int fd, const struct sockad
         address_counts_leave(&clients->address_counts, &peer.client_address);
 }
 
-/* The number of connections accepted in one pass. It is limited so that an accepted client is
- * served before newer ones may displace it. */
+/* How many connections may be accepted in one pass. The number is limited so that an accepted
+ * client is served before newer clients can displace it. */
 static unsigned accepts_at_once(const struct clients *clients)
 {
     int64_t most = clients->config->limits.unauthenticated / 4;
@@ -146,8 +147,8 @@ static void listener_on_pass(evutil_socket_t fd, short events, void *context)
         evconnlistener_enable(listener->accepting);
 }
 
-/* Descriptors or memory ran out. The listener is level-triggered and would call this function again
- * immediately, so it pauses. */
+/* Descriptors or memory ran out. The listener is level-triggered: without a pause, libevent would
+ * call this function again immediately. */
 static void listener_on_error(struct evconnlistener *accepting, void *context)
 {
     struct listener *listener = context;
@@ -210,8 +211,8 @@ const struct config_address *listener_rival(const struct clients *clients,
         const struct listener *listener = clients->listeners[i];
         const struct config_address *other = &listener->config->address;
         if (other->kind == address->kind &&
-            /* Compare unix sockets by file, since several paths may lead to one. A file that has
-             * replaced the listener's own does not count. */
+            /* Compare unix sockets by file, because several paths can lead to one file. A file that
+             * has replaced the listener's own file does not count. */
             (local ? listener_is_reachable(listener) && is_file(other->path, &file)
                    : other->port == address->port))
             return other;
@@ -219,8 +220,9 @@ const struct config_address *listener_rival(const struct clients *clients,
     return NULL;
 }
 
-/* A socket without a listener is a leftover of a killed daemon. A socket with one is in use, and
- * anything else is not redlockd's file. */
+/* Remove the file if it is a socket on which no process listens: a killed daemon has left it
+ * behind. A socket on which a process listens is in use, and a file of another type does not belong
+ * to redlockd. */
 static bool remove_stale(const struct sockaddr_un *where)
 {
     struct stat found;
@@ -247,7 +249,8 @@ bool listener_is_reachable(const struct listener *listener)
     return !created_file(listener) || is_file(listener->config->address.path, &listener->file);
 }
 
-/* errno has the reason. If another listener of this daemon uses the file, the error names it. */
+/* Set the error for a failed bind(), whose reason is in errno. If another listener of this daemon
+ * uses the file, the error names that listener's address. */
 static int fail_to_bind(const struct listener *listener, int fd, struct error *error)
 {
     const struct config_address *address = &listener->config->address;
@@ -273,7 +276,7 @@ static int bind_unix(struct listener *listener, struct error *error)
     if (fd < 0)
         return fail(error, fd, "cannot create a socket", config->address.url);
 
-    /* No client may connect before mode and group are set. */
+    /* With this umask, no client can connect before mode and group are set. */
     mode_t saved = umask(0777);
     int failed = bind(fd, (struct sockaddr *)&where, sizeof(where));
     if (failed != 0 && errno == EADDRINUSE) {

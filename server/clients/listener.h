@@ -1,6 +1,6 @@
 /*
- * The sockets that clients connect to. When descriptors or places for TLS handshakes run out,
- * accepting pauses; the loop never spins on a ready listener.
+ * The sockets that clients connect to. When descriptors or places for TLS handshakes run out, the
+ * listeners pause, so that the loop does not spin on a listener that stays ready.
  */
 #ifndef SERVER_CLIENTS_LISTENER_H
 #define SERVER_CLIENTS_LISTENER_H
@@ -19,7 +19,7 @@ struct config_address;
 struct config_listen;
 struct error;
 
-/* The limits by which connections are refused: X(name, key of `limits`). */
+/* The limits by which connections are refused: X(name, key under `limits` in the configuration). */
 #define LISTENER_REFUSALS(X)                                                                       \
     X(REFUSED_CLIENTS, "clients")                                                                  \
     X(REFUSED_PER_ADDRESS, "clients_per_address")
@@ -39,7 +39,7 @@ struct listener {
     struct event *retry; /* while paused: checks whether descriptors are available again */
     bool paused;
     unsigned accepted;       /* connections accepted in this pass */
-    struct event *pass;      /* runs in the next pass */
+    struct event *pass;      /* runs in the next pass: resets `accepted` */
     bool from_systemd;       /* the socket is systemd's, so its file stays */
     struct tls tls;          /* for tls://; may be replaced for new connections */
     char address[LIMIT_URL]; /* the bound address, for messages */
@@ -53,8 +53,9 @@ struct listener *listener_open(struct clients *clients, const struct config_list
 /* Stop accepting and free the listener. Removes the file of a unix socket. */
 void listener_close(struct listener *listener);
 
-/* An address of this daemon that may conflict with `address`: with the same port, and possibly the
- * same host, since it or `address` is a name or the wildcard address. NULL if there is none. */
+/* An address on which this daemon already listens and which may conflict with `address`; NULL if
+ * there is none. It is a unix socket with the same file, or a TCP address with the same port. The
+ * hosts may look different and still be the same, because one is a name or the wildcard address. */
 const struct config_address *listener_rival(const struct clients *clients,
                                             const struct config_address *address);
 
@@ -62,7 +63,8 @@ const struct config_address *listener_rival(const struct clients *clients,
  * replaced. */
 bool listener_is_reachable(const struct listener *listener);
 
-/* A descriptor or a place has become free: all paused listeners resume. */
+/* Call this when a descriptor or a place for a handshake has become free: paused listeners resume
+ * accepting. */
 void listener_resume(struct clients *clients);
 
 /* --- listeners.c: all listeners ---
@@ -76,8 +78,8 @@ bool listeners_start(struct clients *clients);
 /* Stop accepting and remove the files of unix sockets. */
 void listeners_stop(struct clients *clients);
 
-/* The listeners of a new configuration, in its order. Some exist already, the others have just been
- * opened. */
+/* The listeners of a new configuration, in its order. Some of them exist already. The others have
+ * just been opened. */
 struct listeners_change {
     struct listener *wanted[LISTENS_MAX];
     struct tls tls[LISTENS_MAX]; /* reloaded TLS files of listeners that stay */

@@ -35,8 +35,9 @@ static bool add_listener(struct clients *clients, const struct config_listen *co
     return true;
 }
 
-/* Start with the sockets of systemd: one without an entry may have the address of another entry,
- * whose error would blame an unknown process. */
+/* Use the sockets of systemd first. A systemd socket that matches no entry can still occupy the
+ * address of one. If the daemon opened that entry first, the error would blame an unknown
+ * process. */
 static bool open_all(struct clients *clients, struct sockets *sockets, struct error *error)
 {
     const struct config *config = clients->config;
@@ -86,8 +87,8 @@ static bool is_among(const struct listener *listener, struct listener *const *li
     return false;
 }
 
-/* Open a listener that does not exist yet. The old ones stay open until all new ones could be
- * opened. */
+/* Open a listener that does not exist yet. The old listeners stay open until all new ones have been
+ * opened, so a new one cannot take the address of an old one. */
 static struct listener *open_new(struct clients *clients, const struct config_listen *config,
                                  struct error *error)
 {
@@ -133,7 +134,7 @@ static struct listener *recreate(struct clients *clients, const struct config_li
     return listener;
 }
 
-/* An existing listener with its certificates reloaded, or a new one. */
+/* Add one listener to the change: an existing one with reloaded certificates, or a new one. */
 static bool prepare_one(struct clients *clients, const struct config_listen *config,
                         struct listeners_change *change, struct error *error)
 {

@@ -9,7 +9,7 @@
 
 /* A listing that is being written, within one callback. */
 struct listing {
-    struct session *session; /* asks for the listing; sees only what its user may see */
+    struct session *session; /* requests the listing; sees only what its user may see */
     const struct request *request;
     int64_t now_ns;
     bool limited; /* stops at the limits and ends with the number of lines left out */
@@ -67,8 +67,8 @@ static void write_lock(struct listing *listing, const struct resource *place,
     end_line(listing);
 }
 
-/* A named resource is looked up without a walk over all of them, because waiters ask for it
- * repeatedly. */
+/* If the request names a resource, look it up without a walk over all resources, because waiting
+ * clients send this request repeatedly. */
 static void write_locks(struct listing *listing)
 {
     const struct engine *engine = listing->session->clients->engine;
@@ -110,7 +110,8 @@ static void write_clients(struct listing *listing)
             write_client(listing, client);
 }
 
-/* Without printf: a client without any rights may ask for this as often as it likes. */
+/* Written without printf to be cheap: even a client without any rights may request this listing as
+ * often as it likes. */
 static void write_help(struct listing *listing)
 {
     enum { WIDTH = 53 };
@@ -147,7 +148,7 @@ void listing_write(struct session *session, const struct request *request)
                    (request->verb == VERB_LOCKS && request->resource == NULL),
         .line = {.buf = buf, .size = sizeof(buf)},
     };
-    /* It walks over all locks or clients. */
+    /* A limited listing walks over all locks or clients, so it uses up the read budget. */
     if (listing.limited)
         session->lines_taken = session->clients->read_budget;
     if (request->verb == VERB_HELP)

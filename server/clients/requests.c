@@ -14,10 +14,11 @@
 #include "server/clock.h"
 #include "server/log.h"
 
-/* Segments of an evbuffer that the longest line can span: blocks have at least 512 bytes. */
+/* The most segments of an evbuffer that a line can span. Segments have at least 512 bytes, so this
+ * is more than enough. */
 enum { WIPED_PIECES = LIMIT_LINE / 256 };
 
-/* Take no more lines. */
+/* Take no more lines, and close the session once all its output is sent. */
 static void close_when_written(struct session *session)
 {
     if (session->state < SESSION_CLOSING)
@@ -66,8 +67,8 @@ static void run(struct session *session, const struct request *request)
 {
     struct clients *clients = session->clients;
     clients->requests[request->verb]++;
-    /* The lock would be released at once, so do not run a round, which would occupy the place of
-     * another. */
+    /* The client has stopped sending, so the lock would be released at once. Do not run a round for
+     * it, which would occupy the place of another round. */
     if (request->verb == VERB_LOCK && session_has_ended(session)) {
         session_on_undone(session, request->tag, request->tag_len);
         return;
@@ -93,7 +94,8 @@ static void run(struct session *session, const struct request *request)
         listing_write(session, request);
         break;
     case VERB_PING:
-        /* PONG confirms that the client's HOLDs are alive, so report HOLDs lost by now first. */
+        /* PONG confirms that the client's HOLDs are alive. So first report the HOLDs that have been
+         * lost by now. */
         engine_catch_up(clients->engine, session->lines_ns);
         session_write_text(session, request, "PONG");
         break;
@@ -149,7 +151,8 @@ static bool take_line(struct session *session, const char *line, size_t len)
     return true;
 }
 
-/* Close connections of other protocols without a reply that they could misread. */
+/* Drop the connection if its first bytes belong to another protocol. It gets no reply, because its
+ * client could misread any reply. `whole`: the bytes contain the first complete line. */
 static bool drop_if_foreign(struct session *session, const char *bytes, size_t len, bool whole)
 {
     if (session->state != SESSION_NEW)
@@ -249,9 +252,9 @@ static void on_line(struct session *session, const char *line, size_t len)
 }
 
 /*
- * Take one line from the input. A line that is too long is handled by its beginning, and the rest
- * is discarded up to the newline. False if there is no complete line, no input, or no room for a
- * pending line.
+ * Take one line from the input. If a line is too long, only its beginning is handled, and the rest
+ * is discarded up to the newline. False if there is nothing more to take now: the input has no
+ * other line, or there is no room for a pending line.
  */
 static bool take_input(struct session *session)
 {
@@ -297,7 +300,7 @@ void requests_take(struct session *session)
            engine_client_requests(&session->client) > 0);
     session->lines_taken = 0;
     session->clients->sessions_served++;
-    /* One time for all lines of this pass: none of them was sent later. */
+    /* All lines of this pass get one time. None of them was sent later. */
     session->lines_ns = clock_now_ns();
     while (can_start_pending(session) && has_budget(session))
         take_pending(session);
@@ -306,9 +309,9 @@ void requests_take(struct session *session)
     bool takes_more = session_takes_lines(session);
     if (takes_more && !has_budget(session) && (can_start_pending(session) || has_input(session)))
         session_want_next_pass(session);
-    /* Stop reading while there is no room, so that the client waits instead of the daemon. Its
-     * hang-up must still be detected, even before the next pass, because a LOCK must not be granted
-     * to a client that has disconnected. */
+    /* Stop reading while there is no room for pending lines, so that the client has to wait before
+     * it sends more. Its hang-up must still be detected, even before the next pass, because a LOCK
+     * must not be granted to a client that has disconnected. */
     bool reads = takes_more && has_room(session);
     stream_set_reading(&session->stream, reads);
     stream_watch_hangup(&session->stream, takes_more && !session_has_ended(session) &&

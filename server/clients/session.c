@@ -97,7 +97,7 @@ void session_write_error(struct session *session, enum request_error error, cons
 
 /* --- callbacks of the engine --- */
 
-/* A request of the engine has its reply. The next untagged request may start after this pass. */
+/* The engine has replied to a request. The next untagged request can start after this pass. */
 static void request_done(struct session *session, const char *tag)
 {
     if (tag == NULL)
@@ -127,8 +127,8 @@ void session_on_undone(struct session *session, const char *tag, size_t tag_len)
 void session_on_push(struct session *session, const struct push *push)
 {
     char line[LIMIT_REPLY];
-    /* A push does not drop its client: a warning is optional, and there is at most one loss per
-     * lock. */
+    /* A push never drops its client. A warning is left out if there is little room. A loss is
+     * always written, because there is at most one per lock. */
     if (push->kind == PUSH_LOST || session_room(session) > LIMIT_CLIENT_OUTPUT / 2)
         stream_write(&session->stream, line, reply_format_push(push, line));
 }

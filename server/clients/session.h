@@ -2,8 +2,8 @@
  * One client connection (docs/protocol.txt): its state, its input and its output. sessions.c begins
  * and ends it.
  *
- * Waiting requests, unread input and rounds in flight are limited. A client that sends too much is
- * not read from. A client that does not read its replies is dropped.
+ * Waiting requests, unread input and rounds in flight are limited. The daemon stops reading from a
+ * client that sends too much. It drops a client that does not read its replies.
  */
 #ifndef SERVER_CLIENTS_SESSION_H
 #define SERVER_CLIENTS_SESSION_H
@@ -43,10 +43,10 @@ struct session {
     struct engine_client client; /* the engine's part */
     enum session_state state;
     struct stream stream;           /* over TLS, only close_notify ends it in order */
-    struct evbuffer *pending_input; /* untagged lines after a pending one; NULL: none */
+    struct evbuffer *pending_input; /* untagged lines that wait for an earlier one; NULL: none */
     int64_t since_ns;
     uint64_t requests;
-    int64_t lines_ns;          /* the lines of this pass were sent no later than this */
+    int64_t lines_ns;          /* a time at or after which no line of this pass was sent */
     unsigned lines_taken;      /* lines taken in this pass, out of the read budget */
     bool untagged_pending;     /* the engine has an untagged request without a reply */
     bool discarding;           /* skipping the rest of a line that is too long */
@@ -59,28 +59,31 @@ struct session {
     char peer[PEER_NAME_MAX + sizeof(",cn=") + SESSION_SUBJECT_MAX]; /* for the log and listings */
 };
 
-/* Only forward. Defers the session to after this pass if the new state requires it. */
+/* Change to a later state. Every state but SESSION_OPEN also defers the session: session_defer().
+ */
 void session_set_state(struct session *session, enum session_state state);
 
-/* Whether lines may be taken. */
+/* Whether the daemon still takes lines from the client. */
 static inline bool session_takes_lines(const struct session *session)
 {
     return session->state < SESSION_CLOSING;
 }
 
-/* Whether the client has stopped sending; over TLS, as far as the kernel knows. */
+/* Whether the client has stopped sending. Over TLS, this can be a forged end that only the kernel
+ * has reported. */
 static inline bool session_has_ended(const struct session *session)
 {
     return session->state == SESSION_ENDING || session->state == SESSION_ENDED;
 }
 
-/* Look at the session after this pass of the event loop: see sessions_on_sweep(). */
+/* Let sessions_on_sweep() handle the session after this pass of the event loop. */
 void session_defer(struct session *session);
 
 /* Continue with the session's lines in the next pass, after the events that are ready by then. */
 void session_want_next_pass(struct session *session);
 
-/* Free the session after this pass and log why. No effect if it was dropped before. */
+/* Log why the session is dropped, and free it after this pass. No effect if it was dropped before.
+ * session_drop() logs it as CLIENT_LOG_DROPPED. */
 void session_drop(struct session *session, const char *why);
 void session_drop_as(struct session *session, enum client_log_kind kind, const char *why);
 
@@ -110,13 +113,14 @@ void session_log_authenticated(const struct session *session);
 /* --- requests.c: bytes to lines, lines to requests, and each request to its handler ---
  *
  * Untagged requests are answered in order, and each starts only after the reply to the previous
- * one. The lines after it wait in pending_input. Tagged requests start as they arrive. */
+ * one. Untagged lines that arrive earlier wait in pending_input. Tagged requests start as they
+ * arrive. */
 
 /* Take all lines that the read budget and the pending requests allow, and turn reading on or off
  * accordingly. */
 void requests_take(struct session *session);
 
-/* --- listing.c: NODES, STATS, LOCKS, CLIENTS, HELP: a line of key=value words per item --- */
+/* --- listing.c: the replies to NODES, STATS, LOCKS, CLIENTS and HELP, one line per item --- */
 
 /* Write the complete reply with END. A list of all locks or all clients uses up the session's read
  * budget. */

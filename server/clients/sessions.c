@@ -32,7 +32,7 @@ static void session_on_input(void *context)
     pass_want_end(session->clients->pass);
 }
 
-/* All output has been sent: close if that is due. */
+/* All output has been sent. If the session waits for that to be closed, let the sweep close it. */
 static void session_on_written(void *context)
 {
     struct session *session = context;
@@ -40,14 +40,16 @@ static void session_on_written(void *context)
         session_defer(session);
 }
 
-/* A TCP connection may be reset by any host on the path while its client lives. On a unix socket a
- * reset comes from the kernel, when a client has exited with unread input. If the daemon lost the
- * connection for lack of memory, the client may live and rely on its HOLDs. */
+/* Drop the session, and release its HOLDs only if the client is certain to be gone. That is certain
+ * if the peer resets a unix socket: the kernel does so when a client exits with unread input. A TCP
+ * connection can be reset by any host on the path while its client lives. If the daemon itself lost
+ * the connection, for lack of memory, the client may live and rely on its HOLDs. */
 static void on_lost(struct session *session, bool by_peer)
 {
     struct clients *clients = session->clients;
     const char *why = "the connection was lost";
-    /* Many clients close without close_notify, which matters only with a HOLD or a pending LOCK. */
+    /* Many clients close without close_notify. That matters only if the client has a HOLD or a
+     * pending request; otherwise the line has level debug. */
     bool without_notify = session->stream.tls != NULL &&
                           tls_failure(session->stream.tls, &why) == REASON_DISCONNECTED &&
                           engine_client_holds(&session->client) == 0 &&
@@ -58,9 +60,9 @@ static void on_lost(struct session *session, bool by_peer)
     pass_want_end(clients->pass);
 }
 
-/* The client will send no more. Over TLS, an end reported by the kernel does not prove that: any
- * host on the path can forge it. Whether the client sent close_notify is known only after all input
- * has been read. Until then no HOLD is released. */
+/* Tell the engine that the client sends no more. Over TLS, an end reported by the kernel does not
+ * prove that, because any host on the path can forge it. Whether the client has sent close_notify
+ * is known only after all input has been read. Until then the engine releases no HOLD. */
 static void report_end(struct session *session, bool all_read)
 {
     struct engine *engine = session->clients->engine;
@@ -77,7 +79,8 @@ static void session_on_lost(void *context)
         on_lost(session, session->stream.lost_by_peer);
 }
 
-/* The client has stopped sending but may still read: its requests get replies, except LOCKs. */
+/* The client has stopped sending but may still read. Its pending requests get their replies, except
+ * LOCKs, which are undone. */
 static void session_on_end(void *context)
 {
     struct session *session = context;
@@ -90,7 +93,7 @@ static void session_on_end(void *context)
     pass_want_end(session->clients->pass);
 }
 
-/* The client has stopped sending, with lines still unread, or the connection was lost. */
+/* The client has stopped sending while lines are still unread, or the connection was lost. */
 static void session_on_end_seen(void *context)
 {
     struct session *session = context;
@@ -133,7 +136,7 @@ static void session_free(struct session *session)
     auth_leave(&clients->auth, &session->identity);
     address_counts_leave(&clients->address_counts, &session->identity.client_address);
     clients->session_count--;
-    /* A dropped client must not mistake this for an orderly end. */
+    /* Send no close_notify to a dropped client: it must not mistake the end for an orderly one. */
     if (session->stream.tls != NULL && session->state != SESSION_DROPPED)
         tls_shutdown(session->stream.tls);
     stream_close(&session->stream);
@@ -144,19 +147,19 @@ static void session_free(struct session *session)
     pass_want_end(clients->pass);
 }
 
-/* Close the session immediately, with a last line (and its LF) if possible. Must not be called from
- * a callback of this session. */
+/* Close the session immediately. If possible, first send `line`, which ends with LF. Must not be
+ * called from a callback of this session. */
 static void evict(struct session *session, const char *line, const char *why)
 {
     struct clients *clients = session->clients;
     unsigned holds = engine_client_holds(&session->client);
-    /* With unread output before it, the line would be cut off. TLS output cannot be flushed
+    /* If output is unsent, the line would follow a truncated one. TLS output cannot be flushed
      * here. */
     if (session->state != SESSION_DROPPED && session->stream.tls == NULL &&
         session_room(session) == LIMIT_CLIENT_OUTPUT)
         (void)!send(session->stream.fd, line, strlen(line), MSG_DONTWAIT | MSG_NOSIGNAL);
     engine_client_unreachable(&session->client);
-    /* The session's locks end with it, so the log has their number. */
+    /* The daemon no longer extends the HOLDs of this session, so the log has their number. */
     log_event(clients->log, holds > 0 ? CONFIG_LOG_INFO : CONFIG_LOG_DEBUG, "client_evicted",
               LOG_FIELDS(log_number("client", (int64_t)engine_client_id(&session->client)),
                          log_text("peer", session->peer), log_text("why", why),
@@ -214,7 +217,7 @@ bool sessions_make_room(struct clients *clients)
     return true;
 }
 
-/* Determine the session's user. If it is unknown, the session joins the unauthenticated ones. */
+/* Determine the session's user. If the user is unknown, the session counts as unauthenticated. */
 static void identify(struct session *session)
 {
     struct clients *clients = session->clients;
@@ -274,7 +277,8 @@ void clients_apply_config(struct clients *clients, unsigned limit)
 
 /* --- the start of a session --- */
 
-/* Ids are not consecutive: otherwise a client could count the sessions of other users. */
+/* If users are configured, ids are random. From consecutive ids, a client could count the sessions
+ * of other users. */
 static uint64_t draw_id(struct clients *clients)
 {
     uint64_t id = ++clients->next_session_id;
@@ -340,7 +344,7 @@ static void sessions_on_next_pass(evutil_socket_t fd, short events, void *contex
         session->on_next_pass = false;
         if (session->state != SESSION_DROPPED)
             requests_take(session);
-        /* Work that waited for the rest of the lines may be due now. */
+        /* If these were the last lines, the sweep can now end the session. */
         if (session_has_ended(session))
             session_defer(session);
     }
@@ -356,8 +360,8 @@ static void sweep(struct session *session)
         report_end(session, session->state == SESSION_ENDED);
     bool written = stream_unsent(&session->stream) == 0;
     bool over = session->state == SESSION_ENDED && all_answered(session);
-    /* No QUIT can follow. The client may take its time to read replies, but locks with LINGER are
-     * not extended meanwhile. */
+    /* The client can send no QUIT any more, so tell the engine now. The session stays until the
+     * client has read its replies, but its locks with LINGER must not be extended meanwhile. */
     if (over)
         engine_client_end(session->clients->engine, &session->client, ENGINE_GONE, clock_now_ns());
     bool done = session->state == SESSION_CLOSING || over;

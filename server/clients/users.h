@@ -1,9 +1,10 @@
 /*
  * Identifies users, by secret or by the user that the kernel reports for the peer of a unix socket.
  *
- * The check of a secret takes constant time. The presented secret is hashed with a key of this
- * process, so that neither length nor prefix matters. The digest is compared in full with the
- * digest of every user, even after a match (tests/unit/test_users.c counts instructions).
+ * The time to check a secret does not depend on the secrets of the users. The presented secret is
+ * hashed with a key of this process, so the time reveals neither the length nor a prefix of a
+ * user's secret. The digest is compared in full with the digest of every user, even after a match
+ * (tests/unit/test_users.c counts instructions).
  */
 #ifndef SERVER_CLIENTS_USERS_H
 #define SERVER_CLIENTS_USERS_H

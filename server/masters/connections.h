@@ -28,12 +28,13 @@ struct connections;
 struct log;
 
 /*
- * A connection to one Redis master. It moves bytes and makes no decisions; those are in
- * engine/master/link.h and, for the tracking connection, in engine/master/tracker.h.
+ * A connection to one Redis master. It only moves bytes. The engine makes all decisions: in
+ * engine/master/link.h for the commands connection and in engine/master/tracker.h for the tracking
+ * connection.
  *
- * The name is resolved first (server/net/resolver.h). A libevent bufferevent connects the socket,
- * and with TLS another one does the handshake. After that the connection is a stream, and what the
- * engine writes in one pass of the event loop is sent in one write.
+ * Opening resolves the name first (server/net/resolver.h). Then a libevent bufferevent connects the
+ * socket, and with TLS a second bufferevent does the handshake. After that the connection is a
+ * stream, and everything that the engine writes in one pass of the event loop is sent in one write.
  */
 struct node {
     struct connections *connections; /* the owner */
@@ -42,12 +43,12 @@ struct node {
     enum channel channel;
     struct name_lookup lookup;
     struct resolved address;     /* the address connected to last */
-    unsigned addresses;          /* number of addresses of the name at that time */
-    unsigned attempts;           /* since the connection was last up, with the current one */
+    unsigned addresses;          /* number of addresses that the name had then */
+    unsigned attempts;           /* connection attempts since the connection was last up */
     struct bufferevent *opening; /* until connected; with TLS until the handshake is complete */
     struct stream stream;        /* once connected */
-    struct event *failure; /* reports, after the pass, an open that failed immediately or a look-up
-                              that timed out */
+    struct event *failure; /* reports from the event loop that node_open() failed immediately or
+                              that a look-up timed out */
     enum reason failure_reason; /* the reason that `failure` reports */
     struct resp resp;
     bool tls_started;      /* `opening` is a TLS bufferevent: the handshake has begun */
@@ -76,11 +77,11 @@ struct connections {
     bool had_all_votes; /* all nodes have voted at the same time, at least once */
 };
 
-/* The caller has set the fields owned by the server. The engine opens the connections. False if
- * there is not enough memory: then call connections_deinit(). */
+/* The caller has set the fields owned by the server. No connection is opened yet: the engine does
+ * that with node_open(). False if there is not enough memory; then call connections_deinit(). */
 bool connections_init(struct connections *connections);
 
-/* Also valid for one that was never initialised and is all zero. */
+/* May also be called on a struct that is all zero because it was never initialised. */
 void connections_deinit(struct connections *connections);
 
 /* Load the TLS files of all nodes. On failure the reason has been logged. */
@@ -90,7 +91,7 @@ bool connections_load_tls(struct connections *connections);
 void connections_write(struct connections *connections, uint32_t nodes, enum channel channel,
                        const char *bytes, size_t len);
 
-/* Whether a command has not been accepted by the kernel yet. */
+/* Whether there are commands that the kernel has not accepted yet. */
 bool connections_have_unsent(const struct connections *connections);
 
 /* --- node.c: one connection --- */
@@ -100,15 +101,15 @@ bool node_init(struct node *node, struct connections *connections, unsigned inde
                enum channel channel);
 void node_deinit(struct node *node);
 
-/* The address that the name resolved to, "10.0.0.1:6379". "" if the configuration has an address,
- * or if no address was found so far. */
+/* The address that the name resolved to, such as "10.0.0.1:6379". "" if the configuration has an
+ * address instead of a name, or if the name has not been resolved yet. */
 void node_address(const struct node *node, char text[SOCKADDR_TEXT]);
 
 /* Whether there is another address or another look-up to try before the node counts as down. */
 bool node_goes_on(const struct node *node);
 
-/* The commands connection is up: if the name has several addresses, the tracking connection has to
- * use the same server. */
+/* Call this when the commands connection is up. If the tracking connection uses another address of
+ * the name, it is closed and opened again, because both have to use the same server. */
 void node_on_up(struct node *node);
 
 /* The open and close callbacks of struct engine_io. */
@@ -119,8 +120,8 @@ void node_close(struct node *node); /* discards unsent output */
 
 void node_log_link(struct connections *connections, unsigned node, enum link_state before);
 
-/* Also counts the votes. False if the daemon must stop, because the configuration lists a master
- * twice. */
+/* Log that a node has lost or regained its vote, and count the votes. False if the daemon must stop
+ * because the configuration lists a master twice. */
 bool node_log_vote(struct connections *connections, unsigned node, enum reason before,
                    enum reason reason, int64_t now_ns);
 

@@ -13,8 +13,8 @@
 #include "server/log.h"
 #include "server/net/tls.h"
 
-/* hiredis moves the rest of its buffer to the front after each KiB that it has parsed, so it is fed
- * in pieces. The clock is read once per piece. */
+/* The most bytes that hiredis is fed at once. After each KiB that hiredis has parsed, it moves all
+ * bytes that are left in its buffer to the front, which is slow if many are left. */
 enum { PIECE = 4096 };
 
 /* Close the failed connection by reset, and report the reason to the engine. */
@@ -25,8 +25,9 @@ static void fail(struct node *node, enum reason reason)
     pass_want_end(node->connections->pass);
 }
 
-/* Handle the complete replies. The caller reads the clock for each piece, because the validity of
- * locks depends on it, and many replies take some time. False if the connection has ended. */
+/* Handle the complete replies of a piece. The caller reads the clock anew for each piece: many
+ * replies take some time to handle, and the validity of locks depends on the clock. False if the
+ * connection has ended. */
 static bool take_replies(struct node *node, int64_t now_ns)
 {
     enum resp_result result;
@@ -58,7 +59,8 @@ static void node_on_input(void *context)
     pass_want_end(node->connections->pass);
 }
 
-/* Log the details of a TLS failure, once per reason until a connection works. */
+/* Log the details of a TLS failure, once per reason until a connection works. Returns the reason.
+ */
 static enum reason report_tls(struct node *node, enum reason reason, const char *why)
 {
     uint64_t bit = UINT64_C(1) << reason;
@@ -106,14 +108,14 @@ static const struct stream_user master = {
     .on_end = node_on_lost,
     .on_lost = node_on_lost,
     .master = true,
-    /* Read everything available in a pass. Otherwise replies would always be late when clients make
-     * passes long. */
+    /* Read all available replies in each pass. With a lower limit, replies would pile up and be
+     * handled late whenever many clients make the passes long. */
     .input_max = LIMIT_NODE_IO,
 };
 
 static void node_on_event(struct bufferevent *connection, short events, void *context);
 
-/* Take the connected socket out of the bufferevent, for the next owner. */
+/* Take the connected socket out of the bufferevent. The caller then owns it. */
 static int take_socket(struct node *node)
 {
     int fd = bufferevent_getfd(node->opening);
@@ -123,8 +125,9 @@ static int take_socket(struct node *node)
     return fd;
 }
 
-/* Half of the link's own timeout, for look-ups and handshakes. The link does not know about these
- * and would report the master as hung. */
+/* The timeout of look-ups and TLS handshakes: half of the link's own timeout. The link does not
+ * know about look-ups and handshakes. If its timeout ended first, it would report the master as
+ * hung. */
 static struct timeval silence_timeout_of(const struct node *node)
 {
     return clock_delay(engine_view_master(node->connections->engine, node->index, clock_now_ns())
@@ -199,7 +202,8 @@ static void node_on_failure(evutil_socket_t fd, short events, void *context)
     fail(node, node->failure_reason);
 }
 
-/* The engine may be inside a step, so it is informed after this pass. */
+/* Report the failure to the engine later, from the event loop: now the engine may be the caller,
+ * and it must not be called from inside one of its own functions. */
 static void fail_later(struct node *node, enum reason why)
 {
     node->failure_reason = why;
@@ -247,7 +251,9 @@ static void look_up(struct node *node)
     name_lookup_begin(&node->lookup);
 }
 
-/* Use the server of the commands connection, if that one is up. */
+/* For the tracking connection: use the address that the commands connection used last, so that both
+ * use the same server. False if there is no such address, or if `node` is the commands
+ * connection. */
 static bool follow(struct node *node)
 {
     const struct node *leader = &node->connections->nodes[node->index][CHANNEL_COMMANDS];
@@ -293,7 +299,8 @@ bool node_init(struct node *node, struct connections *connections, unsigned inde
 
 void node_deinit(struct node *node)
 {
-    /* Close in order, so that written commands, mainly releases, still reach the master. */
+    /* Close in order and not by reset, so that commands already sent, mainly releases, still reach
+     * the master. */
     stream_close(&node->stream);
     name_lookup_deinit(&node->lookup);
     if (node->opening != NULL)
@@ -334,8 +341,8 @@ void node_address(const struct node *node, char text[SOCKADDR_TEXT])
         text[0] = '\0';
 }
 
-/* Close by reset, which discards what the kernel still has to send: a SET that the daemon has given
- * up must not reach the master later. */
+/* Make the coming close of this socket a reset. A reset discards the bytes that the kernel still
+ * has to send: a SET that the daemon has given up must not reach the master later. */
 static void reset_on_close(int fd)
 {
     struct linger reset = {.l_onoff = 1, .l_linger = 0};

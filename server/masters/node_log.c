@@ -7,8 +7,8 @@
 #include "server/clock.h"
 #include "server/log.h"
 
-/* A master listed twice ends the daemon within this time after the start, unless all nodes have
- * voted. */
+/* If the daemon finds during this time after its start that a master is listed twice, it exits,
+ * unless all nodes have voted at the same time before. */
 #define STARTING_NS (5 * NS_PER_S)
 
 /* Whether the node is down for a reason that was not logged since it was last up. */
@@ -26,7 +26,8 @@ static bool is_new_reason(struct connections *connections, unsigned node,
     return is_new;
 }
 
-/* Log only changes on which an operator would act: a master lost or regained, and why. */
+/* Log the changes on which an operator would act: a master lost or regained, and why. All other
+ * changes are logged at level debug. */
 void node_log_link(struct connections *connections, unsigned node, enum link_state before)
 {
     const struct master_view master = engine_view_master(connections->engine, node, clock_now_ns());
@@ -76,8 +77,8 @@ static void log_no_vote(const struct connections *connections, unsigned node, en
 {
     const struct master_view master = engine_view_master(connections->engine, node, now_ns);
     int64_t left_ms = master.vote_ns == INT64_MAX ? -1 : (master.vote_ns - now_ns) / NS_PER_MS;
-    /* The first check of a record whose quarantine has just ended: no line for less than a
-     * millisecond. */
+    /* A vote that is missing for less than a millisecond is not worth a line. This happens at the
+     * first check of a record whose quarantine is about to end. */
     int64_t quarantine_ns = master.quarantine_until_ns - now_ns;
     bool just_ended =
         reason == master.quarantine_why && quarantine_ns >= 0 && quarantine_ns < NS_PER_MS;
@@ -107,8 +108,8 @@ static void log_vote(const struct connections *connections, unsigned node, enum 
                      enum reason reason, int64_t now_ns)
 {
     const struct master_view master = engine_view_master(connections->engine, node, now_ns);
-    /* Not worth a warning: the link has logged the loss already, each connection starts as
-     * unchecked, and new masters are expected with --bootstrap. */
+    /* These cases are not worth a warning: the link is not up, which is in the log already; or the
+     * connection is new and not checked yet; or the master is new, as expected with --bootstrap. */
     bool expected = !master.takes_votes || reason == REASON_UNCHECKED ||
                     (connections->bootstrap && reason == REASON_NEW);
     if (reason == REASON_NONE)
@@ -122,8 +123,9 @@ static void log_vote(const struct connections *connections, unsigned node, enum 
         log_no_vote(connections, node, before, reason, now_ns);
 }
 
-/* A master listed twice is an error in the configuration at the start. Later, if a name is
- * repointed by mistake, it costs a vote but must not stop the service. */
+/* Whether a master is listed twice in the configuration. That is an error only at the start. Later,
+ * a duplicate means that a name now leads to another server by mistake. That costs a vote but must
+ * not stop the service. */
 static bool is_duplicate_at_start(const struct connections *connections, enum reason reason,
                                   int64_t now_ns)
 {

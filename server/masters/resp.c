@@ -5,7 +5,7 @@
 #include <hiredis/read.h>
 #include <string.h>
 
-/* The item in the reply where an element is stored. */
+/* The item of the reply in which the element of this task is stored. */
 static struct resp_item *place_of(const redisReadTask *task)
 {
     struct resp *resp = task->privdata;
@@ -17,7 +17,8 @@ static struct resp_item *place_of(const redisReadTask *task)
     return parent->parent->parent == NULL && task->idx == 0 ? &resp->nested : &resp->other;
 }
 
-/* hiredis accepts any pointer but NULL as a created object. */
+/* The object that the callbacks return to hiredis as created. Any pointer but NULL means success.
+ */
 static void *built(const redisReadTask *task)
 {
     return task->privdata;
@@ -140,8 +141,9 @@ void resp_feed(struct resp *resp, const char *bytes, size_t len)
 
 /*
  * The replies to nearly all votes and releases (protocol/redis.c interprets them). Each entry is
- * what hiredis would build from these bytes, at a tenth of its instructions. Saves 25 % of the
- * daemon's instructions at 16x16.
+ * what hiredis would build from these bytes. The lookup takes a tenth of the instructions of
+ * hiredis, which saves 25 % of the daemon's instructions in the benchmark 16x16
+ * (docs/performance.md).
  */
 enum { SHORT_LEN = 5 };
 static const struct {
@@ -197,7 +199,7 @@ enum resp_result resp_next(struct resp *resp)
         resp->built.nested_count = 0;
         resp->nested.str = NULL;
     }
-    /* Without unread bytes, this call only lets hiredis compact its buffer. */
+    /* If there are no unread bytes, redisReaderGetReply() only compacts its buffer. */
     resp->begun = resp->begun || reader->pos < reader->len;
     if (redisReaderGetReply(reader, &object) != REDIS_OK)
         return RESP_GARBAGE;

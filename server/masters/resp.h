@@ -1,9 +1,9 @@
 /*
  * Bytes from a master -> struct redis_reply, with hiredis's reader.
  *
- * hiredis parses. The objects that it builds are one struct redis_reply that is reused, so a reply
- * costs no allocation. The most frequent replies are five bytes long; these are recognised directly
- * and bypass hiredis. Builds with hiredis 0.14 and 1.x.
+ * hiredis parses the bytes. Its callbacks fill one struct redis_reply that is reused, so a reply
+ * costs no allocation. The most frequent replies are five bytes long. This module recognises these
+ * itself, without hiredis. It builds with hiredis 0.14 and 1.x.
  */
 #ifndef SERVER_MASTERS_RESP_H
 #define SERVER_MASTERS_RESP_H
@@ -25,18 +25,18 @@ struct resp {
     char text[RESP_TEXT_MAX];        /* the strings of the reply */
     size_t text_len;
     unsigned again; /* identical replies that follow this one */
-    bool begun;     /* hiredis has part of the next reply, so it gets the rest */
+    bool begun;     /* hiredis has parsed part of the next reply, so it must also parse the rest */
 };
 
 /* False if there is not enough memory. */
 bool resp_init(struct resp *resp);
 void resp_deinit(struct resp *resp);
 
-/* Discard a partial reply, for a new connection. */
+/* Prepare for a new connection: discard all unread bytes. False if there is not enough memory. */
 bool resp_reset(struct resp *resp);
 
 enum resp_result {
-    RESP_REPLY,  /* resp->reply is the next one; its strings live until the next call */
+    RESP_REPLY,  /* resp->reply is the next reply; its strings are valid until the next call */
     RESP_MORE,   /* more bytes are needed */
     RESP_GARBAGE /* not Redis protocol, or a reply larger than LIMIT_LINK_REPLY */
 };
@@ -44,7 +44,8 @@ enum resp_result {
 void resp_feed(struct resp *resp, const char *bytes, size_t len);
 enum resp_result resp_next(struct resp *resp);
 
-/* The caller has handled this many of the repeats as well. */
+/* Skip `count` of the resp->again identical replies, because the caller has handled them together
+ * with resp->reply. */
 void resp_skip(struct resp *resp, unsigned count);
 
 #endif

@@ -14,7 +14,7 @@ static void clear(struct broadcast *broadcast)
     broadcast->len = 0;
 }
 
-/* Copy the shared bytes to the streams, since other bytes replace them. */
+/* Copy the shared bytes to the streams, to make room for other shared bytes. */
 static void copy_to_streams(struct broadcast *broadcast)
 {
     for (uint32_t rest = broadcast->nodes; rest != 0; rest = nodes_after_first(rest))

@@ -3,7 +3,8 @@
  * keeps one shared copy and sends it to all of them at the end of the pass. A write for a different
  * set of nodes ends the sharing: the shared bytes are first copied to the stream of each node, so
  * that each node gets its commands in the order of writing. Compared with a copy of each command
- * for each node, sharing saves 5 % of the daemon's instructions at 16x16 (docs/performance.md).
+ * for each node, sharing saves 5 % of the daemon's instructions in the benchmark 16x16
+ * (docs/performance.md).
  */
 #ifndef SERVER_NET_BROADCAST_H
 #define SERVER_NET_BROADCAST_H
@@ -14,7 +15,7 @@
 #include "protocol/limits.h"
 #include "server/net/stream.h"
 
-/* Large enough for one pass's writes to a busy master: several hundred locks. */
+/* Bytes; enough for the commands of several hundred locks, as many as a busy pass writes. */
 enum { BROADCAST_ROOM = 64 * 1024 };
 
 struct broadcast {
@@ -30,7 +31,7 @@ void broadcast_write(struct broadcast *broadcast, uint32_t nodes, const char *by
 /* Send the shared bytes and everything written to the streams. */
 void broadcast_flush(struct broadcast *broadcast, struct streams *streams);
 
-/* The stream of this node is about to be closed: drop its unsent bytes. */
+/* Call this before the stream of this node is closed: the node gets none of the shared bytes. */
 void broadcast_drop(struct broadcast *broadcast, unsigned node);
 
 #endif

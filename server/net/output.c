@@ -5,8 +5,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* A block holds one pass's writes to a busy master: several hundred locks. Most blocks only ever
- * use their first page. */
+/* BLOCK: bytes of a block, enough for the commands of several hundred locks to one master. Most
+ * blocks only ever use their first page. BLOCKS: the number of blocks. */
 enum { BLOCK = 64 * 1024, BLOCKS = 1024 };
 
 bool output_init_blocks(struct pool *blocks)

@@ -5,10 +5,10 @@
  *           0      begin       end      size
  *
  * An idle connection has no buffer. The first write in a pass of the event loop borrows a block
- * from a pool, and the send at the end of the pass returns it. Bytes that do not fit into a block,
- * or that the kernel does not accept yet, move to allocated memory, which is freed once all of them
- * are sent. Bytes that are sent to several connections can be sent from the caller's memory; such a
- * buffer has no room.
+ * from a pool, and the send at the end of the pass returns the block. Bytes that do not fit into a
+ * block, or that the kernel does not accept yet, move to allocated memory. That memory is freed
+ * once all of them are sent. Bytes that go to several connections can be sent from the caller's
+ * memory; such a buffer has no room for other bytes.
  */
 #ifndef SERVER_NET_OUTPUT_H
 #define SERVER_NET_OUTPUT_H
@@ -34,8 +34,9 @@ bool output_init_blocks(struct pool *blocks);
 /* False if there is not enough memory; then no bytes were written. */
 bool output_write(struct output *output, struct pool *blocks, const char *bytes, size_t len);
 
-/* Like output_write(), but without a copy if no bytes are unsent: the caller keeps the bytes
- * unchanged until output_send() or output_drop() has finished with them. */
+/* Like output_write(), but if no bytes are unsent, the output refers to these bytes instead of
+ * copying them. So the caller keeps them unchanged until the next output_send() or output_drop()
+ * returns. */
 bool output_share(struct output *output, struct pool *blocks, char *bytes, size_t len);
 
 static inline size_t output_unsent(const struct output *output)

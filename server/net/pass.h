@@ -1,10 +1,10 @@
 /*
- * The end of the current pass of the event loop. Commands to the masters and replies to clients
- * that belong to one pass are sent there, each connection's in one write.
+ * A callback at the end of a pass of the event loop. It sends the commands to masters and the
+ * replies to clients that were written during the pass, with one write for each connection.
  *
- * Any module may request the callback, any number of times. It runs once, after all events that
- * were active at the first request. The owner of the loop provides the callback and knows what it
- * has to do, so a module that requests it does not depend on the layers above.
+ * Any module can request the callback, any number of times in a pass. The callback runs once, after
+ * all events that were active at the first request. The owner of the loop provides the callback, so
+ * a module that requests it does not depend on the layers above.
  */
 #ifndef SERVER_NET_PASS_H
 #define SERVER_NET_PASS_H
@@ -22,7 +22,7 @@ struct pass {
 /* False if there is not enough memory. */
 bool pass_init(struct pass *pass, struct event_base *base, event_callback_fn on_end, void *context);
 
-/* Also valid for one that was never initialised and is all zero. */
+/* May also be called on a struct that is all zero because it was never initialised. */
 void pass_deinit(struct pass *pass);
 
 /* Run the callback at the end of this pass, because output was written or the engine was called.

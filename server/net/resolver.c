@@ -29,8 +29,9 @@ static void read_hosts(struct evdns_base *dns)
     evdns_base_load_hosts(dns, hosts_file);
 }
 
-/* Queries in progress are suspended and sent to the new nameservers. evdns would keep the options
- * that only the previous file sets, so these three are first reset to their defaults. */
+/* Queries in progress are suspended and sent to the new nameservers. evdns keeps an option that the
+ * previous file has set and the new file does not mention. So the three options are first reset to
+ * their defaults. */
 static void read_nameservers(struct evdns_base *dns)
 {
     evdns_base_clear_nameservers_and_suspend(dns);
@@ -99,7 +100,8 @@ static void hand_over(struct name_lookup *lookup, struct evutil_addrinfo *found)
 static void name_lookup_on_answer(int failed, struct evutil_addrinfo *found, void *context)
 {
     struct name_lookup *lookup = context;
-    /* name_lookup_deinit() cancelled this query. `question` may be a newer one by now: keep it. */
+    /* name_lookup_deinit() has cancelled this query. By now `question` may be a newer query, so
+     * keep it. */
     if (failed == EVUTIL_EAI_CANCEL)
         return;
     lookup->question = NULL;

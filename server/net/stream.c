@@ -49,7 +49,8 @@ void streams_deinit(struct streams *streams)
     *streams = (struct streams){0};
 }
 
-/* Plain sockets nearly always have no buffer, which saves the call. */
+/* The length of the kept input. On plain sockets `input` is nearly always NULL, which saves the
+ * call. */
 static size_t input_len(const struct stream *stream)
 {
     return stream->input != NULL ? evbuffer_get_length(stream->input) : 0;
@@ -62,7 +63,7 @@ static bool is_passing(int error)
 
 /* --- output --- */
 
-/* The errno of the failed call says which side ended the connection. */
+/* `error`, the errno of the failed call, says which side ended the connection. */
 static void lose(struct stream *stream, int error)
 {
     stream->lost = true;
@@ -79,7 +80,8 @@ static void lose_and_notify(struct stream *stream, int error)
     event_active(stream->writable, EV_WRITE, 0);
 }
 
-/* Prepare to write. False if the stream is lost; then nothing may be written. */
+/* Make the next streams_flush() send the stream's output. False if the stream is lost; then nothing
+ * may be written. */
 static bool collect(struct stream *stream)
 {
     struct streams *streams = stream->streams;
@@ -186,9 +188,10 @@ static void stream_on_writable(evutil_socket_t fd, short events, void *context)
 /* --- input --- */
 
 /*
- * Enable or disable reading according to the kept input. libevent's read watermark cannot do this.
- * It stops in the middle of data that OpenSSL has already decrypted, and later waits for the
- * socket, on which nothing more may arrive. So the kept input may exceed the limit by one read.
+ * Stop reading while the kept input has reached input_max. libevent's read watermark cannot be used
+ * for this. It stops in the middle of data that OpenSSL has already decrypted, and later waits for
+ * the socket to become readable, although nothing more may arrive. Without the watermark, the kept
+ * input can exceed input_max by one read.
  */
 static void set_tls_reading(struct stream *stream)
 {
@@ -264,8 +267,8 @@ void stream_consume(struct stream *stream, size_t len)
     stream->fresh_len -= len;
 }
 
-/* Copy the rest out of the scratch buffer: the next stream needs it, and must not see these
- * bytes. */
+/* Copy unconsumed input out of the scratch buffer, and erase it there: the next stream uses the
+ * buffer and must not see these bytes. False if there is not enough memory. */
 static bool keep(struct stream *stream, char *bytes, size_t len)
 {
     if (stream->input == NULL)
@@ -332,8 +335,8 @@ static void stream_on_readable(evutil_socket_t fd, short events, void *context)
         return;
     }
     read_on(stream);
-    /* Report an end that follows the input before any output is flushed: a LOCK must not be granted
-     * to a client that has disconnected. */
+    /* If the connection has ended after this input, report the end now, before any output is
+     * flushed: a LOCK must not be granted to a client that has disconnected. */
     if (events & EV_CLOSED && stream->reading)
         read_on(stream);
 }
@@ -371,7 +374,8 @@ static void stream_on_tls_event(struct bufferevent *tls, short events, void *con
     struct stream *stream = context;
     if (stream->lost)
         return;
-    /* After the end, only a write failure can follow, which may look like an end. */
+    /* After the end of the input only a failed write can follow. libevent may report it as another
+     * end, so treat every later event as a loss. */
     if (stream->ended || !(events & BEV_EVENT_EOF) || (events & BEV_EVENT_ERROR)) {
         on_lost(stream, errno);
         return;

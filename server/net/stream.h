@@ -1,6 +1,6 @@
 /*
- * The bytes of one connection: input as one contiguous view, output in one send() per pass of the
- * event loop. For clients and masters, over a socket or over TLS.
+ * The bytes of one connection, to a client or a master, over a plain socket or over TLS. The input
+ * is one contiguous view. The output is sent with one send() per pass of the event loop.
  *
  *     socket --recv--> scratch --+--> stream_input(), stream_consume()
  *                                |      ^
@@ -12,9 +12,9 @@
  * outputs borrow for a pass (server/net/output.h). An idle connection has no buffer. As long as
  * clients read their replies and send whole lines, nothing is allocated.
  *
- * Output is collected until streams_flush(). Its caller runs it after everything else that belongs
- * to the pass. Apart from on_written, callbacks come from the event loop only, never from inside
- * stream_write() or streams_flush().
+ * Output is collected until streams_flush(), which is called at the end of the pass, after
+ * everything else that writes. Apart from on_written, callbacks come from the event loop only,
+ * never from inside stream_write() or streams_flush().
  */
 #ifndef SERVER_NET_STREAM_H
 #define SERVER_NET_STREAM_H
@@ -38,7 +38,7 @@ TAILQ_HEAD(stream_list, stream);
 /* What all streams of a loop share. */
 struct streams {
     struct event_base *base;
-    char *scratch;      /* LIMIT_NODE_IO bytes; a read touches only as many as it returns */
+    char *scratch;      /* LIMIT_NODE_IO bytes, of which a read touches only those it returns */
     struct pool blocks; /* blocks borrowed by the outputs */
     struct stream_list collected; /* streams with output to flush */
     struct pass *pass;            /* streams_flush() is due at its end */
@@ -49,8 +49,8 @@ struct streams {
 /* The callbacks of a stream's user; on_written and on_end_seen may be NULL. A callback may close
  * the stream but not free it. */
 struct stream_user {
-    /* New input has arrived. Input that the user does not consume is kept and is part of the view
-     * next time. */
+    /* New input has arrived. Input that the user does not consume is kept, and the view of the next
+     * call begins with it. */
     void (*on_input)(void *context);
     /* All output has been sent. The callback may only schedule an event: it must neither write nor
      * close. */
@@ -62,13 +62,13 @@ struct stream_user {
     void (*on_end_seen)(void *context);
     /* The connection was lost. No callback follows. */
     void (*on_lost)(void *context);
-    /* A master is flushed before the clients, because it works in the meantime. It is read after
-     * the clients, so that the end of a client's TLS connection is seen before the reply to its
-     * LOCK. */
+    /* The peer is a master, not a client. Masters are flushed before the clients, so that they work
+     * while the daemon sends replies. Masters are read after the clients. So the daemon sees the
+     * end of a client's TLS connection before the votes that would grant its LOCK. */
     bool master;
-    /* The limit of unconsumed input, and of one read. Over TLS the rest of the last record is
-     * added. A user that leaves this much either consumes some in the next pass or stops reading,
-     * so that the loop does not spin. */
+    /* The most bytes of unconsumed input, and of one read. Over TLS, the rest of the last record
+     * can exceed this limit. A user that leaves this much input must consume some of it in the next
+     * pass or stop reading. Otherwise the loop would spin. */
     size_t input_max;
 };
 
@@ -88,7 +88,7 @@ struct stream {
     size_t fresh_len;
     struct output output;
     TAILQ_ENTRY(stream) entry; /* in streams->collected */
-    bool collected;            /* has output from this pass */
+    bool collected;            /* is in streams->collected */
     bool blocked;              /* `writable` is added */
     bool reading;
     bool hangup_watched;
@@ -122,25 +122,26 @@ bool stream_is_open(const struct stream *stream);
 char *stream_input(struct stream *stream, size_t *len);
 void stream_consume(struct stream *stream, size_t len);
 
-/* Whether to read; true at first. While a stream is not read from, its end goes unnoticed unless
- * stream_watch_hangup() is on. */
+/* Turn reading on or off; it is on at first. While a stream is not read from, its end goes
+ * unnoticed unless stream_watch_hangup() is on. */
 void stream_set_reading(struct stream *stream, bool reading);
 
 /*
- * Whether to detect a hang-up, in order or by reset, while the stream is not read from; false at
- * first.
+ * Turn on or off the detection of a hang-up, in order or by reset, while the stream is not read
+ * from. It is off at first.
  *
- * libevent's EV_CLOSED reports only the end in order. A reset makes the socket readable and
- * writable, so with neither event registered libevent ignores it and the loop spins. So these
- * sockets are in an epoll instance of their own, which libevent watches.
+ * libevent's EV_CLOSED reports only an end in order. A reset makes the socket readable and
+ * writable. If neither event is registered, libevent ignores the reset, and the loop spins. So the
+ * sockets of these streams are in a separate epoll instance, which libevent watches.
  */
 void stream_watch_hangup(struct stream *stream, bool watched);
 
-/* Write at least one byte. No effect once the stream is lost. */
+/* Write len bytes, at least one. No effect once the stream is lost. */
 void stream_write(struct stream *stream, const char *bytes, size_t len);
 
-/* Like stream_write(), but without a copy if no bytes are unsent: the caller keeps the bytes
- * unchanged until streams_flush(). For output shared by several streams. */
+/* Like stream_write(), for output shared by several streams. If the stream has no unsent bytes, it
+ * refers to these bytes instead of copying them. So the caller keeps them unchanged until
+ * streams_flush() returns. */
 void stream_share(struct stream *stream, char *bytes, size_t len);
 
 /* The number of bytes written that the kernel has not accepted yet. */

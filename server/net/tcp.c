@@ -35,7 +35,8 @@ void tcp_limit_buffers(int fd)
     setsockopt(fd, IPPROTO_TCP, TCP_MAXSEG, &segment, sizeof(segment));
 }
 
-/* The first IPv4 address, else the first one: for a `localhost` with both, people try 127.0.0.1. */
+/* Choose the first IPv4 address, or the first address if there is none. If `localhost` resolves to
+ * both families, people connect to 127.0.0.1. */
 static const struct addrinfo *choose(const struct addrinfo *found)
 {
     for (const struct addrinfo *it = found; it != NULL; it = it->ai_next)
@@ -44,8 +45,8 @@ static const struct addrinfo *choose(const struct addrinfo *found)
     return found;
 }
 
-/* Set port 0 and retry if the port is in use. The port is at the same offset in IPv4 and IPv6
- * addresses. */
+/* Bind. With any_port, retry with port 0 if the port is in use. The cast is safe, because the port
+ * is at the same offset in IPv4 and IPv6 addresses. */
 static bool bind_or_any_port(int fd, const struct addrinfo *where, bool any_port)
 {
     if (bind(fd, where->ai_addr, where->ai_addrlen) == 0)
@@ -56,7 +57,7 @@ static bool bind_or_any_port(int fd, const struct addrinfo *where, bool any_port
     return bind(fd, where->ai_addr, where->ai_addrlen) == 0;
 }
 
-/* Returns -1 with errno set. */
+/* Returns the socket, or -1 with errno set. */
 static int listen_at(const struct addrinfo *where, bool any_port)
 {
     int on = 1;

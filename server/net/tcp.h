@@ -11,16 +11,16 @@ struct addrinfo;
 struct config_address;
 struct error;
 
-/* When the accept queue is full, new connections are delayed by seconds. The kernel may cap
- * this. */
+/* The length of the accept queue; the kernel may limit it further (net.core.somaxconn). While the
+ * queue is full, new connections are delayed by seconds. */
 enum { LISTEN_BACKLOG = 4096 };
 
 /*
- * Bind and listen; the caller owns the socket. any_port: if the port is in use, take any other one.
- * -1 on failure, with the reason in error.
+ * Bind and listen. Returns the socket, which the caller owns, or -1 with the reason in error.
  *
- * rival: an address of this daemon with the same port, or NULL. The error names it if the address
- * is already in use.
+ * any_port: if the port is in use, take any other one.
+ * rival: an address with the same port on which this daemon already listens, or NULL. If the
+ * address is in use, the error names the rival.
  */
 int tcp_listen(const struct config_address *address, bool any_port,
                const struct config_address *rival, struct error *error);

@@ -54,10 +54,10 @@ static bool init(struct tls *tls, const SSL_METHOD *method, const struct config_
     SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
     /* Free the buffers of idle connections. */
     SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS);
-    /* With this mode one SSL_read() would process records without data for as long as they
-     * arrive. */
+    /* In this mode one SSL_read() would process records without data for as long as they arrive. */
     SSL_CTX_clear_mode(context, SSL_MODE_AUTO_RETRY);
-    /* Session tickets are kept by the clients; a cache here would grow with their number. */
+    /* Clients keep their sessions as tickets. A cache in the daemon would grow with the number of
+     * clients. */
     SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
     if (!load(context, config, error)) {
         SSL_CTX_free(context);
@@ -76,15 +76,15 @@ bool tls_init_listen(struct tls *tls, const struct config_tls *config, struct er
     bool required = config->client_certificate == CONFIG_CERTIFICATE_REQUIRED;
     SSL_CTX_set_verify(tls->context,
                        SSL_VERIFY_PEER | (required ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0), NULL);
-    /* A session resumed by a ticket is not verified again: a client could connect with a
-     * certificate that has expired, and get another ticket. So no tickets are issued. */
+    /* When a ticket resumes a session, the client's certificate is not verified again. A client
+     * could connect with an expired certificate, again and again. So no tickets are issued. */
     SSL_CTX_set_options(tls->context, SSL_OP_NO_TICKET);
     SSL_CTX_set_num_tickets(tls->context, 0);
     return true;
 }
 
-/* OpenSSL calls this when a server requests a client certificate. It then continues with the one
- * configured, if any. */
+/* OpenSSL calls this when a server requests a client certificate. Record the request for
+ * tls_certificate_requested(). OpenSSL then sends the configured certificate, if any. */
 static int tls_on_certificate_request(SSL *ssl, void *context)
 {
     (void)context;
@@ -216,8 +216,8 @@ void tls_sockets_deinit(struct tls_sockets *sockets)
     sockets->method = NULL;
 }
 
-/* Make this connection use the socket, which it does not own. False if there is not enough
- * memory. */
+/* Make the SSL object read and write through a BIO of this module. The BIO does not own the socket.
+ * False if there is not enough memory. */
 static bool attach(struct tls_sockets *sockets, SSL *ssl, int fd)
 {
     struct tls_socket *socket = calloc(1, sizeof(*socket));
@@ -237,7 +237,8 @@ static bool attach(struct tls_sockets *sockets, SSL *ssl, int fd)
 
 /* --- connections --- */
 
-/* Takes over the SSL, which is NULL if there was no memory. On failure libevent frees it. */
+/* Create the bufferevent of a connection. Takes over the socket and `ssl`, which is NULL if there
+ * was not enough memory for it. If bufferevent_openssl_socket_new() fails, libevent frees `ssl`. */
 static struct bufferevent *begin(struct tls_sockets *sockets, struct event_base *base, int fd,
                                  SSL *ssl, enum bufferevent_ssl_state state)
 {
@@ -259,7 +260,8 @@ struct bufferevent *tls_accept(const struct tls *tls, struct tls_sockets *socket
     return begin(sockets, base, fd, SSL_new(tls->context), BUFFEREVENT_SSL_ACCEPTING);
 }
 
-/* Certificates contain IP addresses as such, and an address is not sent as a server name. */
+/* Require that the server's certificate names the host. Certificates have a separate field for IP
+ * addresses, and an IP address is not sent as a server name (SNI). */
 static bool expect_host(SSL *ssl, const char *host)
 {
     unsigned char address[sizeof(struct in6_addr)];
@@ -293,8 +295,9 @@ void tls_shutdown(struct bufferevent *connection)
 
 /* --- failures --- */
 
-/* The first OpenSSL error of those that libevent has kept. libevent returns them in reverse order,
- * and at the end a number that is not an error. */
+/* The first of the OpenSSL errors that libevent has kept; 0: none. libevent returns the last error
+ * first. After the errors it returns a number that is not an error, which the check of the library
+ * skips. */
 static unsigned long first_error(struct bufferevent *connection)
 {
     unsigned long error;
@@ -327,7 +330,7 @@ static enum reason reason_of_verify(long result)
     }
 }
 
-/* Errors with a specific meaning here; others keep OpenSSL's text. */
+/* Errors for which the daemon has its own reason and text. All others keep OpenSSL's text. */
 static const struct {
     int error; /* OpenSSL's reason code */
     enum reason reason;
@@ -404,7 +407,7 @@ static void write_name(const unsigned char *bytes, int len, char *name, size_t s
         snprintf(name, size, "?");
 }
 
-/* False if the certificate has none. */
+/* False if the certificate has no common name. */
 static bool write_common_name(X509 *certificate, char *name, size_t size)
 {
     unsigned char *text = NULL;

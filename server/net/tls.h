@@ -29,7 +29,7 @@ bool tls_init_listen(struct tls *tls, const struct config_tls *config, struct er
 bool tls_init_node(struct tls *tls, const struct config_tls *config, struct error *error);
 void tls_deinit(struct tls *tls);
 
-/* Whether both present the same certificate to their peers, or neither presents one. */
+/* Whether both contexts present the same certificate to peers, or neither presents one. */
 bool tls_is_same_certificate(const struct tls *one, const struct tls *other);
 
 /*
@@ -52,10 +52,10 @@ void tls_sockets_deinit(struct tls_sockets *sockets);
 
 /*
  * Start a handshake over a connected socket, as the server or as a client of `host`, which the
- * certificate must name. The returned bufferevent owns the socket. On lack of memory the socket is
- * closed and NULL returned. BEV_EVENT_CONNECTED reports the end of the handshake. Callbacks are
- * deferred, so that all input that precedes an end or an error is read before the callback for the
- * end.
+ * certificate must name. The returned bufferevent owns the socket. If there is not enough memory,
+ * the socket is closed and NULL is returned. BEV_EVENT_CONNECTED reports that the handshake is
+ * complete. Callbacks are deferred. So all input before an end or an error is read before the
+ * callback that reports the end or error.
  */
 struct bufferevent *tls_accept(const struct tls *tls, struct tls_sockets *sockets,
                                struct event_base *base, int fd);
@@ -65,15 +65,16 @@ struct bufferevent *tls_connect(const struct tls *tls, struct tls_sockets *socke
 /* Send close_notify, on a connection whose input and output are complete. Never blocks. */
 void tls_shutdown(struct bufferevent *connection);
 
-/* The reason of an error and a static sentence for the operator. Call it once per error.
- * REASON_DISCONNECTED: the connection was lost, or ended without close_notify. REASON_UNCERTIFIED:
- * the client has no certificate; or, with this daemon as the client, the server rejects its
- * certificate or requires one. */
+/* Returns the reason of an error, and in *why a static sentence for the operator. Call it once per
+ * error, because it takes the error off the connection. REASON_DISCONNECTED: the connection was
+ * lost, or ended without close_notify. REASON_UNCERTIFIED: the client sent no certificate; or, if
+ * this daemon is the client, the server rejected the daemon's certificate or requires one. */
 enum reason tls_failure(struct bufferevent *connection, const char **why);
 
-/* Whether the server has requested a client certificate. With TLS 1.3 the handshake is complete for
- * the client before the server checks its certificate, and the alert that rejects it may be lost in
- * the reset that follows. */
+/* Whether the server has requested a client certificate. With TLS 1.3, the handshake is complete
+ * for the client before the server checks the client's certificate. If the server then rejects the
+ * certificate, its alert can be lost in the reset that follows, and only this request hints at the
+ * reason. */
 bool tls_certificate_requested(struct bufferevent *connection);
 
 /*
