@@ -39,7 +39,7 @@ static void probe(int status)
                   command.errors);
 }
 
-/* The line of this node must continue with this text. */
+/* In the report, the text after the colon in the line of this node must begin with `expected`. */
 static void expect(char node, const char *expected)
 {
     char start[8];
@@ -73,8 +73,8 @@ START_TEST(masters_that_can_vote_are_reported_ok)
 }
 END_TEST
 
-/* The masters need a pause of more than a millisecond. The first lines belong to the section
- * `rounds`. */
+/* For a round trip to these masters, backoff_max must be more than a millisecond. The first lines
+ * of `yaml` belong to the section `rounds`. */
 START_TEST(a_backoff_too_short_for_the_round_trip_is_a_warning)
 {
     const struct stage_plan plan = {
@@ -143,7 +143,7 @@ END_TEST
 /* A daemon has two connections to a master: commands and tracking. */
 enum { CONNECTIONS = 2 };
 
-/* Replaces a master: replies to every command with an error. */
+/* Takes the place of a master, and replies to every command with an error. */
 static void *answer_all(void *listening)
 {
     static const char answer[] = "-ERR \033[2J says this\r\n";

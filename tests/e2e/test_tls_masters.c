@@ -327,8 +327,8 @@ static int silent_master_wait_end(struct silent_master *silent_master)
     return error;
 }
 
-/* Safety rule 12: an abandoned link is reset, so that its commands are not executed later. During
- * the handshake (0), and with unanswered commands (1). */
+/* Safety rule 12: an abandoned link is reset, so that its commands are not executed later. The
+ * daemon abandons the link during the handshake (0), or with unanswered commands (1). */
 START_TEST(an_abandoned_link_is_reset)
 {
     struct stage stage;
@@ -353,7 +353,7 @@ START_TEST(an_abandoned_link_is_reset)
 }
 END_TEST
 
-/* The counterpart of test_tls_flood.c for masters. */
+/* A master floods the daemon, as the clients of test_tls_flood.c do. */
 START_TEST(a_key_update_flood_of_a_master_does_not_delay_clients)
 {
     enum { TURNS = 100 };
