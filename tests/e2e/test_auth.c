@@ -459,7 +459,7 @@ START_TEST(a_client_displaces_an_unauthenticated_one_at_the_limit)
     client_expect(&in[2], "OK", "AUTH " SECRET_CI);
     client_read_match(&waiting, "LIMIT unauthenticated");
     client_expect_end(&waiting);
-    /* All connections are authenticated, so that the new one is refused. */
+    /* All other connections are authenticated, so the daemon refuses the new one. */
     connect_from(&stage, &late, from_elsewhere ? 6 : 1);
     client_read_match(&late, "LIMIT clients");
     client_expect_end(&late);

@@ -518,7 +518,7 @@ START_TEST(a_reply_can_arrive_in_pieces_and_have_more_fields)
 }
 END_TEST
 
-/* The TTL begins with the grant, so that time in the queue does not shorten the validity. */
+/* The TTL begins with the grant, so time in the queue does not shorten the validity. */
 START_TEST(the_deadline_counts_from_the_grant_not_the_request)
 {
     struct sandbox sandbox;
@@ -597,7 +597,7 @@ START_TEST(a_silent_daemon_is_an_error)
     start(&guest, &sandbox, _i, relay.port, &default_options);
     relay_accept(&relay);
     end_with(&guest, "error: ");
-    /* The guest has closed its connection, so that a daemon would undo the LOCK. */
+    /* The guest has closed its connection, so a daemon would undo the LOCK. */
     client_expect_end(&relay.guest);
     client_close(&relay.guest);
     relay_close(&relay);

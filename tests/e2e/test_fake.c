@@ -289,8 +289,8 @@ static void heartbeat_with(const char *entry)
                       14);
 }
 
-/* The step entry is ahead of both clocks, so that each heartbeat raises it by a millisecond. An
- * entry behind the clock would be set to the time of its server, and the replies would differ. */
+/* The step entry is ahead of both clocks, so each heartbeat raises it by a millisecond. An entry
+ * behind the clock would be set to the time of its server, and the replies would differ. */
 static void try_heartbeat_of_a_step(void)
 {
     static const char *const set[] = {"SET",  "redlockd:step:x", "9700000000000000", "NX", "PX",

@@ -10,7 +10,7 @@
 
 static const struct stage_plan five = {.masters = 5};
 static const struct stage_plan five_on_unix = {.masters = 5, .over_unix = true};
-/* A short max_ttl, so that masters that lose their data soon vote again. */
+/* With a short max_ttl, masters that have lost their data soon vote again. */
 static const struct stage_plan five_brief = {
     .masters = 5, .over_unix = true, .daemon = {.locks = ", max_ttl: 1s"}};
 

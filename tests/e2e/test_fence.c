@@ -43,8 +43,8 @@ static void close_pair(struct pair *pair)
 }
 
 /* Acquires and releases the lock through one daemon. The fencing token must be greater than all
- * before it. The daemon answers UNLOCK when a majority has deleted the key, so that the next LOCK
- * may find the key on other masters for a moment. */
+ * before it. The daemon answers UNLOCK when a majority has deleted the key, so the next LOCK may
+ * find the key on other masters for a moment. */
 static void acquire_fenced(struct pair *pair, unsigned which)
 {
     struct client *client = &pair->clients[which];

@@ -522,7 +522,7 @@ START_TEST(the_daemon_does_not_start_with_a_duplicate_master)
     stage_open_masters(&stage, __func__, &(struct stage_plan){.masters = 2, .over_unix = true});
     for (unsigned i = 0; i < 3; i++)
         listed[i] = stage.masters[i == 2 ? 1 : i];
-    /* Listed under another address, so that the configuration looks valid. */
+    /* The same master is listed under another address, which makes the configuration look valid. */
     sandbox_path(&stage.sandbox, "alias", listed[2].socket);
     ck_assert_int_eq(symlink(stage.masters[1].socket, listed[2].socket), 0);
     daemon_prepare(&daemon, &stage.sandbox, listed, 3, &(struct daemon_plan){0});

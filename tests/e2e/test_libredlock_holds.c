@@ -95,6 +95,8 @@ START_TEST(a_lingering_hold_outlives_a_killed_process_until_its_deadline)
 }
 END_TEST
 
+/* Closing a socket with unread bytes resets the connection, and a reset releases no HOLD. The
+ * handle must therefore read the warnings before it closes the socket. */
 START_TEST(a_hold_with_unread_warnings_is_freed_with_its_handle)
 {
     struct stage stage;

@@ -225,8 +225,8 @@ START_TEST(no_token_is_in_the_log)
 }
 END_TEST
 
-/* JSON is a subset of YAML, so that libyaml can parse it: each line is one mapping with the fields
- * of every event. */
+/* JSON is a subset of YAML, so libyaml can parse it: each line is one mapping with the fields of
+ * every event. */
 static void check_json(const char *line)
 {
     yaml_parser_t parser;

@@ -194,8 +194,8 @@ START_TEST(extend_never_shortens)
     stage_wait_key(&stage, "redlock:a", 5);
     client_expect_match(&stage.client, "OK [0-9a-f]{40} [0-9]+ [0-9]+", "EXTEND a %s 1s",
                         grant.token);
-    /* The daemon sends STATUS to each master after the extension, on the same connection, so that
-     * the masters have executed the extension. */
+    /* The daemon sends STATUS to each master after the extension, on the same connection, so the
+     * masters have executed the extension. */
     client_expect_match(&stage.client, "HELD [0-9]+", "STATUS a");
     for (unsigned i = 0; i < 5; i++)
         ck_assert_int_gt(master_integer(&stage.masters[i], "PTTL redlock:a"), 30000);

@@ -160,7 +160,7 @@ static void *answer_all(void *listening)
     return NULL;
 }
 
-/* The report goes to a terminal, so that control characters must be escaped. */
+/* The report goes to a terminal, so control characters must be escaped. */
 START_TEST(an_unknown_error_is_shown_with_escaped_control_characters)
 {
     struct sockaddr_un where = {.sun_family = AF_UNIX};

@@ -295,7 +295,7 @@ START_TEST(a_listener_that_fails_changes_nothing)
 }
 END_TEST
 
-/* The daemon's own listener on 127.0.0.1 occupies the port, so that the daemon cannot open the new
+/* The daemon's own listener on 127.0.0.1 occupies the port, so the daemon cannot open the new
  * one. */
 START_TEST(widening_a_listener_to_every_address_needs_a_restart)
 {

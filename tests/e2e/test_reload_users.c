@@ -139,8 +139,7 @@ START_TEST(connections_of_removed_users_are_closed)
              secrets_path(&fixture.secrets, "ops", path));
     reload_with(&fixture, yaml);
     expect_closed(&fixture, "DENIED the users of this daemon have changed");
-    /* The reload has also removed the user `tester`, so that the unix socket no longer
-     * authenticates. */
+    /* The reload has also removed the user `tester`, so the unix socket no longer authenticates. */
     daemon_connect(&fixture.stage.daemon, &fixture.client);
     expect(&fixture, "DENIED authenticate first", "STATUS a");
     /* An unauthenticated connection survives a reload. */

@@ -99,8 +99,8 @@ START_TEST(orphans_in_a_remaining_group_are_reaped)
 }
 END_TEST
 
-/* Each process forks and exits at once, so that any listing of /proc can miss both the old and the
- * new process. */
+/* Each process forks and exits at once, so any listing of /proc can miss both the old and the new
+ * process. */
 START_TEST(a_group_that_keeps_forking_keeps_the_lock)
 {
     ck_assert_int_eq(run(WORDS("a", SHELL("f() { [ $1 -gt 0 ] || { echo last; exit; }; "

@@ -4,7 +4,7 @@
  * and neither must processes that they started.
  *
  * A kernel lock on a file, taken with flock(1), shows overlaps. Every process of a command has the
- * file open, so that the kernel lock is free exactly when the last of these processes is gone.
+ * file open, so the kernel lock is free exactly when the last of these processes is gone.
  *
  * RUN_STORM is the number of runs (default 150), RUN_STORM_SEED the seed (default 1).
  */

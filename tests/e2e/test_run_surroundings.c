@@ -55,7 +55,7 @@ __attribute__((format(printf, 1, 2))) static void shell(const char *form, ...)
 }
 
 /* Process 1 of a container often does not reap orphans. Here the test itself is the subreaper, so
- * that the kernel would give it every zombie that `redlock run` leaves. */
+ * the kernel would give it every zombie that `redlock run` leaves. */
 START_TEST(run_leaves_no_zombie_to_its_parent)
 {
     pid_t left[8];

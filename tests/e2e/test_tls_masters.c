@@ -327,7 +327,7 @@ static int silent_master_wait_end(struct silent_master *silent_master)
     return error;
 }
 
-/* Safety rule 12: an abandoned link is reset, so that its commands are not executed later. The
+/* The daemon resets an abandoned link, so that the master does not execute its commands later. The
  * daemon abandons the link during the handshake (0), or with unanswered commands (1). */
 START_TEST(an_abandoned_link_is_reset)
 {
