@@ -577,7 +577,7 @@ START_TEST(a_stopping_daemon_is_not_ready)
     struct waiting waiting = waiting_for("the request to be in flight");
     while (client_count(&other, "CLIENTS", "under_way=1") == 0)
         waiting_pause(&waiting);
-    /* Connections in every state must not delay the end. */
+    /* Admin connections in any state must not delay the end of the daemon. */
     int silent = http_open(port);
     int half = http_open(port);
     http_send(half, "GET /metrics HTTP/1.1\r\n");

@@ -133,7 +133,7 @@ START_TEST(a_wrong_secret_is_denied_and_the_connection_closed)
 }
 END_TEST
 
-/* Clients can therefore have their secrets before users are configured. */
+/* The operator can then give clients their secrets before configuring users. */
 START_TEST(without_users_any_secret_is_accepted)
 {
     struct stage stage;
@@ -423,7 +423,7 @@ START_TEST(idle_unauthenticated_connections_cannot_crowd_out_clients)
         connect_tcp(&stage, &silent[i]);
         client_expect(&silent[i], "PONG", "PING");
     }
-    /* The oldest was closed; the honest client displaces the next one. */
+    /* The daemon has closed the oldest silent connections. The honest client displaces one more. */
     client_read_match(&silent[0], "LIMIT unauthenticated");
     client_expect_end(&silent[0]);
     ck_assert_uint_eq(client_count(&stage.client, "STATS", " unauthenticated=5 "), 1);

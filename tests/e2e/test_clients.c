@@ -228,8 +228,8 @@ START_TEST(a_daemon_out_of_descriptors_does_not_spin_and_recovers)
     struct client *clients = calloc(TOO_MANY, sizeof(*clients));
     ck_assert_ptr_nonnull(clients);
     stage_open(&stage, __func__, &three_and_tcp);
-    /* The limit is lowered while the daemon runs: at its start it makes sure that it has enough
-     * descriptors. */
+    /* The limit is lowered while the daemon runs, because a starting daemon makes sure that it has
+     * enough descriptors. */
     ck_assert_int_eq(prlimit(stage.daemon.pid, RLIMIT_NOFILE, &few, NULL), 0);
     for (int i = 0; i < TOO_MANY; i++)
         client_connect_tcp(&clients[i], "127.0.0.1", stage.daemon.port);

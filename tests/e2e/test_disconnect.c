@@ -7,7 +7,7 @@
 #include "tests/e2e/waiting.h"
 #include "tests/runner.h"
 
-/* With such a node_timeout, a LOCK is pending as long as three masters are stopped. */
+/* With this node_timeout, a LOCK is pending as long as three masters are stopped. */
 static const struct stage_plan slow_requests = {
     .masters = 5, .daemon = {.node_timeout_ms = 5000, .tcp_host = "127.0.0.1"}};
 
@@ -87,8 +87,8 @@ START_TEST(a_pending_lock_at_a_half_close_is_undone_and_answered)
 END_TEST
 
 /* The daemon is stopped until both have arrived, so it reads the LOCK and the half-close in one
- * pass. Whether a fast master could grant the LOCK before the daemon notices the half-close is a
- * matter of timing, so the test makes many attempts. */
+ * pass. The masters might vote before the daemon notices the half-close, so the test makes many
+ * attempts. */
 START_TEST(a_lock_sent_with_a_half_close_is_never_granted)
 {
     struct stage stage;

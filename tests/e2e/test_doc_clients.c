@@ -528,7 +528,7 @@ START_TEST(the_deadline_counts_from_the_grant_not_the_request)
     relay_open(&relay);
     start(&guest, &sandbox, _i, relay.port, &default_options);
     relay_accept(&relay);
-    /* No validity, after 60 s that have elapsed: the deadline is 60 s after the request. */
+    /* 60 s have elapsed and the validity is 0: the deadline is 60 s after the request. */
     relay_reply(&relay, "OK " TOKEN " 0 60000 17\n");
     wait_printed(&guest, "working 17\n");
     tell_to_finish(&sandbox);

@@ -23,7 +23,7 @@ static void open_pair(struct pair *pair, const char *test, const struct daemon_p
 {
     struct stage_plan plan = five;
     plan.daemon = *first;
-    /* All masters are up: a long timeout keeps a busy machine from suggesting otherwise. */
+    /* All masters are up: with a long timeout, they do not seem to be down on a busy machine. */
     plan.daemon.node_timeout_ms = 3000;
     struct daemon_plan second = plan.daemon;
     stage_open(&pair->stage, test, &plan);

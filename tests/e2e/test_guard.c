@@ -13,7 +13,7 @@
 #include "tests/e2e/waiting.h"
 #include "tests/runner.h"
 
-/* Locks are held for the whole max_ttl. */
+/* The TTL of all locks here is max_ttl. */
 #define MAX_TTL "4s"
 
 static const struct stage_plan careful = {
@@ -247,7 +247,7 @@ END_TEST
 /* --- restarts of daemons --- */
 
 /* The granting daemon is killed, a master with the key steps its clock, the two masters without the
- * key come back, and a new daemon starts: no daemon observed the step. */
+ * key come back, and a new daemon starts: no daemon has observed the step. */
 static void expect_unobserved_step_respected(const char *test, bool elsewhere)
 {
     struct stage stage;
@@ -335,8 +335,8 @@ static void stop_with_a_probe_under_way(struct stage *stage, struct second *seco
     stage_continue_masters(stage, 0, 2);
 }
 
-/* The second daemon is stopped for longer than two samples of a clock may be apart: between its
- * probes (0) or during a probe (1). */
+/* The second daemon is stopped between two probes (0) or during a probe (1). It is stopped for
+ * longer than two samples of a clock may be apart. */
 START_TEST(a_step_and_back_is_announced_to_a_stopped_daemon)
 {
     struct stage stage;

@@ -150,8 +150,8 @@ START_TEST(closing_the_connection_releases_a_hold)
 }
 END_TEST
 
-/* Closing with an unread reply resets a connection. On a unix socket this counts as an orderly
- * close. */
+/* Closing with an unread reply resets a connection. On a unix socket, the daemon takes the reset
+ * for an orderly close. */
 static void leave_unread(struct client *client)
 {
     client_send(client, "PING\n");
@@ -258,7 +258,7 @@ START_TEST(a_half_close_releases_a_hold)
 }
 END_TEST
 
-/* A reset may come from the network: the client may live and rely on the lock. */
+/* The network can cause a reset, and then the client may be alive and rely on the lock. */
 START_TEST(a_reset_does_not_release_a_hold_before_its_deadline)
 {
     struct stage stage;

@@ -98,8 +98,8 @@ static void check_confirmations(struct check *check, uint64_t id)
     }
 }
 
-/* Fails unless the server has sent a reply that justifies the lock which the library reports for
- * request `id`, a LOCK or an EXTEND. For an EXTEND, the deadline before it was earlier_ns. */
+/* The library has reported this lock for request `id`, a LOCK or an EXTEND. Fails unless the server
+ * has sent a reply that grants it. earlier_ns is the deadline before an EXTEND; 0 for a LOCK. */
 static void expect_backed_by_grant(uint64_t id, const struct redlock_lock *lock, int64_t earlier_ns)
 {
     char request[512];

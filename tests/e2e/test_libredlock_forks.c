@@ -92,8 +92,8 @@ START_TEST(a_child_can_take_over_the_connection)
 }
 END_TEST
 
-/* The library reads the grant before the fork. The parent takes the event after the fork; the child
- * takes the events of its copy of the handle only in case 1. */
+/* The library reads the grant before the fork. After the fork, the parent takes the event. In case
+ * 1, the child also takes the events of its copy of the handle, and must not get the grant. */
 START_TEST(a_child_does_not_release_the_grants_of_its_parent)
 {
     struct stage stage;

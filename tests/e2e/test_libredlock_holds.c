@@ -1,6 +1,6 @@
 /*
- * HOLDs of libredlock with a real daemon: when they end with their handle, their process or their
- * connection, and how a loss is reported.
+ * HOLDs of libredlock with a real daemon: how they end with their handle, process or connection,
+ * and how a loss is reported.
  */
 #include <errno.h>
 #include <signal.h>
@@ -26,7 +26,7 @@ static const struct redlock_lock_options hold_linger = {.hold = true, .linger = 
 
 static bool no_memory;
 
-/* Replaces the function of the C library for libredlock, so that a test can let it fail. */
+/* Replaces the function of the C library for libredlock, so that a test can make it fail. */
 void *reallocarray(void *block, size_t count, size_t size)
 {
     errno = ENOMEM;
@@ -175,8 +175,8 @@ START_TEST(a_hold_on_an_abandoned_connection_lives_until_its_deadline)
 }
 END_TEST
 
-/* Closing the unix socket would be an orderly close, which releases the lock. The library must not
- * do that even without memory. */
+/* Closing the unix socket would be an orderly close, which releases the lock. Even if it is out of
+ * memory, the library must not close it. */
 START_TEST(a_connection_is_abandoned_without_memory)
 {
     struct stage stage;

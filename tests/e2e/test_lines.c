@@ -156,8 +156,8 @@ START_TEST(a_line_of_a_megabyte_is_one_error)
 }
 END_TEST
 
-/* The daemon discards a long line in parts. The line end is tried at every position near the end of
- * a part. */
+/* The daemon discards a long line in parts. The test puts the line end at every position near the
+ * end of a part. */
 START_TEST(the_line_after_a_long_one_is_complete)
 {
     struct stage stage;

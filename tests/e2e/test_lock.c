@@ -225,7 +225,7 @@ START_TEST(extend_after_the_ttl_stays_gone)
     client_expect(&stage.client, "GONE", "EXTEND a %s 1s", grant.token);
     client_expect(&stage.client, "GONE", "EXTEND a %s 1s", grant.token);
     client_expect(&stage.client, "FREE", "STATUS a");
-    /* A master whose clock is slightly behind may have prolonged its key, for a short time. */
+    /* A master whose clock is slightly behind can have prolonged its key for a short time. */
     stage_wait_no_keys(&stage);
     stage_close(&stage);
 }

@@ -365,7 +365,7 @@ static long native_count(struct stage *stage, const char *command, const char *f
     snprintf(name, sizeof(name), "cmdstat_%s:", command);
     const char *line = strstr(master_text(&stage->masters[0], "INFO commandstats"), name);
     ck_assert_ptr_nonnull(line);
-    /* The line begins with calls=, so strstr() does not find rejected_calls= instead. */
+    /* The line begins with calls=, so strstr() finds that field and not rejected_calls=. */
     const char *at = strstr(line, field);
     ck_assert_ptr_nonnull(at);
     return atol(at + strlen(field));

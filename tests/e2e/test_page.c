@@ -48,7 +48,7 @@ static void expect_shown(const char *words, unsigned times)
 }
 
 /* The page is checked in three states: after loading, after a refresh, and without network. A text
- * that must appear 3 times is shown in each of them. */
+ * that must appear 3 times appears once in each state. */
 START_TEST(the_page_refreshes_and_shows_when_it_is_stale)
 {
     struct stage stage;

@@ -10,7 +10,7 @@
 #include "tests/e2e/waiting.h"
 #include "tests/runner.h"
 
-/* With such a node_timeout, a request is pending as long as the first three masters are stopped. */
+/* With this node_timeout, a request is pending as long as the first three masters are stopped. */
 static const struct stage_plan slow_requests = {.masters = 5, .daemon = {.node_timeout_ms = 5000}};
 
 /* --- late grants --- */

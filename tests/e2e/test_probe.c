@@ -1,5 +1,5 @@
 /*
- * redlockd -t --probe: the report for masters in each state, which the probe must not change.
+ * redlockd -t --probe: the report for masters in each state. The probe must not change their state.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -39,7 +39,7 @@ static void probe(int status)
                   command.errors);
 }
 
-/* In the report, the text after the colon in the line of this node must begin with `expected`. */
+/* In the report's line for this node, the text after the colon must begin with `expected`. */
 static void expect(char node, const char *expected)
 {
     char start[8];
@@ -73,8 +73,8 @@ START_TEST(masters_that_can_vote_are_reported_ok)
 }
 END_TEST
 
-/* For a round trip to these masters, backoff_max must be more than a millisecond. The first lines
- * of `yaml` belong to the section `rounds`. */
+/* The round trip to these masters requires a backoff_max of more than a millisecond. The first
+ * lines of `yaml` belong to the section `rounds`. */
 START_TEST(a_backoff_too_short_for_the_round_trip_is_a_warning)
 {
     const struct stage_plan plan = {

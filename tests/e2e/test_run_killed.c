@@ -69,7 +69,7 @@ START_TEST(killall_redlock_does_not_match_the_supervisor)
 END_TEST
 
 /* A process that has left the session of the command survives. Nothing extends the lock any more,
- * and it stays until its deadline. */
+ * so the lock stays only until its deadline. */
 START_TEST(killing_parent_and_supervisor_leaves_the_lock_until_its_deadline)
 {
     pid_t orphan;

@@ -20,7 +20,7 @@
 static const struct stage_plan three_tcp = {
     .masters = 3, .over_unix = true, .daemon = {.node_timeout_ms = 100, .tcp_host = "127.0.0.1"}};
 
-/* All masters are up: a long timeout keeps a busy machine from suggesting otherwise. */
+/* All masters are up: with a long timeout, they do not seem to be down on a busy machine. */
 static const struct stage_plan unhurried = {
     .masters = 3, .over_unix = true, .daemon = {.node_timeout_ms = 5000}};
 
@@ -69,7 +69,7 @@ START_TEST(run_leaves_no_zombie_to_its_parent)
 }
 END_TEST
 
-/* Raises the limit of descriptors one by one, from the lowest that the dynamic loader needs until
+/* Raises the limit of descriptors one by one, from the lowest that the dynamic loader needs, until
  * `redlock run` succeeds. With every lower limit, it must fail without leaving a lock. */
 START_TEST(running_out_of_descriptors_fails_without_a_lock)
 {

@@ -117,7 +117,7 @@ START_TEST(the_status_is_sent_once_a_second_at_most)
     unsigned messages = 1;
     while (strstr(notify_read(&notify), "1 lock") == NULL)
         messages++;
-    /* The test measures a slightly longer time than the daemon. */
+    /* The time that the test measures is slightly longer than that of the daemon. */
     ck_assert_int_le(messages, 2 + (waiting_clock_ms() - begin_ms) / 1000);
     notify_close(&notify);
     stage_close(&stage);
@@ -529,7 +529,8 @@ END_TEST
 enum { START_MS = 2000, START_ALL_MS = 100 };
 
 /* Starts the daemon with a LOCK in the backlog. True if it is granted. A refusal before
- * START_ALL_MS fails the test; after that, the machine may not have scheduled the masters. */
+ * START_ALL_MS fails the test. A later refusal does not: a busy machine may not have scheduled the
+ * masters. */
 static bool grants_queued_lock(struct stage *stage)
 {
     struct client client;

@@ -1,5 +1,5 @@
 /*
- * Masters over TLS: verification, and each way in which it fails.
+ * Masters over TLS: the verification of certificates, and each way in which it fails.
  */
 #include <errno.h>
 #include <openssl/err.h>
@@ -39,7 +39,8 @@ static void make_certificates(const char *dir)
         certs_make(dir, &plans[i]);
 }
 
-/* Formats the TLS fields of a node: the trusted CA and the own certificate (NULL: none). */
+/* Formats the TLS fields of a node: the trusted CA and the daemon's own certificate (NULL:
+ * none). */
 static void write_fields(char *fields, size_t size, const char *dir, const char *ca,
                          const char *client)
 {
@@ -173,7 +174,7 @@ START_TEST(the_certificate_of_a_master_is_verified)
 }
 END_TEST
 
-/* A Redis without TLS takes the ClientHello for an incomplete line and waits. */
+/* A Redis without TLS takes the ClientHello for an incomplete line and waits for the rest. */
 START_TEST(a_master_without_tls_is_reported)
 {
     struct stage stage;

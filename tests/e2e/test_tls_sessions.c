@@ -88,7 +88,7 @@ START_TEST(a_disorderly_close_releases_nothing_before_the_deadline)
 }
 END_TEST
 
-/* A separate process is killed: its kernel sends a FIN, but no close_notify. */
+/* A separate process is killed, and the kernel sends a FIN, but no close_notify. */
 START_TEST(a_killed_client_keeps_its_hold_until_the_deadline)
 {
     struct stage stage;
@@ -163,7 +163,7 @@ START_TEST(requests_before_close_notify_are_executed)
     tls_stage_connect(&client, &stage);
     tls_expect(tls_client_ask(&client, "LOCK a 60s"), "OK ");
     snprintf(line, sizeof(line), "PING\nUNLOCK a %.40s\n", client.line + 3);
-    kill(stage.daemon.pid, SIGSTOP); /* so that it reads the request and the end at once */
+    kill(stage.daemon.pid, SIGSTOP); /* the daemon then reads request and end at once */
     tls_client_send(&client, line);
     tls_client_half_close(&client);
     kill(stage.daemon.pid, SIGCONT);
@@ -247,7 +247,8 @@ END_TEST
  * (0) or after (1) the daemon has answered all requests. The session must not wait for ever. */
 START_TEST(a_closed_client_that_cannot_be_answered_is_dropped)
 {
-    /* The replies of 1.2 KB exceed the kernel buffers, but not the output limit of a session. */
+    /* The replies, of 1.2 KB each, exceed the kernel buffers, but not the output limit of a
+     * session. */
     enum { REQUESTS = 190 };
     struct stage stage;
     struct tls_client client;
@@ -269,7 +270,7 @@ END_TEST
 
 /* --- limits --- */
 
-/* More requests than fit into the buffers, in records of the maximum size. */
+/* Sends more requests than fit into the buffers, in records of the maximum size. */
 START_TEST(pipelined_requests_are_all_answered)
 {
     enum { REQUESTS = 20000 };
