@@ -50,7 +50,8 @@ static uint32_t draw(struct attacker *attacker)
 
 static void open_connection(struct attacker *attacker, struct connection *connection)
 {
-    /* Many source addresses, so that ports do not run out. Honest clients use 127.0.0.1. */
+    /* Each connection has a random source address: the ports of a single address would run out.
+     * 127.0.0.1 is left to honest clients. */
     struct sockaddr_in from = {.sin_family = AF_INET,
                                .sin_addr.s_addr = htonl(0x7f010001 + draw(attacker) % 60000)};
     const int on = 1;
@@ -58,8 +59,8 @@ static void open_connection(struct attacker *attacker, struct connection *connec
     if (connection->fd < 0)
         return;
     setsockopt(connection->fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof(on));
-    /* Both ends are on this machine: small buffers keep the attack from exhausting the TCP memory
-     * of its kernel. */
+    /* Both ends are on this machine: small buffers keep the attack from exhausting the kernel's TCP
+     * memory. */
     setsockopt(connection->fd, SOL_SOCKET, SO_RCVBUF, &(int){16384}, sizeof(int));
     setsockopt(connection->fd, SOL_SOCKET, SO_SNDBUF, &(int){16384}, sizeof(int));
     bind(connection->fd, (const struct sockaddr *)&from, sizeof(from));
@@ -175,7 +176,8 @@ static void do_action(struct attacker *attacker, struct connection *connection)
     read_replies(attacker, connection);
 }
 
-/* Mostly requests that need no master, and now and then one that starts a round. */
+/* Fills the block with requests that need no master. Every 500th line is a STATUS, which starts a
+ * round. */
 static void fill_block(struct attacker *attacker)
 {
     static const char *const lines[] = {"PING\n", "VERSION\n", "HELP\n", "LOCKS none\n"};

@@ -12,7 +12,7 @@
     X(ATTACK_IDLE, "idle")         /* sends nothing */                                             \
     X(ATTACK_BYTES, "bytes")       /* one byte at a time */                                        \
     X(ATTACK_UNREAD, "unread")     /* sends requests, never reads */                               \
-    X(ATTACK_PIPELINE, "pipeline") /* sends as much as fits, reads */                              \
+    X(ATTACK_PIPELINE, "pipeline") /* sends as much as fits, and reads the replies */              \
     X(ATTACK_GARBAGE, "garbage")                                                                   \
     X(ATTACK_HTTP, "http")                                                                         \
     X(ATTACK_TLS, "tls")                                                                           \
@@ -31,8 +31,9 @@ enum attack_kind {
 struct attack_counts {
     atomic_ulong opened;
     atomic_ulong closed; /* by the daemon */
+    /* The sends of each kind of connection, or its resets (ATTACK_CHURN). */
     atomic_ulong acts[ATTACK_KINDS];
-    atomic_ulong passes; /* rounds through all connections */
+    atomic_ulong passes; /* how often the process has gone through all connections */
 };
 
 struct attack {
@@ -44,7 +45,7 @@ const char *attack_name(enum attack_kind kind);
 
 /* The size of an attack. */
 struct attack_plan {
-    unsigned each; /* connections of each kind but idle ones */
+    unsigned each; /* connections of each kind except ATTACK_IDLE */
     unsigned idle;
     unsigned pause_ms; /* between two actions of a connection */
 };

@@ -13,7 +13,7 @@ enum { CLIENT_LINE = 4096, CLIENT_INPUT = 65536, CLIENT_TIMEOUT_MS = 100 };
 
 struct client {
     int fd;
-    char sent[CLIENT_LINE]; /* last bytes sent, for messages */
+    char sent[CLIENT_LINE]; /* last bytes sent, for failure messages */
     char line[CLIENT_LINE]; /* last line read */
     char input[CLIENT_INPUT];
     size_t input_len;
@@ -79,8 +79,8 @@ void client_expect_match(struct client *client, const char *pattern, const char 
 /* Reads the next line, which must match the pattern. */
 void client_read_match(struct client *client, const char *pattern);
 
-/* Sends LOCK, which must be granted. `ttl` is text as in the protocol, and may include options of
- * LOCK: "10s", "10s HOLD". */
+/* Sends LOCK, which must be granted. `ttl` is text as in the protocol, and options of LOCK can
+ * follow it: "10s", "10s HOLD". */
 struct grant client_lock(struct client *client, const char *resource, const char *ttl);
 
 /* Requests a listing and returns the number of its lines that contain the text. */

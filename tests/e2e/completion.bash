@@ -28,7 +28,7 @@ expect_as_in_help() {
     expected=$(redlock help $command | grep -o -- '^ .*  --[a-z-]*\|^  -., --[a-z-]*' | grep -o -- '--[a-z-]*' |
              sort | paste -sd ' ')
     [[ $expected == *--* ]] || { echo "the help of \"$command\" lists no options" >&2; failed=1; }
-    # The help of the program itself does not list these two options.
+    # `redlock help` without a command does not list --help and --version.
     [[ $command ]] || expected="--help $expected --version"
     expect "redlock $command --" "$(tr ' ' '\n' <<<"$expected" | sort | paste -sd ' ')"
 }

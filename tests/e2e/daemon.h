@@ -19,8 +19,8 @@
  */
 enum { DAEMON_NODE_TIMEOUT_MS = 800 };
 
-/* The default clock_drift_margin is generous as well: the guard can use replies that are late on a
- * busy machine to check a clock. */
+/* The default clock_drift_margin is also generous: with it, the guard can check a master's clock
+ * even if a busy machine delays the reply. */
 enum { DAEMON_MARGIN_MS = 40 };
 
 struct daemon_plan {
@@ -54,7 +54,7 @@ struct daemon {
     int port; /* TCP port, if tcp_host is set */
 };
 
-/* Chooses the files of the daemon and writes its configuration. */
+/* Chooses the paths of the daemon's files and writes its configuration. */
 void daemon_prepare(struct daemon *daemon, const struct sandbox *sandbox,
                     const struct master *masters, unsigned master_count,
                     const struct daemon_plan *plan);
@@ -66,7 +66,7 @@ void daemon_bootstrap(const struct daemon *daemon);
  * end. Its output goes to the daemon's log. Returns the exit status. */
 int daemon_run(const struct daemon *daemon, const char *const *words);
 
-/* Starts the daemon and does not wait. */
+/* Starts the daemon and does not wait until it listens. */
 void daemon_start(struct daemon *daemon, rlim_t open_files);
 
 /* Waits until the daemon accepts connections. */
@@ -78,7 +78,7 @@ void daemon_wait_up(struct daemon *daemon, unsigned up);
 /* Sends SIGTERM. The daemon must exit with status 0, without a sanitizer report or a token in its
  * log. */
 void daemon_stop(struct daemon *daemon);
-/* Waits for the end of a daemon that the test has signalled itself, with the checks of
+/* Waits for the end of a daemon that the test itself has signalled, and makes the same checks as
  * daemon_stop(). */
 void daemon_check_end(struct daemon *daemon);
 
@@ -91,7 +91,8 @@ void daemon_connect(const struct daemon *daemon, struct client *client);
 /* Waits until a line of the log contains both texts. */
 void daemon_wait_log(const struct daemon *daemon, const char *first, const char *second);
 /* Waits until the daemon has logged this many refusals of a master's vote for this reason. The log
- * keeps refusals that are over before a busy machine lets the test check NODES. */
+ * is read because NODES is not enough: on a busy machine, a refusal can be over before the test
+ * reads NODES. */
 void daemon_wait_refused(const struct daemon *daemon, unsigned master, const char *reason,
                          unsigned times);
 /* Fails if the log has a sanitizer report or a token. */

@@ -12,7 +12,7 @@
 #include "tests/e2e/seal.h"
 #include "tests/e2e/tls_stage.h"
 
-/* OpenSSL accepts 32 empty records in a row and a ClientHello of 131,396 bytes. */
+/* OpenSSL accepts at most 32 empty records in a row and a ClientHello of at most 131,396 bytes. */
 enum { KEY_UPDATES = 50000, CHUNK = 2000, EMPTY_IN_A_ROW = 30, FRAGMENTS = 100000 };
 
 /* The thread blocks at most this long in a send before it checks `stop`. */
@@ -134,7 +134,7 @@ static void begin(struct flood *flood, int fd)
 {
     struct timeval timeout = {.tv_usec = SEND_MS * 1000};
     flood->fd = fd;
-    /* A small send buffer: nearly everything that was sent has been read by the daemon. */
+    /* With a small send buffer, the daemon has read nearly everything that send() has accepted. */
     setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &(int){16384}, sizeof(int));
     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
     ck_assert_int_eq(pthread_create(&flood->thread, NULL, run, flood), 0);

@@ -15,8 +15,8 @@
 enum flood_kind {
     FLOOD_CLIENT_HELLOS, /* TLS 1.2: repeated requests for renegotiation */
     FLOOD_EMPTY,         /* TLS 1.2: empty records, as many in a row as OpenSSL allows */
-    FLOOD_FRAGMENTS,     /* no handshake: a ClientHello, one byte per record */
-    FLOOD_KEY_UPDATES,   /* TLS 1.3: prepared in advance, a limited number */
+    FLOOD_FRAGMENTS,     /* an incomplete ClientHello, one byte per record */
+    FLOOD_KEY_UPDATES,   /* TLS 1.3: a limited number of updates, prepared in advance */
 };
 
 struct flood {
@@ -30,7 +30,7 @@ struct flood {
     atomic_bool over;     /* everything sent, or connection closed by the daemon */
     atomic_bool stop;
     struct tls_client *client; /* owned; NULL: the connection is the caller's */
-    struct seal *seal;         /* owned; NULL: TLS 1.3, which is not endless */
+    struct seal *seal;         /* owned; makes the records of an endless flood; NULL: not endless */
 };
 
 /* Connects to the TLS port of the stage's daemon and starts the flood. */
@@ -39,7 +39,7 @@ void flood_start(struct flood *flood, const struct stage *stage, enum flood_kind
 /* Starts a flood of key updates over a connection of the caller, whose handshake is done. */
 void flood_start_over(struct flood *flood, SSL *ssl, int fd);
 
-/* Stops the flood and closes its connection, unless the caller owns that. */
+/* Stops the flood and closes its connection, unless the caller owns the connection. */
 void flood_stop(struct flood *flood);
 
 #endif

@@ -21,8 +21,8 @@ int64_t hostile_clock_ns(void)
 
 /* --- sending --- */
 
-/* Records the bytes before it sends them, so that a reader of the reply finds the record. False if
- * the client is gone. */
+/* Records the bytes first and then sends them: when the client has read the reply, the record
+ * already contains it. False if the client is gone. */
 static bool send_bytes(struct hostile_server *server, int fd, const char *bytes, size_t len)
 {
     pthread_mutex_lock(&server->mutex);
@@ -223,7 +223,8 @@ static bool send_in_pieces(struct hostile_server *server, struct prng *prng, int
     return true;
 }
 
-/* Replies correctly, damaged, cut or not at all. False if the connection is to be closed. */
+/* Sends the reply unchanged, damaged or cut off, or sends nothing. False if the caller has to close
+ * the connection. */
 static bool misbehave_at_random(struct hostile_server *server, struct prng *prng, int fd,
                                 char *bytes)
 {
@@ -365,7 +366,7 @@ void hostile_start(struct hostile_server *server, const char *path)
     ck_assert_int_eq(pthread_create(&server->thread, NULL, run, server), 0);
 }
 
-/* No handle may be connected: the thread ends only between connections. */
+/* The caller must have closed all its handles: the thread ends only between connections. */
 void hostile_stop(struct hostile_server *server)
 {
     close(server->stop_pipe[1]);

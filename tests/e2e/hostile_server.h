@@ -1,6 +1,7 @@
 /*
- * A hostile server: a thread that speaks the protocol, or almost, and records all requests and all
- * bytes that it sent. It serves one connection at a time.
+ * A hostile server: a thread that takes the place of the daemon. It sends correct or faulty
+ * replies, as its plan says. It records all requests that it receives and all bytes that it sends,
+ * and serves one connection at a time.
  */
 #ifndef TESTS_E2E_HOSTILE_SERVER_H
 #define TESTS_E2E_HOSTILE_SERVER_H
@@ -15,12 +16,13 @@
 enum { HOSTILE_LINES = 4096, HOSTILE_BYTES = 1 << 20, HOSTILE_LINE = 4096 };
 
 enum hostile_kind {
+    /* Correct replies. */
     HOSTILE_NONE,
     HOSTILE_CUT,    /* the reply up to byte `at`, then a close */
     HOSTILE_SPLIT,  /* the reply in two pieces, split at byte `at` */
     HOSTILE_SILENT, /* no reply */
     HOSTILE_FLOOD,  /* endless warnings or lines of NODES, no reply */
-    HOSTILE_RANDOM, /* random behaviour, by the seed */
+    HOSTILE_RANDOM, /* random faults, drawn from `seed` */
 };
 
 /* How the server replies. */
@@ -38,7 +40,7 @@ struct hostile_plan {
 struct hostile_server {
     pthread_t thread;
     int listening;
-    int stop_pipe[2]; /* pipe; closing the write end stops the thread */
+    int stop_pipe[2]; /* closing the write end stops the thread */
     const char *path;
     pthread_mutex_t mutex;
     /* The fields below are guarded by the mutex. */
@@ -65,11 +67,12 @@ void hostile_set(struct hostile_server *server, const struct hostile_plan *plan)
 /* True if the server has received this request. The text excludes the tag. */
 bool hostile_received(struct hostile_server *server, const char *text);
 
-/* Copies the request with this tag to `text`, and the time when the server had read it to seen_ns.
- * False if there is none. */
+/* Copies the request with this tag to `text`, and sets *seen_ns to the time when the server had
+ * read it. False if no request has this tag. */
 bool hostile_request(struct hostile_server *server, uint64_t id, char *text, int64_t *seen_ns);
 
-/* Calls line() for each reply with this tag that was sent so far, without the tag. */
+/* Calls line() for each reply with this tag that the server has sent so far. `text` excludes the
+ * tag. */
 void hostile_each_reply(struct hostile_server *server, uint64_t id,
                         void (*line)(void *context, const char *text), void *context);
 

@@ -14,7 +14,8 @@ struct http_response {
     size_t len; /* length of the body */
 };
 
-/* Connects to 127.0.0.1, sends bytes unchanged, and reads to the end of the connection. */
+/* http_open() connects to 127.0.0.1, http_send() sends the text unchanged, and http_read() reads
+ * until the connection ends. */
 int http_open(int port);
 void http_send(int fd, const char *text);
 void http_read(int fd, struct http_response *response); /* closes fd */
@@ -29,7 +30,8 @@ void http_request(int port, const char *method, const char *path, struct http_re
 /* Returns the body of a GET, to be freed. The response must have this status. */
 char *http_get(int port, const char *path, int status);
 
-/* Returns the value of a header, "" without it. The next call overwrites the buffer. */
+/* Returns the value of a header, or "" if the response has no such header. The next call overwrites
+ * the buffer. */
 const char *http_header(const struct http_response *response, const char *name);
 
 #endif

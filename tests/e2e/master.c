@@ -119,8 +119,8 @@ static bool answers(struct master *master)
     return is_ours;
 }
 
-/* If the process ended, another process has the port: choose a new port if allowed, and start
- * again. */
+/* Waits until the process answers. If the process has ended, another process has its port: starts
+ * it again, on a new port if may_move. */
 static void wait_ready(struct master *master, bool may_move)
 {
     struct waiting waiting = waiting_for("a redis-server to answer");

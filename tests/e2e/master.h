@@ -47,8 +47,8 @@ struct master_plan {
     const char *network;
     bool steppable; /* preload a clock that can be stepped: tests/shim/clock.c */
     bool durable;   /* append-only file with fsync for every command */
-    /* TLS on a loopback address; the test itself uses the unix socket. Valid as long as the
-     * masters. NULL: no TLS. */
+    /* TLS on a loopback address; the test itself uses the unix socket. Must stay valid as long as
+     * the masters. NULL: no TLS. */
     const struct master_tls *tls;
     unsigned first; /* number of the first master; unique in a sandbox */
 };
@@ -64,27 +64,28 @@ void master_step_ms(struct master *master, int64_t ms);
 /* Kills and reaps the master, if it runs. */
 void master_kill(struct master *master);
 
-/* Stops the process: its kernel still accepts connections, but nothing is answered. */
+/* Stops the process: the kernel still accepts connections for it, but it answers nothing. */
 void master_stop(struct master *master);
 /* Resumes the process, which first executes the commands that arrived meanwhile. */
 void master_continue(struct master *master);
 
-/* Restarts the master at its address: empty, with the data of its last SAVE, or with all data if it
- * is durable. */
+/* Restarts the master at its address. A durable master then has all its data. Any other master has
+ * the data of its last SAVE, or none. */
 void master_restart(struct master *master);
 
 /* Formats the URL of the master for the daemon's configuration. */
 void master_url(const struct master *master, char *url);
 
 /*
- * Runs a command. The test fails without a reply or with an error reply. Text is valid until the
- * next command; NULL is nil.
+ * Runs a command. The test fails if the master does not reply or replies with an error. The text
+ * that master_text() returns is valid until the next command; NULL stands for nil.
  */
 int64_t master_integer(struct master *master, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 const char *master_text(struct master *master, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* Runs a command, given as one line, on several masters, and ignores the replies. */
+/* Runs a command, given as one line, on several masters. The test fails if a master replies with an
+ * error; other replies are ignored. */
 void masters_run(struct master *masters, unsigned count, const char *line);
 
 /* Returns the number of masters that have the key. */

@@ -1,5 +1,5 @@
 /*
- * Counts the commands that a master receives, by its MONITOR.
+ * Counts the commands that a master receives. The MONITOR command shows them.
  */
 #ifndef TESTS_E2E_MONITOR_H
 #define TESTS_E2E_MONITOR_H
@@ -15,9 +15,9 @@ struct monitor {
 void monitor_open(struct monitor *monitor, struct master *master);
 void monitor_close(struct monitor *monitor);
 
-/* Commands about a key since the previous call. `others` counts those that contain none of the
- * words (ending with NULL). For a script called by its SHA1, the word is the SHA1. Commands inside
- * scripts do not count. */
+/* The commands with this key that the master has received since the previous call, without those
+ * that a script runs. `others` is the number of these commands that contain none of the words
+ * (ending with NULL). The word for a script is its SHA1. */
 struct monitor_counts {
     unsigned commands;
     unsigned others;

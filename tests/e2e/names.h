@@ -23,8 +23,8 @@ void names_write_hosts(const struct names *names, const char *text);
 /* Sets the only nameserver of /etc/resolv.conf: this port of 127.0.0.1, with a timeout. */
 void names_write_server(const struct names *names, int port, int timeout_s);
 
-/* Starts a nameserver that never answers and returns its port. Its socket is open until the test
- * ends. */
+/* Opens the socket of a nameserver that never answers, and returns its port. The socket stays open
+ * until the test ends. */
 int names_silent_server(void);
 
 /* Starts a nameserver that resolves every name to 127.0.0.1, until it is killed. Returns its

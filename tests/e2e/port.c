@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 /*
- * Below the ephemeral ports of the kernel. Otherwise an outgoing connection could take the port of
- * a server that is down, and a client that retries could connect to itself.
+ * These ports are below the ephemeral ports of the kernel. Otherwise an outgoing connection could
+ * take the port of a server that is down, and a client that retries could connect to itself.
  */
 enum { PORT_MIN = 20000, PORT_MAX = 32000, PORT_TRIES = 100 };
 
@@ -28,7 +28,7 @@ int port_listen(int family, int port)
     int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return -1;
-    /* A server sets this as well: ended connections must not block the port. */
+    /* Servers set this as well: connections in TIME_WAIT must not block the port. */
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int));
     if (bind(fd, where, len) == 0 && listen(fd, 1) == 0)
         return fd;
@@ -38,7 +38,8 @@ int port_listen(int family, int port)
 
 /*
  * Tests run in parallel, and two of them could choose the same free port. A name in the abstract
- * namespace of unix sockets is unique and vanishes with its process, so that it serves as a claim.
+ * namespace of unix sockets is unique and vanishes with its process. The name of a port therefore
+ * serves as a claim to the port.
  */
 static bool claim(int port)
 {

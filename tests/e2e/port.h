@@ -7,8 +7,8 @@
 #include <stdbool.h>
 
 /*
- * Returns a free port of 127.0.0.1 that no other test gets while this process lives. Programs other
- * than these tests may still take it first.
+ * Returns a free port of 127.0.0.1 that no other test gets while this process lives. A program that
+ * is not one of these tests can still take the port first.
  */
 int port_free(void);
 

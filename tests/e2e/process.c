@@ -74,8 +74,8 @@ pid_t process_start(const struct process_plan *plan)
 {
     pid_t parent = getpid();
     pid_t pid = fork();
-    /* Check takes a lock for each assertion, and in the child another thread of the parent may hold
-     * it. */
+    /* The child makes no assertion: Check takes a mutex for each one, and another thread of the
+     * parent may have held the mutex during fork(). */
     if (pid == 0)
         exec_child(plan, parent);
     ck_assert_int_ge(pid, 0);

@@ -8,7 +8,7 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
-/* True for a build with ASan, which keeps freed memory: memory limits cannot be checked. */
+/* True for a build with ASan. ASan keeps freed memory, so tests cannot check memory limits. */
 #ifdef __SANITIZE_ADDRESS__
 static const bool process_is_sanitized = true;
 #else

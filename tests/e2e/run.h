@@ -29,8 +29,9 @@ void run_wait_stubborn(const struct wrapper *wrapper, pid_t *pids);
 bool run_any_runs(const pid_t *pids);
 bool run_any_of(const pid_t *pids, unsigned count);
 
-/* Expiry of the key of lock "a", on one master and on the first of all, in milliseconds of wall
- * clock time. The masters share the clock of the test. */
+/* run_expiry_ms_on() returns when the key of lock "a" expires on one master. run_first_expiry_ms()
+ * returns when it expires on the first of all masters. All times are in milliseconds of wall clock
+ * time; the masters share the clock of the test. */
 int64_t run_wall_ms(void);
 int64_t run_expiry_ms_on(struct stage *stage, unsigned master);
 int64_t run_first_expiry_ms(struct stage *stage);

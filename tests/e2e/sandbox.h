@@ -3,7 +3,7 @@
  *
  * A test that passes removes its folder. A folder that is left when its test case ends belongs to a
  * test that failed, crashed or timed out: its logs are printed, then it is removed. Check ends a
- * failed test at once, so that the test itself cannot do this.
+ * failed test at once, so the test itself cannot print its logs.
  */
 #ifndef TESTS_E2E_SANDBOX_H
 #define TESTS_E2E_SANDBOX_H

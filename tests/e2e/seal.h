@@ -1,6 +1,6 @@
 /*
- * Makes TLS 1.2 records that no TLS library sends: after its handshake, a client can send records
- * of any type.
+ * Makes TLS 1.2 records that no TLS library would send. With them, a client can send records of any
+ * type after its handshake.
  */
 #ifndef TESTS_E2E_SEAL_H
 #define TESTS_E2E_SEAL_H
@@ -8,7 +8,7 @@
 #include <openssl/ssl.h>
 #include <stddef.h>
 
-/* The ciphers that the client must offer: the records are AES-128-GCM. */
+/* The ciphers that the client must offer, since the records are encrypted with AES-128-GCM. */
 #define SEAL_CIPHERS "ECDHE-RSA-AES128-GCM-SHA256:ECDHE-ECDSA-AES128-GCM-SHA256"
 
 enum { SEAL_HANDSHAKE = 22, SEAL_DATA = 23 };

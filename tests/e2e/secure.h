@@ -25,7 +25,7 @@ struct tls_client_plan {
     const char *own;    /* own certificate; NULL: none */
     const char *host;   /* required host name; NULL: any */
     int version;        /* TLS1_2_VERSION and the like; 0: the highest */
-    bool small_buffers; /* small buffers: less than 70 KB fit unread */
+    bool small_buffers; /* less than 70 KB fit in while the client does not read */
 };
 
 /* Connects to a port of 127.0.0.1 and completes the handshake. False if it fails; the connection is
@@ -45,7 +45,7 @@ void tls_client_send(struct tls_client *secure, const char *text);
 const char *tls_client_read(struct tls_client *secure);
 const char *tls_client_ask(struct tls_client *secure, const char *text);
 
-/* True if the daemon ends the session with close_notify, before another line. */
+/* True if the daemon ends the session with close_notify. Fails if it sends more data first. */
 bool tls_client_ends_well(struct tls_client *secure);
 
 /* Sends close_notify; the client can still read. */

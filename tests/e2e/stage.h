@@ -38,7 +38,7 @@ struct stage {
 void stage_open(struct stage *stage, const char *test, const struct stage_plan *plan);
 void stage_close(struct stage *stage);
 
-/* Opens or closes a stage without the daemon, for tests that start it differently. */
+/* Opens or closes a stage without the daemon, for tests that start the daemon differently. */
 void stage_open_masters(struct stage *stage, const char *test, const struct stage_plan *plan);
 void stage_close_masters(struct stage *stage);
 
@@ -53,8 +53,8 @@ void stage_continue_masters(struct stage *stage, unsigned first, unsigned last);
 /* Waits until the lines of exactly `count` nodes contain the text ("state=up"). */
 void stage_wait_nodes(struct stage *stage, const char *text, unsigned count);
 
-/* Waits until exactly `count` masters have the key. The reply to a client comes with the deciding
- * vote, and other masters may follow later. */
+/* Waits until exactly `count` masters have the key. The daemon replies to its client after the
+ * deciding vote, and the other masters may execute the command later. */
 void stage_wait_key(struct stage *stage, const char *key, unsigned count);
 
 /* Waits until no master has a lock key. All masters must answer. */
@@ -63,7 +63,7 @@ void stage_wait_no_keys(struct stage *stage);
 /* Waits until the daemon has a request in flight. */
 void stage_wait_in_flight(struct stage *stage);
 
-/* Waits until a line of STATS contains the text. The client may be one of any daemon. */
+/* Waits until a line of STATS contains the text. The client can be connected to any daemon. */
 void stage_wait_stats(struct client *client, const char *text);
 
 /* Waits until the daemon has exactly this many connections, stage.client included. */

@@ -17,7 +17,7 @@
 /* The exit status of a shell for a command that cannot be run. */
 enum { CANNOT_EXEC = 127 };
 
-/* Copies the output until the last program has closed the terminal, which reads as EIO. */
+/* Copies the output until the last program has closed the terminal; read(2) then fails with EIO. */
 static void copy(int terminal, FILE *to)
 {
     struct waiting waiting = waiting_for("a program on a terminal to end");

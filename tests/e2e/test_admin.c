@@ -1,6 +1,6 @@
 /*
- * The admin listener: its pages, the requests that it refuses, and its limits, which cost the locks
- * nothing.
+ * The admin listener: its pages, the requests that it refuses, and its limits. Locks are granted
+ * even when its limits are reached.
  */
 #include <ctype.h>
 #include <signal.h>
@@ -304,7 +304,8 @@ static void wait_page(const char *words)
     }
 }
 
-/* A local user who fills the listener must not make a supervisor restart a healthy daemon. */
+/* A service manager restarts a daemon whose /healthz does not answer. A local user must not cause
+ * that by filling the listener. */
 START_TEST(healthz_answers_while_silent_connections_fill_the_listener)
 {
     static const char *const partial_requests[] = {"", "GET /heal"};
@@ -463,7 +464,7 @@ START_TEST(a_refused_reload_shows_until_one_succeeds)
 }
 END_TEST
 
-START_TEST(clients_over_the_limit_per_address_are_counted_apart)
+START_TEST(clients_over_the_limit_per_address_are_counted_separately)
 {
     struct stage stage;
     struct client second;
@@ -576,7 +577,7 @@ START_TEST(a_stopping_daemon_is_not_ready)
     struct waiting waiting = waiting_for("the request to be in flight");
     while (client_count(&other, "CLIENTS", "under_way=1") == 0)
         waiting_pause(&waiting);
-    /* Connections in every state must not delay the end. */
+    /* Admin connections in any state must not delay the end of the daemon. */
     int silent = http_open(port);
     int half = http_open(port);
     http_send(half, "GET /metrics HTTP/1.1\r\n");
@@ -676,7 +677,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, requests_and_outcomes_are_counted);
     tcase_add_test(tests, waiters_and_holds_are_counted);
     tcase_add_test(tests, clients_over_the_limit_are_counted);
-    tcase_add_test(tests, clients_over_the_limit_per_address_are_counted_apart);
+    tcase_add_test(tests, clients_over_the_limit_per_address_are_counted_separately);
     tcase_add_test(tests, denied_requests_and_wrong_secrets_are_counted);
     tcase_add_test(tests, a_refused_reload_shows_until_one_succeeds);
     tcase_add_test(tests, metrics_are_well_formed_with_and_without_a_quorum);

@@ -19,6 +19,8 @@
 #include "tests/e2e/waiting.h"
 #include "tests/runner.h"
 
+/* The flood lasts until the client has had TURNS replies and CONNECTIONS connections were opened.
+ * At most AT_ONCE connections may be opened before one reply. */
 enum { THREADS = 4, CONNECTIONS = 20000, TURNS = 100, AT_ONCE = 5000 };
 
 struct flood {
@@ -28,7 +30,7 @@ struct flood {
     atomic_bool stop;
 };
 
-/* Closing with a reset leaves no port in TIME-WAIT. */
+/* Opens connections and resets them: a reset leaves no port in TIME-WAIT. */
 static void *run(void *context)
 {
     struct flood *flood = context;

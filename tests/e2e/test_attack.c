@@ -22,7 +22,7 @@
 
 enum { ROUNDS = 25, HONEST = 4 };
 
-/* Memory per connection apart from unread replies: its buffers, and overhead of malloc. */
+/* Memory of a connection in KiB, without unread replies: its buffers and the overhead of malloc. */
 enum { CONNECTION_KIB = 40 };
 
 struct plan {
@@ -164,7 +164,8 @@ static void check_bounds(const struct attack_run *attack_run, const struct plan 
     if (!process_is_sanitized) /* ASan keeps freed memory */
         ck_assert_msg(attack_run->memory_most_kib < most_kib, "%ld KiB, more than %ld",
                       attack_run->memory_most_kib, most_kib);
-    /* Closed connections count until the daemon has noticed: up to a backlog of them. */
+    /* A closed connection keeps its descriptor until the daemon notices the close. Up to a full
+     * backlog of 1,024 connections can do so. */
     ck_assert_uint_le(attack_run->files_most,
                       attack_run->files_before + (unsigned)connections + 1024);
 }
@@ -212,8 +213,8 @@ START_TEST(honest_clients_are_served_under_attack)
 }
 END_TEST
 
-/* The attackers never authenticate, so that the limit of unauthenticated connections is low.
- * Clients with a secret still get in. */
+/* The attackers never authenticate, and the limit of unauthenticated connections is low. Clients
+ * with a secret must still get in. */
 START_TEST(users_authenticate_and_are_served_under_attack)
 {
     static struct attack_run attack_run;
@@ -236,8 +237,8 @@ START_TEST(users_authenticate_and_are_served_under_attack)
 }
 END_TEST
 
-/* The read budget ends after some lines, but a client that sends thousands of lines and then
- * half-closes must get all replies. */
+/* A client sends thousands of lines, far more than the read budget, and then half-closes. It must
+ * get all replies. */
 START_TEST(every_line_before_a_half_close_is_answered)
 {
     enum { LINES = 5000 };

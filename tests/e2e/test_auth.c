@@ -100,7 +100,7 @@ START_TEST(requests_before_auth_are_denied)
 }
 END_TEST
 
-START_TEST(requests_may_be_pipelined_after_auth)
+START_TEST(requests_can_be_pipelined_after_auth)
 {
     struct stage stage;
     struct client client;
@@ -133,7 +133,7 @@ START_TEST(a_wrong_secret_is_denied_and_the_connection_closed)
 }
 END_TEST
 
-/* So that clients can get their secrets before users are configured. */
+/* The operator can then give clients their secrets before configuring users. */
 START_TEST(without_users_any_secret_is_accepted)
 {
     struct stage stage;
@@ -163,7 +163,7 @@ START_TEST(a_user_cannot_use_see_or_count_foreign_resources)
     client_expect(&ci, "OK", "UNLOCK ci:shared %s", shared.token);
     client_lock(&ci, "ci:mine", "60s");
 
-    /* Even with the right token. */
+    /* The daemon denies access even with the right token. */
     static const char denied[] = "DENIED this user may not use this resource";
     client_expect(&ci, denied, "UNLOCK prod %s", foreign.token);
     client_expect(&ci, denied, "EXTEND prod %s 10s", foreign.token);
@@ -190,7 +190,8 @@ START_TEST(a_user_cannot_use_see_or_count_foreign_resources)
 }
 END_TEST
 
-/* Of 2,200 locks, the user may see 1,100. `more=` must count only those. */
+/* Of 2,200 locks, the user may see 1,100, and a listing shows at most 1,000. `more=` must count
+ * only the other 100 that the user may see. */
 START_TEST(a_truncated_listing_counts_only_permitted_resources)
 {
     enum { EACH = 1100 };
@@ -234,7 +235,7 @@ START_TEST(client_ids_do_not_reveal_how_many_clients_connect)
 }
 END_TEST
 
-START_TEST(connection_authenticates_once)
+START_TEST(a_connection_can_authenticate_only_once)
 {
     struct stage stage;
     struct client client;
@@ -292,8 +293,8 @@ START_TEST(a_secret_does_not_stay_in_memory)
 {
     struct stage stage;
     struct client client;
-    /* Lazy binding could save the vector registers, and with them the bytes that were copied
-     * last. */
+    /* With lazy binding, the dynamic linker could save the vector registers to memory, and with
+     * them the bytes that were copied last. */
     ck_assert_int_eq(setenv("LD_BIND_NOW", "1", 1), 0);
     open_stage(&stage, __func__, "");
     ck_assert(is_in_memory(&stage.daemon, stage.daemon.socket));
@@ -367,7 +368,7 @@ START_TEST(unix_peers_are_authenticated_by_uid_or_gid)
     connect_as_uid(&stage, &client, 4009, 4002);
     client_expect(&client, "FREE", "STATUS w:a");
     client_close(&client);
-    /* Some directories put users into very many groups. */
+    /* Some directory services put users into very many groups. */
     gid_t many[1000];
     for (gid_t i = 0; i < 1000; i++)
         many[i] = 5000 + i;
@@ -422,7 +423,7 @@ START_TEST(idle_unauthenticated_connections_cannot_crowd_out_clients)
         connect_tcp(&stage, &silent[i]);
         client_expect(&silent[i], "PONG", "PING");
     }
-    /* The oldest was closed; the honest client displaces the next one. */
+    /* The daemon has closed the oldest silent connections. The honest client displaces one more. */
     client_read_match(&silent[0], "LIMIT unauthenticated");
     client_expect_end(&silent[0]);
     ck_assert_uint_eq(client_count(&stage.client, "STATS", " unauthenticated=5 "), 1);
@@ -438,8 +439,8 @@ START_TEST(idle_unauthenticated_connections_cannot_crowd_out_clients)
 }
 END_TEST
 
-/* At the limit of clients, an unauthenticated connection is closed for a new one, also if the new
- * one comes from an address without connections. */
+/* At the limit of clients, the daemon closes an unauthenticated connection to make room for a new
+ * one. The connections come from one address (0), or each from another one (1). */
 START_TEST(a_client_displaces_an_unauthenticated_one_at_the_limit)
 {
     struct stage stage;
@@ -458,7 +459,7 @@ START_TEST(a_client_displaces_an_unauthenticated_one_at_the_limit)
     client_expect(&in[2], "OK", "AUTH " SECRET_CI);
     client_read_match(&waiting, "LIMIT unauthenticated");
     client_expect_end(&waiting);
-    /* All connections are authenticated, so that the new one is refused. */
+    /* All other connections are authenticated, so the daemon refuses the new one. */
     connect_from(&stage, &late, from_elsewhere ? 6 : 1);
     client_read_match(&late, "LIMIT clients");
     client_expect_end(&late);
@@ -584,13 +585,13 @@ Suite *test_suite(void)
     Suite *suite = suite_create("auth");
     TCase *tests = sandbox_case("authentication");
     tcase_add_test(tests, requests_before_auth_are_denied);
-    tcase_add_test(tests, requests_may_be_pipelined_after_auth);
+    tcase_add_test(tests, requests_can_be_pipelined_after_auth);
     tcase_add_test(tests, a_wrong_secret_is_denied_and_the_connection_closed);
     tcase_add_test(tests, without_users_any_secret_is_accepted);
     tcase_add_test(tests, a_user_cannot_use_see_or_count_foreign_resources);
     tcase_add_test(tests, a_truncated_listing_counts_only_permitted_resources);
     tcase_add_test(tests, client_ids_do_not_reveal_how_many_clients_connect);
-    tcase_add_test(tests, connection_authenticates_once);
+    tcase_add_test(tests, a_connection_can_authenticate_only_once);
     tcase_add_test(tests, a_secret_does_not_stay_in_memory);
     tcase_add_test(tests, a_secret_overrides_the_user_of_a_unix_socket);
     tcase_add_test(tests, unix_peers_are_authenticated_by_uid_or_gid);

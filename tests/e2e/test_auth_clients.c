@@ -346,7 +346,7 @@ START_TEST(a_waiter_without_a_valid_secret_ends_when_users_are_introduced)
 }
 END_TEST
 
-/* After a restart, other clients may reach the limit before the waiter reconnects. */
+/* After a restart, other clients can reach the limit before the waiter reconnects. */
 START_TEST(a_waiter_retries_while_the_client_limit_is_reached)
 {
     struct stage stage;

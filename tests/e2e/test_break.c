@@ -68,7 +68,8 @@ START_TEST(a_user_needs_the_verb_to_break_a_lock)
 }
 END_TEST
 
-/* The other daemon extends the hold and learns with its next extension that the lock is gone. */
+/* The daemon of the holder extends the hold, and learns from its next extension that the lock is
+ * gone. */
 START_TEST(breaking_a_hold_of_another_daemon_grants_its_waiter)
 {
     struct stage stage;
@@ -97,8 +98,9 @@ START_TEST(breaking_a_hold_of_another_daemon_grants_its_waiter)
 }
 END_TEST
 
-/* Two of three masters temporarily refuse a command of the breaking daemon: the deletion of the
- * key, or the freeze. The other daemon extends the lock meanwhile. */
+/* Two of three masters temporarily refuse a command of the daemon that breaks the lock: DEL, which
+ * deletes the key, or SET, which freezes it. Meanwhile the holder extends the lock through its own
+ * daemon. If the holder got OK, the lock must survive the BREAK that failed. */
 static const char *const refused[] = {"del", "set"};
 
 START_TEST(an_extension_answered_ok_outlives_a_failed_break)

@@ -1,5 +1,5 @@
 /*
- * Many clients and faulty clients: none may affect another.
+ * Many clients and faulty clients: no client may affect another one.
  */
 #include <signal.h>
 #include <stdlib.h>
@@ -51,7 +51,8 @@ START_TEST(http_in_two_segments_is_closed)
 }
 END_TEST
 
-/* Otherwise the client behind the proxy would take the error for the reply to its first request. */
+/* If the daemon answered the PROXY header with an error, the client behind the proxy would take the
+ * error for the reply to its first request. */
 START_TEST(a_proxy_header_is_closed_with_one_line_in_the_log)
 {
     struct stage stage;
@@ -227,8 +228,8 @@ START_TEST(a_daemon_out_of_descriptors_does_not_spin_and_recovers)
     struct client *clients = calloc(TOO_MANY, sizeof(*clients));
     ck_assert_ptr_nonnull(clients);
     stage_open(&stage, __func__, &three_and_tcp);
-    /* The limit is lowered while the daemon runs: at its start it makes sure that it has enough
-     * descriptors. */
+    /* The limit is lowered while the daemon runs, because a starting daemon makes sure that it has
+     * enough descriptors. */
     ck_assert_int_eq(prlimit(stage.daemon.pid, RLIMIT_NOFILE, &few, NULL), 0);
     for (int i = 0; i < TOO_MANY; i++)
         client_connect_tcp(&clients[i], "127.0.0.1", stage.daemon.port);
@@ -264,7 +265,7 @@ START_TEST(a_listing_ends_the_read_budget_of_its_session)
         client_send(&eager, "LOCKS\n");
     client_send(&stage.client, "CLIENTS\n");
     kill(stage.daemon.pid, SIGCONT);
-    /* Both clients' input is there in the same pass, in any order. */
+    /* The daemon reads the input of both clients in the same pass, in any order. */
     client_read(&stage.client);
     while (strstr(stage.client.line, "name=eager") == NULL)
         client_read(&stage.client);

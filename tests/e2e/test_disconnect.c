@@ -7,7 +7,7 @@
 #include "tests/e2e/waiting.h"
 #include "tests/runner.h"
 
-/* A LOCK is pending while three masters are stopped. */
+/* With this node_timeout, a LOCK is pending as long as three masters are stopped. */
 static const struct stage_plan slow_requests = {
     .masters = 5, .daemon = {.node_timeout_ms = 5000, .tcp_host = "127.0.0.1"}};
 
@@ -86,7 +86,8 @@ START_TEST(a_pending_lock_at_a_half_close_is_undone_and_answered)
 }
 END_TEST
 
-/* The daemon reads the LOCK and the half-close in one pass. The masters are fast, hence many
+/* The daemon is stopped until both have arrived, so it reads the LOCK and the half-close in one
+ * pass. The masters might vote before the daemon notices the half-close, so the test makes many
  * attempts. */
 START_TEST(a_lock_sent_with_a_half_close_is_never_granted)
 {
@@ -135,6 +136,7 @@ START_TEST(locks_queued_before_a_half_close_start_no_round)
     client_close(&client);
     daemon_connect(&stage.daemon, &client);
     client_send(&client, "STATS\n");
+    /* Only the first LOCK has started a round; the others waited for its reply. */
     client_read_match(&client, "subject=daemon .* acquire_rounds=1 .*");
     client_close(&client);
     stage_wait_no_keys(&stage);
@@ -154,7 +156,7 @@ START_TEST(locks_that_fail_after_their_client_closed_leave_no_keys)
 }
 END_TEST
 
-START_TEST(a_half_closed_client_gets_every_answer)
+START_TEST(a_half_closed_client_gets_every_reply)
 {
     struct stage stage;
     struct client client;
@@ -170,7 +172,7 @@ START_TEST(a_half_closed_client_gets_every_answer)
 }
 END_TEST
 
-START_TEST(a_half_closed_client_gets_the_answer_to_its_unlock)
+START_TEST(a_half_closed_client_gets_the_reply_to_its_unlock)
 {
     struct stage stage;
     struct client client;
@@ -212,8 +214,8 @@ START_TEST(an_unlock_completes_after_its_client_closed)
 }
 END_TEST
 
-/* The daemon stops reading when so many lines are pending, and cannot notice the reset by
- * reading. */
+/* With so many pending lines, the daemon does not read from the connection, and has to notice the
+ * reset without reading. */
 START_TEST(a_reset_waiter_with_unread_input_leaves_the_queue)
 {
     struct stage stage;
@@ -265,8 +267,8 @@ Suite *test_suite(void)
     tcase_add_test(tests, a_lock_sent_with_a_half_close_is_never_granted);
     tcase_add_test(tests, locks_queued_before_a_half_close_start_no_round);
     tcase_add_test(tests, locks_that_fail_after_their_client_closed_leave_no_keys);
-    tcase_add_test(tests, a_half_closed_client_gets_every_answer);
-    tcase_add_test(tests, a_half_closed_client_gets_the_answer_to_its_unlock);
+    tcase_add_test(tests, a_half_closed_client_gets_every_reply);
+    tcase_add_test(tests, a_half_closed_client_gets_the_reply_to_its_unlock);
     tcase_add_test(tests, an_unlock_completes_after_its_client_closed);
     tcase_add_test(tests, a_reset_waiter_with_unread_input_leaves_the_queue);
     tcase_add_test(tests, an_unfinished_line_is_not_executed);

@@ -315,7 +315,7 @@ START_TEST(failed_work_unlocks_and_keeps_its_error)
 }
 END_TEST
 
-START_TEST(the_daemon_may_be_restarted_during_the_work)
+START_TEST(the_daemon_can_be_restarted_during_the_work)
 {
     struct stage stage;
     struct guest guest;
@@ -381,8 +381,8 @@ START_TEST(a_killed_daemon_is_an_error)
 }
 END_TEST
 
-/* Makes the path absolute: a python3 that is a script, such as that of pyenv, changes its folder
- * before it runs Python. */
+/* Makes the path of the shim absolute: a python3 that is a script, such as that of pyenv, changes
+ * its folder before it runs Python. */
 static void find_shim(void)
 {
     const char *shim = getenv("CLOCK_SHIM");
@@ -392,7 +392,7 @@ static void find_shim(void)
     free(whole);
 }
 
-/* The client must not use the wall clock, which goes back meanwhile. */
+/* The client must not use the wall clock, which is set back by an hour during the work. */
 START_TEST(work_past_the_deadline_is_an_error)
 {
     struct stage stage;
@@ -453,7 +453,8 @@ END_TEST
 
 /* --- with the relay --- */
 
-/* The daemon is stopped before it reads the request, until the TTL has passed. */
+/* The daemon is stopped before the relay passes the LOCK on, and continues when the TTL has passed.
+ * For the client, which counts from its request, the grant is then past its deadline. */
 START_TEST(a_grant_past_its_deadline_on_arrival_is_unlocked)
 {
     static const struct options brief = {"a", "2000", "9000", "until-finish", NULL};
@@ -493,7 +494,7 @@ END_TEST
 
 #define TOKEN "6c7bac0d008c92701fb34223a36eaf20dda7a0ce"
 
-START_TEST(a_reply_may_arrive_in_pieces_and_have_more_fields)
+START_TEST(a_reply_can_arrive_in_pieces_and_have_more_fields)
 {
     struct sandbox sandbox;
     struct guest guest;
@@ -517,7 +518,7 @@ START_TEST(a_reply_may_arrive_in_pieces_and_have_more_fields)
 }
 END_TEST
 
-/* The TTL begins with the grant, so that time in the queue does not shorten the validity. */
+/* The TTL begins with the grant, so time in the queue does not shorten the validity. */
 START_TEST(the_deadline_counts_from_the_grant_not_the_request)
 {
     struct sandbox sandbox;
@@ -527,6 +528,7 @@ START_TEST(the_deadline_counts_from_the_grant_not_the_request)
     relay_open(&relay);
     start(&guest, &sandbox, _i, relay.port, &default_options);
     relay_accept(&relay);
+    /* 60 s have elapsed and the validity is 0: the deadline is 60 s after the request. */
     relay_reply(&relay, "OK " TOKEN " 0 60000 17\n");
     wait_printed(&guest, "working 17\n");
     tell_to_finish(&sandbox);
@@ -595,7 +597,7 @@ START_TEST(a_silent_daemon_is_an_error)
     start(&guest, &sandbox, _i, relay.port, &default_options);
     relay_accept(&relay);
     end_with(&guest, "error: ");
-    /* The guest has closed its connection, so that a daemon would undo the LOCK. */
+    /* The guest has closed its connection, so a daemon would undo the LOCK. */
     client_expect_end(&relay.guest);
     client_close(&relay.guest);
     relay_close(&relay);
@@ -633,14 +635,14 @@ Suite *test_suite(void)
     tcase_add_loop_test(cases, a_lock_held_elsewhere_is_an_error, 0, LANGUAGES);
     tcase_add_loop_test(cases, no_quorum_is_an_error, 0, LANGUAGES);
     tcase_add_loop_test(cases, failed_work_unlocks_and_keeps_its_error, 0, LANGUAGES);
-    tcase_add_loop_test(cases, the_daemon_may_be_restarted_during_the_work, 0, LANGUAGES);
+    tcase_add_loop_test(cases, the_daemon_can_be_restarted_during_the_work, 0, LANGUAGES);
     tcase_add_loop_test(cases, an_unlock_that_fails_is_not_an_error, 0, LANGUAGES);
     tcase_add_loop_test(cases, a_stopping_daemon_is_an_error, 0, LANGUAGES);
     tcase_add_loop_test(cases, a_killed_daemon_is_an_error, 0, LANGUAGES);
     tcase_add_loop_test(cases, work_past_the_deadline_is_an_error, 0, LANGUAGES);
     tcase_add_test(cases, clients_of_all_languages_exclude_each_other);
     tcase_add_loop_test(cases, a_grant_past_its_deadline_on_arrival_is_unlocked, 0, LANGUAGES);
-    tcase_add_loop_test(cases, a_reply_may_arrive_in_pieces_and_have_more_fields, 0, LANGUAGES);
+    tcase_add_loop_test(cases, a_reply_can_arrive_in_pieces_and_have_more_fields, 0, LANGUAGES);
     tcase_add_loop_test(cases, the_deadline_counts_from_the_grant_not_the_request, 0, LANGUAGES);
     tcase_add_loop_test(cases, a_broken_connection_is_an_error, 0, LANGUAGES);
     tcase_add_loop_test(cases, every_other_reply_is_an_error_that_quotes_it, 0, LANGUAGES);

@@ -1,8 +1,8 @@
 /*
  * Two daemons with 16 clients each compete for one resource. The test checks the share of each
- * daemon, the waits, and the number of commands on the masters. Waits are counted in grants, so
- * that the speed of the machine hardly matters. A daemon that is not scheduled when its turn comes
- * loses the turn. Hence several attempts, so that a machine that is busy for a while spoils only
+ * daemon, the waits, and the number of commands on the masters. Waits are counted in grants, so the
+ * speed of the machine hardly matters. A daemon that is not scheduled when its turn comes loses the
+ * turn. The test therefore makes several attempts: a machine that is busy for a while spoils only
  * one.
  */
 #include <poll.h>

@@ -16,7 +16,8 @@
 #include "tests/prng.h"
 #include "tests/runner.h"
 
-/* The two replies are read one after the other, so that remaining TTLs may differ by APART_MS. */
+/* The test asks the two servers one after the other, so the remaining TTLs in their replies are
+ * allowed to differ by APART_MS, and the times in their records by JOIN_APART_US. */
 enum {
     KEYS = 3,
     TOKENS = 5,
@@ -26,8 +27,8 @@ enum {
     JOIN_APART_US = 5000000
 };
 
-/* An end of a quarantine in the far future, which no clock changes: it must be equal to the
- * microsecond. */
+/* An end of a quarantine so far in the future that no server replaces it by a time of its own
+ * clock. Both servers must therefore return it equal to the microsecond. */
 #define FLOOR_US INT64_C(8000000000000000)
 
 static struct fake_master fake;
@@ -70,7 +71,8 @@ static redisReply *ask_real(const char *bytes, size_t len)
     return reply;
 }
 
-/* Compares texts. Records may differ in their time of writing. */
+/* Compares texts. Two records are allowed to differ in join_us, which depends on the time of
+ * writing. */
 static bool same_text(const redisReply *fake_reply, const redisReply *real_reply)
 {
     const char *fake_join = strstr(fake_reply->str, " join_us=");
@@ -169,7 +171,7 @@ static void try_lock_command(void)
     expect_same(buf, redis_format(&fenced, below(4) == 0 ? REDIS_IN_FULL : REDIS_BY_SHA1, buf));
 }
 
-/* Values that redlockd never writes. */
+/* Writes and reads contention hints that redlockd never writes. */
 static void try_malformed_value(void)
 {
     static const char *const malformed[] = {"",
@@ -187,7 +189,8 @@ static void try_malformed_value(void)
         expect_same_words((const char *[]){"SET", name, malformed[below(8)], "PX", "100000"}, 5);
 }
 
-/* A server without the command must return the same error. */
+/* Releases with DELIFEQ (Valkey) or DELEX (Redis 8). If the real server lacks the command, the fake
+ * one must return the same error. */
 static void try_native_release(void)
 {
     char buf[REDIS_COMMAND_MAX];
@@ -223,7 +226,8 @@ static void try_record_write(void)
     char floor[24];
     const struct fake_key *key = fake_find(&fake, RECORD_KEY, strlen(RECORD_KEY), wall_us());
     ck_assert_int_eq(key == NULL, record == NULL);
-    /* Each server compares with its own record; the records differ only in microseconds. */
+    /* Each server gets its own record as the expected one, because the two records differ by some
+     * microseconds. */
     bool right = below(3) != 0;
     snprintf(begin, sizeof(begin),
              "redlockd/1 set=0123456789abcdef cluster=c max_ttl_ms=20000 id=%040u run_id=%040u "
@@ -285,8 +289,8 @@ static void heartbeat_with(const char *entry)
                       14);
 }
 
-/* A step entry ahead of the clock rises by a millisecond. Otherwise it would be set to the time of
- * each server. */
+/* The step entry is ahead of both clocks, so each heartbeat raises it by a millisecond. An entry
+ * behind the clock would be set to the time of its server, and the replies would differ. */
 static void try_heartbeat_of_a_step(void)
 {
     static const char *const set[] = {"SET",  "redlockd:step:x", "9700000000000000", "NX", "PX",
@@ -301,7 +305,7 @@ static void try_heartbeat_of_a_step(void)
 }
 
 /* The next heartbeat removes an attestation that was written before the clock was set back, or by a
- * daemon that does not state the hidden step. */
+ * daemon that does not state the largest hidden error (the number after the colon). */
 static void try_heartbeat_on_a_void_attestation(const char *attestation)
 {
     const char *const set[] = {"SET", "redlockd:vouch:x", attestation, "NX", "PX", "60000"};

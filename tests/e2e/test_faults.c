@@ -10,7 +10,7 @@
 
 static const struct stage_plan five = {.masters = 5};
 static const struct stage_plan five_on_unix = {.masters = 5, .over_unix = true};
-/* A short max_ttl, so that masters that lose their data soon vote again. */
+/* With a short max_ttl, masters that have lost their data soon vote again. */
 static const struct stage_plan five_brief = {
     .masters = 5, .over_unix = true, .daemon = {.locks = ", max_ttl: 1s"}};
 
@@ -105,7 +105,8 @@ START_TEST(flushing_the_masters_ends_a_lock)
     /* This reply shows that no SET is in flight any more. */
     client_expect_match(&stage.client, "HELD [0-9]+", "STATUS a");
     masters_run(stage.masters, 5, "FLUSHALL");
-    /* A flushed master cannot know whether another lock existed, so that the answer is not GONE. */
+    /* A flushed master cannot know whether another lock existed, so the daemon does not reply
+     * GONE. */
     const char *forgotten = "NOQUORUM 0/5 need=3 a:flushed b:flushed c:flushed d:flushed e:flushed";
     client_expect_match(&stage.client, "NOQUORUM [0-2]/5 .*flushed.*", "EXTEND a %s 1s",
                         grant.token);
@@ -121,7 +122,7 @@ START_TEST(flushing_the_masters_ends_a_lock)
 }
 END_TEST
 
-/* A second redlockd serves as a node that does not speak RESP. */
+/* The second daemon has the first one as its node c, which does not speak RESP. */
 START_TEST(a_node_that_is_not_redis_is_reported)
 {
     struct stage stage;
@@ -209,8 +210,8 @@ START_TEST(failed_locks_leave_no_keys_on_resumed_masters)
 }
 END_TEST
 
-/* The masters are stopped until the daemon closes the links, so that the fate of the sent commands
- * is unknown. */
+/* The masters are stopped until the daemon closes the links. The daemon then does not know whether
+ * the masters will execute the commands that it has sent. */
 static void survive_long_stop(const struct stage_plan *plan, const char *test)
 {
     struct stage stage;
@@ -264,7 +265,7 @@ struct refusal {
 };
 
 static const struct refusal refusals[] = {
-    /* The reason depends on whether the request or the guard is first. */
+    /* The reason depends on whether the request or the guard finds the replica first. */
     {{"REPLICAOF 127.0.0.1 1"}, "(readonly|replica)", "REPLICAOF NO ONE"},
     {{"CONFIG SET replica-read-only no", "CONFIG SET replica-serve-stale-data no",
       "REPLICAOF 127.0.0.1 1"},
@@ -313,7 +314,8 @@ END_TEST
 
 enum { SECRET_YAML = 256 };
 
-/* Opens masters that require a password, and a daemon with this password (NULL: none). */
+/* Opens masters with this server_config, which requires a password, and a daemon with this password
+ * (NULL: none). Waits until `up` masters vote. */
 static void open_with_password(struct stage *stage, const char *test, const char *server_config,
                                const char *username, const char *password, unsigned up)
 {
@@ -379,7 +381,8 @@ START_TEST(the_right_username_is_accepted)
 }
 END_TEST
 
-/* Without CLIENT KILL, a command left on an old connection could still be executed. */
+/* The daemon kills its previous connection by CLIENT KILL. Otherwise a master could still execute a
+ * command that was left on it. */
 START_TEST(masters_that_refuse_client_kill_have_no_vote)
 {
     static const char *const missing[] = {"client|kill", "client|id"};

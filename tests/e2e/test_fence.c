@@ -10,7 +10,7 @@
 
 static const struct stage_plan five = {.masters = 5, .over_unix = true};
 
-/* Two daemons, the second with another wall clock, and the last fence. */
+/* Two daemons, the second with another wall clock, and the last fencing token. */
 struct pair {
     struct stage stage;
     struct daemon second;
@@ -23,7 +23,7 @@ static void open_pair(struct pair *pair, const char *test, const struct daemon_p
 {
     struct stage_plan plan = five;
     plan.daemon = *first;
-    /* All masters are up: a long timeout keeps a busy machine from suggesting otherwise. */
+    /* All masters are up: with a long timeout, they do not seem to be down on a busy machine. */
     plan.daemon.node_timeout_ms = 3000;
     struct daemon_plan second = plan.daemon;
     stage_open(&pair->stage, test, &plan);
@@ -42,9 +42,9 @@ static void close_pair(struct pair *pair)
     stage_close(&pair->stage);
 }
 
-/* Acquires and releases the lock through one daemon. The fence must be greater than all before.
- * UNLOCK was answered after a majority, so that other masters may still have the key for a
- * moment. */
+/* Acquires and releases the lock through one daemon. The fencing token must be greater than all
+ * before it. The daemon answers UNLOCK when a majority has deleted the key, so the next LOCK may
+ * find the key on other masters for a moment. */
 static void acquire_fenced(struct pair *pair, unsigned which)
 {
     struct client *client = &pair->clients[which];
@@ -110,7 +110,8 @@ START_TEST(fences_rise_across_daemons_with_clocks_an_hour_apart)
 }
 END_TEST
 
-/* Each minority in turn loses all data including the ballots, and votes again after max_ttl. */
+/* Two masters at a time lose all data, including the ballots, and vote again after max_ttl: a and
+ * b, then c and d, then e and a. */
 START_TEST(fences_rise_across_data_loss_of_any_minority)
 {
     const struct daemon_plan plan = {.locks = ", max_ttl: 4s"};
@@ -135,8 +136,8 @@ START_TEST(fences_rise_across_data_loss_of_any_minority)
             acquire_fenced(&pair, 1);
             waiting_pause(&waiting);
         }
-        /* One of the others is stopped, so that the flushed masters are needed and fences depend on
-         * the wall clock. */
+        /* One of the other three masters is stopped. A quorum then needs a flushed master, and
+         * fencing tokens depend on the wall clock. */
         stage_stop_masters(stage, (second + 1) % 5, (second + 1) % 5);
         for (unsigned i = 0; i < 20; i++)
             acquire_fenced(&pair, i % 2);

@@ -13,7 +13,7 @@
 #include "tests/e2e/waiting.h"
 #include "tests/runner.h"
 
-/* Locks are held for the whole max_ttl. */
+/* The TTL of all locks here is max_ttl. */
 #define MAX_TTL "4s"
 
 static const struct stage_plan careful = {
@@ -61,9 +61,9 @@ static int64_t lock_on_three(struct stage *stage)
     return lock_until(&stage->client);
 }
 
-/* Resumes d and e without the key. Their SETs may still be queued, or may never have been sent if a
- * busy machine made the masters suspect. A PING on the test's connection is answered after what was
- * queued before it. */
+/* Resumes d and e without the key. Their SETs can still be queued; or the daemon has never sent
+ * them, if a busy machine made the masters suspect. When a master answers the test's PING, it has
+ * executed what was queued before, and the key can be deleted. */
 static void resume_without_key(struct stage *stage)
 {
     stage_continue_masters(stage, 3, 4);
@@ -206,8 +206,9 @@ START_TEST(a_failback_with_an_unchanged_run_id_is_detected)
     for (unsigned i = 0; i < 2; i++)
         follow(&replicas[i], &stage.masters[i]);
     masters_run(replicas, 2, "REPLICAOF NO ONE");
-    /* The first replica changed the replication id of its master. A starting daemon sees that
-     * at once and has waited it out when it is open; a running daemon sees it with its next
+    /* When the first replica attached, the replication id of its master changed, which costs the
+     * master its vote for a quarantine. The second daemon sees the change when it starts, and
+     * open_second() waits until the quarantine is over. The first daemon sees it with its next
      * heartbeat. */
     open_second(&stage, &second, &careful.daemon);
     stage_wait_nodes(&stage, "vote=yes", 3);
@@ -246,7 +247,7 @@ END_TEST
 /* --- restarts of daemons --- */
 
 /* The granting daemon is killed, a master with the key steps its clock, the two masters without the
- * key come back, and a new daemon starts: no daemon observed the step. */
+ * key come back, and a new daemon starts: no daemon has observed the step. */
 static void expect_unobserved_step_respected(const char *test, bool elsewhere)
 {
     struct stage stage;
@@ -282,7 +283,8 @@ START_TEST(an_unobserved_step_is_respected_on_another_host)
 }
 END_TEST
 
-/* Three clocks step forward and back. The first daemon observes it and is killed. */
+/* Three clocks step forward. When the first daemon has noticed, they step back, and the first
+ * daemon is killed. */
 static void step_and_back_and_end(struct stage *stage)
 {
     step_three_forward(stage);
@@ -294,7 +296,8 @@ static void step_and_back_and_end(struct stage *stage)
     resume_without_key(stage);
 }
 
-/* A daemon ran on another host before. The keys that it left fit the clocks again. */
+/* A daemon ran on another host before the steps. After the step back, the entries that it left on
+ * the masters fit the clocks again. */
 START_TEST(a_step_and_back_is_announced_to_another_host)
 {
     struct stage stage;
@@ -316,8 +319,8 @@ START_TEST(a_step_and_back_is_announced_to_another_host)
 }
 END_TEST
 
-/* The second daemon is stopped while three masters owe it the reply to a probe, which it reads when
- * it continues. */
+/* The second daemon is stopped before three masters have answered its probe. It reads their replies
+ * when it continues. */
 static void stop_with_a_probe_under_way(struct stage *stage, struct second *second)
 {
     struct client requester;
@@ -332,7 +335,8 @@ static void stop_with_a_probe_under_way(struct stage *stage, struct second *seco
     stage_continue_masters(stage, 0, 2);
 }
 
-/* A stopped daemon does not sample the clocks for longer than samples may be apart. */
+/* The second daemon is stopped between two probes (0) or during a probe (1). It is stopped for
+ * longer than two samples of a clock may be apart. */
 START_TEST(a_step_and_back_is_announced_to_a_stopped_daemon)
 {
     struct stage stage;
@@ -357,7 +361,8 @@ START_TEST(a_step_and_back_is_announced_to_a_stopped_daemon)
 }
 END_TEST
 
-/* max_ttl is a minute: only the keys on the masters can make its clock trusted so soon. */
+/* max_ttl is a minute. The daemon can trust the masters' clocks sooner only through the entries
+ * that the previous process left on the masters. */
 START_TEST(a_daemon_restarted_on_its_host_grants_at_once)
 {
     struct stage stage;
@@ -470,7 +475,7 @@ START_TEST(a_master_that_may_evict_keys_has_no_vote)
 }
 END_TEST
 
-/* The errors of a master that is up are logged as well. */
+/* The daemon logs the errors of a master even if that master is up. */
 START_TEST(a_master_that_refuses_writes_is_logged)
 {
     static const struct {
@@ -517,7 +522,7 @@ START_TEST(the_daemon_does_not_start_with_a_duplicate_master)
     stage_open_masters(&stage, __func__, &(struct stage_plan){.masters = 2, .over_unix = true});
     for (unsigned i = 0; i < 3; i++)
         listed[i] = stage.masters[i == 2 ? 1 : i];
-    /* Listed under another address, so that the configuration looks valid. */
+    /* The same master is listed under another address, which makes the configuration look valid. */
     sandbox_path(&stage.sandbox, "alias", listed[2].socket);
     ck_assert_int_eq(symlink(stage.masters[1].socket, listed[2].socket), 0);
     daemon_prepare(&daemon, &stage.sandbox, listed, 3, &(struct daemon_plan){0});
@@ -595,8 +600,9 @@ START_TEST(daemons_of_another_set_get_no_vote)
 }
 END_TEST
 
-/* Three of five names have another database number: the daemon that starts second gets no vote from
- * these masters once they are no longer new. */
+/* The second daemon has another database number for three of the five names. The names are leased
+ * to the databases of the first daemon, so the second one gets no vote from these masters, even
+ * when they are no longer new. */
 START_TEST(names_with_another_database_are_reported_as_repointed)
 {
     struct stage stage;
@@ -632,7 +638,8 @@ START_TEST(an_ended_token_stays_gone)
     struct stage stage;
     stage_open(&stage, __func__, &careful);
     struct grant grant = client_lock(&stage.client, "a", "300ms");
-    /* On all masters: an EXTEND prolongs the key on each master that still has it. */
+    /* The key must be gone from all masters, since EXTEND prolongs it on each master that still has
+     * it. */
     struct waiting waiting = waiting_for("the lock to end on all masters");
     while (masters_with(stage.masters, 5, "redlock:a") > 0)
         waiting_pause(&waiting);

@@ -47,7 +47,7 @@ static bool is_warning(const char *line)
     return strncmp(line, "! WARN ", 7) == 0;
 }
 
-/* On a busy machine a healthy master may be slow, which causes warnings. */
+/* Skips warnings: on a busy machine, a healthy master can be slow, which causes warnings. */
 static const char *read_past_warnings(struct client *client)
 {
     const char *line;
@@ -86,7 +86,7 @@ START_TEST(a_hold_outlives_its_ttl)
 }
 END_TEST
 
-/* A separate process is killed: its kernel closes the connection in order. */
+/* A separate process is killed, and the kernel closes its connection in order. */
 START_TEST(killing_a_client_frees_its_hold_at_once)
 {
     struct stage stage;
@@ -109,7 +109,8 @@ START_TEST(killing_a_client_frees_its_hold_at_once)
     daemon_connect(&stage.daemon, &watcher);
     stage_wait_stats(&watcher, " waiting=1 ");
     process_kill(child);
-    /* The read succeeds long before the TTL ends; it would not wait for that. */
+    /* The wait of 50 s ends before the TTL of 60 s, so the killed client's hold must have been
+     * released. */
     client_read_match(&stage.client, "OK .*");
     client_close(&watcher);
     close(pipe_fds[0]);
@@ -149,8 +150,8 @@ START_TEST(closing_the_connection_releases_a_hold)
 }
 END_TEST
 
-/* Closing with an unread reply resets a connection. On a unix socket this counts as an orderly
- * close. */
+/* Closing with an unread reply resets a connection. On a unix socket, the daemon takes the reset
+ * for an orderly close. */
 static void leave_unread(struct client *client)
 {
     client_send(client, "PING\n");
@@ -160,7 +161,7 @@ static void leave_unread(struct client *client)
     client_close(client);
 }
 
-START_TEST(closing_with_an_unread_answer_releases_a_hold)
+START_TEST(closing_with_an_unread_reply_releases_a_hold)
 {
     expect_release_after(__func__, leave_unread);
 }
@@ -187,7 +188,8 @@ START_TEST(closing_the_connection_does_not_release_a_lingering_hold)
 }
 END_TEST
 
-/* The client has half-closed and does not read its replies, which exceed the socket buffer. */
+/* The client has half-closed and does not read its replies, which exceed the socket buffer. The
+ * session therefore stays open, but the daemon must not extend its hold. */
 START_TEST(a_lingering_hold_is_not_extended_after_a_half_close)
 {
     enum { LISTINGS = 300 };
@@ -256,7 +258,7 @@ START_TEST(a_half_close_releases_a_hold)
 }
 END_TEST
 
-/* A reset may come from the network: the client may live and rely on the lock. */
+/* The network can cause a reset, and then the client may be alive and rely on the lock. */
 START_TEST(a_reset_does_not_release_a_hold_before_its_deadline)
 {
     struct stage stage;
@@ -445,7 +447,7 @@ Suite *test_suite(void)
     tcase_add_test(cases, closing_the_connection_does_not_release_a_lingering_hold);
     tcase_add_test(cases, a_lingering_hold_is_not_extended_after_a_half_close);
     tcase_add_test(cases, closing_the_connection_releases_a_hold);
-    tcase_add_test(cases, closing_with_an_unread_answer_releases_a_hold);
+    tcase_add_test(cases, closing_with_an_unread_reply_releases_a_hold);
     tcase_add_test(cases, a_slow_reader_with_many_holds_is_not_dropped);
     tcase_add_test(cases, quit_releases_a_hold);
     tcase_add_test(cases, a_half_close_releases_a_hold);

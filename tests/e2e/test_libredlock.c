@@ -119,8 +119,8 @@ START_TEST(a_released_lock_goes_to_the_waiting_handle)
 }
 END_TEST
 
-/* After a wait of more than a hundred TTLs, the drift of the wait exceeds the TTL. The lock must be
- * granted even so. The drift rate is high here to keep the wait short. */
+/* At the default rate of 1 %, the drift during a wait of a hundred TTLs exceeds the TTL. The lock
+ * must be granted even so. With the rate of 10 % here, a wait of ten TTLs is enough. */
 START_TEST(a_long_waiter_gets_the_lock)
 {
     static const struct stage_plan drifting = {
@@ -387,6 +387,7 @@ END_TEST
 
 /* --- timeouts --- */
 
+/* The handle is connected and requests a HOLD (0), or it is not connected yet (1). */
 START_TEST(a_stopped_daemon_costs_the_timeout_and_leaves_no_lock)
 {
     struct stage stage;
@@ -500,7 +501,8 @@ START_TEST(freeing_a_handle_releases_untaken_grants)
     struct waiting waiting = waiting_for("the lock to be granted");
     while (client_count(&stage.client, "STATS", "subject=lock ok=1 ") != 1)
         waiting_pause(&waiting);
-    /* The grant must also be released after the handle has read it. */
+    /* The handle has not read the grant yet (0), has read it (1), or the program has taken it and
+     * sent a release (2). */
     struct redlock_event event;
     if (_i == 1) {
         library_expect(redlock, redlock_ping(redlock), REDLOCK_OK);

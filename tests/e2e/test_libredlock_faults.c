@@ -1,6 +1,7 @@
 /*
  * libredlock with a hostile server: whatever the server sends, the library neither crashes nor
- * hangs, and every lock that it reports was granted with at least this deadline.
+ * hangs, and the server has granted every lock that the library reports, with a deadline no earlier
+ * than the reported one.
  */
 #include <inttypes.h>
 #include <regex.h>
@@ -83,8 +84,8 @@ static void check_grant(void *context, const char *text)
         check->latest_ns = granted_ns + validity_ms * MS;
 }
 
-/* A grant past its deadline on arrival is confirmed by an EXTEND, with a later id of the same
- * slot. */
+/* If a grant is past its deadline on arrival, the library confirms it by an EXTEND. The id of the
+ * EXTEND belongs to the same slot: it is greater by a multiple of LIMIT_CLIENT_REQUESTS. */
 static void check_confirmations(struct check *check, uint64_t id)
 {
     enum { USES = 64 };
@@ -97,8 +98,8 @@ static void check_confirmations(struct check *check, uint64_t id)
     }
 }
 
-/* Fails unless the OK to the request `id` (LOCK, or EXTEND with the earlier deadline) is backed by
- * a reply. */
+/* The library has reported this lock for request `id`, a LOCK or an EXTEND. Fails unless the server
+ * has sent a reply that grants it. earlier_ns is the deadline before an EXTEND; 0 for a LOCK. */
 static void expect_backed_by_grant(uint64_t id, const struct redlock_lock *lock, int64_t earlier_ns)
 {
     char request[512];
@@ -167,7 +168,7 @@ START_TEST(a_reply_in_pieces_is_a_grant)
 }
 END_TEST
 
-/* The deadline counts from before the request, not from the reply. */
+/* The deadline counts from the time before the request is sent, not from the reply. */
 START_TEST(a_delayed_reply_does_not_move_the_deadline)
 {
     open_stage(__func__);
@@ -183,6 +184,7 @@ START_TEST(a_delayed_reply_does_not_move_the_deadline)
 }
 END_TEST
 
+/* The server states a longer elapsed time than has passed on the client's clock. */
 START_TEST(an_elapsed_time_from_the_daemon_is_capped_by_the_clock)
 {
     static const int64_t elapsed_ms[] = {100000, 999999999999999, 60000};
@@ -293,7 +295,8 @@ START_TEST(a_server_that_never_answers_costs_the_timeout)
 }
 END_TEST
 
-/* A firewall may have lost its state: only the next connection reaches the daemon. */
+/* A connection may be dead without an error, for example because a firewall has lost its state.
+ * Only a new connection reaches the daemon. */
 START_TEST(an_abandoned_connection_is_replaced)
 {
     struct redlock_lock lock;
@@ -404,7 +407,8 @@ START_TEST(a_loss_is_reported_before_the_reply_that_follows_it)
 }
 END_TEST
 
-/* Closing the unix socket would release the lock, although its holder may still rely on it. */
+/* Closing the unix socket would release the lock, although its holder may still rely on it. The
+ * library therefore keeps the socket open. */
 START_TEST(a_garbled_connection_with_a_hold_is_not_closed_in_order)
 {
     struct redlock_lock lock;

@@ -1,6 +1,6 @@
 /*
- * libredlock with a real daemon: holds live with their connection, across processes, and losses are
- * reported.
+ * HOLDs of libredlock with a real daemon: how they end with their handle, process or connection,
+ * and how a loss is reported.
  */
 #include <errno.h>
 #include <signal.h>
@@ -26,6 +26,7 @@ static const struct redlock_lock_options hold_linger = {.hold = true, .linger = 
 
 static bool no_memory;
 
+/* Replaces the function of the C library for libredlock, so that a test can make it fail. */
 void *reallocarray(void *block, size_t count, size_t size)
 {
     errno = ENOMEM;
@@ -63,7 +64,8 @@ START_TEST(a_lingering_hold_is_released_by_its_handle)
 }
 END_TEST
 
-/* The kernel of a killed process closes the socket, which the daemon sees as an orderly close. */
+/* When the process is killed, the kernel closes its unix socket, which the daemon sees as an
+ * orderly close. The hold must outlive it even so. */
 START_TEST(a_lingering_hold_outlives_a_killed_process_until_its_deadline)
 {
     struct stage stage;
@@ -93,6 +95,8 @@ START_TEST(a_lingering_hold_outlives_a_killed_process_until_its_deadline)
 }
 END_TEST
 
+/* Closing a socket with unread bytes resets the connection, and a reset releases no HOLD. The
+ * handle must therefore read the warnings before it closes the socket. */
 START_TEST(a_hold_with_unread_warnings_is_freed_with_its_handle)
 {
     struct stage stage;
@@ -134,8 +138,8 @@ START_TEST(a_lost_hold_is_reported_once)
 }
 END_TEST
 
-/* The daemon is stopped for longer than the timeout. The client relies on the deadline, whatever
- * happens to its connection. */
+/* The daemon is stopped for longer than the timeout, over a unix socket (0) and over TCP (1). The
+ * client relies on the deadline, whatever happens to its connection. */
 START_TEST(a_hold_on_an_abandoned_connection_lives_until_its_deadline)
 {
     struct stage stage;
@@ -153,14 +157,15 @@ START_TEST(a_hold_on_an_abandoned_connection_lives_until_its_deadline)
     ck_assert(redlock_next(redlock, &event));
     ck_assert_int_eq(event.kind, REDLOCK_EVENT_CLOSED);
     kill(stage.daemon.pid, SIGCONT);
-    /* The daemon has noticed the close, if there was one. */
+    /* Over TCP, the daemon has now noticed the close. The abandoned unix socket stays open. */
     stage_wait_clients(&stage, _i == 0 ? 2 : 1);
     client_expect_match(&stage.client, "HELD .*", "LOCK a 30s");
     redlock_set_timeout(redlock, 5000);
     library_expect(redlock, redlock_extend(redlock, &lock, 30000), REDLOCK_OK);
     ck_assert_int_gt(redlock_left_ms(&lock), 0);
     library_expect(redlock, redlock_release(redlock, &lock), REDLOCK_OK);
-    /* Freeing the handle releases a hold that was not released. */
+    /* Freeing the handle closes the abandoned unix socket, which releases the hold. Over TCP, the
+     * hold lives until its deadline. */
     lock = library_acquire(redlock, "b", 30000, &hold);
     redlock_abandon(redlock);
     redlock_free(redlock);
@@ -170,7 +175,8 @@ START_TEST(a_hold_on_an_abandoned_connection_lives_until_its_deadline)
 }
 END_TEST
 
-/* Closing the socket would be an orderly close, which releases the lock. */
+/* Closing the unix socket would be an orderly close, which releases the lock. Even if it is out of
+ * memory, the library must not close it. */
 START_TEST(a_connection_is_abandoned_without_memory)
 {
     struct stage stage;
@@ -190,6 +196,7 @@ START_TEST(a_connection_is_abandoned_without_memory)
 }
 END_TEST
 
+/* Each restart of the daemon ends the connection that was abandoned before it. */
 START_TEST(abandoned_connections_that_ended_use_no_descriptors)
 {
     enum { ROUNDS = 3 };

@@ -103,7 +103,8 @@ static void program_end(struct program *program)
     }
 }
 
-/* The new socket gets the same number as the old one, which epoll does not notice. */
+/* The program uses libevent (0) or epoll (1). The socket of the new connection gets the number of
+ * the old one. A program that had registered the old socket itself would not notice the new one. */
 START_TEST(a_grant_after_a_reconnect_wakes_the_loop)
 {
     struct stage stage;
@@ -159,7 +160,7 @@ START_TEST(the_descriptor_outlives_connections)
 }
 END_TEST
 
-/* More requests than fit into the socket: the rest is sent when there is room. */
+/* The requests do not all fit into the socket. The library sends the rest when there is room. */
 START_TEST(pending_output_wakes_the_loop)
 {
     enum { REQUESTS = 1000 };

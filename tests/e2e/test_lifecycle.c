@@ -14,8 +14,8 @@
 
 static const struct stage_plan three = {.masters = 3, .over_unix = true};
 
-/* With two masters stopped, a LOCK is pending for about this long; an orderly shutdown waits
- * longer. */
+/* With two masters stopped, a LOCK is pending for about node_timeout. An orderly shutdown waits for
+ * longer than that. */
 static const struct stage_plan slow_requests = {.masters = 3, .daemon = {.node_timeout_ms = 800}};
 
 /* --- shutdown --- */
@@ -190,8 +190,8 @@ END_TEST
 
 /* --- the log --- */
 
-/* The mistake does not go away by itself, as an address in use may. The shipped unit does not
- * restart the daemon with this status. */
+/* An invalid configuration does not become valid by itself, while an address in use can become
+ * free. Hence the shipped systemd unit does not restart a daemon that exits with this status. */
 START_TEST(an_invalid_configuration_has_its_own_exit_status)
 {
     enum { WRONG_CONFIGURATION = 78 };
@@ -225,8 +225,8 @@ START_TEST(no_token_is_in_the_log)
 }
 END_TEST
 
-/* JSON is a subset of YAML, so that libyaml can parse it: each line is one mapping with the fields
- * of every event. */
+/* JSON is a subset of YAML, so libyaml can parse it: each line is one mapping with the fields of
+ * every event. */
 static void check_json(const char *line)
 {
     yaml_parser_t parser;
@@ -295,7 +295,7 @@ START_TEST(a_lost_master_is_logged_on_the_edge_not_per_request)
         struct grant grant = client_lock(&stage.client, "a", "10s");
         client_expect(&stage.client, "OK", "UNLOCK a %s", grant.token);
     }
-    /* One line for the loss, and one for the reason why it cannot reconnect. */
+    /* One line for the loss, and one for the reason why the daemon cannot reconnect. */
     ck_assert_uint_eq(daemon_count_log(&stage.daemon, " node_down node=c "), 2);
     ck_assert_uint_eq(daemon_count_log(&stage.daemon, " node_down node=c reason=refused "), 1);
     master_restart(&stage.masters[2]);

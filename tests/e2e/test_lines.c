@@ -156,7 +156,8 @@ START_TEST(a_line_of_a_megabyte_is_one_error)
 }
 END_TEST
 
-/* Every position of the line end near the limit of the discarded part. */
+/* The daemon discards a long line in parts. The test puts the line end at every position near the
+ * end of a part. */
 START_TEST(the_line_after_a_long_one_is_complete)
 {
     struct stage stage;
@@ -218,7 +219,7 @@ START_TEST(spacing_and_the_case_of_verbs_do_not_matter)
 END_TEST
 
 /* The PONG of another connection shows that the daemon has read the first part. */
-START_TEST(a_request_may_be_split_at_every_byte)
+START_TEST(a_request_can_be_split_at_every_byte)
 {
     struct stage stage;
     struct client other;
@@ -236,7 +237,7 @@ START_TEST(a_request_may_be_split_at_every_byte)
 }
 END_TEST
 
-START_TEST(a_request_may_arrive_byte_by_byte)
+START_TEST(a_request_can_arrive_byte_by_byte)
 {
     struct stage stage;
     struct client other;
@@ -270,8 +271,8 @@ Suite *test_suite(void)
     tcase_add_test(tests, cr_elsewhere_is_a_bad_byte);
     tcase_add_test(tests, empty_lines_are_ignored);
     tcase_add_test(tests, spacing_and_the_case_of_verbs_do_not_matter);
-    tcase_add_test(tests, a_request_may_be_split_at_every_byte);
-    tcase_add_test(tests, a_request_may_arrive_byte_by_byte);
+    tcase_add_test(tests, a_request_can_be_split_at_every_byte);
+    tcase_add_test(tests, a_request_can_arrive_byte_by_byte);
     suite_add_tcase(suite, tests);
     return suite;
 }

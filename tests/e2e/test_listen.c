@@ -75,7 +75,7 @@ START_TEST(a_unix_socket_has_the_configured_group)
 }
 END_TEST
 
-START_TEST(the_group_of_a_unix_socket_may_be_a_name)
+START_TEST(the_group_of_a_unix_socket_can_be_a_name)
 {
     struct stage stage;
     char fields[128];
@@ -117,8 +117,7 @@ START_TEST(stale_unix_socket_is_replaced)
 }
 END_TEST
 
-/* The file was removed and created again by another daemon, so that this daemon must not remove
- * it. */
+/* Another daemon has removed the file and created it again, so this daemon must not remove it. */
 START_TEST(a_unix_socket_of_another_daemon_is_not_removed)
 {
     struct stage stage;
@@ -149,7 +148,7 @@ START_TEST(a_live_unix_socket_is_not_taken_over)
 }
 END_TEST
 
-/* A listener that does not accept, with a full backlog. */
+/* Opens a listener that does not accept connections, and fills its backlog. */
 static void fill_backlog(const char *path, int fds[3])
 {
     struct sockaddr_un where = {.sun_family = AF_UNIX};
@@ -208,7 +207,8 @@ START_TEST(ipv4_is_served)
     client_lock(&client, "a", "10s");
     ck_assert_uint_eq(client_count(&client, "CLIENTS", "peer=127.0.0.1:"), 1);
     daemon_wait_log(&stage.daemon, " listening ", "address=tcp://127.0.0.1:");
-    /* The loopback default of 64 KiB may exceed the buffers; see limits.h. */
+    /* By default, a segment on the loopback device is 64 KiB and can exceed the buffers; see
+     * LIMIT_SEGMENT in protocol/limits.h. */
     ck_assert_int_le(client_segment(&client), LIMIT_SEGMENT);
     client_close(&client);
     stage_close(&stage);
@@ -250,7 +250,7 @@ START_TEST(a_port_in_use_is_reported)
     snprintf(address, sizeof(address), "tcp://127.0.0.1:%d", stage.daemon.port);
     daemon_wait_log(&stage.daemon, "listen_failed", address);
     daemon_wait_log(&stage.daemon, "listen_failed", "in use");
-    /* The socket that was opened before has been removed. */
+    /* The daemon has removed its unix socket, which it had opened before. */
     ck_assert(!sandbox_exists(stage.daemon.socket));
     close(fd);
     stage_close_masters(&stage);
@@ -310,7 +310,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, a_unix_socket_is_for_owner_and_group_by_default);
     tcase_add_test(tests, a_unix_socket_has_the_configured_mode);
     tcase_add_test(tests, a_unix_socket_has_the_configured_group);
-    tcase_add_test(tests, the_group_of_a_unix_socket_may_be_a_name);
+    tcase_add_test(tests, the_group_of_a_unix_socket_can_be_a_name);
     tcase_add_test(tests, stale_unix_socket_is_replaced);
     tcase_add_test(tests, a_unix_socket_of_another_daemon_is_not_removed);
     tcase_add_test(tests, a_live_unix_socket_is_not_taken_over);

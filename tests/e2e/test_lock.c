@@ -51,7 +51,7 @@ START_TEST(the_validity_of_a_lock_is_less_than_its_ttl)
     stage_open(&stage, __func__, &five);
     struct grant grant = client_lock(&stage.client, "a", "10s");
     ck_assert_int_gt(grant.validity_ms, 0);
-    /* The drift: 1 % and 10 ms. */
+    /* For clock drift, the daemon subtracts at least 1 % and 10 ms. */
     ck_assert_int_le(grant.elapsed_ms + grant.validity_ms, 10000 - 100 - 10);
     stage_close(&stage);
 }
@@ -107,7 +107,7 @@ START_TEST(locks_of_other_resources_are_independent)
 }
 END_TEST
 
-START_TEST(a_resource_may_be_any_256_bytes)
+START_TEST(a_resource_can_be_any_256_bytes)
 {
     struct stage stage;
     char resource[257];
@@ -194,7 +194,8 @@ START_TEST(extend_never_shortens)
     stage_wait_key(&stage, "redlock:a", 5);
     client_expect_match(&stage.client, "OK [0-9a-f]{40} [0-9]+ [0-9]+", "EXTEND a %s 1s",
                         grant.token);
-    /* STATUS follows the extension on each connection, so that all masters have executed it. */
+    /* The daemon sends STATUS to each master after the extension, on the same connection, so the
+     * masters have executed the extension. */
     client_expect_match(&stage.client, "HELD [0-9]+", "STATUS a");
     for (unsigned i = 0; i < 5; i++)
         ck_assert_int_gt(master_integer(&stage.masters[i], "PTTL redlock:a"), 30000);
@@ -224,16 +225,16 @@ START_TEST(extend_after_the_ttl_stays_gone)
     client_expect(&stage.client, "GONE", "EXTEND a %s 1s", grant.token);
     client_expect(&stage.client, "GONE", "EXTEND a %s 1s", grant.token);
     client_expect(&stage.client, "FREE", "STATUS a");
-    /* A master whose clock is slightly behind may have prolonged its key, for a short time. */
+    /* A master whose clock is slightly behind can have prolonged its key for a short time. */
     stage_wait_no_keys(&stage);
     stage_close(&stage);
 }
 END_TEST
 
 /*
- * A missing key is backfilled when the third master has confirmed, on the masters that are known to
- * lack it by then. To make the order of replies certain, one of the three is stopped until the
- * master without the key has answered.
+ * When the third master has confirmed the extension, the daemon backfills the key on the masters
+ * that have answered by then that they lack it. To make the order of replies certain, one of the
+ * three is stopped until the master without the key has answered.
  */
 START_TEST(extend_backfills_the_key_on_a_master_that_lost_it)
 {
@@ -283,8 +284,9 @@ START_TEST(extend_is_gone_if_a_majority_lost_the_key)
 }
 END_TEST
 
-/* The keys of a lost token on a minority expire by their TTL. They are not deleted, since the
- * holder may still rely on the lock, but they must not block others. */
+/* A minority still has keys with a token that a majority has lost. The daemon does not delete these
+ * keys, since the holder may still rely on the lock: they expire by their TTL. But they must not
+ * block other clients. */
 START_TEST(a_failed_extend_does_not_block_the_next_lock)
 {
     struct stage stage;
@@ -338,7 +340,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, a_lock_is_granted_again_after_its_release);
     tcase_add_test(tests, a_lock_is_granted_again_after_its_ttl);
     tcase_add_test(tests, locks_of_other_resources_are_independent);
-    tcase_add_test(tests, a_resource_may_be_any_256_bytes);
+    tcase_add_test(tests, a_resource_can_be_any_256_bytes);
     tcase_add_test(tests, unlock_is_ok_once_and_then_gone);
     tcase_add_test(tests, unlock_with_a_wrong_token_changes_nothing);
     tcase_add_test(tests, unlock_after_the_ttl_is_gone);

@@ -22,8 +22,8 @@ static const struct stage_plan three = {.masters = 3, .over_unix = true};
 
 /* --- the journal --- */
 
-/* Starts a daemon with JOURNAL_STREAM set to its standard error. off is added to the inode, so that
- * 1 makes it wrong. */
+/* Starts a daemon with JOURNAL_STREAM set to its standard error. `off` is added to the inode
+ * number: with 1, JOURNAL_STREAM names another file. */
 static void open_journal(struct stage *stage, const char *test, unsigned off, char stream[64],
                          const char *environment[3])
 {
@@ -107,7 +107,7 @@ static void read_all(int fd, char *text, size_t size)
     text[len] = '\0';
 }
 
-/* With a full pipe, lines are dropped and counted, and clients are served. */
+/* When the pipe is full, the daemon drops and counts lines, and still serves its clients. */
 START_TEST(a_blocked_log_reader_does_not_delay_the_daemon)
 {
     enum { PIPE = 4096 };
@@ -209,7 +209,7 @@ START_TEST(many_lost_holds_do_not_fill_the_log)
     int64_t begin_ms = waiting_clock_ms();
     stage_stop_masters(&stage, 1, 2);
     expect_throttled(&stage.daemon, "hold_lost", MANY, begin_ms);
-    /* The client gets a LOST for each hold. */
+    /* The client gets a LOST for each hold, even if the log omits it. */
     for (unsigned lost = 0; lost < MANY;)
         lost += strncmp(client_read(&stage.client), "! LOST ", 7) == 0;
     stage_continue_masters(&stage, 1, 2);
@@ -247,7 +247,7 @@ START_TEST(wrong_secrets_from_many_addresses_do_not_fill_the_log)
 }
 END_TEST
 
-/* There is room for one unauthenticated connection: each displaces the previous one. */
+/* There is room for one unauthenticated connection: each new one displaces the previous one. */
 START_TEST(displaced_connections_do_not_fill_the_log)
 {
     struct stage stage;

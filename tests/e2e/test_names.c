@@ -101,7 +101,7 @@ START_TEST(a_silent_nameserver_does_not_delay_the_hosts_file)
 }
 END_TEST
 
-/* After a boot, the daemon may start before the network is configured. */
+/* After a boot, the daemon can start before the network is configured. */
 START_TEST(a_changed_resolv_conf_is_read_again)
 {
     struct stage stage;
@@ -109,7 +109,7 @@ START_TEST(a_changed_resolv_conf_is_read_again)
     open_masters(&stage, __func__);
     names_write_server(&names, names_silent_server(), 1);
     start_daemon(&stage, NULL);
-    /* The reason is the name, not an unreachable master. */
+    /* The reported reason is the unresolved name, not an unreachable master. */
     stage_wait_nodes(&stage, "reason=unresolved", 1);
     ck_assert_uint_eq(daemon_count_log(&stage.daemon, "reason=unreachable"), 0);
     names_write_server(&names, names_serve(&server), 1);
@@ -160,7 +160,8 @@ static void wait_connected(struct master *master, const char *name, const char *
         waiting_pause(&waiting);
 }
 
-/* Otherwise tracking messages could come from another server than the one with the keys. */
+/* With two addresses, tracking messages could come from another server than the one with the
+ * keys. */
 START_TEST(both_connections_to_a_master_use_the_same_address)
 {
     struct stage stage;

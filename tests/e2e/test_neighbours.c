@@ -121,7 +121,8 @@ START_TEST(a_token_is_valid_at_any_daemon)
 }
 END_TEST
 
-/* Both daemons request the lock at the same time. Both may fail, but never may both succeed. */
+/* Both daemons request the lock at the same time. Both may fail, but they must never both
+ * succeed. */
 START_TEST(two_daemons_never_both_grant)
 {
     struct stage stage;

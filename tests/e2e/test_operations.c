@@ -223,7 +223,8 @@ END_TEST
 
 /* --- changing the list, or max_ttl --- */
 
-/* From three nodes to five. A daemon of the old set that was forgotten gets no votes. */
+/* The set grows from three nodes to five. A daemon of the old set, which the operator forgot to
+ * stop, gets no votes. */
 START_TEST(reset_set_changes_the_list_of_nodes)
 {
     struct stage stage;
@@ -266,7 +267,7 @@ START_TEST(reset_set_changes_the_list_of_nodes)
     client_close(&client);
     daemon_stop(&forgotten);
 
-    /* The quarantine is the larger of both max_ttl. */
+    /* The quarantine is the larger one of the old and the new max_ttl. */
     serve(&stage, &brief);
     client_lock(&stage.client, "a", "1s");
     stage_close(&stage);
@@ -364,7 +365,7 @@ static long native_count(struct stage *stage, const char *command, const char *f
     snprintf(name, sizeof(name), "cmdstat_%s:", command);
     const char *line = strstr(master_text(&stage->masters[0], "INFO commandstats"), name);
     ck_assert_ptr_nonnull(line);
-    /* The line begins with calls=, so strstr() does not find rejected_calls= instead. */
+    /* The line begins with calls=, so strstr() finds that field and not rejected_calls=. */
     const char *at = strstr(line, field);
     ck_assert_ptr_nonnull(at);
     return atol(at + strlen(field));
@@ -477,7 +478,7 @@ START_TEST(a_single_release_uses_the_native_command)
 }
 END_TEST
 
-/* The ACL predates batched releases. */
+/* The ACL is from before batched releases, which need MGET. */
 START_TEST(an_acl_without_mget_still_releases_and_is_logged_once)
 {
     struct stage stage;

@@ -47,7 +47,8 @@ static void expect_shown(const char *words, unsigned times)
     ck_assert_msg(found == times, "\"%s\" is shown %u times: %s", words, found, command.output);
 }
 
-/* The page is checked after loading, after a refresh, and without network. */
+/* The page is checked in three states: after loading, after a refresh, and without network. A text
+ * that must appear 3 times appears once in each state. */
 START_TEST(the_page_refreshes_and_shows_when_it_is_stale)
 {
     struct stage stage;

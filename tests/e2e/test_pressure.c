@@ -1,5 +1,6 @@
 /*
- * Late grants, too much input, and exhausted descriptors.
+ * The daemon under pressure: masters that answer too late, clients that send too much, and no free
+ * descriptors.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +10,7 @@
 #include "tests/e2e/waiting.h"
 #include "tests/runner.h"
 
-/* A request is pending while the first three masters are stopped. */
+/* With this node_timeout, a request is pending as long as the first three masters are stopped. */
 static const struct stage_plan slow_requests = {.masters = 5, .daemon = {.node_timeout_ms = 5000}};
 
 /* --- late grants --- */
@@ -90,8 +91,8 @@ START_TEST(a_line_too_long_is_answered_in_order)
 }
 END_TEST
 
-/* The daemon stops reading when so many lines are pending, and cannot notice the end of the
- * connection. */
+/* With so many pending lines, the daemon does not read from the connection, and has to notice its
+ * end without reading. */
 START_TEST(a_lock_followed_by_much_input_is_undone_when_its_client_closes)
 {
     struct stage stage;

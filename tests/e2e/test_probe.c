@@ -1,5 +1,5 @@
 /*
- * redlockd -t --probe: the report for masters in each state, which the probe must not change.
+ * redlockd -t --probe: the report for masters in each state. The probe must not change their state.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -39,7 +39,7 @@ static void probe(int status)
                   command.errors);
 }
 
-/* The line of this node must continue with this text. */
+/* In the report's line for this node, the text after the colon must begin with `expected`. */
 static void expect(char node, const char *expected)
 {
     char start[8];
@@ -73,8 +73,8 @@ START_TEST(masters_that_can_vote_are_reported_ok)
 }
 END_TEST
 
-/* The masters need a pause of more than a millisecond. The first lines belong to the section
- * `rounds`. */
+/* The round trip to these masters requires a backoff_max of more than a millisecond. The first
+ * lines of `yaml` belong to the section `rounds`. */
 START_TEST(a_backoff_too_short_for_the_round_trip_is_a_warning)
 {
     const struct stage_plan plan = {
@@ -143,7 +143,7 @@ END_TEST
 /* A daemon has two connections to a master: commands and tracking. */
 enum { CONNECTIONS = 2 };
 
-/* Replaces a master: replies to every command with an error. */
+/* Takes the place of a master, and replies to every command with an error. */
 static void *answer_all(void *listening)
 {
     static const char answer[] = "-ERR \033[2J says this\r\n";
@@ -160,7 +160,7 @@ static void *answer_all(void *listening)
     return NULL;
 }
 
-/* The report goes to a terminal, so that control characters must be escaped. */
+/* The report goes to a terminal, so control characters must be escaped. */
 START_TEST(an_unknown_error_is_shown_with_escaped_control_characters)
 {
     struct sockaddr_un where = {.sun_family = AF_UNIX};

@@ -78,7 +78,8 @@ static bool matches(const char *text, const char *pattern)
     return does;
 }
 
-/* Runs redlock: exit status, and patterns for all of stdout and stderr. */
+/* Runs redlock, which must exit with this status. Its whole standard output and standard error must
+ * match these patterns. */
 static void expect(const struct stage *stage, const char *text, int status, const char *output,
                    const char *errors)
 {
@@ -256,7 +257,7 @@ START_TEST(extend_prints_the_guaranteed_validity)
     struct grant grant = client_lock(&stage.client, "a", "5s");
     snprintf(words, sizeof(words), "extend --ttl 50s a %s", grant.token);
     expect(&stage, words, 0, "at least 4[0-9]\\.[0-9]s\n", "");
-    /* EXTEND does not shorten the TTL, but the client knows only this validity. */
+    /* EXTEND does not shorten the TTL of the key, but guarantees only the shorter validity. */
     snprintf(words, sizeof(words), "extend --ttl 1s a %s", grant.token);
     expect(&stage, words, 0, "at least [0-9]{1,3}ms\n", "");
     ck_assert_int_gt(master_integer(&stage.masters[0], "PTTL redlock:a"), 10000);
@@ -445,7 +446,7 @@ START_TEST(json_is_valid_and_typed)
 {
     struct stage stage;
     open_stage(&stage, __func__);
-    /* Names that look like a number, an empty field, or are not UTF-8. */
+    /* Names that look like a number or an empty field, or that are not UTF-8. */
     client_lock(&stage.client, "12", "60s");
     client_lock(&stage.client, "-", "60s");
     client_lock(&stage.client, "\"\\/\xff\xc3\xa9", "60s");
@@ -515,7 +516,8 @@ START_TEST(colours_are_off_with_no_color_or_a_dumb_terminal)
 }
 END_TEST
 
-/* A shell with job control owns the terminal, and its job waits for more than a second. */
+/* Runs a job in a shell with job control, which owns the terminal. The job waits for more than a
+ * second. The terminal must show only the final message. */
 static void expect_silent_wait(const char *kind, const char *job)
 {
     const char *const argv[] = {"bash", "-mc", job, NULL};

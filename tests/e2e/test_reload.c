@@ -1,5 +1,6 @@
 /*
- * SIGHUP: the configuration is read again and takes effect, or nothing changes.
+ * SIGHUP: the daemon reads its configuration again. Either all of the new configuration takes
+ * effect, or nothing changes.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -225,7 +226,7 @@ START_TEST(removing_a_unix_listener_removes_its_file)
 }
 END_TEST
 
-/* A cleanup job may delete the file. */
+/* A cleanup job may have deleted the socket file. */
 START_TEST(a_deleted_socket_file_is_recreated)
 {
     struct stage stage;
@@ -245,7 +246,8 @@ START_TEST(a_deleted_socket_file_is_recreated)
 }
 END_TEST
 
-/* Another file may be at the path by now: the listener is unreachable, but the reload proceeds. */
+/* Another file may have taken the path of the deleted socket. The listener then stays unreachable,
+ * but the reload proceeds. */
 START_TEST(a_socket_file_that_cannot_be_recreated_does_not_block_the_reload)
 {
     struct stage stage;
@@ -293,7 +295,8 @@ START_TEST(a_listener_that_fails_changes_nothing)
 }
 END_TEST
 
-/* The daemon's own listener occupies the port. */
+/* The daemon's own listener on 127.0.0.1 occupies the port, so the daemon cannot open the new
+ * one. */
 START_TEST(widening_a_listener_to_every_address_needs_a_restart)
 {
     struct stage stage;
@@ -379,7 +382,8 @@ START_TEST(a_configuration_that_is_a_pipe_does_not_block_the_daemon)
 }
 END_TEST
 
-/* The file is a FIFO at first: opening it for writing blocks until the daemon reads it. */
+/* The configuration is a FIFO at first. Opening it for writing blocks until the daemon opens it for
+ * reading, so that SIGHUP arrives during startup. */
 START_TEST(sighup_during_startup_is_handled_after_it)
 {
     struct stage stage;

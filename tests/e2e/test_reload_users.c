@@ -59,8 +59,8 @@ static void close_fixture(struct fixture *fixture)
     secrets_close(&fixture->secrets);
 }
 
-/* Formats users in YAML: ci with these prefixes, and the user that runs the tests under the name
- * `tester`. */
+/* Formats users in YAML: ci with these prefixes, and the user that runs the tests, under the name
+ * that `tester` gives. */
 static const char *users(const struct fixture *fixture, const char *prefixes, const char *tester)
 {
     static char yaml[512];
@@ -75,7 +75,7 @@ static const char *users(const struct fixture *fixture, const char *prefixes, co
 
 static struct fixture fixture;
 
-START_TEST(a_connection_keeps_its_user_name_with_the_new_rights)
+START_TEST(a_connection_keeps_its_user_and_gets_the_new_rights)
 {
     open_fixture(&fixture, __func__);
     expect(&fixture, "OK", "AUTH " SECRET_CI);
@@ -139,7 +139,7 @@ START_TEST(connections_of_removed_users_are_closed)
              secrets_path(&fixture.secrets, "ops", path));
     reload_with(&fixture, yaml);
     expect_closed(&fixture, "DENIED the users of this daemon have changed");
-    /* The secret of a removed user is invalid, and so is the user of the unix socket. */
+    /* The reload has also removed the user `tester`, so the unix socket no longer authenticates. */
     daemon_connect(&fixture.stage.daemon, &fixture.client);
     expect(&fixture, "DENIED authenticate first", "STATUS a");
     /* An unauthenticated connection survives a reload. */
@@ -151,7 +151,7 @@ START_TEST(connections_of_removed_users_are_closed)
 END_TEST
 
 /* The connection is closed, but the lock stays: its holder may rely on it until the deadline. */
-START_TEST(a_holder_that_loses_its_right_is_closed)
+START_TEST(a_holder_that_loses_its_right_is_disconnected)
 {
     open_fixture(&fixture, __func__);
     expect(&fixture, "OK", "AUTH " SECRET_CI);
@@ -166,7 +166,7 @@ START_TEST(a_holder_that_loses_its_right_is_closed)
 }
 END_TEST
 
-START_TEST(users_may_be_removed_and_introduced_by_a_reload)
+START_TEST(a_reload_can_remove_and_introduce_users)
 {
     open_fixture(&fixture, __func__);
     reload_with(&fixture, "log: {level: info}\n");
@@ -197,7 +197,7 @@ START_TEST(a_shorter_auth_timeout_applies_to_open_connections)
     int64_t begin_ms = waiting_clock_ms();
     reload_with(&fixture, yaml[1]);
     expect_closed(&fixture, "DENIED not authenticated in time");
-    ck_assert_int_lt(waiting_clock_ms() - begin_ms, 30000); /* by the new timeout */
+    ck_assert_int_lt(waiting_clock_ms() - begin_ms, 30000); /* after 1 s, not after 1 min */
     close_fixture(&fixture);
 }
 END_TEST
@@ -206,12 +206,12 @@ Suite *test_suite(void)
 {
     Suite *suite = suite_create("reload_users");
     TCase *tests = sandbox_case("reloaded users");
-    tcase_add_test(tests, a_connection_keeps_its_user_name_with_the_new_rights);
+    tcase_add_test(tests, a_connection_keeps_its_user_and_gets_the_new_rights);
     tcase_add_test(tests, unchanged_users_keep_their_rights);
     tcase_add_test(tests, a_unix_peer_is_matched_with_the_new_users);
     tcase_add_test(tests, connections_of_removed_users_are_closed);
-    tcase_add_test(tests, a_holder_that_loses_its_right_is_closed);
-    tcase_add_test(tests, users_may_be_removed_and_introduced_by_a_reload);
+    tcase_add_test(tests, a_holder_that_loses_its_right_is_disconnected);
+    tcase_add_test(tests, a_reload_can_remove_and_introduce_users);
     tcase_add_test(tests, a_shorter_auth_timeout_applies_to_open_connections);
     suite_add_tcase(suite, tests);
     return suite;

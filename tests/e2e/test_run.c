@@ -116,10 +116,11 @@ START_TEST(signals_reach_the_command_once)
 }
 END_TEST
 
-/* A shell without job control sees only one process, which stops and continues with the command. */
+/* A shell without job control sees only the parent, which must stop and continue together with the
+ * command. */
 START_TEST(run_stops_and_continues_with_its_command)
 {
-    start(/* exec: a shell that is starting another process does not stop until that has started. */
+    start(/* exec: a shell that starts another process does not stop until that one runs. */
           WORDS("a", SHELL("echo ready; exec sleep 600")));
     wrapper_wait_output(&wrapper, "ready");
     pid_t command = wrapper_command(&wrapper);
@@ -129,7 +130,7 @@ START_TEST(run_stops_and_continues_with_its_command)
         process_wait_state(wrapper.pid, 'T');
         kill(wrapper.pid, SIGCONT);
         process_wait_state(command, 'S');
-        /* Immediately: a second SIGCONT would undo this stop. */
+        /* Sent at once: if `redlock run` sent a second SIGCONT, it would undo this stop. */
         kill(command, SIGSTOP);
         process_wait_state(wrapper.pid, 'T');
         kill(command, SIGCONT);
@@ -140,7 +141,7 @@ START_TEST(run_stops_and_continues_with_its_command)
 }
 END_TEST
 
-/* No other process would continue the parent. */
+/* The parent has to continue by itself: no other process would send it SIGCONT. */
 START_TEST(a_stopped_parent_continues_when_its_command_is_killed)
 {
     start(WORDS("a", "sleep", "600"));
@@ -152,6 +153,7 @@ START_TEST(a_stopped_parent_continues_when_its_command_is_killed)
 }
 END_TEST
 
+/* The command is stopped and continued in quick succession, at varying intervals. */
 START_TEST(a_parent_never_stays_stopped_without_the_command)
 {
     start(WORDS("a", "sleep", "600"));

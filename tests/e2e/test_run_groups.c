@@ -43,7 +43,8 @@ static long reads_of(pid_t pid)
     return count;
 }
 
-/* Each check reads a file per process. Checks become rarer, down to one a second. */
+/* To check the group, the supervisor reads one file in /proc for each process of the machine. The
+ * checks become rarer, down to one a second. */
 START_TEST(a_remaining_group_is_polled_ever_less_often)
 {
     struct sysinfo machine;
@@ -65,14 +66,14 @@ START_TEST(a_remaining_group_is_polled_ever_less_often)
 }
 END_TEST
 
-/* Orphans become children of the supervisor. The remaining zombie of the command must not hide
- * theirs. */
+/* Orphans become children of the supervisor. The zombie of the command, which remains, must not
+ * keep the supervisor from reaping them. */
 START_TEST(orphans_in_a_remaining_group_are_reaped)
 {
     enum { ORPHANS = 3 };
     char go[SANDBOX_FILE];
     char end[SANDBOX_FILE];
-    pid_t pids[1 + ORPHANS]; /* the command's first */
+    pid_t pids[1 + ORPHANS]; /* the command, then the orphans */
     sandbox_path(&stage.sandbox, "go", go);
     sandbox_path(&stage.sandbox, "end", end);
     start(
@@ -98,7 +99,8 @@ START_TEST(orphans_in_a_remaining_group_are_reaped)
 }
 END_TEST
 
-/* Each process forks and exits, so that every listing may miss the old and the new process. */
+/* Each process forks and exits at once, so any listing of /proc can miss both the old and the new
+ * process. */
 START_TEST(a_group_that_keeps_forking_keeps_the_lock)
 {
     ck_assert_int_eq(run(WORDS("a", SHELL("f() { [ $1 -gt 0 ] || { echo last; exit; }; "
@@ -109,7 +111,7 @@ START_TEST(a_group_that_keeps_forking_keeps_the_lock)
 }
 END_TEST
 
-/* A process that left the group is a daemon that was started on purpose. */
+/* A process that has left the group counts as a daemon that was started on purpose. */
 START_TEST(a_daemon_started_by_the_command_is_not_killed)
 {
     char file[SANDBOX_FILE];

@@ -55,7 +55,7 @@ static void expect_name_without_redlock(pid_t pid, const char *file, const char 
     free(text);
 }
 
-/* killall and pkill must not kill both processes at once. */
+/* `killall redlock` and `pkill redlock` must not kill both processes at once. */
 START_TEST(killall_redlock_does_not_match_the_supervisor)
 {
     start(WORDS("deploy", SHELL("echo ready; exec sleep 600")));
@@ -68,7 +68,8 @@ START_TEST(killall_redlock_does_not_match_the_supervisor)
 }
 END_TEST
 
-/* A process that left the session survives; the lock stays until its deadline. */
+/* A process that has left the session of the command survives. Nothing extends the lock any more,
+ * so the lock stays only until its deadline. */
 START_TEST(killing_parent_and_supervisor_leaves_the_lock_until_its_deadline)
 {
     pid_t orphan;
@@ -124,6 +125,7 @@ START_TEST(a_stopped_parent_costs_no_lock)
 }
 END_TEST
 
+/* The command and the supervisor end while the parent is stopped. */
 START_TEST(a_parent_resumed_after_the_deadline_returns_the_exit_code)
 {
     start(WORDS("--ttl", "2s", "a", SHELL("echo ready; sleep 0.3; exit 5")));
@@ -150,8 +152,8 @@ START_TEST(a_hung_daemon_at_the_release_does_not_change_the_exit_code)
 }
 END_TEST
 
-/* Both processes are stopped, so that none can kill in time. The daemon is stopped as well, or it
- * would keep the lock. */
+/* Both processes of `redlock run` are stopped, so neither can kill the command in time. The daemon
+ * is stopped as well, because it would extend the lock. Then only the parent is resumed. */
 START_TEST(a_parent_resumed_after_the_deadline_kills_first)
 {
     pid_t pids[STUBBORN_COUNT];
@@ -175,7 +177,8 @@ START_TEST(a_parent_resumed_after_the_deadline_kills_first)
 }
 END_TEST
 
-/* Only the supervisor is resumed. */
+/* Both processes of `redlock run` and the daemon are stopped until the lock has expired. Then only
+ * the supervisor is resumed. */
 START_TEST(a_supervisor_resumed_after_the_deadline_kills_first)
 {
     pid_t pids[STUBBORN_COUNT];

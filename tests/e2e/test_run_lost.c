@@ -23,8 +23,9 @@ static int64_t last_expiry_ms(void)
     return last_ms;
 }
 
-/* Stops all masters directly after an extension, which is then the last one. If stopping took so
- * long that the next extension may be in flight, tries again. */
+/* Stops all masters directly after an extension, which is then the last one. If stopping takes so
+ * long that the next extension may already be in flight, tries again. Returns when the first key
+ * expires. */
 static int64_t stop_masters_after_an_extension(void)
 {
     enum { AT_ONCE_MS = 1000 };
@@ -43,9 +44,11 @@ static int64_t stop_masters_after_an_extension(void)
     }
 }
 
-/* With a TTL of 10 s `redlock run` kills one second before the deadline, which is before the first
- * key expires. That second is measured by processor time, which is slower on a busy machine. It
- * starts with the last second of that key. */
+/* Waits until all processes are gone, and fails if they were killed too late. With a TTL of 10 s,
+ * `redlock run` kills the processes one second before the deadline, and the deadline is before the
+ * first key expires. All processes must therefore be gone by the end of the last second before that
+ * expiry. The test measures this second in processor time, which runs more slowly on a busy
+ * machine. */
 static void wait_gone_before(const pid_t *pids, unsigned count, int64_t expiry_ms)
 {
     enum { MARGIN_MS = 1000 };
@@ -75,7 +78,7 @@ static void wait_gone_before(const pid_t *pids, unsigned count, int64_t expiry_m
 START_TEST(without_masters_every_process_is_killed_before_the_deadline)
 {
     pid_t pids[STUBBORN_COUNT];
-    /* The longest possible margin, since a busy machine may stall. */
+    /* A TTL of 10 s gives the longest possible margin, 1 s: a busy machine may stall. */
     start(WORDS("--ttl", "10s", "--grace", "1m", "a", SHELL(STUBBORN)));
     run_wait_stubborn(&wrapper, pids);
     int64_t expiry_ms = stop_masters_after_an_extension();
@@ -145,7 +148,7 @@ START_TEST(releasing_the_lock_elsewhere_ends_the_command)
 }
 END_TEST
 
-/* Another client may hold the lock now, so that KILL comes without grace. */
+/* Another client may already hold the lock, so `redlock run` sends KILL without a grace period. */
 START_TEST(a_lock_that_is_gone_allows_no_grace)
 {
     pid_t pids[STUBBORN_COUNT];
@@ -166,8 +169,8 @@ START_TEST(a_lock_that_is_gone_allows_no_grace)
 }
 END_TEST
 
-/* The command exits in order, but a process that it started in another session does not know of the
- * loss. */
+/* The command exits when it is signalled, but a process that it started in another session does not
+ * learn of the loss. */
 START_TEST(no_process_outlives_a_command_that_exits_after_a_loss)
 {
     pid_t left;
@@ -185,7 +188,8 @@ START_TEST(no_process_outlives_a_command_that_exits_after_a_loss)
 }
 END_TEST
 
-/* The main thread has ended, so that the process looks like a zombie while another thread works. */
+/* A program whose main thread ends: the process looks like a zombie in /proc/PID/stat while another
+ * thread still works. */
 #define HEADLESS                                                                                   \
     "import ctypes, os, threading, time\n"                                                         \
     "def work():\n"                                                                                \
@@ -195,6 +199,8 @@ END_TEST
     "threading.Thread(target=work).start()\n"                                                      \
     "ctypes.CDLL(None).pthread_exit(None)\n"
 
+/* The process is in the group of the command (0) or in a session of its own (1). The lock is lost
+ * because the supervisor is stopped, and the parent kills the process. */
 START_TEST(a_process_without_a_main_thread_keeps_the_lock_and_is_killed)
 {
     static const char *const scripts[] = {"python3 -c \"$0\" & exit 0",

@@ -44,7 +44,7 @@ static void open_stage(struct stage *stage, const char *test)
     snprintf(url, sizeof(url), "tcp://daemon.test:%d", stage->daemon.port);
 }
 
-/* From now on a lookup fails after a minute. */
+/* From now on, each lookup of a name fails, after a minute. */
 static void silence_names(void)
 {
     const struct sockaddr_in where = {
@@ -84,6 +84,7 @@ static void wait_extended(struct stage *stage)
         waiting_pause(&waiting);
 }
 
+/* The daemon restarts at its old address, while no name can be resolved. */
 START_TEST(the_last_good_address_is_used_while_the_name_server_is_silent)
 {
     struct stage stage;
@@ -101,6 +102,7 @@ START_TEST(the_last_good_address_is_used_while_the_name_server_is_silent)
 }
 END_TEST
 
+/* The daemon ends for good, while no name can be resolved. */
 START_TEST(a_loss_is_signalled_while_the_name_server_is_silent)
 {
     struct stage stage;
@@ -135,6 +137,8 @@ static void move_daemon(const struct daemon *daemon)
     free(text);
 }
 
+/* The daemon restarts at a new address. The name then has two addresses; at the first one, no
+ * daemon listens. */
 START_TEST(a_daemon_with_a_new_address_is_found_by_name)
 {
     struct stage stage;
@@ -153,7 +157,8 @@ START_TEST(a_daemon_with_a_new_address_is_found_by_name)
 }
 END_TEST
 
-/* The lookup process does not belong to the command. */
+/* The lookup of the daemon's name runs in a process of its own, which is not one of the command's:
+ * `redlock run` does not wait for its end. */
 START_TEST(the_lookup_process_does_not_delay_the_end)
 {
     struct stage stage;

@@ -59,8 +59,8 @@ START_TEST(a_suspended_waiter_leaves_the_queue_and_joins_it_again)
 }
 END_TEST
 
-/* Whichever comes first, no lock may be held for a process that was stopped before its command
- * began. */
+/* The grant and the suspension race. Whichever comes first, the lock must not be held for a run
+ * that is stopped before its command has begun. */
 START_TEST(a_grant_during_a_suspension_leaves_no_idle_lock)
 {
     for (unsigned i = 0; i < 20; i++) {
@@ -89,7 +89,8 @@ START_TEST(a_grant_during_a_suspension_leaves_no_idle_lock)
 }
 END_TEST
 
-/* SIGCONT comes only once. The stopped daemon delays the waiter while it leaves the queue. */
+/* The stopped daemon delays the waiter, so that SIGCONT arrives while the waiter is still leaving
+ * the queue to stop. SIGCONT comes only once, so the waiter must not stop after it. */
 START_TEST(a_waiter_continued_before_it_stops_keeps_running)
 {
     struct grant grant = client_lock(&stage.client, "a", "60s");
@@ -138,7 +139,8 @@ START_TEST(a_run_that_waits_for_its_own_lock_says_so)
 }
 END_TEST
 
-/* All enclosing locks are listed, also for a request without a wait. */
+/* REDLOCK_HELD lists all enclosing locks. The warning about them is also shown for a request that
+ * does not wait. */
 START_TEST(redlock_held_lists_each_enclosing_lock)
 {
     setenv("REDLOCK", wrapper_program(), 1);

@@ -1,9 +1,10 @@
 /*
- * Two shells repeatedly run a command under the same lock, while its processes and the daemon are
- * killed at random: no two commands, nor processes that they started, ever run at once.
+ * Two shells repeatedly run a command under the same lock, while the processes of `redlock run`,
+ * those of the command, and the daemon are killed at random. Two commands must never run at once,
+ * and neither must processes that they started.
  *
- * A kernel lock on a file shows overlaps: every process of a command has the file open, so that the
- * lock is free exactly when the last of them is gone.
+ * A kernel lock on a file, taken with flock(1), shows overlaps. Every process of a command has the
+ * file open, so the kernel lock is free exactly when the last of these processes is gone.
  *
  * RUN_STORM is the number of runs (default 150), RUN_STORM_SEED the seed (default 1).
  */
@@ -105,7 +106,7 @@ static void kill_victim(struct storm *storm, struct shell *shell)
         return;
     pid_t pid = find(storm, shell);
     if (pid > 0) {
-        /* Stopped first, so that the parent cannot react. */
+        /* The parent is stopped first, so that it cannot react to the death of the supervisor. */
         if (shell->victim == BOTH)
             kill(shell->wrapper.pid, SIGSTOP);
         kill(pid, SIGKILL);
@@ -130,8 +131,8 @@ static void start_run(struct storm *storm, unsigned index)
     shell->victim = choose_victim(&storm->prng);
     shell->after_ms = prng_below(&storm->prng, LONGEST_MS);
     shell->kill_ms = INT64_MAX;
-    /* Parent and daemon exist from the start, and are also killed while the run waits in the
-     * queue. */
+    /* The parent and the daemon exist before the command, so they are also killed while the run
+     * waits in the queue. */
     if (shell->victim == PARENT || shell->victim == DAEMON)
         shell->kill_ms = waiting_clock_ms() + 2 * shell->after_ms;
     storm->started++;
@@ -202,8 +203,8 @@ Suite *test_suite(void)
 {
     Suite *suite = suite_create("storm");
     TCase *storm = sandbox_case("storm");
-    /* LeakSanitizer forks a child at exit. If that is taken for the supervisor and killed, its
-     * parent waits for ever. */
+    /* LeakSanitizer forks a child at exit. If the test took that child for the supervisor and
+     * killed it, the exiting process would wait for ever. */
     setenv("ASAN_OPTIONS", "detect_leaks=0", 1);
     tcase_set_timeout(storm, TIME_LIMIT_S);
     tcase_add_test(storm, two_commands_never_run_at_once);

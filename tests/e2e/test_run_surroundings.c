@@ -20,7 +20,7 @@
 static const struct stage_plan three_tcp = {
     .masters = 3, .over_unix = true, .daemon = {.node_timeout_ms = 100, .tcp_host = "127.0.0.1"}};
 
-/* All masters are up: a long timeout keeps a busy machine from suggesting otherwise. */
+/* All masters are up: with a long timeout, they do not seem to be down on a busy machine. */
 static const struct stage_plan unhurried = {
     .masters = 3, .over_unix = true, .daemon = {.node_timeout_ms = 5000}};
 
@@ -54,7 +54,8 @@ __attribute__((format(printf, 1, 2))) static void shell(const char *form, ...)
     command_run(&command, &stage.sandbox, (const char *[]){"/bin/sh", "-c", script, NULL});
 }
 
-/* Process 1 of a container may not reap orphans. This test is the subreaper and would get them. */
+/* Process 1 of a container often does not reap orphans. Here the test itself is the subreaper, so
+ * the kernel would give it every zombie that `redlock run` leaves. */
 START_TEST(run_leaves_no_zombie_to_its_parent)
 {
     pid_t left[8];
@@ -68,8 +69,8 @@ START_TEST(run_leaves_no_zombie_to_its_parent)
 }
 END_TEST
 
-/* Every limit must either suffice or fail cleanly, starting at the limit that the dynamic loader
- * needs. */
+/* Raises the limit of descriptors one by one, from the lowest that the dynamic loader needs, until
+ * `redlock run` succeeds. With every lower limit, it must fail without leaving a lock. */
 START_TEST(running_out_of_descriptors_fails_without_a_lock)
 {
     unsigned limit = 3;
@@ -91,7 +92,8 @@ START_TEST(running_out_of_descriptors_fails_without_a_lock)
 }
 END_TEST
 
-/* The shell started a process before it became redlock. The command kills the supervisor. */
+/* The shell starts a process and then becomes redlock by exec. The process must survive when the
+ * command kills the supervisor. */
 START_TEST(earlier_children_survive_a_killed_supervisor)
 {
     shell("sleep 1000 >/dev/null 2>&1 & echo $!; "
@@ -106,7 +108,8 @@ START_TEST(earlier_children_survive_a_killed_supervisor)
 }
 END_TEST
 
-/* The lock is lost after max_hold, which causes a message. */
+/* The lock is lost after max_hold. `redlock run` writes a message about the loss to standard error,
+ * a pipe that no process reads. */
 START_TEST(a_blocked_stderr_costs_no_grace)
 {
     stage_close(&stage);
@@ -145,7 +148,8 @@ START_TEST(nothing_runs_where_proc_hides_other_users)
 }
 END_TEST
 
-/* The rest of the group works on, but without /proc it cannot be checked. */
+/* The command exits, but another process of its group works on. Without /proc, `redlock run` cannot
+ * check the group, and still has to keep the lock for it. */
 START_TEST(unmounting_proc_keeps_the_lock_until_the_group_has_ended)
 {
     if (!may_mount())
@@ -175,7 +179,7 @@ START_TEST(a_command_that_unmounts_proc_is_killed_with_its_children)
 }
 END_TEST
 
-/* The process runs as root, redlock does not. */
+/* The process runs as root and redlock does not, so redlock cannot kill it. */
 START_TEST(an_unkillable_process_is_named)
 {
     if (!may_mount())

@@ -1,6 +1,7 @@
 /*
- * `redlock run` on a terminal, under a shell with job control: it behaves as if the command ran
- * alone. The terminal is a tmux pane, whose screen shows what a person would see.
+ * `redlock run` on a terminal, under a shell with job control: the shell and the user see what they
+ * would see if the command ran alone. The terminal is a tmux pane, whose screen shows what a person
+ * would see.
  */
 #include <ctype.h>
 #include <signal.h>
@@ -93,8 +94,9 @@ static void type_line(struct terminal *terminal, const char *line)
     press(terminal, "Enter");
 }
 
-/* LeakSanitizer stops a program by ptrace at its end. A SIGCONT at that moment, from "fg" or from a
- * closing terminal, makes both wait for ever. Hence no leak detection here; test_run has it. */
+/* LeakSanitizer stops a program by ptrace at its end. If a SIGCONT from "fg" or from a closing
+ * terminal arrives at that moment, the program and LeakSanitizer wait for each other for ever.
+ * Hence these tests run without leak detection; test_run has it. */
 static void open_terminal(struct terminal *terminal, const char *test)
 {
     stage_open(&terminal->stage, test, &three);
@@ -335,7 +337,8 @@ START_TEST(a_background_waiter_is_not_stopped_by_its_own_message)
 }
 END_TEST
 
-/* When the parent is stopped, the shell takes the terminal and gives it to the next job. */
+/* When the parent is stopped, the shell takes the terminal and gives it to the next job, `cat`. The
+ * run in the background must not take it away when the run ends. */
 START_TEST(a_background_run_leaves_the_terminal_to_its_owner)
 {
     struct terminal terminal;
@@ -357,7 +360,8 @@ START_TEST(a_background_run_leaves_the_terminal_to_its_owner)
 }
 END_TEST
 
-/* With `stty tostop`, the message must not stop it. */
+/* The terminal belongs to the command, so `redlock run` writes its message from the background.
+ * With `stty tostop`, the message must not stop it. */
 START_TEST(a_loss_is_reported_from_the_background)
 {
     struct terminal terminal;

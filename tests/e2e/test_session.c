@@ -1,5 +1,5 @@
 /*
- * One connection: order of replies, tags, listings, and its end.
+ * One connection: the order of its replies, its tags, its listings and its end.
  */
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 
 static const struct stage_plan three = {.masters = 3, .over_unix = true};
 
-/* With masters stopped, a request is pending for about this long. */
+/* With a majority of masters stopped, a request is pending for about node_timeout, 1 s. */
 static const struct stage_plan slow_requests = {
     .masters = 3, .over_unix = true, .daemon = {.node_timeout_ms = 1000}};
 
@@ -155,8 +155,9 @@ static unsigned count_calls(struct master *master, const char *command)
     return calls;
 }
 
-/* In its first pass a client is not known to be the only one. After that, all requests of a pass
- * form one batch, followed by one probe per master. */
+/* In a client's first pass, the daemon does not know yet that the client is the only one, so the
+ * test sends another LOCK first. After that, all requests of a pass form one batch, which one probe
+ * per master follows. */
 START_TEST(a_single_client_has_a_larger_read_budget)
 {
     struct stage stage;
@@ -170,7 +171,8 @@ START_TEST(a_single_client_has_a_larger_read_budget)
     client_send_bytes(&stage.client, batch, len);
     for (unsigned i = 0; i < LIMIT_READ_BUDGET_ALONE; i++)
         client_read_match(&stage.client, "#[0-9]+ OK .*");
-    /* The INFO of this count, a heartbeat, and the probe after the votes. */
+    /* At most three INFO: that of count_calls(), that of a heartbeat, and the probe after the
+     * votes. */
     ck_assert_uint_le(count_calls(&stage.masters[0], "info") - before, 3);
     stage_close(&stage);
 }
@@ -206,8 +208,9 @@ START_TEST(batched_unlocks_have_separate_outcomes)
         ck_assert_int_eq(sscanf(stage.client.line, "#%u %7s", &tag, outcome), 2);
         ck_assert_str_eq(outcome, tag >= 1 && tag <= 3 ? "GONE" : "OK");
     }
-    /* One script for the batch, and one each for the list and the foreign token. This master may
-     * not have been the first for those. */
+    /* Three scripts run on this master: one for the batch, one for the key with the list, and one
+     * for the key with the foreign token. The last two can arrive after the replies to the
+     * client. */
     struct waiting waiting = waiting_for("the separate releases");
     while (scripts_run(&stage.masters[0]) - before < 3)
         waiting_pause(&waiting);
@@ -219,8 +222,9 @@ START_TEST(batched_unlocks_have_separate_outcomes)
 }
 END_TEST
 
-/* The ACL lacks EXISTS, which distinguishes absent keys from foreign ones. If keys were deleted
- * before the error, they would then be reported as GONE. */
+/* The masters refuse EXISTS, by which the script distinguishes absent keys from foreign ones. If
+ * the script deleted keys before the error, the daemon would report them as GONE when it releases
+ * them one by one. */
 START_TEST(batched_unlocks_have_their_outcomes_if_masters_refuse_the_batch)
 {
     struct stage stage;
@@ -249,7 +253,8 @@ START_TEST(batched_unlocks_have_their_outcomes_if_masters_refuse_the_batch)
 }
 END_TEST
 
-/* More pending input than the daemon keeps: it stops reading, and no line is lost. */
+/* The client sends more than the daemon keeps as pending input. The daemon stops reading, but no
+ * line is lost. */
 START_TEST(pending_input_is_limited_but_not_lost)
 {
     struct stage stage;

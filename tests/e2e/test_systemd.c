@@ -1,6 +1,6 @@
 /*
- * Notifications to systemd and inherited sockets, with a notify socket and listening sockets of the
- * test.
+ * Notifications to systemd and inherited sockets. The test takes the place of systemd: it opens the
+ * notify socket and the listening sockets.
  */
 #include <netinet/in.h>
 #include <pthread.h>
@@ -117,7 +117,7 @@ START_TEST(the_status_is_sent_once_a_second_at_most)
     unsigned messages = 1;
     while (strstr(notify_read(&notify), "1 lock") == NULL)
         messages++;
-    /* The test measures a slightly longer time than the daemon. */
+    /* The time that the test measures is slightly longer than that of the daemon. */
     ck_assert_int_le(messages, 2 + (waiting_clock_ms() - begin_ms) / 1000);
     notify_close(&notify);
     stage_close(&stage);
@@ -336,7 +336,8 @@ START_TEST(an_inherited_socket_without_an_entry_is_an_error)
 }
 END_TEST
 
-/* The wildcard socket blocks the entry. The message must not blame another daemon. */
+/* The inherited wildcard socket occupies the port of the entry. The message must not blame another
+ * daemon. */
 START_TEST(a_wildcard_socket_does_not_match_a_specific_entry)
 {
     struct stage stage;
@@ -372,7 +373,7 @@ START_TEST(an_inherited_socket_that_does_not_listen_is_an_error)
 }
 END_TEST
 
-/* systemd would keep the socket open, and clients would wait for ever. */
+/* If the daemon closed the socket, systemd would keep it open, and clients would wait for ever. */
 START_TEST(a_reload_does_not_close_an_inherited_socket)
 {
     struct stage stage;
@@ -523,12 +524,13 @@ START_TEST(restart_under_load_refuses_no_connection_and_loses_no_lock)
 }
 END_TEST
 
-/* The daemon delays clients at its start until a quorum votes, and for the other masters after
- * that, for at most these times. */
+/* At its start, the daemon delays clients for at most START_MS until a quorum votes, and then for
+ * at most START_ALL_MS until the other masters vote as well. */
 enum { START_MS = 2000, START_ALL_MS = 100 };
 
 /* Starts the daemon with a LOCK in the backlog. True if it is granted. A refusal before
- * START_ALL_MS fails the test; after that, the machine may not have scheduled the masters. */
+ * START_ALL_MS fails the test. A later refusal does not: a busy machine may not have scheduled the
+ * masters. */
 static bool grants_queued_lock(struct stage *stage)
 {
     struct client client;
@@ -545,7 +547,8 @@ static bool grants_queued_lock(struct stage *stage)
     return granted;
 }
 
-/* Requests that arrive before the start wait in the backlog, and the daemon reads them at once. */
+/* Requests that arrive before the start wait in the backlog, and the daemon reads them as soon as
+ * it has started. */
 START_TEST(requests_queued_before_the_start_find_a_quorum)
 {
     struct stage stage;
@@ -592,8 +595,8 @@ START_TEST(time_stopped_during_startup_does_not_count)
 }
 END_TEST
 
-/* Two of three masters are down (0) or hung (1). Clients wait only until this is known. The admin
- * listener answers meanwhile. */
+/* Two of three masters are down (0) or hung (1). Clients wait only until the daemon knows this.
+ * Meanwhile the admin listener answers. */
 START_TEST(clients_get_noquorum_at_startup_without_masters)
 {
     struct stage stage;
@@ -622,7 +625,7 @@ START_TEST(clients_get_noquorum_at_startup_without_masters)
 }
 END_TEST
 
-START_TEST(a_waiter_gets_shutdown_at_a_restart_and_may_wait_again)
+START_TEST(a_waiter_gets_shutdown_at_a_restart_and_can_wait_again)
 {
     struct stage stage;
     struct client waiter;
@@ -680,7 +683,7 @@ Suite *test_suite(void)
     tcase_add_test(sockets_case, requests_queued_before_the_start_find_a_quorum);
     tcase_add_test(sockets_case, time_stopped_during_startup_does_not_count);
     tcase_add_loop_test(sockets_case, clients_get_noquorum_at_startup_without_masters, 0, 2);
-    tcase_add_test(sockets_case, a_waiter_gets_shutdown_at_a_restart_and_may_wait_again);
+    tcase_add_test(sockets_case, a_waiter_gets_shutdown_at_a_restart_and_can_wait_again);
     suite_add_tcase(suite, sockets_case);
     return suite;
 }

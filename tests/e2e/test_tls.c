@@ -47,7 +47,6 @@ START_TEST(a_tls_client_is_served_and_gets_close_notify)
 }
 END_TEST
 
-/* TLS 1.1 and older, and requests for renegotiation. */
 START_TEST(old_tls_versions_and_renegotiation_are_refused)
 {
     struct stage stage;
@@ -149,7 +148,8 @@ static bool reconnects(struct tls_client *again, const struct stage *stage, cons
            SSL_read(again->ssl, answer, 5) == 5;
 }
 
-/* Otherwise a ticket, and further tickets of its session, would outlive the certificate. */
+/* If the daemon resumed the session, its ticket and the tickets issued after it would outlive the
+ * client's certificate. */
 START_TEST(a_client_certificate_is_verified_on_reconnect)
 {
     enum { SECONDS = 2 };
@@ -348,7 +348,7 @@ static size_t make_hello(unsigned char *hello)
     return (size_t)len;
 }
 
-/* Waits until all connections are closed; no client may have been accepted. */
+/* Waits until all connections are closed, and fails if one of them became a client. */
 static void expect_no_connections(struct stage *stage, unsigned open_before)
 {
     struct waiting waiting = waiting_for("the connections to be closed");
@@ -380,7 +380,8 @@ START_TEST(a_handshake_cut_at_any_byte_leaves_no_connection)
 }
 END_TEST
 
-/* A ClientHello with some changed bytes, or random bytes after its first byte. */
+/* Sends a ClientHello with some changed bytes. In every fourth one, most bytes after the first are
+ * changed. */
 START_TEST(a_garbled_handshake_is_refused)
 {
     enum { TRIES = 200 };
@@ -430,7 +431,8 @@ START_TEST(a_slow_handshake_times_out)
 }
 END_TEST
 
-/* Opens more silent connections than handshakes are allowed at once. */
+/* Opens `count` silent connections, which are more than the daemon allows handshakes at once, and
+ * waits until they occupy all handshakes. */
 static struct client *occupy_handshakes(const struct stage *stage, unsigned count)
 {
     struct client *silent = calloc(count, sizeof(*silent));

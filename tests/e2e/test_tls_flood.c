@@ -11,8 +11,9 @@
 #include "tests/e2e/waiting.h"
 #include "tests/runner.h"
 
-/* The size of a flood: replies to the honest client, and records of an endless flood.
- * RECORDS_IN_A_TURN is the limit of records that the daemon may handle before one reply. */
+/* A flood lasts until the honest client has had TURNS replies and, if the flood is endless, until
+ * it has sent RECORDS records. Before each reply, the daemon is allowed to handle at most
+ * RECORDS_IN_A_TURN records. */
 enum { TURNS = 100, RECORDS = 100000, RECORDS_IN_A_TURN = 40000 };
 
 struct flood_run {

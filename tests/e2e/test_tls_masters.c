@@ -1,5 +1,5 @@
 /*
- * Masters over TLS: verification, and each way in which it fails.
+ * Masters over TLS: the verification of certificates, and each way in which it fails.
  */
 #include <errno.h>
 #include <openssl/err.h>
@@ -39,7 +39,8 @@ static void make_certificates(const char *dir)
         certs_make(dir, &plans[i]);
 }
 
-/* Formats the TLS fields of a node: the trusted CA and the own certificate (NULL: none). */
+/* Formats the TLS fields of a node: the trusted CA and the daemon's own certificate (NULL:
+ * none). */
 static void write_fields(char *fields, size_t size, const char *dir, const char *ca,
                          const char *client)
 {
@@ -173,7 +174,7 @@ START_TEST(the_certificate_of_a_master_is_verified)
 }
 END_TEST
 
-/* A Redis without TLS takes the ClientHello for an incomplete line and waits. */
+/* A Redis without TLS takes the ClientHello for an incomplete line and waits for the rest. */
 START_TEST(a_master_without_tls_is_reported)
 {
     struct stage stage;
@@ -327,8 +328,8 @@ static int silent_master_wait_end(struct silent_master *silent_master)
     return error;
 }
 
-/* Safety rule 12: an abandoned link is reset, so that its commands are not executed later. During
- * the handshake (0), and with unanswered commands (1). */
+/* The daemon resets an abandoned link, so that the master does not execute its commands later. The
+ * daemon abandons the link during the handshake (0), or with unanswered commands (1). */
 START_TEST(an_abandoned_link_is_reset)
 {
     struct stage stage;
@@ -353,7 +354,7 @@ START_TEST(an_abandoned_link_is_reset)
 }
 END_TEST
 
-/* The counterpart of test_tls_flood.c for masters. */
+/* A master floods the daemon, as the clients of test_tls_flood.c do. */
 START_TEST(a_key_update_flood_of_a_master_does_not_delay_clients)
 {
     enum { TURNS = 100 };

@@ -88,7 +88,7 @@ START_TEST(a_disorderly_close_releases_nothing_before_the_deadline)
 }
 END_TEST
 
-/* A separate process is killed: its kernel sends a FIN, but no close_notify. */
+/* A separate process is killed, and the kernel sends a FIN, but no close_notify. */
 START_TEST(a_killed_client_keeps_its_hold_until_the_deadline)
 {
     struct stage stage;
@@ -116,7 +116,8 @@ START_TEST(a_killed_client_keeps_its_hold_until_the_deadline)
 }
 END_TEST
 
-/* Clients that close without close_notify would fill the log. */
+/* Clients that close without close_notify would fill the log if the daemon logged each of them at
+ * level info. */
 START_TEST(a_close_without_notify_is_logged_only_if_it_costs_a_lock)
 {
     struct stage stage;
@@ -136,7 +137,7 @@ START_TEST(a_close_without_notify_is_logged_only_if_it_costs_a_lock)
 }
 END_TEST
 
-/* The alert was not encrypted with the keys of the session. */
+/* The forged alert is not encrypted with the keys of the session. */
 START_TEST(a_forged_close_notify_releases_nothing)
 {
     static const unsigned char alert[] = {0x15, 3, 3, 0, 2, 1, 0};
@@ -162,7 +163,7 @@ START_TEST(requests_before_close_notify_are_executed)
     tls_stage_connect(&client, &stage);
     tls_expect(tls_client_ask(&client, "LOCK a 60s"), "OK ");
     snprintf(line, sizeof(line), "PING\nUNLOCK a %.40s\n", client.line + 3);
-    kill(stage.daemon.pid, SIGSTOP); /* so that it reads the request and the end at once */
+    kill(stage.daemon.pid, SIGSTOP); /* the daemon then reads request and end at once */
     tls_client_send(&client, line);
     tls_client_half_close(&client);
     kill(stage.daemon.pid, SIGCONT);
@@ -192,8 +193,8 @@ START_TEST(a_lock_before_close_notify_is_undone)
 }
 END_TEST
 
-/* Sends all lines at once: the kernel buffers less in small packets, and close_notify might not get
- * through. */
+/* Sends all lines in one write. In many small packets, the kernel would buffer fewer bytes, and
+ * there might be no room for close_notify. */
 static void send_lines(struct tls_client *client, const char *line, unsigned count)
 {
     size_t len = strlen(line);
@@ -205,8 +206,8 @@ static void send_lines(struct tls_client *client, const char *line, unsigned cou
     free(lines);
 }
 
-/* The daemon stops reading when so many lines are pending after a waiting LOCK. Then the connection
- * ends, with a close_notify that the daemon cannot read yet (0), or without one (1). */
+/* A LOCK waits, and so many lines are pending after it that the daemon stops reading. Then the
+ * connection ends, with a close_notify that the daemon cannot read yet (0), or without one (1). */
 START_TEST(an_unread_close_undoes_a_waiting_lock)
 {
     /* More than the daemon reads, but less than its kernel buffers. */
@@ -242,10 +243,12 @@ START_TEST(an_unread_close_undoes_a_waiting_lock)
 }
 END_TEST
 
-/* The client closed in order but cannot be written to: the session must not wait for ever. */
+/* The client closes in order, but does not read its replies and then resets the connection: before
+ * (0) or after (1) the daemon has answered all requests. The session must not wait for ever. */
 START_TEST(a_closed_client_that_cannot_be_answered_is_dropped)
 {
-    /* The replies of 1.2 KB exceed the kernel buffers, but not the output limit of a session. */
+    /* The replies, of 1.2 KB each, exceed the kernel buffers, but not the output limit of a
+     * session. */
     enum { REQUESTS = 190 };
     struct stage stage;
     struct tls_client client;
@@ -267,7 +270,7 @@ END_TEST
 
 /* --- limits --- */
 
-/* More requests than fit into the buffers, in records of the maximum size. */
+/* Sends more requests than fit into the buffers, in records of the maximum size. */
 START_TEST(pipelined_requests_are_all_answered)
 {
     enum { REQUESTS = 20000 };

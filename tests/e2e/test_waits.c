@@ -94,8 +94,8 @@ struct remote_wait {
     struct monitor monitors[5];
 };
 
-/* Opens a waiter at another daemon that has probed all masters, and monitors the masters from then
- * on. */
+/* Acquires the lock through the first daemon, and lets a client of the second daemon wait for it.
+ * After the second daemon's first round, monitors the masters. */
 static void open_remote_wait(struct remote_wait *remote_wait, const char *test, const char *lock)
 {
     stage_open(&remote_wait->stage, test, &five);
@@ -120,8 +120,9 @@ static void held_token(const struct client *client, char token[41])
     snprintf(token, 41, "%.40s", client->line + 3);
 }
 
-/* Commands of one wake-up: the release, a key probe and the SET. A master that saw the release last
- * may add a probe, or a SET that came too early and its backfill. */
+/* The most commands that a master receives for one wake-up: the release, a key probe and the SET. A
+ * master that executes the release last can receive another probe, or a SET that comes too early
+ * and then a backfill. */
 enum { RELEASE_COMMANDS = 6 };
 
 START_TEST(a_release_by_another_daemon_wakes_a_waiter)
@@ -243,7 +244,7 @@ START_TEST(waiters_leave_the_queue_with_their_connections)
     daemon_connect(&stage.daemon, &gone);
     client_send(&gone, "#1 LOCK a 30s WAIT 60s\n#2 LOCK a 30s WAIT 60s\n");
     stage_wait_stats(&stage.client, " waiting=2 ");
-    /* The daemon no longer reads from this client, which has too much pending input. */
+    /* The daemon stops reading from the next client, which sends too much input. */
     daemon_connect(&stage.daemon, &silent);
     client_send(&silent, "LOCK a 30s WAIT 60s\n");
     stage_wait_stats(&stage.client, " waiting=3 ");
@@ -350,8 +351,8 @@ START_TEST(locks_lists_holders_and_waiters)
 }
 END_TEST
 
-/* Reads the listing line of the foreign lock: the number of waiters, and the place of the
- * requesting client. */
+/* Reads the line of LOCKS for resource "a", whose lock is foreign. The line must show this number
+ * of waiters and this place of the client that sent LOCKS. */
 static void read_place(struct client *client, const char *tag, unsigned waiters, const char *place)
 {
     char pattern[160];
@@ -400,7 +401,7 @@ START_TEST(a_waiter_can_list_its_place)
 }
 END_TEST
 
-/* 10,000 waiters, on ten connections, for 1,000 resources with foreign locks. */
+/* 10,000 waiters on ten connections wait for 1,000 resources, which have foreign locks. */
 START_TEST(ten_thousand_waiters_use_little_memory)
 {
     enum { CONNECTIONS = 10, RESOURCES = 1000 };

@@ -14,7 +14,8 @@ void tls_stage_open(struct stage *stage, const char *test);
 void tls_stage_open_with(struct stage *stage, const char *test, const char *certificate,
                          const char *ca_and_more);
 
-/* A client without a certificate that verifies the daemon against the CA of the tests. */
+/* A client that has no certificate and verifies the daemon against the CA of the tests.
+ * tls_stage_connect() connects such a client. */
 extern const struct tls_client_plan tls_no_certificate;
 void tls_stage_connect(struct tls_client *client, const struct stage *stage);
 

@@ -1,4 +1,4 @@
-// A program that works under a lock of the Node client in docs/clients.md; see test_doc_clients.c.
+// Takes a lock with the Node client of docs/clients.md and works under it; see test_doc_clients.c.
 //     guest.mjs DIR PORT RESOURCE TTL_MS WAIT_MS WORK
 import fs from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';

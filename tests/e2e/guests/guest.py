@@ -1,4 +1,4 @@
-# A program that works under a lock of the Python client in docs/clients.md; see test_doc_clients.c.
+# Takes a lock with the Python client of docs/clients.md and works under it; see test_doc_clients.c.
 #     guest.py DIR PORT RESOURCE TTL_MS WAIT_MS WORK
 import importlib.util
 import os
