@@ -6,7 +6,8 @@
 #include <poll.h>
 #include <stdlib.h>
 
-/* Every reply comes much sooner, also on a busy machine. */
+/* How long the players may take to finish. Every reply comes much sooner, even on a busy machine.
+ */
 enum { END_MS = 40000 };
 
 static void wait_for_lines(struct players *players)
