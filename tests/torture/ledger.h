@@ -67,9 +67,9 @@ struct ledger {
     uint64_t late; /* grants whose validity was over when the reply was read */
 
     int64_t last_grant_ns;
-    char broken_since_grant[LEDGER_TEXT]; /* the faults since then */
-    int64_t longest_ns;                   /* the longest time without a grant */
-    char broken[LEDGER_TEXT];             /* the faults in that time */
+    int64_t longest_ns;       /* the longest time without a grant */
+    char broken[LEDGER_TEXT]; /* the faults in that longest time */
+    char broken_since_grant[LEDGER_TEXT];
 };
 
 /* The history is written to the file `path`. */
