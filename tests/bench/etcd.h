@@ -1,5 +1,4 @@
-/* An etcd cluster of one member, from the Debian package etcd-server, with its data in the sandbox.
- */
+/* An etcd of one member, from the Debian package etcd-server. Its data is in the sandbox. */
 #ifndef TESTS_BENCH_ETCD_H
 #define TESTS_BENCH_ETCD_H
 

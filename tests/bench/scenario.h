@@ -63,8 +63,7 @@ struct arena {
     int64_t soak_ns;
 };
 
-/* Start the masters and one or two daemons. node_timeout is SCENARIO_NODE_TIMEOUT_MS, max_ttl 2 s.
- */
+/* Start the masters and one or two daemons with node_timeout SCENARIO_NODE_TIMEOUT_MS. */
 void scenario_open(struct arena *arena, const char *test, unsigned daemons);
 void scenario_close(struct arena *arena);
 

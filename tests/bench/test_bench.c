@@ -123,8 +123,7 @@ static const struct goal goals[] = {
      0.80},
 };
 
-/* Add the figure in instructions.txt, which `make instructions` checks. Its load is that of 64x1.
- */
+/* Add the figure that `make instructions` checks. It was counted with the load of 64x1. */
 static void add_instructions(struct sheet *sheet)
 {
     double instructions;

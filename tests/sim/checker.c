@@ -256,9 +256,9 @@ static void on_extended(struct sim *sim, const struct sim_request *request, int6
 void checker_on_extend(struct sim *sim, const struct sim_request *request)
 {
     struct sim_token *token = checker_token(sim, request->token);
-    /* An extension sets the token on masters that lack it. If the client extends through another
-     * daemon than the one that made the token, that daemon does not know of an UNLOCK through the
-     * first one. So a master may get the token again after the release. */
+    /* An extension sets the token on masters that lack it. A daemon that extends a token which it
+     * did not make does not know of an UNLOCK through the daemon that made the token. So it may set
+     * the token again after that release. */
     token->may_stay = token->may_stay || request->daemon != token->daemon;
 }
 
@@ -279,9 +279,9 @@ static void on_pong(struct sim *sim, const struct sim_request *request, bool hea
 /* --- releases --- */
 
 /* Must the masters have deleted the token by now? Only if the daemon responsible for its release
- * has not ended since. A granted token may stay until a client requests its release. If the client
- * sends the UNLOCK to another daemon than the one that made the token, a SET of the latter may
- * arrive after the release, so the token may stay. */
+ * has not ended since. A granted token may stay until a client requests its release. The client may
+ * send that UNLOCK to a daemon that did not make the token. Then a late SET of the daemon that made
+ * it may arrive after the release, so the token may stay. */
 static bool must_be_deleted(const struct sim *sim, const struct sim_token *token)
 {
     if (token->may_stay)
@@ -606,8 +606,8 @@ void checker_leftovers(struct sim *sim)
             if (token == NULL || sim->now_ns - token->set_ns[master] <= LEFTOVER_NS ||
                 !must_be_deleted(sim, token))
                 continue;
-            /* A daemon without room for more pending releases drops the oldest ones, and as many
-             * tokens may stay. */
+            /* A daemon without room for more pending releases drops the oldest one. For each
+             * dropped release, one token may stay. */
             unsigned releaser = token->granted ? token->released_by : token->daemon;
             if (++left[releaser] >
                 sim->daemons[releaser].engine.flights.masters[master].link.pending_releases.dropped)

@@ -13,9 +13,8 @@ struct sim_master *fault_some_master(struct sim *sim, struct sim_fault_run *run)
     return &sim->masters[run->master];
 }
 
-/* May the master be killed? After a restart no guard can see that a durable master had not saved
- * its data, had evicted keys, or had replicated from another master. Such a master is not killed.
- */
+/* May the master be killed? A durable master that had not saved its data, had evicted keys, or had
+ * replicated from another master is not killed, since no guard can see this after a restart. */
 static bool may_be_killed(const struct sim_master *master)
 {
     const struct fake_master *redis = &master->redis;

@@ -14,9 +14,9 @@
 #define RECONNECT_NS (4 * NS_PER_S)
 /* After the quarantine: the time until every master votes and every lock can be granted. */
 #define RECOVERY_NS (2 * NS_PER_S)
-/* LAST_WAIT_MS: how long the last waiters are allowed to wait beyond max_ttl. They can have to wait
- * for max_ttl, because a daemon cuts the TTL of a key on a master whose clock stepped back to
- * max_ttl when a client wants the lock. */
+/* LAST_WAIT_MS: how long the last waiters are allowed to wait beyond max_ttl. They may have to wait
+ * for max_ttl: a key whose master's clock stepped back lives longer, but when a client wants the
+ * lock, a daemon cuts the TTL of the key to max_ttl. */
 enum { LAST_WAIT_MS = 1000, LAST_TTL_MS = 300 };
 
 /* In turns.c a far daemon replies late, so the margin of the validity must be greater than twice
@@ -304,8 +304,7 @@ static void recover(struct sim *sim)
         client_retire(sim, i);
     advance(sim, RECONNECT_NS);
     checker_leftovers(sim);
-    /* A daemon that suspects its own clock does so for max_ttl, and only then checks the masters.
-     */
+    /* A daemon that suspects its own clock first waits for max_ttl, then checks the masters. */
     advance(sim, RECOVERY_NS + sim->max_ttl_ms * 21 / 10 * NS_PER_MS);
 }
 

@@ -114,8 +114,8 @@ void strike_flush(struct faults *faults, unsigned index)
     masters_run(master_of(faults, index), 1, "FLUSHALL");
 }
 
-/* Make the follower a replica of the leader until it is in sync, and then a master again. False if
- * the follower was not in sync after COPY_MS, which sometimes happens. */
+/* Make the follower a replica of the leader until the two are in sync, and then a master again.
+ * False if the follower was not in sync after COPY_MS, which sometimes happens. */
 static bool wait_until_copied(struct faults *faults, struct master *follower,
                               const struct master *leader)
 {

@@ -141,10 +141,10 @@ static struct foreign_hold *find_foreign(struct ledger *ledger, const char *toke
     return NULL;
 }
 
-/* Is it no violation that this claim overlaps a foreign hold that was recorded first? Masters may
- * have voted for this claim, lost their data, and then voted for the foreign client. This excuse
- * needs votes for this claim from before the foreign grant: the guard should have refused later
- * ones. */
+/* Does a loss of data excuse that this claim overlaps a foreign hold? Masters may have voted for
+ * the claim, lost their data, and then voted for the foreign client, whose grant was recorded
+ * first. If the votes for the claim came after the foreign grant, there is no excuse: the guard
+ * should have refused them. */
 static bool excuses(struct ledger *ledger, const struct claim *claim)
 {
     const struct foreign_hold *foreign = find_foreign(ledger, ledger->history.other.token);
@@ -182,7 +182,7 @@ void ledger_close_gap(struct ledger *ledger)
     ledger->broken_since_grant[0] = '\0';
 }
 
-/* Record the claim, and remove the foreign holds whose overlap with it is excused. */
+/* Record the claim, and remove the foreign holds whose overlap with the claim is excused. */
 static enum history_result record(struct ledger *ledger, const struct claim *claim, bool grant,
                                   int64_t now_ns)
 {

@@ -337,8 +337,7 @@ static void on_stats(struct player *player, const struct wire *wire,
 static void on_released(struct player *player, const struct wire_answer *answer)
 {
     bool decided = strcmp(answer->text, "OK") == 0 || strcmp(answer->text, "GONE") == 0;
-    /* Some clients repeat their UNLOCK although it has succeeded, perhaps through another daemon.
-     */
+    /* Some clients repeat an UNLOCK that has succeeded, perhaps through another daemon. */
     decided = decided && !one_in(player, 6);
     player->torture->tally.holds_kept += player->hold && strcmp(answer->text, "OK") == 0;
     if (!decided && one_in(player, 2) && player->home.open)
