@@ -30,8 +30,8 @@ struct load_plan {
     uint64_t min_pairs;
     uint64_t max_pairs; /* end after this many pairs; 0: no limit */
     pid_t hangs;        /* process of a master that is stopped at half-time; 0: none */
-    pid_t in_step; /* process of the daemon, for repeatable runs: the next requests are sent all at
-                      once, while the daemon is stopped; 0: send each request at once */
+    pid_t in_step; /* process of the daemon, for repeatable runs: the daemon is stopped while the
+                      next requests of all slots are sent; 0: requests are sent as they come */
 };
 
 struct load_result {

@@ -18,7 +18,7 @@ enum scenario_kind {
     ONE_RESOURCE,  /* load.h; all requests are for one resource */
     PEER,          /* peer.h; each client has a resource of its own */
     PEER_LINE,     /* peer.h; all clients want one resource */
-    PEER_TURNS,    /* peer.h; one resource; a client requests it again once another one holds it */
+    PEER_TURNS,    /* peer.h; one resource; a client waits until another one held it */
 };
 
 enum scenario_fault {

@@ -132,8 +132,7 @@ static bool text_begins(const struct redis_reply *reply, const char *word)
 }
 
 /* Note what the reply may mean to the engine: a yes, or a report that another master's name leads
- * to a different server. The function also counts replies that the engine does not accept as such.
- */
+ * to a different server. Some of these replies are ones that the engine does not accept. */
 static void note(const struct hostile_wire *of, const struct redis_reply *reply)
 {
     if (reply->kind == RESP_STATUS && text_begins(reply, "OK"))
