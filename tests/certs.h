@@ -9,10 +9,12 @@ struct certs_plan {
     const char *issuer; /* name of the signing CA; NULL: self-signed, and a CA itself */
     const char *common; /* common name; NULL: same as name; "": none */
     const char *names;  /* subject alternative names, "DNS:localhost,IP:127.0.0.1"; NULL: none */
-    long from_s;        /* start of validity, from now; both 0: an hour ago to tomorrow */
+    /* Start and end of the validity, in seconds from now. Both 0: from an hour ago to tomorrow. */
+    long from_s;
     long until_s;
 };
 
+/* Writes NAME.crt and NAME.key to the folder, where the files of the issuer must exist. */
 void certs_make(const char *folder, const struct certs_plan *plan);
 
 /* Writes the key of NAME encrypted with a password, to NAME.locked. */

@@ -1,5 +1,8 @@
 #!/bin/sh
-# Line coverage of the pure layers by the unit tests: coverage.sh BUILD-FOLDER LEAST-PERCENT.
+# Prints the line coverage of the pure layers (code without clock and socket, see tests/tidy.sh) by the
+# unit tests. Fails if the total is below LEAST-PERCENT.
+#
+#     coverage.sh BUILD-FOLDER LEAST-PERCENT
 set -eu
 build=$1 least=$2
 

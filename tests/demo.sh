@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# `make demo`: redlockd with five temporary masters, and the command redlock.
+# `make demo`: shows how the command redlock locks through a redlockd with five temporary masters.
 set -euo pipefail
 redlockd=$1 redlock=$2
 
@@ -41,7 +41,7 @@ typed() {
         esac
     done
 }
-# Runs redlock as the named person and shows the command and its output. Checks the exit code.
+# Runs redlock as the named person, shows the command and its output, and checks the exit code.
 as() { # person, exit code, words
     local person=$1 expected=$2 code=0
     shift 2
@@ -50,7 +50,7 @@ as() { # person, exit code, words
     show "$person"
     [ "$code" = "$expected" ] || die "redlock $* exited with $code; this demo expects $expected"
 }
-# Starts redlock in the background; finished() waits for its end.
+# Starts redlock in the background and sets $job to its pid. finished() waits for its end.
 as_job() { # person, words
     local person=$1
     shift

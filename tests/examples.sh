@@ -2,15 +2,16 @@
 # Runs the examples of the manual unchanged. An example is a display (.Bd) after a comment that names
 # its kind:
 #
-#     .\" tested: shell          commands after "$ " (and "> "), which must succeed, and their output
+#     .\" tested: shell          commands after "$ " (continued after "> "), which must succeed, and
+#                                their expected output
 #     .\" tested: session        requests, and the replies of a daemon
 #     .\" tested: yaml           a valid configuration
 #     .\" tested: c              a program that gets the daemon's URL and must succeed
 #     .\" tested: c-until-lost   a program that ends when the daemon stops
 #
-# Numbers and tokens may differ from the page, except for a number alone on its line. A token that
-# occurs twice in the page must be one token in the session. In README.md, a block that begins with
-# "$ nc" is a session. Each example runs with its own daemon.
+# The output is allowed to differ from the page in numbers and tokens, but not in a number that is
+# alone on its line. Where the page shows a token twice, the daemon must send the same token twice. In
+# README.md, a block that begins with "$ nc" is a session. Each example runs with its own daemon.
 #
 #     PAGES='...' REDLOCKD=build/redlockd [REDLOCK=build/redlock] [LIBREDLOCK=build/libredlock.a]
 #     [CC=...] tests/examples.sh
@@ -122,7 +123,8 @@ run_shell() {
 
 declare -A tokens
 
-# Compares a reply, and maps each token of the page to the token that the daemon sent for it first.
+# Compares a reply with the page. The first reply in which a token of the page occurs tells the actual
+# token; all later replies must have the same one.
 same_reply() { # actual reply, reply of the page
     local actual expected
     same "$1" "$2" || return
@@ -165,7 +167,7 @@ run_session() {
     tokens=()
     coproc connection { nc -U "$work/socket"; }
     local pid=${connection_PID:?}
-    exec 7<&"${connection[0]}" 8>&"${connection[1]}" # bash unsets the array when the daemon closes
+    exec 7<&"${connection[0]}" 8>&"${connection[1]}" # bash unsets the array when the connection ends
     while IFS= read -r line || [ -n "$line" ]; do
         verb=$(sed 's/^#[^ ]* //; s/ .*//' <<<"$line")
         if [[ $verbs == *" $verb "* ]]; then

@@ -8,7 +8,7 @@
 # fail are written to BUILD/crashes.
 set -u
 
-# The number of runs of a smoke test: some seconds for each target.
+# The number of runs of a smoke test. Each target takes some seconds for it.
 runs_of() {
     case $1 in
         request | resp) echo 200000 ;;

@@ -25,7 +25,7 @@ static void drop(struct history *history, struct history_hold *hold)
     *hold = history->holds[--history->hold_count];
 }
 
-/* Removes expired holds. True if another token holds this resource. */
+/* True if another token holds this resource. Removes expired holds on the way. */
 static bool finds_other(struct history *history, unsigned resource, const char *token,
                         int64_t now_ns)
 {

@@ -2,9 +2,10 @@
  * Checks what clients were told about locks, in the order of true time: no two clients may believe
  * at once that they hold the same resource.
  *
- * A hold begins when a client receives its grant. It ends with its validity, or when the holder
- * gives it up: before it requests a release or closes its connection. The simulator passes true
- * time, which no simulated process can see. Tests on real masters pass the clock of their process.
+ * A hold begins when a client receives its grant. It ends when its validity ends or when the client
+ * gives it up, which it does before it requests a release or closes its connection. The simulator
+ * passes true time, which no simulated process can see. Tests on real masters pass the clock of
+ * their process.
  *
  * Times are nanoseconds of any one clock. Events must be passed in order.
  */
@@ -41,8 +42,8 @@ void history_init(struct history *history);
 
 /*
  * Records a grant at now_ns that is valid until until_ns. fence 0: none. A grant whose validity has
- * passed already is no hold. A grant that violates a rule is not recorded, so that the caller may
- * excuse it and continue.
+ * passed already makes no hold. A grant that violates a rule is not recorded, so a caller that
+ * excuses the violation can continue.
  */
 enum history_result history_granted(struct history *history, unsigned resource, const char *token,
                                     int64_t fence, int64_t now_ns, int64_t until_ns);
@@ -55,10 +56,10 @@ enum history_result history_prolonged(struct history *history, unsigned resource
 /* The holder no longer relies on the lock. */
 void history_ended(struct history *history, unsigned resource, const char *token);
 
-/* Returns the end of the hold; INT64_MIN if there was none, or it has ended. */
+/* Returns when the validity of the hold ends, or INT64_MIN if no hold of the token is recorded. */
 int64_t history_until(const struct history *history, unsigned resource, const char *token);
 
-/* A description such as "two holders at once"; NULL for HISTORY_FINE. */
+/* Returns a description such as "two holders at once"; NULL for HISTORY_FINE. */
 const char *history_words(enum history_result verdict);
 
 #endif

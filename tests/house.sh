@@ -7,7 +7,8 @@ complain() { echo "house: $*" >&2; bad=1; }
 
 # --- 1. includes only from lower layers ---
 
-# may FOLDERS FILES...: the project files that FILES include match FOLDERS (an ERE).
+# may FOLDERS FILES...: complains unless every project header that FILES include matches FOLDERS, an
+# extended regular expression.
 may() {
     folders=$1
     shift
@@ -32,7 +33,7 @@ may 'engine/|protocol/' engine/*.[ch]
 may 'client/c/|protocol/' client/c/*.[ch]
 may 'client/|protocol/' client/cli/*.[ch]
 
-# --- 2. users of the engine include only engine.h, where struct engine is opaque ---
+# --- 2. the server includes only the engine's public headers, in which struct engine is opaque ---
 
 seen='engine/(engine|view|histogram|pool)\.h|engine/round/node_set\.h'
 may "server/|config/|$seen|protocol/|$generated" server/*.[ch] server/*/*.[ch]
@@ -69,7 +70,7 @@ for set in "$objects" "$library"; do
         grep . && complain "the files above depend on each other"
 done
 
-# --- 4. no header that most files include ---
+# --- 4. only a few basic headers are included by more than a dozen files ---
 
 everywhere='protocol/(limits|units|text|request|reply)\.h|(engine/round/node_set|protocol/(error|reason))\.h|server/(clock|log)\.h'
 grep -ohE '#include "(protocol|config|engine|server|client)/[^"]*"' protocol/*.[ch] config/*.[ch] engine/*.[ch] \

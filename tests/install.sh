@@ -18,7 +18,8 @@ PATH=$work/bin:$PATH
 ldconfig_calls() { [ ! -e "$work/ldconfig" ] || wc -l <"$work/ldconfig"; }
 run() { make --no-print-directory "$@" >"$work/log" 2>&1 || { cat "$work/log" >&2; complain "make $*"; }; }
 
-# A package does not run ldconfig: the cache belongs to the machine where it is unpacked.
+# An installation into a package (DESTDIR) does not run ldconfig, which updates the cache of this
+# machine, not of the machine where the package is unpacked.
 umask 077
 run install DESTDIR="$work/package" PREFIX=/usr
 umask 022
@@ -47,7 +48,8 @@ run uninstall PREFIX="$work/prefix"
 [ ! -e "$work/prefix/share/doc/redlockd" ] || complain "uninstall leaves its documentation folder"
 [ "$(ldconfig_calls)" = 2 ] || complain "uninstall did not run ldconfig"
 
-# Distributions build with -flto.
+# Distributions build with -flto. The static library must still contain machine code, and export only
+# its own functions.
 run BUILD="$work/lto" CFLAGS='-O2 -g -flto' "$work/lto/libredlock.a"
 others=$(nm --defined-only --extern-only "$work/lto/libredlock.a" | grep -E ' [A-Z] ' | grep -v ' redlock_')
 [ -z "$others" ] || complain "the library exports foreign symbols: $others"

@@ -1,18 +1,18 @@
 #!/bin/sh
 # Counts the instructions of the daemon for a pair of LOCK and UNLOCK (tests/bench/test_instructions.c)
-# and compares them with tests/bench/instructions.txt. Fails if there are more than 5 % more.
+# and compares the count with tests/bench/instructions.txt. Fails if it has grown by more than 5 %.
 #
 #     tests/instructions.sh REDLOCKD TEST
 #
 # Environment variables:
-#     PROFILE          also print the functions with most instructions
-#     CLIENTS          another load than 64x1; without a comparison
-#     MISSES           also print the cache misses for data
+#     PROFILE          if set, also print the functions with most instructions
+#     CLIENTS          connections x requests in flight on each, instead of 64x1; nothing is compared
+#     MISSES           if set, also print the cache misses for data
 #     CALLGRIND_KEEP   copy the output of callgrind to this file
 set -eu
 kept=tests/bench/instructions.txt
 caches=
-# The caches of a single processor; other processes are not simulated.
+# Simulate the caches of a processor on which only the daemon runs.
 [ -z "${MISSES:-}" ] || caches="--cache-sim=yes --D1=32768,8,64 --LL=1048576,16,64"
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
@@ -20,7 +20,7 @@ trap 'rm -rf "$dir"' EXIT
 cat >"$dir/redlockd" <<END
 #!/bin/sh
 case "\$*" in
-    # Only the serving daemon is counted.
+    # Count only the daemon that serves, not the earlier run with --bootstrap.
     *--bootstrap*) exec "$1" "\$@" ;;
     *) exec valgrind -q --tool=callgrind $caches --callgrind-out-file="$dir/out" "$1" "\$@" ;;
 esac

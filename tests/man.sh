@@ -41,7 +41,7 @@ sed -n 's/^ *{"\([a-z-]*\)", [a-z]*_argument.*/Fl -\1/p' server/main.c |
     expect_in redlockd.8 flags
 sed -n 's/^ *{"\([a-z_.]*\)", [A-Z_]*, .*/\1/p' config/config.c | sed 's/.*\.//' |
     expect_in redlockd.yaml.5 keys
-# Keys that a reload cannot change. The page treats `nodes` as a whole.
+# Keys that a reload cannot change. The page names `nodes` as a whole, not each of its keys.
 sed -n 's/^ *{"\([a-z_.]*\)", [A-Z_]*, \(OF_\|SIZED\|"\).*/\1/p' config/config.c | grep -v '^nodes\.' |
     sed 's/^/Ic /' | expect_in redlockd.8 'keys that need a restart'
 sed -n 's/^ *X(VERB_[A-Z]*, "\([A-Z]*\)".*/\1/p' protocol/request.h |

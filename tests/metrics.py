@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks metrics in Prometheus' text format on standard input. Prints all errors and exits 1.
 
-The rules are stricter than the format: each family is contiguous and has HELP and TYPE; no series
+The rules are stricter than those of the format: each family is contiguous and has HELP and TYPE; no series
 occurs twice; exactly the counters end with _total; histograms are consistent; the only units are
 seconds and bytes; no label names a resource.
 """

@@ -23,15 +23,15 @@ verify() { # dir model how definitions...
     shift 3
     rm -rf "$dir" && mkdir -p "$dir" || return 1
     (cd "$dir" && spin "$@" -a "$model" >spin.log 2>&1 &&
-        # Every step accesses shared state, so that partial order reduction would save nothing.
+        # Every step accesses shared state, so partial order reduction would save nothing.
         "${CC:-gcc}" -O2 -w -DSAFETY -DNOREDUCE -DMEMLIM="$memory" "$how" -o pan pan.c >cc.log 2>&1) ||
         return 1
-    # -E: every end state is valid. A run ends when no two daemons can hold the lock any more.
+    # -E: every end state is valid, since a run ends as soon as no two daemons can hold the lock any more.
     { time (cd "$dir" && nice -n 10 timeout "$limit" ./pan -E -m100000 </dev/null >pan.log 2>&1; :); } \
         2>"$dir/seconds"
 }
 
-# True if the run was complete and found no error. An unreached statement is a mistake in the model.
+# True if the run was complete, found no error and reached every statement of the model.
 is_exhaustive() { # dir
     grep -q 'errors: 0$' "$1/pan.log" &&
         grep -q '^pan: elapsed time' "$1/pan.log" &&

@@ -18,7 +18,7 @@ done
 for alert in $(sed -n 's/^ *- alert: //p' packaging/alerts.yaml); do
     grep -q "\`$alert\`" docs/operations.md || complain "docs/operations.md does not name $alert"
 done
-# The alert and the dashboard must count the same losses.
+# The alert and the dashboard must count lost HOLDs for the same reasons.
 left_out() { grep -oE 'holds_lost_total\{[^}]*reason!~\\?"[a-z|]+' "$1" | grep -oE '[a-z|]+$'; }
 [ "$(left_out packaging/alerts.yaml)" = "$(left_out packaging/grafana-dashboard.json)" ] ||
     complain "the alert and the dashboard exclude different reasons of lost locks"

@@ -60,7 +60,7 @@ enum replies_compared replies_compare(struct resp *resp, struct resp *twin, cons
         enum resp_result expected = resp_next(twin);
         if (expected == RESP_MORE)
             continue;
-        /* Of repeated replies, every other one is skipped, to test resp_skip(). */
+        /* If the same reply follows again, skip every other one to test resp_skip(). */
         bool skipped = skips;
         skips = false;
         if (!skipped && resp_next(resp) != expected)

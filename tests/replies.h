@@ -1,5 +1,6 @@
 /*
- * Compares the shortcuts of the RESP parser with hiredis.
+ * Compares the RESP parser (server/masters/resp.h) with hiredis. The parser recognises frequent
+ * replies itself and leaves all others to hiredis.
  */
 #ifndef TESTS_REPLIES_H
 #define TESTS_REPLIES_H
@@ -11,10 +12,10 @@
 enum replies_compared { REPLIES_SAME, REPLIES_GARBAGE, REPLIES_DIFFER };
 
 /*
- * Feeds the bytes to one parser at once, and to its twin byte by byte. The twin never sees a whole
- * reply at once, so that hiredis parses every reply for it, while the other parser recognises
- * frequent replies itself. Compares their replies. Both keep their state between calls and stay in
- * the garbage state once they are in it. *count grows by the number of equal replies.
+ * Feeds the bytes to one parser at once and to its twin byte by byte, and compares their replies.
+ * The twin never sees a whole reply at once, so hiredis parses every reply of the twin. Both
+ * parsers keep their state between calls, and stay in the garbage state once they are in it. *count
+ * grows by the number of equal replies.
  */
 enum replies_compared replies_compare(struct resp *resp, struct resp *twin, const char *bytes,
                                       size_t len, unsigned *count);

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs test programs in the given order, several at a time because most of them mostly wait. Prints a
-# line for each, then the logs of failures, and the totals last.
+# Runs test programs in the given order. Several run at a time, because most of them wait most of the
+# time. Prints a line for each program, then the logs of failures, and the totals last.
 #
 #     [JOBS=6] tests/run.sh PROGRAM[:N] ...
 #

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Downloads a server that Debian 12 lacks from a later Debian into a folder. The server runs with the
-# libraries of that Debian. Nothing is installed.
+# Downloads Valkey 9 or Redis 8, which Debian 12 lacks, from a later Debian into a folder. The server
+# runs with the libraries of that Debian. Nothing is installed.
 #
 #     sh tests/servers.sh valkey|redis8 FOLDER     then: FOLDER/redis-server
 set -eu
@@ -44,7 +44,7 @@ for package in "$folder"/debs/*.deb; do
     dpkg-deb -x "$package" "$folder/root"
 done
 
-# The tools package has one program for all tools: called by the name of the server, it is the server.
+# The tools package has one program for all tools. Under the name of the server, it acts as the server.
 server=$folder/root/usr/bin/$name-server
 own=$(dirname "$(ls "$folder"/root/usr/lib/*/libc.so.6)")
 ln -sf "$name-check-rdb" "$server"

@@ -10,7 +10,8 @@ files=$(git ls-files -co --exclude-standard '*.c' '*.h' 2>/dev/null)
 # shellcheck disable=SC2086
 clang-format --dry-run -Werror $files || complain "run: clang-format -i on the files above"
 
-# Deciding code is pure: no clock and no socket. The deciding code of the engine also does not allocate.
+# Code that makes decisions is pure: it uses no clock and no socket. The code of protocol/ and of the
+# engine's lower layers also allocates no memory.
 for pure in protocol/*.[ch] engine/*.[ch] engine/*/*.[ch] config/acl.[ch] server/clients/auth_throttle.[ch] \
     server/clients/client_address.[ch] server/admin/status_history.[ch] server/admin/exposition.[ch] server/admin/html.[ch] \
     server/admin/page.c server/admin/metrics.c server/admin/status.h server/admin/status_text.c \
@@ -52,8 +53,8 @@ for event in $documented; do
     grep -q "\"$event\"" server/*.[ch] server/*/*.[ch] || complain "docs/operations.md names the event $event, which the daemon does not log"
 done
 
-# Documentation: lines of at most 100 columns, but for tables, URLs and the ACL that operators copy as
-# one line; a page of more than 150 lines begins with a list of its sections.
+# Documentation has lines of at most 100 columns, except for tables, URLs and the ACL that operators copy
+# as one line. A page of more than 150 lines begins with a list of its sections.
 for page in README.md CHANGELOG.md docs/*.md docs/protocol.txt docs/*/README.md; do
     awk -v page="$page" 'length > 100 && !/^\|/ && !/https?:/ && !/^ACL SETUSER/ { print page ":" NR ": " length " columns"; bad = 1 }
         END { exit bad }' "$page" || complain "wrap the lines above at 100 columns"

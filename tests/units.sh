@@ -1,6 +1,6 @@
 #!/bin/sh
-# Checks the unit files: the exposure of the sandbox, and warnings of systemd. Needs systemd-analyze,
-# which works without a running systemd.
+# Checks the unit files with systemd-analyze, which works without a running systemd: how exposed the
+# service is, and whether systemd warns about the files.
 set -u
 bad=0
 complain() { echo "units: $*" >&2; bad=1; }
@@ -9,7 +9,7 @@ complain() { echo "units: $*" >&2; bad=1; }
 grep -qx 'RestartPreventExitStatus=2 78' packaging/redlockd.service ||
     complain "redlockd.service restarts the daemon although its configuration is invalid"
 
-# The maximum exposure, in tenths; see systemd-analyze(1).
+# The highest allowed exposure level, in tenths: systemd-analyze(1), "security".
 EXPOSURE=15
 
 if ! command -v systemd-analyze >/dev/null; then
@@ -24,7 +24,8 @@ systemd-analyze security --no-pager --offline=true --threshold=$EXPOSURE \
     grep -v '✓' "$work/security" >&2
     complain "the exposure of redlockd.service is above $EXPOSURE tenths"
 }
-# /bin/true exists, so that systemd reports only problems of the units.
+# systemd would report a missing program. /bin/true exists everywhere, so only problems of the units
+# are reported.
 sed 's|/usr/local/sbin/redlockd|/bin/true|' packaging/redlockd.service >"$work/redlockd.service"
 cp packaging/redlockd.socket "$work"
 SYSTEMD_LOG_LEVEL=warning systemd-analyze verify --man=no "$work"/redlockd.* >"$work/verify" 2>&1 ||

@@ -1,14 +1,14 @@
 /*
- * Run scenarios in turns, for some rounds, so that other load on the machine affects all of them,
- * and report the figures. From the environment:
+ * Runs all scenarios one after the other, repeats this for some rounds, and reports the figures.
+ * Because of the rounds, other load on the machine affects all scenarios. Environment variables:
  *
- *     BENCH_ROUNDS     number of rounds; 5
- *     BENCH_MS         duration of each scenario in a round; 1000
- *     BENCH_SOAK       seconds of the soak scenarios; without it they are left out
- *     BENCH_ONLY       a part of the names of the scenarios to run; without it all run
+ *     BENCH_ROUNDS     number of rounds; by default 5
+ *     BENCH_MS         duration of each scenario in a round, in ms; by default 1000
+ *     BENCH_SOAK       duration of the soak scenarios in seconds; by default they do not run
+ *     BENCH_ONLY       run only the scenarios whose names contain this text
  *     BENCH_COMMIT     the commit that is measured
- *     BENCH_JSON       a file for all figures
- *     BENCH_MARKDOWN   a file for the tables of docs/performance.md
+ *     BENCH_JSON       write all figures to this file
+ *     BENCH_MARKDOWN   write the tables of docs/performance.md to this file
  */
 #ifndef TESTS_BENCH_BENCH_H
 #define TESTS_BENCH_BENCH_H

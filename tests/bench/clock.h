@@ -1,4 +1,4 @@
-/* The clock of the benchmarks: monotonic time of the machine in ns. */
+/* The clock of the benchmarks: CLOCK_MONOTONIC, in ns. */
 #ifndef TESTS_BENCH_CLOCK_H
 #define TESTS_BENCH_CLOCK_H
 

@@ -31,7 +31,7 @@ struct chunk {
 
 STAILQ_HEAD(chunks, chunk);
 
-/* A connection of the daemon and its connection to the master. */
+/* A connection from the daemon, and the relay's own connection to the master for it. */
 struct pair {
     int fds[ENDS];              /* -1: none */
     struct chunks chunks[ENDS]; /* bytes in flight to this end */
@@ -89,13 +89,13 @@ static bool take(const struct relay *relay, struct pair *pair, unsigned end)
     return true;
 }
 
-/* Forward the bytes that are due. Returns the time of the next ones. */
+/* Forward the bytes that are due. Returns when the next bytes are due. */
 static int64_t pass_on(struct pair *pair, unsigned end, int64_t now_ns)
 {
     struct chunk *chunk;
     while ((chunk = STAILQ_FIRST(&pair->chunks[end])) != NULL && chunk->due_ns <= now_ns) {
         STAILQ_REMOVE_HEAD(&pair->chunks[end], next);
-        /* If the other side has closed, a read from it reports that. */
+        /* Errors are ignored: if the other side has closed, the next read from it reports that. */
         for (size_t sent = 0; sent < chunk->len;) {
             ssize_t taken =
                 send(pair->fds[end], chunk->bytes + sent, chunk->len - sent, MSG_NOSIGNAL);

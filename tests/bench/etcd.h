@@ -1,4 +1,4 @@
-/* An etcd of one member, from the Debian package etcd-server, with its data in the sandbox. */
+/* An etcd of one member, from the Debian package etcd-server. Its data is in the sandbox. */
 #ifndef TESTS_BENCH_ETCD_H
 #define TESTS_BENCH_ETCD_H
 
@@ -14,7 +14,7 @@ struct etcd {
 /* Start etcd, and wait until it accepts connections. */
 void etcd_start(struct etcd *etcd, const struct sandbox *sandbox);
 
-/* The sandbox removes its data. */
+/* Kill etcd. The sandbox removes the data later. */
 void etcd_stop(struct etcd *etcd);
 
 #endif

@@ -13,7 +13,7 @@ struct limit {
     struct rounds *rounds;
     struct load_result *result;
     int64_t since_ns[ROUNDS_SLOTS]; /* start of the round in flight */
-    bool ending;                    /* slots release and acquire no more */
+    bool ending;                    /* slots release their locks, and acquire none any more */
     unsigned running;               /* slots that have not ended */
 };
 

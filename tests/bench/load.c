@@ -21,7 +21,7 @@ enum { BUFFER = 65536, LINE_MAX_LEN = 160, TOKEN_LEN = 40, RESOURCE_LEN = 32 };
 
 enum slot_state { SLOT_LOCKING, SLOT_HOLDING, SLOT_UNLOCKING, SLOT_DONE };
 
-/* One request at a time. */
+/* A place for one request in flight. */
 struct slot {
     struct connection *connection;
     enum slot_state state;
@@ -51,7 +51,7 @@ struct load {
     int64_t released_ns; /* with one_resource: time of the last UNLOCK; 0: none, or the lock is
                             granted again */
     int64_t started_ns;
-    int64_t now_ns;  /* time at which the input of this pass was read */
+    int64_t now_ns;  /* time just before the input of this pass was read */
     int64_t hang_ns; /* time to stop plan->hangs; INT64_MAX: none, or done */
     bool ending;
     unsigned to_send; /* requests that wait to be sent */
@@ -199,7 +199,7 @@ static void open_all(struct load *load, int epoll)
 static int64_t next_ns(const struct load *load, int64_t now_ns)
 {
     int64_t next = load->started_ns + load->plan->for_ns;
-    /* After the end only replies are awaited. */
+    /* After the end of the measurement only replies are awaited. */
     if (next <= now_ns)
         next = now_ns + NS_PER_S;
     if (load->holder != NULL && load->release_ns < next)
@@ -277,7 +277,7 @@ static bool is_over(const struct load *load, int64_t now_ns)
     return now_ns >= load->started_ns + plan->for_ns && pairs >= plan->min_pairs;
 }
 
-/* The measurement ends here. Locks are still released. */
+/* End the measurement. Afterwards locks are only released. */
 static void end(struct load *load, int64_t now_ns, int64_t cpu_ns)
 {
     struct load_result *result = load->result;

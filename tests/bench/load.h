@@ -1,10 +1,10 @@
 /*
- * Clients of the daemon that send as fast as they get replies: connections, each with some requests
- * in flight, in one thread.
+ * Clients of the daemon, in one thread. They have connections with some requests in flight on each,
+ * and send the next request as soon as they get a reply.
  *
- * By default each request locks and unlocks a resource of its own. With one_resource, all requests
- * want one resource and wait in a queue; the holder keeps it for a time, and goes to the end of the
- * queue.
+ * By default each request in flight is for a resource of its own, which is locked and unlocked over
+ * and over. With one_resource, all requests are for one resource and wait in its queue. The holder
+ * keeps the lock for hold_ns, unlocks, and goes to the end of the queue.
  */
 #ifndef TESTS_BENCH_LOAD_H
 #define TESTS_BENCH_LOAD_H
@@ -19,19 +19,19 @@ enum { LOAD_SLOTS = 1024, LOAD_DAEMONS = 4, LOAD_ANSWER = 160 };
 
 struct load_plan {
     const char *host;
-    int ports[LOAD_DAEMONS]; /* ports of the daemons, used in turns by the connections; 0 ends the
-                                list */
+    int ports[LOAD_DAEMONS]; /* ports of the daemons; connections use one after the other; 0 ends
+                                the list */
     const char *path;        /* a unix socket in place of the ports; NULL: none */
     unsigned connections;
     unsigned depth;    /* requests in flight on each connection */
     bool one_resource; /* all requests are for one resource */
     int64_t hold_ns;   /* how long a lock is held */
-    int64_t for_ns;    /* duration of the measurement, longer if min_pairs are not done */
+    int64_t for_ns;    /* duration of the measurement; it lasts longer until min_pairs are done */
     uint64_t min_pairs;
     uint64_t max_pairs; /* end after this many pairs; 0: no limit */
-    pid_t hangs;        /* a process, a master, that is stopped at half-time; 0: none */
-    pid_t in_step; /* For repeatable runs: this process, the daemon, is stopped while all requests
-                      are sent; 0: none. */
+    pid_t hangs;        /* process of a master that is stopped at half-time; 0: none */
+    pid_t in_step; /* process of the daemon, for repeatable runs: the daemon is stopped while the
+                      next requests of all slots are sent; 0: requests are sent as they come */
 };
 
 struct load_result {
@@ -43,10 +43,9 @@ struct load_result {
     char failure[LOAD_ANSWER]; /* the first failed reply */
     struct spread acquire;     /* from LOCK to its OK; with one_resource: the time in the queue */
     struct spread handover;    /* with one_resource: from UNLOCK to the OK of the next client */
-    double jain;  /* with one_resource: fairness index, 1 if all had the same number of turns */
+    double jain;  /* with one_resource: Jain's fairness index of the turns; 1 if all are equal */
     double least; /* with one_resource: the fewest turns, divided by an equal share */
-    int64_t
-        longest_ns; /* the longest of acquire, including the waits that are not over at the end */
+    int64_t longest_ns; /* the longest acquire, including the waits that are not over at the end */
 };
 
 /* Run the plan. The test fails if a connection cannot be made or is lost. */

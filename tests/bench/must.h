@@ -1,5 +1,5 @@
-/* ck_assert for hot paths. A passing assertion of check writes its source position to a file, which
- * costs more than the code under test. */
+/* ck_assert for hot paths. Even an assertion that passes makes Check write its source position to a
+ * file, which costs more than the code under test. */
 #ifndef TESTS_BENCH_MUST_H
 #define TESTS_BENCH_MUST_H
 

@@ -21,7 +21,7 @@ static void list_ports(const struct peer_plan *plan, char *ports)
     ck_assert_uint_lt(len, PORTS_TEXT);
 }
 
-/* Without a limit of its own; the test has a time limit. */
+/* Run the peer and wait for its end. Only the time limit of the test limits the wait. */
 static void run_and_wait(const struct peer_plan *plan, const char *output, const char *errors)
 {
     char program[SANDBOX_FILE], ports[PORTS_TEXT], daemon_port[NUMBER_TEXT];
@@ -50,7 +50,7 @@ static void note_wait(struct load_result *result, int64_t ns)
         result->longest_ns = ns;
 }
 
-/* Take a line such as "acquire 123456": a name and a number. */
+/* Parse a line such as "acquire 123456": a name and a number. */
 static void take_line(struct load_result *result, const char *name, double value)
 {
     if (strcmp(name, "acquire") == 0) {
@@ -77,7 +77,7 @@ static void take_line(struct load_result *result, const char *name, double value
     }
 }
 
-/* Take the first error that the client has reported. */
+/* Read the first error that the peer has reported. */
 static void take_failure(struct load_result *result, const char *errors)
 {
     FILE *said = fopen(errors, "r");

@@ -1,6 +1,6 @@
-/* A client in Node that runs as fast as it gets replies: another lock library, or a thin client of
- * redlockd. They are in tests/bench/peers/; `make bench-peers` installs them with their packages in
- * the folder $PEERS. */
+/* Runs a peer: a lock client in Node that locks and unlocks as fast as it gets replies. Peers are
+ * other lock libraries, and thin clients of redlockd. Their sources are in tests/bench/peers/;
+ * `make bench-peers` installs them, with the packages that they need, in the folder $PEERS. */
 #ifndef TESTS_BENCH_PEER_H
 #define TESTS_BENCH_PEER_H
 
@@ -17,13 +17,13 @@ struct peer_plan {
     unsigned master_count;
     int daemon_port;
     int etcd_port;
-    unsigned in_flight; /* independent locks, taken and released side by side in one process */
-    const char *how;    /* "apart", "together", "in-turns": see bench.mjs */
+    unsigned in_flight; /* number of clients, all in one process */
+    const char *how;    /* "apart", "together" or "in-turns": see bench.mjs */
     unsigned hold_ms;   /* how long each lock is held */
-    int64_t for_ns;     /* duration after the client's own warm-up */
+    int64_t for_ns;     /* duration of the measurement, after the warm-up */
 };
 
-/* Run the plan. The test fails if the client fails. */
+/* Run the plan. The test fails if the process of the peer fails. */
 void peer_run(const struct peer_plan *plan, struct load_result *result);
 
 #endif

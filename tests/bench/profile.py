@@ -1,4 +1,5 @@
-"""Where the instructions of a pair go: the functions of a callgrind file by their own cost, callees aside.
+"""Shows in which functions the instructions of a pair are executed: lists the functions of a callgrind file
+by their own cost, without that of their callees.
 
 usage: profile.py FILE PAIRS
 """
@@ -11,7 +12,8 @@ FUNCTIONS = 30
 
 
 def own_costs(lines):
-    """(function, object) -> instructions. The line after calls= is the cost of the callee, which counts there."""
+    """Returns (function, object) -> instructions. The line after calls= has the cost of the callee, which is
+    counted where the file lists the callee itself."""
     costs = collections.Counter()
     names = {"fn": {}, "ob": {}}
     current = {"fn": "", "ob": ""}

@@ -49,12 +49,12 @@ struct serving {
     struct client clients[CLIENTS];
     unsigned client_count;               /* slots in use, including those of closed clients */
     struct client *reading;              /* the client whose lines are being read */
-    struct client *askers[ROUNDS_SLOTS]; /* clients by the tags of their requests */
+    struct client *askers[ROUNDS_SLOTS]; /* the client of each request, by the request's tag */
     bool named[ROUNDS_SLOTS];
     struct line line;
 };
 
-/* `token`: that of the grant; NULL for a release. */
+/* Reply OK. `token`: the token of the grant; NULL for a release. */
 static void answer(struct serving *serving, unsigned tag, const char *token)
 {
     struct client *client = serving->askers[tag];
@@ -186,7 +186,7 @@ static void pass(struct serving *serving)
         else
             read_in(serving, &serving->clients[source]);
     }
-    /* Flush first: it may wait for masters, which produces more replies. */
+    /* Flush the rounds first. If that has to read from masters, there are more replies to write. */
     rounds_flush(serving->rounds);
     for (unsigned i = 0; i < serving->client_count; i++)
         write_out(&serving->clients[i]);
@@ -212,7 +212,8 @@ void proxy_start(struct bench_proxy *proxy, const struct proxy_plan *plan)
     socklen_t len = sizeof(where);
     ck_assert_ptr_nonnull(serving);
     serving->one_resource = plan->line;
-    /* Opened in this process, since the test's own connections to the masters belong to it. */
+    /* Open the rounds before the fork, because this uses connections to the masters that belong to
+     * this process. */
     serving->rounds = rounds_open(&(struct rounds_plan){
         .masters = plan->masters,
         .guarded = plan->guarded,

@@ -1,7 +1,8 @@
-/* The least that a daemon can cost: a process that does the rounds of rounds.h for any client,
- * batches the releases of a pass and answers as redlockd does. It decides nothing, has no limits
- * and survives no fault. Its cost above the limit is the cost of having a daemon; the cost of
- * redlockd above it is redlockd's own. */
+/* The proxy: the least that a daemon can cost. It is a process that does the rounds of rounds.h for
+ * its clients, batches the releases of a pass, and replies as redlockd does. It makes no decisions,
+ * has no limits and survives no fault. The difference between the limit (limit.h) and the proxy is
+ * the cost of having a daemon at all. The difference between the proxy and redlockd is the cost of
+ * redlockd itself. */
 #ifndef TESTS_BENCH_PROXY_H
 #define TESTS_BENCH_PROXY_H
 
@@ -13,15 +14,15 @@
 struct proxy_plan {
     struct master *masters; /* as in rounds.h */
     bool guarded;
-    bool line; /* all requests are for one resource, handed from one to the next */
+    bool line; /* all requests are for one resource, which is handed from one to the next */
 };
 
 struct bench_proxy {
     pid_t pid;
-    int port; /* port on 127.0.0.1; load.h must use tags below ROUNDS_SLOTS */
+    int port; /* port on 127.0.0.1; the clients' tags must be below ROUNDS_SLOTS */
 };
 
-/* The process ends with the test at the latest. */
+/* Start the process, and return when it listens. It ends when the test ends, if not before. */
 void proxy_start(struct bench_proxy *proxy, const struct proxy_plan *plan);
 void proxy_stop(struct bench_proxy *proxy);
 

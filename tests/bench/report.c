@@ -23,7 +23,8 @@ static double goal_value(const struct report *report, const struct goal *goal)
     return sheet_ratio(report->sheet, goal->row, goal->figure, goal->to_row, goal->to_figure);
 }
 
-/* The same figure of the proxy, whose processor time is compared with that of its own masters. */
+/* The goal's figure, measured with the proxy. A ratio to the masters' processor time in the same
+ * scenario becomes a ratio to their time with the proxy. NAN if it was not measured. */
 static double proxy_value(const struct report *report, const struct goal *goal)
 {
     char row[ROW_TEXT];
@@ -52,7 +53,8 @@ static const char *verdict(const struct goal *goal, double value)
     return met ? "met" : "not met";
 }
 
-/* Enough digits to show a missed goal (0.994 is not 0.99), and no more. */
+/* The number of digits after the point: enough to see by how much a goal is missed (0.9894 is not
+ * 0.99), and no more. */
 static int goal_digits(const struct goal *goal)
 {
     if (goal->bound >= 100)

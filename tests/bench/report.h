@@ -1,4 +1,4 @@
-/* The reports of a benchmark: a table of scenarios and one of goals, as text, as Markdown, as
+/* The reports of a benchmark: a table of scenarios and a table of goals, as text, Markdown or
  * JSON. */
 #ifndef TESTS_BENCH_REPORT_H
 #define TESTS_BENCH_REPORT_H
@@ -8,12 +8,12 @@
 #include "tests/bench/sheet.h"
 
 enum goal_sense {
-    AT_MOST, /* the median of the rounds */
-    AT_LEAST,
-    NEVER_ABOVE, /* the worst round; to_row is NULL */
+    AT_MOST,     /* the median of the rounds is at most the bound */
+    AT_LEAST,    /* the median of the rounds is at least the bound */
+    NEVER_ABOVE, /* no round is above the bound; to_row is NULL */
 };
 
-/* A figure, or a ratio of two, and its limit. */
+/* A figure, or a ratio of two figures, and its bound. */
 struct goal {
     const char *text;
     const char *row;
@@ -24,8 +24,8 @@ struct goal {
     double bound;
 };
 
-/* A row with this prefix and the name of a goal's row is the same scenario with the proxy
- * (proxy.h). The report shows it beside the goal. */
+/* A scenario with this prefix and the name of another scenario is the same with the proxy (proxy.h)
+ * in place of redlockd. The report shows the figure of the proxy beside each goal. */
 #define REPORT_PROXY "proxy "
 
 struct report {
@@ -38,8 +38,8 @@ struct report {
 /* Print to standard output. Goals on scenarios that were not measured are left out. */
 void report_print(const struct report *report);
 
-/* Write a file; the test fails on an error. JSON has the figures of each round, without the
- * scenarios that were not measured. */
+/* Write a file. The test fails on an error. JSON has the figures of each round. Scenarios that were
+ * not measured are left out. */
 void report_markdown(const struct report *report, const char *path);
 void report_json(const struct report *report, const char *path);
 

@@ -34,7 +34,7 @@ static const char releases_script[] =
     "return #ours == #KEYS and 1 or 0";
 enum { MAX_BATCH = 64, TOKEN_WORD = sizeof("$40\r\n\r\n") - 1 + ROUNDS_TOKEN };
 
-/* Written after the votes of a pass, as engine/master/guard_io.c does. */
+/* The guard's probe, written after the votes of a pass, as engine/master/guard_io.c does. */
 static const char guard_commands[] = "*2\r\n$3\r\nGET\r\n$13\r\nredlockd:node\r\n"
                                      "*1\r\n$4\r\nTIME\r\n"
                                      "*2\r\n$4\r\nINFO\r\n$11\r\nreplication\r\n";
@@ -51,14 +51,14 @@ struct slot {
     size_t key_len; /* length of the key as a word of RESP */
     enum rounds_kind kind;
     unsigned
-        round; /* number of the round; replies to earlier rounds, or after QUORUM, are ignored */
+        round; /* number of the round; replies to earlier rounds, or beyond QUORUM, are ignored */
     unsigned yes;
 };
 
-/* The outstanding replies of a master, in order. */
+/* An outstanding reply of a master. Replies come in the order of the commands. */
 struct pending {
     unsigned short slot; /* slot, or GUARD_SLOT */
-    bool more;           /* the next entry gets the same reply */
+    bool more;           /* the next entry is answered by the same reply */
     unsigned round;
 };
 
@@ -81,7 +81,7 @@ struct rounds {
     struct slot slots[ROUNDS_SLOTS];
     uint64_t tokens;
     bool votes;                       /* this pass writes votes */
-    unsigned releasing[ROUNDS_SLOTS]; /* releases of this pass, if they are batched */
+    unsigned releasing[ROUNDS_SLOTS]; /* slots to release at the end of this pass, if batched */
     unsigned releasing_count;
 };
 
@@ -138,7 +138,7 @@ static void append(char *text, size_t *len, const char *bytes, size_t count)
     *len += count;
 }
 
-/* Format a batch: the keys and tokens are the last words. */
+/* Format a batch of releases: EVALSHA, the script, the number of keys, all keys, all tokens. */
 static size_t format_releases(const struct rounds *rounds, const unsigned *slots, unsigned count,
                               char *text)
 {
@@ -216,7 +216,7 @@ static void on_answer(struct rounds *rounds, struct link *link, bool yes, int64_
     } while (pending.more);
 }
 
-/* The length of the reply; 0 if it is incomplete. */
+/* The length of the reply that begins at `at`; 0 if it is incomplete. */
 static size_t reply_len(const char *at, const char *end)
 {
     const char *newline = memchr(at, '\n', (size_t)(end - at));
@@ -237,7 +237,7 @@ static size_t reply_len(const char *at, const char *end)
     return len <= (size_t)(end - at) ? len : 0;
 }
 
-/* "+OK" and ":1" are yes; anything else is no. */
+/* The replies "+OK" and ":1" mean yes; all others mean no. */
 void rounds_read(struct rounds *rounds, unsigned master, int64_t now_ns)
 {
     struct link *link = &rounds->links[master];
@@ -270,7 +270,7 @@ static void write_all(struct rounds *rounds)
     }
 }
 
-/* The master has too many outstanding replies for another pass. */
+/* Has the master so many outstanding replies that another pass might not have room? */
 static bool is_behind(const struct link *link)
 {
     return link->count > PENDING - ROUNDS_SLOTS - GUARD_COMMANDS;
@@ -279,7 +279,8 @@ static bool is_behind(const struct link *link)
 void rounds_flush(struct rounds *rounds)
 {
     write_all(rounds);
-    /* While this one was read, another master may have fallen behind. */
+    /* Reading from one master starts rounds, by which another master may fall behind. So the loop
+     * begins again after each read. */
     for (unsigned i = 0; i < ROUNDS_MASTERS; i++)
         for (; is_behind(&rounds->links[i]); i = 0) {
             poll(&(struct pollfd){.fd = rounds->links[i].fd, .events = POLLIN}, 1, 1000);

@@ -1,6 +1,6 @@
-/* Redlock rounds by a client that formats RESP itself, writes once to each master in a pass, and
- * handles no error: the shared part of limit.h and proxy.h. Keys live for 2 s; a slot has at most
- * one round in flight. */
+/* The part that limit.h and proxy.h share: a client that does Redlock rounds, formats RESP itself,
+ * writes to each master once in each pass, and handles no error. Keys have a TTL of 2 s. A slot has
+ * at most one round in flight. */
 #ifndef TESTS_BENCH_ROUNDS_H
 #define TESTS_BENCH_ROUNDS_H
 
@@ -19,16 +19,16 @@ enum rounds_kind {
 
 struct rounds;
 
-/* A quorum has said yes. Called from rounds_read() and rounds_flush(); the callback may call
- * rounds_put(). */
+/* Called from rounds_read() and rounds_flush() when a quorum has said yes. The callback is allowed
+ * to call rounds_put(). */
 typedef void rounds_done(void *arg, unsigned slot, enum rounds_kind kind, int64_t now_ns);
 
 struct rounds_plan {
     struct master *masters; /* ROUNDS_MASTERS of them, over TCP */
-    bool guarded; /* send the commands of redlockd's guard after the votes of a pass, and ignore the
+    bool guarded; /* send the probes of redlockd's guard after the votes of a pass, and ignore the
                      replies */
-    bool batched; /* batch the releases of a pass in one script, as redlockd does; false: one script
-                     each, as in the paper */
+    bool batched; /* release all locks of a pass by one script call, as redlockd does; false: by
+                     one call for each lock, as in the paper */
     rounds_done *done;
     void *arg;
 };
@@ -49,8 +49,9 @@ const char *rounds_token(const struct rounds *rounds, unsigned slot);
 int rounds_fd(const struct rounds *rounds, unsigned master);
 void rounds_read(struct rounds *rounds, unsigned master, int64_t now_ns);
 
-/* The end of a pass. A quorum of fast masters must not run ahead of a slow one: the replies of a
- * master with too many outstanding are read first. */
+/* Ends a pass: writes the commands. If a master has too many outstanding replies, the function
+ * reads from it until it has caught up, so that a quorum of fast masters cannot run ahead of a slow
+ * one. */
 void rounds_flush(struct rounds *rounds);
 
 /* Does any master have outstanding replies? */

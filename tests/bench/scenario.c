@@ -15,7 +15,7 @@
 #include "tests/bench/usage.h"
 #include "tests/e2e/process.h"
 
-/* With fewer turns for each client, the fairness index would only show rounding. */
+/* Turns for each client, on average. With fewer, the fairness index would only show rounding. */
 enum { LINE_TURNS = 30 };
 
 static const struct daemon_plan daemon_plan = {
@@ -311,8 +311,7 @@ void scenario_run(struct arena *arena, const struct scenario *scenario, double v
                 result.failed, result.failure);
     struct totals after = take_totals(arena, scenario);
     set_values(scenario, &result, &before, &after, values);
-    /* After take_totals(), for which each master has answered: no release of the proxy is
-     * unread. */
+    /* For take_totals() each master has replied, so it has executed all releases of the proxy. */
     if (scenario->by_proxy)
         proxy_stop(&arena->proxy);
     if (scenario->far_ms != 0)

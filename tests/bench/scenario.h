@@ -1,4 +1,4 @@
-/* One scenario, and one measurement of it. */
+/* A scenario is one kind of load on one setup. This module runs it and measures it once. */
 #ifndef TESTS_BENCH_SCENARIO_H
 #define TESTS_BENCH_SCENARIO_H
 
@@ -14,19 +14,19 @@ enum { SCENARIO_MASTERS = 5, SCENARIO_NODE_TIMEOUT_MS = 50 };
 
 enum scenario_kind {
     THE_LIMIT,     /* limit.h, without a daemon */
-    OWN_RESOURCES, /* load.h, each request its own resource */
-    ONE_RESOURCE,  /* load.h, one resource for all */
-    PEER,          /* peer.h, each request its own resource */
-    PEER_LINE,     /* peer.h, one resource for all */
-    PEER_TURNS,    /* peer.h, one resource; each client asks again when another holds it */
+    OWN_RESOURCES, /* load.h; each request in flight has a resource of its own */
+    ONE_RESOURCE,  /* load.h; all requests are for one resource */
+    PEER,          /* peer.h; each client has a resource of its own */
+    PEER_LINE,     /* peer.h; all clients want one resource */
+    PEER_TURNS,    /* peer.h; one resource; a client waits until another one held it */
 };
 
 enum scenario_fault {
     NO_FAULT,
-    ONE_HUNG, /* for long enough that the daemon knows */
-    TWO_HUNG,
-    ONE_KILLED,
-    ONE_HANGS, /* from half-time on */
+    ONE_HUNG,   /* a master hangs, and the daemon knows this before the measurement begins */
+    TWO_HUNG,   /* two masters hang, and the daemon knows */
+    ONE_KILLED, /* a master was killed, and the daemon knows */
+    ONE_HANGS,  /* a master begins to hang at half-time */
 };
 
 struct scenario {
@@ -37,19 +37,19 @@ struct scenario {
     unsigned hold_ms;
     bool guarded;     /* for the limit and the proxy: see rounds.h */
     unsigned daemons; /* number of daemons that take part */
-    unsigned
-        far_ms; /* the last connection goes to another daemon, this far from the masters; 0: none */
-    bool by_proxy;  /* the proxy (proxy.h) in place of daemons */
-    bool over_unix; /* by the unix socket of the first daemon, not by TCP */
+    unsigned far_ms;  /* the last connection goes to a daemon with this round trip to the masters;
+                         0: none */
+    bool by_proxy;    /* the proxy (proxy.h) in place of daemons */
+    bool over_unix;   /* by the unix socket of the first daemon, not by TCP */
     bool batch; /* the first daemon runs under SCHED_BATCH: it preempts no process when it wakes */
-    bool busy;  /* beside as many busy loops as there are processors */
+    bool busy;  /* beside as many processes in busy loops as there are processors */
     enum scenario_fault fault;
     bool soak;        /* lasts arena.soak_ns, in the first round only; left out if that is 0 */
     const char *peer; /* see peer.h */
     bool on_etcd;     /* on etcd instead of the masters */
 };
 
-/* The processes of the scenarios. The owner opens and closes it. */
+/* The processes that the scenarios use, and their settings. */
 struct arena {
     struct stage stage;       /* SCENARIO_MASTERS and a daemon */
     struct daemon second;     /* on the same masters, for scenarios with two daemons */
@@ -58,11 +58,12 @@ struct arena {
     struct daemon
         far; /* the far daemon, running during its scenario, and its distance to the masters */
     struct distance distance;
-    int64_t for_ns; /* duration of each scenario; a line lasts until all had their turns */
+    int64_t for_ns; /* duration of each scenario; with ONE_RESOURCE it lasts longer until there were
+                       LINE_TURNS turns for each client on average */
     int64_t soak_ns;
 };
 
-/* Start masters and daemons with their defaults, and node_timeout SCENARIO_NODE_TIMEOUT_MS. */
+/* Start the masters and one or two daemons with node_timeout SCENARIO_NODE_TIMEOUT_MS. */
 void scenario_open(struct arena *arena, const char *test, unsigned daemons);
 void scenario_close(struct arena *arena);
 

@@ -21,7 +21,7 @@ static double median(double *values, unsigned count)
 {
     if (count == 0)
         return NAN;
-    /* NAN cannot be sorted. */
+    /* qsort() cannot sort NAN. */
     for (unsigned i = 0; i < count; i++)
         if (isnan(values[i]))
             return NAN;

@@ -42,11 +42,11 @@ struct figure_info {
 };
 extern const struct figure_info figure_infos[FIGURE_COUNT];
 
-/* NAN: not measured. */
+/* A value of NAN was not measured. */
 struct sheet {
     unsigned row_count;
     const char *names[SHEET_ROWS];
-    unsigned rounds[SHEET_ROWS]; /* rounds in which the row was measured: the first ones; 0: none */
+    unsigned rounds[SHEET_ROWS]; /* the row was measured in this many rounds, from the first on */
     double values[SHEET_ROWS][FIGURE_COUNT][SHEET_ROUNDS];
 };
 

@@ -11,7 +11,7 @@ static unsigned index_of(uint64_t ns)
     return index < SPREAD_SIZE ? index : SPREAD_SIZE - 1;
 }
 
-/* The largest duration of this bucket. */
+/* The longest duration that belongs to this bucket. */
 static int64_t upper(unsigned index)
 {
     if (index < 2 * SPREAD_PARTS)

@@ -14,7 +14,7 @@ struct spread {
 
 void spread_add(struct spread *spread, int64_t ns);
 
-/* The duration that this fraction of all (0.5, 0.99) did not exceed; 0 without any. */
+/* The percentile at `part`: 0.5 for the median, 0.99 for p99. 0 if the histogram is empty. */
 int64_t spread_at(const struct spread *spread, double part);
 
 #endif

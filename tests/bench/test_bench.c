@@ -1,6 +1,6 @@
-/* `make bench`: the throughput and the cost of redlockd, as ratios within one run to the throughput
- * that the masters and the kernel allow (limit.h), and beside the least that a daemon can cost
- * (proxy.h). bench.h lists the settings. */
+/* `make bench` measures the throughput and the cost of redlockd. Within the same run it measures
+ * the throughput that the masters and the kernel allow (limit.h) and the least that a daemon can
+ * cost (proxy.h), and reports ratios to these. bench.h lists the settings. */
 #include <stdio.h>
 #include <string.h>
 
@@ -9,8 +9,10 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* Scenarios that are compared run one after the other, since the load of the machine changes
- * slowly. */
+/* Scenarios that are compared with each other run close together, since the other load of the
+ * machine changes slowly. Names: "16x4" has 16 connections with 4 requests in flight on each; in a
+ * "line" all requests are for one resource; "at 14 ms" is the far daemon's round trip to the
+ * masters. */
 static const struct scenario scenarios[] = {
     {"limit 1", THE_LIMIT, .connections = 1},
     {"limit 1, guarded", THE_LIMIT, .connections = 1, .guarded = true},
@@ -61,7 +63,7 @@ static const struct scenario scenarios[] = {
     {"soak, two masters hung", OWN_RESOURCES, 16, 1, .daemons = 1, .fault = TWO_HUNG, .soak = true},
 };
 
-/* The goals of docs/performance.md, by their numbers there. */
+/* The goals of docs/performance.md. Each text begins with the number of the goal there. */
 static const struct goal goals[] = {
     {"1 daemon CPU / masters CPU, 16x16", "16x16", DAEMON_US, "16x16", MASTERS_US, AT_MOST, 0.20},
     {"1 daemon CPU / masters CPU, 64x1", "64x1", DAEMON_US, "64x1", MASTERS_US, AT_MOST, 0.60},
@@ -121,7 +123,7 @@ static const struct goal goals[] = {
      0.80},
 };
 
-/* The figure that `make instructions` has written, for the same load as 64x1. */
+/* Add the figure that `make instructions` checks. It was counted with the load of 64x1. */
 static void add_instructions(struct sheet *sheet)
 {
     double instructions;

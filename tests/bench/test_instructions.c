@@ -1,12 +1,12 @@
 /*
- * `make instructions`: the user instructions that the whole daemon executes for a pair of LOCK and
- * UNLOCK, with the guard, as callgrind counts them. Unlike times, the count repeats to within a few
+ * `make instructions`: callgrind counts the user instructions that the whole daemon, with the
+ * guard, executes for a pair of LOCK and UNLOCK. Unlike times, the count repeats to within a few
  * percent: only the number of requests in one pass of the loop varies.
  *
- * CLIENTS=16x16 in the environment: the number of connections, and of requests in flight on each.
- *
- * $REDLOCKD is a script that runs the daemon under callgrind, CALLGRIND_OUT the output file of
- * callgrind (tests/instructions.sh).
+ * Environment variables, which tests/instructions.sh sets except for the last:
+ *     REDLOCKD        a script that runs the daemon under callgrind
+ *     CALLGRIND_OUT   the output file of callgrind
+ *     CLIENTS         for example 16x16: connections, and requests in flight on each; default 64x1
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -31,7 +31,7 @@ static void control(const struct daemon *daemon, const char *what)
     ck_assert_msg(system(command) == 0, "%s", command);
 }
 
-/* The value of "summary: 123456" in the requested dump. */
+/* The value of "summary: 123456" or "totals: 123456" in the output that control("-d") requested. */
 static uint64_t counted(void)
 {
     char path[256], line[512];

@@ -1,5 +1,5 @@
-/* `make bench-peers`: redlockd beside node-redlock and etcd, and a thin Node client of redlockd, in
- * one run (bench.h lists the settings). All clients in Node are one process. */
+/* `make bench-peers` measures, in one run, redlockd, two Node clients of redlockd, node-redlock and
+ * etcd. bench.h lists the settings. In each scenario, all clients in Node are one process. */
 #include <stddef.h>
 
 #include "tests/bench/bench.h"
@@ -7,8 +7,8 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* A client in Node: alone, with 16 and 64 independent locks, and with contention: 16 that want one
- * lock, and two that hand one over to each other. */
+/* The scenarios of a peer in Node: one client, 16 clients and 64 clients with independent locks, 16
+ * clients that want one lock, and two clients that hand one lock over to each other. */
 #define NODE(title, ...)                                                                           \
     {title " 1", PEER, 1, __VA_ARGS__}, {title " 16", PEER, 16, __VA_ARGS__},                      \
         {title " 64", PEER, 64, __VA_ARGS__}, {title " line of 16", PEER_LINE, 16, __VA_ARGS__},   \

@@ -1,4 +1,4 @@
-/* Sockets of the benchmarks. No error is handled; the test fails. */
+/* Sockets of the benchmarks. On any error the test fails. */
 #ifndef TESTS_BENCH_WIRE_H
 #define TESTS_BENCH_WIRE_H
 

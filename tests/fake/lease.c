@@ -18,7 +18,7 @@ static int64_t max(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* Collect the fresh renewals by other daemons, in the form in which they are written again. */
+/* Collect the fresh renewals by other daemons, formatted as in the value of a lease. */
 static void find_others(const char *renewals, const struct lease_options *options, char *others,
                         size_t size)
 {

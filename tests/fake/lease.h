@@ -1,4 +1,4 @@
-/* The fake master's version of the name lease in heartbeat.lua. */
+/* The part of heartbeat.lua that handles a name lease, as the fake master plays it. */
 #ifndef TESTS_FAKE_LEASE_H
 #define TESTS_FAKE_LEASE_H
 
@@ -9,18 +9,19 @@
 
 struct lease {
     char value[LIMIT_RECORD]; /* "" for none */
-    int64_t left_ms;          /* its TTL; negative: none */
+    int64_t left_ms;          /* its TTL; negative: no TTL, or no lease */
 };
 
 struct lease_options {
-    const char *server; /* NUL-terminated, like the daemon */
+    const char *server; /* the server that the daemon found under the name */
     const char *daemon;
-    int64_t now_ms; /* on the master's clock */
-    int64_t lease_ms;
-    int64_t fresh_ms;
+    int64_t now_ms;   /* on the master's clock */
+    int64_t lease_ms; /* TTL of the lease */
+    int64_t fresh_ms; /* a renewal older than this no longer counts */
 };
 
-/* Ask for the lease. Returns the digit of the reply, and updates the lease and its TTL. */
+/* Request or renew the lease for a daemon. Returns the digit of the reply, and updates the lease
+ * and its TTL. */
 char lease_ask(struct lease *lease, const struct lease_options *options);
 
 #endif

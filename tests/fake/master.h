@@ -1,11 +1,11 @@
 /*
- * A fake Redis master. It answers the bytes that redlockd sends as Redis 7.0 would, by a clock that
- * the caller passes in. It has no process and no socket; tests/e2e/test_fake.c compares it with a
- * real master.
+ * A fake Redis master. It replies to the bytes that redlockd sends as Redis 7.0 would. The caller
+ * passes in the time of the master's clock. The fake has no process and no socket.
+ * tests/e2e/test_fake.c compares it with a real master.
  *
- * Like Redis, it expires keys by its wall clock in whole milliseconds, deletes them on access or in
- * the background, reports changes of tracked keys, and loses its data in a restart without a
- * snapshot.
+ * Like Redis, the fake expires keys by its wall clock in whole milliseconds, deletes expired keys
+ * on access or in the background, reports changes of tracked keys, and loses its data in a restart
+ * without a snapshot.
  */
 #ifndef TESTS_FAKE_MASTER_H
 #define TESTS_FAKE_MASTER_H
@@ -30,6 +30,7 @@ enum {
 
 static_assert((int)LIMIT_BATCH <= (int)FAKE_BATCH, "it takes what daemons send");
 
+/* The release script of the paper, which other libraries send. */
 #define FAKE_FOREIGN_RELEASE                                                                       \
     "if redis.call(\"get\",KEYS[1]) == ARGV[1] then return redis.call(\"del\",KEYS[1]) "           \
     "else return 0 end"
@@ -40,7 +41,7 @@ struct fake_key {
     char name[FAKE_KEY];
     size_t value_len;
     char value[LIMIT_RECORD];
-    int64_t ends_ms; /* on its wall clock; INT64_MAX: never */
+    int64_t ends_ms; /* on the master's wall clock; INT64_MAX: never */
 };
 
 struct fake_data {
@@ -66,15 +67,16 @@ struct fake_tracked {
     int64_t session;
 };
 
-/* Classes of commands that it may refuse. fake_master.refusals has the error for each, NULL where
- * it does not refuse. The first classes are the scripts, each by its own number. */
+/* Classes of commands that a test can make the master refuse: fake_master.refusals has the error
+ * for each class; NULL: not refused. The first classes are the scripts, each with its
+ * REDIS_SCRIPT_* number. */
 enum fake_refusal {
     FAKE_NATIVE = REDIS_SCRIPT_COUNT, /* DELIFEQ, DELEX */
     FAKE_TRACKING,                    /* CLIENT TRACKING and CLIENT CACHING, as in Redis 5 */
     FAKE_SETTING,                     /* commands that set a key, as without memory */
     FAKE_DELETING,                    /* commands that delete a lock, as by an ACL without +del */
     FAKE_KEYS,                        /* SET, scripts, DELIFEQ and DELEX */
-    FAKE_LOADING, /* FAKE_KEYS and also GET, PING and SCRIPT, while it loads its data */
+    FAKE_LOADING, /* FAKE_KEYS, and also GET, PING and SCRIPT, as while Redis loads its data */
     FAKE_REFUSALS,
 };
 
@@ -87,48 +89,51 @@ struct fake_master {
 
     /* fake_init() zeroes all members from here on. */
     char run_id[FAKE_ID + 1];
-    int64_t begun_us; /* time of the first command of this run, on its own clock; 0: none yet */
+    int64_t
+        begun_us; /* time of the first INFO server of this run, on the master's clock; 0: none */
     char replid[FAKE_ID + 1];
     bool replica;
-    bool was_replica; /* it was a replica since its start */
+    bool was_replica; /* it has been a replica since its start */
     unsigned replicas;
     bool clustered;
     bool may_evict; /* maxmemory is set, with a policy that evicts */
     int64_t evicted;
     const char *fsync;   /* the setting appendfsync; NULL: no persistence */
-    const char *version; /* version lines of INFO, which also decide about DELIFEQ and DELEX; NULL:
-                            a Redis 7 */
+    const char *version; /* version lines of INFO, which also decide whether DELIFEQ or DELEX
+                            exists; NULL: those of Redis 7 */
     const char *refusals[FAKE_REFUSALS];
     const char *kept_key; /* the key that FAKE_DELETING protects; NULL: all keys */
-    bool scripts_flushed; /* answers NOSCRIPT always, as if scripts were flushed all the time */
+    bool scripts_flushed; /* EVALSHA always fails with NOSCRIPT, as if scripts were flushed again */
     bool scripts[REDIS_SCRIPT_COUNT];  /* loaded scripts */
     int64_t last_session;              /* the last id of a session */
     unsigned runs[REDIS_SCRIPT_COUNT]; /* number of calls of each script */
     unsigned native;                   /* number of DELIFEQ and DELEX commands */
     unsigned lock_commands; /* number of SETs and scripts; each key of a batch of releases counts */
 
-    /* Called for each change of a lock's key: when a token is set, before the key may expire again.
-     * NULL: no callback. */
+    /* Called whenever a key is set or its expiry changes. NULL: no callback. */
     void *watcher;
     void (*on_set)(void *watcher, const char *key, size_t key_len, const char *value, size_t len,
                    int64_t ends_ms);
 };
 
-/* Create a server without connections and faults, and start it. The memory must be zero the first
- * time. */
+/* Make the server one without connections, data and faults, and start it. Before the first call,
+ * all its memory must be zero. */
 void fake_init(struct fake_master *server, uint64_t number);
 void fake_free(struct fake_master *server);
 
-/* Start it, empty; `number` makes its ids. Its connections must have been closed. */
+/* Start the server without data, as after a restart. Its ids are made from `number`. Its
+ * connections must have been closed. */
 void fake_start(struct fake_master *server, uint64_t number);
 
-/* Open a connection; NULL if there are too many. The caller adds its bytes to the input. */
+/* Open a connection; NULL if there are too many. The caller adds the client's bytes to
+ * session->input. */
 struct fake_session *fake_accept(struct fake_master *server);
 void fake_close(struct fake_master *server, struct fake_session *session);
 void fake_close_all(struct fake_master *server);
 struct fake_session *fake_session(struct fake_master *server, int64_t id);
 
-/* Execute the next command if it is complete. Replies go to the outputs, also of other sessions. */
+/* Execute the next command if it is complete; otherwise return false. The reply goes to
+ * session->output, and reports of changed keys to the output of other sessions. */
 bool fake_serve_one(struct fake_master *server, struct fake_session *session, int64_t now_us);
 
 /* Execute all complete commands. */
@@ -143,12 +148,14 @@ void fake_set(struct fake_master *server, const char *key, const char *value, in
               int64_t now_us);
 void fake_delete(struct fake_master *server, const char *key, int64_t now_us);
 
-/* FLUSHALL; evict one key, false if there is none; SCRIPT FLUSH. */
+/* FLUSHALL. */
 void fake_flush(struct fake_master *server);
+/* Evict one key that has an expiry, chosen by `number`. False if there is none. */
 bool fake_evict(struct fake_master *server, unsigned number);
+/* SCRIPT FLUSH. */
 void fake_flush_scripts(struct fake_master *server);
 
-/* A new replication id, as after a failover. */
+/* Give the server a new replication id, as after a failover. */
 void fake_new_replid(struct fake_master *server, uint64_t number);
 
 /* The key if it exists and has not expired; NULL otherwise. */

@@ -88,7 +88,7 @@ static void run_time(const struct run *run)
     out_digits(run->out, run->now_us % 1000000);
 }
 
-/* Formatted by hand for speed: each probe asks for it. */
+/* INFO replication, formatted by hand for speed, because each probe of the guard requests it. */
 static size_t write_replication(const struct fake_master *server, char *info)
 {
     static const char masters[] = "# Replication\r\nrole:master\r\nconnected_slaves:";
@@ -233,7 +233,8 @@ static const struct {
     {"SUBSCRIBE", run_subscribe, FAKE_REFUSALS},
 };
 
-/* Loading takes precedence over all other errors. */
+/* Is the command refused by one of the classes from `first` on? The class FAKE_LOADING comes first,
+ * because Redis reports it before all other errors. */
 static bool is_refused(const struct run *run, unsigned first)
 {
     for (unsigned refusal = FAKE_LOADING; refusal >= first; refusal--)
@@ -247,7 +248,7 @@ void fake_execute(const struct run *run)
     for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
         if (!word_is(&run->words[0], commands[i].word))
             continue;
-        /* CACHING applies to the next command only, whether or not that succeeds. */
+        /* CLIENT CACHING applies to the next command only, whether or not that command succeeds. */
         bool was_caching = run->session->caching;
         bool refused = is_refused(run, commands[i].refusal);
         if (!refused)

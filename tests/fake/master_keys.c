@@ -69,7 +69,7 @@ static uint32_t hash_of(const char *text, size_t len)
     return hash;
 }
 
-/* Report the change to the clients that track this key, once; NULL: all keys. */
+/* Report the change of the key to the clients that track the key, and end this tracking. */
 static void invalidate(struct fake_master *server, const char *key, size_t key_len)
 {
     for (unsigned i = 0; i < server->tracked_count; i++) {

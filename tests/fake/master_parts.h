@@ -31,10 +31,11 @@ bool word_is(const struct word *word, const char *text);
 bool word_same(const struct word *one, const struct word *other);
 int64_t word_number(const struct word *word);
 
-/* Append the text unchanged. Replies that are not bulk strings include their type byte and CR
- * LF. */
+/* Append the text unchanged: RESP with its type byte and CR LF. */
 void out_text(struct bytes *out, const char *text);
+/* Append a number as RESP; `kind` is the type byte. */
 void out_number(struct bytes *out, char kind, int64_t value);
+/* Append a bulk string. */
 void out_string(struct bytes *out, const char *text, size_t len);
 void out_nil(struct bytes *out);
 
@@ -52,11 +53,12 @@ void key_set_text(const struct run *run, const struct word *name, const char *va
 void key_live_until(const struct run *run, struct fake_key *key, int64_t ends_ms);
 void key_delete(struct fake_master *server, struct fake_key *key);
 
-/* Clients that track a key are told of its next change, once. */
+/* The next change of the key is reported to the client of this command, once. */
 void key_track(const struct run *run, const struct word *key);
+/* Report to all tracking clients that all keys have changed. */
 void keys_invalidate_all(struct fake_master *server);
 
-/* Is the command refused? If so, the error has been written. */
+/* Is the command refused? If so, the function has written the error. */
 bool run_is_refused(const struct run *run, unsigned refusal);
 /* May the key not be deleted? */
 bool key_is_protected(const struct fake_master *server, const struct fake_key *key);

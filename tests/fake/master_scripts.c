@@ -19,7 +19,7 @@ static void out_holder(const struct run *run, const struct fake_key *key)
     out_string(run->out, key->value, key->value_len < LIMIT_TOKEN ? key->value_len : LIMIT_TOKEN);
 }
 
-/* redlockd:waits:<key> or redlockd:far:<key>. */
+/* The name of the hint for the lock's key: redlockd:waits:<key> or redlockd:far:<key>. */
 static struct word hint_key(const struct run *run, const char *kind, char name[FAKE_KEY])
 {
     const struct word *key = &run->words[3];
@@ -76,7 +76,7 @@ static int64_t need_of_others(const struct run *run, const struct word *daemon)
     return most_ms;
 }
 
-/* Limit the TTL of a lock to that of the record. */
+/* Limit the TTL of a lock to the max_ttl in the guard's record. */
 static void trim(const struct run *run, struct fake_key *key)
 {
     struct record record;
@@ -132,7 +132,7 @@ static void run_releases(const struct run *run)
     for (unsigned i = 0; i < count; i++) {
         struct fake_key *key = key_find(run, &run->words[3 + i]);
         bool ours = key != NULL && key_holds(key, &run->words[3 + count + i]);
-        /* The same key twice in a batch: both releases are reported as deleted. */
+        /* A batch must not have the same key twice: both releases would be reported as deleted. */
         for (unsigned j = 0; j < i; j++)
             assert(!word_same(&run->words[3 + j], &run->words[3 + i]));
         letters[i] = ours ? 'd' : key == NULL ? 'a' : 'o';
@@ -268,7 +268,7 @@ static void copy_word(char *to, size_t size, const struct word *word)
     snprintf(to, size, "%.*s", (int)word->len, word->at);
 }
 
-/* Handle the lease of a name. */
+/* Handle the lease of one name. Returns its digit in the reply. */
 static char run_lease(const struct run *run, const struct word *name, const struct word *server,
                       const struct word *arguments)
 {
@@ -314,7 +314,7 @@ static void run_heartbeat(const struct run *run)
         key_delete(run->server, key);
     else if (key != NULL)
         snprintf(attestation, sizeof(attestation), "%.47s", key->value);
-    /* A script that has already written continues in spite of OOM. */
+    /* As in Redis, a script that has already written something continues in spite of OOM. */
     if (!from_the_future && !stepped && run_is_refused(run, FAKE_SETTING))
         return;
     key = key_find(run, &names[2]);
@@ -385,7 +385,7 @@ void fake_run_eval(const struct run *run)
                 i == REDIS_SCRIPT_RELEASES ? (unsigned)word_number(&run->words[2]) : 1;
         if (!run_is_refused(run, i))
             run_script(run, i);
-        /* All scripts read their first key, and a read is what tracking records. */
+        /* Tracking covers the keys that a command reads, and all scripts read their first key. */
         if (run->session->caching && run->session->tracking)
             key_track(run, &run->words[3]);
         return;

@@ -11,19 +11,20 @@ enum { PIPE_SEGMENTS = 256 };
 struct pipe {
     struct bytes bytes;
     struct {
-        uint64_t end; /* position of its last byte among all bytes ever sent */
+        uint64_t end; /* number of bytes ever sent, including this segment */
         int64_t at_ns;
     } segments[PIPE_SEGMENTS]; /* a ring */
     unsigned first;
     unsigned count;
-    uint64_t sent;
-    uint64_t taken;
-    uint64_t sealed; /* position up to which bytes are in segments */
+    uint64_t sent;   /* number of bytes ever sent */
+    uint64_t taken;  /* number of bytes ever taken */
+    uint64_t sealed; /* number of bytes that are, or were, in segments */
     int64_t last_ns; /* arrival of the last segment */
 };
 
 void pipe_clear(struct pipe *pipe);
 void pipe_add(struct pipe *pipe, const char *bytes, size_t len);
+/* Consume bytes that have arrived. */
 void pipe_take(struct pipe *pipe, size_t len);
 
 /* The bytes sent up to `end` arrive at at_ns, but not before earlier bytes. */

@@ -1,5 +1,5 @@
-/* The assertions of tests/unit/cluster_*.c in a fuzz target. A failure aborts, since there is no
- * test to fail. */
+/* Replaces two functions of Check, for the assertions in tests/unit/cluster_*.c. A failed assertion
+ * aborts the fuzz target, since there is no test to fail. */
 #include <check.h>
 #include <stdarg.h>
 #include <stdio.h>

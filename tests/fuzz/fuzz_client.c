@@ -1,14 +1,14 @@
 /*
- * Any bytes as the replies of a daemon, to the protocol state of libredlock. Whatever arrives, and
- * whenever,
+ * Fuzzes the protocol state of libredlock with any bytes as the replies of a daemon. Whatever
+ * arrives, at whatever time,
  *
- *   - no request is answered twice, and none is forgotten,
- *   - a lock is reported only if a line has granted it to that request, and with no later deadline
- *     than this line allows,
- *   - a loss is reported once.
+ *   - each request is answered exactly once, unless it is cancelled,
+ *   - a lock is reported only if a line has granted it to that request, and its deadline is not
+ *     later than that line allows.
  *
- * An input is a script of steps, each one byte and its arguments; see step(). "#" in the bytes is
- * replaced by the tag of a request in flight, so that the fuzzer finds valid replies.
+ * An input is a script of steps. Each step is one byte and its arguments; see step(). Two of the
+ * steps feed the tag of a request in flight and a whole grant, so that the fuzzer finds valid
+ * replies.
  */
 #include <assert.h>
 #include <inttypes.h>
@@ -30,9 +30,9 @@ static int64_t now_ns;
 static struct {
     uint64_t id;
     uint64_t confirm_id; /* the EXTEND that confirms a grant which arrived late; 0: none */
-    int64_t earlier_ns;
-    bool extends; /* extends the lock of TOKEN */
-    bool over;    /* answered or cancelled */
+    int64_t earlier_ns;  /* with extends: the deadline before; otherwise 0 */
+    bool extends;        /* extends the lock of TOKEN */
+    bool over;           /* answered or cancelled */
 } requests[REQUESTS];
 static unsigned request_count;
 
@@ -54,8 +54,8 @@ static unsigned take(void)
 
 /* --- events of the library --- */
 
-/* The latest deadline that any line with this tag allows for the lock; 0: no such line has granted
- * it. */
+/* The latest deadline that any line so far with this tag allows for the lock; 0: no such line has
+ * granted it. */
 static int64_t latest_ns(const struct redlock_event *event, uint64_t id)
 {
     char head[128];
@@ -209,7 +209,7 @@ static void note(const char *bytes, size_t len)
     }
 }
 
-/* Start a connection: the next bytes begin a line. */
+/* Start a connection. The next bytes are the beginning of a line. */
 static void begin(void)
 {
     if (said_len < SAID)
@@ -222,7 +222,7 @@ static void feed(const char *bytes, size_t len)
     if (said_len + len > SAID)
         return;
     note(bytes, len);
-    /* In its own allocation, so that a sanitizer detects a read past the end. */
+    /* Copy the bytes to their own allocation, so that a sanitizer detects a read past the end. */
     char *copy = malloc(len > 0 ? len : 1);
     assert(copy != NULL);
     memcpy(copy, bytes, len);
@@ -236,7 +236,7 @@ static void feed(const char *bytes, size_t len)
     }
 }
 
-/* Write the tag of the n-th request. */
+/* Feed the tag of the n-th exchange, as the beginning of a reply. */
 static void feed_tag(unsigned n)
 {
     char tag[32];

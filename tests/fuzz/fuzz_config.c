@@ -1,9 +1,10 @@
 /*
- * Any bytes as a configuration. Either it is refused and the report says why, in printable lines,
- * or every value is within the ranges that the rest of the daemon relies on.
+ * Fuzzes config_load() with any bytes as a configuration. Either the configuration is refused and
+ * the report says why, in printable lines, or every value is within the ranges that the rest of the
+ * daemon relies on.
  *
- * Nothing outside of the input is read. The functions that read the file of a password or look up a
- * group are defined here again, which keeps those of the library out.
+ * Nothing outside of the input is read: this file replaces the functions that read a password file
+ * and that look up a group.
  */
 #include <assert.h>
 #include <errno.h>
@@ -48,8 +49,8 @@ struct group *getgrnam(const char *name)
 
 /* --- what must hold --- */
 
-/* Check a line "stdin:1:1: text", and return the text. The last line may say that there are
- * more. */
+/* Check a line "stdin:1:1: text", and return the text. The last line may instead tell how many
+ * lines are left out. */
 static const char *check_line(const char *line, bool last)
 {
     size_t row;
@@ -121,7 +122,7 @@ static void check_nodes(const struct config *config, enum config_mode mode)
     }
 }
 
-/* The promises of config.c to the engine. */
+/* The ranges of numbers that config.c promises to the engine. */
 static void check_numbers(const struct config *config)
 {
     const struct drift drift = {config->locks.clock_drift_ppm, config->locks.clock_drift_margin_ns};

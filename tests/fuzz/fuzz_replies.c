@@ -1,11 +1,12 @@
 /*
- * Hostile masters: the shipped engine, links, trackers and RESP parser among the masters of
- * tests/unit/cluster.h, some of which send arbitrary bytes. Whatever those send,
+ * Fuzzes the engine, its links and the RESP parser with hostile masters. Some of the fake masters
+ * of tests/unit/cluster.h are hostile: they send arbitrary bytes. The others are truthful. Whatever
+ * the hostile ones send,
  *
  *   - no assertion in the shipped code fails,
  *   - each request is answered exactly once,
- *   - a lock is granted only if a quorum has its token, or has sent at least one word that means
- *     yes since the request,
+ *   - a lock is granted only with the votes of a quorum: a truthful master has the token, or a
+ *     hostile one has sent at least one word that means yes since the request,
  *   - locks are granted as long as the truthful masters are a quorum.
  *
  * The first byte of an input chooses the masters. The rest is a script of steps, each one byte (its
@@ -27,7 +28,7 @@
 enum {
     ANSWER_BYTES = 1024,   /* limit for one true reply, as RESP */
     ANSWERS = 512,         /* limit for replies not passed on yet; further ones are dropped */
-    REQUESTS = 256,        /* requests of one input; the last one is kept for the end */
+    REQUESTS = 256,        /* requests of one input; the last one is reserved for check_alive() */
     BYTES_END = 0xff,      /* ends literal bytes */
     MAX_STEPS = 512,       /* steps of one input */
     MAX_PASSED_MS = 70000, /* virtual time of one input, since time costs runs */
@@ -37,12 +38,12 @@ enum {
 struct hostile_wire {
     unsigned node;
     enum channel channel;
-    unsigned number; /* number of the connection that the other members are about */
+    unsigned number; /* number of the connection to which the members below belong */
     struct resp resp;
     struct {
         char bytes[ANSWER_BYTES];
         size_t len;
-    } answers[ANSWERS]; /* ring of the replies that the master would send */
+    } answers[ANSWERS]; /* ring of the true replies that no step has passed on yet */
     unsigned first;
     unsigned count;
 };
@@ -52,7 +53,7 @@ struct sent_request {
     unsigned resource;
     int64_t ttl_ms;
     struct engine_client *client;
-    unsigned yes[CLUSTER_NODES]; /* earlier words of each master that mean yes */
+    unsigned yes[CLUSTER_NODES]; /* `yes` at the time of the request */
     unsigned answers;
     bool forgiven; /* the client is gone: no reply is required */
 };
@@ -61,9 +62,9 @@ static struct cluster cluster;
 static struct hostile_wire wires[CLUSTER_NODES][CHANNELS];
 static struct hostile_wire *wire; /* the wire of the steps */
 static unsigned hostile_server;
-static unsigned yes[CLUSTER_NODES];
-static bool unknown;   /* empty masters without --bootstrap */
-static bool had_fault; /* truthful masters had a fault */
+static unsigned yes[CLUSTER_NODES]; /* how many words that mean yes each hostile master has sent */
+static bool unknown;                /* empty masters without --bootstrap */
+static bool had_fault;              /* truthful masters had a fault */
 static bool draining;
 static bool blames_others; /* a hostile master has sent a reply that, by design, costs other masters
                               their votes */
@@ -130,8 +131,8 @@ static bool text_begins(const struct redis_reply *reply, const char *word)
     return reply->len >= strlen(word) && memcmp(reply->str, word, strlen(word)) == 0;
 }
 
-/* Count generously: more words than the engine accepts as a yes, or as the name of an unknown
- * server. */
+/* Note what the reply may mean to the engine: a yes, or a report that another master's name leads
+ * to a different server. Some of these replies are ones that the engine does not accept. */
 static void note(const struct hostile_wire *of, const struct redis_reply *reply)
 {
     if (reply->kind == RESP_STATUS && text_begins(reply, "OK"))
@@ -169,7 +170,7 @@ static void feed(struct hostile_wire *of, const char *bytes, size_t len)
 
 /* --- true replies --- */
 
-/* Callback of struct cluster: keep the reply away from the engine. */
+/* Callback of struct cluster: keep a true reply of a hostile master until a step passes it on. */
 static void divert(struct cluster *of, unsigned node, enum channel channel, const char *bytes,
                    size_t len)
 {
@@ -183,7 +184,7 @@ static void divert(struct cluster *of, unsigned node, enum channel channel, cons
     said->answers[last].len = len;
 }
 
-/* Take the next true reply into a buffer of ANSWER_BYTES. Returns its length, 0 without one. */
+/* Move the next true reply to a buffer of ANSWER_BYTES. Returns its length; 0 if there is none. */
 static size_t next_answer(struct hostile_wire *of, char *bytes)
 {
     refresh(of);
@@ -333,7 +334,8 @@ static void pass_some(void)
     static const int64_t times_ms[] = {0, 1, 10, 49, 51, 300, 1100, 6000};
     unsigned how = take();
     int64_t ms = times_ms[how & 7];
-    /* As after a pause of the daemon: input is read before the timer runs. */
+    /* With bit 3, only the clock advances, as after a pause of the daemon, which then reads its
+     * input before it runs its timer. */
     if (!(how & 8))
         pass(ms);
     else if (passed_ms + ms <= MAX_PASSED_MS)
@@ -517,7 +519,8 @@ static void begin(unsigned how)
     passed_ms = 0;
 }
 
-/* The hostile masters are no quorum, and the truthful ones grant a lock as if they were alone. */
+/* If the truthful masters are a quorum and had no fault, they must grant a lock as if they were
+ * alone. */
 static void check_alive(void)
 {
     unsigned honest = cluster.node_count - hostile_server;
@@ -542,7 +545,7 @@ static void check_empty(void)
     assert(cluster.engine.manager.pending_requests.in_use == 0);
 }
 
-/* Every request has its reply. */
+/* End the input: every request must have had its reply. */
 static void end(void)
 {
     engine_drain(&cluster.engine, cluster.now_ns);

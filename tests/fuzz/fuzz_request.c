@@ -1,7 +1,9 @@
 /*
- * Any bytes as a line of a client. An accepted request is within its limits and survives formatting
- * and parsing again, a refused one has a printable error, and no pointer leaves the line. No input
- * authenticates: it cannot contain a user's secret, and without one no request is allowed.
+ * Fuzzes the parser of requests with any bytes as a line of a client. An accepted request is within
+ * its limits, has no pointer to bytes outside of the line, and stays the same if it is formatted
+ * and parsed again. A refused request has a printable error. A connection that has not
+ * authenticated is allowed AUTH and requests without a resource only, and AUTH finds a user only by
+ * the exact secret.
  */
 #include <assert.h>
 #include <string.h>
@@ -15,8 +17,8 @@
 
 #define PREFIX(text) .key_prefix = (text), .key_prefix_len = sizeof(text) - 1
 
-/* Without a prefix, and with a prefix of "redlock", a resource's key can be one of redlockd's own
- * keys. */
+/* With the prefixes "" and "redlock", a name of a resource can make a key that begins with
+ * "redlockd:", like redlockd's own keys. Such names must be refused. */
 static const struct request_limits limits[] = {
     {.ttl_min_ms = 20, .ttl_max_ms = 60000, .hold_ttl_min_ms = 200, PREFIX("")},
     {.ttl_min_ms = 1, .ttl_max_ms = 24 * 3600000, .hold_ttl_min_ms = 1, PREFIX("redlock")},
@@ -147,7 +149,7 @@ static void put(struct text *line, const char *word, size_t len)
     text_bytes(line, word, len);
 }
 
-/* Format the request in its plainest form. */
+/* Format the request with single spaces and plain numbers. */
 static size_t write_plain(const struct request *request, char *buf, size_t size)
 {
     struct text line = {.buf = buf, .size = size};
@@ -208,7 +210,7 @@ static void check_reparsed(const struct request *request, const struct request_l
 
 static const struct acl no_user;
 
-/* Users with secrets that the fuzzer cannot guess; made once. */
+/* Two users: one with a secret that the fuzzer will not guess, one with a uid. Made once. */
 static const struct users *users(void)
 {
     static char secret[] = "c0ffee00c0ffee00c0ffee00c0ffee00";

@@ -1,5 +1,5 @@
-/* Any bytes from a master: the fast path of the RESP parser must agree with hiredis. The first byte
- * of an input sets how many bytes arrive at once. */
+/* Fuzzes the RESP parser with any bytes from a master. The parser's fast path must agree with
+ * hiredis. The first byte of an input sets how many bytes arrive at once. */
 #include <assert.h>
 
 #include "tests/fuzz/fuzz.h"

@@ -1,9 +1,9 @@
 /*
  * Large allocations without the cost of ASan. An engine allocates tables of many megabytes, of
- * which an input touches some pages. ASan would poison all of them each time, which takes ten times
- * as long as the input. Large blocks therefore get pages of their own, which are released in
- * between, with an inaccessible page after the end; freed blocks are inaccessible as well. The
- * linker redirects calloc() and free() to this file (--wrap).
+ * which an input touches only some pages. ASan would poison all pages for each input, which takes
+ * ten times as long as the input itself. Here, each large block gets pages of its own, followed by
+ * an inaccessible page. When the block is freed, its memory is returned to the kernel and its pages
+ * become inaccessible as well. The linker redirects calloc() and free() to this file (--wrap).
  */
 #include <assert.h>
 #include <stdbool.h>
@@ -14,9 +14,9 @@
 enum { LARGE = 64 * 1024, PAGE = 4096, ALIGNMENT = 16, BLOCKS = 16 };
 
 static struct block {
-    char *pages; /* NULL: none yet */
+    char *pages; /* kept after the block is freed; NULL: none yet */
     size_t size; /* size without the last page, which is never accessible */
-    void *given; /* NULL: free */
+    void *given; /* what calloc() has returned; NULL: the block is free */
 } blocks[BLOCKS];
 
 void *__real_calloc(size_t count, size_t size);

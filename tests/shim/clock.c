@@ -1,6 +1,7 @@
 /*
- * Steps the wall clock of one process, mainly a Redis master. Preloaded, the library adds an offset
- * to every reading. The test writes the offset to a file, as a 64-bit number of microseconds.
+ * Steps the wall clock of one process, mainly a Redis master. The library is preloaded, and adds an
+ * offset to every reading of the wall clock. The test writes the offset, a 64-bit number of
+ * microseconds, to the file $CLOCK_OFFSET_FILE.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -11,8 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The clock has no offset until the constructor has run: constructors of other libraries, such as
- * those of Node, read the clock earlier. */
+/* Until the constructor has run, the clock has no offset. Constructors of other libraries, such as
+ * those of Node, read the clock before that. */
 static const volatile int64_t nothing_us;
 static const volatile int64_t *offset_us = &nothing_us;
 

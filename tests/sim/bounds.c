@@ -31,12 +31,12 @@ void bounds_draw(uint64_t seed)
     struct prng prng = {.state = ~seed};
     bool tight_releases = prng_below(&prng, 2) == 0;
     sim_bounds = (struct sim_bounds){
-        /* The final check has two clients waiting. */
+        /* In the final check two clients wait at once. */
         .waiters = rarely_tight(&prng, 2, 4),
         .extensions = tight_or_roomy(&prng, 1, 4),
         .hold_ttls = between(&prng, 1, 4),
         .client_requests = rarely_tight(&prng, 1, 3),
-        /* A hand-over takes two rounds, while the last replies of others may be outstanding. */
+        /* A hand-over takes two rounds, and earlier rounds may still have replies outstanding. */
         .rounds = tight_or_roomy(&prng, 4, 10),
         .holds = tight_or_roomy(&prng, 1, 3),
         .renewals = tight_or_roomy(&prng, 1, 2),

@@ -1,7 +1,8 @@
 /*
  * Limits that schedules reach. protocol/limits.h is sized for thousands of clients, so the few
  * clients of a schedule never reach its limits. `make sim-tight` builds the simulator with a
- * limits.h from bounds.sh, whose values the seed draws. Other builds ignore the drawn values.
+ * limits.h from bounds.sh, in which limits are variables that the seed sets. Other builds ignore
+ * the drawn values.
  */
 #ifndef TESTS_SIM_BOUNDS_H
 #define TESTS_SIM_BOUNDS_H
@@ -10,11 +11,11 @@
 #include <stdint.h>
 
 struct sim_bounds {
-    /* Rules of the engines. */
+    /* Limits that an engine gets from its configuration. */
     unsigned waiters;
     unsigned extensions; /* extensions of one token */
     unsigned hold_ttls;  /* max_hold, in multiples of max_ttl */
-    /* Each replaces the LIMIT_* of the same name. */
+    /* Each of these replaces the LIMIT_* of the same name. */
     unsigned client_requests;
     unsigned rounds;
     unsigned locks;
@@ -35,13 +36,13 @@ struct sim_bounds {
 /* Limits of the running schedule. The engines read them in place of the constants. */
 extern struct sim_bounds sim_bounds;
 
-/* Draw the limits from the seed. Each is either tight or out of reach, so that a limit is not
- * always hidden by another one that is reached first. */
+/* Draw the limits from the seed. Most limits are either tight or out of reach. If all were tight,
+ * some would always be reached first and hide the others. */
 void bounds_draw(uint64_t seed);
 
 /* Do the engines of this build use the drawn limits? */
 bool bounds_are_in_force(void);
-/* Does the schedule also have a crowd of clients to reach them? */
+/* Does the schedule also have a crowd of clients, so that it reaches the limits? */
 bool bounds_are_crowded(void);
 
 /* Limits for which a run counts whether its schedules reach them. */
@@ -73,7 +74,7 @@ const char *bound_word(enum bound bound);
 
 struct engine;
 
-/* At the end of a pass of a daemon's loop: count the limits that are reached. */
+/* Called at the end of a pass of a daemon's loop: count the limits that are reached. */
 void bounds_note(const struct engine *engine, uint64_t *met);
 
 /* The name of a limit that the engine has exceeded; NULL if there is none. */
@@ -100,7 +101,7 @@ enum limited {
 const char *limited_word(enum limited limited);
 enum limited limited_of(const char *word);
 
-/* Is there no room for another round or another request? */
+/* Has the engine no room for another round, request or resource? */
 bool bounds_leave_no_round(const struct engine *engine);
 
 #endif

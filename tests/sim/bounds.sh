@@ -1,8 +1,8 @@
 #!/bin/sh
-# Print the limits.h of `make sim-tight`: bounds.sh protocol/limits.h
+# Prints the limits.h of `make sim-tight`: bounds.sh protocol/limits.h
 #
-# The limits of struct sim_bounds (bounds.h) become variables. LIMIT_BATCH is the length of arrays, so
-# it becomes a small constant. All other limits stay as they are.
+# The limits that struct sim_bounds (bounds.h) names become its variables. LIMIT_BATCH is the length of
+# arrays, so it becomes a small constant. All other limits stay as they are.
 set -eu
 drawn='CLIENT_REQUESTS ROUNDS LOCKS HOLDS RENEWALS BREAKS EXTENDED LINK_COMMANDS LINK_KEY_PROBES
        LINK_RELEASES LINK_VOTES LINK_KEPT LINK_PENDING_RELEASES LINK_RELEASES_UNDER_WAY'

@@ -9,10 +9,11 @@
 #include "protocol/units.h"
 #include "tests/sim/sim.h"
 
-/* How late a reply to a WAIT may be: a round in flight, and timers. */
+/* How late the reply to a LOCK with WAIT is allowed to be. A round in flight and late timers can
+ * delay the reply. */
 #define WAIT_SLACK_NS ((4 * SIM_NODE_TIMEOUT_MS + 20) * NS_PER_MS)
 
-/* A token that is on a master this long after the last fault stays there. */
+/* A release can still be under way for a token that a master set less than this ago. */
 #define LEFTOVER_NS (500 * NS_PER_MS)
 
 void checker_violation(struct sim *sim, const char *form, ...)
@@ -29,8 +30,9 @@ void checker_violation(struct sim *sim, const char *form, ...)
 
 /* --- tokens --- */
 
-/* More rounds than this in ROUNDS_NS are too many for the few waiters of a schedule: on average for
- * each key, and in vain for one key by a daemon that pauses between rounds. */
+/* How many rounds the few waiters of a schedule need at most within ROUNDS_NS. A daemon that starts
+ * more than ROUNDS_MAX for each key, on average, or more than ROUNDS_IN_VAIN_MAX without a grant
+ * for one key, does not pause between rounds. */
 enum { ROUNDS_MAX = 10, ROUNDS_IN_VAIN_MAX = 12 };
 #define ROUNDS_NS (100 * NS_PER_MS)
 
@@ -49,7 +51,7 @@ static void check_round_rate(struct sim *sim, unsigned daemon)
         checker_violation(sim, "daemon %u starts rounds without a pause", daemon);
 }
 
-/* The round of this token has reached the first master. */
+/* Called when the first master has set this token. */
 static void check_rounds_in_vain(struct sim *sim, const struct sim_token *token)
 {
     unsigned in_vain = 0;
@@ -92,7 +94,7 @@ struct sim_token *checker_token(struct sim *sim, const char *token)
 
 /* --- masters --- */
 
-/* A master is unfit to vote if it lost data within max_ttl. The test allows a little less than
+/* A master is unfit to vote if it lost data within max_ttl. The check accepts 2 % less than
  * max_ttl, since clocks run at different rates. */
 static bool is_fit(const struct sim *sim, unsigned master)
 {
@@ -159,8 +161,9 @@ static void check_history(struct sim *sim, enum history_result verdict, const ch
                       (double)sim->history.other.until_ns / 1e9);
 }
 
-/* The true time until which the master keeps the token, by its clock as it runs now. A frozen token
- * excludes others as well. If the master has lost the key: the end that it had recorded. */
+/* The true time until which the master keeps the token, if the master's clock takes no further
+ * step. The frozen form of the token counts, since it excludes other holders as well. If the master
+ * has lost the key, the result is the end that was recorded at the last SET. */
 static int64_t kept_until_ns(struct sim *sim, unsigned index, const struct sim_token *token,
                              const char *text)
 {
@@ -176,8 +179,9 @@ static int64_t kept_until_ns(struct sim *sim, unsigned index, const struct sim_t
     return clock_when(&master->clock, (key->ends_ms + 1) * NS_PER_MS);
 }
 
-/* A quorum of masters was fit to vote when each took the token, and keeps it until the holder's
- * deadline, or loses it in a way that the guard sees. */
+/* Check that a quorum of masters keeps the token until the holder's deadline, or loses it in a way
+ * that the guard sees. For an acquire, these masters must also have been fit to vote when they set
+ * the token. */
 static void check_quorum(struct sim *sim, const char *text, int64_t until_ns, bool acquired)
 {
     const struct sim_token *token = checker_token(sim, text);
@@ -192,7 +196,7 @@ static void check_quorum(struct sim *sim, const char *text, int64_t until_ns, bo
                           good, sim->node_count, text);
 }
 
-/* No earlier waiter of this daemon may still be waiting for the lock. */
+/* Check that no earlier waiter of this daemon still waits for the lock. */
 static void check_order(struct sim *sim, const struct sim_request *granted)
 {
     int64_t now_ns = daemon_clock_ns(sim, granted->daemon);
@@ -217,7 +221,8 @@ static void on_grant(struct sim *sim, const struct sim_request *request, const c
     granted->granted = true;
     check_order(sim, request);
     if (granted->broken_ns != 0) {
-        /* Only the daemon that breaks a lock knows of its own round that is about to grant it. */
+        /* A daemon that breaks a lock cannot know of another daemon's round that is about to grant
+         * this lock. It must know of its own round. */
         if (granted->broken_by == granted->daemon && granted->broken_life == granted->life)
             checker_violation(sim, "granted after its own daemon has broken it: %.8s", token);
         return;
@@ -229,8 +234,8 @@ static void on_grant(struct sim *sim, const struct sim_request *request, const c
                   token);
 }
 
-/* Is a reply to a request sent at that time a promise? A request before a BREAK may have been
- * decided before it, and promises nothing. */
+/* Does the reply to a request sent at asked_ns promise that the lock is held? If the request was
+ * sent before a BREAK, it may have been decided before the BREAK, so its reply promises nothing. */
 static bool is_promise(const struct sim_token *token, int64_t asked_ns)
 {
     return !token->release_requested && (token->broken_ns == 0 || asked_ns >= token->broken_ns);
@@ -251,9 +256,9 @@ static void on_extended(struct sim *sim, const struct sim_request *request, int6
 void checker_on_extend(struct sim *sim, const struct sim_request *request)
 {
     struct sim_token *token = checker_token(sim, request->token);
-    /* An extension sets the token on masters that lack it. Another daemon does not know of an
-     * UNLOCK through the daemon that made the token, so a master may get the token again after that
-     * release. */
+    /* An extension sets the token on masters that lack it. A daemon that extends a token which it
+     * did not make does not know of an UNLOCK through the daemon that made the token. So it may set
+     * the token again after that release. */
     token->may_stay = token->may_stay || request->daemon != token->daemon;
 }
 
@@ -262,7 +267,7 @@ static void on_pong(struct sim *sim, const struct sim_request *request, bool hea
     const struct sim_token *token = checker_token(sim, request->token);
     /* A PONG confirms the daemon's last extension, which is not older than the longest TTL. */
     int64_t asked_ns = request->sent_ns - sim->max_ttl_ms * 11 / 10 * NS_PER_MS;
-    /* A restarted daemon does not know the lock, and this connection ended with the old one. */
+    /* The daemon has not restarted since the grant: its end would have ended this connection. */
     if (heard && !token->lost && !token->given_up && is_promise(token, asked_ns))
         check_history(sim,
                       history_prolonged(&sim->history, request->resource, request->token,
@@ -273,9 +278,10 @@ static void on_pong(struct sim *sim, const struct sim_request *request, bool hea
 
 /* --- releases --- */
 
-/* Is the daemon alive that is responsible for the release? A granted token may stay until a client
- * asks for its release or it expires. If the client asks another daemon, a SET may still land after
- * the release. */
+/* Must the masters have deleted the token by now? Only if the daemon responsible for its release
+ * has not ended since. A granted token may stay until a client requests its release. The client may
+ * send that UNLOCK to a daemon that did not make the token. Then a late SET of the daemon that made
+ * it may arrive after the release, so the token may stay. */
 static bool must_be_deleted(const struct sim *sim, const struct sim_token *token)
 {
     if (token->may_stay)
@@ -286,7 +292,7 @@ static bool must_be_deleted(const struct sim *sim, const struct sim_token *token
            sim->daemons[token->released_by].life == token->released_life;
 }
 
-/* UNLOCK was answered OK: a quorum must have deleted the token. */
+/* UNLOCK was answered OK: check that no quorum of masters still has the token. */
 static void check_released(struct sim *sim, const struct sim_request *request)
 {
     const char name[] = {'r', (char)('0' + request->resource)};
@@ -303,7 +309,7 @@ static void check_released(struct sim *sim, const struct sim_request *request)
 
 /* --- replies --- */
 
-/* Does docs/protocol.txt have this reply for this verb, byte for byte? */
+/* Does docs/protocol.txt allow this line, byte for byte, as a reply to this verb? */
 static bool is_valid_reply(const struct sim_request *request, const char *line)
 {
     bool lock = request->verb == VERB_LOCK;
@@ -389,7 +395,7 @@ static unsigned count_others(const struct sim *sim, const struct sim_request *re
     return count;
 }
 
-/* UNLOCK, LOCK or another request was answered LIMIT: is that limit reached? */
+/* A request was answered LIMIT: is the limit that the reply names reached? */
 static bool is_reached(const struct sim *sim, const struct sim_request *refused, enum limited bound)
 {
     const struct engine *engine = &sim->daemons[refused->daemon].engine;
@@ -496,7 +502,8 @@ void checker_on_hold_ended(struct sim *sim, unsigned daemon, const char *text)
     token->released_life = sim->daemons[daemon].life;
 }
 
-/* Without the token: a daemon that breaks a lock frozen by another BREAK may not know it. */
+/* End the hold that `text` belongs to. `text` may be the frozen form of the token, since a daemon
+ * that breaks a lock frozen by another BREAK may know only that form. */
 static void end_hold(struct sim *sim, unsigned resource, const char *text)
 {
     for (unsigned i = 0; i < sim->history.hold_count; i++) {
@@ -510,8 +517,8 @@ static void end_hold(struct sim *sim, unsigned resource, const char *text)
     }
 }
 
-/* The daemon starts to delete the token. By now a quorum must have it frozen, so that no other
- * daemon can extend it. */
+/* The daemon is about to delete the token. By now a quorum must have frozen the token, so that no
+ * other daemon can extend it. */
 static void check_frozen(struct sim *sim, const struct sim_token *token, const char *text)
 {
     const char name[] = {'r', (char)('0' + token->resource)};
@@ -543,12 +550,12 @@ void checker_on_break(struct sim *sim, unsigned daemon, unsigned resource, const
     token->broken_ns = sim->now_ns;
     token->broken_by = daemon;
     token->broken_life = sim->daemons[daemon].life;
-    /* Masters that have not answered keep the token. */
+    /* A master that the release does not reach keeps the token. */
     token->may_stay = true;
 }
 
-/* Some master has, or had before it lost its data, a token of a daemon that can still be granted or
- * extended. */
+/* Can a daemon still grant or extend a token of this resource? It can if some master has the token,
+ * or had it before it lost its data. */
 static bool is_in_use(const struct sim *sim, unsigned resource)
 {
     for (unsigned i = 0; i < sim->token_count; i++) {
@@ -566,8 +573,8 @@ static bool is_in_use(const struct sim *sim, unsigned resource)
 void checker_on_foreign(struct sim *sim, unsigned resource, const char *token, int64_t until_ns)
 {
     sim->tally->counts[COUNT_FOREIGN]++;
-    /* A BREAK deleted the foreign token before the foreign client had counted its votes, which no
-     * daemon can know. */
+    /* A BREAK deleted the foreign token before the foreign client had counted its votes. No daemon
+     * can know how far a foreign client is, so this is no violation. */
     if (sim->foreign.broken)
         return;
     /* The foreign client has no guard: after a master lost its data, it may take a lock that is in
@@ -599,7 +606,8 @@ void checker_leftovers(struct sim *sim)
             if (token == NULL || sim->now_ns - token->set_ns[master] <= LEFTOVER_NS ||
                 !must_be_deleted(sim, token))
                 continue;
-            /* A daemon without room for more pending releases drops the oldest. */
+            /* A daemon without room for more pending releases drops the oldest one. For each
+             * dropped release, one token may stay. */
             unsigned releaser = token->granted ? token->released_by : token->daemon;
             if (++left[releaser] >
                 sim->daemons[releaser].engine.flights.masters[master].link.pending_releases.dropped)
@@ -618,8 +626,8 @@ void checker_end(struct sim *sim, unsigned index)
             checker_violation(sim, "client %u never got a reply", sim->requests[i].client);
     for (unsigned node = 0; node < sim->node_count; node++) {
         enum reason reason = engine_refuses_vote(engine, node, daemon_clock_ns(sim, index));
-        /* A heartbeat may fill the small link for a moment; a later grant shows that the master
-         * votes. */
+        /* With tight limits, a heartbeat may fill the link for a moment. The grants of
+         * check_waiters() (run.c) then show that masters vote. */
         if (reason != REASON_NONE && !(reason == REASON_BACKLOG && bounds_are_in_force()))
             checker_violation(sim, "%c does not get its vote back from daemon %u: %s", 'a' + node,
                               index, reason_word(reason));
@@ -644,7 +652,7 @@ void checker_end(struct sim *sim, unsigned index)
                               engine->flights.vote_count[node]);
     if (engine->flights.pool.in_use != 0)
         checker_violation(sim, "daemon %u keeps %zu rounds", index, engine->flights.pool.in_use);
-    /* A resource exists for each lock, and for some seconds after. */
+    /* A resource exists for as long as its lock, and for some seconds after. */
     const struct resource *resource;
     TAILQ_FOREACH (resource, &engine->manager.resources.all, of_all)
         if (resource->kept && !resource->wake.set)

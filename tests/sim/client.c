@@ -48,8 +48,8 @@ static enum verb some_verb(struct sim *sim)
     return what < 3 ? VERB_STATUS : VERB_LOCK;
 }
 
-/* Extra requests over the same connection, whose replies the client ignores. It keeps a lock
- * granted in this way until that expires. */
+/* Send extra requests over the same connection. The client ignores their replies, so a lock that is
+ * granted to one of them stays until it expires. */
 static void send_extra_requests(struct sim *sim, unsigned connection)
 {
     unsigned count = 1 + sim_below(sim, 4);
@@ -77,7 +77,7 @@ static bool ask(struct sim *sim, unsigned index, unsigned daemon, const struct s
     connection_send(sim, connection, request);
     if (!sim->recovering && sim->extra_request_in > 0 && sim_below(sim, sim->extra_request_in) == 0)
         send_extra_requests(sim, connection);
-    /* Some clients have no timeout of their own and close the connection. */
+    /* Some clients do not wait for the reply: act() then closes the connection. */
     if (fault_may(sim, FAULT_CLIENTS) && !sim->recovering && sim_below(sim, 12) == 0)
         act_later(sim, index, sim_between(sim, 0, (request->wait_ms + 200) * NS_PER_MS));
     else
@@ -186,12 +186,13 @@ static void leave(struct sim *sim, unsigned index)
         send_extra_requests(sim, connection);
     if (connection != SIM_CONNECTIONS)
         connection_close(sim, connection, sim_below(sim, 2) == 0);
-    /* The client still believes in its lock, unless it has ended it, but forgets the token. */
+    /* The client forgets its token. Unless connection_close() has ended the hold in the history,
+     * the client still relies on the lock until the deadline. */
     drop_lock(client);
     become_idle(sim, index);
 }
 
-/* The client does not trust the reply, and repeats its UNLOCK. */
+/* The client repeats its last UNLOCK. */
 static void release_again(struct sim *sim, unsigned index)
 {
     struct sim_client *client = &sim->clients[index];
@@ -263,7 +264,7 @@ void client_on_closed(struct sim *sim, unsigned index, unsigned connection)
 {
     struct sim_client *client = &sim->clients[index];
     struct sim_connection *closed = &sim->connections[connection];
-    /* End the holds of grants that never arrived. */
+    /* Grants whose replies are still under way will never arrive: end their holds. */
     for (unsigned i = 0; i < SIM_REPLIES; i++) {
         const struct sim_reply *reply = &sim->replies[i];
         char token[LIMIT_TOKEN + 1];
@@ -274,8 +275,8 @@ void client_on_closed(struct sim *sim, unsigned index, unsigned connection)
     }
     if (client->hold_connection == connection) {
         client->hold_connection = SIM_CONNECTIONS;
-        /* After a loss, the client of a lingering lock still believes in it, as the children of a
-         * killed process do. */
+        /* After a loss, the client of a lingering lock still relies on the lock, as the children of
+         * a killed process do. */
         if (closed->in_order && (closed->quits || !client->lingers)) {
             history_ended(&sim->history, client->resource, client->token);
             checker_token(sim, client->token)->release_requested = true;
@@ -366,8 +367,9 @@ void client_start(struct sim *sim, unsigned index)
 void client_retire(struct sim *sim, unsigned index)
 {
     struct sim_client *client = &sim->clients[index];
-    /* The client still receives the reply to its request, and releases its lock. Without either it
-     * leaves: a HOLD whose UNLOCK was lost would live as long as its connection. */
+    /* A client with a request in flight still receives the reply, and a client with a lock releases
+     * the lock. All other connections are closed, since a HOLD whose UNLOCK was lost would live as
+     * long as its connection. */
     if (client->state == CLIENT_HOLDING)
         act_later(sim, index, sim_between(sim, 0, 100 * NS_PER_MS));
     for (unsigned i = 0; i < sim->daemon_count; i++) {

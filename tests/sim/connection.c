@@ -37,7 +37,8 @@ unsigned connection_to(struct sim *sim, unsigned client, unsigned daemon)
     return index;
 }
 
-/* Lines keep their order; now and then one is slow. */
+/* When a line sent now arrives. Lines keep their order. Now and then one is slow and delays all
+ * later ones. */
 static int64_t arrival_ns(struct sim *sim, const struct sim_connection *connection,
                           int64_t *last_ns)
 {
@@ -72,7 +73,7 @@ void connection_send(struct sim *sim, unsigned index, const struct sim_request *
                     EVENT_REQUEST, slot, generation);
 }
 
-/* A dead daemon receives no event. */
+/* Plan when the daemon learns of the end of the connection. A dead daemon learns of nothing. */
 static void plan_hangup(struct sim *sim, unsigned index)
 {
     struct sim_connection *connection = &sim->connections[index];
@@ -91,7 +92,7 @@ void connection_close(struct sim *sim, unsigned index, bool in_order)
     connection->in_order = in_order;
     connection->quits = in_order && sim_below(sim, 2) == 0;
     sim->clients[connection->client].connections[connection->daemon] = SIM_CONNECTIONS;
-    /* A loss may drop requests in flight, and the daemon may notice it late. */
+    /* A loss may drop requests in flight, and the daemon may notice the loss late. */
     bool loses = !in_order && sim_below(sim, 2) == 0;
     for (unsigned i = 0; i < SIM_REQUESTS && loses; i++)
         if (sim->requests[i].state == REQUEST_SENT && sim->requests[i].connection == index &&
@@ -268,7 +269,7 @@ void connection_take_reply(struct sim *sim, unsigned daemon, struct engine_clien
         checker_violation(sim, "a reply without a request: %.*s", (int)len - 1, line);
         return;
     }
-    /* The daemon may learn from this reply that the client is gone. */
+    /* When the daemon sends this reply, it may learn that the client is gone. */
     if (!connection->open && sim_below(sim, 2) == 0) {
         client->disconnected = true;
         request->state = REQUEST_FREE;

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Print which lines and branches of the engine the schedules reached: coverage.sh BUILD-FOLDER. The
-# branches that no schedule took are in BUILD-FOLDER/*.gcov, marked "branch ... never executed" or "taken 0%".
+# Prints how much of each file of the engine the schedules reached, in lines and branches: coverage.sh
+# BUILD-FOLDER. BUILD-FOLDER/*.gcov marks the branches that no schedule took: "branch ... never executed"
+# or "taken 0%".
 set -eu
 build=$1
 for source in engine/*.c engine/*/*.c; do

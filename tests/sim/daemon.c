@@ -158,7 +158,7 @@ static void io_random(void *context, void *bytes, size_t len)
 
 /* --- one pass of the event loop --- */
 
-/* The guard's cached answer for all nodes must agree with its answers for each node. */
+/* The guard caches whether all nodes may vote. Check the cache against its result for each node. */
 static void check_all_vote_cache(struct sim *sim, unsigned index)
 {
     struct guard *guard = &sim->daemons[index].engine.flights.guard;
@@ -297,8 +297,8 @@ static unsigned daemon_of_event(const struct sim *sim, const struct event *event
     }
 }
 
-/* Now and then an event arrives during a slow pass, and the next pass handles several events at
- * once. */
+/* Must the event wait for a later pass? Now and then a pass is slow, and the next pass handles all
+ * events that arrived meanwhile. */
 static bool defer_while_busy(struct sim *sim, unsigned index, const struct event *event)
 {
     struct sim_daemon *daemon = &sim->daemons[index];
@@ -313,7 +313,7 @@ static bool defer_while_busy(struct sim *sim, unsigned index, const struct event
     return true;
 }
 
-/* One pass over all events since the last one. */
+/* One pass that handles all deferred events. */
 static void catch_up(struct sim *sim, unsigned index)
 {
     struct sim_daemon *daemon = &sim->daemons[index];

@@ -1,5 +1,5 @@
-/* The event queue: a heap of events in the order of true time; equal times keep the order in which
- * they were added. */
+/* The event queue: a heap of events in the order of true time. Events of the same time keep the
+ * order in which they were added. */
 #ifndef TESTS_SIM_EVENT_QUEUE_H
 #define TESTS_SIM_EVENT_QUEUE_H
 
@@ -44,8 +44,9 @@ void event_queue_clear(struct event_queue *event_queue);
 void event_queue_add(struct event_queue *event_queue, int64_t at_ns, enum event_kind kind,
                      uint32_t subject, uint32_t generation);
 
-/* The time of the first event, INT64_MAX without one; remove and return the first event. */
+/* The time of the first event; INT64_MAX if the queue is empty. */
 int64_t event_queue_next_ns(const struct event_queue *event_queue);
+/* Remove and return the first event. */
 struct event event_queue_take(struct event_queue *event_queue);
 
 #endif

@@ -13,8 +13,8 @@ struct sim_master *fault_some_master(struct sim *sim, struct sim_fault_run *run)
     return &sim->masters[run->master];
 }
 
-/* After a restart no guard can see that a durable master had not saved its data, had evicted keys,
- * or had replicated from another master. */
+/* May the master be killed? A durable master that had not saved its data, had evicted keys, or had
+ * replicated from another master is not killed, since no guard can see this after a restart. */
 static bool may_be_killed(const struct sim_master *master)
 {
     const struct fake_master *redis = &master->redis;
@@ -60,8 +60,9 @@ static void restart_end(struct sim *sim, struct sim_fault_run *run)
     start_master(sim, run->master, NULL);
 }
 
-/* Save the data now, and kill and restart the master with it later. Old files are not restored on a
- * durable master, whose last data the daemons trust. */
+/* Save the data now. Later, snapshot_end() kills the master and starts it again with the saved
+ * data. A durable master is left alone, since the daemons trust that it always starts with its last
+ * data. */
 static bool snapshot_begin(struct sim *sim, struct sim_fault_run *run)
 {
     struct sim_master *master = fault_some_master(sim, run);
@@ -111,8 +112,8 @@ static bool flush_begin(struct sim *sim, struct sim_fault_run *run)
     return true;
 }
 
-/* Another server with older data takes over and gives the role back. The process stays the same,
- * and even its connections survive. */
+/* Another server with older data takes over, and the master gets the role back with that data. Its
+ * process stays the same, and even its connections survive. */
 static void failback_end(struct sim *sim, struct sim_fault_run *run)
 {
     struct sim_master *master = &sim->masters[run->master];
@@ -164,7 +165,8 @@ static bool evict_begin(struct sim *sim, struct sim_fault_run *run)
 static void evict_end(struct sim *sim, struct sim_fault_run *run)
 {
     struct sim_master *master = &sim->masters[run->master];
-    /* No guard can see an eviction before a daemon's first sample. */
+    /* A daemon that has just started cannot see an eviction before its first sample. At the end of
+     * all faults daemons start, so nothing is evicted then. */
     unsigned evictions = master->dead || sim->recovering ? 0 : 1 + sim_below(sim, 6);
     sim_note(sim, "FAULT %c evicts %u keys\n", 'a' + run->master, evictions);
     for (unsigned i = 0; i < evictions; i++)
@@ -174,7 +176,7 @@ static void evict_end(struct sim *sim, struct sim_fault_run *run)
     master->redis.may_evict = false;
 }
 
-/* The settings of a durable master change for a while: a restart may lose data written
+/* A durable master loses its durable settings for a while. A restart could lose the data written
  * meanwhile. */
 static bool unsaved_begin(struct sim *sim, struct sim_fault_run *run)
 {
@@ -267,7 +269,8 @@ static void scripts_end(struct sim *sim, struct sim_fault_run *run)
     sim->masters[run->master].redis.scripts_flushed = false;
 }
 
-/* The master refuses a class of commands for a while: the column `refusal` of the table. */
+/* The master refuses a class of commands for a while. The column `refusal` of the table of faults
+ * names the class. */
 static bool refusal_begin(struct sim *sim, struct sim_fault_run *run);
 static void refusal_end(struct sim *sim, struct sim_fault_run *run);
 
@@ -433,8 +436,8 @@ static const struct {
     void (*end)(struct sim *, struct sim_fault_run *); /* NULL: the fault has no duration */
     int64_t least_ms;                                  /* range of the duration */
     int64_t most_ms;
-    unsigned refusal; /* refusal_begin(): the refused class, and the error */
-    const char *error;
+    unsigned refusal;  /* for refusal_begin(): the refused class of commands */
+    const char *error; /* and the error that the master replies */
 } faults[] = {
     [FAULT_CLIENTS] = {"clients", NULL, NULL, 0, 0},
     [FAULT_BREAKS] = {"breaks", NULL, NULL, 0, 0},
@@ -507,8 +510,8 @@ bool fault_may(const struct sim *sim, unsigned fault)
     return sim->faults & UINT64_C(1) << fault;
 }
 
-/* Each run allows only some faults: a rare combination shows up more often when fewer other faults
- * interfere. */
+/* Each run allows only some faults, because a rare combination is more frequent if fewer other
+ * faults interfere. */
 void fault_plan(struct sim *sim)
 {
     static const unsigned shares[] = {1, 2, 4, 8};
@@ -563,7 +566,7 @@ void fault_strike(struct sim *sim)
     unsigned fault = some_fault(sim);
     if (sim->recovering || fault == FAULTS)
         return;
-    /* Now and then several targets have the same fault at once. */
+    /* Now and then the same fault strikes several targets at once. */
     unsigned times = sim_below(sim, 4) == 0 ? 1 + sim_below(sim, 3) : 1;
     for (unsigned i = 0; i < times; i++)
         begin(sim, fault);

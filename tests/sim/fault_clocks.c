@@ -22,8 +22,9 @@ static void step_forward(struct sim *sim, struct sim_fault_run *run, int64_t dis
     foreign_give_up(sim);
     if (sim->foreign_doubt_ns < sim->now_ns + 2 * sim->max_ttl_ms * NS_PER_MS)
         sim->foreign_doubt_ns = sim->now_ns + 2 * sim->max_ttl_ms * NS_PER_MS;
-    /* A slow clock may step forward by as much as it fell behind between two samples. The loss is
-     * then no more than the margin covers. */
+    /* The margin of the validity covers a small step. If clocks run at different rates, it also
+     * covers a larger step that only makes up for what a slow clock fell behind between two
+     * samples. */
     int64_t unseen_ns = (SIM_MARGIN_MS + (fault_may(sim, FAULT_RATES) ? 80 : 0)) * NS_PER_MS;
     if (distance_ns > unseen_ns)
         checker_on_data_loss(sim, run->master);
@@ -68,7 +69,7 @@ bool fault_step_forward_begin(struct sim *sim, struct sim_fault_run *run)
     return true;
 }
 
-/* In half of the cases a clock is corrected in two steps. */
+/* In half of the cases a second step follows. */
 void fault_step_forward_end(struct sim *sim, struct sim_fault_run *run)
 {
     if (!sim->recovering && sim_below(sim, 2) == 0)
@@ -81,9 +82,9 @@ static void step_all(struct sim *sim, struct sim_fault_run *run)
         step_forward(sim, run, run->distance_ns);
 }
 
-/* All clocks step by a distance that the margin covers once, and later step again. Between the
- * steps a daemon starts on another host, where the attestations of the other daemons call all
- * clocks steady. */
+/* All clocks step by a distance that the margin of the validity covers once but not twice, and
+ * later step again. Between the steps a daemon starts on another host, to which the other daemons
+ * attest that all clocks are steady. */
 bool fault_step_twice_begin(struct sim *sim, struct sim_fault_run *run)
 {
     for (unsigned i = 0; i < sim->node_count; i++)
@@ -107,8 +108,8 @@ void fault_step_twice_end(struct sim *sim, struct sim_fault_run *run)
     if (sim->recovering)
         return;
     step_all(sim, run);
-    /* A key that was set before the first step has lost more than its validity covers, unless the
-     * clocks fell behind meanwhile. */
+    /* A key that was set before the first step has lost more time than the margin covers, unless
+     * the clocks fell behind meanwhile. */
     if (fault_may(sim, FAULT_RATES))
         return;
     for (unsigned i = 0; i < sim->node_count; i++)
@@ -143,7 +144,7 @@ static void step(struct sim *sim, struct sim_fault_run *run, int64_t distance_ns
         step_back(sim, run, -distance_ns);
 }
 
-/* A reply may hide a smaller step from one daemon and not from another. */
+/* A slow reply may hide a step smaller than this from one daemon, while another daemon sees it. */
 enum { SEEN_MS = 150 };
 
 bool fault_step_and_back_begin(struct sim *sim, struct sim_fault_run *run)
@@ -163,9 +164,10 @@ bool fault_step_and_back_begin(struct sim *sim, struct sim_fault_run *run)
     return true;
 }
 
-/* Step back after two heartbeats, if a daemon has announced the first step: a daemon that has not
- * sampled the clock for that long reads the announcement. Without an announcement the clock stays,
- * since no daemon could know. The step back may be the larger one. */
+/* Step back, possibly by more than the first step, if a daemon has announced the first step and two
+ * heartbeats have passed. Every daemon has sampled the clock by then, or will read the
+ * announcement. Without an announcement no daemon could know of the first step, so the clock does
+ * not step back. */
 void fault_step_and_back_end(struct sim *sim, struct sim_fault_run *run)
 {
     const struct fake_key *announced = last_step(sim, run->master);

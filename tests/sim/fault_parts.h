@@ -7,6 +7,7 @@
 /* Draw a master for the fault. */
 struct sim_master *fault_some_master(struct sim *sim, struct sim_fault_run *run);
 
+/* Start a daemon on another host, that is with another clock. */
 void fault_start_elsewhere(struct sim *sim, unsigned index);
 
 /* Steps of clocks: fault_clocks.c. */

@@ -7,7 +7,8 @@
 
 #include "protocol/units.h"
 
-/* The foreign client's limit for a round. Its margin is that of the paper: 1 % and 2 ms. */
+/* The foreign client ends a round after this time. Its validity is the paper's: the TTL less 1 %
+ * and 2 ms. */
 #define ROUND_NS (50 * NS_PER_MS)
 enum { MARGIN_PERCENT = 1, MARGIN_MS = 2 };
 
@@ -106,7 +107,7 @@ static void on_bytes(struct sim *sim, unsigned master, const char *bytes, size_t
     }
 }
 
-/* The length of the complete lines. */
+/* The length of all complete lines in these bytes. */
 static size_t whole_lines(const char *bytes, size_t len)
 {
     while (len > 0 && bytes[len - 1] != '\n')

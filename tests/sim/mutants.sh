@@ -1,12 +1,12 @@
 #!/bin/sh
-# Test the simulator: with one rule removed from the code it must find a violation. A mutant is one
-# source file or two, changed by sed and linked with the rest. Its name says what the broken code does.
+# Tests the simulator: if one rule is removed from the code, the simulator must find a violation. A
+# mutant is one source file or two, changed by sed and linked with the other objects. The name of a
+# mutant says what its broken code does.
 #
 #     mutants.sh BUILD-FOLDER TIGHT-BUILD-FOLDER [NAME...]
 #
-# The second folder has a build with limits that schedules reach (bounds.h).
-#
-# SEEDS: the most schedules for each mutant.
+# TIGHT-BUILD-FOLDER has the build with limits that schedules reach (bounds.h). The environment variable
+# SEEDS sets how many schedules are tried at most for each mutant.
 set -u
 build=$1 tight=$2
 shift 2
@@ -17,7 +17,7 @@ count=0 lines=
 from=$build
 mkdir -p "$dir"
 
-# mutate NAME SOURCE SED-SCRIPT: compile the changed source, print the object's name
+# mutate NAME SOURCE SED-SCRIPT: compiles the changed source, and prints the name of the object
 mutate() {
     base=$dir/$1-$(basename "$2" .c)
     sed -e "$3" "$2" >"$base.c"
@@ -28,7 +28,8 @@ mutate() {
     fi
 }
 
-# try NAME FAULTS VIOLATION SOURCE SED-SCRIPT [SOURCE SED-SCRIPT]: run a mutant, print its result
+# try NAME FAULTS VIOLATION SOURCE SED-SCRIPT [SOURCE SED-SCRIPT]: runs a mutant and prints its result.
+# VIOLATION is a pattern that the message of the expected violation matches.
 try() {
     name=$1 faults=$2 wanted=$3 log=$dir/$1.log
     : >"$log"
@@ -45,7 +46,7 @@ try() {
     if [ -n "$first" ] && $CC -o "$dir/$name" $first $second $rest $LIBS >"$log" 2>&1; then
         FAULTS=$faults "$dir/$name" 1 "$seeds" >"$log" 2>&1
     fi
-    # Not by a pattern, which could match the objects of a mutant with a longer name.
+    # A pattern such as $name* would also match the objects of another mutant with a longer name.
     rm -f "$dir/$name" $first $second
     if line=$(grep "^FAILED, .*\($wanted\)" "$log"); then
         printf '%-33s %s\n' "$name" "$(echo "$line" | sed 's/^FAILED, commit [^,]*, //; s/ until .*//')"
@@ -55,7 +56,7 @@ try() {
     fi
 }
 
-# mutant ...: try, two at a time.
+# mutant ...: runs `try ...` in the background, two at a time.
 mutant() {
     [ "$only" = "  " ] || case $only in *" $1 "*) ;; *) return ;; esac
     count=$((count + 1))
@@ -185,7 +186,7 @@ mutant lost-reported-too-late partition,clients "two holders" engine/locks/hold.
 mutant linger-ignored clients "two holders" engine/locks/grants.c \
     's/lock->lingers && !by_quit/0/'
 
-# --- limits, in the build with tight limits; and bugs that a crowd of clients finds sooner ---
+# --- in the build with tight limits: limits, and bugs that a crowd of clients finds sooner ---
 from=$tight
 mutant old-connection-not-killed cut,clog,clients,jitter,daemon-stop "still on\|two holders" engine/master/link.c \
     's/link->last_client_id != 0 && memcmp/0 \&\& memcmp/'

@@ -72,8 +72,7 @@ static void seal(struct sim *sim, unsigned index, struct pipe *pipe, unsigned di
     const struct sim_wire *wire = &sim->wires[index];
     if (pipe->sealed == pipe->sent)
         return;
-    /* Now and then the bytes travel in two segments, so that an event can reach the master in
-     * between. */
+    /* Now and then the bytes travel in two segments. Another event can then come between them. */
     if (pipe->sent - pipe->sealed > 1 && sim_below(sim, 8) == 0) {
         uint64_t cut = pipe->sealed + 1 + sim_below(sim, (unsigned)(pipe->sent - pipe->sealed - 1));
         pipe_seal(pipe, cut, arrival_ns(sim, wire, direction));
@@ -150,8 +149,8 @@ static void abandon_wire(struct sim *sim, unsigned index, bool loses)
 
 void net_reset(struct sim *sim, unsigned wire)
 {
-    /* The bytes written in this pass have not left the daemon. Bytes in flight may or may not be
-     * lost. */
+    /* The bytes written in this pass have not left the daemon, and are lost. Bytes in flight are
+     * lost in half of the cases. */
     sim->wires[wire].to_server.sealed = sim->wires[wire].to_server.sent;
     abandon_wire(sim, wire, sim_below(sim, 2) == 0);
 }
@@ -175,7 +174,7 @@ void net_cut(struct sim *sim, unsigned index)
         return;
     wire->closed = REASON_DISCONNECTED;
     plan(sim, sim->now_ns + sim_between(sim, 0, 20 * NS_PER_MS), EVENT_CLOSED, index);
-    /* The master may learn of the cut later, and read the bytes that had been sent. */
+    /* The master may learn of the cut later, and first read the bytes that were in flight. */
     wire->reset_sent = true;
     if (sim_below(sim, 2) == 0)
         lose_unarrived(&wire->to_server);
@@ -295,7 +294,8 @@ static void on_reset(struct sim *sim, unsigned index)
     serve(sim, index);
     wire->reset_sent = false;
     net_send_output(sim, wire->master);
-    /* A hung master does not see the reset: it executes the received commands first. */
+    /* A hung master does not see the reset now. It first executes the commands that have arrived
+     * (net_serve_all). */
     if (session != NULL && session->id != 0 && !sim->masters[wire->master].hung) {
         fake_close(&sim->masters[wire->master].redis, session);
         wire->session = 0;

@@ -14,11 +14,13 @@
 #define RECONNECT_NS (4 * NS_PER_S)
 /* After the quarantine: the time until every master votes and every lock can be granted. */
 #define RECOVERY_NS (2 * NS_PER_S)
-/* How long the last waiters may wait beyond max_ttl. A key on a master whose clock stepped back is
- * trimmed to max_ttl when a client wants the lock. */
+/* LAST_WAIT_MS: how long the last waiters are allowed to wait beyond max_ttl. They may have to wait
+ * for max_ttl: a key whose master's clock stepped back lives longer, but when a client wants the
+ * lock, a daemon cuts the TTL of the key to max_ttl. */
 enum { LAST_WAIT_MS = 1000, LAST_TTL_MS = 300 };
 
-/* A far daemon answers late: the margin is greater than twice its round trip. */
+/* In turns.c a far daemon replies late, so the margin of the validity must be greater than twice
+ * its round trip. */
 enum { TURNS_MAX_TTL_MS = 5000, TURNS_MARGIN_MS = 200 };
 
 /* --- clocks, random numbers, trace --- */
@@ -72,7 +74,7 @@ void sim_note(struct sim *sim, const char *form, ...)
 
 /* --- setting up the cluster --- */
 
-/* A rate within the given limit. 100 ppm is normal for quartz; more is a fault. */
+/* A random rate, positive or negative. 100 ppm is normal for quartz; more is a fault. */
 static int64_t some_rate(struct sim *sim, int64_t most_ppm)
 {
     return (int64_t)sim_below(sim, (unsigned)(2 * most_ppm + 1)) - most_ppm;
@@ -84,7 +86,7 @@ static void make_clock(struct sim *sim, struct sim_clock *clock, int64_t shown_n
         .true_ns = sim->now_ns, .shown_ns = shown_ns, .rate_ppm = some_rate(sim, rate_ppm)};
 }
 
-/* The master of a fake's callback. */
+/* The context of the fake masters' callbacks: which master of which simulation. */
 struct master_place {
     struct sim *sim;
     unsigned master;
@@ -150,15 +152,16 @@ static void choose(struct sim *sim)
     sim->resource_count =
         1 + sim_below(sim, sim_below(sim, 4) == 0 ? SIM_RESOURCES : SIM_FEW_RESOURCES);
     sim->fenced = sim_below(sim, 2) == 0 ? 3 : 1;
-    /* A crowd sends fewer extra requests, or the checker would take them for rounds without a
-     * pause. */
+    /* A crowd sends fewer extra requests. Otherwise the checker would take their rounds for rounds
+     * without a pause. */
     sim->extra_request_in = bounds_are_crowded() ? 6 : sim_below(sim, 2) == 0 ? 2 : 0;
     sim->max_ttl_ms = max_ttls_ms[sim_below(sim, 8)];
     sim->fence_ttl_ms = sim->max_ttl_ms * (1 + sim_below(sim, 4));
     sim->bootstrapped = sim_below(sim, 10) != 0;
     sim->attack_ns = sim_between(sim, 1 * NS_PER_S, 8 * NS_PER_S);
     fault_plan(sim);
-    /* A small rate shows sooner what a step costs a lock. */
+    /* The validity allows for this rate. With a small allowance, a step of a clock breaks a lock
+     * sooner. */
     sim->drift = (struct drift){
         .rate_ppm = fault_may(sim, FAULT_RATES) || sim_below(sim, 2) == 0 ? 10000 : 1000,
         .margin_ns = SIM_MARGIN_MS * NS_PER_MS,
@@ -264,7 +267,8 @@ static void advance(struct sim *sim, int64_t ns)
 
 /* --- a schedule --- */
 
-/* A bootstrap declares that no lock is held. Without it, no daemon grants for max_ttl. */
+/* Start the daemons. A bootstrap declares that no lock is held; without it, no daemon grants a lock
+ * for max_ttl. */
 static void set_up(struct sim *sim)
 {
     if (sim->bootstrapped) {
@@ -300,11 +304,11 @@ static void recover(struct sim *sim)
         client_retire(sim, i);
     advance(sim, RECONNECT_NS);
     checker_leftovers(sim);
-    /* A daemon that suspects its own clock does so for max_ttl, before it checks the masters. */
+    /* A daemon that suspects its own clock first waits for max_ttl, then checks the masters. */
     advance(sim, RECOVERY_NS + sim->max_ttl_ms * 21 / 10 * NS_PER_MS);
 }
 
-/* Advance until the client's request is answered, for at most this long. */
+/* Advance until the client's request is answered, for at most most_ms. True if it has the lock. */
 static bool wait_for_answer(struct sim *sim, unsigned client, int64_t most_ms)
 {
     int64_t latest_ns = sim->now_ns + most_ms * NS_PER_MS;
@@ -314,8 +318,9 @@ static bool wait_for_answer(struct sim *sim, unsigned client, int64_t most_ms)
     return sim->clients[client].has_lock;
 }
 
-/* A client gets the lock and falls silent. The lock expires, and the waiter of the next daemon gets
- * it at once. The second waiter gets it as soon as the first one releases it. */
+/* A client gets the lock through one daemon and falls silent. Two clients wait for the lock at the
+ * next daemon. The first one must get the lock when it expires, and the second one as soon as the
+ * first one releases it. */
 static void check_waiters(struct sim *sim, unsigned daemon)
 {
     unsigned resource = daemon % sim->resource_count;

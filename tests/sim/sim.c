@@ -1,10 +1,13 @@
 /*
  * make sim: run schedules, each decided by its seed.
  *
- *     sim [SEED [RUNS]]     the first seed (1), how many (1000)
+ *     sim [SEED [RUNS]]     the first seed, by default 1; the number of schedules, by default 1000
  *
- * FAULTS names the faults that may happen, "all" by default: "restart,cut" only these, "-cut,-hang"
- * all except these, "none". TRACE=1 prints a trace of each schedule. COMMIT is printed on failure.
+ * Environment variables:
+ *     FAULTS   the faults that may happen: "all" (the default), "none", "restart,cut" for only
+ *              these, "-cut,-hang" for all except these
+ *     TRACE    1: print a trace of each schedule
+ *     COMMIT   the commit of the sources, printed on failure
  */
 #include <inttypes.h>
 #include <malloc.h>
@@ -102,7 +105,7 @@ static void print_failure(const char *what)
            bounds_are_in_force() ? "sim-tight" : "sim", sim.seed, faults);
 }
 
-/* A failed assertion, of redlockd or of the simulator, or an invalid pointer. */
+/* Called for a failed assertion, of redlockd or of the simulator, and for an invalid pointer. */
 static void on_abort(int number)
 {
     print_failure(number == SIGSEGV ? "crashed" : "aborted");
@@ -126,10 +129,10 @@ int main(int argc, char **argv)
         .faults = parse_faults(setting("FAULTS", "all")),
         .trace = strcmp(setting("TRACE", "0"), "0") != 0 ? stdout : NULL,
     };
-    /* The engine's tables are large and mostly untouched: fresh pages from mmap are zero at no
-     * cost. */
     signal(SIGABRT, on_abort);
     signal(SIGSEGV, on_abort);
+    /* The engine's tables are large and mostly untouched. If they come from mmap, their pages are
+     * zero without being written. */
     mallopt(M_MMAP_THRESHOLD, 1 << 16);
     double begun_s = now_s();
     uint64_t done = 0;

@@ -57,7 +57,7 @@ enum {
     SIM_MARGIN_MS = 10,
 };
 
-/* A clock that runs at its own rate and may be set. */
+/* A clock that runs at its own rate and can be set. */
 struct sim_clock {
     int64_t true_ns;  /* true time of the last setting */
     int64_t shown_ns; /* what the clock showed at true_ns */
@@ -65,7 +65,7 @@ struct sim_clock {
 };
 
 int64_t clock_at(const struct sim_clock *clock, int64_t true_ns);
-/* The true time at which the clock shows at least shown_ns. */
+/* The first true time at which the clock shows at least shown_ns. */
 int64_t clock_when(const struct sim_clock *clock, int64_t shown_ns);
 void clock_set_rate(struct sim_clock *clock, int64_t true_ns, int64_t rate_ppm);
 
@@ -86,8 +86,8 @@ struct sim_wire {
     struct pipe to_client;
 };
 
-/* No guard can see a step forward and back between two samples. So the first step of a clock
- * decides which kinds of steps that clock may take. */
+/* No guard can see that a clock stepped forward and back between two samples. To exclude such
+ * steps, the first step of a clock decides which kind of steps the clock takes from then on. */
 enum sim_steps { STEPS_UNDECIDED, STEPS_SMALL, STEPS_FORWARD, STEPS_BACK, STEPS_AND_BACK };
 
 struct sim_master {
@@ -97,9 +97,10 @@ struct sim_master {
     bool hung;
     unsigned crons; /* generation of its EVENT_CRON */
     int64_t latency_ns[SIM_OWNERS];
-    int64_t blocked_ns[SIM_OWNERS][2]; /* no bytes pass before it; to and from the master */
+    int64_t blocked_ns[SIM_OWNERS][2]; /* until then no bytes pass; [0]: to it, [1]: from it */
     int64_t data_loss_ns;  /* true time of the last loss of data that should have been kept */
-    int64_t ends_early_ns; /* true time of the last such loss, or of the last step forward */
+    int64_t ends_early_ns; /* true time of the last such loss or of the clock's last step forward,
+                              after which keys end early */
     enum sim_steps steps;  /* the kind of steps that its clock may take */
     bool durable;          /* configured as durable in the daemons */
     struct fake_data snapshot;
@@ -115,7 +116,7 @@ struct sim_daemon {
     int64_t wall_ahead_ns; /* its wall clock less its monotonic clock */
     char clock_id[32];
     unsigned host;
-    unsigned life; /* counts starts; also the generation of its events */
+    unsigned life; /* counts starts and ends; also the generation of its events */
     bool alive;
     bool paused;
     bool draining;
@@ -137,8 +138,8 @@ struct sim_request {
     unsigned client;
     unsigned daemon;
     unsigned connection;
-    uint32_t number; /* number of the connection */
-    enum verb verb;  /* PING is only a sign of life */
+    uint32_t number; /* sim_connection.number of that connection */
+    enum verb verb;  /* with PING, only the checker uses the fields that follow */
     unsigned resource;
     int64_t ttl_ms;
     int64_t wait_ms;
@@ -156,8 +157,8 @@ struct sim_reply {
     bool used;
     uint32_t generation;
     unsigned connection;
-    uint32_t number; /* number of the connection */
-    bool answers;    /* it answers the request `asked`; false: a push */
+    uint32_t number; /* sim_connection.number of that connection */
+    bool answers;    /* this is the reply to the request `asked`; false: a push */
     struct sim_request asked;
     char line[LIMIT_REPLY + 1];
 };
@@ -172,7 +173,7 @@ struct sim_connection {
     unsigned client;
     unsigned daemon;
     struct engine_client engine_client;
-    int64_t to_daemon_ns; /* true time at which the last line arrives */
+    int64_t to_daemon_ns; /* true time at which the last line sent to the daemon arrives there */
     int64_t to_client_ns;
 };
 
@@ -205,7 +206,7 @@ struct sim_foreign {
     bool plays;
     unsigned wires[SIM_MASTERS]; /* SIM_WIRES: none */
     unsigned due[SIM_MASTERS];   /* outstanding replies */
-    unsigned skip[SIM_MASTERS];  /* of these, the first ones that it ignores */
+    unsigned skip[SIM_MASTERS];  /* how many of the next replies it ignores */
     enum { FOREIGN_IDLE, FOREIGN_ASKING, FOREIGN_HOLDING } state;
     uint32_t acts; /* generation of its EVENT_FOREIGN */
     unsigned resource;
@@ -224,19 +225,19 @@ struct sim_token {
     unsigned daemon;
     unsigned life;
     int64_t made_ns;
-    /* When each master last set the token, and until when it keeps it; 0: never. */
+    /* When each master last set the token, and when the key then ends; 0: never set. */
     int64_t set_ns[SIM_MASTERS];
     int64_t ends_ns[SIM_MASTERS];
     bool was_fit[SIM_MASTERS]; /* whether the master was fit to vote at set_ns */
     bool granted;
     bool lost;              /* the daemon has pushed ! LOST for it */
-    bool given_up;          /* its client has received GONE, and relies on no later PONG */
+    bool given_up;          /* its client has received GONE; a later PONG promises nothing */
     bool release_requested; /* a client has asked for its release */
     unsigned released_by;   /* the daemon that answered the UNLOCK; SIM_DAEMONS: none */
     unsigned released_life;
-    bool may_stay; /* by design it may stay on masters until it expires */
-    /* The last BREAK of the lock; 0: none. Replies to requests before it promise nothing any more;
-     * replies to later requests do. */
+    bool may_stay; /* masters are allowed to keep it until it expires */
+    /* Time of the last BREAK of the lock; 0: none. A reply to a request from before the BREAK no
+     * longer promises anything; a reply to a later request does. */
     int64_t broken_ns;
     unsigned broken_by;
     unsigned broken_life;
@@ -247,13 +248,13 @@ enum sim_count {
     COUNT_GRANTS,
     COUNT_HOLDS,
     COUNT_HANDOVERS,
-    COUNT_BATCH,  /* batches of releases, one for each master */
-    COUNT_NATIVE, /* DELIFEQ and DELEX, one for each master */
+    COUNT_BATCH,  /* batches of releases; each master counts its own */
+    COUNT_NATIVE, /* DELIFEQ and DELEX; each master counts its own */
     COUNT_EXTENSIONS,
     COUNT_LOST,
     COUNT_BROKEN,
     COUNT_FOREIGN,
-    COUNT_EXCUSED, /* foreign grants beside a hold, after masters lost data */
+    COUNT_EXCUSED, /* foreign grants of a held lock, excused because masters had lost data */
     COUNT_FAULTS,
     COUNT_EVENTS,
     COUNT_VIRTUAL_MS,
@@ -277,7 +278,7 @@ struct sim_fault_run {
     unsigned resource;
     int64_t distance_ns; /* of a step; negative: backwards */
     int64_t begun_ns;
-    char announced[32]; /* id of the last step that a daemon had announced before */
+    char announced[32]; /* id of the last step that a daemon had announced before this fault */
 };
 
 enum { SIM_ACTIVE_FAULTS = 64 };
@@ -287,9 +288,9 @@ struct sim_turns {
     unsigned daemons;
     unsigned clients[SIM_DAEMONS];
     int64_t round_trips_ns[SIM_DAEMONS]; /* round trip to the masters */
-    int64_t hold_ns;
-    int64_t for_ns;
-    unsigned grants[SIM_DAEMONS]; /* result: grants of each daemon */
+    int64_t hold_ns;                     /* how long a client keeps the lock */
+    int64_t for_ns;                      /* length of the schedule */
+    unsigned grants[SIM_DAEMONS];        /* result: grants of each daemon */
 };
 
 struct sim {
@@ -303,7 +304,7 @@ struct sim {
     unsigned daemon_count;
     unsigned client_count;
     unsigned resource_count;
-    unsigned fenced;           /* LOCKs of four that ask for a fencing token, on average */
+    unsigned fenced;           /* how many of four LOCKs ask for a fencing token, on average */
     unsigned extra_request_in; /* one request in this many comes with extra requests; 0: none */
     int64_t max_ttl_ms;
     int64_t fence_ttl_ms;
@@ -333,8 +334,8 @@ struct sim {
     struct history history;
     struct sim_token tokens[SIM_TOKENS];
     unsigned token_count;
-    /* For each waiting daemon: since when a healthy, voting master has had the key free; 0: it has
-     * not. */
+    /* For each waiting daemon, resource and master: since when the master, healthy and voting, has
+     * not had the key. 0: it has the key, or is not healthy or not voting. */
     int64_t free_ns[SIM_DAEMONS][SIM_RESOURCES][SIM_MASTERS];
     unsigned failures[SIM_DAEMONS][SIM_RESOURCES]; /* failed rounds, as of the last sample */
     int64_t sampled_ns;                            /* true time of the last sample */
@@ -355,14 +356,16 @@ struct sim_options {
 /* Run one schedule. Returns NULL, or the violation; the text is valid until the next call. */
 const char *sim_run(struct sim *sim, uint64_t seed, const struct sim_options *options,
                     struct sim_tally *tally);
+/* Run a schedule without faults, and count the grants in `turns`. Returns as sim_run() does. */
 const char *sim_run_turns(struct sim *sim, uint64_t seed, struct sim_turns *turns,
                           struct sim_tally *tally);
 void sim_free(struct sim *sim);
 
 unsigned sim_below(struct sim *sim, unsigned count);
-/* A random duration in this range, short ones more often. */
+/* A random duration in this range. Short durations are more frequent. */
 int64_t sim_between(struct sim *sim, int64_t least_ns, int64_t most_ns);
 
+/* Write a line to the trace. */
 void sim_note(struct sim *sim, const char *form, ...) __attribute__((format(printf, 2, 3)));
 
 /* --- net.c --- */
@@ -371,8 +374,9 @@ unsigned net_open(struct sim *sim, unsigned owner, unsigned master, enum channel
 void net_write(struct sim *sim, unsigned wire, const char *bytes, size_t len);
 /* Send the bytes written so far. */
 void net_seal(struct sim *sim, unsigned wire);
-/* The owner resets the wire, or closes it in order: then the written bytes still arrive. */
+/* The owner resets the wire. Bytes in flight may be lost. */
 void net_reset(struct sim *sim, unsigned wire);
+/* The owner closes the wire in order. The written bytes still arrive. */
 void net_end(struct sim *sim, unsigned wire);
 /* The owner has learned that the wire is closed. */
 void net_drop(struct sim *sim, unsigned wire);
@@ -394,7 +398,7 @@ size_t net_arrived(struct sim *sim, unsigned wire);
 /* --- daemon.c --- */
 
 void daemon_start(struct sim *sim, unsigned daemon, bool bootstrap);
-/* The daemon is killed, or exits after a drain (orderly). */
+/* The daemon is killed or, with `orderly`, exits after a drain. */
 void daemon_die(struct sim *sim, unsigned daemon, bool orderly);
 void daemon_pause(struct sim *sim, unsigned daemon);
 void daemon_resume(struct sim *sim, unsigned daemon);
@@ -409,9 +413,10 @@ void client_start(struct sim *sim, unsigned client);
 void client_on_event(struct sim *sim, const struct event *event);
 /* The client releases its lock, closes its connections, and starts nothing more. */
 void client_retire(struct sim *sim, unsigned client);
-/* After the recovery: ask for a lock through this daemon; drop a lock without an UNLOCK. */
+/* After the recovery: request a lock through this daemon. */
 void client_ask_last(struct sim *sim, unsigned client, unsigned daemon, unsigned resource,
                      int64_t ttl_ms);
+/* The client falls silent: it keeps its lock on the masters, and sends no UNLOCK. */
 void client_forget(struct sim *sim, unsigned client);
 void client_release(struct sim *sim, unsigned client);
 
@@ -431,15 +436,17 @@ void connection_send(struct sim *sim, unsigned connection, const struct sim_requ
 void connection_close(struct sim *sim, unsigned connection, bool in_order);
 /* The daemon is gone: all connections to it end. */
 void connection_lose_daemon(struct sim *sim, unsigned daemon);
-/* A request or the end of a connection arrives at the daemon; a reply arrives at the client. */
+/* A request arrives at the daemon. */
 void connection_submit(struct sim *sim, const struct event *event);
+/* The end of a connection arrives at the daemon. */
 void connection_on_hangup(struct sim *sim, const struct event *event);
+/* A reply arrives at the client. NULL: the client has closed the connection. */
 struct sim_reply *connection_reply(struct sim *sim, const struct event *event);
 void connection_clear(struct sim *sim);
 /* The client learns that its connection has ended. */
 void client_on_closed(struct sim *sim, unsigned client, unsigned connection);
 
-/* Output of a daemon. */
+/* A daemon sends a reply or a push, or ends a request without a reply. */
 void connection_take_reply(struct sim *sim, unsigned daemon, struct engine_client *client,
                            const char *line, size_t len);
 void connection_take_push(struct sim *sim, unsigned daemon, struct engine_client *client,
@@ -450,17 +457,20 @@ void connection_take_undone(struct sim *sim, unsigned daemon, const char *tag, s
 
 void foreign_start(struct sim *sim);
 void foreign_on_event(struct sim *sim, const struct event *event);
-/* Clocks took steps too small for any guard, so foreign holds may end early: stop relying on
- * them. */
+/* A master's clock has stepped forward, so a foreign hold can end early. The foreign client does
+ * not notice this, so its hold counts no longer. */
 void foreign_give_up(struct sim *sim);
-/* A fault: a client of another library died halfway. Its keys are removed from one master after the
- * other, or expire; no client relies on them. */
+/* A fault: a client of another library died halfway and left its key on masters. No client relies
+ * on this key. */
 bool foreign_leave_keys(struct sim *sim, struct sim_fault_run *run);
+/* Remove the key from one master, and usually plan the removal from the next one. If none is
+ * planned, the key expires. */
 void foreign_remove_key(struct sim *sim, struct sim_fault_run *run);
 
 /* --- fault.c --- */
 
-/* Bits of sim->faults. fault.c has the table of the others; these are consulted elsewhere. */
+/* Bits of sim->faults. Other files play the faults before FAULT_STRUCK. fault.c plays all later
+ * ones, which only its table names. */
 enum { FAULT_CLIENTS, FAULT_BREAKS, FAULT_FOREIGN, FAULT_RATES, FAULT_JITTER, FAULT_STRUCK };
 bool fault_may(const struct sim *sim, unsigned fault);
 
@@ -469,7 +479,7 @@ uint64_t fault_all(void);               /* bit set of all faults */
 void fault_plan(struct sim *sim);       /* draws which of the allowed faults happen in this run */
 void fault_strike(struct sim *sim);
 void fault_end(struct sim *sim, const struct event *event);
-/* End all faults that last. */
+/* End all faults that are still in effect. */
 void fault_end_all(struct sim *sim);
 
 /* --- checker.c --- */
@@ -478,14 +488,15 @@ void checker_violation(struct sim *sim, const char *form, ...)
     __attribute__((format(printf, 2, 3)));
 /* Register a token that a daemon makes, and return its number. */
 unsigned checker_new_token(struct sim *sim, unsigned daemon);
-/* The record of a token or of its frozen form; NULL if no daemon has made it. */
-enum { CHECKER_FROZEN = 0x80 }; /* set in the first byte of the number in a frozen token */
+/* The record of a token or of its frozen form; NULL if no daemon has made it. CHECKER_FROZEN is set
+ * in the first byte of the number that the frozen form keeps (daemon.c). */
+enum { CHECKER_FROZEN = 0x80 };
 struct sim_token *checker_token(struct sim *sim, const char *token);
 void checker_on_set(struct sim *sim, unsigned master, const char *key, size_t key_len,
                     const char *value, size_t len, int64_t ends_ms);
 /* A master has lost data that it should have kept. */
 void checker_on_data_loss(struct sim *sim, unsigned master);
-/* A master has old data: released tokens may be back. */
+/* A master has old data, so released tokens may be back. */
 void checker_on_old_data(struct sim *sim, const struct fake_data *data);
 /* A daemon answers a request. `heard`: the client will receive the reply. */
 void checker_on_reply(struct sim *sim, const struct sim_request *request, const char *line,
@@ -510,7 +521,8 @@ void checker_end(struct sim *sim, unsigned daemon);
 void sleepers_clear(struct sim *sim);
 /* A master has accepted a token for the resource. */
 void sleepers_on_set(struct sim *sim, unsigned master, unsigned resource);
-/* Called after each event. No waiter may sleep for long while its lock is free on a quorum. */
+/* Called after each event. Check that no waiter sleeps for long while its lock is free on a
+ * quorum. */
 void sleepers_sample(struct sim *sim);
 
 #endif

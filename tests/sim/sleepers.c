@@ -8,19 +8,26 @@
 
 #define SAMPLE_NS (20 * NS_PER_MS)
 
-/* The longest time of a message without faults: jitter, a slow pass, a late timer. */
+/* How long a message takes at most without faults, including jitter, a slow pass of the receiver's
+ * loop and a late timer. */
 #define HOP_NS (55 * NS_PER_MS)
 
 /*
- * How long a waiter may sleep. When the last master of a quorum becomes free, a refused round may
- * end only now (node_timeout), and a key probe in flight may keep the next poll from this master
- * (two hops). The poll after that comes within QUEUE_POLL_NS, and needs two hops for the probe and
- * one for the SET. A pause of backoff_max is shorter than a poll.
+ * How long a waiter is allowed to sleep after its lock has become free on a quorum. In the worst
+ * case these times add up:
+ *
+ *     node_timeout     a round that was refused is still in flight
+ *     two hops         a key probe is still in flight and keeps the next poll from the master
+ *     QUEUE_POLL_NS    the time until the poll after that
+ *     two hops         that poll: a key probe and its reply
+ *     one hop          the SET
+ *
+ * The pause after a refused round is at most backoff_max, which is less than QUEUE_POLL_NS.
  */
 #define SLEEP_NS (SIM_NODE_TIMEOUT_MS * NS_PER_MS + QUEUE_POLL_NS + 5 * HOP_NS)
 
-/* A master that fails over to older data and back loses keys and reports none of it. The daemon
- * learns of the loss from the reply to its next heartbeat, at most a second later. */
+/* A master that fails over to older data and back loses keys without any report by tracking. The
+ * daemon learns of the loss from the reply to its next heartbeat, at most a second later. */
 #define UNREPORTED_LOSS_NS (NS_PER_S + SIM_NODE_TIMEOUT_MS * NS_PER_MS + 2 * HOP_NS)
 
 void sleepers_clear(struct sim *sim)
@@ -35,7 +42,8 @@ void sleepers_on_set(struct sim *sim, unsigned master, unsigned resource)
         sim->free_ns[i][resource][master] = 0;
 }
 
-/* A blocked wire delivers its bytes late, and all later bytes of the same wire after them. */
+/* Do bytes on this wire arrive late? Bytes that a fault has blocked delay all later bytes of the
+ * same wire. */
 static bool is_stalled(const struct sim *sim, unsigned wire)
 {
     if (wire == SIM_WIRES)
@@ -45,7 +53,7 @@ static bool is_stalled(const struct sim *sim, unsigned wire)
            at->to_client.last_ns > sim->now_ns + HOP_NS;
 }
 
-/* The master and the path to it are healthy: the daemon can have any reply it asks for. */
+/* Are the master and the path to it healthy, so that the daemon gets a reply to each command? */
 static bool is_healthy(struct sim *sim, unsigned index, unsigned daemon)
 {
     const struct sim_master *master = &sim->masters[index];
@@ -64,7 +72,7 @@ static void sample(struct sim *sim, unsigned daemon, const struct resource *reso
                    unsigned number)
 {
     unsigned slept = 0;
-    /* A round that failed for lack of votes is not sleep. */
+    /* A daemon that has tried a round meanwhile did not sleep, even if the round failed. */
     bool tried = sim->failures[daemon][number] != resource->queue.failures;
     sim->failures[daemon][number] = resource->queue.failures;
     for (unsigned i = 0; i < sim->node_count; i++) {
@@ -83,7 +91,8 @@ static void sample(struct sim *sim, unsigned daemon, const struct resource *reso
                           slept);
 }
 
-/* With tight limits, a key probe may have to wait for probes of other keys. */
+/* Waiters are allowed to sleep while their daemon is not working normally. With tight limits they
+ * are always allowed to, since a key probe may have to wait for probes of other keys. */
 static bool may_sleep(const struct sim_daemon *daemon)
 {
     return !daemon->alive || daemon->paused || daemon->draining || bounds_are_in_force();

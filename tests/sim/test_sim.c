@@ -1,7 +1,7 @@
 /*
- * Some schedules of the simulator, and the simulator itself: the same seed repeats its trace, and
- * the schedules reach all faults and outcomes, and all limits in a build with drawn limits
- * (bounds.h). SIM_FIRST and SIM_RUNS set other seeds than the default.
+ * Runs schedules of the simulator, and tests the simulator itself: the same seed repeats its trace,
+ * and the schedules reach all faults and outcomes. In a build with tight limits (bounds.h) they
+ * also reach all limits. SIM_FIRST (default 1) and SIM_RUNS (default 1000) set the seeds.
  */
 #include <inttypes.h>
 #include <malloc.h>
@@ -109,13 +109,13 @@ START_TEST(same_seed_gives_the_same_trace)
 }
 END_TEST
 
-/* Clients of a daemon near the masters, and one client of a far daemon. A single near client has no
- * other waiter, so its daemon never hands over. */
+/* Some clients of a daemon near the masters compete with one client of a far daemon. A single near
+ * client competes with no other waiter of its own daemon, so that daemon never hands over. */
 static const struct {
     unsigned near_clients;
-    int64_t far_us;
-    int64_t hold_us;
-    unsigned tenths; /* of an equal share, at least */
+    int64_t far_us;  /* round trip from the far daemon to the masters */
+    int64_t hold_us; /* how long a client keeps the lock */
+    unsigned tenths; /* the least that the far client must get, in tenths of an equal share */
 } distances[] = {
     {3, 14000, 2000, 3},  {3, 14000, 0, 3}, {3, 7500, 2000, 3}, {3, 30000, 2000, 2},
     {1, 14000, 2000, 3},  {1, 14000, 0, 3}, {1, 7500, 2000, 3}, {1, 30000, 2000, 3},
@@ -124,8 +124,8 @@ static const struct {
 
 enum { NEAR = 0, FAR = 1, FAR_CLIENTS = 1, EACH = 5 };
 
-/* A far daemon learns late that a lock is free and asks for it late, and must get its share. The
- * latency of the simulator's network is 0.5 to 1.5 times its setting. */
+/* A far daemon learns late that a lock is free, and its SETs arrive late. It must get its share
+ * nevertheless. The latency of the simulator's network is 0.5 to 1.5 times its setting. */
 START_TEST(far_daemon_gets_its_share)
 {
     unsigned grants[2] = {0, 0};
@@ -155,8 +155,8 @@ END_TEST
 
 static void begin(void)
 {
-    /* The engine's tables are large and mostly untouched: fresh pages from mmap are zero at no
-     * cost. */
+    /* The engine's tables are large and mostly untouched. If they come from mmap, their pages are
+     * zero without being written. */
     mallopt(M_MMAP_THRESHOLD, 1 << 16);
     memset(&tally, 0, sizeof(tally));
 }

@@ -1,5 +1,5 @@
 /* Schedules without faults in which all clients want one lock all the time. They show how often
- * each daemon gets the lock, where one daemon is farther from the masters than the other. */
+ * each daemon gets the lock if one daemon is farther from the masters than the other. */
 #include <assert.h>
 #include <string.h>
 

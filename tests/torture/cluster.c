@@ -92,7 +92,7 @@ void cluster_open(struct torture *torture, const char *test)
 
 /* --- the end --- */
 
-/* On a busy machine a single round may time out, but not all of them. */
+/* Lock and release until both succeed once. On a busy machine some rounds may time out. */
 static void must_grant(struct client *client, unsigned resource)
 {
     char token[41];

@@ -8,11 +8,11 @@
 /* Start everything, and wait until every daemon has all votes. */
 void cluster_open(struct torture *torture, const char *test);
 
-/* After the end of all faults and clients: each daemon must grant again, have no waiter and no
- * hold, and no key may be left. */
+/* After the end of all faults and clients: check that each daemon grants every lock again and has
+ * no waiter and no hold, and that no key is left on the masters. */
 void cluster_check(struct torture *torture);
 
-/* Every daemon must exit with success and leave no child process and no file. */
+/* Stop everything. Every daemon must exit with success and leave no child process and no file. */
 void cluster_close(struct torture *torture);
 
 #endif

@@ -9,7 +9,7 @@
 enum {
     PAUSE_MS = 1200,
     DOWN_MS = 300,
-    /* An orderly exit takes two seconds at most, and more on a busy machine. */
+    /* An orderly exit takes at most two seconds, and longer on a busy machine. */
     END_MS = 30000,
 };
 
@@ -72,7 +72,7 @@ void strike_crash(struct faults *faults, unsigned master)
     is_down(faults, index);
 }
 
-/* The daemon must be ready: before that, a signal ends it without a drain. */
+/* Strike only a daemon that is ready. A signal that comes earlier ends it without a drain. */
 void strike_term(struct faults *faults, unsigned master)
 {
     (void)master;

@@ -13,7 +13,7 @@ enum {
     STOP_MS = 1500,
     LIMIT_MS = 1200,
     EVICT_MS = 300,
-    /* Longer than any observation of a master is valid. */
+    /* After this time every daemon has sampled the state of the master again. */
     SEEN_BY_ALL_MS = 1500,
     COPY_MS = 3000,
     STEP_MS = 3000,
@@ -74,7 +74,7 @@ static void remove_snapshot(struct faults *faults, unsigned index)
     faults->masters[index].saved = false;
 }
 
-/* Restart the master. Its clock continues. */
+/* Restart the master. The offset of its clock is kept. */
 static void start_again(struct faults *faults, unsigned index)
 {
     faults->masters[index].stopped = false;
@@ -114,7 +114,8 @@ void strike_flush(struct faults *faults, unsigned index)
     masters_run(master_of(faults, index), 1, "FLUSHALL");
 }
 
-/* Wait until the follower is in sync. This sometimes takes Redis too long: then give up. */
+/* Make the follower a replica of the leader until the two are in sync, and then a master again.
+ * False if the follower was not in sync after COPY_MS, which sometimes happens. */
 static bool wait_until_copied(struct faults *faults, struct master *follower,
                               const struct master *leader)
 {
@@ -132,7 +133,8 @@ static bool wait_until_copied(struct faults *faults, struct master *follower,
     return in_step;
 }
 
-/* The process, the address and the connections stay; only the data of the spare is left. */
+/* The master keeps its process, its address and its connections. Its data is replaced by that of
+ * the spare. */
 static void fail_over(struct faults *faults, unsigned index)
 {
     faults_note(faults, FAULT_FAILOVER, "master %u to a copy of %d", index, faults->spare_copy);
@@ -146,7 +148,8 @@ static void make_copy(struct faults *faults, unsigned index)
     faults->spare_copy = copied ? (int)index : -1;
 }
 
-/* An old copy of the master itself is best: it has the guard's record and not the locks. */
+/* Prefer a failover to an old copy of the same master. Such a copy has the guard's record but lacks
+ * the recent locks. */
 void strike_failover(struct faults *faults, unsigned index)
 {
     if (!answers(faults, index) || faults->masters[index].limited)
@@ -164,7 +167,9 @@ void strike_failover(struct faults *faults, unsigned index)
 
 /* --- memory and connections --- */
 
-/* Run once the master accepts connections. A master that has restarted meanwhile has no limits. */
+/* May the action, which changes the limits of this master, run now? While the master is stopped,
+ * the action is deferred again. A master that has restarted meanwhile has no limits, so the action
+ * is dropped. */
 static bool may_limit(struct faults *faults, unsigned index, faults_action *action)
 {
     if (!faults->masters[index].limited)
@@ -200,8 +205,8 @@ static void evict(struct faults *faults, unsigned index)
     faults_later(faults, EVICT_MS, stop_evicting, index);
 }
 
-/* No guard can see an eviction that is allowed and over between two samples. So it is allowed
- * first, and happens later. */
+/* No guard can see an eviction if, between two samples, it is allowed, happens and is forbidden
+ * again. So eviction is allowed some time before keys are evicted. */
 void strike_evict(struct faults *faults, unsigned index)
 {
     static const char *const policies[] = {
@@ -259,8 +264,8 @@ void strike_scripts(struct faults *faults, unsigned index)
 
 /* --- clocks --- */
 
-/* No guard can see a step forward and back between two samples. So each clock steps in one
- * direction only. */
+/* No guard can see that a clock stepped forward and back between two samples. So each clock steps
+ * in one direction only. */
 void strike_step(struct faults *faults, unsigned index)
 {
     int64_t ms = 1 + faults_below(faults, faults_below(faults, 3) == 0 ? SMALL_STEP_MS : STEP_MS);

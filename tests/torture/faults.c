@@ -156,8 +156,8 @@ static void lose_data(struct faults *faults, unsigned index)
         strikes[choose_kind(faults, true)](faults, index);
 }
 
-/* An ambush: a minority of the masters hangs while the others can grant locks. About when the
- * minority runs again, one of the others loses its data. No other fault happens meanwhile. */
+/* An ambush: a minority of the masters hangs while the others can grant locks. At about the time
+ * when the minority continues, one of the others loses its data. No other fault is drawn. */
 static void begin_ambush(struct faults *faults, int64_t now_ns)
 {
     unsigned ms = AMBUSH_MIN_MS + faults_below(faults, AMBUSH_MS);

@@ -1,11 +1,12 @@
 /*
- * The faults of a torture: which, when, and for how long.
+ * Draws the faults of a torture, their times and their durations.
  *
- * Most of the time only a minority of the masters has faults, another one every few seconds: locks
- * are still granted, and a grant of one majority competes with requests to the next. Sometimes all
- * masters have faults, and sometimes none. Often there is an ambush: two masters hang while the
- * other three grant locks, and when the two come back, one of the three loses its data. ("How to do
- * distributed locking" describes this with a clock that jumps.)
+ * Most of the time only a minority of the masters has faults, and every few seconds another
+ * minority. So locks are still granted, and a lock granted by one majority competes with requests
+ * to the next majority. Sometimes all masters have faults, and sometimes none. Often there is an
+ * ambush: two masters hang while the other three grant locks, and when the two come back, one of
+ * the three loses its data. (The article "How to do distributed locking" describes this with a
+ * clock that jumps.)
  *
  * Faults that no guard can see (README.md) are left out: each clock jumps in one direction only,
  * eviction is allowed for a while before a key is evicted, and no proxy stands between clients and
@@ -56,11 +57,10 @@ struct faults {
     unsigned counts[FAULT_COUNT];
     bool ending; /* every deferred action runs now */
 
-    /* Time of the next fault; the present phase, its first victim, and whether it has no faults. */
-    int64_t strike_ns;
-    int64_t phase_until_ns;
-    unsigned first_victim;
-    bool calm;
+    int64_t strike_ns;      /* time of the next fault */
+    int64_t phase_until_ns; /* end of the present phase */
+    unsigned first_victim;  /* the first master of the minority that has faults in this phase */
+    bool calm;              /* no fault is drawn in this phase */
 
     struct {
         bool stopped;
@@ -85,8 +85,8 @@ struct faults {
     unsigned later_count;
 };
 
-/* Parse "all", "kill,step", "all,-partition", "-partition", "none" into bits of enum fault. False
- * for an unknown word, which is copied to `wrong`. */
+/* Parse words such as "all", "kill,step", "all,-partition", "-partition" or "none" into bits of
+ * enum fault. False for an unknown word, which is copied to `wrong`. */
 bool faults_parse(const char *words, uint32_t *faults, char wrong[32]);
 
 const char *fault_word(enum fault fault);
@@ -102,7 +102,7 @@ void faults_update(struct faults *faults);
 /* End all faults, and wait until all daemons run. */
 void faults_end(struct faults *faults);
 
-/* --- for the files of the single faults --- */
+/* --- for the files fault_*.c --- */
 
 unsigned faults_below(struct faults *faults, unsigned count);
 
@@ -110,12 +110,14 @@ unsigned faults_below(struct faults *faults, unsigned count);
 void faults_note(struct faults *faults, enum fault fault, const char *form, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* Defer an action on the victim. */
 void faults_later(struct faults *faults, unsigned in_ms, faults_action *action, unsigned victim);
 
 /* Stop a master for ms. */
 void stop_for(struct faults *faults, unsigned master, unsigned ms);
 
-/* Each strikes a victim once, and does nothing if the victim's state does not allow it. */
+/* Each of these strikes a master once, or does nothing if the master's state does not allow the
+ * fault. The faults of daemons (crash, pause, term) ignore the master and draw a daemon. */
 void strike_kill(struct faults *faults, unsigned master);
 void strike_snapshot(struct faults *faults, unsigned master);
 void strike_flush(struct faults *faults, unsigned master);

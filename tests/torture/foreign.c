@@ -48,7 +48,8 @@ static bool is_connected(struct foreign *foreign, unsigned index)
     return false;
 }
 
-/* After a timeout the next reply on the connection would belong to an earlier command. */
+/* Close the connection if there is no reply. After a timeout, the next reply on the connection
+ * would belong to an earlier command. */
 static redisReply *keep_or_drop(struct foreign *foreign, unsigned index, redisReply *reply)
 {
     if (reply != NULL)
@@ -124,7 +125,7 @@ static void lock_and_release(struct foreign *foreign)
     if (yeses >= QUORUM && claim.until_ns > ledger_now_ns()) {
         ledger_foreign_granted(ledger, foreign->index, &claim);
         work(foreign, &claim);
-        /* Sometimes the client dies. */
+        /* Sometimes the client dies and releases nothing. */
         if (below(foreign, 10) == 0)
             return;
         ledger_ended(ledger, resource, token);

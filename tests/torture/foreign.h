@@ -1,9 +1,9 @@
 /*
  * A client of another Redlock library: the paper's algorithm and no more, directly on the masters.
  *
- * It sends SET NX PX to all masters, one after the other, needs a quorum, subtracts the elapsed
- * time, 1 % and 2 ms from the TTL, and releases by compare-and-delete everywhere. It has no guard
- * and no fencing tokens.
+ * The client sends SET NX PX to all masters, one after the other, and needs a quorum. It subtracts
+ * the elapsed time, 1 % and 2 ms from the TTL. It releases by compare-and-delete on all masters. It
+ * has no guard and no fencing tokens.
  */
 #ifndef TESTS_TORTURE_FOREIGN_H
 #define TESTS_TORTURE_FOREIGN_H
@@ -24,7 +24,7 @@ struct foreign {
 
 void foreign_start(struct foreign *foreign, struct torture *torture, unsigned index);
 
-/* Wait for its end. torture->ending must be set. */
+/* Wait until its thread ends. torture->ending must be set. */
 void foreign_end(struct foreign *foreign);
 
 #endif

@@ -40,7 +40,7 @@ static void rotate_file(struct ledger *ledger)
 
 static void append(struct ledger *ledger, const char *form, va_list arguments)
 {
-    /* Later events only hide the first violation. */
+    /* After the first violation nothing more is written, so the violation is the last line. */
     if (ledger->violated)
         return;
     if (ledger->notes_len > LEDGER_FILE_MAX)
@@ -141,8 +141,9 @@ static struct foreign_hold *find_foreign(struct ledger *ledger, const char *toke
     return NULL;
 }
 
-/* Masters may have lost data after they voted for this claim and before they voted for the foreign
- * client, whose grant was then recorded first. If the votes for this claim came later, the guard
+/* Does a loss of data excuse that this claim overlaps a foreign hold? Masters may have voted for
+ * the claim, lost their data, and then voted for the foreign client, whose grant was recorded
+ * first. If the votes for the claim came after the foreign grant, there is no excuse: the guard
  * should have refused them. */
 static bool excuses(struct ledger *ledger, const struct claim *claim)
 {
@@ -181,7 +182,7 @@ void ledger_close_gap(struct ledger *ledger)
     ledger->broken_since_grant[0] = '\0';
 }
 
-/* An overlap with an excused hold of a foreign client does not matter: remove those holds. */
+/* Record the claim, and remove the foreign holds whose overlap with the claim is excused. */
 static enum history_result record(struct ledger *ledger, const struct claim *claim, bool grant,
                                   int64_t now_ns)
 {
@@ -206,7 +207,8 @@ bool ledger_granted(struct ledger *ledger, unsigned daemon, const struct claim *
     int64_t now_ns = ledger_now_ns();
     bool in_time = claim->until_ns > now_ns;
     struct claim entry = *claim;
-    /* The order of grants that were over when they were read is not known. */
+    /* If a grant was over when it was read, its place in the order of grants is not known. So its
+     * fencing token is not checked. */
     if (!in_time)
         entry.fence = 0;
     checker(ledger, record(ledger, &entry, true, now_ns), &entry, now_ns);

@@ -1,15 +1,16 @@
 /*
- * All replies to the clients of a torture, in one order and by one clock, and the check whether
- * they can be true.
+ * Records all replies to the clients of a torture, in one order and by one clock, and checks
+ * whether they can be true.
  *
- * Several threads of one process play the clients. Under one lock, each records a reply after it
- * has read it, and the end of a hold before it sends the release. So the ledger's order is a
- * possible order of events, and each holder in the ledger believes that it holds the lock.
+ * Several threads of one process play the clients. A client records a reply after it has read the
+ * reply, and the end of a hold before it sends the release. A mutex orders these records. So the
+ * order in the ledger is a possible order of events, and each holder in the ledger is a client that
+ * believes that it holds the lock.
  *
  * A foreign client has no guard. After masters lost data, it may be granted a lock that is held,
- * through no fault of redlockd. Its grant is then not recorded, and counted as excused. A recorded
- * foreign grant is excused as well if a grant of redlockd overlaps it that may have been decided
- * earlier.
+ * through no fault of redlockd. Its grant is then not recorded, but counted as excused. A recorded
+ * foreign grant is excused later if a grant of redlockd overlaps it and may have been decided
+ * before it.
  */
 #ifndef TESTS_TORTURE_LEDGER_H
 #define TESTS_TORTURE_LEDGER_H
@@ -49,7 +50,7 @@ struct ledger {
     pthread_mutex_t mutex;
     struct history history;
     struct foreign_hold foreign[LEDGER_FOREIGN_HOLDS]; /* ring of the latest */
-    bool masters_lose_data; /* faults of this run make masters lose data */
+    bool masters_lose_data; /* some faults of this run make masters lose data */
     int64_t began_ns;
 
     /* The history as text. A file that gets too long becomes PATH.1, and a new one begins. */
@@ -65,10 +66,9 @@ struct ledger {
     uint64_t foreign_excused;
     uint64_t late; /* grants whose validity was over when the reply was read */
 
-    /* The longest time without a grant, and the faults in it. */
     int64_t last_grant_ns;
-    int64_t longest_ns;
-    char broken[LEDGER_TEXT];
+    int64_t longest_ns;       /* the longest time without a grant */
+    char broken[LEDGER_TEXT]; /* the faults in that longest time */
     char broken_since_grant[LEDGER_TEXT];
 };
 
@@ -93,7 +93,8 @@ void ledger_violated(struct ledger *ledger, const char *form, ...)
 /* A daemon granted a lock. False if its client must stop at once, because the validity is over. */
 bool ledger_granted(struct ledger *ledger, unsigned daemon, const struct claim *claim);
 
-/* The lock is held until claim->until_ns at least. */
+/* A daemon has confirmed that the lock is held at least until claim->until_ns. False if that time
+ * is over. */
 bool ledger_prolonged(struct ledger *ledger, const struct claim *claim);
 
 /* The greatest fencing token that was granted for this resource. */

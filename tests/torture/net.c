@@ -14,7 +14,8 @@
 #include "tests/e2e/namespace.h"
 #include "tests/e2e/process.h"
 
-/* Rules that come before the kernel's rule for local addresses, which otherwise matches first. */
+/* Priorities of routing rules. The kernel's rule for local addresses has priority 0 and matches
+ * first, so it is moved to RULE_LOCAL, after the rules that drop packets. */
 enum { RULE_FIRST = 10, RULE_LOCAL = 100 };
 
 static bool run(const struct net *net, const char *const *argv)
@@ -89,7 +90,7 @@ static bool open_here(struct net *net, unsigned master_count)
     return false;
 }
 
-/* A process cannot leave a namespace, so a child tries first. */
+/* A process cannot leave a namespace, so a child process first tries whether the setup works. */
 static bool can_open(struct net *net, unsigned master_count)
 {
     pid_t pid = fork();
@@ -139,7 +140,7 @@ bool net_cut(const struct net *net, unsigned peer, enum net_way way)
     return done;
 }
 
-/* There may be two rules. */
+/* net_cut() may have added two rules for this peer. */
 void net_restore(const struct net *net, unsigned peer)
 {
     while (ip(net, false, "rule del pref %u", RULE_FIRST + peer))

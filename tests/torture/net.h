@@ -1,10 +1,11 @@
 /*
- * Network namespaces of the test, so that packets can be lost.
+ * Two network namespaces, between which packets can be lost: "ours", of the test, the masters and
+ * most daemons, and "theirs", of one daemon.
  *
  *     ours:   10.77.0.1 and, for master i, 10.77.0.(10 + i)  <---veth--->  theirs: 10.77.0.2
  *
- * One daemon runs in theirs. Rules in ours drop the packets from one address to another, so each
- * direction can be cut by itself: a master may execute a command and its reply be lost.
+ * Routing rules in ours drop the packets from one address to another, so each direction can be cut
+ * alone. For example, a master executes a command of the daemon, and its reply is lost.
  *
  * The namespaces have no names and end with their processes, so a crash leaves nothing behind.
  */
@@ -15,7 +16,7 @@
 
 #include "tests/e2e/sandbox.h"
 
-#define NET_MASTERS "10.77.0.1" /* followed by one more digit: struct master_plan.network */
+#define NET_MASTERS "10.77.0.1" /* for struct master_plan.network, which appends a digit */
 #define NET_OURS    "10.77.0.1"
 #define NET_THEIRS  "10.77.0.2"
 
@@ -28,14 +29,14 @@ struct net {
 };
 
 /* Move this process into a namespace of its own. If that is not possible, set net->why_not and
- * change nothing. The process must have a single thread. Without root it becomes root in a user
- * namespace. */
+ * change nothing. The process must have a single thread. If it is not root, it becomes root in a
+ * new user namespace. */
 void net_open(struct net *net, const struct sandbox *sandbox, unsigned master_count);
 void net_close(struct net *net);
 
 enum net_way { NET_FROM_DAEMON, NET_TO_DAEMON, NET_BOTH };
 
-/* The clients, in place of the number of a master. */
+/* The peer of net_cut() that stands for the clients, in place of the number of a master. */
 enum { NET_CLIENTS = 9 };
 
 /* Cut the path between the daemon in the other namespace and this master, or the clients. False on

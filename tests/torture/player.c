@@ -13,7 +13,7 @@ enum {
     WORK_MS = 40,        /* usual work */
     LONG_WORK_MS = 1500, /* occasional long work */
     REST_MS = 30,
-    SILENCE_MS = 1800, /* longer than any validity */
+    SILENCE_MS = 1800, /* the longest silence; it exceeds any validity */
     WAIT_MS = 2000,
     PING_EVERY_MS = 30,
     HOLD_TTL_MS = 600, /* minimum; a shorter TTL leaves no time for an extension */
@@ -178,7 +178,7 @@ static void go_silent(struct player *player, bool vanishing)
 static void reset_home(struct player *player)
 {
     ledger_note(&player->torture->ledger, "player %u resets its connection", player->number);
-    /* On a unix socket a close is an orderly end. */
+    /* On a unix socket there is no reset: the daemon sees an orderly end. */
     if (player->hold && !player->lingers && !player->home.over_tcp && player->state == HOLDING)
         give_up(player);
     /* Sometimes a last request arrives together with the reset. */
@@ -188,8 +188,9 @@ static void reset_home(struct player *player)
     player->state = AWAY;
 }
 
-/* With HOLD, an orderly end releases the lock; with LINGER only QUIT does. Without HOLD, another
- * process may have the token and continue to work, so the lock counts until its deadline. */
+/* The client dies in one of several ways. With HOLD, an orderly end of the connection releases the
+ * lock; with LINGER only QUIT does. Without HOLD, another process may have the token and continue
+ * to work, so the lock counts as held until its deadline. */
 static void die(struct player *player)
 {
     player->torture->tally.deaths++;
@@ -262,7 +263,7 @@ static void on_granted(struct player *player, const struct wire *wire,
     bool in_time = ledger_granted(&torture->ledger, wire->daemon, &claim);
     torture->tally.holds += player->hold;
     player->state = HOLDING;
-    /* A client that reads its grant too late does not work. */
+    /* A client that reads its grant too late releases it at once. */
     player->act_ns = in_time ? in_ms(player, one_in(player, 6) ? LONG_WORK_MS : WORK_MS) : 0;
     player->ping_ns = ledger_now_ns();
 }
@@ -312,7 +313,8 @@ static void on_lost(struct player *player, const struct wire_answer *answer)
     player->state = IDLE;
 }
 
-/* The lock was held before the request and is held still. */
+/* STATUS was answered FREE: this is wrong if one token has held the lock since before the
+ * request. */
 static void on_free(struct player *player)
 {
     char token[HISTORY_TOKEN + 1];
@@ -335,7 +337,7 @@ static void on_stats(struct player *player, const struct wire *wire,
 static void on_released(struct player *player, const struct wire_answer *answer)
 {
     bool decided = strcmp(answer->text, "OK") == 0 || strcmp(answer->text, "GONE") == 0;
-    /* Also without a lock left to release, and by now perhaps through another daemon. */
+    /* Some clients repeat an UNLOCK that has succeeded, perhaps through another daemon. */
     decided = decided && !one_in(player, 6);
     player->torture->tally.holds_kept += player->hold && strcmp(answer->text, "OK") == 0;
     if (!decided && one_in(player, 2) && player->home.open)
@@ -391,7 +393,8 @@ static void on_answer(struct player *player, const struct wire *wire,
 
 /* --- actions without a reply --- */
 
-/* The token is valid through any daemon. A HOLD cannot move to another connection. */
+/* Continue with the token on another connection. The token is valid through any daemon, but a HOLD
+ * cannot move to another connection. */
 static void continue_elsewhere(struct player *player)
 {
     player->hold = false;
@@ -412,7 +415,7 @@ static void on_home_ended(struct player *player)
         continue_elsewhere(player);
     else
         player->state = AWAY;
-    /* The result of an unanswered UNLOCK is unknown. */
+    /* The UNLOCK was not answered, so the client sends it again. */
     if (player->state == RELEASING)
         ask_for_release(player);
 }

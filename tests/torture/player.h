@@ -21,7 +21,7 @@ struct player {
     enum player_state state;
     int64_t act_ns;          /* time of its next action */
     int64_t silent_until_ns; /* it neither reads nor writes before this time */
-    bool vanishing;          /* after the silence it resets its connection */
+    bool vanishing;          /* at the end of the silence it resets its connection */
 
     /* The lock that it requests or holds. */
     unsigned lock; /* number of the lock, for the history */

@@ -6,7 +6,7 @@
 #include <poll.h>
 #include <stdlib.h>
 
-/* Every reply comes much sooner, also on a busy machine. */
+/* How long the players may take to finish. Even on a busy machine, replies come much sooner. */
 enum { END_MS = 40000 };
 
 static void wait_for_lines(struct players *players)

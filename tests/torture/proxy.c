@@ -38,7 +38,7 @@ struct flow {
     bool overtaken;   /* a reset has overtaken these bytes: drop them */
 };
 
-/* A connection of the daemon and its connection to the master. */
+/* A connection from the daemon, and the proxy's own connection to the master for it. */
 struct pair {
     struct proxy_line *line; /* NULL: free */
     unsigned resets;
@@ -164,8 +164,8 @@ static bool pass_on(struct pair *pair, unsigned way)
     return true;
 }
 
-/* Bytes sent before an orderly end arrive before it. Half of all resets overtake the bytes in
- * flight. */
+/* Forward the end of a connection. An orderly end follows the bytes in flight. Half of all resets
+ * overtake these bytes. */
 static void handle_end(struct pair *pair)
 {
     if (pair->resets != pair->line->resets) {

@@ -1,5 +1,5 @@
-/* A proxy between one daemon and the masters, in a thread. It delays bytes, holds them back, and
- * cuts connections. Like TCP, it never loses or changes a byte of a living connection. */
+/* A proxy between one daemon and the masters, which runs in a thread. It delays bytes, stalls them,
+ * and resets connections. Like TCP, it never loses or changes a byte of an open connection. */
 #ifndef TESTS_TORTURE_PROXY_H
 #define TESTS_TORTURE_PROXY_H
 
@@ -15,7 +15,7 @@ enum { PROXY_LINES = 5, PROXY_PAIRS = 128 };
 
 enum proxy_way { PROXY_TO_MASTER, PROXY_TO_DAEMON, PROXY_WAYS };
 
-/* Settings for all connections to one master; any thread may set them at any time. */
+/* Settings for all connections to one master. Any thread may change the atomic ones at any time. */
 struct proxy_line {
     const char *socket; /* path of the master's socket */
     int listen_fd;
@@ -23,7 +23,7 @@ struct proxy_line {
     atomic_uint delay_ms[PROXY_WAYS];
     atomic_uint jitter_ms[PROXY_WAYS]; /* maximum of a random additional delay */
     atomic_bool stalled[PROXY_WAYS];
-    atomic_uint resets; /* each increment resets all its connections */
+    atomic_uint resets; /* each increment resets all connections to this master */
 };
 
 struct pair;

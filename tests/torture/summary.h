@@ -8,7 +8,7 @@
 /* Print the counts of the run to standard output. */
 void summary_print(struct torture *torture, const struct faults *faults);
 
-/* Print the last line, the verdict. */
+/* Print the verdict, the last line of the report. */
 void summary_result(const struct torture *torture);
 
 /* Print to standard error how to repeat a run with a violation. */

@@ -3,11 +3,10 @@
  * kinds. No two clients may ever believe at once that they hold a lock, fencing tokens rise, and
  * every request is answered once. After the last fault the cluster recovers.
  *
- *     TORTURE_SECONDS    duration; 12
- *     TORTURE_SEED       seed of the choices; their effect depends on the machine
- *     TORTURE_FAULTS     which faults: "all", "kill,step", "-partition", "none"
- *     TORTURE_HISTORY    a file for the history; without it, a failure prints the end of the
- * history
+ *     TORTURE_SECONDS    duration in seconds; by default 12
+ *     TORTURE_SEED       seed of the random choices; their effect depends on the machine
+ *     TORTURE_FAULTS     which faults: "all" (the default), "kill,step", "-partition", "none"
+ *     TORTURE_HISTORY    a file for the history; by default, a failure prints its end
  *
  * `make torture` has shorter names for these, and runs the optimized build for a minute.
  */
@@ -25,7 +24,8 @@
 
 enum {
     SECONDS = 12,
-    /* Without grants the run proves nothing; a busy machine takes longer. */
+    /* With fewer grants the run proves nothing. On a busy machine the run lasts until it has
+     * them. */
     GRANTS_MIN = 40,
     TIMEOUT_S = 120,
     TIME_LIMIT_S = 400000,

@@ -19,7 +19,7 @@ enum {
     TORTURE_NODE_TIMEOUT_MS = 50,
 };
 
-/* The daemons differ, so each meets faults of its own. */
+/* Each daemon reaches the masters in another way, so each meets other faults. */
 enum {
     DAEMON_PROXIED = 0,   /* reaches the masters through the proxy */
     DAEMON_ROUTED = 1,    /* in its own network namespace, if the test may create one */
@@ -37,8 +37,8 @@ struct tally {
     atomic_uint cut;     /* connections that the client did not end */
     atomic_uint silences;
     atomic_uint deaths;
-    atomic_uint handovers[TORTURE_DAEMONS]; /* last report of the running daemons */
-    atomic_uint handovers_before;           /* sum over the daemons that ran before */
+    atomic_uint handovers[TORTURE_DAEMONS]; /* of the running daemons, as STATS last reported */
+    atomic_uint handovers_before;           /* sum over the daemons that have exited */
 };
 
 struct torture {
@@ -46,7 +46,7 @@ struct torture {
     int64_t seconds;
     uint32_t faults; /* bit set of enum fault */
 
-    struct stage stage; /* masters and sandbox; its own daemon is not used */
+    struct stage stage; /* masters and sandbox; the daemon of the stage is not used */
     struct master spare;
     struct daemon daemons[TORTURE_DAEMONS];
     char daemon_host[16]; /* address on which DAEMON_ROUTED listens */

@@ -1,8 +1,8 @@
 /*
  * A client's connection to a daemon, and the requests in flight on it.
  *
- * Every request has a tag. Every reply must be valid (docs/protocol.txt), have the tag of an
- * unanswered request, and answer it once. Only connections with a HOLD may receive a push.
+ * Every request has a tag. Every reply must be valid (docs/protocol.txt) and have the tag of a
+ * request that has no reply yet. Only a connection with a HOLD may receive a push.
  */
 #ifndef TESTS_TORTURE_WIRE_H
 #define TESTS_TORTURE_WIRE_H
@@ -60,8 +60,8 @@ struct wire {
     struct client client;
     bool open;
     bool over_tcp;
-    bool ending; /* after SHUTDOWN or QUIT: no LOCK can be granted any more */
-    bool holds;  /* after QUIT or a shutdown of the connection: no LOCK can be granted any more */
+    bool ending; /* after QUIT or a shutdown of the connection: no LOCK can be granted any more */
+    bool holds;  /* a HOLD was requested, so pushes are valid */
     unsigned daemon;
     unsigned next_tag;
     struct wire_request requests[WIRE_REQUESTS];
@@ -77,7 +77,7 @@ struct wire_answer {
 /* Take over the connection that the caller has made in wire->client. */
 void wire_opened(struct wire *wire, unsigned daemon, bool over_tcp);
 void wire_close(struct wire *wire);
-/* Close the connection so that, by TCP, the daemon sees a reset. */
+/* Close the connection. Over TCP the daemon sees a reset. */
 void wire_reset(struct wire *wire);
 
 /* Has the connection ended, with nothing left to read? */

@@ -2,15 +2,15 @@
 //
 //     node bench.mjs PEER apart|together|in-turns IN_FLIGHT MS HOLD_MS REDIS_PORTS DAEMON_PORT ETCD_PORT
 //
-// A peer is a module beside this one with
+// PEER is the name of a module beside this one, which exports
 //
 //     open({ redisPorts, daemonPort, etcdPort, clients, together }) -> { use, close }
 //     use(resource, client, work): acquire the lock, await work(), release it; client: 0 to clients-1
 //
-// apart: each client has its own resource. together: all clients want one, and ask again at once.
-// in-turns: a client asks again when another one has the lock. Without a queue, the last holder would
-// otherwise take the lock again, and there would be no hand-over. The output is one line for each
-// figure, a name and a number, which peer.c reads.
+// apart: each client has its own resource. together: all clients want one resource, and request it again
+// at once. in-turns: a client requests the resource again once another client holds it. Otherwise, in a
+// library without a queue, the last holder would take the lock again, and there would be no hand-over.
+// The output has a line for each figure, a name and a number, which peer.c reads.
 
 const WARM_UP_MS = 500; // until the JIT compiler has optimised the code
 
@@ -28,10 +28,10 @@ const counts = { pairs: 0, all_pairs: 0, failed: 0 };
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 let measuring = false;
 let ending = false;
-let releasedAt = 0; // together: time and client of the last release
-let releasedBy = -1; // none yet
-let stillWaiting = []; // at the end of the measurement: the waits so far
-let waiting = []; // in-turns: clients that wait for another one to get the lock
+let releasedAt = 0; // with one resource: time of the last release
+let releasedBy = -1; // with one resource: client of the last release; -1: none yet
+let stillWaiting = []; // at the end of the measurement: how long each waiting client has waited, in ns
+let waiting = []; // in-turns: clients that wait until another one gets the lock
 
 function wake() {
   for (const resolve of waiting) resolve();

@@ -1,4 +1,4 @@
-// The client in docs/clients.md, extracted from the page: a connection for each request.
+// The client in docs/clients.md, extracted from the page. It opens a connection for each request.
 import fs from 'node:fs';
 
 const TTL_MS = 2000;

@@ -1,5 +1,5 @@
-// etcd's own lock service (v3lockpb.Lock), by gRPC on one HTTP/2 connection. Each client has a lease, made
-// before the measurement, since etcd has no TTL for a single lock.
+// etcd's own lock service (v3lockpb.Lock), by gRPC on one HTTP/2 connection. In etcd a lock has no TTL of its
+// own; it belongs to a lease. Each client therefore gets a lease before the measurement.
 import http2 from 'node:http2';
 
 const LEASE_S = 600;

@@ -1,5 +1,5 @@
-// node-redlock as in its manual: a connection to each master, with its default settings except for
-// unlimited retries, since each client here waits until it gets the lock.
+// node-redlock as in its manual: a connection to each master, and the default settings. Only the number of
+// retries is unlimited, since each client here waits until it gets the lock.
 import { Redis } from 'ioredis';
 import { default as Redlock } from 'redlock';
 

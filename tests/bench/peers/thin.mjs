@@ -1,5 +1,5 @@
-// A thin client of redlockd: one connection, a tag for each request, and one write for all requests of
-// a pass of the event loop (docs/clients.md: "Many requests on one connection").
+// A thin client of redlockd. It has one connection and a tag for each request, and sends all requests of a
+// pass of the event loop with one write (docs/clients.md: "Many requests on one connection").
 import net from 'node:net';
 
 const TTL_MS = 2000;
