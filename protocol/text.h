@@ -1,6 +1,7 @@
 /*
- * Writes text to a buffer of fixed size. Text that does not fit is cut; nothing overflows. It is
- * made for lines of the protocol, for which printf would cost more than the rest of the request.
+ * Writes text to a buffer of fixed size. Text that does not fit is cut; nothing overflows. The
+ * daemon writes the lines of the protocol with these functions, since printf would cost more than
+ * the rest of a request.
  */
 #ifndef PROTOCOL_TEXT_H
 #define PROTOCOL_TEXT_H
@@ -107,7 +108,8 @@ struct error {
 /* Set the message like printf. Returns false, for the caller to return. */
 __attribute__((format(printf, 2, 3))) bool error_set(struct error *error, const char *form, ...);
 
-/* Begin the message as a struct text. It always ends with a NUL. */
+/* Clear the message and return a struct text that writes to it. The message always ends with a NUL.
+ */
 struct text error_begin(struct error *error);
 
 #endif
