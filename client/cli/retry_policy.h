@@ -1,6 +1,5 @@
 /*
- * Decisions of a client that wants a lock: whether to retry after a request that got none, when,
- * and with which TTL. Pure.
+ * Decides for a client whose request got no lock: whether to retry, when, and with which TTL. Pure.
  */
 #ifndef CLIENT_CLI_RETRY_POLICY_H
 #define CLIENT_CLI_RETRY_POLICY_H
@@ -23,17 +22,19 @@ struct access_check {
 };
 
 /*
- * LIMIT and DENIED are final as answers to the request. If the daemon closed the connection with
- * them, they concern the connection. LIMIT then means too many connections, which passes. DENIED
- * means a wrong secret if the connection was never served; otherwise the users were changed, and
- * the new secret may work.
+ * LIMIT or DENIED is final if the connection stays open: then it is the answer to the request. If
+ * the daemon closed the connection with it, it concerns the connection. LIMIT then means too many
+ * connections, so a retry can succeed. DENIED then has one of two meanings. If the daemon never
+ * served the connection, the secret is wrong, which is final. Otherwise the users have changed, and
+ * a retry can succeed with the new secret.
  *
  * ends_ns: end of the wait; INT64_MAX: never.
  */
 enum retry_decision retry_decide(enum redlock_status status, const struct access_check *access,
                                  int64_t now_ns, int64_t ends_ns);
 
-/* When to retry: early enough before ends_ns that there is time for an answer. */
+/* When to retry: after a short interval, but early enough that there is time for an answer before
+ * ends_ns. */
 int64_t retry_at_ns(int64_t now_ns, int64_t ends_ns);
 
 /*
