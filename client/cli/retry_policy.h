@@ -11,8 +11,8 @@
 
 enum retry_decision {
     RETRY_NEVER,   /* the result is final */
-    RETRY_AT_ONCE, /* nothing was granted, and the wait is not over */
-    RETRY_LATER,   /* the daemon is away or stopping */
+    RETRY_AT_ONCE, /* the daemon granted no lock, and the wait is not over */
+    RETRY_LATER,   /* the daemon is away or stopping, or lets no more connections in now */
 };
 
 /* The state of the connection on which the request was made. */
@@ -22,11 +22,11 @@ struct access_check {
 };
 
 /*
- * LIMIT or DENIED is final if the connection stays open: then it is the answer to the request. If
- * the daemon closed the connection with it, it concerns the connection. LIMIT then means too many
- * connections, so a retry can succeed. DENIED then has one of two meanings. If the daemon never
- * served the connection, the secret is wrong, which is final. Otherwise the users have changed, and
- * a retry can succeed with the new secret.
+ * LIMIT and DENIED are final if the daemon has answered the request with them. But if the daemon
+ * has closed the connection with LIMIT, there are too many connections, so a retry can succeed. If
+ * it has closed the connection with DENIED, there are two cases. If it never served the connection,
+ * the secret is wrong, which is final. Otherwise the users have changed, and a retry can succeed
+ * with the new secret.
  *
  * ends_ns: end of the wait; INT64_MAX: never.
  */
