@@ -40,14 +40,14 @@ _Static_assert(sizeof(enum config_log_format) == sizeof(unsigned), "KEY_CHOICE s
 /*
  * Name, kind, why a reload cannot change the key, field; for numbers: default, minimum, maximum.
  *
- * Before you let a key change, ask: could two clients believe that they hold the same lock, one by
- * the old value and one by the new?
+ * Before you let a reload change a key, ask: could two clients believe that they hold the same
+ * lock, one according to the old value and one according to the new value?
  */
 const struct key config_keys[] = {
     {"cluster", KEY_LABEL, OF_THE_SET, AT(cluster), .least = 1, .most = LIMIT_CLUSTER_NAME,
      .text = "main"},
     {"listen", KEY_LIST, FREE, .read = listens_read, .equal = listens_equal},
-    {"insecure", KEY_BOOLEAN, FREE, AT(insecure)}, /* affects only a check of `listen` */
+    {"insecure", KEY_BOOLEAN, FREE, AT(insecure)}, /* affects only checks of the configuration */
     {"auth", KEY_SECTION, FREE, .size = 0},
     /* A reload closes each connection that holds a lock which its user is no longer allowed to
      * lock. */

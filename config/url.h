@@ -45,8 +45,8 @@ bool url_is_local(const struct config_address *address);
 /* Whether two addresses are the same, judging by their text. False if one is empty. */
 bool url_equal(const struct config_address *a, const struct config_address *b);
 
-/* Whether only one of two addresses can be opened: they are the same, or one of them covers every
- * address of a family. */
+/* Whether only one of two addresses can be opened: they are the same, or they have the same port
+ * and one of them is the wildcard address (0.0.0.0 or ::) of the other's family. */
 bool url_collides(const struct config_address *a, const struct config_address *b);
 
 #endif

@@ -119,8 +119,9 @@ enum { REDIS_RELEASES_MAX = REDIS_COMMAND_MAX + LIMIT_BATCH * (LIMIT_KEY + LIMIT
 size_t redis_format_releases(const struct redis_release *releases, size_t count,
                              enum redis_form form, char *buf);
 
-/* Write a command from its words, for the greeting of a link. Returns its length. The caller makes
- * sure that it fits in `size` bytes. */
+/* Write a command from its words, for the greeting: the commands that a link sends when it
+ * connects. Returns the length of the command. The caller makes sure that it fits in `size` bytes.
+ */
 size_t redis_format_words(const char *const *words, const size_t *lens, size_t count, char *buf,
                           size_t size);
 
@@ -182,7 +183,7 @@ enum __attribute__((packed)) answer_kind {
 struct answer {
     enum answer_kind kind;
     enum reason reason; /* ANSWER_FAILED */
-    int64_t pttl_ms;    /* ANSWER_HELD: remaining TTL; -1 if unknown, infinite, or decades */
+    int64_t pttl_ms;    /* ANSWER_HELD: remaining TTL; -1 if unknown, infinite, or many decades */
     uint64_t holder;    /* ANSWER_HELD: redis_holder() of the value; 0 if unknown */
     int64_t ballot;     /* ANSWER_OUTBID: the fence on the master */
     /* REDIS_SWAP: the result for the old token, independent of the new one. YES: released; ABSENT:

@@ -75,12 +75,12 @@ struct client_proto {
     bool closed_on_holds; /* the connection that `closed` reports had HOLDs */
     char label[REDLOCK_LABEL_MAX + 1];
     char secret[LIMIT_SECRET + 1];
-    bool auth_due;         /* AUTH must be sent, before all else */
-    bool auth_sent;        /* AUTH was sent and is not answered yet */
-    bool name_due;         /* NAME must be sent */
-    bool name_sent;        /* NAME was sent and is not answered yet */
-    int64_t last_input_ns; /* last time that the daemon sent anything */
-    bool silent;           /* a request timed out, and the daemon sent nothing since it was sent */
+    bool auth_due;           /* AUTH must be sent, before all else */
+    bool auth_sent;          /* AUTH was sent and is not answered yet */
+    bool name_due;           /* NAME must be sent */
+    bool name_sent;          /* NAME was sent and is not answered yet */
+    int64_t last_input_ns;   /* last time that the daemon sent anything */
+    bool silent;             /* a request timed out, and nothing has arrived since it was sent */
     int64_t silent_since_ns; /* while silent: when the first such request was sent */
     int64_t longest_hold_ns; /* longest TTL of a HOLD of this connection */
     char input[LIMIT_REPLY]; /* an incomplete line */

@@ -23,11 +23,11 @@
  * The library installs no signal handler, raises no SIGPIPE, writes nothing to standard error and
  * never ends the program.
  *
- * Time. Durations are milliseconds. A deadline is in nanoseconds of CLOCK_BOOTTIME, which keeps
- * running while the machine sleeps, as the masters do. The lock is safe until its deadline and not
- * a moment longer: check the deadline before each step that needs the lock, and stop in time. The
- * library counts the deadline from the instant before it sent the request. A slow network therefore
- * makes the deadline earlier than necessary, never later.
+ * Time. Durations are milliseconds. A deadline is in nanoseconds of CLOCK_BOOTTIME. That clock
+ * keeps running while this machine sleeps, and so do the TTLs on the masters. The lock is safe
+ * until its deadline and not a moment longer: check the deadline before each step that needs the
+ * lock, and stop in time. The library counts the deadline from the instant before it sent the
+ * request. A slow network therefore makes the deadline earlier than necessary, never later.
  *
  * Blocking. A blocking function returns when the answer has arrived, at the latest after the
  * requested wait plus the handle's timeout. If the function has to connect first, add the connect
@@ -46,7 +46,8 @@ extern "C" {
 
 #define REDLOCK_VERSION "0.1.0"
 
-/* Longest resource name in bytes, token in digits, longest label in bytes; without the NUL. */
+/* Lengths without the NUL: bytes of the longest resource name, digits of a token, and bytes of the
+ * longest label. */
 #define REDLOCK_RESOURCE_MAX 256
 #define REDLOCK_TOKEN_LEN    40
 #define REDLOCK_LABEL_MAX    32
@@ -56,7 +57,7 @@ enum redlock_status {
     REDLOCK_OK = 0,
 
     /* The daemon answered (docs/protocol.txt). */
-    REDLOCK_HELD,     /* another client holds the lock; with a wait: even when the wait ended */
+    REDLOCK_HELD,     /* another client holds the lock; with a wait: still at its end */
     REDLOCK_FREE,     /* no client holds the lock; only from redlock_query() and redlock_break() */
     REDLOCK_GONE,     /* this token does not hold the lock, and never will again */
     REDLOCK_NOQUORUM, /* too few masters could vote */
@@ -159,7 +160,7 @@ struct redlock_lock {
     char resource[REDLOCK_RESOURCE_MAX + 1];
     char token[REDLOCK_TOKEN_LEN + 1]; /* needed to extend or release the lock; keep it secret */
     int64_t ttl_ms;
-    int64_t deadline_ns; /* on CLOCK_BOOTTIME; 0 if the lock is not held, or no longer */
+    int64_t deadline_ns; /* on CLOCK_BOOTTIME; 0 if the lock is not held */
     int64_t fence;       /* fencing token; 0 if there is none */
     bool hold;           /* a HOLD: released when its connection ends */
 };
@@ -263,9 +264,9 @@ enum redlock_event_kind {
     REDLOCK_EVENT_LOST, /* the daemon can no longer extend the lock: stop work now */
     REDLOCK_EVENT_WARN, /* still held, but a master that holds the key has lost its vote */
 
-    /* The connection has ended. Requests under way were answered with REDLOCK_BROKEN. The daemon no
-     * longer extends the HOLDs. If it saw the connection close in order, it has released them,
-     * except those with LINGER. */
+    /* The connection has ended. Each request under way gets REDLOCK_BROKEN or a more specific
+     * status as its answer. The daemon no longer extends the HOLDs of this connection. If the
+     * daemon saw an orderly close, it has released the HOLDs, except those with LINGER. */
     REDLOCK_EVENT_CLOSED,
 };
 

@@ -25,7 +25,7 @@ struct lease {
     int64_t retry_ns;    /* no EXTEND before this time */
     bool extend_now;     /* the next EXTEND is due at retry_ns: the lock may have been released */
     bool extending;      /* an EXTEND is under way */
-    int64_t asked_ns;    /* first EXTEND after the last one that succeeded; INT64_MAX: none */
+    int64_t asked_ns;    /* when the first EXTEND since the last success began; INT64_MAX: none */
     int64_t lost_ns;     /* when the lock was lost; INT64_MAX: not lost */
     int64_t gone_ns;     /* when the masters were found without the lock; INT64_MAX: not found */
     char why[128];       /* why the lock is lost, or why the last EXTEND failed */
@@ -56,8 +56,8 @@ bool lease_is_lost(const struct lease *lease);
 /* When to send an EXTEND; INT64_MAX while one is under way or after the lock is lost. */
 int64_t lease_extend_ns(const struct lease *lease);
 /* When to give up the lock if no extension succeeds; INT64_MAX if it is lost already. If this
- * process was stopped, no EXTEND may have been sent in time. Then it sends one first and waits for
- * the answer, because the lock may still be held. */
+ * process was stopped and so sent no EXTEND in time, it first sends one and waits for the answer,
+ * because the lock may still be held. */
 int64_t lease_give_up_ns(const struct lease *lease);
 /* When to kill the command: early enough that the command has ended at the deadline, or at once if
  * the masters no longer have the lock. */

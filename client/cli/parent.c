@@ -74,8 +74,9 @@ static bool share_deadline(struct parent *parent)
     return true;
 }
 
-/* Blocks all signals while the supervisor starts. Later unblock_signals() unblocks all but those
- * that the parent forwards or must not be stopped or ended by. */
+/* Blocks all signals while the supervisor starts. Later unblock_signals() leaves only these
+ * blocked: the signals that the parent forwards, SIGTTOU, SIGPIPE, and those that were blocked at
+ * first. */
 static void block_signals(struct parent *parent)
 {
     sigset_t all;

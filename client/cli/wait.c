@@ -43,8 +43,8 @@ struct wait {
 
 /* --- ^Z --- */
 
-/* Blocks SIGTSTP, or lets it stop the process at once. It is allowed only during a call in which
- * the daemon cannot grant a lock. */
+/* With `allowed`, lets SIGTSTP stop the process at once; without, blocks SIGTSTP again. The process
+ * may be stopped only during a call in which the daemon cannot grant it a lock. */
 static void allow_stop(const struct suspension *suspension, bool allowed)
 {
     const sigset_t stops = signal_only(SIGTSTP);
