@@ -85,8 +85,8 @@ enum {
     /* BREAKs in progress. */
     LIMIT_BREAKS = 16,
 
-    /* Resources without a client that the daemon keeps in memory because a far waiter of another
-     * daemon waits for them. */
+    /* Resources that the daemon keeps in memory, even without a client, because a far waiter of
+     * another daemon waits for them. */
     LIMIT_FAR_RESOURCES = 1024,
 
     /* Tokens whose extensions the daemon counts, for max_extensions and max_hold. */
