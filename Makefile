@@ -14,16 +14,16 @@ CC      := $(if $(filter default,$(origin CC)),gcc,$(CC))
 WARNINGS := -Wall -Wextra -Werror -Wshadow -Wconversion -Wstrict-prototypes
 CPPFLAGS += -D_GNU_SOURCE -DREDLOCKD_VERSION='"$(VERSION)"' -I$(BUILD)/generated -I.
 CFLAGS   ?= -O2 -g -fstack-protector-strong
-# Test builds fill objects from a pool with this byte.
+# In sanitizer builds and tight builds, pools fill each new object with this byte.
 ifneq ($(SANITIZE)$(TIGHT),)
 CPPFLAGS += -DPOOL_FILL=0x5a
 endif
 ALL_CFLAGS = -std=c11 $(WARNINGS) $(CFLAGS) $(SANITIZE)
 # The release is optimised across files, with more inlining than by default. This saves a fifth of
-# all instructions (docs/performance.md). The vectorizer that merges struct members into pairs is off:
-# with it, functions begin with ten instructions that only a rare path needs.
+# all instructions (docs/performance.md). The vectorizer that merges struct members into pairs is
+# off: with it, functions would begin with ten instructions that only a rare path needs.
 # The objects contain machine code as well as the link-time form, so that tests link fast.
-# With CFLAGS or another compiler, none of this applies.
+# If the user sets CFLAGS, or the compiler is not gcc, none of this applies.
 ifeq ($(origin CFLAGS) $(findstring gcc,$(CC)),file gcc)
 WHOLE    := -O3 -fno-tree-slp-vectorize -flto=auto -ffat-lto-objects \
             --param max-inline-insns-auto=60 --param inline-unit-growth=100
@@ -70,7 +70,7 @@ PAGES    := $(wildcard docs/man/*.[1-8]) \
 # Environment of the tests on real masters: the programs they start, and the commit for reports.
 E2E_ENV = REDLOCKD=$(BUILD)/redlockd REDLOCK=$(BUILD)/redlock CLOCK_SHIM=$(SHIM) \
     TORTURE_COMMIT=$$(git describe --always --dirty 2>/dev/null || echo unknown)
-# Environment of the examples of the manual.
+# Environment of the tests that run the examples of the manual.
 EXAMPLES_ENV = PAGES='README.md $(PAGES)' CC='$(CC) $(SANITIZE)' LIBREDLOCK=$(BUILD)/libredlock.a
 
 all: $(BUILD)/redlockd $(BUILD)/redlock $(BUILD)/libredlock.a $(BUILD)/libredlock.so \
@@ -119,7 +119,8 @@ $(BUILD)/libredlockd.a: $(OBJECTS)
 	@rm -f $@
 	@$(AR) rcs $@ $^
 
-# Files that are generated before any compilation. TIGHT=yes also generates its own limits.h.
+# Headers that are generated before any compilation. With TIGHT=yes, this includes a limits.h with
+# small limits.
 GENERATED := scripts.h page_template.h $(if $(TIGHT),protocol/limits.h)
 
 $(BUILD)/%.o: %.c Makefile | $(addprefix $(BUILD)/generated/,$(GENERATED))
@@ -128,7 +129,7 @@ $(BUILD)/%.o: %.c Makefile | $(addprefix $(BUILD)/generated/,$(GENERATED))
 	@$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
 # The client library. The archive has one object, which exports only the interface of the library.
-# Hiding the other symbols requires machine code, so this is built without -flto.
+# Hiding the other symbols requires machine code, so the library is built without -flto.
 $(BUILD)/client/pic/%.o: %.c Makefile
 	@mkdir -p $(@D)
 	@echo '  CC   $@'
@@ -151,7 +152,7 @@ $(BUILD)/libredlock.so.$(SOVERSION): $(CLIENT) client/c/redlock.map
 $(BUILD)/libredlock.so: $(BUILD)/libredlock.so.$(SOVERSION)
 	@ln -sf $(<F) $@
 
-# The command. It shares only protocol/, which is pure, with the daemon.
+# The command-line client. It shares only protocol/, which is pure, with the daemon.
 $(BUILD)/redlock: $(BUILD)/client/cli/main.o $(CLI) $(BUILD)/libredlock.a $(BUILD)/libredlockd.a
 	@echo '  LINK $@'
 	@$(CC) $(ALL_CFLAGS) $(PARTS) $(LDFLAGS) -o $@ $^
@@ -167,7 +168,7 @@ $(BUILD)/redlock.pc: client/c/redlock.pc.in Makefile
 	@mkdir -p $(@D)
 	@$(WRITE_PC) $< > $@
 
-# The Lua scripts become C strings together with the SHA1 by which Redis calls them.
+# Each Lua script becomes a C string, with the SHA1 by which EVALSHA names the script.
 $(BUILD)/generated/scripts.h: $(SCRIPTS) protocol/scripts.sh
 	@mkdir -p $(@D)
 	@sh protocol/scripts.sh $(SCRIPTS) > $@
@@ -199,7 +200,8 @@ $(BUILD)/man/redlockd.yaml.5: docs/man/redlockd.yaml.5.in redlockd.yaml.example 
 DOCUMENTS := README.md LICENSE redlockd.yaml.example $(wildcard docs/*.md docs/*.txt docs/model/README.md) \
                   packaging/prometheus.yaml packaging/alerts.yaml packaging/grafana-dashboard.json
 
-# The files that `install` installs, for `uninstall`. `make installed` compares the two.
+# The files that `make install` installs, for `make uninstall`. `make installed` checks that the
+# list is complete.
 INSTALLED := sbin/redlockd bin/redlock include/redlock.h lib/libredlock.a lib/libredlock.so \
              lib/libredlock.so.$(SOVERSION) lib/pkgconfig/redlock.pc \
              lib/systemd/system/redlockd.service lib/systemd/system/redlockd.socket \
@@ -207,8 +209,8 @@ INSTALLED := sbin/redlockd bin/redlock include/redlock.h lib/libredlock.a lib/li
              $(addprefix share/doc/redlockd/,$(DOCUMENTS)) \
              $(foreach page,$(PAGES),share/man/man$(subst .,,$(suffix $(page)))/$(notdir $(page)))
 
-# Programs find the library through the linker's cache. With DESTDIR, the package manager updates the
-# cache later. A user without the permission to update it gets a hint instead.
+# Programs find the library through the linker's cache. With DESTDIR, the package manager updates
+# the cache later. A user without permission to update the cache gets a hint instead.
 TELL_LINKER = @[ -n '$(DESTDIR)' ] || ! command -v ldconfig >/dev/null || ldconfig || \
     echo 'The linker cache was not updated: set LD_LIBRARY_PATH=$(PREFIX)/lib'
 
@@ -292,7 +294,8 @@ $(BUILD)/tests/bench/test_%: $(BUILD)/tests/bench/test_%.o $(BENCH_OBJECTS) $(E2
 	@echo '  LINK $@'
 	@$(CC) $(ALL_CFLAGS) $(PARTS) $(LDFLAGS) -o $@ $^ $(TEST_LIBS)
 
-# Preloaded into Redis masters, which are built without sanitizers.
+# This library is preloaded into Redis masters. They are built without sanitizers, and so is the
+# library.
 $(BUILD)/tests/shim/clock.so: tests/shim/clock.c
 	@mkdir -p $(@D)
 	@echo '  CC   $@'
@@ -324,7 +327,7 @@ SLOWEST := e2e/test_guard:6 e2e/test_run:4 e2e/test_tls_masters:2 e2e/test_opera
 in_order = $(foreach slow,$(SLOWEST),$(if $(filter %/$(firstword $(subst :, ,$(slow))),$1),$(BUILD)/tests/$(slow))) \
     $(filter-out $(foreach slow,$(SLOWEST),%/$(firstword $(subst :, ,$(slow)))),$1)
 
-# These need Node, so only `make audit` runs them.
+# These tests need Node.js, so only `make audit` runs them.
 NEEDS_NODE := %/test_doc_clients %/test_page
 TESTS = $(filter-out $(LEFT_OUT),$(TORTURE) $(TEST_SIM) $(E2E) $(UNIT))
 
@@ -334,8 +337,8 @@ test-programs: $(BUILD)/redlockd $(BUILD)/redlock $(BUILD)/libredlock.a $(SHIM) 
 tests: test-programs
 	@$(E2E_ENV) $(EXAMPLES_ENV) sh tests/run.sh $(call in_order,$(TESTS)) tests/examples.sh
 
-# SECONDS, SEED, FAULTS (see tests/torture/faults.h), and HISTORY, a file that records every event.
-# Values from the environment are ignored, since shells may export SECONDS.
+# The settings are SECONDS, SEED, FAULTS (see tests/torture/faults.h), and HISTORY, a file that
+# records every event. Values from the environment are ignored, since a shell can export SECONDS.
 torture_setting = $(if $(filter command%,$(origin $1)),$($1),$2)
 torture: $(BUILD)/redlockd $(SHIM) $(TORTURE)
 	@$(E2E_ENV) TORTURE_SECONDS=$(call torture_setting,SECONDS,60) \
@@ -347,8 +350,9 @@ torture: $(BUILD)/redlockd $(SHIM) $(TORTURE)
 bench: $(BUILD)/redlockd $(BENCH)
 	@$(E2E_ENV) BENCH_COMMIT='$(COMMIT)' BENCH_JSON=$(or $(BENCH_JSON),$(BUILD)/bench.json) $(BENCH)
 
-# Compares with node-redlock and etcd, which come from npm and Debian; therefore not part of `make
-# audit`. etcd writes to a tmpfs, since Redis writes to no disk either.
+# Compares redlockd with node-redlock and etcd. These have to be installed from npm and Debian, so
+# `make audit` does not include this target. etcd writes to a tmpfs, since Redis also writes to no
+# disk.
 bench-peers: $(BUILD)/redlockd $(BENCH_PEERS)
 	@sh tests/deps.sh check etcd-server $$(command -v npm >/dev/null || echo npm)
 	@$(MAKE) --no-print-directory $(PEERS)/installed
@@ -361,7 +365,8 @@ $(PEERS)/installed: $(wildcard tests/bench/peers/*)
 	@cd $(@D) && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	@touch $@
 
-# PROFILE=1: also by function. MISSES=1: also cache misses. CLIENTS=16x16: only that load.
+# PROFILE=1 also counts the instructions of each function. MISSES=1 also counts cache misses.
+# CLIENTS=16x16 measures only 16 connections with 16 requests in flight on each.
 instructions: $(BUILD)/redlockd $(INSTRUCTIONS)
 	@sh tests/instructions.sh $(BUILD)/redlockd $(INSTRUCTIONS)
 
@@ -407,7 +412,8 @@ asan:
 	    CFLAGS='-O1 -g -fno-omit-frame-pointer' \
 	    SANITIZE='-fsanitize=address,undefined -fno-sanitize-recover=all' $(or $(GOAL),all)
 
-# With clang, warnings are errors too, and C++ programs include the header of the library.
+# Builds with clang, where warnings are errors too. Then checks that a C++ program can include the
+# header of the library.
 clang:
 	@$(MAKE) --no-print-directory BUILD=build/clang CC=clang all
 	@clang++ -x c++ -std=c++98 -Wall -Wextra -Werror -Wno-unused -fsyntax-only client/c/redlock.h
@@ -450,7 +456,7 @@ audit:
 	@$(MAKE) --no-print-directory -j2 --output-sync=target audit-parts
 	@$(MAKE) --no-print-directory -j2 asan GOAL=tests
 
-# None of these measures time, so they run in parallel.
+# None of these checks measures time, so they run in parallel.
 audit-parts: coverage mutants test-tight clang fuzz-smoke units installed instructions
 
 coverage:
@@ -458,7 +464,7 @@ coverage:
 	    || { cat build/coverage.log; exit 1; }
 	@sh tests/coverage.sh build/coverage 95
 
-# Not part of `make audit`, since it takes some minutes of processor time.
+# `make audit` does not include this target, since it takes some minutes of processor time.
 model:
 	@sh tests/deps.sh audit
 	@bash tests/model.sh

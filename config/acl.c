@@ -2,7 +2,8 @@
 
 #include <assert.h>
 
-/* Verbs without a permission: for every connection, and for authenticated connections. */
+/* Verbs that require no permission: those for every connection, and those for every authenticated
+ * connection. */
 #define WITHOUT_AUTH                                                                               \
     (ACL_BIT(VERB_AUTH) | ACL_BIT(VERB_PING) | ACL_BIT(VERB_VERSION) | ACL_BIT(VERB_HELP) |        \
      ACL_BIT(VERB_QUIT))
@@ -56,7 +57,7 @@ const char *acl_text(enum acl_answer answer, enum verb verb)
     case ACL_NOT_KNOWN:
         return "authenticate first: AUTH <secret>";
     case ACL_NOT_VERB:
-        /* BREAK can be denied without users as well. */
+        /* BREAK can be denied even if the configuration has no users. */
         if (verb == VERB_BREAK)
             return "BREAK requires a user with that verb; without users, root or the daemon's own "
                    "user on a unix socket";

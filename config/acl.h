@@ -1,9 +1,10 @@
 /*
  * Permissions: whether a user may use a verb on a resource, and if not, why. Pure.
  *
- * An unauthenticated connection may authenticate, and use the verbs that only show that the daemon
- * is alive. A user may also use its granted verbs, on resources that begin with one of its prefixes
- * ("" is a prefix of all). Everything else is denied.
+ * An unauthenticated connection is allowed to use AUTH, and the verbs that show only that the
+ * daemon is alive. A user is also allowed to use NAME, and the verbs that the configuration grants
+ * to it. If a granted verb is about a resource, the name of the resource must begin with one of the
+ * user's prefixes ("" is a prefix of every name). Everything else is denied.
  */
 #ifndef CONFIG_ACL_H
 #define CONFIG_ACL_H
@@ -29,8 +30,8 @@
     X(VERB_LOCKS, "locks")                                                                         \
     X(VERB_CLIENTS, "clients")
 
-/* ACL_GRANTABLE: all verbs of the table. ACL_USUAL: the default of a user, sufficient to use locks.
- * ACL_ABOUT_RESOURCES: the verbs that need prefixes. */
+/* ACL_GRANTABLE: all verbs of the table. ACL_USUAL: the verbs that a user has by default, which are
+ * sufficient to use locks. ACL_ABOUT_RESOURCES: the verbs that require prefixes. */
 #define ACL_OR(verb, word) | ACL_BIT(verb)
 #define ACL_GRANTABLE      (UINT32_C(0) ACL_TABLE(ACL_OR))
 #define ACL_USUAL                                                                                  \
@@ -64,7 +65,7 @@ bool acl_covers(const struct acl *acl, const char *resource, size_t resource_len
 /* Whether the prefixes cover every resource. */
 bool acl_covers_all(const struct acl *acl);
 
-/* The text of DENIED. */
+/* The text of the DENIED reply for this answer. */
 const char *acl_text(enum acl_answer answer, enum verb verb);
 
 /* Whether the client may see this error. Some errors reveal configuration values, which only an

@@ -8,7 +8,8 @@
 
 #include "config/file.h"
 
-/* The TLS handshake names at most this many CAs, so that a client can choose its certificate. */
+/* The TLS handshake names at most this many of the trusted CAs. The names help a client to choose
+ * its certificate. */
 enum { ADVERTISED_CAS = 16 };
 
 /* The static text of the last OpenSSL error. It contains nothing from the file. */

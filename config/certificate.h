@@ -19,8 +19,9 @@ enum { CERTIFICATE_FILE_MAX = 1024 * 1024 };
 
 /*
  * Each function loads one file. On failure it returns false and a message to be put after the name
- * of the file ("cannot be read: No such file or directory"). Load a certificate before its key: the
- * key must match it, if there is one. A key must not be readable by every user, nor be encrypted.
+ * of the file ("cannot be read: No such file or directory"). Load a certificate before its key: if
+ * a certificate is loaded, the key must match it. A key file is refused if every user of the host
+ * can read or write it, or if the key is encrypted.
  */
 bool certificate_load(SSL_CTX *context, const char *path, struct error *error);
 bool certificate_load_key(SSL_CTX *context, const char *path, struct error *error);

@@ -40,16 +40,17 @@ _Static_assert(sizeof(enum config_log_format) == sizeof(unsigned), "KEY_CHOICE s
 /*
  * Name, kind, why a reload cannot change the key, field; for numbers: default, minimum, maximum.
  *
- * Before you let a key change, ask: could two clients believe that they hold the same lock, one by
- * the old value and one by the new?
+ * Before you let a reload change a key, ask: could two clients believe that they hold the same
+ * lock, one according to the old value and one according to the new value?
  */
 const struct key config_keys[] = {
     {"cluster", KEY_LABEL, OF_THE_SET, AT(cluster), .least = 1, .most = LIMIT_CLUSTER_NAME,
      .text = "main"},
     {"listen", KEY_LIST, FREE, .read = listens_read, .equal = listens_equal},
-    {"insecure", KEY_BOOLEAN, FREE, AT(insecure)}, /* affects only a check of `listen` */
+    {"insecure", KEY_BOOLEAN, FREE, AT(insecure)}, /* affects only checks of the configuration */
     {"auth", KEY_SECTION, FREE, .size = 0},
-    /* The daemon closes connections that hold locks which their user may not lock any more. */
+    /* A reload closes each connection that holds a lock which its user is no longer allowed to
+     * lock. */
     {"auth.users", KEY_LIST, FREE, .read = users_read, .equal = users_equal},
     {"admin", KEY_URL, "the address is opened only at the start", AT(admin), .use = URL_ADMIN},
     {"nodes", KEY_LIST, OF_THE_SET, .read = nodes_read, .equal = nodes_equal},
@@ -65,7 +66,8 @@ const struct key config_keys[] = {
     /* These two only decide whether a lock is extended. */
     {"locks.max_hold", KEY_DURATION, FREE, AT(locks.max_hold_ns), 1 * H, 1 * S, YEAR},
     {"locks.max_extensions", KEY_INTEGER, FREE, AT(locks.max_extensions), 1000, 1, 1000000000},
-    /* A round draws its ballot at its start, larger than all before, whatever the mode was. */
+    /* A round draws its ballot when it starts. Each ballot is greater than all earlier ones, even
+     * if the mode has changed between them. */
     {"locks.fence", KEY_CHOICE, FREE, AT(locks.fence), CONFIG_FENCE_ON_REQUEST, .words = fences},
     {"locks.fence_ttl", KEY_DURATION, OF_THE_SET, AT(locks.fence_ttl_ns), 24 * H, 1 * S, YEAR},
     {"rounds", KEY_SECTION, FREE, .size = 0},
@@ -112,7 +114,8 @@ static const struct yaml_node *given(const struct loaded *loaded, const char *na
     return value;
 }
 
-/* One duration must not be less than another. Invalid values are not compared. */
+/* Report an error if the duration `larger` is less than `smaller`. Invalid values are not compared.
+ */
 static void check_order(const struct loaded *loaded, const char *smaller, int64_t smaller_ns,
                         const char *larger, int64_t larger_ns)
 {
@@ -130,7 +133,7 @@ static void check_order(const struct loaded *loaded, const char *smaller, int64_
                  smaller_text);
 }
 
-/* A lock with the longest TTL must have validity left after everything that is subtracted. */
+/* Report an error if even a lock with the longest TTL would have no validity left. */
 static void check_max_ttl(const struct loaded *loaded)
 {
     static const char *const names[] = {"locks.max_ttl", "locks.clock_drift_margin",
@@ -216,8 +219,7 @@ struct config *config_defaults(void)
     struct config *config = memory_zeroed(1, sizeof(*config));
     listens_default(config);
     for (const struct key *key = config_keys; key->name != NULL; key++) {
-        /* Numbers are the keys with a maximum that are not texts. All other fields begin as zero.
-         */
+        /* A key with a maximum is a number if it is not a text. All other fields begin as zero. */
         if (key->text != NULL)
             *(char **)keys_field(key, config) = memory_copy(key->text);
         else if (key->words != NULL)

@@ -1,9 +1,9 @@
 /*
  * Reads the configuration, a YAML file, into struct config, or reports every mistake in it.
  *
- * struct config is plain data. Durations are in nanoseconds; the file has them with a unit. The
- * caller of config_load() frees the result with config_free(). Between these, only a reload changes
- * it (config/diff.h).
+ * struct config is plain data. Durations are in nanoseconds; in the file they have a unit. The
+ * caller of config_load() frees the configuration with config_free(). Between these two calls, only
+ * a reload changes the configuration (config/diff.h).
  */
 #ifndef CONFIG_CONFIG_H
 #define CONFIG_CONFIG_H
@@ -22,7 +22,7 @@
 /* Whether a listener requires a client certificate. */
 enum config_client_certificate { CONFIG_CERTIFICATE_OPTIONAL, CONFIG_CERTIFICATE_REQUIRED };
 
-/* Names of PEM files. Each could be loaded when the configuration was read. */
+/* Names of PEM files. config_load() has checked that each file can be loaded. */
 struct config_tls {
     char *certificate; /* redlockd's certificate and intermediate certificates; NULL: none */
     char *key;         /* private key of the certificate */
@@ -100,8 +100,8 @@ enum config_mode { CONFIG_NORMAL, CONFIG_DEV };
 
 /*
  * Read a file ("-" for standard input). Returns a configuration that passed every check, or NULL.
- * Writes all mistakes and warnings to `report`, one per line, in the order of the file; a YAML
- * syntax error hides what comes after it:
+ * Writes all mistakes and warnings to `report`, one per line, in the order of the file. A YAML
+ * syntax error hides the mistakes after it. An example of a line:
  *
  *     redlockd.yaml:12:14: locks.max_ttl: "60" has no unit; write 60s, 1m or 500ms
  */

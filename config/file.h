@@ -14,7 +14,7 @@ struct file {
     char *bytes;  /* buffer; owned, for file_free() */
     size_t size;  /* of the buffer */
     size_t len;   /* of the contents */
-    bool exposed; /* every user of the host may read or write the file */
+    bool exposed; /* every user of the host can read or write the file */
 };
 
 /* Read at most `size` bytes. On failure returns false and a message to be put after the path

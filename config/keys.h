@@ -1,7 +1,7 @@
 /*
- * Tables of the keys of the file: name, valid values, field, and whether a reload may change the
- * key. config.c has the table of the whole file. The entries of each list have a table of their
- * own.
+ * Tables of the keys of the configuration file. A table has, for each key, its name, its valid
+ * values, the field that stores the value, and whether a reload may change it. The table in
+ * config.c is for the whole file. The entries of each list have a table of their own.
  */
 #ifndef CONFIG_KEYS_H
 #define CONFIG_KEYS_H
@@ -26,7 +26,7 @@ enum key_kind {
     KEY_NAME,     /* char *: A-Z a-z 0-9 _ . - */
     KEY_LABEL,    /* char *: A-Z a-z 0-9 _ . - : */
     KEY_PREFIX,   /* char *: the prefix of keys on the masters */
-    KEY_SECRET,   /* char *: the contents of the named file, for secret_free() */
+    KEY_SECRET,   /* char *: the contents of the named file; freed with secret_free() */
     KEY_BOOLEAN,  /* bool */
     KEY_INTEGER,  /* int64_t */
     KEY_DURATION, /* int64_t: nanoseconds */
@@ -47,14 +47,15 @@ struct key {
     int64_t most;             /* numbers: the maximum; texts: the maximum in bytes */
     const char *text;         /* texts: the default */
     const char *const *words; /* KEY_CHOICE: all words, NULL last */
-    const char *missing;      /* example of a required key; NULL: the key is optional */
+    const char *missing;      /* required keys: an example for the error; NULL: optional key */
     enum url_use use;         /* KEY_URL */
     const char *many; /* KEY_WORDS: advice if there are more than `most`; NULL: no maximum */
     /* KEY_WORD, KEY_WORDS: parse a value into the field; the error is put after the value */
     bool (*parse)(const char *text, void *field, struct error *error);
     /* KEY_LIST: read the list into the target structure */
     void (*read)(void *target, const struct yaml_node *list, struct report *report);
-    bool (*equal)(const struct config *a, const struct config *b); /* KEY_LIST in config_keys */
+    /* KEY_LIST in config_keys: whether the lists are equal in both configurations */
+    bool (*equal)(const struct config *a, const struct config *b);
 };
 
 #define KEY_MAY_CHANGE ""
@@ -67,18 +68,20 @@ struct key {
 extern const struct key config_keys[];
 
 /*
- * Read the keys of a section ("" for the top level) from the mapping into `target`. Mistakes go
- * into the report. An invalid value is marked as broken.
+ * Read the keys of a section ("" for the top level) from the mapping into `target`. Mistakes are
+ * added to the report. An invalid value is marked as broken.
  */
 void keys_read(const struct key *keys, const char *section, struct yaml_node *mapping, void *target,
                struct report *report);
 
-/* Whether the node is of this kind and not broken. If not, reports that `name` must be `what`
- * (NULL: the name of the kind). */
+/* Whether the node is of this kind, not empty, and not broken. If it is empty or of another kind,
+ * reports that `name` must be `what` (NULL: the name of the kind). A broken node is not reported
+ * again. */
 bool keys_check_kind(const struct yaml_node *node, enum yaml_kind kind, const char *name,
                      const char *what, struct report *report);
 
-/* Whether an entry of a list is a mapping; if not, reports it with the example. */
+/* Whether an entry of a list is a mapping. If it is not, reports the entry and shows the example.
+ */
 bool keys_check_entry(const struct yaml_node *entry, const char *list, const char *example,
                       struct report *report);
 

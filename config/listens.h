@@ -31,7 +31,9 @@ extern const struct key listens_keys[];
 void listens_check_local(const struct config *config, const struct yaml_node *list,
                          struct report *report);
 
-/* Whether an address is a unix socket. An address that could not be parsed counts as one. */
+/* Whether at least one address can be a unix socket. An address that could not be parsed can be
+ * one.
+ */
 bool listens_may_be_unix(const struct config *config);
 
 /* Whether two configurations have the same addresses, in any order. */

@@ -8,7 +8,7 @@
 #include "config/memory.h"
 #include "protocol/text.h"
 
-/* Escape the text for display. Text from the file or the environment may contain any byte. */
+/* Escape the text for display. Text from the file or the environment can contain any byte. */
 static char *escape(const char *text)
 {
     size_t len = strlen(text);
@@ -23,7 +23,7 @@ static bool is_after(struct mark a, struct mark b)
     return a.line != b.line ? a.line > b.line : a.column > b.column;
 }
 
-/* Insert a finding after all findings at earlier positions or the same one. Takes ownership of the
+/* Insert a finding after all findings whose position is earlier or the same. Takes ownership of the
  * text. */
 static void insert(struct report *report, struct mark mark, char *text)
 {

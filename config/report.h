@@ -1,8 +1,9 @@
 /*
  * Collects the mistakes in a file and prints one line for each, with its position, in file order.
  *
- * The checks find mistakes in another order: a range error while reading, a contradiction of two
- * keys only at the end. So the report keeps them until report_print().
+ * The checks find mistakes in another order: a value out of range while they read the file, but a
+ * contradiction between two keys only at the end. So the report keeps all mistakes until
+ * report_print().
  */
 #ifndef CONFIG_REPORT_H
 #define CONFIG_REPORT_H
@@ -24,7 +25,7 @@ struct finding {
     char *text; /* printable ASCII */
 };
 
-/* Initialize with zero, except the file. */
+/* The caller initializes all fields to zero, except `file`. */
 struct report {
     const char *file; /* as the user named it */
     unsigned errors;

@@ -11,7 +11,8 @@ char *secret_load(const char *path, bool *exposed, struct error *error)
     struct file file;
     char *secret = NULL;
     *exposed = false;
-    /* Two bytes more: a final line feed, and one that reveals a longer file. */
+    /* Read two bytes more than a secret can have: a final line feed, and one byte that shows that
+     * the file is too long. */
     if (!file_read(&file, path, SECRET_MAX + 2, error))
         return NULL;
     *exposed = file.exposed;

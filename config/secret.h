@@ -13,7 +13,7 @@ enum { SECRET_MAX = 1024 };
 /*
  * Returns the secret without the final line feed; the caller frees it with secret_free(). On
  * failure returns NULL and a message to be put after the path ("cannot be read: Permission
- * denied"). Sets *exposed if every user of the host may read or write the file.
+ * denied"). Sets *exposed if every user of the host can read or write the file.
  */
 char *secret_load(const char *path, bool *exposed, struct error *error);
 

@@ -1,6 +1,6 @@
 /*
- * Checks the TLS fields of an entry in `listen` or `nodes`: that they fit together, and that their
- * files can be loaded.
+ * Checks the TLS fields of an entry in `listen` or `nodes`: whether the fields fit together, and
+ * whether their files can be loaded.
  */
 #ifndef CONFIG_TLS_H
 #define CONFIG_TLS_H
@@ -9,7 +9,7 @@
 #include "config/report.h"
 #include "config/yaml.h"
 
-/* The names of the fields in that list. */
+/* How `listen` and `nodes` differ in their TLS fields. */
 struct tls_names {
     const char *list;   /* "listen" */
     const char *scheme; /* "tls://" */
@@ -17,7 +17,8 @@ struct tls_names {
     bool own_required;  /* the entry must have a certificate */
 };
 
-/* Call it after all fields of the entry, including `address`, have been read. */
+/* Add the mistakes of one entry to the report. Call this after all fields of the entry, including
+ * `address`, have been read. */
 void tls_check(const struct config_tls *tls, const struct config_address *address,
                const struct tls_names *names, const struct yaml_node *entry, struct report *report);
 

@@ -24,13 +24,15 @@ struct config_address {
 };
 
 /*
- * Parse an address. The caller frees it with url_free(), even on failure. Then the error says what
- * is wrong and what would be right; put it after the text, as in value.h.
+ * Parse an address. The caller frees the address with url_free(), even on failure. On failure the
+ * error says what is wrong and what would be right. The caller puts the error after the text, as in
+ * value.h.
  */
 bool url_parse(const char *text, enum url_use use, struct config_address *address,
                struct error *error);
 
-/* Parse a value of the configuration. The report shows an error with `name`. */
+/* Parse a value of the configuration. If it is invalid, adds an error that begins with `name` to
+ * the report. */
 bool url_read(const struct yaml_node *value, const char *name, enum url_use use,
               struct config_address *address, struct report *report);
 
@@ -43,8 +45,8 @@ bool url_is_local(const struct config_address *address);
 /* Whether two addresses are the same, judging by their text. False if one is empty. */
 bool url_equal(const struct config_address *a, const struct config_address *b);
 
-/* Whether only one of two addresses can be opened: they are the same, or one of them covers every
- * address of a family. */
+/* Whether only one of two addresses can be opened: they are the same, or they have the same port
+ * and one of them is the wildcard address (0.0.0.0 or ::) of the other's family. */
 bool url_collides(const struct config_address *a, const struct config_address *b);
 
 #endif

@@ -113,7 +113,7 @@ static bool add_verb(const char *text, void *target, struct error *error)
 
 /* --- one entry --- */
 
-/* A reload compares auth.users as a whole, so these keys have no rule for it. */
+/* These keys have no rule for reloads, since a reload compares auth.users as a whole. */
 static const struct key keys[] = {
     {"auth.users.name", KEY_NAME, NULL, KEY_AT(struct config_user, name), .least = 1,
      .most = LIMIT_USER_NAME, .missing = example},
@@ -165,7 +165,7 @@ static void read_one(struct config_user *user, struct yaml_node *entry, struct r
 
 /* --- the list --- */
 
-/* No id may belong to two users, since a connection has only one. */
+/* No uid or gid is allowed to identify two users, since a connection belongs to only one user. */
 static void check_ids(const uint32_t *ids, size_t count, const uint32_t *others, size_t other_count,
                       size_t line, const struct yaml_node *list, struct report *report)
 {

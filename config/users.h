@@ -37,8 +37,8 @@ struct config_users {
 /* Read the users of the list. `target` is a struct config; free its users with users_free(). */
 void users_read(void *target, const struct yaml_node *list, struct report *report);
 
-/* Refuse users without a secret. Call it if there is no unix socket, after users_read() with the
- * same list. */
+/* Report an error for each user that has only uids or gids and no secret. Call this if `listen` has
+ * no unix socket, after users_read() with the same list. */
 void users_check_secrets(const struct config_users *users, const struct yaml_node *list,
                          struct report *report);
 

@@ -86,7 +86,7 @@ const char *value_boolean(const char *text, bool *boolean)
     return *boolean || strcmp(text, "false") == 0 ? NULL : "must be true or false";
 }
 
-/* The largest number is not a valid id. */
+/* Parse the number of a user or group. The largest number, (uid_t)-1, is not a valid id. */
 static bool read_id(const char *text, uint32_t *id)
 {
     int64_t number;

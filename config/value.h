@@ -25,16 +25,16 @@ const char *value_integer(const char *text, int64_t *number);
 /* Parses "true" or "false". */
 const char *value_boolean(const char *text, bool *boolean);
 
-/* The id of a user or group of this host, given by name or number. Returns false if there is none.
- */
+/* Look up a user or group of this host. The text is a name or any valid id. Returns false if it is
+ * neither. */
 bool value_user(const char *text, uint32_t *id);
 bool value_group(const char *text, uint32_t *id);
 
 /* Whether the text contains a space or a control character. */
 bool value_has_space(const char *text);
 
-/* Print a value exactly, as the file would: "250us", "90s" for 1.5 minutes, "0.5%", "7". Values are
- * not negative. */
+/* Print a value exactly, in the notation of the file: "250us", "90s" for 1.5 minutes, "1%", "7".
+ * The value must not be negative. */
 enum { VALUE_PRINTED = 32 };
 void value_print_duration(int64_t ns, char buf[VALUE_PRINTED]);
 void value_print_rate(int64_t ppm, char buf[VALUE_PRINTED]);

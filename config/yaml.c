@@ -60,8 +60,8 @@ static struct mark mark_of(const yaml_mark_t *mark)
     return (struct mark){mark->line + 1, mark->column + 1};
 }
 
-/* Whether the byte continues a UTF-8 character. Each character has exactly one byte that does not,
- * its first, so counting those bytes counts characters. */
+/* Whether the byte is the second or a later byte of a UTF-8 character. To count characters, count
+ * all other bytes. */
 static bool is_continuation(unsigned char byte)
 {
     return (byte & 0xc0) == 0x80;
@@ -133,8 +133,8 @@ static bool next_event(struct reader *reader, yaml_event_t *event)
 
 /* --- scalars --- */
 
-/* Append the value of the variable at `in`, which begins with "$", to `out`. Returns the rest of
- * the text, or NULL on an error. */
+/* `in` begins with "$". Append the value of the variable there, or a dollar sign for "$$", to
+ * `out`. Returns the rest of the text, or NULL on an error. */
 static const char *expand_dollar(struct reader *reader, struct mark mark, const char *in,
                                  struct text *out)
 {
@@ -161,7 +161,7 @@ static const char *expand_dollar(struct reader *reader, struct mark mark, const 
     return in + 2 + len + 1;
 }
 
-/* Replace the variables of a value. On an error the value is broken. */
+/* Replace the variables of a value. On an error the value is marked as broken. */
 static void expand(struct reader *reader, struct yaml_node *node)
 {
     char buf[YAML_SCALAR_MAX + 1];
@@ -261,7 +261,7 @@ static bool read_children(struct reader *reader, struct yaml_node *parent)
     return false;
 }
 
-/* Report anchors and tags. Reading continues after them, to find further mistakes. */
+/* Report anchors and tags as errors. The file is read on, to find further mistakes. */
 static void refuse_anchor_and_tag(struct reader *reader, struct mark mark,
                                   const yaml_char_t *anchor, const yaml_char_t *tag)
 {

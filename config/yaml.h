@@ -2,9 +2,8 @@
  * Reads a YAML file into a tree of scalars, lists and mappings, each with its position in the file.
  *
  * libyaml parses the file. This module refuses anchors, aliases, tags, several documents, duplicate
- * keys, and keys that are not scalars. In values it replaces ${NAME} by that environment variable
- * and
- * $$ by a dollar sign. Keys are unchanged.
+ * keys, and keys that are not scalars. In values it replaces ${NAME} by the environment variable
+ * NAME, and $$ by a dollar sign. Keys are unchanged.
  */
 #ifndef CONFIG_YAML_H
 #define CONFIG_YAML_H
@@ -14,8 +13,8 @@
 
 #include "config/report.h"
 
-/* Limits for any file: its bytes, the bytes of a scalar after its variables are replaced, the nodes
- * of the tree, and its depth. */
+/* Limits for any file: bytes of the file, bytes of a scalar after its variables are replaced, nodes
+ * of the tree, and levels of the tree. */
 enum {
     YAML_FILE_MAX = 256 * 1024,
     YAML_SCALAR_MAX = 1024,
@@ -38,8 +37,8 @@ struct yaml_node {
 
 /*
  * Read all of `in`, which the caller closes. Returns the root, which the caller frees with
- * yaml_node_free(), or NULL if the file is not YAML. The report has errors if the root is NULL, and
- * may have errors otherwise.
+ * yaml_node_free(); or NULL if the file cannot be read or is not YAML. If the root is NULL, the
+ * report has errors. It can have errors even if the root is not NULL.
  */
 struct yaml_node *yaml_node_read(FILE *in, struct report *report);
 void yaml_node_free(struct yaml_node *node);

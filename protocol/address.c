@@ -13,7 +13,7 @@ enum { PORT_MAX = 65535, DATABASE_MAX = 9999 };
 _Static_assert(sizeof(((struct sockaddr_un *)0)->sun_path) == ADDRESS_PATH_MAX + 1,
                "the length of a unix socket path");
 
-/* The differences between the uses of an address, and examples for error messages. */
+/* What an address looks like for one use, and examples for error messages. */
 struct form {
     const char *scheme;
     uint16_t default_port; /* 0: the port is required */

@@ -1,12 +1,13 @@
 /*
- * Parses addresses. Pure and without allocation, since the client library uses it too.
+ * Parses addresses. Pure, and allocates nothing: the client library also uses this module.
  *
  *     listen   tcp://127.0.0.1:7335   tls://[::]:7337   unix:/run/redlockd/redlockd.sock
  *     admin    http://127.0.0.1:7336   http://[::1]:7336
  *     nodes    redis://10.0.0.1:6379/0   rediss://[fd00::1]   unix:/run/redis/redis.sock
  *
- * URL_DAEMON accepts the same addresses as URL_LISTEN, except TLS, which the client library does
- * not support. Its error messages differ.
+ * URL_DAEMON is the address of the daemon that a client connects to. It accepts the same addresses
+ * as URL_LISTEN except tls://, which the client library does not support. The error messages for
+ * URL_DAEMON differ from those for URL_LISTEN.
  */
 #ifndef PROTOCOL_ADDRESS_H
 #define PROTOCOL_ADDRESS_H
@@ -33,9 +34,8 @@ struct address {
 };
 
 /*
- * Parse an address. Returns false on an error; the message says what is wrong and what would be
- * right. It does not contain the text, so that the caller can put the text, or another subject,
- * before it.
+ * Parse an address. Returns false on an error; the message then says what is wrong and what would
+ * be right. The message has no subject: the caller puts the address, or its name, before it.
  */
 __attribute__((warn_unused_result)) bool
 address_parse(const char *text, enum url_use use, struct address *address, struct error *error);

@@ -1,7 +1,8 @@
 -- Acquire a lock with a fence: the ballot must be greater than every earlier one on this master.
 -- KEYS[1] the lock, KEYS[2] its fence; ARGV[1] the token, ARGV[2] the TTL, ARGV[3] the ballot,
 -- ARGV[4] the TTL of the fence.
--- Returns -3 if acquired; nil if the lock is held; the stored ballot if ARGV[3] is not greater.
+-- Returns -3 if acquired; nil if the lock is held; the stored ballot if ARGV[3] is not greater than
+-- it.
 if redis.call('GET', KEYS[1]) then
     return false
 end

@@ -32,7 +32,8 @@ static bool is_http_version(const char *word, size_t len)
 }
 
 /* Whether the line is like "GET / HTTP/1.1": at least three words, the last of them the version. A
- * request of redlockd for a resource of that name has only two words, or begins with a tag. */
+ * valid redlockd request that ends with such a word ("STATUS HTTP/1.1") has only two words, or
+ * begins with a tag. */
 static bool is_http(const char *line, size_t len)
 {
     size_t start = len;

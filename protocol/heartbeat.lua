@@ -1,19 +1,29 @@
 -- A daemon's heartbeat: leave information for other daemons on this master, and read theirs.
--- KEYS[1] the clock entry of this host; KEYS[2] the attestation; KEYS[3] the last known step of
--- this master's clock; KEYS[4..] the names of servers.
--- ARGV[1] the clock entry ('': leave it unchanged; '-': the clock has been stepped); ARGV[2] its
--- TTL in milliseconds; ARGV[3] the attestation ('': leave it unchanged), "<this clock at its
--- sample>:<largest hidden error>" in microseconds; ARGV[4] its TTL; ARGV[5] the TTL of a name
--- lease; ARGV[6] the time after a renewal in which the renewing daemon may still count votes of
--- that server; ARGV[7] the step that the daemon knows ('' for none), since an attestation is valid
--- only with the present step; ARGV[8] the id of this daemon; ARGV[9..] the servers, "<id>
--- <run_id>", or with "<database>/" before it. The first 40 bytes differ for any two databases.
--- The value of a lease is "<server> <daemon>=<time> ...", with the daemons that renewed it within
--- ARGV[6], the latest first. Daemons beyond the eighth are combined as "*", which never includes
--- the daemon that runs this script.
--- Returns "<a digit for each name> <attestation> <step> <entry>", with step and entry as found.
--- Digits: 0: the name is now leased to this server. 1: another server has it. 2: another process
--- with the same data has it, and another daemon may count its votes.
+-- KEYS[1] the clock entry: the bounds of this master's clock that the daemons of one host know.
+-- KEYS[2] the attestation of this master's clock.
+-- KEYS[3] the last step of this master's clock that a daemon announced.
+-- KEYS[4..] the name leases, one for each name of a master.
+-- ARGV[1] the clock entry; '' leaves it unchanged; '-' announces a step of the clock.
+-- ARGV[2] the TTL of the clock entry, in milliseconds like all TTLs here.
+-- ARGV[3] the attestation, "<this master's time at the sample>:<largest hidden error>", both in
+--     microseconds; '' leaves it unchanged.
+-- ARGV[4] the TTL of the attestation.
+-- ARGV[5] the TTL of a name lease.
+-- ARGV[6] the milliseconds after a renewal of a lease in which the daemon that renewed it can still
+--     count votes of the leased server.
+-- ARGV[7] the last announced step that the daemon knows, '' for none. The attestation is valid only
+--     if that is still the last step on this master.
+-- ARGV[8] the id of this daemon.
+-- ARGV[9..] the server that this daemon knows by each name: "<id of its record> <run_id>", with
+--     "<database>/" before it if the database is not 0. The first 40 bytes of two databases never
+--     agree.
+-- The value of a lease is "<server> <daemon>=<time in ms> ...": the daemons that renewed the lease
+-- within the last ARGV[6], the latest first. Daemons after the eighth are combined as "*", which
+-- never includes the daemon that runs this script.
+-- Returns "<a digit for each name> <attestation> <step> <entry>", with the step and the entry that
+-- this script found. The digit is 0 if the name is now leased to the server of this daemon; 1 if it
+-- is leased to another server; and 2 if it is leased to another process with the same data, whose
+-- votes another daemon may still count.
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local entry = redis.call('GET', KEYS[1]) or '-'
@@ -23,18 +33,19 @@ local function clock_of(text)
     local clock = string.match(text, '^(%d+):%d+$')
     return clock and tonumber(clock) or math.huge
 end
--- An attestation from the future was made before the clock was stepped back. It does not account
--- for that step, so it must not become valid again when its time comes.
+-- An attestation with a time in the future was made before the clock was stepped back. It does not
+-- account for that step, so it must not become valid again once the clock reaches its time.
 if attestation and clock_of(attestation) > now then
     redis.call('DEL', KEYS[2])
     attestation = false
 end
 if ARGV[1] == '-' then
-    -- The attestation is older than the step, so it is deleted. Entries contain the step that their
-    -- daemon knew, and are void on all hosts if the step differs. The step never expires: on a
-    -- clock that jumps it could expire before the entries. It increases by at least a millisecond,
-    -- which a Lua number can represent for any clock. The DEL comes first, since Redis lets a
-    -- script that has already written exceed maxmemory.
+    -- The attestation is older than the step, so it is deleted. Each clock entry contains the step
+    -- that its daemon knew, so the new step voids the entries of all hosts. The step has no TTL: on
+    -- a clock that jumps it could expire before the entries. Each new step is at least a
+    -- millisecond greater than the last one, and a Lua number can represent that difference for
+    -- any clock. The DEL comes first, since Redis lets a script that has already written exceed
+    -- maxmemory.
     redis.call('DEL', KEYS[1], KEYS[2])
     redis.call('SET', KEYS[3], string.format('%.0f', math.max(now, (tonumber(step) or 0) + 1000)))
 elseif ARGV[1] ~= '' then
@@ -60,7 +71,7 @@ for i = 4, #KEYS do
         renewals = string.format(' *=%.0f', now_ms - math.max(lease - left, 0))
     end
     for daemon, at in string.gmatch(renewals or '', ' ([%x*]+)=(%d+)') do
-        -- A time in the future is from before the clock was set back.
+        -- A time in the future was written before the clock was stepped back.
         at = math.min(tonumber(at), now_ms)
         if daemon ~= me and now_ms - at <= fresh then
             count = count + 1
@@ -79,12 +90,12 @@ for i = 4, #KEYS do
         redis.call('SET', KEYS[i], string.format('%s %s=%.0f%s', server, me, now_ms, others), 'PX', ARGV[5])
         digits = digits .. '0'
     elseif same then
-        -- Remove this daemon from the list, since it has left that process.
+        -- Remove this daemon from the list, since it no longer uses the leased process.
         redis.call('SET', KEYS[i], known .. others, 'PX', math.max(math.min(left, lease), 1))
         digits = digits .. '2'
     else
         digits = digits .. '1'
-        -- A TTL above that of a lease means that the clock was stepped back: shorten it.
+        -- If the TTL is longer than that of a new lease, the clock was stepped back: shorten it.
         redis.call('PEXPIRE', KEYS[i], math.max(math.min(left, lease), 1))
     end
 end

@@ -26,36 +26,40 @@ enum {
     LIMIT_REPLY = LIMIT_LINE,
     LIMIT_LISTING_LINES = 1000,
 
-    /* One client connection: unread replies, lines of requests that have not started, pending
-     * requests. */
+    /* For one client connection: bytes of replies that the client has not read yet, bytes of
+     * request lines that the daemon has not started yet, and the number of pending requests. */
     LIMIT_CLIENT_OUTPUT = 256 * 1024,
     LIMIT_CLIENT_PENDING_INPUT = 8 * LIMIT_LINE,
     LIMIT_CLIENT_REQUESTS = 1024,
 
-    /* TLS handshakes with clients in progress. One pass of the event loop may have to advance all
-     * of them, and each may take a millisecond of it. */
+    /* TLS handshakes with clients that are in progress at the same time. One pass of the event loop
+     * may have to advance all of them, and each can take a millisecond of that pass. */
     LIMIT_HANDSHAKES = 64,
 
-    /* Reads of one TLS connection from its socket in one pass of the event loop: two for each
-     * record, and a handshake has four records in a row. */
+    /* Reads from the socket of one TLS connection in one pass of the event loop. Each record takes
+     * two reads, and a handshake has four records in a row. */
     LIMIT_TLS_READS = 16,
 
-    /* One pass of the event loop: lines of one client; lines of a client that was alone in the pass
-     * before; connections accepted by one listener; and buffered input of one client. */
+    /* In one pass of the event loop: lines handled for one client; the same number if only one
+     * client was served in the previous pass; connections that one listener accepts; and bytes of
+     * buffered input of one client. */
     LIMIT_READ_BUDGET = 16,
     LIMIT_READ_BUDGET_ALONE = 64,
     LIMIT_ACCEPT_BUDGET = 512,
     LIMIT_CLIENT_INPUT = 16 * 1024,
 
     /* The kernel's buffer for a TCP client, in each direction. By default the kernel buffers
-     * megabytes for each client, and when its memory is used up, it drops the data of others. */
+     * megabytes for each client. When its memory for TCP is used up, the kernel also drops data of
+     * other connections. */
     LIMIT_SOCKET_BUFFER = 64 * 1024,
 
-    /* The largest TCP segment. The kernel sends a segment as a whole, or waits for up to 200 ms.
-     * Over loopback a segment could exceed the window that LIMIT_SOCKET_BUFFER leaves. */
+    /* The largest TCP segment. If a whole segment does not fit in the receiver's window, the kernel
+     * waits for up to 200 ms. Over loopback, a segment of the default size can exceed the window
+     * that LIMIT_SOCKET_BUFFER leaves. */
     LIMIT_SEGMENT = LIMIT_SOCKET_BUFFER / 8,
 
-    /* Users (auth): their number, the entries of each user, and the length of a secret. */
+    /* Users (auth): the number of users; for each user the bytes of its name, its resource prefixes
+     * and its uids or gids; and the least and greatest length of a secret. */
     LIMIT_USERS = 256,
     LIMIT_USER_NAME = 32,
     LIMIT_USER_PREFIXES = 32,
@@ -69,37 +73,43 @@ enum {
     /* Rounds in flight in the daemon. */
     LIMIT_ROUNDS = 16384,
 
-    /* Granted locks that the daemon remembers. A place is reserved for each HOLD among them. */
+    /* Granted locks that the daemon remembers, and how many of them can be HOLDs. The daemon may
+     * forget other locks to make room, but never a HOLD. */
     LIMIT_LOCKS = 65536,
     LIMIT_HOLDS = 32768,
 
-    /* Extensions of HOLDs in flight: as many as all links answer within a few milliseconds, so that
-     * extensions that are due together do not time each other out. */
+    /* Extensions of HOLDs in flight at once. The masters answer this many within a few
+     * milliseconds, so extensions that are due at the same time do not make each other time out. */
     LIMIT_RENEWALS = 256,
 
     /* BREAKs in progress. */
     LIMIT_BREAKS = 16,
 
-    /* Resources that the daemon keeps for the sake of far waiters. */
+    /* Resources that the daemon keeps in memory, even without a client, because a far waiter of
+     * another daemon waits for them. */
     LIMIT_FAR_RESOURCES = 1024,
 
-    /* Tokens whose extensions are counted. */
+    /* Tokens whose extensions the daemon counts, for max_extensions and max_hold. */
     LIMIT_EXTENDED = 32768,
 
-    /* One link to a master: outstanding commands, and among them key probes, releases and votes.
-     * Votes may not use all, so that releases have room; releases may not use all, so that the
-     * guard has room. Bytes of a reply. Pending releases: enough for all HOLDs. Pending releases
-     * outstanding at once: enough to hide a round trip, and few enough to let other commands
-     * through. */
+    /* Outstanding commands of one link to a master; and how many of them can be key probes. */
     LIMIT_LINK_COMMANDS = 4096,
     LIMIT_LINK_KEY_PROBES = 512,
+
+    /* From this number of outstanding commands on, the link takes no more releases, or no more
+     * votes. So votes leave room for releases, and releases leave room for the guard. */
     LIMIT_LINK_RELEASES = LIMIT_LINK_COMMANDS - 64,
     LIMIT_LINK_VOTES = 3072,
+
+    /* Bytes of one reply of a master. */
     LIMIT_LINK_REPLY = 64 * 1024,
+
+    /* Pending releases of one link: enough for all HOLDs. And how many of them are outstanding at
+     * once: enough to hide a round trip, and few enough to let other commands through. */
     LIMIT_LINK_PENDING_RELEASES = LIMIT_HOLDS,
     LIMIT_LINK_RELEASES_UNDER_WAY = 64,
 
-    /* Votes of one link that wait for the guard's probe; a sequence of yes votes counts as one. */
+    /* Votes of one link that wait for the guard's probe. Consecutive yes votes count as one. */
     LIMIT_LINK_KEPT = LIMIT_LINK_COMMANDS,
 
     /* Bytes read from one master in one pass of the event loop. */
@@ -108,8 +118,9 @@ enum {
     /* Releases in one command to a master. They block the master for about 50 microseconds. */
     LIMIT_BATCH = 64,
 
-    /* The admin listener: connections, seconds for each, bytes of the request's headers and body,
-     * and bytes of the response's body, twice what fifteen masters need. */
+    /* The admin listener: connections; seconds for each connection; bytes of the headers and of the
+     * body of a request; and bytes of the body of a response, which is twice what fifteen masters
+     * need. */
     LIMIT_ADMIN_CONNECTIONS = 32,
     LIMIT_ADMIN_SECONDS = 5,
     LIMIT_ADMIN_HEADERS = 8 * 1024,

@@ -95,8 +95,8 @@ enum reason reason_of_word(const char *word);
 
 /*
  * The reason for an error reply of Redis, from the first word of its text ("LOADING Redis is
- * loading ..."). REASON_ERROR if the error is unknown. The caller handles WRONGTYPE, which does not
- * cost a master its vote.
+ * loading ..."). REASON_ERROR if the error is unknown. The caller handles WRONGTYPE itself, because
+ * a master that replies WRONGTYPE can vote.
  */
 enum reason reason_of_redis_error(const char *text, size_t len);
 

@@ -67,7 +67,8 @@ static inline bool redis_is_native(enum redis_form form)
  * lock follows. */
 #define REDIS_FAR_PREFIX "redlockd:far:"
 
-/* The length of a daemon id, and the largest need of a far waiter, which has four digits. */
+/* The length of a daemon id, and the longest time for which a far waiter can need the lock to be
+ * free, which is limited to four digits. */
 enum { REDIS_DAEMON = 16, REDIS_NEED_MAX_MS = 9999 };
 
 /* The arguments of one command. */
@@ -88,7 +89,7 @@ struct redis_call {
      * REDIS_RELEASE: NULL to leave no contention hint */
     const char *daemon;
     /* REDIS_KEY_PROBE, REDIS_RELEASE: how long a far waiter of this daemon needs the lock to be
-     * free, at most REDIS_NEED_MAX_MS; 0: no longer than usual */
+     * free, at most REDIS_NEED_MAX_MS; 0 if this daemon has no far waiter */
     int64_t need_ms;
 };
 
@@ -99,7 +100,8 @@ enum { REDIS_COMMAND_MAX = 4096 };
 /* Write the command as RESP to buf, which must hold REDIS_COMMAND_MAX bytes. Returns its length. */
 size_t redis_format(const struct redis_call *call, enum redis_form form, char *buf);
 
-/* Write a GET of the contention hint of a far waiter for this key, like redis_format(). */
+/* Write a GET of the contention hint that a far waiter left for this key. buf must hold
+ * REDIS_COMMAND_MAX bytes. Returns the length of the command. */
 size_t redis_format_far(const char *key, size_t key_len, char *buf);
 
 /* One release of a batch. */
@@ -117,8 +119,9 @@ enum { REDIS_RELEASES_MAX = REDIS_COMMAND_MAX + LIMIT_BATCH * (LIMIT_KEY + LIMIT
 size_t redis_format_releases(const struct redis_release *releases, size_t count,
                              enum redis_form form, char *buf);
 
-/* Write a command from its words, for the greeting of a link. Returns its length. The caller makes
- * sure that it fits in `size` bytes. */
+/* Write a command from its words, for the greeting: the commands that a link sends when it
+ * connects. Returns the length of the command. The caller makes sure that it fits in `size` bytes.
+ */
 size_t redis_format_words(const char *const *words, const size_t *lens, size_t count, char *buf,
                           size_t size);
 
@@ -180,14 +183,14 @@ enum __attribute__((packed)) answer_kind {
 struct answer {
     enum answer_kind kind;
     enum reason reason; /* ANSWER_FAILED */
-    int64_t pttl_ms;    /* ANSWER_HELD: remaining TTL; -1 if unknown, infinite, or decades */
+    int64_t pttl_ms;    /* ANSWER_HELD: remaining TTL; -1 if unknown, infinite, or many decades */
     uint64_t holder;    /* ANSWER_HELD: redis_holder() of the value; 0 if unknown */
     int64_t ballot;     /* ANSWER_OUTBID: the fence on the master */
     /* REDIS_SWAP: the result for the old token, independent of the new one. YES: released; ABSENT:
      * no key; HELD: the key had another value; FAILED: unknown. */
     enum answer_kind released;
     bool contended;   /* REDIS_SWAP: another daemon has left a contention hint */
-    uint16_t need_ms; /* REDIS_SWAP, contended: need of the far waiter; 0: no longer than usual */
+    uint16_t need_ms; /* REDIS_SWAP, contended: the need of a far waiter; 0 if there is none */
 };
 
 /* Parse a ballot; -1 if the digits are not a valid one. */
@@ -206,12 +209,12 @@ struct answer redis_answer(enum redis_command command, const struct redis_reply 
 /* The cheapest form of REDIS_RELEASE that a server with this INFO supports. */
 enum redis_form redis_release_form(const char *info, size_t len);
 
-/* Interpret the reply to DELIFEQ or DELEX. ABSENT: there is no key, or it has another value,
- * possibly the frozen token. After ABSENT and FAILED, release.lua can tell more. */
+/* Interpret the reply to DELIFEQ or DELEX. ABSENT: there is no key, or it has another value, which
+ * can be the frozen token. After ABSENT or FAILED, the caller can learn more with release.lua. */
 enum answer_kind redis_deleted(const struct redis_reply *reply);
 
-/* From the reply to `count` releases, the result of the one at `index`: YES, ABSENT, or FAILED if
- * the release must be sent again on its own. */
+/* The result of the release at `index`, from the reply to a batch of `count` releases: YES, ABSENT,
+ * or FAILED if the release must be sent again on its own. */
 enum answer_kind redis_released(const struct redis_reply *reply, size_t count, size_t index);
 
 /* Whether the reply is YES for all releases of the batch. */
@@ -230,8 +233,10 @@ uint64_t redis_fingerprint(const char *value, size_t len);
  */
 const char *redis_info_field(const char *info, size_t len, const char *field, size_t *value_len);
 
-/* The same for a reply: the value, NULL if the reply is not a string; whether the value equals
- * `value`; the value as a number, or -1. */
+/* Find a field in a reply to INFO. redis_info() returns the value of the field, or NULL if there is
+ * no such field or the reply is not a string. redis_info_is() returns whether the field has this
+ * value. redis_info_number() returns the value as a number; or -1 if there is no such field, or its
+ * value is not a number of at most `most_digits`. */
 const char *redis_info(const struct redis_reply *reply, const char *field, size_t *value_len);
 bool redis_info_is(const struct redis_reply *reply, const char *field, const char *value);
 int64_t redis_info_number(const struct redis_reply *reply, const char *field, size_t most_digits);

@@ -1,9 +1,10 @@
 -- Release a lock: delete the key if it holds the token (the paper, "Correct Implementation with a
 -- Single Instance").
--- KEYS[1] the lock; ARGV[1] the token, ARGV[2] max_ttl, ARGV[3] the id and need of a daemon that
--- was refused the lock, or absent. With ARGV[3] the script leaves a contention hint if the key has
--- another value, as status.lua does. It also deletes a frozen form of the token (freeze.lua). If
--- ARGV[1] is frozen, it deletes only the same value.
+-- KEYS[1] the lock; ARGV[1] the token, ARGV[2] max_ttl in milliseconds.
+-- ARGV[3] (optional) the contention hint of a daemon that was refused the lock (status.lua). If the
+-- key has another value than the token, the script leaves this hint.
+-- The script also deletes a frozen form of the token (freeze.lua). If ARGV[1] is a frozen token
+-- itself, the script deletes only exactly that value.
 -- Returns -3 if deleted; -2 if there is no key; {pttl, start of the value} if the key has another
 -- value.
 local value = redis.call('GET', KEYS[1])
@@ -15,9 +16,9 @@ elseif value == ARGV[1] or (string.sub(value, 1, 1) == '!' and string.sub(ARGV[1
     return -3
 end
 local pttl = redis.call('PTTL', KEYS[1])
--- A token of redlockd with a TTL above max_ttl means that the clock was stepped back: shorten the
--- TTL. The maximum comes from the record, which belongs to the set of this master; the daemon that
--- runs this script may belong to another set.
+-- If a token of redlockd has a TTL above max_ttl, the clock was stepped back: shorten the TTL. The
+-- limit is the max_ttl in the record of this master, since the daemon that runs this script may
+-- belong to another set.
 if pttl > tonumber(ARGV[2]) and #value == 40 and not string.find(value, '[^!0-9a-f]') then
     local record = redis.pcall('GET', 'redlockd:node')
     local most = type(record) == 'string' and string.match(record, ' max_ttl_ms=(%d+) ')

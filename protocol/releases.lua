@@ -1,7 +1,7 @@
 -- Release several locks: delete each key that holds its token.
 -- KEYS the locks, all different; ARGV their tokens.
--- Returns -3 if all are deleted; otherwise a letter for each: d deleted, a there is no key, o
--- anything else, which release.lua can resolve.
+-- Returns -3 if all are deleted. Otherwise returns one letter for each key: d if it is deleted, a
+-- if there is no such key, o in any other case. A key with an o must be released with release.lua.
 local values = redis.call('MGET', unpack(KEYS))
 local ours = {}
 local letters = {}
@@ -13,7 +13,8 @@ for i, key in ipairs(KEYS) do
         letters[i] = redis.call('EXISTS', key) == 0 and 'a' or 'o'
     end
 end
--- DEL comes last: an error after it would be returned although the keys are deleted.
+-- DEL comes last: if a later command failed, the script would return an error although the keys are
+-- deleted.
 if #ours > 0 then
     redis.call('DEL', unpack(ours))
 end

@@ -32,8 +32,8 @@ struct reply {
     const char *token;   /* OK to LOCK and EXTEND: LIMIT_TOKEN digits; NULL for OK alone */
     int64_t validity_ms; /* OK with token */
     int64_t elapsed_ms;  /* OK with token, LATE */
-    int64_t fence;       /* OK with token: 0 is written as "-", -1 omits the field (EXTEND) */
-    int64_t hint_ms;     /* HELD: earliest time a quorum can be free; -1 if unknown */
+    int64_t fence;       /* OK with token: 0 is written as "-"; -1 (EXTEND) omits the field */
+    int64_t hint_ms;     /* HELD: time before which no quorum can be free; -1 if unknown */
     const char *limit;   /* LIMIT: name of the limit, one word */
 };
 

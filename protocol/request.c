@@ -184,8 +184,8 @@ static void set_tag(struct request *request, const struct word *word)
     request->tag_len = (uint16_t)(word->len - 1);
 }
 
-/* Take the first word as the tag, if it is a valid one and a space follows. Without the space it
- * may be the beginning of a longer word. */
+/* Take the first word as the tag, if it is a valid one and a space follows. Without the space, the
+ * line may have been cut inside a longer word. */
 static void take_tag(const struct words *words, const char *end, struct request *request)
 {
     const struct word *first = &words->word[0];
@@ -256,7 +256,7 @@ static enum request_error take_resource(const struct word *word,
     return REQUEST_FINE;
 }
 
-/* The first byte that is not a lower-case hex digit tells which error it is. */
+/* The first byte that is not a lower-case hex digit decides which error is reported. */
 static enum request_error fail_digit(const char *token, struct error *error)
 {
     while ((*token >= '0' && *token <= '9') || (*token >= 'a' && *token <= 'f'))
@@ -398,7 +398,8 @@ static enum request_error parse_lock(const struct word *words, size_t count,
     if (failed != REQUEST_FINE)
         return failed;
     failed = take_ttl(&words[1], limits, request, error);
-    /* With HOLD the error has to name another range. words[] keeps only LOCK_WORDS of them. */
+    /* The error must name the TTL range for HOLD if one of the options is HOLD. words[] keeps only
+     * LOCK_WORDS words after LOCK. */
     for (size_t i = 2; i < count && i < LOCK_WORDS && failed == REQUEST_TTL_RANGE; i++)
         if (option_of(&words[i]) == OPTION_HOLD)
             return fail_hold(limits, error);

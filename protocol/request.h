@@ -111,19 +111,20 @@ struct request {
 
 /*
  * Parse one line of len bytes. LIMIT_LINE includes the LF, so a line of LIMIT_LINE bytes without LF
- * is REQUEST_LINE_TOO_LONG. The caller need not pass more of a longer line than that.
+ * is REQUEST_LINE_TOO_LONG. Of a longer line, the caller needs to pass only the first LIMIT_LINE
+ * bytes.
  *
  * On an error, error->text says what is wrong and what would be right, for example
- * "UNLOCK takes <resource> <token>". It quotes words of the client only escaped and shortened, and
- * never quotes a token or a secret. If the line begins with a valid tag, the tag is set even on an
- * error, so that the ERR reply can carry it.
+ * "UNLOCK takes <resource> <token>". The text can quote a word of the client, escaped and
+ * shortened. It never quotes a token or a secret. If the line begins with a valid tag, the tag is
+ * set even on an error, so that the ERR reply can carry it.
  */
 enum request_error request_parse(const char *line, size_t len, const struct request_limits *limits,
                                  struct request *request, struct error *error);
 
 /*
- * Read only the tag of a line, which may be incomplete or invalid after it. Sets tag and tag_len;
- * to NULL and 0 if the line does not begin with a valid tag and a space.
+ * Read only the tag of a line. The rest of the line is allowed to be incomplete or invalid. Sets
+ * tag and tag_len, to NULL and 0 if the line does not begin with a valid tag and a space.
  */
 void request_tag(const char *line, size_t len, struct request *request);
 

@@ -1,8 +1,10 @@
--- Read the state of a lock. With a daemon id, also leave a contention hint: in
--- redlockd:waits:<key>, unless that daemon has granted the lock itself; and in redlockd:far:<key>,
--- if its waiter is the farthest.
--- KEYS[1] the lock. Optional: ARGV[1] max_ttl; ARGV[2] the daemon id, 16 characters, followed by
--- its need in milliseconds if it has a far waiter; ARGV[3] the token that this daemon granted last.
+-- Read the state of a lock. If ARGV[2] is given and the key does not have the value ARGV[3], also
+-- leave a contention hint: in redlockd:waits:<key>; and, if no waiter has a greater need, in
+-- redlockd:far:<key>.
+-- KEYS[1] the lock. Optional: ARGV[1] max_ttl in milliseconds; ARGV[2] the contention hint: the id
+-- of this daemon, 16 characters, followed by its need if it has a far waiter; ARGV[3] the token
+-- that this daemon granted last. The need is how many milliseconds the far waiter needs the lock
+-- to be free.
 -- Returns -2 if there is no key; {pttl, start of the value} if there is one.
 local value = redis.call('GET', KEYS[1])
 if not value then
@@ -10,9 +12,9 @@ if not value then
 end
 local pttl = redis.call('PTTL', KEYS[1])
 if ARGV[2] and value ~= ARGV[3] then
-    -- The hint lives a second longer than the key. Its name is not among KEYS, and errors are
-    -- ignored: if an ACL forbids the key, or the master accepts no writes, only the hint is
-    -- missing.
+    -- The hint lives a second longer than the key of the lock. The key of the hint is not among
+    -- KEYS, and errors are ignored. So if an ACL forbids that key, or the master accepts no writes,
+    -- only the hint is missing.
     local ms = math.min(math.max(pttl, 0), tonumber(ARGV[1]))
     local function leave(name)
         if redis.pcall('GET', name) ~= ARGV[2] or redis.pcall('PTTL', name) < ms then

@@ -2,11 +2,12 @@
 -- KEYS[1] the lock, KEYS[2] its fence (optional); ARGV[1] the old token, ARGV[2] the new token,
 -- ARGV[3] its TTL, ARGV[4] the id of this daemon, ARGV[5] the ballot, ARGV[6] the TTL of the fence.
 -- The script also replaces a frozen form of the old token (freeze.lua).
--- Returns -3 if done; -4 if done and there was no key; -5 and -6 the same if another daemon waits
--- for the lock (status.lua), less twice the milliseconds of its need, at most 9999.
+-- Returns one integer if the new token is set: -3 if the key had the old token; -4 if there was no
+-- key. If another daemon has left a contention hint (status.lua), the integer is -5 or -6 instead,
+-- minus twice the need in that hint, which is at most 9999 milliseconds.
 -- Returns {pttl, start of the value} if the key has another value.
--- Returns {-3 or -2, stored ballot} if ARGV[5] is not greater: then the old token is released (-3
--- if it was there), and the new one is not set.
+-- Returns {-3 or -2, stored ballot} if the stored ballot is not less than ARGV[5]. Then the new
+-- token is not set. -3: the old token was deleted; -2: there was no key.
 local value = redis.call('GET', KEYS[1])
 if value and value ~= ARGV[1] and not (string.sub(value, 1, 1) == '!' and
     string.sub(value, 17) == string.sub(ARGV[1], 17)) then

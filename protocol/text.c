@@ -13,9 +13,9 @@ void text_cut(struct text *text, const char *bytes, size_t len)
         text_byte(text, bytes[i]);
 }
 
-/* Digits are written in pairs, since a division takes longer than everything else. Together with
- * keeping long and cut numbers out of the common path, this saves 3 % of the daemon's instructions
- * at 16x16. */
+/* Digits are written in pairs, which halves the divisions, the slowest instructions here. Long
+ * numbers and numbers that are cut are kept out of the common path. Together this saves 3 % of the
+ * daemon's instructions with 16 connections and 16 requests in flight on each. */
 static const char pairs[] = "00010203040506070809101112131415161718192021222324"
                             "25262728293031323334353637383940414243444546474849"
                             "50515253545556575859606162636465666768697071727374"
@@ -148,8 +148,8 @@ size_t utf8_character(const char *at, size_t len)
     return decode(at, len, &code);
 }
 
-/* Unicode's categories Cc, Cf, Zl and Zp, and fillers: characters that a name may contain by
- * accident or malice, and that do not show. */
+/* Unicode's categories Cc, Cf, Zl and Zp, and fillers: characters that do not show, and that a name
+ * can contain by accident or malice. */
 static bool is_invisible(uint32_t code)
 {
     static const struct {
@@ -222,7 +222,7 @@ size_t text_escape(struct text *text, const char *bytes, size_t len, enum text_s
             text_byte(&written, '\\');
             text_byte(&written, *at);
         } else {
-            /* In JSON a C1 control, although two bytes, is one escape. */
+            /* In JSON, a C1 control character of two bytes becomes one escape. */
             step = style == TEXT_JSON && is_c1(at, len - taken) ? 2 : 1;
             text_string(&written, styles[style].before_digits);
             text_hex((const unsigned char *)at + step - 1, 1, unit + written.len);

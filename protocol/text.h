@@ -1,6 +1,7 @@
 /*
- * Writes text to a buffer of fixed size. Text that does not fit is cut; nothing overflows. It is
- * made for lines of the protocol, for which printf would cost more than the rest of the request.
+ * Writes text to a buffer of fixed size. Text that does not fit is cut; nothing overflows. The
+ * daemon writes the lines of the protocol with these functions, since printf would cost more than
+ * the rest of a request.
  */
 #ifndef PROTOCOL_TEXT_H
 #define PROTOCOL_TEXT_H
@@ -58,8 +59,8 @@ size_t text_take_number(const char *bytes, size_t len, uint64_t *number);
 /* Write `count` bytes as lower-case hex digits, two for each, without a NUL. */
 void text_hex(const unsigned char *bytes, size_t count, char *digits);
 
-/* Append like printf, at most 1023 bytes for each call. Do not use it for foreign bytes, which need
- * text_escape(). */
+/* Append like printf, at most 1023 bytes for each call. Do not use this function for bytes from
+ * outside, which need text_escape(). */
 __attribute__((format(printf, 2, 3))) void text_format(struct text *text, const char *form, ...);
 
 /* The length of the UTF-8 character at `at`, 1 to 4 bytes; 0 if no valid character begins there. An
@@ -71,7 +72,8 @@ size_t utf8_character(const char *at, size_t len);
  * characters are safe to show. Two different names can still look the same. */
 size_t utf8_visible(const char *at, size_t len);
 
-/* How text_escape() writes foreign bytes. It writes all other bytes as an escape such as \x1b. */
+/* How text_escape() writes bytes from outside: each style names the bytes that stay unchanged. All
+ * others become an escape such as \x1b. */
 enum text_style {
     TEXT_ASCII,   /* printable ASCII unchanged */
     TEXT_QUOTED,  /* printable ASCII unchanged, except quotes and backslashes */
@@ -97,7 +99,7 @@ int64_t text_unit_ns(const char *unit, size_t len);
 
 /*
  * An error message for people: what is wrong, and what would be right. It is one line without a
- * final full stop or line feed, ends with a NUL, and is safe to print, since foreign bytes are
+ * final full stop or line feed, ends with a NUL, and is safe to print, since bytes from outside are
  * escaped.
  */
 struct error {
@@ -107,7 +109,8 @@ struct error {
 /* Set the message like printf. Returns false, for the caller to return. */
 __attribute__((format(printf, 2, 3))) bool error_set(struct error *error, const char *form, ...);
 
-/* Begin the message as a struct text. It always ends with a NUL. */
+/* Clear the message and return a struct text that writes to it. The message always ends with a NUL.
+ */
 struct text error_begin(struct error *error);
 
 #endif

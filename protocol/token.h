@@ -21,7 +21,8 @@ enum { TOKEN_KEPT = 16, TOKEN_FRESH_BYTES = TOKEN_KEPT / 2 };
 bool token_is(const char *value, size_t len);
 bool token_is_frozen(const char *value, size_t len);
 
-/* Whether two values belong to the same lock. Each may be frozen; LIMIT_TOKEN bytes each. */
+/* Whether two values belong to the same lock. Each is a token or a frozen token, LIMIT_TOKEN bytes
+ * long. */
 bool token_same_lock(const char *one, const char *other);
 
 /* Write the frozen form of a token, which may be frozen already. `fresh` has TOKEN_FRESH_BYTES

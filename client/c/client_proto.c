@@ -53,7 +53,7 @@ static void recycle(struct client_proto *proto, struct exchange *exchange)
         TAILQ_INSERT_HEAD(&proto->idle, exchange, entry);
 }
 
-/* The request is no longer under way. */
+/* Ends a request: it is no longer under way. */
 static void retire(struct client_proto *proto, struct exchange *exchange)
 {
     free(exchange->hold);
@@ -74,7 +74,7 @@ static void finish(struct client_proto *proto, struct exchange *exchange)
     retire(proto, exchange);
 }
 
-/* The number encodes the index of the exchange and how often it was used. */
+/* The id of the next request: a running number, combined with the index of its exchange. */
 static uint64_t next_id(struct client_proto *proto, const struct exchange *exchange)
 {
     return ++proto->sequence * LIMIT_CLIENT_REQUESTS + exchange->index;
@@ -163,8 +163,9 @@ static void give_up(struct client_proto *proto, struct exchange *exchange, int64
     } else if (queued) {
         retire(proto, exchange);
     } else if (exchange->confirms && exchange->hold == NULL && exchange->recipient == TO_CALLER) {
-        /* Closing the connection undoes pending acquires and releases HOLDs, but not a plain lock
-         * that was granted already. So wait for this answer, with a timeout. */
+        /* Closing the connection undoes pending acquires and releases HOLDs, but it does not
+         * release a lock without HOLD that was granted already. So wait for this answer, with a
+         * new timeout. */
         exchange->until_ns = now_ns + proto->timeout_ns;
         set_state(proto, exchange, EXCHANGE_SENT, TO_LIBRARY);
     } else {
@@ -252,7 +253,8 @@ bool proto_is_dead(const struct client_proto *proto, int64_t now_ns)
 
 void proto_begin(struct client_proto *proto)
 {
-    /* The previous connection had no HOLD, so the caller lost nothing when it ended. */
+    /* If the previous connection had no HOLD, the caller lost nothing when it ended, and need not
+     * hear of its end. */
     if (!proto->closed_on_holds)
         notice_drop(&proto->notices, &proto->closed);
     proto->name_due = proto->label[0] != '\0';
@@ -366,8 +368,8 @@ static void deliver_grant(struct client_proto *proto, struct exchange *exchange,
     retire(proto, exchange);
 }
 
-/* A grant arrived past its deadline. Sends an EXTEND, which shows whether the lock is still held.
- */
+/* A grant arrived past its deadline. Queues an EXTEND: the answer to it shows whether the lock is
+ * still held. */
 static void confirm(struct client_proto *proto, struct exchange *exchange,
                     const struct redlock_lock *granted, int64_t now_ns)
 {
@@ -385,7 +387,8 @@ static void confirm(struct client_proto *proto, struct exchange *exchange,
     set_state(proto, exchange, EXCHANGE_QUEUED, TO_CALLER);
 }
 
-/* The answer to that EXTEND. Anything but OK means REDLOCK_LATE to the caller. */
+/* Handles the answer to the EXTEND that confirms a late grant. If the answer is not OK, the caller
+ * gets REDLOCK_LATE. */
 static void finish_confirmation(struct client_proto *proto, struct exchange *exchange,
                                 struct redlock_event *event, int64_t now_ns)
 {
@@ -476,7 +479,8 @@ static struct exchange *find_tagged(struct client_proto *proto, struct word tag)
                                                                                       : NULL;
 }
 
-/* The caller does not know of a lock that is being confirmed, so LOST about it is only noted. */
+/* The caller does not know yet of a lock that is being confirmed. So a LOST line about such a lock
+ * gives the caller no event, and only makes the confirmation fail. */
 static void lose_unconfirmed(struct client_proto *proto, struct word token)
 {
     for (unsigned i = 0; i < proto->made; i++) {
@@ -516,7 +520,7 @@ static bool on_line(struct client_proto *proto, const struct client_reply *answe
     return exchange != NULL && on_answer(proto, exchange, answer, received_ns, now_ns);
 }
 
-/* Handles the daemon's last line on a connection that it rejects, for a limit or a wrong secret. */
+/* If the daemon rejects this connection, for a limit or a wrong secret, handles its last line. */
 static bool is_closing_error(struct client_proto *proto, const struct client_reply *answer)
 {
     enum redlock_status status;

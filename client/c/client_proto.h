@@ -1,19 +1,19 @@
 /*
- * The protocol state of a handle: requests under way, answers, and events for the caller. It has no
- * socket and no clock: handle.c passes in the bytes read and the time.
+ * The protocol state of a handle: requests under way, answers, and events for the caller. This
+ * module has no socket and no clock: handle.c passes in the time and the bytes that it has read.
  *
  *     proto_ask() -> outgoing -> proto_write() -> sent -> proto_receive() -> notice -> proto_take()
  *
- * Confirming a late grant. After a long wait in the queue a grant may arrive past its deadline,
- * because clock drift for the whole wait is subtracted, although the masters still hold the lock
- * (docs/protocol.txt, "What a client may conclude"). The library then sends EXTEND by itself, which
- * shows whether the lock is still held and gives it a new deadline.
+ * Confirming a late grant. The deadline of a lock allows for the clock drift during the whole wait
+ * in the queue. So after a long wait, a grant can arrive past its deadline although the masters
+ * still hold the lock (docs/protocol.txt, "What a client may conclude"). The library then sends
+ * EXTEND by itself. The answer shows whether the lock is still held, and gives it a new deadline.
  *
  * Giving up. The daemon may still grant a request that has timed out or was cancelled. The library
- * keeps waiting for the answer and releases such a grant with UNLOCK. If the connection serves
- * nothing else (proto_is_spent()), the caller closes it instead, which also makes the daemon undo
- * the request. The exception is an EXTEND that confirms a late grant without HOLD: closing would
- * not release that lock, so its answer is awaited with a new timeout.
+ * keeps waiting for the answer and releases such a grant with UNLOCK. If the connection has no
+ * other purpose (proto_is_spent()), handle.c closes it instead, which also makes the daemon undo
+ * the request. The exception is an EXTEND that confirms a late grant without HOLD: closing the
+ * connection would not release that lock, so the library waits for the answer with a new timeout.
  *
  * Request numbers are never reused, so a duplicate answer is recognized.
  */
@@ -80,7 +80,7 @@ struct client_proto {
     bool name_due;           /* NAME must be sent */
     bool name_sent;          /* NAME was sent and is not answered yet */
     int64_t last_input_ns;   /* last time that the daemon sent anything */
-    bool silent;             /* a sent request timed out, and the daemon sent nothing since */
+    bool silent;             /* a request timed out, and nothing has arrived since it was sent */
     int64_t silent_since_ns; /* while silent: when the first such request was sent */
     int64_t longest_hold_ns; /* longest TTL of a HOLD of this connection */
     char input[LIMIT_REPLY]; /* an incomplete line */
@@ -94,8 +94,8 @@ void proto_free(struct client_proto *proto);
 /* Starts a new connection. */
 void proto_begin(struct client_proto *proto);
 
-/* Ends the connection: requests under way are answered with this status. With `notify`, the caller
- * gets REDLOCK_EVENT_CLOSED. */
+/* Ends the connection: the caller gets this status as the answer to each request under way. With
+ * `notify`, the caller also gets REDLOCK_EVENT_CLOSED. */
 void proto_end(struct client_proto *proto, enum redlock_status status, const char *why,
                bool notify);
 
@@ -106,6 +106,7 @@ void proto_disown_answers(struct client_proto *proto, const char *why);
 /* Sets the secret for the next connection; NULL removes it. */
 void proto_set_secret(struct client_proto *proto, const char *secret);
 
+/* Sets the label. If `connected`, NAME is also sent on the present connection. */
 void proto_set_label(struct client_proto *proto, const char *label, bool connected);
 
 /* Queues a request. Returns REDLOCK_OK, REDLOCK_LIMIT (too many requests are under way or not
@@ -114,17 +115,18 @@ enum redlock_status proto_ask(struct client_proto *proto, const struct client_re
                               int64_t now_ns, void (*line)(void *context, const char *text),
                               void *context, uint64_t *id);
 
-/* Gives up requests: the caller gets no answer, and a lock that was granted is released. */
+/* Gives up one request or all: the caller gets no answer, and a lock that is granted is released.
+ */
 void proto_cancel(struct client_proto *proto, uint64_t id, int64_t now_ns);
 void proto_cancel_all(struct client_proto *proto, int64_t now_ns);
 
-/* proto_write() fills buf with as many whole lines as fit and returns their length. The requests
- * count as sent at now_ns. */
+/* proto_has_output() says whether proto_write() has anything to write. proto_write() fills buf with
+ * as many whole lines as fit and returns their length. The requests count as sent at now_ns. */
 bool proto_has_output(const struct client_proto *proto);
 size_t proto_write(struct client_proto *proto, int64_t now_ns, char *buf, size_t size);
 
-/* Handles bytes that had arrived at received_ns. False: the connection is unusable. All requests
- * have been answered then, and the caller need not call proto_end(). */
+/* Handles bytes that were read after received_ns. False: the connection is unusable. Then each
+ * request under way has got its answer, and proto_end() need not be called. */
 bool proto_receive(struct client_proto *proto, const char *bytes, size_t len, int64_t received_ns,
                    int64_t now_ns);
 
@@ -137,8 +139,8 @@ int64_t proto_until_ns(const struct client_proto *proto);
 /* True if the connection has only abandoned requests and no HOLD: the caller should close it. */
 bool proto_is_spent(const struct client_proto *proto);
 
-/* True if the daemon has been silent for longer than the TTL of every HOLD, so that none of them is
- * proven any more: the caller should reset the connection and make a new one. */
+/* True if the daemon has been silent for at least the longest TTL of the HOLDs. Each of them may
+ * have expired then, so the caller should reset the connection and make a new one. */
 bool proto_is_dead(const struct client_proto *proto, int64_t now_ns);
 
 /* Take the next event, or the answer to request `id`. False: there is none. */

@@ -24,7 +24,7 @@ enum client_request_kind {
     CLIENT_REQUEST_QUERY,
     CLIENT_REQUEST_BREAK,
     CLIENT_REQUEST_PING,
-    CLIENT_REQUEST_PLACE,
+    CLIENT_REQUEST_PLACE,   /* LOCKS <resource>, for the place in the queue */
     CLIENT_REQUEST_LIST,    /* the answer is a list of lines, then END */
     CLIENT_REQUEST_VERSION, /* the answer is one line */
 };

@@ -118,7 +118,8 @@ bool client_reply_read(const char *line, size_t len, struct client_reply *answer
 
 /* --- messages --- */
 
-/* Replaces bytes that are not ASCII: the text comes from the peer and may go to a terminal. */
+/* Replaces bytes that are not ASCII: the text comes from the peer, and a program can print it on a
+ * terminal. */
 static void put_plain(struct text *text, struct word word)
 {
     for (size_t i = 0; i < word.len; i++)
@@ -149,7 +150,8 @@ static int64_t deadline_of(const struct moments *moments, int64_t validity_ms, i
     return granted_ns + validity_ms * NS_PER_MS;
 }
 
-/* A fencing token may come unasked, since a daemon can be configured to always give one. */
+/* The daemon can be configured to give a fencing token with every lock. So a fencing token is valid
+ * even if the caller did not ask for one. */
 static bool take_fence(struct word *rest, bool asked, int64_t *fence)
 {
     struct word word;
@@ -183,7 +185,7 @@ static enum client_result grant(const struct client_request *request, const stru
     lock.token[token.len] = '\0';
     lock.ttl_ms = request->ttl_ms;
     lock.hold = extends ? lock.hold : request->hold;
-    /* An extension never shortens a lock, so an earlier grant with a later deadline stands. */
+    /* An extension never shortens a lock, so the old deadline stays valid if it is later. */
     if (lock.deadline_ns < deadline_ns)
         lock.deadline_ns = deadline_ns;
     event->lock = lock;
@@ -232,7 +234,7 @@ static enum client_result held(const struct client_request *request, struct word
     return RESULT_FINAL;
 }
 
-/* "LATE <elapsed_ms>", which includes the wait in the queue. */
+/* "LATE <elapsed_ms>". The time includes the wait in the queue. */
 static enum client_result late(struct word rest, struct redlock_event *event, struct text *text)
 {
     int64_t elapsed_ms;

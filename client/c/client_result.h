@@ -6,10 +6,10 @@
  * line could only be guessed.
  *
  * Deadlines. sent_ns is the instant before the request was sent; received_ns is the instant before
- * the answer was read. The daemon granted the lock elapsed_ms after it had read the
- * request, so not before sent_ns + elapsed_ms. It cannot have granted the lock after the answer
- * arrived, so an elapsed_ms beyond received_ns does not make the deadline later
- * (docs/protocol.txt, "What a client may conclude").
+ * the answer was read. The daemon granted the lock elapsed_ms after it had read the request, so not
+ * before sent_ns + elapsed_ms. The validity counts from that instant. If it is after received_ns,
+ * elapsed_ms cannot be true, and the validity counts from received_ns (docs/protocol.txt, "What a
+ * client may conclude").
  */
 #ifndef CLIENT_C_CLIENT_RESULT_H
 #define CLIENT_C_CLIENT_RESULT_H
@@ -22,7 +22,7 @@
 #include "client/c/redlock.h"
 #include "protocol/text.h"
 
-/* The first word of an answer. client_result.c has a table of how each is written. */
+/* The first word of an answer. The table in client_result.c has the spelling of each word. */
 enum client_reply_word {
     REPLY_OK,
     REPLY_GONE,

@@ -13,14 +13,14 @@ static size_t page_size(void)
     return (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* Emulators may accept any advice and follow none: trust only a kernel that rejects unknown
- * advice. */
+/* Some emulators accept every advice and follow none. So trust only a kernel that rejects an
+ * unknown advice. */
 static bool kernel_wipes(void *page)
 {
     return madvise(page, page_size(), -1) != 0 && madvise(page, page_size(), MADV_WIPEONFORK) == 0;
 }
 
-/* All zero if /proc is not mounted. */
+/* The identity of the PID namespace; all zero if /proc is not mounted. */
 static struct stat stat_namespace(void)
 {
     struct stat pid_ns = {0};

@@ -1,5 +1,6 @@
 /*
- * Detects a fork: a mark is ours in the process that set it, and not in a process forked from it.
+ * Detects a fork: a mark belongs to the process that set it, and not to a process forked from that
+ * one.
  *
  * A PID cannot show this. A child in a new PID namespace can have the PID of its parent, and PIDs
  * are reused. The mark is therefore in a page that the kernel clears in every forked child

@@ -21,14 +21,14 @@ enum {
     READ_BYTES = 16384,
     /* Reads per pass, so that a peer that never stops sending cannot delay timeouts. */
     READS_AT_ONCE = 16,
-    /* Time for the daemon to close its side after an orderly close that releases locks. */
+    /* How long an orderly close that releases locks waits for the daemon to close its side. */
     LINGER_MS = 200,
     /* Pause between attempts to connect to a unix socket whose backlog is full. */
     BACKLOG_RETRY_MS = 10,
 };
 
-/* QUIT releases LINGER locks, which the end of the connection does not. The LF in front of it ends
- * a partial line, left by a killed process that shared the connection. */
+/* QUIT releases LINGER locks; the end of the connection alone does not. A killed process that
+ * shared the connection can have left a partial line, which the first LF ends. */
 static const char quit[] = "\nQUIT\n";
 
 int64_t handle_clock_ns(void)
@@ -105,7 +105,8 @@ static void close_ended(struct redlock *redlock)
     redlock->parked_count = kept;
 }
 
-/* Reserves a place in `parked` before a connection is made, so that parking it cannot fail. */
+/* Reserves a place in `parked` before a connection is made, so that parking the connection later
+ * cannot fail. */
 static bool make_room(struct redlock *redlock)
 {
     close_ended(redlock);
@@ -116,9 +117,9 @@ static bool make_room(struct redlock *redlock)
 }
 
 /*
- * Ends the connection without an orderly close, so that the daemon does not release its HOLDs: the
- * caller may extend them over another connection. TCP is reset. A unix socket always closes in
- * order, so a unix socket with HOLDs is parked instead.
+ * Ends the connection without an orderly close, so that the daemon does not release its HOLDs. The
+ * caller can then extend the locks over another connection. A TCP connection is reset. A unix
+ * socket cannot be reset, and closing it would release the HOLDs, so it is parked instead.
  */
 static void drop(struct redlock *redlock, bool holds)
 {
@@ -349,8 +350,8 @@ static int connect_unix(const struct address *address, int64_t until_ns, struct 
                    : fail_connect(error, "cannot connect", strerror_r(errno, why, sizeof(why)));
 }
 
-/* Tries each address of the host. Each gets an equal share of the time left, so that a silent
- * address does not use it up. */
+/* Tries each address of the host. Each gets an equal share of the time left, so that an address
+ * that does not answer cannot use up all of it. */
 static int connect_tcp(const struct address *address, int64_t until_ns, struct error *error)
 {
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};

@@ -34,9 +34,10 @@ struct redlock {
 int64_t handle_clock_ns(void);
 
 /*
- * In a forked child, closes the inherited descriptors and makes the child the owner of the handle;
- * otherwise does nothing. The child must not use the connections: bytes that it read would be
- * missing in the parent. Locks that were granted remain the parent's.
+ * In a forked child, closes the inherited descriptors and makes the child the owner of the handle.
+ * In any other process, does nothing. The child must not use the parent's connections, since the
+ * parent would miss the bytes that the child reads. Locks that were granted still belong to the
+ * parent.
  */
 void handle_detach_after_fork(struct redlock *redlock);
 
@@ -57,15 +58,15 @@ void handle_wait(struct redlock *redlock);
 
 /*
  * Ends the connection as if the network had lost it, so that the daemon releases nothing. A unix
- * socket cannot be reset. If it has HOLDs, it is parked: it stays open, and the daemon extends its
- * locks until handle_close_parked(), or for max_hold.
+ * socket cannot be reset. So a unix socket with HOLDs is parked: it stays open, and the daemon
+ * extends the HOLDs until handle_close_parked() closes the socket, or until max_hold ends.
  */
 void handle_reset(struct redlock *redlock, const char *why);
 
-/* Closes the parked sockets in order, so that the daemon releases their locks. */
+/* Closes the parked sockets with an orderly close, so that the daemon releases their locks. */
 void handle_close_parked(struct redlock *redlock);
 
-/* Closes the connection in order. */
+/* Closes the connection with an orderly close, so that the daemon releases its HOLDs. */
 void handle_close(struct redlock *redlock);
 
 #endif

@@ -1,9 +1,9 @@
 /*
- * The locks that the daemon holds for this connection, and the LOST and WARN lines about them.
- * Pure, except that it frees holds.
+ * The locks that the daemon holds for this connection, and the LOST and WARN lines about these
+ * locks. Pure, except that this module frees holds.
  *
  * A notice is a queued event for the caller. Each hold has exactly one notice, so a daemon that
- * sends many lines cannot fill memory: LOST replaces WARN, and a WARN replaces an earlier one.
+ * sends many lines cannot fill memory: a LOST or WARN line replaces an earlier WARN line.
  */
 #ifndef CLIENT_C_HOLD_H
 #define CLIENT_C_HOLD_H
@@ -44,8 +44,8 @@ struct client_holds {
     size_t count; /* without lost holds */
 };
 
-/* Adds a hold, which the caller allocated before the request was sent: a grant cannot fail for lack
- * of memory. */
+/* Adds a hold, which the caller allocated before the request was sent, so that a grant cannot fail
+ * for lack of memory. */
 void holds_add(struct client_holds *holds, struct client_hold *hold,
                const struct redlock_lock *lock);
 
@@ -59,8 +59,8 @@ void holds_remove(struct client_holds *holds, struct notices *notices, const cha
 void holds_push(struct client_holds *holds, struct notices *notices, enum push push,
                 struct word token, struct word reason);
 
-/* Removes all holds when the connection has ended. Lost ones stay until the caller has taken their
- * events. */
+/* Removes all holds when the connection has ended, except lost holds, which stay until the caller
+ * has taken their events. */
 void holds_clear(struct client_holds *holds, struct notices *notices);
 
 #endif

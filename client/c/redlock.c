@@ -69,7 +69,7 @@ void redlock_free(struct redlock *redlock)
     if (redlock == NULL)
         return;
     handle_detach_after_fork(redlock);
-    /* Releases grants whose answers the caller has not taken. */
+    /* Release each lock whose grant the caller has not taken. */
     proto_cancel_all(&redlock->proto, handle_clock_ns());
     if (redlock->fd >= 0)
         handle_pump(redlock);
@@ -283,7 +283,7 @@ enum redlock_status redlock_acquire(struct redlock *redlock, const char *resourc
     uint64_t id;
     struct redlock_event event;
     enum redlock_status started = redlock_start_acquire(redlock, resource, ttl_ms, options, &id);
-    /* Not before the request has been copied: `resource` may point into *lock. */
+    /* Clear *lock only after the request has been copied: `resource` can point into *lock. */
     *lock = (struct redlock_lock){0};
     enum redlock_status status = await(redlock, started, &id, &event);
     if (status == REDLOCK_OK)

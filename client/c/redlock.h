@@ -16,21 +16,23 @@
  * share nothing, and the library has no global state.
  *
  * After fork(2) the connection belongs to the parent. The child's copy of the handle starts without
- * a connection and opens its own with the next request; see redlock_take_over(). This holds for any
- * child with its own memory, in any PID namespace and whatever system call created it.
+ * a connection, and opens a new one with its next request. (With redlock_take_over() the connection
+ * belongs to the child instead.) This is true for any child with its own memory, in any PID
+ * namespace, whichever system call created it.
  *
  * The library installs no signal handler, raises no SIGPIPE, writes nothing to standard error and
  * never ends the program.
  *
- * Time. Durations are milliseconds. A deadline is in nanoseconds of CLOCK_BOOTTIME, which keeps
- * running while the machine sleeps, as the masters do. The lock is safe until its deadline and not
- * a moment longer: check the deadline before each step that needs the lock, and stop in time. The
- * library counts the deadline from the instant before it sent the request. A slow network therefore
- * makes the deadline earlier than necessary, never later.
+ * Time. Durations are milliseconds. A deadline is in nanoseconds of CLOCK_BOOTTIME. That clock
+ * keeps running while this machine sleeps, and so do the TTLs on the masters. The lock is safe
+ * until its deadline and not a moment longer: check the deadline before each step that needs the
+ * lock, and stop in time. The library counts the deadline from the instant before it sent the
+ * request. A slow network therefore makes the deadline earlier than necessary, never later.
  *
- * Blocking. A blocking function returns when the answer is there, at the latest after the requested
- * wait plus the handle's timeout. If it has to connect first, the connect timeout comes on top. The
- * functions redlock_start_...() and redlock_next() do the same without blocking, for event loops.
+ * Blocking. A blocking function returns when the answer has arrived, at the latest after the
+ * requested wait plus the handle's timeout. If the function has to connect first, add the connect
+ * timeout. The functions redlock_start_...() and redlock_next() do the same without blocking, for
+ * event loops.
  */
 #ifndef REDLOCK_H
 #define REDLOCK_H
@@ -44,7 +46,8 @@ extern "C" {
 
 #define REDLOCK_VERSION "0.1.0"
 
-/* Longest resource name in bytes, token in digits, longest label in bytes; without the NUL. */
+/* Lengths without the NUL: bytes of the longest resource name, digits of a token, and bytes of the
+ * longest label. */
 #define REDLOCK_RESOURCE_MAX 256
 #define REDLOCK_TOKEN_LEN    40
 #define REDLOCK_LABEL_MAX    32
@@ -54,11 +57,11 @@ enum redlock_status {
     REDLOCK_OK = 0,
 
     /* The daemon answered (docs/protocol.txt). */
-    REDLOCK_HELD,     /* another client holds the lock; with a wait: still held when it was over */
+    REDLOCK_HELD,     /* another client holds the lock; with a wait: still at its end */
     REDLOCK_FREE,     /* no client holds the lock; only from redlock_query() and redlock_break() */
-    REDLOCK_GONE,     /* this token does not hold the lock, or no longer does. Final */
+    REDLOCK_GONE,     /* this token does not hold the lock, and never will again */
     REDLOCK_NOQUORUM, /* too few masters could vote */
-    REDLOCK_LATE,     /* granted with no validity left, and undone */
+    REDLOCK_LATE,     /* the lock was granted, but no validity was left, so it was undone */
     REDLOCK_LIMIT,    /* a limit of the daemon was reached, or the handle's limit of 1024 requests
                          that are under way or whose answers were not taken; redlock_error() says
                          which */
@@ -66,13 +69,13 @@ enum redlock_status {
     REDLOCK_DENIED,   /* not allowed, or not authenticated */
     REDLOCK_REFUSED,  /* the daemon rejected the request as malformed or out of range */
 
-    /* There was no answer. After an acquire, a lock that was granted is released; only a grant
-     * that was in transit when its connection ended may stay until its TTL expires. After an
-     * extend, the earlier deadline stands. After a release, the lock may have been released, and
-     * otherwise expires after its TTL. */
+    /* There was no answer. After an acquire: if the daemon grants the lock all the same, it is
+     * released. Only a grant that was in transit when the connection ended can stay until its TTL
+     * ends. After an extend: the earlier deadline stays valid. After a release: either the lock was
+     * released, or it expires after its TTL. */
     REDLOCK_UNREACHABLE, /* could not connect; nothing was sent */
     REDLOCK_BROKEN,      /* the connection ended before the answer */
-    REDLOCK_TIMEOUT,     /* no answer in time; the next call handles one that comes later */
+    REDLOCK_TIMEOUT,     /* no answer in time; the next call handles a late answer */
     REDLOCK_GARBLED,     /* the peer does not speak the protocol; the connection was closed */
 
     REDLOCK_INVALID, /* an argument is invalid; nothing was sent */
@@ -94,30 +97,33 @@ struct redlock;
  * The library has no TLS, so tls:// is REDLOCK_INVALID. Use the unix socket or loopback address of
  * a redlockd on the same host, or of a TLS proxy on the same host (stunnel).
  *
- * The library resolves a host name with getaddrinfo(3), which may block longer than the timeout.
+ * The library resolves a host name with getaddrinfo(3), which can block longer than the timeout.
  */
 struct redlock *redlock_new(const char *url);
 
-/* Closes the connection in order and frees the handle. The daemon then releases all locks that it
- * holds for the connection, LINGER locks included; if there are any and the daemon does not answer,
- * this takes up to 200 ms. Grants whose answers were not taken are released. They expire after
- * their TTL instead if their connection has ended already, or if they are being extended as
- * redlock_acquire() describes. NULL is ignored. */
+/* Closes the connection with an orderly close and frees the handle. The daemon then releases all
+ * locks that it holds for the connection, LINGER locks included. If there are such locks and the
+ * daemon does not answer, this call takes up to 200 ms.
+ *
+ * Granted locks whose answers the caller has not taken are released. There are two exceptions, in
+ * which such a lock expires after its TTL: its connection has ended already, or the library is
+ * extending the lock, as redlock_acquire() describes. NULL is ignored. */
 void redlock_free(struct redlock *redlock);
 
 /* Drops the connection as if the network had lost it, for a connection on which requests time out.
- * Locks that the daemon holds for it live until their deadlines, and the next request connects
- * again. If another process has the connection open too, it ends when that process closes it.
+ * Locks that the daemon holds for this connection live until their deadlines. The next request
+ * connects again. If another process also has the connection open, the connection ends when that
+ * process closes it.
  *
- * A unix socket always closes in order, which would release those locks. A unix socket for which
- * locks are held therefore stays open until redlock_free(), and the daemon extends those locks
- * until then unless they are released. */
+ * A unix socket cannot be dropped in this way: closing it is always orderly, which would release
+ * the locks that the daemon holds. A unix socket with such locks therefore stays open until
+ * redlock_free(). Until then the daemon extends the locks, unless they are released. */
 void redlock_abandon(struct redlock *redlock);
 
-/* Makes the connection, with all locks held for it, the property of the calling child process. The
- * child calls this before it uses the handle in any other way, and no other process may use the
- * connection afterwards. The connection ends for the daemon when the last process has closed it, or
- * when one process calls redlock_free(). */
+/* Gives the connection, with all locks that the daemon holds for it, to the calling child process.
+ * The child must call this before it uses the handle in any other way. Afterwards no other process
+ * is allowed to use the connection. For the daemon, the connection ends when the last process has
+ * closed it, or when one process calls redlock_free(). */
 void redlock_take_over(struct redlock *redlock);
 
 /* The error message of the last function that failed, one line without a newline; "" if none has
@@ -125,11 +131,11 @@ void redlock_take_over(struct redlock *redlock);
 const char *redlock_error(const struct redlock *redlock);
 
 /* Time limit of a request, without its wait in the queue; 5000 ms by default. There is always a
- * limit: values below 1 count as 1, also in redlock_set_connect_timeout(). */
+ * limit: a value below 1 counts as 1. */
 void redlock_set_timeout(struct redlock *redlock, int64_t timeout_ms);
 
-/* Time limit for opening a connection, without the name lookup; by default the limit of a
- * request. */
+/* Time limit for opening a connection, without the name lookup; by default the time limit of a
+ * request. A value below 1 counts as 1. */
 void redlock_set_connect_timeout(struct redlock *redlock, int64_t timeout_ms);
 
 /* Names the connection in the daemon's listings and log: 1 to 32 characters of A-Z a-z 0-9 _ . : -.
@@ -154,7 +160,7 @@ struct redlock_lock {
     char resource[REDLOCK_RESOURCE_MAX + 1];
     char token[REDLOCK_TOKEN_LEN + 1]; /* needed to extend or release the lock; keep it secret */
     int64_t ttl_ms;
-    int64_t deadline_ns; /* on CLOCK_BOOTTIME; 0 if the lock is not held, or no longer */
+    int64_t deadline_ns; /* on CLOCK_BOOTTIME; 0 if the lock is not held */
     int64_t fence;       /* fencing token; 0 if there is none */
     bool hold;           /* a HOLD: released when its connection ends */
 };
@@ -162,9 +168,10 @@ struct redlock_lock {
 /*
  * Options of an acquire. NULL and zeros mean: no wait, no fencing token, no HOLD.
  *
- * The daemon releases a HOLD when its connection ends, also if that is because the process was
- * killed. With LINGER, only redlock_release() and redlock_free() release it at once; otherwise it
- * lives until its deadline. Use LINGER if other processes work under the lock too.
+ * The daemon releases a HOLD when its connection ends, even if the connection ends because the
+ * process was killed. With LINGER, only redlock_release() and redlock_free() release the HOLD at
+ * once. If the connection ends in another way, the HOLD lives until its deadline. Use LINGER if
+ * other processes also rely on the lock.
  */
 struct redlock_lock_options {
     int64_t wait_ms; /* longest wait in the queue, at most 24 hours; 0: do not wait */
@@ -176,12 +183,12 @@ struct redlock_lock_options {
 /*
  * Acquires a lock. REDLOCK_OK fills *lock; any other status sets its deadline to 0.
  *
- * After a wait of about a hundred times the TTL, the clock drift subtracted from the validity
- * alone can put the deadline before the arrival of the grant. The library then extends the lock at
- * once. If that fails, it releases the lock and returns REDLOCK_LATE.
+ * The deadline allows for clock drift during the wait, by default 1 % of the wait. So after a wait
+ * of about a hundred times the TTL, the grant can arrive past its deadline. The library then
+ * extends the lock at once. If that fails, the library releases the lock and returns REDLOCK_LATE.
  *
- * With REDLOCK_HELD, *hint_ms is set to the earliest time in which the lock can be free, or to -1
- * if that is not known. hint_ms may be NULL.
+ * With REDLOCK_HELD, *hint_ms is set to the milliseconds that must pass before the lock can be
+ * free, or to -1 if that is not known. hint_ms may be NULL.
  */
 enum redlock_status redlock_acquire(struct redlock *redlock, const char *resource, int64_t ttl_ms,
                                     const struct redlock_lock_options *options,
@@ -192,15 +199,16 @@ enum redlock_status redlock_acquire(struct redlock *redlock, const char *resourc
  * never earlier than the old one. REDLOCK_GONE sets it to 0. Any other status leaves it unchanged.
  *
  * Any daemon on the same masters can extend the lock. Only lock->resource and lock->token are
- * needed, so the lock may have been acquired elsewhere. If the old deadline had passed, another
- * client may have held the lock in between.
+ * needed, so another handle or process can have acquired the lock. If the old deadline had passed,
+ * another client may have held the lock in between.
  */
 enum redlock_status redlock_extend(struct redlock *redlock, struct redlock_lock *lock,
                                    int64_t ttl_ms);
 
 /* Releases the lock and sets its deadline to 0, whatever the result. REDLOCK_OK: released.
- * REDLOCK_GONE: too few masters still had the lock for a quorum. Any other status: the release was
- * not confirmed, and the lock expires after its TTL at the latest. */
+ * REDLOCK_GONE: the lock was no longer held, since less than a quorum of the masters still had it.
+ * Any other status: the release was not confirmed, and the lock expires after its TTL at the
+ * latest. */
 enum redlock_status redlock_release(struct redlock *redlock, struct redlock_lock *lock);
 
 /* Milliseconds until the deadline, rounded down. At 0, stop work. */
@@ -245,19 +253,20 @@ enum redlock_status redlock_list(struct redlock *redlock, const char *listing,
  *         poll(&fd, 1, -1);
  *     }
  *
- * 1024 requests may be under way. Each gets one answer, in any order. The blocking functions may be
- * mixed in: they keep answers to other requests for redlock_next().
+ * Up to 1024 requests can be under way at once. Each request gets one answer, in any order. The
+ * blocking functions can be called in between: they keep the answers to other requests for
+ * redlock_next().
  */
 enum redlock_event_kind {
     REDLOCK_EVENT_ANSWER, /* the answer to request `id` */
 
     /* Events of a HOLD of this connection, named by its token. */
-    REDLOCK_EVENT_LOST, /* the daemon can no longer extend the lock: stop now. Final */
+    REDLOCK_EVENT_LOST, /* the daemon can no longer extend the lock: stop work now */
     REDLOCK_EVENT_WARN, /* still held, but a master that holds the key has lost its vote */
 
-    /* The connection has ended. Requests under way were answered with REDLOCK_BROKEN. The daemon no
-     * longer extends the HOLDs. If it saw the connection close in order, it has released them,
-     * except those with LINGER. */
+    /* The connection has ended. Each request under way gets REDLOCK_BROKEN or a more specific
+     * status as its answer. The daemon no longer extends the HOLDs of this connection. If the
+     * daemon saw an orderly close, it has released the HOLDs, except those with LINGER. */
     REDLOCK_EVENT_CLOSED,
 };
 
@@ -268,7 +277,7 @@ struct redlock_event {
     bool ended;                 /* ANSWER: the connection ended with this answer or before it */
     int64_t sent_ns;            /* ANSWER: CLOCK_BOOTTIME just before the request was sent */
     struct redlock_lock lock;   /* OK to acquire or extend; LOST, WARN: resource and token only */
-    int64_t hint_ms;            /* HELD: earliest time in which the lock can be free; -1: unknown */
+    int64_t hint_ms;            /* HELD: time before which the lock cannot be free; -1: unknown */
     unsigned place;             /* answer to redlock_start_place() */
     char reason[64];            /* LOST: "noquorum"; WARN: "<node>:<reason>" */
 };
@@ -287,17 +296,18 @@ enum redlock_status redlock_start_release(struct redlock *redlock, const struct 
                                           uint64_t *id);
 enum redlock_status redlock_start_query(struct redlock *redlock, const char *resource,
                                         uint64_t *id);
-/* REDLOCK_OK without an earlier REDLOCK_EVENT_LOST proves that each HOLD of this connection is held
- * until sent_ns of the answer plus a third of its TTL. */
+/* If the answer is REDLOCK_OK and no REDLOCK_EVENT_LOST came before it, each HOLD of this
+ * connection is held until sent_ns of the answer plus a third of the HOLD's TTL. */
 enum redlock_status redlock_start_ping(struct redlock *redlock, uint64_t *id);
-/* Asks for this connection's place in the queue for the resource: 1 is next, 0 means that it does
- * not wait. The daemon answers without asking the masters. */
+/* Asks for this connection's place in the queue for the resource: 1 means that the connection is
+ * next, 0 that it does not wait. The daemon answers without asking the masters. */
 enum redlock_status redlock_start_place(struct redlock *redlock, const char *resource,
                                         uint64_t *id);
 
-/* Gives up a request: it gets no answer, and a lock that it acquires or has acquired is released,
- * as after a timeout. If the connection has no other request and no HOLD, it is closed for this.
- * Otherwise keep calling redlock_next(). */
+/* Gives up a request: it gets no answer. A lock that the request acquires or has acquired is
+ * released, as after a timeout. If the connection has no other request and no HOLD, the library
+ * closes the connection to release the lock. Otherwise keep calling redlock_next(), which releases
+ * the lock when it is granted. */
 void redlock_cancel(struct redlock *redlock, uint64_t id);
 
 /* Reads and writes as far as possible without blocking. Returns true if it has filled *event. */
@@ -316,7 +326,7 @@ bool redlock_next(struct redlock *redlock, struct redlock_event *event);
  */
 int redlock_fd(struct redlock *redlock);
 
-/* Whether the handle has a connection, as far as it knows. */
+/* Whether the handle has a connection. The library may not have noticed yet that it ended. */
 bool redlock_is_connected(const struct redlock *redlock);
 
 /* The socket of the connection, for getpeername(2) and the like; -1 if there is none. Do not watch

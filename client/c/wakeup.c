@@ -46,7 +46,7 @@ void wakeup_reopen_after_fork(struct wakeup *wakeup)
     int number = wakeup->epoll;
     if (number < 0)
         return;
-    /* Close the timer first, so that wakeup_open() finds a free descriptor. */
+    /* Close the timer first, so that wakeup_open() can reuse its descriptor. */
     close(wakeup->timer);
     wakeup_init(wakeup);
     if (wakeup_open(wakeup) && dup3(wakeup->epoll, number, O_CLOEXEC) >= 0) {
@@ -80,7 +80,8 @@ void wakeup_arm(struct wakeup *wakeup, bool output, int64_t due_ns, int64_t now_
     if (wakeup->socket >= 0 && wakeup->output != output)
         (void)control(wakeup, EPOLL_CTL_MOD, wakeup->socket, output ? EPOLLIN | EPOLLOUT : EPOLLIN);
     wakeup->output = output;
-    /* One early wake-up costs less than setting the timer for each request. */
+    /* Leave the timer alone if it expires before due_ns: one early wake-up costs less than setting
+     * the timer for each request. */
     if ((wakeup->due_ns > now_ns && wakeup->due_ns <= due_ns) || wakeup->due_ns == due_ns)
         return;
     struct itimerspec when = {0}; /* never */

@@ -1,7 +1,7 @@
 /*
  * The descriptor of redlock_fd(), for event loops. It is an epoll instance that contains the socket
- * and a timer, and is created on first use. It stays the same while connections come and go. An
- * event loop thus never watches a socket number that belongs to another socket by now.
+ * and a timer, and is created on first use. It stays the same while connections come and go. So an
+ * event loop never watches the number of a closed socket, which another socket can get.
  */
 #ifndef CLIENT_C_WAKEUP_H
 #define CLIENT_C_WAKEUP_H
@@ -23,8 +23,8 @@ void wakeup_close(struct wakeup *wakeup);
 /* Creates the descriptor if there is none. False: the process has no descriptor left. */
 bool wakeup_open(struct wakeup *wakeup);
 
-/* In a forked child: the epoll instance is shared with the parent. Replaces it with a new one of
- * the same number, without a socket. */
+/* A forked child shares the epoll instance with its parent. For the child, this function replaces
+ * it with a new instance that has the same descriptor number and no socket. */
 void wakeup_reopen_after_fork(struct wakeup *wakeup);
 
 /* Watches this socket. False: the kernel has no memory. */
@@ -34,9 +34,9 @@ __attribute__((warn_unused_result)) bool wakeup_watch(struct wakeup *wakeup, int
  * closing alone does not remove it from the epoll instance. */
 void wakeup_forget(struct wakeup *wakeup);
 
-/* Sets when the descriptor becomes readable, apart from input: from due_ns on (INT64_MAX: never),
- * and with `output` when the socket has room. It may wake up once too early. The descriptor must
- * exist. */
+/* The descriptor is readable when there is input. This function sets when it is readable without
+ * input: from due_ns on (INT64_MAX: never); and, with `output`, when the socket has room to write.
+ * One wake-up before due_ns is possible. The descriptor must exist. */
 void wakeup_arm(struct wakeup *wakeup, bool output, int64_t due_ns, int64_t now_ns);
 
 #endif

@@ -22,7 +22,7 @@ struct command {
     const char *text;                           /* one-line description */
     enum operands operands;
     unsigned options; /* OPTION_BIT()s in addition to OPTIONS_EVERYWHERE */
-    const char *more; /* further lines of its help */
+    const char *more; /* further lines of the help for this command */
 };
 
 /* The last row has no name. */
@@ -32,7 +32,7 @@ extern const struct command commands[];
 const struct command *command_find(const char *name, struct error *error);
 
 int command_run(const struct options *options);  /* parent.c */
-int command_lock(const struct options *options); /* lock.c, with the five below */
+int command_lock(const struct options *options); /* lock.c, like the next five */
 int command_unlock(const struct options *options);
 int command_extend(const struct options *options);
 int command_status(const struct options *options);

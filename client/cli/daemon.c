@@ -54,7 +54,8 @@ static bool read_secret(const char *path, char secret[SECRET_SIZE], struct error
     return true;
 }
 
-/* Exits on an unreadable secret before anything is sent: without it all requests are denied. */
+/* If the secret cannot be read, exits before anything is sent: without a secret, the daemon would
+ * deny all requests. */
 static void set_secret(const struct options *options, struct redlock *redlock)
 {
     char secret[SECRET_SIZE];

@@ -11,8 +11,8 @@
  * secret. The caller frees it. Exits the program on failure. */
 struct redlock *daemon_open(const struct options *options);
 
-/* Reads the secret again; call this before each new connection, since it may have been rotated. If
- * the file cannot be read, the previous secret stays. */
+/* Reads the secret again. Call this before each new connection, since the secret may have been
+ * rotated. If the file cannot be read, the previous secret stays. */
 void daemon_renew_secret(const struct options *options, struct redlock *redlock);
 
 #endif

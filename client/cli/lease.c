@@ -36,7 +36,7 @@ void lease_on_extending(struct lease *lease, int64_t now_ns)
 void lease_on_extended(struct lease *lease, int64_t deadline_ns)
 {
     lease->extending = false;
-    /* A loss is final: the command is already being ended, with the earlier deadline. */
+    /* A loss is final: the command is already being ended, by the old deadline. */
     if (lease_is_lost(lease))
         return;
     lease->extend_now = false;
@@ -49,7 +49,8 @@ void lease_on_extended(struct lease *lease, int64_t deadline_ns)
 void lease_on_failed(struct lease *lease, const char *why, int64_t now_ns)
 {
     lease->extending = false;
-    /* Short enough to survive a short outage, long enough not to flood a busy daemon. */
+    /* The retry interval is short enough that the lock survives a short outage of the daemon, and
+     * long enough not to flood a busy daemon. */
     lease->retry_ns = now_ns + earlier(lease->ttl_ns / 30, RETRY_MAX_NS);
     if (!lease_is_lost(lease))
         snprintf(lease->why, sizeof(lease->why), "%s", why);
@@ -59,7 +60,7 @@ void lease_on_closed(struct lease *lease, int64_t now_ns)
 {
     if (lease_is_lost(lease))
         return;
-    /* Immediately only the first time: a daemon may close every new connection. */
+    /* Retry at once only the first time, in case the daemon closes every new connection. */
     if (!lease->extend_now)
         lease->retry_ns = now_ns;
     lease->extend_now = true;

@@ -8,9 +8,9 @@
  *         |<-- ttl/3 ->|<-- ttl/3 ->|<-------------- ttl/3 -------->|
  *                                   |<---- grace ------>|
  *
- * The daemon extends the lock too, because it is a HOLD. But a daemon that is stopped reports
- * nothing, so only the answer to an EXTEND of redlock proves a deadline. The daemon uses the same
- * thirds for its extensions and for LOST.
+ * The daemon also extends the lock, because the lock is a HOLD. But a daemon that is stopped
+ * reports nothing. So only the answer to an EXTEND that `redlock run` itself has sent proves a new
+ * deadline. The daemon uses the same thirds of the TTL for its extensions and for LOST.
  */
 #ifndef CLIENT_CLI_LEASE_H
 #define CLIENT_CLI_LEASE_H
@@ -23,9 +23,9 @@ struct lease {
     int64_t grace_ns;    /* time for the command to end by itself after the lock is lost */
     int64_t deadline_ns; /* latest deadline that a grant or an extension has proven */
     int64_t retry_ns;    /* no EXTEND before this time */
-    bool extend_now;     /* the next EXTEND is due at retry_ns: the daemon may have released */
+    bool extend_now;     /* the next EXTEND is due at retry_ns: the lock may have been released */
     bool extending;      /* an EXTEND is under way */
-    int64_t asked_ns;    /* first EXTEND after the last one that succeeded; INT64_MAX: none */
+    int64_t asked_ns;    /* when the first EXTEND since the last success began; INT64_MAX: none */
     int64_t lost_ns;     /* when the lock was lost; INT64_MAX: not lost */
     int64_t gone_ns;     /* when the masters were found without the lock; INT64_MAX: not found */
     char why[128];       /* why the lock is lost, or why the last EXTEND failed */
@@ -33,31 +33,34 @@ struct lease {
 
 void lease_init(struct lease *lease, int64_t ttl_ns, int64_t grace_ns, int64_t deadline_ns);
 
-/* An EXTEND was sent. One of the next two, lease_lose() or lease_on_gone() must follow. */
+/* An EXTEND was sent. Its outcome must follow: lease_on_extended(), lease_on_failed(), lease_lose()
+ * or lease_on_gone(). */
 void lease_on_extending(struct lease *lease, int64_t now_ns);
 /* The EXTEND succeeded and proves this deadline. */
 void lease_on_extended(struct lease *lease, int64_t deadline_ns);
-/* The EXTEND failed without a decision: the deadline stands, and another EXTEND follows. */
+/* The EXTEND failed, but the lock may still be held: the deadline stays valid, and another EXTEND
+ * follows. */
 void lease_on_failed(struct lease *lease, const char *why, int64_t now_ns);
 
 /* The connection has ended, so the daemon no longer extends the lock. The next EXTEND is due at
- * once, and then after the usual retry interval until one succeeds. */
+ * once. If it fails, more follow at the usual retry interval until one succeeds. */
 void lease_on_closed(struct lease *lease, int64_t now_ns);
 
 /* Gives up the lock for good. Only the first reason is kept; `why` may be lease->why. */
 void lease_lose(struct lease *lease, const char *why, int64_t now_ns);
-/* The masters no longer have the lock, so another client may hold it: no grace is left. The lease
- * may already be lost, with its deadline still ahead. */
+/* The masters no longer have the lock, so another client may hold it: the command gets no grace.
+ * This call is allowed when the lease is already lost but its deadline is still ahead. */
 void lease_on_gone(struct lease *lease, const char *why, int64_t now_ns);
 bool lease_is_lost(const struct lease *lease);
 
 /* When to send an EXTEND; INT64_MAX while one is under way or after the lock is lost. */
 int64_t lease_extend_ns(const struct lease *lease);
-/* When to give up the lock if no extension succeeds; INT64_MAX if it is lost already. A process
- * that was stopped and could not ask in time asks first, because the lock may still be held. */
+/* When to give up the lock if no extension succeeds; INT64_MAX if it is lost already. If this
+ * process was stopped and so sent no EXTEND in time, it first sends one and waits for the answer,
+ * because the lock may still be held. */
 int64_t lease_give_up_ns(const struct lease *lease);
-/* When to kill the command, early enough that it has ended at the deadline; at once if the masters
- * no longer have the lock. */
+/* When to kill the command: early enough that the command has ended at the deadline, or at once if
+ * the masters no longer have the lock. */
 int64_t lease_kill_ns(const struct lease *lease);
 /* The earliest of the three times above. */
 int64_t lease_next_ns(const struct lease *lease);

@@ -109,7 +109,7 @@ int command_lock(const struct options *options)
         }
     }
     redlock_free(redlock);
-    errno = unwritten; /* main() prints it */
+    errno = unwritten; /* main() prints the error */
     return code;
 }
 
@@ -172,13 +172,14 @@ static void print_extended(const struct options *options, const struct redlock_l
     } else {
         char left[DURATION_PRINTED];
         duration_print(left_ms, left);
-        /* "at least": an extension never shortens a lock, and its earlier deadline is unknown. */
+        /* "at least": an extension never shortens a lock, and the deadline that the lock had before
+         * is unknown. */
         printf("at least %s\n", left);
     }
 }
 
-/* Extends for --ttl; without it for the default TTL, or for the daemon's max_ttl if that is
- * shorter. */
+/* Extends the lock by --ttl. Without --ttl, extends it by the default TTL or by the daemon's
+ * max_ttl, whichever is shorter. */
 static enum redlock_status extend(const struct options *options, struct redlock *redlock,
                                   struct redlock_lock *lock)
 {

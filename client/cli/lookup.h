@@ -39,11 +39,12 @@ struct lookup {
     int answer; /* pipe from the child, for poll(2); -1: no lookup is under way */
 };
 
-/* connection: a socket connected to that URL, or -1. Its peer is the first known address. */
+/* connection: a socket that is connected to that URL, or -1. The address of the socket's peer
+ * becomes the first known address. */
 void lookup_init(struct lookup *lookup, const char *url, int connection);
 
-/* Call this before each attempt to connect if `needed`. Starts a lookup unless one is under way,
- * and returns a URL with a numeric address; NULL: none is known yet. */
+/* If `needed`, call this before each attempt to connect. Starts a lookup unless one is under way.
+ * Returns a URL with a known numeric address; NULL: none is known yet. */
 const char *lookup_next(struct lookup *lookup);
 
 /* Takes the result of the child if it has finished. */

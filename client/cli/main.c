@@ -13,9 +13,9 @@
 
 static const char default_url[] = "tcp://127.0.0.1:7335";
 
-/* Opens closed standard descriptors on /dev/null, so that no connection gets their numbers. They
- * are close-on-exec, so COMMAND gets them closed. They are read-only, so that printing a result to
- * a closed standard output fails. */
+/* Opens each closed standard descriptor on /dev/null, so that no connection gets its number. The
+ * new descriptors are close-on-exec: for COMMAND, they are closed as before. They are read-only, so
+ * printing a result to a closed standard output still fails. */
 static void open_standard(void)
 {
     int fd;

@@ -32,12 +32,12 @@
 static const int forwarded[] = {SIGINT,  SIGTERM,  SIGHUP,  SIGQUIT, SIGUSR1,
                                 SIGUSR2, SIGWINCH, SIGTSTP, SIGCONT};
 
-/* Time for the supervisor to connect and to get the answer to UNLOCK, and a reserve. */
+/* Time for the supervisor to connect, to get the answer to UNLOCK, and some reserve. */
 static const int64_t RELEASE_TIMEOUT_NS = (int64_t)3 * RELEASE_TIMEOUT_MS * NS_PER_MS;
 
 struct parent {
     struct supervisor_plan plan;
-    int64_t timeout_ns; /* a supervisor this late after the shared deadline counts as stuck */
+    int64_t timeout_ns; /* this long after the shared deadline, the supervisor counts as stuck */
     pid_t supervisor;
     int ipc_fd;             /* socket to the supervisor */
     pid_t command;          /* 0: not started yet */
@@ -74,15 +74,17 @@ static bool share_deadline(struct parent *parent)
     return true;
 }
 
-/* Blocks all signals while the supervisor starts. unblock_signals() leaves only those blocked that
- * the parent forwards. */
+/* Blocks all signals while the supervisor starts. Later unblock_signals() leaves only these
+ * blocked: the signals that the parent forwards, SIGTTOU, SIGPIPE, and those that were blocked at
+ * first. */
 static void block_signals(struct parent *parent)
 {
     sigset_t all;
     const struct sigaction by_default = {.sa_handler = SIG_DFL};
     sigfillset(&all);
     sigprocmask(SIG_BLOCK, &all, NULL);
-    /* While SIGCHLD is ignored, the kernel reaps children itself and waitpid(2) finds none. */
+    /* redlock may have been started with SIGCHLD ignored. Then the kernel would reap children
+     * itself, and waitpid(2) would find none. */
     sigaction(SIGCHLD, &by_default, &parent->plan.on_child);
 }
 
@@ -95,7 +97,7 @@ static sigset_t forwarded_set(void)
     return ours;
 }
 
-/* Opens all descriptors before anything is started, so that the lack of one cannot hurt later. */
+/* Opens all descriptors before anything is started, so that no descriptor can be missing later. */
 static bool open_descriptors(struct parent *parent)
 {
     const sigset_t ours = forwarded_set();
@@ -139,8 +141,9 @@ static bool start_supervisor(struct parent *parent)
 static void stop(struct parent *parent, int signal)
 {
     const struct sigaction by_default = {.sa_handler = SIG_DFL};
-    /* For terminal access the kernel stops a whole process group. Do the same, because the shell
-     * expects it and a calling script is in this group. */
+    /* For ^Z, and when a background process uses the terminal, the kernel stops a whole process
+     * group. Do the same, because the shell expects it, and because a script that runs redlock is
+     * in this group. */
     bool all =
         signal == SIGTTIN || signal == SIGTTOU || (parent->terminal.lent && signal == SIGTSTP);
     struct sigaction before = by_default; /* sigaction(2) fails for SIGSTOP and leaves this */
@@ -155,9 +158,9 @@ static void stop(struct parent *parent, int signal)
 
 /*
  * Stops the parent with the signal that stopped the command, so that the shell sees the same as
- * without redlock. The command may have been continued meanwhile, or be continued while the parent
- * stops. So `halted` is set before `stopped` is read: the supervisor then sees that it must
- * continue the parent.
+ * without redlock. Something may have continued the command already, or may continue it while the
+ * parent stops. So the parent sets `halted` before it reads `stopped`: then the supervisor sees
+ * that it must continue the parent.
  */
 static void stop_like_command(struct parent *parent, int signal)
 {
@@ -174,9 +177,9 @@ static void stop_like_command(struct parent *parent, int signal)
      * would undo a stop that came in between. */
     bool continued = sigtimedwait(&only, NULL, &(struct timespec){0}) == SIGCONT;
     foreground_lend(&parent->terminal, parent->command);
-    /* An orphaned process group cannot be brought to the foreground, so the parent did not stop and
-     * the command would be stopped again and again. Send it SIGHUP, as the kernel does to orphaned
-     * groups. */
+    /* If the parent did not stop, its process group is orphaned: no shell can bring the group to
+     * the foreground, and the command would be stopped again and again. Send SIGHUP to the command,
+     * as the kernel does to orphaned groups. */
     if (wants_terminal && !parent->terminal.lent && !continued)
         kill(-parent->command, SIGHUP);
     kill(-parent->command, SIGCONT);
@@ -218,7 +221,7 @@ static int finish(struct parent *parent, const char *text)
     kill(parent->supervisor, SIGKILL);
     waitpid(parent->supervisor, NULL, 0);
     /* The parent has now inherited the command as a zombie. Reap it here, because process 1 of a
-     * container may never reap. */
+     * container may never reap zombies. */
     waitpid(parent->command, NULL, WNOHANG);
     if (text[0] != '\0')
         report_message("%s: %s", report_name(parent->plan.lock->resource, name), text);
@@ -338,9 +341,9 @@ static int run_loop(struct parent *parent)
     }
 }
 
-/* Runs COMMAND under the lock, which is held for the connection of the handle, until the command
- * has ended and the lock is released. mask: the signals that are blocked for the command. Returns
- * the exit code. */
+/* Runs COMMAND under the lock, which is a HOLD of this handle's connection. Returns the exit code
+ * when the command has ended and the lock is released. mask: the signals that are blocked for the
+ * command. */
 static int run(const struct options *options, struct redlock *redlock,
                const struct redlock_lock *lock, const sigset_t *mask)
 {
@@ -360,8 +363,9 @@ static int run(const struct options *options, struct redlock *redlock,
     return code;
 }
 
-/* If this process was stopped while it waited, little of the validity may be left: extend the lock.
- * False: the lock is gone. An extension that fails otherwise is left to the supervisor. */
+/* If this process was stopped while it waited, little of the validity may be left, so extends the
+ * lock. False: the lock is gone. If the extension fails for another reason, the supervisor tries
+ * again later. */
 static bool ensure_validity(struct redlock *redlock, struct redlock_lock *lock)
 {
     return redlock_left_ms(lock) >= lock->ttl_ms / 3 * 2 ||

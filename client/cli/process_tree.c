@@ -35,13 +35,14 @@ struct process_list {
     int failed; /* errno if a process may be missing; 0: the list is complete */
 };
 
-/* Static, so that its memory is kept between listings and suffices when no more can be had. */
+/* Static, so that its memory is kept between listings. It then suffices even if no more memory can
+ * be allocated. */
 static struct process_list processes;
 
 enum { LIST_SIZE_MIN = 1024 };
 
-/* Reserved descriptors, closed for the time of a listing: one for /proc, one for a process in it.
- * Without them a process with no free descriptor could not list its descendants. */
+/* Reserved descriptors: a listing closes them, since it needs one for /proc and one for a process
+ * in /proc. Without them a process with no free descriptor could not list its descendants. */
 static int spares[2] = {-1, -1};
 
 /* Children that existed before process_tree_adopt(), as after `exec redlock` in a shell. They are
@@ -51,8 +52,9 @@ static size_t prior_child_count;
 
 /* --- listing --- */
 
-/* Parses /proc/<pid>/stat: "12 (a name) S 1 12 12 ...". The name may contain any byte. A process
- * whose first thread has ended also has state Z, but more than one thread. */
+/* Parses /proc/<pid>/stat: "12 (a name) S 1 12 12 ...". The name can contain any byte. State Z
+ * alone does not mean that the process has ended: if only its first thread has ended, it has state
+ * Z and more than one thread. */
 static bool read_process(const char *number, struct proc_entry *process)
 {
     char path[64], stat[512], state;
@@ -130,7 +132,8 @@ static void list_all(DIR *proc)
         errno = 0;
         if (read_process(entry->d_name, &processes.list[processes.count]))
             processes.count++;
-        /* A process that has ended or is hidden may be skipped; a lack of resources may not. */
+        /* Skip a process that has ended or is hidden. But if resources were lacking, the list is
+         * incomplete. */
         else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM)
             processes.failed = errno;
     }
@@ -156,8 +159,8 @@ static bool is_descendant(const struct proc_entry *process)
     return parent != NULL && parent->descendant && parent->started <= process->started;
 }
 
-/* Marks all descendants, parents before their children. PIDs usually rise from parent to child, so
- * that two passes suffice. */
+/* Marks all descendants, parents before their children. A child usually has a greater PID than its
+ * parent, so two passes usually suffice. */
 static void mark_descendants(void)
 {
     bool found;
@@ -171,8 +174,8 @@ static void mark_descendants(void)
     } while (found);
 }
 
-/* Lists all processes. If /proc shows neither this process nor the leader, it was unmounted or
- * remounted with hidepid, and the list is incomplete. */
+/* Lists all processes. If this process or the leader is missing, /proc was unmounted or remounted
+ * with hidepid, and the list is incomplete. */
 static void list_processes(pid_t leader)
 {
     assert(processes.list != NULL);
@@ -249,8 +252,8 @@ const char *process_tree_why_hidden(void)
     return NULL;
 }
 
-/* Asks the kernel, whatever /proc shows. Orphaned descendants become children of this subreaper, so
- * without a living child no descendant lives. With WSTOPPED alone, waitid(2) ignores zombies. */
+/* Asks the kernel, not /proc. Orphaned descendants become children of this subreaper. So if it has
+ * no living child, no descendant lives. With WSTOPPED alone, waitid(2) ignores zombies. */
 static bool has_living_child(void)
 {
     siginfo_t info;
@@ -282,8 +285,8 @@ bool process_tree_group_lives(pid_t leader)
         child_seen = child_seen || (process->parent == getpid() && !zombie_leader);
         bool reaped = process->ended && reap(process, leader);
         /* A reaped process may have left a child that is not in this listing. So a reaped member of
-         * the group counts as living, which causes another listing. Processes outside of the group
-         * do not count, since a daemon may leave new children again and again. */
+         * the group counts as living, which causes another listing. A reaped process outside of the
+         * group does not count, since a daemon may leave new children again and again. */
         lives = lives || (process->group == leader && (reaped || !process->ended));
     }
     /* The kernel has reported a living child: if /proc shows none, it hides processes. */
@@ -296,14 +299,14 @@ bool process_tree_group_lives(pid_t leader)
 struct remaining {
     uint64_t hash;        /* of the PIDs, to notice a change */
     pid_t first;          /* first remaining process; 0: none is visible */
-    bool forbidden;       /* this process may not kill the first one */
+    bool forbidden;       /* this process is not allowed to kill the first one */
     int64_t unchanged_ms; /* how long the same processes have remained */
     bool reported;
 };
 
-/* A process that is not a child of this one may have ended, and its PID may be reused. So kill it
- * through a pidfd after checking its start time. If there is no pidfd, it is killed as a child once
- * its parent has ended. */
+/* Kills a descendant that is not a child. It may have ended already, and its PID may be in use
+ * again. So opens a pidfd, checks the start time, and kills through the pidfd. If no pidfd can be
+ * opened, a later pass kills the process: it becomes a child once its parent has ended. */
 static int kill_descendant(const struct proc_entry *process)
 {
     char number[32];
@@ -335,8 +338,8 @@ static void note_living(struct remaining *remaining, const struct proc_entry *pr
 }
 
 /* Makes one pass: kills all descendants and reaps those that have ended. Returns whether any may be
- * left. A killed process cannot fork; processes that it started during this pass are found by the
- * next one. */
+ * left. A killed process cannot fork. The next pass finds the processes that it started during this
+ * pass. */
 static bool kill_all(pid_t leader, struct remaining *remaining)
 {
     bool left = false;
@@ -375,7 +378,7 @@ static void report_remaining(const struct remaining *remaining)
         report_message("process %d was killed and has not ended yet; waiting for it",
                        (int)remaining->first);
     } else if (stat(path, &owner) == 0) {
-        /* Print the UID only: looking up the user name may block. */
+        /* Print only the UID: looking up the user name can block. */
         if (owner.st_uid != 0)
             snprintf(user, sizeof(user), "%ju", (uintmax_t)owner.st_uid);
         report_message("cannot kill process %d of user %s; waiting for it to end",
@@ -389,8 +392,9 @@ void process_tree_kill(pid_t leader)
     int64_t pause_ms = PAUSE_MS;
     struct remaining remaining = {0};
     assert(leader > 1);
-    /* Two empty passes are needed. The leader does not count as left, and when it ends during a
-     * listing, it may leave a child whose lower PID the listing had passed already. */
+    /* Two empty passes are needed. A pass is empty even if the leader was listed. If the leader
+     * ends during that listing, it may leave a child whose lower PID the listing had passed
+     * already. */
     for (unsigned empty = 0; empty < 2;) {
         uint64_t before = remaining.hash;
         /* Kill the whole group with one call, so that no member can fork; then the others. */

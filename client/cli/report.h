@@ -14,14 +14,14 @@
  * are codes that commands rarely use. */
 enum exit_code {
     EXIT_DONE = 0,
-    EXIT_HELD = 1,         /* another client holds the lock; unlock, extend: not this token */
+    EXIT_HELD = 1,         /* another client holds the lock, or the token does not hold it */
     EXIT_LOST = 122,       /* run: the lock was lost and the command was stopped */
     EXIT_NOQUORUM = 123,   /* too few masters could vote, or they were too late */
     EXIT_WAITED = 124,     /* another client still holds the lock after the wait */
     EXIT_FAILED = 125,     /* redlock itself failed: usage, no daemon, a limit, denied */
     EXIT_CANNOT_RUN = 126, /* run: COMMAND cannot be executed */
     EXIT_NOT_FOUND = 127,  /* run: COMMAND was not found */
-    EXIT_SIGNAL = 128,     /* run: plus n: COMMAND was ended by signal n */
+    EXIT_SIGNAL = 128,     /* run: 128 + n: signal n ended COMMAND */
 };
 
 /* Writes "redlock: ..." as a line on standard error. Callers must escape text from outside. */
@@ -32,8 +32,8 @@ __attribute__((format(printf, 1, 2))) void report_message(const char *form, ...)
 enum { REPORT_NAME = 192 };
 const char *report_name(const char *name, char buf[REPORT_NAME]);
 
-/* report_begin() writes {"status":"held","resource":"NAME" to standard output, "resource" only if
- * there is a NAME. The caller adds members; report_end() closes the object. */
+/* report_begin() writes {"status":"held","resource":"NAME" to standard output. Without a NAME it
+ * leaves "resource" out. The caller adds members; report_end() closes the object. */
 struct json report_begin(const struct options *options, enum redlock_status status);
 void report_end(struct json *json);
 

@@ -9,8 +9,8 @@
 /* Retry interval while the daemon is away. */
 static const int64_t AGAIN_NS = 250 * (int64_t)NS_PER_MS;
 
-/* A rest of the wait this short is not worth another LOCK. The daemon gets the wait in whole
- * milliseconds, so its answer may come up to 1 ms before the wait is over. */
+/* If no more than this is left of the wait, there is no other LOCK. The daemon gets the wait in
+ * whole milliseconds, so its answer can come up to 1 ms before the end of the wait. */
 static const int64_t LAST_NS = 10 * (int64_t)NS_PER_MS;
 
 static bool is_spent(int64_t now_ns, int64_t ends_ns)

@@ -1,6 +1,5 @@
 /*
- * Decisions of a client that wants a lock: whether to retry after a request that got none, when,
- * and with which TTL. Pure.
+ * Decides for a client whose request got no lock: whether to retry, when, and with which TTL. Pure.
  */
 #ifndef CLIENT_CLI_RETRY_POLICY_H
 #define CLIENT_CLI_RETRY_POLICY_H
@@ -12,8 +11,8 @@
 
 enum retry_decision {
     RETRY_NEVER,   /* the result is final */
-    RETRY_AT_ONCE, /* nothing was granted, and the wait is not over */
-    RETRY_LATER,   /* the daemon is away or stopping */
+    RETRY_AT_ONCE, /* the daemon granted no lock, and the wait is not over */
+    RETRY_LATER,   /* the daemon is away or stopping, or lets no more connections in now */
 };
 
 /* The state of the connection on which the request was made. */
@@ -23,17 +22,19 @@ struct access_check {
 };
 
 /*
- * LIMIT and DENIED are final as answers to the request. If the daemon closed the connection with
- * them, they concern the connection. LIMIT then means too many connections, which passes. DENIED
- * means a wrong secret if the connection was never served; otherwise the users were changed, and
- * the new secret may work.
+ * LIMIT and DENIED are final if the daemon has answered the request with them. But if the daemon
+ * has closed the connection with LIMIT, there are too many connections, so a retry can succeed. If
+ * it has closed the connection with DENIED, there are two cases. If it never served the connection,
+ * the secret is wrong, which is final. Otherwise the users have changed, and a retry can succeed
+ * with the new secret.
  *
  * ends_ns: end of the wait; INT64_MAX: never.
  */
 enum retry_decision retry_decide(enum redlock_status status, const struct access_check *access,
                                  int64_t now_ns, int64_t ends_ns);
 
-/* When to retry: early enough before ends_ns that there is time for an answer. */
+/* When to retry: after a short interval, but early enough that there is time for an answer before
+ * ends_ns. */
 int64_t retry_at_ns(int64_t now_ns, int64_t ends_ns);
 
 /*

@@ -6,8 +6,8 @@
 
 #include "protocol/text.h"
 
-/* Appends a space and the word, quoted if necessary. Unprintable bytes are written as $'\233': not
- * every shell reads that, but it is harmless on a terminal. */
+/* Appends a space and the word, quoted if necessary. Unprintable bytes are written as $'\233'. Not
+ * every shell understands that notation, but it is harmless on a terminal. */
 void shell_word(struct text *text, const char *word);
 
 #endif

@@ -78,7 +78,8 @@ static void export_number(const char *name, int64_t number)
     setenv(name, text, 1);
 }
 
-/* Lets redlock commands inside COMMAND use the same daemon and user, from any directory. */
+/* Sets the environment so that redlock commands inside COMMAND use the same daemon and user, from
+ * any directory. */
 static void export_daemon(const struct options *options)
 {
     const char *path = options->secret_file;
@@ -332,8 +333,8 @@ static void extend(struct supervisor *supervisor, int64_t now_ns)
 /* --- the loop --- */
 
 /* True if the command and all processes of its group have ended. The check lists all processes of
- * the machine. So the supervisor makes it after a child has ended, because that child may have been
- * the last process of the group, and otherwise rarely. */
+ * the machine, so it must not be frequent. The supervisor makes it after a child has ended, which
+ * may have been the last process of the group. Without such an event, the checks are rare. */
 static bool group_has_ended(struct supervisor *supervisor)
 {
     int64_t now_ns = clock_boottime_ns();
@@ -416,8 +417,8 @@ static void wait_for_events(const struct supervisor *supervisor)
     poll(fds, sizeof(fds) / sizeof(fds[0]), timeout_ms);
 }
 
-/* Kills the command if the time for that has come. Runs before any event is read: if the supervisor
- * was stopped until after that time, the command must die first. */
+/* Kills the command if its time to be killed has come. Runs before any event is read: if the
+ * supervisor was stopped past that time, the command must die first. */
 static void kill_if_due(struct supervisor *supervisor)
 {
     struct lease *lease = &supervisor->lease;
@@ -429,8 +430,8 @@ static void kill_if_due(struct supervisor *supervisor)
     kill_and_exit(supervisor);
 }
 
-/* Extends the lock or gives it up when lease.h says so. Runs after all events have been read, since
- * an answer may have moved those times. */
+/* Extends the lock or gives it up, at the times that lease.h computes. Runs after all events have
+ * been read, since an answer can change these times. */
 static void keep_lock(struct supervisor *supervisor)
 {
     struct lease *lease = &supervisor->lease;
@@ -468,8 +469,8 @@ _Noreturn void supervisor_run(const struct supervisor_plan *plan)
     take_over_connection(&supervisor);
     lease_init(&supervisor.lease, lock->ttl_ms * NS_PER_MS, plan->options->grace_ms * NS_PER_MS,
                lock->deadline_ns);
-    /* A connection that is silent for this long is replaced. Connecting blocks the loop, so it has
-     * the same limit. */
+    /* A connection that is silent for this long is replaced. Connecting blocks the loop, so the
+     * same time limit applies to it. */
     int64_t timeout_ms = lease_answer_timeout_ns(&supervisor.lease) / NS_PER_MS;
     redlock_set_timeout(plan->redlock, timeout_ms);
     redlock_set_connect_timeout(plan->redlock, timeout_ms);

@@ -37,8 +37,8 @@ struct ipc_message {
 
 /* Memory that both processes share. */
 struct shared_deadline {
-    /* When the command is killed unless the supervisor moves this time forward, on CLOCK_BOOTTIME;
-     * KILL_NEVER: the command has ended. */
+    /* The time on CLOCK_BOOTTIME at which the command is killed, unless the supervisor sets a later
+     * time before; KILL_NEVER: the command has ended. */
     _Atomic int64_t kill_ns;
     _Atomic bool stopped; /* the command is stopped; written by the supervisor */
     _Atomic bool halted;  /* the parent is stopped like the command; written by the parent */

@@ -7,8 +7,8 @@
 #include "client/cli/duration.h"
 #include "protocol/text.h"
 
-/* Further columns are not printed. A cell has room for the longest resource name with each byte
- * escaped. */
+/* At most COLUMNS_MAX columns are printed. A cell has room for the longest resource name with each
+ * byte escaped. */
 enum { COLUMNS_MAX = 32, CELL_SIZE = 2048, GAP = 2 };
 
 struct column {
@@ -92,7 +92,7 @@ static bool is_number(const struct field *field)
 
 enum field_kind field_kind(const struct field *field)
 {
-    /* A resource may be named "-"; for other keys "-" means no value. */
+    /* A resource can be named "-". For the keys that are not in names[], "-" means no value. */
     static const char *const names[] = {"resource", "node", "url", "peer", NULL};
     static const char *const words[] = {"token", "name", "user", "version", NULL};
     if (has_key_of(field, names))
@@ -200,7 +200,7 @@ static void measure_line(const char *line, bool header, struct column columns[CO
             fill_value(&cell, &field);
         if (cell.width > columns[i].width)
             columns[i].width = cell.width;
-        /* The queue place of this connection, which is not waiting. */
+        /* `place` is the queue place of this connection, which never waits: hide the column. */
         columns[i].hidden = field_has_key(&field, "place");
         columns[i].numbers = columns[i].numbers || kind == FIELD_NUMBER;
         columns[i].texts = columns[i].texts || kind == FIELD_TEXT || kind == FIELD_TRUTH;

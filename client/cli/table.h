@@ -4,9 +4,9 @@
  *     RESOURCE  TOKEN     CLIENT  NAME  SINCE  LEFT   HOLD  WAITERS
  *     deploy    6c7bac0d       7  -     8.1s   21.8s  no          2
  *
- * Times are rounded and have a unit. Bytes that a terminal might interpret are escaped, "\x9b". A
- * line with other keys than the line before starts a new table. A table of one line among others is
- * printed with one field per row. Pure.
+ * Times are rounded and have a unit. Bytes that a terminal might interpret are escaped, as "\x9b".
+ * If the keys of a line differ from those of the line before, the line starts a new table. If there
+ * are several tables, a table of one line is printed with one field per row. Pure.
  */
 #ifndef CLIENT_CLI_TABLE_H
 #define CLIENT_CLI_TABLE_H
@@ -28,8 +28,8 @@ struct field {
 /* Takes the next field off the text; false at its end. A word without "=" has an empty value. */
 bool field_next(const char **text, struct field *field);
 
-/* The type of a value. It depends on the key too, because a resource may be named "12" or "yes",
- * and a token may consist of decimal digits only. */
+/* The type of a value. It also depends on the key: a resource can be named "12" or "yes", and a
+ * token can consist of decimal digits only. */
 enum field_kind {
     FIELD_TEXT,
     FIELD_NUMBER, /* an integer, as JSON writes it */

@@ -13,8 +13,8 @@
 /* Whether the descriptor is a terminal that, according to $TERM, interprets escape sequences. */
 bool terminal_is_able(int fd);
 
-/* Whether this process is in the foreground group now. If not, a shell may show its prompt there.
- */
+/* Whether this process is in the foreground group now. If it is not, a shell may be showing its
+ * prompt on the terminal. */
 bool terminal_is_ours(int fd);
 
 /* Whether to use colours and bold: the terminal is able and $NO_COLOR is not set. */
@@ -26,7 +26,7 @@ int terminal_columns(int fd);
 struct foreground {
     int fd; /* -1: no terminal */
     bool lent;
-    pid_t group;          /* the process group that it is lent to */
+    pid_t group;          /* the process group that the terminal is lent to */
     struct termios modes; /* terminal modes before the command */
 };
 
@@ -36,9 +36,9 @@ void foreground_close(struct foreground *terminal);
 /* Makes this process group the foreground, if the caller's own group is the foreground now. */
 void foreground_lend(struct foreground *terminal, pid_t group);
 
-/* Makes the caller's own group the foreground again, if the terminal was lent and no third group
- * has it, such as a shell or its next job. restore_modes: also restore the terminal modes, for a
- * command that was killed and could not do it. */
+/* Makes the caller's own group the foreground again, if the terminal was lent and no third group,
+ * such as a shell or its next job, has it now. restore_modes: also restores the terminal modes,
+ * since a command that was killed could not restore them. */
 void foreground_take_back(struct foreground *terminal, bool restore_modes);
 
 #endif

@@ -12,7 +12,7 @@ static struct {
     char **copy; /* the arguments that the program uses */
 } area;
 
-/* Measures the contiguous part: arguments that were replaced in argv may be elsewhere. */
+/* Measures the contiguous part: if an argument was replaced in argv, it can be elsewhere. */
 static size_t measure(int argc, char **argv)
 {
     size_t size = 0;

@@ -43,7 +43,8 @@ struct wait {
 
 /* --- ^Z --- */
 
-/* While a call blocks that cannot be granted a lock, SIGTSTP may stop the process at once. */
+/* With `allowed`, lets SIGTSTP stop the process at once; without, blocks SIGTSTP again. The process
+ * may be stopped only during a call in which the daemon cannot grant it a lock. */
 static void allow_stop(const struct suspension *suspension, bool allowed)
 {
     const sigset_t stops = signal_only(SIGTSTP);
@@ -79,7 +80,8 @@ void suspension_end(struct suspension *suspension)
     sigprocmask(SIG_SETMASK, &suspension->mask, NULL);
 }
 
-/* Leaves SIGTSTP pending, so that a SIGCONT before the stop cancels it, as for any process. */
+/* Whether ^Z was typed. Leaves SIGTSTP pending, so that a SIGCONT before the stop cancels the stop,
+ * as for any process. */
 static bool is_due(const struct suspension *suspension)
 {
     sigset_t pending;
@@ -156,7 +158,7 @@ static enum redlock_status start_lock(struct wait *wait)
         .wait_ms = left_ms > 0 ? left_ms : 0,
         .fence = options->fence,
         .hold = wait->hold,
-        /* If redlock is killed, processes of COMMAND may outlive it. */
+        /* If redlock is killed, processes of COMMAND may outlive it and still rely on the lock. */
         .linger = wait->hold,
     };
     wait->place = 0;
@@ -164,7 +166,7 @@ static enum redlock_status start_lock(struct wait *wait)
                                  &wait->acquire);
 }
 
-/* Whether this status ends the wait; otherwise schedules the next LOCK. */
+/* Whether this status ends the wait. If it does not, schedules the next LOCK. */
 static bool is_final(struct wait *wait, enum redlock_status status, bool ended, int64_t now_ns)
 {
     const struct access_check access = {.let_in = wait->served, .ended = ended};
@@ -194,8 +196,8 @@ static bool shorten(struct wait *wait, enum redlock_status status, int64_t now_n
     return true;
 }
 
-/* Warns once that an enclosing `redlock run` may hold this lock. It does not, if it uses other
- * masters, or if its lock was lost or released. */
+/* Warns once that an enclosing `redlock run` may hold this lock. That command does not hold the
+ * lock if it uses other masters, or if its lock was lost or released. */
 static void warn_nested(struct wait *wait)
 {
     char name[REPORT_NAME];
@@ -221,8 +223,8 @@ static void suspend(struct wait *wait)
     wait->place_ns = now_ns + NS_PER_S;
 }
 
-/* Asks for the place in the queue: each second for the terminal, otherwise rarely, to detect a dead
- * daemon. */
+/* Asks for the place in the queue. On a terminal, does so each second, to show the place. Without a
+ * terminal, does so rarely, to detect a dead daemon. */
 static void ask_place(struct wait *wait, int64_t now_ns)
 {
     if (wait->acquire == 0 || now_ns < wait->place_ns)
@@ -238,13 +240,13 @@ static void on_place(struct wait *wait, const struct redlock_event *event, int64
 {
     wait->place = 0;
     if (event->status == REDLOCK_TIMEOUT) {
-        /* The daemon is stopped, or the connection is lost. Give up the LOCK too, unless the wait
-         * is about to end anyway. */
+        /* The daemon is stopped, or the connection is lost. Give up the LOCK as well, unless the
+         * wait is about to end anyway. */
         uint64_t acquire = wait->acquire;
         if (!is_final(wait, event->status, event->ended, now_ns))
             redlock_cancel(wait->redlock, acquire);
     } else if (redlock_is_connected(wait->redlock)) {
-        /* Any answer shows that the daemon is alive, also a denied listing. */
+        /* Any answer shows that the daemon is alive, even a denied listing. */
         wait->away_reported = false;
         warn_nested(wait);
         show(wait, event->place, now_ns);

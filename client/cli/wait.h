@@ -1,6 +1,6 @@
 /*
  * Acquires a lock for `redlock lock` and `redlock run`: waits in the queue, shows the wait on a
- * terminal, and starts again if the daemon went away.
+ * terminal, and connects and waits again if the daemon went away.
  */
 #ifndef CLIENT_CLI_WAIT_H
 #define CLIENT_CLI_WAIT_H
@@ -28,9 +28,10 @@ void suspension_end(struct suspension *suspension);
 const sigset_t *suspension_hand_over(struct suspension *suspension);
 
 /*
- * Acquires the lock of the options like redlock_acquire(); with `hold` as a HOLD with LINGER. If
- * the daemon is unreachable at first, returns REDLOCK_UNREACHABLE at once. If it goes away later,
- * retries until the wait is over. On ^Z, leaves the queue, and joins it again after SIGCONT.
+ * Acquires the lock that the options name, like redlock_acquire(). With `hold`, the lock is a HOLD
+ * with LINGER. If the daemon is unreachable at first, returns REDLOCK_UNREACHABLE at once. If the
+ * daemon goes away later, retries until the wait is over. On ^Z, leaves the queue, and joins it
+ * again after SIGCONT.
  */
 enum redlock_status wait_for_lock(struct redlock *redlock, const struct options *options, bool hold,
                                   const struct suspension *suspension, struct redlock_lock *lock,

@@ -25,8 +25,8 @@ _redlock_takes_value()
     return 1
 }
 
-# Complete with the locks that the daemon knows. Any client may have chosen these names, so they must
-# not be expanded; compgen -W would expand them.
+# Complete with the locks that the daemon knows. Any client can have chosen these names, so the
+# shell must not expand them, as compgen -W would.
 _redlock_names()
 {
     local line name quoted
@@ -40,7 +40,7 @@ _redlock_names()
     done < <(redlock ${url:+--url "$url"} ${secret:+--secret-file "$secret"} --timeout 1s locks 2>/dev/null)
 }
 
-# Complete the command after NAME, whose first word is number $1, with its own completion.
+# Complete the command after NAME with its own completion. $1 is the index of its first word.
 _redlock_command()
 {
     # _command_offset works only if readline has split the line into the same words.
