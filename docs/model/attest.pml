@@ -166,8 +166,8 @@ inline trust(d)
     monitor[d].by_newcomer = attested_by_newcomer;
     monitor[d].wait = 0;
 #ifndef FRESH_FLOOR
-    /* Two daemons have no clock in common, so their floors cannot be compared. But this daemon began
-     * before that sample, so a step that was hidden from the other daemon may be hidden from this
+    /* Two daemons have no clock in common, so their floors cannot be compared. But this daemon
+     * began before that sample, so a step that was hidden from the other daemon may be hidden from this
      * one as well. */
     monitor[d].floor = monitor[d].floor - attested_hidden
 #endif

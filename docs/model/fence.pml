@@ -62,8 +62,8 @@
 #endif
 #define rounds_of(d) ((d) == 0 -> ROUNDS_0 : ROUNDS_1)
 
-/* Ballots are relative to the present, so that states do not grow with time. NOW is the least that a
- * wall clock may show, and each tick subtracts a GRAIN from all ballots. 0 stands for all ballots
+/* Ballots are relative to the present, so that states do not grow with time. NOW is the least that
+ * a wall clock may show, and each tick subtracts a GRAIN from all ballots. 0 stands for all ballots
  * that can no longer be granted. A bid may exceed the one before it by 1 instead of reading the
  * clock; there are fewer such bids than a GRAIN. */
 #define GRAIN 8

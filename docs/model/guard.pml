@@ -45,8 +45,8 @@
         assert(false) \
     fi
 
-/* Times are in ticks, and as small as the model allows. The clock monitor cannot see a step by MARGIN
- * (engine/guard/clock_monitor.h, STEADY), so each validity covers it (engine/round/validity.h). */
+/* Times are in ticks, and as small as the model allows. The clock monitor cannot see a step by
+ * MARGIN (engine/guard/clock_monitor.h, STEADY), so each validity covers it (engine/round/validity.h). */
 #define TTL          3
 #define NODE_TIMEOUT 1
 #define MARGIN       1

@@ -25,8 +25,8 @@
  *     REUSE_TOKEN   the round that follows uses the token of the hand-over again
  *
  * The SEE_ definitions turn an event into an error, to show that the event occurs. With
- * SEE_HANDED_OVER, a swap is granted by two masters, one of which no longer had OLD. With SEE_RIVAL,
- * daemon 1 is granted the lock during the hand-over.
+ * SEE_HANDED_OVER, a swap is granted by two masters, one of which no longer had OLD. With
+ * SEE_RIVAL, daemon 1 is granted the lock during the hand-over.
  */
 
 #define NODES  3

@@ -15,9 +15,9 @@
  *     lose, reconnect                 link_on_closed, greet_second, on_greeted in engine/master/link.c;
  *                                     fail_lost in engine/flight/replies.c
  *     SET, RELEASE, KILL              SET NX PX; release.lua; CLIENT KILL ID
-  * There is no time here. A message may take for ever. A key on which no holder relies may expire at
- * any moment, and a validity may end at any moment. No master loses data; guard.pml covers that. Only
- * the connection of daemon 0 to master 0 has faults. To remove a rule, define one of
+ * There is no time here. A message may take for ever. A key on which no holder relies may expire at
+ * any moment, and a validity may end at any moment. No master loses data; guard.pml covers that.
+ * Only the connection of daemon 0 to master 0 has faults. To remove a rule, define one of
  *
  *     REUSE_TOKEN        all rounds of a daemon share a token
  *     NO_KILL            a new connection does not kill the old one
@@ -69,8 +69,8 @@ mtype = { SET, RELEASE, KILL };
 chan wire[2 * NODES] = [5] of { mtype, byte };
 #define wire_to(d, n) wire[(d) * NODES + (n)]
 
-/* The state of the faulty connection. `zombie` is the previous connection, from which the master may
- * still read; `elsewhere` is another connection, for UNDO_ELSEWHERE; `answers` are the replies in
+/* The state of the faulty connection. `zombie` is the previous connection, from which the master
+ * may still read; `elsewhere` is another connection, for UNDO_ELSEWHERE; `answers` are the replies in
  * flight. The variables after them are what the daemon knows. */
 chan zombie = [5] of { mtype, byte };
 chan elsewhere = [2] of { mtype, byte };
