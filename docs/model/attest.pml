@@ -9,7 +9,7 @@
  *                                     clock_on_sample in clock_trust.c
  *     start                           guard_on_connected; the first sample: clock_monitor.c
  *     attest, trust                   clock_describe, clock_inherit; protocol/heartbeat.lua
-  *     wait == 0, in the daemons       the daemon has monitored the clock for Q, and trusts it
+ *     wait == 0, in daemon()          the daemon has monitored the clock for Q, and trusts it
  *     grant, rival                    a vote, and the probe after it
  *
  * There is one master. Its clock steps forward, by less than a monitor can see or by more. Daemon 0

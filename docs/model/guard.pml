@@ -46,7 +46,8 @@
     fi
 
 /* Times are in ticks, and as small as the model allows. The clock monitor cannot see a step by
- * MARGIN (engine/guard/clock_monitor.h, STEADY), so each validity covers it (engine/round/validity.h). */
+ * MARGIN (engine/guard/clock_monitor.h, STEADY), so each validity covers it
+ * (engine/round/validity.h). */
 #define TTL          3
 #define NODE_TIMEOUT 1
 #define MARGIN       1

@@ -15,6 +15,7 @@
  *     lose, reconnect                 link_on_closed, greet_second, on_greeted in engine/master/link.c;
  *                                     fail_lost in engine/flight/replies.c
  *     SET, RELEASE, KILL              SET NX PX; release.lua; CLIENT KILL ID
+ *
  * There is no time here. A message may take for ever. A key on which no holder relies may expire at
  * any moment, and a validity may end at any moment. No master loses data; guard.pml covers that.
  * Only the connection of daemon 0 to master 0 has faults. To remove a rule, define one of
