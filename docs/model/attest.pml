@@ -9,7 +9,7 @@
  *                                     clock_on_sample in clock_trust.c
  *     start                           guard_on_connected; the first sample: clock_monitor.c
  *     attest, trust                   clock_describe, clock_inherit; protocol/heartbeat.lua
- *     settle                          a daemon has monitored the clock for Q, and trusts it
+ *     wait == 0, in daemon()          the daemon has monitored the clock for Q, and trusts it
  *     grant, rival                    a vote, and the probe after it
  *
  * There is one master. Its clock steps forward, by less than a monitor can see or by more. Daemon 0
@@ -24,9 +24,9 @@
  *                     if no step had been hidden before
  *     RAISE_FLOOR     a daemon that sees the clock step back monitors from there on, in the same way
  *
- * With SEE_ATTESTED, a vote that a daemon refuses because of the floor that it inherited is an error,
- * which shows that it happens. With SEE_CHAIN, so is a vote that counts by an attestation of a daemon
- * that relied on one itself.
+ * The SEE_ definitions turn an event into an error, to show that the event occurs. With SEE_ATTESTED,
+ * a daemon refuses a vote because of the floor that it inherited. With SEE_CHAIN, a vote counts by
+ * the attestation of a daemon that relied on an attestation itself.
  */
 
 #define DAEMONS 3 /* daemon 0 has monitored the clock for long; 1 and 2 are newcomers */
@@ -62,7 +62,7 @@ bit granted;
 /* The last attestation on the master. */
 bit attested;
 byte attested_hidden;   /* how far the clock was above the floor without any monitor seeing it */
-bit attested_after[DAEMONS]; /* its sample is younger than the first one of that daemon */
+bit attested_after[DAEMONS]; /* its sample is younger than that daemon's first sample */
 bit attested_by_newcomer;
 
 /* --- the daemons --- */
@@ -77,7 +77,7 @@ typedef monitor_state {
 };
 monitor_state monitor[DAEMONS];
 
-byte own_floor[DAEMONS]; /* the floor of its own samples; for SEE_ATTESTED only */
+byte own_floor[DAEMONS]; /* the floor without what it inherited; for SEE_ATTESTED only */
 
 /* Temporary variables of one step, 0 between steps. */
 byte i;
@@ -96,7 +96,8 @@ inline void_attestation()
     i = 0
 }
 
-/* A step that is seen costs the vote for Q and is announced: earlier attestations are void. */
+/* A step that the daemon sees costs the master its vote for Q. The daemon announces the step, which
+ * makes earlier attestations void. */
 inline sample(d)
 {
     steady = !has_stepped(d);
@@ -165,8 +166,9 @@ inline trust(d)
     monitor[d].by_newcomer = attested_by_newcomer;
     monitor[d].wait = 0;
 #ifndef FRESH_FLOOR
-    /* Two daemons have no clock in common, so their floors cannot be compared. But a step that was
-     * hidden from one daemon at its sample is hidden from the other, which began earlier. */
+    /* Two daemons have no clock in common, so their floors cannot be compared. But this daemon
+     * began before that sample, so a step that was hidden from the other daemon may be hidden from this
+     * one as well. */
     monitor[d].floor = monitor[d].floor - attested_hidden
 #endif
 }
@@ -187,7 +189,8 @@ inline grant()
 #define may_count(d) (monitor[d].begun && monitor[d].trusted)
 #endif
 
-/* The vote and the probe after it are one step: a clock step in between is seen all the more. */
+/* The vote and the probe after it are one step. This leaves out only clock steps between the two,
+ * which the probe can only see better than earlier ones. */
 inline rival(d)
 {
     sample(d);

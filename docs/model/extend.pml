@@ -6,8 +6,8 @@
  *
  *     no two clients believe at once, in true time, in the lock;
  *     no extension is answered GONE while the lock is held;
- *     after a release is answered OK that no extension has crossed, no extension that begins later
- *     is answered OK;
+ *     if no extension has crossed a release that is answered OK, no extension that begins after that
+ *     answer is answered OK;
  *     a daemon that has released a token does not set that token again.
  *
  *     here                            in the code
@@ -30,10 +30,10 @@
  *     BACKFILL_RELEASED  the key is backfilled although this daemon was asked to release the token
  *     PENDING_GRANTED    the lost SET of the granted lock gets a pending release
  *
- * With MAY_CROSS the third claim includes crossed releases. It does not hold then, which is why a
- * client must not use a token after it has sent UNLOCK. NO_FORGET, NO_SNAPSHOT, NO_SHORT, NO_RELEASE
- * and NO_RIVAL leave out events. With SEE_BACKFILLED, an extension that is granted by the vote of
- * master 2 is an error, which shows that a backfilled key counts.
+ * With MAY_CROSS the third claim includes releases that an extension has crossed. The claim is false
+ * then, which is why a client must not use a token after it has sent UNLOCK. NO_FORGET, NO_SNAPSHOT,
+ * NO_SHORT, NO_RELEASE and NO_RIVAL leave out events. With SEE_BACKFILLED, an extension that is
+ * granted by the vote of master 2 is an error, to show that a backfilled key counts.
  */
 
 #define NODES   3
@@ -256,7 +256,7 @@ inline begin_extend(d, time_to_live)
     begin(d, EXTEND)
 }
 
-/* For daemon 1. */
+/* Daemon 1 has an extension in flight. */
 #define is_under_way(n) (round[1].phase == VOTING || len(wire_to(1, n)) > 0)
 
 inline unlock()

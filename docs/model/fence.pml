@@ -17,7 +17,7 @@
  *     WIDE_CLOCKS    the wall clocks differ by more than docs/algorithm.md allows
  *
  * FENCE_ENDS replaces the loss of data by fences that expire as early as fence_ttl allows. With
- * SEE_BID_AGAIN, a granted second bid is an error, which shows that it happens.
+ * SEE_BID_AGAIN, a grant to a second bid is an error, to show that it occurs.
  */
 
 #define NODES  3
@@ -45,15 +45,15 @@
 #define QUARANTINE TTL
 #endif
 
-/* The limit for the difference of two wall clocks: less than max_ttl; if a fence may expire, less
- * than max_ttl less the length of a round. Both are one tick. */
+/* The largest allowed difference of two wall clocks. It must be below max_ttl or, if a fence may
+ * expire, below max_ttl minus the length of a round. Each of these is one tick. */
 #ifdef WIDE_CLOCKS
 #define SKEW 2
 #else
 #define SKEW 1
 #endif
 
-/* For each daemon. */
+/* The number of rounds of each daemon. */
 #ifndef ROUNDS_0
 #define ROUNDS_0 1
 #endif
@@ -62,10 +62,10 @@
 #endif
 #define rounds_of(d) ((d) == 0 -> ROUNDS_0 : ROUNDS_1)
 
-/* Ballots count from the present, so that states do not grow with time. NOW is the least that a
- * wall clock may show, and each tick subtracts a GRAIN from all ballots. 0 stands for all ballots
- * that can no longer be granted. A grain is larger than the number of bids that each exceed a clock
- * by one. */
+/* Ballots are relative to the present, so that states do not grow with time. NOW is the least that
+ * a wall clock may show, and each tick subtracts a GRAIN from all ballots. 0 stands for all ballots
+ * that can no longer be granted. A bid may exceed the one before it by 1 instead of reading the
+ * clock; there are fewer such bids than a GRAIN. */
 #define GRAIN 8
 #define NOW   (1 + NODE_TIMEOUT * GRAIN)
 
@@ -112,7 +112,7 @@ link_state link[2 * NODES];
 typedef round_state {
     unsigned phase : 2;
     unsigned number : 3; /* number of rounds begun */
-    bit again;           /* this bid exceeds the ballot that outbid the last one */
+    bit again;           /* second bid, above the ballot that outbid the first */
     unsigned age : 2;
     unsigned yes : 2;
     unsigned outbid : 2;
@@ -234,7 +234,7 @@ inline decide(d)
     fi
 }
 
-/* A reply is received in the step in which it is sent: README.md. */
+/* The daemon receives a reply in the step in which the master sends it (README.md explains why). */
 inline receive(d, n)
 {
     if

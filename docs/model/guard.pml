@@ -13,22 +13,25 @@
  *     reconnect                       guard_on_connected; fail_lost in engine/flight/replies.c
  *     SET; GET and TIME; WRITE        SET NX PX; the probe of engine/master/guard_io.c; write_record.lua
  *
- * Each daemon runs one round, and nothing is released: README.md says why that is enough for this
+ * Each daemon runs one round, and nothing is released. README.md says why that is enough for this
  * claim, and what else is left out. To remove a rule, define one of
  *
  *     NO_GUARD          every master is asked, and every vote counts
  *     PROBE_AHEAD       the guard probes before the votes, not after them
- *     NO_EPOCH          a vote counts although the guard has learnt something since the request
+ *     NO_EPOCH          a vote counts although the guard has learnt of a fault since the request
  *     NO_QUARANTINE     a master that lost its data votes as soon as it has a new record
  *     NO_CLOCK_MONITOR  the clocks are not monitored
  *     NO_DRIFT          the validity does not cover a step that the clock monitor cannot see
  *     NO_ELAPSED        the validity does not subtract the time of the round
  *
  * NO_FLUSH, NO_RESTART, NO_STEP, NO_SMALL_STEP and NO_LARGE_STEP leave out faults. With PROMPT, the
- * daemon receives the reply of a master without faults in the step in which it is sent: README.md.
- * With SEE_RETURN or SEE_SETTLED, a counted vote of a master that lost its data, or stepped, and
- * waited out its quarantine is an error, which shows that it happens. With SEE_RIVAL, so is a rival
- * that is one vote short.
+ * daemon receives the reply of a master without faults in the step in which it is sent (README.md
+ * explains why). The SEE_ definitions turn an event into an error, to show that the event occurs:
+ *
+ *     SEE_RETURN        a vote counts of a master that lost its data and waited out its quarantine
+ *     SEE_SETTLED       a vote counts of a master whose clock stepped and that waited out its
+ *                       quarantine
+ *     SEE_RIVAL         the rival is one vote short while a daemon holds the lock
  */
 
 #define NODES  3
@@ -42,8 +45,9 @@
         assert(false) \
     fi
 
-/* Times are in ticks, as few as distinguish them. The clock monitor cannot see a step by MARGIN
- * (engine/guard/clock_monitor.h, STEADY), so each validity covers it (engine/round/validity.h). */
+/* Times are in ticks, and as small as the model allows. The clock monitor cannot see a step by
+ * MARGIN (engine/guard/clock_monitor.h, STEADY), so each validity covers it
+ * (engine/round/validity.h). */
 #define TTL          3
 #define NODE_TIMEOUT 1
 #define MARGIN       1
@@ -66,8 +70,8 @@
 #define STEPS FORGETS
 #endif
 
-/* A probe that cannot find anything is left out: the record of a master that does not lose its
- * data, the time of a master whose clock does not step. */
+/* Probes that cannot find anything are left out: that of the record, where the master does not lose
+ * its data, and that of the time, where the clock does not step. */
 #ifdef NO_GUARD
 #define asks_record(n) false
 #define asks_time(n)   false
@@ -123,7 +127,7 @@ typedef link_state {
 
     /* The master's vote in the round. */
     bit pending;
-    bit in_epoch; /* the guard has learnt nothing since the request */
+    bit in_epoch; /* the guard has learnt of no fault since the request */
 
     /* The guard's knowledge of the master. */
     bit misfit; /* the last sample had no valid record, or this connection has no sample */
@@ -151,7 +155,7 @@ typedef round_state {
 round_state round[2];
 
 /* This run cannot have two holders any more: a round has failed, a grant has ended, or daemon 1 is
- * granted first, which equals daemon 0 with the names exchanged. */
+ * granted first. (The last case is like that of daemon 0 with the names exchanged.) */
 bit over;
 
 /* Temporary variables of one step, 0 between steps. */
@@ -228,9 +232,9 @@ inline check_record(d, n)
     fi
 }
 
-/* Normalize variables that no longer matter, so that states which differ only in them become one. A
- * daemon whose round has begun asks for no other vote; once this vote is over as well, its guard
- * only writes records. */
+/* Reset variables that no longer matter, so that states which differ only in them become one. A
+ * daemon whose round has begun asks for no other vote. Once the vote of this master is counted or
+ * lost, the daemon's guard only writes records. */
 inline normalize(d, n)
 {
     if
@@ -425,9 +429,9 @@ inline reconnect(d, n)
     normalize_all(d)
 }
 
-/* A heartbeat is one step: README.md. It overtakes nothing, so it comes before the commands of a
- * batch or after all of them. Only a daemon with a vote outstanding or a record to write needs
- * it. */
+/* A heartbeat is one step (README.md explains why). It overtakes no command, so it comes before the
+ * commands of a batch or after all of them. Only a daemon with a vote outstanding or a record to
+ * write needs a heartbeat. */
 #define lost_something(d, n) \
     (node[n].record == NO_RECORD || (node[n].record == OLD_RECORD && to(d, n).server == 1))
 #define may_heartbeat(d, n) \
@@ -615,8 +619,8 @@ proctype memory_fault() provided (!over)
 {
     if
 #ifndef NO_FLUSH
-    /* Also stands for a failover and back: a record with another replication id does not fit
-     * either. */
+    /* A flush also stands for a failover and back, after which the record does not fit either,
+     * because it has another replication id. */
     :: d_step {
         printf("    master %d: flushed\n", FORGETS);
         forget(FORGETS)

@@ -13,8 +13,8 @@
  *     execute_swap                    protocol/swap.lua
  *     quarantine                      the rules of guard.pml
  *
- * Daemon 0 has granted the lock with token OLD by the votes of masters 0 and 1, and its holder has
- * sent UNLOCK: from then on no client believes in OLD. Daemon 0 hands the lock over with token NEXT.
+ * Daemon 0 has granted the lock with token OLD by the votes of masters 0 and 1. The holder has sent
+ * UNLOCK, so no client believes in OLD any more. Daemon 0 hands the lock over with token NEXT.
  * If that fails, it undoes the hand-over and starts a round with a token AGAIN. Daemon 1 acquires the
  * lock with token THEIRS. To remove a rule, define one of
  *
@@ -24,8 +24,9 @@
  *     KEEP_OLD      a failed hand-over does not delete the old token where the swap was not answered
  *     REUSE_TOKEN   the round that follows uses the token of the hand-over again
  *
- * With SEE_HANDED_OVER, a swap granted by two masters, of which one no longer had OLD, is an error,
- * which shows that it happens. With SEE_RIVAL, so is a grant of daemon 1 during the hand-over.
+ * The SEE_ definitions turn an event into an error, to show that the event occurs. With
+ * SEE_HANDED_OVER, a swap is granted by two masters, one of which no longer had OLD. With
+ * SEE_RIVAL, daemon 1 is granted the lock during the hand-over.
  */
 
 #define NODES  3
@@ -51,7 +52,8 @@
 #define NEXT   2
 #define AGAIN  3
 #define THEIRS 4
-/* No client's tokens: they show when all earlier commands are executed. */
+/* These tokens belong to no client. The daemon sends them after its last command about a token, so
+ * they show when all earlier commands are executed. */
 #define END_OF_OLD  5
 #define END_OF_NEXT 6
 #ifdef REUSE_TOKEN

@@ -16,9 +16,9 @@
  *                                     fail_lost in engine/flight/replies.c
  *     SET, RELEASE, KILL              SET NX PX; release.lua; CLIENT KILL ID
  *
- * There is no time here. A slow message may take for ever; a key that no holder relies on may expire
- * at any moment, and so may a validity. No master loses data, which guard.pml covers. One connection
- * has faults, that of daemon 0 to master 0. To remove a rule, define one of
+ * There is no time here. A message may take for ever. A key on which no holder relies may expire at
+ * any moment, and a validity may end at any moment. No master loses data; guard.pml covers that.
+ * Only the connection of daemon 0 to master 0 has faults. To remove a rule, define one of
  *
  *     REUSE_TOKEN        all rounds of a daemon share a token
  *     NO_KILL            a new connection does not kill the old one
@@ -26,8 +26,9 @@
  *     UNDO_ELSEWHERE     the undo goes over another connection, not after the SET
  *     PENDING_UNDECIDED  a lost SET gets a pending release before its round is decided
  *
- * MAY_REST leaves out the third claim, HOLDERS_ONLY the second as well. With SEE_DEFERRED, a grant by
- * the vote of a master that has confirmed a pending release is an error, which shows that it happens.
+ * MAY_REST leaves out the third claim, HOLDERS_ONLY the second and the third. With SEE_DEFERRED, a
+ * grant by the vote of a master that has confirmed a pending release is an error, to show that it
+ * occurs.
  */
 
 #define NODES  3
@@ -41,7 +42,7 @@
         assert(false) \
     fi
 
-/* For each daemon. */
+/* The number of rounds of each daemon. */
 #ifndef ROUNDS_0
 #define ROUNDS_0 2
 #endif
@@ -69,9 +70,9 @@ mtype = { SET, RELEASE, KILL };
 chan wire[2 * NODES] = [5] of { mtype, byte };
 #define wire_to(d, n) wire[(d) * NODES + (n)]
 
-/* The faulty connection: `zombie` is its predecessor, from which the master may still read;
- * `elsewhere` is another one, for UNDO_ELSEWHERE; then the replies in flight, and the daemon's
- * knowledge. */
+/* The state of the faulty connection. `zombie` is the previous connection, from which the master
+ * may still read; `elsewhere` is another connection, for UNDO_ELSEWHERE; `answers` are the replies in
+ * flight. The variables after them are what the daemon knows. */
 chan zombie = [5] of { mtype, byte };
 chan elsewhere = [2] of { mtype, byte };
 chan answers = [5] of { byte, byte };
@@ -214,7 +215,8 @@ inline undo(d)
     rest(d)
 }
 
-/* Where another token held the key, that may be gone: write the key there, if the link is up. */
+/* On a master that answered that another token holds the key, that token may be gone by now. So the
+ * daemon writes its key there if the link is up. */
 inline backfill_on(d, n)
 {
     if
