@@ -1,7 +1,7 @@
 /*
  * The engine turns client requests into quorum rounds over the connections to the masters, and
- * turns the results of these rounds into replies. Of engine/, code outside may include this header
- * and the headers that it includes itself, above all engine/view.h.
+ * turns the results of these rounds into replies. Code outside engine/ includes only this header,
+ * engine/view.h, and a few helpers that hold no locks (pool, histogram, node_set).
  *
  * The engine is pure: it has no sockets, no clock and no libevent, and it does not allocate memory
  * while it handles a request. Each event carries its time, in nanoseconds of CLOCK_BOOTTIME, read

@@ -48,7 +48,7 @@ struct engine_stats {
     uint64_t refused[LIMIT_NODES][REASON_COUNT];
     struct histogram granted;       /* granted LOCKs: from the request to the reply */
     struct histogram granted_round; /* granted LOCKs: the granted round alone */
-    /* LOCKs with WAIT: from the request until the granted round began, or until the wait ended */
+    /* LOCKs with WAIT: from the request until the granted round began, or until the wait ended. */
     struct histogram queued;
 };
 

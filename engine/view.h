@@ -48,7 +48,7 @@ struct engine_view engine_view(const struct engine *engine);
 struct master_view {
     enum reason vote; /* why the master has no vote; REASON_NONE: it has one */
     int64_t vote_ns;  /* when the vote comes back; INT64_MAX: time alone does not bring it back */
-    /* why it may not vote according to its own answers alone; REASON_NONE: no reason */
+    /* Why the master may not vote according to its own answers alone; REASON_NONE: no reason. */
     enum reason blocked;
 
     /* The connection for commands. */
@@ -80,7 +80,7 @@ struct master_view {
     const char *record_cluster;
     int64_t record_max_ttl_ms;
     bool clock_compared; /* clock_low_ns and clock_high_ns are valid */
-    /* bounds of the difference: the master's wall clock minus this host's CLOCK_BOOTTIME */
+    /* Bounds of the difference: the master's wall clock minus this host's CLOCK_BOOTTIME. */
     int64_t clock_low_ns;
     int64_t clock_high_ns;
 };
