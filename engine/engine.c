@@ -93,8 +93,8 @@ void engine_apply_config(struct engine *engine, const struct engine_rules *rules
 /* --- settled rounds --- */
 
 /* Do what follows from a round's outcome. Returns false if the round granted a lock but the grant
- * reached no client. *next: set if the round belongs to a BREAK that continues with another round.
- * */
+ * reached no client. *next: set if the round belongs to a BREAK that continues with another
+ * round. */
 static bool on_settled(struct lock_manager *manager, struct flight *flight, struct breaking **next,
                        int64_t now_ns)
 {

@@ -20,12 +20,12 @@ static inline uint32_t nodes_all(unsigned count)
 unsigned nodes_count(uint32_t nodes);
 
 /* The earliest time at which `quorum` nodes are ready. `ready` nodes are ready now, and each node
- * in the set `nodes` becomes ready at its time in times_ns. INT64_MAX: never, as far as is known.
- * */
+ * in the set `nodes` becomes ready at its time in times_ns. INT64_MAX: never, as far as is
+ * known. */
 int64_t nodes_quorum_ns(unsigned quorum, unsigned ready, uint32_t nodes, const int64_t *times_ns);
 
-/* To iterate over a set: its first node, and the set without that node. The set must not be empty.
- * */
+/* To iterate over a set: its first node, and the set without that node. The set must not be
+ * empty. */
 static inline unsigned nodes_first(uint32_t nodes)
 {
     return (unsigned)__builtin_ctz(nodes);
