@@ -33,7 +33,7 @@ struct record {
     char set_id[RECORD_SET_ID + 1];
     char cluster[LIMIT_CLUSTER_NAME + 1];
     int64_t max_ttl_ms;
-    /* The run_id at which the master last lost data; name leases refer to it. */
+    /* The first run_id of the master after it last lost data. Name leases refer to it. */
     char id[RECORD_ID + 1];
     char run_id[RECORD_ID + 1];
     char replid[RECORD_ID + 1];
