@@ -43,7 +43,7 @@ struct clock_trust {
     struct clock_monitor monitor;
     enum clock_state state;
     int64_t trusted_from_ns; /* when monitoring alone makes the clock trusted */
-    /* What the clock showed at the first sample since it was last untrusted. */
+    /* What the clock showed at the first sample after it became untrusted. */
     int64_t first_time_us;
     int64_t steady_ns; /* when the last steady sample since then was sent; 0: none */
     int64_t steady_time_us;

@@ -24,7 +24,7 @@
 
 /* A table of the sizes of all possible sets. The popcnt instruction would be shorter, but compilers
  * do not use it because the oldest x86-64 processors lack it. The table saves 4 % of the daemon's
- * instructions at 16x16. */
+ * instructions at 16x16 (16 connections with 16 requests in flight on each). */
 static const uint8_t counts[] = {FIFTEEN(0)};
 
 unsigned nodes_count(uint32_t nodes)
