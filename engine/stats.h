@@ -39,7 +39,7 @@ struct engine_stats {
     uint64_t acquire_rounds;    /* acquire rounds started */
     uint64_t handovers;         /* granted acquire rounds that took the lock over from its holder */
     uint64_t key_probes;        /* key probes sent, counted for each node */
-    uint64_t renewals;          /* extensions of HOLDs */
+    uint64_t renewals;          /* extensions of HOLDs started by the daemon itself */
     uint64_t lost;              /* HOLDs that were lost */
     uint64_t broken;            /* locks released by BREAK */
     uint64_t losses[ENGINE_LOSSES];

@@ -96,8 +96,8 @@ const char *engine_meaning(const struct engine *engine, unsigned node, enum reas
 enum reason engine_lease_conflict(const struct engine *engine, unsigned node, const char *lease,
                                   unsigned on);
 
-/* How far an operator override (--bootstrap, --reset-set) has come. REFUSED: *node conflicts
- * with it. UNDER_WAY: the daemon still waits for *node. */
+/* How far an operator override (--bootstrap, --reset-set) has come. ENGINE_REFUSED: *node conflicts
+ * with it. ENGINE_UNDER_WAY: the daemon still waits for *node. */
 enum engine_progress { ENGINE_UNDER_WAY, ENGINE_DONE, ENGINE_REFUSED };
 enum engine_progress engine_progress(const struct engine *engine, unsigned *node);
 

@@ -51,7 +51,8 @@ struct flights_news {
     unsigned observed_on;
     struct answer answer; /* what holds the key; FAILED: the reply does not say */
     bool tracked;         /* the node will report the next change of the key */
-    bool forgot_script;   /* FAILED because the node lacks the script: send it in full */
+    /* FAILED because the node lacks the script: send the command with the whole script. */
+    bool forgot_script;
 
     /* A master has reported that this key has changed; NULL: no report. The string is valid as long
      * as the reply. */
@@ -130,7 +131,8 @@ struct flights {
 
     unsigned far_queries;      /* number of write_far_query() commands sent */
     char daemon[REDIS_DAEMON]; /* the id by which other daemons know this one */
-    char absent_key[LIMIT_KEY_PREFIX + sizeof("redlockd set?") + REDIS_DAEMON]; /* see master.h */
+    /* A key with the prefix of the locks that no lock can have. The guard uses it to test SET. */
+    char absent_key[LIMIT_KEY_PREFIX + sizeof("redlockd set?") + REDIS_DAEMON];
     /* Buffer for the next command. Its content is always passed on before another command is
      * formatted. */
     char command[REDIS_RELEASES_MAX];

@@ -30,7 +30,7 @@ void masters_on_tracking_reply(struct flights *flights, unsigned node,
 bool masters_on_report(struct flights *flights, unsigned node, const struct redis_reply *reply,
                        int64_t now_ns);
 
-/* The tracking connection is lost. */
+/* The tracking connection is lost, or the master no longer reports changes. */
 void masters_on_untracked(struct flights *flights, unsigned node);
 
 #endif

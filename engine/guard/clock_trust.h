@@ -45,7 +45,7 @@ struct clock_trust {
     int64_t trusted_from_ns; /* when monitoring alone makes the clock trusted */
     /* What the clock showed at the first sample after it became untrusted. */
     int64_t first_time_us;
-    int64_t steady_ns; /* when the last steady sample since then was sent; 0: none */
+    int64_t steady_ns; /* when the last steady sample after that was sent; 0: none */
     int64_t steady_time_us;
     int64_t sampled_ns; /* when the last sample was sent that was not UNCLEAR */
     int64_t sampled_time_us;

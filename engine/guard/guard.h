@@ -50,7 +50,7 @@ enum guard_result {
     GUARD_FAIL, /* the votes do not count */
     /* For answers that do not complete a sample: */
     GUARD_MORE,  /* the other answers of the sample are still to come */
-    GUARD_TAKEN, /* facts, a heartbeat or a record write were taken */
+    GUARD_TAKEN, /* the answer was taken: facts, a heartbeat or a record write */
 };
 
 /* What a heartbeat leaves on a node. See heartbeat.lua. */

@@ -82,7 +82,7 @@ struct identity {
     int64_t quarantine_until_ns;
 
     enum reason facts_error;    /* what is wrong according to INFO; REASON_NONE: nothing */
-    enum durability durability; /* as last seen */
+    enum durability durability; /* as of the last heartbeat */
     int64_t evicted;            /* number of evicted keys; -1: not known on this connection */
     /* Keys were evicted since the adopted record was written. The flag is needed because the
      * counter of the master may be reset. */

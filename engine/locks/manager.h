@@ -28,12 +28,12 @@
 
 /* A request of a client that has no reply yet. It can outlive several rounds that run for it. */
 struct pending_request {
-    struct engine_client *client; /* owner */
+    struct engine_client *client; /* the client that sent the request */
     struct flight *flight;        /* the round that runs for the request; NULL while a LOCK waits */
     struct resource *resource;    /* LOCK: its resource; NULL for other requests */
     LIST_ENTRY(pending_request) of_client;
     int64_t received_ns;
-    int64_t ttl_ns; /* of a LOCK */
+    int64_t ttl_ns; /* LOCK: its TTL */
     bool outbid;    /* LOCK: its last round was outbid */
     bool waits;     /* LOCK with WAIT */
     bool fenced;    /* LOCK with FENCE */

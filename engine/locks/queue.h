@@ -50,7 +50,8 @@
 enum { QUEUE_STREAK_HANDOVERS = 20, QUEUE_FAR_HANDOVERS = 6 };
 #define QUEUE_STREAK_NS (5 * NS_PER_S)
 
-/* How long a resource that a far waiter seeks is kept while no client of this daemon uses it. */
+/* For this time, a resource that a far waiter seeks is kept although no client of this daemon uses
+ * it. */
 #define QUEUE_SOUGHT_NS (2 * NS_PER_S)
 
 /* How long the daemon sends no key probes after it has granted the lock itself: most likely the
@@ -174,7 +175,7 @@ struct observation {
     bool held;
     int64_t pttl_ms; /* TTL of a held key; -1: not known */
     uint64_t holder; /* fingerprint of a held key's value */
-    bool tracked;    /* the node will report the next change */
+    bool tracked;    /* the node will report the next change of the key */
 };
 void queue_on_observed(struct queue *queue, unsigned node, const struct observation *seen,
                        int64_t now_ns);

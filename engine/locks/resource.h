@@ -24,7 +24,7 @@
 struct engine_client;
 struct lock;
 
-/* The fields are in the order of their use, as in struct flight. */
+/* The fields are in the order of their use, by cache lines, as in struct flight. */
 struct resource {
     LIST_ENTRY(resource) of_chain;
     TAILQ_ENTRY(resource) of_all;
@@ -44,7 +44,7 @@ struct resource {
     struct timer wake;                            /* when the queue has to be run again */
     alignas(POOL_LINE) char key_bytes[LIMIT_KEY]; /* the key on the masters: prefix and name */
 
-    LIST_ENTRY(resource) waited_for;       /* linked while waits > 0 */
+    LIST_ENTRY(resource) waited_for;       /* linked in manager->waited_for while waits > 0 */
     enum reason last_reasons[LIMIT_NODES]; /* valid if last_outcome is OUTCOME_NOQUORUM */
 };
 

@@ -33,7 +33,7 @@ void waits_on_deadline(struct lock_manager *manager, struct pending_request *pen
 /* A LOCK leaves the queue without a reply from here, whether a round for it is under way or not. */
 void waits_leave(struct lock_manager *manager, struct pending_request *pending);
 
-/* Handle the news from the layer below. */
+/* Handle what the masters have reported: observations, changes, hints and lost connections. */
 void waits_take_news(struct lock_manager *manager, const struct flights_news *news, int64_t now_ns);
 
 /* The daemon stops: reply SHUTDOWN to each waiter, except those with a round under way, which get

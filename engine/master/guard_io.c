@@ -366,7 +366,7 @@ static void take_sign_of_life(struct master *master, const struct redis_reply *r
         time_us = strtoll(text, NULL, 10);
     else if (sscanf(sign, "%16[0-9a-f*]=%" SCNd64, daemon, &signed_ms) == 2)
         time_us = signed_ms < INT64_MAX / 1000 ? signed_ms * 1000 : INT64_MAX;
-    /* An answer that cannot be read proves nothing. */
+    /* If an answer cannot be read, a daemon of the old set may still run. */
     if (reply->kind != RESP_STRING && reply->kind != RESP_NIL)
         master->sign_of_life_us = -1;
     else if (master->sign_of_life_us >= 0 && time_us > master->sign_of_life_us) {

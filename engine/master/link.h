@@ -41,7 +41,7 @@ enum link_state { LINK_DOWN, LINK_OPENING, LINK_GREETING, LINK_UP, LINK_SUSPECT 
 
 const char *link_state_word(enum link_state state);
 
-/* The operations on a connection to a master. None of them calls back. */
+/* The operations on a connection to a master. None of these functions may call the link. */
 struct link_io {
     void *context;
     void (*open)(void *context, unsigned node);
@@ -147,7 +147,7 @@ struct link {
     /* Smoothed round trip of heartbeats: a shorter one replaces it, a longer one raises it by an
      * eighth of the difference. -1: none so far. */
     int64_t distance_ns;
-    struct histogram round_trips; /* of commands of rounds, and of heartbeats */
+    struct histogram round_trips; /* round trips of commands of rounds and of heartbeats */
 
     struct pending_releases pending_releases;
     unsigned releases_under_way;
@@ -164,8 +164,9 @@ struct link {
     char last_run_id[LINK_RUN_ID];
     int64_t last_client_id;
 
-    enum redis_form release_form; /* form of single releases on this connection */
-    enum reason error_reason; /* reason of the text in `error_text`; REASON_NONE: there is none */
+    enum redis_form release_form; /* in which form single releases are sent on this connection */
+    /* The reason to which error_text belongs; REASON_NONE: there is no text. */
+    enum reason error_reason;
     char error_text[LINK_ERROR_TEXT_MAX + 1];
 };
 
