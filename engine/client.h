@@ -1,6 +1,6 @@
 /*
- * The engine's state of one client connection. Each session of the server contains one, and reads
- * it through engine/view.h only.
+ * The engine's state of one client connection. It is embedded in each session of the server. The
+ * server reads it through the functions of engine/view.h only.
  */
 #ifndef ENGINE_CLIENT_H
 #define ENGINE_CLIENT_H
@@ -14,27 +14,30 @@
 struct pending_request;
 struct lock;
 
-/* How the connection of a client ends. The engine undoes its pending LOCKs in every case. */
+/* How the connection of a client ends. In every case the engine undoes the LOCKs of the client that
+ * have not been granted yet. */
 enum engine_end {
-    /* The connection is going to end, in order or not. The client is told of its undone LOCKs
-     * and keeps its locks. */
+    /* The connection is about to end, but the daemon does not know yet whether the client closed it
+     * cleanly. The client is told of its undone LOCKs. Its granted locks stay as they are. */
     ENGINE_ENDING,
-    /* The client has ended its side in order and may still read. It is told of its undone LOCKs.
-     * The engine releases what it holds, except for locks that linger. */
+    /* The client has cleanly closed its sending side and may still read. The client is told of its
+     * undone LOCKs. The engine releases its HOLDs, except those with LINGER. */
     ENGINE_HALF_CLOSED,
-    /* The client reads nothing more. Nothing is sent to it; otherwise as HALF_CLOSED. */
+    /* The client has cleanly closed the connection and reads nothing more, so nothing is sent to
+     * it. Its HOLDs are released as with HALF_CLOSED. */
     ENGINE_CLOSED,
-    /* The client has sent QUIT. Nothing is sent to it, and locks that linger are released too. */
+    /* The client has sent QUIT. Nothing is sent to it. All its HOLDs are released, also those with
+     * LINGER. */
     ENGINE_QUIT,
-    /* The connection is lost. Nothing is sent to the client. Its locks are neither extended nor
-     * released, because the client may live and rely on them. */
+    /* The connection is lost. Nothing is sent to the client. Its HOLDs are neither extended nor
+     * released, because the client may still run and rely on them. */
     ENGINE_GONE,
 };
 
 struct engine_client {
     LIST_HEAD(, pending_request) pending_requests; /* requests without a reply so far */
     unsigned pending_count;
-    LIST_HEAD(, lock) holds; /* locks that end with the connection */
+    LIST_HEAD(, lock) holds; /* its HOLDs */
     unsigned hold_count;
     uint64_t id;
     char label[LIMIT_TAG + 1]; /* set by NAME; "" without one */

@@ -59,8 +59,8 @@ void engine_client_init(struct engine_client *client, uint64_t id)
 
 /* --- configuration changes --- */
 
-/* Check the rules that must not change, except for strings, which belong to the configuration
- * and stay. */
+/* Check that the rules which must not change have not changed. Of the strings, only key_prefix is
+ * compared, by its address: all strings belong to the configuration and stay where they are. */
 static void check_fixed(const struct engine_rules *a, const struct engine_rules *b)
 {
     assert(a->round.node_count == b->round.node_count);
@@ -92,8 +92,9 @@ void engine_apply_config(struct engine *engine, const struct engine_rules *rules
 
 /* --- settled rounds --- */
 
-/* Do what follows from a round's outcome. Returns false if it granted a lock and no client was
- * told. *next: the BREAK that goes on after this round. */
+/* Do what follows from a round's outcome. Returns false if the round granted a lock but the grant
+ * reached no client. *next: set if the round belongs to a BREAK that continues with another
+ * round. */
 static bool on_settled(struct lock_manager *manager, struct flight *flight, struct breaking **next,
                        int64_t now_ns)
 {
@@ -131,13 +132,15 @@ static void settle_flight(struct engine *engine, struct flight *flight, int64_t 
     struct breaking *to_break = NULL;
     bool delivered = on_settled(manager, flight, &to_break, now_ns);
     flights_conclude(&engine->flights, flight, delivered, now_ns);
-    /* After the undo, so that the nodes are free for the next waiter. */
+    /* After flights_conclude(), which may write the undo of this round: the next waiter's commands
+     * must reach each node after that undo. */
     waits_run(manager, resource, now_ns);
     if (to_break != NULL)
         breaks_continue(manager, resource, to_break, now_ns);
 }
 
-/* News is handled at once, so that commands that follow from it are written in this call. */
+/* Act on what the masters have reported. News is never kept for later, so commands that follow from
+ * it are written within the same call of the engine. */
 static void take_news(struct engine *engine, int64_t now_ns)
 {
     const struct flights_news news = engine->flights.news;
@@ -147,8 +150,8 @@ static void take_news(struct engine *engine, int64_t now_ns)
     waits_take_news(&engine->manager, &news, now_ns);
 }
 
-/* The only place that handles settled rounds and news from the layer below. Afterwards resources
- * without any use are freed. */
+/* The only place that acts on settled rounds and on news from the layer below. At its end it frees
+ * the resources that nothing uses any more. */
 static void finish(struct engine *engine, int64_t now_ns)
 {
     struct flight *flight;
@@ -193,7 +196,7 @@ void engine_on_connected(struct engine *engine, unsigned node, enum channel chan
 void engine_on_closed(struct engine *engine, unsigned node, enum channel channel,
                       enum reason reason, int64_t now_ns)
 {
-    /* Before anything else, so that due timers write nothing to a closed connection. */
+    /* This comes before the due timers, so that they write nothing to the closed connection. */
     replies_on_closed(&engine->flights, node, channel, reason, now_ns);
     engine_catch_up(engine, now_ns);
     finish(engine, now_ns);

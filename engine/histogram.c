@@ -9,8 +9,9 @@ static const int64_t bounds_ns[HISTOGRAM_BUCKETS] = {
         INT64_MAX};
 
 /*
- * There is at most one bound between two powers of two. So the power alone says how many bounds are
- * certainly below the value, and one comparison decides the rest.
+ * Between two successive powers of two there is at most one bound. So the largest power of two in a
+ * duration tells how many bounds are certainly below the duration, and one comparison decides about
+ * the next bound.
  */
 #define BELOW(power, bound_ns) +(UINT64_C(bound_ns) < (UINT64_C(1) << (power)))
 #define FIRST(power)           (uint8_t)(0 HISTOGRAM_BOUNDS_NS(BELOW, power))

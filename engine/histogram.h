@@ -2,9 +2,10 @@
  * Durations, counted in fixed buckets as Prometheus needs them. Pure, and cheap enough for every
  * request: a dozen instructions, no allocation, no loop.
  *
- * A bucket holds durations up to its upper bound that exceed the bound before. All histograms have
- * the same bounds: 1-2-5 from 20 us to 10 s, then individual ones up to an hour; the last bucket
- * has none. Any two bounds differ at least by a factor of two, which makes the lookup cheap.
+ * A bucket counts the durations that are greater than the bound of the previous bucket and not
+ * greater than its own bound. All histograms have the same bounds: 20 us, 50 us, 100 us and so on
+ * in steps of 1-2-5 up to 10 s, then five more up to an hour. The last bucket has no bound. Each
+ * bound is at least twice the one before, which makes the lookup cheap.
  */
 #ifndef ENGINE_HISTOGRAM_H
 #define ENGINE_HISTOGRAM_H

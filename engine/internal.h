@@ -16,8 +16,8 @@ struct engine {
     struct lock_manager manager;
 };
 
-/* As engine_new() and engine_free(), in memory of the caller. Returns false if there is not
- * enough memory. */
+/* Like engine_new() and engine_free(), but the caller provides the memory of struct engine.
+ * engine_init() returns false if there is not enough memory for the rest. */
 bool engine_init(struct engine *engine, const struct engine_rules *rules,
                  const struct engine_io *io, int64_t now_ns);
 void engine_deinit(struct engine *engine);

@@ -46,8 +46,8 @@ void *pool_take(struct pool *pool)
     if (item != NULL)
         pool->in_use++;
 #ifdef POOL_FILL
-    /* Tests find reads of fields that were never set: as a pointer, a bool or a number the value
-     * is wrong. */
+    /* For tests: POOL_FILL is a byte that makes a wrong pointer, bool and number, so that reading a
+     * field that was never set shows up. */
     if (item != NULL)
         memset(item, POOL_FILL, pool->item_size);
 #endif

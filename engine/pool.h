@@ -1,7 +1,7 @@
 /*
- * A fixed number of objects of one size, allocated once. Taking and giving back cost a few
- * instructions and no malloc. The object given back last is taken first, while it is still in the
- * cache, and memory that was never taken is never touched.
+ * A fixed number of objects of one size, allocated once. To take an object or give it back costs a
+ * few instructions and no malloc. The object given back last is taken first, because it is likely
+ * to be still in the cache. Memory that was never taken is never touched.
  */
 #ifndef ENGINE_POOL_H
 #define ENGINE_POOL_H

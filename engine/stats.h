@@ -25,27 +25,31 @@ extern const struct engine_loss_words {
     const char *meaning;
 } engine_losses[ENGINE_LOSSES];
 
-/* Counters that STATS and the metrics show. Rounds are counted only if a client asked for them. */
+/* Counters that STATS and the metrics show. `outcomes` has the replies to LOCK, EXTEND, UNLOCK and
+ * STATUS; rounds that no client requested are not counted there. OUTCOME_OUTBID is no reply: it
+ * counts the rounds after which a LOCK with FENCE tried once more. ROUND_KINDS leaves out
+ * ROUND_FREEZE, which no client requests. */
 enum { OUTCOME_COUNT = OUTCOME_OUTBID + 1, ROUND_KINDS = ROUND_STATUS + 1 };
 
 struct engine_stats {
     uint64_t outcomes[ROUND_KINDS][OUTCOME_COUNT];
-    uint64_t undone; /* LOCKs undone because the client was gone before the reply */
+    uint64_t undone; /* LOCKs undone because their client left before the reply */
     uint64_t backfilled;
     uint64_t deferred_releases; /* releases that were kept to be sent again */
-    uint64_t acquire_rounds;    /* acquire rounds */
+    uint64_t acquire_rounds;    /* acquire rounds started */
     uint64_t handovers;         /* granted acquire rounds that took the lock over from its holder */
-    uint64_t key_probes;        /* key probes, counted per node */
-    uint64_t renewals;          /* extensions of HOLDs */
+    uint64_t key_probes;        /* key probes sent, counted for each node */
+    uint64_t renewals;          /* extensions of HOLDs started by the daemon itself */
     uint64_t lost;              /* HOLDs that were lost */
     uint64_t broken;            /* locks released by BREAK */
     uint64_t losses[ENGINE_LOSSES];
-    /* Rounds in which a node had no vote when the round was decided, by reason. Releases need no
-     * vote and are not counted. */
+    /* For each node and reason: the rounds in which the node had no vote for this reason when the
+     * round was decided. Releases need no vote and are not counted. */
     uint64_t refused[LIMIT_NODES][REASON_COUNT];
     struct histogram granted;       /* granted LOCKs: from the request to the reply */
     struct histogram granted_round; /* granted LOCKs: the granted round alone */
-    struct histogram queued;        /* LOCKs with WAIT: until that round began, or the wait ended */
+    /* LOCKs with WAIT: from the request until the granted round began, or until the wait ended. */
+    struct histogram queued;
 };
 
 #endif

@@ -2,7 +2,7 @@
 
 #include <stddef.h>
 
-/* Of two timers with the same time, the one that was set first comes first. Comparing addresses
+/* Of two timers with the same time, the one that was set first comes first. An order by address
  * would differ from run to run. */
 static bool is_before(const struct timer *one, const struct timer *other)
 {
@@ -11,7 +11,7 @@ static bool is_before(const struct timer *one, const struct timer *other)
     return one->serial < other->serial;
 }
 
-/* Make the later timer a child of the other, which is returned. */
+/* Make the later timer a child of the earlier one, and return the earlier one. */
 static struct timer *meld(struct timer *one, struct timer *other)
 {
     struct timer *first = is_before(one, other) ? one : other;
@@ -25,9 +25,10 @@ static struct timer *meld(struct timer *one, struct timer *other)
 }
 
 /*
- * Meld the children of a timer; NULL if there are none. First each melds with its neighbour, then
- * these pairs meld, the last pair first. Melded one after the other, the timers would often all
- * become children of the same one again, and be compared each time.
+ * Meld a list of siblings into one heap; NULL if the list is empty. First each timer is melded with
+ * its neighbour; then the resulting pairs are melded, the last pair first. If the timers were
+ * melded one after the other instead, they would often all become children of the same timer again,
+ * and every later removal would have to compare all of them again.
  */
 static struct timer *meld_all(struct timer *rest)
 {

@@ -1,12 +1,13 @@
 /*
- * A set of timers, ordered by time. Pure and intrusive: a timer is part of the struct that it is
- * for, so setting one allocates nothing.
+ * A set of timers, ordered by time. Pure. A timer is embedded in the struct that it serves, so
+ * setting a timer allocates nothing.
  *
- * The set is a pairing heap: each timer has children that are due after it, in no order. To set a
- * timer that is due last costs one comparison, and to remove one without children costs nothing.
- * Most timers are removed long before they are due. An operation costs O(log n) comparisons
- * amortized. A single one may cost n: the first removal after many insertions, which puts them in
- * order for those that follow.
+ * The set is a pairing heap: each timer has a list of children, which are due after it and are in
+ * no order among themselves. Setting a timer that is not set takes one comparison. Removing a timer
+ * that has no children takes none, and most timers are removed long before they are due. Any
+ * operation takes O(log n) comparisons amortized. A single removal can take n comparisons if it is
+ * the first one after many insertions; it sorts the timers in part, so that later removals are
+ * cheap.
  */
 #ifndef ENGINE_TIMER_H
 #define ENGINE_TIMER_H
@@ -20,11 +21,11 @@
 struct timer {
     struct timer *child;   /* first child */
     struct timer *sibling; /* next sibling */
-    struct timer **link;   /* the pointer that points to it */
+    struct timer **link;   /* the pointer that points to this timer */
     int64_t at_ns;         /* valid if set */
-    uint64_t serial;       /* orders timers of the same time by when they were set */
+    uint64_t serial;       /* of two timers with the same time, the one set first is due first */
     bool set;
-    uint8_t kind; /* of the owner: the struct that contains it */
+    uint8_t kind; /* what the timer is for; set and read by its owner */
 };
 
 struct timers {
@@ -38,7 +39,7 @@ void timers_init(struct timers *timers);
 /* Set or move a timer; TIMER_NEVER removes it. */
 void timers_set(struct timers *timers, struct timer *timer, int64_t at_ns);
 
-/* Remove and return the first timer that is due; NULL if none is. */
+/* Remove and return the first timer that is due at now_ns; NULL if none is. */
 struct timer *timers_take(struct timers *timers, int64_t now_ns);
 
 #endif

@@ -230,10 +230,11 @@ bool engine_tag_in_use(const struct engine_client *client, const char *tag, size
 {
     const struct pending_request *pending;
     assert(tag_len <= LIMIT_TAG);
-    /* Most clients send one request after the other. */
+    /* The usual case: most clients wait for each reply before they send the next request. */
     if (LIST_EMPTY(&client->pending_requests))
         return false;
-    /* All tags are padded to one length, and most differ in the first eight bytes. */
+    /* Tags are padded to the same length. Most differ in the first eight bytes, which are compared
+     * first. */
     char padded[LIMIT_TAG] = {0};
     memcpy(padded, tag, tag_len);
     uint64_t first = swar_load(padded);

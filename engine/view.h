@@ -1,6 +1,7 @@
 /*
  * What the engine shows of its state to listings, the status page, metrics and the log. A view is a
- * copy taken at one moment. Its strings are valid until the next call of the engine.
+ * copy taken at one moment. The strings in it point into the engine and are valid until the next
+ * call of an engine function.
  */
 #ifndef ENGINE_VIEW_H
 #define ENGINE_VIEW_H
@@ -17,8 +18,9 @@
 #include "protocol/request.h"
 #include "protocol/units.h"
 
-/* ENGINE_SET_ID: hex digits of a set's id. ENGINE_LEASE_MAX: bytes of a name lease, with its
- * NUL. ENGINE_DAEMON_TIMEOUT_NS: how long the masters remember a daemon that has stopped. */
+/* ENGINE_SET_ID: number of hex digits in a set's id. ENGINE_LEASE_MAX: bytes of a name lease,
+ * including its NUL. ENGINE_DAEMON_TIMEOUT_NS: how long the masters remember a daemon that has
+ * stopped. */
 enum { ENGINE_SET_ID = 16, ENGINE_LEASE_MAX = 96 };
 #define ENGINE_DAEMON_TIMEOUT_NS (5 * NS_PER_S)
 
@@ -33,9 +35,9 @@ struct engine_view {
     const char *set_id;
     const struct engine_stats *stats;
     size_t rounds;     /* rounds with an outstanding command */
-    size_t locks;      /* locks granted through this daemon that it remembers */
-    size_t holds;      /* granted locks with HOLD */
-    size_t holding;    /* HOLDs, granted or requested */
+    size_t locks;      /* locks granted through this daemon that it still remembers */
+    size_t holds;      /* granted HOLDs */
+    size_t holding;    /* granted HOLDs, and LOCKs with HOLD that are not granted yet */
     size_t waiting;    /* LOCKs with WAIT */
     size_t waited_for; /* resources with waiters */
 };
@@ -46,7 +48,8 @@ struct engine_view engine_view(const struct engine *engine);
 struct master_view {
     enum reason vote; /* why the master has no vote; REASON_NONE: it has one */
     int64_t vote_ns;  /* when the vote comes back; INT64_MAX: time alone does not bring it back */
-    enum reason blocked; /* why its own answers deny it a vote; REASON_NONE: they do not */
+    /* Why the master may not vote according to its own answers alone; REASON_NONE: no reason. */
+    enum reason blocked;
 
     /* The connection for commands. */
     enum link_state state;
@@ -54,13 +57,14 @@ struct master_view {
     bool takes_votes;
     int64_t since_ns; /* when the connection last came up, became suspect, or went down */
     int64_t silence_timeout_ns;
-    unsigned attempts; /* connection attempts since it was last UP */
+    unsigned attempts; /* connection attempts since the connection was last UP */
     bool heartbeat_due;
     int64_t round_trip_ns; /* round trip of the last heartbeat; -1: none */
     const struct histogram *round_trips;
     unsigned unanswered;       /* outstanding commands */
     uint64_t pending_releases; /* releases that the master has not confirmed */
-    /* Pending releases dropped: the list was full, or the master refused them for too long. */
+    /* Pending releases that were dropped, because the list was full or the master refused them for
+     * too long. */
     uint64_t forgotten;
     bool tracking; /* the master reports changes of keys that clients wait for */
 
@@ -69,28 +73,31 @@ struct master_view {
     enum reason quarantine_why;
     int64_t quarantine_until_ns;
     unsigned duplicate_of; /* with REASON_DUPLICATE: the other node that is the same server */
-    /* Daemon of the old set that has left a sign of life there; NULL: none. */
+    /* With --reset-set: id of a daemon of the old set that may still run, because of a sign of life
+     * on this master; "": id not known; NULL: no such daemon. */
     const char *alive_daemon;
     const char *record_set; /* with REASON_OTHERSET: the set id in the master's record */
     const char *record_cluster;
     int64_t record_max_ttl_ms;
-    bool clock_compared;  /* clock_low_ns and clock_high_ns are valid */
-    int64_t clock_low_ns; /* bounds of the master's wall clock minus this host's CLOCK_BOOTTIME */
+    bool clock_compared; /* clock_low_ns and clock_high_ns are valid */
+    /* Bounds of the difference: the master's wall clock minus this host's CLOCK_BOOTTIME. */
+    int64_t clock_low_ns;
     int64_t clock_high_ns;
 };
 
 struct master_view engine_view_master(const struct engine *engine, unsigned node, int64_t now_ns);
 
-/* The text that the master sent for this reason, or a description of the reason. */
+/* The error text that the master sent for this reason; without such a text, a description of the
+ * reason. */
 const char *engine_meaning(const struct engine *engine, unsigned node, enum reason reason);
 
-/* Why this master must not be used, according to the lease on its name found on the master `on`;
- * REASON_NONE: no conflict. */
+/* Why this master (`node`) must not be used, according to `lease`, the name lease for it that was
+ * found on the master `on`; REASON_NONE: no conflict. */
 enum reason engine_lease_conflict(const struct engine *engine, unsigned node, const char *lease,
                                   unsigned on);
 
-/* How far an operator override (--bootstrap, --reset-set) has come. REFUSED: *node conflicts
- * with it. UNDER_WAY: the daemon still waits for *node. */
+/* How far an operator override (--bootstrap, --reset-set) has come. ENGINE_REFUSED: *node conflicts
+ * with it. ENGINE_UNDER_WAY: the daemon still waits for *node. */
 enum engine_progress { ENGINE_UNDER_WAY, ENGINE_DONE, ENGINE_REFUSED };
 enum engine_progress engine_progress(const struct engine *engine, unsigned *node);
 
@@ -100,8 +107,8 @@ void engine_heartbeat(struct engine *engine, unsigned node, int64_t now_ns);
 /* The shortest TTL with which a HOLD can be extended in time. */
 int64_t engine_shortest_hold_ms(const struct engine_rules *rules);
 
-/* How long a lock must be free for a waiter of this daemon to get it, given this round trip to
- * the masters; 0: the usual pauses are long enough. */
+/* How long a lock must be free for a waiter of this daemon to get it, given this round trip to the
+ * masters. 0: the usual pauses after a hand-over streak are long enough. */
 int64_t engine_need_ns(int64_t backoff_min_ns, int64_t round_trip_ns);
 
 struct resource;
@@ -112,35 +119,37 @@ struct resource_view {
     size_t name_len;
     unsigned queued; /* requests in the queue */
     unsigned waits;  /* LOCKs with WAIT in the queue */
-    bool asking;     /* a round for the first waiter is under way */
+    bool asking;     /* an acquire round for the first waiter is under way */
     bool locked;     /* granted through this daemon; the fields below are valid only then */
     bool hold;       /* granted with HOLD */
-    /* LIMIT_TOKEN digits; a secret that allows the release, so never shown in full. */
+    /* LIMIT_TOKEN digits. Any client that has the token can release the lock, so it is never shown
+     * in full. */
     const char *token;
     const char *client; /* set by NAME; "" without one */
     uint64_t client_id;
-    int64_t since_ns;
-    int64_t until_ns;
+    int64_t since_ns; /* start of the granted round */
+    int64_t until_ns; /* end of the validity promised to the client */
 };
 
-/* Iterate over the resources; set *place to NULL before the first call. False: there are no
- * more. */
+/* Iterate over all resources. Set *place to NULL before the first call. Returns false after the
+ * last resource. */
 bool engine_next_resource(const struct engine *engine, const struct resource **place,
                           struct resource_view *view);
-/* Iterate over the resources that have waiters. */
+/* Iterate in the same way over the resources that have waiters. */
 bool engine_next_waited_for(const struct engine *engine, const struct resource **place,
                             struct resource_view *view);
-/* The resource that a request names. False: the daemon knows nothing about it. Sends nothing to
- * the masters. */
+/* Find the resource that a request names, without asking the masters. Returns false if this daemon
+ * knows nothing about it. */
 bool engine_find_resource(const struct engine *engine, const struct request *request,
                           struct resource_view *view, const struct resource **place);
 
-/* The position of a client in the queue, from 1; the first one if it waits several times, 0 if
- * it does not wait. The cost is linear in the length of the queue. */
+/* The position of a client in the queue, counted from 1. If the client has several requests in this
+ * queue, the position of the first one; 0 if it has none. The cost is linear in the length of the
+ * queue. */
 unsigned engine_queue_position(const struct resource *place, const struct engine_client *client);
 
-/* A client: its id, its name, its requests without a reply, and the locks held for its
- * connection. */
+/* About a client: its id, its name, the number of its pending requests, and the number of its
+ * HOLDs. */
 uint64_t engine_client_id(const struct engine_client *client);
 const char *engine_client_name(const struct engine_client *client);
 unsigned engine_client_requests(const struct engine_client *client);
@@ -148,11 +157,12 @@ unsigned engine_client_holds(const struct engine_client *client);
 void engine_client_set_name(struct engine_client *client, const char *name, size_t len);
 /* Does the client have a pending request with this tag? */
 bool engine_tag_in_use(const struct engine_client *client, const char *tag, size_t tag_len);
-/* No reply can reach the client any more. */
+/* Note that no reply can reach the client any more. */
 void engine_client_unreachable(struct engine_client *client);
 
-/* Call `each` for every resource that the client holds or waits for; a resource may come several
- * times. If `each` returns false the iteration stops, and this returns false. */
+/* Call `each` for every resource that the client holds or has a pending LOCK for; the same resource
+ * may come several times. If `each` returns false, the iteration stops and this function returns
+ * false. */
 bool engine_client_resources(const struct engine_client *client,
                              bool (*each)(const char *name, size_t name_len, const void *context),
                              const void *context);

@@ -1,7 +1,7 @@
 /*
- * One round in flight: the round, its key and its token. A flight is open from flights_open() until
- * its round is settled, flights_conclude() has run, and every command of the round has been
- * answered or lost.
+ * One round in flight: the round, its key and its token. A flight exists from flights_open() until
+ * three things have happened: its round is settled, flights_conclude() has run, and every command
+ * of the round has been answered or lost.
  */
 #ifndef ENGINE_FLIGHT_FLIGHT_H
 #define ENGINE_FLIGHT_FLIGHT_H
@@ -22,80 +22,86 @@ struct breaking;
 struct pending_request;
 struct lock;
 
-/* The key of a resource, with the key prefix; part of struct resource. */
+/* The key of a resource on the masters, with the key prefix. It is part of struct resource. */
 struct flight_key {
     const char *bytes;
     size_t len;
     LIST_HEAD(, flight) flights;
-    unsigned key_probes; /* key probes under way */
-    bool batched;        /* a release of this key waits for the end of the pass */
-    bool idle;           /* linked in the list of keys that may be unused */
+    unsigned key_probes; /* key probes and far queries about the key that are under way */
+    bool batched;        /* a release of this key is batched and not written yet */
+    bool idle;           /* linked in flights->idle_keys */
     SLIST_ENTRY(flight_key) of_idle;
 };
 
 SLIST_HEAD(flight_keys, flight_key);
 
-/* Something about the key has ended. If nothing is known about the key at the end of this pass,
- * its owner frees it. */
+/* A use of the key has ended: link it in `idle`. At the end of the present call of the engine, the
+ * lock manager frees its resource if the resource has no other use. */
 void flight_note_idle(struct flight_keys *idle, struct flight_key *key);
 
-/* What the masters said to a round of a BREAK, unfiltered: the round decides whether an answer
- * counts. Owned and cleared by the caller. */
+/* The answers of the masters to the rounds of a BREAK. They are noted as they arrive, also if they
+ * do not count for the round. The caller owns and clears the struct. */
 struct flight_notes {
     uint32_t frozen_on; /* nodes that have answered the freeze */
-    /* The token that a STATUS found on each node; begins with NUL if there was none. */
+    /* The token that a STATUS found on each node; it begins with NUL if the node has none. */
     char seen[LIMIT_NODES][LIMIT_TOKEN];
 };
 
 /*
- * The fields are in the order of their use, by cache lines of 64 bytes. The first line is all that
- * a vote touches if it does not decide the round. Four votes out of five do not.
+ * The fields are in the order of their use, by cache lines of 64 bytes. A vote that does not decide
+ * its round touches the first line only. Four votes out of five do not decide.
  *
- * A release is batched: it is written at the end of this pass. Once it has been written in one
- * command with others, `batch_next` is the next release of that command. For an unfenced vote,
- * `batch_next` is the next vote of its batch (engine/master/link.h). A link expects that pointer to
- * be the first field.
+ * Batches use `batch_next` in two ways. Unfenced votes that are asked for one after the other form
+ * a batch (engine/master/link.h): for such a vote, `batch_next` is the next vote of its batch. A
+ * release is batched until the end of the pass. If it is then written in one command with others,
+ * `batch_next` is the next release of that command. A link expects this pointer to be the first
+ * field.
  *
- * A hand-over is two rounds at once, the release of one token and the acquire of the next, which
- * share their votes: one command does both on a node. The release takes the answer at once. The
- * acquire takes it when the guard's probe after it has passed.
+ * A hand-over is two rounds that share their votes: the release of one token, and the acquire of
+ * the next. One command, the swap, does both on a node. The release takes the answer at once. The
+ * acquire takes it when the guard's probe after the swap has passed.
  */
 struct flight {
     struct flight *batch_next;
-    uint32_t batched_for;            /* nodes that get the batched release */
-    uint32_t swap_nodes;             /* hand-over, both flights: nodes that got the swap */
-    enum redis_command vote_command; /* command of a vote; REDIS_SWAP: the acquire of a hand-over */
-    bool settled;    /* linked in flights->settled: flights_conclude() is still to come */
-    bool key_probes; /* ACQUIRE: its undo also probes the key, for waiters */
+    uint32_t batched_for; /* nodes that the batched release is still to be written to */
+    uint32_t swap_nodes;  /* both flights of a hand-over: nodes that get the swap */
+    /* Command of ROUND_VOTE; REDIS_SWAP: this is the acquire of a hand-over. */
+    enum redis_command vote_command;
+    bool settled;    /* linked in flights->settled, so flights_conclude() has not run yet */
+    bool key_probes; /* ACQUIRE: its undo also serves as a key probe, for waiters */
     struct round round;
 
     alignas(POOL_LINE) struct flight_key *key;
     LIST_ENTRY(flight) of_key;
-    TAILQ_ENTRY(flight) of_list; /* in flights->voting, then in flights->settled */
+    /* In flights->voting until the round is settled, then in flights->settled. */
+    TAILQ_ENTRY(flight) of_list;
     STAILQ_ENTRY(flight) batched;
-    int64_t ballot;    /* ACQUIRE with a fence; otherwise 0 */
-    uint32_t backfill; /* granted ACQUIRE: nodes that lack the key, to be written after the reply */
+    int64_t ballot;    /* ACQUIRE with a fence: its ballot; otherwise 0 */
+    uint32_t backfill; /* granted ACQUIRE: nodes that lack the key and get it after the reply */
 
     char token[LIMIT_TOKEN];
-    struct flight *partner; /* the other flight of a hand-over */
+    struct flight *partner; /* the other flight of a hand-over; NULL: none, or it has ended */
 
-    /* RELEASE: the reason why a node is not asked, by node; NULL: all nodes are asked. */
+    /* RELEASE: for each node, why it is left out; REASON_NONE: it is not. NULL: no node is left
+     * out. */
     const enum reason *skipped;
     struct flight_notes *notes; /* STATUS, FREEZE; may be NULL */
 
-    /* For the lock manager only. */
-    /* NULL: the request was answered, its client left, or there is none. */
+    /* The next four fields are for the lock manager only. */
+    /* The request that the round runs for. NULL: there is none, it was answered, or its client
+     * left. */
     struct pending_request *pending;
     struct breaking *breaking; /* the BREAK of the round; NULL: none, or it has ended */
-    struct lock *renews;       /* EXTEND of a HOLD; NULL once the lock has ended */
-    bool by_daemon;            /* EXTEND by the daemon itself */
+    /* EXTEND of a HOLD by the daemon: the lock; NULL once the lock has ended. */
+    struct lock *renews;
+    bool by_daemon; /* EXTEND that the daemon started by itself */
 
-    char predecessor[LIMIT_TOKEN]; /* REDIS_SWAP: the token to be replaced */
+    char predecessor[LIMIT_TOKEN]; /* REDIS_SWAP: the token that the swap replaces */
 };
 
 TAILQ_HEAD(flight_list, flight);
 
-/* The Redis command that carries out a round's command. */
+/* The Redis command by which this command of the round is sent. */
 static inline enum redis_command flight_command(const struct flight *flight,
                                                 enum round_command command)
 {
@@ -118,13 +124,13 @@ static inline bool flight_is_release(const struct flight *flight, enum round_com
     return flight_command(flight, command) == REDIS_RELEASE;
 }
 
-/* Does the answer count only once the guard's probe after it has passed? */
+/* Is the answer a vote, which counts only once the guard's probe after it has passed? */
 static inline bool flight_is_vote(const struct flight *flight, enum round_command command)
 {
     return command == ROUND_VOTE && flight->vote_command != REDIS_RELEASE;
 }
 
-/* Does the command hand the lock over? */
+/* Is the command a swap, which hands the lock over? */
 static inline bool flight_is_swap(const struct flight *flight, enum round_command command)
 {
     return flight_command(flight, command) == REDIS_SWAP;

@@ -30,7 +30,7 @@ uint32_t flights_random(struct flights *flights)
     return random;
 }
 
-/* Write `count` random bytes, fit for a token, as 2 * count hex digits. */
+/* Write `count` random bytes, unpredictable like those of a token, as 2 * count hex digits. */
 static void draw_digits(struct flights *flights, size_t count, char *digits)
 {
     unsigned char bytes[LIMIT_TOKEN_BYTES];
@@ -110,7 +110,7 @@ struct flight *flights_open(struct flights *flights, struct flight_key *key, enu
     struct flight *flight = pool_take(&flights->pool);
     if (flight == NULL)
         return NULL;
-    /* Clear all but the round and the tokens, which are set before they are read. */
+    /* Clear all fields but the round and the two tokens, which are written before they are read. */
     memset(flight, 0, offsetof(struct flight, round));
     memset(&flight->key, 0, offsetof(struct flight, token) - offsetof(struct flight, key));
     memset(&flight->partner, 0,
@@ -119,7 +119,8 @@ struct flight *flights_open(struct flights *flights, struct flight_key *key, enu
     flight->vote_command = commands[kind];
     flight->key = key;
     LIST_INSERT_HEAD(&key->flights, flight, of_key);
-    /* All rounds have the same timeout, so their deadlines are in the order of their starts. */
+    /* All rounds have the same timeout, and are started when they are opened, so this list is
+     * ordered by deadline. */
     TAILQ_INSERT_TAIL(&flights->voting, flight, of_list);
     return flight;
 }
@@ -155,14 +156,15 @@ void flights_drop(struct flights *flights, struct flight *flight)
 
 /* --- steps --- */
 
-/* A step may cause the next one: a node that does not accept a command has failed. */
+/* Recursive: a step can write commands, and a node that refuses to take a command has failed, which
+ * is the next step. */
 static void step_flight(struct flights *flights, struct flight *flight,
                         const struct round_event *event);
 
 /*
- * No probe follows a release, because a release asks for no vote. But a node without a vote may
- * have lost the key, so its denial says nothing about the lock. Returns why the denial does not
- * count, or REASON_NONE.
+ * A release asks for no vote, so no probe follows it. But a node without a vote may have lost the
+ * key, so if it denies having the token, that proves nothing about the lock. Returns why the denial
+ * does not count, or REASON_NONE.
  */
 static enum reason distrust_denial(const struct flights *flights, unsigned node,
                                    const struct flight *flight, enum round_command command,
@@ -194,7 +196,7 @@ void flights_deliver_to_partner(struct flights *flights, unsigned node, struct f
 {
     struct flight *release = flight->partner;
     struct answer released = *answer;
-    assert(release != NULL); /* the partner waits for this answer */
+    assert(release != NULL); /* it exists because it waits for this answer */
     released.kind = answer->released;
     if (released.kind == ANSWER_FAILED)
         write_defer_release(flights, node, release, now_ns);
@@ -213,17 +215,16 @@ void flights_fail(struct flights *flights, unsigned node, struct flight *flight,
     flights_deliver(flights, node, flight, command, &failed, now_ns);
 }
 
-/* Write a command to the nodes that a round named. The bytes are the same for all nodes and are
- * formatted once. */
+/* Write a command to the nodes that the round has named. */
 static void send_to_nodes(struct flights *flights, struct flight *flight,
                           enum round_command command, uint32_t nodes, int64_t now_ns)
 {
     if (command == ROUND_BACKFILL)
         flights->stats->backfilled++;
-    /* The acquire of a hand-over writes the command for both rounds. */
+    /* On these nodes, the swap of the acquire releases the old token as well. */
     if (command == ROUND_VOTE && flight->vote_command != REDIS_SWAP)
         nodes &= ~flight->swap_nodes;
-    /* The last failure may finish the round and free the flight. */
+    /* The last failure can finish the round, which frees the flight. */
     for (uint32_t refused = write_command(flights, flight, command, nodes, now_ns); refused != 0;
          refused = nodes_after_first(refused))
         flights_fail(flights, nodes_first(refused), flight, command, REASON_BACKLOG, now_ns);
@@ -240,7 +241,7 @@ static void count_refusals(struct flights *flights, const struct round *round)
     }
 }
 
-/* Carry out the actions of a step. This may free the flight. */
+/* Carry out the actions of a step. This can free the flight. */
 static inline void carry_out(struct flights *flights, struct flight *flight,
                              const struct round_actions *actions, int64_t now_ns)
 {
@@ -250,8 +251,9 @@ static inline void carry_out(struct flights *flights, struct flight *flight,
         flights_end(flights, flight);
 }
 
-/* A step has settled the round. The lock manager decides what follows. The backfill of a grant
- * waits until the client has been told: a grant that reaches no client is undone instead. */
+/* A step has settled the round: queue it for the lock manager, which decides what follows. The
+ * backfill of a grant waits until the client has been told, because a grant that reaches no client
+ * is undone instead. */
 static void note_settled(struct flights *flights, struct flight *flight,
                          const struct round_actions *actions, int64_t now_ns)
 {
@@ -301,7 +303,7 @@ void flights_conclude(struct flights *flights, struct flight *flight, bool deliv
 
 /* --- start --- */
 
-/* Is this token being released? An extension that starts meanwhile must not backfill it. */
+/* Is this token being released? Then an extension that starts now must not backfill it. */
 static bool being_released(const struct flight *flight)
 {
     const struct flight *other;
@@ -312,8 +314,8 @@ static bool being_released(const struct flight *flight)
     return false;
 }
 
-/* Find the nodes that can be sent the release. Each other node gets a reason; its release
- * becomes a pending release, unless the flight spares the node. */
+/* Find the nodes that can be sent the release, and a reason for each other node. A node that cannot
+ * be written to gets a pending release, unless flight->skipped leaves it out. */
 static void find_reachable(struct flights *flights, struct flight *flight,
                            struct round_event *event, enum reason *reasons)
 {
@@ -329,8 +331,8 @@ static void find_reachable(struct flights *flights, struct flight *flight,
     }
 }
 
-/* Find the nodes that may be asked for their vote, the reason for each other node, and which of
- * those carry locks. */
+/* Find the nodes that may be asked for their vote, the reason for each other node, and which of the
+ * others may hold locks and can be written to. */
 static void find_voters(struct flights *flights, struct round_event *event, enum reason *reasons)
 {
     int64_t now_ns = event->now_ns;
@@ -366,7 +368,7 @@ void flights_start(struct flights *flights, struct flight *flight, int64_t now_n
         find_reachable(flights, flight, &event, reasons);
     else
         find_voters(flights, &event, reasons);
-    /* Nothing has happened since flights_hand_over_nodes(). */
+    /* flights_hand_over_nodes() has chosen these nodes in the same call of the engine. */
     assert((flight->swap_nodes & ~event.reachable) == 0);
     step_flight(flights, flight, &event);
 }
@@ -374,8 +376,8 @@ void flights_start(struct flights *flights, struct flight *flight, int64_t now_n
 uint32_t flights_hand_over_nodes(struct flights *flights, struct flight_key *key, int64_t now_ns)
 {
     uint32_t nodes = 0;
-    /* Batched releases of the same key are written first. This is done before the links are
-     * checked, because a long batch may leave a link no room for votes. */
+    /* Batched releases of this key are written before the links are checked, because they may take
+     * the last room of a link. */
     write_batched_first(flights, key, now_ns);
     for (unsigned i = 0; i < flights->node_count; i++)
         if (master_refuses_vote(&flights->masters[i], now_ns) == REASON_NONE &&
@@ -427,14 +429,16 @@ void flights_release_frozen(struct flights *flights, const struct flight *flight
 {
     for (uint32_t rest = flight->round.absent; rest != 0; rest = nodes_after_first(rest)) {
         struct link *link = &flights->masters[nodes_first(rest)].link;
-        /* One at a time: clients can cause this at will, and must not crowd out real pending
-         * releases. The statistics do not count it as one, since the node was not away. */
+        /* At most one for each link: clients can cause these releases at will, and they must not
+         * crowd out other pending releases. The statistics do not count this as a deferred release,
+         * because the node was not away. */
         if (redis_is_native(link->release_form) && link->pending_releases.count == 0)
             link_defer_release(link, flight->key->bytes, flight->key->len, flight->token, now_ns);
     }
 }
 
-/* Why the node did not accept the release. The link may accept releases again by now. */
+/* Why the node has refused to take the release. If the link can take releases again by now, assume
+ * that it was full. */
 static enum reason unwritten_reason(const struct flights *flights, unsigned node)
 {
     enum reason reason = link_refuses_release(&flights->masters[node].link);
@@ -448,7 +452,7 @@ void flights_fail_unwritten(struct flights *flights, int64_t now_ns)
         uint32_t nodes = flight->batched_for;
         flight->batched_for = 0;
         STAILQ_REMOVE_HEAD(&flights->unwritten, batched);
-        /* The last failure may finish the round and free the flight. */
+        /* The last failure can finish the round, which frees the flight. */
         for (; nodes != 0; nodes = nodes_after_first(nodes)) {
             unsigned node = nodes_first(nodes);
             flights_fail(flights, node, flight, ROUND_VOTE, unwritten_reason(flights, node),

@@ -1,16 +1,17 @@
 /*
- * All rounds in flight: the layer below the lock manager. It starts a round for a key, a kind and a
- * token. It batches what goes to the masters in one pass, keeps votes until the guard's probe after
- * them has passed, steps the round, and puts each settled round on a list. It knows nothing of
- * clients, queues or holds.
+ * All rounds in flight: the layer below the lock manager. Given a key, a kind of round and a token,
+ * it starts a round. It batches what goes to the masters in one pass. It keeps each vote until the
+ * guard's probe after it has passed. Then it steps the round, and puts each settled round on a
+ * list. It knows nothing of clients, queues or HOLDs.
  *
  *     flights_start -> round_step -> write.c writes the commands, or batches them until the end of
  *                      the pass
- *     replies.h     -> keep votes -> the guard's probe passes -> round_step -> flights->settled
+ *     replies.h     -> keeps votes -> the guard's probe passes -> round_step -> flights->settled
  *     flights_next_settled -> the lock manager acts on the outcome -> flights_conclude
  *
- * flights->news holds everything else that the lock manager must learn. A function of engine.h that
- * settles a round or adds news handles both before it returns, in one place: finish() in engine.c.
+ * flights->news holds everything else that the lock manager must learn. If a function of engine.h
+ * settles a round or adds news, it also acts on both before it returns. That happens in one place:
+ * finish() in engine.c.
  */
 #ifndef ENGINE_FLIGHT_FLIGHTS_H
 #define ENGINE_FLIGHT_FLIGHTS_H
@@ -31,61 +32,66 @@
 
 struct flights;
 
-/* The context of the I/O callbacks: one for all links and one for all trackers, so that a callback
- * knows its channel. */
+/* The context of the I/O callbacks. All links share one context and all trackers share another, so
+ * that a callback knows its channel. */
 struct flights_wire {
     struct flights *flights;
     enum channel channel;
 };
 
-/* What the lock manager must learn from the masters' replies and states. One reply sets each key
- * here at most once, and the lock manager reads the news before the next reply. The masks at the
- * end are sets of nodes. */
+/* What the lock manager must learn from the replies and states of the masters. One reply sets each
+ * of the three keys and `changed` at most once, and the lock manager reads the news before the next
+ * reply is handled. The uint32_t fields at the end are sets of nodes. */
 struct flights_news {
     bool any;
 
-    /* The key that a node reported on, in its reply to a key probe or an undo; NULL: no report. */
+    /* Observation: a node has said what holds this key, in its reply to a key probe or an undo;
+     * NULL: no observation. */
     struct flight_key *observed;
     unsigned observed_on;
-    struct answer answer; /* the report; FAILED: the reply does not say what holds the key */
+    struct answer answer; /* what holds the key; FAILED: the reply does not say */
     bool tracked;         /* the node will report the next change of the key */
-    bool forgot_script;   /* FAILED because the node lacks the script: send it in full */
+    /* FAILED because the node lacks the script: send the command with the whole script. */
+    bool forgot_script;
 
-    /* A key that has changed; NULL: none. Valid as long as the reply. */
+    /* A master has reported that this key has changed; NULL: no report. The string is valid as long
+     * as the reply. */
     const char *changed;
     size_t changed_len;
     unsigned changed_on;
 
-    /* A key that was handed over while another daemon waits for it; NULL: none. That daemon needs
-     * the key to be free for contention_need_ns; 0: no longer than usual. */
+    /* This key was handed over while another daemon waits for it; NULL: no such key. That daemon
+     * needs the key to be free for contention_need_ns; 0: the usual pauses are long enough. */
     struct flight_key *contended;
     int64_t contention_need_ns;
 
-    /* The key that a master's reply to write_far_query() is about; NULL: no reply. A far waiter of
-     * another daemon needs the key to be free for sought_need_ns; 0: the master knows of no far
-     * waiter. */
+    /* A master has replied to write_far_query() for this key; NULL: no such reply. sought_need_ns:
+     * how long a far waiter of another daemon needs the key to be free; 0: this master knows of no
+     * far waiter. */
     struct flight_key *sought;
     int64_t sought_need_ns;
 
-    uint32_t votes_lost;  /* nodes that have lost their vote; lost_for has the reasons */
-    uint32_t probes_lost; /* nodes whose connection was lost, with all key probes under way */
-    uint32_t untracked;   /* nodes that report no more changes */
-    uint32_t probe_again; /* nodes on which any key may have changed, or that vote again */
+    uint32_t votes_lost; /* nodes that have lost their vote; the reasons are in lost_for */
+    /* Nodes whose connection was lost, and with it the key probes under way. */
+    uint32_t probes_lost;
+    uint32_t untracked; /* nodes that report no more changes */
+    /* Nodes where any key may have changed, or that have got their vote back. */
+    uint32_t probe_again;
     enum reason lost_for[LIMIT_NODES];
 };
 
 /*
- * One entry of the votes that wait for the guard's probe: a single vote, or a batch of YES answers
- * to unfenced votes. A vote is unfenced if a plain OK means YES (engine/master/link.h). Nearly all
- * votes are such YES answers, most of them in batches, so one entry for a batch saves work. Every
- * other vote has its own entry.
+ * One entry of the list of votes that wait for the guard's probe. It is a single vote, or a batch
+ * of YES answers to unfenced votes. (A vote is unfenced if the plain answer OK means YES:
+ * engine/master/link.h.) Nearly all votes are such YES answers, and most of them come in batches,
+ * so an entry for a whole batch saves work. Every other vote has an entry of its own.
  */
 struct kept_vote {
     struct flight *flight;
     int64_t sent_ns;
     uint32_t epoch;
-    /* The number of YES answers in this batch, the first for `flight`; 0: this entry is a single
-     * vote, and vote_answers has its answer. */
+    /* The number of YES answers in this batch; `flight` is the flight of the first. 0: this entry
+     * is a single vote, and its answer is in vote_answers. */
     uint32_t unfenced;
 };
 
@@ -101,94 +107,105 @@ struct flights {
     struct link_io tracker_io;
 
     struct pool pool;
-    struct flight_list voting;  /* unsettled rounds, earliest deadline first */
-    struct flight_list settled; /* settled but not concluded rounds, in the order of settling */
+    struct flight_list voting; /* rounds that are not settled, earliest deadline first */
+    /* Rounds that are settled but not concluded, in the order of settling. */
+    struct flight_list settled;
     struct flights_news news;
-    struct flight_keys idle_keys; /* keys that may be unused; the lock manager sweeps them */
+    struct flight_keys idle_keys; /* keys that may be unused; the lock manager empties this list */
 
     STAILQ_HEAD(, flight) batched;   /* releases to be written at the end of this pass */
-    STAILQ_HEAD(, flight) unwritten; /* releases that a node did not accept */
-    uint32_t unguarded;              /* nodes asked for votes since their last probe */
-    bool guard_has_work;             /* the guard may have something to write */
+    STAILQ_HEAD(, flight) unwritten; /* releases that some node has refused to take */
+    uint32_t unguarded;  /* nodes that were asked for votes after the last probe was written */
+    bool guard_has_work; /* the guard may have something to send to the masters */
 
-    /* Votes that wait for the probe after them: LIMIT_LINK_KEPT for each node. */
+    /* The votes that wait for the guard's probe, with room for LIMIT_LINK_KEPT entries for each
+     * node. */
     struct kept_vote *votes;
     struct answer *vote_answers;
     unsigned vote_count[LIMIT_NODES];
-    /* The number of rounds that have asked for unfenced votes, and the flight of the last one. That
-     * flight may have ended: the pointer is used only while its batch still waits for an answer. */
+    /* The number of rounds that have asked for unfenced votes, and the flight of the last of them.
+     * That flight may have ended. The pointer is used only while the batch of that flight waits for
+     * an answer, and then the flight still exists. */
     uint32_t unfenced_votes;
     struct flight *last_unfenced;
 
     unsigned far_queries;      /* number of write_far_query() commands sent */
-    char daemon[REDIS_DAEMON]; /* id of this daemon, for other daemons */
-    char absent_key[LIMIT_KEY_PREFIX + sizeof("redlockd set?") + REDIS_DAEMON]; /* see master.h */
-    /* Buffer for the next command. Its content is passed on before another command is formatted. */
+    char daemon[REDIS_DAEMON]; /* the id by which other daemons know this one */
+    /* A key with the prefix of the locks that no lock can have. The guard uses it to test SET. */
+    char absent_key[LIMIT_KEY_PREFIX + sizeof("redlockd set?") + REDIS_DAEMON];
+    /* Buffer for the next command. Its content is always passed on before another command is
+     * formatted. */
     char command[REDIS_RELEASES_MAX];
 
     void *outstanding_memory;
     struct pending_release *pending_releases;
 };
 
-/* Returns false if there is not enough memory; call flights_deinit() in this case too. rules, io
- * and stats must outlive flights. */
+/* Returns false if there is not enough memory; flights_deinit() has to be called in this case too.
+ * rules, io and stats must outlive flights. */
 bool flights_init(struct flights *flights, const struct engine_rules *rules,
                   const struct engine_io *io, struct engine_stats *stats, int64_t now_ns);
 void flights_deinit(struct flights *flights);
 
-/* The logins in the rules have changed; the next connections use them. */
+/* The logins in the rules have changed. The next connection to each node uses the new ones. */
 void flights_update_logins(struct flights *flights);
 
 /* --- random --- */
 
 uint32_t flights_random(struct flights *flights);
-/* Write a new token, LIMIT_TOKEN digits. */
+/* Write a new random token of LIMIT_TOKEN digits to `token`. */
 void flights_make_token(struct flights *flights, char *token);
-/* Write the frozen form of a token, of the same length. It differs for each BREAK. */
+/* Write a frozen form of the token to `frozen`. It has the same length, and differs for each
+ * BREAK. */
 void flights_freeze_token(struct flights *flights, const char *token, char *frozen);
 
 /* --- rounds --- */
 
-/* Open a flight; NULL if the pool is empty. Either flights_start() or flights_drop() must
- * follow. */
+/* Open a flight; NULL if the pool is empty. The caller then calls flights_start(),
+ * flights_hand_over() or flights_drop(). */
 struct flight *flights_open(struct flights *flights, struct flight_key *key, enum round_kind kind,
                             int64_t ttl_ns);
 void flights_drop(struct flights *flights, struct flight *flight);
 
+/* Start the round. Nodes that cannot be written to get a pending release if it is a RELEASE. */
 void flights_start(struct flights *flights, struct flight *flight, int64_t now_ns);
 
-/* The nodes that can take both rounds of a hand-over. */
+/* The nodes that can take the swap of a hand-over. Releases of this key that are still batched are
+ * written first. */
 uint32_t flights_hand_over_nodes(struct flights *flights, struct flight_key *key, int64_t now_ns);
-/* Start both rounds of a hand-over; `nodes` get both as one command. */
+/* Start both rounds of a hand-over. `nodes` get the swap; the other nodes get the release only. */
 void flights_hand_over(struct flights *flights, struct flight *release, struct flight *acquire,
                        uint32_t nodes, int64_t now_ns);
 
-/* Tell the round that its client has gone and waits for no reply. */
+/* The client of the round has gone and waits for no reply: cancel the round. An acquire is
+ * undone. */
 void flights_cancel(struct flights *flights, struct flight *flight, int64_t now_ns);
 
-/* A token is going to be released: extensions under way must no longer backfill it. */
+/* A token is going to be released: from now on, extensions under way must not backfill it. */
 void flights_forbid_backfill(struct flights *flights, struct flight_key *key, const char *token,
                              int64_t now_ns);
 
-/* There is no room for a round: record a pending release for each of these nodes. */
+/* There is no room for a release round: record a pending release for each of these nodes
+ * instead. */
 void flights_defer_release(struct flights *flights, const struct flight_key *key, const char *token,
                            uint32_t nodes, int64_t now_ns);
 
 /*
- * A release has found its token on less than a quorum. A failed BREAK may have left the token
- * frozen, and a node's own compare-and-delete does not recognize the frozen form. Send the
- * script to the nodes that found the key absent.
+ * A release has found its token on less than a quorum of the nodes. The cause may be a failed BREAK
+ * that has left the token frozen, because the compare-and-delete of a node does not recognize the
+ * frozen form. So send release.lua to the nodes that did not find the token and have such a
+ * command.
  */
 void flights_release_frozen(struct flights *flights, const struct flight *flight, int64_t now_ns);
 
 /* The first settled round; NULL: none. The caller acts on the outcome and then calls
- * flights_conclude(). `delivered` is false if the round granted a lock but no client was told; the
- * round then undoes the grant. */
+ * flights_conclude(). `delivered` is false if the round granted a lock but the grant reached no
+ * client; the grant is then undone. */
 struct flight *flights_next_settled(struct flights *flights);
 void flights_conclude(struct flights *flights, struct flight *flight, bool delivered,
                       int64_t now_ns);
 
-/* The earliest deadline of the unsettled rounds; INT64_MAX: there are none. */
+/* The earliest deadline of the rounds that are not settled; INT64_MAX: there are none. */
 int64_t flights_deadline_ns(const struct flights *flights);
 /* Step each round whose deadline has passed. */
 void flights_on_deadline(struct flights *flights, int64_t now_ns);
@@ -201,8 +218,8 @@ void flights_deliver(struct flights *flights, unsigned node, struct flight *flig
 /* A command of a round has failed on a node. */
 void flights_fail(struct flights *flights, unsigned node, struct flight *flight,
                   enum round_command command, enum reason reason, int64_t now_ns);
-/* `flight` is the acquire of a hand-over, and its swap was answered or has failed on a node.
- * Deliver what the answer says about the old token to the partner, the release. */
+/* `flight` is the acquire of a hand-over, whose swap was answered or has failed on a node. Pass on
+ * to its partner, the release, what the answer says about the old token. */
 void flights_deliver_to_partner(struct flights *flights, unsigned node, struct flight *flight,
                                 const struct answer *answer, int64_t now_ns);
 /* The round is finished and concluded: free the flight. */
@@ -213,8 +230,8 @@ static inline bool flights_is_over(const struct flight *flight)
     return round_is_finished(&flight->round) && !flight->settled;
 }
 
-/* As flights_deliver(), for a vote. Fast for YES votes that do not decide the round, which most do
- * not. */
+/* Like flights_deliver(), for a vote. It is fast for YES votes that do not decide the round, which
+ * is the case for most votes. */
 static inline void flights_deliver_vote(struct flights *flights, unsigned node,
                                         struct flight *flight, const struct answer *answer,
                                         int64_t now_ns)
@@ -225,7 +242,8 @@ static inline void flights_deliver_vote(struct flights *flights, unsigned node,
         flights_end(flights, flight);
 }
 
-/* At the end of the pass: fail the releases that a node did not accept. */
+/* At the end of the pass: the releases in flights->unwritten have failed on the nodes that refused
+ * to take them. */
 void flights_fail_unwritten(struct flights *flights, int64_t now_ns);
 
 #endif

@@ -99,9 +99,9 @@ static void init_connections(struct flights *flights, int64_t now_ns)
 void masters_init(struct flights *flights, int64_t now_ns)
 {
     /*
-     * The key for which the guard asks whether locks may be set. Resource names have no spaces, so
-     * this is never the key of a lock of redlockd; and no other client of the master knows this
-     * daemon's id.
+     * The key of the SET by which the guard tests whether locks can be set. Names of resources
+     * contain no spaces, so no lock of redlockd has this key. No other client of the master knows
+     * the id of this daemon.
      */
     snprintf(flights->absent_key, sizeof(flights->absent_key), "%.*sredlockd set?%.*s",
              (int)flights->rules->key_prefix_len, flights->rules->key_prefix, REDIS_DAEMON,
@@ -112,7 +112,7 @@ void masters_init(struct flights *flights, int64_t now_ns)
 
 /* --- votes --- */
 
-/* Any key on this node may have changed, or its vote counts again. */
+/* Any key on this node may have changed, or the node has got its vote back. */
 static void probe_again(struct flights *flights, unsigned node)
 {
     flights->news.any = true;
@@ -173,7 +173,7 @@ void masters_on_tracking_reply(struct flights *flights, unsigned node,
     struct master *master = &flights->masters[node];
     if (reply->kind != RESP_ERROR || master->tracker.tracking == 0)
         return;
-    /* The daemon does not ask again on this connection. */
+    /* The daemon does not ask again until one of the connections has been made anew. */
     master->tracking_refused = true;
     stop_tracking(flights, node);
 }

@@ -17,7 +17,7 @@ static struct kept_vote *votes_of(struct flights *flights, unsigned node)
     return flights->votes + (size_t)node * LIMIT_LINK_KEPT;
 }
 
-/* The answers of the kept votes with unfenced == 0, at the same indices. */
+/* The answers of those entries of votes_of() that are single votes, at the same indices. */
 static struct answer *answers_of(struct flights *flights, unsigned node)
 {
     return flights->vote_answers + (size_t)node * LIMIT_LINK_KEPT;
@@ -37,7 +37,8 @@ static inline void deliver_kept(struct flights *flights, unsigned node,
     }
 }
 
-/* The guard has decided about the kept votes of a node: they count, or fail for this reason. */
+/* The guard has decided about the kept votes of a node. failed: REASON_NONE if they count,
+ * otherwise why they do not. */
 static void deliver_votes(struct flights *flights, unsigned node, enum reason failed,
                           int64_t now_ns)
 {
@@ -63,7 +64,7 @@ static void keep_vote(struct flights *flights, unsigned node, const struct outst
                       const struct answer *answer, int64_t now_ns)
 {
     unsigned count = flights->vote_count[node];
-    /* Votes pile up while the guard cannot prove anything. */
+    /* The list gets full if probe after probe proves nothing. */
     if (count == LIMIT_LINK_KEPT) {
         flights_deliver(flights, node, outstanding->owner, ROUND_VOTE,
                         &(struct answer){.kind = ANSWER_FAILED, .reason = REASON_CLOCK}, now_ns);
@@ -99,13 +100,15 @@ unsigned replies_keep_unfenced_yes(struct flights *flights, unsigned node,
     return count;
 }
 
-/* The sample proves nothing. Another one may, for votes that are not too late by then. */
+/* The sample of this probe proves nothing. The next one may, for votes that are not too late by
+ * then. */
 static void retry_guard(struct flights *flights, unsigned node, int64_t now_ns)
 {
     struct kept_vote *votes = votes_of(flights, node);
     unsigned count = flights->vote_count[node];
     unsigned late = 0;
-    /* A batch counts from its first vote, which is less than one pass too early for the others. */
+    /* The time of a batch is that of its first vote. The others of the batch were sent less than a
+     * pass later. */
     while (late < count && now_ns - votes[late].sent_ns > flights->rules->round.node_timeout_ns)
         deliver_kept(flights, node, &votes[late++],
                      &(struct answer){.kind = ANSWER_FAILED, .reason = REASON_CLOCK}, now_ns);
@@ -119,7 +122,7 @@ static void retry_guard(struct flights *flights, unsigned node, int64_t now_ns)
 
 /* --- observations of keys --- */
 
-/* A key probe or an undo has returned what holds the key. */
+/* A key probe or an undo has been answered: report what holds the key. */
 static void report_observation(struct flights *flights, unsigned node, struct flight_key *key,
                                const struct answer *answer, const struct outstanding *outstanding)
 {
@@ -135,7 +138,7 @@ static void report_observation(struct flights *flights, unsigned node, struct fl
                           outstanding->form == REDIS_BY_SHA1;
 }
 
-/* A command about a key that belongs to no round was answered or lost. Returns the key. */
+/* A key probe or a far query was answered or lost. Returns its key. */
 static struct flight_key *end_key_probe(struct flights *flights, unsigned node,
                                         const struct outstanding *outstanding)
 {
@@ -162,8 +165,8 @@ static void on_far_reply(struct flights *flights, unsigned node, const struct re
     flights->news.sought_need_ns = redis_far_need_ms(reply, flights->daemon) * NS_PER_MS;
 }
 
-/* Note the answer to a STATUS or freeze of a BREAK. A longer value that begins like a token
- * passes here, but not in freeze.lua. */
+/* Note what a node has answered to a STATUS or freeze of a BREAK. A value that is longer than a
+ * token but begins like one is accepted here; freeze.lua does not accept it. */
 static void take_notes(const struct flight *flight, unsigned node, const struct redis_reply *reply)
 {
     struct flight_notes *notes = flight->notes;
@@ -182,7 +185,7 @@ static void take_notes(const struct flight *flight, unsigned node, const struct 
 
 /* --- releases --- */
 
-/* The master did not delete it; release.lua finds out why. */
+/* The node has not deleted the key. Send release.lua, whose answer says why. */
 static void release_alone(struct flights *flights, unsigned node, struct flight *flight,
                           int64_t now_ns)
 {
@@ -193,7 +196,8 @@ static void release_alone(struct flights *flights, unsigned node, struct flight 
         write_release_alone(flights, node, flight, now_ns);
 }
 
-/* Report an error answer. The node may do everything else, so that only this shows the problem. */
+/* Log that a node has answered by an error. The node may work in every other way, so nothing else
+ * would show the problem. */
 static void note_refusal(struct flights *flights, unsigned node, enum redis_command sent,
                          const struct redis_reply *reply)
 {
@@ -204,7 +208,7 @@ static void note_refusal(struct flights *flights, unsigned node, enum redis_comm
         flights->io->command_refused(flights->io->context, node, reason, sent == REDIS_RELEASE);
 }
 
-/* The node's own compare-and-delete has answered. */
+/* The compare-and-delete command of the node has been answered. */
 static void on_native_release(struct flights *flights, unsigned node,
                               const struct outstanding *outstanding,
                               const struct redis_reply *reply, int64_t now_ns)
@@ -219,7 +223,7 @@ static void on_native_release(struct flights *flights, unsigned node,
     release_alone(flights, node, outstanding->owner, now_ns);
 }
 
-/* Several releases that went as one command have been answered. */
+/* releases.lua has been answered: several releases that were sent as one command. */
 static void on_releases(struct flights *flights, unsigned node, const struct redis_reply *reply,
                         const struct outstanding *outstanding, int64_t now_ns)
 {
@@ -232,7 +236,8 @@ static void on_releases(struct flights *flights, unsigned node, const struct red
             return;
         note_refusal(flights, node, REDIS_RELEASE, reply);
     }
-    /* All of these flights wait for this answer, so none is freed before its turn. */
+    /* Each of these flights still waits for this answer, so none of them is freed before the loop
+     * reaches it. */
     for (unsigned i = 0; i < outstanding->command; i++) {
         struct flight *next = flight->batch_next;
         if (!all_deleted)
@@ -304,7 +309,8 @@ static void on_guard_reply(struct flights *flights, unsigned node, const struct 
         return;
     case GUARD_PASS:
         deliver_votes(flights, node, REASON_NONE, now_ns);
-        /* The common case: a probe after votes has changed nothing that must be looked at. */
+        /* The usual case, a probe after a batch of votes. It changes nothing that has to be looked
+         * at further. */
         if (master->probes == probes)
             return;
         break;
@@ -356,7 +362,7 @@ static void on_reply(struct flights *flights, unsigned node, const struct redis_
 
 /* --- connections --- */
 
-/* Fail a command that was under way on a lost connection. */
+/* A connection was lost: fail one command that was under way on it. */
 static void fail_outstanding(struct flights *flights, unsigned node,
                              const struct outstanding *outstanding, int64_t now_ns)
 {
@@ -384,7 +390,7 @@ static void fail_outstanding(struct flights *flights, unsigned node,
     }
 }
 
-/* Fail everything that was under way on a lost connection. */
+/* A connection was lost: fail everything that was under way on it. */
 static void fail_lost(struct flights *flights, unsigned node, int64_t now_ns)
 {
     struct link *link = &flights->masters[node].link;
@@ -411,7 +417,7 @@ static bool on_command_reply(struct flights *flights, unsigned node,
     }
     if (outstanding != NULL)
         on_reply(flights, node, reply, outstanding, now_ns);
-    /* The answer was late, so the master has not answered in time yet: ask again. */
+    /* The answer was late, and the master has not yet answered anything in time: ask again. */
     if (link->state == LINK_SUSPECT)
         guard_io_heartbeat(&flights->masters[node], now_ns);
     return true;
@@ -488,7 +494,8 @@ bool replies_wants_flush(const struct flights *flights)
            !STAILQ_EMPTY(&flights->unwritten);
 }
 
-/* The guard may have asked for something on nodes other than the one it was examining. */
+/* Send what the guard has asked for. It may have asked for something on nodes other than the one it
+ * was examining. */
 static void do_guard_work(struct flights *flights, int64_t now_ns)
 {
     struct guard *guard = &flights->guard;
@@ -505,7 +512,8 @@ static void do_guard_work(struct flights *flights, int64_t now_ns)
         guard_io_write_record(master, now_ns);
         if (probe & node)
             guard_io_probe(master, now_ns);
-        /* A heartbeat under way was written before there was a reason for this one. */
+        /* A heartbeat that is under way was written before the reason for this one, so it does not
+         * replace this one. This one is sent after it. */
         if (!(guard->heartbeat & node) || master->link.heartbeat_due)
             continue;
         guard->heartbeat &= ~node;

@@ -3,12 +3,12 @@
 #include <assert.h>
 #include <string.h>
 
-/* Long enough for all tests, and short if the last one is refused. The extension must lengthen
- * the TTL, or it would not set one. */
+/* The TTL is long enough for all tests, and short in case the last release is refused. The
+ * extension uses a longer TTL, because extend.lua sets a TTL only if that lengthens it. */
 enum { TTL_MS = 2000, EXTENDED_MS = 2 * TTL_MS };
 
-/* The tests run in this order on one key. It is acquired, extended, probed, frozen, handed over
- * and released, as the commands of rounds would do it. */
+/* The tests, in the order in which they are sent. All use one key. It is acquired, extended,
+ * probed, frozen, handed over and released, as rounds would do it. */
 static const struct self_test {
     const char *what;
     enum redis_command command;
@@ -24,12 +24,12 @@ static const struct self_test {
     {"releases.lua", REDIS_RELEASE},
 };
 
-/* The last two tests. On a master without its own compare-and-delete, the first of them runs
+/* The last two tests. If a master has no compare-and-delete command of its own, TEST_NATIVE runs
  * release.lua again. */
 enum { TEST_NATIVE = ENGINE_SELF_TESTS - 2, TEST_RELEASES };
 
-/* The key is below the prefix, because an ACL may allow only that. It contains the daemon's id,
- * so that the tests of two daemons do not meet. */
+/* The key has the prefix of locks, because an ACL may allow no other keys. It contains the id of
+ * the daemon, so that two daemons do not use the same key. */
 static size_t put_key(const struct flights *flights, char *key)
 {
     static const char name[] = "redlockd-probe:";
@@ -42,7 +42,7 @@ static size_t put_key(const struct flights *flights, char *key)
     return len + sizeof(flights->daemon);
 }
 
-/* Read this master's leases on all names. */
+/* Read the name leases for all nodes that this master has. */
 static void read_leases(struct flights *flights, unsigned node, int64_t now_ns)
 {
     for (unsigned i = 0; i < flights->node_count; i++) {
@@ -92,7 +92,7 @@ void self_test_start(struct flights *flights, unsigned node, int64_t now_ns)
         link_send(link, flights->command, len,
                   &(struct outstanding){
                       .kind = OUTSTANDING_SELF_TEST, .command = (uint8_t)i, .sent_ns = now_ns});
-        /* After the swap and its release the key holds the first token again. */
+        /* All later releases are of the first token, which fence.lua sets again. */
         if (call.command == REDIS_RELEASE)
             memcpy(tokens[1], tokens[0], sizeof(tokens[1]));
     }

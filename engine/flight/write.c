@@ -12,7 +12,7 @@ int64_t need_ns(int64_t backoff_min_ns, int64_t round_trip_ns)
     return ns > backoff_min_ns ? ns : 0;
 }
 
-/* The need of a waiter here, by the round trip to the nearest quorum. */
+/* need_ns() for a waiter here, in milliseconds, from the round trip to the nearest quorum. */
 static int64_t need_ms(const struct flights *flights)
 {
     int64_t distances_ns[LIMIT_NODES];
@@ -36,7 +36,7 @@ static void add_hint(const struct flights *flights, struct redis_call *call)
         call->need_ms = need_ms(flights);
 }
 
-/* Format a command of a round in flights->command; returns its length. */
+/* Format a command of a round in flights->command. Returns its length. */
 static size_t format_round(struct flights *flights, const struct flight *flight,
                            enum round_command command, enum redis_form form, int64_t now_ns)
 {
@@ -55,8 +55,8 @@ static size_t format_round(struct flights *flights, const struct flight *flight,
         call.ttl_ms = round_backfill_ttl_ms(round, now_ns);
     else if (call.command == REDIS_RELEASE)
         call.ttl_ms = flights->rules->max_ttl_ns / NS_PER_MS;
-    /* A daemon that was refused the lock leaves a contention hint; one that releases it does
-     * not. */
+    /* A daemon leaves a contention hint if it was refused the lock, but not if it releases the
+     * lock. swap.lua gets the id of the daemon to find hints of other daemons. */
     if (command == ROUND_UNDO || call.command == REDIS_SWAP)
         add_hint(flights, &call);
     return redis_format(&call, form, flights->command);
@@ -70,8 +70,9 @@ void write_defer_release(struct flights *flights, unsigned node, const struct fl
                        flight->token, now_ns);
 }
 
-/* While clients wait, the undo of a refused round also probes the key. Returns the tracker's
- * number if the master will report the key's next change, otherwise 0. */
+/* While clients wait, the undo of a refused round serves as a key probe: have the key tracked that
+ * it reads. Returns the serial number of the tracker, or 0 if the master will not report the next
+ * change of the key. */
 static uint32_t track_undo(struct flights *flights, unsigned node, const struct flight *flight,
                            int64_t now_ns)
 {
@@ -83,13 +84,13 @@ static uint32_t track_undo(struct flights *flights, unsigned node, const struct 
     return tracking;
 }
 
-/* Write what was formatted last. */
+/* Write the command that was formatted last. */
 static void write_formatted(struct flights *flights, uint32_t nodes, size_t len)
 {
     flights->io->write(flights->io->context, nodes, CHANNEL_COMMANDS, flights->command, len);
 }
 
-/* Returns the nodes that do not accept the command. */
+/* Returns the nodes that refuse to take the command. */
 static uint32_t write_round(struct flights *flights, struct flight *flight,
                             enum round_command command, uint32_t nodes, int64_t now_ns)
 {
@@ -122,7 +123,7 @@ static uint32_t write_round(struct flights *flights, struct flight *flight,
             outstanding.tracking = track_undo(flights, node, flight, now_ns);
         link_expect(link, &outstanding);
     }
-    /* The previous flight of the batch is still open, because it waits for its answer. */
+    /* The previous flight of the batch still exists, because it waits for its answer. */
     if (joined) {
         assert(flights->last_unfenced->batch_next == NULL);
         flights->last_unfenced->batch_next = flight;
@@ -140,7 +141,7 @@ static uint32_t write_round(struct flights *flights, struct flight *flight,
 
 static bool is_batched(const struct flight *flight, enum round_command command)
 {
-    /* The release of a BREAK leaves nodes out. */
+    /* The release of a BREAK may leave nodes out, so it is not batched. */
     return command == ROUND_VOTE && flight->round.kind == ROUND_RELEASE && flight->skipped == NULL;
 }
 
@@ -156,12 +157,12 @@ void write_release_alone(struct flights *flights, unsigned node, struct flight *
     link_send(&flights->masters[node].link, flights->command, len, &outstanding);
 }
 
-/* Keep the release for these nodes until the end of the pass. */
+/* Batch the release for these nodes until the end of the pass. */
 static void add_to_batch(struct flights *flights, struct flight *flight, uint32_t nodes,
                          int64_t now_ns)
 {
     assert(flight->batched_for == 0);
-    /* A key must not be in one command twice. */
+    /* No command may contain a key twice. */
     write_batched_first(flights, flight->key, now_ns);
     if (nodes == 0)
         return;
@@ -170,7 +171,8 @@ static void add_to_batch(struct flights *flights, struct flight *flight, uint32_
     STAILQ_INSERT_TAIL(&flights->batched, flight, batched);
 }
 
-/* Take the first releases that are batched for the same nodes, as a chain; returns their number. */
+/* Take releases from the start of the batch, as a chain: at most LIMIT_BATCH, all for the same
+ * nodes. Returns their number. */
 static unsigned take_chain(struct flights *flights, struct flight **first)
 {
     struct flight *flight = STAILQ_FIRST(&flights->batched);
@@ -190,7 +192,7 @@ static unsigned take_chain(struct flights *flights, struct flight **first)
     return count;
 }
 
-/* As format_round(). */
+/* Format the command for a chain of releases in flights->command. Returns its length. */
 static size_t format_chain(struct flights *flights, const struct flight *first, unsigned count,
                            enum redis_form form, int64_t now_ns)
 {
@@ -206,8 +208,8 @@ static size_t format_chain(struct flights *flights, const struct flight *first, 
     return redis_format_releases(releases, count, form, flights->command);
 }
 
-/* Releases that some nodes do not accept fail at the end of the pass, rather than in the middle
- * of another operation. */
+/* Some nodes refuse to take these releases. Let them fail at the end of the pass, rather than in
+ * the middle of another operation. */
 static void fail_later(struct flights *flights, struct flight *first, uint32_t refused)
 {
     for (struct flight *next; first != NULL; first = next) {
@@ -222,7 +224,7 @@ static void write_chain(struct flights *flights, int64_t now_ns)
     struct flight *first;
     uint32_t nodes = STAILQ_FIRST(&flights->batched)->batched_for;
     uint32_t refused = 0;
-    uint32_t written_to = 0; /* nodes that get the content of flights->command */
+    uint32_t written_to = 0; /* nodes that flights->command is to be written to */
     unsigned count = take_chain(flights, &first);
     size_t len = 0;
     struct outstanding outstanding = {
@@ -238,7 +240,7 @@ static void write_chain(struct flights *flights, int64_t now_ns)
             refused |= nodes_only(link->node);
             continue;
         }
-        /* Usually all masters are of one kind, and the command is formatted and written once. */
+        /* If all masters are of one kind, as usual, the command is formatted and written once. */
         if (len == 0 || form != outstanding.form) {
             write_formatted(flights, written_to, len);
             written_to = 0;
@@ -286,7 +288,7 @@ bool write_in_full(struct flights *flights, unsigned node, const struct outstand
     bool release = several || flight_is_release(flight, outstanding->command);
     bool vote = !several && flight_is_vote(flight, outstanding->command);
     enum reason refused = release ? link_refuses_release(link) : link_refuses_vote(link);
-    /* After the undo of its round a vote would set a key that nothing deletes. */
+    /* A vote that arrives after the undo of its round would set a key that nothing deletes. */
     if (outstanding->form == REDIS_IN_FULL || refused != REASON_NONE ||
         (vote && flight->round.phase != ROUND_VOTING))
         return false;
@@ -294,7 +296,7 @@ bool write_in_full(struct flights *flights, unsigned node, const struct outstand
                      ? format_chain(flights, flight, outstanding->command, REDIS_IN_FULL, now_ns)
                      : format_round(flights, flight, outstanding->command, REDIS_IN_FULL, now_ns);
     again.form = REDIS_IN_FULL;
-    again.unfenced = false; /* not part of a batch */
+    again.unfenced = false; /* a single vote, not part of a batch */
     again.tracking = 0;     /* tracking was requested with the first attempt */
     again.sent_ns = now_ns;
     link_send(link, flights->command, len, &again);
@@ -309,8 +311,8 @@ void write_key_probe(struct flights *flights, unsigned node, struct flight_key *
                      const char *token, enum redis_form form, int64_t now_ns)
 {
     struct master *master = &flights->masters[node];
-    /* With the hint that the probe leaves, a daemon that hands the lock over learns that this
-     * one waits. */
+    /* The probe leaves a contention hint, so that the daemon that hands the lock over learns that
+     * this daemon waits. */
     struct redis_call call = {
         .command = REDIS_KEY_PROBE,
         .key = key->bytes,
@@ -336,7 +338,8 @@ void write_key_probe(struct flights *flights, unsigned node, struct flight_key *
 
 void write_far_query(struct flights *flights, struct flight_key *key, int64_t now_ns)
 {
-    /* A far waiter leaves its hint on each master that has refused it. */
+    /* It is enough to ask one master, because a far waiter leaves its hint on each master that has
+     * refused it. */
     unsigned node = flights->far_queries++ % flights->node_count;
     struct master *master = &flights->masters[node];
     const struct outstanding outstanding = {

@@ -4,15 +4,16 @@
 
 #include "engine/guard/rules.h"
 
-/* TIME counts whole microseconds, so the clock may be almost one further. */
+/* TIME returns whole microseconds, so the clock may show almost one microsecond more. */
 enum { TIME_NS = 1000 };
 
-/* After this many quick but unclear answers in a row, waiting does not help. */
+/* After this many quick but unclear answers in a row, further samples do not help. */
 enum { UNCLEAR_MAX = 5 };
 
 /*
- * A clock that NTP steers drifts by at most 500 ppm. A clock that drifts by more than this limit is
- * reported, although each validity pays for the whole clock_drift_rate.
+ * A clock that NTP steers drifts by at most 500 ppm. The monitor allows this limit from one sample
+ * to the next, and finds clocks that drift faster. Each validity is nevertheless reduced by the
+ * whole clock_drift_rate.
  */
 enum { WATCHED_DRIFT_PPM = 1000 };
 
@@ -23,7 +24,7 @@ static int64_t drifted_ns(const struct drift *drift, int64_t duration_ns)
     return drift_of(&watched, max(duration_ns, 0));
 }
 
-/* The drift allowed for the floor: at most an eighth of the margin, however long ago. */
+/* The drift that the floor allows for: at most an eighth of the margin, however long the time. */
 static int64_t allowed_ns(const struct drift *drift, int64_t duration_ns)
 {
     return min(drifted_ns(drift, duration_ns), drift->margin_ns / 8);
@@ -51,7 +52,7 @@ static struct clock_monitor begin_with(const struct drift *drift,
     };
 }
 
-/* The monitor as it would be at now_ns without another sample. */
+/* What the monitor knows at now_ns without another sample: the bounds are wider. */
 static struct clock_monitor widen(const struct clock_monitor *monitor, const struct drift *drift,
                                   int64_t now_ns)
 {
@@ -63,13 +64,17 @@ static struct clock_monitor widen(const struct clock_monitor *monitor, const str
     return then;
 }
 
+/* Update the monitor by a STEADY sample. then: the monitor widened to the time of the sample.
+ * fresh: a monitor that begins with the sample. risen_ns: the floor plus the drift allowed for
+ * it. */
 static void follow_sample(struct clock_monitor *monitor, const struct clock_monitor *then,
                           const struct clock_monitor *fresh, int64_t risen_ns)
 {
     monitor->at_ns = fresh->at_ns;
     monitor->low_ns = max(then->low_ns, fresh->low_ns);
     monitor->high_ns = min(then->high_ns, fresh->high_ns);
-    /* A step too small to matter has made the old bounds wrong: use those of the sample. */
+    /* A step that is too small to matter has made the old bounds wrong. Use the bounds of the
+     * sample. */
     if (monitor->low_ns > monitor->high_ns) {
         monitor->low_ns = fresh->low_ns;
         monitor->high_ns = fresh->high_ns;
@@ -98,7 +103,7 @@ enum monitor_result clock_monitor_take(struct clock_monitor *monitor, const stru
     int64_t risen_ns = monitor->floor_ns + allowed_ns(drift, fresh.at_ns - monitor->tight_ns);
     if (fresh.high_ns < then.low_ns && tight) {
         *monitor = fresh;
-        /* Keys set when the offset was lowest are still there. */
+        /* Keys that were set when the offset was lowest may still exist, so the floor stays. */
         monitor->floor_ns = min(risen_ns, fresh.floor_ns);
         return MONITOR_STEPPED_BACK;
     }
@@ -131,7 +136,8 @@ bool clock_monitor_inherit(struct clock_monitor *monitor, const struct drift *dr
                            int64_t hidden_ns)
 {
     assert(monitor->begun);
-    /* A daemon with a steady sample attests a value between zero and the margin. */
+    /* A daemon with a STEADY sample attests a value between zero and the margin. Any other value is
+     * wrong. */
     if (hidden_ns < 0 || hidden_ns > drift->margin_ns)
         return false;
     int64_t floor_ns = monitor->floor_ns - hidden_ns;

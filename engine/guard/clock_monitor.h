@@ -1,27 +1,28 @@
 /*
- * Monitors a master's clock, so that a step which makes locks end early is noticed. Pure.
+ * Monitors a master's clock, to notice a step that makes locks end early. Pure.
  *
- * A sample is a TIME sent at sent_ns and answered at received_ns, both on the daemon's clock. The
- * master read its clock somewhere in between, so the offset (its clock minus ours) lies between two
- * bounds:
+ * A sample is a TIME command that was sent at sent_ns and answered at received_ns, both on the
+ * daemon's clock. The master read its clock at some moment between the two. So the offset, which is
+ * the master's clock minus ours, lies between two bounds:
  *
  *     low  = time - received        high = time - sent
  *
  * The monitor keeps three numbers from one sample to the next. Two are the tightest low and high
- * bound of the offset, which widen as time passes. The third is the floor: the lowest value that
- * the offset may have had before, as far as drift does not explain the difference. Keys expire
- * early by as much as the offset grows. Therefore
+ * bound of the offset so far; they widen as time passes. The third is the floor: the lowest value
+ * that the offset may have had before, raised by what drift can explain. Keys end early by as much
+ * as the offset has grown. Therefore a new sample gives one of three results:
  *
- *     high - floor within the share of the margin    nothing can have been lost: STEADY
- *     low above the high bound, the same widened     it has grown beyond any drift: STEPPED
- *     anything else, usually a slow answer           cannot tell: UNCLEAR, sample again
+ *     high - floor is within three quarters of the margin    nothing can have been lost: STEADY
+ *     low is above the widened high bound                    more growth than any drift: STEPPED
+ *     anything else, usually because of a slow answer        not known: UNCLEAR, sample again
  *
- * Only a proven step forward resets the floor. The monitor keeps the floor when the clock steps
- * back, and a new observer takes over what the previous one may have missed. Otherwise two steps
- * could each use up the whole margin.
+ * Only a proven step forward, or a loss of track, resets the floor. The floor stays when the clock
+ * steps back, and an observer that takes over from another one lowers its floor by what the other
+ * may have missed. Otherwise two steps could each use up the whole margin.
  *
- * A STEADY sample may hide three quarters of the margin, an eighth that drift may explain, and the
- * drift from one sample to the next. The whole margin is subtracted from every validity.
+ * The margin is clock_drift_margin. A STEADY result may hide growth of three quarters of the
+ * margin, growth of another eighth that the floor takes for drift, and the drift from one sample to
+ * the next. The whole margin is subtracted from every validity.
  */
 #ifndef ENGINE_GUARD_CLOCK_MONITOR_H
 #define ENGINE_GUARD_CLOCK_MONITOR_H
@@ -33,23 +34,25 @@
 
 struct clock_monitor {
     bool begun;
-    bool loose;    /* begun with a slow answer after a step; the next quick one is a better start */
-    int64_t at_ns; /* receipt of the last sample; the fields below are as of then */
+    bool loose;    /* begun anew with a slow answer; the next quick answer is a better start */
+    int64_t at_ns; /* when the last sample was received; the fields below are as of then */
     int64_t low_ns;
     int64_t high_ns;
     int64_t floor_ns;
-    int64_t tight_ns; /* when the floor last followed a sample; drift is allowed for since then */
-    unsigned unclear; /* tight samples in a row that were not steady */
+    /* When a tight sample last updated the floor; drift is allowed for since then. */
+    int64_t tight_ns;
+    unsigned unclear; /* number of tight samples in a row that were not STEADY */
 };
 
 enum monitor_result {
     MONITOR_STEADY,
     MONITOR_UNCLEAR,
-    MONITOR_STEPPED, /* forward step; the monitor has begun anew */
-    /* Back step, found by a quick answer. Keys live longer, which is safe. The monitor has begun
-     * anew, except for the floor. */
+    MONITOR_STEPPED, /* a step forward; the monitor has begun anew */
+    /* A step back, found by a quick answer. Keys live longer, which is safe. The monitor has begun
+     * anew, but has kept the floor. */
     MONITOR_STEPPED_BACK,
-    MONITOR_LOST, /* unclear for too long despite quick answers; the monitor has begun anew */
+    /* Unclear several times in a row despite quick answers; the monitor has begun anew. */
+    MONITOR_LOST,
 };
 
 struct monitor_sample {
@@ -59,34 +62,35 @@ struct monitor_sample {
 };
 
 /*
- * A sample is tight if its answer took at most half the margin. The first sample must be tight; it
- * gives STEADY, because there is nothing to compare it with. The first tight sample after a monitor
- * has begun anew with a slow answer also gives STEADY, unless it shows a further step.
+ * Take a sample. A sample is tight if its answer took at most half the margin. The first sample
+ * must be tight. It gives STEADY, because there is nothing to compare it with. If the monitor has
+ * begun anew with a slow answer, the next tight sample also gives STEADY, unless it shows another
+ * step.
  */
 enum monitor_result clock_monitor_take(struct clock_monitor *monitor, const struct drift *drift,
                                        const struct monitor_sample *sample);
 
 /*
- * The most by which the offset can have grown, since it was lowest, when the last steady sample was
- * taken: sent at sent_ns, and answered with time_us. Apart from drift, a key set before that may
- * end this much too early.
+ * The most by which the offset can have grown from its lowest value until the last STEADY sample,
+ * which was sent at sent_ns and answered with time_us. A key that was set before may end early by
+ * this much, apart from drift.
  */
 int64_t clock_monitor_hidden_ns(const struct clock_monitor *monitor, int64_t sent_ns,
                                 int64_t time_us);
 
 /*
- * Another observer of the same clock attests its clock_monitor_hidden_ns() for a sample later than
- * this monitor's first one. What the other observer may have missed and what this one may miss add
- * up, so the floor is lowered by that much. Returns false, and changes nothing, if the margin has
- * no room for it.
+ * Take over from another observer of the same clock. The other observer attests its
+ * clock_monitor_hidden_ns() for a sample that is later than the first sample of this monitor. What
+ * the other observer may have missed and what this one may miss add up, so the floor is lowered by
+ * hidden_ns. Returns false, and changes nothing, if the margin is too small for that.
  */
 bool clock_monitor_inherit(struct clock_monitor *monitor, const struct drift *drift,
                            int64_t hidden_ns);
 
 /*
- * Can this monitor, just begun, continue where an earlier one of the same clocks stopped? STEADY:
- * it can, and has taken over what the earlier one knew. STEPPED, STEPPED_BACK: the clock has
- * stepped in between. UNCLEAR: cannot tell.
+ * This monitor has just begun. Can it continue where an earlier monitor of the same two clocks
+ * stopped? STEADY: it can, and has taken over the floor of the earlier one. STEPPED, STEPPED_BACK:
+ * the clock has stepped in between. UNCLEAR: not known.
  */
 enum monitor_result clock_monitor_resume(struct clock_monitor *monitor, const struct drift *drift,
                                          const struct clock_monitor *earlier);

@@ -10,11 +10,11 @@
 #define ENTRY_TIME_MAX   (INT64_MAX / 4)
 #define ENTRY_OFFSET_MAX (INT64_MAX / 4 * 3)
 
-/* At most one log line in this time, for a clock that jumps all the time. */
+/* At most one log line in this time, in case a clock jumps all the time. */
 #define STEP_LOG_NS (10 * NS_PER_S)
 
-/* Treat the clock as unknown before now_ns, when it shows time_us. A step still has to be
- * confirmed. */
+/* Stop trusting the clock: nothing is known of it before now_ns, when it shows time_us. A step that
+ * waits for its confirmation still waits for it. */
 static void untrust(struct clock_trust *clock, const struct guard_periods *periods, int64_t now_ns,
                     int64_t time_us)
 {
@@ -42,12 +42,13 @@ static void step_forward(struct clock_trust *clock, const struct guard_periods *
     announce(clock, now_ns);
 }
 
-/* Keys live longer, which is safe. But bounds left on the master would fit again once the clock
- * is back where it was, and would hide that step forward. */
+/* A step back makes keys live longer, which is safe. But it has to be announced. Bounds that were
+ * left on the master before would fit again once the clock has stepped forward to where it was, and
+ * would hide that step. */
 static void step_back(struct clock_trust *clock, int64_t back_ns, int64_t now_ns)
 {
     announce(clock, now_ns);
-    /* A step with hardly any visible size is still a step. */
+    /* A step is announced and logged even if its visible size is about zero. */
     if (back_ns < 1)
         back_ns = 1;
     clock->back_ns = back_ns < INT64_MAX - clock->back_ns ? clock->back_ns + back_ns : INT64_MAX;
@@ -58,7 +59,7 @@ static bool is_step(enum monitor_result result)
     return result == MONITOR_STEPPED || result == MONITOR_STEPPED_BACK;
 }
 
-/* Returns true if the sample confirms a step. */
+/* Returns true if the sample confirms a step forward. */
 static bool on_steady(struct clock_trust *clock, const struct monitor_sample *sample)
 {
     bool confirmed = clock->state == CLOCK_STEPPED && sample->sent_ns >= clock->stepped_ns;
@@ -82,7 +83,7 @@ struct clock_result clock_on_sample(struct clock_trust *clock, const struct guar
 {
     int64_t now_ns = sample->received_ns;
     bool begins = !clock->monitor.begun || clock->monitor.loose;
-    /* A heartbeat may be late by this much, so a healthy daemon never has to ask the others. */
+    /* Twice the interval, because a heartbeat of a healthy daemon may be late. */
     bool away =
         clock->monitor.begun && sample->sent_ns - clock->sampled_ns > 2 * periods->heartbeat_ns;
     bool announced_since = clock->known_step_ns > clock->sampled_ns;
@@ -109,10 +110,12 @@ struct clock_result clock_on_sample(struct clock_trust *clock, const struct guar
     case MONITOR_UNCLEAR:
         return result;
     }
-    /* The time of sending: a daemon that was stopped since then reads the answer late. */
+    /* Store when the sample was sent, not when its answer was read: if the daemon was stopped in
+     * between, it reads the answer late. */
     clock->sampled_ns = sample->sent_ns;
     clock->sampled_time_us = sample->time_us;
-    /* Other daemons may have seen a step meanwhile; known_step_ns shows one that was announced. */
+    /* Other daemons may have seen a step while this one took no samples. A later known_step_ns
+     * shows that one was announced. */
     if (away)
         clock->unmonitored_since_ns = sample->sent_ns;
     if (away && announced_since)
@@ -121,8 +124,9 @@ struct clock_result clock_on_sample(struct clock_trust *clock, const struct guar
     return result;
 }
 
-/* The next sample leaves new bounds. A daemon that took no samples meanwhile may not have seen
- * the step, and the locks that it counts on may be gone. */
+/* A step was announced on the master. Bounds from before it are void, and the next sample gives new
+ * ones. If this daemon took no samples for a while, it may have missed the step, and locks that it
+ * counts on may be gone; then it stops trusting the clock. */
 static void learn_of_step(struct clock_trust *clock, const struct guard_periods *periods,
                           const char *step, int64_t now_ns)
 {
@@ -148,7 +152,7 @@ bool clock_on_heartbeat(struct clock_trust *clock, const struct guard_periods *p
     return news;
 }
 
-/* Use the attestation of any daemon that trusts the clock. */
+/* Use the attestation of a daemon that trusts the clock, on whatever host it runs. */
 static bool take_attestation(struct clock_trust *clock, const struct guard_periods *periods,
                              const char *attestation)
 {
@@ -159,7 +163,8 @@ static bool take_attestation(struct clock_trust *clock, const struct guard_perio
            clock_monitor_inherit(&clock->monitor, &periods->drift, hidden_us * 1000);
 }
 
-/* Parse the entry of a daemon of this host that trusts the clock; false if it is of no use. */
+/* Parse the clock entry, which a daemon of this host has left that trusts the clock. Returns false
+ * if the entry is of no use. */
 static bool parse_entry(const struct clock_trust *clock, const char *entry,
                         struct clock_monitor *earlier)
 {
@@ -170,7 +175,7 @@ static bool parse_entry(const struct clock_trust *clock, const char *entry,
                &earlier->tight_ns, &len) != 5 ||
         strcmp(entry + len, clock->known_step) != 0)
         return false;
-    /* An entry with impossible numbers was forged. */
+    /* An entry with impossible numbers is forged. */
     const int64_t times[] = {earlier->at_ns, earlier->tight_ns};
     const int64_t offsets[] = {earlier->low_ns, earlier->high_ns, earlier->floor_ns};
     for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++)
@@ -226,7 +231,8 @@ void clock_override(struct clock_trust *clock)
         clock->state = CLOCK_TRUSTED;
 }
 
-/* Bounds that are older than the news of the last step may be older than the step. */
+/* Bounds from before this daemon learned of the last step may be older than the step, so they do
+ * not count. */
 bool clock_has_bounds(const struct clock_trust *clock, int64_t now_ns)
 {
     return clock->state == CLOCK_TRUSTED && clock->steady_ns != 0 && clock->known_step[0] != '\0' &&

@@ -33,7 +33,7 @@ unsigned guard_duplicate_of(const struct guard *guard, unsigned index)
     return first;
 }
 
-/* If several names lead to one server, only the alphabetically first one has a vote. */
+/* If several names lead to one server, only the name that is alphabetically first has a vote. */
 static void find_duplicates(struct guard *guard)
 {
     for (unsigned i = 0; i < guard->rules.node_count; i++) {
@@ -45,7 +45,7 @@ static void find_duplicates(struct guard *guard)
     }
 }
 
-/* The value of a lease on the node's name. */
+/* The value of a lease on the name of the node. */
 static void describe_server(const struct guard *guard, unsigned index,
                             char server[GUARD_SERVER_MAX])
 {
@@ -66,8 +66,10 @@ bool guard_has_override(const struct guard *guard)
     return (guard->rules.bootstrap || guard->rules.reset_set != NULL) && !guard->override_done;
 }
 
-/* Does this node conflict with the override? It does if it has a record where there must be
- * none, or a record that the override does not apply to. */
+/* Does this node conflict with the override? With --bootstrap it does, unless it has no record yet
+ * or has the record that this override wrote. With --reset-set it does if a daemon of the old set
+ * runs, if its record is unreadable, or if the record is of a set that is neither the old one nor
+ * ours. */
 static bool conflicts(const struct guard *guard, const struct guard_node *node)
 {
     const struct identity *identity = &node->identity;
@@ -93,7 +95,8 @@ enum guard_progress guard_progress(const struct guard *guard, unsigned *index)
             *index = i;
             return GUARD_REFUSED;
         }
-        /* Prefer to report a node that is away, because an operator can do something about it. */
+        /* Of the nodes that are not done, report one that is away if there is one, because an
+         * operator can do something about it. */
         bool away = !identity_is_sampled(&node->identity);
         bool done = !away && node->identity.error == REASON_NONE &&
                     (node->clock.entry_left || !guard->rules.bootstrap);
@@ -107,17 +110,17 @@ enum guard_progress guard_progress(const struct guard *guard, unsigned *index)
 
 /* --- the vote --- */
 
-/* Do so many nodes know which server this daemon uses under the name that any other daemon with
- * a quorum hears of it? */
+/* Does a quorum of the nodes lease the name to the server that this daemon uses? Then any other
+ * daemon that has a quorum learns of it. */
 static bool is_leased(const struct guard *guard, const struct guard_node *node)
 {
     return nodes_count(node->lease.held_on) >= guard->rules.quorum;
 }
 
 /*
- * Does a node that answers still have to say who has the lease on this name? A daemon that knows
- * another server under the name may have told no other node. A node that is silent for long is cut
- * off, and not waited for.
+ * Has a node that answers not said yet to which server this name is leased? Another daemon may know
+ * another server under the name and may have told only that node. A node that has been silent for
+ * long is cut off, and this daemon does not wait for it.
  */
 static bool awaits_lease_answer(const struct guard *guard, const struct guard_node *node,
                                 int64_t now_ns)
@@ -134,7 +137,7 @@ static bool awaits_lease_answer(const struct guard *guard, const struct guard_no
     return false;
 }
 
-/* The reason that the node's own samples give against its vote. */
+/* Why the node has no vote according to its own samples; REASON_NONE: no reason. */
 static enum reason refused_by_samples(const struct guard_node *node)
 {
     if (!identity_is_sampled(&node->identity))
@@ -142,6 +145,8 @@ static enum reason refused_by_samples(const struct guard_node *node)
     return node->duplicate ? REASON_DUPLICATE : identity_refuses(&node->identity);
 }
 
+/* Like refused_by_samples(), but also considers the answers to heartbeats and to the test of
+ * SET. */
 static enum reason refused_by_answers(const struct guard_node *node)
 {
     enum reason shown = refused_by_samples(node);
@@ -150,7 +155,8 @@ static enum reason refused_by_answers(const struct guard_node *node)
     return node->heartbeat_error != REASON_NONE ? node->heartbeat_error : node->set_error;
 }
 
-/* Have all answers arrived, and all announcements been made, that a vote waits for? */
+/* Has everything happened that a vote waits for: the facts, a heartbeat and enough leases have been
+ * answered, and no step is still to be announced? */
 static bool is_checked(const struct guard *guard, const struct guard_node *node)
 {
     return identity_facts_known(&node->identity) && node->heartbeat_sent_ns != 0 &&
@@ -190,7 +196,7 @@ bool guard_all_vote(struct guard *guard, int64_t now_ns)
     for (unsigned i = 0; i < guard->rules.node_count; i++) {
         if (guard_refuses_vote(guard, i, now_ns) != REASON_NONE)
             return false;
-        /* Time alone only gives votes back, with this exception. */
+        /* As time passes, votes only come back, with one exception: a heartbeat gets too old. */
         until_ns = min(until_ns, guard->nodes[i].heartbeat_sent_ns + guard->periods.fresh_ns + 1);
     }
     guard->all_vote_until_ns = until_ns;
@@ -241,7 +247,8 @@ int64_t guard_quarantine_ms(const struct guard *guard, unsigned index, enum reas
     const struct identity *identity = &guard->nodes[index].identity;
     bool keeps_data = why == REASON_DURABLE || why == REASON_STEPPED;
     int64_t quarantine_ms = guard->periods.quarantine_ns / NS_PER_MS + 1;
-    /* Locks of the old set may live as long as its record says. */
+    /* Locks that the present record allows may live as long as its quarantine: those of the old
+     * set, or those of a master that keeps its data. */
     if (why == REASON_RESET || keeps_data)
         quarantine_ms = max(quarantine_ms, identity->record.quarantine_ms);
     for (unsigned i = 0; i < guard->rules.node_count; i++) {
@@ -252,8 +259,7 @@ int64_t guard_quarantine_ms(const struct guard *guard, unsigned index, enum reas
     return quarantine_ms;
 }
 
-/* Is the end of this reason a known time? Other reasons end when an operator or another daemon
- * acts. */
+/* Is it known when this reason ends? Other reasons end when an operator or another daemon acts. */
 static bool is_timed(const struct identity *identity, enum reason reason, int64_t now_ns)
 {
     switch (reason) {
@@ -276,15 +282,15 @@ int64_t guard_refuses_until_ns(const struct guard *guard, unsigned index, int64_
         return now_ns;
     if (!is_timed(&node->identity, reason, now_ns))
         return INT64_MAX;
-    /* These run one after the other, so the latest end counts. */
+    /* All of these have to end, so the latest end counts. */
     int64_t until_ns = max(guard->suspect_until_ns, node->clock.stepped_until_ns);
     until_ns = max(until_ns, node->identity.quarantine_until_ns);
     if (node->lease.conflicts != 0)
         until_ns = max(until_ns, node->lease.handover_ns);
-    /* After that, the next steady sample makes the clock trusted. */
+    /* After trusted_from_ns, the next steady sample makes the clock trusted. */
     if (node->clock.state != CLOCK_TRUSTED)
         until_ns = max(until_ns, node->clock.trusted_from_ns);
-    /* The node's record is about to be written. */
+    /* A new record is about to be written. It begins a quarantine, except for REASON_DURABLE. */
     if (reason == node->identity.error)
         until_ns = max(until_ns, now_ns + (reason == REASON_DURABLE
                                                ? guard->periods.heartbeat_ns
@@ -295,12 +301,13 @@ int64_t guard_refuses_until_ns(const struct guard *guard, unsigned index, int64_
 
 /* --- samples --- */
 
+/* May the bounds of this clock be left on the master for other daemons? */
 static bool has_bounds(const struct guard *guard, const struct guard_node *node, int64_t now_ns)
 {
     return now_ns >= guard->suspect_until_ns && clock_has_bounds(&node->clock, now_ns);
 }
 
-/* Most clocks do not step at the same time, so the daemon's own clock must have stepped. */
+/* Most clocks do not step at the same time, so the clock of this daemon must have stepped. */
 static void suspect_own_clock(struct guard *guard, int64_t now_ns)
 {
     guard->suspect_until_ns = now_ns + guard->periods.quarantine_ns;
@@ -311,7 +318,7 @@ static void suspect_own_clock(struct guard *guard, int64_t now_ns)
     }
 }
 
-/* Do what the clock of a node asks for. */
+/* Act on the result that the clock of a node has returned. */
 static void on_clock(struct guard *guard, unsigned index, const struct clock_result *result,
                      int64_t now_ns)
 {
@@ -326,12 +333,13 @@ static void on_clock(struct guard *guard, unsigned index, const struct clock_res
     }
     if (stepped >= guard->rules.quorum)
         suspect_own_clock(guard, now_ns);
-    /* Sample this node again to confirm the step, and the others to see whether the daemon's own
-     * clock kept pace with them. */
+    /* Probe this node again to confirm the step, and the other nodes to see whether the clock of
+     * this daemon kept pace with theirs. */
     guard->probe |= nodes_all(guard->rules.node_count);
 }
 
-/* Decide what to write although the record is right: a step, or the node's durability. */
+/* A record may have to be written although the present one is right: because of a step, or of the
+ * durability of the node. */
 static void want_record(struct guard *guard, struct guard_node *node, bool adopted, bool confirmed,
                         int64_t now_ns)
 {
@@ -396,7 +404,8 @@ static enum guard_result take_sample(struct guard *guard, unsigned index,
                                       sample);
     if (sample->failed != REASON_NONE)
         return GUARD_FAIL;
-    /* While there was an error the name was not leased, so other daemons may have leased it. */
+    /* While there was an error, this daemon did not renew the lease on the name, so other daemons
+     * may have taken it. */
     if (adopted || (node->identity.error == REASON_NONE && before != REASON_NONE))
         name_lease_begin(&node->lease);
     if (node->lease.wanted && node->identity.error == REASON_NONE &&
@@ -422,7 +431,8 @@ void guard_heartbeat(const struct guard *guard, unsigned index, int64_t now_ns,
             (periods->fresh_ns + drift_of(&periods->drift, periods->fresh_ns)) / NS_PER_MS + 1,
     };
     for (unsigned i = 0; i < guard->rules.node_count; i++) {
-        /* Until an override is carried out it may name the wrong masters. */
+        /* Until an operator override is carried out, the configuration may name the wrong
+         * masters. */
         if (guard_has_override(guard) || guard->nodes[i].duplicate ||
             !identity_is_sampled(&guard->nodes[i].identity) ||
             guard->nodes[i].identity.error != REASON_NONE)
@@ -504,8 +514,8 @@ void guard_init(struct guard *guard, const struct guard_rules *rules)
     guard->rules = *rules;
     record_set_id(rules, guard->set_id);
     int64_t quarantine_ns = rules->max_ttl_ns + drift_of(&rules->drift, rules->max_ttl_ns);
-    /* A heartbeat must be valid for less than a quarantine: a daemon that keeps an old link to a
-     * replaced master has to notice it before the new master votes. */
+    /* A heartbeat must be valid for less than a quarantine. If a master was replaced, a daemon that
+     * keeps a link to the old one has to notice that before the new master votes. */
     guard->periods = (struct guard_periods){
         .drift = rules->drift,
         .quarantine_ns = quarantine_ns,
@@ -516,8 +526,8 @@ void guard_init(struct guard *guard, const struct guard_rules *rules)
         guard->nodes[i].basis = basis_of(guard, i);
 }
 
-/* Does everything that votes rested on still hold? A node that gets its vote back takes nothing
- * away. */
+/* Does everything that the votes rested on still hold? If a node only gets its vote back, it
+ * does. */
 static bool still_holds(const struct guard_basis *before, const struct guard_basis *after)
 {
     return (after->refused == before->refused || after->refused == REASON_NONE) &&
@@ -529,8 +539,8 @@ static bool still_holds(const struct guard_basis *before, const struct guard_bas
            after->suspect_until_ns == before->suspect_until_ns;
 }
 
-/* The only place where epochs begin, called at the end of each event: once the facts behind a
- * vote have changed, no vote asked for before may count. */
+/* The only place where epochs begin, called at the end of each event. Once the facts behind a vote
+ * have changed for the worse, no vote that was asked for before may count. */
 static void begin_epochs(struct guard *guard, unsigned first, unsigned end)
 {
     for (unsigned i = first; i < end; i++) {
@@ -554,7 +564,8 @@ void guard_on_connected(struct guard *guard, unsigned index, const char *run_id,
     struct guard_node *node = &guard->nodes[index];
     identity_on_connected(&node->identity, run_id, begun_ns);
     node->clock.entry_left = false;
-    /* The server may have changed, or other daemons may have leased the name meanwhile. */
+    /* The server may have changed, or other daemons may have leased the name while the node was
+     * away. */
     name_lease_begin(&node->lease);
     node->heartbeat_sent_ns = 0;
     node->heartbeat_error = REASON_NONE;
@@ -575,7 +586,7 @@ enum guard_result guard_on_sample(struct guard *guard, unsigned index,
 {
     int64_t suspect_until_ns = guard->suspect_until_ns;
     enum guard_result result = take_sample(guard, index, sample);
-    /* A sample is about one node, unless it makes the daemon's own clock suspect. */
+    /* A sample changes the basis of one node, unless it makes the clock of this daemon suspect. */
     if (guard->suspect_until_ns == suspect_until_ns)
         begin_epochs(guard, index, index + 1);
     else

@@ -28,18 +28,20 @@ static bool is_same(const struct record_text *a, const struct record_text *b)
     return a->len == b->len && memcmp(a->text, b->text, a->len) == 0;
 }
 
+/* Has this daemon ever adopted a record of the master? */
 static bool has_adopted(const struct identity *identity)
 {
     return identity->adopted_text.len > 0;
 }
 
+/* Is this the run_id in the adopted record? */
 static bool is_run_adopted(const struct identity *identity, const char *run_id)
 {
     return strcmp(identity->adopted.run_id, run_id) == 0;
 }
 
-/* Request a new record, because the present one is of no use. All data may be lost, unless a
- * durable master has restarted. */
+/* Request a new record, because the present one is missing or wrong. Then all data may be lost,
+ * except after the restart of a durable master. Returns why. */
 static enum reason request_record(struct identity *identity, enum reason why)
 {
     identity->write_why = why;
@@ -47,17 +49,18 @@ static enum reason request_record(struct identity *identity, enum reason why)
     return why;
 }
 
-/* Did this process begin after the last sample of the one before it? If not, it is a copy of the
- * data without what was written since. */
+/* Did this process begin after the daemon last heard from the process before it? If not, it is a
+ * copy of the data, and lacks what was written since. */
 static bool began_after(const struct identity *identity)
 {
     return !has_adopted(identity) || identity->begun_ns >= identity->known_ns;
 }
 
 /*
- * A restart is harmless if the record said before it that the master is durable, if the record is
- * the last one seen, if this process began after that, if the master has had no other data since,
- * and if nothing happened to it that no record shows.
+ * A restart is harmless if all of these are true: the record that was there before it says that the
+ * master is durable; that record is the last one seen; this process began after that; the data
+ * cannot be another server's; and no event happened that may have cost data without a record
+ * showing it.
  */
 static bool is_durable_restart(const struct identity *identity, const struct guard_sample *sample)
 {
@@ -68,11 +71,13 @@ static bool is_durable_restart(const struct identity *identity, const struct gua
 }
 
 /*
- * The record replaces another one. This is the time until which the node has no vote at least,
- * whatever the new record says. A daemon that begins a quarantine writes its record while the
- * previous one is there, so the new quarantine ends at about this time or later. Otherwise this is
- * another server, database or copy than the one whose votes were counted. A master that is known to
- * have lost data has not kept everything, whatever its record says.
+ * The record on the master replaces the adopted one. Returns the earliest time at which the node
+ * may get its vote back, whatever the new record says; 0: the record decides alone.
+ *
+ * A daemon that begins a quarantine replaces the previous record, so the new quarantine ends at
+ * about the time returned here, or later. If the record says otherwise, this is not the server,
+ * database or copy of the data whose votes were counted. A master that is known to have lost data
+ * waits for a whole quarantine from now, whatever its record says.
  */
 static int64_t least_until_ns(const struct identity *identity, const struct guard_periods *periods,
                               const struct guard_sample *sample)
@@ -86,7 +91,8 @@ static int64_t least_until_ns(const struct identity *identity, const struct guar
     return 0;
 }
 
-/* Was the record written by an operator override since the last one was seen? Then it stays. */
+/* Was the record written by an operator override since the adopted record was last seen? Then it is
+ * not replaced. */
 static bool is_overridden_since(const struct identity *identity, const struct guard_sample *sample)
 {
     int64_t since_us = (sample->clock.received_ns - identity->known_ns) / 1000;
@@ -94,7 +100,8 @@ static bool is_overridden_since(const struct identity *identity, const struct gu
            identity->record.join_us >= sample->clock.time_us - since_us;
 }
 
-/* Is it another process with the data of the adopted record, as recorded by another daemon? */
+/* Is this another process with the data of the adopted record, and has another daemon recorded that
+ * already? */
 static bool is_next_run(const struct identity *identity)
 {
     return has_adopted(identity) &&
@@ -102,8 +109,8 @@ static bool is_next_run(const struct identity *identity)
            !is_run_adopted(identity, identity->record.run_id);
 }
 
-/* Is the record older than the adopted one? The end of a quarantine only rises: within one run,
- * and from each run of a durable master to the next. */
+/* Is the record older than the adopted one? The end of a quarantine (join_us) only rises, both
+ * within one run and from each run of a durable master to the next. */
 static bool is_outdated(const struct identity *identity)
 {
     bool same_run = is_run_adopted(identity, identity->record.run_id);
@@ -111,23 +118,25 @@ static bool is_outdated(const struct identity *identity)
            identity->record.join_us < identity->adopted.join_us;
 }
 
-/* Until when the node has no vote according to the record. */
+/* Until when the node has no vote according to the record, on the daemon's clock. */
 static int64_t recorded_until_ns(const struct identity *identity,
                                  const struct guard_periods *periods,
                                  const struct guard_sample *sample)
 {
     const struct record *record = &identity->record;
-    /* A clock that was stepped back must not prolong the quarantine by an hour. */
+    /* If the clock of the master was stepped back, join_us may be an hour ahead. That must not
+     * prolong the quarantine, so the time left is limited to its length. */
     int64_t ours_ms = periods->quarantine_ns / NS_PER_MS + 1;
     int64_t most_ms = record->quarantine_ms > ours_ms ? record->quarantine_ms : ours_ms;
     int64_t left_us = record->join_us - sample->clock.time_us;
     bool same_end = has_adopted(identity) && is_run_adopted(identity, record->run_id) &&
                     identity->adopted.join_us == record->join_us;
-    /* The same quarantine of the same run: a clock that was set back does not restart it. */
+    /* This is the quarantine of the same run that the daemon knows already. A clock that was set
+     * back does not restart it. */
     if (same_end && identity->adopted.quarantine_id == record->quarantine_id)
         return identity->quarantine_until_ns;
-    /* Two quarantines that end at the same time because the clock was set back: one of them did
-     * not begin when this daemon thinks it did. */
+    /* Another quarantine ends at the same time, because the clock was set back. One of the two did
+     * not begin when this daemon thinks it did, so wait for the whole length. */
     if (same_end || left_us > most_ms * 1000)
         left_us = most_ms * 1000;
     return sample->clock.received_ns + (left_us <= 0 ? 0 : left_us * 1000);
@@ -139,7 +148,8 @@ static void adopt(struct identity *identity, const struct guard_periods *periods
     int64_t recorded_ns = recorded_until_ns(identity, periods, sample);
     int64_t least_ns = least_until_ns(identity, periods, sample);
     identity->quarantine_until_ns = recorded_ns > least_ns ? recorded_ns : least_ns;
-    /* The daemon that wrote the record has also seen the evictions, or has seen a complete loss. */
+    /* The daemon that wrote a new quarantine into the record has seen the evictions too, or a loss
+     * of all data. */
     if (identity->adopted.quarantine_id != identity->record.quarantine_id)
         identity->lost_keys = false;
     identity->adopted_text = identity->seen;
@@ -149,8 +159,8 @@ static void adopt(struct identity *identity, const struct guard_periods *periods
         identity->adopted.why = REASON_RECORD;
 }
 
-/* Returns false if the text is too long for a record. A text equal to the last one is not parsed
- * again. */
+/* Read the record of the sample into `seen`, and parse it unless its text is the same as before.
+ * Returns false if the text is too long for a record. */
 static bool read_record(struct identity *identity, const struct guard_sample *sample)
 {
     struct record_text *seen = &identity->seen;
@@ -167,7 +177,7 @@ static bool read_record(struct identity *identity, const struct guard_sample *sa
     return fits;
 }
 
-/* REASON_NONE: the record is the adopted one, or will be adopted now. */
+/* Check the record on the master. REASON_NONE: it is the adopted one, or is to be adopted now. */
 static enum reason check_record(struct identity *identity, const struct guard_periods *periods,
                                 const struct identity_context *context,
                                 const struct guard_sample *sample)
@@ -202,7 +212,8 @@ static enum reason check_record(struct identity *identity, const struct guard_pe
         return request_record(identity, REASON_OLDDATA);
     if (is_next_run(identity) && !began_after(identity))
         return request_record(identity, REASON_RESTARTED);
-    /* Daemons that have not seen the previous record must learn of it. */
+    /* The record ends too early for this daemon. Other daemons may not have seen the previous
+     * record, so a new one has to tell them. */
     if (!is_overridden_since(identity, sample) &&
         least_until_ns(identity, periods, sample) >
             recorded_until_ns(identity, periods, sample) + periods->heartbeat_ns)
@@ -211,7 +222,8 @@ static enum reason check_record(struct identity *identity, const struct guard_pe
     return REASON_NONE;
 }
 
-/* The record has the number of keys evicted when it was written. */
+/* Compare the number of evicted keys with that in the record, which is from when the record was
+ * written. */
 static void compare_evicted(struct identity *identity)
 {
     if (identity_is_sampled(identity) && identity_facts_known(identity) &&
@@ -219,14 +231,15 @@ static void compare_evicted(struct identity *identity)
         identity->lost_keys = true;
 }
 
+/* The master has evicted keys since its record was written: request a record that says so. */
 static void record_eviction(struct identity *identity, const struct identity_context *context)
 {
     if (identity_facts_known(identity) && identity->facts_error == REASON_NONE)
         identity->error = request_record(identity, REASON_EVICTED);
     /*
-     * While the master may evict more keys it has no vote anyway, but a daemon that starts later
-     * must learn of it. An operator override comes first: the record that it writes must not be
-     * replaced at once.
+     * The settings allow the master to evict more keys, so it has no vote anyway. But a daemon that
+     * starts later must learn of the evictions. During an operator override no such record is
+     * requested, because it would replace the record of the override at once.
      */
     else if (identity->facts_error == REASON_EVICTION && !context->has_override)
         request_record(identity, REASON_EVICTED);
@@ -243,7 +256,7 @@ bool identity_on_sample(struct identity *identity, const struct guard_periods *p
         return false;
     if (identity->write_why != REASON_STEPPED)
         identity->write_why = REASON_NONE;
-    /* A master with replicas may fail over to one. */
+    /* A master with replicas may fail over to one, so its durability does not help. */
     if (sample->master && sample->replicated && identity->durability == DURABILITY_SEEN)
         identity->durability = DURABILITY_MISSING;
     identity->error =
@@ -271,7 +284,8 @@ void identity_on_facts(struct identity *identity, const struct guard_facts *fact
         return;
     identity->evicted = facts->evicted;
     identity->durability = facts->durability;
-    /* The master loses what it evicts, and its settings may differ after a restart. */
+    /* The master may evict keys, and so lose locks. After a restart its settings may be different,
+     * so it is not durable either. */
     if (facts->may_evict) {
         identity->data_suspect = true;
         identity->facts_error = REASON_EVICTION;
@@ -282,9 +296,10 @@ void identity_on_facts(struct identity *identity, const struct guard_facts *fact
 }
 
 /*
- * A daemon without the option leaves the durability that others have recorded. Two daemons that
- * disagree must not rewrite each other's record all the time, so durability is granted later than
- * it is withdrawn.
+ * A daemon whose configuration does not declare the node durable leaves the durability that other
+ * daemons have recorded. If two daemons disagree, they must not rewrite the record all the time. So
+ * a daemon records that the node is durable only a quarantine after the present record was adopted,
+ * but records the opposite at once.
  */
 bool identity_wants_durability(const struct identity *identity, const struct guard_periods *periods,
                                int64_t now_ns)
@@ -300,8 +315,8 @@ void identity_on_written(struct identity *identity, bool overridden, int64_t now
 {
     assert(identity->write_why != REASON_NONE);
     assert(!identity->write_under_way);
-    /* If the write fails, a step is tried again from here; other records are requested by each
-     * sample. */
+    /* If the write fails, the record of a step is requested again because write_why stays. Every
+     * other record is requested by each sample as long as it is needed. */
     if (identity->write_why != REASON_STEPPED)
         identity->write_why = REASON_NONE;
     identity->write_under_way = true;

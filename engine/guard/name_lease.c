@@ -12,7 +12,8 @@ void name_lease_begin(struct name_lease *lease)
     lease->wanted = true;
 }
 
-/* Record since when only another process with the same data conflicts. */
+/* Note whether this master names another process with the same data. If it is the first to do so,
+ * the handover time begins. */
 static void note_process(struct name_lease *lease, const struct guard_periods *periods,
                          unsigned master, bool other_process, int64_t now_ns)
 {
@@ -26,7 +27,8 @@ static void note_process(struct name_lease *lease, const struct guard_periods *p
 void name_lease_on_digit(struct name_lease *lease, const struct guard_periods *periods,
                          unsigned master, char digit, bool ours, int64_t now_ns)
 {
-    /* A lease requested before the server changed was for the other server. */
+    /* If our server has changed since the lease was requested, the lease was for the previous
+     * server, and the digit says nothing about the present one. */
     if (digit == LEASE_OTHER || (digit == LEASE_OTHER_PROCESS && ours)) {
         if (lease->conflicts == 0 || now_ns >= lease->conflict_until_ns)
             lease->conflict_since_ns = now_ns;

@@ -1,15 +1,18 @@
 /*
  * Which server do other daemons know under this master's name? Pure.
  *
- * Two daemons must not use different masters under one name. With each heartbeat a daemon leaves on
- * every master the server that it knows under each name, as a lease for a quarantine. A name has a
- * vote while a quorum leases it to our server and no master leases it to another one. The lease
- * also lists the daemons that renewed it lately. Another process with the same data gets the name
- * once no other daemon can still count votes of the previous process.
+ * Two daemons must not use different servers under one name. Therefore each daemon writes to every
+ * master, with each heartbeat, which server it knows under each name. It does so as a lease that
+ * lasts for the length of a quarantine. A name has a vote while a quorum of the masters leases it
+ * to our server and no master leases it to another server. The lease also lists the daemons that
+ * have renewed it lately. If another process with the same data takes over, it gets the name once
+ * no other daemon can still count votes of the previous process.
  *
- *     each master says of a name    held        it is leased to our server now
- *                                   conflict    to another server; other_process: to another
- *                                               process of the same data
+ * A master answers one of these about a name:
+ *
+ *     held        the name is leased to our server now
+ *     conflict    it is leased to another server; other_process: to another process with the same
+ *                 data
  */
 #ifndef ENGINE_GUARD_NAME_LEASE_H
 #define ENGINE_GUARD_NAME_LEASE_H
@@ -24,41 +27,43 @@
 enum { GUARD_SERVER_MAX = sizeof("4294967295/") + 2 * RECORD_ID + sizeof(" ") };
 
 struct name_lease {
-    uint32_t held_on; /* masters where the name was leased to this server */
-    uint32_t conflicts;
-    uint32_t other_process;    /* subset of conflicts */
-    int64_t conflict_since_ns; /* 0: never */
+    uint32_t held_on;       /* masters that lease the name to our server */
+    uint32_t conflicts;     /* masters that lease it to another server */
+    uint32_t other_process; /* those of `conflicts` that name another process with the same data */
+    int64_t conflict_since_ns; /* when the present conflict began; 0: there was none */
     int64_t conflict_until_ns;
-    /* From then on no other daemon can count votes of that process, except for a daemon that is
-     * still connected to the process. */
+    /* From this time on, no other daemon can count votes of the other process, unless that daemon
+     * is still connected to it. */
     int64_t handover_ns;
-    bool wanted; /* heartbeats still have to ask for the lease */
+    bool wanted; /* the lease is still to be requested with heartbeats to all masters */
 };
 
-/* The server may have changed, or other daemons may have leased the name meanwhile. */
+/* The server under the name may have changed, or other daemons may have leased the name meanwhile:
+ * request the lease anew. */
 void name_lease_begin(struct name_lease *lease);
 
-/* The digit for each name in the answer of heartbeat.lua. */
+/* The digits in the reply of heartbeat.lua, one for each name. */
 enum { LEASE_OURS = '0', LEASE_OTHER = '1', LEASE_OTHER_PROCESS = '2' };
 
-/* A master has answered about the name. ours: our server is still the one that was asked for. */
+/* A master has answered with this digit. ours: our server is still the one for which the lease was
+ * requested. */
 void name_lease_on_digit(struct name_lease *lease, const struct guard_periods *periods,
                          unsigned master, char digit, bool ours, int64_t now_ns);
 
-/* Why the name has no vote, or REASON_NONE. The answer of a lost master stays valid for the time
- * of a lease. */
+/* Why the name has no vote; REASON_NONE: no reason. If the connection to a master is lost, its last
+ * answer stays valid for as long as a lease lasts. */
 enum reason name_lease_refuses(const struct name_lease *lease, int64_t now_ns);
 
 /*
- * The value of a lease: "<id of the record> <run_id>", with "<database>/" in front where that is
- * not 0. A copy of the data, or another database, is another server: heartbeat.lua compares the
- * first RECORD_ID bytes.
+ * Format the value of a lease: "<id of the record> <run_id>", preceded by "<database>/" if the
+ * database is not 0. heartbeat.lua compares the first RECORD_ID bytes, so a copy of the data with
+ * another id, or another database, is another server.
  */
 void name_lease_server(unsigned database, const char *id, const char *run_id,
                        char server[GUARD_SERVER_MAX]);
 
-/* Why a NUL-terminated lease denies this server a vote, or REASON_NONE. Signatures older than
- * fresh_ms, on the master's clock, do not count. */
+/* Why this lease, NUL-terminated, denies `server` a vote; REASON_NONE: it does not. Signatures from
+ * before fresh_ms (a time on the master's clock, in milliseconds) do not count. */
 enum reason name_lease_conflict(const char *lease, const char *server, int64_t fresh_ms);
 
 #endif

@@ -31,7 +31,7 @@ bool record_parse(const char *text, size_t len, struct record *record)
     char durable[16];
     char quarantine_id[16 + 1];
     char why[32];
-    /* In this order: max_ttl_ms, evicted, quarantine_ms, join_us. */
+    /* The digits of, in this order: max_ttl_ms, evicted, quarantine_ms, join_us. */
     char digits[4][17 + 1];
     int end = 0;
     static_assert(RECORD_SET_ID == 16 && LIMIT_CLUSTER_NAME == 64 && RECORD_ID == 40, "as below");
@@ -39,7 +39,7 @@ bool record_parse(const char *text, size_t len, struct record *record)
         return false;
     memcpy(copy, text, len);
     copy[len] = '\0';
-#define SP "%*1[ ]" /* exactly one space; a plain space in the format matches any white space */
+#define SP "%*1[ ]" /* exactly one space; a space in the format would match any white space */
     int found =
         sscanf(copy,
                RECORD_VERSION SP "set=%16[^ ]" SP "cluster=%64[^ ]" SP "max_ttl_ms=%17[0-9]" SP

@@ -17,14 +17,18 @@ void guard_on_sign_of_life(struct guard *guard, unsigned index, int64_t time_us,
 
 bool guard_old_set_may_run(const struct guard *guard, unsigned index, int64_t now_ns)
 {
-    /* This holds for any max_ttl: a running daemon leaves a sign each second. */
+    /* The limit is the same for any max_ttl, because a running daemon leaves a sign of life every
+     * second. */
     const struct guard_node *node = &guard->nodes[index];
     int64_t time_us = node->clock.sampled_time_us + (now_ns - node->clock.sampled_ns) / 1000;
     return node->old_set == OLD_SET_ALIVE ||
            (node->old_set_us != 0 && node->old_set_us >= time_us - GUARD_DAEMON_TIMEOUT_NS / 1000);
 }
 
-/* A daemon that has just stopped must not be taken for a running one. */
+/* May a daemon of the old set still run, according to any node? A node that has not answered about
+ * signs of life counts too. A sign that is newer than the first look always counts. An older one
+ * counts only for GUARD_DAEMON_TIMEOUT_NS, so a daemon that has stopped is not taken for a running
+ * one for long. */
 static bool any_shows_life(const struct guard *guard, int64_t now_ns)
 {
     for (unsigned i = 0; i < guard->rules.node_count; i++)
@@ -35,7 +39,8 @@ static bool any_shows_life(const struct guard *guard, int64_t now_ns)
 
 /* --- may the record be written? --- */
 
-/* The set in a node's record, as last seen; NULL without a record. */
+/* The id of the set in the record of a node, as last seen; NULL: there is no record, or it has not
+ * been read on this connection. */
 static const char *set_of(const struct guard_node *node)
 {
     const struct identity *identity = &node->identity;
@@ -43,7 +48,7 @@ static const char *set_of(const struct guard_node *node)
                                                                           : NULL;
 }
 
-/* Do more nodes have a record of one other set than of ours? */
+/* Do more nodes have a record of some other set than of ours? */
 static bool is_outnumbered(const struct guard *guard)
 {
     unsigned ours = 0;
@@ -73,8 +78,8 @@ static unsigned count_sampled(const struct guard *guard)
     return count;
 }
 
-/* Has the daemon's own clock kept pace with a majority of the nodes since then? If so, the
- * node's clock has stepped. */
+/* Has the clock of this daemon kept pace with the clocks of a quorum of nodes since then? If so, it
+ * is the clock of the node that has stepped. */
 static bool kept_pace_since(const struct guard *guard, int64_t then_ns)
 {
     unsigned count = 0;
@@ -85,16 +90,18 @@ static bool kept_pace_since(const struct guard *guard, int64_t then_ns)
     return count >= guard->rules.quorum;
 }
 
+/* May the record that this node needs be written now? */
 static bool may_write(const struct guard *guard, const struct guard_node *node, int64_t now_ns)
 {
     const struct identity *identity = &node->identity;
     if (!identity_is_sampled(identity) || !identity_facts_known(identity) ||
         identity->write_under_way)
         return false;
-    /* If the record cannot be written, it is tried again with the heartbeats. */
+    /* If a write has failed, try again no sooner than after a heartbeat interval. */
     if (identity->written_ns != 0 && now_ns - identity->written_ns < guard->periods.heartbeat_ns)
         return false;
-    /* A step can only be recorded if the record is right except for its quarantine. */
+    /* The record of a step replaces only the quarantine, so the record must be right apart from
+     * that. */
     if (identity->write_why == REASON_STEPPED && identity->error != REASON_NONE)
         return false;
     if (guard_has_override(guard)) {
@@ -109,7 +116,7 @@ static bool may_write(const struct guard *guard, const struct guard_node *node, 
         return false;
     if (identity->write_why == REASON_STEPPED)
         return kept_pace_since(guard, node->clock.stepped_ns);
-    /* A daemon that sees only a few nodes may be the one with the wrong list of masters. */
+    /* This daemon may have the wrong list of masters if it sees only a few of them. */
     return count_sampled(guard) >= guard->rules.quorum;
 }
 
@@ -127,7 +134,8 @@ static void compose_record(const struct guard *guard, const struct guard_node *n
     struct record record = {
         .quarantine_ms = quarantine_ms,
         .max_ttl_ms = guard->rules.max_ttl_ns / NS_PER_MS,
-        /* Without a new quarantine the record must not show anything that requires one. */
+        /* A record that begins no quarantine must not hide anything that requires one, such as
+         * evictions. */
         .evicted = keeps_run ? identity->record.evicted : identity->evicted,
         .durable = identity->durability == DURABILITY_SEEN,
         .quarantine_id = begins ? random : identity->record.quarantine_id,
@@ -142,9 +150,9 @@ static void compose_record(const struct guard *guard, const struct guard_node *n
     record_format(&record, write->text);
     write->quarantine_us = trusted || !begins ? 0 : quarantine_ms * 1000;
     /*
-     * For one run join_us only rises, also if the record that this daemon remembers is gone and the
-     * clock was stepped back: otherwise the new record would be taken for an old one for ever. A
-     * new quarantine must differ from the old one.
+     * For one run, join_us only rises. This is so even if the clock was stepped back and the record
+     * that this daemon remembers is gone; otherwise the new record would always be taken for an old
+     * one. And the end of a new quarantine must differ from that of the old one.
      */
     write->join_us = strcmp(identity->adopted.run_id, identity->run_id) == 0
                          ? identity->adopted.join_us + begins
@@ -157,8 +165,8 @@ bool guard_take_record_write(struct guard *guard, unsigned index, int64_t now_ns
 {
     struct guard_node *node = &guard->nodes[index];
     struct identity *identity = &node->identity;
-    /* A step that could not be told from a fault of the daemon's own clock in this time is not
-     * recorded for the others later. */
+    /* If it could not be decided within this time whether the node's clock or the clock of this
+     * daemon has stepped, the step is not recorded for other daemons any more. */
     if (identity->write_why == REASON_STEPPED &&
         now_ns - node->clock.stepped_ns > guard->periods.fresh_ns)
         identity->write_why = REASON_NONE;

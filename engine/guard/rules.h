@@ -16,27 +16,27 @@ struct guard_rules {
     int64_t fence_ttl_ns;
     const char *cluster;
     const char *node_names[LIMIT_NODES];
-    unsigned databases[LIMIT_NODES]; /* of the servers that the names lead to */
-    /* Nodes that the configuration declares durable; their own settings must confirm it. */
+    unsigned databases[LIMIT_NODES]; /* number of the database on the server of each node */
+    /* Nodes that the configuration declares durable. Their own settings must confirm it. */
     uint32_t durable;
-    /* Operator override: no lock is held. Masters without a record are trusted at once, if all
-     * masters are present and none has a record. */
+    /* Operator override --bootstrap: no lock is held anywhere. Masters without a record are trusted
+     * at once, provided that all masters are present and none has a record. */
     bool bootstrap;
     /*
-     * Operator override: the set has changed, and no daemon of the old set runs any more. The
-     * records of the set with this id are replaced once all nodes are present. If any node shows
-     * that a daemon of the old set runs, none is replaced. NULL without the override.
+     * Operator override --reset-set: the set has changed, and no daemon of the old set runs any
+     * more. The records of the set with this id are replaced once all nodes are present. If any
+     * node shows that a daemon of the old set runs, no record is replaced. NULL: no such override.
      */
     const char *reset_set;
-    /* Observe only: write to no master, and give none a vote. */
+    /* Only observe: write to no master, and let none vote. */
     bool read_only;
 };
 
 struct guard_periods {
     struct drift drift;
-    int64_t quarantine_ns; /* max_ttl and its drift: no lock lives longer */
+    int64_t quarantine_ns; /* max_ttl and its drift: no lock lives longer than this */
     int64_t heartbeat_ns;  /* interval of heartbeats to each master */
-    int64_t fresh_ns;      /* how long a heartbeat is valid */
+    int64_t fresh_ns;      /* how long votes may be counted after a heartbeat was sent */
 };
 
 static inline int64_t min(int64_t a, int64_t b)

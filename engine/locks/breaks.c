@@ -1,16 +1,18 @@
 /*
  * BREAK: release a lock by force, in three rounds.
  *
- *     look      Which token has a quorum? The BREAK applies to this lock only, so no other lock can
- *               be affected
- *     freeze    A frozen token of this BREAK replaces the token (protocol/token.h). If less than a
- *               quorum is frozen the BREAK ends here, and nothing was deleted: the frozen keys
- *               exclude everybody until the last promised deadline, as the token would
- *     release   The lock can no longer be extended: the frozen token is deleted
+ *     look      which token has a quorum? The BREAK applies to the lock with this token only, so no
+ *               other lock can be affected
  *
- * The frozen token is deleted only where the node has answered the freeze. On other nodes the
- * freeze may still arrive after the lock was extended by the remaining nodes; the key then has to
- * stay.
+ *     freeze    a frozen token, drawn for this BREAK, replaces the token (protocol/token.h). If
+ * less than a quorum is frozen, the BREAK ends here and has deleted nothing: until the last
+ *               promised deadline the frozen keys exclude every client, as the token would have
+ *
+ *     release   the lock can no longer be extended, and the frozen token is deleted
+ *
+ * The frozen token is deleted only on nodes that have answered the freeze. On any other node the
+ * freeze may arrive late, after the other nodes have extended the lock. The key then has to stay
+ * there.
  */
 #include "engine/locks/breaks.h"
 
@@ -22,13 +24,15 @@
 #include "protocol/token.h"
 
 struct breaking {
-    /* Set between two rounds; NULL also if the client has left. */
+    /* The request, between two rounds. NULL: a round is under way, or the client has left. */
     struct pending_request *pending;
-    bool frozen;             /* a quorum is frozen: the release is next */
-    char token[LIMIT_TOKEN]; /* as found by the look; another BREAK may have frozen it */
+    bool frozen; /* a quorum is frozen: the release is next */
+    /* What the look has found; it is frozen if another BREAK has frozen it. */
+    char token[LIMIT_TOKEN];
     char frozen_token[LIMIT_TOKEN];
-    struct flight_notes notes;        /* the masters' answers to the rounds of this BREAK */
-    enum reason skipped[LIMIT_NODES]; /* why a node is left out of the release; NONE: it is not */
+    struct flight_notes notes; /* the answers of the masters to the rounds of this BREAK */
+    /* For each node, why the release leaves it out; REASON_NONE: it does not. */
+    enum reason skipped[LIMIT_NODES];
 };
 
 bool breaks_init(struct lock_manager *manager)
@@ -36,7 +40,8 @@ bool breaks_init(struct lock_manager *manager)
     return pool_init(&manager->breakings, sizeof(struct breaking), LIMIT_BREAKS);
 }
 
-/* A reply to BREAK is not counted among the outcomes, which are those of lock requests. */
+/* A reply to BREAK is not counted, because the outcomes that are counted are those of lock
+ * requests. */
 static void answer_break(struct lock_manager *manager, struct pending_request *pending,
                          const struct reply *reply)
 {
@@ -66,8 +71,8 @@ bool breaks_begin(struct lock_manager *manager, struct flight *look)
     return true;
 }
 
-/* The lock that a quorum of the counted nodes holds: its token, or a frozen form of it if no
- * node has shown the token itself. */
+/* The lock that a quorum of the counted nodes holds. Returns its token, or a frozen form if no node
+ * has shown the token itself; NULL: there is no such lock. */
 static const char *find_token(const struct breaking *breaking, const struct round *round)
 {
     for (unsigned i = 0; i < round->rules->node_count; i++) {
@@ -90,8 +95,8 @@ static const char *find_token(const struct breaking *breaking, const struct roun
     return NULL;
 }
 
-/* A grant that its client has not been told yet is no lock to break. Deleting it now would make
- * the reply that is about to be sent untrue. */
+/* Is this the token of a round that may still be granted, or whose client has not been told yet?
+ * Such a lock is not broken: a reply that is about to be sent would then be untrue. */
 static bool is_being_granted(const struct resource *resource, const char *token)
 {
     const struct flight *flight;
@@ -105,7 +110,8 @@ static bool is_being_granted(const struct resource *resource, const char *token)
 
 /* --- results of the rounds --- */
 
-/* Each of these returns whether the BREAK goes on; if not, it has answered the request. */
+/* Each function below returns whether the BREAK continues. If it does not, the function has replied
+ * to the request. */
 
 static bool on_status(struct lock_manager *manager, struct flight *look,
                       struct pending_request *pending, int64_t now_ns)
@@ -122,7 +128,7 @@ static bool on_status(struct lock_manager *manager, struct flight *look,
     return true;
 }
 
-/* The frozen token is deleted only where the node has answered the freeze. */
+/* The release leaves out each node that has not answered the freeze. */
 static void skip_unfrozen(struct breaking *breaking, const struct round *round)
 {
     for (unsigned i = 0; i < round->rules->node_count; i++) {
@@ -143,7 +149,7 @@ static bool on_frozen(struct lock_manager *manager, struct flight *freeze,
         breaking->frozen = true;
         return true;
     }
-    /* The lock was gone: free, or held by another client, perhaps on silent nodes as well. */
+    /* The lock was gone: it is free, or another client holds it, perhaps on silent nodes too. */
     if (outcome == OUTCOME_GONE) {
         unsigned quorum = round->rules->quorum;
         outcome = OUTCOME_FREE;
@@ -154,8 +160,8 @@ static bool on_frozen(struct lock_manager *manager, struct flight *freeze,
     return false;
 }
 
-/* No quorum is known to be free of the lock: some nodes have not answered, and on some another
- * BREAK has put its own frozen token. */
+/* Can a quorum still have the lock? It can on nodes that have not answered, and on nodes where
+ * another BREAK has put its own frozen token. */
 static bool may_be_there(const struct round *round, const char *token)
 {
     const struct round_rules *rules = round->rules;
@@ -171,7 +177,7 @@ static bool on_released(struct lock_manager *manager, struct flight *release,
 {
     const struct round *round = &release->round;
     enum outcome outcome = round->outcome;
-    /* A quorum was frozen. What is missing now has ended since then. */
+    /* A quorum was frozen. If a key is missing now, it has ended since then. */
     if (outcome == OUTCOME_GONE)
         outcome = may_be_there(round, release->token) ? OUTCOME_NOQUORUM : OUTCOME_OK;
     answer_round(manager, pending, round, outcome, now_ns);
@@ -213,7 +219,7 @@ struct breaking *breaks_on_settled(struct lock_manager *manager, struct flight *
 
 /* --- the second and third round --- */
 
-/* Open the next round for the request. NULL if there is no room for it. */
+/* Open the next round of the BREAK. NULL: there is no room for it. */
 static struct flight *open_next_round(struct lock_manager *manager, struct resource *resource,
                                       struct breaking *breaking, enum round_kind kind)
 {
@@ -239,7 +245,8 @@ static void refuse_break(struct lock_manager *manager, struct breaking *breaking
     pool_give(&manager->breakings, breaking);
 }
 
-/* The lock known to this daemon, if it is the one with this token. */
+/* The lock granted through this daemon, if it has this token or this is a frozen form of its token;
+ * otherwise NULL. */
 static const struct lock *lock_to_break(const struct resource *resource, const char *token)
 {
     const struct lock *lock = resource->lock;
@@ -282,7 +289,8 @@ static void release(struct lock_manager *manager, struct resource *resource,
         manager->io->broken(manager->io->context, &broken);
     memcpy(token, broken.token, LIMIT_TOKEN);
     flights_forbid_backfill(manager->flights, &resource->key, token, now_ns);
-    /* If a connection holds the lock, its client is told, even if it sent the BREAK itself. */
+    /* If a connection holds the lock, its client is told LOST, even if it has sent the BREAK
+     * itself. */
     grants_end(manager, resource, token, NULL);
     struct flight *flight = open_next_round(manager, resource, breaking, ROUND_RELEASE);
     if (flight != NULL) {

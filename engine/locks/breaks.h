@@ -7,14 +7,14 @@
 /* Returns false if there is not enough memory. */
 bool breaks_init(struct lock_manager *manager);
 
-/* Begin a BREAK. `look` is its first round, a STATUS that finds out which token is there.
- * Returns false if too many BREAKs are under way. */
+/* Begin a BREAK. `look` is its first round, a STATUS that finds out which token holds the key; the
+ * caller starts it. Returns false if too many BREAKs are under way. */
 bool breaks_begin(struct lock_manager *manager, struct flight *look);
 
 /*
- * A round of a BREAK has settled. Either the BREAK is answered, and this returns NULL; or it goes
- * on with its next round, and this returns it. The caller then concludes the round and calls
- * breaks_continue().
+ * A round of a BREAK has settled. If the BREAK ends with it, the request is answered and the
+ * function returns NULL. Otherwise it returns the BREAK. Then the caller concludes the round
+ * (flights_conclude()) and calls breaks_continue(), which starts the next round.
  */
 struct breaking *breaks_on_settled(struct lock_manager *manager, struct flight *flight,
                                    int64_t now_ns);

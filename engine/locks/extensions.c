@@ -43,7 +43,7 @@ void extensions_deinit(struct extensions *extensions)
 static struct extended *find_entry(const struct extensions *extensions, const char *token)
 {
     struct extended *extended;
-    /* Every token that is released is looked up here, and few tokens were ever extended. */
+    /* A short cut: every released token is looked up here, and few tokens were ever extended. */
     if (TAILQ_EMPTY(&extensions->least_recent))
         return NULL;
     LIST_FOREACH (extended, chain_of_token(extensions, token), of_chain)
@@ -86,7 +86,8 @@ static struct extended *add_entry(struct extensions *extensions, const char *tok
     return extended;
 }
 
-/* The entry of the token, created if there is none, and moved to the end: it is forgotten last. */
+/* The entry of the token, created if there is none. It is moved to the end of the list, so that it
+ * is forgotten last. */
 static struct extended *touch(struct extensions *extensions, const char *token, int64_t now_ns)
 {
     struct extended *extended = find_entry(extensions, token);

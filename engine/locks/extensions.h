@@ -1,11 +1,13 @@
 /*
- * How often and for how long this daemon has extended each token. The limits max_extensions and
- * max_hold need it. Extensions of a HOLD by the daemon, or by the connection that holds it, are not
- * counted here: max_hold limits them from the grant on (engine/locks/hold.h). Pure. The table has a
- * fixed size and forgets the token first whose last extension is oldest.
+ * How often and for how long this daemon has extended each token, for the limits max_extensions and
+ * max_hold. Pure. The time of a token counts from its first extension.
  *
- * Only extended tokens have an entry, so neither a LOCK nor a made-up token costs anything. The
- * time counts from the first extension.
+ * Only extensions on request of a client are counted, and not those by the connection that holds
+ * the lock. That connection, and the daemon itself for a HOLD, are limited by max_hold from the
+ * grant on (engine/locks/hold.h).
+ *
+ * The table has a fixed size. When it is full, it forgets the token whose last extension is oldest.
+ * Only extended tokens have an entry, so neither a LOCK nor a made-up token costs memory.
  */
 #ifndef ENGINE_LOCKS_EXTENSIONS_H
 #define ENGINE_LOCKS_EXTENSIONS_H
@@ -30,19 +32,19 @@ struct extensions {
 bool extensions_init(struct extensions *extensions, const struct engine_rules *rules);
 void extensions_deinit(struct extensions *extensions);
 
-/* May this token be extended now by ttl_ns? Returns NULL, or the limit that forbids it: the word
- * that follows LIMIT. */
+/* May this token be extended now by ttl_ns? NULL: yes. Otherwise the limit that forbids it, as the
+ * word that follows LIMIT in the reply. */
 const char *extensions_refuse(const struct extensions *extensions, const char *token,
                               int64_t ttl_ns, int64_t now_ns);
 
-/* Count an extension of this token. */
+/* Count a granted extension of this token. */
 void extensions_count(struct extensions *extensions, const char *token, int64_t now_ns);
 
-/* The token is gone from the masters, so it cannot be extended any more. */
+/* The token has been released by a quorum, so it cannot be extended any more: forget it. */
 void extensions_forget(struct extensions *extensions, const char *token);
 
-/* The token is going to be released. From now on it must not be extended, even if a master still
- * has it. */
+/* extensions_end(): the token is going to be released. From now on it must not be extended, even if
+ * a master still has it. extensions_ended(): was it called for this token? */
 void extensions_end(struct extensions *extensions, const char *token, int64_t now_ns);
 bool extensions_ended(const struct extensions *extensions, const char *token);
 

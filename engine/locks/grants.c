@@ -21,13 +21,14 @@ static struct lock *lock_with_token(const struct resource *resource, const char 
     return lock != NULL && memcmp(lock->token, token, LIMIT_TOKEN) == 0 ? lock : NULL;
 }
 
-/* Does this client's connection hold the lock? Once it no longer does, it never does again. */
+/* Does the connection of this client hold the lock? Once it has stopped holding the lock, it never
+ * holds it again. */
 static bool is_held_by(const struct lock *lock, const struct engine_client *client)
 {
     return lock != NULL && client != NULL && lock->client == client;
 }
 
-/* Set the time of the next action for the lock. */
+/* Set the timer of the lock to its next action. */
 static void set_timer(struct lock_manager *manager, struct lock *lock)
 {
     int64_t at_ns = lock->ends_ns;
@@ -92,7 +93,8 @@ static void push(struct lock_manager *manager, const struct lock *lock, bool los
         manager->io->push(manager->io->context, lock->client, &push);
 }
 
-/* Final: the client is told to stop, whatever happens to the lock afterwards. */
+/* Report a HOLD as lost. This is final: the client is told to stop, whatever happens to the lock
+ * afterwards. */
 static void lose(struct lock_manager *manager, struct lock *lock, enum engine_loss loss)
 {
     manager->stats->lost++;
@@ -101,8 +103,8 @@ static void lose(struct lock_manager *manager, struct lock *lock, enum engine_lo
     end_hold(manager, lock);
 }
 
-/* The nodes with the key: those that said so before the outcome, and those whose answer is still
- * to come. */
+/* The nodes that hold the key: those that voted yes before the round was decided, and those whose
+ * vote is pending. */
 static uint32_t holding_nodes_of(const struct round *round)
 {
     return round->yes | round->pending;
@@ -122,7 +124,8 @@ bool grants_end(struct lock_manager *manager, struct resource *resource, const c
     return true;
 }
 
-/* Never fails: the number of locks with HOLD is limited, and other locks can be forgotten. */
+/* Take a lock from the pool. This never fails: the number of HOLDs is limited, and a lock without
+ * HOLD can be forgotten. */
 static struct lock *take_lock(struct lock_manager *manager)
 {
     struct lock *lock = pool_take(&manager->locks);
@@ -189,7 +192,7 @@ const char *grants_refuse_extension(const struct lock_manager *manager,
                                                                                      : "hold";
 }
 
-/* The lock is known to live longer, after an extension by any client or by the daemon. */
+/* An extension by a client or by the daemon was granted, so the lock lives longer. */
 static void extend_lock(struct lock *lock, const struct round *round, int64_t now_ns)
 {
     hold_on_extended(&lock->hold, round->until_ns);
@@ -236,8 +239,8 @@ void grants_on_extended(struct lock_manager *manager, struct flight *flight, int
     if (flight->by_daemon)
         return;
     lock = lock_with_token(resource_of(flight->key), flight->token);
-    /* A client that holds the lock now has held it since the extension began. If the hold was
-     * lost meanwhile, the extension is counted. */
+    /* If the client holds the lock now, it has held the lock since before the extension began. If
+     * its HOLD was lost meanwhile, the extension is counted. */
     const struct engine_client *client = flight->pending != NULL ? flight->pending->client : NULL;
     if (round->outcome == OUTCOME_OK && !is_held_by(lock, client))
         extensions_count(&manager->extensions, flight->token, now_ns);
@@ -278,7 +281,7 @@ bool grants_want_renewals(const struct lock_manager *manager)
 void grants_renew(struct lock_manager *manager, int64_t now_ns)
 {
     while (grants_want_renewals(manager)) {
-        /* The lock that would be lost first. */
+        /* Take the lock that would be lost first. */
         struct timer *due = timers_take(&manager->due, TIMER_NEVER - 1);
         renew(manager, (struct lock *)((char *)due - offsetof(struct lock, due)), now_ns);
     }

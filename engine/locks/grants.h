@@ -1,59 +1,64 @@
 /*
- * The locks granted through this daemon: how long each is valid, which connection holds it, when
- * the daemon extends it, and what its client is told.
+ * The locks granted through this daemon: how long each lock is valid, which connection holds it,
+ * when the daemon extends it, and what its client is told.
  */
 #ifndef ENGINE_LOCKS_GRANTS_H
 #define ENGINE_LOCKS_GRANTS_H
 
 #include "engine/locks/manager.h"
 
-/* max_hold has changed: recompute when each HOLD has to be extended and when it is lost. */
+/* max_hold has changed: compute anew when each HOLD has to be extended and when it is lost. */
 void grants_set_timers(struct lock_manager *manager);
 
-/* A LOCK was granted to this client. */
+/* A LOCK was granted to this client, and the client has been told. hold, lingers: the request had
+ * HOLD, LINGER. */
 void grants_on_granted(struct lock_manager *manager, const struct flight *flight,
                        struct engine_client *client, bool hold, bool lingers, int64_t now_ns);
 
 /*
- * The limit that forbids this EXTEND, as the word that follows LIMIT, or NULL. For the connection
- * that holds the lock, max_hold is the only limit, and the extension is not counted, just like the
- * daemon's own.
+ * The limit that forbids this EXTEND, as the word that follows LIMIT in the reply; NULL: it is
+ * allowed. If the request comes from the connection that holds the lock, max_hold is the only limit
+ * and the extension is not counted, as with the extensions by the daemon itself.
  */
 const char *grants_refuse_extension(const struct lock_manager *manager,
                                     const struct engine_client *client,
                                     const struct request *request, const struct resource *resource,
                                     int64_t now_ns);
 
-/* An extension by a client or by the daemon has settled. The caller answers the pending request,
- * if there is one. */
+/* An extension has settled. It was requested by a client or by the daemon itself. If there is a
+ * pending request, the caller answers it. */
 void grants_on_extended(struct lock_manager *manager, struct flight *flight, int64_t now_ns);
 
-/* This client releases the lock. If another connection holds it, that client is told. Returns
- * false if this daemon does not know the token as granted through it. */
+/* This client releases the lock; NULL: a BREAK does. If another connection holds the lock, its
+ * client is told LOST. Returns false if this daemon has not granted a lock with this token, or has
+ * forgotten it. */
 bool grants_end(struct lock_manager *manager, struct resource *resource, const char *token,
                 const struct engine_client *client);
 
 /*
- * The client has ended its connection in order. Takes the next lock that it held and stores its
- * token; the caller releases it. A lock that lingers stays unless the client sent QUIT. Returns
- * NULL when no lock is left.
+ * The client has ended its connection cleanly. Forget one of its HOLDs and return the resource of
+ * it; *token is its token, and the caller releases it. A HOLD with LINGER is left out unless
+ * by_quit. NULL: no such HOLD is left. The caller repeats the call until then.
  */
 struct resource *grants_take_held(struct lock_manager *manager, const struct engine_client *client,
                                   bool by_quit, char *token);
 
-/* The connection is lost: stop extending its locks, without a release. */
+/* The connection of the client is lost: stop extending its HOLDs, but do not release them. */
 void grants_abandon(struct lock_manager *manager, struct engine_client *client);
 
-/* Start the extensions that are due, as many as the limit allows. */
+/* grants_renew(): start extensions of HOLDs that are due, as many as the limit allows.
+ * grants_want_renewals(): is there one to start? */
 bool grants_want_renewals(const struct lock_manager *manager);
 void grants_renew(struct lock_manager *manager, int64_t now_ns);
 
+/* The timer of a lock is due: extend the lock, report it as lost, or forget it. */
 void grants_on_timer(struct lock_manager *manager, struct lock *lock, int64_t now_ns);
 
-/* The daemon stops. */
+/* The daemon stops: report each HOLD as lost. */
 void grants_lose_all(struct lock_manager *manager);
 
-/* A node has lost its vote for this reason: warn the clients whose locks it carries. */
+/* A node has lost its vote for this reason: warn each client with a HOLD whose key is on that
+ * node. */
 void grants_warn(struct lock_manager *manager, unsigned node, enum reason reason);
 
 #endif

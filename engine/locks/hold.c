@@ -21,7 +21,8 @@ void hold_on_extended(struct hold *hold, int64_t until_ns)
 
 void hold_on_failed(struct hold *hold, int64_t backoff_ns, int64_t now_ns)
 {
-    /* Often enough before the hold is lost, but no more often than useful. */
+    /* Often enough to try several times before the hold is lost, but no more often than is
+     * useful. */
     int64_t delay_ns = hold->ttl_ns / 30;
     if (delay_ns > NS_PER_S)
         delay_ns = NS_PER_S;
@@ -30,7 +31,8 @@ void hold_on_failed(struct hold *hold, int64_t backoff_ns, int64_t now_ns)
 
 int64_t hold_renew_ns(const struct hold *hold, int64_t max_hold_ns)
 {
-    /* A third of the TTL after the round that the hold relies on. */
+    /* The extension is due when a third of the TTL has passed since the start of the round from
+     * which the present validity comes. */
     int64_t renew_ns = hold->until_ns + hold->drift_ns - hold->ttl_ns / 3 * 2;
     if (hold->retry_ns > renew_ns)
         renew_ns = hold->retry_ns;

@@ -9,7 +9,8 @@
 bool manager_init(struct lock_manager *manager, const struct engine_rules *rules,
                   const struct engine_io *io, struct engine_stats *stats, struct flights *flights)
 {
-    /* Each round, request and lock may be about a resource of its own. */
+    /* Each round, pending request and lock can be for a resource of its own, so there must be
+     * enough resources for all of them. */
     size_t pending_requests = LIMIT_ROUNDS + rules->waiters;
     uint64_t seed;
     *manager = (struct lock_manager){
@@ -51,7 +52,7 @@ struct pending_request *pending_open(struct pool *pending_requests, struct engin
     struct pending_request *pending = pool_take(pending_requests);
     if (pending == NULL)
         return NULL;
-    /* The waiter is initialized when it joins a queue. */
+    /* The waiter is left out: it is initialized when it joins a queue. */
     memset(pending, 0, offsetof(struct pending_request, waiter));
     pending->client = client;
     pending->received_ns = now_ns;
@@ -131,7 +132,7 @@ bool manager_send_reply(struct lock_manager *manager, struct pending_request *pe
     return !client->disconnected;
 }
 
-/* How long the client has waited, as its own clock may count it. */
+/* How long the client has waited, as it is told to count the time on its own clock. */
 static int64_t elapsed_ms(const struct lock_manager *manager, const struct flight *flight,
                           int64_t now_ns)
 {
@@ -139,7 +140,8 @@ static int64_t elapsed_ms(const struct lock_manager *manager, const struct fligh
                                  now_ns);
 }
 
-/* The details of any outcome but OK. noinline: it is rare, and most of the code for a reply. */
+/* Add the details of any outcome but OK. noinline: these outcomes are rare, and their code is most
+ * of the code for a reply. */
 __attribute__((noinline)) static void explain(const struct lock_manager *manager,
                                               const struct flight *flight, struct reply *reply,
                                               int64_t now_ns)

@@ -1,7 +1,7 @@
 /*
  * The lock manager, the layer above the rounds in flight. It handles requests, queues of waiters,
- * granted locks and HOLDs. This header has what the files of this folder share, and how requests
- * are answered.
+ * granted locks and HOLDs. This header has what the files of this folder share, and the functions
+ * that reply to requests.
  *
  *     requests.c   requests of clients, and the end of their connections
  *     waits.c      LOCK: which waiter is next, and the rounds for it; hand-overs
@@ -26,14 +26,14 @@
 #include "protocol/reply.h"
 #include "protocol/request.h"
 
-/* A request of a client without a reply so far. It outlives the rounds that run for it. */
+/* A request of a client that has no reply yet. It can outlive several rounds that run for it. */
 struct pending_request {
-    struct engine_client *client; /* owner */
+    struct engine_client *client; /* the client that sent the request */
     struct flight *flight;        /* the round that runs for the request; NULL while a LOCK waits */
-    struct resource *resource;    /* set for a LOCK only */
+    struct resource *resource;    /* LOCK: its resource; NULL for other requests */
     LIST_ENTRY(pending_request) of_client;
     int64_t received_ns;
-    int64_t ttl_ns; /* of a LOCK */
+    int64_t ttl_ns; /* LOCK: its TTL */
     bool outbid;    /* LOCK: its last round was outbid */
     bool waits;     /* LOCK with WAIT */
     bool fenced;    /* LOCK with FENCE */
@@ -41,9 +41,10 @@ struct pending_request {
     bool lingers;   /* LOCK with HOLD and LINGER */
     bool tagged;
     unsigned char tag_len;
-    int64_t ballot_seen;  /* LOCK: the greatest ballot that outbid it */
-    char tag[LIMIT_TAG];  /* padded with zeros */
-    struct waiter waiter; /* LOCK: its entry in the resource's queue, once it has joined */
+    int64_t ballot_seen; /* LOCK: the greatest ballot by which it was outbid */
+    char tag[LIMIT_TAG]; /* padded with zeros */
+    /* LOCK: its entry in the queue of the resource; undefined until it joins. */
+    struct waiter waiter;
 };
 
 struct lock_manager {
@@ -54,7 +55,7 @@ struct lock_manager {
 
     struct fence fence;
     struct timers timers;
-    uint32_t queue_seed; /* of the last queue; the first one differs between daemons */
+    uint32_t queue_seed; /* seed of the newest queue; the first seed differs between daemons */
     struct pool pending_requests;
     struct resources resources;
     struct extensions extensions;
@@ -64,57 +65,63 @@ struct lock_manager {
     struct lock_list held; /* locks with HOLD, held_count of them */
     size_t held_count;
     struct lock_list unheld; /* locks without HOLD, oldest first */
-    struct timers due;       /* held locks to extend as soon as there is room */
-    unsigned renewing;       /* extensions by the daemon under way, and their limit */
+    /* HOLDs to extend as soon as the limit allows; the time is when each is lost. */
+    struct timers due;
+    /* Extensions by the daemon itself that are under way; renewals_max is their limit. */
+    unsigned renewing;
     unsigned renewals_max;
-    size_t holding; /* HOLDs, granted or requested */
+    size_t holding; /* granted HOLDs, and LOCKs with HOLD that are not granted yet */
 
     size_t waiting; /* LOCKs with WAIT in all queues */
+    /* Resources with waiters. */
     LIST_HEAD(, resource) waited_for;
-    int64_t far_query_ns; /* when the daemon last asked a master for a far waiter */
-    size_t kept_count;    /* resources kept for far waiters */
+    int64_t far_query_ns; /* when the last far query was sent */
+    size_t kept_count;    /* resources that are kept for far waiters only */
     bool draining;
 };
 
-/* The struct that contains a timer. */
+/* Which struct contains a timer: pending_request, resource or lock. */
 enum manager_timer { TIMER_WAIT_DEADLINE, TIMER_WAKE, TIMER_LOCK };
 
-/* Returns false if there is not enough memory. All pointers must outlive the manager. */
+/* Returns false if there is not enough memory. Everything that the pointers point to must outlive
+ * the manager. */
 bool manager_init(struct lock_manager *manager, const struct engine_rules *rules,
                   const struct engine_io *io, struct engine_stats *stats, struct flights *flights);
 void manager_deinit(struct lock_manager *manager);
 
-/* Returns NULL if the pool is empty. */
+/* Create a pending request and link it to its client. NULL: the pool is empty. */
 struct pending_request *pending_open(struct pool *pending_requests, struct engine_client *client,
                                      const struct request *request, int64_t now_ns);
 
-/* The request has been answered, or its client has left. */
+/* The request has been answered, or its client has left: free it. */
 void pending_close(struct pool *pending_requests, struct pending_request *pending);
 
-/* Attach the round that runs for the request; detach it when it has settled or was cancelled. */
+/* Attach to the request the round that runs for it; detach the round when it has settled or was
+ * cancelled. */
 void pending_set_flight(struct pending_request *pending, struct flight *flight);
 void pending_leave_flight(struct pending_request *pending);
 
-/* NULL without a tag. */
+/* The tag of the request; NULL: it has none. */
 const char *pending_tag(const struct pending_request *pending);
 
-/* Answer a request that was not accepted. */
+/* Reply to a request that was not accepted, so that it is not a pending request. */
 void manager_refuse(struct lock_manager *manager, struct engine_client *client,
                     const struct request *request, enum round_kind kind, const struct reply *reply);
 
-/* For a NOQUORUM reply: why each node had no vote. */
+/* For a NOQUORUM reply: add why each node had no vote. */
 void manager_explain_votes(const struct lock_manager *manager, const enum reason *reasons,
                            struct reply *reply);
 
-/* Answer a request and close it. Returns false if the reply reached no client. */
+/* Reply to a request, count the outcome, and close the request. Returns false if the reply reached
+ * no client. */
 bool manager_reply(struct lock_manager *manager, struct pending_request *pending,
                    enum round_kind kind, const struct reply *reply);
 
-/* As manager_reply(), for a reply that does not count as an outcome of a lock request. */
+/* Like manager_reply(), but without counting the outcome: for replies to BREAK. */
 bool manager_send_reply(struct lock_manager *manager, struct pending_request *pending,
                         const struct reply *reply);
 
-/* As manager_reply(), with the outcome of the request's round. */
+/* Like manager_reply(), with the outcome and the details of the request's round. */
 bool manager_reply_round(struct lock_manager *manager, struct flight *flight, int64_t now_ns);
 
 #endif

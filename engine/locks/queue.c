@@ -6,12 +6,12 @@
 #include "engine/round/node_set.h"
 #include "protocol/units.h"
 
-/* Redis counts whole milliseconds, rounded down: a round that starts a moment earlier would
- * fail. */
+/* Redis rounds a TTL down to whole milliseconds. Without this addition, a round could start just
+ * before the key ends, and fail. */
 #define ROUNDED_NS NS_PER_MS
 
-/* A random duration from least_ns to most_ns. The generator, from Numerical Recipes, only has to
- * spread the daemons. */
+/* A random duration from least_ns to most_ns. The generator is the one from Numerical Recipes. It
+ * only has to make daemons act at different times. */
 static int64_t draw_ns(struct queue *queue, int64_t least_ns, int64_t most_ns)
 {
     queue->random = queue->random * 1664525 + 1013904223;
@@ -38,7 +38,7 @@ static void forget_observation(struct queue *queue)
 
 void queue_join(struct queue *queue, struct waiter *waiter, int64_t now_ns)
 {
-    /* Without waiters, observations were not kept up to date. */
+    /* While the queue had no waiters, its observations were not updated. */
     if (queue->length == 0)
         forget_observation(queue);
     if (queue->length == 0 && queue->phase == QUEUE_WATCHING) {
@@ -67,7 +67,7 @@ void queue_note_timed_out(struct queue *queue, struct waiter *waiter)
 
 /* --- observations --- */
 
-/* When a quorum is free at the earliest. */
+/* When a quorum can be free at the earliest; 0: a quorum is free now. */
 static int64_t free_ns(const struct queue *queue)
 {
     unsigned free_now = nodes_count(queue->free);
@@ -86,7 +86,8 @@ int64_t queue_hint_ms(const struct queue *queue, int64_t now_ns)
     return at_ns > now_ns ? (at_ns - now_ns + NS_PER_MS - 1) / NS_PER_MS : 0;
 }
 
-/* The key probe shows what the one before had shown: the report was useless. */
+/* Does the key probe show the same as the observation before it? Then the report that led to it was
+ * useless. */
 static bool is_unchanged(const struct queue *queue, unsigned node, const struct observation *seen,
                          int64_t until_ns)
 {
@@ -99,8 +100,9 @@ static bool is_unchanged(const struct queue *queue, unsigned node, const struct 
 }
 
 /*
- * A master whose table of tracked keys is full drops one key for each that is added, and reports
- * it. Probing each reported key at once would only make the master drop the next one.
+ * A master whose table of tracked keys is full drops one key for each key that is added, and
+ * reports the dropped key. To probe each reported key at once would only make the master drop the
+ * next one.
  */
 static void note_report(struct queue *queue, bool unchanged, int64_t now_ns)
 {
@@ -125,7 +127,8 @@ void queue_on_observed(struct queue *queue, unsigned node, const struct observat
     queue->probing &= ~nodes_only(node);
     queue->reported &= ~nodes_only(node);
     forget_node(queue, node);
-    /* The key has changed since the observation; the two came on different connections. */
+    /* The master has reported a change that is newer than this observation. The two came on
+     * different connections. */
     if (queue->changed & nodes_only(node))
         return;
     if (reported)
@@ -199,7 +202,8 @@ static void pause_until(struct queue *queue, int64_t at_ns)
     queue->acquire_ns = at_ns;
 }
 
-/* A random pause from backoff_min to twice, four times, ... backoff_min. */
+/* A random pause: at least backoff_min, and at most twice that. After each further failure the
+ * upper limit doubles, up to backoff_max. */
 static int64_t backoff_ns(struct queue *queue, unsigned failures)
 {
     const struct engine_rules *rules = queue->rules;
@@ -237,8 +241,8 @@ void queue_on_outcome(struct queue *queue, enum queue_outcome outcome, int64_t n
     }
 }
 
-/* The number of hand-overs in a streak. A far daemon gets the lock once in a pause, in which a
- * near one may get it several times, so the streak is shorter for a far one. */
+/* The number of hand-overs in a streak. In a pause, a far daemon gets the lock once, while a near
+ * daemon may get it several times. Therefore the streak is shorter for a far daemon. */
 static unsigned streak_length(const struct queue *queue)
 {
     bool far = queue->need_ns > 2 * queue->rules->backoff_min_ns;
@@ -256,16 +260,16 @@ void queue_on_granted(struct queue *queue, bool handed_over, int64_t until_ns, i
     queue->need_ns = goes_on ? queue->need_ns : 0;
     if (queue->sought > 0 && !handed_over)
         queue->handovers += streak_length(queue) / 2 - 1;
-    /* The streak begins now, however long the lock was held before. */
+    /* The streak begins now. How long the lock was held before does not matter. */
     if (queue->handovers <= 1)
         queue->streak_ns = now_ns;
-    /* A waiter that joins an empty queue discards earlier observations anyway. */
+    /* Only needed with waiters: one that joins an empty queue discards all observations. */
     if (queue->length > 0)
         assume_held(queue, until_ns, now_ns);
 }
 
-/* The pause after a streak: long enough for the waiter with the longest need, but limited,
- * because a contention hint may be wrong. */
+/* The pause after a streak. It is long enough for the waiter with the longest need. It is limited,
+ * because a contention hint may be false. */
 static int64_t pause_ns(struct queue *queue)
 {
     int64_t min_ns = queue->rules->backoff_min_ns;
@@ -334,9 +338,10 @@ void queue_on_released(struct queue *queue, int64_t now_ns)
 /* --- what to do next --- */
 
 /*
- * Does every quorum that may become free contain a master that will report it? Only a master whose
- * key is held has a release to report. Any quorum contains one of node_count - quorum + 1 masters.
- * A key probe under way counts too: its answer leads back to this question.
+ * Will a report come from every quorum that becomes free? Only a master on which the key is held
+ * can report that it is free. Any quorum contains at least one of node_count - quorum + 1 masters,
+ * so that many reporting masters suffice. A key probe under way counts as well: its answer leads
+ * back to this question.
  */
 static bool reports_suffice(const struct queue *queue)
 {
@@ -348,9 +353,9 @@ static bool reports_suffice(const struct queue *queue)
 static uint32_t nodes_to_probe(struct queue *queue, uint32_t reachable, int64_t now_ns)
 {
     /*
-     * The masters that report need not be all whose key is about to go: some may hold the key of
-     * another client. So when one is probed because of its report, those that cannot report are
-     * probed as well.
+     * The masters that report may not be all that become free: some of them may hold the key of
+     * another client. So when a master is probed because of its report, the masters that cannot
+     * report are probed as well.
      */
     bool reported = (queue->changed & reachable & ~queue->probing) != 0;
     uint32_t nodes = reported ? queue->changed | ~queue->tracked : queue->changed;
@@ -367,7 +372,7 @@ static uint32_t nodes_to_probe(struct queue *queue, uint32_t reachable, int64_t 
             queue->probe_ns = now_ns + draw_ns(queue, QUEUE_POLL_NS / 2, QUEUE_POLL_NS);
         }
     }
-    /* Nodes that cannot be probed now are probed next time. */
+    /* Nodes that cannot be probed now are probed later. */
     if (queue->changed & ~reachable)
         probe_soon(queue, now_ns);
     return nodes & reachable & ~queue->probing;
@@ -378,7 +383,8 @@ enum queue_want queue_next(struct queue *queue, uint32_t reachable, int64_t now_
     *nodes = 0;
     if (queue->length == 0 || queue->phase == QUEUE_ACQUIRING)
         return QUEUE_REST;
-    /* A LOCK without WAIT is first only if there are no waiters: pauses do not apply to it. */
+    /* If a LOCK without WAIT is first, there are no waiters before it, and pauses do not apply to
+     * it. */
     if (now_ns >= queue->acquire_ns || TAILQ_FIRST(&queue->waiters)->timed_out)
         return QUEUE_ACQUIRE;
     if (queue->phase == QUEUE_PAUSING)

@@ -6,25 +6,27 @@
  *
  *                    acquire                   granted
  *     WATCHING ---------------> ACQUIRING -------------------------> WATCHING (the next waiter)
- *        ^  it is free, or        |  held            -> WATCHING
+ *        ^  key is free, or       |  held            -> WATCHING
  *        |  should be by now      |  collided,       -> PAUSING
  *        +---- PAUSING <----------+  no quorum
  *
- * While the queue watches, it knows on which nodes the key is free or until when the key is held.
- * It learns this from the undo of a refused round and from key probes. A master that tracks the key
- * reports its next change (engine/master/tracker.h) and is probed again then. An observation grants
- * nothing: it only suggests when to run a round.
+ * While the queue watches, it knows on which nodes the key is free, and until when the others hold
+ * it. It learns this from the undo of a refused round and from key probes. A master that tracks the
+ * key reports the next change of the key (engine/master/tracker.h); then the daemon probes it
+ * again. An observation grants nothing. It only suggests when to run a round.
  *
  * A collision is a split vote: no client has a quorum. The queue then pauses for a random time that
- * grows with each collision. It also pauses after a round that only a few masters refused while
- * other votes failed: the undo of such a round shows the key as free on a quorum, so without the
- * pause the daemon would run one useless round after the other.
+ * grows with each collision. It also pauses after a round that a few masters refused while votes of
+ * other masters did not count. The undo of such a round shows the key as free on a quorum, so
+ * without the pause the daemon would run one useless round after the other.
  *
- * While other clients of this daemon wait, the lock goes from one to the next without being free in
- * between. At the end of a hand-over streak the lock is really released and the queue pauses, so
- * that other daemons get their turn. The length of the streak and of the pause depends on the
- * contention hints that other daemons have left on the masters. A far daemon may have left a hint
- * while no client waits here. The lock is then "sought": each grant counts as half a streak.
+ * While clients of this daemon wait, the lock goes from one to the next without being free in
+ * between. At the end of a hand-over streak, the daemon really releases the lock and the queue
+ * pauses, so that other daemons get their turn. The lengths of the streak and of the pause depend
+ * on the contention hints that other daemons have left on the masters.
+ *
+ * Without waiters here there are no hand-overs. If a far waiter of another daemon has left a hint
+ * then, the lock is "sought", and each grant through this daemon counts as half a streak.
  * docs/algorithm.md, "Handing over", has the reasons.
  */
 #ifndef ENGINE_LOCKS_QUEUE_H
@@ -40,95 +42,107 @@
 #include "protocol/units.h"
 
 /*
- * Hand-overs in a streak once another daemon has left a contention hint. With shared names this
- * limit always applies, because other libraries leave no hints. QUEUE_FAR_HANDOVERS applies if that
- * daemon is far, and QUEUE_STREAK_NS if there is no hint.
+ * QUEUE_STREAK_HANDOVERS: the hand-overs in a streak once another daemon has left a contention
+ * hint. With shared names this limit always applies, because other libraries leave no hints.
+ * QUEUE_FAR_HANDOVERS applies instead if that daemon is far. QUEUE_STREAK_NS limits every streak,
+ * with or without a hint.
  */
 enum { QUEUE_STREAK_HANDOVERS = 20, QUEUE_FAR_HANDOVERS = 6 };
 #define QUEUE_STREAK_NS (5 * NS_PER_S)
 
-/* How long a resource that a far waiter seeks is kept while no client of this daemon uses it. */
+/* For this time, a resource that a far waiter seeks is kept although no client of this daemon uses
+ * it. */
 #define QUEUE_SOUGHT_NS (2 * NS_PER_S)
 
-/* How long the daemon sends no key probes after a grant through itself: most likely the holder
- * releases the lock through this daemon. */
+/* How long the daemon sends no key probes after it has granted the lock itself: most likely the
+ * holder releases the lock through this daemon. */
 #define QUEUE_QUIET_NS (100 * NS_PER_MS)
 
-/* The longest interval between key probes of masters that do not track; the shortest is half of
- * it. */
+/* The longest interval between key probes of masters that do not report changes. The shortest is
+ * half of it. */
 #define QUEUE_POLL_NS (500 * NS_PER_MS)
 
-/* After this many useless reports in a row, masters are probed no more often than without
- * reports. Ends of a key that differ by less than QUEUE_SAME_NS count as equal. */
+/* QUEUE_IDLE_REPORTS: after this many useless reports in a row, masters are probed no more often
+ * than without reports. A report is useless if the probe after it shows the same holder and the
+ * same end of the key. Ends that differ by less than QUEUE_SAME_NS count as the same. */
 enum { QUEUE_IDLE_REPORTS = 10 };
 #define QUEUE_SAME_NS (5 * NS_PER_MS)
 
-/* A waiter; part of its pending request. */
+/* A LOCK in the queue, part of its pending request. A LOCK without WAIT is in the queue too, while
+ * a round runs for it or for another request. */
 struct waiter {
     TAILQ_ENTRY(waiter) entry;
-    /* The wait is over, or the LOCK has no WAIT: the waiter only gets the result of a round. */
+    /* The waiter gets the result of the round under way, or of the next one, and then leaves: its
+     * wait is over, or the LOCK has no WAIT. */
     bool timed_out;
-    struct timer wait_deadline; /* end of the wait; set by the owner */
+    struct timer wait_deadline; /* end of the wait; the lock manager sets it */
 };
 
 TAILQ_HEAD(waiter_list, waiter);
 
 enum __attribute__((packed)) queue_phase { QUEUE_WATCHING, QUEUE_ACQUIRING, QUEUE_PAUSING };
 
-/* There is one queue for each lock. What a queue without waiters needs comes first, in 64 bytes;
- * what is long and rarely needed comes last. */
+/* There is one queue for each resource, so there can be many. The fields that a queue without
+ * waiters needs come first, in 64 bytes. The fields that are long and rarely needed come last. */
 struct queue {
     const struct engine_rules *rules;
     struct waiter_list waiters;
     unsigned length;
-    unsigned timed_out; /* waiters with timed_out */
+    unsigned timed_out; /* number of waiters with timed_out */
     enum queue_phase phase;
     bool acquire_again; /* ACQUIRING: the lock was released meanwhile */
     bool contended;     /* another daemon left a contention hint during this streak */
-    uint8_t sought;     /* replies without a hint until the far waiter is presumed gone; 0: none */
-    bool yielded;       /* PAUSING after a streak, for other daemons */
-    int64_t acquire_ns; /* WATCHING: acquire then in any case; PAUSING: end of the pause */
+    /* How many replies without a hint it takes until the far waiter is presumed gone; 0: the lock
+     * is not sought. */
+    uint8_t sought;
+    bool yielded;       /* PAUSING: the pause follows a streak and is for other daemons */
+    int64_t acquire_ns; /* WATCHING: start a round then in any case; PAUSING: end of the pause */
 
-    int64_t streak_ns;  /* first hand-over of this streak */
+    int64_t streak_ns;  /* when the streak began */
     unsigned handovers; /* hand-overs in this streak */
-    unsigned failures;  /* rounds in a row that led to a pause */
-    uint32_t random;
+    unsigned failures;  /* number of rounds in a row after which the queue paused */
+    uint32_t random;    /* state of the random generator */
 
-    /* What is known about the key. Sets of nodes. */
+    /* What is known about the key. The next six fields are sets of nodes. */
     uint32_t free;
     uint32_t held;
-    uint32_t tracked;      /* will report the next change */
-    uint32_t changed;      /* have reported a change and need a probe */
-    uint32_t probing;      /* key probe under way */
-    uint32_t reported;     /* probed because of a report */
-    unsigned idle_reports; /* useless reports in a row */
-    int64_t probe_ns;      /* when to probe the nodes that do not track */
+    uint32_t tracked;      /* nodes that will report the next change */
+    uint32_t changed;      /* nodes that have reported a change and need a probe */
+    uint32_t probing;      /* nodes with a key probe under way */
+    uint32_t reported;     /* nodes whose key probe under way is due to a report */
+    unsigned idle_reports; /* number of useless reports in a row */
+    int64_t probe_ns;      /* when to probe the nodes that do not report changes */
     int64_t quiet_ns;      /* no probes before this time */
-    int64_t sought_ns;     /* sought: end of that state unless the lock is used here */
-    int64_t need_ns;       /* the longest free time that another daemon needs, this streak */
-    uint64_t holder;       /* fingerprint of the last holder observed */
-    int64_t until_ns[LIMIT_NODES]; /* of nodes in `held`: end of the key; INT64_MAX: not known */
+    int64_t sought_ns;     /* while sought: when that state ends unless the lock is used here */
+    /* The longest time for which a far waiter needs the lock to be free, in this streak. */
+    int64_t need_ns;
+    uint64_t holder;               /* fingerprint of the last holder observed */
+    int64_t until_ns[LIMIT_NODES]; /* for nodes in `held`: end of the key; INT64_MAX: not known */
 };
 
+/* seed: for the random pauses. rules must outlive the queue. */
 void queue_init(struct queue *queue, const struct engine_rules *rules, uint32_t seed);
 
 /* Append the waiter. */
 void queue_join(struct queue *queue, struct waiter *waiter, int64_t now_ns);
 
-/* Remove the waiter, from any position: it was granted the lock, or waits no longer. */
+/* Remove the waiter from wherever it is in the queue: it was granted the lock, or waits no
+ * longer. */
 void queue_leave(struct queue *queue, struct waiter *waiter);
 
-/* The wait is over while a round is under way. The waiter stays for the result of that round. */
+/* The wait of this waiter is over while a round is under way. The waiter stays in the queue for the
+ * result of that round. */
 void queue_note_timed_out(struct queue *queue, struct waiter *waiter);
 
 /* The next action for the queue. */
 enum queue_want {
-    QUEUE_REST,    /* nothing, until queue_wake_ns() or the next event */
+    QUEUE_REST,    /* do nothing until queue_wake_ns() or the next event */
     QUEUE_ACQUIRE, /* start a round for the first waiter */
-    QUEUE_PROBE,   /* send key probes to these nodes; the queue takes them as sent */
+    QUEUE_PROBE, /* send key probes to the nodes in *nodes; the queue assumes that they are sent */
 };
 
-/* reachable: the nodes that can be probed. */
+/* queue_next(): what to do now. reachable: the nodes that can be probed. queue_wake_ns(): when to
+ * call queue_next() again if nothing happens before. */
 enum queue_want queue_next(struct queue *queue, uint32_t reachable, int64_t now_ns,
                            uint32_t *nodes);
 int64_t queue_wake_ns(const struct queue *queue);
@@ -138,30 +152,30 @@ void queue_on_acquiring(struct queue *queue);
 
 enum queue_outcome {
     QUEUE_HELD,     /* another client has a quorum */
-    QUEUE_COLLIDED, /* no client has a quorum, as far as votes counted */
-    QUEUE_FAILED,   /* no quorum of masters */
-    /* Run the next round at once: the first waiter has left or was outbid, or the round took too
-     * long for its TTL alone. */
+    QUEUE_COLLIDED, /* no client has a quorum, as far as the votes that counted show */
+    QUEUE_FAILED,   /* no quorum of the masters had a vote */
+    /* Run the next round at once. Either the first waiter has left or was outbid, or its TTL is
+     * shorter than a round takes. */
     QUEUE_AGAIN,
 };
 
 /* The round has ended without a grant. */
 void queue_on_outcome(struct queue *queue, enum queue_outcome outcome, int64_t now_ns);
 
-/* The lock was granted through this daemon; its key ends at until_ns at the latest. handed_over:
- * the previous holder handed it over; otherwise it was free. */
+/* The lock was granted through this daemon, and its key ends at until_ns at the latest.
+ * handed_over: the previous holder handed the lock over; false: the lock was free. */
 void queue_on_granted(struct queue *queue, bool handed_over, int64_t until_ns, int64_t now_ns);
 
-/* Another client of this daemon was granted the lock or has extended it; its key ends at
- * until_ns at the latest. */
+/* Another client of this daemon has been granted the lock, or the lock was extended. Its key ends
+ * at until_ns at the latest. */
 void queue_on_held(struct queue *queue, int64_t until_ns, int64_t now_ns);
 
-/* What a node says about the key, in the reply to an undo or a key probe. */
+/* What a node has said about the key, in the reply to an undo or a key probe. */
 struct observation {
     bool held;
     int64_t pttl_ms; /* TTL of a held key; -1: not known */
     uint64_t holder; /* fingerprint of a held key's value */
-    bool tracked;    /* the node will report the next change */
+    bool tracked;    /* the node will report the next change of the key */
 };
 void queue_on_observed(struct queue *queue, unsigned node, const struct observation *seen,
                        int64_t now_ns);
@@ -169,18 +183,19 @@ void queue_on_observed(struct queue *queue, unsigned node, const struct observat
 /* A key probe has failed. */
 void queue_on_unobserved(struct queue *queue, unsigned node);
 
-/* A node reports a change, or its tracking has only just begun. */
+/* A node reports a change of the key, or its tracking has only just begun. */
 void queue_on_changed(struct queue *queue, unsigned node);
 
 /* A node will no longer report changes. */
 void queue_on_untracked(struct queue *queue, unsigned node, int64_t now_ns);
 
-/* The lock was handed over while another daemon waits. That daemon needs the lock to be free for
- * need_ns; 0: no longer than usual. */
+/* The lock was handed over, and a contention hint of another daemon was found. That daemon needs
+ * the lock to be free for need_ns; 0: the usual pauses are long enough. */
 void queue_on_contention(struct queue *queue, int64_t need_ns);
 
-/* The lock was released while no client waited here. One master says how long a far waiter of
- * another daemon needs it to be free. 0: this master knows of no far waiter, but others may. */
+/* The lock was released while no client waited here, and one master has answered the far query.
+ * need_ns: how long a far waiter of another daemon needs the lock to be free. 0: this master knows
+ * of no far waiter, but other masters may. */
 void queue_on_sought(struct queue *queue, int64_t need_ns, int64_t now_ns);
 
 /* Does the queue pause for a far waiter? Then a LOCK without WAIT is refused too. */

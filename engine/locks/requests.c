@@ -30,7 +30,8 @@ static void refuse_request(struct lock_manager *manager, struct engine_client *c
     manager_refuse(manager, client, request, round_kind_of(request->verb), &reply);
 }
 
-/* UNLOCK, EXTEND, STATUS, BREAK: open a round at once. NULL if there is no room for it. */
+/* For UNLOCK, EXTEND, STATUS and BREAK: open a round for the request at once. NULL: there is no
+ * room for it. */
 static struct flight *open_round(struct lock_manager *manager, struct engine_client *client,
                                  const struct request *request, struct resource *resource,
                                  int64_t now_ns)
@@ -51,7 +52,7 @@ static struct flight *open_round(struct lock_manager *manager, struct engine_cli
     return flight;
 }
 
-/* Close a round that has not been started. */
+/* Close a round that was opened but not started, together with its request. */
 static void close_round(struct lock_manager *manager, struct flight *flight)
 {
     struct pending_request *pending = flight->pending;
@@ -60,8 +61,9 @@ static void close_round(struct lock_manager *manager, struct flight *flight)
     flights_drop(manager->flights, flight);
 }
 
-/* Each of these returns the limit that the request exceeds, as one word; NULL: the request was
- * accepted or answered. */
+/* Each of the two functions below returns NULL if the request was accepted or has been answered.
+ * Otherwise it returns the limit that the request exceeds, as the word that follows LIMIT in the
+ * reply. */
 
 static const char *start_round(struct lock_manager *manager, struct engine_client *client,
                                const struct request *request, struct resource *resource,
@@ -140,15 +142,15 @@ static void abandon_request(struct lock_manager *manager, struct pending_request
         waits_run(manager, resource, now_ns);
         return;
     }
-    /* Releases go on. So do extensions, which are harmless and were requested. A BREAK goes on
-     * once its freeze was sent: otherwise the frozen keys would block everybody until they
-     * expire. */
+    /* Releases continue. So do extensions: they are harmless, and the client has requested them. A
+     * BREAK continues once its freeze was sent; otherwise the frozen keys would block all clients
+     * until they expire. */
     if (flight->round.kind == ROUND_ACQUIRE || flight->round.kind == ROUND_STATUS)
         flights_cancel(manager->flights, flight, now_ns);
 }
 
-/* The next request of a leaving client to abandon; NULL: none is left. Waiting requests come
- * first: otherwise the end of each round would start a round for the next of them. */
+/* The next request to abandon of a client that leaves; NULL: none is left. Requests that wait come
+ * first. Otherwise, the end of each round would start a round for the next of them. */
 static struct pending_request *next_to_abandon(const struct engine_client *client, bool locks_only)
 {
     struct pending_request *pending;
@@ -184,7 +186,7 @@ void requests_on_end(struct lock_manager *manager, struct engine_client *client,
 
 /* --- shutdown --- */
 
-/* Answer the request of a round, and cancel the round. */
+/* Reply SHUTDOWN to the request of a round, and cancel the round. */
 static void shut_down(struct lock_manager *manager, struct flight *flight, int64_t now_ns)
 {
     const struct reply reply = {.outcome = OUTCOME_SHUTDOWN};

@@ -10,7 +10,8 @@ void requests_submit(struct lock_manager *manager, struct engine_client *client,
 void requests_on_end(struct lock_manager *manager, struct engine_client *client,
                      enum engine_end how, int64_t now_ns);
 
-/* The daemon ends: answer each pending request with SHUTDOWN, and undo each LOCK among them. */
+/* The time to drain is over: reply SHUTDOWN to each pending request, and undo each LOCK among
+ * them. */
 void requests_abandon_all(struct lock_manager *manager, int64_t now_ns);
 
 #endif

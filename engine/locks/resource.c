@@ -4,15 +4,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Header-only: nothing to link. */
+/* xxhash.h contains the whole implementation, so no library is linked. */
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-/* Enough for short chains with the largest number of locks. Unused chains are never touched. */
+/* Enough to keep the chains short with the largest number of locks. Memory of chains that are never
+ * used is never touched. */
 enum { CHAINS = 16384 };
 
-/* Clients choose the names. With a known hash function they could choose many names with one
- * hash, which would make one chain long. The secret seed makes that hard. */
+/* Clients choose the names. If they knew the hash function, they could choose many names with the
+ * same hash, which would make one chain long. The secret seed makes that hard. */
 static struct resource_chain *chain_of_name(const struct resources *resources, const char *name,
                                             size_t name_len)
 {
@@ -60,7 +61,7 @@ struct resource *resource_find_key(const struct resources *resources, const char
     return resource_find(resources, key + prefix_len, key_len - prefix_len);
 }
 
-/* Write the whole key: the prefix, followed by the name. */
+/* Write the key, which is the prefix followed by the name. */
 static void set_name(struct resource *resource, const struct resources *resources, const char *name,
                      size_t name_len)
 {

@@ -34,7 +34,7 @@ void waits_leave(struct lock_manager *manager, struct pending_request *pending)
         manager->holding--;
 }
 
-/* The result of the last round for this resource, as a reply to a request received at
+/* A reply with the result of the last round for this resource, to a request that was received at
  * received_ns. */
 static struct reply last_reply(const struct lock_manager *manager, const struct resource *resource,
                                int64_t hint_ms, int64_t received_ns, int64_t now_ns)
@@ -49,7 +49,7 @@ static struct reply last_reply(const struct lock_manager *manager, const struct 
     return reply;
 }
 
-/* Count the time that a LOCK with WAIT has spent in the queue. */
+/* For a LOCK with WAIT: count the time that it has spent in the queue until until_ns. */
 static void count_wait(struct lock_manager *manager, const struct pending_request *pending,
                        int64_t until_ns)
 {
@@ -57,7 +57,7 @@ static void count_wait(struct lock_manager *manager, const struct pending_reques
         histogram_add(&manager->stats->queued, until_ns - pending->received_ns);
 }
 
-/* The wait is over; or the daemon stops and ends it. */
+/* Reply to a waiter and remove it: its wait is over, or the daemon stops. */
 static void answer_waiter(struct lock_manager *manager, struct pending_request *pending,
                           enum outcome outcome, int64_t hint_ms, int64_t now_ns)
 {
@@ -69,6 +69,7 @@ static void answer_waiter(struct lock_manager *manager, struct pending_request *
     manager_reply(manager, pending, ROUND_ACQUIRE, &reply);
 }
 
+/* Reply to each waiter that only waited for the result of the last round. */
 static void answer_timed_out(struct lock_manager *manager, struct resource *resource,
                              int64_t hint_ms, int64_t now_ns)
 {
@@ -93,7 +94,7 @@ void waits_on_deadline(struct lock_manager *manager, struct pending_request *pen
                        int64_t now_ns)
 {
     struct resource *resource = pending->resource;
-    /* The round under way ends soon, and it may still grant this waiter the lock. */
+    /* The round under way ends soon, and may still grant the lock to this waiter. */
     if (resource->queue.phase == QUEUE_ACQUIRING) {
         queue_note_timed_out(&resource->queue, &pending->waiter);
         return;
@@ -105,13 +106,14 @@ void waits_on_deadline(struct lock_manager *manager, struct pending_request *pen
 
 /* --- rounds for the first waiter --- */
 
-/* Open a round for the request, with a new token. NULL: *limit says which limit prevents it. */
+/* Open an acquire round for the request, with a new token. NULL: *limit is the limit that prevents
+ * it. */
 static struct flight *open_acquire(struct lock_manager *manager, struct pending_request *pending,
                                    const char **limit)
 {
     struct resource *resource = pending->resource;
     int64_t ballot = 0;
-    /* fence_always may have been set while the request was in the queue. */
+    /* fence_always can be set while the request is in the queue. */
     bool fenced = pending->fenced || manager->rules->fence_always;
     if (fenced) {
         ballot = fence_propose(&manager->fence, manager->io->wall_us(manager->io->context),
@@ -149,7 +151,8 @@ static void start_acquire(struct lock_manager *manager, struct resource *resourc
         answer_limit(manager, pending, limit);
 }
 
-/* noinline: keeps this path out of releases of locks that no client waits for. */
+/* Hand the lock over to the first waiter instead of releasing it. Returns false if that is not
+ * possible. noinline: keeps this code out of releases of locks that no client waits for. */
 __attribute__((noinline)) static bool hand_over(struct lock_manager *manager,
                                                 struct flight *release, int64_t now_ns)
 {
@@ -165,6 +168,8 @@ __attribute__((noinline)) static bool hand_over(struct lock_manager *manager,
     return true;
 }
 
+/* The round has granted the lock to the first waiter. Returns false if the reply reached no
+ * client. */
 static bool grant(struct lock_manager *manager, struct flight *flight, int64_t now_ns)
 {
     struct resource *resource = resource_of(flight->key);
@@ -191,7 +196,8 @@ static bool grant(struct lock_manager *manager, struct flight *flight, int64_t n
     return true;
 }
 
-/* The round granted nothing: waiters stay in the queue. */
+/* The round has not granted the lock. The request stays in the queue, unless it is answered
+ * here. */
 static void keep_waiting(struct lock_manager *manager, struct flight *flight, int64_t now_ns)
 {
     const struct round *round = &flight->round;
@@ -203,18 +209,19 @@ static void keep_waiting(struct lock_manager *manager, struct flight *flight, in
     if (round->outbid != 0 && round->ballot_seen > pending->ballot_seen)
         pending->ballot_seen = round->ballot_seen;
     if (pending->outbid) {
-        /* A quorum was free but has seen a greater ballot: run one more round at once, with a
-         * ballot above it. Only one, because a client that is outbid twice has a rival. */
+        /* A quorum of the masters would have accepted the token but has seen a greater ballot. Run
+         * one more round at once, with a ballot above that one. Only one, because if a client is
+         * outbid twice, another client competes with it. */
         manager->stats->outcomes[ROUND_ACQUIRE][OUTCOME_OUTBID]++;
         queue_on_outcome(&resource->queue, QUEUE_AGAIN, now_ns);
         return;
     }
     if (round->outcome == OUTCOME_LATE) {
-        /* The TTL of this request is too short for the time that a round takes, and would be
-         * again. The request is answered, so that the waiters after it need not wait. */
+        /* The TTL of this request is shorter than a round takes, and would be again in the next
+         * round. Reply to it, so that the waiters after it need not wait for it. */
         queue_on_outcome(&resource->queue, QUEUE_AGAIN, now_ns);
         answer_waiter(manager, pending, OUTCOME_LATE, -1, now_ns);
-        /* To the other waiters its token on the masters looked like that of any holder. */
+        /* For the waiters after it, its token on the masters counted as that of any holder. */
         resource->last_outcome = OUTCOME_HELD;
         answer_timed_out(manager, resource, -1, now_ns);
         return;
@@ -243,12 +250,13 @@ bool waits_on_settled(struct lock_manager *manager, struct flight *flight, int64
     return true;
 }
 
-/* The shortest interval of far queries, over all locks. 50 GETs a second cost next to nothing,
- * and a lock that keeps far waiters away is either released often, or one of few. */
+/* The shortest interval between far queries, for all locks together. 50 GETs per second cost next
+ * to nothing. A lock that keeps far waiters from getting it is released often, or is one of few
+ * locks, so it is found soon enough. */
 #define FAR_QUERY_NS (20 * NS_PER_MS)
 
-/* A lock is being released that no client of this daemon waits for: ask a master from time to
- * time whether a far waiter seeks it. */
+/* A lock is being released, and no client of this daemon waits for it. From time to time, ask a
+ * master whether a far waiter of another daemon wants it. */
 static void seek_far_waiter(struct lock_manager *manager, struct resource *resource, int64_t now_ns)
 {
     const struct queue *queue = &resource->queue;
@@ -266,8 +274,8 @@ void waits_release(struct lock_manager *manager, struct resource *resource, cons
     if (flight == NULL)
         flight = flights_open(flights, &resource->key, ROUND_RELEASE, 0);
     if (flight == NULL) {
-        /* Until the pending releases have been sent an extension could still be granted, and the
-         * lock then be deleted while its holder relies on it. */
+        /* Until the pending releases have been sent, a master could still grant an extension. The
+         * key would then be deleted while its holder relies on it. */
         extensions_end(&manager->extensions, token, now_ns);
         flights_defer_release(flights, &resource->key, token, nodes_all(flights->node_count),
                               now_ns);
@@ -285,9 +293,9 @@ void waits_release(struct lock_manager *manager, struct resource *resource, cons
 /* --- key probes --- */
 
 /*
- * The nodes that can be probed without delaying rounds. Nodes without a vote are left out: the key
- * may be free there but not on a quorum of the nodes that vote, and the queue would run one useless
- * round after the other.
+ * The nodes that can be probed without delaying rounds. Nodes without a vote are left out. If the
+ * key is free only on such nodes and not on a quorum of those that vote, the queue would run one
+ * useless round after the other.
  */
 static uint32_t reachable(const struct lock_manager *manager, int64_t now_ns)
 {
@@ -307,7 +315,7 @@ static void probe_key(struct lock_manager *manager, struct resource *resource, u
     write_key_probe(manager->flights, node, &resource->key, token, form, now_ns);
 }
 
-/* A key probe or an undo has returned what holds the key. */
+/* A key probe or an undo has been answered with what holds the key. */
 static void on_observed(struct lock_manager *manager, const struct flights_news *news,
                         int64_t now_ns)
 {
@@ -340,7 +348,7 @@ static void on_changed(struct lock_manager *manager, const struct flights_news *
     waits_run(manager, resource, now_ns);
 }
 
-/* Pass the changes of some nodes' state to every queue. */
+/* The state of some nodes has changed: tell every queue. */
 static void update_queues(struct lock_manager *manager, const struct flights_news *news,
                           int64_t now_ns)
 {
@@ -352,7 +360,8 @@ static void update_queues(struct lock_manager *manager, const struct flights_new
                 queue_on_unobserved(queue, i);
             if (queue->length == 0)
                 continue;
-            /* In this order: nodes that are probed again may be tracked anew. */
+            /* untracked comes before probe_again, because a node that is probed again can be
+             * tracked anew. */
             if (news->untracked & nodes_only(i))
                 queue_on_untracked(queue, i, now_ns);
             if (news->probe_again & nodes_only(i))
@@ -381,7 +390,8 @@ void waits_take_news(struct lock_manager *manager, const struct flights_news *ne
 
 /* --- the queue --- */
 
-/* Answer all waiters but the one whose round is under way, which gets the result of its round. */
+/* The daemon stops: reply to all waiters, except one whose round is under way. That waiter gets the
+ * result of its round. */
 static void drain_queue(struct lock_manager *manager, struct resource *resource)
 {
     const struct reply reply = {.outcome = OUTCOME_SHUTDOWN};
@@ -400,8 +410,8 @@ static void drain_queue(struct lock_manager *manager, struct resource *resource)
     }
 }
 
-/* Keep a resource that a far waiter seeks while it has no other use, because its queue's pause
- * would be lost with it. Returns when to check again. */
+/* A far waiter seeks this resource, and nothing else needs it. Keep it, because otherwise the pause
+ * of its queue would be lost. Returns when to check again. */
 static int64_t keep_sought(struct lock_manager *manager, struct resource *resource, int64_t now_ns)
 {
     struct queue *queue = &resource->queue;
@@ -417,7 +427,8 @@ static int64_t keep_sought(struct lock_manager *manager, struct resource *resour
     return keep ? queue->sought_ns : TIMER_NEVER;
 }
 
-/* noinline: keeps this path out of the one without waiters, near or far. */
+/* Set the timer of the queue. noinline: keeps this code out of the usual case, in which there are
+ * no waiters, near or far. */
 __attribute__((noinline)) static void set_wake(struct lock_manager *manager,
                                                struct resource *resource, int64_t now_ns)
 {
@@ -428,7 +439,7 @@ __attribute__((noinline)) static void set_wake(struct lock_manager *manager,
     timers_set(&manager->timers, &resource->wake, wake_ns);
 }
 
-/* There are waiters: do what the queue asks for. */
+/* The queue has waiters: do what it asks for. */
 static void run_queue(struct lock_manager *manager, struct resource *resource, int64_t now_ns)
 {
     struct queue *queue = &resource->queue;
@@ -437,7 +448,7 @@ static void run_queue(struct lock_manager *manager, struct resource *resource, i
     if (manager->draining)
         drain_queue(manager, resource);
     while (want == QUEUE_ACQUIRE) {
-        /* Keys are probed only for clients that wait. */
+        /* Keys are probed only if a client waits whose wait is not over. */
         want = queue_next(queue, queue->length > queue->timed_out ? reachable(manager, now_ns) : 0,
                           now_ns, &nodes);
         if (want == QUEUE_ACQUIRE)
@@ -458,7 +469,8 @@ void waits_run(struct lock_manager *manager, struct resource *resource, int64_t 
         set_wake(manager, resource, now_ns);
     else
         timers_set(&manager->timers, &resource->wake, TIMER_NEVER);
-    /* The last waiter may have been refused a round, or told that the daemon stops. */
+    /* The queue may have become empty above: the last waiter was refused a round, or was told that
+     * the daemon stops. */
     if (resource->queue.length == 0)
         flight_note_idle(&manager->flights->idle_keys, &resource->key);
 }
@@ -485,8 +497,8 @@ static const char *limit_exceeded(const struct lock_manager *manager, const stru
     return manager->waiting >= manager->rules->waiters ? "waiters" : NULL;
 }
 
-/* Does a LOCK without WAIT get its reply without a round? Yes if there are waiters before it, or
- * if the queue pauses for a far waiter. */
+/* Does this LOCK get its reply without a round? It does if it has no WAIT, no round is under way,
+ * and either there are waiters before it or the queue pauses for a far waiter. */
 static bool is_refused_at_once(const struct resource *resource, const struct request *request,
                                int64_t now_ns)
 {
@@ -515,11 +527,13 @@ static void join_queue(struct lock_manager *manager, struct pending_request *pen
         LIST_INSERT_HEAD(&manager->waited_for, resource, waited_for);
     timers_set(&manager->timers, &pending->waiter.wait_deadline,
                now_ns + request->wait_ms * NS_PER_MS);
-    /* The round under way may be for a client without WAIT, so its undo would not probe the key.
-     * Without this, the new waiter would learn of a release only from its next key probe. */
+    /* The round under way may be for a client without WAIT, and its undo would not probe the key.
+     * Let it probe the key. Otherwise the new waiter would learn of a release only from its next
+     * key probe. */
     if (resource->acquire != NULL)
         resource->acquire->key_probes = true;
-    /* This daemon granted the lock to another of its clients, so the masters need not be asked. */
+    /* This daemon has granted the lock to another of its clients and knows when it ends, so the
+     * masters need not be asked. */
     if (first && resource->lock != NULL)
         queue_on_held(queue, resource->lock->ends_ns, now_ns);
 }

@@ -9,28 +9,28 @@
 
 #include "engine/round/node_set.h"
 
-/* What an outstanding command of the guard asks for. */
+/* The question that an outstanding command of the guard asks. */
 enum part {
     PART_MEMORY,
-    PART_SETTING, /* a setting of a durable node; one command each */
+    PART_SETTING, /* durability settings; one command for each */
     PART_STATS,
     PART_RECORD,
     PART_TIME,
-    PART_REPLICATION,       /* end of the probe after a batch */
-    PART_REPLICATION_ALONE, /* end of a single probe */
+    PART_REPLICATION,       /* last command of a probe after a batch of votes */
+    PART_REPLICATION_ALONE, /* last command of any other probe */
     PART_SET,
-    PART_SIGN_OF_LIFE, /* signs of life of an old set; one command each */
+    PART_SIGN_OF_LIFE, /* signs of life of an old set; one command for each key */
     PART_HEARTBEAT,
-    PART_END, /* instead of a heartbeat when nothing may be written */
+    PART_END, /* replaces PART_HEARTBEAT if nothing may be written (read_only) */
     PART_RECORD_WRITE,
 };
 
-/* How long a host's clock entry stays on the master, so that daemons of the host trust the clock
- * soon after a restart. */
+/* How long a host's clock entry stays on the master. Within this time, daemons of the same host
+ * trust the clock soon after a restart. */
 enum { ENTRY_TTL_MS = 10 * 60 * 1000 };
 
-/* The settings that make a restart harmless: an answer is sent only after its command is on
- * disk. */
+/* The settings that make a restart harmless: with them, the master answers a command only after it
+ * is on disk. */
 static const struct {
     const char *name;
     const char *value;
@@ -127,8 +127,8 @@ static void write_heartbeat(struct master *master, int64_t now_ns)
              in_full ? redis_script_text(REDIS_SCRIPT_HEARTBEAT)
                      : redis_script_sha1(REDIS_SCRIPT_HEARTBEAT));
     add_word(&words, "%u", 3 + nodes_count(heartbeat->names));
-    /* The keys contain the set: what daemons of another set leave proves nothing here, because
-     * their max_ttl may be shorter. */
+    /* The keys contain the set id. What daemons of another set have left proves nothing for this
+     * set, because their max_ttl may be shorter. */
     add_word(&words, "redlockd:clock:%s:%s", set_id, master->clock_id);
     add_word(&words, "redlockd:vouch:%s", set_id);
     add_word(&words, "redlockd:step:%s", set_id);
@@ -169,7 +169,8 @@ void guard_io_heartbeat(struct master *master, int64_t now_ns)
 {
     if (!link_begin_heartbeat(&master->link, now_ns))
         return;
-    /* The facts come first: a record that is written has the number of keys evicted by then. */
+    /* Ask for the facts (evictions, durability) before the probe: a record that is written after
+     * the probe contains the number of keys evicted so far. */
     send_command(master, PART_MEMORY, (const char *[]){"INFO", "memory", NULL}, now_ns);
     if (master->guard->rules.durable & nodes_only(master->link.node))
         for (size_t i = 0; i < SETTINGS; i++)
@@ -184,9 +185,9 @@ void guard_io_heartbeat(struct master *master, int64_t now_ns)
         return;
     }
     /*
-     * SET with XX of a key that does not exist writes nothing. It only shows whether the master
-     * refuses it, for example because an ACL allows another prefix. Without it all other commands
-     * of the guard could succeed while every vote failed.
+     * The key does not exist, so SET with XX writes nothing. It only shows whether the master
+     * refuses a SET, for example because its ACL allows another prefix. Without this test, all
+     * other commands of the guard could succeed while every vote failed.
      */
     send_command(master, PART_SET,
                  (const char *[]){"SET", master->absent_key, "-", "XX", "PX", "1", NULL}, now_ns);
@@ -210,7 +211,8 @@ void guard_io_write_record(struct master *master, int64_t now_ns)
         return;
     snprintf(quarantine, sizeof(quarantine), "%" PRId64, write.quarantine_us);
     snprintf(join, sizeof(join), "%" PRId64, write.join_us);
-    /* In full: it is rare, and it never gets NOSCRIPT. */
+    /* Send the whole script. Record writes are rare, and this way the master never answers
+     * NOSCRIPT. */
     send_command(master, PART_RECORD_WRITE,
                  (const char *[]){"EVAL", redis_script_text(REDIS_SCRIPT_WRITE_RECORD), "1",
                                   RECORD_KEY, write.expected, write.text, quarantine, write.run_id,
@@ -245,7 +247,8 @@ static void take_record(struct master *master, const struct redis_reply *reply)
         note_failure(&sample->failed, REASON_GARBAGE);
         return;
     }
-    /* A text that is too long is not a redlockd record, and stays too long when cut. */
+    /* A text longer than LIMIT_RECORD is no record of redlockd. It is cut to LIMIT_RECORD, which is
+     * still too long for a record. */
     sample->record_len = reply->len <= LIMIT_RECORD ? reply->len : LIMIT_RECORD;
     sample->record = memcpy(master->record, reply->str, sample->record_len);
 }
@@ -265,8 +268,8 @@ static void take_time(struct master *master, const struct outstanding *outstandi
         seconds = redis_number(reply->items[0].str, reply->items[0].len, 15);
         micros = redis_number(reply->items[1].str, reply->items[1].len, 15);
     }
-    /* Limited to the year 2200, so that it fits in nanoseconds. A clock beyond that shows up as
-     * stepped all the same. */
+    /* Limited to the year 2200, so that the time fits in nanoseconds. A clock that jumps beyond
+     * that year is still detected as stepped. */
     if (seconds > 7258118400)
         seconds = 7258118400;
     if (seconds < 0 || micros < 0 || micros > 999999)
@@ -275,7 +278,8 @@ static void take_time(struct master *master, const struct outstanding *outstandi
         sample->clock.time_us = seconds * 1000000 + micros;
 }
 
-/* Follows master_replid. A server that was a replica has another id here. */
+/* In INFO, this line follows master_replid. If the server has ever been a replica since its start,
+ * the id in this line differs. */
 static const char never_replica[] =
     "\r\nmaster_replid2:0000000000000000000000000000000000000000\r\n";
 
@@ -316,7 +320,8 @@ static void take_memory(struct master *master, const struct redis_reply *reply)
                               !redis_info_is(reply, "maxmemory_policy", "noeviction");
 }
 
-/* The reply is {name, value}; anything else, including an error, proves nothing. */
+/* The expected reply is {name, value}. Any other reply, including an error, does not prove
+ * durability. */
 static void take_setting(struct master *master, const struct redis_reply *reply)
 {
     bool as_wanted = false;
@@ -343,8 +348,8 @@ static void take_set(struct master *master, const struct redis_reply *reply)
     guard_on_set(master->guard, master->link.node, refused);
 }
 
-/* Either an attestation, "<time>:<...>" in microseconds, or a lease, "<server> <daemon>=<time>
- * ..." in milliseconds with the latest signature first. */
+/* The value is an attestation or a lease. An attestation is "<time>:<...>", in microseconds. A
+ * lease is "<server> <daemon>=<time> ...", in milliseconds, with the latest signature first. */
 static void take_sign_of_life(struct master *master, const struct redis_reply *reply)
 {
     char text[LIMIT_RECORD];
@@ -361,7 +366,7 @@ static void take_sign_of_life(struct master *master, const struct redis_reply *r
         time_us = strtoll(text, NULL, 10);
     else if (sscanf(sign, "%16[0-9a-f*]=%" SCNd64, daemon, &signed_ms) == 2)
         time_us = signed_ms < INT64_MAX / 1000 ? signed_ms * 1000 : INT64_MAX;
-    /* An answer that cannot be read proves nothing. */
+    /* If an answer cannot be read, a daemon of the old set may still run. */
     if (reply->kind != RESP_STRING && reply->kind != RESP_NIL)
         master->sign_of_life_us = -1;
     else if (master->sign_of_life_us >= 0 && time_us > master->sign_of_life_us) {
@@ -385,8 +390,8 @@ static void take_heartbeat(struct master *master, const struct outstanding *outs
     if (text)
         guard_on_heartbeat(master->guard, master->link.node, &master->heartbeat,
                            outstanding->sent_ns, reply->str, reply->len, now_ns);
-    /* The scripts were flushed: the next heartbeat contains the whole script, which loads it
-     * again. */
+    /* The scripts were flushed on the master. The next heartbeat contains the whole script, which
+     * loads it again. */
     else if (failed == REASON_NOSCRIPT)
         master->guard->heartbeat |= nodes_only(master->link.node);
     else

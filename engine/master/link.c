@@ -11,7 +11,8 @@
 #define RETRY_MIN_NS           (50 * NS_PER_MS)
 #define RETRY_MAX_NS           (2 * NS_PER_S)
 
-/* The greeting has two parts: the second needs the run_id that the first returns. */
+/* The greeting has two parts, because the second part needs the run_id that the first part
+ * returns. */
 enum greeting_step {
     GREET_AUTH,
     GREET_SELECT,
@@ -75,7 +76,7 @@ bool link_is_connected(enum link_state state)
 static void set_state(struct link *link, enum link_state state, enum reason reason, int64_t now_ns)
 {
     assert((state == LINK_UP) == (reason == REASON_NONE));
-    /* The state of an absent master lasts through all attempts to reach it. */
+    /* While a master is absent, since_ns stays the same through all attempts to reach it. */
     if (link_is_connected(link->state) || link_is_connected(state))
         link->since_ns = now_ns;
     link->state = state;
@@ -91,18 +92,19 @@ static unsigned load_of(const struct outstanding *outstanding)
 
 static void push_outstanding(struct link *link, const struct outstanding *outstanding)
 {
-    /* The one taken last is still in use. */
+    /* The slot of the command that was taken last must not be overwritten: the caller still uses
+     * it. */
     assert(link->outstanding_count < LIMIT_LINK_COMMANDS - 1);
     struct outstanding *slot =
         &link->outstanding[(link->first + link->outstanding_count) % LIMIT_LINK_COMMANDS];
-    /* Field by field: a copy of the whole struct would be read in larger pieces while its fields
-     * are still on their way to memory, which makes the processor wait. */
+    /* Copied field by field. A copy of the whole struct would be read in larger pieces while its
+     * fields are still on their way to memory, and the processor would have to wait for them. */
     slot->kind = outstanding->kind;
     slot->command = outstanding->command;
     slot->form = outstanding->form;
     slot->unfenced = outstanding->unfenced;
     slot->epoch = outstanding->epoch;
-    slot->tracking = outstanding->tracking; /* or the number */
+    slot->tracking = outstanding->tracking; /* or the other union member, number */
     slot->more = 0;
     slot->sent_ns = outstanding->sent_ns;
     slot->position = outstanding->position; /* the longer member of the union */
@@ -116,14 +118,16 @@ static void drop_first_outstanding(struct link *link)
     link->outstanding_count--;
 }
 
-/* The first `count` votes of a batch were answered; the batch now begins after them. */
+/* The first `count` votes of a batch were answered: remove them from its start. */
 static void shorten_batch(struct outstanding *batch, unsigned count)
 {
     assert(count <= batch->more);
     batch->number += count;
     batch->more -= count;
     for (; count > 0; count--)
-        memcpy(&batch->owner, batch->owner, sizeof(batch->owner)); /* type-independent copy */
+        /* Step to the next owner. The pointer to it is the first field of each owner, whatever its
+         * type. */
+        memcpy(&batch->owner, batch->owner, sizeof(batch->owner));
 }
 
 static const struct outstanding *pop_outstanding(struct link *link)
@@ -180,7 +184,8 @@ static void send_pending_releases(struct link *link, int64_t now_ns)
             .token = entry->token,
             .ttl_ms = link->max_ttl_ms,
         };
-        /* In full: it is rare, and it never gets NOSCRIPT. */
+        /* Send the whole script. Pending releases are rare, and this way the master never answers
+         * NOSCRIPT. */
         size_t len = redis_format(&call, REDIS_IN_FULL, buf);
         push_outstanding(link, &(struct outstanding){.kind = OUTSTANDING_PENDING_RELEASE,
                                                      .sent_ns = now_ns,
@@ -203,9 +208,9 @@ static void on_pending_release_reply(struct link *link, const struct outstanding
     link->releases_under_way--;
     if (redis_answer(REDIS_RELEASE, reply).kind == ANSWER_FAILED) {
         /*
-         * The master may refuse this key alone, and for good, so other releases do not wait for it.
-         * The key was set before the release was written. After twice max_ttl it has expired,
-         * whatever the master's clock does.
+         * The master may refuse a release of this key alone, and for ever. So move the entry to the
+         * end, where it does not delay other releases. The key was set before its release was
+         * written. After twice max_ttl the key has expired, whatever the clock of the master does.
          */
         pending_releases_retry_later(&link->pending_releases, outstanding->position,
                                      2 * link->max_ttl_ms * NS_PER_MS, now_ns);
@@ -246,9 +251,9 @@ static void greet_first(struct link *link, int64_t now_ns)
 static void greet_second(struct link *link, int64_t now_ns)
 {
     /*
-     * In the same run of the server the old connection may still exist, with unread commands. After
-     * a restart its id could belong to another client. Without an old connection the daemon names
-     * an id that no client has, to learn at once whether it may use CLIENT KILL.
+     * In the same run of the server, the old connection may still exist and contain unread
+     * commands. After a restart, another client could have its id. If there is no old connection,
+     * the daemon kills an id that no client has, to learn at once whether it may use CLIENT KILL.
      */
     bool lived =
         link->last_client_id != 0 && memcmp(link->run_id, link->last_run_id, LINK_RUN_ID) == 0;
@@ -332,8 +337,8 @@ static void on_greeted(struct link *link, int64_t now_ns)
     send_pending_releases(link, now_ns);
 }
 
-/* Does the error's text say more than its reason? Redis does not name the command that an ACL
- * refuses within a script. */
+/* Does the text of the error say more than its reason? It does if the error is unknown. It also
+ * does for an ACL error, except within a script, where Redis does not name the refused command. */
 static bool is_informative(const struct redis_reply *error, enum reason reason)
 {
     static const char refusal[] = "NOPERM ";
@@ -366,28 +371,28 @@ const char *link_meaning(const struct link *link, enum reason reason)
 static bool is_standalone(const struct redis_reply *reply)
 {
     size_t len;
-    /* Valkey's name for the field is server_mode. */
+    /* In Valkey this field is called server_mode. */
     const char *field = redis_info(reply, "redis_mode", &len) ? "redis_mode" : "server_mode";
     return redis_info(reply, field, &len) == NULL || redis_info_is(reply, field, "standalone");
 }
 
-/* Check an answer to the greeting; REASON_NONE if the link may go on. */
+/* Check the answer to a step of the greeting; REASON_NONE if the greeting may continue. */
 static enum reason check_greeting(struct link *link, unsigned step, const struct redis_reply *reply)
 {
     bool error = reply->kind == RESP_ERROR;
     size_t run_id_len = 0;
     const char *run_id;
     enum reason reason;
-    /* Redis sends this error first, whatever the command was. */
+    /* Redis sends this error as the first reply of a connection, whatever the first command was. */
     if (error && reason_of_redis_error(reply->str, reply->len) == REASON_MAXCLIENTS)
         return REASON_MAXCLIENTS;
     switch (step) {
     case GREET_SETNAME:
-        /* Optional. */
+        /* The name of the connection is optional. */
         return REASON_NONE;
     case GREET_ID:
     case GREET_KILL:
-        /* An unknown id is no error here, but the daemon must have the permission to kill an old
+        /* An unknown id is no error here. But the daemon must have the permission to kill an old
          * connection. */
         if (error && reason_of_redis_error(reply->str, reply->len) == REASON_NOPERM)
             return link_reason_of(link, reply);
@@ -421,7 +426,7 @@ static enum reason check_greeting(struct link *link, unsigned step, const struct
     if (!error)
         return REASON_NONE;
     reason = link_reason_of(link, reply);
-    /* If AUTH is renamed on the server, its error quotes the password. */
+    /* If AUTH is renamed on the server, the text of its error contains the password. */
     if (step == GREET_AUTH)
         explicit_bzero(link->error_text, sizeof(link->error_text));
     return reason;
@@ -489,7 +494,8 @@ void link_send(struct link *link, const char *bytes, size_t len,
     link->io->write(link->io->context, link->node, bytes, len);
 }
 
-/* Load and jitter come and go; the distance of the master stays. */
+/* A longer round trip may be caused by load or jitter, which pass; so it counts only by an eighth.
+ * A shorter one shows that the master is nearer. */
 static void update_distance(struct link *link)
 {
     int64_t longer_ns = link->round_trip_ns - link->distance_ns;
@@ -532,10 +538,10 @@ const struct outstanding *link_on_reply(struct link *link, const struct redis_re
     case OUTSTANDING_SELF_TEST:
         break;
     }
-    /* The master has answered in time. */
+    /* The master has answered in time again. */
     if (link->state == LINK_SUSPECT && now_ns - outstanding->sent_ns <= link->node_timeout_ns)
         set_state(link, LINK_UP, REASON_NONE, now_ns);
-    /* Releases that found the link full or suspect. */
+    /* Send releases that could not be sent while the link was full or suspect. */
     if (link->pending_releases.unsent > 0)
         send_pending_releases(link, now_ns);
     return outstanding->kind != OUTSTANDING_PENDING_RELEASE ? outstanding : NULL;
@@ -614,9 +620,10 @@ bool link_on_timer(struct link *link, int64_t now_ns)
             now_ns > link->outstanding[link->first].sent_ns + link->node_timeout_ns)
             set_state(link, LINK_SUSPECT, REASON_SUSPECT, now_ns);
         else {
-            /* The connection has lasted, so after a loss the next attempts are quick again. */
+            /* The connection has lasted for a heartbeat interval. If it is lost later, the first
+             * attempts to reconnect follow quickly. */
             link->attempts = 0;
-            /* Retry releases that the master refused. */
+            /* Try releases again that the master has refused. */
             link->release_refused = false;
             send_pending_releases(link, now_ns);
         }

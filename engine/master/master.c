@@ -41,7 +41,7 @@ int64_t master_begun_ns(const struct master *master, const struct drift *drift, 
     int64_t uptime_s = master->link.uptime_s;
     if (uptime_s < 0)
         return INT64_MIN;
-    /* The last of the reported seconds may have only begun, and the server's clock may run
-     * faster than ours. */
+    /* The last of the reported seconds may have only just begun, and the clock of the server may
+     * run faster than ours. */
     return now_ns - (uptime_s - 1) * NS_PER_S + drift_of(drift, uptime_s * NS_PER_S);
 }

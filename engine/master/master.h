@@ -4,11 +4,15 @@
  *
  * The guard's commands (guard_io.c):
  *
- *     probe         GET redlockd:node, TIME, INFO replication: after every batch that asks for
- * votes heartbeat     INFO memory, INFO stats, a probe, whether a SET of a lock would be accepted,
- *                   heartbeat.lua: every guard->heartbeat_ns. For --reset-set, also what
- *                   the daemons of the old set have left
- *     record write  write_record.lua, and a probe after it
+ *     probe         after every batch of votes: GET redlockd:node, TIME, INFO replication
+ *
+ *     heartbeat     at every interval of guard->periods.heartbeat_ns: INFO memory, INFO stats, a
+ *                   probe, a SET that writes nothing but shows whether the SET of a lock would be
+ *                   accepted, and heartbeat.lua. On a durable node, the daemon also reads the
+ *                   settings. With --reset-set, it also reads what the daemons of the old set have
+ *                   left
+ *
+ *     record write  when the record has to be replaced: write_record.lua, and a probe
  */
 #ifndef ENGINE_MASTER_MASTER_H
 #define ENGINE_MASTER_MASTER_H
@@ -22,67 +26,72 @@
 #include "protocol/reason.h"
 
 struct master {
-    struct link link;       /* commands; owns the outstanding commands and pending releases */
-    struct tracker tracker; /* reports of changes */
+    /* The connection for commands; has the outstanding commands and the pending releases. */
+    struct link link;
+    struct tracker tracker; /* the connection for reports of changed keys */
 
-    unsigned key_probes;     /* key probes under way */
-    enum reason vote_reason; /* why it has no vote, as last reported; REASON_NONE: it votes */
+    unsigned key_probes; /* key probes and far queries that this master has not answered */
+    /* Why the master has no vote, as last reported; REASON_NONE: it has one. */
+    enum reason vote_reason;
 
-    /* State of this connection: */
-    bool tracking_refused;    /* it refuses to report changes */
-    uint64_t refused_reasons; /* reasons already logged, one bit each */
+    /* These two are reset when the connection is lost. */
+    bool tracking_refused; /* the master refuses to report changes */
+    /* Reasons of error replies that were already logged, one bit for each reason. */
+    uint64_t refused_reasons;
 
-    struct guard *guard;    /* draws the conclusions from the answers */
-    const char *clock_id;   /* of this host's clock: see engine_rules */
-    const char *absent_key; /* below the prefix of the locks; no lock can have this name */
-    const char *daemon;     /* GUARD_DAEMON bytes: this daemon's id, for the name leases */
-    /* Answers still to come that may be signs of life of the old set (reset_set). */
+    struct guard *guard;    /* draws conclusions from the answers to its commands */
+    const char *clock_id;   /* the identity of this host's clock: see engine_rules */
+    const char *absent_key; /* a key with the prefix of the locks that no lock can have */
+    const char *daemon;     /* GUARD_DAEMON bytes: the id of this daemon */
+    /* With reset_set: answers still missing that can contain a sign of life of a daemon of the old
+     * set. */
     unsigned signs_of_life_due;
-    int64_t sign_of_life_us; /* the latest of them; -1: one of the answers was an error */
+    int64_t sign_of_life_us; /* the latest sign of life so far; -1: an answer could not be read */
     char sign_of_life_daemon[GUARD_DAEMON + 1];
-    unsigned probes; /* probes under way, except for those at the end of batches */
-    bool heartbeat_in_full;
-    struct guard_heartbeat heartbeat; /* the heartbeat under way */
+    unsigned probes;        /* probes under way, except for the probes after batches of votes */
+    bool heartbeat_in_full; /* send heartbeat.lua as text, not by its SHA1 */
+    struct guard_heartbeat heartbeat; /* what the heartbeat under way leaves */
     struct guard_facts facts;
-    struct guard_sample sample; /* being received */
+    struct guard_sample sample; /* the probe whose answers are being received */
     char record[LIMIT_RECORD + 1];
 };
 
-/* Why no vote is asked of it now; REASON_NONE: it votes. All callers get the answer here: the
- * connection is checked before the guard. */
+/* Why the master has no vote now; REASON_NONE: it has one. Every caller uses this function, which
+ * checks the connection first and then asks the guard. */
 enum reason master_refuses_vote(const struct master *master, int64_t now_ns);
 
-/* Can commands be written to it? */
+/* Can commands be written to the master? */
 bool master_is_connected(const struct master *master);
 
-/* The connection for commands is lost; reset what was known of it. */
+/* The connection for commands is lost: reset what was known only for that connection. */
 void master_on_lost(struct master *master);
 
-/* It has answered an error for this reason. Returns true if the caller should log it: once for each
- * reason and connection. */
+/* The master has answered a command by an error, for this reason. Returns true if the caller should
+ * log that: once for each reason and connection. */
 bool master_note_refusal(struct master *master, enum reason reason);
 
-/* When its present run began, at the latest; INT64_MIN: not known. */
+/* The latest time at which the present run of the server can have begun, from its uptime;
+ * INT64_MIN: not known. */
 int64_t master_begun_ns(const struct master *master, const struct drift *drift, int64_t now_ns);
 
 /* --- the guard's commands --- */
 
-/* The probe after votes, which is always sent. The bytes are the same for all nodes, and the
- * caller writes them; guard_io_expect_batch() is called for each node that gets them. */
+/* The probe that follows each batch of votes. The bytes are the same for all nodes. The caller
+ * writes them, and calls guard_io_expect_batch() for each node that gets them. */
 extern const char guard_io_probe_bytes[];
 extern const size_t guard_io_probe_len;
 void guard_io_expect_batch(struct master *master, int64_t now_ns);
 
-/* Send a single probe, unless one is under way. */
+/* Send a probe that belongs to no batch of votes, unless such a probe is under way. */
 void guard_io_probe(struct master *master, int64_t now_ns);
 
 /* Send a heartbeat, unless one is under way, or the link is not connected. */
 void guard_io_heartbeat(struct master *master, int64_t now_ns);
 
-/* Write the record that the guard wants written, if any. */
+/* If the guard wants a record to be written to this master, write it. */
 void guard_io_write_record(struct master *master, int64_t now_ns);
 
-/* An answer to any of these commands. */
+/* Handle the answer to any of these commands. */
 enum guard_result guard_io_on_reply(struct master *master, const struct outstanding *outstanding,
                                     const struct redis_reply *reply, int64_t now_ns);
 

@@ -26,7 +26,8 @@ void pending_releases_push(struct pending_releases *pending_releases, const char
         drop_oldest(pending_releases);
         pending_releases->dropped++;
     }
-    /* Start at the beginning of the memory, so that unused entries are never touched. */
+    /* An empty ring begins again at the start of its memory, so that entries further on are touched
+     * only when they are needed. */
     if (pending_releases->count == 0)
         pending_releases->first +=
             pending_releases->size - pending_releases->first % pending_releases->size;

@@ -8,10 +8,12 @@
 
 static const char channel[] = "__redis__:invalidate";
 
-/* Interval of PINGs: without them a silent loss of the connection would go unnoticed. */
+/* Interval of PINGs. Without them, the daemon would not notice that the connection was lost
+ * silently. */
 #define PING_EVERY_NS (5 * NS_PER_S)
 
-/* After this time the daemon asks again a master that cannot or will not report. */
+/* After this time the daemon tries again to get reports from a master that could not or would not
+ * send them. */
 #define REFUSED_RETRY_NS (60 * NS_PER_S)
 
 enum step { STEP_AUTH, STEP_NAME, STEP_ID, STEP_SUBSCRIBE };
@@ -115,7 +117,8 @@ enum tracker_news tracker_on_reply(struct tracker *tracker, const struct redis_r
     if (tracker->state == TRACKER_GREETING)
         return on_tracker_greeting(tracker, reply, now_ns);
     if (redis_item_is(reply, 0, "pong")) {
-        /* The connection has lasted, so after a loss the next attempts are quick again. */
+        /* The connection has lasted for a PING interval. If it is lost later, the first attempts to
+         * reconnect follow quickly. */
         tracker->attempts = 0;
         tracker->ping_due = false;
         tracker->deadline_ns = now_ns + PING_EVERY_NS;
@@ -123,7 +126,7 @@ enum tracker_news tracker_on_reply(struct tracker *tracker, const struct redis_r
     }
     if (reply->item_count != 3 || !redis_item_is(reply, 0, "message"))
         return give_up_tracker(tracker, now_ns);
-    /* FLUSHALL reports nil. */
+    /* After FLUSHALL the master reports nil instead of a key. */
     if (reply->items[2].kind != RESP_ARRAY || reply->nested_count != 1 || reply->nested_str == NULL)
         return TRACKER_ALL_CHANGED;
     *key = reply->nested_str;

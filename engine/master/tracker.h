@@ -1,6 +1,6 @@
 /*
- * A second connection to one master, on which the master reports changes of keys that were read on
- * the first one (client-side caching of Redis 6, in opt-in mode, redirected). Pure, like
+ * A second connection to one master. On it the master reports changes of keys that were read on the
+ * first connection (client-side caching of Redis 6, in opt-in mode, redirected). Pure, like
  * engine/master/link.h.
  *
  *             open            connected            subscribed
@@ -9,12 +9,13 @@
  *      +-----------------+------------------+-----------------------+
  *                        closed, refused, or no answer to a PING
  *
- * On the first connection, `CLIENT TRACKING ON REDIRECT <id of the second> OPTIN` sets the
- * destination of the reports, once. `CLIENT CACHING YES` before a command that reads a key requests
- * one report of its next change, whether the key is deleted, set, extended or expired.
+ * On the first connection, `CLIENT TRACKING ON REDIRECT <id of the second> OPTIN` is sent once and
+ * sets the destination of the reports. `CLIENT CACHING YES` before a command that reads a key
+ * requests one report: of the next change of that key, whether the key is deleted, set, extended or
+ * expired.
  *
- * Reports decide nothing; they only say when to probe a key. The keys of a master that cannot or
- * will not report are probed at intervals.
+ * Reports decide nothing. They only say when to probe a key. If a master cannot report, or refuses
+ * to, the daemon probes its keys at intervals.
  */
 #ifndef ENGINE_MASTER_TRACKER_H
 #define ENGINE_MASTER_TRACKER_H
@@ -32,17 +33,18 @@ struct tracker {
     const struct link_io *io;
     struct link_login login;
     unsigned node;
-    int64_t silence_timeout_ns; /* how long it may stay without an answer that is due */
+    /* How long to wait for an answer before the connection is given up. */
+    int64_t silence_timeout_ns;
 
     enum tracker_state state;
     unsigned step;       /* GREETING: the step whose answer is next */
-    int64_t client_id;   /* of the second connection */
+    int64_t client_id;   /* id of the second connection, assigned by the master */
     int64_t deadline_ns; /* when tracker_on_timer() has to run */
-    bool ping_due;       /* LISTENING: the answer due is to a PING */
+    bool ping_due;       /* LISTENING: a PING has been sent and is not answered */
     unsigned attempts;
 
-    /* A serial number, never 0, while reports are set up on the first connection. 0 if one of
-     * the connections is lost, or the master refuses. */
+    /* The serial number of the present setup of reports, never 0. 0 while there is none: one of the
+     * connections is lost, or the master has refused. */
     uint32_t tracking;
     uint32_t last_tracking;
 };
@@ -55,25 +57,25 @@ void tracker_on_closed(struct tracker *tracker, int64_t now_ns);
 
 enum tracker_news {
     TRACKER_NOTHING,
-    TRACKER_READY,       /* the tracker listens */
+    TRACKER_READY,       /* the connection is subscribed: reports can be set up */
     TRACKER_LOST,        /* the reply made the tracker close the connection */
-    TRACKER_CHANGED,     /* one key: *key, *key_len, valid as long as the reply */
+    TRACKER_CHANGED,     /* one key has changed: *key and *key_len, valid as long as the reply */
     TRACKER_ALL_CHANGED, /* any key may have changed */
 };
 
 enum tracker_news tracker_on_reply(struct tracker *tracker, const struct redis_reply *reply,
                                    int64_t now_ns, const char **key, size_t *key_len);
 
-/* Returns true if it has given up the connection. */
+/* Call at tracker->deadline_ns. Returns true if the connection was given up. */
 bool tracker_on_timer(struct tracker *tracker, int64_t now_ns);
 
 /*
- * The first connection is up and the second listens: have reports sent there from now on. The
- * answer belongs to an outstanding command of kind OUTSTANDING_TRACKING.
+ * The first connection is up and the second one listens: direct the reports to the second one from
+ * now on. The answer belongs to an outstanding command of kind OUTSTANDING_TRACKING.
  */
 void tracker_start(struct tracker *tracker, struct link *link, int64_t now_ns);
 
-/* The next command on the first connection reads a key to be tracked. */
+/* Have the key tracked that the next command on the first connection reads. */
 void tracker_request_report(struct link *link, int64_t now_ns);
 
 #endif

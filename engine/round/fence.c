@@ -5,7 +5,8 @@
 int64_t fence_propose(struct fence *fence, int64_t wall_us, int64_t seen)
 {
     int64_t ballot = wall_us > fence->last ? wall_us : fence->last + 1;
-    /* A wall clock that was absurd for a while must not raise later ballots. */
+    /* If the wall clock is absurd, fence->last stays as it is, so that later ballots are not
+     * raised. */
     if (ballot <= 0 || ballot >= REDIS_BALLOT_END)
         return 0;
     fence->last = ballot;

@@ -13,8 +13,8 @@ void round_init(struct round *round, const struct round_rules *rules, enum round
 {
     assert(rules->node_count <= LIMIT_NODES);
     assert(rules->quorum == rules->node_count / 2 + 1);
-    /* The fields about holders are set before they are read, and are larger than all others
-     * together. */
+    /* Leave the fields about holders undefined. They are written before they are read, and they
+     * take more memory than all other fields together. */
     memset(round, 0, offsetof(struct round, ballot_seen));
     round->rules = rules;
     round->kind = kind;
@@ -48,8 +48,8 @@ int64_t round_backfill_ttl_ms(const struct round *round, int64_t now_ns)
 
 /* --- the holder and its TTL --- */
 
-/* The number of nodes on which the most common holder has the key. A holder that is not known
- * may be any holder. */
+/* The number of nodes on which the most common holder has the key. A node whose holder is not known
+ * is counted as well, because it may be the same holder. */
 static unsigned largest_holding(const struct round *round)
 {
     unsigned largest = 0;
@@ -71,8 +71,8 @@ static unsigned largest_holding(const struct round *round)
 
 bool round_is_split(const struct round *round)
 {
-    /* No holder has a quorum, and the silent nodes could not complete one. When this ends
-     * depends on the losers of the vote, not on a TTL. */
+    /* No holder has a quorum, and the silent nodes could not complete one. A split ends when the
+     * losers undo their votes, not when a TTL ends. */
     unsigned unsaid = nodes_count(round->failed | round->pending);
     return largest_holding(round) + unsaid < round->rules->quorum;
 }
@@ -174,7 +174,7 @@ static void fail_all_pending(struct round *round, enum reason reason)
 
 struct decision {
     enum outcome outcome;
-    bool certain; /* whatever the pending nodes may answer */
+    bool certain; /* no answer of a pending node can change the outcome */
 };
 
 static struct decision certainly(enum outcome outcome)
@@ -197,14 +197,15 @@ static struct decision decide_failed_acquire(const struct round *round)
     unsigned votes = voted(round);
     if (round->may_bid_again && nodes_count(round->yes | round->outbid) >= quorum)
         return certainly(OUTCOME_OUTBID);
-    /* The undo of the nodes that refused brings the hint; wait for it. */
+    /* Only the answer to the undo says how long the key lives on a node that refused, and the hint
+     * is computed from that. So wait for these answers. */
     if (votes >= quorum)
         return (struct decision){OUTCOME_HELD, (round->held & round->under_way[ROUND_UNDO]) == 0};
     return (struct decision){OUTCOME_NOQUORUM, votes + nodes_count(round->pending) < quorum};
 }
 
-/* The question of an extension, a release and a freeze: does this token have the key on a quorum
- * of the nodes? GONE: so many nodes deny it that it cannot, whatever the others hold. */
+/* For EXTEND, RELEASE and FREEZE: does this token hold the key on a quorum of the nodes? GONE: so
+ * many nodes deny it that the token cannot have a quorum, even if all other nodes have it. */
 static struct decision decide_token(const struct round *round)
 {
     unsigned quorum = round->rules->quorum;
@@ -252,8 +253,8 @@ static void settle(struct round *round, struct round_actions *actions, enum outc
     actions->answer = !round->cancelled;
 }
 
-/* An acquire has failed: release on every node where the SET was or may yet be executed,
- * including nodes that timed out or refused. */
+/* An acquire has failed: release its token on every node where the SET was executed or may still be
+ * executed. These include nodes that timed out or refused. */
 static void undo(struct round *round, struct round_actions *actions)
 {
     assert(round->kind == ROUND_ACQUIRE);
@@ -262,9 +263,10 @@ static void undo(struct round *round, struct round_actions *actions)
 }
 
 /*
- * The token has a quorum: backfill its key where it is missing. An acquire does so on nodes that
- * refused, at once or never, because a later backfill could outlive the lock. An extension does so
- * where the key was absent. Pending votes may still be YES and need no backfill.
+ * The token has a quorum: write its key to nodes that lack it. An acquire does so on nodes that
+ * refused or had no vote, in the step that grants it and never later, because a later backfill
+ * could outlive the lock. An extension does so where the key was absent. A node whose vote is
+ * pending may still answer YES, so it gets no backfill yet.
  */
 static void backfill(struct round *round, struct round_actions *actions, uint32_t missing,
                      int64_t now_ns)
@@ -326,8 +328,8 @@ static void on_start(struct round *round, const struct round_event *event,
         fail_node(round, nodes_first(unreachable),
                   event->unreachable_because[nodes_first(unreachable)]);
 
-    /* If no quorum can be reached, ask no node: an acquire would only have to be undone. A
-     * release goes to every node that can be reached. */
+    /* If no quorum can be reached, ask no node: an acquire would only have to be undone. A release
+     * is sent to every node that can be reached all the same. */
     bool no_quorum = nodes_count(event->reachable) < round->rules->quorum;
     if (no_quorum && round->kind != ROUND_RELEASE) {
         settle(round, actions, OUTCOME_NOQUORUM);
@@ -336,19 +338,20 @@ static void on_start(struct round *round, const struct round_event *event,
     assert((event->carrying & event->reachable) == 0);
     round->pending = event->reachable;
     round->sent = event->reachable;
-    /* A node without a vote may still hold the key. An extension must then prolong it like the
-     * others, and a freeze must freeze it; a granted acquire can backfill it. */
+    /* A node without a vote may still hold the key. An extension then has to prolong it and a
+     * freeze has to freeze it, as on the other nodes. A granted acquire can backfill it. */
     if (round->kind == ROUND_EXTEND || round->kind == ROUND_FREEZE)
         round->sent |= event->carrying;
     else if (round->kind == ROUND_ACQUIRE)
         round->missing = event->carrying;
     send_to(round, actions, ROUND_VOTE, round->sent);
-    /* Otherwise nothing can be decided before there are votes. */
+    /* With a quorum of nodes asked, nothing can be decided before the first vote arrives. */
     if (no_quorum)
         decide(round, event->now_ns, actions);
 }
 
-/* A vote that arrives after the outcome. It can still tell an extension where to backfill. */
+/* A vote that arrives after the round was settled. It can still tell an extension where to backfill
+ * the key. */
 static void on_straggler(struct round *round, const struct round_event *event,
                          struct round_actions *actions)
 {
@@ -378,8 +381,8 @@ static void on_answer(struct round *round, const struct round_event *event,
             round->missing |= node;
         break;
     case ROUND_UNDO:
-        /* The undo of a node that had refused returns who holds the key; if the key is gone
-         * meanwhile, the node is free. */
+        /* A node that had refused answers the undo with the present holder of the key. If the key
+         * is gone by now, the node counts as free. */
         if (round->held & node) {
             if (event->answer->kind == ANSWER_HELD) {
                 remember_holder(round, event->node, event->answer, event->now_ns);
@@ -420,7 +423,7 @@ static void on_cancel(struct round *round, struct round_actions *actions)
     settle(round, actions, OUTCOME_NOQUORUM);
 }
 
-/* A grant that its client never hears of is undone like a failed acquire. */
+/* A grant that did not reach its client is undone like a failed acquire. */
 static void on_undelivered(struct round *round, struct round_actions *actions)
 {
     assert(round->kind == ROUND_ACQUIRE);
@@ -434,7 +437,7 @@ static void on_undelivered(struct round *round, struct round_actions *actions)
 
 static void check_invariants(const struct round *round)
 {
-    /* Each node is in one set at most: only then is the sum equal to the union. */
+    /* Each node is in one of these sets at most: only then is their sum equal to their union. */
     assert(round->pending + round->yes + round->absent + round->held + round->failed ==
            (round->pending | round->yes | round->absent | round->held | round->failed));
     assert((round->pending & ~round->under_way[ROUND_VOTE]) == 0);

@@ -5,7 +5,7 @@
  *     ROUND_ACQUIRE  steps 2 to 5 of the paper: ask every node, count, compute the validity, undo
  *     ROUND_EXTEND   section "Making the algorithm more reliable: Extending the lock"
  *     ROUND_RELEASE  section "Releasing the Lock"
- *     ROUND_STATUS   asks and changes nothing
+ *     ROUND_STATUS   asks which token holds the key, and changes nothing
  *     ROUND_FREEZE   replaces the token, so that no client can extend the lock (freeze.lua). It
  *                    waits for every node or the deadline, because the release that follows
  *                    depends on the answer of each node
@@ -14,17 +14,19 @@
  *
  *     VOTING      the nodes have been asked; there is no outcome yet
  *
- *     ANSWERING   an acquire that has failed and is already undone; until the deadline it waits for
- *                 a better reply (HELD or NOQUORUM, and the hint)
+ *     ANSWERING   an acquire that has failed, and whose undo has been sent. Until the deadline it
+ *                 waits for answers that make the reply to the client more precise: HELD or
+ *                 NOQUORUM, and the hint
  *
- *     SETTLED     the client has its reply; commands may still be under way
+ *     SETTLED     the outcome is known, and the caller replies to the client; some commands may
+ *                 still be unanswered
  *
- * A round is finished, and may be reused, once it is settled and none of its commands is under way.
- * A node that hangs delays the end of the round, but not the reply.
+ * A round is finished, and its memory may be reused, once it is settled and no command of it is
+ * unanswered. So a node that hangs delays the end of the round, but not the reply.
  *
  * The quorum is a majority of the configured nodes, not of the reachable ones. Silence is no vote:
- * an answer later than node_timeout after the start never counts, even if it is read before the
- * timer fires.
+ * an answer that arrives later than node_timeout after the start of the round never counts, even if
+ * the daemon reads it before its timer fires.
  */
 #ifndef ENGINE_ROUND_ROUND_H
 #define ENGINE_ROUND_ROUND_H
@@ -58,9 +60,9 @@ enum __attribute__((packed)) round_phase { ROUND_VOTING, ROUND_ANSWERING, ROUND_
 
 /* The commands of one round that can be under way on a node at the same time. */
 enum round_command {
-    ROUND_VOTE,     /* the command of the round's kind; its answer is the node's vote */
+    ROUND_VOTE,     /* the command of this kind of round; its answer is the vote */
     ROUND_UNDO,     /* the release that follows a failed acquire */
-    ROUND_BACKFILL, /* the key, where a granted round found none; the answer is ignored */
+    ROUND_BACKFILL, /* writes the key where a granted round found none; the answer is ignored */
     ROUND_COMMANDS  /* number of commands */
 };
 
@@ -71,7 +73,7 @@ enum round_event_type {
     ROUND_EVENT_CANCEL,    /* the client has gone and waits for no reply */
     ROUND_EVENT_RELEASING, /* a release of the token has begun: stop backfilling it */
     /* The grant of the last step reached no client. The caller has not carried out the other
-     * actions of that step, and must not do so. */
+     * actions of that step, and must not carry them out. */
     ROUND_EVENT_UNDELIVERED,
 };
 
@@ -79,14 +81,15 @@ struct round_event {
     enum round_event_type type;
     int64_t now_ns;
 
-    /* START: the nodes that may vote and can be written to, with the reason for each other node.
-     * Nodes in `carrying` have no vote, but can be written to and carry the lock. */
+    /* START. reachable: nodes that may vote and can be written to. carrying: nodes that have no
+     * vote but can be written to and may hold the key. unreachable_because: for each node that is
+     * not in `reachable`, the reason; an array of node_count reasons. */
     uint32_t reachable;
     uint32_t carrying;
-    const enum reason *unreachable_because; /* an array of node_count reasons */
+    const enum reason *unreachable_because;
 
-    /* ANSWER: the node's answer. If the connection was lost instead, it is FAILED with the
-     * reason. */
+    /* ANSWER. If the connection was lost instead of answering, `answer` is FAILED with the reason
+     * of the loss. */
     unsigned node;
     enum round_command command;
     const struct answer *answer;
@@ -96,17 +99,17 @@ struct round_event {
 struct round_actions {
     uint32_t send_to;        /* write `send` to these nodes; 0: write nothing */
     enum round_command send; /* ROUND_BACKFILL uses round_backfill_ttl_ms() */
-    bool answer; /* reply to the client with round->outcome; true once in a round's life */
+    bool answer; /* reply to the client with round->outcome; true at most once in a round */
 };
 
-/* The fields used by each vote come first, then those used by each round, and rarely used ones
- * last: there are many rounds, and the processor loads them by cache lines of 64 bytes. */
+/* Fields that every vote uses come first, then fields that every round uses, and rarely used fields
+ * last. There are many rounds, and the processor loads them in cache lines of 64 bytes. */
 struct round {
     const struct round_rules *rules;
     int64_t started_ns;
 
-    /* Sets of nodes. Each node that was asked is in exactly one of pending, yes, absent, held,
-     * failed. */
+    /* Sets of nodes. Each node that was asked for a vote is in exactly one of pending, yes, absent,
+     * held and failed. */
     uint32_t pending;
     uint32_t yes;
     uint32_t under_way[ROUND_COMMANDS]; /* nodes that have not answered this command */
@@ -118,14 +121,14 @@ struct round {
     uint32_t absent;
     uint32_t held;
     uint32_t failed;
-    uint32_t sent;    /* nodes that were sent the vote command, whatever they answered */
-    uint32_t missing; /* nodes without a vote that lack the key */
-    uint32_t outbid;  /* nodes in `held` that refused only because of the ballot */
+    uint32_t sent;    /* nodes that the vote command was sent to, whatever they answered */
+    uint32_t missing; /* nodes that have no vote and may lack the key */
+    uint32_t outbid;  /* nodes in `held` that refused only because of their greater ballot */
     bool token_releasing;
-    bool may_bid_again; /* ACQUIRE: the outcome may be OUTBID */
-    int64_t until_ns;   /* ACQUIRE, EXTEND with a quorum: end of the validity */
+    bool may_bid_again; /* ACQUIRE: OUTBID is allowed as an outcome; set by the caller */
+    int64_t until_ns;   /* ACQUIRE or EXTEND that has a quorum: end of the validity */
     int64_t ttl_ns;
-    enum reason reasons[LIMIT_NODES]; /* of nodes in `failed` */
+    enum reason reasons[LIMIT_NODES]; /* why each node in `failed` has no vote */
 
     /* Valid for nodes in `outbid` and in `held`; undefined for others. */
     int64_t ballot_seen;                /* the greatest ballot of the nodes in `outbid` */
@@ -133,7 +136,7 @@ struct round {
     uint64_t held_by[LIMIT_NODES];      /* fingerprint of the holder; 0: not known */
 };
 
-/* Prepare a round. ttl_ns is used by ACQUIRE and EXTEND. rules must outlive the round. */
+/* Prepare a round. Only ACQUIRE and EXTEND use ttl_ns. rules must outlive the round. */
 void round_init(struct round *round, const struct round_rules *rules, enum round_kind kind,
                 int64_t ttl_ns);
 
@@ -142,10 +145,10 @@ void round_step(struct round *round, const struct round_event *event,
                 struct round_actions *actions);
 
 /*
- * A fast path for YES votes that decide nothing. Most do not: a YES decides only if
- * it completes a quorum, or if a quorum was out of reach before. Returns false if the vote may
- * decide; nothing has changed then, and the caller uses round_step(). Saves 9 % of the daemon's
- * instructions at 16x16.
+ * A fast path for a YES vote that does not decide the round. Most do not: a YES vote can decide
+ * only if it completes a quorum, or if a quorum was out of reach before. Returns false if the vote
+ * may decide; then nothing has changed, and the caller has to use round_step(). This saves 9 % of
+ * the daemon's instructions at 16x16 (16 connections with 16 requests in flight on each).
  */
 bool round_add_vote_fast(struct round *round, unsigned node, int64_t now_ns);
 
@@ -160,18 +163,18 @@ int64_t round_deadline_ns(const struct round *round);
 int64_t round_validity_ns(const struct round *round, int64_t now_ns);
 
 /*
- * For HELD: milliseconds until a quorum can be free at the earliest. -1: not known, because of a
- * split vote, a key without a TTL, or nodes that did not say.
+ * For HELD: milliseconds until a quorum can be free at the earliest. -1: not known, because the
+ * vote is split, a key has no TTL, or nodes did not report the TTL.
  */
 int64_t round_hint_ms(const struct round *round, int64_t now_ns);
 
-/* After HELD: did several clients split the votes, so that none of them holds the lock? */
+/* After HELD: did several clients split the votes, so that no client holds the lock? */
 bool round_is_split(const struct round *round);
 
 /*
- * After HELD: have so few nodes refused that the other nodes asked would be a quorum, had all their
- * votes counted? Then the key may be free on a quorum, and the next round may be refused all the
- * same.
+ * After HELD: did at least a quorum of the asked nodes give no refusal, although too few of their
+ * votes counted as YES? Then the key may be free on a quorum while the next round is refused in the
+ * same way.
  */
 bool round_lacked_votes(const struct round *round);
 

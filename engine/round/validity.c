@@ -3,12 +3,13 @@
 
 #include <assert.h>
 
-/* Rounded up, because a drift is subtracted from what a client is promised. */
+/* The share of a duration that clocks may drift. Rounded up, because a drift is subtracted from
+ * what a client is promised. */
 static int64_t rate_share(const struct drift *drift, int64_t duration_ns)
 {
     assert(drift->rate_ppm >= 0);
     assert(drift->rate_ppm <= 1000000);
-    /* In two parts, so that a day times a million does not overflow. */
+    /* Computed in two parts: a day in nanoseconds times a million would overflow. */
     int64_t whole = duration_ns / 1000000 * drift->rate_ppm;
     int64_t rest = (duration_ns % 1000000 * drift->rate_ppm + 999999) / 1000000;
     return whole + rest;

@@ -5,15 +5,16 @@
  *     validity = ttl - (t_decided - t_started) - drift
  *     drift    = ttl * clock_drift_rate + clock_drift_margin
  *
- * t_started is read before the first byte of the round is queued, t_decided after the reply that
- * decides the round was received. All times are nanoseconds of CLOCK_BOOTTIME.
+ * t_started is read before the first byte of the round is queued. t_decided is read after the
+ * daemon has received the reply that decides the round. All times are nanoseconds of
+ * CLOCK_BOOTTIME.
  */
 #ifndef ENGINE_ROUND_VALIDITY_H
 #define ENGINE_ROUND_VALIDITY_H
 
 #include <stdint.h>
 
-/* The assumed difference of two clocks: a rate in millionths, and a constant margin. */
+/* The assumed drift between two clocks: a rate in parts per million, and a constant margin. */
 struct drift {
     int64_t rate_ppm;
     int64_t margin_ns;
@@ -26,7 +27,7 @@ int64_t drift_of(const struct drift *drift, int64_t ttl_ns);
 int64_t valid_until(const struct drift *drift, int64_t ttl_ns, int64_t started_ns);
 
 /*
- * The time from received_ns to now_ns as a client may count it on its own clock, in whole
+ * The time from received_ns to now_ns as a client is told to count it on its own clock, in whole
  * milliseconds. It is reduced by the drift rate and rounded down, so that t_send + elapsed +
  * validity is never later than the true deadline.
  */
