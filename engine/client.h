@@ -37,7 +37,9 @@ enum engine_end {
 struct engine_client {
     LIST_HEAD(, pending_request) pending_requests; /* requests without a reply so far */
     unsigned pending_count;
-    LIST_HEAD(, lock) holds; /* its HOLDs */
+    TAILQ_HEAD(, pending_request) to_start; /* those that wait for their round to start */
+    TAILQ_ENTRY(engine_client) of_starts;   /* linked while there are any */
+    LIST_HEAD(, lock) holds;                /* its HOLDs */
     unsigned hold_count;
     uint64_t id;
     char label[LIMIT_TAG + 1]; /* set by NAME; "" without one */

@@ -54,6 +54,7 @@ void engine_free(struct engine *engine)
 void engine_client_init(struct engine_client *client, uint64_t id)
 {
     memset(client, 0, sizeof(*client));
+    TAILQ_INIT(&client->to_start);
     client->id = id;
 }
 
@@ -160,7 +161,7 @@ static void finish(struct engine *engine, int64_t now_ns)
             take_news(engine, now_ns);
         else if ((flight = flights_next_settled(&engine->flights)) != NULL)
             settle_flight(engine, flight, now_ns);
-        else
+        else if (!requests_start_next(&engine->manager, now_ns))
             break;
     }
     resources_sweep(&engine->manager.resources, &engine->flights.idle_keys);
@@ -228,15 +229,24 @@ enum reason engine_refuses_vote(const struct engine *engine, unsigned node, int6
 
 /* --- the end of a pass --- */
 
+/* A turn of the start queue was left over because many had started in one pass. */
+static bool may_start_more(const struct engine *engine)
+{
+    return engine->manager.start_queue.length > 0 && flights_has_room(&engine->flights);
+}
+
 bool engine_wants_flush(const struct engine *engine)
 {
-    return replies_wants_flush(&engine->flights) || grants_want_renewals(&engine->manager);
+    return replies_wants_flush(&engine->flights) || grants_want_renewals(&engine->manager) ||
+           may_start_more(engine);
 }
 
 void engine_flush(struct engine *engine, int64_t now_ns)
 {
     grants_renew(&engine->manager, now_ns);
     replies_flush(&engine->flights, now_ns);
+    flights_adapt(&engine->flights, now_ns);
+    engine->manager.starts_left = LIMIT_STARTS;
     finish(engine, now_ns);
 }
 
@@ -251,7 +261,7 @@ void engine_catch_up(struct engine *engine, int64_t now_ns)
     while ((timer = timers_take(&manager->timers, now_ns)) != NULL)
         switch ((enum manager_timer)timer->kind) {
         case TIMER_WAIT_DEADLINE:
-            waits_on_deadline(
+            requests_on_deadline(
                 manager,
                 (struct pending_request *)((char *)timer -
                                            offsetof(struct pending_request, waiter.wait_deadline)),
@@ -305,7 +315,8 @@ void engine_abandon(struct engine *engine, int64_t now_ns)
 bool engine_busy(const struct engine *engine)
 {
     const struct master *masters = engine->flights.masters;
-    bool busy = flights_deadline_ns(&engine->flights) != INT64_MAX;
+    bool busy = flights_deadline_ns(&engine->flights) != INT64_MAX ||
+                engine->manager.start_queue.length > 0;
     for (unsigned i = 0; i < engine->flights.node_count; i++)
         busy = busy || (masters[i].link.state == LINK_UP && masters[i].link.outstanding_count > 0);
     return busy;

@@ -70,8 +70,17 @@ enum {
     /* Client addresses whose wrong secrets are remembered. */
     LIMIT_AUTH_THROTTLES = 4096,
 
-    /* Rounds in flight in the daemon. */
+    /* Rounds in flight in the daemon, and requests that wait for their round to start. */
     LIMIT_ROUNDS = 16384,
+
+    /* Rounds in flight before others have to wait for their start (engine/flight/admission.h): this
+     * limit adapts, from LIMIT_ADMISSION_MIN to LIMIT_LINK_VOTES, and first is
+     * LIMIT_ADMISSION_START. */
+    LIMIT_ADMISSION_MIN = 16,
+    LIMIT_ADMISSION_START = 512,
+
+    /* Rounds started in one pass for requests that had to wait: their work is a millisecond. */
+    LIMIT_STARTS = 256,
 
     /* Granted locks that the daemon remembers, and how many of them can be HOLDs. The daemon may
      * forget other locks to make room, but never a HOLD. */

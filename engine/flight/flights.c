@@ -79,6 +79,7 @@ bool flights_init(struct flights *flights, const struct engine_rules *rules,
     TAILQ_INIT(&flights->settled);
     STAILQ_INIT(&flights->batched);
     STAILQ_INIT(&flights->unwritten);
+    admission_init(&flights->admission, rules->round.node_timeout_ns);
     SLIST_INIT(&flights->idle_keys);
     draw_digits(flights, sizeof(flights->daemon) / 2, flights->daemon);
     if (!allocate(flights))
@@ -119,9 +120,6 @@ struct flight *flights_open(struct flights *flights, struct flight_key *key, enu
     flight->vote_command = commands[kind];
     flight->key = key;
     LIST_INSERT_HEAD(&key->flights, flight, of_key);
-    /* All rounds have the same timeout, and are started when they are opened, so this list is
-     * ordered by deadline. */
-    TAILQ_INSERT_TAIL(&flights->voting, flight, of_list);
     return flight;
 }
 
@@ -150,7 +148,6 @@ void flights_end(struct flights *flights, struct flight *flight)
 void flights_drop(struct flights *flights, struct flight *flight)
 {
     assert(flight->round.sent == 0);
-    TAILQ_REMOVE(&flights->voting, flight, of_list);
     flights_end(flights, flight);
 }
 
@@ -251,6 +248,13 @@ static inline void carry_out(struct flights *flights, struct flight *flight,
         flights_end(flights, flight);
 }
 
+/* Releases and extensions make room or keep a promise, so they start at once. */
+static bool has_to_be_admitted(const struct flight *flight)
+{
+    return flight->round.kind == ROUND_STATUS ||
+           (flight->round.kind == ROUND_ACQUIRE && flight->vote_command != REDIS_SWAP);
+}
+
 /* A step has settled the round: queue it for the lock manager, which decides what follows. The
  * backfill of a grant waits until the client has been told, because a grant that reaches no client
  * is undone instead. */
@@ -263,6 +267,7 @@ static void note_settled(struct flights *flights, struct flight *flight,
     TAILQ_REMOVE(&flights->voting, flight, of_list);
     TAILQ_INSERT_TAIL(&flights->settled, flight, of_list);
     flight->settled = true;
+    admission_on_settled(&flights->admission, has_to_be_admitted(flight));
     count_refusals(flights, round);
     if (granted)
         flight->backfill = actions->send_to;
@@ -370,7 +375,32 @@ void flights_start(struct flights *flights, struct flight *flight, int64_t now_n
         find_voters(flights, &event, reasons);
     /* flights_hand_over_nodes() has chosen these nodes in the same call of the engine. */
     assert((flight->swap_nodes & ~event.reachable) == 0);
+    admission_on_start(&flights->admission, has_to_be_admitted(flight));
+    /* All rounds have the same timeout, so their deadlines are in the order of their starts. */
+    TAILQ_INSERT_TAIL(&flights->voting, flight, of_list);
     step_flight(flights, flight, &event);
+}
+
+bool flights_has_room(const struct flights *flights)
+{
+    return admission_has_room(&flights->admission);
+}
+
+void flights_adapt(struct flights *flights, int64_t now_ns)
+{
+    int64_t latencies_ns[LIMIT_NODES];
+    uint32_t known = 0;
+    if (!admission_is_tight(&flights->admission)) {
+        flights->admission.settled = 0;
+        return;
+    }
+    for (unsigned i = 0; i < flights->node_count; i++) {
+        const struct link *link = &flights->masters[i].link;
+        latencies_ns[i] = link->latency_ns;
+        known |= link->state == LINK_UP && link->latency_ns >= 0 ? nodes_only(i) : 0;
+    }
+    admission_adapt(&flights->admission,
+                    nodes_quorum_ns(flights->rules->round.quorum, 0, known, latencies_ns), now_ns);
 }
 
 uint32_t flights_hand_over_nodes(struct flights *flights, struct flight_key *key, int64_t now_ns)

@@ -21,6 +21,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "engine/flight/admission.h"
 #include "engine/flight/flight.h"
 #include "engine/flight/io.h"
 #include "engine/guard/guard.h"
@@ -107,7 +108,8 @@ struct flights {
     struct link_io tracker_io;
 
     struct pool pool;
-    struct flight_list voting; /* rounds that are not settled, earliest deadline first */
+    struct admission admission;
+    struct flight_list voting; /* started but not settled rounds, earliest deadline first */
     /* Rounds that are settled but not concluded, in the order of settling. */
     struct flight_list settled;
     struct flights_news news;
@@ -167,8 +169,13 @@ struct flight *flights_open(struct flights *flights, struct flight_key *key, enu
                             int64_t ttl_ns);
 void flights_drop(struct flights *flights, struct flight *flight);
 
-/* Start the round. Nodes that cannot be written to get a pending release if it is a RELEASE. */
+/* Start the round. Nodes that cannot be written to get a pending release if it is a RELEASE. An
+ * acquire or a status round of a client must have been admitted: see flights_has_room(). */
 void flights_start(struct flights *flights, struct flight *flight, int64_t now_ns);
+/* May another acquire or status round start (engine/flight/admission.h)? */
+bool flights_has_room(const struct flights *flights);
+/* Call this at the end of a pass: the limit of rounds adapts to the masters' latency. */
+void flights_adapt(struct flights *flights, int64_t now_ns);
 
 /* The nodes that can take the swap of a hand-over. Releases of this key that are still batched are
  * written first. */

@@ -20,11 +20,13 @@ bool manager_init(struct lock_manager *manager, const struct engine_rules *rules
         .flights = flights,
         .queue_seed = flights_random(flights),
         .renewals_max = LIMIT_RENEWALS,
+        .starts_left = LIMIT_STARTS,
     };
     TAILQ_INIT(&manager->held);
     TAILQ_INIT(&manager->unheld);
     timers_init(&manager->timers);
     timers_init(&manager->due);
+    start_queue_init(&manager->start_queue);
     io->random(io->context, &seed, sizeof(seed));
     return extensions_init(&manager->extensions, rules) &&
            resources_init(&manager->resources,

@@ -21,6 +21,7 @@
 #include "engine/locks/extensions.h"
 #include "engine/locks/queue.h"
 #include "engine/locks/resource.h"
+#include "engine/locks/start_queue.h"
 #include "engine/round/fence.h"
 #include "engine/timer.h"
 #include "protocol/reply.h"
@@ -29,20 +30,24 @@
 /* A request of a client that has no reply yet. It can outlive several rounds that run for it. */
 struct pending_request {
     struct engine_client *client; /* the client that sent the request */
-    struct flight *flight;        /* the round that runs for the request; NULL while a LOCK waits */
-    struct resource *resource;    /* LOCK: its resource; NULL for other requests */
+    /* The round that runs for the request, or that will start once a STATUS leaves the start queue;
+     * NULL while a LOCK waits. */
+    struct flight *flight;
+    struct resource *resource; /* LOCK: its resource; NULL for other requests */
     LIST_ENTRY(pending_request) of_client;
     int64_t received_ns;
-    int64_t ttl_ns; /* LOCK: its TTL */
-    bool outbid;    /* LOCK: its last round was outbid */
-    bool waits;     /* LOCK with WAIT */
-    bool fenced;    /* LOCK with FENCE */
-    bool hold;      /* LOCK with HOLD */
-    bool lingers;   /* LOCK with HOLD and LINGER */
+    int64_t ttl_ns;    /* LOCK: its TTL */
+    bool outbid;       /* LOCK: its last round was outbid */
+    bool waits;        /* LOCK with WAIT */
+    bool fenced;       /* LOCK with FENCE */
+    bool hold;         /* LOCK with HOLD */
+    bool lingers;      /* LOCK with HOLD and LINGER */
+    bool awaits_start; /* LOCK, STATUS: in the start queue */
     bool tagged;
     unsigned char tag_len;
     int64_t ballot_seen; /* LOCK: the greatest ballot by which it was outbid */
     char tag[LIMIT_TAG]; /* padded with zeros */
+    TAILQ_ENTRY(pending_request) of_starts;
     /* LOCK: its entry in the queue of the resource; undefined until it joins. */
     struct waiter waiter;
 };
@@ -72,6 +77,11 @@ struct lock_manager {
     unsigned renewals_max;
     size_t holding; /* granted HOLDs, and LOCKs with HOLD that are not granted yet */
 
+    struct start_queue start_queue;
+    struct pending_request *next_start; /* its turn has come; NULL: none */
+    unsigned starts_left;               /* turns left in this pass */
+    size_t impatient;                   /* pending LOCKs without WAIT, and STATUSes that wait */
+
     size_t waiting; /* LOCKs with WAIT in all queues */
     /* Resources with waiters. */
     LIST_HEAD(, resource) waited_for;
@@ -88,6 +98,13 @@ enum manager_timer { TIMER_WAIT_DEADLINE, TIMER_WAKE, TIMER_LOCK };
 bool manager_init(struct lock_manager *manager, const struct engine_rules *rules,
                   const struct engine_io *io, struct engine_stats *stats, struct flights *flights);
 void manager_deinit(struct lock_manager *manager);
+
+/* The limit of requests that are answered LIMIT busy unless their round starts soon. The other half
+ * of the places for rounds is for requests that start at once. */
+static inline size_t manager_impatient_max(void)
+{
+    return LIMIT_ROUNDS / 2;
+}
 
 /* Create a pending request and link it to its client. NULL: the pool is empty. */
 struct pending_request *pending_open(struct pool *pending_requests, struct engine_client *client,

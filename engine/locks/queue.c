@@ -23,6 +23,7 @@ void queue_init(struct queue *queue, const struct engine_rules *rules, uint32_t 
 {
     memset(queue, 0, sizeof(*queue));
     TAILQ_INIT(&queue->waiters);
+    TAILQ_INIT(&queue->timed_out_waiters);
     queue->rules = rules;
     queue->phase = QUEUE_WATCHING;
     queue->acquire_ns = queue->probe_ns = TIMER_NEVER;
@@ -55,13 +56,17 @@ void queue_leave(struct queue *queue, struct waiter *waiter)
     assert(queue->length > 0);
     TAILQ_REMOVE(&queue->waiters, waiter, entry);
     queue->length--;
-    queue->timed_out -= waiter->timed_out;
+    if (waiter->timed_out) {
+        TAILQ_REMOVE(&queue->timed_out_waiters, waiter, timed_out_entry);
+        queue->timed_out--;
+    }
 }
 
 void queue_note_timed_out(struct queue *queue, struct waiter *waiter)
 {
     assert(!waiter->timed_out);
     waiter->timed_out = true;
+    TAILQ_INSERT_TAIL(&queue->timed_out_waiters, waiter, timed_out_entry);
     queue->timed_out++;
 }
 

@@ -75,7 +75,9 @@ struct waiter {
     /* The waiter gets the result of the round under way, or of the next one, and then leaves: its
      * wait is over, or the LOCK has no WAIT. */
     bool timed_out;
-    struct timer wait_deadline; /* end of the wait; the lock manager sets it */
+    TAILQ_ENTRY(waiter) timed_out_entry;
+    /* End of the wait, or of the wait for a round to start; the lock manager sets it. */
+    struct timer wait_deadline;
 };
 
 TAILQ_HEAD(waiter_list, waiter);
@@ -88,7 +90,7 @@ struct queue {
     const struct engine_rules *rules;
     struct waiter_list waiters;
     unsigned length;
-    unsigned timed_out; /* number of waiters with timed_out */
+    unsigned timed_out; /* number of waiters with timed_out, which timed_out_waiters lists */
     enum queue_phase phase;
     bool acquire_again; /* ACQUIRING: the lock was released meanwhile */
     bool contended;     /* another daemon left a contention hint during this streak */
@@ -116,7 +118,8 @@ struct queue {
     int64_t sought_ns;     /* while sought: when that state ends unless the lock is used here */
     /* The longest time for which a far waiter needs the lock to be free, in this streak. */
     int64_t need_ns;
-    uint64_t holder;               /* fingerprint of the last holder observed */
+    uint64_t holder;                      /* fingerprint of the last holder observed */
+    struct waiter_list timed_out_waiters; /* in the order of their time-outs */
     int64_t until_ns[LIMIT_NODES]; /* for nodes in `held`: end of the key; INT64_MAX: not known */
 };
 

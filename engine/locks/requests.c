@@ -61,6 +61,42 @@ static void close_round(struct lock_manager *manager, struct flight *flight)
     flights_drop(manager->flights, flight);
 }
 
+/* --- a STATUS that has to wait for its start --- */
+
+static bool may_start(const struct lock_manager *manager)
+{
+    return manager->start_queue.length == 0 && flights_has_room(manager->flights);
+}
+
+static void hold_back(struct lock_manager *manager, struct pending_request *pending, int64_t now_ns)
+{
+    pending->waiter.wait_deadline = (struct timer){.kind = TIMER_WAIT_DEADLINE};
+    manager->impatient++;
+    start_queue_join(&manager->start_queue, pending);
+    waits_set_start_deadline(manager, pending, now_ns);
+}
+
+/* It has left the start queue. */
+static void stop_holding_back(struct lock_manager *manager, struct pending_request *pending)
+{
+    manager->impatient--;
+    timers_set(&manager->timers, &pending->waiter.wait_deadline, TIMER_NEVER);
+}
+
+/* It has left the start queue, and its round will not start. Returns the request without its
+ * round. */
+static struct pending_request *drop_held_back(struct lock_manager *manager,
+                                              struct pending_request *pending)
+{
+    struct flight *flight = pending->flight;
+    stop_holding_back(manager, pending);
+    pending_leave_flight(pending);
+    flights_drop(manager->flights, flight);
+    return pending;
+}
+
+/* --- requests --- */
+
 /* Each of the two functions below returns NULL if the request was accepted or has been answered.
  * Otherwise it returns the limit that the request exceeds, as the word that follows LIMIT in the
  * reply. */
@@ -76,6 +112,8 @@ static const char *start_round(struct lock_manager *manager, struct engine_clien
     }
     if (request->verb == VERB_EXTEND)
         limit = grants_refuse_extension(manager, client, request, resource, now_ns);
+    if (request->verb == VERB_STATUS && manager->impatient >= manager_impatient_max())
+        limit = "operations";
     if (limit != NULL)
         return limit;
     struct flight *flight = open_round(manager, client, request, resource, now_ns);
@@ -88,10 +126,42 @@ static const char *start_round(struct lock_manager *manager, struct engine_clien
     if (request->verb == VERB_UNLOCK) {
         bool known = grants_end(manager, resource, request->token, client);
         waits_release(manager, resource, request->token, flight, known, now_ns);
+    } else if (request->verb == VERB_STATUS && !may_start(manager)) {
+        hold_back(manager, flight->pending, now_ns);
     } else {
         flights_start(manager->flights, flight, now_ns);
     }
     return NULL;
+}
+
+bool requests_start_next(struct lock_manager *manager, int64_t now_ns)
+{
+    struct pending_request *pending;
+    if (manager->starts_left == 0 || !flights_has_room(manager->flights) ||
+        (pending = start_queue_take(&manager->start_queue)) == NULL)
+        return false;
+    manager->starts_left--;
+    if (pending->flight != NULL) {
+        stop_holding_back(manager, pending);
+        flights_start(manager->flights, pending->flight, now_ns);
+        return true;
+    }
+    manager->next_start = pending;
+    waits_run(manager, pending->resource, now_ns);
+    manager->next_start = NULL;
+    return true;
+}
+
+void requests_on_deadline(struct lock_manager *manager, struct pending_request *pending,
+                          int64_t now_ns)
+{
+    const struct reply busy = {.outcome = OUTCOME_LIMIT, .limit = "busy"};
+    if (pending->resource != NULL) {
+        waits_on_deadline(manager, pending, now_ns);
+        return;
+    }
+    start_queue_leave(&manager->start_queue, pending);
+    manager_reply(manager, drop_held_back(manager, pending), ROUND_STATUS, &busy);
 }
 
 static const char *accept_request(struct lock_manager *manager, struct engine_client *client,
@@ -131,6 +201,11 @@ static void abandon_request(struct lock_manager *manager, struct pending_request
 {
     struct flight *flight = pending->flight;
     struct resource *resource = pending->resource;
+    if (resource == NULL && pending->awaits_start) {
+        start_queue_leave(&manager->start_queue, pending);
+        pending_close(&manager->pending_requests, drop_held_back(manager, pending));
+        return;
+    }
     if (resource != NULL) {
         manager->stats->undone++;
         waits_leave(manager, pending);
@@ -205,7 +280,12 @@ static void shut_down(struct lock_manager *manager, struct flight *flight, int64
 
 void requests_abandon_all(struct lock_manager *manager, int64_t now_ns)
 {
+    const struct reply reply = {.outcome = OUTCOME_SHUTDOWN};
+    struct pending_request *pending;
     struct flight *flight;
+    /* LOCKs that wait have been answered: see waits_drain(). */
+    while ((pending = start_queue_take(&manager->start_queue)) != NULL)
+        manager_reply(manager, drop_held_back(manager, pending), ROUND_STATUS, &reply);
     while ((flight = TAILQ_FIRST(&manager->flights->voting)) != NULL)
         shut_down(manager, flight, now_ns);
 }

@@ -10,6 +10,13 @@ void requests_submit(struct lock_manager *manager, struct engine_client *client,
 void requests_on_end(struct lock_manager *manager, struct engine_client *client,
                      enum engine_end how, int64_t now_ns);
 
+/* Start the round of the next request in the start queue. Returns false if none may start now. */
+bool requests_start_next(struct lock_manager *manager, int64_t now_ns);
+
+/* The wait of a request is over, or its wait for a start. */
+void requests_on_deadline(struct lock_manager *manager, struct pending_request *pending,
+                          int64_t now_ns);
+
 /* The time to drain is over: reply SHUTDOWN to each pending request, and undo each LOCK among
  * them. */
 void requests_abandon_all(struct lock_manager *manager, int64_t now_ns);

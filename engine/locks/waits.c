@@ -24,11 +24,15 @@ static struct pending_request *first_waiter(const struct resource *resource)
 void waits_leave(struct lock_manager *manager, struct pending_request *pending)
 {
     queue_leave(&pending->resource->queue, &pending->waiter);
-    if (pending->waits) {
+    if (pending->awaits_start)
+        start_queue_leave(&manager->start_queue, pending);
+    timers_set(&manager->timers, &pending->waiter.wait_deadline, TIMER_NEVER);
+    if (!pending->waits) {
+        manager->impatient--;
+    } else {
         manager->waiting--;
         if (--pending->resource->waits == 0)
             LIST_REMOVE(pending->resource, waited_for);
-        timers_set(&manager->timers, &pending->waiter.wait_deadline, TIMER_NEVER);
     }
     if (pending->hold)
         manager->holding--;
@@ -73,13 +77,9 @@ static void answer_waiter(struct lock_manager *manager, struct pending_request *
 static void answer_timed_out(struct lock_manager *manager, struct resource *resource,
                              int64_t hint_ms, int64_t now_ns)
 {
-    struct waiter *waiter = TAILQ_FIRST(&resource->queue.waiters);
-    while (resource->queue.timed_out > 0) {
-        struct waiter *next = TAILQ_NEXT(waiter, entry);
-        if (waiter->timed_out)
-            answer_waiter(manager, pending_of(waiter), resource->last_outcome, hint_ms, now_ns);
-        waiter = next;
-    }
+    struct waiter *waiter;
+    while ((waiter = TAILQ_FIRST(&resource->queue.timed_out_waiters)) != NULL)
+        answer_waiter(manager, pending_of(waiter), resource->last_outcome, hint_ms, now_ns);
 }
 
 static void answer_limit(struct lock_manager *manager, struct pending_request *pending,
@@ -90,21 +90,57 @@ static void answer_limit(struct lock_manager *manager, struct pending_request *p
     manager_reply(manager, pending, ROUND_ACQUIRE, &reply);
 }
 
+/* No round has started for the request in time: the lock may be free, but the daemon is busy. */
+static void answer_busy(struct lock_manager *manager, struct pending_request *pending,
+                        int64_t now_ns)
+{
+    count_wait(manager, pending, now_ns);
+    answer_limit(manager, pending, "busy");
+}
+
 void waits_on_deadline(struct lock_manager *manager, struct pending_request *pending,
                        int64_t now_ns)
 {
     struct resource *resource = pending->resource;
     /* The round under way ends soon, and may still grant the lock to this waiter. */
     if (resource->queue.phase == QUEUE_ACQUIRING) {
-        queue_note_timed_out(&resource->queue, &pending->waiter);
+        if (!pending->waiter.timed_out)
+            queue_note_timed_out(&resource->queue, &pending->waiter);
         return;
     }
-    answer_waiter(manager, pending, resource->last_outcome, queue_hint_ms(&resource->queue, now_ns),
-                  now_ns);
+    if (pending->awaits_start || !pending->waits)
+        answer_busy(manager, pending, now_ns);
+    else
+        answer_waiter(manager, pending, resource->last_outcome,
+                      queue_hint_ms(&resource->queue, now_ns), now_ns);
     waits_run(manager, resource, now_ns);
 }
 
 /* --- rounds for the first waiter --- */
+
+/* May a round for this waiter start now? If not, the waiter joins the start queue. */
+static bool may_start(struct lock_manager *manager, struct pending_request *pending, int64_t now_ns)
+{
+    bool next = manager->next_start == pending;
+    if (pending->awaits_start)
+        return false;
+    manager->next_start = NULL;
+    /* After an outbid round, a second one follows at once. */
+    if (next || pending->outbid ||
+        (manager->start_queue.length == 0 && flights_has_room(manager->flights)))
+        return true;
+    start_queue_join(&manager->start_queue, pending);
+    if (!pending->waits)
+        waits_set_start_deadline(manager, pending, now_ns);
+    return false;
+}
+
+void waits_set_start_deadline(struct lock_manager *manager, struct pending_request *pending,
+                              int64_t now_ns)
+{
+    timers_set(&manager->timers, &pending->waiter.wait_deadline,
+               now_ns + manager->rules->round.node_timeout_ns);
+}
 
 /* Open an acquire round for the request, with a new token. NULL: *limit is the limit that prevents
  * it. */
@@ -127,6 +163,8 @@ static struct flight *open_acquire(struct lock_manager *manager, struct pending_
     *limit = "operations";
     if (flight == NULL)
         return NULL;
+    if (pending->awaits_start)
+        start_queue_leave(&manager->start_queue, pending);
     pending_set_flight(pending, flight);
     flights_make_token(manager->flights, flight->token);
     flight->ballot = ballot;
@@ -432,7 +470,11 @@ static int64_t keep_sought(struct lock_manager *manager, struct resource *resour
 __attribute__((noinline)) static void set_wake(struct lock_manager *manager,
                                                struct resource *resource, int64_t now_ns)
 {
+    const struct pending_request *first = first_waiter(resource);
     int64_t wake_ns = queue_wake_ns(&resource->queue);
+    /* The queue goes on when the turn of its first waiter has come. */
+    if (first != NULL && first->awaits_start)
+        wake_ns = TIMER_NEVER;
     if (resource->queue.length == 0 && (resource->queue.sought > 0 || resource->kept))
         wake_ns = keep_sought(manager, resource, now_ns);
     resource->wake.kind = TIMER_WAKE;
@@ -443,16 +485,17 @@ __attribute__((noinline)) static void set_wake(struct lock_manager *manager,
 static void run_queue(struct lock_manager *manager, struct resource *resource, int64_t now_ns)
 {
     struct queue *queue = &resource->queue;
-    enum queue_want want = QUEUE_ACQUIRE;
+    enum queue_want want;
     uint32_t nodes;
     if (manager->draining)
         drain_queue(manager, resource);
-    while (want == QUEUE_ACQUIRE) {
+    for (;;) {
         /* Keys are probed only if a client waits whose wait is not over. */
         want = queue_next(queue, queue->length > queue->timed_out ? reachable(manager, now_ns) : 0,
                           now_ns, &nodes);
-        if (want == QUEUE_ACQUIRE)
-            start_acquire(manager, resource, now_ns);
+        if (want != QUEUE_ACQUIRE || !may_start(manager, first_waiter(resource), now_ns))
+            break;
+        start_acquire(manager, resource, now_ns);
     }
     if (want == QUEUE_PROBE)
         for (unsigned i = 0; i < manager->flights->node_count; i++)
@@ -491,20 +534,23 @@ static const char *limit_exceeded(const struct lock_manager *manager, const stru
     if (request->hold && manager->holding >= LIMIT_HOLDS)
         return "holds";
     if (request->wait_ms == 0)
-        return NULL;
+        return manager->impatient >= manager_impatient_max() ? "operations" : NULL;
     if (resource->waits >= manager->rules->waiters_per_resource)
         return "waiters_per_resource";
     return manager->waiting >= manager->rules->waiters ? "waiters" : NULL;
 }
 
 /* Does this LOCK get its reply without a round? It does if it has no WAIT, no round is under way,
- * and either there are waiters before it or the queue pauses for a far waiter. */
+ * and either there are waiters before it or the queue pauses for a far waiter. It does not if the
+ * first waiter is a LOCK without WAIT whose round waits for its start: the result of that round is
+ * the reply to both. */
 static bool is_refused_at_once(const struct resource *resource, const struct request *request,
                                int64_t now_ns)
 {
     const struct queue *queue = &resource->queue;
+    const struct pending_request *first = first_waiter(resource);
     return request->wait_ms == 0 && queue->phase != QUEUE_ACQUIRING &&
-           (queue->length > 0 || queue_yields(queue, now_ns));
+           (first != NULL ? first->waits || !first->awaits_start : queue_yields(queue, now_ns));
 }
 
 static void join_queue(struct lock_manager *manager, struct pending_request *pending,
@@ -519,7 +565,10 @@ static void join_queue(struct lock_manager *manager, struct pending_request *pen
     manager->holding += pending->hold;
     pending->waiter.wait_deadline = (struct timer){.kind = TIMER_WAIT_DEADLINE};
     if (!pending->waits) {
+        manager->impatient++;
         queue_note_timed_out(queue, &pending->waiter);
+        if (!first && queue->phase != QUEUE_ACQUIRING)
+            waits_set_start_deadline(manager, pending, now_ns);
         return;
     }
     manager->waiting++;

@@ -30,6 +30,10 @@ void waits_release(struct lock_manager *manager, struct resource *resource, cons
 void waits_on_deadline(struct lock_manager *manager, struct pending_request *pending,
                        int64_t now_ns);
 
+/* The request waits at most node_timeout for its round to start. */
+void waits_set_start_deadline(struct lock_manager *manager, struct pending_request *pending,
+                              int64_t now_ns);
+
 /* A LOCK leaves the queue without a reply from here, whether a round for it is under way or not. */
 void waits_leave(struct lock_manager *manager, struct pending_request *pending);
 

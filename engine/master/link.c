@@ -47,6 +47,7 @@ void link_init(struct link *link, unsigned node, const struct link_io *io,
         .retry_ns = now_ns,
         .outstanding = outstanding,
         .round_trip_ns = -1,
+        .latency_ns = -1,
         .distance_ns = -1,
         .pending_releases = {.entries = pending_releases, .size = LIMIT_LINK_PENDING_RELEASES},
     };
@@ -297,7 +298,7 @@ void link_on_closed(struct link *link, enum reason reason, int64_t now_ns)
     link->retry_ns = now_ns + link_retry_ns(link->attempts, link->io->random(link->io->context));
     link->attempts++;
     link->heartbeat_due = false;
-    link->round_trip_ns = link->distance_ns = -1;
+    link->round_trip_ns = link->distance_ns = link->latency_ns = -1;
     link->releases_under_way = 0;
     link->release_refused = false;
     pending_releases_rewind(&link->pending_releases);
@@ -529,7 +530,8 @@ const struct outstanding *link_on_reply(struct link *link, const struct redis_re
         break;
     case OUTSTANDING_ROUND:
     case OUTSTANDING_RELEASES:
-        histogram_add(&link->round_trips, now_ns - outstanding->sent_ns);
+        link->latency_ns = now_ns - outstanding->sent_ns;
+        histogram_add(&link->round_trips, link->latency_ns);
         break;
     case OUTSTANDING_GUARD:
     case OUTSTANDING_KEY_PROBE:
@@ -561,7 +563,8 @@ void link_take_votes(struct link *link, unsigned count, int64_t now_ns)
     assert(batch->unfenced);
     assert(count > 0);
     assert(count <= batch->more + 1);
-    histogram_add_many(&link->round_trips, now_ns - batch->sent_ns, count);
+    link->latency_ns = now_ns - batch->sent_ns;
+    histogram_add_many(&link->round_trips, link->latency_ns, count);
     link->load -= count;
     if (count > batch->more)
         drop_first_outstanding(link);

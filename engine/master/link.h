@@ -148,6 +148,7 @@ struct link {
      * eighth of the difference. -1: none so far. */
     int64_t distance_ns;
     struct histogram round_trips; /* round trips of commands of rounds and of heartbeats */
+    int64_t latency_ns; /* round trip of the last answered command of a round; -1: none so far */
 
     struct pending_releases pending_releases;
     unsigned releases_under_way;

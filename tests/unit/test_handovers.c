@@ -68,6 +68,7 @@ END_TEST
 START_TEST(hand_over_follows_a_batched_release_of_the_same_key)
 {
     hold_and_wait("#b LOCK a 50s WAIT 100s");
+    w.engine.flights.admission.limit = LIMIT_ROUNDS;
     for (unsigned i = 0; w.engine.flights.masters[0].link.load < LIMIT_LINK_VOTES - 1; i++)
         cluster_send_as(&w, &w.others[i / 1000], "#s%u STATUS x", i);
     /* The replies to the STATUS requests are not needed. */

@@ -1,0 +1,71 @@
+#include "engine/flight/admission.h"
+
+#include <string.h>
+
+void admission_init(struct admission *admission, int64_t node_timeout_ns)
+{
+    memset(admission, 0, sizeof(*admission));
+    admission->node_timeout_ns = node_timeout_ns;
+    admission->limit = LIMIT_ADMISSION_START;
+    admission->shortest_ns = admission->shortest_before_ns = INT64_MAX;
+    admission->period_ends_ns = -2 * ADMISSION_PERIOD_NS;
+}
+
+static int64_t shorter(int64_t one_ns, int64_t other_ns)
+{
+    return one_ns < other_ns ? one_ns : other_ns;
+}
+
+static void set_limit(struct admission *admission, unsigned limit)
+{
+    if (limit < LIMIT_ADMISSION_MIN)
+        limit = LIMIT_ADMISSION_MIN;
+    admission->limit = limit < LIMIT_LINK_VOTES ? limit : LIMIT_LINK_VOTES;
+}
+
+/* A new period: let the queues on the way to the masters drain, to see the latency without them.
+ * Not after a pause of a period or more, in which the limit did not matter. */
+static void begin_period(struct admission *admission, int64_t latency_ns, int64_t now_ns)
+{
+    bool after_pause = now_ns >= admission->period_ends_ns + ADMISSION_PERIOD_NS;
+    admission->shortest_before_ns = after_pause ? INT64_MAX : admission->shortest_ns;
+    admission->shortest_ns = latency_ns;
+    admission->period_ends_ns = now_ns + ADMISSION_PERIOD_NS;
+    if (after_pause)
+        return;
+    set_limit(admission, admission->limit / 8);
+    admission->shrink_ns = now_ns + latency_ns;
+}
+
+/* By the part of the latency that exceeds the target, and by half at most. */
+static void shrink(struct admission *admission, int64_t latency_ns, int64_t target_ns,
+                   int64_t now_ns)
+{
+    int64_t least_ns = latency_ns / 2;
+    int64_t kept_ns = target_ns > least_ns ? target_ns : least_ns;
+    set_limit(admission, (unsigned)(admission->limit * kept_ns / latency_ns));
+    admission->shrink_ns = now_ns + latency_ns;
+}
+
+void admission_adapt(struct admission *admission, int64_t latency_ns, int64_t now_ns)
+{
+    unsigned settled = admission->settled;
+    admission->settled = 0;
+    if (latency_ns == INT64_MAX)
+        return;
+    if (now_ns >= admission->period_ends_ns) {
+        begin_period(admission, latency_ns, now_ns);
+        return;
+    }
+    admission->shortest_ns = shorter(admission->shortest_ns, latency_ns);
+    int64_t base_ns = shorter(admission->shortest_ns, admission->shortest_before_ns);
+    int64_t allowance_ns = admission->node_timeout_ns / 4;
+    /* Far masters: leave a quarter of node_timeout for what varies. */
+    int64_t target_ns = shorter(base_ns + allowance_ns, 3 * allowance_ns);
+    if (latency_ns > target_ns) {
+        if (now_ns >= admission->shrink_ns)
+            shrink(admission, latency_ns, target_ns, now_ns);
+    } else if (latency_ns < target_ns - allowance_ns / 2) {
+        set_limit(admission, admission->limit + settled);
+    }
+}

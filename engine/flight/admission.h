@@ -1,0 +1,84 @@
+/*
+ * How many rounds may be in flight before new requests have to wait for their start. Pure.
+ *
+ * Without a limit, overload ends in a collapse: the masters and this daemon start more rounds than
+ * they can answer within node_timeout. These rounds fail, are undone, and are started again.
+ *
+ * The limit adapts to the latency of the masters: the time from a command to its answer on the
+ * quorum-th fastest master, so a slow minority does not count. It contains the time that answers
+ * wait for a busy daemon. The target is the latency without queueing plus a quarter of
+ * node_timeout:
+ *
+ *     latency above the target              the limit shrinks in proportion, once per round trip
+ *     queueing below half of the allowance  the limit grows by one for each settled round, so it
+ *                                           doubles in one round trip
+ *
+ * The latency without queueing is the shortest one of the last two periods of ADMISSION_PERIOD_NS.
+ * While requests wait for their start there is always queueing. So each period begins with a much
+ * smaller limit, which lasts for a few round trips.
+ *
+ * TCP Vegas and Netflix's concurrency-limits limit by latency in the same way.
+ *
+ * The limit changes only while it matters: when at least half of it is in use. So it costs nothing
+ * at low load.
+ */
+#ifndef ENGINE_FLIGHT_ADMISSION_H
+#define ENGINE_FLIGHT_ADMISSION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "protocol/limits.h"
+#include "protocol/units.h"
+
+#define ADMISSION_PERIOD_NS (10 * NS_PER_S)
+
+/* Releases, extensions and hand-overs start without waiting, but count. This share of the limit is
+ * kept for other rounds, so that a flood of releases cannot stop all acquires. */
+enum { ADMISSION_RESERVED_SHARE = 8 };
+
+struct admission {
+    int64_t node_timeout_ns;
+    unsigned limit;
+    unsigned in_flight;         /* rounds that have started and are not settled */
+    unsigned limited;           /* those among them that had to be admitted */
+    unsigned settled;           /* rounds settled since the last admission_adapt() */
+    int64_t shortest_ns;        /* shortest latency in this period */
+    int64_t shortest_before_ns; /* shortest latency in the period before */
+    int64_t period_ends_ns;
+    int64_t shrink_ns; /* not before this time: rounds in flight are older than the last shrink */
+};
+
+void admission_init(struct admission *admission, int64_t node_timeout_ns);
+
+/* May another round start that has to be admitted? */
+static inline bool admission_has_room(const struct admission *admission)
+{
+    return admission->in_flight < admission->limit ||
+           admission->limited <= admission->limit / ADMISSION_RESERVED_SHARE;
+}
+
+/* A round has started or settled; limited: it had to be admitted. */
+static inline void admission_on_start(struct admission *admission, bool limited)
+{
+    admission->in_flight++;
+    admission->limited += limited;
+}
+
+static inline void admission_on_settled(struct admission *admission, bool limited)
+{
+    admission->in_flight--;
+    admission->limited -= limited;
+    admission->settled++;
+}
+
+/* Does the limit matter now? If it does, call admission_adapt() at the end of the pass. */
+static inline bool admission_is_tight(const struct admission *admission)
+{
+    return admission->in_flight > admission->limit / 2;
+}
+
+/* latency_ns: of the latest answers, on the quorum-th fastest master; INT64_MAX: not known. */
+void admission_adapt(struct admission *admission, int64_t latency_ns, int64_t now_ns);
+
+#endif
