@@ -34,7 +34,7 @@ static void begin_period(struct admission *admission, int64_t latency_ns, int64_
     if (after_pause)
         return;
     set_limit(admission, admission->limit / 8);
-    admission->shrink_ns = now_ns + latency_ns;
+    admission->steady_ns = now_ns + latency_ns;
 }
 
 /* By the part of the latency that exceeds the target, and by half at most. */
@@ -44,7 +44,7 @@ static void shrink(struct admission *admission, int64_t latency_ns, int64_t targ
     int64_t least_ns = latency_ns / 2;
     int64_t kept_ns = target_ns > least_ns ? target_ns : least_ns;
     set_limit(admission, (unsigned)(admission->limit * kept_ns / latency_ns));
-    admission->shrink_ns = now_ns + latency_ns;
+    admission->steady_ns = now_ns + latency_ns;
 }
 
 void admission_adapt(struct admission *admission, int64_t latency_ns, int64_t now_ns)
@@ -62,9 +62,10 @@ void admission_adapt(struct admission *admission, int64_t latency_ns, int64_t no
     int64_t allowance_ns = admission->node_timeout_ns / 4;
     /* Far masters: leave a quarter of node_timeout for what varies. */
     int64_t target_ns = shorter(base_ns + allowance_ns, 3 * allowance_ns);
+    if (now_ns < admission->steady_ns)
+        return;
     if (latency_ns > target_ns) {
-        if (now_ns >= admission->shrink_ns)
-            shrink(admission, latency_ns, target_ns, now_ns);
+        shrink(admission, latency_ns, target_ns, now_ns);
     } else if (latency_ns < target_ns - allowance_ns / 2) {
         set_limit(admission, admission->limit + settled);
     }

@@ -46,7 +46,7 @@ struct admission {
     int64_t shortest_ns;        /* shortest latency in this period */
     int64_t shortest_before_ns; /* shortest latency in the period before */
     int64_t period_ends_ns;
-    int64_t shrink_ns; /* not before this time: rounds in flight are older than the last shrink */
+    int64_t steady_ns; /* until then, rounds are in flight from before the limit last shrank */
 };
 
 void admission_init(struct admission *admission, int64_t node_timeout_ns);

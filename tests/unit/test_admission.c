@@ -1,0 +1,135 @@
+/*
+ * engine/flight/admission.h against masters that answer a fixed number of rounds per second: the
+ * latency of a round is the distance of the masters plus the time that the rounds before it take.
+ * There are always requests that wait for their start.
+ */
+#include "engine/flight/admission.h"
+#include "tests/runner.h"
+
+#define NODE_TIMEOUT_NS (50 * NS_PER_MS)
+#define PASS_NS         (NS_PER_MS / 4)
+
+struct load {
+    struct admission admission;
+    int64_t now_ns;
+    int64_t distance_ns;
+    int64_t service_ns; /* of one round */
+    uint64_t settled;
+    int64_t latency_ns; /* of the last answers */
+    int64_t longest_ns; /* longest latency since the caller has cleared it */
+};
+
+static struct load load;
+
+static void setup(void)
+{
+    load =
+        (struct load){.now_ns = 1000 * NS_PER_S, .distance_ns = NS_PER_MS / 5, .service_ns = 10000};
+    admission_init(&load.admission, NODE_TIMEOUT_NS);
+}
+
+/* One pass: rounds are settled at the speed of the masters, and others start in their place. */
+static void run_pass(unsigned waiting)
+{
+    struct admission *admission = &load.admission;
+    int64_t queueing_ns = admission->in_flight * load.service_ns;
+    load.latency_ns = queueing_ns > load.distance_ns ? queueing_ns : load.distance_ns;
+    load.longest_ns = load.latency_ns > load.longest_ns ? load.latency_ns : load.longest_ns;
+    int64_t done = admission->in_flight * PASS_NS / (load.latency_ns > 0 ? load.latency_ns : 1);
+    for (int64_t i = 0; i < done && admission->in_flight > 0; i++) {
+        admission_on_settled(admission, true);
+        load.settled++;
+    }
+    if (admission_is_tight(admission))
+        admission_adapt(admission, load.latency_ns, load.now_ns);
+    while (admission->in_flight < waiting && admission_has_room(admission))
+        admission_on_start(admission, true);
+    load.now_ns += PASS_NS;
+}
+
+static void run_for(int64_t for_ns, unsigned waiting)
+{
+    for (int64_t end_ns = load.now_ns + for_ns; load.now_ns < end_ns;)
+        run_pass(waiting);
+}
+
+/* A limit without adaption would let 9,000 rounds of 10 us each take 90 ms. */
+START_TEST(latency_stays_well_within_the_timeout_under_overload)
+{
+    run_for(NS_PER_S, 9000);
+    load.longest_ns = 0;
+    run_for(60 * NS_PER_S, 9000);
+    ck_assert_int_le(load.longest_ns, NODE_TIMEOUT_NS / 2);
+    ck_assert_uint_ge(load.settled, (uint64_t)(61 * NS_PER_S / load.service_ns) * 95 / 100);
+}
+END_TEST
+
+START_TEST(slower_masters_get_fewer_rounds_and_faster_ones_more)
+{
+    run_for(2 * NS_PER_S, 9000);
+    unsigned fast = load.admission.limit;
+    load.service_ns *= 8;
+    run_for(2 * NS_PER_S, 9000);
+    ck_assert_int_le(load.latency_ns, NODE_TIMEOUT_NS / 2);
+    ck_assert_uint_lt(load.admission.limit, fast / 4);
+    load.service_ns /= 8;
+    run_for(2 * NS_PER_S, 9000);
+    ck_assert_uint_gt(load.admission.limit, fast / 2);
+}
+END_TEST
+
+/* Rounds that are only far away, and not queueing, may be as many as the links take. */
+START_TEST(distance_alone_does_not_lower_the_limit)
+{
+    load.distance_ns = 20 * NS_PER_MS;
+    load.service_ns = 1000;
+    run_for(20 * NS_PER_S, 9000);
+    ck_assert_uint_eq(load.admission.limit, LIMIT_LINK_VOTES);
+}
+END_TEST
+
+/* After a minute of queueing, its latency must not be taken for the distance of the masters. */
+START_TEST(distance_is_measured_again_under_continuous_overload)
+{
+    run_for(60 * NS_PER_S, 9000);
+    ck_assert_int_le(load.admission.shortest_before_ns, 3 * NS_PER_MS);
+}
+END_TEST
+
+START_TEST(limit_does_not_change_while_less_than_half_of_it_is_used)
+{
+    load.service_ns = 100 * 1000;
+    run_for(20 * NS_PER_S, LIMIT_ADMISSION_START / 2 - 1);
+    ck_assert_uint_eq(load.admission.limit, LIMIT_ADMISSION_START);
+}
+END_TEST
+
+START_TEST(flood_of_releases_leaves_room_for_other_rounds)
+{
+    struct admission *admission = &load.admission;
+    while (admission->in_flight < 9000)
+        admission_on_start(admission, false);
+    unsigned admitted = 0;
+    for (; admission_has_room(admission); admitted++)
+        admission_on_start(admission, true);
+    ck_assert_uint_gt(admitted, admission->limit / ADMISSION_RESERVED_SHARE);
+    admission->limit = 1;
+    admission->limited = 0;
+    ck_assert(admission_has_room(admission));
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("admission");
+    TCase *tests = tcase_create("admission");
+    tcase_add_checked_fixture(tests, setup, NULL);
+    tcase_add_test(tests, latency_stays_well_within_the_timeout_under_overload);
+    tcase_add_test(tests, slower_masters_get_fewer_rounds_and_faster_ones_more);
+    tcase_add_test(tests, distance_alone_does_not_lower_the_limit);
+    tcase_add_test(tests, distance_is_measured_again_under_continuous_overload);
+    tcase_add_test(tests, limit_does_not_change_while_less_than_half_of_it_is_used);
+    tcase_add_test(tests, flood_of_releases_leaves_room_for_other_rounds);
+    suite_add_tcase(suite, tests);
+    return suite;
+}
