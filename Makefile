@@ -59,6 +59,7 @@ TORTURE  := $(BUILD)/tests/torture/test_torture
 BENCH    := $(BUILD)/tests/bench/test_bench
 INSTRUCTIONS := $(BUILD)/tests/bench/test_instructions
 BENCH_PEERS := $(BUILD)/tests/bench/test_peers
+BENCH_OVERLOAD := $(BUILD)/tests/bench/test_overload
 PEERS    := $(BUILD)/peers
 BENCH_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(filter-out tests/bench/test_%.c,$(wildcard tests/bench/*.c)))
 TORTURE_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/torture/*.c))
@@ -94,6 +95,7 @@ help:
 	@echo 'make torture    inject faults; no two clients may hold one lock: SECONDS=60 SEED=n FAULTS=all'
 	@echo 'make storm      kill redlock run at random; no two commands may run at once: RUNS=1000 SEED=n'
 	@echo 'make bench      measure throughput, latency and processor time, relative to what Redis allows'
+	@echo 'make bench-overload measure throughput, waits and fairness under too much load: [OVERLOAD_ONLY=9000 ONLY=clients REDLOCKD=program]'
 	@echo 'make bench-peers    run bench, and compare with node-redlock (npm) and etcd (apt)'
 	@echo 'make instructions   count the instructions of the daemon for a LOCK and UNLOCK: [PROFILE=1 MISSES=1 CLIENTS=16x16]'
 	@echo 'make asan       build with ASan and UBSan, in build/asan'
@@ -350,6 +352,10 @@ torture: $(BUILD)/redlockd $(SHIM) $(TORTURE)
 bench: $(BUILD)/redlockd $(BENCH)
 	@$(E2E_ENV) BENCH_COMMIT='$(COMMIT)' BENCH_JSON=$(or $(BENCH_JSON),$(BUILD)/bench.json) $(BENCH)
 
+# tests/bench/overload.h lists the settings. REDLOCKD is another daemon to measure.
+bench-overload: $(BUILD)/redlockd $(BENCH_OVERLOAD)
+	@$(E2E_ENV) $(if $(REDLOCKD),REDLOCKD='$(REDLOCKD)') BENCH_COMMIT='$(COMMIT)' $(BENCH_OVERLOAD)
+
 # Compares redlockd with node-redlock and etcd. These have to be installed from npm and Debian, so
 # `make audit` does not include this target. etcd writes to a tmpfs, since Redis also writes to no
 # disk.
@@ -495,5 +501,5 @@ demo:
 	@bash tests/demo.sh $(BUILD)/redlockd $(BUILD)/redlock
 
 .PHONY: all help install uninstall installed clean unit e2e e2e-valkey e2e-redis8 examples tests sim sim-tight test-tight tight-parts sim-coverage mutants torture storm \
-        bench bench-peers instructions asan clang check coverage tidy model deps demo fuzz fuzz-smoke fuzz-targets \
+        bench bench-overload bench-peers instructions asan clang check coverage tidy model deps demo fuzz fuzz-smoke fuzz-targets \
         run-fuzz run-fuzz-smoke units house audit audit-parts test-programs

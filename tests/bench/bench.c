@@ -7,24 +7,21 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { OF_TEXT = 256 };
-
-/* NULL if the variable is unset or empty. */
-static const char *setting(const char *name)
+const char *bench_setting(const char *name)
 {
     const char *text = getenv(name);
     return text != NULL && text[0] != '\0' ? text : NULL;
 }
 
-static unsigned number(const char *name, unsigned otherwise)
+unsigned bench_number(const char *name, unsigned otherwise)
 {
-    const char *text = setting(name);
+    const char *text = bench_setting(name);
     return text != NULL ? (unsigned)strtoul(text, NULL, 10) : otherwise;
 }
 
 static bool is_wanted(const struct arena *arena, const struct scenario *scenario, unsigned round)
 {
-    const char *only = setting("BENCH_ONLY");
+    const char *only = bench_setting("BENCH_ONLY");
     if (scenario->soak && (arena->soak_ns == 0 || round > 0))
         return false;
     return only == NULL || strstr(scenario->name, only) != NULL;
@@ -46,8 +43,7 @@ static void run_round(const struct bench *bench, struct arena *arena, struct she
     }
 }
 
-/* Describe the measurement: date, commit, machine, its load before, and the settings. */
-static void describe(const struct arena *arena, unsigned rounds, double load, char of[OF_TEXT])
+void bench_describe(unsigned rounds, unsigned round_ms, double load, char of[BENCH_OF])
 {
     char date[16], processor[96] = "unknown";
     struct utsname kernel;
@@ -61,23 +57,23 @@ static void describe(const struct arena *arena, unsigned rounds, double load, ch
             break;
     if (info != NULL)
         fclose(info);
-    const char *commit = setting("BENCH_COMMIT");
-    snprintf(of, OF_TEXT,
+    const char *commit = bench_setting("BENCH_COMMIT");
+    snprintf(of, BENCH_OF,
              "%s, commit %s, %ld x %s, Linux %s, load %.1f before, median of %u rounds of %u ms",
              date, commit != NULL ? commit : "unknown", sysconf(_SC_NPROCESSORS_ONLN), processor,
-             kernel.release, load, rounds, (unsigned)(arena->for_ns / 1000000));
+             kernel.release, load, rounds, round_ms);
 }
 
 void bench_run(const struct bench *bench, struct arena *arena)
 {
     static struct sheet sheet;
-    char of[OF_TEXT];
+    char of[BENCH_OF];
     double load = 0;
-    unsigned rounds = number("BENCH_ROUNDS", 5);
+    unsigned rounds = bench_number("BENCH_ROUNDS", 5);
     ck_assert_uint_le(rounds, SHEET_ROUNDS);
     ck_assert_uint_le(bench->scenario_count, SHEET_ROWS);
-    arena->for_ns = number("BENCH_MS", 1000) * INT64_C(1000000);
-    arena->soak_ns = number("BENCH_SOAK", 0) * INT64_C(1000000000);
+    arena->for_ns = bench_number("BENCH_MS", 1000) * INT64_C(1000000);
+    arena->soak_ns = bench_number("BENCH_SOAK", 0) * INT64_C(1000000000);
     sheet.row_count = bench->scenario_count;
     for (unsigned i = 0; i < bench->scenario_count; i++)
         sheet.names[i] = bench->scenarios[i].name;
@@ -87,11 +83,11 @@ void bench_run(const struct bench *bench, struct arena *arena)
     fprintf(stderr, "\r%60s\r", "");
     if (bench->complete != NULL)
         bench->complete(&sheet);
-    describe(arena, rounds, load, of);
+    bench_describe(rounds, (unsigned)(arena->for_ns / 1000000), load, of);
     struct report report = {&sheet, bench->goals, bench->goal_count, of};
     report_print(&report);
-    if (setting("BENCH_MARKDOWN") != NULL)
-        report_markdown(&report, setting("BENCH_MARKDOWN"));
-    if (setting("BENCH_JSON") != NULL)
-        report_json(&report, setting("BENCH_JSON"));
+    if (bench_setting("BENCH_MARKDOWN") != NULL)
+        report_markdown(&report, bench_setting("BENCH_MARKDOWN"));
+    if (bench_setting("BENCH_JSON") != NULL)
+        report_json(&report, bench_setting("BENCH_JSON"));
 }

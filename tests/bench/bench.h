@@ -17,7 +17,7 @@
 #include "tests/bench/scenario.h"
 
 /* Longer than any sensible run. */
-enum { BENCH_TIME_LIMIT_S = 7200 };
+enum { BENCH_TIME_LIMIT_S = 7200, BENCH_OF = 256 };
 
 struct bench {
     const struct scenario *scenarios;
@@ -30,5 +30,13 @@ struct bench {
 
 /* Run the benchmark. The caller opens and closes the arena. */
 void bench_run(const struct bench *bench, struct arena *arena);
+
+/* A setting from the environment; NULL if it is unset or empty. */
+const char *bench_setting(const char *name);
+unsigned bench_number(const char *name, unsigned otherwise);
+
+/* Describe the measurement in one line: date, commit, machine, its load before, and the settings.
+ */
+void bench_describe(unsigned rounds, unsigned round_ms, double load, char of[BENCH_OF]);
 
 #endif

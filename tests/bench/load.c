@@ -5,47 +5,48 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/un.h>
+#include <sys/queue.h>
 #include <unistd.h>
 
 #include "protocol/units.h"
 #include "tests/bench/clock.h"
 #include "tests/bench/must.h"
 #include "tests/bench/usage.h"
-#include "tests/bench/wire.h"
 
-enum { BUFFER = 65536, LINE_MAX_LEN = 160, TOKEN_LEN = 40, RESOURCE_LEN = 32 };
+enum { TOKEN_LEN = 40, RESOURCE_LEN = 32, WAIT_LEN = 24, QUEUE_WAIT_MS = 60000, TTL_MS = 2000 };
 
-enum slot_state { SLOT_LOCKING, SLOT_HOLDING, SLOT_UNLOCKING, SLOT_DONE };
+/* Arrivals of a fixed rate are sent in steps of this length. */
+#define STEP_NS NS_PER_MS
+/* The last replies come within this time after the longest WAIT. */
+#define DRAIN_NS (60 * NS_PER_S)
+
+enum slot_state { SLOT_IDLE, SLOT_LOCKING, SLOT_HOLDING, SLOT_UNLOCKING, SLOT_DONE };
 
 /* A place for one request in flight. */
 struct slot {
-    struct connection *connection;
+    STAILQ_ENTRY(slot) next_idle;
+    unsigned connection;
     enum slot_state state;
+    bool polls;
     char resource[RESOURCE_LEN];
     char token[TOKEN_LEN];
     int64_t since_ns;
     uint64_t turns;
 };
 
-struct connection {
-    int fd;
-    struct wire_lines input;
-    char output[BUFFER];
-    size_t output_len;
-    bool dirty; /* has output from this pass */
-};
-
 struct load {
     const struct load_plan *plan;
     struct load_result *result;
-    struct connection *connections;
-    struct slot slots[LOAD_SLOTS];
+    struct client_pool *pool;
+    struct slot *slots;
     unsigned slot_count;
-    unsigned running;    /* slots that are not done */
+    unsigned running;         /* slots that are not done */
+    STAILQ_HEAD(, slot) idle; /* with per_s: slots without a request */
+    uint64_t offered;         /* with per_s: requests that were due so far */
+    unsigned ttl_ms;
+    unsigned wait_ms;
+    char wait[WAIT_LEN]; /* " WAIT 60000" */
     struct slot *holder; /* with one_resource and hold_ns: the slot that holds the lock */
     int64_t release_ns;
     int64_t released_ns; /* with one_resource: time of the last UNLOCK; 0: none, or the lock is
@@ -57,28 +58,15 @@ struct load {
     unsigned to_send; /* requests that wait to be sent */
 };
 
-static void write_out(struct connection *connection)
-{
-    wire_send(connection->fd, connection->output, connection->output_len);
-    connection->output_len = 0;
-    connection->dirty = false;
-}
-
 static void put(struct load *load, struct slot *slot, int64_t now_ns)
 {
-    struct connection *connection = slot->connection;
     unsigned tag = (unsigned)(slot - load->slots);
-    if (connection->output_len + LINE_MAX_LEN > BUFFER)
-        write_out(connection);
-    char *to = connection->output + connection->output_len;
-    int len;
     if (slot->state == SLOT_UNLOCKING)
-        len = sprintf(to, "#%u UNLOCK %s %.*s\n", tag, slot->resource, TOKEN_LEN, slot->token);
+        client_pool_put(load->pool, slot->connection, "#%u UNLOCK %s %.*s\n", tag, slot->resource,
+                        TOKEN_LEN, slot->token);
     else
-        len = sprintf(to, "#%u LOCK %s 2000%s\n", tag, slot->resource,
-                      load->plan->one_resource ? " WAIT 60000" : "");
-    connection->output_len += (size_t)len;
-    connection->dirty = true;
+        client_pool_put(load->pool, slot->connection, "#%u LOCK %s %u%s\n", tag, slot->resource,
+                        load->ttl_ms, slot->polls ? "" : load->wait);
     load->to_send++;
     slot->since_ns = now_ns;
 }
@@ -93,13 +81,38 @@ static void unlock(struct load *load, struct slot *slot, int64_t now_ns)
 
 static void lock(struct load *load, struct slot *slot, int64_t now_ns)
 {
+    slot->state = SLOT_LOCKING;
+    put(load, slot, now_ns);
+}
+
+/* The slot has no request: the next one follows at once, or when it is due. */
+static void go_on(struct load *load, struct slot *slot, int64_t now_ns)
+{
     if (load->ending) {
         slot->state = SLOT_DONE;
         load->running--;
-        return;
+    } else if (load->plan->per_s > 0) {
+        slot->state = SLOT_IDLE;
+        STAILQ_INSERT_TAIL(&load->idle, slot, next_idle);
+    } else {
+        lock(load, slot, now_ns);
     }
-    slot->state = SLOT_LOCKING;
-    put(load, slot, now_ns);
+}
+
+/* With per_s: send the requests that are due. */
+static void offer(struct load *load, int64_t now_ns)
+{
+    uint64_t due = (uint64_t)((double)(now_ns - load->started_ns) / 1e9 * load->plan->per_s);
+    while (!load->ending && load->offered < due) {
+        struct slot *slot = STAILQ_FIRST(&load->idle);
+        load->offered++;
+        if (slot == NULL) {
+            load->result->unsent++;
+            continue;
+        }
+        STAILQ_REMOVE_HEAD(&load->idle, next_idle);
+        lock(load, slot, now_ns);
+    }
 }
 
 static void on_granted(struct load *load, struct slot *slot, const char *token, int64_t now_ns)
@@ -110,6 +123,7 @@ static void on_granted(struct load *load, struct slot *slot, const char *token, 
     if (!load->ending) {
         spread_add(&result->acquire, took_ns);
         slot->turns++;
+        result->late += load->plan->per_s > 0 && took_ns > load->wait_ms * NS_PER_MS;
         if (took_ns > result->longest_ns)
             result->longest_ns = took_ns;
         if (load->released_ns != 0)
@@ -126,11 +140,12 @@ static void on_granted(struct load *load, struct slot *slot, const char *token, 
 }
 
 /* A reply such as "#12 OK 6c7b... 29689 0 -" or "#12 OK". */
-static void on_line(void *arg, char *line)
+static void on_line(void *arg, unsigned connection, char *line)
 {
     struct load *load = arg;
     int64_t now_ns = load->now_ns;
     char *rest;
+    (void)connection;
     must(line[0] == '#', "an answer of the daemon has a tag");
     unsigned tag = (unsigned)strtoul(line + 1, &rest, 10);
     must(tag < load->slot_count, "an answer of the daemon has a tag of ours");
@@ -144,55 +159,43 @@ static void on_line(void *arg, char *line)
     result->all_pairs += ok;
     if (!load->ending)
         result->pairs += ok;
-    if (!ok && result->failed++ == 0)
+    if (!ok && slot->polls)
+        result->polled++;
+    else if (!ok && result->failed++ == 0)
         snprintf(result->failure, LOAD_ANSWER, "%.*s", LOAD_ANSWER - 1, line);
-    lock(load, slot, now_ns);
+    go_on(load, slot, now_ns);
 }
 
-static void read_in(struct load *load, struct connection *connection)
-{
-    must(wire_read_lines(connection->fd, &connection->input, on_line, load),
-         "the daemon keeps its connections");
-}
-
-static int connect_unix(const char *path)
-{
-    struct sockaddr_un where = {.sun_family = AF_UNIX};
-    snprintf(where.sun_path, sizeof(where.sun_path), "%s", path);
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    ck_assert_int_eq(connect(fd, (struct sockaddr *)&where, sizeof(where)), 0);
-    return fd;
-}
-
-static void connect_one(const struct load_plan *plan, struct connection *connection, int port,
-                        int epoll)
-{
-    connection->fd = plan->path != NULL ? connect_unix(plan->path) : wire_connect(plan->host, port);
-    struct epoll_event event = {.events = EPOLLIN, .data.ptr = connection};
-    epoll_ctl(epoll, EPOLL_CTL_ADD, connection->fd, &event);
-}
-
-static void open_all(struct load *load, int epoll)
+static void open_all(struct load *load)
 {
     const struct load_plan *plan = load->plan;
-    unsigned daemons = 1;
-    while (daemons < LOAD_DAEMONS && plan->ports[daemons] != 0)
-        daemons++;
+    struct client_pool_plan pool = {.host = plan->host,
+                                    .path = plan->path,
+                                    .connections = plan->connections,
+                                    .depth = plan->depth,
+                                    .on_line = on_line,
+                                    .arg = load};
+    memcpy(pool.ports, plan->ports, sizeof(pool.ports));
+    load->pool = client_pool_open(&pool);
     load->slot_count = plan->connections * plan->depth;
     ck_assert_uint_le(load->slot_count, LOAD_SLOTS);
-    load->connections = calloc(plan->connections, sizeof(*load->connections));
-    ck_assert_ptr_nonnull(load->connections);
-    for (unsigned i = 0; i < plan->connections; i++)
-        connect_one(plan, &load->connections[i], plan->ports[i % daemons], epoll);
+    load->slots = calloc(load->slot_count, sizeof(*load->slots));
+    ck_assert_ptr_nonnull(load->slots);
     for (unsigned i = 0; i < load->slot_count; i++) {
         struct slot *slot = &load->slots[i];
-        slot->connection = &load->connections[i % plan->connections];
+        slot->connection = i % plan->connections;
+        slot->polls = i < plan->pollers;
         if (plan->one_resource)
             snprintf(slot->resource, RESOURCE_LEN, "bench");
         else
             snprintf(slot->resource, RESOURCE_LEN, "bench-%u", i);
     }
     load->running = load->slot_count;
+    load->ttl_ms = plan->ttl_ms != 0 ? plan->ttl_ms : TTL_MS;
+    load->wait_ms = plan->wait_ms != 0 || !plan->one_resource ? plan->wait_ms : QUEUE_WAIT_MS;
+    if (load->wait_ms != 0)
+        snprintf(load->wait, WAIT_LEN, " WAIT %u", load->wait_ms);
+    STAILQ_INIT(&load->idle);
 }
 
 /* The time of the next action that no reply triggers. */
@@ -206,6 +209,8 @@ static int64_t next_ns(const struct load *load, int64_t now_ns)
         next = load->release_ns;
     if (load->hang_ns < next)
         next = load->hang_ns;
+    if (load->plan->per_s > 0 && !load->ending && now_ns + STEP_NS < next)
+        next = now_ns + STEP_NS;
     return next > now_ns ? next : now_ns;
 }
 
@@ -216,22 +221,17 @@ static void write_all(struct load *load)
         return;
     if (stopped != 0)
         kill(stopped, SIGSTOP);
-    for (unsigned i = 0; i < load->plan->connections; i++)
-        if (load->connections[i].dirty)
-            write_out(&load->connections[i]);
+    client_pool_flush(load->pool);
     load->to_send = 0;
     if (stopped != 0)
         kill(stopped, SIGCONT);
 }
 
-static void pass(struct load *load, int epoll)
+static void pass(struct load *load)
 {
-    struct epoll_event events[LOAD_SLOTS];
     int64_t now_ns = clock_ns();
-    int64_t wait_ns = load->ending && load->holder != NULL ? 0 : next_ns(load, now_ns) - now_ns;
-    const struct timespec wait = {.tv_sec = wait_ns / NS_PER_S, .tv_nsec = wait_ns % NS_PER_S};
-    int count = epoll_pwait2(epoll, events, LOAD_SLOTS, &wait, NULL);
-    now_ns = clock_ns();
+    now_ns = client_pool_wait(
+        load->pool, load->ending && load->holder != NULL ? 0 : next_ns(load, now_ns) - now_ns);
     if (now_ns >= load->hang_ns) {
         kill(load->plan->hangs, SIGSTOP);
         load->hang_ns = INT64_MAX;
@@ -242,8 +242,9 @@ static void pass(struct load *load, int epoll)
         unlock(load, slot, now_ns);
     }
     load->now_ns = now_ns;
-    for (int i = 0; i < count; i++)
-        read_in(load, events[i].data.ptr);
+    client_pool_read(load->pool);
+    if (load->plan->per_s > 0)
+        offer(load, now_ns);
     write_all(load);
 }
 
@@ -274,6 +275,8 @@ static bool is_over(const struct load *load, int64_t now_ns)
     uint64_t pairs = load->result->pairs;
     if (plan->max_pairs > 0 && pairs >= plan->max_pairs)
         return true;
+    if (plan->at_most_ns > 0 && now_ns >= load->started_ns + plan->at_most_ns)
+        return true;
     return now_ns >= load->started_ns + plan->for_ns && pairs >= plan->min_pairs;
 }
 
@@ -282,14 +285,19 @@ static void end(struct load *load, int64_t now_ns, int64_t cpu_ns)
 {
     struct load_result *result = load->result;
     load->ending = true;
+    result->ended_ns = now_ns;
     result->seconds = (double)(now_ns - load->started_ns) / 1e9;
     result->client_ns = usage_cpu_ns(getpid()) - cpu_ns;
     result->jain = fairness(load);
     result->least = least_share(load);
+    if (load->plan->on_phase != NULL)
+        load->plan->on_phase(load->plan->arg, false);
     for (unsigned i = 0; i < load->slot_count; i++) {
-        const struct slot *slot = &load->slots[i];
+        struct slot *slot = &load->slots[i];
         if (slot->state == SLOT_LOCKING && now_ns - slot->since_ns > result->longest_ns)
             result->longest_ns = now_ns - slot->since_ns;
+        if (slot->state == SLOT_IDLE)
+            go_on(load, slot, now_ns);
     }
 }
 
@@ -297,28 +305,29 @@ void load_run(const struct load_plan *plan, struct load_result *result)
 {
     struct load *load = calloc(1, sizeof(*load));
     ck_assert_ptr_nonnull(load);
-    int epoll = epoll_create1(EPOLL_CLOEXEC);
     memset(result, 0, sizeof(*result));
     load->plan = plan;
     load->result = result;
-    open_all(load, epoll);
+    open_all(load);
     /* The timer slack of the kernel would lengthen hold_ns. */
     prctl(PR_SET_TIMERSLACK, 1);
+    if (plan->on_phase != NULL)
+        plan->on_phase(plan->arg, true);
     int64_t cpu_ns = usage_cpu_ns(getpid());
     load->started_ns = clock_ns();
     load->hang_ns = plan->hangs != 0 ? load->started_ns + plan->for_ns / 2 : INT64_MAX;
     for (unsigned i = 0; i < load->slot_count; i++)
-        lock(load, &load->slots[i], load->started_ns);
+        go_on(load, &load->slots[i], load->started_ns);
     write_all(load);
     while (load->running > 0) {
-        pass(load, epoll);
+        pass(load);
         int64_t now_ns = clock_ns();
         if (!load->ending && is_over(load, now_ns))
             end(load, now_ns, cpu_ns);
+        must(!load->ending || now_ns < result->ended_ns + load->wait_ms * NS_PER_MS + DRAIN_NS,
+             "the daemon answers every request");
     }
-    for (unsigned i = 0; i < plan->connections; i++)
-        close(load->connections[i].fd);
-    close(epoll);
-    free(load->connections);
+    client_pool_close(load->pool);
+    free(load->slots);
     free(load);
 }

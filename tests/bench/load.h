@@ -5,6 +5,9 @@
  * By default each request in flight is for a resource of its own, which is locked and unlocked over
  * and over. With one_resource, all requests are for one resource and wait in its queue. The holder
  * keeps the lock for hold_ns, unlocks, and goes to the end of the queue.
+ *
+ * With per_s, requests are sent at a fixed rate, whether there are replies or not. Requests for
+ * which no connection has room are counted and not sent.
  */
 #ifndef TESTS_BENCH_LOAD_H
 #define TESTS_BENCH_LOAD_H
@@ -13,9 +16,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "tests/bench/client_pool.h"
 #include "tests/bench/spread.h"
 
-enum { LOAD_SLOTS = 1024, LOAD_DAEMONS = 4, LOAD_ANSWER = 160 };
+enum { LOAD_SLOTS = 131072, LOAD_DAEMONS = CLIENT_POOL_PORTS, LOAD_ANSWER = 160 };
 
 struct load_plan {
     const char *host;
@@ -25,11 +29,19 @@ struct load_plan {
     unsigned connections;
     unsigned depth;    /* requests in flight on each connection */
     bool one_resource; /* all requests are for one resource */
+    unsigned pollers;  /* with one_resource: so many of the requests are without WAIT */
+    unsigned ttl_ms;   /* 0: 2000 */
+    unsigned wait_ms;  /* 0: without WAIT; with one_resource 60000 */
     int64_t hold_ns;   /* how long a lock is held */
+    unsigned per_s;    /* LOCKs sent in a second; 0: as many as there are replies */
     int64_t for_ns;    /* duration of the measurement; it lasts longer until min_pairs are done */
     uint64_t min_pairs;
+    int64_t at_most_ns; /* ends the measurement also without min_pairs; 0: never */
     uint64_t max_pairs; /* end after this many pairs; 0: no limit */
-    pid_t hangs;        /* process of a master that is stopped at half-time; 0: none */
+    /* Called when all connections are open, and at the end of the measurement; NULL: none. */
+    void (*on_phase)(void *arg, bool starts);
+    void *arg;
+    pid_t hangs;   /* process of a master that is stopped at half-time; 0: none */
     pid_t in_step; /* process of the daemon, for repeatable runs: the daemon is stopped while the
                       next requests of all slots are sent; 0: requests are sent as they come */
 };
@@ -41,10 +53,14 @@ struct load_result {
     int64_t client_ns;         /* processor time of the clients */
     uint64_t failed;           /* replies that are not OK */
     char failure[LOAD_ANSWER]; /* the first failed reply */
+    uint64_t polled;           /* replies to pollers that are not OK; none of the failed */
+    uint64_t unsent;           /* with per_s: requests without room */
+    uint64_t late;             /* with per_s: grants after wait_ms, by the client's clock */
+    int64_t ended_ns;          /* end of the measurement, by clock.h */
     struct spread acquire;     /* from LOCK to its OK; with one_resource: the time in the queue */
     struct spread handover;    /* with one_resource: from UNLOCK to the OK of the next client */
-    double jain;  /* with one_resource: Jain's fairness index of the turns; 1 if all are equal */
-    double least; /* with one_resource: the fewest turns, divided by an equal share */
+    double jain;        /* Jain's fairness index of the turns of the requests; 1 if all are equal */
+    double least;       /* the fewest turns, divided by an equal share */
     int64_t longest_ns; /* the longest acquire, including the waits that are not over at the end */
 };
 

@@ -26,7 +26,28 @@ enum { SHEET_ROWS = 48, SHEET_ROUNDS = 25 };
     X(FAILED, "failed", "failed", 0)                                                               \
     X(RSS_MB, "RSS MB", "daemon_rss_mb", 1)                                                        \
     X(GROWTH_MB, "growth MB", "daemon_rss_growth_mb", 1)                                           \
-    X(INSTRUCTIONS, "instr.", "instructions_per_pair", 0)
+    X(INSTRUCTIONS, "instr.", "instructions_per_pair", 0)                                          \
+    X(OF_BEST, "of best", "pairs_of_the_best_row", 2)                                              \
+    X(OF_LITTLE, "of Little", "pairs_of_what_littles_law_allows", 2)                               \
+    X(OF_CAPACITY, "of capac.", "pairs_of_the_capacity", 2)                                        \
+    X(MEAN_MS, "mean ms", "mean_wait_ms", 1)                                                       \
+    X(MEAN_RATIO, "long/mean", "longest_wait_per_mean", 2)                                         \
+    X(UNSENT, "unsent", "requests_not_sent", 0)                                                    \
+    X(LATE, "late", "granted_after_the_wait", 0)                                                   \
+    X(RECOVERY_MS, "recov. ms", "recovery_ms", 0)                                                  \
+    X(REQUESTS, "requests", "requests", 0)                                                         \
+    X(COST_US, "us/request", "daemon_cpu_us_per_request", 2)                                       \
+    X(DAEMON_SHARE, "daemon", "daemon_cpu_share_of_a_core", 2)                                     \
+    X(CLIENT_SHARE, "client", "client_cpu_share_of_a_core", 2)                                     \
+    X(SUSPECT, "suspect", "masters_suspect", 0)                                                    \
+    X(LOST, "LOST", "holds_lost", 0)                                                               \
+    X(PING_MS, "PING p99", "ping_p99_ms", 1)                                                       \
+    X(PING_MAX_MS, "PING max", "ping_max_ms", 1)                                                   \
+    X(CONNECT_MS, "conn. p99", "connect_and_ping_p99_ms", 1)                                       \
+    X(NODES_MS, "NODES p99", "nodes_p99_ms", 1)                                                    \
+    X(ADMIN_MS, "HTTP p99", "healthz_readyz_metrics_p99_ms", 1)                                    \
+    X(LOCK_MS, "LOCK p99", "lock_of_others_p99_ms", 1)                                             \
+    X(LOCK_FAILED, "LOCK fail", "locks_of_others_not_ok", 0)
 
 enum figure {
 #define X(name, title, key, digits) name,

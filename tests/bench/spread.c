@@ -25,6 +25,14 @@ void spread_add(struct spread *spread, int64_t ns)
 {
     spread->counts[index_of(ns > 0 ? (uint64_t)ns : 0)]++;
     spread->count++;
+    spread->sum_ns += ns;
+    if (ns > spread->longest_ns)
+        spread->longest_ns = ns;
+}
+
+int64_t spread_mean(const struct spread *spread)
+{
+    return spread->count > 0 ? spread->sum_ns / (int64_t)spread->count : 0;
 }
 
 int64_t spread_at(const struct spread *spread, double part)

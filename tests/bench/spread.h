@@ -9,6 +9,8 @@ enum { SPREAD_PARTS = 64, SPREAD_DOUBLINGS = 40, SPREAD_SIZE = SPREAD_DOUBLINGS 
 
 struct spread {
     uint64_t count;
+    int64_t sum_ns;
+    int64_t longest_ns;
     uint64_t counts[SPREAD_SIZE];
 };
 
@@ -16,5 +18,8 @@ void spread_add(struct spread *spread, int64_t ns);
 
 /* The percentile at `part`: 0.5 for the median, 0.99 for p99. 0 if the histogram is empty. */
 int64_t spread_at(const struct spread *spread, double part);
+
+/* 0 without any. */
+int64_t spread_mean(const struct spread *spread);
 
 #endif

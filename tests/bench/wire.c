@@ -10,15 +10,26 @@
 
 #include "tests/bench/must.h"
 
-int wire_connect(const char *host, int port)
+int wire_connect_from(const char *from, const char *host, int port)
 {
     const int on = 1;
     struct sockaddr_in where = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    struct sockaddr_in here = {.sin_family = AF_INET};
     inet_pton(AF_INET, host, &where.sin_addr);
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (from != NULL) {
+        inet_pton(AF_INET, from, &here.sin_addr);
+        setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof(on));
+        ck_assert_int_eq(bind(fd, (struct sockaddr *)&here, sizeof(here)), 0);
+    }
     ck_assert_int_eq(connect(fd, (struct sockaddr *)&where, sizeof(where)), 0);
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     return fd;
+}
+
+int wire_connect(const char *host, int port)
+{
+    return wire_connect_from(NULL, host, port);
 }
 
 void wire_send(int fd, const char *bytes, size_t len)

@@ -13,7 +13,8 @@ struct wire_lines {
     size_t len;
 };
 
-/* Connect by TCP, with TCP_NODELAY. */
+/* Connect by TCP, with TCP_NODELAY; from the local address `from`, unless it is NULL. */
+int wire_connect_from(const char *from, const char *host, int port);
 int wire_connect(const char *host, int port);
 
 /* Write until the kernel has taken everything. */

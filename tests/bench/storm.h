@@ -1,0 +1,44 @@
+/*
+ * Requests whose amount clients decide, so many at once that a pass of the daemon's loop could
+ * become long: the rows of the case long_passes. Each opens a stage of its own, and measures with a
+ * prober that has 100 HOLDs of one second.
+ */
+#ifndef TESTS_BENCH_STORM_H
+#define TESTS_BENCH_STORM_H
+
+#include "tests/bench/overload.h"
+
+/* Connections that list 65,536 known locks, each again and again. */
+void storm_list(struct overload *overload, const struct overload_row *row,
+                double values[FIGURE_COUNT]);
+
+/* Waiters of one resource, each with a connection of its own, that ask for their place once a
+ * second: spread over the second, or all at once. */
+void storm_place(struct overload *overload, const struct overload_row *row,
+                 double values[FIGURE_COUNT]);
+
+/* `count` waits for one resource that end in one instant. */
+void storm_end(struct overload *overload, const struct overload_row *row,
+               double values[FIGURE_COUNT]);
+
+/* Connections with one wait each that all close at once. */
+void storm_close(struct overload *overload, const struct overload_row *row,
+                 double values[FIGURE_COUNT]);
+
+/* `count` waiters of one resource in a line, and `depth` requests without WAIT beside them. The
+ * cost is for each grant. */
+void storm_line(struct overload *overload, const struct overload_row *row,
+                double values[FIGURE_COUNT]);
+
+/* Connections with `depth` UNLOCKs of one resource each, all at once; or LOCKs. */
+void storm_unlock(struct overload *overload, const struct overload_row *row,
+                  double values[FIGURE_COUNT]);
+void storm_lock(struct overload *overload, const struct overload_row *row,
+                double values[FIGURE_COUNT]);
+
+/* `count` resources that are waited for while no master runs. The cost is for each of them in a
+ * second. */
+void storm_without_masters(struct overload *overload, const struct overload_row *row,
+                           double values[FIGURE_COUNT]);
+
+#endif
