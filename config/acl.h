@@ -31,7 +31,8 @@
     X(VERB_CLIENTS, "clients")
 
 /* ACL_GRANTABLE: all verbs of the table. ACL_USUAL: the verbs that a user has by default, which are
- * sufficient to use locks. ACL_ABOUT_RESOURCES: the verbs that require prefixes. */
+ * sufficient to use locks. ACL_ABOUT_RESOURCES: if a user has any of these verbs, the configuration
+ * must give it prefixes. */
 #define ACL_OR(verb, word) | ACL_BIT(verb)
 #define ACL_GRANTABLE      (UINT32_C(0) ACL_TABLE(ACL_OR))
 #define ACL_USUAL                                                                                  \

@@ -42,11 +42,11 @@ struct session {
     struct clients *clients;     /* the owner */
     struct engine_client client; /* the engine's part */
     enum session_state state;
-    struct stream stream;           /* over TLS, only close_notify ends it in order */
+    struct stream stream;           /* over TLS, an end without close_notify is a loss */
     struct evbuffer *pending_input; /* untagged lines that wait for an earlier one; NULL: none */
     int64_t since_ns;
     uint64_t requests;
-    int64_t lines_ns;          /* a time at or after which no line of this pass was sent */
+    int64_t lines_ns;          /* when this pass began to take lines; none was sent later */
     unsigned lines_taken;      /* lines taken in this pass, out of the read budget */
     bool untagged_pending;     /* the engine has an untagged request without a reply */
     bool discarding;           /* skipping the rest of a line that is too long */
@@ -69,8 +69,8 @@ static inline bool session_takes_lines(const struct session *session)
     return session->state < SESSION_CLOSING;
 }
 
-/* Whether the client has stopped sending. Over TLS, this can be a forged end that only the kernel
- * has reported. */
+/* Whether the client has stopped sending. Over TLS, SESSION_ENDING is no proof: the kernel has
+ * reported the end of the TCP connection, which any host on the path can forge. */
 static inline bool session_has_ended(const struct session *session)
 {
     return session->state == SESSION_ENDING || session->state == SESSION_ENDED;

@@ -13,7 +13,7 @@
 #include "tests/e2e/waiting.h"
 #include "tests/runner.h"
 
-/* The TTL of all locks here is max_ttl. */
+/* The max_ttl of `careful`, and the TTL of every lock whose deadline a test checks. */
 #define MAX_TTL "4s"
 
 static const struct stage_plan careful = {
@@ -61,9 +61,9 @@ static int64_t lock_on_three(struct stage *stage)
     return lock_until(&stage->client);
 }
 
-/* Resumes d and e without the key. Their SETs can still be queued; or the daemon has never sent
- * them, if a busy machine made the masters suspect. When a master answers the test's PING, it has
- * executed what was queued before, and the key can be deleted. */
+/* Resumes d and e without the key. Their SETs can still be queued. On a busy machine, the daemon
+ * may have found d and e suspect before the LOCK, and then it sent them no SET. When a master
+ * answers the test's PING, it has executed what was queued before, and the key can be deleted. */
 static void resume_without_key(struct stage *stage)
 {
     stage_continue_masters(stage, 3, 4);
@@ -206,10 +206,10 @@ START_TEST(a_failback_with_an_unchanged_run_id_is_detected)
     for (unsigned i = 0; i < 2; i++)
         follow(&replicas[i], &stage.masters[i]);
     masters_run(replicas, 2, "REPLICAOF NO ONE");
-    /* When the first replica attached, the replication id of its master changed, which costs the
-     * master its vote for a quarantine. The second daemon sees the change when it starts, and
-     * open_second() waits until the quarantine is over. The first daemon sees it with its next
-     * heartbeat. */
+    /* Each of the two masters changed its replication id when its replica attached, which costs it
+     * its vote for a quarantine. The second daemon sees the changes when it starts, and
+     * open_second() waits until the quarantines are over. The first daemon sees the changes with
+     * its next heartbeats. */
     open_second(&stage, &second, &careful.daemon);
     stage_wait_nodes(&stage, "vote=yes", 3);
     int64_t deadline_ms = lock_until(&stage.client);
@@ -296,8 +296,9 @@ static void step_and_back_and_end(struct stage *stage)
     resume_without_key(stage);
 }
 
-/* A daemon ran on another host before the steps. After the step back, the entries that it left on
- * the masters fit the clocks again. */
+/* Before the steps, a daemon on another host leaves its clock entries on the masters. After the
+ * step back, these entries fit the clocks again. The announcement of the steps must make them
+ * void. */
 START_TEST(a_step_and_back_is_announced_to_another_host)
 {
     struct stage stage;
@@ -336,7 +337,8 @@ static void stop_with_a_probe_under_way(struct stage *stage, struct second *seco
 }
 
 /* The second daemon is stopped between two probes (0) or during a probe (1). It is stopped for
- * longer than two samples of a clock may be apart. */
+ * more than two heartbeat intervals. After such a gap between its samples of a clock, it must not
+ * trust the clock if a step was announced meanwhile. */
 START_TEST(a_step_and_back_is_announced_to_a_stopped_daemon)
 {
     struct stage stage;
@@ -431,8 +433,8 @@ START_TEST(a_stopped_and_stepped_daemon_costs_no_vote)
     open_second(&stage, &second, &plan);
     clock_open(&clock, &stage.sandbox, "daemon");
     save_records(&stage, before);
-    /* The second daemon is stopped for three seconds, then its wall clock steps by an hour back and
-     * forth while it is mostly stopped. */
+    /* The second daemon is stopped for three seconds. Then it is resumed and stopped in turn. Its
+     * wall clock steps between an hour behind and an hour ahead, each time while it is stopped. */
     int64_t until_ms = waiting_clock_ms() + 3000;
     kill(second.daemon.pid, SIGSTOP);
     struct waiting waiting = waiting_for("three seconds to pass");
@@ -475,7 +477,7 @@ START_TEST(a_master_that_may_evict_keys_has_no_vote)
 }
 END_TEST
 
-/* The daemon logs the errors of a master even if that master is up. */
+/* The link to such a master is up, but the master has no vote, and the daemon logs why. */
 START_TEST(a_master_that_refuses_writes_is_logged)
 {
     static const struct {
@@ -586,8 +588,9 @@ START_TEST(daemons_of_another_set_get_no_vote)
         while (client_count(&client, "NODES", "vote=no reason=otherset") != (i == 0 ? 3 : 5))
             waiting_pause(&waiting);
         client_expect_match(&client, "NOQUORUM 0/[35] need=[23] a:otherset .*", "LOCK a 1s");
-        /* Releases go to all masters, even without a vote. The lock has a longer TTL than the
-         * max_ttl of this daemon, and must keep it. */
+        /* The daemon sends a release to all masters, even to those without a vote. This UNLOCK has
+         * a wrong token, so the lock must keep its TTL, even if the TTL exceeds the max_ttl of this
+         * daemon. */
         client_expect_match(&client, "NOQUORUM .*otherset.*", "UNLOCK held %040d", 0);
         for (unsigned node = 0; node < 5; node++)
             ck_assert_int_gt(master_integer(&stage.masters[node], "PTTL redlock:held"), 20000);
@@ -600,9 +603,9 @@ START_TEST(daemons_of_another_set_get_no_vote)
 }
 END_TEST
 
-/* The second daemon has another database number for three of the five names. The names are leased
- * to the databases of the first daemon, so the second one gets no vote from these masters, even
- * when they are no longer new. */
+/* The second daemon has another database number for three of the five names. These names are leased
+ * to the databases of the first daemon. So the second daemon gets no vote under these names, even
+ * after the quarantine of its databases, which are new. */
 START_TEST(names_with_another_database_are_reported_as_repointed)
 {
     struct stage stage;

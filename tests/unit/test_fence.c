@@ -139,9 +139,9 @@ START_TEST(higher_ballot_on_a_minority_costs_no_round)
 }
 END_TEST
 
-/* The masters already have the greatest possible ballot for b. No round can propose a greater one,
- * so the request is refused and leaves no key. The LOCK of a before it is outbid while D and E
- * hang, but its outcome is not checked. */
+/* First, a LOCK of resource a is outbid while D and E hang; its outcome is not checked. Then the
+ * masters have the greatest possible ballot for resource b. No round can propose a greater one, so
+ * the LOCK of b is refused and leaves no key. */
 START_TEST(request_is_refused_if_no_greater_ballot_is_possible)
 {
     for (unsigned i = 0; i < 5; i++)
@@ -164,7 +164,7 @@ START_TEST(request_is_refused_if_no_greater_ballot_is_possible)
 }
 END_TEST
 
-START_TEST(held_lock_answers_held_with_a_fence)
+START_TEST(lock_with_fence_answers_held_and_stores_no_ballot)
 {
     cluster_ask(&w, "LOCK a 10s");
     ck_assert_str_eq(cluster_ask(&w, "LOCK a 10s FENCE"), "HELD 10000");
@@ -184,8 +184,9 @@ START_TEST(client_that_leaves_between_two_ballots_leaves_no_keys)
 }
 END_TEST
 
-/* Two masters lose their data and with it their ballots. They have no vote until the clock has
- * passed these ballots. */
+/* Two masters lose their data, and with it the ballots that they stored. They have no vote for a
+ * quarantine. By its end, the wall clock has passed these ballots, so every new ballot is greater.
+ */
 START_TEST(fences_rise_while_minorities_lose_their_data)
 {
     int64_t before = take_fence();
@@ -221,7 +222,7 @@ Suite *test_suite(void)
     tcase_add_test(grants, outbid_daemon_proposes_again_at_once);
     tcase_add_test(grants, higher_ballot_on_a_minority_costs_no_round);
     tcase_add_test(grants, request_is_refused_if_no_greater_ballot_is_possible);
-    tcase_add_test(grants, held_lock_answers_held_with_a_fence);
+    tcase_add_test(grants, lock_with_fence_answers_held_and_stores_no_ballot);
     tcase_add_test(grants, client_that_leaves_between_two_ballots_leaves_no_keys);
     tcase_add_test(grants, fences_rise_while_minorities_lose_their_data);
     suite_add_tcase(suite, grants);
