@@ -49,8 +49,8 @@ const struct key config_keys[] = {
     {"listen", KEY_LIST, FREE, .read = listens_read, .equal = listens_equal},
     {"insecure", KEY_BOOLEAN, FREE, AT(insecure)}, /* affects only checks of the configuration */
     {"auth", KEY_SECTION, FREE, .size = 0},
-    /* A reload closes each connection that holds a lock which its user is no longer allowed to
-     * lock. */
+    /* A reload closes the connections of users that it removes. It also closes each connection that
+     * holds, or waits for, a resource that the connection's user may no longer lock. */
     {"auth.users", KEY_LIST, FREE, .read = users_read, .equal = users_equal},
     {"admin", KEY_URL, "the address is opened only at the start", AT(admin), .use = URL_ADMIN},
     {"nodes", KEY_LIST, OF_THE_SET, .read = nodes_read, .equal = nodes_equal},
@@ -66,8 +66,8 @@ const struct key config_keys[] = {
     /* These two only decide whether a lock is extended. */
     {"locks.max_hold", KEY_DURATION, FREE, AT(locks.max_hold_ns), 1 * H, 1 * S, YEAR},
     {"locks.max_extensions", KEY_INTEGER, FREE, AT(locks.max_extensions), 1000, 1, 1000000000},
-    /* A round draws its ballot when it starts. Each ballot is greater than all earlier ones, even
-     * if the mode has changed between them. */
+    /* A round draws its ballot (engine/round/fence.h) when it starts. So the fencing tokens of a
+     * resource still rise if a reload changes this key between two grants. */
     {"locks.fence", KEY_CHOICE, FREE, AT(locks.fence), CONFIG_FENCE_ON_REQUEST, .words = fences},
     {"locks.fence_ttl", KEY_DURATION, OF_THE_SET, AT(locks.fence_ttl_ns), 24 * H, 1 * S, YEAR},
     {"rounds", KEY_SECTION, FREE, .size = 0},
@@ -219,7 +219,9 @@ struct config *config_defaults(void)
     struct config *config = memory_zeroed(1, sizeof(*config));
     listens_default(config);
     for (const struct key *key = config_keys; key->name != NULL; key++) {
-        /* A key with a maximum is a number if it is not a text. All other fields begin as zero. */
+        /* Texts and numbers both have a maximum, but all texts with a maximum in this table also
+         * have a default. So what has a maximum and no default text is a number. Keys without any
+         * default begin as zero. */
         if (key->text != NULL)
             *(char **)keys_field(key, config) = memory_copy(key->text);
         else if (key->words != NULL)

@@ -34,8 +34,9 @@ static const char example[] = "{name: a, url: \"redis://10.0.0.1:6379\"}";
 #define AT(field) KEY_AT(struct config_node, field)
 
 /* A new login or certificate takes effect with the next connection to the master, since open
- * connections are already authenticated. A reload always reads the files again. If the new login
- * leads to another server, the guard detects this by the record on that server. */
+ * connections are already authenticated. A reload always reads the files again. If a new login
+ * leads to another server, for example behind a proxy, this is safe: the record on that server is
+ * not the one adopted for this master, so the guard takes the vote away. */
 const struct key nodes_keys[] = {
     {"nodes.name", KEY_NAME, "the name identifies the master as long as the daemon runs", AT(name),
      .least = 1, .most = LIMIT_NODE_NAME, .missing = example},

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Prints the line coverage of the pure layers (code without clock and socket, see tests/tidy.sh) by the
-# unit tests. Fails if the total is below LEAST-PERCENT.
+# Prints the share of lines that the unit tests execute in the files below: the pure layers (no clock, no
+# socket, see tests/tidy.sh), the configuration and parts of `redlock`; the last two are not all pure.
+# Fails if the total is below LEAST-PERCENT.
 #
 #     coverage.sh BUILD-FOLDER LEAST-PERCENT
 set -eu

@@ -36,7 +36,8 @@ void lease_on_extending(struct lease *lease, int64_t now_ns)
 void lease_on_extended(struct lease *lease, int64_t deadline_ns)
 {
     lease->extending = false;
-    /* A loss is final: the command is already being ended, by the old deadline. */
+    /* A loss is final, because the command is already told to end, or is killed. So a late success
+     * does not move the deadline. */
     if (lease_is_lost(lease))
         return;
     lease->extend_now = false;

@@ -10,8 +10,8 @@
 
 #include "protocol/address.h"
 
-/* The addresses of one daemon. The last good address is tried first, then the others in turn. The
- * longest URL is tcp://[<IPv6 address>%<interface>]:65535. */
+/* The addresses of one daemon, tried in turn. After places_worked() the next attempt begins with
+ * the address that worked. The longest URL is tcp://[<IPv6 address>%<interface>]:65535. */
 enum { PLACES_MAX = 8, PLACES_URL = 80 };
 
 /* All zero: no address is known. */
@@ -22,8 +22,8 @@ struct places {
     unsigned next; /* index that it returns next */
 };
 
-/* Replaces all addresses; count is at most PLACES_MAX. If the address that was tried last is among
- * them, it is tried after the others. */
+/* Replaces all addresses; count is at most PLACES_MAX. If the new addresses include the one that
+ * places_next() returned last, that address is tried after all others, since it may not work. */
 void places_set(struct places *places, const char (*urls)[PLACES_URL], unsigned count);
 
 /* The address to try now, valid until places_set(); NULL: none is known. */
@@ -39,8 +39,8 @@ struct lookup {
     int answer; /* pipe from the child, for poll(2); -1: no lookup is under way */
 };
 
-/* connection: a socket that is connected to that URL, or -1. The address of the socket's peer
- * becomes the first known address. */
+/* connection: a socket that is connected to that URL, or -1. If the host is a name, the address of
+ * the socket's peer becomes the first known address. Otherwise no address is known. */
 void lookup_init(struct lookup *lookup, const char *url, int connection);
 
 /* If `needed`, call this before each attempt to connect. Starts a lookup unless one is under way.

@@ -126,7 +126,7 @@ START_TEST(place_is_reported_at_the_end_of_the_listing)
 }
 END_TEST
 
-START_TEST(request_counts_against_the_limit_until_it_is_taken)
+START_TEST(request_counts_against_the_limit_until_its_answer_is_taken)
 {
     uint64_t first = driver_ping(&t);
     uint64_t id;
@@ -193,8 +193,9 @@ START_TEST(line_that_answers_no_request_ends_the_connection)
 }
 END_TEST
 
-/* The answer keeps its `ended` flag even if another connection was made before the caller takes
- * it. */
+/* Both answers have the status LIMIT, and the `ended` flag tells them apart. Only `b` is ended by a
+ * closing error: a line without a request number, after which the daemon closes the connection. The
+ * flags stay as they are if the caller takes the answers after the next connection has begun. */
 START_TEST(closing_error_does_not_answer_the_request)
 {
     uint64_t a = driver_ping(&t);
@@ -412,7 +413,8 @@ START_TEST(no_request_overtakes_the_secret)
 }
 END_TEST
 
-/* Replies to AUTH other than OK, and the status with which all requests end. */
+/* What the daemon may send in place of "#auth OK", and the status with which all requests then end.
+ */
 static const struct {
     const char *answer;
     enum redlock_status status;
@@ -461,7 +463,7 @@ Suite *test_suite(void)
     tcase_add_test(cases, each_connection_begins_with_name);
     tcase_add_test(cases, lines_of_a_listing_are_passed_on);
     tcase_add_test(cases, place_is_reported_at_the_end_of_the_listing);
-    tcase_add_test(cases, request_counts_against_the_limit_until_it_is_taken);
+    tcase_add_test(cases, request_counts_against_the_limit_until_its_answer_is_taken);
     tcase_add_loop_test(cases, line_that_answers_no_request_ends_the_connection, 0,
                         sizeof(foreign) / sizeof(foreign[0]));
     tcase_add_test(cases, closing_error_does_not_answer_the_request);
