@@ -50,7 +50,8 @@ struct key {
     const char *missing;      /* required keys: an example for the error; NULL: optional key */
     enum url_use use;         /* KEY_URL */
     const char *many; /* KEY_WORDS: advice if there are more than `most`; NULL: no maximum */
-    /* KEY_WORD, KEY_WORDS: parse a value into the field; the error is put after the value */
+    /* KEY_WORD, KEY_WORDS: parse a value into the field. On failure, the error continues the
+     * message `name: "value" ...`. */
     bool (*parse)(const char *text, void *field, struct error *error);
     /* KEY_LIST: read the list into the target structure */
     void (*read)(void *target, const struct yaml_node *list, struct report *report);

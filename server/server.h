@@ -73,7 +73,7 @@ struct server {
     struct event *signals[SERVER_SIGNALS];
     struct notifier notifier;
     struct event *started;  /* during the start: counts start_steps down; see server_on_started() */
-    unsigned start_steps;   /* steps that remain until clients are accepted in any case */
+    unsigned start_steps;   /* remaining steps; at 0 clients are accepted even without a quorum */
     struct event *drain;    /* while stopping: checks whether the shutdown is complete */
     struct event *progress; /* with task.task_only: checks whether the task is done */
     struct server_task task;

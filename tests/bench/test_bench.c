@@ -10,9 +10,9 @@
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /* Scenarios that are compared with each other run close together, since the other load of the
- * machine changes slowly. Names: "16x4" has 16 connections with 4 requests in flight on each; in a
- * "line" all requests are for one resource; "at 14 ms" is the far daemon's round trip to the
- * masters. */
+ * machine changes slowly. Names: "16x16" means 16 connections with 16 requests in flight on each.
+ * In a "line" all requests are for one resource. "1x1 at 14 ms": the last connection goes to
+ * another daemon, the far one, whose round trip to the masters takes 14 ms. */
 static const struct scenario scenarios[] = {
     {"limit 1", THE_LIMIT, .connections = 1},
     {"limit 1, guarded", THE_LIMIT, .connections = 1, .guarded = true},
@@ -117,7 +117,7 @@ static const struct goal goals[] = {
      4.0},
     {"8 hand-over p50 / the same, two daemons", "line of 16, two daemons", HANDOVER_US, "limit 1",
      P50_US, AT_MOST, 10.0},
-    /* The limit client releases each lock by a script of its own. */
+    /* The limit client makes one script call for each release. The daemon batches releases. */
     {"9 masters CPU, 64x1 / limit 64", "64x1", MASTERS_US, "limit 64", MASTERS_US, AT_MOST, 0.80},
     {"9 masters CPU, 16x16 / limit 256", "16x16", MASTERS_US, "limit 256", MASTERS_US, AT_MOST,
      0.80},

@@ -168,7 +168,7 @@ START_TEST(the_command_reads_its_secret_from_a_file)
 }
 END_TEST
 
-START_TEST(an_error_names_an_unusable_secret_file_and_nothing_is_sent)
+START_TEST(an_error_names_an_unusable_secret_file)
 {
     struct stage stage;
     char none[64];
@@ -401,7 +401,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, a_handle_with_no_secret_or_a_wrong_one_is_denied);
     tcase_add_test(tests, a_handle_of_an_operator_breaks_a_lock);
     tcase_add_test(tests, the_command_reads_its_secret_from_a_file);
-    tcase_add_test(tests, an_error_names_an_unusable_secret_file_and_nothing_is_sent);
+    tcase_add_test(tests, an_error_names_an_unusable_secret_file);
     tcase_add_test(tests, a_running_job_survives_the_rotation_of_its_secret);
     tcase_add_test(tests, a_waiter_survives_the_rotation_of_its_secret);
     tcase_add_test(tests, a_waiter_with_a_secret_survives_the_introduction_of_users);

@@ -50,7 +50,8 @@ struct redlock_event driver_expect_answer(struct client_driver *client_driver, u
                                           enum redlock_status status);
 void driver_expect_none(struct client_driver *client_driver);
 
-/* Send a LOCK, grant it with this token and take the client's answer. Returns the request's id. */
+/* Send a LOCK, grant it with this token and take the event that reports the grant. Returns the
+ * request's id. */
 uint64_t driver_acquire_granted(struct client_driver *client_driver, const char *resource,
                                 const char *token, bool hold);
 

@@ -1,7 +1,7 @@
 /*
- * LOCK ... HOLD: when the daemon extends the lock, reports it as lost and releases it. The first
- * tests check only the arithmetic (engine/locks/hold.h). The others run the shipped engine on fake
- * masters and virtual time.
+ * LOCK ... HOLD: the times at which the daemon extends the lock, reports it as lost or releases it.
+ * The first tests check only the arithmetic (engine/locks/hold.h). The others run the shipped
+ * engine on fake masters and virtual time.
  */
 #include <stdio.h>
 #include <string.h>
@@ -433,7 +433,8 @@ END_TEST
 
 START_TEST(hold_that_reached_max_hold_is_lost_in_time)
 {
-    /* max_hold is 300 s here. The last extension begins at 280 s. */
+    /* max_hold is 300 s here. The last extension begins at 240 s: one at 260 s would exceed it. So
+     * the lock is valid until 300 s less 610 ms of drift, and is lost 20 s before that. */
     hold("LOCK a 60s HOLD");
     cluster_pass_ms(&w, 240000 + 60000 - 610 - 20000 - 1);
     cluster_expect(&w, "(nothing)");
