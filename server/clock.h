@@ -1,6 +1,6 @@
 /*
- * The clocks. Only callbacks of the event loop read them. Everything else takes the time as an
- * argument.
+ * The clocks. Only code in server/ reads them, mostly in callbacks of the event loop. The engine
+ * takes the time as an argument, and asks for the wall clock through an I/O callback.
  */
 #ifndef SERVER_CLOCK_H
 #define SERVER_CLOCK_H

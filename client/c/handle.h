@@ -27,7 +27,7 @@ struct redlock {
     size_t output_len;
     bool output_failed;  /* the socket cannot be written, but may still have input */
     int *parked;         /* unix sockets that were given up but stay open (handle_reset()) */
-    size_t parked_count; /* while connected, the array has room for one more */
+    size_t parked_count; /* while connected, `parked` has room for one more socket */
 };
 
 /* Nanoseconds of CLOCK_BOOTTIME. */
@@ -46,7 +46,7 @@ enum redlock_status handle_ask(struct redlock *redlock, const struct client_requ
                                void (*line)(void *context, const char *text), void *context,
                                uint64_t *id);
 
-/* Reads input, writes output and answers requests that have timed out, without blocking. */
+/* Reads input, writes output and fails the requests that have timed out, without blocking. */
 void handle_pump(struct redlock *redlock);
 
 /* Makes the descriptor of redlock_fd() readable when there is work for handle_pump(), and not

@@ -24,8 +24,8 @@ struct goal {
     double bound;
 };
 
-/* A scenario with this prefix and the name of another scenario is the same with the proxy (proxy.h)
- * in place of redlockd. The report shows the figure of the proxy beside each goal. */
+/* Prefix of scenario names. "proxy X" is the scenario X measured with the proxy (proxy.h) in place
+ * of redlockd. The report shows the proxy's figure beside the goal for X. */
 #define REPORT_PROXY "proxy "
 
 struct report {

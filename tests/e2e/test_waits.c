@@ -95,7 +95,7 @@ struct remote_wait {
 };
 
 /* Acquires the lock through the first daemon, and lets a client of the second daemon wait for it.
- * After the second daemon's first round, monitors the masters. */
+ * Monitors the masters once the second daemon has started its first round. */
 static void open_remote_wait(struct remote_wait *remote_wait, const char *test, const char *lock)
 {
     stage_open(&remote_wait->stage, test, &five);
@@ -120,9 +120,10 @@ static void held_token(const struct client *client, char token[41])
     snprintf(token, 41, "%.40s", client->line + 3);
 }
 
-/* The most commands that a master receives for one wake-up: the release, a key probe and the SET. A
- * master that executes the release last can receive another probe, or a SET that comes too early
- * and then a backfill. */
+/* The limit on the commands that a master receives for one wake-up. Usually there are three: the
+ * release, a key probe and the SET. A master that executes the release last can receive a fourth:
+ * another probe, or a backfill if the SET came before the release. The limit leaves room for two
+ * more. */
 enum { RELEASE_COMMANDS = 6 };
 
 START_TEST(a_release_by_another_daemon_wakes_a_waiter)
@@ -160,7 +161,9 @@ START_TEST(an_expiry_wakes_a_waiter_without_polling)
     char token[41];
     open_remote_wait(&e, __func__, "LOCK a 1500ms");
     read_grant(&e.client, token);
-    /* Only the SET, and a key probe if a master reports the expiry first. */
+    /* The daemon knows when the key expires, so usually a master receives only the SET. If a master
+     * reports the expiry earlier than that, there is a key probe too. The limit leaves room for one
+     * more command. */
     ck_assert_uint_le(most_commands(e.monitors), 3);
     close_remote_wait(&e);
 }

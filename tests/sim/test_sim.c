@@ -109,8 +109,8 @@ START_TEST(same_seed_gives_the_same_trace)
 }
 END_TEST
 
-/* Some clients of a daemon near the masters compete with one client of a far daemon. A single near
- * client competes with no other waiter of its own daemon, so that daemon never hands over. */
+/* Some clients of a daemon near the masters compete with one client of a far daemon. With a single
+ * near client, the near daemon has no waiter to which it could hand the lock over. */
 static const struct {
     unsigned near_clients;
     int64_t far_us;  /* round trip from the far daemon to the masters */

@@ -193,8 +193,8 @@ static void stop_evicting(struct faults *faults, unsigned index)
 
 static void evict(struct faults *faults, unsigned index)
 {
-    /* At the end of the run deferred actions run at once, before all daemons have seen that the
-     * master may evict. */
+    /* When the torture ends, deferred actions are executed early. Some daemons may not have seen
+     * yet that the master may evict, so it must not evict. */
     if (faults->ending) {
         stop_evicting(faults, index);
         return;
