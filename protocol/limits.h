@@ -76,7 +76,7 @@ enum {
     /* Rounds in flight before others have to wait for their start (engine/flight/admission.h): this
      * limit adapts, from LIMIT_ADMISSION_MIN to LIMIT_LINK_VOTES, and first is
      * LIMIT_ADMISSION_START. */
-    LIMIT_ADMISSION_MIN = 16,
+    LIMIT_ADMISSION_MIN = 4,
     LIMIT_ADMISSION_START = 512,
 
     /* Rounds started in one pass for requests that had to wait: their work is a millisecond. */

@@ -388,19 +388,24 @@ bool flights_has_room(const struct flights *flights)
 
 void flights_adapt(struct flights *flights, int64_t now_ns)
 {
+    unsigned quorum = flights->rules->round.quorum;
     int64_t latencies_ns[LIMIT_NODES];
-    uint32_t known = 0;
-    if (!admission_is_tight(&flights->admission)) {
+    int64_t distances_ns[LIMIT_NODES];
+    uint32_t connected = 0;
+    uint32_t measured = 0;
+    if (!admission_is_due(&flights->admission)) {
         flights->admission.settled = 0;
         return;
     }
     for (unsigned i = 0; i < flights->node_count; i++) {
         const struct link *link = &flights->masters[i].link;
-        latencies_ns[i] = link->latency_ns;
-        known |= link->state == LINK_UP && link->latency_ns >= 0 ? nodes_only(i) : 0;
+        latencies_ns[i] = link_latency_ns(link, now_ns);
+        distances_ns[i] = link->distance_ns;
+        connected |= link_is_connected(link->state) ? nodes_only(i) : 0;
+        measured |= link->distance_ns >= 0 ? nodes_only(i) : 0;
     }
-    admission_adapt(&flights->admission,
-                    nodes_quorum_ns(flights->rules->round.quorum, 0, known, latencies_ns), now_ns);
+    admission_adapt(&flights->admission, nodes_quorum_ns(quorum, 0, connected, latencies_ns),
+                    nodes_quorum_ns(quorum, 0, measured, distances_ns), now_ns);
 }
 
 uint32_t flights_hand_over_nodes(struct flights *flights, struct flight_key *key, int64_t now_ns)

@@ -572,6 +572,13 @@ void link_take_votes(struct link *link, unsigned count, int64_t now_ns)
         shorten_batch(batch, count);
 }
 
+int64_t link_latency_ns(const struct link *link, int64_t now_ns)
+{
+    int64_t age_ns =
+        link->outstanding_count > 0 ? now_ns - link->outstanding[link->first].sent_ns : 0;
+    return age_ns > link->latency_ns ? age_ns : link->latency_ns;
+}
+
 unsigned link_unanswered(const struct link *link)
 {
     unsigned count = link->outstanding_count;

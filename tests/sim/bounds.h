@@ -18,6 +18,8 @@ struct sim_bounds {
     /* Each of these replaces the LIMIT_* of the same name. */
     unsigned client_requests;
     unsigned rounds;
+    unsigned admission_min;
+    unsigned admission_start;
     unsigned locks;
     unsigned holds;
     unsigned renewals;
@@ -50,6 +52,7 @@ bool bounds_are_crowded(void);
     X(waiters)                                                                                     \
     X(pending_requests)                                                                            \
     X(rounds)                                                                                      \
+    X(admission)                                                                                   \
     X(locks)                                                                                       \
     X(holds)                                                                                       \
     X(renewals)                                                                                    \
@@ -84,6 +87,7 @@ const char *bounds_passed(const struct engine *engine);
 #define LIMITED_TABLE(X)                                                                           \
     X(requests)                                                                                    \
     X(operations)                                                                                  \
+    X(busy)                                                                                        \
     X(waiters)                                                                                     \
     X(waiters_per_resource)                                                                        \
     X(holds)                                                                                       \
@@ -100,6 +104,9 @@ enum limited {
 
 const char *limited_word(enum limited limited);
 enum limited limited_of(const char *word);
+
+/* Do requests wait for their start although their rounds may start? Called after a pass. */
+bool bounds_hold_back_in_vain(const struct engine *engine);
 
 /* Has the engine no room for another round, request or resource? */
 bool bounds_leave_no_round(const struct engine *engine);
