@@ -8,11 +8,14 @@
  *
  * RUN_STORM is the number of runs (default 150), RUN_STORM_SEED the seed (default 1).
  */
+#include <fcntl.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tests/e2e/process.h"
@@ -36,6 +39,7 @@ static const unsigned victim_chances[VICTIMS] = {35, 15, 10, 10, 14, 14, 2};
 
 struct shell {
     struct wrapper wrapper; /* pid 0: between two runs */
+    unsigned run;           /* number of this run, from 1 */
     enum victim victim;     /* victim of this run; NOBODY after it was killed */
     unsigned after_ms;      /* delay of the kill after the command began */
     int64_t kill_ms;        /* time of the kill; INT64_MAX until the command began */
@@ -46,6 +50,7 @@ struct storm {
     struct prng prng;
     struct shell shells[SHELLS];
     char guard[SANDBOX_FILE];
+    int timeline; /* descriptor of the file timeline.err, which is printed after a failure */
     char script[1024];
     unsigned started;
     unsigned ended;
@@ -65,6 +70,22 @@ static enum victim choose_victim(struct prng *prng)
     while (left >= victim_chances[victim])
         left -= victim_chances[victim++];
     return victim;
+}
+
+/* Adds a line to the timeline, which the script writes to as well. Its times are milliseconds of
+ * CLOCK_BOOTTIME, the clock of the deadlines of redlock and of /proc/uptime. */
+static __attribute__((format(printf, 3, 4))) void note(const struct storm *storm, unsigned run,
+                                                       const char *format, ...)
+{
+    struct timespec now;
+    char text[128];
+    va_list values;
+    va_start(values, format);
+    vsnprintf(text, sizeof(text), format, values);
+    va_end(values);
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    dprintf(storm->timeline, "%lld run %u: %s\n",
+            (long long)now.tv_sec * 1000 + now.tv_nsec / 1000000, run, text);
 }
 
 /* Returns the first child of the process, or 0. */
@@ -105,6 +126,7 @@ static void kill_victim(struct storm *storm, struct shell *shell)
     if (shell->victim == NOBODY || now_ms < shell->kill_ms)
         return;
     pid_t pid = find(storm, shell);
+    note(storm, shell->run, "kills %s, pid %d", victim_names[shell->victim], (int)pid);
     if (pid > 0) {
         /* The parent is stopped first, so that it cannot react to the death of the supervisor. */
         if (shell->victim == BOTH)
@@ -113,6 +135,7 @@ static void kill_victim(struct storm *storm, struct shell *shell)
         if (shell->victim == BOTH)
             kill(shell->wrapper.pid, SIGKILL);
         storm->killed[shell->victim]++;
+        note(storm, shell->run, "has killed it");
     }
     if (pid > 0 && shell->victim == DAEMON) {
         process_wait(pid, "the daemon");
@@ -125,7 +148,10 @@ static void start_run(struct storm *storm, unsigned index)
 {
     struct shell *shell = &storm->shells[index];
     char name[16];
-    const char *const words[] = {"--ttl", "1s", "a", "--", "sh", "-c", storm->script, NULL};
+    char number[16];
+    const char *const words[] = {"--ttl", "1s", "a", "--", "sh", "-c", storm->script, number, NULL};
+    shell->run = ++storm->started;
+    snprintf(number, sizeof(number), "%u", shell->run);
     snprintf(name, sizeof(name), "shell%u", index);
     wrapper_start(&shell->wrapper, &storm->stage.sandbox, name, storm->stage.daemon.socket, words);
     shell->victim = choose_victim(&storm->prng);
@@ -135,7 +161,35 @@ static void start_run(struct storm *storm, unsigned index)
      * waits in the queue. */
     if (shell->victim == PARENT || shell->victim == DAEMON)
         shell->kill_ms = waiting_clock_ms() + 2 * shell->after_ms;
-    storm->started++;
+    note(storm, shell->run, "starts in shell %u, pid %d, victim %s after %u ms", index,
+         (int)shell->wrapper.pid, victim_names[shell->victim], shell->after_ms);
+}
+
+/* Opens the timeline and writes the script of the command. Its first argument is the number of the
+ * run. */
+static void write_script(struct storm *storm)
+{
+    const struct sandbox *sandbox = &storm->stage.sandbox;
+    char timeline[SANDBOX_FILE];
+    sandbox_path(sandbox, "guard", storm->guard);
+    sandbox_path(sandbox, "timeline.err", timeline);
+    storm->timeline = open(timeline, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    ck_assert_int_ge(storm->timeline, 0);
+    int len = snprintf(storm->script, sizeof(storm->script),
+                       /* Reads the clock without another process, to 10 ms. */
+                       "note() { read up idle </proc/uptime;"
+                       " echo ${up%%.*}${up#*.}0 run $0: $* >>%s; };"
+                       "exec 9>>%s; flock -n -E %d 9; locked=$?;"
+                       "note pid $$ runs, flock $locked, deadline $REDLOCK_DEADLINE_MS;"
+                       "if [ $locked = %d ]; then echo overlap >&9;"
+                       " for p in /proc/[0-9]*; do"
+                       "  if [ $p/fd/9 -ef %s ]; then note overlaps $(cat $p/stat); fi;"
+                       " done;"
+                       "fi;"
+                       "echo run >&9;"
+                       "sleep 0.03 & setsid sleep 0.06 & sleep 0.01; wait; note pid $$ is done",
+                       timeline, storm->guard, CONFLICT, CONFLICT, storm->guard);
+    ck_assert_int_lt(len, (int)sizeof(storm->script));
 }
 
 static void check_guard(const struct storm *storm)
@@ -158,11 +212,7 @@ START_TEST(two_commands_never_run_at_once)
         &storm.stage, __func__,
         &(struct stage_plan){.masters = 3, .over_unix = true, .daemon = {.node_timeout_ms = 100}});
     client_close(&storm.stage.client);
-    sandbox_path(&storm.stage.sandbox, "guard", storm.guard);
-    snprintf(storm.script, sizeof(storm.script),
-             "exec 9>>%s; flock -n -E %d 9; [ $? != %d ] || echo overlap >&9; echo run >&9;"
-             "sleep 0.03 & setsid sleep 0.06 & sleep 0.01; wait",
-             storm.guard, CONFLICT, CONFLICT);
+    write_script(&storm);
     while (storm.ended < runs) {
         for (unsigned i = 0; i < SHELLS; i++) {
             struct shell *shell = &storm.shells[i];
@@ -175,6 +225,7 @@ START_TEST(two_commands_never_run_at_once)
                 continue;
             shell->wrapper.pid = 0;
             storm.ended++;
+            note(&storm, shell->run, "ends, status %#x", (unsigned)status);
             check_guard(&storm);
         }
         usleep(1000);
@@ -195,6 +246,7 @@ START_TEST(two_commands_never_run_at_once)
         fprintf(stderr, " %s %u", victim_names[victim], storm.killed[victim]);
     fprintf(stderr, "\n");
     ck_assert_uint_gt(commands, runs / 2);
+    close(storm.timeline);
     stage_close(&storm.stage);
 }
 END_TEST
