@@ -107,6 +107,14 @@ void manager_explain_votes(const struct lock_manager *manager, const enum reason
         reply->voting += reasons[i] == REASON_NONE;
 }
 
+void manager_note_busy(struct lock_manager *manager, const struct pending_request *pending,
+                       int64_t now_ns)
+{
+    int64_t since_ns = pending->awaits_start ? pending->joined_starts_ns : pending->received_ns;
+    histogram_add(&manager->stats->held_back, now_ns - since_ns);
+    manager->stats->busy++;
+}
+
 void manager_refuse(struct lock_manager *manager, struct engine_client *client,
                     const struct request *request, enum round_kind kind, const struct reply *reply)
 {
