@@ -321,3 +321,8 @@ bool engine_busy(const struct engine *engine)
         busy = busy || (masters[i].link.state == LINK_UP && masters[i].link.outstanding_count > 0);
     return busy;
 }
+
+size_t engine_held_back(const struct engine *engine)
+{
+    return engine->manager.start_queue.length;
+}

@@ -105,6 +105,9 @@ void engine_catch_up(struct engine *engine, int64_t now_ns);
 void engine_drain(struct engine *engine, int64_t now_ns);
 bool engine_busy(const struct engine *engine);
 
+/* The number of requests that wait for their round to start. */
+size_t engine_held_back(const struct engine *engine);
+
 /* The time to drain is over: reply SHUTDOWN to each request that is still pending, and undo each
  * LOCK among them. */
 void engine_abandon(struct engine *engine, int64_t now_ns);

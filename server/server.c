@@ -126,6 +126,28 @@ static void server_on_started(evutil_socket_t fd, short events, void *context)
 
 /* --- passes of the loop --- */
 
+static void watch_overload(struct server *server)
+{
+    struct overload *overload = &server->overload;
+    size_t held_back = engine_held_back(server->engine);
+    if (!overload_is_due(overload, held_back))
+        return;
+    int64_t now_ns = clock_now_ns();
+    enum overload_news news = overload_step(overload, held_back, now_ns);
+    if (news == OVERLOAD_BEGINS)
+        log_event(&server->log, CONFIG_LOG_WARNING, "overload_started",
+                  LOG_FIELDS(log_number("held_back", (int64_t)held_back),
+                             log_number("rounds_limit", engine_view(server->engine).limit),
+                             log_text("meaning", "requests wait for their rounds to start, because "
+                                                 "the masters or this daemon are too slow for the "
+                                                 "load")));
+    if (news == OVERLOAD_ENDS)
+        log_event(&server->log, CONFIG_LOG_INFO, "overload_ended",
+                  LOG_FIELDS(log_number("seconds", (now_ns - overload->began_ns) / NS_PER_S),
+                             log_number("most_held_back", (int64_t)overload->most),
+                             log_number("busy", (int64_t)engine_view(server->engine).stats->busy)));
+}
+
 /* Runs after all events that were active when a module first called pass_want_end(). It appends the
  * guard's probes to the votes requested in this pass, sends all output, and sets the timer for the
  * next deadline. */
@@ -138,6 +160,7 @@ static void server_on_pass_end(evutil_socket_t fd, short events, void *context)
         engine_flush(server->engine, clock_now_ns());
     broadcast_flush(&server->connections.broadcast, &server->streams);
     clients_on_pass_end(&server->clients);
+    watch_overload(server);
     if (server->clients.starting && may_serve(server, clock_now_ns()))
         serve(server);
     pass_ended(&server->pass);

@@ -31,6 +31,7 @@
 #include "server/net/stream.h"
 #include "server/net/tls.h"
 #include "server/notifier.h"
+#include "server/overload.h"
 #include "server/probe.h"
 #include "server/random.h"
 
@@ -66,6 +67,7 @@ struct server {
     struct admin admin;
     struct status_history history;
     struct histogram lag; /* how late the engine's timer fired */
+    struct overload overload;
 
     int timer_fd; /* CLOCK_BOOTTIME timer for the engine's next deadline */
     struct event *timer;
