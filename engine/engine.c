@@ -238,7 +238,7 @@ static bool may_start_more(const struct engine *engine)
 bool engine_wants_flush(const struct engine *engine)
 {
     return replies_wants_flush(&engine->flights) || grants_want_renewals(&engine->manager) ||
-           may_start_more(engine);
+           may_start_more(engine) || engine->manager.timers_left == 0;
 }
 
 void engine_flush(struct engine *engine, int64_t now_ns)
@@ -247,44 +247,57 @@ void engine_flush(struct engine *engine, int64_t now_ns)
     replies_flush(&engine->flights, now_ns);
     flights_adapt(&engine->flights, now_ns);
     engine->manager.starts_left = LIMIT_STARTS;
+    engine->manager.timers_left = LIMIT_TIMERS;
     finish(engine, now_ns);
 }
 
 /* --- time --- */
 
+static void on_timer(struct lock_manager *manager, struct timer *timer, int64_t now_ns)
+{
+    switch ((enum manager_timer)timer->kind) {
+    case TIMER_WAIT_DEADLINE:
+        requests_on_deadline(
+            manager,
+            (struct pending_request *)((char *)timer -
+                                       offsetof(struct pending_request, waiter.wait_deadline)),
+            now_ns);
+        break;
+    case TIMER_WAKE:
+        waits_run(manager, (struct resource *)((char *)timer - offsetof(struct resource, wake)),
+                  now_ns);
+        break;
+    case TIMER_LOCK:
+        grants_on_timer(manager, (struct lock *)((char *)timer - offsetof(struct lock, timer)),
+                        now_ns);
+        break;
+    }
+}
+
 void engine_catch_up(struct engine *engine, int64_t now_ns)
 {
     struct lock_manager *manager = &engine->manager;
     struct timer *timer;
-    if (manager->timers.first_ns > now_ns)
+    if (manager->hold_timers.first_ns > now_ns &&
+        (manager->timers.first_ns > now_ns || manager->timers_left == 0))
         return;
-    while ((timer = timers_take(&manager->timers, now_ns)) != NULL)
-        switch ((enum manager_timer)timer->kind) {
-        case TIMER_WAIT_DEADLINE:
-            requests_on_deadline(
-                manager,
-                (struct pending_request *)((char *)timer -
-                                           offsetof(struct pending_request, waiter.wait_deadline)),
-                now_ns);
-            break;
-        case TIMER_WAKE:
-            waits_run(manager, (struct resource *)((char *)timer - offsetof(struct resource, wake)),
-                      now_ns);
-            break;
-        case TIMER_LOCK:
-            grants_on_timer(manager, (struct lock *)((char *)timer - offsetof(struct lock, timer)),
-                            now_ns);
-            break;
-        }
+    while ((timer = timers_take(&manager->hold_timers, now_ns)) != NULL)
+        on_timer(manager, timer, now_ns);
+    while (manager->timers_left > 0 && (timer = timers_take(&manager->timers, now_ns)) != NULL) {
+        manager->timers_left--;
+        on_timer(manager, timer, now_ns);
+    }
     finish(engine, now_ns);
 }
 
 int64_t engine_deadline_ns(const struct engine *engine)
 {
+    int64_t hold_ns = engine->manager.hold_timers.first_ns;
     int64_t timer_ns = engine->manager.timers.first_ns;
     int64_t round_ns = flights_deadline_ns(&engine->flights);
     int64_t master_ns = replies_deadline_ns(&engine->flights);
     int64_t deadline_ns = timer_ns < round_ns ? timer_ns : round_ns;
+    deadline_ns = hold_ns < deadline_ns ? hold_ns : deadline_ns;
     return master_ns < deadline_ns ? master_ns : deadline_ns;
 }
 

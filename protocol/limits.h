@@ -82,6 +82,10 @@ enum {
     /* Rounds started in one pass for requests that had to wait: their work is a millisecond. */
     LIMIT_STARTS = 256,
 
+    /* Waits that end and queues that go on in one pass, because their timers are due. The timers of
+     * HOLDs have no such limit. */
+    LIMIT_TIMERS = 256,
+
     /* Granted locks that the daemon remembers, and how many of them can be HOLDs. The daemon may
      * forget other locks to make room, but never a HOLD. */
     LIMIT_LOCKS = 65536,

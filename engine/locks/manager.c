@@ -21,9 +21,11 @@ bool manager_init(struct lock_manager *manager, const struct engine_rules *rules
         .queue_seed = flights_random(flights),
         .renewals_max = LIMIT_RENEWALS,
         .starts_left = LIMIT_STARTS,
+        .timers_left = LIMIT_TIMERS,
     };
     TAILQ_INIT(&manager->held);
     TAILQ_INIT(&manager->unheld);
+    timers_init(&manager->hold_timers);
     timers_init(&manager->timers);
     timers_init(&manager->due);
     start_queue_init(&manager->start_queue);

@@ -60,8 +60,11 @@ struct lock_manager {
     struct flights *flights;
 
     struct fence fence;
+    struct timers hold_timers; /* of HOLDs: engine_catch_up() runs all that are due */
+    /* All other timers. Clients decide how many are due at once, so a pass runs a few of them. */
     struct timers timers;
-    uint32_t queue_seed; /* seed of the newest queue; the first seed differs between daemons */
+    unsigned timers_left; /* timers of the second kind that this pass may still run */
+    uint32_t queue_seed;  /* seed of the newest queue; the first seed differs between daemons */
     struct pool pending_requests;
     struct resources resources;
     struct extensions extensions;

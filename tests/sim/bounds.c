@@ -54,6 +54,7 @@ void bounds_draw(uint64_t seed)
     sim_bounds.locks = sim_bounds.holds + between(&prng, 1, 2);
     sim_bounds.link_releases = sim_bounds.link_votes + between(&prng, 1, 12);
     sim_bounds.link_commands = sim_bounds.link_releases + 17;
+    sim_bounds.timers = tight_or_roomy(&prng, 1, 2);
 }
 
 bool bounds_are_in_force(void)
@@ -98,6 +99,7 @@ void bounds_note(const struct engine *engine, uint64_t *met)
     met[BOUND_pending_requests] += is_full(&engine->manager.pending_requests);
     met[BOUND_rounds] += is_full(&engine->flights.pool);
     met[BOUND_admission] += engine->manager.start_queue.length > 0;
+    met[BOUND_timers] += engine->manager.timers_left == 0;
     met[BOUND_locks] += is_full(&engine->manager.locks);
     met[BOUND_holds] += engine->manager.holding >= LIMIT_HOLDS;
     met[BOUND_renewals] += engine->manager.renewing >= LIMIT_RENEWALS;

@@ -20,6 +20,7 @@ struct sim_bounds {
     unsigned rounds;
     unsigned admission_min;
     unsigned admission_start;
+    unsigned timers;
     unsigned locks;
     unsigned holds;
     unsigned renewals;
@@ -53,6 +54,7 @@ bool bounds_are_crowded(void);
     X(pending_requests)                                                                            \
     X(rounds)                                                                                      \
     X(admission)                                                                                   \
+    X(timers)                                                                                      \
     X(locks)                                                                                       \
     X(holds)                                                                                       \
     X(renewals)                                                                                    \
