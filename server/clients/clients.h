@@ -61,8 +61,9 @@ struct clients {
     struct event *sweep;            /* active while `deferred` is not empty */
     struct session_queue next_pass; /* sessions that wait for their turn, see session_may_read() */
     struct event *next_pass_event;  /* added while `next_pass` is not empty */
-    unsigned read_budget;           /* lines taken from one session in one pass */
-    unsigned sessions_served;       /* sessions served in this pass */
+    bool crowded; /* a pass had too little time: sessions with new input queue up in next_pass */
+    unsigned read_budget;     /* lines taken from one session in one pass */
+    unsigned sessions_served; /* sessions served in this pass */
     unsigned session_count;
     uint64_t next_session_id;
 

@@ -304,6 +304,7 @@ void requests_take(struct session *session)
     session->lines_ns = clock_now_ns();
     /* Without time for clients in this pass, take no line and wait for the next one. */
     bool has_time = pass_has_time(session->clients->pass, session->lines_ns);
+    session->clients->crowded = session->clients->crowded || !has_time;
     session->lines_taken = has_time ? 0 : session->clients->read_budget;
     while (can_start_pending(session) && has_budget(session))
         take_pending(session);

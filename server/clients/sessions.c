@@ -26,14 +26,15 @@ static bool all_answered(const struct session *session)
 /* --- callbacks of the stream --- */
 
 /* When the time for clients in a pass is over, sessions with new input wait in clients->next_pass,
- * unread. While others wait there, new ones queue up after them, so that each gets its turn. */
+ * unread. Until all of them have had their turn, new ones queue up after them. */
 static bool session_may_read(void *context)
 {
     struct session *session = context;
     struct clients *clients = session->clients;
     if (session->on_next_pass)
         return false;
-    if (TAILQ_EMPTY(&clients->next_pass) && pass_has_time(clients->pass, clock_now_ns()))
+    clients->crowded = clients->crowded || !pass_has_time(clients->pass, clock_now_ns());
+    if (!clients->crowded)
         return true;
     session->unread = true;
     session_want_next_pass(session);
@@ -373,12 +374,14 @@ static void sessions_on_next_pass(evutil_socket_t fd, short events, void *contex
     (void)events;
     /* A session that is not done goes to the end of the queue. It has its next turn in the next
      * pass. */
-    for (bool more = true; more && (session = TAILQ_FIRST(&clients->next_pass)) != NULL &&
-                           pass_has_time(clients->pass, clock_now_ns());) {
+    bool more = true;
+    while (more && (session = TAILQ_FIRST(&clients->next_pass)) != NULL &&
+           pass_has_time(clients->pass, clock_now_ns())) {
         more = session != last;
         TAILQ_REMOVE(&clients->next_pass, session, next_pass);
         take_turn(session);
     }
+    clients->crowded = more && !TAILQ_EMPTY(&clients->next_pass);
     if (!TAILQ_EMPTY(&clients->next_pass))
         event_add(clients->next_pass_event, &at_once);
     pass_want_end(clients->pass);
