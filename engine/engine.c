@@ -301,11 +301,12 @@ int64_t engine_deadline_ns(const struct engine *engine)
     return master_ns < deadline_ns ? master_ns : deadline_ns;
 }
 
-void engine_on_timer(struct engine *engine, int64_t now_ns)
+void engine_on_timer(struct engine *engine, int64_t heard_ns, int64_t now_ns)
 {
+    assert(heard_ns <= now_ns);
     engine_catch_up(engine, now_ns);
-    flights_on_deadline(&engine->flights, now_ns);
-    replies_on_timer(&engine->flights, now_ns);
+    flights_on_deadline(&engine->flights, heard_ns, now_ns);
+    replies_on_timer(&engine->flights, heard_ns, now_ns);
     finish(engine, now_ns);
 }
 

@@ -71,7 +71,9 @@ struct server {
 
     int timer_fd; /* CLOCK_BOOTTIME timer for the engine's next deadline */
     struct event *timer;
-    int64_t timer_ns; /* when the timer fires; INT64_MAX if it is not set */
+    int64_t timer_ns;   /* when the timer fires; INT64_MAX if it is not set */
+    struct event *late; /* after one more poll: judges rounds and masters late as of heard_ns */
+    int64_t heard_ns;   /* when that poll was requested; 0: `late` is not added */
     struct event *signals[SERVER_SIGNALS];
     struct notifier notifier;
     struct event *started;  /* during the start: counts start_steps down; see server_on_started() */

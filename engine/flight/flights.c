@@ -514,9 +514,9 @@ int64_t flights_deadline_ns(const struct flights *flights)
     return first != NULL ? round_deadline_ns(&first->round) : INT64_MAX;
 }
 
-void flights_on_deadline(struct flights *flights, int64_t now_ns)
+void flights_on_deadline(struct flights *flights, int64_t heard_ns, int64_t now_ns)
 {
-    while (flights_deadline_ns(flights) <= now_ns)
+    while (flights_deadline_ns(flights) <= heard_ns)
         step_flight(flights, TAILQ_FIRST(&flights->voting),
                     &(struct round_event){.type = ROUND_EVENT_DEADLINE, .now_ns = now_ns});
 }

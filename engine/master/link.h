@@ -270,12 +270,13 @@ unsigned link_unanswered(const struct link *link);
 const struct outstanding *link_take_lost(struct link *link);
 
 /*
- * Call link_on_timer() at link_deadline_ns(). It returns true if the caller has to send a
- * heartbeat. The caller also has to send one when the link has come up, and after each reply that
- * leaves the link SUSPECT, unless a heartbeat is under way.
+ * Call link_on_timer() at link_deadline_ns(), when all answers that had arrived by heard_ns have
+ * been handled. It returns true if the caller has to send a heartbeat. The caller also has to send
+ * one when the link has come up, and after each reply that leaves the link SUSPECT, unless a
+ * heartbeat is under way.
  */
 int64_t link_deadline_ns(const struct link *link);
-bool link_on_timer(struct link *link, int64_t now_ns);
+bool link_on_timer(struct link *link, int64_t heard_ns, int64_t now_ns);
 
 /*
  * How long to wait before a lost connection is opened again. `attempts` counts the attempts since

@@ -66,7 +66,7 @@ void cluster_pass_ms(struct cluster *cluster, int64_t ms)
         if (next_ns > until_ns)
             break;
         cluster->now_ns = next_ns > cluster->now_ns ? next_ns : cluster->now_ns;
-        engine_on_timer(&cluster->engine, cluster->now_ns);
+        engine_on_timer(&cluster->engine, cluster->now_ns, cluster->now_ns);
         cluster_settle(cluster);
     }
     cluster->now_ns = until_ns;
