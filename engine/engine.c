@@ -229,7 +229,8 @@ enum reason engine_refuses_vote(const struct engine *engine, unsigned node, int6
 
 /* --- the end of a pass --- */
 
-/* A turn of the start queue was left over because many had started in one pass. */
+/* Can a held-back request start? It can if many have started in one pass, or the limit has grown.
+ */
 static bool may_start_more(const struct engine *engine)
 {
     return engine->manager.start_queue.length > 0 && flights_has_room(&engine->flights);
@@ -238,7 +239,7 @@ static bool may_start_more(const struct engine *engine)
 bool engine_wants_flush(const struct engine *engine)
 {
     return replies_wants_flush(&engine->flights) || grants_want_renewals(&engine->manager) ||
-           may_start_more(engine) || engine->manager.timers_left == 0;
+           engine->manager.timers_left == 0;
 }
 
 void engine_flush(struct engine *engine, int64_t now_ns)
@@ -246,9 +247,12 @@ void engine_flush(struct engine *engine, int64_t now_ns)
     grants_renew(&engine->manager, now_ns);
     replies_flush(&engine->flights, now_ns);
     flights_adapt(&engine->flights, now_ns);
+    /* Rounds that started now would need one more flush, before the sockets are read again. */
+    engine->manager.starts_left = 0;
+    finish(engine, now_ns);
     engine->manager.starts_left = LIMIT_STARTS;
     engine->manager.timers_left = LIMIT_TIMERS;
-    finish(engine, now_ns);
+    engine->flushed_ns = now_ns;
 }
 
 /* --- time --- */
@@ -298,6 +302,9 @@ int64_t engine_deadline_ns(const struct engine *engine)
     int64_t master_ns = replies_deadline_ns(&engine->flights);
     int64_t deadline_ns = timer_ns < round_ns ? timer_ns : round_ns;
     deadline_ns = hold_ns < deadline_ns ? hold_ns : deadline_ns;
+    /* Go on at once, but after the sockets have been read. */
+    if (may_start_more(engine) && engine->flushed_ns < deadline_ns)
+        deadline_ns = engine->flushed_ns;
     return master_ns < deadline_ns ? master_ns : deadline_ns;
 }
 

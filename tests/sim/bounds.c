@@ -158,9 +158,10 @@ enum limited limited_of(const char *word)
     return (enum limited)limited;
 }
 
-bool bounds_hold_back_in_vain(const struct engine *engine)
+bool bounds_hold_back_in_vain(const struct engine *engine, int64_t now_ns)
 {
-    return engine->manager.start_queue.length > 0 && flights_has_room(&engine->flights);
+    return engine->manager.start_queue.length > 0 && flights_has_room(&engine->flights) &&
+           engine_deadline_ns(engine) > now_ns;
 }
 
 bool bounds_leave_no_round(const struct engine *engine)

@@ -107,8 +107,9 @@ enum limited {
 const char *limited_word(enum limited limited);
 enum limited limited_of(const char *word);
 
-/* Do requests wait for their start although their rounds may start? Called after a pass. */
-bool bounds_hold_back_in_vain(const struct engine *engine);
+/* Do requests wait for their start although their rounds may start, and the engine does not go on
+ * at once? Called after a pass. */
+bool bounds_hold_back_in_vain(const struct engine *engine, int64_t now_ns);
 
 /* Has the engine no room for another round, request or resource? */
 bool bounds_leave_no_round(const struct engine *engine);

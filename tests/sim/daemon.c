@@ -180,7 +180,7 @@ static void end_pass(struct sim *sim, unsigned index)
         checker_violation(sim, "daemon %u exceeds its limit of %s", index, passed);
     while (engine_wants_flush(&daemon->engine))
         engine_flush(&daemon->engine, daemon_clock_ns(sim, index));
-    if (bounds_hold_back_in_vain(&daemon->engine))
+    if (bounds_hold_back_in_vain(&daemon->engine, daemon_clock_ns(sim, index)))
         checker_violation(sim, "daemon %u holds requests back in vain", index);
     for (unsigned node = 0; node < sim->node_count; node++)
         for (unsigned channel = 0; channel < CHANNELS; channel++)

@@ -40,7 +40,7 @@ START_TEST(waits_that_end_at_once_are_answered_over_several_passes)
     for (unsigned pass = 1; pass <= 1000 / LIMIT_TIMERS + 1; pass++) {
         unsigned before = w.reply_count;
         ck_assert_int_le(engine_deadline_ns(&w.engine), w.now_ns);
-        engine_on_timer(&w.engine, w.now_ns);
+        engine_on_timer(&w.engine, w.now_ns, w.now_ns);
         /* Other events of the same pass answer no more of them. */
         engine_catch_up(&w.engine, w.now_ns);
         ck_assert_uint_le(w.reply_count, before + LIMIT_TIMERS);
