@@ -87,7 +87,7 @@ static bool step_node(struct probe *probe, unsigned node, int64_t now_ns)
     const struct master_view master = engine_view_master(probe->connections->engine, node, now_ns);
     if (master.state != LINK_UP)
         return master.state != LINK_DOWN || master.attempts == 0 ||
-               node_goes_on(&probe->connections->nodes[node][CHANNEL_COMMANDS]);
+               node_has_more(&probe->connections->nodes[node][CHANNEL_COMMANDS]);
     enum reason reason = reason_of(probe, node, now_ns);
     if (reason == REASON_UNCHECKED)
         return true;

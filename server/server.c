@@ -73,7 +73,7 @@ static bool may_vote_soon(const struct server *server, unsigned node, int64_t no
     const struct master_view master = engine_view_master(server->engine, node, now_ns);
     if (master.state == LINK_DOWN)
         return master.attempts == 0 ||
-               node_goes_on(&server->connections.nodes[node][CHANNEL_COMMANDS]);
+               node_has_more(&server->connections.nodes[node][CHANNEL_COMMANDS]);
     if (master.state != LINK_UP)
         return true;
     switch (master.vote) {

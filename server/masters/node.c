@@ -310,9 +310,9 @@ void node_deinit(struct node *node)
     resp_deinit(&node->resp);
 }
 
-bool node_goes_on(const struct node *node)
+bool node_has_more(const struct node *node)
 {
-    return name_lookup_goes_on(&node->lookup) || node->attempts < node->addresses;
+    return name_lookup_has_more(&node->lookup) || node->attempts < node->addresses;
 }
 
 void node_on_up(struct node *node)
