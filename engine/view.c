@@ -128,7 +128,7 @@ static struct resource_view view_resource(const struct resource *resource)
         .name_len = resource->name_len,
         .queued = resource->queue.length,
         .waits = resource->waits,
-        .asking = resource->queue.phase == QUEUE_ACQUIRING,
+        .acquiring = resource->queue.phase == QUEUE_ACQUIRING,
         .locked = lock != NULL,
     };
     if (lock == NULL)

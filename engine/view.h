@@ -119,7 +119,7 @@ struct resource_view {
     size_t name_len;
     unsigned queued; /* requests in the queue */
     unsigned waits;  /* LOCKs with WAIT in the queue */
-    bool asking;     /* an acquire round for the first waiter is under way */
+    bool acquiring;  /* an acquire round for the first waiter is under way */
     bool locked;     /* granted through this daemon; the fields below are valid only then */
     bool hold;       /* granted with HOLD */
     /* LIMIT_TOKEN digits. Any client that has the token can release the lock, so it is never shown
@@ -138,8 +138,8 @@ bool engine_next_resource(const struct engine *engine, const struct resource **p
 /* Iterate in the same way over the resources that have waiters. */
 bool engine_next_waited_for(const struct engine *engine, const struct resource **place,
                             struct resource_view *view);
-/* Find the resource that a request names, without asking the masters. Returns false if this daemon
- * knows nothing about it. */
+/* Find the resource that a request names, without acquiring the masters. Returns false if this
+ * daemon knows nothing about it. */
 bool engine_find_resource(const struct engine *engine, const struct request *request,
                           struct resource_view *view, const struct resource **place);
 
