@@ -75,7 +75,7 @@ struct master_view {
     unsigned duplicate_of; /* with REASON_DUPLICATE: the other node that is the same server */
     /* With --reset-set: id of a daemon of the old set that may still run, because of a sign of life
      * on this master; "": id not known; NULL: no such daemon. */
-    const char *alive_daemon;
+    const char *old_set_daemon;
     const char *record_set; /* with REASON_OTHERSET: the set id in the master's record */
     const char *record_cluster;
     int64_t record_max_ttl_ms;

@@ -178,13 +178,13 @@ static bool log_old_daemons(const struct server *server)
     bool any = false;
     for (unsigned i = 0; i < server->config->node_count; i++) {
         const struct master_view master = engine_view_master(server->engine, i, clock_now_ns());
-        if (server->task.reset_set == NULL || master.alive_daemon == NULL)
+        if (server->task.reset_set == NULL || master.old_set_daemon == NULL)
             continue;
         any = true;
         log_event(
             &server->log, CONFIG_LOG_ERROR, "old_daemon_runs",
             LOG_FIELDS(log_text("node", server->config->nodes[i].name),
-                       log_text("daemon", master.alive_daemon),
+                       log_text("daemon", master.old_set_daemon),
                        log_text("advice",
                                 "find its host with CLIENT LIST on this master (name=redlockd), "
                                 "stop redlockd.socket and redlockd.service there, and try again")));
