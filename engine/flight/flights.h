@@ -117,7 +117,7 @@ struct flights {
 
     STAILQ_HEAD(, flight) batched;   /* releases to be written at the end of this pass */
     STAILQ_HEAD(, flight) unwritten; /* releases that some node has refused to take */
-    uint32_t unguarded;  /* nodes that were asked for votes after the last probe was written */
+    uint32_t unprobed;   /* nodes that were asked for votes after the last probe was written */
     bool guard_has_work; /* the guard may have something to send to the masters */
 
     /* The votes that wait for the guard's probe, with room for LIMIT_LINK_KEPT entries for each
