@@ -34,8 +34,8 @@ bool acl_covers_all(const struct acl *acl)
     return acl_covers(acl, "", 0);
 }
 
-enum acl_answer acl_ask(const struct acl *acl, enum verb verb, const char *resource,
-                        size_t resource_len)
+enum acl_answer acl_check(const struct acl *acl, enum verb verb, const char *resource,
+                          size_t resource_len)
 {
     assert(verb < VERB_COUNT);
     if ((WITHOUT_AUTH & ACL_BIT(verb)) != 0)

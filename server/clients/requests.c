@@ -130,7 +130,8 @@ static bool take_line(struct session *session, const char *line, size_t len)
     session->requests++;
     enum acl_answer may = ACL_YES;
     if (failed == REQUEST_FINE)
-        may = acl_ask(&session->identity.acl, request.verb, request.resource, request.resource_len);
+        may =
+            acl_check(&session->identity.acl, request.verb, request.resource, request.resource_len);
     else if (!acl_may_reveal(&session->identity.acl, failed))
         may = ACL_NOT_KNOWN;
     if (may != ACL_YES) {
