@@ -255,7 +255,7 @@ START_TEST(replaced_files_apply_to_the_next_connection)
 }
 END_TEST
 
-START_TEST(file_names_may_change_and_a_missing_file_changes_nothing)
+START_TEST(file_names_can_change_and_a_missing_file_changes_nothing)
 {
     struct stage stage;
     open_masters(&stage, __func__, &strict);
@@ -421,7 +421,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, a_master_without_tls_is_reported);
     tcase_add_loop_test(tests, replaced_files_apply_to_the_next_connection, 0,
                         sizeof(outdated) / sizeof(outdated[0]));
-    tcase_add_test(tests, file_names_may_change_and_a_missing_file_changes_nothing);
+    tcase_add_test(tests, file_names_can_change_and_a_missing_file_changes_nothing);
     tcase_add_loop_test(tests, an_abandoned_link_is_reset, 0, 2);
     tcase_add_test(tests, a_key_update_flood_of_a_master_does_not_delay_clients);
     tcase_add_test(tests, commands_left_on_a_hung_master_leave_no_keys);
