@@ -30,7 +30,8 @@ _Static_assert(sizeof(enum config_log_level) == sizeof(unsigned), "KEY_CHOICE st
 _Static_assert(sizeof(enum config_log_format) == sizeof(unsigned), "KEY_CHOICE stores an unsigned");
 
 #define OF_THE_SET                                                                                 \
-    "it is part of the set that all daemons share; see \"Changing the list of nodes\""
+    "all daemons of the cluster must use the same value; see \"Changing the list of nodes\" in "   \
+    "docs/operations.md"
 #define OF_ROUNDS "rounds in flight and held locks rely on the old value"
 #define SIZED     "it sizes tables that are allocated at the start"
 #define FREE      KEY_MAY_CHANGE
@@ -129,8 +130,8 @@ static void check_order(const struct loaded *loaded, const char *smaller, int64_
     value_print_duration(smaller_ns, smaller_text);
     value_print_duration(larger_ns, larger_text);
     report_error(loaded->report, (high != NULL ? high : low)->position,
-                 "%s: %s is less than %s (%s); make it at least that", larger, larger_text, smaller,
-                 smaller_text);
+                 "%s: %s is less than %s (%s); raise it to at least that value", larger,
+                 larger_text, smaller, smaller_text);
 }
 
 /* Report an error if even a lock with the longest TTL would have no validity left. */

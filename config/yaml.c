@@ -320,8 +320,8 @@ static struct yaml_node *read_node(struct reader *reader, yaml_event_t *event)
     if (reader->depth > YAML_DEPTH_MAX)
         report_error(reader->report, node->position, "nested too deeply");
     else if (reader->nodes > YAML_NODES_MAX)
-        report_error(reader->report, node->position, "too large: more than %d words",
-                     YAML_NODES_MAX);
+        report_error(reader->report, node->position,
+                     "too large: more than %d values, lists and mappings", YAML_NODES_MAX);
     else
         fine = fill_node(reader, node, event);
     reader->depth--;
