@@ -9,9 +9,9 @@
 const struct engine_loss_words engine_losses[ENGINE_LOSSES] = {
     [LOSS_GONE] = {"gone", "another client has it, or it was released elsewhere"},
     [LOSS_LIMIT] = {"limit", "it was held for max_hold"},
-    [LOSS_LATE] = {"late", "its extension came too late"},
+    [LOSS_LATE] = {"late", "the extension was granted too late"},
     [LOSS_NOQUORUM] = {"noquorum", "too few masters voted for its extension"},
-    [LOSS_TIMED_OUT] = {"overdue", "the daemon was stopped, or too busy, to extend it"},
+    [LOSS_TIMED_OUT] = {"overdue", "the daemon was stopped, or was too busy to extend it"},
     [LOSS_SHUTDOWN] = {"shutdown", "the daemon was stopped"},
 };
 
