@@ -215,7 +215,7 @@ static void finish_task(struct server *server, enum engine_progress progress, un
                     : progress == ENGINE_UNDER_WAY
                         ? "the node does not answer; all nodes have to be up"
                     : server->task.reset_set != NULL
-                        ? "the master's record is of neither the old set nor the new one"
+                        ? "the master's record belongs to neither the old set nor the new one"
                         : "the master already has a record, so it is not new"),
                 log_text("reason", reason_word(reason))));
     event_base_loopbreak(server->base);
@@ -401,9 +401,8 @@ static bool start_parts(struct server *server)
 
 static bool log_shortage(const struct server *server)
 {
-    log_event(
-        &server->log, CONFIG_LOG_ERROR, "start_failed",
-        LOG_FIELDS(log_text("why", "there is not enough memory or there are too few descriptors")));
+    log_event(&server->log, CONFIG_LOG_ERROR, "start_failed",
+              LOG_FIELDS(log_text("why", "not enough memory or too few file descriptors")));
     return false;
 }
 

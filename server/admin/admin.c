@@ -403,7 +403,7 @@ bool admin_start(struct admin *admin, struct server *server, const struct config
     process_init(&admin->process);
     if (start_http(admin, fd))
         return true;
-    error_set(error, "%.100s: not enough memory or descriptors", address->url);
+    error_set(error, "%.100s: not enough memory or too few file descriptors", address->url);
     admin_stop(admin);
     return false;
 }

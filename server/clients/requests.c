@@ -44,8 +44,8 @@ static void log_wrong_secret(const struct session *session, enum auth_throttle_n
                LOG_FIELDS(log_number("client", (int64_t)engine_client_id(&session->client)),
                           log_text("peer", session->peer),
                           log_text("why", news == AUTH_THROTTLE_SPENT
-                                              ? "too many wrong secrets from this address; for a "
-                                                "while none from it is checked"
+                                              ? "too many wrong secrets from this client address; "
+                                                "the daemon checks no secrets from it for a while"
                                               : "no user has this secret")));
 }
 
