@@ -151,9 +151,8 @@ static void report_need(const struct config *config, int64_t median_ns, FILE *ou
     if (needed_ns > config->rounds.backoff_max_ns)
         fprintf(out,
                 "; clients that wait through this daemon may starve while a daemon with a shorter "
-                "round "
-                "trip competes for the lock: "
-                "raise rounds.backoff_max of all daemons from %.1f ms to %.0f ms",
+                "round trip competes for the lock: raise rounds.backoff_max of all daemons from "
+                "%.1f ms to %.0f ms",
                 ms(config->rounds.backoff_max_ns), ms(needed_ns + NS_PER_MS - 1));
 }
 
