@@ -128,7 +128,7 @@ static bool copy_from(struct faults *faults, struct master *follower, const stru
     }
     masters_run(follower, 1, "REPLICAOF NO ONE");
     ledger_note(&faults->torture->ledger, "master %u is a master again%s", follower->index,
-                in_sync ? "" : ", and was not in sync");
+                in_sync ? "" : ", before the copy was complete");
     return in_sync;
 }
 
@@ -136,7 +136,10 @@ static bool copy_from(struct faults *faults, struct master *follower, const stru
  * the spare. */
 static void fail_over(struct faults *faults, unsigned index)
 {
-    faults_note(faults, FAULT_FAILOVER, "master %u to a copy of %d", index, faults->spare_copy);
+    if (faults->spare_copy >= 0)
+        faults_note(faults, FAULT_FAILOVER, "master %u to a copy of %d", index, faults->spare_copy);
+    else
+        faults_note(faults, FAULT_FAILOVER, "master %u to a spare without a copy", index);
     copy_from(faults, master_of(faults, index), &faults->torture->spare);
 }
 
