@@ -383,7 +383,7 @@ START_TEST(a_key_update_flood_of_a_master_does_not_delay_clients)
         turns += !flood.over;
     }
     flood_stop(&flood);
-    ck_assert_msg(turns >= TURNS, "only %u answers until the flood was over", turns);
+    ck_assert_msg(turns >= TURNS, "only %u replies before the flood was over", turns);
     silent_master_wait_end(&silent_master);
     close(silent_master.listening);
     SSL_CTX_free(silent_master.context);
