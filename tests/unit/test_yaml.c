@@ -34,7 +34,7 @@ static struct yaml_node *read_bytes(const char *bytes, size_t len)
     report_print(&report, out);
     fclose(out);
     fclose(in);
-    ck_assert_msg(root != NULL || errors > 0, "no tree, and nobody says why");
+    ck_assert_msg(root != NULL || errors > 0, "no tree and no error in the report");
     ck_assert_int_eq(errors > 0, printed[0] != '\0');
     return root;
 }
