@@ -294,7 +294,7 @@ START_TEST(number_of_nodes_is_limited)
     large[2 * YAML_NODES_MAX - 1] = ',';
     large[2 * YAML_NODES_MAX + 1] = ']';
     ck_assert_ptr_null(read_bytes(large, sizeof(large)));
-    ck_assert_str_eq(printed, "f:1:32769: too large: more than 16384 words\n");
+    ck_assert_str_eq(printed, "f:1:32769: too large: more than 16384 values, lists and mappings\n");
 }
 END_TEST
 
