@@ -34,8 +34,8 @@ bool acl_covers_all(const struct acl *acl)
     return acl_covers(acl, "", 0);
 }
 
-enum acl_answer acl_ask(const struct acl *acl, enum verb verb, const char *resource,
-                        size_t resource_len)
+enum acl_answer acl_check(const struct acl *acl, enum verb verb, const char *resource,
+                          size_t resource_len)
 {
     assert(verb < VERB_COUNT);
     if ((WITHOUT_AUTH & ACL_BIT(verb)) != 0)
@@ -59,8 +59,9 @@ const char *acl_text(enum acl_answer answer, enum verb verb)
     case ACL_NOT_VERB:
         /* BREAK can be denied even if the configuration has no users. */
         if (verb == VERB_BREAK)
-            return "BREAK requires a user with that verb; without users, root or the daemon's own "
-                   "user on a unix socket";
+            return "BREAK requires a user whose verbs include BREAK; if the daemon has no users, "
+                   "only "
+                   "root and the daemon's own user may use it, on a unix socket";
         return "this user may not use this verb";
     case ACL_NOT_RESOURCE:
         return "this user may not use this resource";

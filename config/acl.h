@@ -57,8 +57,8 @@ enum acl_answer {
 /* Check a request. resource: NULL for a verb without one, and for a listing of all resources. Such
  * a listing requires only its verb; the caller leaves out the resources that acl_covers() excludes.
  */
-enum acl_answer acl_ask(const struct acl *acl, enum verb verb, const char *resource,
-                        size_t resource_len);
+enum acl_answer acl_check(const struct acl *acl, enum verb verb, const char *resource,
+                          size_t resource_len);
 
 /* Whether the resource begins with one of the prefixes. */
 bool acl_covers(const struct acl *acl, const char *resource, size_t resource_len);

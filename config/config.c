@@ -30,7 +30,8 @@ _Static_assert(sizeof(enum config_log_level) == sizeof(unsigned), "KEY_CHOICE st
 _Static_assert(sizeof(enum config_log_format) == sizeof(unsigned), "KEY_CHOICE stores an unsigned");
 
 #define OF_THE_SET                                                                                 \
-    "it is part of the set that all daemons share; see \"Changing the list of nodes\""
+    "all daemons of the cluster must use the same value; see \"Changing the list of nodes\" in "   \
+    "docs/operations.md"
 #define OF_ROUNDS "rounds in flight and held locks rely on the old value"
 #define SIZED     "it sizes tables that are allocated at the start"
 #define FREE      KEY_MAY_CHANGE
@@ -128,9 +129,9 @@ static void check_order(const struct loaded *loaded, const char *smaller, int64_
         return;
     value_print_duration(smaller_ns, smaller_text);
     value_print_duration(larger_ns, larger_text);
-    report_error(loaded->report, (high != NULL ? high : low)->mark,
-                 "%s: %s is less than %s (%s); make it at least that", larger, larger_text, smaller,
-                 smaller_text);
+    report_error(loaded->report, (high != NULL ? high : low)->position,
+                 "%s: %s is less than %s (%s); raise it to at least that value", larger,
+                 larger_text, smaller, smaller_text);
 }
 
 /* Report an error if even a lock with the longest TTL would have no validity left. */
@@ -156,7 +157,7 @@ static void check_max_ttl(const struct loaded *loaded)
     assert(place != NULL); /* the defaults pass this check */
     value_print_duration(config->locks.max_ttl_ns, max_ttl);
     value_print_duration(needed_ns, needed);
-    report_error(loaded->report, place->mark,
+    report_error(loaded->report, place->position,
                  "locks.max_ttl: %s leaves no validity; it must exceed %s, the sum of drift, "
                  "min_validity and node_timeout",
                  max_ttl, needed);
@@ -168,13 +169,13 @@ static void check_admin(const struct loaded *loaded, const struct yaml_node *val
     const struct config *config = loaded->config;
     const struct config_address *admin = &config->admin;
     if (!config->insecure && !url_is_local(admin))
-        report_error(loaded->report, value->mark,
+        report_error(loaded->report, value->position,
                      "admin: other hosts can reach %s and read the names of resources there; write "
                      "http://127.0.0.1:%u, or set insecure: true",
                      admin->url, admin->port);
     for (size_t i = 0; i < config->listen_count; i++)
         if (url_collides(&config->listens[i].address, admin))
-            report_error(loaded->report, value->mark,
+            report_error(loaded->report, value->position,
                          "admin: %s conflicts with listen: %s; choose another port", admin->url,
                          config->listens[i].address.url);
 }
@@ -202,7 +203,7 @@ static void check_whole(const struct loaded *loaded)
     /* An auth section whose users are commented out must not disable authentication. Each user must
      * have a way to authenticate. */
     if (auth != NULL && auth_fine && users == NULL)
-        report_error(loaded->report, auth->key->mark,
+        report_error(loaded->report, auth->key->position,
                      "auth: has no users; list them in auth.users, or leave auth out");
     if (users != NULL && users_fine && listen_fine && !listens_may_be_unix(config))
         users_check_secrets(config->users, users, loaded->report);
@@ -250,10 +251,10 @@ static void check_nodes(struct yaml_node *root, enum config_mode mode, struct re
 {
     const struct yaml_node *nodes = yaml_node_child(root, "nodes");
     if (mode == CONFIG_NORMAL && nodes == NULL)
-        report_error(report, root->mark, "nodes: missing; list at least three Redis masters");
+        report_error(report, root->position, "nodes: missing; list at least three Redis masters");
     if (mode == CONFIG_NORMAL || nodes == NULL)
         return;
-    report_error(report, nodes->key->mark,
+    report_error(report, nodes->key->position,
                  "nodes: --dev starts its own masters; leave the list out");
     nodes->key->broken = true;
 }

@@ -25,9 +25,10 @@ bool keys_check_kind(const struct yaml_node *node, enum yaml_kind kind, const ch
     if (node->broken)
         return false;
     if (yaml_node_is_empty(node))
-        report_error(report, node->mark, "%s: has no value; write %s, or leave it out", name, what);
+        report_error(report, node->position, "%s: has no value; write %s, or leave it out", name,
+                     what);
     else if (node->kind != kind)
-        report_error(report, node->mark, "%s: must be %s, not %s", name, what,
+        report_error(report, node->position, "%s: must be %s, not %s", name, what,
                      yaml_kind_name(node->kind));
     else
         return true;
@@ -47,7 +48,7 @@ bool keys_check_entry(const struct yaml_node *entry, const char *list, const cha
 static bool fail(const struct key *key, const struct yaml_node *value, const char *wrong,
                  struct report *report)
 {
-    report_error(report, value->mark, "%s: \"%s\" %s", key->name, value->text, wrong);
+    report_error(report, value->position, "%s: \"%s\" %s", key->name, value->text, wrong);
     return false;
 }
 
@@ -76,7 +77,7 @@ static bool set_number(const struct key *key, const struct yaml_node *value, int
     }
     numbers[key->kind].print(key->least, least);
     numbers[key->kind].print(key->most, most);
-    report_error(report, value->mark, "%s: %s is out of range; it must be between %s and %s",
+    report_error(report, value->position, "%s: %s is out of range; it must be between %s and %s",
                  key->name, value->text, least, most);
     return false;
 }
@@ -119,13 +120,13 @@ static bool check_text(const struct key *key, const struct yaml_node *value, str
     if (key->kind == KEY_NAME) {
         if (fits && spelt && strchr(value->text, ':') == NULL)
             return true;
-        report_error(report, value->mark,
+        report_error(report, value->position,
                      "%s: \"%s\" is not a valid name; write %d to %d of A-Z a-z 0-9 _ . -",
                      key->name, value->text, (int)key->least, (int)key->most);
         return false;
     }
     if (!fits) {
-        report_error(report, value->mark, "%s: has %zu bytes; it must have %d to %d", key->name,
+        report_error(report, value->position, "%s: has %zu bytes; it must have %d to %d", key->name,
                      len, (int)key->least, (int)key->most);
         return false;
     }
@@ -154,9 +155,9 @@ static bool set_secret(const struct key *key, const struct yaml_node *value, cha
     bool exposed;
     *field = secret_load(value->text, &exposed, &error);
     if (*field == NULL)
-        report_error(report, value->mark, "%s: %s %s", key->name, value->text, error.text);
+        report_error(report, value->position, "%s: %s %s", key->name, value->text, error.text);
     else if (exposed)
-        report_warning(report, value->mark,
+        report_warning(report, value->position,
                        "%s: %s is readable or writable by every user; chmod 640 or 600", key->name,
                        value->text);
     return *field != NULL;
@@ -171,7 +172,7 @@ static void read_words(const struct key *key, const struct yaml_node *list, void
         if (!keys_check_kind(value, YAML_SCALAR, key->name, NULL, report))
             continue;
         if (key->many != NULL && count++ == key->most) {
-            report_error(report, value->mark, "%s: more than %d; %s", key->name, (int)key->most,
+            report_error(report, value->position, "%s: more than %d; %s", key->name, (int)key->most,
                          key->many);
             return;
         }
@@ -265,7 +266,7 @@ static void report_unknown(const struct key *keys, const char *section,
         assert(count <= KEYS_IN_SECTION_MAX);
     }
     const char *meant = suggest_nearest(name->text, known);
-    report_error(report, name->mark, "%s%s%s: unknown key%s%s%s", section,
+    report_error(report, name->position, "%s%s%s: unknown key%s%s%s", section,
                  section[0] != '\0' ? "." : "", name->text, meant != NULL ? "; did you mean " : "",
                  meant != NULL ? meant : "", meant != NULL ? "?" : "");
 }
@@ -285,7 +286,8 @@ void keys_read(const struct key *keys, const char *section, struct yaml_node *ma
     for (const struct key *key = keys; key->name != NULL; key++) {
         const char *name = name_inside(key, section);
         if (name != NULL && key->missing != NULL && yaml_node_child(mapping, name) == NULL)
-            report_error(report, mapping->mark, "%s: missing; write %s", key->name, key->missing);
+            report_error(report, mapping->position, "%s: missing; write %s", key->name,
+                         key->missing);
     }
 }
 

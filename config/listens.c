@@ -95,7 +95,7 @@ static void read_one(struct config_listen *listen, struct yaml_node *entry, stru
     const struct yaml_node *mode = yaml_node_child(entry, "mode");
     const struct yaml_node *group = yaml_node_child(entry, "group");
     if (listen->address.host != NULL && (mode != NULL || group != NULL))
-        report_error(report, (mode != NULL ? mode : group)->key->mark,
+        report_error(report, (mode != NULL ? mode : group)->key->position,
                      "listen: mode and group are for unix sockets; leave them out of %s",
                      listen->address.url);
     tls_check(&listen->tls, &listen->address, &tls_names, entry, report);
@@ -113,13 +113,14 @@ static void check_new(const struct config *config, size_t index, const struct ya
         if (!url_collides(earlier, address))
             continue;
         if (url_equal(earlier, address))
-            report_error(report, entry->mark, "listen: %s is given twice; the first is in line %zu",
-                         address->url, other->mark.line);
+            report_error(report, entry->position,
+                         "listen: %s is given twice; the first is in line %zu", address->url,
+                         other->position.line);
         else
-            report_error(report, entry->mark,
+            report_error(report, entry->position,
                          "listen: %s conflicts with %s in line %zu: one of them covers every "
                          "address with that port",
-                         address->url, earlier->url, other->mark.line);
+                         address->url, earlier->url, other->position.line);
         return;
     }
 }
@@ -129,12 +130,12 @@ void listens_read(void *target, const struct yaml_node *list, struct report *rep
     struct config *config = target;
     clear(config);
     if (list->children == NULL)
-        report_error(report, list->mark,
+        report_error(report, list->position,
                      "listen: the list is empty; leave the key out to listen on %s", default_url);
     for (struct yaml_node *entry = list->children; entry != NULL; entry = entry->next) {
         size_t index = config->listen_count;
         if (index == LISTENS_MAX) {
-            report_error(report, entry->mark, "listen: more than %d addresses; leave some out",
+            report_error(report, entry->position, "listen: more than %d addresses; leave some out",
                          LISTENS_MAX);
             return;
         }
@@ -155,7 +156,7 @@ void listens_check_local(const struct config *config, const struct yaml_node *li
         bool certified = tls->ca != NULL && tls->client_certificate == CONFIG_CERTIFICATE_REQUIRED;
         if (address->host == NULL || url_is_local(address) || certified)
             continue;
-        report_error(report, entry->mark,
+        report_error(report, entry->position,
                      "listen: other hosts can reach %s and release locks there; list users (auth), "
                      "require certificates (%s), listen on 127.0.0.1 or a unix socket, or set "
                      "insecure: true",

@@ -60,7 +60,7 @@ static void read_one(struct config_node *node, struct yaml_node *entry, struct r
     keys_read(nodes_keys, "nodes", entry, node, report);
     const struct yaml_node *username = yaml_node_child(entry, "username");
     if (username != NULL && yaml_node_child(entry, "password_file") == NULL)
-        report_error(report, username->key->mark,
+        report_error(report, username->key->position,
                      "nodes.username: needs a password as well; set password_file");
     tls_check(&node->tls, &node->address, &tls_names, entry, report);
 }
@@ -77,27 +77,27 @@ static void check_new(const struct config *config, unsigned index, const struct 
         const struct config_node *other = &config->nodes[i];
         if (node->name != NULL && other->name != NULL && strcmp(node->name, other->name) == 0)
             report_error(
-                report, yaml_node_child(entry, "name")->mark,
+                report, yaml_node_child(entry, "name")->position,
                 "nodes.name: %s is already the name of the node in line %zu; give each its own",
-                node->name, place->mark.line);
+                node->name, place->position.line);
         if (again || !url_equal(&node->address, &other->address))
             continue;
         again = true;
-        report_error(report, yaml_node_child(entry, "url")->mark,
+        report_error(report, yaml_node_child(entry, "url")->position,
                      "nodes.url: %s is also the address of the node in line %zu; a quorum needs "
                      "independent masters",
-                     node->address.url, place->mark.line);
+                     node->address.url, place->position.line);
     }
 }
 
 static void check_count(unsigned count, const struct yaml_node *list, struct report *report)
 {
     if (count < LIMIT_NODES_MIN)
-        report_error(report, list->mark, "nodes: %u are too few for a quorum; list %d or 5", count,
-                     LIMIT_NODES_MIN);
+        report_error(report, list->position, "nodes: %u are too few for a quorum; list %d or 5",
+                     count, LIMIT_NODES_MIN);
     else if (count % 2 == 0)
         report_error(
-            report, list->mark,
+            report, list->position,
             "nodes: %u is an even number and tolerates no more failures than %u; list %u or %u",
             count, count - 1, count - 1, count + 1);
 }
@@ -108,7 +108,7 @@ void nodes_read(void *target, const struct yaml_node *list, struct report *repor
     for (struct yaml_node *entry = list->children; entry != NULL; entry = entry->next) {
         unsigned index = config->node_count;
         if (index == LIMIT_NODES) {
-            report_error(report, entry->mark, "nodes: more than %d; 5 or 7 are enough",
+            report_error(report, entry->position, "nodes: more than %d; 5 or 7 are enough",
                          LIMIT_NODES);
             return;
         }

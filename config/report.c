@@ -18,17 +18,17 @@ static char *escape(const char *text)
     return escaped.buf;
 }
 
-static bool is_after(struct mark a, struct mark b)
+static bool is_after(struct position a, struct position b)
 {
     return a.line != b.line ? a.line > b.line : a.column > b.column;
 }
 
 /* Insert a finding after all findings whose position is earlier or the same. Takes ownership of the
  * text. */
-static void insert(struct report *report, struct mark mark, char *text)
+static void insert(struct report *report, struct position position, char *text)
 {
     unsigned at = report->count;
-    while (at > 0 && is_after(report->findings[at - 1].mark, mark))
+    while (at > 0 && is_after(report->findings[at - 1].position, position))
         at--;
     if (report->count == REPORT_LINES_MAX) {
         report->left_out++;
@@ -40,11 +40,11 @@ static void insert(struct report *report, struct mark mark, char *text)
     }
     memmove(&report->findings[at + 1], &report->findings[at],
             (report->count - at) * sizeof(report->findings[0]));
-    report->findings[at] = (struct finding){mark, text};
+    report->findings[at] = (struct finding){position, text};
     report->count++;
 }
 
-static void add(struct report *report, struct mark mark, const char *kind, const char *form,
+static void add(struct report *report, struct position position, const char *kind, const char *form,
                 va_list arguments)
 {
     char *text;
@@ -55,24 +55,24 @@ static void add(struct report *report, struct mark mark, const char *kind, const
     fputs(kind, line);
     vfprintf(line, form, arguments);
     fclose(line);
-    insert(report, mark, escape(text));
+    insert(report, position, escape(text));
     free(text);
 }
 
-void report_error(struct report *report, struct mark mark, const char *form, ...)
+void report_error(struct report *report, struct position position, const char *form, ...)
 {
     va_list arguments;
     va_start(arguments, form);
-    add(report, mark, "", form, arguments);
+    add(report, position, "", form, arguments);
     va_end(arguments);
     report->errors++;
 }
 
-void report_warning(struct report *report, struct mark mark, const char *form, ...)
+void report_warning(struct report *report, struct position position, const char *form, ...)
 {
     va_list arguments;
     va_start(arguments, form);
-    add(report, mark, "warning: ", form, arguments);
+    add(report, position, "warning: ", form, arguments);
     va_end(arguments);
 }
 
@@ -80,8 +80,8 @@ void report_print(struct report *report, FILE *out)
 {
     for (unsigned i = 0; i < report->count; i++) {
         const struct finding *finding = &report->findings[i];
-        fprintf(out, "%s:%zu:%zu: %s\n", report->file, finding->mark.line, finding->mark.column,
-                finding->text);
+        fprintf(out, "%s:%zu:%zu: %s\n", report->file, finding->position.line,
+                finding->position.column, finding->text);
         free(finding->text);
     }
     if (report->left_out > 0)

@@ -15,13 +15,13 @@
 enum { REPORT_LINES_MAX = 100 };
 
 /* A position in the file. Both numbers begin at 1; columns are in characters. */
-struct mark {
+struct position {
     size_t line;
     size_t column;
 };
 
 struct finding {
-    struct mark mark;
+    struct position position;
     char *text; /* printable ASCII */
 };
 
@@ -36,12 +36,12 @@ struct report {
 
 /* Add an error, printed as "redlockd.yaml:12:14: locks.max_ttl: ...". Control bytes are escaped as
  * \x1b. */
-__attribute__((format(printf, 3, 4))) void report_error(struct report *report, struct mark mark,
-                                                        const char *form, ...);
+__attribute__((format(printf, 3, 4))) void
+report_error(struct report *report, struct position position, const char *form, ...);
 
 /* Add a warning, printed with "warning: ". It does not count as an error. */
-__attribute__((format(printf, 3, 4))) void report_warning(struct report *report, struct mark mark,
-                                                          const char *form, ...);
+__attribute__((format(printf, 3, 4))) void
+report_warning(struct report *report, struct position position, const char *form, ...);
 
 /* Print the report and free its contents; it is empty afterwards. */
 void report_print(struct report *report, FILE *out);

@@ -33,10 +33,10 @@ static void try_files(const struct config_tls *tls, const struct tls_names *name
         if (files[i].path == NULL)
             continue;
         if (!files[i].load(context, files[i].path, &error))
-            report_error(report, value->mark, "%s.%s: %s %s", names->list, files[i].key,
+            report_error(report, value->position, "%s.%s: %s %s", names->list, files[i].key,
                          files[i].path, error.text);
         else if (i == 0 && certificate_is_stale(context, time(NULL), &error))
-            report_warning(report, value->mark, "%s.%s: %s %s", names->list, files[i].key,
+            report_warning(report, value->position, "%s.%s: %s %s", names->list, files[i].key,
                            files[i].path, error.text);
     }
     SSL_CTX_free(context);
@@ -55,21 +55,22 @@ void tls_check(const struct config_tls *tls, const struct config_address *addres
         return; /* the invalid address is already in the report */
     if (!address->tls) {
         if (any != NULL)
-            report_error(report, any->key->mark, "%s.%s: is for %s addresses; leave it out of %s",
-                         names->list, any->key->text, names->scheme, address->url);
+            report_error(report, any->key->position,
+                         "%s.%s: is for %s addresses; leave it out of %s", names->list,
+                         any->key->text, names->scheme, address->url);
         return;
     }
     if (names->own_required && certificate == NULL)
-        report_error(report, entry->mark, "%s.certificate: missing; %s needs one, and its key",
+        report_error(report, entry->position, "%s.certificate: missing; %s needs one, and its key",
                      names->list, address->url);
     else if (certificate != NULL && key == NULL)
-        report_error(report, certificate->key->mark, "%s.key: missing; a certificate needs its key",
-                     names->list);
+        report_error(report, certificate->key->position,
+                     "%s.key: missing; a certificate needs its key", names->list);
     if (certificate == NULL && key != NULL)
-        report_error(report, key->key->mark, "%s.key: needs a certificate", names->list);
+        report_error(report, key->key->position, "%s.key: needs a certificate", names->list);
     const struct yaml_node *wanted = yaml_node_child(entry, "client_certificate");
     if (wanted != NULL && yaml_node_child(entry, names->ca) == NULL)
-        report_error(report, wanted->key->mark,
+        report_error(report, wanted->key->position,
                      "%s.client_certificate: needs %s, the file with the CA of the clients",
                      names->list, names->ca);
     try_files(tls, names, entry, report);

@@ -36,9 +36,9 @@ bool url_read(const struct yaml_node *value, const char *name, enum url_use use,
     if (url_parse(value->text, use, address, &error))
         return true;
     if (address_is_printable(value->text))
-        report_error(report, value->mark, "%s: \"%s\" %s", name, value->text, error.text);
+        report_error(report, value->position, "%s: \"%s\" %s", name, value->text, error.text);
     else
-        report_error(report, value->mark, "%s: the address %s", name, error.text);
+        report_error(report, value->position, "%s: the address %s", name, error.text);
     return false;
 }
 

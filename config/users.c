@@ -58,10 +58,10 @@ static void set_prefix(struct config_user *user, const struct yaml_node *value,
 {
     const char *text = value->text;
     if (user->prefix_count == LIMIT_USER_PREFIXES)
-        report_error(report, value->mark, "auth.users.resources: more than %d; leave some out",
+        report_error(report, value->position, "auth.users.resources: more than %d; leave some out",
                      LIMIT_USER_PREFIXES);
     else if (strlen(text) > LIMIT_RESOURCE || strchr(text, '*') != NULL || value_has_space(text))
-        report_error(report, value->mark,
+        report_error(report, value->position,
                      "auth.users.resources: \"%s\" is not a prefix of resource names; write "
                      "\"ci:\" for all that begin with ci:, \"\" for all",
                      text);
@@ -74,7 +74,7 @@ static void set_resources(void *target, const struct yaml_node *list, struct rep
     for (const struct yaml_node *value = list->children; value != NULL; value = value->next) {
         /* A missing value must not count as the empty prefix, which allows all resources. */
         if (yaml_node_is_empty(value))
-            report_error(report, value->mark,
+            report_error(report, value->position,
                          "auth.users.resources: has no value; write \"\" for all resources");
         else if (keys_check_kind(value, YAML_SCALAR, "auth.users.resources", NULL, report))
             set_prefix(target, value, report);
@@ -136,29 +136,30 @@ static void read_one(struct config_user *user, struct yaml_node *entry, struct r
     if (verbs == NULL)
         user->verbs = ACL_USUAL;
     else if (verbs->kind == YAML_SEQUENCE && verbs->children == NULL)
-        report_error(report, verbs->mark,
+        report_error(report, verbs->position,
                      "auth.users.verbs: the list is empty; leave it out for lock, unlock, extend, "
                      "status and locks");
     const struct yaml_node *secret = yaml_node_child(entry, "secret_file");
     const char *wrong = user->secret != NULL ? check_secret(user->secret) : NULL;
     if (wrong != NULL)
-        report_error(report, secret->mark, "auth.users.secret_file: %s %s", secret->text, wrong);
+        report_error(report, secret->position, "auth.users.secret_file: %s %s", secret->text,
+                     wrong);
     const struct yaml_node *uids = yaml_node_child(entry, "uids");
     const struct yaml_node *gids = yaml_node_child(entry, "gids");
     if (secret == NULL && (uids == NULL || uids->children == NULL) &&
         (gids == NULL || gids->children == NULL))
-        report_error(report, entry->mark,
+        report_error(report, entry->position,
                      "auth.users: no client can authenticate as this user; set secret_file, or "
                      "uids or gids for unix sockets");
     const struct yaml_node *resources = yaml_node_child(entry, "resources");
     if ((user->verbs & ACL_ABOUT_RESOURCES) == 0)
         return;
     if (resources == NULL)
-        report_error(report, entry->mark,
+        report_error(report, entry->position,
                      "auth.users.resources: missing; write [\"ci:\"] for all that begin with ci:, "
                      "[\"\"] for all");
     else if (resources->kind == YAML_SEQUENCE && resources->children == NULL)
-        report_error(report, resources->mark,
+        report_error(report, resources->position,
                      "auth.users.resources: the list is empty; write [\"ci:\"] for all that begin "
                      "with ci:, [\"\"] for all");
 }
@@ -172,7 +173,7 @@ static void check_ids(const uint32_t *ids, size_t count, const uint32_t *others,
     for (size_t i = 0; i < count; i++)
         for (size_t j = 0; j < other_count; j++)
             if (ids[i] == others[j]) {
-                report_error(report, list->mark,
+                report_error(report, list->position,
                              "auth.users.%s: %u already identifies the user in line %zu; each id "
                              "can identify only one user",
                              list->key->text, ids[i], line);
@@ -188,20 +189,20 @@ static void check_new(const struct config_users *users, size_t index, const stru
     for (size_t i = 0; i < index; i++, place = place->next) {
         const struct config_user *other = &users->list[i];
         if (user->name != NULL && other->name != NULL && strcmp(user->name, other->name) == 0)
-            report_error(report, yaml_node_child(entry, "name")->mark,
+            report_error(report, yaml_node_child(entry, "name")->position,
                          "auth.users.name: %s is already the name of the user in line %zu; give "
                          "each its own",
-                         user->name, place->mark.line);
+                         user->name, place->position.line);
         if (user->secret != NULL && other->secret != NULL &&
             strcmp(user->secret, other->secret) == 0)
             report_error(
-                report, yaml_node_child(entry, "secret_file")->mark,
+                report, yaml_node_child(entry, "secret_file")->position,
                 "auth.users.secret_file: contains the same secret as that of the user in line %zu; "
                 "a secret must identify one user, so create another with: openssl rand -hex 32",
-                place->mark.line);
-        check_ids(user->uids, user->uid_count, other->uids, other->uid_count, place->mark.line,
+                place->position.line);
+        check_ids(user->uids, user->uid_count, other->uids, other->uid_count, place->position.line,
                   yaml_node_child(entry, "uids"), report);
-        check_ids(user->gids, user->gid_count, other->gids, other->gid_count, place->mark.line,
+        check_ids(user->gids, user->gid_count, other->gids, other->gid_count, place->position.line,
                   yaml_node_child(entry, "gids"), report);
     }
 }
@@ -213,12 +214,12 @@ void users_read(void *target, const struct yaml_node *list, struct report *repor
     config->users = users;
     users->list = memory_zeroed(LIMIT_USERS, sizeof(*users->list));
     if (list->children == NULL)
-        report_error(report, list->mark,
+        report_error(report, list->position,
                      "auth.users: the list is empty; write at least one, like %s", example);
     for (struct yaml_node *entry = list->children; entry != NULL; entry = entry->next) {
         size_t index = users->count;
         if (index == LIMIT_USERS) {
-            report_error(report, entry->mark, "auth.users: more than %d; leave some out",
+            report_error(report, entry->position, "auth.users: more than %d; leave some out",
                          LIMIT_USERS);
             break;
         }
@@ -235,7 +236,7 @@ void users_check_secrets(const struct config_users *users, const struct yaml_nod
     for (size_t i = 0; i < users->count; i++, entry = entry->next) {
         const struct config_user *user = &users->list[i];
         if (user->uid_count + user->gid_count > 0 && yaml_node_child(entry, "secret_file") == NULL)
-            report_error(report, entry->mark,
+            report_error(report, entry->position,
                          "auth.users: no client can authenticate as this user, since listen has no "
                          "unix socket; add one, or set secret_file");
     }

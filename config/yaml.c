@@ -55,9 +55,9 @@ bool yaml_node_is_empty(const struct yaml_node *node)
 
 /* --- errors of libyaml --- */
 
-static struct mark mark_of(const yaml_mark_t *mark)
+static struct position position_of(const yaml_mark_t *mark)
 {
-    return (struct mark){mark->line + 1, mark->column + 1};
+    return (struct position){mark->line + 1, mark->column + 1};
 }
 
 /* Whether the byte is the second or a later byte of a UTF-8 character. To count characters, count
@@ -67,16 +67,16 @@ static bool is_continuation(unsigned char byte)
     return (byte & 0xc0) == 0x80;
 }
 
-static struct mark mark_of_byte(const struct reader *reader, size_t offset)
+static struct position position_of_byte(const struct reader *reader, size_t offset)
 {
-    struct mark mark = {1, 1};
+    struct position position = {1, 1};
     for (size_t i = 0; i < offset && i < reader->file_len; i++) {
         if (reader->file[i] == '\n')
-            mark = (struct mark){mark.line + 1, 1};
+            position = (struct position){position.line + 1, 1};
         else if (!is_continuation(reader->file[i]))
-            mark.column++;
+            position.column++;
     }
-    return mark;
+    return position;
 }
 
 static bool is_tab(const struct reader *reader, const yaml_mark_t *mark)
@@ -91,10 +91,10 @@ static bool is_tab(const struct reader *reader, const yaml_mark_t *mark)
 static void report_bytes(struct reader *reader)
 {
     const yaml_parser_t *parser = &reader->parser;
-    struct mark mark = mark_of_byte(reader, parser->problem_offset);
+    struct position position = position_of_byte(reader, parser->problem_offset);
     bool control = strstr(parser->problem, "control") != NULL;
     report_error(
-        reader->report, mark,
+        reader->report, position,
         control ? "control character 0x%02x is not allowed"
                 : "byte 0x%02x is not valid UTF-8; save the file as UTF-8",
         (unsigned)(control ? parser->problem_value : reader->file[parser->problem_offset]));
@@ -103,15 +103,15 @@ static void report_bytes(struct reader *reader)
 static void report_syntax(struct reader *reader)
 {
     const yaml_parser_t *parser = &reader->parser;
-    struct mark mark = mark_of(&parser->problem_mark);
+    struct position position = position_of(&parser->problem_mark);
     if (is_tab(reader, &parser->problem_mark)) {
-        report_error(reader->report, mark, "not YAML: tab character; indent with spaces");
+        report_error(reader->report, position, "not YAML: tab character; indent with spaces");
         return;
     }
     char began[64] = "";
     if (parser->context != NULL && parser->context_mark.line != parser->problem_mark.line)
         snprintf(began, sizeof(began), " that begins in line %zu", parser->context_mark.line + 1);
-    report_error(reader->report, mark, "not YAML: %s%s%s%s", parser->problem,
+    report_error(reader->report, position, "not YAML: %s%s%s%s", parser->problem,
                  parser->context != NULL ? " " : "", parser->context != NULL ? parser->context : "",
                  began);
 }
@@ -127,7 +127,7 @@ static bool next_event(struct reader *reader, yaml_event_t *event)
              reader->parser.error == YAML_PARSER_ERROR)
         report_syntax(reader);
     else
-        report_error(reader->report, mark_of(&reader->parser.mark), "out of memory");
+        report_error(reader->report, position_of(&reader->parser.mark), "out of memory");
     return false;
 }
 
@@ -135,7 +135,7 @@ static bool next_event(struct reader *reader, yaml_event_t *event)
 
 /* `in` begins with "$". Append the value of the variable there, or a dollar sign for "$$", to
  * `out`. Returns the rest of the text, or NULL on an error. */
-static const char *expand_dollar(struct reader *reader, struct mark mark, const char *in,
+static const char *expand_dollar(struct reader *reader, struct position position, const char *in,
                                  struct text *out)
 {
     static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_";
@@ -145,7 +145,8 @@ static const char *expand_dollar(struct reader *reader, struct mark mark, const 
     }
     size_t len = in[1] == '{' ? strspn(in + 2, allowed) : 0;
     if (len == 0 || in[2 + len] != '}') {
-        report_error(reader->report, mark, "a $ begins a variable, ${NAME}; write $$ for a dollar");
+        report_error(reader->report, position,
+                     "a $ begins a variable, ${NAME}; write $$ for a dollar");
         return NULL;
     }
     char name[YAML_SCALAR_MAX + 1];
@@ -153,7 +154,7 @@ static const char *expand_dollar(struct reader *reader, struct mark mark, const 
     name[len] = '\0';
     const char *value = getenv(name);
     if (value == NULL || value[0] == '\0') {
-        report_error(reader->report, mark, "the environment variable %s is %s", name,
+        report_error(reader->report, position, "the environment variable %s is %s", name,
                      value == NULL ? "not set" : "empty");
         return NULL;
     }
@@ -174,11 +175,11 @@ static void expand(struct reader *reader, struct yaml_node *node)
         text_bytes(&out, in, plain);
         in += plain;
         if (*in == '$')
-            in = expand_dollar(reader, node->mark, in, &out);
+            in = expand_dollar(reader, node->position, in, &out);
     }
     node->broken = in == NULL || out.len > YAML_SCALAR_MAX;
     if (in != NULL && node->broken)
-        report_error(reader->report, node->mark,
+        report_error(reader->report, node->position,
                      "longer than %d bytes after its variables are replaced", YAML_SCALAR_MAX);
     if (node->broken)
         return;
@@ -204,9 +205,9 @@ static void read_scalar(struct reader *reader, struct yaml_node *node, const yam
         return;
     }
     if (len > YAML_SCALAR_MAX)
-        report_error(reader->report, node->mark, "longer than %d bytes", YAML_SCALAR_MAX);
+        report_error(reader->report, node->position, "longer than %d bytes", YAML_SCALAR_MAX);
     else
-        report_error(reader->report, node->mark, "a NUL byte is not allowed");
+        report_error(reader->report, node->position, "a NUL byte is not allowed");
     make_broken(node);
 }
 
@@ -218,7 +219,7 @@ static struct yaml_node *read_node(struct reader *reader, yaml_event_t *event);
 static void check_key(struct reader *reader, const struct yaml_node *mapping, struct yaml_node *key)
 {
     if (key->kind != YAML_SCALAR) {
-        report_error(reader->report, key->mark, "a key must be a word, not %s",
+        report_error(reader->report, key->position, "a key must be a word, not %s",
                      yaml_kind_name(key->kind));
         key->broken = true;
     }
@@ -227,8 +228,9 @@ static void check_key(struct reader *reader, const struct yaml_node *mapping, st
     const struct yaml_node *first = yaml_node_child(mapping, key->text);
     if (first == NULL)
         return;
-    report_error(reader->report, key->mark, "%s: given twice; the first is in line %zu, column %zu",
-                 key->text, first->key->mark.line, first->key->mark.column);
+    report_error(reader->report, key->position,
+                 "%s: given twice; the first is in line %zu, column %zu", key->text,
+                 first->key->position.line, first->key->position.column);
     key->broken = true;
 }
 
@@ -262,18 +264,18 @@ static bool read_children(struct reader *reader, struct yaml_node *parent)
 }
 
 /* Report anchors and tags as errors. The file is read on, to find further mistakes. */
-static void refuse_anchor_and_tag(struct reader *reader, struct mark mark,
+static void refuse_anchor_and_tag(struct reader *reader, struct position position,
                                   const yaml_char_t *anchor, const yaml_char_t *tag)
 {
     static const char core[] = "tag:yaml.org,2002:";
     if (anchor != NULL)
-        report_error(reader->report, mark, "anchors are not supported (&%s); write the value out",
-                     (const char *)anchor);
+        report_error(reader->report, position,
+                     "anchors are not supported (&%s); write the value out", (const char *)anchor);
     if (tag == NULL)
         return;
     const char *name = (const char *)tag;
     bool is_core = strncmp(name, core, strlen(core)) == 0;
-    report_error(reader->report, mark, "tags are not supported (%s%s); leave it out",
+    report_error(reader->report, position, "tags are not supported (%s%s); leave it out",
                  is_core ? "!!" : "", is_core ? name + strlen(core) : name);
 }
 
@@ -281,26 +283,26 @@ static void refuse_anchor_and_tag(struct reader *reader, struct mark mark,
 static bool fill_node(struct reader *reader, struct yaml_node *node, const yaml_event_t *event)
 {
     if (event->type == YAML_ALIAS_EVENT) {
-        report_error(reader->report, node->mark,
+        report_error(reader->report, node->position,
                      "aliases are not supported (*%s); write the value out",
                      (const char *)event->data.alias.anchor);
         make_broken(node);
         return true;
     }
     if (event->type == YAML_SCALAR_EVENT) {
-        refuse_anchor_and_tag(reader, node->mark, event->data.scalar.anchor,
+        refuse_anchor_and_tag(reader, node->position, event->data.scalar.anchor,
                               event->data.scalar.tag);
         read_scalar(reader, node, event);
         return true;
     }
     if (event->type == YAML_SEQUENCE_START_EVENT) {
         node->kind = YAML_SEQUENCE;
-        refuse_anchor_and_tag(reader, node->mark, event->data.sequence_start.anchor,
+        refuse_anchor_and_tag(reader, node->position, event->data.sequence_start.anchor,
                               event->data.sequence_start.tag);
     } else {
         assert(event->type == YAML_MAPPING_START_EVENT); /* no other event begins a node */
         node->kind = YAML_MAPPING;
-        refuse_anchor_and_tag(reader, node->mark, event->data.mapping_start.anchor,
+        refuse_anchor_and_tag(reader, node->position, event->data.mapping_start.anchor,
                               event->data.mapping_start.tag);
     }
     return read_children(reader, node);
@@ -312,13 +314,14 @@ static struct yaml_node *read_node(struct reader *reader, yaml_event_t *event)
 {
     struct yaml_node *node = memory_zeroed(1, sizeof(*node));
     bool fine = false;
-    node->mark = mark_of(&event->start_mark);
+    node->position = position_of(&event->start_mark);
     reader->nodes++;
     reader->depth++;
     if (reader->depth > YAML_DEPTH_MAX)
-        report_error(reader->report, node->mark, "nested too deeply");
+        report_error(reader->report, node->position, "nested too deeply");
     else if (reader->nodes > YAML_NODES_MAX)
-        report_error(reader->report, node->mark, "too large: more than %d words", YAML_NODES_MAX);
+        report_error(reader->report, node->position,
+                     "too large: more than %d values, lists and mappings", YAML_NODES_MAX);
     else
         fine = fill_node(reader, node, event);
     reader->depth--;
@@ -341,7 +344,7 @@ static struct yaml_node *read_stream(struct reader *reader)
         bool begins = event.type == YAML_DOCUMENT_START_EVENT;
         ended = event.type == YAML_STREAM_END_EVENT || (begins && root != NULL);
         if (begins && ended)
-            report_error(reader->report, mark_of(&event.start_mark),
+            report_error(reader->report, position_of(&event.start_mark),
                          "a second document begins here; the file must contain only one");
         if (begins || ended || event.type == YAML_STREAM_START_EVENT ||
             event.type == YAML_DOCUMENT_END_EVENT)
@@ -357,14 +360,14 @@ static struct yaml_node *read_stream(struct reader *reader)
     /* An empty file is an empty mapping. */
     root = memory_zeroed(1, sizeof(*root));
     root->kind = YAML_MAPPING;
-    root->mark = (struct mark){1, 1};
+    root->position = (struct position){1, 1};
     return root;
 }
 
 static struct yaml_node *parse(struct reader *reader)
 {
     if (!yaml_parser_initialize(&reader->parser)) {
-        report_error(reader->report, (struct mark){1, 1}, "out of memory");
+        report_error(reader->report, (struct position){1, 1}, "out of memory");
         return NULL;
     }
     /* If libyaml guessed the encoding, it would accept UTF-16, and all positions would be wrong. */
@@ -377,7 +380,7 @@ static struct yaml_node *parse(struct reader *reader)
 
 struct yaml_node *yaml_node_read(FILE *in, struct report *report)
 {
-    const struct mark begin = {1, 1};
+    const struct position begin = {1, 1};
     struct yaml_node *root = NULL;
     unsigned char *file = memory_zeroed(1, YAML_FILE_MAX + 1);
     size_t len = fread(file, 1, YAML_FILE_MAX + 1, in);

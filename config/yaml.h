@@ -26,7 +26,7 @@ enum yaml_kind { YAML_SCALAR, YAML_SEQUENCE, YAML_MAPPING };
 
 struct yaml_node {
     enum yaml_kind kind;
-    struct mark mark;
+    struct position position;
     char *text;                 /* SCALAR: ends with a NUL and contains no other */
     bool quoted;                /* SCALAR */
     bool broken;                /* already reported as invalid: do not use it or report it again */

@@ -13,7 +13,7 @@
  * its outcome is known. docs/architecture.md shows the path of a LOCK.
  *
  * A function below that reports an event (a request, a reply, a connection made or lost, a timer)
- * first runs the timers that are due, and at its end acts on the rounds that have been settled
+ * first runs the timers that are due, and at its end actions on the rounds that have been settled
  * meanwhile. engine_on_closed() is an exception: it first marks the connection as closed.
  */
 #ifndef ENGINE_ENGINE_H

@@ -16,7 +16,7 @@ enum engine_loss {
     LOSS_LIMIT,
     LOSS_LATE,
     LOSS_NOQUORUM,
-    LOSS_OVERDUE,
+    LOSS_TIMED_OUT,
     LOSS_SHUTDOWN,
     ENGINE_LOSSES,
 };

@@ -60,7 +60,8 @@ static void view_guard(struct master_view *view, const struct guard *guard, unsi
     view->quarantine_why = known->identity.adopted.why;
     view->quarantine_until_ns = known->identity.quarantine_until_ns;
     view->duplicate_of = guard_duplicate_of(guard, node);
-    view->alive_daemon = guard_old_set_may_run(guard, node, now_ns) ? known->old_set_daemon : NULL;
+    view->old_set_daemon =
+        guard_old_set_may_run(guard, node, now_ns) ? known->old_set_daemon : NULL;
     view->record_set = known->identity.record.set_id;
     view->record_cluster = known->identity.record.cluster;
     view->record_max_ttl_ms = known->identity.record.max_ttl_ms;
@@ -128,7 +129,7 @@ static struct resource_view view_resource(const struct resource *resource)
         .name_len = resource->name_len,
         .queued = resource->queue.length,
         .waits = resource->waits,
-        .asking = resource->queue.phase == QUEUE_ACQUIRING,
+        .acquiring = resource->queue.phase == QUEUE_ACQUIRING,
         .locked = lock != NULL,
     };
     if (lock == NULL)

@@ -77,7 +77,7 @@ struct master_view {
     unsigned duplicate_of; /* with REASON_DUPLICATE: the other node that is the same server */
     /* With --reset-set: id of a daemon of the old set that may still run, because of a sign of life
      * on this master; "": id not known; NULL: no such daemon. */
-    const char *alive_daemon;
+    const char *old_set_daemon;
     const char *record_set; /* with REASON_OTHERSET: the set id in the master's record */
     const char *record_cluster;
     int64_t record_max_ttl_ms;
@@ -121,7 +121,7 @@ struct resource_view {
     size_t name_len;
     unsigned queued; /* requests in the queue */
     unsigned waits;  /* LOCKs with WAIT in the queue */
-    bool asking;     /* an acquire round for the first waiter is under way */
+    bool acquiring;  /* an acquire round for the first waiter is under way */
     bool locked;     /* granted through this daemon; the fields below are valid only then */
     bool hold;       /* granted with HOLD */
     /* LIMIT_TOKEN digits. Any client that has the token can release the lock, so it is never shown
@@ -140,8 +140,8 @@ bool engine_next_resource(const struct engine *engine, const struct resource **p
 /* Iterate in the same way over the resources that have waiters. */
 bool engine_next_waited_for(const struct engine *engine, const struct resource **place,
                             struct resource_view *view);
-/* Find the resource that a request names, without asking the masters. Returns false if this daemon
- * knows nothing about it. */
+/* Find the resource that a request names, without acquiring the masters. Returns false if this
+ * daemon knows nothing about it. */
 bool engine_find_resource(const struct engine *engine, const struct request *request,
                           struct resource_view *view, const struct resource **place);
 

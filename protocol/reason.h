@@ -43,7 +43,7 @@
     X(REASON_MOVED, "moved", "the master is part of a Redis Cluster")                              \
     X(REASON_CLUSTERDOWN, "clusterdown", "the master is part of a Redis Cluster that is down")     \
     X(REASON_MAXCLIENTS, "maxclients", "the master has too many clients")                          \
-    X(REASON_ERROR, "error", "the master answered an error that redlockd does not know")           \
+    X(REASON_ERROR, "error", "the master replied with an error that redlockd does not know")       \
     /* Reasons of the guard (engine/guard/guard.h). */                                             \
     X(REASON_UNCHECKED, "unchecked", "the guard has not checked the master yet")                   \
     X(REASON_NEW, "new", "the master has no record: it is new, or lost all its data")              \
@@ -55,7 +55,7 @@
     X(REASON_OLDDATA, "olddata",                                                                   \
       "the master's record is older than one seen before: an old snapshot?")                       \
     X(REASON_EVICTED, "evicted", "the master has evicted keys, possibly locks")                    \
-    X(REASON_EVICTION, "eviction", "the master may evict locks; set maxmemory-policy noeviction")  \
+    X(REASON_EVICTION, "eviction", "the master can evict locks; set maxmemory-policy noeviction")  \
     X(REASON_STEPPED, "stepped",                                                                   \
       "the master's clock was stepped forward: locks may have ended early")                        \
     X(REASON_CLOCK, "clock",                                                                       \
@@ -67,9 +67,10 @@
     X(REASON_REPLICA, "replica", "the server is a replica, not a master")                          \
     X(REASON_CLUSTER, "cluster", "the server runs in cluster or sentinel mode")                    \
     X(REASON_DUPLICATE, "duplicate", "another node of the list is the same Redis server")          \
-    X(REASON_REPOINTED, "repointed", "other daemons know another Redis server by this name")       \
+    X(REASON_REPOINTED, "repointed", "other daemons found another Redis server under this name")   \
     X(REASON_OTHERPROCESS, "otherprocess",                                                         \
-      "same data, another process: another daemon may still use the previous process")             \
+      "the master is another process with the same data, and another daemon may still use the "    \
+      "previous process")                                                                          \
     X(REASON_OTHERSET, "otherset",                                                                 \
       "the master serves daemons of another set: another cluster, other nodes, or another "        \
       "max_ttl, fence_ttl or clock drift")                                                         \

@@ -31,10 +31,10 @@
     X(VERB_STATS, "STATS", "", "list the counters")                                                \
     X(VERB_LOCKS, "LOCKS", "[<resource>]", "list the locks and the queues of this daemon")         \
     X(VERB_CLIENTS, "CLIENTS", "", "list the connections")                                         \
-    X(VERB_PING, "PING", "", "answer PONG")                                                        \
-    X(VERB_VERSION, "VERSION", "", "answer the version of the protocol and of the daemon")         \
+    X(VERB_PING, "PING", "", "reply PONG")                                                         \
+    X(VERB_VERSION, "VERSION", "", "reply with the version of the protocol and of the daemon")     \
     X(VERB_HELP, "HELP", "", "list the verbs")                                                     \
-    X(VERB_QUIT, "QUIT", "", "answer BYE and close the connection")
+    X(VERB_QUIT, "QUIT", "", "reply BYE and close the connection")
 
 enum verb {
 #define X(name, word, usage, text) name,

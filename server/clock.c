@@ -38,7 +38,7 @@ struct timeval clock_delay(int64_t delay_ns)
     return (struct timeval){.tv_sec = us / US_PER_S, .tv_usec = us % US_PER_S};
 }
 
-void clock_read_id(char *name, size_t size)
+void clock_read_id(char *id, size_t size)
 {
     char boot[40] = "unknown";
     int64_t seconds = 0;
@@ -58,5 +58,5 @@ void clock_read_id(char *name, size_t size)
             seconds = nanoseconds = 0;
         fclose(file);
     }
-    snprintf(name, size, "%s.%" PRId64 ".%" PRId64, boot, seconds, nanoseconds);
+    snprintf(id, size, "%s.%" PRId64 ".%" PRId64, boot, seconds, nanoseconds);
 }

@@ -20,7 +20,7 @@ int64_t clock_now_ns(void);
  * since boot. Each boot has its own id, and so does a container in a time namespace with its own
  * offset.
  */
-void clock_read_id(char *name, size_t size);
+void clock_read_id(char *id, size_t size);
 
 /* Nanoseconds since boot without the time suspended. systemd uses this clock. */
 int64_t clock_monotonic_ns(void);

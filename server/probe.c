@@ -62,7 +62,7 @@ static enum reason reason_of(const struct probe *probe, unsigned node, int64_t n
 
 /* --- measuring --- */
 
-static unsigned expected_answers(const struct probe *probe)
+static unsigned expected_replies(const struct probe *probe)
 {
     return ENGINE_SELF_TESTS + probe->connections->config->node_count;
 }
@@ -87,18 +87,18 @@ static bool step_node(struct probe *probe, unsigned node, int64_t now_ns)
     const struct master_view master = engine_view_master(probe->connections->engine, node, now_ns);
     if (master.state != LINK_UP)
         return master.state != LINK_DOWN || master.attempts == 0 ||
-               node_goes_on(&probe->connections->nodes[node][CHANNEL_COMMANDS]);
+               node_has_more(&probe->connections->nodes[node][CHANNEL_COMMANDS]);
     enum reason reason = reason_of(probe, node, now_ns);
     if (reason == REASON_UNCHECKED)
         return true;
     if (reason != REASON_NONE && !ends_by_waiting(reason))
         return false;
-    if (!probed->tried)
+    if (!probed->self_test_started)
         engine_self_test(probe->connections->engine, node, now_ns);
-    probed->tried = true;
+    probed->self_test_started = true;
     if (probed->heartbeat_count < PROBE_ROUND_TRIPS)
         measure(probe, node, now_ns);
-    return probed->answers < expected_answers(probe) || probed->heartbeat_count < PROBE_ROUND_TRIPS;
+    return probed->replies < expected_replies(probe) || probed->heartbeat_count < PROBE_ROUND_TRIPS;
 }
 
 bool probe_step(struct probe *probe, int64_t now_ns)
@@ -110,10 +110,10 @@ bool probe_step(struct probe *probe, int64_t now_ns)
     return !waits;
 }
 
-void probe_on_tried(struct probe *probe, unsigned node, const char *what, enum reason refused)
+void probe_on_self_tested(struct probe *probe, unsigned node, const char *what, enum reason refused)
 {
     struct probe_node *probed = &probe->nodes[node];
-    probed->answers++;
+    probed->replies++;
     if (refused == REASON_NONE || probed->refused != NULL)
         return;
     probed->refused = what;
@@ -122,10 +122,10 @@ void probe_on_tried(struct probe *probe, unsigned node, const char *what, enum r
              engine_meaning(probe->connections->engine, node, refused));
 }
 
-void probe_on_leased(struct probe *probe, unsigned node, unsigned named, const char *lease)
+void probe_on_lease_found(struct probe *probe, unsigned node, unsigned named, const char *lease)
 {
     struct probe_node *probed = &probe->nodes[node];
-    probed->answers++;
+    probed->replies++;
     snprintf(probed->leases[named], sizeof(probed->leases[named]), "%s", lease);
 }
 
@@ -150,8 +150,9 @@ static void report_need(const struct config *config, int64_t median_ns, FILE *ou
     int64_t needed_ns = engine_need_ns(config->rounds.backoff_min_ns, median_ns);
     if (needed_ns > config->rounds.backoff_max_ns)
         fprintf(out,
-                "; clients waiting here may starve beside a daemon with a shorter round trip: "
-                "raise rounds.backoff_max of all daemons from %.1f ms to %.0f ms",
+                "; clients that wait through this daemon may starve while a daemon with a shorter "
+                "round trip competes for the lock: raise rounds.backoff_max of all daemons from "
+                "%.1f ms to %.0f ms",
                 ms(config->rounds.backoff_max_ns), ms(needed_ns + NS_PER_MS - 1));
 }
 
@@ -217,7 +218,7 @@ static bool report_node(const struct probe *probe, unsigned node, int64_t now_ns
         report_meaning(engine_meaning(probe->connections->engine, node, reason), out);
         return false;
     }
-    if (probed->heartbeat_count < PROBE_ROUND_TRIPS || probed->answers < expected_answers(probe)) {
+    if (probed->heartbeat_count < PROBE_ROUND_TRIPS || probed->replies < expected_replies(probe)) {
         fprintf(out, "hung: the master does not answer in time\n");
         return false;
     }

@@ -19,10 +19,10 @@ struct connections;
 enum { PROBE_ROUND_TRIPS = 10, PROBE_LEASE = ENGINE_LEASE_MAX + 48 };
 
 struct probe_node {
-    bool tried;          /* the self-test of the commands has been started */
-    unsigned answers;    /* replies to the self-test and to its reads of the name leases */
-    const char *refused; /* the first command that the master refused, NULL: none */
-    enum reason reason;  /* why it refused that command */
+    bool self_test_started; /* the self-test of the commands has been started */
+    unsigned replies;       /* replies to the self-test and to its reads of the name leases */
+    const char *refused;    /* the first command that the master refused, NULL: none */
+    enum reason reason;     /* why it refused that command */
     char meaning[LINK_ERROR_TEXT_MAX + 1]; /* the text of that reason */
     /* The name leases stored on this master, one for each name, truncated to what the probe
      * compares. */
@@ -41,9 +41,10 @@ struct probe {
 bool probe_step(struct probe *probe, int64_t now_ns);
 
 /* The callbacks self_tested and lease_found of struct engine_io. */
-void probe_on_tried(struct probe *probe, unsigned node, const char *what, enum reason refused);
+void probe_on_self_tested(struct probe *probe, unsigned node, const char *what,
+                          enum reason refused);
 
-void probe_on_leased(struct probe *probe, unsigned node, unsigned named, const char *lease);
+void probe_on_lease_found(struct probe *probe, unsigned node, unsigned named, const char *lease);
 
 /* Write a line for each node. True if no master has an error. */
 bool probe_report(const struct probe *probe, int64_t now_ns, FILE *out);

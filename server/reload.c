@@ -73,7 +73,9 @@ static struct config *load_again(const struct server *server)
     log_report(server, wanted != NULL ? CONFIG_LOG_WARNING : CONFIG_LOG_ERROR, report);
     free(report);
     if (wanted == NULL)
-        log_refused(server, "the configuration cannot be read or has errors; see the lines before");
+        log_refused(
+            server,
+            "the configuration cannot be read or has errors; see the log lines before this one");
     return wanted;
 }
 
@@ -87,7 +89,8 @@ static bool log_fixed_keys(const struct server *server, const struct config_diff
                                  log_text("why", difference->why_not)));
     }
     if (diff->refused > 0)
-        log_refused(server, "some changed keys require a restart; see the lines before");
+        log_refused(server,
+                    "some changed keys require a restart; see the log lines before this one");
     return diff->refused == 0;
 }
 

@@ -98,7 +98,7 @@ static bool may_vote_soon(const struct server *server, unsigned node, int64_t no
     const struct master_view master = engine_view_master(server->engine, node, now_ns);
     if (master.state == LINK_DOWN)
         return master.attempts == 0 ||
-               node_goes_on(&server->connections.nodes[node][CHANNEL_COMMANDS]);
+               node_has_more(&server->connections.nodes[node][CHANNEL_COMMANDS]);
     if (master.state != LINK_UP)
         return true;
     switch (master.vote) {
@@ -226,13 +226,13 @@ static bool log_old_daemons(const struct server *server)
     bool any = false;
     for (unsigned i = 0; i < server->config->node_count; i++) {
         const struct master_view master = engine_view_master(server->engine, i, clock_now_ns());
-        if (server->task.reset_set == NULL || master.alive_daemon == NULL)
+        if (server->task.reset_set == NULL || master.old_set_daemon == NULL)
             continue;
         any = true;
         log_event(
             &server->log, CONFIG_LOG_ERROR, "old_daemon_runs",
             LOG_FIELDS(log_text("node", server->config->nodes[i].name),
-                       log_text("daemon", master.alive_daemon),
+                       log_text("daemon", master.old_set_daemon),
                        log_text("advice",
                                 "find its host with CLIENT LIST on this master (name=redlockd), "
                                 "stop redlockd.socket and redlockd.service there, and try again")));
@@ -263,7 +263,7 @@ static void finish_task(struct server *server, enum engine_progress progress, un
                     : progress == ENGINE_UNDER_WAY
                         ? "the node does not answer; all nodes have to be up"
                     : server->task.reset_set != NULL
-                        ? "the master's record is of neither the old set nor the new one"
+                        ? "the master's record belongs to neither the old set nor the new one"
                         : "the master already has a record, so it is not new"),
                 log_text("reason", reason_word(reason))));
     event_base_loopbreak(server->base);
@@ -450,9 +450,8 @@ static bool start_parts(struct server *server)
 
 static bool log_shortage(const struct server *server)
 {
-    log_event(
-        &server->log, CONFIG_LOG_ERROR, "start_failed",
-        LOG_FIELDS(log_text("why", "there is not enough memory or there are too few descriptors")));
+    log_event(&server->log, CONFIG_LOG_ERROR, "start_failed",
+              LOG_FIELDS(log_text("why", "not enough memory or too few file descriptors")));
     return false;
 }
 

@@ -114,16 +114,16 @@ static void io_command_refused(void *context, unsigned node, enum reason reason,
     node_log_refused(&server->connections, node, reason, release);
 }
 
-static void io_leased(void *context, unsigned node, unsigned named, const char *lease)
+static void io_lease_found(void *context, unsigned node, unsigned named, const char *lease)
 {
     struct server *server = context;
-    probe_on_leased(&server->probe, node, named, lease);
+    probe_on_lease_found(&server->probe, node, named, lease);
 }
 
-static void io_tried(void *context, unsigned node, const char *what, enum reason refused)
+static void io_self_tested(void *context, unsigned node, const char *what, enum reason refused)
 {
     struct server *server = context;
-    probe_on_tried(&server->probe, node, what, refused);
+    probe_on_self_tested(&server->probe, node, what, refused);
 }
 
 static int64_t io_wall_us(void *context)
@@ -153,8 +153,8 @@ struct engine_io server_io(struct server *server)
         .clock_stepped_back = io_clock_stepped_back,
         .vote_changed = io_vote_changed,
         .command_refused = io_command_refused,
-        .self_tested = io_tried,
-        .lease_found = io_leased,
+        .self_tested = io_self_tested,
+        .lease_found = io_lease_found,
         .wall_us = io_wall_us,
         .random = io_random,
     };

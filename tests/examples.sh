@@ -106,7 +106,7 @@ run_shell() {
         status=$(cat "$work/shell/status.$number" 2>/dev/null)
         if [ "$status" != 0 ]; then
             cat "$work/shell/rest"
-            fail "command $number ended with status ${status:-of its own accord}"
+            fail "command $number ended with status ${status:-unknown: the shell did not reach it}"
             return
         fi
         outputs[number]=${outputs[number]%$'\n'}

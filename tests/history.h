@@ -60,6 +60,6 @@ void history_ended(struct history *history, unsigned resource, const char *token
 int64_t history_until(const struct history *history, unsigned resource, const char *token);
 
 /* Returns a description such as "two holders at once"; NULL for HISTORY_FINE. */
-const char *history_words(enum history_result verdict);
+const char *history_words(enum history_result result);
 
 #endif

@@ -66,7 +66,7 @@ done
 for set in "$objects" "$library"; do
     [ -n "$set" ] || { complain "$build has no objects; build first"; continue; }
     # shellcheck disable=SC2086
-    arrows $set | tsort 2>&1 >/dev/null | sed 's/^tsort: -: input contains a loop:/a circle:/; s/^tsort: /  /' |
+    arrows $set | tsort 2>&1 >/dev/null | sed 's/^tsort: -: input contains a loop:/a circular dependency:/; s/^tsort: /  /' |
         grep . && complain "the files above depend on each other"
 done
 

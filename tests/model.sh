@@ -95,7 +95,7 @@ healthy='-DNO_FORGET -DNO_SNAPSHOT' one='-DROUNDS_0=0'
     run no-drift         "$two"   guard $step -DNO_DRIFT
     run no-elapsed       "$two"   guard $step -DNO_ELAPSED
     run see-return       SEEN     guard $restart -DSEE_RETURN
-    run see-settled      SEEN     guard $step -DSEE_SETTLED
+    run see-step-return  SEEN     guard $step -DSEE_STEP_RETURN
     run see-rival        SEEN     guard $restart -DSEE_RIVAL
 
     run undo             nothing  undo

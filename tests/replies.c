@@ -65,7 +65,7 @@ enum replies_compared replies_compare(struct resp *resp, struct resp *twin, cons
         skips = false;
         if (!skipped && resp_next(resp) != expected)
             return REPLIES_DIFFER;
-        if (!skipped && resp->again > 0) {
+        if (!skipped && resp->repeats > 0) {
             resp_skip(resp, 1);
             skips = true;
         }

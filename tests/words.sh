@@ -44,7 +44,10 @@ spelling_[a-z]+ | suggest
 entropy|entropy_[a-z]+|io_entropy | random
 duel|liars?|liar_[a-z_]+|LIAR_[A-Z]+ | interleavings, hostile server
 (world|judge|agenda|dice)_[a-z_]+|struct (world|agenda|dice) | cluster, checker, event queue, prng
-monitor_(init|take|loss|ago|on_vote|on_lost) | status_history'
+monitor_(init|take|loss|ago|on_vote|on_lost) | status_history
+acl_ask|LOSS_OVERDUE|guard_carries | acl_check, LOSS_TIMED_OUT, guard_may_hold_locks
+name_lookup_goes_on|node_goes_on | name_lookup_has_more, node_has_more
+probe_on_(tried|leased)|io_(tried|leased) | probe_on_self_tested, probe_on_lease_found'
 
 files=$(git ls-files -co --exclude-standard 2>/dev/null) || files=$(find . -type f -not -path './build/*')
 files=$(printf '%s\n' "$files" | grep -vE '\.json$|^LICENSE$|^CHANGELOG|tests/words\.sh$')

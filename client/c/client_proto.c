@@ -109,7 +109,8 @@ enum redlock_status proto_ask(struct client_proto *proto, const struct client_re
     bool holds = request->kind == CLIENT_REQUEST_ACQUIRE && request->hold;
     struct exchange *exchange = new_exchange(proto);
     if (exchange == NULL && proto->made == LIMIT_CLIENT_REQUESTS)
-        return proto_fail(proto, REDLOCK_LIMIT, "%d requests are under way or not taken yet",
+        return proto_fail(proto, REDLOCK_LIMIT,
+                          "%d requests are under way, or their answers have not been taken yet",
                           LIMIT_CLIENT_REQUESTS);
     if (exchange == NULL)
         return proto_fail(proto, REDLOCK_MEMORY, "out of memory");

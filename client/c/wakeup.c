@@ -27,34 +27,40 @@ static bool control(const struct wakeup *wakeup, int operation, int fd, uint32_t
     return epoll_ctl(wakeup->epoll, operation, fd, &event) == 0;
 }
 
+static bool open_timer(struct wakeup *wakeup)
+{
+    wakeup->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    return wakeup->timer >= 0 && control(wakeup, EPOLL_CTL_ADD, wakeup->timer, EPOLLIN);
+}
+
 bool wakeup_open(struct wakeup *wakeup)
 {
     if (wakeup->epoll >= 0)
         return true;
     wakeup->epoll = epoll_create1(EPOLL_CLOEXEC);
-    wakeup->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
-    if (wakeup->epoll < 0 || wakeup->timer < 0 ||
-        !control(wakeup, EPOLL_CTL_ADD, wakeup->timer, EPOLLIN)) {
+    if (wakeup->epoll < 0 || !open_timer(wakeup)) {
         wakeup_close(wakeup);
         return false;
     }
     return true;
 }
 
+/* At each step the process needs only one descriptor besides `number`: the one that the old timer
+ * frees. So the child keeps the number even if it has no other descriptor left. */
 void wakeup_reopen_after_fork(struct wakeup *wakeup)
 {
     int number = wakeup->epoll;
     if (number < 0)
         return;
-    /* Close the timer first, so that wakeup_open() can reuse its descriptor. */
     close(wakeup->timer);
     wakeup_init(wakeup);
-    if (wakeup_open(wakeup) && dup3(wakeup->epoll, number, O_CLOEXEC) >= 0) {
-        close(wakeup->epoll);
-        wakeup->epoll = number;
-    } else {
-        close(number);
-    }
+    int epoll = epoll_create1(EPOLL_CLOEXEC);
+    wakeup->epoll = number;
+    bool replaced = epoll >= 0 && dup3(epoll, number, O_CLOEXEC) >= 0;
+    if (epoll >= 0)
+        close(epoll);
+    if (!replaced || !open_timer(wakeup))
+        wakeup_close(wakeup);
 }
 
 bool wakeup_watch(struct wakeup *wakeup, int socket)

@@ -12,8 +12,9 @@ static int help(const struct options *options);
 static int version(const struct options *options);
 
 #define TOKEN_HELP                                                                                 \
-    "TOKEN is what lock printed; - reads it from standard input, and without TOKEN it\n"           \
-    "is $REDLOCK_TOKEN. Both keep it hidden from other users of this machine.\n"
+    "TOKEN is the token that lock printed. With -, it is read from standard input;\n"              \
+    "without TOKEN, from $REDLOCK_TOKEN. Both ways hide it from other users of this\n"             \
+    "machine.\n"
 
 const struct command commands[] = {
     {"run", command_run,
@@ -30,18 +31,19 @@ const struct command commands[] = {
      "Prints TOKEN, or TOKEN FENCE. The lock is not extended; it expires after --ttl.\n"
      "Example:  token=$(redlock lock deploy) && make; redlock unlock deploy $token\n"},
     {"unlock", command_unlock, "NAME [TOKEN]", "release a lock", OPERANDS_NAME_TOKEN, 0,
-     TOKEN_HELP "Exits with 1 if the token does not hold the lock, or no longer does.\n"},
+     TOKEN_HELP "Exits with 1 if the token does not hold the lock.\n"},
     {"extend", command_extend, "[--ttl T] NAME [TOKEN]", "extend a lock from now on",
      OPERANDS_NAME_TOKEN, OPTION_BIT(OPTION_TTL),
-     TOKEN_HELP "Prints the least time that is left; a lock is never shortened. Exits with 1 if\n"
-                "the token does not hold the lock.\n"},
+     TOKEN_HELP "Prints for how long the lock is held at least. An extension never shortens a\n"
+                "lock. Exits with 1 if the token does not hold the lock.\n"},
     {"status", command_status, "NAME", "show whether a lock is held", OPERANDS_NAME, 0,
-     "Prints free, or held and the earliest time in which the lock can be free, if\n"
+     "Prints free, or held and the time before which the lock cannot be free, if\n"
      "known. The answer may be outdated when you read it: to get the lock, use lock.\n"},
     {"break", command_break, "NAME", "release a lock by force, without its token", OPERANDS_NAME, 0,
      "For operators; the daemon must allow it. The holder is not stopped: it works on\n"
      "until its next extension fails. Prints free if no client held the lock. Exits\n"
-     "with 1 if the lock was left alone: it changed hands, or is not redlockd's.\n"},
+     "with 1 if the lock was not released: it changed hands, or is not a lock of\n"
+     "redlockd.\n"},
     {"locks", command_listing, "[NAME]", "list the locks and how many clients wait for each",
      OPERANDS_MAYBE_NAME, 0, "Lists the locks that this daemon has granted or has waiters for.\n"},
     {"nodes", command_listing, "", "list the masters and why a master has no vote", OPERANDS_NONE,

@@ -94,7 +94,7 @@ int report_wrong(const struct options *options, const char *what)
 {
     report_message("%s", what);
     if (options->command != NULL)
-        report_message("`redlock help %s` describes it", options->command->name);
+        report_message("`redlock help %s` describes the command", options->command->name);
     else
         report_message("`redlock help` lists the commands");
     if (options->json) {

@@ -28,7 +28,7 @@ enum retry_decision retry_decide(enum redlock_status status, const struct access
                 (status == REDLOCK_LIMIT && access->ended) ||
                 (status == REDLOCK_DENIED && access->ended && access->let_in);
     if (status == REDLOCK_HELD || status == REDLOCK_NOQUORUM || status == REDLOCK_LATE)
-        return RETRY_AT_ONCE;
+        return RETRY_SILENTLY;
     return away ? RETRY_LATER : RETRY_NEVER;
 }
 

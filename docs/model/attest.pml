@@ -248,7 +248,7 @@ inline step_clock(ticks)
     less(key_left, ticks)
 }
 
-inline look(d)
+inline sample_if_begun(d)
 {
     if
     :: monitor[d].begun -> sample(d)
@@ -260,9 +260,9 @@ inline look(d)
  * back between two samples. Earlier attestations are void. */
 inline step_back()
 {
-    look(0);
-    look(1);
-    look(2);
+    sample_if_begun(0);
+    sample_if_begun(1);
+    sample_if_begun(2);
     steady = 0;
     printf("    the clock steps back by 1\n");
     clock--;

@@ -29,7 +29,7 @@
  * explains why). The SEE_ definitions turn an event into an error, to show that the event occurs:
  *
  *     SEE_RETURN        a vote counts of a master that lost its data and waited out its quarantine
- *     SEE_SETTLED       a vote counts of a master whose clock stepped and that waited out its
+ *     SEE_STEP_RETURN   a vote counts of a master whose clock stepped and that waited out its
  *                       quarantine
  *     SEE_RIVAL         the rival is one vote short while a daemon holds the lock
  */
@@ -340,7 +340,7 @@ inline take_vote(d, n, counted)
 #ifdef SEE_RETURN
             claim(to(d, n).adopted != NEW_RECORD, "SEEN\n");
 #endif
-#ifdef SEE_SETTLED
+#ifdef SEE_STEP_RETURN
             claim(to(d, n).offset == 0, "SEEN\n");
 #endif
 #ifdef SEE_RIVAL

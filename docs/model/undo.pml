@@ -70,10 +70,10 @@ mtype = { SET, RELEASE, KILL };
 chan wire[2 * NODES] = [5] of { mtype, byte };
 #define wire_to(d, n) wire[(d) * NODES + (n)]
 
-/* The state of the faulty connection. `zombie` is the previous connection, from which the master
+/* The state of the faulty connection. `old_connection` is the previous connection, from which the master
  * may still read; `elsewhere` is another connection, for UNDO_ELSEWHERE; `answers` are the replies in
  * flight. The variables after them are what the daemon knows. */
-chan zombie = [5] of { mtype, byte };
+chan old_connection = [5] of { mtype, byte };
 chan elsewhere = [2] of { mtype, byte };
 chan answers = [5] of { byte, byte };
 #define YES      1 /* reply to SET */
@@ -81,7 +81,7 @@ chan answers = [5] of { byte, byte };
 #define RELEASED 3
 #define BUSY     4 /* reply to RELEASE: an error, not executed */
 
-#define is_shaky(d, n) ((d) == 0 && (n) == 0)
+#define is_faulty(d, n) ((d) == 0 && (n) == 0)
 
 bit down;
 bit lost;    /* one loss per run */
@@ -156,17 +156,17 @@ inline send_pending_releases()
 inline release(d, n, t)
 {
     if
-    :: is_shaky(d, n) && down -> add_pending_release(t)
+    :: is_faulty(d, n) && down -> add_pending_release(t)
 #ifdef UNDO_ELSEWHERE
-    :: is_shaky(d, n) && !down ->
+    :: is_faulty(d, n) && !down ->
         elsewhere!RELEASE, t;
         releasing[t] = 1
 #else
-    :: is_shaky(d, n) && !down ->
+    :: is_faulty(d, n) && !down ->
         wire_to(d, n)!RELEASE, t;
         releasing[t] = 1
 #endif
-    :: !is_shaky(d, n) && (len(wire_to(d, n)) > 0 || key[n] == t) -> wire_to(d, n)!RELEASE, t
+    :: !is_faulty(d, n) && (len(wire_to(d, n)) > 0 || key[n] == t) -> wire_to(d, n)!RELEASE, t
     :: else /* already sent, and the release will find nothing */
     fi
 }
@@ -189,7 +189,7 @@ inline undo_on(d, n)
         release(d, n, mine);
 #else
         if
-        :: is_shaky(d, n) -> finish(mine)
+        :: is_faulty(d, n) -> finish(mine)
         :: else
         fi;
 #endif
@@ -220,7 +220,7 @@ inline undo(d)
 inline backfill_on(d, n)
 {
     if
-    :: vote_of(d, n).held && !(is_shaky(d, n) && down) -> wire_to(d, n)!SET, round[d].token
+    :: vote_of(d, n).held && !(is_faulty(d, n) && down) -> wire_to(d, n)!SET, round[d].token
     :: else
     fi;
     forget_vote(d, n)
@@ -268,7 +268,7 @@ inline take_vote(d, n, t, what)
 
 /* A link with outstanding replies is SUSPECT, and gets no votes. */
 #define may_ask(d, n) \
-    (!(is_shaky(d, n) && (down || len(answers) > 0)) && !(wire_to(d, n)??[SET, _]))
+    (!(is_faulty(d, n) && (down || len(answers) > 0)) && !(wire_to(d, n)??[SET, _]))
 
 inline ask(d, n)
 {
@@ -353,8 +353,8 @@ inline lose()
     do
     :: len(wire_to(0, 0)) > 0 ->
         if
-        :: wire_to(0, 0)?SET, its -> zombie!SET, its
-        :: wire_to(0, 0)?RELEASE, its -> zombie!RELEASE, its
+        :: wire_to(0, 0)?SET, its -> old_connection!SET, its
+        :: wire_to(0, 0)?RELEASE, its -> old_connection!RELEASE, its
         fi
     :: else -> break
     od;
@@ -398,7 +398,7 @@ inline reconnect()
 #define any_unsent_release (is_unsent_release(1) || is_unsent_release(2) || is_unsent_release(3))
 #endif
 
-proctype shaky_link()
+proctype faulty_link()
 {
     do
     :: d_step { len(answers) > 0 -> take_answer() }
@@ -414,7 +414,7 @@ inline execute_set(d, n, t)
 {
     if
     :: key[n] == FREE ->
-        claim(!is_shaky(d, n) || !is_finished(t), "LEFT BEHIND\n");
+        claim(!is_faulty(d, n) || !is_finished(t), "LEFT BEHIND\n");
         key[n] = t;
         it_said = YES
     :: else -> it_said = NO
@@ -438,7 +438,7 @@ inline execute_release(n, t)
         wire_to(d, n)?SET, its -> \
             execute_set(d, n, its); \
             if \
-            :: is_shaky(d, n) -> answers!it_said, its \
+            :: is_faulty(d, n) -> answers!it_said, its \
             :: else -> take_vote(d, n, its, it_said) \
             fi; \
             it_said = 0; \
@@ -448,7 +448,7 @@ inline execute_release(n, t)
         wire_to(d, n)?RELEASE, its -> \
             execute_release(n, its); \
             if \
-            :: is_shaky(d, n) -> answers!RELEASED, its \
+            :: is_faulty(d, n) -> answers!RELEASED, its \
             :: else \
             fi; \
             its = 0 \
@@ -463,26 +463,26 @@ proctype master(byte n)
 }
 
 /* The other actions of master 0 for the faulty connection. */
-proctype shaky_master()
+proctype faulty_master()
 {
     do
     :: d_step {
         wire_to(0, 0)?KILL, _ ->
             printf("    master 0: kills the connection before\n");
             do
-            :: len(zombie) > 0 -> zombie?_, _
+            :: len(old_connection) > 0 -> old_connection?_, _
             :: else -> break
             od
        }
     :: d_step {
-        zombie?SET, its ->
+        old_connection?SET, its ->
             printf("    master 0: reads from the connection before\n");
             execute_set(0, 0, its);
             it_said = 0;
             its = 0
        }
     :: d_step {
-        zombie?RELEASE, its ->
+        old_connection?RELEASE, its ->
             printf("    master 0: reads from the connection before\n");
             execute_release(0, its);
             its = 0
@@ -526,11 +526,11 @@ init
     atomic {
         run daemon(0);
         run daemon(1);
-        run shaky_link();
+        run faulty_link();
         run master(0);
         run master(1);
         run master(2);
-        run shaky_master();
+        run faulty_master();
         run time_to_live()
     }
 }

@@ -360,8 +360,8 @@ static void find_voters(struct flights *flights, struct round_event *event, enum
             continue;
         }
         reasons[i] = reason;
-        if (linked && guard_carries(&flights->guard, i, now_ns))
-            event->carrying |= nodes_only(i);
+        if (linked && guard_may_hold_locks(&flights->guard, i, now_ns))
+            event->may_hold_key |= nodes_only(i);
     }
     event->reachable = reachable;
 }

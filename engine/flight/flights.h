@@ -7,11 +7,11 @@
  *     flights_start -> round_step -> write.c writes the commands, or batches them until the end of
  *                      the pass
  *     replies.h     -> keeps votes -> the guard's probe passes -> round_step -> flights->settled
- *     flights_next_settled -> the lock manager acts on the outcome -> flights_conclude
+ *     flights_next_settled -> the lock manager actions on the outcome -> flights_conclude
  *
  * flights->news holds everything else that the lock manager must learn. If a function of engine.h
- * settles a round or adds news, it also acts on both before it returns. That happens in one place:
- * finish() in engine.c.
+ * settles a round or adds news, it also actions on both before it returns. That happens in one
+ * place: finish() in engine.c.
  */
 #ifndef ENGINE_FLIGHT_FLIGHTS_H
 #define ENGINE_FLIGHT_FLIGHTS_H
@@ -117,7 +117,7 @@ struct flights {
 
     STAILQ_HEAD(, flight) batched;   /* releases to be written at the end of this pass */
     STAILQ_HEAD(, flight) unwritten; /* releases that some node has refused to take */
-    uint32_t unguarded;  /* nodes that were asked for votes after the last probe was written */
+    uint32_t unprobed;   /* nodes that were asked for votes after the last probe was written */
     bool guard_has_work; /* the guard may have something to send to the masters */
 
     /* The votes that wait for the guard's probe, with room for LIMIT_LINK_KEPT entries for each
@@ -205,7 +205,7 @@ void flights_defer_release(struct flights *flights, const struct flight_key *key
  */
 void flights_release_frozen(struct flights *flights, const struct flight *flight, int64_t now_ns);
 
-/* The first settled round; NULL: none. The caller acts on the outcome and then calls
+/* The first settled round; NULL: none. The caller actions on the outcome and then calls
  * flights_conclude(). `delivered` is false if the round granted a lock but the grant reached no
  * client; the grant is then undone. */
 struct flight *flights_next_settled(struct flights *flights);

@@ -397,7 +397,7 @@ static void fail_lost(struct flights *flights, unsigned node, int64_t now_ns)
     const struct outstanding *outstanding;
     if (link->state != LINK_DOWN)
         return;
-    flights->unguarded &= ~nodes_only(node);
+    flights->unprobed &= ~nodes_only(node);
     deliver_votes(flights, node, link->reason, now_ns);
     while (link->state == LINK_DOWN && (outstanding = link_take_lost(link)) != NULL)
         fail_outstanding(flights, node, outstanding, now_ns);
@@ -490,7 +490,7 @@ void replies_on_timer(struct flights *flights, int64_t heard_ns, int64_t now_ns)
 
 bool replies_wants_flush(const struct flights *flights)
 {
-    return flights->unguarded != 0 || flights->guard_has_work || !STAILQ_EMPTY(&flights->batched) ||
+    return flights->unprobed != 0 || flights->guard_has_work || !STAILQ_EMPTY(&flights->batched) ||
            !STAILQ_EMPTY(&flights->unwritten);
 }
 
@@ -525,11 +525,11 @@ void replies_flush(struct flights *flights, int64_t now_ns)
 {
     write_all_batched(flights, now_ns);
     flights_fail_unwritten(flights, now_ns);
-    uint32_t unguarded = flights->unguarded;
-    flights->unguarded = 0;
-    for (uint32_t rest = unguarded; rest != 0; rest = nodes_after_first(rest))
+    uint32_t unprobed = flights->unprobed;
+    flights->unprobed = 0;
+    for (uint32_t rest = unprobed; rest != 0; rest = nodes_after_first(rest))
         guard_io_expect_batch(&flights->masters[nodes_first(rest)], now_ns);
-    flights->io->write(flights->io->context, unguarded, CHANNEL_COMMANDS, guard_io_probe_bytes,
+    flights->io->write(flights->io->context, unprobed, CHANNEL_COMMANDS, guard_io_probe_bytes,
                        guard_io_probe_len);
     if (flights->guard_has_work)
         do_guard_work(flights, now_ns);

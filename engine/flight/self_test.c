@@ -56,13 +56,13 @@ static void read_leases(struct flights *flights, unsigned node, int64_t now_ns)
     }
 }
 
-static size_t format_test(const struct redis_call *call, unsigned trial, enum redis_form native,
+static size_t format_test(const struct redis_call *call, unsigned test, enum redis_form native,
                           char *buf)
 {
     const struct redis_release release = {call->key, call->key_len, call->token};
-    if (trial == TEST_RELEASES)
+    if (test == TEST_RELEASES)
         return redis_format_releases(&release, 1, REDIS_BY_SHA1, buf);
-    return redis_format(call, trial == TEST_NATIVE ? native : REDIS_BY_SHA1, buf);
+    return redis_format(call, test == TEST_NATIVE ? native : REDIS_BY_SHA1, buf);
 }
 
 void self_test_start(struct flights *flights, unsigned node, int64_t now_ns)

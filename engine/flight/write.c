@@ -133,7 +133,7 @@ static uint32_t write_round(struct flights *flights, struct flight *flight,
     write_formatted(flights, nodes & ~refused, len);
     /* The guard's probe follows at the end of the pass. */
     if (flight_is_vote(flight, command))
-        flights->unguarded |= nodes & ~refused;
+        flights->unprobed |= nodes & ~refused;
     return refused;
 }
 
@@ -301,7 +301,7 @@ bool write_in_full(struct flights *flights, unsigned node, const struct outstand
     again.sent_ns = now_ns;
     link_send(link, flights->command, len, &again);
     if (vote)
-        flights->unguarded |= nodes_only(node);
+        flights->unprobed |= nodes_only(node);
     return true;
 }
 

@@ -225,7 +225,7 @@ enum reason guard_lease_conflict(const struct guard *guard, unsigned index, cons
     return name_lease_conflict(lease, server, time_us / 1000 - guard->periods.fresh_ns / NS_PER_MS);
 }
 
-bool guard_carries(const struct guard *guard, unsigned index, int64_t now_ns)
+bool guard_may_hold_locks(const struct guard *guard, unsigned index, int64_t now_ns)
 {
     switch (guard_refuses_vote(guard, index, now_ns)) {
     case REASON_OTHERSET:
@@ -259,7 +259,8 @@ int64_t guard_quarantine_ms(const struct guard *guard, unsigned index, enum reas
     return quarantine_ms;
 }
 
-/* Is it known when this reason ends? Other reasons end when an operator or another daemon acts. */
+/* Is it known when this reason ends? Other reasons end when an operator or another daemon actions.
+ */
 static bool is_timed(const struct identity *identity, enum reason reason, int64_t now_ns)
 {
     switch (reason) {

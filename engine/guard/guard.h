@@ -155,7 +155,7 @@ enum reason guard_own_conflict(const struct guard *guard, unsigned node, int64_t
 
 /* May a node without a vote still hold locks of this set, so that this daemon writes to it? Not if
  * other daemons serve it under another set or name, or may do so. */
-bool guard_carries(const struct guard *guard, unsigned node, int64_t now_ns);
+bool guard_may_hold_locks(const struct guard *guard, unsigned node, int64_t now_ns);
 
 /* Until when the node has no vote, as far as is known. now_ns: it has its vote. INT64_MAX: time
  * alone does not bring the vote back. */

@@ -1,7 +1,7 @@
 /*
  * BREAK: release a lock by force, in three rounds.
  *
- *     look      which token has a quorum? The BREAK applies to the lock with this token only, so no
+ *     status    which token has a quorum? The BREAK applies to the lock with this token only, so no
  *               other lock can be affected
  *
  *     freeze    a frozen token, drawn for this BREAK, replaces the token (protocol/token.h). If
@@ -27,7 +27,7 @@ struct breaking {
     /* The request, between two rounds. NULL: a round is under way, or the client has left. */
     struct pending_request *pending;
     bool frozen; /* a quorum is frozen: the release is next */
-    /* What the look has found; it is frozen if another BREAK has frozen it. */
+    /* What the status round has found; it is frozen if another BREAK has frozen it. */
     char token[LIMIT_TOKEN];
     char frozen_token[LIMIT_TOKEN];
     struct flight_notes notes; /* the answers of the masters to the rounds of this BREAK */
@@ -60,14 +60,14 @@ static void answer_round(struct lock_manager *manager, struct pending_request *p
     answer_break(manager, pending, &reply);
 }
 
-bool breaks_begin(struct lock_manager *manager, struct flight *look)
+bool breaks_begin(struct lock_manager *manager, struct flight *status)
 {
-    assert(look->round.kind == ROUND_STATUS);
-    look->breaking = pool_take(&manager->breakings);
-    if (look->breaking == NULL)
+    assert(status->round.kind == ROUND_STATUS);
+    status->breaking = pool_take(&manager->breakings);
+    if (status->breaking == NULL)
         return false;
-    memset(look->breaking, 0, sizeof(*look->breaking));
-    look->notes = &look->breaking->notes;
+    memset(status->breaking, 0, sizeof(*status->breaking));
+    status->notes = &status->breaking->notes;
     return true;
 }
 
@@ -113,14 +113,14 @@ static bool is_being_granted(const struct resource *resource, const char *token)
 /* Each function below returns whether the BREAK continues. If it does not, the function has replied
  * to the request. */
 
-static bool on_status(struct lock_manager *manager, struct flight *look,
+static bool on_status(struct lock_manager *manager, struct flight *status,
                       struct pending_request *pending, int64_t now_ns)
 {
-    const struct round *round = &look->round;
-    struct breaking *breaking = look->breaking;
+    const struct round *round = &status->round;
+    struct breaking *breaking = status->breaking;
     const char *token = round->outcome == OUTCOME_HELD ? find_token(breaking, round) : NULL;
     /* If the client has left by now, the lock is not broken. */
-    if (pending == NULL || token == NULL || is_being_granted(resource_of(look->key), token)) {
+    if (pending == NULL || token == NULL || is_being_granted(resource_of(status->key), token)) {
         answer_round(manager, pending, round, round->outcome, now_ns);
         return false;
     }

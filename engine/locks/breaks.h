@@ -7,9 +7,9 @@
 /* Returns false if there is not enough memory. */
 bool breaks_init(struct lock_manager *manager);
 
-/* Begin a BREAK. `look` is its first round, a STATUS that finds out which token holds the key; the
- * caller starts it. Returns false if too many BREAKs are under way. */
-bool breaks_begin(struct lock_manager *manager, struct flight *look);
+/* Begin a BREAK. `status` is its first round, a STATUS that finds out which token holds the key;
+ * the caller starts it. Returns false if too many BREAKs are under way. */
+bool breaks_begin(struct lock_manager *manager, struct flight *status);
 
 /*
  * A round of a BREAK has settled. If the BREAK ends with it, the request is answered and the

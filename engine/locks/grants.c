@@ -9,9 +9,9 @@
 const struct engine_loss_words engine_losses[ENGINE_LOSSES] = {
     [LOSS_GONE] = {"gone", "another client has it, or it was released elsewhere"},
     [LOSS_LIMIT] = {"limit", "it was held for max_hold"},
-    [LOSS_LATE] = {"late", "its extension came too late"},
+    [LOSS_LATE] = {"late", "the extension was granted too late"},
     [LOSS_NOQUORUM] = {"noquorum", "too few masters voted for its extension"},
-    [LOSS_OVERDUE] = {"overdue", "the daemon was stopped, or too busy, to extend it"},
+    [LOSS_TIMED_OUT] = {"overdue", "the daemon was stopped, or was too busy to extend it"},
     [LOSS_SHUTDOWN] = {"shutdown", "the daemon was stopped"},
 };
 
@@ -158,7 +158,7 @@ void grants_on_granted(struct lock_manager *manager, const struct flight *flight
     lock->due = (struct timer){0};
     lock->client = NULL;
     lock->renewal = NULL;
-    lock->failing = LOSS_OVERDUE;
+    lock->failing = LOSS_TIMED_OUT;
     lock->lingers = lingers;
     lock->resource = resource;
     resource->lock = lock;
@@ -203,7 +203,7 @@ static void extend_lock(struct lock *lock, const struct round *round, int64_t no
 {
     hold_on_extended(&lock->hold, round->until_ns);
     lock->holding_nodes = holding_nodes_of(round);
-    lock->failing = LOSS_OVERDUE;
+    lock->failing = LOSS_TIMED_OUT;
     if (now_ns + round->ttl_ns > lock->ends_ns)
         lock->ends_ns = now_ns + round->ttl_ns;
     if (lock->resource->queue.length > 0)

@@ -335,15 +335,15 @@ static void on_start(struct round *round, const struct round_event *event,
         settle(round, actions, OUTCOME_NOQUORUM);
         return;
     }
-    assert((event->carrying & event->reachable) == 0);
+    assert((event->may_hold_key & event->reachable) == 0);
     round->pending = event->reachable;
     round->sent = event->reachable;
     /* A node without a vote may still hold the key. An extension then has to prolong it and a
      * freeze has to freeze it, as on the other nodes. A granted acquire can backfill it. */
     if (round->kind == ROUND_EXTEND || round->kind == ROUND_FREEZE)
-        round->sent |= event->carrying;
+        round->sent |= event->may_hold_key;
     else if (round->kind == ROUND_ACQUIRE)
-        round->missing = event->carrying;
+        round->missing = event->may_hold_key;
     send_to(round, actions, ROUND_VOTE, round->sent);
     /* With a quorum of nodes asked, nothing can be decided before the first vote arrives. */
     if (no_quorum)

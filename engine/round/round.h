@@ -81,11 +81,11 @@ struct round_event {
     enum round_event_type type;
     int64_t now_ns;
 
-    /* START. reachable: nodes that may vote and can be written to. carrying: nodes that have no
+    /* START. reachable: nodes that may vote and can be written to. may_hold_key: nodes that have no
      * vote but can be written to and may hold the key. unreachable_because: for each node that is
      * not in `reachable`, the reason; an array of node_count reasons. */
     uint32_t reachable;
-    uint32_t carrying;
+    uint32_t may_hold_key;
     const enum reason *unreachable_because;
 
     /* ANSWER. If the connection was lost instead of answering, `answer` is FAILED with the reason

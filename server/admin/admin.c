@@ -238,8 +238,8 @@ static bool wants_body(const struct evhttp_request *request)
     return evhttp_request_get_command(request) != EVHTTP_REQ_HEAD;
 }
 
-static void answer_text(struct evhttp_request *request, int code, const char *reason,
-                        const char *bytes, size_t len)
+static void respond_text(struct evhttp_request *request, int code, const char *reason,
+                         const char *bytes, size_t len)
 {
     add_headers(request, "text/plain; charset=utf-8", len, "");
     if (wants_body(request))
@@ -247,13 +247,13 @@ static void answer_text(struct evhttp_request *request, int code, const char *re
     evhttp_send_reply(request, code, reason, NULL);
 }
 
-static void answer_string(struct evhttp_request *request, int code, const char *reason,
-                          const char *string)
+static void respond_string(struct evhttp_request *request, int code, const char *reason,
+                           const char *string)
 {
-    answer_text(request, code, reason, string, strlen(string));
+    respond_text(request, code, reason, string, strlen(string));
 }
 
-static void answer_ready(struct admin *admin, struct evhttp_request *request)
+static void respond_ready(struct admin *admin, struct evhttp_request *request)
 {
     char buf[8192];
     struct text text = {.buf = buf, .size = sizeof(buf)};
@@ -261,16 +261,16 @@ static void answer_ready(struct admin *admin, struct evhttp_request *request)
     status_take(&status, admin->server, clock_now_ns());
     status_write_ready(&status, &text);
     bool ready = status_is_ready(&status);
-    answer_text(request, ready ? HTTP_OK : HTTP_SERVUNAVAIL, ready ? "OK" : "Service Unavailable",
-                text.buf, text.len);
+    respond_text(request, ready ? HTTP_OK : HTTP_SERVUNAVAIL, ready ? "OK" : "Service Unavailable",
+                 text.buf, text.len);
 }
 
-static void answer_body(struct admin *admin, struct evhttp_request *request, size_t index)
+static void respond_body(struct admin *admin, struct evhttp_request *request, size_t index)
 {
     const struct admin_body *body = &admin->cache[index];
     if (!refresh(admin, index)) {
-        answer_string(request, HTTP_INTERNAL, "Internal Server Error",
-                      "the response exceeds its size limit, or there is not enough memory\n");
+        respond_string(request, HTTP_INTERNAL, "Internal Server Error",
+                       "the response exceeds its size limit, or there is not enough memory\n");
         return;
     }
     add_headers(request, paths[index].type, evbuffer_get_length(body->bytes),
@@ -313,20 +313,20 @@ static void admin_on_request(struct evhttp_request *request, void *context)
         index++;
     if (evhttp_request_get_command(request) != EVHTTP_REQ_GET && wants_body(request)) {
         add_header(request, "Allow", "GET, HEAD");
-        answer_string(request, HTTP_BADMETHOD, "Method Not Allowed",
-                      "only GET and HEAD are supported\n");
+        respond_string(request, HTTP_BADMETHOD, "Method Not Allowed",
+                       "only GET and HEAD are supported\n");
     } else if (!is_for_us(admin, request)) {
-        answer_string(request, 403, "Forbidden",
-                      "the Host header must be an IP address or localhost\n");
+        respond_string(request, 403, "Forbidden",
+                       "the Host header must be an IP address or localhost\n");
     } else if (path != NULL && strcmp(path, "/healthz") == 0) {
-        answer_string(request, HTTP_OK, "OK", "ok\n");
+        respond_string(request, HTTP_OK, "OK", "ok\n");
     } else if (path != NULL && strcmp(path, "/readyz") == 0) {
-        answer_ready(admin, request);
+        respond_ready(admin, request);
     } else if (path != NULL && index < ADMIN_CACHED) {
-        answer_body(admin, request, index);
+        respond_body(admin, request, index);
     } else {
-        answer_string(request, HTTP_NOTFOUND, "Not Found",
-                      "available: / /status.json /metrics /healthz /readyz\n");
+        respond_string(request, HTTP_NOTFOUND, "Not Found",
+                       "available: / /status.json /metrics /healthz /readyz\n");
     }
     /* Do not read any more: if the client ends its sending direction, evhttp would take that for
      * the end of the connection. */
@@ -403,7 +403,7 @@ bool admin_start(struct admin *admin, struct server *server, const struct config
     process_init(&admin->process);
     if (start_http(admin, fd))
         return true;
-    error_set(error, "%.100s: not enough memory or descriptors", address->url);
+    error_set(error, "%.100s: not enough memory or too few file descriptors", address->url);
     admin_stop(admin);
     return false;
 }

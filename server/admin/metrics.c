@@ -170,7 +170,7 @@ static void write_votes(const struct status *status, struct text *text)
     const struct status_node *node;
     const struct status_node *const end = status->nodes + status->node_count;
     struct metric metric =
-        exposition_metric(text, "redlockd_node_vote", "gauge", "1 if the master may vote, else 0.");
+        exposition_metric(text, "redlockd_node_vote", "gauge", "1 if the master can vote, else 0.");
     for (node = status->nodes; node < end; node++)
         exposition_number(&metric, LABEL("node", node->name), node->reason == REASON_NONE);
     metric =
@@ -181,7 +181,7 @@ static void write_votes(const struct status *status, struct text *text)
             exposition_number(&metric,
                               LABELS("node", node->name, "reason", reason_word(node->reason)), 1);
     metric = exposition_metric(text, "redlockd_node_without_vote_seconds", "gauge",
-                               "Time since which the master has had no vote; 0 if it votes.");
+                               "How long the master has had no vote; 0 if it votes.");
     for (node = status->nodes; node < end; node++)
         exposition_seconds(&metric, LABEL("node", node->name), node->no_vote_ns);
     metric = exposition_metric(text, "redlockd_node_votes_refused_total", "counter",
@@ -195,8 +195,8 @@ static void write_votes(const struct status *status, struct text *text)
                                   status->stats.refused[i][reason]);
     gauge(text, "redlockd_nodes", "Masters in the configuration.", status->node_count);
     gauge(text, "redlockd_nodes_needed", "Masters that have to vote: the quorum.", status->quorum);
-    gauge(text, "redlockd_nodes_voting", "Masters that may vote now.", status->voting);
-    gauge(text, "redlockd_ready", "1 if locks can be granted, else 0; as /readyz.",
+    gauge(text, "redlockd_nodes_voting", "Masters that can vote now.", status->voting);
+    gauge(text, "redlockd_ready", "1 if locks can be granted, else 0, like /readyz.",
           status_is_ready(status));
 }
 
@@ -229,7 +229,8 @@ static void write_links(const struct status *status, struct text *text)
     for (node = status->nodes; node < end; node++)
         exposition_number(&metric, LABEL("node", node->name), node->pending_releases);
     metric = exposition_metric(text, "redlockd_node_releases_forgotten_total", "counter",
-                               "Pending releases dropped because there was no room for them.");
+                               "Pending releases dropped: the list was full, or the master refused "
+                               "them for too long.");
     for (node = status->nodes; node < end; node++)
         exposition_number(&metric, LABEL("node", node->name), node->forgotten);
     counter(text, "redlockd_releases_deferred_total",
@@ -269,7 +270,8 @@ static void write_process(const struct status *status, struct text *text)
     exposition_number(&metric, LABEL("version", status->version), 1);
     histogram(
         text, "redlockd_loop_lag_seconds",
-        "Delay of timers, caused by a busy processor or a long callback; it delays every client.",
+        "Delay of timers, caused by a busy processor or a long callback. The same delay affects "
+        "every client.",
         &status->lag);
     gauge(text, "redlockd_reload_refused",
           "1 if the last reload of the configuration was refused, else 0.", status->reload_refused);

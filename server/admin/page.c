@@ -293,8 +293,9 @@ static void write_nodes(const struct status *status, struct text *text)
 static void write_holder(const struct status_lock *queue, struct text *text)
 {
     if (!queue->held) {
-        text_string(text, queue->asking ? "<span class=quiet>being acquired</span>"
-                                        : "<span class=quiet>not held through this daemon</span>");
+        text_string(text, queue->acquiring
+                              ? "<span class=quiet>being acquired</span>"
+                              : "<span class=quiet>not held through this daemon</span>");
         return;
     }
     if (queue->client[0] != '\0')

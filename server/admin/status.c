@@ -84,7 +84,7 @@ struct status_lock status_lock_of(const struct resource_view *resource, int64_t 
         .resource_len = resource->name_len,
         .queued = resource->queued,
         .waits = resource->waits,
-        .asking = resource->asking,
+        .acquiring = resource->acquiring,
         .held = resource->locked,
     };
     if (!resource->locked)

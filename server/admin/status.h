@@ -53,7 +53,7 @@ struct status_lock {
     unsigned queued;    /* requests in the queue */
     unsigned waits;     /* LOCKs with WAIT in the queue */
     unsigned place;     /* position in the queue of the client that requests the listing; 0: none */
-    bool asking;        /* an acquire round for the first waiter is in flight */
+    bool acquiring;     /* an acquire round for the first waiter is in flight */
     bool held;          /* granted through this daemon; else the fields below are unset */
     bool hold;          /* granted with HOLD */
     char token[9];      /* the first 8 digits; the whole token is the right to release the lock */

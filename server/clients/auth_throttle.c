@@ -8,7 +8,7 @@
 
 _Static_assert(LIMIT_AUTH_THROTTLES % AUTH_THROTTLE_WAYS == 0, "the table is made of whole sets");
 
-/* How far forgiven_ns may be in the future for one more guess to be allowed. */
+/* How far budget_full_ns may be in the future for one more guess to be allowed. */
 #define HORIZON_NS ((AUTH_THROTTLE_BURST - 1) * AUTH_THROTTLE_EVERY_NS)
 
 void auth_throttle_init(struct auth_throttle *auth_throttle, uint64_t seed)
@@ -16,7 +16,7 @@ void auth_throttle_init(struct auth_throttle *auth_throttle, uint64_t seed)
     memset(auth_throttle, 0, sizeof(*auth_throttle));
     auth_throttle->seed = seed;
     for (unsigned i = 0; i < LIMIT_AUTH_THROTTLES; i++)
-        auth_throttle->clients[i].forgiven_ns = INT64_MIN;
+        auth_throttle->clients[i].budget_full_ns = INT64_MIN;
 }
 
 /* The index of the first entry in the set of this client address. */
@@ -39,23 +39,23 @@ static const struct auth_failures *find(const struct auth_throttle *auth_throttl
     return NULL;
 }
 
-/* Take an entry for a new address: evict the one in its set with the earliest forgiven_ns. */
+/* Take an entry for a new address: evict the one in its set with the earliest budget_full_ns. */
 static struct auth_failures *take(struct auth_throttle *auth_throttle,
                                   const struct client_address *client_address)
 {
     unsigned first = set_of(auth_throttle, client_address);
     struct auth_failures *taken = &auth_throttle->clients[first];
     for (unsigned i = first; i < first + AUTH_THROTTLE_WAYS; i++)
-        if (auth_throttle->clients[i].forgiven_ns < taken->forgiven_ns)
+        if (auth_throttle->clients[i].budget_full_ns < taken->budget_full_ns)
             taken = &auth_throttle->clients[i];
-    *taken = (struct auth_failures){.client_address = *client_address, .forgiven_ns = INT64_MIN};
+    *taken = (struct auth_failures){.client_address = *client_address, .budget_full_ns = INT64_MIN};
     return taken;
 }
 
 static int64_t wait_ns(const struct auth_failures *auth_failures, int64_t now_ns)
 {
     int64_t ahead_ns =
-        auth_failures->forgiven_ns > now_ns ? auth_failures->forgiven_ns - now_ns : 0;
+        auth_failures->budget_full_ns > now_ns ? auth_failures->budget_full_ns - now_ns : 0;
     return ahead_ns > HORIZON_NS ? ahead_ns - HORIZON_NS : 0;
 }
 
@@ -86,10 +86,10 @@ enum auth_throttle_news auth_throttle_note(struct auth_throttle *auth_throttle,
     if (is_repeated(auth_failures, fingerprint))
         return AUTH_THROTTLE_NOTHING;
     auth_failures->seen[auth_failures->next_seen++ % AUTH_THROTTLE_SEEN] = fingerprint;
-    bool first = auth_failures->forgiven_ns <= now_ns;
+    bool first = auth_failures->budget_full_ns <= now_ns;
     bool was_spent = wait_ns(auth_failures, now_ns) > 0;
-    auth_failures->forgiven_ns =
-        (first ? now_ns : auth_failures->forgiven_ns) + AUTH_THROTTLE_EVERY_NS;
+    auth_failures->budget_full_ns =
+        (first ? now_ns : auth_failures->budget_full_ns) + AUTH_THROTTLE_EVERY_NS;
     if (wait_ns(auth_failures, now_ns) > 0)
         return was_spent ? AUTH_THROTTLE_NOTHING : AUTH_THROTTLE_SPENT;
     return first ? AUTH_THROTTLE_FIRST : AUTH_THROTTLE_NOTHING;

@@ -25,7 +25,7 @@ enum { AUTH_THROTTLE_BURST = 20, AUTH_THROTTLE_SEEN = 4, AUTH_THROTTLE_WAYS = 8 
 
 struct auth_failures {
     struct client_address client_address;
-    int64_t forgiven_ns; /* when the budget is full again; each wrong secret moves it later */
+    int64_t budget_full_ns; /* when the budget is full again; each wrong secret moves it later */
     uint64_t seen[AUTH_THROTTLE_SEEN]; /* fingerprints; 0: empty */
     unsigned next_seen;
 };

@@ -45,8 +45,8 @@ static void log_wrong_secret(const struct session *session, enum auth_throttle_n
                LOG_FIELDS(log_number("client", (int64_t)engine_client_id(&session->client)),
                           log_text("peer", session->peer),
                           log_text("why", news == AUTH_THROTTLE_SPENT
-                                              ? "too many wrong secrets from this address; for a "
-                                                "while none from it is checked"
+                                              ? "too many wrong secrets from this client address; "
+                                                "the daemon checks no secrets from it for a while"
                                               : "no user has this secret")));
 }
 
@@ -131,7 +131,8 @@ static bool take_line(struct session *session, const char *line, size_t len)
     session->requests++;
     enum acl_answer may = ACL_YES;
     if (failed == REQUEST_FINE)
-        may = acl_ask(&session->identity.acl, request.verb, request.resource, request.resource_len);
+        may =
+            acl_check(&session->identity.acl, request.verb, request.resource, request.resource_len);
     else if (!acl_may_reveal(&session->identity.acl, failed))
         may = ACL_NOT_KNOWN;
     if (may != ACL_YES) {

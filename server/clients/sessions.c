@@ -253,7 +253,7 @@ static void identify(struct session *session)
 
 static bool may_lock(const char *name, size_t name_len, const void *acl)
 {
-    return acl_ask(acl, VERB_LOCK, name, name_len) == ACL_YES;
+    return acl_check(acl, VERB_LOCK, name, name_len) == ACL_YES;
 }
 
 /* Whether the session may continue after the users have changed. */

@@ -106,7 +106,7 @@ void node_deinit(struct node *node);
 void node_address(const struct node *node, char text[SOCKADDR_TEXT]);
 
 /* Whether there is another address or another look-up to try before the node counts as down. */
-bool node_goes_on(const struct node *node);
+bool node_has_more(const struct node *node);
 
 /* Call this when the commands connection is up. If the tracking connection uses another address of
  * the name, it is closed and opened again, because both have to use the same server. */

@@ -33,7 +33,7 @@ static bool take_replies(struct node *node, int64_t now_ns)
     enum resp_result result;
     while ((result = resp_next(&node->resp)) == RESP_REPLY) {
         unsigned taken = engine_on_replies(node->connections->engine, node->index, node->channel,
-                                           node->resp.reply, node->resp.again + 1, now_ns);
+                                           node->resp.reply, node->resp.repeats + 1, now_ns);
         if (taken == 0)
             return false;
         resp_skip(&node->resp, taken - 1);
@@ -310,9 +310,9 @@ void node_deinit(struct node *node)
     resp_deinit(&node->resp);
 }
 
-bool node_goes_on(const struct node *node)
+bool node_has_more(const struct node *node)
 {
-    return name_lookup_goes_on(&node->lookup) || node->attempts < node->addresses;
+    return name_lookup_has_more(&node->lookup) || node->attempts < node->addresses;
 }
 
 void node_on_up(struct node *node)

@@ -126,8 +126,8 @@ bool resp_reset(struct resp *resp)
 #endif
     };
     resp_deinit(resp);
-    resp->begun = false;
-    resp->again = 0;
+    resp->partial = false;
+    resp->repeats = 0;
     resp->reader = redisReaderCreateWithFunctions(&functions);
     if (resp->reader != NULL)
         resp->reader->privdata = resp;
@@ -169,7 +169,7 @@ static bool take_short(struct resp *resp)
         if (count == 0)
             continue;
         resp->reply = &shorts[i].reply;
-        resp->again = count - 1;
+        resp->repeats = count - 1;
         reader->pos += SHORT_LEN;
         return true;
     }
@@ -179,8 +179,8 @@ static bool take_short(struct resp *resp)
 void resp_skip(struct resp *resp, unsigned count)
 {
     redisReader *reader = resp->reader;
-    assert(count <= resp->again);
-    resp->again -= count;
+    assert(count <= resp->repeats);
+    resp->repeats -= count;
     reader->pos += (size_t)count * SHORT_LEN;
 }
 
@@ -188,24 +188,24 @@ enum resp_result resp_next(struct resp *resp)
 {
     redisReader *reader = resp->reader;
     void *object = NULL;
-    if (resp->again > 0) {
+    if (resp->repeats > 0) {
         resp_skip(resp, 1);
         return RESP_REPLY;
     }
-    if (!resp->begun && take_short(resp))
+    if (!resp->partial && take_short(resp))
         return RESP_REPLY;
-    if (!resp->begun) {
+    if (!resp->partial) {
         resp->text_len = 0;
         resp->built.nested_count = 0;
         resp->nested.str = NULL;
     }
     /* If there are no unread bytes, redisReaderGetReply() only compacts its buffer. */
-    resp->begun = resp->begun || reader->pos < reader->len;
+    resp->partial = resp->partial || reader->pos < reader->len;
     if (redisReaderGetReply(reader, &object) != REDIS_OK)
         return RESP_GARBAGE;
     if (object == NULL)
         return reader->len - reader->pos > LIMIT_LINK_REPLY ? RESP_GARBAGE : RESP_MORE;
-    resp->begun = false;
+    resp->partial = false;
     resp->built.kind = resp->whole.kind;
     resp->built.integer = resp->whole.integer;
     resp->built.str = resp->whole.str;

@@ -24,8 +24,8 @@ struct resp {
     struct resp_item other;          /* any other item; ignored */
     char text[RESP_TEXT_MAX];        /* the strings of the reply */
     size_t text_len;
-    unsigned again; /* identical replies that follow this one */
-    bool begun;     /* hiredis has parsed part of the next reply, so it must also parse the rest */
+    unsigned repeats; /* identical replies that follow this one */
+    bool partial; /* hiredis has parsed part of the next reply, so it must also parse the rest */
 };
 
 /* False if there is not enough memory. */
@@ -44,7 +44,7 @@ enum resp_result {
 void resp_feed(struct resp *resp, const char *bytes, size_t len);
 enum resp_result resp_next(struct resp *resp);
 
-/* Skip `count` of the resp->again identical replies, because the caller has handled them together
+/* Skip `count` of the resp->repeats identical replies, because the caller has handled them together
  * with resp->reply. */
 void resp_skip(struct resp *resp, unsigned count);
 

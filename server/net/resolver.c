@@ -81,11 +81,11 @@ void resolver_settle(struct event_base *base)
 
 void name_lookup_deinit(struct name_lookup *lookup)
 {
-    if (lookup->question != NULL)
-        evdns_getaddrinfo_cancel(lookup->question);
+    if (lookup->query != NULL)
+        evdns_getaddrinfo_cancel(lookup->query);
     if (lookup->found != NULL)
         evutil_freeaddrinfo(lookup->found);
-    lookup->question = NULL;
+    lookup->query = NULL;
     lookup->found = NULL;
 }
 
@@ -100,11 +100,11 @@ static void hand_over(struct name_lookup *lookup, struct evutil_addrinfo *found)
 static void name_lookup_on_answer(int failed, struct evutil_addrinfo *found, void *context)
 {
     struct name_lookup *lookup = context;
-    /* name_lookup_deinit() has cancelled this query. By now `question` may be a newer query, so
+    /* name_lookup_deinit() has cancelled this query. By now `query` may be a newer query, so
      * keep it. */
     if (failed == EVUTIL_EAI_CANCEL)
         return;
-    lookup->question = NULL;
+    lookup->query = NULL;
     if (lookup->wanted)
         hand_over(lookup, found);
     else
@@ -117,18 +117,18 @@ void name_lookup_begin(struct name_lookup *lookup)
     struct resolver *resolver = lookup->resolver;
     char service[8];
     refresh(resolver);
-    if (lookup->asked != resolver->readings)
+    if (lookup->query_readings != resolver->readings)
         name_lookup_deinit(lookup);
     struct evutil_addrinfo *found = lookup->found;
-    lookup->asked = resolver->readings;
+    lookup->query_readings = resolver->readings;
     lookup->wanted = true;
     lookup->found = NULL;
     snprintf(service, sizeof(service), "%u", lookup->port);
     if (found != NULL)
         hand_over(lookup, found);
-    else if (lookup->question == NULL)
-        lookup->question = evdns_getaddrinfo(resolver->dns, lookup->host, service, &hints,
-                                             name_lookup_on_answer, lookup);
+    else if (lookup->query == NULL)
+        lookup->query = evdns_getaddrinfo(resolver->dns, lookup->host, service, &hints,
+                                          name_lookup_on_answer, lookup);
 }
 
 void name_lookup_leave(struct name_lookup *lookup)
@@ -136,9 +136,9 @@ void name_lookup_leave(struct name_lookup *lookup)
     lookup->wanted = false;
 }
 
-bool name_lookup_goes_on(const struct name_lookup *lookup)
+bool name_lookup_has_more(const struct name_lookup *lookup)
 {
-    return lookup->question != NULL || lookup->found != NULL;
+    return lookup->query != NULL || lookup->found != NULL;
 }
 
 /* --- choosing an address --- */

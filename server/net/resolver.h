@@ -46,10 +46,10 @@ struct name_lookup {
     void (*on_found)(void *context, const struct evutil_addrinfo *found);
     void *context;
 
-    struct evdns_getaddrinfo_request *question; /* NULL: no query in progress */
-    struct evutil_addrinfo *found; /* a result that arrived while the user did not wait */
-    unsigned asked;                /* resolver->readings when the query began */
-    bool wanted;                   /* the user waits for on_found() */
+    struct evdns_getaddrinfo_request *query; /* NULL: no query in progress */
+    struct evutil_addrinfo *found;           /* a result that arrived while the user did not wait */
+    unsigned query_readings;                 /* resolver->readings when the query began */
+    bool wanted;                             /* the user waits for on_found() */
 };
 
 void name_lookup_deinit(struct name_lookup *lookup);
@@ -62,7 +62,7 @@ void name_lookup_leave(struct name_lookup *lookup);
 
 /* Whether another attempt can succeed where the last one failed: its query is still in progress, or
  * the result arrived late. */
-bool name_lookup_goes_on(const struct name_lookup *lookup);
+bool name_lookup_has_more(const struct name_lookup *lookup);
 
 /* The address chosen; len 0: none yet. */
 struct resolved {

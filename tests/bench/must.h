@@ -9,7 +9,7 @@
 static inline void must(bool fine, const char *what)
 {
     if (!fine)
-        ck_abort_msg("not so: %s", what);
+        ck_abort_msg("assertion failed: %s", what);
 }
 
 #endif

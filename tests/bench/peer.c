@@ -73,7 +73,7 @@ static void take_line(struct load_result *result, const char *name, double value
     } else if (strcmp(name, "jain") == 0) {
         result->jain = value;
     } else {
-        ck_abort_msg("a peer says: %s", name);
+        ck_abort_msg("unknown name in the output of a peer: %s", name);
     }
 }
 
@@ -101,7 +101,7 @@ void peer_run(const struct peer_plan *plan, struct load_result *result)
     while (fscanf(said, "%15s %lf", name, &value) == 2)
         take_line(result, name, value);
     fclose(said);
-    ck_assert_msg(result->seconds > 0, "%s has not said all", plan->name);
+    ck_assert_msg(result->seconds > 0, "the output of %s is incomplete", plan->name);
     if (result->failed > 0)
         take_failure(result, errors);
     unlink(output);

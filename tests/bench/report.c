@@ -49,7 +49,7 @@ static bool has_proxy(const struct report *report)
 
 static const char *verdict(const struct goal *goal, double value)
 {
-    bool met = goal->sense == AT_LEAST ? value >= goal->bound : value <= goal->bound;
+    bool met = goal->sense == AT_LEAST ? value >= goal->limit : value <= goal->limit;
     return met ? "met" : "not met";
 }
 
@@ -57,7 +57,7 @@ static const char *verdict(const struct goal *goal, double value)
  * 0.99), and no more. */
 static int goal_digits(const struct goal *goal)
 {
-    if (goal->bound >= 100)
+    if (goal->limit >= 100)
         return 0;
     return goal->figure == JAIN || goal->figure == HELD ? 4 : 2;
 }
@@ -86,10 +86,10 @@ static void print_scenarios(const struct sheet *sheet)
 
 static void print_goal(const struct goal *goal, double value, const char *proxy)
 {
-    char measured[VALUE_TEXT], bound[VALUE_TEXT];
+    char measured[VALUE_TEXT], limit[VALUE_TEXT];
     printf("%-54s %9s %9s %s %9s  %s\n", goal->text, value_text(value, goal_digits(goal), measured),
            proxy,
-           goal->sense == AT_LEAST ? ">=" : "<=", value_text(goal->bound, goal_digits(goal), bound),
+           goal->sense == AT_LEAST ? ">=" : "<=", value_text(goal->limit, goal_digits(goal), limit),
            verdict(goal, value));
 }
 
@@ -99,7 +99,7 @@ void report_print(const struct report *report)
     bool with_proxy = has_proxy(report);
     printf("\n%s\n", report->of);
     print_scenarios(report->sheet);
-    printf("\n%-54s %9s %9s %12s\n", "goal", "measured", with_proxy ? "proxy" : "", "bound");
+    printf("\n%-54s %9s %9s %12s\n", "goal", "measured", with_proxy ? "proxy" : "", "limit");
     for (unsigned i = 0; i < report->goal_count; i++) {
         const struct goal *goal = &report->goals[i];
         double value = goal_value(report, goal);
@@ -135,9 +135,9 @@ static void write_header(FILE *out, const struct sheet *sheet)
 
 static void write_goals(FILE *out, const struct report *report)
 {
-    char measured[VALUE_TEXT], proxy[VALUE_TEXT], bound[VALUE_TEXT];
+    char measured[VALUE_TEXT], proxy[VALUE_TEXT], limit[VALUE_TEXT];
     bool with_proxy = has_proxy(report);
-    fprintf(out, "| goal | measured |%s bound | |\n", with_proxy ? " proxy |" : "");
+    fprintf(out, "| goal | measured |%s limit | |\n", with_proxy ? " proxy |" : "");
     fprintf(out, "|---|--:|%s--:|---|\n", with_proxy ? "--:|" : "");
     for (unsigned i = 0; i < report->goal_count; i++) {
         const struct goal *goal = &report->goals[i];
@@ -148,7 +148,7 @@ static void write_goals(FILE *out, const struct report *report)
         if (with_proxy)
             fprintf(out, " %s |", value_text(proxy_value(report, goal), goal_digits(goal), proxy));
         fprintf(out, " %s %s | %s |\n", goal->sense == AT_LEAST ? "≥" : "≤",
-                value_text(goal->bound, goal_digits(goal), bound), verdict(goal, value));
+                value_text(goal->limit, goal_digits(goal), limit), verdict(goal, value));
     }
 }
 
@@ -227,7 +227,7 @@ void report_json(const struct report *report, const char *path)
             write_number(out, "proxy", proxy_value(report, goal), goal_digits(goal));
             fprintf(out, ", ");
         }
-        write_number(out, goal->sense == AT_LEAST ? "at_least" : "at_most", goal->bound, 2);
+        write_number(out, goal->sense == AT_LEAST ? "at_least" : "at_most", goal->limit, 2);
         fprintf(out, "}");
     }
     fprintf(out, "\n]}\n");

@@ -8,12 +8,12 @@
 #include "tests/bench/sheet.h"
 
 enum goal_sense {
-    AT_MOST,     /* the median of the rounds is at most the bound */
-    AT_LEAST,    /* the median of the rounds is at least the bound */
-    NEVER_ABOVE, /* no round is above the bound; to_row is NULL */
+    AT_MOST,     /* the median of the rounds is at most the limit */
+    AT_LEAST,    /* the median of the rounds is at least the limit */
+    NEVER_ABOVE, /* no round is above the limit; to_row is NULL */
 };
 
-/* A figure, or a ratio of two figures, and its bound. */
+/* A figure, or a ratio of two figures, and its limit. */
 struct goal {
     const char *text;
     const char *row;
@@ -21,7 +21,7 @@ struct goal {
     const char *to_row; /* NULL: the figure itself */
     enum figure to_figure;
     enum goal_sense sense;
-    double bound;
+    double limit;
 };
 
 /* Prefix of scenario names. "proxy X" is the scenario X measured with the proxy (proxy.h) in place

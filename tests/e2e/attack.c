@@ -88,7 +88,7 @@ static void send_bytes(struct attacker *attacker, struct connection *connection,
     ssize_t sent = send(connection->fd, bytes, len, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent > 0) {
         connection->sends++;
-        attacker->counts->acts[connection->kind]++;
+        attacker->counts->actions[connection->kind]++;
     } else if (errno != EAGAIN && errno != ENOTCONN) {
         close_connection(attacker, connection);
     }
@@ -127,7 +127,7 @@ static void reset_connection(struct attacker *attacker, struct connection *conne
     setsockopt(connection->fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
     close(connection->fd);
     connection->fd = -1;
-    attacker->counts->acts[connection->kind]++;
+    attacker->counts->actions[connection->kind]++;
 }
 
 static void do_action(struct attacker *attacker, struct connection *connection)

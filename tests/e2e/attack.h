@@ -32,7 +32,7 @@ struct attack_counts {
     atomic_ulong opened;
     atomic_ulong closed; /* by the daemon */
     /* The sends of each kind of connection, or its resets (ATTACK_CHURN). */
-    atomic_ulong acts[ATTACK_KINDS];
+    atomic_ulong actions[ATTACK_KINDS];
     atomic_ulong passes; /* how often the process has gone through all connections */
 };
 

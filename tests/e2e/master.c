@@ -203,10 +203,11 @@ void master_url(const struct master *master, char *url)
 static void check_reply(const struct master *master, const redisReply *reply, const char *command)
 {
     if (reply == NULL)
-        ck_abort_msg("master %u did not answer %s: %s", master->index, command,
+        ck_abort_msg("master %u did not reply to %s: %s", master->index, command,
                      master->context->errstr);
     if (reply->type == REDIS_REPLY_ERROR)
-        ck_abort_msg("master %u answered %s: %s", master->index, command, reply->str);
+        ck_abort_msg("master %u replied to %s with an error: %s", master->index, command,
+                     reply->str);
 }
 
 static redisReply *run(struct master *master, const char *format, va_list arguments)

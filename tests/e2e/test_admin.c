@@ -326,7 +326,7 @@ START_TEST(healthz_answers_while_silent_connections_fill_the_listener)
 END_TEST
 
 /* `nc -N` and some libraries half-close after the request. */
-START_TEST(a_half_closed_request_gets_the_whole_answer)
+START_TEST(a_half_closed_request_gets_the_whole_response)
 {
     struct stage stage;
     struct http_response answer;
@@ -673,7 +673,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, silent_and_half_sent_requests_time_out);
     tcase_add_test(tests, admin_connections_are_limited_and_locks_still_granted);
     tcase_add_loop_test(tests, healthz_answers_while_silent_connections_fill_the_listener, 0, 2);
-    tcase_add_test(tests, a_half_closed_request_gets_the_whole_answer);
+    tcase_add_test(tests, a_half_closed_request_gets_the_whole_response);
     tcase_add_test(tests, requests_and_outcomes_are_counted);
     tcase_add_test(tests, waiters_and_holds_are_counted);
     tcase_add_test(tests, clients_over_the_limit_are_counted);

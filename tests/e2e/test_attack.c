@@ -112,7 +112,7 @@ static bool all_kinds_acted(const struct attack *attack, const struct plan *plan
 {
     bool all = attack->counts->passes >= 10;
     for (unsigned kind = ATTACK_IDLE + 1; kind < ATTACK_KINDS; kind++)
-        all = all && attack->counts->acts[kind] >= plan->attack.each;
+        all = all && attack->counts->actions[kind] >= plan->attack.each;
     return all;
 }
 
@@ -150,7 +150,7 @@ static void report(const struct attack_run *attack_run, const struct plan *plan)
     printf("  attack: %lu passes, %lu connections opened, %lu closed by the daemon;",
            counts->passes, counts->opened, counts->closed);
     for (unsigned kind = ATTACK_IDLE + 1; kind < ATTACK_KINDS; kind++)
-        printf(" %s=%lu", attack_name((enum attack_kind)kind), counts->acts[kind]);
+        printf(" %s=%lu", attack_name((enum attack_kind)kind), counts->actions[kind]);
     printf("\n");
     fflush(stdout);
 }

@@ -68,7 +68,7 @@ START_TEST(a_proxy_header_is_closed_with_one_line_in_the_log)
 }
 END_TEST
 
-START_TEST(a_resource_may_have_a_name_like_http)
+START_TEST(a_resource_can_have_a_name_like_http)
 {
     struct stage stage;
     struct client client;
@@ -296,7 +296,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, http_is_closed_with_one_line_in_the_log);
     tcase_add_test(tests, http_in_two_segments_is_closed);
     tcase_add_test(tests, a_proxy_header_is_closed_with_one_line_in_the_log);
-    tcase_add_test(tests, a_resource_may_have_a_name_like_http);
+    tcase_add_test(tests, a_resource_can_have_a_name_like_http);
     tcase_add_test(tests, tls_hello_is_closed_with_one_line_in_the_log);
     tcase_add_test(tests, a_client_that_never_reads_is_dropped_and_others_are_served);
     tcase_add_test(tests, a_tcp_client_that_never_reads_is_dropped);

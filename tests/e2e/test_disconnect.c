@@ -112,7 +112,7 @@ START_TEST(a_lock_sent_with_a_half_close_is_never_granted)
 }
 END_TEST
 
-START_TEST(locks_queued_before_a_half_close_start_no_round)
+START_TEST(locks_queued_after_the_first_one_before_a_half_close_start_no_round)
 {
     enum { LOCKS = 200 };
     char lines[LOCKS * 16];
@@ -265,7 +265,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, a_pending_lock_of_a_client_that_quit_is_undone);
     tcase_add_test(tests, a_pending_lock_at_a_half_close_is_undone_and_answered);
     tcase_add_test(tests, a_lock_sent_with_a_half_close_is_never_granted);
-    tcase_add_test(tests, locks_queued_before_a_half_close_start_no_round);
+    tcase_add_test(tests, locks_queued_after_the_first_one_before_a_half_close_start_no_round);
     tcase_add_test(tests, locks_that_fail_after_their_client_closed_leave_no_keys);
     tcase_add_test(tests, a_half_closed_client_gets_every_reply);
     tcase_add_test(tests, a_half_closed_client_gets_the_reply_to_its_unlock);

@@ -19,7 +19,7 @@ enum { EACH = 16, CLIENTS = 2 * EACH, ACQUISITIONS = 2000, WRITES_MAX = 20, ATTE
 
 struct contender {
     struct client client;
-    unsigned asked_at; /* grants before its request */
+    unsigned granted_before; /* grants before its request */
     unsigned longest;
     unsigned granted;
 };
@@ -31,7 +31,7 @@ static uint64_t waited;
 
 static void request_lock(struct contender *contender)
 {
-    contender->asked_at = granted;
+    contender->granted_before = granted;
     client_send(&contender->client, "LOCK a 30s WAIT 60s\n");
 }
 
@@ -39,7 +39,7 @@ static void request_lock(struct contender *contender)
 static void on_grant(struct contender *contender)
 {
     char line[64];
-    unsigned wait = granted - contender->asked_at;
+    unsigned wait = granted - contender->granted_before;
     snprintf(line, sizeof(line), "UNLOCK a %.40s\n", contender->client.line + 3);
     waits[granted++] = wait;
     contender->granted++;
@@ -65,7 +65,7 @@ static void run(void)
     granted = 0;
     waited = 0;
     for (unsigned i = 0; i < CLIENTS; i++)
-        contenders[i].asked_at = contenders[i].longest = contenders[i].granted = 0;
+        contenders[i].granted_before = contenders[i].longest = contenders[i].granted = 0;
     for (unsigned i = 0; i < CLIENTS; i++)
         ready[i] = (struct pollfd){.fd = contenders[i].client.fd, .events = POLLIN};
     while (granted < ACQUISITIONS) {
@@ -76,11 +76,11 @@ static void run(void)
     }
 }
 
-static unsigned longer_than(uint64_t bound)
+static unsigned longer_than(uint64_t limit)
 {
     unsigned count = 0;
     for (unsigned i = 0; i < granted; i++)
-        count += waits[i] > bound;
+        count += waits[i] > limit;
     return count;
 }
 

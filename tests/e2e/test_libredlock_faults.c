@@ -409,7 +409,7 @@ END_TEST
 
 /* Closing the unix socket would release the lock, although its holder may still rely on it. The
  * library therefore keeps the socket open. */
-START_TEST(a_garbled_connection_with_a_hold_is_not_closed_in_order)
+START_TEST(a_garbled_connection_with_a_hold_stays_open)
 {
     struct redlock_lock lock;
     open_stage(__func__);
@@ -573,7 +573,7 @@ Suite *test_suite(void)
     tcase_add_test(cases, a_missing_socket_is_unreachable);
     tcase_add_test(cases, the_place_in_the_queue_is_read_from_the_listing);
     tcase_add_test(cases, a_loss_is_reported_before_the_reply_that_follows_it);
-    tcase_add_test(cases, a_garbled_connection_with_a_hold_is_not_closed_in_order);
+    tcase_add_test(cases, a_garbled_connection_with_a_hold_stays_open);
     tcase_add_test(cases, a_hostile_server_cannot_fake_a_lock);
     suite_add_tcase(suite, cases);
     return suite;

@@ -175,7 +175,7 @@ START_TEST(the_lookup_process_does_not_delay_the_end)
 }
 END_TEST
 
-START_TEST(a_link_local_address_may_name_its_interface)
+START_TEST(a_link_local_address_can_name_its_interface)
 {
     struct stage stage;
     struct wrapper wrapper;
@@ -202,7 +202,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, a_loss_is_signalled_while_the_name_server_is_silent);
     tcase_add_test(tests, a_daemon_with_a_new_address_is_found_by_name);
     tcase_add_test(tests, the_lookup_process_does_not_delay_the_end);
-    tcase_add_test(tests, a_link_local_address_may_name_its_interface);
+    tcase_add_test(tests, a_link_local_address_can_name_its_interface);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -100,7 +100,7 @@ END_TEST
 
 /* --- pipelines --- */
 
-START_TEST(thousand_pipelined_requests_are_answered_in_order)
+START_TEST(a_thousand_pipelined_requests_are_answered_in_order)
 {
     struct stage stage;
     enum { PINGS = 500, PING_LEN = 5 };
@@ -358,7 +358,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, a_tag_in_use_is_refused);
     tcase_add_test(tests, a_tag_of_any_allowed_byte_is_returned);
     tcase_add_test(tests, every_line_of_a_tagged_listing_has_the_tag);
-    tcase_add_test(tests, thousand_pipelined_requests_are_answered_in_order);
+    tcase_add_test(tests, a_thousand_pipelined_requests_are_answered_in_order);
     tcase_add_test(tests, hundreds_of_tagged_locks_at_once_are_all_granted);
     tcase_add_test(tests, a_single_client_has_a_larger_read_budget);
     tcase_add_test(tests, batched_unlocks_have_separate_outcomes);

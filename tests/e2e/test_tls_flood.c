@@ -53,7 +53,7 @@ static void check_flood(const char *test, enum flood_kind kind)
         ping(&flood_run, &stage.client);
     report(test, &flood_run);
     flood_stop(&flood_run.flood);
-    ck_assert_msg(flood_run.turns >= TURNS, "only %u answers until the flood was over",
+    ck_assert_msg(flood_run.turns >= TURNS, "only %u replies before the flood was over",
                   flood_run.turns);
     ck_assert_uint_le(flood_run.most_records, RECORDS_IN_A_TURN);
     stage_wait_clients(&stage, 1);
@@ -110,7 +110,7 @@ START_TEST(all_floods_at_once_do_not_delay_clients)
         printf("at once: %u turns; the longest took %ld ms\n", turns, (long)worst_ms);
     for (unsigned i = 0; i < KINDS; i++)
         flood_stop(&floods[i]);
-    ck_assert_msg(turns >= TURNS, "only %u answers until the floods were over", turns);
+    ck_assert_msg(turns >= TURNS, "only %u replies before the floods were over", turns);
     stage_wait_clients(&stage, 1);
     stage_close(&stage);
 }

@@ -255,7 +255,7 @@ START_TEST(replaced_files_apply_to_the_next_connection)
 }
 END_TEST
 
-START_TEST(file_names_may_change_and_a_missing_file_changes_nothing)
+START_TEST(file_names_can_change_and_a_missing_file_changes_nothing)
 {
     struct stage stage;
     open_masters(&stage, __func__, &strict);
@@ -383,7 +383,7 @@ START_TEST(a_key_update_flood_of_a_master_does_not_delay_clients)
         turns += !flood.over;
     }
     flood_stop(&flood);
-    ck_assert_msg(turns >= TURNS, "only %u answers until the flood was over", turns);
+    ck_assert_msg(turns >= TURNS, "only %u replies before the flood was over", turns);
     silent_master_wait_end(&silent_master);
     close(silent_master.listening);
     SSL_CTX_free(silent_master.context);
@@ -421,7 +421,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, a_master_without_tls_is_reported);
     tcase_add_loop_test(tests, replaced_files_apply_to_the_next_connection, 0,
                         sizeof(outdated) / sizeof(outdated[0]));
-    tcase_add_test(tests, file_names_may_change_and_a_missing_file_changes_nothing);
+    tcase_add_test(tests, file_names_can_change_and_a_missing_file_changes_nothing);
     tcase_add_loop_test(tests, an_abandoned_link_is_reset, 0, 2);
     tcase_add_test(tests, a_key_update_flood_of_a_master_does_not_delay_clients);
     tcase_add_test(tests, commands_left_on_a_hung_master_leave_no_keys);

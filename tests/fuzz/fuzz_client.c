@@ -4,7 +4,9 @@
  *
  *   - each request is answered exactly once, unless it is cancelled,
  *   - a lock is reported only if a line has granted it to that request, and its deadline is not
- *     later than that line allows.
+ *     later than that line allows,
+ *   - no more losses are reported than HOLDs were: a loss is reported once. (The daemon may grant
+ * one token several times here, so a token can be lost several times.)
  *
  * An input is a script of steps. Each step is one byte and its arguments; see step(). Two of the
  * steps feed the tag of a request in flight and a whole grant, so that the fuzzer finds valid
@@ -35,6 +37,8 @@ static struct {
     bool over;           /* answered or cancelled */
 } requests[REQUESTS];
 static unsigned request_count;
+static unsigned hold_count; /* HOLDs reported to the caller */
+static unsigned loss_count; /* losses reported to the caller */
 
 /* All bytes so far, and when each of them arrived. */
 static char said[SAID];
@@ -93,6 +97,7 @@ static void check_lock(const struct redlock_event *event, unsigned at)
     if (latest < requests[at].earlier_ns)
         latest = requests[at].earlier_ns;
     assert(event->lock.deadline_ns <= latest);
+    hold_count += event->lock.hold && !requests[at].extends;
 }
 
 static void check_answer(const struct redlock_event *event)
@@ -114,11 +119,14 @@ static void check_answer(const struct redlock_event *event)
 static void take_all(void)
 {
     struct redlock_event event;
-    while (proto_take(&proto, &event))
+    while (proto_take(&proto, &event)) {
         if (event.kind == REDLOCK_EVENT_ANSWER)
             check_answer(&event);
         else
             assert(memchr(event.reason, '\0', sizeof(event.reason)) != NULL);
+        loss_count += event.kind == REDLOCK_EVENT_LOST;
+        assert(loss_count <= hold_count);
+    }
 }
 
 static void check_counts(void)
@@ -316,6 +324,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
     input = bytes;
     input_len = len;
     request_count = 0;
+    hold_count = 0;
+    loss_count = 0;
     said_len = 0;
     now_ns = 1000 * NS_PER_MS;
     proto_init(&proto);

@@ -159,7 +159,7 @@ static void feed(struct hostile_wire *of, const char *bytes, size_t len)
             return;
         note(of, of->resp.reply);
         unsigned taken = engine_on_replies(&cluster.engine, of->node, of->channel, of->resp.reply,
-                                           of->resp.again + 1, cluster.now_ns);
+                                           of->resp.repeats + 1, cluster.now_ns);
         if (taken == 0)
             return;
         for (unsigned i = 1; i < taken; i++)

@@ -241,7 +241,7 @@ static void check_handshake(const struct request *request)
         assert(user == NULL || user->has_secret);
     }
     bool may =
-        acl_ask(&no_user, request->verb, request->resource, request->resource_len) == ACL_YES;
+        acl_check(&no_user, request->verb, request->resource, request->resource_len) == ACL_YES;
     assert(!may || (request->resource == NULL && request->token == NULL));
     assert(!may || request->verb == VERB_AUTH || request->verb == VERB_PING ||
            request->verb == VERB_VERSION || request->verb == VERB_HELP ||

@@ -152,12 +152,12 @@ int64_t checker_deadline_ns(const struct sim *sim, const struct sim_request *req
     return clock_when(clock, clock_at(clock, request->sent_ns) + ms * NS_PER_MS);
 }
 
-static void check_history(struct sim *sim, enum history_result verdict, const char *token)
+static void check_history(struct sim *sim, enum history_result result, const char *token)
 {
-    if (verdict == HISTORY_FINE)
+    if (result == HISTORY_FINE)
         return;
-    checker_violation(sim, "%s: %.8s; %.8s until %.3f", history_words(verdict), token,
-                      verdict == HISTORY_TWO_HOLDERS ? sim->history.other.token : "",
+    checker_violation(sim, "%s: %.8s; %.8s until %.3f", history_words(result), token,
+                      result == HISTORY_TWO_HOLDERS ? sim->history.other.token : "",
                       (double)sim->history.other.until_ns / 1e9);
 }
 
@@ -582,13 +582,13 @@ void checker_on_foreign(struct sim *sim, unsigned resource, const char *token, i
     /* The foreign client has no guard: after a master lost its data, it may take a lock that is in
      * use. */
     bool excusable = sim->now_ns < sim->foreign_doubt_ns;
-    enum history_result verdict = HISTORY_TWO_HOLDERS;
+    enum history_result result = HISTORY_TWO_HOLDERS;
     if (!excusable || !is_in_use(sim, resource))
-        verdict = history_granted(&sim->history, resource, token, 0, sim->now_ns, until_ns);
+        result = history_granted(&sim->history, resource, token, 0, sim->now_ns, until_ns);
     if (excusable)
-        sim->tally->counts[COUNT_EXCUSED] += verdict != HISTORY_FINE;
+        sim->tally->counts[COUNT_EXCUSED] += result != HISTORY_FINE;
     else
-        check_history(sim, verdict, token);
+        check_history(sim, result, token);
 }
 
 /* --- the end --- */

@@ -9,7 +9,7 @@
 static void act_later(struct sim *sim, unsigned index, int64_t delay_ns)
 {
     event_queue_add(&sim->event_queue, sim->now_ns + delay_ns, EVENT_ACT, index,
-                    ++sim->clients[index].acts);
+                    ++sim->clients[index].actions);
 }
 
 static int64_t until_ns(const struct sim *sim, const struct sim_client *client)
@@ -81,7 +81,7 @@ static bool ask(struct sim *sim, unsigned index, unsigned daemon, const struct s
     if (fault_may(sim, FAULT_CLIENTS) && !sim->recovering && sim_below(sim, 12) == 0)
         act_later(sim, index, sim_between(sim, 0, (request->wait_ms + 200) * NS_PER_MS));
     else
-        client->acts++;
+        client->actions++;
     return true;
 }
 
@@ -332,7 +332,7 @@ static void on_answer(struct sim *sim, unsigned index, const struct sim_reply *r
 void client_on_event(struct sim *sim, const struct event *event)
 {
     if (event->kind == EVENT_ACT) {
-        if (event->generation == sim->clients[event->subject].acts)
+        if (event->generation == sim->clients[event->subject].actions)
             act(sim, event->subject);
         return;
     }
@@ -397,5 +397,5 @@ void client_forget(struct sim *sim, unsigned index)
     struct sim_client *client = &sim->clients[index];
     drop_lock(client);
     client->state = CLIENT_IDLE;
-    client->acts++;
+    client->actions++;
 }

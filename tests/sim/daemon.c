@@ -217,7 +217,7 @@ static void feed(struct sim *sim, unsigned index, unsigned wire_index)
             return;
         unsigned taken =
             engine_on_replies(&daemon->engine, wire->master, wire->channel, resp->reply,
-                              resp->again + 1, daemon_clock_ns(sim, index));
+                              resp->repeats + 1, daemon_clock_ns(sim, index));
         if (taken == 0)
             return;
         resp_skip(resp, taken - 1);

@@ -15,7 +15,7 @@ enum { MARGIN_PERCENT = 1, MARGIN_MS = 2 };
 static void act_later(struct sim *sim, int64_t delay_ns)
 {
     event_queue_add(&sim->event_queue, sim->now_ns + delay_ns, EVENT_FOREIGN, 0,
-                    ++sim->foreign.acts);
+                    ++sim->foreign.actions);
 }
 
 static void become_idle(struct sim *sim)
@@ -165,7 +165,7 @@ void foreign_on_event(struct sim *sim, const struct event *event)
 {
     if (event->kind != EVENT_FOREIGN)
         on_wire(sim, event);
-    else if (event->generation == sim->foreign.acts)
+    else if (event->generation == sim->foreign.actions)
         act(sim);
 }
 

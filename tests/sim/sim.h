@@ -185,7 +185,7 @@ struct sim_client {
     enum client_state state;
     unsigned connections[SIM_DAEMONS]; /* SIM_CONNECTIONS: none */
     unsigned home;                     /* the daemon that it usually asks */
-    uint32_t acts;                     /* generation of its EVENT_ACT */
+    uint32_t actions;                  /* generation of its EVENT_ACT */
     int64_t latency_ns;
     unsigned asked; /* in CLIENT_ASKING: the connection that carries the request */
     /* The lock that the client holds, valid if has_lock. */
@@ -209,7 +209,7 @@ struct sim_foreign {
     unsigned due[SIM_MASTERS];   /* outstanding replies */
     unsigned skip[SIM_MASTERS];  /* how many of the next replies it ignores */
     enum { FOREIGN_IDLE, FOREIGN_ASKING, FOREIGN_HOLDING } state;
-    uint32_t acts; /* generation of its EVENT_FOREIGN */
+    uint32_t actions; /* generation of its EVENT_FOREIGN */
     unsigned resource;
     unsigned yes;
     unsigned tokens;

@@ -40,7 +40,7 @@ void turns_start(struct sim *sim, unsigned index, unsigned daemon)
     client->hold_connection = SIM_CONNECTIONS;
     for (unsigned i = 0; i < SIM_DAEMONS; i++)
         client->connections[i] = SIM_CONNECTIONS;
-    event_queue_add(&sim->event_queue, sim->now_ns, EVENT_ACT, index, ++client->acts);
+    event_queue_add(&sim->event_queue, sim->now_ns, EVENT_ACT, index, ++client->actions);
 }
 
 static void on_reply(struct sim *sim, const struct event *event)
@@ -58,7 +58,7 @@ static void on_reply(struct sim *sim, const struct event *event)
         memcpy(client->token, words + 3, LIMIT_TOKEN);
         sim->turns->grants[client->home]++;
         event_queue_add(&sim->event_queue, sim->now_ns + sim->turns->hold_ns, EVENT_ACT, index,
-                        ++client->acts);
+                        ++client->actions);
     } else {
         lock(sim, index);
     }

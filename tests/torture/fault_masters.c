@@ -116,35 +116,37 @@ void strike_flush(struct faults *faults, unsigned index)
 
 /* Make the follower a replica of the leader until the two are in sync, and then a master again.
  * False if the follower was not in sync after COPY_MS, which sometimes happens. */
-static bool wait_until_copied(struct faults *faults, struct master *follower,
-                              const struct master *leader)
+static bool copy_from(struct faults *faults, struct master *follower, const struct master *leader)
 {
     int64_t end_ns = ledger_now_ns() + COPY_MS * NS_PER_MS;
-    bool in_step = false;
+    bool in_sync = false;
     master_text(follower, "REPLICAOF %s %d", leader->host, leader->port);
-    while (!in_step && ledger_now_ns() < end_ns) {
+    while (!in_sync && ledger_now_ns() < end_ns) {
         nanosleep(&(struct timespec){.tv_nsec = NS_PER_MS}, NULL);
-        in_step =
+        in_sync =
             strstr(master_text(follower, "INFO replication"), "master_link_status:up") != NULL;
     }
     masters_run(follower, 1, "REPLICAOF NO ONE");
     ledger_note(&faults->torture->ledger, "master %u is a master again%s", follower->index,
-                in_step ? "" : ", and was not in step");
-    return in_step;
+                in_sync ? "" : ", before the copy was complete");
+    return in_sync;
 }
 
 /* The master keeps its process, its address and its connections. Its data is replaced by that of
  * the spare. */
 static void fail_over(struct faults *faults, unsigned index)
 {
-    faults_note(faults, FAULT_FAILOVER, "master %u to a copy of %d", index, faults->spare_copy);
-    wait_until_copied(faults, master_of(faults, index), &faults->torture->spare);
+    if (faults->spare_copy >= 0)
+        faults_note(faults, FAULT_FAILOVER, "master %u to a copy of %d", index, faults->spare_copy);
+    else
+        faults_note(faults, FAULT_FAILOVER, "master %u to a spare without a copy", index);
+    copy_from(faults, master_of(faults, index), &faults->torture->spare);
 }
 
 static void make_copy(struct faults *faults, unsigned index)
 {
     ledger_note(&faults->torture->ledger, "the spare copies master %u", index);
-    bool copied = wait_until_copied(faults, &faults->torture->spare, master_of(faults, index));
+    bool copied = copy_from(faults, &faults->torture->spare, master_of(faults, index));
     faults->spare_copy = copied ? (int)index : -1;
 }
 
@@ -222,9 +224,9 @@ void strike_evict(struct faults *faults, unsigned index)
     faults_later(faults, SEEN_BY_ALL_MS, evict, index);
 }
 
-static void take_connections(struct faults *faults, unsigned index)
+static void allow_connections(struct faults *faults, unsigned index)
 {
-    if (!may_limit(faults, index, take_connections))
+    if (!may_limit(faults, index, allow_connections))
         return;
     run(faults, index, "CONFIG SET maxclients 500");
     faults->masters[index].limited = false;
@@ -238,7 +240,7 @@ void strike_full(struct faults *faults, unsigned index)
     faults->masters[index].limited = true;
     run(faults, index, "CONFIG SET maxclients 1");
     run(faults, index, "CLIENT KILL TYPE normal SKIPME yes");
-    faults_later(faults, LIMIT_MS, take_connections, index);
+    faults_later(faults, LIMIT_MS, allow_connections, index);
 }
 
 void strike_cut(struct faults *faults, unsigned index)

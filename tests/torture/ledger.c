@@ -151,11 +151,11 @@ static bool excuses(struct ledger *ledger, const struct claim *claim)
     return ledger->masters_lose_data && foreign != NULL && claim->begun_ns < foreign->granted_ns;
 }
 
-static void checker(struct ledger *ledger, enum history_result verdict, const struct claim *claim,
-                    int64_t now_ns)
+static void check_result(struct ledger *ledger, enum history_result result,
+                         const struct claim *claim, int64_t now_ns)
 {
     const struct history_hold *other = &ledger->history.other;
-    switch (verdict) {
+    switch (result) {
     case HISTORY_FINE:
         break;
     case HISTORY_TWO_HOLDERS:
@@ -186,15 +186,15 @@ void ledger_close_gap(struct ledger *ledger)
 static enum history_result record(struct ledger *ledger, const struct claim *claim, bool grant,
                                   int64_t now_ns)
 {
-    enum history_result verdict;
+    enum history_result result;
     struct history *history = &ledger->history;
     for (;;) {
-        verdict = grant ? history_granted(history, claim->resource, claim->token, claim->fence,
-                                          now_ns, claim->until_ns)
-                        : history_prolonged(history, claim->resource, claim->token, now_ns,
-                                            claim->until_ns);
-        if (verdict != HISTORY_TWO_HOLDERS || !excuses(ledger, claim))
-            return verdict;
+        result = grant ? history_granted(history, claim->resource, claim->token, claim->fence,
+                                         now_ns, claim->until_ns)
+                       : history_prolonged(history, claim->resource, claim->token, now_ns,
+                                           claim->until_ns);
+        if (result != HISTORY_TWO_HOLDERS || !excuses(ledger, claim))
+            return result;
         ledger->foreign_excused++;
         note(ledger, "excused: foreign %.8s", history->other.token);
         history_ended(history, claim->resource, history->other.token);
@@ -211,7 +211,7 @@ bool ledger_granted(struct ledger *ledger, unsigned daemon, const struct claim *
      * fencing token is not checked. */
     if (!in_time)
         entry.fence = 0;
-    checker(ledger, record(ledger, &entry, true, now_ns), &entry, now_ns);
+    check_result(ledger, record(ledger, &entry, true, now_ns), &entry, now_ns);
     ledger->granted_by[daemon]++;
     ledger->late += !in_time;
     ledger_close_gap(ledger);
@@ -223,7 +223,7 @@ bool ledger_prolonged(struct ledger *ledger, const struct claim *claim)
 {
     pthread_mutex_lock(&ledger->mutex);
     int64_t now_ns = ledger_now_ns();
-    checker(ledger, record(ledger, claim, false, now_ns), claim, now_ns);
+    check_result(ledger, record(ledger, claim, false, now_ns), claim, now_ns);
     pthread_mutex_unlock(&ledger->mutex);
     return claim->until_ns > now_ns;
 }
@@ -266,14 +266,14 @@ void ledger_foreign_granted(struct ledger *ledger, unsigned foreign, const struc
     hold->granted_ns = now_ns;
     note(ledger, "foreign %u has r%u %.8s for %.3f ms", foreign, claim->resource, claim->token,
          (double)(claim->until_ns - now_ns) / NS_PER_MS);
-    enum history_result verdict = history_granted(&ledger->history, claim->resource, claim->token,
-                                                  0, now_ns, claim->until_ns);
-    if (verdict == HISTORY_TWO_HOLDERS && ledger->masters_lose_data) {
+    enum history_result result = history_granted(&ledger->history, claim->resource, claim->token, 0,
+                                                 now_ns, claim->until_ns);
+    if (result == HISTORY_TWO_HOLDERS && ledger->masters_lose_data) {
         ledger->foreign_excused++;
         note(ledger, "excused: foreign %.8s, %.8s has it still", claim->token,
              ledger->history.other.token);
     } else {
-        checker(ledger, verdict, claim, now_ns);
+        check_result(ledger, result, claim, now_ns);
     }
     ledger->foreign_grants++;
     pthread_mutex_unlock(&ledger->mutex);

@@ -2,8 +2,8 @@
  * A driver for tests of client/c/client_proto.h. The tests set the clock (now_ns) and play the
  * daemon.
  */
-#ifndef TESTS_UNIT_DRIVER_H
-#define TESTS_UNIT_DRIVER_H
+#ifndef TESTS_UNIT_CLIENT_DRIVER_H
+#define TESTS_UNIT_CLIENT_DRIVER_H
 
 #include "client/c/client_proto.h"
 #include "protocol/units.h"

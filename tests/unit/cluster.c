@@ -12,14 +12,14 @@
 
 /* The guard caches whether all nodes vote. Assert that the cache agrees with the state of each
  * node. */
-static void check_memory(struct cluster *cluster)
+static void check_all_vote(struct cluster *cluster)
 {
     bool all = true;
     for (unsigned i = 0; i < cluster->node_count; i++)
         all = all &&
               guard_refuses_vote(&cluster->engine.flights.guard, i, cluster->now_ns) == REASON_NONE;
     if (guard_all_vote(&cluster->engine.flights.guard, cluster->now_ns) != all)
-        ck_abort_msg("the guard remembers votes that are not so any more");
+        ck_abort_msg("guard_all_vote() disagrees with the state of the nodes");
 }
 
 void cluster_settle(struct cluster *cluster)
@@ -34,7 +34,7 @@ void cluster_settle(struct cluster *cluster)
             busy = cluster_connect(cluster, i) || busy;
             busy = cluster_serve(cluster, i) || busy;
         }
-        check_memory(cluster);
+        check_all_vote(cluster);
         if (engine_wants_flush(&cluster->engine) && !(cluster->lazy && busy)) {
             engine_flush(&cluster->engine, cluster->now_ns);
             busy = true;

@@ -116,7 +116,7 @@ static void io_command_refused(void *context, unsigned node, enum reason reason,
     cluster->refused_releases += release;
 }
 
-static void io_tried(void *context, unsigned node, const char *what, enum reason refused)
+static void io_self_tested(void *context, unsigned node, const char *what, enum reason refused)
 {
     struct cluster *cluster = context;
     (void)node;
@@ -125,7 +125,7 @@ static void io_tried(void *context, unsigned node, const char *what, enum reason
     cluster->self_test_refusals[cluster->self_tests++] = refused;
 }
 
-static void io_leased(void *context, unsigned node, unsigned named, const char *lease)
+static void io_lease_found(void *context, unsigned node, unsigned named, const char *lease)
 {
     struct cluster *cluster = context;
     (void)node;
@@ -163,8 +163,8 @@ struct engine_io cluster_io(struct cluster *cluster)
         .clock_stepped_back = io_clock_stepped_back,
         .vote_changed = io_vote_changed,
         .command_refused = io_command_refused,
-        .self_tested = io_tried,
-        .lease_found = io_leased,
+        .self_tested = io_self_tested,
+        .lease_found = io_lease_found,
         .wall_us = io_wall_us,
         .random = io_random,
     };

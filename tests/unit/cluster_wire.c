@@ -118,7 +118,7 @@ void cluster_feed(struct cluster *cluster, unsigned node, enum channel channel, 
     resp_feed(resp, bytes, len);
     while (resp_next(resp) == RESP_REPLY) {
         unsigned taken = engine_on_replies(&cluster->engine, node, channel, resp->reply,
-                                           resp->again + 1, cluster->now_ns);
+                                           resp->repeats + 1, cluster->now_ns);
         if (taken == 0)
             return;
         resp_skip(resp, taken - 1);

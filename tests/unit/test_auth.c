@@ -72,7 +72,7 @@ static enum auth_result try(struct auth_identity *identity, const char *secret)
 
 static bool may_lock(const struct auth_identity *identity, const char *resource)
 {
-    return acl_ask(&identity->acl, VERB_LOCK, resource, strlen(resource)) == ACL_YES;
+    return acl_check(&identity->acl, VERB_LOCK, resource, strlen(resource)) == ACL_YES;
 }
 
 START_TEST(without_users_every_connection_may_do_all_but_break)
@@ -82,10 +82,10 @@ START_TEST(without_users_every_connection_may_do_all_but_break)
     struct auth_identity *any = connect_at(0, S);
     ck_assert_int_eq(any->state, AUTH_OPEN);
     ck_assert(may_lock(any, "ci:build"));
-    ck_assert_int_ne(acl_ask(&any->acl, VERB_BREAK, "a", 1), ACL_YES);
+    ck_assert_int_ne(acl_check(&any->acl, VERB_BREAK, "a", 1), ACL_YES);
     struct auth_identity owner = {.peer = PEER_OWNER, .fd = -1};
     ck_assert(auth_identify(&auth, &owner));
-    ck_assert_int_eq(acl_ask(&owner.acl, VERB_BREAK, "a", 1), ACL_YES);
+    ck_assert_int_eq(acl_check(&owner.acl, VERB_BREAK, "a", 1), ACL_YES);
     ck_assert_int_eq(try(any, "a secret it was given before"), AUTH_IGNORED);
     ck_assert_uint_eq(auth.pending_count, 0);
 }

@@ -18,9 +18,9 @@
     "  - {name: a, url: \"redis://10.0.0.1\"}\n"                                                   \
     "  - {name: b, url: \"redis://10.0.0.2\"}\n"
 #define LISTEN(fields)                                                                             \
-    "listen:\n  - {url: \"tls://127.0.0.1:7336\"" fields "}\n" TWO_NODES UNFENCED_NODE
+    "listen:\n  - {url: \"tls://127.0.0.1:7336\"" fields "}\n" TWO_NODES NODE_WITHOUT_TLS
 #define TLS_NODE(fields) TWO_NODES "  - {name: c, url: \"rediss://10.0.0.3\"" fields "}\n"
-#define UNFENCED_NODE    "  - {name: c, url: \"redis://10.0.0.3\"}\n"
+#define NODE_WITHOUT_TLS "  - {name: c, url: \"redis://10.0.0.3\"}\n"
 #define OWN_CERT         ", certificate: own.crt, key: own.key"
 
 /* Concatenate two files. */
@@ -56,7 +56,7 @@ static const struct {
 } mistakes[] = {
     {LISTEN(""), "f:2:5: listen.certificate: missing; tls://127.0.0.1:7336 needs one, and its "
                  "key\n"},
-    {"listen: [\"tls://127.0.0.1:7336\"]\n" TWO_NODES UNFENCED_NODE,
+    {"listen: [\"tls://127.0.0.1:7336\"]\n" TWO_NODES NODE_WITHOUT_TLS,
      "f:1:10: listen.certificate: missing; tls://127.0.0.1:7336 needs one, and its key\n"},
     {LISTEN(", certificate: own.crt"),
      "f:2:35: listen.key: missing; a certificate needs its key\n"},
@@ -91,14 +91,14 @@ static const struct {
      "f:2:108: listen.client_certificate: \"always\" is not one of optional, required\n"},
     {LISTEN(OWN_CERT ", client_certificate: required"),
      "f:2:71: listen.client_certificate: needs client_ca, the file with the CA of the clients\n"},
-    {"listen:\n  - {url: \"tcp://127.0.0.1:7335\", key: own.key}\n" TWO_NODES UNFENCED_NODE,
+    {"listen:\n  - {url: \"tcp://127.0.0.1:7335\", key: own.key}\n" TWO_NODES NODE_WITHOUT_TLS,
      "f:2:35: listen.key: is for tls:// addresses; leave it out of tcp://127.0.0.1:7335\n"},
-    {"listen:\n  - {url: \"tls://0.0.0.0:7336\"" OWN_CERT "}\n" TWO_NODES UNFENCED_NODE,
+    {"listen:\n  - {url: \"tls://0.0.0.0:7336\"" OWN_CERT "}\n" TWO_NODES NODE_WITHOUT_TLS,
      "f:2:5: listen: other hosts can reach tls://0.0.0.0:7336 and release locks there; list users "
      "(auth), require certificates (tls:// with client_ca), listen "
      "on 127.0.0.1 or a unix socket, or set insecure: true\n"},
     {"listen:\n  - {url: \"tls://0.0.0.0:7336\"" OWN_CERT
-     ", client_ca: ca.crt, client_certificate: optional}\n" TWO_NODES UNFENCED_NODE,
+     ", client_ca: ca.crt, client_certificate: optional}\n" TWO_NODES NODE_WITHOUT_TLS,
      "f:2:5: listen: other hosts can reach tls://0.0.0.0:7336 and release locks there; list users "
      "(auth), require certificates (client_certificate: required), "
      "listen on 127.0.0.1 or a unix socket, or set insecure: true\n"},

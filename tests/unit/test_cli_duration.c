@@ -20,7 +20,7 @@ static void check_refused(const char *text, const char *why)
 {
     struct error error;
     int64_t ms;
-    ck_assert_msg(!duration_parse(text, &ms, &error), "%s is taken", text);
+    ck_assert_msg(!duration_parse(text, &ms, &error), "%s is accepted", text);
     ck_assert_str_eq(error.text, why);
 }
 

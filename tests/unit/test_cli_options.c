@@ -45,7 +45,7 @@ static void refuse(const char *text, const char *why)
 {
     struct line line;
     parse(&line, text);
-    ck_assert_msg(!line.fine, "redlock %s is taken", text);
+    ck_assert_msg(!line.fine, "redlock %s is accepted", text);
     ck_assert_str_eq(line.error.text, why);
 }
 

@@ -136,7 +136,8 @@ START_TEST(request_counts_against_the_limit_until_its_answer_is_taken)
     while (proto_has_output(&t.proto))
         driver_sent(&t);
     ck_assert_int_eq(proto_ask(&t.proto, &one_more, t.now_ns, NULL, NULL, &id), REDLOCK_LIMIT);
-    ck_assert_str_eq(t.proto.error, "1024 requests are under way or not taken yet");
+    ck_assert_str_eq(t.proto.error,
+                     "1024 requests are under way, or their answers have not been taken yet");
     ck_assert(driver_receive(&t, "#%" PRIu64 " PONG\n", first));
     ck_assert_int_eq(proto_ask(&t.proto, &one_more, t.now_ns, NULL, NULL, &id), REDLOCK_LIMIT);
     driver_expect_answer(&t, first, REDLOCK_OK);

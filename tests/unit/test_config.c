@@ -132,9 +132,9 @@ static const struct mistake mistakes[] = {
      "f:1:42: rounds.backoff_max: 10ms is less than rounds.backoff_min (20ms); make it at least "
      "that\n"},
     {"rounds: {backoff_min: 1s}\n", "f:1:23: rounds.backoff_max: 250ms is less than "
-                                    "rounds.backoff_min (1s); make it at least that\n"},
-    {"locks: {fence_ttl: 59s}\n",
-     "f:1:20: locks.fence_ttl: 59s is less than locks.max_ttl (1m); make it at least that\n"},
+                                    "rounds.backoff_min (1s); raise it to at least that value\n"},
+    {"locks: {fence_ttl: 59s}\n", "f:1:20: locks.fence_ttl: 59s is less than locks.max_ttl (1m); "
+                                  "raise it to at least that value\n"},
 
     /* listen */
     {"listen: tcp://127.0.0.1:1\n", "f:1:9: listen: must be a list, not a single value\n"},

@@ -226,10 +226,10 @@ START_TEST(token_not_granted_by_this_daemon_is_released_without_a_hand_over)
 {
     cluster_occupy(&w, "a", 50000);
     cluster_submit(&w, "#b LOCK a 50s WAIT 100s");
-    uint64_t asked = w.engine.stats.acquire_rounds;
+    uint64_t rounds_before = w.engine.stats.acquire_rounds;
     cluster_submit(&w, "#u UNLOCK a %s", "0123456789012345678901234567890123456789");
     cluster_expect(&w, "#u GONE");
-    ck_assert_uint_eq(w.engine.stats.acquire_rounds, asked);
+    ck_assert_uint_eq(w.engine.stats.acquire_rounds, rounds_before);
     cluster_expect(&w, "(nothing)");
 }
 END_TEST

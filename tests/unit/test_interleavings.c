@@ -48,7 +48,7 @@ struct state {
 #define EXPECT(condition)                                                                          \
     do {                                                                                           \
         if (!(condition))                                                                          \
-            ck_abort_msg("not so: %s", #condition);                                                \
+            ck_abort_msg("assertion failed: %s", #condition);                                      \
     } while (0)
 
 /* Events that a test allows in addition to commands and answers. */

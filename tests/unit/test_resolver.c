@@ -151,11 +151,11 @@ static void close_lookup(void)
 START_TEST(lookup_delivers_its_answer)
 {
     name_lookup_begin(&lookup);
-    ck_assert(name_lookup_goes_on(&lookup));
+    ck_assert(name_lookup_has_more(&lookup));
     server = nameserver_start(base, server_fd);
     while (answers == 0)
         event_base_loop(base, EVLOOP_ONCE);
-    ck_assert(!name_lookup_goes_on(&lookup));
+    ck_assert(!name_lookup_has_more(&lookup));
 }
 END_TEST
 
@@ -166,27 +166,27 @@ START_TEST(late_answer_serves_the_next_lookup)
     name_lookup_begin(&lookup);
     name_lookup_leave(&lookup);
     server = nameserver_start(base, server_fd);
-    while (lookup.question != NULL)
+    while (lookup.query != NULL)
         event_base_loop(base, EVLOOP_ONCE);
     ck_assert_uint_eq(answers, 0);
-    ck_assert(name_lookup_goes_on(&lookup));
+    ck_assert(name_lookup_has_more(&lookup));
     name_lookup_begin(&lookup);
     ck_assert_uint_eq(answers, 1);
-    ck_assert(!name_lookup_goes_on(&lookup));
+    ck_assert(!name_lookup_has_more(&lookup));
     /* An answer is used only once. */
     name_lookup_begin(&lookup);
     ck_assert_uint_eq(answers, 1);
-    ck_assert_ptr_nonnull(lookup.question);
+    ck_assert_ptr_nonnull(lookup.query);
 }
 END_TEST
 
 START_TEST(lookup_from_before_a_change_of_the_system_files_is_dropped)
 {
     name_lookup_begin(&lookup);
-    struct evdns_getaddrinfo_request *before = lookup.question;
+    struct evdns_getaddrinfo_request *before = lookup.query;
     resolver.readings++;
     name_lookup_begin(&lookup);
-    ck_assert_ptr_ne(lookup.question, before);
+    ck_assert_ptr_ne(lookup.query, before);
     server = nameserver_start(base, server_fd);
     while (answers == 0)
         event_base_loop(base, EVLOOP_ONCE);

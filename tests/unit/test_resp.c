@@ -90,7 +90,7 @@ START_TEST(new_connection_starts_with_an_empty_reader)
     ck_assert_uint_eq(resp.text_len, 0);
     ck_assert_int_eq(read_reply("+OK\r\n")->kind, RESP_STATUS);
     ck_assert_int_eq(read_reply("+OK\r\n+OK\r\n+OK\r\n")->kind, RESP_STATUS);
-    ck_assert_uint_eq(resp.again, 2);
+    ck_assert_uint_eq(resp.repeats, 2);
     ck_assert(resp_reset(&resp));
     ck_assert_int_eq(resp_next(&resp), RESP_MORE);
 }

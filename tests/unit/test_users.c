@@ -96,8 +96,8 @@ START_TEST(acl_is_that_of_the_configuration)
     ck_assert(acl->known);
     ck_assert(acl_covers(acl, "ci:a", 4));
     ck_assert(!acl_covers(acl, "ops", 3));
-    ck_assert_int_eq(acl_ask(acl, VERB_LOCK, "ci:a", 4), ACL_YES);
-    ck_assert_int_eq(acl_ask(acl, VERB_STATUS, "ci:a", 4), ACL_NOT_VERB);
+    ck_assert_int_eq(acl_check(acl, VERB_LOCK, "ci:a", 4), ACL_YES);
+    ck_assert_int_eq(acl_check(acl, VERB_STATUS, "ci:a", 4), ACL_NOT_VERB);
 }
 END_TEST
 

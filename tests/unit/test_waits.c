@@ -147,8 +147,8 @@ START_TEST(request_without_wait_does_not_overtake_waiters)
     cluster_submit(&w, "#a LOCK a 10s WAIT 60s");
     cluster_submit(&w, "#b LOCK a 10s");
     cluster_expect(&w, "#b HELD 5000");
-    unsigned asked = (unsigned)w.engine.stats.acquire_rounds;
-    ck_assert_uint_eq(asked, 1);
+    unsigned rounds = (unsigned)w.engine.stats.acquire_rounds;
+    ck_assert_uint_eq(rounds, 1);
     cluster_vacate(&w, "a");
     cluster_expect_grant(&w, "a");
 }
@@ -309,10 +309,10 @@ START_TEST(crowd_that_leaves_starts_no_rounds)
     for (unsigned i = 0; i < 900; i++)
         cluster_send_as(&w, &w.others[0], "#t%u LOCK a 10s WAIT 60s", i);
     cluster_settle(&w);
-    uint64_t asked = w.engine.stats.acquire_rounds;
+    uint64_t rounds_before = w.engine.stats.acquire_rounds;
     cluster_lose_client(&w, &w.others[0]);
     cluster_settle(&w);
-    ck_assert_uint_eq(w.engine.stats.acquire_rounds, asked);
+    ck_assert_uint_eq(w.engine.stats.acquire_rounds, rounds_before);
     ck_assert_uint_eq(w.engine.manager.pending_requests.in_use, 0);
     ck_assert_uint_eq(w.engine.manager.resources.pool.in_use, 0);
 }

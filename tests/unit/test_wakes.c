@@ -95,9 +95,9 @@ START_TEST(extension_elsewhere_prolongs_the_sleep)
     cluster_pass_ms(&w, 1000);
     cluster_occupy(&w, "a", 30000);
     cluster_settle(&w);
-    uint64_t asked = w.engine.stats.acquire_rounds;
+    uint64_t rounds_before = w.engine.stats.acquire_rounds;
     cluster_pass_ms(&w, 29000);
-    ck_assert_uint_eq(w.engine.stats.acquire_rounds, asked);
+    ck_assert_uint_eq(w.engine.stats.acquire_rounds, rounds_before);
     cluster_pass_ms(&w, 1002);
     cluster_expect_grant(&w, "a");
 }
@@ -171,14 +171,14 @@ START_TEST(masters_without_a_vote_do_not_count_as_free)
     ck_assert_str_eq(cluster_vote(&w, 4), "restarted");
     for (unsigned i = 0; i < 2; i++)
         cluster_set(&w, i, "a", "foreign", 40000);
-    uint64_t asked = w.engine.stats.acquire_rounds;
+    uint64_t rounds_before = w.engine.stats.acquire_rounds;
     cluster_submit(&w, "#a LOCK a 10s WAIT 100s");
     cluster_pass_ms(&w, 10000);
-    ck_assert_uint_le(w.engine.stats.acquire_rounds - asked, 3);
+    ck_assert_uint_le(w.engine.stats.acquire_rounds - rounds_before, 3);
     cluster_expect(&w, "(nothing)");
     cluster_delete(&w, 0, "a");
     cluster_settle(&w);
-    ck_assert_uint_le(w.engine.stats.acquire_rounds - asked, 4);
+    ck_assert_uint_le(w.engine.stats.acquire_rounds - rounds_before, 4);
     cluster_delete(&w, 1, "a");
     cluster_settle(&w);
     cluster_expect_grant(&w, "a");
@@ -209,12 +209,12 @@ static uint64_t rounds_in_vain(int64_t ms)
 {
     for (unsigned i = 0; i < 2; i++)
         cluster_set(&w, i, "a", "foreign", 50000);
-    uint64_t asked = w.engine.stats.acquire_rounds;
+    uint64_t rounds_before = w.engine.stats.acquire_rounds;
     cluster_submit(&w, "#a LOCK a 10s WAIT 100s");
     cluster_pass_ms(&w, ms);
     ck_assert_str_eq(cluster_vote(&w, 4), "-");
     cluster_expect(&w, "(nothing)");
-    return w.engine.stats.acquire_rounds - asked;
+    return w.engine.stats.acquire_rounds - rounds_before;
 }
 
 /* The fifth master refuses each SET. It executes the undo of each round and thus reports that the

@@ -34,7 +34,7 @@ static struct yaml_node *read_bytes(const char *bytes, size_t len)
     report_print(&report, out);
     fclose(out);
     fclose(in);
-    ck_assert_msg(root != NULL || errors > 0, "no tree, and nobody says why");
+    ck_assert_msg(root != NULL || errors > 0, "no tree and no error in the report");
     ck_assert_int_eq(errors > 0, printed[0] != '\0');
     return root;
 }
@@ -109,13 +109,13 @@ START_TEST(every_node_has_its_line_and_column)
     struct yaml_node *root = read_bytes(text, strlen(text));
     const struct yaml_node *list = yaml_node_child(root, "b");
     const struct yaml_node *last = yaml_node_child(list->children, "c");
-    ck_assert_uint_eq(root->mark.line, 1);
-    ck_assert_uint_eq(list->key->mark.line, 2);
-    ck_assert_uint_eq(list->key->mark.column, 1);
-    ck_assert_uint_eq(list->mark.line, 3);
-    ck_assert_uint_eq(list->mark.column, 3);
-    ck_assert_uint_eq(last->mark.line, 3);
-    ck_assert_uint_eq(last->mark.column, 15); /* in characters, not in bytes */
+    ck_assert_uint_eq(root->position.line, 1);
+    ck_assert_uint_eq(list->key->position.line, 2);
+    ck_assert_uint_eq(list->key->position.column, 1);
+    ck_assert_uint_eq(list->position.line, 3);
+    ck_assert_uint_eq(list->position.column, 3);
+    ck_assert_uint_eq(last->position.line, 3);
+    ck_assert_uint_eq(last->position.column, 15); /* in characters, not in bytes */
     ck_assert_ptr_null(yaml_node_child(root, "c"));
     yaml_node_free(root);
 }
@@ -294,7 +294,7 @@ START_TEST(number_of_nodes_is_limited)
     large[2 * YAML_NODES_MAX - 1] = ',';
     large[2 * YAML_NODES_MAX + 1] = ']';
     ck_assert_ptr_null(read_bytes(large, sizeof(large)));
-    ck_assert_str_eq(printed, "f:1:32769: too large: more than 16384 words\n");
+    ck_assert_str_eq(printed, "f:1:32769: too large: more than 16384 values, lists and mappings\n");
 }
 END_TEST
 
@@ -310,10 +310,10 @@ static void print(struct report *report)
 START_TEST(report_is_in_the_order_of_the_file)
 {
     struct report report = {.file = "f"};
-    report_error(&report, (struct mark){2, 1}, "c");
-    report_error(&report, (struct mark){1, 9}, "b");
-    report_warning(&report, (struct mark){2, 1}, "d");
-    report_error(&report, (struct mark){1, 2}, "a");
+    report_error(&report, (struct position){2, 1}, "c");
+    report_error(&report, (struct position){1, 9}, "b");
+    report_warning(&report, (struct position){2, 1}, "d");
+    report_error(&report, (struct position){1, 2}, "a");
     ck_assert_uint_eq(report.errors, 3);
     print(&report);
     ck_assert_str_eq(printed, "f:1:2: a\nf:1:9: b\nf:2:1: c\nf:2:1: warning: d\n");
@@ -323,7 +323,7 @@ END_TEST
 START_TEST(control_characters_are_escaped_in_reports)
 {
     struct report report = {.file = "f"};
-    report_error(&report, (struct mark){1, 1}, "\"%s\"", "a\n\x1b[2J\x7f\xc2\x9b~");
+    report_error(&report, (struct position){1, 1}, "\"%s\"", "a\n\x1b[2J\x7f\xc2\x9b~");
     print(&report);
     ck_assert_str_eq(printed, "f:1:1: \"a\\x0a\\x1b[2J\\x7f\\xc2\\x9b~\"\n");
 }
@@ -333,8 +333,8 @@ START_TEST(report_keeps_the_first_hundred_lines)
 {
     struct report report = {.file = "f"};
     for (size_t line = 150; line > 20; line--)
-        report_error(&report, (struct mark){line, 1}, "x");
-    report_error(&report, (struct mark){1000, 1}, "x");
+        report_error(&report, (struct position){line, 1}, "x");
+    report_error(&report, (struct position){1000, 1}, "x");
     ck_assert_uint_eq(report.errors, 131);
     print(&report);
     ck_assert_ptr_eq(strstr(printed, "f:21:1: x\n"), printed);
