@@ -26,14 +26,14 @@ static bool all_answered(const struct session *session)
 /* --- callbacks of the stream --- */
 
 /* When the time for clients in a pass is over, sessions with new input wait in clients->next_pass,
- * unread. Until all of them have had their turn, new ones queue up after them. */
+ * unread. Until all of them have had their turn, new ones queue up after them.
+ * requests_take() finds that the time is over, which saves a clock read here. */
 static bool session_may_read(void *context)
 {
     struct session *session = context;
     struct clients *clients = session->clients;
     if (session->on_next_pass)
         return false;
-    clients->crowded = clients->crowded || !pass_has_time(clients->pass, clock_now_ns());
     if (!clients->crowded)
         return true;
     session->unread = true;
