@@ -229,7 +229,8 @@ enum reason engine_refuses_vote(const struct engine *engine, unsigned node, int6
 
 /* --- the end of a pass --- */
 
-/* A turn of the start queue was left over because many had started in one pass. */
+/* Can a held-back request start? It can if many have started in one pass, or the limit has grown.
+ */
 static bool may_start_more(const struct engine *engine)
 {
     return engine->manager.start_queue.length > 0 && flights_has_room(&engine->flights);
@@ -238,7 +239,7 @@ static bool may_start_more(const struct engine *engine)
 bool engine_wants_flush(const struct engine *engine)
 {
     return replies_wants_flush(&engine->flights) || grants_want_renewals(&engine->manager) ||
-           may_start_more(engine);
+           engine->manager.timers_left == 0;
 }
 
 void engine_flush(struct engine *engine, int64_t now_ns)
@@ -246,53 +247,73 @@ void engine_flush(struct engine *engine, int64_t now_ns)
     grants_renew(&engine->manager, now_ns);
     replies_flush(&engine->flights, now_ns);
     flights_adapt(&engine->flights, now_ns);
-    engine->manager.starts_left = LIMIT_STARTS;
+    /* Rounds that started now would need one more flush, before the sockets are read again. */
+    engine->manager.starts_left = 0;
     finish(engine, now_ns);
+    engine->manager.starts_left = LIMIT_STARTS;
+    engine->manager.timers_left = LIMIT_TIMERS;
+    engine->flushed_ns = now_ns;
 }
 
 /* --- time --- */
+
+static void on_timer(struct lock_manager *manager, struct timer *timer, int64_t now_ns)
+{
+    switch ((enum manager_timer)timer->kind) {
+    case TIMER_WAIT_DEADLINE:
+        requests_on_deadline(
+            manager,
+            (struct pending_request *)((char *)timer -
+                                       offsetof(struct pending_request, waiter.wait_deadline)),
+            now_ns);
+        break;
+    case TIMER_WAKE:
+        waits_run(manager, (struct resource *)((char *)timer - offsetof(struct resource, wake)),
+                  now_ns);
+        break;
+    case TIMER_LOCK:
+        grants_on_timer(manager, (struct lock *)((char *)timer - offsetof(struct lock, timer)),
+                        now_ns);
+        break;
+    }
+}
 
 void engine_catch_up(struct engine *engine, int64_t now_ns)
 {
     struct lock_manager *manager = &engine->manager;
     struct timer *timer;
-    if (manager->timers.first_ns > now_ns)
+    if (manager->hold_timers.first_ns > now_ns &&
+        (manager->timers.first_ns > now_ns || manager->timers_left == 0))
         return;
-    while ((timer = timers_take(&manager->timers, now_ns)) != NULL)
-        switch ((enum manager_timer)timer->kind) {
-        case TIMER_WAIT_DEADLINE:
-            requests_on_deadline(
-                manager,
-                (struct pending_request *)((char *)timer -
-                                           offsetof(struct pending_request, waiter.wait_deadline)),
-                now_ns);
-            break;
-        case TIMER_WAKE:
-            waits_run(manager, (struct resource *)((char *)timer - offsetof(struct resource, wake)),
-                      now_ns);
-            break;
-        case TIMER_LOCK:
-            grants_on_timer(manager, (struct lock *)((char *)timer - offsetof(struct lock, timer)),
-                            now_ns);
-            break;
-        }
+    while ((timer = timers_take(&manager->hold_timers, now_ns)) != NULL)
+        on_timer(manager, timer, now_ns);
+    while (manager->timers_left > 0 && (timer = timers_take(&manager->timers, now_ns)) != NULL) {
+        manager->timers_left--;
+        on_timer(manager, timer, now_ns);
+    }
     finish(engine, now_ns);
 }
 
 int64_t engine_deadline_ns(const struct engine *engine)
 {
+    int64_t hold_ns = engine->manager.hold_timers.first_ns;
     int64_t timer_ns = engine->manager.timers.first_ns;
     int64_t round_ns = flights_deadline_ns(&engine->flights);
     int64_t master_ns = replies_deadline_ns(&engine->flights);
     int64_t deadline_ns = timer_ns < round_ns ? timer_ns : round_ns;
+    deadline_ns = hold_ns < deadline_ns ? hold_ns : deadline_ns;
+    /* Go on at once, but after the sockets have been read. */
+    if (may_start_more(engine) && engine->flushed_ns < deadline_ns)
+        deadline_ns = engine->flushed_ns;
     return master_ns < deadline_ns ? master_ns : deadline_ns;
 }
 
-void engine_on_timer(struct engine *engine, int64_t now_ns)
+void engine_on_timer(struct engine *engine, int64_t heard_ns, int64_t now_ns)
 {
+    assert(heard_ns <= now_ns);
     engine_catch_up(engine, now_ns);
-    flights_on_deadline(&engine->flights, now_ns);
-    replies_on_timer(&engine->flights, now_ns);
+    flights_on_deadline(&engine->flights, heard_ns, now_ns);
+    replies_on_timer(&engine->flights, heard_ns, now_ns);
     finish(engine, now_ns);
 }
 
@@ -320,4 +341,9 @@ bool engine_busy(const struct engine *engine)
     for (unsigned i = 0; i < engine->flights.node_count; i++)
         busy = busy || (masters[i].link.state == LINK_UP && masters[i].link.outstanding_count > 0);
     return busy;
+}
+
+size_t engine_held_back(const struct engine *engine)
+{
+    return engine->manager.start_queue.length;
 }

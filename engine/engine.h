@@ -88,9 +88,14 @@ void engine_self_test(struct engine *engine, unsigned node, int64_t now_ns);
 /* Why this node has no vote at now_ns; REASON_NONE: it has one. */
 enum reason engine_refuses_vote(const struct engine *engine, unsigned node, int64_t now_ns);
 
-/* Call engine_on_timer() at engine_deadline_ns(); an early call is harmless. */
+/*
+ * Call engine_on_timer() at engine_deadline_ns(); an early call is harmless. heard_ns, at most
+ * now_ns: every reply that had arrived by then has been handled. Rounds and masters are judged late
+ * as of heard_ns. So a master does not become suspect because the daemon was too busy to read its
+ * answer.
+ */
 int64_t engine_deadline_ns(const struct engine *engine);
-void engine_on_timer(struct engine *engine, int64_t now_ns);
+void engine_on_timer(struct engine *engine, int64_t heard_ns, int64_t now_ns);
 
 /*
  * Run the timers that are due. After the daemon was stopped, a client must hear that its HOLD was
@@ -104,6 +109,9 @@ void engine_catch_up(struct engine *engine, int64_t now_ns);
  * node whose link is up has not answered all commands. */
 void engine_drain(struct engine *engine, int64_t now_ns);
 bool engine_busy(const struct engine *engine);
+
+/* The number of requests that wait for their round to start. */
+size_t engine_held_back(const struct engine *engine);
 
 /* The time to drain is over: reply SHUTDOWN to each request that is still pending, and undo each
  * LOCK among them. */

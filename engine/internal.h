@@ -14,6 +14,7 @@ struct engine {
     struct engine_stats stats;
     struct flights flights;
     struct lock_manager manager;
+    int64_t flushed_ns; /* time of the last engine_flush() */
 };
 
 /* Like engine_new() and engine_free(), but the caller provides the memory of struct engine.

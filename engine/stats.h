@@ -50,6 +50,9 @@ struct engine_stats {
     struct histogram granted_round; /* granted LOCKs: the granted round alone */
     /* LOCKs with WAIT: from the request until the granted round began, or until the wait ended. */
     struct histogram queued;
+    /* Requests that had to wait for their round to start: until it started, or was given up. */
+    struct histogram held_back;
+    uint64_t busy; /* requests answered LIMIT busy */
 };
 
 #endif

@@ -25,10 +25,10 @@ struct engine_view engine_view(const struct engine *engine)
         .holds = manager->held_count,
         .holding = manager->holding,
         .waiting = manager->waiting,
+        .waited_for = manager->waited_for_count,
+        .held_back = manager->start_queue.length,
+        .limit = engine->flights.admission.limit,
     };
-    const struct resource *resource;
-    LIST_FOREACH (resource, &manager->waited_for, waited_for)
-        view.waited_for++;
     return view;
 }
 

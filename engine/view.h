@@ -40,6 +40,8 @@ struct engine_view {
     size_t holding;    /* granted HOLDs, and LOCKs with HOLD that are not granted yet */
     size_t waiting;    /* LOCKs with WAIT */
     size_t waited_for; /* resources with waiters */
+    size_t held_back;  /* requests that wait for their round to start */
+    unsigned limit;    /* of rounds in flight, before requests have to wait for their start */
 };
 
 struct engine_view engine_view(const struct engine *engine);

@@ -76,11 +76,15 @@ enum {
     /* Rounds in flight before others have to wait for their start (engine/flight/admission.h): this
      * limit adapts, from LIMIT_ADMISSION_MIN to LIMIT_LINK_VOTES, and first is
      * LIMIT_ADMISSION_START. */
-    LIMIT_ADMISSION_MIN = 16,
+    LIMIT_ADMISSION_MIN = 4,
     LIMIT_ADMISSION_START = 512,
 
     /* Rounds started in one pass for requests that had to wait: their work is a millisecond. */
     LIMIT_STARTS = 256,
+
+    /* Waits that end and queues that go on in one pass, because their timers are due. The timers of
+     * HOLDs have no such limit. */
+    LIMIT_TIMERS = 256,
 
     /* Granted locks that the daemon remembers, and how many of them can be HOLDs. The daemon may
      * forget other locks to make room, but never a HOLD. */

@@ -40,8 +40,9 @@ struct notifier {
     char last_status[NOTIFIER_STATUS_MAX];
 };
 
-/* Send READY and start the timers, once the daemon listens. False if memory or descriptors ran
- * out. */
+/* Send READY and start the timers. Call this after the listeners have been opened. Does nothing and
+ * returns true if no service manager asked for notifications. Returns false if memory or
+ * descriptors ran out. */
 bool notifier_start(struct notifier *notifier, struct server *server);
 void notifier_stop(struct notifier *notifier);
 

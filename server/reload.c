@@ -3,9 +3,13 @@
  *
  *    read, check    config_load()         on error every mistake is logged; nothing changes
  *    compare        config_diff()         refused if a key differs that requires a restart
- *    open           listeners_prepare()   refused if an address cannot be opened
- *    ------------------------------------ no step below can fail
- *    apply          config_adopt(), listeners_commit(), engine_apply_config()
+ *    open           load_node_tls(),      refused if a TLS file cannot be loaded,
+ *                   listeners_prepare()   or an address cannot be opened
+ *    ------------------------------------ the reload is no longer refused below this line
+ *    apply          config_adopt(), listeners_commit(), renew_users(), apply_config()
+ *
+ * There is one exception to all or nothing: if there is not enough memory for the new users, the
+ * old users stay, and an error is logged.
  *
  * The file is read in the event loop, so no client is served meanwhile.
  */
@@ -90,7 +94,8 @@ static bool log_fixed_keys(const struct server *server, const struct config_diff
     return diff->refused == 0;
 }
 
-/* Bytes; more than LOG_VALUE_MAX, to which the log truncates a value. */
+/* In bytes. The log truncates a value to LOG_VALUE_MAX bytes and adds "...". This limit is larger,
+ * so that a list that is cut off here also ends with "..." in the log. */
 enum { NAMES_MAX = 512 };
 
 static void name_changes(const struct config_diff *diff, char names[NAMES_MAX])

@@ -37,8 +37,9 @@ static void set_timer(struct server *server)
 {
     int64_t deadline_ns = engine_deadline_ns(server->engine);
     /* If the deadline has moved later, leave the timer as it is. It then fires too early and is set
-     * again, which is cheaper than setting it with every reply. */
-    if (deadline_ns >= server->timer_ns)
+     * again, which is cheaper than setting it with every reply. A deadline that has passed for
+     * masters is handled by server_on_late(). */
+    if (deadline_ns >= server->timer_ns || server->heard_ns != 0)
         return;
     /* The time 0 would disarm the timer. With the time 1, which is in the past, it fires at once.
      */
@@ -61,7 +62,31 @@ static void server_on_timer(evutil_socket_t fd, short events, void *context)
     int64_t now_ns = clock_now_ns();
     histogram_add(&server->lag, now_ns - server->timer_ns);
     server->timer_ns = INT64_MAX;
-    engine_on_timer(server->engine, now_ns);
+    engine_catch_up(server->engine, now_ns);
+    /* What is still due concerns masters. If this daemon was busy or stopped, their answers may be
+     * waiting in the sockets. So read all sockets once more before anything is judged late. */
+    if (engine_deadline_ns(server->engine) <= now_ns && server->heard_ns == 0) {
+        const struct timeval at_once = {0};
+        server->heard_ns = now_ns;
+        event_add(server->late, &at_once);
+    }
+    pass_want_end(&server->pass);
+}
+
+/* libevent calls this after the callbacks of the sockets that the next poll has found ready.
+ * Masters are read by deferred callbacks, which the former callbacks activate. So this function
+ * activates itself once more, to run after them too. */
+static void server_on_late(evutil_socket_t fd, short events, void *context)
+{
+    struct server *server = context;
+    (void)fd;
+    if (events & EV_TIMEOUT) {
+        event_active(server->late, EV_READ, 0);
+        return;
+    }
+    int64_t heard_ns = server->heard_ns;
+    server->heard_ns = 0;
+    engine_on_timer(server->engine, heard_ns, clock_now_ns());
     pass_want_end(&server->pass);
 }
 
@@ -126,6 +151,28 @@ static void server_on_started(evutil_socket_t fd, short events, void *context)
 
 /* --- passes of the loop --- */
 
+static void watch_overload(struct server *server)
+{
+    struct overload *overload = &server->overload;
+    size_t held_back = engine_held_back(server->engine);
+    if (!overload_is_due(overload, held_back))
+        return;
+    int64_t now_ns = clock_now_ns();
+    enum overload_news news = overload_step(overload, held_back, now_ns);
+    if (news == OVERLOAD_BEGINS)
+        log_event(&server->log, CONFIG_LOG_WARNING, "overload_started",
+                  LOG_FIELDS(log_number("held_back", (int64_t)held_back),
+                             log_number("rounds_limit", engine_view(server->engine).limit),
+                             log_text("meaning", "requests wait for their rounds to start, because "
+                                                 "the masters or this daemon are too slow for the "
+                                                 "load")));
+    if (news == OVERLOAD_ENDS)
+        log_event(&server->log, CONFIG_LOG_INFO, "overload_ended",
+                  LOG_FIELDS(log_number("seconds", (now_ns - overload->began_ns) / NS_PER_S),
+                             log_number("most_held_back", (int64_t)overload->most),
+                             log_number("busy", (int64_t)engine_view(server->engine).stats->busy)));
+}
+
 /* Runs after all events that were active when a module first called pass_want_end(). It appends the
  * guard's probes to the votes requested in this pass, sends all output, and sets the timer for the
  * next deadline. */
@@ -138,6 +185,7 @@ static void server_on_pass_end(evutil_socket_t fd, short events, void *context)
         engine_flush(server->engine, clock_now_ns());
     broadcast_flush(&server->connections.broadcast, &server->streams);
     clients_on_pass_end(&server->clients);
+    watch_overload(server);
     if (server->clients.starting && may_serve(server, clock_now_ns()))
         serve(server);
     pass_ended(&server->pass);
@@ -305,6 +353,7 @@ static bool start_loop(struct server *server)
     server->base = event_base_new();
     if (server->base == NULL || !start_timer(server))
         return false;
+    server->late = event_new(server->base, -1, 0, server_on_late, server);
     server->drain = event_new(server->base, -1, 0, server_on_drain, server);
     server->progress = event_new(server->base, -1, 0, server_on_progress, server);
     server->started = event_new(server->base, -1, 0, server_on_started, server);
@@ -322,8 +371,8 @@ static bool start_loop(struct server *server)
     return pass_init(&server->pass, server->base, server_on_pass_end, server) &&
            streams_init(&server->streams, server->base, &server->pass) &&
            tls_sockets_init(&server->tls_sockets, &server->pass) &&
-           resolver_init(&server->resolver, server->base) && server->drain != NULL &&
-           server->progress != NULL && server->started != NULL;
+           resolver_init(&server->resolver, server->base) && server->late != NULL &&
+           server->drain != NULL && server->progress != NULL && server->started != NULL;
 }
 
 /* Set the fields owned by the server, then let the module initialise its own. */
@@ -465,9 +514,9 @@ void server_stop(struct server *server)
     connections_deinit(&server->connections);
     streams_deinit(&server->streams);
     engine_free(server->engine);
-    struct event *events[] = {server->timer,      server->drain,      server->progress,
-                              server->signals[0], server->signals[1], server->signals[2],
-                              server->started};
+    struct event *events[] = {server->timer,      server->late,       server->drain,
+                              server->progress,   server->signals[0], server->signals[1],
+                              server->signals[2], server->started};
     for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++)
         if (events[i] != NULL)
             event_free(events[i]);

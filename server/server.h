@@ -31,6 +31,7 @@
 #include "server/net/stream.h"
 #include "server/net/tls.h"
 #include "server/notifier.h"
+#include "server/overload.h"
 #include "server/probe.h"
 #include "server/random.h"
 
@@ -66,10 +67,13 @@ struct server {
     struct admin admin;
     struct status_history history;
     struct histogram lag; /* how late the engine's timer fired */
+    struct overload overload;
 
     int timer_fd; /* CLOCK_BOOTTIME timer for the engine's next deadline */
     struct event *timer;
-    int64_t timer_ns; /* when the timer fires; INT64_MAX if it is not set */
+    int64_t timer_ns;   /* when the timer fires; INT64_MAX if it is not set */
+    struct event *late; /* after one more poll: judges rounds and masters late as of heard_ns */
+    int64_t heard_ns;   /* when that poll was requested; 0: `late` is not added */
     struct event *signals[SERVER_SIGNALS];
     struct notifier notifier;
     struct event *started;  /* during the start: counts start_steps down; see server_on_started() */

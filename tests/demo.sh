@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# `make demo`: shows how the command redlock locks through a redlockd with five temporary masters.
+# `make demo`: shows the command `redlock` at work, with a redlockd that has five temporary masters.
 set -euo pipefail
 redlockd=$1 redlock=$2
 

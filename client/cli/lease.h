@@ -23,7 +23,8 @@ struct lease {
     int64_t grace_ns;    /* time for the command to end by itself after the lock is lost */
     int64_t deadline_ns; /* latest deadline that a grant or an extension has proven */
     int64_t retry_ns;    /* no EXTEND before this time */
-    bool extend_now;     /* the next EXTEND is due at retry_ns: the lock may have been released */
+    bool extend_now;     /* the connection has ended, so the daemon may have released the lock: the
+                            next EXTEND is due at retry_ns, and not only after ttl/3 */
     bool extending;      /* an EXTEND is under way */
     int64_t asked_ns;    /* when the first EXTEND since the last success began; INT64_MAX: none */
     int64_t lost_ns;     /* when the lock was lost; INT64_MAX: not lost */
@@ -49,7 +50,7 @@ void lease_on_closed(struct lease *lease, int64_t now_ns);
 /* Gives up the lock for good. Only the first reason is kept; `why` may be lease->why. */
 void lease_lose(struct lease *lease, const char *why, int64_t now_ns);
 /* The masters no longer have the lock, so another client may hold it: the command gets no grace.
- * This call is allowed when the lease is already lost but its deadline is still ahead. */
+ * If the lease is lost already, this call ends the rest of the grace. */
 void lease_on_gone(struct lease *lease, const char *why, int64_t now_ns);
 bool lease_is_lost(const struct lease *lease);
 
@@ -59,8 +60,9 @@ int64_t lease_extend_ns(const struct lease *lease);
  * process was stopped and so sent no EXTEND in time, it first sends one and waits for the answer,
  * because the lock may still be held. */
 int64_t lease_give_up_ns(const struct lease *lease);
-/* When to kill the command: early enough that the command has ended at the deadline, or at once if
- * the masters no longer have the lock. */
+/* When to kill the command: lease_margin_ns() before the deadline, so that the command has ended by
+ * then. After the lock is lost, the end of the grace if that is earlier. At once if the masters no
+ * longer have the lock. */
 int64_t lease_kill_ns(const struct lease *lease);
 /* The earliest of the three times above. */
 int64_t lease_next_ns(const struct lease *lease);

@@ -22,7 +22,8 @@
 /* Room for the longest resource name with each byte escaped, and for a typed URL and file name. */
 enum { UNLOCK_SIZE = 4000 };
 
-/* Ends a command and returns its exit code. answered: the result has been printed. */
+/* Ends a command and returns its exit code. answered: the request succeeded, and its output, if
+ * any, has been printed. Otherwise reports the failure. */
 static int finish_command(const struct options *options, struct redlock *redlock, bool answered,
                           enum redlock_status status, int64_t hint_ms)
 {

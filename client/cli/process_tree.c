@@ -286,7 +286,8 @@ bool process_tree_group_lives(pid_t leader)
         bool reaped = process->ended && reap(process, leader);
         /* A reaped process may have left a child that is not in this listing. So a reaped member of
          * the group counts as living, which causes another listing. A reaped process outside of the
-         * group does not count, since a daemon may leave new children again and again. */
+         * group does not count: a background process that has left the group may start and leave
+         * new processes all the time, and the group would then seem to live for as long. */
         lives = lives || (process->group == leader && (reaped || !process->ended));
     }
     /* The kernel has reported a living child: if /proc shows none, it hides processes. */
@@ -338,8 +339,8 @@ static void note_living(struct remaining *remaining, const struct proc_entry *pr
 }
 
 /* Makes one pass: kills all descendants and reaps those that have ended. Returns whether any may be
- * left. A killed process cannot fork. The next pass finds the processes that it started during this
- * pass. */
+ * left. A process cannot fork after it was killed. If it forked earlier in this pass, the next pass
+ * finds the child. */
 static bool kill_all(pid_t leader, struct remaining *remaining)
 {
     bool left = false;
@@ -392,9 +393,9 @@ void process_tree_kill(pid_t leader)
     int64_t pause_ms = PAUSE_MS;
     struct remaining remaining = {0};
     assert(leader > 1);
-    /* Two empty passes are needed. A pass is empty even if the leader was listed. If the leader
-     * ends during that listing, it may leave a child whose lower PID the listing had passed
-     * already. */
+    /* Two empty passes in a row are needed. The leader's zombie does not count, so a pass that
+     * finds only the zombie is empty. But the leader may have ended during that listing and left a
+     * child with a lower PID. If the listing had already passed that PID, it misses the child. */
     for (unsigned empty = 0; empty < 2;) {
         uint64_t before = remaining.hash;
         /* Kill the whole group with one call, so that no member can fork; then the others. */

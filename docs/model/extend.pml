@@ -4,10 +4,10 @@
  *
  * The claims:
  *
- *     no two clients believe at once, in true time, in the lock;
+ *     at no instant of true time do two clients believe that they hold the lock;
  *     no extension is answered GONE while the lock is held;
- *     if no extension has crossed a release that is answered OK, no extension that begins after that
- *     answer is answered OK;
+ *     an extension that begins after a release was answered OK is not answered OK itself, unless an
+ *     extension through another daemon was in flight during that release (has crossed it);
  *     a daemon that has released a token does not set that token again.
  *
  *     here                            in the code
@@ -30,8 +30,8 @@
  *     BACKFILL_RELEASED  the key is backfilled although this daemon was asked to release the token
  *     PENDING_GRANTED    the lost SET of the granted lock gets a pending release
  *
- * With MAY_CROSS the third claim includes releases that an extension has crossed. The claim is false
- * then, which is why a client must not use a token after it has sent UNLOCK. NO_FORGET, NO_SNAPSHOT,
+ * With MAY_CROSS the third claim is made without its exception ("unless"). The claim is false then,
+ * which is why a client must not use a token after it has sent UNLOCK. NO_FORGET, NO_SNAPSHOT,
  * NO_SHORT, NO_RELEASE and NO_RIVAL leave out events. With SEE_BACKFILLED, an extension that is
  * granted by the vote of master 2 is an error, to show that a backfilled key counts.
  */
@@ -83,8 +83,8 @@ bit forgot;
 
 mtype = { SET, EXTEND, BACKFILL, RELEASE };
 
-/* Commands written and not yet executed, with the TTL. Redis executes in order; each command is a
- * step, in which the daemon receives the reply. */
+/* Commands written and not yet executed, with the TTL. Redis executes them in order. A command is
+ * executed, and the daemon receives the reply, in one step. */
 chan wire[DAEMONS * NODES] = [3] of { mtype, byte };
 #define wire_to(d, n) wire[(d) * NODES + (n)]
 
@@ -118,12 +118,13 @@ bit releasing;
 unsigned deleted : 2;
 #define is_released (deleted >= QUORUM)
 bit done[NODES]; /* the token is released on that master */
-bit crossed;     /* daemon 1 had an extension in flight when the release was answered */
+bit crossed;     /* daemon 1 had an extension in flight between the UNLOCK and its answer */
 
 bit pending_release; /* PENDING_GRANTED: a release of OURS for master 2, not sent yet */
 
-unsigned ours : 2;   /* true time for which the holder of OURS believes in it */
-unsigned theirs : 2; /* true time for which the holder of THEIRS believes in it */
+/* True time for which the holder of the token still believes that it holds the lock. */
+unsigned ours : 2;
+unsigned theirs : 2;
 
 /* Temporary variables of one step, 0 between steps. */
 byte its, it_said, i;
@@ -154,7 +155,7 @@ inline rest(d)
     round[d].said_2 = NOTHING
 }
 
-/* A link with outstanding replies is SUSPECT, and gets no votes. */
+/* A link on which an earlier EXTEND is unanswered is SUSPECT here: a new round does not use it. */
 #define may_ask(d, n) (!(wire_to(d, n)??[EXTEND, _]))
 
 inline ask(d, n, command)

@@ -25,48 +25,55 @@ static void set_limit(struct admission *admission, unsigned limit)
 
 /* A new period: let the queues on the way to the masters drain, to see the latency without them.
  * Not after a pause of a period or more, in which the limit did not matter. */
-static void begin_period(struct admission *admission, int64_t latency_ns, int64_t now_ns)
+static void begin_period(struct admission *admission, bool tight, int64_t latency_ns,
+                         int64_t now_ns)
 {
     bool after_pause = now_ns >= admission->period_ends_ns + ADMISSION_PERIOD_NS;
     admission->shortest_before_ns = after_pause ? INT64_MAX : admission->shortest_ns;
     admission->shortest_ns = latency_ns;
     admission->period_ends_ns = now_ns + ADMISSION_PERIOD_NS;
-    if (after_pause)
+    if (after_pause || !tight)
         return;
     set_limit(admission, admission->limit / 8);
     admission->steady_ns = now_ns + latency_ns;
 }
 
-/* By the part of the latency that exceeds the target, and by half at most. */
-static void shrink(struct admission *admission, int64_t latency_ns, int64_t target_ns,
-                   int64_t now_ns)
+/* To that part of the rounds in flight by which the latency exceeds the target, but at most by
+ * half. */
+static void shrink(struct admission *admission, unsigned in_flight, int64_t latency_ns,
+                   int64_t target_ns, int64_t now_ns)
 {
     int64_t least_ns = latency_ns / 2;
     int64_t kept_ns = target_ns > least_ns ? target_ns : least_ns;
-    set_limit(admission, (unsigned)(admission->limit * kept_ns / latency_ns));
+    unsigned from = in_flight < admission->limit ? in_flight : admission->limit;
+    set_limit(admission, (unsigned)(from * kept_ns / latency_ns));
     admission->steady_ns = now_ns + latency_ns;
 }
 
-void admission_adapt(struct admission *admission, int64_t latency_ns, int64_t now_ns)
+void admission_adapt(struct admission *admission, int64_t latency_ns, int64_t distance_ns,
+                     int64_t now_ns)
 {
     unsigned settled = admission->settled;
+    unsigned in_flight = admission->in_flight + settled; /* at most, in this pass */
+    bool tight = in_flight > admission->limit / 2;
     admission->settled = 0;
     if (latency_ns == INT64_MAX)
         return;
     if (now_ns >= admission->period_ends_ns) {
-        begin_period(admission, latency_ns, now_ns);
+        begin_period(admission, tight, latency_ns, now_ns);
         return;
     }
     admission->shortest_ns = shorter(admission->shortest_ns, latency_ns);
-    int64_t base_ns = shorter(admission->shortest_ns, admission->shortest_before_ns);
+    int64_t base_ns =
+        shorter(distance_ns, shorter(admission->shortest_ns, admission->shortest_before_ns));
     int64_t allowance_ns = admission->node_timeout_ns / 4;
     /* Far masters: leave a quarter of node_timeout for what varies. */
     int64_t target_ns = shorter(base_ns + allowance_ns, 3 * allowance_ns);
     if (now_ns < admission->steady_ns)
         return;
     if (latency_ns > target_ns) {
-        shrink(admission, latency_ns, target_ns, now_ns);
-    } else if (latency_ns < target_ns - allowance_ns / 2) {
+        shrink(admission, in_flight, latency_ns, target_ns, now_ns);
+    } else if (tight && latency_ns < target_ns - allowance_ns / 2) {
         set_limit(admission, admission->limit + settled);
     }
 }

@@ -13,14 +13,15 @@
  *     queueing below half of the allowance  the limit grows by one for each settled round, so it
  *                                           doubles in one round trip
  *
- * The latency without queueing is the shortest one of the last two periods of ADMISSION_PERIOD_NS.
+ * The latency without queueing is the shortest one of the last two periods of ADMISSION_PERIOD_NS,
+ * or the round trip of heartbeats (link->distance_ns) if that is shorter.
  * While requests wait for their start there is always queueing. So each period begins with a much
  * smaller limit, which lasts for a few round trips.
  *
  * TCP Vegas and Netflix's concurrency-limits limit by latency in the same way.
  *
- * The limit changes only while it matters: when at least half of it is in use. So it costs nothing
- * at low load.
+ * The limit grows only while at least half of it is in use. With few rounds in flight it does not
+ * change, and costs nothing.
  */
 #ifndef ENGINE_FLIGHT_ADMISSION_H
 #define ENGINE_FLIGHT_ADMISSION_H
@@ -72,13 +73,16 @@ static inline void admission_on_settled(struct admission *admission, bool limite
     admission->settled++;
 }
 
-/* Does the limit matter now? If it does, call admission_adapt() at the end of the pass. */
-static inline bool admission_is_tight(const struct admission *admission)
+/* Were enough rounds in flight in this pass that the limit may have to change? If so, call
+ * admission_adapt() at the end of the pass. */
+static inline bool admission_is_due(const struct admission *admission)
 {
-    return admission->in_flight > admission->limit / 2;
+    return admission->in_flight + admission->settled > LIMIT_ADMISSION_MIN;
 }
 
-/* latency_ns: of the latest answers, on the quorum-th fastest master; INT64_MAX: not known. */
-void admission_adapt(struct admission *admission, int64_t latency_ns, int64_t now_ns);
+/* latency_ns: of the latest answers, or of commands without an answer if these are older, on the
+ * quorum-th fastest master. distance_ns: the distance of that master. INT64_MAX: not known. */
+void admission_adapt(struct admission *admission, int64_t latency_ns, int64_t distance_ns,
+                     int64_t now_ns);
 
 #endif

@@ -27,6 +27,8 @@ struct flight_key {
     const char *bytes;
     size_t len;
     LIST_HEAD(, flight) flights;
+    unsigned extends;    /* EXTENDs among the flights */
+    unsigned releases;   /* RELEASEs among the flights */
     unsigned key_probes; /* key probes and far queries about the key that are under way */
     bool batched;        /* a release of this key is batched and not written yet */
     bool idle;           /* linked in flights->idle_keys */

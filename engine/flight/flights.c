@@ -120,6 +120,8 @@ struct flight *flights_open(struct flights *flights, struct flight_key *key, enu
     flight->vote_command = commands[kind];
     flight->key = key;
     LIST_INSERT_HEAD(&key->flights, flight, of_key);
+    key->extends += kind == ROUND_EXTEND;
+    key->releases += kind == ROUND_RELEASE;
     return flight;
 }
 
@@ -141,6 +143,8 @@ void flights_end(struct flights *flights, struct flight *flight)
     if (flight->partner != NULL)
         flight->partner->partner = NULL;
     LIST_REMOVE(flight, of_key);
+    flight->key->extends -= flight->round.kind == ROUND_EXTEND;
+    flight->key->releases -= flight->round.kind == ROUND_RELEASE;
     flight_note_idle(&flights->idle_keys, flight->key);
     pool_give(&flights->pool, flight);
 }
@@ -312,6 +316,9 @@ void flights_conclude(struct flights *flights, struct flight *flight, bool deliv
 static bool being_released(const struct flight *flight)
 {
     const struct flight *other;
+    /* Clients can have thousands of other rounds for the key. */
+    if (flight->key->releases == 0)
+        return false;
     LIST_FOREACH (other, &flight->key->flights, of_key)
         if (other->round.kind == ROUND_RELEASE &&
             memcmp(other->token, flight->token, LIMIT_TOKEN) == 0)
@@ -388,19 +395,24 @@ bool flights_has_room(const struct flights *flights)
 
 void flights_adapt(struct flights *flights, int64_t now_ns)
 {
+    unsigned quorum = flights->rules->round.quorum;
     int64_t latencies_ns[LIMIT_NODES];
-    uint32_t known = 0;
-    if (!admission_is_tight(&flights->admission)) {
+    int64_t distances_ns[LIMIT_NODES];
+    uint32_t connected = 0;
+    uint32_t measured = 0;
+    if (!admission_is_due(&flights->admission)) {
         flights->admission.settled = 0;
         return;
     }
     for (unsigned i = 0; i < flights->node_count; i++) {
         const struct link *link = &flights->masters[i].link;
-        latencies_ns[i] = link->latency_ns;
-        known |= link->state == LINK_UP && link->latency_ns >= 0 ? nodes_only(i) : 0;
+        latencies_ns[i] = link_latency_ns(link, now_ns);
+        distances_ns[i] = link->distance_ns;
+        connected |= link_is_connected(link->state) ? nodes_only(i) : 0;
+        measured |= link->distance_ns >= 0 ? nodes_only(i) : 0;
     }
-    admission_adapt(&flights->admission,
-                    nodes_quorum_ns(flights->rules->round.quorum, 0, known, latencies_ns), now_ns);
+    admission_adapt(&flights->admission, nodes_quorum_ns(quorum, 0, connected, latencies_ns),
+                    nodes_quorum_ns(quorum, 0, measured, distances_ns), now_ns);
 }
 
 uint32_t flights_hand_over_nodes(struct flights *flights, struct flight_key *key, int64_t now_ns)
@@ -439,6 +451,9 @@ void flights_forbid_backfill(struct flights *flights, struct flight_key *key, co
 {
     struct flight *other;
     struct flight *next;
+    /* Clients can have thousands of other rounds for the key. */
+    if (key->extends == 0)
+        return;
     for (other = LIST_FIRST(&key->flights); other != NULL; other = next) {
         next = LIST_NEXT(other, of_key);
         if (other->round.kind == ROUND_EXTEND && memcmp(other->token, token, LIMIT_TOKEN) == 0)
@@ -499,9 +514,9 @@ int64_t flights_deadline_ns(const struct flights *flights)
     return first != NULL ? round_deadline_ns(&first->round) : INT64_MAX;
 }
 
-void flights_on_deadline(struct flights *flights, int64_t now_ns)
+void flights_on_deadline(struct flights *flights, int64_t heard_ns, int64_t now_ns)
 {
-    while (flights_deadline_ns(flights) <= now_ns)
+    while (flights_deadline_ns(flights) <= heard_ns)
         step_flight(flights, TAILQ_FIRST(&flights->voting),
                     &(struct round_event){.type = ROUND_EVENT_DEADLINE, .now_ns = now_ns});
 }

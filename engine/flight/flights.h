@@ -214,8 +214,8 @@ void flights_conclude(struct flights *flights, struct flight *flight, bool deliv
 
 /* The earliest deadline of the rounds that are not settled; INT64_MAX: there are none. */
 int64_t flights_deadline_ns(const struct flights *flights);
-/* Step each round whose deadline has passed. */
-void flights_on_deadline(struct flights *flights, int64_t now_ns);
+/* Step each round whose deadline had passed at heard_ns. */
+void flights_on_deadline(struct flights *flights, int64_t heard_ns, int64_t now_ns);
 
 /* --- for replies.c --- */
 

@@ -472,16 +472,16 @@ int64_t replies_deadline_ns(const struct flights *flights)
     return deadline_ns;
 }
 
-void replies_on_timer(struct flights *flights, int64_t now_ns)
+void replies_on_timer(struct flights *flights, int64_t heard_ns, int64_t now_ns)
 {
     for (unsigned i = 0; i < flights->node_count; i++) {
         struct master *master = &flights->masters[i];
         enum link_state before = master->link.state;
-        if (link_on_timer(&master->link, now_ns))
+        if (link_on_timer(&master->link, heard_ns, now_ns))
             guard_io_heartbeat(master, now_ns);
         masters_note_link(flights, i, before, now_ns);
         fail_lost(flights, i, now_ns);
-        if (tracker_on_timer(&master->tracker, now_ns))
+        if (heard_ns >= master->tracker.deadline_ns && tracker_on_timer(&master->tracker, now_ns))
             masters_on_untracked(flights, i);
     }
 }

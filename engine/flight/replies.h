@@ -28,9 +28,10 @@ void replies_on_connected(struct flights *flights, unsigned node, enum channel c
 void replies_on_closed(struct flights *flights, unsigned node, enum channel channel,
                        enum reason reason, int64_t now_ns);
 
-/* Call replies_on_timer() at replies_deadline_ns(). */
+/* Call replies_on_timer() at replies_deadline_ns(), when all replies that had arrived by heard_ns
+ * have been handled. */
 int64_t replies_deadline_ns(const struct flights *flights);
-void replies_on_timer(struct flights *flights, int64_t now_ns);
+void replies_on_timer(struct flights *flights, int64_t heard_ns, int64_t now_ns);
 
 /* At the end of a pass: write the batched releases, one probe of the guard to each node that was
  * asked for votes, and whatever else the guard has to send. */

@@ -28,6 +28,11 @@ static bool is_held_by(const struct lock *lock, const struct engine_client *clie
     return lock != NULL && client != NULL && lock->client == client;
 }
 
+static struct timers *timers_of(struct lock_manager *manager, const struct lock *lock)
+{
+    return lock->client != NULL ? &manager->hold_timers : &manager->timers;
+}
+
 /* Set the timer of the lock to its next action. */
 static void set_timer(struct lock_manager *manager, struct lock *lock)
 {
@@ -38,7 +43,7 @@ static void set_timer(struct lock_manager *manager, struct lock *lock)
         if (lock->renewal == NULL && !lock->due.set && renew_ns < at_ns)
             at_ns = renew_ns;
     }
-    timers_set(&manager->timers, &lock->timer, at_ns);
+    timers_set(timers_of(manager, lock), &lock->timer, at_ns);
 }
 
 void grants_set_timers(struct lock_manager *manager)
@@ -52,6 +57,7 @@ void grants_set_timers(struct lock_manager *manager)
 static void end_hold(struct lock_manager *manager, struct lock *lock)
 {
     assert(lock->client != NULL);
+    timers_set(&manager->hold_timers, &lock->timer, TIMER_NEVER);
     LIST_REMOVE(lock, of_client);
     lock->client->hold_count--;
     lock->client = NULL;

@@ -21,9 +21,11 @@ bool manager_init(struct lock_manager *manager, const struct engine_rules *rules
         .queue_seed = flights_random(flights),
         .renewals_max = LIMIT_RENEWALS,
         .starts_left = LIMIT_STARTS,
+        .timers_left = LIMIT_TIMERS,
     };
     TAILQ_INIT(&manager->held);
     TAILQ_INIT(&manager->unheld);
+    timers_init(&manager->hold_timers);
     timers_init(&manager->timers);
     timers_init(&manager->due);
     start_queue_init(&manager->start_queue);
@@ -105,6 +107,14 @@ void manager_explain_votes(const struct lock_manager *manager, const enum reason
     reply->node_reasons = reasons;
     for (unsigned i = 0; i < reply->node_count; i++)
         reply->voting += reasons[i] == REASON_NONE;
+}
+
+void manager_note_busy(struct lock_manager *manager, const struct pending_request *pending,
+                       int64_t now_ns)
+{
+    int64_t since_ns = pending->awaits_start ? pending->joined_starts_ns : pending->received_ns;
+    histogram_add(&manager->stats->held_back, now_ns - since_ns);
+    manager->stats->busy++;
 }
 
 void manager_refuse(struct lock_manager *manager, struct engine_client *client,

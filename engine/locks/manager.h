@@ -48,6 +48,7 @@ struct pending_request {
     int64_t ballot_seen; /* LOCK: the greatest ballot by which it was outbid */
     char tag[LIMIT_TAG]; /* padded with zeros */
     TAILQ_ENTRY(pending_request) of_starts;
+    int64_t joined_starts_ns; /* when it joined the start queue */
     /* LOCK: its entry in the queue of the resource; undefined until it joins. */
     struct waiter waiter;
 };
@@ -59,8 +60,11 @@ struct lock_manager {
     struct flights *flights;
 
     struct fence fence;
+    struct timers hold_timers; /* of HOLDs: engine_catch_up() runs all that are due */
+    /* All other timers. Clients decide how many are due at once, so a pass runs a few of them. */
     struct timers timers;
-    uint32_t queue_seed; /* seed of the newest queue; the first seed differs between daemons */
+    unsigned timers_left; /* timers of the second kind that this pass may still run */
+    uint32_t queue_seed;  /* seed of the newest queue; the first seed differs between daemons */
     struct pool pending_requests;
     struct resources resources;
     struct extensions extensions;
@@ -84,7 +88,8 @@ struct lock_manager {
 
     size_t waiting; /* LOCKs with WAIT in all queues */
     /* Resources with waiters. */
-    LIST_HEAD(, resource) waited_for;
+    LIST_HEAD(, resource) waited_for; /* waited_for_count of them */
+    size_t waited_for_count;
     int64_t far_query_ns; /* when the last far query was sent */
     size_t kept_count;    /* resources that are kept for far waiters only */
     bool draining;
@@ -120,6 +125,10 @@ void pending_leave_flight(struct pending_request *pending);
 
 /* The tag of the request; NULL: it has none. */
 const char *pending_tag(const struct pending_request *pending);
+
+/* No round has started for the request in time, so its reply will be LIMIT busy. */
+void manager_note_busy(struct lock_manager *manager, const struct pending_request *pending,
+                       int64_t now_ns);
 
 /* Reply to a request that was not accepted, so that it is not a pending request. */
 void manager_refuse(struct lock_manager *manager, struct engine_client *client,

@@ -72,7 +72,7 @@ static void hold_back(struct lock_manager *manager, struct pending_request *pend
 {
     pending->waiter.wait_deadline = (struct timer){.kind = TIMER_WAIT_DEADLINE};
     manager->impatient++;
-    start_queue_join(&manager->start_queue, pending);
+    start_queue_join(&manager->start_queue, pending, now_ns);
     waits_set_start_deadline(manager, pending, now_ns);
 }
 
@@ -141,6 +141,7 @@ bool requests_start_next(struct lock_manager *manager, int64_t now_ns)
         (pending = start_queue_take(&manager->start_queue)) == NULL)
         return false;
     manager->starts_left--;
+    histogram_add(&manager->stats->held_back, now_ns - pending->joined_starts_ns);
     if (pending->flight != NULL) {
         stop_holding_back(manager, pending);
         flights_start(manager->flights, pending->flight, now_ns);
@@ -160,6 +161,7 @@ void requests_on_deadline(struct lock_manager *manager, struct pending_request *
         waits_on_deadline(manager, pending, now_ns);
         return;
     }
+    manager_note_busy(manager, pending, now_ns);
     start_queue_leave(&manager->start_queue, pending);
     manager_reply(manager, drop_held_back(manager, pending), ROUND_STATUS, &busy);
 }

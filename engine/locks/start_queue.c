@@ -10,11 +10,12 @@ void start_queue_init(struct start_queue *queue)
     queue->length = 0;
 }
 
-void start_queue_join(struct start_queue *queue, struct pending_request *pending)
+void start_queue_join(struct start_queue *queue, struct pending_request *pending, int64_t now_ns)
 {
     struct engine_client *client = pending->client;
     assert(!pending->awaits_start);
     pending->awaits_start = true;
+    pending->joined_starts_ns = now_ns;
     if (TAILQ_EMPTY(&client->to_start))
         TAILQ_INSERT_TAIL(&queue->clients, client, of_starts);
     TAILQ_INSERT_TAIL(&client->to_start, pending, of_starts);

@@ -11,6 +11,7 @@
 #define ENGINE_LOCKS_START_QUEUE_H
 
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/queue.h>
 
 struct engine_client;
@@ -24,7 +25,7 @@ struct start_queue {
 void start_queue_init(struct start_queue *queue);
 
 /* Append a request that is not in the queue. */
-void start_queue_join(struct start_queue *queue, struct pending_request *pending);
+void start_queue_join(struct start_queue *queue, struct pending_request *pending, int64_t now_ns);
 
 /* Remove a request that is in the queue, from any position. */
 void start_queue_leave(struct start_queue *queue, struct pending_request *pending);

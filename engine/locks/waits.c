@@ -31,8 +31,10 @@ void waits_leave(struct lock_manager *manager, struct pending_request *pending)
         manager->impatient--;
     } else {
         manager->waiting--;
-        if (--pending->resource->waits == 0)
+        if (--pending->resource->waits == 0) {
             LIST_REMOVE(pending->resource, waited_for);
+            manager->waited_for_count--;
+        }
     }
     if (pending->hold)
         manager->holding--;
@@ -95,6 +97,7 @@ static void answer_busy(struct lock_manager *manager, struct pending_request *pe
                         int64_t now_ns)
 {
     count_wait(manager, pending, now_ns);
+    manager_note_busy(manager, pending, now_ns);
     answer_limit(manager, pending, "busy");
 }
 
@@ -129,7 +132,7 @@ static bool may_start(struct lock_manager *manager, struct pending_request *pend
     if (next || pending->outbid ||
         (manager->start_queue.length == 0 && flights_has_room(manager->flights)))
         return true;
-    start_queue_join(&manager->start_queue, pending);
+    start_queue_join(&manager->start_queue, pending, now_ns);
     if (!pending->waits)
         waits_set_start_deadline(manager, pending, now_ns);
     return false;
@@ -572,8 +575,10 @@ static void join_queue(struct lock_manager *manager, struct pending_request *pen
         return;
     }
     manager->waiting++;
-    if (resource->waits++ == 0)
+    if (resource->waits++ == 0) {
         LIST_INSERT_HEAD(&manager->waited_for, resource, waited_for);
+        manager->waited_for_count++;
+    }
     timers_set(&manager->timers, &pending->waiter.wait_deadline,
                now_ns + request->wait_ms * NS_PER_MS);
     /* The round under way may be for a client without WAIT, and its undo would not probe the key.

@@ -572,6 +572,13 @@ void link_take_votes(struct link *link, unsigned count, int64_t now_ns)
         shorten_batch(batch, count);
 }
 
+int64_t link_latency_ns(const struct link *link, int64_t now_ns)
+{
+    int64_t age_ns =
+        link->outstanding_count > 0 ? now_ns - link->outstanding[link->first].sent_ns : 0;
+    return age_ns > link->latency_ns ? age_ns : link->latency_ns;
+}
+
 unsigned link_unanswered(const struct link *link)
 {
     unsigned count = link->outstanding_count;
@@ -603,9 +610,9 @@ int64_t link_deadline_ns(const struct link *link)
     return link->heartbeat_ns + link_silence_timeout_ns(link);
 }
 
-bool link_on_timer(struct link *link, int64_t now_ns)
+bool link_on_timer(struct link *link, int64_t heard_ns, int64_t now_ns)
 {
-    if (now_ns < link_deadline_ns(link))
+    if (heard_ns < link_deadline_ns(link))
         return false;
     switch (link->state) {
     case LINK_DOWN:
@@ -620,7 +627,7 @@ bool link_on_timer(struct link *link, int64_t now_ns)
         break;
     case LINK_UP:
         if (link->outstanding_count > 0 &&
-            now_ns > link->outstanding[link->first].sent_ns + link->node_timeout_ns)
+            heard_ns > link->outstanding[link->first].sent_ns + link->node_timeout_ns)
             set_state(link, LINK_SUSPECT, REASON_SUSPECT, now_ns);
         else {
             /* The connection has lasted for a heartbeat interval. If it is lost later, the first

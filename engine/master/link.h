@@ -257,6 +257,10 @@ const struct outstanding *link_on_reply(struct link *link, const struct redis_re
 const struct outstanding *link_expects_votes(const struct link *link);
 void link_take_votes(struct link *link, unsigned count, int64_t now_ns);
 
+/* The age of the oldest command without an answer, or the round trip of the last answered command
+ * of a round if that is longer. */
+int64_t link_latency_ns(const struct link *link, int64_t now_ns);
+
 /* The number of commands without an answer, with each vote of a batch counted. */
 unsigned link_unanswered(const struct link *link);
 
@@ -266,12 +270,13 @@ unsigned link_unanswered(const struct link *link);
 const struct outstanding *link_take_lost(struct link *link);
 
 /*
- * Call link_on_timer() at link_deadline_ns(). It returns true if the caller has to send a
- * heartbeat. The caller also has to send one when the link has come up, and after each reply that
- * leaves the link SUSPECT, unless a heartbeat is under way.
+ * Call link_on_timer() at link_deadline_ns(), when all answers that had arrived by heard_ns have
+ * been handled. It returns true if the caller has to send a heartbeat. The caller also has to send
+ * one when the link has come up, and after each reply that leaves the link SUSPECT, unless a
+ * heartbeat is under way.
  */
 int64_t link_deadline_ns(const struct link *link);
-bool link_on_timer(struct link *link, int64_t now_ns);
+bool link_on_timer(struct link *link, int64_t heard_ns, int64_t now_ns);
 
 /*
  * How long to wait before a lost connection is opened again. `attempts` counts the attempts since

@@ -85,6 +85,11 @@ static void write_requests(const struct status *status, struct text *text)
     histogram(text, "redlockd_queue_duration_seconds",
               "LOCKs with WAIT: time in the queue, whether or not the lock was granted.",
               &stats->queued);
+    histogram(text, "redlockd_start_delay_seconds",
+              "Requests held back while enough rounds were in flight: time until their round "
+              "started, or until it was given up.",
+              &stats->held_back);
+    counter(text, "redlockd_busy_total", "Requests answered LIMIT busy.", stats->busy);
     counter(text, "redlockd_lock_rounds_total",
             "Acquire rounds. A LOCK that waits may need several.", stats->acquire_rounds);
     counter(
@@ -106,6 +111,11 @@ static void write_requests(const struct status *status, struct text *text)
 static void write_locks(const struct status *status, struct text *text)
 {
     gauge(text, "redlockd_waiters", "LOCKs with WAIT in the queues.", status->waiting);
+    gauge(text, "redlockd_requests_held_back", "Requests that wait for their round to start.",
+          status->held_back);
+    gauge(text, "redlockd_rounds_limit",
+          "Rounds in flight from which on requests are held back; it adapts to the masters.",
+          status->rounds_limit);
     gauge(text, "redlockd_resources_waited_for", "Resources that have waiters.",
           status->waited_for);
     gauge(text, "redlockd_locks",

@@ -66,6 +66,8 @@ static void take_engine(struct status *status, const struct engine *engine,
     status->holding = view.holding;
     status->waiting = view.waiting;
     status->waited_for = view.waited_for;
+    status->held_back = view.held_back;
+    status->rounds_limit = view.limit;
     for (unsigned i = 0; i < view.node_count; i++) {
         take_node(&status->nodes[i], engine, i, status->wall_ns - now_ns, now_ns);
         status->nodes[i].name = config->nodes[i].name;

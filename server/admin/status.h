@@ -85,6 +85,8 @@ struct status {
     size_t holds;            /* locks with HOLD */
     size_t holding;          /* HOLDs granted or requested */
     size_t waiting;          /* LOCKs with WAIT in the queues */
+    size_t held_back;        /* requests that wait for their round to start */
+    unsigned rounds_limit;   /* rounds in flight from which on requests are held back */
     size_t waited_for;       /* resources with waiters */
 
     size_t clients;

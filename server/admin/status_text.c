@@ -80,18 +80,19 @@ void status_write_lock(const struct status_lock *lock, struct text *text)
 void status_write_daemon(const struct status *status, struct text *text)
 {
     const struct engine_stats *stats = &status->stats;
-    text_format(text,
-                "subject=daemon version=%s pid=%d uptime_ms=%" PRId64
-                " clients=%zu rounds=%zu undone=%" PRIu64 " backfilled=%" PRIu64
-                " releases_deferred=%" PRIu64
-                " waiting=%zu holding=%zu locks=%zu acquire_rounds=%" PRIu64 " handovers=%" PRIu64
-                " key_probes=%" PRIu64 " renewals=%" PRIu64 " lost=%" PRIu64
-                " unauthenticated=%zu wrong_secrets=%" PRIu64 " broken=%" PRIu64,
-                status->version, status->pid, ms(status->uptime_ns), status->clients,
-                status->rounds_in_flight, stats->undone, stats->backfilled,
-                stats->deferred_releases, status->waiting, status->holding, status->locks,
-                stats->acquire_rounds, stats->handovers, stats->key_probes, stats->renewals,
-                stats->lost, status->unauthenticated, status->wrong_secrets, stats->broken);
+    text_format(
+        text,
+        "subject=daemon version=%s pid=%d uptime_ms=%" PRId64
+        " clients=%zu rounds=%zu undone=%" PRIu64 " backfilled=%" PRIu64
+        " releases_deferred=%" PRIu64 " waiting=%zu holding=%zu locks=%zu acquire_rounds=%" PRIu64
+        " handovers=%" PRIu64 " key_probes=%" PRIu64 " renewals=%" PRIu64 " lost=%" PRIu64
+        " unauthenticated=%zu wrong_secrets=%" PRIu64 " broken=%" PRIu64
+        " held_back=%zu rounds_limit=%u busy=%" PRIu64,
+        status->version, status->pid, ms(status->uptime_ns), status->clients,
+        status->rounds_in_flight, stats->undone, stats->backfilled, stats->deferred_releases,
+        status->waiting, status->holding, status->locks, stats->acquire_rounds, stats->handovers,
+        stats->key_probes, stats->renewals, stats->lost, status->unauthenticated,
+        status->wrong_secrets, stats->broken, status->held_back, status->rounds_limit, stats->busy);
 }
 
 void status_write_outcomes(const struct status *status, unsigned kind, struct text *text)
@@ -204,11 +205,13 @@ void status_write_json(const struct status *status, struct text *text)
                 ",\"time_ms\":%" PRId64 ",\"uptime_ms\":%" PRId64
                 ",\n \"ready\":%s,\"stopping\":%s,\"voting\":%u,\"nodes_total\":%u,\"need\":%u,"
                 "\"back_ms\":%" PRId64 ",\n \"grants_per_second\":%.1f,\"waiting\":%zu,"
+                "\"held_back\":%zu,\"rounds_limit\":%u,"
                 "\"waited_for\":%zu,\"holds\":%zu,\"clients\":%zu,\"clients_max\":%zu,\n",
                 ms(status->wall_ns), ms(status->uptime_ns), true_or_false(status_is_ready(status)),
                 true_or_false(status->stopping), status->voting, status->node_count, status->quorum,
-                status->back_ms, status->grants_a_second, status->waiting, status->waited_for,
-                status->holds, status->clients, status->clients_max);
+                status->back_ms, status->grants_a_second, status->waiting, status->held_back,
+                status->rounds_limit, status->waited_for, status->holds, status->clients,
+                status->clients_max);
     text_string(text, " \"nodes\":[");
     json_nodes(status, text);
     text_string(text, "],\n \"queues\":[");

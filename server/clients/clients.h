@@ -59,10 +59,11 @@ struct clients {
     struct session_list sessions;
     struct session_list deferred;   /* sessions for sessions_on_sweep() after this pass */
     struct event *sweep;            /* active while `deferred` is not empty */
-    struct session_queue next_pass; /* sessions whose read budget is spent */
+    struct session_queue next_pass; /* sessions that wait for their turn, see session_may_read() */
     struct event *next_pass_event;  /* added while `next_pass` is not empty */
-    unsigned read_budget;           /* lines taken from one session in one pass */
-    unsigned sessions_served;       /* sessions served in this pass */
+    bool crowded; /* a pass had too little time: sessions with new input queue up in next_pass */
+    unsigned read_budget;     /* lines taken from one session in one pass */
+    unsigned sessions_served; /* sessions served in this pass */
     unsigned session_count;
     uint64_t next_session_id;
 

@@ -12,10 +12,16 @@
 #include <unistd.h>
 
 #include "server/clients/clients.h"
+#include "server/clock.h"
+#include "server/net/pass.h"
 #include "server/net/tcp.h"
 
 /* A peer that vanishes silently is detected after a minute. */
 enum { KEEPALIVE_IDLE_S = 30, KEEPALIVE_INTERVAL_S = 10, KEEPALIVE_PROBES = 3 };
+
+/* Connections that a listener accepts in a pass even if the time for clients is over: less than 1
+ * ms of work, and more than a thousand connections a second. */
+enum { ACCEPTS_IN_ANY_CASE = 16 };
 
 /* --- accepting --- */
 
@@ -133,7 +139,9 @@ static void listener_on_accept(struct evconnlistener *accepting, evutil_socket_t
     accept_client(listener, fd, address, (socklen_t)len);
     if (listener->accepted++ == 0)
         event_add(listener->pass, &next_pass);
-    if (listener->accepted >= accepts_at_once(listener->clients))
+    bool enough = listener->accepted >= ACCEPTS_IN_ANY_CASE &&
+                  !pass_has_time(listener->clients->pass, clock_now_ns());
+    if (enough || listener->accepted >= accepts_at_once(listener->clients))
         evconnlistener_disable(accepting);
 }
 

@@ -13,6 +13,7 @@
 #include "server/clients/clients.h"
 #include "server/clock.h"
 #include "server/log.h"
+#include "server/net/pass.h"
 
 /* The most segments of an evbuffer that a line can span. Segments have at least 512 bytes, so this
  * is more than enough. */
@@ -299,10 +300,13 @@ void requests_take(struct session *session)
 {
     assert(!session_takes_lines(session) || !session->untagged_pending ||
            engine_client_requests(&session->client) > 0);
-    session->lines_taken = 0;
     session->clients->sessions_served++;
     /* All lines of this pass get one time. None of them was sent later. */
     session->lines_ns = clock_now_ns();
+    /* Without time for clients in this pass, take no line and wait for the next one. */
+    bool has_time = pass_has_time(session->clients->pass, session->lines_ns);
+    session->clients->crowded = session->clients->crowded || !has_time;
+    session->lines_taken = has_time ? 0 : session->clients->read_budget;
     while (can_start_pending(session) && has_budget(session))
         take_pending(session);
     while (has_budget(session) && take_input(session))

@@ -51,7 +51,8 @@ struct session {
     bool untagged_pending;     /* the engine has an untagged request without a reply */
     bool discarding;           /* skipping the rest of a line that is too long */
     bool is_deferred;          /* is in clients->deferred */
-    bool on_next_pass;         /* is in clients->next_pass: its read budget is spent */
+    bool on_next_pass;         /* is in clients->next_pass: waits for its turn */
+    bool unread;               /* waits for its turn to read its socket */
     LIST_ENTRY(session) entry; /* in clients->sessions */
     LIST_ENTRY(session) deferred;
     TAILQ_ENTRY(session) next_pass;

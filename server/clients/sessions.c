@@ -25,6 +25,22 @@ static bool all_answered(const struct session *session)
 
 /* --- callbacks of the stream --- */
 
+/* When the time for clients in a pass is over, sessions with new input wait in clients->next_pass,
+ * unread. Until all of them have had their turn, new ones queue up after them. */
+static bool session_may_read(void *context)
+{
+    struct session *session = context;
+    struct clients *clients = session->clients;
+    if (session->on_next_pass)
+        return false;
+    clients->crowded = clients->crowded || !pass_has_time(clients->pass, clock_now_ns());
+    if (!clients->crowded)
+        return true;
+    session->unread = true;
+    session_want_next_pass(session);
+    return false;
+}
+
 static void session_on_input(void *context)
 {
     struct session *session = context;
@@ -111,6 +127,7 @@ static void session_on_end_seen(void *context)
 }
 
 static const struct stream_user client = {
+    .may_read = session_may_read,
     .on_input = session_on_input,
     .on_written = session_on_written,
     .on_end = session_on_end,
@@ -331,23 +348,42 @@ bool sessions_add(struct clients *clients, int fd, struct bufferevent *tls, cons
 
 /* --- after a pass --- */
 
+/* The turn of a session that has waited. */
+static void take_turn(struct session *session)
+{
+    bool unread = session->unread && session->stream.reading;
+    session->on_next_pass = session->unread = false;
+    if (session->state == SESSION_DROPPED)
+        return;
+    if (unread)
+        stream_read(&session->stream);
+    else
+        requests_take(session);
+    /* If these were the last lines, the sweep can now end the session. */
+    if (session_has_ended(session))
+        session_defer(session);
+}
+
 static void sessions_on_next_pass(evutil_socket_t fd, short events, void *context)
 {
+    static const struct timeval at_once = {0};
     struct clients *clients = context;
-    struct session_queue sessions = TAILQ_HEAD_INITIALIZER(sessions);
+    const struct session *last = TAILQ_LAST(&clients->next_pass, session_queue);
     struct session *session;
     (void)fd;
     (void)events;
-    TAILQ_CONCAT(&sessions, &clients->next_pass, next_pass);
-    while ((session = TAILQ_FIRST(&sessions)) != NULL) {
-        TAILQ_REMOVE(&sessions, session, next_pass);
-        session->on_next_pass = false;
-        if (session->state != SESSION_DROPPED)
-            requests_take(session);
-        /* If these were the last lines, the sweep can now end the session. */
-        if (session_has_ended(session))
-            session_defer(session);
+    /* A session that is not done goes to the end of the queue. It has its next turn in the next
+     * pass. */
+    bool more = true;
+    while (more && (session = TAILQ_FIRST(&clients->next_pass)) != NULL &&
+           pass_has_time(clients->pass, clock_now_ns())) {
+        more = session != last;
+        TAILQ_REMOVE(&clients->next_pass, session, next_pass);
+        take_turn(session);
     }
+    clients->crowded = more && !TAILQ_EMPTY(&clients->next_pass);
+    if (!TAILQ_EMPTY(&clients->next_pass))
+        event_add(clients->next_pass_event, &at_once);
     pass_want_end(clients->pass);
 }
 

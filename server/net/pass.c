@@ -24,9 +24,17 @@ void pass_want_end(struct pass *pass)
     event_active(pass->end, 0, 0);
 }
 
+bool pass_has_time(struct pass *pass, int64_t now_ns)
+{
+    if (pass->until_ns == 0)
+        pass->until_ns = now_ns + PASS_BUDGET_NS;
+    return now_ns < pass->until_ns;
+}
+
 void pass_ended(struct pass *pass)
 {
     assert(pass->end_due);
     pass->end_due = false;
+    pass->until_ns = 0;
     pass->number++;
 }

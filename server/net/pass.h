@@ -5,6 +5,9 @@
  * Any module can request the callback, any number of times in a pass. The callback runs once, after
  * all events that were active at the first request. The owner of the loop provides the callback, so
  * a module that requests it does not depend on the layers above.
+ *
+ * Work whose amount clients decide has PASS_BUDGET_NS in each pass. What exceeds this waits for the
+ * next pass, so that masters are read in time.
  */
 #ifndef SERVER_NET_PASS_H
 #define SERVER_NET_PASS_H
@@ -13,10 +16,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "protocol/units.h"
+
+#define PASS_BUDGET_NS (2 * NS_PER_MS)
+
 struct pass {
     struct event *end;
-    bool end_due;    /* `end` is active, or its callback is running */
-    uint64_t number; /* passes that ended with the callback */
+    int64_t until_ns; /* when the budget of this pass ends; 0: no client has been served yet */
+    bool end_due;     /* `end` is active, or its callback is running */
+    uint64_t number;  /* passes that ended with the callback */
 };
 
 /* False if there is not enough memory. */
@@ -29,7 +37,11 @@ void pass_deinit(struct pass *pass);
  * Inside the callback this has no effect until pass_ended(). */
 void pass_want_end(struct pass *pass);
 
-/* The callback calls this when its work is done. */
+/* Is there time left for clients in this pass? The first call in a pass starts the budget, so it
+ * always returns true. */
+bool pass_has_time(struct pass *pass, int64_t now_ns);
+
+/* The callback calls this when its work is done. The next pass has a new budget. */
 void pass_ended(struct pass *pass);
 
 #endif

@@ -334,10 +334,18 @@ static void stream_on_readable(evutil_socket_t fd, short events, void *context)
         event_active(stream->deferred_read, EV_READ, 0);
         return;
     }
+    if (stream->user->may_read != NULL && !stream->user->may_read(stream->context))
+        return;
     read_on(stream);
     /* If the connection has ended after this input, report the end now, before any output is
      * flushed: a LOCK must not be granted to a client that has disconnected. */
     if (events & EV_CLOSED && stream->reading)
+        read_on(stream);
+}
+
+void stream_read(struct stream *stream)
+{
+    if (stream->reading && stream->tls == NULL)
         read_on(stream);
 }
 

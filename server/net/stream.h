@@ -49,6 +49,9 @@ struct streams {
 /* The callbacks of a stream's user; on_written and on_end_seen may be NULL. A callback may close
  * the stream but not free it. */
 struct stream_user {
+    /* May the stream be read now? If not, the user calls stream_read() later. NULL: always. Plain
+     * sockets only. */
+    bool (*may_read)(void *context);
     /* New input has arrived. Input that the user does not consume is kept, and the view of the next
      * call begins with it. */
     void (*on_input)(void *context);
@@ -121,6 +124,9 @@ bool stream_is_open(const struct stream *stream);
  * called. The caller may overwrite the bytes. */
 char *stream_input(struct stream *stream, size_t *len);
 void stream_consume(struct stream *stream, size_t len);
+
+/* Read once, after may_read has returned false. No effect while reading is off. */
+void stream_read(struct stream *stream);
 
 /* Turn reading on or off; it is on at first. While a stream is not read from, its end goes
  * unnoticed unless stream_watch_hangup() is on. */

@@ -18,7 +18,8 @@ enum scenario_kind {
     ONE_RESOURCE,  /* load.h; all requests are for one resource */
     PEER,          /* peer.h; each client has a resource of its own */
     PEER_LINE,     /* peer.h; all clients want one resource */
-    PEER_TURNS,    /* peer.h; one resource; a client waits until another one held it */
+    PEER_TURNS,    /* peer.h; one resource; after its turn a client waits until another one
+                       has been granted the lock */
 };
 
 enum scenario_fault {
@@ -42,9 +43,10 @@ struct scenario {
     bool by_proxy;    /* the proxy (proxy.h) in place of daemons */
     bool over_unix;   /* by the unix socket of the first daemon, not by TCP */
     bool batch; /* the first daemon runs under SCHED_BATCH: it preempts no process when it wakes */
-    bool busy;  /* beside as many processes in busy loops as there are processors */
+    bool busy;  /* busy loops run at the same time, one process for each processor */
     enum scenario_fault fault;
-    bool soak;        /* lasts arena.soak_ns, in the first round only; left out if that is 0 */
+    bool soak; /* lasts arena.soak_ns; left out if that is 0. The bench runs all scenarios several
+                  times; this one only the first time */
     const char *peer; /* see peer.h */
     bool on_etcd;     /* on etcd instead of the masters */
 };

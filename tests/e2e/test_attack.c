@@ -2,7 +2,7 @@
  * A daemon under attack: honest clients get every reply, memory and descriptors stay within limits,
  * and afterwards all resources are released.
  *
- * `make check` runs a short form with some hundred connections. For the full form, run
+ * `make check` runs a short form with 200 connections. For the full form, run
  * build/tests/e2e/test_attack with ATTACK_EACH=1000, ATTACK_IDLE=1000, ATTACK_PAUSE_MS=250 and
  * ATTACK_SECONDS=60 in the environment. It opens 10,000 connections: 1,000 of each of nine hostile
  * kinds, which act four times a second, and 1,000 idle ones. It needs `ulimit -n` of at least
@@ -106,7 +106,8 @@ static void sample_usage(struct attack_run *attack_run)
     attack_run->files_most = files > attack_run->files_most ? files : attack_run->files_most;
 }
 
-/* True once every kind of connection has acted on each of its connections. */
+/* True once the attack has made ten passes over its connections, and each hostile kind has acted as
+ * often as it has connections. */
 static bool all_kinds_acted(const struct attack *attack, const struct plan *plan)
 {
     bool all = attack->counts->passes >= 10;
@@ -157,15 +158,16 @@ static void report(const struct attack_run *attack_run, const struct plan *plan)
 static void check_bounds(const struct attack_run *attack_run, const struct plan *plan)
 {
     long connections = (long)((ATTACK_KINDS - 1) * plan->attack.each + plan->attack.idle);
-    /* Replies pile up for two kinds: connections that do not read, and for a moment pipelines. */
+    /* Two kinds have unread replies: ATTACK_UNREAD never reads, and ATTACK_PIPELINE can lag. */
     long unread_kib = 2 * (long)plan->attack.each * LIMIT_CLIENT_OUTPUT / 1024;
     long most_kib =
         attack_run->memory_before_kib + unread_kib + connections * CONNECTION_KIB + 65536;
     if (!process_is_sanitized) /* ASan keeps freed memory */
         ck_assert_msg(attack_run->memory_most_kib < most_kib, "%ld KiB, more than %ld",
                       attack_run->memory_most_kib, most_kib);
-    /* A closed connection keeps its descriptor until the daemon notices the close. Up to a full
-     * backlog of 1,024 connections can do so. */
+    /* The attack replaces the connections that it resets. The daemon may accept a replacement
+     * before it notices the reset, and then it has a descriptor for each of the two. The limit
+     * allows for 1,024 such pairs. */
     ck_assert_uint_le(attack_run->files_most,
                       attack_run->files_before + (unsigned)connections + 1024);
 }

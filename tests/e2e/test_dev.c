@@ -165,7 +165,7 @@ END_TEST
 START_TEST(dev_uses_another_port_if_its_own_is_taken)
 {
     struct dev dev;
-    /* If this fails, another program has the port, which serves the test as well. */
+    /* If this fails, another program already has the port, and the test works just as well. */
     int fd = port_listen(AF_INET, DEV_PORT);
     open_dev(&dev, __func__);
     ck_assert_int_ne(listening_port(&dev.daemon), DEV_PORT);

@@ -1,6 +1,6 @@
 /*
- * Compares the fake master (tests/fake/master.h) with a real one: the same bytes, sent to both at
- * the same time, must give the same replies.
+ * Compares the fake master (tests/fake/master.h) with a real one: the same bytes, sent first
+ * to one and at once to the other, must give the same replies.
  */
 #include <hiredis/hiredis.h>
 #include <inttypes.h>
@@ -289,8 +289,9 @@ static void heartbeat_with(const char *entry)
                       14);
 }
 
-/* The step entry is ahead of both clocks, so each heartbeat raises it by a millisecond. An entry
- * behind the clock would be set to the time of its server, and the replies would differ. */
+/* The entry "-" announces a step of the clock. The step on both servers is ahead of their clocks,
+ * so the announcement raises it by a millisecond. A step behind the clocks would be set to the time
+ * of each server, and the replies would differ. */
 static void try_heartbeat_of_a_step(void)
 {
     static const char *const set[] = {"SET",  "redlockd:step:x", "9700000000000000", "NX", "PX",
@@ -304,8 +305,9 @@ static void try_heartbeat_of_a_step(void)
     ck_assert_str_eq(step, "9700000000001000");
 }
 
-/* The next heartbeat removes an attestation that was written before the clock was set back, or by a
- * daemon that does not state the largest hidden error (the number after the colon). */
+/* The next heartbeat removes an attestation whose time is in the future, because it was written
+ * before the clock was set back. It also removes one without the number after the colon: how far
+ * the clock may have gone forward without being noticed. */
 static void try_heartbeat_on_a_void_attestation(const char *attestation)
 {
     const char *const set[] = {"SET", "redlockd:vouch:x", attestation, "NX", "PX", "60000"};

@@ -2,10 +2,12 @@
  * The daemon under pressure: masters that answer too late, clients that send too much, and no free
  * descriptors.
  */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/e2e/process.h"
 #include "tests/e2e/stage.h"
 #include "tests/e2e/waiting.h"
 #include "tests/runner.h"
@@ -61,6 +63,35 @@ START_TEST(an_extension_granted_too_late_leaves_the_lock_unchanged)
     client_expect_match(&client, "HELD [0-9]{5}", "STATUS a");
     client_expect(&client, "OK", "UNLOCK a %s", grant.token);
     client_close(&client);
+    stage_close(&stage);
+}
+END_TEST
+
+/* --- a slow daemon --- */
+
+/* The masters answer while the daemon is stopped for longer than node_timeout. The daemon then has
+ * to read these answers before it judges the masters. */
+START_TEST(a_daemon_that_was_stopped_suspects_no_master)
+{
+    enum { NODE_TIMEOUT_MS = 2000 };
+    const struct stage_plan plan = {.masters = 3, .daemon = {.node_timeout_ms = NODE_TIMEOUT_MS}};
+    struct stage stage;
+    struct client holder;
+    stage_open(&stage, __func__, &plan);
+    daemon_connect(&stage.daemon, &holder);
+    client_lock(&holder, "held", "60s HOLD");
+    stage_stop_masters(&stage, 0, 2);
+    client_send(&holder, "LOCK a 60s WAIT 60s\n");
+    stage_wait_in_flight(&stage);
+    process_stop(stage.daemon.pid);
+    stage_continue_masters(&stage, 0, 2);
+    wait_ms(NODE_TIMEOUT_MS + 500);
+    kill(stage.daemon.pid, SIGCONT);
+    client_read_match(&holder, "OK .*");
+    client_expect(&holder, "PONG", "PING");
+    ck_assert_uint_eq(daemon_count_log(&stage.daemon, "node_suspect"), 0);
+    ck_assert_uint_eq(daemon_count_log(&stage.daemon, "hold_lost"), 0);
+    client_close(&holder);
     stage_close(&stage);
 }
 END_TEST
@@ -151,6 +182,7 @@ Suite *test_suite(void)
     TCase *tests = sandbox_case("pressure");
     tcase_add_test(tests, a_lock_granted_too_late_is_undone);
     tcase_add_test(tests, an_extension_granted_too_late_leaves_the_lock_unchanged);
+    tcase_add_test(tests, a_daemon_that_was_stopped_suspects_no_master);
     tcase_add_test(tests, a_line_too_long_is_answered_in_order);
     tcase_add_test(tests, a_lock_followed_by_much_input_is_undone_when_its_client_closes);
     tcase_add_test(tests, a_master_reconnects_while_clients_use_every_descriptor);

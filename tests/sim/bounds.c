@@ -38,6 +38,7 @@ void bounds_draw(uint64_t seed)
         .client_requests = rarely_tight(&prng, 1, 3),
         /* A hand-over takes two rounds, and earlier rounds may still have replies outstanding. */
         .rounds = tight_or_roomy(&prng, 4, 10),
+        .admission_min = rarely_tight(&prng, 1, 2),
         .holds = tight_or_roomy(&prng, 1, 3),
         .renewals = tight_or_roomy(&prng, 1, 2),
         .breaks = tight_or_roomy(&prng, 1, 1),
@@ -49,9 +50,11 @@ void bounds_draw(uint64_t seed)
         .link_releases_under_way = tight_or_roomy(&prng, 1, 3),
         .crowded = prng_below(&prng, 2) == 0,
     };
+    sim_bounds.admission_start = sim_bounds.admission_min + between(&prng, 0, 2);
     sim_bounds.locks = sim_bounds.holds + between(&prng, 1, 2);
     sim_bounds.link_releases = sim_bounds.link_votes + between(&prng, 1, 12);
     sim_bounds.link_commands = sim_bounds.link_releases + 17;
+    sim_bounds.timers = tight_or_roomy(&prng, 1, 2);
 }
 
 bool bounds_are_in_force(void)
@@ -95,6 +98,8 @@ void bounds_note(const struct engine *engine, uint64_t *met)
     met[BOUND_waiters] += engine->manager.waiting >= engine->rules.waiters;
     met[BOUND_pending_requests] += is_full(&engine->manager.pending_requests);
     met[BOUND_rounds] += is_full(&engine->flights.pool);
+    met[BOUND_admission] += engine->manager.start_queue.length > 0;
+    met[BOUND_timers] += engine->manager.timers_left == 0;
     met[BOUND_locks] += is_full(&engine->manager.locks);
     met[BOUND_holds] += engine->manager.holding >= LIMIT_HOLDS;
     met[BOUND_renewals] += engine->manager.renewing >= LIMIT_RENEWALS;
@@ -153,8 +158,15 @@ enum limited limited_of(const char *word)
     return (enum limited)limited;
 }
 
+bool bounds_hold_back_in_vain(const struct engine *engine, int64_t now_ns)
+{
+    return engine->manager.start_queue.length > 0 && flights_has_room(&engine->flights) &&
+           engine_deadline_ns(engine) > now_ns;
+}
+
 bool bounds_leave_no_round(const struct engine *engine)
 {
     return is_full(&engine->flights.pool) || is_full(&engine->manager.pending_requests) ||
-           is_full(&engine->manager.resources.pool);
+           is_full(&engine->manager.resources.pool) ||
+           engine->manager.impatient >= manager_impatient_max();
 }

@@ -18,6 +18,9 @@ struct sim_bounds {
     /* Each of these replaces the LIMIT_* of the same name. */
     unsigned client_requests;
     unsigned rounds;
+    unsigned admission_min;
+    unsigned admission_start;
+    unsigned timers;
     unsigned locks;
     unsigned holds;
     unsigned renewals;
@@ -50,6 +53,8 @@ bool bounds_are_crowded(void);
     X(waiters)                                                                                     \
     X(pending_requests)                                                                            \
     X(rounds)                                                                                      \
+    X(admission)                                                                                   \
+    X(timers)                                                                                      \
     X(locks)                                                                                       \
     X(holds)                                                                                       \
     X(renewals)                                                                                    \
@@ -84,6 +89,7 @@ const char *bounds_passed(const struct engine *engine);
 #define LIMITED_TABLE(X)                                                                           \
     X(requests)                                                                                    \
     X(operations)                                                                                  \
+    X(busy)                                                                                        \
     X(waiters)                                                                                     \
     X(waiters_per_resource)                                                                        \
     X(holds)                                                                                       \
@@ -100,6 +106,10 @@ enum limited {
 
 const char *limited_word(enum limited limited);
 enum limited limited_of(const char *word);
+
+/* Do requests wait for their start although their rounds may start, and the engine does not go on
+ * at once? Called after a pass. */
+bool bounds_hold_back_in_vain(const struct engine *engine, int64_t now_ns);
 
 /* Has the engine no room for another round, request or resource? */
 bool bounds_leave_no_round(const struct engine *engine);

@@ -411,6 +411,8 @@ static bool is_reached(const struct sim *sim, const struct sim_request *refused,
         return others + engine->manager.held_count >= LIMIT_HOLDS;
     case LIMITED_breaks:
         return engine->manager.breakings.in_use == engine->manager.breakings.count;
+    case LIMITED_busy:
+        return refused->verb == VERB_LOCK || refused->verb == VERB_STATUS;
     case LIMITED_operations:
         return bounds_leave_no_round(engine);
     case LIMITED_extensions:

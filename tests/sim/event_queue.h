@@ -5,21 +5,23 @@
 
 #include <stdint.h>
 
+/* A comment names the thing that event.subject is the index of, and after the colon what happens to
+ * it. EVENT_STRIKE has no subject. The owner of a wire is a daemon or the foreign client. */
 enum event_kind {
     EVENT_CONNECT,   /* wire: the SYN arrives at the master */
-    EVENT_CONNECTED, /* wire: the SYN-ACK arrives at the owner */
+    EVENT_CONNECTED, /* wire: the SYN-ACK arrives at the wire's owner */
     EVENT_TO_SERVER, /* wire: bytes arrive at the master */
     EVENT_TO_CLIENT, /* wire: bytes arrive at the owner */
     EVENT_RESET,     /* wire: the master learns of a reset */
-    EVENT_CLOSED,    /* wire: the owner learns that it is closed */
+    EVENT_CLOSED,    /* wire: the owner learns that the wire is closed */
     EVENT_CRON,      /* master: its periodic work */
-    EVENT_REQUEST,   /* request: it arrives at its daemon */
-    EVENT_REPLY,     /* reply: it arrives at its client */
-    EVENT_HANGUP,    /* connection: the daemon learns that it has ended */
+    EVENT_REQUEST,   /* request: arrives at its daemon */
+    EVENT_REPLY,     /* reply: arrives at its client */
+    EVENT_HANGUP,    /* connection: its daemon learns that the connection has ended */
     EVENT_ACT,       /* client: its next action */
     EVENT_FOREIGN,   /* foreign client: its next action */
     EVENT_STRIKE,    /* a fault begins */
-    EVENT_FAULT_END, /* fault: it ends */
+    EVENT_FAULT_END, /* fault: ends */
     EVENT_TIMER,     /* daemon: its timer */
     EVENT_PASS,      /* daemon: a slow pass of its loop ends */
 };

@@ -65,6 +65,14 @@ mutant() {
     [ $((count % 2)) -ne 0 ] || wait
 }
 
+# --- admission ---
+mutant held-back-for-ever all 'in vain' engine/engine.c \
+    's/else if (!requests_start_next(&engine->manager, now_ns))/else/'
+mutant settled-round-keeps-its-place all 'was not granted\|in vain\|no reply\|not answered\|late' engine/flight/flights.c \
+    's/^    admission_on_settled(.*//'
+mutant busy-request-is-not-answered all 'no reply\|not answered\|late\|WAIT' engine/locks/waits.c \
+    's/^        answer_busy(manager, pending, now_ns);/        return;/'
+
 unfit="could vote and keep it\|two holders"
 
 # --- the guard ---

@@ -121,9 +121,10 @@ struct sim_daemon {
     bool paused;
     bool draining;
     int64_t drain_end_ns;
-    int64_t timer_ns;                  /* true time of its next EVENT_TIMER; INT64_MAX: none */
-    int64_t paused_at_ns;              /* true time at which the last pause began or ended */
-    bool busy;                         /* in a slow pass of its loop */
+    int64_t timer_ns;     /* true time of its next EVENT_TIMER; INT64_MAX: none */
+    int64_t heard_ns;     /* 0, or its clock when a timer fired that concerns masters */
+    int64_t paused_at_ns; /* true time at which the last pause began or ended */
+    bool busy;            /* in a slow pass of its loop */
     struct event backlog[SIM_BACKLOG]; /* events that arrived while it was paused or busy */
     unsigned backlog_count;
 };

@@ -1,4 +1,4 @@
-/* Faults of the paths between daemons and masters. */
+/* Faults of the paths between daemons and masters. A partition can also cut off the clients. */
 #include "tests/torture/faults.h"
 
 enum { DISTURBED_MS = 1600, SLOW_MS = 120, LOST_MS = 1600 };

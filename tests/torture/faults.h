@@ -1,16 +1,16 @@
 /*
  * Draws the faults of a torture, their times and their durations.
  *
- * Most of the time only a minority of the masters has faults, and every few seconds another
- * minority. So locks are still granted, and a lock granted by one majority competes with requests
- * to the next majority. Sometimes all masters have faults, and sometimes none. Often there is an
+ * Most faults strike one minority of the masters; every second or two it is another minority. So
+ * locks are still granted, and a lock granted by one majority competes with requests to the next
+ * majority. One fault in eight strikes any master, and at times there are none. Often there is an
  * ambush: two masters hang while the other three grant locks, and when the two come back, one of
  * the three loses its data. (The article "How to do distributed locking" describes this with a
  * clock that jumps.)
  *
- * Faults that no guard can see (README.md) are left out: each clock jumps in one direction only,
- * eviction is allowed for a while before a key is evicted, and no proxy stands between clients and
- * daemons.
+ * The torture avoids the faults that no guard can see (README.md). Each clock jumps in one
+ * direction only. A master gets an eviction policy 1.5 s before it has to evict keys, so that every
+ * daemon sees the policy first. No proxy stands between clients and daemons.
  */
 #ifndef TESTS_TORTURE_FAULTS_H
 #define TESTS_TORTURE_FAULTS_H
@@ -68,9 +68,9 @@ struct faults {
         bool saved;   /* has a snapshot */
         bool back;    /* its clock jumps back, not forward */
     } masters[STAGE_MASTERS];
-    uint32_t cut_off; /* bit set of the masters that DAEMON_ROUTED is cut off from, in either
-                         direction */
-    int spare_copy;   /* the master that the spare has a copy of; -1: the spare is empty */
+    uint32_t cut_off; /* bit set of the masters that DAEMON_ROUTED is cut off from, in one
+                         direction or both; bit NET_CLIENTS: it is cut off from the clients */
+    int spare_copy;   /* the master that torture->spare has a copy of; -1: no copy */
     struct {
         bool stopped;
         int64_t end_by_ns; /* deadline of an orderly exit; 0: none requested */
@@ -134,7 +134,8 @@ void strike_crash(struct faults *faults, unsigned master);
 void strike_pause(struct faults *faults, unsigned master);
 void strike_term(struct faults *faults, unsigned master);
 
-/* Report a daemon that has exited unexpectedly, and start the daemons that are due. */
+/* Report daemons that exit unexpectedly, too late or with an error. A deferred action restarts each
+ * daemon that has exited. */
 void daemons_update(struct faults *faults);
 bool daemons_run(const struct faults *faults);
 

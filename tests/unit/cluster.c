@@ -51,6 +51,8 @@ static int64_t next_event_ns(const struct cluster *cluster)
     for (unsigned i = 0; i < cluster->node_count; i++) {
         int64_t at_ns = pipe_next_ns(&cluster->connections[i][CHANNEL_COMMANDS].pipe);
         next_ns = at_ns < next_ns && !cluster->masters[i].hung ? at_ns : next_ns;
+        int64_t busy_ns = cluster->masters[i].busy_ns;
+        next_ns = busy_ns > cluster->now_ns && busy_ns < next_ns ? busy_ns : next_ns;
     }
     return next_ns;
 }
@@ -64,7 +66,7 @@ void cluster_pass_ms(struct cluster *cluster, int64_t ms)
         if (next_ns > until_ns)
             break;
         cluster->now_ns = next_ns > cluster->now_ns ? next_ns : cluster->now_ns;
-        engine_on_timer(&cluster->engine, cluster->now_ns);
+        engine_on_timer(&cluster->engine, cluster->now_ns, cluster->now_ns);
         cluster_settle(cluster);
     }
     cluster->now_ns = until_ns;
@@ -125,7 +127,7 @@ static void init_masters(struct cluster *cluster, unsigned node_count)
     for (unsigned i = 0; i < node_count; i++) {
         struct cluster_master *master = &cluster->own[i];
         master->dead = master->hung = master->mute = false;
-        master->delay_ns = 0;
+        master->delay_ns = master->service_ns = master->busy_ns = 0;
         master->clock_ns = 1000000000 * NS_PER_S;
         fake_init(&master->redis, 1 + 2 * i);
         master->redis.begun_us = master->clock_ns / 1000;

@@ -30,10 +30,12 @@ struct cluster_master {
     struct fake_master redis;
     bool dead;
     bool hung;
-    bool mute;        /* the master executes commands, but its replies are lost */
-    int64_t delay_ns; /* transit time of bytes to the master */
-    int64_t clock_ns; /* the master's wall clock minus the cluster's now_ns; keys expire by it */
-    unsigned wires;   /* number of connections ever opened to the master */
+    bool mute;          /* the master executes commands, but its replies are lost */
+    int64_t delay_ns;   /* transit time of bytes to the master */
+    int64_t service_ns; /* time that the master takes for each command */
+    int64_t busy_ns;    /* until then it executes commands */
+    int64_t clock_ns;   /* the master's wall clock minus the cluster's now_ns; keys expire by it */
+    unsigned wires;     /* number of connections ever opened to the master */
 };
 
 /* One connection of the daemon to a master. */

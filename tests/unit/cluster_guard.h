@@ -10,7 +10,8 @@
  * has sent a heartbeat and acted on its answer. */
 enum { QUARANTINE_MS = 60610, OBSERVED_MS = 1100 };
 
-/* Assert that all of these nodes vote ("-"), or have no vote for this reason. */
+/* Assert that cluster_vote() of each of these nodes is `reason`: the word that says why the node
+ * has no vote, or "-" if it votes. */
 void cluster_expect_votes(const struct cluster *cluster, unsigned first, unsigned last,
                           const char *reason);
 
@@ -22,14 +23,15 @@ void cluster_expect_quarantine(struct cluster *cluster, unsigned first, unsigned
 /* Ask for "a" once a second, and assert that it is never granted. */
 void cluster_expect_no_grant_for_s(struct cluster *cluster, unsigned seconds);
 
-/* The name of a key that daemons of the set leave for each other, in a buffer that the next call
- * overwrites. */
+/* The name of a key of the guard, "redlockd:<kind>:<set id><rest>", in a buffer that the next call
+ * overwrites. For example, kind "name" and rest ":a" give the key of the name lease of master A. */
 const char *cluster_guard_key(const struct cluster *cluster, const char *kind, const char *rest);
 
 /* Replace a word of a master's record. */
 void cluster_forge(struct cluster *cluster, unsigned node, const char *word, const char *by);
 
-/* Lease this name (":a") to another server, on this node. */
+/* Write a name lease to this node: the master's name in `rest` (":a" for A) belongs to a server
+ * that is none of the masters. */
 void cluster_lease_to_another(struct cluster *cluster, unsigned node, const char *rest,
                               int64_t ttl_ms);
 

@@ -155,8 +155,11 @@ static bool serve(struct cluster *cluster, unsigned node, enum channel channel)
     pipe_move(&connection->pipe, &session->input, cluster->now_ns);
     if (master->hung)
         return false;
-    while (fake_serve_one(&master->redis, session, cluster_clock_us(cluster, node))) {
+    while (master->busy_ns <= cluster->now_ns &&
+           fake_serve_one(&master->redis, session, cluster_clock_us(cluster, node))) {
         served = true;
+        if (master->service_ns > 0)
+            master->busy_ns = cluster->now_ns + master->service_ns;
         /* divert() gets one reply for each call. */
         if (cluster->diverted & nodes_only(node))
             deliver_replies(cluster, node, channel, session);

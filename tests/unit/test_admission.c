@@ -13,8 +13,10 @@ struct load {
     struct admission admission;
     int64_t now_ns;
     int64_t distance_ns;
-    int64_t service_ns; /* of one round */
+    int64_t heartbeat_ns; /* distance as heartbeats have measured it; INT64_MAX: not known */
+    int64_t service_ns;   /* of one round */
     uint64_t settled;
+    int64_t progress;   /* of all rounds in flight, each of which takes latency_ns */
     int64_t latency_ns; /* of the last answers */
     int64_t longest_ns; /* longest latency since the caller has cleared it */
 };
@@ -23,8 +25,10 @@ static struct load load;
 
 static void setup(void)
 {
-    load =
-        (struct load){.now_ns = 1000 * NS_PER_S, .distance_ns = NS_PER_MS / 5, .service_ns = 10000};
+    load = (struct load){.now_ns = 1000 * NS_PER_S,
+                         .distance_ns = NS_PER_MS / 5,
+                         .service_ns = 10000,
+                         .heartbeat_ns = INT64_MAX};
     admission_init(&load.admission, NODE_TIMEOUT_NS);
 }
 
@@ -35,13 +39,13 @@ static void run_pass(unsigned waiting)
     int64_t queueing_ns = admission->in_flight * load.service_ns;
     load.latency_ns = queueing_ns > load.distance_ns ? queueing_ns : load.distance_ns;
     load.longest_ns = load.latency_ns > load.longest_ns ? load.latency_ns : load.longest_ns;
-    int64_t done = admission->in_flight * PASS_NS / (load.latency_ns > 0 ? load.latency_ns : 1);
-    for (int64_t i = 0; i < done && admission->in_flight > 0; i++) {
+    load.progress += admission->in_flight * PASS_NS;
+    for (; load.progress >= load.latency_ns && admission->in_flight > 0; load.settled++) {
         admission_on_settled(admission, true);
-        load.settled++;
+        load.progress -= load.latency_ns;
     }
-    if (admission_is_tight(admission))
-        admission_adapt(admission, load.latency_ns, load.now_ns);
+    if (admission_is_due(admission))
+        admission_adapt(admission, load.latency_ns, load.heartbeat_ns, load.now_ns);
     while (admission->in_flight < waiting && admission_has_room(admission))
         admission_on_start(admission, true);
     load.now_ns += PASS_NS;
@@ -96,11 +100,20 @@ START_TEST(distance_is_measured_again_under_continuous_overload)
 }
 END_TEST
 
-START_TEST(limit_does_not_change_while_less_than_half_of_it_is_used)
+START_TEST(limit_does_not_grow_while_less_than_half_of_it_is_used)
 {
-    load.service_ns = 100 * 1000;
     run_for(20 * NS_PER_S, LIMIT_ADMISSION_START / 2 - 1);
     ck_assert_uint_eq(load.admission.limit, LIMIT_ADMISSION_START);
+}
+END_TEST
+
+START_TEST(limit_shrinks_below_few_rounds_that_take_too_long)
+{
+    load.service_ns = NS_PER_MS;
+    load.heartbeat_ns = load.distance_ns;
+    run_for(NS_PER_S, 80);
+    ck_assert_uint_le(load.admission.limit, 16);
+    ck_assert_int_le(load.latency_ns, NODE_TIMEOUT_NS / 2);
 }
 END_TEST
 
@@ -128,7 +141,8 @@ Suite *test_suite(void)
     tcase_add_test(tests, slower_masters_get_fewer_rounds_and_faster_ones_more);
     tcase_add_test(tests, distance_alone_does_not_lower_the_limit);
     tcase_add_test(tests, distance_is_measured_again_under_continuous_overload);
-    tcase_add_test(tests, limit_does_not_change_while_less_than_half_of_it_is_used);
+    tcase_add_test(tests, limit_does_not_grow_while_less_than_half_of_it_is_used);
+    tcase_add_test(tests, limit_shrinks_below_few_rounds_that_take_too_long);
     tcase_add_test(tests, flood_of_releases_leaves_room_for_other_rounds);
     suite_add_tcase(suite, tests);
     return suite;

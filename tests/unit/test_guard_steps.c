@@ -1,7 +1,7 @@
 /*
- * What one daemon finds about a master's clock reaches the other daemons: those that start later,
- * on any host, and those that took no samples meanwhile. The tests run the guard in the engine, on
- * fake masters and virtual time.
+ * One daemon finds a step of a master's clock. The other daemons must learn of the step: those that
+ * start later, on any host, and those that took no samples while the clock stepped. The tests run
+ * the guard in the engine, on fake masters and virtual time.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,7 +12,8 @@
 #include "tests/runner.h"
 #include "tests/unit/cluster_guard.h"
 
-/* Daemons on the same masters: w is "here", v is "elsewhere". */
+/* Daemons on the same masters. A clock id names a daemon's host. w starts on the host "here", and
+ * some tests restart it on the host "elsewhere". v runs on "elsewhere" and third on "third". */
 static struct cluster w;
 static struct cluster v;
 static struct cluster third;
@@ -54,8 +55,9 @@ static void join(struct cluster *other, const char *clock_id)
 
 /* --- daemons that start later --- */
 
-/* A daemon on another host ended less than ten minutes ago. Its clock entries are still there, and
- * match again once the clocks are back where they were. */
+/* Run a daemon on the host "elsewhere" until it leaves its clock entries, then one on "here". The
+ * entries stay on the masters for ten minutes. A test that steps the clocks there and back must not
+ * let a later daemon on "elsewhere" use these entries, although they fit the clocks again. */
 static void leave_entries_of_elsewhere(void)
 {
     cluster_restart_engine(&w, "elsewhere");
@@ -155,7 +157,7 @@ START_TEST(clock_entries_are_left_with_the_first_votes)
 }
 END_TEST
 
-/* --- daemons that do not sample meanwhile --- */
+/* --- daemons that take no samples during a step --- */
 
 static struct bytes unread[CLUSTER_NODES];
 
@@ -213,8 +215,9 @@ START_TEST(daemon_that_was_stopped_during_a_step_monitors_anew)
 END_TEST
 
 /* Daemon v is stopped while the clocks step 12 s forward and 16 s back. The samples that its first
- * heartbeat afterwards could attest are from before the stop. To the third daemon, which started
- * after the steps, they would lie in the future and seem recent. */
+ * heartbeat afterwards could attest are from before the stop. The third daemon starts after the
+ * steps, when the clocks are 4 s behind. So the times of those samples are later than its own first
+ * sample, and because of the attestation it would trust the clocks. */
 START_TEST(daemon_does_not_attest_samples_from_before_a_stop)
 {
     join(&v, "elsewhere");
@@ -313,7 +316,8 @@ START_TEST(answer_read_late_is_no_recent_sample)
 }
 END_TEST
 
-/* A trusted monitor with an imprecise baseline sets a new one with the first quick answer. */
+/* The clock is trusted, but its monitor began with a slow answer. The first quick answer starts the
+ * monitor anew, and the clock is no longer trusted. */
 START_TEST(new_baseline_voids_votes_in_flight)
 {
     struct guard *guard = &w.engine.flights.guard;
@@ -326,8 +330,9 @@ START_TEST(new_baseline_voids_votes_in_flight)
 }
 END_TEST
 
-/* The samples around the announcement proved nothing, so the clock counts as unmonitored. */
-START_TEST(step_announced_between_unclear_samples_counts_for_the_next)
+/* The samples just before and after the announcement are UNCLEAR and do not count. The next clear
+ * sample finds that the clock was unmonitored when the step was announced. */
+START_TEST(step_announced_between_unclear_samples_ends_trust)
 {
     ck_assert_int_eq(take_sample(0, w.now_ns), GUARD_PASS);
     w.now_ns += NS_PER_S;
@@ -370,7 +375,7 @@ static uint64_t count_heartbeats(void)
     return count;
 }
 
-START_TEST(slow_answers_cause_no_more_heartbeats)
+START_TEST(slow_answers_cause_no_extra_heartbeats)
 {
     w.masters[0].delay_ns = 20 * NS_PER_MS;
     cluster_pass_ms(&w, 5000);
@@ -411,9 +416,9 @@ Suite *test_suite(void)
     tcase_add_test(tests, daemon_after_a_pause_reads_heartbeats_before_votes_count);
     tcase_add_test(tests, answer_read_late_is_no_recent_sample);
     tcase_add_test(tests, new_baseline_voids_votes_in_flight);
-    tcase_add_test(tests, step_announced_between_unclear_samples_counts_for_the_next);
+    tcase_add_test(tests, step_announced_between_unclear_samples_ends_trust);
     tcase_add_loop_test(tests, new_baseline_ignores_earlier_attestations, 0, 2);
-    tcase_add_test(tests, slow_answers_cause_no_more_heartbeats);
+    tcase_add_test(tests, slow_answers_cause_no_extra_heartbeats);
     tcase_add_test(tests, step_is_announced_at_once_after_scripts_are_flushed);
     suite_add_tcase(suite, tests);
     return suite;

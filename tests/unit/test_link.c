@@ -100,7 +100,7 @@ static struct link *reconnect(unsigned node)
     w.now_ns = engine_deadline_ns(&w.engine);
     while (link->state == LINK_DOWN) {
         w.now_ns = engine_deadline_ns(&w.engine);
-        engine_on_timer(&w.engine, w.now_ns);
+        engine_on_timer(&w.engine, w.now_ns, w.now_ns);
     }
     w.connections[node][CHANNEL_COMMANDS].open = true;
     w.connections[node][CHANNEL_COMMANDS].opening = false;

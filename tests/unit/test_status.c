@@ -334,7 +334,8 @@ START_TEST(stats_lines_count_requests_and_outcomes)
                      "subject=daemon version=0 pid=7 uptime_ms=5000 clients=0 rounds=0 "
                      "undone=0 backfilled=0 releases_deferred=0 waiting=0 holding=0 locks=0 "
                      "acquire_rounds=0 handovers=2 "
-                     "key_probes=0 renewals=0 lost=0 unauthenticated=0 wrong_secrets=0 broken=0");
+                     "key_probes=0 renewals=0 lost=0 unauthenticated=0 wrong_secrets=0 broken=0 "
+                     "held_back=0 rounds_limit=0 busy=0");
 }
 END_TEST
 

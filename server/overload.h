@@ -1,0 +1,36 @@
+/*
+ * Finds out when the daemon is overloaded, for the log. It is overloaded once requests have waited
+ * for their rounds to start in every pass for OVERLOAD_NS, and until they have done so in no pass
+ * for OVERLOAD_NS. Shorter queues, as after a burst of requests, are normal. Pure.
+ */
+#ifndef SERVER_OVERLOAD_H
+#define SERVER_OVERLOAD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "protocol/units.h"
+
+#define OVERLOAD_NS NS_PER_S
+
+enum overload_news { OVERLOAD_SAME, OVERLOAD_BEGINS, OVERLOAD_ENDS };
+
+/* All zero to begin with. */
+struct overload {
+    bool overloaded;
+    bool held_back;    /* requests were held back in the last pass */
+    int64_t since_ns;  /* since when held_back has had this value */
+    int64_t began_ns;  /* overloaded: when requests were first held back */
+    size_t most;       /* overloaded: the most requests that were held back at once */
+};
+
+/* Call this at the end of each pass in which overload_is_due() is true. */
+enum overload_news overload_step(struct overload *overload, size_t held_back, int64_t now_ns);
+
+static inline bool overload_is_due(const struct overload *overload, size_t held_back)
+{
+    return held_back > 0 || overload->held_back || overload->overloaded;
+}
+
+#endif

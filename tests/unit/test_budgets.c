@@ -1,0 +1,119 @@
+/*
+ * Work whose amount clients decide: how much of it one pass does, and how it grows with the number
+ * of requests. The tests count steps on virtual time, not real time.
+ */
+#include <string.h>
+
+#include "protocol/units.h"
+#include "tests/runner.h"
+#include "tests/unit/cluster.h"
+
+static struct cluster w;
+
+static void setup(void)
+{
+    cluster_init(&w, 5);
+    cluster_pass_ms(&w, 10);
+}
+
+static void teardown(void)
+{
+    cluster_deinit(&w);
+}
+
+/* --- timers --- */
+
+/* Let `count` waits begin that all end `ms` from now. */
+static void begin_waits(unsigned count, unsigned ms)
+{
+    cluster_occupy(&w, "a", 60000);
+    for (unsigned i = 0; i < count; i++)
+        cluster_send(&w, "#w%u LOCK a 1s WAIT %ums", i, ms);
+    cluster_settle(&w);
+    ck_assert_uint_eq(w.reply_count, 0);
+}
+
+START_TEST(waits_that_end_at_once_are_answered_over_several_passes)
+{
+    begin_waits(1000, 2000);
+    w.now_ns += 2000 * NS_PER_MS;
+    for (unsigned pass = 1; pass <= 1000 / LIMIT_TIMERS + 1; pass++) {
+        unsigned before = w.reply_count;
+        ck_assert_int_le(engine_deadline_ns(&w.engine), w.now_ns);
+        engine_on_timer(&w.engine, w.now_ns, w.now_ns);
+        /* Other events of the same pass answer no more of them. */
+        engine_catch_up(&w.engine, w.now_ns);
+        ck_assert_uint_le(w.reply_count, before + LIMIT_TIMERS);
+        ck_assert(engine_wants_flush(&w.engine) || w.reply_count == 1000);
+        engine_flush(&w.engine, w.now_ns);
+    }
+    ck_assert_uint_eq(w.reply_count, 1000);
+    ck_assert_int_gt(engine_deadline_ns(&w.engine), w.now_ns);
+}
+END_TEST
+
+/* The daemon was stopped. Waits have ended long before the HOLD is lost, but the LOST comes first,
+ * also if the budget of the pass is used up. */
+START_TEST(lost_hold_is_reported_before_waits_that_ended_earlier)
+{
+    ck_assert(cluster_granted(cluster_ask(&w, "LOCK held 30s HOLD")));
+    w.reply_count = 0;
+    begin_waits(1000, 100);
+    w.now_ns += 30 * NS_PER_S;
+    engine_catch_up(&w.engine, w.now_ns);
+    ck_assert_uint_le(w.reply_count, 1 + LIMIT_TIMERS);
+    ck_assert_int_eq(strncmp(w.replies[0], "! LOST held", 11), 0);
+}
+END_TEST
+
+START_TEST(hold_is_reported_as_lost_although_the_budget_is_used_up)
+{
+    ck_assert(cluster_granted(cluster_ask(&w, "LOCK held 30s HOLD")));
+    w.reply_count = 0;
+    begin_waits(1000, 100);
+    w.now_ns += NS_PER_S;
+    engine_catch_up(&w.engine, w.now_ns);
+    unsigned answered = w.reply_count;
+    ck_assert_uint_lt(answered, 1000);
+    w.now_ns += 30 * NS_PER_S;
+    engine_catch_up(&w.engine, w.now_ns);
+    ck_assert_uint_eq(w.reply_count, answered + 1);
+    ck_assert_int_eq(strncmp(w.replies[answered], "! LOST held", 11), 0);
+}
+END_TEST
+
+/* Locks without HOLD: the daemon forgets them when they end. */
+START_TEST(locks_that_end_at_once_are_forgotten_over_several_passes)
+{
+    enum { LOCKS = 80, LEFT = 10 };
+    for (unsigned i = 0; i < LOCKS; i++)
+        cluster_send(&w, "#l%u LOCK l%u 1s", i, i);
+    cluster_settle(&w);
+    ck_assert_uint_eq(w.engine.manager.locks.in_use, LOCKS);
+    w.now_ns += 2 * NS_PER_S;
+    w.engine.manager.timers_left = LEFT;
+    engine_catch_up(&w.engine, w.now_ns);
+    ck_assert_uint_eq(w.engine.manager.locks.in_use, LOCKS - LEFT);
+    cluster_pass_ms(&w, 0);
+    ck_assert_uint_eq(w.engine.manager.locks.in_use, 0);
+}
+END_TEST
+
+static TCase *timers_cases(void)
+{
+    TCase *cases = tcase_create("timers");
+    tcase_add_checked_fixture(cases, setup, teardown);
+    tcase_set_timeout(cases, 60);
+    tcase_add_test(cases, waits_that_end_at_once_are_answered_over_several_passes);
+    tcase_add_test(cases, lost_hold_is_reported_before_waits_that_ended_earlier);
+    tcase_add_test(cases, hold_is_reported_as_lost_although_the_budget_is_used_up);
+    tcase_add_test(cases, locks_that_end_at_once_are_forgotten_over_several_passes);
+    return cases;
+}
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("budgets");
+    suite_add_tcase(suite, timers_cases());
+    return suite;
+}

@@ -1,0 +1,239 @@
+/*
+ * More requests than the masters can serve, on virtual time: each master takes half a millisecond
+ * for a command, so that the rounds of all clients together take longer than node_timeout (50 ms).
+ * The clients lock and unlock a resource of their own over and over.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "protocol/units.h"
+#include "tests/runner.h"
+#include "tests/unit/cluster.h"
+
+enum { CLIENTS_MAX = 80, SERVICE_US = 500 };
+
+static struct cluster w;
+
+/* The clients send tagged requests on one connection: client i has the tag i. */
+static struct {
+    unsigned clients;
+    bool waits;
+    unsigned grants[CLIENTS_MAX];
+    unsigned others; /* replies other than OK */
+    char other[128]; /* the last of them */
+} load;
+
+static void setup(void)
+{
+    cluster_init(&w, 5);
+    cluster_pass_ms(&w, 1000);
+    for (unsigned i = 0; i < 5; i++)
+        w.masters[i].service_ns = SERVICE_US * 1000;
+}
+
+static void teardown(void)
+{
+    cluster_deinit(&w);
+}
+
+static void lock(unsigned client)
+{
+    cluster_send(&w, "#%u LOCK key-%u 30s%s", client, client, load.waits ? " WAIT 60s" : "");
+}
+
+static void take_replies(void)
+{
+    const char *reply;
+    unsigned again[CLIENTS_MAX];
+    unsigned again_count = 0;
+    while ((reply = cluster_next_reply(&w)) != NULL) {
+        unsigned client;
+        char token[LIMIT_TOKEN + 1];
+        if (sscanf(reply, "#%u OK %40[0-9a-f] ", &client, token) == 2) {
+            load.grants[client]++;
+            cluster_send(&w, "#%u UNLOCK key-%u %s", client, client, token);
+            continue;
+        }
+        ck_assert_int_eq(sscanf(reply, "#%u ", &client), 1);
+        if (strcmp(strchr(reply, ' '), " OK") != 0) {
+            load.others++;
+            snprintf(load.other, sizeof(load.other), "%s", reply);
+        }
+        again[again_count++] = client;
+    }
+    w.reply_count = w.replies_read = 0;
+    for (unsigned i = 0; i < again_count; i++)
+        lock(again[i]);
+}
+
+/* Returns the grants of this time, after the first `ms` have passed for the limit to adapt. */
+static unsigned run_for(unsigned clients, bool waits, unsigned ms)
+{
+    unsigned grants = 0;
+    load.clients = clients;
+    load.waits = waits;
+    for (unsigned i = 0; i < clients; i++)
+        lock(i);
+    for (unsigned i = 0; i < 2 * ms; i++) {
+        if (i == ms) {
+            memset(load.grants, 0, sizeof(load.grants));
+            load.others = 0;
+        }
+        cluster_pass_ms(&w, 1);
+        take_replies();
+    }
+    for (unsigned i = 0; i < clients; i++)
+        grants += load.grants[i];
+    return grants;
+}
+
+START_TEST(throughput_does_not_collapse_and_no_request_fails)
+{
+    unsigned few = run_for(8, true, 5000);
+    teardown();
+    setup();
+    unsigned many = run_for(CLIENTS_MAX, true, 5000);
+    ck_assert_msg(load.others == 0, "%u replies are not OK, the last: %s", load.others, load.other);
+    ck_assert_msg(many >= few * 9 / 10, "%u grants with 8 clients, %u with 80", few, many);
+    for (unsigned i = 0; i < 5; i++)
+        ck_assert_str_eq(cluster_vote(&w, i), "-");
+}
+END_TEST
+
+START_TEST(all_clients_get_an_equal_share)
+{
+    unsigned grants = run_for(CLIENTS_MAX, true, 10000);
+    for (unsigned i = 0; i < CLIENTS_MAX; i++) {
+        ck_assert_uint_ge(load.grants[i], grants / CLIENTS_MAX * 9 / 10);
+        ck_assert_uint_le(load.grants[i], grants / CLIENTS_MAX * 11 / 10 + 1);
+    }
+}
+END_TEST
+
+START_TEST(lock_without_wait_is_told_that_the_daemon_is_busy)
+{
+    for (unsigned i = 0; i < 5; i++)
+        w.masters[i].service_ns *= 4;
+    run_for(CLIENTS_MAX, false, 2000);
+    ck_assert_uint_gt(load.others, 0);
+    ck_assert_ptr_nonnull(strstr(load.other, " LIMIT busy"));
+}
+END_TEST
+
+/* The limit is one round, which a hung quorum of masters delays until its deadline. */
+static void occupy_admission(void)
+{
+    w.engine.flights.admission.limit = 1;
+    for (unsigned i = 0; i < 5; i++)
+        w.masters[i].service_ns = 0;
+    cluster_hang(&w, 3, true);
+    cluster_submit(&w, "#first LOCK first 30s");
+    cluster_submit(&w, "#second LOCK second 30s");
+    cluster_expect(&w, "(nothing)");
+}
+
+START_TEST(request_that_is_held_back_sends_nothing)
+{
+    occupy_admission();
+    unsigned before = cluster_commands(&w);
+    cluster_submit(&w, "#lock LOCK a 30s WAIT 20ms");
+    cluster_submit(&w, "#try LOCK b 30s");
+    cluster_submit(&w, "#status STATUS c");
+    ck_assert_uint_eq(cluster_commands(&w), before);
+    cluster_pass_ms(&w, 30);
+    cluster_expect(&w, "#lock LIMIT busy");
+    cluster_expect(&w, "(nothing)");
+    ck_assert_uint_eq(cluster_commands(&w), before);
+}
+END_TEST
+
+/* The first client has four requests, the first of which is `second`; the others have one each. */
+START_TEST(clients_take_turns)
+{
+    static const char *const order[] = {"#b", "#c", "#a1", "#a2", "#a3"};
+    occupy_admission();
+    cluster_send(&w, "#a1 LOCK a1 30s WAIT 10s");
+    cluster_send(&w, "#a2 LOCK a2 30s WAIT 10s");
+    cluster_send(&w, "#a3 LOCK a3 30s WAIT 10s");
+    cluster_send_as(&w, &w.others[0], "#b LOCK b 30s WAIT 10s");
+    cluster_send_as(&w, &w.others[1], "#c LOCK c 30s WAIT 10s");
+    cluster_hang(&w, 3, false);
+    w.engine.flights.admission.limit = 1;
+    cluster_settle(&w);
+    for (unsigned i = 0, next = 0; next < 5 && i < w.reply_count; i++)
+        if (strncmp(w.replies[i], order[next], strlen(order[next])) == 0)
+            next++;
+        else
+            ck_assert_msg(strncmp(w.replies[i], "#first", 6) == 0 ||
+                              strncmp(w.replies[i], "#second", 7) == 0,
+                          "%s before %s", w.replies[i], order[next]);
+    ck_assert_uint_eq(w.engine.manager.start_queue.length, 0);
+}
+END_TEST
+
+START_TEST(requests_of_a_client_that_leaves_do_not_start)
+{
+    occupy_admission();
+    cluster_send_as(&w, &w.others[0], "#b LOCK b 30s WAIT 10s");
+    cluster_send_as(&w, &w.others[0], "#s STATUS s");
+    cluster_send_as(&w, &w.others[0], "#d LOCK d 30s");
+    ck_assert_uint_ge(w.engine.manager.start_queue.length, 3);
+    cluster_lose_client(&w, &w.others[0]);
+    cluster_hang(&w, 3, false);
+    cluster_pass_ms(&w, 1000);
+    ck_assert_uint_eq(w.engine.manager.start_queue.length, 0);
+    ck_assert_uint_eq(w.engine.manager.impatient, 0);
+    ck_assert_uint_eq(cluster_count(&w, "b"), 0);
+    ck_assert_uint_eq(cluster_count(&w, "d"), 0);
+}
+END_TEST
+
+/* A release starts at once, and with it the hand-over to a waiter that is held back. */
+START_TEST(release_starts_at_once_and_hands_over)
+{
+    for (unsigned i = 0; i < 5; i++)
+        w.masters[i].service_ns = 0;
+    cluster_submit(&w, "#a LOCK a 30s");
+    char token[LIMIT_TOKEN + 1];
+    snprintf(token, sizeof(token), "%s", cluster_expect_grant(&w, "a"));
+    w.engine.flights.admission.limit = 0;
+    w.engine.flights.admission.limited = 1;
+    cluster_submit(&w, "#b LOCK a 30s WAIT 10s");
+    cluster_submit(&w, "#u UNLOCK a %s", token);
+    cluster_expect(&w, "#u OK");
+    cluster_expect_grant(&w, "b");
+}
+END_TEST
+
+START_TEST(shutdown_answers_what_is_held_back)
+{
+    occupy_admission();
+    cluster_submit(&w, "#l LOCK l 30s WAIT 10s");
+    cluster_submit(&w, "#s STATUS s");
+    engine_drain(&w.engine, w.now_ns);
+    engine_abandon(&w.engine, w.now_ns);
+    unsigned shutdowns = 0;
+    for (const char *reply; (reply = cluster_next_reply(&w)) != NULL;)
+        shutdowns += strstr(reply, " SHUTDOWN") != NULL;
+    ck_assert_uint_eq(shutdowns, 4);
+    ck_assert_uint_eq(w.engine.manager.start_queue.length, 0);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("overload");
+    TCase *tests = tcase_create("overload");
+    tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_set_timeout(tests, 60);
+    tcase_add_test(tests, throughput_does_not_collapse_and_no_request_fails);
+    tcase_add_test(tests, all_clients_get_an_equal_share);
+    tcase_add_test(tests, lock_without_wait_is_told_that_the_daemon_is_busy);
+    tcase_add_test(tests, request_that_is_held_back_sends_nothing);
+    tcase_add_test(tests, clients_take_turns);
+    tcase_add_test(tests, requests_of_a_client_that_leaves_do_not_start);
+    tcase_add_test(tests, release_starts_at_once_and_hands_over);
+    tcase_add_test(tests, shutdown_answers_what_is_held_back);
+    suite_add_tcase(suite, tests);
+    return suite;
+}
