@@ -59,9 +59,8 @@ const char *acl_text(enum acl_answer answer, enum verb verb)
     case ACL_NOT_VERB:
         /* BREAK can be denied even if the configuration has no users. */
         if (verb == VERB_BREAK)
-            return "BREAK requires a user whose verbs include BREAK; if the daemon has no users, "
-                   "only "
-                   "root and the daemon's own user may use it, on a unix socket";
+            return "BREAK requires a user with that verb; without users, root or the daemon's own "
+                   "user on a unix socket";
         return "this user may not use this verb";
     case ACL_NOT_RESOURCE:
         return "this user may not use this resource";

@@ -19,10 +19,10 @@ enum overload_news { OVERLOAD_SAME, OVERLOAD_BEGINS, OVERLOAD_ENDS };
 /* All zero to begin with. */
 struct overload {
     bool overloaded;
-    bool held_back;    /* requests were held back in the last pass */
-    int64_t since_ns;  /* since when held_back has had this value */
-    int64_t began_ns;  /* overloaded: when requests were first held back */
-    size_t most;       /* overloaded: the most requests that were held back at once */
+    bool held_back;   /* requests were held back in the last pass */
+    int64_t since_ns; /* since when held_back has had this value */
+    int64_t began_ns; /* overloaded: when requests were first held back */
+    size_t most;      /* overloaded: the most requests that were held back at once */
 };
 
 /* Call this at the end of each pass in which overload_is_due() is true. */

@@ -157,9 +157,8 @@ START_TEST(the_command_reads_its_secret_from_a_file)
     run(&stage, lock, 0, "", "");
     const char *break_it[] = {"break", "ci:a", NULL};
     run(&stage, break_it, 125, "",
-        "redlock: access denied: BREAK requires a user whose verbs include BREAK; if the "
-        "daemon has no users, only root and the "
-        "daemon's own user may use it, on a unix socket\n");
+        "redlock: access denied: BREAK requires a user with that verb; without users, root or the "
+        "daemon's own user on a unix socket\n");
     setenv("REDLOCK_SECRET_FILE", ops, 1);
     run(&stage, break_it, 0, "", "");
     run(&stage, break_it, 0, "free\n", "");

@@ -137,7 +137,7 @@ START_TEST(each_denial_says_what_the_client_needs)
     ck_assert_ptr_nonnull(strstr(acl_text(ACL_NOT_KNOWN, VERB_LOCK), "AUTH <secret>"));
     ck_assert_ptr_nonnull(strstr(acl_text(ACL_NOT_VERB, VERB_STATS), "this user"));
     ck_assert_ptr_nonnull(strstr(acl_text(ACL_NOT_VERB, VERB_BREAK),
-                                 "root and the daemon's own user may use it, on a unix socket"));
+                                 "root or the daemon's own user on a unix socket"));
     ck_assert_ptr_nonnull(strstr(acl_text(ACL_NOT_RESOURCE, VERB_LOCK), "resource"));
     ck_assert_str_eq(acl_text(ACL_YES, VERB_LOCK), "");
 }

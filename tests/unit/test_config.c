@@ -129,8 +129,9 @@ static const struct mistake mistakes[] = {
      "f:2:23: locks.max_ttl: 1m leaves no validity; it must exceed 60610ms, the sum of drift, "
      "min_validity and node_timeout\n"},
     {"rounds: {backoff_min: 20ms, backoff_max: 10ms}\n",
-     "f:1:42: rounds.backoff_max: 10ms is less than rounds.backoff_min (20ms); make it at least "
-     "that\n"},
+     "f:1:42: rounds.backoff_max: 10ms is less than rounds.backoff_min (20ms); raise it to at "
+     "least "
+     "that value\n"},
     {"rounds: {backoff_min: 1s}\n", "f:1:23: rounds.backoff_max: 250ms is less than "
                                     "rounds.backoff_min (1s); raise it to at least that value\n"},
     {"locks: {fence_ttl: 59s}\n", "f:1:20: locks.fence_ttl: 59s is less than locks.max_ttl (1m); "
