@@ -388,9 +388,25 @@ void flights_start(struct flights *flights, struct flight *flight, int64_t now_n
     step_flight(flights, flight, &event);
 }
 
+/* False if a round that starts now would find no quorum only because links are full. */
+static bool links_have_room(const struct flights *flights)
+{
+    unsigned up = 0;
+    unsigned free = 0;
+    for (unsigned i = 0; i < flights->node_count; i++) {
+        up += flights->masters[i].link.state == LINK_UP;
+        free += link_refuses_vote(&flights->masters[i].link) == REASON_NONE;
+    }
+    return free >= flights->rules->round.quorum || up < flights->rules->round.quorum;
+}
+
 bool flights_has_room(const struct flights *flights)
 {
-    return admission_has_room(&flights->admission);
+    const struct admission *admission = &flights->admission;
+    if (!admission_has_room(admission))
+        return false;
+    /* Releases are not limited, and can fill the links. */
+    return admission->in_flight < LIMIT_LINK_VOTES / 4 || links_have_room(flights);
 }
 
 void flights_adapt(struct flights *flights, int64_t now_ns)
