@@ -164,8 +164,8 @@ static bool pass_on(struct pair *pair, unsigned way)
     return true;
 }
 
-/* Forward the end of a connection. An orderly end follows the bytes in flight. Half of all resets
- * overtake these bytes. */
+/* Forward the bytes that are due, and then the end of the connection. An orderly end follows the
+ * bytes in flight. Half of all resets overtake these bytes. */
 static void handle_end(struct pair *pair)
 {
     if (pair->resets != pair->line->resets) {
