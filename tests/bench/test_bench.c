@@ -117,7 +117,8 @@ static const struct goal goals[] = {
      4.0},
     {"8 hand-over p50 / the same, two daemons", "line of 16, two daemons", HANDOVER_US, "limit 1",
      P50_US, AT_MOST, 10.0},
-    /* The limit client makes one script call for each release. The daemon batches releases. */
+    /* The limit client makes one script call for each release. The daemon batches releases, which
+     * saves the masters work. */
     {"9 masters CPU, 64x1 / limit 64", "64x1", MASTERS_US, "limit 64", MASTERS_US, AT_MOST, 0.80},
     {"9 masters CPU, 16x16 / limit 256", "16x16", MASTERS_US, "limit 256", MASTERS_US, AT_MOST,
      0.80},

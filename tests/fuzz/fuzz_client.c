@@ -6,9 +6,9 @@
  *   - a lock is reported only if a line has granted it to that request, and its deadline is not
  *     later than that line allows.
  *
- * An input is a script of steps. Each step is one byte and its arguments; see step(). Two of the
- * steps feed the tag of a request in flight and a whole grant, so that the fuzzer finds valid
- * replies.
+ * An input is a script of steps. Each step is one byte and its arguments; see step(). One kind of
+ * step feeds the tag of a request in flight, and another kind a whole grant, so that the fuzzer
+ * finds valid replies.
  */
 #include <assert.h>
 #include <inttypes.h>
