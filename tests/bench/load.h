@@ -32,7 +32,7 @@ struct load_plan {
     unsigned pollers;  /* with one_resource: so many of the requests are without WAIT */
     unsigned ttl_ms;   /* 0: 2000 */
     unsigned wait_ms;  /* 0: without WAIT, or 60000 with one_resource */
-    int64_t hold_ns;   /* how long a lock is held */
+    int64_t hold_ns;   /* with one_resource: how long a lock is held */
     unsigned per_s;    /* LOCKs sent in a second; 0: as many as there are replies */
     int64_t for_ns;    /* duration of the measurement; it lasts longer until min_pairs are done */
     uint64_t min_pairs;

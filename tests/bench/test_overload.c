@@ -1,7 +1,8 @@
 /*
- * `make bench-overload`: redlockd under more load than masters and daemon can serve, from 1 to
- * thousands of clients. All goals are ratios within one run, or times that do not depend on the
- * machine much; nothing fails because a goal is missed. overload.h lists the settings.
+ * `make bench-overload`: redlockd under more load than masters and daemon can serve, with up to
+ * thousands of clients. The last case, low_load, compares it with another redlockd at low load. All
+ * goals are ratios within one run, or times that do not depend on the machine much; nothing fails
+ * because a goal is missed. overload.h lists the settings.
  */
 #include <math.h>
 #include <stdio.h>

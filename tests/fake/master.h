@@ -108,7 +108,8 @@ struct fake_master {
     int64_t last_session;              /* the last id of a session */
     unsigned runs[REDIS_SCRIPT_COUNT]; /* number of calls of each script */
     unsigned native;                   /* number of DELIFEQ and DELEX commands */
-    unsigned lock_commands; /* number of SETs and scripts; each key of a batch of releases counts */
+    unsigned lock_commands; /* number of SET NX commands and of scripts for locks; each key of a
+                               batch of releases counts */
 
     /* Called whenever a key is set or its expiry changes. NULL: no callback. */
     void *watcher;

@@ -39,7 +39,7 @@ void out_number(struct bytes *out, char kind, int64_t value);
 void out_string(struct bytes *out, const char *text, size_t len);
 void out_nil(struct bytes *out);
 
-/* Returns NULL if the key does not exist. Deletes the key if it has expired. */
+/* Returns NULL if the key does not exist or has expired. Deletes an expired key. */
 struct fake_key *key_find(const struct run *run, const struct word *name);
 bool key_holds(const struct fake_key *key, const struct word *token);
 int64_t key_number(const struct fake_key *key);

@@ -10,7 +10,8 @@
  *
  * The torture avoids the faults that no guard can see (README.md). Each clock jumps in one
  * direction only. A master gets an eviction policy 1.5 s before it has to evict keys, so that every
- * daemon sees the policy first. No proxy stands between clients and daemons.
+ * daemon sees the policy first. No proxy stands between clients and daemons, since it could close
+ * the connection of a HOLD whose client lives.
  */
 #ifndef TESTS_TORTURE_FAULTS_H
 #define TESTS_TORTURE_FAULTS_H

@@ -10,7 +10,7 @@
  * A foreign client has no guard. After masters lost data, it may be granted a lock that is held,
  * through no fault of redlockd. So in a run with faults that lose data, a foreign grant of a held
  * lock is not recorded, but counted as excused. A recorded foreign grant is excused later if a
- * grant of redlockd overlaps it and may have been decided before it.
+ * grant or extension by redlockd overlaps it and may have been decided before the foreign grant.
  */
 #ifndef TESTS_TORTURE_LEDGER_H
 #define TESTS_TORTURE_LEDGER_H
