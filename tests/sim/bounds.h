@@ -110,7 +110,8 @@ enum limited limited_of(const char *word);
 /* Do requests wait for their start although their rounds may start? Called after a pass. */
 bool bounds_hold_back_in_vain(const struct engine *engine);
 
-/* Has the engine no room for another round, request or resource? */
+/* Has the engine no room for another round, request or resource, or are half of its rounds taken up
+ * by LOCKs without WAIT and by STATUSes (manager_impatient_max)? */
 bool bounds_leave_no_round(const struct engine *engine);
 
 #endif
