@@ -29,7 +29,7 @@ struct load_plan {
     unsigned connections;
     unsigned depth;    /* requests in flight on each connection */
     bool one_resource; /* all requests are for one resource */
-    unsigned pollers;  /* with one_resource: so many of the requests are without WAIT */
+    unsigned pollers;  /* with one_resource: how many of the requests in flight are without WAIT */
     unsigned ttl_ms;   /* 0: 2000 */
     unsigned wait_ms;  /* 0: without WAIT, or 60000 with one_resource */
     int64_t hold_ns;   /* with one_resource: how long a lock is held */

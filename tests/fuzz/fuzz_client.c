@@ -54,8 +54,8 @@ static unsigned take(void)
 
 /* --- events of the library --- */
 
-/* The latest deadline that any line so far with this tag allows for the lock; 0: no such line has
- * granted it. */
+/* The latest deadline for the lock that any received line with this tag allows; 0: no such line has
+ * granted the lock. */
 static int64_t latest_ns(const struct redlock_event *event, uint64_t id)
 {
     char head[128];

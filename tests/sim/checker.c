@@ -222,7 +222,7 @@ static void on_grant(struct sim *sim, const struct sim_request *request, const c
     check_order(sim, request);
     if (granted->broken_ns != 0) {
         /* A daemon that breaks a lock cannot know of another daemon's round that is about to grant
-         * this lock. It must know of its own round. */
+         * this lock. But the daemon must know of its own round. */
         if (granted->broken_by == granted->daemon && granted->broken_life == granted->life)
             checker_violation(sim, "granted after its own daemon has broken it: %.8s", token);
         return;

@@ -249,8 +249,8 @@ enum sim_count {
     COUNT_GRANTS,
     COUNT_HOLDS,
     COUNT_HANDOVERS,
-    COUNT_BATCH,  /* batches of releases; each master counts its own */
-    COUNT_NATIVE, /* DELIFEQ and DELEX; each master counts its own */
+    COUNT_BATCH,  /* batches of releases, counted once for each master that executes them */
+    COUNT_NATIVE, /* DELIFEQ and DELEX commands, summed over all masters */
     COUNT_EXTENSIONS,
     COUNT_LOST,
     COUNT_BROKEN,

@@ -144,7 +144,7 @@ static void take(struct proxy *proxy, struct pair *pair, unsigned way)
     STAILQ_INSERT_TAIL(&flow->chunks, chunk, next);
 }
 
-/* Forward the bytes that are due. False if the other side accepts no more. */
+/* Forward the bytes that are due. False if sending fails, because the receiver has closed. */
 static bool pass_on(struct pair *pair, unsigned way)
 {
     struct flow *flow = &pair->flows[way];
