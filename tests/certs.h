@@ -17,7 +17,7 @@ struct certs_plan {
 /* Writes NAME.crt and NAME.key to the folder, where the files of the issuer must exist. */
 void certs_make(const char *folder, const struct certs_plan *plan);
 
-/* Writes the key of NAME encrypted with a password, to NAME.locked. */
+/* Writes the key of NAME to NAME.locked, encrypted with the password "hunter2hunter2". */
 void certs_lock_key(const char *folder, const char *name);
 
 #endif

@@ -25,7 +25,7 @@ static void drop(struct history *history, struct history_hold *hold)
     *hold = history->holds[--history->hold_count];
 }
 
-/* True if another token holds this resource. Removes expired holds on the way. */
+/* True if another token holds this resource. Expired holds that the search meets are removed. */
 static bool finds_other(struct history *history, unsigned resource, const char *token,
                         int64_t now_ns)
 {

@@ -2,10 +2,10 @@
  * Checks what clients were told about locks, in the order of true time: no two clients may believe
  * at once that they hold the same resource.
  *
- * A hold begins when a client receives its grant. It ends when its validity ends or when the client
- * gives it up, which it does before it requests a release or closes its connection. The simulator
- * passes true time, which no simulated process can see. Tests on real masters pass the clock of
- * their process.
+ * A hold begins when a client receives its grant. The hold ends when its validity ends or when the
+ * client gives it up. A client gives it up before it requests a release or closes its connection.
+ * The simulator passes true time, which no simulated process can see. Tests on real masters pass
+ * the clock of their process.
  *
  * Times are nanoseconds of any one clock. Events must be passed in order.
  */

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Checks the rules of the code base: formatting, layers, and documentation of options. The arguments
-# are the manual pages.
+# Checks the rules of the code base: formatting, purity, and long lines; and that the documentation names
+# all options, keys, verbs, reasons and log events. Runs words.sh, man.sh and packaging.sh as well. The
+# arguments are the manual pages.
 set -u
 bad=0
 complain() { echo "tidy: $*" >&2; bad=1; }

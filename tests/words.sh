@@ -1,7 +1,7 @@
 #!/bin/sh
 # Fails if a retired name is used for a file, type, function, field, test or metric. docs/glossary.md
-# explains the current terms. Each line below has an extended regular expression, which must match a
-# whole word, and after " | " the replacement.
+# explains the current terms. Each line below has an extended regular expression for whole retired words,
+# and after " | " the replacement.
 set -u
 
 retired='brood(_[a-z_]+)? | process_tree

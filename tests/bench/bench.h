@@ -1,6 +1,7 @@
 /*
- * Runs all scenarios one after the other, repeats this for some rounds, and reports the figures.
- * Because of the rounds, other load on the machine affects all scenarios. Environment variables:
+ * Runs all scenarios one after the other, repeats this for some rounds, and reports the figures. A
+ * round is one pass over all scenarios, not a Redlock round. Since each scenario runs in every
+ * round, other load on the machine affects all scenarios alike. Environment variables:
  *
  *     BENCH_ROUNDS     number of rounds; by default 5
  *     BENCH_MS         duration of each scenario in a round, in ms; by default 1000
@@ -16,7 +17,8 @@
 #include "tests/bench/report.h"
 #include "tests/bench/scenario.h"
 
-/* Longer than any sensible run. */
+/* BENCH_TIME_LIMIT_S is longer than any sensible run. BENCH_OF is the size of the text of
+ * bench_describe(). */
 enum { BENCH_TIME_LIMIT_S = 7200, BENCH_OF = 256 };
 
 struct bench {

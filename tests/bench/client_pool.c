@@ -29,7 +29,7 @@ struct member {
 struct client_pool {
     struct client_pool_plan plan;
     struct member *members;
-    bool *dirty; /* members with output; apart from them, since each pass searches all of these */
+    bool *dirty; /* which members have output; an array of its own, since each pass searches it */
     char *outputs;
     size_t output_size; /* of each member */
     int epoll;

@@ -1,7 +1,6 @@
 /*
  * Many connections to a daemon in one thread. Output is buffered and written once in a pass; input
- * is passed on by lines. No error is handled; the test fails, also if the daemon closes a
- * connection.
+ * is passed on by lines. On any error the test fails, and also if the daemon closes a connection.
  *
  *     client_pool_put(pool, 0, "PING\n");
  *     client_pool_flush(pool);
@@ -22,20 +21,21 @@ struct client_pool_plan {
                                the list */
     const char *path;             /* a unix socket in place of the ports; NULL: none */
     unsigned connections;
-    unsigned depth; /* lines that are usually put in a pass, for the size of the buffers */
-    void (*on_line)(void *arg, unsigned connection, char *line); /* the line has no end */
+    unsigned depth; /* lines usually put for a connection in a pass; sets the size of the buffers */
+    void (*on_line)(void *arg, unsigned connection, char *line); /* the line is without its LF */
     void *arg;
 };
 
 struct client_pool;
 
-/* Connect all. Several thousand connections share one local address, so that ports suffice. */
+/* Open all connections. An address has too few ports for all of them, so each 8192 connections use
+ * a local address of their own. */
 struct client_pool *client_pool_open(const struct client_pool_plan *plan);
 
 /* Close all connections in a row. */
 void client_pool_close(struct client_pool *pool);
 
-/* Put one line of fewer than CLIENT_POOL_LINE bytes, with its end. */
+/* Put one line of fewer than CLIENT_POOL_LINE bytes, including its LF. */
 void client_pool_put(struct client_pool *pool, unsigned connection, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -48,7 +48,8 @@ int64_t client_pool_wait(struct client_pool *pool, int64_t wait_ns);
 /* Read the input that the last client_pool_wait() has found. The callback may put lines. */
 void client_pool_read(struct client_pool *pool);
 
-/* Write and read until the callback has counted up to `wanted`, at most until the time. */
+/* Write and read until *count, which the callback increments, has reached `wanted`, but no longer
+ * than until_ns. */
 void client_pool_read_until(struct client_pool *pool, const uint64_t *count, uint64_t wanted,
                             int64_t until_ns);
 

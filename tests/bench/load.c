@@ -16,7 +16,7 @@
 
 enum { TOKEN_LEN = 40, RESOURCE_LEN = 32, WAIT_LEN = 24, QUEUE_WAIT_MS = 60000, TTL_MS = 2000 };
 
-/* Arrivals of a fixed rate are sent in steps of this length. */
+/* With per_s, the requests that have become due are sent once in this time. */
 #define STEP_NS NS_PER_MS
 /* The last replies come within this time after the longest WAIT. */
 #define DRAIN_NS (60 * NS_PER_S)
@@ -85,7 +85,8 @@ static void lock(struct load *load, struct slot *slot, int64_t now_ns)
     put(load, slot, now_ns);
 }
 
-/* The slot has no request: the next one follows at once, or when it is due. */
+/* The slot has no request any more. Its next LOCK follows at once; with per_s, when a request is
+ * due; after the end of the measurement, not at all. */
 static void go_on(struct load *load, struct slot *slot, int64_t now_ns)
 {
     if (load->ending) {

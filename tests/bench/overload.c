@@ -16,7 +16,8 @@
 enum { FILES = 65536, FILES_OF_OTHERS = 500, NODE_TIMEOUT_MS = 50 };
 
 /* With fewer turns for each client, the fairness index would only show rounding. A measurement
- * lasts until all have that many, or LONGER times its usual duration. */
+ * lasts until the clients have had that many on average, but at most LONGER times its usual
+ * duration. */
 enum { TURNS = 10, LONGER = 10 };
 
 /* --- the environment --- */
@@ -237,7 +238,7 @@ static void add_worst(struct sheet *sheet, const struct overload_case *what, uns
     sheet->rounds[worst] = round + 1;
 }
 
-/* False: no row is wanted. */
+/* Measure all wanted rows. False: there is none. */
 static bool run_round(struct overload *overload, const struct overload_case *what,
                       struct sheet *sheet, unsigned round)
 {

@@ -2,12 +2,13 @@
  * What the cases of `make bench-overload` have in common: a stage whose daemon has no low limits,
  * the prober (prober.h), processor time, and the report of a case. From the environment:
  *
- *     OVERLOAD_MS        duration of each measurement; 2000
- *     OVERLOAD_SECONDS   duration of the open loop; 60
- *     OVERLOAD_ROUNDS    rounds of the comparison at low load; 5
- *     OVERLOAD_HOLDS     HOLDs that live through the cases 1 to 3; 5000
- *     OVERLOAD_ONLY      a part of the names of the rows to measure; without it all are
- *     OVERLOAD_BEFORE    another redlockd, to compare with at low load in turns; without it none
+ *     OVERLOAD_MS        duration of each measurement in ms; by default 2000
+ *     OVERLOAD_SECONDS   duration of each open loop in seconds; by default 60
+ *     OVERLOAD_ROUNDS    how often the case low_load is repeated; by default 5
+ *     OVERLOAD_HOLDS     HOLDs that must survive the cases clients, requests, open_loop and
+ *                        late_masters; by default 5000
+ *     OVERLOAD_ONLY      measure only the rows whose names contain this text
+ *     OVERLOAD_BEFORE    another redlockd, with which the case low_load compares; by default none
  *     ONLY               the name of one case: clients, requests, open_loop, late_masters,
  *                        long_passes, low_load
  *
@@ -43,7 +44,7 @@ struct overload {
 
     /* Between overload_watch() and overload_watch_end(). */
     struct prober *prober; /* owned */
-    unsigned suspects;     /* masters that were suspect before */
+    unsigned suspects;     /* node_suspect events in the log before */
 
     /* The measurement that overload_phase() has started or ended. */
     int64_t started_ns;
@@ -62,17 +63,18 @@ struct overload_row {
                     double values[FIGURE_COUNT]);
     unsigned connections;
     unsigned depth;
-    unsigned count; /* what is counted in this case: locks, waiters, late masters */
-    unsigned late_ms;
-    bool at_once;
-    bool before; /* by the daemon $OVERLOAD_BEFORE */
-    bool low;    /* too little load for full throughput: OF_BEST is not among the worst values */
+    unsigned count;   /* number of waiters, resources or late masters; in the case open_loop, the
+                         offered load in percent of the capacity */
+    unsigned late_ms; /* how late the late masters answer */
+    bool at_once;     /* storm_place(): all requests of a second are sent at once */
+    bool before;      /* measures the daemon $OVERLOAD_BEFORE */
+    bool low;         /* too little load for full throughput: OVERLOAD_WORST ignores its OF_BEST */
 };
 
 struct overload_case {
     const struct overload_row *rows;
     unsigned row_count;
-    const struct goal *goals; /* also about the row OVERLOAD_WORST */
+    const struct goal *goals; /* they may name the row OVERLOAD_WORST */
     unsigned goal_count;
     unsigned rounds;
 };
@@ -83,12 +85,13 @@ struct overload_case {
 /* Read the settings, and raise the limit of open files. */
 void overload_init(struct overload *overload);
 
-/* Start masters and a daemon. With late_ms, the first `late` masters answer that late; 0 ms is a
- * relay without a delay. */
+/* Start masters and a daemon. The daemon reaches the first `late` masters through a relay, which
+ * adds late_ms to the round trip; 0 ms: the relay adds no delay. */
 void overload_open(struct overload *overload, const char *test, unsigned late, unsigned late_ms);
 void overload_close(struct overload *overload);
 
-/* Start the prober. Its end sets PING_MS and the other figures of the prober. */
+/* Start the prober. overload_watch_end() ends it and sets its figures, such as PING_MS, LOST and
+ * SUSPECT. */
 void overload_watch(struct overload *overload, unsigned holds, unsigned hold_ttl_ms);
 void overload_watch_end(struct overload *overload, double values[FIGURE_COUNT]);
 
@@ -100,7 +103,8 @@ void overload_phase(void *overload, bool starts);
 void overload_load(struct overload *overload, const struct load_plan *plan,
                    struct load_result *result, double values[FIGURE_COUNT]);
 
-/* Set the costs of a measurement that has ended, for so many requests. */
+/* Set REQUESTS, COST_US and DAEMON_SHARE for this number of requests. overload_phase() must have
+ * ended the measurement. */
 void overload_set_cost(const struct overload *overload, uint64_t requests,
                        double values[FIGURE_COUNT]);
 

@@ -1,6 +1,7 @@
 /* Runs a peer: a lock client in Node that locks and unlocks as fast as it gets replies. Peers are
- * other lock libraries, and thin clients of redlockd. Their sources are in tests/bench/peers/;
- * `make bench-peers` installs them, with the packages that they need, in the folder $PEERS. */
+ * other lock libraries and services, and clients of redlockd. Their sources are in
+ * tests/bench/peers/; `make bench-peers` installs them, with the packages that they need, in the
+ * folder $PEERS. */
 #ifndef TESTS_BENCH_PEER_H
 #define TESTS_BENCH_PEER_H
 

@@ -28,7 +28,7 @@ struct probe {
     int64_t sent_ns;   /* 0: no request is pending */
     int64_t next_ns;   /* when the next one is due */
     bool unlocking;    /* the pending request is the UNLOCK after a LOCK */
-    char input[INPUT]; /* the reply so far; of a longer one, its beginning and its end */
+    char input[INPUT]; /* the reply so far; of an overlong one, its beginning and its end */
     size_t len;
 };
 
@@ -106,7 +106,7 @@ static void begin(struct watch *watch, struct probe *probe, const char *request,
         close_probe(probe);
 }
 
-/* The request has a reply, or has waited until now without one. */
+/* Count a probe that has a reply, or that has waited until now without one. */
 static void count(struct watch *watch, struct probe *probe, bool fine, int64_t now_ns)
 {
     struct prober *prober = watch->prober;

@@ -1,8 +1,8 @@
 /*
- * A process beside a load. It holds locks with HOLD, and measures how long the daemon takes to
- * answer others: each probe has its own connection, and is sent at fixed intervals. If a reply
- * takes longer than the interval, the probes that were due meanwhile count too, as if they had been
- * sent.
+ * A process that runs beside a load. It holds locks with HOLD, and measures how long the daemon
+ * takes to answer clients that are not part of the load. Each kind of probe has its own connection,
+ * and is sent at fixed intervals. If a reply takes longer than the interval, the probes that were
+ * due meanwhile count too, as if they had been sent.
  */
 #ifndef TESTS_BENCH_PROBER_H
 #define TESTS_BENCH_PROBER_H
@@ -20,7 +20,7 @@ enum { PROBER_LOCKS = 16384, PROBER_SAMPLES = 256 };
     X(PROBER_PING, "PING\n", 2)                                                                    \
     X(PROBER_NODES, "NODES\n", 50)                                                                 \
     X(PROBER_LOCK, "LOCK prober 2000\n", 20)                                                       \
-    X(PROBER_CONNECT, "PING\n", 20) /* by a new connection each time */                            \
+    X(PROBER_CONNECT, "PING\n", 20) /* over a new connection each time */                          \
     X(PROBER_HEALTHZ, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", 100)                     \
     X(PROBER_READYZ, "GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n", 100)                       \
     X(PROBER_METRICS, "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n", 200)
@@ -42,7 +42,7 @@ struct prober_plan {
 
 enum { PROBER_SAMPLE_MS = 500 };
 
-/* A LOCK of the probe, by clock.h. */
+/* A LOCK of the prober; times by clock.h. */
 struct prober_lock {
     int64_t replied_ns;
     int64_t took_ns; /* INT64_MAX: not granted */
@@ -55,7 +55,7 @@ struct prober {
     atomic_bool stop;
     atomic_uint lost; /* HOLDs */
     struct spread took[PROBER_PROBE_COUNT];
-    /* Replies that are not as usual; for LOCK: that are not OK. */
+    /* Probes that failed: no reply, or not the expected one (for LOCK: not OK). */
     unsigned failed[PROBER_PROBE_COUNT];
     atomic_uint lock_count;
     struct prober_lock locks[PROBER_LOCKS]; /* the first ones, in order */
@@ -67,7 +67,7 @@ struct prober {
 /* Start the process, and wait until it has all HOLDs. It ends with the test at the latest. */
 struct prober *prober_start(const struct prober_plan *plan);
 
-/* End the process, and count probes without a reply. */
+/* End the process. A probe that has no reply yet counts with the time that it has waited. */
 void prober_stop(struct prober *prober);
 void prober_free(struct prober *prober);
 

@@ -14,7 +14,7 @@
 struct proxy_plan {
     struct master *masters; /* as in rounds.h */
     bool guarded;
-    bool line; /* all requests are for one resource, which is handed from one to the next */
+    bool line; /* all requests are for one resource, which each client hands over to the next */
 };
 
 struct bench_proxy {

@@ -39,7 +39,8 @@ struct report {
 void report_print(const struct report *report);
 
 /* Write a file. The test fails on an error. JSON has the figures of each round. Scenarios that were
- * not measured are left out. */
+ * not measured are left out, and Markdown also leaves out their goals. In JSON, such a goal is
+ * measured as null. */
 void report_markdown(const struct report *report, const char *path);
 void report_json(const struct report *report, const char *path);
 

@@ -279,8 +279,8 @@ static bool is_behind(const struct link *link)
 void rounds_flush(struct rounds *rounds)
 {
     write_all(rounds);
-    /* Reading from one master starts rounds, by which another master may fall behind. So the loop
-     * begins again after each read. */
+    /* The replies of one master can start new rounds, by which another master may fall behind. So
+     * the loop begins again after each read. */
     for (unsigned i = 0; i < ROUNDS_MASTERS; i++)
         for (; is_behind(&rounds->links[i]); i = 0) {
             poll(&(struct pollfd){.fd = rounds->links[i].fd, .events = POLLIN}, 1, 1000);

@@ -34,14 +34,14 @@ struct scenario {
     const char *name;
     enum scenario_kind kind;
     unsigned connections; /* for the limit and peers: locks in flight */
-    unsigned depth;
-    unsigned hold_ms;
-    bool guarded;     /* for the limit and the proxy: see rounds.h */
-    unsigned daemons; /* number of daemons that take part */
-    unsigned far_ms;  /* the last connection goes to a daemon with this round trip to the masters;
-                         0: none */
-    bool by_proxy;    /* the proxy (proxy.h) in place of daemons */
-    bool over_unix;   /* by the unix socket of the first daemon, not by TCP */
+    unsigned depth;       /* requests in flight on each connection */
+    unsigned hold_ms;     /* how long a client keeps a lock */
+    bool guarded;         /* for the limit and the proxy: see rounds.h */
+    unsigned daemons;     /* number of daemons that take part */
+    unsigned far_ms; /* the last connection goes to a daemon with this round trip to the masters;
+                        0: none */
+    bool by_proxy;   /* the proxy (proxy.h) in place of daemons */
+    bool over_unix;  /* by the unix socket of the first daemon, not by TCP */
     bool batch; /* the first daemon runs under SCHED_BATCH: it preempts no process when it wakes */
     bool busy;  /* busy loops run at the same time, one process for each processor */
     enum scenario_fault fault;

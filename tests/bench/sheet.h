@@ -7,7 +7,7 @@
 
 enum { SHEET_ROWS = 48, SHEET_ROUNDS = 25 };
 
-/* Name, title in tables, key in JSON, digits. The order is that of the columns. */
+/* Name, title in tables, key in JSON, digits after the point. The order is that of the columns. */
 #define FIGURES(X)                                                                                 \
     X(PAIRS_PER_S, "pairs/s", "pairs_per_s", 0)                                                    \
     X(P50_US, "p50 us", "acquire_p50_us", 0)                                                       \
@@ -80,8 +80,8 @@ double sheet_median(const struct sheet *sheet, unsigned row, enum figure figure)
 /* The largest value of all rounds; NAN if it was not measured. */
 double sheet_largest(const struct sheet *sheet, const char *name, enum figure figure);
 
-/* The median ratio of two figures, or of the first alone if the second name is NULL. NAN if one was
- * not measured. */
+/* The median of the ratios of two figures in each round. If to_name is NULL, the median of the
+ * first figure. NAN if a figure was not measured. */
 double sheet_ratio(const struct sheet *sheet, const char *name, enum figure figure,
                    const char *to_name, enum figure to_figure);
 

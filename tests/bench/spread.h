@@ -19,7 +19,7 @@ void spread_add(struct spread *spread, int64_t ns);
 /* The percentile at `part`: 0.5 for the median, 0.99 for p99. 0 if the histogram is empty. */
 int64_t spread_at(const struct spread *spread, double part);
 
-/* 0 without any. */
+/* The mean duration; 0 if the histogram is empty. */
 int64_t spread_mean(const struct spread *spread);
 
 #endif

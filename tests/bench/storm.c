@@ -20,7 +20,7 @@ struct storm {
     struct overload *overload;
     struct client_pool *pool;
     bool lists;      /* each connection lists again after END */
-    bool ending;     /* ... no more */
+    bool ending;     /* connections do not list again */
     uint64_t done;   /* replies; a listing counts as one */
     uint64_t failed; /* NOQUORUM, LIMIT, ERR */
     uint64_t pongs;
@@ -43,7 +43,7 @@ static void on_line(void *arg, unsigned connection, char *line)
         client_pool_put(storm->pool, connection, "LOCKS\n");
 }
 
-/* Open a stage, where the lock "held" is held, and connections. */
+/* Open a stage and connections, and take the lock "held", so that each LOCK of it has to wait. */
 static void open_storm(struct storm *storm, struct overload *overload, unsigned connections,
                        unsigned depth)
 {
@@ -162,7 +162,8 @@ void storm_end(struct overload *overload, const struct overload_row *row,
     struct storm storm;
     open_storm(&storm, overload, (row->count + EACH - 1) / EACH, EACH);
     int64_t instant_ns = clock_ns() + 2 * NS_PER_S + (int64_t)row->count * SEND_NS;
-    /* A WAIT begins when the daemon has read it, so each batch is awaited. */
+    /* A WAIT begins when the daemon reads it. So each batch is sent only after the daemon has read
+     * the previous one, which a PONG shows. */
     for (unsigned i = 0; i < row->count; i++) {
         client_pool_put(storm.pool, i / EACH, "#%u LOCK held 2000 WAIT %dms\n", i,
                         (int)((instant_ns - clock_ns()) / NS_PER_MS));
@@ -268,7 +269,7 @@ void storm_without_masters(struct overload *overload, const struct overload_row 
     overload_phase(overload, false);
     overload_watch_end(overload, values);
     overload_set_cost(overload, (uint64_t)(row->count * overload->seconds), values);
-    /* Nothing is asked of it. */
+    /* Without masters the prober's LOCKs cannot be granted, so their figures mean nothing. */
     values[LOCK_MS] = values[LOCK_FAILED] = (double)NAN;
     close_storm(&storm);
 }

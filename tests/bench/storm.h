@@ -1,14 +1,14 @@
 /*
- * Requests whose amount clients decide, so many at once that a pass of the daemon's loop could
- * become long: the rows of the case long_passes. Each opens a stage of its own, and measures with a
- * prober that has 100 HOLDs of one second.
+ * The rows of the case long_passes: clients send so much at once that a pass of the daemon's loop
+ * could become long. Each row opens a stage of its own. It measures with a prober that has 100
+ * HOLDs of one second; without masters the prober has none.
  */
 #ifndef TESTS_BENCH_STORM_H
 #define TESTS_BENCH_STORM_H
 
 #include "tests/bench/overload.h"
 
-/* Connections that list 65,536 known locks, each again and again. */
+/* Connections that list 65,000 known locks, each again and again. */
 void storm_list(struct overload *overload, const struct overload_row *row,
                 double values[FIGURE_COUNT]);
 
@@ -30,13 +30,14 @@ void storm_close(struct overload *overload, const struct overload_row *row,
 void storm_line(struct overload *overload, const struct overload_row *row,
                 double values[FIGURE_COUNT]);
 
-/* Connections with `depth` UNLOCKs of one resource each, all at once; or LOCKs. */
+/* Connections that each send `depth` UNLOCKs of one free resource (storm_unlock) or `depth` LOCKs
+ * of it (storm_lock), all at once. */
 void storm_unlock(struct overload *overload, const struct overload_row *row,
                   double values[FIGURE_COUNT]);
 void storm_lock(struct overload *overload, const struct overload_row *row,
                 double values[FIGURE_COUNT]);
 
-/* `count` resources that are waited for while no master runs. The cost is for each of them in a
+/* `count` resources, each with one waiter, while no master runs. The cost is for each resource and
  * second. */
 void storm_without_masters(struct overload *overload, const struct overload_row *row,
                            double values[FIGURE_COUNT]);

@@ -1,7 +1,8 @@
 /*
- * `make bench-overload`: redlockd under more load than masters and daemon can serve, from 1 to
- * thousands of clients. All goals are ratios within one run, or times that do not depend on the
- * machine much; nothing fails because a goal is missed. overload.h lists the settings.
+ * `make bench-overload`: redlockd under more load than masters and daemon can serve, with up to
+ * thousands of clients. The last case, low_load, compares it with another redlockd at low load. All
+ * goals are ratios within one run, or times that do not depend on the machine much; nothing fails
+ * because a goal is missed. overload.h lists the settings.
  */
 #include <math.h>
 #include <stdio.h>
@@ -25,7 +26,7 @@ static void run_case(struct overload *overload, const struct overload_row *rows,
     overload_run(overload, &(struct overload_case){rows, row_count, goals, goal_count, rounds});
 }
 
-/* The goals that hold in the cases 1 to 3. */
+/* Goals of the cases 1 to 3 for masters, HOLDs and clients that are not part of the load. */
 #define GOALS_OF_OTHERS                                                                            \
     {"masters suspect", OVERLOAD_WORST, SUSPECT, NULL, 0, AT_MOST, 0},                             \
         {"4 HOLDs lost", OVERLOAD_WORST, LOST, NULL, 0, AT_MOST, 0},                               \
@@ -110,8 +111,9 @@ static void pause_s(unsigned seconds)
     nanosleep(&(struct timespec){.tv_sec = seconds}, NULL);
 }
 
-/* The time until LOCKs of the prober have their latency of before the load again: so many in a row
- * take at most twice the 99th percentile. */
+/* The time from the end of the load until the prober's LOCKs are as fast as before the load: until
+ * the first of FAST_IN_A_ROW LOCKs that each take at most twice the 99th percentile from before, or
+ * 1 ms if that is more. */
 static double recovery_ms(const struct prober *prober, int64_t started_ns, int64_t ended_ns)
 {
     static struct spread low;
@@ -136,7 +138,8 @@ static double recovery_ms(const struct prober *prober, int64_t started_ns, int64
     return INFINITY;
 }
 
-/* From ten seconds after the start, or after a sixth of a shorter run. */
+/* Set the memory at the end of the load, and its growth since ten seconds after the start. If the
+ * run is shorter than a minute, the growth is since a sixth of the run. */
 static void set_memory(const struct overload *overload, int64_t ended_ns,
                        double values[FIGURE_COUNT])
 {
@@ -214,7 +217,9 @@ END_TEST
 
 /* --- 5: late masters --- */
 
-/* Little's law: so many rounds in flight, each of which takes at least late_ms; a pair has two. */
+/* If all masters are late: each connection has one round in flight, which takes at least late_ms,
+ * and a pair has two rounds. So by Little's law, at most connections / (2 * late_ms) pairs are
+ * possible in a millisecond. */
 static void measure_late_masters(struct overload *overload, const struct overload_row *row,
                                  double values[FIGURE_COUNT])
 {
@@ -260,7 +265,8 @@ END_TEST
 
 /* --- 6: no pass of the loop is long --- */
 
-/* Flat or logarithmic: twice the size may cost that much more for each request. */
+/* By how much the cost of a request may rise from one size to the next: it must not grow, or only
+ * logarithmically. */
 #define FLAT 1.25
 
 START_TEST(long_passes)

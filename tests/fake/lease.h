@@ -20,8 +20,9 @@ struct lease_options {
     int64_t fresh_ms; /* a renewal older than this no longer counts */
 };
 
-/* Request or renew the lease for a daemon. Returns the digit of the reply, and updates the lease
- * and its TTL. */
+/* Request or renew the lease for a daemon, and update the lease and its TTL. Returns the digit of
+ * the reply (enum in engine/guard/name_lease.h): whether the name is leased to this daemon's
+ * server, to another server, or to another process with the same data. */
 char lease_ask(struct lease *lease, const struct lease_options *options);
 
 #endif

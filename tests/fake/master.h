@@ -108,7 +108,8 @@ struct fake_master {
     int64_t last_session;              /* the last id of a session */
     unsigned runs[REDIS_SCRIPT_COUNT]; /* number of calls of each script */
     unsigned native;                   /* number of DELIFEQ and DELEX commands */
-    unsigned lock_commands; /* number of SETs and scripts; each key of a batch of releases counts */
+    unsigned lock_commands; /* number of SET NX commands and of scripts for locks; each key of a
+                               batch of releases counts */
 
     /* Called whenever a key is set or its expiry changes. NULL: no callback. */
     void *watcher;
@@ -121,8 +122,8 @@ struct fake_master {
 void fake_init(struct fake_master *server, uint64_t number);
 void fake_free(struct fake_master *server);
 
-/* Start the server without data, as after a restart. Its ids are made from `number`. Its
- * connections must have been closed. */
+/* Start the server without data, as after a restart. Its run id is made from `number` and its
+ * replication id from `number` + 1. Its connections must have been closed. */
 void fake_start(struct fake_master *server, uint64_t number);
 
 /* Open a connection; NULL if there are too many. The caller adds the client's bytes to
@@ -155,7 +156,8 @@ bool fake_evict(struct fake_master *server, unsigned number);
 /* SCRIPT FLUSH. */
 void fake_flush_scripts(struct fake_master *server);
 
-/* Give the server a new replication id, as after a failover. */
+/* Give the server a new replication id, as after a failover. From then on it counts as a former
+ * replica. */
 void fake_new_replid(struct fake_master *server, uint64_t number);
 
 /* The key if it exists and has not expired; NULL otherwise. */

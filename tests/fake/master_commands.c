@@ -216,7 +216,7 @@ static void run_ping(const struct run *run)
 static const struct {
     const char *word;
     void (*run)(const struct run *);
-    unsigned refusal; /* first class of refusals that applies */
+    unsigned refusal; /* the classes from this one to FAKE_LOADING apply; FAKE_REFUSALS: none */
 } commands[] = {
     {"GET", run_get, FAKE_LOADING},
     {"TIME", run_time, FAKE_REFUSALS},

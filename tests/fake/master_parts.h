@@ -39,11 +39,11 @@ void out_number(struct bytes *out, char kind, int64_t value);
 void out_string(struct bytes *out, const char *text, size_t len);
 void out_nil(struct bytes *out);
 
-/* NULL: the key does not exist, or has just expired. */
+/* Returns NULL if the key does not exist or has expired. Deletes an expired key. */
 struct fake_key *key_find(const struct run *run, const struct word *name);
 bool key_holds(const struct fake_key *key, const struct word *token);
 int64_t key_number(const struct fake_key *key);
-/* -1: without expiry. */
+/* The remaining TTL in ms; -1: without expiry. */
 int64_t key_pttl(const struct run *run, const struct fake_key *key);
 /* ttl_ms 0: without expiry. */
 void key_set(const struct run *run, const struct word *name, const struct word *value,
@@ -53,14 +53,14 @@ void key_set_text(const struct run *run, const struct word *name, const char *va
 void key_live_until(const struct run *run, struct fake_key *key, int64_t ends_ms);
 void key_delete(struct fake_master *server, struct fake_key *key);
 
-/* The next change of the key is reported to the client of this command, once. */
+/* Report the next change of the key, and only that one, to the client of this command. */
 void key_track(const struct run *run, const struct word *key);
 /* Report to all tracking clients that all keys have changed. */
 void keys_invalidate_all(struct fake_master *server);
 
 /* Is the command refused? If so, the function has written the error. */
 bool run_is_refused(const struct run *run, unsigned refusal);
-/* May the key not be deleted? */
+/* Does FAKE_DELETING forbid to delete this key? */
 bool key_is_protected(const struct fake_master *server, const struct fake_key *key);
 
 void fake_execute(const struct run *run);

@@ -28,7 +28,8 @@ static struct word hint_key(const struct run *run, const char *kind, char name[F
     return (struct word){name, (size_t)len};
 }
 
-/* The time that a daemon needs, by its contention hint; -1: the hint does not say. */
+/* For how many ms the daemon needs the lock to be free, by its contention hint; -1: the hint does
+ * not say. */
 static int64_t need_of(const char *word, size_t len, size_t digits_max)
 {
     size_t digits = len > REDIS_DAEMON ? len - REDIS_DAEMON : 0;
@@ -58,7 +59,8 @@ static void leave_hint(const struct run *run, int64_t pttl_ms, const struct word
     }
 }
 
-/* The longest time that other daemons need, by their hints; -1: no hint. */
+/* The longest time in ms for which other daemons need the lock to be free, by their hints (0 if a
+ * hint does not say); -1: no hint. */
 static int64_t need_of_others(const struct run *run, const struct word *daemon)
 {
     int64_t most_ms = -1;
@@ -268,7 +270,7 @@ static void copy_word(char *to, size_t size, const struct word *word)
     snprintf(to, size, "%.*s", (int)word->len, word->at);
 }
 
-/* Handle the lease of one name. Returns its digit in the reply. */
+/* Handle the lease of one name. Returns the name's digit in the reply of the heartbeat. */
 static char run_lease(const struct run *run, const struct word *name, const struct word *server,
                       const struct word *arguments)
 {

@@ -1,5 +1,6 @@
-/* The interface of all fuzz targets. tests/fuzz.sh runs them: `make fuzz`, `make fuzz-smoke`. An
- * input that breaks a promise ends in a failed assertion, or in a report of a sanitizer. */
+/* The interface of all fuzz targets. tests/fuzz.sh runs the targets: `make fuzz`, `make
+ * fuzz-smoke`. If an input makes the code break a promise, an assertion fails or a sanitizer
+ * reports an error. */
 #ifndef TESTS_FUZZ_FUZZ_H
 #define TESTS_FUZZ_FUZZ_H
 

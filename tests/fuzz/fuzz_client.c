@@ -8,9 +8,9 @@
  *   - no more losses are reported than HOLDs were: a loss is reported once. (The daemon may grant
  * one token several times here, so a token can be lost several times.)
  *
- * An input is a script of steps. Each step is one byte and its arguments; see step(). Two of the
- * steps feed the tag of a request in flight and a whole grant, so that the fuzzer finds valid
- * replies.
+ * An input is a script of steps. Each step is one byte and its arguments; see step(). One kind of
+ * step feeds the tag of a request in flight, and another kind a whole grant, so that the fuzzer
+ * finds valid replies.
  */
 #include <assert.h>
 #include <inttypes.h>
@@ -58,8 +58,8 @@ static unsigned take(void)
 
 /* --- events of the library --- */
 
-/* The latest deadline that any line so far with this tag allows for the lock; 0: no such line has
- * granted it. */
+/* The latest deadline for the lock that any received line with this tag allows; 0: no such line has
+ * granted the lock. */
 static int64_t latest_ns(const struct redlock_event *event, uint64_t id)
 {
     char head[128];

@@ -31,7 +31,7 @@ enum {
     REQUESTS = 256,        /* requests of one input; the last one is reserved for check_alive() */
     BYTES_END = 0xff,      /* ends literal bytes */
     MAX_STEPS = 512,       /* steps of one input */
-    MAX_PASSED_MS = 70000, /* virtual time of one input, since time costs runs */
+    MAX_PASSED_MS = 70000, /* limit for the virtual time of one input, which costs real time */
 };
 
 /* One of the two connections to a hostile master. */
@@ -60,8 +60,8 @@ struct sent_request {
 
 static struct cluster cluster;
 static struct hostile_wire wires[CLUSTER_NODES][CHANNELS];
-static struct hostile_wire *wire; /* the wire of the steps */
-static unsigned hostile_server;
+static struct hostile_wire *wire;   /* the wire of the steps */
+static unsigned hostile_server;     /* number of hostile masters; they are the first ones */
 static unsigned yes[CLUSTER_NODES]; /* how many words that mean yes each hostile master has sent */
 static bool unknown;                /* empty masters without --bootstrap */
 static bool had_fault;              /* truthful masters had a fault */
@@ -70,7 +70,7 @@ static bool blames_others; /* a hostile master has sent a reply that, by design,
                               their votes */
 static struct sent_request asked[REQUESTS];
 static unsigned asked_count;
-static char tokens[3][LIMIT_TOKEN + 1]; /* the last granted tokens of each resource */
+static char tokens[3][LIMIT_TOKEN + 1]; /* the last granted token of each resource */
 static int64_t passed_ms;
 
 /* The last resource is used once, at the end. */
@@ -132,7 +132,8 @@ static bool text_begins(const struct redis_reply *reply, const char *word)
 }
 
 /* Note what the reply may mean to the engine: a yes, or a report that another master's name leads
- * to a different server. Some of these replies are ones that the engine does not accept. */
+ * to a different server. This counts too many replies rather than too few: the engine does not
+ * accept all of them. */
 static void note(const struct hostile_wire *of, const struct redis_reply *reply)
 {
     if (reply->kind == RESP_STATUS && text_begins(reply, "OK"))
@@ -342,7 +343,7 @@ static void pass_some(void)
         cluster.now_ns += ms * NS_PER_MS;
 }
 
-/* Repeat the same bytes many times, for replies longer than an input. */
+/* Feed the literal bytes this many times, so that replies can be longer than an input. */
 static void feed_repeated(unsigned times)
 {
     const char *bytes;
@@ -494,7 +495,7 @@ static void begin(unsigned how)
     else
         cluster_init(&cluster, nodes);
     if (how & 32) {
-        /* A restarted daemon, with masters configured as durable. */
+        /* A restarted daemon, with the first three masters configured as durable. */
         cluster.durable = 7;
         cluster_restart_engine(&cluster, "here");
     }

@@ -1,5 +1,5 @@
 /* Fuzzes the RESP parser with any bytes from a master. The parser's fast path must agree with
- * hiredis. The first byte of an input sets how many bytes arrive at once. */
+ * hiredis. The first byte of an input sets how many bytes arrive at once; 0: all of them. */
 #include <assert.h>
 
 #include "tests/fuzz/fuzz.h"

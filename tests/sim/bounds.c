@@ -20,7 +20,8 @@ static unsigned tight_or_roomy(struct prng *prng, unsigned least, unsigned most)
     return prng_below(prng, 3) == 0 ? ROOMY : between(prng, least, most);
 }
 
-/* For limits that refuse most requests: a refused request reaches no other limit. */
+/* For limits that refuse most requests if they are tight. A refused request reaches no other
+ * limit. */
 static unsigned rarely_tight(struct prng *prng, unsigned least, unsigned most)
 {
     return prng_below(prng, 4) != 0 ? ROOMY : between(prng, least, most);

@@ -111,7 +111,8 @@ enum limited limited_of(const char *word);
  * at once? Called after a pass. */
 bool bounds_hold_back_in_vain(const struct engine *engine, int64_t now_ns);
 
-/* Has the engine no room for another round, request or resource? */
+/* Has the engine no room for another round, request or resource, or are half of its rounds taken up
+ * by LOCKs without WAIT and by STATUSes (manager_impatient_max)? */
 bool bounds_leave_no_round(const struct engine *engine);
 
 #endif

@@ -1,8 +1,8 @@
 #!/bin/sh
 # Prints the limits.h of `make sim-tight`: bounds.sh protocol/limits.h
 #
-# The limits that struct sim_bounds (bounds.h) names become its variables. LIMIT_BATCH is the length of
-# arrays, so it becomes a small constant. All other limits stay as they are.
+# The limits in the list below become variables, the fields of struct sim_bounds (bounds.h). LIMIT_BATCH
+# is the length of arrays, so it becomes a small constant. All other limits stay as they are.
 set -eu
 drawn='CLIENT_REQUESTS ROUNDS ADMISSION_MIN ADMISSION_START TIMERS LOCKS HOLDS RENEWALS BREAKS EXTENDED
        LINK_COMMANDS LINK_KEY_PROBES

@@ -9,8 +9,8 @@
 #include "protocol/units.h"
 #include "tests/sim/sim.h"
 
-/* How late the reply to a LOCK with WAIT is allowed to be. A round in flight and late timers can
- * delay the reply. */
+/* How long after the end of its WAIT a request is allowed to get its reply. A request without WAIT
+ * counts as if its WAIT ended on arrival. A round in flight and late timers can delay the reply. */
 #define WAIT_SLACK_NS ((4 * SIM_NODE_TIMEOUT_MS + 20) * NS_PER_MS)
 
 /* A release can still be under way for a token that a master set less than this ago. */
@@ -222,7 +222,7 @@ static void on_grant(struct sim *sim, const struct sim_request *request, const c
     check_order(sim, request);
     if (granted->broken_ns != 0) {
         /* A daemon that breaks a lock cannot know of another daemon's round that is about to grant
-         * this lock. It must know of its own round. */
+         * this lock. But the daemon must know of its own round. */
         if (granted->broken_by == granted->daemon && granted->broken_life == granted->life)
             checker_violation(sim, "granted after its own daemon has broken it: %.8s", token);
         return;
@@ -279,9 +279,9 @@ static void on_pong(struct sim *sim, const struct sim_request *request, bool hea
 /* --- releases --- */
 
 /* Must the masters have deleted the token by now? Only if the daemon responsible for its release
- * has not ended since. A granted token may stay until a client requests its release. The client may
- * send that UNLOCK to a daemon that did not make the token. Then a late SET of the daemon that made
- * it may arrive after the release, so the token may stay. */
+ * has not ended since it made the token. A granted token may stay until a client requests its
+ * release. The client may send that UNLOCK to a daemon that did not make the token. Then a late SET
+ * of the daemon that made it may arrive after the release, so the token may stay. */
 static bool must_be_deleted(const struct sim *sim, const struct sim_token *token)
 {
     if (token->may_stay)
@@ -520,7 +520,7 @@ static void end_hold(struct sim *sim, unsigned resource, const char *text)
 }
 
 /* The daemon is about to delete the token. By now a quorum must have frozen the token, so that no
- * other daemon can extend it. */
+ * other daemon can extend it. It is a violation if a quorum still has the unfrozen token. */
 static void check_frozen(struct sim *sim, const struct sim_token *token, const char *text)
 {
     const char name[] = {'r', (char)('0' + token->resource)};
@@ -556,8 +556,8 @@ void checker_on_break(struct sim *sim, unsigned daemon, unsigned resource, const
     token->may_stay = true;
 }
 
-/* Can a daemon still grant or extend a token of this resource? It can if some master has the token,
- * or had it before it lost its data. */
+/* Can a daemon still grant or extend a token of this resource? It can if some master has set a
+ * token that has not expired, even if the master has lost the token since. */
 static bool is_in_use(const struct sim *sim, unsigned resource)
 {
     for (unsigned i = 0; i < sim->token_count; i++) {
@@ -579,8 +579,8 @@ void checker_on_foreign(struct sim *sim, unsigned resource, const char *token, i
      * can know how far a foreign client is, so this is no violation. */
     if (sim->foreign.broken)
         return;
-    /* The foreign client has no guard: after a master lost its data, it may take a lock that is in
-     * use. */
+    /* The foreign client has no guard: after a master lost its data, the client may take a lock
+     * that is in use. */
     bool excusable = sim->now_ns < sim->foreign_doubt_ns;
     enum history_result result = HISTORY_TWO_HOLDERS;
     if (!excusable || !is_in_use(sim, resource))

@@ -201,7 +201,8 @@ static void release_again(struct sim *sim, unsigned index)
     ask(sim, index, client->home, &request);
 }
 
-/* Several clients finish their work and release at once. */
+/* All clients that hold a lock release it at once. In a crowded schedule, idle clients sometimes
+ * repeat their last UNLOCK at the same time. */
 static void release_all_at_once(struct sim *sim, unsigned first)
 {
     bool again = bounds_are_crowded() && sim_below(sim, 2) == 0;
@@ -275,8 +276,9 @@ void client_on_closed(struct sim *sim, unsigned index, unsigned connection)
     }
     if (client->hold_connection == connection) {
         client->hold_connection = SIM_CONNECTIONS;
-        /* After a loss, the client of a lingering lock still relies on the lock, as the children of
-         * a killed process do. */
+        /* An orderly end gives up the lock; with LINGER only QUIT does. After any other end the
+         * lock counts as held until its deadline, because others may still rely on it, such as the
+         * children of a killed client. */
         if (closed->in_order && (closed->quits || !client->lingers)) {
             history_ended(&sim->history, client->resource, client->token);
             checker_token(sim, client->token)->release_requested = true;

@@ -158,7 +158,8 @@ static void io_random(void *context, void *bytes, size_t len)
 
 /* --- one pass of the event loop --- */
 
-/* The guard caches whether all nodes may vote. Check the cache against its result for each node. */
+/* The guard caches whether all nodes may vote. Check the cache against the guard's result for each
+ * node. */
 static void check_all_vote_cache(struct sim *sim, unsigned index)
 {
     struct guard *guard = &sim->daemons[index].engine.flights.guard;

@@ -13,8 +13,9 @@ struct sim_master *fault_some_master(struct sim *sim, struct sim_fault_run *run)
     return &sim->masters[run->master];
 }
 
-/* May the master be killed? A durable master that had not saved its data, had evicted keys, or had
- * replicated from another master is not killed, since no guard can see this after a restart. */
+/* May the master be killed? A durable master is not killed while it does not save its data or may
+ * evict keys, nor after it has evicted keys or has been a replica, since no guard can see this
+ * after a restart. */
 static bool may_be_killed(const struct sim_master *master)
 {
     const struct fake_master *redis = &master->redis;
@@ -60,9 +61,9 @@ static void restart_end(struct sim *sim, struct sim_fault_run *run)
     start_master(sim, run->master, NULL);
 }
 
-/* Save the data now. Later, snapshot_end() kills the master and starts it again with the saved
- * data. A durable master is left alone, since the daemons trust that it always starts with its last
- * data. */
+/* Copy the data of the master now, for snapshot_end() or failback_end(). snapshot_end() kills the
+ * master and starts it again with the copied data. It leaves a durable master alone, since the
+ * daemons trust that such a master always starts with its last data. */
 static bool snapshot_begin(struct sim *sim, struct sim_fault_run *run)
 {
     struct sim_master *master = fault_some_master(sim, run);
@@ -112,8 +113,8 @@ static bool flush_begin(struct sim *sim, struct sim_fault_run *run)
     return true;
 }
 
-/* Another server with older data takes over, and the master gets the role back with that data. Its
- * process stays the same, and even its connections survive. */
+/* Another server with older data takes over, and the master gets the role back with that data. The
+ * master's process stays the same, and even its connections survive. */
 static void failback_end(struct sim *sim, struct sim_fault_run *run)
 {
     struct sim_master *master = &sim->masters[run->master];
@@ -311,7 +312,7 @@ static bool cut_begin(struct sim *sim, struct sim_fault_run *run)
     return true;
 }
 
-/* No bytes pass before until_ns, in one direction or both. */
+/* No bytes pass before until_ns. Bits of `directions`: 1 to the master, 2 from the master. */
 static void block(struct sim *sim, unsigned master, unsigned owner, unsigned directions,
                   int64_t until_ns)
 {
@@ -415,8 +416,9 @@ static void daemon_pause_end(struct sim *sim, struct sim_fault_run *run)
     daemon_resume(sim, run->owner);
 }
 
-/* Set the wall clock of a daemon. Wall clocks have to agree to within max_ttl, less the length of a
- * round and their drift. */
+/* Set the wall clock of a daemon. The wall clocks of the daemons have to agree to within max_ttl,
+ * less the length of a round and the drift of these clocks. So each may differ from the true time
+ * by at most 40 % of max_ttl. */
 static bool daemon_wall_begin(struct sim *sim, struct sim_fault_run *run)
 {
     run->owner = sim_below(sim, sim->daemon_count);
@@ -437,7 +439,7 @@ static const struct {
     int64_t least_ms;                                  /* range of the duration */
     int64_t most_ms;
     unsigned refusal;  /* for refusal_begin(): the refused class of commands */
-    const char *error; /* and the error that the master replies */
+    const char *error; /* for refusal_begin(): the error with which the master refuses them */
 } faults[] = {
     [FAULT_CLIENTS] = {"clients", NULL, NULL, 0, 0},
     [FAULT_BREAKS] = {"breaks", NULL, NULL, 0, 0},
@@ -566,7 +568,7 @@ void fault_strike(struct sim *sim)
     unsigned fault = some_fault(sim);
     if (sim->recovering || fault == FAULTS)
         return;
-    /* Now and then the same fault strikes several targets at once. */
+    /* Now and then the same fault strikes up to three times at once, usually different targets. */
     unsigned times = sim_below(sim, 4) == 0 ? 1 + sim_below(sim, 3) : 1;
     for (unsigned i = 0; i < times; i++)
         begin(sim, fault);

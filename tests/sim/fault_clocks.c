@@ -22,9 +22,9 @@ static void step_forward(struct sim *sim, struct sim_fault_run *run, int64_t dis
     foreign_give_up(sim);
     if (sim->foreign_doubt_ns < sim->now_ns + 2 * sim->max_ttl_ms * NS_PER_MS)
         sim->foreign_doubt_ns = sim->now_ns + 2 * sim->max_ttl_ms * NS_PER_MS;
-    /* The margin of the validity covers a small step. If clocks run at different rates, it also
-     * covers a larger step that only makes up for what a slow clock fell behind between two
-     * samples. */
+    /* The margin of the validity covers a small step. If clocks run at different rates, a step may
+     * be up to 80 ms larger and still be harmless: it only makes up for what a slow clock fell
+     * behind between two samples. */
     int64_t unseen_ns = (SIM_MARGIN_MS + (fault_may(sim, FAULT_RATES) ? 80 : 0)) * NS_PER_MS;
     if (distance_ns > unseen_ns)
         checker_on_data_loss(sim, run->master);
@@ -109,7 +109,8 @@ void fault_step_twice_end(struct sim *sim, struct sim_fault_run *run)
         return;
     step_all(sim, run);
     /* A key that was set before the first step has lost more time than the margin covers, unless
-     * the clocks fell behind meanwhile. */
+     * the clocks fell behind meanwhile. So each master counts as having lost data at the first
+     * step. */
     if (fault_may(sim, FAULT_RATES))
         return;
     for (unsigned i = 0; i < sim->node_count; i++)
@@ -164,10 +165,10 @@ bool fault_step_and_back_begin(struct sim *sim, struct sim_fault_run *run)
     return true;
 }
 
-/* Step back, possibly by more than the first step, if a daemon has announced the first step and two
- * heartbeats have passed. Every daemon has sampled the clock by then, or will read the
- * announcement. Without an announcement no daemon could know of the first step, so the clock does
- * not step back. */
+/* Undo the first step if a daemon has announced it and two heartbeats have passed. After a first
+ * step forward, the clock sometimes steps back by more than the first step. Every daemon has
+ * sampled the clock by then, or will read the announcement. Without an announcement no daemon could
+ * know of the first step, so the clock does not step a second time. */
 void fault_step_and_back_end(struct sim *sim, struct sim_fault_run *run)
 {
     const struct fake_key *announced = last_step(sim, run->master);

@@ -14,13 +14,14 @@
 #define RECONNECT_NS (4 * NS_PER_S)
 /* After the quarantine: the time until every master votes and every lock can be granted. */
 #define RECOVERY_NS (2 * NS_PER_S)
-/* LAST_WAIT_MS: how long the last waiters are allowed to wait beyond max_ttl. They may have to wait
- * for max_ttl: a key whose master's clock stepped back lives longer, but when a client wants the
- * lock, a daemon cuts the TTL of the key to max_ttl. */
+/* LAST_WAIT_MS: how much longer than the old key of its lock a client of the final check is allowed
+ * to wait. A key from the attack can still exist for max_ttl: a key whose master's clock stepped
+ * back lives longer, but when a client wants the lock, a daemon cuts the TTL of the key to
+ * max_ttl. */
 enum { LAST_WAIT_MS = 1000, LAST_TTL_MS = 300 };
 
-/* In turns.c a far daemon replies late, so the margin of the validity must be greater than twice
- * its round trip. */
+/* In turns.c the masters' replies reach a far daemon late, so the margin of the validity must be
+ * greater than twice the daemon's round trip. */
 enum { TURNS_MAX_TTL_MS = 5000, TURNS_MARGIN_MS = 200 };
 
 /* --- clocks, random numbers, trace --- */
@@ -319,8 +320,8 @@ static bool wait_for_answer(struct sim *sim, unsigned client, int64_t most_ms)
 }
 
 /* A client gets the lock through one daemon and falls silent. Two clients wait for the lock at the
- * next daemon. The first one must get the lock when it expires, and the second one as soon as the
- * first one releases it. */
+ * next daemon (the first is the silent one, which has forgotten its lock). The first one must get
+ * the lock when it expires, and the second one as soon as the first one releases it. */
 static void check_waiters(struct sim *sim, unsigned daemon)
 {
     unsigned resource = daemon % sim->resource_count;
@@ -331,7 +332,7 @@ static void check_waiters(struct sim *sim, unsigned daemon)
     }
     client_forget(sim, 0);
     client_ask_last(sim, 0, (daemon + 1) % sim->daemon_count, resource, LAST_TTL_MS);
-    advance(sim, 20 * NS_PER_MS); /* so that its request is the second */
+    advance(sim, 20 * NS_PER_MS); /* so that the next request arrives second */
     client_ask_last(sim, 1, (daemon + 1) % sim->daemon_count, resource, LAST_TTL_MS);
     bool granted = wait_for_answer(sim, 0, LAST_TTL_MS + LAST_WAIT_MS);
     if (granted) {

@@ -97,10 +97,11 @@ struct sim_master {
     bool hung;
     unsigned crons; /* generation of its EVENT_CRON */
     int64_t latency_ns[SIM_OWNERS];
-    int64_t blocked_ns[SIM_OWNERS][2]; /* until then no bytes pass; [0]: to it, [1]: from it */
-    int64_t data_loss_ns;  /* true time of the last loss of data that should have been kept */
-    int64_t ends_early_ns; /* true time of the last such loss or of the clock's last step forward,
-                              after which keys end early */
+    int64_t blocked_ns[SIM_OWNERS][2]; /* no bytes pass earlier; [0]: to the master, [1]: from it */
+    int64_t data_loss_ns;  /* true time at which it last lost data that it should have kept, or its
+                              clock made a step that the margin does not cover */
+    int64_t ends_early_ns; /* true time of the last loss of data or of any last step forward of its
+                              clock, after which keys end early */
     enum sim_steps steps;  /* the kind of steps that its clock may take */
     bool durable;          /* configured as durable in the daemons */
     struct fake_data snapshot;
@@ -140,7 +141,7 @@ struct sim_request {
     unsigned daemon;
     unsigned connection;
     uint32_t number; /* sim_connection.number of that connection */
-    enum verb verb;  /* with PING, only the checker uses the fields that follow */
+    enum verb verb;  /* with PING, resource, ttl_ms and token are for the checker only */
     unsigned resource;
     int64_t ttl_ms;
     int64_t wait_ms;
@@ -211,8 +212,8 @@ struct sim_foreign {
     enum { FOREIGN_IDLE, FOREIGN_ASKING, FOREIGN_HOLDING } state;
     uint32_t actions; /* generation of its EVENT_FOREIGN */
     unsigned resource;
-    unsigned yes;
-    unsigned tokens;
+    unsigned yes;    /* votes of the present round */
+    unsigned tokens; /* number of the last token */
     char token[LIMIT_TOKEN + 1];
     bool broken; /* a daemon has broken the lock with this token */
     int64_t ttl_ms;
@@ -226,7 +227,7 @@ struct sim_token {
     unsigned daemon;
     unsigned life;
     int64_t made_ns;
-    /* When each master last set the token, and when the key then ends; 0: never set. */
+    /* True times: when each master last set the token, and when that key ends; 0: never set. */
     int64_t set_ns[SIM_MASTERS];
     int64_t ends_ns[SIM_MASTERS];
     bool was_fit[SIM_MASTERS]; /* whether the master was fit to vote at set_ns */
@@ -234,7 +235,7 @@ struct sim_token {
     bool lost;              /* the daemon has pushed ! LOST for it */
     bool given_up;          /* its client has received GONE; a later PONG promises nothing */
     bool release_requested; /* a client has asked for its release */
-    unsigned released_by;   /* the daemon that answered the UNLOCK; SIM_DAEMONS: none */
+    unsigned released_by; /* the daemon that answered UNLOCK or ended the HOLD; SIM_DAEMONS: none */
     unsigned released_life;
     bool may_stay; /* masters are allowed to keep it until it expires */
     /* Time of the last BREAK of the lock; 0: none. A reply to a request from before the BREAK no
@@ -249,8 +250,8 @@ enum sim_count {
     COUNT_GRANTS,
     COUNT_HOLDS,
     COUNT_HANDOVERS,
-    COUNT_BATCH,  /* batches of releases; each master counts its own */
-    COUNT_NATIVE, /* DELIFEQ and DELEX; each master counts its own */
+    COUNT_BATCH,  /* batches of releases, counted once for each master that executes them */
+    COUNT_NATIVE, /* DELIFEQ and DELEX commands, summed over all masters */
     COUNT_EXTENSIONS,
     COUNT_LOST,
     COUNT_BROKEN,
@@ -327,7 +328,7 @@ struct sim {
     struct sim_request requests[SIM_REQUESTS];
     struct sim_reply replies[SIM_REPLIES];
     struct sim_fault_run fault_runs[SIM_ACTIVE_FAULTS];
-    uint64_t ids; /* counter for the run ids of masters */
+    uint64_t ids; /* counter for the run ids and replication ids of masters */
     uint64_t order;
     uint32_t connection_number;
     struct request_limits limits;
@@ -336,11 +337,13 @@ struct sim {
     struct sim_token tokens[SIM_TOKENS];
     unsigned token_count;
     /* For each waiting daemon, resource and master: since when the master, healthy and voting, has
-     * not had the key. 0: it has the key, or is not healthy or not voting. */
+     * not had the key. 0: it has the key, or is not healthy or not voting, or the daemon has just
+     * tried a round. */
     int64_t free_ns[SIM_DAEMONS][SIM_RESOURCES][SIM_MASTERS];
     unsigned failures[SIM_DAEMONS][SIM_RESOURCES]; /* failed rounds, as of the last sample */
     int64_t sampled_ns;                            /* true time of the last sample */
-    int64_t foreign_doubt_ns; /* before this time a foreign hold is unreliable */
+    int64_t foreign_doubt_ns; /* before this true time a foreign client may get a held lock, because
+                                 a master lost data or its clock stepped */
     const char *violation;    /* the first violation; NULL: none */
     char violation_text[256];
 
@@ -470,14 +473,15 @@ void foreign_remove_key(struct sim *sim, struct sim_fault_run *run);
 
 /* --- fault.c --- */
 
-/* Bits of sim->faults. Other files play the faults before FAULT_STRUCK. fault.c plays all later
- * ones, which only its table names. */
+/* Bits of sim->faults. The faults before FAULT_STRUCK are properties of the whole run, which other
+ * files read with fault_may(). All later bits belong to the faults that fault_strike() begins at
+ * random times. Only the table in fault.c names these. */
 enum { FAULT_CLIENTS, FAULT_BREAKS, FAULT_FOREIGN, FAULT_RATES, FAULT_JITTER, FAULT_STRUCK };
 bool fault_may(const struct sim *sim, unsigned fault);
 
 const char *fault_name(unsigned fault); /* NULL after the last */
 uint64_t fault_all(void);               /* bit set of all faults */
-void fault_plan(struct sim *sim);       /* draws which of the allowed faults happen in this run */
+void fault_plan(struct sim *sim);       /* draws which of the allowed faults this run may have */
 void fault_strike(struct sim *sim);
 void fault_end(struct sim *sim, const struct event *event);
 /* End all faults that are still in effect. */
@@ -512,7 +516,7 @@ void checker_on_break(struct sim *sim, unsigned daemon, unsigned resource, const
 /* The true time at which the client's clock shows ms more than when it sent the request. */
 int64_t checker_deadline_ns(const struct sim *sim, const struct sim_request *request, int64_t ms);
 void checker_on_foreign(struct sim *sim, unsigned resource, const char *token, int64_t until_ns);
-/* Check that no failed or released token is left on a master. */
+/* Check that no token of a failed round and no released token is left on a master. */
 void checker_leftovers(struct sim *sim);
 /* Check that the daemon has no waiters, leaks nothing, and gets every master's vote. */
 void checker_end(struct sim *sim, unsigned daemon);

@@ -1,5 +1,6 @@
-/* No waiter sleeps while its lock is free. For each waiting daemon, master and resource, this file
- * records since when the master, healthy and voting for the daemon, has had the key free. */
+/* Checks that no waiter sleeps while its lock is free. For each waiting daemon, master and
+ * resource, this file records since when the master has not had the key. Time counts only while the
+ * master is healthy and votes for the daemon. */
 #include <string.h>
 
 #include "tests/sim/sim.h"

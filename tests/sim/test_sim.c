@@ -1,7 +1,8 @@
 /*
  * Runs schedules of the simulator, and tests the simulator itself: the same seed repeats its trace,
  * and the schedules reach all faults and outcomes. In a build with tight limits (bounds.h) they
- * also reach all limits. SIM_FIRST (default 1) and SIM_RUNS (default 1000) set the seeds.
+ * also reach all limits. SIM_FIRST (default 1) and SIM_RUNS (default 1000) set the seeds. With
+ * fewer than 1000 schedules, some faults and limits may be missing.
  */
 #include <inttypes.h>
 #include <malloc.h>

@@ -92,7 +92,8 @@ void cluster_open(struct torture *torture, const char *test)
 
 /* --- the end --- */
 
-/* Lock and release until both succeed once. On a busy machine some rounds may time out. */
+/* Repeat LOCK until it is granted, and then UNLOCK until it is answered OK or GONE. On a busy
+ * machine some rounds may time out. */
 static void must_grant(struct client *client, unsigned resource)
 {
     char token[41];

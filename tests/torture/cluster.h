@@ -9,7 +9,7 @@
 void cluster_open(struct torture *torture, const char *test);
 
 /* After the end of all faults and clients: check that each daemon grants every lock again and has
- * no waiter and no hold, and that no key is left on the masters. */
+ * no waiter and no hold, and that no key of a lock is left on the masters. */
 void cluster_check(struct torture *torture);
 
 /* Stop everything. Every daemon must exit with success and leave no child process and no file. */

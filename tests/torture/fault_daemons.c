@@ -9,7 +9,7 @@
 enum {
     PAUSE_MS = 1200,
     DOWN_MS = 300,
-    /* An orderly exit takes at most two seconds, and longer on a busy machine. */
+    /* An orderly exit takes at most two seconds, except on a busy machine. */
     END_MS = 30000,
 };
 

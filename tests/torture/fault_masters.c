@@ -150,8 +150,9 @@ static void make_copy(struct faults *faults, unsigned index)
     faults->spare_copy = copied ? (int)index : -1;
 }
 
-/* Prefer a failover to an old copy of the same master. Such a copy has the guard's record but lacks
- * the recent locks. */
+/* If the spare has an old copy of this master, fail over to that copy, which has the guard's record
+ * but lacks the recent locks. Otherwise the spare usually makes such a copy for a later failover.
+ * Sometimes the master fails over to a copy of another master or to an empty spare. */
 void strike_failover(struct faults *faults, unsigned index)
 {
     if (!answers(faults, index) || faults->masters[index].limited)

@@ -3,14 +3,15 @@
  *
  * Most faults strike one minority of the masters; every second or two it is another minority. So
  * locks are still granted, and a lock granted by one majority competes with requests to the next
- * majority. One fault in eight strikes any master, and at times there are none. Often there is an
- * ambush: two masters hang while the other three grant locks, and when the two come back, one of
- * the three loses its data. (The article "How to do distributed locking" describes this with a
- * clock that jumps.)
+ * majority. One fault in eight strikes any master, and in some phases no fault strikes. Often a
+ * phase is an ambush: two masters hang while the other three grant locks, and when the two come
+ * back, one of the three loses its data. (The article "How to do distributed locking" describes
+ * this with a clock that jumps.)
  *
  * The torture avoids the faults that no guard can see (README.md). Each clock jumps in one
  * direction only. A master gets an eviction policy 1.5 s before it has to evict keys, so that every
- * daemon sees the policy first. No proxy stands between clients and daemons.
+ * daemon sees the policy first. No proxy stands between clients and daemons, since it could close
+ * the connection of a HOLD whose client lives.
  */
 #ifndef TESTS_TORTURE_FAULTS_H
 #define TESTS_TORTURE_FAULTS_H
@@ -96,7 +97,8 @@ bool faults_lose_data(uint32_t faults);
 
 void faults_init(struct faults *faults, struct torture *torture);
 
-/* Run the actions that are due, and start the next fault. */
+/* Run the deferred actions that are due, and strike the next fault if it is due. Call this
+ * often. */
 void faults_update(struct faults *faults);
 
 /* End all faults, and wait until all daemons run. */
@@ -113,11 +115,12 @@ void faults_note(struct faults *faults, enum fault fault, const char *form, ...)
 /* Defer an action on the victim. */
 void faults_later(struct faults *faults, unsigned in_ms, faults_action *action, unsigned victim);
 
-/* Stop a master for ms. */
+/* Stop a master, and let it continue after ms milliseconds. */
 void stop_for(struct faults *faults, unsigned master, unsigned ms);
 
 /* Each of these strikes a master once, or does nothing if the master's state does not allow the
- * fault. The faults of daemons (crash, pause, term) ignore the master and draw a daemon. */
+ * fault. A snapshot or failover sometimes only saves the data that a later one needs. The faults of
+ * daemons (crash, pause, term) ignore the master and draw a daemon. */
 void strike_kill(struct faults *faults, unsigned master);
 void strike_snapshot(struct faults *faults, unsigned master);
 void strike_flush(struct faults *faults, unsigned master);

@@ -1,6 +1,6 @@
 /*
  * Records all replies to the clients of a torture, in one order and by one clock, and checks
- * whether they can be true.
+ * whether all promises in them can be true.
  *
  * Several threads of one process play the clients. A client records a reply after it has read the
  * reply, and the end of a hold before it sends the release. A mutex orders these records. So the
@@ -8,9 +8,9 @@
  * believes that it holds the lock.
  *
  * A foreign client has no guard. After masters lost data, it may be granted a lock that is held,
- * through no fault of redlockd. Its grant is then not recorded, but counted as excused. A recorded
- * foreign grant is excused later if a grant of redlockd overlaps it and may have been decided
- * before it.
+ * through no fault of redlockd. So in a run with faults that lose data, a foreign grant of a held
+ * lock is not recorded, but counted as excused. A recorded foreign grant is excused later if a
+ * grant or extension by redlockd overlaps it and may have been decided before the foreign grant.
  */
 #ifndef TESTS_TORTURE_LEDGER_H
 #define TESTS_TORTURE_LEDGER_H
@@ -82,7 +82,7 @@ int64_t ledger_now_ns(void);
 void ledger_note(struct ledger *ledger, const char *form, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Record a fault. Faults are listed with the longest time without a grant. */
+/* Record a fault. The report names the faults that struck in the longest time without a grant. */
 void ledger_broken(struct ledger *ledger, const char *fault, const char *form, ...)
     __attribute__((format(printf, 3, 4)));
 

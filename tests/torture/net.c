@@ -25,7 +25,7 @@ static bool run(const struct net *net, const char *const *argv)
     return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-/* Run a command, given as one line of words, in their namespace or in ours. */
+/* Run ip(8) with the words of this line as its arguments, in the namespace "theirs" or "ours". */
 __attribute__((format(printf, 3, 4))) static bool ip(const struct net *net, bool theirs,
                                                      const char *form, ...)
 {

@@ -21,9 +21,9 @@
 #define NET_THEIRS  "10.77.0.2"
 
 struct net {
-    bool there;
-    char why_not[128];
-    char theirs[64]; /* path of the namespace: struct daemon_plan.network */
+    bool there;        /* the namespaces exist */
+    char why_not[128]; /* why they do not exist; "" if they do or were not wanted */
+    char theirs[64];   /* path of the namespace: struct daemon_plan.network */
     int theirs_fd;
     char log[SANDBOX_FILE];
 };

@@ -292,7 +292,7 @@ static void on_gone(struct player *player)
 }
 
 /* A PONG confirms a HOLD for a third of its TTL from the PING on. The extension that the daemon
- * relies on may be much older. */
+ * relies on may be as old as the longest TTL, so begun_ns is that much earlier. */
 static void on_pong(struct player *player, const struct wire_answer *answer)
 {
     int64_t third_ns = player->ttl_ms * NS_PER_MS / 3;

@@ -24,9 +24,9 @@ struct player {
     bool vanishing;          /* at the end of the silence it resets its connection */
 
     /* The lock that it requests or holds. */
-    unsigned lock; /* number of the lock, for the history */
+    unsigned lock; /* counts LOCKs and STATUSes; a reply with an older number is ignored */
     unsigned resource;
-    bool hold;    /* the lock ends with the connection */
+    bool hold;    /* requested with HOLD */
     bool lingers; /* HOLD LINGER: its work continues after a loss of the connection */
     bool fenced;
     bool extending;

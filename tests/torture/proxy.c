@@ -144,7 +144,7 @@ static void take(struct proxy *proxy, struct pair *pair, unsigned way)
     STAILQ_INSERT_TAIL(&flow->chunks, chunk, next);
 }
 
-/* Forward the bytes that are due. False if the other side accepts no more. */
+/* Forward the bytes that are due. False if sending fails, because the receiver has closed. */
 static bool pass_on(struct pair *pair, unsigned way)
 {
     struct flow *flow = &pair->flows[way];
@@ -164,8 +164,8 @@ static bool pass_on(struct pair *pair, unsigned way)
     return true;
 }
 
-/* Forward the end of a connection. An orderly end follows the bytes in flight. Half of all resets
- * overtake these bytes. */
+/* Forward the bytes that are due, and then the end of the connection. An orderly end follows the
+ * bytes in flight. Half of all resets overtake these bytes. */
 static void handle_end(struct pair *pair)
 {
     if (pair->resets != pair->line->resets) {

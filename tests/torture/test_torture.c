@@ -1,7 +1,8 @@
 /*
  * The torture: real masters, three daemons, many clients, two foreign clients, and faults of all
- * kinds. No two clients may ever believe at once that they hold a lock, fencing tokens rise, and
- * every request is answered once. After the last fault the cluster recovers.
+ * kinds. No two clients may ever believe at once that they hold the same lock, except foreign
+ * clients after a loss of data (ledger.h). Fencing tokens rise, every request is answered once, and
+ * after the last fault the cluster recovers.
  *
  *     TORTURE_SECONDS    duration in seconds; by default 12
  *     TORTURE_SEED       seed of the random choices; their effect depends on the machine

@@ -19,14 +19,15 @@ enum {
     TORTURE_NODE_TIMEOUT_MS = 50,
 };
 
-/* Each daemon reaches the masters in another way, so each meets other faults. */
+/* Each daemon reaches the masters in a different way, so each meets different faults. */
 enum {
     DAEMON_PROXIED = 0,   /* reaches the masters through the proxy */
     DAEMON_ROUTED = 1,    /* in its own network namespace, if the test may create one */
     DAEMON_ELSEWHERE = 2, /* on unix sockets, and as if on another host */
 };
 
-/* Counts of the clients' actions. Each is written by one thread and read by all. */
+/* Counts of the clients' actions. They are atomic, since the threads of the players and of the
+ * faults share them. */
 struct tally {
     atomic_uint requests;
     atomic_uint extensions;

@@ -22,7 +22,7 @@
     X(STATS, "subject=[a-z]+( [a-z_]+=[^ ]+)*|END")                                                \
     X(PING, "PONG")                                                                                \
     X(QUIT, "BYE")                                                                                 \
-    /* Not asked for. */                                                                           \
+    /* Pushes. */                                                                                  \
     X(LOST, "LOST r[0-9] [0-9a-f]{40} (noquorum|late|gone|limit|overdue|shutdown)")                \
     X(WARN, "WARN r[0-9] [0-9a-f]{40} [a-e]:[a-z]+")
 
