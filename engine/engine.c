@@ -60,8 +60,8 @@ void engine_client_init(struct engine_client *client, uint64_t id)
 
 /* --- configuration changes --- */
 
-/* Check that the rules which must not change have not changed. Of the strings, only key_prefix is
- * compared, by its address: all strings belong to the configuration and stay where they are. */
+/* Check most of the rules that must not change. Of the strings, only key_prefix is compared, by its
+ * address: all strings belong to the configuration and stay where they are. */
 static void check_fixed(const struct engine_rules *a, const struct engine_rules *b)
 {
     assert(a->round.node_count == b->round.node_count);
@@ -229,7 +229,8 @@ enum reason engine_refuses_vote(const struct engine *engine, unsigned node, int6
 
 /* --- the end of a pass --- */
 
-/* A turn of the start queue was left over because many had started in one pass. */
+/* Can the next pass start another request of the start queue? A pass starts at most LIMIT_STARTS,
+ * so some can be left although there is room for their rounds. */
 static bool may_start_more(const struct engine *engine)
 {
     return engine->manager.start_queue.length > 0 && flights_has_room(&engine->flights);

@@ -75,8 +75,8 @@ struct engine_io {
                   size_t len);
 
     /* The reply to a submitted request. Each request gets exactly one call of reply() or undone(),
-     * unless its client is gone first. If the reply cannot be delivered, the function sets
-     * client->disconnected. */
+     * unless the client ends in a way after which nothing is sent to it (enum engine_end). If the
+     * reply cannot be delivered, the function sets client->disconnected. */
     void (*reply)(void *context, struct engine_client *client, const char *tag, size_t tag_len,
                   const struct reply *reply);
     /* A LOCK was undone because the client has ended its side of the connection. */

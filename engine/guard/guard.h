@@ -4,9 +4,9 @@
  * Redlock relies on its masters to remember locks. But masters restart without their data, are
  * flushed, fail over to an empty replica, or evict keys. Their clocks are stepped, so that keys end
  * early. (For restarts, the section "Performance, Crash Recovery and fsync" of the paper asks the
- * operator to delay them.) The guard notices such events. It takes the vote of the node until every
- * lock that the node may have forgotten has ended by itself. This quarantine lasts for max_ttl and
- * its drift.
+ * operator to delay them.) The guard notices such events. It takes away the vote of the node until
+ * every lock that the node may have forgotten has ended by itself. This quarantine lasts for
+ * max_ttl and its drift.
  *
  * The guard combines three modules:
  *
@@ -19,9 +19,9 @@
  * which reads the record, the time and the role of the node. The votes count only if this sample
  * passes.
  *
- * Each vote carries the epoch that its node had when the vote was written. Whatever takes the vote
- * of the node begins a new epoch, and a vote counts only in its own epoch. So no vote that was
- * written before such an event can count after it.
+ * Each vote carries the epoch that its node had when the daemon wrote the command of the vote. Each
+ * event that takes away the vote of the node begins a new epoch, and a vote counts only in its own
+ * epoch. So no vote whose command was written before such an event can count after it.
  */
 #ifndef ENGINE_GUARD_GUARD_H
 #define ENGINE_GUARD_GUARD_H
@@ -154,7 +154,8 @@ bool guard_all_vote(struct guard *guard, int64_t now_ns);
 enum reason guard_own_conflict(const struct guard *guard, unsigned node, int64_t now_ns);
 
 /* May a node without a vote still hold locks of this set, so that this daemon writes to it? Not if
- * other daemons serve it under another set or name, or may do so. */
+ * the node is a replica or a duplicate, if its record is unreadable or of another set, if its name
+ * is leased to another server, or if the node is not checked yet. */
 bool guard_carries(const struct guard *guard, unsigned node, int64_t now_ns);
 
 /* Until when the node has no vote, as far as is known. now_ns: it has its vote. INT64_MAX: time
@@ -173,8 +174,8 @@ enum guard_progress { GUARD_IN_PROGRESS, GUARD_DONE, GUARD_REFUSED };
  * the guard waits for *node. */
 enum guard_progress guard_progress(const struct guard *guard, unsigned *node);
 
-/* A daemon counts no votes of a node if its last answered heartbeat to it is older than this,
- * whatever its max_ttl is. */
+/* A daemon counts no votes of a node if the last heartbeat that the node has answered was sent
+ * longer ago than this. With a small max_ttl the limit is shorter: guard_periods.fresh_ns. */
 #define GUARD_DAEMON_TIMEOUT_NS (5 * NS_PER_S)
 
 /* Is there an operator override that has not been carried out yet? */

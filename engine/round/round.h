@@ -108,8 +108,8 @@ struct round {
     const struct round_rules *rules;
     int64_t started_ns;
 
-    /* Sets of nodes. Each node that was asked for a vote is in exactly one of pending, yes, absent,
-     * held and failed. */
+    /* Sets of nodes. Until the round is settled, each node that was asked for a vote is in exactly
+     * one of pending, yes, absent, held and failed. */
     uint32_t pending;
     uint32_t yes;
     uint32_t under_way[ROUND_COMMANDS]; /* nodes that have not answered this command */

@@ -46,7 +46,7 @@ struct session {
     struct evbuffer *pending_input; /* untagged lines that wait for an earlier one; NULL: none */
     int64_t since_ns;
     uint64_t requests;
-    int64_t lines_ns;          /* when this pass began to take lines; none was sent later */
+    int64_t lines_ns;          /* when this pass began to take lines; the client sent them before */
     unsigned lines_taken;      /* lines taken in this pass, out of the read budget */
     bool untagged_pending;     /* the engine has an untagged request without a reply */
     bool discarding;           /* skipping the rest of a line that is too long */
