@@ -49,8 +49,8 @@ struct admission {
     int64_t shortest_ns;        /* shortest latency in this period */
     int64_t shortest_before_ns; /* shortest latency in the period before */
     int64_t period_ends_ns;
-    int64_t
-        steady_ns; /* until then, some answers are of rounds from before the limit last shrank */
+    /* Until then, some answers belong to rounds that started before the limit last shrank. */
+    int64_t steady_ns;
 };
 
 void admission_init(struct admission *admission, int64_t node_timeout_ns);

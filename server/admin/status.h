@@ -151,7 +151,7 @@ void status_write_short(const struct status *status, struct text *text);
 /* The body of /readyz: one line, and another for each node without a vote. */
 void status_write_ready(const struct status *status, struct text *text);
 
-/* The body of /status.json, without the samples and the counters. */
+/* The body of /status.json. It has neither the samples of the history nor the counters. */
 void status_write_json(const struct status *status, struct text *text);
 
 /*

@@ -122,8 +122,9 @@ void requests_take(struct session *session);
 
 /* --- listing.c: the replies to NODES, STATS, LOCKS, CLIENTS and HELP, one line per item --- */
 
-/* Write the complete reply with END. A list of all locks or all clients uses up the session's read
- * budget. */
+/* Write the reply, including its last line END. A list of all locks or all clients uses up the
+ * session's read budget. Such a list has at most LIMIT_LISTING_LINES lines, and fewer if there is
+ * no room for more; then the line before END says how many lines were left out. */
 void listing_write(struct session *session, const struct request *request);
 
 #endif
