@@ -44,8 +44,8 @@ void clock_read_id(char *name, size_t size)
     int64_t seconds = 0;
     int64_t nanoseconds = 0;
     FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
-    /* If the file cannot be read, use an id that no other process has, so that this daemon does not
-     * use the clock entries that other daemons with this id have left on the masters. */
+    /* If the file cannot be read, use an id that no other process has. With a fixed id, daemons on
+     * different hosts would use each other's clock entries. */
     if (file == NULL || fscanf(file, "%39[0-9a-f-]", boot) != 1)
         snprintf(boot, sizeof(boot), "unknown-%" PRId64, clock_now_ns());
     if (file != NULL)

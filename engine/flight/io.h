@@ -67,8 +67,8 @@ struct engine_broken {
 struct engine_io {
     void *context;
 
-    /* Like the functions of struct link_io, except that `nodes` of write() is a set of nodes, which
-     * may be empty. */
+    /* Like the functions of struct link_io, for either connection of a node (`channel`). `nodes` of
+     * write() is a set of nodes, which may be empty. */
     void (*open)(void *context, unsigned node, enum channel channel);
     void (*close)(void *context, unsigned node, enum channel channel);
     void (*write)(void *context, uint32_t nodes, enum channel channel, const char *bytes,

@@ -309,8 +309,8 @@ static void on_guard_reply(struct flights *flights, unsigned node, const struct 
         return;
     case GUARD_PASS:
         deliver_votes(flights, node, REASON_NONE, now_ns);
-        /* The usual case, a probe after a batch of votes: no vote has been lost or got back, and
-         * the guard has nothing to send. */
+        /* The usual case, a probe after a batch of votes. If it gives the master its vote back, or
+         * the guard something to send, that is done after the probe of the next heartbeat. */
         if (master->probes == probes)
             return;
         break;

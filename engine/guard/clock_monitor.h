@@ -35,7 +35,7 @@
 
 struct clock_monitor {
     bool begun;
-    bool loose; /* begun anew with a slow answer; the next quick answer is a better start */
+    bool loose; /* begun anew with a slow answer; the next tight sample is a better start */
     /* When the last sample that was not UNCLEAR was received. The bounds are as of then. */
     int64_t at_ns;
     int64_t low_ns;

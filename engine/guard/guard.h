@@ -74,7 +74,9 @@ struct guard_heartbeat {
 struct guard_basis {
     /* Why the node has no vote according to its own answers; REASON_NONE: no reason. */
     enum reason refused;
-    bool checked;            /* everything that a vote waits for has been answered or announced */
+    /* The facts, a heartbeat and a quorum of name leases have been answered, and every step of the
+     * clock is announced. */
+    bool checked;
     bool trusted;            /* the clock is trusted */
     int64_t trusted_from_ns; /* this time changes if the clock was untrusted, even for a moment */
     int64_t stepped_until_ns;

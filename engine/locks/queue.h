@@ -5,8 +5,9 @@
  * However many waiters there are, the daemon acquires only for the first one, one round at a time:
  *
  *     WATCHING  -> ACQUIRING   the key is free on a quorum, or should be by now
- *     ACQUIRING -> WATCHING    the lock is granted, and the queue goes on with the next waiter; or
- *                              another client holds the lock
+ *     ACQUIRING -> WATCHING    the lock is granted, and the queue watches for the next waiter; or
+ *                              another client holds the lock; or the next round is to start at
+ *                              once (QUEUE_AGAIN)
  *     ACQUIRING -> PAUSING     after a collision, or without a quorum
  *     WATCHING  -> PAUSING     the lock is released at the end of a hand-over streak
  *     PAUSING   -> ACQUIRING   the pause has ended

@@ -55,7 +55,7 @@ static struct reply last_reply(const struct lock_manager *manager, const struct 
     return reply;
 }
 
-/* For a LOCK with WAIT: count the time that it has spent in the queue until until_ns. */
+/* For a LOCK with WAIT: count the time from its arrival to until_ns as its time in the queue. */
 static void count_wait(struct lock_manager *manager, const struct pending_request *pending,
                        int64_t until_ns)
 {

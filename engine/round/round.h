@@ -62,7 +62,8 @@ enum __attribute__((packed)) round_phase { ROUND_VOTING, ROUND_ANSWERING, ROUND_
 enum round_command {
     ROUND_VOTE,     /* the command of this kind of round; its answer is the vote */
     ROUND_UNDO,     /* the release that follows a failed acquire */
-    ROUND_BACKFILL, /* writes the key where a granted round found none; the answer is ignored */
+    ROUND_BACKFILL, /* after a granted round: SET NX where the key is missing, or was refused;
+                       the answer is ignored */
     ROUND_COMMANDS  /* number of commands */
 };
 

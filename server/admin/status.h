@@ -156,7 +156,8 @@ void status_write_json(const struct status *status, struct text *text);
 
 /*
  * The status page (page.c). The page is a complete snapshot. Its script then fetches the part in
- * <main> once a second. Without scripts the page reloads every five seconds.
+ * <main> (/live) once a second, or every five seconds while the page is hidden. Without scripts the
+ * page reloads every five seconds.
  */
 void page_write(const struct status *status, struct text *text);
 void page_write_live(const struct status *status, struct text *text);
