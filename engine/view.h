@@ -18,9 +18,9 @@
 #include "protocol/request.h"
 #include "protocol/units.h"
 
-/* ENGINE_SET_ID: number of hex digits in a set's id. ENGINE_LEASE_MAX: bytes of a name lease,
- * including its NUL. ENGINE_DAEMON_TIMEOUT_NS: how long the masters remember a daemon that has
- * stopped. */
+/* ENGINE_SET_ID: number of hex digits in a set's id. ENGINE_LEASE_MAX: enough bytes for the server
+ * that a name lease begins with, and a NUL. ENGINE_DAEMON_TIMEOUT_NS: how long the masters remember
+ * a daemon that has stopped. */
 enum { ENGINE_SET_ID = 16, ENGINE_LEASE_MAX = 96 };
 #define ENGINE_DAEMON_TIMEOUT_NS (5 * NS_PER_S)
 

@@ -40,8 +40,8 @@ struct engine_rules {
     const char *reset_set;
     bool read_only;
     /* The identity of the clock of this host. Two daemons have the same clock_id if and only if
-     * they read the same CLOCK_BOOTTIME, so it changes with each boot. Letters, digits and dashes,
-     * at most ENGINE_CLOCK_ID_MAX. */
+     * they read the same CLOCK_BOOTTIME, so it changes with each boot. Letters, digits, dashes and
+     * dots, at most ENGINE_CLOCK_ID_MAX bytes with the NUL. */
     const char *clock_id;
 };
 

@@ -101,8 +101,8 @@ bool clock_has_bounds(const struct clock_trust *clock, int64_t now_ns);
 
 /*
  * What to leave on the master: the bounds if has_bounds, or the announcement of a step. "" leaves
- * the present value on the master unchanged. The attestation is "<the master's clock at the
- * sample>:<what may be hidden>", both in microseconds.
+ * the present value on the master unchanged. The attestation is "<the master's clock at the last
+ * steady sample>:<clock_monitor_hidden_ns() of that sample>", both in microseconds.
  */
 void clock_describe(const struct clock_trust *clock, bool has_bounds, char entry[GUARD_ENTRY_MAX],
                     char attestation[GUARD_ATTESTATION_MAX]);

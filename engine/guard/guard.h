@@ -58,8 +58,8 @@ struct guard_heartbeat {
     /* The clock entry of this host. "" leaves the present entry there. "-" announces a step: all
      * entries and the attestation are void. */
     char entry[GUARD_ENTRY_MAX];
-    /* "" leaves the present attestation there. Otherwise "<the master's clock>:<what may be
-     * hidden>", both in microseconds. */
+    /* "" leaves the present attestation there. Otherwise "<time>:<hidden>", both in microseconds:
+     * see clock_describe(). */
     char attestation[GUARD_ATTESTATION_MAX];
     /* The attestation is left only if this is the last step on the node. */
     char step[GUARD_STEP_MAX];
@@ -197,8 +197,8 @@ enum reason guard_lease_conflict(const struct guard *guard, unsigned node, const
                                  int64_t time_us);
 
 /* guard_heartbeat(): what to leave with the next heartbeat to the node. guard_on_heartbeat(): the
- * reply of heartbeat.lua, "<a digit for each name> <attestation or -> <step or -> <entry or ->";
- * `heartbeat` is what was left. */
+ * reply of heartbeat.lua, "<digits> <attestation or -> <step or -> <entry or ->", with one digit
+ * (name_lease.h) for each node in heartbeat->names. `heartbeat` is what was left. */
 void guard_heartbeat(const struct guard *guard, unsigned node, int64_t now_ns,
                      struct guard_heartbeat *heartbeat);
 void guard_on_heartbeat(struct guard *guard, unsigned node, const struct guard_heartbeat *heartbeat,

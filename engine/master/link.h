@@ -94,7 +94,8 @@ struct outstanding {
      *     OUTSTANDING_ROUND      the command of the round, and its form as written
      *     OUTSTANDING_RELEASES   the number of releases, and their form
      *     OUTSTANDING_GREETING   the step of the greeting
-     *     OUTSTANDING_GUARD      the part of the guard's question; also OUTSTANDING_HEARTBEAT
+     *     OUTSTANDING_GUARD      which command of the guard it is: enum part in guard_io.c; also
+     *                            for OUTSTANDING_HEARTBEAT
      *     OUTSTANDING_SELF_TEST  the number of the test
      */
     uint8_t command;
