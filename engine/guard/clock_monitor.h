@@ -10,11 +10,15 @@
  * The monitor keeps three numbers from one sample to the next. Two are the tightest low and high
  * bound of the offset so far; they widen as time passes. The third is the floor: the lowest value
  * that the offset may have had before, raised by what drift can explain. Keys end early by as much
- * as the offset has grown. Therefore a new sample gives one of three results:
+ * as the offset has grown. Therefore a new sample gives one of these results:
  *
+ *     high is below the widened low bound                    less than any drift: STEPPED_BACK
  *     high - floor is within three quarters of the margin    nothing can have been lost: STEADY
  *     low is above the widened high bound                    more growth than any drift: STEPPED
  *     anything else, usually because of a slow answer        not known: UNCLEAR, sample again
+ *
+ * Only a tight sample, one with a quick answer, can give STEPPED_BACK. Several tight samples in a
+ * row that give UNCLEAR mean that the monitor has lost track of the clock: LOST.
  *
  * Only a proven step forward, or a loss of track, resets the floor. If the monitor then begins anew
  * with a slow answer, the next tight sample resets the floor once more. The floor stays when the

@@ -4,7 +4,8 @@
  *
  * However many waiters there are, the daemon acquires only for the first one, one round at a time:
  *
- *     WATCHING  -> ACQUIRING   the key is free on a quorum, or should be by now
+ *     WATCHING  -> ACQUIRING   the first waiter has joined; or the lock was released through this
+ *                              daemon; or the key is free on a quorum, or should be by now
  *     ACQUIRING -> WATCHING    the lock is granted, and the queue watches for the next waiter; or
  *                              another client holds the lock; or the next round is to start at
  *                              once (QUEUE_AGAIN)
@@ -29,8 +30,7 @@
  *
  * Without waiters in this daemon there are no hand-overs. If a far waiter of another daemon has
  * left a hint in that case, the lock is "sought", and each grant through this daemon counts as half
- * a streak.
- * docs/algorithm.md, "Handing over", has the reasons.
+ * a streak. docs/algorithm.md, "Handing over", has the reasons.
  */
 #ifndef ENGINE_LOCKS_QUEUE_H
 #define ENGINE_LOCKS_QUEUE_H
