@@ -417,7 +417,8 @@ static bool on_command_reply(struct flights *flights, unsigned node,
     }
     if (outstanding != NULL)
         on_reply(flights, node, reply, outstanding, now_ns);
-    /* The answer was late, and the master has not yet answered anything in time: ask again. */
+    /* This answer was late too, so the master stays SUSPECT. Only an answer within node_timeout
+     * changes that, so send another heartbeat. */
     if (link->state == LINK_SUSPECT)
         guard_io_heartbeat(&flights->masters[node], now_ns);
     return true;

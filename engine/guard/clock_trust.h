@@ -8,7 +8,8 @@
  *                 when the daemon's own clock is suspect; when a step was announced that this
  *                 daemon did not observe
  *
- *     STEPPED     after a step forward, until a second sample confirms it
+ *     STEPPED     after a step forward, until a second sample confirms it, the record of the master
+ *                 shows it, or the clock steps back
  *
  *     TRUSTED     in one of four cases: the clock was monitored for the length of a quarantine; or
  *                 it fits the bounds that a daemon of this host has left on the master (the clock

@@ -18,8 +18,9 @@
  * engine/master/guard_io.c writes it.
  *
  * A master that leaves a command unanswered for node_timeout is SUSPECT. The daemon still sends it
- * heartbeats and releases, but asks it for no votes until it answers in time again. Answers come in
- * order, so the link only has to look at the oldest outstanding command.
+ * heartbeats and releases, but asks it for no votes until an answer arrives within node_timeout of
+ * its command. Answers come in order, so the link only has to look at the oldest outstanding
+ * command.
  *
  * When the daemon gives up a connection, it resets the connection instead of closing it in order.
  * On the next connection it first kills the old one by CLIENT KILL ID. A SET that the master has

@@ -33,7 +33,7 @@ enum session_state {
     SESSION_NEW,     /* no complete line yet: the peer may speak another protocol */
     SESSION_OPEN,    /* the first line was seen */
     SESSION_ENDING,  /* the client has stopped sending; lines may be left to read */
-    SESSION_ENDED,   /* all input has been read; pending requests still get replies */
+    SESSION_ENDED,   /* all input has been read; LOCKs are undone, other requests get replies */
     SESSION_CLOSING, /* takes no more lines; closed once all output is sent */
     SESSION_DROPPED, /* freed by the next sweep, with any unsent output */
 };
