@@ -60,8 +60,8 @@ void engine_client_init(struct engine_client *client, uint64_t id)
 
 /* --- configuration changes --- */
 
-/* Check that the rules which must not change have not changed. Of the strings, only key_prefix is
- * compared, by its address: all strings belong to the configuration and stay where they are. */
+/* Check most of the rules that must not change. Of the strings, only key_prefix is compared, by its
+ * address: all strings belong to the configuration and stay where they are. */
 static void check_fixed(const struct engine_rules *a, const struct engine_rules *b)
 {
     assert(a->round.node_count == b->round.node_count);

@@ -75,9 +75,9 @@ void engine_on_closed(struct engine *engine, unsigned node, enum channel channel
 unsigned engine_on_replies(struct engine *engine, unsigned node, enum channel channel,
                            const struct redis_reply *reply, unsigned count, int64_t now_ns);
 
-/* Write what the engine has collected during the pass: batched releases, guard probes, and due
- * extensions of HOLDs. The caller does so at the end of each pass in which engine_wants_flush() is
- * true. */
+/* End a pass: write the batched releases, the guard's commands and the due extensions of HOLDs, and
+ * start requests that wait for their start, as far as there is room. The caller calls
+ * engine_flush() at the end of each pass in which engine_wants_flush() is true. */
 bool engine_wants_flush(const struct engine *engine);
 void engine_flush(struct engine *engine, int64_t now_ns);
 
@@ -98,15 +98,18 @@ int64_t engine_deadline_ns(const struct engine *engine);
 void engine_on_timer(struct engine *engine, int64_t heard_ns, int64_t now_ns);
 
 /*
- * Run the timers that are due. After the daemon was stopped, a client must hear that its HOLD was
- * lost before it hears anything else. The functions that report events do this themselves. The
- * server answers PING without the engine, so it calls engine_catch_up() before that reply.
+ * Run the due timers of HOLDs, waits and queues. The timers of HOLDs are all run; of the others, a
+ * pass runs at most LIMIT_TIMERS. After the daemon was stopped, a client must hear that its HOLD
+ * was lost before it hears anything else. The functions that report events call engine_catch_up()
+ * themselves. The server answers PING without the engine, so it calls engine_catch_up() before that
+ * reply.
  */
 void engine_catch_up(struct engine *engine, int64_t now_ns);
 
 /* Reply SHUTDOWN to each request from now on and to each LOCK that waits, and report each HOLD as
- * lost. Rounds under way continue. engine_busy() is true while a round has no outcome yet, or a
- * node whose link is up has not answered all commands. */
+ * lost. Rounds under way continue. engine_busy() is true while a round has no outcome yet, a
+ * request waits for its round to start, or a node whose link is up has not answered all
+ * commands. */
 void engine_drain(struct engine *engine, int64_t now_ns);
 bool engine_busy(const struct engine *engine);
 

@@ -18,7 +18,7 @@ struct engine {
 };
 
 /* Like engine_new() and engine_free(), but the caller provides the memory of struct engine.
- * engine_init() returns false if there is not enough memory for the rest. */
+ * engine_init() returns false if there is not enough memory for what struct engine points to. */
 bool engine_init(struct engine *engine, const struct engine_rules *rules,
                  const struct engine_io *io, int64_t now_ns);
 void engine_deinit(struct engine *engine);

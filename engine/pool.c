@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* In a build with ASan, an item that was given back must not be read. This finds pointers to
- * rounds and resources that have ended. */
+/* In a build with AddressSanitizer (ASan), an access to an item that was given back is reported as
+ * an error. So the tests find pointers to rounds and resources that have ended. */
 #ifndef __has_feature
 #define __has_feature(feature) 0
 #endif
@@ -46,8 +46,8 @@ void *pool_take(struct pool *pool)
     if (item != NULL)
         pool->in_use++;
 #ifdef POOL_FILL
-    /* For tests: POOL_FILL is a byte that makes a wrong pointer, bool and number, so that reading a
-     * field that was never set shows up. */
+    /* For tests: POOL_FILL is a byte whose repetition is no valid pointer or bool and no plausible
+     * number. So a test fails if the code reads a field that was never set. */
     if (item != NULL)
         memset(item, POOL_FILL, pool->item_size);
 #endif

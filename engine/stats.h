@@ -33,18 +33,18 @@ enum { OUTCOME_COUNT = OUTCOME_OUTBID + 1, ROUND_KINDS = ROUND_STATUS + 1 };
 
 struct engine_stats {
     uint64_t outcomes[ROUND_KINDS][OUTCOME_COUNT];
-    uint64_t undone; /* LOCKs undone because their client left before the reply */
-    uint64_t backfilled;
-    uint64_t deferred_releases; /* releases that were kept to be sent again */
+    uint64_t undone;            /* LOCKs undone because their client left before the reply */
+    uint64_t backfilled;        /* backfills, counted once for all nodes that get it together */
+    uint64_t deferred_releases; /* releases recorded as pending, counted for each node */
     uint64_t acquire_rounds;    /* acquire rounds started */
     uint64_t handovers;         /* granted acquire rounds that took the lock over from its holder */
     uint64_t key_probes;        /* key probes sent, counted for each node */
     uint64_t renewals;          /* extensions of HOLDs started by the daemon itself */
     uint64_t lost;              /* HOLDs that were lost */
-    uint64_t broken;            /* locks released by BREAK */
+    uint64_t broken;            /* BREAKs that have begun to delete their lock */
     uint64_t losses[ENGINE_LOSSES];
-    /* For each node and reason: the rounds in which the node had no vote for this reason when the
-     * round was decided. Releases need no vote and are not counted. */
+    /* For each node and reason: the number of rounds that were settled without a vote of the node,
+     * because of this reason. Releases need no vote and are not counted. */
     uint64_t refused[LIMIT_NODES][REASON_COUNT];
     struct histogram granted;       /* granted LOCKs: from the request to the reply */
     struct histogram granted_round; /* granted LOCKs: the granted round alone */

@@ -4,10 +4,10 @@
  *
  * The set is a pairing heap: each timer has a list of children, which are due after it and are in
  * no order among themselves. Setting a timer that is not set takes one comparison. Removing a timer
- * that has no children takes none, and most timers are removed long before they are due. Any
- * operation takes O(log n) comparisons amortized. A single removal can take n comparisons if it is
- * the first one after many insertions; it sorts the timers in part, so that later removals are
- * cheap.
+ * that has no children takes no comparison, and most timers are removed long before they are due.
+ * Any operation takes O(log n) comparisons amortized. A single removal can take n comparisons if it
+ * is the first one after many insertions; that removal sorts the timers in part, so that later
+ * removals are cheap.
  */
 #ifndef ENGINE_TIMER_H
 #define ENGINE_TIMER_H

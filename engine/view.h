@@ -18,9 +18,9 @@
 #include "protocol/request.h"
 #include "protocol/units.h"
 
-/* ENGINE_SET_ID: number of hex digits in a set's id. ENGINE_LEASE_MAX: bytes of a name lease,
- * including its NUL. ENGINE_DAEMON_TIMEOUT_NS: how long the masters remember a daemon that has
- * stopped. */
+/* ENGINE_SET_ID: number of hex digits in a set's id. ENGINE_LEASE_MAX: enough bytes for the server
+ * that a name lease begins with, and a NUL. ENGINE_DAEMON_TIMEOUT_NS: how long the masters remember
+ * a daemon that has stopped. */
 enum { ENGINE_SET_ID = 16, ENGINE_LEASE_MAX = 96 };
 #define ENGINE_DAEMON_TIMEOUT_NS (5 * NS_PER_S)
 
@@ -56,11 +56,11 @@ struct master_view {
     /* The connection for commands. */
     enum link_state state;
     enum reason reason; /* why the connection is not UP */
-    bool takes_votes;
-    int64_t since_ns; /* when the connection last came up, became suspect, or went down */
+    bool takes_votes;   /* the connection is UP and has room for another vote */
+    int64_t since_ns;   /* when the connection last came up, became suspect, or went down */
     int64_t silence_timeout_ns;
-    unsigned attempts; /* connection attempts since the connection was last UP */
-    bool heartbeat_due;
+    unsigned attempts;     /* connection attempts since the connection was last UP */
+    bool heartbeat_due;    /* the last heartbeat has not been answered */
     int64_t round_trip_ns; /* round trip of the last heartbeat; -1: none */
     const struct histogram *round_trips;
     unsigned unanswered;       /* outstanding commands */

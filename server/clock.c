@@ -44,8 +44,8 @@ void clock_read_id(char *id, size_t size)
     int64_t seconds = 0;
     int64_t nanoseconds = 0;
     FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
-    /* If the file cannot be read, use an id that no other process has, so that this daemon trusts
-     * no attestation of other daemons on this host. */
+    /* If the file cannot be read, use an id that no other process has. With a fixed id, daemons on
+     * different hosts would use each other's clock entries. */
     if (file == NULL || fscanf(file, "%39[0-9a-f-]", boot) != 1)
         snprintf(boot, sizeof(boot), "unknown-%" PRId64, clock_now_ns());
     if (file != NULL)

@@ -1,7 +1,8 @@
 /*
- * Finds out when the daemon is overloaded, for the log. It is overloaded once requests have waited
- * for their rounds to start in every pass for OVERLOAD_NS, and until they have done so in no pass
- * for OVERLOAD_NS. Shorter queues, as after a burst of requests, are normal. Pure.
+ * Finds out when the daemon is overloaded, for the log. Overload begins when every pass for
+ * OVERLOAD_NS has ended with requests that wait for their rounds to start. It ends when no pass for
+ * OVERLOAD_NS has ended with such requests. Shorter queues, as after a burst of requests, are
+ * normal. Pure.
  */
 #ifndef SERVER_OVERLOAD_H
 #define SERVER_OVERLOAD_H

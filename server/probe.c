@@ -7,7 +7,7 @@
 #include "protocol/units.h"
 #include "server/masters/connections.h"
 
-/* Whether a node that has no vote for this reason gets its vote by waiting alone. */
+/* Whether a node gets its vote back by waiting alone if this is the reason why it has none. */
 static bool ends_by_waiting(enum reason reason)
 {
     switch (reason) {

@@ -207,7 +207,7 @@ static void server_on_drain(evutil_socket_t fd, short events, void *context)
     if (rounds_over)
         engine_abandon(server->engine, now_ns);
     engine_flush(server->engine, now_ns);
-    /* The loop ends only after all replies and releases have been sent. */
+    /* The loop ends when all replies and releases have been sent, or at drain_until_ns. */
     bool busy = connections_have_unsent(&server->connections) ||
                 clients_have_unsent(&server->clients) ||
                 (!rounds_over && engine_busy(server->engine));
@@ -269,7 +269,7 @@ static void finish_task(struct server *server, enum engine_progress progress, un
     event_base_loopbreak(server->base);
 }
 
-/* Finish the task if all masters have answered or its time is over. True if the daemon still has to
+/* Finish the task if it is done or refused, or if its time is over. True if the daemon still has to
  * wait for masters. */
 static bool run_task(struct server *server, bool late)
 {

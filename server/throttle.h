@@ -1,6 +1,6 @@
 /*
- * Limits the log lines of one kind: THROTTLE_LINES per second are written, the rest is counted.
- * Pure.
+ * Limits the log lines of one kind: at most THROTTLE_LINES per second are written. The module
+ * counts the lines that are left out. Pure.
  */
 #ifndef SERVER_THROTTLE_H
 #define SERVER_THROTTLE_H

@@ -23,8 +23,9 @@ static void set_limit(struct admission *admission, unsigned limit)
     admission->limit = limit < LIMIT_LINK_VOTES ? limit : LIMIT_LINK_VOTES;
 }
 
-/* A new period: let the queues on the way to the masters drain, to see the latency without them.
- * Not after a pause of a period or more, in which the limit did not matter. */
+/* A new period: reduce the limit, so that the queues on the way to the masters drain and the
+ * latency without them can be measured. That is not needed if few rounds are in flight, or after a
+ * pause of a period or more, in which the limit did not matter. */
 static void begin_period(struct admission *admission, bool tight, int64_t latency_ns,
                          int64_t now_ns)
 {
@@ -38,8 +39,8 @@ static void begin_period(struct admission *admission, bool tight, int64_t latenc
     admission->steady_ns = now_ns + latency_ns;
 }
 
-/* To that part of the rounds in flight by which the latency exceeds the target, but at most by
- * half. */
+/* Set the limit to the number of rounds in flight times target_ns / latency_ns, but to at least
+ * half of that number. */
 static void shrink(struct admission *admission, unsigned in_flight, int64_t latency_ns,
                    int64_t target_ns, int64_t now_ns)
 {
@@ -54,7 +55,7 @@ void admission_adapt(struct admission *admission, int64_t latency_ns, int64_t di
                      int64_t now_ns)
 {
     unsigned settled = admission->settled;
-    unsigned in_flight = admission->in_flight + settled; /* at most, in this pass */
+    unsigned in_flight = admission->in_flight + settled; /* the most in this pass */
     bool tight = in_flight > admission->limit / 2;
     admission->settled = 0;
     if (latency_ns == INT64_MAX)
@@ -67,7 +68,8 @@ void admission_adapt(struct admission *admission, int64_t latency_ns, int64_t di
     int64_t base_ns =
         shorter(distance_ns, shorter(admission->shortest_ns, admission->shortest_before_ns));
     int64_t allowance_ns = admission->node_timeout_ns / 4;
-    /* Far masters: leave a quarter of node_timeout for what varies. */
+    /* With far masters, the target stays a quarter of node_timeout below node_timeout, because
+     * latencies vary. */
     int64_t target_ns = shorter(base_ns + allowance_ns, 3 * allowance_ns);
     if (now_ns < admission->steady_ns)
         return;

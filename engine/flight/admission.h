@@ -6,22 +6,23 @@
  *
  * The limit adapts to the latency of the masters: the time from a command to its answer on the
  * quorum-th fastest master, so a slow minority does not count. It contains the time that answers
- * wait for a busy daemon. The target is the latency without queueing plus a quarter of
- * node_timeout:
+ * wait for a busy daemon. The target is the latency without queueing plus an allowance of a quarter
+ * of node_timeout, but at most three quarters of node_timeout:
  *
- *     latency above the target              the limit shrinks in proportion, once per round trip
+ *     latency above the target              the limit shrinks in proportion, at most by half, and
+ *                                           once per round trip
  *     queueing below half of the allowance  the limit grows by one for each settled round, so it
  *                                           doubles in one round trip
  *
  * The latency without queueing is the shortest one of the last two periods of ADMISSION_PERIOD_NS,
- * or the round trip of heartbeats (link->distance_ns) if that is shorter.
- * While requests wait for their start there is always queueing. So each period begins with a much
- * smaller limit, which lasts for a few round trips.
+ * or the round trip of heartbeats (link->distance_ns) if that is shorter. While requests wait for
+ * their start there is always queueing. So if more than half of the limit is in use when a period
+ * begins, the limit is cut to an eighth, and is as large as before after a few round trips.
  *
  * TCP Vegas and Netflix's concurrency-limits limit by latency in the same way.
  *
- * The limit grows only while at least half of it is in use. With few rounds in flight it does not
- * change, and costs nothing.
+ * The limit grows only while more than half of it is in use. With few rounds in flight the limit
+ * does not change, and the daemon does no work for it.
  */
 #ifndef ENGINE_FLIGHT_ADMISSION_H
 #define ENGINE_FLIGHT_ADMISSION_H
@@ -34,8 +35,9 @@
 
 #define ADMISSION_PERIOD_NS (10 * NS_PER_S)
 
-/* Releases, extensions and hand-overs start without waiting, but count. This share of the limit is
- * kept for other rounds, so that a flood of releases cannot stop all acquires. */
+/* Releases, extensions, freezes and hand-overs start without waiting, but count as in flight. One
+ * in ADMISSION_RESERVED_SHARE places of the limit is kept for the other rounds, so that a flood of
+ * releases cannot stop all acquires. */
 enum { ADMISSION_RESERVED_SHARE = 8 };
 
 struct admission {
@@ -47,7 +49,8 @@ struct admission {
     int64_t shortest_ns;        /* shortest latency in this period */
     int64_t shortest_before_ns; /* shortest latency in the period before */
     int64_t period_ends_ns;
-    int64_t steady_ns; /* until then, rounds are in flight from before the limit last shrank */
+    /* Until then, some answers belong to rounds that started before the limit last shrank. */
+    int64_t steady_ns;
 };
 
 void admission_init(struct admission *admission, int64_t node_timeout_ns);

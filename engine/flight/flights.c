@@ -316,7 +316,7 @@ void flights_conclude(struct flights *flights, struct flight *flight, bool deliv
 static bool being_released(const struct flight *flight)
 {
     const struct flight *other;
-    /* Clients can have thousands of other rounds for the key. */
+    /* A short cut, because clients can have thousands of other rounds for the key. */
     if (flight->key->releases == 0)
         return false;
     LIST_FOREACH (other, &flight->key->flights, of_key)
@@ -467,7 +467,7 @@ void flights_forbid_backfill(struct flights *flights, struct flight_key *key, co
 {
     struct flight *other;
     struct flight *next;
-    /* Clients can have thousands of other rounds for the key. */
+    /* A short cut, because clients can have thousands of other rounds for the key. */
     if (key->extends == 0)
         return;
     for (other = LIST_FIRST(&key->flights); other != NULL; other = next) {

@@ -41,8 +41,8 @@ struct flights_wire {
 };
 
 /* What the lock manager must learn from the replies and states of the masters. One reply sets each
- * of the three keys and `changed` at most once, and the lock manager reads the news before the next
- * reply is handled. The uint32_t fields at the end are sets of nodes. */
+ * of `observed`, `changed`, `contended` and `sought` at most once, and the lock manager reads the
+ * news before the next reply is handled. The uint32_t fields at the end are sets of nodes. */
 struct flights_news {
     bool any;
 
@@ -169,8 +169,9 @@ struct flight *flights_open(struct flights *flights, struct flight_key *key, enu
                             int64_t ttl_ns);
 void flights_drop(struct flights *flights, struct flight *flight);
 
-/* Start the round. Nodes that cannot be written to get a pending release if it is a RELEASE. An
- * acquire or a status round of a client must have been admitted: see flights_has_room(). */
+/* Start the round. If it is a RELEASE, nodes that cannot be written to get a pending release. An
+ * acquire or a status round must have been admitted (flights_has_room()), except for a second bid,
+ * the acquire of a hand-over, and the first round of a BREAK. */
 void flights_start(struct flights *flights, struct flight *flight, int64_t now_ns);
 /* May another acquire or status round start (engine/flight/admission.h)? */
 bool flights_has_room(const struct flights *flights);
@@ -199,9 +200,10 @@ void flights_defer_release(struct flights *flights, const struct flight_key *key
 
 /*
  * A release has found its token on less than a quorum of the nodes. The cause may be a failed BREAK
- * that has left the token frozen, because the compare-and-delete of a node does not recognize the
- * frozen form. So send release.lua to the nodes that did not find the token and have such a
- * command.
+ * that has left the token frozen, because the compare-and-delete command of a node does not
+ * recognize the frozen form. So each node that has such a command and did not find the token gets a
+ * pending release, which is sent as release.lua. A node that has a pending release already gets no
+ * other one.
  */
 void flights_release_frozen(struct flights *flights, const struct flight *flight, int64_t now_ns);
 

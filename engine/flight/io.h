@@ -40,8 +40,8 @@ struct engine_rules {
     const char *reset_set;
     bool read_only;
     /* The identity of the clock of this host. Two daemons have the same clock_id if and only if
-     * they read the same CLOCK_BOOTTIME, so it changes with each boot. Letters, digits and dashes,
-     * at most ENGINE_CLOCK_ID_MAX. */
+     * they read the same CLOCK_BOOTTIME, so it changes with each boot. Letters, digits, dashes and
+     * dots, at most ENGINE_CLOCK_ID_MAX bytes with the NUL. */
     const char *clock_id;
 };
 
@@ -67,16 +67,16 @@ struct engine_broken {
 struct engine_io {
     void *context;
 
-    /* Like the functions of struct link_io, except that `nodes` of write() is a set of nodes, which
-     * may be empty. */
+    /* Like the functions of struct link_io, for either connection of a node (`channel`). `nodes` of
+     * write() is a set of nodes, which may be empty. */
     void (*open)(void *context, unsigned node, enum channel channel);
     void (*close)(void *context, unsigned node, enum channel channel);
     void (*write)(void *context, uint32_t nodes, enum channel channel, const char *bytes,
                   size_t len);
 
     /* The reply to a submitted request. Each request gets exactly one call of reply() or undone(),
-     * unless its client is gone first. If the reply cannot be delivered, the function sets
-     * client->disconnected. */
+     * unless the client ends in a way after which nothing is sent to it (enum engine_end). If the
+     * reply cannot be delivered, the function sets client->disconnected. */
     void (*reply)(void *context, struct engine_client *client, const char *tag, size_t tag_len,
                   const struct reply *reply);
     /* A LOCK was undone because the client has ended its side of the connection. */

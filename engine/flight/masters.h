@@ -18,7 +18,8 @@ void masters_note_link(struct flights *flights, unsigned node, enum link_state b
                        int64_t now_ns);
 
 /* Find out which nodes have lost their vote or got it back, and report them to the log and to the
- * lock manager. */
+ * lock manager. Also report to the log each node whose clock has stepped back. A node that has no
+ * vote because of REASON_BACKLOG is not reported. */
 void masters_note_votes(struct flights *flights, int64_t now_ns);
 
 /* The answer to a command of the tracker on the first connection (OUTSTANDING_TRACKING). */

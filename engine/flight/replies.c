@@ -100,8 +100,8 @@ unsigned replies_keep_unfenced_yes(struct flights *flights, unsigned node,
     return count;
 }
 
-/* The sample of this probe proves nothing. The next one may, for votes that are not too late by
- * then. */
+/* The sample of this probe proves nothing. The sample of the next probe may still prove that votes
+ * count, unless they are too late by then. So ask for another probe if such votes are left. */
 static void retry_guard(struct flights *flights, unsigned node, int64_t now_ns)
 {
     struct kept_vote *votes = votes_of(flights, node);
@@ -309,8 +309,8 @@ static void on_guard_reply(struct flights *flights, unsigned node, const struct 
         return;
     case GUARD_PASS:
         deliver_votes(flights, node, REASON_NONE, now_ns);
-        /* The usual case, a probe after a batch of votes. It changes nothing that has to be looked
-         * at further. */
+        /* The usual case, a probe after a batch of votes. If it gives the master its vote back, or
+         * the guard something to send, that is done after the probe of the next heartbeat. */
         if (master->probes == probes)
             return;
         break;
@@ -417,7 +417,8 @@ static bool on_command_reply(struct flights *flights, unsigned node,
     }
     if (outstanding != NULL)
         on_reply(flights, node, reply, outstanding, now_ns);
-    /* The answer was late, and the master has not yet answered anything in time: ask again. */
+    /* This answer was late too, so the master stays SUSPECT. Only an answer within node_timeout
+     * changes that, so send another heartbeat. */
     if (link->state == LINK_SUSPECT)
         guard_io_heartbeat(&flights->masters[node], now_ns);
     return true;
@@ -512,8 +513,8 @@ static void do_guard_work(struct flights *flights, int64_t now_ns)
         guard_io_write_record(master, now_ns);
         if (probe & node)
             guard_io_probe(master, now_ns);
-        /* A heartbeat that is under way was written before the reason for this one, so it does not
-         * replace this one. This one is sent after it. */
+        /* A heartbeat under way was written before the guard asked for a new one, so it does not
+         * replace the new one. The new one is sent when the one under way has been answered. */
         if (!(guard->heartbeat & node) || master->link.heartbeat_due)
             continue;
         guard->heartbeat &= ~node;

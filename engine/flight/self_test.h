@@ -1,6 +1,6 @@
 /*
- * Test whether a master accepts the commands that rounds use. Each command is sent once, for a key
- * that only this daemon uses. Also read the name leases for all nodes that this master has. For
+ * Test whether a master accepts the commands that rounds use. The commands are sent for a key that
+ * only this daemon uses. Also read the name leases for all nodes that this master has. For
  * `redlockd -t --probe`.
  */
 #ifndef ENGINE_FLIGHT_SELF_TEST_H

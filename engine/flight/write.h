@@ -49,7 +49,7 @@ void write_key_probe(struct flights *flights, unsigned node, struct flight_key *
                      const char *token, enum redis_form form, int64_t now_ns);
 
 /* Ask one master whether a far waiter has left a contention hint for this key. Each call asks the
- * next master. */
+ * next master, or none if that master cannot be asked now. */
 void write_far_query(struct flights *flights, struct flight_key *key, int64_t now_ns);
 
 /*

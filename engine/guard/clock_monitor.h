@@ -10,15 +10,20 @@
  * The monitor keeps three numbers from one sample to the next. Two are the tightest low and high
  * bound of the offset so far; they widen as time passes. The third is the floor: the lowest value
  * that the offset may have had before, raised by what drift can explain. Keys end early by as much
- * as the offset has grown. Therefore a new sample gives one of three results:
+ * as the offset has grown. Therefore a new sample gives one of these results:
  *
+ *     high is below the widened low bound                    less than any drift: STEPPED_BACK
  *     high - floor is within three quarters of the margin    nothing can have been lost: STEADY
  *     low is above the widened high bound                    more growth than any drift: STEPPED
  *     anything else, usually because of a slow answer        not known: UNCLEAR, sample again
  *
- * Only a proven step forward, or a loss of track, resets the floor. The floor stays when the clock
- * steps back, and an observer that takes over from another one lowers its floor by what the other
- * may have missed. Otherwise two steps could each use up the whole margin.
+ * Only a tight sample, one with a quick answer, can give STEPPED_BACK. Several tight samples in a
+ * row that give UNCLEAR mean that the monitor has lost track of the clock: LOST.
+ *
+ * Only a proven step forward, or a loss of track, resets the floor. If the monitor then begins anew
+ * with a slow answer, the next tight sample resets the floor once more. The floor stays when the
+ * clock steps back, and an observer that takes over from another one lowers its floor by what that
+ * one may have missed. Otherwise two steps could each use up the whole margin.
  *
  * The margin is clock_drift_margin. A STEADY result may hide growth of three quarters of the
  * margin, growth of another eighth that the floor takes for drift, and the drift from one sample to
@@ -34,8 +39,9 @@
 
 struct clock_monitor {
     bool begun;
-    bool loose;    /* begun anew with a slow answer; the next quick answer is a better start */
-    int64_t at_ns; /* when the last sample was received; the fields below are as of then */
+    bool loose; /* begun anew with a slow answer; the next tight sample is a better start */
+    /* When the last sample that was not UNCLEAR was received. The bounds are as of then. */
+    int64_t at_ns;
     int64_t low_ns;
     int64_t high_ns;
     int64_t floor_ns;
@@ -48,10 +54,10 @@ enum monitor_result {
     MONITOR_STEADY,
     MONITOR_UNCLEAR,
     MONITOR_STEPPED, /* a step forward; the monitor has begun anew */
-    /* A step back, found by a quick answer. Keys live longer, which is safe. The monitor has begun
+    /* A step back, found by a tight sample. Keys live longer, which is safe. The monitor has begun
      * anew, but has kept the floor. */
     MONITOR_STEPPED_BACK,
-    /* Unclear several times in a row despite quick answers; the monitor has begun anew. */
+    /* Several tight samples in a row were UNCLEAR; the monitor has begun anew. */
     MONITOR_LOST,
 };
 

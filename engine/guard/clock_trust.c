@@ -13,8 +13,8 @@
 /* At most one log line in this time, in case a clock jumps all the time. */
 #define STEP_LOG_NS (10 * NS_PER_S)
 
-/* Stop trusting the clock: nothing is known of it before now_ns, when it shows time_us. A step that
- * waits for its confirmation still waits for it. */
+/* Stop trusting the clock: nothing is known of it before now_ns, when it shows time_us. A step
+ * forward that is not confirmed yet can still be confirmed: CLOCK_STEPPED does not change. */
 static void untrust(struct clock_trust *clock, const struct guard_periods *periods, int64_t now_ns,
                     int64_t time_us)
 {

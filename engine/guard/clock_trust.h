@@ -8,12 +8,13 @@
  *                 when the daemon's own clock is suspect; when a step was announced that this
  *                 daemon did not observe
  *
- *     STEPPED     after a step forward, until a second sample confirms it
+ *     STEPPED     after a step forward, until a second sample confirms it, the record of the master
+ *                 shows it, or the clock steps back
  *
  *     TRUSTED     in one of four cases: the clock was monitored for the length of a quarantine; or
  *                 it fits the bounds that a daemon of this host has left on the master (the clock
- *                 entry); or a daemon that trusts it attests that it was steady after our first
- *                 sample; or an operator override says so
+ *                 entry), or has only stepped back since; or a daemon that trusts it attests that
+ *                 it was steady after our first sample; or an operator override says so
  *
  * A daemon that sees a step announces it on the master. All earlier clock entries are then void on
  * all hosts. A daemon that took no samples at the time of the step stops trusting the clock.
@@ -45,7 +46,7 @@ struct clock_trust {
     int64_t trusted_from_ns; /* when monitoring alone makes the clock trusted */
     /* What the clock showed at the first sample after it became untrusted. */
     int64_t first_time_us;
-    int64_t steady_ns; /* when the last steady sample after that was sent; 0: none */
+    int64_t steady_ns; /* when the last steady sample since that first one was sent; 0: none */
     int64_t steady_time_us;
     int64_t sampled_ns; /* when the last sample was sent that was not UNCLEAR */
     int64_t sampled_time_us;
@@ -80,8 +81,8 @@ struct clock_result clock_on_sample(struct clock_trust *clock, const struct guar
 bool clock_on_heartbeat(struct clock_trust *clock, const struct guard_periods *periods,
                         const char *left, const char *step, int64_t sent_ns, int64_t now_ns);
 
-/* Use what other daemons have left on the master. It can make an untrusted clock trusted, or show a
- * step. */
+/* Use the attestation and the clock entry that other daemons have left on the master. They can make
+ * an untrusted clock trusted, or show a step. */
 struct clock_result clock_inherit(struct clock_trust *clock, const struct guard_periods *periods,
                                   const char *attestation, const char *entry, int64_t now_ns);
 
@@ -89,8 +90,8 @@ struct clock_result clock_inherit(struct clock_trust *clock, const struct guard_
 void clock_on_suspect(struct clock_trust *clock, const struct guard_periods *periods,
                       int64_t now_ns);
 
-/* Stop waiting for a second sample to confirm the step, because the record of the master already
- * shows the step. */
+/* Stop waiting for a second sample to confirm the step forward, because the record of the master
+ * already shows the step, or because the clock has stepped back. */
 void clock_drop_step(struct clock_trust *clock);
 
 /* An operator override makes the clock trusted without the time of monitoring. */
@@ -101,14 +102,14 @@ bool clock_has_bounds(const struct clock_trust *clock, int64_t now_ns);
 
 /*
  * What to leave on the master: the bounds if has_bounds, or the announcement of a step. "" leaves
- * the present value on the master unchanged. The attestation is "<the master's clock at the
- * sample>:<what may be hidden>", both in microseconds.
+ * the present value on the master unchanged. The attestation is "<the master's clock at the last
+ * steady sample>:<clock_monitor_hidden_ns() of that sample>", both in microseconds.
  */
 void clock_describe(const struct clock_trust *clock, bool has_bounds, char entry[GUARD_ENTRY_MAX],
                     char attestation[GUARD_ATTESTATION_MAX]);
 
-/* For the log: by how many nanoseconds the clock has stepped back since the last result; 0: nothing
- * to log. Returns a step at most once in ten seconds. */
+/* For the log: by how many nanoseconds the clock has stepped back since the last call that returned
+ * a step; 0: nothing to log. Returns a step at most once in ten seconds. */
 int64_t clock_take_step_back(struct clock_trust *clock, int64_t now_ns);
 
 #endif

@@ -283,7 +283,8 @@ int64_t guard_refuses_until_ns(const struct guard *guard, unsigned index, int64_
         return now_ns;
     if (!is_timed(&node->identity, reason, now_ns))
         return INT64_MAX;
-    /* All of these have to end, so the latest end counts. */
+    /* The suspicion, the step, the quarantine and so on all have to end, so the latest end
+     * counts. */
     int64_t until_ns = max(guard->suspect_until_ns, node->clock.stepped_until_ns);
     until_ns = max(until_ns, node->identity.quarantine_until_ns);
     if (node->lease.conflicts != 0)
@@ -308,7 +309,8 @@ static bool has_bounds(const struct guard *guard, const struct guard_node *node,
     return now_ns >= guard->suspect_until_ns && clock_has_bounds(&node->clock, now_ns);
 }
 
-/* Most clocks do not step at the same time, so the clock of this daemon must have stepped. */
+/* A quorum of the masters' clocks seems to have stepped at the same time. That is unlikely, so
+ * assume that the clock of this daemon has stepped. */
 static void suspect_own_clock(struct guard *guard, int64_t now_ns)
 {
     guard->suspect_until_ns = now_ns + guard->periods.quarantine_ns;

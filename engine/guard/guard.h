@@ -4,9 +4,9 @@
  * Redlock relies on its masters to remember locks. But masters restart without their data, are
  * flushed, fail over to an empty replica, or evict keys. Their clocks are stepped, so that keys end
  * early. (For restarts, the section "Performance, Crash Recovery and fsync" of the paper asks the
- * operator to delay them.) The guard notices such events. It takes the vote of the node until every
- * lock that the node may have forgotten has ended by itself. This quarantine lasts for max_ttl and
- * its drift.
+ * operator to delay them.) The guard notices such events. It takes away the vote of the node until
+ * every lock that the node may have forgotten has ended by itself. This quarantine lasts for
+ * max_ttl and its drift.
  *
  * The guard combines three modules:
  *
@@ -19,9 +19,9 @@
  * which reads the record, the time and the role of the node. The votes count only if this sample
  * passes.
  *
- * Each vote carries the epoch that its node had when the vote was written. Whatever takes the vote
- * of the node begins a new epoch, and a vote counts only in its own epoch. So no vote that was
- * written before such an event can count after it.
+ * Each vote carries the epoch that its node had when the daemon wrote the command of the vote. Each
+ * event that takes away the vote of the node begins a new epoch, and a vote counts only in its own
+ * epoch. So no vote whose command was written before such an event can count after it.
  */
 #ifndef ENGINE_GUARD_GUARD_H
 #define ENGINE_GUARD_GUARD_H
@@ -58,8 +58,8 @@ struct guard_heartbeat {
     /* The clock entry of this host. "" leaves the present entry there. "-" announces a step: all
      * entries and the attestation are void. */
     char entry[GUARD_ENTRY_MAX];
-    /* "" leaves the present attestation there. Otherwise "<the master's clock>:<what may be
-     * hidden>", both in microseconds. */
+    /* "" leaves the present attestation there. Otherwise "<time>:<hidden>", both in microseconds:
+     * see clock_describe(). */
     char attestation[GUARD_ATTESTATION_MAX];
     /* The attestation is left only if this is the last step on the node. */
     char step[GUARD_STEP_MAX];
@@ -74,7 +74,9 @@ struct guard_heartbeat {
 struct guard_basis {
     /* Why the node has no vote according to its own answers; REASON_NONE: no reason. */
     enum reason refused;
-    bool checked;            /* everything that a vote waits for has been answered or announced */
+    /* The facts, a heartbeat and a quorum of name leases have been answered, and every step of the
+     * clock is announced. */
+    bool checked;
     bool trusted;            /* the clock is trusted */
     int64_t trusted_from_ns; /* this time changes if the clock was untrusted, even for a moment */
     int64_t stepped_until_ns;
@@ -173,8 +175,8 @@ enum guard_progress { GUARD_IN_PROGRESS, GUARD_DONE, GUARD_REFUSED };
  * the guard waits for *node. */
 enum guard_progress guard_progress(const struct guard *guard, unsigned *node);
 
-/* A daemon counts no votes of a node if its last answered heartbeat to it is older than this,
- * whatever its max_ttl is. */
+/* A daemon counts no votes of a node if the last heartbeat that the node has answered was sent
+ * longer ago than this. With a small max_ttl the limit is shorter: guard_periods.fresh_ns. */
 #define GUARD_DAEMON_TIMEOUT_NS (5 * NS_PER_S)
 
 /* Is there an operator override that has not been carried out yet? */
@@ -194,8 +196,8 @@ enum reason guard_lease_conflict(const struct guard *guard, unsigned node, const
                                  int64_t time_us);
 
 /* guard_heartbeat(): what to leave with the next heartbeat to the node. guard_on_heartbeat(): the
- * reply of heartbeat.lua, "<a digit for each name> <attestation or -> <step or -> <entry or ->";
- * `heartbeat` is what was left. */
+ * reply of heartbeat.lua, "<digits> <attestation or -> <step or -> <entry or ->", with one digit
+ * (name_lease.h) for each node in heartbeat->names. `heartbeat` is what was left. */
 void guard_heartbeat(const struct guard *guard, unsigned node, int64_t now_ns,
                      struct guard_heartbeat *heartbeat);
 void guard_on_heartbeat(struct guard *guard, unsigned node, const struct guard_heartbeat *heartbeat,

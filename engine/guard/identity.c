@@ -57,10 +57,10 @@ static bool began_after(const struct identity *identity)
 }
 
 /*
- * A restart is harmless if all of these are true: the record that was there before it says that the
- * master is durable; that record is the last one seen; this process began after that; the data
- * cannot be another server's; and no event happened that may have cost data without a record
- * showing it.
+ * A restart is harmless if all of these are true: the record from before the restart says that the
+ * master is durable; it is the last record that this daemon has seen; the new process began after
+ * the daemon last saw it; the data cannot be another server's; and no event happened that may have
+ * cost data without a record showing it.
  */
 static bool is_durable_restart(const struct identity *identity, const struct guard_sample *sample)
 {

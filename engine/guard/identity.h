@@ -62,7 +62,7 @@ struct record_text {
 enum presence { PRESENCE_AWAY, PRESENCE_CONNECTED, PRESENCE_SAMPLED };
 
 /* Has this daemon written the master's record for an operator override? CLOCK: it has, and the
- * override still has to make the clock trusted. DONE: both are done. */
+ * override still has to make the clock trusted. DONE: the clock is trusted as well. */
 enum override { OVERRIDE_NONE, OVERRIDE_CLOCK, OVERRIDE_DONE };
 
 struct identity {

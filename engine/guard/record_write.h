@@ -2,9 +2,9 @@
  * Which record the guard wants to write to a master, and whether it may write it. Pure.
  *
  * identity.h says that a master needs a new record. This module decides about the content, and
- * first checks what must be known of the other masters. One faulty daemon must not take the votes
- * of all masters. A daemon with a wrong list of masters must write nothing. An operator override
- * needs all masters.
+ * first checks what must be known of the other masters. One faulty daemon must not take away the
+ * votes of all masters. A daemon with a wrong list of masters must write nothing. A record of an
+ * operator override is written only while the daemon has samples of all masters.
  */
 #ifndef ENGINE_GUARD_RECORD_WRITE_H
 #define ENGINE_GUARD_RECORD_WRITE_H

@@ -5,14 +5,15 @@
  *               other lock can be affected
  *
  *     freeze    a frozen token, drawn for this BREAK, replaces the token (protocol/token.h). If
- * less than a quorum is frozen, the BREAK ends here and has deleted nothing: until the last
- *               promised deadline the frozen keys exclude every client, as the token would have
+ *               less than a quorum is frozen, the BREAK ends here and has deleted nothing. The
+ *               frozen keys exclude every client until the last promised deadline, as keys with
+ *               the token would have
  *
  *     release   the lock can no longer be extended, and the frozen token is deleted
  *
  * The frozen token is deleted only on nodes that have answered the freeze. On any other node the
- * freeze may arrive late, after the other nodes have extended the lock. The key then has to stay
- * there.
+ * freeze may arrive late, after that node has voted for an extension of the lock. The key then has
+ * to stay there, because the holder relies on that vote.
  */
 #include "engine/locks/breaks.h"
 
@@ -177,7 +178,7 @@ static bool on_released(struct lock_manager *manager, struct flight *release,
 {
     const struct round *round = &release->round;
     enum outcome outcome = round->outcome;
-    /* A quorum was frozen. If a key is missing now, it has ended since then. */
+    /* A quorum was frozen. If a key is missing now, its TTL has ended since then. */
     if (outcome == OUTCOME_GONE)
         outcome = may_be_there(round, release->token) ? OUTCOME_NOQUORUM : OUTCOME_OK;
     answer_round(manager, pending, round, outcome, now_ns);

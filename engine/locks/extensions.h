@@ -1,13 +1,14 @@
 /*
  * How often and for how long this daemon has extended each token, for the limits max_extensions and
- * max_hold. Pure. The time of a token counts from its first extension.
+ * max_hold. Pure. The time of a token counts from its first granted extension.
  *
  * Only extensions on request of a client are counted, and not those by the connection that holds
  * the lock. That connection, and the daemon itself for a HOLD, are limited by max_hold from the
  * grant on (engine/locks/hold.h).
  *
  * The table has a fixed size. When it is full, it forgets the token whose last extension is oldest.
- * Only extended tokens have an entry, so neither a LOCK nor a made-up token costs memory.
+ * Only tokens that were extended, or given to extensions_end(), have an entry. So neither a LOCK
+ * nor a made-up token costs memory.
  */
 #ifndef ENGINE_LOCKS_EXTENSIONS_H
 #define ENGINE_LOCKS_EXTENSIONS_H

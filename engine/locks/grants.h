@@ -29,16 +29,16 @@ const char *grants_refuse_extension(const struct lock_manager *manager,
  * pending request, the caller answers it. */
 void grants_on_extended(struct lock_manager *manager, struct flight *flight, int64_t now_ns);
 
-/* This client releases the lock; NULL: a BREAK does. If another connection holds the lock, its
- * client is told LOST. Returns false if this daemon has not granted a lock with this token, or has
- * forgotten it. */
+/* `client` releases the lock; if `client` is NULL, a BREAK releases it. If another connection holds
+ * the lock, its client is told LOST. Returns false if this daemon has not granted a lock with this
+ * token, or has forgotten it. */
 bool grants_end(struct lock_manager *manager, struct resource *resource, const char *token,
                 const struct engine_client *client);
 
 /*
- * The client has ended its connection cleanly. Forget one of its HOLDs and return the resource of
- * it; *token is its token, and the caller releases it. A HOLD with LINGER is left out unless
- * by_quit. NULL: no such HOLD is left. The caller repeats the call until then.
+ * The client has ended its connection cleanly. Forget one of its HOLDs, and return the resource of
+ * that HOLD; the caller releases *token. A HOLD with LINGER is left out unless by_quit. NULL: no
+ * such HOLD is left. The caller repeats the call until it returns NULL.
  */
 struct resource *grants_take_held(struct lock_manager *manager, const struct engine_client *client,
                                   bool by_quit, char *token);
@@ -46,12 +46,13 @@ struct resource *grants_take_held(struct lock_manager *manager, const struct eng
 /* The connection of the client is lost: stop extending its HOLDs, but do not release them. */
 void grants_abandon(struct lock_manager *manager, struct engine_client *client);
 
-/* grants_renew(): start extensions of HOLDs that are due, as many as the limit allows.
- * grants_want_renewals(): is there one to start? */
+/* grants_renew(): start the due extensions of HOLDs, as long as fewer than LIMIT_RENEWALS are under
+ * way. grants_want_renewals(): is there one to start? */
 bool grants_want_renewals(const struct lock_manager *manager);
 void grants_renew(struct lock_manager *manager, int64_t now_ns);
 
-/* The timer of a lock is due: extend the lock, report it as lost, or forget it. */
+/* The timer of a lock is due: have the next grants_renew() extend the lock, report it as lost, or
+ * forget it. */
 void grants_on_timer(struct lock_manager *manager, struct lock *lock, int64_t now_ns);
 
 /* The daemon stops: report each HOLD as lost. */

@@ -21,8 +21,8 @@ void hold_on_extended(struct hold *hold, int64_t until_ns)
 
 void hold_on_failed(struct hold *hold, int64_t backoff_ns, int64_t now_ns)
 {
-    /* Often enough to try several times before the hold is lost, but no more often than is
-     * useful. */
+    /* The delay is short enough for several attempts before the hold is lost, but not so short that
+     * the attempts only load the masters. */
     int64_t delay_ns = hold->ttl_ns / 30;
     if (delay_ns > NS_PER_S)
         delay_ns = NS_PER_S;

@@ -7,8 +7,8 @@
  *        0            ttl/3                     until - ttl/3
  *
  * The hold counts as lost when a third of the TTL is left, so that its client has time to stop. So
- * if a client receives a reply of the daemon and no LOST before it, the hold is valid for another
- * third of the TTL.
+ * if the daemon sends a client a reply and has sent no LOST before it, the hold is valid for
+ * another third of the TTL from that moment on.
  */
 #ifndef ENGINE_LOCKS_HOLD_H
 #define ENGINE_LOCKS_HOLD_H

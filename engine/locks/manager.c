@@ -144,7 +144,7 @@ bool manager_send_reply(struct lock_manager *manager, struct pending_request *pe
     return !client->disconnected;
 }
 
-/* How long the client has waited, as it is told to count the time on its own clock. */
+/* The elapsed time that the reply tells the client: see elapsed_for_client_ms(). */
 static int64_t elapsed_ms(const struct lock_manager *manager, const struct flight *flight,
                           int64_t now_ns)
 {

@@ -61,9 +61,10 @@ struct lock_manager {
 
     struct fence fence;
     struct timers hold_timers; /* of HOLDs: engine_catch_up() runs all that are due */
-    /* All other timers. Clients decide how many are due at once, so a pass runs a few of them. */
+    /* All other timers. Clients decide how many of them are due at once, so a pass runs at most
+     * LIMIT_TIMERS. */
     struct timers timers;
-    unsigned timers_left; /* timers of the second kind that this pass may still run */
+    unsigned timers_left; /* how many of `timers` this pass may still run */
     uint32_t queue_seed;  /* seed of the newest queue; the first seed differs between daemons */
     struct pool pending_requests;
     struct resources resources;
@@ -74,7 +75,8 @@ struct lock_manager {
     struct lock_list held; /* locks with HOLD, held_count of them */
     size_t held_count;
     struct lock_list unheld; /* locks without HOLD, oldest first */
-    /* HOLDs to extend as soon as the limit allows; the time is when each is lost. */
+    /* HOLDs to extend as soon as renewals_max allows it. The time of each timer is when its HOLD is
+     * lost. */
     struct timers due;
     /* Extensions by the daemon itself that are under way; renewals_max is their limit. */
     unsigned renewing;
@@ -82,9 +84,9 @@ struct lock_manager {
     size_t holding; /* granted HOLDs, and LOCKs with HOLD that are not granted yet */
 
     struct start_queue start_queue;
-    struct pending_request *next_start; /* its turn has come; NULL: none */
-    unsigned starts_left;               /* turns left in this pass */
-    size_t impatient;                   /* pending LOCKs without WAIT, and STATUSes that wait */
+    struct pending_request *next_start; /* the LOCK whose turn to start has come; NULL: none */
+    unsigned starts_left;               /* how many requests may still leave it in this pass */
+    size_t impatient; /* pending LOCKs without WAIT, and STATUSes in the start queue */
 
     size_t waiting; /* LOCKs with WAIT in all queues */
     /* Resources with waiters. */
@@ -104,8 +106,9 @@ bool manager_init(struct lock_manager *manager, const struct engine_rules *rules
                   const struct engine_io *io, struct engine_stats *stats, struct flights *flights);
 void manager_deinit(struct lock_manager *manager);
 
-/* The limit of requests that are answered LIMIT busy unless their round starts soon. The other half
- * of the places for rounds is for requests that start at once. */
+/* The limit for `impatient`, the requests that are answered LIMIT busy if their round does not
+ * start within node_timeout. The other half of the places for rounds is for requests that start at
+ * once. */
 static inline size_t manager_impatient_max(void)
 {
     return LIMIT_ROUNDS / 2;
@@ -126,7 +129,8 @@ void pending_leave_flight(struct pending_request *pending);
 /* The tag of the request; NULL: it has none. */
 const char *pending_tag(const struct pending_request *pending);
 
-/* No round has started for the request in time, so its reply will be LIMIT busy. */
+/* Count the request in the statistics as one for which no round has started in time. The caller
+ * then replies LIMIT busy. */
 void manager_note_busy(struct lock_manager *manager, const struct pending_request *pending,
                        int64_t now_ns);
 

@@ -273,8 +273,8 @@ void queue_on_granted(struct queue *queue, bool handed_over, int64_t until_ns, i
         assume_held(queue, until_ns, now_ns);
 }
 
-/* The pause after a streak. It is long enough for the waiter with the longest need. It is limited,
- * because a contention hint may be false. */
+/* The pause after a streak. It is long enough for the far waiter that needs the lock to be free for
+ * the longest time, but at most backoff_max, because a contention hint may be false. */
 static int64_t pause_ns(struct queue *queue)
 {
     int64_t min_ns = queue->rules->backoff_min_ns;
@@ -343,10 +343,10 @@ void queue_on_released(struct queue *queue, int64_t now_ns)
 /* --- what to do next --- */
 
 /*
- * Will a report come from every quorum that becomes free? Only a master on which the key is held
- * can report that it is free. Any quorum contains at least one of node_count - quorum + 1 masters,
- * so that many reporting masters suffice. A key probe under way counts as well: its answer leads
- * back to this question.
+ * Will at least one report come, whichever quorum becomes free? Only a master on which the key is
+ * held can report that it is free. Any quorum contains at least one of node_count - quorum + 1
+ * masters, so it is enough if that many masters report. A master with a key probe under way counts
+ * as well: when it has answered, this function is called again.
  */
 static bool reports_suffice(const struct queue *queue)
 {
@@ -358,9 +358,8 @@ static bool reports_suffice(const struct queue *queue)
 static uint32_t nodes_to_probe(struct queue *queue, uint32_t reachable, int64_t now_ns)
 {
     /*
-     * The masters that report may not be all that become free: some of them may hold the key of
-     * another client. So when a master is probed because of its report, the masters that cannot
-     * report are probed as well.
+     * The key may have become free on more masters than those that report it. So when a master is
+     * probed because of its report, the masters that cannot report are probed as well.
      */
     bool reported = (queue->changed & reachable & ~queue->probing) != 0;
     uint32_t nodes = reported ? queue->changed | ~queue->tracked : queue->changed;

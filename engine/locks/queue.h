@@ -4,16 +4,19 @@
  *
  * However many waiters there are, the daemon acquires only for the first one, one round at a time:
  *
- *                    acquire                   granted
- *     WATCHING ---------------> ACQUIRING -------------------------> WATCHING (the next waiter)
- *        ^  key is free, or       |  held            -> WATCHING
- *        |  should be by now      |  collided,       -> PAUSING
- *        +---- PAUSING <----------+  no quorum
+ *     WATCHING  -> ACQUIRING   the first waiter has joined; or the lock was released through this
+ *                              daemon; or the key is free on a quorum, or should be by now
+ *     ACQUIRING -> WATCHING    the lock is granted, and the queue watches for the next waiter; or
+ *                              another client holds the lock; or the next round is to start at
+ *                              once (QUEUE_AGAIN)
+ *     ACQUIRING -> PAUSING     after a collision, or without a quorum
+ *     WATCHING  -> PAUSING     the lock is released at the end of a hand-over streak
+ *     PAUSING   -> ACQUIRING   the pause has ended
  *
- * While the queue watches, it knows on which nodes the key is free, and until when the others hold
- * it. It learns this from the undo of a refused round and from key probes. A master that tracks the
- * key reports the next change of the key (engine/master/tracker.h); then the daemon probes it
- * again. An observation grants nothing. It only suggests when to run a round.
+ * While the queue watches, it notes on which nodes the key is free, and until when other nodes hold
+ * the key. It learns this from the undo of a refused round and from key probes. A master that
+ * tracks the key reports the next change of the key (engine/master/tracker.h); then the daemon
+ * probes the key there again. An observation grants nothing. It only suggests when to run a round.
  *
  * A collision is a split vote: no client has a quorum. The queue then pauses for a random time that
  * grows with each collision. It also pauses after a round that a few masters refused while votes of
@@ -25,9 +28,9 @@
  * pauses, so that other daemons get their turn. The lengths of the streak and of the pause depend
  * on the contention hints that other daemons have left on the masters.
  *
- * Without waiters here there are no hand-overs. If a far waiter of another daemon has left a hint
- * then, the lock is "sought", and each grant through this daemon counts as half a streak.
- * docs/algorithm.md, "Handing over", has the reasons.
+ * Without waiters in this daemon there are no hand-overs. If a far waiter of another daemon has
+ * left a hint in that case, the lock is "sought", and each grant through this daemon counts as half
+ * a streak. docs/algorithm.md, "Handing over", has the reasons.
  */
 #ifndef ENGINE_LOCKS_QUEUE_H
 #define ENGINE_LOCKS_QUEUE_H
@@ -186,7 +189,8 @@ void queue_on_observed(struct queue *queue, unsigned node, const struct observat
 /* A key probe has failed. */
 void queue_on_unobserved(struct queue *queue, unsigned node);
 
-/* A node reports a change of the key, or its tracking has only just begun. */
+/* A node reports a change of the key. Or it may have missed one, because its tracking has only just
+ * begun or it has just got its vote back. */
 void queue_on_changed(struct queue *queue, unsigned node);
 
 /* A node will no longer report changes. */
@@ -201,7 +205,7 @@ void queue_on_contention(struct queue *queue, int64_t need_ns);
  * of no far waiter, but other masters may. */
 void queue_on_sought(struct queue *queue, int64_t need_ns, int64_t now_ns);
 
-/* Does the queue pause for a far waiter? Then a LOCK without WAIT is refused too. */
+/* Does the queue pause for a far waiter? Then even a LOCK without WAIT is refused. */
 bool queue_yields(const struct queue *queue, int64_t now_ns);
 
 /* The lock was released through this daemon. */

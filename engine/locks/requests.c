@@ -76,15 +76,15 @@ static void hold_back(struct lock_manager *manager, struct pending_request *pend
     waits_set_start_deadline(manager, pending, now_ns);
 }
 
-/* It has left the start queue. */
+/* The STATUS has left the start queue. */
 static void stop_holding_back(struct lock_manager *manager, struct pending_request *pending)
 {
     manager->impatient--;
     timers_set(&manager->timers, &pending->waiter.wait_deadline, TIMER_NEVER);
 }
 
-/* It has left the start queue, and its round will not start. Returns the request without its
- * round. */
+/* The STATUS has left the start queue, and its round will not start. Frees the round, and returns
+ * the request. */
 static struct pending_request *drop_held_back(struct lock_manager *manager,
                                               struct pending_request *pending)
 {

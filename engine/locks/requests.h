@@ -13,7 +13,7 @@ void requests_on_end(struct lock_manager *manager, struct engine_client *client,
 /* Start the round of the next request in the start queue. Returns false if none may start now. */
 bool requests_start_next(struct lock_manager *manager, int64_t now_ns);
 
-/* The wait of a request is over, or its wait for a start. */
+/* The time is over that the request may wait for its lock, or for its round to start. */
 void requests_on_deadline(struct lock_manager *manager, struct pending_request *pending,
                           int64_t now_ns);
 

@@ -1,7 +1,7 @@
 /*
  * What the daemon knows about one resource and its key: the rounds about it, its queue of waiters,
- * and the lock granted through this daemon. A resource exists while there is any of these. Only the
- * engine uses this header.
+ * and the lock granted through this daemon. A resource exists while there is any of these, or while
+ * it is kept for a far waiter. Only the engine uses this header.
  */
 #ifndef ENGINE_LOCKS_RESOURCE_H
 #define ENGINE_LOCKS_RESOURCE_H

@@ -4,8 +4,8 @@
  * waited longest for its turn first. So a client with a thousand requests does not delay one with a
  * single request. The requests of one client start in the order of their arrival. Pure.
  *
- * Only LOCK and STATUS wait here. A LOCK that waits for its lock is here only while it is the first
- * in the queue of its resource, and that queue wants a round.
+ * Only LOCK and STATUS wait here. A LOCK joins when it is the first in the queue of its resource,
+ * and that queue wants to start a round.
  */
 #ifndef ENGINE_LOCKS_START_QUEUE_H
 #define ENGINE_LOCKS_START_QUEUE_H

@@ -55,7 +55,7 @@ static struct reply last_reply(const struct lock_manager *manager, const struct 
     return reply;
 }
 
-/* For a LOCK with WAIT: count the time that it has spent in the queue until until_ns. */
+/* For a LOCK with WAIT: count the time from its arrival to until_ns as its time in the queue. */
 static void count_wait(struct lock_manager *manager, const struct pending_request *pending,
                        int64_t until_ns)
 {
@@ -262,7 +262,8 @@ static void keep_waiting(struct lock_manager *manager, struct flight *flight, in
          * round. Reply to it, so that the waiters after it need not wait for it. */
         queue_on_outcome(&resource->queue, QUEUE_AGAIN, now_ns);
         answer_waiter(manager, pending, OUTCOME_LATE, -1, now_ns);
-        /* For the waiters after it, its token on the masters counted as that of any holder. */
+        /* For the waiters after it, the lock was held: the token of this LOCK was on the
+         * masters. */
         resource->last_outcome = OUTCOME_HELD;
         answer_timed_out(manager, resource, -1, now_ns);
         return;
@@ -296,8 +297,9 @@ bool waits_on_settled(struct lock_manager *manager, struct flight *flight, int64
  * locks, so it is found soon enough. */
 #define FAR_QUERY_NS (20 * NS_PER_MS)
 
-/* A lock is being released, and no client of this daemon waits for it. From time to time, ask a
- * master whether a far waiter of another daemon wants it. */
+/* A lock is being released. If no client of this daemon waits for it, ask a master whether a far
+ * waiter of another daemon wants it: at each release of a sought lock, and otherwise at most once
+ * per FAR_QUERY_NS. */
 static void seek_far_waiter(struct lock_manager *manager, struct resource *resource, int64_t now_ns)
 {
     const struct queue *queue = &resource->queue;
@@ -431,8 +433,8 @@ void waits_take_news(struct lock_manager *manager, const struct flights_news *ne
 
 /* --- the queue --- */
 
-/* The daemon stops: reply to all waiters, except one whose round is under way. That waiter gets the
- * result of its round. */
+/* The daemon stops: reply to all waiters, except the one whose round is under way. That waiter gets
+ * its reply when the round has settled (answer_waiter()). */
 static void drain_queue(struct lock_manager *manager, struct resource *resource)
 {
     const struct reply reply = {.outcome = OUTCOME_SHUTDOWN};
@@ -475,7 +477,8 @@ __attribute__((noinline)) static void set_wake(struct lock_manager *manager,
 {
     const struct pending_request *first = first_waiter(resource);
     int64_t wake_ns = queue_wake_ns(&resource->queue);
-    /* The queue goes on when the turn of its first waiter has come. */
+    /* While the first waiter is in the start queue, no timer is needed: the queue runs again when
+     * the turn of that waiter has come. */
     if (first != NULL && first->awaits_start)
         wake_ns = TIMER_NEVER;
     if (resource->queue.length == 0 && (resource->queue.sought > 0 || resource->kept))

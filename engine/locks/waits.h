@@ -20,13 +20,13 @@ void waits_run(struct lock_manager *manager, struct resource *resource, int64_t 
  * grant reached no client. */
 bool waits_on_settled(struct lock_manager *manager, struct flight *flight, int64_t now_ns);
 
-/* Release a token, or hand the lock over if this daemon has granted it (known) and there is a
- * waiter. flight: a round that the caller has opened for the request to which it belongs; NULL: no
- * client waits for a reply. */
+/* Release a token. If this daemon has granted the lock (`known`) and there is a waiter, hand the
+ * lock over instead, unless the hand-over streak is over. flight: the release round that the caller
+ * has opened for an UNLOCK; NULL: no client waits for a reply, and this function opens a round. */
 void waits_release(struct lock_manager *manager, struct resource *resource, const char *token,
                    struct flight *flight, bool known, int64_t now_ns);
 
-/* The wait of this request is over. */
+/* The time is over that this LOCK may wait for its lock, or for its round to start. */
 void waits_on_deadline(struct lock_manager *manager, struct pending_request *pending,
                        int64_t now_ns);
 
@@ -34,14 +34,16 @@ void waits_on_deadline(struct lock_manager *manager, struct pending_request *pen
 void waits_set_start_deadline(struct lock_manager *manager, struct pending_request *pending,
                               int64_t now_ns);
 
-/* A LOCK leaves the queue without a reply from here, whether a round for it is under way or not. */
+/* Remove a LOCK from the queue, whether a round for it is under way or not. The caller replies to
+ * it. */
 void waits_leave(struct lock_manager *manager, struct pending_request *pending);
 
 /* Handle what the masters have reported: observations, changes, hints and lost connections. */
 void waits_take_news(struct lock_manager *manager, const struct flights_news *news, int64_t now_ns);
 
-/* The daemon stops: reply SHUTDOWN to each waiter, except those with a round under way, which get
- * its result. */
+/* The daemon stops: reply SHUTDOWN to each waiter, except those with a round under way. Such a
+ * waiter gets the lock if its round grants it. Otherwise a LOCK with WAIT gets SHUTDOWN, and a LOCK
+ * without WAIT gets the outcome of the round. */
 void waits_drain(struct lock_manager *manager, int64_t now_ns);
 
 #endif

@@ -9,7 +9,7 @@
 
 #include "engine/round/node_set.h"
 
-/* The question that an outstanding command of the guard asks. */
+/* What an outstanding command of the guard asks or writes. */
 enum part {
     PART_MEMORY,
     PART_SETTING, /* durability settings; one command for each */

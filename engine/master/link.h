@@ -7,18 +7,20 @@
  *     DOWN ---------> OPENING ---------> GREETING ---------> UP <------> SUSPECT
  *      ^                 |                  |                 |              |
  *      +-----------------+------------------+-----------------+--------------+
- *                     closed, or no answer for link_silence_timeout_ns
+ *                     closed, greeting refused, or no answer for link_silence_timeout_ns
  *
  * One connection carries the commands of all rounds. Redis answers in order, so a ring of
  * outstanding commands tells which command the next answer belongs to. When the connection is lost,
- * link_take_lost() returns each outstanding command of a round and each key probe once.
+ * link_take_lost() returns once each command whose owner has to learn of the loss: the commands of
+ * rounds, batches of releases, key probes and far queries.
  *
  * The link does not know what a heartbeat contains. It only says when a heartbeat is due;
  * engine/master/guard_io.c writes it.
  *
  * A master that leaves a command unanswered for node_timeout is SUSPECT. The daemon still sends it
- * heartbeats and releases, but asks it for no votes until it answers in time again. Answers come in
- * order, so the link only has to look at the oldest outstanding command.
+ * heartbeats and releases, but asks it for no votes until an answer arrives within node_timeout of
+ * its command. Answers come in order, so the link only has to look at the oldest outstanding
+ * command.
  *
  * When the daemon gives up a connection, it resets the connection instead of closing it in order.
  * On the next connection it first kills the old one by CLIENT KILL ID. A SET that the master has
@@ -93,7 +95,8 @@ struct outstanding {
      *     OUTSTANDING_ROUND      the command of the round, and its form as written
      *     OUTSTANDING_RELEASES   the number of releases, and their form
      *     OUTSTANDING_GREETING   the step of the greeting
-     *     OUTSTANDING_GUARD      the part of the guard's question; also OUTSTANDING_HEARTBEAT
+     *     OUTSTANDING_GUARD      which command of the guard it is: enum part in guard_io.c; also
+     *                            for OUTSTANDING_HEARTBEAT
      *     OUTSTANDING_SELF_TEST  the number of the test
      */
     uint8_t command;
@@ -141,7 +144,7 @@ struct link {
     struct outstanding single; /* copy of the vote that was taken from a batch last */
 
     unsigned greetings_due; /* answers still missing for the present part of the greeting */
-    int64_t heartbeat_ns;   /* when the last heartbeat was sent */
+    int64_t heartbeat_ns;   /* when the last heartbeat was sent, or when the link came up */
     bool heartbeat_due;     /* the last heartbeat has not been answered */
     int64_t round_trip_ns;  /* round trip of the last heartbeat; -1: none so far */
     /* Smoothed round trip of heartbeats: a shorter one replaces it, a longer one raises it by an
@@ -152,7 +155,8 @@ struct link {
 
     struct pending_releases pending_releases;
     unsigned releases_under_way;
-    /* The master has answered a release by an error: wait for the next heartbeat. */
+    /* The master has answered a pending release by an error: send no other one before the next
+     * heartbeat is due. */
     bool release_refused;
 
     /* Of the present connection, and (last_...) of the last one that was UP. A client id is
@@ -195,9 +199,9 @@ bool link_is_connected(enum link_state state);
 enum reason link_refuses_vote(const struct link *link);
 enum reason link_refuses_release(const struct link *link);
 
-/* Write a command of a round, a key probe or a command of the guard. A command of a round and a key
- * probe are later returned by link_on_reply(), link_take_votes() or link_take_lost(), exactly
- * once. */
+/* Write a command. When its answer arrives, link_on_reply() returns the outstanding command. If the
+ * connection is lost first, link_take_lost() returns it, or drops it if it is of a kind that
+ * link_take_lost() does not return. */
 void link_send(struct link *link, const char *bytes, size_t len,
                const struct outstanding *outstanding);
 

@@ -4,13 +4,15 @@
  *
  * The guard's commands (guard_io.c):
  *
- *     probe         after every batch of votes: GET redlockd:node, TIME, INFO replication
+ *     probe         after every batch of votes, and whenever the guard asks for one: GET
+ *                   redlockd:node, TIME, INFO replication
  *
  *     heartbeat     at every interval of guard->periods.heartbeat_ns: INFO memory, INFO stats, a
  *                   probe, a SET that writes nothing but shows whether the SET of a lock would be
  *                   accepted, and heartbeat.lua. On a durable node, the daemon also reads the
  *                   settings. With --reset-set, it also reads what the daemons of the old set have
- *                   left
+ *                   left. A daemon that must not write (read_only) sends PING instead of the SET
+ *                   and heartbeat.lua
  *
  *     record write  when the record has to be replaced: write_record.lua, and a probe
  */
@@ -67,7 +69,7 @@ bool master_is_connected(const struct master *master);
 void master_on_lost(struct master *master);
 
 /* The master has answered a command by an error, for this reason. Returns true if the caller should
- * log that: once for each reason and connection. */
+ * log that: once for each reason and connection, and never for REASON_NOSCRIPT. */
 bool master_note_refusal(struct master *master, enum reason reason);
 
 /* The latest time at which the present run of the server can have begun, from its uptime;

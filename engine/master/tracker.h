@@ -7,7 +7,7 @@
  *     DOWN ---------> OPENING ---------> GREETING ------------> LISTENING
  *      ^                 |                  |                       |
  *      +-----------------+------------------+-----------------------+
- *                        closed, refused, or no answer to a PING
+ *                        closed, refused, or no answer in time
  *
  * On the first connection, `CLIENT TRACKING ON REDIRECT <id of the second> OPTIN` is sent once and
  * sets the destination of the reports. `CLIENT CACHING YES` before a command that reads a key

@@ -15,7 +15,7 @@
 
 #include <stdint.h>
 
-/* The last proposal of this daemon, as far as it followed the clock. */
+/* The last proposal of this daemon, as it was before fence_propose() raised it above `seen`. */
 struct fence {
     int64_t last;
 };

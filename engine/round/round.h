@@ -62,7 +62,8 @@ enum __attribute__((packed)) round_phase { ROUND_VOTING, ROUND_ANSWERING, ROUND_
 enum round_command {
     ROUND_VOTE,     /* the command of this kind of round; its answer is the vote */
     ROUND_UNDO,     /* the release that follows a failed acquire */
-    ROUND_BACKFILL, /* writes the key where a granted round found none; the answer is ignored */
+    ROUND_BACKFILL, /* after a granted round: SET NX where the key is missing, or was refused;
+                       the answer is ignored */
     ROUND_COMMANDS  /* number of commands */
 };
 
@@ -108,8 +109,8 @@ struct round {
     const struct round_rules *rules;
     int64_t started_ns;
 
-    /* Sets of nodes. Each node that was asked for a vote is in exactly one of pending, yes, absent,
-     * held and failed. */
+    /* Sets of nodes. Until the round is settled, each node that was asked for a vote is in exactly
+     * one of pending, yes, absent, held and failed. */
     uint32_t pending;
     uint32_t yes;
     uint32_t under_way[ROUND_COMMANDS]; /* nodes that have not answered this command */

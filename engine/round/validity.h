@@ -27,9 +27,9 @@ int64_t drift_of(const struct drift *drift, int64_t ttl_ns);
 int64_t valid_until(const struct drift *drift, int64_t ttl_ns, int64_t started_ns);
 
 /*
- * The time from received_ns to now_ns as a client is told to count it on its own clock, in whole
- * milliseconds. It is reduced by the drift rate and rounded down, so that t_send + elapsed +
- * validity is never later than the true deadline.
+ * The elapsed time that a reply tells the client, in whole milliseconds: the time from received_ns
+ * to now_ns, reduced by the drift rate and rounded down. The client adds it on its own clock, and
+ * t_send + elapsed + validity is never later than the true deadline.
  */
 int64_t elapsed_for_client_ms(const struct drift *drift, int64_t received_ns, int64_t now_ns);
 

@@ -3,17 +3,20 @@
  *
  *     /            the status page                    server/admin/status.h
  *     /live        the part of the page that is refreshed
- *     /status.json the same data for scripts
+ *     /status.json the data of the page for scripts, without the samples of its plots
  *     /metrics     for Prometheus
  *     /healthz     200: the event loop runs
  *     /readyz      200: locks can be granted; else 503 and the reasons
  *
  * libevent's evhttp serves these on the event loop that serves the locks, so each request must be
- * cheap. Each body is rendered from data in memory, at most five times a second regardless of the
- * request rate. Responses refer to the rendered body instead of copying it, so a slow reader costs
- * only its connection. There are at most LIMIT_ADMIN_CONNECTIONS connections; if one more is
- * accepted, the oldest one without unread input is closed. A connection serves one GET or HEAD
- * request and is closed after LIMIT_ADMIN_SECONDS at the latest.
+ * cheap. The bodies of the first four are rendered from data in memory, each at most five times a
+ * second regardless of the request rate. Responses refer to the rendered body instead of copying
+ * it, so a slow reader costs only its connection. The bodies of /healthz and /readyz are short and
+ * written for each request.
+ *
+ * There are at most LIMIT_ADMIN_CONNECTIONS connections. If one more is accepted, the oldest one
+ * without unread input is closed, or the newest one if all have unread input. A connection serves
+ * one GET or HEAD request and is closed after LIMIT_ADMIN_SECONDS at the latest.
  */
 #ifndef SERVER_ADMIN_ADMIN_H
 #define SERVER_ADMIN_ADMIN_H
@@ -36,7 +39,7 @@ struct admin_connection;
 /* ADMIN_CACHED: the number of cached bodies. ADMIN_NONCE: the hex digits of a nonce. */
 enum { ADMIN_CACHED = 4, ADMIN_NONCE = 32 };
 
-/* A rendered body that several responses share. */
+/* A rendered body that several responses share: of /, /live, /status.json or /metrics. */
 struct admin_body {
     struct evbuffer *bytes; /* NULL: not rendered yet */
     int64_t made_ns;

@@ -170,7 +170,8 @@ static void write_figures(const struct status *status, struct text *text)
 
 /* --- masters --- */
 
-/* The longest round trip in one column; -1 if the node did not answer, -2 if there is no sample. */
+/* The longest round trip in one column; -1 if the node was not UP in one of its samples, -2 if
+ * there is no sample. */
 static int32_t column_us(const struct status_history *history, unsigned node, unsigned column)
 {
     int32_t worst = -2;

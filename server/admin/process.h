@@ -21,7 +21,8 @@ struct process {
 void process_init(struct process *process);
 void process_deinit(struct process *process);
 
-/* Continue the count with at most a thousand descriptors, so that the event loop is not delayed. */
+/* Continue the count with at most COUNTED_AT_ONCE (1024) descriptors, so that the event loop is not
+ * delayed. The next call continues where this one has stopped. */
 void process_tick(struct process *process);
 
 /* Update everything but the descriptors. A value that cannot be read keeps its old value. */

@@ -151,12 +151,13 @@ void status_write_short(const struct status *status, struct text *text);
 /* The body of /readyz: one line, and another for each node without a vote. */
 void status_write_ready(const struct status *status, struct text *text);
 
-/* The body of /status.json, without the samples and the counters. */
+/* The body of /status.json. It has neither the samples of the history nor the counters. */
 void status_write_json(const struct status *status, struct text *text);
 
 /*
  * The status page (page.c). The page is a complete snapshot. Its script then fetches the part in
- * <main> once a second. Without scripts the page reloads every five seconds.
+ * <main> (/live) once a second, or every five seconds while the page is hidden. Without scripts the
+ * page reloads every five seconds.
  */
 void page_write(const struct status *status, struct text *text);
 void page_write_live(const struct status *status, struct text *text);

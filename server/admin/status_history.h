@@ -19,7 +19,7 @@ enum { STATUS_HISTORY_SAMPLES = 300, STATUS_HISTORY_LOSSES = 20 };
 /* The state at the end of one second. */
 struct status_history_sample {
     uint64_t granted;                   /* locks granted since the start */
-    int32_t round_trip_us[LIMIT_NODES]; /* of the last heartbeat; -1: the node did not answer */
+    int32_t round_trip_us[LIMIT_NODES]; /* of the last heartbeat; -1: the node was not UP */
     uint32_t voting;                    /* number of nodes that vote */
 };
 

@@ -4,6 +4,7 @@
  *
  *     AUTH_NONE -+- no users are configured ------------------------> AUTH_OPEN
  *                +- the kernel names the user of its unix socket ---> AUTH_BY_SOCKET --+
+ *                |                                                       AUTH succeeds |
  *                +- otherwise --> AUTH_PENDING --- AUTH succeeds ---> AUTH_BY_SECRET <-+
  *                                   |
  *                                   +-- wrong secret, auth_timeout, or too many pending
@@ -13,8 +14,8 @@
  * many, the oldest connection is closed, not the newest. A client needs one round trip to
  * authenticate, and a flood would have to fill all places within that time.
  *
- * If no users are configured, every connection may do everything, except that only the daemon's
- * owner (PEER_OWNER) may use BREAK.
+ * If no users are configured, every connection may do everything, except that only root and the
+ * user that the daemon runs as may use BREAK, and only on a unix socket (PEER_OWNER).
  *
  * This module does not know sessions. It names the connections to close; their owner closes them.
  */

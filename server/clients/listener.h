@@ -50,7 +50,8 @@ struct listener {
 struct listener *listener_open(struct clients *clients, const struct config_listen *config,
                                int inherited_fd, struct error *error);
 
-/* Stop accepting and free the listener. Removes the file of a unix socket. */
+/* Stop accepting and free the listener. Removes the file of a unix socket if this daemon created
+ * the file and no other file has replaced it. */
 void listener_close(struct listener *listener);
 
 /* An address on which this daemon already listens and which may conflict with `address`; NULL if
@@ -75,7 +76,7 @@ void listener_resume(struct clients *clients);
  * listeners_stop() to close those opened so far. */
 bool listeners_start(struct clients *clients);
 
-/* Stop accepting and remove the files of unix sockets. */
+/* Close all listeners (listener_close()). */
 void listeners_stop(struct clients *clients);
 
 /* The listeners of a new configuration, in its order. Some of them exist already. The others have
@@ -86,7 +87,9 @@ struct listeners_change {
     size_t count;
 };
 
-/* Open the new listeners. On failure the error says why, and nothing has changed. */
+/* Open the new listeners, and load the TLS files of the listeners that stay. On failure the error
+ * says why, and nothing has changed. If the socket file of a listener that stays was removed, the
+ * listener is opened again; a failure of that is only logged. */
 bool listeners_prepare(struct clients *clients, const struct config *wanted,
                        struct listeners_change *change, struct error *error);
 /* Close the listeners that are no longer configured; their connections stay open. The server's

@@ -33,7 +33,7 @@ enum session_state {
     SESSION_NEW,     /* no complete line yet: the peer may speak another protocol */
     SESSION_OPEN,    /* the first line was seen */
     SESSION_ENDING,  /* the client has stopped sending; lines may be left to read */
-    SESSION_ENDED,   /* all input has been read; pending requests still get replies */
+    SESSION_ENDED,   /* all input has been read; LOCKs are undone, other requests get replies */
     SESSION_CLOSING, /* takes no more lines; closed once all output is sent */
     SESSION_DROPPED, /* freed by the next sweep, with any unsent output */
 };
@@ -46,7 +46,7 @@ struct session {
     struct evbuffer *pending_input; /* untagged lines that wait for an earlier one; NULL: none */
     int64_t since_ns;
     uint64_t requests;
-    int64_t lines_ns;          /* when this pass began to take lines; none was sent later */
+    int64_t lines_ns;          /* when this pass began to take lines; the client sent them before */
     unsigned lines_taken;      /* lines taken in this pass, out of the read budget */
     bool untagged_pending;     /* the engine has an untagged request without a reply */
     bool discarding;           /* skipping the rest of a line that is too long */
@@ -123,8 +123,9 @@ void requests_take(struct session *session);
 
 /* --- listing.c: the replies to NODES, STATS, LOCKS, CLIENTS and HELP, one line per item --- */
 
-/* Write the complete reply with END. A list of all locks or all clients uses up the session's read
- * budget. */
+/* Write the reply, including its last line END. A list of all locks or all clients uses up the
+ * session's read budget. Such a list has at most LIMIT_LISTING_LINES lines, and fewer if there is
+ * no room for more; then the line before END says how many lines were left out. */
 void listing_write(struct session *session, const struct request *request);
 
 #endif

@@ -48,7 +48,8 @@ static void session_on_input(void *context)
     pass_want_end(session->clients->pass);
 }
 
-/* All output has been sent. If the session waits for that to be closed, let the sweep close it. */
+/* All output has been sent. If the session is to be closed after its last output, let the sweep
+ * close it. */
 static void session_on_written(void *context)
 {
     struct session *session = context;

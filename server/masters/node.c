@@ -126,8 +126,8 @@ static int take_socket(struct node *node)
 }
 
 /* The timeout of look-ups and TLS handshakes: half of the link's own timeout. The link does not
- * know about look-ups and handshakes. If its timeout ended first, it would report the master as
- * hung. */
+ * know about look-ups and handshakes. If the link's timeout ended first, the link would report the
+ * master as unreachable, which would hide the cause. */
 static struct timeval silence_timeout_of(const struct node *node)
 {
     return clock_delay(engine_view_master(node->connections->engine, node->index, clock_now_ns())
