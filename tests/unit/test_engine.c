@@ -122,7 +122,7 @@ START_TEST(number_of_extensions_is_limited)
     for (unsigned i = 0; i < 5; i++)
         ck_assert_int_eq(strncmp(cluster_ask(&w, "EXTEND a %s 10s", token), "OK", 2), 0);
     ck_assert_str_eq(cluster_ask(&w, "EXTEND a %s 10s", token), "LIMIT extensions");
-    /* Another lock has its own count, and so does the next lock of this resource. */
+    /* The extensions of another lock are counted separately, and its count ends with its UNLOCK. */
     copy_token(cluster_ask(&w, "LOCK b 10s"), token);
     ck_assert_int_eq(strncmp(cluster_ask(&w, "EXTEND b %s 10s", token), "OK", 2), 0);
     ck_assert_str_eq(cluster_ask(&w, "UNLOCK b %s", token), "OK");
@@ -314,7 +314,7 @@ END_TEST
 
 START_TEST(grant_that_cannot_be_delivered_is_undone)
 {
-    /* This node refuses the SET, so the grant causes a backfill on it. */
+    /* This node refuses the SET, so a grant that is delivered would cause a backfill on it. */
     cluster_set(&w, 0, "a", "a loser's token", 60000);
     w.reply_fails = true;
     cluster_send(&w, "LOCK a 10s");

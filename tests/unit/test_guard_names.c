@@ -149,6 +149,8 @@ START_TEST(repeated_conflict_voids_votes_in_flight)
 }
 END_TEST
 
+/* While E is down, its name is leased to another server. After the reconnect E must not vote before
+ * the daemon has asked the other masters for the lease again. */
 START_TEST(lease_is_renewed_after_a_reconnect)
 {
     static struct fake_data keys;
@@ -167,6 +169,8 @@ START_TEST(lease_is_renewed_after_a_reconnect)
 }
 END_TEST
 
+/* While A is busy, its name lease ends and the name is leased to another server. A must not vote
+ * before the daemon has asked the other masters for the lease again. */
 START_TEST(lease_is_renewed_after_a_master_was_busy)
 {
     w.masters[0].redis.refusals[FAKE_LOADING] = "BUSY Redis is busy running a script";
@@ -184,8 +188,8 @@ START_TEST(lease_is_renewed_after_a_master_was_busy)
 }
 END_TEST
 
-/* B and C answer a heartbeat late. It asked about the server to which A's name led before, so the
- * answers give the new server no lease. */
+/* B and C answer a heartbeat late. That heartbeat asked about the server to which A's name led
+ * before, so the late answers must not give the new server a lease. */
 START_TEST(late_heartbeat_is_judged_by_its_own_request)
 {
     cluster_pass_ms(&w, 2000);

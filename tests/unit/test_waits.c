@@ -60,7 +60,7 @@ START_TEST(each_client_has_a_place_in_the_queue)
     ck_assert_uint_eq(place_of("LOCKS c", &w.client), 0);
     cluster_settle(&w);
     ck_assert_uint_eq(cluster_commands(&w), before);
-    /* The second waiter's time is over; the same client has another place further back. */
+    /* Request #2 has timed out. Its client still has request #4 further back in the queue. */
     cluster_pass_ms(&w, 2000);
     ck_assert_uint_eq(place_of("LOCKS a", &w.client), 2);
     ck_assert_uint_eq(place_of("LOCKS a", &w.others[1]), 3);
