@@ -145,6 +145,8 @@ START_TEST(extensions_are_limited_by_max_hold)
         cluster_pass_ms(&w, 59000);
         ck_assert_int_eq(strncmp(cluster_ask(&w, "EXTEND b %s 60s", token), "OK", 2), 0);
     }
+    /* The time of b counts from its first extension, 118 s ago. Of a max_hold of 150 s, 32 s are
+     * left. */
     w.engine.rules.max_hold_ns = 150 * NS_PER_S;
     ck_assert_str_eq(cluster_ask(&w, "EXTEND b %s 60s", token), "LIMIT hold");
     ck_assert_int_eq(strncmp(cluster_ask(&w, "EXTEND b %s 20s", token), "OK", 2), 0);

@@ -223,7 +223,8 @@ START_TEST(releases_for_a_master_lost_before_its_answer_are_sent_later)
 }
 END_TEST
 
-/* Each flight waits for the hung master, and the number of flights is limited. */
+/* The flight of each UNLOCK waits for the hung master, and the number of commands that can wait
+ * there is limited. All other releases for this master must become pending. */
 START_TEST(batched_releases_of_a_hung_master_count_against_its_limit)
 {
     w.masters[4].hung = true;

@@ -1,7 +1,8 @@
 /*
- * Hand-over streaks: a daemon that hands a lock over among its own clients releases it for other
- * daemons once they have left a contention hint. The tests run the shipped engine on fake masters
- * and virtual time.
+ * Hand-over streaks: a daemon hands a lock over among its own clients for a limited number of
+ * times, and then releases it, if another daemon has left a contention hint. For a far waiter it
+ * also releases a lock for which no client of its own waits. The tests run the shipped engine on
+ * fake masters and virtual time.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -60,8 +61,8 @@ static void start_second_daemon(void)
         ck_assert_str_eq(cluster_vote(&v, i), "-");
 }
 
-/* Release the lock; another waiter follows each holder. Returns whether the next waiter got the
- * lock at once. */
+/* Release the lock. Returns whether the first waiter got it at once. If so, another waiter has
+ * joined the queue. */
 static bool release_to_next(void)
 {
     cluster_submit(&w, "#u UNLOCK a %s", holder);
@@ -166,8 +167,9 @@ START_TEST(hint_survives_key_probes_of_the_holding_daemon)
 }
 END_TEST
 
-/* w has granted a lock that was released and taken again through v. w still takes the lock for its
- * own, but must leave a hint for v. */
+/* w has granted a lock, which its client then released through v, and another client has acquired
+ * it through v. w does not know this and still takes the lock for its own, but must leave a hint
+ * for v. */
 START_TEST(hint_is_left_after_a_release_by_another_daemon)
 {
     char token[LIMIT_TOKEN + 1];
@@ -186,7 +188,8 @@ START_TEST(hint_is_left_after_a_release_by_another_daemon)
 }
 END_TEST
 
-/* The hint depends on the round trip to the nearest quorum: 12 ms. */
+/* v's hint says how long v needs the lock to be free. That depends on v's round trip to the nearest
+ * quorum, which is 12 ms here. */
 START_TEST(far_daemon_gets_the_pause_it_needs)
 {
     start_second_daemon();
@@ -212,7 +215,8 @@ START_TEST(far_daemon_gets_the_pause_it_needs)
 }
 END_TEST
 
-/* A far daemon has left its hint. Another daemon, which is near, asks later: both hints stay. */
+/* A far daemon has left its hints. v, which is nearer, asks for the lock after that. v's own hint
+ * must not replace that of the far daemon. */
 START_TEST(hint_of_a_near_daemon_keeps_that_of_a_far_one)
 {
     start_second_daemon();
@@ -257,7 +261,8 @@ static struct resource *resource_a(void)
     return resource_find(&w.engine.manager.resources, "a", 1);
 }
 
-/* The first release finds the hint. The two grants after it count as a streak. */
+/* The first release finds the hint. The two grants after it count as a streak, so a pause
+ * follows. */
 START_TEST(far_waiter_gets_a_pause_without_local_waiters)
 {
     leave_far_hints(5, "someone-far-away33");
