@@ -60,8 +60,8 @@ START_TEST(dead_master_is_tried_with_growing_backoff)
 }
 END_TEST
 
-/* A single answer is slow if the daemon got no CPU time for a moment. That does not mean that the
- * master is far away. */
+/* A single answer can be slow because the daemon got no CPU time for a moment. That does not mean
+ * that the master is far away. */
 START_TEST(single_slow_heartbeat_hardly_changes_the_distance)
 {
     struct link *link = &w.engine.flights.masters[0].link;
@@ -90,7 +90,8 @@ START_TEST(unsolicited_reply_closes_the_link)
 }
 END_TEST
 
-/* Lose the connection and connect again; no greeting has been answered yet. */
+/* Kill the master and let the link connect again. The tests then play the master, which has not
+ * answered the greeting yet. */
 static struct link *reconnect(unsigned node)
 {
     struct link *link = &w.engine.flights.masters[node].link;
