@@ -186,6 +186,8 @@ START_TEST(extension_of_an_expired_token_is_always_gone)
 }
 END_TEST
 
+/* A lacks the key, so the EXTEND would backfill it on A once a quorum has answered. An UNLOCK of
+ * the token is on its way by then, so it must not. */
 START_TEST(extension_during_a_release_backfills_nothing)
 {
     char token[LIMIT_TOKEN + 1];
@@ -430,6 +432,8 @@ START_TEST(reconnect_does_not_release_a_granted_lock)
 }
 END_TEST
 
+/* A's connection is lost while the LOCK can still be granted, so no release is pending for A. Once
+ * the LOCK has failed, one is. */
 START_TEST(undecided_round_has_no_pending_release)
 {
     hang(0, 3);
@@ -467,6 +471,8 @@ START_TEST(unread_set_on_a_cut_connection_does_not_outlive_its_release)
 }
 END_TEST
 
+/* A, B and C hang for so long that the daemon gives up their connections, on which a SET is still
+ * unread. When they resume, that SET must not leave a key. */
 START_TEST(connection_given_up_during_a_hang_leaves_no_keys)
 {
     hang(0, 3);
@@ -527,6 +533,8 @@ START_TEST(releases_reach_a_suspect_master)
 }
 END_TEST
 
+/* E hangs, and its link takes only LIMIT_LINK_RELEASES of the releases. The others become pending,
+ * and E gets no votes. */
 START_TEST(full_link_refuses_votes_and_keeps_releases_pending)
 {
     char token[LIMIT_TOKEN + 1];

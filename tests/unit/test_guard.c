@@ -102,6 +102,8 @@ START_TEST(loss_recorded_by_another_daemon_after_a_step_back_costs_the_vote)
 }
 END_TEST
 
+/* A gets back the record that it had before a flush, without a restart. So its data are older than
+ * what this daemon has already seen there. */
 START_TEST(older_record_of_the_same_run_means_lost_data)
 {
     char record[LIMIT_RECORD];
@@ -315,6 +317,8 @@ START_TEST(master_that_refuses_to_set_locks_has_no_vote)
 }
 END_TEST
 
+/* A has no vote because it belongs to another set. Unlike other masters without a vote, it must not
+ * keep the key of a granted lock. */
 START_TEST(no_lock_is_left_on_a_master_of_another_set)
 {
     const char *record = record_of_another_set();
@@ -328,6 +332,8 @@ START_TEST(no_lock_is_left_on_a_master_of_another_set)
 }
 END_TEST
 
+/* A has evicted keys, which the daemon would record. It must not replace a record that it cannot
+ * read. */
 START_TEST(unreadable_record_survives_evictions)
 {
     w.lazy = true;

@@ -309,6 +309,8 @@ START_TEST(malformed_attestation_is_not_trusted)
 }
 END_TEST
 
+/* The attestations that the first daemon left are still on the masters. The clock of A steps before
+ * the newcomer takes its first sample, so they prove nothing to the newcomer. */
 START_TEST(attestation_from_before_the_newcomers_sample_is_not_trusted)
 {
     cluster_pass_ms(&w, OBSERVED_MS);

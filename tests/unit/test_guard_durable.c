@@ -161,6 +161,8 @@ START_TEST(restart_with_an_older_record_is_not_durable)
 }
 END_TEST
 
+/* A restarts twice. After the second restart it has the data from before the first one, without the
+ * lock that was granted in between. */
 START_TEST(restart_with_data_from_two_runs_ago_is_not_durable)
 {
     open_durable("always");
@@ -345,6 +347,9 @@ START_TEST(copy_of_a_durable_master_is_another_server)
 }
 END_TEST
 
+/* A fails over while too few masters run for this daemon to record that. Then A restarts with its
+ * data, and by its record this is a durable restart. The daemon must still remember the
+ * failover. */
 START_TEST(unrecorded_loss_costs_the_vote_after_a_durable_restart)
 {
     open_durable("always");
@@ -421,6 +426,8 @@ START_TEST(change_of_durability_starts_no_quarantine)
 }
 END_TEST
 
+/* The test plays a daemon that takes A for not durable, and rewrites its record whenever the record
+ * says durable=yes. */
 START_TEST(daemons_that_disagree_on_durability_do_not_keep_rewriting_the_record)
 {
     open_durable("always");

@@ -57,6 +57,7 @@ static void repoint_to_stranger(void)
     cluster_expect_votes(&w, 0, 4, "-");
 }
 
+/* The name of E leads to a server with the run id and the data of B. */
 START_TEST(duplicate_master_has_one_vote)
 {
     cluster_kill(&w, 4);
@@ -81,6 +82,8 @@ START_TEST(name_leased_to_another_server_has_no_vote)
 }
 END_TEST
 
+/* A lock is granted while A's name leads to the stranger. Then the name leads back to the original
+ * server, which does not have the key. */
 START_TEST(name_that_leads_back_to_an_old_server_has_no_vote_for_max_ttl)
 {
     repoint_to_stranger();
@@ -116,6 +119,8 @@ START_TEST(name_that_leads_back_during_a_restart_loses_its_vote)
 }
 END_TEST
 
+/* A and B report that E's name is leased to another server, and then hang. Their report must not be
+ * forgotten. */
 START_TEST(lease_conflict_outlives_the_masters_that_reported_it)
 {
     for (unsigned i = 0; i < 2; i++)

@@ -152,6 +152,8 @@ START_TEST(node_without_a_vote_gets_releases_and_holds_keys)
 }
 END_TEST
 
+/* A, B and C deny the token only because they lost their data. So the EXTEND is answered NOQUORUM
+ * and not GONE. */
 START_TEST(masters_that_lost_data_do_not_make_a_token_gone)
 {
     char token[LIMIT_TOKEN + 1];
@@ -201,6 +203,8 @@ START_TEST(token_that_a_silent_master_may_have_is_not_gone)
 }
 END_TEST
 
+/* A, B and C lack the token only because they lost their data. So the UNLOCK is answered NOQUORUM
+ * and not GONE. */
 START_TEST(masters_that_lost_data_do_not_make_an_unlocked_token_gone)
 {
     char token[LIMIT_TOKEN + 1];

@@ -187,6 +187,8 @@ START_TEST(hand_over_after_a_script_flush_is_sent_in_full)
 }
 END_TEST
 
+/* The UNLOCK by c's client begins a hand-over to x, but three masters hang. The client of x leaves
+ * before they resume, so d gets the lock. */
 START_TEST(hand_over_to_a_client_that_leaves_goes_to_the_next_waiter)
 {
     hold_and_wait("#c LOCK a 50s WAIT 100s");

@@ -192,6 +192,8 @@ START_TEST(masters_lost_before_the_flush_are_named_as_disconnected)
 }
 END_TEST
 
+/* E's connection is lost after two of the three UNLOCKs of this pass. All three releases go to the
+ * other masters in one batch, and are pending for E. */
 START_TEST(each_release_goes_to_its_own_masters)
 {
     lock_each(3);

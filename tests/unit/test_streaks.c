@@ -102,6 +102,8 @@ START_TEST(daemon_releases_a_contended_lock_after_a_streak)
 }
 END_TEST
 
+/* With shared_names, clients of other libraries can wait without a hint. So the daemon makes a
+ * pause after each streak of the usual length, although no hint was left. */
 START_TEST(shared_names_cost_a_lone_daemon_only_pauses)
 {
     w.engine.rules.shared_names = true;
@@ -123,7 +125,8 @@ START_TEST(streak_without_contention_is_limited_only_in_time)
 END_TEST
 
 /* A client of daemon v waits during a streak, so v leaves a contention hint. Then the client is
- * gone. The hint costs pauses until the lock that the client waited for would have ended. */
+ * gone. The hint costs pauses until it expires, a second after the lock for which the client waited
+ * would have ended. After that, only the time limit (5 s) ends a streak. */
 START_TEST(hint_of_a_waiter_that_left_is_forgotten)
 {
     start_second_daemon();

@@ -231,6 +231,8 @@ START_TEST(request_without_wait_is_told_why_the_others_wait)
 }
 END_TEST
 
+/* The first round for #a failed because three masters hung. When #b times out later, its reply must
+ * be HELD and not mention these masters. */
 START_TEST(past_lack_of_masters_is_not_reported)
 {
     cluster_hang(&w, 3, true);
@@ -245,6 +247,8 @@ START_TEST(past_lack_of_masters_is_not_reported)
 }
 END_TEST
 
+/* At first a round takes 30 ms, which leaves no validity of a TTL of 40 ms, so the rounds are LATE.
+ * The waiter stays in the queue until the masters are faster. */
 START_TEST(wait_outlives_late_rounds)
 {
     for (unsigned i = 0; i < 5; i++)

@@ -88,6 +88,8 @@ START_TEST(release_elsewhere_of_a_local_lock_wakes_the_waiter)
 }
 END_TEST
 
+/* Another daemon extends the lock, so its keys expire after 31 s and no longer after 2 s. The
+ * waiter must not start a round before that. */
 START_TEST(extension_elsewhere_prolongs_the_sleep)
 {
     cluster_occupy(&w, "a", 2000);
@@ -290,6 +292,7 @@ START_TEST(flush_causes_a_probe)
 }
 END_TEST
 
+/* The masters report that the key was deleted, but refuse the key probe that follows. */
 START_TEST(failed_probe_is_repeated)
 {
     cluster_occupy(&w, "a", 60000);
