@@ -127,8 +127,8 @@ cluster_send_as(struct cluster *cluster, struct engine_client *client, const cha
 /* The next reply or push that was not yet returned; NULL if there is none. */
 const char *cluster_next_reply(struct cluster *cluster);
 
-/* Both take the next reply. cluster_take_reply() returns "(nothing)" if there is none;
- * cluster_expect() asserts that the reply is this line. */
+/* cluster_take_reply() returns the next reply, or "(nothing)" if there is none. cluster_expect()
+ * asserts that the next reply is this line. */
 const char *cluster_take_reply(struct cluster *cluster);
 __attribute__((format(printf, 2, 3))) void cluster_expect(struct cluster *cluster, const char *form,
                                                           ...);

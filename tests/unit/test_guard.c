@@ -449,7 +449,7 @@ static void bring_back_quorum(void)
         w.masters[i].dead = false;
 }
 
-/* Another daemon writes a record on A, for a quarantine that ends in this time. */
+/* Another daemon writes a record on A, for a quarantine that ends in `ends_in_ms`. */
 static void write_another_record(int64_t ends_in_ms)
 {
     char record[LIMIT_RECORD];

@@ -66,7 +66,7 @@ START_TEST(durable_master_keeps_its_vote_through_a_restart)
     cluster_pass_ms(&w, 8 * OBSERVED_MS);
     cluster_expect_votes(&w, 0, 4, "-");
     ck_assert_ptr_nonnull(cluster_value(&w, 0, "a"));
-    /* The same holds for the next restart. */
+    /* The master also keeps its vote through a second restart. */
     cluster_restart_with_data(&w, 0);
     cluster_pass_ms(&w, 8 * OBSERVED_MS);
     cluster_expect_votes(&w, 0, 4, "-");
@@ -396,8 +396,8 @@ START_TEST(unrecorded_loss_costs_the_vote_despite_another_daemons_record)
 }
 END_TEST
 
-/* A master that may evict keys may have evicted a lock. After a restart nothing shows whether it
- * did. */
+/* A master whose policy allows eviction can have evicted a lock. After a restart nothing shows
+ * whether it did. */
 START_TEST(master_that_may_evict_is_not_durable)
 {
     open_durable("always");

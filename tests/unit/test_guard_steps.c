@@ -35,7 +35,7 @@ static void step_quorum(int64_t seconds)
     cluster_step_clock(&w, 0, 2, seconds);
 }
 
-/* Run both daemons in turns for this time. */
+/* Run w and the other daemon for `ms`, a millisecond each in turn. */
 static void pass_both(struct cluster *other, int64_t ms)
 {
     for (int64_t i = 0; i < ms; i++) {

@@ -185,7 +185,7 @@ START_TEST(pause_never_exceeds_backoff_max)
 }
 END_TEST
 
-/* The waiter that left the hint may have got the lock meanwhile, or may have given up. */
+/* By the next streak, the waiter that left the hint can have got the lock, or can have given up. */
 START_TEST(contention_hint_counts_for_one_streak)
 {
     compete(OTHER_DAEMON);

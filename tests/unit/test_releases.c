@@ -1,7 +1,7 @@
 /*
- * The releases of one pass go to a master as one command (engine/flight/write.c). Each has the
- * outcome that a single command would have, and stays in order with other commands for the same
- * key.
+ * Several releases of one pass go to a master as one command, up to LIMIT_BATCH of them
+ * (engine/flight/write.c). Each has the outcome that a single command would have, and stays in
+ * order with other commands for the same key.
  */
 #include <stdio.h>
 #include <string.h>

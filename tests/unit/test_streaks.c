@@ -40,7 +40,7 @@ static void hold_and_wait(void)
     cluster_expect(&w, "(nothing)");
 }
 
-/* Run both daemons in turns for this time. */
+/* Run w and v for `ms`, a millisecond each in turn. */
 static void pass_both(int64_t ms)
 {
     for (int64_t i = 0; i < ms; i++) {
@@ -330,7 +330,8 @@ START_TEST(hint_of_a_far_waiter_that_left_is_forgotten)
 }
 END_TEST
 
-/* The resource is kept for the pause, but not for long if no client here asks for it again. */
+/* The daemon keeps the state of the resource for the pause. It frees it after QUEUE_SOUGHT_NS if no
+ * client here asks for the resource again, and it keeps at most LIMIT_FAR_RESOURCES in this way. */
 START_TEST(resource_kept_for_a_far_waiter_is_freed)
 {
     leave_far_hints(5, "someone-far-away33");
@@ -346,7 +347,8 @@ START_TEST(resource_kept_for_a_far_waiter_is_freed)
 }
 END_TEST
 
-/* A client that polls without WAIT must get a chance as well. */
+/* A client of v polls without WAIT. v leaves a hint for this client, too, so w releases the lock
+ * after a streak. */
 START_TEST(request_without_wait_leaves_a_hint)
 {
     start_second_daemon();

@@ -207,7 +207,7 @@ START_TEST(master_that_regains_its_vote_is_probed)
 END_TEST
 
 /* Two masters have a foreign key, two are free, and the vote of the fifth would decide. Returns the
- * number of acquire rounds that the daemon begins in this time. */
+ * number of acquire rounds that the daemon begins within `ms`. */
 static uint64_t rounds_in_vain(int64_t ms)
 {
     for (unsigned i = 0; i < 2; i++)
