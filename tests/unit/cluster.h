@@ -60,7 +60,7 @@ struct cluster {
     uint32_t durable;                       /* nodes marked durable in the next engine's rules */
     const char *reset_set;                  /* --reset-set of the next engine */
     const char *cluster;                    /* name in the next engine's rules; NULL: "main" */
-    bool read_only;                         /* the next engine writes nothing on its own */
+    bool read_only;                         /* the next engine is read-only, as for -t --probe */
     int64_t stepped_back_ns[CLUSTER_NODES]; /* sum of reported steps back per node */
     unsigned self_tests;                    /* results of engine_self_test() */
     enum reason

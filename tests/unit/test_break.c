@@ -390,7 +390,7 @@ START_TEST(break_deletes_nothing_without_a_frozen_quorum)
 {
     set_nodes(0, 4, A);
     fail_to_freeze();
-    resume_masters(); /* They execute the freeze that was sent to them. */
+    resume_masters(); /* The three masters execute the freeze that was sent to them. */
     ck_assert_uint_eq(count_frozen(), 5);
     expect_expiry_after_ms(10000 - 204);
 }

@@ -123,6 +123,8 @@ START_TEST(grant_after_the_timeout_is_released)
 }
 END_TEST
 
+/* No late reply causes an event. The last one is a grant, which the client also releases, as in the
+ * test above. */
 START_TEST(other_late_replies_are_ignored)
 {
     driver_acquire_granted(&t, "h", OTHER, true);

@@ -488,8 +488,8 @@ START_TEST(counter_reset_hides_no_eviction)
 }
 END_TEST
 
-/* The operator's override replaces the record with one whose quarantine has ended. It does not
- * conflict with anything that this daemon has seen. */
+/* The operator's override replaces the record with one whose quarantine has ended. The override
+ * does not conflict with anything that this daemon has seen. */
 START_TEST(operator_override_is_left_as_it_is)
 {
     char record[LIMIT_RECORD];

@@ -152,8 +152,9 @@ START_TEST(vote_written_before_a_step_was_found_does_not_count)
 }
 END_TEST
 
-/* C's clock has stepped and all scripts are flushed, so the daemon sends the vote of the LOCK again
- * in full. The masters A, B and C alone are a quorum, and the vote of C must not count. */
+/* C's clock has stepped and all scripts are flushed, so the daemon sends the votes of the LOCK and
+ * of the EXTEND again in full. As D and E hang, only A, B and C could form a quorum, and the votes
+ * of C must not count. */
 START_TEST(flushed_scripts_give_a_stepped_master_no_vote)
 {
     char token[LIMIT_TOKEN + 1];
@@ -172,8 +173,8 @@ START_TEST(flushed_scripts_give_a_stepped_master_no_vote)
 }
 END_TEST
 
-/* One of three masters is dead, so the daemon cannot tell whose clock has stepped. It records
- * nothing. */
+/* One of three masters is dead, so the daemon cannot tell whose clock has stepped. It must not
+ * record a step of B, even when the vote of B counts again. */
 START_TEST(unconfirmed_step_is_not_recorded_later)
 {
     cluster_deinit(&w);

@@ -1,5 +1,7 @@
 /*
- * Tests of the checker (tests/history.h) that the simulator and the torture program use.
+ * Tests of the checker (tests/history.h) that the simulator and the torture program use. The
+ * numbers in a grant are the resource, the fencing token (0: none), the time of the grant and the
+ * end of its validity.
  */
 #include <stdlib.h>
 

@@ -118,7 +118,8 @@ START_TEST(refused_greeting_names_the_reason)
     const enum reason reasons[] = {REASON_NOAUTH, REASON_GARBAGE};
     for (unsigned i = 0; i < 2; i++) {
         const struct link *link = reconnect(i);
-        /* CLIENT SETNAME and CLIENT ID may be refused; INFO may not. */
+        /* Of the errors in reply to CLIENT SETNAME and CLIENT ID, the link accepts this one. It
+         * accepts no error in reply to INFO. */
         ck_assert(engine_on_replies(&w.engine, i, CHANNEL_COMMANDS, &refusals[0], 1, w.now_ns));
         ck_assert(engine_on_replies(&w.engine, i, CHANNEL_COMMANDS, &refusals[0], 1, w.now_ns));
         ck_assert(!engine_on_replies(&w.engine, i, CHANNEL_COMMANDS, &refusals[i], 1, w.now_ns));

@@ -390,7 +390,8 @@ static void send_delayed(struct cluster *cluster, unsigned first, const char *li
 START_TEST(two_daemons_that_collide_both_get_the_lock)
 {
     start_second_daemon();
-    /* Each daemon is first on two masters; a foreign key is on the fifth. */
+    /* w is first on A and B, v is first on C and D, and E has a foreign key. So neither daemon gets
+     * a quorum. */
     cluster_set(&w, 4, "a", "foreign", 10);
     send_delayed(&w, 0, "#w LOCK a 1s WAIT 20s");
     cluster_share(&v, &w);

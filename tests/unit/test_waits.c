@@ -182,7 +182,8 @@ START_TEST(wait_ends_on_time)
 }
 END_TEST
 
-/* The wait ends while a round is in flight. That round can still be granted. */
+/* Both waits end while a round for #a is in flight. The round still gives #a the lock, and #b is
+ * told HELD when it ends. */
 START_TEST(wait_that_ends_during_a_round_ends_with_it)
 {
     cluster_occupy(&w, "a", 60000);
