@@ -279,7 +279,7 @@ START_TEST(daemons_that_all_saw_the_restart_do_not_wait)
     for (unsigned i = 0; i < 600; i++)
         pass_both(&v);
     cluster_expect_votes(&w, 0, 0, "otherprocess");
-    cluster_cut(&v, 0); /* only now does v leave the earlier process */
+    cluster_cut(&v, 0); /* v loses its connection to the earlier process only now */
     for (unsigned i = 0; i < 2500; i++)
         pass_both(&v);
     cluster_expect_votes(&w, 0, 0, "-");

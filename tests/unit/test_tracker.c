@@ -155,8 +155,8 @@ START_TEST(unexpected_reply_ends_the_connection)
 }
 END_TEST
 
-/* A master that refuses tracking hardly supports it a second later, so the daemon does not ask
- * again before a minute. */
+/* The reason for such a refusal rarely goes away soon, so the daemon asks for tracking again only
+ * after a minute. */
 START_TEST(master_that_refuses_tracking_is_asked_again_after_a_minute)
 {
     connect();

@@ -89,7 +89,7 @@ START_TEST(release_elsewhere_of_a_local_lock_wakes_the_waiter)
 END_TEST
 
 /* Another daemon extends the lock, so its keys expire after 31 s and no longer after 2 s. The
- * waiter must not start a round before that. */
+ * waiter must not start a round before 31 s have passed. */
 START_TEST(extension_elsewhere_prolongs_the_sleep)
 {
     cluster_occupy(&w, "a", 2000);
