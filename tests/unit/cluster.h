@@ -33,7 +33,7 @@ struct cluster_master {
     bool mute;          /* the master executes commands, but its replies are lost */
     int64_t delay_ns;   /* transit time of bytes to the master */
     int64_t service_ns; /* time that the master takes for each command */
-    int64_t busy_ns;    /* until then it executes commands */
+    int64_t busy_ns;    /* when its present command ends */
     int64_t clock_ns;   /* the master's wall clock minus the cluster's now_ns; keys expire by it */
     unsigned wires;     /* number of connections ever opened to the master */
 };
@@ -60,7 +60,7 @@ struct cluster {
     uint32_t durable;                       /* nodes marked durable in the next engine's rules */
     const char *reset_set;                  /* --reset-set of the next engine */
     const char *cluster;                    /* name in the next engine's rules; NULL: "main" */
-    bool read_only;                         /* the next engine writes nothing on its own */
+    bool read_only;                         /* the next engine is read-only, as for -t --probe */
     int64_t stepped_back_ns[CLUSTER_NODES]; /* sum of reported steps back per node */
     unsigned self_tests;                    /* results of engine_self_test() */
     enum reason
@@ -68,7 +68,7 @@ struct cluster {
     char leases[CLUSTER_NODES][LIMIT_RECORD];  /* name leases that the self-test reported */
     int64_t wall_ns;                           /* the daemon's wall clock minus now_ns */
     uint64_t random;
-    char replies[CLUSTER_REPLIES][128]; /* reply lines of all clients */
+    char replies[CLUSTER_REPLIES][128]; /* replies to all clients, and events */
     unsigned reply_count;
     unsigned replies_read; /* replies that cluster_next_reply() returned */
     unsigned link_changes;
@@ -108,7 +108,7 @@ void cluster_restart_engine(struct cluster *cluster, const char *clock_id);
 /* Why the node has no vote, as a reason word; "-" if it votes. */
 const char *cluster_vote(const struct cluster *cluster, unsigned node);
 
-/* Delete all keys, as FLUSHALL does. */
+/* Delete all keys of the master, as FLUSHALL does. */
 void cluster_flush(struct cluster *cluster, unsigned node);
 void cluster_deinit(struct cluster *cluster);
 
@@ -127,8 +127,8 @@ cluster_send_as(struct cluster *cluster, struct engine_client *client, const cha
 /* The next reply or push that was not yet returned; NULL if there is none. */
 const char *cluster_next_reply(struct cluster *cluster);
 
-/* Both take the next reply. cluster_take_reply() returns "(nothing)" if there is none;
- * cluster_expect() asserts that the reply is this line. */
+/* cluster_take_reply() returns the next reply, or "(nothing)" if there is none. cluster_expect()
+ * asserts that the next reply is this line. */
 const char *cluster_take_reply(struct cluster *cluster);
 __attribute__((format(printf, 2, 3))) void cluster_expect(struct cluster *cluster, const char *form,
                                                           ...);
@@ -149,7 +149,8 @@ void cluster_hang(struct cluster *cluster, unsigned count, bool hung);
 void cluster_end_client(struct cluster *cluster, struct engine_client *client);
 void cluster_lose_client(struct cluster *cluster, struct engine_client *client);
 
-/* Send a request, run everything that is due, and return the only reply. */
+/* Send a request, run everything that is due, and return the only reply. If there is no reply yet,
+ * let 50 ms pass first. */
 __attribute__((format(printf, 2, 3))) const char *cluster_ask(struct cluster *cluster,
                                                               const char *form, ...);
 
@@ -172,8 +173,8 @@ void cluster_feed(struct cluster *cluster, unsigned node, enum channel channel, 
 void cluster_cut(struct cluster *cluster, unsigned node);
 void cluster_cut_tracker(struct cluster *cluster, unsigned node);
 
-/* cluster_kill(): the process dies and its data are lost. cluster_restart(): it runs as a new
- * process. */
+/* cluster_kill(): the process dies and its data are lost. cluster_restart(): a new process without
+ * data starts; if the old one still runs, it is killed first. */
 void cluster_kill(struct cluster *cluster, unsigned node);
 void cluster_restart(struct cluster *cluster, unsigned node);
 

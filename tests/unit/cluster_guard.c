@@ -101,7 +101,8 @@ void cluster_restart_recorded(struct cluster *cluster, unsigned node)
     memcpy(run_id, master->run_id, sizeof(run_id));
     memcpy(replid, master->replid, sizeof(replid));
     cluster_restart_with_data(cluster, node);
-    /* The run_id field; its second occurrence follows. */
+    /* The record holds the run id twice, as `id` and as `run_id`. The first call replaces it in
+     * `id`, the second one in `run_id`. */
     cluster_forge(cluster, node, run_id, master->run_id);
     cluster_forge(cluster, node, run_id, master->run_id);
     cluster_forge(cluster, node, replid, master->replid);

@@ -20,14 +20,14 @@ void cluster_expect_votes(const struct cluster *cluster, unsigned first, unsigne
 void cluster_expect_quarantine(struct cluster *cluster, unsigned first, unsigned last,
                                const char *reason);
 
-/* Ask for "a" once a second, and assert that it is never granted. */
+/* Send "LOCK a 60s" once a second, and assert that it is never granted. */
 void cluster_expect_no_grant_for_s(struct cluster *cluster, unsigned seconds);
 
 /* The name of a key of the guard, "redlockd:<kind>:<set id><rest>", in a buffer that the next call
  * overwrites. For example, kind "name" and rest ":a" give the key of the name lease of master A. */
 const char *cluster_guard_key(const struct cluster *cluster, const char *kind, const char *rest);
 
-/* Replace a word of a master's record. */
+/* Replace the first occurrence of a word in a master's record. */
 void cluster_forge(struct cluster *cluster, unsigned node, const char *word, const char *by);
 
 /* Write a name lease to this node: the master's name in `rest` (":a" for A) belongs to a server

@@ -25,7 +25,7 @@ static void io_write(void *context, uint32_t nodes, enum channel channel, const 
         cluster_write(context, nodes_first(nodes), channel, bytes, len);
 }
 
-/* Replies, pushes and logged events all go to cluster->replies. */
+/* Replies, pushes, undone requests and broken locks all go to cluster->replies. */
 __attribute__((format(printf, 2, 3))) static void record_reply(struct cluster *cluster,
                                                                const char *form, ...)
 {

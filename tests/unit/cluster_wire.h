@@ -14,8 +14,9 @@ void cluster_close(struct cluster *cluster, unsigned node, enum channel channel)
 void cluster_write(struct cluster *cluster, unsigned node, enum channel channel, const char *bytes,
                    size_t len);
 
-/* Execute what has arrived on both connections and deliver the replies. Returns whether there was
- * anything. cluster_serve_zombie() executes what is left on a connection that was reset. */
+/* Execute what has arrived on the connections for commands and for tracking, and deliver the
+ * replies. Returns whether there was anything. cluster_serve_zombie() executes what is left on a
+ * connection that was reset. */
 bool cluster_serve(struct cluster *cluster, unsigned node);
 void cluster_serve_zombie(struct cluster *cluster, unsigned node);
 

@@ -37,7 +37,8 @@ extern const struct answer answer_absent;
 extern const struct answer answer_oom;
 struct answer answer_held(int64_t pttl_ms, uint64_t holder);
 
-/* Assert that the round is settled with this outcome, and was answered exactly once. */
+/* Assert that the round is settled with this outcome, and has asked exactly once for the reply to
+ * its client. */
 void fixture_expect(const struct round_fixture *fixture, enum outcome outcome);
 
 #endif

@@ -10,8 +10,8 @@
 static const char *const ci_prefixes[] = {"ci:", "build/"};
 static const char *const all_prefixes[] = {""};
 
-/* UNKNOWN has not authenticated. CI has the usual verbs on two prefixes. WATCHER may only read
- * statistics. OPS may do everything. EMPTY has all verbs and no prefix. */
+/* UNKNOWN has not authenticated. CI has the usual verbs on two prefixes. WATCHER has only the verbs
+ * STATS and NODES. OPS may do everything. EMPTY has all verbs and no prefix. */
 enum role { UNKNOWN, CI, WATCHER, OPS, EMPTY, ROLES };
 
 static struct acl acl_of(enum role role)

@@ -1,7 +1,7 @@
 /*
- * engine/flight/admission.h against masters that answer a fixed number of rounds per second: the
- * latency of a round is the distance of the masters plus the time that the rounds before it take.
- * There are always requests that wait for their start.
+ * engine/flight/admission.h against masters that answer a fixed number of rounds per second. The
+ * latency of a round is the distance of the masters or the time that they take for all rounds in
+ * flight, whichever is longer. In most tests more requests wait than may start.
  */
 #include "engine/flight/admission.h"
 #include "tests/runner.h"
@@ -14,11 +14,11 @@ struct load {
     int64_t now_ns;
     int64_t distance_ns;
     int64_t heartbeat_ns; /* distance as heartbeats have measured it; INT64_MAX: not known */
-    int64_t service_ns;   /* of one round */
+    int64_t service_ns;   /* time that the masters take for one round */
     uint64_t settled;
-    int64_t progress;   /* of all rounds in flight, each of which takes latency_ns */
-    int64_t latency_ns; /* of the last answers */
-    int64_t longest_ns; /* longest latency since the caller has cleared it */
+    int64_t progress;   /* time in flight, summed over all rounds; latency_ns settles one */
+    int64_t latency_ns; /* of the rounds settled last */
+    int64_t longest_ns; /* longest latency since the test has cleared it */
 };
 
 static struct load load;
@@ -32,7 +32,8 @@ static void setup(void)
     admission_init(&load.admission, NODE_TIMEOUT_NS);
 }
 
-/* One pass: rounds are settled at the speed of the masters, and others start in their place. */
+/* One pass: rounds are settled at the speed of the masters, and others of the `waiting` requests
+ * start in their place. */
 static void run_pass(unsigned waiting)
 {
     struct admission *admission = &load.admission;
@@ -57,7 +58,7 @@ static void run_for(int64_t for_ns, unsigned waiting)
         run_pass(waiting);
 }
 
-/* A limit without adaption would let 9,000 rounds of 10 us each take 90 ms. */
+/* A fixed limit would let 9,000 rounds of 10 us each take 90 ms. */
 START_TEST(latency_stays_well_within_the_timeout_under_overload)
 {
     run_for(NS_PER_S, 9000);
@@ -82,7 +83,8 @@ START_TEST(slower_masters_get_fewer_rounds_and_faster_ones_more)
 }
 END_TEST
 
-/* Rounds that are only far away, and not queueing, may be as many as the links take. */
+/* If the latency comes from the distance alone and not from queueing, the limit rises to as many
+ * rounds as the links take. */
 START_TEST(distance_alone_does_not_lower_the_limit)
 {
     load.distance_ns = 20 * NS_PER_MS;
@@ -92,7 +94,8 @@ START_TEST(distance_alone_does_not_lower_the_limit)
 }
 END_TEST
 
-/* After a minute of queueing, its latency must not be taken for the distance of the masters. */
+/* After a minute of queueing, the latency of the queueing must not be taken for the distance of the
+ * masters. */
 START_TEST(distance_is_measured_again_under_continuous_overload)
 {
     run_for(60 * NS_PER_S, 9000);
@@ -117,6 +120,8 @@ START_TEST(limit_shrinks_below_few_rounds_that_take_too_long)
 }
 END_TEST
 
+/* 9,000 releases are in flight, which the limit does not hold back. A share of the limit is
+ * reserved for other rounds, and at least one of them can always start. */
 START_TEST(flood_of_releases_leaves_room_for_other_rounds)
 {
     struct admission *admission = &load.admission;

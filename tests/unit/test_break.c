@@ -266,8 +266,9 @@ START_TEST(break_is_not_confirmed_while_half_of_the_masters_have_the_key)
 }
 END_TEST
 
-/* A quorum of the masters has the key, but the round of the LOCK has not yet counted their votes.
- * If the BREAK deleted the key now, the client would then be told that it has the lock. */
+/* C refuses the LOCK, and then the test gives C its token, so a quorum (A, B, C) has the token
+ * while the round still waits for D and E. If the BREAK deleted the keys now, D or E would complete
+ * the grant, and the client would be told that it has the lock. */
 START_TEST(break_leaves_a_grant_in_flight_alone)
 {
     cluster_set(&w, 2, "a", B, 10000);
@@ -350,7 +351,7 @@ START_TEST(token_with_a_pending_release_is_not_extended)
 }
 END_TEST
 
-/* Freeze two of five masters; the others do not answer. */
+/* Let a BREAK fail: it freezes the token on two of five masters, and the other three hang. */
 static void fail_to_freeze(void)
 {
     start_break(READ_MS);
@@ -374,7 +375,7 @@ static void resume_masters(void)
     cluster_pass_ms(&w, 100);
 }
 
-/* A frozen token keeps the TTL that the token had. */
+/* Assert that the frozen keys expire after this time, the rest of the TTL that the token had. */
 static void expect_expiry_after_ms(int64_t ms)
 {
     cluster_pass_ms(&w, ms - 200);
@@ -389,7 +390,7 @@ START_TEST(break_deletes_nothing_without_a_frozen_quorum)
 {
     set_nodes(0, 4, A);
     fail_to_freeze();
-    resume_masters(); /* They execute the freeze that was sent to them. */
+    resume_masters(); /* The three masters execute the freeze that was sent to them. */
     ck_assert_uint_eq(count_frozen(), 5);
     expect_expiry_after_ms(10000 - 204);
 }
@@ -511,7 +512,8 @@ START_TEST(unlock_deletes_a_frozen_token)
         cluster_take_reply(&w);
     } else {
         cluster_submit(&w, "UNLOCK a %s", token);
-        /* DELEX does not match frozen tokens, so the engine sends the release script after it. */
+        /* DELEX does not match frozen tokens, so UNLOCK is answered GONE, and the engine sends the
+         * release script after it. */
         cluster_expect(&w, versions[_i % 2] != NULL ? "GONE" : "OK");
         cluster_pass_ms(&w, 100);
         /* No release is pending: every master was connected. */
@@ -521,8 +523,8 @@ START_TEST(unlock_deletes_a_frozen_token)
 }
 END_TEST
 
-/* UNLOCK of a frozen token gives the lock to the first waiter. Their two replies can come in either
- * order. */
+/* UNLOCK of a frozen token gives the lock to the first waiter. The replies to UNLOCK and to the
+ * waiter can come in either order. */
 START_TEST(unlock_hands_over_a_frozen_token)
 {
     lock("LOCK a 60s");
@@ -541,8 +543,8 @@ START_TEST(unlock_hands_over_a_frozen_token)
 }
 END_TEST
 
-/* E executes the freeze only after the BREAK has been confirmed. It keeps the frozen key until its
- * TTL ends. */
+/* E executes the freeze only after the BREAK has been confirmed. E then keeps the frozen key until
+ * its TTL ends. */
 START_TEST(master_that_did_not_answer_the_freeze_gets_no_release)
 {
     set_nodes(0, 4, A);
@@ -594,7 +596,8 @@ START_TEST(client_that_leaves_before_the_read_breaks_nothing)
 }
 END_TEST
 
-/* The client leaves _i ms after it has sent BREAK: the read is done, the freeze under way. */
+/* The client leaves _i ms after it has sent BREAK. By then the key has been read, and the freeze
+ * has been sent. */
 START_TEST(client_that_leaves_during_the_freeze_still_breaks_the_lock)
 {
     set_nodes(0, 4, A);

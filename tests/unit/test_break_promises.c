@@ -87,7 +87,7 @@ static void skip_replies(void)
         continue;
 }
 
-/* Assert that no other client is granted the lock for this time. */
+/* Assert that no other client is granted the lock within `ms`. */
 static void expect_exclusive_for_ms(int64_t ms)
 {
     for (int64_t passed = 0; passed < ms; passed += 500) {

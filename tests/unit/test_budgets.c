@@ -52,8 +52,8 @@ START_TEST(waits_that_end_at_once_are_answered_over_several_passes)
 }
 END_TEST
 
-/* The daemon was stopped. Waits have ended long before the HOLD is lost, but the LOST comes first,
- * also if the budget of the pass is used up. */
+/* The daemon was stopped for 30 s. The waits ended long before the HOLD was lost, but LOST must be
+ * reported first. */
 START_TEST(lost_hold_is_reported_before_waits_that_ended_earlier)
 {
     ck_assert(cluster_granted(cluster_ask(&w, "LOCK held 30s HOLD")));
@@ -66,6 +66,8 @@ START_TEST(lost_hold_is_reported_before_waits_that_ended_earlier)
 }
 END_TEST
 
+/* The pass has used up its budget for waits when the HOLD is lost. LOST must be reported in this
+ * pass all the same. */
 START_TEST(hold_is_reported_as_lost_although_the_budget_is_used_up)
 {
     ck_assert(cluster_granted(cluster_ask(&w, "LOCK held 30s HOLD")));

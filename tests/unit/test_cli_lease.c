@@ -98,8 +98,8 @@ START_TEST(lost_connection_causes_an_extension_at_once)
 }
 END_TEST
 
-/* No daemon is behind a proxy, so the proxy closes each connection at once. redlock must still wait
- * for its retry interval (0.5 s) before the next EXTEND. */
+/* A proxy without a daemon behind it accepts each connection and closes it at once. redlock must
+ * still wait for its retry interval (0.5 s) before the next EXTEND. */
 START_TEST(daemon_that_closes_each_connection_is_asked_no_more_often)
 {
     struct lease lease = lease_of_30_s();
@@ -199,8 +199,8 @@ START_TEST(short_lock_reserves_time_for_a_distant_daemon)
 }
 END_TEST
 
-/* When a stopped process resumes after the deadline, the kill is already due, before it gives up
- * the lock and after. */
+/* When a stopped `redlock run` resumes after the deadline, it must kill the command at once, even
+ * if it has not yet given up the lock. */
 START_TEST(kill_is_due_after_a_long_stop)
 {
     struct lease lease = lease_of_30_s();

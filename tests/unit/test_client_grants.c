@@ -97,8 +97,8 @@ START_TEST(request_not_sent_before_its_timeout_is_never_sent)
 }
 END_TEST
 
-/* The caller takes the answer REDLOCK_TIMEOUT before the late grant arrives (_i even) or after it
- * (_i odd). */
+/* The caller takes the answer REDLOCK_TIMEOUT before the late grant arrives (_i is 0 or 2) or after
+ * it (1 or 3). The request is a HOLD if _i is 2 or 3. */
 START_TEST(grant_after_the_timeout_is_released)
 {
     uint64_t held = driver_acquire_granted(&t, "h", OTHER, true);
@@ -123,6 +123,8 @@ START_TEST(grant_after_the_timeout_is_released)
 }
 END_TEST
 
+/* No late reply causes an event. The last one is a grant, which the client also releases, as in the
+ * test above. */
 START_TEST(other_late_replies_are_ignored)
 {
     driver_acquire_granted(&t, "h", OTHER, true);

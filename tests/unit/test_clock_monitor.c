@@ -72,7 +72,8 @@ START_TEST(step_is_found_or_stays_within_the_margin)
 }
 END_TEST
 
-/* Ten steps of 2 ms add up to 20 ms: each is within the margin, all together are not. */
+/* The clock steps by 2 ms before each sample. Each step alone is within the margin. The monitor
+ * must notice what they add up to at the third, fourth or fifth step. */
 START_TEST(small_steps_add_up)
 {
     enum monitor_result result = take_sample(0, 0, 0);

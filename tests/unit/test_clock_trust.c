@@ -242,6 +242,8 @@ START_TEST(daemon_that_samples_detects_a_step_itself)
 }
 END_TEST
 
+/* After the daemon's own clock was suspect, not even the attestation of a later sample makes the
+ * master's clock trusted. */
 START_TEST(suspect_own_clock_starts_monitoring_anew)
 {
     char text[GUARD_ATTESTATION_MAX];

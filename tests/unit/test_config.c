@@ -120,8 +120,8 @@ static const struct mistake mistakes[] = {
     {"cluster: \"${REDLOCKD_TEST_UNSET}\"\n",
      "f:1:10: the environment variable REDLOCKD_TEST_UNSET is not set\n"},
 
-    /* pairs of keys that contradict each other: the report has the place of the first one in the
-     * file */
+    /* keys that contradict each other: the report has the place of the key that its text names
+     * first or, if the file does not set that key, of another one of them */
     {"locks: {max_ttl: 100ms, clock_drift_margin: 48ms}\n",
      "f:1:18: locks.max_ttl: 100ms leaves no validity; it must exceed 100ms, the sum of drift, "
      "min_validity and node_timeout\n"},

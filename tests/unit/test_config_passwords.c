@@ -26,8 +26,8 @@ START_TEST(password_is_read_from_its_file_without_the_newline)
 }
 END_TEST
 
-/* With LoadCredential=secret:PATH, systemd puts the password into this directory, under the name
- * "secret". */
+/* With LoadCredential=secret:PATH, systemd puts the password into the directory that
+ * $CREDENTIALS_DIRECTORY names, as the file "secret". */
 START_TEST(password_may_be_a_systemd_credential)
 {
     configs_write("secret", "hunter2\n");

@@ -205,7 +205,8 @@ START_TEST(admin_on_a_public_address_needs_insecure)
         "insecure: true\nlisten: [\"tcp://0.0.0.0:7336\"]\nadmin: http://127.0.0.1:7336\n" NODES,
         "f:3:8: admin: http://127.0.0.1:7336 conflicts with listen: tcp://0.0.0.0:7336; choose "
         "another port\n");
-    /* A host name may resolve to either family. */
+    /* A host name can resolve to an IPv4 or an IPv6 address, so it does not conflict with
+     * 0.0.0.0. */
     config_free(
         configs_accept("insecure: true\n"
                        "listen: [\"tcp://0.0.0.0:7335\", \"tcp://ip6-localhost:7335\"]\n" NODES));

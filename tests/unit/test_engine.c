@@ -122,7 +122,7 @@ START_TEST(number_of_extensions_is_limited)
     for (unsigned i = 0; i < 5; i++)
         ck_assert_int_eq(strncmp(cluster_ask(&w, "EXTEND a %s 10s", token), "OK", 2), 0);
     ck_assert_str_eq(cluster_ask(&w, "EXTEND a %s 10s", token), "LIMIT extensions");
-    /* Another lock has its own count, and so does the next lock of this resource. */
+    /* The extensions of another lock are counted separately, and its count ends with its UNLOCK. */
     copy_token(cluster_ask(&w, "LOCK b 10s"), token);
     ck_assert_int_eq(strncmp(cluster_ask(&w, "EXTEND b %s 10s", token), "OK", 2), 0);
     ck_assert_str_eq(cluster_ask(&w, "UNLOCK b %s", token), "OK");
@@ -145,6 +145,8 @@ START_TEST(extensions_are_limited_by_max_hold)
         cluster_pass_ms(&w, 59000);
         ck_assert_int_eq(strncmp(cluster_ask(&w, "EXTEND b %s 60s", token), "OK", 2), 0);
     }
+    /* The time of b counts from its first extension, 118 s ago. Of a max_hold of 150 s, 32 s are
+     * left. */
     w.engine.rules.max_hold_ns = 150 * NS_PER_S;
     ck_assert_str_eq(cluster_ask(&w, "EXTEND b %s 60s", token), "LIMIT hold");
     ck_assert_int_eq(strncmp(cluster_ask(&w, "EXTEND b %s 20s", token), "OK", 2), 0);
@@ -184,6 +186,8 @@ START_TEST(extension_of_an_expired_token_is_always_gone)
 }
 END_TEST
 
+/* A lacks the key, so the EXTEND would backfill it on A once a quorum has answered. An UNLOCK of
+ * the token is on its way by then, so it must not. */
 START_TEST(extension_during_a_release_backfills_nothing)
 {
     char token[LIMIT_TOKEN + 1];
@@ -314,7 +318,7 @@ END_TEST
 
 START_TEST(grant_that_cannot_be_delivered_is_undone)
 {
-    /* This node refuses the SET, so the grant causes a backfill on it. */
+    /* This node refuses the SET, so a grant that is delivered would cause a backfill on it. */
     cluster_set(&w, 0, "a", "a loser's token", 60000);
     w.reply_fails = true;
     cluster_send(&w, "LOCK a 10s");
@@ -428,6 +432,8 @@ START_TEST(reconnect_does_not_release_a_granted_lock)
 }
 END_TEST
 
+/* A's connection is lost while the LOCK can still be granted, so no release is pending for A. Once
+ * the LOCK has failed, one is. */
 START_TEST(undecided_round_has_no_pending_release)
 {
     hang(0, 3);
@@ -465,6 +471,8 @@ START_TEST(unread_set_on_a_cut_connection_does_not_outlive_its_release)
 }
 END_TEST
 
+/* A, B and C hang for so long that the daemon gives up their connections, on which a SET is still
+ * unread. When they resume, that SET must not leave a key. */
 START_TEST(connection_given_up_during_a_hang_leaves_no_keys)
 {
     hang(0, 3);
@@ -525,6 +533,8 @@ START_TEST(releases_reach_a_suspect_master)
 }
 END_TEST
 
+/* E hangs, and its link takes only LIMIT_LINK_RELEASES of the releases. The others become pending,
+ * and E gets no votes. */
 START_TEST(full_link_refuses_votes_and_keeps_releases_pending)
 {
     char token[LIMIT_TOKEN + 1];

@@ -58,10 +58,10 @@ START_TEST(failed_over_master_has_no_vote_for_max_ttl)
 }
 END_TEST
 
-/* D's clock was set back by 1000 s, and then D fails over. A newcomer, which has never adopted D's
- * earlier record, writes a new one. The end of a quarantine only rises, so the new quarantine has
- * the same end as the earlier one. This daemon, which knows the earlier record, must still take it
- * for another quarantine. */
+/* D's clock is set back by 1000 s, and then D fails over. A daemon that has just started, and so
+ * has never adopted D's earlier record, writes the new one. A new record never ends a quarantine
+ * earlier than the record before it did, so both records name the same end. This daemon, which
+ * knows the earlier record, must still take the new one for another quarantine. */
 START_TEST(failover_recorded_by_a_newcomer_after_a_step_back_costs_the_vote)
 {
     static struct cluster newcomer;
@@ -78,8 +78,9 @@ START_TEST(failover_recorded_by_a_newcomer_after_a_step_back_costs_the_vote)
 }
 END_TEST
 
-/* Another daemon records the second of two losses, and has not seen the first. Without a quarantine
- * id, its record would be the same as the first one, byte for byte. */
+/* Another daemon, which has not seen the first of two losses, records the second one. D's clock was
+ * set back before both. Without a quarantine id, the second record would be the same as the first
+ * one, byte for byte. */
 START_TEST(loss_recorded_by_another_daemon_after_a_step_back_costs_the_vote)
 {
     static struct cluster other;
@@ -101,6 +102,8 @@ START_TEST(loss_recorded_by_another_daemon_after_a_step_back_costs_the_vote)
 }
 END_TEST
 
+/* A gets back the record that it had before a flush, without a restart. So its data are older than
+ * what this daemon has already seen there. */
 START_TEST(older_record_of_the_same_run_means_lost_data)
 {
     char record[LIMIT_RECORD];
@@ -143,8 +146,9 @@ START_TEST(restart_of_a_majority_allows_no_second_grant)
 }
 END_TEST
 
-/* A master has no vote for two reasons. Its quarantine ends first. At that time the new daemon has
- * not yet monitored its clock for long enough. */
+/* A has no vote for two reasons: its quarantine, and its clock, which the restarted daemon has not
+ * yet monitored for long enough. The quarantine ends first. The daemon must report the time at
+ * which the second reason ends. */
 START_TEST(reported_time_is_the_end_of_the_last_reason)
 {
     cluster_flush(&w, 0);
@@ -196,7 +200,8 @@ START_TEST(set_is_reset_once_its_daemons_can_no_longer_vote)
 }
 END_TEST
 
-/* A daemon of the old set has renewed its name lease, or attested a clock, on one master. */
+/* A daemon of the old set has renewed its name lease (_i is 0) or attested a clock (_i is 1) on one
+ * master. */
 START_TEST(set_is_not_reset_while_one_of_its_daemons_runs)
 {
     char old_set[RECORD_SET_ID + 1];
@@ -223,8 +228,7 @@ START_TEST(set_is_not_reset_while_one_of_its_daemons_runs)
 }
 END_TEST
 
-/* The next daemon reads of the quarantine in the record, although it has not seen the loss
- * itself. */
+/* The next daemon has not seen the loss itself, but finds the quarantine in the record. */
 START_TEST(quarantine_outlives_the_daemon)
 {
     cluster_restart(&w, 0);
@@ -267,6 +271,8 @@ START_TEST(record_of_another_set_is_left_alone)
 }
 END_TEST
 
+/* Four of the five masters have a record of another set. This daemon's set is a minority, so the
+ * daemon must not write a record on E, which has lost its own. */
 START_TEST(daemon_of_a_minority_set_writes_nothing)
 {
     const char *record = record_of_another_set();
@@ -311,6 +317,8 @@ START_TEST(master_that_refuses_to_set_locks_has_no_vote)
 }
 END_TEST
 
+/* A has no vote because it belongs to another set. Unlike other masters without a vote, it must not
+ * keep the key of a granted lock. */
 START_TEST(no_lock_is_left_on_a_master_of_another_set)
 {
     const char *record = record_of_another_set();
@@ -324,6 +332,8 @@ START_TEST(no_lock_is_left_on_a_master_of_another_set)
 }
 END_TEST
 
+/* A has evicted keys, which the daemon would record. It must not replace a record that it cannot
+ * read. */
 START_TEST(unreadable_record_survives_evictions)
 {
     w.lazy = true;
@@ -344,6 +354,8 @@ START_TEST(quarantine_without_a_cause_counts)
 }
 END_TEST
 
+/* A's record counts 12 evicted keys. A restarts, which resets its counter, and another daemon has
+ * already updated the record. This daemon must leave that record as it is. */
 START_TEST(restart_recorded_by_another_daemon_is_recorded_once)
 {
     w.masters[0].redis.evicted = 12;
@@ -359,8 +371,9 @@ START_TEST(restart_recorded_by_another_daemon_is_recorded_once)
 }
 END_TEST
 
-/* A lock of the old set can live for two minutes, so a master that forgets it must have no vote for
- * two minutes. */
+/* B to E have records with a quarantine of two minutes, as if an older set had a longer max_ttl. A
+ * lock of that set can live for two minutes, so A, which is flushed now, must have no vote for two
+ * minutes. */
 START_TEST(quarantine_of_an_old_set_applies_to_later_losses)
 {
     for (unsigned i = 0; i < 5; i++)
@@ -436,7 +449,7 @@ static void bring_back_quorum(void)
         w.masters[i].dead = false;
 }
 
-/* Another daemon writes a record on A, for a quarantine that ends in this time. */
+/* Another daemon writes a record on A, for a quarantine that ends in `ends_in_ms`. */
 static void write_another_record(int64_t ends_in_ms)
 {
     char record[LIMIT_RECORD];
@@ -475,8 +488,8 @@ START_TEST(counter_reset_hides_no_eviction)
 }
 END_TEST
 
-/* The operator's override replaces the record with one whose quarantine has ended. It does not
- * conflict with anything that this daemon has seen. */
+/* The operator's override replaces the record with one whose quarantine has ended. The override
+ * does not conflict with anything that this daemon has seen. */
 START_TEST(operator_override_is_left_as_it_is)
 {
     char record[LIMIT_RECORD];
@@ -523,7 +536,7 @@ START_TEST(operator_override_precedes_evictions)
     unsigned node;
     w.masters[0].redis.may_evict = true;
     cluster_pass_ms(&w, OBSERVED_MS);
-    /* As if the last heartbeat were still in flight. */
+    /* Take back the end of the override: it now waits for E to confirm a heartbeat, and E hangs. */
     w.masters[4].hung = true;
     w.engine.flights.guard.nodes[4].clock.entry_left = false;
     w.engine.flights.guard.override_done = false;
@@ -535,7 +548,8 @@ START_TEST(operator_override_precedes_evictions)
 }
 END_TEST
 
-/* The operator must change the eviction policy before time can end the quarantine. */
+/* The end of the quarantine would not give A its vote: the operator must change the eviction policy
+ * first. So A reports eviction, and no time at which it ends. */
 START_TEST(new_master_that_may_evict_reports_eviction)
 {
     cluster_deinit(&w);

@@ -152,6 +152,9 @@ START_TEST(vote_written_before_a_step_was_found_does_not_count)
 }
 END_TEST
 
+/* C's clock has stepped and all scripts are flushed, so the daemon sends the votes of the LOCK and
+ * of the EXTEND again in full. As D and E hang, only A, B and C could form a quorum, and the votes
+ * of C must not count. */
 START_TEST(flushed_scripts_give_a_stepped_master_no_vote)
 {
     char token[LIMIT_TOKEN + 1];
@@ -170,8 +173,8 @@ START_TEST(flushed_scripts_give_a_stepped_master_no_vote)
 }
 END_TEST
 
-/* One of three masters is dead, so the daemon cannot tell whose clock has stepped. It records
- * nothing. */
+/* One of three masters is dead, so the daemon cannot tell whose clock has stepped. It must not
+ * record a step of B, even when the vote of B counts again. */
 START_TEST(unconfirmed_step_is_not_recorded_later)
 {
     cluster_deinit(&w);
@@ -250,7 +253,9 @@ START_TEST(newcomer_with_attestations_votes_within_two_heartbeats)
 }
 END_TEST
 
-/* Write the attestations of a daemon on another host that has monitored the clocks all the time. */
+/* Write the attestations of a daemon on another host that has monitored the clocks all the time.
+ * `hidden` is what follows the time of the sample: a colon, and the growth of the offset that the
+ * other daemon may have missed. */
 static void attest(const char hidden[CLUSTER_NODES][GUARD_ATTESTATION_MAX])
 {
     for (unsigned i = 0; i < CLUSTER_NODES; i++) {
@@ -305,6 +310,8 @@ START_TEST(malformed_attestation_is_not_trusted)
 }
 END_TEST
 
+/* The attestations that the first daemon left are still on the masters. The clock of A steps before
+ * the newcomer takes its first sample, so they prove nothing to the newcomer. */
 START_TEST(attestation_from_before_the_newcomers_sample_is_not_trusted)
 {
     cluster_pass_ms(&w, OBSERVED_MS);
@@ -316,9 +323,9 @@ START_TEST(attestation_from_before_the_newcomers_sample_is_not_trusted)
 }
 END_TEST
 
-/* The daemon that granted the lock dies. The clock of a master with the lock's key steps, the two
- * masters without the key come back, and a new daemon starts. A first draft of the guard granted
- * the lock twice. */
+/* A lock has its keys on A, B and C only. While no daemon runs, C's clock steps, so C's key ends
+ * early, and C, D and E could grant the lock again. The daemon that starts then must not let them.
+ * A first draft of the guard granted the lock twice. */
 static void check_unseen_step(const char *clock_id)
 {
     cluster_pass_ms(&w, OBSERVED_MS);
@@ -420,7 +427,8 @@ START_TEST(suspect_own_clock_voids_entries_and_attestations_everywhere)
         ck_assert_uint_lt(ms, OBSERVED_MS);
         cluster_pass_ms(&w, 1);
     }
-    /* The daemon deletes them at once, without waiting for the next heartbeat. */
+    /* The daemon deletes the entries and attestations at once, without waiting for the next
+     * heartbeat. */
     cluster_pass_ms(&w, 10);
     for (unsigned i = 0; i < 5; i++) {
         ck_assert_ptr_null(cluster_value(&w, i, cluster_guard_key(&w, "clock", ":here")));
@@ -463,7 +471,8 @@ START_TEST(malformed_clock_entry_is_ignored)
 }
 END_TEST
 
-/* The largest step that a TIME reply can show, several times. */
+/* Each step back is about the largest that a TIME reply can show. The sum of three is too large for
+ * an int64_t in nanoseconds. */
 START_TEST(huge_steps_back_saturate_their_sum)
 {
     const int64_t centuries_s = INT64_C(6200000000);

@@ -66,7 +66,7 @@ START_TEST(durable_master_keeps_its_vote_through_a_restart)
     cluster_pass_ms(&w, 8 * OBSERVED_MS);
     cluster_expect_votes(&w, 0, 4, "-");
     ck_assert_ptr_nonnull(cluster_value(&w, 0, "a"));
-    /* The same holds for the next restart. */
+    /* The master also keeps its vote through a second restart. */
     cluster_restart_with_data(&w, 0);
     cluster_pass_ms(&w, 8 * OBSERVED_MS);
     cluster_expect_votes(&w, 0, 4, "-");
@@ -82,6 +82,8 @@ START_TEST(master_that_syncs_every_second_is_not_durable)
 }
 END_TEST
 
+/* Twice, fsync is set to "always" only right before a restart. The record with which A restarts
+ * still says durable=no, so the restart does not count as durable. */
 START_TEST(durability_must_be_recorded_before_the_restart)
 {
     open_durable("everysec");
@@ -109,7 +111,7 @@ START_TEST(master_with_a_replica_is_not_durable)
 }
 END_TEST
 
-/* A replica may have the old data of its master, with this daemon's record in it. */
+/* A replica can have the old data of its master, with this daemon's record in it. */
 START_TEST(restart_as_a_replica_is_not_durable)
 {
     open_durable("always");
@@ -159,6 +161,8 @@ START_TEST(restart_with_an_older_record_is_not_durable)
 }
 END_TEST
 
+/* A restarts twice. After the second restart it has the data from before the first one, without the
+ * lock that was granted in between. */
 START_TEST(restart_with_data_from_two_runs_ago_is_not_durable)
 {
     open_durable("always");
@@ -203,6 +207,8 @@ static int64_t reported_ms(void)
     return (guard_refuses_until_ns(&w.engine.flights.guard, 0, w.now_ns) - w.now_ns) / NS_PER_MS;
 }
 
+/* Another daemon renews A's name lease for three seconds as if it still talked to A's earlier
+ * process. A's new process has no vote until five to seven seconds after the last renewal. */
 START_TEST(new_process_waits_for_another_daemon_on_the_earlier_one)
 {
     char server[2 * RECORD_ID + 2];
@@ -273,7 +279,7 @@ START_TEST(daemons_that_all_saw_the_restart_do_not_wait)
     for (unsigned i = 0; i < 600; i++)
         pass_both(&v);
     cluster_expect_votes(&w, 0, 0, "otherprocess");
-    cluster_cut(&v, 0);
+    cluster_cut(&v, 0); /* v loses its connection to the earlier process only now */
     for (unsigned i = 0; i < 2500; i++)
         pass_both(&v);
     cluster_expect_votes(&w, 0, 0, "-");
@@ -297,6 +303,7 @@ START_TEST(copy_that_ran_beside_its_original_is_no_restart)
 }
 END_TEST
 
+/* A's name leads to the earlier process again, which lacks the lock that its successor granted. */
 START_TEST(earlier_process_cannot_come_back_after_its_successor_voted)
 {
     static struct fake_data keys;
@@ -340,11 +347,14 @@ START_TEST(copy_of_a_durable_master_is_another_server)
 }
 END_TEST
 
+/* A fails over while too few masters run for this daemon to record that. Then A restarts with its
+ * data, and by its record this is a durable restart. The daemon must still remember the
+ * failover. */
 START_TEST(unrecorded_loss_costs_the_vote_after_a_durable_restart)
 {
     open_durable("always");
     for (unsigned i = 1; i < 4; i++)
-        cluster_kill(&w, i); /* the daemon writes no record unless it observes a quorum of them */
+        cluster_kill(&w, i); /* the daemon writes no record unless it observes a quorum */
     cluster_pass_ms(&w, 1000);
     snprintf(w.masters[0].redis.replid, sizeof(w.masters[0].redis.replid), "%040u", 99);
     cluster_pass_ms(&w, 2 * OBSERVED_MS);
@@ -375,7 +385,8 @@ START_TEST(unrecorded_loss_costs_the_vote_despite_another_daemons_record)
     snprintf(w.masters[0].redis.replid, sizeof(w.masters[0].redis.replid), "%040u", 99);
     cluster_pass_ms(&w, 2 * OBSERVED_MS);
     cluster_expect_votes(&w, 0, 0, "failedover");
-    /* the replication id in the record */
+    /* Restore the replication id of the record, because cluster_restart_recorded() looks for it
+     * there. */
     memcpy(w.masters[0].redis.replid, replid, sizeof(replid));
     cluster_restart_recorded(&w, 0);
     for (unsigned i = 1; i < 4; i++)
@@ -385,8 +396,8 @@ START_TEST(unrecorded_loss_costs_the_vote_despite_another_daemons_record)
 }
 END_TEST
 
-/* A master that may evict keys may have evicted a lock. After a restart nothing shows whether it
- * did. */
+/* A master whose policy allows eviction can have evicted a lock. After a restart nothing shows
+ * whether it did. */
 START_TEST(master_that_may_evict_is_not_durable)
 {
     open_durable("always");
@@ -400,6 +411,8 @@ START_TEST(master_that_may_evict_is_not_durable)
 }
 END_TEST
 
+/* A's clock is set back to before the recorded end of its quarantine. The record that notes the new
+ * fsync policy must not bring the quarantine back. */
 START_TEST(change_of_durability_starts_no_quarantine)
 {
     open_durable("always");
@@ -413,6 +426,8 @@ START_TEST(change_of_durability_starts_no_quarantine)
 }
 END_TEST
 
+/* The test plays a daemon that takes A for not durable, and rewrites its record whenever the record
+ * says durable=yes. */
 START_TEST(daemons_that_disagree_on_durability_do_not_keep_rewriting_the_record)
 {
     open_durable("always");
@@ -426,7 +441,8 @@ START_TEST(daemons_that_disagree_on_durability_do_not_keep_rewriting_the_record)
 }
 END_TEST
 
-/* The new daemon knows the longer quarantine only from the record. */
+/* Another daemon has recorded a quarantine of two minutes. The daemon that starts while A is down
+ * knows its length only from the record that A restarts with. */
 START_TEST(durable_restart_keeps_the_length_of_a_quarantine)
 {
     open_durable("always");

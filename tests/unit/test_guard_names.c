@@ -57,6 +57,7 @@ static void repoint_to_stranger(void)
     cluster_expect_votes(&w, 0, 4, "-");
 }
 
+/* The name of E leads to a server with the run id and the data of B. */
 START_TEST(duplicate_master_has_one_vote)
 {
     cluster_kill(&w, 4);
@@ -81,6 +82,8 @@ START_TEST(name_leased_to_another_server_has_no_vote)
 }
 END_TEST
 
+/* A lock is granted while A's name leads to the stranger. Then the name leads back to the original
+ * server, which does not have the key. */
 START_TEST(name_that_leads_back_to_an_old_server_has_no_vote_for_max_ttl)
 {
     repoint_to_stranger();
@@ -116,6 +119,8 @@ START_TEST(name_that_leads_back_during_a_restart_loses_its_vote)
 }
 END_TEST
 
+/* A and B report that E's name is leased to another server, and then hang. Their report must not be
+ * forgotten. */
 START_TEST(lease_conflict_outlives_the_masters_that_reported_it)
 {
     for (unsigned i = 0; i < 2; i++)
@@ -149,6 +154,8 @@ START_TEST(repeated_conflict_voids_votes_in_flight)
 }
 END_TEST
 
+/* While E is down, its name is leased to another server. After the reconnect E must not vote before
+ * the daemon has asked the other masters for the lease again. */
 START_TEST(lease_is_renewed_after_a_reconnect)
 {
     static struct fake_data keys;
@@ -167,6 +174,8 @@ START_TEST(lease_is_renewed_after_a_reconnect)
 }
 END_TEST
 
+/* While A is busy, its name lease ends and the name is leased to another server. A must not vote
+ * before the daemon has asked the other masters for the lease again. */
 START_TEST(lease_is_renewed_after_a_master_was_busy)
 {
     w.masters[0].redis.refusals[FAKE_LOADING] = "BUSY Redis is busy running a script";
@@ -184,8 +193,8 @@ START_TEST(lease_is_renewed_after_a_master_was_busy)
 }
 END_TEST
 
-/* B and C answer a heartbeat late. It asked about the server to which A's name led before, so the
- * answers give the new server no lease. */
+/* B and C answer a heartbeat late. That heartbeat asked about the server to which A's name led
+ * before, so the late answers must not give the new server a lease. */
 START_TEST(late_heartbeat_is_judged_by_its_own_request)
 {
     cluster_pass_ms(&w, 2000);

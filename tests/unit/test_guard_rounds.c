@@ -23,6 +23,8 @@ static void teardown(void)
 
 /* --- votes and probes --- */
 
+/* The masters answer after 30 ms, too late for their clock samples to prove anything. The daemon
+ * probes them again, and the votes then count. */
 START_TEST(slow_answer_is_probed_again_in_the_same_round)
 {
     cluster_hang(&w, 5, true);
@@ -150,6 +152,8 @@ START_TEST(node_without_a_vote_gets_releases_and_holds_keys)
 }
 END_TEST
 
+/* A, B and C deny the token only because they lost their data. So the EXTEND is answered NOQUORUM
+ * and not GONE. */
 START_TEST(masters_that_lost_data_do_not_make_a_token_gone)
 {
     char token[LIMIT_TOKEN + 1];
@@ -168,7 +172,8 @@ START_TEST(expired_token_stays_gone)
     snprintf(token, sizeof(token), "%s", cluster_token(cluster_ask(&w, "LOCK a 1s")));
     cluster_pass_ms(&w, 1001);
     ck_assert_str_eq(cluster_ask(&w, "EXTEND a %s 60s", token), "GONE");
-    /* A backfill puts the token on a minority; other masters lose their data; and time passes. */
+    /* The token stays GONE when a backfill has put it on a minority, when another master has lost
+     * its data, and when that master votes again. */
     cluster_set(&w, 0, "a", token, 200000);
     cluster_set(&w, 1, "a", token, 200000);
     ck_assert_str_eq(cluster_ask(&w, "EXTEND a %s 60s", token), "GONE");
@@ -193,11 +198,13 @@ START_TEST(token_that_a_silent_master_may_have_is_not_gone)
     const char *reply = cluster_ask(&w, "UNLOCK a %s", token);
     ck_assert_msg(strncmp(reply, "NOQUORUM 4/5 need=3 e:", 22) == 0, "%s", reply);
     ck_assert_uint_eq(cluster_count(&w, "a"), 0);
-    /* The first UNLOCK released it: the reachable masters no longer have the token. */
+    /* The first UNLOCK released the lock: the reachable masters no longer have the token. */
     ck_assert_str_eq(cluster_ask(&w, "UNLOCK a %s", token), "GONE");
 }
 END_TEST
 
+/* A, B and C lack the token only because they lost their data. So the UNLOCK is answered NOQUORUM
+ * and not GONE. */
 START_TEST(masters_that_lost_data_do_not_make_an_unlocked_token_gone)
 {
     char token[LIMIT_TOKEN + 1];
@@ -211,7 +218,7 @@ START_TEST(masters_that_lost_data_do_not_make_an_unlocked_token_gone)
 }
 END_TEST
 
-/* A master without a vote may have the token. Deleting it proves that. */
+/* A master without a vote may or may not have the token. If it deletes the token, it had it. */
 START_TEST(masters_without_a_vote_confirm_releases)
 {
     char token[LIMIT_TOKEN + 1];

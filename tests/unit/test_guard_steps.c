@@ -35,7 +35,7 @@ static void step_quorum(int64_t seconds)
     cluster_step_clock(&w, 0, 2, seconds);
 }
 
-/* Run both daemons in turns for this time. */
+/* Run w and the other daemon for `ms`, a millisecond each in turn. */
 static void pass_both(struct cluster *other, int64_t ms)
 {
     for (int64_t i = 0; i < ms; i++) {
@@ -81,8 +81,8 @@ START_TEST(step_forward_and_back_is_known_on_another_host)
 }
 END_TEST
 
-/* The first step is found by a sample (_i is 0), or by a daemon that starts on the same host and
- * reads the clock entry there (_i is 1). */
+/* The first step is found by a sample (_i is 0), or by a daemon that starts on the same host after
+ * the step and compares the clocks with the entries of the daemon before it (_i is 1). */
 START_TEST(step_back_and_forward_is_known_on_another_host)
 {
     leave_entries_of_elsewhere();
@@ -184,6 +184,9 @@ static const struct {
     bool probe_in_flight;
 } stops[] = {{2500, false}, {30000, false}, {5000, true}};
 
+/* v is stopped while the clocks of A, B and C step 70 s forward, which ends the lock's keys there,
+ * and back again. When v resumes, the clocks look as before, but v must not grant the lock. In the
+ * last run, replies to v wait in its sockets during the stop. */
 START_TEST(daemon_that_was_stopped_during_a_step_monitors_anew)
 {
     join(&v, "elsewhere");
@@ -284,6 +287,8 @@ START_TEST(step_back_is_announced_before_the_node_votes)
 }
 END_TEST
 
+/* After a pause of 3 s the daemon may have missed the announcement of a step. Votes count only
+ * after it has read the answer to a heartbeat that was sent after the pause. */
 START_TEST(daemon_after_a_pause_reads_heartbeats_before_votes_count)
 {
     struct guard_heartbeat heartbeat;
@@ -298,6 +303,8 @@ START_TEST(daemon_after_a_pause_reads_heartbeats_before_votes_count)
 }
 END_TEST
 
+/* The daemon reads an answer 30 s after the request. The answer shows nothing of the time after it
+ * was written, so the next sample still counts as the first one after a pause. */
 START_TEST(answer_read_late_is_no_recent_sample)
 {
     int64_t sent_ns = w.now_ns;
@@ -348,7 +355,8 @@ START_TEST(step_announced_between_unclear_samples_ends_trust)
 END_TEST
 
 /* After a pause, the first sample proves nothing (_i is 0) or shows a step back (_i is 1). The
- * daemon then sets a new baseline, and must not use an attestation from before it. */
+ * daemon then sets a new baseline, and must not use an attestation of a sample that is older than
+ * this baseline. */
 START_TEST(new_baseline_ignores_earlier_attestations)
 {
     char answer[64];
@@ -385,8 +393,8 @@ START_TEST(slow_answers_cause_no_extra_heartbeats)
 }
 END_TEST
 
-/* The masters have no vote until the step is announced, so the daemon does not wait for the next
- * heartbeat. */
+/* The daemon announces a step by a heartbeat, whose script the masters have lost. They have no vote
+ * until the step is announced, so the daemon does not wait for the next heartbeat. */
 START_TEST(step_is_announced_at_once_after_scripts_are_flushed)
 {
     for (unsigned i = 0; i < 5; i++)

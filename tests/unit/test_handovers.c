@@ -64,7 +64,8 @@ START_TEST(hand_over_without_a_quorum_leaves_neither_token)
 END_TEST
 
 /* The batch of this pass contains the release of another token of the same key. That release must
- * be written before the hand-over. With it the links are full and take no more votes. */
+ * be written before the hand-over, but it fills the links, so that they take no more votes. The
+ * waiter must get the lock nevertheless. */
 START_TEST(hand_over_follows_a_batched_release_of_the_same_key)
 {
     hold_and_wait("#b LOCK a 50s WAIT 100s");
@@ -100,8 +101,8 @@ START_TEST(hand_over_on_lost_connections_leaves_neither_token)
 }
 END_TEST
 
-/* The command that the masters did not read dies with its connection, so the old token is still
- * there. */
+/* The masters never read the hand-over, because it is lost with the connection, so they still have
+ * the old token. After the reconnect the daemon releases it and grants the lock to the waiter. */
 START_TEST(hand_over_that_was_never_read_is_undone_and_repeated)
 {
     hold_and_wait("#b LOCK a 50s WAIT 100s");
@@ -186,6 +187,8 @@ START_TEST(hand_over_after_a_script_flush_is_sent_in_full)
 }
 END_TEST
 
+/* The UNLOCK by c's client begins a hand-over to x, but three masters hang. The client of x leaves
+ * before they resume, so d gets the lock. */
 START_TEST(hand_over_to_a_client_that_leaves_goes_to_the_next_waiter)
 {
     hold_and_wait("#c LOCK a 50s WAIT 100s");

@@ -1,5 +1,7 @@
 /*
- * The checker of the simulator and the torture (tests/history.h) has tests of its own.
+ * Tests of the checker (tests/history.h) that the simulator and the torture program use. The
+ * numbers in a grant are the resource, the fencing token (0: none), the time of the grant and the
+ * end of its validity.
  */
 #include <stdlib.h>
 
@@ -64,7 +66,7 @@ START_TEST(fences_that_do_not_rise_are_found)
     ck_assert_int_eq(history_granted(&history, 1, "b", 7, 20, 30), HISTORY_FENCE_FELL);
     ck_assert_int_eq(history_granted(&history, 1, "b", 8, 20, 30), HISTORY_FINE);
     ck_assert_int_eq(history_granted(&history, 2, "c", 1, 20, 30), HISTORY_FINE);
-    /* This includes a grant that had expired when it was reported. */
+    /* The fencing token must rise even if the grant had expired when it was reported. */
     ck_assert_int_eq(history_granted(&history, 1, "d", 8, 40, 40), HISTORY_FENCE_FELL);
 }
 END_TEST

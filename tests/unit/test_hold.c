@@ -163,8 +163,8 @@ START_TEST(end_of_the_connection_hands_its_hold_over)
 }
 END_TEST
 
-/* ENGINE_ENDING: the connection is about to end. Over TLS the daemon cannot tell yet whether it
- * ends in order or is lost. */
+/* ENGINE_ENDING: the connection is about to end. Over TLS the daemon cannot tell yet whether the
+ * client ends it cleanly, or whether the connection is lost. */
 START_TEST(ending_connection_keeps_its_hold_and_leaves_queues)
 {
     hold("LOCK a 3s HOLD");
@@ -244,7 +244,8 @@ START_TEST(holder_is_told_when_any_extension_finds_the_lock_gone)
 }
 END_TEST
 
-/* A killed process closes its connection, but its children may go on running. */
+/* A killed process closes its connection, but its children can go on running and rely on the
+ * lock. */
 START_TEST(lingering_hold_outlives_its_connection_until_its_deadline)
 {
     hold("LOCK a 3s HOLD LINGER");
@@ -370,7 +371,8 @@ START_TEST(loss_of_a_majority_is_reported_with_a_third_left)
     hold("LOCK a 3s HOLD");
     cluster_pass_ms(&w, 1100);
     cluster_hang(&w, 3, true);
-    /* The lock was extended at 1 s. It is valid until 3960 ms: a TTL of 3 s less 40 ms of drift. */
+    /* The lock was extended at 1 s. It is valid until 3960 ms: a TTL of 3 s less 40 ms of drift. So
+     * the loss is due at 2960 ms, a third of the TTL before that. */
     cluster_pass_ms(&w, 1859);
     unsigned warnings = 0;
     const char *reply;

@@ -90,7 +90,8 @@ START_TEST(extension_by_the_client_replaces_one_by_the_daemon)
     hold("LOCK a 3s HOLD");
     cluster_pass_ms(&w, 500);
     expect_extended(&w.client, "30s");
-    /* The daemon need not extend the lock before two thirds of the TTL are left. */
+    /* The lock now lasts 30 s. The daemon does not extend it until two thirds of the hold's own TTL
+     * (3 s) are left, so not before 28 s. */
     cluster_pass_ms(&w, 27500);
     ck_assert_uint_eq(w.engine.stats.renewals, 0);
     cluster_pass_ms(&w, 20000);
@@ -122,7 +123,8 @@ START_TEST(max_hold_counts_from_the_grant_over_the_holds_connection)
     cluster_pass_ms(&w, 1);
     expect_refused(&w.client, "60s", "LIMIT hold");
     expect_extended(&w.client, "59s");
-    /* The earlier deadline stands, and the loss is reported in time. */
+    /* The extension by 59 s does not shorten the lock: the earlier deadline stands. The loss is
+     * reported while a third of the TTL (20 s) is left. */
     cluster_pass_ms(&w, 60000 - 610 - 20000 - 2);
     cluster_expect(&w, "(nothing)");
     cluster_pass_ms(&w, 1);

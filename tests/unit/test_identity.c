@@ -253,13 +253,13 @@ END_TEST
 
 /* The circumstances that make the restart of a durable master a loss. */
 enum spoiler {
-    NOT_SEEN,
-    CLOCK_SET,
-    NOT_RECORDED,
-    NOT_NEWEST,
-    WAS_REPLICA,
-    BEGAN_BEFORE,
-    EVICTED,
+    NOT_SEEN,     /* the master does not show now that it is durable */
+    CLOCK_SET,    /* its clock has stepped */
+    NOT_RECORDED, /* its record says durable=no */
+    NOT_NEWEST,   /* its record is not the one that this daemon knows */
+    WAS_REPLICA,  /* the new process was a replica before */
+    BEGAN_BEFORE, /* the new process began before the last sample of the old one */
+    EVICTED,      /* the old process had evicted keys */
     SPOILERS
 };
 

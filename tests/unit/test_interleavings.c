@@ -154,7 +154,8 @@ static void step(struct state *state, unsigned round, const struct round_event *
     EXPECT(state->answers[round] <= 1);
 }
 
-/* The node executes the next command of this connection, or refuses it if it is a vote. */
+/* The node executes the next command of this connection. If `refuses` is set, the command is a vote
+ * and the node refuses it. */
 static void execute(struct state *state, unsigned round, unsigned node, bool refuses)
 {
     struct channel *channel = &state->channels[round][node];

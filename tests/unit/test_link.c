@@ -60,8 +60,8 @@ START_TEST(dead_master_is_tried_with_growing_backoff)
 }
 END_TEST
 
-/* A single answer is slow if the daemon got no CPU time for a moment. That does not mean that the
- * master is far away. */
+/* A single answer can be slow because the daemon got no CPU time for a moment. That does not mean
+ * that the master is far away. */
 START_TEST(single_slow_heartbeat_hardly_changes_the_distance)
 {
     struct link *link = &w.engine.flights.masters[0].link;
@@ -90,7 +90,8 @@ START_TEST(unsolicited_reply_closes_the_link)
 }
 END_TEST
 
-/* Lose the connection and connect again; no greeting has been answered yet. */
+/* Kill the master and let the link connect again. The tests then play the master, which has not
+ * answered the greeting yet. */
 static struct link *reconnect(unsigned node)
 {
     struct link *link = &w.engine.flights.masters[node].link;
@@ -117,7 +118,8 @@ START_TEST(refused_greeting_names_the_reason)
     const enum reason reasons[] = {REASON_NOAUTH, REASON_GARBAGE};
     for (unsigned i = 0; i < 2; i++) {
         const struct link *link = reconnect(i);
-        /* CLIENT SETNAME and CLIENT ID may be refused; INFO may not. */
+        /* Of the errors in reply to CLIENT SETNAME and CLIENT ID, the link accepts this one. It
+         * accepts no error in reply to INFO. */
         ck_assert(engine_on_replies(&w.engine, i, CHANNEL_COMMANDS, &refusals[0], 1, w.now_ns));
         ck_assert(engine_on_replies(&w.engine, i, CHANNEL_COMMANDS, &refusals[0], 1, w.now_ns));
         ck_assert(!engine_on_replies(&w.engine, i, CHANNEL_COMMANDS, &refusals[i], 1, w.now_ns));

@@ -28,7 +28,7 @@ static unsigned count(const char *text, const char *what)
     return found;
 }
 
-/* A remote host can cause such warnings with packets to the resolver's socket. */
+/* A remote host can cause warnings of libevent with packets to the resolver's socket. */
 START_TEST(warnings_of_libevent_do_not_fill_the_log)
 {
     static char text[1 << 16];

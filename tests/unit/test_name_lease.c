@@ -102,8 +102,8 @@ START_TEST(late_answer_about_an_earlier_server_gives_no_lease)
 }
 END_TEST
 
-/* A conflict that continues is the same one; a conflict after an expired one costs the vote
- * again. */
+/* conflict_since_ns stays the same while a conflict continues. A conflict that is reported after
+ * the earlier one has expired is a new one, and costs the vote again. */
 START_TEST(conflict_after_an_expired_one_is_a_new_conflict)
 {
     report(1, LEASE_OTHER, 100);

@@ -1,7 +1,7 @@
 /*
  * More requests than the masters can serve, on virtual time: each master takes half a millisecond
  * for a command, so that the rounds of all clients together take longer than node_timeout (50 ms).
- * The clients lock and unlock a resource of their own over and over.
+ * Each client locks and unlocks a resource of its own over and over.
  */
 #include <stdio.h>
 #include <string.h>
@@ -66,7 +66,8 @@ static void take_replies(void)
         lock(again[i]);
 }
 
-/* Returns the grants of this time, after the first `ms` have passed for the limit to adapt. */
+/* Run this load for twice `ms`. Returns the number of grants in the second half. In the first half
+ * the admission limit adapts to the load. */
 static unsigned run_for(unsigned clients, bool waits, unsigned ms)
 {
     unsigned grants = 0;
@@ -120,7 +121,8 @@ START_TEST(lock_without_wait_is_told_that_the_daemon_is_busy)
 }
 END_TEST
 
-/* The limit is one round, which a hung quorum of masters delays until its deadline. */
+/* Set the admission limit to one round. The LOCK of "first" takes it until its deadline, because a
+ * quorum of the masters hangs, and the LOCK of "second" is held back. */
 static void occupy_admission(void)
 {
     w.engine.flights.admission.limit = 1;
@@ -147,7 +149,8 @@ START_TEST(request_that_is_held_back_sends_nothing)
 }
 END_TEST
 
-/* The first client has four requests, the first of which is `second`; the others have one each. */
+/* The first client has four requests that are held back: "second", a1, a2 and a3. Two other clients
+ * have one request each. Theirs start after "second" and before a1. */
 START_TEST(clients_take_turns)
 {
     static const char *const order[] = {"#b", "#c", "#a1", "#a2", "#a3"};

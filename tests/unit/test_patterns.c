@@ -6,7 +6,7 @@
 #include "tests/runner.h"
 #include "tests/unit/round_fixture.h"
 
-/* Each node has one of six behaviours, so each kind of round has 6^3 or 6^5 patterns. */
+/* Each node has one of six behaviours, so each kind of round has at most 6^3 or 6^5 patterns. */
 enum fault { SAYS_YES, SAYS_ABSENT, SAYS_HELD, SAYS_ERROR, IS_SILENT, IS_DOWN, FAULTS };
 
 struct tally {

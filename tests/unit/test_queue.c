@@ -133,8 +133,8 @@ START_TEST(report_that_overtakes_an_answer_voids_it)
 }
 END_TEST
 
-/* Node 1 does not track, so a report makes the queue probe it as well. A node whose probe is in
- * flight is not probed again. */
+/* Node 1 does not track, so a report of another node makes the queue probe node 1 as well. A node
+ * whose probe is in flight is not probed again. */
 START_TEST(report_also_probes_nodes_that_cannot_report)
 {
     join_and_be_refused(0, 10000, true);
@@ -300,7 +300,8 @@ START_TEST(no_probe_follows_a_local_grant_for_a_while)
 }
 END_TEST
 
-/* The pause grows from backoff_min by factors of two, up to backoff_max. */
+/* Each pause is random between backoff_min and a maximum. The maximum doubles with each round in
+ * vain, up to backoff_max. */
 START_TEST(pauses_grow_at_random_up_to_backoff_max)
 {
     int64_t now_ns = 0;

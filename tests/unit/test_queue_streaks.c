@@ -185,7 +185,7 @@ START_TEST(pause_never_exceeds_backoff_max)
 }
 END_TEST
 
-/* The waiter that left the hint may have got the lock meanwhile, or may have given up. */
+/* By the next streak, the waiter that left the hint can have got the lock, or can have given up. */
 START_TEST(contention_hint_counts_for_one_streak)
 {
     compete(OTHER_DAEMON);
@@ -201,7 +201,8 @@ START_TEST(contention_hint_counts_for_one_streak)
 }
 END_TEST
 
-/* Locks that are held for a long time are handed over as well. */
+/* The time limit of a streak counts from its first hand-over, and not from the grant. So a lock
+ * that was held for a minute before can be handed over several times, too. */
 START_TEST(streak_begins_with_its_first_hand_over)
 {
     queue_join(&queue, &waiters[0], 0);

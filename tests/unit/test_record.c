@@ -71,8 +71,8 @@ START_TEST(truncated_record_is_refused)
     char text[LIMIT_RECORD];
     struct record record;
     size_t len = write_sample(text);
-    /* A record cut inside its last number still parses; the daemon compares all its bytes as
-     * well. */
+    /* A record that is cut inside its last number still parses. That does no harm, because the
+     * daemon also compares records byte for byte. */
     size_t number = len - strlen("1763640000123456");
     for (size_t cut = 0; cut <= number; cut++)
         ck_assert_msg(!record_parse(text, cut, &record), "cut to %zu", cut);

@@ -234,7 +234,8 @@ static void try_every_command(size_t key_len, int64_t ttl_ms, int64_t ballot, in
             call.token = command == REDIS_KEY_PROBE ? NULL : call.token;
             assert_words(&call, REDIS_BY_SHA1);
         }
-        /* A swap with a ballot is fenced; other commands ignore the ballot. */
+        /* A swap is fenced only if it has a ballot. A fenced acquire always has one, and all other
+         * commands ignore it. */
         call.ballot = 0;
         if (command != REDIS_ACQUIRE_FENCED)
             assert_words(&call, REDIS_BY_SHA1);

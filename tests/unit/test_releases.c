@@ -1,7 +1,7 @@
 /*
- * The releases of one pass go to a master as one command (engine/flight/write.c). Each has the
- * outcome that a single command would have, and stays in order with other commands for the same
- * key.
+ * Several releases of one pass go to a master as one command, up to LIMIT_BATCH of them
+ * (engine/flight/write.c). Each has the outcome that a single command would have, and stays in
+ * order with other commands for the same key.
  */
 #include <stdio.h>
 #include <string.h>
@@ -192,6 +192,8 @@ START_TEST(masters_lost_before_the_flush_are_named_as_disconnected)
 }
 END_TEST
 
+/* E's connection is lost after two of the three UNLOCKs of this pass. All three releases go to the
+ * other masters in one batch, and are pending for E. */
 START_TEST(each_release_goes_to_its_own_masters)
 {
     lock_each(3);
@@ -223,7 +225,8 @@ START_TEST(releases_for_a_master_lost_before_its_answer_are_sent_later)
 }
 END_TEST
 
-/* Each flight waits for the hung master, and the number of flights is limited. */
+/* The flight of each UNLOCK waits for the hung master, and the number of commands that can wait
+ * there is limited. All other releases for this master must become pending. */
 START_TEST(batched_releases_of_a_hung_master_count_against_its_limit)
 {
     w.masters[4].hung = true;

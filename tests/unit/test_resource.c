@@ -81,6 +81,8 @@ START_TEST(longest_prefix_and_longest_name_fit)
 }
 END_TEST
 
+/* The first sweep keeps the resource because a probe is in flight. The second one keeps it because
+ * nothing has noted it as idle since. The third one frees it. */
 START_TEST(idle_resource_is_freed_by_the_next_sweep)
 {
     begin("p:");

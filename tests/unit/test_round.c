@@ -98,8 +98,8 @@ START_TEST(failed_acquire_is_undone_on_every_node_it_was_sent_to)
     fixture_vote(&t, 2, answer_held(-1, 0));
     ck_assert_uint_eq(t.sent[ROUND_UNDO], 0);
     fixture_vote(&t, 3, answer_held(-1, 0));
-    /* The undo also goes to nodes that failed, refused or have not answered: the SET may still
-     * land. */
+    /* The undo also goes to nodes that failed, refused or have not answered, because the SET can
+     * still be executed there. */
     ck_assert_uint_eq(t.sent[ROUND_UNDO], 0x1f);
 }
 END_TEST

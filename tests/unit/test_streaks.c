@@ -1,7 +1,8 @@
 /*
- * Hand-over streaks: a daemon that hands a lock over among its own clients releases it for other
- * daemons once they have left a contention hint. The tests run the shipped engine on fake masters
- * and virtual time.
+ * Hand-over streaks: a daemon hands a lock over among its own clients for a limited number of
+ * times, and then releases it, if another daemon has left a contention hint. For a far waiter it
+ * also releases a lock for which no client of its own waits. The tests run the shipped engine on
+ * fake masters and virtual time.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +40,7 @@ static void hold_and_wait(void)
     cluster_expect(&w, "(nothing)");
 }
 
-/* Run both daemons in turns for this time. */
+/* Run w and v for `ms`, a millisecond each in turn. */
 static void pass_both(int64_t ms)
 {
     for (int64_t i = 0; i < ms; i++) {
@@ -60,8 +61,8 @@ static void start_second_daemon(void)
         ck_assert_str_eq(cluster_vote(&v, i), "-");
 }
 
-/* Release the lock; another waiter follows each holder. Returns whether the next waiter got the
- * lock at once. */
+/* Release the lock. Returns whether the first waiter got it at once. If so, another waiter has
+ * joined the queue. */
 static bool release_to_next(void)
 {
     cluster_submit(&w, "#u UNLOCK a %s", holder);
@@ -101,6 +102,8 @@ START_TEST(daemon_releases_a_contended_lock_after_a_streak)
 }
 END_TEST
 
+/* With shared_names, clients of other libraries can wait without a hint. So the daemon makes a
+ * pause after each streak of the usual length, although no hint was left. */
 START_TEST(shared_names_cost_a_lone_daemon_only_pauses)
 {
     w.engine.rules.shared_names = true;
@@ -122,7 +125,8 @@ START_TEST(streak_without_contention_is_limited_only_in_time)
 END_TEST
 
 /* A client of daemon v waits during a streak, so v leaves a contention hint. Then the client is
- * gone. The hint costs pauses until the lock that the client waited for would have ended. */
+ * gone. The hint costs pauses until it expires, a second after the lock for which the client waited
+ * would have ended. After that, only the time limit (5 s) ends a streak. */
 START_TEST(hint_of_a_waiter_that_left_is_forgotten)
 {
     start_second_daemon();
@@ -166,8 +170,9 @@ START_TEST(hint_survives_key_probes_of_the_holding_daemon)
 }
 END_TEST
 
-/* w has granted a lock that was released and taken again through v. w still takes the lock for its
- * own, but must leave a hint for v. */
+/* w has granted a lock, which its client then released through v, and another client has acquired
+ * it through v. w does not know this and still takes the lock for its own, but must leave a hint
+ * for v. */
 START_TEST(hint_is_left_after_a_release_by_another_daemon)
 {
     char token[LIMIT_TOKEN + 1];
@@ -186,7 +191,8 @@ START_TEST(hint_is_left_after_a_release_by_another_daemon)
 }
 END_TEST
 
-/* The hint depends on the round trip to the nearest quorum: 12 ms. */
+/* v's hint says how long v needs the lock to be free. That depends on v's round trip to the nearest
+ * quorum, which is 12 ms here. */
 START_TEST(far_daemon_gets_the_pause_it_needs)
 {
     start_second_daemon();
@@ -212,7 +218,8 @@ START_TEST(far_daemon_gets_the_pause_it_needs)
 }
 END_TEST
 
-/* A far daemon has left its hint. Another daemon, which is near, asks later: both hints stay. */
+/* A far daemon has left its hints. v, which is nearer, asks for the lock after that. v's own hint
+ * must not replace that of the far daemon. */
 START_TEST(hint_of_a_near_daemon_keeps_that_of_a_far_one)
 {
     start_second_daemon();
@@ -257,7 +264,8 @@ static struct resource *resource_a(void)
     return resource_find(&w.engine.manager.resources, "a", 1);
 }
 
-/* The first release finds the hint. The two grants after it count as a streak. */
+/* The first release finds the hint. The two grants after it count as a streak, so a pause
+ * follows. */
 START_TEST(far_waiter_gets_a_pause_without_local_waiters)
 {
     leave_far_hints(5, "someone-far-away33");
@@ -322,7 +330,8 @@ START_TEST(hint_of_a_far_waiter_that_left_is_forgotten)
 }
 END_TEST
 
-/* The resource is kept for the pause, but not for long if no client here asks for it again. */
+/* The daemon keeps the state of the resource for the pause. It frees it after QUEUE_SOUGHT_NS if no
+ * client here asks for the resource again, and it keeps at most LIMIT_FAR_RESOURCES in this way. */
 START_TEST(resource_kept_for_a_far_waiter_is_freed)
 {
     leave_far_hints(5, "someone-far-away33");
@@ -338,7 +347,8 @@ START_TEST(resource_kept_for_a_far_waiter_is_freed)
 }
 END_TEST
 
-/* A client that polls without WAIT must get a chance as well. */
+/* A client of v polls without WAIT. v leaves a hint for this client, too, so w releases the lock
+ * after a streak. */
 START_TEST(request_without_wait_leaves_a_hint)
 {
     start_second_daemon();
@@ -380,7 +390,8 @@ static void send_delayed(struct cluster *cluster, unsigned first, const char *li
 START_TEST(two_daemons_that_collide_both_get_the_lock)
 {
     start_second_daemon();
-    /* Each daemon is first on two masters; a foreign key is on the fifth. */
+    /* w is first on A and B, v is first on C and D, and E has a foreign key. So neither daemon gets
+     * a quorum. */
     cluster_set(&w, 4, "a", "foreign", 10);
     send_delayed(&w, 0, "#w LOCK a 1s WAIT 20s");
     cluster_share(&v, &w);

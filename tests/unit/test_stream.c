@@ -21,7 +21,7 @@ struct fixture {
     struct pass pass;
 };
 
-/* A user of a stream that takes whole lines, and the peer's socket. */
+/* The user of a stream, which takes whole lines from it, and the socket of the peer. */
 struct line_user {
     struct stream stream;
     int peer;
@@ -283,7 +283,7 @@ START_TEST(unconsumed_input_does_not_stay_in_the_scratch)
     pass(&fixture);
     ck_assert_uint_eq(unconsumed(&user), 16);
     ck_assert_mem_eq(fixture.streams.scratch, nothing, sizeof(nothing));
-    /* Bytes that are appended to kept input leave nothing there either. */
+    /* Bytes that are appended to kept input leave nothing in the scratch buffer either. */
     send_bytes(&user, "et-of-mine\n", 11);
     pass(&fixture);
     check_lines(&user, "AUTH half-a-secret-of-mine\n");
@@ -381,8 +381,8 @@ START_TEST(writes_of_one_pass_go_out_in_one_send)
 }
 END_TEST
 
-/* Write a megabyte: at_once bytes immediately, in pieces of all lengths, and more after each pass.
- * The peer reads slowly. */
+/* Write a megabyte: `at_once` bytes before the first pass, in pieces of varying lengths, and more
+ * after each pass. The peer reads slowly. */
 static void check_much(struct fixture *fixture, struct line_user *user, size_t at_once)
 {
     char *sent = malloc(MUCH);

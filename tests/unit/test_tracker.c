@@ -155,7 +155,8 @@ START_TEST(unexpected_reply_ends_the_connection)
 }
 END_TEST
 
-/* A master that does not support tracking is not asked all the time. */
+/* The reason for such a refusal rarely goes away soon, so the daemon asks for tracking again only
+ * after a minute. */
 START_TEST(master_that_refuses_tracking_is_asked_again_after_a_minute)
 {
     connect();

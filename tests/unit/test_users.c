@@ -204,7 +204,8 @@ Suite *test_suite(void)
 {
     Suite *suite = suite_create("users");
     TCase *tests = tcase_create("users");
-    /* Each instruction is a stop of the child: two seconds, and more on a busy machine. */
+    /* The child stops after each instruction. All of them together take two seconds, and more on a
+     * busy machine. */
     tcase_set_timeout(tests, 60);
     tcase_add_checked_fixture(tests, begin, end);
     tcase_add_test(tests, only_the_secret_itself_names_its_user);

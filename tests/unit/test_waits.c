@@ -60,7 +60,7 @@ START_TEST(each_client_has_a_place_in_the_queue)
     ck_assert_uint_eq(place_of("LOCKS c", &w.client), 0);
     cluster_settle(&w);
     ck_assert_uint_eq(cluster_commands(&w), before);
-    /* The second waiter's time is over; the same client has another place further back. */
+    /* Request #2 has timed out. Its client still has request #4 further back in the queue. */
     cluster_pass_ms(&w, 2000);
     ck_assert_uint_eq(place_of("LOCKS a", &w.client), 2);
     ck_assert_uint_eq(place_of("LOCKS a", &w.others[1]), 3);
@@ -182,7 +182,8 @@ START_TEST(wait_ends_on_time)
 }
 END_TEST
 
-/* The wait ends while a round is in flight. That round can still be granted. */
+/* Both waits end while a round for #a is in flight. The round still gives #a the lock, and #b is
+ * told HELD when it ends. */
 START_TEST(wait_that_ends_during_a_round_ends_with_it)
 {
     cluster_occupy(&w, "a", 60000);
@@ -231,6 +232,8 @@ START_TEST(request_without_wait_is_told_why_the_others_wait)
 }
 END_TEST
 
+/* The first round for #a failed because three masters hung. When #b times out later, its reply must
+ * be HELD and not mention these masters. */
 START_TEST(past_lack_of_masters_is_not_reported)
 {
     cluster_hang(&w, 3, true);
@@ -245,6 +248,8 @@ START_TEST(past_lack_of_masters_is_not_reported)
 }
 END_TEST
 
+/* At first a round takes 30 ms, which leaves no validity of a TTL of 40 ms, so the rounds are LATE.
+ * The waiter stays in the queue until the masters are faster. */
 START_TEST(wait_outlives_late_rounds)
 {
     for (unsigned i = 0; i < 5; i++)

@@ -37,8 +37,8 @@ START_TEST(release_elsewhere_wakes_the_waiter_without_polling)
 }
 END_TEST
 
-/* Client n asks without WAIT. Waiter a joins while that round is in flight, and relies on what the
- * round finds. */
+/* Client n sends a LOCK without WAIT. Waiter a joins while that round is in flight. It starts no
+ * round of its own, but relies on what n's round finds. */
 START_TEST(waiter_that_joins_during_a_round_is_woken_at_once)
 {
     cluster_occupy(&w, "a", 60000);
@@ -88,6 +88,8 @@ START_TEST(release_elsewhere_of_a_local_lock_wakes_the_waiter)
 }
 END_TEST
 
+/* Another daemon extends the lock, so its keys expire after 31 s and no longer after 2 s. The
+ * waiter must not start a round before 31 s have passed. */
 START_TEST(extension_elsewhere_prolongs_the_sleep)
 {
     cluster_occupy(&w, "a", 2000);
@@ -185,7 +187,8 @@ START_TEST(masters_without_a_vote_do_not_count_as_free)
 }
 END_TEST
 
-/* Once D and E vote again, the key is free on a quorum that may vote. */
+/* A and B have a foreign key, and D and E have no vote after a restart. Once D and E vote again,
+ * the key is free on a quorum of masters that can vote (C, D and E). */
 START_TEST(master_that_regains_its_vote_is_probed)
 {
     for (unsigned i = 3; i < 5; i++)
@@ -204,7 +207,7 @@ START_TEST(master_that_regains_its_vote_is_probed)
 END_TEST
 
 /* Two masters have a foreign key, two are free, and the vote of the fifth would decide. Returns the
- * number of acquire rounds that the daemon begins in this time. */
+ * number of acquire rounds that the daemon begins within `ms`. */
 static uint64_t rounds_in_vain(int64_t ms)
 {
     for (unsigned i = 0; i < 2; i++)
@@ -289,6 +292,7 @@ START_TEST(flush_causes_a_probe)
 }
 END_TEST
 
+/* The masters report that the key was deleted, but refuse the key probe that follows. */
 START_TEST(failed_probe_is_repeated)
 {
     cluster_occupy(&w, "a", 60000);
@@ -347,8 +351,9 @@ START_TEST(probe_is_not_written_to_a_closed_connection)
 }
 END_TEST
 
-/* The masters have lost their scripts, so the engine sends the undo again in full. Masters do not
- * track the keys of that command, so none reports the release. */
+/* The masters have lost their scripts, so the engine sends the undo of the refused LOCK again in
+ * full. Masters do not track the keys of that command, so none reports the later release. The
+ * waiter must get the lock nevertheless. */
 START_TEST(flushed_scripts_lose_no_report)
 {
     cluster_occupy(&w, "a", 60000);

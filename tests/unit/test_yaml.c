@@ -287,7 +287,7 @@ START_TEST(number_of_nodes_is_limited)
         memcpy(large + i, "a,", 2);
     large[0] = '[';
     large[1] = ' ';
-    large[2 * YAML_NODES_MAX - 1] = ']'; /* the list and all nodes but one in it */
+    large[2 * YAML_NODES_MAX - 1] = ']'; /* with the list itself, all nodes allowed */
     struct yaml_node *root = read_bytes(large, 2 * YAML_NODES_MAX);
     ck_assert_ptr_nonnull(root);
     yaml_node_free(root);
