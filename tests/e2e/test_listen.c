@@ -52,7 +52,8 @@ START_TEST(a_unix_socket_has_the_configured_mode)
 }
 END_TEST
 
-/* A group that this process may assign to files, if possible not its own. */
+/* Returns a group that this process is allowed to assign to files, if possible not its own group.
+ */
 static gid_t other_group(void)
 {
     gid_t groups[64];

@@ -163,7 +163,8 @@ static unsigned count_left_out(const struct daemon *daemon, const char *event)
     return sum;
 }
 
-/* All events are either logged or counted, and the logged ones are within the limit. */
+/* Waits until all `count` events are either logged or counted. Fails if the daemon has logged more
+ * lines than the throttle allows since begin_ms. */
 static void expect_throttled(const struct daemon *daemon, const char *event, unsigned count,
                              int64_t begin_ms)
 {
