@@ -55,7 +55,7 @@ static void expect_name_without_redlock(pid_t pid, const char *file, const char 
     free(text);
 }
 
-/* `killall redlock` and `pkill redlock` must not kill both processes at once. */
+/* `killall redlock` and `pkill redlock` must kill only the parent, not the supervisor as well. */
 START_TEST(killall_redlock_does_not_match_the_supervisor)
 {
     start(WORDS("deploy", SHELL("echo ready; exec sleep 600")));
@@ -140,7 +140,8 @@ START_TEST(a_parent_resumed_after_the_deadline_returns_the_exit_code)
 }
 END_TEST
 
-/* The exit code is known before the release, which takes longer than the TTL here. */
+/* The command stops the daemon and exits. Then `redlock run` knows the exit code, but releasing the
+ * lock takes longer than the TTL. */
 START_TEST(a_hung_daemon_at_the_release_does_not_change_the_exit_code)
 {
     char daemon[32];
@@ -153,7 +154,8 @@ START_TEST(a_hung_daemon_at_the_release_does_not_change_the_exit_code)
 END_TEST
 
 /* Both processes of `redlock run` are stopped, so neither can kill the command in time. The daemon
- * is stopped as well, because it would extend the lock. Then only the parent is resumed. */
+ * is stopped too, because otherwise it would extend the lock. When the lock has expired, only the
+ * parent is resumed. */
 START_TEST(a_parent_resumed_after_the_deadline_kills_first)
 {
     pid_t pids[STUBBORN_COUNT];
