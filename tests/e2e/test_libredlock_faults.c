@@ -84,7 +84,7 @@ static void check_grant(void *context, const char *text)
         check->latest_ns = granted_ns + validity_ms * MS;
 }
 
-/* If a grant is past its deadline on arrival, the library can confirm it by an EXTEND. The id of
+/* If a grant is past its deadline on arrival, the library confirms it by an EXTEND. The id of
  * this EXTEND is the id of the LOCK plus a multiple of LIMIT_CLIENT_REQUESTS. */
 static void check_confirmations(struct check *check, uint64_t id)
 {
@@ -210,6 +210,8 @@ START_TEST(a_grant_past_its_deadline_on_arrival_is_released)
     char unlock[512] = "";
     open_stage(__func__);
     struct redlock *redlock = new_handle(PATIENT_MS);
+    /* Each reply comes after the validity that it grants. So the library gets no valid deadline
+     * from the EXTEND either, by which it tries to confirm the grant. */
     hostile_set(server, &(struct hostile_plan){.delay_ms = 20, .validity_ms = 5});
     library_expect(redlock, redlock_acquire(redlock, "a", TTL_MS, NULL, &lock, NULL), REDLOCK_LATE);
     ck_assert_int_eq(lock.deadline_ns, 0);

@@ -125,8 +125,9 @@ START_TEST(a_stopped_parent_costs_no_lock)
 }
 END_TEST
 
-/* The command and the supervisor end while the parent is stopped. */
-START_TEST(a_parent_resumed_after_the_deadline_returns_the_exit_code)
+/* The command exits and the supervisor ends while the parent is stopped. When the parent is
+ * resumed, it must not take the lock for lost. */
+START_TEST(a_parent_resumed_after_its_supervisor_ended_returns_the_exit_code)
 {
     start(WORDS("--ttl", "2s", "a", SHELL("echo ready; sleep 0.3; exit 5")));
     wrapper_wait_output(&wrapper, "ready");
@@ -216,7 +217,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, killing_parent_and_supervisor_leaves_the_lock_until_its_deadline);
     tcase_add_test(tests, the_parent_kills_a_stopped_supervisor_before_the_deadline);
     tcase_add_test(tests, a_stopped_parent_costs_no_lock);
-    tcase_add_test(tests, a_parent_resumed_after_the_deadline_returns_the_exit_code);
+    tcase_add_test(tests, a_parent_resumed_after_its_supervisor_ended_returns_the_exit_code);
     tcase_add_test(tests, a_hung_daemon_at_the_release_does_not_change_the_exit_code);
     tcase_add_test(tests, a_parent_resumed_after_the_deadline_kills_first);
     tcase_add_test(tests, a_supervisor_resumed_after_the_deadline_kills_first);
