@@ -1,10 +1,10 @@
 // Loads the status page in Chromium: node page.js URL WIDTH dark|light [PICTURE.png]
 //
 // Prints as JSON the state of the page after loading, after the next refresh, and after the network
-// is cut off. The state has the title, the text, whether the page is wider than its window, and what
-// look() reads besides. Also prints the requests to other hosts, and all errors of the browser
-// (scripts, Content-Security-Policy, failed requests) until the network is cut off. Controls Chromium
-// over its debugging pipe.
+// is cut off: title, text, time of the data, health, whether the page is marked as stale, whether it
+// is wider than its window, and how many scripts, images and frames are in its content. Also prints
+// the requests to other hosts, and all errors of the browser (scripts, Content-Security-Policy,
+// failed requests) until the network is cut off. Controls Chromium over its debugging pipe.
 'use strict';
 const { spawn } = require('child_process');
 const fs = require('fs');

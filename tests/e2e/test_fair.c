@@ -84,8 +84,8 @@ static unsigned longer_than(uint64_t bound)
     return count;
 }
 
-/* True if shares and waits are fair. A few waits may be long: when a daemon
- * misses a pause of the other daemon, all of its clients wait until the next pause. */
+/* True if shares and waits are fair. A few waits may be long: when a daemon misses a pause of the
+ * other daemon, all of its clients wait until the next pause. */
 static bool is_fair(void)
 {
     unsigned share = 0;

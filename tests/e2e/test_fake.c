@@ -292,8 +292,8 @@ static void heartbeat_with(const char *entry)
 
 /* A heartbeat with the entry "-" announces a step of the clock: it writes the time of the step to
  * the server. Both servers already have a time that is ahead of their clocks, so the announcement
- * raises that time by a millisecond. Without it, each server would write the time of its own clock,
- * and the replies would differ. */
+ * raises that time by a millisecond. Without a stored time, each server would write the time of its
+ * own clock, and the replies would differ. */
 static void try_heartbeat_of_a_step(void)
 {
     static const char *const set[] = {"SET",  "redlockd:step:x", "9700000000000000", "NX", "PX",

@@ -136,9 +136,9 @@ START_TEST(fences_rise_across_data_loss_of_any_minority)
             acquire_fenced(&pair, 1);
             waiting_pause(&waiting);
         }
-        /* One of the other three masters is stopped. Every quorum then includes a flushed
-         * master. Possibly no running master knows the earlier ballots any more; then the fencing
-         * tokens rise only because the daemons' ballots follow their wall clocks. */
+        /* One of the other three masters is stopped. Every quorum then needs a flushed master,
+         * which has forgotten the ballots from before the flush. The fencing tokens must still
+         * rise. */
         stage_stop_masters(stage, (second + 1) % 5, (second + 1) % 5);
         for (unsigned i = 0; i < 20; i++)
             acquire_fenced(&pair, i % 2);

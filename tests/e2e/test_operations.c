@@ -297,7 +297,7 @@ START_TEST(locks_of_the_old_set_are_respected_by_the_new_one)
     daemon_connect(&stage.daemon, &stage.client);
     for (unsigned i = 0; i < 3; i++)
         daemon_wait_refused(&stage.daemon, i, "reset", 1);
-    /* The masters lose their data as well: only the quarantine protects the old lock. */
+    /* The masters also lose their data, so only the quarantine protects the lock of the old set. */
     masters_run(stage.masters, 3, "FLUSHALL");
     struct waiting waiting = waiting_for("a grant");
     while (strncmp(client_ask(&stage.client, "LOCK a 1s"), "OK ", 3) != 0)

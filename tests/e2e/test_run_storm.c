@@ -13,10 +13,10 @@
  * a violation, because each deadline is at least DAEMON_MARGIN_MS before the end of the TTL.
  *
  * An overlap after a deadline is only counted. It can happen only on a starved machine, because a
- * command takes about 0.1 s and the TTL is 1 s. There are two ways to it. If both processes of
+ * command takes about 0.1 s and the TTL is 1 s. It has two possible causes. If both processes of
  * `redlock run` were killed, no process ends the command at the deadline. Otherwise `redlock run`
- * kills the command in time, but the processes of the command may have to wait for a processor
- * before they can end.
+ * kills the command before the deadline, but the processes of the command may have to wait for a
+ * processor before they can end.
  *
  * RUN_STORM is the number of runs (default 150), RUN_STORM_SEED the seed (default 1).
  */
