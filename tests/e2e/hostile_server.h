@@ -18,10 +18,10 @@ enum { HOSTILE_LINES = 4096, HOSTILE_BYTES = 1 << 20, HOSTILE_LINE = 4096 };
 enum hostile_kind {
     /* Correct replies. */
     HOSTILE_NONE,
-    HOSTILE_CUT,    /* the reply up to byte `at`, then a close; whole if it is not longer */
+    HOSTILE_CUT,    /* the first `at` bytes of a reply that is longer, then a close */
     HOSTILE_SPLIT,  /* the reply in two pieces, split at byte `at` */
     HOSTILE_SILENT, /* no reply */
-    HOSTILE_FLOOD,  /* to NODES endless lines without END, otherwise endless warnings */
+    HOSTILE_FLOOD,  /* endless lines without END for NODES, else endless warnings */
     HOSTILE_RANDOM, /* random faults, drawn from `seed` */
 };
 

@@ -133,7 +133,7 @@ START_TEST(a_wrong_secret_is_denied_and_the_connection_closed)
 }
 END_TEST
 
-/* So the operator can give the clients their secrets before the daemon has users. */
+/* This allows the operator to give the clients their secrets before the daemon has users. */
 START_TEST(without_users_any_secret_is_accepted)
 {
     struct stage stage;

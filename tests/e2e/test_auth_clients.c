@@ -348,8 +348,7 @@ START_TEST(a_waiter_without_a_valid_secret_ends_when_users_are_introduced)
 END_TEST
 
 /* After a restart of the daemon, other clients can reach the limit before the waiter reconnects.
- * The test stops the waiter until another client has the only connection that its address may have.
- */
+ * The test stops the waiter until another client has taken the only place for their address. */
 START_TEST(a_waiter_retries_while_the_client_limit_is_reached)
 {
     struct stage stage;

@@ -72,8 +72,7 @@ START_TEST(restarted_masters_serve_again)
     for (unsigned i = 0; i < 5; i++)
         master_restart(&stage.masters[i]);
     stage_wait_nodes(&stage, "vote=yes", 5);
-    /* The restarted masters have lost the scripts too, and the daemon must have loaded them again.
-     */
+    /* The restarted masters have lost the scripts too, so the daemon has to load them again. */
     struct grant grant = client_lock(&stage.client, "a", "1s");
     client_expect_match(&stage.client, "HELD [0-9]+", "STATUS a");
     client_expect(&stage.client, "OK", "UNLOCK a %s", grant.token);

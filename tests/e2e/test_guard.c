@@ -481,8 +481,7 @@ START_TEST(a_master_that_may_evict_keys_has_no_vote)
 }
 END_TEST
 
-/* The link to a master that refuses writes is up, but the master has no vote. The daemon logs why.
- */
+/* The link to a master that refuses writes is up, but the master has no vote. The log says why. */
 START_TEST(a_master_that_refuses_writes_is_logged)
 {
     static const struct {

@@ -151,8 +151,7 @@ START_TEST(closing_the_connection_releases_a_hold)
 }
 END_TEST
 
-/* A close with an unread reply resets the connection. On a unix socket, a reset is a clean end too.
- */
+/* A close with an unread reply resets the connection. On a unix socket, that is a clean end too. */
 static void leave_unread(struct client *client)
 {
     client_send(client, "PING\n");

@@ -210,8 +210,8 @@ START_TEST(a_grant_past_its_deadline_on_arrival_is_released)
     char unlock[512] = "";
     open_stage(__func__);
     struct redlock *redlock = new_handle(PATIENT_MS);
-    /* Each reply comes after the validity that it grants. So the library gets no valid deadline
-     * from the EXTEND either, by which it tries to confirm the grant. */
+    /* Each reply is delayed beyond the validity that it grants. That also holds for the reply to
+     * the EXTEND by which the library tries to confirm the grant. */
     hostile_set(server, &(struct hostile_plan){.delay_ms = 20, .validity_ms = 5});
     library_expect(redlock, redlock_acquire(redlock, "a", TTL_MS, NULL, &lock, NULL), REDLOCK_LATE);
     ck_assert_int_eq(lock.deadline_ns, 0);

@@ -52,8 +52,7 @@ START_TEST(a_unix_socket_has_the_configured_mode)
 }
 END_TEST
 
-/* Returns a group that this process is allowed to assign to files, if possible not its own group.
- */
+/* Returns a group that this process can assign to files, if possible not the process's own. */
 static gid_t other_group(void)
 {
     gid_t groups[64];

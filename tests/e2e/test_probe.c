@@ -263,8 +263,7 @@ START_TEST(durable_nodes_without_persistence_are_reported)
 }
 END_TEST
 
-/* A probe affects neither a lock nor a quarantine. It reports how long the quarantine still lasts.
- */
+/* A probe affects neither a lock nor a quarantine. It reports how long the quarantine will last. */
 START_TEST(probing_does_not_disturb_a_running_daemon)
 {
     struct client client;

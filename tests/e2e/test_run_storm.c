@@ -217,8 +217,8 @@ static void write_script(struct storm *storm)
 
 /* Fails if the guard file shows a violation. A command whose flock failed overlaps with the last
  * command that has locked the file. Or it overlaps with a later command, whose flock was killed
- * after it had locked the file; its deadline is not earlier, so the check can miss a violation, but
- * never reports a false one. */
+ * after it had locked the file. The deadline of the later command is not earlier, so the check can
+ * miss a violation, but never reports a false one. */
 static void check_guard(struct storm *storm)
 {
     struct command holder = {0};

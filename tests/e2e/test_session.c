@@ -157,8 +157,7 @@ static unsigned count_calls(struct master *master, const char *command)
 
 /* In a client's first pass, the daemon does not know yet that the client is the only one, so the
  * test sends another LOCK first. After that, the daemon reads all requests in one pass. They form
- * one batch, which is followed by one probe on each master. The test counts the INFO of the probes.
- */
+ * one batch, which one probe on each master follows. The test counts the INFO of the probes. */
 START_TEST(a_single_client_has_a_larger_read_budget)
 {
     struct stage stage;

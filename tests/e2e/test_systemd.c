@@ -192,8 +192,7 @@ START_TEST(the_watchdog_is_fed_during_the_shutdown)
     notify_open(&notify, &stage.sandbox, "200000");
     stage.daemon.environment = notify.environment;
     start(&stage);
-    /* The LOCK stays in flight, so that the shutdown lasts longer than an interval of the watchdog.
-     */
+    /* The LOCK stays in flight, so the shutdown lasts longer than an interval of the watchdog. */
     stage_stop_masters(&stage, 1, 2);
     client_send(&stage.client, "LOCK a 60s\n");
     struct client other;

@@ -63,8 +63,7 @@ START_TEST(twenty_waiters_are_granted_in_order_by_one_command_each)
     }
     for (unsigned i = 0; i < 5; i++) {
         struct monitor_counts counts = monitor_count(&monitors[i], "redlock:a", hands_over);
-        /* Besides the hand-overs, a master may receive one key probe, if the hand-overs took long.
-         */
+        /* If the hand-overs take long, a master can receive a key probe besides. */
         ck_assert_uint_eq(counts.commands - counts.others, WAITERS);
         ck_assert_uint_le(counts.others, 1);
         monitor_close(&monitors[i]);
@@ -96,8 +95,7 @@ struct remote_wait {
 };
 
 /* Acquires the lock through the first daemon, and lets a client of the second daemon wait for it.
- * Begins to count the commands on the masters when the second daemon has started its first round.
- */
+ * Counts the commands on the masters from the time when the second daemon has started a round. */
 static void open_remote_wait(struct remote_wait *remote_wait, const char *test, const char *lock)
 {
     stage_open(&remote_wait->stage, test, &five);
