@@ -256,7 +256,7 @@ START_TEST(reset_set_changes_the_list_of_nodes)
         read_set_id(&stage.masters[i], new_id);
         ck_assert_str_eq(old_id, new_id);
     }
-    /* To --reset-set, the old daemon seems to have ended while it is suspended. */
+    /* A suspended daemon leaves no new traces on the masters, so --reset-set does not notice it. */
     kill(forgotten.pid, SIGSTOP);
     ck_assert_int_eq(run(&stage.daemon, "--reset-set", old_id), 0);
     for (unsigned i = 0; i < 5; i++) {
