@@ -176,8 +176,8 @@ static void do_action(struct attacker *attacker, struct connection *connection)
     read_replies(attacker, connection);
 }
 
-/* Fills the block with requests that need no master. Every 500th line is a STATUS, which starts a
- * round. */
+/* Fills the block with requests that the daemon can answer without the masters, except that every
+ * 500th line is a STATUS, which starts a round. */
 static void fill_block(struct attacker *attacker)
 {
     static const char *const lines[] = {"PING\n", "VERSION\n", "HELP\n", "LOCKS none\n"};

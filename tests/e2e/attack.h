@@ -1,6 +1,6 @@
 /*
  * An attacking process: it keeps many connections to a daemon open, each hostile in one way, and
- * replaces every connection that the daemon closes.
+ * replaces every connection that has ended.
  */
 #ifndef TESTS_E2E_ATTACK_H
 #define TESTS_E2E_ATTACK_H
@@ -13,12 +13,12 @@
     X(ATTACK_BYTES, "bytes")       /* one byte at a time */                                        \
     X(ATTACK_UNREAD, "unread")     /* sends requests, never reads */                               \
     X(ATTACK_PIPELINE, "pipeline") /* sends as much as fits, and reads the replies */              \
-    X(ATTACK_GARBAGE, "garbage")                                                                   \
-    X(ATTACK_HTTP, "http")                                                                         \
-    X(ATTACK_TLS, "tls")                                                                           \
-    X(ATTACK_LONG, "long")   /* an endless line */                                                 \
-    X(ATTACK_AUTH, "auth")   /* wrong secrets */                                                   \
-    X(ATTACK_CHURN, "churn") /* connects and resets */
+    X(ATTACK_GARBAGE, "garbage")   /* random bytes */                                              \
+    X(ATTACK_HTTP, "http")         /* HTTP requests */                                             \
+    X(ATTACK_TLS, "tls")           /* the beginning of a TLS handshake */                          \
+    X(ATTACK_LONG, "long")         /* an endless line */                                           \
+    X(ATTACK_AUTH, "auth")         /* wrong secrets */                                             \
+    X(ATTACK_CHURN, "churn")       /* connects and resets */
 
 enum attack_kind {
 #define X(name, word) name,
@@ -45,8 +45,8 @@ const char *attack_name(enum attack_kind kind);
 
 /* The size of an attack. */
 struct attack_plan {
-    unsigned each; /* connections of each kind except ATTACK_IDLE */
-    unsigned idle;
+    unsigned each;     /* connections of each kind except ATTACK_IDLE */
+    unsigned idle;     /* connections of the kind ATTACK_IDLE */
     unsigned pause_ms; /* between two actions of a connection */
 };
 

@@ -1,6 +1,6 @@
 /*
- * A test's client of the daemon. Every failure aborts the test with a message that shows the last
- * request and the reply, if there was one.
+ * A test's client of the daemon. A function that fails aborts the test, unless its comment says
+ * that it returns false. The message shows the last request and the reply, if there are any.
  */
 #ifndef TESTS_E2E_CLIENT_H
 #define TESTS_E2E_CLIENT_H
@@ -47,13 +47,14 @@ void client_send_bytes(struct client *client, const void *bytes, size_t len);
 /* Sends as much as fits without blocking. False if the connection is gone. */
 bool client_try_send(struct client *client, const char *text);
 
-/* Returns the next line without its LF. The line is valid until the next call. */
+/* Waits for the next line and returns it without its LF. The line is valid until the next call. */
 const char *client_read(struct client *client);
 
 /* Returns the maximum segment size of the TCP connection, in bytes. */
 int client_segment(const struct client *client);
 
-/* True if input (or the end of the connection) can be read. */
+/* True if the socket has unread input, or the connection has ended. Lines that the client has
+ * already read into its buffer do not count. */
 bool client_has_input(const struct client *client);
 
 /* True if a whole line can be read without waiting. */

@@ -15,7 +15,8 @@ struct clock_file {
     const char *environment[7];
 };
 
-/* Opens the clock of this name in the sandbox. It shows the time of the host until it is set. */
+/* Opens the clock of this name in the sandbox. A new clock shows the time of the host until it is
+ * set. */
 void clock_open(struct clock_file *clock, const struct sandbox *sandbox, const char *name);
 
 /* Sets how far the clock is ahead of the host. */

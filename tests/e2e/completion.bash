@@ -21,7 +21,7 @@ expect() {
     failed=1
 }
 
-# Checks that exactly the options in `redlock help` are completed.
+# Checks that exactly the options in the output of `redlock help COMMAND` are completed.
 expect_as_in_help() {
     local command=$1 expected
     # shellcheck disable=SC2086
@@ -35,7 +35,7 @@ expect_as_in_help() {
 
 commands=$(redlock help | sed -n 's/^  \([a-z][a-z]*\)  .*/\1/p' | sort | paste -sd ' ')
 expect 'redlock ' "$commands"
-# The zsh completion cannot run here, but it must name all commands and options as well.
+# The zsh completion cannot run here, but it must name all commands and the options of `redlock run`.
 for word in $commands $(redlock help run | grep -o -- '--[a-z][a-z-]*'); do
     grep -q -- "[^a-z]$word[^a-z]" "${1%/*}/_redlock" || { echo "_redlock lacks $word" >&2; failed=1; }
 done

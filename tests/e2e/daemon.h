@@ -54,7 +54,7 @@ struct daemon {
     int port; /* TCP port, if tcp_host is set */
 };
 
-/* Chooses the paths of the daemon's files and writes its configuration. */
+/* Chooses the paths of the daemon's files and its TCP port, and writes its configuration. */
 void daemon_prepare(struct daemon *daemon, const struct sandbox *sandbox,
                     const struct master *masters, unsigned master_count,
                     const struct daemon_plan *plan);
@@ -82,7 +82,8 @@ void daemon_stop(struct daemon *daemon);
  * daemon_stop(). */
 void daemon_check_end(struct daemon *daemon);
 
-/* Starts a daemon that must refuse to start. Returns the exit status. */
+/* Starts a daemon that is expected to refuse to start, and waits for its end. Returns the exit
+ * status, which the caller checks. */
 int daemon_refuses(struct daemon *daemon);
 
 /* Connects to the unix socket of the daemon. */

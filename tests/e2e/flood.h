@@ -14,7 +14,7 @@
 
 enum flood_kind {
     FLOOD_CLIENT_HELLOS, /* TLS 1.2: repeated requests for renegotiation */
-    FLOOD_EMPTY,         /* TLS 1.2: empty records, as many in a row as OpenSSL allows */
+    FLOOD_EMPTY,         /* TLS 1.2: empty records, nearly as many in a row as OpenSSL allows */
     FLOOD_FRAGMENTS,     /* an incomplete ClientHello, one byte per record */
     FLOOD_KEY_UPDATES,   /* TLS 1.3: a limited number of updates, prepared in advance */
 };

@@ -128,7 +128,7 @@ static size_t replace_bytes(char *bytes, size_t len, size_t at, size_t old, cons
     return len + strlen(replacement) - old;
 }
 
-/* Replaces a number, or the tag, by another number. */
+/* Replaces a number or the tag by another number, or puts a number before some other word. */
 static size_t change_number(struct prng *prng, char *bytes, size_t len)
 {
     static const char *const numbers[] = {"99999999999999999999",
@@ -366,7 +366,8 @@ void hostile_start(struct hostile_server *server, const char *path)
     ck_assert_int_eq(pthread_create(&server->thread, NULL, run, server), 0);
 }
 
-/* The caller must have closed all its handles: the thread ends only between connections. */
+/* The caller must have closed all its connections (handles of libredlock), because the thread ends
+ * only between two connections. */
 void hostile_stop(struct hostile_server *server)
 {
     close(server->stop_pipe[1]);

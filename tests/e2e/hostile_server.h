@@ -1,7 +1,7 @@
 /*
  * A hostile server: a thread that takes the place of the daemon. It sends correct or faulty
- * replies, as its plan says. It records all requests that it receives and all bytes that it sends,
- * and serves one connection at a time.
+ * replies, as its plan says, and serves one connection at a time. It records the requests that it
+ * receives and the bytes that it sends, except those of HOSTILE_FLOOD, until its buffers are full.
  */
 #ifndef TESTS_E2E_HOSTILE_SERVER_H
 #define TESTS_E2E_HOSTILE_SERVER_H
@@ -18,10 +18,10 @@ enum { HOSTILE_LINES = 4096, HOSTILE_BYTES = 1 << 20, HOSTILE_LINE = 4096 };
 enum hostile_kind {
     /* Correct replies. */
     HOSTILE_NONE,
-    HOSTILE_CUT,    /* the reply up to byte `at`, then a close */
+    HOSTILE_CUT,    /* the first `at` bytes of a reply that is longer, then a close */
     HOSTILE_SPLIT,  /* the reply in two pieces, split at byte `at` */
     HOSTILE_SILENT, /* no reply */
-    HOSTILE_FLOOD,  /* endless warnings or lines of NODES, no reply */
+    HOSTILE_FLOOD,  /* endless lines without END for NODES, else endless warnings */
     HOSTILE_RANDOM, /* random faults, drawn from `seed` */
 };
 
@@ -71,8 +71,8 @@ bool hostile_received(struct hostile_server *server, const char *text);
  * read it. False if no request has this tag. */
 bool hostile_request(struct hostile_server *server, uint64_t id, char *text, int64_t *seen_ns);
 
-/* Calls line() for each reply with this tag that the server has sent so far. `text` excludes the
- * tag. */
+/* Calls line() for each whole line with this tag that the server has sent so far. `text` excludes
+ * the tag. */
 void hostile_each_reply(struct hostile_server *server, uint64_t id,
                         void (*line)(void *context, const char *text), void *context);
 

@@ -119,8 +119,8 @@ static bool answers(struct master *master)
     return is_ours;
 }
 
-/* Waits until the process answers. If the process has ended, another process has its port: starts
- * it again, on a new port if may_move. */
+/* Waits until the process answers. If it has ended instead, another program has taken its port. The
+ * master is then started again, on a new port if may_move. */
 static void wait_ready(struct master *master, bool may_move)
 {
     struct waiting waiting = waiting_for("a redis-server to answer");

@@ -69,8 +69,8 @@ void master_stop(struct master *master);
 /* Resumes the process, which first executes the commands that arrived meanwhile. */
 void master_continue(struct master *master);
 
-/* Restarts the master at its address. A durable master then has all its data. Any other master has
- * the data of its last SAVE, or none. */
+/* Kills the master and starts it again at its address. A durable master then has all its data. Any
+ * other master has the data of its last SAVE, or none. */
 void master_restart(struct master *master);
 
 /* Formats the URL of the master for the daemon's configuration. */
@@ -91,7 +91,7 @@ void masters_run(struct master *masters, unsigned count, const char *line);
 /* Returns the number of masters that have the key. */
 unsigned masters_with(struct master *masters, unsigned count, const char *key);
 
-/* Returns the number of keys on all masters, without those of the guard. */
+/* Returns the total number of keys on the masters, without those of the guard. */
 int64_t masters_keys(struct master *masters, unsigned count);
 
 #endif

@@ -15,9 +15,9 @@ struct monitor {
 void monitor_open(struct monitor *monitor, struct master *master);
 void monitor_close(struct monitor *monitor);
 
-/* The commands with this key that the master has received since the previous call, without those
- * that a script runs. `others` is the number of these commands that contain none of the words
- * (ending with NULL). The word for a script is its SHA1. */
+/* Counts the commands with this key that the master has received since the previous call. Commands
+ * that are run by a script do not count. `others` is how many of the counted commands contain none
+ * of `words`, which ends with NULL. A call of a script contains the script's SHA1. */
 struct monitor_counts {
     unsigned commands;
     unsigned others;

@@ -1,9 +1,10 @@
 // Loads the status page in Chromium: node page.js URL WIDTH dark|light [PICTURE.png]
 //
-// Prints the state of the page as JSON, after loading, after a refresh, and without network: title,
-// text, and whether the page is wider than its window. Also prints requests to other hosts and all
-// errors of the browser (scripts, Content-Security-Policy, failed requests). Controls Chromium over
-// its debugging pipe.
+// Prints as JSON the state of the page after loading, after the next refresh, and after the network
+// is cut off: title, text, time of the data, health, whether the page is marked as stale, whether it
+// is wider than its window, and how many scripts, images and frames are in its content. Also prints
+// the requests to other hosts, and all errors of the browser (scripts, Content-Security-Policy,
+// failed requests) until the network is cut off. Controls Chromium over its debugging pipe.
 'use strict';
 const { spawn } = require('child_process');
 const fs = require('fs');

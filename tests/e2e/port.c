@@ -28,7 +28,7 @@ int port_listen(int family, int port)
     int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return -1;
-    /* Servers set this as well: connections in TIME_WAIT must not block the port. */
+    /* Connections in TIME_WAIT must not block the port. Servers set this option too. */
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int));
     if (bind(fd, where, len) == 0 && listen(fd, 1) == 0)
         return fd;

@@ -1,5 +1,5 @@
 /*
- * Child processes of a test. They cannot outlive it, and every wait has a deadline.
+ * Child processes of a test. They cannot outlive the test. Waiting for their end has a deadline.
  */
 #ifndef TESTS_E2E_PROCESS_H
 #define TESTS_E2E_PROCESS_H
@@ -42,6 +42,7 @@ void process_stop(pid_t pid);
 
 /* Waits until /proc shows the process in this state: 'T' stopped, 'S' asleep. */
 void process_wait_state(pid_t pid, char state);
+/* Waits until the process, which need not be a child, has ended. A zombie has ended. */
 void process_wait_gone(pid_t pid);
 
 /* Sends SIGKILL and reaps the process. */

@@ -1,6 +1,7 @@
 """Checks the output of `redlock --json WORDS` strictly: redlock_json.py WORDS <OUTPUT.
 
-The daemon has the masters a, b and c, and the locks 12, - and one that is not UTF-8.
+The daemon has the masters a, b and c. The names of its locks are "12", "-" and one that is not
+UTF-8.
 """
 import json
 import sys

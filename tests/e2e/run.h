@@ -15,7 +15,8 @@
 
 extern const struct stage_plan run_plan;
 
-/* A process tree that ignores TERM, in two groups and two sessions. Each process prints "pid N". */
+/* A process tree that ignores TERM. Four of its processes print "pid N"; two of these four are in
+ * sessions of their own, the other two in the session of the command. */
 #define STUBBORN                                                                                   \
     "trap '' TERM; sh -c 'echo pid $$; while :; do sleep 0.02; done' &"                            \
     "setsid sh -c 'trap \"\" TERM; echo pid $$; while :; do sleep 0.02; done' &"                   \
@@ -23,15 +24,16 @@ extern const struct stage_plan run_plan;
     "echo pid $$; while :; do sleep 0.02; done"
 enum { STUBBORN_COUNT = 4 };
 
-/* Waits until all processes of STUBBORN have printed their PIDs. run_any_runs() is true while any
- * of them runs. */
+/* Waits until the STUBBORN_COUNT processes have printed their PIDs. run_any_runs() is true while
+ * any of these processes runs, run_any_of() while any of the first `count` processes of `pids`
+ * runs. */
 void run_wait_stubborn(const struct wrapper *wrapper, pid_t *pids);
 bool run_any_runs(const pid_t *pids);
 bool run_any_of(const pid_t *pids, unsigned count);
 
-/* run_expiry_ms_on() returns when the key of lock "a" expires on one master. run_first_expiry_ms()
- * returns when it expires on the first of all masters. All times are in milliseconds of wall clock
- * time; the masters share the clock of the test. */
+/* run_wall_ms() returns the present time. run_expiry_ms_on() returns the time at which the key of
+ * lock "a" expires on one master, and run_first_expiry_ms() the earliest of these times on all
+ * masters. All times are milliseconds of the wall clock, which the test shares with the masters. */
 int64_t run_wall_ms(void);
 int64_t run_expiry_ms_on(struct stage *stage, unsigned master);
 int64_t run_first_expiry_ms(struct stage *stage);

@@ -13,10 +13,11 @@ enum { KEY = 16, SALT = 4, NONCE = 8, TAG = 16, HEADER = 5, RANDOM = 32, MASTER 
 struct seal {
     EVP_CIPHER_CTX *cipher;
     unsigned char iv[SALT + NONCE];
-    uint64_t number; /* sequence number of the next record; Finished was 0 */
+    uint64_t number; /* sequence number of the next record; the Finished message was 0 */
 };
 
-/* RFC 5246, 6.3: both keys, then both salts, those of the client first. */
+/* Computes the key block of RFC 5246, section 6.3: the key of the client and that of the server,
+ * then the salt of the client and that of the server. */
 static void derive(SSL *ssl, unsigned char block[2 * (KEY + SALT)])
 {
     static const char label[] = "key expansion";

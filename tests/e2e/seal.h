@@ -8,7 +8,8 @@
 #include <openssl/ssl.h>
 #include <stddef.h>
 
-/* The ciphers that the client must offer, since the records are encrypted with AES-128-GCM. */
+/* The client must offer these ciphers and no others, because the records are encrypted with
+ * AES-128-GCM. */
 #define SEAL_CIPHERS "ECDHE-RSA-AES128-GCM-SHA256:ECDHE-ECDSA-AES128-GCM-SHA256"
 
 enum { SEAL_HANDSHAKE = 22, SEAL_DATA = 23 };

@@ -1,6 +1,7 @@
 /*
- * Secret files of users, in a separate folder, and the users in YAML. `tester` is the user that
- * runs the tests and may do everything over the unix socket. `ci` and `ops` have secrets.
+ * Secret files of users, in a separate folder, and the users in YAML. `tester` is the account that
+ * runs the tests: over the unix socket it needs no secret, and it has all permissions. `ci` and
+ * `ops` need their secrets.
  */
 #ifndef TESTS_E2E_SECRETS_H
 #define TESTS_E2E_SECRETS_H

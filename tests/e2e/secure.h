@@ -21,11 +21,12 @@ struct tls_client {
 
 /* The certificates of the client: names of files in the sandbox. */
 struct tls_client_plan {
-    const char *ca;     /* trusted CA; NULL: does not verify */
-    const char *own;    /* own certificate; NULL: none */
-    const char *host;   /* required host name; NULL: any */
-    int version;        /* TLS1_2_VERSION and the like; 0: the highest */
-    bool small_buffers; /* less than 70 KB fit in while the client does not read */
+    const char *ca;   /* trusted CA; NULL: does not verify */
+    const char *own;  /* own certificate; NULL: none */
+    const char *host; /* required host name; NULL: any */
+    int version;      /* the highest to offer, such as TLS1_2_VERSION; 0: any */
+    /* While the client does not read, the daemon can send it less than 70 KB. */
+    bool small_buffers;
 };
 
 /* Connects to a port of 127.0.0.1 and completes the handshake. False if it fails; the connection is

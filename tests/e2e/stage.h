@@ -6,7 +6,8 @@
  *     ...
  *     stage_close(&stage);
  *
- * stage_close() checks that the daemon ends without errors and that no child and no file is left.
+ * stage_close() checks that the daemon ends without errors, that it removes its socket, and that no
+ * child process is left.
  */
 #ifndef TESTS_E2E_STAGE_H
 #define TESTS_E2E_STAGE_H

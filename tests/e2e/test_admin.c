@@ -510,6 +510,7 @@ END_TEST
 
 START_TEST(readyz_follows_the_votes_of_the_masters)
 {
+    /* A restarted master has no vote for max_ttl, so max_ttl is short here. */
     const struct stage_plan plan = {.over_unix = true, .daemon = {.locks = ", max_ttl: 1s"}};
     struct stage stage;
     open_admin(&stage, __func__, &plan, "");
@@ -570,6 +571,8 @@ START_TEST(a_stopping_daemon_is_not_ready)
     const struct stage_plan plan = {.daemon = {.node_timeout_ms = 5000}};
     struct stage stage;
     open_admin(&stage, __func__, &plan, "");
+    /* The stopped masters keep this LOCK in flight. After SIGTERM the daemon waits for it, so the
+     * test can read /readyz before the daemon ends. */
     stage_stop_masters(&stage, 0, 4);
     client_send(&stage.client, "LOCK a 10s\n");
     struct client other;

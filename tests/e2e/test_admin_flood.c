@@ -20,7 +20,7 @@
 #include "tests/runner.h"
 
 /* The flood lasts until the client has had TURNS replies and CONNECTIONS connections were opened.
- * At most AT_ONCE connections may be opened before one reply. */
+ * While the client waits for one reply, at most AT_ONCE connections may be opened. */
 enum { THREADS = 4, CONNECTIONS = 20000, TURNS = 100, AT_ONCE = 5000 };
 
 struct flood {

@@ -22,7 +22,8 @@
 
 enum { ROUNDS = 25, HONEST = 4 };
 
-/* Memory of a connection in KiB, without unread replies: its buffers and the overhead of malloc. */
+/* A connection may use this much memory, in KiB, for its buffers and the overhead of malloc. Memory
+ * for unread replies is allowed for separately. */
 enum { CONNECTION_KIB = 40 };
 
 struct plan {
@@ -158,7 +159,8 @@ static void report(const struct attack_run *attack_run, const struct plan *plan)
 static void check_bounds(const struct attack_run *attack_run, const struct plan *plan)
 {
     long connections = (long)((ATTACK_KINDS - 1) * plan->attack.each + plan->attack.idle);
-    /* Two kinds have unread replies: ATTACK_UNREAD never reads, and ATTACK_PIPELINE can lag. */
+    /* Two kinds have unread replies: ATTACK_UNREAD never reads, and ATTACK_PIPELINE can read too
+     * slowly. */
     long unread_kib = 2 * (long)plan->attack.each * LIMIT_CLIENT_OUTPUT / 1024;
     long most_kib =
         attack_run->memory_before_kib + unread_kib + connections * CONNECTION_KIB + 65536;

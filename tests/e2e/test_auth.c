@@ -133,7 +133,7 @@ START_TEST(a_wrong_secret_is_denied_and_the_connection_closed)
 }
 END_TEST
 
-/* The operator can then give clients their secrets before configuring users. */
+/* This allows the operator to give the clients their secrets before the daemon has users. */
 START_TEST(without_users_any_secret_is_accepted)
 {
     struct stage stage;
@@ -254,7 +254,8 @@ END_TEST
 
 /* --- secrets in memory --- */
 
-/* Larger mappings are those of a sanitizer, which are mostly empty. */
+/* is_in_memory() leaves out mappings of this size or more: they belong to a sanitizer and are
+ * mostly empty. */
 enum { LARGE_MAPPING = 1 << 28 };
 
 static bool is_in_mapping(int memory, off_t from, size_t len, const char *text)
@@ -297,6 +298,7 @@ START_TEST(a_secret_does_not_stay_in_memory)
      * them the bytes that were copied last. */
     ck_assert_int_eq(setenv("LD_BIND_NOW", "1", 1), 0);
     open_stage(&stage, __func__, "");
+    /* Shows that the search works: the daemon has the path of its socket in memory. */
     ck_assert(is_in_memory(&stage.daemon, stage.daemon.socket));
     connect_tcp(&stage, &client);
     client_expect(&client, "DENIED wrong secret", "AUTH guess-of-one-piece");
@@ -440,7 +442,8 @@ START_TEST(idle_unauthenticated_connections_cannot_crowd_out_clients)
 END_TEST
 
 /* At the limit of clients, the daemon closes an unauthenticated connection to make room for a new
- * one. The connections come from one address (0), or each from another one (1). */
+ * one. All connections come from one address (loop index 0), or each from an address of its own
+ * (1). */
 START_TEST(a_client_displaces_an_unauthenticated_one_at_the_limit)
 {
     struct stage stage;
@@ -495,8 +498,8 @@ START_TEST(guessing_secrets_throttles_the_address)
     for (int i = 0; strcmp(send_wrong_secret(&stage, i), "LIMIT secrets") != 0; i++)
         if (i > AUTH_THROTTLE_BURST)
             waiting_pause(&waiting);
-    /* The throttle applies to new attempts from this address. Authenticated connections and other
-     * addresses are not affected. */
+    /* The throttle applies to new attempts from this address. It affects neither a connection that
+     * has authenticated already nor an attempt over the unix socket. */
     client_expect(&client, "FREE", "STATUS ci:a");
     client_expect(&stage.client, "OK", "AUTH " SECRET_OPS);
     client_close(&client);

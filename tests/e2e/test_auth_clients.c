@@ -1,7 +1,8 @@
 /*
  * libredlock and the command redlock with a daemon that has users. Both send the secret first on
  * every connection, and no error message contains it. Only an operator's secret allows BREAK.
- * A job or a waiter survives a restart of the daemon with a new secret.
+ * A job or a waiter survives a restart of the daemon with a new secret. A waiter also survives a
+ * reload that introduces users, and tries again while the daemon has too many clients.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -346,7 +347,8 @@ START_TEST(a_waiter_without_a_valid_secret_ends_when_users_are_introduced)
 }
 END_TEST
 
-/* After a restart, other clients can reach the limit before the waiter reconnects. */
+/* After a restart of the daemon, other clients can reach the limit before the waiter reconnects.
+ * The test stops the waiter until another client has taken the only place for their address. */
 START_TEST(a_waiter_retries_while_the_client_limit_is_reached)
 {
     struct stage stage;

@@ -131,6 +131,7 @@ START_TEST(an_extension_answered_ok_outlives_a_failed_break)
     snprintf(acl, sizeof(acl), "ACL SETUSER brk +%s", refused[_i]);
     masters_run(&stage.masters[1], 2, acl);
 
+    /* From here on, no release of the failed BREAK can reach a master late. */
     struct waiting waiting = waiting_for("the pending releases of the daemon");
     while (client_count(&breaker, "NODES", " pending_releases=0 ") != 3)
         waiting_pause(&waiting);

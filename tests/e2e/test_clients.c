@@ -265,7 +265,8 @@ START_TEST(a_listing_ends_the_read_budget_of_its_session)
         client_send(&eager, "LOCKS\n");
     client_send(&stage.client, "CLIENTS\n");
     kill(stage.daemon.pid, SIGCONT);
-    /* The daemon reads the input of both clients in the same pass, in any order. */
+    /* The daemon reads the input of both clients in the same pass, in any order. So when it answers
+     * CLIENTS, it has handled the NAME of the eager client and at most one of its listings. */
     client_read(&stage.client);
     while (strstr(stage.client.line, "name=eager") == NULL)
         client_read(&stage.client);
@@ -274,7 +275,8 @@ START_TEST(a_listing_ends_the_read_budget_of_its_session)
                   "%s", stage.client.line);
     for (unsigned i = 0; i < 10; i++)
         client_read_match(&eager, "END");
-    /* Listings after a pending request are pending input, and are handled one by one as well. */
+    /* Lines after an unanswered LOCK are pending input. Listings among them end the read budget
+     * too, and the daemon must still answer all lines. */
     client_send(&eager, "LOCK a 10s\n");
     for (unsigned i = 0; i < 40; i++)
         client_send(&eager, "LOCKS b\nLOCKS\n");

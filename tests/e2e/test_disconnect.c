@@ -7,13 +7,15 @@
 #include "tests/e2e/waiting.h"
 #include "tests/runner.h"
 
-/* With this node_timeout, a LOCK is pending as long as three masters are stopped. */
+/* While three of the five masters are stopped, a LOCK is pending for at most this node_timeout. */
 static const struct stage_plan slow_requests = {
     .masters = 5, .daemon = {.node_timeout_ms = 5000, .tcp_host = "127.0.0.1"}};
 
 static const struct stage_plan briefly_slow_requests = {.masters = 5,
                                                         .daemon = {.node_timeout_ms = 500}};
 
+/* Opens a stage, stops three of its five masters, and sends the request, which locks "a", from a
+ * new client. Returns when the two other masters have the key. */
 static void open_with_pending_lock(struct stage *stage, const char *test,
                                    const struct stage_plan *plan, struct client *client,
                                    const char *request)
@@ -86,9 +88,9 @@ START_TEST(a_pending_lock_at_a_half_close_is_undone_and_answered)
 }
 END_TEST
 
-/* The daemon is stopped until both have arrived, so it reads the LOCK and the half-close in one
- * pass. The masters might vote before the daemon notices the half-close, so the test makes many
- * attempts. */
+/* The test stops the daemon until the LOCK and the half-close have arrived, so the daemon reads
+ * both in one pass. The masters might vote before the daemon notices the half-close, so the test
+ * makes many attempts. */
 START_TEST(a_lock_sent_with_a_half_close_is_never_granted)
 {
     struct stage stage;

@@ -1,8 +1,9 @@
 /*
  * The clients of docs/clients.md, extracted from the page and run against a real daemon.
  *
- * A guest is a program of tests/e2e/guests that works under a lock of such a client and prints the
- * outcome. A relay between guest and daemon delays or damages replies.
+ * A guest is a program of tests/e2e/guests that takes a lock with such a client, works under the
+ * lock and prints the outcome. A relay stands between guest and daemon, or takes the place of the
+ * daemon, to delay, split or damage replies.
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -430,7 +431,7 @@ START_TEST(clients_of_all_languages_exclude_each_other)
         snprintf(name, sizeof(name), "guest-%d.log", i);
         start_named(&guests[i], &stage.sandbox, i % LANGUAGES, stage.daemon.port, &alone, name);
     }
-    /* All clients start at the same time. */
+    /* The test releases its lock when all guests wait for it, so they compete from the start. */
     snprintf(waiting_text, sizeof(waiting_text), " waiting=%d ", GUESTS);
     stage_wait_stats(&stage.client, waiting_text);
     client_expect(&stage.client, "OK", "UNLOCK a %s", token);
@@ -528,7 +529,8 @@ START_TEST(the_deadline_counts_from_the_grant_not_the_request)
     relay_open(&relay);
     start(&guest, &sandbox, _i, relay.port, &default_options);
     relay_accept(&relay);
-    /* 60 s have elapsed and the validity is 0: the deadline is 60 s after the request. */
+    /* According to this reply, the LOCK has waited for 60 s, and its validity is 0. The deadline is
+     * therefore 60 s after the request. */
     relay_reply(&relay, "OK " TOKEN " 0 60000 17\n");
     wait_printed(&guest, "working 17\n");
     tell_to_finish(&sandbox);
@@ -555,6 +557,7 @@ START_TEST(a_broken_connection_is_an_error)
         relay_reply(&relay, parts[i]);
         end_with(&guest, "error: redlockd closed the connection");
     }
+    /* After this, no process listens at the port. */
     relay_close(&relay);
     start(&guest, &sandbox, _i, relay.port, &default_options);
     end_with(&guest, "error: ");

@@ -1,9 +1,9 @@
 /*
  * Two daemons with 16 clients each compete for one resource. The test checks the share of each
  * daemon, the waits, and the number of commands on the masters. Waits are counted in grants, so the
- * speed of the machine hardly matters. A daemon that is not scheduled when its turn comes loses the
- * turn. The test therefore makes several attempts: a machine that is busy for a while spoils only
- * one.
+ * speed of the machine hardly matters. A daemon that is not scheduled while the other daemon
+ * pauses misses its chance to take the lock. The test therefore makes several attempts, of which a
+ * machine that is busy for a while spoils only one.
  */
 #include <poll.h>
 #include <stdio.h>
@@ -84,8 +84,8 @@ static unsigned longer_than(uint64_t limit)
     return count;
 }
 
-/* True if shares and waits are fair. A few waits may be long: a daemon that misses the pause of the
- * other one makes all of its clients wait. */
+/* True if shares and waits are fair. A few waits may be long: when a daemon misses a pause of the
+ * other daemon, all of its clients wait until the next pause. */
 static bool is_fair(void)
 {
     unsigned share = 0;
@@ -100,7 +100,8 @@ static bool is_fair(void)
            longer_than(3 * waited / granted) <= granted / 20 && longest <= 10 * waited / granted;
 }
 
-/* Counts commands that may write. The others are key probes or belong to the guard. */
+/* Counts the commands that may write. Adds the number of other commands to *probes: these are key
+ * probes, or they belong to the guard. Closes the monitors. */
 static unsigned count_writes(struct monitor *monitors, unsigned *probes)
 {
     const char *const writes[] = {"\"SET\"",

@@ -1,6 +1,6 @@
 /*
- * Compares the fake master (tests/fake/master.h) with a real one: the same bytes, sent first
- * to one and at once to the other, must give the same replies.
+ * Compares the fake master (tests/fake/master.h) with a real one: the same bytes, sent to the fake
+ * master and immediately afterwards to the real one, must give the same replies.
  */
 #include <hiredis/hiredis.h>
 #include <inttypes.h>
@@ -171,7 +171,8 @@ static void try_lock_command(void)
     expect_same(buf, redis_format(&fenced, below(4) == 0 ? REDIS_IN_FULL : REDIS_BY_SHA1, buf));
 }
 
-/* Writes and reads contention hints that redlockd never writes. */
+/* Reads a contention hint and, in half of the cases, replaces it by a malformed one, such as
+ * redlockd never writes. */
 static void try_malformed_value(void)
 {
     static const char *const malformed[] = {"",
@@ -289,9 +290,10 @@ static void heartbeat_with(const char *entry)
                       14);
 }
 
-/* The entry "-" announces a step of the clock. The step on both servers is ahead of their clocks,
- * so the announcement raises it by a millisecond. A step behind the clocks would be set to the time
- * of each server, and the replies would differ. */
+/* A heartbeat with the entry "-" announces a step of the clock: it writes the time of the step to
+ * the server. Both servers already have a time that is ahead of their clocks, so the announcement
+ * raises that time by a millisecond. Without a stored time, each server would write the time of its
+ * own clock, and the replies would differ. */
 static void try_heartbeat_of_a_step(void)
 {
     static const char *const set[] = {"SET",  "redlockd:step:x", "9700000000000000", "NX", "PX",
@@ -305,9 +307,9 @@ static void try_heartbeat_of_a_step(void)
     ck_assert_str_eq(step, "9700000000001000");
 }
 
-/* The next heartbeat removes an attestation whose time is in the future, because it was written
- * before the clock was set back. It also removes one without the number after the colon: how far
- * the clock may have gone forward without being noticed. */
+/* A heartbeat removes an attestation whose time is in the future, because such an attestation was
+ * written before the clock was set back. It also removes an attestation that lacks the number after
+ * the colon, which says how far the clock may have stepped forward unnoticed. */
 static void try_heartbeat_on_a_void_attestation(const char *attestation)
 {
     const char *const set[] = {"SET", "redlockd:vouch:x", attestation, "NX", "PX", "60000"};

@@ -72,7 +72,7 @@ START_TEST(restarted_masters_serve_again)
     for (unsigned i = 0; i < 5; i++)
         master_restart(&stage.masters[i]);
     stage_wait_nodes(&stage, "vote=yes", 5);
-    /* The restart lost the scripts as well. */
+    /* The restarted masters have lost the scripts too, so the daemon has to load them again. */
     struct grant grant = client_lock(&stage.client, "a", "1s");
     client_expect_match(&stage.client, "HELD [0-9]+", "STATUS a");
     client_expect(&stage.client, "OK", "UNLOCK a %s", grant.token);
@@ -105,8 +105,8 @@ START_TEST(flushing_the_masters_ends_a_lock)
     /* This reply shows that no SET is in flight any more. */
     client_expect_match(&stage.client, "HELD [0-9]+", "STATUS a");
     masters_run(stage.masters, 5, "FLUSHALL");
-    /* A flushed master cannot know whether another lock existed, so the daemon does not reply
-     * GONE. */
+    /* A flushed master cannot know whether another client had the lock, so the daemon replies GONE
+     * to EXTEND only when the masters vote again. */
     const char *forgotten = "NOQUORUM 0/5 need=3 a:flushed b:flushed c:flushed d:flushed e:flushed";
     client_expect_match(&stage.client, "NOQUORUM [0-2]/5 .*flushed.*", "EXTEND a %s 1s",
                         grant.token);
@@ -314,8 +314,8 @@ END_TEST
 
 enum { SECRET_YAML = 256 };
 
-/* Opens masters with this server_config, which requires a password, and a daemon with this password
- * (NULL: none). Waits until `up` masters vote. */
+/* Opens masters and sends them the command server_config, after which they require a password.
+ * Opens a daemon with the given password (NULL: none) and waits until `up` masters vote. */
 static void open_with_password(struct stage *stage, const char *test, const char *server_config,
                                const char *username, const char *password, unsigned up)
 {
@@ -381,8 +381,9 @@ START_TEST(the_right_username_is_accepted)
 }
 END_TEST
 
-/* The daemon kills its previous connection by CLIENT KILL. Otherwise a master could still execute a
- * command that was left on it. */
+/* After a reconnect, the daemon ends its previous connection to the master with CLIENT KILL, for
+ * which it has to know its CLIENT ID. Otherwise the master could still execute a command that was
+ * left on the previous connection. */
 START_TEST(masters_that_refuse_client_kill_have_no_vote)
 {
     static const char *const missing[] = {"client|kill", "client|id"};

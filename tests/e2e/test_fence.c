@@ -23,7 +23,7 @@ static void open_pair(struct pair *pair, const char *test, const struct daemon_p
 {
     struct stage_plan plan = five;
     plan.daemon = *first;
-    /* All masters are up: with a long timeout, they do not seem to be down on a busy machine. */
+    /* A long timeout keeps masters from seeming to be down on a busy machine. */
     plan.daemon.node_timeout_ms = 3000;
     struct daemon_plan second = plan.daemon;
     stage_open(&pair->stage, test, &plan);
@@ -126,7 +126,7 @@ START_TEST(fences_rise_across_data_loss_of_any_minority)
         masters_run(&stage->masters[second], 1, "FLUSHALL");
         for (unsigned i = 0; i < 100; i++)
             acquire_fenced(&pair, i % 2);
-        /* Only the first master is flushed twice. */
+        /* Only master a is flushed twice: the second time is in the last round of this loop. */
         daemon_wait_refused(&stage->daemon, first, "flushed", 1);
         daemon_wait_refused(&stage->daemon, second, "flushed", second < first ? 2 : 1);
         struct waiting waiting = waiting_for("all of them to vote again");
@@ -136,8 +136,9 @@ START_TEST(fences_rise_across_data_loss_of_any_minority)
             acquire_fenced(&pair, 1);
             waiting_pause(&waiting);
         }
-        /* One of the other three masters is stopped. A quorum then needs a flushed master, and
-         * fencing tokens depend on the wall clock. */
+        /* One of the other three masters is stopped. Every quorum then needs a flushed master,
+         * which has forgotten the ballots from before the flush. The fencing tokens must still
+         * rise. */
         stage_stop_masters(stage, (second + 1) % 5, (second + 1) % 5);
         for (unsigned i = 0; i < 20; i++)
             acquire_fenced(&pair, i % 2);

@@ -61,9 +61,9 @@ static int64_t lock_on_three(struct stage *stage)
     return lock_until(&stage->client);
 }
 
-/* Resumes d and e without the key. Their SETs can still be queued. On a busy machine, the daemon
- * may have found d and e suspect before the LOCK, and then it sent them no SET. When a master
- * answers the test's PING, it has executed what was queued before, and the key can be deleted. */
+/* Resumes d and e and deletes the key on them. The SET of the LOCK may still be queued there. (On a
+ * busy machine, the daemon may have found d and e suspect before the LOCK and sent them no SET.)
+ * When a master answers the test's PING, it has executed everything that was queued before. */
 static void resume_without_key(struct stage *stage)
 {
     stage_continue_masters(stage, 3, 4);
@@ -94,7 +94,8 @@ static void flush(struct stage *stage)
     masters_run(stage->masters, 3, "FLUSHALL");
 }
 
-/* Restarts with a snapshot from before the lock, which includes the record. */
+/* Restarts three masters with the snapshots that they saved before the lock was granted. The
+ * snapshots include the guard's record. */
 static void load_old_snapshot(struct stage *stage)
 {
     for (unsigned i = 0; i < 3; i++)
@@ -111,7 +112,8 @@ static void follow(struct master *follower, const struct master *leader)
         waiting_pause(&waiting);
 }
 
-/* Process, address and connections stay the same, but the data is gone. */
+/* Makes three masters replicas of an empty master, and then masters again. Their processes,
+ * addresses and connections stay the same, but their data is gone. */
 static void fail_over_to_empty_master(struct stage *stage)
 {
     struct master empty;
@@ -193,8 +195,9 @@ START_TEST(no_second_grant_while_the_first_is_valid)
 }
 END_TEST
 
-/* A master becomes a replica and a master again: process, connection and record are the same, but
- * the lock is gone. */
+/* Two of three masters take over the data of their former replicas and become masters again. Their
+ * processes, connections and records stay the same, but the lock is gone: the replicas had been
+ * detached before the lock was granted. */
 START_TEST(a_failback_with_an_unchanged_run_id_is_detected)
 {
     struct stage stage;
@@ -283,8 +286,8 @@ START_TEST(an_unobserved_step_is_respected_on_another_host)
 }
 END_TEST
 
-/* Three clocks step forward. When the first daemon has noticed, they step back, and the first
- * daemon is killed. */
+/* The clocks of a, b and c step forward. When the first daemon has noticed that, they step back,
+ * the first daemon is killed, and d and e are resumed without the key. */
 static void step_and_back_and_end(struct stage *stage)
 {
     step_three_forward(stage);
@@ -297,8 +300,8 @@ static void step_and_back_and_end(struct stage *stage)
 }
 
 /* Before the steps, a daemon on another host leaves its clock entries on the masters. After the
- * step back, these entries fit the clocks again. The announcement of the steps must make them
- * void. */
+ * step back, these entries fit the clocks again, although the key may have expired in between. The
+ * announcement of the steps must make the entries void. */
 START_TEST(a_step_and_back_is_announced_to_another_host)
 {
     struct stage stage;
@@ -434,7 +437,8 @@ START_TEST(a_stopped_and_stepped_daemon_costs_no_vote)
     clock_open(&clock, &stage.sandbox, "daemon");
     save_records(&stage, before);
     /* The second daemon is stopped for three seconds. Then it is resumed and stopped in turn. Its
-     * wall clock steps between an hour behind and an hour ahead, each time while it is stopped. */
+     * wall clock steps between an hour behind and an hour ahead, each time while it is stopped.
+     * All this must cost the first daemon no vote, and must not change the masters' records. */
     int64_t until_ms = waiting_clock_ms() + 3000;
     kill(second.daemon.pid, SIGSTOP);
     struct waiting waiting = waiting_for("three seconds to pass");
@@ -477,7 +481,7 @@ START_TEST(a_master_that_may_evict_keys_has_no_vote)
 }
 END_TEST
 
-/* The link to such a master is up, but the master has no vote, and the daemon logs why. */
+/* The link to a master that refuses writes is up, but the master has no vote. The log says why. */
 START_TEST(a_master_that_refuses_writes_is_logged)
 {
     static const struct {
@@ -534,7 +538,8 @@ START_TEST(the_daemon_does_not_start_with_a_duplicate_master)
 }
 END_TEST
 
-/* The daemon continues with four votes of five. */
+/* The address of master e becomes another name of master b. The daemon continues with four votes of
+ * five. */
 START_TEST(a_master_that_becomes_a_duplicate_costs_one_vote)
 {
     struct stage stage;
@@ -647,6 +652,8 @@ START_TEST(an_ended_token_stays_gone)
     while (masters_with(stage.masters, 5, "redlock:a") > 0)
         waiting_pause(&waiting);
     client_expect(&stage.client, "GONE", "EXTEND a %s 4s", grant.token);
+    /* Two masters have the key again, as after a SET that arrived late. EXTEND must not restore the
+     * lock from them, not even with the help of a third master that has lost its data. */
     for (unsigned i = 0; i < 2; i++)
         master_text(&stage.masters[i], "SET redlock:a %s PX 60000", grant.token);
     client_expect(&stage.client, "GONE", "EXTEND a %s 4s", grant.token);

@@ -86,7 +86,8 @@ START_TEST(a_hold_outlives_its_ttl)
 }
 END_TEST
 
-/* A separate process is killed, and the kernel closes its connection in order. */
+/* The client is a separate process. When it is killed, the kernel closes its connection, which is a
+ * clean end. */
 START_TEST(killing_a_client_frees_its_hold_at_once)
 {
     struct stage stage;
@@ -150,8 +151,7 @@ START_TEST(closing_the_connection_releases_a_hold)
 }
 END_TEST
 
-/* Closing with an unread reply resets a connection. On a unix socket, the daemon takes the reset
- * for an orderly close. */
+/* A close with an unread reply resets the connection. On a unix socket, that is a clean end too. */
 static void leave_unread(struct client *client)
 {
     client_send(client, "PING\n");
@@ -212,8 +212,9 @@ START_TEST(a_lingering_hold_is_not_extended_after_a_half_close)
 }
 END_TEST
 
-/* The warnings and listings of a thousand HOLDs with long names exceed the output limit of a
- * session that does not read. */
+/* A listing of a thousand HOLDs with long names would exceed the limit of unread replies, and so
+ * would the warnings about these HOLDs while the client does not read. The daemon leaves lines out
+ * instead of closing the connection. */
 START_TEST(a_slow_reader_with_many_holds_is_not_dropped)
 {
     enum { HOLDS = 1000 };

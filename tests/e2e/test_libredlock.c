@@ -119,8 +119,9 @@ START_TEST(a_released_lock_goes_to_the_waiting_handle)
 }
 END_TEST
 
-/* At the default rate of 1 %, the drift during a wait of a hundred TTLs exceeds the TTL. The lock
- * must be granted even so. With the rate of 10 % here, a wait of ten TTLs is enough. */
+/* At the default rate of 1 %, the drift during a wait of a hundred TTLs is as long as the TTL.
+ * The lock must be granted even so, because the TTL begins with the grant. With the rate of 10 %
+ * here, a wait of ten TTLs is enough. */
 START_TEST(a_long_waiter_gets_the_lock)
 {
     static const struct stage_plan drifting = {
@@ -387,7 +388,7 @@ END_TEST
 
 /* --- timeouts --- */
 
-/* The handle is connected and requests a HOLD (0), or it is not connected yet (1). */
+/* At loop index 0, the handle is connected and requests a HOLD; at 1, it is not connected yet. */
 START_TEST(a_stopped_daemon_costs_the_timeout_and_leaves_no_lock)
 {
     struct stage stage;
@@ -443,6 +444,8 @@ START_TEST(connecting_ends_after_the_connect_timeout)
 }
 END_TEST
 
+/* A LOCK without HOLD times out on a connection that also has a HOLD. The handle must not close
+ * this connection, so it releases the lock when the late OK arrives. */
 START_TEST(a_late_grant_is_released_and_the_connection_kept)
 {
     struct stage stage;
@@ -501,8 +504,8 @@ START_TEST(freeing_a_handle_releases_untaken_grants)
     struct waiting waiting = waiting_for("the lock to be granted");
     while (client_count(&stage.client, "STATS", "subject=lock ok=1 ") != 1)
         waiting_pause(&waiting);
-    /* The handle has not read the grant yet (0), has read it (1), or the program has taken it and
-     * sent a release (2). */
+    /* Depending on the loop index, the handle has not read the grant yet (0), it has read the grant
+     * (1), or the program has taken the grant and released the lock (2). */
     struct redlock_event event;
     if (_i == 1) {
         library_expect(redlock, redlock_ping(redlock), REDLOCK_OK);

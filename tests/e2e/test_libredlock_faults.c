@@ -1,7 +1,7 @@
 /*
- * libredlock with a hostile server: whatever the server sends, the library neither crashes nor
- * hangs, and the server has granted every lock that the library reports, with a deadline no earlier
- * than the reported one.
+ * libredlock with a hostile server. Whatever the server sends, the library neither crashes nor
+ * hangs. It reports a lock only if the server has granted it, and never with a later deadline than
+ * the server's reply allows.
  */
 #include <inttypes.h>
 #include <regex.h>
@@ -84,8 +84,8 @@ static void check_grant(void *context, const char *text)
         check->latest_ns = granted_ns + validity_ms * MS;
 }
 
-/* If a grant is past its deadline on arrival, the library confirms it by an EXTEND. The id of the
- * EXTEND belongs to the same slot: it is greater by a multiple of LIMIT_CLIENT_REQUESTS. */
+/* If a grant is past its deadline on arrival, the library confirms it by an EXTEND. The id of
+ * this EXTEND is the id of the LOCK plus a multiple of LIMIT_CLIENT_REQUESTS. */
 static void check_confirmations(struct check *check, uint64_t id)
 {
     enum { USES = 64 };
@@ -99,7 +99,8 @@ static void check_confirmations(struct check *check, uint64_t id)
 }
 
 /* The library has reported this lock for request `id`, a LOCK or an EXTEND. Fails unless the server
- * has sent a reply that grants it. earlier_ns is the deadline before an EXTEND; 0 for a LOCK. */
+ * has sent a reply that grants the lock, and unless the reported deadline is allowed by such a
+ * reply or is not after earlier_ns: the deadline before an EXTEND, 0 for a LOCK. */
 static void expect_backed_by_grant(uint64_t id, const struct redlock_lock *lock, int64_t earlier_ns)
 {
     char request[512];
@@ -118,7 +119,8 @@ static void expect_backed_by_grant(uint64_t id, const struct redlock_lock *lock,
     ck_assert_int_le(lock->deadline_ns, check.latest_ns);
 }
 
-/* Acquires without blocking, so that the id is known. */
+/* Sends a LOCK with redlock_start_acquire(), which returns the id of the request, and waits for the
+ * answer. Checks the lock if the answer is a grant. */
 static struct redlock_event acquire(struct redlock *redlock, bool hold)
 {
     uint64_t id;
@@ -208,6 +210,8 @@ START_TEST(a_grant_past_its_deadline_on_arrival_is_released)
     char unlock[512] = "";
     open_stage(__func__);
     struct redlock *redlock = new_handle(PATIENT_MS);
+    /* Each reply is delayed beyond the validity that it grants. That also holds for the reply to
+     * the EXTEND by which the library tries to confirm the grant. */
     hostile_set(server, &(struct hostile_plan){.delay_ms = 20, .validity_ms = 5});
     library_expect(redlock, redlock_acquire(redlock, "a", TTL_MS, NULL, &lock, NULL), REDLOCK_LATE);
     ck_assert_int_eq(lock.deadline_ns, 0);
@@ -295,7 +299,7 @@ START_TEST(a_server_that_never_answers_costs_the_timeout)
 }
 END_TEST
 
-/* A connection may be dead without an error, for example because a firewall has lost its state.
+/* A connection can be dead without an error, for example because a firewall has lost its state.
  * Only a new connection reaches the daemon. */
 START_TEST(an_abandoned_connection_is_replaced)
 {
@@ -532,7 +536,8 @@ static void run_seed(uint64_t seed)
     redlock_free(run.redlock);
 }
 
-/* HOSTILE_SEED is the first seed, HOSTILE_RUNS the number of runs. */
+/* Reads a number from the environment: HOSTILE_SEED is the first seed, HOSTILE_RUNS the number of
+ * runs. */
 static unsigned number_of(const char *name, unsigned otherwise)
 {
     const char *text = getenv(name);
@@ -547,7 +552,8 @@ START_TEST(a_hostile_server_cannot_fake_a_lock)
     for (unsigned seed = first; seed < first + count; seed++) {
         mark_point();
         run_seed(seed);
-        /* Unread requests of this run must not count for the next one. */
+        /* The server may still have requests of this run to read. A new server cannot record them
+         * as requests of the next run. */
         hostile_stop(server);
         hostile_start(server, path);
     }

@@ -40,7 +40,8 @@ static bool ended_well(pid_t child)
            WEXITSTATUS(status) == 0;
 }
 
-/* The child is made by fork() (0), by fork() on an old kernel (1), or by a bare clone() (2). */
+/* Depending on the loop index, the first child is made by fork() (0), by fork() on an old kernel
+ * (1), or by a bare clone() (2). */
 START_TEST(a_child_leaves_the_connection_to_its_parent)
 {
     struct stage stage;
@@ -92,8 +93,9 @@ START_TEST(a_child_can_take_over_the_connection)
 }
 END_TEST
 
-/* The library reads the grant before the fork. After the fork, the parent takes the event. In case
- * 1, the child also takes the events of its copy of the handle, and must not get the grant. */
+/* The library reads the grant before the fork. After the fork, the parent takes the event with the
+ * grant. At loop index 1, the child also takes the events of its copy of the handle, and must not
+ * get the grant. */
 START_TEST(a_child_does_not_release_the_grants_of_its_parent)
 {
     struct stage stage;

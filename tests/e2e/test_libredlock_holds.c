@@ -64,8 +64,8 @@ START_TEST(a_lingering_hold_is_released_by_its_handle)
 }
 END_TEST
 
-/* When the process is killed, the kernel closes its unix socket, which the daemon sees as an
- * orderly close. The hold must outlive it even so. */
+/* When the process is killed, the kernel closes its unix socket, which is a clean end of the
+ * connection. A HOLD with LINGER must outlive even a clean end. */
 START_TEST(a_lingering_hold_outlives_a_killed_process_until_its_deadline)
 {
     struct stage stage;
@@ -95,8 +95,8 @@ START_TEST(a_lingering_hold_outlives_a_killed_process_until_its_deadline)
 }
 END_TEST
 
-/* Closing a socket with unread bytes resets the connection, and a reset releases no HOLD. The
- * handle must therefore read the warnings before it closes the socket. */
+/* Closing a TCP socket with unread bytes resets the connection, and after a reset a HOLD lives
+ * until its deadline. The handle must therefore read the warnings before it closes the socket. */
 START_TEST(a_hold_with_unread_warnings_is_freed_with_its_handle)
 {
     struct stage stage;
@@ -138,8 +138,8 @@ START_TEST(a_lost_hold_is_reported_once)
 }
 END_TEST
 
-/* The daemon is stopped for longer than the timeout, over a unix socket (0) and over TCP (1). The
- * client relies on the deadline, whatever happens to its connection. */
+/* The daemon is stopped until a request has timed out, and the program abandons the connection: a
+ * unix socket at loop index 0, TCP at 1. The program still relies on the deadline of its lock. */
 START_TEST(a_hold_on_an_abandoned_connection_lives_until_its_deadline)
 {
     struct stage stage;
@@ -157,7 +157,8 @@ START_TEST(a_hold_on_an_abandoned_connection_lives_until_its_deadline)
     ck_assert(redlock_next(redlock, &event));
     ck_assert_int_eq(event.kind, REDLOCK_EVENT_CLOSED);
     kill(stage.daemon.pid, SIGCONT);
-    /* Over TCP, the daemon has now noticed the close. The abandoned unix socket stays open. */
+    /* Over TCP, the library has closed the connection, and the test waits until the daemon notices.
+     * The library keeps an abandoned unix socket open. */
     stage_wait_clients(&stage, _i == 0 ? 2 : 1);
     client_expect_match(&stage.client, "HELD .*", "LOCK a 30s");
     redlock_set_timeout(redlock, 5000);
@@ -175,8 +176,8 @@ START_TEST(a_hold_on_an_abandoned_connection_lives_until_its_deadline)
 }
 END_TEST
 
-/* Closing the unix socket would be an orderly close, which releases the lock. Even if it is out of
- * memory, the library must not close it. */
+/* Closing the unix socket would be a clean end, which releases the lock. The library must not close
+ * the socket, even if it has no memory to remember it. */
 START_TEST(a_connection_is_abandoned_without_memory)
 {
     struct stage stage;
@@ -196,7 +197,8 @@ START_TEST(a_connection_is_abandoned_without_memory)
 }
 END_TEST
 
-/* Each restart of the daemon ends the connection that was abandoned before it. */
+/* Each restart of the daemon ends the connection that was abandoned before the restart. The handle
+ * must then close its socket of this connection. */
 START_TEST(abandoned_connections_that_ended_use_no_descriptors)
 {
     enum { ROUNDS = 3 };

@@ -103,8 +103,9 @@ static void program_end(struct program *program)
     }
 }
 
-/* The program uses libevent (0) or epoll (1). The socket of the new connection gets the number of
- * the old one. A program that had registered the old socket itself would not notice the new one. */
+/* The program uses libevent (loop index 0) or epoll (1). The socket of the new connection gets the
+ * descriptor number of the old socket, so a program that had registered the old socket with epoll
+ * would not notice that it has to register the new one. */
 START_TEST(a_grant_after_a_reconnect_wakes_the_loop)
 {
     struct stage stage;
@@ -160,7 +161,8 @@ START_TEST(the_descriptor_outlives_connections)
 }
 END_TEST
 
-/* The requests do not all fit into the socket. The library sends the rest when there is room. */
+/* The requests do not all fit into the socket. The library sends the remaining ones when there is
+ * room. */
 START_TEST(pending_output_wakes_the_loop)
 {
     enum { REQUESTS = 1000 };

@@ -1,5 +1,6 @@
 /*
- * Shutdown of the daemon, state that survives it, and the log.
+ * Shutdown of the daemon, locks that survive a restart, the exit status for an invalid
+ * configuration, and the log.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -14,8 +15,8 @@
 
 static const struct stage_plan three = {.masters = 3, .over_unix = true};
 
-/* With two masters stopped, a LOCK is pending for about node_timeout. An orderly shutdown waits for
- * longer than that. */
+/* While two of the three masters are stopped, a LOCK is in flight for about this node_timeout. A
+ * shutdown waits longer than that for requests in flight. */
 static const struct stage_plan slow_requests = {.masters = 3, .daemon = {.node_timeout_ms = 800}};
 
 /* --- shutdown --- */
@@ -190,8 +191,9 @@ END_TEST
 
 /* --- the log --- */
 
-/* An invalid configuration does not become valid by itself, while an address in use can become
- * free. Hence the shipped systemd unit does not restart a daemon that exits with this status. */
+/* The shipped systemd unit does not restart a daemon that exits with this status, because an
+ * invalid configuration does not become valid by itself. It does restart the daemon after other
+ * errors, such as an address in use, which can become free. */
 START_TEST(an_invalid_configuration_has_its_own_exit_status)
 {
     enum { WRONG_CONFIGURATION = 78 };
@@ -225,8 +227,8 @@ START_TEST(no_token_is_in_the_log)
 }
 END_TEST
 
-/* JSON is a subset of YAML, so libyaml can parse it: each line is one mapping with the fields of
- * every event. */
+/* Fails unless the line is one JSON object with the fields that every event has. JSON is a subset
+ * of YAML, so libyaml can parse it, as a mapping. */
 static void check_json(const char *line)
 {
     yaml_parser_t parser;
@@ -283,7 +285,7 @@ START_TEST(the_log_level_suppresses_lower_levels)
 }
 END_TEST
 
-START_TEST(a_lost_master_is_logged_on_the_edge_not_per_request)
+START_TEST(a_lost_master_is_logged_when_its_state_changes_not_per_request)
 {
     const struct stage_plan plan = {.masters = 3, .daemon = {.yaml = "log: {level: info}\n"}};
     struct stage stage;
@@ -323,7 +325,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, no_token_is_in_the_log);
     tcase_add_test(tests, the_json_log_has_one_object_per_line);
     tcase_add_test(tests, the_log_level_suppresses_lower_levels);
-    tcase_add_test(tests, a_lost_master_is_logged_on_the_edge_not_per_request);
+    tcase_add_test(tests, a_lost_master_is_logged_when_its_state_changes_not_per_request);
     suite_add_tcase(suite, tests);
     return suite;
 }

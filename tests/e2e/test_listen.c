@@ -52,7 +52,7 @@ START_TEST(a_unix_socket_has_the_configured_mode)
 }
 END_TEST
 
-/* A group that this process may assign to files, if possible not its own. */
+/* Returns a group that this process can assign to files, if possible not the process's own. */
 static gid_t other_group(void)
 {
     gid_t groups[64];

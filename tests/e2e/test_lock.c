@@ -112,7 +112,7 @@ START_TEST(a_resource_can_be_any_256_bytes)
     struct stage stage;
     char resource[257];
     stage_open(&stage, __func__, &five);
-    /* Bytes above 0x7f, braces, quotes, a percent sign: all opaque. */
+    /* The daemon must not give a meaning to bytes above 0x7f, braces, quotes or a percent sign. */
     memset(resource, 'x', sizeof(resource) - 1);
     static const char odd[] = "{\"\xc3\xa4\\'%s\xff}:*?[";
     memcpy(resource, odd, sizeof(odd) - 1);
@@ -194,8 +194,8 @@ START_TEST(extend_never_shortens)
     stage_wait_key(&stage, "redlock:a", 5);
     client_expect_match(&stage.client, "OK [0-9a-f]{40} [0-9]+ [0-9]+", "EXTEND a %s 1s",
                         grant.token);
-    /* The daemon sends STATUS to each master after the extension, on the same connection, so the
-     * masters have executed the extension. */
+    /* The daemon sends the command of STATUS to each master after that of the extension, on the
+     * same connection. So at least a quorum of the masters has executed the extension by now. */
     client_expect_match(&stage.client, "HELD [0-9]+", "STATUS a");
     for (unsigned i = 0; i < 5; i++)
         ck_assert_int_gt(master_integer(&stage.masters[i], "PTTL redlock:a"), 30000);
@@ -225,7 +225,8 @@ START_TEST(extend_after_the_ttl_stays_gone)
     client_expect(&stage.client, "GONE", "EXTEND a %s 1s", grant.token);
     client_expect(&stage.client, "GONE", "EXTEND a %s 1s", grant.token);
     client_expect(&stage.client, "FREE", "STATUS a");
-    /* A master whose clock is slightly behind can have prolonged its key for a short time. */
+    /* The key may not have expired yet on a master whose clock is slightly behind, and an EXTEND
+     * may have prolonged it there, by a second. */
     stage_wait_no_keys(&stage);
     stage_close(&stage);
 }
@@ -233,8 +234,8 @@ END_TEST
 
 /*
  * When the third master has confirmed the extension, the daemon backfills the key on the masters
- * that have answered by then that they lack it. To make the order of replies certain, one of the
- * three is stopped until the master without the key has answered.
+ * that have answered by then that they lack it. Here master e is down and c lacks the key, so the
+ * daemon needs the confirmations of a, b and d. Master a is stopped until c has answered.
  */
 START_TEST(extend_backfills_the_key_on_a_master_that_lost_it)
 {
@@ -285,8 +286,8 @@ START_TEST(extend_is_gone_if_a_majority_lost_the_key)
 END_TEST
 
 /* A minority still has keys with a token that a majority has lost. The daemon does not delete these
- * keys, since the holder may still rely on the lock: they expire by their TTL. But they must not
- * block other clients. */
+ * keys, because their holder may still rely on the lock until its deadline. The keys expire by
+ * their TTL, and until then they must not block other clients. */
 START_TEST(a_failed_extend_does_not_block_the_next_lock)
 {
     struct stage stage;

@@ -87,8 +87,8 @@ START_TEST(lines_for_other_outputs_have_no_priority)
     char stream[64];
     const char *environment[3];
     unsigned others;
-    /* Processes started by a service inherit the variable, but their standard error may be another
-     * file. */
+    /* Processes started by a service inherit JOURNAL_STREAM, but their standard error can be
+     * another file than the one it names. */
     open_journal(&stage, __func__, 1, stream, environment);
     ck_assert_uint_eq(lines_beginning(&stage.daemon, "<", &others), 0);
     ck_assert_uint_gt(others, 0);
@@ -163,7 +163,8 @@ static unsigned count_left_out(const struct daemon *daemon, const char *event)
     return sum;
 }
 
-/* All events are either logged or counted, and the logged ones are within the limit. */
+/* Waits until all `count` events are either logged or counted. Fails if the daemon has logged more
+ * lines than the throttle allows since begin_ms. */
 static void expect_throttled(const struct daemon *daemon, const char *event, unsigned count,
                              int64_t begin_ms)
 {

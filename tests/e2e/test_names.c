@@ -60,7 +60,8 @@ START_TEST(each_address_of_a_name_is_tried)
     wait_address_logged(&stage, "node_down node=a reason=refused ", "127.0.0.1");
     stage_wait_nodes(&stage, "state=up", 3);
     wait_address_logged(&stage, "node_up node=a ", "127.0.0.2");
-    /* The last good address is tried first. */
+    /* After the connection is lost, the daemon first tries the last good address. So no further
+     * refusal is logged. */
     master_integer(&stage.masters[0], "CLIENT KILL TYPE normal SKIPME yes");
     daemon_wait_log(&stage.daemon, "node_down node=a reason=disconnected ", "");
     while (daemon_count_log(&stage.daemon, "node_up node=a ") < 2)
@@ -160,8 +161,9 @@ static void wait_connected(struct master *master, const char *name, const char *
         waiting_pause(&waiting);
 }
 
-/* With two addresses, tracking messages could come from another server than the one with the
- * keys. */
+/* The daemon has two connections to a master, one for commands and one for tracking. If they used
+ * different addresses of a name, the tracking messages could come from another server than the one
+ * that has the keys. */
 START_TEST(both_connections_to_a_master_use_the_same_address)
 {
     struct stage stage;

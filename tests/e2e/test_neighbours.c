@@ -144,7 +144,7 @@ START_TEST(two_daemons_never_both_grant)
         for (unsigned i = 0; i < 2; i++)
             if (strncmp(clients[i].line, "OK ", 3) == 0)
                 client_expect(&clients[i], "OK", "UNLOCK a %.40s", clients[i].line + 3);
-        /* The loser may still be undoing its partial grant. */
+        /* A daemon that got too few votes may still be deleting its keys. */
         stage_wait_no_keys(&stage);
     }
     ck_assert_uint_gt(granted, 0);

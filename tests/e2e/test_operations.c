@@ -71,6 +71,7 @@ START_TEST(bootstrap_is_refused_if_any_master_has_a_record)
     stage_open_masters(&stage, __func__, &three);
     daemon_prepare(&stage.daemon, &stage.sandbox, stage.masters, 3, &three.daemon);
     ck_assert_int_eq(run(&stage.daemon, "--bootstrap", NULL), 0);
+    /* Deletes the leases, so that the test can see that a refused bootstrap writes none. */
     for (unsigned i = 0; i < 3; i++)
         delete_leases(&stage.masters[i]);
     ck_assert_int_eq(run(&stage.daemon, "--bootstrap", NULL), 1);
@@ -166,7 +167,8 @@ START_TEST(durable_masters_vote_immediately_after_a_restart)
 }
 END_TEST
 
-/* Waits until the leases of the daemon that ran the bootstrap have expired. */
+/* Waits until each name lease has the signature of one daemon only. Then the signature of the
+ * process that ran the bootstrap has expired. */
 static void wait_single_daemon(struct stage *stage)
 {
     static const char daemons[] =
@@ -182,7 +184,8 @@ static void wait_single_daemon(struct stage *stage)
             waiting_pause(&waiting);
 }
 
-/* The hold is lost after two seconds without a successful extension. */
+/* With a TTL of 6 s, the daemon begins an extension after 2 s. The hold is lost if no extension
+ * succeeds in the 2 s after that. */
 START_TEST(a_hold_survives_a_rolling_restart_of_durable_masters)
 {
     struct stage stage;
@@ -253,6 +256,7 @@ START_TEST(reset_set_changes_the_list_of_nodes)
         read_set_id(&stage.masters[i], new_id);
         ck_assert_str_eq(old_id, new_id);
     }
+    /* A suspended daemon leaves no new traces on the masters, so --reset-set does not notice it. */
     kill(forgotten.pid, SIGSTOP);
     ck_assert_int_eq(run(&stage.daemon, "--reset-set", old_id), 0);
     for (unsigned i = 0; i < 5; i++) {
@@ -267,7 +271,7 @@ START_TEST(reset_set_changes_the_list_of_nodes)
     client_close(&client);
     daemon_stop(&forgotten);
 
-    /* The quarantine is the larger one of the old and the new max_ttl. */
+    /* Waits for the quarantine, which lasts for the old max_ttl: it is larger than the new one. */
     serve(&stage, &brief);
     client_lock(&stage.client, "a", "1s");
     stage_close(&stage);
@@ -293,7 +297,7 @@ START_TEST(locks_of_the_old_set_are_respected_by_the_new_one)
     daemon_connect(&stage.daemon, &stage.client);
     for (unsigned i = 0; i < 3; i++)
         daemon_wait_refused(&stage.daemon, i, "reset", 1);
-    /* The masters lose their data as well: only the quarantine protects the old lock. */
+    /* The masters also lose their data, so only the quarantine protects the lock of the old set. */
     masters_run(stage.masters, 3, "FLUSHALL");
     struct waiting waiting = waiting_for("a grant");
     while (strncmp(client_ask(&stage.client, "LOCK a 1s"), "OK ", 3) != 0)
@@ -453,7 +457,8 @@ START_TEST(a_command_missing_from_the_acl_is_reported)
 }
 END_TEST
 
-/* Servers without the command (Redis 7) must not see an attempt, which would count as an error. */
+/* The native command deletes a key if it has a given value. To a server without such a command,
+ * like Redis 7, the daemon must not send one, because the server would count an error. */
 START_TEST(a_single_release_uses_the_native_command)
 {
     struct stage stage;
@@ -478,7 +483,7 @@ START_TEST(a_single_release_uses_the_native_command)
 }
 END_TEST
 
-/* The ACL is from before batched releases, which need MGET. */
+/* An operator's ACL can be older than the batched releases of redlockd, which need MGET. */
 START_TEST(an_acl_without_mget_still_releases_and_is_logged_once)
 {
     struct stage stage;

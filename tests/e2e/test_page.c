@@ -1,6 +1,7 @@
 /*
- * The status page in Chromium. Skipped without Chromium, which takes 300 MB and is therefore not
- * installed by tests/deps.sh. tests/e2e/page.js prints the state of the page as JSON.
+ * The status page in Chromium. The tests are skipped if chromium or node is missing: tests/deps.sh
+ * does not install Chromium, which takes 300 MB. tests/e2e/page.js prints the state of the page as
+ * JSON.
  */
 #include <stdio.h>
 #include <stdlib.h>

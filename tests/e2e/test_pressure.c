@@ -12,7 +12,8 @@
 #include "tests/e2e/waiting.h"
 #include "tests/runner.h"
 
-/* With this node_timeout, a request is pending as long as the first three masters are stopped. */
+/* While the first three of the five masters are stopped, a request is pending for at most this
+ * node_timeout. */
 static const struct stage_plan slow_requests = {.masters = 5, .daemon = {.node_timeout_ms = 5000}};
 
 /* --- late grants --- */

@@ -74,7 +74,7 @@ START_TEST(masters_that_can_vote_are_reported_ok)
 END_TEST
 
 /* The round trip to these masters requires a backoff_max of more than a millisecond. The first
- * lines of `yaml` belong to the section `rounds`. */
+ * two lines of `yaml` continue the section `rounds`, which the test framework writes before it. */
 START_TEST(a_backoff_too_short_for_the_round_trip_is_a_warning)
 {
     const struct stage_plan plan = {
@@ -140,7 +140,7 @@ START_TEST(each_master_is_reported_with_its_reason)
 }
 END_TEST
 
-/* A daemon has two connections to a master: commands and tracking. */
+/* A daemon has two connections to a master: one for commands and one for tracking. */
 enum { CONNECTIONS = 2 };
 
 /* Takes the place of a master, and replies to every command with an error. */
@@ -263,7 +263,7 @@ START_TEST(durable_nodes_without_persistence_are_reported)
 }
 END_TEST
 
-/* The probe reports the rest of a quarantine and does not end it. */
+/* A probe affects neither a lock nor a quarantine. It reports how long the quarantine will last. */
 START_TEST(probing_does_not_disturb_a_running_daemon)
 {
     struct client client;

@@ -149,7 +149,8 @@ START_TEST(a_held_lock_is_refused_at_once_or_after_the_wait)
 }
 END_TEST
 
-/* The wait is sent in whole milliseconds; rounding must not cause a second request. */
+/* The command sends the time of --wait in whole milliseconds. Rounding must not leave a remainder
+ * for which the command would send a second request. */
 START_TEST(a_wait_that_times_out_is_one_request)
 {
     struct stage stage;
@@ -405,6 +406,7 @@ START_TEST(help_fits_the_smallest_terminal)
 {
     struct stage stage;
     open_stage(&stage, __func__);
+    /* Prints the number of help texts: the summary, and one for each of 13 commands. */
     expect_script(&stage,
                   "for command in '' $($REDLOCK help | sed -n 's/^  \\([a-z][a-z]*\\)  .*/\\1/p')\n"
                   "do $REDLOCK help $command >$TMPDIR/help || exit\n"
@@ -558,7 +560,8 @@ START_TEST(an_interactive_lock_shows_how_to_unlock)
 }
 END_TEST
 
-/* Runs the suggested unlock command in a shell with another default daemon. */
+/* Acquires a lock on a terminal, and runs the suggested unlock command in a shell where REDLOCK_URL
+ * names no daemon. */
 static void check_unlocks(const struct stage *stage, const char *name)
 {
     static const char lead[] = "to release it:  redlock ";

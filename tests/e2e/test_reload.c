@@ -128,7 +128,8 @@ START_TEST(a_reload_does_not_disturb_holders_and_waiters)
     ck_assert(!client_has_line(&holder));
     ck_assert(!client_has_line(&waiter));
     client_expect(&holder, "PONG", "PING");
-    /* Closing the connection still hands the lock over, now with a fence. */
+    /* When the holder closes its connection, the lock still goes to the waiter. The grant now has a
+     * fencing token, because of the reloaded `fence: always`. */
     client_close(&holder);
     client_read_match(&waiter, "OK [0-9a-f]{40} [0-9]+ [0-9]+ [0-9]+");
     client_expect_match(&stage.client, "OK [0-9a-f]{40} [0-9]+ [0-9]+ [0-9]+", "LOCK b 10s");
@@ -295,8 +296,8 @@ START_TEST(a_listener_that_fails_changes_nothing)
 }
 END_TEST
 
-/* The daemon's own listener on 127.0.0.1 occupies the port, so the daemon cannot open the new
- * one. */
+/* The daemon's own listener on 127.0.0.1 occupies the port, so the daemon cannot open a listener on
+ * 0.0.0.0 with this port. */
 START_TEST(widening_a_listener_to_every_address_needs_a_restart)
 {
     struct stage stage;
@@ -329,7 +330,7 @@ START_TEST(each_mistake_is_logged_and_the_old_configuration_stays)
     edit(&stage.daemon, "clock_drift_margin: 40ms", "clock_drift_margin: 40ms, max_extensions: 1");
     expect_refused(&stage, "config_checked", ":2:19: limits.clients:");
     daemon_wait_log(&stage.daemon, "config_checked", ":3:1: nonsense:");
-    /* Even the valid changes were not applied. */
+    /* Not even the valid change, max_extensions: 1, was applied: two extensions succeed. */
     struct grant grant = client_lock(&stage.client, "a", "60s");
     for (unsigned i = 0; i < 2; i++)
         client_expect_match(&stage.client, "OK .*", "EXTEND a %s 60s", grant.token);
@@ -348,7 +349,7 @@ START_TEST(settings_that_need_a_restart_are_named_and_nothing_changes)
     struct grant grant = client_lock(&stage.client, "a", "60s");
     for (unsigned i = 0; i < 2; i++)
         client_expect_match(&stage.client, "OK .*", "EXTEND a %s 60s", grant.token);
-    /* After the correction the change takes effect. */
+    /* Without the changes that need a restart, the change of max_extensions takes effect. */
     edit(&stage.daemon, "clock_drift_margin: 41ms, max_ttl: 50s", "clock_drift_margin: 40ms");
     expect_reloaded(&stage.daemon, "locks.max_extensions");
     client_expect(&stage.client, "LIMIT extensions", "EXTEND a %s 60s", grant.token);

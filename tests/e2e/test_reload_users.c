@@ -31,6 +31,7 @@ static void expect_closed(struct fixture *fixture, const char *line)
     client_close(&fixture->client);
 }
 
+/* Replaces the daemon's configuration by one with these YAML sections, and reloads it. */
 static void reload_with(struct fixture *fixture, const char *yaml)
 {
     struct daemon same_files;

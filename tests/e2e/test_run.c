@@ -120,7 +120,7 @@ END_TEST
  * command. */
 START_TEST(run_stops_and_continues_with_its_command)
 {
-    start(/* exec: a shell that starts another process does not stop until that one runs. */
+    start(/* exec, because a shell that is starting another process does not stop at once. */
           WORDS("a", SHELL("echo ready; exec sleep 600")));
     wrapper_wait_output(&wrapper, "ready");
     pid_t command = wrapper_command(&wrapper);

@@ -66,8 +66,9 @@ START_TEST(a_remaining_group_is_polled_ever_less_often)
 }
 END_TEST
 
-/* Orphans become children of the supervisor. The zombie of the command, which remains, must not
- * keep the supervisor from reaping them. */
+/* Orphans become children of the supervisor, which has to reap them when they end. The command
+ * stays a zombie as long as its group exists, and must not keep the supervisor from reaping the
+ * orphans. */
 START_TEST(orphans_in_a_remaining_group_are_reaped)
 {
     enum { ORPHANS = 3 };

@@ -55,7 +55,7 @@ static void expect_name_without_redlock(pid_t pid, const char *file, const char 
     free(text);
 }
 
-/* `killall redlock` and `pkill redlock` must not kill both processes at once. */
+/* `killall redlock` and `pkill redlock` must kill only the parent, not the supervisor as well. */
 START_TEST(killall_redlock_does_not_match_the_supervisor)
 {
     start(WORDS("deploy", SHELL("echo ready; exec sleep 600")));
@@ -125,8 +125,9 @@ START_TEST(a_stopped_parent_costs_no_lock)
 }
 END_TEST
 
-/* The command and the supervisor end while the parent is stopped. */
-START_TEST(a_parent_resumed_after_the_deadline_returns_the_exit_code)
+/* The command exits and the supervisor ends while the parent is stopped. When the parent is
+ * resumed, it must not take the lock for lost. */
+START_TEST(a_parent_resumed_after_its_supervisor_ended_returns_the_exit_code)
 {
     start(WORDS("--ttl", "2s", "a", SHELL("echo ready; sleep 0.3; exit 5")));
     wrapper_wait_output(&wrapper, "ready");
@@ -140,7 +141,8 @@ START_TEST(a_parent_resumed_after_the_deadline_returns_the_exit_code)
 }
 END_TEST
 
-/* The exit code is known before the release, which takes longer than the TTL here. */
+/* The command stops the daemon and exits. Then `redlock run` knows the exit code, but releasing the
+ * lock takes longer than the TTL. */
 START_TEST(a_hung_daemon_at_the_release_does_not_change_the_exit_code)
 {
     char daemon[32];
@@ -153,7 +155,8 @@ START_TEST(a_hung_daemon_at_the_release_does_not_change_the_exit_code)
 END_TEST
 
 /* Both processes of `redlock run` are stopped, so neither can kill the command in time. The daemon
- * is stopped as well, because it would extend the lock. Then only the parent is resumed. */
+ * is stopped too, because otherwise it would extend the lock. When the lock has expired, only the
+ * parent is resumed. */
 START_TEST(a_parent_resumed_after_the_deadline_kills_first)
 {
     pid_t pids[STUBBORN_COUNT];
@@ -214,7 +217,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, killing_parent_and_supervisor_leaves_the_lock_until_its_deadline);
     tcase_add_test(tests, the_parent_kills_a_stopped_supervisor_before_the_deadline);
     tcase_add_test(tests, a_stopped_parent_costs_no_lock);
-    tcase_add_test(tests, a_parent_resumed_after_the_deadline_returns_the_exit_code);
+    tcase_add_test(tests, a_parent_resumed_after_its_supervisor_ended_returns_the_exit_code);
     tcase_add_test(tests, a_hung_daemon_at_the_release_does_not_change_the_exit_code);
     tcase_add_test(tests, a_parent_resumed_after_the_deadline_kills_first);
     tcase_add_test(tests, a_supervisor_resumed_after_the_deadline_kills_first);

@@ -24,8 +24,8 @@ static int64_t last_expiry_ms(void)
 }
 
 /* Stops all masters directly after an extension, which is then the last one. If stopping takes so
- * long that the next extension may already be in flight, tries again. Returns when the first key
- * expires. */
+ * long that the next extension may already be in flight, tries again. Returns the time at which the
+ * first key expires. */
 static int64_t stop_masters_after_an_extension(void)
 {
     enum { AT_ONCE_MS = 1000 };
@@ -46,9 +46,9 @@ static int64_t stop_masters_after_an_extension(void)
 
 /* Waits until all processes are gone, and fails if they were killed too late. With a TTL of 10 s,
  * `redlock run` kills the processes one second before the deadline, and the deadline is before the
- * first key expires. All processes must therefore be gone by the end of the last second before that
- * expiry. The test measures this second in processor time, which runs more slowly on a busy
- * machine. */
+ * first key expires. So when the last second before that expiry begins, the kill is due, and when
+ * this second ends, all processes must be gone. The test measures this second in processor time,
+ * which runs more slowly on a busy machine. */
 static void wait_gone_before(const pid_t *pids, unsigned count, int64_t expiry_ms)
 {
     enum { MARGIN_MS = 1000 };
@@ -59,7 +59,8 @@ static void wait_gone_before(const pid_t *pids, unsigned count, int64_t expiry_m
     int64_t started_ms = 0;
     bool runs = true;
     while (runs) {
-        /* Check the processes before the clock: those that are gone had ended by then. */
+        /* The processes are checked before the clock is read: if they are gone, they ended before
+         * the time that the clock shows. */
         runs = run_any_of(pids, count);
         if (run_wall_ms() < expiry_ms - MARGIN_MS)
             started_ms = cpu_clock_ms(&clock);
@@ -78,7 +79,8 @@ static void wait_gone_before(const pid_t *pids, unsigned count, int64_t expiry_m
 START_TEST(without_masters_every_process_is_killed_before_the_deadline)
 {
     pid_t pids[STUBBORN_COUNT];
-    /* A TTL of 10 s gives the longest possible margin, 1 s: a busy machine may stall. */
+    /* With a TTL of 10 s, the kill comes 1 s before the deadline, which is the longest possible
+     * margin. A busy machine may need it. */
     start(WORDS("--ttl", "10s", "--grace", "1m", "a", SHELL(STUBBORN)));
     run_wait_stubborn(&wrapper, pids);
     int64_t expiry_ms = stop_masters_after_an_extension();
@@ -161,7 +163,7 @@ START_TEST(a_lock_that_is_gone_allows_no_grace)
     ck_assert_int_eq(wrapper_wait(&wrapper), 122);
     int64_t took_ms = waiting_clock_ms() - before_ms;
     fprintf(stderr, "gone after %lld ms\n", (long long)took_ms);
-    /* With a grace it would take most of the minute. */
+    /* With a grace period, it would take most of the minute. */
     ck_assert_int_lt(took_ms, 20000);
     ck_assert(!run_any_runs(pids));
     ck_assert(wrapper_complained(&wrapper, "gone"));
@@ -199,8 +201,8 @@ END_TEST
     "threading.Thread(target=work).start()\n"                                                      \
     "ctypes.CDLL(None).pthread_exit(None)\n"
 
-/* The process is in the group of the command (0) or in a session of its own (1). The lock is lost
- * because the supervisor is stopped, and the parent kills the process. */
+/* The process is in the group of the command (loop index 0) or in a session of its own (1). The
+ * lock is lost because the supervisor is stopped, and the parent kills the process. */
 START_TEST(a_process_without_a_main_thread_keeps_the_lock_and_is_killed)
 {
     static const char *const scripts[] = {"python3 -c \"$0\" & exit 0",

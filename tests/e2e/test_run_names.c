@@ -157,8 +157,8 @@ START_TEST(a_daemon_with_a_new_address_is_found_by_name)
 }
 END_TEST
 
-/* The lookup of the daemon's name runs in a process of its own, which is not one of the command's:
- * `redlock run` does not wait for its end. */
+/* `redlock run` looks up the daemon's name in a separate process. This process does not belong to
+ * the command, so `redlock run` must end without waiting for it. */
 START_TEST(the_lookup_process_does_not_delay_the_end)
 {
     struct stage stage;

@@ -50,7 +50,7 @@ START_TEST(a_suspended_waiter_leaves_the_queue_and_joins_it_again)
     stage_wait_stats(&stage.client, " waiting=1 ");
     client_expect(&stage.client, "OK", "UNLOCK a %s", grant.token);
     wrapper_wait_output(&wrapper, "ran");
-    /* The command gets signals as usual. */
+    /* Now that the command runs, it gets the signals that are sent to `redlock run`. */
     kill(wrapper.pid, SIGTSTP);
     process_wait_state(wrapper_command(&wrapper), 'T');
     kill(wrapper.pid, SIGCONT);

@@ -3,18 +3,20 @@
  * those of the command, and the daemon are killed at random. Two commands must never run at once,
  * and neither must processes that they started.
  *
- * A kernel lock on a file, taken with flock(1), shows overlaps. Every process of a command has the
- * file open, so the kernel lock is free exactly when the last of these processes is gone.
+ * A kernel lock on a file, the guard file, shows overlaps: each command tries to take this lock
+ * with flock(1). Every process of a command has the file open, so the kernel lock is free exactly
+ * when the last of these processes is gone. Each command also adds a line to the guard file.
  *
  * An overlap is a violation if neither lock had reached its deadline when the second command began.
  * The deadline is the one that the command gets from redlock; an extension can only move it
- * further. Each deadline precedes the end of the TTL by DAEMON_MARGIN_MS, so that the script's
- * clock, which is rounded down to 10 ms, cannot turn a correct grant into a violation.
+ * further. The script reads its clock rounded down to 10 ms. This cannot turn a correct grant into
+ * a violation, because each deadline is at least DAEMON_MARGIN_MS before the end of the TTL.
  *
- * An overlap after a deadline is only counted. A command takes about 0.1 s and the TTL is 1 s, so
- * this needs a starved machine. If both processes of `redlock run` were killed, nothing ends the
- * command at the deadline. If not, the killed processes may have to wait for a processor before
- * they can end.
+ * An overlap after a deadline is only counted. It can happen only on a starved machine, because a
+ * command takes about 0.1 s and the TTL is 1 s. It has two possible causes. If both processes of
+ * `redlock run` were killed, no process ends the command at the deadline. Otherwise `redlock run`
+ * kills the command before the deadline, but the processes of the command may have to wait for a
+ * processor before they can end.
  *
  * RUN_STORM is the number of runs (default 150), RUN_STORM_SEED the seed (default 1).
  */
@@ -67,7 +69,7 @@ struct storm {
     struct stage stage;
     struct prng prng;
     struct shell shells[SHELLS];
-    char guard[SANDBOX_FILE];
+    char guard[SANDBOX_FILE]; /* path of the guard file */
     int timeline; /* descriptor of the file timeline.err, which is printed after a failure */
     char script[1024];
     unsigned started;
@@ -213,8 +215,10 @@ static void write_script(struct storm *storm)
     ck_assert_int_lt(len, (int)sizeof(storm->script));
 }
 
-/* Fails at a violation. The guard is held by the last command that has locked it, or by a later one
- * whose flock was killed; the deadline of the latter is not earlier. */
+/* Fails if the guard file shows a violation. A command whose flock failed overlaps with the last
+ * command that has locked the file. Or it overlaps with a later command, whose flock was killed
+ * after it had locked the file. The deadline of the later command is not earlier, so the check can
+ * miss a violation, but never reports a false one. */
 static void check_guard(struct storm *storm)
 {
     struct command holder = {0};

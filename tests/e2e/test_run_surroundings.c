@@ -20,7 +20,7 @@
 static const struct stage_plan three_tcp = {
     .masters = 3, .over_unix = true, .daemon = {.node_timeout_ms = 100, .tcp_host = "127.0.0.1"}};
 
-/* All masters are up: with a long timeout, they do not seem to be down on a busy machine. */
+/* A long timeout keeps masters from seeming to be down on a busy machine. */
 static const struct stage_plan unhurried = {
     .masters = 3, .over_unix = true, .daemon = {.node_timeout_ms = 5000}};
 
@@ -179,7 +179,8 @@ START_TEST(a_command_that_unmounts_proc_is_killed_with_its_children)
 }
 END_TEST
 
-/* The process runs as root and redlock does not, so redlock cannot kill it. */
+/* A process of the command becomes root by a setuid program. redlock does not run as root, so it
+ * cannot kill this process. */
 START_TEST(an_unkillable_process_is_named)
 {
     if (!may_mount())

@@ -168,8 +168,8 @@ START_TEST(a_command_that_handles_an_interrupt_goes_on)
 }
 END_TEST
 
-/* Reads a line, and prints "awake" when it continues: input typed before that, while the shell
- * still has the terminal in its own mode, would be lost. */
+/* A script that reads a line, and prints "awake" when it is continued after a stop. Until then the
+ * shell still has the terminal in its own mode, and input that the test types would be lost. */
 #define READ_LINE                                                                                  \
     "trap 'echo awa''ke' CONT; echo be''gun; until read line; do :; done; echo got:\\$line"
 
@@ -194,7 +194,8 @@ START_TEST(run_is_suspended_and_resumed_by_the_shell)
 }
 END_TEST
 
-/* A background job may not read from the terminal; "fg" gives it the terminal. */
+/* The kernel stops a background job that reads from the terminal. "fg" gives the terminal to the
+ * job. */
 START_TEST(a_background_run_can_be_brought_to_the_foreground)
 {
     struct terminal terminal;
@@ -361,7 +362,7 @@ START_TEST(a_background_run_leaves_the_terminal_to_its_owner)
 END_TEST
 
 /* The terminal belongs to the command, so `redlock run` writes its message from the background.
- * With `stty tostop`, the message must not stop it. */
+ * With `stty tostop`, writing the message must not stop `redlock run`. */
 START_TEST(a_loss_is_reported_from_the_background)
 {
     struct terminal terminal;

@@ -156,8 +156,8 @@ static unsigned count_calls(struct master *master, const char *command)
 }
 
 /* In a client's first pass, the daemon does not know yet that the client is the only one, so the
- * test sends another LOCK first. After that, all requests of a pass form one batch, which one probe
- * per master follows. */
+ * test sends another LOCK first. After that, the daemon reads all requests in one pass. They form
+ * one batch, which one probe on each master follows. The test counts the INFO of the probes. */
 START_TEST(a_single_client_has_a_larger_read_budget)
 {
     struct stage stage;
@@ -209,8 +209,8 @@ START_TEST(batched_unlocks_have_separate_outcomes)
         ck_assert_str_eq(outcome, tag >= 1 && tag <= 3 ? "GONE" : "OK");
     }
     /* Three scripts run on this master: one for the batch, one for the key with the list, and one
-     * for the key with the foreign token. The last two can arrive after the replies to the
-     * client. */
+     * for the key with the foreign token. The last two can arrive after the replies to the client.
+     * The last one also shortens the TTL of its key to max_ttl, a minute. */
     struct waiting waiting = waiting_for("the separate releases");
     while (scripts_run(&stage.masters[0]) - before < 3)
         waiting_pause(&waiting);

@@ -117,7 +117,7 @@ START_TEST(the_status_is_sent_once_a_second_at_most)
     unsigned messages = 1;
     while (strstr(notify_read(&notify), "1 lock") == NULL)
         messages++;
-    /* The time that the test measures is slightly longer than that of the daemon. */
+    /* One message for each whole second that the test has measured, and at most two more. */
     ck_assert_int_le(messages, 2 + (waiting_clock_ms() - begin_ms) / 1000);
     notify_close(&notify);
     stage_close(&stage);
@@ -165,7 +165,7 @@ START_TEST(the_watchdog_is_fed_only_while_the_daemon_runs)
     struct notify notify;
     open_notified(&stage, &notify, __func__, "200000");
     start(&stage);
-    /* Five intervals of a tenth of a second must pass before the deadline. */
+    /* The daemon feeds the watchdog every tenth of a second, which is half of WATCHDOG_USEC. */
     struct waiting waiting = waiting_for("the watchdog to be fed");
     for (unsigned i = 0; i < 5; i++)
         notify_wait(&notify, "WATCHDOG=1");
@@ -192,6 +192,7 @@ START_TEST(the_watchdog_is_fed_during_the_shutdown)
     notify_open(&notify, &stage.sandbox, "200000");
     stage.daemon.environment = notify.environment;
     start(&stage);
+    /* The LOCK stays in flight, so the shutdown lasts longer than an interval of the watchdog. */
     stage_stop_masters(&stage, 1, 2);
     client_send(&stage.client, "LOCK a 60s\n");
     struct client other;
@@ -528,9 +529,9 @@ END_TEST
  * at most START_ALL_MS until the other masters vote as well. */
 enum { START_MS = 2000, START_ALL_MS = 100 };
 
-/* Starts the daemon with a LOCK in the backlog. True if it is granted. A refusal before
- * START_ALL_MS fails the test. A later refusal does not: a busy machine may not have scheduled the
- * masters. */
+/* Starts the daemon with a LOCK in the backlog. True if the LOCK is granted. A refusal within
+ * START_ALL_MS of the start fails the test. A later refusal does not, because it is possible on a
+ * busy machine that has not scheduled the masters. */
 static bool grants_queued_lock(struct stage *stage)
 {
     struct client client;
@@ -567,8 +568,8 @@ START_TEST(requests_queued_before_the_start_find_a_quorum)
 }
 END_TEST
 
-/* The masters answer while the daemon is stopped: it must read their replies before it refuses
- * anything. */
+/* The masters are stopped for START_MS, and the daemon is stopped during that time too. The daemon
+ * must not count this time. It must read the replies of the masters before it refuses the LOCK. */
 START_TEST(time_stopped_during_startup_does_not_count)
 {
     struct stage stage;
@@ -595,8 +596,8 @@ START_TEST(time_stopped_during_startup_does_not_count)
 }
 END_TEST
 
-/* Two of three masters are down (0) or hung (1). Clients wait only until the daemon knows this.
- * Meanwhile the admin listener answers. */
+/* Two of three masters are down (loop index 0) or hung (1). Clients wait only until the daemon
+ * knows this. While they wait, the admin listener already answers. */
 START_TEST(clients_get_noquorum_at_startup_without_masters)
 {
     struct stage stage;
@@ -643,7 +644,7 @@ START_TEST(a_waiter_gets_shutdown_at_a_restart_and_can_wait_again)
     client_read_match(&waiter, "SHUTDOWN");
     client_close(&waiter);
     daemon_check_end(&stage.daemon);
-    /* No daemon runs: the connection waits in the backlog. */
+    /* While no daemon runs, the new connection waits in the backlog of the inherited socket. */
     client_connect_tcp(&waiter, "127.0.0.1", stage.daemon.port);
     client_send(&waiter, "LOCK a 60s WAIT 60s\n");
     start(&stage);

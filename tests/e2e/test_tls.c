@@ -84,7 +84,8 @@ static const struct {
     {"early", "certificate is not yet valid", NULL},
 };
 
-/* With TLS 1.3 the client completes its handshake before it learns of a refusal. */
+/* True if the daemon accepts a client with this certificate and replies to its PING. The PING is
+ * needed because with TLS 1.3 the client completes its handshake before it learns of a refusal. */
 static bool is_accepted(struct tls_client *client, const struct stage *stage, const char *own,
                         int version)
 {
@@ -250,6 +251,7 @@ START_TEST(a_client_that_rejects_our_certificate_is_logged)
     struct stage stage;
     struct tls_client client;
     tls_stage_open_with(&stage, __func__, "old-daemon", NULL);
+    /* The bootstrap and the daemon have each logged this. */
     ck_assert_uint_eq(daemon_count_log(&stage.daemon, "old-daemon.crt has expired"), 2);
     ck_assert(!tls_client_try(&client, &stage.sandbox, stage.daemon.port, &tls_no_certificate));
     daemon_wait_log(&stage.daemon, "tls_failed", "rejected this daemon's certificate as expired");
@@ -431,8 +433,8 @@ START_TEST(a_slow_handshake_times_out)
 }
 END_TEST
 
-/* Opens `count` silent connections, which are more than the daemon allows handshakes at once, and
- * waits until they occupy all handshakes. */
+/* Opens `count` silent connections, more than the HANDSHAKES that the daemon carries out at a time,
+ * and waits until HANDSHAKES of them occupy all slots. */
 static struct client *occupy_handshakes(const struct stage *stage, unsigned count)
 {
     struct client *silent = calloc(count, sizeof(*silent));
@@ -488,7 +490,8 @@ static int add_listener(const struct stage *stage)
     return port;
 }
 
-/* The limit of handshakes is shared by all listeners. */
+/* All listeners share one limit of handshakes, which silent connections to the first listener use
+ * up. */
 START_TEST(a_listener_added_while_handshakes_are_full_is_served)
 {
     enum { MANY = HANDSHAKES + 4 };

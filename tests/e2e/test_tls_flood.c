@@ -11,9 +11,10 @@
 #include "tests/e2e/waiting.h"
 #include "tests/runner.h"
 
-/* A flood lasts until the honest client has had TURNS replies and, if the flood is endless, until
- * it has sent RECORDS records. Before each reply, the daemon is allowed to handle at most
- * RECORDS_IN_A_TURN records. */
+/* An endless flood lasts until the honest client has had TURNS replies and the flood has sent
+ * RECORDS records. Any other flood lasts until all of its records are sent or the daemon closes its
+ * connection, and in this time the honest client must get at least TURNS replies. While the honest
+ * client waits for one reply, an endless flood may send at most RECORDS_IN_A_TURN records. */
 enum { TURNS = 100, RECORDS = 100000, RECORDS_IN_A_TURN = 40000 };
 
 struct flood_run {

@@ -1,5 +1,6 @@
 /*
- * Masters over TLS: the verification of certificates, and each way in which it fails.
+ * Masters over TLS: the verification of certificates and each way in which it fails, replaced
+ * certificates, and links that the daemon abandons or that flood the daemon.
  */
 #include <errno.h>
 #include <openssl/err.h>
@@ -97,7 +98,8 @@ START_TEST(locks_are_granted_and_freed_over_tls)
     stage_wait_nodes(&stage, "tracking=yes", 3);
     struct grant grant = client_lock(&stage.client, "a", "60s");
     stage_wait_key(&stage, "redlock:a", 3);
-    /* The tracking message arrives over the second connection. */
+    /* After the keys are deleted, the waiter is woken by tracking messages. They arrive over the
+     * daemon's second TLS connection to each master. */
     daemon_connect(&stage.daemon, &second);
     client_send(&second, "LOCK a 60s WAIT 50s\n");
     stage_wait_stats(&stage.client, " waiting=1 ");
@@ -167,7 +169,7 @@ START_TEST(the_certificate_of_a_master_is_verified)
              invalid_cases[_i].reason, invalid_cases[_i].reason);
     client_expect(&stage.client, answer, "LOCK a 10s");
     ck_assert_uint_eq(masters_with(stage.masters, 3, "redlockd:node"), 0);
-    /* A later attempt must not be logged again. */
+    /* A further attempt that fails in the same way must not be logged as node_tls_failed again. */
     daemon_wait_log(&stage.daemon, "debug node_state node=a state=down ", invalid_cases[_i].reason);
     ck_assert_uint_eq(daemon_count_log(&stage.daemon, "node_tls_failed"), 3);
     stage_close(&stage);
@@ -226,7 +228,7 @@ static void reload(const struct daemon *daemon, const char *event)
 
 static const struct master_tls strict = {.own = "master", .ca = "ca", .wants_client = true};
 
-/* An outdated client certificate (0), and an outdated CA (1). */
+/* At loop index 0, the client certificate is outdated; at 1, the CA. */
 static const struct {
     const char *trusted;
     const char *client;
@@ -262,6 +264,7 @@ START_TEST(file_names_can_change_and_a_missing_file_changes_nothing)
     prepare(&stage, "ca", "wrong-client");
     start(&stage, 0);
     stage_wait_nodes(&stage, "reason=uncertified ", 3);
+    /* "./././client" is another name of the right certificate, as long as "wrong-client". */
     char *file = sandbox_read(stage.daemon.config);
     for (char *at = file; (at = strstr(at, "wrong-client")) != NULL; at += 12)
         memcpy(at, "./././client", 12);
@@ -329,7 +332,8 @@ static int silent_master_wait_end(struct silent_master *silent_master)
 }
 
 /* The daemon resets an abandoned link, so that the master does not execute its commands later. The
- * daemon abandons the link during the handshake (0), or with unanswered commands (1). */
+ * daemon abandons the link during the handshake (loop index 0), or when the master has left
+ * commands unanswered (1). */
 START_TEST(an_abandoned_link_is_reset)
 {
     struct stage stage;

@@ -70,7 +70,7 @@ START_TEST(an_orderly_close_releases_a_hold_at_once)
 }
 END_TEST
 
-/* Anyone on the network path can forge a bare FIN or a reset. */
+/* A FIN without close_notify, and a reset: anyone on the network path can forge them. */
 static void (*const disorderly_ends[])(struct tls_client *) = {tls_client_cut, tls_client_reset};
 
 START_TEST(a_disorderly_close_releases_nothing_before_the_deadline)
@@ -207,10 +207,12 @@ static void send_lines(struct tls_client *client, const char *line, unsigned cou
 }
 
 /* A LOCK waits, and so many lines are pending after it that the daemon stops reading. Then the
- * connection ends, with a close_notify that the daemon cannot read yet (0), or without one (1). */
+ * connection ends, with a close_notify that the daemon cannot read yet (loop index 0), or without
+ * a close_notify (1). */
 START_TEST(an_unread_close_undoes_a_waiting_lock)
 {
-    /* More than the daemon reads, but less than its kernel buffers. */
+    /* So many lines that the daemon stops reading, but few enough for the kernel to buffer the
+     * unread ones. */
     enum { LINES = 560 };
     struct stage stage;
     struct held held;
@@ -243,8 +245,9 @@ START_TEST(an_unread_close_undoes_a_waiting_lock)
 }
 END_TEST
 
-/* The client closes in order, but does not read its replies and then resets the connection: before
- * (0) or after (1) the daemon has answered all requests. The session must not wait for ever. */
+/* The client sends close_notify, but does not read its replies. Then it resets the connection: at
+ * once (loop index 0), or after the daemon has answered all requests (1). The session must not wait
+ * for ever. */
 START_TEST(a_closed_client_that_cannot_be_answered_is_dropped)
 {
     /* The replies, of 1.2 KB each, exceed the kernel buffers, but not the output limit of a

@@ -63,7 +63,7 @@ START_TEST(twenty_waiters_are_granted_in_order_by_one_command_each)
     }
     for (unsigned i = 0; i < 5; i++) {
         struct monitor_counts counts = monitor_count(&monitors[i], "redlock:a", hands_over);
-        /* Any other command is a key probe, sent if the hand-overs took long. */
+        /* If the hand-overs take long, a master can receive a key probe besides. */
         ck_assert_uint_eq(counts.commands - counts.others, WAITERS);
         ck_assert_uint_le(counts.others, 1);
         monitor_close(&monitors[i]);
@@ -95,7 +95,7 @@ struct remote_wait {
 };
 
 /* Acquires the lock through the first daemon, and lets a client of the second daemon wait for it.
- * Monitors the masters once the second daemon has started its first round. */
+ * Counts the commands on the masters from the time when the second daemon has started a round. */
 static void open_remote_wait(struct remote_wait *remote_wait, const char *test, const char *lock)
 {
     stage_open(&remote_wait->stage, test, &five);
@@ -161,9 +161,9 @@ START_TEST(an_expiry_wakes_a_waiter_without_polling)
     char token[41];
     open_remote_wait(&e, __func__, "LOCK a 1500ms");
     read_grant(&e.client, token);
-    /* The daemon knows when the key expires, so usually a master receives only the SET. If a master
-     * reports the expiry earlier than that, there is a key probe too. The limit leaves room for one
-     * more command. */
+    /* The daemon knows when the key expires and then sends a SET, usually the only command. If a
+     * master reports the expiry earlier, the daemon also sends a key probe. The limit leaves room
+     * for one more command. */
     ck_assert_uint_le(most_commands(e.monitors), 3);
     close_remote_wait(&e);
 }
@@ -247,7 +247,8 @@ START_TEST(waiters_leave_the_queue_with_their_connections)
     daemon_connect(&stage.daemon, &gone);
     client_send(&gone, "#1 LOCK a 30s WAIT 60s\n#2 LOCK a 30s WAIT 60s\n");
     stage_wait_stats(&stage.client, " waiting=2 ");
-    /* The daemon stops reading from the next client, which sends too much input. */
+    /* The next client sends so much input that the daemon stops reading from it. Its input_len,
+     * which is not needed otherwise, counts the sends. */
     daemon_connect(&stage.daemon, &silent);
     client_send(&silent, "LOCK a 30s WAIT 60s\n");
     stage_wait_stats(&stage.client, " waiting=3 ");
@@ -404,7 +405,8 @@ START_TEST(a_waiter_can_list_its_place)
 }
 END_TEST
 
-/* 10,000 waiters on ten connections wait for 1,000 resources, which have foreign locks. */
+/* 10,000 waiters on ten connections wait for 1,000 resources, which have foreign locks. On average,
+ * a waiter may use 1 KiB of the daemon's memory. */
 START_TEST(ten_thousand_waiters_use_little_memory)
 {
     enum { CONNECTIONS = 10, RESOURCES = 1000 };

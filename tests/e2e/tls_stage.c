@@ -47,7 +47,8 @@ void tls_stage_open_with(struct stage *stage, const char *test, const char *cert
     daemon_start(&stage->daemon, 0);
     daemon_wait_up(&stage->daemon, stage->master_count);
     daemon_connect(&stage->daemon, &stage->client);
-    client_expect(&stage->client, "PONG", "PING"); /* accepted: tests may count descriptors */
+    /* After the PONG, the daemon has accepted this connection. Some tests count its descriptors. */
+    client_expect(&stage->client, "PONG", "PING");
 }
 
 void tls_stage_open(struct stage *stage, const char *test)

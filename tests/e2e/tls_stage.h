@@ -8,8 +8,8 @@
 #include "tests/e2e/stage.h"
 
 /* Opens three masters and a daemon. tls_stage_open() uses the certificate "daemon" and requires
- * none from clients. tls_stage_open_with() uses the named certificate; with ca_and_more, the
- * listener has a client_ca and these further YAML fields. */
+ * none from clients. tls_stage_open_with() uses the named certificate. If ca_and_more is not
+ * NULL, the listener has a client_ca, followed by the YAML fields in ca_and_more. */
 void tls_stage_open(struct stage *stage, const char *test);
 void tls_stage_open_with(struct stage *stage, const char *test, const char *certificate,
                          const char *ca_and_more);

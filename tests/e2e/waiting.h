@@ -1,5 +1,5 @@
 /*
- * Waiting for an observable condition, with a deadline. Tests do not sleep for a fixed time.
+ * Waiting for an observable condition, with a deadline, instead of sleeping for a fixed time.
  *
  *     struct waiting waiting = waiting_for("the lock to expire");
  *     while (strcmp(client_ask(&client, "STATUS a"), "FREE") != 0)
