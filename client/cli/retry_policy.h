@@ -11,7 +11,7 @@
 
 enum retry_decision {
     RETRY_NEVER,   /* the result is final */
-    RETRY_AT_ONCE, /* the daemon granted no lock, and the wait is not over */
+    RETRY_AT_ONCE, /* the daemon has answered, but granted no lock */
     RETRY_LATER,   /* the daemon is away or stopping, or lets no more connections in now */
 };
 
@@ -33,8 +33,8 @@ struct access_check {
 enum retry_decision retry_decide(enum redlock_status status, const struct access_check *access,
                                  int64_t now_ns, int64_t ends_ns);
 
-/* When to retry: after a short interval, but early enough that there is time for an answer before
- * ends_ns. */
+/* When to retry, for either kind of retry: after a short interval, but early enough that there is
+ * time for an answer before ends_ns. */
 int64_t retry_at_ns(int64_t now_ns, int64_t ends_ns);
 
 /*
