@@ -133,8 +133,8 @@ static void check_order(const struct loaded *loaded, const char *smaller, int64_
                  smaller_text);
 }
 
-/* Report an error if even a lock with the longest TTL would have no more than min_validity left when
- * its round takes node_timeout. */
+/* Report an error if even a lock with the longest TTL would have no more than min_validity left
+ * when its round takes node_timeout. */
 static void check_max_ttl(const struct loaded *loaded)
 {
     static const char *const names[] = {"locks.max_ttl", "locks.clock_drift_margin",
