@@ -307,7 +307,7 @@ struct remaining {
 
 /* Kills a descendant that is not a child. The process may have ended already, and its PID may be in
  * use again. So this function opens a pidfd, checks the start time, and kills through the pidfd. If
- * no pidfd can be opened, a later pass kills the process, which becomes a child of this process once
+ * no pidfd can be opened, a later pass kills the process, which becomes a child of this one once
  * its own parent has ended. */
 static int kill_descendant(const struct proc_entry *process)
 {
