@@ -64,7 +64,7 @@ const struct key config_keys[] = {
     {"locks.clock_drift_rate", KEY_RATE, OF_THE_SET, AT(locks.clock_drift_ppm), 10000, 0, 100000},
     {"locks.clock_drift_margin", KEY_DURATION, OF_THE_SET, AT(locks.clock_drift_margin_ns), 10 * MS,
      1 * MS, 10 * S},
-    /* These two only decide whether a lock is extended. */
+    /* max_hold and max_extensions only decide whether a lock is extended. */
     {"locks.max_hold", KEY_DURATION, FREE, AT(locks.max_hold_ns), 1 * H, 1 * S, YEAR},
     {"locks.max_extensions", KEY_INTEGER, FREE, AT(locks.max_extensions), 1000, 1, 1000000000},
     /* A round draws its ballot (engine/round/fence.h) when it starts. So the fencing tokens of a
@@ -134,7 +134,8 @@ static void check_order(const struct loaded *loaded, const char *smaller, int64_
                  larger_text, smaller, smaller_text);
 }
 
-/* Report an error if even a lock with the longest TTL would have no validity left. */
+/* Report an error if even a lock with the longest TTL would have no more than min_validity left
+ * when its round takes node_timeout. */
 static void check_max_ttl(const struct loaded *loaded)
 {
     static const char *const names[] = {"locks.max_ttl", "locks.clock_drift_margin",

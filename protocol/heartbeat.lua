@@ -18,8 +18,8 @@
 --     "<database>/" before it if the database is not 0. The first 40 bytes of two databases never
 --     agree.
 -- The value of a lease is "<server> <daemon>=<time in ms> ...": the daemons that renewed the lease
--- within the last ARGV[6], the latest first. Daemons after the eighth are combined as "*", which
--- never includes the daemon that runs this script.
+-- within the last ARGV[6], the latest first. Daemons after the eighth are combined as "*". The
+-- daemon that runs this script always has an entry of its own, and takes a "*" for another daemon.
 -- Returns "<a digit for each name> <attestation> <step> <entry>", with the step and the entry that
 -- this script found. The digit is 0 if the name is now leased to the server of this daemon; 1 if it
 -- is leased to another server; and 2 if it is leased to another process with the same data, whose

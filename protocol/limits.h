@@ -2,7 +2,8 @@
  * All limits of redlockd that the configuration does not change.
  *
  * Sizes are in bytes. Durations have their unit in the name. Everything else is a count. When a
- * limit is reached, the daemon sends a reply or logs a line; nothing grows beyond a limit.
+ * limit is reached, the daemon sends a reply, logs a line, or continues in a later pass of its
+ * event loop. Nothing grows beyond a limit.
  */
 #ifndef PROTOCOL_LIMITS_H
 #define PROTOCOL_LIMITS_H
@@ -40,9 +41,9 @@ enum {
      * two reads, and a handshake has four records in a row. */
     LIMIT_TLS_READS = 16,
 
-    /* In one pass of the event loop: lines handled for one client; the same number if only one
-     * client was served in the previous pass; connections that one listener accepts; and bytes of
-     * buffered input of one client. */
+    /* In one pass of the event loop: lines handled for one client; lines handled for one client if
+     * no other client was served in the previous pass; connections that one listener accepts; and
+     * bytes of buffered input of one client. */
     LIMIT_READ_BUDGET = 16,
     LIMIT_READ_BUDGET_ALONE = 64,
     LIMIT_ACCEPT_BUDGET = 512,
@@ -58,8 +59,9 @@ enum {
      * that LIMIT_SOCKET_BUFFER leaves. */
     LIMIT_SEGMENT = LIMIT_SOCKET_BUFFER / 8,
 
-    /* Users (auth): the number of users; for each user the bytes of its name, its resource prefixes
-     * and its uids or gids; and the least and greatest length of a secret. */
+    /* Users (auth): the number of users; for each user the bytes of its name, the number of its
+     * resource prefixes, and the number of its uids (and also of its gids); and the least and
+     * greatest length of a secret. */
     LIMIT_USERS = 256,
     LIMIT_USER_NAME = 32,
     LIMIT_USER_PREFIXES = 32,
@@ -73,17 +75,18 @@ enum {
     /* Rounds in flight in the daemon, and requests that wait for their round to start. */
     LIMIT_ROUNDS = 16384,
 
-    /* Rounds in flight before others have to wait for their start (engine/flight/admission.h): this
-     * limit adapts, from LIMIT_ADMISSION_MIN to LIMIT_LINK_VOTES, and first is
-     * LIMIT_ADMISSION_START. */
+    /* From some number of rounds in flight on, further rounds have to wait before they start
+     * (engine/flight/admission.h). That number begins at LIMIT_ADMISSION_START and adapts between
+     * LIMIT_ADMISSION_MIN and LIMIT_LINK_VOTES. */
     LIMIT_ADMISSION_MIN = 4,
     LIMIT_ADMISSION_START = 512,
 
-    /* Rounds started in one pass for requests that had to wait: their work is a millisecond. */
+    /* Rounds started in one pass for requests that were held back. Starting this many takes about a
+     * millisecond. */
     LIMIT_STARTS = 256,
 
-    /* Waits that end and queues that go on in one pass, because their timers are due. The timers of
-     * HOLDs have no such limit. */
+    /* Due timers that the daemon handles in one pass: each ends a wait or wakes a queue. The timers
+     * of HOLDs have no such limit. */
     LIMIT_TIMERS = 256,
 
     /* Granted locks that the daemon remembers, and how many of them can be HOLDs. The daemon may

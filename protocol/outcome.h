@@ -1,5 +1,5 @@
 /*
- * The outcomes of a request. Each is the first word of a reply of the line protocol.
+ * The outcomes of a request. Each but OUTBID is the first word of a reply of the line protocol.
  */
 #ifndef PROTOCOL_OUTCOME_H
 #define PROTOCOL_OUTCOME_H

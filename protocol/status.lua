@@ -12,9 +12,9 @@ if not value then
 end
 local pttl = redis.call('PTTL', KEYS[1])
 if ARGV[2] and value ~= ARGV[3] then
-    -- The hint lives a second longer than the key of the lock. The key of the hint is not among
-    -- KEYS, and errors are ignored. So if an ACL forbids that key, or the master accepts no writes,
-    -- only the hint is missing.
+    -- The hint lives a second longer than the key of the lock, but no longer than max_ttl plus a
+    -- second. The key of the hint is not among KEYS, and errors are ignored. So if an ACL forbids
+    -- that key, or the master accepts no writes, only the hint is missing.
     local ms = math.min(math.max(pttl, 0), tonumber(ARGV[1]))
     local function leave(name)
         if redis.pcall('GET', name) ~= ARGV[2] or redis.pcall('PTTL', name) < ms then

@@ -279,7 +279,7 @@ struct redlock_event {
     struct redlock_lock lock;   /* OK to acquire or extend; LOST, WARN: resource and token only */
     int64_t hint_ms;            /* HELD: time before which the lock cannot be free; -1: unknown */
     unsigned place;             /* answer to redlock_start_place() */
-    char reason[64];            /* LOST: "noquorum"; WARN: "<node>:<reason>" */
+    char reason[64];            /* LOST: a word like "noquorum"; WARN: "<node>:<reason>" */
 };
 
 /*

@@ -87,7 +87,8 @@ void lookup_init(struct lookup *lookup, const char *url, int connection)
         places_set(&lookup->places, known, 1);
 }
 
-/* Runs in the child: resolves the name and writes all addresses with a single write(2). */
+/* Runs in the child: resolves the name and writes the first PLACES_MAX addresses with a single
+ * write(2). */
 static _Noreturn void resolve_in_child(const struct lookup *lookup, int out, pid_t parent)
 {
     char urls[PLACES_MAX][PLACES_URL];

@@ -57,8 +57,8 @@ static int failed(const char *what)
     return EXIT_FAILED;
 }
 
-/* Creates the shared deadline. It starts with the deadline of the grant, so that the parent can
- * detect a supervisor that never gets to run. */
+/* Creates the shared deadline. It starts with the time to kill that follows from the grant, so that
+ * the parent can detect a supervisor that never gets to run. */
 static bool share_deadline(struct parent *parent)
 {
     struct lease lease;

@@ -305,9 +305,10 @@ struct remaining {
     bool reported;
 };
 
-/* Kills a descendant that is not a child. It may have ended already, and its PID may be in use
- * again. So opens a pidfd, checks the start time, and kills through the pidfd. If no pidfd can be
- * opened, a later pass kills the process: it becomes a child once its parent has ended. */
+/* Kills a descendant that is not a child. The process may have ended already, and its PID may be in
+ * use again. So this function opens a pidfd, checks the start time, and kills through the pidfd. If
+ * no pidfd can be opened, a later pass kills the process, which becomes a child of this one once
+ * its own parent has ended. */
 static int kill_descendant(const struct proc_entry *process)
 {
     char number[32];

@@ -33,8 +33,8 @@ struct access_check {
 enum retry_decision retry_decide(enum redlock_status status, const struct access_check *access,
                                  int64_t now_ns, int64_t ends_ns);
 
-/* When to retry: after a short interval, but early enough that there is time for an answer before
- * ends_ns. */
+/* When to retry, for either kind of retry: after a short interval, but early enough that there is
+ * time for an answer before ends_ns. */
 int64_t retry_at_ns(int64_t now_ns, int64_t ends_ns);
 
 /*

@@ -236,8 +236,8 @@ static _Noreturn void kill_and_exit(struct supervisor *supervisor)
 }
 
 /* If the command exited by itself, descendants outside of its group are taken for daemons and keep
- * running. If a signal ended the command, they may not be daemons, so they are killed. After the
- * lock is lost, no descendant may live. */
+ * running. If a signal ended the command, it may have left descendants that are no daemons, so all
+ * are killed. After the lock is lost, no descendant is allowed to live. */
 static _Noreturn void exit_after_group(struct supervisor *supervisor)
 {
     struct ipc_message how = how_it_ended(supervisor);

@@ -1,32 +1,36 @@
 /*
  * Clock attestations: which daemon may trust the clock of a master that steps.
  *
- * The claim: no daemon counts a vote that the master gives because a key ended early, while the
- * holder of that key still believes in it.
+ * The claim: if a step of the clock makes a key end early, no daemon counts a vote of the master
+ * for another client while the holder of that key still believes in it.
  *
  *     here                            in the code
  *     sample, has_stepped             clock_monitor_take in engine/guard/clock_monitor.c;
  *                                     clock_on_sample in clock_trust.c
  *     start                           guard_on_connected; the first sample: clock_monitor.c
  *     attest, trust                   clock_describe, clock_inherit; protocol/heartbeat.lua
- *     wait == 0, in daemon()          the daemon has monitored the clock for Q, and trusts it
+ *     wait == 0, in daemon()          the daemon has monitored the clock for QUARANTINE
  *     grant, rival                    a vote, and the probe after it
  *
- * There is one master. Its clock steps forward, by less than a monitor can see or by more. Daemon 0
- * has monitored it all along, and grants a lock. The other daemons start at any time. A rival needs
- * the vote of this master alone, as if another master had already voted for it. To remove a rule,
- * define one of
+ * There is one master. Its clock steps forward, by less than a clock monitor can see or by more,
+ * and once steps back by one tick. Daemon 0 has monitored the clock from the beginning, and grants
+ * a lock. The other daemons start at any time. When the key has ended, any daemon can count the
+ * vote for another client (rival() below). It needs the vote of this master alone, as if another
+ * master had already voted for it. To remove a rule, define one of
  *
- *     COUNT_UNTRUSTED a daemon counts votes from its first sample on
- *     EARLY_SAMPLE    an attestation counts although its sample is older than the newcomer's first
+ *     COUNT_UNTRUSTED a daemon counts votes from its first sample on, before it trusts the clock
+ *     EARLY_SAMPLE    an attestation counts although its sample is older than the newcomer's own
+ *                     first sample
  *     ANY_ATTESTS     a daemon attests a clock that it does not trust yet
- *     FRESH_FLOOR     a newcomer that trusts an attestation monitors from its own first sample on, as
- *                     if no step had been hidden before
- *     RAISE_FLOOR     a daemon that sees the clock step back monitors from there on, in the same way
+ *     FRESH_FLOOR     a newcomer that trusts an attestation keeps the floor of its own first
+ *                     sample, as if no step had been hidden before
+ *     RAISE_FLOOR     after a step back, a daemon takes the present offset for its floor, even if
+ *                     its floor was lower
  *
- * The SEE_ definitions turn an event into an error, to show that the event occurs. With SEE_ATTESTED,
- * a daemon refuses a vote because of the floor that it inherited. With SEE_CHAIN, a vote counts by
- * the attestation of a daemon that relied on an attestation itself.
+ * The SEE_ definitions turn an event into an error, to show that the event occurs. The event of
+ * SEE_ATTESTED: a daemon sees a step only because of the floor that it inherited. The event of
+ * SEE_CHAIN: a vote counts because of the attestation of a daemon that itself trusts the clock only
+ * by an attestation.
  */
 
 #define DAEMONS 3 /* daemon 0 has monitored the clock for long; 1 and 2 are newcomers */
@@ -39,7 +43,8 @@
         assert(false) \
     fi
 
-/* Times are in ticks. A monitor misses steps within SHARE; each validity covers MARGIN. */
+/* Times are in ticks. A clock monitor sees no step while the clock is at most SHARE above its
+ * floor. Each validity is MARGIN shorter than the TTL. */
 #define TTL        4
 #define MARGIN     2
 #define SHARE      2
@@ -54,30 +59,32 @@
 
 /* --- the master --- */
 
-byte clock;             /* distance that the clock has stepped in all */
+byte clock;             /* ORIGIN plus the sum of all steps */
 unsigned key_left : 3;  /* end of the lock that daemon 0 has granted, on the master's clock; 0: free */
-unsigned valid : 3;     /* true time for which its holder believes in it */
+unsigned valid : 3;     /* true time for which the holder of that lock believes in it */
 bit granted;
 
 /* The last attestation on the master. */
 bit attested;
-byte attested_hidden;   /* how far the clock was above the floor without any monitor seeing it */
-bit attested_after[DAEMONS]; /* its sample is younger than that daemon's first sample */
-bit attested_by_newcomer;
+byte attested_hidden;   /* how far the clock was above the floor of the attesting daemon */
+bit attested_after[DAEMONS]; /* its sample is younger than the daemon's first sample */
+bit attested_by_newcomer; /* by a daemon that trusts the clock by an attestation */
 
 /* --- the daemons --- */
 
 typedef monitor_state {
     bit begun;
     bit trusted;
-    bit by_newcomer; /* trusted by a newcomer's attestation */
-    bit inherited;
+    bit by_newcomer; /* inherited, from a daemon that had inherited its trust itself */
+    bit inherited;   /* it trusts the clock by an attestation */
     byte floor;      /* the lowest offset that the clock may have had */
-    unsigned wait : 3; /* ticks until it has monitored for Q, or until the quarantine ends */
+    /* Ticks until it has monitored the clock for QUARANTINE since its start or the last step that
+     * it saw. */
+    unsigned wait : 3;
 };
 monitor_state monitor[DAEMONS];
 
-byte own_floor[DAEMONS]; /* the floor without what it inherited; for SEE_ATTESTED only */
+byte own_floor[DAEMONS]; /* the floor by the daemon's own samples alone; for SEE_ATTESTED */
 
 /* Temporary variables of one step, 0 between steps. */
 byte i;
@@ -96,8 +103,8 @@ inline void_attestation()
     i = 0
 }
 
-/* A step that the daemon sees costs the master its vote for Q. The daemon announces the step, which
- * makes earlier attestations void. */
+/* A daemon that sees a step does not trust the clock for QUARANTINE. It also announces the step on
+ * the master, which makes earlier attestations void. */
 inline sample(d)
 {
     steady = !has_stepped(d);
@@ -166,9 +173,9 @@ inline trust(d)
     monitor[d].by_newcomer = attested_by_newcomer;
     monitor[d].wait = 0;
 #ifndef FRESH_FLOOR
-    /* Two daemons have no clock in common, so their floors cannot be compared. But this daemon
-     * began before that sample, so a step that was hidden from the other daemon may be hidden from this
-     * one as well. */
+    /* Two daemons have no clock in common, so their floors cannot be compared. But this daemon took
+     * its first sample before the attestation's sample. So steps that were hidden from the
+     * attesting daemon can be hidden from this one as well, and it lowers its floor by them. */
     monitor[d].floor = monitor[d].floor - attested_hidden
 #endif
 }
@@ -190,7 +197,7 @@ inline grant()
 #endif
 
 /* The vote and the probe after it are one step. This leaves out only clock steps between the two,
- * which the probe can only see better than earlier ones. */
+ * which the probe sees at least as well as steps before the vote. */
 inline rival(d)
 {
     sample(d);
@@ -212,7 +219,7 @@ proctype daemon(byte d)
     :: d_step { !monitor[d].begun -> start(d) }
     :: d_step { may_attest(d) -> attest(d) }
     :: d_step { may_trust(d) -> trust(d) }
-    /* The daemon has monitored the clock for Q. */
+    /* The daemon has monitored the clock for QUARANTINE. */
     :: d_step { monitor[d].begun && !monitor[d].trusted && monitor[d].wait == 0 -> monitor[d].trusted = 1 }
     :: d_step { d == 0 && !granted && monitor[0].trusted -> grant() }
     :: d_step { granted && key_left == 0 && may_count(d) -> rival(d) }
@@ -256,8 +263,8 @@ inline sample_if_begun(d)
     fi
 }
 
-/* Every daemon samples just before the step and just after it: no guard can see a step forward and
- * back between two samples. Earlier attestations are void. */
+/* Every daemon samples just before the step and just after it, because no guard can see a step
+ * forward and back between two samples. The step makes earlier attestations void. */
 inline step_back()
 {
     sample_if_begun(0);

@@ -8,7 +8,8 @@
  *     no extension is answered GONE while the lock is held;
  *     an extension that begins after a release was answered OK is not answered OK itself, unless an
  *     extension through another daemon was in flight during that release (has crossed it);
- *     a daemon that has released a token does not set that token again.
+ *     once a master has executed the release of daemon 0, daemon 0 does not set that token there
+ *     again.
  *
  *     here                            in the code
  *     begin_extend, decide_extend     engine/round/round.c: on_start, decide_token, on_straggler
@@ -28,7 +29,8 @@
  *     DENY_UNGUARDED     the no of a master that has no vote counts
  *     BACKFILL_FIRST     the key is backfilled before a quorum has said yes
  *     BACKFILL_RELEASED  the key is backfilled although this daemon was asked to release the token
- *     PENDING_GRANTED    the lost SET of the granted lock gets a pending release
+ *     PENDING_GRANTED    the lost SET to master 2 gets a pending release, although its round was
+ *                        granted
  *
  * With MAY_CROSS the third claim is made without its exception ("unless"). The claim is false then,
  * which is why a client must not use a token after it has sent UNLOCK. NO_FORGET, NO_SNAPSHOT,
@@ -74,7 +76,7 @@ typedef master_state {
 };
 master_state node[NODES];
 
-/* The master with faults; it has one fault, once. */
+/* The only master with faults. It loses or resets its data at most once per run. */
 #define FORGETS 0
 unsigned quarantine : 2; /* ticks until it has a vote again */
 unsigned saved : 2;      /* remaining TTL of OURS in its snapshot */
@@ -83,8 +85,9 @@ bit forgot;
 
 mtype = { SET, EXTEND, BACKFILL, RELEASE };
 
-/* Commands written and not yet executed, with the TTL. Redis executes them in order. A command is
- * executed, and the daemon receives the reply, in one step. */
+/* Commands that a daemon has written and the master has not executed, each with its TTL (0 for a
+ * RELEASE). Redis executes them in order. In one step, the master executes a command and the daemon
+ * receives the reply. */
 chan wire[DAEMONS * NODES] = [3] of { mtype, byte };
 #define wire_to(d, n) wire[(d) * NODES + (n)]
 
@@ -116,8 +119,8 @@ round_state round[DAEMONS];
 /* Daemon 0 releases OURS. */
 bit releasing;
 unsigned deleted : 2;
-#define is_released (deleted >= QUORUM)
-bit done[NODES]; /* the token is released on that master */
+#define is_released (deleted >= QUORUM) /* the UNLOCK is answered OK */
+bit done[NODES]; /* the master has executed the release of daemon 0 */
 bit crossed;     /* daemon 1 had an extension in flight between the UNLOCK and its answer */
 
 bit pending_release; /* PENDING_GRANTED: a release of OURS for master 2, not sent yet */
@@ -203,7 +206,7 @@ inline backfill(d)
     backfill_on(d, 2)
 }
 
-/* The holder receives the reply, unless it has given up the lock. */
+/* The client receives OK, and relies on the new validity unless it has sent UNLOCK. */
 inline promise(d)
 {
     printf("daemon %d: the extension is answered OK, for %d\n", d, round[d].ttl - round[d].age);
@@ -257,7 +260,7 @@ inline begin_extend(d, time_to_live)
     begin(d, EXTEND)
 }
 
-/* Daemon 1 has an extension in flight. */
+/* Daemon 1 has a round in flight, or a command to master n that is not executed yet. */
 #define is_under_way(n) (round[1].phase == VOTING || len(wire_to(1, n)) > 0)
 
 inline unlock()
@@ -283,7 +286,7 @@ proctype extender(byte d)
 #ifndef NO_RELEASE
     :: d_step { d == 0 && !releasing -> unlock() }
 #endif
-    /* A timeout. */
+    /* The round times out. */
     :: d_step { round[d].phase == VOTING -> rest(d) }
     od
 }

@@ -1,6 +1,6 @@
 /*
- * Fencing tokens: two daemons whose wall clocks differ, three masters, one that loses its data,
- * ballots.
+ * Fencing tokens: two daemons whose wall clocks differ propose ballots to three masters. One of the
+ * masters loses its data.
  *
  * The claim: the fencing token of a grant is greater than that of every grant before it.
  *
@@ -46,7 +46,7 @@
 #endif
 
 /* The largest allowed difference of two wall clocks. It must be below max_ttl or, if a fence may
- * expire, below max_ttl minus the length of a round. Each of these is one tick. */
+ * expire, below max_ttl minus the length of a round. Here, one tick is allowed in either case. */
 #ifdef WIDE_CLOCKS
 #define SKEW 2
 #else
@@ -64,8 +64,9 @@
 
 /* Ballots are relative to the present, so that states do not grow with time. NOW is the least that
  * a wall clock may show, and each tick subtracts a GRAIN from all ballots. 0 stands for all ballots
- * that can no longer be granted. A bid may exceed the one before it by 1 instead of reading the
- * clock; there are fewer such bids than a GRAIN. */
+ * that can no longer be granted. If the ballot that outbid a daemon is not below its clock, its
+ * second bid is that ballot plus 1. A run has fewer such bids than GRAIN, so they add up to less
+ * than one tick. */
 #define GRAIN 8
 #define NOW   (1 + NODE_TIMEOUT * GRAIN)
 
@@ -81,7 +82,7 @@ typedef master_state {
 };
 master_state node[NODES];
 
-/* The master that loses its data, once, and the ticks that it still has no vote. */
+/* The master that loses its data, once; and the ticks until it has a vote again. */
 #define FORGETS 0
 unsigned quarantine : 2;
 
@@ -96,9 +97,9 @@ chan wire[2 * NODES] = [3] of { mtype };
 #define OUTBID 3
 
 typedef link_state {
-    bit asked;
-    bit pending;
-    byte ballot /* ballot of the SET in flight */
+    bit asked;   /* the round of this daemon sent a SET to this master */
+    bit pending; /* the reply to that SET is outstanding, and still matters */
+    byte ballot  /* ballot of the SET in flight */
 };
 link_state link[2 * NODES];
 #define to(d, n) link[(d) * NODES + (n)]
@@ -116,9 +117,9 @@ typedef round_state {
     unsigned age : 2;
     unsigned yes : 2;
     unsigned outbid : 2;
-    unsigned valid : 2;
+    unsigned valid : 2;  /* true time for which the daemon believes in its grant */
     byte ballot;
-    byte seen /* the greatest ballot met */
+    byte seen /* the greatest ballot that outbid this one */
 };
 round_state round[2];
 
@@ -143,7 +144,7 @@ inline release(d, n)
 {
     if
     :: to(d, n).asked && (len(wire_to(d, n)) > 0 || node[n].key == d + 1) -> wire_to(d, n)!RELEASE
-    :: else /* already sent, and the release will find nothing */
+    :: else /* no SET was sent, or its key is gone: a release would find nothing */
     fi;
     forget_vote(d, n)
 }
@@ -161,7 +162,7 @@ inline release_all(d)
     round[d].ballot = 0
 }
 
-/* A link with outstanding replies is SUSPECT, and gets no votes. */
+/* A link on which a SET is unanswered is SUSPECT here: a new round does not use it. */
 #define may_ask(d, n) \
     (!(wire_to(d, n)??[SET]) && !((n) == FORGETS && quarantine > 0))
 
@@ -192,7 +193,7 @@ inline begin_round(d, clock)
 inline undo(d)
 {
     printf("daemon %d: its round fails\n", d);
-    /* Only one second bid: a daemon that is outbid again has a rival. */
+    /* There is only one second bid. If that is outbid too, another daemon is bidding right now. */
     round[d].again = (!round[d].again && round[d].yes + round[d].outbid >= QUORUM);
     if
     :: !round[d].again -> round[d].seen = 0
@@ -261,7 +262,7 @@ inline receive(d, n)
 proctype daemon(byte d)
 {
     do
-    /* A wall clock may be anywhere within its limits, and jump within them. */
+    /* For each round, the wall clock is at one or at the other end of its allowed range. */
     :: d_step { may_begin(d) -> begin_round(d, NOW) }
     :: d_step { may_begin(d) -> begin_round(d, NOW + SKEW * GRAIN) }
     :: d_step { round[d].phase == VOTING && round[d].age > NODE_TIMEOUT -> undo(d) }
@@ -388,7 +389,7 @@ inline pass_time_of(d)
     fi
 }
 
-/* Ticks wait for nothing and nothing waits for a tick: any message may take any time. */
+/* A tick can come at any moment, and no step has to wait for one: any message may take any time. */
 proctype time()
 {
     do

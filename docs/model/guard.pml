@@ -1,6 +1,6 @@
 /*
- * The round and the guard: two daemons, three masters, one that loses its data, one whose clock
- * steps.
+ * The round and the guard: two daemons and three masters. Master FORGETS loses its data. The clock
+ * of master STEPS steps. By default both are master 0.
  *
  * The claim: no two daemons believe at once, in true time, in a valid grant of the same lock.
  *
@@ -17,7 +17,7 @@
  * claim, and what else is left out. To remove a rule, define one of
  *
  *     NO_GUARD          every master is asked, and every vote counts
- *     PROBE_AHEAD       the guard probes before the votes, not after them
+ *     PROBE_AHEAD       no probe follows the votes; the guard only learns from its heartbeats
  *     NO_EPOCH          a vote counts although the guard has learnt of a fault since the request
  *     NO_QUARANTINE     a master that lost its data votes as soon as it has a new record
  *     NO_CLOCK_MONITOR  the clocks are not monitored
@@ -25,8 +25,9 @@
  *     NO_ELAPSED        the validity does not subtract the time of the round
  *
  * NO_FLUSH, NO_RESTART, NO_STEP, NO_SMALL_STEP and NO_LARGE_STEP leave out faults. With PROMPT, the
- * daemon receives the reply of a master without faults in the step in which it is sent (README.md
- * explains why). The SEE_ definitions turn an event into an error, to show that the event occurs:
+ * daemon receives the reply of a master without faults in the step in which the master sends it
+ * (README.md explains why). The SEE_ definitions turn an event into an error, to show that the
+ * event occurs:
  *
  *     SEE_RETURN        a vote counts of a master that lost its data and waited out its quarantine
  *     SEE_STEP_RETURN   a vote counts of a master whose clock stepped and that waited out its
@@ -70,8 +71,8 @@
 #define STEPS FORGETS
 #endif
 
-/* Probes that cannot find anything are left out: that of the record, where the master does not lose
- * its data, and that of the time, where the clock does not step. */
+/* A daemon asks for the record only where the master can lose its data, and for the time only where
+ * the clock can step. Elsewhere, the probe would not find anything. */
 #ifdef NO_GUARD
 #define asks_record(n) false
 #define asks_time(n)   false
@@ -87,14 +88,14 @@
 
 /* The states of a record; the code distinguishes records byte for byte. */
 #define NO_RECORD  0
-#define OLD_RECORD 1 /* of the first process of the server */
+#define OLD_RECORD 1 /* written for the first process of the server */
 #define NEW_RECORD 2 /* written after the loss of data */
 
 typedef master_state {
     unsigned key : 2;
     unsigned left : 2;   /* ticks until the key expires */
     unsigned record : 2; /* the key redlockd:node */
-    unsigned join : 3;   /* join_us of the record less the master's TIME */
+    unsigned join : 3;   /* ticks until the record's quarantine ends: join_us less TIME */
     bit server;          /* the run_id: 1 after a restart */
     unsigned clock : 2   /* distance that its clock has stepped */
 };
@@ -109,8 +110,8 @@ mtype = { SET, GET, TIME, WRITE };
 #define YES     1
 #define NO      2
 
-/* Commands written by a daemon and not yet executed. Redis executes in order; each command is a
- * step. */
+/* Commands that a daemon has written and the master has not executed. Redis executes them in order,
+ * each in one step. */
 chan wire[2 * NODES] = [4] of { mtype };
 #define wire_to(d, n) wire[(d) * NODES + (n)]
 
@@ -122,7 +123,7 @@ typedef link_state {
     unsigned said : 2;
     unsigned seen : 2;
     unsigned clock : 2;
-    bit answered;
+    bit answered; /* the replies to the whole batch are there */
     unsigned expected : 2; /* the record that the WRITE in flight may replace */
 
     /* The master's vote in the round. */
@@ -130,11 +131,11 @@ typedef link_state {
     bit in_epoch; /* the guard has learnt of no fault since the request */
 
     /* The guard's knowledge of the master. */
-    bit misfit; /* the last sample had no valid record, or this connection has no sample */
+    bit misfit; /* the last sample had no valid record, or this connection has no sample yet */
     unsigned adopted : 2;
     bit server;
-    unsigned quarantine : 3; /* ticks until it may vote, by the record */
-    unsigned stepped : 3;    /* ticks until it may vote, by its clock */
+    unsigned quarantine : 3; /* ticks until it may vote, as its record says */
+    unsigned stepped : 3;    /* ticks until it may vote again after a step of its clock */
     unsigned offset : 2      /* of its clock, by the clock monitor */
 };
 link_state link[2 * NODES];
@@ -154,8 +155,8 @@ typedef round_state {
 };
 round_state round[2];
 
-/* This run cannot have two holders any more: a round has failed, a grant has ended, or daemon 1 is
- * granted first. (The last case is like that of daemon 0 with the names exchanged.) */
+/* The rest of this run cannot show two holders: a round has failed, a grant has ended, or daemon 1
+ * was granted the lock. (Runs in which daemon 1 is first are like those in which daemon 0 is.) */
 bit over;
 
 /* Temporary variables of one step, 0 between steps. */
@@ -233,8 +234,8 @@ inline check_record(d, n)
 }
 
 /* Reset variables that no longer matter, so that states which differ only in them become one. A
- * daemon whose round has begun asks for no other vote. Once the vote of this master is counted or
- * lost, the daemon's guard only writes records. */
+ * daemon whose round has begun asks for no other vote, so quarantines no longer matter to it. Once
+ * the vote of this master is counted or lost, the guard of the daemon only writes records. */
 inline normalize(d, n)
 {
     if
@@ -408,7 +409,7 @@ inline begin_round(d)
     normalize_all(d)
 }
 
-/* The master has no vote until this connection has a sample. */
+/* The master has no vote until the guard has a sample from the new connection. */
 inline reconnect(d, n)
 {
     printf("daemon %d: connects to master %d again\n", d, n);
@@ -430,8 +431,8 @@ inline reconnect(d, n)
 }
 
 /* A heartbeat is one step (README.md explains why). It overtakes no command, so it comes before the
- * commands of a batch or after all of them. Only a daemon with a vote outstanding or a record to
- * write needs a heartbeat. */
+ * commands of a batch or after all of them. It can change something only before the round, while
+ * the vote of this master is outstanding, or if a record must be written. */
 #define lost_something(d, n) \
     (node[n].record == NO_RECORD || (node[n].record == OLD_RECORD && to(d, n).server == 1))
 #define may_heartbeat(d, n) \
@@ -472,7 +473,7 @@ proctype daemon(byte d) provided (!over)
 #define awaits_probe(n) is_guarded(n)
 #endif
 
-/* A late command is executed all the same, but its reply has no effect. */
+/* A command that arrives after the round is executed all the same, but its reply has no effect. */
 inline execute_set(d, n)
 {
     if
@@ -553,7 +554,7 @@ inline pass_time(n, ticks)
     fi
 }
 
-/* Ticks wait for nothing and nothing waits for a tick: any message may take any time. */
+/* A tick can come at any moment, and no step has to wait for one: any message may take any time. */
 proctype time() provided (!over)
 {
     do
@@ -582,7 +583,7 @@ proctype time() provided (!over)
     od
 }
 
-/* The key is lost, and the record is lost or old. */
+/* The key and the record are lost. (A restart from a snapshot then puts back an old record.) */
 inline forget(n)
 {
     node[n].key = FREE;
@@ -591,7 +592,8 @@ inline forget(n)
     node[n].join = 0
 }
 
-/* Replies of the master may still arrive; commands that it has not executed are lost. */
+/* If the master has answered a whole batch, the daemon may still receive the replies. All other
+ * replies, and commands that the master has not executed, are lost. */
 inline cut(d, n)
 {
     to(d, n).broken = 1;
@@ -619,8 +621,8 @@ proctype memory_fault() provided (!over)
 {
     if
 #ifndef NO_FLUSH
-    /* A flush also stands for a failover and back, after which the record does not fit either,
-     * because it has another replication id. */
+    /* A flush also stands for a failover to a replica and back. After that, the record is not valid
+     * either, because the replication id of the server has changed. */
     :: d_step {
         printf("    master %d: flushed\n", FORGETS);
         forget(FORGETS)

@@ -5,7 +5,7 @@
  * The claims:
  *
  *     no two clients believe at once, in true time, in the lock;
- *     once the daemon has finished with a token on a master, no key there ever holds it again.
+ *     once daemon 0 has finished with a token on a master, no key there ever holds it again.
  *
  *     here                            in the code
  *     begin, decide                   the shared rounds: decide_acquire, undo in engine/round/round.c;
@@ -15,18 +15,21 @@
  *
  * Daemon 0 has granted the lock with token OLD by the votes of masters 0 and 1. The holder has sent
  * UNLOCK, so no client believes in OLD any more. Daemon 0 hands the lock over with token NEXT.
- * If that fails, it undoes the hand-over and starts a round with a token AGAIN. Daemon 1 acquires the
- * lock with token THEIRS. To remove a rule, define one of
+ * If that fails, it undoes the hand-over. After a failed hand-over, or after the end of the new
+ * lock, it starts one more round, with token AGAIN. Daemon 1 acquires the lock with token THEIRS.
+ * To remove a rule, define one of
  *
  *     NO_COMPARE    the script replaces any token
  *     UNGUARDED     the swap of a master that lost its data counts as a vote
  *     KEEP_NEXT     a failed hand-over does not delete the new token
- *     KEEP_OLD      a failed hand-over does not delete the old token where the swap was not answered
- *     REUSE_TOKEN   the round that follows uses the token of the hand-over again
+ *     KEEP_OLD      a failed hand-over does not delete the old token on masters that did not
+ *                   answer the swap
+ *     REUSE_TOKEN   the round after the hand-over has token NEXT instead of AGAIN
  *
- * The SEE_ definitions turn an event into an error, to show that the event occurs. With
- * SEE_HANDED_OVER, a swap is granted by two masters, one of which no longer had OLD. With
- * SEE_RIVAL, daemon 1 is granted the lock during the hand-over.
+ * The SEE_ definitions turn an event into an error, to show that the event occurs. The
+ * event of SEE_HANDED_OVER: the hand-over is granted after the swap found no key on some master.
+ * The event of SEE_RIVAL: daemon 1 is granted the lock while the hand-over is in flight and has the
+ * vote of master 2.
  */
 
 #define NODES  3
@@ -52,8 +55,9 @@
 #define NEXT   2
 #define AGAIN  3
 #define THEIRS 4
-/* These tokens belong to no client. The daemon sends them after its last command about a token, so
- * they show when all earlier commands are executed. */
+/* These tokens belong to no client. With KEEP_OLD or KEEP_NEXT, daemon 0 releases one of them in
+ * place of OLD or NEXT. When the master executes that release, it has executed all earlier commands
+ * of daemon 0. */
 #define END_OF_OLD  5
 #define END_OF_NEXT 6
 #ifdef REUSE_TOKEN
@@ -72,14 +76,15 @@ master_state node[NODES];
 unsigned quarantine : 2; /* ticks until that master has a vote again */
 bit forgot;              /* one loss per run */
 
-/* The master whose connection to daemon 0 is lost, once, before it executes the swap. */
+/* The master whose connection to daemon 0 is lost, once, before the master executes the swap. */
 #define LOSES 1
 bit lost;
 
 mtype = { SWAP, SET, RELEASE };
 
-/* Commands written and not yet executed, with the token. Redis executes in order; each command is a
- * step, in which the daemon receives the reply. */
+/* Commands that a daemon has written and the master has not executed, each with its token. Redis
+ * executes them in order. In one step, the master executes a command and the daemon receives the
+ * reply. */
 chan wire[2 * NODES] = [6] of { mtype, byte };
 #define wire_to(d, n) wire[(d) * NODES + (n)]
 
@@ -92,7 +97,7 @@ chan wire[2 * NODES] = [6] of { mtype, byte };
 #define NOTHING  0 /* not asked, or the reply does not count */
 #define PENDING  1
 #define YES      2
-#define ANSWERED 3 /* no vote for the new token, but the old one is gone */
+#define ANSWERED 3 /* no vote, although the command was executed; after a SWAP, OLD is gone */
 
 typedef round_state {
     bit phase;
@@ -105,7 +110,8 @@ typedef round_state {
 };
 round_state round[2];
 
-/* Daemon 0 has finished with these tokens there: its commands about them are executed. */
+/* Daemon 0 has finished with OLD, or with NEXT, on the master: all its commands about that token
+ * are executed. */
 bit done_old[NODES];
 bit done_next[NODES];
 
@@ -245,7 +251,7 @@ proctype handing_over()
             printf("daemon 0: asks again\n");
             begin(0, SET, token_again)
        }
-    /* A timeout, or the client is gone. */
+    /* The round times out, or the client is gone. */
     :: d_step { round[0].phase == VOTING -> undo(0) }
     od
 }
@@ -294,7 +300,7 @@ inline take_vote(d, n, its_token)
     fi
 }
 
-/* The old token is gone in each of these cases, with or without a vote for the new one. */
+/* After the script, the master does not hold OLD, whether or not it votes for the new token. */
 inline execute_swap(d, n, its_token)
 {
     done_old[n] = 1;
@@ -358,7 +364,7 @@ inline execute_release(d, n, its_token)
             check_finished(n) \
        }
 
-/* A token with which the daemon has finished must not be there. */
+/* A token with which daemon 0 has finished on this master must not be the value of the key. */
 inline check_finished(n)
 {
     claim(!done_old[n] || node[n].key != OLD, "LEFT BEHIND\n");
@@ -418,8 +424,9 @@ proctype time()
     od
 }
 
-/* The swap is lost with its connection, and will not be executed. Its releases become pending, and
- * are sent over the next connection. */
+/* The swap is lost with its connection, and will not be executed. If the hand-over fails, the undo
+ * releases OLD here, over the next connection. If the other masters have granted it, OLD still
+ * has to be released here. */
 inline lose()
 {
     printf("    master %d: the swap is lost\n", LOSES);

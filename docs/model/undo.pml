@@ -5,7 +5,7 @@
  *
  *     no two daemons hold the lock at once;
  *     no release takes a key away from a lock that is held;
- *     once a daemon has finished with a token on a master, no key there ever holds it again.
+ *     once daemon 0 has finished with a token on master 0, the key there never holds it again.
  *
  *     here                            in the code
  *     begin_round, decide, undo       engine/round/round.c: on_start, decide_acquire, undo, backfill
@@ -16,19 +16,21 @@
  *                                     fail_lost in engine/flight/replies.c
  *     SET, RELEASE, KILL              SET NX PX; release.lua; CLIENT KILL ID
  *
- * There is no time here. A message may take for ever. A key on which no holder relies may expire at
- * any moment, and a validity may end at any moment. No master loses data; guard.pml covers that.
- * Only the connection of daemon 0 to master 0 has faults. To remove a rule, define one of
+ * There is no time here. A message may take for ever. A key may expire at any moment, unless its
+ * token is that of a round in flight or of a held lock. A validity may end at any moment. No master
+ * loses data; guard.pml covers that. Only the connection of daemon 0 to master 0 has faults: it is
+ * lost once, and master 0 refuses one release. To remove a rule, define one of
  *
  *     REUSE_TOKEN        all rounds of a daemon share a token
  *     NO_KILL            a new connection does not kill the old one
  *     NO_UNDO            a failed round releases nothing
- *     UNDO_ELSEWHERE     the undo goes over another connection, not after the SET
+ *     UNDO_ELSEWHERE     releases go over another connection, where they can overtake the SET
  *     PENDING_UNDECIDED  a lost SET gets a pending release before its round is decided
  *
- * MAY_REST leaves out the third claim, HOLDERS_ONLY the second and the third. With SEE_DEFERRED, a
- * grant by the vote of a master that has confirmed a pending release is an error, to show that it
- * occurs.
+ * MAY_REST leaves out the third claim, HOLDERS_ONLY the second and the third. With SEE_DEFERRED,
+ * the grant of token 2 is an error if master 0 has token 2, the connection was lost, a release was
+ * refused, and master 0 has nevertheless confirmed the release of token 1. This shows that such
+ * grants occur.
  */
 
 #define NODES  3
@@ -66,7 +68,8 @@ byte key[NODES];
 
 mtype = { SET, RELEASE, KILL };
 
-/* Commands written and not yet executed. Redis executes in order; each command is a step. */
+/* Commands that a daemon has written and the master has not executed. Redis executes them in order,
+ * each in one step. */
 chan wire[2 * NODES] = [5] of { mtype, byte };
 #define wire_to(d, n) wire[(d) * NODES + (n)]
 
@@ -86,10 +89,10 @@ chan answers = [5] of { byte, byte };
 bit down;
 bit lost;    /* one loss per run */
 bit refused; /* one refusal per run */
-bit releasing[ROUNDS_0 + 1]; /* a release of a round is in flight */
+bit releasing[ROUNDS_0 + 1]; /* the release of an undo or UNLOCK is in flight */
 bit pending_release[ROUNDS_0 + 1];
-bit released_sent[ROUNDS_0 + 1];
-bit finished[ROUNDS_0 + 1]; /* the daemon has finished with the token on that master */
+bit released_sent[ROUNDS_0 + 1]; /* the pending release is in flight */
+bit finished[ROUNDS_0 + 1]; /* the daemon has finished with the token on master 0 */
 
 /* --- the daemons --- */
 
@@ -266,7 +269,8 @@ inline take_vote(d, n, t, what)
     fi
 }
 
-/* A link with outstanding replies is SUSPECT, and gets no votes. */
+/* A link with an unexecuted SET is SUSPECT here, and so is the faulty connection if a reply is in
+ * flight: a new round does not use them. */
 #define may_ask(d, n) \
     (!(is_faulty(d, n) && (down || len(answers) > 0)) && !(wire_to(d, n)??[SET, _]))
 
@@ -311,7 +315,7 @@ proctype daemon(byte d)
     :: d_step {
         round[d].phase == IDLE && round[d].number < rounds_of(d) && has_quorum(d) -> begin_round(d)
        }
-    /* A timeout, or the client is gone. */
+    /* The round times out, or the client is gone. */
     :: d_step { round[d].phase == VOTING -> undo(d) }
     :: d_step { round[d].phase == HOLDING -> unlock(d) }
     /* The validity has ended. */
@@ -344,7 +348,8 @@ inline take_answer()
     its = 0
 }
 
-/* The master may still read what was written; the daemon reads no more replies. */
+/* The master may still read commands that were written on the lost connection. The daemon receives
+ * no more replies over it. */
 inline lose()
 {
     printf("daemon 0: loses its connection to master 0\n");
