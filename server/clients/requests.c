@@ -28,7 +28,7 @@ static void close_when_written(struct session *session)
 
 static void deny(struct session *session, const struct request *request, enum acl_answer why)
 {
-    char line[128];
+    char line[LIMIT_REPLY];
     session->clients->denied++;
     int len = snprintf(line, sizeof(line), "DENIED %s", acl_text(why, request->verb));
     session_write_line(session, request, line, (size_t)len);
