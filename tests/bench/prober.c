@@ -20,7 +20,7 @@
 #include "tests/e2e/process.h"
 #include "tests/e2e/waiting.h"
 
-enum { INPUT = 16384, HOLDS_EACH = 250, TOKEN_LEN = 40, HOLDS_WITHIN_S = 60 };
+enum { INPUT = 16384, HOLDS_EACH = 250, TOKEN_LEN = 40, HOLDS_WITHIN_S = 60, LAST_S = 1 };
 
 struct probe {
     enum prober_probe kind;
@@ -79,7 +79,7 @@ static void take_holds(struct watch *watch)
                                    .on_line = on_hold_line,
                                    .arg = watch});
     for (unsigned i = 0; i < plan->holds; i++)
-        client_pool_put(watch->holds, i / HOLDS_EACH, "#%u LOCK hold-%u %u WAIT 10000 HOLD\n", i, i,
+        client_pool_put(watch->holds, i / HOLDS_EACH, "#%u LOCK hold-%u %u WAIT 60000 HOLD\n", i, i,
                         plan->hold_ttl_ms);
     client_pool_read_until(watch->holds, &watch->held, plan->holds,
                            clock_ns() + HOLDS_WITHIN_S * NS_PER_S);
@@ -223,6 +223,16 @@ static void pass(struct watch *watch)
     sample(watch->prober, watch->plan->daemon);
 }
 
+/* What has happened before the end may be said after it. */
+static void read_last(struct watch *watch)
+{
+    int64_t until_ns = clock_ns() + LAST_S * NS_PER_S;
+    for (int64_t now_ns = clock_ns(); watch->holds != NULL && now_ns < until_ns;) {
+        now_ns = client_pool_wait(watch->holds, until_ns - now_ns);
+        client_pool_read(watch->holds);
+    }
+}
+
 static _Noreturn void run(const struct prober_plan *plan, struct prober *prober, pid_t parent)
 {
     static struct watch watch;
@@ -245,6 +255,7 @@ static _Noreturn void run(const struct prober_plan *plan, struct prober *prober,
     for (unsigned i = 0; i < PROBER_PROBE_COUNT; i++)
         if (watch.probes[i].sent_ns != 0 && !watch.probes[i].unlocking)
             count(&watch, &watch.probes[i], true, now_ns);
+    read_last(&watch);
     _exit(0);
 }
 

@@ -67,7 +67,8 @@ struct prober {
 /* Start the process, and wait until it has all HOLDs. It ends with the test at the latest. */
 struct prober *prober_start(const struct prober_plan *plan);
 
-/* End the process, and count probes without a reply. */
+/* End the process. Probes without a reply count, and so do HOLDs that are lost in the next
+ * second. */
 void prober_stop(struct prober *prober);
 void prober_free(struct prober *prober);
 
