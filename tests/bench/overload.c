@@ -80,6 +80,7 @@ void overload_close(struct overload *overload)
 
 /* --- measurements --- */
 
+/* At least so many: the daemon limits how often it logs. */
 static unsigned suspects(const struct overload *overload)
 {
     return daemon_count_log(&overload->stage.daemon, "node_suspect");

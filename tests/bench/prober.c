@@ -56,16 +56,27 @@ static bool is_http(enum prober_probe kind)
 
 /* --- holds --- */
 
+static void put_hold(struct watch *watch, unsigned index)
+{
+    client_pool_put(watch->holds, index / HOLDS_EACH, "#%u LOCK hold-%u %u WAIT 60000 HOLD\n",
+                    index, index, watch->plan->hold_ttl_ms);
+}
+
 static void on_hold_line(void *arg, unsigned connection, char *line)
 {
     struct watch *watch = arg;
     (void)connection;
     if (strncmp(line, "! LOST ", 7) == 0)
         watch->prober->lost++;
-    else if (line[0] == '#')
-        watch->held += strstr(line, " OK ") != NULL;
+    if (line[0] != '#')
+        return;
+    if (strstr(line, " OK ") != NULL)
+        watch->held++;
+    else
+        put_hold(watch, (unsigned)strtoul(line + 1, NULL, 10));
 }
 
+/* A HOLD that is lost before all are held counts. */
 static void take_holds(struct watch *watch)
 {
     const struct prober_plan *plan = watch->plan;
@@ -79,8 +90,7 @@ static void take_holds(struct watch *watch)
                                    .on_line = on_hold_line,
                                    .arg = watch});
     for (unsigned i = 0; i < plan->holds; i++)
-        client_pool_put(watch->holds, i / HOLDS_EACH, "#%u LOCK hold-%u %u WAIT 60000 HOLD\n", i, i,
-                        plan->hold_ttl_ms);
+        put_hold(watch, i);
     client_pool_read_until(watch->holds, &watch->held, plan->holds,
                            clock_ns() + HOLDS_WITHIN_S * NS_PER_S);
     must(watch->held == plan->holds, "every HOLD is granted");

@@ -169,7 +169,7 @@ static void hold_own(struct storm *storm, unsigned count, unsigned depth)
 void storm_end(struct overload *overload, const struct overload_row *row,
                double values[FIGURE_COUNT])
 {
-    enum { TOGETHER = 50, SEND_NS = 100000, BEFORE_NS = 500000000 };
+    enum { TOGETHER = 50, SEND_NS = 250000, BEFORE_NS = 500000000 };
     struct storm storm;
     unsigned count = row->connections * row->depth;
     char own[16] = "";
