@@ -235,6 +235,8 @@ START_TEST(late_masters)
          .count = 1},
         {"one 20 ms late, 1024x1", measure_late_masters, .connections = 1024, .depth = 1,
          .count = 1, .late_ms = 20},
+        {"all 20 ms late, 1x1", measure_late_masters, .connections = 1, .depth = 1, .count = 5,
+         .late_ms = 20},
         {"all 20 ms late, 64x1", measure_late_masters, .connections = 64, .depth = 1, .count = 5,
          .late_ms = 20},
         {"all 20 ms late, 256x1", measure_late_masters, .connections = 256, .depth = 1, .count = 5,
