@@ -59,12 +59,18 @@ static void open_storm(struct storm *storm, struct overload *overload, unsigned 
                                                     .arg = storm});
 }
 
-/* Measure from here on. What was counted before does not count. */
-static void begin(struct storm *storm)
+/* Measure from here on, with a prober that runs. What was counted before does not count. */
+static void restart(struct storm *storm)
 {
     storm->done = storm->failed = 0;
-    overload_watch(storm->overload, HOLDS, HOLD_TTL_MS);
+    prober_restart(storm->overload->prober);
     overload_phase(storm->overload, true);
+}
+
+static void begin(struct storm *storm)
+{
+    overload_watch(storm->overload, HOLDS, HOLD_TTL_MS);
+    restart(storm);
 }
 
 static void end(struct storm *storm, double values[FIGURE_COUNT])
@@ -176,6 +182,7 @@ void storm_end(struct overload *overload, const struct overload_row *row,
     open_storm(&storm, overload, row->connections, row->depth);
     if (row->own)
         hold_own(&storm, count, row->depth);
+    overload_watch(overload, HOLDS, HOLD_TTL_MS);
     int64_t instant_ns = clock_ns() + 2 * NS_PER_S + (int64_t)count * SEND_NS;
     /* A WAIT begins when the daemon has read it, so a few are awaited at a time. */
     for (unsigned i = 0; i < count; i++) {
@@ -191,7 +198,7 @@ void storm_end(struct overload *overload, const struct overload_row *row,
     client_pool_flush(storm.pool);
     wait_waiting(&storm, count);
     client_pool_read_until(storm.pool, &storm.done, UINT64_MAX, instant_ns - BEFORE_NS);
-    begin(&storm);
+    restart(&storm);
     client_pool_read_until(storm.pool, &storm.done, count, deadline());
     end(&storm, values);
     must(storm.done == count, "every wait ends");
