@@ -156,6 +156,9 @@ static void set_memory(const struct overload *overload, int64_t ended_ns,
     values[GROWTH_MB] = (double)(prober->memory_kib[to] - prober->memory_kib[from]) / 1024;
 }
 
+/* One request for each connection, as in the open loop, where requests seldom share a packet. */
+enum { CAPACITY_CLIENTS = 1024 };
+
 static void measure_capacity(struct overload *overload, const struct overload_row *row,
                              double values[FIGURE_COUNT])
 {
@@ -170,7 +173,7 @@ static void measure_open_loop(struct overload *overload, const struct overload_r
     double ignored[FIGURE_COUNT];
     if (overload->capacity == 0)
         measure_capacity(
-            overload, &(struct overload_row){.connections = row->connections, .depth = 8}, ignored);
+            overload, &(struct overload_row){.connections = CAPACITY_CLIENTS, .depth = 1}, ignored);
     overload_watch(overload, overload->holds, HOLD_TTL_MS);
     pause_s(LOW_S);
     overload_load(overload,
@@ -193,7 +196,7 @@ static void measure_open_loop(struct overload *overload, const struct overload_r
 }
 
 static const struct overload_row open_loop_rows[] = {
-    {"capacity, 128x8", measure_capacity, .connections = 128, .depth = 8},
+    {"capacity, 1024x1", measure_capacity, .connections = CAPACITY_CLIENTS, .depth = 1},
     {"half the capacity offered", measure_open_loop, .connections = 128, .depth = 1000,
      .count = 50},
     {"twice the capacity offered", measure_open_loop, .connections = 128, .depth = 1000,
