@@ -51,6 +51,8 @@ struct overload {
     double seconds;
     int64_t daemon_ns; /* processor time */
     int64_t masters_ns;
+    int64_t client_ns; /* with the prober, if there is one */
+    int64_t machine_ns;
 
     double capacity; /* of the case open_loop, in pairs/s; 0: not measured */
 };
@@ -63,12 +65,12 @@ struct overload_row {
                     double values[FIGURE_COUNT]);
     unsigned connections;
     unsigned depth;
-    unsigned count;   /* number of waiters, resources or late masters; in the case open_loop, the
-                         offered load in percent of the capacity */
-    unsigned late_ms; /* how late the late masters answer */
-    bool at_once;     /* storm_place(): all requests of a second are sent at once */
-    bool before;      /* measures the daemon $OVERLOAD_BEFORE */
-    bool low;         /* too little load for full throughput: OVERLOAD_WORST ignores its OF_BEST */
+    unsigned count; /* what is counted in this case: locks, waiters, late masters */
+    unsigned late_ms;
+    bool at_once;
+    bool own;    /* each request has its own resource */
+    bool before; /* by the daemon $OVERLOAD_BEFORE */
+    bool low;    /* too little load for full throughput: OF_BEST is not among the worst values */
 };
 
 struct overload_case {
@@ -95,7 +97,8 @@ void overload_close(struct overload *overload);
 void overload_watch(struct overload *overload, unsigned holds, unsigned hold_ttl_ms);
 void overload_watch_end(struct overload *overload, double values[FIGURE_COUNT]);
 
-/* Start or end the measurement of processor time. The first parameter is a struct overload. */
+/* Start or end the measurement of processor time. The first parameter is a struct overload. The
+ * prober runs at both, or at none. */
 void overload_phase(void *overload, bool starts);
 
 /* Run the load on the measured daemon, for OVERLOAD_MS unless the plan has another duration, and

@@ -20,9 +20,9 @@
 #include "tests/e2e/process.h"
 #include "tests/e2e/waiting.h"
 
-enum { INPUT = 16384, HOLDS_EACH = 250, TOKEN_LEN = 40, HOLDS_WITHIN_S = 60 };
+enum { INPUT = 16384, HOLDS_EACH = 250, TOKEN_LEN = 40, HOLDS_WITHIN_S = 60, LAST_S = 1 };
 
-struct probe {
+struct probe_conn {
     enum prober_probe kind;
     int fd;            /* -1: none */
     int64_t sent_ns;   /* 0: no request is pending */
@@ -32,10 +32,10 @@ struct probe {
     size_t len;
 };
 
-struct watch {
+struct probing {
     const struct prober_plan *plan;
     struct prober *prober;
-    struct probe probes[PROBER_PROBE_COUNT];
+    struct probe_conn probes[PROBER_PROBE_COUNT];
     struct client_pool *holds; /* NULL: none */
     uint64_t held;             /* HOLDs that were granted */
 };
@@ -56,48 +56,59 @@ static bool is_http(enum prober_probe kind)
 
 /* --- holds --- */
 
-static void on_hold_line(void *arg, unsigned connection, char *line)
+static void put_hold(struct probing *probing, unsigned index)
 {
-    struct watch *watch = arg;
-    (void)connection;
-    if (strncmp(line, "! LOST ", 7) == 0)
-        watch->prober->lost++;
-    else if (line[0] == '#')
-        watch->held += strstr(line, " OK ") != NULL;
+    client_pool_put(probing->holds, index / HOLDS_EACH, "#%u LOCK hold-%u %u WAIT 60000 HOLD\n",
+                    index, index, probing->plan->hold_ttl_ms);
 }
 
-static void take_holds(struct watch *watch)
+static void on_hold_line(void *arg, unsigned connection, char *line)
 {
-    const struct prober_plan *plan = watch->plan;
+    struct probing *probing = arg;
+    (void)connection;
+    if (strncmp(line, "! LOST ", 7) == 0)
+        probing->prober->lost++;
+    if (line[0] != '#')
+        return;
+    if (strstr(line, " OK ") != NULL)
+        probing->held++;
+    else
+        put_hold(probing, (unsigned)strtoul(line + 1, NULL, 10));
+}
+
+/* A HOLD that is lost before all are held counts. */
+static void take_holds(struct probing *probing)
+{
+    const struct prober_plan *plan = probing->plan;
     if (plan->holds == 0)
         return;
-    watch->holds = client_pool_open(
+    probing->holds = client_pool_open(
         &(struct client_pool_plan){.host = "127.0.0.1",
                                    .ports = {plan->port},
                                    .connections = (plan->holds + HOLDS_EACH - 1) / HOLDS_EACH,
                                    .depth = HOLDS_EACH,
                                    .on_line = on_hold_line,
-                                   .arg = watch});
+                                   .arg = probing});
     for (unsigned i = 0; i < plan->holds; i++)
-        client_pool_put(watch->holds, i / HOLDS_EACH, "#%u LOCK hold-%u %u WAIT 10000 HOLD\n", i, i,
-                        plan->hold_ttl_ms);
-    client_pool_read_until(watch->holds, &watch->held, plan->holds,
+        put_hold(probing, i);
+    client_pool_read_until(probing->holds, &probing->held, plan->holds,
                            clock_ns() + HOLDS_WITHIN_S * NS_PER_S);
-    must(watch->held == plan->holds, "every HOLD is granted");
+    must(probing->held == plan->holds, "every HOLD is granted");
 }
 
 /* --- probes --- */
 
-static void close_probe(struct probe *probe)
+static void close_probe(struct probe_conn *probe)
 {
     if (probe->fd >= 0)
         close(probe->fd);
     probe->fd = -1;
 }
 
-static void begin(struct watch *watch, struct probe *probe, const char *request, int64_t now_ns)
+static void begin(struct probing *probing, struct probe_conn *probe, const char *request,
+                  int64_t now_ns)
 {
-    const struct prober_plan *plan = watch->plan;
+    const struct prober_plan *plan = probing->plan;
     if (probe->fd < 0)
         probe->fd = wire_connect("127.0.0.1", is_http(probe->kind) ? plan->admin_port : plan->port);
     probe->sent_ns = now_ns;
@@ -106,10 +117,10 @@ static void begin(struct watch *watch, struct probe *probe, const char *request,
         close_probe(probe);
 }
 
-/* Count a probe that has a reply, or that has waited until now without one. */
-static void count(struct watch *watch, struct probe *probe, bool fine, int64_t now_ns)
+/* The request has a reply, or has waited until now without one. */
+static void count(struct probing *probing, struct probe_conn *probe, bool fine, int64_t now_ns)
 {
-    struct prober *prober = watch->prober;
+    struct prober *prober = probing->prober;
     int64_t took_ns = now_ns - probe->sent_ns;
     for (int64_t left_ns = took_ns; left_ns > 0; left_ns -= kinds[probe->kind].every_ns)
         spread_add(&prober->took[probe->kind], left_ns);
@@ -121,11 +132,11 @@ static void count(struct watch *watch, struct probe *probe, bool fine, int64_t n
     }
 }
 
-static void finish(struct watch *watch, struct probe *probe, bool fine, int64_t now_ns)
+static void finish(struct probing *probing, struct probe_conn *probe, bool fine, int64_t now_ns)
 {
     char unlock[96];
     if (!probe->unlocking)
-        count(watch, probe, fine, now_ns);
+        count(probing, probe, fine, now_ns);
     bool granted = probe->kind == PROBER_LOCK && !probe->unlocking && fine;
     if (granted)
         snprintf(unlock, sizeof(unlock), "UNLOCK prober %.*s\n", TOKEN_LEN, probe->input + 3);
@@ -135,17 +146,17 @@ static void finish(struct watch *watch, struct probe *probe, bool fine, int64_t 
     if (is_http(probe->kind) || probe->kind == PROBER_CONNECT || !fine)
         close_probe(probe);
     if (granted)
-        begin(watch, probe, unlock, now_ns);
+        begin(probing, probe, unlock, now_ns);
 }
 
-static bool is_whole(const struct probe *probe)
+static bool is_whole(const struct probe_conn *probe)
 {
     const char *end = probe->kind == PROBER_NODES ? "END\n" : "\n";
     size_t len = strlen(end);
     return probe->len >= len && memcmp(probe->input + probe->len - len, end, len) == 0;
 }
 
-static bool is_fine(const struct probe *probe)
+static bool is_fine(const struct probe_conn *probe)
 {
     const char *start = is_http(probe->kind)          ? "HTTP/1.1 200 "
                         : probe->kind == PROBER_NODES ? "node="
@@ -154,7 +165,7 @@ static bool is_fine(const struct probe *probe)
     return probe->len >= strlen(start) && memcmp(probe->input, start, strlen(start)) == 0;
 }
 
-static void read_probe(struct watch *watch, struct probe *probe)
+static void read_probe(struct probing *probing, struct probe_conn *probe)
 {
     if (probe->len == INPUT)
         probe->len = INPUT / 2;
@@ -165,25 +176,25 @@ static void read_probe(struct watch *watch, struct probe *probe)
     probe->len += len > 0 ? (size_t)len : 0;
     if (len <= 0) {
         close_probe(probe);
-        finish(watch, probe, len == 0 && is_http(probe->kind) && is_fine(probe), now_ns);
+        finish(probing, probe, len == 0 && is_http(probe->kind) && is_fine(probe), now_ns);
     } else if (!is_http(probe->kind) && is_whole(probe)) {
-        finish(watch, probe, is_fine(probe), now_ns);
+        finish(probing, probe, is_fine(probe), now_ns);
     }
 }
 
 /* --- the process --- */
 
 /* Send what is due. Returns the time of the next probe. */
-static int64_t send_due(struct watch *watch)
+static int64_t send_due(struct probing *probing)
 {
     int64_t next_ns = INT64_MAX;
     for (unsigned i = 0; i < PROBER_PROBE_COUNT; i++) {
-        struct probe *probe = &watch->probes[i];
+        struct probe_conn *probe = &probing->probes[i];
         int64_t now_ns = clock_ns();
         if (probe->sent_ns == 0 && probe->next_ns <= now_ns)
-            begin(watch, probe, kinds[i].request, now_ns);
+            begin(probing, probe, kinds[i].request, now_ns);
         if (probe->sent_ns != 0 && probe->fd < 0)
-            finish(watch, probe, false, now_ns);
+            finish(probing, probe, false, now_ns);
         if (probe->sent_ns == 0 && probe->next_ns < next_ns)
             next_ns = probe->next_ns;
     }
@@ -200,51 +211,71 @@ static void sample(struct prober *prober, pid_t daemon)
     }
 }
 
-static void pass(struct watch *watch)
+static void pass(struct probing *probing)
 {
     enum { HOLDS = PROBER_PROBE_COUNT };
     struct pollfd ready[PROBER_PROBE_COUNT + 1];
-    int64_t wait_ns = send_due(watch) - clock_ns();
+    int64_t wait_ns = send_due(probing) - clock_ns();
     wait_ns = wait_ns < 0 ? 0 : wait_ns > NS_PER_S / 10 ? NS_PER_S / 10 : wait_ns;
     for (unsigned i = 0; i < PROBER_PROBE_COUNT; i++)
-        ready[i] = (struct pollfd){.fd = watch->probes[i].fd, .events = POLLIN};
-    ready[HOLDS] = (struct pollfd){.fd = watch->holds != NULL ? client_pool_fd(watch->holds) : -1,
-                                   .events = POLLIN};
+        ready[i] = (struct pollfd){.fd = probing->probes[i].fd, .events = POLLIN};
+    ready[HOLDS] = (struct pollfd){
+        .fd = probing->holds != NULL ? client_pool_fd(probing->holds) : -1, .events = POLLIN};
     ppoll(ready, PROBER_PROBE_COUNT + 1, &(struct timespec){.tv_nsec = wait_ns}, NULL);
     for (unsigned i = 0; i < PROBER_PROBE_COUNT; i++)
-        if (ready[i].revents != 0 && watch->probes[i].sent_ns != 0)
-            read_probe(watch, &watch->probes[i]);
+        if (ready[i].revents != 0 && probing->probes[i].sent_ns != 0)
+            read_probe(probing, &probing->probes[i]);
         else if (ready[i].revents != 0)
-            close_probe(&watch->probes[i]);
+            close_probe(&probing->probes[i]);
     if (ready[HOLDS].revents != 0) {
-        client_pool_wait(watch->holds, 0);
-        client_pool_read(watch->holds);
+        client_pool_wait(probing->holds, 0);
+        client_pool_read(probing->holds);
     }
-    sample(watch->prober, watch->plan->daemon);
+    sample(probing->prober, probing->plan->daemon);
+}
+
+/* What has happened before the end may be said after it. */
+static void read_last(struct probing *probing)
+{
+    int64_t until_ns = clock_ns() + LAST_S * NS_PER_S;
+    for (int64_t now_ns = clock_ns(); probing->holds != NULL && now_ns < until_ns;) {
+        now_ns = client_pool_wait(probing->holds, until_ns - now_ns);
+        client_pool_read(probing->holds);
+    }
+}
+
+static void forget(struct prober *prober)
+{
+    memset(prober->took, 0, sizeof(prober->took));
+    memset(prober->failed, 0, sizeof(prober->failed));
 }
 
 static _Noreturn void run(const struct prober_plan *plan, struct prober *prober, pid_t parent)
 {
-    static struct watch watch;
+    static struct probing probing;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     prctl(PR_SET_TIMERSLACK, 1);
     if (getppid() != parent)
         _exit(1);
     /* A connection of the parent would not end while this process has it too. */
     close_range(STDERR_FILENO + 1, ~0U, 0);
-    watch.plan = plan;
-    watch.prober = prober;
+    probing.plan = plan;
+    probing.prober = prober;
     for (unsigned i = 0; i < PROBER_PROBE_COUNT; i++)
-        watch.probes[i] = (struct probe){.kind = i, .fd = -1};
-    take_holds(&watch);
+        probing.probes[i] = (struct probe_conn){.kind = i, .fd = -1};
+    take_holds(&probing);
     prober->started_ns = clock_ns();
     prober->ready = true;
-    while (!prober->stop)
-        pass(&watch);
+    while (!prober->stop) {
+        if (atomic_exchange(&prober->restart, false))
+            forget(prober);
+        pass(&probing);
+    }
     int64_t now_ns = clock_ns();
     for (unsigned i = 0; i < PROBER_PROBE_COUNT; i++)
-        if (watch.probes[i].sent_ns != 0 && !watch.probes[i].unlocking)
-            count(&watch, &watch.probes[i], true, now_ns);
+        if (probing.probes[i].sent_ns != 0 && !probing.probes[i].unlocking)
+            count(&probing, &probing.probes[i], true, now_ns);
+    read_last(&probing);
     _exit(0);
 }
 
@@ -266,6 +297,14 @@ struct prober *prober_start(const struct prober_plan *plan)
         waiting_pause(&waiting);
     }
     return prober;
+}
+
+void prober_restart(struct prober *prober)
+{
+    struct waiting waiting = waiting_for("the prober to restart");
+    prober->restart = true;
+    while (prober->restart)
+        waiting_pause(&waiting);
 }
 
 void prober_stop(struct prober *prober)

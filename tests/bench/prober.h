@@ -52,6 +52,7 @@ struct prober_lock {
 struct prober {
     pid_t pid;
     atomic_bool ready;
+    atomic_bool restart;
     atomic_bool stop;
     atomic_uint lost; /* HOLDs */
     struct spread took[PROBER_PROBE_COUNT];
@@ -67,7 +68,11 @@ struct prober {
 /* Start the process, and wait until it has all HOLDs. It ends with the test at the latest. */
 struct prober *prober_start(const struct prober_plan *plan);
 
-/* End the process. A probe that has no reply yet counts with the time that it has waited. */
+/* Forget the times and failures so far. */
+void prober_restart(struct prober *prober);
+
+/* End the process. Probes without a reply count, and so do HOLDs that are lost in the next
+ * second. */
 void prober_stop(struct prober *prober);
 void prober_free(struct prober *prober);
 

@@ -39,6 +39,7 @@ enum { SHEET_ROWS = 48, SHEET_ROUNDS = 25 };
     X(COST_US, "us/request", "daemon_cpu_us_per_request", 2)                                       \
     X(DAEMON_SHARE, "daemon", "daemon_cpu_share_of_a_core", 2)                                     \
     X(CLIENT_SHARE, "client", "client_cpu_share_of_a_core", 2)                                     \
+    X(OTHERS_SHARE, "others", "cores_used_by_other_processes", 2)                                  \
     X(SUSPECT, "suspect", "masters_suspect", 0)                                                    \
     X(LOST, "LOST", "holds_lost", 0)                                                               \
     X(PING_MS, "PING p99", "ping_p99_ms", 1)                                                       \

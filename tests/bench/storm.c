@@ -10,7 +10,7 @@
 #include "tests/bench/clock.h"
 #include "tests/bench/must.h"
 
-enum { HOLDS = 100, HOLD_TTL_MS = 1000, EACH = 1000, KNOWN = 65000, WAIT_MS = 600000 };
+enum { HOLDS = 100, HOLD_TTL_MS = 1000, EACH = 1000, KNOWN = 65000, WAIT_MS = 600000, BATCH = 256 };
 enum { LINE_CONNECTIONS = 20 };
 
 /* Every storm is over within this time. */
@@ -59,12 +59,18 @@ static void open_storm(struct storm *storm, struct overload *overload, unsigned 
                                                     .arg = storm});
 }
 
-/* Measure from here on. What was counted before does not count. */
-static void begin(struct storm *storm)
+/* Measure from here on, with a prober that runs. What was counted before does not count. */
+static void restart(struct storm *storm)
 {
     storm->done = storm->failed = 0;
-    overload_watch(storm->overload, HOLDS, HOLD_TTL_MS);
+    prober_restart(storm->overload->prober);
     overload_phase(storm->overload, true);
+}
+
+static void begin(struct storm *storm)
+{
+    overload_watch(storm->overload, HOLDS, HOLD_TTL_MS);
+    restart(storm);
 }
 
 static void end(struct storm *storm, double values[FIGURE_COUNT])
@@ -104,8 +110,8 @@ void storm_list(struct overload *overload, const struct overload_row *row,
     open_storm(&storm, overload, row->connections, 1);
     /* Batches, so that no connection has more requests than it may. */
     for (unsigned i = 0; i < KNOWN; i++) {
-        client_pool_put(storm.pool, i / each, "#%u LOCK known-%u 1h\n", i, i);
-        if (i % 256 == 255 || i == KNOWN - 1)
+        client_pool_put(storm.pool, i / each, "#%u LOCK known-%u 1h WAIT %d\n", i, i, WAIT_MS);
+        if (i % BATCH == BATCH - 1 || i == KNOWN - 1)
             client_pool_read_until(storm.pool, &storm.done, i + 1, deadline());
     }
     must(storm.done == KNOWN && storm.failed == 0, "all locks are granted");
@@ -114,9 +120,9 @@ void storm_list(struct overload *overload, const struct overload_row *row,
     for (unsigned i = 0; i < row->connections; i++)
         client_pool_put(storm.pool, i, "LOCKS\n");
     client_pool_read_until(storm.pool, &storm.done, UINT64_MAX, clock_ns() + overload->for_ns);
-    end(&storm, values);
     storm.ending = true;
     client_pool_read_until(storm.pool, &storm.done, storm.done + row->connections, deadline());
+    end(&storm, values);
     close_storm(&storm);
 }
 
@@ -155,30 +161,47 @@ void storm_place(struct overload *overload, const struct overload_row *row,
     close_storm(&storm);
 }
 
+/* Lock a resource for each wait. */
+static void hold_own(struct storm *storm, unsigned count, unsigned depth)
+{
+    for (unsigned i = 0; i < count; i++) {
+        client_pool_put(storm->pool, i / depth, "#%u LOCK held-%u 1h WAIT %d\n", i, i, WAIT_MS);
+        if (i % BATCH == BATCH - 1 || i == count - 1)
+            client_pool_read_until(storm->pool, &storm->done, i + 1, deadline());
+    }
+    must(storm->done == count && storm->failed == 0, "all locks are granted");
+}
+
 void storm_end(struct overload *overload, const struct overload_row *row,
                double values[FIGURE_COUNT])
 {
-    enum { BATCH = 50, SEND_NS = 100000, BEFORE_NS = 500000000 };
+    enum { TOGETHER = 50, SEND_NS = 250000, BEFORE_NS = 500000000 };
     struct storm storm;
-    open_storm(&storm, overload, (row->count + EACH - 1) / EACH, EACH);
-    int64_t instant_ns = clock_ns() + 2 * NS_PER_S + (int64_t)row->count * SEND_NS;
-    /* A WAIT begins when the daemon reads it. So each batch is sent only after the daemon has read
-     * the previous one, which a PONG shows. */
-    for (unsigned i = 0; i < row->count; i++) {
-        client_pool_put(storm.pool, i / EACH, "#%u LOCK held 2000 WAIT %dms\n", i,
+    unsigned count = row->connections * row->depth;
+    char own[16] = "";
+    open_storm(&storm, overload, row->connections, row->depth);
+    if (row->own)
+        hold_own(&storm, count, row->depth);
+    overload_watch(overload, HOLDS, HOLD_TTL_MS);
+    int64_t instant_ns = clock_ns() + 2 * NS_PER_S + (int64_t)count * SEND_NS;
+    /* A WAIT begins when the daemon has read it, so a few are awaited at a time. */
+    for (unsigned i = 0; i < count; i++) {
+        if (row->own)
+            snprintf(own, sizeof(own), "-%u", i);
+        client_pool_put(storm.pool, i / row->depth, "#%u LOCK held%s 2000 WAIT %d\n", i, own,
                         (int)((instant_ns - clock_ns()) / NS_PER_MS));
-        if (i % BATCH != BATCH - 1)
+        if (i % TOGETHER != TOGETHER - 1)
             continue;
-        client_pool_put(storm.pool, i / EACH, "PING\n");
-        client_pool_read_until(storm.pool, &storm.pongs, i / BATCH + 1, deadline());
+        client_pool_put(storm.pool, i / row->depth, "PING\n");
+        client_pool_read_until(storm.pool, &storm.pongs, i / TOGETHER + 1, deadline());
     }
     client_pool_flush(storm.pool);
-    wait_waiting(&storm, row->count);
+    wait_waiting(&storm, count);
     client_pool_read_until(storm.pool, &storm.done, UINT64_MAX, instant_ns - BEFORE_NS);
-    begin(&storm);
-    client_pool_read_until(storm.pool, &storm.done, row->count, deadline());
+    restart(&storm);
+    client_pool_read_until(storm.pool, &storm.done, count, deadline());
     end(&storm, values);
-    must(storm.done == row->count, "every wait ends");
+    must(storm.done == count, "every wait ends");
     close_storm(&storm);
 }
 

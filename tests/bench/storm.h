@@ -17,7 +17,8 @@ void storm_list(struct overload *overload, const struct overload_row *row,
 void storm_place(struct overload *overload, const struct overload_row *row,
                  double values[FIGURE_COUNT]);
 
-/* `count` waits for one resource that end in one instant. */
+/* Connections with `depth` waits each that all end in one instant: for one resource, or each for
+ * its own. */
 void storm_end(struct overload *overload, const struct overload_row *row,
                double values[FIGURE_COUNT]);
 

@@ -20,13 +20,7 @@
 
 enum { HOLD_TTL_MS = 3000 };
 
-static void run_case(struct overload *overload, const struct overload_row *rows, unsigned row_count,
-                     const struct goal *goals, unsigned goal_count, unsigned rounds)
-{
-    overload_run(overload, &(struct overload_case){rows, row_count, goals, goal_count, rounds});
-}
-
-/* Goals of the cases 1 to 3 for masters, HOLDs and clients that are not part of the load. */
+/* The goals that hold in the cases 1 to 3. */
 #define GOALS_OF_OTHERS                                                                            \
     {"masters suspect", OVERLOAD_WORST, SUSPECT, NULL, 0, AT_MOST, 0},                             \
         {"4 HOLDs lost", OVERLOAD_WORST, LOST, NULL, 0, AT_MOST, 0},                               \
@@ -53,51 +47,61 @@ static void measure_closed_loop(struct overload *overload, const struct overload
     overload_watch_end(overload, values);
 }
 
+static const struct overload_row client_rows[] = {
+    {"64x1", measure_closed_loop, .connections = 64, .depth = 1, .low = true},
+    {"256x1", measure_closed_loop, .connections = 256, .depth = 1},
+    {"1024x1", measure_closed_loop, .connections = 1024, .depth = 1},
+    {"4096x1", measure_closed_loop, .connections = 4096, .depth = 1},
+    {"9000x1", measure_closed_loop, .connections = 9000, .depth = 1},
+};
+
+static const struct goal client_goals[] = {
+    {"1 throughput of the best, 64x1", "64x1", OF_BEST, NULL, 0, AT_LEAST, 0.8},
+    {"1 throughput of the best, the others", OVERLOAD_WORST, OF_BEST, NULL, 0, AT_LEAST, 0.9},
+    {"1 failed requests", OVERLOAD_WORST, FAILED, NULL, 0, AT_MOST, 0},
+    {"1 longest wait / mean", OVERLOAD_WORST, MEAN_RATIO, NULL, 0, AT_MOST, 2.5},
+    {"1 Jain", OVERLOAD_WORST, JAIN, NULL, 0, AT_LEAST, 0.98},
+    GOALS_OF_OTHERS,
+};
+
+static const struct overload_case client_case = {client_rows, COUNT(client_rows), client_goals,
+                                                 COUNT(client_goals), 1};
+
 START_TEST(clients)
 {
-    static const struct overload_row rows[] = {
-        {"64x1", measure_closed_loop, .connections = 64, .depth = 1, .low = true},
-        {"256x1", measure_closed_loop, .connections = 256, .depth = 1},
-        {"1024x1", measure_closed_loop, .connections = 1024, .depth = 1},
-        {"4096x1", measure_closed_loop, .connections = 4096, .depth = 1},
-        {"9000x1", measure_closed_loop, .connections = 9000, .depth = 1},
-    };
-    static const struct goal goals[] = {
-        {"1 throughput of the best, 64x1", "64x1", OF_BEST, NULL, 0, AT_LEAST, 0.8},
-        {"1 throughput of the best, the others", OVERLOAD_WORST, OF_BEST, NULL, 0, AT_LEAST, 0.9},
-        {"1 failed requests", OVERLOAD_WORST, FAILED, NULL, 0, AT_MOST, 0},
-        {"1 longest wait / mean", OVERLOAD_WORST, MEAN_RATIO, NULL, 0, AT_MOST, 2.5},
-        {"1 Jain", OVERLOAD_WORST, JAIN, NULL, 0, AT_LEAST, 0.98},
-        GOALS_OF_OTHERS,
-    };
     static struct overload overload;
     overload_init(&overload);
     overload_open(&overload, __func__, 0, 0);
-    run_case(&overload, rows, COUNT(rows), goals, COUNT(goals), 1);
+    overload_run(&overload, &client_case);
     overload_close(&overload);
 }
 END_TEST
 
+static const struct overload_row request_rows[] = {
+    {"16x1", measure_closed_loop, .connections = 16, .depth = 1, .low = true},
+    {"16x16", measure_closed_loop, .connections = 16, .depth = 16},
+    {"16x64", measure_closed_loop, .connections = 16, .depth = 64},
+    {"16x256", measure_closed_loop, .connections = 16, .depth = 256},
+    {"16x1000", measure_closed_loop, .connections = 16, .depth = 1000},
+};
+
+static const struct goal request_goals[] = {
+    {"2 throughput of the best, but for 16x1", OVERLOAD_WORST, OF_BEST, NULL, 0, AT_LEAST, 0.9},
+    {"2 failed requests", OVERLOAD_WORST, FAILED, NULL, 0, AT_MOST, 0},
+    {"2 longest wait / mean", OVERLOAD_WORST, MEAN_RATIO, NULL, 0, AT_MOST, 2.5},
+    {"2 Jain", OVERLOAD_WORST, JAIN, NULL, 0, AT_LEAST, 0.98},
+    GOALS_OF_OTHERS,
+};
+
+static const struct overload_case request_case = {request_rows, COUNT(request_rows), request_goals,
+                                                  COUNT(request_goals), 1};
+
 START_TEST(requests)
 {
-    static const struct overload_row rows[] = {
-        {"16x1", measure_closed_loop, .connections = 16, .depth = 1, .low = true},
-        {"16x16", measure_closed_loop, .connections = 16, .depth = 16},
-        {"16x64", measure_closed_loop, .connections = 16, .depth = 64},
-        {"16x256", measure_closed_loop, .connections = 16, .depth = 256},
-        {"16x1000", measure_closed_loop, .connections = 16, .depth = 1000},
-    };
-    static const struct goal goals[] = {
-        {"2 throughput of the best, but for 16x1", OVERLOAD_WORST, OF_BEST, NULL, 0, AT_LEAST, 0.9},
-        {"2 failed requests", OVERLOAD_WORST, FAILED, NULL, 0, AT_MOST, 0},
-        {"2 longest wait / mean", OVERLOAD_WORST, MEAN_RATIO, NULL, 0, AT_MOST, 2.5},
-        {"2 Jain", OVERLOAD_WORST, JAIN, NULL, 0, AT_LEAST, 0.98},
-        GOALS_OF_OTHERS,
-    };
     static struct overload overload;
     overload_init(&overload);
     overload_open(&overload, __func__, 0, 0);
-    run_case(&overload, rows, COUNT(rows), goals, COUNT(goals), 1);
+    overload_run(&overload, &request_case);
     overload_close(&overload);
 }
 END_TEST
@@ -155,6 +159,9 @@ static void set_memory(const struct overload *overload, int64_t ended_ns,
     values[GROWTH_MB] = (double)(prober->memory_kib[to] - prober->memory_kib[from]) / 1024;
 }
 
+/* One request for each connection, as in the open loop, where requests seldom share a packet. */
+enum { CAPACITY_CLIENTS = 1024 };
+
 static void measure_capacity(struct overload *overload, const struct overload_row *row,
                              double values[FIGURE_COUNT])
 {
@@ -169,7 +176,7 @@ static void measure_open_loop(struct overload *overload, const struct overload_r
     double ignored[FIGURE_COUNT];
     if (overload->capacity == 0)
         measure_capacity(
-            overload, &(struct overload_row){.connections = row->connections, .depth = 8}, ignored);
+            overload, &(struct overload_row){.connections = CAPACITY_CLIENTS, .depth = 1}, ignored);
     overload_watch(overload, overload->holds, HOLD_TTL_MS);
     pause_s(LOW_S);
     overload_load(overload,
@@ -191,26 +198,31 @@ static void measure_open_loop(struct overload *overload, const struct overload_r
     values[JAIN] = NAN;
 }
 
+static const struct overload_row open_loop_rows[] = {
+    {"capacity, 1024x1", measure_capacity, .connections = CAPACITY_CLIENTS, .depth = 1},
+    {"half the capacity offered", measure_open_loop, .connections = 128, .depth = 1000,
+     .count = 50},
+    {"twice the capacity offered", measure_open_loop, .connections = 128, .depth = 1000,
+     .count = 200},
+};
+
+static const struct goal open_loop_goals[] = {
+    {"3 goodput / capacity", "twice the capacity offered", OF_CAPACITY, NULL, 0, AT_LEAST, 0.9},
+    {"3 growth of memory after 10 s in MB", "twice the capacity offered", GROWTH_MB, NULL, 0,
+     AT_MOST, 8},
+    {"3 recovery in ms", "twice the capacity offered", RECOVERY_MS, NULL, 0, AT_MOST, 1000},
+    GOALS_OF_OTHERS,
+};
+
+static const struct overload_case open_loop_case = {open_loop_rows, COUNT(open_loop_rows),
+                                                    open_loop_goals, COUNT(open_loop_goals), 1};
+
 START_TEST(open_loop)
 {
-    static const struct overload_row rows[] = {
-        {"capacity, 128x8", measure_capacity, .connections = 128, .depth = 8},
-        {"half the capacity offered", measure_open_loop, .connections = 128, .depth = 1000,
-         .count = 50},
-        {"twice the capacity offered", measure_open_loop, .connections = 128, .depth = 1000,
-         .count = 200},
-    };
-    static const struct goal goals[] = {
-        {"3 goodput / capacity", "twice the capacity offered", OF_CAPACITY, NULL, 0, AT_LEAST, 0.9},
-        {"3 growth of memory after 10 s in MB", "twice the capacity offered", GROWTH_MB, NULL, 0,
-         AT_MOST, 8},
-        {"3 recovery in ms", "twice the capacity offered", RECOVERY_MS, NULL, 0, AT_MOST, 1000},
-        GOALS_OF_OTHERS,
-    };
     static struct overload overload;
     overload_init(&overload);
     overload_open(&overload, __func__, 0, 0);
-    run_case(&overload, rows, COUNT(rows), goals, COUNT(goals), 1);
+    overload_run(&overload, &open_loop_case);
     overload_close(&overload);
 }
 END_TEST
@@ -230,36 +242,42 @@ static void measure_late_masters(struct overload *overload, const struct overloa
         values[OF_LITTLE] = values[PAIRS_PER_S] * 2 * row->late_ms / 1e3 / row->connections;
 }
 
+static const struct overload_row late_master_rows[] = {
+    {"one 0 ms late, 256x1", measure_late_masters, .connections = 256, .depth = 1, .count = 1},
+    {"one 20 ms late, 256x1", measure_late_masters, .connections = 256, .depth = 1, .count = 1,
+     .late_ms = 20},
+    {"one 0 ms late, 1024x1", measure_late_masters, .connections = 1024, .depth = 1, .count = 1},
+    {"one 20 ms late, 1024x1", measure_late_masters, .connections = 1024, .depth = 1, .count = 1,
+     .late_ms = 20},
+    {"all 20 ms late, 1x1", measure_late_masters, .connections = 1, .depth = 1, .count = 5,
+     .late_ms = 20},
+    {"all 20 ms late, 64x1", measure_late_masters, .connections = 64, .depth = 1, .count = 5,
+     .late_ms = 20},
+    {"all 20 ms late, 256x1", measure_late_masters, .connections = 256, .depth = 1, .count = 5,
+     .late_ms = 20},
+    {"all 20 ms late, 512x1", measure_late_masters, .connections = 512, .depth = 1, .count = 5,
+     .late_ms = 20},
+};
+
+static const struct goal late_master_goals[] = {
+    {"5 one 20 ms late / 0 ms, 256x1", "one 20 ms late, 256x1", PAIRS_PER_S, "one 0 ms late, 256x1",
+     PAIRS_PER_S, AT_LEAST, 0.8},
+    {"5 one 20 ms late / 0 ms, 1024x1", "one 20 ms late, 1024x1", PAIRS_PER_S,
+     "one 0 ms late, 1024x1", PAIRS_PER_S, AT_LEAST, 0.8},
+    {"5 all 20 ms late / Little's law", OVERLOAD_WORST, OF_LITTLE, NULL, 0, AT_LEAST, 0.9},
+    {"5 failed requests", OVERLOAD_WORST, FAILED, NULL, 0, AT_MOST, 0},
+    {"5 masters suspect", OVERLOAD_WORST, SUSPECT, NULL, 0, AT_MOST, 0},
+    {"5 HOLDs lost", OVERLOAD_WORST, LOST, NULL, 0, AT_MOST, 0},
+};
+
+static const struct overload_case late_master_case = {
+    late_master_rows, COUNT(late_master_rows), late_master_goals, COUNT(late_master_goals), 1};
+
 START_TEST(late_masters)
 {
-    static const struct overload_row rows[] = {
-        {"one 0 ms late, 256x1", measure_late_masters, .connections = 256, .depth = 1, .count = 1},
-        {"one 20 ms late, 256x1", measure_late_masters, .connections = 256, .depth = 1, .count = 1,
-         .late_ms = 20},
-        {"one 0 ms late, 1024x1", measure_late_masters, .connections = 1024, .depth = 1,
-         .count = 1},
-        {"one 20 ms late, 1024x1", measure_late_masters, .connections = 1024, .depth = 1,
-         .count = 1, .late_ms = 20},
-        {"all 20 ms late, 64x1", measure_late_masters, .connections = 64, .depth = 1, .count = 5,
-         .late_ms = 20},
-        {"all 20 ms late, 256x1", measure_late_masters, .connections = 256, .depth = 1, .count = 5,
-         .late_ms = 20},
-        {"all 20 ms late, 512x1", measure_late_masters, .connections = 512, .depth = 1, .count = 5,
-         .late_ms = 20},
-    };
-    static const struct goal goals[] = {
-        {"5 one 20 ms late / 0 ms, 256x1", "one 20 ms late, 256x1", PAIRS_PER_S,
-         "one 0 ms late, 256x1", PAIRS_PER_S, AT_LEAST, 0.8},
-        {"5 one 20 ms late / 0 ms, 1024x1", "one 20 ms late, 1024x1", PAIRS_PER_S,
-         "one 0 ms late, 1024x1", PAIRS_PER_S, AT_LEAST, 0.8},
-        {"5 all 20 ms late / Little's law", OVERLOAD_WORST, OF_LITTLE, NULL, 0, AT_LEAST, 0.9},
-        {"5 failed requests", OVERLOAD_WORST, FAILED, NULL, 0, AT_MOST, 0},
-        {"5 masters suspect", OVERLOAD_WORST, SUSPECT, NULL, 0, AT_MOST, 0},
-        {"5 HOLDs lost", OVERLOAD_WORST, LOST, NULL, 0, AT_MOST, 0},
-    };
     static struct overload overload;
     overload_init(&overload);
-    run_case(&overload, rows, COUNT(rows), goals, COUNT(goals), 1);
+    overload_run(&overload, &late_master_case);
 }
 END_TEST
 
@@ -269,70 +287,85 @@ END_TEST
  * logarithmically. */
 #define FLAT 1.25
 
+static const struct overload_row long_pass_rows[] = {
+    {"20 list 65,000 locks", storm_list, .connections = 20},
+    {"40 list 65,000 locks", storm_list, .connections = 40},
+    {"400 list 65,000 locks", storm_list, .connections = 400},
+    {"9,000 ask their place", storm_place, .connections = 9000},
+    {"18,000 ask their place", storm_place, .connections = 18000},
+    {"9,000 ask at once", storm_place, .connections = 9000, .at_once = true},
+    {"18,000 ask at once", storm_place, .connections = 18000, .at_once = true},
+    {"36,000 ask at once", storm_place, .connections = 36000, .at_once = true},
+    {"9,000x1 waits end", storm_end, .connections = 9000, .depth = 1},
+    {"18,000x1 waits end", storm_end, .connections = 18000, .depth = 1},
+    {"18x1,000 waits end", storm_end, .connections = 18, .depth = 1000},
+    {"36x1,000 waits end", storm_end, .connections = 36, .depth = 1000},
+    {"18x1,000 own waits end", storm_end, .connections = 18, .depth = 1000, .own = true},
+    {"36x1,000 own waits end", storm_end, .connections = 36, .depth = 1000, .own = true},
+    {"9,000 connections close", storm_close, .connections = 9000},
+    {"18,000 connections close", storm_close, .connections = 18000},
+    {"36,000 connections close", storm_close, .connections = 36000},
+    {"10,000 in a line", storm_line, .count = 10000},
+    {"10,000 in a line, 4 poll", storm_line, .count = 10000, .depth = 4},
+    {"20,000 in a line", storm_line, .count = 20000},
+    {"20,000 in a line, 4 poll", storm_line, .count = 20000, .depth = 4},
+    {"60 unlock one key", storm_unlock, .connections = 60, .depth = 1000},
+    {"120 unlock one key", storm_unlock, .connections = 120, .depth = 1000},
+    {"500 lock one key", storm_lock, .connections = 500, .depth = 1000},
+    {"1,000 lock one key", storm_lock, .connections = 1000, .depth = 1000},
+    {"10,000 keys, no masters", storm_without_masters, .count = 10000},
+    {"20,000 keys, no masters", storm_without_masters, .count = 20000},
+};
+
+static const struct goal long_pass_goals[] = {
+    {"6 PING p99 in ms", OVERLOAD_WORST, PING_MS, NULL, 0, AT_MOST, 20},
+    {"6 masters suspect", OVERLOAD_WORST, SUSPECT, NULL, 0, AT_MOST, 0},
+    {"6 HOLDs lost", OVERLOAD_WORST, LOST, NULL, 0, AT_MOST, 0},
+    {"6 LOCKs of others that fail", OVERLOAD_WORST, LOCK_FAILED, NULL, 0, AT_MOST, 0},
+    {"6 failed UNLOCKs, 60 x 1,000", "60 unlock one key", FAILED, NULL, 0, AT_MOST, 0},
+    {"6 failed UNLOCKs, 120 x 1,000", "120 unlock one key", FAILED, NULL, 0, AT_MOST, 0},
+    {"6 cost of LOCKS, 40 / 20", "40 list 65,000 locks", COST_US, "20 list 65,000 locks", COST_US,
+     AT_MOST, FLAT},
+    {"6 cost of LOCKS, 400 / 40", "400 list 65,000 locks", COST_US, "40 list 65,000 locks", COST_US,
+     AT_MOST, FLAT},
+    {"6 cost of a place, 18,000 / 9,000", "18,000 ask their place", COST_US,
+     "9,000 ask their place", COST_US, AT_MOST, FLAT},
+    {"6 cost of a place at once, 18,000 / 9,000", "18,000 ask at once", COST_US,
+     "9,000 ask at once", COST_US, AT_MOST, FLAT},
+    {"6 cost of a place at once, 36,000 / 18,000", "36,000 ask at once", COST_US,
+     "18,000 ask at once", COST_US, AT_MOST, FLAT},
+    {"6 cost of the end of a wait, 18,000 / 9,000", "18,000x1 waits end", COST_US,
+     "9,000x1 waits end", COST_US, AT_MOST, FLAT},
+    {"6 cost of the end of a wait, 36 / 18 x 1,000", "36x1,000 waits end", COST_US,
+     "18x1,000 waits end", COST_US, AT_MOST, FLAT},
+    {"6 cost of the end of an own wait, 36 / 18 x 1,000", "36x1,000 own waits end", COST_US,
+     "18x1,000 own waits end", COST_US, AT_MOST, FLAT},
+    {"6 cost of a close, 18,000 / 9,000", "18,000 connections close", COST_US,
+     "9,000 connections close", COST_US, AT_MOST, FLAT},
+    {"6 cost of a close, 36,000 / 18,000", "36,000 connections close", COST_US,
+     "18,000 connections close", COST_US, AT_MOST, FLAT},
+    {"6 cost of a grant, polled / not", "10,000 in a line, 4 poll", COST_US, "10,000 in a line",
+     COST_US, AT_MOST, FLAT},
+    {"6 cost of a grant, polled, 20,000 / 10,000", "20,000 in a line, 4 poll", COST_US,
+     "10,000 in a line, 4 poll", COST_US, AT_MOST, FLAT},
+    {"6 cost of UNLOCK, 120 / 60", "120 unlock one key", COST_US, "60 unlock one key", COST_US,
+     AT_MOST, FLAT},
+    {"6 cost of LOCK of one key, 1,000 / 500", "1,000 lock one key", COST_US, "500 lock one key",
+     COST_US, AT_MOST, FLAT},
+    {"6 share of a core, 10,000 keys, no masters", "10,000 keys, no masters", DAEMON_SHARE, NULL, 0,
+     AT_MOST, 0.05},
+    {"6 share of a core, 20,000 keys, no masters", "20,000 keys, no masters", DAEMON_SHARE, NULL, 0,
+     AT_MOST, 0.05},
+};
+
+static const struct overload_case long_pass_case = {long_pass_rows, COUNT(long_pass_rows),
+                                                    long_pass_goals, COUNT(long_pass_goals), 1};
+
 START_TEST(long_passes)
 {
-    static const struct overload_row rows[] = {
-        {"20 list 65,000 locks", storm_list, .connections = 20},
-        {"40 list 65,000 locks", storm_list, .connections = 40},
-        {"400 list 65,000 locks", storm_list, .connections = 400},
-        {"10,000 ask their place", storm_place, .connections = 10000},
-        {"20,000 ask their place", storm_place, .connections = 20000},
-        {"18,000 ask at once", storm_place, .connections = 18000, .at_once = true},
-        {"36,000 ask at once", storm_place, .connections = 36000, .at_once = true},
-        {"5,000 waits end", storm_end, .count = 5000},
-        {"18,000 waits end", storm_end, .count = 18000},
-        {"36,000 waits end", storm_end, .count = 36000},
-        {"9,000 connections close", storm_close, .connections = 9000},
-        {"18,000 connections close", storm_close, .connections = 18000},
-        {"36,000 connections close", storm_close, .connections = 36000},
-        {"10,000 in a line", storm_line, .count = 10000},
-        {"10,000 in a line, 4 poll", storm_line, .count = 10000, .depth = 4},
-        {"20,000 in a line", storm_line, .count = 20000},
-        {"20,000 in a line, 4 poll", storm_line, .count = 20000, .depth = 4},
-        {"60 unlock one key", storm_unlock, .connections = 60, .depth = 1000},
-        {"120 unlock one key", storm_unlock, .connections = 120, .depth = 1000},
-        {"500 lock one key", storm_lock, .connections = 500, .depth = 1000},
-        {"1,000 lock one key", storm_lock, .connections = 1000, .depth = 1000},
-        {"10,000 keys, no masters", storm_without_masters, .count = 10000},
-        {"20,000 keys, no masters", storm_without_masters, .count = 20000},
-    };
-    static const struct goal goals[] = {
-        {"6 PING p99 in ms", OVERLOAD_WORST, PING_MS, NULL, 0, AT_MOST, 20},
-        {"6 masters suspect", OVERLOAD_WORST, SUSPECT, NULL, 0, AT_MOST, 0},
-        {"6 HOLDs lost", OVERLOAD_WORST, LOST, NULL, 0, AT_MOST, 0},
-        {"6 LOCKs of others that fail", OVERLOAD_WORST, LOCK_FAILED, NULL, 0, AT_MOST, 0},
-        {"6 failed UNLOCKs, 60 x 1,000", "60 unlock one key", FAILED, NULL, 0, AT_MOST, 0},
-        {"6 failed UNLOCKs, 120 x 1,000", "120 unlock one key", FAILED, NULL, 0, AT_MOST, 0},
-        {"6 cost of LOCKS, 40 / 20", "40 list 65,000 locks", COST_US, "20 list 65,000 locks",
-         COST_US, AT_MOST, FLAT},
-        {"6 cost of LOCKS, 400 / 40", "400 list 65,000 locks", COST_US, "40 list 65,000 locks",
-         COST_US, AT_MOST, FLAT},
-        {"6 cost of a place, 20,000 / 10,000", "20,000 ask their place", COST_US,
-         "10,000 ask their place", COST_US, AT_MOST, FLAT},
-        {"6 cost of a place at once, 36,000 / 18,000", "36,000 ask at once", COST_US,
-         "18,000 ask at once", COST_US, AT_MOST, FLAT},
-        {"6 cost of the end of a wait, 36,000 / 18,000", "36,000 waits end", COST_US,
-         "18,000 waits end", COST_US, AT_MOST, FLAT},
-        {"6 cost of a close, 18,000 / 9,000", "18,000 connections close", COST_US,
-         "9,000 connections close", COST_US, AT_MOST, FLAT},
-        {"6 cost of a close, 36,000 / 18,000", "36,000 connections close", COST_US,
-         "18,000 connections close", COST_US, AT_MOST, FLAT},
-        {"6 cost of a grant, polled / not", "10,000 in a line, 4 poll", COST_US, "10,000 in a line",
-         COST_US, AT_MOST, FLAT},
-        {"6 cost of a grant, polled, 20,000 / 10,000", "20,000 in a line, 4 poll", COST_US,
-         "10,000 in a line, 4 poll", COST_US, AT_MOST, FLAT},
-        {"6 cost of UNLOCK, 120 / 60", "120 unlock one key", COST_US, "60 unlock one key", COST_US,
-         AT_MOST, FLAT},
-        {"6 cost of LOCK of one key, 1,000 / 500", "1,000 lock one key", COST_US,
-         "500 lock one key", COST_US, AT_MOST, FLAT},
-        {"6 share of a core, 10,000 keys, no masters", "10,000 keys, no masters", DAEMON_SHARE,
-         NULL, 0, AT_MOST, 0.05},
-        {"6 share of a core, 20,000 keys, no masters", "20,000 keys, no masters", DAEMON_SHARE,
-         NULL, 0, AT_MOST, 0.05},
-    };
     static struct overload overload;
     overload_init(&overload);
-    run_case(&overload, rows, COUNT(rows), goals, COUNT(goals), 1);
+    overload_run(&overload, &long_pass_case);
 }
 END_TEST
 
@@ -365,34 +398,37 @@ static void start_before(struct overload *overload, const char *program)
     setenv("REDLOCKD", own, 1);
 }
 
+static const struct overload_row low_load_rows[] = {
+    {"1x1", measure_low_load, .connections = 1, .depth = 1},
+    {"1x1, before", measure_low_load, .connections = 1, .depth = 1, .before = true},
+    {"16x1", measure_low_load, .connections = 16, .depth = 1},
+    {"16x1, before", measure_low_load, .connections = 16, .depth = 1, .before = true},
+    {"64x1", measure_low_load, .connections = 64, .depth = 1},
+    {"64x1, before", measure_low_load, .connections = 64, .depth = 1, .before = true},
+};
+
+static const struct goal low_load_goals[] = {
+    {"7 throughput / before, 1x1", "1x1", PAIRS_PER_S, "1x1, before", PAIRS_PER_S, AT_LEAST, 0.97},
+    {"7 throughput / before, 16x1", "16x1", PAIRS_PER_S, "16x1, before", PAIRS_PER_S, AT_LEAST,
+     0.97},
+    {"7 throughput / before, 64x1", "64x1", PAIRS_PER_S, "64x1, before", PAIRS_PER_S, AT_LEAST,
+     0.97},
+    {"7 p50 / before, 1x1", "1x1", P50_US, "1x1, before", P50_US, AT_MOST, 1.03},
+    {"7 p50 / before, 16x1", "16x1", P50_US, "16x1, before", P50_US, AT_MOST, 1.03},
+    {"7 p50 / before, 64x1", "64x1", P50_US, "64x1, before", P50_US, AT_MOST, 1.03},
+};
+
 START_TEST(low_load)
 {
-    static const struct overload_row rows[] = {
-        {"1x1", measure_low_load, .connections = 1, .depth = 1},
-        {"1x1, before", measure_low_load, .connections = 1, .depth = 1, .before = true},
-        {"16x1", measure_low_load, .connections = 16, .depth = 1},
-        {"16x1, before", measure_low_load, .connections = 16, .depth = 1, .before = true},
-        {"64x1", measure_low_load, .connections = 64, .depth = 1},
-        {"64x1, before", measure_low_load, .connections = 64, .depth = 1, .before = true},
-    };
-    static const struct goal goals[] = {
-        {"7 throughput / before, 1x1", "1x1", PAIRS_PER_S, "1x1, before", PAIRS_PER_S, AT_LEAST,
-         0.97},
-        {"7 throughput / before, 16x1", "16x1", PAIRS_PER_S, "16x1, before", PAIRS_PER_S, AT_LEAST,
-         0.97},
-        {"7 throughput / before, 64x1", "64x1", PAIRS_PER_S, "64x1, before", PAIRS_PER_S, AT_LEAST,
-         0.97},
-        {"7 p50 / before, 1x1", "1x1", P50_US, "1x1, before", P50_US, AT_MOST, 1.03},
-        {"7 p50 / before, 16x1", "16x1", P50_US, "16x1, before", P50_US, AT_MOST, 1.03},
-        {"7 p50 / before, 64x1", "64x1", P50_US, "64x1, before", P50_US, AT_MOST, 1.03},
-    };
     static struct overload overload;
     const char *program = bench_setting("OVERLOAD_BEFORE");
     overload_init(&overload);
     overload_open(&overload, __func__, 0, 0);
     if (program != NULL)
         start_before(&overload, program);
-    run_case(&overload, rows, COUNT(rows), goals, COUNT(goals), bench_number("OVERLOAD_ROUNDS", 5));
+    overload_run(&overload, &(struct overload_case){low_load_rows, COUNT(low_load_rows),
+                                                    low_load_goals, COUNT(low_load_goals),
+                                                    bench_number("OVERLOAD_ROUNDS", 5)});
     if (program != NULL)
         daemon_stop(&before);
     overload_close(&overload);

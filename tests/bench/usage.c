@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <unistd.h>
 
 int64_t usage_cpu_ns(pid_t pid)
 {
@@ -29,4 +30,18 @@ int64_t usage_cpu_ns(pid_t pid)
     }
     closedir(tasks);
     return sum_ns;
+}
+
+int64_t usage_machine_ns(void)
+{
+    int64_t user, nice, system, idle, wait, irq, softirq, steal;
+    FILE *stat = fopen("/proc/stat", "re");
+    ck_assert_ptr_nonnull(stat);
+    int read = fscanf(stat,
+                      "cpu %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64
+                      " %" SCNd64 " %" SCNd64,
+                      &user, &nice, &system, &idle, &wait, &irq, &softirq, &steal);
+    fclose(stat);
+    ck_assert_int_eq(read, 8);
+    return (user + nice + system + irq + softirq + steal) * (1000000000 / sysconf(_SC_CLK_TCK));
 }

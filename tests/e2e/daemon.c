@@ -43,7 +43,8 @@ static void write_config(const struct daemon *daemon, const struct master *maste
         fprintf(yaml, "  - {name: %c, url: \"%s\"%s}\n", 'a' + (int)i, url,
                 plan->node_fields != NULL ? plan->node_fields : "");
     }
-    fprintf(yaml, "locks: {clock_drift_margin: %dms%s}\n", DAEMON_MARGIN_MS,
+    fprintf(yaml, "locks: {clock_drift_margin: %ums%s}\n",
+            plan->margin_ms != 0 ? plan->margin_ms : DAEMON_MARGIN_MS,
             plan->locks != NULL ? plan->locks : "");
     fprintf(yaml, "rounds:\n  node_timeout: %ums\n",
             plan->node_timeout_ms != 0 ? plan->node_timeout_ms : DAEMON_NODE_TIMEOUT_MS);

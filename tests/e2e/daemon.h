@@ -32,6 +32,7 @@ struct daemon_plan {
     const char *locks;         /* YAML fields of the section `locks`: ", max_ttl: 1s" */
     const char *yaml;          /* further YAML sections; NULL: log level debug */
     unsigned node_timeout_ms;
+    unsigned margin_ms;    /* clock_drift_margin; 0: DAEMON_MARGIN_MS */
     int64_t clock_ahead_s; /* offset of its wall clock */
     bool other_host;       /* simulate another host: a different clock since boot */
     const char *network;   /* path of its network namespace; NULL: the test's */
