@@ -67,8 +67,9 @@ const struct key config_keys[] = {
     /* max_hold and max_extensions only decide whether a lock is extended. */
     {"locks.max_hold", KEY_DURATION, FREE, AT(locks.max_hold_ns), 1 * H, 1 * S, YEAR},
     {"locks.max_extensions", KEY_INTEGER, FREE, AT(locks.max_extensions), 1000, 1, 1000000000},
-    /* A round draws its ballot (engine/round/fence.h) when it starts. So the fencing tokens of a
-     * resource still rise if a reload changes this key between two grants. */
+    /* This key only decides which rounds get a ballot, and thus a fencing token. Each ballot
+     * follows the wall clock (engine/round/fence.h), so the fencing tokens of a resource also rise
+     * across grants without one. */
     {"locks.fence", KEY_CHOICE, FREE, AT(locks.fence), CONFIG_FENCE_ON_REQUEST, .words = fences},
     {"locks.fence_ttl", KEY_DURATION, OF_THE_SET, AT(locks.fence_ttl_ns), 24 * H, 1 * S, YEAR},
     {"rounds", KEY_SECTION, FREE, .size = 0},
@@ -221,9 +222,9 @@ struct config *config_defaults(void)
     struct config *config = memory_zeroed(1, sizeof(*config));
     listens_default(config);
     for (const struct key *key = config_keys; key->name != NULL; key++) {
-        /* Texts and numbers both have a maximum, but all texts with a maximum in this table also
-         * have a default. So what has a maximum and no default text is a number. Keys without any
-         * default begin as zero. */
+        /* In this table, only texts and numbers have a maximum (`most`), and each of these texts
+         * has a default (`text`). So a key that reaches the last branch is a number if it has a
+         * maximum. Keys without a default begin as zero. */
         if (key->text != NULL)
             *(char **)keys_field(key, config) = memory_copy(key->text);
         else if (key->words != NULL)

@@ -19,7 +19,8 @@
 #include "protocol/token.h"
 #include "protocol/units.h"
 
-/* Room for the longest resource name with each byte escaped, and for a typed URL and file name. */
+/* Room for the longest resource name with each byte escaped (9 bytes each), and for about 1600
+ * bytes of URL and file name. A longer command is cut off. */
 enum { UNLOCK_SIZE = 4000 };
 
 /* Ends a command and returns its exit code. answered: the request succeeded, and its output, if
@@ -179,8 +180,8 @@ static void print_extended(const struct options *options, const struct redlock_l
     }
 }
 
-/* Extends the lock by --ttl. Without --ttl, extends it by the default TTL or by the daemon's
- * max_ttl, whichever is shorter. */
+/* Extends the lock to live at least --ttl from now. Without --ttl, uses the default TTL or the
+ * daemon's max_ttl, whichever is shorter. */
 static enum redlock_status extend(const struct options *options, struct redlock *redlock,
                                   struct redlock_lock *lock)
 {

@@ -157,7 +157,8 @@ static void lose_data(struct faults *faults, unsigned index)
 }
 
 /* An ambush: a minority of the masters hangs while the others can grant locks. At about the time
- * when the minority continues, one of the others loses its data. No other fault is drawn. */
+ * when the minority continues, a master loses its data: as a rule one of the others. No other fault
+ * is drawn in this phase. */
 static void begin_ambush(struct faults *faults, int64_t now_ns)
 {
     unsigned ms = AMBUSH_MIN_MS + faults_below(faults, AMBUSH_MS);
@@ -166,8 +167,9 @@ static void begin_ambush(struct faults *faults, int64_t now_ns)
     unsigned loser =
         (faults->first_victim + MINORITY + faults_below(faults, STAGE_MASTERS - MINORITY)) %
         STAGE_MASTERS;
-    /* Prefer the master of which the spare has an old copy: a failover to that copy loses the locks
-     * but keeps the guard's record, which is the hardest loss to notice. */
+    /* If the spare master has an old copy of some master, one ambush in three picks that master,
+     * even if it is in the minority. A failover to the copy loses the recent locks but keeps the
+     * guard's record, so no other loss of data is as hard to notice. */
     if (faults->spare_copy >= 0 && faults_below(faults, 3) == 0)
         loser = (unsigned)faults->spare_copy;
     faults_later(faults, ms - AMBUSH_MIN_MS + faults_below(faults, 2 * AMBUSH_MIN_MS), lose_data,
