@@ -38,8 +38,9 @@ enum retry_decision retry_decide(enum redlock_status status, const struct access
 int64_t retry_at_ns(int64_t now_ns, int64_t ends_ns);
 
 /*
- * Reads the daemon's max_ttl from its error message, for a user who gave no TTL: the longest time
- * after the code "ttl-range". If it is shorter than *ttl_ms, stores it there and returns true.
+ * For a user who gave no TTL: reads the daemon's max_ttl from its error message. The text after the
+ * code "ttl-range" names times such as "13ms" and "1m", and the greatest of them is max_ttl. If it
+ * is shorter than *ttl_ms, stores it there and returns true.
  */
 bool ttl_shorten(const char *message, int64_t *ttl_ms);
 

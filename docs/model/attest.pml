@@ -15,15 +15,16 @@
  * There is one master. Its clock steps forward, by less than a clock monitor can see or by more,
  * and once steps back by one tick. Daemon 0 has monitored the clock from the beginning, and grants
  * a lock. The other daemons start at any time. When the key has ended, any daemon can count the
- * vote for another client (rival() below). It needs the vote of this master alone, as if another
- * master had already voted for it. To remove a rule, define one of
+ * vote for another client (rival() below). The vote of this master alone makes that client a
+ * holder, as if other masters had already voted for it. The floor of a daemon is the lowest offset
+ * that the clock may have had, as far as the daemon knows. To remove a rule, define one of
  *
  *     COUNT_UNTRUSTED a daemon counts votes from its first sample on, before it trusts the clock
  *     EARLY_SAMPLE    an attestation counts although its sample is older than the newcomer's own
  *                     first sample
  *     ANY_ATTESTS     a daemon attests a clock that it does not trust yet
  *     FRESH_FLOOR     a newcomer that trusts an attestation keeps the floor of its own first
- *                     sample, as if no step had been hidden before
+ *                     sample, as if no step had been hidden from the attesting daemon
  *     RAISE_FLOOR     after a step back, a daemon takes the present offset for its floor, even if
  *                     its floor was lower
  *
@@ -60,7 +61,7 @@
 /* --- the master --- */
 
 byte clock;             /* ORIGIN plus the sum of all steps */
-unsigned key_left : 3;  /* end of the lock that daemon 0 has granted, on the master's clock; 0: free */
+unsigned key_left : 3;  /* ticks on the master's clock until daemon 0's key ends; 0: free */
 unsigned valid : 3;     /* true time for which the holder of that lock believes in it */
 bit granted;
 
@@ -263,8 +264,9 @@ inline sample_if_begun(d)
     fi
 }
 
-/* Every daemon samples just before the step and just after it, because no guard can see a step
- * forward and back between two samples. The step makes earlier attestations void. */
+/* A real daemon cannot see a step forward that is undone before its next sample, so the model
+ * leaves this case out: every daemon samples just before the step back. The loop stands for a
+ * sample just after it, which lowers floors. The step makes earlier attestations void. */
 inline step_back()
 {
     sample_if_begun(0);

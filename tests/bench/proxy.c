@@ -65,7 +65,7 @@ static void answer(struct serving *serving, unsigned tag, const char *token)
     client->output_len += (size_t)len;
 }
 
-/* --- one resource for each request: the tag is the slot --- */
+/* --- one resource for each tag: its rounds use the slot of the same number (rounds.h) --- */
 
 static void on_done(void *arg, unsigned slot, enum rounds_kind kind, int64_t now_ns)
 {
@@ -74,7 +74,7 @@ static void on_done(void *arg, unsigned slot, enum rounds_kind kind, int64_t now
     answer(serving, slot, kind == TAKE ? rounds_token(serving->rounds, slot) : NULL);
 }
 
-/* --- one resource for all requests: slot 0 --- */
+/* --- one resource for all tags: its rounds use slot 0 --- */
 
 static void enqueue(struct serving *serving, enum rounds_kind kind)
 {
@@ -186,7 +186,8 @@ static void pass(struct serving *serving)
         else
             read_in(serving, &serving->clients[source]);
     }
-    /* Flush the rounds first. If that has to read from masters, there are more replies to write. */
+    /* Flush the rounds before writing the replies: if a master is behind, rounds_flush() reads from
+     * it, and each round that this completes adds a reply. */
     rounds_flush(serving->rounds);
     for (unsigned i = 0; i < serving->client_count; i++)
         write_out(&serving->clients[i]);
@@ -212,8 +213,8 @@ void proxy_start(struct bench_proxy *proxy, const struct proxy_plan *plan)
     socklen_t len = sizeof(where);
     ck_assert_ptr_nonnull(serving);
     serving->one_resource = plan->line;
-    /* Open the rounds before the fork, because this uses connections to the masters that belong to
-     * this process. */
+    /* Open the rounds before the fork: rounds_open() loads its scripts over the test's own
+     * connections to the masters, which the child must not use. */
     serving->rounds = rounds_open(&(struct rounds_plan){
         .masters = plan->masters,
         .guarded = plan->guarded,

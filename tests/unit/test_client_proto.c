@@ -194,10 +194,10 @@ START_TEST(line_that_answers_no_request_ends_the_connection)
 }
 END_TEST
 
-/* The answers to a and b both have the status LIMIT, and the `ended` flag tells them apart. Only b
- * is ended by a closing error: a line without a request number, after which the daemon closes the
- * connection. The flags stay as they are if the caller takes the answers after the next connection
- * has begun. */
+/* The events of a and b both have the status LIMIT, and the `ended` flag tells them apart. The
+ * daemon has answered a. It has not answered b: a closing error, which is a line without a request
+ * number, ended the connection first. The flags stay as they are if the caller takes the events
+ * after the next connection has begun. */
 START_TEST(closing_error_does_not_answer_the_request)
 {
     uint64_t a = driver_ping(&t);
