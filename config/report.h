@@ -2,8 +2,8 @@
  * Collects the mistakes in a file and prints one line for each, with its position, in file order.
  *
  * The checks find mistakes in another order: a value out of range while they read the file, but a
- * contradiction between two keys only at the end. So the report keeps all mistakes until
- * report_print().
+ * contradiction between two keys only at the end. So the report sorts the mistakes by position, and
+ * prints nothing before report_print().
  */
 #ifndef CONFIG_REPORT_H
 #define CONFIG_REPORT_H
@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* A report shows at most this many lines, and counts the others. */
+/* A report keeps at most this many lines, the first ones in file order. It counts the others. */
 enum { REPORT_LINES_MAX = 100 };
 
 /* A position in the file. Both numbers begin at 1; columns are in characters. */
@@ -34,8 +34,8 @@ struct report {
     struct finding findings[REPORT_LINES_MAX]; /* in the order of the file */
 };
 
-/* Add an error, printed as "redlockd.yaml:12:14: locks.max_ttl: ...". Control bytes are escaped as
- * \x1b. */
+/* Add an error, printed as "redlockd.yaml:12:14: locks.max_ttl: ...". Bytes that are not
+ * printable ASCII are escaped, for example as \x1b. */
 __attribute__((format(printf, 3, 4))) void
 report_error(struct report *report, struct position position, const char *form, ...);
 

@@ -1,8 +1,8 @@
 /*
- * Finds out when the daemon is overloaded, for the log. Overload begins when every pass for
- * OVERLOAD_NS has ended with requests that wait for their rounds to start. It ends when no pass for
- * OVERLOAD_NS has ended with such requests. Shorter queues, as after a burst of requests, are
- * normal. Pure.
+ * Finds out when the daemon is overloaded, for the log. A request is held back while it waits for
+ * its round to start. Overload begins when, for OVERLOAD_NS, requests were held back at the end of
+ * every pass. It ends when, for OVERLOAD_NS, none were held back at the end of any pass. Shorter
+ * waits, as after a burst of requests, are normal. Pure.
  */
 #ifndef SERVER_OVERLOAD_H
 #define SERVER_OVERLOAD_H
@@ -20,7 +20,7 @@ enum overload_news { OVERLOAD_SAME, OVERLOAD_BEGINS, OVERLOAD_ENDS };
 /* All zero to begin with. */
 struct overload {
     bool overloaded;
-    bool held_back;   /* requests were held back in the last pass */
+    bool held_back;   /* requests were held back at the end of the last pass */
     int64_t since_ns; /* since when held_back has had this value */
     int64_t began_ns; /* overloaded: when requests were first held back */
     size_t most;      /* overloaded: the most requests that were held back at once */

@@ -37,7 +37,9 @@ const char *report_name(const char *name, char buf[REPORT_NAME]);
 struct json report_begin(const struct options *options, enum redlock_status status);
 void report_end(struct json *json);
 
-/* The functions below return the exit code. hint_ms matters only with REDLOCK_HELD. */
+/* The functions below return the exit code. hint_ms is the hint of redlock_acquire(): the
+ * milliseconds that must pass before the lock can be free, or -1 if that is not known. It is used
+ * only with REDLOCK_HELD. */
 
 /* Reports that the last request of this handle has failed. */
 int report_failure(const struct options *options, const struct redlock *redlock,

@@ -114,7 +114,7 @@ START_TEST(a_lock_sent_with_a_half_close_is_never_granted)
 }
 END_TEST
 
-START_TEST(locks_queued_after_the_first_one_before_a_half_close_start_no_round)
+START_TEST(only_the_first_of_many_locks_before_a_half_close_starts_a_round)
 {
     enum { LOCKS = 200 };
     char lines[LOCKS * 16];
@@ -150,7 +150,7 @@ START_TEST(locks_that_fail_after_their_client_closed_leave_no_keys)
 {
     struct stage stage;
     struct client client;
-    /* The second LOCK is pending input after the first. */
+    /* The daemon does not start the second LOCK before the first one has its reply. */
     open_with_pending_lock(&stage, __func__, &briefly_slow_requests, &client,
                            "LOCK a 60s\nLOCK b 60s\n");
     client_close(&client);
@@ -267,7 +267,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, a_pending_lock_of_a_client_that_quit_is_undone);
     tcase_add_test(tests, a_pending_lock_at_a_half_close_is_undone_and_answered);
     tcase_add_test(tests, a_lock_sent_with_a_half_close_is_never_granted);
-    tcase_add_test(tests, locks_queued_after_the_first_one_before_a_half_close_start_no_round);
+    tcase_add_test(tests, only_the_first_of_many_locks_before_a_half_close_starts_a_round);
     tcase_add_test(tests, locks_that_fail_after_their_client_closed_leave_no_keys);
     tcase_add_test(tests, a_half_closed_client_gets_every_reply);
     tcase_add_test(tests, a_half_closed_client_gets_the_reply_to_its_unlock);

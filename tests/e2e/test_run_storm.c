@@ -8,9 +8,10 @@
  * when the last of these processes is gone. Each command also adds a line to the guard file.
  *
  * An overlap is a violation if neither lock had reached its deadline when the second command began.
- * The deadline is the one that the command gets from redlock; an extension can only move it
- * further. The script reads its clock rounded down to 10 ms. This cannot turn a correct grant into
- * a violation, because each deadline is at least DAEMON_MARGIN_MS before the end of the TTL.
+ * The deadline is the one that the command gets from redlock; an extension can only make it later.
+ * The script reads its clock rounded down to 10 ms, so a command seems to begin up to 10 ms too
+ * early. This cannot turn a correct grant into a violation: the next grant comes after the TTL, and
+ * the deadline is at least DAEMON_MARGIN_MS (40 ms) before the end of the TTL.
  *
  * An overlap after a deadline is only counted. It can happen only on a starved machine, because a
  * command takes about 0.1 s and the TTL is 1 s. It has two possible causes. If both processes of
@@ -61,8 +62,8 @@ struct shell {
     struct wrapper wrapper; /* pid 0: between two runs */
     unsigned run;           /* number of this run, from 1 */
     enum victim victim;     /* victim of this run; NOBODY after it was killed */
-    unsigned after_ms;      /* delay of the kill after the command began */
-    int64_t kill_ms;        /* time of the kill; INT64_MAX until the command began */
+    unsigned after_ms;      /* delay of the kill after the command began; see start_run() */
+    int64_t kill_ms;        /* time of the kill; INT64_MAX: not known before the command begins */
 };
 
 struct storm {
@@ -179,8 +180,9 @@ static void start_run(struct storm *storm, unsigned index)
     shell->victim = choose_victim(&storm->prng);
     shell->after_ms = prng_below(&storm->prng, LONGEST_MS);
     shell->kill_ms = INT64_MAX;
-    /* The parent and the daemon exist before the command, so they are also killed while the run
-     * waits in the queue. */
+    /* The parent and the daemon exist before the command, and a kill must be able to hit them while
+     * the run still waits in the queue. So their delay, twice as long, counts from the start of the
+     * run. */
     if (shell->victim == PARENT || shell->victim == DAEMON)
         shell->kill_ms = waiting_clock_ms() + 2 * shell->after_ms;
     note(storm, shell->run, "starts in shell %u, pid %d, victim %s after %u ms", index,
@@ -215,10 +217,11 @@ static void write_script(struct storm *storm)
     ck_assert_int_lt(len, (int)sizeof(storm->script));
 }
 
-/* Fails if the guard file shows a violation. A command whose flock failed overlaps with the last
- * command that has locked the file. Or it overlaps with a later command, whose flock was killed
- * after it had locked the file. The deadline of the later command is not earlier, so the check can
- * miss a violation, but never reports a false one. */
+/* Fails if the guard file shows a violation. A command with CONFLICT is taken to overlap with the
+ * holder: the last command before it whose flock reported success. In fact it may overlap with a
+ * command that began after the holder, and whose flock was killed just after it had locked the
+ * file. The deadline of that command is not earlier than the holder's. So by using the holder's
+ * deadline the check can miss a violation, but it never reports a false one. */
 static void check_guard(struct storm *storm)
 {
     struct command holder = {0};

@@ -1,6 +1,7 @@
 /*
  * A master that may have lost locks has no vote for max_ttl, and the record on the master tells all
- * daemons so. The tests run the guard in the engine, on fake masters and virtual time.
+ * daemons so. The tests run the guard in the engine, on fake masters and virtual time. The comments
+ * call the five masters A to E.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -58,10 +59,11 @@ START_TEST(failed_over_master_has_no_vote_for_max_ttl)
 }
 END_TEST
 
-/* D's clock is set back by 1000 s, and then D fails over. A daemon that has just started, and so
- * has never adopted D's earlier record, writes the new one. A new record never ends a quarantine
- * earlier than the record before it did, so both records name the same end. This daemon, which
- * knows the earlier record, must still take the new one for another quarantine. */
+/* Master D's clock is set back by 1000 s. By this clock, the end of the quarantine in D's record is
+ * now far ahead. Then D fails over, and the newcomer writes a new record: a daemon that has just
+ * started and has never adopted the old one. D has not restarted, so the new record must have a
+ * later end than the old one; here it is only 1 us later. The first daemon, which knows the old
+ * record, must still treat the new one as the start of another quarantine. */
 START_TEST(failover_recorded_by_a_newcomer_after_a_step_back_costs_the_vote)
 {
     static struct cluster newcomer;
@@ -344,7 +346,9 @@ START_TEST(unreadable_record_survives_evictions)
 }
 END_TEST
 
-START_TEST(quarantine_without_a_cause_counts)
+/* A's record has a quarantine, but no cause (why=-). The quarantine applies all the same, and the
+ * guard gives "record" as its cause. */
+START_TEST(quarantine_without_a_cause_is_enforced)
 {
     cluster_flush(&w, 0);
     cluster_pass_ms(&w, OBSERVED_MS);
@@ -461,7 +465,8 @@ static void write_another_record(int64_t ends_in_ms)
     cluster_set(&w, 0, RECORD_KEY, record, 0);
 }
 
-/* Evictions go on record while the master may evict, so that later daemons know of them. */
+/* A master that may evict has no vote anyway. Its evictions are recorded all the same, so that
+ * daemons that start later learn of them. */
 START_TEST(keys_evicted_while_eviction_is_allowed_are_on_record)
 {
     w.masters[0].redis.may_evict = true;
@@ -529,14 +534,14 @@ START_TEST(quarantine_seen_late_is_not_prolonged)
 }
 END_TEST
 
-/* A evicts keys while the override is still being written to the other masters. These evictions do
- * not conflict with the override. */
+/* A evicts keys after its record was written for --bootstrap, but before the override is done on
+ * all masters. The daemon must not replace that record because of the evictions. */
 START_TEST(operator_override_precedes_evictions)
 {
     unsigned node;
     w.masters[0].redis.may_evict = true;
     cluster_pass_ms(&w, OBSERVED_MS);
-    /* Take back the end of the override: it now waits for E to confirm a heartbeat, and E hangs. */
+    /* Make the override unfinished again: it is done only after a heartbeat of E, and E hangs. */
     w.masters[4].hung = true;
     w.engine.flights.guard.nodes[4].clock.entry_left = false;
     w.engine.flights.guard.override_done = false;
@@ -615,7 +620,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, master_that_refuses_to_set_locks_has_no_vote);
     tcase_add_test(tests, no_lock_is_left_on_a_master_of_another_set);
     tcase_add_test(tests, unreadable_record_survives_evictions);
-    tcase_add_test(tests, quarantine_without_a_cause_counts);
+    tcase_add_test(tests, quarantine_without_a_cause_is_enforced);
     tcase_add_test(tests, restart_recorded_by_another_daemon_is_recorded_once);
     tcase_add_test(tests, quarantine_of_an_old_set_applies_to_later_losses);
     tcase_add_test(tests, replica_has_no_vote);
