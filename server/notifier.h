@@ -30,9 +30,9 @@ struct server;
 
 /* All zero if no service manager asked for notifications. */
 struct notifier {
-    struct server *server; /* the owner */
-    int fd;                /* socket to systemd; sd_notify(3) defines the address below */
-    struct sockaddr_un where;
+    struct server *server;    /* the owner */
+    int fd;                   /* unconnected datagram socket; each message is sent to `where` */
+    struct sockaddr_un where; /* systemd's socket, from $NOTIFY_SOCKET: see sd_notify(3) */
     socklen_t where_len;
     struct event *status;   /* once a second */
     struct event *watchdog; /* NULL if the watchdog is off */

@@ -14,8 +14,8 @@
 static const char default_url[] = "tcp://127.0.0.1:7335";
 
 /* Opens each closed standard descriptor on /dev/null, so that no connection gets its number. The
- * new descriptors are close-on-exec: for COMMAND, they are closed as before. They are read-only, so
- * printing a result to a closed standard output still fails. */
+ * new descriptors are close-on-exec, so a program that `redlock run` starts finds them closed, as
+ * redlock did. They are read-only, so printing a result to a closed standard output still fails. */
 static void open_standard(void)
 {
     int fd;

@@ -41,8 +41,8 @@ struct flow {
 /* A connection from the daemon, and the proxy's own connection to the master for it. */
 struct pair {
     struct proxy_line *line; /* NULL: free */
-    unsigned resets;
-    int fds[PROXY_WAYS]; /* by direction: the master's socket, the daemon's socket */
+    unsigned resets;         /* line->resets when the connection was accepted */
+    int fds[PROXY_WAYS];     /* by direction: the master's socket, the daemon's socket */
     struct flow flows[PROXY_WAYS];
 };
 
@@ -164,8 +164,9 @@ static bool pass_on(struct pair *pair, unsigned way)
     return true;
 }
 
-/* Forward the bytes that are due, and then the end of the connection. An orderly end follows the
- * bytes in flight. Half of all resets overtake these bytes. */
+/* Forward the bytes that are due, and then the end of the connection. If the sender closed the
+ * connection, the end follows the bytes in flight. If the sender reset it, the reset overtakes
+ * these bytes in half of the cases. A reset that the test requests (line->resets) always does. */
 static void handle_end(struct pair *pair)
 {
     if (pair->resets != pair->line->resets) {

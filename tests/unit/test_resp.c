@@ -59,7 +59,7 @@ START_TEST(other_nested_values_have_no_key)
         ck_assert_uint_eq(reply->nested_count, 1);
         ck_assert_ptr_null(reply->nested_str);
     }
-    /* A nested array in first place holds no key either. */
+    /* If the first item is a nested array, the items after it keep their places. */
     const struct redis_reply *reply = read_reply("*3\r\n*1\r\n$1\r\nx\r\n:1\r\n:2\r\n");
     ck_assert_int_eq(reply->items[0].kind, RESP_ARRAY);
     ck_assert_int_eq(reply->items[2].kind, RESP_INTEGER);
@@ -111,6 +111,8 @@ static void split_at(const char *bytes, size_t at, unsigned expected)
     ck_assert(resp_reset(&resp));
 }
 
+/* resp.c recognizes the most frequent replies by comparing their bytes, without hiredis. The
+ * results must equal those of hiredis wherever the bytes are split. */
 START_TEST(replies_recognized_by_their_bytes_equal_those_of_hiredis)
 {
     static const struct {
@@ -134,8 +136,8 @@ START_TEST(replies_recognized_by_their_bytes_equal_those_of_hiredis)
 }
 END_TEST
 
-/* hiredis discards bytes that it has read only when it is called again. Replies that are recognized
- * without hiredis must not pile up in its reader. */
+/* Bytes that have been read stay in the buffer of hiredis until its parser is called again. Replies
+ * that are recognized without hiredis must not pile up in that buffer. */
 START_TEST(recognized_replies_leave_no_bytes_in_the_reader)
 {
     for (unsigned i = 0; i < 10000; i++) {
