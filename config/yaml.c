@@ -215,7 +215,7 @@ static void read_scalar(struct reader *reader, struct yaml_node *node, const yam
 
 static struct yaml_node *read_node(struct reader *reader, yaml_event_t *event);
 
-/* Mark an invalid or duplicate key as broken, so that its value is not read. */
+/* Mark an invalid or duplicate key as broken, so that its value is ignored. */
 static void check_key(struct reader *reader, const struct yaml_node *mapping, struct yaml_node *key)
 {
     if (key->kind != YAML_SCALAR) {

@@ -57,7 +57,7 @@ enum redlock_status {
     REDLOCK_OK = 0,
 
     /* The daemon answered (docs/protocol.txt). */
-    REDLOCK_HELD,     /* another client holds the lock; with a wait: still at its end */
+    REDLOCK_HELD,     /* another client holds the lock; after a wait: still holds it */
     REDLOCK_FREE,     /* no client holds the lock; only from redlock_query() and redlock_break() */
     REDLOCK_GONE,     /* this token does not hold the lock, and never will again */
     REDLOCK_NOQUORUM, /* too few masters could vote */
@@ -176,7 +176,8 @@ struct redlock_lock {
 struct redlock_lock_options {
     int64_t wait_ms; /* longest wait in the queue, at most 24 hours; 0: do not wait */
     bool fence;      /* get a fencing token, greater than that of each earlier grant */
-    bool hold;       /* HOLD: the daemon extends the lock while the connection lives, to max_hold */
+    bool hold;       /* HOLD: the daemon extends the lock until the connection ends, or for its
+                        setting max_hold at most */
     bool linger;     /* LINGER, with hold: keep the lock for its TTL if the process is killed */
 };
 

@@ -265,7 +265,8 @@ bool process_tree_is_empty(void)
     return prior_child_count == 0 && !has_living_child();
 }
 
-/* False: the process is the leader, or not a child of this process. */
+/* Reaps the process if it has ended. Returns false if it was not reaped: it is the leader, not a
+ * child of this process, a prior child, or has not ended. */
 static bool reap(const struct proc_entry *process, pid_t leader)
 {
     return process->parent == getpid() && process->descendant && process->pid != leader &&

@@ -47,7 +47,8 @@ void tls_stage_open_with(struct stage *stage, const char *test, const char *cert
     daemon_start(&stage->daemon, 0);
     daemon_wait_up(&stage->daemon, stage->master_count);
     daemon_connect(&stage->daemon, &stage->client);
-    /* After the PONG, the daemon has accepted this connection. Some tests count its descriptors. */
+    /* Wait for the PONG, so that the daemon has accepted this connection. Some tests count the
+     * daemon's descriptors later. */
     client_expect(&stage->client, "PONG", "PING");
 }
 

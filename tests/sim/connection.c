@@ -37,8 +37,8 @@ unsigned connection_to(struct sim *sim, unsigned client, unsigned daemon)
     return index;
 }
 
-/* When a line sent now arrives. Lines keep their order. Now and then one is slow and delays all
- * later ones. */
+/* Returns the time at which a line that is sent now arrives. Lines keep their order. Now and then
+ * one is slow and delays all later ones. */
 static int64_t arrival_ns(struct sim *sim, const struct sim_connection *connection,
                           int64_t *last_ns)
 {
