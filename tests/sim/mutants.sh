@@ -65,14 +65,6 @@ mutant() {
     [ $((count % 2)) -ne 0 ] || wait
 }
 
-# --- admission ---
-mutant held-back-for-ever all 'in vain' engine/engine.c \
-    's/else if (!requests_start_next(&engine->manager, now_ns))/else/'
-mutant settled-round-keeps-its-place all 'was not granted\|in vain\|no reply\|not answered\|late' engine/flight/flights.c \
-    's/^    admission_on_settled(.*//'
-mutant busy-request-is-not-answered all 'no reply\|not answered\|late\|WAIT' engine/locks/waits.c \
-    's/^        answer_busy(manager, pending, now_ns);/        return;/'
-
 unfit="could vote and keep it\|two holders"
 
 # --- the guard ---
@@ -193,6 +185,12 @@ mutant lost-reported-too-late partition,clients "two holders" engine/locks/hold.
     '/^int64_t hold_lost_ns/,/^}/s/return .*;/return hold->until_ns + 10 * hold->ttl_ns;/'
 mutant linger-ignored clients "two holders" engine/locks/grants.c \
     's/lock->lingers && !by_quit/0/'
+
+# --- admission ---
+mutant held-back-for-ever all 'sleeps while' engine/engine.c \
+    's/else if (!requests_start_next(&engine->manager, now_ns))/else/'
+mutant settled-round-keeps-its-place all 'sleeps while' engine/flight/flights.c \
+    's/^    admission_on_settled(.*//'
 
 # --- in the build with tight limits: limits, and bugs that a crowd of clients finds sooner ---
 from=$tight
