@@ -176,8 +176,7 @@ struct redlock_lock {
 struct redlock_lock_options {
     int64_t wait_ms; /* longest wait in the queue, at most 24 hours; 0: do not wait */
     bool fence;      /* get a fencing token, greater than that of each earlier grant */
-    bool hold;       /* HOLD: the daemon extends the lock until the connection ends, or for its
-                        setting max_hold at most */
+    bool hold;       /* HOLD: the daemon extends the lock until the connection ends, or max_hold */
     bool linger;     /* LINGER, with hold: keep the lock for its TTL if the process is killed */
 };
 
