@@ -39,7 +39,6 @@ void bounds_draw(uint64_t seed)
         .client_requests = rarely_tight(&prng, 1, 3),
         /* A hand-over takes two rounds, and earlier rounds may still have replies outstanding. */
         .rounds = tight_or_roomy(&prng, 4, 10),
-        .admission_min = rarely_tight(&prng, 1, 2),
         .holds = tight_or_roomy(&prng, 1, 3),
         .renewals = tight_or_roomy(&prng, 1, 2),
         .breaks = tight_or_roomy(&prng, 1, 1),
@@ -51,11 +50,12 @@ void bounds_draw(uint64_t seed)
         .link_releases_under_way = tight_or_roomy(&prng, 1, 3),
         .crowded = prng_below(&prng, 2) == 0,
     };
-    sim_bounds.admission_start = sim_bounds.admission_min + between(&prng, 0, 2);
     sim_bounds.locks = sim_bounds.holds + between(&prng, 1, 2);
     sim_bounds.link_releases = sim_bounds.link_votes + between(&prng, 1, 12);
     sim_bounds.link_commands = sim_bounds.link_releases + 17;
     sim_bounds.timers = tight_or_roomy(&prng, 1, 2);
+    sim_bounds.admission_min = rarely_tight(&prng, 1, 2);
+    sim_bounds.admission_start = sim_bounds.admission_min + between(&prng, 0, 2);
 }
 
 bool bounds_are_in_force(void)
