@@ -33,15 +33,15 @@ static bool ends_with(const char *text, const char *end)
     return text_len >= end_len && strcmp(text + text_len - end_len, end) == 0;
 }
 
-/* Prints the name of a failed test, and the last part of each log and error output in its
- * folder. */
+/* Prints the name of a failed test, and the last part of each log and of the output of each process
+ * in its folder. */
 static int print_log(const char *path, const struct stat *stat, int type, struct FTW *where)
 {
     enum { LAST_PART = 16 * 1024 };
     (void)stat;
     const char *name = path + where->base;
-    if (type != FTW_F ||
-        !(ends_with(name, ".log") || ends_with(name, ".err") || strcmp(name, "test") == 0))
+    if (type != FTW_F || !(ends_with(name, ".log") || ends_with(name, ".err") ||
+                           ends_with(name, ".out") || strcmp(name, "test") == 0))
         return 0;
     char *text = sandbox_read(path);
     size_t len = strlen(text);

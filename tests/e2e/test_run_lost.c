@@ -95,14 +95,15 @@ START_TEST(without_masters_every_process_is_killed_before_the_deadline)
 }
 END_TEST
 
-/* A chain of processes: each is a child of the previous one, in its own session. */
+/* A chain of processes: each is a child of the previous one, in its own session. Each writes its
+ * line with one call: with PYTHONUNBUFFERED, print() makes several, and lines would mix. */
 #define DEEP                                                                                       \
     "import os, signal, sys, time\n"                                                               \
     "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"                                              \
     "for i in range(int(sys.argv[1]) - 1):\n"                                                      \
     "    if os.fork() != 0: break\n"                                                               \
     "    os.setsid()\n"                                                                            \
-    "print('pid', os.getpid(), flush=True)\n"                                                      \
+    "os.write(1, b'pid %d\\n' % os.getpid())\n"                                                    \
     "time.sleep(600)\n"
 enum { DEPTH = 100 };
 
