@@ -6,11 +6,12 @@
 #include "protocol/request.h"
 #include "protocol/units.h"
 
-/* Retry interval while the daemon is away. */
+/* The interval between a failed request and its retry. Near the end of the wait it is shorter. */
 static const int64_t AGAIN_NS = 250 * (int64_t)NS_PER_MS;
 
-/* If no more than this is left of the wait, there is no other LOCK. The daemon gets the wait in
- * whole milliseconds, so its answer can come up to 1 ms before the end of the wait. */
+/* A request that fails when no more than this is left of the wait is not retried. Without this
+ * margin, the last HELD would often be followed by one more LOCK: the wait that the daemon is given
+ * is rounded down to milliseconds, so HELD can come up to 1 ms before the wait ends. */
 static const int64_t LAST_NS = 10 * (int64_t)NS_PER_MS;
 
 static bool is_spent(int64_t now_ns, int64_t ends_ns)

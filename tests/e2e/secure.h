@@ -19,7 +19,8 @@ struct tls_client {
     char line[SECURE_LINE];
 };
 
-/* The certificates of the client: names of files in the sandbox. */
+/* What the client presents and requires. `ca` and `own` name files in the sandbox, without the
+ * endings .crt and .key. */
 struct tls_client_plan {
     const char *ca;   /* trusted CA; NULL: does not verify */
     const char *own;  /* own certificate; NULL: none */
@@ -29,8 +30,9 @@ struct tls_client_plan {
     bool small_buffers;
 };
 
-/* Connects to a port of 127.0.0.1 and completes the handshake. False if it fails; the connection is
- * then closed. */
+/* Connects to a port of 127.0.0.1 and completes the handshake. If the handshake fails, closes the
+ * connection and returns false. With TLS 1.3 the handshake succeeds even if the daemon then refuses
+ * the client's certificate; only the next read fails. */
 bool tls_client_try(struct tls_client *secure, const struct sandbox *sandbox, int port,
                     const struct tls_client_plan *plan);
 void tls_client_connect(struct tls_client *secure, const struct sandbox *sandbox, int port,

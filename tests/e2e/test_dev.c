@@ -73,7 +73,7 @@ static void wait_masters_gone(const struct dev *dev)
             waiting_pause(&waiting);
 }
 
-/* Counts folders of --dev that were not removed. */
+/* Counts the folders that `redlockd --dev` has created in the sandbox and not removed yet. */
 static size_t count_dev_folders(const struct sandbox *sandbox)
 {
     char pattern[SANDBOX_FILE];
