@@ -9,7 +9,7 @@
 enum { BYTES = 2 * RANDOM_MAX - sizeof(size_t) };
 
 struct random_pool {
-    size_t left; /* unused bytes, at the end of the pool; 0 in a child of fork() */
+    size_t left; /* unused bytes at the end of the pool; 0 in a child of fork() since Linux 4.14 */
     unsigned char bytes[BYTES];
 };
 

@@ -1,8 +1,9 @@
 /*
  * Random bytes for tokens. They are read from the kernel several thousand at a time, because the
- * system call costs more than the bytes. Used bytes are erased. After fork() the child reads bytes
- * of its own. A clone of a running virtual machine has the same bytes as the original;
- * docs/operations.md says that such clones must not be made.
+ * system call costs more than the bytes. Used bytes are erased. Since Linux 4.14, a child of fork()
+ * reads bytes of its own; on an older kernel it would repeat those of its parent. A clone of a
+ * running virtual machine has the same bytes as the original; docs/operations.md says that such
+ * clones must not be made.
  */
 #ifndef SERVER_RANDOM_H
 #define SERVER_RANDOM_H
@@ -13,7 +14,7 @@
 enum { RANDOM_MAX = 4096 };
 
 struct random {
-    struct random_pool *pool; /* owned; the kernel zeroes this memory in a child of fork() */
+    struct random_pool *pool; /* owned; zeroed in a child of fork(), since Linux 4.14 */
 };
 
 /* False if there is not enough memory. */

@@ -1,5 +1,6 @@
 /*
- * The commands that send a single request: lock, unlock, extend, status, break and ping.
+ * The commands lock, unlock, extend, status, break and ping. Each of them does one thing and ends.
+ * lock and extend may need several requests for that, for example a second one with a shorter TTL.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -455,7 +455,8 @@ END_TEST
 /* --- with the relay --- */
 
 /* The daemon is stopped before the relay passes the LOCK on, and continues when the TTL has passed.
- * For the client, which counts from its request, the grant is then past its deadline. */
+ * `elapsed` in its reply does not contain that pause. So t_send + elapsed + validity, the client's
+ * deadline, has passed when the reply arrives. */
 START_TEST(a_grant_past_its_deadline_on_arrival_is_unlocked)
 {
     static const struct options brief = {"a", "2000", "9000", "until-finish", NULL};
@@ -519,7 +520,8 @@ START_TEST(a_reply_can_arrive_in_pieces_and_have_more_fields)
 }
 END_TEST
 
-/* The TTL begins with the grant, so time in the queue does not shorten the validity. */
+/* The deadline is t_send + elapsed + validity, and `elapsed` contains the time in the queue. So a
+ * long wait moves the deadline later. */
 START_TEST(the_deadline_counts_from_the_grant_not_the_request)
 {
     struct sandbox sandbox;

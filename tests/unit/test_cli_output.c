@@ -177,7 +177,7 @@ START_TEST(field_ends_at_a_space_and_splits_at_the_first_equals_sign)
 }
 END_TEST
 
-START_TEST(values_are_typed_by_their_keys)
+START_TEST(values_are_typed_by_their_form)
 {
     ck_assert_int_eq(kind_of("waiters=12"), FIELD_NUMBER);
     ck_assert_int_eq(kind_of("since_ms=-1"), FIELD_NUMBER);
@@ -280,7 +280,7 @@ START_TEST(longest_name_fits_in_a_table)
 }
 END_TEST
 
-START_TEST(column_of_the_key_place_is_omitted)
+START_TEST(place_field_gets_no_column)
 {
     static const char *const lines[] = {"resource=a waiters=2 place=-"};
     check_table(lines, 1, false,
@@ -388,13 +388,13 @@ Suite *test_suite(void)
     tcase_add_test(tests, json_strings_are_escaped);
     tcase_add_test(tests, bytes_that_are_not_utf8_are_escaped);
     tcase_add_test(tests, field_ends_at_a_space_and_splits_at_the_first_equals_sign);
-    tcase_add_test(tests, values_are_typed_by_their_keys);
+    tcase_add_test(tests, values_are_typed_by_their_form);
     tcase_add_test(tests, names_are_never_numbers_or_truth_values);
     tcase_add_test(tests, columns_are_aligned_under_a_header);
     tcase_add_test(tests, colours_do_not_count_as_width);
     tcase_add_test(tests, names_are_escaped_for_the_terminal);
     tcase_add_test(tests, longest_name_fits_in_a_table);
-    tcase_add_test(tests, column_of_the_key_place_is_omitted);
+    tcase_add_test(tests, place_field_gets_no_column);
     tcase_add_test(tests, only_columns_with_numbers_are_right_aligned);
     tcase_add_test(tests, lines_with_other_keys_begin_another_table);
     tcase_add_test(tests, table_accepts_lines_of_any_form);
