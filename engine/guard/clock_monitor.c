@@ -11,8 +11,9 @@ enum { TIME_NS = 1000 };
 enum { UNCLEAR_MAX = 5 };
 
 /*
- * A clock that NTP steers drifts by at most 500 ppm. The monitor allows this limit from one sample
- * to the next, and finds clocks that drift faster. Each validity is nevertheless reduced by the
+ * A clock that NTP steers drifts by at most 500 ppm, so two such clocks drift apart by at most
+ * 1000 ppm. From one sample to the next, the monitor allows this much, or clock_drift_rate if that
+ * is less. So it detects clocks that drift faster. Each validity is nevertheless reduced by the
  * whole clock_drift_rate.
  */
 enum { WATCHED_DRIFT_PPM = 1000 };
@@ -103,7 +104,8 @@ enum monitor_result clock_monitor_take(struct clock_monitor *monitor, const stru
     int64_t risen_ns = monitor->floor_ns + allowed_ns(drift, fresh.at_ns - monitor->tight_ns);
     if (fresh.high_ns < then.low_ns && tight) {
         *monitor = fresh;
-        /* Keys that were set when the offset was lowest may still exist, so the floor stays. */
+        /* Keys that were set when the offset was lowest may still exist. So a step back may lower
+         * the floor, but never raises it by more than the allowed drift. */
         monitor->floor_ns = min(risen_ns, fresh.floor_ns);
         return MONITOR_STEPPED_BACK;
     }

@@ -17,13 +17,13 @@ enum {
     PLOT_HEIGHT = 24
 };
 
-/* The number of characters of a name that the page shows. */
+/* How many bytes of a URL or of a resource name the page shows at most. */
 enum { NAME_SHOWN = 80 };
 
-/* The overall health, as named in the style sheet and the icon. HEALTH_UNKNOWN is for a second
- * without a sample. */
+/* The overall health. HEALTH_UNKNOWN is only for the history, in a second without a sample. */
 enum health { HEALTH_OK, HEALTH_DEGRADED, HEALTH_DOWN, HEALTH_UNKNOWN, HEALTHS };
 
+/* Class names in the style sheet of page.html. Its script also picks the icon's colour by them. */
 static const char *const health_classes[HEALTHS] = {"ok", "degraded", "down", "none"};
 
 static enum health health_by(const struct status *status, unsigned voting)
@@ -188,7 +188,8 @@ static int32_t column_us(const struct status_history *history, unsigned node, un
     return worst;
 }
 
-/* One scale for all masters, so that they can be compared: 1, 2, 5, 10 ... ms. */
+/* The top of the scale of all plots: 1, 2, 5, 10 ... 500 ms, or the longest round trip if that is
+ * longer. All masters have the same scale, so that their plots can be compared. */
 static int32_t scale_us(const struct status *status)
 {
     static const int32_t steps[] = {1000, 2000, 5000, 10000, 20000, 50000, 100000, 200000, 500000};

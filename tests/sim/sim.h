@@ -5,8 +5,9 @@
  *
  *     clients --requests--> daemons --wires--> masters <--wires-- foreign client
  *
- * True time is sim->now_ns. Only the checker may use it: each daemon, client and master has a
- * clock that runs at its own rate.
+ * True time is sim->now_ns. The event queue, the network, the faults and the checker use it.
+ * Daemons and masters learn the time only from their own clocks, and what a daemon promises to a
+ * client is measured on the client's clock. Each of these clocks runs at its own rate.
  *
  *     run.c      one schedule: the attack, then the recovery
  *     net.c      the wires between daemons and masters
@@ -15,7 +16,7 @@
  *     client.c   the clients
  *     turns.c    schedules without faults, in which all clients want one lock
  *     foreign.c  a textbook Redlock library
- *     fault.c    the faults
+ *     fault.c    the faults, with fault_clocks.c for steps of the masters' clocks
  *     checker.c  the promises
  *     sleepers.c the promise that no waiter sleeps while its lock is free
  *     bounds.c   limits small enough for schedules to reach
@@ -87,7 +88,9 @@ struct sim_wire {
 };
 
 /* No guard can see that a clock stepped forward and back between two samples. To exclude such
- * steps, the first step of a clock decides which kind of steps the clock takes from then on. */
+ * steps, the first step of a clock decides which kind of steps the clock takes from then on. With
+ * STEPS_AND_BACK, the clock steps once, and once more in the other direction only after a daemon
+ * has announced the first step. */
 enum sim_steps { STEPS_UNDECIDED, STEPS_SMALL, STEPS_FORWARD, STEPS_BACK, STEPS_AND_BACK };
 
 struct sim_master {
@@ -100,8 +103,8 @@ struct sim_master {
     int64_t blocked_ns[SIM_OWNERS][2]; /* no bytes pass earlier; [0]: to the master, [1]: from it */
     int64_t data_loss_ns;  /* true time at which it last lost data that it should have kept, or its
                               clock made a step that the margin does not cover */
-    int64_t ends_early_ns; /* true time of the last loss of data or of any last step forward of its
-                              clock, after which keys end early */
+    int64_t ends_early_ns; /* true time at which it last lost data, or its clock last stepped
+                              forward by any distance; older keys may end early */
     enum sim_steps steps;  /* the kind of steps that its clock may take */
     bool durable;          /* configured as durable in the daemons */
     struct fake_data snapshot;
@@ -117,13 +120,14 @@ struct sim_daemon {
     int64_t wall_ahead_ns; /* its wall clock less its monotonic clock */
     char clock_id[32];
     unsigned host;
-    unsigned life; /* counts starts and ends; also the generation of its events */
+    unsigned life; /* counts starts and ends; also the generation of EVENT_TIMER and EVENT_PASS */
     bool alive;
     bool paused;
     bool draining;
     int64_t drain_end_ns;
     int64_t timer_ns;     /* true time of its next EVENT_TIMER; INT64_MAX: none */
-    int64_t heard_ns;     /* 0, or its clock when a timer fired that concerns masters */
+    int64_t heard_ns;     /* what its clock showed when an EVENT_TIMER found a deadline due; the
+                             next one passes it to engine_on_timer(). 0: none was due */
     int64_t paused_at_ns; /* true time at which the last pause began or ended */
     bool busy;            /* in a slow pass of its loop */
     struct event backlog[SIM_BACKLOG]; /* events that arrived while it was paused or busy */
@@ -141,7 +145,8 @@ struct sim_request {
     unsigned daemon;
     unsigned connection;
     uint32_t number; /* sim_connection.number of that connection */
-    enum verb verb;  /* with PING, resource, ttl_ms and token are for the checker only */
+    enum verb verb;
+    /* A PING is sent without resource, ttl_ms and token; the checker uses them. */
     unsigned resource;
     int64_t ttl_ms;
     int64_t wait_ms;
@@ -233,7 +238,7 @@ struct sim_token {
     bool was_fit[SIM_MASTERS]; /* whether the master was fit to vote at set_ns */
     bool granted;
     bool lost;              /* the daemon has pushed ! LOST for it */
-    bool given_up;          /* its client has received GONE; a later PONG promises nothing */
+    bool given_up;          /* an EXTEND got GONE; after that, no PONG confirms the lock */
     bool release_requested; /* a client has asked for its release */
     unsigned released_by; /* the daemon that answered UNLOCK or ended the HOLD; SIM_DAEMONS: none */
     unsigned released_life;
@@ -336,9 +341,9 @@ struct sim {
     struct history history;
     struct sim_token tokens[SIM_TOKENS];
     unsigned token_count;
-    /* For each waiting daemon, resource and master: since when the master, healthy and voting, has
-     * not had the key. 0: it has the key, or is not healthy or not voting, or the daemon has just
-     * tried a round. */
+    /* For each daemon, each resource that its clients wait for, and each master: the true time
+     * since which the master has been healthy and voting and has not had the key. 0 if it is not
+     * healthy, does not vote or has the key, or if the daemon has just tried a round. */
     int64_t free_ns[SIM_DAEMONS][SIM_RESOURCES][SIM_MASTERS];
     unsigned failures[SIM_DAEMONS][SIM_RESOURCES]; /* failed rounds, as of the last sample */
     int64_t sampled_ns;                            /* true time of the last sample */
@@ -493,8 +498,9 @@ void checker_violation(struct sim *sim, const char *form, ...)
     __attribute__((format(printf, 2, 3)));
 /* Register a token that a daemon makes, and return its number. */
 unsigned checker_new_token(struct sim *sim, unsigned daemon);
-/* The record of a token or of its frozen form; NULL if no daemon has made it. CHECKER_FROZEN is set
- * in the first byte of the number that the frozen form keeps (daemon.c). */
+/* The record of a token, which may be frozen; NULL if no daemon has made it. A token contains its
+ * number twice: at the beginning, and in the part that stays when the token is frozen. In this
+ * second copy, CHECKER_FROZEN is set in the first byte (io_random() in daemon.c). */
 enum { CHECKER_FROZEN = 0x80 };
 struct sim_token *checker_token(struct sim *sim, const char *token);
 void checker_on_set(struct sim *sim, unsigned master, const char *key, size_t key_len,
@@ -513,7 +519,8 @@ void checker_on_push(struct sim *sim, unsigned daemon, const char *line);
 void checker_on_hold_ended(struct sim *sim, unsigned daemon, const char *token);
 /* The daemon is about to release the token by force. */
 void checker_on_break(struct sim *sim, unsigned daemon, unsigned resource, const char *token);
-/* The true time at which the client's clock shows ms more than when it sent the request. */
+/* The true time at which `ms` milliseconds have passed on the client's clock since the client sent
+ * the request. */
 int64_t checker_deadline_ns(const struct sim *sim, const struct sim_request *request, int64_t ms);
 void checker_on_foreign(struct sim *sim, unsigned resource, const char *token, int64_t until_ns);
 /* Check that no token of a failed round and no released token is left on a master. */

@@ -247,7 +247,7 @@ START_TEST(changed_secret_in_the_same_file_is_found)
 }
 END_TEST
 
-START_TEST(every_one_of_many_changes_is_named)
+START_TEST(every_one_of_many_changes_is_counted)
 {
     struct config *running = configs_accept(NODES_ALONE);
     struct config *wanted = configs_accept("cluster: b\nlocks: {max_ttl: 2m, max_hold: 2h}\n"
@@ -275,7 +275,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, order_of_listens_does_not_matter);
     tcase_add_test(tests, order_of_nodes_does_not_matter);
     tcase_add_test(tests, changed_secret_in_the_same_file_is_found);
-    tcase_add_test(tests, every_one_of_many_changes_is_named);
+    tcase_add_test(tests, every_one_of_many_changes_is_counted);
     suite_add_tcase(suite, tests);
     return suite;
 }
