@@ -2,9 +2,9 @@
  * Compares the running configuration with a new one, and decides which differences can take effect
  * while the daemon runs. Pure. The tables of keys (keys.h) have a rule for each key.
  *
- * A reload refuses to change a key if two daemons, two rounds, or a grant and its later extension
- * must have the same value of it while a lock lives. It also refuses to change a key that sizes
- * tables, since they are allocated at the start.
+ * A reload refuses to change a key for reasons such as these: all daemons of the cluster must use
+ * the same value; rounds in flight and held locks rely on the old value; or the daemon uses the
+ * value only once, to allocate tables or to open an address.
  */
 #ifndef CONFIG_DIFF_H
 #define CONFIG_DIFF_H
@@ -17,7 +17,7 @@
 enum { CONFIG_DIFF_MAX = 64 };
 
 struct config_difference {
-    const char *name;    /* "locks.max_ttl"; in entries of a list "nodes.url" */
+    const char *name;    /* "locks.max_ttl"; "nodes.url" for a key in the entries of a list */
     const char *why_not; /* why a reload refuses the change; NULL: the key may change */
 };
 

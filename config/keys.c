@@ -181,7 +181,8 @@ static void read_words(const struct key *key, const struct yaml_node *list, void
     }
 }
 
-/* Returns false if the value is invalid. Lists and sections report their own mistakes. */
+/* Reports mistakes, and returns false if the value is invalid. A list or section with mistakes
+ * inside counts as valid. */
 static bool read_value(const struct key *keys, const struct key *key, struct yaml_node *value,
                        void *target, struct report *report)
 {

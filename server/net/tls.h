@@ -24,7 +24,9 @@ struct tls {
     SSL_CTX *context; /* NULL: no TLS */
 };
 
-/* Load the files. On failure the error names the file, and there is nothing to deinit. */
+/* Create the context for the clients of a listener or for the connections to a node, and load its
+ * files. If a file cannot be loaded, the error names it. After a failure there is nothing to
+ * deinit. */
 bool tls_init_listen(struct tls *tls, const struct config_tls *config, struct error *error);
 bool tls_init_node(struct tls *tls, const struct config_tls *config, struct error *error);
 void tls_deinit(struct tls *tls);
@@ -54,8 +56,8 @@ void tls_sockets_deinit(struct tls_sockets *sockets);
  * Start a handshake over a connected socket, as the server or as a client of `host`, which the
  * certificate must name. The returned bufferevent owns the socket. If there is not enough memory,
  * the socket is closed and NULL is returned. BEV_EVENT_CONNECTED reports that the handshake is
- * complete. Callbacks are deferred. So all input before an end or an error is read before the
- * callback that reports the end or error.
+ * complete. Callbacks are deferred: when the connection ends or fails, the read callback gets the
+ * remaining input first, and then the event callback reports the end or the error.
  */
 struct bufferevent *tls_accept(const struct tls *tls, struct tls_sockets *sockets,
                                struct event_base *base, int fd);
@@ -67,8 +69,8 @@ void tls_shutdown(struct bufferevent *connection);
 
 /* Returns the reason of an error, and in *why a static sentence for the operator. Call it once per
  * error, because it takes the error off the connection. REASON_DISCONNECTED: the connection was
- * lost, or ended without close_notify. REASON_UNCERTIFIED: the client sent no certificate; or, if
- * this daemon is the client, the server rejected the daemon's certificate or requires one. */
+ * lost, or ended without close_notify. REASON_UNCERTIFIED: the client sent no certificate; or the
+ * peer, a server or a client, rejected this daemon's certificate; or the server requires one. */
 enum reason tls_failure(struct bufferevent *connection, const char **why);
 
 /* Whether the server has requested a client certificate. With TLS 1.3, the handshake is complete
@@ -78,9 +80,10 @@ enum reason tls_failure(struct bufferevent *connection, const char **why);
 bool tls_certificate_requested(struct bufferevent *connection);
 
 /*
- * The name in the peer's verified certificate: its common name, or else its first alternative name.
- * Bytes that would break a listing are percent-encoded, as in %20, so different names stay
- * different. A name that does not fit becomes "?". "" if the peer has no certificate.
+ * The name in the peer's verified certificate: its common name, or else its first alternative name
+ * that is a DNS name, a URI or an email address. Bytes that would break a listing are
+ * percent-encoded, as in %20, so different names stay different. "?" if the certificate has no such
+ * name or the name does not fit; "" if the peer has no certificate.
  */
 void tls_peer_name(struct bufferevent *connection, char *name, size_t size);
 

@@ -136,7 +136,9 @@ START_TEST(the_command_is_signalled_before_it_is_killed)
 }
 END_TEST
 
-/* A release by another client is noticed at once, not at the next extension. */
+/* The daemon tells `redlock run` at once that another client has released the lock, and gives the
+ * reason "gone". If `redlock run` learned of the release only from the reply to its next EXTEND, it
+ * would print a reason without this word. */
 START_TEST(releasing_the_lock_elsewhere_ends_the_command)
 {
     char *token;

@@ -8,7 +8,9 @@
 #include "protocol/units.h"
 #include "tests/sim/sim.h"
 
-/* One pass in BUSY_IN is slow, and takes up to BUSY_NS. */
+/* In schedules with faults, some passes are slow and take up to BUSY_NS. When an event finds the
+ * daemon idle, a slow pass starts with a chance of 1 in BUSY_IN. For a request, the chance is twice
+ * that. */
 enum { BUSY_IN = 6 };
 #define BUSY_NS (10 * NS_PER_MS)
 
@@ -139,8 +141,9 @@ static int64_t io_wall_us(void *context)
     return (daemon_clock_ns(place->sim, place->daemon) + daemon_at(place)->wall_ahead_ns) / 1000;
 }
 
-/* Each token begins with its number, and has the number again in the part that a frozen token keeps
- * (protocol/token.h). The checker finds its record of the token by this number. */
+/* Each token begins with its number. The part that a frozen token keeps (protocol/token.h) begins
+ * with the same number, but there CHECKER_FROZEN is set in its first byte. The checker finds its
+ * record of the token by this number. */
 static void io_random(void *context, void *bytes, size_t len)
 {
     const struct place *place = context;
@@ -248,8 +251,10 @@ static void on_wire(struct sim *sim, unsigned index, const struct event *event)
     }
 }
 
-/* As in the server, the first call only runs the engine's own timers. The next one judges rounds
- * and masters late, when everything that had arrived at the first call has been handled. */
+/* As in the server, a deadline of a round or master takes two calls. The first call only runs the
+ * timers of HOLDs, waits and queues, and stores its time in heard_ns. Before the second call, every
+ * reply that had arrived by heard_ns is handled. The second call then treats rounds and masters as
+ * late if their deadlines had passed at heard_ns. */
 static void on_timer(struct sim *sim, unsigned index)
 {
     struct sim_daemon *daemon = &sim->daemons[index];

@@ -44,7 +44,8 @@ void cluster_settle(struct cluster *cluster)
         cluster_serve_zombie(cluster, i);
 }
 
-/* Return the engine's next deadline or the next arrival of bytes, whichever comes first. */
+/* Return the time of the next event: the engine's deadline, the arrival of commands at a master
+ * that is not hung, or the end of the command that a master is executing. */
 static int64_t next_event_ns(const struct cluster *cluster)
 {
     int64_t next_ns = engine_deadline_ns(&cluster->engine);
