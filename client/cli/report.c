@@ -9,7 +9,8 @@
 
 enum { MESSAGE_SIZE = 4096, NAME_SHOWN = 40 };
 
-/* Writes the message with one call, because the command may write to standard error too. */
+/* Writes the message with one call. COMMAND of `redlock run` writes to the same standard error, and
+ * its output could otherwise end up in the middle of the message. */
 void report_message(const char *form, ...)
 {
     char text[MESSAGE_SIZE];
@@ -51,7 +52,8 @@ void report_end(struct json *json)
 }
 
 /* Results that concern the lock have their own exit codes; all other failures share EXIT_FAILED.
- * wait_report() returns EXIT_WAITED. */
+ * If `redlock lock` or `redlock run` does not get the lock, wait_report() replaces EXIT_HELD with
+ * EXIT_WAITED or the exit status of --conflict-exit. */
 static int exit_of(enum redlock_status status)
 {
     if (status == REDLOCK_HELD || status == REDLOCK_GONE)

@@ -5,10 +5,11 @@
  *           0      begin       end      size
  *
  * An idle connection has no buffer. The first write in a pass of the event loop borrows a block
- * from a pool, and the send at the end of the pass returns the block. Bytes that do not fit into a
- * block, or that the kernel does not accept yet, move to allocated memory. That memory is freed
- * once all of them are sent. Bytes that go to several connections can be sent from the caller's
- * memory; such a buffer has no room for other bytes.
+ * from a pool, and the send at the end of the pass returns the block. The bytes are in allocated
+ * memory instead if they do not fit into a block, if no block is free, or if the kernel does not
+ * accept all of them at once. That memory is freed once all of them are sent. Bytes that go to
+ * several connections can be sent from the caller's memory; such a buffer has no room for other
+ * bytes.
  */
 #ifndef SERVER_NET_OUTPUT_H
 #define SERVER_NET_OUTPUT_H

@@ -17,7 +17,8 @@ void monitor_close(struct monitor *monitor);
 
 /* Counts the commands with this key that the master has received since the previous call. Commands
  * that are run by a script do not count. `others` is how many of the counted commands contain none
- * of `words`, which ends with NULL. A call of a script contains the script's SHA1. */
+ * of `words`, a list that ends with NULL. To find the EVALSHA of a script, give its SHA1 as a
+ * word. */
 struct monitor_counts {
     unsigned commands;
     unsigned others;

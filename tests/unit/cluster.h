@@ -53,8 +53,8 @@ struct cluster {
     struct engine_client others[CLUSTER_CLIENTS]; /* further clients */
     struct cluster_master *masters;               /* own[], or the masters of another cluster */
     unsigned breaks;           /* BREAKs that the engine has announced with io.breaking() */
-    unsigned refused_commands; /* commands that a master answered with an error */
-    unsigned refused_releases; /* releases that a master answered with an error */
+    unsigned refused_commands; /* number of calls of io.command_refused() */
+    unsigned refused_releases; /* how many of these calls were for a release */
     unsigned node_count;
     int64_t now_ns;
     uint32_t durable;                       /* nodes marked durable in the next engine's rules */
@@ -62,21 +62,23 @@ struct cluster {
     const char *cluster;                    /* name in the next engine's rules; NULL: "main" */
     bool read_only;                         /* the next engine is read-only, as for -t --probe */
     int64_t stepped_back_ns[CLUSTER_NODES]; /* sum of reported steps back per node */
-    unsigned self_tests;                    /* results of engine_self_test() */
+    unsigned self_tests;                    /* number of results of engine_self_test() */
     enum reason
-        self_test_refusals[ENGINE_SELF_TESTS]; /* refusals that the self-test found, in order */
+        self_test_refusals[ENGINE_SELF_TESTS]; /* these results, in order; REASON_NONE: works */
     char leases[CLUSTER_NODES][LIMIT_RECORD];  /* name leases that the self-test reported */
     int64_t wall_ns;                           /* the daemon's wall clock minus now_ns */
     uint64_t random;
-    char replies[CLUSTER_REPLIES][128]; /* replies to all clients, and events */
+    /* The replies and pushes to all clients, without their newlines. A line "undone ..." or
+     * "broken ..." stands for a call of io.undone() or io.broken(). */
+    char replies[CLUSTER_REPLIES][128];
     unsigned reply_count;
     unsigned replies_read; /* replies that cluster_next_reply() returned */
     unsigned link_changes;
     bool lazy;           /* flush the engine's output only when nothing else is left to do */
     bool reply_fails;    /* the next reply's connection fails during the write */
     bool zombies_paused; /* masters do not execute the commands of reset connections */
-    /* A set of nodes, one bit for each. Their replies go to divert() instead of the engine, as
-     * bytes and one reply for each call. */
+    /* A set of nodes, one bit for each. The replies of these nodes go to divert() instead of the
+     * engine. Each call of divert() passes the bytes of one reply, or of tracking reports. */
     uint32_t diverted;
     void (*divert)(struct cluster *cluster, unsigned node, enum channel channel, const char *bytes,
                    size_t len);
@@ -124,7 +126,7 @@ __attribute__((format(printf, 2, 3))) void cluster_send(struct cluster *cluster,
 __attribute__((format(printf, 3, 4))) void
 cluster_send_as(struct cluster *cluster, struct engine_client *client, const char *form, ...);
 
-/* The next reply or push that was not yet returned; NULL if there is none. */
+/* The next line of cluster->replies that was not yet returned; NULL if there is none. */
 const char *cluster_next_reply(struct cluster *cluster);
 
 /* cluster_take_reply() returns the next reply, or "(nothing)" if there is none. cluster_expect()
@@ -169,7 +171,9 @@ size_t cluster_unread(struct cluster *cluster, unsigned node);
 void cluster_feed(struct cluster *cluster, unsigned node, enum channel channel, const char *bytes,
                   size_t len);
 
-/* The network resets the connection. The master may still execute what it has not yet read. */
+/* cluster_cut(): the network resets the command connection. The master may still execute what it
+ * has not yet read. cluster_cut_tracker(): the tracking connection is lost, and with it all that
+ * was not yet read. */
 void cluster_cut(struct cluster *cluster, unsigned node);
 void cluster_cut_tracker(struct cluster *cluster, unsigned node);
 
@@ -190,7 +194,7 @@ void cluster_set(struct cluster *cluster, unsigned node, const char *resource, c
 void cluster_delete(struct cluster *cluster, unsigned node, const char *resource);
 
 /* Hold the resource on all masters with the value "foreign", or release it, bypassing the
- * daemon. */
+ * daemon. cluster_vacate() then runs everything that is due, as cluster_settle() does. */
 void cluster_occupy(struct cluster *cluster, const char *resource, int64_t ttl_ms);
 void cluster_vacate(struct cluster *cluster, const char *resource);
 

@@ -1,7 +1,7 @@
 /*
- * How a daemon notices that a lock with waiters is free: by tracking reports of the masters, by the
- * expiry of the key, and by key probes. The tests run the shipped engine on fake masters and
- * virtual time.
+ * How a daemon notices that a lock with waiters is free: the masters report the change of a tracked
+ * key, the key expires, or a key probe finds no key. The tests run the shipped engine on fake
+ * masters and virtual time.
  */
 #include <stdio.h>
 
@@ -88,8 +88,8 @@ START_TEST(release_elsewhere_of_a_local_lock_wakes_the_waiter)
 }
 END_TEST
 
-/* Another daemon extends the lock, so its keys expire after 31 s and no longer after 2 s. The
- * waiter must not start a round before 31 s have passed. */
+/* Another daemon extends the lock, so its keys expire after 31 s instead of 2 s. The waiter must
+ * not start a round before 31 s have passed. */
 START_TEST(extension_elsewhere_prolongs_the_sleep)
 {
     cluster_occupy(&w, "a", 2000);
@@ -163,8 +163,9 @@ START_TEST(untracked_masters_are_polled_once_the_others_are_free)
 }
 END_TEST
 
-/* D and E have restarted without data and have no vote for max_ttl. A and B still have a foreign
- * key. So the key is absent on a quorum of the masters, but only one of these (C) can vote. */
+/* D and E have restarted without data, so they are in quarantine and cannot vote. A and B still
+ * have a foreign key. So the key is absent on a quorum of the masters, but only one of these (C)
+ * can vote. */
 START_TEST(masters_without_a_vote_do_not_count_as_free)
 {
     for (unsigned i = 3; i < 5; i++)
@@ -220,8 +221,8 @@ static uint64_t rounds_in_vain(int64_t ms)
     return w.engine.stats.acquire_rounds - rounds_before;
 }
 
-/* The fifth master refuses each SET. It executes the undo of each round and thus reports that the
- * key is free there, but that must not make the daemon begin the next round at once. */
+/* The fifth master refuses each SET but executes the undo of each round. Its reply to the undo says
+ * that there is no key. That must not make the daemon begin the next round at once. */
 START_TEST(rounds_in_vain_for_a_refusing_master_have_pauses)
 {
     w.masters[4].redis.refusals[FAKE_SETTING] = "OOM command not allowed";
@@ -351,9 +352,9 @@ START_TEST(probe_is_not_written_to_a_closed_connection)
 }
 END_TEST
 
-/* The masters have lost their scripts, so the engine sends the undo of the refused LOCK again in
- * full. Masters do not track the keys of that command, so none reports the later release. The
- * waiter must get the lock nevertheless. */
+/* The masters have lost their scripts, so the EVALSHA that undoes the refused LOCK fails, and the
+ * engine sends an EVAL with the whole script instead. The masters do not track the key of that
+ * EVAL, so none of them reports the later release. The waiter must get the lock nevertheless. */
 START_TEST(flushed_scripts_lose_no_report)
 {
     cluster_occupy(&w, "a", 60000);
