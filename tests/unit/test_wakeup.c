@@ -17,16 +17,25 @@ static bool is_readable(int fd, int timeout_ms)
     return poll(&pollfd, 1, timeout_ms) == 1;
 }
 
+static struct rlimit limit_before;
+
 /* Take all descriptors. Returns the last one. */
 static int take_descriptors(void)
 {
-    const struct rlimit few = {DESCRIPTORS, DESCRIPTORS};
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit_before), 0);
+    const struct rlimit few = {DESCRIPTORS, limit_before.rlim_max};
     ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
     int last = -1;
     for (int fd = dup(STDOUT_FILENO); fd >= 0; fd = dup(STDOUT_FILENO))
         last = fd;
     ck_assert_int_ge(last, 0);
     return last;
+}
+
+/* A sanitizer needs descriptors when the test ends. */
+static void allow_descriptors(void)
+{
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit_before), 0);
 }
 
 /* Closing the old timer frees one descriptor, but an epoll instance and a timer need two. */
@@ -43,6 +52,7 @@ START_TEST(a_child_at_the_descriptor_limit_keeps_the_number)
     wakeup_arm(&wakeup, false, 1, 0);
     ck_assert(is_readable(number, 1000));
     wakeup_close(&wakeup);
+    allow_descriptors();
 }
 END_TEST
 
@@ -58,6 +68,7 @@ START_TEST(open_fails_cleanly_at_the_descriptor_limit)
     ck_assert(!wakeup_open(&wakeup));
     ck_assert_int_eq(dup(STDOUT_FILENO), last);
     wakeup_close(&wakeup);
+    allow_descriptors();
 }
 END_TEST
 
