@@ -46,6 +46,8 @@ static void close_second(struct second *second)
     daemon_stop(&second->daemon);
 }
 
+enum { STEP_SIZE = 64 };
+
 /* Acquires the lock and returns its deadline on the clock of the test. */
 static int64_t lock_until(struct client *client)
 {
@@ -286,13 +288,31 @@ START_TEST(an_unobserved_step_is_respected_on_another_host)
 }
 END_TEST
 
-/* The clocks of a, b and c step forward. When the first daemon has noticed that, they step back,
+/* The id of the last step that was announced on the master. */
+static void announced_step(struct master *master, char step[STEP_SIZE])
+{
+    snprintf(step, STEP_SIZE, "%s",
+             master_text(master, "EVAL %s 0",
+                         "local keys = redis.call('KEYS', 'redlockd:step:*')"
+                         "return keys[1] and redis.call('GET', keys[1]) or 'none'"));
+}
+
+/* The clocks of a, b and c step forward. When the first daemon has announced that, they step back,
  * the first daemon is killed, and d and e are resumed without the key. */
 static void step_and_back_and_end(struct stage *stage)
 {
-    step_three_forward(stage);
+    char before[3][STEP_SIZE];
+    char now[STEP_SIZE];
     for (unsigned i = 0; i < 3; i++)
+        announced_step(&stage->masters[i], before[i]);
+    step_three_forward(stage);
+    for (unsigned i = 0; i < 3; i++) {
         daemon_wait_refused(&stage->daemon, i, "ownclock", 1);
+        struct waiting waiting = waiting_for("the step to be announced");
+        for (announced_step(&stage->masters[i], now); strcmp(now, before[i]) == 0;
+             announced_step(&stage->masters[i], now))
+            waiting_pause(&waiting);
+    }
     step_three_back(stage);
     process_kill(stage->daemon.pid);
     stage->daemon.pid = 0;
