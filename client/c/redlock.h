@@ -101,9 +101,9 @@ struct redlock;
  */
 struct redlock *redlock_new(const char *url);
 
-/* Closes the connection with an orderly close and frees the handle. The daemon then releases all
- * locks that it holds for the connection, LINGER locks included. If there are such locks and the
- * daemon does not answer, this call takes up to 200 ms.
+/* Closes the connection cleanly and frees the handle. The daemon then releases all locks that it
+ * holds for the connection, LINGER locks included. If there are such locks and the daemon does not
+ * answer, this call takes up to 200 ms.
  *
  * Granted locks whose answers the caller has not taken are released. There are two exceptions, in
  * which such a lock expires after its TTL: its connection has ended already, or the library is
@@ -115,8 +115,8 @@ void redlock_free(struct redlock *redlock);
  * connects again. If another process also has the connection open, the connection ends when that
  * process closes it.
  *
- * A unix socket cannot be dropped in this way: closing it is always orderly, which would release
- * the locks that the daemon holds. A unix socket with such locks therefore stays open until
+ * A unix socket cannot be dropped in this way: closing it is always a clean end, which would
+ * release the locks that the daemon holds. A unix socket with such locks therefore stays open until
  * redlock_free(). Until then the daemon extends the locks, unless they are released. */
 void redlock_abandon(struct redlock *redlock);
 
@@ -266,7 +266,7 @@ enum redlock_event_kind {
 
     /* The connection has ended. Each request under way gets REDLOCK_BROKEN or a more specific
      * status as its answer. The daemon no longer extends the HOLDs of this connection. If the
-     * daemon saw an orderly close, it has released the HOLDs, except those with LINGER. */
+     * daemon saw a clean end, it has released the HOLDs, except those with LINGER. */
     REDLOCK_EVENT_CLOSED,
 };
 
