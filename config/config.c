@@ -135,6 +135,24 @@ static void check_order(const struct loaded *loaded, const char *smaller, int64_
                  larger_text, smaller, smaller_text);
 }
 
+/* What is left of a TTL after drift, min_validity, and a round that takes node_timeout. */
+static int64_t spare_ns(const struct config *config, int64_t ttl_ns)
+{
+    const struct drift drift = {config->locks.clock_drift_ppm, config->locks.clock_drift_margin_ns};
+    return ttl_ns - drift_of(&drift, ttl_ns) - config->locks.min_validity_ns -
+           config->rounds.node_timeout_ns;
+}
+
+/* The least max_ttl in whole milliseconds that leaves something to spare. Each step adds what is
+ * missing. The next step adds the drift of that, because a longer TTL has more drift. */
+static int64_t least_max_ttl_ns(const struct config *config)
+{
+    int64_t ttl_ns = config->locks.max_ttl_ns / NS_PER_MS * NS_PER_MS;
+    while (spare_ns(config, ttl_ns) <= 0)
+        ttl_ns += (-spare_ns(config, ttl_ns) / NS_PER_MS + 1) * NS_PER_MS;
+    return ttl_ns;
+}
+
 /* Report an error if even a lock with the longest TTL would have no more than min_validity left
  * when its round takes node_timeout. */
 static void check_max_ttl(const struct loaded *loaded)
@@ -143,26 +161,26 @@ static void check_max_ttl(const struct loaded *loaded)
                                         "locks.clock_drift_rate", "locks.min_validity",
                                         "rounds.node_timeout"};
     const struct config *config = loaded->config;
-    const struct drift drift = {config->locks.clock_drift_ppm, config->locks.clock_drift_margin_ns};
-    int64_t needed_ns = drift_of(&drift, config->locks.max_ttl_ns) + config->locks.min_validity_ns +
-                        config->rounds.node_timeout_ns;
+    int64_t left_ns = spare_ns(config, config->locks.max_ttl_ns);
     const struct yaml_node *place = NULL;
     bool fine = true;
     char max_ttl[VALUE_PRINTED];
-    char needed[VALUE_PRINTED];
+    char taken[VALUE_PRINTED];
+    char least[VALUE_PRINTED];
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         const struct yaml_node *value = given(loaded, names[i], &fine);
         place = place != NULL ? place : value;
     }
-    if (!fine || config->locks.max_ttl_ns > needed_ns)
+    if (!fine || left_ns > 0)
         return;
     assert(place != NULL); /* the defaults pass this check */
     value_print_duration(config->locks.max_ttl_ns, max_ttl);
-    value_print_duration(needed_ns, needed);
+    value_print_duration(config->locks.max_ttl_ns - left_ns, taken);
+    value_print_duration(least_max_ttl_ns(config), least);
     report_error(loaded->report, place->position,
-                 "locks.max_ttl: %s leaves no validity; it must exceed %s, the sum of drift, "
-                 "min_validity and node_timeout",
-                 max_ttl, needed);
+                 "locks.max_ttl: %s leaves no validity, because clock drift, min_validity and "
+                 "node_timeout take %s; raise it to at least %s, or lower one of these",
+                 max_ttl, taken, least);
 }
 
 /* Refuse an admin address that other hosts can reach, or that is also an address for clients. */

@@ -10,15 +10,23 @@
 
 #define PPM_PER_PERCENT 10000
 
-enum { DIGITS_MAX = 15, RATE_DIGITS_MAX = 7, RATE_PLACES_MAX = 4 };
+enum { RATE_PLACES_MAX = 4 };
 
-/* Parse leading digits. Returns their count; the number is valid for at most DIGITS_MAX digits. */
+/* The greatest number that is told apart. No value of the configuration is as large in any unit,
+ * and a rate of so many percent does not overflow. */
+static const int64_t NUMBER_MAX = INT64_C(100000000000000);
+
+/* Parse leading digits. Returns their count. A number above NUMBER_MAX becomes NUMBER_MAX, so that
+ * the check of the range rejects it. */
 static size_t take_digits(const char *text, int64_t *number)
 {
     size_t len = strspn(text, "0123456789");
     *number = 0;
-    for (size_t i = 0; i < len && i < DIGITS_MAX; i++)
+    for (size_t i = 0; i < len; i++) {
         *number = *number * 10 + (text[i] - '0');
+        if (*number > NUMBER_MAX)
+            *number = NUMBER_MAX;
+    }
     return len;
 }
 
@@ -37,9 +45,7 @@ const char *value_duration(const char *text, int64_t *ns)
     int64_t unit_ns = text_unit_ns(text + digits, strlen(text + digits));
     if (unit_ns == 0)
         return "has an unknown unit; use us, ms, s, m or h";
-    if (digits > DIGITS_MAX || number > INT64_MAX / unit_ns)
-        return "is too long; write 60s, 1m or 500ms";
-    *ns = number * unit_ns;
+    *ns = number <= INT64_MAX / unit_ns ? number * unit_ns : INT64_MAX;
     return NULL;
 }
 
@@ -49,7 +55,7 @@ const char *value_rate(const char *text, int64_t *ppm)
     int64_t whole;
     int64_t fraction = 0;
     size_t digits = take_digits(text, &whole);
-    if (digits == 0 || digits > RATE_DIGITS_MAX)
+    if (digits == 0)
         return advice;
     if (strcmp(text + digits, "ppm") == 0) {
         *ppm = whole;
@@ -75,7 +81,7 @@ const char *value_rate(const char *text, int64_t *ppm)
 const char *value_integer(const char *text, int64_t *number)
 {
     size_t digits = take_digits(text, number);
-    if (digits == 0 || digits > DIGITS_MAX || text[digits] != '\0')
+    if (digits == 0 || text[digits] != '\0')
         return "is not a number; write digits, for example 1000";
     return NULL;
 }

@@ -5,6 +5,9 @@
  * A function that returns a string returns NULL on success. Otherwise it returns a static message
  * that says what is wrong and what to write instead. The caller puts the message after the value:
  * "60" has no unit; write 60s, 1m or 500ms.
+ *
+ * A number that is too large to be told apart becomes one that exceeds every range of the
+ * configuration. The caller checks the range, and its message names the range.
  */
 #ifndef CONFIG_VALUE_H
 #define CONFIG_VALUE_H
@@ -19,7 +22,7 @@ const char *value_duration(const char *text, int64_t *ns);
 /* Parses a rate ("1%", "0.5%", "100ppm") into millionths. */
 const char *value_rate(const char *text, int64_t *ppm);
 
-/* Parses a number of at most 15 decimal digits. */
+/* Parses a number in decimal digits. */
 const char *value_integer(const char *text, int64_t *number);
 
 /* Parses "true" or "false". */

@@ -2,8 +2,8 @@
 
 enum overload_news overload_step(struct overload *overload, size_t held_back, int64_t now_ns)
 {
-    if (overload->held_back != (held_back > 0)) {
-        overload->held_back = held_back > 0;
+    if (overload->any_held_back != (held_back > 0)) {
+        overload->any_held_back = held_back > 0;
         overload->since_ns = now_ns;
         if (!overload->overloaded) {
             overload->began_ns = now_ns;
@@ -11,8 +11,9 @@ enum overload_news overload_step(struct overload *overload, size_t held_back, in
         }
     }
     overload->most = held_back > overload->most ? held_back : overload->most;
-    if (overload->held_back == overload->overloaded || now_ns - overload->since_ns < OVERLOAD_NS)
+    if (overload->any_held_back == overload->overloaded ||
+        now_ns - overload->since_ns < OVERLOAD_NS)
         return OVERLOAD_SAME;
-    overload->overloaded = overload->held_back;
+    overload->overloaded = overload->any_held_back;
     return overload->overloaded ? OVERLOAD_BEGINS : OVERLOAD_ENDS;
 }

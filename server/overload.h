@@ -20,10 +20,10 @@ enum overload_news { OVERLOAD_SAME, OVERLOAD_BEGINS, OVERLOAD_ENDS };
 /* All zero to begin with. */
 struct overload {
     bool overloaded;
-    bool held_back;   /* requests were held back at the end of the last pass */
-    int64_t since_ns; /* since when held_back has had this value */
-    int64_t began_ns; /* overloaded: when requests were first held back */
-    size_t most;      /* overloaded: the most requests that were held back at once */
+    bool any_held_back; /* requests were held back at the end of the last pass */
+    int64_t since_ns;   /* since when any_held_back has had this value */
+    int64_t began_ns;   /* overloaded: when requests were first held back */
+    size_t most;        /* overloaded: the most requests that were held back at once */
 };
 
 /* Call this at the end of each pass in which overload_is_due() is true. */
@@ -31,7 +31,7 @@ enum overload_news overload_step(struct overload *overload, size_t held_back, in
 
 static inline bool overload_is_due(const struct overload *overload, size_t held_back)
 {
-    return held_back > 0 || overload->held_back || overload->overloaded;
+    return held_back > 0 || overload->any_held_back || overload->overloaded;
 }
 
 #endif

@@ -21,7 +21,7 @@ enum {
     READ_BYTES = 16384,
     /* Reads per pass, so that a peer that never stops sending cannot delay timeouts. */
     READS_AT_ONCE = 16,
-    /* How long an orderly close that releases locks waits for the daemon to close its side. */
+    /* How long a clean close that releases locks waits for the daemon to close its side. */
     LINGER_MS = 200,
     /* Pause between attempts to connect to a unix socket whose backlog is full. */
     BACKLOG_RETRY_MS = 10,
@@ -117,9 +117,9 @@ static bool make_room(struct redlock *redlock)
 }
 
 /*
- * Ends the connection without an orderly close, so that the daemon does not release its HOLDs. The
- * caller can then extend the locks over another connection. A TCP connection is reset. A unix
- * socket cannot be reset, and closing it would release the HOLDs, so it is parked instead.
+ * Ends the connection, but not cleanly, so that the daemon does not release its HOLDs. The caller
+ * can then extend the locks over another connection. A TCP connection is reset. A unix socket
+ * cannot be reset, and closing it would release the HOLDs, so it is parked instead.
  */
 static void drop(struct redlock *redlock, bool holds)
 {

@@ -63,10 +63,10 @@ void handle_wait(struct redlock *redlock);
  */
 void handle_reset(struct redlock *redlock, const char *why);
 
-/* Closes the parked sockets with an orderly close, so that the daemon releases their locks. */
+/* Closes the parked sockets cleanly, so that the daemon releases their locks. */
 void handle_close_parked(struct redlock *redlock);
 
-/* Closes the connection with an orderly close, so that the daemon releases its HOLDs. */
+/* Closes the connection cleanly, so that the daemon releases its HOLDs. */
 void handle_close(struct redlock *redlock);
 
 #endif

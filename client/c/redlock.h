@@ -26,8 +26,15 @@
  * Time. Durations are milliseconds. A deadline is in nanoseconds of CLOCK_BOOTTIME. That clock
  * keeps running while this machine sleeps, and so do the TTLs on the masters. The lock is safe
  * until its deadline and not a moment longer: check the deadline before each step that needs the
- * lock, and stop in time. The library counts the deadline from the instant before it sent the
- * request. A slow network therefore makes the deadline earlier than necessary, never later.
+ * lock, and stop in time.
+ *
+ * With each grant, the daemon reports the time that elapsed since the request arrived, and the
+ * validity that was left then: the TTL less the duration of the round and less clock drift. The
+ * deadline is the instant before the library sent the request, plus the elapsed time, plus the
+ * validity. So a wait in the queue shortens the lock only by the drift that is possible meanwhile.
+ * The transit between client and daemon does shorten it: a slow network makes the deadline earlier
+ * than necessary, never later. So does the time until the caller takes the answer.
+ * redlock_left_ms() says what is left.
  *
  * Blocking. A blocking function returns when the answer has arrived, at the latest after the
  * requested wait plus the handle's timeout. If the function has to connect first, add the connect
@@ -101,9 +108,9 @@ struct redlock;
  */
 struct redlock *redlock_new(const char *url);
 
-/* Closes the connection with an orderly close and frees the handle. The daemon then releases all
- * locks that it holds for the connection, LINGER locks included. If there are such locks and the
- * daemon does not answer, this call takes up to 200 ms.
+/* Closes the connection cleanly and frees the handle. The daemon then releases all locks that it
+ * holds for the connection, LINGER locks included. If there are such locks and the daemon does not
+ * answer, this call takes up to 200 ms.
  *
  * Granted locks whose answers the caller has not taken are released. There are two exceptions, in
  * which such a lock expires after its TTL: its connection has ended already, or the library is
@@ -115,8 +122,8 @@ void redlock_free(struct redlock *redlock);
  * connects again. If another process also has the connection open, the connection ends when that
  * process closes it.
  *
- * A unix socket cannot be dropped in this way: closing it is always orderly, which would release
- * the locks that the daemon holds. A unix socket with such locks therefore stays open until
+ * A unix socket cannot be dropped in this way: closing it is always a clean end, which would
+ * release the locks that the daemon holds. A unix socket with such locks therefore stays open until
  * redlock_free(). Until then the daemon extends the locks, unless they are released. */
 void redlock_abandon(struct redlock *redlock);
 
@@ -162,16 +169,20 @@ struct redlock_lock {
     int64_t ttl_ms;
     int64_t deadline_ns; /* on CLOCK_BOOTTIME; 0 if the lock is not held */
     int64_t fence;       /* fencing token; 0 if there is none */
-    bool hold;           /* a HOLD: released when its connection ends */
+    bool hold;           /* a HOLD: released when its connection ends cleanly */
 };
 
 /*
  * Options of an acquire. NULL and zeros mean: no wait, no fencing token, no HOLD.
  *
- * The daemon releases a HOLD when its connection ends, even if the connection ends because the
- * process was killed. With LINGER, only redlock_release() and redlock_free() release the HOLD at
- * once. If the connection ends in another way, the HOLD lives until its deadline. Use LINGER if
- * other processes also rely on the lock.
+ * The daemon releases a HOLD at once when its connection ends cleanly: by redlock_free(), or
+ * because the process ends, even if it is killed. (Over TCP, this requires that the process has
+ * read everything that the daemon sent; otherwise its kernel resets the connection.) After any
+ * other end of the connection, such as a failure of the network, the HOLD lives until its deadline.
+ *
+ * With LINGER, only redlock_release() and redlock_free() release the HOLD at once. After any other
+ * end of the connection it lives until its deadline. Use LINGER if other processes also rely on the
+ * lock.
  */
 struct redlock_lock_options {
     int64_t wait_ms; /* longest wait in the queue, at most 24 hours; 0: do not wait */
@@ -266,7 +277,7 @@ enum redlock_event_kind {
 
     /* The connection has ended. Each request under way gets REDLOCK_BROKEN or a more specific
      * status as its answer. The daemon no longer extends the HOLDs of this connection. If the
-     * daemon saw an orderly close, it has released the HOLDs, except those with LINGER. */
+     * daemon saw a clean end, it has released the HOLDs, except those with LINGER. */
     REDLOCK_EVENT_CLOSED,
 };
 

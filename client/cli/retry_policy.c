@@ -30,7 +30,7 @@ enum retry_decision retry_decide(enum redlock_status status, const struct access
                 (status == REDLOCK_DENIED && access->ended && access->let_in);
     if (status == REDLOCK_HELD || status == REDLOCK_NOQUORUM || status == REDLOCK_LATE)
         return RETRY_SILENTLY;
-    return away ? RETRY_LATER : RETRY_NEVER;
+    return away ? RETRY_WITH_MESSAGE : RETRY_NEVER;
 }
 
 int64_t retry_at_ns(int64_t now_ns, int64_t ends_ns)

@@ -10,9 +10,10 @@
 #include "client/c/redlock.h"
 
 enum retry_decision {
-    RETRY_NEVER,    /* the result is final */
-    RETRY_SILENTLY, /* the daemon granted no lock, and the wait is not over */
-    RETRY_LATER,    /* the daemon is away or stopping, or lets no more connections in now */
+    RETRY_NEVER,        /* the result is final */
+    RETRY_SILENTLY,     /* the daemon granted no lock, and the wait is not over */
+    RETRY_WITH_MESSAGE, /* the daemon is away or stopping, or lets no more connections in now: the
+                           user must learn why the wait goes on */
 };
 
 /* The state of the connection on which the request was made. */

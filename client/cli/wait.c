@@ -173,7 +173,7 @@ static bool is_final(struct wait *wait, enum redlock_status status, bool ended, 
     enum retry_decision decision = retry_decide(status, &access, now_ns, wait->ends_ns);
     if (decision == RETRY_NEVER)
         return true;
-    if (decision == RETRY_LATER) {
+    if (decision == RETRY_WITH_MESSAGE) {
         unshow(wait);
         if (!wait->away_reported)
             report_message("%s; trying again", redlock_error(wait->redlock));

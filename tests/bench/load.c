@@ -217,7 +217,7 @@ static int64_t next_ns(const struct load *load, int64_t now_ns)
 
 static void write_all(struct load *load)
 {
-    pid_t stopped = load->plan->in_step;
+    pid_t stopped = load->plan->in_sync_with;
     if (stopped != 0 && load->to_send < load->running)
         return;
     if (stopped != 0)

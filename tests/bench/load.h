@@ -41,10 +41,10 @@ struct load_plan {
     /* Called when all connections are open, and at the end of the measurement; NULL: none. */
     void (*on_phase)(void *arg, bool starts);
     void *arg;
-    pid_t hangs;   /* process of a master that is stopped at half-time; 0: none */
-    pid_t in_step; /* process of the daemon, for repeatable runs: when all requests in flight have
-                      their replies, the daemon is stopped while all next requests are sent; 0:
-                      each next request is sent without waiting for the other replies */
+    pid_t hangs;        /* process of a master that is stopped at half-time; 0: none */
+    pid_t in_sync_with; /* process of the daemon, for repeatable runs: when all requests in flight
+                           have their replies, the daemon is stopped while all next requests are
+                           sent; 0: each next request is sent without waiting for the others */
 };
 
 struct load_result {

@@ -95,6 +95,8 @@ static const struct goal goals[] = {
     {"7 Jain, line of 16, held 5 ms", "line of 16, held 5 ms", JAIN, NULL, 0, AT_LEAST, 0.99},
     {"7 Jain, line of 64", "line of 64", JAIN, NULL, 0, AT_LEAST, 0.99},
     {"7 Jain, line of 64, held 5 ms", "line of 64, held 5 ms", JAIN, NULL, 0, AT_LEAST, 0.99},
+    /* In one turn of all clients, each of them has the lock once. If no client overtakes another,
+     * no client waits much longer than that. */
     {"7 longest wait / one turn of all clients, line of 16", "line of 16", TURN_RATIO, NULL, 0,
      AT_MOST, 1.5},
     {"7 longest wait / one turn of all clients, 16 held 5 ms", "line of 16, held 5 ms", TURN_RATIO,

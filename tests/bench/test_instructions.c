@@ -69,7 +69,7 @@ START_TEST(instructions_of_a_pair)
         .depth = depth,
         .for_ns = INT64_C(300000000000),
         .max_pairs = WARM_UP,
-        .in_step = stage.daemon.pid,
+        .in_sync_with = stage.daemon.pid,
     };
     load_run(&load, &result);
     control(&stage.daemon, "-z");

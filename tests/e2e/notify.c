@@ -92,6 +92,14 @@ const char *notify_wait(struct notify *notify, const char *line)
     return notify->message;
 }
 
+unsigned notify_count(struct notify *notify, int quiet_ms)
+{
+    unsigned count = 0;
+    for (; message_arrives(notify, quiet_ms); count++)
+        notify_read(notify);
+    return count;
+}
+
 bool notify_is_quiet(struct notify *notify, int for_ms)
 {
     while (message_arrives(notify, 0))

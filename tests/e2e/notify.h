@@ -36,6 +36,10 @@ const char *notify_read(struct notify *notify);
 /* Reads until a message has a line that begins with `line`, and returns the message. */
 const char *notify_wait(struct notify *notify, const char *line);
 
+/* Reads until no message has arrived for this time, and returns how many there were. The last one
+ * is in notify->message. */
+unsigned notify_count(struct notify *notify, int quiet_ms);
+
 /* Discards the queued messages. True if no other arrives within for_ms. */
 bool notify_is_quiet(struct notify *notify, int for_ms);
 

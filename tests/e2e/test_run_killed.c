@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "tests/e2e/process.h"
 #include "tests/e2e/run_fixture.h"
@@ -97,11 +96,15 @@ END_TEST
 START_TEST(the_parent_kills_a_stopped_supervisor_before_the_deadline)
 {
     pid_t pids[STUBBORN_COUNT];
-    start(WORDS("--ttl", "2s", "a", SHELL(STUBBORN)));
+    start(WORDS("--ttl", "5s", "a", SHELL(STUBBORN)));
     run_wait_stubborn(&wrapper, pids);
     pid_t supervisor = wrapper_supervisor(&wrapper);
     kill(supervisor, SIGSTOP);
+    process_wait_state(supervisor, 'T');
+    /* No deadline that the supervisor knows is later. */
+    int64_t expiry_ms = run_first_expiry_ms(&stage);
     ck_assert_int_eq(wrapper_wait(&wrapper), 122);
+    ck_assert_int_lt(run_wall_ms(), expiry_ms);
     ck_assert(!run_any_runs(pids));
     ck_assert(!process_runs(supervisor));
     ck_assert(wrapper_complained(&wrapper, "redlock itself was stopped for too long"));
@@ -125,8 +128,9 @@ START_TEST(a_stopped_parent_costs_no_lock)
 }
 END_TEST
 
-/* The command exits and the supervisor ends while the parent is stopped. When the parent is
- * resumed, it must not take the lock for lost. */
+/* The command exits and the supervisor ends while the parent is stopped. The parent is resumed
+ * after the deadline. It must not take the lock for lost, because the supervisor released it in
+ * time. */
 START_TEST(a_parent_resumed_after_its_supervisor_ended_returns_the_exit_code)
 {
     start(WORDS("--ttl", "2s", "a", SHELL("echo ready; sleep 0.3; exit 5")));
@@ -134,7 +138,10 @@ START_TEST(a_parent_resumed_after_its_supervisor_ended_returns_the_exit_code)
     pid_t supervisor = wrapper_supervisor(&wrapper);
     kill(wrapper.pid, SIGSTOP);
     process_wait_gone(supervisor);
-    usleep(600000);
+    int64_t passed_ms = waiting_clock_ms() + 2000;
+    struct waiting waiting = waiting_for("the deadline to pass");
+    while (waiting_clock_ms() < passed_ms)
+        waiting_pause(&waiting);
     kill(wrapper.pid, SIGCONT);
     ck_assert_int_eq(wrapper_wait(&wrapper), 5);
     ck_assert(!wrapper_complained(&wrapper, "lost"));

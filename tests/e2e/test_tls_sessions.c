@@ -55,15 +55,15 @@ static void half_close(struct tls_client *client)
     tls_client_cut(client);
 }
 
-static void (*const orderly_ends[])(struct tls_client *) = {tls_client_close, quit, half_close};
+static void (*const clean_ends[])(struct tls_client *) = {tls_client_close, quit, half_close};
 
-START_TEST(an_orderly_close_releases_a_hold_at_once)
+START_TEST(a_clean_end_releases_a_hold_at_once)
 {
     struct stage stage;
     struct held held;
     tls_stage_open(&stage, __func__);
     hold(&held, &stage, "60s");
-    orderly_ends[_i](&held.client);
+    clean_ends[_i](&held.client);
     stage_wait_key(&stage, "redlock:a", 0);
     stage_wait_clients(&stage, 1);
     stage_close(&stage);
@@ -71,15 +71,15 @@ START_TEST(an_orderly_close_releases_a_hold_at_once)
 END_TEST
 
 /* A FIN without close_notify, and a reset: anyone on the network path can forge them. */
-static void (*const disorderly_ends[])(struct tls_client *) = {tls_client_cut, tls_client_reset};
+static void (*const other_ends[])(struct tls_client *) = {tls_client_cut, tls_client_reset};
 
-START_TEST(a_disorderly_close_releases_nothing_before_the_deadline)
+START_TEST(any_other_end_releases_nothing_before_the_deadline)
 {
     struct stage stage;
     struct held held;
     tls_stage_open(&stage, __func__);
     hold(&held, &stage, "2s");
-    disorderly_ends[_i](&held.client);
+    other_ends[_i](&held.client);
     stage_wait_clients(&stage, 1);
     stage_wait_key(&stage, "redlock:a", 3);
     stage_wait_key(&stage, "redlock:a", 0);
@@ -329,8 +329,8 @@ Suite *test_suite(void)
 {
     Suite *suite = suite_create("tls_sessions");
     TCase *tests = sandbox_case("tls_sessions");
-    tcase_add_loop_test(tests, an_orderly_close_releases_a_hold_at_once, 0, 3);
-    tcase_add_loop_test(tests, a_disorderly_close_releases_nothing_before_the_deadline, 0, 2);
+    tcase_add_loop_test(tests, a_clean_end_releases_a_hold_at_once, 0, 3);
+    tcase_add_loop_test(tests, any_other_end_releases_nothing_before_the_deadline, 0, 2);
     tcase_add_test(tests, a_killed_client_keeps_its_hold_until_the_deadline);
     tcase_add_test(tests, a_close_without_notify_is_logged_only_if_it_costs_a_lock);
     tcase_add_test(tests, a_forged_close_notify_releases_nothing);

@@ -276,10 +276,10 @@ void client_on_closed(struct sim *sim, unsigned index, unsigned connection)
     }
     if (client->hold_connection == connection) {
         client->hold_connection = SIM_CONNECTIONS;
-        /* An orderly end gives up the lock; with LINGER only QUIT does. After any other end the
+        /* A clean end gives up the lock; with LINGER only QUIT does. After any other end the
          * lock counts as held until its deadline, because others may still rely on it, such as the
          * children of a killed client. */
-        if (closed->in_order && (closed->quits || !client->lingers)) {
+        if (closed->clean && (closed->quits || !client->lingers)) {
             history_ended(&sim->history, client->resource, client->token);
             checker_token(sim, client->token)->release_requested = true;
             drop_lock(client);

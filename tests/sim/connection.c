@@ -82,23 +82,23 @@ static void plan_hangup(struct sim *sim, unsigned index)
                         EVENT_HANGUP, index, connection->number);
 }
 
-void connection_close(struct sim *sim, unsigned index, bool in_order)
+void connection_close(struct sim *sim, unsigned index, bool clean)
 {
     struct sim_connection *connection = &sim->connections[index];
     assert(connection->open);
     sim_note(sim, "client %u %s its connection to daemon %u\n", connection->client,
-             in_order ? "ends" : "loses", connection->daemon);
+             clean ? "ends" : "loses", connection->daemon);
     connection->open = false;
-    connection->in_order = in_order;
-    connection->quits = in_order && sim_below(sim, 2) == 0;
+    connection->clean = clean;
+    connection->quits = clean && sim_below(sim, 2) == 0;
     sim->clients[connection->client].connections[connection->daemon] = SIM_CONNECTIONS;
     /* A loss may drop requests in flight, and the daemon may notice the loss late. */
-    bool loses = !in_order && sim_below(sim, 2) == 0;
+    bool loses = !clean && sim_below(sim, 2) == 0;
     for (unsigned i = 0; i < SIM_REQUESTS && loses; i++)
         if (sim->requests[i].state == REQUEST_SENT && sim->requests[i].connection == index &&
             sim->requests[i].number == connection->number)
             sim->requests[i].state = REQUEST_FREE;
-    if (!in_order && !sim->recovering)
+    if (!clean && !sim->recovering)
         connection->to_daemon_ns += sim_between(sim, 0, 2 * NS_PER_S);
     plan_hangup(sim, index);
     client_on_closed(sim, connection->client, index);
@@ -205,11 +205,11 @@ void connection_on_hangup(struct sim *sim, const struct event *event)
     int64_t now_ns = daemon_clock_ns(sim, connection->daemon);
     const struct lock *lock;
     LIST_FOREACH (lock, &connection->engine_client.holds, of_client)
-        if (connection->in_order && (connection->quits || !lock->lingers))
+        if (connection->clean && (connection->quits || !lock->lingers))
             checker_on_hold_ended(sim, connection->daemon, lock->token);
     if (connection->quits)
         engine_client_end(engine, &connection->engine_client, ENGINE_QUIT, now_ns);
-    else if (connection->in_order)
+    else if (connection->clean)
         engine_client_end(engine, &connection->engine_client, ENGINE_HALF_CLOSED, now_ns);
     connection->engine_client.disconnected = true;
     engine_client_end(engine, &connection->engine_client, ENGINE_GONE, now_ns);

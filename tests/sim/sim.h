@@ -174,7 +174,7 @@ struct sim_reply {
 struct sim_connection {
     bool open;          /* the client has not closed it */
     bool daemon_has_it; /* engine_client is in use */
-    bool in_order;      /* the client closed it in order, not by a loss */
+    bool clean;         /* the client ended it cleanly, not by a loss */
     bool quits;         /* the client sent QUIT before it closed */
     uint32_t number;    /* generation of the slot: counts connections */
     unsigned client;
@@ -441,8 +441,8 @@ void turns_on_event(struct sim *sim, const struct event *event);
 unsigned connection_to(struct sim *sim, unsigned client, unsigned daemon);
 /* Send a request. The caller fills in verb, resource, durations, options and token. */
 void connection_send(struct sim *sim, unsigned connection, const struct sim_request *request);
-/* The client closes the connection, in order or by a loss. */
-void connection_close(struct sim *sim, unsigned connection, bool in_order);
+/* The client closes the connection cleanly, or the connection is lost. */
+void connection_close(struct sim *sim, unsigned connection, bool clean);
 /* The daemon is gone: all connections to it end. */
 void connection_lose_daemon(struct sim *sim, unsigned daemon);
 /* A request arrives at the daemon. */
@@ -515,7 +515,7 @@ void checker_on_reply(struct sim *sim, const struct sim_request *request, const 
 /* An EXTEND has arrived at its daemon. */
 void checker_on_extend(struct sim *sim, const struct sim_request *request);
 void checker_on_push(struct sim *sim, unsigned daemon, const char *line);
-/* The daemon is about to release the token, because the connection of its HOLD ended in order. */
+/* The daemon is about to release the token, because the connection of its HOLD ended cleanly. */
 void checker_on_hold_ended(struct sim *sim, unsigned daemon, const char *token);
 /* The daemon is about to release the token by force. */
 void checker_on_break(struct sim *sim, unsigned daemon, unsigned resource, const char *token);

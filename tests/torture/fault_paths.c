@@ -1,4 +1,6 @@
 /* Faults of the paths between daemons and masters. A partition can also cut off the clients. */
+#include <stdio.h>
+
 #include "tests/torture/faults.h"
 
 enum { DISTURBED_MS = 1600, SLOW_MS = 120, LOST_MS = 1600 };
@@ -57,11 +59,24 @@ void strike_proxy(struct faults *faults, unsigned index)
 
 /* --- lost packets --- */
 
+struct peer_name {
+    char text[16];
+};
+
+static struct peer_name peer_name(unsigned peer)
+{
+    struct peer_name name = {"the clients"};
+    if (peer != NET_CLIENTS)
+        snprintf(name.text, sizeof(name.text), "master %u", peer);
+    return name;
+}
+
 static void end_partition(struct faults *faults, unsigned peer)
 {
     net_restore(&faults->torture->net, peer);
     faults->cut_off &= ~(1u << peer);
-    ledger_note(&faults->torture->ledger, "partition: %u is reachable", peer);
+    ledger_note(&faults->torture->ledger, "partition: packets reach %s again",
+                peer_name(peer).text);
 }
 
 void strike_partition(struct faults *faults, unsigned master)
@@ -71,10 +86,12 @@ void strike_partition(struct faults *faults, unsigned master)
     unsigned peer = faults_below(faults, 8) == 0 ? NET_CLIENTS : master;
     if (!faults->torture->net.there || (faults->cut_off >> peer & 1) != 0)
         return;
-    faults_note(faults, FAULT_PARTITION, "no packets %s %s %u", words[way],
-                peer == NET_CLIENTS ? "clients," : "master", peer);
+    faults_note(faults, FAULT_PARTITION, "packets %s %s are lost", words[way],
+                peer_name(peer).text);
     faults->cut_off |= 1u << peer;
     if (!net_cut(&faults->torture->net, peer, (enum net_way)way))
-        ledger_violated(&faults->torture->ledger, "ip(8) did not cut %u off", peer);
+        ledger_violated(&faults->torture->ledger,
+                        "ip(8) failed to drop packets %s %s; read its error in net.log", words[way],
+                        peer_name(peer).text);
     faults_later(faults, 20 + faults_below(faults, LOST_MS), end_partition, peer);
 }

@@ -178,7 +178,7 @@ static void go_silent(struct player *player, bool vanishing)
 static void reset_home(struct player *player)
 {
     ledger_note(&player->torture->ledger, "player %u resets its connection", player->number);
-    /* On a unix socket there is no reset: the daemon sees an orderly end. */
+    /* On a unix socket there is no reset: the daemon sees a clean end. */
     if (player->hold && !player->lingers && !player->home.over_tcp && player->state == HOLDING)
         give_up(player);
     /* Sometimes a last request arrives together with the reset. */
@@ -188,7 +188,7 @@ static void reset_home(struct player *player)
     player->state = AWAY;
 }
 
-/* The client dies in one of several ways. With HOLD, an orderly end of the connection releases the
+/* The client dies in one of several ways. With HOLD, a clean end of the connection releases the
  * lock; with LINGER only QUIT does. Without HOLD, another process may have the token and continue
  * to work, so the lock counts as held until its deadline. */
 static void die(struct player *player)

@@ -18,7 +18,7 @@ static enum retry_decision after(enum redlock_status status, int64_t now_ms)
     return retry_decide(status, &connected, now_ms * MS, ENDS_MS * MS);
 }
 
-START_TEST(answer_before_the_wait_ends_is_followed_by_another_request)
+START_TEST(acquire_without_a_grant_is_retried_silently)
 {
     ck_assert_int_eq(after(REDLOCK_HELD, 100), RETRY_SILENTLY);
     ck_assert_int_eq(after(REDLOCK_NOQUORUM, 100), RETRY_SILENTLY);
@@ -26,12 +26,12 @@ START_TEST(answer_before_the_wait_ends_is_followed_by_another_request)
 }
 END_TEST
 
-START_TEST(unreachable_daemon_is_tried_again_later)
+START_TEST(unreachable_daemon_is_retried_with_a_message)
 {
-    ck_assert_int_eq(after(REDLOCK_UNREACHABLE, 100), RETRY_LATER);
-    ck_assert_int_eq(after(REDLOCK_BROKEN, 100), RETRY_LATER);
-    ck_assert_int_eq(after(REDLOCK_TIMEOUT, 100), RETRY_LATER);
-    ck_assert_int_eq(after(REDLOCK_SHUTDOWN, 100), RETRY_LATER);
+    ck_assert_int_eq(after(REDLOCK_UNREACHABLE, 100), RETRY_WITH_MESSAGE);
+    ck_assert_int_eq(after(REDLOCK_BROKEN, 100), RETRY_WITH_MESSAGE);
+    ck_assert_int_eq(after(REDLOCK_TIMEOUT, 100), RETRY_WITH_MESSAGE);
+    ck_assert_int_eq(after(REDLOCK_SHUTDOWN, 100), RETRY_WITH_MESSAGE);
 }
 END_TEST
 
@@ -55,10 +55,10 @@ START_TEST(closing_error_is_retried_unless_the_secret_was_wrong)
         enum retry_decision decision;
     } rows[] = {
         {REDLOCK_LIMIT, {.let_in = true, .ended = false}, RETRY_NEVER},
-        {REDLOCK_LIMIT, {.let_in = true, .ended = true}, RETRY_LATER},
-        {REDLOCK_LIMIT, {.let_in = false, .ended = true}, RETRY_LATER},
+        {REDLOCK_LIMIT, {.let_in = true, .ended = true}, RETRY_WITH_MESSAGE},
+        {REDLOCK_LIMIT, {.let_in = false, .ended = true}, RETRY_WITH_MESSAGE},
         {REDLOCK_DENIED, {.let_in = true, .ended = false}, RETRY_NEVER},
-        {REDLOCK_DENIED, {.let_in = true, .ended = true}, RETRY_LATER},
+        {REDLOCK_DENIED, {.let_in = true, .ended = true}, RETRY_WITH_MESSAGE},
         {REDLOCK_DENIED, {.let_in = false, .ended = true}, RETRY_NEVER},
         {REDLOCK_GARBLED, {.let_in = true, .ended = true}, RETRY_NEVER},
     };
@@ -92,7 +92,8 @@ END_TEST
 START_TEST(wait_without_end_retries_for_ever)
 {
     int64_t late_ns = INT64_MAX / 2;
-    ck_assert_int_eq(retry_decide(REDLOCK_BROKEN, &connected, late_ns, INT64_MAX), RETRY_LATER);
+    ck_assert_int_eq(retry_decide(REDLOCK_BROKEN, &connected, late_ns, INT64_MAX),
+                     RETRY_WITH_MESSAGE);
     ck_assert_int_eq(retry_at_ns(late_ns, INT64_MAX), late_ns + 250 * MS);
 }
 END_TEST
@@ -109,8 +110,8 @@ Suite *test_suite(void)
 {
     Suite *suite = suite_create("retry_policy");
     TCase *cases = tcase_create("retry_policy");
-    tcase_add_test(cases, answer_before_the_wait_ends_is_followed_by_another_request);
-    tcase_add_test(cases, unreachable_daemon_is_tried_again_later);
+    tcase_add_test(cases, acquire_without_a_grant_is_retried_silently);
+    tcase_add_test(cases, unreachable_daemon_is_retried_with_a_message);
     tcase_add_test(cases, errors_that_waiting_cannot_cure_are_final);
     tcase_add_test(cases, closing_error_is_retried_unless_the_secret_was_wrong);
     tcase_add_test(cases, answer_within_10_ms_of_the_end_is_final);

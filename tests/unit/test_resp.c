@@ -46,10 +46,11 @@ START_TEST(tracking_message_has_its_key)
 }
 END_TEST
 
-/* Unexpected content does not leave the key of the previous reply in place. */
+/* Unexpected content does not leave the key of the previous reply in place: a number, no string, an
+ * empty array, and a string one or two arrays deeper than the key. */
 START_TEST(other_nested_values_have_no_key)
 {
-    static const char *const insides[] = {":5\r\n", "$-1\r\n", "*1\r\n$1\r\nx\r\n", "*0\r\n",
+    static const char *const insides[] = {":5\r\n", "$-1\r\n", "*0\r\n", "*1\r\n$1\r\nx\r\n",
                                           "*1\r\n*1\r\n$1\r\nx\r\n"};
     char bytes[256];
     for (size_t i = 0; i < sizeof(insides) / sizeof(insides[0]); i++) {
@@ -62,7 +63,9 @@ START_TEST(other_nested_values_have_no_key)
     /* If the first item is a nested array, the items after it keep their places. */
     const struct redis_reply *reply = read_reply("*3\r\n*1\r\n$1\r\nx\r\n:1\r\n:2\r\n");
     ck_assert_int_eq(reply->items[0].kind, RESP_ARRAY);
+    ck_assert_int_eq(reply->items[1].integer, 1);
     ck_assert_int_eq(reply->items[2].kind, RESP_INTEGER);
+    ck_assert_int_eq(reply->items[2].integer, 2);
 }
 END_TEST
 
