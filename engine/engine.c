@@ -151,7 +151,7 @@ static void take_news(struct engine *engine, int64_t now_ns)
     waits_take_news(&engine->manager, &news, now_ns);
 }
 
-/* The only place that actions on settled rounds and on news from the layer below. At its end it
+/* The only place that acts on settled rounds and on news from the layer below. At its end it
  * frees the resources that nothing uses any more. */
 static void finish(struct engine *engine, int64_t now_ns)
 {

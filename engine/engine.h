@@ -13,7 +13,7 @@
  * its outcome is known. docs/architecture.md shows the path of a LOCK.
  *
  * A function below that reports an event (a request, a reply, a connection made or lost, a timer)
- * first runs the timers that are due, and at its end actions on the rounds that have been settled
+ * first runs the timers that are due, and at its end acts on the rounds that have been settled
  * meanwhile. engine_on_closed() is an exception: it first marks the connection as closed.
  */
 #ifndef ENGINE_ENGINE_H
@@ -90,9 +90,9 @@ enum reason engine_refuses_vote(const struct engine *engine, unsigned node, int6
 
 /*
  * Call engine_on_timer() at engine_deadline_ns(); an early call is harmless. heard_ns, at most
- * now_ns: every reply that had arrived by then has been handled. Rounds and masters are judged late
- * as of heard_ns. So a master does not become suspect because the daemon was too busy to read its
- * answer.
+ * now_ns: every reply that had arrived by then has been handled. A round or a master is late only
+ * if its deadline is not after heard_ns. So a master does not become suspect because the daemon was
+ * too busy to read its answer.
  */
 int64_t engine_deadline_ns(const struct engine *engine);
 void engine_on_timer(struct engine *engine, int64_t heard_ns, int64_t now_ns);

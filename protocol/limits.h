@@ -1,5 +1,6 @@
 /*
- * All limits of redlockd that the configuration does not change.
+ * The limits of redlockd that the configuration does not change. Those of the configuration file
+ * itself are in config/.
  *
  * Sizes are in bytes. Durations have their unit in the name. Everything else is a count. When a
  * limit is reached, the daemon sends a reply, logs a line, or continues in a later pass of its

@@ -64,7 +64,7 @@ enum redlock_status {
     REDLOCK_OK = 0,
 
     /* The daemon answered (docs/protocol.txt). */
-    REDLOCK_HELD,     /* another client holds the lock; after a wait: still holds it */
+    REDLOCK_HELD,     /* another client holds the lock, or several clients split the votes */
     REDLOCK_FREE,     /* no client holds the lock; only from redlock_query() and redlock_break() */
     REDLOCK_GONE,     /* this token does not hold the lock, and never will again */
     REDLOCK_NOQUORUM, /* too few masters could vote */
@@ -198,8 +198,8 @@ struct redlock_lock_options {
  * of about a hundred times the TTL, the grant can arrive past its deadline. The library then
  * extends the lock at once. If that fails, the library releases the lock and returns REDLOCK_LATE.
  *
- * With REDLOCK_HELD, *hint_ms is set to the milliseconds that must pass before the lock can be
- * free, or to -1 if that is not known. hint_ms may be NULL.
+ * With REDLOCK_HELD, *hint_ms is set to the milliseconds after which the lock can be free if nobody
+ * extends or releases it, or to -1 if that is not known. hint_ms may be NULL.
  */
 enum redlock_status redlock_acquire(struct redlock *redlock, const char *resource, int64_t ttl_ms,
                                     const struct redlock_lock_options *options,
@@ -288,7 +288,7 @@ struct redlock_event {
     bool ended;                 /* ANSWER: the connection ended with this answer or before it */
     int64_t sent_ns;            /* ANSWER: CLOCK_BOOTTIME just before the request was sent */
     struct redlock_lock lock;   /* OK to acquire or extend; LOST, WARN: resource and token only */
-    int64_t hint_ms;            /* HELD: time before which the lock cannot be free; -1: unknown */
+    int64_t hint_ms;            /* HELD: as *hint_ms of redlock_acquire(); -1: unknown */
     unsigned place;             /* answer to redlock_start_place() */
     char reason[64];            /* LOST: a word like "noquorum"; WARN: "<node>:<reason>" */
 };

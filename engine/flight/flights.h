@@ -7,10 +7,10 @@
  *     flights_start -> round_step -> write.c writes the commands, or batches them until the end of
  *                      the pass
  *     replies.h     -> keeps votes -> the guard's probe passes -> round_step -> flights->settled
- *     flights_next_settled -> the lock manager actions on the outcome -> flights_conclude
+ *     flights_next_settled -> the lock manager acts on the outcome -> flights_conclude
  *
  * flights->news holds everything else that the lock manager must learn. If a function of engine.h
- * settles a round or adds news, it also actions on both before it returns. That happens in one
+ * settles a round or adds news, it also acts on both before it returns. That happens in one
  * place: finish() in engine.c.
  */
 #ifndef ENGINE_FLIGHT_FLIGHTS_H
@@ -207,7 +207,7 @@ void flights_defer_release(struct flights *flights, const struct flight_key *key
  */
 void flights_release_frozen(struct flights *flights, const struct flight *flight, int64_t now_ns);
 
-/* The first settled round; NULL: none. The caller actions on the outcome and then calls
+/* The first settled round; NULL: none. The caller acts on the outcome and then calls
  * flights_conclude(). `delivered` is false if the round granted a lock but the grant reached no
  * client; the grant is then undone. */
 struct flight *flights_next_settled(struct flights *flights);

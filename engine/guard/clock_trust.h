@@ -63,7 +63,7 @@ struct clock_trust {
     bool entry_left; /* on this connection, this host's clock entry was left, and it is valid */
 };
 
-/* The result of an event; the guard actions on it. */
+/* The result of an event; the guard acts on it. */
 struct clock_result {
     enum monitor_result result;
     bool confirmed; /* a second sample confirms a step: record it */

@@ -234,14 +234,16 @@ static void write_round_trip(struct text *text, int64_t us)
         text_format(text, us < 10000 ? "%.2f ms" : "%.0f ms", (double)us / 1000);
 }
 
-/* Such as "the master lost its record: it was flushed. No vote for 12 s; votes again in 48 s." */
+/* Such as "the master lost its record: it was flushed. Has had no vote for 12 s; votes again in 48
+ * s." */
 static void write_why(const struct status_node *node, struct text *text)
 {
     if (node->reason == REASON_NONE)
         return;
     text_string(text, "<p class=why>");
     html_string(text, reason_text(node->reason));
-    text_format(text, " <code>%s</code></p><p class=when>No vote for ", reason_word(node->reason));
+    text_format(text, " <code>%s</code></p><p class=when>Has had no vote for ",
+                reason_word(node->reason));
     html_duration(text, node->no_vote_ns / NS_PER_MS);
     if (node->back_ms >= 0) {
         text_string(text, "; votes again in ");

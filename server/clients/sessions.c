@@ -154,7 +154,7 @@ static void session_free(struct session *session)
     auth_leave(&clients->auth, &session->identity);
     address_counts_leave(&clients->address_counts, &session->identity.client_address);
     clients->session_count--;
-    /* Send no close_notify to a dropped client: it must not mistake the end for an orderly one. */
+    /* Send no close_notify to a dropped client: it must not take the end for a clean one. */
     if (session->stream.tls != NULL && session->state != SESSION_DROPPED)
         tls_shutdown(session->stream.tls);
     stream_close(&session->stream);

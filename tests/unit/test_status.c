@@ -83,7 +83,7 @@ START_TEST(master_without_a_vote_is_shown_with_reason_and_time)
     expect_shown("Locks can be granted, but 1 master has no vote");
     expect_shown("4 of 5 masters vote; 3 are needed, so 1 more may fail.");
     expect_shown("the master lost its record: it was flushed <code>flushed</code>");
-    expect_shown("No vote for 12 s; votes again in 48 s.");
+    expect_shown("Has had no vote for 12 s; votes again in 48 s.");
 }
 END_TEST
 
@@ -94,8 +94,8 @@ START_TEST(page_warns_when_one_more_failure_loses_the_quorum)
     status.nodes[2].pending_releases = 1;
     expect_shown("but 2 masters have no vote");
     expect_shown("If one more fails, no lock can be granted.");
-    expect_shown("No vote for 12 s.");
-    expect_shown("No vote for 12 s; 1 release pending.");
+    expect_shown("Has had no vote for 12 s.");
+    expect_shown("Has had no vote for 12 s; 1 release pending.");
 }
 END_TEST
 
