@@ -21,9 +21,10 @@
  * row that give UNCLEAR mean that the monitor has lost track of the clock: LOST.
  *
  * Only a proven step forward, or a loss of track, resets the floor. If the monitor then begins anew
- * with a slow answer, the next tight sample resets the floor once more. A step back raises the floor
- * by no more than the allowed drift, and an observer that takes over from another one lowers its floor by what that
- * one may have missed. Otherwise two steps could each use up the whole margin.
+ * with a slow answer, the next tight sample resets the floor once more. A step back raises the
+ * floor by no more than the allowed drift, and an observer that takes over from another one lowers
+ * its floor by what that one may have missed. Otherwise two steps could each use up the whole
+ * margin.
  *
  * The margin is clock_drift_margin. A STEADY result may hide growth of three quarters of the
  * margin, growth of another eighth that the floor takes for drift, and the drift from one sample to
