@@ -309,21 +309,6 @@ void grants_on_timer(struct lock_manager *manager, struct lock *lock, int64_t no
 
 /* --- the end of a connection, of a vote, and of the daemon --- */
 
-struct resource *grants_take_held(struct lock_manager *manager, const struct engine_client *client,
-                                  bool by_quit, char *token)
-{
-    struct lock *lock;
-    LIST_FOREACH (lock, &client->holds, of_client) {
-        struct resource *resource = lock->resource;
-        if (lock->lingers && !by_quit)
-            continue;
-        memcpy(token, lock->token, LIMIT_TOKEN);
-        forget_lock(manager, lock);
-        return resource;
-    }
-    return NULL;
-}
-
 void grants_abandon(struct lock_manager *manager, struct engine_client *client)
 {
     struct lock *lock;

@@ -35,14 +35,6 @@ void grants_on_extended(struct lock_manager *manager, struct flight *flight, int
 bool grants_end(struct lock_manager *manager, struct resource *resource, const char *token,
                 const struct engine_client *client);
 
-/*
- * The client has ended its connection cleanly. Forget one of its HOLDs, and return the resource of
- * that HOLD; the caller releases *token. A HOLD with LINGER is left out unless by_quit. NULL: no
- * such HOLD is left. The caller repeats the call until it returns NULL.
- */
-struct resource *grants_take_held(struct lock_manager *manager, const struct engine_client *client,
-                                  bool by_quit, char *token);
-
 /* The connection of the client is lost: stop extending its HOLDs, but do not release them. */
 void grants_abandon(struct lock_manager *manager, struct engine_client *client);
 

@@ -226,39 +226,57 @@ static void abandon_request(struct lock_manager *manager, struct pending_request
         flights_cancel(manager->flights, flight, now_ns);
 }
 
-/* The next request to abandon of a client that leaves; NULL: none is left. Requests that wait come
- * first. Otherwise, the end of each round would start a round for the next of them. */
-static struct pending_request *next_to_abandon(const struct engine_client *client, bool locks_only)
+/* Abandon the requests of a client that leaves; locks_only: only its LOCKs. The newest comes first,
+ * so those at the end of a queue leave before the first one. Otherwise the place of a LOCK that
+ * leaves could go to the next one of the same client. */
+static void abandon_requests(struct lock_manager *manager, struct engine_client *client,
+                             bool locks_only, bool tell, int64_t now_ns)
 {
+    struct pending_request *kept = NULL; /* the last request that was not abandoned */
     struct pending_request *pending;
-    struct pending_request *found = NULL;
-    LIST_FOREACH (pending, &client->pending_requests, of_client) {
-        if (locks_only && pending->resource == NULL)
+    for (;;) {
+        pending = kept != NULL ? LIST_NEXT(kept, of_client) : LIST_FIRST(&client->pending_requests);
+        if (pending == NULL)
+            return;
+        /* Only LOCKs are closed here, so this request stays in the list. */
+        if (locks_only && pending->resource == NULL) {
+            kept = pending;
             continue;
-        if (pending->flight == NULL)
-            return pending;
-        found = pending;
+        }
+        if (tell)
+            manager->io->undone(manager->io->context, client, pending_tag(pending),
+                                pending->tag_len);
+        abandon_request(manager, pending, now_ns);
     }
-    return found;
+}
+
+/* The client has ended its connection cleanly: release its HOLDs. Those with LINGER are left out
+ * unless by_quit. */
+static void release_holds(struct lock_manager *manager, struct engine_client *client, bool by_quit,
+                          int64_t now_ns)
+{
+    struct lock *next;
+    for (struct lock *lock = LIST_FIRST(&client->holds); lock != NULL; lock = next) {
+        struct resource *resource = lock->resource;
+        char token[LIMIT_TOKEN];
+        next = LIST_NEXT(lock, of_client);
+        if (lock->lingers && !by_quit)
+            continue;
+        memcpy(token, lock->token, LIMIT_TOKEN);
+        grants_end(manager, resource, token, client);
+        waits_release(manager, resource, token, NULL, true, now_ns);
+    }
 }
 
 void requests_on_end(struct lock_manager *manager, struct engine_client *client,
                      enum engine_end how, int64_t now_ns)
 {
-    struct pending_request *pending;
-    struct resource *resource;
-    char token[LIMIT_TOKEN];
-    while ((pending = next_to_abandon(client, how != ENGINE_GONE)) != NULL) {
-        if (how == ENGINE_ENDING || how == ENGINE_HALF_CLOSED)
-            manager->io->undone(manager->io->context, client, pending_tag(pending),
-                                pending->tag_len);
-        abandon_request(manager, pending, now_ns);
-    }
+    bool tell = how == ENGINE_ENDING || how == ENGINE_HALF_CLOSED;
+    abandon_requests(manager, client, how != ENGINE_GONE, tell, now_ns);
     if (how == ENGINE_GONE)
         grants_abandon(manager, client);
     else if (how != ENGINE_ENDING)
-        while ((resource = grants_take_held(manager, client, how == ENGINE_QUIT, token)) != NULL)
-            waits_release(manager, resource, token, NULL, true, now_ns);
+        release_holds(manager, client, how == ENGINE_QUIT, now_ns);
 }
 
 /* --- shutdown --- */

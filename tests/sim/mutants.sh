@@ -183,7 +183,7 @@ mutant no-pause-after-failed-votes full,clog,cut,clients,foreign "without a paus
     '/^bool round_lacked_votes/,/^}/s/>= round->rules->quorum/> round->rules->node_count/'
 mutant lost-reported-too-late partition,clients "two holders" engine/locks/hold.c \
     '/^int64_t hold_lost_ns/,/^}/s/return .*;/return hold->until_ns + 10 * hold->ttl_ns;/'
-mutant linger-ignored clients "two holders" engine/locks/grants.c \
+mutant linger-ignored clients "two holders" engine/locks/requests.c \
     's/lock->lingers && !by_quit/0/'
 
 # --- admission ---

@@ -2,8 +2,11 @@
  * Work whose amount clients decide: how much of it one pass does, and how it grows with the number
  * of requests. The tests count steps on virtual time, not real time.
  */
+#include <stdio.h>
 #include <string.h>
+#include <time.h>
 
+#include "engine/locks/grants.h"
 #include "protocol/units.h"
 #include "tests/runner.h"
 #include "tests/unit/cluster.h"
@@ -113,9 +116,105 @@ static TCase *timers_cases(void)
     return cases;
 }
 
+/* --- the end of a client --- */
+
+START_TEST(newest_lock_of_a_client_that_leaves_is_undone_first)
+{
+    char token[LIMIT_TOKEN + 1];
+    snprintf(token, sizeof(token), "%s", cluster_token(cluster_ask(&w, "LOCK held 10s")));
+    w.reply_count = 0;
+    cluster_hang(&w, 3, true);
+    cluster_send(&w, "#1 EXTEND held %s 10s", token);
+    cluster_send(&w, "#2 LOCK a 10s WAIT 10s");
+    cluster_send(&w, "#3 LOCK b 10s WAIT 10s");
+    cluster_send(&w, "#4 STATUS c");
+    cluster_send(&w, "#5 LOCK a 10s WAIT 10s");
+    cluster_send(&w, "#6 LOCK c 10s");
+    cluster_send(&w, "#7 STATUS a");
+    engine_client_end(&w.engine, &w.client, ENGINE_HALF_CLOSED, w.now_ns);
+    cluster_expect(&w, "undone 6");
+    cluster_expect(&w, "undone 5");
+    cluster_expect(&w, "undone 3");
+    cluster_expect(&w, "undone 2");
+    cluster_expect(&w, "(nothing)");
+    ck_assert_uint_eq(w.client.pending_count, 3);
+    engine_client_end(&w.engine, &w.client, ENGINE_GONE, w.now_ns);
+    ck_assert_uint_eq(w.client.pending_count, 0);
+    ck_assert_uint_eq(w.engine.manager.pending_requests.in_use, 0);
+    cluster_hang(&w, 3, false);
+    cluster_settle(&w);
+    ck_assert_uint_eq(cluster_count(&w, "a") + cluster_count(&w, "b") + cluster_count(&w, "c"), 0);
+}
+END_TEST
+
+/* Give the client `count` HOLDs without a round for each. The masters know nothing of them. */
+static void give_holds(char name, unsigned count, bool linger)
+{
+    struct lock_manager *manager = &w.engine.manager;
+    for (unsigned i = 0; i < count; i++) {
+        char text[16];
+        int len = snprintf(text, sizeof(text), "%c%u", name, i);
+        struct resource *resource =
+            resource_take(&manager->resources, manager->rules, i, text, (size_t)len);
+        struct flight flight = {
+            .key = &resource->key,
+            .round = {.ttl_ns = 10 * NS_PER_S,
+                      .started_ns = w.now_ns,
+                      .until_ns = w.now_ns + 9 * NS_PER_S},
+        };
+        flights_make_token(manager->flights, flight.token);
+        grants_on_granted(manager, &flight, &w.client, true, linger, w.now_ns);
+    }
+}
+
+static int64_t cpu_ns(void)
+{
+    struct timespec at;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &at);
+    return at.tv_sec * NS_PER_S + at.tv_nsec;
+}
+
+/* The processor time that it takes to release this many HOLDs at the end of their client. */
+static int64_t release_ns(unsigned count, unsigned lingering)
+{
+    give_holds('h', count, false);
+    give_holds('l', lingering, true);
+    int64_t began_ns = cpu_ns();
+    engine_client_end(&w.engine, &w.client, ENGINE_CLOSED, w.now_ns);
+    int64_t took_ns = cpu_ns() - began_ns;
+    ck_assert_uint_eq(w.client.hold_count, lingering);
+    engine_client_end(&w.engine, &w.client, ENGINE_QUIT, w.now_ns);
+    ck_assert_uint_eq(w.client.hold_count, 0);
+    teardown();
+    setup();
+    return took_ns;
+}
+
+/* This has to be measured as time. A walk over all HOLDs for each released one would take more than
+ * ten times as long. */
+START_TEST(holds_that_linger_do_not_slow_down_the_release_of_others)
+{
+    int64_t alone_ns = release_ns(8000, 0);
+    int64_t beside_ns = release_ns(8000, 8000);
+    ck_assert_msg(beside_ns < 4 * alone_ns, "%.1f ms alone, %.1f ms beside others that linger",
+                  (double)alone_ns / 1e6, (double)beside_ns / 1e6);
+}
+END_TEST
+
+static TCase *end_cases(void)
+{
+    TCase *cases = tcase_create("end of a client");
+    tcase_add_checked_fixture(cases, setup, teardown);
+    tcase_set_timeout(cases, 60);
+    tcase_add_test(cases, newest_lock_of_a_client_that_leaves_is_undone_first);
+    tcase_add_test(cases, holds_that_linger_do_not_slow_down_the_release_of_others);
+    return cases;
+}
+
 Suite *test_suite(void)
 {
     Suite *suite = suite_create("budgets");
     suite_add_tcase(suite, timers_cases());
+    suite_add_tcase(suite, end_cases());
     return suite;
 }
