@@ -176,21 +176,18 @@ bool engine_find_resource(const struct engine *engine, const struct request *req
         view);
 }
 
-unsigned engine_queue_position(const struct resource *place, const struct engine_client *client)
+unsigned engine_queue_position(const struct resource *place, const struct engine_client *client,
+                               int64_t now_ns)
 {
-    const struct waiter *waiter;
-    unsigned number = 0;
-    /* A client without pending requests is in no queue. */
-    if (LIST_EMPTY(&client->pending_requests))
+    const struct pending_request *pending;
+    const struct pending_request *first = NULL;
+    if (place->queue.length == 0)
         return 0;
-    TAILQ_FOREACH (waiter, &place->queue.waiters, entry) {
-        number++;
-        if (((const struct pending_request *)((const char *)waiter -
-                                              offsetof(struct pending_request, waiter)))
-                ->client == client)
-            return number;
-    }
-    return 0;
+    /* The oldest request of a client is the last in its list. */
+    LIST_FOREACH (pending, &client->pending_requests, of_client)
+        if (pending->resource == place)
+            first = pending;
+    return first != NULL ? queue_position(&first->resource->queue, &first->waiter, now_ns) : 0;
 }
 
 /* --- clients --- */

@@ -146,9 +146,10 @@ bool engine_find_resource(const struct engine *engine, const struct request *req
                           struct resource_view *view, const struct resource **place);
 
 /* The position of a client in the queue, counted from 1. If the client has several requests in this
- * queue, the position of the first one; 0 if it has none. The cost is linear in the length of the
- * queue. */
-unsigned engine_queue_position(const struct resource *place, const struct engine_client *client);
+ * queue, the position of the first one; 0 if it has none. It is as exact as queue_position() of
+ * engine/locks/queue.h. The cost is linear in the number of the client's pending requests. */
+unsigned engine_queue_position(const struct resource *place, const struct engine_client *client,
+                               int64_t now_ns);
 
 /* About a client: its id, its name, the number of its pending requests, and the number of its
  * HOLDs. */

@@ -46,7 +46,9 @@ void queue_join(struct queue *queue, struct waiter *waiter, int64_t now_ns)
         queue->acquire_ns = now_ns;
         queue->probe_ns = TIMER_NEVER;
     }
+    const struct waiter *last = TAILQ_LAST(&queue->waiters, waiter_list);
     waiter->timed_out = false;
+    waiter->number = last != NULL ? last->number + 1 : 0;
     TAILQ_INSERT_TAIL(&queue->waiters, waiter, entry);
     queue->length++;
 }
@@ -60,6 +62,23 @@ void queue_leave(struct queue *queue, struct waiter *waiter)
         TAILQ_REMOVE(&queue->timed_out_waiters, waiter, timed_out_entry);
         queue->timed_out--;
     }
+}
+
+/* Numbers are consecutive, except where a waiter has left that was neither the first nor the last.
+ * To close such gaps takes a walk over the queue, and each waiter may ask once a second, so the walk
+ * does not follow each departure. */
+unsigned queue_position(struct queue *queue, const struct waiter *waiter, int64_t now_ns)
+{
+    unsigned first = TAILQ_FIRST(&queue->waiters)->number;
+    unsigned last = TAILQ_LAST(&queue->waiters, waiter_list)->number;
+    if (last - first >= queue->length && now_ns - queue->numbered_ns >= QUEUE_NUMBER_NS) {
+        struct waiter *each;
+        unsigned number = first;
+        TAILQ_FOREACH (each, &queue->waiters, entry)
+            each->number = number++;
+        queue->numbered_ns = now_ns;
+    }
+    return waiter->number - first + 1;
 }
 
 void queue_note_timed_out(struct queue *queue, struct waiter *waiter)

@@ -65,6 +65,9 @@ enum { QUEUE_STREAK_HANDOVERS = 20, QUEUE_FAR_HANDOVERS = 6 };
  * half of it. */
 #define QUEUE_POLL_NS (500 * NS_PER_MS)
 
+/* The waiters of a queue are numbered no more often than this. */
+#define QUEUE_NUMBER_NS (500 * NS_PER_MS)
+
 /* QUEUE_IDLE_REPORTS: after this many useless reports in a row, masters are probed no more often
  * than without reports. A report is useless if the probe after it shows the same holder and the
  * same end of the key. Ends that differ by less than QUEUE_SAME_NS count as the same. */
@@ -78,6 +81,7 @@ struct waiter {
     /* The waiter gets the result of the round under way, or of the next one, and then leaves: its
      * wait is over, or the LOCK has no WAIT. */
     bool timed_out;
+    unsigned number; /* greater than that of each waiter before it: see queue_position() */
     TAILQ_ENTRY(waiter) timed_out_entry;
     /* End of the wait, or of the wait for a round to start; the lock manager sets it. */
     struct timer wait_deadline;
@@ -122,6 +126,7 @@ struct queue {
     /* The longest time for which a far waiter needs the lock to be free, in this streak. */
     int64_t need_ns;
     uint64_t holder;                      /* fingerprint of the last holder observed */
+    int64_t numbered_ns;                  /* when the waiters were last numbered */
     struct waiter_list timed_out_waiters; /* in the order of their time-outs */
     int64_t until_ns[LIMIT_NODES]; /* for nodes in `held`: end of the key; INT64_MAX: not known */
 };
@@ -135,6 +140,11 @@ void queue_join(struct queue *queue, struct waiter *waiter, int64_t now_ns);
 /* Remove the waiter from wherever it is in the queue: it was granted the lock, or waits no
  * longer. */
 void queue_leave(struct queue *queue, struct waiter *waiter);
+
+/* The position of a waiter in the queue, counted from 1. If waiters before it have left within the
+ * last QUEUE_NUMBER_NS, without having been the first, they may still be counted. A position never
+ * grows. */
+unsigned queue_position(struct queue *queue, const struct waiter *waiter, int64_t now_ns);
 
 /* The wait of this waiter is over while a round is under way. The waiter stays in the queue for the
  * result of that round. */

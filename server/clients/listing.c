@@ -62,7 +62,7 @@ static void write_lock(struct listing *listing, const struct resource *place,
     if ((!lock.held && lock.queued == 0) ||
         !acl_covers(&session->identity.acl, lock.resource, lock.resource_len) || !has_room(listing))
         return;
-    lock.place = engine_queue_position(place, &session->client);
+    lock.place = engine_queue_position(place, &session->client, listing->now_ns);
     status_write_lock(&lock, &listing->line);
     end_line(listing);
 }

@@ -377,6 +377,41 @@ START_TEST(empty_queue_keeps_no_observations)
 }
 END_TEST
 
+/* The positions of the waiters that have joined and not left. */
+static void expect_positions(int64_t now_ns, unsigned first, unsigned second, unsigned third)
+{
+    const struct waiter *waiter = TAILQ_FIRST(&queue.waiters);
+    ck_assert_uint_eq(queue_position(&queue, waiter, now_ns), first);
+    ck_assert_uint_eq(queue_position(&queue, TAILQ_NEXT(waiter, entry), now_ns), second);
+    waiter = TAILQ_LAST(&queue.waiters, waiter_list);
+    ck_assert_uint_eq(queue_position(&queue, waiter, now_ns), third);
+}
+
+/* Waiters leave from everywhere. Those that leave from the middle are counted for half a second at
+ * most, so the queue is walked at most twice a second. */
+START_TEST(positions_are_exact_or_half_a_second_old)
+{
+    struct waiter many[8] = {0};
+    for (unsigned i = 0; i < 8; i++)
+        queue_join(&queue, &many[i], 0);
+    expect_positions(1000 * MS, 1, 2, 8);
+    queue_leave(&queue, &many[0]);
+    queue_leave(&queue, &many[7]);
+    expect_positions(1000 * MS, 1, 2, 6);
+    queue_leave(&queue, &many[2]);
+    expect_positions(1000 * MS, 1, 2, 5);
+    ck_assert_int_eq(queue.numbered_ns, 1000 * MS);
+    queue_leave(&queue, &many[4]);
+    queue_join(&queue, &many[0], 1001 * MS);
+    expect_positions(1499 * MS, 1, 2, 6);
+    ck_assert_int_eq(queue.numbered_ns, 1000 * MS);
+    expect_positions(1500 * MS, 1, 2, 5);
+    ck_assert_int_eq(queue.numbered_ns, 1500 * MS);
+    expect_positions(9000 * MS, 1, 2, 5);
+    ck_assert_int_eq(queue.numbered_ns, 1500 * MS);
+}
+END_TEST
+
 /* --- timers --- */
 
 START_TEST(timers_fire_in_order_and_once)
@@ -453,6 +488,7 @@ Suite *test_suite(void)
     tcase_add_test(cases, hand_over_needs_a_waiter_and_no_round_in_flight);
     tcase_add_test(cases, request_without_wait_acquires_during_a_pause);
     tcase_add_test(cases, empty_queue_keeps_no_observations);
+    tcase_add_test(cases, positions_are_exact_or_half_a_second_old);
     suite_add_tcase(suite, cases);
 
     TCase *timer_cases = tcase_create("timers");

@@ -32,7 +32,7 @@ static unsigned place_of(const char *line, const struct engine_client *client)
     const struct resource *place;
     struct resource_view view;
     return engine_find_resource(&w.engine, &request, &view, &place)
-               ? engine_queue_position(place, client)
+               ? engine_queue_position(place, client, w.now_ns)
                : 0;
 }
 
