@@ -40,9 +40,24 @@ void waits_leave(struct lock_manager *manager, struct pending_request *pending)
         manager->holding--;
 }
 
+/* The last round for this resource found no quorum. If no quorum votes now either, note why each
+ * master has no vote now: the queue may have rested since that round (set_wake()). */
+static void renew_reasons(const struct lock_manager *manager, struct resource *resource,
+                          int64_t now_ns)
+{
+    enum reason reasons[LIMIT_NODES];
+    unsigned votes = 0;
+    for (unsigned i = 0; i < manager->flights->node_count; i++) {
+        reasons[i] = master_refuses_vote(&manager->flights->masters[i], now_ns);
+        votes += reasons[i] == REASON_NONE;
+    }
+    if (votes < manager->rules->round.quorum)
+        memcpy(resource->last_reasons, reasons, sizeof(resource->last_reasons));
+}
+
 /* A reply with the result of the last round for this resource, to a request that was received at
  * received_ns. */
-static struct reply last_reply(const struct lock_manager *manager, const struct resource *resource,
+static struct reply last_reply(const struct lock_manager *manager, struct resource *resource,
                                int64_t hint_ms, int64_t received_ns, int64_t now_ns)
 {
     struct reply reply = {
@@ -50,8 +65,10 @@ static struct reply last_reply(const struct lock_manager *manager, const struct 
         .elapsed_ms = elapsed_for_client_ms(&manager->rules->round.drift, received_ns, now_ns),
         .hint_ms = hint_ms,
     };
-    if (reply.outcome == OUTCOME_NOQUORUM)
+    if (reply.outcome == OUTCOME_NOQUORUM) {
+        renew_reasons(manager, resource, now_ns);
         manager_explain_votes(manager, resource->last_reasons, &reply);
+    }
     return reply;
 }
 
@@ -470,6 +487,40 @@ static int64_t keep_sought(struct lock_manager *manager, struct resource *resour
     return keep ? queue->sought_ns : TIMER_NEVER;
 }
 
+/*
+ * The earliest time at which a quorum of the masters may vote, as far as is known; TIMER_NEVER: not
+ * before an event brings a vote back. A master whose vote counts as lost here (vote_reason) is
+ * reported when it votes again, and then update_queues() runs each queue.
+ */
+static int64_t quorum_votes_ns(const struct lock_manager *manager, int64_t now_ns)
+{
+    const struct flights *flights = manager->flights;
+    int64_t until_ns[LIMIT_NODES];
+    uint32_t lost = 0;
+    for (unsigned i = 0; i < flights->node_count; i++)
+        if (flights->masters[i].vote_reason != REASON_NONE) {
+            lost |= nodes_only(i);
+            until_ns[i] = master_refuses_until_ns(&flights->masters[i], now_ns);
+        }
+    unsigned votes = flights->node_count - nodes_count(lost);
+    unsigned quorum = manager->rules->round.quorum;
+    return votes >= quorum ? now_ns : nodes_quorum_ns(quorum, votes, lost, until_ns);
+}
+
+/* If the last round found no quorum, the queue rests until a quorum may vote. With thousands of
+ * queues, the rounds would otherwise keep the daemon busy in vain. Returns when to run the queue
+ * again; 0: it does not rest. */
+static int64_t rest_until_ns(const struct lock_manager *manager, const struct resource *resource,
+                             int64_t now_ns)
+{
+    const struct pending_request *first = first_waiter(resource);
+    if (resource->queue.phase != QUEUE_PAUSING || resource->last_outcome != OUTCOME_NOQUORUM ||
+        first == NULL || first->waiter.timed_out)
+        return 0;
+    int64_t votes_ns = quorum_votes_ns(manager, now_ns);
+    return votes_ns > now_ns ? votes_ns : 0;
+}
+
 /* Set the timer of the queue. noinline: keeps this code out of the usual case, in which there are
  * no waiters, near or far. */
 __attribute__((noinline)) static void set_wake(struct lock_manager *manager,
@@ -477,6 +528,8 @@ __attribute__((noinline)) static void set_wake(struct lock_manager *manager,
 {
     const struct pending_request *first = first_waiter(resource);
     int64_t wake_ns = queue_wake_ns(&resource->queue);
+    int64_t rest_ns = rest_until_ns(manager, resource, now_ns);
+    wake_ns = rest_ns > wake_ns ? rest_ns : wake_ns;
     /* While the first waiter is in the start queue, no timer is needed: the queue runs again when
      * the turn of that waiter has come. */
     if (first != NULL && first->awaits_start)
@@ -499,7 +552,8 @@ static void run_queue(struct lock_manager *manager, struct resource *resource, i
         /* Keys are probed only if a client waits whose wait is not over. */
         want = queue_next(queue, queue->length > queue->timed_out ? reachable(manager, now_ns) : 0,
                           now_ns, &nodes);
-        if (want != QUEUE_ACQUIRE || !may_start(manager, first_waiter(resource), now_ns))
+        if (want != QUEUE_ACQUIRE || rest_until_ns(manager, resource, now_ns) != 0 ||
+            !may_start(manager, first_waiter(resource), now_ns))
             break;
         start_acquire(manager, resource, now_ns);
     }

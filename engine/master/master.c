@@ -12,6 +12,13 @@ enum reason master_refuses_vote(const struct master *master, int64_t now_ns)
     return guard_refuses_vote(master->guard, master->link.node, now_ns);
 }
 
+int64_t master_refuses_until_ns(const struct master *master, int64_t now_ns)
+{
+    if (link_refuses_vote(&master->link) != REASON_NONE)
+        return INT64_MAX;
+    return guard_refuses_until_ns(master->guard, master->link.node, now_ns);
+}
+
 bool master_is_connected(const struct master *master)
 {
     return link_is_connected(master->link.state);

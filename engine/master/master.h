@@ -62,6 +62,10 @@ struct master {
  * checks the connection first and then asks the guard. */
 enum reason master_refuses_vote(const struct master *master, int64_t now_ns);
 
+/* Until when the master has no vote, as far as is known. now_ns: it has its vote. INT64_MAX: time
+ * alone does not bring the vote back. */
+int64_t master_refuses_until_ns(const struct master *master, int64_t now_ns);
+
 /* Can commands be written to the master? */
 bool master_is_connected(const struct master *master);
 

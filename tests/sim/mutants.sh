@@ -181,6 +181,8 @@ mutant nonvoters-count-as-reachable all "without a pause" engine/locks/waits.c \
     '/^static uint32_t reachable/,/^}/s/master_refuses_vote(&flights->masters\[i\], now_ns)/link_refuses_vote(\&flights->masters[i].link)/'
 mutant no-pause-after-failed-votes full,clog,cut,clients,foreign "without a pause" engine/round/round.c \
     '/^bool round_lacked_votes/,/^}/s/>= round->rules->quorum/> round->rules->node_count/'
+mutant returned-vote-wakes-no-queue all "sleeps while" engine/flight/masters.c \
+    '/^void masters_note_votes/,/^}/s/^            probe_again(flights, i);/            (void)0;/'
 mutant lost-reported-too-late partition,clients "two holders" engine/locks/hold.c \
     '/^int64_t hold_lost_ns/,/^}/s/return .*;/return hold->until_ns + 10 * hold->ttl_ns;/'
 mutant linger-ignored clients "two holders" engine/locks/requests.c \

@@ -4,6 +4,7 @@
  * masters and virtual time.
  */
 #include <stdio.h>
+#include <string.h>
 
 #include "protocol/units.h"
 #include "tests/runner.h"
@@ -368,6 +369,86 @@ START_TEST(flushed_scripts_lose_no_report)
 }
 END_TEST
 
+/* --- no quorum votes --- */
+
+enum { KEYS = 50 };
+
+/* Three masters hang, so no quorum votes. Clients wait for KEYS keys. */
+static void wait_without_quorum(const char *wait)
+{
+    cluster_hang(&w, 3, true);
+    cluster_pass_ms(&w, 3000);
+    for (unsigned i = 0; i < KEYS; i++)
+        cluster_send(&w, "#%u LOCK key-%u 10s WAIT %s", i, i, wait);
+    cluster_pass_ms(&w, 1000);
+    ck_assert_uint_eq(w.reply_count, 0);
+}
+
+static unsigned grants(void)
+{
+    unsigned count = 0;
+    for (const char *reply; (reply = cluster_next_reply(&w)) != NULL;)
+        count += strstr(reply, " OK ") != NULL;
+    return count;
+}
+
+START_TEST(queues_rest_until_a_quorum_votes)
+{
+    wait_without_quorum("60s");
+    uint64_t before = w.engine.stats.acquire_rounds;
+    cluster_pass_ms(&w, 20000);
+    ck_assert_uint_eq(w.engine.stats.acquire_rounds, before);
+    cluster_hang(&w, 3, false);
+    cluster_pass_ms(&w, 2000);
+    ck_assert_uint_eq(grants(), KEYS);
+}
+END_TEST
+
+/* Three masters have restarted, and are in quarantine until their lost locks have ended. */
+START_TEST(queues_rest_until_a_quarantine_ends)
+{
+    wait_without_quorum("24h");
+    cluster_hang(&w, 3, false);
+    cluster_pass_ms(&w, 2000);
+    ck_assert_uint_eq(grants(), KEYS);
+    for (unsigned i = 0; i < 3; i++)
+        cluster_restart(&w, i);
+    cluster_pass_ms(&w, 1000);
+    ck_assert_str_eq(cluster_vote(&w, 0), "restarted");
+    cluster_send(&w, "#b LOCK b 10s WAIT 24h");
+    cluster_pass_ms(&w, 2000);
+    uint64_t before = w.engine.stats.acquire_rounds;
+    while (strcmp(cluster_vote(&w, 0), "-") != 0) {
+        ck_assert_str_eq(cluster_take_reply(&w), "(nothing)");
+        /* When the quarantine of a master ends, a round tries whether it votes. */
+        ck_assert_uint_le(w.engine.stats.acquire_rounds, before + 3);
+        cluster_pass_ms(&w, 10);
+    }
+    cluster_pass_ms(&w, 300);
+    cluster_expect_grant(&w, "b");
+}
+END_TEST
+
+START_TEST(waiter_of_a_resting_queue_gets_the_present_reasons)
+{
+    wait_without_quorum("20s");
+    cluster_kill(&w, 0);
+    cluster_pass_ms(&w, 1000);
+    uint64_t before = w.engine.stats.acquire_rounds;
+    cluster_submit(&w, "#try LOCK key-1 10s");
+    cluster_expect(&w, "#try NOQUORUM 2/5 need=3 a:%s b:%s c:%s", cluster_vote(&w, 0),
+                   cluster_vote(&w, 1), cluster_vote(&w, 2));
+    cluster_kill(&w, 1);
+    cluster_pass_ms(&w, 19000);
+    cluster_expect(&w, "#0 NOQUORUM 2/5 need=3 a:%s b:%s c:%s", cluster_vote(&w, 0),
+                   cluster_vote(&w, 1), cluster_vote(&w, 2));
+    ck_assert_str_eq(cluster_vote(&w, 0), cluster_vote(&w, 1));
+    ck_assert_str_ne(cluster_vote(&w, 1), cluster_vote(&w, 2));
+    ck_assert_uint_eq(w.reply_count, 1 + KEYS);
+    ck_assert_uint_eq(w.engine.stats.acquire_rounds, before);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *suite = suite_create("wakes");
@@ -394,6 +475,9 @@ Suite *test_suite(void)
     tcase_add_test(cases, lost_probe_does_not_keep_a_resource_without_waiters);
     tcase_add_test(cases, probe_is_not_written_to_a_closed_connection);
     tcase_add_test(cases, flushed_scripts_lose_no_report);
+    tcase_add_test(cases, queues_rest_until_a_quorum_votes);
+    tcase_add_test(cases, queues_rest_until_a_quarantine_ends);
+    tcase_add_test(cases, waiter_of_a_resting_queue_gets_the_present_reasons);
     suite_add_tcase(suite, cases);
     return suite;
 }
