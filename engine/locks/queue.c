@@ -58,10 +58,8 @@ void queue_leave(struct queue *queue, struct waiter *waiter)
     assert(queue->length > 0);
     TAILQ_REMOVE(&queue->waiters, waiter, entry);
     queue->length--;
-    if (waiter->timed_out) {
-        TAILQ_REMOVE(&queue->timed_out_waiters, waiter, timed_out_entry);
-        queue->timed_out--;
-    }
+    if (waiter->timed_out)
+        queue_note_waiting(queue, waiter);
 }
 
 /* Numbers are consecutive, except where a waiter has left that was neither the first nor the last.
@@ -87,6 +85,14 @@ void queue_note_timed_out(struct queue *queue, struct waiter *waiter)
     waiter->timed_out = true;
     TAILQ_INSERT_TAIL(&queue->timed_out_waiters, waiter, timed_out_entry);
     queue->timed_out++;
+}
+
+void queue_note_waiting(struct queue *queue, struct waiter *waiter)
+{
+    assert(waiter->timed_out);
+    waiter->timed_out = false;
+    TAILQ_REMOVE(&queue->timed_out_waiters, waiter, timed_out_entry);
+    queue->timed_out--;
 }
 
 /* --- observations --- */

@@ -151,6 +151,9 @@ unsigned queue_position(struct queue *queue, const struct waiter *waiter, int64_
  * result of that round. */
 void queue_note_timed_out(struct queue *queue, struct waiter *waiter);
 
+/* Undo queue_note_timed_out(). */
+void queue_note_waiting(struct queue *queue, struct waiter *waiter);
+
 /* The next action for the queue. */
 enum queue_want {
     QUEUE_REST,    /* do nothing until queue_wake_ns() or the next event */

@@ -40,13 +40,15 @@ void waits_leave(struct lock_manager *manager, struct pending_request *pending)
         manager->holding--;
 }
 
-/* The last round for this resource found no quorum. If no quorum votes now either, note why each
- * master has no vote now: the queue may have rested since that round (set_wake()). */
+/* If the last round for this resource found no quorum, and no quorum votes now either, note why each
+ * master has no vote now: the queue may have rested since that round (rest_until_ns()). */
 static void renew_reasons(const struct lock_manager *manager, struct resource *resource,
                           int64_t now_ns)
 {
     enum reason reasons[LIMIT_NODES];
     unsigned votes = 0;
+    if (resource->last_outcome != OUTCOME_NOQUORUM)
+        return;
     for (unsigned i = 0; i < manager->flights->node_count; i++) {
         reasons[i] = master_refuses_vote(&manager->flights->masters[i], now_ns);
         votes += reasons[i] == REASON_NONE;
@@ -57,7 +59,7 @@ static void renew_reasons(const struct lock_manager *manager, struct resource *r
 
 /* A reply with the result of the last round for this resource, to a request that was received at
  * received_ns. */
-static struct reply last_reply(const struct lock_manager *manager, struct resource *resource,
+static struct reply last_reply(const struct lock_manager *manager, const struct resource *resource,
                                int64_t hint_ms, int64_t received_ns, int64_t now_ns)
 {
     struct reply reply = {
@@ -65,10 +67,8 @@ static struct reply last_reply(const struct lock_manager *manager, struct resour
         .elapsed_ms = elapsed_for_client_ms(&manager->rules->round.drift, received_ns, now_ns),
         .hint_ms = hint_ms,
     };
-    if (reply.outcome == OUTCOME_NOQUORUM) {
-        renew_reasons(manager, resource, now_ns);
+    if (reply.outcome == OUTCOME_NOQUORUM)
         manager_explain_votes(manager, resource->last_reasons, &reply);
-    }
     return reply;
 }
 
@@ -92,13 +92,31 @@ static void answer_waiter(struct lock_manager *manager, struct pending_request *
     manager_reply(manager, pending, ROUND_ACQUIRE, &reply);
 }
 
-/* Reply to each waiter that only waited for the result of the last round. */
+/* Take one timer from the budget of this pass. Returns false if the budget is used up. */
+static bool take_budget(struct lock_manager *manager)
+{
+    bool left = manager->timers_left > 0;
+    manager->timers_left -= left;
+    return left;
+}
+
+/* Reply to each waiter that only waited for the result of the last round. If this pass has no
+ * budget left, the waits of LOCKs with WAIT end once more, in a later pass. One is always answered,
+ * so that they cannot be put off for ever. */
 static void answer_timed_out(struct lock_manager *manager, struct resource *resource,
                              int64_t hint_ms, int64_t now_ns)
 {
     struct waiter *waiter;
-    while ((waiter = TAILQ_FIRST(&resource->queue.timed_out_waiters)) != NULL)
-        answer_waiter(manager, pending_of(waiter), resource->last_outcome, hint_ms, now_ns);
+    bool any = false;
+    for (; (waiter = TAILQ_FIRST(&resource->queue.timed_out_waiters)) != NULL; any = true) {
+        struct pending_request *pending = pending_of(waiter);
+        if (take_budget(manager) || !pending->waits || !any) {
+            answer_waiter(manager, pending, resource->last_outcome, hint_ms, now_ns);
+        } else {
+            queue_note_waiting(&resource->queue, waiter);
+            timers_set(&manager->timers, &waiter->wait_deadline, now_ns);
+        }
+    }
 }
 
 static void answer_limit(struct lock_manager *manager, struct pending_request *pending,
@@ -128,6 +146,7 @@ void waits_on_deadline(struct lock_manager *manager, struct pending_request *pen
             queue_note_timed_out(&resource->queue, &pending->waiter);
         return;
     }
+    renew_reasons(manager, resource, now_ns);
     if (pending->awaits_start || !pending->waits)
         answer_busy(manager, pending, now_ns);
     else
@@ -350,6 +369,13 @@ void waits_release(struct lock_manager *manager, struct resource *resource, cons
     flights_start(flights, flight, now_ns);
 }
 
+/* Run the queue at at_ns. */
+static void wake_at(struct lock_manager *manager, struct resource *resource, int64_t at_ns)
+{
+    resource->wake.kind = TIMER_WAKE;
+    timers_set(&manager->timers, &resource->wake, at_ns);
+}
+
 /* --- key probes --- */
 
 /*
@@ -408,7 +434,8 @@ static void on_changed(struct lock_manager *manager, const struct flights_news *
     waits_run(manager, resource, now_ns);
 }
 
-/* The state of some nodes has changed: tell every queue. */
+/* The state of some nodes has changed: tell every queue. Later passes run those queues for which
+ * this pass has no budget left. */
 static void update_queues(struct lock_manager *manager, const struct flights_news *news,
                           int64_t now_ns)
 {
@@ -427,8 +454,12 @@ static void update_queues(struct lock_manager *manager, const struct flights_new
             if (news->probe_again & nodes_only(i))
                 queue_on_changed(queue, i);
         }
-        if (queue->length > 0)
+        if (queue->length == 0)
+            continue;
+        if (take_budget(manager))
             waits_run(manager, resource, now_ns);
+        else
+            wake_at(manager, resource, now_ns);
     }
 }
 
@@ -536,8 +567,7 @@ __attribute__((noinline)) static void set_wake(struct lock_manager *manager,
         wake_ns = TIMER_NEVER;
     if (resource->queue.length == 0 && (resource->queue.sought > 0 || resource->kept))
         wake_ns = keep_sought(manager, resource, now_ns);
-    resource->wake.kind = TIMER_WAKE;
-    timers_set(&manager->timers, &resource->wake, wake_ns);
+    wake_at(manager, resource, wake_ns);
 }
 
 /* The queue has waiters: do what it asks for. */
@@ -653,6 +683,7 @@ const char *waits_lock(struct lock_manager *manager, struct engine_client *clien
                        const struct request *request, struct resource *resource, int64_t now_ns)
 {
     if (is_refused_at_once(resource, request, now_ns)) {
+        renew_reasons(manager, resource, now_ns);
         const struct reply reply =
             last_reply(manager, resource, queue_hint_ms(&resource->queue, now_ns), now_ns, now_ns);
         manager_refuse(manager, client, request, ROUND_ACQUIRE, &reply);

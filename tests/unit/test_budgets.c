@@ -104,6 +104,62 @@ START_TEST(locks_that_end_at_once_are_forgotten_over_several_passes)
 }
 END_TEST
 
+/* The key ends after a second, and a round starts. It is under way for 50 ms, because a quorum of
+ * the masters hangs. All waits end meanwhile. */
+START_TEST(waits_that_end_during_a_round_are_answered_over_several_passes)
+{
+    enum { WAITS = 1000 };
+    cluster_occupy(&w, "a", 1000);
+    for (unsigned i = 0; i < WAITS; i++)
+        cluster_send(&w, "#w%u LOCK a 1s WAIT 1020ms", i);
+    cluster_pass_ms(&w, 998);
+    cluster_hang(&w, 3, true);
+    cluster_pass_ms(&w, 40);
+    const struct resource *resource = resource_find(&w.engine.manager.resources, "a", 1);
+    ck_assert_uint_eq(resource->queue.timed_out, WAITS);
+    ck_assert_uint_eq(w.reply_count, 0);
+    w.now_ns += 20 * NS_PER_MS;
+    for (unsigned pass = 1; pass <= WAITS / LIMIT_TIMERS + 2; pass++) {
+        unsigned before = w.reply_count;
+        ck_assert_int_le(engine_deadline_ns(&w.engine), w.now_ns);
+        engine_on_timer(&w.engine, w.now_ns, w.now_ns);
+        ck_assert_uint_le(w.reply_count, before + LIMIT_TIMERS);
+        engine_flush(&w.engine, w.now_ns);
+    }
+    ck_assert_uint_eq(w.reply_count, WAITS);
+    for (unsigned i = 0; i < WAITS; i++) {
+        char start[32];
+        int len = snprintf(start, sizeof(start), "#w%u NOQUORUM 2/5 need=3 ", i);
+        ck_assert_int_eq(strncmp(w.replies[i], start, (size_t)len), 0);
+    }
+}
+END_TEST
+
+/* The masters report that all keys may have changed, so each queue has to probe its key. */
+START_TEST(queues_are_updated_over_several_passes)
+{
+    enum { KEYS = 40, LEFT = 10 };
+    for (unsigned i = 0; i < KEYS; i++) {
+        char key[16];
+        snprintf(key, sizeof(key), "k%u", i);
+        cluster_occupy(&w, key, 60000);
+        cluster_send(&w, "#%u LOCK %s 1s WAIT 60s", i, key);
+        cluster_settle(&w);
+    }
+    cluster_pass_ms(&w, 1000);
+    uint64_t before = w.engine.stats.key_probes;
+    w.engine.flights.news.any = true;
+    w.engine.flights.news.probe_again = 0x1f;
+    w.engine.manager.timers_left = LEFT;
+    engine_client_end(&w.engine, &w.others[0], ENGINE_ENDING, w.now_ns);
+    ck_assert_uint_eq(w.engine.stats.key_probes, before + 5 * LEFT);
+    ck_assert(engine_wants_flush(&w.engine));
+    ck_assert_int_le(engine_deadline_ns(&w.engine), w.now_ns);
+    cluster_pass_ms(&w, 1);
+    ck_assert_uint_eq(w.engine.stats.key_probes, before + 5 * KEYS);
+}
+END_TEST
+
 static TCase *timers_cases(void)
 {
     TCase *cases = tcase_create("timers");
@@ -113,6 +169,8 @@ static TCase *timers_cases(void)
     tcase_add_test(cases, lost_hold_is_reported_before_waits_that_ended_earlier);
     tcase_add_test(cases, hold_is_reported_as_lost_although_the_budget_is_used_up);
     tcase_add_test(cases, locks_that_end_at_once_are_forgotten_over_several_passes);
+    tcase_add_test(cases, waits_that_end_during_a_round_are_answered_over_several_passes);
+    tcase_add_test(cases, queues_are_updated_over_several_passes);
     return cases;
 }
 
