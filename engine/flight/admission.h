@@ -35,7 +35,7 @@
 
 #define ADMISSION_PERIOD_NS (10 * NS_PER_S)
 
-/* Releases, extensions, freezes and hand-overs start without waiting, but count as in flight. One
+/* Releases, extensions, BREAKs and hand-overs start without waiting, but count as in flight. One
  * in ADMISSION_RESERVED_SHARE places of the limit is kept for the other rounds, so that a flood of
  * releases cannot stop all acquires. */
 enum { ADMISSION_RESERVED_SHARE = 8 };
