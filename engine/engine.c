@@ -239,7 +239,7 @@ static bool may_start_more(const struct engine *engine)
 bool engine_wants_flush(const struct engine *engine)
 {
     return replies_wants_flush(&engine->flights) || grants_want_renewals(&engine->manager) ||
-           engine->manager.timers_left == 0;
+           engine->manager.timers_left == 0 || engine->manager.starts_left == 0;
 }
 
 void engine_flush(struct engine *engine, int64_t now_ns)

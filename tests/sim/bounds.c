@@ -56,6 +56,7 @@ void bounds_draw(uint64_t seed)
     sim_bounds.timers = tight_or_roomy(&prng, 1, 2);
     sim_bounds.admission_min = rarely_tight(&prng, 1, 2);
     sim_bounds.admission_start = sim_bounds.admission_min + between(&prng, 0, 2);
+    sim_bounds.starts = tight_or_roomy(&prng, 1, 2);
 }
 
 bool bounds_are_in_force(void)
@@ -159,10 +160,9 @@ enum limited limited_of(const char *word)
     return (enum limited)limited;
 }
 
-bool bounds_hold_back_in_vain(const struct engine *engine, int64_t now_ns)
+bool bounds_hold_back(const struct engine *engine)
 {
-    return engine->manager.start_queue.length > 0 && flights_has_room(&engine->flights) &&
-           engine_deadline_ns(engine) > now_ns;
+    return engine->manager.start_queue.length > 0 && flights_has_room(&engine->flights);
 }
 
 bool bounds_leave_no_round(const struct engine *engine)

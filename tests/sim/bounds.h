@@ -21,6 +21,7 @@ struct sim_bounds {
     unsigned admission_min;
     unsigned admission_start;
     unsigned timers;
+    unsigned starts;
     unsigned locks;
     unsigned holds;
     unsigned renewals;
@@ -107,9 +108,8 @@ enum limited {
 const char *limited_word(enum limited limited);
 enum limited limited_of(const char *word);
 
-/* Do requests wait for their start although their rounds may start, and the engine does not go on
- * at once? Called after a pass. */
-bool bounds_hold_back_in_vain(const struct engine *engine, int64_t now_ns);
+/* Do requests wait for their start although their rounds may start? */
+bool bounds_hold_back(const struct engine *engine);
 
 /* Has the engine no room for another round, request or resource, or are half of its rounds taken up
  * by LOCKs without WAIT and by STATUSes (manager_impatient_max)? */

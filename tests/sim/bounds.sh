@@ -4,8 +4,8 @@
 # The limits in the list below become variables, the fields of struct sim_bounds (bounds.h). LIMIT_BATCH
 # is the length of arrays, so it becomes a small constant. All other limits stay as they are.
 set -eu
-drawn='CLIENT_REQUESTS ROUNDS ADMISSION_MIN ADMISSION_START TIMERS LOCKS HOLDS RENEWALS BREAKS EXTENDED
-       LINK_COMMANDS LINK_KEY_PROBES
+drawn='CLIENT_REQUESTS ROUNDS ADMISSION_MIN ADMISSION_START TIMERS STARTS LOCKS HOLDS RENEWALS
+       BREAKS EXTENDED LINK_COMMANDS LINK_KEY_PROBES
        LINK_RELEASES LINK_VOTES LINK_KEPT LINK_PENDING_RELEASES LINK_RELEASES_UNDER_WAY'
 script='s/LIMIT_BATCH = [0-9]*,/LIMIT_BATCH = 2,/
 /^#endif/d'

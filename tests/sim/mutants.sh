@@ -189,7 +189,7 @@ mutant linger-ignored clients "two holders" engine/locks/requests.c \
     's/lock->lingers && !by_quit/0/'
 
 # --- admission ---
-mutant held-back-for-ever all 'sleeps while' engine/engine.c \
+mutant held-back-for-ever all 'in vain\|sleeps while' engine/engine.c \
     's/else if (!requests_start_next(&engine->manager, now_ns))/else/'
 mutant settled-round-keeps-its-place all 'sleeps while' engine/flight/flights.c \
     's/^    admission_on_settled(.*//'
@@ -210,6 +210,8 @@ mutant batch-without-limit all "aborted\|crashed" engine/flight/write.c \
     's/ && count < LIMIT_BATCH) {/) {/'
 mutant holds-without-limit all "limit of holds" engine/locks/waits.c \
     's/manager->holding >= LIMIT_HOLDS/0/'
+mutant starts-not-renewed-without-output all "in vain" engine/engine.c \
+    's/ || engine->manager.starts_left == 0//'
 mutant no-lock-evicted all aborted engine/locks/grants.c \
     '/^static struct lock \*take_lock/,/^}/s/^        forget_lock(.*/        (void)0;/'
 mutant no-extended-token-evicted all aborted engine/locks/extensions.c \

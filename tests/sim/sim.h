@@ -130,6 +130,10 @@ struct sim_daemon {
                              next one passes it to engine_on_timer(). 0: none was due */
     int64_t paused_at_ns; /* true time at which the last pause began or ended */
     bool busy;            /* in a slow pass of its loop */
+    /* True time since which requests wait for their start although there is room, and none starts;
+     * 0: no request does. */
+    int64_t in_vain_ns;
+    uint64_t starts_ended; /* number of requests that had waited for their start by then */
     struct event backlog[SIM_BACKLOG]; /* events that arrived while it was paused or busy */
     unsigned backlog_count;
 };

@@ -160,6 +160,34 @@ START_TEST(queues_are_updated_over_several_passes)
 }
 END_TEST
 
+/* --- starts --- */
+
+/* No master is up, so a round fails at once and writes nothing that would have to be flushed. */
+START_TEST(starts_continue_in_the_next_pass_although_nothing_is_written)
+{
+    struct admission *admission = &w.engine.flights.admission;
+    for (unsigned i = 0; i < 5; i++)
+        cluster_kill(&w, i);
+    cluster_pass_ms(&w, 2000);
+    admission->limit = 0;
+    admission->limited = 1;
+    for (unsigned i = 0; i < 3; i++)
+        cluster_submit(&w, "#%u STATUS a", i);
+    cluster_expect(&w, "(nothing)");
+    admission->limit = LIMIT_ADMISSION_START;
+    admission->limited = 0;
+    for (unsigned i = 0; i < 3; i++) {
+        w.engine.manager.starts_left = 1;
+        ck_assert_int_le(engine_deadline_ns(&w.engine), w.now_ns);
+        engine_on_timer(&w.engine, w.now_ns, w.now_ns);
+        ck_assert_uint_eq(w.reply_count, i + 1);
+        ck_assert(engine_wants_flush(&w.engine));
+        engine_flush(&w.engine, w.now_ns);
+        ck_assert(!engine_wants_flush(&w.engine));
+    }
+}
+END_TEST
+
 static TCase *timers_cases(void)
 {
     TCase *cases = tcase_create("timers");
@@ -169,6 +197,7 @@ static TCase *timers_cases(void)
     tcase_add_test(cases, lost_hold_is_reported_before_waits_that_ended_earlier);
     tcase_add_test(cases, hold_is_reported_as_lost_although_the_budget_is_used_up);
     tcase_add_test(cases, locks_that_end_at_once_are_forgotten_over_several_passes);
+    tcase_add_test(cases, starts_continue_in_the_next_pass_although_nothing_is_written);
     tcase_add_test(cases, waits_that_end_during_a_round_are_answered_over_several_passes);
     tcase_add_test(cases, queues_are_updated_over_several_passes);
     return cases;
