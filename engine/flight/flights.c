@@ -252,8 +252,8 @@ static inline void carry_out(struct flights *flights, struct flight *flight,
         flights_end(flights, flight);
 }
 
-/* Releases and extensions make room or keep a promise, so they start at once. So does the STATUS of a
- * BREAK, which keeps notes; few BREAKs run at a time. */
+/* Releases and extensions make room or keep a promise, so they start at once. So does the STATUS of
+ * a BREAK, which keeps notes; few BREAKs run at a time. */
 static bool has_to_be_admitted(const struct flight *flight)
 {
     return (flight->round.kind == ROUND_STATUS && flight->notes == NULL) ||

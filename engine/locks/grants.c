@@ -72,7 +72,7 @@ static void end_hold(struct lock_manager *manager, struct lock *lock)
     set_timer(manager, lock);
 }
 
-static void forget_lock(struct lock_manager *manager, struct lock *lock)
+void grants_forget(struct lock_manager *manager, struct lock *lock)
 {
     struct resource *resource = lock->resource;
     if (lock->client != NULL)
@@ -126,7 +126,7 @@ bool grants_end(struct lock_manager *manager, struct resource *resource, const c
         return false;
     if (lock->client != NULL && lock->client != client)
         lose(manager, lock, LOSS_GONE);
-    forget_lock(manager, lock);
+    grants_forget(manager, lock);
     return true;
 }
 
@@ -136,7 +136,7 @@ static struct lock *take_lock(struct lock_manager *manager)
 {
     struct lock *lock = pool_take(&manager->locks);
     if (lock == NULL) {
-        forget_lock(manager, TAILQ_FIRST(&manager->unheld));
+        grants_forget(manager, TAILQ_FIRST(&manager->unheld));
         lock = pool_take(&manager->locks);
     }
     assert(lock != NULL);
@@ -151,7 +151,7 @@ void grants_on_granted(struct lock_manager *manager, const struct flight *flight
     if (resource->lock != NULL && resource->lock->client != NULL)
         lose(manager, resource->lock, LOSS_GONE);
     if (resource->lock != NULL)
-        forget_lock(manager, resource->lock);
+        grants_forget(manager, resource->lock);
 
     struct lock *lock = take_lock(manager);
     lock->timer = (struct timer){.kind = TIMER_LOCK};
@@ -296,7 +296,7 @@ void grants_renew(struct lock_manager *manager, int64_t now_ns)
 void grants_on_timer(struct lock_manager *manager, struct lock *lock, int64_t now_ns)
 {
     if (lock->client == NULL) {
-        forget_lock(manager, lock);
+        grants_forget(manager, lock);
     } else if (now_ns < hold_lost_ns(&lock->hold)) {
         timers_set(&manager->due, &lock->due, hold_lost_ns(&lock->hold));
         set_timer(manager, lock);

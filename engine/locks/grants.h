@@ -35,6 +35,9 @@ void grants_on_extended(struct lock_manager *manager, struct flight *flight, int
 bool grants_end(struct lock_manager *manager, struct resource *resource, const char *token,
                 const struct engine_client *client);
 
+/* Forget a lock that has ended, or that the caller releases. Nothing is told to its client. */
+void grants_forget(struct lock_manager *manager, struct lock *lock);
+
 /* The connection of the client is lost: stop extending its HOLDs, but do not release them. */
 void grants_abandon(struct lock_manager *manager, struct engine_client *client);
 

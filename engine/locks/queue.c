@@ -63,8 +63,8 @@ void queue_leave(struct queue *queue, struct waiter *waiter)
 }
 
 /* Numbers are consecutive, except where a waiter has left that was neither the first nor the last.
- * To close such gaps takes a walk over the queue, and each waiter may ask once a second, so the walk
- * does not follow each departure. */
+ * To close such gaps takes a walk over the queue, and each waiter may ask once a second, so the
+ * walk does not follow each departure. */
 unsigned queue_position(struct queue *queue, const struct waiter *waiter, int64_t now_ns)
 {
     unsigned first = TAILQ_FIRST(&queue->waiters)->number;

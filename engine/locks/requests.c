@@ -263,7 +263,7 @@ static void release_holds(struct lock_manager *manager, struct engine_client *cl
         if (lock->lingers && !by_quit)
             continue;
         memcpy(token, lock->token, LIMIT_TOKEN);
-        grants_end(manager, resource, token, client);
+        grants_forget(manager, lock);
         waits_release(manager, resource, token, NULL, true, now_ns);
     }
 }

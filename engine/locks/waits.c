@@ -40,10 +40,11 @@ void waits_leave(struct lock_manager *manager, struct pending_request *pending)
         manager->holding--;
 }
 
-/* If the last round for this resource found no quorum, and no quorum votes now either, note why each
- * master has no vote now: the queue may have rested since that round (rest_until_ns()). */
-static void renew_reasons(const struct lock_manager *manager, struct resource *resource,
-                          int64_t now_ns)
+/* If the last round for this resource found no quorum, and no quorum votes now either, note why
+ * each master has no vote now: the queue may have rested since that round (rest_until_ns()).
+ * noinline: keeps this code out of LOCKs that start a round. */
+__attribute__((noinline)) static void renew_reasons(const struct lock_manager *manager,
+                                                    struct resource *resource, int64_t now_ns)
 {
     enum reason reasons[LIMIT_NODES];
     unsigned votes = 0;
@@ -521,9 +522,11 @@ static int64_t keep_sought(struct lock_manager *manager, struct resource *resour
 /*
  * The earliest time at which a quorum of the masters may vote, as far as is known; TIMER_NEVER: not
  * before an event brings a vote back. A master whose vote counts as lost here (vote_reason) is
- * reported when it votes again, and then update_queues() runs each queue.
+ * reported when it votes again, and then update_queues() runs each queue. noinline: keeps this code
+ * out of the usual case, in which a quorum votes.
  */
-static int64_t quorum_votes_ns(const struct lock_manager *manager, int64_t now_ns)
+__attribute__((noinline)) static int64_t quorum_votes_ns(const struct lock_manager *manager,
+                                                         int64_t now_ns)
 {
     const struct flights *flights = manager->flights;
     int64_t until_ns[LIMIT_NODES];

@@ -213,7 +213,7 @@ mutant holds-without-limit all "limit of holds" engine/locks/waits.c \
 mutant starts-not-renewed-without-output all "in vain" engine/engine.c \
     's/ || engine->manager.starts_left == 0//'
 mutant no-lock-evicted all aborted engine/locks/grants.c \
-    '/^static struct lock \*take_lock/,/^}/s/^        forget_lock(.*/        (void)0;/'
+    '/^static struct lock \*take_lock/,/^}/s/^        grants_forget(.*/        (void)0;/'
 mutant no-extended-token-evicted all aborted engine/locks/extensions.c \
     '/^static struct extended \*add_entry/,/^}/s/^        drop_entry(.*/        (void)0;/'
 mutant refused-waiter-stays-queued all "aborted\|crashed" engine/locks/waits.c \
