@@ -26,8 +26,10 @@ void pass_want_end(struct pass *pass)
 
 bool pass_has_time(struct pass *pass, int64_t now_ns)
 {
-    if (pass->until_ns == 0)
+    if (pass->until_ns == 0) {
         pass->until_ns = now_ns + PASS_BUDGET_NS;
+        pass_want_end(pass);
+    }
     return now_ns < pass->until_ns;
 }
 

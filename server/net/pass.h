@@ -40,7 +40,7 @@ void pass_deinit(struct pass *pass);
 void pass_want_end(struct pass *pass);
 
 /* Is there time left for clients in this pass? The first call in a pass starts the budget, so it
- * always returns true. */
+ * always returns true. It also requests the callback, because the budget ends with the pass. */
 bool pass_has_time(struct pass *pass, int64_t now_ns);
 
 /* The callback calls this when its work is done. The next pass has a new budget. */
