@@ -123,9 +123,10 @@ void requests_take(struct session *session);
 
 /* --- listing.c: the replies to NODES, STATS, LOCKS, CLIENTS and HELP, one line per item --- */
 
-/* Write the reply, including its last line END. A list of all locks or all clients uses up the
- * session's read budget. Such a list has at most LIMIT_LISTING_LINES lines, and fewer if there is
- * no room for more; then the line before END says how many lines were left out. */
+/* Write the reply, including its last line END. A list of all locks or all clients has at most
+ * LIMIT_LISTING_LINES lines, and fewer if there is no room for more; then the line before END says
+ * how many lines were left out. Such a list uses up the session's read budget. Any other listing
+ * does so if the pass has no time left after it. */
 void listing_write(struct session *session, const struct request *request);
 
 #endif

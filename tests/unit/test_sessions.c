@@ -1,0 +1,264 @@
+/*
+ * Sessions over real kernel sockets, with a virtual clock: what one pass of the event loop does for
+ * clients, and what waits for later passes (server/net/pass.h). No master is up.
+ */
+#include <event2/event.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "config/config.h"
+#include "protocol/units.h"
+#include "server/clients/clients.h"
+#include "server/clock.h"
+#include "server/log.h"
+#include "server/net/pass.h"
+#include "server/net/stream.h"
+#include "server/random.h"
+#include "server/rules.h"
+#include "tests/runner.h"
+#include "tests/unit/configs.h"
+
+enum { CLIENTS = 200 };
+
+struct fixture {
+    struct config *config;
+    struct log log;
+    struct random random;
+    struct event_base *base;
+    struct pass pass;
+    struct streams streams;
+    struct clients clients;
+    int peers[CLIENTS];
+};
+
+/* --- the clock --- */
+
+/* Each reading takes step_ns. So every piece of work that reads the clock takes that long. */
+static int64_t now_ns;
+static int64_t step_ns;
+
+int64_t clock_now_ns(void)
+{
+    now_ns += step_ns;
+    return now_ns;
+}
+
+int64_t clock_wall_ns(void)
+{
+    return now_ns;
+}
+
+int64_t clock_monotonic_ns(void)
+{
+    return now_ns;
+}
+
+struct timeval clock_delay(int64_t delay_ns)
+{
+    int64_t us = delay_ns > 0 ? (delay_ns + 999) / 1000 : 0;
+    return (struct timeval){.tv_sec = us / 1000000, .tv_usec = us % 1000000};
+}
+
+void clock_read_id(char *id, size_t size)
+{
+    snprintf(id, size, "virtual");
+}
+
+/* --- the engine's io --- */
+
+static void io_open(void *context, unsigned node, enum channel channel)
+{
+    (void)context;
+    (void)node;
+    (void)channel;
+}
+
+static void io_write(void *context, uint32_t nodes, enum channel channel, const char *bytes,
+                     size_t len)
+{
+    (void)context;
+    (void)nodes;
+    (void)channel;
+    (void)bytes;
+    (void)len;
+}
+
+static void io_random(void *context, void *bytes, size_t len)
+{
+    (void)context;
+    memset(bytes, 1, len);
+}
+
+static const struct engine_io io = {
+    .open = io_open, .close = io_open, .write = io_write, .random = io_random};
+
+/* --- the fixture --- */
+
+static void on_pass_end(evutil_socket_t fd, short events, void *context)
+{
+    struct fixture *fixture = context;
+    (void)fd;
+    (void)events;
+    streams_flush(&fixture->streams);
+    clients_on_pass_end(&fixture->clients);
+    pass_ended(&fixture->pass);
+}
+
+static void open_fixture(struct fixture *fixture)
+{
+    *fixture = (struct fixture){.log = {.level = CONFIG_LOG_INFO, .fd = -1}};
+    now_ns = NS_PER_S;
+    step_ns = 0;
+    configs_open();
+    fixture->config = configs_accept(NODES);
+    fixture->log.fd = open("log", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    ck_assert_int_ge(fixture->log.fd, 0);
+    fixture->base = event_base_new();
+    ck_assert(random_init(&fixture->random));
+    ck_assert(pass_init(&fixture->pass, fixture->base, on_pass_end, fixture));
+    ck_assert(streams_init(&fixture->streams, fixture->base, &fixture->pass));
+    struct engine_rules rules = rules_of(fixture->config);
+    rules.clock_id = "virtual";
+    fixture->clients = (struct clients){
+        .config = fixture->config,
+        .log = &fixture->log,
+        .base = fixture->base,
+        .pass = &fixture->pass,
+        .random = &fixture->random,
+        .streams = &fixture->streams,
+        .request_limits = rules_request_limits(&rules),
+        .engine = engine_new(&rules, &io, now_ns),
+        .limit = CLIENTS,
+    };
+    ck_assert_ptr_nonnull(fixture->clients.engine);
+    ck_assert(clients_init(&fixture->clients));
+    for (unsigned i = 0; i < CLIENTS; i++)
+        fixture->peers[i] = -1;
+}
+
+static void close_fixture(struct fixture *fixture)
+{
+    struct engine *engine = fixture->clients.engine;
+    clients_free_sessions(&fixture->clients);
+    clients_deinit(&fixture->clients);
+    engine_free(engine);
+    streams_deinit(&fixture->streams);
+    pass_deinit(&fixture->pass);
+    event_base_free(fixture->base);
+    random_deinit(&fixture->random);
+    config_free(fixture->config);
+    close(fixture->log.fd);
+    for (unsigned i = 0; i < CLIENTS; i++)
+        if (fixture->peers[i] >= 0)
+            close(fixture->peers[i]);
+    configs_close();
+}
+
+static void run_pass(struct fixture *fixture)
+{
+    event_base_loop(fixture->base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
+}
+
+/* The address of the peers, in network byte order. */
+static struct peer a_peer(void)
+{
+    struct peer peer = {.kind = PEER_TCP, .name = "somewhere"};
+    peer.client_address = client_address_of_ipv4("\x0a\x00\x00\x01");
+    return peer;
+}
+
+static bool try_connect(struct fixture *fixture, unsigned index)
+{
+    const struct peer peer = a_peer();
+    int fds[2];
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds), 0);
+    fixture->peers[index] = fds[0];
+    ck_assert(address_counts_enter(&fixture->clients.address_counts, &peer.client_address, 0));
+    if (sessions_add(&fixture->clients, fds[1], NULL, &peer))
+        return true;
+    address_counts_leave(&fixture->clients.address_counts, &peer.client_address);
+    return false;
+}
+
+static void connect_clients(struct fixture *fixture, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        ck_assert(try_connect(fixture, i));
+}
+
+static void say(const struct fixture *fixture, unsigned index, const char *text)
+{
+    ck_assert_int_eq(write(fixture->peers[index], text, strlen(text)), (ssize_t)strlen(text));
+}
+
+/* What the daemon has sent to this client and the test has not read yet. */
+static const char *heard(const struct fixture *fixture, unsigned index)
+{
+    static char text[4096];
+    ssize_t len = read(fixture->peers[index], text, sizeof(text) - 1);
+    text[len > 0 ? len : 0] = '\0';
+    return text;
+}
+
+/* --- listings --- */
+
+/* LOCKS <resource> can walk a long queue. So the lines of one read budget can exceed a pass. */
+START_TEST(a_pass_ends_between_the_listings_of_one_client)
+{
+    struct fixture fixture;
+    struct clients *clients = &fixture.clients;
+    uint64_t before = 0;
+    unsigned passes = 0;
+    open_fixture(&fixture);
+    connect_clients(&fixture, 1);
+    for (unsigned i = 0; i < LIMIT_READ_BUDGET; i++)
+        say(&fixture, 0, "LOCKS a\n");
+    step_ns = PASS_BUDGET_NS / 4;
+    while (clients->requests[VERB_LOCKS] < LIMIT_READ_BUDGET) {
+        run_pass(&fixture);
+        ck_assert_uint_le(clients->requests[VERB_LOCKS] - before, 4);
+        before = clients->requests[VERB_LOCKS];
+        ck_assert_uint_lt(passes++, 100);
+    }
+    close_fixture(&fixture);
+}
+END_TEST
+
+START_TEST(a_pass_ends_between_the_listings_of_several_clients)
+{
+    struct fixture fixture;
+    struct clients *clients = &fixture.clients;
+    uint64_t before = 0;
+    unsigned passes = 0;
+    enum { LISTERS = 20 };
+    open_fixture(&fixture);
+    connect_clients(&fixture, LISTERS);
+    for (unsigned i = 0; i < LISTERS; i++)
+        say(&fixture, i, "LOCKS\n");
+    step_ns = PASS_BUDGET_NS / 4;
+    while (clients->requests[VERB_LOCKS] < LISTERS) {
+        run_pass(&fixture);
+        ck_assert_uint_le(clients->requests[VERB_LOCKS] - before, 4);
+        before = clients->requests[VERB_LOCKS];
+        ck_assert_uint_lt(passes++, 100);
+    }
+    run_pass(&fixture);
+    for (unsigned i = 0; i < LISTERS; i++)
+        ck_assert_str_eq(heard(&fixture, i), "END\n");
+    close_fixture(&fixture);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("sessions");
+    TCase *tests = tcase_create("sessions");
+    tcase_add_test(tests, a_pass_ends_between_the_listings_of_one_client);
+    tcase_add_test(tests, a_pass_ends_between_the_listings_of_several_clients);
+    suite_add_tcase(suite, tests);
+    return suite;
+}
