@@ -57,8 +57,8 @@ struct clients {
     struct event *auth_timer; /* when the oldest unauthenticated connection must be closed */
 
     struct session_list sessions;
-    struct session_list deferred;   /* sessions for sessions_on_sweep() after this pass */
-    struct event *sweep;            /* active while `deferred` is not empty */
+    struct session_queue deferred;  /* sessions for sessions_on_sweep(), the oldest first */
+    struct event *sweep;            /* active or added while `deferred` is not empty */
     struct session_queue next_pass; /* sessions that wait for their turn, see session_may_read() */
     struct event *next_pass_event;  /* added while `next_pass` is not empty */
     bool crowded; /* a pass had too little time: sessions with new input queue up in next_pass */

@@ -14,9 +14,11 @@ void session_defer(struct session *session)
 {
     if (session->is_deferred)
         return;
+    /* If others wait, the sweep is due already. */
+    if (TAILQ_EMPTY(&session->clients->deferred))
+        event_active(session->clients->sweep, 0, 0);
     session->is_deferred = true;
-    LIST_INSERT_HEAD(&session->clients->deferred, session, deferred);
-    event_active(session->clients->sweep, 0, 0);
+    TAILQ_INSERT_TAIL(&session->clients->deferred, session, deferred);
 }
 
 void session_want_next_pass(struct session *session)

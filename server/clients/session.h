@@ -54,7 +54,7 @@ struct session {
     bool on_next_pass;         /* is in clients->next_pass: waits for its turn */
     bool unread;               /* waits for its turn to read its socket */
     LIST_ENTRY(session) entry; /* in clients->sessions */
-    LIST_ENTRY(session) deferred;
+    TAILQ_ENTRY(session) deferred;
     TAILQ_ENTRY(session) next_pass;
     struct auth_identity identity;                                   /* its user and its rights */
     char peer[PEER_NAME_MAX + sizeof(",cn=") + SESSION_SUBJECT_MAX]; /* for the log and listings */
@@ -77,7 +77,8 @@ static inline bool session_has_ended(const struct session *session)
     return session->state == SESSION_ENDING || session->state == SESSION_ENDED;
 }
 
-/* Let sessions_on_sweep() handle the session after this pass of the event loop. */
+/* Let sessions_on_sweep() handle the session at the end of this pass, or in a later one if many
+ * sessions are deferred. */
 void session_defer(struct session *session);
 
 /* Continue with the session's lines in the next pass, after the events that are ready by then. */

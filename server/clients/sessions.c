@@ -147,7 +147,7 @@ static void session_free(struct session *session)
               LOG_FIELDS(log_number("client", (int64_t)engine_client_id(&session->client)),
                          log_number("requests", (int64_t)session->requests)));
     if (session->is_deferred)
-        LIST_REMOVE(session, deferred);
+        TAILQ_REMOVE(&clients->deferred, session, deferred);
     if (session->on_next_pass)
         TAILQ_REMOVE(&clients->next_pass, session, next_pass);
     LIST_REMOVE(session, entry);
@@ -406,17 +406,27 @@ static void sweep(struct session *session)
         session_free(session);
 }
 
+/* To read the end of an idle session and to free it takes 38 us (2026-11-24), and thousands can end
+ * at once. So the sweep continues in the next pass when its time is over. It continues by a
+ * timeout, because an active event would keep the loop from reading sockets. */
 static void sessions_on_sweep(evutil_socket_t fd, short events, void *context)
 {
+    static const struct timeval at_once = {0};
     struct clients *clients = context;
     struct session *session;
     (void)fd;
     (void)events;
-    while ((session = LIST_FIRST(&clients->deferred)) != NULL) {
-        LIST_REMOVE(session, deferred);
+    int64_t until_ns = clock_now_ns() + PASS_SLICE_NS;
+    do {
+        session = TAILQ_FIRST(&clients->deferred);
+        if (session == NULL)
+            break;
+        TAILQ_REMOVE(&clients->deferred, session, deferred);
         session->is_deferred = false;
         sweep(session);
-    }
+    } while (clock_now_ns() < until_ns);
+    if (!TAILQ_EMPTY(&clients->deferred))
+        event_add(clients->sweep, &at_once);
     pass_want_end(clients->pass);
 }
 
@@ -425,7 +435,7 @@ static void sessions_on_sweep(evutil_socket_t fd, short events, void *context)
 bool sessions_init(struct clients *clients)
 {
     LIST_INIT(&clients->sessions);
-    LIST_INIT(&clients->deferred);
+    TAILQ_INIT(&clients->deferred);
     TAILQ_INIT(&clients->next_pass);
     clients->read_budget = LIMIT_READ_BUDGET;
     clients->sweep = event_new(clients->base, -1, 0, sessions_on_sweep, clients);

@@ -22,6 +22,10 @@
 
 #define PASS_BUDGET_NS (20 * NS_PER_MS)
 
+/* Ending sessions has a budget of its own. So busy clients cannot keep ended ones in memory, and
+ * clients that end cannot keep others waiting. */
+#define PASS_SLICE_NS (PASS_BUDGET_NS / 4)
+
 struct pass {
     struct event *end;
     int64_t until_ns; /* when the budget of this pass ends; 0: no client has been served yet */

@@ -253,12 +253,68 @@ START_TEST(a_pass_ends_between_the_listings_of_several_clients)
 }
 END_TEST
 
+/* --- ends --- */
+
+enum { ENDING = 100 };
+
+/* The oldest first, and a client that stays is served meanwhile. */
+START_TEST(sessions_that_end_at_once_are_freed_over_several_passes)
+{
+    struct fixture fixture;
+    struct session *session;
+    unsigned passes = 0;
+    unsigned order = 0;
+    open_fixture(&fixture);
+    connect_clients(&fixture, ENDING + 1);
+    struct session *ending[ENDING + 1];
+    /* The list begins with the newest session. */
+    LIST_FOREACH (session, &fixture.clients.sessions, entry)
+        ending[ENDING - order++] = session;
+    for (unsigned i = 0; i < ENDING; i++)
+        session_drop(ending[i], "the test ends it");
+    step_ns = NS_PER_MS;
+    for (unsigned left = ENDING + 1; left > 1; left = fixture.clients.session_count) {
+        say(&fixture, ENDING, "PING\n");
+        run_pass(&fixture);
+        ck_assert_uint_le(left - fixture.clients.session_count, PASS_SLICE_NS / NS_PER_MS);
+        /* Each session takes its turn: the peers of the oldest sessions see the end first. */
+        char byte;
+        for (unsigned i = 0; i < ENDING; i++)
+            ck_assert_int_eq(recv(fixture.peers[i], &byte, 1, MSG_PEEK),
+                             i < ENDING + 1 - fixture.clients.session_count ? 0 : -1);
+        ck_assert_str_eq(heard(&fixture, ENDING), "PONG\n");
+        ck_assert_uint_lt(passes++, 10 * ENDING);
+    }
+    close_fixture(&fixture);
+}
+END_TEST
+
+/* Clients that read and write in each pass must not keep ended sessions from being freed. */
+START_TEST(sessions_are_freed_although_clients_use_up_the_pass)
+{
+    struct fixture fixture;
+    enum { BUSY = 50 };
+    open_fixture(&fixture);
+    connect_clients(&fixture, BUSY + 1);
+    session_drop(LIST_FIRST(&fixture.clients.sessions), "the test ends it");
+    for (unsigned i = 0; i < BUSY; i++)
+        say(&fixture, i, "PING\n");
+    step_ns = PASS_BUDGET_NS / 2;
+    run_pass(&fixture);
+    ck_assert_uint_eq(fixture.clients.session_count, BUSY);
+    step_ns = 0;
+    close_fixture(&fixture);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *suite = suite_create("sessions");
     TCase *tests = tcase_create("sessions");
     tcase_add_test(tests, a_pass_ends_between_the_listings_of_one_client);
     tcase_add_test(tests, a_pass_ends_between_the_listings_of_several_clients);
+    tcase_add_test(tests, sessions_that_end_at_once_are_freed_over_several_passes);
+    tcase_add_test(tests, sessions_are_freed_although_clients_use_up_the_pass);
     suite_add_tcase(suite, tests);
     return suite;
 }
