@@ -22,8 +22,9 @@
 
 #define PASS_BUDGET_NS (20 * NS_PER_MS)
 
-/* Ending sessions has a budget of its own. So busy clients cannot keep ended ones in memory, and
- * clients that end cannot keep others waiting. */
+/* Two kinds of work have a budget of their own in each pass: freeing ended sessions, and closing
+ * connections that did not authenticate in time. So busy clients cannot keep these in memory, and
+ * these cannot keep other clients waiting. */
 #define PASS_SLICE_NS (PASS_BUDGET_NS / 4)
 
 struct pass {

@@ -307,6 +307,32 @@ START_TEST(sessions_are_freed_although_clients_use_up_the_pass)
 }
 END_TEST
 
+/* --- unauthenticated connections --- */
+
+START_TEST(late_unauthenticated_connections_are_closed_over_several_passes)
+{
+    struct fixture fixture;
+    struct clients *clients = &fixture.clients;
+    unsigned passes = 0;
+    open_fixture(&fixture);
+    clients->auth.open = false;
+    connect_clients(&fixture, ENDING);
+    now_ns += fixture.config->limits.auth_timeout_ns;
+    clients_apply_config(clients, CLIENTS); /* sets the timer, which is due now */
+    step_ns = NS_PER_MS;
+    while (clients->session_count > 0) {
+        unsigned before = clients->session_count;
+        run_pass(&fixture);
+        ck_assert_uint_le(before - clients->session_count, PASS_SLICE_NS / NS_PER_MS);
+        ck_assert_uint_lt(passes++, 10 * ENDING);
+    }
+    ck_assert_uint_eq(clients->auth.late, ENDING);
+    for (unsigned i = 0; i < ENDING; i++)
+        ck_assert_str_eq(heard(&fixture, i), "DENIED not authenticated in time\n");
+    close_fixture(&fixture);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *suite = suite_create("sessions");
@@ -315,6 +341,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, a_pass_ends_between_the_listings_of_several_clients);
     tcase_add_test(tests, sessions_that_end_at_once_are_freed_over_several_passes);
     tcase_add_test(tests, sessions_are_freed_although_clients_use_up_the_pass);
+    tcase_add_test(tests, late_unauthenticated_connections_are_closed_over_several_passes);
     suite_add_tcase(suite, tests);
     return suite;
 }
