@@ -92,6 +92,11 @@ void clients_on_pass_end(struct clients *clients);
 /* Whether any session has output that the kernel has not accepted yet. */
 bool clients_have_unsent(const struct clients *clients);
 
+/* --- refusals.c --- */
+
+/* Count and log that a connection is refused. */
+void clients_log_refusal(struct clients *clients, const char *peer, enum listener_refusal refusal);
+
 /* --- sessions.c: a connection's start, progress and end --- */
 
 /* False if there is not enough memory. */
@@ -102,7 +107,8 @@ bool sessions_init(struct clients *clients);
 void sessions_deinit(struct clients *clients);
 
 /* Create the session of an accepted connection. tls: the connection's TLS after its handshake, else
- * NULL. The session owns fd and tls. False if there is not enough memory. */
+ * NULL. The session owns fd and tls. False if there is not enough memory. Then both have been
+ * closed, and the refusal is in the log. */
 bool sessions_add(struct clients *clients, int fd, struct bufferevent *tls,
                   const struct peer *peer);
 

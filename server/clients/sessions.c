@@ -345,6 +345,7 @@ bool sessions_add(struct clients *clients, int fd, struct bufferevent *tls, cons
         evutil_closesocket(fd);
     }
     free(session);
+    clients_log_refusal(clients, peer->name, REFUSED_MEMORY);
     return false;
 }
 

@@ -210,10 +210,10 @@ void stream_set_reading(struct stream *stream, bool reading)
     stream->reading = may;
     if (stream->tls != NULL)
         set_tls_reading(stream);
-    else if (may)
-        event_add(stream->readable, NULL);
-    else
+    else if (!may)
         event_del(stream->readable);
+    else if (event_add(stream->readable, NULL) != 0)
+        lose_and_notify(stream, ENOMEM);
 }
 
 void stream_watch_hangup(struct stream *stream, bool watched)

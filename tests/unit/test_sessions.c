@@ -96,6 +96,28 @@ static void io_random(void *context, void *bytes, size_t len)
 static const struct engine_io io = {
     .open = io_open, .close = io_open, .write = io_write, .random = io_random};
 
+/* --- libevent's memory --- */
+
+/* How many allocations succeed before memory runs out; -1: all. */
+static int allocations_left;
+
+static bool memory_is_short(void)
+{
+    if (allocations_left > 0)
+        allocations_left--;
+    return allocations_left == 0;
+}
+
+static void *allocate(size_t size)
+{
+    return memory_is_short() ? NULL : malloc(size);
+}
+
+static void *reallocate(void *old, size_t size)
+{
+    return memory_is_short() ? NULL : realloc(old, size);
+}
+
 /* --- the fixture --- */
 
 static void on_pass_end(evutil_socket_t fd, short events, void *context)
@@ -113,9 +135,11 @@ static void open_fixture(struct fixture *fixture)
     *fixture = (struct fixture){.log = {.level = CONFIG_LOG_INFO, .fd = -1}};
     now_ns = NS_PER_S;
     step_ns = 0;
+    allocations_left = -1;
+    event_set_mem_functions(allocate, reallocate, free);
     configs_open();
     fixture->config = configs_accept(NODES);
-    fixture->log.fd = open("log", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    fixture->log.fd = open("log", O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     ck_assert_int_ge(fixture->log.fd, 0);
     fixture->base = event_base_new();
     ck_assert(random_init(&fixture->random));
@@ -177,7 +201,9 @@ static bool try_connect(struct fixture *fixture, unsigned index)
     int fds[2];
     ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds), 0);
     fixture->peers[index] = fds[0];
-    ck_assert(address_counts_enter(&fixture->clients.address_counts, &peer.client_address, 0));
+    ck_assert_int_eq(
+        address_counts_enter(&fixture->clients.address_counts, &peer.client_address, 0),
+        ADDRESS_COUNTED);
     if (sessions_add(&fixture->clients, fds[1], NULL, &peer))
         return true;
     address_counts_leave(&fixture->clients.address_counts, &peer.client_address);
@@ -200,6 +226,14 @@ static const char *heard(const struct fixture *fixture, unsigned index)
 {
     static char text[4096];
     ssize_t len = read(fixture->peers[index], text, sizeof(text) - 1);
+    text[len > 0 ? len : 0] = '\0';
+    return text;
+}
+
+static const char *logged(const struct fixture *fixture)
+{
+    static char text[65536];
+    ssize_t len = pread(fixture->log.fd, text, sizeof(text) - 1, 0);
     text[len > 0 ? len : 0] = '\0';
     return text;
 }
@@ -333,6 +367,45 @@ START_TEST(late_unauthenticated_connections_are_closed_over_several_passes)
 }
 END_TEST
 
+/* --- memory --- */
+
+/* A connection is served, or it is closed and the log says so, whichever allocation fails. */
+START_TEST(a_connection_without_memory_is_closed_and_logged)
+{
+    struct fixture fixture;
+    unsigned refused = 0;
+    unsigned dropped = 0;
+    open_fixture(&fixture);
+    for (int i = 0; i < 10; i++) {
+        char byte;
+        ck_assert_int_eq(ftruncate(fixture.log.fd, 0), 0);
+        now_ns += NS_PER_S; /* the log is limited in each second */
+        allocations_left = i + 1;
+        bool added = try_connect(&fixture, (unsigned)i);
+        allocations_left = -1;
+        run_pass(&fixture);
+        run_pass(&fixture);
+        if (added && fixture.clients.session_count > 0) {
+            say(&fixture, (unsigned)i, "PING\n");
+            run_pass(&fixture);
+            ck_assert_str_eq(heard(&fixture, (unsigned)i), "PONG\n");
+            clients_free_sessions(&fixture.clients);
+        } else {
+            ck_assert_int_eq(recv(fixture.peers[i], &byte, 1, 0), 0);
+            ck_assert_ptr_nonnull(
+                strstr(logged(&fixture),
+                       added ? "client_dropped" : "client_refused peer=somewhere limit=memory"));
+            refused += !added;
+            dropped += added;
+        }
+    }
+    ck_assert_uint_gt(refused, 0);
+    ck_assert_uint_gt(dropped, 0);
+    ck_assert_uint_eq(fixture.clients.rejected[REFUSED_MEMORY], refused);
+    close_fixture(&fixture);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *suite = suite_create("sessions");
@@ -342,6 +415,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, sessions_that_end_at_once_are_freed_over_several_passes);
     tcase_add_test(tests, sessions_are_freed_although_clients_use_up_the_pass);
     tcase_add_test(tests, late_unauthenticated_connections_are_closed_over_several_passes);
+    tcase_add_test(tests, a_connection_without_memory_is_closed_and_logged);
     suite_add_tcase(suite, tests);
     return suite;
 }
