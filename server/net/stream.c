@@ -88,11 +88,13 @@ static bool collect(struct stream *stream)
     if (stream->lost || stream->collected)
         return !stream->lost;
     pass_want_end(streams->pass);
-    if (stream->user->master)
-        TAILQ_INSERT_HEAD(&streams->collected, stream, entry);
-    else
-        TAILQ_INSERT_TAIL(&streams->collected, stream, entry);
     stream->collected = true;
+    if (stream->user->master) {
+        TAILQ_INSERT_HEAD(&streams->collected, stream, entry);
+    } else {
+        TAILQ_INSERT_TAIL(&streams->collected, stream, entry);
+        pass_note_output(streams->pass);
+    }
     return true;
 }
 

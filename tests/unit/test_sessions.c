@@ -287,6 +287,43 @@ START_TEST(a_pass_ends_between_the_listings_of_several_clients)
 }
 END_TEST
 
+/* --- output --- */
+
+/* Each client sends PING. Returns how many PONGs the first pass has made. */
+static int64_t ping_at_once(struct fixture *fixture)
+{
+    const struct clients *clients = &fixture->clients;
+    uint64_t before = clients->requests[VERB_PING];
+    unsigned passes = 0;
+    for (unsigned i = 0; i < CLIENTS; i++)
+        say(fixture, i, "PING\n");
+    run_pass(fixture);
+    uint64_t first = clients->requests[VERB_PING] - before;
+    while (clients->requests[VERB_PING] - before < CLIENTS) {
+        run_pass(fixture);
+        ck_assert_uint_lt(passes++, 100);
+    }
+    for (unsigned i = 0; i < CLIENTS; i++)
+        ck_assert_str_eq(heard(fixture, i), "PONG\n");
+    return (int64_t)first;
+}
+
+START_TEST(the_output_of_a_pass_is_part_of_its_budget)
+{
+    struct fixture fixture;
+    unsigned tries = 0;
+    open_fixture(&fixture);
+    connect_clients(&fixture, CLIENTS);
+    /* libevent takes only 32 events from the first poll, and more from later ones. */
+    while (ping_at_once(&fixture) < CLIENTS)
+        ck_assert_uint_lt(tries++, 10);
+    /* Without the output, all of them would fit in one pass. */
+    step_ns = PASS_BUDGET_NS / CLIENTS;
+    ck_assert_int_le(ping_at_once(&fixture), PASS_BUDGET_NS / (step_ns + PASS_SEND_NS) + 1);
+    close_fixture(&fixture);
+}
+END_TEST
+
 /* --- ends --- */
 
 enum { ENDING = 100 };
@@ -412,6 +449,7 @@ Suite *test_suite(void)
     TCase *tests = tcase_create("sessions");
     tcase_add_test(tests, a_pass_ends_between_the_listings_of_one_client);
     tcase_add_test(tests, a_pass_ends_between_the_listings_of_several_clients);
+    tcase_add_test(tests, the_output_of_a_pass_is_part_of_its_budget);
     tcase_add_test(tests, sessions_that_end_at_once_are_freed_over_several_passes);
     tcase_add_test(tests, sessions_are_freed_although_clients_use_up_the_pass);
     tcase_add_test(tests, late_unauthenticated_connections_are_closed_over_several_passes);
