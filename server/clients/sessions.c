@@ -116,7 +116,8 @@ static void session_on_end_seen(void *context)
     struct session *session = context;
     int error = 0;
     socklen_t len = sizeof(error);
-    if (session->state == SESSION_DROPPED)
+    /* The stream may report the end more than once. */
+    if (!session_takes_lines(session) || session_has_ended(session))
         return;
     if (getsockopt(session->stream.fd, SOL_SOCKET, SO_ERROR, &error, &len) != 0 || error != 0) {
         on_lost(session, error == ECONNRESET);

@@ -9,7 +9,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Hang-ups handled in one pass of the loop; the others are found in the next. */
+/* Hang-ups handled in one pass of the loop, of streams that may not be read and of streams that are
+ * watched; the others are found in the next pass. */
 enum { HANGUPS_PER_PASS = 64 };
 
 static void streams_on_hangups(evutil_socket_t fd, short events, void *context)
@@ -172,6 +173,7 @@ void streams_flush(struct streams *streams)
     struct stream *stream;
     while ((stream = TAILQ_FIRST(&streams->collected)) != NULL)
         flush(stream);
+    streams->ends_seen = 0;
 }
 
 static void stream_on_writable(evutil_socket_t fd, short events, void *context)
@@ -328,6 +330,17 @@ static void read_on(struct stream *stream)
         on_lost(stream, ENOMEM);
 }
 
+/* The end of a stream that may not be read now. libevent reports it in each pass. */
+static void note_end(struct stream *stream)
+{
+    struct streams *streams = stream->streams;
+    if (stream->end_seen || streams->ends_seen == HANGUPS_PER_PASS)
+        return;
+    stream->end_seen = true;
+    streams->ends_seen++;
+    stream->user->on_end_seen(stream->context);
+}
+
 static void stream_on_readable(evutil_socket_t fd, short events, void *context)
 {
     struct stream *stream = context;
@@ -336,8 +349,11 @@ static void stream_on_readable(evutil_socket_t fd, short events, void *context)
         event_active(stream->deferred_read, EV_READ, 0);
         return;
     }
-    if (stream->user->may_read != NULL && !stream->user->may_read(stream->context))
+    if (stream->user->may_read != NULL && !stream->user->may_read(stream->context)) {
+        if (events & EV_CLOSED)
+            note_end(stream);
         return;
+    }
     read_on(stream);
     /* If the connection has ended after this input, report the end now, before any output is
      * flushed: a LOCK must not be granted to a client that has disconnected. */

@@ -4,6 +4,7 @@
  */
 #include <event2/event.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -87,6 +88,24 @@ static void io_write(void *context, uint32_t nodes, enum channel channel, const 
     (void)len;
 }
 
+static struct session *session_of(struct engine_client *client)
+{
+    return (struct session *)((char *)client - offsetof(struct session, client));
+}
+
+static void io_reply(void *context, struct engine_client *client, const char *tag, size_t tag_len,
+                     const struct reply *reply)
+{
+    (void)context;
+    session_on_reply(session_of(client), tag, tag_len, reply);
+}
+
+static void io_undone(void *context, struct engine_client *client, const char *tag, size_t tag_len)
+{
+    (void)context;
+    session_on_undone(session_of(client), tag, tag_len);
+}
+
 static void io_random(void *context, void *bytes, size_t len)
 {
     (void)context;
@@ -94,7 +113,13 @@ static void io_random(void *context, void *bytes, size_t len)
 }
 
 static const struct engine_io io = {
-    .open = io_open, .close = io_open, .write = io_write, .random = io_random};
+    .open = io_open,
+    .close = io_open,
+    .write = io_write,
+    .reply = io_reply,
+    .undone = io_undone,
+    .random = io_random,
+};
 
 /* --- libevent's memory --- */
 
@@ -378,6 +403,39 @@ START_TEST(sessions_are_freed_although_clients_use_up_the_pass)
 }
 END_TEST
 
+/* The LOCK of a client that has left must not be granted while the end waits unread. */
+START_TEST(a_client_that_leaves_a_crowd_leaves_its_queue_at_once)
+{
+    struct fixture fixture;
+    const struct engine *engine;
+    enum { CROWD = 20 };
+    open_fixture(&fixture);
+    engine = fixture.clients.engine;
+    connect_clients(&fixture, CROWD + 1);
+    say(&fixture, CROWD, "LOCK a 1s WAIT 1h\n");
+    run_pass(&fixture);
+    /* The next poll takes this socket off the kernel's list, so that later ones come before it. */
+    run_pass(&fixture);
+    ck_assert_uint_eq(engine_view(engine).waiting, 1);
+    for (unsigned i = 0; i < CROWD; i++)
+        say(&fixture, i, "PING\n");
+    say(&fixture, CROWD, "PING\n");
+    shutdown(fixture.peers[CROWD], SHUT_WR);
+    step_ns = PASS_BUDGET_NS / 4;
+    run_pass(&fixture);
+    /* The session has not had its turn yet. */
+    ck_assert_uint_lt(fixture.clients.requests[VERB_PING], CROWD);
+    ck_assert_uint_eq(engine_view(engine).waiting, 0);
+    for (unsigned passes = 0; fixture.clients.session_count > CROWD; passes++) {
+        run_pass(&fixture);
+        ck_assert_uint_lt(passes, 100);
+    }
+    ck_assert_uint_eq(fixture.clients.requests[VERB_PING], CROWD + 1);
+    ck_assert_ptr_nonnull(strstr(heard(&fixture, CROWD), "PONG\n"));
+    close_fixture(&fixture);
+}
+END_TEST
+
 /* --- unauthenticated connections --- */
 
 START_TEST(late_unauthenticated_connections_are_closed_over_several_passes)
@@ -452,6 +510,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, the_output_of_a_pass_is_part_of_its_budget);
     tcase_add_test(tests, sessions_that_end_at_once_are_freed_over_several_passes);
     tcase_add_test(tests, sessions_are_freed_although_clients_use_up_the_pass);
+    tcase_add_test(tests, a_client_that_leaves_a_crowd_leaves_its_queue_at_once);
     tcase_add_test(tests, late_unauthenticated_connections_are_closed_over_several_passes);
     tcase_add_test(tests, a_connection_without_memory_is_closed_and_logged);
     suite_add_tcase(suite, tests);
