@@ -62,6 +62,7 @@ struct clients {
     struct session_queue next_pass; /* sessions that wait for their turn, see session_may_read() */
     struct event *next_pass_event;  /* added while `next_pass` is not empty */
     bool crowded; /* a pass had too little time: sessions with new input queue up in next_pass */
+    bool slow_served;         /* a slow session has had its turn in this pass */
     unsigned read_budget;     /* lines taken from one session in one pass */
     unsigned sessions_served; /* sessions served in this pass */
     unsigned session_count;

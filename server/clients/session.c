@@ -31,6 +31,11 @@ void session_want_next_pass(struct session *session)
     event_add(session->clients->next_pass_event, &at_once);
 }
 
+bool session_must_wait(const struct session *session)
+{
+    return session->slow && session->clients->slow_served;
+}
+
 void session_set_state(struct session *session, enum session_state state)
 {
     assert(state > session->state);

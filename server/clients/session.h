@@ -53,6 +53,7 @@ struct session {
     bool is_deferred;          /* is in clients->deferred */
     bool on_next_pass;         /* is in clients->next_pass: waits for its turn */
     bool unread;               /* waits for its turn to read its socket */
+    bool slow;                 /* its last turn took longer than PASS_SLOW_NS */
     LIST_ENTRY(session) entry; /* in clients->sessions */
     TAILQ_ENTRY(session) deferred;
     TAILQ_ENTRY(session) next_pass;
@@ -83,6 +84,10 @@ void session_defer(struct session *session);
 
 /* Continue with the session's lines in the next pass, after the events that are ready by then. */
 void session_want_next_pass(struct session *session);
+
+/* Whether the session has to wait for another pass, because it is slow and another slow session has
+ * had its turn. */
+bool session_must_wait(const struct session *session);
 
 /* Log why the session is dropped, and free it after this pass. No effect if it was dropped before.
  * session_drop() logs it as CLIENT_LOG_DROPPED. */
@@ -126,8 +131,8 @@ void requests_take(struct session *session);
 
 /* Write the reply, including its last line END. A list of all locks or all clients has at most
  * LIMIT_LISTING_LINES lines, and fewer if there is no room for more; then the line before END says
- * how many lines were left out. Such a list uses up the session's read budget. Any other listing
- * does so if the pass has no time left after it. */
+ * how many lines were left out. Such a list uses up the session's read budget, and so does any
+ * listing that makes the session slow. */
 void listing_write(struct session *session, const struct request *request);
 
 #endif

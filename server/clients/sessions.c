@@ -26,15 +26,17 @@ static bool all_answered(const struct session *session)
 /* --- callbacks of the stream --- */
 
 /* When the time for clients in a pass is over, sessions with new input wait in clients->next_pass,
- * unread. Until all of them have had their turn, new ones queue up after them.
- * requests_take() finds that the time is over, which saves a clock read here. */
+ * unread. Until all of them have had their turn, new ones queue up after them. A slow session
+ * always queues up. requests_take() finds that the time is over, which saves a clock read here. */
 static bool session_may_read(void *context)
 {
     struct session *session = context;
     struct clients *clients = session->clients;
     if (session->on_next_pass)
         return false;
-    if (!clients->crowded)
+    bool after_others =
+        session->slow && (clients->slow_served || !TAILQ_EMPTY(&clients->next_pass));
+    if (!clients->crowded && !after_others)
         return true;
     session->unread = true;
     session_want_next_pass(session);
@@ -376,6 +378,9 @@ static void sessions_on_next_pass(evutil_socket_t fd, short events, void *contex
     struct session *session;
     (void)fd;
     (void)events;
+    /* One slow session of the queue has its turn, also if one has had it outside the queue: over
+     * TLS sessions cannot wait unread. */
+    clients->slow_served = false;
     /* A session that is not done goes to the end of the queue. It has its next turn in the next
      * pass. */
     bool more = true;
@@ -383,7 +388,10 @@ static void sessions_on_next_pass(evutil_socket_t fd, short events, void *contex
            pass_has_time(clients->pass, clock_now_ns())) {
         more = session != last;
         TAILQ_REMOVE(&clients->next_pass, session, next_pass);
-        take_turn(session);
+        if (session_must_wait(session))
+            TAILQ_INSERT_TAIL(&clients->next_pass, session, next_pass);
+        else
+            take_turn(session);
     }
     clients->crowded = more && !TAILQ_EMPTY(&clients->next_pass);
     if (!TAILQ_EMPTY(&clients->next_pass))

@@ -23,7 +23,7 @@
 #include "tests/runner.h"
 #include "tests/unit/configs.h"
 
-enum { CLIENTS = 200 };
+enum { CLIENTS = 200, LISTERS = 20 };
 
 struct fixture {
     struct config *config;
@@ -293,7 +293,6 @@ START_TEST(a_pass_ends_between_the_listings_of_several_clients)
     struct clients *clients = &fixture.clients;
     uint64_t before = 0;
     unsigned passes = 0;
-    enum { LISTERS = 20 };
     open_fixture(&fixture);
     connect_clients(&fixture, LISTERS);
     for (unsigned i = 0; i < LISTERS; i++)
@@ -308,6 +307,45 @@ START_TEST(a_pass_ends_between_the_listings_of_several_clients)
     run_pass(&fixture);
     for (unsigned i = 0; i < LISTERS; i++)
         ck_assert_str_eq(heard(&fixture, i), "END\n");
+    close_fixture(&fixture);
+}
+END_TEST
+
+/* Sends `text` from clients 1 to LISTERS, then PING from client 0. Returns how many passes the PONG
+ * took. */
+static unsigned passes_of_a_ping(struct fixture *fixture, const char *text)
+{
+    unsigned passes = 0;
+    for (unsigned i = 1; i <= LISTERS; i++)
+        say(fixture, i, text);
+    say(fixture, 0, "PING\n");
+    for (bool answered = false; !answered; passes++) {
+        run_pass(fixture);
+        answered = strcmp(heard(fixture, 0), "PONG\n") == 0;
+        ck_assert_uint_lt(passes, 100);
+    }
+    return passes;
+}
+
+/* Otherwise a PING would wait for all listings that were requested before it. */
+START_TEST(clients_that_list_again_and_again_delay_others_by_one_listing)
+{
+    struct fixture fixture;
+    const uint64_t *listed = &fixture.clients.requests[VERB_LOCKS];
+    open_fixture(&fixture);
+    connect_clients(&fixture, LISTERS + 1);
+    step_ns = PASS_BUDGET_NS / 16;
+    /* The daemon knows which clients are slow once they had a turn. */
+    ck_assert_uint_gt(passes_of_a_ping(&fixture, "LOCKS\n"), 2);
+    while (*listed < LISTERS)
+        run_pass(&fixture);
+    run_pass(&fixture); /* takes the sockets off the kernel's list of ready ones */
+    ck_assert_uint_le(passes_of_a_ping(&fixture, "LOCKS\n"), 2);
+    while (*listed < 2 * LISTERS) {
+        uint64_t before = *listed;
+        run_pass(&fixture);
+        ck_assert_uint_eq(*listed - before, 1);
+    }
     close_fixture(&fixture);
 }
 END_TEST
@@ -507,6 +545,7 @@ Suite *test_suite(void)
     TCase *tests = tcase_create("sessions");
     tcase_add_test(tests, a_pass_ends_between_the_listings_of_one_client);
     tcase_add_test(tests, a_pass_ends_between_the_listings_of_several_clients);
+    tcase_add_test(tests, clients_that_list_again_and_again_delay_others_by_one_listing);
     tcase_add_test(tests, the_output_of_a_pass_is_part_of_its_budget);
     tcase_add_test(tests, sessions_that_end_at_once_are_freed_over_several_passes);
     tcase_add_test(tests, sessions_are_freed_although_clients_use_up_the_pass);
