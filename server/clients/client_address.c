@@ -55,15 +55,17 @@ static struct counted_address *add(void **address_counts,
     return NULL;
 }
 
-bool address_counts_enter(void **address_counts, const struct client_address *client_address,
-                          unsigned most)
+enum address_count address_counts_enter(void **address_counts,
+                                        const struct client_address *client_address, unsigned most)
 {
     struct counted_address **found = tfind(client_address, address_counts, compare);
     struct counted_address *counted = found != NULL ? *found : add(address_counts, client_address);
-    if (counted == NULL || (most != 0 && counted->connections >= most))
-        return false;
+    if (counted == NULL)
+        return ADDRESS_NO_MEMORY;
+    if (most != 0 && counted->connections >= most)
+        return ADDRESS_FULL;
     counted->connections++;
-    return true;
+    return ADDRESS_COUNTED;
 }
 
 void address_counts_leave(void **address_counts, const struct client_address *client_address)

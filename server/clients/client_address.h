@@ -24,11 +24,14 @@ struct client_address client_address_of_ipv4(const void *address);
 struct client_address client_address_of_ipv6(const void *address);
 struct client_address client_address_of_user(uint32_t uid);
 
-/* Count a new connection from this client address. The counts are a tree; NULL is the empty tree.
- * most: the limit of connections from one address; 0: no limit. False if the limit is reached or
- * memory is short; then the connection is not counted. */
-bool address_counts_enter(void **address_counts, const struct client_address *client_address,
-                          unsigned most);
+/* ADDRESS_FULL: the limit is reached. ADDRESS_NO_MEMORY: there is not enough memory. */
+enum address_count { ADDRESS_COUNTED, ADDRESS_FULL, ADDRESS_NO_MEMORY };
+
+/* Count a new connection from this client address, unless the result is another than
+ * ADDRESS_COUNTED. The counts are a tree; NULL is the empty tree. most: the limit of connections
+ * from one address; 0: no limit. */
+enum address_count address_counts_enter(void **address_counts,
+                                        const struct client_address *client_address, unsigned most);
 
 /* A counted connection from this client address has ended: subtract it. */
 void address_counts_leave(void **address_counts, const struct client_address *client_address);

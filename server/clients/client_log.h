@@ -23,6 +23,7 @@
     X(CLIENT_LOG_DROPPED, "client_dropped", CONFIG_LOG_INFO)                                       \
     X(CLIENT_LOG_ENDED, "client_dropped", CONFIG_LOG_DEBUG)                                        \
     X(CLIENT_LOG_REFUSED, "client_refused", CONFIG_LOG_INFO)                                       \
+    X(CLIENT_LOG_NO_MEMORY, "client_refused", CONFIG_LOG_WARNING)                                  \
     X(CLIENT_LOG_TLS_FAILED, "tls_failed", CONFIG_LOG_INFO)                                        \
     X(CLIENT_LOG_AUTH_FAILED, "auth_failed", CONFIG_LOG_WARNING)                                   \
     X(CLIENT_LOG_AUTH_REPEATED, "auth_failed", CONFIG_LOG_DEBUG)                                   \

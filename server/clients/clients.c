@@ -42,6 +42,7 @@ static void set_read_budget(struct clients *clients)
 void clients_on_pass_end(struct clients *clients)
 {
     set_read_budget(clients);
+    clients->slow_served = false;
     if (clients->place_freed)
         listener_resume(clients);
     clients->place_freed = false;

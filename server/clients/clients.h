@@ -57,11 +57,12 @@ struct clients {
     struct event *auth_timer; /* when the oldest unauthenticated connection must be closed */
 
     struct session_list sessions;
-    struct session_list deferred;   /* sessions for sessions_on_sweep() after this pass */
-    struct event *sweep;            /* active while `deferred` is not empty */
+    struct session_queue deferred;  /* sessions for sessions_on_sweep(), the oldest first */
+    struct event *sweep;            /* active or added while `deferred` is not empty */
     struct session_queue next_pass; /* sessions that wait for their turn, see session_may_read() */
     struct event *next_pass_event;  /* added while `next_pass` is not empty */
     bool crowded; /* a pass had too little time: sessions with new input queue up in next_pass */
+    bool slow_served;         /* a slow session has had its turn in this pass */
     unsigned read_budget;     /* lines taken from one session in one pass */
     unsigned sessions_served; /* sessions served in this pass */
     unsigned session_count;
@@ -92,6 +93,11 @@ void clients_on_pass_end(struct clients *clients);
 /* Whether any session has output that the kernel has not accepted yet. */
 bool clients_have_unsent(const struct clients *clients);
 
+/* --- refusals.c --- */
+
+/* Count and log that a connection is refused. */
+void clients_log_refusal(struct clients *clients, const char *peer, enum listener_refusal refusal);
+
 /* --- sessions.c: a connection's start, progress and end --- */
 
 /* False if there is not enough memory. */
@@ -102,7 +108,8 @@ bool sessions_init(struct clients *clients);
 void sessions_deinit(struct clients *clients);
 
 /* Create the session of an accepted connection. tls: the connection's TLS after its handshake, else
- * NULL. The session owns fd and tls. False if there is not enough memory. */
+ * NULL. The session owns fd and tls. False if there is not enough memory. Then both have been
+ * closed, and the refusal is in the log. */
 bool sessions_add(struct clients *clients, int fd, struct bufferevent *tls,
                   const struct peer *peer);
 

@@ -105,6 +105,7 @@ void handshake_start(struct handshakes *handshakes, const struct tls *tls, int f
             bufferevent_free(connection);
         address_counts_leave(&handshakes->clients->address_counts, &peer->client_address);
         free(handshake);
+        clients_log_refusal(handshakes->clients, peer->name, REFUSED_MEMORY);
         return;
     }
     handshake->owner = handshakes;

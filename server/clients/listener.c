@@ -50,13 +50,6 @@ static void refuse_client(struct listener *listener, int fd, const char *peer,
                           enum listener_refusal refusal)
 {
     static const char answer[] = "LIMIT clients\n";
-    static const char *const keys[] = {
-#define X(name, key) [name] = key,
-        LISTENER_REFUSALS(X)
-#undef X
-    };
-    struct clients *clients = listener->clients;
-    clients->rejected[refusal]++;
     /* Over TLS no reply is sent, because it would require a handshake. */
     if (listener->tls.context == NULL) {
         ssize_t sent = send(fd, answer, sizeof(answer) - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -66,8 +59,7 @@ static void refuse_client(struct listener *listener, int fd, const char *peer,
      * could be lost. */
     shutdown(fd, SHUT_WR);
     evutil_closesocket(fd);
-    client_log(&clients->client_log, CLIENT_LOG_REFUSED,
-               LOG_FIELDS(log_text("peer", peer), log_text("limit", keys[refusal])));
+    clients_log_refusal(listener->clients, peer, refusal);
 }
 
 /* During the start, and while all places for handshakes are taken, clients wait in the listen
@@ -100,8 +92,11 @@ static void accept_client(struct listener *listener, int fd, const struct sockad
     struct peer peer;
     peer_find(&peer, fd, address, len);
     /* Check the limit per address first: a client that exceeds it must not displace another one. */
-    if (!address_counts_enter(&clients->address_counts, &peer.client_address, per_address)) {
-        refuse_client(listener, fd, peer.name, REFUSED_PER_ADDRESS);
+    enum address_count counted =
+        address_counts_enter(&clients->address_counts, &peer.client_address, per_address);
+    if (counted != ADDRESS_COUNTED) {
+        refuse_client(listener, fd, peer.name,
+                      counted == ADDRESS_FULL ? REFUSED_PER_ADDRESS : REFUSED_MEMORY);
         return;
     }
     if (clients->session_count + clients->handshakes.count >= clients->limit &&

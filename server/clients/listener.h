@@ -19,10 +19,12 @@ struct config_address;
 struct config_listen;
 struct error;
 
-/* The limits by which connections are refused: X(name, key under `limits` in the configuration). */
+/* Why connections are refused: X(name, word in the log and the metric). The words are keys under
+ * `limits` in the configuration, except `memory`: there is not enough memory for the connection. */
 #define LISTENER_REFUSALS(X)                                                                       \
     X(REFUSED_CLIENTS, "clients")                                                                  \
-    X(REFUSED_PER_ADDRESS, "clients_per_address")
+    X(REFUSED_PER_ADDRESS, "clients_per_address")                                                  \
+    X(REFUSED_MEMORY, "memory")
 
 enum listener_refusal {
 #define X(name, key) name,

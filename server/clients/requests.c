@@ -306,7 +306,10 @@ void requests_take(struct session *session)
     /* Without time for clients in this pass, take no line and wait for the next one. */
     bool has_time = pass_has_time(session->clients->pass, session->lines_ns);
     session->clients->crowded = session->clients->crowded || !has_time;
-    session->lines_taken = has_time ? 0 : session->clients->read_budget;
+    bool has_turn = has_time && !session_must_wait(session);
+    session->lines_taken = has_turn ? 0 : session->clients->read_budget;
+    if (has_turn)
+        session->slow = false;
     while (can_start_pending(session) && has_budget(session))
         take_pending(session);
     while (has_budget(session) && take_input(session))

@@ -14,9 +14,11 @@ void session_defer(struct session *session)
 {
     if (session->is_deferred)
         return;
+    /* If others wait, the sweep is due already. */
+    if (TAILQ_EMPTY(&session->clients->deferred))
+        event_active(session->clients->sweep, 0, 0);
     session->is_deferred = true;
-    LIST_INSERT_HEAD(&session->clients->deferred, session, deferred);
-    event_active(session->clients->sweep, 0, 0);
+    TAILQ_INSERT_TAIL(&session->clients->deferred, session, deferred);
 }
 
 void session_want_next_pass(struct session *session)
@@ -27,6 +29,11 @@ void session_want_next_pass(struct session *session)
     session->on_next_pass = true;
     TAILQ_INSERT_TAIL(&session->clients->next_pass, session, next_pass);
     event_add(session->clients->next_pass_event, &at_once);
+}
+
+bool session_must_wait(const struct session *session)
+{
+    return session->slow && session->clients->slow_served;
 }
 
 void session_set_state(struct session *session, enum session_state state)

@@ -53,8 +53,9 @@ struct session {
     bool is_deferred;          /* is in clients->deferred */
     bool on_next_pass;         /* is in clients->next_pass: waits for its turn */
     bool unread;               /* waits for its turn to read its socket */
+    bool slow;                 /* its last turn took longer than PASS_SLOW_NS */
     LIST_ENTRY(session) entry; /* in clients->sessions */
-    LIST_ENTRY(session) deferred;
+    TAILQ_ENTRY(session) deferred;
     TAILQ_ENTRY(session) next_pass;
     struct auth_identity identity;                                   /* its user and its rights */
     char peer[PEER_NAME_MAX + sizeof(",cn=") + SESSION_SUBJECT_MAX]; /* for the log and listings */
@@ -77,11 +78,16 @@ static inline bool session_has_ended(const struct session *session)
     return session->state == SESSION_ENDING || session->state == SESSION_ENDED;
 }
 
-/* Let sessions_on_sweep() handle the session after this pass of the event loop. */
+/* Let sessions_on_sweep() handle the session at the end of this pass, or in a later one if many
+ * sessions are deferred. */
 void session_defer(struct session *session);
 
 /* Continue with the session's lines in the next pass, after the events that are ready by then. */
 void session_want_next_pass(struct session *session);
+
+/* Whether the session has to wait for another pass, because it is slow and another slow session has
+ * had its turn. */
+bool session_must_wait(const struct session *session);
 
 /* Log why the session is dropped, and free it after this pass. No effect if it was dropped before.
  * session_drop() logs it as CLIENT_LOG_DROPPED. */
@@ -123,9 +129,10 @@ void requests_take(struct session *session);
 
 /* --- listing.c: the replies to NODES, STATS, LOCKS, CLIENTS and HELP, one line per item --- */
 
-/* Write the reply, including its last line END. A list of all locks or all clients uses up the
- * session's read budget. Such a list has at most LIMIT_LISTING_LINES lines, and fewer if there is
- * no room for more; then the line before END says how many lines were left out. */
+/* Write the reply, including its last line END. A list of all locks or all clients has at most
+ * LIMIT_LISTING_LINES lines, and fewer if there is no room for more; then the line before END says
+ * how many lines were left out. Such a list uses up the session's read budget, and so does any
+ * listing that makes the session slow. */
 void listing_write(struct session *session, const struct request *request);
 
 #endif

@@ -26,9 +26,12 @@ void pass_want_end(struct pass *pass)
 
 bool pass_has_time(struct pass *pass, int64_t now_ns)
 {
-    if (pass->until_ns == 0)
+    if (pass->until_ns == 0) {
         pass->until_ns = now_ns + PASS_BUDGET_NS;
-    return now_ns < pass->until_ns;
+        pass_want_end(pass);
+        return true;
+    }
+    return now_ns + pass->output_ns < pass->until_ns;
 }
 
 void pass_ended(struct pass *pass)
@@ -36,5 +39,6 @@ void pass_ended(struct pass *pass)
     assert(pass->end_due);
     pass->end_due = false;
     pass->until_ns = 0;
+    pass->output_ns = 0;
     pass->number++;
 }

@@ -22,11 +22,27 @@
 
 #define PASS_BUDGET_NS (20 * NS_PER_MS)
 
+/* The time to send the output of one client at the end of the pass, which is part of the budget.
+ * Measured on 2026-11-24 with 9,000 clients: 8 us over TCP on loopback, 1.4 us over a unix socket.
+ * Output is never put off: LOST has to arrive in time, and a client whose output waited could be
+ * taken for one that does not read. */
+#define PASS_SEND_NS 5000
+
+/* A client whose turn took longer than this is slow. At most one slow client has its turn in a
+ * pass, so that other clients wait for one long listing, not for all that were requested before. */
+#define PASS_SLOW_NS NS_PER_MS
+
+/* Two kinds of work have a budget of their own in each pass: freeing ended sessions, and closing
+ * connections that did not authenticate in time. So busy clients cannot keep these in memory, and
+ * these cannot keep other clients waiting. */
+#define PASS_SLICE_NS (PASS_BUDGET_NS / 4)
+
 struct pass {
     struct event *end;
-    int64_t until_ns; /* when the budget of this pass ends; 0: no client has been served yet */
-    bool end_due;     /* `end` is active, or its callback is running */
-    uint64_t number;  /* passes that ended with the callback */
+    int64_t until_ns;  /* when the budget of this pass ends; 0: no client has been served yet */
+    int64_t output_ns; /* how long it will take to send the output to clients */
+    bool end_due;      /* `end` is active, or its callback is running */
+    uint64_t number;   /* passes that ended with the callback */
 };
 
 /* False if there is not enough memory. */
@@ -40,8 +56,14 @@ void pass_deinit(struct pass *pass);
 void pass_want_end(struct pass *pass);
 
 /* Is there time left for clients in this pass? The first call in a pass starts the budget, so it
- * always returns true. */
+ * always returns true. It also requests the callback, because the budget ends with the pass. */
 bool pass_has_time(struct pass *pass, int64_t now_ns);
+
+/* A client has output that is sent at the end of this pass. */
+static inline void pass_note_output(struct pass *pass)
+{
+    pass->output_ns += PASS_SEND_NS;
+}
 
 /* The callback calls this when its work is done. The next pass has a new budget. */
 void pass_ended(struct pass *pass);

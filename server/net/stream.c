@@ -9,7 +9,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Hang-ups handled in one pass of the loop; the others are found in the next. */
+/* Hang-ups handled in one pass of the loop, of streams that may not be read and of streams that are
+ * watched; the others are found in the next pass. */
 enum { HANGUPS_PER_PASS = 64 };
 
 static void streams_on_hangups(evutil_socket_t fd, short events, void *context)
@@ -88,11 +89,13 @@ static bool collect(struct stream *stream)
     if (stream->lost || stream->collected)
         return !stream->lost;
     pass_want_end(streams->pass);
-    if (stream->user->master)
-        TAILQ_INSERT_HEAD(&streams->collected, stream, entry);
-    else
-        TAILQ_INSERT_TAIL(&streams->collected, stream, entry);
     stream->collected = true;
+    if (stream->user->master) {
+        TAILQ_INSERT_HEAD(&streams->collected, stream, entry);
+    } else {
+        TAILQ_INSERT_TAIL(&streams->collected, stream, entry);
+        pass_note_output(streams->pass);
+    }
     return true;
 }
 
@@ -170,6 +173,7 @@ void streams_flush(struct streams *streams)
     struct stream *stream;
     while ((stream = TAILQ_FIRST(&streams->collected)) != NULL)
         flush(stream);
+    streams->ends_seen = 0;
 }
 
 static void stream_on_writable(evutil_socket_t fd, short events, void *context)
@@ -210,10 +214,10 @@ void stream_set_reading(struct stream *stream, bool reading)
     stream->reading = may;
     if (stream->tls != NULL)
         set_tls_reading(stream);
-    else if (may)
-        event_add(stream->readable, NULL);
-    else
+    else if (!may)
         event_del(stream->readable);
+    else if (event_add(stream->readable, NULL) != 0)
+        lose_and_notify(stream, ENOMEM);
 }
 
 void stream_watch_hangup(struct stream *stream, bool watched)
@@ -326,6 +330,17 @@ static void read_on(struct stream *stream)
         on_lost(stream, ENOMEM);
 }
 
+/* The end of a stream that may not be read now. libevent reports it in each pass. */
+static void note_end(struct stream *stream)
+{
+    struct streams *streams = stream->streams;
+    if (stream->end_seen || streams->ends_seen == HANGUPS_PER_PASS)
+        return;
+    stream->end_seen = true;
+    streams->ends_seen++;
+    stream->user->on_end_seen(stream->context);
+}
+
 static void stream_on_readable(evutil_socket_t fd, short events, void *context)
 {
     struct stream *stream = context;
@@ -334,8 +349,11 @@ static void stream_on_readable(evutil_socket_t fd, short events, void *context)
         event_active(stream->deferred_read, EV_READ, 0);
         return;
     }
-    if (stream->user->may_read != NULL && !stream->user->may_read(stream->context))
+    if (stream->user->may_read != NULL && !stream->user->may_read(stream->context)) {
+        if (events & EV_CLOSED)
+            note_end(stream);
         return;
+    }
     read_on(stream);
     /* If the connection has ended after this input, report the end now, before any output is
      * flushed: a LOCK must not be granted to a client that has disconnected. */

@@ -42,11 +42,13 @@ struct streams {
     struct pool blocks; /* blocks borrowed by the outputs */
     struct stream_list collected; /* streams with output to flush */
     struct pass *pass;            /* streams_flush() is due at its end */
-    int hangup_epoll;             /* see stream_watch_hangup(); -1: none */
+    unsigned ends_seen; /* calls of on_end_seen in this pass for streams that may not be read */
+    int hangup_epoll;   /* see stream_watch_hangup(); -1: none */
     struct event *hangup_event;
 };
 
-/* The callbacks of a stream's user; on_written and on_end_seen may be NULL. A callback may close
+/* The callbacks of a stream's user; on_written may be NULL, and so may on_end_seen if the user has
+ * no may_read and calls no stream_watch_hangup(). A callback may close
  * the stream but not free it. */
 struct stream_user {
     /* May the stream be read now? If not, the user calls stream_read() later. NULL: always. Plain
@@ -61,7 +63,7 @@ struct stream_user {
     /* The peer closed its sending direction in order: there is no more input. */
     void (*on_end)(void *context);
     /* A stream watched by stream_watch_hangup() ended in order or was lost; SO_ERROR tells which.
-     * The watch is over. */
+     * The watch is over. Or may_read has returned false for a stream that has ended in order. */
     void (*on_end_seen)(void *context);
     /* The connection was lost. No callback follows. */
     void (*on_lost)(void *context);
@@ -95,7 +97,8 @@ struct stream {
     bool blocked;              /* `writable` is added */
     bool reading;
     bool hangup_watched;
-    bool full; /* TLS: input_max is reached; reading resumes when some input is consumed */
+    bool end_seen; /* on_end_seen was called while the stream might not be read */
+    bool full;     /* TLS: input_max is reached; reading resumes when some input is consumed */
     bool ended;
     bool lost;
     bool lost_by_peer; /* lost by the peer or the network; false if lost here, mainly for lack of

@@ -9,6 +9,13 @@ static void do_nothing(evutil_socket_t fd, short events, void *context)
     (void)context;
 }
 
+static void end_pass(evutil_socket_t fd, short events, void *context)
+{
+    (void)fd;
+    (void)events;
+    pass_ended(context);
+}
+
 START_TEST(clients_have_a_budget_in_each_pass)
 {
     struct event_base *base = event_base_new();
@@ -26,11 +33,26 @@ START_TEST(clients_have_a_budget_in_each_pass)
 }
 END_TEST
 
+/* Otherwise the next pass would begin without time. */
+START_TEST(a_budget_ends_with_its_pass)
+{
+    struct event_base *base = event_base_new();
+    struct pass pass;
+    ck_assert(pass_init(&pass, base, end_pass, &pass));
+    ck_assert(pass_has_time(&pass, NS_PER_S));
+    event_base_loop(base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
+    ck_assert(pass_has_time(&pass, NS_PER_S + PASS_BUDGET_NS));
+    pass_deinit(&pass);
+    event_base_free(base);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *suite = suite_create("pass");
     TCase *tests = tcase_create("pass");
     tcase_add_test(tests, clients_have_a_budget_in_each_pass);
+    tcase_add_test(tests, a_budget_ends_with_its_pass);
     suite_add_tcase(suite, tests);
     return suite;
 }

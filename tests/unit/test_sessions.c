@@ -1,0 +1,557 @@
+/*
+ * Sessions over real kernel sockets, with a virtual clock: what one pass of the event loop does for
+ * clients, and what waits for later passes (server/net/pass.h). No master is up.
+ */
+#include <event2/event.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "config/config.h"
+#include "protocol/units.h"
+#include "server/clients/clients.h"
+#include "server/clock.h"
+#include "server/log.h"
+#include "server/net/pass.h"
+#include "server/net/stream.h"
+#include "server/random.h"
+#include "server/rules.h"
+#include "tests/runner.h"
+#include "tests/unit/configs.h"
+
+enum { CLIENTS = 200, LISTERS = 20 };
+
+struct fixture {
+    struct config *config;
+    struct log log;
+    struct random random;
+    struct event_base *base;
+    struct pass pass;
+    struct streams streams;
+    struct clients clients;
+    int peers[CLIENTS];
+};
+
+/* --- the clock --- */
+
+/* Each reading takes step_ns. So every piece of work that reads the clock takes that long. */
+static int64_t now_ns;
+static int64_t step_ns;
+
+int64_t clock_now_ns(void)
+{
+    now_ns += step_ns;
+    return now_ns;
+}
+
+int64_t clock_wall_ns(void)
+{
+    return now_ns;
+}
+
+int64_t clock_monotonic_ns(void)
+{
+    return now_ns;
+}
+
+struct timeval clock_delay(int64_t delay_ns)
+{
+    int64_t us = delay_ns > 0 ? (delay_ns + 999) / 1000 : 0;
+    return (struct timeval){.tv_sec = us / 1000000, .tv_usec = us % 1000000};
+}
+
+void clock_read_id(char *id, size_t size)
+{
+    snprintf(id, size, "virtual");
+}
+
+/* --- the engine's io --- */
+
+static void io_open(void *context, unsigned node, enum channel channel)
+{
+    (void)context;
+    (void)node;
+    (void)channel;
+}
+
+static void io_write(void *context, uint32_t nodes, enum channel channel, const char *bytes,
+                     size_t len)
+{
+    (void)context;
+    (void)nodes;
+    (void)channel;
+    (void)bytes;
+    (void)len;
+}
+
+static struct session *session_of(struct engine_client *client)
+{
+    return (struct session *)((char *)client - offsetof(struct session, client));
+}
+
+static void io_reply(void *context, struct engine_client *client, const char *tag, size_t tag_len,
+                     const struct reply *reply)
+{
+    (void)context;
+    session_on_reply(session_of(client), tag, tag_len, reply);
+}
+
+static void io_undone(void *context, struct engine_client *client, const char *tag, size_t tag_len)
+{
+    (void)context;
+    session_on_undone(session_of(client), tag, tag_len);
+}
+
+static void io_random(void *context, void *bytes, size_t len)
+{
+    (void)context;
+    memset(bytes, 1, len);
+}
+
+static const struct engine_io io = {
+    .open = io_open,
+    .close = io_open,
+    .write = io_write,
+    .reply = io_reply,
+    .undone = io_undone,
+    .random = io_random,
+};
+
+/* --- libevent's memory --- */
+
+/* How many allocations succeed before memory runs out; -1: all. */
+static int allocations_left;
+
+static bool memory_is_short(void)
+{
+    if (allocations_left > 0)
+        allocations_left--;
+    return allocations_left == 0;
+}
+
+static void *allocate(size_t size)
+{
+    return memory_is_short() ? NULL : malloc(size);
+}
+
+static void *reallocate(void *old, size_t size)
+{
+    return memory_is_short() ? NULL : realloc(old, size);
+}
+
+/* --- the fixture --- */
+
+static void on_pass_end(evutil_socket_t fd, short events, void *context)
+{
+    struct fixture *fixture = context;
+    (void)fd;
+    (void)events;
+    streams_flush(&fixture->streams);
+    clients_on_pass_end(&fixture->clients);
+    pass_ended(&fixture->pass);
+}
+
+static void open_fixture(struct fixture *fixture)
+{
+    *fixture = (struct fixture){.log = {.level = CONFIG_LOG_INFO, .fd = -1}};
+    now_ns = NS_PER_S;
+    step_ns = 0;
+    allocations_left = -1;
+    event_set_mem_functions(allocate, reallocate, free);
+    configs_open();
+    fixture->config = configs_accept(NODES);
+    fixture->log.fd = open("log", O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    ck_assert_int_ge(fixture->log.fd, 0);
+    fixture->base = event_base_new();
+    ck_assert(random_init(&fixture->random));
+    ck_assert(pass_init(&fixture->pass, fixture->base, on_pass_end, fixture));
+    ck_assert(streams_init(&fixture->streams, fixture->base, &fixture->pass));
+    struct engine_rules rules = rules_of(fixture->config);
+    rules.clock_id = "virtual";
+    fixture->clients = (struct clients){
+        .config = fixture->config,
+        .log = &fixture->log,
+        .base = fixture->base,
+        .pass = &fixture->pass,
+        .random = &fixture->random,
+        .streams = &fixture->streams,
+        .request_limits = rules_request_limits(&rules),
+        .engine = engine_new(&rules, &io, now_ns),
+        .limit = CLIENTS,
+    };
+    ck_assert_ptr_nonnull(fixture->clients.engine);
+    ck_assert(clients_init(&fixture->clients));
+    for (unsigned i = 0; i < CLIENTS; i++)
+        fixture->peers[i] = -1;
+}
+
+static void close_fixture(struct fixture *fixture)
+{
+    struct engine *engine = fixture->clients.engine;
+    clients_free_sessions(&fixture->clients);
+    clients_deinit(&fixture->clients);
+    engine_free(engine);
+    streams_deinit(&fixture->streams);
+    pass_deinit(&fixture->pass);
+    event_base_free(fixture->base);
+    random_deinit(&fixture->random);
+    config_free(fixture->config);
+    close(fixture->log.fd);
+    for (unsigned i = 0; i < CLIENTS; i++)
+        if (fixture->peers[i] >= 0)
+            close(fixture->peers[i]);
+    configs_close();
+}
+
+static void run_pass(struct fixture *fixture)
+{
+    event_base_loop(fixture->base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
+}
+
+/* The address of the peers, in network byte order. */
+static struct peer a_peer(void)
+{
+    struct peer peer = {.kind = PEER_TCP, .name = "somewhere"};
+    peer.client_address = client_address_of_ipv4("\x0a\x00\x00\x01");
+    return peer;
+}
+
+static bool try_connect(struct fixture *fixture, unsigned index)
+{
+    const struct peer peer = a_peer();
+    int fds[2];
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds), 0);
+    fixture->peers[index] = fds[0];
+    ck_assert_int_eq(
+        address_counts_enter(&fixture->clients.address_counts, &peer.client_address, 0),
+        ADDRESS_COUNTED);
+    if (sessions_add(&fixture->clients, fds[1], NULL, &peer))
+        return true;
+    address_counts_leave(&fixture->clients.address_counts, &peer.client_address);
+    return false;
+}
+
+static void connect_clients(struct fixture *fixture, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        ck_assert(try_connect(fixture, i));
+}
+
+static void say(const struct fixture *fixture, unsigned index, const char *text)
+{
+    ck_assert_int_eq(write(fixture->peers[index], text, strlen(text)), (ssize_t)strlen(text));
+}
+
+/* What the daemon has sent to this client and the test has not read yet. */
+static const char *heard(const struct fixture *fixture, unsigned index)
+{
+    static char text[4096];
+    ssize_t len = read(fixture->peers[index], text, sizeof(text) - 1);
+    text[len > 0 ? len : 0] = '\0';
+    return text;
+}
+
+static const char *logged(const struct fixture *fixture)
+{
+    static char text[65536];
+    ssize_t len = pread(fixture->log.fd, text, sizeof(text) - 1, 0);
+    text[len > 0 ? len : 0] = '\0';
+    return text;
+}
+
+/* --- listings --- */
+
+/* LOCKS <resource> can walk a long queue. So the lines of one read budget can exceed a pass. */
+START_TEST(a_pass_ends_between_the_listings_of_one_client)
+{
+    struct fixture fixture;
+    struct clients *clients = &fixture.clients;
+    uint64_t before = 0;
+    unsigned passes = 0;
+    open_fixture(&fixture);
+    connect_clients(&fixture, 1);
+    for (unsigned i = 0; i < LIMIT_READ_BUDGET; i++)
+        say(&fixture, 0, "LOCKS a\n");
+    step_ns = PASS_BUDGET_NS / 4;
+    while (clients->requests[VERB_LOCKS] < LIMIT_READ_BUDGET) {
+        run_pass(&fixture);
+        ck_assert_uint_le(clients->requests[VERB_LOCKS] - before, 4);
+        before = clients->requests[VERB_LOCKS];
+        ck_assert_uint_lt(passes++, 100);
+    }
+    close_fixture(&fixture);
+}
+END_TEST
+
+START_TEST(a_pass_ends_between_the_listings_of_several_clients)
+{
+    struct fixture fixture;
+    struct clients *clients = &fixture.clients;
+    uint64_t before = 0;
+    unsigned passes = 0;
+    open_fixture(&fixture);
+    connect_clients(&fixture, LISTERS);
+    for (unsigned i = 0; i < LISTERS; i++)
+        say(&fixture, i, "LOCKS\n");
+    step_ns = PASS_BUDGET_NS / 4;
+    while (clients->requests[VERB_LOCKS] < LISTERS) {
+        run_pass(&fixture);
+        ck_assert_uint_le(clients->requests[VERB_LOCKS] - before, 4);
+        before = clients->requests[VERB_LOCKS];
+        ck_assert_uint_lt(passes++, 100);
+    }
+    run_pass(&fixture);
+    for (unsigned i = 0; i < LISTERS; i++)
+        ck_assert_str_eq(heard(&fixture, i), "END\n");
+    close_fixture(&fixture);
+}
+END_TEST
+
+/* Sends `text` from clients 1 to LISTERS, then PING from client 0. Returns how many passes the PONG
+ * took. */
+static unsigned passes_of_a_ping(struct fixture *fixture, const char *text)
+{
+    unsigned passes = 0;
+    for (unsigned i = 1; i <= LISTERS; i++)
+        say(fixture, i, text);
+    say(fixture, 0, "PING\n");
+    for (bool answered = false; !answered; passes++) {
+        run_pass(fixture);
+        answered = strcmp(heard(fixture, 0), "PONG\n") == 0;
+        ck_assert_uint_lt(passes, 100);
+    }
+    return passes;
+}
+
+/* Otherwise a PING would wait for all listings that were requested before it. */
+START_TEST(clients_that_list_again_and_again_delay_others_by_one_listing)
+{
+    struct fixture fixture;
+    const uint64_t *listed = &fixture.clients.requests[VERB_LOCKS];
+    open_fixture(&fixture);
+    connect_clients(&fixture, LISTERS + 1);
+    step_ns = PASS_BUDGET_NS / 16;
+    /* The daemon knows which clients are slow once they had a turn. */
+    ck_assert_uint_gt(passes_of_a_ping(&fixture, "LOCKS\n"), 2);
+    while (*listed < LISTERS)
+        run_pass(&fixture);
+    run_pass(&fixture); /* takes the sockets off the kernel's list of ready ones */
+    ck_assert_uint_le(passes_of_a_ping(&fixture, "LOCKS\n"), 2);
+    while (*listed < 2 * LISTERS) {
+        uint64_t before = *listed;
+        run_pass(&fixture);
+        ck_assert_uint_eq(*listed - before, 1);
+    }
+    close_fixture(&fixture);
+}
+END_TEST
+
+/* --- output --- */
+
+/* Each client sends PING. Returns how many PONGs the first pass has made. */
+static int64_t ping_at_once(struct fixture *fixture)
+{
+    const struct clients *clients = &fixture->clients;
+    uint64_t before = clients->requests[VERB_PING];
+    unsigned passes = 0;
+    for (unsigned i = 0; i < CLIENTS; i++)
+        say(fixture, i, "PING\n");
+    run_pass(fixture);
+    uint64_t first = clients->requests[VERB_PING] - before;
+    while (clients->requests[VERB_PING] - before < CLIENTS) {
+        run_pass(fixture);
+        ck_assert_uint_lt(passes++, 100);
+    }
+    for (unsigned i = 0; i < CLIENTS; i++)
+        ck_assert_str_eq(heard(fixture, i), "PONG\n");
+    return (int64_t)first;
+}
+
+START_TEST(the_output_of_a_pass_is_part_of_its_budget)
+{
+    struct fixture fixture;
+    unsigned tries = 0;
+    open_fixture(&fixture);
+    connect_clients(&fixture, CLIENTS);
+    /* libevent takes only 32 events from the first poll, and more from later ones. */
+    while (ping_at_once(&fixture) < CLIENTS)
+        ck_assert_uint_lt(tries++, 10);
+    /* Without the output, all of them would fit in one pass. */
+    step_ns = PASS_BUDGET_NS / CLIENTS;
+    ck_assert_int_le(ping_at_once(&fixture), PASS_BUDGET_NS / (step_ns + PASS_SEND_NS) + 1);
+    close_fixture(&fixture);
+}
+END_TEST
+
+/* --- ends --- */
+
+enum { ENDING = 100 };
+
+/* The oldest first, and a client that stays is served meanwhile. */
+START_TEST(sessions_that_end_at_once_are_freed_over_several_passes)
+{
+    struct fixture fixture;
+    struct session *session;
+    unsigned passes = 0;
+    unsigned order = 0;
+    open_fixture(&fixture);
+    connect_clients(&fixture, ENDING + 1);
+    struct session *ending[ENDING + 1];
+    /* The list begins with the newest session. */
+    LIST_FOREACH (session, &fixture.clients.sessions, entry)
+        ending[ENDING - order++] = session;
+    for (unsigned i = 0; i < ENDING; i++)
+        session_drop(ending[i], "the test ends it");
+    step_ns = NS_PER_MS;
+    for (unsigned left = ENDING + 1; left > 1; left = fixture.clients.session_count) {
+        say(&fixture, ENDING, "PING\n");
+        run_pass(&fixture);
+        ck_assert_uint_le(left - fixture.clients.session_count, PASS_SLICE_NS / NS_PER_MS);
+        /* Each session takes its turn: the peers of the oldest sessions see the end first. */
+        char byte;
+        for (unsigned i = 0; i < ENDING; i++)
+            ck_assert_int_eq(recv(fixture.peers[i], &byte, 1, MSG_PEEK),
+                             i < ENDING + 1 - fixture.clients.session_count ? 0 : -1);
+        ck_assert_str_eq(heard(&fixture, ENDING), "PONG\n");
+        ck_assert_uint_lt(passes++, 10 * ENDING);
+    }
+    close_fixture(&fixture);
+}
+END_TEST
+
+/* Clients that read and write in each pass must not keep ended sessions from being freed. */
+START_TEST(sessions_are_freed_although_clients_use_up_the_pass)
+{
+    struct fixture fixture;
+    enum { BUSY = 50 };
+    open_fixture(&fixture);
+    connect_clients(&fixture, BUSY + 1);
+    session_drop(LIST_FIRST(&fixture.clients.sessions), "the test ends it");
+    for (unsigned i = 0; i < BUSY; i++)
+        say(&fixture, i, "PING\n");
+    step_ns = PASS_BUDGET_NS / 2;
+    run_pass(&fixture);
+    ck_assert_uint_eq(fixture.clients.session_count, BUSY);
+    step_ns = 0;
+    close_fixture(&fixture);
+}
+END_TEST
+
+/* The LOCK of a client that has left must not be granted while the end waits unread. */
+START_TEST(a_client_that_leaves_a_crowd_leaves_its_queue_at_once)
+{
+    struct fixture fixture;
+    const struct engine *engine;
+    enum { CROWD = 20 };
+    open_fixture(&fixture);
+    engine = fixture.clients.engine;
+    connect_clients(&fixture, CROWD + 1);
+    say(&fixture, CROWD, "LOCK a 1s WAIT 1h\n");
+    run_pass(&fixture);
+    /* The next poll takes this socket off the kernel's list, so that later ones come before it. */
+    run_pass(&fixture);
+    ck_assert_uint_eq(engine_view(engine).waiting, 1);
+    for (unsigned i = 0; i < CROWD; i++)
+        say(&fixture, i, "PING\n");
+    say(&fixture, CROWD, "PING\n");
+    shutdown(fixture.peers[CROWD], SHUT_WR);
+    step_ns = PASS_BUDGET_NS / 4;
+    run_pass(&fixture);
+    /* The session has not had its turn yet. */
+    ck_assert_uint_lt(fixture.clients.requests[VERB_PING], CROWD);
+    ck_assert_uint_eq(engine_view(engine).waiting, 0);
+    for (unsigned passes = 0; fixture.clients.session_count > CROWD; passes++) {
+        run_pass(&fixture);
+        ck_assert_uint_lt(passes, 100);
+    }
+    ck_assert_uint_eq(fixture.clients.requests[VERB_PING], CROWD + 1);
+    ck_assert_ptr_nonnull(strstr(heard(&fixture, CROWD), "PONG\n"));
+    close_fixture(&fixture);
+}
+END_TEST
+
+/* --- unauthenticated connections --- */
+
+START_TEST(late_unauthenticated_connections_are_closed_over_several_passes)
+{
+    struct fixture fixture;
+    struct clients *clients = &fixture.clients;
+    unsigned passes = 0;
+    open_fixture(&fixture);
+    clients->auth.open = false;
+    connect_clients(&fixture, ENDING);
+    now_ns += fixture.config->limits.auth_timeout_ns;
+    clients_apply_config(clients, CLIENTS); /* sets the timer, which is due now */
+    step_ns = NS_PER_MS;
+    while (clients->session_count > 0) {
+        unsigned before = clients->session_count;
+        run_pass(&fixture);
+        ck_assert_uint_le(before - clients->session_count, PASS_SLICE_NS / NS_PER_MS);
+        ck_assert_uint_lt(passes++, 10 * ENDING);
+    }
+    ck_assert_uint_eq(clients->auth.late, ENDING);
+    for (unsigned i = 0; i < ENDING; i++)
+        ck_assert_str_eq(heard(&fixture, i), "DENIED not authenticated in time\n");
+    close_fixture(&fixture);
+}
+END_TEST
+
+/* --- memory --- */
+
+/* A connection is served, or it is closed and the log says so, whichever allocation fails. */
+START_TEST(a_connection_without_memory_is_closed_and_logged)
+{
+    struct fixture fixture;
+    unsigned refused = 0;
+    unsigned dropped = 0;
+    open_fixture(&fixture);
+    for (int i = 0; i < 10; i++) {
+        char byte;
+        ck_assert_int_eq(ftruncate(fixture.log.fd, 0), 0);
+        now_ns += NS_PER_S; /* the log is limited in each second */
+        allocations_left = i + 1;
+        bool added = try_connect(&fixture, (unsigned)i);
+        allocations_left = -1;
+        run_pass(&fixture);
+        run_pass(&fixture);
+        if (added && fixture.clients.session_count > 0) {
+            say(&fixture, (unsigned)i, "PING\n");
+            run_pass(&fixture);
+            ck_assert_str_eq(heard(&fixture, (unsigned)i), "PONG\n");
+            clients_free_sessions(&fixture.clients);
+        } else {
+            ck_assert_int_eq(recv(fixture.peers[i], &byte, 1, 0), 0);
+            ck_assert_ptr_nonnull(
+                strstr(logged(&fixture),
+                       added ? "client_dropped" : "client_refused peer=somewhere limit=memory"));
+            refused += !added;
+            dropped += added;
+        }
+    }
+    ck_assert_uint_gt(refused, 0);
+    ck_assert_uint_gt(dropped, 0);
+    ck_assert_uint_eq(fixture.clients.rejected[REFUSED_MEMORY], refused);
+    close_fixture(&fixture);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("sessions");
+    TCase *tests = tcase_create("sessions");
+    tcase_add_test(tests, a_pass_ends_between_the_listings_of_one_client);
+    tcase_add_test(tests, a_pass_ends_between_the_listings_of_several_clients);
+    tcase_add_test(tests, clients_that_list_again_and_again_delay_others_by_one_listing);
+    tcase_add_test(tests, the_output_of_a_pass_is_part_of_its_budget);
+    tcase_add_test(tests, sessions_that_end_at_once_are_freed_over_several_passes);
+    tcase_add_test(tests, sessions_are_freed_although_clients_use_up_the_pass);
+    tcase_add_test(tests, a_client_that_leaves_a_crowd_leaves_its_queue_at_once);
+    tcase_add_test(tests, late_unauthenticated_connections_are_closed_over_several_passes);
+    tcase_add_test(tests, a_connection_without_memory_is_closed_and_logged);
+    suite_add_tcase(suite, tests);
+    return suite;
+}
