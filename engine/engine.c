@@ -343,6 +343,11 @@ bool engine_busy(const struct engine *engine)
     return busy;
 }
 
+bool engine_takes_requests(const struct engine *engine)
+{
+    return admission_takes_requests(&engine->flights.admission);
+}
+
 size_t engine_held_back(const struct engine *engine)
 {
     return engine->manager.start_queue.length;

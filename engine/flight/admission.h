@@ -76,6 +76,14 @@ static inline void admission_on_settled(struct admission *admission, bool limite
     admission->settled++;
 }
 
+/* May clients be read? Clients that hold thousands of locks can release them at once, and releases
+ * are not admitted. Without this limit, thousands of releases filled the links or timed out
+ * together (9,000 clients: up to 3,369 of 57,000 requests failed in a run of 2 s). */
+static inline bool admission_takes_requests(const struct admission *admission)
+{
+    return admission->in_flight < LIMIT_LINK_VOTES;
+}
+
 /* Were enough rounds in flight in this pass that the limit may have to change? If so, call
  * admission_adapt() at the end of the pass. */
 static inline bool admission_is_due(const struct admission *admission)

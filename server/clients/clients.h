@@ -61,7 +61,7 @@ struct clients {
     struct event *sweep;            /* active or added while `deferred` is not empty */
     struct session_queue next_pass; /* sessions that wait for their turn, see session_may_read() */
     struct event *next_pass_event;  /* added while `next_pass` is not empty */
-    bool crowded; /* a pass had too little time: sessions with new input queue up in next_pass */
+    bool crowded; /* clients_have_time() was false: sessions with new input queue up in next_pass */
     bool slow_served;         /* a slow session has had its turn in this pass */
     unsigned read_budget;     /* lines taken from one session in one pass */
     unsigned sessions_served; /* sessions served in this pass */
@@ -92,6 +92,9 @@ void clients_on_pass_end(struct clients *clients);
 
 /* Whether any session has output that the kernel has not accepted yet. */
 bool clients_have_unsent(const struct clients *clients);
+
+/* Can another client be read in this pass? */
+bool clients_have_time(struct clients *clients, int64_t now_ns);
 
 /* --- refusals.c --- */
 

@@ -304,7 +304,7 @@ void requests_take(struct session *session)
     /* All lines of this pass get one time. None of them was sent later. */
     session->lines_ns = clock_now_ns();
     /* Without time for clients in this pass, take no line and wait for the next one. */
-    bool has_time = pass_has_time(session->clients->pass, session->lines_ns);
+    bool has_time = clients_have_time(session->clients, session->lines_ns);
     session->clients->crowded = session->clients->crowded || !has_time;
     bool has_turn = has_time && !session_must_wait(session);
     session->lines_taken = has_turn ? 0 : session->clients->read_budget;

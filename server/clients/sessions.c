@@ -385,7 +385,7 @@ static void sessions_on_next_pass(evutil_socket_t fd, short events, void *contex
      * pass. */
     bool more = true;
     while (more && (session = TAILQ_FIRST(&clients->next_pass)) != NULL &&
-           pass_has_time(clients->pass, clock_now_ns())) {
+           clients_have_time(clients, clock_now_ns())) {
         more = session != last;
         TAILQ_REMOVE(&clients->next_pass, session, next_pass);
         if (session_must_wait(session))

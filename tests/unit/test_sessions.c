@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "config/config.h"
+#include "engine/internal.h"
 #include "protocol/units.h"
 #include "server/clients/clients.h"
 #include "server/clock.h"
@@ -262,6 +263,33 @@ static const char *logged(const struct fixture *fixture)
     text[len > 0 ? len : 0] = '\0';
     return text;
 }
+
+/* --- many rounds in flight --- */
+
+START_TEST(clients_wait_unread_while_too_many_rounds_are_in_flight)
+{
+    struct fixture fixture;
+    open_fixture(&fixture);
+    unsigned *in_flight = &fixture.clients.engine->flights.admission.in_flight;
+    connect_clients(&fixture, LISTERS);
+    for (unsigned i = 0; i < LISTERS; i++)
+        say(&fixture, i, "PING\n");
+    *in_flight = LIMIT_LINK_VOTES;
+    for (unsigned passes = 0; passes < 10; passes++)
+        run_pass(&fixture);
+    ck_assert_uint_eq(fixture.clients.requests[VERB_PING], 0);
+    *in_flight = LIMIT_LINK_VOTES - 1;
+    for (unsigned passes = 0; fixture.clients.requests[VERB_PING] < LISTERS; passes++) {
+        run_pass(&fixture);
+        ck_assert_uint_lt(passes, 10);
+    }
+    run_pass(&fixture);
+    for (unsigned i = 0; i < LISTERS; i++)
+        ck_assert_str_eq(heard(&fixture, i), "PONG\n");
+    *in_flight = 0;
+    close_fixture(&fixture);
+}
+END_TEST
 
 /* --- listings --- */
 
@@ -543,6 +571,7 @@ Suite *test_suite(void)
 {
     Suite *suite = suite_create("sessions");
     TCase *tests = tcase_create("sessions");
+    tcase_add_test(tests, clients_wait_unread_while_too_many_rounds_are_in_flight);
     tcase_add_test(tests, a_pass_ends_between_the_listings_of_one_client);
     tcase_add_test(tests, a_pass_ends_between_the_listings_of_several_clients);
     tcase_add_test(tests, clients_that_list_again_and_again_delay_others_by_one_listing);
