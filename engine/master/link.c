@@ -574,6 +574,8 @@ void link_take_votes(struct link *link, unsigned count, int64_t now_ns)
 
 int64_t link_latency_ns(const struct link *link, int64_t now_ns)
 {
+    if (link->latency_ns < 0)
+        return INT64_MAX;
     int64_t age_ns =
         link->outstanding_count > 0 ? now_ns - link->outstanding[link->first].sent_ns : 0;
     return age_ns > link->latency_ns ? age_ns : link->latency_ns;

@@ -262,7 +262,8 @@ const struct outstanding *link_expects_votes(const struct link *link);
 void link_take_votes(struct link *link, unsigned count, int64_t now_ns);
 
 /* The age of the oldest command without an answer, or the round trip of the last answered command
- * of a round if that is longer. */
+ * of a round if that is longer. INT64_MAX: no command of a round was answered on this connection,
+ * so its age can be less than the round trip. */
 int64_t link_latency_ns(const struct link *link, int64_t now_ns);
 
 /* The number of commands without an answer, with each vote of a batch counted. */

@@ -82,6 +82,25 @@ START_TEST(single_slow_heartbeat_hardly_changes_the_distance)
 }
 END_TEST
 
+/* Before the first round is answered, only the age of its command is known. Taken for the latency,
+ * it would make a far master look near, and the limit of admission would be too low. */
+START_TEST(latency_is_not_known_before_the_first_round_is_answered)
+{
+    enum { DELAY_MS = 5 };
+    const struct link *link = &w.engine.flights.masters[0].link;
+    cluster_pass_ms(&w, 3000);
+    ck_assert_int_eq(link_latency_ns(link, w.now_ns), INT64_MAX);
+    w.masters[0].delay_ns = DELAY_MS * NS_PER_MS;
+    cluster_send(&w, "LOCK a 10s");
+    cluster_pass_ms(&w, 1);
+    ck_assert_uint_gt(link->outstanding_count, 0);
+    ck_assert_int_eq(link_latency_ns(link, w.now_ns), INT64_MAX);
+    cluster_pass_ms(&w, 2 * DELAY_MS);
+    ck_assert_int_ge(link_latency_ns(link, w.now_ns), DELAY_MS * NS_PER_MS);
+    ck_assert_int_lt(link_latency_ns(link, w.now_ns), 2 * DELAY_MS * NS_PER_MS);
+}
+END_TEST
+
 START_TEST(unsolicited_reply_closes_the_link)
 {
     const struct redis_reply stray = {.kind = RESP_STATUS, .str = "OK", .len = 2};
@@ -178,6 +197,7 @@ Suite *test_suite(void)
     tcase_add_test(cases, late_master_stays_suspect_until_it_answers_in_time);
     tcase_add_test(cases, dead_master_is_tried_with_growing_backoff);
     tcase_add_test(cases, single_slow_heartbeat_hardly_changes_the_distance);
+    tcase_add_test(cases, latency_is_not_known_before_the_first_round_is_answered);
     tcase_add_test(cases, unsolicited_reply_closes_the_link);
     tcase_add_test(cases, refused_greeting_names_the_reason);
     tcase_add_test(cases, master_with_too_many_clients_is_recognized);
