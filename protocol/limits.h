@@ -110,7 +110,7 @@ enum {
     LIMIT_EXTENDED = 32768,
 
     /* Outstanding commands of one link to a master; and how many of them can be key probes. */
-    LIMIT_LINK_COMMANDS = 8192,
+    LIMIT_LINK_COMMANDS = 4096,
     LIMIT_LINK_KEY_PROBES = 512,
 
     /* From this number of outstanding commands on, the link takes no more releases, or no more
@@ -127,7 +127,7 @@ enum {
     LIMIT_LINK_RELEASES_UNDER_WAY = 64,
 
     /* Votes of one link that wait for the guard's probe. Consecutive yes votes count as one. */
-    LIMIT_LINK_KEPT = 4096,
+    LIMIT_LINK_KEPT = LIMIT_LINK_COMMANDS,
 
     /* Bytes read from one master in one pass of the event loop. */
     LIMIT_NODE_IO = 1024 * 1024,

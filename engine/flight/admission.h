@@ -81,7 +81,7 @@ static inline void admission_on_settled(struct admission *admission, bool limite
  * together (9,000 clients: up to 3,369 of 57,000 requests failed in a run of 2 s). */
 static inline bool admission_takes_requests(const struct admission *admission)
 {
-    return admission->in_flight < LIMIT_LINK_VOTES;
+    return admission->in_flight <= LIMIT_LINK_VOTES;
 }
 
 /* Were enough rounds in flight in this pass that the limit may have to change? If so, call

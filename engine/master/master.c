@@ -14,7 +14,9 @@ enum reason master_refuses_vote(const struct master *master, int64_t now_ns)
 
 int64_t master_refuses_until_ns(const struct master *master, int64_t now_ns)
 {
-    if (link_refuses_vote(&master->link) != REASON_NONE)
+    enum reason reason = link_refuses_vote(&master->link);
+    /* A full link empties by itself, and nothing reports that. */
+    if (reason != REASON_NONE && reason != REASON_BACKLOG)
         return INT64_MAX;
     return guard_refuses_until_ns(master->guard, master->link.node, now_ns);
 }

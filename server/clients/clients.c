@@ -48,11 +48,6 @@ void clients_on_pass_end(struct clients *clients)
     clients->place_freed = false;
 }
 
-bool clients_have_time(struct clients *clients, int64_t now_ns)
-{
-    return pass_has_time(clients->pass, now_ns) && engine_takes_requests(clients->engine);
-}
-
 bool clients_have_unsent(const struct clients *clients)
 {
     const struct session *session;

@@ -93,9 +93,6 @@ void clients_on_pass_end(struct clients *clients);
 /* Whether any session has output that the kernel has not accepted yet. */
 bool clients_have_unsent(const struct clients *clients);
 
-/* Can another client be read in this pass? */
-bool clients_have_time(struct clients *clients, int64_t now_ns);
-
 /* --- refusals.c --- */
 
 /* Count and log that a connection is refused. */

@@ -4,9 +4,11 @@
 #include <string.h>
 
 #include "config/users.h"
+#include "engine/engine.h"
 #include "protocol/limits.h"
 #include "server/clients/clients.h"
 #include "server/log.h"
+#include "server/net/pass.h"
 
 /* --- state --- */
 
@@ -19,6 +21,11 @@ void session_defer(struct session *session)
         event_active(session->clients->sweep, 0, 0);
     session->is_deferred = true;
     TAILQ_INSERT_TAIL(&session->clients->deferred, session, deferred);
+}
+
+bool clients_have_time(struct clients *clients, int64_t now_ns)
+{
+    return pass_has_time(clients->pass, now_ns) && engine_takes_requests(clients->engine);
 }
 
 void session_want_next_pass(struct session *session)

@@ -82,6 +82,9 @@ static inline bool session_has_ended(const struct session *session)
  * sessions are deferred. */
 void session_defer(struct session *session);
 
+/* Can another client be read in this pass? */
+bool clients_have_time(struct clients *clients, int64_t now_ns);
+
 /* Continue with the session's lines in the next pass, after the events that are ready by then. */
 void session_want_next_pass(struct session *session);
 

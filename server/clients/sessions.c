@@ -370,32 +370,40 @@ static void take_turn(struct session *session)
         session_defer(session);
 }
 
-static void sessions_on_next_pass(evutil_socket_t fd, short events, void *context)
+/* Run the event in the next pass, after the sockets have been read. Only if there is no memory for
+ * that, run it in this pass. */
+static void run_in_next_pass(struct event *event)
 {
     static const struct timeval at_once = {0};
+    if (event_add(event, &at_once) != 0)
+        event_active(event, 0, 0);
+}
+
+static void sessions_on_next_pass(evutil_socket_t fd, short events, void *context)
+{
     struct clients *clients = context;
     const struct session *last = TAILQ_LAST(&clients->next_pass, session_queue);
-    struct session *session;
+    struct session *session = TAILQ_FIRST(&clients->next_pass);
+    bool more = true;
     (void)fd;
     (void)events;
     /* One slow session of the queue has its turn, also if one has had it outside the queue: over
-     * TLS sessions cannot wait unread. */
+     * TLS sessions cannot wait unread. The other slow sessions keep their places. */
     clients->slow_served = false;
     /* A session that is not done goes to the end of the queue. It has its next turn in the next
      * pass. */
-    bool more = true;
-    while (more && (session = TAILQ_FIRST(&clients->next_pass)) != NULL &&
-           clients_have_time(clients, clock_now_ns())) {
+    while (more && session != NULL && clients_have_time(clients, clock_now_ns())) {
+        struct session *next = TAILQ_NEXT(session, next_pass);
         more = session != last;
-        TAILQ_REMOVE(&clients->next_pass, session, next_pass);
-        if (session_must_wait(session))
-            TAILQ_INSERT_TAIL(&clients->next_pass, session, next_pass);
-        else
+        if (!session_must_wait(session)) {
+            TAILQ_REMOVE(&clients->next_pass, session, next_pass);
             take_turn(session);
+        }
+        session = next;
     }
     clients->crowded = more && !TAILQ_EMPTY(&clients->next_pass);
     if (!TAILQ_EMPTY(&clients->next_pass))
-        event_add(clients->next_pass_event, &at_once);
+        run_in_next_pass(clients->next_pass_event);
     pass_want_end(clients->pass);
 }
 
@@ -422,7 +430,6 @@ static void sweep(struct session *session)
  * timeout, because an active event would keep the loop from reading sockets. */
 static void sessions_on_sweep(evutil_socket_t fd, short events, void *context)
 {
-    static const struct timeval at_once = {0};
     struct clients *clients = context;
     struct session *session;
     (void)fd;
@@ -437,7 +444,7 @@ static void sessions_on_sweep(evutil_socket_t fd, short events, void *context)
         sweep(session);
     } while (clock_now_ns() < until_ns);
     if (!TAILQ_EMPTY(&clients->deferred))
-        event_add(clients->sweep, &at_once);
+        run_in_next_pass(clients->sweep);
     pass_want_end(clients->pass);
 }
 

@@ -274,11 +274,11 @@ START_TEST(clients_wait_unread_while_too_many_rounds_are_in_flight)
     connect_clients(&fixture, LISTERS);
     for (unsigned i = 0; i < LISTERS; i++)
         say(&fixture, i, "PING\n");
-    *in_flight = LIMIT_LINK_VOTES;
+    *in_flight = LIMIT_LINK_VOTES + 1;
     for (unsigned passes = 0; passes < 10; passes++)
         run_pass(&fixture);
     ck_assert_uint_eq(fixture.clients.requests[VERB_PING], 0);
-    *in_flight = LIMIT_LINK_VOTES - 1;
+    *in_flight = LIMIT_LINK_VOTES;
     for (unsigned passes = 0; fixture.clients.requests[VERB_PING] < LISTERS; passes++) {
         run_pass(&fixture);
         ck_assert_uint_lt(passes, 10);
@@ -373,6 +373,30 @@ START_TEST(clients_that_list_again_and_again_delay_others_by_one_listing)
         uint64_t before = *listed;
         run_pass(&fixture);
         ck_assert_uint_eq(*listed - before, 1);
+    }
+    close_fixture(&fixture);
+}
+END_TEST
+
+/* Each has more lines than one turn takes. */
+START_TEST(slow_clients_take_turns)
+{
+    enum { SLOW = 3, LINES = 10 };
+    struct fixture fixture;
+    open_fixture(&fixture);
+    connect_clients(&fixture, SLOW);
+    step_ns = PASS_BUDGET_NS / 16;
+    for (unsigned i = 0; i < SLOW; i++)
+        for (unsigned line = 0; line < LINES; line++)
+            say(&fixture, i, "LOCKS\n");
+    unsigned ends[SLOW] = {0};
+    for (unsigned passes = 0; fixture.clients.requests[VERB_LOCKS] < SLOW * LINES; passes++) {
+        run_pass(&fixture);
+        ck_assert_uint_lt(passes, 1000);
+        for (unsigned i = 0; i < SLOW; i++)
+            ends[i] += (unsigned)(strlen(heard(&fixture, i)) / strlen("END\n"));
+        for (unsigned i = 1; i < SLOW; i++)
+            ck_assert_int_le(abs((int)ends[i] - (int)ends[0]), 2);
     }
     close_fixture(&fixture);
 }
@@ -575,6 +599,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, a_pass_ends_between_the_listings_of_one_client);
     tcase_add_test(tests, a_pass_ends_between_the_listings_of_several_clients);
     tcase_add_test(tests, clients_that_list_again_and_again_delay_others_by_one_listing);
+    tcase_add_test(tests, slow_clients_take_turns);
     tcase_add_test(tests, the_output_of_a_pass_is_part_of_its_budget);
     tcase_add_test(tests, sessions_that_end_at_once_are_freed_over_several_passes);
     tcase_add_test(tests, sessions_are_freed_although_clients_use_up_the_pass);

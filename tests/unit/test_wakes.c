@@ -449,6 +449,17 @@ START_TEST(waiter_of_a_resting_queue_gets_the_present_reasons)
 }
 END_TEST
 
+/* A full link empties by itself, and nothing reports that. So a queue must not rest until then. */
+START_TEST(full_link_is_no_reason_to_rest)
+{
+    struct master *master = &w.engine.flights.masters[0];
+    master->link.load += LIMIT_LINK_VOTES;
+    ck_assert_int_eq(master_refuses_vote(master, w.now_ns), REASON_BACKLOG);
+    ck_assert_int_le(master_refuses_until_ns(master, w.now_ns), w.now_ns);
+    master->link.load -= LIMIT_LINK_VOTES;
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *suite = suite_create("wakes");
@@ -478,6 +489,7 @@ Suite *test_suite(void)
     tcase_add_test(cases, queues_rest_until_a_quorum_votes);
     tcase_add_test(cases, queues_rest_until_a_quarantine_ends);
     tcase_add_test(cases, waiter_of_a_resting_queue_gets_the_present_reasons);
+    tcase_add_test(cases, full_link_is_no_reason_to_rest);
     suite_add_tcase(suite, cases);
     return suite;
 }
