@@ -118,7 +118,7 @@ mutant fast-sample-resets-monitor step-forward,slow,hang,clients "$unfit" engine
     's/!clock->monitor.begun || clock->monitor.loose;/!clock->monitor.begun;/'
 
 # --- the round ---
-mutant token-reused all "$unfit" engine/locks/waits.c '
+mutant token-reused scripts,unbatched,undeletable,clients "$unfit" engine/locks/waits.c '
     s/^    flights_make_token(manager->flights, flight->token);/    if (pending == again_for \&\& pending->received_ns == again_ns)\
         memcpy(flight->token, again, LIMIT_TOKEN);\
     else\
@@ -196,7 +196,7 @@ mutant settled-round-keeps-its-place all 'sleeps while' engine/flight/flights.c 
 
 # --- in the build with tight limits: limits, and bugs that a crowd of clients finds sooner ---
 from=$tight
-mutant old-connection-not-killed cut,clog,clients,jitter,daemon-stop "still on\|two holders" engine/master/link.c \
+mutant old-connection-not-killed cut,clog "still on\|two holders" engine/master/link.c \
     's/link->last_client_id != 0 && memcmp/0 \&\& memcmp/'
 mutant hand-over-without-room all aborted engine/flight/flights.c \
     '/^uint32_t flights_hand_over_nodes(/,/^}/s/^    write_batched_first(.*/    (void)key;/'
