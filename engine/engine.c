@@ -8,6 +8,7 @@
 #include "engine/internal.h"
 #include "engine/locks/breaks.h"
 #include "engine/locks/grants.h"
+#include "engine/locks/news.h"
 #include "engine/locks/requests.h"
 #include "engine/locks/waits.h"
 #include "engine/round/node_set.h"
@@ -148,7 +149,7 @@ static void take_news(struct engine *engine, int64_t now_ns)
     engine->flights.news = (struct flights_news){0};
     for (uint32_t rest = news.votes_lost; rest != 0; rest = nodes_after_first(rest))
         grants_warn(&engine->manager, nodes_first(rest), news.lost_for[nodes_first(rest)]);
-    waits_take_news(&engine->manager, &news, now_ns);
+    news_take(&engine->manager, &news, now_ns);
 }
 
 /* The only place that acts on settled rounds and on news from the layer below. At its end it

@@ -66,9 +66,8 @@ static void server_on_timer(evutil_socket_t fd, short events, void *context)
     /* What is still due concerns masters. If this daemon was busy or stopped, their answers may be
      * waiting in the sockets. So read all sockets once more before anything is judged late. */
     if (engine_deadline_ns(server->engine) <= now_ns && server->heard_ns == 0) {
-        const struct timeval at_once = {0};
         server->heard_ns = now_ns;
-        event_add(server->late, &at_once);
+        pass_run_in_next(server->late);
     }
     pass_want_end(&server->pass);
 }

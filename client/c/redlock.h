@@ -198,8 +198,8 @@ struct redlock_lock_options {
  * of about a hundred times the TTL, the grant can arrive past its deadline. The library then
  * extends the lock at once. If that fails, the library releases the lock and returns REDLOCK_LATE.
  *
- * With REDLOCK_HELD, *hint_ms is set to the milliseconds after which the lock can be free if nobody
- * extends or releases it, or to -1 if that is not known. hint_ms may be NULL.
+ * With REDLOCK_HELD, *hint_ms is set to the milliseconds after which the lock can be free if no
+ * client extends or releases it, or to -1 if that is not known. hint_ms may be NULL.
  */
 enum redlock_status redlock_acquire(struct redlock *redlock, const char *resource, int64_t ttl_ms,
                                     const struct redlock_lock_options *options,

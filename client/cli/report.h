@@ -38,7 +38,7 @@ struct json report_begin(const struct options *options, enum redlock_status stat
 void report_end(struct json *json);
 
 /* The functions below return the exit code. hint_ms is the hint of redlock_acquire(): the
- * milliseconds until the lock can be free if nobody releases it earlier, or -1 if that is not
+ * milliseconds until the lock can be free if no client releases it earlier, or -1 if that is not
  * known. It is used only with REDLOCK_HELD. */
 
 /* Reports that the last request of this handle has failed. */

@@ -4,6 +4,7 @@
  * that reply to requests.
  *
  *     requests.c   requests of clients, and the end of their connections
+ *     news.c       what the masters report about keys that clients wait for
  *     waits.c      LOCK: which waiter is next, and the rounds for it; hand-overs
  *     grants.c     granted locks; HOLDs and their extensions
  *     breaks.c     BREAK: releases a lock by force
@@ -112,6 +113,22 @@ void manager_deinit(struct lock_manager *manager);
 static inline size_t manager_impatient_max(void)
 {
     return LIMIT_ROUNDS / 2;
+}
+
+/* Take one timer from the budget of this pass. Returns false if the budget is used up. */
+static inline bool manager_take_timer(struct lock_manager *manager)
+{
+    bool left = manager->timers_left > 0;
+    manager->timers_left -= left;
+    return left;
+}
+
+/* Run the queue of this resource at at_ns. */
+static inline void manager_wake_queue(struct lock_manager *manager, struct resource *resource,
+                                      int64_t at_ns)
+{
+    resource->wake.kind = TIMER_WAKE;
+    timers_set(&manager->timers, &resource->wake, at_ns);
 }
 
 /* Create a pending request and link it to its client. NULL: the pool is empty. */

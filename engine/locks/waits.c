@@ -93,14 +93,6 @@ static void answer_waiter(struct lock_manager *manager, struct pending_request *
     manager_reply(manager, pending, ROUND_ACQUIRE, &reply);
 }
 
-/* Take one timer from the budget of this pass. Returns false if the budget is used up. */
-static bool take_budget(struct lock_manager *manager)
-{
-    bool left = manager->timers_left > 0;
-    manager->timers_left -= left;
-    return left;
-}
-
 /* Reply to each waiter that only waited for the result of the last round. If this pass has no
  * budget left, the waits of LOCKs with WAIT end once more, in a later pass. One is always answered,
  * so that they cannot be put off for ever. */
@@ -111,7 +103,7 @@ static void answer_timed_out(struct lock_manager *manager, struct resource *reso
     bool any = false;
     for (; (waiter = TAILQ_FIRST(&resource->queue.timed_out_waiters)) != NULL; any = true) {
         struct pending_request *pending = pending_of(waiter);
-        if (take_budget(manager) || !pending->waits || !any) {
+        if (manager_take_timer(manager) || !pending->waits || !any) {
             answer_waiter(manager, pending, resource->last_outcome, hint_ms, now_ns);
         } else {
             queue_note_waiting(&resource->queue, waiter);
@@ -370,13 +362,6 @@ void waits_release(struct lock_manager *manager, struct resource *resource, cons
     flights_start(flights, flight, now_ns);
 }
 
-/* Run the queue at at_ns. */
-static void wake_at(struct lock_manager *manager, struct resource *resource, int64_t at_ns)
-{
-    resource->wake.kind = TIMER_WAKE;
-    timers_set(&manager->timers, &resource->wake, at_ns);
-}
-
 /* --- key probes --- */
 
 /*
@@ -395,89 +380,11 @@ static uint32_t reachable(const struct lock_manager *manager, int64_t now_ns)
     return nodes;
 }
 
-static void probe_key(struct lock_manager *manager, struct resource *resource, unsigned node,
-                      enum redis_form form, int64_t now_ns)
+void waits_probe_key(struct lock_manager *manager, struct resource *resource, unsigned node,
+                     enum redis_form form, int64_t now_ns)
 {
     const char *token = resource->lock != NULL ? resource->lock->token : NULL;
     write_key_probe(manager->flights, node, &resource->key, token, form, now_ns);
-}
-
-/* A key probe or an undo has been answered with what holds the key. */
-static void on_observed(struct lock_manager *manager, const struct flights_news *news,
-                        int64_t now_ns)
-{
-    struct resource *resource = resource_of(news->observed);
-    const struct answer *answer = &news->answer;
-    const struct observation seen = {
-        .held = answer->kind == ANSWER_HELD,
-        .pttl_ms = answer->kind == ANSWER_HELD ? answer->pttl_ms : -1,
-        .holder = answer->holder,
-        .tracked = news->tracked,
-    };
-    if (answer->kind != ANSWER_FAILED)
-        queue_on_observed(&resource->queue, news->observed_on, &seen, now_ns);
-    else if (news->forgot_script &&
-             link_refuses_vote(&manager->flights->masters[news->observed_on].link) == REASON_NONE)
-        probe_key(manager, resource, news->observed_on, REDIS_IN_FULL, now_ns);
-    else
-        queue_on_unobserved(&resource->queue, news->observed_on);
-    waits_run(manager, resource, now_ns);
-}
-
-static void on_changed(struct lock_manager *manager, const struct flights_news *news,
-                       int64_t now_ns)
-{
-    struct resource *resource =
-        resource_find_key(&manager->resources, news->changed, news->changed_len);
-    if (resource == NULL || resource->queue.length == 0)
-        return;
-    queue_on_changed(&resource->queue, news->changed_on);
-    waits_run(manager, resource, now_ns);
-}
-
-/* The state of some nodes has changed: tell every queue. Later passes run those queues for which
- * this pass has no budget left. */
-static void update_queues(struct lock_manager *manager, const struct flights_news *news,
-                          int64_t now_ns)
-{
-    struct resource *resource;
-    TAILQ_FOREACH (resource, &manager->resources.all, of_all) {
-        struct queue *queue = &resource->queue;
-        for (unsigned i = 0; i < manager->flights->node_count; i++) {
-            if (news->probes_lost & nodes_only(i))
-                queue_on_unobserved(queue, i);
-            if (queue->length == 0)
-                continue;
-            /* untracked comes before probe_again, because a node that is probed again can be
-             * tracked anew. */
-            if (news->untracked & nodes_only(i))
-                queue_on_untracked(queue, i, now_ns);
-            if (news->probe_again & nodes_only(i))
-                queue_on_changed(queue, i);
-        }
-        if (queue->length == 0)
-            continue;
-        if (take_budget(manager))
-            waits_run(manager, resource, now_ns);
-        else
-            wake_at(manager, resource, now_ns);
-    }
-}
-
-void waits_take_news(struct lock_manager *manager, const struct flights_news *news, int64_t now_ns)
-{
-    if (news->contended != NULL)
-        queue_on_contention(&resource_of(news->contended)->queue, news->contention_need_ns);
-    if (news->sought != NULL) {
-        queue_on_sought(&resource_of(news->sought)->queue, news->sought_need_ns, now_ns);
-        waits_run(manager, resource_of(news->sought), now_ns);
-    }
-    if (news->observed != NULL)
-        on_observed(manager, news, now_ns);
-    if (news->changed != NULL)
-        on_changed(manager, news, now_ns);
-    if ((news->probes_lost | news->untracked | news->probe_again) != 0)
-        update_queues(manager, news, now_ns);
 }
 
 /* --- the queue --- */
@@ -570,7 +477,7 @@ __attribute__((noinline)) static void set_wake(struct lock_manager *manager,
         wake_ns = TIMER_NEVER;
     if (resource->queue.length == 0 && (resource->queue.sought > 0 || resource->kept))
         wake_ns = keep_sought(manager, resource, now_ns);
-    wake_at(manager, resource, wake_ns);
+    manager_wake_queue(manager, resource, wake_ns);
 }
 
 /* The queue has waiters: do what it asks for. */
@@ -593,7 +500,7 @@ static void run_queue(struct lock_manager *manager, struct resource *resource, i
     if (want == QUEUE_PROBE)
         for (unsigned i = 0; i < manager->flights->node_count; i++)
             if (nodes & nodes_only(i))
-                probe_key(manager, resource, i, REDIS_BY_SHA1, now_ns);
+                waits_probe_key(manager, resource, i, REDIS_BY_SHA1, now_ns);
     set_wake(manager, resource, now_ns);
 }
 

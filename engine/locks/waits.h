@@ -1,7 +1,7 @@
 /*
- * LOCK: which waiter of a resource is next, the rounds for it, and observations of keys that
- * clients wait for. Also releases, because a lock that is released through this daemon is handed
- * over to the next waiter.
+ * LOCK: which waiter of a resource is next, the rounds for it, and probes of keys that clients wait
+ * for. Also releases, because a lock that is released through this daemon is handed over to the
+ * next waiter.
  */
 #ifndef ENGINE_LOCKS_WAITS_H
 #define ENGINE_LOCKS_WAITS_H
@@ -38,8 +38,9 @@ void waits_set_start_deadline(struct lock_manager *manager, struct pending_reque
  * it. */
 void waits_leave(struct lock_manager *manager, struct pending_request *pending);
 
-/* Handle what the masters have reported: observations, changes, hints and lost connections. */
-void waits_take_news(struct lock_manager *manager, const struct flights_news *news, int64_t now_ns);
+/* Ask this node what holds the key. */
+void waits_probe_key(struct lock_manager *manager, struct resource *resource, unsigned node,
+                     enum redis_form form, int64_t now_ns);
 
 /* The daemon stops: reply SHUTDOWN to each waiter, except those with a round under way. Such a
  * waiter gets the lock if its round grants it. Otherwise a LOCK with WAIT gets SHUTDOWN, and a LOCK

@@ -99,9 +99,8 @@ static void refuse(struct admin *admin, struct admin_connection *one)
  * for as long as they arrive fast enough, and would serve no other client meanwhile. */
 static void count_accepted(struct admin *admin)
 {
-    static const struct timeval next_pass = {0};
     if (admin->accepted++ == 0)
-        event_add(admin->pass, &next_pass);
+        pass_run_in_next(admin->pass);
     if (admin->accepted >= LIMIT_ADMIN_CONNECTIONS)
         evconnlistener_disable(admin->accepting);
 }

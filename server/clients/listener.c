@@ -130,10 +130,9 @@ static void listener_on_accept(struct evconnlistener *accepting, evutil_socket_t
                                struct sockaddr *address, int len, void *context)
 {
     struct listener *listener = context;
-    const struct timeval next_pass = {0};
     accept_client(listener, fd, address, (socklen_t)len);
     if (listener->accepted++ == 0)
-        event_add(listener->pass, &next_pass);
+        pass_run_in_next(listener->pass);
     bool enough = listener->accepted >= ACCEPTS_IN_ANY_CASE &&
                   !pass_has_time(listener->clients->pass, clock_now_ns());
     if (enough || listener->accepted >= accepts_at_once(listener->clients))

@@ -167,8 +167,8 @@ void listing_write(struct session *session, const struct request *request)
         end_line(&listing);
     }
     session_write_text(session, request, "END");
-    /* Other lines are too cheap to read the clock for each. LOCKS with a resource takes up to 0.4
-     * ms for a client at place 20,000 of a queue. */
+    /* Other lines are too cheap to read the clock for each. LOCKS with a resource walks the
+     * client's pending requests. */
     int64_t now_ns = clock_now_ns();
     if (now_ns - session->lines_ns > PASS_SLOW_NS) {
         session->slow = session->clients->slow_served = true;

@@ -30,12 +30,11 @@ bool clients_have_time(struct clients *clients, int64_t now_ns)
 
 void session_want_next_pass(struct session *session)
 {
-    static const struct timeval at_once = {0};
     if (session->on_next_pass)
         return;
     session->on_next_pass = true;
     TAILQ_INSERT_TAIL(&session->clients->next_pass, session, next_pass);
-    event_add(session->clients->next_pass_event, &at_once);
+    pass_run_in_next(session->clients->next_pass_event);
 }
 
 bool session_must_wait(const struct session *session)

@@ -370,15 +370,6 @@ static void take_turn(struct session *session)
         session_defer(session);
 }
 
-/* Run the event in the next pass, after the sockets have been read. Only if there is no memory for
- * that, run it in this pass. */
-static void run_in_next_pass(struct event *event)
-{
-    static const struct timeval at_once = {0};
-    if (event_add(event, &at_once) != 0)
-        event_active(event, 0, 0);
-}
-
 static void sessions_on_next_pass(evutil_socket_t fd, short events, void *context)
 {
     struct clients *clients = context;
@@ -403,7 +394,7 @@ static void sessions_on_next_pass(evutil_socket_t fd, short events, void *contex
     }
     clients->crowded = more && !TAILQ_EMPTY(&clients->next_pass);
     if (!TAILQ_EMPTY(&clients->next_pass))
-        run_in_next_pass(clients->next_pass_event);
+        pass_run_in_next(clients->next_pass_event);
     pass_want_end(clients->pass);
 }
 
@@ -444,7 +435,7 @@ static void sessions_on_sweep(evutil_socket_t fd, short events, void *context)
         sweep(session);
     } while (clock_now_ns() < until_ns);
     if (!TAILQ_EMPTY(&clients->deferred))
-        run_in_next_pass(clients->sweep);
+        pass_run_in_next(clients->sweep);
     pass_want_end(clients->pass);
 }
 

@@ -24,6 +24,14 @@ void pass_want_end(struct pass *pass)
     event_active(pass->end, 0, 0);
 }
 
+void pass_run_in_next(struct event *event)
+{
+    static const struct timeval at_once = {0};
+    /* This fails only without memory. Then an early run is better than none. */
+    if (event_add(event, &at_once) != 0)
+        event_active(event, EV_TIMEOUT, 0);
+}
+
 bool pass_has_time(struct pass *pass, int64_t now_ns)
 {
     if (pass->until_ns == 0) {

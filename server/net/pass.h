@@ -55,6 +55,10 @@ void pass_deinit(struct pass *pass);
  * Inside the callback this has no effect until pass_ended(). */
 void pass_want_end(struct pass *pass);
 
+/* Run the event in the next pass, after the sockets have been read. An active event would run
+ * before that, and could keep the loop from reading. */
+void pass_run_in_next(struct event *event);
+
 /* Is there time left for clients in this pass? The first call in a pass starts the budget, so it
  * always returns true. It also requests the callback, because the budget ends with the pass. */
 bool pass_has_time(struct pass *pass, int64_t now_ns);

@@ -47,9 +47,9 @@ struct streams {
     struct event *hangup_event;
 };
 
-/* The callbacks of a stream's user; on_written may be NULL, and so may on_end_seen if the user has
- * no may_read and calls no stream_watch_hangup(). A callback may close
- * the stream but not free it. */
+/* The callbacks of a stream's user. on_written may be NULL, and so may on_end_seen if the user has
+ * no may_read and does not call stream_watch_hangup(). A callback may close the stream but not free
+ * it. */
 struct stream_user {
     /* May the stream be read now? If not, the user calls stream_read() later. NULL: always. Plain
      * sockets only. */

@@ -8,80 +8,10 @@
 #include <unistd.h>
 
 #include "engine/guard/record.h"
-#include "tests/e2e/process.h"
+#include "tests/e2e/guard_stage.h"
 #include "tests/e2e/stage.h"
 #include "tests/e2e/waiting.h"
 #include "tests/runner.h"
-
-/* The max_ttl of `careful`, and the TTL of every lock whose deadline a test checks. */
-#define MAX_TTL "4s"
-
-static const struct stage_plan careful = {
-    .masters = 5,
-    .over_unix = true,
-    .steppable = true,
-    .daemon = {.locks = ", max_ttl: " MAX_TTL},
-};
-
-/* The default max_ttl: a quarantine longer than any test. */
-static const struct stage_plan patient = {.masters = 5, .over_unix = true, .steppable = true};
-
-/* A second daemon over the same masters. */
-struct second {
-    struct daemon daemon;
-    struct client client;
-};
-
-static void open_second(struct stage *stage, struct second *second, const struct daemon_plan *plan)
-{
-    struct daemon_plan named = *plan;
-    named.name = "second";
-    stage_start_daemon(stage, &second->daemon, &named);
-    daemon_connect(&second->daemon, &second->client);
-}
-
-static void close_second(struct second *second)
-{
-    client_close(&second->client);
-    daemon_stop(&second->daemon);
-}
-
-enum { STEP_SIZE = 64 };
-
-/* Acquires the lock and returns its deadline on the clock of the test. */
-static int64_t lock_until(struct client *client)
-{
-    int64_t sent_ms = waiting_clock_ms();
-    struct grant grant = client_lock(client, "a", MAX_TTL);
-    return sent_ms + grant.elapsed_ms + grant.validity_ms;
-}
-
-/* Acquires the lock on a, b and c only; d and e are stopped. Returns the deadline. */
-static int64_t lock_on_three(struct stage *stage)
-{
-    stage_stop_masters(stage, 3, 4);
-    return lock_until(&stage->client);
-}
-
-/* Resumes d and e and deletes the key on them. The SET of the LOCK may still be queued there. (On a
- * busy machine, the daemon may have found d and e suspect before the LOCK and sent them no SET.)
- * When a master answers the test's PING, it has executed everything that was queued before. */
-static void resume_without_key(struct stage *stage)
-{
-    stage_continue_masters(stage, 3, 4);
-    masters_run(&stage->masters[3], 2, "PING");
-    masters_run(&stage->masters[3], 2, "DEL redlock:a");
-}
-
-/* Retries LOCK until it is granted, which must not happen before the deadline. */
-static void expect_grant_after(struct client *client, int64_t deadline_ms)
-{
-    struct waiting waiting = waiting_for("a grant after the quarantine");
-    while (strncmp(client_ask(client, "LOCK a " MAX_TTL), "OK ", 3) != 0)
-        waiting_pause(&waiting);
-    ck_assert_msg(waiting_clock_ms() >= deadline_ms, "granted %lld ms early",
-                  (long long)(deadline_ms - waiting_clock_ms()));
-}
 
 /* --- masters that lose data --- */
 
@@ -137,12 +67,6 @@ static void step_two_forward(struct stage *stage)
         master_step(&stage->masters[i], 60);
 }
 
-static void step_three_forward(struct stage *stage)
-{
-    for (unsigned i = 0; i < 3; i++)
-        master_step(&stage->masters[i], 60);
-}
-
 static void step_one_back(struct stage *stage)
 {
     master_step(&stage->masters[0], -60);
@@ -151,12 +75,6 @@ static void step_one_back(struct stage *stage)
 static void step_two_back(struct stage *stage)
 {
     for (unsigned i = 0; i < 2; i++)
-        master_step(&stage->masters[i], -60);
-}
-
-static void step_three_back(struct stage *stage)
-{
-    for (unsigned i = 0; i < 3; i++)
         master_step(&stage->masters[i], -60);
 }
 
@@ -171,28 +89,29 @@ static const struct {
     {"failover", fail_over_to_empty_master, false},
     {"one forward", step_one_forward, true},
     {"two forward", step_two_forward, true},
-    {"three forward", step_three_forward, true},
+    {"three forward", guard_step_three_forward, true},
     {"one back", step_one_back, true},
     {"two back", step_two_back, true},
-    {"three back", step_three_back, true},
+    {"three back", guard_step_three_back, true},
 };
 
 START_TEST(no_second_grant_while_the_first_is_valid)
 {
     struct stage stage;
-    struct second second;
-    stage_open(&stage, __func__, &careful);
-    open_second(&stage, &second, &careful.daemon);
+    struct guard_second second;
+    stage_open(&stage, __func__, &guard_careful);
+    guard_open_second(&stage, &second, &guard_careful.daemon);
     if (damages[_i].damage == load_old_snapshot)
         masters_run(stage.masters, 3, "SAVE");
-    int64_t deadline_ms = damages[_i].on_three ? lock_on_three(&stage) : lock_until(&stage.client);
+    int64_t deadline_ms =
+        damages[_i].on_three ? guard_lock_on_three(&stage) : guard_lock_until(&stage.client);
     damages[_i].damage(&stage);
     if (damages[_i].on_three)
-        resume_without_key(&stage);
-    expect_grant_after(&second.client, deadline_ms);
+        guard_resume_without_key(&stage);
+    guard_expect_grant_after(&second.client, deadline_ms);
     if (damages[_i].damage == step_one_back)
         daemon_wait_log(&stage.daemon, "clock_stepped_back node=a", "by_ms=");
-    close_second(&second);
+    guard_close_second(&second);
     stage_close(&stage);
 }
 END_TEST
@@ -203,9 +122,9 @@ END_TEST
 START_TEST(a_failback_with_an_unchanged_run_id_is_detected)
 {
     struct stage stage;
-    struct second second;
+    struct guard_second second;
     struct master replicas[2];
-    const struct stage_plan three = {.masters = 3, .daemon = careful.daemon};
+    const struct stage_plan three = {.masters = 3, .daemon = guard_careful.daemon};
     stage_open(&stage, __func__, &three);
     masters_start(replicas, 2, &stage.sandbox, &(struct master_plan){.over_tcp = true, .first = 5});
     for (unsigned i = 0; i < 2; i++)
@@ -213,18 +132,18 @@ START_TEST(a_failback_with_an_unchanged_run_id_is_detected)
     masters_run(replicas, 2, "REPLICAOF NO ONE");
     /* Each of the two masters changed its replication id when its replica attached, which costs it
      * its vote for a quarantine. The second daemon sees the changes when it starts, and
-     * open_second() waits until the quarantines are over. The first daemon sees the changes with
-     * its next heartbeats. */
-    open_second(&stage, &second, &careful.daemon);
+     * guard_open_second() waits until the quarantines are over. The first daemon sees the changes
+     * with its next heartbeats. */
+    guard_open_second(&stage, &second, &guard_careful.daemon);
     stage_wait_nodes(&stage, "vote=yes", 3);
-    int64_t deadline_ms = lock_until(&stage.client);
+    int64_t deadline_ms = guard_lock_until(&stage.client);
     for (unsigned i = 0; i < 2; i++)
         follow(&stage.masters[i], &replicas[i]);
     masters_run(stage.masters, 2, "REPLICAOF NO ONE");
     ck_assert_uint_eq(masters_with(stage.masters, 2, "redlockd:node"), 2);
     ck_assert_uint_eq(masters_with(stage.masters, 2, "redlock:a"), 0);
-    expect_grant_after(&second.client, deadline_ms);
-    close_second(&second);
+    guard_expect_grant_after(&second.client, deadline_ms);
+    guard_close_second(&second);
     for (unsigned i = 0; i < 2; i++)
         master_kill(&replicas[i]);
     stage_close(&stage);
@@ -237,250 +156,14 @@ END_TEST
 START_TEST(a_forward_clock_jump_does_not_cause_a_second_grant)
 {
     struct stage stage;
-    struct second second;
-    stage_open(&stage, __func__, &careful);
-    open_second(&stage, &second, &careful.daemon);
-    int64_t deadline_ms = lock_on_three(&stage);
+    struct guard_second second;
+    stage_open(&stage, __func__, &guard_careful);
+    guard_open_second(&stage, &second, &guard_careful.daemon);
+    int64_t deadline_ms = guard_lock_on_three(&stage);
     master_step(&stage.masters[2], 60);
-    resume_without_key(&stage);
-    expect_grant_after(&second.client, deadline_ms);
-    close_second(&second);
-    stage_close(&stage);
-}
-END_TEST
-
-/* --- restarts of daemons --- */
-
-/* The granting daemon is killed, a master with the key steps its clock, the two masters without the
- * key come back, and a new daemon starts: no daemon has observed the step. */
-static void expect_unobserved_step_respected(const char *test, bool elsewhere)
-{
-    struct stage stage;
-    struct second fresh;
-    struct daemon_plan plan = careful.daemon;
-    stage_open(&stage, test, &careful);
-    int64_t deadline_ms = lock_on_three(&stage);
-    process_kill(stage.daemon.pid);
-    stage.daemon.pid = 0;
-    master_step(&stage.masters[2], 60);
-    resume_without_key(&stage);
-    plan.name = "second";
-    plan.other_host = elsewhere;
-    daemon_prepare(&fresh.daemon, &stage.sandbox, stage.masters, 5, &plan);
-    daemon_start(&fresh.daemon, 0);
-    daemon_wait_listening(&fresh.daemon);
-    daemon_connect(&fresh.daemon, &fresh.client);
-    expect_grant_after(&fresh.client, deadline_ms);
-    close_second(&fresh);
-    unlink(stage.daemon.socket);
-    stage_close(&stage);
-}
-
-START_TEST(an_unobserved_step_is_respected_on_the_same_host)
-{
-    expect_unobserved_step_respected(__func__, false);
-}
-END_TEST
-
-START_TEST(an_unobserved_step_is_respected_on_another_host)
-{
-    expect_unobserved_step_respected(__func__, true);
-}
-END_TEST
-
-/* The id of the last step that was announced on the master. */
-static void announced_step(struct master *master, char step[STEP_SIZE])
-{
-    snprintf(step, STEP_SIZE, "%s",
-             master_text(master, "EVAL %s 0",
-                         "local keys = redis.call('KEYS', 'redlockd:step:*')"
-                         "return keys[1] and redis.call('GET', keys[1]) or 'none'"));
-}
-
-/* The clocks of a, b and c step forward. When the first daemon has announced that, they step back,
- * the first daemon is killed, and d and e are resumed without the key. */
-static void step_and_back_and_end(struct stage *stage)
-{
-    char before[3][STEP_SIZE];
-    char now[STEP_SIZE];
-    for (unsigned i = 0; i < 3; i++)
-        announced_step(&stage->masters[i], before[i]);
-    step_three_forward(stage);
-    for (unsigned i = 0; i < 3; i++) {
-        daemon_wait_refused(&stage->daemon, i, "ownclock", 1);
-        struct waiting waiting = waiting_for("the step to be announced");
-        for (announced_step(&stage->masters[i], now); strcmp(now, before[i]) == 0;
-             announced_step(&stage->masters[i], now))
-            waiting_pause(&waiting);
-    }
-    step_three_back(stage);
-    process_kill(stage->daemon.pid);
-    stage->daemon.pid = 0;
-    resume_without_key(stage);
-}
-
-/* Before the steps, a daemon on another host leaves its clock entries on the masters. After the
- * step back, these entries fit the clocks again, although the key may have expired in between. The
- * announcement of the steps must make the entries void. */
-START_TEST(a_step_and_back_is_announced_to_another_host)
-{
-    struct stage stage;
-    struct second second;
-    const struct daemon_plan elsewhere = {.locks = careful.daemon.locks, .other_host = true};
-    stage_open(&stage, __func__, &careful);
-    open_second(&stage, &second, &elsewhere);
-    stage_wait_nodes(&stage, "vote=yes", 5);
-    close_second(&second);
-    int64_t deadline_ms = lock_on_three(&stage);
-    step_and_back_and_end(&stage);
-    daemon_start(&second.daemon, 0);
-    daemon_wait_listening(&second.daemon);
-    daemon_connect(&second.daemon, &second.client);
-    expect_grant_after(&second.client, deadline_ms);
-    close_second(&second);
-    unlink(stage.daemon.socket);
-    stage_close(&stage);
-}
-END_TEST
-
-/* The second daemon is stopped before three masters have answered its probe. It reads their replies
- * when it continues. */
-static void stop_with_a_probe_under_way(struct stage *stage, struct second *second)
-{
-    struct client requester;
-    daemon_connect(&second->daemon, &requester);
-    stage_stop_masters(stage, 0, 2);
-    client_send(&requester, "LOCK b 1s\n");
-    struct waiting waiting = waiting_for("the LOCK to be in flight");
-    while (client_count(&second->client, "NODES", "unanswered=0") != 2)
-        waiting_pause(&waiting);
-    kill(second->daemon.pid, SIGSTOP);
-    client_close(&requester);
-    stage_continue_masters(stage, 0, 2);
-}
-
-/* The second daemon is stopped between two probes (0) or during a probe (1). It is stopped for
- * more than two heartbeat intervals. After such a gap between its samples of a clock, it must not
- * trust the clock if a step was announced meanwhile. */
-START_TEST(a_step_and_back_is_announced_to_a_stopped_daemon)
-{
-    struct stage stage;
-    struct second second;
-    stage_open(&stage, __func__, &careful);
-    open_second(&stage, &second, &careful.daemon);
-    if (_i == 0)
-        kill(second.daemon.pid, SIGSTOP);
-    else
-        stop_with_a_probe_under_way(&stage, &second);
-    int64_t until_ms = waiting_clock_ms() + 2100;
-    int64_t deadline_ms = lock_on_three(&stage);
-    step_and_back_and_end(&stage);
-    struct waiting waiting = waiting_for("two seconds to pass");
-    while (waiting_clock_ms() < until_ms)
-        waiting_pause(&waiting);
-    kill(second.daemon.pid, SIGCONT);
-    expect_grant_after(&second.client, deadline_ms);
-    close_second(&second);
-    unlink(stage.daemon.socket);
-    stage_close(&stage);
-}
-END_TEST
-
-/* max_ttl is a minute. The daemon can trust the masters' clocks sooner only through the entries
- * that the previous process left on the masters. */
-START_TEST(a_daemon_restarted_on_its_host_grants_at_once)
-{
-    struct stage stage;
-    stage_open(&stage, __func__, &patient);
-    client_close(&stage.client);
-    daemon_stop(&stage.daemon);
-    stage_start_daemon(&stage, &stage.daemon, &patient.daemon);
-    daemon_connect(&stage.daemon, &stage.client);
-    client_lock(&stage.client, "a", "10s");
-    stage_close(&stage);
-}
-END_TEST
-
-START_TEST(a_daemon_on_a_new_host_grants_next_to_a_live_daemon)
-{
-    struct stage stage;
-    struct second second;
-    const struct daemon_plan elsewhere = {.other_host = true};
-    stage_open(&stage, __func__, &patient);
-    open_second(&stage, &second, &elsewhere);
-    client_lock(&second.client, "a", "10s");
-    close_second(&second);
-    stage_close(&stage);
-}
-END_TEST
-
-START_TEST(a_daemon_on_a_new_host_waits_if_no_daemon_runs)
-{
-    struct stage stage;
-    struct second second;
-    struct daemon_plan plan = {.name = "second", .other_host = true};
-    stage_open(&stage, __func__, &patient);
-    client_close(&stage.client);
-    daemon_stop(&stage.daemon);
-    daemon_prepare(&second.daemon, &stage.sandbox, stage.masters, 5, &plan);
-    daemon_start(&second.daemon, 0);
-    daemon_wait_listening(&second.daemon);
-    daemon_connect(&second.daemon, &stage.client);
-    stage_wait_nodes(&stage, "reason=clockunproven", 5);
-    client_expect_match(&stage.client, "NOQUORUM 0/5 need=3 a:clockunproven .*", "LOCK a 10s");
-    client_close(&stage.client);
-    daemon_stop(&second.daemon);
-    stage_close_masters(&stage);
-}
-END_TEST
-
-/* --- a faulty daemon --- */
-
-static void save_records(struct stage *stage, char records[5][512])
-{
-    for (unsigned i = 0; i < 5; i++)
-        snprintf(records[i], sizeof(records[i]), "%s",
-                 master_text(&stage->masters[i], "GET redlockd:node"));
-}
-
-START_TEST(a_stopped_and_stepped_daemon_costs_no_vote)
-{
-    struct stage stage;
-    struct second second;
-    struct clock_file clock;
-    struct daemon_plan plan = patient.daemon;
-    char before[5][512];
-    char after[5][512];
-    stage_open(&stage, __func__, &patient);
-    plan.clock_ahead_s = 1;
-    open_second(&stage, &second, &plan);
-    clock_open(&clock, &stage.sandbox, "daemon");
-    save_records(&stage, before);
-    /* The second daemon is stopped for three seconds. Then it is resumed and stopped in turn. Its
-     * wall clock steps between an hour behind and an hour ahead, each time while it is stopped.
-     * All this must cost the first daemon no vote, and must not change the masters' records. */
-    int64_t until_ms = waiting_clock_ms() + 3000;
-    kill(second.daemon.pid, SIGSTOP);
-    struct waiting waiting = waiting_for("three seconds to pass");
-    while (waiting_clock_ms() < until_ms) {
-        ck_assert_uint_eq(client_count(&stage.client, "NODES", "vote=yes"), 5);
-        waiting_pause(&waiting);
-    }
-    for (unsigned i = 0; i < 100; i++) {
-        clock_set(&clock, i % 4 < 2 ? -3600 : 3600);
-        kill(second.daemon.pid, i % 2 == 0 ? SIGCONT : SIGSTOP);
-        ck_assert_uint_eq(client_count(&stage.client, "NODES", "vote=yes"), 5);
-        waiting_pause(&waiting);
-    }
-    kill(second.daemon.pid, SIGCONT);
-    waiting = waiting_for("the resumed daemon to have all votes");
-    while (client_count(&second.client, "NODES", "vote=yes") != 5)
-        waiting_pause(&waiting);
-    client_lock(&second.client, "a", "10s");
-    save_records(&stage, after);
-    for (unsigned i = 0; i < 5; i++)
-        ck_assert_str_eq(before[i], after[i]);
-    close_second(&second);
+    guard_resume_without_key(&stage);
+    guard_expect_grant_after(&second.client, deadline_ms);
+    guard_close_second(&second);
     stage_close(&stage);
 }
 END_TEST
@@ -490,7 +173,7 @@ END_TEST
 START_TEST(a_master_that_may_evict_keys_has_no_vote)
 {
     struct stage stage;
-    stage_open(&stage, __func__, &patient);
+    stage_open(&stage, __func__, &guard_patient);
     masters_run(stage.masters, 1, "CONFIG SET maxmemory 100mb");
     masters_run(stage.masters, 1, "CONFIG SET maxmemory-policy volatile-lru");
     stage_wait_nodes(&stage, "vote=no reason=eviction", 1);
@@ -516,7 +199,7 @@ START_TEST(a_master_that_refuses_writes_is_logged)
     };
     struct stage stage;
     char reason[64];
-    stage_open(&stage, __func__, &patient);
+    stage_open(&stage, __func__, &guard_patient);
     for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
         masters_run(stage.masters, 1, refusals[i].from);
         snprintf(reason, sizeof(reason), "node=a reason=%s ", refusals[i].reason);
@@ -531,7 +214,7 @@ END_TEST
 START_TEST(a_replica_has_no_vote)
 {
     struct stage stage;
-    stage_open(&stage, __func__, &patient);
+    stage_open(&stage, __func__, &guard_patient);
     masters_run(stage.masters, 1, "REPLICAOF 127.0.0.1 1");
     stage_wait_nodes(&stage, "vote=no reason=replica", 1);
     masters_run(stage.masters, 1, "REPLICAOF NO ONE");
@@ -563,7 +246,7 @@ END_TEST
 START_TEST(a_master_that_becomes_a_duplicate_costs_one_vote)
 {
     struct stage stage;
-    stage_open(&stage, __func__, &patient);
+    stage_open(&stage, __func__, &guard_patient);
     master_kill(&stage.masters[4]);
     unlink(stage.masters[4].socket);
     ck_assert_int_eq(symlink(stage.masters[1].socket, stage.masters[4].socket), 0);
@@ -579,7 +262,7 @@ START_TEST(data_loss_is_recorded_on_a_master_without_memory)
 {
     struct stage stage;
     struct master *master;
-    stage_open(&stage, __func__, &patient);
+    stage_open(&stage, __func__, &guard_patient);
     master = &stage.masters[0];
     master_text(master, "CONFIG SET maxmemory 1");
     master_text(master, "DEL " RECORD_KEY);
@@ -597,7 +280,7 @@ START_TEST(daemons_of_another_set_get_no_vote)
     struct stage stage;
     struct daemon other;
     struct client client;
-    stage_open(&stage, __func__, &patient);
+    stage_open(&stage, __func__, &guard_patient);
     client_lock(&stage.client, "held", "30s");
     stage_wait_key(&stage, "redlock:held", 5);
     static const struct daemon_plan plans[] = {{.name = "nodes"},
@@ -634,8 +317,8 @@ END_TEST
 START_TEST(names_with_another_database_are_reported_as_repointed)
 {
     struct stage stage;
-    struct stage_plan plan = careful;
-    struct daemon_plan second = careful.daemon;
+    struct stage_plan plan = guard_careful;
+    struct daemon_plan second = guard_careful.daemon;
     struct daemon other;
     struct client client;
     plan.over_unix = false;
@@ -664,7 +347,7 @@ END_TEST
 START_TEST(an_ended_token_stays_gone)
 {
     struct stage stage;
-    stage_open(&stage, __func__, &careful);
+    stage_open(&stage, __func__, &guard_careful);
     struct grant grant = client_lock(&stage.client, "a", "300ms");
     /* The key must be gone from all masters, since EXTEND prolongs it on each master that still has
      * it. */
@@ -695,14 +378,6 @@ Suite *test_suite(void)
                         sizeof(damages) / sizeof(damages[0]));
     tcase_add_test(tests, a_failback_with_an_unchanged_run_id_is_detected);
     tcase_add_test(tests, a_forward_clock_jump_does_not_cause_a_second_grant);
-    tcase_add_test(tests, an_unobserved_step_is_respected_on_the_same_host);
-    tcase_add_test(tests, an_unobserved_step_is_respected_on_another_host);
-    tcase_add_test(tests, a_step_and_back_is_announced_to_another_host);
-    tcase_add_loop_test(tests, a_step_and_back_is_announced_to_a_stopped_daemon, 0, 2);
-    tcase_add_test(tests, a_daemon_restarted_on_its_host_grants_at_once);
-    tcase_add_test(tests, a_daemon_on_a_new_host_grants_next_to_a_live_daemon);
-    tcase_add_test(tests, a_daemon_on_a_new_host_waits_if_no_daemon_runs);
-    tcase_add_test(tests, a_stopped_and_stepped_daemon_costs_no_vote);
     tcase_add_test(tests, a_master_that_may_evict_keys_has_no_vote);
     tcase_add_test(tests, a_master_that_refuses_writes_is_logged);
     tcase_add_test(tests, a_replica_has_no_vote);

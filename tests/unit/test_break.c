@@ -169,20 +169,6 @@ static void expect_noquorum(void)
     ck_assert_int_eq(strncmp(cluster_take_reply(&w), "NOQUORUM ", 9), 0);
 }
 
-/* No round of a BREAK is admitted, so none takes a place that is kept for rounds that are. */
-START_TEST(break_takes_no_place_of_admitted_rounds)
-{
-    const struct admission *admission = &w.engine.flights.admission;
-    lock("LOCK a 3s");
-    start_break(1);
-    ck_assert_uint_eq(admission->in_flight, 1);
-    ck_assert_uint_eq(admission->limited, 0);
-    cluster_pass_ms(&w, 20);
-    ck_assert_uint_eq(admission->in_flight, 0);
-    ck_assert_uint_eq(admission->limited, 0);
-}
-END_TEST
-
 /* The lock changes hands between the read and the freeze: the new token stays. */
 START_TEST(token_granted_before_the_freeze_is_left_alone)
 {
@@ -669,7 +655,6 @@ Suite *test_suite(void)
     tcase_add_test(tests, holder_is_told_that_its_hold_is_broken);
     tcase_add_test(tests, holder_that_breaks_its_own_hold_is_told);
     tcase_add_test(tests, first_waiter_gets_the_lock_after_a_break);
-    tcase_add_test(tests, break_takes_no_place_of_admitted_rounds);
     tcase_add_test(tests, token_granted_before_the_freeze_is_left_alone);
     tcase_add_test(tests, lock_that_may_have_a_new_holder_is_not_reported_free);
     tcase_add_test(tests, lock_released_before_the_freeze_is_reported_free);

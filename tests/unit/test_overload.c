@@ -208,6 +208,21 @@ START_TEST(release_starts_at_once_and_hands_over)
 }
 END_TEST
 
+/* No round of a BREAK is admitted, so none takes a place that is kept for rounds that are. */
+START_TEST(break_takes_no_place_of_admitted_rounds)
+{
+    const struct admission *admission = &w.engine.flights.admission;
+    cluster_token(cluster_ask(&w, "LOCK a 3s"));
+    ck_assert_uint_eq(admission->in_flight, 0);
+    cluster_send(&w, "BREAK a");
+    ck_assert_uint_eq(admission->in_flight, 1);
+    ck_assert_uint_eq(admission->limited, 0);
+    cluster_pass_ms(&w, 20);
+    ck_assert_uint_eq(admission->in_flight, 0);
+    ck_assert_uint_eq(admission->limited, 0);
+}
+END_TEST
+
 START_TEST(shutdown_answers_what_is_held_back)
 {
     occupy_admission();
@@ -236,6 +251,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, clients_take_turns);
     tcase_add_test(tests, requests_of_a_client_that_leaves_do_not_start);
     tcase_add_test(tests, release_starts_at_once_and_hands_over);
+    tcase_add_test(tests, break_takes_no_place_of_admitted_rounds);
     tcase_add_test(tests, shutdown_answers_what_is_held_back);
     suite_add_tcase(suite, tests);
     return suite;
