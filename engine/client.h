@@ -38,8 +38,9 @@ struct engine_client {
     LIST_HEAD(, pending_request) pending_requests; /* requests without a reply so far */
     unsigned pending_count;
     TAILQ_HEAD(, pending_request) to_start; /* requests that wait for their round to start */
-    TAILQ_ENTRY(engine_client) of_starts;   /* linked while to_start is not empty */
-    LIST_HEAD(, lock) holds;                /* granted HOLDs of this client */
+    unsigned to_start_count;
+    TAILQ_ENTRY(engine_client) of_starts; /* linked while to_start is not empty */
+    LIST_HEAD(, lock) holds;              /* granted HOLDs of this client */
     unsigned hold_count;
     uint64_t id;
     char label[LIMIT_TAG + 1]; /* set by NAME; "" without one */

@@ -5,7 +5,6 @@
 
 #include "engine/guard/record_write.h"
 #include "engine/internal.h"
-#include "protocol/swar.h"
 
 static_assert((int)ENGINE_SET_ID == (int)RECORD_SET_ID, "engine/view.h repeats this value");
 static_assert((int)ENGINE_LEASE_MAX >= (int)GUARD_SERVER_MAX, "a lease fits");
@@ -224,23 +223,12 @@ void engine_client_unreachable(struct engine_client *client)
     client->disconnected = true;
 }
 
-bool engine_tag_in_use(const struct engine_client *client, const char *tag, size_t tag_len)
+bool engine_tag_in_use(const struct engine *engine, const struct engine_client *client,
+                       const char *tag, size_t tag_len)
 {
-    const struct pending_request *pending;
-    assert(tag_len <= LIMIT_TAG);
-    /* The usual case: most clients wait for each reply before they send the next request. */
-    if (LIST_EMPTY(&client->pending_requests))
-        return false;
-    /* Tags are padded to the same length. Most differ in the first eight bytes, which are compared
-     * first. */
-    char padded[LIMIT_TAG] = {0};
-    memcpy(padded, tag, tag_len);
-    uint64_t first = swar_load(padded);
-    LIST_FOREACH (pending, &client->pending_requests, of_client)
-        if (swar_load(pending->tag) == first && pending->tagged &&
-            memcmp(pending->tag, padded, sizeof(padded)) == 0)
-            return true;
-    return false;
+    /* Most clients wait for each reply before they send the next request. */
+    return !LIST_EMPTY(&client->pending_requests) &&
+           tags_find(&engine->manager.tags, client, tag, tag_len);
 }
 
 bool engine_client_resources(const struct engine_client *client,

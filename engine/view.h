@@ -159,7 +159,8 @@ unsigned engine_client_requests(const struct engine_client *client);
 unsigned engine_client_holds(const struct engine_client *client);
 void engine_client_set_name(struct engine_client *client, const char *name, size_t len);
 /* Does the client have a pending request with this tag? */
-bool engine_tag_in_use(const struct engine_client *client, const char *tag, size_t tag_len);
+bool engine_tag_in_use(const struct engine *engine, const struct engine_client *client,
+                       const char *tag, size_t tag_len);
 /* Note that no reply can reach the client any more. */
 void engine_client_unreachable(struct engine_client *client);
 

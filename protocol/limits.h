@@ -78,9 +78,11 @@ enum {
 
     /* From some number of rounds in flight on, further rounds have to wait before they start
      * (engine/flight/admission.h). That number begins at LIMIT_ADMISSION_START and adapts between
-     * LIMIT_ADMISSION_MIN and LIMIT_LINK_VOTES. */
+     * LIMIT_ADMISSION_MIN and LIMIT_ADMISSION_MAX. The latter is half of LIMIT_LINK_VOTES, which
+     * leaves as much for the releases. */
     LIMIT_ADMISSION_MIN = 4,
     LIMIT_ADMISSION_START = 512,
+    LIMIT_ADMISSION_MAX = 2048,
 
     /* Rounds started in one pass for requests that were held back. Starting this many takes about a
      * millisecond. */

@@ -20,7 +20,7 @@ static void set_limit(struct admission *admission, unsigned limit)
 {
     if (limit < LIMIT_ADMISSION_MIN)
         limit = LIMIT_ADMISSION_MIN;
-    admission->limit = limit < LIMIT_LINK_VOTES ? limit : LIMIT_LINK_VOTES;
+    admission->limit = limit < LIMIT_ADMISSION_MAX ? limit : LIMIT_ADMISSION_MAX;
 }
 
 /* A new period: reduce the limit, so that the queues on the way to the masters drain and the

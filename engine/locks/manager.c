@@ -30,7 +30,7 @@ bool manager_init(struct lock_manager *manager, const struct engine_rules *rules
     timers_init(&manager->due);
     start_queue_init(&manager->start_queue);
     io->random(io->context, &seed, sizeof(seed));
-    return extensions_init(&manager->extensions, rules) &&
+    return extensions_init(&manager->extensions, rules) && tags_init(&manager->tags, seed) &&
            resources_init(&manager->resources,
                           LIMIT_ROUNDS + pending_requests + LIMIT_LOCKS + LIMIT_FAR_RESOURCES,
                           rules->key_prefix, rules->key_prefix_len, seed) &&
@@ -42,6 +42,7 @@ bool manager_init(struct lock_manager *manager, const struct engine_rules *rules
 void manager_deinit(struct lock_manager *manager)
 {
     extensions_deinit(&manager->extensions);
+    tags_deinit(&manager->tags);
     resources_deinit(&manager->resources);
     pool_deinit(&manager->pending_requests);
     pool_deinit(&manager->locks);
@@ -50,10 +51,10 @@ void manager_deinit(struct lock_manager *manager)
 
 /* --- requests --- */
 
-struct pending_request *pending_open(struct pool *pending_requests, struct engine_client *client,
+struct pending_request *pending_open(struct lock_manager *manager, struct engine_client *client,
                                      const struct request *request, int64_t now_ns)
 {
-    struct pending_request *pending = pool_take(pending_requests);
+    struct pending_request *pending = pool_take(&manager->pending_requests);
     if (pending == NULL)
         return NULL;
     /* The waiter is left out: it is initialized when it joins a queue. */
@@ -62,18 +63,22 @@ struct pending_request *pending_open(struct pool *pending_requests, struct engin
     pending->received_ns = now_ns;
     pending->tagged = request->tag != NULL;
     pending->tag_len = (unsigned char)request->tag_len;
-    if (pending->tagged)
+    if (pending->tagged) {
         memcpy(pending->tag, request->tag, request->tag_len);
+        tags_add(&manager->tags, pending);
+    }
     LIST_INSERT_HEAD(&client->pending_requests, pending, of_client);
     client->pending_count++;
     return pending;
 }
 
-void pending_close(struct pool *pending_requests, struct pending_request *pending)
+void pending_close(struct lock_manager *manager, struct pending_request *pending)
 {
+    if (pending->tagged)
+        tags_remove(pending);
     LIST_REMOVE(pending, of_client);
     pending->client->pending_count--;
-    pool_give(pending_requests, pending);
+    pool_give(&manager->pending_requests, pending);
 }
 
 void pending_set_flight(struct pending_request *pending, struct flight *flight)
@@ -140,7 +145,7 @@ bool manager_send_reply(struct lock_manager *manager, struct pending_request *pe
     if (!client->disconnected)
         manager->io->reply(manager->io->context, client, pending_tag(pending), pending->tag_len,
                            reply);
-    pending_close(&manager->pending_requests, pending);
+    pending_close(manager, pending);
     return !client->disconnected;
 }
 

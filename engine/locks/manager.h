@@ -23,6 +23,7 @@
 #include "engine/locks/queue.h"
 #include "engine/locks/resource.h"
 #include "engine/locks/start_queue.h"
+#include "engine/locks/tags.h"
 #include "engine/round/fence.h"
 #include "engine/timer.h"
 #include "protocol/reply.h"
@@ -47,7 +48,8 @@ struct pending_request {
     bool tagged;
     unsigned char tag_len;
     int64_t ballot_seen; /* LOCK: the greatest ballot by which it was outbid */
-    char tag[LIMIT_TAG]; /* padded with zeros */
+    char tag[LIMIT_TAG];
+    LIST_ENTRY(pending_request) of_tags; /* linked if tagged */
     TAILQ_ENTRY(pending_request) of_starts;
     int64_t joined_starts_ns; /* when it joined the start queue */
     /* LOCK: its entry in the queue of the resource; undefined until it joins. */
@@ -68,6 +70,7 @@ struct lock_manager {
     unsigned timers_left; /* how many of `timers` this pass may still run */
     uint32_t queue_seed;  /* seed of the newest queue; the first seed differs between daemons */
     struct pool pending_requests;
+    struct tags tags;
     struct resources resources;
     struct extensions extensions;
     struct pool breakings;
@@ -132,11 +135,11 @@ static inline void manager_wake_queue(struct lock_manager *manager, struct resou
 }
 
 /* Create a pending request and link it to its client. NULL: the pool is empty. */
-struct pending_request *pending_open(struct pool *pending_requests, struct engine_client *client,
+struct pending_request *pending_open(struct lock_manager *manager, struct engine_client *client,
                                      const struct request *request, int64_t now_ns);
 
 /* The request has been answered, or its client has left: free it. */
-void pending_close(struct pool *pending_requests, struct pending_request *pending);
+void pending_close(struct lock_manager *manager, struct pending_request *pending);
 
 /* Attach to the request the round that runs for it; detach the round when it has settled or was
  * cancelled. */

@@ -36,14 +36,13 @@ static struct flight *open_round(struct lock_manager *manager, struct engine_cli
                                  const struct request *request, struct resource *resource,
                                  int64_t now_ns)
 {
-    struct pending_request *pending =
-        pending_open(&manager->pending_requests, client, request, now_ns);
+    struct pending_request *pending = pending_open(manager, client, request, now_ns);
     if (pending == NULL)
         return NULL;
     struct flight *flight = flights_open(manager->flights, &resource->key,
                                          round_kind_of(request->verb), request->ttl_ms * NS_PER_MS);
     if (flight == NULL) {
-        pending_close(&manager->pending_requests, pending);
+        pending_close(manager, pending);
         return NULL;
     }
     pending_set_flight(pending, flight);
@@ -57,7 +56,7 @@ static void close_round(struct lock_manager *manager, struct flight *flight)
 {
     struct pending_request *pending = flight->pending;
     pending_leave_flight(pending);
-    pending_close(&manager->pending_requests, pending);
+    pending_close(manager, pending);
     flights_drop(manager->flights, flight);
 }
 
@@ -138,7 +137,7 @@ bool requests_start_next(struct lock_manager *manager, int64_t now_ns)
 {
     struct pending_request *pending;
     if (manager->starts_left == 0 || !flights_has_room(manager->flights) ||
-        (pending = start_queue_take(&manager->start_queue)) == NULL)
+        (pending = start_queue_take(&manager->start_queue, now_ns)) == NULL)
         return false;
     manager->starts_left--;
     histogram_add(&manager->stats->held_back, now_ns - pending->joined_starts_ns);
@@ -166,11 +165,32 @@ void requests_on_deadline(struct lock_manager *manager, struct pending_request *
     manager_reply(manager, drop_held_back(manager, pending), ROUND_STATUS, &busy);
 }
 
+/* Would the round for this LOCK with WAIT start too late, because of the requests before it in the
+ * start queue? If so, it would be answered LIMIT busy in the end, but until then it would cost as
+ * much as a request that is served. Half of its WAIT is left for the round, and because the pace
+ * may change. It does not wait for its start if others wait for the lock, or if the daemon knows
+ * that the lock is held: a hand-over starts at once. */
+static bool would_start_too_late(struct lock_manager *manager, const struct engine_client *client,
+                                 const struct request *request, int64_t now_ns)
+{
+    if (request->verb != VERB_LOCK || request->wait_ms == 0 ||
+        start_queue_delay_ns(&manager->start_queue, client, now_ns) <=
+            request->wait_ms * NS_PER_MS / 2)
+        return false;
+    const struct resource *resource =
+        resource_find(&manager->resources, request->resource, request->resource_len);
+    return resource == NULL || (resource->queue.length == 0 && resource->lock == NULL);
+}
+
 static const char *accept_request(struct lock_manager *manager, struct engine_client *client,
                                   const struct request *request, int64_t now_ns)
 {
     if (client->pending_count >= LIMIT_CLIENT_REQUESTS)
         return "requests";
+    if (would_start_too_late(manager, client, request, now_ns)) {
+        manager->stats->busy++;
+        return "busy";
+    }
     struct resource *resource =
         resource_take(&manager->resources, manager->rules, ++manager->queue_seed, request->resource,
                       request->resource_len);
@@ -205,7 +225,7 @@ static void abandon_request(struct lock_manager *manager, struct pending_request
     struct resource *resource = pending->resource;
     if (resource == NULL && pending->awaits_start) {
         start_queue_leave(&manager->start_queue, pending);
-        pending_close(&manager->pending_requests, drop_held_back(manager, pending));
+        pending_close(manager, drop_held_back(manager, pending));
         return;
     }
     if (resource != NULL) {
@@ -214,7 +234,7 @@ static void abandon_request(struct lock_manager *manager, struct pending_request
     }
     if (flight != NULL)
         pending_leave_flight(pending);
-    pending_close(&manager->pending_requests, pending);
+    pending_close(manager, pending);
     if (flight == NULL) {
         waits_run(manager, resource, now_ns);
         return;
@@ -304,7 +324,7 @@ void requests_abandon_all(struct lock_manager *manager, int64_t now_ns)
     struct pending_request *pending;
     struct flight *flight;
     /* LOCKs that wait have been answered: see waits_drain(). */
-    while ((pending = start_queue_take(&manager->start_queue)) != NULL)
+    while ((pending = start_queue_take(&manager->start_queue, now_ns)) != NULL)
         manager_reply(manager, drop_held_back(manager, pending), ROUND_STATUS, &reply);
     while ((flight = TAILQ_FIRST(&manager->flights->voting)) != NULL)
         shut_down(manager, flight, now_ns);

@@ -10,7 +10,7 @@
 
 /* Enough to keep the chains short with the largest number of locks. Memory of chains that are never
  * used is never touched. */
-enum { CHAINS = 16384 };
+enum { CHAINS = 65536 };
 
 /* Clients choose the names. If they knew the hash function, they could choose many names with the
  * same hash, which would make one chain long. The secret seed makes that hard. */

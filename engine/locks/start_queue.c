@@ -3,11 +3,33 @@
 #include <assert.h>
 
 #include "engine/locks/manager.h"
+#include "protocol/units.h"
+
+/* The duration of one measurement of the pace. */
+#define MEASUREMENT_NS (100 * NS_PER_MS)
 
 void start_queue_init(struct start_queue *queue)
 {
+    *queue = (struct start_queue){0};
     TAILQ_INIT(&queue->clients);
-    queue->length = 0;
+}
+
+static void begin_measurement(struct start_queue *queue, int64_t now_ns)
+{
+    queue->measured_ns = now_ns;
+    queue->taken = 0;
+}
+
+/* The latest measurement counts as much as all earlier ones. */
+static void measure(struct start_queue *queue, int64_t now_ns)
+{
+    int64_t elapsed_ns = now_ns - queue->measured_ns;
+    if (elapsed_ns < MEASUREMENT_NS)
+        return;
+    int64_t interval_ns = elapsed_ns / (queue->taken > 0 ? queue->taken : 1);
+    queue->interval_ns =
+        queue->interval_ns > 0 ? (queue->interval_ns + interval_ns) / 2 : interval_ns;
+    begin_measurement(queue, now_ns);
 }
 
 void start_queue_join(struct start_queue *queue, struct pending_request *pending, int64_t now_ns)
@@ -16,8 +38,14 @@ void start_queue_join(struct start_queue *queue, struct pending_request *pending
     assert(!pending->awaits_start);
     pending->awaits_start = true;
     pending->joined_starts_ns = now_ns;
-    if (TAILQ_EMPTY(&client->to_start))
+    if (queue->length == 0) {
+        queue->interval_ns = 0;
+        begin_measurement(queue, now_ns);
+    }
+    if (client->to_start_count++ == 0) {
         TAILQ_INSERT_TAIL(&queue->clients, client, of_starts);
+        queue->client_count++;
+    }
     TAILQ_INSERT_TAIL(&client->to_start, pending, of_starts);
     queue->length++;
 }
@@ -29,12 +57,14 @@ void start_queue_leave(struct start_queue *queue, struct pending_request *pendin
     assert(queue->length > 0);
     pending->awaits_start = false;
     TAILQ_REMOVE(&client->to_start, pending, of_starts);
-    if (TAILQ_EMPTY(&client->to_start))
+    if (--client->to_start_count == 0) {
         TAILQ_REMOVE(&queue->clients, client, of_starts);
+        queue->client_count--;
+    }
     queue->length--;
 }
 
-struct pending_request *start_queue_take(struct start_queue *queue)
+struct pending_request *start_queue_take(struct start_queue *queue, int64_t now_ns)
 {
     struct engine_client *client = TAILQ_FIRST(&queue->clients);
     if (client == NULL)
@@ -44,5 +74,19 @@ struct pending_request *start_queue_take(struct start_queue *queue)
     TAILQ_REMOVE(&queue->clients, client, of_starts);
     TAILQ_INSERT_TAIL(&queue->clients, client, of_starts);
     start_queue_leave(queue, pending);
+    queue->taken++;
+    measure(queue, now_ns);
     return pending;
+}
+
+int64_t start_queue_delay_ns(struct start_queue *queue, const struct engine_client *client,
+                             int64_t now_ns)
+{
+    if (queue->length == 0)
+        return 0;
+    measure(queue, now_ns);
+    /* Before the request starts, each client has at most this many turns. */
+    size_t most = (size_t)queue->client_count * (client->to_start_count + 1);
+    size_t before = most < queue->length ? most : queue->length;
+    return (int64_t)before * queue->interval_ns;
 }

@@ -19,7 +19,13 @@ struct pending_request;
 
 struct start_queue {
     TAILQ_HEAD(, engine_client) clients; /* clients with requests here; the next turn first */
-    size_t length;                       /* requests of all clients */
+    unsigned client_count;
+    size_t length; /* requests of all clients */
+
+    /* The pace at which requests leave to start. It is measured anew once the queue was empty. */
+    int64_t interval_ns; /* mean time between two starts; 0: not measured yet */
+    int64_t measured_ns; /* when the present measurement began */
+    unsigned taken;      /* starts since then */
 };
 
 void start_queue_init(struct start_queue *queue);
@@ -31,6 +37,10 @@ void start_queue_join(struct start_queue *queue, struct pending_request *pending
 void start_queue_leave(struct start_queue *queue, struct pending_request *pending);
 
 /* Remove and return the next request; NULL if there is none. */
-struct pending_request *start_queue_take(struct start_queue *queue);
+struct pending_request *start_queue_take(struct start_queue *queue, int64_t now_ns);
+
+/* How long another request of this client would wait here, at the present pace. 0: not known. */
+int64_t start_queue_delay_ns(struct start_queue *queue, const struct engine_client *client,
+                             int64_t now_ns);
 
 #endif

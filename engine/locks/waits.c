@@ -602,8 +602,7 @@ const char *waits_lock(struct lock_manager *manager, struct engine_client *clien
     const char *limit = limit_exceeded(manager, request, resource);
     if (limit != NULL)
         return limit;
-    struct pending_request *pending =
-        pending_open(&manager->pending_requests, client, request, now_ns);
+    struct pending_request *pending = pending_open(manager, client, request, now_ns);
     if (pending == NULL)
         return "operations";
     pending->resource = resource;

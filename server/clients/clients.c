@@ -1,5 +1,6 @@
 #include "server/clients/clients.h"
 
+#include "engine/engine.h"
 #include "protocol/limits.h"
 #include "server/net/pass.h"
 #include "server/net/stream.h"
@@ -43,6 +44,10 @@ void clients_on_pass_end(struct clients *clients)
 {
     set_read_budget(clients);
     clients->slow_served = false;
+    /* While the engine takes no requests, sessions wait until the end of a pass in which rounds
+     * have settled. */
+    if (!TAILQ_EMPTY(&clients->next_pass) && engine_takes_requests(clients->engine))
+        pass_run_in_next(clients->next_pass_event);
     if (clients->place_freed)
         listener_resume(clients);
     clients->place_freed = false;

@@ -140,8 +140,8 @@ static bool take_line(struct session *session, const char *line, size_t len)
     } else if (failed != REQUEST_FINE) {
         session->clients->request_errors[failed]++;
         session_write_error(session, failed, error.text, request.tag, request.tag_len);
-    } else if (request.tag != NULL &&
-               engine_tag_in_use(&session->client, request.tag, request.tag_len)) {
+    } else if (request.tag != NULL && engine_tag_in_use(session->clients->engine, &session->client,
+                                                        request.tag, request.tag_len)) {
         session->clients->request_errors[REQUEST_BAD_TAG]++;
         session_write_error(
             session, REQUEST_BAD_TAG,
@@ -315,12 +315,14 @@ void requests_take(struct session *session)
     while (has_budget(session) && take_input(session))
         ;
     bool takes_more = session_takes_lines(session);
-    if (takes_more && !has_budget(session) && (can_start_pending(session) || has_input(session)))
+    bool reads = takes_more && has_room(session);
+    bool takes_later =
+        takes_more && !has_budget(session) && (can_start_pending(session) || has_input(session));
+    if (takes_later || (reads && session->stream.more))
         session_want_next_pass(session);
     /* Stop reading while there is no room for pending lines, so that the client has to wait before
      * it sends more. Its hang-up must still be detected, even before the next pass, because a LOCK
      * must not be granted to a client that has disconnected. */
-    bool reads = takes_more && has_room(session);
     stream_set_reading(&session->stream, reads);
     stream_watch_hangup(&session->stream, takes_more && !session_has_ended(session) &&
                                               (!reads || session->on_next_pass));

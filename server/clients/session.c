@@ -34,7 +34,7 @@ void session_want_next_pass(struct session *session)
         return;
     session->on_next_pass = true;
     TAILQ_INSERT_TAIL(&session->clients->next_pass, session, next_pass);
-    pass_run_in_next(session->clients->next_pass_event);
+    pass_want_end(session->clients->pass);
 }
 
 bool session_must_wait(const struct session *session)

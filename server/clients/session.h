@@ -52,7 +52,6 @@ struct session {
     bool discarding;           /* skipping the rest of a line that is too long */
     bool is_deferred;          /* is in clients->deferred */
     bool on_next_pass;         /* is in clients->next_pass: waits for its turn */
-    bool unread;               /* waits for its turn to read its socket */
     bool slow;                 /* its last turn took longer than PASS_SLOW_NS */
     LIST_ENTRY(session) entry; /* in clients->sessions */
     TAILQ_ENTRY(session) deferred;

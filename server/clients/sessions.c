@@ -38,7 +38,6 @@ static bool session_may_read(void *context)
         session->slow && (clients->slow_served || !TAILQ_EMPTY(&clients->next_pass));
     if (!clients->crowded && !after_others)
         return true;
-    session->unread = true;
     session_want_next_pass(session);
     return false;
 }
@@ -357,13 +356,10 @@ bool sessions_add(struct clients *clients, int fd, struct bufferevent *tls, cons
 /* The turn of a session that has waited. */
 static void take_turn(struct session *session)
 {
-    bool unread = session->unread && session->stream.reading;
-    session->on_next_pass = session->unread = false;
+    session->on_next_pass = false;
     if (session->state == SESSION_DROPPED)
         return;
-    if (unread)
-        stream_read(&session->stream);
-    else
+    if (!stream_read(&session->stream))
         requests_take(session);
     /* If these were the last lines, the sweep can now end the session. */
     if (session_has_ended(session))
@@ -393,8 +389,6 @@ static void sessions_on_next_pass(evutil_socket_t fd, short events, void *contex
         session = next;
     }
     clients->crowded = more && !TAILQ_EMPTY(&clients->next_pass);
-    if (!TAILQ_EMPTY(&clients->next_pass))
-        pass_run_in_next(clients->next_pass_event);
     pass_want_end(clients->pass);
 }
 

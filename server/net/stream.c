@@ -308,16 +308,19 @@ static void deliver_input(struct stream *stream, char *bytes, size_t len)
         lose_and_notify(stream, ENOMEM);
 }
 
-static void read_on(struct stream *stream)
+/* False if nothing was read. */
+static bool read_on(struct stream *stream)
 {
     char *scratch = stream->streams->scratch;
     size_t kept = input_len(stream);
     /* The user has enough unconsumed input for now. */
     if (kept >= stream->user->input_max)
-        return;
-    ssize_t got = recv(stream->fd, scratch, stream->user->input_max - kept, MSG_DONTWAIT);
+        return false;
+    size_t room = stream->user->input_max - kept;
+    ssize_t got = recv(stream->fd, scratch, room, MSG_DONTWAIT);
+    stream->more = got > 0 && (stream->closed || (size_t)got == room);
     if (got < 0 && is_passing(errno))
-        return;
+        return false;
     if (got == 0)
         on_end(stream);
     else if (got < 0)
@@ -328,15 +331,17 @@ static void read_on(struct stream *stream)
         stream->user->on_input(stream->context);
     else
         on_lost(stream, ENOMEM);
+    return true;
 }
 
-/* The end of a stream that may not be read now. libevent reports it in each pass. */
+/* The end of a stream that may not be read now. */
 static void note_end(struct stream *stream)
 {
     struct streams *streams = stream->streams;
-    if (stream->end_seen || streams->ends_seen == HANGUPS_PER_PASS)
+    if (streams->ends_seen == HANGUPS_PER_PASS) {
+        stream_watch_hangup(stream, true);
         return;
-    stream->end_seen = true;
+    }
     streams->ends_seen++;
     stream->user->on_end_seen(stream->context);
 }
@@ -349,22 +354,23 @@ static void stream_on_readable(evutil_socket_t fd, short events, void *context)
         event_active(stream->deferred_read, EV_READ, 0);
         return;
     }
+    stream->closed = stream->closed || (events & EV_CLOSED);
     if (stream->user->may_read != NULL && !stream->user->may_read(stream->context)) {
-        if (events & EV_CLOSED)
+        stream->more = true;
+        if (stream->closed)
             note_end(stream);
         return;
     }
     read_on(stream);
     /* If the connection has ended after this input, report the end now, before any output is
      * flushed: a LOCK must not be granted to a client that has disconnected. */
-    if (events & EV_CLOSED && stream->reading)
+    if (stream->closed && stream->reading)
         read_on(stream);
 }
 
-void stream_read(struct stream *stream)
+bool stream_read(struct stream *stream)
 {
-    if (stream->reading && stream->tls == NULL)
-        read_on(stream);
+    return stream->more && stream->reading && read_on(stream);
 }
 
 static void stream_on_deferred_read(evutil_socket_t fd, short events, void *context)
@@ -417,10 +423,11 @@ static void stream_on_tls_event(struct bufferevent *tls, short events, void *con
 static bool open_socket(struct stream *stream, struct event_base *base)
 {
     bool master = stream->user->master;
+    /* libevent wants the events of one socket to be alike in this. */
+    short how = stream->user->may_read != NULL ? EV_PERSIST | EV_ET : EV_PERSIST;
     stream->readable =
-        event_new(base, stream->fd, EV_READ | EV_CLOSED | EV_PERSIST, stream_on_readable, stream);
-    stream->writable =
-        event_new(base, stream->fd, EV_WRITE | EV_PERSIST, stream_on_writable, stream);
+        event_new(base, stream->fd, EV_READ | EV_CLOSED | how, stream_on_readable, stream);
+    stream->writable = event_new(base, stream->fd, EV_WRITE | how, stream_on_writable, stream);
     if (master)
         stream->deferred_read = event_new(base, -1, 0, stream_on_deferred_read, stream);
     return stream->readable != NULL && stream->writable != NULL &&

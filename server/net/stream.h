@@ -51,8 +51,9 @@ struct streams {
  * no may_read and does not call stream_watch_hangup(). A callback may close the stream but not free
  * it. */
 struct stream_user {
-    /* May the stream be read now? If not, the user calls stream_read() later. NULL: always. Plain
-     * sockets only. */
+    /* May the stream be read now? If not, or if stream->more is true after on_input, the user calls
+     * stream_read() later: the event loop reports the same input only once, so that thousands of
+     * sockets that have to wait cost nothing. NULL: always. Plain sockets only. */
     bool (*may_read)(void *context);
     /* New input has arrived. Input that the user does not consume is kept, and the view of the next
      * call begins with it. */
@@ -64,7 +65,7 @@ struct stream_user {
     void (*on_end)(void *context);
     /* A stream watched by stream_watch_hangup() ended in order or was lost; SO_ERROR tells which.
      * The watch is over. Or may_read has returned false for a stream that has ended in order. (A
-     * reset of such a stream is seen when it is read.) */
+     * reset of such a stream is seen when it is read.) It may be called more than once. */
     void (*on_end_seen)(void *context);
     /* The connection was lost. No callback follows. */
     void (*on_lost)(void *context);
@@ -98,8 +99,9 @@ struct stream {
     bool blocked;              /* `writable` is added */
     bool reading;
     bool hangup_watched;
-    bool end_seen; /* on_end_seen was called while the stream might not be read */
-    bool full;     /* TLS: input_max is reached; reading resumes when some input is consumed */
+    bool closed; /* with may_read: the kernel has reported the end */
+    bool more;   /* with may_read: the socket may have input, or an end, that was not read */
+    bool full;   /* TLS: input_max is reached; reading resumes when some input is consumed */
     bool ended;
     bool lost;
     bool lost_by_peer; /* lost by the peer or the network; false if lost here, mainly for lack of
@@ -129,8 +131,8 @@ bool stream_is_open(const struct stream *stream);
 char *stream_input(struct stream *stream, size_t *len);
 void stream_consume(struct stream *stream, size_t len);
 
-/* Read once, after may_read has returned false. No effect while reading is off. */
-void stream_read(struct stream *stream);
+/* Read once if stream->more is true. False if nothing was read, so that no callback was called. */
+bool stream_read(struct stream *stream);
 
 /* Turn reading on or off; it is on at first. While a stream is not read from, its end goes
  * unnoticed unless stream_watch_hangup() is on. */

@@ -159,14 +159,56 @@ static void set_memory(const struct overload *overload, int64_t ended_ns,
     values[GROWTH_MB] = (double)(prober->memory_kib[to] - prober->memory_kib[from]) / 1024;
 }
 
-/* One request for each connection, as in the open loop, where requests seldom share a packet. */
-enum { CAPACITY_CLIENTS = 1024 };
+/* The connections of the open loop, and how many requests each may have in flight. */
+enum { OPEN_CONNECTIONS = 128, OPEN_DEPTH = 1000 };
+
+/* The capacity is the greatest rate of LOCKs that is served almost completely. It is searched for
+ * by bisection, below the throughput of the same connections in a closed loop. That is more,
+ * because the requests of a closed loop share packets. */
+enum { CLOSED_DEPTH = 16, SEARCH_STEPS = 6 };
+#define SERVED 0.98
+
+static void offer(struct overload *overload, double per_s, int64_t for_ns,
+                  struct load_result *result, double values[FIGURE_COUNT])
+{
+    overload_load(overload,
+                  &(struct load_plan){.connections = OPEN_CONNECTIONS,
+                                      .depth = OPEN_DEPTH,
+                                      .per_s = (unsigned)per_s,
+                                      .ttl_ms = OVERLOAD_TTL_MS,
+                                      .wait_ms = OPEN_LOOP_WAIT_MS,
+                                      .for_ns = for_ns},
+                  result, values);
+    values[PAIRS_PER_S] = (double)(result->pairs - result->late) / result->seconds;
+    values[LATE] = (double)result->late;
+    values[UNSENT] = (double)result->unsent;
+    values[JAIN] = NAN;
+}
 
 static void measure_capacity(struct overload *overload, const struct overload_row *row,
                              double values[FIGURE_COUNT])
 {
-    measure_closed_loop(overload, row, values);
-    overload->capacity = values[PAIRS_PER_S];
+    static struct load_result result;
+    double tried[FIGURE_COUNT];
+    double most;
+    (void)row;
+    measure_closed_loop(
+        overload, &(struct overload_row){.connections = OPEN_CONNECTIONS, .depth = CLOSED_DEPTH},
+        tried);
+    most = tried[PAIRS_PER_S];
+    overload_watch(overload, overload->holds, HOLD_TTL_MS);
+    for (unsigned i = 0; i < SEARCH_STEPS; i++) {
+        double per_s = (overload->capacity + most) / 2;
+        memcpy(tried, values, sizeof(tried));
+        offer(overload, per_s, overload->for_ns, &result, tried);
+        if (tried[PAIRS_PER_S] < SERVED * per_s) {
+            most = per_s;
+            continue;
+        }
+        overload->capacity = per_s;
+        memcpy(values, tried, sizeof(tried));
+    }
+    overload_watch_end(overload, values);
 }
 
 static void measure_open_loop(struct overload *overload, const struct overload_row *row,
@@ -175,34 +217,21 @@ static void measure_open_loop(struct overload *overload, const struct overload_r
     static struct load_result result;
     double ignored[FIGURE_COUNT];
     if (overload->capacity == 0)
-        measure_capacity(
-            overload, &(struct overload_row){.connections = CAPACITY_CLIENTS, .depth = 1}, ignored);
+        measure_capacity(overload, NULL, ignored);
     overload_watch(overload, overload->holds, HOLD_TTL_MS);
     pause_s(LOW_S);
-    overload_load(overload,
-                  &(struct load_plan){.connections = row->connections,
-                                      .depth = row->depth,
-                                      .per_s = (unsigned)(row->count * overload->capacity / 100),
-                                      .ttl_ms = OVERLOAD_TTL_MS,
-                                      .wait_ms = OPEN_LOOP_WAIT_MS,
-                                      .for_ns = overload->open_loop_ns},
-                  &result, values);
+    offer(overload, row->count * overload->capacity / 100, overload->open_loop_ns, &result, values);
     pause_s(AFTER_S);
     values[RECOVERY_MS] = recovery_ms(overload->prober, overload->started_ns, result.ended_ns);
     set_memory(overload, result.ended_ns, values);
     overload_watch_end(overload, values);
-    values[PAIRS_PER_S] = (double)(result.pairs - result.late) / result.seconds;
     values[OF_CAPACITY] = values[PAIRS_PER_S] / overload->capacity;
-    values[LATE] = (double)result.late;
-    values[UNSENT] = (double)result.unsent;
-    values[JAIN] = NAN;
 }
 
 static const struct overload_row open_loop_rows[] = {
-    {"capacity, 1024x1", measure_capacity, .connections = CAPACITY_CLIENTS, .depth = 1},
-    {"half the capacity offered", measure_open_loop, .connections = 128, .depth = 1000,
-     .count = 50},
-    {"twice the capacity offered", measure_open_loop, .connections = 128, .depth = 1000,
+    {"capacity", measure_capacity, .connections = OPEN_CONNECTIONS},
+    {"half the capacity offered", measure_open_loop, .connections = OPEN_CONNECTIONS, .count = 50},
+    {"twice the capacity offered", measure_open_loop, .connections = OPEN_CONNECTIONS,
      .count = 200},
 };
 

@@ -90,7 +90,7 @@ START_TEST(distance_alone_does_not_lower_the_limit)
     load.distance_ns = 20 * NS_PER_MS;
     load.service_ns = 1000;
     run_for(20 * NS_PER_S, 9000);
-    ck_assert_uint_eq(load.admission.limit, LIMIT_LINK_VOTES);
+    ck_assert_uint_eq(load.admission.limit, LIMIT_ADMISSION_MAX);
 }
 END_TEST
 

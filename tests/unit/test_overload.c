@@ -191,6 +191,27 @@ START_TEST(requests_of_a_client_that_leaves_do_not_start)
 }
 END_TEST
 
+/* The requests of one client are held back for longer than 10 ms. Another client has its turn
+ * sooner. */
+START_TEST(lock_that_would_start_too_late_is_refused_at_once)
+{
+    run_for(CLIENTS_MAX, true, 1000);
+    ck_assert_uint_gt(w.engine.manager.start_queue.length, CLIENTS_MAX / 2);
+    ck_assert_uint_eq(load.others, 0);
+    ck_assert_uint_eq(w.engine.stats.busy, 0);
+    size_t length = w.engine.manager.start_queue.length;
+    w.reply_count = w.replies_read = 0;
+    cluster_submit(&w, "#late LOCK late 30s WAIT 10ms");
+    cluster_expect(&w, "#late LIMIT busy");
+    ck_assert_uint_eq(w.engine.stats.busy, 1);
+    ck_assert_uint_eq(w.engine.manager.start_queue.length, length);
+    cluster_submit(&w, "#soon LOCK soon 30s WAIT 10s");
+    ck_assert_uint_eq(w.engine.manager.start_queue.length, length + 1);
+    cluster_send_as(&w, &w.others[0], "#other LOCK other 30s WAIT 10ms");
+    ck_assert_uint_eq(w.engine.stats.busy, 1);
+}
+END_TEST
+
 /* A release starts at once, and with it the hand-over to a waiter that is held back. */
 START_TEST(release_starts_at_once_and_hands_over)
 {
@@ -250,6 +271,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, request_that_is_held_back_sends_nothing);
     tcase_add_test(tests, clients_take_turns);
     tcase_add_test(tests, requests_of_a_client_that_leaves_do_not_start);
+    tcase_add_test(tests, lock_that_would_start_too_late_is_refused_at_once);
     tcase_add_test(tests, release_starts_at_once_and_hands_over);
     tcase_add_test(tests, break_takes_no_place_of_admitted_rounds);
     tcase_add_test(tests, shutdown_answers_what_is_held_back);

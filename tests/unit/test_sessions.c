@@ -250,7 +250,7 @@ static void say(const struct fixture *fixture, unsigned index, const char *text)
 /* What the daemon has sent to this client and the test has not read yet. */
 static const char *heard(const struct fixture *fixture, unsigned index)
 {
-    static char text[4096];
+    static char text[5 * 1024 + 1];
     ssize_t len = read(fixture->peers[index], text, sizeof(text) - 1);
     text[len > 0 ? len : 0] = '\0';
     return text;
@@ -279,6 +279,8 @@ START_TEST(clients_wait_unread_while_too_many_rounds_are_in_flight)
         run_pass(&fixture);
     ck_assert_uint_eq(fixture.clients.requests[VERB_PING], 0);
     *in_flight = LIMIT_LINK_VOTES;
+    /* As after each pass in which a round has settled. */
+    pass_want_end(&fixture.pass);
     for (unsigned passes = 0; fixture.clients.requests[VERB_PING] < LISTERS; passes++) {
         run_pass(&fixture);
         ck_assert_uint_lt(passes, 10);
@@ -287,6 +289,34 @@ START_TEST(clients_wait_unread_while_too_many_rounds_are_in_flight)
     for (unsigned i = 0; i < LISTERS; i++)
         ck_assert_str_eq(heard(&fixture, i), "PONG\n");
     *in_flight = 0;
+    close_fixture(&fixture);
+}
+END_TEST
+
+/* --- much input --- */
+
+/* The event loop reports input only once, but one read takes only LIMIT_CLIENT_INPUT bytes. */
+START_TEST(input_and_end_beyond_one_read_are_seen)
+{
+    enum { PINGS = 8000 };
+    static char pings[PINGS * 5 + 1];
+    struct fixture fixture;
+    open_fixture(&fixture);
+    connect_clients(&fixture, 1);
+    for (unsigned i = 0; i < PINGS; i++)
+        memcpy(pings + i * 5, "PING\n", 5);
+    ck_assert_uint_gt(strlen(pings), 2 * LIMIT_CLIENT_INPUT);
+    say(&fixture, 0, pings);
+    shutdown(fixture.peers[0], SHUT_WR);
+    size_t pongs = 0;
+    for (unsigned passes = 0; fixture.clients.session_count > 0; passes++) {
+        ck_assert_uint_lt(passes, PINGS / LIMIT_READ_BUDGET + 10);
+        run_pass(&fixture);
+        pongs += strlen(heard(&fixture, 0)) / 5;
+    }
+    for (size_t len = 1; len > 0; pongs += len / 5)
+        len = strlen(heard(&fixture, 0));
+    ck_assert_uint_eq(pongs, PINGS);
     close_fixture(&fixture);
 }
 END_TEST
@@ -592,6 +622,7 @@ Suite *test_suite(void)
     Suite *suite = suite_create("sessions");
     TCase *tests = tcase_create("sessions");
     tcase_add_test(tests, clients_wait_unread_while_too_many_rounds_are_in_flight);
+    tcase_add_test(tests, input_and_end_beyond_one_read_are_seen);
     tcase_add_test(tests, a_pass_ends_between_the_listings_of_one_client);
     tcase_add_test(tests, a_pass_ends_between_the_listings_of_several_clients);
     tcase_add_test(tests, clients_that_list_again_and_again_delay_others_by_one_listing);
