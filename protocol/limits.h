@@ -78,8 +78,8 @@ enum {
 
     /* From some number of rounds in flight on, further rounds have to wait before they start
      * (engine/flight/admission.h). That number begins at LIMIT_ADMISSION_START and adapts between
-     * LIMIT_ADMISSION_MIN and LIMIT_ADMISSION_MAX. The latter is half of LIMIT_LINK_VOTES, which
-     * leaves as much for the releases. */
+     * LIMIT_ADMISSION_MIN and LIMIT_ADMISSION_MAX. The latter leaves a third of LIMIT_LINK_VOTES
+     * to releases, which do not wait. */
     LIMIT_ADMISSION_MIN = 4,
     LIMIT_ADMISSION_START = 512,
     LIMIT_ADMISSION_MAX = 2048,
@@ -111,8 +111,10 @@ enum {
     /* Tokens whose extensions the daemon counts, for max_extensions and max_hold. */
     LIMIT_EXTENDED = 32768,
 
-    /* Outstanding commands of one link to a master; and how many of them can be key probes. */
-    LIMIT_LINK_COMMANDS = 4096,
+    /* Outstanding commands of one link to a master; and how many of them can be key probes. A
+     * master that is slower than the quorum gets behind by thousands of releases under overload. If
+     * there were no room for them, some UNLOCKs would be answered NOQUORUM. */
+    LIMIT_LINK_COMMANDS = 8192,
     LIMIT_LINK_KEY_PROBES = 512,
 
     /* From this number of outstanding commands on, the link takes no more releases, or no more
