@@ -113,8 +113,10 @@ enum {
 
     /* Outstanding commands of one link to a master; and how many of them can be key probes. A
      * master that is slower than the quorum gets behind by thousands of releases under overload. If
-     * there were no room for them, some UNLOCKs would be answered NOQUORUM. */
-    LIMIT_LINK_COMMANDS = 8192,
+     * there were no room for them, some UNLOCKs would be answered NOQUORUM. Two masters that hang
+     * must leave some of LIMIT_ROUNDS, because a release occupies a round until all have answered.
+     */
+    LIMIT_LINK_COMMANDS = 6144,
     LIMIT_LINK_KEY_PROBES = 512,
 
     /* From this number of outstanding commands on, the link takes no more releases, or no more

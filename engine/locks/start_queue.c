@@ -5,8 +5,10 @@
 #include "engine/locks/manager.h"
 #include "protocol/units.h"
 
-/* The duration of one measurement of the pace. */
+/* The duration of one measurement of the pace. If it took much longer, the daemon was stopped
+ * meanwhile, and the measurement does not count. */
 #define MEASUREMENT_NS (100 * NS_PER_MS)
+#define STOPPED_NS     NS_PER_S
 
 void start_queue_init(struct start_queue *queue)
 {
@@ -17,7 +19,7 @@ void start_queue_init(struct start_queue *queue)
 static void begin_measurement(struct start_queue *queue, int64_t now_ns)
 {
     queue->measured_ns = now_ns;
-    queue->taken = 0;
+    queue->left = 0;
 }
 
 /* The latest measurement counts as much as all earlier ones. */
@@ -26,9 +28,10 @@ static void measure(struct start_queue *queue, int64_t now_ns)
     int64_t elapsed_ns = now_ns - queue->measured_ns;
     if (elapsed_ns < MEASUREMENT_NS)
         return;
-    int64_t interval_ns = elapsed_ns / (queue->taken > 0 ? queue->taken : 1);
-    queue->interval_ns =
-        queue->interval_ns > 0 ? (queue->interval_ns + interval_ns) / 2 : interval_ns;
+    int64_t interval_ns = elapsed_ns / (queue->left > 0 ? queue->left : 1);
+    if (elapsed_ns < STOPPED_NS)
+        queue->interval_ns =
+            queue->interval_ns > 0 ? (queue->interval_ns + interval_ns) / 2 : interval_ns;
     begin_measurement(queue, now_ns);
 }
 
@@ -62,6 +65,7 @@ void start_queue_leave(struct start_queue *queue, struct pending_request *pendin
         queue->client_count--;
     }
     queue->length--;
+    queue->left++;
 }
 
 struct pending_request *start_queue_take(struct start_queue *queue, int64_t now_ns)
@@ -74,7 +78,6 @@ struct pending_request *start_queue_take(struct start_queue *queue, int64_t now_
     TAILQ_REMOVE(&queue->clients, client, of_starts);
     TAILQ_INSERT_TAIL(&queue->clients, client, of_starts);
     start_queue_leave(queue, pending);
-    queue->taken++;
     measure(queue, now_ns);
     return pending;
 }

@@ -22,10 +22,11 @@ struct start_queue {
     unsigned client_count;
     size_t length; /* requests of all clients */
 
-    /* The pace at which requests leave to start. It is measured anew once the queue was empty. */
-    int64_t interval_ns; /* mean time between two starts; 0: not measured yet */
+    /* The pace at which requests leave, to start or because their time is over. It is measured anew
+     * once the queue was empty. */
+    int64_t interval_ns; /* mean time between two of them; 0: not measured yet */
     int64_t measured_ns; /* when the present measurement began */
-    unsigned taken;      /* starts since then */
+    unsigned left;       /* requests that have left since then */
 };
 
 void start_queue_init(struct start_queue *queue);

@@ -116,18 +116,28 @@ static void run(struct session *session, const struct request *request)
     }
 }
 
-/* Handle one line without its newline. False if it cannot start yet, because it is untagged and
- * another untagged request is pending. */
-static bool take_line(struct session *session, const char *line, size_t len)
+enum line_outcome {
+    LINE_TAKEN,
+    LINE_PENDING, /* it is untagged, and another untagged request is pending */
+    LINE_LATER,   /* it has to wait for another pass, and the lines after it too */
+};
+
+/* Handle one line without its newline. */
+static enum line_outcome take_line(struct session *session, const char *line, size_t len)
 {
     struct request request;
     struct error error;
     enum request_error failed =
         request_parse(line, len, &session->clients->request_limits, &request, &error);
     if (failed == REQUEST_EMPTY)
-        return true;
+        return LINE_TAKEN;
     if (request.tag == NULL && session->untagged_pending)
-        return false;
+        return LINE_PENDING;
+    if (failed == REQUEST_FINE && listing_is_limited(&request) && session->clients->slow_served) {
+        session->slow = true;
+        session->lines_taken = session->clients->read_budget;
+        return LINE_LATER;
+    }
     session->requests++;
     enum acl_answer may = ACL_YES;
     if (failed == REQUEST_FINE)
@@ -150,7 +160,7 @@ static bool take_line(struct session *session, const char *line, size_t len)
     } else {
         run(session, &request);
     }
-    return true;
+    return LINE_TAKEN;
 }
 
 /* Drop the connection if its first bytes belong to another protocol. It gets no reply, because its
@@ -205,6 +215,9 @@ static void take_pending(struct session *session)
     assert(end != NULL);
     size_t line_len = (size_t)(end - line);
     bool secret = may_be_secret(session);
+    session->lines_taken++;
+    if (take_line(session, line, line_len) == LINE_LATER)
+        return;
     if (secret)
         wipe(session->pending_input, line_len);
     evbuffer_drain(session->pending_input, line_len + 1);
@@ -212,8 +225,6 @@ static void take_pending(struct session *session)
         evbuffer_free(session->pending_input);
         session->pending_input = NULL;
     }
-    session->lines_taken++;
-    take_line(session, line, line_len);
     if (secret)
         explicit_bzero(line, sizeof(line));
 }
@@ -244,13 +255,17 @@ static bool waits_for_pending(const struct session *session, const char *line, s
     return tag.tag == NULL;
 }
 
-/* A complete line. */
-static void on_line(struct session *session, const char *line, size_t len)
+/* A complete line. False if it has to be taken again in another pass. */
+static bool on_line(struct session *session, const char *line, size_t len)
 {
+    enum line_outcome outcome = LINE_PENDING;
     if (len > 0 && len < LIMIT_LINE && line[len - 1] == '\r')
         len--;
-    if (waits_for_pending(session, line, len) || !take_line(session, line, len))
+    if (!waits_for_pending(session, line, len))
+        outcome = take_line(session, line, len);
+    if (outcome == LINE_PENDING)
         keep_pending(session, line, len);
+    return outcome != LINE_LATER;
 }
 
 /*
@@ -280,8 +295,8 @@ static bool take_input(struct session *session)
     session->discarding = end == NULL;
     bool secret = may_be_secret(session);
     session->lines_taken++;
-    if (!rest_of_line)
-        on_line(session, line, len);
+    if (!rest_of_line && !on_line(session, line, len))
+        return false;
     if (secret)
         explicit_bzero(line, len);
     size_t taken = end != NULL ? len + 1 : len;

@@ -52,7 +52,7 @@ struct session {
     bool discarding;           /* skipping the rest of a line that is too long */
     bool is_deferred;          /* is in clients->deferred */
     bool on_next_pass;         /* is in clients->next_pass: waits for its turn */
-    bool slow;                 /* its last turn took longer than PASS_SLOW_NS */
+    bool slow;                 /* as PASS_SLOW_NS says, after its last turn */
     LIST_ENTRY(session) entry; /* in clients->sessions */
     TAILQ_ENTRY(session) deferred;
     TAILQ_ENTRY(session) next_pass;
@@ -133,8 +133,11 @@ void requests_take(struct session *session);
 
 /* Write the reply, including its last line END. A list of all locks or all clients has at most
  * LIMIT_LISTING_LINES lines, and fewer if there is no room for more; then the line before END says
- * how many lines were left out. Such a list uses up the session's read budget, and so does any
- * listing that makes the session slow. */
+ * how many lines were left out. Such a list makes the session slow, and so does any listing that
+ * takes long; either uses up the session's read budget. */
 void listing_write(struct session *session, const struct request *request);
+
+/* Is it a list of all locks or all clients? A pass has at most one. */
+bool listing_is_limited(const struct request *request);
 
 #endif

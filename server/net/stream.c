@@ -308,17 +308,18 @@ static void deliver_input(struct stream *stream, char *bytes, size_t len)
         lose_and_notify(stream, ENOMEM);
 }
 
-/* False if nothing was read. */
-static bool read_on(struct stream *stream)
+/* False if nothing was read. drains: the caller reads once more if all that was there fitted. */
+static bool read_on(struct stream *stream, bool drains)
 {
     char *scratch = stream->streams->scratch;
     size_t kept = input_len(stream);
+    size_t room = stream->user->input_max - kept;
+    stream->more = true;
     /* The user has enough unconsumed input for now. */
     if (kept >= stream->user->input_max)
         return false;
-    size_t room = stream->user->input_max - kept;
     ssize_t got = recv(stream->fd, scratch, room, MSG_DONTWAIT);
-    stream->more = got > 0 && (stream->closed || (size_t)got == room);
+    stream->more = got > 0 && (!drains || (size_t)got == room);
     if (got < 0 && is_passing(errno))
         return false;
     if (got == 0)
@@ -332,6 +333,17 @@ static bool read_on(struct stream *stream)
     else
         on_lost(stream, ENOMEM);
     return true;
+}
+
+/* Read once, and then what has come after this input: an end must be seen before any output is
+ * flushed, because a LOCK must not be granted to a client that has disconnected. libevent reports a
+ * reset like input, so the second read is the only way to see it. */
+static bool read_all(struct stream *stream)
+{
+    bool any = read_on(stream, true);
+    if (any && stream->reading && !stream->more)
+        read_on(stream, false);
+    return any;
 }
 
 /* The end of a stream that may not be read now. */
@@ -354,23 +366,18 @@ static void stream_on_readable(evutil_socket_t fd, short events, void *context)
         event_active(stream->deferred_read, EV_READ, 0);
         return;
     }
-    stream->closed = stream->closed || (events & EV_CLOSED);
     if (stream->user->may_read != NULL && !stream->user->may_read(stream->context)) {
         stream->more = true;
-        if (stream->closed)
+        if (events & EV_CLOSED)
             note_end(stream);
         return;
     }
-    read_on(stream);
-    /* If the connection has ended after this input, report the end now, before any output is
-     * flushed: a LOCK must not be granted to a client that has disconnected. */
-    if (stream->closed && stream->reading)
-        read_on(stream);
+    read_all(stream);
 }
 
 bool stream_read(struct stream *stream)
 {
-    return stream->more && stream->reading && read_on(stream);
+    return stream->more && stream->reading && read_all(stream);
 }
 
 static void stream_on_deferred_read(evutil_socket_t fd, short events, void *context)
@@ -379,7 +386,7 @@ static void stream_on_deferred_read(evutil_socket_t fd, short events, void *cont
     (void)fd;
     (void)events;
     if (stream->reading)
-        read_on(stream);
+        read_on(stream, false);
 }
 
 /* --- TLS --- */

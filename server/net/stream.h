@@ -99,9 +99,8 @@ struct stream {
     bool blocked;              /* `writable` is added */
     bool reading;
     bool hangup_watched;
-    bool closed; /* with may_read: the kernel has reported the end */
-    bool more;   /* with may_read: the socket may have input, or an end, that was not read */
-    bool full;   /* TLS: input_max is reached; reading resumes when some input is consumed */
+    bool more; /* the socket may have input, or an end, that was not read and is not reported */
+    bool full; /* TLS: input_max is reached; reading resumes when some input is consumed */
     bool ended;
     bool lost;
     bool lost_by_peer; /* lost by the peer or the network; false if lost here, mainly for lack of
@@ -131,7 +130,7 @@ bool stream_is_open(const struct stream *stream);
 char *stream_input(struct stream *stream, size_t *len);
 void stream_consume(struct stream *stream, size_t len);
 
-/* Read once if stream->more is true. False if nothing was read, so that no callback was called. */
+/* Read if stream->more is true. False if nothing was read, so that no callback was called. */
 bool stream_read(struct stream *stream);
 
 /* Turn reading on or off; it is on at first. While a stream is not read from, its end goes

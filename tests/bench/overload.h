@@ -55,6 +55,7 @@ struct overload {
     int64_t machine_ns;
 
     double capacity; /* of the case open_loop, in pairs/s; 0: not measured */
+    double round_us; /* of a round with late masters and one connection; 0: not measured */
 };
 
 /* A row of the report and how to measure it. */

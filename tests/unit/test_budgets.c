@@ -4,9 +4,7 @@
  */
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
-#include "engine/locks/grants.h"
 #include "protocol/units.h"
 #include "tests/runner.h"
 #include "tests/unit/cluster.h"
@@ -234,67 +232,12 @@ START_TEST(newest_lock_of_a_client_that_leaves_is_undone_first)
 }
 END_TEST
 
-/* Give the client `count` HOLDs without a round for each. The masters know nothing of them. */
-static void give_holds(char name, unsigned count, bool linger)
-{
-    struct lock_manager *manager = &w.engine.manager;
-    for (unsigned i = 0; i < count; i++) {
-        char text[16];
-        int len = snprintf(text, sizeof(text), "%c%u", name, i);
-        struct resource *resource =
-            resource_take(&manager->resources, manager->rules, i, text, (size_t)len);
-        struct flight flight = {
-            .key = &resource->key,
-            .round = {.ttl_ns = 10 * NS_PER_S,
-                      .started_ns = w.now_ns,
-                      .until_ns = w.now_ns + 9 * NS_PER_S},
-        };
-        flights_make_token(manager->flights, flight.token);
-        grants_on_granted(manager, &flight, &w.client, true, linger, w.now_ns);
-    }
-}
-
-static int64_t cpu_ns(void)
-{
-    struct timespec at;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &at);
-    return at.tv_sec * NS_PER_S + at.tv_nsec;
-}
-
-/* The processor time that it takes to release this many HOLDs at the end of their client. */
-static int64_t release_ns(unsigned count, unsigned lingering)
-{
-    give_holds('h', count, false);
-    give_holds('l', lingering, true);
-    int64_t began_ns = cpu_ns();
-    engine_client_end(&w.engine, &w.client, ENGINE_CLOSED, w.now_ns);
-    int64_t took_ns = cpu_ns() - began_ns;
-    ck_assert_uint_eq(w.client.hold_count, lingering);
-    engine_client_end(&w.engine, &w.client, ENGINE_QUIT, w.now_ns);
-    ck_assert_uint_eq(w.client.hold_count, 0);
-    teardown();
-    setup();
-    return took_ns;
-}
-
-/* This has to be measured as time. A walk over all HOLDs for each released one would take more than
- * ten times as long. */
-START_TEST(holds_that_linger_do_not_slow_down_the_release_of_others)
-{
-    int64_t alone_ns = release_ns(8000, 0);
-    int64_t beside_ns = release_ns(8000, 8000);
-    ck_assert_msg(beside_ns < 4 * alone_ns, "%.1f ms alone, %.1f ms beside others that linger",
-                  (double)alone_ns / 1e6, (double)beside_ns / 1e6);
-}
-END_TEST
-
 static TCase *end_cases(void)
 {
     TCase *cases = tcase_create("end of a client");
     tcase_add_checked_fixture(cases, setup, teardown);
     tcase_set_timeout(cases, 60);
     tcase_add_test(cases, newest_lock_of_a_client_that_leaves_is_undone_first);
-    tcase_add_test(cases, holds_that_linger_do_not_slow_down_the_release_of_others);
     return cases;
 }
 
