@@ -13,17 +13,45 @@
  * watched; the others are found in the next pass. */
 enum { HANGUPS_PER_PASS = 64 };
 
+/* Bring the second epoll instance up to date with what is watched. Errors and hang-ups in both
+ * directions are always reported. False if there is not enough memory. */
+static bool update_watch(struct stream *stream)
+{
+    struct epoll_event what = {.events = stream->hangup_watched ? EPOLLRDHUP : 0,
+                               .data.ptr = stream};
+    bool before = stream->watched;
+    stream->watched = stream->hangup_watched || stream->reset_watched;
+    if (!before && !stream->watched)
+        return true;
+    int op = !before ? EPOLL_CTL_ADD : stream->watched ? EPOLL_CTL_MOD : EPOLL_CTL_DEL;
+    return epoll_ctl(stream->streams->hangup_epoll, op, stream->fd, &what) == 0;
+}
+
+static void on_hangup(struct stream *stream, uint32_t events)
+{
+    bool hangup_watched = stream->hangup_watched;
+    stream->hangup_watched = false;
+    /* Otherwise it would be reported again and again. */
+    if (events & (EPOLLERR | EPOLLHUP))
+        stream->reset_watched = false;
+    (void)update_watch(stream);
+    if (hangup_watched) {
+        stream->user->on_end_seen(stream->context);
+    } else if (events & EPOLLERR && stream->reading) {
+        /* First comes the input before the reset. */
+        stream->closed = true;
+        event_active(stream->readable, EV_READ, 0);
+    }
+}
+
 static void streams_on_hangups(evutil_socket_t fd, short events, void *context)
 {
     struct epoll_event found;
     (void)events;
     (void)context;
     /* One at a time, because a callback may end the watch of another stream. */
-    for (unsigned i = 0; i < HANGUPS_PER_PASS && epoll_wait(fd, &found, 1, 0) == 1; i++) {
-        struct stream *stream = found.data.ptr;
-        stream_watch_hangup(stream, false);
-        stream->user->on_end_seen(stream->context);
-    }
+    for (unsigned i = 0; i < HANGUPS_PER_PASS && epoll_wait(fd, &found, 1, 0) == 1; i++)
+        on_hangup(found.data.ptr, found.events);
 }
 
 bool streams_init(struct streams *streams, struct event_base *base, struct pass *pass)
@@ -222,12 +250,10 @@ void stream_set_reading(struct stream *stream, bool reading)
 
 void stream_watch_hangup(struct stream *stream, bool watched)
 {
-    struct epoll_event what = {.events = EPOLLRDHUP, .data.ptr = stream};
     if (stream->hangup_watched == watched)
         return;
     stream->hangup_watched = watched;
-    epoll_ctl(stream->streams->hangup_epoll, watched ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, stream->fd,
-              &what);
+    (void)update_watch(stream);
 }
 
 char *stream_input(struct stream *stream, size_t *len)
@@ -308,8 +334,8 @@ static void deliver_input(struct stream *stream, char *bytes, size_t len)
         lose_and_notify(stream, ENOMEM);
 }
 
-/* False if nothing was read. drains: the caller reads once more if all that was there fitted. */
-static bool read_on(struct stream *stream, bool drains)
+/* False if nothing was read. */
+static bool read_on(struct stream *stream)
 {
     char *scratch = stream->streams->scratch;
     size_t kept = input_len(stream);
@@ -319,7 +345,7 @@ static bool read_on(struct stream *stream, bool drains)
     if (kept >= stream->user->input_max)
         return false;
     ssize_t got = recv(stream->fd, scratch, room, MSG_DONTWAIT);
-    stream->more = got > 0 && (!drains || (size_t)got == room);
+    stream->more = got > 0 && (stream->closed || (size_t)got == room);
     if (got < 0 && is_passing(errno))
         return false;
     if (got == 0)
@@ -333,17 +359,6 @@ static bool read_on(struct stream *stream, bool drains)
     else
         on_lost(stream, ENOMEM);
     return true;
-}
-
-/* Read once, and then what has come after this input: an end must be seen before any output is
- * flushed, because a LOCK must not be granted to a client that has disconnected. libevent reports a
- * reset like input, so the second read is the only way to see it. */
-static bool read_all(struct stream *stream)
-{
-    bool any = read_on(stream, true);
-    if (any && stream->reading && !stream->more)
-        read_on(stream, false);
-    return any;
 }
 
 /* The end of a stream that may not be read now. */
@@ -366,18 +381,23 @@ static void stream_on_readable(evutil_socket_t fd, short events, void *context)
         event_active(stream->deferred_read, EV_READ, 0);
         return;
     }
+    stream->closed = stream->closed || (events & EV_CLOSED);
     if (stream->user->may_read != NULL && !stream->user->may_read(stream->context)) {
         stream->more = true;
         if (events & EV_CLOSED)
             note_end(stream);
         return;
     }
-    read_all(stream);
+    read_on(stream);
+    /* If the connection has ended after this input, report the end now, before any output is
+     * flushed: a LOCK must not be granted to a client that has disconnected. */
+    if (stream->closed && stream->reading)
+        read_on(stream);
 }
 
 bool stream_read(struct stream *stream)
 {
-    return stream->more && stream->reading && read_all(stream);
+    return stream->more && stream->reading && read_on(stream);
 }
 
 static void stream_on_deferred_read(evutil_socket_t fd, short events, void *context)
@@ -386,7 +406,7 @@ static void stream_on_deferred_read(evutil_socket_t fd, short events, void *cont
     (void)fd;
     (void)events;
     if (stream->reading)
-        read_on(stream, false);
+        read_on(stream);
 }
 
 /* --- TLS --- */
@@ -437,8 +457,9 @@ static bool open_socket(struct stream *stream, struct event_base *base)
     stream->writable = event_new(base, stream->fd, EV_WRITE | how, stream_on_writable, stream);
     if (master)
         stream->deferred_read = event_new(base, -1, 0, stream_on_deferred_read, stream);
+    stream->reset_watched = stream->user->may_read != NULL;
     return stream->readable != NULL && stream->writable != NULL &&
-           (!master || stream->deferred_read != NULL);
+           (!master || stream->deferred_read != NULL) && update_watch(stream);
 }
 
 static bool open_tls(struct stream *stream, struct event_base *base)
@@ -481,7 +502,8 @@ void stream_close(struct stream *stream)
     if (!stream_is_open(stream))
         return;
     uncollect(stream);
-    stream_watch_hangup(stream, false);
+    stream->hangup_watched = stream->reset_watched = false;
+    (void)update_watch(stream);
     output_drop(&stream->output, &stream->streams->blocks);
     if (stream->writable != NULL)
         event_free(stream->writable);

@@ -98,7 +98,10 @@ struct stream {
     bool collected;            /* is in streams->collected */
     bool blocked;              /* `writable` is added */
     bool reading;
-    bool hangup_watched;
+    bool hangup_watched; /* by stream_watch_hangup() */
+    bool reset_watched;  /* with may_read, until it was reported */
+    bool watched;        /* is in streams->hangup_epoll */
+    bool closed;         /* the kernel has reported the end, in order or by reset */
     bool more; /* the socket may have input, or an end, that was not read and is not reported */
     bool full; /* TLS: input_max is reached; reading resumes when some input is consumed */
     bool ended;
@@ -143,7 +146,9 @@ void stream_set_reading(struct stream *stream, bool reading);
  *
  * libevent's EV_CLOSED reports only an end in order. A reset makes the socket readable and
  * writable. If neither event is registered, libevent ignores the reset, and the loop spins. So the
- * sockets of these streams are in a separate epoll instance, which libevent watches.
+ * sockets of these streams are in a separate epoll instance, which libevent watches. The sockets of
+ * streams with may_read are always there: libevent reports a reset like input, so one that comes
+ * together with input would go unnoticed.
  */
 void stream_watch_hangup(struct stream *stream, bool watched);
 
