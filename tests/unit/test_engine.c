@@ -85,9 +85,12 @@ START_TEST(reply_has_the_tag_of_its_request)
     cluster_send(&w, "#2 STATUS b");
     ck_assert(engine_tag_in_use(&w.engine, &w.client, "1", 1));
     ck_assert(!engine_tag_in_use(&w.engine, &w.client, "3", 1));
+    ck_assert(!engine_tag_in_use(&w.engine, &w.others[0], "1", 1));
+    cluster_send_as(&w, &w.others[0], "#2 STATUS b");
+    ck_assert(!engine_tag_in_use(&w.engine, &w.others[0], "1", 1));
     cluster_settle(&w);
     ck_assert(!engine_tag_in_use(&w.engine, &w.client, "1", 1));
-    ck_assert_uint_eq(w.reply_count, 2);
+    ck_assert_uint_eq(w.reply_count, 3);
     ck_assert_int_eq(strncmp(w.replies[0], "#1 OK ", 6), 0);
     ck_assert_str_eq(w.replies[1], "#2 FREE");
 }
