@@ -133,18 +133,19 @@ static enum line_outcome take_line(struct session *session, const char *line, si
         return LINE_TAKEN;
     if (request.tag == NULL && session->untagged_pending)
         return LINE_PENDING;
-    if (failed == REQUEST_FINE && listing_is_limited(&request) && session->clients->slow_served) {
-        session->slow = true;
-        session->lines_taken = session->clients->read_budget;
-        return LINE_LATER;
-    }
-    session->requests++;
     enum acl_answer may = ACL_YES;
     if (failed == REQUEST_FINE)
         may =
             acl_check(&session->identity.acl, request.verb, request.resource, request.resource_len);
     else if (!acl_may_reveal(&session->identity.acl, failed))
         may = ACL_NOT_KNOWN;
+    if (may == ACL_YES && failed == REQUEST_FINE && listing_is_limited(&request) &&
+        session->clients->slow_served) {
+        session->slow = true;
+        session->lines_taken = session->clients->read_budget;
+        return LINE_LATER;
+    }
+    session->requests++;
     if (may != ACL_YES) {
         deny(session, &request, may);
     } else if (failed != REQUEST_FINE) {
@@ -216,11 +217,11 @@ static void take_pending(struct session *session)
     size_t line_len = (size_t)(end - line);
     bool secret = may_be_secret(session);
     session->lines_taken++;
-    if (take_line(session, line, line_len) == LINE_LATER)
-        return;
-    if (secret)
+    bool taken = take_line(session, line, line_len) != LINE_LATER;
+    if (taken && secret)
         wipe(session->pending_input, line_len);
-    evbuffer_drain(session->pending_input, line_len + 1);
+    if (taken)
+        evbuffer_drain(session->pending_input, line_len + 1);
     if (evbuffer_get_length(session->pending_input) == 0) {
         evbuffer_free(session->pending_input);
         session->pending_input = NULL;

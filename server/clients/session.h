@@ -137,7 +137,8 @@ void requests_take(struct session *session);
  * takes long; either uses up the session's read budget. */
 void listing_write(struct session *session, const struct request *request);
 
-/* Is it a list of all locks or all clients? A pass has at most one. */
+/* Is it a list of all locks or all clients? A pass has at most two: one outside the queue of
+ * sessions that wait for their turn, and one of that queue. */
 bool listing_is_limited(const struct request *request);
 
 #endif

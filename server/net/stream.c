@@ -10,8 +10,11 @@
 #include <unistd.h>
 
 /* Hang-ups handled in one pass of the loop, of streams that may not be read and of streams that are
- * watched; the others are found in the next pass. */
-enum { HANGUPS_PER_PASS = 64 };
+ * watched; the others are found in the next pass. And reports that cost nothing more, such as those
+ * of unix sockets that were closed in order. */
+enum { HANGUPS_PER_PASS = 64, REPORTS_PER_PASS = 4096 };
+
+static void stream_on_readable(evutil_socket_t fd, short events, void *context);
 
 /* Bring the second epoll instance up to date with what is watched. Errors and hang-ups in both
  * directions are always reported. False if there is not enough memory. */
@@ -24,10 +27,13 @@ static bool update_watch(struct stream *stream)
     if (!before && !stream->watched)
         return true;
     int op = !before ? EPOLL_CTL_ADD : stream->watched ? EPOLL_CTL_MOD : EPOLL_CTL_DEL;
-    return epoll_ctl(stream->streams->hangup_epoll, op, stream->fd, &what) == 0;
+    bool done = epoll_ctl(stream->streams->hangup_epoll, op, stream->fd, &what) == 0;
+    stream->watched = stream->watched && (done || before);
+    return done;
 }
 
-static void on_hangup(struct stream *stream, uint32_t events)
+/* False if nothing has to be done. */
+static bool on_hangup(struct stream *stream, uint32_t events)
 {
     bool hangup_watched = stream->hangup_watched;
     stream->hangup_watched = false;
@@ -37,21 +43,27 @@ static void on_hangup(struct stream *stream, uint32_t events)
     (void)update_watch(stream);
     if (hangup_watched) {
         stream->user->on_end_seen(stream->context);
-    } else if (events & EPOLLERR && stream->reading) {
-        /* First comes the input before the reset. */
-        stream->closed = true;
-        event_active(stream->readable, EV_READ, 0);
+        return true;
     }
+    if (!(events & EPOLLERR) || !stream->reading)
+        return false;
+    /* First comes the input before the reset. */
+    stream->closed = true;
+    stream_on_readable(stream->fd, EV_READ, stream);
+    return true;
 }
 
 static void streams_on_hangups(evutil_socket_t fd, short events, void *context)
 {
     struct epoll_event found;
+    unsigned hangups = 0;
     (void)events;
     (void)context;
     /* One at a time, because a callback may end the watch of another stream. */
-    for (unsigned i = 0; i < HANGUPS_PER_PASS && epoll_wait(fd, &found, 1, 0) == 1; i++)
-        on_hangup(found.data.ptr, found.events);
+    for (unsigned i = 0;
+         i < REPORTS_PER_PASS && hangups < HANGUPS_PER_PASS && epoll_wait(fd, &found, 1, 0) == 1;
+         i++)
+        hangups += on_hangup(found.data.ptr, found.events);
 }
 
 bool streams_init(struct streams *streams, struct event_base *base, struct pass *pass)
@@ -361,6 +373,16 @@ static bool read_on(struct stream *stream)
     return true;
 }
 
+/* If the connection has ended after this input, report the end now, before any output is flushed: a
+ * LOCK must not be granted to a client that has disconnected. */
+static bool read_to_end(struct stream *stream)
+{
+    bool any = read_on(stream);
+    if (stream->closed && stream->reading)
+        read_on(stream);
+    return any;
+}
+
 /* The end of a stream that may not be read now. */
 static void note_end(struct stream *stream)
 {
@@ -388,16 +410,12 @@ static void stream_on_readable(evutil_socket_t fd, short events, void *context)
             note_end(stream);
         return;
     }
-    read_on(stream);
-    /* If the connection has ended after this input, report the end now, before any output is
-     * flushed: a LOCK must not be granted to a client that has disconnected. */
-    if (stream->closed && stream->reading)
-        read_on(stream);
+    read_to_end(stream);
 }
 
 bool stream_read(struct stream *stream)
 {
-    return stream->more && stream->reading && read_on(stream);
+    return stream->more && stream->reading && read_to_end(stream);
 }
 
 static void stream_on_deferred_read(evutil_socket_t fd, short events, void *context)
