@@ -3,6 +3,7 @@
  */
 #include <signal.h>
 
+#include "tests/e2e/process.h"
 #include "tests/e2e/stage.h"
 #include "tests/e2e/waiting.h"
 #include "tests/runner.h"
@@ -241,6 +242,30 @@ START_TEST(a_reset_waiter_with_unread_input_leaves_the_queue)
 }
 END_TEST
 
+/* While the daemon is stopped, a client sends part of a line or a LOCK that has to wait, and resets
+ * the connection. libevent reports this like input alone. */
+START_TEST(a_reset_together_with_input_is_noticed)
+{
+    static const char *const inputs[] = {"LOC", "LOCK a 60s WAIT 1h\n"};
+    struct stage stage;
+    struct client client;
+    stage_open(
+        &stage, __func__,
+        &(struct stage_plan){.masters = 3, .over_unix = true, .daemon = {.tcp_host = "127.0.0.1"}});
+    struct grant grant = client_lock(&stage.client, "a", "60s");
+    client_connect_tcp(&client, "127.0.0.1", stage.daemon.port);
+    client_expect(&client, "PONG", "PING");
+    process_stop(stage.daemon.pid);
+    client_send(&client, inputs[_i]);
+    client_reset(&client);
+    kill(stage.daemon.pid, SIGCONT);
+    stage_wait_clients(&stage, 1);
+    stage_wait_stats(&stage.client, " waiting=0 ");
+    client_expect(&stage.client, "OK", "UNLOCK a %s", grant.token);
+    stage_close(&stage);
+}
+END_TEST
+
 /* A line without an LF is not a request. */
 START_TEST(an_unfinished_line_is_not_executed)
 {
@@ -273,6 +298,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, a_half_closed_client_gets_the_reply_to_its_unlock);
     tcase_add_test(tests, an_unlock_completes_after_its_client_closed);
     tcase_add_test(tests, a_reset_waiter_with_unread_input_leaves_the_queue);
+    tcase_add_loop_test(tests, a_reset_together_with_input_is_noticed, 0, 2);
     tcase_add_test(tests, an_unfinished_line_is_not_executed);
     suite_add_tcase(suite, tests);
     return suite;
