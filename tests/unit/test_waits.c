@@ -380,6 +380,21 @@ START_TEST(queues_are_limited_per_resource_and_in_total)
 }
 END_TEST
 
+/* A round is under way whose result is the reply to all these LOCKs. */
+START_TEST(locks_of_one_resource_leave_room_for_others)
+{
+    size_t most = manager_impatient_max() / 4;
+    cluster_hang(&w, 3, true);
+    for (unsigned i = 0; i <= most; i++)
+        cluster_send_as(&w, &w.others[i / 1000], "#t%u LOCK a 10s", i);
+    cluster_submit(&w, "#x LOCK a 10s");
+    cluster_expect(&w, "#x LIMIT operations");
+    cluster_submit(&w, "#y LOCK b 10s");
+    cluster_submit(&w, "#z LOCK a 10s WAIT 10s");
+    cluster_expect(&w, "(nothing)");
+}
+END_TEST
+
 /* The limits count only requests with WAIT. */
 START_TEST(request_without_wait_takes_no_place_in_the_queue)
 {
@@ -515,6 +530,7 @@ static TCase *limits_cases(void)
 {
     TCase *cases = begin("limits");
     tcase_add_test(cases, queues_are_limited_per_resource_and_in_total);
+    tcase_add_test(cases, locks_of_one_resource_leave_room_for_others);
     tcase_add_test(cases, request_without_wait_takes_no_place_in_the_queue);
     tcase_add_test(cases, full_tables_refuse_requests);
     tcase_add_test(cases, waiter_without_a_free_flight_is_refused_and_forgotten);
