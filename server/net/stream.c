@@ -406,7 +406,7 @@ static void stream_on_readable(evutil_socket_t fd, short events, void *context)
     stream->closed = stream->closed || (events & EV_CLOSED);
     if (stream->user->may_read != NULL && !stream->user->may_read(stream->context)) {
         stream->more = true;
-        if (events & EV_CLOSED)
+        if (stream->closed)
             note_end(stream);
         return;
     }

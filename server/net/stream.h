@@ -64,8 +64,8 @@ struct stream_user {
     /* The peer closed its sending direction in order: there is no more input. */
     void (*on_end)(void *context);
     /* A stream watched by stream_watch_hangup() ended in order or was lost; SO_ERROR tells which.
-     * The watch is over. Or may_read has returned false for a stream that has ended in order. (A
-     * reset of such a stream is seen when it is read.) It may be called more than once. */
+     * The watch is over. Or may_read has returned false for a stream that has ended in order or was
+     * lost. It may be called more than once. */
     void (*on_end_seen)(void *context);
     /* The connection was lost. No callback follows. */
     void (*on_lost)(void *context);
