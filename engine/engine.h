@@ -113,8 +113,8 @@ void engine_catch_up(struct engine *engine, int64_t now_ns);
 void engine_drain(struct engine *engine, int64_t now_ns);
 bool engine_busy(const struct engine *engine);
 
-/* May clients be read? False while so many rounds are in flight that the links are nearly full,
- * which is for node_timeout at most. */
+/* May clients be read? False while so many rounds are in flight that more might not be answered in
+ * time, which is for node_timeout at most. */
 bool engine_takes_requests(const struct engine *engine);
 
 /* The number of requests that wait for their round to start. */

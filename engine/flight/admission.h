@@ -78,10 +78,14 @@ static inline void admission_on_settled(struct admission *admission, bool limite
 
 /* May clients be read? Clients that hold thousands of locks can release them at once, and releases
  * are not admitted. Without this limit, thousands of releases filled the links or timed out
- * together (9,000 clients: up to 3,369 of 57,000 requests failed in a run of 2 s). */
+ * together (9,000 clients: up to 3,369 of 57,000 requests failed in a run of 2 s; with a fixed limit
+ * of LIMIT_LINK_VOTES 0 to 200). */
 static inline bool admission_takes_requests(const struct admission *admission)
 {
-    return admission->in_flight <= LIMIT_LINK_VOTES;
+    unsigned limit =
+        admission->limit > LIMIT_ADMISSION_START ? admission->limit : LIMIT_ADMISSION_START;
+    unsigned most = 2 * limit;
+    return admission->in_flight <= (most < LIMIT_LINK_VOTES ? most : LIMIT_LINK_VOTES);
 }
 
 /* Were enough rounds in flight in this pass that the limit may have to change? If so, call

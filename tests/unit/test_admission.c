@@ -137,6 +137,29 @@ START_TEST(flood_of_releases_leaves_room_for_other_rounds)
 }
 END_TEST
 
+/* Clients are read up to twice the limit. */
+START_TEST(reading_stops_when_releases_exceed_what_is_answered_in_time)
+{
+    static const struct {
+        unsigned limit;
+        unsigned most;
+    } rows[] = {
+        {LIMIT_ADMISSION_MIN, 2 * LIMIT_ADMISSION_START},
+        {1000, 2000},
+        {LIMIT_ADMISSION_MAX, LIMIT_LINK_VOTES},
+    };
+    struct admission admission;
+    admission_init(&admission, NODE_TIMEOUT_NS);
+    for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        admission.limit = rows[i].limit;
+        admission.in_flight = rows[i].most;
+        ck_assert(admission_takes_requests(&admission));
+        admission.in_flight++;
+        ck_assert(!admission_takes_requests(&admission));
+    }
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *suite = suite_create("admission");
@@ -147,6 +170,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, distance_alone_does_not_lower_the_limit);
     tcase_add_test(tests, distance_is_measured_again_under_continuous_overload);
     tcase_add_test(tests, limit_does_not_grow_while_less_than_half_of_it_is_used);
+    tcase_add_test(tests, reading_stops_when_releases_exceed_what_is_answered_in_time);
     tcase_add_test(tests, limit_shrinks_below_few_rounds_that_take_too_long);
     tcase_add_test(tests, flood_of_releases_leaves_room_for_other_rounds);
     suite_add_tcase(suite, tests);

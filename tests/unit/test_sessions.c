@@ -274,11 +274,11 @@ START_TEST(clients_wait_unread_while_too_many_rounds_are_in_flight)
     connect_clients(&fixture, LISTERS);
     for (unsigned i = 0; i < LISTERS; i++)
         say(&fixture, i, "PING\n");
-    *in_flight = LIMIT_LINK_VOTES + 1;
+    *in_flight = 2 * LIMIT_ADMISSION_START + 1;
     for (unsigned passes = 0; passes < 10; passes++)
         run_pass(&fixture);
     ck_assert_uint_eq(fixture.clients.requests[VERB_PING], 0);
-    *in_flight = LIMIT_LINK_VOTES;
+    *in_flight = 2 * LIMIT_ADMISSION_START;
     /* As after each pass in which a round has settled. */
     pass_want_end(&fixture.pass);
     for (unsigned passes = 0; fixture.clients.requests[VERB_PING] < LISTERS; passes++) {
