@@ -78,8 +78,8 @@ static inline void admission_on_settled(struct admission *admission, bool limite
 
 /* May clients be read? Clients that hold thousands of locks can release them at once, and releases
  * are not admitted. Without this limit, thousands of releases filled the links or timed out
- * together (9,000 clients: up to 3,369 of 57,000 requests failed in a run of 2 s; with a fixed limit
- * of LIMIT_LINK_VOTES 0 to 200). */
+ * together (9,000 clients: up to 3,369 of 57,000 requests failed in a run of 2 s; with a fixed
+ * limit of LIMIT_LINK_VOTES 0 to 200). */
 static inline bool admission_takes_requests(const struct admission *admission)
 {
     unsigned limit =
