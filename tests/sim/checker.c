@@ -391,6 +391,8 @@ static unsigned count_others(const struct sim *sim, const struct sim_request *re
             count += waits && other->resource == refused->resource;
         else if (bound == LIMITED_holds)
             count += lock && other->hold;
+        else if (bound == LIMITED_operations)
+            count += lock && !waits && other->resource == refused->resource;
     }
     return count;
 }
@@ -414,7 +416,9 @@ static bool is_reached(const struct sim *sim, const struct sim_request *refused,
     case LIMITED_busy:
         return refused->verb == VERB_LOCK || refused->verb == VERB_STATUS;
     case LIMITED_operations:
-        return bounds_leave_no_round(engine);
+        return bounds_leave_no_round(engine) ||
+               (refused->verb == VERB_LOCK && refused->wait_ms == 0 &&
+                others > manager_impatient_max() / 4);
     case LIMITED_extensions:
     case LIMITED_hold:
         return refused->verb == VERB_EXTEND;
