@@ -59,15 +59,16 @@ static bool began_after(const struct identity *identity)
 /*
  * A restart is harmless if all of these are true: the record from before the restart says that the
  * master is durable; it is the last record that this daemon has seen; the new process began after
- * the daemon last saw it; the data cannot be another server's; and no event happened that may have
- * cost data without a record showing it.
+ * the daemon last saw it; the data cannot be another server's; no event happened that may have cost
+ * data without a record showing it; and the new process has not evicted keys (its count begins at
+ * 0), which it can do while its settings allow it for a moment and no daemon looks.
  */
 static bool is_durable_restart(const struct identity *identity, const struct guard_sample *sample)
 {
     bool newest = !has_adopted(identity) || is_same(&identity->adopted_text, &identity->seen);
     return identity->durability == DURABILITY_SEEN && identity->record.durable && newest &&
            began_after(identity) && !sample->was_replica && !identity->data_suspect &&
-           !identity->lost_keys;
+           !identity->lost_keys && identity->evicted == 0;
 }
 
 /*

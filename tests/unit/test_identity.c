@@ -260,6 +260,7 @@ enum spoiler {
     WAS_REPLICA,  /* the new process was a replica before */
     BEGAN_BEFORE, /* the new process began before the last sample of the old one */
     EVICTED,      /* the old process had evicted keys */
+    EVICTED_NEW,  /* the new process has evicted keys, and its settings forbid it again */
     SPOILERS
 };
 
@@ -270,6 +271,8 @@ START_TEST(restart_is_a_loss_unless_all_data_was_kept)
     connect_to(RUN_2, _i == BEGAN_BEFORE ? 999 : 1000);
     if (_i == NOT_SEEN)
         durable_facts(DURABILITY_MISSING);
+    if (_i == EVICTED_NEW)
+        facts(2, false);
     context.clock_stepped = _i == CLOCK_SET;
     record.durable = _i != NOT_RECORDED;
     record.join_us += _i == NOT_NEWEST;
