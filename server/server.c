@@ -206,6 +206,7 @@ static void server_on_drain(evutil_socket_t fd, short events, void *context)
     if (rounds_over)
         engine_abandon(server->engine, now_ns);
     engine_flush(server->engine, now_ns);
+    /* Rounds may have ended, so that clients are read again. */
     pass_want_end(&server->pass);
     /* The loop ends when all replies and releases have been sent, or at drain_until_ns. */
     bool busy = connections_have_unsent(&server->connections) ||

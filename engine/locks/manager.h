@@ -118,6 +118,12 @@ static inline size_t manager_impatient_max(void)
     return LIMIT_ROUNDS / 2;
 }
 
+/* How many of these may be LOCKs of one resource. The others are left to other resources. */
+static inline size_t manager_impatient_share(void)
+{
+    return manager_impatient_max() / 4;
+}
+
 /* Take one timer from the budget of this pass. Returns false if the budget is used up. */
 static inline bool manager_take_timer(struct lock_manager *manager)
 {

@@ -165,11 +165,11 @@ void requests_on_deadline(struct lock_manager *manager, struct pending_request *
     manager_reply(manager, drop_held_back(manager, pending), ROUND_STATUS, &busy);
 }
 
-/* Would the round for this LOCK with WAIT start too late, because of the requests before it in the
- * start queue? If so, it would be answered LIMIT busy in the end, but until then it would cost as
- * much as a request that is served. Half of its WAIT is left for the round, and because the pace
- * may change. It does not wait for its start if others wait for the lock, or if the daemon knows
- * that the lock is held: a hand-over starts at once. */
+/* Would this LOCK with WAIT spend more than half of its WAIT in the start queue? If so, it would
+ * most likely be answered LIMIT busy in the end, but until then it would cost as much as a request
+ * that is served. The other half is for the round, and because the pace may change. A LOCK of a
+ * resource that this daemon has granted, or that others wait for, is never refused here: hand-overs
+ * are not held back. */
 static bool would_start_too_late(struct lock_manager *manager, const struct engine_client *client,
                                  const struct request *request, int64_t now_ns)
 {

@@ -534,10 +534,11 @@ static const char *limit_exceeded(const struct lock_manager *manager, const stru
     if (request->hold && manager->holding >= LIMIT_HOLDS)
         return "holds";
     if (request->wait_ms == 0) {
-        /* LOCKs of one resource must leave room for those of others. */
         size_t for_resource = resource->queue.length - resource->waits;
-        size_t most = manager_impatient_max();
-        return manager->impatient >= most || for_resource > most / 4 ? "operations" : NULL;
+        return manager->impatient >= manager_impatient_max() ||
+                       for_resource > manager_impatient_share()
+                   ? "operations"
+                   : NULL;
     }
     if (resource->waits >= manager->rules->waiters_per_resource)
         return "waiters_per_resource";

@@ -154,10 +154,6 @@ void listing_write(struct session *session, const struct request *request)
         .limited = listing_is_limited(request),
         .line = {.buf = buf, .size = sizeof(buf)},
     };
-    /* A limited listing walks over all locks or clients. Measured with its output on 2026-11-24:
-     * 5.5 ms for 65,536 locks, 1.2 ms for 10,000 clients. So one listing fits in a pass and needs
-     * no splitting, but two may not. */
-    bool slow = listing.limited;
     if (request->verb == VERB_HELP)
         write_help(&listing);
     else if (request->verb == VERB_LOCKS)
@@ -171,10 +167,11 @@ void listing_write(struct session *session, const struct request *request)
         end_line(&listing);
     }
     session_write_text(session, request, "END");
-    /* Other lines are too cheap to read the clock for each. LOCKS with a resource walks the
-     * client's pending requests. */
-    slow = slow || clock_now_ns() - session->lines_ns > PASS_SLOW_NS;
-    if (slow) {
+    /* A limited listing walks over all locks or clients. Measured with its output on 2026-11-24:
+     * 5.5 ms for 65,536 locks, 1.2 ms for 10,000 clients. So one listing fits in a pass and needs
+     * no splitting, but several may not. Other lines are too cheap to read the clock for each.
+     * LOCKS with a resource walks the client's pending requests. */
+    if (listing.limited || clock_now_ns() - session->lines_ns > PASS_SLOW_NS) {
         session->slow = session->clients->slow_served = true;
         session->lines_taken = session->clients->read_budget;
     }

@@ -52,7 +52,7 @@ struct session {
     bool discarding;           /* skipping the rest of a line that is too long */
     bool is_deferred;          /* is in clients->deferred */
     bool on_next_pass;         /* is in clients->next_pass: waits for its turn */
-    bool slow;                 /* as PASS_SLOW_NS says, after its last turn */
+    bool slow;                 /* see PASS_SLOW_NS */
     LIST_ENTRY(session) entry; /* in clients->sessions */
     TAILQ_ENTRY(session) deferred;
     TAILQ_ENTRY(session) next_pass;

@@ -9,9 +9,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Hang-ups handled in one pass of the loop, of streams that may not be read and of streams that are
- * watched; the others are found in the next pass. And reports that cost nothing more, such as those
- * of unix sockets that were closed in order. */
+/* HANGUPS_PER_PASS: hang-ups handled in one pass of the loop, of streams that may not be read and
+ * of streams that are watched; the others are found in the next pass. REPORTS_PER_PASS also counts
+ * reports that need no work, such as those of unix sockets that were closed in order. */
 enum { HANGUPS_PER_PASS = 64, REPORTS_PER_PASS = 4096 };
 
 static void stream_on_readable(evutil_socket_t fd, short events, void *context);
@@ -351,11 +351,11 @@ static bool read_on(struct stream *stream)
 {
     char *scratch = stream->streams->scratch;
     size_t kept = input_len(stream);
-    size_t room = stream->user->input_max - kept;
     stream->more = true;
     /* The user has enough unconsumed input for now. */
     if (kept >= stream->user->input_max)
         return false;
+    size_t room = stream->user->input_max - kept;
     ssize_t got = recv(stream->fd, scratch, room, MSG_DONTWAIT);
     stream->more = got > 0 && (stream->closed || (size_t)got == room);
     if (got < 0 && is_passing(errno))
@@ -468,7 +468,7 @@ static void stream_on_tls_event(struct bufferevent *tls, short events, void *con
 static bool open_socket(struct stream *stream, struct event_base *base)
 {
     bool master = stream->user->master;
-    /* libevent wants the events of one socket to be alike in this. */
+    /* libevent requires that all events of a socket are edge-triggered, or none. */
     short how = stream->user->may_read != NULL ? EV_PERSIST | EV_ET : EV_PERSIST;
     stream->readable =
         event_new(base, stream->fd, EV_READ | EV_CLOSED | how, stream_on_readable, stream);

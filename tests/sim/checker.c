@@ -418,7 +418,7 @@ static bool is_reached(const struct sim *sim, const struct sim_request *refused,
     case LIMITED_operations:
         return bounds_leave_no_round(engine) ||
                (refused->verb == VERB_LOCK && refused->wait_ms == 0 &&
-                others > manager_impatient_max() / 4);
+                others > manager_impatient_share());
     case LIMITED_extensions:
     case LIMITED_hold:
         return refused->verb == VERB_EXTEND;

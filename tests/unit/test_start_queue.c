@@ -57,14 +57,20 @@ START_TEST(clients_take_turns)
 }
 END_TEST
 
+/* All requests join, and ten leave within 100 ms. */
+static void measure_ten(void)
+{
+    join(0, REQUESTS, 0);
+    for (unsigned i = 0; i < 10; i++)
+        take(50 * NS_PER_MS);
+}
+
 /* Ten leave in 100 ms. The first client has to wait for its own requests and as many of each other
  * client. */
 START_TEST(delay_follows_from_the_pace_and_the_turns)
 {
-    join(0, REQUESTS, 0);
+    measure_ten();
     ck_assert_int_eq(delay_ms(99 * NS_PER_MS), 0);
-    for (unsigned i = 0; i < 10; i++)
-        take(50 * NS_PER_MS);
     ck_assert_uint_eq(clients[0].to_start_count, 16);
     ck_assert_int_eq(delay_ms(100 * NS_PER_MS), 500);
     while (clients[0].to_start_count > 0)
@@ -86,9 +92,7 @@ END_TEST
 
 START_TEST(later_measurements_count_more)
 {
-    join(0, REQUESTS, 0);
-    for (unsigned i = 0; i < 10; i++)
-        take(NS_PER_MS);
+    measure_ten();
     ck_assert_int_eq(delay_ms(100 * NS_PER_MS), 500);
     /* Nothing leaves: 100 ms and 10 ms for each, so 55 ms on average. */
     ck_assert_int_eq(delay_ms(200 * NS_PER_MS), 50 * 55);
@@ -97,9 +101,7 @@ END_TEST
 
 START_TEST(time_in_which_the_daemon_was_stopped_does_not_count)
 {
-    join(0, REQUESTS, 0);
-    for (unsigned i = 0; i < 10; i++)
-        take(NS_PER_MS);
+    measure_ten();
     ck_assert_int_eq(delay_ms(100 * NS_PER_MS), 500);
     ck_assert_int_eq(delay_ms(10100 * NS_PER_MS), 500);
 }

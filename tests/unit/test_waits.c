@@ -383,7 +383,7 @@ END_TEST
 /* A round is under way whose result is the reply to all these LOCKs. */
 START_TEST(locks_of_one_resource_leave_room_for_others)
 {
-    size_t most = manager_impatient_max() / 4;
+    size_t most = manager_impatient_share();
     cluster_hang(&w, 3, true);
     for (unsigned i = 0; i <= most; i++)
         cluster_send_as(&w, &w.others[i / 1000], "#t%u LOCK a 10s", i);
