@@ -200,7 +200,11 @@ void queue_on_untracked(struct queue *queue, unsigned node, int64_t now_ns)
 
 static void assume_held(struct queue *queue, int64_t until_ns, int64_t now_ns)
 {
+    /* The reply to a key probe under way may be older than this grant. It must not count, not even
+     * if the master's report of the grant has come before it. */
+    uint32_t outdated = queue->changed | queue->probing;
     forget_observation(queue);
+    queue->changed = outdated;
     queue->held = nodes_all(queue->rules->round.node_count);
     for (unsigned i = 0; i < queue->rules->round.node_count; i++)
         queue->until_ns[i] = until_ns + ROUNDED_NS;

@@ -133,6 +133,25 @@ START_TEST(report_that_overtakes_an_answer_voids_it)
 }
 END_TEST
 
+/* Found by the simulator: the lock is handed over while a node is being probed. Its report of the
+ * hand-over overtakes the answer to the probe, which still shows the previous holder. */
+START_TEST(grant_voids_the_answers_to_earlier_probes)
+{
+    queue_join(&queue, &waiters[1], 0);
+    join_and_be_refused(0, 10000, true);
+    queue_on_changed(&queue, 2);
+    expect_probe(100 * MS, 4);
+    queue_on_acquiring(&queue);
+    queue_on_changed(&queue, 2);
+    queue_leave(&queue, &waiters[1]);
+    queue_on_granted(&queue, true, 1000 * MS, 100 * MS);
+    observe(2, true, 9900, true, 101 * MS);
+    expect_rest(101 * MS);
+    /* Node 2 is not taken for one that will report, so it is probed as well. */
+    expect_probe(100 * MS + QUEUE_QUIET_NS, ALL);
+}
+END_TEST
+
 /* Node 1 does not track, so a report of another node makes the queue probe node 1 as well. A node
  * whose probe is in flight is not probed again. */
 START_TEST(report_also_probes_nodes_that_cannot_report)
@@ -472,6 +491,7 @@ Suite *test_suite(void)
     tcase_add_test(cases, free_nodes_count_towards_the_quorum);
     tcase_add_test(cases, queue_waits_only_for_reports_of_a_key_without_ttl);
     tcase_add_test(cases, node_that_reports_is_probed_at_once);
+    tcase_add_test(cases, grant_voids_the_answers_to_earlier_probes);
     tcase_add_test(cases, report_also_probes_nodes_that_cannot_report);
     tcase_add_test(cases, report_that_overtakes_an_answer_voids_it);
     tcase_add_test(cases, report_during_a_round_is_probed_after_it);
