@@ -86,6 +86,7 @@ bool acl_may_reveal(const struct acl *acl, enum request_error error)
     case REQUEST_BAD_TIME:
     case REQUEST_TTL_RANGE:
     case REQUEST_WAIT_RANGE:
+    case REQUEST_SLOTS_RANGE:
     case REQUEST_ERRORS:
         break;
     }

@@ -10,6 +10,8 @@
 #include "engine/locks/grants.h"
 #include "engine/locks/news.h"
 #include "engine/locks/requests.h"
+#include "engine/locks/slots.h"
+#include "engine/locks/survey.h"
 #include "engine/locks/waits.h"
 #include "engine/round/node_set.h"
 
@@ -22,7 +24,7 @@ bool engine_init(struct engine *engine, const struct engine_rules *rules,
     if (flights_init(&engine->flights, &engine->rules, &engine->io, &engine->stats, now_ns) &&
         manager_init(&engine->manager, &engine->rules, &engine->io, &engine->stats,
                      &engine->flights) &&
-        breaks_init(&engine->manager))
+        breaks_init(&engine->manager) && survey_init(&engine->manager))
         return true;
     engine_deinit(engine);
     return false;
@@ -117,6 +119,9 @@ static bool on_settled(struct lock_manager *manager, struct flight *flight, stru
             queue_on_released(&resource->queue, now_ns);
         break;
     case ROUND_STATUS:
+        if (flight->survey != NULL)
+            survey_on_settled(manager, flight, now_ns);
+        break;
     case ROUND_FREEZE:
         break;
     }
@@ -162,6 +167,8 @@ static void finish(struct engine *engine, int64_t now_ns)
             take_news(engine, now_ns);
         else if ((flight = flights_next_settled(&engine->flights)) != NULL)
             settle_flight(engine, flight, now_ns);
+        else if (!TAILQ_EMPTY(&engine->manager.semaphores.to_serve))
+            slots_run(&engine->manager, now_ns);
         else if (!requests_start_next(&engine->manager, now_ns))
             break;
     }
@@ -324,6 +331,7 @@ void engine_drain(struct engine *engine, int64_t now_ns)
 {
     engine->manager.draining = true;
     grants_lose_all(&engine->manager);
+    slots_drain(&engine->manager, now_ns);
     waits_drain(&engine->manager, now_ns);
     finish(engine, now_ns);
 }

@@ -126,7 +126,7 @@ static struct resource_view view_resource(const struct resource *resource)
     struct resource_view view = {
         .name = resource->name,
         .name_len = resource->name_len,
-        .queued = resource->queue.length,
+        .queued = resource->waits + resource->impatient,
         .waits = resource->waits,
         .acquiring = resource->queue.phase == QUEUE_ACQUIRING,
         .locked = lock != NULL,
@@ -180,13 +180,16 @@ unsigned engine_queue_position(const struct resource *place, const struct engine
 {
     const struct pending_request *pending;
     const struct pending_request *first = NULL;
-    if (place->queue.length == 0)
+    if (place->waits + place->impatient == 0)
         return 0;
     /* The oldest request of a client is the last in its list. */
     LIST_FOREACH (pending, &client->pending_requests, of_client)
         if (pending->resource == place)
             first = pending;
-    return first != NULL ? queue_position(&first->resource->queue, &first->waiter, now_ns) : 0;
+    if (first == NULL)
+        return 0;
+    return first->slots > 0 ? semaphore_position(pending_semaphore(first), first, now_ns)
+                            : queue_position(&first->resource->queue, &first->waiter, now_ns);
 }
 
 /* --- clients --- */

@@ -23,6 +23,7 @@ enum {
     LIMIT_TOKEN_BYTES = 20,
     LIMIT_TOKEN = 2 * LIMIT_TOKEN_BYTES,
     LIMIT_TAG = 32,
+    LIMIT_SLOTS = 1000,
     LIMIT_TIME_DIGITS = 15,
     LIMIT_WAIT_MS = 24 * 3600 * 1000,
     LIMIT_REPLY = LIMIT_LINE,
@@ -101,12 +102,17 @@ enum {
      * milliseconds, so extensions that are due at the same time do not make each other time out. */
     LIMIT_RENEWALS = 256,
 
-    /* BREAKs in progress. */
+    /* BREAKs in progress, and STATUSes with SLOTS. */
     LIMIT_BREAKS = 16,
+    LIMIT_SURVEYS = 16,
 
     /* Resources that the daemon keeps in memory, even without a client, because a far waiter of
      * another daemon waits for them. */
     LIMIT_FAR_RESOURCES = 1024,
+
+    /* Seekers: for each semaphore with pending LOCKs, one for each slot
+     * (engine/locks/semaphore.h). */
+    LIMIT_SEEKERS = 16384,
 
     /* Tokens whose extensions the daemon counts, for max_extensions and max_hold. */
     LIMIT_EXTENDED = 32768,

@@ -62,6 +62,19 @@ static void put_granted(struct text *line, const struct reply *reply)
         put_number(line, reply->fence);
     else if (reply->fence == 0)
         text_string(line, " -");
+    if (reply->slot != NULL) {
+        text_byte(line, ' ');
+        text_bytes(line, reply->slot, reply->slot_len);
+    }
+}
+
+static void put_slots(struct text *line, const struct reply *reply)
+{
+    if (reply->slots == 0)
+        return;
+    put_number(line, reply->held);
+    text_byte(line, '/');
+    text_number(line, reply->slots);
 }
 
 static void put_nodes(struct text *line, const struct reply *reply)
@@ -91,6 +104,10 @@ size_t reply_format(const struct reply *reply, const char *tag, size_t tag_len, 
         break;
     case OUTCOME_HELD:
         put_number(&line, reply->hint_ms);
+        put_slots(&line, reply);
+        break;
+    case OUTCOME_FREE:
+        put_slots(&line, reply);
         break;
     case OUTCOME_NOQUORUM:
         put_nodes(&line, reply);
@@ -106,7 +123,6 @@ size_t reply_format(const struct reply *reply, const char *tag, size_t tag_len, 
         assert(false && "OUTBID is not a reply");
         break;
     case OUTCOME_GONE:
-    case OUTCOME_FREE:
     case OUTCOME_SHUTDOWN:
         break;
     }

@@ -17,7 +17,7 @@
 
 /*
  * A reply to LOCK, UNLOCK, EXTEND, STATUS or BREAK. The outcome decides which fields are used. In
- * this order the struct has 80 bytes, which the compiler zeroes with a few moves and no loop.
+ * this order the struct has 96 bytes, which the compiler zeroes with a few moves and no loop.
  */
 struct reply {
     enum outcome outcome;
@@ -35,6 +35,11 @@ struct reply {
     int64_t fence;       /* OK with token: 0 is written as "-"; -1 (EXTEND) omits the field */
     int64_t hint_ms;     /* HELD: time before which no quorum can be free; -1 if unknown */
     const char *limit;   /* LIMIT: name of the limit, one word */
+
+    const char *slot; /* OK to LOCK with SLOTS: the name of the granted slot; NULL omits it */
+    uint16_t slot_len;
+    uint16_t held;  /* FREE and HELD to STATUS with SLOTS: how many slots are held, of `slots` */
+    uint16_t slots; /* 0 omits both */
 };
 
 size_t reply_format(const struct reply *reply, const char *tag, size_t tag_len, char *buf);

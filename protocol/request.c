@@ -13,9 +13,10 @@
 /* Error texts quote at most this many bytes of a word. */
 enum { QUOTE_MAX = 32 };
 
-/* The longest request is #<tag> LOCK <resource> <ttl> WAIT <time> FENCE HOLD LINGER. WORDS_MAX has
- * room for one word more, so that an error can quote it. LOCK_WORDS counts the words after LOCK. */
-enum { WORDS_MAX = 10, LOCK_WORDS = 7 };
+/* The longest request is #<tag> LOCK <resource> <ttl> SLOTS <n> WAIT <time> FENCE HOLD LINGER.
+ * WORDS_MAX has room for one word more, so that an error can quote it. LOCK_WORDS counts the words
+ * after LOCK. */
+enum { WORDS_MAX = 12, LOCK_WORDS = 9 };
 
 struct word {
     const char *at;
@@ -337,8 +338,37 @@ static enum request_error take_wait(const struct word *word, struct request *req
     return fail(error, REQUEST_WAIT_RANGE, "WAIT must be at most %s", duration(LIMIT_WAIT_MS).text);
 }
 
-enum { OPTION_FENCE, OPTION_HOLD, OPTION_LINGER, OPTION_WAIT, OPTIONS };
-static const char option_words[OPTIONS][LETTERS] = {"FENCE", "HOLD", "LINGER", "WAIT"};
+/* The names of the slots are the name of the resource with "#1" to "#<n>" appended. */
+static enum request_error take_slots(const struct word *word, struct request *request,
+                                     struct error *error)
+{
+    uint64_t slots;
+    size_t digits = text_take_number(word->at, word->len, &slots);
+    if (digits == 0 || digits < word->len || slots == 0 || slots > LIMIT_SLOTS)
+        return fail(error, REQUEST_SLOTS_RANGE, "SLOTS must be between 1 and %d", LIMIT_SLOTS);
+    size_t suffix = slots < 10 ? 2 : slots < 100 ? 3 : slots < 1000 ? 4 : 5;
+    if (request->resource_len + suffix > LIMIT_RESOURCE)
+        return fail(error, REQUEST_BAD_RESOURCE,
+                    "with SLOTS %u, a resource must be at most %zu bytes, because #%u is appended",
+                    (unsigned)slots, LIMIT_RESOURCE - suffix, (unsigned)slots);
+    request->slots = (uint16_t)slots;
+    return REQUEST_FINE;
+}
+
+enum { OPTION_FENCE, OPTION_HOLD, OPTION_LINGER, OPTION_SLOTS, OPTION_WAIT, OPTIONS };
+static const char option_words[OPTIONS][LETTERS] = {"FENCE", "HOLD", "LINGER", "SLOTS", "WAIT"};
+
+/* Parse the value after SLOTS or WAIT. NULL: the line ends there. */
+static enum request_error take_value(unsigned option, const struct word *word,
+                                     struct request *request, struct error *error)
+{
+    if (word == NULL)
+        return fail(error, REQUEST_BAD_ARGUMENTS,
+                    option == OPTION_WAIT ? "WAIT needs a time, for example WAIT 30s"
+                                          : "SLOTS needs a number, for example SLOTS 3");
+    return option == OPTION_WAIT ? take_wait(word, request, error)
+                                 : take_slots(word, request, error);
+}
 
 static unsigned option_of(const struct word *word)
 {
@@ -358,14 +388,14 @@ static enum request_error take_options(const struct word *options, size_t count,
         if (option == OPTIONS || given[option])
             return fail_word(error, REQUEST_BAD_ARGUMENTS, "LOCK option ", &options[at],
                              option < OPTIONS ? " is given twice"
-                                              : " is unknown; LOCK takes <resource> <ttl> [WAIT "
-                                                "<time>] [FENCE] [HOLD [LINGER]]");
+                                              : " is unknown; LOCK takes <resource> <ttl> [SLOTS "
+                                                "<n>] [WAIT <time>] [FENCE] [HOLD [LINGER]]");
         given[option] = true;
-        if (option != OPTION_WAIT)
+        if (option != OPTION_WAIT && option != OPTION_SLOTS)
             continue;
-        if (++at == count)
-            return fail(error, REQUEST_BAD_ARGUMENTS, "WAIT needs a time, for example WAIT 30s");
-        enum request_error failed = take_wait(&options[at], request, error);
+        at++;
+        enum request_error failed =
+            take_value(option, at < count ? &options[at] : NULL, request, error);
         if (failed != REQUEST_FINE)
             return failed;
     }
@@ -410,6 +440,19 @@ static enum request_error parse_lock(const struct word *words, size_t count,
     return failed;
 }
 
+/* Parse the arguments of STATUS. The caller has checked that there are one to three. */
+static enum request_error parse_status(const struct word *words, size_t count,
+                                       const struct request_limits *limits, struct request *request,
+                                       struct error *error)
+{
+    enum request_error failed = take_resource(&words[0], limits, request, error);
+    if (failed != REQUEST_FINE || count == 1)
+        return failed;
+    if (option_of(&words[1]) != OPTION_SLOTS)
+        return fail_usage(VERB_STATUS, error);
+    return take_value(OPTION_SLOTS, count > 2 ? &words[2] : NULL, request, error);
+}
+
 static enum request_error parse_arguments(const struct word *words, size_t count,
                                           const struct request_limits *limits,
                                           struct request *request, struct error *error)
@@ -420,7 +463,7 @@ static enum request_error parse_arguments(const struct word *words, size_t count
         unsigned most;
     } counts[VERB_COUNT] = {
         [VERB_LOCK] = {2, LIMIT_LINE}, [VERB_UNLOCK] = {2, 2}, [VERB_EXTEND] = {3, 3},
-        [VERB_STATUS] = {1, 1},        [VERB_BREAK] = {1, 1},  [VERB_LOCKS] = {0, 1},
+        [VERB_STATUS] = {1, 3},        [VERB_BREAK] = {1, 1},  [VERB_LOCKS] = {0, 1},
         [VERB_NAME] = {1, 1},          [VERB_AUTH] = {1, 1},
     };
     enum request_error failed;
@@ -428,6 +471,8 @@ static enum request_error parse_arguments(const struct word *words, size_t count
         return fail_usage(request->verb, error);
     if (request->verb == VERB_LOCK)
         return parse_lock(words, count, limits, request, error);
+    if (request->verb == VERB_STATUS)
+        return parse_status(words, count, limits, request, error);
     if (request->verb == VERB_NAME)
         return take_label(&words[0], request, error);
     if (request->verb == VERB_AUTH)

@@ -17,13 +17,13 @@
 #include "protocol/text.h"
 
 #define VERB_TABLE(X)                                                                              \
-    X(VERB_LOCK, "LOCK", "<resource> <ttl> [WAIT <time>] [FENCE] [HOLD [LINGER]]",                 \
-      "acquire the lock for <ttl>")                                                                \
+    X(VERB_LOCK, "LOCK", "<resource> <ttl> [SLOTS <n>] [WAIT <time>] [FENCE] [HOLD [LINGER]]",     \
+      "acquire the lock, or one of its n slots, for <ttl>")                                        \
     X(VERB_UNLOCK, "UNLOCK", "<resource> <token>", "release the lock on every master")             \
     X(VERB_EXTEND, "EXTEND", "<resource> <token> <ttl>",                                           \
       "make the lock live at least <ttl> from now")                                                \
-    X(VERB_STATUS, "STATUS", "<resource>",                                                         \
-      "ask a quorum of the masters whether a client holds the lock")                               \
+    X(VERB_STATUS, "STATUS", "<resource> [SLOTS <n>]",                                             \
+      "ask a quorum of the masters whether a client holds the lock, or how many slots are held")   \
     X(VERB_BREAK, "BREAK", "<resource>", "release the lock by force, whichever client holds it")   \
     X(VERB_NAME, "NAME", "<label>", "name this connection, for CLIENTS and the log")               \
     X(VERB_AUTH, "AUTH", "<secret>", "authenticate this connection")                               \
@@ -54,7 +54,8 @@ enum verb {
     X(REQUEST_BAD_TOKEN, "bad-token")                                                              \
     X(REQUEST_BAD_TIME, "bad-time")                                                                \
     X(REQUEST_TTL_RANGE, "ttl-range")                                                              \
-    X(REQUEST_WAIT_RANGE, "wait-range")
+    X(REQUEST_WAIT_RANGE, "wait-range")                                                            \
+    X(REQUEST_SLOTS_RANGE, "slots-range")
 
 enum request_error {
     REQUEST_FINE,  /* the request is valid */
@@ -100,6 +101,7 @@ struct request {
     uint16_t resource_len;
     uint16_t label_len;
     uint16_t secret_len;
+    uint16_t slots;  /* LOCK, STATUS: the number after SLOTS; 0 if SLOTS was not given */
     const char *tag; /* excludes the '#'; NULL if the request has none */
     const char *resource;
     const char *token; /* LIMIT_TOKEN lower-case hex digits */

@@ -19,6 +19,7 @@
 #include "protocol/redis.h"
 
 struct breaking;
+struct survey;
 struct pending_request;
 struct lock;
 
@@ -89,11 +90,12 @@ struct flight {
     const enum reason *skipped;
     struct flight_notes *notes; /* STATUS, FREEZE; may be NULL */
 
-    /* The next four fields are for the lock manager only. */
+    /* The next five fields are for the lock manager only. */
     /* The request that the round runs for. NULL: there is none, it was answered, or its client
      * left. */
     struct pending_request *pending;
     struct breaking *breaking; /* the BREAK of the round; NULL: none, or it has ended */
+    struct survey *survey;     /* STATUS: the STATUS with SLOTS that it is part of; NULL: none */
     /* EXTEND of a HOLD by the daemon: the lock; NULL once the lock has ended. */
     struct lock *renews;
     bool by_daemon; /* EXTEND that the daemon started by itself */

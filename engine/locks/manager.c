@@ -9,8 +9,8 @@
 bool manager_init(struct lock_manager *manager, const struct engine_rules *rules,
                   const struct engine_io *io, struct engine_stats *stats, struct flights *flights)
 {
-    /* Each round, pending request and lock can be for a resource of its own, so there must be
-     * enough resources for all of them. */
+    /* Each round, pending request, lock, seeker and semaphore can be for a resource of its own, so
+     * there must be enough resources for all of them. */
     size_t pending_requests = LIMIT_ROUNDS + rules->waiters;
     uint64_t seed;
     *manager = (struct lock_manager){
@@ -31,8 +31,10 @@ bool manager_init(struct lock_manager *manager, const struct engine_rules *rules
     start_queue_init(&manager->start_queue);
     io->random(io->context, &seed, sizeof(seed));
     return extensions_init(&manager->extensions, rules) && tags_init(&manager->tags, seed) &&
+           semaphores_init(&manager->semaphores, flights_random(flights)) &&
            resources_init(&manager->resources,
-                          LIMIT_ROUNDS + pending_requests + LIMIT_LOCKS + LIMIT_FAR_RESOURCES,
+                          LIMIT_ROUNDS + pending_requests + LIMIT_LOCKS + LIMIT_FAR_RESOURCES +
+                              2 * LIMIT_SEEKERS,
                           rules->key_prefix, rules->key_prefix_len, seed) &&
            pool_init(&manager->pending_requests, sizeof(struct pending_request),
                      pending_requests) &&
@@ -43,10 +45,12 @@ void manager_deinit(struct lock_manager *manager)
 {
     extensions_deinit(&manager->extensions);
     tags_deinit(&manager->tags);
+    semaphores_deinit(&manager->semaphores);
     resources_deinit(&manager->resources);
     pool_deinit(&manager->pending_requests);
     pool_deinit(&manager->locks);
     pool_deinit(&manager->breakings);
+    pool_deinit(&manager->survey_pool);
 }
 
 /* --- requests --- */
@@ -197,6 +201,10 @@ bool manager_reply_round(struct lock_manager *manager, struct flight *flight, in
         reply.validity_ms = round_validity_ns(round, now_ns) / NS_PER_MS;
         reply.elapsed_ms = elapsed_ms(manager, flight, now_ns);
         reply.fence = round->kind == ROUND_ACQUIRE ? flight->ballot : -1;
+        if (pending->slots > 0) {
+            reply.slot = resource_of(flight->key)->name;
+            reply.slot_len = (uint16_t)resource_of(flight->key)->name_len;
+        }
     }
     pending_leave_flight(pending);
     return manager_reply(manager, pending, round->kind, &reply);

@@ -22,6 +22,7 @@
 #include "engine/locks/extensions.h"
 #include "engine/locks/queue.h"
 #include "engine/locks/resource.h"
+#include "engine/locks/semaphore.h"
 #include "engine/locks/start_queue.h"
 #include "engine/locks/tags.h"
 #include "engine/round/fence.h"
@@ -35,7 +36,7 @@ struct pending_request {
     /* The round that runs for the request, or that will start once a STATUS leaves the start queue;
      * NULL while a LOCK waits. */
     struct flight *flight;
-    struct resource *resource; /* LOCK: its resource; NULL for other requests */
+    struct resource *resource; /* LOCK: the resource that it names; NULL for other requests */
     LIST_ENTRY(pending_request) of_client;
     int64_t received_ns;
     int64_t ttl_ns;    /* LOCK: its TTL */
@@ -47,12 +48,18 @@ struct pending_request {
     bool awaits_start; /* LOCK, STATUS: in the start queue */
     bool tagged;
     unsigned char tag_len;
-    int64_t ballot_seen; /* LOCK: the greatest ballot by which it was outbid */
+    bool wait_over;        /* LOCK with SLOTS: its wait has ended during the round under way */
+    unsigned char tries;   /* LOCK with SLOTS: slots tried without knowing whether they are free */
+    uint16_t slots;        /* LOCK with SLOTS: their number; 0: another request */
+    int64_t ballot_seen;   /* LOCK: the greatest ballot by which it was outbid */
+    struct seeker *seeker; /* LOCK with SLOTS: the seeker that serves it; NULL: none */
+    struct survey *survey; /* STATUS with SLOTS */
     char tag[LIMIT_TAG];
     LIST_ENTRY(pending_request) of_tags; /* linked if tagged */
     TAILQ_ENTRY(pending_request) of_starts;
     int64_t joined_starts_ns; /* when it joined the start queue */
-    /* LOCK: its entry in the queue of the resource; undefined until it joins. */
+    /* LOCK: its entry in the queue of the resource, or in the list of the semaphore; undefined
+     * until it joins. */
     struct waiter waiter;
 };
 
@@ -72,8 +79,11 @@ struct lock_manager {
     struct pool pending_requests;
     struct tags tags;
     struct resources resources;
+    struct semaphores semaphores;
     struct extensions extensions;
     struct pool breakings;
+    struct pool survey_pool;
+    LIST_HEAD(, survey) surveys;
 
     struct pool locks;
     struct lock_list held; /* locks with HOLD, held_count of them */
@@ -122,6 +132,23 @@ static inline size_t manager_impatient_max(void)
 static inline size_t manager_impatient_share(void)
 {
     return manager_impatient_max() / 4;
+}
+
+static inline struct pending_request *pending_of(struct waiter *waiter)
+{
+    return (struct pending_request *)((char *)waiter - offsetof(struct pending_request, waiter));
+}
+
+/* The semaphore of a LOCK with SLOTS; NULL: a LOCK without. */
+static inline struct semaphore *pending_semaphore(const struct pending_request *pending)
+{
+    return pending->slots > 0 ? pending->resource->semaphore : NULL;
+}
+
+/* The resource that rounds for this LOCK acquire: a slot, if a seeker serves the LOCK. */
+static inline struct resource *pending_resource(const struct pending_request *pending)
+{
+    return pending->seeker != NULL ? pending->seeker->slot : pending->resource;
 }
 
 /* Take one timer from the budget of this pass. Returns false if the budget is used up. */

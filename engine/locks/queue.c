@@ -53,6 +53,14 @@ void queue_join(struct queue *queue, struct waiter *waiter, int64_t now_ns)
     queue->length++;
 }
 
+void queue_probe_first(struct queue *queue)
+{
+    if (queue->length > 1 || queue->phase != QUEUE_WATCHING)
+        return;
+    queue->acquire_ns = TIMER_NEVER;
+    queue->changed = nodes_all(queue->rules->round.node_count);
+}
+
 void queue_leave(struct queue *queue, struct waiter *waiter)
 {
     assert(queue->length > 0);
@@ -65,18 +73,24 @@ void queue_leave(struct queue *queue, struct waiter *waiter)
 /* Numbers are consecutive, except where a waiter has left that was neither the first nor the last.
  * To close such gaps takes a walk over the queue, and each waiter may ask once a second, so the
  * walk does not follow each departure. */
-unsigned queue_position(struct queue *queue, const struct waiter *waiter, int64_t now_ns)
+unsigned waiters_position(struct waiter_list *waiters, unsigned length, int64_t *numbered_ns,
+                          const struct waiter *waiter, int64_t now_ns)
 {
-    unsigned first = TAILQ_FIRST(&queue->waiters)->number;
-    unsigned last = TAILQ_LAST(&queue->waiters, waiter_list)->number;
-    if (last - first >= queue->length && now_ns - queue->numbered_ns >= QUEUE_NUMBER_NS) {
+    unsigned first = TAILQ_FIRST(waiters)->number;
+    unsigned last = TAILQ_LAST(waiters, waiter_list)->number;
+    if (last - first >= length && now_ns - *numbered_ns >= QUEUE_NUMBER_NS) {
         struct waiter *each;
         unsigned number = first;
-        TAILQ_FOREACH (each, &queue->waiters, entry)
+        TAILQ_FOREACH (each, waiters, entry)
             each->number = number++;
-        queue->numbered_ns = now_ns;
+        *numbered_ns = now_ns;
     }
     return waiter->number - first + 1;
+}
+
+unsigned queue_position(struct queue *queue, const struct waiter *waiter, int64_t now_ns)
+{
+    return waiters_position(&queue->waiters, queue->length, &queue->numbered_ns, waiter, now_ns);
 }
 
 void queue_note_timed_out(struct queue *queue, struct waiter *waiter)

@@ -76,9 +76,10 @@ enum { QUEUE_IDLE_REPORTS = 10 };
 #define QUEUE_SAME_NS (5 * NS_PER_MS)
 
 /* A LOCK in the queue, part of its pending request. A LOCK without WAIT is in the queue too, while
- * a round runs for it or for another request. */
+ * a round runs for it or for another request. A seeker waits in the queue for LOCKs with SLOTS. */
 struct waiter {
     TAILQ_ENTRY(waiter) entry;
+    bool seeks; /* it is part of a seeker (engine/locks/semaphore.h), and not of a LOCK */
     /* The waiter gets the result of the round under way, or of the next one, and then leaves: its
      * wait is over, or the LOCK has no WAIT. */
     bool timed_out;
@@ -135,8 +136,12 @@ struct queue {
 /* seed: for the random pauses. rules must outlive the queue. */
 void queue_init(struct queue *queue, const struct engine_rules *rules, uint32_t seed);
 
-/* Append the waiter. */
+/* Append the waiter. waiter->seeks is set by the caller. */
 void queue_join(struct queue *queue, struct waiter *waiter, int64_t now_ns);
+
+/* The first waiter has just joined, and the lock is most likely held: send key probes instead of
+ * starting a round. */
+void queue_probe_first(struct queue *queue);
 
 /* Remove the waiter from wherever it is in the queue: it was granted the lock, or waits no
  * longer. */
@@ -146,6 +151,11 @@ void queue_leave(struct queue *queue, struct waiter *waiter);
  * last QUEUE_NUMBER_NS, without having been the first, they may still be counted. A position never
  * grows. */
 unsigned queue_position(struct queue *queue, const struct waiter *waiter, int64_t now_ns);
+
+/* The same for any list whose waiters are numbered as in a queue. *numbered_ns: when they were last
+ * numbered. */
+unsigned waiters_position(struct waiter_list *waiters, unsigned length, int64_t *numbered_ns,
+                          const struct waiter *waiter, int64_t now_ns);
 
 /* The wait of this waiter is over while a round is under way. The waiter stays in the queue for the
  * result of that round. */

@@ -5,6 +5,8 @@
 
 #include "engine/locks/breaks.h"
 #include "engine/locks/grants.h"
+#include "engine/locks/intake.h"
+#include "engine/locks/survey.h"
 #include "engine/locks/waits.h"
 #include "protocol/units.h"
 
@@ -147,7 +149,7 @@ bool requests_start_next(struct lock_manager *manager, int64_t now_ns)
         return true;
     }
     manager->next_start = pending;
-    waits_run(manager, pending->resource, now_ns);
+    waits_run(manager, pending_resource(pending), now_ns);
     manager->next_start = NULL;
     return true;
 }
@@ -169,11 +171,11 @@ void requests_on_deadline(struct lock_manager *manager, struct pending_request *
  * most likely be answered LIMIT busy in the end, but until then it would cost as much as a request
  * that is served. The other half is for the round, and because the pace may change. A LOCK of a
  * resource that this daemon has granted, or that others wait for, is never refused here: hand-overs
- * are not held back. */
+ * are not held back. Nor is a LOCK with SLOTS, since any of its slots may be handed over. */
 static bool would_start_too_late(struct lock_manager *manager, const struct engine_client *client,
                                  const struct request *request, int64_t now_ns)
 {
-    if (request->verb != VERB_LOCK || request->wait_ms == 0 ||
+    if (request->verb != VERB_LOCK || request->wait_ms == 0 || request->slots > 0 ||
         start_queue_delay_ns(&manager->start_queue, client, now_ns) <=
             request->wait_ms * NS_PER_MS / 2)
         return false;
@@ -191,13 +193,15 @@ static const char *accept_request(struct lock_manager *manager, struct engine_cl
         manager->stats->busy++;
         return "busy";
     }
+    if (request->verb == VERB_STATUS && request->slots > 0)
+        return survey_begin(manager, client, request, now_ns);
     struct resource *resource =
         resource_take(&manager->resources, manager->rules, ++manager->queue_seed, request->resource,
                       request->resource_len);
     if (resource == NULL)
         return "operations";
     const char *limit = request->verb == VERB_LOCK
-                            ? waits_lock(manager, client, request, resource, now_ns)
+                            ? intake_lock(manager, client, request, resource, now_ns)
                             : start_round(manager, client, request, resource, now_ns);
     flight_note_idle(&manager->flights->idle_keys, &resource->key);
     return limit;
@@ -222,7 +226,11 @@ static void abandon_request(struct lock_manager *manager, struct pending_request
                             int64_t now_ns)
 {
     struct flight *flight = pending->flight;
-    struct resource *resource = pending->resource;
+    struct resource *resource = pending_resource(pending);
+    if (pending->survey != NULL) {
+        survey_abandon(manager, pending);
+        return;
+    }
     if (resource == NULL && pending->awaits_start) {
         start_queue_leave(&manager->start_queue, pending);
         pending_close(manager, drop_held_back(manager, pending));
@@ -326,6 +334,7 @@ void requests_abandon_all(struct lock_manager *manager, int64_t now_ns)
     /* LOCKs that wait have been answered: see waits_drain(). */
     while ((pending = start_queue_take(&manager->start_queue, now_ns)) != NULL)
         manager_reply(manager, drop_held_back(manager, pending), ROUND_STATUS, &reply);
+    survey_abandon_all(manager);
     while ((flight = TAILQ_FIRST(&manager->flights->voting)) != NULL)
         shut_down(manager, flight, now_ns);
 }

@@ -92,7 +92,9 @@ struct resource *resource_take(struct resources *resources, const struct engine_
     resource->wake = (struct timer){0};
     resource->acquire = NULL;
     resource->lock = NULL;
-    resource->waits = 0;
+    resource->waits = resource->impatient = 0;
+    resource->seeker = NULL;
+    resource->semaphore = NULL;
     resource->kept = false;
     resource->last_outcome = OUTCOME_HELD;
     set_name(resource, resources, name, name_len);
@@ -109,7 +111,8 @@ struct resource *resource_of(const struct flight_key *key)
 static bool is_in_use(const struct resource *resource)
 {
     return resource->key.key_probes > 0 || !LIST_EMPTY(&resource->key.flights) ||
-           resource->lock != NULL || resource->queue.length > 0 || resource->kept;
+           resource->lock != NULL || resource->queue.length > 0 || resource->kept ||
+           resource->semaphore != NULL;
 }
 
 void resources_sweep(struct resources *resources, struct flight_keys *idle)
@@ -123,6 +126,7 @@ void resources_sweep(struct resources *resources, struct flight_keys *idle)
             continue;
         assert(!resource->wake.set);
         assert(resource->waits == 0);
+        assert(resource->impatient == 0);
         LIST_REMOVE(resource, of_chain);
         TAILQ_REMOVE(&resources->all, resource, of_all);
         pool_give(&resources->pool, resource);

@@ -23,6 +23,8 @@
 
 struct engine_client;
 struct lock;
+struct seeker;
+struct semaphore;
 
 /* The fields are in the order of their use, by cache lines, as in struct flight. */
 struct resource {
@@ -34,8 +36,10 @@ struct resource {
     size_t name_len;
     struct flight_key key;  /* points to key_bytes */
     struct flight *acquire; /* the round for the first waiter; NULL: none */
-    unsigned waits;         /* LOCKs with WAIT in the queue */
-    bool kept;              /* kept for a far waiter although nothing else needs the resource */
+    /* LOCKs with this name, with WAIT and without; those with SLOTS included. */
+    unsigned waits;
+    unsigned impatient;
+    bool kept; /* kept for a far waiter although nothing else needs the resource */
     /* The outcome of the last round for the queue. A waiter whose wait ends gets it as its
      * reply. */
     enum outcome last_outcome;
@@ -44,7 +48,9 @@ struct resource {
     struct timer wake;                            /* when the queue has to be run again */
     alignas(POOL_LINE) char key_bytes[LIMIT_KEY]; /* the key on the masters: prefix and name */
 
-    LIST_ENTRY(resource) waited_for;       /* linked in manager->waited_for while waits > 0 */
+    struct seeker *seeker; /* if the resource is a slot: its seeker in the queue; NULL: none */
+    struct semaphore *semaphore;     /* the semaphore with this name; NULL: no LOCK with SLOTS */
+    LIST_ENTRY(resource) waited_for; /* linked in manager->waited_for while waits > 0 */
     enum reason last_reasons[LIMIT_NODES]; /* valid if last_outcome is OUTCOME_NOQUORUM */
 };
 

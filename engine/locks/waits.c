@@ -8,31 +8,35 @@
 #include "engine/round/node_set.h"
 #include "protocol/units.h"
 
-static struct pending_request *pending_of(struct waiter *waiter)
-{
-    return (struct pending_request *)((char *)waiter - offsetof(struct pending_request, waiter));
-}
-
-static struct pending_request *first_waiter(const struct resource *resource)
+/* The LOCK that the next round runs for. NULL: there are no waiters, or the first one is a seeker
+ * that serves no LOCK. */
+static struct pending_request *first_lock(const struct resource *resource)
 {
     struct waiter *first = TAILQ_FIRST(&resource->queue.waiters);
-    return first != NULL ? pending_of(first) : NULL;
+    if (first == NULL)
+        return NULL;
+    return first->seeks ? seeker_of(first)->serves : pending_of(first);
 }
 
 /* --- answers --- */
 
 void waits_leave(struct lock_manager *manager, struct pending_request *pending)
 {
-    queue_leave(&pending->resource->queue, &pending->waiter);
+    struct resource *resource = pending->resource;
+    if (pending->slots > 0)
+        semaphore_leave(&manager->semaphores, pending);
+    else
+        queue_leave(&resource->queue, &pending->waiter);
     if (pending->awaits_start)
         start_queue_leave(&manager->start_queue, pending);
     timers_set(&manager->timers, &pending->waiter.wait_deadline, TIMER_NEVER);
     if (!pending->waits) {
         manager->impatient--;
+        resource->impatient--;
     } else {
         manager->waiting--;
-        if (--pending->resource->waits == 0) {
-            LIST_REMOVE(pending->resource, waited_for);
+        if (--resource->waits == 0) {
+            LIST_REMOVE(resource, waited_for);
             manager->waited_for_count--;
         }
     }
@@ -58,7 +62,7 @@ __attribute__((noinline)) static void renew_reasons(const struct lock_manager *m
         memcpy(resource->last_reasons, reasons, sizeof(resource->last_reasons));
 }
 
-/* A reply with the result of the last round for this resource, to a request that was received at
+/* A reply with the result of the last round for this resource, to a LOCK that was received at
  * received_ns. */
 static struct reply last_reply(const struct lock_manager *manager, const struct resource *resource,
                                int64_t hint_ms, int64_t received_ns, int64_t now_ns)
@@ -73,6 +77,13 @@ static struct reply last_reply(const struct lock_manager *manager, const struct 
     return reply;
 }
 
+struct reply waits_last_reply(const struct lock_manager *manager, struct resource *resource,
+                              int64_t hint_ms, int64_t received_ns, int64_t now_ns)
+{
+    renew_reasons(manager, resource, now_ns);
+    return last_reply(manager, resource, hint_ms, received_ns, now_ns);
+}
+
 /* For a LOCK with WAIT: count the time from its arrival to until_ns as its time in the queue. */
 static void count_wait(struct lock_manager *manager, const struct pending_request *pending,
                        int64_t until_ns)
@@ -81,16 +92,50 @@ static void count_wait(struct lock_manager *manager, const struct pending_reques
         histogram_add(&manager->stats->queued, until_ns - pending->received_ns);
 }
 
-/* Reply to a waiter and remove it: its wait is over, or the daemon stops. */
-static void answer_waiter(struct lock_manager *manager, struct pending_request *pending,
-                          enum outcome outcome, int64_t hint_ms, int64_t now_ns)
+/* Remove a LOCK and send it this reply; or SHUTDOWN, if it waits and the daemon stops. */
+static void end_wait(struct lock_manager *manager, struct pending_request *pending,
+                     struct reply reply, int64_t now_ns)
 {
-    struct reply reply =
-        last_reply(manager, pending->resource, hint_ms, pending->received_ns, now_ns);
-    reply.outcome = manager->draining && pending->waits ? OUTCOME_SHUTDOWN : outcome;
+    if (manager->draining && pending->waits)
+        reply.outcome = OUTCOME_SHUTDOWN;
     count_wait(manager, pending, now_ns);
     waits_leave(manager, pending);
     manager_reply(manager, pending, ROUND_ACQUIRE, &reply);
+}
+
+/* Reply with the result of the last round for its resource to a LOCK whose wait is over. */
+static void answer_waiter(struct lock_manager *manager, struct pending_request *pending,
+                          int64_t hint_ms, int64_t now_ns)
+{
+    end_wait(manager, pending,
+             last_reply(manager, pending_resource(pending), hint_ms, pending->received_ns, now_ns),
+             now_ns);
+}
+
+struct reply waits_slots_reply(const struct lock_manager *manager,
+                               const struct semaphore *semaphore, unsigned slots,
+                               int64_t received_ns, int64_t ends_ns, int64_t now_ns)
+{
+    int64_t hint_ms;
+    struct resource *soonest = semaphore_soonest(semaphore, slots, now_ns, &hint_ms);
+    struct reply reply = {.outcome = OUTCOME_HELD, .hint_ms = hint_ms};
+    if (soonest != NULL)
+        reply = waits_last_reply(manager, soonest, hint_ms, received_ns, now_ns);
+    if (ends_ns == TIMER_NEVER)
+        return reply;
+    int64_t ends_ms = (ends_ns - now_ns + NS_PER_MS - 1) / NS_PER_MS;
+    if (reply.outcome != OUTCOME_HELD || hint_ms < 0 || ends_ms < hint_ms)
+        reply = (struct reply){.outcome = OUTCOME_HELD, .hint_ms = ends_ms > 0 ? ends_ms : 0};
+    return reply;
+}
+
+void waits_answer_slots(struct lock_manager *manager, struct pending_request *pending,
+                        int64_t ends_ns, int64_t now_ns)
+{
+    end_wait(manager, pending,
+             waits_slots_reply(manager, pending_semaphore(pending), pending->slots,
+                               pending->received_ns, ends_ns, now_ns),
+             now_ns);
 }
 
 /* Reply to each waiter that only waited for the result of the last round. If this pass has no
@@ -104,7 +149,7 @@ static void answer_timed_out(struct lock_manager *manager, struct resource *reso
     for (; (waiter = TAILQ_FIRST(&resource->queue.timed_out_waiters)) != NULL; any = true) {
         struct pending_request *pending = pending_of(waiter);
         if (manager_take_timer(manager) || !pending->waits || !any) {
-            answer_waiter(manager, pending, resource->last_outcome, hint_ms, now_ns);
+            answer_waiter(manager, pending, hint_ms, now_ns);
         } else {
             queue_note_waiting(&resource->queue, waiter);
             timers_set(&manager->timers, &waiter->wait_deadline, now_ns);
@@ -132,9 +177,13 @@ static void answer_busy(struct lock_manager *manager, struct pending_request *pe
 void waits_on_deadline(struct lock_manager *manager, struct pending_request *pending,
                        int64_t now_ns)
 {
-    struct resource *resource = pending->resource;
+    struct resource *resource = pending_resource(pending);
     /* The round under way ends soon, and may still grant the lock to this waiter. */
-    if (resource->queue.phase == QUEUE_ACQUIRING) {
+    if (pending->slots > 0 && pending->flight != NULL) {
+        pending->wait_over = pending->waits;
+        return;
+    }
+    if (pending->slots == 0 && resource->queue.phase == QUEUE_ACQUIRING) {
         if (!pending->waiter.timed_out)
             queue_note_timed_out(&resource->queue, &pending->waiter);
         return;
@@ -142,13 +191,30 @@ void waits_on_deadline(struct lock_manager *manager, struct pending_request *pen
     renew_reasons(manager, resource, now_ns);
     if (pending->awaits_start || !pending->waits)
         answer_busy(manager, pending, now_ns);
+    else if (pending->slots > 0)
+        waits_answer_slots(manager, pending, TIMER_NEVER, now_ns);
     else
-        answer_waiter(manager, pending, resource->last_outcome,
-                      queue_hint_ms(&resource->queue, now_ns), now_ns);
+        answer_waiter(manager, pending, queue_hint_ms(&resource->queue, now_ns), now_ns);
     waits_run(manager, resource, now_ns);
 }
 
 /* --- rounds for the first waiter --- */
+
+/* The queue wants a round: choose the LOCK that it runs for. A seeker without a LOCK to serve makes
+ * way for the waiters after it. NULL: there is no LOCK. */
+static struct pending_request *next_lock(struct resource *resource, int64_t now_ns)
+{
+    struct queue *queue = &resource->queue;
+    struct waiter *first = TAILQ_FIRST(&queue->waiters);
+    if (first->seeks && seeker_of(first)->serves == NULL && !seeker_serve(seeker_of(first))) {
+        if (queue->length == 1) {
+            seeker_set_ready(seeker_of(first), true);
+            return NULL;
+        }
+        seeker_requeue(seeker_of(first), now_ns);
+    }
+    return first_lock(resource);
+}
 
 /* May a round for this waiter start now? If not, the waiter joins the start queue. */
 static bool may_start(struct lock_manager *manager, struct pending_request *pending, int64_t now_ns)
@@ -179,7 +245,7 @@ void waits_set_start_deadline(struct lock_manager *manager, struct pending_reque
 static struct flight *open_acquire(struct lock_manager *manager, struct pending_request *pending,
                                    const char **limit)
 {
-    struct resource *resource = pending->resource;
+    struct resource *resource = pending_resource(pending);
     int64_t ballot = 0;
     /* fence_always can be set while the request is in the queue. */
     bool fenced = pending->fenced || manager->rules->fence_always;
@@ -210,9 +276,9 @@ static struct flight *open_acquire(struct lock_manager *manager, struct pending_
     return flight;
 }
 
-static void start_acquire(struct lock_manager *manager, struct resource *resource, int64_t now_ns)
+static void start_acquire(struct lock_manager *manager, struct pending_request *pending,
+                          int64_t now_ns)
 {
-    struct pending_request *pending = first_waiter(resource);
     const char *limit;
     struct flight *flight = open_acquire(manager, pending, &limit);
     if (flight != NULL)
@@ -231,7 +297,8 @@ __attribute__((noinline)) static bool hand_over(struct lock_manager *manager,
     uint32_t nodes = flights_hand_over_nodes(manager->flights, &resource->key, now_ns);
     if (nodes_count(nodes) < manager->rules->round.quorum)
         return false;
-    struct flight *acquire = open_acquire(manager, first_waiter(resource), &limit);
+    struct pending_request *next = next_lock(resource, now_ns);
+    struct flight *acquire = next != NULL ? open_acquire(manager, next, &limit) : NULL;
     if (acquire == NULL)
         return false;
     flights_hand_over(manager->flights, release, acquire, nodes, now_ns);
@@ -250,7 +317,10 @@ static bool grant(struct lock_manager *manager, struct flight *flight, int64_t n
     bool handed_over = flight->vote_command == REDIS_SWAP;
     int64_t received_ns = pending->received_ns;
     count_wait(manager, pending, flight->round.started_ns);
+    struct seeker *seeker = pending->seeker;
     waits_leave(manager, pending);
+    if (seeker != NULL)
+        seeker_requeue(seeker, now_ns);
     if (!manager_reply_round(manager, flight, now_ns)) {
         queue_on_outcome(&resource->queue, QUEUE_AGAIN, now_ns);
         return false;
@@ -264,6 +334,17 @@ static bool grant(struct lock_manager *manager, struct flight *flight, int64_t n
     if (resource->queue.timed_out > 0)
         answer_timed_out(manager, resource, queue_hint_ms(&resource->queue, now_ns), now_ns);
     return true;
+}
+
+/* The round has not granted the slot to this LOCK. If its wait is over, reply to it. Without WAIT,
+ * it tries other slots only after a quorum has voted. */
+static void stop_serving(struct lock_manager *manager, struct pending_request *pending,
+                         const struct round *round, int64_t now_ns)
+{
+    if (pending->wait_over || (!pending->waits && round->outcome == OUTCOME_NOQUORUM))
+        answer_waiter(manager, pending, round_hint_ms(round, now_ns), now_ns);
+    else
+        seeker_stop(&manager->semaphores, pending->seeker);
 }
 
 /* The round has not granted the lock. The request stays in the queue, unless it is answered
@@ -290,7 +371,8 @@ static void keep_waiting(struct lock_manager *manager, struct flight *flight, in
         /* The TTL of this request is shorter than a round takes, and would be again in the next
          * round. Reply to it, so that the waiters after it need not wait for it. */
         queue_on_outcome(&resource->queue, QUEUE_AGAIN, now_ns);
-        answer_waiter(manager, pending, OUTCOME_LATE, -1, now_ns);
+        resource->last_outcome = OUTCOME_LATE;
+        answer_waiter(manager, pending, -1, now_ns);
         /* For the waiters after it, the lock was held: the token of this LOCK was on the
          * masters. */
         resource->last_outcome = OUTCOME_HELD;
@@ -305,6 +387,8 @@ static void keep_waiting(struct lock_manager *manager, struct flight *flight, in
     memcpy(resource->last_reasons, round->reasons, sizeof(resource->last_reasons));
     queue_on_outcome(&resource->queue, outcome, now_ns);
     answer_timed_out(manager, resource, round_hint_ms(round, now_ns), now_ns);
+    if (pending->seeker != NULL)
+        stop_serving(manager, pending, round, now_ns);
 }
 
 bool waits_on_settled(struct lock_manager *manager, struct flight *flight, int64_t now_ns)
@@ -387,6 +471,19 @@ void waits_probe_key(struct lock_manager *manager, struct resource *resource, un
     write_key_probe(manager->flights, node, &resource->key, token, form, now_ns);
 }
 
+void waits_watch(struct resource *resource, int64_t now_ns)
+{
+    /* The round under way may be for a client without WAIT, and its undo would not probe the key.
+     * Let it probe the key. Otherwise the new waiter would learn of a release only from its next
+     * key probe. */
+    if (resource->acquire != NULL)
+        resource->acquire->key_probes = true;
+    /* This daemon has granted the lock to another of its clients and knows when it ends, so the
+     * masters need not be asked. */
+    if (resource->queue.length == 1 && resource->lock != NULL)
+        queue_on_held(&resource->queue, resource->lock->ends_ns, now_ns);
+}
+
 /* --- the queue --- */
 
 /* The daemon stops: reply to all waiters, except the one whose round is under way. That waiter gets
@@ -397,7 +494,10 @@ static void drain_queue(struct lock_manager *manager, struct resource *resource)
     struct waiter *waiter = TAILQ_FIRST(&resource->queue.waiters);
     while (waiter != NULL) {
         struct pending_request *pending = pending_of(waiter);
+        bool seeks = waiter->seeks;
         waiter = TAILQ_NEXT(waiter, entry);
+        if (seeks)
+            continue;
         if (pending->flight != NULL) {
             timers_set(&manager->timers, &pending->waiter.wait_deadline, TIMER_NEVER);
             if (!pending->waiter.timed_out)
@@ -454,9 +554,9 @@ __attribute__((noinline)) static int64_t quorum_votes_ns(const struct lock_manag
 static int64_t rest_until_ns(const struct lock_manager *manager, const struct resource *resource,
                              int64_t now_ns)
 {
-    const struct pending_request *first = first_waiter(resource);
+    const struct waiter *first = TAILQ_FIRST(&resource->queue.waiters);
     if (resource->queue.phase != QUEUE_PAUSING || resource->last_outcome != OUTCOME_NOQUORUM ||
-        first == NULL || first->waiter.timed_out)
+        first == NULL || first->timed_out)
         return 0;
     int64_t votes_ns = quorum_votes_ns(manager, now_ns);
     return votes_ns > now_ns ? votes_ns : 0;
@@ -467,17 +567,27 @@ static int64_t rest_until_ns(const struct lock_manager *manager, const struct re
 __attribute__((noinline)) static void set_wake(struct lock_manager *manager,
                                                struct resource *resource, int64_t now_ns)
 {
-    const struct pending_request *first = first_waiter(resource);
+    const struct pending_request *first = first_lock(resource);
     int64_t wake_ns = queue_wake_ns(&resource->queue);
     int64_t rest_ns = rest_until_ns(manager, resource, now_ns);
     wake_ns = rest_ns > wake_ns ? rest_ns : wake_ns;
     /* While the first waiter is in the start queue, no timer is needed: the queue runs again when
-     * the turn of that waiter has come. */
-    if (first != NULL && first->awaits_start)
+     * the turn of that waiter has come, or when a ready seeker has a LOCK to serve. */
+    if ((first != NULL && first->awaits_start) ||
+        (resource->seeker != NULL && resource->seeker->ready))
         wake_ns = TIMER_NEVER;
     if (resource->queue.length == 0 && (resource->queue.sought > 0 || resource->kept))
         wake_ns = keep_sought(manager, resource, now_ns);
     manager_wake_queue(manager, resource, wake_ns);
+}
+
+/* A LOCK that a seeker serves has waited for its start, and the queue no longer wants a round: let
+ * another seeker serve the LOCK. */
+static void stop_idle_seeker(struct lock_manager *manager, struct seeker *seeker)
+{
+    const struct pending_request *served = seeker->serves;
+    if (served != NULL && served->flight == NULL && !served->awaits_start)
+        seeker_stop(&manager->semaphores, seeker);
 }
 
 /* The queue has waiters: do what it asks for. */
@@ -488,15 +598,20 @@ static void run_queue(struct lock_manager *manager, struct resource *resource, i
     uint32_t nodes;
     if (manager->draining)
         drain_queue(manager, resource);
+    if (resource->seeker != NULL)
+        seeker_set_ready(resource->seeker, false);
     for (;;) {
+        struct pending_request *next;
         /* Keys are probed only if a client waits whose wait is not over. */
         want = queue_next(queue, queue->length > queue->timed_out ? reachable(manager, now_ns) : 0,
                           now_ns, &nodes);
         if (want != QUEUE_ACQUIRE || rest_until_ns(manager, resource, now_ns) != 0 ||
-            !may_start(manager, first_waiter(resource), now_ns))
+            (next = next_lock(resource, now_ns)) == NULL || !may_start(manager, next, now_ns))
             break;
-        start_acquire(manager, resource, now_ns);
+        start_acquire(manager, next, now_ns);
     }
+    if (resource->seeker != NULL)
+        stop_idle_seeker(manager, resource->seeker);
     if (want == QUEUE_PROBE)
         for (unsigned i = 0; i < manager->flights->node_count; i++)
             if (nodes & nodes_only(i))
@@ -523,100 +638,4 @@ void waits_drain(struct lock_manager *manager, int64_t now_ns)
     struct resource *resource;
     TAILQ_FOREACH (resource, &manager->resources.all, of_all)
         waits_run(manager, resource, now_ns);
-}
-
-/* --- LOCK --- */
-
-/* The limit that this LOCK exceeds; NULL: none. */
-static const char *limit_exceeded(const struct lock_manager *manager, const struct request *request,
-                                  const struct resource *resource)
-{
-    if (request->hold && manager->holding >= LIMIT_HOLDS)
-        return "holds";
-    if (request->wait_ms == 0) {
-        size_t for_resource = resource->queue.length - resource->waits;
-        return manager->impatient >= manager_impatient_max() ||
-                       for_resource > manager_impatient_share()
-                   ? "operations"
-                   : NULL;
-    }
-    if (resource->waits >= manager->rules->waiters_per_resource)
-        return "waiters_per_resource";
-    return manager->waiting >= manager->rules->waiters ? "waiters" : NULL;
-}
-
-/* Does this LOCK get its reply without a round? It does if it has no WAIT, no round is under way,
- * and either there are waiters before it or the queue pauses for a far waiter. It does not if the
- * first waiter is a LOCK without WAIT whose round waits for its start: the result of that round is
- * the reply to both. */
-static bool is_refused_at_once(const struct resource *resource, const struct request *request,
-                               int64_t now_ns)
-{
-    const struct queue *queue = &resource->queue;
-    const struct pending_request *first = first_waiter(resource);
-    return request->wait_ms == 0 && queue->phase != QUEUE_ACQUIRING &&
-           (first != NULL ? first->waits || !first->awaits_start : queue_yields(queue, now_ns));
-}
-
-static void join_queue(struct lock_manager *manager, struct pending_request *pending,
-                       const struct request *request, int64_t now_ns)
-{
-    struct resource *resource = pending->resource;
-    struct queue *queue = &resource->queue;
-    bool first = queue->length == 0;
-    if (first)
-        resource->last_outcome = OUTCOME_HELD;
-    queue_join(queue, &pending->waiter, now_ns);
-    manager->holding += pending->hold;
-    pending->waiter.wait_deadline = (struct timer){.kind = TIMER_WAIT_DEADLINE};
-    if (!pending->waits) {
-        manager->impatient++;
-        queue_note_timed_out(queue, &pending->waiter);
-        if (!first && queue->phase != QUEUE_ACQUIRING)
-            waits_set_start_deadline(manager, pending, now_ns);
-        return;
-    }
-    manager->waiting++;
-    if (resource->waits++ == 0) {
-        LIST_INSERT_HEAD(&manager->waited_for, resource, waited_for);
-        manager->waited_for_count++;
-    }
-    timers_set(&manager->timers, &pending->waiter.wait_deadline,
-               now_ns + request->wait_ms * NS_PER_MS);
-    /* The round under way may be for a client without WAIT, and its undo would not probe the key.
-     * Let it probe the key. Otherwise the new waiter would learn of a release only from its next
-     * key probe. */
-    if (resource->acquire != NULL)
-        resource->acquire->key_probes = true;
-    /* This daemon has granted the lock to another of its clients and knows when it ends, so the
-     * masters need not be asked. */
-    if (first && resource->lock != NULL)
-        queue_on_held(queue, resource->lock->ends_ns, now_ns);
-}
-
-const char *waits_lock(struct lock_manager *manager, struct engine_client *client,
-                       const struct request *request, struct resource *resource, int64_t now_ns)
-{
-    if (is_refused_at_once(resource, request, now_ns)) {
-        renew_reasons(manager, resource, now_ns);
-        const struct reply reply =
-            last_reply(manager, resource, queue_hint_ms(&resource->queue, now_ns), now_ns, now_ns);
-        manager_refuse(manager, client, request, ROUND_ACQUIRE, &reply);
-        return NULL;
-    }
-    const char *limit = limit_exceeded(manager, request, resource);
-    if (limit != NULL)
-        return limit;
-    struct pending_request *pending = pending_open(manager, client, request, now_ns);
-    if (pending == NULL)
-        return "operations";
-    pending->resource = resource;
-    pending->ttl_ns = request->ttl_ms * NS_PER_MS;
-    pending->waits = request->wait_ms > 0;
-    pending->fenced = request->fence || manager->rules->fence_always;
-    pending->hold = request->hold;
-    pending->lingers = request->linger;
-    join_queue(manager, pending, request, now_ns);
-    waits_run(manager, resource, now_ns);
-    return NULL;
 }

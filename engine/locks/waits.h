@@ -1,17 +1,12 @@
 /*
- * LOCK: which waiter of a resource is next, the rounds for it, and probes of keys that clients wait
- * for. Also releases, because a lock that is released through this daemon is handed over to the
- * next waiter.
+ * LOCKs that wait: which waiter of a resource is next, the rounds for it, and probes of keys that
+ * clients wait for. Also releases, because a lock that is released through this daemon is handed
+ * over to the next waiter.
  */
 #ifndef ENGINE_LOCKS_WAITS_H
 #define ENGINE_LOCKS_WAITS_H
 
 #include "engine/locks/manager.h"
-
-/* Handle a LOCK. NULL: the request was accepted or has been answered. Otherwise the limit that the
- * request exceeds, as the word that follows LIMIT in the reply. */
-const char *waits_lock(struct lock_manager *manager, struct engine_client *client,
-                       const struct request *request, struct resource *resource, int64_t now_ns);
 
 /* Do what the queue asks for now: start a round, send key probes, or set its timer. */
 void waits_run(struct lock_manager *manager, struct resource *resource, int64_t now_ns);
@@ -26,6 +21,21 @@ bool waits_on_settled(struct lock_manager *manager, struct flight *flight, int64
 void waits_release(struct lock_manager *manager, struct resource *resource, const char *token,
                    struct flight *flight, bool known, int64_t now_ns);
 
+/* A reply with the result of the last round for this resource, to a LOCK that was received at
+ * received_ns. */
+struct reply waits_last_reply(const struct lock_manager *manager, struct resource *resource,
+                              int64_t hint_ms, int64_t received_ns, int64_t now_ns);
+
+/* The reply to a LOCK with SLOTS that is granted no slot: HELD, with the smallest hint of slots 1
+ * to `slots` that have seekers; or NOQUORUM. ends_ns: the end of a slot that this daemon has
+ * granted, and that has no seeker; TIMER_NEVER: none. waits_answer_slots() sends it to a pending
+ * LOCK. */
+struct reply waits_slots_reply(const struct lock_manager *manager,
+                               const struct semaphore *semaphore, unsigned slots,
+                               int64_t received_ns, int64_t ends_ns, int64_t now_ns);
+void waits_answer_slots(struct lock_manager *manager, struct pending_request *pending,
+                        int64_t ends_ns, int64_t now_ns);
+
 /* The time is over that this LOCK may wait for its lock, or for its round to start. */
 void waits_on_deadline(struct lock_manager *manager, struct pending_request *pending,
                        int64_t now_ns);
@@ -38,13 +48,16 @@ void waits_set_start_deadline(struct lock_manager *manager, struct pending_reque
  * it. */
 void waits_leave(struct lock_manager *manager, struct pending_request *pending);
 
+/* A LOCK with WAIT, or a seeker, has joined the queue: use what the daemon knows of the lock. */
+void waits_watch(struct resource *resource, int64_t now_ns);
+
 /* Ask this node what holds the key. */
 void waits_probe_key(struct lock_manager *manager, struct resource *resource, unsigned node,
                      enum redis_form form, int64_t now_ns);
 
-/* The daemon stops: reply SHUTDOWN to each waiter, except those with a round under way. Such a
- * waiter gets the lock if its round grants it. Otherwise a LOCK with WAIT gets SHUTDOWN, and a LOCK
- * without WAIT gets the outcome of the round. */
+/* The daemon stops: reply SHUTDOWN to each waiter of a resource, except those with a round under
+ * way. Such a waiter gets the lock if its round grants it. Otherwise a LOCK with WAIT gets
+ * SHUTDOWN, and a LOCK without WAIT gets the outcome of the round. */
 void waits_drain(struct lock_manager *manager, int64_t now_ns);
 
 #endif

@@ -60,6 +60,43 @@ START_TEST(lock_options_are_parsed_in_any_order)
 }
 END_TEST
 
+START_TEST(slots_are_a_number)
+{
+    ck_assert_int_eq(parse("LOCK a 1s"), REQUEST_FINE);
+    ck_assert_uint_eq(request.slots, 0);
+    ck_assert_int_eq(parse("LOCK a#3 1s slots 1"), REQUEST_FINE);
+    ck_assert_uint_eq(request.slots, 1);
+    ck_assert_int_eq(parse("#1 LOCK a 1s HOLD LINGER WAIT 1s FENCE SLOTS 1000"), REQUEST_FINE);
+    ck_assert_uint_eq(request.slots, 1000);
+    ck_assert(request.linger);
+    ck_assert_int_eq(parse("STATUS a"), REQUEST_FINE);
+    ck_assert_uint_eq(request.slots, 0);
+    ck_assert_int_eq(parse("STATUS a SLOTS 007"), REQUEST_FINE);
+    ck_assert_uint_eq(request.slots, 7);
+}
+END_TEST
+
+/* The names of the slots must not exceed the limit either. */
+START_TEST(slots_shorten_the_longest_resource)
+{
+    static const struct {
+        unsigned slots;
+        int longest;
+    } cases[] = {{1, 254}, {9, 254}, {10, 253}, {99, 253}, {100, 252}, {999, 252}, {1000, 251}};
+    char line[LIMIT_LINE];
+    for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        snprintf(line, sizeof(line), "STATUS %0*d SLOTS %u", cases[i].longest, 0, cases[i].slots);
+        ck_assert_int_eq(parse(line), REQUEST_FINE);
+        snprintf(line, sizeof(line), "LOCK %0*d 1s SLOTS %u", cases[i].longest + 1, 0,
+                 cases[i].slots);
+        ck_assert_int_eq(parse(line), REQUEST_BAD_RESOURCE);
+    }
+    ck_assert_str_eq(
+        error.text,
+        "with SLOTS 1000, a resource must be at most 251 bytes, because #1000 is appended");
+}
+END_TEST
+
 START_TEST(words_are_separated_by_any_number_of_spaces)
 {
     ck_assert_int_eq(parse("  lock   a\xc3\xa4   250  "), REQUEST_FINE);
@@ -126,7 +163,7 @@ START_TEST(empty_line_is_no_request)
 }
 END_TEST
 
-#define LOCK_USAGE "LOCK takes <resource> <ttl> [WAIT <time>] [FENCE] [HOLD [LINGER]]"
+#define LOCK_USAGE "LOCK takes <resource> <ttl> [SLOTS <n>] [WAIT <time>] [FENCE] [HOLD [LINGER]]"
 
 static const struct {
     const char *line;
@@ -167,6 +204,18 @@ static const struct {
     {"LOCK a 1h FENCE HOLD", REQUEST_TTL_RANGE, "TTL with HOLD must be between 1s and 1m"},
     {"LOCK a 1h a b c d e f g h i j HOLD", REQUEST_TTL_RANGE, "TTL must be between 13ms and 1m"},
     {"LOCK a 1h FENCE", REQUEST_TTL_RANGE, "TTL must be between 13ms and 1m"},
+    {"LOCK a 1s SLOTS", REQUEST_BAD_ARGUMENTS, "SLOTS needs a number, for example SLOTS 3"},
+    {"LOCK a 1s SLOTS 1 SLOTS 2", REQUEST_BAD_ARGUMENTS, "LOCK option \"SLOTS\" is given twice"},
+    {"LOCK a 1s SLOTS 0", REQUEST_SLOTS_RANGE, "SLOTS must be between 1 and 1000"},
+    {"LOCK a 1s SLOTS 1001", REQUEST_SLOTS_RANGE, "SLOTS must be between 1 and 1000"},
+    {"LOCK a 1s SLOTS -1", REQUEST_SLOTS_RANGE, "SLOTS must be between 1 and 1000"},
+    {"LOCK a 1s SLOTS 3x", REQUEST_SLOTS_RANGE, "SLOTS must be between 1 and 1000"},
+    {"LOCK a 1s SLOTS WAIT 1s", REQUEST_SLOTS_RANGE, "SLOTS must be between 1 and 1000"},
+    {"LOCK a 1s SLOTS 18446744073709551617", REQUEST_SLOTS_RANGE,
+     "SLOTS must be between 1 and 1000"},
+    {"STATUS a SLOTS", REQUEST_BAD_ARGUMENTS, "SLOTS needs a number, for example SLOTS 3"},
+    {"STATUS a WAIT 1s", REQUEST_BAD_ARGUMENTS, "STATUS takes <resource> [SLOTS <n>]"},
+    {"STATUS a SLOTS 0", REQUEST_SLOTS_RANGE, "SLOTS must be between 1 and 1000"},
     {"AUTH", REQUEST_BAD_ARGUMENTS, "AUTH takes <secret>"},
     {"AUTH a b", REQUEST_BAD_ARGUMENTS, "AUTH takes <secret>"},
     {"LOCKS a b", REQUEST_BAD_ARGUMENTS, "LOCKS takes [<resource>]"},
@@ -174,8 +223,8 @@ static const struct {
     {"UNLOCK a", REQUEST_BAD_ARGUMENTS, "UNLOCK takes <resource> <token>"},
     {"UNLOCK a " TOKEN " x", REQUEST_BAD_ARGUMENTS, "UNLOCK takes <resource> <token>"},
     {"EXTEND a " TOKEN, REQUEST_BAD_ARGUMENTS, "EXTEND takes <resource> <token> <ttl>"},
-    {"STATUS", REQUEST_BAD_ARGUMENTS, "STATUS takes <resource>"},
-    {"STATUS a b c d e f g h i j", REQUEST_BAD_ARGUMENTS, "STATUS takes <resource>"},
+    {"STATUS", REQUEST_BAD_ARGUMENTS, "STATUS takes <resource> [SLOTS <n>]"},
+    {"STATUS a b c d e f g h i j", REQUEST_BAD_ARGUMENTS, "STATUS takes <resource> [SLOTS <n>]"},
     {"NAME", REQUEST_BAD_ARGUMENTS, "NAME takes <label>"},
     {"NAME a/b", REQUEST_BAD_ARGUMENTS, "a label must be 1 to 32 of A-Z a-z 0-9 _ . : -"},
     {"LOCK a\tb 1s", REQUEST_BAD_BYTE,
@@ -376,6 +425,7 @@ START_TEST(every_verb_and_error_has_its_word)
         ck_assert_ptr_nonnull(verb_usage(verb));
     }
     ck_assert_str_eq(request_error_word(REQUEST_WAIT_RANGE), "wait-range");
+    ck_assert_str_eq(request_error_word(REQUEST_SLOTS_RANGE), "slots-range");
     ck_assert_str_eq(request_error_word(REQUEST_LINE_TOO_LONG), "line-too-long");
 }
 END_TEST
@@ -426,6 +476,8 @@ Suite *test_suite(void)
     tcase_set_timeout(cases, 120);
     tcase_add_test(cases, lock_has_a_resource_and_a_ttl);
     tcase_add_test(cases, lock_options_are_parsed_in_any_order);
+    tcase_add_test(cases, slots_are_a_number);
+    tcase_add_test(cases, slots_shorten_the_longest_resource);
     tcase_add_test(cases, words_are_separated_by_any_number_of_spaces);
     tcase_add_test(cases, unlock_extend_status_and_name_have_their_arguments);
     tcase_add_test(cases, locks_accepts_an_optional_resource);

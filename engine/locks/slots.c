@@ -1,0 +1,162 @@
+#include "engine/locks/slots.h"
+
+#include <assert.h>
+
+#include "engine/locks/waits.h"
+
+/*
+ * How many slots are tried for a LOCK: slots of which this daemon does not know whether they are
+ * held. Each try is a round, and a refused round costs two commands on each master.
+ *
+ * TRIES_WITHOUT_WAIT: after them, the reply is HELD. So with up to eight slots that other daemons
+ * may hold, HELD is certain. With more, a few tries find a free slot unless nearly all are held.
+ *
+ * TRIES_BEFORE_WATCHING: after them, a LOCK with WAIT has the daemon watch all slots. This takes
+ * one key probe for each slot on each master, once for all LOCKs that wait.
+ */
+enum { TRIES_WITHOUT_WAIT = 8, TRIES_BEFORE_WATCHING = 2 };
+
+static struct slot_name name_of(const struct semaphore *semaphore, unsigned number)
+{
+    return slot_name(semaphore->resource->name, semaphore->resource->name_len, number);
+}
+
+static struct resource *take_slot(struct lock_manager *manager, const struct slot_name *name)
+{
+    struct resource *slot = resource_take(&manager->resources, manager->rules,
+                                          ++manager->queue_seed, name->bytes, name->len);
+    /* There are resources for all seekers: manager_init(). */
+    assert(slot != NULL);
+    return slot;
+}
+
+/* Does this daemon know nothing of the slot that a round would first have to find out? */
+static bool is_unknown(const struct resource *slot, int64_t now_ns)
+{
+    return slot->lock == NULL && slot->acquire == NULL && slot->queue.length == 0 &&
+           !queue_yields(&slot->queue, now_ns);
+}
+
+/* Place a seeker on a slot that may be free. Returns NULL if the LOCK has no tries left, or if no
+ * slot is left to try. The search begins at a random slot, so that daemons do not chase each other
+ * over the same slots. */
+static struct seeker *try_slot(struct lock_manager *manager, struct pending_request *pending,
+                               int64_t now_ns)
+{
+    struct semaphores *semaphores = &manager->semaphores;
+    unsigned first = semaphores_draw(semaphores, pending->slots);
+    if (pending->tries == (pending->waits ? TRIES_BEFORE_WATCHING : TRIES_WITHOUT_WAIT))
+        return NULL;
+    for (unsigned i = 0; i < pending->slots; i++) {
+        unsigned number = (first + i) % pending->slots + 1;
+        struct slot_name name = name_of(pending_semaphore(pending), number);
+        struct resource *slot = resource_find(&manager->resources, name.bytes, name.len);
+        if (slot == NULL || is_unknown(slot, now_ns)) {
+            slot = take_slot(manager, &name);
+            slot->last_outcome = OUTCOME_HELD;
+            pending->tries++;
+            return seeker_place(semaphores, pending_semaphore(pending), slot, number, now_ns);
+        }
+    }
+    return NULL;
+}
+
+/* When the first slot ends that this daemon has granted; TIMER_NEVER: it has granted none. */
+static int64_t first_end_ns(const struct lock_manager *manager,
+                            const struct pending_request *pending)
+{
+    int64_t ends_ns = TIMER_NEVER;
+    for (unsigned number = 1; number <= pending->slots; number++) {
+        struct slot_name name = name_of(pending_semaphore(pending), number);
+        const struct resource *slot = resource_find(&manager->resources, name.bytes, name.len);
+        if (slot != NULL && slot->lock != NULL && slot->lock->ends_ns < ends_ns)
+            ends_ns = slot->lock->ends_ns;
+    }
+    return ends_ns;
+}
+
+/* Place a seeker on each slot that has none. What the masters know of the slots is found out by key
+ * probes. */
+static void watch(struct lock_manager *manager, struct semaphore *semaphore, unsigned slots,
+                  int64_t now_ns)
+{
+    for (; semaphore->watched < slots; semaphore->watched++) {
+        unsigned number = semaphore->watched + 1;
+        struct slot_name name = name_of(semaphore, number);
+        struct resource *slot = take_slot(manager, &name);
+        if (slot->seeker != NULL)
+            continue;
+        if (slot->queue.length == 0)
+            slot->last_outcome = OUTCOME_HELD;
+        seeker_place(&manager->semaphores, semaphore, slot, number, now_ns);
+        queue_probe_first(&slot->queue);
+        waits_watch(slot, now_ns);
+        waits_run(manager, slot, now_ns);
+    }
+}
+
+/* Let seekers serve the LOCKs that none serves yet, as long as there is a slot that may be free. */
+static void serve(struct lock_manager *manager, struct semaphore *semaphore, int64_t now_ns)
+{
+    struct pending_request *next;
+    while ((next = semaphore_next(semaphore)) != NULL) {
+        struct seeker *seeker = semaphore_ready(&manager->semaphores, semaphore, next->slots);
+        if (seeker == NULL)
+            seeker = try_slot(manager, next, now_ns);
+        if (seeker != NULL) {
+            waits_run(manager, seeker->slot, now_ns);
+        } else if (!next->waits) {
+            waits_answer_slots(manager, next, first_end_ns(manager, next), now_ns);
+        } else {
+            watch(manager, semaphore, next->slots, now_ns);
+            return;
+        }
+    }
+}
+
+static void end(struct lock_manager *manager, struct semaphore *semaphore, int64_t now_ns)
+{
+    struct resource *resource = semaphore->resource;
+    struct seeker *seeker;
+    while ((seeker = LIST_FIRST(&semaphore->seekers)) != NULL) {
+        struct resource *slot = seeker->slot;
+        seeker_remove(&manager->semaphores, seeker);
+        waits_run(manager, slot, now_ns);
+    }
+    semaphore_give(&manager->semaphores, semaphore);
+    flight_note_idle(&manager->flights->idle_keys, &resource->key);
+}
+
+void slots_run(struct lock_manager *manager, int64_t now_ns)
+{
+    struct semaphores *semaphores = &manager->semaphores;
+    struct semaphore *semaphore;
+    while ((semaphore = semaphores_next(semaphores)) != NULL) {
+        if (semaphore->length > 0)
+            serve(manager, semaphore, now_ns);
+        else
+            end(manager, semaphore, now_ns);
+    }
+}
+
+static void drain(struct lock_manager *manager, struct semaphore *semaphore, int64_t now_ns)
+{
+    struct waiter *waiter = TAILQ_FIRST(&semaphore->locks);
+    while (waiter != NULL) {
+        struct pending_request *pending = pending_of(waiter);
+        waiter = TAILQ_NEXT(waiter, entry);
+        if (pending->flight != NULL) {
+            timers_set(&manager->timers, &pending->waiter.wait_deadline, TIMER_NEVER);
+            pending->wait_over = true;
+        } else {
+            waits_answer_slots(manager, pending, TIMER_NEVER, now_ns);
+        }
+    }
+}
+
+void slots_drain(struct lock_manager *manager, int64_t now_ns)
+{
+    struct semaphore *semaphore;
+    LIST_FOREACH (semaphore, &manager->semaphores.all, of_all)
+        drain(manager, semaphore, now_ns);
+}
