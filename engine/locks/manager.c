@@ -31,7 +31,7 @@ bool manager_init(struct lock_manager *manager, const struct engine_rules *rules
     start_queue_init(&manager->start_queue);
     io->random(io->context, &seed, sizeof(seed));
     return extensions_init(&manager->extensions, rules) && tags_init(&manager->tags, seed) &&
-           semaphores_init(&manager->semaphores, flights_random(flights)) &&
+           semaphores_init(&manager->semaphores, ~manager->queue_seed) &&
            resources_init(&manager->resources,
                           LIMIT_ROUNDS + pending_requests + LIMIT_LOCKS + LIMIT_FAR_RESOURCES +
                               2 * LIMIT_SEEKERS,

@@ -65,7 +65,8 @@ static struct semaphore *take(struct semaphores *semaphores, struct resource *re
     struct semaphore *semaphore = pool_take(&semaphores->pool);
     assert(semaphore != NULL);
     *semaphore = (struct semaphore){.resource = resource};
-    TAILQ_INIT(&semaphore->locks);
+    TAILQ_INIT(&semaphore->waiting);
+    TAILQ_INIT(&semaphore->impatient);
     TAILQ_INIT(&semaphore->ready);
     LIST_INSERT_HEAD(&semaphores->all, semaphore, of_all);
     resource->semaphore = semaphore;
@@ -91,7 +92,7 @@ bool semaphore_reserve(struct semaphores *semaphores, struct resource *resource,
 
 void semaphore_give(struct semaphores *semaphores, struct semaphore *semaphore)
 {
-    assert(semaphore->length == 0);
+    assert(!semaphore_has_locks(semaphore));
     assert(LIST_EMPTY(&semaphore->seekers));
     assert(!semaphore->to_serve);
     LIST_REMOVE(semaphore, of_all);
@@ -102,42 +103,67 @@ void semaphore_give(struct semaphores *semaphores, struct semaphore *semaphore)
 
 /* --- LOCKs --- */
 
+static struct waiter_list *list_of(struct semaphore *semaphore,
+                                   const struct pending_request *pending)
+{
+    return pending->waits ? &semaphore->waiting : &semaphore->impatient;
+}
+
+bool semaphore_has_locks(const struct semaphore *semaphore)
+{
+    return !TAILQ_EMPTY(&semaphore->waiting) || !TAILQ_EMPTY(&semaphore->impatient);
+}
+
 void semaphore_join(struct semaphores *semaphores, struct semaphore *semaphore,
                     struct pending_request *pending)
 {
-    const struct waiter *last = TAILQ_LAST(&semaphore->locks, waiter_list);
+    struct waiter_list *list = list_of(semaphore, pending);
+    const struct waiter *last = TAILQ_LAST(list, waiter_list);
     pending->waiter.seeks = false;
     pending->waiter.number = last != NULL ? last->number + 1 : 0;
-    TAILQ_INSERT_TAIL(&semaphore->locks, &pending->waiter, entry);
-    semaphore->length++;
+    TAILQ_INSERT_TAIL(list, &pending->waiter, entry);
+    semaphore->length += pending->waits;
     schedule(semaphores, semaphore);
 }
 
 void semaphore_leave(struct semaphores *semaphores, struct pending_request *pending)
 {
     struct semaphore *semaphore = pending_semaphore(pending);
-    assert(semaphore->length > 0);
     if (pending->seeker != NULL)
         seeker_stop(semaphores, pending->seeker);
-    TAILQ_REMOVE(&semaphore->locks, &pending->waiter, entry);
-    semaphore->length--;
+    TAILQ_REMOVE(list_of(semaphore, pending), &pending->waiter, entry);
+    semaphore->length -= pending->waits;
     schedule(semaphores, semaphore);
 }
 
 /* The LOCKs that seekers serve are among the first in the list, so this is a short walk. */
-struct pending_request *semaphore_next(const struct semaphore *semaphore)
+static struct pending_request *first_unserved(const struct waiter_list *list)
 {
     struct waiter *waiter;
-    TAILQ_FOREACH (waiter, &semaphore->locks, entry)
+    TAILQ_FOREACH (waiter, list, entry)
         if (pending_of(waiter)->seeker == NULL)
             return pending_of(waiter);
     return NULL;
 }
 
+struct pending_request *semaphore_next_impatient(const struct semaphore *semaphore)
+{
+    return first_unserved(&semaphore->impatient);
+}
+
+struct pending_request *semaphore_next(const struct semaphore *semaphore)
+{
+    struct pending_request *waiting = first_unserved(&semaphore->waiting);
+    return waiting != NULL ? waiting : semaphore_next_impatient(semaphore);
+}
+
 unsigned semaphore_position(struct semaphore *semaphore, const struct pending_request *pending,
                             int64_t now_ns)
 {
-    return waiters_position(&semaphore->locks, semaphore->length, &semaphore->numbered_ns,
+    /* A LOCK without WAIT is answered soon. */
+    if (!pending->waits)
+        return 1;
+    return waiters_position(&semaphore->waiting, semaphore->length, &semaphore->numbered_ns,
                             &pending->waiter, now_ns);
 }
 

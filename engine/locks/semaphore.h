@@ -3,11 +3,12 @@
  * the locks <name>#1 to <name>#<n>, the slots. A slot is an ordinary lock, so semaphores add
  * nothing to what keeps locks safe. They only choose which lock a client gets. Pure.
  *
- * The LOCKs of one name wait in one list, in order of arrival. In the queues of the slots, seekers
+ * The LOCKs of one name are in one list, in order of arrival. In the queues of the slots, seekers
  * wait for them: waiters without a client, at most one for each slot. When the queue of a slot is
  * to start a round, its seeker serves the first LOCK in the list that no other seeker serves. The
  * round then runs for this LOCK. If the slot is granted, the LOCK leaves the list. If not, it keeps
- * its place, and another seeker may serve it.
+ * its place, and another seeker may serve it. LOCKs without WAIT are in a list of their own. They
+ * are served only while each LOCK with WAIT is.
  *
  *                 served          first that is not
  *                    |                   |
@@ -58,8 +59,10 @@ struct seeker {
 
 struct semaphore {
     struct resource *resource; /* the resource with the name of the semaphore */
-    struct waiter_list locks;  /* in order of arrival */
-    unsigned length;
+    /* The LOCKs with WAIT and those without, in order of arrival. */
+    struct waiter_list waiting;
+    struct waiter_list impatient;
+    unsigned length;     /* of `waiting` */
     unsigned slots;      /* the greatest n of its LOCKs; seekers are reserved for so many */
     unsigned watched;    /* slots 1 to `watched` all have their seekers */
     int64_t numbered_ns; /* when the LOCKs were last numbered */
@@ -101,10 +104,15 @@ void semaphore_leave(struct semaphores *semaphores, struct pending_request *pend
 /* Take the next semaphore from semaphores->to_serve; NULL: the list is empty. */
 struct semaphore *semaphores_next(struct semaphores *semaphores);
 
-/* The first LOCK that no seeker serves; NULL: all are served. */
+bool semaphore_has_locks(const struct semaphore *semaphore);
+
+/* The next LOCK to serve; NULL: all are served. */
 struct pending_request *semaphore_next(const struct semaphore *semaphore);
 
-/* The position of a LOCK in the list, counted from 1: see queue_position(). */
+/* A LOCK without WAIT that no seeker serves; NULL: there is none. */
+struct pending_request *semaphore_next_impatient(const struct semaphore *semaphore);
+
+/* The position of a LOCK among those with WAIT, counted from 1: see queue_position(). */
 unsigned semaphore_position(struct semaphore *semaphore, const struct pending_request *pending,
                             int64_t now_ns);
 

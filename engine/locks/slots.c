@@ -95,7 +95,13 @@ static void watch(struct lock_manager *manager, struct semaphore *semaphore, uns
     }
 }
 
-/* Let seekers serve the LOCKs that none serves yet, as long as there is a slot that may be free. */
+static void refuse(struct lock_manager *manager, struct pending_request *pending, int64_t now_ns)
+{
+    waits_answer_slots(manager, pending, first_end_ns(manager, pending), now_ns);
+}
+
+/* Let seekers serve the LOCKs that none serves yet, as long as there is a slot that may be free.
+ * After that, the LOCKs with WAIT wait for the slots that the daemon watches. */
 static void serve(struct lock_manager *manager, struct semaphore *semaphore, int64_t now_ns)
 {
     struct pending_request *next;
@@ -106,12 +112,14 @@ static void serve(struct lock_manager *manager, struct semaphore *semaphore, int
         if (seeker != NULL) {
             waits_run(manager, seeker->slot, now_ns);
         } else if (!next->waits) {
-            waits_answer_slots(manager, next, first_end_ns(manager, next), now_ns);
+            refuse(manager, next, now_ns);
         } else {
             watch(manager, semaphore, next->slots, now_ns);
-            return;
+            break;
         }
     }
+    while (next != NULL && (next = semaphore_next_impatient(semaphore)) != NULL)
+        refuse(manager, next, now_ns);
 }
 
 static void end(struct lock_manager *manager, struct semaphore *semaphore, int64_t now_ns)
@@ -132,16 +140,16 @@ void slots_run(struct lock_manager *manager, int64_t now_ns)
     struct semaphores *semaphores = &manager->semaphores;
     struct semaphore *semaphore;
     while ((semaphore = semaphores_next(semaphores)) != NULL) {
-        if (semaphore->length > 0)
+        if (semaphore_has_locks(semaphore))
             serve(manager, semaphore, now_ns);
         else
             end(manager, semaphore, now_ns);
     }
 }
 
-static void drain(struct lock_manager *manager, struct semaphore *semaphore, int64_t now_ns)
+static void drain(struct lock_manager *manager, const struct waiter_list *list, int64_t now_ns)
 {
-    struct waiter *waiter = TAILQ_FIRST(&semaphore->locks);
+    struct waiter *waiter = TAILQ_FIRST(list);
     while (waiter != NULL) {
         struct pending_request *pending = pending_of(waiter);
         waiter = TAILQ_NEXT(waiter, entry);
@@ -157,6 +165,8 @@ static void drain(struct lock_manager *manager, struct semaphore *semaphore, int
 void slots_drain(struct lock_manager *manager, int64_t now_ns)
 {
     struct semaphore *semaphore;
-    LIST_FOREACH (semaphore, &manager->semaphores.all, of_all)
-        drain(manager, semaphore, now_ns);
+    LIST_FOREACH (semaphore, &manager->semaphores.all, of_all) {
+        drain(manager, &semaphore->waiting, now_ns);
+        drain(manager, &semaphore->impatient, now_ns);
+    }
 }

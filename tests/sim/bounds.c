@@ -57,6 +57,8 @@ void bounds_draw(uint64_t seed)
     sim_bounds.admission_min = rarely_tight(&prng, 1, 2);
     sim_bounds.admission_start = sim_bounds.admission_min + between(&prng, 0, 2);
     sim_bounds.starts = tight_or_roomy(&prng, 1, 2);
+    sim_bounds.seekers = tight_or_roomy(&prng, 1, 4);
+    sim_bounds.surveys = tight_or_roomy(&prng, 1, 2);
 }
 
 bool bounds_are_in_force(void)
@@ -106,6 +108,8 @@ void bounds_note(const struct engine *engine, uint64_t *met)
     met[BOUND_holds] += engine->manager.holding >= LIMIT_HOLDS;
     met[BOUND_renewals] += engine->manager.renewing >= LIMIT_RENEWALS;
     met[BOUND_breaks] += is_full(&engine->manager.breakings);
+    met[BOUND_seekers] += engine->manager.semaphores.reserved >= LIMIT_SEEKERS;
+    met[BOUND_surveys] += is_full(&engine->manager.survey_pool);
     met[BOUND_extended] += is_full(&engine->manager.extensions.pool);
     for (unsigned i = 0; i < engine->flights.node_count; i++) {
         const struct link *link = &engine->flights.masters[i].link;
@@ -129,6 +133,8 @@ const char *bounds_passed(const struct engine *engine)
         return "holds";
     if (engine->manager.renewing > LIMIT_RENEWALS)
         return "renewals";
+    if (engine->manager.semaphores.reserved > LIMIT_SEEKERS)
+        return "seekers";
     for (unsigned i = 0; i < engine->flights.node_count; i++) {
         const struct link *link = &engine->flights.masters[i].link;
         if (engine->flights.masters[i].key_probes > LIMIT_LINK_KEY_PROBES)

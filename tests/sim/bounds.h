@@ -26,6 +26,8 @@ struct sim_bounds {
     unsigned holds;
     unsigned renewals;
     unsigned breaks;
+    unsigned seekers;
+    unsigned surveys;
     unsigned extended;
     unsigned link_commands;
     unsigned link_key_probes;
@@ -60,6 +62,8 @@ bool bounds_are_crowded(void);
     X(holds)                                                                                       \
     X(renewals)                                                                                    \
     X(breaks)                                                                                      \
+    X(seekers)                                                                                     \
+    X(surveys)                                                                                     \
     X(extended)                                                                                    \
     X(link_key_probes)                                                                             \
     X(link_releases)                                                                               \
@@ -95,6 +99,8 @@ const char *bounds_passed(const struct engine *engine);
     X(waiters_per_resource)                                                                        \
     X(holds)                                                                                       \
     X(breaks)                                                                                      \
+    X(slots)                                                                                       \
+    X(surveys)                                                                                     \
     X(extensions)                                                                                  \
     X(hold)
 

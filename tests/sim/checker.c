@@ -92,6 +92,45 @@ struct sim_token *checker_token(struct sim *sim, const char *token)
     return number < sim->token_count ? &sim->tokens[number] : NULL;
 }
 
+/* --- slots that were never tried --- */
+
+static void touch(struct sim *sim, unsigned resource)
+{
+    for (unsigned i = 0; i < SIM_REQUESTS; i++)
+        sim->requests[i].untouched &= ~(1U << resource);
+}
+
+static bool is_on_a_master(struct sim *sim, const struct sim_name *name)
+{
+    for (unsigned i = 0; i < sim->node_count; i++)
+        if (fake_find(&sim->masters[i].redis, name->text, name->len, master_wall_us(sim, i)) !=
+            NULL)
+            return true;
+    return false;
+}
+
+/* The slots that this LOCK may have and that are free, as all masters and its daemon see them; 0 if
+ * a LOCK with WAIT waits for a slot, which those without WAIT do not overtake. */
+static uint32_t free_slots(struct sim *sim, const struct sim_request *request)
+{
+    uint32_t slots = 0;
+    const struct resources *resources = &sim->daemons[request->daemon].engine.manager.resources;
+    const struct resource *semaphore = resource_find(resources, "r", 1);
+    if (semaphore != NULL && semaphore->waits > 0)
+        return 0;
+    for (unsigned number = 1; number <= request->slots; number++) {
+        const struct sim_name name = sim_name(sim, number);
+        if (!is_on_a_master(sim, &name) && resource_find(resources, name.text, name.len) == NULL)
+            slots |= 1U << number;
+    }
+    return slots;
+}
+
+void checker_on_slots(struct sim *sim, struct sim_request *request)
+{
+    request->untouched = free_slots(sim, request);
+}
+
 /* --- masters --- */
 
 /* A master is unfit to vote if it lost data within max_ttl. The check accepts 2 % less than
@@ -125,16 +164,18 @@ void checker_on_set(struct sim *sim, unsigned master, const char *key, size_t ke
 {
     if (key_len == strlen(RECORD_KEY) && memcmp(key, RECORD_KEY, key_len) == 0)
         sim_note(sim, "    %c: %.*s\n", 'a' + master, (int)len, value);
-    if (len != LIMIT_TOKEN || key_len != 2 || key[0] != 'r')
+    unsigned resource = sim_resource(sim, key, key_len);
+    if (len != LIMIT_TOKEN || resource == SIM_RESOURCES)
         return;
-    sim_note(sim, "    %c: r%c = %.8s for %" PRId64 " ms\n", 'a' + master, key[1], value,
+    sim_note(sim, "    %c: r%u = %.8s for %" PRId64 " ms\n", 'a' + master, resource, value,
              ends_ms - master_wall_us(sim, master) / 1000);
-    sleepers_on_set(sim, master, (unsigned)(key[1] - '0'));
+    sleepers_on_set(sim, master, resource);
+    touch(sim, resource);
     struct sim_token *token = checker_token(sim, value);
     if (token == NULL || value[0] == '!')
         return;
     if (token->resource == SIM_RESOURCES) {
-        token->resource = (unsigned)(key[1] - '0');
+        token->resource = resource;
         if (sim->turns == NULL)
             check_rounds_in_vain(sim, token);
     }
@@ -168,9 +209,9 @@ static int64_t kept_until_ns(struct sim *sim, unsigned index, const struct sim_t
                              const char *text)
 {
     struct sim_master *master = &sim->masters[index];
-    const char name[] = {'r', (char)('0' + token->resource)};
+    const struct sim_name name = sim_name(sim, token->resource);
     const struct fake_key *key =
-        fake_find(&master->redis, name, sizeof(name), master_wall_us(sim, index));
+        fake_find(&master->redis, name.text, name.len, master_wall_us(sim, index));
     bool same = key != NULL &&
                 (strcmp(key->value, text) == 0 || (token_is_frozen(key->value, key->value_len) &&
                                                    token_same_lock(key->value, text)));
@@ -196,17 +237,49 @@ static void check_quorum(struct sim *sim, const char *text, int64_t until_ns, bo
                           good, sim->node_count, text);
 }
 
+/*
+ * While a round runs for a LOCK with SLOTS, later LOCKs may be granted other slots; and if the
+ * round is refused, again during the next one. Check that a LOCK is not overtaken more often than
+ * that. OVERTAKEN_MAX: more slots than the schedules have clients are not granted during one round.
+ */
+enum { OVERTAKEN_MAX = 8 };
+
+static void note_overtaken(struct sim *sim, struct sim_request *request)
+{
+    unsigned rounds = 1;
+    for (unsigned i = sim->token_count; i > 0; i--) {
+        const struct sim_token *token = &sim->tokens[i - 1];
+        if (token->made_ns < request->sent_ns)
+            break;
+        rounds += token->daemon == request->daemon && !token->granted;
+    }
+    if (++request->overtaken > rounds * OVERTAKEN_MAX)
+        checker_violation(sim, "client %u waits for a slot while %u that came later got one",
+                          request->client, request->overtaken);
+}
+
+/* Do both want the same lock, or a slot of the semaphore? */
+static bool is_rival(const struct sim_request *a, const struct sim_request *b)
+{
+    return a->slots > 0 ? b->slots > 0 : b->slots == 0 && a->resource == b->resource;
+}
+
 /* Check that no earlier waiter of this daemon still waits for the lock. */
 static void check_order(struct sim *sim, const struct sim_request *granted)
 {
     int64_t now_ns = daemon_clock_ns(sim, granted->daemon);
     for (unsigned i = 0; i < SIM_REQUESTS; i++) {
-        const struct sim_request *other = &sim->requests[i];
-        if (other->state == REQUEST_ARRIVED && other->verb == VERB_LOCK && other->wait_ms > 0 &&
-            other->daemon == granted->daemon && other->resource == granted->resource &&
-            other->order < granted->order &&
-            now_ns < other->arrived_ns + other->wait_ms * NS_PER_MS &&
-            !sim->connections[other->connection].engine_client.disconnected)
+        struct sim_request *other = &sim->requests[i];
+        bool same_slot = granted->slots > 0 && other->resource == granted->resource;
+        if (other->state != REQUEST_ARRIVED || other->verb != VERB_LOCK || other->wait_ms == 0 ||
+            other->daemon != granted->daemon || (!is_rival(other, granted) && !same_slot) ||
+            other->order > granted->order || other == granted ||
+            now_ns >= other->arrived_ns + other->wait_ms * NS_PER_MS ||
+            sim->connections[other->connection].engine_client.disconnected)
+            continue;
+        if (granted->slots > 0)
+            note_overtaken(sim, other);
+        else
             checker_violation(sim, "client %u was granted before client %u, which came earlier",
                               granted->client, other->client);
     }
@@ -218,6 +291,7 @@ static void on_grant(struct sim *sim, const struct sim_request *request, const c
     struct sim_token *granted = checker_token(sim, token);
     sim->tally->counts[COUNT_GRANTS]++;
     sim->tally->counts[COUNT_HOLDS] += request->hold;
+    sim->tally->counts[COUNT_SLOTS] += request->slots > 0;
     granted->granted = true;
     check_order(sim, request);
     if (granted->broken_ns != 0) {
@@ -295,11 +369,11 @@ static bool must_be_deleted(const struct sim *sim, const struct sim_token *token
 /* UNLOCK was answered OK: check that no quorum of masters still has the token. */
 static void check_released(struct sim *sim, const struct sim_request *request)
 {
-    const char name[] = {'r', (char)('0' + request->resource)};
+    const struct sim_name name = sim_name(sim, request->resource);
     unsigned have = 0;
     for (unsigned i = 0; i < sim->node_count; i++) {
         const struct fake_key *key =
-            fake_find(&sim->masters[i].redis, name, sizeof(name), master_wall_us(sim, i));
+            fake_find(&sim->masters[i].redis, name.text, name.len, master_wall_us(sim, i));
         have += key != NULL && strcmp(key->value, request->token) == 0;
     }
     if (have > sim->node_count / 2 && must_be_deleted(sim, checker_token(sim, request->token)))
@@ -308,6 +382,20 @@ static void check_released(struct sim *sim, const struct sim_request *request)
 }
 
 /* --- replies --- */
+
+/* Is this FREE, HELD or NOQUORUM, as a reply to STATUS with SLOTS? */
+static bool is_valid_survey(const struct sim_request *request, const char *line)
+{
+    int end = -1;
+    int hint;
+    unsigned held;
+    unsigned slots;
+    if (sscanf(line, "FREE %u/%u%n", &held, &slots, &end) == 2 && line[end] == '\0')
+        return held < slots && slots == request->slots;
+    if (sscanf(line, "HELD %d %u/%u%n", &hint, &held, &slots, &end) == 3 && line[end] == '\0')
+        return hint >= -1 && held == slots && slots == request->slots;
+    return strncmp(line, "NOQUORUM ", 9) == 0;
+}
 
 /* Does docs/protocol.txt allow this line, byte for byte, as a reply to this verb? */
 static bool is_valid_reply(const struct sim_request *request, const char *line)
@@ -331,9 +419,11 @@ static bool is_valid_reply(const struct sim_request *request, const char *line)
     if (strcmp(line, "GONE") == 0)
         return release || extend;
     if (strcmp(line, "FREE") == 0)
-        return status || forced;
+        return (status && request->slots == 0) || forced;
     if (strncmp(line, "LIMIT ", 6) == 0)
         return limited_of(line + 6) != LIMITED;
+    if (status && request->slots > 0)
+        return is_valid_survey(request, line);
     if (sscanf(line, "HELD %lld%n", &one, &end) == 1 && line[end] == '\0')
         return (lock || status || forced) && one >= -1;
     if (sscanf(line, "LATE %lld%n", &one, &end) == 1 && line[end] == '\0')
@@ -341,6 +431,9 @@ static bool is_valid_reply(const struct sim_request *request, const char *line)
     if (sscanf(line, "NOQUORUM %u/%u need=%u%n", &votes, &nodes, &need, &end) == 3)
         return votes <= nodes && need == nodes / 2 + 1 && (line[end] == '\0' || line[end] == ' ');
     end = -1;
+    if (lock && request->slots > 0)
+        return sscanf(line, "OK %*40[0-9a-f] %*d %*d %*[-0-9] r#%u%n", &votes, &end) == 1 &&
+               votes >= 1 && votes <= request->slots && line[end] == '\0';
     if (lock)
         sscanf(line, "OK %*40[0-9a-f] %*d %*d %*[-0-9]%n", &end);
     if (extend)
@@ -388,11 +481,11 @@ static unsigned count_others(const struct sim *sim, const struct sim_request *re
         else if (bound == LIMITED_waiters)
             count += waits;
         else if (bound == LIMITED_waiters_per_resource)
-            count += waits && other->resource == refused->resource;
+            count += waits && is_rival(other, refused);
         else if (bound == LIMITED_holds)
             count += lock && other->hold;
         else if (bound == LIMITED_operations)
-            count += lock && !waits && other->resource == refused->resource;
+            count += lock && !waits && is_rival(other, refused);
     }
     return count;
 }
@@ -413,6 +506,10 @@ static bool is_reached(const struct sim *sim, const struct sim_request *refused,
         return others + engine->manager.held_count >= LIMIT_HOLDS;
     case LIMITED_breaks:
         return engine->manager.breakings.in_use == engine->manager.breakings.count;
+    case LIMITED_slots:
+        return engine->manager.semaphores.reserved + refused->slots > LIMIT_SEEKERS;
+    case LIMITED_surveys:
+        return engine->manager.survey_pool.in_use == engine->manager.survey_pool.count;
     case LIMITED_busy:
         return refused->verb == VERB_LOCK || refused->verb == VERB_STATUS;
     case LIMITED_operations:
@@ -455,6 +552,10 @@ void checker_on_reply(struct sim *sim, const struct sim_request *request, const 
     }
     enum outcome outcome = outcome_of(line);
     sim->tally->outcomes[request->verb][outcome]++;
+    if (request->verb == VERB_LOCK && outcome == OUTCOME_HELD &&
+        (request->untouched & free_slots(sim, request)) != 0)
+        checker_violation(sim, "client %u got no slot, but a free one was never tried",
+                          request->client);
     if (outcome == OUTCOME_LIMIT)
         on_limit(sim, request, line + strlen("LIMIT "));
     int got = sscanf(line, "OK %40s %" SCNd64 " %" SCNd64 " %" SCNd64, token, &validity_ms,
@@ -485,10 +586,11 @@ void checker_on_push(struct sim *sim, unsigned daemon, const char *line)
 {
     char token[LIMIT_TOKEN + 1];
     char reason[64];
-    unsigned resource;
+    char name[8];
     char kind[8];
     (void)daemon;
-    if (sscanf(line, "! %7s r%u %40s %63s", kind, &resource, token, reason) != 4 ||
+    if (sscanf(line, "! %7s %7s %40s %63s", kind, name, token, reason) != 4 ||
+        sim_resource(sim, name, strlen(name)) == SIM_RESOURCES ||
         checker_token(sim, token) == NULL ||
         (strcmp(kind, "LOST") != 0 && strcmp(kind, "WARN") != 0)) {
         checker_violation(sim, "invalid push: %s", line);
@@ -527,13 +629,13 @@ static void end_hold(struct sim *sim, unsigned resource, const char *text)
  * other daemon can extend it. It is a violation if a quorum still has the unfrozen token. */
 static void check_frozen(struct sim *sim, const struct sim_token *token, const char *text)
 {
-    const char name[] = {'r', (char)('0' + token->resource)};
+    const struct sim_name name = sim_name(sim, token->resource);
     unsigned have = 0;
     if (token->release_requested)
         return;
     for (unsigned i = 0; i < sim->node_count; i++) {
         const struct fake_key *key =
-            fake_find(&sim->masters[i].redis, name, sizeof(name), master_wall_us(sim, i));
+            fake_find(&sim->masters[i].redis, name.text, name.len, master_wall_us(sim, i));
         have += key != NULL && strcmp(key->value, text) == 0 &&
                 sim->masters[i].data_loss_ns < token->made_ns;
     }
@@ -605,7 +707,7 @@ void checker_leftovers(struct sim *sim)
         for (unsigned i = 0; i < data->count; i++) {
             const struct fake_key *key = &data->keys[i];
             /* A frozen token stays after a failed BREAK. */
-            if (key->name[0] != 'r' || key->len != 2 || key->value[0] == '!' ||
+            if (sim_resource(sim, key->name, key->len) == SIM_RESOURCES || key->value[0] == '!' ||
                 master_wall_us(sim, master) / 1000 > key->ends_ms)
                 continue;
             const struct sim_token *token = checker_token(sim, key->value);

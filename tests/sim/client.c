@@ -48,13 +48,26 @@ static enum verb some_verb(struct sim *sim)
     return what < 3 ? VERB_STATUS : VERB_LOCK;
 }
 
+/* In a schedule with semaphores, let half of the LOCKs and STATUSes be with SLOTS. Most have the
+ * same number of slots, some have fewer. */
+static void choose_slots(struct sim *sim, struct sim_request *request)
+{
+    if (!sim->semaphores || (request->verb != VERB_LOCK && request->verb != VERB_STATUS) ||
+        sim_below(sim, 2) == 0)
+        return;
+    request->slots = sim->resource_count - 1;
+    if (sim_below(sim, 4) == 0)
+        request->slots = 1 + sim_below(sim, request->slots);
+    request->resource = SIM_RESOURCES;
+}
+
 /* Send extra requests over the same connection. The client ignores their replies, so a lock that is
  * granted to one of them stays until it expires. */
 static void send_extra_requests(struct sim *sim, unsigned connection)
 {
     unsigned count = 1 + sim_below(sim, 4);
     for (unsigned i = 0; i < count; i++) {
-        const struct sim_request request = {
+        struct sim_request request = {
             .verb = some_verb(sim),
             .resource = sim_below(sim, sim->resource_count),
             .ttl_ms = sim->limits.ttl_min_ms + sim_below(sim, 60),
@@ -62,6 +75,7 @@ static void send_extra_requests(struct sim *sim, unsigned connection)
             .fence = sim_below(sim, 4) < sim->fenced,
             .ignore_reply = true,
         };
+        choose_slots(sim, &request);
         connection_send(sim, connection, &request);
     }
 }
@@ -127,6 +141,7 @@ static void ask_for_lock(struct sim *sim, unsigned index)
     request.linger = how == 0;
     if (request.hold && request.ttl_ms < sim->limits.hold_ttl_min_ms)
         request.ttl_ms = sim->limits.hold_ttl_min_ms;
+    choose_slots(sim, &request);
     if (!ask(sim, index, some_daemon(sim, client), &request))
         act_later(sim, index, sim_between(sim, 0, 300 * NS_PER_MS));
 }

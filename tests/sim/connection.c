@@ -139,18 +139,22 @@ void connection_clear(struct sim *sim)
 
 /* --- the daemon's side --- */
 
-static size_t write_line(const struct sim_request *request, unsigned slot, char *line, size_t size)
+static size_t write_line(const struct sim *sim, const struct sim_request *request, unsigned slot,
+                         char *line, size_t size)
 {
     int len =
         snprintf(line, size, "#%u.%u %s", slot, request->generation, verb_word(request->verb));
     size_t at = (size_t)len;
     if (request->verb == VERB_PING)
         return at;
-    at += (size_t)snprintf(line + at, size - at, " r%u", request->resource);
+    const struct sim_name name = sim_name(sim, request->resource);
+    at += (size_t)snprintf(line + at, size - at, " %s", request->slots > 0 ? "r" : name.text);
     if (request->verb == VERB_UNLOCK || request->verb == VERB_EXTEND)
         at += (size_t)snprintf(line + at, size - at, " %s", request->token);
     if (request->verb == VERB_LOCK || request->verb == VERB_EXTEND)
         at += (size_t)snprintf(line + at, size - at, " %" PRId64 "ms", request->ttl_ms);
+    if (request->slots > 0)
+        at += (size_t)snprintf(line + at, size - at, " SLOTS %u", request->slots);
     if (request->verb != VERB_LOCK)
         return at;
     if (request->wait_ms > 0)
@@ -171,13 +175,15 @@ void connection_submit(struct sim *sim, const struct event *event)
     if (request->generation != event->generation || request->state != REQUEST_SENT)
         return;
     assert(connection->number == request->number && connection->daemon_has_it);
-    size_t len = write_line(request, event->subject, line, sizeof(line));
+    size_t len = write_line(sim, request, event->subject, line, sizeof(line));
     sim_note(sim, "client %u to %u: %s\n", request->client, request->daemon, line);
     request->state = REQUEST_ARRIVED;
     request->arrived_ns = daemon_clock_ns(sim, request->daemon);
     request->order = ++sim->order;
     if (request->verb == VERB_EXTEND)
         checker_on_extend(sim, request);
+    if (request->verb == VERB_LOCK && request->slots > 0 && request->wait_ms == 0)
+        checker_on_slots(sim, request);
     enum request_error failed = request_parse(line, len, &sim->limits, &parsed, &error);
     assert(failed == REQUEST_FINE);
     if (parsed.verb == VERB_PING) {
@@ -279,6 +285,9 @@ void connection_take_reply(struct sim *sim, unsigned daemon, struct engine_clien
     const char *words = memchr(line, ' ', len);
     assert(words != NULL && line[len - 1] == '\n');
     snprintf(text, sizeof(text), "%.*s", (int)(len - 2 - (size_t)(words - line)), words + 1);
+    const char *slot = strrchr(text, ' ');
+    if (request->slots > 0 && strncmp(text, "OK ", 3) == 0 && slot != NULL)
+        request->resource = sim_resource(sim, slot + 1, strlen(slot + 1));
     checker_on_reply(sim, request, text, connection->open);
     if (connection->open) {
         struct sim_reply *reply = post(sim, connection, line, len);

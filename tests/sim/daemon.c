@@ -139,7 +139,8 @@ static void io_broken(void *context, const struct engine_broken *broken)
     const struct place *place = context;
     char token[LIMIT_TOKEN + 1];
     snprintf(token, sizeof(token), "%.*s", LIMIT_TOKEN, broken->token);
-    checker_on_break(place->sim, place->daemon, (unsigned)(broken->resource[1] - '0'), token);
+    checker_on_break(place->sim, place->daemon,
+                     sim_resource(place->sim, broken->resource, broken->resource_len), token);
 }
 
 static int64_t io_wall_us(void *context)

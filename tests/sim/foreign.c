@@ -46,12 +46,13 @@ static bool is_connected(const struct sim *sim, unsigned master)
 static void release(struct sim *sim)
 {
     struct sim_foreign *foreign = &sim->foreign;
-    const char key[] = {'r', (char)('0' + foreign->resource), '\0'};
+    const struct sim_name key = sim_name(sim, foreign->resource);
     for (unsigned i = 0; i < sim->node_count; i++) {
         if (!is_connected(sim, i))
             continue;
         send_command(sim, i,
-                     (const char *[]){"EVAL", FAKE_FOREIGN_RELEASE, "1", key, foreign->token}, 5);
+                     (const char *[]){"EVAL", FAKE_FOREIGN_RELEASE, "1", key.text, foreign->token},
+                     5);
         foreign->skip[i] = foreign->due[i];
     }
 }
@@ -65,7 +66,7 @@ static void acquire(struct sim *sim)
     foreign->yes = 0;
     foreign->sent_ns = sim->now_ns;
     foreign->state = FOREIGN_ASKING;
-    const char key[] = {'r', (char)('0' + foreign->resource), '\0'};
+    const struct sim_name key = sim_name(sim, foreign->resource);
     snprintf(ttl, sizeof(ttl), "%" PRId64, foreign->ttl_ms);
     snprintf(foreign->token, sizeof(foreign->token), "ffffffff%032u", ++foreign->tokens);
     foreign->broken = false;
@@ -76,7 +77,8 @@ static void acquire(struct sim *sim)
             foreign->wires[i] = net_open(sim, SIM_FOREIGN, i, CHANNEL_COMMANDS);
         foreign->skip[i] = foreign->due[i];
         if (is_connected(sim, i))
-            send_command(sim, i, (const char *[]){"SET", key, foreign->token, "NX", "PX", ttl}, 6);
+            send_command(sim, i, (const char *[]){"SET", key.text, foreign->token, "NX", "PX", ttl},
+                         6);
     }
     act_later(sim, ROUND_NS);
 }
@@ -197,19 +199,20 @@ bool foreign_leave_keys(struct sim *sim, struct sim_fault_run *run)
 {
     run->resource = sim_below(sim, sim->resource_count);
     int64_t ttl_ms = 1 + sim_below(sim, (unsigned)sim->max_ttl_ms);
-    const char key[] = {'r', (char)('0' + run->resource), '\0'};
+    const struct sim_name key = sim_name(sim, run->resource);
     unsigned left = 0;
     for (unsigned i = 0; i < sim->node_count; i++) {
         struct sim_master *master = &sim->masters[i];
         if (master->dead || master->hung || sim_below(sim, 8) == 0)
             continue;
         int64_t now_us = master_wall_us(sim, i);
-        if (fake_find(&master->redis, key, strlen(key), now_us) == NULL)
-            fake_set(&master->redis, key, leftover, ttl_ms, now_us);
+        if (fake_find(&master->redis, key.text, key.len, now_us) == NULL)
+            fake_set(&master->redis, key.text, leftover, ttl_ms, now_us);
         net_send_output(sim, i);
         left++;
     }
-    sim_note(sim, "FAULT a leftover of %s on %u masters for %" PRId64 " ms\n", key, left, ttl_ms);
+    sim_note(sim, "FAULT a leftover of %s on %u masters for %" PRId64 " ms\n", key.text, left,
+             ttl_ms);
     return left > 0;
 }
 
@@ -222,16 +225,16 @@ static bool is_leftover(struct sim *sim, unsigned master, const char *key)
 
 void foreign_remove_key(struct sim *sim, struct sim_fault_run *run)
 {
-    const char key[] = {'r', (char)('0' + run->resource), '\0'};
+    const struct sim_name key = sim_name(sim, run->resource);
     unsigned first = sim_below(sim, sim->node_count);
     unsigned i = 0;
-    while (i < sim->node_count && !is_leftover(sim, (first + i) % sim->node_count, key))
+    while (i < sim->node_count && !is_leftover(sim, (first + i) % sim->node_count, key.text))
         i++;
     if (i == sim->node_count)
         return;
     unsigned master = (first + i) % sim->node_count;
-    fake_delete(&sim->masters[master].redis, key, master_wall_us(sim, master));
-    sim_note(sim, "FAULT the leftover of %s is removed from %c\n", key, 'a' + master);
+    fake_delete(&sim->masters[master].redis, key.text, master_wall_us(sim, master));
+    sim_note(sim, "FAULT the leftover of %s is removed from %c\n", key.text, 'a' + master);
     net_send_output(sim, master);
     if (sim->recovering || sim_below(sim, 3) == 0)
         return;

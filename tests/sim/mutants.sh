@@ -104,6 +104,31 @@ mutant durable-master-has-evicted restart,evict,partition,clients "$unfit" engin
 mutant newcomer-starts-with-full-margin step-twice,clients "$unfit" engine/guard/clock_monitor.c \
     '/^bool clock_monitor_inherit/,/^}/s/floor_ns = monitor->floor_ns - hidden_ns;/floor_ns = monitor->floor_ns;/'
 
+# --- semaphores ---
+mutant last-lock-is-served-first all "came later got one" engine/locks/semaphore.c \
+    's/TAILQ_FOREACH (waiter, list, entry)/TAILQ_FOREACH_REVERSE (waiter, list, waiter_list, entry)/'
+mutant slot-beyond-the-number all "invalid reply to LOCK" engine/locks/semaphore.c \
+    's/next == NULL || next->slots < seeker->number/next == NULL/'
+mutant ready-slots-forgotten all "sleeps while" engine/locks/semaphore.c \
+    's/seeker->number <= slots \&\& semaphores_draw/0 \&\& semaphores_draw/'
+mutant slots-not-watched all "sleeps while" engine/locks/slots.c \
+    's/watch(manager, semaphore, next->slots, now_ns);/(void)watch;/'
+mutant seeker-does-not-make-way clients "sleeps while" engine/locks/waits.c \
+    's/if (queue->length == 1) {/if (queue->length > 0) {/'
+mutant seeker-stays-first foreign,leftover,cut,clients "came later got one\|sleeps while" engine/locks/waits.c \
+    's/^        seeker_requeue(seeker, now_ns);/        (void)seeker;/'
+mutant one-try-without-wait all "never tried" engine/locks/slots.c \
+    's/TRIES_WITHOUT_WAIT = 8/TRIES_WITHOUT_WAIT = 1/'
+mutant impatient-locks-wait all "after the end of its WAIT" engine/locks/slots.c \
+    's/while (next != NULL \&\& (next = semaphore_next_impatient(semaphore)) != NULL)/if (0)/'
+mutant wait-for-a-slot-never-over all "after the end of its WAIT" engine/locks/waits.c \
+    's/pending->wait_over = pending->waits;/(void)0;/'
+mutant refused-lock-stays-at-its-slot all "sleeps while\|after the end of its WAIT" engine/locks/waits.c '
+    s/^        seeker_stop(&manager->semaphores, pending->seeker);/        (void)0;/
+    s/if (served != NULL \&\& served->flight == NULL/if (0 \&\& served->flight == NULL/'
+mutant seekers-outlive-their-locks all "keeps\|aborted" engine/locks/slots.c \
+    's/            end(manager, semaphore, now_ns);/            (void)end;/'
+
 # --- bugs that the simulator has found, put back ---
 mutant writes-to-closed-connection all aborted engine/engine.c '
     s/^    replies_on_closed(.*/    engine_catch_up(engine, now_ns);\

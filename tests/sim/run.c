@@ -24,6 +24,9 @@ enum { LAST_WAIT_MS = 1000, LAST_TTL_MS = 300 };
  * greater than twice the daemon's round trip. */
 enum { TURNS_MAX_TTL_MS = 5000, TURNS_MARGIN_MS = 200 };
 
+/* Any number: it makes the draw for semaphores differ from the others. */
+#define SEMAPHORES_SEED UINT64_C(0x5e3a9f0d4)
+
 /* --- clocks, random numbers, trace --- */
 
 int64_t clock_at(const struct sim_clock *clock, int64_t true_ns)
@@ -60,6 +63,23 @@ int64_t sim_between(struct sim *sim, int64_t least_ns, int64_t most_ns)
     if (sim_below(sim, 3) != 0)
         range_ns /= 1 + sim_below(sim, 20);
     return least_ns + (range_ns > 0 ? (int64_t)(prng_draw(&sim->prng) % (uint64_t)range_ns) : 0);
+}
+
+struct sim_name sim_name(const struct sim *sim, unsigned resource)
+{
+    struct sim_name name;
+    name.len = (size_t)snprintf(name.text, sizeof(name.text), sim->semaphores ? "r#%c" : "r%c",
+                                (char)('0' + resource));
+    return name;
+}
+
+unsigned sim_resource(const struct sim *sim, const char *name, size_t len)
+{
+    unsigned resource = (unsigned)(name[len - 1] - '0');
+    if (resource >= SIM_RESOURCES)
+        return SIM_RESOURCES;
+    const struct sim_name same = sim_name(sim, resource);
+    return len == same.len && memcmp(name, same.text, len) == 0 ? resource : SIM_RESOURCES;
 }
 
 void sim_note(struct sim *sim, const char *form, ...)
@@ -159,6 +179,9 @@ static void choose(struct sim *sim)
     sim->max_ttl_ms = max_ttls_ms[sim_below(sim, 8)];
     sim->fence_ttl_ms = sim->max_ttl_ms * (1 + sim_below(sim, 4));
     sim->bootstrapped = sim_below(sim, 10) != 0;
+    /* Drawn apart, so that schedules without semaphores are those of before there were any. */
+    struct prng own = {.state = sim->seed ^ SEMAPHORES_SEED};
+    sim->semaphores = prng_below(&own, 3) == 0 && sim->resource_count > 1;
     sim->attack_ns = sim_between(sim, 1 * NS_PER_S, 8 * NS_PER_S);
     fault_plan(sim);
     /* The validity allows for this rate. With a small allowance, a step of a clock breaks a lock
@@ -420,6 +443,7 @@ const char *sim_run_turns(struct sim *sim, uint64_t seed, struct sim_turns *turn
 {
     begin(sim, seed, 0, NULL, tally);
     sim->turns = turns;
+    sim->semaphores = false;
     sim->node_count = 3;
     sim->daemon_count = turns->daemons;
     sim->resource_count = 1;

@@ -157,6 +157,11 @@ struct sim_request {
     bool fence;
     bool hold;
     bool linger;
+    unsigned slots; /* LOCK, STATUS: with SLOTS; then the reply names the resource. 0: without */
+    /* LOCK with SLOTS: how many that came later were granted before it; and the slots that were
+     * free on all masters when it arrived, and that no token was set for since. */
+    unsigned overtaken;
+    uint32_t untouched;
     bool ignore_reply; /* the client ignores the reply */
     char token[LIMIT_TOKEN + 1];
     int64_t sent_ns;
@@ -258,6 +263,7 @@ struct sim_token {
 enum sim_count {
     COUNT_GRANTS,
     COUNT_HOLDS,
+    COUNT_SLOTS, /* grants of LOCKs with SLOTS */
     COUNT_HANDOVERS,
     COUNT_BATCH,  /* batches of releases, counted once for each master that executes them */
     COUNT_NATIVE, /* DELIFEQ and DELEX commands, summed over all masters */
@@ -315,6 +321,7 @@ struct sim {
     unsigned daemon_count;
     unsigned client_count;
     unsigned resource_count;
+    bool semaphores;           /* half of the LOCKs and STATUSes are with SLOTS */
     unsigned fenced;           /* how many of four LOCKs ask for a fencing token, on average */
     unsigned extra_request_in; /* one request in this many comes with extra requests; 0: none */
     int64_t max_ttl_ms;
@@ -377,6 +384,16 @@ void sim_free(struct sim *sim);
 unsigned sim_below(struct sim *sim, unsigned count);
 /* A random duration in this range. Short durations are more frequent. */
 int64_t sim_between(struct sim *sim, int64_t least_ns, int64_t most_ns);
+
+/* The resources are r0 to r7. In schedules with semaphores they are r#0 to r#7, so that all but the
+ * first are also the slots of the semaphore r. */
+struct sim_name {
+    char text[4];
+    size_t len;
+};
+struct sim_name sim_name(const struct sim *sim, unsigned resource);
+/* The resource with this name; SIM_RESOURCES: none. */
+unsigned sim_resource(const struct sim *sim, const char *name, size_t len);
 
 /* Write a line to the trace. */
 void sim_note(struct sim *sim, const char *form, ...) __attribute__((format(printf, 2, 3)));
@@ -518,6 +535,8 @@ void checker_on_reply(struct sim *sim, const struct sim_request *request, const 
                       bool heard);
 /* An EXTEND has arrived at its daemon. */
 void checker_on_extend(struct sim *sim, const struct sim_request *request);
+/* A LOCK with SLOTS and without WAIT arrives at its daemon. */
+void checker_on_slots(struct sim *sim, struct sim_request *request);
 void checker_on_push(struct sim *sim, unsigned daemon, const char *line);
 /* The daemon is about to release the token, because the connection of its HOLD ended cleanly. */
 void checker_on_hold_ended(struct sim *sim, unsigned daemon, const char *token);

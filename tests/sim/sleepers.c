@@ -99,6 +99,21 @@ static bool may_sleep(const struct sim_daemon *daemon)
     return !daemon->alive || daemon->paused || daemon->draining || bounds_are_in_force();
 }
 
+/* How many slots the first LOCK with SLOTS and WAIT of this daemon may have; 0: there is no such
+ * LOCK. If it may not have a slot, the LOCKs after it do not get that slot either. */
+static unsigned slots_wanted(const struct sim *sim, unsigned daemon)
+{
+    const struct sim_request *first = NULL;
+    for (unsigned i = 0; i < SIM_REQUESTS; i++) {
+        const struct sim_request *request = &sim->requests[i];
+        if (request->state == REQUEST_ARRIVED && request->daemon == daemon &&
+            request->verb == VERB_LOCK && request->slots > 0 && request->wait_ms > 0 &&
+            (first == NULL || request->order < first->order))
+            first = request;
+    }
+    return first != NULL ? first->slots : 0;
+}
+
 void sleepers_sample(struct sim *sim)
 {
     if (sim->now_ns - sim->sampled_ns < SAMPLE_NS)
@@ -108,9 +123,13 @@ void sleepers_sample(struct sim *sim)
         const struct sim_daemon *daemon = &sim->daemons[i];
         bool waited_for[SIM_RESOURCES] = {false};
         const struct resource *resource;
+        unsigned slots = sim->semaphores ? slots_wanted(sim, i) : 0;
         if (!may_sleep(daemon))
-            LIST_FOREACH (resource, &daemon->engine.manager.waited_for, waited_for) {
-                unsigned number = (unsigned)(resource->name[1] - '0');
+            TAILQ_FOREACH (resource, &daemon->engine.manager.resources.all, of_all) {
+                unsigned number = sim_resource(sim, resource->name, resource->name_len);
+                if (number == SIM_RESOURCES ||
+                    (resource->waits == 0 && (number == 0 || number > slots)))
+                    continue;
                 waited_for[number] = true;
                 sample(sim, i, resource, number);
             }

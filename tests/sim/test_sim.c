@@ -55,6 +55,7 @@ START_TEST(schedules_break_no_promise)
         ck_assert_msg(tally.limited[i] > 0 || runs < RUNS, "no request was refused for %s",
                       limited_word((enum limited)i));
     ck_assert_uint_gt(tally.counts[COUNT_GRANTS], 3 * runs);
+    ck_assert_uint_gt(tally.counts[COUNT_SLOTS], runs / 2);
     ck_assert_uint_gt(tally.counts[COUNT_HANDOVERS], runs / 10);
     ck_assert_uint_gt(tally.counts[COUNT_BATCH], runs / 10);
     ck_assert_uint_gt(tally.counts[COUNT_NATIVE], runs);
@@ -88,7 +89,7 @@ static char *trace_of(uint64_t seed, size_t *len)
 }
 
 /* Seeds of schedules that failed once. */
-static const uint64_t failed_seeds[] = {20062, 810438, 1201684};
+static const uint64_t failed_seeds[] = {20062, 810438, 1201684, 10101010};
 
 START_TEST(schedules_that_failed_once_pass)
 {
