@@ -27,7 +27,11 @@ struct engine_view engine_view(const struct engine *engine)
         .waited_for = manager->waited_for_count,
         .held_back = manager->start_queue.length,
         .limit = engine->flights.admission.limit,
+        .slots = manager->semaphores.reserved,
     };
+    const struct semaphore *semaphore;
+    LIST_FOREACH (semaphore, &manager->semaphores.all, of_all)
+        view.slots_held += semaphore_held(semaphore);
     return view;
 }
 
@@ -131,6 +135,10 @@ static struct resource_view view_resource(const struct resource *resource)
         .acquiring = resource->queue.phase == QUEUE_ACQUIRING,
         .locked = lock != NULL,
     };
+    if (resource->semaphore != NULL) {
+        view.slots = resource->semaphore->slots;
+        view.slots_held = semaphore_held(resource->semaphore);
+    }
     if (lock == NULL)
         return view;
     view.hold = lock->client != NULL;

@@ -40,8 +40,10 @@ struct engine_view {
     size_t holding;    /* granted HOLDs, and LOCKs with HOLD that are not granted yet */
     size_t waiting;    /* LOCKs with WAIT */
     size_t waited_for; /* resources with waiters */
-    size_t held_back;  /* requests that wait for their round to start */
-    unsigned limit;    /* of rounds in flight, before requests have to wait for their start */
+    size_t slots;      /* slots that LOCKs with SLOTS wait for, and how many of them are held */
+    size_t slots_held;
+    size_t held_back; /* requests that wait for their round to start */
+    unsigned limit;   /* of rounds in flight, before requests have to wait for their start */
 };
 
 struct engine_view engine_view(const struct engine *engine);
@@ -121,9 +123,13 @@ struct resource_view {
     size_t name_len;
     unsigned queued; /* requests in the queue */
     unsigned waits;  /* LOCKs with WAIT in the queue */
-    bool acquiring;  /* an acquire round for the first waiter is under way */
-    bool locked;     /* granted through this daemon; the fields below are valid only then */
-    bool hold;       /* granted with HOLD */
+    /* LOCKs with SLOTS: the largest number of slots that one of them may have, and how many of
+     * these slots are held, as far as the daemon knows; 0: there are no such LOCKs. */
+    unsigned slots;
+    unsigned slots_held;
+    bool acquiring; /* an acquire round for the first waiter is under way */
+    bool locked;    /* granted through this daemon; the fields below are valid only then */
+    bool hold;      /* granted with HOLD */
     /* LIMIT_TOKEN digits. Any client that has the token can release the lock, so it is never shown
      * in full. */
     const char *token;

@@ -119,6 +119,11 @@ static int64_t free_ns(const struct queue *queue)
     return free_now >= quorum ? 0 : nodes_quorum_ns(quorum, free_now, queue->held, queue->until_ns);
 }
 
+bool queue_is_held(const struct queue *queue)
+{
+    return nodes_count(queue->held) >= queue->rules->round.quorum;
+}
+
 int64_t queue_hint_ms(const struct queue *queue, int64_t now_ns)
 {
     int64_t at_ns = free_ns(queue);

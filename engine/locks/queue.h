@@ -238,6 +238,9 @@ void queue_on_released(struct queue *queue, int64_t now_ns);
 /* May a lock that is being released be handed over to the first waiter? */
 bool queue_may_hand_over(const struct queue *queue, int64_t now_ns);
 
+/* Does a quorum of the masters hold the key, as far as the queue knows? */
+bool queue_is_held(const struct queue *queue);
+
 /* For HELD: milliseconds until a quorum can be free at the earliest; -1: not known. */
 int64_t queue_hint_ms(const struct queue *queue, int64_t now_ns);
 

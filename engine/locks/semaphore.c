@@ -274,3 +274,12 @@ struct resource *semaphore_soonest(const struct semaphore *semaphore, unsigned s
     }
     return soonest;
 }
+
+unsigned semaphore_held(const struct semaphore *semaphore)
+{
+    const struct seeker *seeker;
+    unsigned held = 0;
+    LIST_FOREACH (seeker, &semaphore->seekers, of_semaphore)
+        held += seeker->slot->lock != NULL || queue_is_held(&seeker->slot->queue);
+    return held;
+}

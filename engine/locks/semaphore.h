@@ -145,6 +145,9 @@ void seeker_requeue(struct seeker *seeker, int64_t now_ns);
 struct seeker *semaphore_ready(struct semaphores *semaphores, const struct semaphore *semaphore,
                                unsigned slots);
 
+/* How many slots are held, as far as this daemon knows: of those that have seekers. */
+unsigned semaphore_held(const struct semaphore *semaphore);
+
 /* A random number below `count`. */
 unsigned semaphores_draw(struct semaphores *semaphores, unsigned count);
 

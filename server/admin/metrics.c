@@ -118,6 +118,10 @@ static void write_locks(const struct status *status, struct text *text)
           status->rounds_limit);
     gauge(text, "redlockd_resources_waited_for", "Resources that have waiters.",
           status->waited_for);
+    gauge(text, "redlockd_slots_waited_for", "Slots that LOCKs with SLOTS wait for.",
+          status->slots);
+    gauge(text, "redlockd_slots_waited_for_held",
+          "Of these slots, those that are held, as far as this daemon knows.", status->slots_held);
     gauge(text, "redlockd_locks",
           "Locks granted through this daemon and not released or expired yet.", status->locks);
     gauge(text, "redlockd_holds", "Locks with HOLD held by connected clients.", status->holds);

@@ -296,6 +296,11 @@ static void write_nodes(const struct status *status, struct text *text)
 
 static void write_holder(const struct status_lock *queue, struct text *text)
 {
+    if (queue->slots > 0)
+        text_format(text, "%u of %u slots%s", queue->slots_held, queue->slots,
+                    queue->held ? "; the lock with the same name: " : "");
+    if (!queue->held && queue->slots > 0)
+        return;
     if (!queue->held) {
         text_string(text, queue->acquiring
                               ? "<span class=quiet>being acquired</span>"

@@ -66,6 +66,8 @@ static void take_engine(struct status *status, const struct engine *engine,
     status->holding = view.holding;
     status->waiting = view.waiting;
     status->waited_for = view.waited_for;
+    status->slots = view.slots;
+    status->slots_held = view.slots_held;
     status->held_back = view.held_back;
     status->rounds_limit = view.limit;
     for (unsigned i = 0; i < view.node_count; i++) {
@@ -84,6 +86,8 @@ struct status_lock status_lock_of(const struct resource_view *resource, int64_t 
         .resource_len = resource->name_len,
         .queued = resource->queued,
         .waits = resource->waits,
+        .slots = resource->slots,
+        .slots_held = resource->slots_held,
         .acquiring = resource->acquiring,
         .held = resource->locked,
     };

@@ -50,9 +50,11 @@ struct status_node {
 struct status_lock {
     const char *resource;
     size_t resource_len;
-    unsigned queued;    /* requests in the queue */
-    unsigned waits;     /* LOCKs with WAIT in the queue */
-    unsigned place;     /* position in the queue of the client that requests the listing; 0: none */
+    unsigned queued; /* requests in the queue */
+    unsigned waits;  /* LOCKs with WAIT in the queue */
+    unsigned place;  /* position in the queue of the client that requests the listing; 0: none */
+    unsigned slots;  /* with SLOTS: how many slots there are; 0: no LOCK with SLOTS waits */
+    unsigned slots_held;
     bool acquiring;     /* an acquire round for the first waiter is in flight */
     bool held;          /* granted through this daemon; else the fields below are unset */
     bool hold;          /* granted with HOLD */
@@ -88,6 +90,8 @@ struct status {
     size_t held_back;        /* requests that wait for their round to start */
     unsigned rounds_limit;   /* rounds in flight from which on requests are held back */
     size_t waited_for;       /* resources with waiters */
+    size_t slots;            /* slots that are waited for */
+    size_t slots_held;
 
     size_t clients;
     size_t clients_max;

@@ -75,6 +75,11 @@ void status_write_lock(const struct status_lock *lock, struct text *text)
         text_number(text, lock->place);
     else
         text_string(text, "-");
+    text_string(text, " slots=");
+    if (lock->slots > 0)
+        text_format(text, "%u/%u", lock->slots_held, lock->slots);
+    else
+        text_string(text, "-");
 }
 
 void status_write_daemon(const struct status *status, struct text *text)
@@ -174,6 +179,8 @@ static void json_queues(const struct status *status, struct text *text)
         text_string(text, i > 0 ? ",\n  {\"resource\":" : "\n  {\"resource\":");
         json_string(text, queue->resource, queue->resource_len);
         text_format(text, ",\"waiters\":%u", queue->waits);
+        if (queue->slots > 0)
+            text_format(text, ",\"slots\":%u,\"slots_held\":%u", queue->slots, queue->slots_held);
         if (queue->held) {
             text_format(text, ",\"client\":%" PRIu64, queue->client_id);
             json_field(text, ",", "name", queue->client);

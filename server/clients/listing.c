@@ -115,7 +115,7 @@ static void write_clients(struct listing *listing)
  * often as it likes. */
 static void write_help(struct listing *listing)
 {
-    enum { WIDTH = 71 };
+    enum { WIDTH = 72 };
     for (enum verb verb = 0; verb < VERB_COUNT; verb++) {
         text_string(&listing->line, verb_word(verb));
         text_string(&listing->line, " ");

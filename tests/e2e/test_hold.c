@@ -192,7 +192,7 @@ END_TEST
  * session therefore stays open, but the daemon must not extend its hold. */
 START_TEST(a_lingering_hold_is_not_extended_after_a_half_close)
 {
-    enum { LISTINGS = 300 };
+    enum { LISTINGS = 220 };
     struct stage stage;
     struct held held;
     stage_open(&stage, __func__, &five);

@@ -342,11 +342,11 @@ START_TEST(locks_lists_holders_and_waiters)
     client_send(&stage.client, "LOCKS\n");
     snprintf(pattern, sizeof(pattern),
              "resource=a token=%.8s client=[0-9]+ name=deployer since_ms=[0-9]+ "
-             "left_ms=[0-9]+ hold=yes waiters=1 place=-",
+             "left_ms=[0-9]+ hold=yes waiters=1 place=- slots=-",
              token);
     client_read_match(&stage.client, pattern);
     client_read_match(&stage.client, "resource=b token=- client=- name=- since_ms=-1 left_ms=-1 "
-                                     "hold=no waiters=1 place=-");
+                                     "hold=no waiters=1 place=- slots=-");
     client_read_match(&stage.client, "END");
     client_close(&client);
     stage_wait_stats(&stage.client, " locks=0 ");
@@ -362,7 +362,7 @@ static void read_place(struct client *client, const char *tag, unsigned waiters,
     char pattern[160];
     snprintf(pattern, sizeof(pattern),
              "#%s resource=a token=- client=- name=- since_ms=-1 left_ms=-1 hold=no waiters=%u "
-             "place=%s",
+             "place=%s slots=-",
              tag, waiters, place);
     client_read_match(client, pattern);
 }
@@ -385,7 +385,7 @@ START_TEST(a_waiter_can_list_its_place)
     read_place(&client, "p", 3, "2");
     client_read_match(&client, "#p END");
     client_send(&client, "#all LOCKS\n");
-    client_read_match(&client, "#all resource=b .* waiters=0 place=-");
+    client_read_match(&client, "#all resource=b .* waiters=0 place=- slots=-");
     read_place(&client, "all", 3, "2");
     client_read_match(&client, "#all END");
     client_expect(&client, "END", "LOCKS c");

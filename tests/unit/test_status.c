@@ -150,6 +150,20 @@ START_TEST(hostile_names_are_shown_as_text)
 }
 END_TEST
 
+START_TEST(queue_for_slots_shows_how_many_are_held)
+{
+    status.queue_count = 1;
+    status.waited_for = 1;
+    status.queues[0] = (struct status_lock){
+        .resource = "deploys", .resource_len = 7, .waits = 3, .slots = 10, .slots_held = 9};
+    expect_shown("deploys</td>");
+    expect_shown("<td>9 of 10 slots</td>");
+    const char *json = write_with(status_write_json);
+    ck_assert_ptr_nonnull(
+        strstr(json, "{\"resource\":\"deploys\",\"waiters\":3,\"slots\":10,\"slots_held\":9}"));
+}
+END_TEST
+
 START_TEST(json_encodes_any_bytes)
 {
     status.queue_count = 1;
@@ -302,7 +316,7 @@ START_TEST(locks_line_names_the_holder)
 {
     struct status_lock lock = {.resource = "deploy!", .resource_len = 6, .queued = 2, .place = 1};
     ck_assert_str_eq(line_of(&lock), "resource=deploy token=- client=- name=- since_ms=-1 "
-                                     "left_ms=-1 hold=no waiters=2 place=1");
+                                     "left_ms=-1 hold=no waiters=2 place=1 slots=-");
     lock = (struct status_lock){.resource = "deploy!",
                                 .resource_len = 6,
                                 .held = true,
@@ -313,7 +327,11 @@ START_TEST(locks_line_names_the_holder)
                                 .held_ms = 5,
                                 .left_ms = 6};
     ck_assert_str_eq(line_of(&lock), "resource=deploy token=01234567 client=7 name=- since_ms=5 "
-                                     "left_ms=6 hold=yes waiters=0 place=-");
+                                     "left_ms=6 hold=yes waiters=0 place=- slots=-");
+    lock = (struct status_lock){
+        .resource = "deploy!", .resource_len = 6, .queued = 4, .slots = 10, .slots_held = 9};
+    ck_assert_str_eq(line_of(&lock), "resource=deploy token=- client=- name=- since_ms=-1 "
+                                     "left_ms=-1 hold=no waiters=4 place=- slots=9/10");
 }
 END_TEST
 
@@ -378,6 +396,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, missing_quorum_is_the_headline);
     tcase_add_test(tests, stopping_daemon_is_shown);
     tcase_add_test(tests, hostile_names_are_shown_as_text);
+    tcase_add_test(tests, queue_for_slots_shows_how_many_are_held);
     tcase_add_test(tests, json_encodes_any_bytes);
     tcase_add_test(tests, long_name_is_truncated_only_on_the_page);
     tcase_add_test(tests, history_has_one_rectangle_per_stretch);
