@@ -331,7 +331,7 @@ void engine_drain(struct engine *engine, int64_t now_ns)
 {
     engine->manager.draining = true;
     grants_lose_all(&engine->manager);
-    slots_drain(&engine->manager, now_ns);
+    slots_drain(&engine->manager);
     waits_drain(&engine->manager, now_ns);
     finish(engine, now_ns);
 }

@@ -102,9 +102,10 @@ enum {
      * milliseconds, so extensions that are due at the same time do not make each other time out. */
     LIMIT_RENEWALS = 256,
 
-    /* BREAKs in progress, and STATUSes with SLOTS. */
+    /* BREAKs in progress, and STATUSes with SLOTS. Each of the latter has at least one round in
+     * flight, so together they leave room for others even at LIMIT_ADMISSION_MIN. */
     LIMIT_BREAKS = 16,
-    LIMIT_SURVEYS = 16,
+    LIMIT_SURVEYS = 3,
 
     /* Resources that the daemon keeps in memory, even without a client, because a far waiter of
      * another daemon waits for them. */

@@ -140,11 +140,11 @@ enum redlock_status proto_ask(struct client_proto *proto, const struct client_re
 /* --- giving up --- */
 
 /* Releases a lock that was granted to this exchange and that the caller does not want. */
-static void give_back(struct client_proto *proto, struct exchange *exchange, const char *token,
-                      int64_t now_ns)
+static void give_back(struct client_proto *proto, struct exchange *exchange, const char *resource,
+                      const char *token, int64_t now_ns)
 {
     struct client_request release = {.kind = CLIENT_REQUEST_RELEASE};
-    memcpy(release.resource, exchange->request.resource, sizeof(release.resource));
+    memcpy(release.resource, resource, sizeof(release.resource));
     memcpy(release.token, token, sizeof(release.token));
     free(exchange->hold);
     exchange->hold = NULL;
@@ -160,7 +160,7 @@ static void give_up(struct client_proto *proto, struct exchange *exchange, int64
     bool queued = exchange->state == EXCHANGE_QUEUED; /* not sent yet */
     exchange->line = NULL;
     if (queued && exchange->confirms) {
-        give_back(proto, exchange, exchange->request.token, now_ns);
+        give_back(proto, exchange, exchange->request.resource, exchange->request.token, now_ns);
     } else if (queued) {
         retire(proto, exchange);
     } else if (exchange->confirms && exchange->hold == NULL && exchange->recipient == TO_CALLER) {
@@ -183,7 +183,7 @@ static void cancel(struct client_proto *proto, struct exchange *exchange, int64_
         bool acquires = exchange->request.kind == CLIENT_REQUEST_ACQUIRE || exchange->confirms;
         if (event->status == REDLOCK_OK && acquires) {
             holds_remove(&proto->holds, &proto->notices, event->lock.token);
-            give_back(proto, exchange, event->lock.token, now_ns);
+            give_back(proto, exchange, event->lock.resource, event->lock.token, now_ns);
         }
         recycle(proto, exchange);
     } else if (exchange->state != EXCHANGE_IDLE && exchange->recipient == TO_CALLER) {
@@ -408,7 +408,7 @@ static void finish_confirmation(struct client_proto *proto, struct exchange *exc
     if (gone)
         retire(proto, exchange);
     else
-        give_back(proto, exchange, exchange->request.token, now_ns);
+        give_back(proto, exchange, exchange->request.resource, exchange->request.token, now_ns);
 }
 
 static void on_final_answer(struct client_proto *proto, struct exchange *exchange,
@@ -422,7 +422,7 @@ static void on_final_answer(struct client_proto *proto, struct exchange *exchang
     if (exchange->confirms) {
         finish_confirmation(proto, exchange, event, now_ns);
     } else if (granted && exchange->recipient != TO_CALLER) {
-        give_back(proto, exchange, lock.token, now_ns);
+        give_back(proto, exchange, lock.resource, lock.token, now_ns);
     } else if (granted && event->status != REDLOCK_OK) {
         confirm(proto, exchange, &lock, now_ns);
     } else if (granted) {

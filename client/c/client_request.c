@@ -1,6 +1,7 @@
 #include "client/c/client_request.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -49,6 +50,21 @@ static bool take_ttl(struct client_request *request, int64_t ttl_ms, struct erro
     return true;
 }
 
+/* The names of the slots must not be too long either. */
+static bool take_slots(struct client_request *request, const char *resource, unsigned slots,
+                       struct error *error)
+{
+    char suffix[16];
+    request->slots = slots;
+    int len = snprintf(suffix, sizeof(suffix), "#%u", slots);
+    if (slots > LIMIT_SLOTS)
+        return error_set(error, "slots must be between 1 and %d", LIMIT_SLOTS);
+    if (slots > 0 && resource != NULL && strlen(resource) + (size_t)len > LIMIT_RESOURCE)
+        return error_set(error, "with %u slots, the resource name must have at most %d bytes",
+                         slots, LIMIT_RESOURCE - len);
+    return true;
+}
+
 bool client_request_acquire(struct client_request *request, const char *resource, int64_t ttl_ms,
                             const struct redlock_lock_options *options, struct error *error)
 {
@@ -58,6 +74,8 @@ bool client_request_acquire(struct client_request *request, const char *resource
         request->fence = options->fence;
         request->hold = options->hold;
         request->linger = options->linger;
+        if (!take_slots(request, resource, options->slots, error))
+            return false;
     }
     if (request->linger && !request->hold)
         return error_set(error, "linger requires hold");
@@ -86,6 +104,15 @@ bool client_request_about(struct client_request *request, enum client_request_ki
 {
     *request = (struct client_request){.kind = kind};
     return take_resource(request, resource, error);
+}
+
+bool client_request_query_slots(struct client_request *request, const char *resource,
+                                unsigned slots, struct error *error)
+{
+    *request = (struct client_request){.kind = CLIENT_REQUEST_QUERY};
+    if (slots == 0)
+        return error_set(error, "slots must be between 1 and %d", LIMIT_SLOTS);
+    return take_slots(request, resource, slots, error) && take_resource(request, resource, error);
 }
 
 bool client_request_list(struct client_request *request, const char *listing, struct error *error)
@@ -156,6 +183,8 @@ size_t client_request_format(const struct client_request *request, uint64_t id,
     put_word(&line, request->token);
     if (request->ttl_ms > 0)
         put_number(&line, " ", request->ttl_ms);
+    if (request->slots > 0)
+        put_number(&line, " SLOTS ", request->slots);
     if (request->wait_ms > 0)
         put_number(&line, " WAIT ", request->wait_ms);
     text_string(&line, request->fence ? " FENCE" : "");

@@ -36,6 +36,7 @@ struct client_request {
     const char *listing;               /* LIST: the verb, a static string */
     int64_t ttl_ms;                    /* ACQUIRE, EXTEND */
     int64_t wait_ms;                   /* ACQUIRE */
+    unsigned slots;                    /* ACQUIRE, QUERY; 0: without SLOTS */
     bool fence;
     bool hold;
     bool linger;
@@ -50,6 +51,8 @@ bool client_request_extend(struct client_request *request, const struct redlock_
                            int64_t ttl_ms, struct error *error);
 bool client_request_release(struct client_request *request, const char *resource, const char *token,
                             struct error *error);
+bool client_request_query_slots(struct client_request *request, const char *resource,
+                                unsigned slots, struct error *error);
 /* kind: QUERY, BREAK or PLACE. */
 bool client_request_about(struct client_request *request, enum client_request_kind kind,
                           const char *resource, struct error *error);

@@ -162,7 +162,25 @@ static bool take_fence(struct word *rest, bool asked, int64_t *fence)
     return client_reply_number(word, FENCE_MAX, fence) && *fence > 0;
 }
 
-/* OK to LOCK or EXTEND: "<token> <validity_ms> <elapsed_ms>", for LOCK followed by the fence. */
+/* With SLOTS, the name of the granted slot comes last: "<resource>#<number>". */
+static bool take_slot(const struct client_request *request, struct word *rest, char *resource)
+{
+    size_t len = strlen(request->resource);
+    struct word word;
+    int64_t number;
+    if (!take(rest, &word) || word.len < len + 2 || word.len > LIMIT_RESOURCE ||
+        memcmp(word.at, request->resource, len) != 0 || word.at[len] != '#' ||
+        !client_reply_number((struct word){word.at + len + 1, word.len - len - 1},
+                             (int64_t)request->slots, &number) ||
+        number == 0)
+        return false;
+    memcpy(resource, word.at, word.len);
+    resource[word.len] = '\0';
+    return true;
+}
+
+/* OK to LOCK or EXTEND: "<token> <validity_ms> <elapsed_ms>", for LOCK followed by the fence and,
+ * with SLOTS, by the slot. */
 static enum client_result grant(const struct client_request *request, const struct moments *moments,
                                 struct word rest, struct redlock_event *event, struct text *text)
 {
@@ -181,6 +199,8 @@ static enum client_result grant(const struct client_request *request, const stru
 
     int64_t deadline_ns = deadline_of(moments, validity_ms, elapsed_ms);
     memcpy(lock.resource, request->resource, sizeof(lock.resource));
+    if (request->slots > 0 && !take_slot(request, &rest, lock.resource))
+        return RESULT_GARBLED;
     memcpy(lock.token, token.at, token.len);
     lock.token[token.len] = '\0';
     lock.ttl_ms = request->ttl_ms;
@@ -211,6 +231,25 @@ static void put_time(struct text *text, int64_t ms)
     text_string(text, " s");
 }
 
+/* With SLOTS, STATUS says how many slots are held: "<held>/<slots>". */
+static bool take_held(const struct client_request *request, struct word *rest, unsigned *held)
+{
+    struct word word;
+    int64_t number;
+    int64_t slots;
+    if (request->kind != CLIENT_REQUEST_QUERY || request->slots == 0)
+        return true;
+    const char *slash = take(rest, &word) ? memchr(word.at, '/', word.len) : NULL;
+    if (slash == NULL)
+        return false;
+    size_t len = (size_t)(slash - word.at);
+    if (!client_reply_number((struct word){word.at, len}, request->slots, &number) ||
+        !client_reply_number((struct word){slash + 1, word.len - len - 1}, request->slots, &slots))
+        return false;
+    *held = (unsigned)number;
+    return slots == request->slots;
+}
+
 static enum client_result held(const struct client_request *request, struct word rest,
                                struct redlock_event *event, struct text *text)
 {
@@ -223,15 +262,26 @@ static enum client_result held(const struct client_request *request, struct word
         event->hint_ms = -1;
     else if (!client_reply_number(word, REPLY_MS_MAX, &event->hint_ms))
         return RESULT_GARBLED;
+    if (!take_held(request, &rest, &event->held))
+        return RESULT_GARBLED;
     if (request->kind == CLIENT_REQUEST_BREAK)
         return decide(event, REDLOCK_HELD, text, unbroken, nothing);
-    decide(event, REDLOCK_HELD, text, "another client holds the lock", nothing);
+    decide(event, REDLOCK_HELD, text,
+           request->slots > 0 ? "all slots are held" : "another client holds the lock", nothing);
     if (event->hint_ms >= 0) {
-        text_string(text, "; it expires in ");
+        text_string(text, request->slots > 0 ? "; the first expires in " : "; it expires in ");
         put_time(text, event->hint_ms);
         text_string(text, " at the earliest");
     }
     return RESULT_FINAL;
+}
+
+static enum client_result slots_free(const struct client_request *request, struct word rest,
+                                     struct redlock_event *event, struct text *text)
+{
+    if (!take_held(request, &rest, &event->held))
+        return RESULT_GARBLED;
+    return decide(event, REDLOCK_FREE, text, "not all slots are held", nothing);
 }
 
 /* "LATE <elapsed_ms>". The time includes the wait in the queue. */
@@ -277,6 +327,8 @@ enum client_result client_result_of(const struct client_request *request,
         return grant(request, moments, answer->rest, event, text);
     if (answer->first == REPLY_HELD && (asked & (ACQUIRE | QUERY | BREAK)) != 0)
         return held(request, answer->rest, event, text);
+    if (answer->first == REPLY_FREE && request->slots > 0 && asked == QUERY)
+        return slots_free(request, answer->rest, event, text);
     if (answer->first == REPLY_LATE && (asked & (ACQUIRE | EXTEND)) != 0)
         return late(answer->rest, event, text);
     if ((asked & meaning->answers) != 0) {

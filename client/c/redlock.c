@@ -209,6 +209,15 @@ enum redlock_status redlock_start_query(struct redlock *redlock, const char *res
     return start_about(redlock, CLIENT_REQUEST_QUERY, resource, id);
 }
 
+enum redlock_status redlock_start_query_slots(struct redlock *redlock, const char *resource,
+                                              unsigned slots, uint64_t *id)
+{
+    struct client_request request;
+    struct error error;
+    bool fine = client_request_query_slots(&request, resource, slots, &error);
+    return start(redlock, fine, &request, &error, id);
+}
+
 enum redlock_status redlock_start_place(struct redlock *redlock, const char *resource, uint64_t *id)
 {
     return start_about(redlock, CLIENT_REQUEST_PLACE, resource, id);
@@ -330,6 +339,20 @@ static enum redlock_status ask_about(struct redlock *redlock, enum client_reques
 enum redlock_status redlock_query(struct redlock *redlock, const char *resource, int64_t *hint_ms)
 {
     return ask_about(redlock, CLIENT_REQUEST_QUERY, resource, hint_ms);
+}
+
+enum redlock_status redlock_query_slots(struct redlock *redlock, const char *resource,
+                                        unsigned slots, unsigned *held, int64_t *hint_ms)
+{
+    uint64_t id;
+    struct redlock_event event;
+    enum redlock_status started = redlock_start_query_slots(redlock, resource, slots, &id);
+    enum redlock_status status = await(redlock, started, &id, &event);
+    if (status == REDLOCK_HELD && hint_ms != NULL)
+        *hint_ms = event.hint_ms;
+    if ((status == REDLOCK_HELD || status == REDLOCK_FREE) && held != NULL)
+        *held = event.held;
+    return status;
 }
 
 enum redlock_status redlock_break(struct redlock *redlock, const char *resource, int64_t *hint_ms)

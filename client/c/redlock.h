@@ -164,7 +164,7 @@ enum redlock_status redlock_set_secret(struct redlock *redlock, const char *secr
 
 /* A granted lock. The fields are read-only; a copy works like the original. */
 struct redlock_lock {
-    char resource[REDLOCK_RESOURCE_MAX + 1];
+    char resource[REDLOCK_RESOURCE_MAX + 1]; /* of a semaphore: the name of the granted slot */
     char token[REDLOCK_TOKEN_LEN + 1]; /* needed to extend or release the lock; keep it secret */
     int64_t ttl_ms;
     int64_t deadline_ns; /* on CLOCK_BOOTTIME; 0 if the lock is not held */
@@ -173,7 +173,7 @@ struct redlock_lock {
 };
 
 /*
- * Options of an acquire. NULL and zeros mean: no wait, no fencing token, no HOLD.
+ * Options of an acquire. NULL and zeros mean: no wait, no fencing token, no HOLD, no slots.
  *
  * The daemon releases a HOLD at once when its connection ends cleanly: by redlock_free(), or
  * because the process ends, even if it is killed. (Over TCP, this requires that the process has
@@ -183,12 +183,17 @@ struct redlock_lock {
  * With LINGER, only redlock_release() and redlock_free() release the HOLD at once. After any other
  * end of the connection it lives until its deadline. Use LINGER if other processes also rely on the
  * lock.
+ *
+ * With slots, the name is a semaphore: at most this many clients hold it at the same time. Each is
+ * granted one of the locks <name>#1 to <name>#<slots>, and lock->resource says which. From then on
+ * it is an ordinary lock with that name ("SLOTS" in docs/protocol.txt).
  */
 struct redlock_lock_options {
     int64_t wait_ms; /* longest wait in the queue, at most 24 hours; 0: do not wait */
     bool fence;      /* get a fencing token, greater than that of each earlier grant */
     bool hold;       /* HOLD: the daemon extends the lock until the connection ends, or max_hold */
     bool linger;     /* LINGER, with hold: keep the lock for its TTL if the process is killed */
+    unsigned slots;  /* SLOTS: acquire one of this many slots, at most 1000; 0: the lock itself */
 };
 
 /*
@@ -228,6 +233,12 @@ int64_t redlock_left_ms(const struct redlock_lock *lock);
 /* Asks whether the lock is held: REDLOCK_HELD, with *hint_ms as for redlock_acquire(), or
  * REDLOCK_FREE. */
 enum redlock_status redlock_query(struct redlock *redlock, const char *resource, int64_t *hint_ms);
+
+/* Asks how many of the slots <resource>#1 to <resource>#<slots> are held: REDLOCK_HELD if all are,
+ * with *hint_ms the smallest hint of all slots, otherwise REDLOCK_FREE. Both set *held; slots of
+ * which it is not certain count as held. held and hint_ms may be NULL. */
+enum redlock_status redlock_query_slots(struct redlock *redlock, const char *resource,
+                                        unsigned slots, unsigned *held, int64_t *hint_ms);
 
 /*
  * For operators: releases the lock by force, without its token.
@@ -290,6 +301,7 @@ struct redlock_event {
     struct redlock_lock lock;   /* OK to acquire or extend; LOST, WARN: resource and token only */
     int64_t hint_ms;            /* HELD: as *hint_ms of redlock_acquire(); -1: unknown */
     unsigned place;             /* answer to redlock_start_place() */
+    unsigned held;              /* HELD or FREE to redlock_start_query_slots() */
     char reason[64];            /* LOST: a word like "noquorum"; WARN: "<node>:<reason>" */
 };
 
@@ -307,6 +319,8 @@ enum redlock_status redlock_start_release(struct redlock *redlock, const struct 
                                           uint64_t *id);
 enum redlock_status redlock_start_query(struct redlock *redlock, const char *resource,
                                         uint64_t *id);
+enum redlock_status redlock_start_query_slots(struct redlock *redlock, const char *resource,
+                                              unsigned slots, uint64_t *id);
 /* If the answer is REDLOCK_OK and no REDLOCK_EVENT_LOST came before it, each HOLD of this
  * connection is held until sent_ns of the answer plus a third of the HOLD's TTL. */
 enum redlock_status redlock_start_ping(struct redlock *redlock, uint64_t *id);

@@ -18,7 +18,7 @@ static int version(const struct options *options);
 
 const struct command commands[] = {
     {"run", command_run,
-     "[--ttl T] [--wait T | --nonblock] [--fence]\n"
+     "[--ttl T] [--wait T | --nonblock] [--slots N] [--fence]\n"
      "                   [--on-lost SIGNAL] [--grace T] [--conflict-exit N]\n"
      "                   NAME [--] COMMAND [ARGS...]",
      "run a command while holding a lock", OPERANDS_NAME_COMMAND, OPTIONS_RUN,
@@ -26,9 +26,11 @@ const struct command commands[] = {
      "lost and COMMAND was stopped in time, with all processes it started. max_hold of\n"
      "the daemon limits the run time. The environment of COMMAND has REDLOCK_RESOURCE,\n"
      "_TOKEN, _DEADLINE_MS, _URL, _HELD and, with --fence, _FENCE.\n"},
-    {"lock", command_lock, "[--ttl T] [--wait T | --nonblock] [--fence] NAME",
+    {"lock", command_lock, "[--ttl T] [--wait T | --nonblock] [--slots N] [--fence] NAME",
      "acquire a lock and print its token", OPERANDS_NAME, OPTIONS_LOCK,
-     "Prints TOKEN, or TOKEN FENCE. The lock is not extended; it expires after --ttl.\n"
+     "Prints TOKEN, then with --fence FENCE, then with --slots the name of the slot,\n"
+     "NAME#K, which unlock and extend take. The lock is not extended; it expires after\n"
+     "--ttl.\n"
      "Example:  token=$(redlock lock deploy) && make; redlock unlock deploy $token\n"},
     {"unlock", command_unlock, "NAME [TOKEN]", "release a lock", OPERANDS_NAME_TOKEN, 0,
      TOKEN_HELP "Exits with 1 if the token does not hold the lock.\n"},
@@ -36,9 +38,11 @@ const struct command commands[] = {
      OPERANDS_NAME_TOKEN, OPTION_BIT(OPTION_TTL),
      TOKEN_HELP "Prints for how long the lock is held at least. An extension never shortens a\n"
                 "lock. Exits with 1 if the token does not hold the lock.\n"},
-    {"status", command_status, "NAME", "show whether a lock is held", OPERANDS_NAME, 0,
+    {"status", command_status, "[--slots N] NAME", "show whether a lock is held", OPERANDS_NAME,
+     OPTION_BIT(OPTION_SLOTS),
      "Prints free, or held and the time before which the lock cannot be free, if\n"
-     "known. The answer may be outdated when you read it: to get the lock, use lock.\n"},
+     "known. With --slots, prints free or held, and how many of the slots are held.\n"
+     "The answer may be outdated when you read it: to get the lock, use lock.\n"},
     {"break", command_break, "NAME", "release a lock by force, without its token", OPERANDS_NAME, 0,
      "For operators; the daemon must allow it. The holder is not stopped: it works on\n"
      "until its next extension fails. Prints free if no client held the lock. Exits\n"

@@ -45,12 +45,17 @@ static void print_lock(const struct options *options, const struct redlock_lock 
         json_number(&json, "deadline_ms", lock->deadline_ns / NS_PER_MS);
         if (options->fence)
             json_number(&json, "fence", lock->fence);
+        if (options->slots > 0)
+            json_text(&json, "slot", lock->resource);
         report_end(&json);
-    } else if (options->fence) {
-        printf("%s %" PRId64 "\n", lock->token, lock->fence);
-    } else {
-        puts(lock->token);
+        return;
     }
+    fputs(lock->token, stdout);
+    if (options->fence)
+        printf(" %" PRId64, lock->fence);
+    if (options->slots > 0)
+        printf(" %s", lock->resource);
+    putchar('\n');
 }
 
 /* Formats the `redlock unlock` command for a shell, with the same daemon and the same user. */
@@ -135,7 +140,7 @@ static bool find_lock(const struct options *options, struct redlock_lock *lock, 
         }
         token = line;
     }
-    /* The output of `lock --fence` is "TOKEN FENCE": take the first word. */
+    /* The output of `lock --fence --slots` is "TOKEN FENCE NAME#K": take the first word. */
     size_t len = strcspn(token, " \n");
     if (!token_is(token, len)) {
         *what = options->token != NULL
@@ -209,32 +214,45 @@ int command_extend(const struct options *options)
 
 /* --- commands without a token --- */
 
-static void print_status(const struct options *options, enum redlock_status status, int64_t hint_ms)
+/* held: how many slots are held, with --slots. */
+static void print_status(const struct options *options, enum redlock_status status, int64_t hint_ms,
+                         unsigned held)
 {
-    const char *word = redlock_status_word(status);
     char hint[DURATION_PRINTED];
     if (options->json) {
         struct json json = report_begin(options, status);
         if (status == REDLOCK_HELD)
             json_number(&json, "hint_ms", hint_ms);
+        if (options->slots > 0) {
+            json_number(&json, "slots", options->slots);
+            json_number(&json, "slots_held", held);
+        }
         report_end(&json);
-    } else if (status == REDLOCK_HELD && hint_ms >= 0) {
-        duration_print(hint_ms, hint);
-        printf("%s %s\n", word, hint);
-    } else {
-        puts(word);
+        return;
     }
+    fputs(redlock_status_word(status), stdout);
+    if (options->slots > 0)
+        printf(" %u/%u", held, options->slots);
+    if (status == REDLOCK_HELD && hint_ms >= 0) {
+        duration_print(hint_ms, hint);
+        printf(" %s", hint);
+    }
+    putchar('\n');
 }
 
 int command_status(const struct options *options)
 {
     int64_t hint_ms = -1;
+    unsigned held = 0;
     struct redlock *redlock = daemon_open(options);
-    enum redlock_status status = redlock_query(redlock, options->name, &hint_ms);
+    enum redlock_status status =
+        options->slots > 0
+            ? redlock_query_slots(redlock, options->name, options->slots, &held, &hint_ms)
+            : redlock_query(redlock, options->name, &hint_ms);
     /* HELD is a normal result of status, not a failure. */
     bool answered = status == REDLOCK_HELD || status == REDLOCK_FREE;
     if (answered)
-        print_status(options, status, hint_ms);
+        print_status(options, status, hint_ms, held);
     return finish_command(options, redlock, answered, status, hint_ms);
 }
 
@@ -245,7 +263,7 @@ int command_break(const struct options *options)
     enum redlock_status status = redlock_break(redlock, options->name, &hint_ms);
     bool answered = status == REDLOCK_OK || status == REDLOCK_FREE;
     if (answered && (options->json || status == REDLOCK_FREE))
-        print_status(options, status, hint_ms);
+        print_status(options, status, hint_ms, 0);
     return finish_command(options, redlock, answered, status, hint_ms);
 }
 

@@ -10,6 +10,7 @@
 #include "client/cli/command.h"
 #include "client/cli/duration.h"
 #include "client/cli/signals.h"
+#include "protocol/limits.h"
 #include "protocol/suggest.h"
 
 enum { QUOTED_MAX = 40, QUOTED_SIZE = 4 * QUOTED_MAX + 8, LETTERS_SIZE = 2 * OPTION_COUNT + 4 };
@@ -119,6 +120,17 @@ static bool take_exit(struct parser *parser, const char *text, int *status)
     return true;
 }
 
+static bool take_slots(struct parser *parser, const char *text, unsigned *slots)
+{
+    size_t digits = strspn(text, "0123456789");
+    unsigned long number = strtoul(text, NULL, 10);
+    if (digits == 0 || digits > 4 || text[digits] != '\0' || number == 0 || number > LIMIT_SLOTS)
+        return error_set(parser->error, "--slots must be between 1 and %d, not %s", LIMIT_SLOTS,
+                         quote(parser, text));
+    *slots = (unsigned)number;
+    return true;
+}
+
 static bool take_option(struct parser *parser, enum option_id id, const char *text)
 {
     struct options *options = parser->options;
@@ -132,6 +144,8 @@ static bool take_option(struct parser *parser, enum option_id id, const char *te
     case OPTION_NONBLOCK:
         options->wait_ms = 0;
         return true;
+    case OPTION_SLOTS:
+        return take_slots(parser, text, &options->slots);
     case OPTION_FENCE:
         options->fence = true;
         return true;

@@ -18,6 +18,7 @@ struct command;
     X(OPTION_TTL, "ttl", 0, "T", "time to live unless the lock is extended (30s)")                 \
     X(OPTION_WAIT, "wait", 'w', "T", "wait at most this long (no limit)")                          \
     X(OPTION_NONBLOCK, "nonblock", 'n', NULL, "do not wait; same as --wait 0")                     \
+    X(OPTION_SLOTS, "slots", 0, "N", "let up to N clients hold NAME at the same time")             \
     X(OPTION_FENCE, "fence", 0, NULL, "get a fencing token, which rises with each grant")          \
     X(OPTION_ON_LOST, "on-lost", 0, "SIGNAL", "signal for COMMAND if the lock is lost (TERM)")     \
     X(OPTION_GRACE, "grace", 0, "T", "time from that signal until KILL (10s)")                     \
@@ -52,7 +53,7 @@ enum {
     OPTIONS_EVERYWHERE = OPTIONS_DAEMON | OPTION_BIT(OPTION_JSON) | OPTION_BIT(OPTION_HELP) |
                          OPTION_BIT(OPTION_VERSION),
     OPTIONS_LOCK = OPTION_BIT(OPTION_TTL) | OPTION_BIT(OPTION_WAIT) | OPTION_BIT(OPTION_NONBLOCK) |
-                   OPTION_BIT(OPTION_FENCE),
+                   OPTION_BIT(OPTION_SLOTS) | OPTION_BIT(OPTION_FENCE),
     OPTIONS_RUN = OPTIONS_LOCK | OPTION_BIT(OPTION_ON_LOST) | OPTION_BIT(OPTION_GRACE) |
                   OPTION_BIT(OPTION_CONFLICT_EXIT),
 };
@@ -71,6 +72,7 @@ struct options {
 
     int64_t ttl_ms;
     int64_t wait_ms; /* WAIT_FOREVER: no limit; 0: do not wait */
+    unsigned slots;  /* 0: not given */
     bool fence;
 
     int on_lost; /* signal number */

@@ -56,12 +56,13 @@ bool ttl_shorten(const char *message, int64_t *ttl_ms)
     return true;
 }
 
-bool nesting_has(const char *list, const char *name)
+bool nesting_has(const char *list, const char *name, bool any_slot)
 {
     size_t name_len = strlen(name);
     while (list != NULL && *list != '\0') {
         size_t len = strcspn(list, " ");
-        if (len == name_len && memcmp(list, name, len) == 0)
+        bool begins = len >= name_len && memcmp(list, name, name_len) == 0;
+        if (begins && (any_slot ? list[name_len] == '#' : len == name_len))
             return true;
         list += len + strspn(list + len, " ");
     }

@@ -46,7 +46,8 @@ int64_t retry_at_ns(int64_t now_ns, int64_t ends_ns);
 bool ttl_shorten(const char *message, int64_t *ttl_ms);
 
 /* Whether the name is in the list, which is $REDLOCK_HELD: the names that enclosing `redlock run`
- * commands hold, separated by spaces. list may be NULL. */
-bool nesting_has(const char *list, const char *name);
+ * commands hold, separated by spaces. list may be NULL. any_slot: the name is a semaphore, so look
+ * for any of its slots. */
+bool nesting_has(const char *list, const char *name, bool any_slot);
 
 #endif

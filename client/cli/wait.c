@@ -160,6 +160,7 @@ static enum redlock_status start_lock(struct wait *wait)
         .hold = wait->hold,
         /* If redlock is killed, processes of COMMAND may outlive it and still rely on the lock. */
         .linger = wait->hold,
+        .slots = options->slots,
     };
     wait->place = 0;
     return redlock_start_acquire(wait->redlock, options->name, wait->ttl_ms, &lock_options,
@@ -303,7 +304,7 @@ enum redlock_status wait_for_lock(struct redlock *redlock, const struct options 
         .suspension = suspension,
         .hold = hold,
         .ttl_ms = options->ttl_ms,
-        .nested = nesting_has(getenv("REDLOCK_HELD"), options->name),
+        .nested = nesting_has(getenv("REDLOCK_HELD"), options->name, options->slots > 0),
         .started_ns = now_ns,
         .ends_ns =
             options->wait_ms == WAIT_FOREVER ? INT64_MAX : now_ns + options->wait_ms * NS_PER_MS,

@@ -4,11 +4,12 @@ _redlock_commands='run lock unlock extend status break locks nodes clients stats
 
 _redlock_options()
 {
-    local lock='--ttl --wait --nonblock --fence' common='--url --secret-file --timeout --json --help'
+    local lock='--ttl --wait --nonblock --slots --fence' common='--url --secret-file --timeout --json --help'
     case $1 in
     run) echo "$lock --on-lost --grace --conflict-exit $common" ;;
     lock) echo "$lock $common" ;;
     extend) echo "--ttl $common" ;;
+    status) echo "--slots $common" ;;
     help) echo '--help' ;;
     version) echo '--json --help' ;;
     '') echo "$common --version" ;;
@@ -20,7 +21,7 @@ _redlock_options()
 _redlock_takes_value()
 {
     case $1 in
-    --url | --secret-file | --timeout | --ttl | --wait | -w | --on-lost | --grace | --conflict-exit | -E) return 0 ;;
+    --url | --secret-file | --timeout | --ttl | --wait | -w | --slots | --on-lost | --grace | --conflict-exit | -E) return 0 ;;
     esac
     return 1
 }

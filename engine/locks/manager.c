@@ -9,8 +9,8 @@
 bool manager_init(struct lock_manager *manager, const struct engine_rules *rules,
                   const struct engine_io *io, struct engine_stats *stats, struct flights *flights)
 {
-    /* Each round, pending request, lock, seeker and semaphore can be for a resource of its own, so
-     * there must be enough resources for all of them. */
+    /* Each round, pending request, lock, seeker, semaphore and key probe can be for a resource of
+     * its own, so there must be enough resources for all of them. */
     size_t pending_requests = LIMIT_ROUNDS + rules->waiters;
     uint64_t seed;
     *manager = (struct lock_manager){
@@ -34,7 +34,7 @@ bool manager_init(struct lock_manager *manager, const struct engine_rules *rules
            semaphores_init(&manager->semaphores, ~manager->queue_seed) &&
            resources_init(&manager->resources,
                           LIMIT_ROUNDS + pending_requests + LIMIT_LOCKS + LIMIT_FAR_RESOURCES +
-                              2 * LIMIT_SEEKERS,
+                              2 * LIMIT_SEEKERS + LIMIT_NODES * LIMIT_LINK_KEY_PROBES,
                           rules->key_prefix, rules->key_prefix_len, seed) &&
            pool_init(&manager->pending_requests, sizeof(struct pending_request),
                      pending_requests) &&

@@ -53,12 +53,23 @@ void queue_join(struct queue *queue, struct waiter *waiter, int64_t now_ns)
     queue->length++;
 }
 
+void queue_probe_untracked(struct queue *queue)
+{
+    queue->changed |= nodes_all(queue->rules->round.node_count) & ~queue->tracked;
+}
+
 void queue_probe_first(struct queue *queue)
 {
     if (queue->length > 1 || queue->phase != QUEUE_WATCHING)
         return;
     queue->acquire_ns = TIMER_NEVER;
-    queue->changed = nodes_all(queue->rules->round.node_count);
+    queue_probe_untracked(queue);
+}
+
+void queue_end_pause(struct queue *queue, int64_t now_ns)
+{
+    if (queue->phase == QUEUE_PAUSING)
+        queue->acquire_ns = now_ns;
 }
 
 void queue_leave(struct queue *queue, struct waiter *waiter)

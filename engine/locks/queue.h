@@ -139,9 +139,13 @@ void queue_init(struct queue *queue, const struct engine_rules *rules, uint32_t 
 /* Append the waiter. waiter->seeks is set by the caller. */
 void queue_join(struct queue *queue, struct waiter *waiter, int64_t now_ns);
 
-/* The first waiter has just joined, and the lock is most likely held: send key probes instead of
- * starting a round. */
+/* For seekers (engine/locks/semaphore.h), whose LOCKs can also be granted other locks.
+ * queue_probe_first(): the first waiter has just joined, and the lock is most likely held: send key
+ * probes instead of starting a round. queue_probe_untracked(): also probe the nodes that will not
+ * report the next change. queue_end_pause(): pauses do not apply to the first waiter. */
 void queue_probe_first(struct queue *queue);
+void queue_probe_untracked(struct queue *queue);
+void queue_end_pause(struct queue *queue, int64_t now_ns);
 
 /* Remove the waiter from wherever it is in the queue: it was granted the lock, or waits no
  * longer. */

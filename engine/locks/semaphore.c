@@ -179,6 +179,8 @@ struct seeker *seeker_place(struct semaphores *semaphores, struct semaphore *sem
     seeker->waiter.seeks = true;
     slot->seeker = seeker;
     LIST_INSERT_HEAD(&semaphore->seekers, seeker, of_semaphore);
+    semaphore->seeker_count++;
+    semaphore->soonest_slots = 0;
     queue_join(&slot->queue, &seeker->waiter, now_ns);
     return seeker;
 }
@@ -190,6 +192,8 @@ void seeker_remove(struct semaphores *semaphores, struct seeker *seeker)
     queue_leave(&seeker->slot->queue, &seeker->waiter);
     seeker->slot->seeker = NULL;
     LIST_REMOVE(seeker, of_semaphore);
+    seeker->semaphore->seeker_count--;
+    seeker->semaphore->soonest_slots = 0;
     pool_give(&semaphores->seekers, seeker);
 }
 
@@ -208,6 +212,7 @@ bool seeker_serve(struct seeker *seeker)
     seeker_set_ready(seeker, false);
     seeker->serves = next;
     next->seeker = seeker;
+    seeker->semaphore->serving++;
     return true;
 }
 
@@ -215,6 +220,8 @@ void seeker_stop(struct semaphores *semaphores, struct seeker *seeker)
 {
     seeker->serves->seeker = NULL;
     seeker->serves = NULL;
+    seeker->semaphore->serving--;
+    seeker->semaphore->soonest_slots = 0;
     schedule(semaphores, seeker->semaphore);
 }
 
@@ -224,13 +231,10 @@ void seeker_set_ready(struct seeker *seeker, bool ready)
     if (ready == seeker->ready)
         return;
     seeker->ready = ready;
-    if (ready) {
+    if (ready)
         TAILQ_INSERT_TAIL(&semaphore->ready, seeker, of_ready);
-        semaphore->ready_count++;
-    } else {
+    else
         TAILQ_REMOVE(&semaphore->ready, seeker, of_ready);
-        semaphore->ready_count--;
-    }
 }
 
 void seeker_requeue(struct seeker *seeker, int64_t now_ns)
@@ -255,24 +259,44 @@ struct seeker *semaphore_ready(struct semaphores *semaphores, const struct semap
     return chosen;
 }
 
-struct resource *semaphore_soonest(const struct semaphore *semaphore, unsigned slots,
-                                   int64_t now_ns, int64_t *hint_ms)
+/* How much a slot says about why a LOCK gets none: see semaphore_soonest(). */
+static unsigned rank_of(const struct resource *slot, int64_t hint_ms)
 {
-    struct resource *soonest = NULL;
+    if (slot->lock != NULL || hint_ms >= 0 || queue_is_held(&slot->queue))
+        return 2;
+    return slot->last_outcome == OUTCOME_NOQUORUM ? 1 : 0;
+}
+
+static void find_soonest(struct semaphore *semaphore, unsigned slots, int64_t now_ns)
+{
     const struct seeker *seeker;
-    *hint_ms = -1;
+    unsigned best = 0;
+    semaphore->soonest = NULL;
+    semaphore->soonest_hint_ms = -1;
     LIST_FOREACH (seeker, &semaphore->seekers, of_semaphore) {
         if (seeker->number > slots)
             continue;
-        int64_t hint = queue_hint_ms(&seeker->slot->queue, now_ns);
-        bool held = seeker->slot->last_outcome == OUTCOME_HELD;
-        if (soonest == NULL || (held && soonest->last_outcome != OUTCOME_HELD) ||
-            (held && hint >= 0 && (*hint_ms < 0 || hint < *hint_ms))) {
-            soonest = seeker->slot;
-            *hint_ms = held ? hint : -1;
-        }
+        int64_t hint_ms = queue_hint_ms(&seeker->slot->queue, now_ns);
+        unsigned rank = rank_of(seeker->slot, hint_ms);
+        bool sooner = hint_ms >= 0 &&
+                      (semaphore->soonest_hint_ms < 0 || hint_ms < semaphore->soonest_hint_ms);
+        if (semaphore->soonest != NULL && rank <= best && !(rank == 2 && sooner))
+            continue;
+        semaphore->soonest = seeker->slot;
+        semaphore->soonest_hint_ms = rank == 2 ? hint_ms : -1;
+        best = rank;
     }
-    return soonest;
+    semaphore->soonest_ns = now_ns;
+    semaphore->soonest_slots = slots;
+}
+
+struct resource *semaphore_soonest(struct semaphore *semaphore, unsigned slots, int64_t now_ns,
+                                   int64_t *hint_ms)
+{
+    if (semaphore->soonest_slots != slots || semaphore->soonest_ns != now_ns)
+        find_soonest(semaphore, slots, now_ns);
+    *hint_ms = semaphore->soonest_hint_ms;
+    return semaphore->soonest;
 }
 
 unsigned semaphore_held(const struct semaphore *semaphore)

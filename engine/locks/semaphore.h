@@ -67,8 +67,16 @@ struct semaphore {
     unsigned watched;    /* slots 1 to `watched` all have their seekers */
     int64_t numbered_ns; /* when the LOCKs were last numbered */
     LIST_HEAD(, seeker) seekers;
+    unsigned seeker_count;
+    unsigned serving; /* seekers that serve a LOCK */
     TAILQ_HEAD(, seeker) ready;
-    unsigned ready_count;
+    /* What semaphore_soonest() has found for `soonest_slots` slots at soonest_ns, so that many
+     * LOCKs that are refused in one pass do not each walk over all slots. soonest_slots is 0 if it
+     * has to be found anew. */
+    struct resource *soonest;
+    unsigned soonest_slots;
+    int64_t soonest_ns;
+    int64_t soonest_hint_ms;
     bool to_serve; /* in semaphores->to_serve */
     TAILQ_ENTRY(semaphore) of_to_serve;
     LIST_ENTRY(semaphore) of_all;
@@ -151,10 +159,14 @@ unsigned semaphore_held(const struct semaphore *semaphore);
 /* A random number below `count`. */
 unsigned semaphores_draw(struct semaphores *semaphores, unsigned count);
 
-/* Of slots 1 to `slots`, the one that will most likely be free first: of those whose last round was
- * refused because they were held, the one with the smallest hint. *hint_ms: that hint; -1: not
- * known. If none was held, any of them. NULL: none has a seeker. */
-struct resource *semaphore_soonest(const struct semaphore *semaphore, unsigned slots,
-                                   int64_t now_ns, int64_t *hint_ms);
+/*
+ * Of slots 1 to `slots`, the one whose state is the reply to a LOCK that gets no slot:
+ *   - one that is held, as far as is known: that with the smallest hint;
+ *   - otherwise one whose last round found no quorum;
+ *   - otherwise any of them, or NULL if none has a seeker.
+ * *hint_ms: the hint of a held slot; -1: not known.
+ */
+struct resource *semaphore_soonest(struct semaphore *semaphore, unsigned slots, int64_t now_ns,
+                                   int64_t *hint_ms);
 
 #endif

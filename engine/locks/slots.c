@@ -10,6 +10,7 @@
  *
  * TRIES_WITHOUT_WAIT: after them, the reply is HELD. So with up to eight slots that other daemons
  * may hold, HELD is certain. With more, a few tries find a free slot unless nearly all are held.
+ * No try begins later than node_timeout after the arrival, because the client expects its reply.
  *
  * TRIES_BEFORE_WATCHING: after them, a LOCK with WAIT has the daemon watch all slots. This takes
  * one key probe for each slot on each master, once for all LOCKs that wait.
@@ -44,18 +45,25 @@ static struct seeker *try_slot(struct lock_manager *manager, struct pending_requ
                                int64_t now_ns)
 {
     struct semaphores *semaphores = &manager->semaphores;
+    struct semaphore *semaphore = pending_semaphore(pending);
     unsigned first = semaphores_draw(semaphores, pending->slots);
-    if (pending->tries == (pending->waits ? TRIES_BEFORE_WATCHING : TRIES_WITHOUT_WAIT))
+    if (semaphore->watched >= pending->slots || semaphore->seeker_count == semaphore->slots ||
+        pending->tries == (pending->waits ? TRIES_BEFORE_WATCHING : TRIES_WITHOUT_WAIT))
+        return NULL;
+    if (!pending->waits && now_ns - pending->received_ns >= manager->rules->round.node_timeout_ns)
         return NULL;
     for (unsigned i = 0; i < pending->slots; i++) {
         unsigned number = (first + i) % pending->slots + 1;
-        struct slot_name name = name_of(pending_semaphore(pending), number);
+        struct slot_name name = name_of(semaphore, number);
         struct resource *slot = resource_find(&manager->resources, name.bytes, name.len);
         if (slot == NULL || is_unknown(slot, now_ns)) {
             slot = take_slot(manager, &name);
             slot->last_outcome = OUTCOME_HELD;
             pending->tries++;
-            return seeker_place(semaphores, pending_semaphore(pending), slot, number, now_ns);
+            struct seeker *seeker = seeker_place(semaphores, semaphore, slot, number, now_ns);
+            if (!pending->waits)
+                queue_end_pause(&slot->queue, now_ns);
+            return seeker;
         }
     }
     return NULL;
@@ -65,9 +73,13 @@ static struct seeker *try_slot(struct lock_manager *manager, struct pending_requ
 static int64_t first_end_ns(const struct lock_manager *manager,
                             const struct pending_request *pending)
 {
+    const struct semaphore *semaphore = pending_semaphore(pending);
     int64_t ends_ns = TIMER_NEVER;
+    /* If all slots have seekers, their queues know when they end. */
+    if (semaphore->seeker_count == semaphore->slots)
+        return TIMER_NEVER;
     for (unsigned number = 1; number <= pending->slots; number++) {
-        struct slot_name name = name_of(pending_semaphore(pending), number);
+        struct slot_name name = name_of(semaphore, number);
         const struct resource *slot = resource_find(&manager->resources, name.bytes, name.len);
         if (slot != NULL && slot->lock != NULL && slot->lock->ends_ns < ends_ns)
             ends_ns = slot->lock->ends_ns;
@@ -84,12 +96,17 @@ static void watch(struct lock_manager *manager, struct semaphore *semaphore, uns
         unsigned number = semaphore->watched + 1;
         struct slot_name name = name_of(semaphore, number);
         struct resource *slot = take_slot(manager, &name);
-        if (slot->seeker != NULL)
-            continue;
-        if (slot->queue.length == 0)
-            slot->last_outcome = OUTCOME_HELD;
-        seeker_place(&manager->semaphores, semaphore, slot, number, now_ns);
-        queue_probe_first(&slot->queue);
+        if (slot->seeker != NULL) {
+            /* It was placed for a LOCK without WAIT, whose round did not probe the key. If that
+             * round is still under way, it will: waits_watch(). */
+            if (slot->acquire == NULL)
+                queue_probe_untracked(&slot->queue);
+        } else {
+            if (slot->queue.length == 0)
+                slot->last_outcome = OUTCOME_HELD;
+            seeker_place(&manager->semaphores, semaphore, slot, number, now_ns);
+            queue_probe_first(&slot->queue);
+        }
         waits_watch(slot, now_ns);
         waits_run(manager, slot, now_ns);
     }
@@ -111,6 +128,9 @@ static void serve(struct lock_manager *manager, struct semaphore *semaphore, int
             seeker = try_slot(manager, next, now_ns);
         if (seeker != NULL) {
             waits_run(manager, seeker->slot, now_ns);
+        } else if (!next->waits && semaphore->serving > 0) {
+            /* The outcome of the rounds under way is not known yet. */
+            return;
         } else if (!next->waits) {
             refuse(manager, next, now_ns);
         } else {
@@ -147,8 +167,9 @@ void slots_run(struct lock_manager *manager, int64_t now_ns)
     }
 }
 
-static void drain(struct lock_manager *manager, const struct waiter_list *list, int64_t now_ns)
+static void drain(struct lock_manager *manager, const struct waiter_list *list)
 {
+    const struct reply reply = {.outcome = OUTCOME_SHUTDOWN};
     struct waiter *waiter = TAILQ_FIRST(list);
     while (waiter != NULL) {
         struct pending_request *pending = pending_of(waiter);
@@ -157,16 +178,17 @@ static void drain(struct lock_manager *manager, const struct waiter_list *list, 
             timers_set(&manager->timers, &pending->waiter.wait_deadline, TIMER_NEVER);
             pending->wait_over = true;
         } else {
-            waits_answer_slots(manager, pending, TIMER_NEVER, now_ns);
+            waits_leave(manager, pending);
+            manager_reply(manager, pending, ROUND_ACQUIRE, &reply);
         }
     }
 }
 
-void slots_drain(struct lock_manager *manager, int64_t now_ns)
+void slots_drain(struct lock_manager *manager)
 {
     struct semaphore *semaphore;
     LIST_FOREACH (semaphore, &manager->semaphores.all, of_all) {
-        drain(manager, &semaphore->waiting, now_ns);
-        drain(manager, &semaphore->impatient, now_ns);
+        drain(manager, &semaphore->waiting);
+        drain(manager, &semaphore->impatient);
     }
 }

@@ -13,6 +13,6 @@ struct lock_manager;
 void slots_run(struct lock_manager *manager, int64_t now_ns);
 
 /* The daemon stops: reply SHUTDOWN to each LOCK with SLOTS, except those with a round under way. */
-void slots_drain(struct lock_manager *manager, int64_t now_ns);
+void slots_drain(struct lock_manager *manager);
 
 #endif

@@ -62,7 +62,8 @@ static bool start_rounds(struct lock_manager *manager, struct survey *survey, in
     struct flights *flights = manager->flights;
     while (survey->started < survey->slots &&
            (survey->under_way == 0 ||
-            (survey->under_way < ROUNDS_AT_ONCE && flights_has_room(flights)))) {
+            (survey->under_way < ROUNDS_AT_ONCE && manager->start_queue.length == 0 &&
+             flights_has_room(flights)))) {
         struct slot_name name =
             slot_name(survey->name.bytes, survey->name.len, survey->started + 1);
         struct resource *slot = resource_take(&manager->resources, manager->rules,

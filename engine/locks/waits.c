@@ -112,19 +112,18 @@ static void answer_waiter(struct lock_manager *manager, struct pending_request *
              now_ns);
 }
 
-struct reply waits_slots_reply(const struct lock_manager *manager,
-                               const struct semaphore *semaphore, unsigned slots,
-                               int64_t received_ns, int64_t ends_ns, int64_t now_ns)
+struct reply waits_slots_reply(const struct lock_manager *manager, struct semaphore *semaphore,
+                               unsigned slots, int64_t received_ns, int64_t ends_ns, int64_t now_ns)
 {
     int64_t hint_ms;
     struct resource *soonest = semaphore_soonest(semaphore, slots, now_ns, &hint_ms);
     struct reply reply = {.outcome = OUTCOME_HELD, .hint_ms = hint_ms};
     if (soonest != NULL)
         reply = waits_last_reply(manager, soonest, hint_ms, received_ns, now_ns);
-    if (ends_ns == TIMER_NEVER)
+    if (ends_ns == TIMER_NEVER || reply.outcome != OUTCOME_HELD)
         return reply;
     int64_t ends_ms = (ends_ns - now_ns + NS_PER_MS - 1) / NS_PER_MS;
-    if (reply.outcome != OUTCOME_HELD || hint_ms < 0 || ends_ms < hint_ms)
+    if (hint_ms < 0 || ends_ms < hint_ms)
         reply = (struct reply){.outcome = OUTCOME_HELD, .hint_ms = ends_ms > 0 ? ends_ms : 0};
     return reply;
 }
@@ -189,7 +188,8 @@ void waits_on_deadline(struct lock_manager *manager, struct pending_request *pen
         return;
     }
     renew_reasons(manager, resource, now_ns);
-    if (pending->awaits_start || !pending->waits)
+    bool tried = !pending->waits && pending->tries > 1;
+    if ((pending->awaits_start || !pending->waits) && !tried)
         answer_busy(manager, pending, now_ns);
     else if (pending->slots > 0)
         waits_answer_slots(manager, pending, TIMER_NEVER, now_ns);
@@ -207,10 +207,8 @@ static struct pending_request *next_lock(struct resource *resource, int64_t now_
     struct queue *queue = &resource->queue;
     struct waiter *first = TAILQ_FIRST(&queue->waiters);
     if (first->seeks && seeker_of(first)->serves == NULL && !seeker_serve(seeker_of(first))) {
-        if (queue->length == 1) {
-            seeker_set_ready(seeker_of(first), true);
+        if (queue->length == 1)
             return NULL;
-        }
         seeker_requeue(seeker_of(first), now_ns);
     }
     return first_lock(resource);
@@ -341,8 +339,10 @@ static bool grant(struct lock_manager *manager, struct flight *flight, int64_t n
 static void stop_serving(struct lock_manager *manager, struct pending_request *pending,
                          const struct round *round, int64_t now_ns)
 {
-    if (pending->wait_over || (!pending->waits && round->outcome == OUTCOME_NOQUORUM))
-        answer_waiter(manager, pending, round_hint_ms(round, now_ns), now_ns);
+    if (pending->wait_over)
+        waits_answer_slots(manager, pending, TIMER_NEVER, now_ns);
+    else if (!pending->waits && round->outcome == OUTCOME_NOQUORUM)
+        answer_waiter(manager, pending, -1, now_ns);
     else
         seeker_stop(&manager->semaphores, pending->seeker);
 }
@@ -410,13 +410,22 @@ bool waits_on_settled(struct lock_manager *manager, struct flight *flight, int64
  * locks, so it is found soon enough. */
 #define FAR_QUERY_NS (20 * NS_PER_MS)
 
+static bool is_waited_for(const struct resource *resource)
+{
+    const struct seeker *seeker = resource->seeker;
+    if (seeker == NULL)
+        return resource->queue.length > 0;
+    return resource->queue.length > 1 || semaphore_next(seeker->semaphore) != NULL;
+}
+
 /* A lock is being released. If no client of this daemon waits for it, ask a master whether a far
  * waiter of another daemon wants it: at each release of a sought lock, and otherwise at most once
  * per FAR_QUERY_NS. */
 static void seek_far_waiter(struct lock_manager *manager, struct resource *resource, int64_t now_ns)
 {
     const struct queue *queue = &resource->queue;
-    if (queue->length > 0 || (queue->sought == 0 && now_ns - manager->far_query_ns < FAR_QUERY_NS))
+    if (is_waited_for(resource) ||
+        (queue->sought == 0 && now_ns - manager->far_query_ns < FAR_QUERY_NS))
         return;
     manager->far_query_ns = now_ns;
     write_far_query(manager->flights, &resource->key, now_ns);
@@ -605,8 +614,12 @@ static void run_queue(struct lock_manager *manager, struct resource *resource, i
         /* Keys are probed only if a client waits whose wait is not over. */
         want = queue_next(queue, queue->length > queue->timed_out ? reachable(manager, now_ns) : 0,
                           now_ns, &nodes);
-        if (want != QUEUE_ACQUIRE || rest_until_ns(manager, resource, now_ns) != 0 ||
-            (next = next_lock(resource, now_ns)) == NULL || !may_start(manager, next, now_ns))
+        if (want != QUEUE_ACQUIRE || rest_until_ns(manager, resource, now_ns) != 0)
+            break;
+        next = next_lock(resource, now_ns);
+        if (next == NULL)
+            seeker_set_ready(resource->seeker, true);
+        if (next == NULL || !may_start(manager, next, now_ns))
             break;
         start_acquire(manager, next, now_ns);
     }

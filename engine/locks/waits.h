@@ -30,9 +30,9 @@ struct reply waits_last_reply(const struct lock_manager *manager, struct resourc
  * to `slots` that have seekers; or NOQUORUM. ends_ns: the end of a slot that this daemon has
  * granted, and that has no seeker; TIMER_NEVER: none. waits_answer_slots() sends it to a pending
  * LOCK. */
-struct reply waits_slots_reply(const struct lock_manager *manager,
-                               const struct semaphore *semaphore, unsigned slots,
-                               int64_t received_ns, int64_t ends_ns, int64_t now_ns);
+struct reply waits_slots_reply(const struct lock_manager *manager, struct semaphore *semaphore,
+                               unsigned slots, int64_t received_ns, int64_t ends_ns,
+                               int64_t now_ns);
 void waits_answer_slots(struct lock_manager *manager, struct pending_request *pending,
                         int64_t ends_ns, int64_t now_ns);
 

@@ -14,7 +14,7 @@
 #include "tests/bench/must.h"
 #include "tests/bench/usage.h"
 
-enum { TOKEN_LEN = 40, RESOURCE_LEN = 32, WAIT_LEN = 24, QUEUE_WAIT_MS = 60000, TTL_MS = 2000 };
+enum { TOKEN_LEN = 40, RESOURCE_LEN = 32, WAIT_LEN = 40, QUEUE_WAIT_MS = 60000, TTL_MS = 2000 };
 
 /* With per_s, the requests that have become due are sent once in this time. */
 #define STEP_NS NS_PER_MS
@@ -26,10 +26,13 @@ enum slot_state { SLOT_IDLE, SLOT_LOCKING, SLOT_HOLDING, SLOT_UNLOCKING, SLOT_DO
 /* A place for one request in flight. */
 struct slot {
     STAILQ_ENTRY(slot) next_idle;
+    STAILQ_ENTRY(slot) next_holder;
     unsigned connection;
     enum slot_state state;
     bool polls;
     char resource[RESOURCE_LEN];
+    char granted[RESOURCE_LEN]; /* the resource to unlock; with semaphore, the granted slot */
+    int64_t release_ns;
     char token[TOKEN_LEN];
     int64_t since_ns;
     uint64_t turns;
@@ -46,9 +49,8 @@ struct load {
     uint64_t offered;         /* with per_s: requests that were due so far */
     unsigned ttl_ms;
     unsigned wait_ms;
-    char wait[WAIT_LEN]; /* " WAIT 60000" */
-    struct slot *holder; /* with one_resource and hold_ns: the slot that holds the lock */
-    int64_t release_ns;
+    char wait[WAIT_LEN];         /* " WAIT 60000", after " SLOTS 10" */
+    STAILQ_HEAD(, slot) holders; /* with hold_ns: the slots that hold a lock, in order of release */
     int64_t released_ns; /* with one_resource: time of the last UNLOCK; 0: none, or the lock is
                             granted again */
     int64_t started_ns;
@@ -62,7 +64,7 @@ static void put(struct load *load, struct slot *slot, int64_t now_ns)
 {
     unsigned tag = (unsigned)(slot - load->slots);
     if (slot->state == SLOT_UNLOCKING)
-        client_pool_put(load->pool, slot->connection, "#%u UNLOCK %s %.*s\n", tag, slot->resource,
+        client_pool_put(load->pool, slot->connection, "#%u UNLOCK %s %.*s\n", tag, slot->granted,
                         TOKEN_LEN, slot->token);
     else
         client_pool_put(load->pool, slot->connection, "#%u LOCK %s %u%s\n", tag, slot->resource,
@@ -74,7 +76,7 @@ static void put(struct load *load, struct slot *slot, int64_t now_ns)
 static void unlock(struct load *load, struct slot *slot, int64_t now_ns)
 {
     slot->state = SLOT_UNLOCKING;
-    if (load->plan->one_resource)
+    if (load->plan->one_resource && load->plan->semaphore == 0)
         load->released_ns = now_ns;
     put(load, slot, now_ns);
 }
@@ -121,6 +123,8 @@ static void on_granted(struct load *load, struct slot *slot, const char *token, 
     struct load_result *result = load->result;
     int64_t took_ns = now_ns - slot->since_ns;
     memcpy(slot->token, token, TOKEN_LEN);
+    snprintf(slot->granted, RESOURCE_LEN, "%s",
+             load->plan->semaphore > 0 ? strrchr(token, ' ') + 1 : slot->resource);
     if (!load->ending) {
         spread_add(&result->acquire, took_ns);
         slot->turns++;
@@ -136,8 +140,8 @@ static void on_granted(struct load *load, struct slot *slot, const char *token, 
         return;
     }
     slot->state = SLOT_HOLDING;
-    load->holder = slot;
-    load->release_ns = now_ns + load->plan->hold_ns;
+    slot->release_ns = now_ns + load->plan->hold_ns;
+    STAILQ_INSERT_TAIL(&load->holders, slot, next_holder);
 }
 
 /* A reply such as "#12 OK 6c7b... 29689 0 -" or "#12 OK". */
@@ -194,9 +198,13 @@ static void open_all(struct load *load)
     load->running = load->slot_count;
     load->ttl_ms = plan->ttl_ms != 0 ? plan->ttl_ms : TTL_MS;
     load->wait_ms = plan->wait_ms != 0 || !plan->one_resource ? plan->wait_ms : QUEUE_WAIT_MS;
+    size_t len = 0;
+    if (plan->semaphore > 0)
+        len = (size_t)snprintf(load->wait, WAIT_LEN, " SLOTS %u", plan->semaphore);
     if (load->wait_ms != 0)
-        snprintf(load->wait, WAIT_LEN, " WAIT %u", load->wait_ms);
+        snprintf(load->wait + len, WAIT_LEN - len, " WAIT %u", load->wait_ms);
     STAILQ_INIT(&load->idle);
+    STAILQ_INIT(&load->holders);
 }
 
 /* The time of the next action that no reply triggers. */
@@ -206,8 +214,9 @@ static int64_t next_ns(const struct load *load, int64_t now_ns)
     /* After the end of the measurement only replies are awaited. */
     if (next <= now_ns)
         next = now_ns + NS_PER_S;
-    if (load->holder != NULL && load->release_ns < next)
-        next = load->release_ns;
+    const struct slot *holder = STAILQ_FIRST(&load->holders);
+    if (holder != NULL && holder->release_ns < next)
+        next = holder->release_ns;
     if (load->hang_ns < next)
         next = load->hang_ns;
     if (load->plan->per_s > 0 && !load->ending && now_ns + STEP_NS < next)
@@ -231,16 +240,17 @@ static void write_all(struct load *load)
 static void pass(struct load *load)
 {
     int64_t now_ns = clock_ns();
-    now_ns = client_pool_wait(
-        load->pool, load->ending && load->holder != NULL ? 0 : next_ns(load, now_ns) - now_ns);
+    struct slot *holder = STAILQ_FIRST(&load->holders);
+    now_ns = client_pool_wait(load->pool,
+                              load->ending && holder != NULL ? 0 : next_ns(load, now_ns) - now_ns);
     if (now_ns >= load->hang_ns) {
         kill(load->plan->hangs, SIGSTOP);
         load->hang_ns = INT64_MAX;
     }
-    if (load->holder != NULL && (now_ns >= load->release_ns || load->ending)) {
-        struct slot *slot = load->holder;
-        load->holder = NULL;
-        unlock(load, slot, now_ns);
+    while ((holder = STAILQ_FIRST(&load->holders)) != NULL &&
+           (now_ns >= holder->release_ns || load->ending)) {
+        STAILQ_REMOVE_HEAD(&load->holders, next_holder);
+        unlock(load, holder, now_ns);
     }
     load->now_ns = now_ns;
     client_pool_read(load->pool);
@@ -249,15 +259,34 @@ static void pass(struct load *load)
     write_all(load);
 }
 
-static double fairness(const struct load *load)
+/* The index of every `step`-th request in flight, from the first on. */
+static double fairness(const struct load *load, unsigned first, unsigned step)
 {
     double sum = 0, squares = 0;
-    for (unsigned i = 0; i < load->slot_count; i++) {
+    unsigned count = 0;
+    for (unsigned i = first; i < load->slot_count; i += step, count++) {
         double turns = (double)load->slots[i].turns;
         sum += turns;
         squares += turns * turns;
     }
-    return squares > 0 ? sum * sum / (load->slot_count * squares) : 0;
+    return squares > 0 ? sum * sum / (count * squares) : 0;
+}
+
+/* The lowest index of the clients of one daemon. The connections use the daemons in turns, and so
+ * do the requests, if the number of connections is a multiple of that of the daemons. */
+static double fairness_within(const struct load *load)
+{
+    unsigned daemons = 0;
+    double lowest = 1;
+    while (daemons < LOAD_DAEMONS && load->plan->ports[daemons] != 0)
+        daemons++;
+    if (daemons == 0 || load->plan->connections % daemons != 0)
+        return fairness(load, 0, 1);
+    for (unsigned i = 0; i < daemons; i++) {
+        double index = fairness(load, i, daemons);
+        lowest = index < lowest ? index : lowest;
+    }
+    return lowest;
 }
 
 static double least_share(const struct load *load)
@@ -289,7 +318,8 @@ static void end(struct load *load, int64_t now_ns, int64_t cpu_ns)
     result->ended_ns = now_ns;
     result->seconds = (double)(now_ns - load->started_ns) / 1e9;
     result->client_ns = usage_cpu_ns(getpid()) - cpu_ns;
-    result->jain = fairness(load);
+    result->jain = fairness(load, 0, 1);
+    result->jain_within = fairness_within(load);
     result->least = least_share(load);
     if (load->plan->on_phase != NULL)
         load->plan->on_phase(load->plan->arg, false);

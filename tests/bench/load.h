@@ -4,7 +4,8 @@
  *
  * By default each request in flight is for a resource of its own, which is locked and unlocked over
  * and over. With one_resource, all requests are for one resource and wait in its queue. The holder
- * keeps the lock for hold_ns, unlocks, and goes to the end of the queue.
+ * keeps the lock for hold_ns, unlocks, and goes to the end of the queue. With semaphore, they are
+ * LOCKs with SLOTS.
  *
  * With per_s, requests are sent at a fixed rate, whether there are replies or not. Requests for
  * which no connection has room are counted and not sent.
@@ -27,14 +28,15 @@ struct load_plan {
                                 the list */
     const char *path;        /* a unix socket in place of the ports; NULL: none */
     unsigned connections;
-    unsigned depth;    /* requests in flight on each connection */
-    bool one_resource; /* all requests are for one resource */
-    unsigned pollers;  /* with one_resource: how many of the requests in flight are without WAIT */
-    unsigned ttl_ms;   /* 0: 2000 */
-    unsigned wait_ms;  /* 0: without WAIT, or 60000 with one_resource */
-    int64_t hold_ns;   /* with one_resource: how long a lock is held */
-    unsigned per_s;    /* LOCKs sent in a second; 0: as many as there are replies */
-    int64_t for_ns;    /* duration of the measurement; it lasts longer until min_pairs are done */
+    unsigned depth;     /* requests in flight on each connection */
+    bool one_resource;  /* all requests are for one resource */
+    unsigned semaphore; /* with one_resource: the number of slots; 0: a lock */
+    unsigned pollers;   /* with one_resource: how many of the requests in flight are without WAIT */
+    unsigned ttl_ms;    /* 0: 2000 */
+    unsigned wait_ms;   /* 0: without WAIT, or 60000 with one_resource */
+    int64_t hold_ns;    /* with one_resource: how long a lock is held */
+    unsigned per_s;     /* LOCKs sent in a second; 0: as many as there are replies */
+    int64_t for_ns;     /* duration of the measurement; it lasts longer until min_pairs are done */
     uint64_t min_pairs;
     int64_t at_most_ns; /* ends the measurement even before min_pairs are done; 0: no limit */
     uint64_t max_pairs; /* end after this many pairs; 0: no limit */
@@ -59,7 +61,9 @@ struct load_result {
     uint64_t late;             /* with per_s: grants after wait_ms, by the client's clock */
     int64_t ended_ns;          /* end of the measurement, by clock.h */
     struct spread acquire;     /* from LOCK to its OK; with one_resource: the time in the queue */
-    struct spread handover;    /* with one_resource: from UNLOCK to the OK of the next client */
+    struct spread handover;    /* with one_resource, but not with semaphore: from UNLOCK to the OK
+                                  of the next client */
+    double jain_within;        /* the lower of the indexes of the clients of each daemon */
     double jain;  /* Jain's fairness index of the grants for each request in flight; 1: all equal */
     double least; /* the fewest grants for a request in flight, divided by an equal share */
     int64_t longest_ns; /* the longest acquire, including the waits that are not over at the end */

@@ -193,6 +193,7 @@ static void run_load(struct arena *arena, const struct scenario *scenario,
         .connections = scenario->connections,
         .depth = scenario->depth,
         .one_resource = scenario->kind == ONE_RESOURCE,
+        .semaphore = scenario->semaphore,
         .hold_ns = scenario->hold_ms * NS_PER_MS,
         .for_ns = scenario->soak ? arena->soak_ns : arena->for_ns,
     };
@@ -256,12 +257,16 @@ static void set_line_values(const struct scenario *scenario, const struct load_r
     double hold_ns = (double)(scenario->hold_ms * NS_PER_MS);
     double handover_ns = (double)spread_at(&result->handover, 0.5);
     double all_turns_ns = scenario->connections * (hold_ns + handover_ns);
-    values[HANDOVER_US] = handover_ns / 1e3;
-    values[TURN_RATIO] = (double)result->longest_ns / all_turns_ns;
+    unsigned slots = scenario->semaphore > 0 ? scenario->semaphore : 1;
+    if (scenario->semaphore == 0) {
+        values[HANDOVER_US] = handover_ns / 1e3;
+        values[TURN_RATIO] = (double)result->longest_ns / all_turns_ns;
+    }
     values[JAIN] = result->jain;
+    values[JAIN_WITHIN] = result->jain_within;
     values[LEAST] = result->least;
     if (scenario->hold_ms > 0)
-        values[HELD] = (double)result->pairs * hold_ns / 1e9 / result->seconds;
+        values[HELD] = (double)result->pairs * hold_ns / 1e9 / result->seconds / slots;
 }
 
 static void set_values(const struct scenario *scenario, const struct load_result *result,

@@ -37,6 +37,7 @@ struct scenario {
     unsigned depth;       /* requests in flight on each connection */
     unsigned hold_ms;     /* how long a client keeps a lock */
     bool guarded;         /* for the limit and the proxy: see rounds.h */
+    unsigned semaphore;   /* with ONE_RESOURCE: the number of slots; 0: a lock */
     unsigned daemons;     /* number of daemons that take part */
     unsigned far_ms; /* the last connection goes to a daemon with this round trip to the masters;
                         0: none */

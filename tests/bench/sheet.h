@@ -22,6 +22,7 @@ enum { SHEET_ROWS = 48, SHEET_ROUNDS = 25 };
     X(TURN_RATIO, "wait/turn", "longest_wait_per_turn_of_all", 2)                                  \
     X(HELD, "held", "held_part_of_time", 3)                                                        \
     X(JAIN, "Jain", "jain", 4)                                                                     \
+    X(JAIN_WITHIN, "Jain 1 d.", "jain_within_a_daemon", 4)                                         \
     X(LEAST, "least", "least_share_of_an_equal_one", 2)                                            \
     X(FAILED, "failed", "failed", 0)                                                               \
     X(RSS_MB, "RSS MB", "daemon_rss_mb", 1)                                                        \

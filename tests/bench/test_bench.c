@@ -13,6 +13,8 @@
  * machine changes slowly. Names: "16x16" means 16 connections with 16 requests in flight on each.
  * In a "line" all requests are for one resource. "1x1 at 14 ms": the last connection goes to
  * another daemon, the far one, whose round trip to the masters takes 14 ms. */
+#define SLOTS_OF_TWO "200 clients, 10 slots held 5 ms"
+
 static const struct scenario scenarios[] = {
     {"limit 1", THE_LIMIT, .connections = 1},
     {"limit 1, guarded", THE_LIMIT, .connections = 1, .guarded = true},
@@ -50,6 +52,7 @@ static const struct scenario scenarios[] = {
      .guarded = true},
     {"line of 64, held 5 ms", ONE_RESOURCE, 64, 1, .hold_ms = 5, .daemons = 1},
     {"line of 16, two daemons", ONE_RESOURCE, 16, 1, .daemons = 2},
+    {SLOTS_OF_TWO, ONE_RESOURCE, 200, 1, .hold_ms = 5, .daemons = 2, .semaphore = 10},
     {"3x1, and 1x1 at 14 ms", ONE_RESOURCE, 4, 1, .daemons = 1, .far_ms = 14},
     {"3x1, and 1x1 at 14 ms, held 2 ms", ONE_RESOURCE, 4, 1, .hold_ms = 2, .daemons = 1,
      .far_ms = 14},
@@ -109,6 +112,13 @@ static const struct goal goals[] = {
      AT_LEAST, 0.95},
     {"7 part of the time it is held, 64 held 5 ms", "line of 64, held 5 ms", HELD, NULL, 0,
      AT_LEAST, 0.95},
+    {"7 part of the time that slots are held, two daemons", SLOTS_OF_TWO, HELD, NULL, 0, AT_LEAST,
+     0.9},
+    {"7 Jain of the clients of one daemon, slots", SLOTS_OF_TWO, JAIN_WITHIN, NULL, 0, AT_LEAST,
+     0.99},
+    {"7 Jain of the clients of both daemons, slots", SLOTS_OF_TWO, JAIN, NULL, 0, AT_LEAST, 0.9},
+    {"7 commands for each grant of a slot, five masters", SLOTS_OF_TWO, COMMANDS, NULL, 0, AT_MOST,
+     60},
     {"7 least share / equal share, one at 14 ms", "3x1, and 1x1 at 14 ms", LEAST, NULL, 0, AT_LEAST,
      0.3},
     {"7 least share / equal share, one at 14 ms, held 2 ms", "3x1, and 1x1 at 14 ms, held 2 ms",

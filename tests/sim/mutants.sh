@@ -105,17 +105,17 @@ mutant newcomer-starts-with-full-margin step-twice,clients "$unfit" engine/guard
     '/^bool clock_monitor_inherit/,/^}/s/floor_ns = monitor->floor_ns - hidden_ns;/floor_ns = monitor->floor_ns;/'
 
 # --- semaphores ---
-mutant last-lock-is-served-first all "came later got one" engine/locks/semaphore.c \
+mutant last-lock-is-served-first all "came later got one\|never tried" engine/locks/semaphore.c \
     's/TAILQ_FOREACH (waiter, list, entry)/TAILQ_FOREACH_REVERSE (waiter, list, waiter_list, entry)/'
 mutant slot-beyond-the-number all "invalid reply to LOCK" engine/locks/semaphore.c \
     's/next == NULL || next->slots < seeker->number/next == NULL/'
-mutant ready-slots-forgotten all "sleeps while" engine/locks/semaphore.c \
+mutant ready-slots-forgotten leftover,clients "sleeps while" engine/locks/semaphore.c \
     's/seeker->number <= slots \&\& semaphores_draw/0 \&\& semaphores_draw/'
 mutant slots-not-watched all "sleeps while" engine/locks/slots.c \
     's/watch(manager, semaphore, next->slots, now_ns);/(void)watch;/'
 mutant seeker-does-not-make-way clients "sleeps while" engine/locks/waits.c \
-    's/if (queue->length == 1) {/if (queue->length > 0) {/'
-mutant seeker-stays-first foreign,leftover,cut,clients "came later got one\|sleeps while" engine/locks/waits.c \
+    's/if (queue->length == 1)$/if (queue->length > 0)/'
+mutant seeker-stays-first all "came later got one\|sleeps while" engine/locks/waits.c \
     's/^        seeker_requeue(seeker, now_ns);/        (void)seeker;/'
 mutant one-try-without-wait all "never tried" engine/locks/slots.c \
     's/TRIES_WITHOUT_WAIT = 8/TRIES_WITHOUT_WAIT = 1/'

@@ -108,6 +108,7 @@ static unsigned slots_wanted(const struct sim *sim, unsigned daemon)
         const struct sim_request *request = &sim->requests[i];
         if (request->state == REQUEST_ARRIVED && request->daemon == daemon &&
             request->verb == VERB_LOCK && request->slots > 0 && request->wait_ms > 0 &&
+            !sim->connections[request->connection].engine_client.disconnected &&
             (first == NULL || request->order < first->order))
             first = request;
     }

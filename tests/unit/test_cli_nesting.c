@@ -24,7 +24,19 @@ START_TEST(only_whole_names_are_found)
         {"xdeploy", "deploy", false},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-        ck_assert_msg(nesting_has(rows[i].list, rows[i].name) == rows[i].has, "row %zu", i);
+        ck_assert_msg(nesting_has(rows[i].list, rows[i].name, false) == rows[i].has, "row %zu", i);
+}
+END_TEST
+
+START_TEST(any_slot_of_a_semaphore_is_found)
+{
+    ck_assert(nesting_has("a#1", "a", true));
+    ck_assert(nesting_has("b a#12 c", "a", true));
+    ck_assert(!nesting_has("a", "a", true));
+    ck_assert(!nesting_has("ab#1", "a", true));
+    ck_assert(!nesting_has("a b#1", "a", true));
+    ck_assert(!nesting_has("a#1", "a", false));
+    ck_assert(nesting_has("a#1", "a#1", false));
 }
 END_TEST
 
@@ -33,6 +45,7 @@ Suite *test_suite(void)
     Suite *suite = suite_create("nesting");
     TCase *cases = tcase_create("nesting");
     tcase_add_test(cases, only_whole_names_are_found);
+    tcase_add_test(cases, any_slot_of_a_semaphore_is_found);
     suite_add_tcase(suite, cases);
     return suite;
 }

@@ -236,7 +236,7 @@ START_TEST(missing_or_superfluous_operand_is_refused)
     refuse("lock", "lock needs a NAME");
     refuse("lock ''", "NAME must not be empty");
     refuse("unlock", "unlock needs a NAME");
-    refuse("status a b", "unexpected argument \"b\"; usage: redlock status NAME");
+    refuse("status a b", "unexpected argument \"b\"; usage: redlock status [--slots N] NAME");
     refuse("unlock a b c", "unexpected argument \"c\"; usage: redlock unlock NAME [TOKEN]");
     refuse("ping a", "unexpected argument \"a\"; usage: redlock ping");
     refuse("help a b", "unexpected argument \"b\"; usage: redlock help [COMMAND]");

@@ -158,7 +158,72 @@ START_TEST(no_quorum_ends_the_tries)
 }
 END_TEST
 
+/* A LOCK without WAIT ignores the pause that the failed round before it has left. */
+START_TEST(failed_round_does_not_hold_up_the_next_lock)
+{
+    cluster_hang(&w, 3, true);
+    cluster_submit(&w, "#a LOCK s 10s SLOTS 1");
+    cluster_pass_ms(&w, 51);
+    ck_assert_int_eq(strncmp(cluster_take_reply(&w), "#a NOQUORUM 2/5", 15), 0);
+    cluster_submit(&w, "#b LOCK s 10s SLOTS 1");
+    ck_assert_uint_eq(w.engine.stats.acquire_rounds, 2);
+    cluster_hang(&w, 3, false);
+    cluster_pass_ms(&w, 51);
+    const char *reply = cluster_take_reply(&w);
+    ck_assert_msg(strncmp(reply, "#b HELD", 7) != 0, "%s", reply);
+}
+END_TEST
+
+/* While the rounds of others run, it is not known that all slots are held. */
+START_TEST(lock_is_not_refused_before_the_rounds_of_others_have_ended)
+{
+    cluster_hang(&w, 5, true);
+    cluster_send_as(&w, &w.others[0], "#a LOCK s 10s SLOTS 1");
+    cluster_send(&w, "#b LOCK s 10s SLOTS 1");
+    cluster_send(&w, "#c LOCK s 10s SLOTS 1");
+    cluster_settle(&w);
+    cluster_expect(&w, "(nothing)");
+    cluster_lose_client(&w, &w.others[0]);
+    cluster_hang(&w, 5, false);
+    cluster_settle(&w);
+    expect_slot("b");
+    cluster_expect(&w, "#c HELD 10000");
+    expect_nothing_left();
+}
+END_TEST
+
 /* --- with WAIT --- */
+
+START_TEST(wait_without_a_quorum_ends_with_noquorum)
+{
+    cluster_kill(&w, 0);
+    cluster_kill(&w, 1);
+    cluster_kill(&w, 2);
+    cluster_pass_ms(&w, 10);
+    cluster_submit(&w, "#a LOCK s 10s SLOTS 5 WAIT 1s");
+    cluster_submit(&w, "#b LOCK s 10s SLOTS 5 WAIT 1s");
+    cluster_pass_ms(&w, 1001);
+    ck_assert_int_eq(strncmp(cluster_take_reply(&w), "#a NOQUORUM 2/5", 15), 0);
+    ck_assert_int_eq(strncmp(cluster_take_reply(&w), "#b NOQUORUM 2/5", 15), 0);
+    expect_nothing_left();
+}
+END_TEST
+
+/* The LOCK without WAIT has left the slot without tracking. */
+START_TEST(slot_that_was_tried_before_the_wait_is_watched_as_well)
+{
+    cluster_occupy(&w, "s#1", 50000);
+    w.lazy = true;
+    cluster_send_as(&w, &w.others[0], "#a LOCK s 10s SLOTS 1");
+    cluster_send(&w, "#b LOCK s 10s SLOTS 1 WAIT 60s");
+    w.lazy = false;
+    cluster_pass_ms(&w, 10);
+    cluster_expect(&w, "#a HELD 50000");
+    cluster_vacate(&w, "s#1");
+    expect_slot("b");
+    expect_nothing_left();
+}
+END_TEST
 
 START_TEST(waiters_of_all_slots_are_served_in_order_of_arrival)
 {
@@ -487,6 +552,10 @@ Suite *test_suite(void)
     tcase_add_test(cases, held_is_certain_with_up_to_eight_slots);
     tcase_add_test(cases, tries_without_wait_are_limited);
     tcase_add_test(cases, no_quorum_ends_the_tries);
+    tcase_add_test(cases, failed_round_does_not_hold_up_the_next_lock);
+    tcase_add_test(cases, lock_is_not_refused_before_the_rounds_of_others_have_ended);
+    tcase_add_test(cases, wait_without_a_quorum_ends_with_noquorum);
+    tcase_add_test(cases, slot_that_was_tried_before_the_wait_is_watched_as_well);
     tcase_add_test(cases, waiters_of_all_slots_are_served_in_order_of_arrival);
     tcase_add_test(cases, waiters_cost_nothing_while_nothing_changes);
     tcase_add_test(cases, slot_that_is_released_elsewhere_wakes_the_first_waiter);
