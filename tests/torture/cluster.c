@@ -98,10 +98,10 @@ static void must_grant(struct client *client, unsigned resource)
 {
     char token[41];
     struct waiting waiting = waiting_for("a grant after the last fault");
-    while (sscanf(client_ask(client, "LOCK r%u 1s WAIT 1s", resource), "OK %40s", token) != 1)
+    while (sscanf(client_ask(client, "LOCK r#%u 1s WAIT 1s", resource), "OK %40s", token) != 1)
         waiting_pause(&waiting);
     for (bool released = false; !released; waiting_pause(&waiting)) {
-        const char *reply = client_ask(client, "UNLOCK r%u %s", resource, token);
+        const char *reply = client_ask(client, "UNLOCK r#%u %s", resource, token);
         released = strcmp(reply, "OK") == 0 || strcmp(reply, "GONE") == 0;
     }
 }

@@ -66,7 +66,7 @@ static bool acquire_on(struct foreign *foreign, unsigned index, unsigned resourc
         return false;
     redisReply *reply =
         keep_or_drop(foreign, index,
-                     redisCommand(foreign->masters[index], "SET redlock:r%u %s NX PX %u", resource,
+                     redisCommand(foreign->masters[index], "SET redlock:r#%u %s NX PX %u", resource,
                                   token, ttl_ms));
     bool yes = reply != NULL && reply->type == REDIS_REPLY_STATUS && strcmp(reply->str, "OK") == 0;
     if (reply != NULL)
@@ -81,7 +81,7 @@ static void release_all(struct foreign *foreign, unsigned resource, const char *
             continue;
         redisReply *reply =
             keep_or_drop(foreign, i,
-                         redisCommand(foreign->masters[i], "EVAL %s 1 redlock:r%u %s",
+                         redisCommand(foreign->masters[i], "EVAL %s 1 redlock:r#%u %s",
                                       release_script, resource, token));
         if (reply != NULL)
             freeReplyObject(reply);

@@ -93,21 +93,30 @@ static void give_up(struct player *player)
 static void ask_for_lock(struct player *player)
 {
     char wait[24] = "";
+    char name[16] = "r";
+    char slots[24] = "";
     player->lock++;
     player->resource = below(player, TORTURE_RESOURCES);
+    player->slots = one_in(player, 3) ? 1 + below(player, TORTURE_RESOURCES - 1) : 0;
     player->hold = one_in(player, 3);
     player->lingers = player->hold && one_in(player, 2);
     player->fenced = one_in(player, 2);
     player->extending = false;
     player->ttl_ms = player->hold ? HOLD_TTL_MS + below(player, TORTURE_MAX_TTL_MS - HOLD_TTL_MS)
                                   : 60 + below(player, TORTURE_MAX_TTL_MS - 60);
-    player->fence_before = ledger_fence(&player->torture->ledger, player->resource);
+    /* With SLOTS it is not known yet whose fencing tokens it must exceed; the ledger checks it. */
+    player->fence_before =
+        player->slots > 0 ? 0 : ledger_fence(&player->torture->ledger, player->resource);
     player->state = ASKING;
     if (!one_in(player, 3))
         snprintf(wait, sizeof(wait), " WAIT %ums", below(player, WAIT_MS));
     player->home.holds = player->home.holds || player->hold;
-    wire_ask(&player->home, WIRE_LOCK, player->lock, "LOCK r%u %ums%s%s%s", player->resource,
-             player->ttl_ms, wait, player->fenced ? " FENCE" : "",
+    if (player->slots > 0)
+        snprintf(slots, sizeof(slots), " SLOTS %u", player->slots);
+    else
+        snprintf(name, sizeof(name), "r#%u", player->resource);
+    wire_ask(&player->home, WIRE_LOCK, player->lock, "LOCK %s %ums%s%s%s%s", name, player->ttl_ms,
+             slots, wait, player->fenced ? " FENCE" : "",
              player->lingers ? " HOLD LINGER"
              : player->hold  ? " HOLD"
                              : "");
@@ -118,7 +127,7 @@ static void ask_for_status(struct player *player)
     player->resource = below(player, TORTURE_RESOURCES);
     ledger_holder(&player->torture->ledger, player->resource, player->token);
     player->lock++;
-    wire_ask(&player->home, WIRE_STATUS, player->lock, "STATUS r%u", player->resource);
+    wire_ask(&player->home, WIRE_STATUS, player->lock, "STATUS r#%u", player->resource);
 }
 
 static void ask_on_side(struct player *player)
@@ -152,7 +161,7 @@ static void ask_for_release(struct player *player)
 {
     give_up(player);
     player->state = RELEASING;
-    wire_ask(follow_up_wire(player), WIRE_UNLOCK, player->lock, "UNLOCK r%u %s", player->resource,
+    wire_ask(follow_up_wire(player), WIRE_UNLOCK, player->lock, "UNLOCK r#%u %s", player->resource,
              player->token);
 }
 
@@ -160,7 +169,7 @@ static void ask_for_extension(struct player *player)
 {
     player->extending = true;
     player->act_ns = in_ms(player, LONG_WORK_MS / 10);
-    wire_ask(follow_up_wire(player), WIRE_EXTEND, player->lock, "EXTEND r%u %s %ums",
+    wire_ask(follow_up_wire(player), WIRE_EXTEND, player->lock, "EXTEND r#%u %s %ums",
              player->resource, player->token, 60 + below(player, TORTURE_MAX_TTL_MS - 60));
 }
 
@@ -240,6 +249,18 @@ static struct claim claim_of(const struct player *player, const struct wire_answ
     };
 }
 
+/* A LOCK with SLOTS: which slot was granted? */
+static void take_slot(struct player *player, const struct wire_answer *answer)
+{
+    unsigned number = 0;
+    if (sscanf(answer->text, "OK %*s %*d %*d %*s r#%u", &number) != 1 || number == 0 ||
+        number > player->slots)
+        ledger_violated(&player->torture->ledger, "player %u: a slot that it may not have: %s",
+                        player->number, answer->text);
+    player->resource = number;
+    player->torture->tally.slots++;
+}
+
 static void on_granted(struct player *player, const struct wire *wire,
                        const struct wire_answer *answer)
 {
@@ -250,6 +271,8 @@ static void on_granted(struct player *player, const struct wire *wire,
     ck_assert_int_eq(sscanf(answer->text, "OK %40s %" SCNd64 " %" SCNd64 " %23s", player->token,
                             &validity_ms, &elapsed_ms, fence),
                      4);
+    if (player->slots > 0)
+        take_slot(player, answer);
     struct claim claim = claim_of(player, answer, validity_ms, elapsed_ms);
     if ((fence[0] != '-') != player->fenced)
         ledger_violated(&torture->ledger,

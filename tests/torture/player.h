@@ -26,8 +26,9 @@ struct player {
     /* The lock that it requests or holds. */
     unsigned lock; /* counts LOCKs and STATUSes; a reply with an older number is ignored */
     unsigned resource;
-    bool hold;    /* requested with HOLD */
-    bool lingers; /* HOLD LINGER: its work continues after a loss of the connection */
+    unsigned slots; /* LOCK with SLOTS: their number; the grant sets `resource`. 0: without */
+    bool hold;      /* requested with HOLD */
+    bool lingers;   /* HOLD LINGER: its work continues after a loss of the connection */
     bool fenced;
     bool extending;
     unsigned ttl_ms;

@@ -40,6 +40,7 @@ static void print_clients(const struct torture *torture)
     printf("  holds         %u; %u kept until released, %u lost, %u confirmed by PONG\n",
            tally->holds, tally->holds_kept, tally->holds_lost, tally->renewed);
     printf("  extensions    %u by clients\n", tally->extensions);
+    printf("  slots         %u grants of LOCKs with SLOTS\n", tally->slots);
     printf("  clients       %u connections cut, %u silent phases, %u deaths\n", tally->cut,
            tally->silences, tally->deaths);
 }

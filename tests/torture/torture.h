@@ -14,7 +14,7 @@
 
 enum {
     TORTURE_DAEMONS = LEDGER_DAEMONS,
-    TORTURE_RESOURCES = 6,
+    TORTURE_RESOURCES = 6, /* r#0 to r#5; all but the first are slots of the semaphore r */
     TORTURE_MAX_TTL_MS = 1000,
     TORTURE_NODE_TIMEOUT_MS = 50,
 };
@@ -31,6 +31,7 @@ enum {
 struct tally {
     atomic_uint requests;
     atomic_uint extensions;
+    atomic_uint slots; /* grants of LOCKs with SLOTS */
     atomic_uint holds;
     atomic_uint holds_kept; /* released by their clients, not lost */
     atomic_uint holds_lost;

@@ -15,7 +15,8 @@
 #include "tests/torture/ledger.h"
 
 #define WIRE_VERBS(X)                                                                              \
-    X(LOCK, "OK [0-9a-f]{40} [0-9]+ [0-9]+ (-|[0-9]+)|HELD (-1|[0-9]+)|LATE [0-9]+|" NO_QUORUM)    \
+    X(LOCK, "OK [0-9a-f]{40} [0-9]+ [0-9]+ (-|[0-9]+)( r#[1-5])?|HELD (-1|[0-9]+)|LATE "           \
+            "[0-9]+|" NO_QUORUM)                                                                   \
     X(UNLOCK, "OK|GONE|" NO_QUORUM)                                                                \
     X(EXTEND, "OK [0-9a-f]{40} [0-9]+ [0-9]+|GONE|LATE [0-9]+|" NO_QUORUM)                         \
     X(STATUS, "HELD (-1|[0-9]+)|FREE|" NO_QUORUM)                                                  \
@@ -23,8 +24,8 @@
     X(PING, "PONG")                                                                                \
     X(QUIT, "BYE")                                                                                 \
     /* Pushes. */                                                                                  \
-    X(LOST, "LOST r[0-9] [0-9a-f]{40} (noquorum|late|gone|limit|overdue|shutdown)")                \
-    X(WARN, "WARN r[0-9] [0-9a-f]{40} [a-e]:[a-z]+")
+    X(LOST, "LOST r#[0-9] [0-9a-f]{40} (noquorum|late|gone|limit|overdue|shutdown)")               \
+    X(WARN, "WARN r#[0-9] [0-9a-f]{40} [a-e]:[a-z]+")
 
 #define NO_QUORUM "NOQUORUM [0-5]/5 need=3( [a-e]:[a-z]+)*|LIMIT [a-z_]+|SHUTDOWN"
 
