@@ -124,14 +124,15 @@ run_shell() {
 declare -A tokens
 
 # Compares a reply with the page. The first reply in which a token of the page occurs tells the actual
-# token; all later replies must have the same one.
+# token; all later replies must have the same one. The same holds for a slot, the last word of a reply.
 same_reply() { # actual reply, reply of the page
-    local actual expected
+    local what actual expected
     same "$1" "$2" || return
-    actual=$(grep -oE '[0-9a-f]{40}' <<<"$1" || true)
-    expected=$(grep -oE '[0-9a-f]{40}' <<<"$2" || true)
-    [ -n "$expected" ] || return 0
-    [ "${tokens[$expected]=$actual}" = "$actual" ]
+    for what in '[0-9a-f]{40}' ' [a-z]+#[0-9]+$'; do
+        actual=$(grep -oE "$what" <<<"$1" || true)
+        expected=$(grep -oE "$what" <<<"$2" || true)
+        [ -z "$expected" ] || [ "${tokens[$expected]=$actual}" = "$actual" ] || return
+    done
 }
 
 send_request() {

@@ -1,11 +1,12 @@
 /*
- * Two shells repeatedly run a command under the same lock, while the processes of `redlock run`,
- * those of the command, and the daemon are killed at random. Two commands must never run at once,
- * and neither must processes that they started.
+ * Shells repeatedly run a command under the same lock, while the processes of `redlock run`, those
+ * of the command, and the daemon are killed at random. Two commands must never run at once, and
+ * neither must processes that they started. The same is done with the two slots of a semaphore.
  *
- * A kernel lock on a file, the guard file, shows overlaps: each command tries to take this lock
- * with flock(1). Every process of a command has the file open, so the kernel lock is free exactly
- * when the last of these processes is gone. Each command also adds a line to the guard file.
+ * A kernel lock on a file, the guard file of each lock or slot, shows overlaps: each command tries
+ * to take this lock with flock(1). Every process of a command has the file open, so the kernel lock
+ * is free exactly when the last of these processes is gone. Each command also adds a line to the
+ * guard file.
  *
  * An overlap is a violation if neither lock had reached its deadline when the second command began.
  * The deadline is the one that the command gets from redlock; an extension can only make it later.
@@ -41,7 +42,17 @@
 /* The exit status of flock(1) for a held lock. It differs from that of a killed flock. */
 enum { CONFLICT = 99 };
 
-enum { SHELLS = 2, DEFAULT_RUNS = 150, LONGEST_MS = 50, TIME_LIMIT_S = 1200 };
+enum { SHELLS = 4, SLOTS = 2, DEFAULT_RUNS = 150, LONGEST_MS = 50, TIME_LIMIT_S = 1200 };
+
+/* What the shells compete for. The guard file of each lock is PATH.NAME. */
+static const struct contest {
+    unsigned shells;
+    bool slots; /* --slots 2 */
+    const char *locks[SLOTS];
+} contests[] = {
+    {2, false, {"a"}},
+    {4, true, {"a#1", "a#2"}},
+};
 
 /* A command as its script describes it in the guard file; times on CLOCK_BOOTTIME. */
 struct command {
@@ -67,16 +78,17 @@ struct shell {
 };
 
 struct storm {
+    const struct contest *contest;
     struct stage stage;
     struct prng prng;
     struct shell shells[SHELLS];
-    char guard[SANDBOX_FILE]; /* path of the guard file */
+    char guard[SANDBOX_FILE]; /* path of the guard files, without the name of the lock */
     int timeline; /* descriptor of the file timeline.err, which is printed after a failure */
     char script[1024];
     unsigned started;
     unsigned ended;
     unsigned killed[VICTIMS];
-    unsigned commands; /* in the guard file */
+    unsigned commands; /* in the guard files */
     unsigned late;     /* overlaps after a deadline */
 };
 
@@ -172,11 +184,13 @@ static void start_run(struct storm *storm, unsigned index)
     struct shell *shell = &storm->shells[index];
     char name[16];
     char number[16];
-    const char *const words[] = {"--ttl", "1s", "a", "--", "sh", "-c", storm->script, number, NULL};
+    const char *const words[] = {"--slots", "2",  "--ttl",       "1s",   "a", "--",
+                                 "sh",      "-c", storm->script, number, NULL};
     shell->run = ++storm->started;
     snprintf(number, sizeof(number), "%u", shell->run);
     snprintf(name, sizeof(name), "shell%u", index);
-    wrapper_start(&shell->wrapper, &storm->stage.sandbox, name, storm->stage.daemon.socket, words);
+    wrapper_start(&shell->wrapper, &storm->stage.sandbox, name, storm->stage.daemon.socket,
+                  words + (storm->contest->slots ? 0 : 2));
     shell->victim = choose_victim(&storm->prng);
     shell->after_ms = prng_below(&storm->prng, LONGEST_MS);
     shell->kill_ms = INT64_MAX;
@@ -205,31 +219,31 @@ static void write_script(struct storm *storm)
                  "clock() { read up idle </proc/uptime; now=${up%%.*}${up#*.}0; };"
                  "note() { clock; echo $now run $0: $* >>%s; };"
                  "clock; begun=$now;"
-                 "exec 9>>%s; flock -n -E %d 9; locked=$?;"
+                 "guard=%s.$REDLOCK_RESOURCE; exec 9>>$guard; flock -n -E %d 9; locked=$?;"
                  "echo run $0 $begun $REDLOCK_DEADLINE_MS $locked >&9;"
                  "note pid $$ has begun at $begun, flock $locked,"
                  " deadline $REDLOCK_DEADLINE_MS;"
                  "if [ $locked = %d ]; then for p in /proc/[0-9]*; do"
-                 "  if [ $p/fd/9 -ef %s ]; then read -r stat <$p/stat; note overlaps $stat; fi;"
+                 "  if [ $p/fd/9 -ef $guard ]; then read -r stat <$p/stat; note overlaps $stat; fi;"
                  " done; fi;"
                  "sleep 0.03 & setsid sleep 0.06 & sleep 0.01; wait; note pid $$ is done",
-                 timeline, storm->guard, CONFLICT, CONFLICT, storm->guard);
+                 timeline, storm->guard, CONFLICT, CONFLICT);
     ck_assert_int_lt(len, (int)sizeof(storm->script));
 }
 
-/* Fails if the guard file shows a violation. A command with CONFLICT is taken to overlap with the
- * holder: the last command before it whose flock reported success. In fact it may overlap with a
- * command that began after the holder, and whose flock was killed just after it had locked the
- * file. The deadline of that command is not earlier than the holder's. So by using the holder's
- * deadline the check can miss a violation, but it never reports a false one. */
-static void check_guard(struct storm *storm)
+/* Fails if the guard file of this lock shows a violation. A command with CONFLICT is taken to
+ * overlap with the holder: the last command before it whose flock reported success. In fact it may
+ * overlap with a command that began after the holder, and whose flock was killed just after it had
+ * locked the file. The deadline of that command is not earlier than the holder's. So by using the
+ * holder's deadline the check can miss a violation, but it never reports a false one. */
+static void check_guard(struct storm *storm, const char *lock)
 {
     struct command holder = {0};
     struct command command;
     char *rest = NULL;
-    char *text = sandbox_read(storm->guard);
-    storm->commands = 0;
-    storm->late = 0;
+    char path[SANDBOX_FILE + 8];
+    snprintf(path, sizeof(path), "%s.%s", storm->guard, lock);
+    char *text = sandbox_read(path);
     for (char *line = strtok_r(text, "\n", &rest); line != NULL;
          line = strtok_r(NULL, "\n", &rest)) {
         ck_assert_int_eq(sscanf(line, "run %u %lld %lld %d", &command.run, &command.begun_ms,
@@ -249,9 +263,17 @@ static void check_guard(struct storm *storm)
     free(text);
 }
 
+static void check_guards(struct storm *storm)
+{
+    storm->commands = 0;
+    storm->late = 0;
+    for (unsigned i = 0; i < SLOTS && storm->contest->locks[i] != NULL; i++)
+        check_guard(storm, storm->contest->locks[i]);
+}
+
 START_TEST(two_commands_never_hold_valid_locks_at_once)
 {
-    struct storm storm = {0};
+    struct storm storm = {.contest = &contests[_i]};
     unsigned runs = from_environment("RUN_STORM", DEFAULT_RUNS);
     unsigned seed = from_environment("RUN_STORM_SEED", 1);
     int status;
@@ -263,7 +285,7 @@ START_TEST(two_commands_never_hold_valid_locks_at_once)
     client_close(&storm.stage.client);
     write_script(&storm);
     while (storm.ended < runs) {
-        for (unsigned i = 0; i < SHELLS; i++) {
+        for (unsigned i = 0; i < storm.contest->shells; i++) {
             struct shell *shell = &storm.shells[i];
             if (shell->wrapper.pid == 0 && storm.started < runs)
                 start_run(&storm, i);
@@ -275,16 +297,19 @@ START_TEST(two_commands_never_hold_valid_locks_at_once)
             shell->wrapper.pid = 0;
             storm.ended++;
             note(&storm, shell->run, "ends, status %#x", (unsigned)status);
-            check_guard(&storm);
+            check_guards(&storm);
         }
         usleep(1000);
     }
-    /* In the end, the lock can be acquired. */
+    /* In the end, each lock can be acquired. */
     daemon_connect(&storm.stage.daemon, &storm.stage.client);
-    struct waiting waiting = waiting_for("the lock to be granted again");
-    while (strncmp(client_ask(&storm.stage.client, "LOCK a 1s"), "OK ", 3) != 0)
-        waiting_pause(&waiting);
-    check_guard(&storm);
+    for (unsigned i = 0; i < SLOTS && storm.contest->locks[i] != NULL; i++) {
+        struct waiting waiting = waiting_for("the lock to be granted again");
+        while (strncmp(client_ask(&storm.stage.client, "LOCK %s 1s", storm.contest->locks[i]),
+                       "OK ", 3) != 0)
+            waiting_pause(&waiting);
+    }
+    check_guards(&storm);
     fprintf(stderr, "storm: %u runs, %u commands begun, %u overlaps after a deadline; killed", runs,
             storm.commands, storm.late);
     for (unsigned victim = PARENT; victim < VICTIMS; victim++)
@@ -304,7 +329,8 @@ Suite *test_suite(void)
      * killed it, the exiting process would wait for ever. */
     setenv("ASAN_OPTIONS", "detect_leaks=0", 1);
     tcase_set_timeout(storm, TIME_LIMIT_S);
-    tcase_add_test(storm, two_commands_never_hold_valid_locks_at_once);
+    tcase_add_loop_test(storm, two_commands_never_hold_valid_locks_at_once, 0,
+                        sizeof(contests) / sizeof(contests[0]));
     suite_add_tcase(suite, storm);
     return suite;
 }

@@ -96,12 +96,14 @@ END_TEST
 START_TEST(run_takes_all_its_options)
 {
     struct line line;
-    const struct options *options =
-        accept(&line, "run --ttl 1m --wait 2m --fence --on-lost USR1 --grace 3s --conflict-exit 99 "
-                      "deploy -- make -j2 --json");
+    const struct options *options = accept(
+        &line,
+        "run --ttl 1m --wait 2m --slots 3 --fence --on-lost USR1 --grace 3s --conflict-exit 99 "
+        "deploy -- make -j2 --json");
     ck_assert_str_eq(options->command->name, "run");
     ck_assert_int_eq(options->ttl_ms, 60000);
     ck_assert_int_eq(options->wait_ms, 120000);
+    ck_assert_uint_eq(options->slots, 3);
     ck_assert(options->fence);
     ck_assert_int_eq(options->on_lost, SIGUSR1);
     ck_assert_int_eq(options->grace_ms, 3000);
@@ -225,6 +227,10 @@ START_TEST(missing_or_superfluous_value_is_refused)
     refuse("lock --ttl 0 a", "--ttl must be greater than 0");
     refuse("ping --timeout 0s", "--timeout must be greater than 0");
     refuse("run --on-lost KLIL a b", "--on-lost: \"KLIL\" is not a signal; did you mean KILL?");
+    refuse("lock --slots 0 a", "--slots must be between 1 and 1000, not \"0\"");
+    refuse("lock --slots 1001 a", "--slots must be between 1 and 1000, not \"1001\"");
+    refuse("status --slots 3x a", "--slots must be between 1 and 1000, not \"3x\"");
+    refuse("unlock --slots 3 a", "unlock takes no --slots");
     refuse("run -E 256 a b", "--conflict-exit must be between 0 and 255, not \"256\"");
     refuse("run -E -1 a b", "--conflict-exit must be between 0 and 255, not \"-1\"");
     refuse("lock -n -w 3s a", "--wait and --nonblock exclude each other");

@@ -276,6 +276,50 @@ START_TEST(fence_is_required_with_fence_and_optional_without)
 }
 END_TEST
 
+/* --- slots --- */
+
+static const struct client_request slot = {
+    .kind = CLIENT_REQUEST_ACQUIRE, .resource = "a", .ttl_ms = 10000, .slots = 12};
+static const struct client_request slots = {
+    .kind = CLIENT_REQUEST_QUERY, .resource = "a", .slots = 12};
+
+START_TEST(grant_of_a_slot_names_it)
+{
+    static const char *const bad[] = {"",      " a",   " a#",    " a#0",     " a#13",
+                                      " a#01", " b#1", " a#1#1", " a#1\xff", " aa#1"};
+    ck_assert_int_eq(result_of(&slot, "OK " TOKEN " 9000 0 - a#12"), RESULT_FINAL);
+    ck_assert_int_eq(event.status, REDLOCK_OK);
+    ck_assert_str_eq(event.lock.resource, "a#12");
+    ck_assert_int_eq(result_of(&slot, "OK " TOKEN " 9000 0 5 a#1 new=1"), RESULT_FINAL);
+    ck_assert_str_eq(event.lock.resource, "a#1");
+    ck_assert_int_eq(event.lock.fence, 5);
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        char line[128];
+        snprintf(line, sizeof(line), "OK " TOKEN " 9000 0 -%s", bad[i]);
+        ck_assert_msg(result_of(&slot, line) == RESULT_GARBLED, "%s", line);
+    }
+    ck_assert_int_eq(result_of(&slot, "HELD 500"), RESULT_FINAL);
+    ck_assert_str_eq(explanation,
+                     "all slots are held; the first expires in 500 ms at the earliest");
+}
+END_TEST
+
+START_TEST(status_of_slots_counts_them)
+{
+    static const char *const bad[] = {"FREE",     "FREE 1", "FREE 1/11",  "FREE 13/12",  "FREE 1/",
+                                      "FREE /12", "HELD 5", "HELD 12/12", "HELD 5 -1/12"};
+    ck_assert_int_eq(result_of(&slots, "FREE 3/12"), RESULT_FINAL);
+    ck_assert_int_eq(event.status, REDLOCK_FREE);
+    ck_assert_uint_eq(event.held, 3);
+    ck_assert_int_eq(result_of(&slots, "HELD 500 12/12 new=1"), RESULT_FINAL);
+    ck_assert_int_eq(event.status, REDLOCK_HELD);
+    ck_assert_uint_eq(event.held, 12);
+    ck_assert_int_eq(event.hint_ms, 500);
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        ck_assert_msg(result_of(&slots, bad[i]) == RESULT_GARBLED, "%s", bad[i]);
+}
+END_TEST
+
 /* --- replies by request --- */
 
 static const char *const words[] = {
@@ -450,6 +494,10 @@ START_TEST(requests_are_formatted_as_lines)
     ck_assert(!client_request_acquire(&request, "a", 1,
                                       &(struct redlock_lock_options){.linger = true}, &error));
     ck_assert_str_eq(error.text, "linger requires hold");
+    ck_assert(client_request_acquire(
+        &request, "a", 1, &(struct redlock_lock_options){.slots = 1000, .wait_ms = 5}, &error));
+    check_line(&request, "#1025 LOCK a 1 SLOTS 1000 WAIT 5\n");
+    check_line(&slots, "#1025 STATUS a SLOTS 12\n");
     check_line(&extend, "#1025 EXTEND a " TOKEN " 10000\n");
     check_line(&release, "#1025 UNLOCK a " TOKEN "\n");
     check_line(&query, "#1025 STATUS a\n");
@@ -473,6 +521,7 @@ START_TEST(longest_request_fits_its_buffer)
     struct client_request request = {.kind = CLIENT_REQUEST_ACQUIRE,
                                      .ttl_ms = CLIENT_REQUEST_TTL_MAX_MS,
                                      .wait_ms = LIMIT_WAIT_MS,
+                                     .slots = LIMIT_SLOTS,
                                      .fence = true,
                                      .hold = true,
                                      .linger = true};
@@ -512,6 +561,14 @@ START_TEST(invalid_request_is_refused_before_it_is_sent)
     ck_assert_str_eq(error.text, "the wait must be between 0 and 86400000 ms");
     ck_assert(!client_request_acquire(&request, "a", 1,
                                       &(struct redlock_lock_options){.wait_ms = 86400001}, &error));
+    const struct redlock_lock_options many = {.slots = 1001};
+    ck_assert(!client_request_acquire(&request, "a", 1, &many, &error));
+    ck_assert_str_eq(error.text, "slots must be between 1 and 1000");
+    ck_assert(!client_request_query_slots(&request, "a", 0, &error));
+    const struct redlock_lock_options ten = {.slots = 10};
+    ck_assert(!client_request_acquire(&request, name + 1, 1, &ten, &error));
+    ck_assert_str_eq(error.text, "with 10 slots, the resource name must have at most 253 bytes");
+    ck_assert(client_request_acquire(&request, name + 4, 1, &ten, &error));
     struct redlock_lock lock = {.resource = "a", .token = "x"};
     ck_assert(!client_request_extend(&request, &lock, 1, &error));
     ck_assert_str_eq(error.text, "the token must be 40 lower-case hex digits");
@@ -544,6 +601,8 @@ Suite *test_suite(void)
     tcase_add_test(cases, incomplete_grant_is_garbled);
     tcase_add_test(cases, unknown_fields_are_ignored);
     tcase_add_test(cases, fence_is_required_with_fence_and_optional_without);
+    tcase_add_test(cases, grant_of_a_slot_names_it);
+    tcase_add_test(cases, status_of_slots_counts_them);
     tcase_add_loop_test(cases, each_request_accepts_only_its_replies, 0,
                         sizeof(meanings) / sizeof(meanings[0]));
     tcase_add_test(cases, hint_is_a_time_or_unknown);
