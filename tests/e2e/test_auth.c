@@ -68,6 +68,7 @@ START_TEST(requests_before_auth_are_denied)
         "LOCK ci:a 10s",
         "LOCK ci:a 10s WAIT 1s",
         "LOCK ci:a 10s HOLD",
+        "LOCK ci:a 10s SLOTS 3",
         "UNLOCK ci:a " TOKEN,
         "EXTEND ci:a " TOKEN " 1s",
         "STATUS ci:a",
@@ -80,6 +81,7 @@ START_TEST(requests_before_auth_are_denied)
         /* An error text with the valid range would reveal the configuration. */
         "LOCK ci:a 99999999",
         "LOCK ci:a soon",
+        "LOCK ci:a 10s SLOTS 1001",
         "UNLOCK ci:a x",
     };
     struct stage stage;
@@ -170,11 +172,17 @@ START_TEST(a_user_cannot_use_see_or_count_foreign_resources)
     client_expect(&ci, denied, "LOCK prod 10s");
     client_expect(&ci, denied, "LOCK prod 10s WAIT 1s");
     client_expect(&ci, denied, "LOCK ci 10s");
+    client_expect(&ci, denied, "LOCK prod 10s SLOTS 3");
     client_expect(&ci, denied, "STATUS prod");
+    client_expect(&ci, denied, "STATUS prod SLOTS 3");
     client_expect(&ci, denied, "LOCKS prod");
     client_expect(&ci, denied, "LOCKS nothing");
     client_expect(&ci, "DENIED this user may not use this verb", "STATS");
     client_expect(&ci, "DENIED this user may not use this verb", "NODES");
+    /* A user that may use a resource may use its slots. */
+    client_expect_match(&ci, "OK [0-9a-f]{40} [0-9]+ [0-9]+ - ci:pool#1",
+                        "LOCK ci:pool 10s SLOTS 1");
+    client_expect(&ci, "OK", "UNLOCK ci:pool#1 %.40s", ci.line + 3);
 
     ck_assert_uint_eq(client_count(&ci, "LOCKS", ""), 1);
     ck_assert_uint_eq(client_count(&ci, "LOCKS", "resource=ci:mine"), 1);
