@@ -345,7 +345,8 @@ static enum request_error take_slots(const struct word *word, struct request *re
     uint64_t slots;
     size_t digits = text_take_number(word->at, word->len, &slots);
     if (digits == 0 || digits < word->len || slots == 0 || slots > LIMIT_SLOTS)
-        return fail(error, REQUEST_SLOTS_RANGE, "SLOTS must be between 1 and %d", LIMIT_SLOTS);
+        return fail_word(error, REQUEST_SLOTS_RANGE, "SLOTS must be between 1 and 1000, not ", word,
+                         "");
     size_t suffix = slots < 10 ? 2 : slots < 100 ? 3 : slots < 1000 ? 4 : 5;
     if (request->resource_len + suffix > LIMIT_RESOURCE)
         return fail(error, REQUEST_BAD_RESOURCE,

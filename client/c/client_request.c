@@ -60,8 +60,10 @@ static bool take_slots(struct client_request *request, const char *resource, uns
     if (slots > LIMIT_SLOTS)
         return error_set(error, "slots must be between 1 and %d", LIMIT_SLOTS);
     if (slots > 0 && resource != NULL && strlen(resource) + (size_t)len > LIMIT_RESOURCE)
-        return error_set(error, "with %u slots, the resource name must have at most %d bytes",
-                         slots, LIMIT_RESOURCE - len);
+        return error_set(error,
+                         "with %u slots, the resource name must have at most %d bytes, because %s "
+                         "is appended",
+                         slots, LIMIT_RESOURCE - len, suffix);
     return true;
 }
 

@@ -266,8 +266,10 @@ static enum client_result held(const struct client_request *request, struct word
         return RESULT_GARBLED;
     if (request->kind == CLIENT_REQUEST_BREAK)
         return decide(event, REDLOCK_HELD, text, unbroken, nothing);
-    decide(event, REDLOCK_HELD, text,
-           request->slots > 0 ? "all slots are held" : "another client holds the lock", nothing);
+    const char *why = "another client holds the lock";
+    if (request->slots > 0)
+        why = request->kind == CLIENT_REQUEST_QUERY ? "all slots are held" : "no slot was free";
+    decide(event, REDLOCK_HELD, text, why, nothing);
     if (event->hint_ms >= 0) {
         text_string(text, request->slots > 0 ? "; the first expires in " : "; it expires in ");
         put_time(text, event->hint_ms);

@@ -12,9 +12,10 @@ static int help(const struct options *options);
 static int version(const struct options *options);
 
 #define TOKEN_HELP                                                                                 \
-    "TOKEN is the token that lock printed. With -, it is read from standard input;\n"              \
-    "without TOKEN, from $REDLOCK_TOKEN. Both ways hide it from other users of this\n"             \
-    "machine.\n"
+    "TOKEN is the token that lock printed, or its whole output as one word. With -, it\n"          \
+    "is read from standard input; without TOKEN, from $REDLOCK_TOKEN. Both ways hide it\n"         \
+    "from other users of this machine. For a slot, NAME is that of the slot, NAME#K; or\n"         \
+    "that of the semaphore, with the whole output of lock.\n"
 
 const struct command commands[] = {
     {"run", command_run,
@@ -29,9 +30,8 @@ const struct command commands[] = {
     {"lock", command_lock, "[--ttl T] [--wait T | --nonblock] [--slots N] [--fence] NAME",
      "acquire a lock and print its token", OPERANDS_NAME, OPTIONS_LOCK,
      "Prints TOKEN, then with --fence FENCE, then with --slots the name of the slot,\n"
-     "NAME#K, which unlock and extend take. The lock is not extended; it expires after\n"
-     "--ttl.\n"
-     "Example:  token=$(redlock lock deploy) && make; redlock unlock deploy $token\n"},
+     "NAME#K. The lock is not extended; it expires after --ttl.\n"
+     "Example:  lock=$(redlock lock deploy) && make; redlock unlock deploy \"$lock\"\n"},
     {"unlock", command_unlock, "NAME [TOKEN]", "release a lock", OPERANDS_NAME_TOKEN, 0,
      TOKEN_HELP "Exits with 1 if the token does not hold the lock.\n"},
     {"extend", command_extend, "[--ttl T] NAME [TOKEN]", "extend a lock from now on",
@@ -41,7 +41,8 @@ const struct command commands[] = {
     {"status", command_status, "[--slots N] NAME", "show whether a lock is held", OPERANDS_NAME,
      OPTION_BIT(OPTION_SLOTS),
      "Prints free, or held and the time before which the lock cannot be free, if\n"
-     "known. With --slots, prints free or held, and how many of the slots are held.\n"
+     "known. With --slots, prints free or held, and how many of the slots are held;\n"
+     "without it, says nothing about the slots of NAME.\n"
      "The answer may be outdated when you read it: to get the lock, use lock.\n"},
     {"break", command_break, "NAME", "release a lock by force, without its token", OPERANDS_NAME, 0,
      "For operators; the daemon must allow it. The holder is not stopped: it works on\n"

@@ -123,11 +123,23 @@ int command_lock(const struct options *options)
 
 /* --- commands that take a token --- */
 
+/* Sets the resource to NAME. But if the rest of the output of `lock --slots` names a slot of NAME,
+ * that slot is meant. */
+static void take_name(struct redlock_lock *lock, const char *name, const char *rest)
+{
+    size_t len = strlen(name);
+    const char *slot = strrchr(rest, ' ');
+    size_t slot_len = slot != NULL ? strcspn(++slot, "\n") : 0;
+    bool named = slot_len > len && slot_len <= REDLOCK_RESOURCE_MAX &&
+                 memcmp(slot, name, len) == 0 && slot[len] == '#';
+    memcpy(lock->resource, named ? slot : name, named ? slot_len : len);
+}
+
 /* Fills the lock from NAME and TOKEN. On failure returns false and sets *what to the error message,
  * which never quotes the token: it is a secret. */
 static bool find_lock(const struct options *options, struct redlock_lock *lock, const char **what)
 {
-    char line[256] = "";
+    char line[512] = "";
     const char *token = options->token != NULL ? options->token : getenv("REDLOCK_TOKEN");
     if (token == NULL) {
         *what = "TOKEN is missing and REDLOCK_TOKEN is not set";
@@ -149,8 +161,8 @@ static bool find_lock(const struct options *options, struct redlock_lock *lock, 
         return false;
     }
     *lock = (struct redlock_lock){0};
-    memcpy(lock->resource, options->name, strlen(options->name));
     memcpy(lock->token, token, len);
+    take_name(lock, options->name, token + len);
     return true;
 }
 

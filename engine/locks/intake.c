@@ -125,6 +125,8 @@ const char *intake_lock(struct lock_manager *manager, struct engine_client *clie
     pending->slots = request->slots;
     count(manager, pending, request, now_ns);
     if (pending->slots > 0) {
+        if (!pending->waits)
+            waits_set_start_deadline(manager, pending, now_ns);
         semaphore_join(&manager->semaphores, resource->semaphore, pending);
     } else {
         join_queue(manager, pending, now_ns);

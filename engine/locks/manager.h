@@ -49,7 +49,7 @@ struct pending_request {
     bool tagged;
     unsigned char tag_len;
     bool wait_over;        /* LOCK with SLOTS: its wait has ended during the round under way */
-    unsigned char tries;   /* LOCK with SLOTS: slots tried without knowing whether they are free */
+    unsigned char rounds;  /* LOCK: rounds that have begun for it; 255: or more */
     uint16_t slots;        /* LOCK with SLOTS: their number; 0: another request */
     int64_t ballot_seen;   /* LOCK: the greatest ballot by which it was outbid */
     struct seeker *seeker; /* LOCK with SLOTS: the seeker that serves it; NULL: none */

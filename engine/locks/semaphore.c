@@ -137,24 +137,24 @@ void semaphore_leave(struct semaphores *semaphores, struct pending_request *pend
 }
 
 /* The LOCKs that seekers serve are among the first in the list, so this is a short walk. */
-static struct pending_request *first_unserved(const struct waiter_list *list)
+static struct pending_request *first_unserved(const struct waiter_list *list, unsigned slots)
 {
     struct waiter *waiter;
     TAILQ_FOREACH (waiter, list, entry)
-        if (pending_of(waiter)->seeker == NULL)
+        if (pending_of(waiter)->seeker == NULL && pending_of(waiter)->slots >= slots)
             return pending_of(waiter);
     return NULL;
 }
 
-struct pending_request *semaphore_next_impatient(const struct semaphore *semaphore)
+struct pending_request *semaphore_next_waiting(const struct semaphore *semaphore)
 {
-    return first_unserved(&semaphore->impatient);
+    return first_unserved(&semaphore->waiting, 0);
 }
 
 struct pending_request *semaphore_next(const struct semaphore *semaphore)
 {
-    struct pending_request *waiting = first_unserved(&semaphore->waiting);
-    return waiting != NULL ? waiting : semaphore_next_impatient(semaphore);
+    struct pending_request *waiting = semaphore_next_waiting(semaphore);
+    return waiting != NULL ? waiting : first_unserved(&semaphore->impatient, 0);
 }
 
 unsigned semaphore_position(struct semaphore *semaphore, const struct pending_request *pending,
@@ -205,8 +205,10 @@ struct seeker *seeker_of(struct waiter *waiter)
 
 bool seeker_serve(struct seeker *seeker)
 {
-    struct pending_request *next = semaphore_next(seeker->semaphore);
+    struct pending_request *next = semaphore_next_waiting(seeker->semaphore);
     assert(seeker->serves == NULL);
+    if (next == NULL)
+        next = first_unserved(&seeker->semaphore->impatient, seeker->number);
     if (next == NULL || next->slots < seeker->number)
         return false;
     seeker_set_ready(seeker, false);

@@ -117,8 +117,8 @@ bool semaphore_has_locks(const struct semaphore *semaphore);
 /* The next LOCK to serve; NULL: all are served. */
 struct pending_request *semaphore_next(const struct semaphore *semaphore);
 
-/* A LOCK without WAIT that no seeker serves; NULL: there is none. */
-struct pending_request *semaphore_next_impatient(const struct semaphore *semaphore);
+/* The next LOCK with WAIT to serve; NULL: all are served. */
+struct pending_request *semaphore_next_waiting(const struct semaphore *semaphore);
 
 /* The position of a LOCK among those with WAIT, counted from 1: see queue_position(). */
 unsigned semaphore_position(struct semaphore *semaphore, const struct pending_request *pending,
@@ -135,7 +135,7 @@ void seeker_remove(struct semaphores *semaphores, struct seeker *seeker);
 struct seeker *seeker_of(struct waiter *waiter);
 
 /* The queue of the slot is to start a round: let the seeker serve the next LOCK. Returns false if
- * there is none that may have this slot. The LOCKs take turns strictly: if the next one has a
+ * there is none that may have this slot. LOCKs with WAIT take turns strictly: if the next one has a
  * smaller n, so that it may not have this slot, those after it wait as well. */
 bool seeker_serve(struct seeker *seeker);
 

@@ -188,7 +188,7 @@ void waits_on_deadline(struct lock_manager *manager, struct pending_request *pen
         return;
     }
     renew_reasons(manager, resource, now_ns);
-    bool tried = !pending->waits && pending->tries > 1;
+    bool tried = !pending->waits && pending->rounds > 0;
     if ((pending->awaits_start || !pending->waits) && !tried)
         answer_busy(manager, pending, now_ns);
     else if (pending->slots > 0)
@@ -264,7 +264,11 @@ static struct flight *open_acquire(struct lock_manager *manager, struct pending_
     pending_set_flight(pending, flight);
     flights_make_token(manager->flights, flight->token);
     flight->ballot = ballot;
-    flight->key_probes = pending->waits;
+    /* With SLOTS, other LOCKs may wait for this slot. */
+    flight->key_probes =
+        pending->waits || (pending->seeker != NULL && pending->seeker->semaphore->watched > 0);
+    if (pending->rounds < UINT8_MAX)
+        pending->rounds++;
     if (fenced)
         flight->vote_command = REDIS_ACQUIRE_FENCED;
     flight->round.may_bid_again = fenced && !pending->outbid;
@@ -386,8 +390,10 @@ static void keep_waiting(struct lock_manager *manager, struct flight *flight, in
     resource->last_outcome = round->outcome;
     memcpy(resource->last_reasons, round->reasons, sizeof(resource->last_reasons));
     queue_on_outcome(&resource->queue, outcome, now_ns);
+    /* A LOCK that is not served by a seeker may be answered and freed by answer_timed_out(). */
+    bool served = pending->seeker != NULL;
     answer_timed_out(manager, resource, round_hint_ms(round, now_ns), now_ns);
-    if (pending->seeker != NULL)
+    if (served)
         stop_serving(manager, pending, round, now_ns);
 }
 
@@ -415,7 +421,8 @@ static bool is_waited_for(const struct resource *resource)
     const struct seeker *seeker = resource->seeker;
     if (seeker == NULL)
         return resource->queue.length > 0;
-    return resource->queue.length > 1 || semaphore_next(seeker->semaphore) != NULL;
+    return resource->queue.length > 1 || seeker->serves != NULL ||
+           semaphore_next(seeker->semaphore) != NULL;
 }
 
 /* A lock is being released. If no client of this daemon waits for it, ask a master whether a far

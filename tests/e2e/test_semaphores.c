@@ -224,6 +224,7 @@ START_TEST(redlock_runs_a_limited_number_of_commands)
     struct command command;
     struct slot slot;
     char url[SANDBOX_FILE + 8];
+    char whole[128];
     stage_open(&stage, __func__, &five);
     snprintf(url, sizeof(url), "unix:%s", stage.daemon.socket);
     setenv("REDLOCK_URL", url, 1);
@@ -231,6 +232,7 @@ START_TEST(redlock_runs_a_limited_number_of_commands)
         &command, &stage.sandbox,
         (const char *const[]){wrapper_program(), "lock", "--slots", "2", "--fence", "s", NULL});
     ck_assert_int_eq(sscanf(command.output, "%40s %*d %31s", slot.token, slot.name), 2);
+    snprintf(whole, sizeof(whole), "%.*s", (int)strcspn(command.output, "\n"), command.output);
     command_free(&command);
     command_run(&command, &stage.sandbox,
                 (const char *const[]){wrapper_program(), "run", "--slots", "2", "s", "--", "sh",
@@ -248,7 +250,16 @@ START_TEST(redlock_runs_a_limited_number_of_commands)
     ck_assert_int_eq(command.status, 0);
     command_free(&command);
     command_run(&command, &stage.sandbox,
-                (const char *const[]){wrapper_program(), "unlock", slot.name, slot.token, NULL});
+                (const char *const[]){wrapper_program(), "unlock", "s", slot.token, NULL});
+    ck_assert_int_eq(command.status, 1);
+    command_free(&command);
+    /* The whole output of lock names the slot. */
+    command_run(&command, &stage.sandbox,
+                (const char *const[]){wrapper_program(), "extend", "s", whole, NULL});
+    ck_assert_int_eq(command.status, 0);
+    command_free(&command);
+    command_run(&command, &stage.sandbox,
+                (const char *const[]){wrapper_program(), "unlock", "s", whole, NULL});
     ck_assert_int_eq(command.status, 0);
     command_free(&command);
     unsetenv("REDLOCK_URL");

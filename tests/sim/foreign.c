@@ -131,7 +131,7 @@ static void on_wire(struct sim *sim, const struct event *event)
         sim->foreign.due[master] = sim->foreign.skip[master] = 0;
         net_drop(sim, event->subject);
     } else {
-        char lines[4096];
+        char lines[16384];
         size_t arrived = net_arrived(sim, event->subject);
         const char *bytes = bytes_at(&wire->to_client.bytes);
         size_t len = whole_lines(bytes, arrived);

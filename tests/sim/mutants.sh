@@ -108,7 +108,7 @@ mutant newcomer-starts-with-full-margin step-twice,clients "$unfit" engine/guard
 mutant last-lock-is-served-first all "came later got one\|never tried" engine/locks/semaphore.c \
     's/TAILQ_FOREACH (waiter, list, entry)/TAILQ_FOREACH_REVERSE (waiter, list, waiter_list, entry)/'
 mutant slot-beyond-the-number all "invalid reply to LOCK" engine/locks/semaphore.c \
-    's/next == NULL || next->slots < seeker->number/next == NULL/'
+    's/if (next == NULL || next->slots < seeker->number)/if (next == NULL)/'
 mutant ready-slots-forgotten leftover,clients "sleeps while" engine/locks/semaphore.c \
     's/seeker->number <= slots \&\& semaphores_draw/0 \&\& semaphores_draw/'
 mutant slots-not-watched all "sleeps while" engine/locks/slots.c \
@@ -120,7 +120,7 @@ mutant seeker-stays-first all "came later got one\|sleeps while" engine/locks/wa
 mutant one-try-without-wait all "never tried" engine/locks/slots.c \
     's/TRIES_WITHOUT_WAIT = 8/TRIES_WITHOUT_WAIT = 1/'
 mutant impatient-locks-wait all "after the end of its WAIT" engine/locks/slots.c \
-    's/while (next != NULL \&\& (next = semaphore_next_impatient(semaphore)) != NULL)/if (0)/'
+    's/if (others_wait || semaphore->serving == 0 || .*/if (0)/'
 mutant wait-for-a-slot-never-over all "after the end of its WAIT" engine/locks/waits.c \
     's/pending->wait_over = pending->waits;/(void)0;/'
 mutant refused-lock-stays-at-its-slot all "sleeps while\|after the end of its WAIT" engine/locks/waits.c '

@@ -299,8 +299,7 @@ START_TEST(grant_of_a_slot_names_it)
         ck_assert_msg(result_of(&slot, line) == RESULT_GARBLED, "%s", line);
     }
     ck_assert_int_eq(result_of(&slot, "HELD 500"), RESULT_FINAL);
-    ck_assert_str_eq(explanation,
-                     "all slots are held; the first expires in 500 ms at the earliest");
+    ck_assert_str_eq(explanation, "no slot was free; the first expires in 500 ms at the earliest");
 }
 END_TEST
 
@@ -567,7 +566,9 @@ START_TEST(invalid_request_is_refused_before_it_is_sent)
     ck_assert(!client_request_query_slots(&request, "a", 0, &error));
     const struct redlock_lock_options ten = {.slots = 10};
     ck_assert(!client_request_acquire(&request, name + 1, 1, &ten, &error));
-    ck_assert_str_eq(error.text, "with 10 slots, the resource name must have at most 253 bytes");
+    ck_assert_str_eq(error.text,
+                     "with 10 slots, the resource name must have at most 253 bytes, because #10 is "
+                     "appended");
     ck_assert(client_request_acquire(&request, name + 4, 1, &ten, &error));
     struct redlock_lock lock = {.resource = "a", .token = "x"};
     ck_assert(!client_request_extend(&request, &lock, 1, &error));

@@ -192,6 +192,40 @@ START_TEST(lock_is_not_refused_before_the_rounds_of_others_have_ended)
 }
 END_TEST
 
+/* A LOCK that has nothing left to try does not hold up one that may have more slots. */
+START_TEST(lock_that_cannot_be_served_holds_up_no_other)
+{
+    cluster_hang(&w, 5, true);
+    cluster_send(&w, "#a LOCK s 10s SLOTS 1");
+    cluster_send(&w, "#b LOCK s 10s SLOTS 1");
+    cluster_send(&w, "#c LOCK s 10s SLOTS 3");
+    cluster_settle(&w);
+    ck_assert_uint_eq(w.engine.stats.acquire_rounds, 2);
+    cluster_hang(&w, 5, false);
+    cluster_settle(&w);
+    expect_slot("a");
+    expect_slot("c");
+    cluster_expect(&w, "#b HELD 10000");
+    expect_nothing_left();
+}
+END_TEST
+
+/* The LOCK with WAIT waits for its start, because too many rounds are in flight. */
+START_TEST(lock_without_wait_does_not_wait_for_the_start_of_others)
+{
+    cluster_hang(&w, 5, true);
+    for (unsigned i = 0; i < LIMIT_ADMISSION_START; i++)
+        cluster_send_as(&w, &w.others[0], "#%u LOCK key-%u 10s WAIT 60s", i, i);
+    cluster_send(&w, "#a LOCK s 10s SLOTS 1 WAIT 60s");
+    cluster_send(&w, "#b LOCK s 10s SLOTS 1");
+    cluster_pass_ms(&w, 51);
+    bool answered = false;
+    for (const char *reply; (reply = cluster_next_reply(&w)) != NULL;)
+        answered = answered || strcmp(reply, "#b LIMIT busy") == 0;
+    ck_assert(answered);
+}
+END_TEST
+
 /* --- with WAIT --- */
 
 START_TEST(wait_without_a_quorum_ends_with_noquorum)
@@ -554,6 +588,8 @@ Suite *test_suite(void)
     tcase_add_test(cases, no_quorum_ends_the_tries);
     tcase_add_test(cases, failed_round_does_not_hold_up_the_next_lock);
     tcase_add_test(cases, lock_is_not_refused_before_the_rounds_of_others_have_ended);
+    tcase_add_test(cases, lock_that_cannot_be_served_holds_up_no_other);
+    tcase_add_test(cases, lock_without_wait_does_not_wait_for_the_start_of_others);
     tcase_add_test(cases, wait_without_a_quorum_ends_with_noquorum);
     tcase_add_test(cases, slot_that_was_tried_before_the_wait_is_watched_as_well);
     tcase_add_test(cases, waiters_of_all_slots_are_served_in_order_of_arrival);
