@@ -12,10 +12,10 @@ static int help(const struct options *options);
 static int version(const struct options *options);
 
 #define TOKEN_HELP                                                                                 \
-    "TOKEN is the token that lock printed, or its whole output as one word. With -, it\n"          \
-    "is read from standard input; without TOKEN, from $REDLOCK_TOKEN. Both ways hide it\n"         \
-    "from other users of this machine. For a slot, NAME is that of the slot, NAME#K; or\n"         \
-    "that of the semaphore, with the whole output of lock.\n"
+    "TOKEN is the token that lock printed, or its whole output as one word. With -,\n"             \
+    "it is read from standard input; without TOKEN, from $REDLOCK_TOKEN. Both ways\n"              \
+    "hide it from other users of this machine. For a slot, NAME is that of the slot,\n"            \
+    "NAME#K; or that of the semaphore, with the whole output of lock.\n"
 
 const struct command commands[] = {
     {"run", command_run,

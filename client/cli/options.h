@@ -18,7 +18,7 @@ struct command;
     X(OPTION_TTL, "ttl", 0, "T", "time to live unless the lock is extended (30s)")                 \
     X(OPTION_WAIT, "wait", 'w', "T", "wait at most this long (no limit)")                          \
     X(OPTION_NONBLOCK, "nonblock", 'n', NULL, "do not wait; same as --wait 0")                     \
-    X(OPTION_SLOTS, "slots", 0, "N", "NAME is a semaphore, which N clients may hold at a time")    \
+    X(OPTION_SLOTS, "slots", 0, "N", "NAME is a semaphore, which N clients may hold at once")      \
     X(OPTION_FENCE, "fence", 0, NULL, "get a fencing token, which rises with each grant")          \
     X(OPTION_ON_LOST, "on-lost", 0, "SIGNAL", "signal for COMMAND if the lock is lost (TERM)")     \
     X(OPTION_GRACE, "grace", 0, "T", "time from that signal until KILL (10s)")                     \
