@@ -235,7 +235,7 @@ mutant no-resend-after-a-reply all "pending release\|still on" engine/master/lin
     '/^const struct outstanding \*link_on_reply/,/^}/s/if (link->pending_releases.unsent > 0)/if (0)/'
 mutant batch-without-limit all "aborted\|crashed" engine/flight/write.c \
     's/ && count < LIMIT_BATCH) {/) {/'
-mutant holds-without-limit all "limit of holds" engine/locks/waits.c \
+mutant holds-without-limit all "limit of holds" engine/locks/intake.c \
     's/manager->holding >= LIMIT_HOLDS/0/'
 mutant starts-not-renewed-without-output all "in vain" engine/engine.c \
     's/ || engine->manager.starts_left == 0//'
@@ -270,14 +270,14 @@ mutant requests-without-limit all "more requests in flight" engine/locks/request
     's/client->pending_count >= LIMIT_CLIENT_REQUESTS/0/'
 mutant requests-not-counted-back all "limit that is not reached" engine/locks/manager.c \
     's/pending->client->pending_count--;/(void)0;/'
-mutant waiters-without-limit all "limit of waiters" engine/locks/waits.c \
+mutant waiters-without-limit all "limit of waiters" engine/locks/intake.c \
     's/manager->waiting >= manager->rules->waiters ?/0 ?/'
 mutant waiters-not-counted-back all "waiters" engine/locks/waits.c \
     's/manager->waiting--;/(void)0;/'
-mutant waiter-limit-refuses-plain-lock all "limit that is not reached" engine/locks/waits.c \
+mutant waiter-limit-refuses-plain-lock all "limit that is not reached" engine/locks/intake.c \
     '/^static const char \*limit_exceeded/,/^}/s/if (request->wait_ms == 0)/if (0)/'
-mutant lock-ignores-full-request-table all "aborted\|crashed" engine/locks/waits.c \
-    '/^const char \*waits_lock/,/^}/s/if (pending == NULL)/if (0)/'
+mutant lock-ignores-full-request-table all "aborted\|crashed" engine/locks/intake.c \
+    '/^const char \*intake_lock/,/^}/s/if (pending == NULL)/if (0)/'
 mutant round-ignores-full-request-table all "aborted\|crashed" engine/locks/requests.c \
     '/^static struct flight \*open_round/,/^}/s/if (pending == NULL)/if (0)/'
 mutant break-ignores-full-flight-table all "aborted\|crashed" engine/locks/breaks.c \
