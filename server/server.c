@@ -114,9 +114,10 @@ static bool may_vote_soon(const struct server *server, unsigned node, int64_t no
 
 /* Whether to accept clients now. A LOCK served before the masters have answered would get NOQUORUM
  * although the masters are up. So the daemon accepts clients once a quorum votes, or once a quorum
- * is out of reach. During the first START_STEP_NS, it waits for every master that may still vote:
- * when a master comes up for the first time, the other masters lose their votes until this master
- * has reported its name leases. */
+ * is out of reach. During the first two steps, it waits for every master that may still vote: when
+ * a master comes up for the first time, the other masters lose their votes until this master has
+ * reported its name leases. One step would not do: if the daemon is stopped, the first step is over
+ * as soon as the daemon continues. */
 static bool may_serve(const struct server *server, int64_t now_ns)
 {
     unsigned candidates = 0;
@@ -125,7 +126,7 @@ static bool may_serve(const struct server *server, int64_t now_ns)
         candidates += may_vote_soon(server, i, now_ns);
     if (server->connections.votes < view.quorum)
         return candidates < view.quorum;
-    return server->connections.votes >= candidates || server->start_steps < START_STEPS;
+    return server->connections.votes >= candidates || server->start_steps < START_STEPS - 1;
 }
 
 static void serve(struct server *server)
