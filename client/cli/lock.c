@@ -244,7 +244,7 @@ static void print_status(const struct options *options, enum redlock_status stat
     }
     fputs(redlock_status_word(status), stdout);
     if (options->slots > 0)
-        printf(" %u/%u", held, options->slots);
+        printf(" %u/%d", held, options->slots);
     if (status == REDLOCK_HELD && hint_ms >= 0) {
         duration_print(hint_ms, hint);
         printf(" %s", hint);
@@ -259,7 +259,7 @@ int command_status(const struct options *options)
     struct redlock *redlock = daemon_open(options);
     enum redlock_status status =
         options->slots > 0
-            ? redlock_query_slots(redlock, options->name, options->slots, &held, &hint_ms)
+            ? redlock_query_slots(redlock, options->name, (unsigned)options->slots, &held, &hint_ms)
             : redlock_query(redlock, options->name, &hint_ms);
     /* HELD is a normal result of status, not a failure. */
     bool answered = status == REDLOCK_HELD || status == REDLOCK_FREE;

@@ -109,25 +109,16 @@ static bool take_duration(struct parser *parser, enum option_id id, const char *
     return true;
 }
 
-static bool take_exit(struct parser *parser, const char *text, int *status)
+static bool take_number(struct parser *parser, const char *option, const char *text, int least,
+                        int most, int *number)
 {
     size_t digits = strspn(text, "0123456789");
-    long number = strtol(text, NULL, 10);
-    if (digits == 0 || digits > 3 || text[digits] != '\0' || number > 255)
-        return error_set(parser->error, "--conflict-exit must be between 0 and 255, not %s",
-                         quote(parser, text));
-    *status = (int)number;
-    return true;
-}
-
-static bool take_slots(struct parser *parser, const char *text, unsigned *slots)
-{
-    size_t digits = strspn(text, "0123456789");
-    unsigned long number = strtoul(text, NULL, 10);
-    if (digits == 0 || digits > 4 || text[digits] != '\0' || number == 0 || number > LIMIT_SLOTS)
-        return error_set(parser->error, "--slots must be between 1 and %d, not %s", LIMIT_SLOTS,
-                         quote(parser, text));
-    *slots = (unsigned)number;
+    long value = strtol(text, NULL, 10);
+    if (digits == 0 || digits > (most < 1000 ? 3 : 4) || text[digits] != '\0' || value < least ||
+        value > most)
+        return error_set(parser->error, "--%s must be between %d and %d, not %s", option, least,
+                         most, quote(parser, text));
+    *number = (int)value;
     return true;
 }
 
@@ -145,7 +136,7 @@ static bool take_option(struct parser *parser, enum option_id id, const char *te
         options->wait_ms = 0;
         return true;
     case OPTION_SLOTS:
-        return take_slots(parser, text, &options->slots);
+        return take_number(parser, "slots", text, 1, LIMIT_SLOTS, &options->slots);
     case OPTION_FENCE:
         options->fence = true;
         return true;
@@ -155,7 +146,7 @@ static bool take_option(struct parser *parser, enum option_id id, const char *te
     case OPTION_GRACE:
         return take_duration(parser, id, text, 0, &options->grace_ms);
     case OPTION_CONFLICT_EXIT:
-        return take_exit(parser, text, &options->conflict_exit);
+        return take_number(parser, "conflict-exit", text, 0, 255, &options->conflict_exit);
     case OPTION_URL:
         options->url = text;
         return text[0] != '\0' || error_set(parser->error, "--url must not be empty");

@@ -72,7 +72,7 @@ struct options {
 
     int64_t ttl_ms;
     int64_t wait_ms; /* WAIT_FOREVER: no limit; 0: do not wait */
-    unsigned slots;  /* 0: not given */
+    int slots;       /* 0: not given */
     bool fence;
 
     int on_lost; /* signal number */

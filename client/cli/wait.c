@@ -160,7 +160,7 @@ static enum redlock_status start_lock(struct wait *wait)
         .hold = wait->hold,
         /* If redlock is killed, processes of COMMAND may outlive it and still rely on the lock. */
         .linger = wait->hold,
-        .slots = options->slots,
+        .slots = (unsigned)options->slots,
     };
     wait->place = 0;
     return redlock_start_acquire(wait->redlock, options->name, wait->ttl_ms, &lock_options,

@@ -219,18 +219,11 @@ void slots_run(struct lock_manager *manager, int64_t now_ns)
 
 static void drain(struct lock_manager *manager, const struct waiter_list *list)
 {
-    const struct reply reply = {.outcome = OUTCOME_SHUTDOWN};
     struct waiter *waiter = TAILQ_FIRST(list);
     while (waiter != NULL) {
-        struct pending_request *pending = pending_of(waiter);
-        waiter = TAILQ_NEXT(waiter, entry);
-        if (pending->flight != NULL) {
-            timers_set(&manager->timers, &pending->waiter.wait_deadline, TIMER_NEVER);
-            pending->wait_over = true;
-        } else {
-            waits_leave(manager, pending);
-            manager_reply(manager, pending, ROUND_ACQUIRE, &reply);
-        }
+        struct waiter *next = TAILQ_NEXT(waiter, entry);
+        waits_shut_down(manager, pending_of(waiter));
+        waiter = next;
     }
 }
 

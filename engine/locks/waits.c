@@ -502,26 +502,29 @@ void waits_watch(struct resource *resource, int64_t now_ns)
 
 /* --- the queue --- */
 
-/* The daemon stops: reply to all waiters, except the one whose round is under way. That waiter gets
- * its reply when the round has settled (answer_waiter()). */
-static void drain_queue(struct lock_manager *manager, struct resource *resource)
+void waits_shut_down(struct lock_manager *manager, struct pending_request *pending)
 {
     const struct reply reply = {.outcome = OUTCOME_SHUTDOWN};
-    struct waiter *waiter = TAILQ_FIRST(&resource->queue.waiters);
-    while (waiter != NULL) {
-        struct pending_request *pending = pending_of(waiter);
-        bool seeks = waiter->seeks;
-        waiter = TAILQ_NEXT(waiter, entry);
-        if (seeks)
-            continue;
-        if (pending->flight != NULL) {
-            timers_set(&manager->timers, &pending->waiter.wait_deadline, TIMER_NEVER);
-            if (!pending->waiter.timed_out)
-                queue_note_timed_out(&resource->queue, &pending->waiter);
-            continue;
-        }
+    if (pending->flight == NULL) {
         waits_leave(manager, pending);
         manager_reply(manager, pending, ROUND_ACQUIRE, &reply);
+        return;
+    }
+    timers_set(&manager->timers, &pending->waiter.wait_deadline, TIMER_NEVER);
+    if (pending->slots > 0)
+        pending->wait_over = true;
+    else if (!pending->waiter.timed_out)
+        queue_note_timed_out(&pending->resource->queue, &pending->waiter);
+}
+
+static void drain_queue(struct lock_manager *manager, struct resource *resource)
+{
+    struct waiter *waiter = TAILQ_FIRST(&resource->queue.waiters);
+    while (waiter != NULL) {
+        struct waiter *next = TAILQ_NEXT(waiter, entry);
+        if (!waiter->seeks)
+            waits_shut_down(manager, pending_of(waiter));
+        waiter = next;
     }
 }
 

@@ -44,8 +44,8 @@ void waits_on_deadline(struct lock_manager *manager, struct pending_request *pen
 void waits_set_start_deadline(struct lock_manager *manager, struct pending_request *pending,
                               int64_t now_ns);
 
-/* Remove a LOCK from the queue, whether a round for it is under way or not. The caller replies to
- * it. */
+/* Remove a LOCK from its queue or, with SLOTS, from its semaphore, whether a round for it is under
+ * way or not. The caller replies to it. */
 void waits_leave(struct lock_manager *manager, struct pending_request *pending);
 
 /* A LOCK with WAIT, or a seeker, has joined the queue: use what the daemon knows of the lock. */
@@ -55,9 +55,10 @@ void waits_watch(struct resource *resource, int64_t now_ns);
 void waits_probe_key(struct lock_manager *manager, struct resource *resource, unsigned node,
                      enum redis_form form, int64_t now_ns);
 
-/* The daemon stops: reply SHUTDOWN to each waiter of a resource, except those with a round under
- * way. Such a waiter gets the lock if its round grants it. Otherwise a LOCK with WAIT gets
- * SHUTDOWN, and a LOCK without WAIT gets the outcome of the round. */
+/* The daemon stops: reply SHUTDOWN to this LOCK, unless a round for it is under way. Then it gets
+ * the lock if its round grants it; otherwise a LOCK with WAIT gets SHUTDOWN, and a LOCK without
+ * WAIT gets the outcome of the round. waits_drain(): the same for the waiters of all resources. */
+void waits_shut_down(struct lock_manager *manager, struct pending_request *pending);
 void waits_drain(struct lock_manager *manager, int64_t now_ns);
 
 #endif

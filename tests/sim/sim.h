@@ -551,6 +551,16 @@ void checker_leftovers(struct sim *sim);
 /* Check that the daemon has no waiters, leaks nothing, and gets every master's vote. */
 void checker_end(struct sim *sim, unsigned daemon);
 
+/* --- checker_replies.c --- */
+
+/* Does docs/protocol.txt allow this line, byte for byte, as a reply to this request? */
+bool checker_allows(const struct sim_request *request, const char *line);
+enum outcome checker_outcome(const char *line);
+/* Do both want the same lock, or a slot of the semaphore? */
+bool checker_is_rival(const struct sim_request *a, const struct sim_request *b);
+/* A request was answered LIMIT: check that the limit with this name is reached. */
+void checker_on_limit(struct sim *sim, const struct sim_request *request, const char *word);
+
 /* --- sleepers.c --- */
 
 void sleepers_clear(struct sim *sim);

@@ -103,7 +103,7 @@ START_TEST(run_takes_all_its_options)
     ck_assert_str_eq(options->command->name, "run");
     ck_assert_int_eq(options->ttl_ms, 60000);
     ck_assert_int_eq(options->wait_ms, 120000);
-    ck_assert_uint_eq(options->slots, 3);
+    ck_assert_int_eq(options->slots, 3);
     ck_assert(options->fence);
     ck_assert_int_eq(options->on_lost, SIGUSR1);
     ck_assert_int_eq(options->grace_ms, 3000);

@@ -44,6 +44,14 @@ static void unlock_slot(void)
     cluster_expect(&w, "#u OK");
 }
 
+/* A client of another daemon holds the slot for so many milliseconds. */
+static void occupy_slot(unsigned number, int64_t ms)
+{
+    char name[8];
+    snprintf(name, sizeof(name), "s#%u", number);
+    cluster_occupy(&w, name, ms);
+}
+
 /* Every key, waiter and seeker is gone. */
 static void expect_nothing_left(void)
 {
@@ -112,11 +120,8 @@ END_TEST
 /* Slots that other daemons hold are tried, up to eight of them. */
 START_TEST(held_is_certain_with_up_to_eight_slots)
 {
-    char name[8];
-    for (unsigned number = 1; number <= 7; number++) {
-        snprintf(name, sizeof(name), "s#%u", number);
-        cluster_occupy(&w, name, 1000 * number);
-    }
+    for (unsigned number = 1; number <= 7; number++)
+        occupy_slot(number, 1000 * number);
     cluster_submit(&w, "#a LOCK s 10s SLOTS 7");
     cluster_pass_ms(&w, 1);
     cluster_expect(&w, "#a HELD 1000");
@@ -133,11 +138,8 @@ END_TEST
 
 START_TEST(tries_without_wait_are_limited)
 {
-    char name[8];
-    for (unsigned number = 1; number <= 20; number++) {
-        snprintf(name, sizeof(name), "s#%u", number);
-        cluster_occupy(&w, name, 5000);
-    }
+    for (unsigned number = 1; number <= 20; number++)
+        occupy_slot(number, 5000);
     cluster_submit(&w, "#a LOCK s 10s SLOTS 20");
     cluster_expect(&w, "#a HELD 5000");
     ck_assert_uint_eq(w.engine.stats.acquire_rounds, 8);
@@ -307,11 +309,8 @@ END_TEST
 
 START_TEST(slot_that_is_released_elsewhere_wakes_the_first_waiter)
 {
-    char name[8];
-    for (unsigned number = 1; number <= 12; number++) {
-        snprintf(name, sizeof(name), "s#%u", number);
-        cluster_occupy(&w, name, 50000);
-    }
+    for (unsigned number = 1; number <= 12; number++)
+        occupy_slot(number, 50000);
     cluster_submit(&w, "#a LOCK s 10s SLOTS 12 WAIT 60s");
     cluster_submit(&w, "#b LOCK s 10s SLOTS 12 WAIT 60s");
     cluster_pass_ms(&w, 10);

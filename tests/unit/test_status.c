@@ -176,12 +176,12 @@ END_TEST
 START_TEST(long_name_is_truncated_only_on_the_page)
 {
     char resource[LIMIT_RESOURCE];
-    memset(resource, 'x', sizeof(resource));
+    memset(resource, 'n', sizeof(resource));
     status.queue_count = 1;
     status.queues[0] =
         (struct status_lock){.resource = resource, .resource_len = sizeof(resource), .waits = 1};
-    expect_shown("xxx...</td>");
-    ck_assert_ptr_null(strstr(write_with(status_write_json), "xxx..."));
+    expect_shown("nnn...</td>");
+    ck_assert_ptr_null(strstr(write_with(status_write_json), "nnn..."));
 }
 END_TEST
 
