@@ -1,19 +1,21 @@
 /*
- * Formats replies and pushed lines of the protocol. Pure.
+ * Formats replies and pushed messages, in the line protocol and in RESP. Pure.
  *
- * Each function writes one line with its LF to buf, which must hold LIMIT_REPLY bytes, and returns
- * its length. The line begins with "#tag " unless tag is NULL. No NUL is added. A line that would
- * be longer than LIMIT_REPLY is cut.
+ * Each function writes to buf, which must hold LIMIT_REPLY bytes, and returns the length. No NUL is
+ * added. A line that would be longer than LIMIT_REPLY is cut; it still ends with its LF. A line of
+ * the line protocol begins with "#tag " unless tag is NULL. RESP has no tags.
  */
 #ifndef PROTOCOL_REPLY_H
 #define PROTOCOL_REPLY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "protocol/limits.h"
 #include "protocol/outcome.h"
 #include "protocol/reason.h"
+#include "protocol/resp_text.h"
 
 /*
  * A reply to LOCK, UNLOCK, EXTEND, STATUS or BREAK. The outcome decides which fields are used. In
@@ -44,6 +46,17 @@ struct reply {
 
 size_t reply_format(const struct reply *reply, const char *tag, size_t tag_len, char *buf);
 
+/*
+ * The reply in RESP2 or RESP3. NOQUORUM, LATE, LIMIT and SHUTDOWN become errors with the same text
+ * as the line. An outcome without fields becomes a simple string, and any other one an array of the
+ * outcome and its fields: numbers become integers, and a missing fence becomes null.
+ */
+size_t reply_format_resp(const struct reply *reply, enum dialect dialect, char *buf);
+
+/* The beginning of the RESP reply that grants a lock with this token; to a LOCK with SLOTS if
+ * `slot`. No other reply begins like this. */
+size_t reply_format_resp_grant(const char *token, bool slot, char *buf);
+
 /* A line that the daemon pushes to a connection about one of its HOLDs. */
 struct push {
     enum { PUSH_LOST, PUSH_WARN } kind;
@@ -58,11 +71,19 @@ struct push {
  * tag. */
 size_t reply_format_push(const struct push *push, char *buf);
 
+/* The same words as a push message of RESP3. */
+size_t reply_format_push_resp(const struct push *push, char *buf);
+
 /* Format "ERR <code> <text>". */
 size_t reply_format_error(const char *code, const char *text, const char *tag, size_t tag_len,
                           char *buf);
 
 /* Format a line from its complete text: "PONG", "END", a line of a listing. */
 size_t reply_format_line(const char *text, size_t len, const char *tag, size_t tag_len, char *buf);
+
+/* Format a RESP error, "-<word> [<code>] <text>", or a simple string, "+<text>". code may be NULL.
+ * The texts must not contain CR or LF. */
+size_t reply_format_resp_error(const char *word, const char *code, const char *text, char *buf);
+size_t reply_format_resp_simple(const char *text, size_t len, char *buf);
 
 #endif

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "protocol/swar.h"
 #include "protocol/token.h"
@@ -13,21 +14,8 @@
 /* Error texts quote at most this many bytes of a word. */
 enum { QUOTE_MAX = 32 };
 
-/* The longest request is #<tag> LOCK <resource> <ttl> SLOTS <n> WAIT <time> FENCE HOLD LINGER.
- * WORDS_MAX has room for one word more, so that an error can quote it. LOCK_WORDS counts the words
- * after LOCK. */
-enum { WORDS_MAX = 12, LOCK_WORDS = 9 };
-
-struct word {
-    const char *at;
-    size_t len;
-};
-
-/* The words of one line. */
-struct words {
-    struct word word[WORDS_MAX];
-    unsigned count; /* of all words of the line; only the first WORDS_MAX are kept */
-};
+/* The words after LOCK in the longest request. */
+enum { LOCK_WORDS = 9 };
 
 /* Verbs and options are padded with zeros to this many letters, so that is_word() compares each as
  * one integer. */
@@ -86,7 +74,7 @@ fail(struct error *error, enum request_error code, const char *form, ...)
 }
 
 static enum request_error fail_word(struct error *error, enum request_error code, const char *what,
-                                    const struct word *word, const char *advice)
+                                    const struct request_word *word, const char *advice)
 {
     struct text text = error_begin(error);
     text_string(&text, what);
@@ -109,18 +97,18 @@ static struct duration duration(int64_t ms)
 
 /* --- words --- */
 
-static void add_word(struct words *words, const char *at, size_t len)
+static void add_word(struct request_words *words, const char *at, size_t len)
 {
     if (len == 0)
         return;
-    if (words->count < WORDS_MAX)
-        words->word[words->count] = (struct word){at, len};
+    if (words->count < REQUEST_WORDS_MAX)
+        words->word[words->count] = (struct request_word){at, len};
     words->count++;
 }
 
 /* Split the line in one pass. Returns the index of the first control character, where it stops, or
  * len if there is none. */
-static size_t split(const char *line, size_t len, struct words *words)
+static size_t split(const char *line, size_t len, struct request_words *words)
 {
     size_t start = 0;
     words->count = 0;
@@ -145,15 +133,20 @@ static size_t split(const char *line, size_t len, struct words *words)
  * longer than LETTERS. The two cases of a letter differ in one bit. Clearing that bit makes no byte
  * of a word zero, so a word cannot match a shorter one.
  */
-static uint64_t letters_of(const struct word *word)
+static uint64_t letters_of(const struct request_word *word)
 {
     const uint64_t case_bits = SWAR_OF('a' - 'A');
     return word->len <= LETTERS ? swar_load_some(word->at, word->len, '\0') & ~case_bits : 0;
 }
 
-static bool is_word(const struct word *word, const char upper[LETTERS])
+static bool is_word(const struct request_word *word, const char upper[LETTERS])
 {
     return letters_of(word) == swar_load(upper);
+}
+
+bool request_word_is(const struct request_word *word, const char *name)
+{
+    return word->len == strlen(name) && strncasecmp(word->at, name, word->len) == 0;
 }
 
 /* --- tags and labels --- */
@@ -174,12 +167,17 @@ static bool is_label(const char *at, size_t len)
     return true;
 }
 
-static bool is_tag(const struct word *word)
+bool request_word_is_label(const struct request_word *word)
+{
+    return is_label(word->at, word->len);
+}
+
+static bool is_tag(const struct request_word *word)
 {
     return word->len > 1 && word->at[0] == '#' && is_label(word->at + 1, word->len - 1);
 }
 
-static void set_tag(struct request *request, const struct word *word)
+static void set_tag(struct request *request, const struct request_word *word)
 {
     request->tag = word->at + 1;
     request->tag_len = (uint16_t)(word->len - 1);
@@ -187,9 +185,9 @@ static void set_tag(struct request *request, const struct word *word)
 
 /* Take the first word as the tag, if it is a valid one and a space follows. Without the space, the
  * line may have been cut inside a longer word. */
-static void take_tag(const struct words *words, const char *end, struct request *request)
+static void take_tag(const struct request_words *words, const char *end, struct request *request)
 {
-    const struct word *first = &words->word[0];
+    const struct request_word *first = &words->word[0];
     if (words->count > 0 && first->at + first->len < end && is_tag(first))
         set_tag(request, first);
 }
@@ -205,7 +203,7 @@ void request_tag(const char *line, size_t len, struct request *request)
     const char *space = memchr(at, ' ', (size_t)(end - at));
     if (space == NULL)
         return;
-    const struct word first = {at, (size_t)(space - at)};
+    const struct request_word first = {at, (size_t)(space - at)};
     if (is_tag(&first))
         set_tag(request, &first);
 }
@@ -229,7 +227,7 @@ enum request_error request_parse_time(const char *word, size_t len, int64_t *ms)
 }
 
 /* Would the key of this resource begin with "redlockd:"? */
-static bool is_reserved(const struct word *resource, const struct request_limits *limits)
+static bool is_reserved(const struct request_word *resource, const struct request_limits *limits)
 {
     static const char reserved[] = "redlockd:";
     const size_t len = sizeof(reserved) - 1;
@@ -242,7 +240,7 @@ static bool is_reserved(const struct word *resource, const struct request_limits
     return same == len && memcmp(limits->key_prefix, reserved, by_prefix) == 0;
 }
 
-static enum request_error take_resource(const struct word *word,
+static enum request_error take_resource(const struct request_word *word,
                                         const struct request_limits *limits,
                                         struct request *request, struct error *error)
 {
@@ -269,7 +267,7 @@ static enum request_error fail_digit(const char *token, struct error *error)
 }
 
 /* A token is a secret, so no error text quotes it. */
-static enum request_error take_token(const struct word *word, struct request *request,
+static enum request_error take_token(const struct request_word *word, struct request *request,
                                      struct error *error)
 {
     if (word->len != LIMIT_TOKEN)
@@ -281,8 +279,9 @@ static enum request_error take_token(const struct word *word, struct request *re
     return REQUEST_FINE;
 }
 
-static enum request_error take_ttl(const struct word *word, const struct request_limits *limits,
-                                   struct request *request, struct error *error)
+static enum request_error take_ttl(const struct request_word *word,
+                                   const struct request_limits *limits, struct request *request,
+                                   struct error *error)
 {
     int64_t ms = 0;
     enum request_error parsed = request_parse_time(word->at, word->len, &ms);
@@ -297,17 +296,17 @@ static enum request_error take_ttl(const struct word *word, const struct request
                 duration(limits->ttl_min_ms).text, duration(limits->ttl_max_ms).text);
 }
 
-static enum request_error take_label(const struct word *word, struct request *request,
+static enum request_error take_label(const struct request_word *word, struct request *request,
                                      struct error *error)
 {
     if (!is_label(word->at, word->len))
-        return fail(error, REQUEST_BAD_ARGUMENTS, "a label must be 1 to 32 of A-Z a-z 0-9 _ . : -");
+        return fail(error, REQUEST_BAD_ARGUMENTS, REQUEST_LABEL_RULE);
     request->label = word->at;
     request->label_len = (uint16_t)word->len;
     return REQUEST_FINE;
 }
 
-static enum request_error take_secret(const struct word *word, struct request *request,
+static enum request_error take_secret(const struct request_word *word, struct request *request,
                                       struct error *error)
 {
     if (word->len > LIMIT_SECRET)
@@ -326,7 +325,7 @@ static enum request_error fail_usage(enum verb verb, struct error *error)
                 usage[0] != '\0' ? usage : "no arguments");
 }
 
-static enum request_error take_wait(const struct word *word, struct request *request,
+static enum request_error take_wait(const struct request_word *word, struct request *request,
                                     struct error *error)
 {
     enum request_error parsed = request_parse_time(word->at, word->len, &request->wait_ms);
@@ -339,7 +338,7 @@ static enum request_error take_wait(const struct word *word, struct request *req
 }
 
 /* The names of the slots are the name of the resource with "#1" to "#<n>" appended. */
-static enum request_error take_slots(const struct word *word, struct request *request,
+static enum request_error take_slots(const struct request_word *word, struct request *request,
                                      struct error *error)
 {
     uint64_t slots;
@@ -360,7 +359,7 @@ enum { OPTION_FENCE, OPTION_HOLD, OPTION_LINGER, OPTION_SLOTS, OPTION_WAIT, OPTI
 static const char option_words[OPTIONS][LETTERS] = {"FENCE", "HOLD", "LINGER", "SLOTS", "WAIT"};
 
 /* Parse the value after SLOTS or WAIT. NULL: the line ends there. */
-static enum request_error take_value(unsigned option, const struct word *word,
+static enum request_error take_value(unsigned option, const struct request_word *word,
                                      struct request *request, struct error *error)
 {
     if (word == NULL)
@@ -371,7 +370,7 @@ static enum request_error take_value(unsigned option, const struct word *word,
                                  : take_slots(word, request, error);
 }
 
-static unsigned option_of(const struct word *word)
+static unsigned option_of(const struct request_word *word)
 {
     unsigned option = 0;
     while (option < OPTIONS && !is_word(word, option_words[option]))
@@ -380,7 +379,7 @@ static unsigned option_of(const struct word *word)
 }
 
 /* Parse the options of LOCK: each at most once, in any order. */
-static enum request_error take_options(const struct word *options, size_t count,
+static enum request_error take_options(const struct request_word *options, size_t count,
                                        struct request *request, struct error *error)
 {
     bool given[OPTIONS] = {false};
@@ -421,7 +420,7 @@ static enum request_error fail_hold(const struct request_limits *limits, struct 
 }
 
 /* Parse the arguments of LOCK. The caller has checked that there are at least two. */
-static enum request_error parse_lock(const struct word *words, size_t count,
+static enum request_error parse_lock(const struct request_word *words, size_t count,
                                      const struct request_limits *limits, struct request *request,
                                      struct error *error)
 {
@@ -442,7 +441,7 @@ static enum request_error parse_lock(const struct word *words, size_t count,
 }
 
 /* Parse the arguments of STATUS. The caller has checked that there are one to three. */
-static enum request_error parse_status(const struct word *words, size_t count,
+static enum request_error parse_status(const struct request_word *words, size_t count,
                                        const struct request_limits *limits, struct request *request,
                                        struct error *error)
 {
@@ -454,21 +453,24 @@ static enum request_error parse_status(const struct word *words, size_t count,
     return take_value(OPTION_SLOTS, count > 2 ? &words[2] : NULL, request, error);
 }
 
-static enum request_error parse_arguments(const struct word *words, size_t count,
-                                          const struct request_limits *limits,
-                                          struct request *request, struct error *error)
+struct verb_arguments verb_arguments(enum verb verb)
 {
-    /* The number of words that may follow each verb; none after verbs that are not listed. */
-    static const struct {
-        unsigned least;
-        unsigned most;
-    } counts[VERB_COUNT] = {
+    /* No words may follow verbs that are not listed. */
+    static const struct verb_arguments counts[VERB_COUNT] = {
         [VERB_LOCK] = {2, LIMIT_LINE}, [VERB_UNLOCK] = {2, 2}, [VERB_EXTEND] = {3, 3},
         [VERB_STATUS] = {1, 3},        [VERB_BREAK] = {1, 1},  [VERB_LOCKS] = {0, 1},
         [VERB_NAME] = {1, 1},          [VERB_AUTH] = {1, 1},
     };
+    return counts[verb];
+}
+
+static enum request_error parse_arguments(const struct request_word *words, size_t count,
+                                          const struct request_limits *limits,
+                                          struct request *request, struct error *error)
+{
     enum request_error failed;
-    if (count < counts[request->verb].least || count > counts[request->verb].most)
+    struct verb_arguments range = verb_arguments(request->verb);
+    if (count < range.least || count > range.most)
         return fail_usage(request->verb, error);
     if (request->verb == VERB_LOCK)
         return parse_lock(words, count, limits, request, error);
@@ -487,7 +489,7 @@ static enum request_error parse_arguments(const struct word *words, size_t count
     return failed;
 }
 
-static enum request_error find_verb(const struct word *word, struct request *request,
+static enum request_error find_verb(const struct request_word *word, struct request *request,
                                     struct error *error)
 {
     for (unsigned verb = 0; verb < VERB_COUNT; verb++) {
@@ -499,11 +501,22 @@ static enum request_error find_verb(const struct word *word, struct request *req
     return fail_word(error, REQUEST_UNKNOWN_VERB, "unknown verb ", word, "; send HELP for a list");
 }
 
+/* Parse the verb and its arguments. */
+static enum request_error parse_verb(const struct request_word *word, size_t count,
+                                     const struct request_limits *limits, struct request *request,
+                                     struct error *error)
+{
+    enum request_error failed = find_verb(word, request, error);
+    if (failed != REQUEST_FINE)
+        return failed;
+    return parse_arguments(word + 1, count - 1, limits, request, error);
+}
+
 enum request_error request_parse(const char *line, size_t len, const struct request_limits *limits,
                                  struct request *request, struct error *error)
 {
-    struct words words;
-    const struct word *word = words.word;
+    struct request_words words;
+    const struct request_word *word = words.word;
     memset(request, 0, sizeof(*request));
     size_t control = split(line, len, &words);
     take_tag(&words, line + len, request);
@@ -523,9 +536,37 @@ enum request_error request_parse(const char *line, size_t len, const struct requ
         if (words.count == 1)
             return fail(error, REQUEST_UNKNOWN_VERB, "a verb must follow the tag");
     }
-    enum request_error failed = find_verb(word++, request, error);
-    if (failed != REQUEST_FINE)
-        return failed;
-    size_t taken = (size_t)(word - words.word);
-    return parse_arguments(word, words.count - taken, limits, request, error);
+    return parse_verb(word, words.count - (size_t)(word - words.word), limits, request, error);
+}
+
+/* Whether all bytes of the word could stand in a line. */
+static enum request_error check_word(const struct request_word *word, size_t number,
+                                     struct error *error)
+{
+    if (word->len == 0)
+        return fail(error, REQUEST_BAD_ARGUMENTS, "word %zu is empty", number);
+    for (size_t i = 0; i < word->len; i++) {
+        unsigned char byte = (unsigned char)word->at[i];
+        if (byte <= ' ' || byte == 0x7f)
+            return fail(error, REQUEST_BAD_BYTE,
+                        "byte %zu of word %zu is 0x%02x; spaces and control characters are not "
+                        "allowed",
+                        i + 1, number, byte);
+    }
+    return REQUEST_FINE;
+}
+
+enum request_error request_parse_words(const struct request_words *words,
+                                       const struct request_limits *limits, struct request *request,
+                                       struct error *error)
+{
+    memset(request, 0, sizeof(*request));
+    if (words->count == 0)
+        return REQUEST_EMPTY;
+    for (unsigned i = 0; i < words->count && i < REQUEST_WORDS_MAX; i++) {
+        enum request_error failed = check_word(&words->word[i], i + 1, error);
+        if (failed != REQUEST_FINE)
+            return failed;
+    }
+    return parse_verb(words->word, words->count, limits, request, error);
 }

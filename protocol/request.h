@@ -1,9 +1,10 @@
 /*
- * Parses one request line into struct request. Pure: no clock, no socket, no malloc.
+ * Parses one request into struct request: a line of the line protocol, or the words of a RESP
+ * command. Pure: no clock, no socket, no malloc.
  *
- * The caller removes LF and CR. Words are separated by one or more spaces; a request may begin with
- * "#tag ". Verbs and options are case-insensitive, everything else is taken byte for byte
- * (docs/protocol.txt).
+ * The caller removes LF and CR. The words of a line are separated by one or more spaces; a line may
+ * begin with "#tag ". Verbs and options are case-insensitive, everything else is taken byte for
+ * byte (docs/protocol.txt).
  */
 #ifndef PROTOCOL_REQUEST_H
 #define PROTOCOL_REQUEST_H
@@ -74,6 +75,14 @@ const char *verb_word(enum verb verb);
 const char *verb_usage(enum verb verb);
 const char *verb_text(enum verb verb);
 
+/* How many words may follow a verb. */
+struct verb_arguments {
+    unsigned least;
+    unsigned most;
+};
+
+struct verb_arguments verb_arguments(enum verb verb);
+
 /*
  * The configuration values that limit a request. The parser needs the key prefix because keys that
  * begin with "redlockd:" are reserved for redlockd's own records.
@@ -84,6 +93,20 @@ struct request_limits {
     int64_t hold_ttl_min_ms; /* minimum for a LOCK with HOLD */
     const char *key_prefix;
     size_t key_prefix_len;
+};
+
+/* The longest request is #<tag> LOCK <resource> <ttl> SLOTS <n> WAIT <time> FENCE HOLD LINGER.
+ * There is room for one word more, so that an error can quote it. */
+enum { REQUEST_WORDS_MAX = 12 };
+
+struct request_word {
+    const char *at;
+    size_t len;
+};
+
+struct request_words {
+    struct request_word word[REQUEST_WORDS_MAX];
+    unsigned count; /* of all words of the request; only the first REQUEST_WORDS_MAX are kept */
 };
 
 static_assert(LIMIT_LINE <= UINT16_MAX, "uint16_t holds the length of any word");
@@ -123,6 +146,22 @@ struct request {
  */
 enum request_error request_parse(const char *line, size_t len, const struct request_limits *limits,
                                  struct request *request, struct error *error);
+
+/*
+ * The same for the words of a RESP command, which have no tag and may contain any bytes. The
+ * pointers of the request are views into the words. The words together must be shorter than
+ * LIMIT_LINE. Without words the result is REQUEST_EMPTY.
+ */
+enum request_error request_parse_words(const struct request_words *words,
+                                       const struct request_limits *limits, struct request *request,
+                                       struct error *error);
+
+/* Whether the word is this name, in upper or lower case. */
+bool request_word_is(const struct request_word *word, const char *name);
+
+/* Whether the word is valid as a label of NAME; REQUEST_LABEL_RULE says what is. */
+bool request_word_is_label(const struct request_word *word);
+#define REQUEST_LABEL_RULE "a label must be 1 to 32 of A-Z a-z 0-9 _ . : -"
 
 /*
  * Read only the tag of a line. The rest of the line is allowed to be incomplete or invalid. Sets

@@ -14,6 +14,7 @@
 #include "engine/engine.h"
 #include "protocol/limits.h"
 #include "protocol/reason.h"
+#include "protocol/row.h"
 #include "protocol/text.h"
 #include "server/admin/process.h"
 #include "server/admin/status_history.h"
@@ -142,12 +143,12 @@ bool status_is_ready(const struct status *status);
 const char *status_kind_word(unsigned kind);
 const char *status_outcome_word(unsigned outcome);
 
-/* Write one line: of NODES, of LOCKS, the line of STATS for the daemon, and the line of STATS for
- * one kind of request. */
-void status_write_node(const struct status_node *node, struct text *text);
-void status_write_lock(const struct status_lock *lock, struct text *text);
-void status_write_daemon(const struct status *status, struct text *text);
-void status_write_outcomes(const struct status *status, unsigned kind, struct text *text);
+/* Write one row: of NODES, of LOCKS, the row of STATS for the daemon, and the row of STATS for one
+ * kind of request. */
+void status_write_node(const struct status_node *node, struct row *row);
+void status_write_lock(const struct status_lock *lock, struct row *row);
+void status_write_daemon(const struct status *status, struct row *row);
+void status_write_outcomes(const struct status *status, unsigned kind, struct row *row);
 
 /* The status line for systemd: "4/5 voting, 312 locks". */
 void status_write_short(const struct status *status, struct text *text);

@@ -3,6 +3,7 @@
  * /status.json. Pure.
  */
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "protocol/outcome.h"
@@ -40,72 +41,96 @@ const char *status_outcome_word(unsigned outcome)
     return words[outcome];
 }
 
-/* --- lines --- */
+/* --- rows --- */
 
 static const char *yes_or_no(bool yes)
 {
     return yes ? "yes" : "no";
 }
 
-void status_write_node(const struct status_node *node, struct text *text)
+void status_write_node(const struct status_node *node, struct row *row)
 {
-    text_format(
-        text,
-        "node=%s url=%s state=%s vote=%s reason=%s for_ms=%" PRId64 " since_ms=%" PRId64
-        " rtt_us=%" PRId64 " unanswered=%" PRIu64 " pending_releases=%" PRIu64 " tracking=%s",
-        node->name, node->url, link_state_word(node->state), yes_or_no(node->reason == REASON_NONE),
-        reason_word(node->reason), node->back_ms, node->state_ms, node->round_trip_us,
-        node->unanswered, node->pending_releases, yes_or_no(node->tracking));
+    row_string(row, "node", node->name);
+    row_string(row, "url", node->url);
+    row_string(row, "state", link_state_word(node->state));
+    row_string(row, "vote", yes_or_no(node->reason == REASON_NONE));
+    if (node->reason == REASON_NONE)
+        row_none(row, "reason");
+    else
+        row_string(row, "reason", reason_word(node->reason));
+    row_number(row, "for_ms", node->back_ms);
+    row_number(row, "since_ms", node->state_ms);
+    row_number(row, "rtt_us", node->round_trip_us);
+    row_number(row, "unanswered", (int64_t)node->unanswered);
+    row_number(row, "pending_releases", (int64_t)node->pending_releases);
+    row_string(row, "tracking", yes_or_no(node->tracking));
 }
 
-void status_write_lock(const struct status_lock *lock, struct text *text)
+static void write_holder(const struct status_lock *lock, struct row *row)
 {
-    text_string(text, "resource=");
-    text_bytes(text, lock->resource, lock->resource_len);
-    if (lock->held)
-        text_format(text,
-                    " token=%s client=%" PRIu64 " name=%s since_ms=%" PRId64 " left_ms=%" PRId64
-                    " hold=%s",
-                    lock->token, lock->client_id, lock->client[0] != '\0' ? lock->client : "-",
-                    lock->held_ms, lock->left_ms, yes_or_no(lock->hold));
-    else
-        text_string(text, " token=- client=- name=- since_ms=-1 left_ms=-1 hold=no");
-    text_format(text, " waiters=%u place=", lock->queued);
+    if (!lock->held) {
+        row_none(row, "token");
+        row_none(row, "client");
+        row_none(row, "name");
+    } else {
+        row_string(row, "token", lock->token);
+        row_number(row, "client", (int64_t)lock->client_id);
+        row_optional(row, "name", lock->client);
+    }
+    row_number(row, "since_ms", lock->held ? lock->held_ms : -1);
+    row_number(row, "left_ms", lock->held ? lock->left_ms : -1);
+    row_string(row, "hold", yes_or_no(lock->held && lock->hold));
+}
+
+void status_write_lock(const struct status_lock *lock, struct row *row)
+{
+    char slots[16] = "";
+    row_bytes(row, "resource", lock->resource, lock->resource_len);
+    write_holder(lock, row);
+    row_number(row, "waiters", lock->queued);
     if (lock->place > 0)
-        text_number(text, lock->place);
+        row_number(row, "place", lock->place);
     else
-        text_string(text, "-");
-    text_string(text, " slots=");
+        row_none(row, "place");
     if (lock->slots > 0)
-        text_format(text, "%u/%u", lock->slots_held, lock->slots);
-    else
-        text_string(text, "-");
+        snprintf(slots, sizeof(slots), "%u/%u", lock->slots_held, lock->slots);
+    row_optional(row, "slots", slots);
 }
 
-void status_write_daemon(const struct status *status, struct text *text)
+void status_write_daemon(const struct status *status, struct row *row)
 {
     const struct engine_stats *stats = &status->stats;
-    text_format(
-        text,
-        "subject=daemon version=%s pid=%d uptime_ms=%" PRId64
-        " clients=%zu rounds=%zu undone=%" PRIu64 " backfilled=%" PRIu64
-        " releases_deferred=%" PRIu64 " waiting=%zu holding=%zu locks=%zu acquire_rounds=%" PRIu64
-        " handovers=%" PRIu64 " key_probes=%" PRIu64 " renewals=%" PRIu64 " lost=%" PRIu64
-        " unauthenticated=%zu wrong_secrets=%" PRIu64 " broken=%" PRIu64
-        " held_back=%zu rounds_limit=%u busy=%" PRIu64,
-        status->version, status->pid, ms(status->uptime_ns), status->clients,
-        status->rounds_in_flight, stats->undone, stats->backfilled, stats->deferred_releases,
-        status->waiting, status->holding, status->locks, stats->acquire_rounds, stats->handovers,
-        stats->key_probes, stats->renewals, stats->lost, status->unauthenticated,
-        status->wrong_secrets, stats->broken, status->held_back, status->rounds_limit, stats->busy);
+    row_string(row, "subject", "daemon");
+    row_string(row, "version", status->version);
+    row_number(row, "pid", status->pid);
+    row_number(row, "uptime_ms", ms(status->uptime_ns));
+    row_number(row, "clients", (int64_t)status->clients);
+    row_number(row, "rounds", (int64_t)status->rounds_in_flight);
+    row_number(row, "undone", (int64_t)stats->undone);
+    row_number(row, "backfilled", (int64_t)stats->backfilled);
+    row_number(row, "releases_deferred", (int64_t)stats->deferred_releases);
+    row_number(row, "waiting", (int64_t)status->waiting);
+    row_number(row, "holding", (int64_t)status->holding);
+    row_number(row, "locks", (int64_t)status->locks);
+    row_number(row, "acquire_rounds", (int64_t)stats->acquire_rounds);
+    row_number(row, "handovers", (int64_t)stats->handovers);
+    row_number(row, "key_probes", (int64_t)stats->key_probes);
+    row_number(row, "renewals", (int64_t)stats->renewals);
+    row_number(row, "lost", (int64_t)stats->lost);
+    row_number(row, "unauthenticated", (int64_t)status->unauthenticated);
+    row_number(row, "wrong_secrets", (int64_t)status->wrong_secrets);
+    row_number(row, "broken", (int64_t)stats->broken);
+    row_number(row, "held_back", (int64_t)status->held_back);
+    row_number(row, "rounds_limit", status->rounds_limit);
+    row_number(row, "busy", (int64_t)stats->busy);
 }
 
-void status_write_outcomes(const struct status *status, unsigned kind, struct text *text)
+void status_write_outcomes(const struct status *status, unsigned kind, struct row *row)
 {
-    text_format(text, "subject=%s", status_kind_word(kind));
+    row_string(row, "subject", status_kind_word(kind));
     for (unsigned outcome = 0; outcome < OUTCOME_COUNT; outcome++)
-        text_format(text, " %s=%" PRIu64, status_outcome_word(outcome),
-                    status->stats.outcomes[kind][outcome]);
+        row_number(row, status_outcome_word(outcome),
+                   (int64_t)status->stats.outcomes[kind][outcome]);
 }
 
 void status_write_short(const struct status *status, struct text *text)

@@ -1,5 +1,7 @@
 #include "server/clients/auth.h"
 
+#include <string.h>
+
 #include <assert.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -126,8 +128,17 @@ bool auth_displace(struct auth *auth)
 
 /* --- AUTH --- */
 
-enum auth_result auth_try(struct auth *auth, struct auth_identity *identity, const char *secret,
-                          size_t len, int64_t now_ns, enum auth_throttle_news *news)
+static bool is_named(const struct user *user, const struct auth_credentials *credentials)
+{
+    const char *name = user->config->name;
+    return credentials->name == NULL ||
+           (strlen(name) == credentials->name_len &&
+            memcmp(name, credentials->name, credentials->name_len) == 0);
+}
+
+enum auth_result auth_try(struct auth *auth, struct auth_identity *identity,
+                          const struct auth_credentials *credentials, int64_t now_ns,
+                          enum auth_throttle_news *news)
 {
     uint64_t fingerprint;
     if (auth->open)
@@ -136,8 +147,9 @@ enum auth_result auth_try(struct auth *auth, struct auth_identity *identity, con
         return AUTH_AGAIN;
     if (auth_throttle_wait_ns(&auth->auth_throttle, &identity->client_address, now_ns) > 0)
         return AUTH_LIMITED;
-    const struct user *user = users_by_secret(&auth->users, secret, len, &fingerprint);
-    if (user != NULL) {
+    const struct user *user =
+        users_by_secret(&auth->users, credentials->secret, credentials->secret_len, &fingerprint);
+    if (user != NULL && is_named(user, credentials)) {
         set_state(auth, identity, AUTH_BY_SECRET, user);
         return AUTH_ACCEPTED;
     }
@@ -147,17 +159,18 @@ enum auth_result auth_try(struct auth *auth, struct auth_identity *identity, con
     return AUTH_WRONG;
 }
 
-const char *auth_reply(enum auth_result result)
+const struct auth_reply *auth_reply(enum auth_result result)
 {
-    static const char *const answers[] = {
-        [AUTH_ACCEPTED] = "OK",
-        [AUTH_IGNORED] = "OK",
-        [AUTH_AGAIN] = "DENIED this connection has already authenticated; open another one",
+    static const struct auth_reply replies[] = {
+        [AUTH_ACCEPTED] = {"OK", "OK", ""},
+        [AUTH_IGNORED] = {"OK", "OK", ""},
+        [AUTH_AGAIN] = {"DENIED", "ERR",
+                        "this connection has already authenticated; open another one"},
         /* The secret was not checked, so the client may retry it. */
-        [AUTH_LIMITED] = "LIMIT secrets",
-        [AUTH_WRONG] = "DENIED wrong secret",
+        [AUTH_LIMITED] = {"LIMIT", "LIMIT", "secrets"},
+        [AUTH_WRONG] = {"DENIED", "WRONGPASS", "wrong secret"},
     };
-    return answers[result];
+    return &replies[result];
 }
 
 /* --- the users --- */

@@ -98,13 +98,29 @@ enum auth_result {
     AUTH_WRONG,    /* no user has this secret */
 };
 
+/* What a client presents. */
+struct auth_credentials {
+    const char *name; /* the secret must be that of this user; NULL: of any user */
+    size_t name_len;
+    const char *secret;
+    size_t secret_len;
+};
+
 /* Check a secret. After a failure, the caller closes the connection if it is still AUTH_PENDING.
  * *news is set if the result is AUTH_WRONG. */
-enum auth_result auth_try(struct auth *auth, struct auth_identity *identity, const char *secret,
-                          size_t len, int64_t now_ns, enum auth_throttle_news *news);
+enum auth_result auth_try(struct auth *auth, struct auth_identity *identity,
+                          const struct auth_credentials *credentials, int64_t now_ns,
+                          enum auth_throttle_news *news);
 
-/* The reply to the client. */
-const char *auth_reply(enum auth_result result);
+/* The reply to the client: its first word in the line protocol, the first word of the RESP error,
+ * and the text that follows; "" after OK. */
+struct auth_reply {
+    const char *word;
+    const char *resp_word;
+    const char *text;
+};
+
+const struct auth_reply *auth_reply(enum auth_result result);
 
 /*
  * Replace the users after a reload. Call auth_renew_users(), which moves the old users to *before,

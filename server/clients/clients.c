@@ -1,6 +1,5 @@
 #include "server/clients/clients.h"
 
-#include "engine/engine.h"
 #include "protocol/limits.h"
 #include "server/net/pass.h"
 #include "server/net/stream.h"

@@ -4,8 +4,11 @@
  *     listeners, listener      accept connections
  *     handshake                does the TLS handshake, if there is TLS
  *     sessions                 begins and ends sessions; each connection is one session
- *     requests, listing        take the lines of a session and run its requests
- *     session                  keeps the state of one session and writes its replies
+ *     lines                    takes the lines of a session that speaks the line protocol
+ *     commands, command_reader takes the commands of a session that speaks RESP
+ *     requests, listing        run the requests, which are the same in both protocols
+ *     resp_session, resp_docs  the further commands that Redis clients send by themselves
+ *     session, reply_queue     the state of one session; its replies, in order
  *     auth                     determines the user of a session and its rights
  */
 #ifndef SERVER_CLIENTS_CLIENTS_H
@@ -21,6 +24,7 @@
 #include "protocol/request.h"
 #include "server/clients/auth.h"
 #include "server/clients/client_log.h"
+#include "server/clients/command_reader.h"
 #include "server/clients/handshake.h"
 #include "server/clients/listener.h"
 #include "server/clients/session.h"
@@ -55,6 +59,8 @@ struct clients {
     struct handshakes handshakes;
     struct auth auth;         /* the users and the unauthenticated connections */
     struct event *auth_timer; /* when the oldest unauthenticated connection must be closed */
+
+    struct command_reader commands; /* of the session whose RESP commands are being taken */
 
     struct session_list sessions;
     struct session_queue deferred;  /* sessions for sessions_on_sweep(), the oldest first */

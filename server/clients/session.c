@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "config/users.h"
-#include "engine/engine.h"
 #include "protocol/limits.h"
 #include "server/clients/clients.h"
+#include "server/clock.h"
 #include "server/log.h"
 #include "server/net/pass.h"
 
@@ -70,52 +70,169 @@ void session_drop(struct session *session, const char *why)
     session_drop_as(session, CLIENT_LOG_DROPPED, why);
 }
 
+bool session_has_budget(const struct session *session)
+{
+    return session_takes_lines(session) && session->lines_taken < session->clients->read_budget;
+}
+
+const struct request_limits *session_request_limits(const struct session *session)
+{
+    return &session->clients->request_limits;
+}
+
+bool session_may_send_secret(const struct session *session)
+{
+    return !session->clients->auth.open && session->identity.state != AUTH_BY_SECRET;
+}
+
+void session_close_when_written(struct session *session)
+{
+    if (session->state < SESSION_CLOSING)
+        session_set_state(session, SESSION_CLOSING);
+}
+
 /* --- output --- */
 
 size_t session_room(const struct session *session)
 {
-    size_t unread = stream_unsent(&session->stream);
+    size_t unread = stream_unsent(&session->stream) + session->replies.kept;
     return unread < LIMIT_CLIENT_OUTPUT ? LIMIT_CLIENT_OUTPUT - unread : 0;
 }
 
-/* Write the whole reply, or drop the session. */
-static void write_reply(struct session *session, const char *answer, size_t len)
+/* Whether there is room for a reply. If not, the session is dropped. */
+static bool make_room(struct session *session, size_t len)
 {
     if (len > session_room(session))
         session_drop(session, "the client does not read its replies");
-    if (session->state != SESSION_DROPPED)
-        stream_write(&session->stream, answer, len);
+    return session->state != SESSION_DROPPED;
+}
+
+static void drop_for_memory(struct session *session)
+{
+    session_drop(session, "there is not enough memory for the client's replies");
+}
+
+void session_write_bytes(struct session *session, const char *bytes, size_t len)
+{
+    if (!make_room(session, len))
+        return;
+    if (session->replies.pending == 0)
+        stream_write(&session->stream, bytes, len);
+    else if (!reply_queue_keep(&session->replies, bytes, len))
+        drop_for_memory(session);
 }
 
 void session_write_line(struct session *session, const struct request *request, const char *line,
                         size_t len)
 {
     char answer[LIMIT_REPLY];
-    write_reply(session, answer,
-                reply_format_line(line, len, request->tag, request->tag_len, answer));
+    session_write_bytes(session, answer,
+                        reply_format_line(line, len, request->tag, request->tag_len, answer));
 }
 
 void session_write_text(struct session *session, const struct request *request, const char *text)
 {
-    session_write_line(session, request, text, strlen(text));
+    char answer[LIMIT_REPLY];
+    if (session->dialect == DIALECT_LINE)
+        session_write_line(session, request, text, strlen(text));
+    else
+        session_write_bytes(session, answer, reply_format_resp_simple(text, strlen(text), answer));
 }
 
-void session_write_error(struct session *session, enum request_error error, const char *text,
-                         const char *tag, size_t tag_len)
+static size_t format_error(const struct session *session, enum request_error error,
+                           const char *text, const char *tag, size_t tag_len, char *answer)
 {
     const char *code = request_error_word(error);
+    if (session->dialect == DIALECT_LINE)
+        return reply_format_error(code, text, tag, tag_len, answer);
+    /* Redis clients recognize "ERR unknown command". */
+    if (error == REQUEST_UNKNOWN_VERB)
+        code = NULL;
+    return reply_format_resp_error("ERR", code, text, answer);
+}
+
+void session_write_error(struct session *session, const struct request *request,
+                         enum request_error error, const char *text)
+{
     char answer[LIMIT_REPLY];
-    write_reply(session, answer, reply_format_error(code, text, tag, tag_len, answer));
+    session_write_bytes(session, answer,
+                        format_error(session, error, text, request->tag, request->tag_len, answer));
+}
+
+void session_write_refusal(struct session *session, const struct request *request, const char *word,
+                           const char *resp_word, const char *text)
+{
+    char answer[LIMIT_REPLY];
+    if (session->dialect != DIALECT_LINE) {
+        session_write_bytes(session, answer,
+                            reply_format_resp_error(resp_word, NULL, text, answer));
+        return;
+    }
+    struct text line = {.buf = answer, .size = sizeof(answer)};
+    text_string(&line, word);
+    text_byte(&line, ' ');
+    text_string(&line, text);
+    session_write_line(session, request, line.buf, line.len);
+}
+
+void session_deny(struct session *session, const struct request *request, enum verb verb,
+                  enum acl_answer why)
+{
+    session->clients->denied++;
+    session_write_refusal(session, request, "DENIED", why == ACL_NOT_KNOWN ? "NOAUTH" : "NOPERM",
+                          acl_text(why, verb));
+}
+
+/* --- requests to the engine --- */
+
+/* The engine knows a RESP command by its slot in the queue of replies, as its tag. */
+void session_submit(struct session *session, const struct request *request)
+{
+    struct engine *engine = session->clients->engine;
+    if (session->dialect == DIALECT_LINE) {
+        session->untagged_pending = session->untagged_pending || request->tag == NULL;
+        engine_submit(engine, &session->client, request, session->lines_ns);
+        return;
+    }
+    struct request tagged = *request;
+    uint16_t slot = reply_queue_open(&session->replies);
+    if (slot == REPLY_QUEUE_NONE) {
+        drop_for_memory(session);
+        return;
+    }
+    tagged.tag = (const char *)&slot;
+    tagged.tag_len = sizeof(slot);
+    engine_submit(engine, &session->client, &tagged, session->lines_ns);
+}
+
+static void write_to_stream(void *context, const char *bytes, size_t len)
+{
+    struct session *session = context;
+    stream_write(&session->stream, bytes, len);
+}
+
+/* Write the reply to a request. The engine has had it, unless it is a RESP command without tag. */
+static void write_reply(struct session *session, const char *tag, const char *answer, size_t len)
+{
+    uint16_t slot;
+    if (session->dialect == DIALECT_LINE || tag == NULL) {
+        session_write_bytes(session, answer, len);
+        return;
+    }
+    memcpy(&slot, tag, sizeof(slot));
+    if (make_room(session, len) &&
+        !reply_queue_settle(&session->replies, slot, answer, len, write_to_stream, session))
+        drop_for_memory(session);
 }
 
 /* --- callbacks of the engine --- */
 
-/* The engine has replied to a request. The next untagged request can start after this pass. */
+/* The engine has replied to a request. What waits for the reply can start after this pass. */
 static void request_done(struct session *session, const char *tag)
 {
     if (tag == NULL)
         session->untagged_pending = false;
-    if (session->pending_input != NULL || session_has_ended(session))
+    if (session->pending_input != NULL || session->commands_wait || session_has_ended(session))
         session_defer(session);
 }
 
@@ -123,27 +240,68 @@ void session_on_reply(struct session *session, const char *tag, size_t tag_len,
                       const struct reply *reply)
 {
     char answer[LIMIT_REPLY];
-    write_reply(session, answer, reply_format(reply, tag, tag_len, answer));
+    size_t len = session->dialect == DIALECT_LINE
+                     ? reply_format(reply, tag, tag_len, answer)
+                     : reply_format_resp(reply, session->dialect, answer);
+    write_reply(session, tag, answer, len);
     request_done(session, tag);
 }
 
+static const char undone[] =
+    "the client ended the connection before the reply to this LOCK, so the lock is released; keep "
+    "the connection open until the reply";
+
 void session_on_undone(struct session *session, const char *tag, size_t tag_len)
 {
+    char answer[LIMIT_REPLY];
     session->clients->request_errors[REQUEST_BAD_ARGUMENTS]++;
-    session_write_error(session, REQUEST_BAD_ARGUMENTS,
-                        "the client ended the connection before the reply to this LOCK, so the "
-                        "lock is released; keep the connection open until the reply",
-                        tag, tag_len);
+    write_reply(session, tag, answer,
+                format_error(session, REQUEST_BAD_ARGUMENTS, undone, tag, tag_len, answer));
     request_done(session, tag);
+}
+
+/* The client has to read the grant of a lock before a message about it. If the grant waits for the
+ * replies to earlier commands, the message follows it. Returns whether the message was taken. */
+static bool keep_push(struct session *session, const struct push *push, const char *message,
+                      size_t len)
+{
+    for (unsigned with_slots = 0; with_slots <= 1; with_slots++) {
+        char grant[LIMIT_REPLY];
+        uint16_t slot;
+        size_t grant_len = reply_format_resp_grant(push->token, with_slots != 0, grant);
+        if (!reply_queue_find(&session->replies, grant, grant_len, &slot))
+            continue;
+        if (!reply_queue_keep_after(&session->replies, slot, message, len))
+            drop_for_memory(session);
+        return true;
+    }
+    return false;
 }
 
 void session_on_push(struct session *session, const struct push *push)
 {
-    char line[LIMIT_REPLY];
+    char message[LIMIT_REPLY];
     /* A push never drops its client. A warning is left out if there is little room. A loss is
      * always written, because there is at most one per lock. */
-    if (push->kind == PUSH_LOST || session_room(session) > LIMIT_CLIENT_OUTPUT / 2)
-        stream_write(&session->stream, line, reply_format_push(push, line));
+    if (push->kind != PUSH_LOST && session_room(session) <= LIMIT_CLIENT_OUTPUT / 2)
+        return;
+    size_t len = session->dialect == DIALECT_LINE ? reply_format_push(push, message)
+                                                  : reply_format_push_resp(push, message);
+    if (session->replies.kept == 0 || !keep_push(session, push, message, len))
+        stream_write(&session->stream, message, len);
+}
+
+/* --- authentication --- */
+
+void clients_set_auth_timer(struct clients *clients)
+{
+    int64_t deadline_ns = auth_deadline_ns(&clients->auth);
+    if (deadline_ns == INT64_MAX) {
+        event_del(clients->auth_timer);
+        return;
+    }
+    const struct timeval left = clock_delay(deadline_ns - clock_now_ns());
+    event_add(clients->auth_timer, &left);
 }
 
 /* --- for the log --- */

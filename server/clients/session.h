@@ -17,6 +17,7 @@
 #include "server/clients/auth.h"
 #include "server/clients/client_log.h"
 #include "server/clients/peer.h"
+#include "server/clients/reply_queue.h"
 #include "server/net/stream.h"
 
 struct clients;
@@ -46,8 +47,11 @@ struct session {
     struct evbuffer *pending_input; /* untagged lines that wait for an earlier one; NULL: none */
     int64_t since_ns;
     uint64_t requests;
+    struct reply_queue replies; /* RESP: replies that wait for those of earlier commands */
     int64_t lines_ns;          /* when this pass began to take lines; the client sent them before */
-    unsigned lines_taken;      /* lines taken in this pass, out of the read budget */
+    unsigned lines_taken;      /* lines or commands taken in this pass, out of the read budget */
+    enum dialect dialect;      /* the first byte of a connection decides: line protocol or RESP */
+    bool commands_wait;        /* RESP: the next command waits for replies to earlier ones */
     bool untagged_pending;     /* the engine has an untagged request without a reply */
     bool discarding;           /* skipping the rest of a line that is too long */
     bool is_deferred;          /* is in clients->deferred */
@@ -100,12 +104,31 @@ void session_drop_as(struct session *session, enum client_log_kind kind, const c
  * replies. */
 size_t session_room(const struct session *session);
 
-/* Write one line, prefixed with the tag of the request. */
+/* Write a part of a reply in the session's dialect. RESP: after the replies to all earlier
+ * commands. */
+void session_write_bytes(struct session *session, const char *bytes, size_t len);
+
+/* Write one line of the line protocol, prefixed with the tag of the request. */
 void session_write_line(struct session *session, const struct request *request, const char *line,
                         size_t len);
+
+/* Write a reply of fixed text: a line, or a simple string of RESP. */
 void session_write_text(struct session *session, const struct request *request, const char *text);
-void session_write_error(struct session *session, enum request_error error, const char *text,
-                         const char *tag, size_t tag_len);
+
+/* Count a request that is invalid, and write its reply. */
+void session_write_error(struct session *session, const struct request *request,
+                         enum request_error error, const char *text);
+
+/* Count a request that the user may not make, and write its reply. */
+void session_deny(struct session *session, const struct request *request, enum verb verb,
+                  enum acl_answer why);
+
+/* Write the line "<word> <text>", or a RESP error with its own first word. */
+void session_write_refusal(struct session *session, const struct request *request, const char *word,
+                           const char *resp_word, const char *text);
+
+/* Pass a request to the engine. */
+void session_submit(struct session *session, const struct request *request);
 
 /* The client callbacks of struct engine_io. */
 void session_on_reply(struct session *session, const char *tag, size_t tag_len,
@@ -113,21 +136,56 @@ void session_on_reply(struct session *session, const char *tag, size_t tag_len,
 void session_on_undone(struct session *session, const char *tag, size_t tag_len);
 void session_on_push(struct session *session, const struct push *push);
 
+/* Set the timer for the oldest unauthenticated connection, if there is one. */
+void clients_set_auth_timer(struct clients *clients);
+
 /* The name of the session's user, or `none` if it has no user. */
 const char *session_user(const struct session *session, const char *none);
 
 /* Log that the session has authenticated as its user. */
 void session_log_authenticated(const struct session *session);
 
-/* --- requests.c: bytes to lines, lines to requests, and each request to its handler ---
+/* Whether the read budget of this pass allows another line or command. */
+bool session_has_budget(const struct session *session);
+
+/* The limits for the requests of all sessions. */
+const struct request_limits *session_request_limits(const struct session *session);
+
+/* Whether the input may contain a secret, so that it must be erased after use. */
+bool session_may_send_secret(const struct session *session);
+
+/* Take no more lines, and close the session once all its output is sent. */
+void session_close_when_written(struct session *session);
+
+/* --- requests.c: each request to its handler --- */
+
+/* Handle a request that the parser has accepted, or refused with `failed`. False if it has to be
+ * taken again in another pass, and with it everything after it. */
+bool requests_handle(struct session *session, const struct request *request,
+                     enum request_error failed, const struct error *error);
+
+/* Check the client's secret and write the reply, unless it is accepted. Returns whether it is. */
+bool requests_authenticate(struct session *session, const struct request *request,
+                           const struct auth_credentials *credentials);
+
+/* --- lines.c: lines to requests ---
  *
  * Untagged requests are answered in order, and each starts only after the reply to the previous
  * one. Untagged lines that arrive earlier wait in pending_input. Tagged requests start as they
  * arrive. */
 
-/* Take all lines that the read budget and the pending requests allow, and turn reading on or off
- * accordingly. */
-void requests_take(struct session *session);
+void lines_take(struct session *session);
+
+/* Whether a line that waits in pending_input can be taken, and whether another one can wait. */
+bool lines_can_start(const struct session *session);
+bool lines_have_room(const struct session *session);
+
+/* --- commands.c: RESP commands to requests ---
+ *
+ * Commands start as they arrive, and their replies are written in order. A command that changes or
+ * ends the connection waits for the replies to all earlier ones (commands_wait). */
+
+void commands_take(struct session *session);
 
 /* --- listing.c: the replies to NODES, STATS, LOCKS, CLIENTS and HELP, one line per item --- */
 

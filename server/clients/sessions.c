@@ -8,7 +8,6 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "engine/engine.h"
 #include "protocol/limits.h"
 #include "server/clients/session.h"
 #include "server/clock.h"
@@ -20,14 +19,79 @@
 static bool all_answered(const struct session *session)
 {
     return engine_client_requests(&session->client) == 0 && !session->on_next_pass &&
-           session->pending_input == NULL;
+           session->pending_input == NULL && !session->commands_wait;
+}
+
+/* --- input: as much as the read budget and pending requests allow --- */
+
+static bool has_input(struct session *session)
+{
+    size_t left;
+    stream_input(&session->stream, &left);
+    return left > 0;
+}
+
+/* The first byte of a connection decides whether it speaks RESP. */
+static void choose_dialect(struct session *session)
+{
+    size_t len;
+    const char *bytes = stream_input(&session->stream, &len);
+    if (len > 0 && bytes[0] == '*' && !session->discarding)
+        session->dialect = DIALECT_RESP2;
+}
+
+/* Whether there is room for input that has to wait. */
+static bool has_room(const struct session *session)
+{
+    return session->dialect == DIALECT_LINE ? lines_have_room(session) : !session->commands_wait;
+}
+
+/* Whether something could be taken now if there were budget. */
+static bool can_take(struct session *session)
+{
+    if (session->dialect != DIALECT_LINE)
+        return !session->commands_wait && has_input(session);
+    return lines_can_start(session) || has_input(session);
+}
+
+static void take_input(struct session *session)
+{
+    assert(!session_takes_lines(session) || !session->untagged_pending ||
+           engine_client_requests(&session->client) > 0);
+    session->clients->sessions_served++;
+    /* All lines of this pass get one time. None of them was sent later. */
+    session->lines_ns = clock_now_ns();
+    /* Without time for clients in this pass, take no line and wait for the next one. */
+    bool has_time = clients_have_time(session->clients, session->lines_ns);
+    session->clients->crowded = session->clients->crowded || !has_time;
+    bool has_turn = has_time && !session_must_wait(session);
+    session->lines_taken = has_turn ? 0 : session->clients->read_budget;
+    if (has_turn)
+        session->slow = false;
+    if (session->state == SESSION_NEW && session->dialect == DIALECT_LINE)
+        choose_dialect(session);
+    if (session->dialect == DIALECT_LINE)
+        lines_take(session);
+    else
+        commands_take(session);
+    bool takes_more = session_takes_lines(session);
+    bool reads = takes_more && has_room(session);
+    bool takes_later = takes_more && !session_has_budget(session) && can_take(session);
+    if (takes_later || (reads && session->stream.more))
+        session_want_next_pass(session);
+    /* Stop reading while there is no room for pending lines, so that the client has to wait before
+     * it sends more. Its hang-up must still be detected, even before the next pass, because a LOCK
+     * must not be granted to a client that has disconnected. */
+    stream_set_reading(&session->stream, reads);
+    stream_watch_hangup(&session->stream, takes_more && !session_has_ended(session) &&
+                                              (!reads || session->on_next_pass));
 }
 
 /* --- callbacks of the stream --- */
 
 /* When the time for clients in a pass is over, sessions with new input wait in clients->next_pass,
  * unread. Until all of them have had their turn, new ones queue up after them. A slow session
- * always queues up. requests_take() finds that the time is over, which saves a clock read here. */
+ * always queues up. take_input() finds that the time is over, which saves a clock read here. */
 static bool session_may_read(void *context)
 {
     struct session *session = context;
@@ -45,7 +109,7 @@ static bool session_may_read(void *context)
 static void session_on_input(void *context)
 {
     struct session *session = context;
-    requests_take(session);
+    take_input(session);
     pass_want_end(session->clients->pass);
 }
 
@@ -106,7 +170,7 @@ static void session_on_end(void *context)
     if (!session_takes_lines(session))
         return;
     session_set_state(session, SESSION_ENDED);
-    requests_take(session);
+    take_input(session);
     report_end(session, true);
     pass_want_end(session->clients->pass);
 }
@@ -162,22 +226,26 @@ static void session_free(struct session *session)
     stream_close(&session->stream);
     if (session->pending_input != NULL)
         evbuffer_free(session->pending_input);
+    reply_queue_deinit(&session->replies);
     free(session);
     clients->place_freed = true;
     pass_want_end(clients->pass);
 }
 
-/* Close the session immediately. If possible, first send `line`, which ends with LF. Must not be
- * called from a callback of this session. */
-static void evict(struct session *session, const char *line, const char *why)
+/* Close the session immediately. If possible, first send `text`: as a last line, or as a RESP
+ * error. Must not be called from a callback of this session. */
+static void evict(struct session *session, const char *text, const char *why)
 {
     struct clients *clients = session->clients;
     unsigned holds = engine_client_holds(&session->client);
+    char line[LIMIT_REPLY];
+    int len =
+        snprintf(line, sizeof(line), session->dialect == DIALECT_LINE ? "%s\n" : "-%s\r\n", text);
     /* If output is unsent, the line would follow a truncated one. TLS output cannot be flushed
      * here. */
     if (session->state != SESSION_DROPPED && session->stream.tls == NULL &&
         session_room(session) == LIMIT_CLIENT_OUTPUT)
-        (void)!send(session->stream.fd, line, strlen(line), MSG_DONTWAIT | MSG_NOSIGNAL);
+        (void)!send(session->stream.fd, line, (size_t)len, MSG_DONTWAIT | MSG_NOSIGNAL);
     engine_client_unreachable(&session->client);
     /* The daemon no longer extends the HOLDs of this session, so the log has their number. */
     log_event(clients->log, holds > 0 ? CONFIG_LOG_INFO : CONFIG_LOG_DEBUG, "client_evicted",
@@ -194,17 +262,6 @@ static struct session *session_of(struct auth_identity *identity)
     return (struct session *)((char *)identity - offsetof(struct session, identity));
 }
 
-static void set_auth_timer(struct clients *clients)
-{
-    int64_t deadline_ns = auth_deadline_ns(&clients->auth);
-    if (deadline_ns == INT64_MAX) {
-        event_del(clients->auth_timer);
-        return;
-    }
-    const struct timeval left = clock_delay(deadline_ns - clock_now_ns());
-    event_add(clients->auth_timer, &left);
-}
-
 static void sessions_on_auth_timer(evutil_socket_t fd, short events, void *context)
 {
     struct clients *clients = context;
@@ -214,10 +271,10 @@ static void sessions_on_auth_timer(evutil_socket_t fd, short events, void *conte
     /* After PASS_SLICE_NS the others have to wait for the next pass: the timer is then due. */
     while (auth_deadline_ns(&clients->auth) <= now_ns && clock_now_ns() < now_ns + PASS_SLICE_NS) {
         clients->auth.late++;
-        evict(session_of(auth_oldest(&clients->auth)), "DENIED not authenticated in time\n",
+        evict(session_of(auth_oldest(&clients->auth)), "DENIED not authenticated in time",
               "the client did not authenticate in time");
     }
-    set_auth_timer(clients);
+    clients_set_auth_timer(clients);
 }
 
 bool sessions_make_room(struct clients *clients)
@@ -233,7 +290,7 @@ bool sessions_make_room(struct clients *clients)
                               log_text("peer", session->peer),
                               log_text("why", "limits.unauthenticated is reached; the oldest "
                                               "unauthenticated connections are closed")));
-    evict(session, "LIMIT unauthenticated\n",
+    evict(session, "LIMIT unauthenticated",
           "the client had not authenticated, and a new connection needed its place");
     return true;
 }
@@ -252,7 +309,7 @@ static void identify(struct session *session)
         sessions_make_room(clients);
     auth_await(auth, &session->identity, clock_now_ns());
     if (auth->pending_count == 1)
-        set_auth_timer(clients);
+        clients_set_auth_timer(clients);
 }
 
 static bool may_lock(const char *name, size_t name_len, const void *acl)
@@ -281,10 +338,10 @@ bool clients_renew_users(struct clients *clients)
     for (session = LIST_FIRST(&clients->sessions); session != NULL; session = next) {
         next = LIST_NEXT(session, entry);
         if (!may_stay(session))
-            evict(session, "DENIED the users of this daemon have changed\n",
+            evict(session, "DENIED the users of this daemon have changed",
                   "the user was removed or has lost rights that this connection uses");
     }
-    set_auth_timer(clients);
+    clients_set_auth_timer(clients);
     users_deinit(&before);
     pass_want_end(clients->pass);
     return true;
@@ -293,7 +350,7 @@ bool clients_renew_users(struct clients *clients)
 void clients_apply_config(struct clients *clients, unsigned limit)
 {
     clients->limit = limit;
-    set_auth_timer(clients);
+    clients_set_auth_timer(clients);
 }
 
 /* --- the start of a session --- */
@@ -360,7 +417,7 @@ static void take_turn(struct session *session)
     if (session->state == SESSION_DROPPED)
         return;
     if (!stream_read(&session->stream))
-        requests_take(session);
+        take_input(session);
     /* If these were the last lines, the sweep can now end the session. */
     if (session_has_ended(session))
         session_defer(session);
@@ -396,7 +453,7 @@ static void sweep(struct session *session)
 {
     assert(!session->is_deferred);
     if (session->state != SESSION_DROPPED)
-        requests_take(session);
+        take_input(session);
     if (session_has_ended(session))
         report_end(session, session->state == SESSION_ENDED);
     bool written = stream_unsent(&session->stream) == 0;
@@ -444,8 +501,8 @@ bool sessions_init(struct clients *clients)
     clients->sweep = event_new(clients->base, -1, 0, sessions_on_sweep, clients);
     clients->next_pass_event = event_new(clients->base, -1, 0, sessions_on_next_pass, clients);
     clients->auth_timer = event_new(clients->base, -1, 0, sessions_on_auth_timer, clients);
-    return clients->sweep != NULL && clients->next_pass_event != NULL &&
-           clients->auth_timer != NULL;
+    return command_reader_init(&clients->commands) && clients->sweep != NULL &&
+           clients->next_pass_event != NULL && clients->auth_timer != NULL;
 }
 
 void sessions_deinit(struct clients *clients)
@@ -456,6 +513,7 @@ void sessions_deinit(struct clients *clients)
             event_free(*events[i]);
         *events[i] = NULL;
     }
+    command_reader_deinit(&clients->commands);
 }
 
 void clients_free_sessions(struct clients *clients)

@@ -64,10 +64,19 @@ static struct auth_identity *connect_at(unsigned index, int64_t now_ns)
     return identity;
 }
 
-static enum auth_result try(struct auth_identity *identity, const char *secret)
+static enum auth_result try_as(struct auth_identity *identity, const char *name, const char *secret)
 {
     enum auth_throttle_news news;
-    return auth_try(&auth, identity, secret, strlen(secret), S, &news);
+    const struct auth_credentials credentials = {.name = name,
+                                                 .name_len = name != NULL ? strlen(name) : 0,
+                                                 .secret = secret,
+                                                 .secret_len = strlen(secret)};
+    return auth_try(&auth, identity, &credentials, S, &news);
+}
+
+static enum auth_result try(struct auth_identity *identity, const char *secret)
+{
+    return try_as(identity, NULL, secret);
 }
 
 static bool may_lock(const struct auth_identity *identity, const char *resource)

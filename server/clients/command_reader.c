@@ -1,0 +1,185 @@
+#include "server/clients/command_reader.h"
+
+#include <assert.h>
+#include <hiredis/hiredis.h>
+#include <hiredis/read.h>
+#include <string.h>
+
+/* Returned to hiredis for each value. NULL makes hiredis stop at once. */
+static void *refuse(const redisReadTask *task, const char *why)
+{
+    struct command_reader *commands = task->privdata;
+    commands->garbage = why;
+    return NULL;
+}
+
+static void *create_string(const redisReadTask *task, char *str, size_t len)
+{
+    struct command_reader *commands = task->privdata;
+    struct request_words *words = &commands->words;
+    if (task->parent == NULL || task->type != REDIS_REPLY_STRING)
+        return refuse(task, "Protocol error: a command must be an array of bulk strings");
+    /* hiredis skips these two bytes without a look. */
+    if (str[len] != '\r' || str[len + 1] != '\n')
+        return refuse(task, "Protocol error: a bulk string is longer than its length");
+    if (len > sizeof(commands->text) - commands->text_len) {
+        commands->too_long = true;
+        return commands;
+    }
+    /* hiredis may move its buffer before the command is handled, so copy the word. */
+    char *at = memcpy(commands->text + commands->text_len, str, len);
+    commands->text_len += len;
+    if (words->count < REQUEST_WORDS_MAX)
+        words->word[words->count] = (struct request_word){at, len};
+    words->count++;
+    return commands;
+}
+
+static void *begin_array(const redisReadTask *task, size_t elements)
+{
+    if (task->parent != NULL)
+        return refuse(task, "Protocol error: a command must be an array of bulk strings");
+    if (elements > COMMAND_WORDS)
+        return refuse(task, "Protocol error: a command must have at most 1024 words");
+    return task->privdata;
+}
+
+#if HIREDIS_MAJOR >= 1
+static void *create_array(const redisReadTask *task, size_t elements)
+{
+    return begin_array(task, elements);
+}
+#else
+static void *create_array(const redisReadTask *task, int elements)
+{
+    return begin_array(task, elements > 0 ? (size_t)elements : 0);
+}
+#endif
+
+static void *create_integer(const redisReadTask *task, long long value)
+{
+    (void)value;
+    return refuse(task, "Protocol error: a command must be an array of bulk strings");
+}
+
+/* The array of length -1 is an empty command, as in Redis. */
+static void *create_nil(const redisReadTask *task)
+{
+    if (task->parent != NULL)
+        return refuse(task, "Protocol error: a word must not be null");
+    return task->privdata;
+}
+
+static void free_object(void *object)
+{
+    (void)object; /* nothing to free */
+}
+
+#if HIREDIS_MAJOR >= 1
+static void *create_double(const redisReadTask *task, double value, char *str, size_t len)
+{
+    (void)value;
+    (void)str;
+    (void)len;
+    return create_integer(task, 0);
+}
+
+static void *create_bool(const redisReadTask *task, int value)
+{
+    return create_integer(task, value);
+}
+#endif
+
+/* hiredis has no function that resets a reader, so it is replaced. */
+static bool replace_reader(struct command_reader *commands)
+{
+    /* hiredis stores a pointer to this table, so it is not const. It is never modified. */
+    static redisReplyObjectFunctions functions = {
+        .createString = create_string,
+        .createArray = create_array,
+        .createInteger = create_integer,
+        .createNil = create_nil,
+        .freeObject = free_object,
+#if HIREDIS_MAJOR >= 1
+        .createDouble = create_double,
+        .createBool = create_bool,
+#endif
+    };
+    if (commands->reader != NULL)
+        redisReaderFree(commands->reader);
+    commands->reader = redisReaderCreateWithFunctions(&functions);
+    if (commands->reader == NULL)
+        return false;
+    commands->reader->privdata = commands;
+    commands->reader->maxbuf = 0; /* keep the buffer, which is small */
+    return true;
+}
+
+bool command_reader_init(struct command_reader *commands)
+{
+    memset(commands, 0, sizeof(*commands));
+    return replace_reader(commands);
+}
+
+void command_reader_deinit(struct command_reader *commands)
+{
+    if (commands->reader != NULL)
+        redisReaderFree(commands->reader);
+    commands->reader = NULL;
+}
+
+bool command_reader_begin(struct command_reader *commands, const char *bytes, size_t len)
+{
+    if (commands->reader == NULL && !replace_reader(commands))
+        return false;
+    assert(commands->reader->len == commands->reader->pos);
+    commands->garbage = NULL;
+    commands->taken = 0;
+    commands->fed = len < COMMAND_BYTES ? len : COMMAND_BYTES;
+    return redisReaderFeed(commands->reader, bytes, commands->fed) == REDIS_OK;
+}
+
+enum command_result command_reader_next(struct command_reader *commands)
+{
+    redisReader *reader = commands->reader;
+    void *object = NULL;
+    commands->words.count = 0;
+    commands->text_len = 0;
+    commands->too_long = false;
+    if (reader->pos == reader->len)
+        return COMMAND_MORE;
+    if (reader->buf[reader->pos] != '*') {
+        commands->garbage = "Protocol error: a command must begin with *";
+        return COMMAND_GARBAGE;
+    }
+    if (redisReaderGetReply(reader, &object) != REDIS_OK) {
+        if (commands->garbage == NULL)
+            commands->garbage = "Protocol error: invalid length or type";
+        return COMMAND_GARBAGE;
+    }
+    if (object != NULL)
+        return COMMAND_READ;
+    if (commands->taken == 0 && commands->fed == COMMAND_BYTES) {
+        commands->garbage = "Protocol error: a command must be shorter than 8192 bytes";
+        return COMMAND_GARBAGE;
+    }
+    return COMMAND_MORE;
+}
+
+void command_reader_accept(struct command_reader *commands)
+{
+    commands->taken = commands->fed - (commands->reader->len - commands->reader->pos);
+}
+
+size_t command_reader_end(struct command_reader *commands, bool wipe)
+{
+    redisReader *reader = commands->reader;
+    if (wipe) {
+        explicit_bzero(commands->text, sizeof(commands->text));
+        explicit_bzero(reader->buf, reader->len);
+    }
+    /* The reader is reused only if it has nothing left. */
+    if (reader->err != 0 || commands->taken < commands->fed)
+        replace_reader(commands);
+    return commands->taken;
+}

@@ -1,0 +1,57 @@
+/*
+ * Bytes of a client -> the words of RESP commands, with hiredis's reader.
+ *
+ * One reader serves all sessions, one at a time. A session feeds it the unconsumed input of its
+ * stream, takes the complete commands, and consumes their bytes. The stream keeps the bytes of an
+ * incomplete command until more arrive. So an idle session has no buffer, and a command that
+ * arrives whole costs no allocation.
+ *
+ * A command is an array of bulk strings. Its size is limited before anything is stored: at most
+ * COMMAND_WORDS words, LIMIT_LINE bytes of words, and COMMAND_BYTES bytes on the wire.
+ */
+#ifndef SERVER_CLIENTS_COMMAND_READER_H
+#define SERVER_CLIENTS_COMMAND_READER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "protocol/limits.h"
+#include "protocol/request.h"
+
+enum { COMMAND_WORDS = LIMIT_LINE / 2, COMMAND_BYTES = 4 * LIMIT_LINE };
+
+struct command_reader {
+    struct redisReader *reader; /* owned; NULL if there was not enough memory */
+    struct request_words words; /* the current command; empty for an empty array */
+    bool too_long;              /* the words of the current command exceed LIMIT_LINE */
+    const char *garbage;        /* why the input is no command; NULL: it is one so far */
+    char text[LIMIT_LINE];      /* the words' bytes */
+    size_t text_len;
+    size_t fed;   /* bytes */
+    size_t taken; /* bytes of the commands before the current one */
+};
+
+enum command_result {
+    COMMAND_READ,   /* `words` is the next command, or too_long is set; valid until the next call */
+    COMMAND_MORE,   /* more bytes are needed */
+    COMMAND_GARBAGE /* not RESP, or beyond the limits: `garbage` is a text for the client */
+};
+
+/* False if there is not enough memory. */
+bool command_reader_init(struct command_reader *commands);
+void command_reader_deinit(struct command_reader *commands);
+
+/* Begin with the input of a session, which must end with command_reader_end(). Of more than
+ * COMMAND_BYTES, the rest is ignored. False if there is not enough memory. */
+bool command_reader_begin(struct command_reader *commands, const char *bytes, size_t len);
+
+enum command_result command_reader_next(struct command_reader *commands);
+
+/* The current command has been handled. */
+void command_reader_accept(struct command_reader *commands);
+
+/* Discard what is left. Returns the number of bytes of the accepted commands. wipe: overwrite all
+ * copies of the input, which may contain a secret. */
+size_t command_reader_end(struct command_reader *commands, bool wipe);
+
+#endif

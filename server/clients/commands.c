@@ -1,0 +1,126 @@
+#include "server/clients/session.h"
+
+#include <string.h>
+
+#include "server/clients/clients.h"
+#include "server/clients/resp_session.h"
+
+/* Whether all earlier commands are answered. If not, the command that asks waits for that. */
+static bool is_alone(struct session *session)
+{
+    session->commands_wait = session->replies.pending > 0;
+    return !session->commands_wait;
+}
+
+static const struct request no_request;
+
+static void refuse_unknown(struct session *session, const struct request_word *name)
+{
+    enum { QUOTE_MAX = 32 };
+    struct error error;
+    struct text text = error_begin(&error);
+    session->requests++;
+    text_string(&text, "unknown command '");
+    text_escape(&text, name->at, name->len < QUOTE_MAX ? name->len : QUOTE_MAX, TEXT_QUOTED);
+    text_string(&text, "': redlockd is a lock manager, HELP lists its commands");
+    session_write_error(session, &no_request, REQUEST_UNKNOWN_VERB, error.text);
+}
+
+static void refuse_long(struct session *session)
+{
+    session->requests++;
+    session_write_error(session, &no_request, REQUEST_LINE_TOO_LONG,
+                        "the words of a command must have at most 2048 bytes together");
+}
+
+/* A request that the line protocol has as well. */
+static bool take_request(struct session *session, const struct request_words *words)
+{
+    struct request request;
+    struct error error;
+    enum request_error failed =
+        request_parse_words(words, session_request_limits(session), &request, &error);
+    if (failed == REQUEST_UNKNOWN_VERB) {
+        refuse_unknown(session, &words->word[0]);
+        return true;
+    }
+    if (failed == REQUEST_FINE && request.verb == VERB_QUIT && !is_alone(session))
+        return false;
+    if (failed == REQUEST_FINE && request.hold && session->dialect != DIALECT_RESP3) {
+        failed = REQUEST_BAD_ARGUMENTS;
+        error_set(&error, "HOLD needs RESP3, because LOST is a push message; send HELLO 3 first");
+    }
+    return requests_handle(session, &request, failed, &error);
+}
+
+/* Take the current command. False if it has to wait. */
+static bool take_command(struct session *session, const struct command_reader *commands)
+{
+    const struct request_words *words = &commands->words;
+    session->lines_taken++;
+    if (session->state == SESSION_NEW)
+        session_set_state(session, SESSION_OPEN);
+    if (commands->too_long) {
+        refuse_long(session);
+        return true;
+    }
+    if (words->count == 0)
+        return true;
+    if (!resp_session_has(words))
+        return take_request(session, words);
+    if (resp_session_is_exclusive(words) && !is_alone(session))
+        return false;
+    resp_session_run(session, words);
+    return true;
+}
+
+/* Nothing after this can be understood. */
+static void end_for_garbage(struct session *session, const char *why)
+{
+    if (!is_alone(session))
+        return;
+    session_write_error(session, &no_request, REQUEST_BAD_BYTE, why);
+    session_close_when_written(session);
+}
+
+/* Take the next command of the reader. False if there is none, or it has to wait. */
+static bool take_next(struct session *session, struct command_reader *commands)
+{
+    /* Later replies could exceed the limit while they wait for the reply to an earlier command. */
+    if (session->replies.kept > LIMIT_CLIENT_OUTPUT / 2) {
+        session->commands_wait = true;
+        return false;
+    }
+    switch (command_reader_next(commands)) {
+    case COMMAND_READ:
+        return take_command(session, commands);
+    case COMMAND_GARBAGE:
+        end_for_garbage(session, commands->garbage);
+        return false;
+    case COMMAND_MORE:
+        break;
+    }
+    return false;
+}
+
+void commands_take(struct session *session)
+{
+    struct command_reader *commands = &session->clients->commands;
+    bool secret = session_may_send_secret(session);
+    size_t len;
+    char *bytes = stream_input(&session->stream, &len);
+    session->commands_wait = false;
+    if (len == 0 || !session_has_budget(session))
+        return;
+    if (!command_reader_begin(commands, bytes, len)) {
+        session_drop(session, "there is not enough memory for the client's requests");
+        return;
+    }
+    while (session_has_budget(session) && take_next(session, commands))
+        command_reader_accept(commands);
+    size_t taken = command_reader_end(commands, secret);
+    if (secret)
+        explicit_bzero(bytes, taken);
+    if (taken > 0)
+        stream_consume(&session->stream, taken);
+}
