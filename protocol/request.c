@@ -501,17 +501,6 @@ static enum request_error find_verb(const struct request_word *word, struct requ
     return fail_word(error, REQUEST_UNKNOWN_VERB, "unknown verb ", word, "; send HELP for a list");
 }
 
-/* Parse the verb and its arguments. */
-static enum request_error parse_verb(const struct request_word *word, size_t count,
-                                     const struct request_limits *limits, struct request *request,
-                                     struct error *error)
-{
-    enum request_error failed = find_verb(word, request, error);
-    if (failed != REQUEST_FINE)
-        return failed;
-    return parse_arguments(word + 1, count - 1, limits, request, error);
-}
-
 enum request_error request_parse(const char *line, size_t len, const struct request_limits *limits,
                                  struct request *request, struct error *error)
 {
@@ -536,7 +525,11 @@ enum request_error request_parse(const char *line, size_t len, const struct requ
         if (words.count == 1)
             return fail(error, REQUEST_UNKNOWN_VERB, "a verb must follow the tag");
     }
-    return parse_verb(word, words.count - (size_t)(word - words.word), limits, request, error);
+    enum request_error failed = find_verb(word++, request, error);
+    if (failed != REQUEST_FINE)
+        return failed;
+    size_t taken = (size_t)(word - words.word);
+    return parse_arguments(word, words.count - taken, limits, request, error);
 }
 
 /* Whether all bytes of the word could stand in a line. */
@@ -556,17 +549,14 @@ static enum request_error check_word(const struct request_word *word, size_t num
     return REQUEST_FINE;
 }
 
-enum request_error request_parse_words(const struct request_words *words,
-                                       const struct request_limits *limits, struct request *request,
-                                       struct error *error)
+enum request_error request_check_words(const struct request_words *words, struct error *error)
 {
-    memset(request, 0, sizeof(*request));
-    if (words->count == 0)
-        return REQUEST_EMPTY;
-    for (unsigned i = 0; i < words->count && i < REQUEST_WORDS_MAX; i++) {
-        enum request_error failed = check_word(&words->word[i], i + 1, error);
-        if (failed != REQUEST_FINE)
-            return failed;
-    }
-    return parse_verb(words->word, words->count, limits, request, error);
+    const struct request_word *first = &words->word[0];
+    enum request_error failed = REQUEST_FINE;
+    if (words->count > 0 && first->len > 0 && first->at[0] == '#')
+        return fail(error, REQUEST_BAD_TAG,
+                    "RESP has no tags: replies come in the order of commands");
+    for (unsigned i = 0; i < words->count && i < REQUEST_WORDS_MAX && failed == REQUEST_FINE; i++)
+        failed = check_word(&words->word[i], i + 1, error);
+    return failed;
 }

@@ -1,6 +1,5 @@
 /*
- * Parses one request into struct request: a line of the line protocol, or the words of a RESP
- * command. Pure: no clock, no socket, no malloc.
+ * Parses one request line into struct request. Pure: no clock, no socket, no malloc.
  *
  * The caller removes LF and CR. The words of a line are separated by one or more spaces; a line may
  * begin with "#tag ". Verbs and options are case-insensitive, everything else is taken byte for
@@ -147,14 +146,9 @@ struct request {
 enum request_error request_parse(const char *line, size_t len, const struct request_limits *limits,
                                  struct request *request, struct error *error);
 
-/*
- * The same for the words of a RESP command, which have no tag and may contain any bytes. The
- * pointers of the request are views into the words. The words together must be shorter than
- * LIMIT_LINE. Without words the result is REQUEST_EMPTY.
- */
-enum request_error request_parse_words(const struct request_words *words,
-                                       const struct request_limits *limits, struct request *request,
-                                       struct error *error);
+/* Check the words of a RESP command, which can contain any bytes. If the result is REQUEST_FINE,
+ * the words separated by spaces are a line. */
+enum request_error request_check_words(const struct request_words *words, struct error *error);
 
 /* Whether the word is this name, in upper or lower case. */
 bool request_word_is(const struct request_word *word, const char *name);

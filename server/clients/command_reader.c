@@ -22,13 +22,17 @@ static void *create_string(const redisReadTask *task, char *str, size_t len)
     /* hiredis skips these two bytes without a look. */
     if (str[len] != '\r' || str[len + 1] != '\n')
         return refuse(task, "Protocol error: a bulk string is longer than its length");
-    if (len > sizeof(commands->text) - commands->text_len) {
+    bool first = words->count == 0;
+    /* With the LF that it does not have, a line must not exceed LIMIT_LINE. */
+    if (commands->line_len + !first + len >= sizeof(commands->line)) {
         commands->too_long = true;
         return commands;
     }
     /* hiredis may move its buffer before the command is handled, so copy the word. */
-    char *at = memcpy(commands->text + commands->text_len, str, len);
-    commands->text_len += len;
+    if (!first)
+        commands->line[commands->line_len++] = ' ';
+    char *at = memcpy(commands->line + commands->line_len, str, len);
+    commands->line_len += len;
     if (words->count < REQUEST_WORDS_MAX)
         words->word[words->count] = (struct request_word){at, len};
     words->count++;
@@ -144,7 +148,7 @@ enum command_result command_reader_next(struct command_reader *commands)
     redisReader *reader = commands->reader;
     void *object = NULL;
     commands->words.count = 0;
-    commands->text_len = 0;
+    commands->line_len = 0;
     commands->too_long = false;
     if (reader->pos == reader->len)
         return COMMAND_MORE;
@@ -175,7 +179,7 @@ size_t command_reader_end(struct command_reader *commands, bool wipe)
 {
     redisReader *reader = commands->reader;
     if (wipe) {
-        explicit_bzero(commands->text, sizeof(commands->text));
+        explicit_bzero(commands->line, sizeof(commands->line));
         explicit_bzero(reader->buf, reader->len);
     }
     /* The reader is reused only if it has nothing left. */

@@ -7,7 +7,7 @@
  * arrives whole costs no allocation.
  *
  * A command is an array of bulk strings. Its size is limited before anything is stored: at most
- * COMMAND_WORDS words, LIMIT_LINE bytes of words, and COMMAND_BYTES bytes on the wire.
+ * COMMAND_WORDS words, which together fit in a line, and COMMAND_BYTES bytes on the wire.
  */
 #ifndef SERVER_CLIENTS_COMMAND_READER_H
 #define SERVER_CLIENTS_COMMAND_READER_H
@@ -23,10 +23,10 @@ enum { COMMAND_WORDS = LIMIT_LINE / 2, COMMAND_BYTES = 4 * LIMIT_LINE };
 struct command_reader {
     struct redisReader *reader; /* owned; NULL if there was not enough memory */
     struct request_words words; /* the current command; empty for an empty array */
-    bool too_long;              /* the words of the current command exceed LIMIT_LINE */
+    bool too_long;              /* the words of the current command do not fit in a line */
     const char *garbage;        /* why the input is no command; NULL: it is one so far */
-    char text[LIMIT_LINE];      /* the words' bytes */
-    size_t text_len;
+    char line[LIMIT_LINE];      /* the words, separated by spaces */
+    size_t line_len;
     size_t fed;   /* bytes */
     size_t taken; /* bytes of the commands before the current one */
 };

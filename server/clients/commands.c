@@ -14,18 +14,6 @@ static bool is_alone(struct session *session)
 
 static const struct request no_request;
 
-static void refuse_unknown(struct session *session, const struct request_word *name)
-{
-    enum { QUOTE_MAX = 32 };
-    struct error error;
-    struct text text = error_begin(&error);
-    session->requests++;
-    text_string(&text, "unknown command '");
-    text_escape(&text, name->at, name->len < QUOTE_MAX ? name->len : QUOTE_MAX, TEXT_QUOTED);
-    text_string(&text, "': redlockd is a lock manager, HELP lists its commands");
-    session_write_error(session, &no_request, REQUEST_UNKNOWN_VERB, error.text);
-}
-
 static void refuse_long(struct session *session)
 {
     session->requests++;
@@ -33,24 +21,16 @@ static void refuse_long(struct session *session)
                         "the words of a command must have at most 2048 bytes together");
 }
 
-/* A request that the line protocol has as well. */
-static bool take_request(struct session *session, const struct request_words *words)
+/* A request that the line protocol has as well. False if it has to wait. */
+static bool take_request(struct session *session, const struct command_reader *commands)
 {
-    struct request request;
     struct error error;
-    enum request_error failed =
-        request_parse_words(words, session_request_limits(session), &request, &error);
-    if (failed == REQUEST_UNKNOWN_VERB) {
-        refuse_unknown(session, &words->word[0]);
-        return true;
-    }
-    if (failed == REQUEST_FINE && request.verb == VERB_QUIT && !is_alone(session))
-        return false;
-    if (failed == REQUEST_FINE && request.hold && session->dialect != DIALECT_RESP3) {
-        failed = REQUEST_BAD_ARGUMENTS;
-        error_set(&error, "HOLD needs RESP3, because LOST is a push message; send HELLO 3 first");
-    }
-    return requests_handle(session, &request, failed, &error);
+    enum request_error failed = request_check_words(&commands->words, &error);
+    if (failed == REQUEST_FINE)
+        return requests_take_line(session, commands->line, commands->line_len) == LINE_TAKEN;
+    session->requests++;
+    session_write_error(session, &no_request, failed, error.text);
+    return true;
 }
 
 /* Take the current command. False if it has to wait. */
@@ -67,7 +47,7 @@ static bool take_command(struct session *session, const struct command_reader *c
     if (words->count == 0)
         return true;
     if (!resp_session_has(words))
-        return take_request(session, words);
+        return take_request(session, commands);
     if (resp_session_is_exclusive(words) && !is_alone(session))
         return false;
     resp_session_run(session, words);

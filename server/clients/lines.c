@@ -10,26 +10,6 @@
  * is more than enough. */
 enum { WIPED_PIECES = LIMIT_LINE / 256 };
 
-enum line_outcome {
-    LINE_TAKEN,
-    LINE_PENDING, /* it is untagged, and another untagged request is pending */
-    LINE_LATER,   /* it has to wait for another pass, and the lines after it too */
-};
-
-/* Handle one line without its newline. */
-static enum line_outcome take_line(struct session *session, const char *line, size_t len)
-{
-    struct request request;
-    struct error error;
-    enum request_error failed =
-        request_parse(line, len, session_request_limits(session), &request, &error);
-    if (failed == REQUEST_EMPTY)
-        return LINE_TAKEN;
-    if (request.tag == NULL && session->untagged_pending)
-        return LINE_PENDING;
-    return requests_handle(session, &request, failed, &error) ? LINE_TAKEN : LINE_LATER;
-}
-
 /* Drop the connection if its first bytes belong to another protocol. It gets no reply, because its
  * client could misread any reply. `whole`: the bytes contain the first complete line. */
 static bool drop_if_foreign(struct session *session, const char *bytes, size_t len, bool whole)
@@ -72,7 +52,7 @@ static void take_pending(struct session *session)
     size_t line_len = (size_t)(end - line);
     bool secret = session_may_send_secret(session);
     session->lines_taken++;
-    bool taken = take_line(session, line, line_len) != LINE_LATER;
+    bool taken = requests_take_line(session, line, line_len) != LINE_LATER;
     if (taken && secret)
         wipe(session->pending_input, line_len);
     if (taken)
@@ -118,7 +98,7 @@ static bool on_line(struct session *session, const char *line, size_t len)
     if (len > 0 && len < LIMIT_LINE && line[len - 1] == '\r')
         len--;
     if (!waits_for_pending(session, line, len))
-        outcome = take_line(session, line, len);
+        outcome = requests_take_line(session, line, len);
     if (outcome == LINE_PENDING)
         keep_pending(session, line, len);
     return outcome != LINE_LATER;

@@ -92,7 +92,7 @@ static void run(struct session *session, const struct request *request)
         session_write_text(session, request, "VERSION 1 redlockd/" REDLOCKD_VERSION);
         break;
     case VERB_QUIT:
-        session_write_text(session, request, session->dialect == DIALECT_LINE ? "BYE" : "OK");
+        session_write_text(session, request, "BYE");
         engine_client_end(clients->engine, &session->client, ENGINE_QUIT, session->lines_ns);
         session_close_when_written(session);
         break;
@@ -114,27 +114,54 @@ static enum acl_answer check(const struct session *session, const struct request
     return acl_may_reveal(acl, failed) ? ACL_YES : ACL_NOT_KNOWN;
 }
 
-bool requests_handle(struct session *session, const struct request *request,
-                     enum request_error failed, const struct error *error)
+/* Redis clients recognize the beginning of this text. */
+static void refuse_unknown(struct session *session, const char *line, size_t len)
 {
-    enum acl_answer may = check(session, request, failed);
-    if (may == ACL_YES && failed == REQUEST_FINE && listing_is_limited(request) &&
+    enum { QUOTE_MAX = 32 };
+    static const struct request no_request;
+    struct error error;
+    struct text text = error_begin(&error);
+    const char *space = memchr(line, ' ', len);
+    size_t name_len = space != NULL ? (size_t)(space - line) : len;
+    text_string(&text, "unknown command '");
+    text_escape(&text, line, name_len < QUOTE_MAX ? name_len : QUOTE_MAX, TEXT_QUOTED);
+    text_string(&text, "': redlockd is a lock manager, HELP lists its commands");
+    session_write_error(session, &no_request, REQUEST_UNKNOWN_VERB, error.text);
+}
+
+enum line_outcome requests_take_line(struct session *session, const char *line, size_t len)
+{
+    struct request request;
+    struct error error;
+    enum request_error failed =
+        request_parse(line, len, &session->clients->request_limits, &request, &error);
+    if (failed == REQUEST_EMPTY)
+        return LINE_TAKEN;
+    if (request.tag == NULL && session->untagged_pending)
+        return LINE_PENDING;
+    enum acl_answer may = check(session, &request, failed);
+    if (may == ACL_YES && failed == REQUEST_FINE && listing_is_limited(&request) &&
         session->clients->slow_served) {
         session->slow = true;
         session->lines_taken = session->clients->read_budget;
-        return false;
+        return LINE_LATER;
     }
     session->requests++;
     if (may != ACL_YES)
-        session_deny(session, request, request->verb, may);
+        session_deny(session, &request, request.verb, may);
+    else if (failed == REQUEST_UNKNOWN_VERB && session->dialect != DIALECT_LINE)
+        refuse_unknown(session, line, len);
     else if (failed != REQUEST_FINE)
-        session_write_error(session, request, failed, error->text);
-    else if (request->tag != NULL && engine_tag_in_use(session->clients->engine, &session->client,
-                                                       request->tag, request->tag_len))
+        session_write_error(session, &request, failed, error.text);
+    else if (request.tag != NULL && engine_tag_in_use(session->clients->engine, &session->client,
+                                                      request.tag, request.tag_len))
         session_write_error(
-            session, request, REQUEST_BAD_TAG,
+            session, &request, REQUEST_BAD_TAG,
             "a request with this tag is pending; use another tag or wait for its reply");
+    else if (request.hold && session->dialect == DIALECT_RESP2)
+        session_write_error(session, &request, REQUEST_BAD_ARGUMENTS,
+                            "HOLD needs RESP3, because LOST is a push message; send HELLO 3 first");
     else
-        run(session, request);
-    return true;
+        run(session, &request);
+    return LINE_TAKEN;
 }

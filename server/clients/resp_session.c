@@ -46,7 +46,7 @@ static void write_integer(struct session *session, int64_t number)
     session_write_bytes(session, text.buf, text.len);
 }
 
-/* --- HELLO, AUTH, RESET --- */
+/* --- HELLO, AUTH, RESET, QUIT --- */
 
 /* The name that Redis clients send if they have only a secret. */
 static const char any_user[] = "default";
@@ -170,6 +170,15 @@ static void run_reset(struct session *session, const struct request_words *words
     session_write_text(session, &no_request, "RESET");
 }
 
+static void run_quit(struct session *session, const struct request_words *words)
+{
+    (void)words;
+    session->clients->requests[VERB_QUIT]++;
+    write_ok(session);
+    engine_client_end(session->clients->engine, &session->client, ENGINE_QUIT, session->lines_ns);
+    session_close_when_written(session);
+}
+
 /* --- CLIENT --- */
 
 static void set_name(struct session *session, const struct request_word *name)
@@ -275,6 +284,7 @@ static const struct command {
     {"HELLO", 1, 8, true, true, run_hello, "[2|3] [AUTH <user> <secret>] [SETNAME <label>]"},
     {"AUTH", 2, 3, true, true, run_auth, "[<user>] <secret>"},
     {"RESET", 1, 1, true, true, run_reset, "no arguments"},
+    {"QUIT", 1, 1, true, true, run_quit, "no arguments"},
     {"PING", 1, 2, false, true, run_ping, "[<message>]"},
     {"CLIENT", 2, 4, false, false, run_client, "a subcommand"},
     {"SELECT", 2, 2, false, false, run_select, "0"},

@@ -75,11 +75,6 @@ bool session_has_budget(const struct session *session)
     return session_takes_lines(session) && session->lines_taken < session->clients->read_budget;
 }
 
-const struct request_limits *session_request_limits(const struct session *session)
-{
-    return &session->clients->request_limits;
-}
-
 bool session_may_send_secret(const struct session *session)
 {
     return !session->clients->auth.open && session->identity.state != AUTH_BY_SECRET;
@@ -188,21 +183,22 @@ void session_deny(struct session *session, const struct request *request, enum v
 /* The engine knows a RESP command by its slot in the queue of replies, as its tag. */
 void session_submit(struct session *session, const struct request *request)
 {
-    struct engine *engine = session->clients->engine;
-    if (session->dialect == DIALECT_LINE) {
-        session->untagged_pending = session->untagged_pending || request->tag == NULL;
-        engine_submit(engine, &session->client, request, session->lines_ns);
-        return;
+    struct request tagged;
+    uint16_t slot;
+    if (session->dialect != DIALECT_LINE) {
+        slot = reply_queue_open(&session->replies);
+        if (slot == REPLY_QUEUE_NONE) {
+            drop_for_memory(session);
+            return;
+        }
+        tagged = *request;
+        tagged.tag = (const char *)&slot;
+        tagged.tag_len = sizeof(slot);
+        request = &tagged;
+    } else if (request->tag == NULL) {
+        session->untagged_pending = true;
     }
-    struct request tagged = *request;
-    uint16_t slot = reply_queue_open(&session->replies);
-    if (slot == REPLY_QUEUE_NONE) {
-        drop_for_memory(session);
-        return;
-    }
-    tagged.tag = (const char *)&slot;
-    tagged.tag_len = sizeof(slot);
-    engine_submit(engine, &session->client, &tagged, session->lines_ns);
+    engine_submit(session->clients->engine, &session->client, request, session->lines_ns);
 }
 
 static void write_to_stream(void *context, const char *bytes, size_t len)
@@ -211,11 +207,11 @@ static void write_to_stream(void *context, const char *bytes, size_t len)
     stream_write(&session->stream, bytes, len);
 }
 
-/* Write the reply to a request. The engine has had it, unless it is a RESP command without tag. */
-static void write_reply(struct session *session, const char *tag, const char *answer, size_t len)
+/* Write the reply to a RESP command. Without tag, the engine has not had it. */
+static void write_in_order(struct session *session, const char *tag, const char *answer, size_t len)
 {
     uint16_t slot;
-    if (session->dialect == DIALECT_LINE || tag == NULL) {
+    if (tag == NULL) {
         session_write_bytes(session, answer, len);
         return;
     }
@@ -240,10 +236,13 @@ void session_on_reply(struct session *session, const char *tag, size_t tag_len,
                       const struct reply *reply)
 {
     char answer[LIMIT_REPLY];
-    size_t len = session->dialect == DIALECT_LINE
-                     ? reply_format(reply, tag, tag_len, answer)
-                     : reply_format_resp(reply, session->dialect, answer);
-    write_reply(session, tag, answer, len);
+    if (session->dialect == DIALECT_LINE) {
+        size_t len = reply_format(reply, tag, tag_len, answer);
+        if (make_room(session, len))
+            stream_write(&session->stream, answer, len);
+    } else {
+        write_in_order(session, tag, answer, reply_format_resp(reply, session->dialect, answer));
+    }
     request_done(session, tag);
 }
 
@@ -255,8 +254,11 @@ void session_on_undone(struct session *session, const char *tag, size_t tag_len)
 {
     char answer[LIMIT_REPLY];
     session->clients->request_errors[REQUEST_BAD_ARGUMENTS]++;
-    write_reply(session, tag, answer,
-                format_error(session, REQUEST_BAD_ARGUMENTS, undone, tag, tag_len, answer));
+    size_t len = format_error(session, REQUEST_BAD_ARGUMENTS, undone, tag, tag_len, answer);
+    if (session->dialect != DIALECT_LINE)
+        write_in_order(session, tag, answer, len);
+    else
+        session_write_bytes(session, answer, len);
     request_done(session, tag);
 }
 

@@ -148,21 +148,22 @@ void session_log_authenticated(const struct session *session);
 /* Whether the read budget of this pass allows another line or command. */
 bool session_has_budget(const struct session *session);
 
-/* The limits for the requests of all sessions. */
-const struct request_limits *session_request_limits(const struct session *session);
-
 /* Whether the input may contain a secret, so that it must be erased after use. */
 bool session_may_send_secret(const struct session *session);
 
 /* Take no more lines, and close the session once all its output is sent. */
 void session_close_when_written(struct session *session);
 
-/* --- requests.c: each request to its handler --- */
+/* --- requests.c: from a line to the handler of its request --- */
 
-/* Handle a request that the parser has accepted, or refused with `failed`. False if it has to be
- * taken again in another pass, and with it everything after it. */
-bool requests_handle(struct session *session, const struct request *request,
-                     enum request_error failed, const struct error *error);
+enum line_outcome {
+    LINE_TAKEN,
+    LINE_PENDING, /* it is untagged, and another untagged request is pending */
+    LINE_LATER,   /* it has to wait for another pass, and the lines after it too */
+};
+
+/* Handle one line without its newline. A RESP command has the form of a line without tag. */
+enum line_outcome requests_take_line(struct session *session, const char *line, size_t len);
 
 /* Check the client's secret and write the reply, unless it is accepted. Returns whether it is. */
 bool requests_authenticate(struct session *session, const struct request *request,
