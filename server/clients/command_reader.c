@@ -3,13 +3,35 @@
 #include <assert.h>
 #include <hiredis/hiredis.h>
 #include <hiredis/read.h>
+#include <hiredis/sds.h>
 #include <string.h>
+
+/* --- secrets --- */
+
+/* Overwrite the first `len` bytes of hiredis's buffer, and all beyond its input: hiredis moves the
+ * input to the beginning when much of it was read. */
+static void wipe(struct command_reader *commands, size_t len)
+{
+    sds buf = commands->reader->buf;
+    if (!commands->secret || buf == NULL)
+        return;
+    explicit_bzero(buf, len);
+    explicit_bzero(buf + sdslen(buf), sdsavail(buf));
+}
+
+static void wipe_all(struct command_reader *commands)
+{
+    wipe(commands, commands->reader->len);
+}
+
+/* --- callbacks of hiredis --- */
 
 /* Returned to hiredis for each value. NULL makes hiredis stop at once. */
 static void *refuse(const redisReadTask *task, const char *why)
 {
     struct command_reader *commands = task->privdata;
     commands->garbage = why;
+    wipe_all(commands); /* hiredis frees its buffer now */
     return NULL;
 }
 
@@ -74,9 +96,10 @@ static void *create_nil(const redisReadTask *task)
     return task->privdata;
 }
 
+/* There is nothing to free. After an error hiredis calls this before it frees its buffer. */
 static void free_object(void *object)
 {
-    (void)object; /* nothing to free */
+    wipe_all(object);
 }
 
 #if HIREDIS_MAJOR >= 1
@@ -93,6 +116,8 @@ static void *create_bool(const redisReadTask *task, int value)
     return create_integer(task, value);
 }
 #endif
+
+/* --- the reader --- */
 
 /* hiredis has no function that resets a reader, so it is replaced. */
 static bool replace_reader(struct command_reader *commands)
@@ -132,15 +157,21 @@ void command_reader_deinit(struct command_reader *commands)
     commands->reader = NULL;
 }
 
-bool command_reader_begin(struct command_reader *commands, const char *bytes, size_t len)
+bool command_reader_begin(struct command_reader *commands, const char *bytes, size_t len,
+                          bool secret)
 {
     if (commands->reader == NULL && !replace_reader(commands))
         return false;
     assert(commands->reader->len == commands->reader->pos);
     commands->garbage = NULL;
+    commands->secret = secret;
     commands->taken = 0;
     commands->fed = len < COMMAND_BYTES ? len : COMMAND_BYTES;
-    return redisReaderFeed(commands->reader, bytes, commands->fed) == REDIS_OK;
+    if (redisReaderFeed(commands->reader, bytes, commands->fed) == REDIS_OK)
+        return true;
+    /* After an error hiredis accepts no more input. */
+    command_reader_deinit(commands);
+    return false;
 }
 
 enum command_result command_reader_next(struct command_reader *commands)
@@ -173,15 +204,15 @@ enum command_result command_reader_next(struct command_reader *commands)
 void command_reader_accept(struct command_reader *commands)
 {
     commands->taken = commands->fed - (commands->reader->len - commands->reader->pos);
+    wipe(commands, commands->reader->pos);
 }
 
-size_t command_reader_end(struct command_reader *commands, bool wipe)
+size_t command_reader_end(struct command_reader *commands)
 {
     redisReader *reader = commands->reader;
-    if (wipe) {
+    if (commands->secret)
         explicit_bzero(commands->line, sizeof(commands->line));
-        explicit_bzero(reader->buf, reader->len);
-    }
+    wipe_all(commands);
     /* The reader is reused only if it has nothing left. */
     if (reader->err != 0 || commands->taken < commands->fed)
         replace_reader(commands);

@@ -27,6 +27,7 @@ struct command_reader {
     const char *garbage;        /* why the input is no command; NULL: it is one so far */
     char line[LIMIT_LINE];      /* the words, separated by spaces */
     size_t line_len;
+    bool secret;  /* the input may contain a secret: overwrite all copies of it */
     size_t fed;   /* bytes */
     size_t taken; /* bytes of the commands before the current one */
 };
@@ -42,16 +43,17 @@ bool command_reader_init(struct command_reader *commands);
 void command_reader_deinit(struct command_reader *commands);
 
 /* Begin with the input of a session, which must end with command_reader_end(). Of more than
- * COMMAND_BYTES, the rest is ignored. False if there is not enough memory. */
-bool command_reader_begin(struct command_reader *commands, const char *bytes, size_t len);
+ * COMMAND_BYTES, the rest is ignored. secret: the input may contain a secret, so that the reader
+ * overwrites all of its copies. False if there is not enough memory. */
+bool command_reader_begin(struct command_reader *commands, const char *bytes, size_t len,
+                          bool secret);
 
 enum command_result command_reader_next(struct command_reader *commands);
 
 /* The current command has been handled. */
 void command_reader_accept(struct command_reader *commands);
 
-/* Discard what is left. Returns the number of bytes of the accepted commands. wipe: overwrite all
- * copies of the input, which may contain a secret. */
-size_t command_reader_end(struct command_reader *commands, bool wipe);
+/* Discard what is left. Returns the number of bytes of the accepted commands. */
+size_t command_reader_end(struct command_reader *commands);
 
 #endif

@@ -92,13 +92,13 @@ void commands_take(struct session *session)
     session->commands_wait = false;
     if (len == 0 || !session_has_budget(session))
         return;
-    if (!command_reader_begin(commands, bytes, len)) {
+    if (!command_reader_begin(commands, bytes, len, secret)) {
         session_drop(session, "there is not enough memory for the client's requests");
         return;
     }
     while (session_has_budget(session) && take_next(session, commands))
         command_reader_accept(commands);
-    size_t taken = command_reader_end(commands, secret);
+    size_t taken = command_reader_end(commands);
     if (secret)
         explicit_bzero(bytes, taken);
     if (taken > 0)
