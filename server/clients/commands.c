@@ -83,18 +83,19 @@ static bool take_next(struct session *session, struct command_reader *commands)
     return false;
 }
 
-void commands_take(struct session *session)
+/* Take commands from the beginning of the input. True if the reader has not seen all of it, so that
+ * there may be more commands. */
+static bool take_some(struct session *session)
 {
     struct command_reader *commands = &session->clients->commands;
     bool secret = session_may_send_secret(session);
     size_t len;
     char *bytes = stream_input(&session->stream, &len);
-    session->commands_wait = false;
-    if (len == 0 || !session_has_budget(session))
-        return;
+    if (len == 0)
+        return false;
     if (!command_reader_begin(commands, bytes, len, secret)) {
         session_drop(session, "there is not enough memory for the client's requests");
-        return;
+        return false;
     }
     while (session_has_budget(session) && take_next(session, commands))
         command_reader_accept(commands);
@@ -103,4 +104,12 @@ void commands_take(struct session *session)
         explicit_bzero(bytes, taken);
     if (taken > 0)
         stream_consume(&session->stream, taken);
+    return taken > 0 && len > COMMAND_BYTES;
+}
+
+void commands_take(struct session *session)
+{
+    session->commands_wait = false;
+    while (!session->commands_wait && session_has_budget(session) && take_some(session))
+        ;
 }
