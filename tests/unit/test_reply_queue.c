@@ -1,0 +1,328 @@
+/*
+ * server/clients/reply_queue.h: replies come in the order of their commands, in whatever order the
+ * commands are answered.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "protocol/limits.h"
+#include "server/clients/reply_queue.h"
+#include "tests/runner.h"
+
+enum { MOST = LIMIT_CLIENT_REQUESTS + 1 };
+
+static struct reply_queue queue;
+static uint16_t slots[MOST]; /* of each pending command */
+
+/* What was written to the connection. */
+static char written[32 * MOST];
+static size_t written_len;
+
+static void open_queue(void)
+{
+    memset(&queue, 0, sizeof(queue));
+    written_len = 0;
+    written[0] = '\0';
+}
+
+static void write_bytes(void *context, const char *bytes, size_t len)
+{
+    ck_assert_ptr_eq(context, &queue);
+    ck_assert_uint_lt(written_len + len, sizeof(written));
+    memcpy(written + written_len, bytes, len);
+    written_len += len;
+    written[written_len] = '\0';
+}
+
+static void open_command(unsigned number)
+{
+    slots[number] = reply_queue_open(&queue);
+    ck_assert_uint_ne(slots[number], REPLY_QUEUE_NONE);
+}
+
+static void answer(unsigned number)
+{
+    char reply[16];
+    size_t len = (size_t)snprintf(reply, sizeof(reply), "%u ", number);
+    ck_assert(reply_queue_settle(&queue, slots[number], reply, len, write_bytes, &queue));
+}
+
+static void keep(const char *reply)
+{
+    ck_assert(reply_queue_keep(&queue, reply, strlen(reply)));
+}
+
+/* Adds the numbers from `first` on, as answer() writes them. */
+static const char *numbers(unsigned first, unsigned count)
+{
+    static char text[16 * MOST];
+    size_t len = 0;
+    text[0] = '\0';
+    for (unsigned i = first; i < first + count; i++)
+        len += (size_t)snprintf(text + len, sizeof(text) - len, "%u ", i);
+    return text;
+}
+
+/* --- order --- */
+
+START_TEST(replies_that_are_ready_in_order_are_written_at_once)
+{
+    open_queue();
+    for (unsigned i = 0; i < 4; i++)
+        open_command(i);
+    for (unsigned i = 0; i < 4; i++) {
+        answer(i);
+        ck_assert_str_eq(written, numbers(0, i + 1));
+        ck_assert_uint_eq(queue.kept, 0);
+        ck_assert_uint_eq(queue.pending, 3 - i);
+    }
+    reply_queue_deinit(&queue);
+}
+END_TEST
+
+START_TEST(replies_that_are_ready_early_wait_for_the_oldest)
+{
+    open_queue();
+    for (unsigned i = 0; i < 4; i++)
+        open_command(i);
+    for (unsigned i = 3; i > 0; i--) {
+        answer(i);
+        ck_assert_str_eq(written, "");
+        ck_assert_uint_eq(queue.pending, i);
+        ck_assert_uint_eq(queue.kept, 2 * (4 - i));
+    }
+    answer(0);
+    ck_assert_str_eq(written, "0 1 2 3 ");
+    ck_assert_uint_eq(queue.kept, 0);
+    ck_assert_uint_eq(queue.pending, 0);
+    reply_queue_deinit(&queue);
+}
+END_TEST
+
+/* The drawing in reply_queue.h. */
+START_TEST(replies_of_later_commands_merge_into_the_earlier_one)
+{
+    open_queue();
+    open_command(0);
+    open_command(1);
+    keep("PONG ");
+    open_command(2);
+    open_command(3);
+    answer(1);
+    answer(3);
+    ck_assert_str_eq(written, "");
+    ck_assert_uint_eq(queue.pending, 2);
+    answer(0);
+    ck_assert_str_eq(written, "0 1 PONG ");
+    ck_assert_uint_eq(queue.kept, 2);
+    answer(2);
+    ck_assert_str_eq(written, "0 1 PONG 2 3 ");
+    ck_assert_uint_eq(queue.kept, 0);
+    reply_queue_deinit(&queue);
+}
+END_TEST
+
+/* Plays one schedule of COMMANDS commands. Each digit of `schedule` decides the next step: to send
+ * a command that stays pending, to send one that is answered at once, or which of the pending ones
+ * is answered. The reply to the command n is "n ", always in the order of the commands. */
+static void play(unsigned schedule, unsigned commands)
+{
+    unsigned pending[MOST];
+    unsigned count = 0;
+    open_queue();
+    for (unsigned sent = 0; sent < commands || count > 0;) {
+        unsigned choices = (sent < commands ? 2 : 0) + count;
+        unsigned choice = schedule % choices;
+        schedule /= choices;
+        if (choice < count) {
+            answer(pending[choice]);
+            pending[choice] = pending[--count];
+        } else if (choice == count || count == 0) {
+            open_command(sent);
+            pending[count++] = sent++;
+        } else {
+            keep(numbers(sent++, 1));
+        }
+        ck_assert_uint_eq(queue.pending, count);
+        ck_assert(count > 0 || queue.kept == 0);
+        ck_assert_mem_eq(written, numbers(0, sent), written_len);
+    }
+    ck_assert_str_eq(written, numbers(0, commands));
+    reply_queue_deinit(&queue);
+}
+
+/* All schedules of five commands have less than this number of choices together. */
+START_TEST(every_schedule_of_five_commands_keeps_the_order)
+{
+    for (unsigned schedule = 0; schedule < 400000; schedule++)
+        play(schedule, 5);
+}
+END_TEST
+
+START_TEST(random_schedules_of_many_commands_keep_the_order)
+{
+    uint32_t random = 4711;
+    for (unsigned i = 0; i < 300; i++) {
+        unsigned count = 0;
+        unsigned sent = 0;
+        unsigned pending[64];
+        open_queue();
+        while (sent < 200 || count > 0) {
+            random = random * 1664525 + 1013904223;
+            unsigned choice = random >> 16;
+            if (sent < 200 && count < 64 && choice % 3 > 0) {
+                if (count == 0 || choice % 2 == 0) {
+                    open_command(sent);
+                    pending[count++] = sent;
+                } else {
+                    keep(numbers(sent, 1));
+                }
+                sent++;
+            } else if (count > 0) {
+                unsigned which = choice % count;
+                answer(pending[which]);
+                pending[which] = pending[--count];
+            }
+        }
+        ck_assert_str_eq(written, numbers(0, 200));
+        ck_assert_uint_eq(queue.kept, 0);
+        reply_queue_deinit(&queue);
+    }
+}
+END_TEST
+
+/* --- size --- */
+
+/* The engine accepts LIMIT_CLIENT_REQUESTS; one more is refused while it has a slot. */
+START_TEST(as_many_commands_as_the_engine_accepts_can_be_pending)
+{
+    open_queue();
+    for (unsigned round = 0; round < 2; round++) {
+        written_len = 0;
+        for (unsigned i = 0; i < MOST; i++)
+            open_command(i);
+        ck_assert_uint_eq(queue.pending, MOST);
+        ck_assert_uint_eq(queue.size, MOST);
+        for (unsigned i = 1; i < MOST; i += 2)
+            answer(i);
+        for (unsigned i = 0; i < MOST; i += 2)
+            answer(i);
+        ck_assert_str_eq(written, numbers(0, MOST));
+        ck_assert_uint_eq(queue.pending, 0);
+    }
+    reply_queue_deinit(&queue);
+}
+END_TEST
+
+/* The number of slots is that of pending commands, not that of all commands. */
+START_TEST(slots_are_used_again)
+{
+    open_queue();
+    for (unsigned i = 0; i < 1000; i++) {
+        open_command(0);
+        open_command(1);
+        answer(1);
+        answer(0);
+    }
+    ck_assert_uint_le(queue.size, 8);
+    reply_queue_deinit(&queue);
+}
+END_TEST
+
+START_TEST(a_queue_with_replies_left_is_freed)
+{
+    open_queue();
+    reply_queue_deinit(&queue); /* without any command */
+    for (unsigned i = 0; i < 20; i++)
+        open_command(i);
+    keep("kept ");
+    for (unsigned i = 1; i < 20; i += 3)
+        answer(i);
+    reply_queue_deinit(&queue);
+    ck_assert_str_eq(written, "");
+    ck_assert_uint_eq(queue.pending, 0);
+    ck_assert_uint_eq(queue.kept, 0);
+    /* Empty again, and usable. */
+    open_command(0);
+    answer(0);
+    ck_assert_str_eq(written, "0 ");
+    reply_queue_deinit(&queue);
+}
+END_TEST
+
+/* --- a message that follows a reply --- */
+
+static bool find(const char *bytes, uint16_t *slot)
+{
+    return reply_queue_find(&queue, bytes, strlen(bytes), slot);
+}
+
+START_TEST(a_message_follows_the_reply_that_is_kept)
+{
+    uint16_t slot;
+    open_queue();
+    ck_assert(!find("grant", &slot));
+    for (unsigned i = 0; i < 4; i++)
+        open_command(i);
+    ck_assert(!find("grant", &slot));
+    ck_assert(reply_queue_settle(&queue, slots[2], "grant a ", 8, write_bytes, &queue));
+    ck_assert(!find("grant b", &slot));
+    ck_assert(find("grant a", &slot));
+    ck_assert(reply_queue_keep_after(&queue, slot, "lost a ", 7));
+    ck_assert_uint_eq(queue.kept, 15);
+    answer(3);
+    answer(0);
+    ck_assert_str_eq(written, "0 ");
+    /* The oldest command keeps the grant now. */
+    ck_assert(find("grant a", &slot));
+    ck_assert_uint_eq(slot, slots[1]);
+    answer(1);
+    ck_assert_str_eq(written, "0 1 grant a lost a 3 ");
+    ck_assert(!find("grant a", &slot));
+    reply_queue_deinit(&queue);
+}
+END_TEST
+
+/* Kept replies are in pieces of memory; a grant can lie across two of them. */
+START_TEST(a_reply_is_found_wherever_it_lies)
+{
+    enum { FILLERS = 3000 };
+    char grant[32];
+    char message[32];
+    uint16_t slot;
+    open_queue();
+    open_command(0);
+    for (unsigned i = 0; i < FILLERS; i++) {
+        snprintf(grant, sizeof(grant), "grant %04u;", i);
+        keep(grant);
+    }
+    for (unsigned i = 0; i < FILLERS; i++) {
+        snprintf(grant, sizeof(grant), "grant %04u;", i);
+        snprintf(message, sizeof(message), "grant %04u,", i);
+        ck_assert(find(grant, &slot));
+        ck_assert_uint_eq(slot, slots[0]);
+        ck_assert(!find(message, &slot));
+    }
+    reply_queue_deinit(&queue);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("reply_queue");
+    TCase *tests = tcase_create("reply_queue");
+    tcase_set_timeout(tests, 120);
+    tcase_add_test(tests, replies_that_are_ready_in_order_are_written_at_once);
+    tcase_add_test(tests, replies_that_are_ready_early_wait_for_the_oldest);
+    tcase_add_test(tests, replies_of_later_commands_merge_into_the_earlier_one);
+    tcase_add_test(tests, every_schedule_of_five_commands_keeps_the_order);
+    tcase_add_test(tests, random_schedules_of_many_commands_keep_the_order);
+    tcase_add_test(tests, as_many_commands_as_the_engine_accepts_can_be_pending);
+    tcase_add_test(tests, slots_are_used_again);
+    tcase_add_test(tests, a_queue_with_replies_left_is_freed);
+    tcase_add_test(tests, a_message_follows_the_reply_that_is_kept);
+    tcase_add_test(tests, a_reply_is_found_wherever_it_lies);
+    suite_add_tcase(suite, tests);
+    return suite;
+}
