@@ -1,5 +1,6 @@
 /*
- * protocol/reply.h, protocol/text.h and server/log.h: the exact bytes of replies and log lines.
+ * protocol/reply.h, protocol/text.h and server/log.h: the exact bytes of replies, in the line
+ * protocol and in RESP, and of log lines.
  */
 #include <stdio.h>
 #include <string.h>
@@ -93,6 +94,198 @@ START_TEST(longest_noquorum_reply_fits)
     ck_assert_mem_eq(buf + len - 14, ":disconnected\n", 14);
 }
 END_TEST
+
+/* --- RESP --- */
+
+START_TEST(each_outcome_has_its_resp_reply)
+{
+    static const char *const names[] = {"a", "b", "c"};
+    static const enum reason reasons[] = {REASON_NONE, REASON_TIMEOUT, REASON_REFUSED};
+    const struct {
+        struct reply reply;
+        const char *resp2;
+        const char *resp3; /* NULL: as in RESP2 */
+    } rows[] = {
+        {{.outcome = OUTCOME_OK}, "+OK\r\n", NULL},
+        {{.outcome = OUTCOME_OK, .token = TOKEN, .validity_ms = 9890, .elapsed_ms = 3, .fence = -1},
+         "*4\r\n$2\r\nOK\r\n$40\r\n" TOKEN "\r\n:9890\r\n:3\r\n",
+         NULL},
+        {{.outcome = OUTCOME_OK, .token = TOKEN, .validity_ms = 1},
+         "*5\r\n$2\r\nOK\r\n$40\r\n" TOKEN "\r\n:1\r\n:0\r\n$-1\r\n",
+         "*5\r\n$2\r\nOK\r\n$40\r\n" TOKEN "\r\n:1\r\n:0\r\n_\r\n"},
+        {{.outcome = OUTCOME_OK, .token = TOKEN, .validity_ms = 1, .fence = 7},
+         "*5\r\n$2\r\nOK\r\n$40\r\n" TOKEN "\r\n:1\r\n:0\r\n:7\r\n",
+         NULL},
+        {{.outcome = OUTCOME_OK,
+          .token = TOKEN,
+          .validity_ms = INT64_MAX,
+          .fence = INT64_MAX,
+          .slot = "a#12",
+          .slot_len = 4},
+         "*6\r\n$2\r\nOK\r\n$40\r\n" TOKEN "\r\n:9223372036854775807\r\n:0\r\n"
+         ":9223372036854775807\r\n$4\r\na#12\r\n",
+         NULL},
+        {{.outcome = OUTCOME_OK, .token = TOKEN, .validity_ms = 1, .slot = "a#1", .slot_len = 3},
+         "*6\r\n$2\r\nOK\r\n$40\r\n" TOKEN "\r\n:1\r\n:0\r\n$-1\r\n$3\r\na#1\r\n",
+         "*6\r\n$2\r\nOK\r\n$40\r\n" TOKEN "\r\n:1\r\n:0\r\n_\r\n$3\r\na#1\r\n"},
+        {{.outcome = OUTCOME_GONE}, "+GONE\r\n", NULL},
+        {{.outcome = OUTCOME_HELD, .hint_ms = -1}, "*2\r\n$4\r\nHELD\r\n:-1\r\n", NULL},
+        {{.outcome = OUTCOME_HELD, .hint_ms = 5, .held = 3, .slots = 3},
+         "*4\r\n$4\r\nHELD\r\n:5\r\n:3\r\n:3\r\n",
+         NULL},
+        {{.outcome = OUTCOME_FREE}, "+FREE\r\n", NULL},
+        {{.outcome = OUTCOME_FREE, .held = 0, .slots = 1000},
+         "*3\r\n$4\r\nFREE\r\n:0\r\n:1000\r\n",
+         NULL},
+        {{.outcome = OUTCOME_LATE, .elapsed_ms = 77}, "-LATE 77\r\n", NULL},
+        {{.outcome = OUTCOME_LIMIT, .limit = "requests"}, "-LIMIT requests\r\n", NULL},
+        {{.outcome = OUTCOME_SHUTDOWN}, "-SHUTDOWN\r\n", NULL},
+        {{.outcome = OUTCOME_NOQUORUM,
+          .voting = 1,
+          .quorum = 2,
+          .node_count = 3,
+          .node_names = names,
+          .node_reasons = reasons},
+         "-NOQUORUM 1/3 need=2 b:timeout c:refused\r\n",
+         NULL},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const char *resp3 = rows[i].resp3 != NULL ? rows[i].resp3 : rows[i].resp2;
+        assert_line(reply_format_resp(&rows[i].reply, DIALECT_RESP2, buf), rows[i].resp2);
+        assert_line(reply_format_resp(&rows[i].reply, DIALECT_RESP3, buf), resp3);
+    }
+}
+END_TEST
+
+START_TEST(resp_errors_and_texts_are_exact)
+{
+    assert_line(reply_format_resp_error("ERR", "bad-time", "no time", buf),
+                "-ERR bad-time no time\r\n");
+    assert_line(reply_format_resp_error("NOAUTH", NULL, "who", buf), "-NOAUTH who\r\n");
+    assert_line(reply_format_resp_simple("PONG", 4, buf), "+PONG\r\n");
+}
+END_TEST
+
+START_TEST(overlong_resp_lines_are_cut_and_terminated)
+{
+    char words[3 * LIMIT_REPLY];
+    memset(words, 'w', sizeof(words) - 1);
+    words[sizeof(words) - 1] = '\0';
+    ck_assert_uint_eq(reply_format_resp_error("ERR", "code", words, buf), LIMIT_REPLY);
+    ck_assert_mem_eq(buf + LIMIT_REPLY - 3, "w\r\n", 3);
+    ck_assert_uint_eq(reply_format_resp_simple(words, sizeof(words), buf), LIMIT_REPLY);
+    ck_assert_mem_eq(buf + LIMIT_REPLY - 3, "w\r\n", 3);
+}
+END_TEST
+
+/* Only the replies to LOCK begin like a grant, with and without a slot. */
+START_TEST(a_grant_is_recognized_by_its_beginning)
+{
+    char grant[LIMIT_REPLY];
+    struct reply lock = {.outcome = OUTCOME_OK, .token = TOKEN, .validity_ms = 1};
+    for (int slot = 0; slot <= 1; slot++) {
+        lock.slot = slot ? "a#1" : NULL;
+        lock.slot_len = slot ? 3 : 0;
+        for (int fence = 0; fence <= 1; fence++) {
+            lock.fence = fence;
+            size_t grant_len = reply_format_resp_grant(TOKEN, slot != 0, grant);
+            size_t len = reply_format_resp(&lock, DIALECT_RESP3, buf);
+            ck_assert_uint_lt(grant_len, len);
+            ck_assert_mem_eq(buf, grant, grant_len);
+            grant_len = reply_format_resp_grant(TOKEN, slot == 0, grant);
+            ck_assert_mem_ne(buf, grant, grant_len);
+        }
+        const struct reply extend = {.outcome = OUTCOME_OK, .token = TOKEN, .fence = -1};
+        size_t grant_len = reply_format_resp_grant(TOKEN, slot != 0, grant);
+        reply_format_resp(&extend, DIALECT_RESP3, buf);
+        ck_assert_mem_ne(buf, grant, grant_len);
+    }
+}
+END_TEST
+
+START_TEST(pushes_are_lines_or_resp3_messages)
+{
+    struct push push = {.kind = PUSH_LOST,
+                        .resource = "deploy",
+                        .resource_len = 6,
+                        .token = TOKEN,
+                        .reason = "gone"};
+    assert_line(reply_format_push(&push, buf), "! LOST deploy " TOKEN " gone\n");
+    assert_line(reply_format_push_resp(&push, buf),
+                ">4\r\n$4\r\nLOST\r\n$6\r\ndeploy\r\n$40\r\n" TOKEN "\r\n$4\r\ngone\r\n");
+    push.kind = PUSH_WARN;
+    push.node = "b";
+    push.reason = "timeout";
+    assert_line(reply_format_push(&push, buf), "! WARN deploy " TOKEN " b:timeout\n");
+    assert_line(reply_format_push_resp(&push, buf),
+                ">4\r\n$4\r\nWARN\r\n$6\r\ndeploy\r\n$40\r\n" TOKEN "\r\n$9\r\nb:timeout\r\n");
+}
+END_TEST
+
+/* The last byte of the buffer stays unused, which shows that nothing was cut. */
+START_TEST(longest_resp_replies_fit)
+{
+    static const char name[] = "abcdefghijklmnopqrstuvwxyz012345";
+    char resource[LIMIT_RESOURCE];
+    char whole[512];
+    const char *names[LIMIT_NODES];
+    enum reason reasons[LIMIT_NODES];
+    memset(resource, 'r', sizeof(resource));
+    for (unsigned i = 0; i < LIMIT_NODES; i++) {
+        names[i] = name;
+        reasons[i] = REASON_DISCONNECTED;
+    }
+    const struct reply noquorum = {.outcome = OUTCOME_NOQUORUM,
+                                   .quorum = 8,
+                                   .node_count = LIMIT_NODES,
+                                   .node_names = names,
+                                   .node_reasons = reasons};
+    size_t len = reply_format_resp(&noquorum, DIALECT_RESP2, buf);
+    ck_assert_uint_lt(len, LIMIT_REPLY);
+    ck_assert_mem_eq(buf + len - 15, ":disconnected\r\n", 15);
+    const struct reply granted = {.outcome = OUTCOME_OK,
+                                  .token = TOKEN,
+                                  .validity_ms = INT64_MIN,
+                                  .elapsed_ms = INT64_MIN,
+                                  .slot = resource,
+                                  .slot_len = LIMIT_RESOURCE};
+    snprintf(whole, sizeof(whole),
+             "*6\r\n$2\r\nOK\r\n$40\r\n" TOKEN "\r\n:%ld\r\n:%ld\r\n$-1\r\n$256\r\n%.*s\r\n",
+             (long)INT64_MIN, (long)INT64_MIN, LIMIT_RESOURCE, resource);
+    assert_line(reply_format_resp(&granted, DIALECT_RESP2, buf), whole);
+    const struct push push = {.kind = PUSH_WARN,
+                              .resource = resource,
+                              .resource_len = LIMIT_RESOURCE,
+                              .token = TOKEN,
+                              .node = name,
+                              .reason = reason_word(REASON_DISCONNECTED)};
+    snprintf(whole, sizeof(whole),
+             ">4\r\n$4\r\nWARN\r\n$256\r\n%.*s\r\n$40\r\n" TOKEN "\r\n$45\r\n%s:disconnected\r\n",
+             LIMIT_RESOURCE, resource, name);
+    assert_line(reply_format_push_resp(&push, buf), whole);
+}
+END_TEST
+
+START_TEST(resp_values_are_exact)
+{
+    struct text text = {.buf = buf, .size = sizeof(buf)};
+    resp_array(&text, 0);
+    resp_map(&text, DIALECT_RESP2, 3);
+    resp_map(&text, DIALECT_RESP3, 3);
+    resp_push(&text, 4);
+    resp_bulk(&text, "a\r\n\0b", 5);
+    resp_string(&text, "");
+    resp_integer(&text, INT64_MIN);
+    resp_null(&text, DIALECT_RESP2);
+    resp_null(&text, DIALECT_RESP3);
+    static const char expected[] = "*0\r\n*6\r\n%3\r\n>4\r\n$5\r\na\r\n\0b\r\n$0\r\n\r\n"
+                                   ":-9223372036854775808\r\n$-1\r\n_\r\n";
+    ck_assert_uint_eq(text.len, sizeof(expected) - 1);
+    ck_assert_mem_eq(buf, expected, text.len);
+}
+END_TEST
+
+/* --- numbers --- */
 
 START_TEST(numbers_and_durations_are_exact)
 {
@@ -200,6 +393,13 @@ Suite *test_suite(void)
     tcase_add_test(cases, errors_and_listing_lines_carry_tags);
     tcase_add_test(cases, overlong_line_is_truncated_and_terminated);
     tcase_add_test(cases, longest_noquorum_reply_fits);
+    tcase_add_test(cases, each_outcome_has_its_resp_reply);
+    tcase_add_test(cases, resp_errors_and_texts_are_exact);
+    tcase_add_test(cases, overlong_resp_lines_are_cut_and_terminated);
+    tcase_add_test(cases, a_grant_is_recognized_by_its_beginning);
+    tcase_add_test(cases, pushes_are_lines_or_resp3_messages);
+    tcase_add_test(cases, longest_resp_replies_fit);
+    tcase_add_test(cases, resp_values_are_exact);
     tcase_add_test(cases, numbers_and_durations_are_exact);
     tcase_add_test(cases, text_log_line_has_time_level_event_and_fields);
     tcase_add_test(cases, json_log_line_is_one_object);
