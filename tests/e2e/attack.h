@@ -9,16 +9,22 @@
 #include <sys/types.h>
 
 #define ATTACK_TABLE(X)                                                                            \
-    X(ATTACK_IDLE, "idle")         /* sends nothing */                                             \
-    X(ATTACK_BYTES, "bytes")       /* one byte at a time */                                        \
-    X(ATTACK_UNREAD, "unread")     /* sends requests, never reads */                               \
-    X(ATTACK_PIPELINE, "pipeline") /* sends as much as fits, and reads the replies */              \
-    X(ATTACK_GARBAGE, "garbage")   /* random bytes */                                              \
-    X(ATTACK_HTTP, "http")         /* HTTP requests */                                             \
-    X(ATTACK_TLS, "tls")           /* the beginning of a TLS handshake */                          \
-    X(ATTACK_LONG, "long")         /* an endless line */                                           \
-    X(ATTACK_AUTH, "auth")         /* wrong secrets */                                             \
-    X(ATTACK_CHURN, "churn")       /* connects and resets */
+    X(ATTACK_IDLE, "idle")                   /* sends nothing */                                   \
+    X(ATTACK_BYTES, "bytes")                 /* one byte at a time */                              \
+    X(ATTACK_UNREAD, "unread")               /* sends requests, never reads */                     \
+    X(ATTACK_PIPELINE, "pipeline")           /* sends as much as fits, and reads the replies */    \
+    X(ATTACK_GARBAGE, "garbage")             /* random bytes */                                    \
+    X(ATTACK_HTTP, "http")                   /* HTTP requests */                                   \
+    X(ATTACK_TLS, "tls")                     /* the beginning of a TLS handshake */                \
+    X(ATTACK_LONG, "long")                   /* an endless line */                                 \
+    X(ATTACK_AUTH, "auth")                   /* wrong secrets */                                   \
+    X(ATTACK_CHURN, "churn")                 /* connects and resets */                             \
+    X(ATTACK_RESP_HALF, "resp-half")         /* half a RESP command, then nothing */               \
+    X(ATTACK_RESP_GARBAGE, "resp-garbage")   /* random bytes after '*' */                          \
+    X(ATTACK_RESP_LIES, "resp-lies")         /* lengths that lie */                                \
+    X(ATTACK_RESP_UNREAD, "resp-unread")     /* sends RESP commands, never reads */                \
+    X(ATTACK_RESP_PIPELINE, "resp-pipeline") /* sends as much as fits, and reads the replies */    \
+    X(ATTACK_RESP_AUTH, "resp-auth")         /* wrong secrets, by AUTH and HELLO */
 
 enum attack_kind {
 #define X(name, word) name,
@@ -47,8 +53,12 @@ const char *attack_name(enum attack_kind kind);
 struct attack_plan {
     unsigned each;     /* connections of each kind except ATTACK_IDLE */
     unsigned idle;     /* connections of the kind ATTACK_IDLE */
+    unsigned halves;   /* further connections of the kind ATTACK_RESP_HALF */
     unsigned pause_ms; /* between two actions of a connection */
 };
+
+/* The number of all connections. */
+unsigned attack_connections(const struct attack_plan *plan);
 
 /* Starts an attack on a port of 127.0.0.1. The connections come from other addresses of the
  * loopback network, so that 127.0.0.1 is left to honest clients. */

@@ -2,11 +2,12 @@
  * A daemon under attack: honest clients get every reply, memory and descriptors stay within limits,
  * and afterwards all resources are released.
  *
- * `make check` runs a short form with 200 connections. For the full form, run
- * build/tests/e2e/test_attack with ATTACK_EACH=1000, ATTACK_IDLE=1000, ATTACK_PAUSE_MS=250 and
- * ATTACK_SECONDS=60 in the environment. It opens 10,000 connections: 1,000 of each of nine hostile
- * kinds, which act four times a second, and 1,000 idle ones. It needs `ulimit -n` of at least
- * 12,000.
+ * `make check` runs a short form with 320 connections, and one with 500 that each send half a RESP
+ * command. For the full form, run build/tests/e2e/test_attack with ATTACK_EACH=600,
+ * ATTACK_IDLE=1000, ATTACK_PAUSE_MS=250, ATTACK_SECONDS=60 and ATTACK_HALVES=10000 in the
+ * environment. It opens 10,000 connections: 600 of each of fifteen hostile kinds, which act four
+ * times a second, and 1,000 idle ones; then 10,000 with half a command. It needs `ulimit -n` of at
+ * least 12,000.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,9 +40,9 @@ static unsigned number_from_environment(const char *name, unsigned fallback)
 
 static struct plan plan_from_environment(void)
 {
-    return (struct plan){{number_from_environment("ATTACK_EACH", 20),
-                          number_from_environment("ATTACK_IDLE", 20),
-                          number_from_environment("ATTACK_PAUSE_MS", 1)},
+    return (struct plan){{.each = number_from_environment("ATTACK_EACH", 20),
+                          .idle = number_from_environment("ATTACK_IDLE", 20),
+                          .pause_ms = number_from_environment("ATTACK_PAUSE_MS", 1)},
                          number_from_environment("ATTACK_SECONDS", 0)};
 }
 
@@ -114,7 +115,8 @@ static bool all_kinds_acted(const struct attack *attack, const struct plan *plan
     bool all = attack->counts->passes >= 10;
     for (unsigned kind = ATTACK_IDLE + 1; kind < ATTACK_KINDS; kind++)
         all = all && attack->counts->actions[kind] >= plan->attack.each;
-    return all;
+    return all &&
+           attack->counts->actions[ATTACK_RESP_HALF] >= plan->attack.each + plan->attack.halves;
 }
 
 static void serve_clients(struct attack_run *attack_run, const struct plan *plan)
@@ -135,6 +137,7 @@ static void serve_clients(struct attack_run *attack_run, const struct plan *plan
         if (i > ROUNDS && plan->seconds == 0)
             waiting_pause(&waiting);
     }
+    sample_usage(attack_run);
 }
 
 static void report(const struct attack_run *attack_run, const struct plan *plan)
@@ -158,10 +161,10 @@ static void report(const struct attack_run *attack_run, const struct plan *plan)
 
 static void check_bounds(const struct attack_run *attack_run, const struct plan *plan)
 {
-    long connections = (long)((ATTACK_KINDS - 1) * plan->attack.each + plan->attack.idle);
-    /* Two kinds have unread replies: ATTACK_UNREAD never reads, and ATTACK_PIPELINE can read too
-     * slowly. */
-    long unread_kib = 2 * (long)plan->attack.each * LIMIT_CLIENT_OUTPUT / 1024;
+    long connections = (long)attack_connections(&plan->attack);
+    /* Four kinds have unread replies: ATTACK_UNREAD and ATTACK_RESP_UNREAD never read, and
+     * ATTACK_PIPELINE and ATTACK_RESP_PIPELINE can read too slowly. */
+    long unread_kib = 4 * (long)plan->attack.each * LIMIT_CLIENT_OUTPUT / 1024;
     long most_kib =
         attack_run->memory_before_kib + unread_kib + connections * CONNECTION_KIB + 65536;
     if (!process_is_sanitized) /* ASan keeps freed memory */
@@ -175,9 +178,8 @@ static void check_bounds(const struct attack_run *attack_run, const struct plan 
 }
 
 static void run_attack(struct attack_run *attack_run, const char *test,
-                       const struct daemon_plan *daemon)
+                       const struct daemon_plan *daemon, const struct plan *plan)
 {
-    struct plan plan = plan_from_environment();
     stage_open(&attack_run->stage, test, &(struct stage_plan){.masters = 3, .daemon = *daemon});
     for (unsigned i = 0; i < HONEST; i++) {
         connect_client(attack_run, &attack_run->honest[i]);
@@ -185,11 +187,11 @@ static void run_attack(struct attack_run *attack_run, const char *test,
     }
     attack_run->memory_before_kib = process_memory_kib(attack_run->stage.daemon.pid);
     attack_run->files_before = process_open_files(attack_run->stage.daemon.pid);
-    attack_start(&attack_run->attack, attack_run->stage.daemon.port, &plan.attack);
-    serve_clients(attack_run, &plan);
-    report(attack_run, &plan);
+    attack_start(&attack_run->attack, attack_run->stage.daemon.port, &plan->attack);
+    serve_clients(attack_run, plan);
+    report(attack_run, plan);
     attack_stop(&attack_run->attack);
-    check_bounds(attack_run, &plan);
+    check_bounds(attack_run, plan);
 
     /* The daemon has closed all hostile connections and released their descriptors. */
     stage_wait_clients(&attack_run->stage, 1 + HONEST);
@@ -207,13 +209,28 @@ static void run_attack(struct attack_run *attack_run, const char *test,
 /* A long node_timeout: masters share the processors with the attack and are slow. */
 enum { NODE_TIMEOUT_MS = 5000 };
 
+static const struct daemon_plan open_daemon = {
+    .tcp_host = "127.0.0.1",
+    .yaml = "limits: {clients: 15000}\nlog: {level: warning}\n",
+    .node_timeout_ms = NODE_TIMEOUT_MS,
+};
+
 START_TEST(honest_clients_are_served_under_attack)
 {
     static struct attack_run attack_run;
-    run_attack(&attack_run, __func__,
-               &(struct daemon_plan){.tcp_host = "127.0.0.1",
-                                     .yaml = "limits: {clients: 15000}\nlog: {level: warning}\n",
-                                     .node_timeout_ms = NODE_TIMEOUT_MS});
+    const struct plan plan = plan_from_environment();
+    run_attack(&attack_run, __func__, &open_daemon, &plan);
+}
+END_TEST
+
+/* Each of these connections keeps the bytes of its command until the rest arrives. */
+START_TEST(honest_clients_are_served_among_many_half_commands)
+{
+    static struct attack_run attack_run;
+    const struct plan plan = {{.halves = number_from_environment("ATTACK_HALVES", 500),
+                               .pause_ms = number_from_environment("ATTACK_PAUSE_MS", 1)},
+                              number_from_environment("ATTACK_SECONDS", 0)};
+    run_attack(&attack_run, __func__, &open_daemon, &plan);
 }
 END_TEST
 
@@ -236,7 +253,8 @@ START_TEST(users_authenticate_and_are_served_under_attack)
     run_attack(&attack_run, __func__,
                &(struct daemon_plan){.tcp_host = "127.0.0.1",
                                      .yaml = secrets.yaml,
-                                     .node_timeout_ms = NODE_TIMEOUT_MS});
+                                     .node_timeout_ms = NODE_TIMEOUT_MS},
+               &plan);
     secrets_close(&secrets);
 }
 END_TEST
@@ -274,6 +292,7 @@ Suite *test_suite(void)
     if (plan_from_environment().seconds > 0)
         tcase_set_timeout(tests, 400 + 2 * plan_from_environment().seconds);
     tcase_add_test(tests, honest_clients_are_served_under_attack);
+    tcase_add_test(tests, honest_clients_are_served_among_many_half_commands);
     tcase_add_test(tests, every_line_before_a_half_close_is_answered);
     tcase_add_test(tests, users_authenticate_and_are_served_under_attack);
     suite_add_tcase(suite, tests);
