@@ -12,6 +12,7 @@ set -u
 runs_of() {
     case $1 in
         request | resp) echo 200000 ;;
+        commands) echo 50000 ;;
         client) echo 20000 ;;
         config) echo 5000 ;;
         *) echo 1000 ;;
