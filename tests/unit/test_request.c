@@ -576,6 +576,21 @@ START_TEST(an_empty_word_is_refused)
 }
 END_TEST
 
+START_TEST(every_word_that_is_kept_is_checked)
+{
+    for (unsigned i = 0; i < REQUEST_WORDS_MAX; i++) {
+        char expected[128];
+        split_words("LOCK a 1s FENCE HOLD LINGER WAIT 1s SLOTS 2 more words");
+        words.word[i].at = "\x7f";
+        words.word[i].len = 1;
+        ck_assert_int_eq(parse_words(), REQUEST_BAD_BYTE);
+        snprintf(expected, sizeof(expected),
+                 "byte 1 of word %u is 0x7f; spaces and control characters are not allowed", i + 1);
+        ck_assert_str_eq(error.text, expected);
+    }
+}
+END_TEST
+
 /* The same bytes as in a line; a word has no spaces either. */
 START_TEST(every_byte_of_a_word_is_valid_or_refused)
 {
@@ -660,6 +675,7 @@ Suite *test_suite(void)
                         (int)(sizeof(bad_lines) / sizeof(bad_lines[0])));
     tcase_add_test(cases, a_tag_is_no_word_of_a_command);
     tcase_add_test(cases, an_empty_word_is_refused);
+    tcase_add_test(cases, every_word_that_is_kept_is_checked);
     tcase_add_test(cases, every_byte_of_a_word_is_valid_or_refused);
     tcase_add_test(cases, more_words_than_are_kept_are_refused);
     tcase_add_test(cases, words_are_compared_in_either_case);

@@ -768,6 +768,22 @@ START_TEST(the_first_byte_decides_what_a_connection_speaks)
 }
 END_TEST
 
+/* Not the first byte after a long line was cut. */
+START_TEST(the_rest_of_a_long_line_decides_nothing)
+{
+    struct fixture fixture;
+    char line[LIMIT_LINE + 1];
+    open_resp_fixture(&fixture);
+    memset(line, 'x', LIMIT_LINE);
+    line[LIMIT_LINE] = '\0';
+    say(&fixture, 0, line);
+    expect_replies(&fixture, "ERR line-too-long a line must be at most 2048 bytes\n");
+    say(&fixture, 0, "*1\r\nPING\n");
+    expect_replies(&fixture, "ERR line-too-long a line must be at most 2048 bytes\nPONG\n");
+    close_fixture(&fixture);
+}
+END_TEST
+
 START_TEST(a_command_in_single_bytes_is_answered)
 {
     struct fixture fixture;
@@ -1059,6 +1075,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, late_unauthenticated_connections_are_closed_over_several_passes);
     tcase_add_test(tests, a_connection_without_memory_is_closed_and_logged);
     tcase_add_test(tests, the_first_byte_decides_what_a_connection_speaks);
+    tcase_add_test(tests, the_rest_of_a_long_line_decides_nothing);
     tcase_add_test(tests, a_command_in_single_bytes_is_answered);
     tcase_add_test(tests, commands_beyond_the_budget_wait_for_the_next_pass);
     tcase_add_test(tests, long_commands_of_one_read_are_all_taken);
