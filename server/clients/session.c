@@ -77,7 +77,9 @@ bool session_has_budget(const struct session *session)
 
 bool session_may_send_secret(const struct session *session)
 {
-    return !session->clients->auth.open && session->identity.state != AUTH_BY_SECRET;
+    /* RESET and a new AUTH can come together. */
+    bool once = session->dialect == DIALECT_LINE;
+    return !session->clients->auth.open && !(once && session->identity.state == AUTH_BY_SECRET);
 }
 
 void session_close_when_written(struct session *session)

@@ -1036,23 +1036,59 @@ START_TEST(as_many_commands_are_pending_as_the_limit_allows)
 }
 END_TEST
 
+static const char secret[] = "c0ffee00c0ffee00c0ffee00c0ffee00";
+
+static void assert_wiped(const struct fixture *fixture)
+{
+    const struct command_reader *reader = &fixture->clients.commands;
+    ck_assert_ptr_null(memmem(fixture->streams.scratch, LIMIT_NODE_IO, secret, 16));
+    ck_assert_ptr_null(memmem(reader, sizeof(*reader), secret, 16));
+}
+
+static void open_users_fixture(struct fixture *fixture)
+{
+    open_fixture(fixture);
+    fixture->clients.auth.open = false;
+    connect_clients(fixture, 1);
+    replies = (struct replies){0};
+}
+
 /* No copy of a secret stays in the buffers that all sessions share, also if it comes in pieces. */
 START_TEST(secrets_of_commands_are_wiped)
 {
-    static const char secret[] = "c0ffee00c0ffee00c0ffee00c0ffee00";
     struct fixture fixture;
-    open_resp_fixture(&fixture);
-    fixture.clients.auth.open = false;
-    const struct command_reader *reader = &fixture.clients.commands;
-    connect_clients(&fixture, 1);
-    const char *bytes = command("AUTH c0ffee00c0ffee00c0ffee00c0ffee00");
+    char words[64];
+    open_users_fixture(&fixture);
+    snprintf(words, sizeof(words), "AUTH %s", secret);
+    const char *bytes = command(words);
     size_t cut = _i == 0 ? 0 : strlen(bytes) - 5;
     ck_assert_int_eq(write(fixture.peers[0], bytes, cut), (ssize_t)cut);
     run_pass(&fixture);
     say(&fixture, 0, bytes + cut);
     expect_replies(&fixture, "-WRONGPASS wrong secret\r\n");
-    ck_assert_ptr_null(memmem(fixture.streams.scratch, LIMIT_NODE_IO, secret, 16));
-    ck_assert_ptr_null(memmem(reader, sizeof(*reader), secret, 16));
+    assert_wiped(&fixture);
+    close_fixture(&fixture);
+}
+END_TEST
+
+/* A client that has authenticated sends no secret, except after RESET. */
+START_TEST(secrets_after_reset_are_wiped)
+{
+    struct fixture fixture;
+    char words[64];
+    char bytes[128];
+    open_users_fixture(&fixture);
+    say_command(&fixture, 0, "PING");
+    expect_replies(&fixture, "+PONG\r\n");
+    LIST_FIRST(&fixture.clients.sessions)->identity.state = AUTH_BY_SECRET;
+    fixture.clients.auth.pending_count = 0;
+    TAILQ_INIT(&fixture.clients.auth.pending);
+    snprintf(words, sizeof(words), "AUTH %s", secret);
+    int len = snprintf(bytes, sizeof(bytes), "%s", command("RESET"));
+    snprintf(bytes + len, sizeof(bytes) - (size_t)len, "%s", command(words));
+    say(&fixture, 0, bytes);
+    expect_replies(&fixture, "+PONG\r\n+RESET\r\n-WRONGPASS wrong secret\r\n");
+    assert_wiped(&fixture);
     close_fixture(&fixture);
 }
 END_TEST
@@ -1087,6 +1123,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, garbage_is_answered_after_all_earlier_commands);
     tcase_add_test(tests, as_many_commands_are_pending_as_the_limit_allows);
     tcase_add_loop_test(tests, secrets_of_commands_are_wiped, 0, 2);
+    tcase_add_test(tests, secrets_after_reset_are_wiped);
     suite_add_tcase(suite, tests);
     return suite;
 }
