@@ -154,19 +154,28 @@ static void run_hello(struct session *session, const struct request_words *words
     write_hello(session);
 }
 
+/* A connection that has not authenticated yet gets no more time for it. */
+static void leave_user(struct session *session)
+{
+    struct auth *auth = &session->clients->auth;
+    struct auth_identity *identity = &session->identity;
+    if (identity->state == AUTH_PENDING)
+        return;
+    auth_leave(auth, identity);
+    if (!auth_identify(auth, identity)) {
+        auth_await(auth, identity, session->lines_ns);
+        clients_set_auth_timer(session->clients);
+    }
+}
+
 /* The connection is as it was when it began: it has no locks with HOLD, no user, no name. */
 static void run_reset(struct session *session, const struct request_words *words)
 {
-    struct auth *auth = &session->clients->auth;
     (void)words;
     engine_client_end(session->clients->engine, &session->client, ENGINE_QUIT, session->lines_ns);
     engine_client_set_name(&session->client, "", 0);
     session->dialect = DIALECT_RESP2;
-    auth_leave(auth, &session->identity);
-    if (!auth_identify(auth, &session->identity)) {
-        auth_await(auth, &session->identity, session->lines_ns);
-        clients_set_auth_timer(session->clients);
-    }
+    leave_user(session);
     session_write_text(session, &no_request, "RESET");
 }
 

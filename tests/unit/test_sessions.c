@@ -1053,6 +1053,22 @@ static void open_users_fixture(struct fixture *fixture)
     replies = (struct replies){0};
 }
 
+START_TEST(reset_gives_no_more_time_to_authenticate)
+{
+    struct fixture fixture;
+    open_users_fixture(&fixture);
+    now_ns += fixture.config->limits.auth_timeout_ns / 2;
+    say_command(&fixture, 0, "RESET");
+    expect_replies(&fixture, "+RESET\r\n");
+    ck_assert_uint_eq(fixture.clients.auth.pending_count, 1);
+    now_ns += fixture.config->limits.auth_timeout_ns / 2;
+    clients_apply_config(&fixture.clients, CLIENTS); /* sets the timer, which is due now */
+    expect_end(&fixture);
+    ck_assert_str_eq(replies.text, "+RESET\r\n-DENIED not authenticated in time\r\n");
+    close_fixture(&fixture);
+}
+END_TEST
+
 /* No copy of a secret stays in the buffers that all sessions share, also if it comes in pieces. */
 START_TEST(secrets_of_commands_are_wiped)
 {
@@ -1122,6 +1138,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, every_command_before_a_half_close_is_answered);
     tcase_add_test(tests, garbage_is_answered_after_all_earlier_commands);
     tcase_add_test(tests, as_many_commands_are_pending_as_the_limit_allows);
+    tcase_add_test(tests, reset_gives_no_more_time_to_authenticate);
     tcase_add_loop_test(tests, secrets_of_commands_are_wiped, 0, 2);
     tcase_add_test(tests, secrets_after_reset_are_wiped);
     suite_add_tcase(suite, tests);
