@@ -218,16 +218,6 @@ size_t reply_format_resp(const struct reply *reply, enum dialect dialect, char *
     return text.len;
 }
 
-size_t reply_format_resp_grant(const char *token, bool slot, char *buf)
-{
-    const struct form form = {true, DIALECT_RESP3};
-    struct text text = {.buf = buf, .size = LIMIT_REPLY};
-    resp_array(&text, slot ? 6 : 5);
-    put_outcome(&text, form, OUTCOME_OK);
-    put_word(&text, form, token, LIMIT_TOKEN);
-    return text.len;
-}
-
 /* --- messages that answer no request --- */
 
 /* LOST <resource> <token> <reason>, or WARN <resource> <token> <node>:<reason>. */

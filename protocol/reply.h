@@ -8,7 +8,6 @@
 #ifndef PROTOCOL_REPLY_H
 #define PROTOCOL_REPLY_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -52,10 +51,6 @@ size_t reply_format(const struct reply *reply, const char *tag, size_t tag_len, 
  * outcome and its fields: numbers become integers, and a missing fence becomes null.
  */
 size_t reply_format_resp(const struct reply *reply, enum dialect dialect, char *buf);
-
-/* The beginning of the RESP reply that grants a lock with this token; to a LOCK with SLOTS if
- * `slot`. No other reply begins like this. */
-size_t reply_format_resp_grant(const char *token, bool slot, char *buf);
 
 /* A line that the daemon pushes to a connection about one of its HOLDs. */
 struct push {

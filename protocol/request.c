@@ -151,7 +151,7 @@ bool request_word_is(const struct request_word *word, const char *name)
 
 /* --- tags and labels --- */
 
-static bool is_label_byte(char byte)
+bool request_is_label_byte(char byte)
 {
     return (byte >= '0' && byte <= '9') || (byte >= 'a' && byte <= 'z') ||
            (byte >= 'A' && byte <= 'Z') || byte == '_' || byte == '.' || byte == ':' || byte == '-';
@@ -162,14 +162,9 @@ static bool is_label(const char *at, size_t len)
     if (len == 0 || len > LIMIT_TAG)
         return false;
     for (size_t i = 0; i < len; i++)
-        if (!is_label_byte(at[i]))
+        if (!request_is_label_byte(at[i]))
             return false;
     return true;
-}
-
-bool request_word_is_label(const struct request_word *word)
-{
-    return is_label(word->at, word->len);
 }
 
 static bool is_tag(const struct request_word *word)
@@ -300,7 +295,7 @@ static enum request_error take_label(const struct request_word *word, struct req
                                      struct error *error)
 {
     if (!is_label(word->at, word->len))
-        return fail(error, REQUEST_BAD_ARGUMENTS, REQUEST_LABEL_RULE);
+        return fail(error, REQUEST_BAD_ARGUMENTS, "a label must be 1 to 32 of A-Z a-z 0-9 _ . : -");
     request->label = word->at;
     request->label_len = (uint16_t)word->len;
     return REQUEST_FINE;

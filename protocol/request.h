@@ -153,9 +153,8 @@ enum request_error request_check_words(const struct request_words *words, struct
 /* Whether the word is this name, in upper or lower case. */
 bool request_word_is(const struct request_word *word, const char *name);
 
-/* Whether the word is valid as a label of NAME; REQUEST_LABEL_RULE says what is. */
-bool request_word_is_label(const struct request_word *word);
-#define REQUEST_LABEL_RULE "a label must be 1 to 32 of A-Z a-z 0-9 _ . : -"
+/* Whether the byte can be part of a label or tag. */
+bool request_is_label_byte(char byte);
 
 /*
  * Read only the tag of a line. The rest of the line is allowed to be incomplete or invalid. Sets

@@ -143,13 +143,15 @@ enum auth_result auth_try(struct auth *auth, struct auth_identity *identity,
     uint64_t fingerprint;
     if (auth->open)
         return AUTH_IGNORED;
-    if (identity->state == AUTH_BY_SECRET)
+    if (identity->state == AUTH_BY_SECRET && !credentials->may_repeat)
         return AUTH_AGAIN;
     if (auth_throttle_wait_ns(&auth->auth_throttle, &identity->client_address, now_ns) > 0)
         return AUTH_LIMITED;
     const struct user *user =
         users_by_secret(&auth->users, credentials->secret, credentials->secret_len, &fingerprint);
     if (user != NULL && is_named(user, credentials)) {
+        if (identity->state == AUTH_BY_SECRET)
+            return user == identity->user ? AUTH_REPEATED : AUTH_AGAIN;
         set_state(auth, identity, AUTH_BY_SECRET, user);
         return AUTH_ACCEPTED;
     }
@@ -164,6 +166,7 @@ const struct auth_reply *auth_reply(enum auth_result result)
     static const struct auth_reply replies[] = {
         [AUTH_ACCEPTED] = {"OK", "OK", ""},
         [AUTH_IGNORED] = {"OK", "OK", ""},
+        [AUTH_REPEATED] = {"OK", "OK", ""},
         [AUTH_AGAIN] = {"DENIED", "ERR",
                         "this connection has already authenticated; open another one"},
         /* The secret was not checked, so the client may retry it. */

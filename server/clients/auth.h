@@ -94,6 +94,7 @@ enum auth_result {
     AUTH_IGNORED,  /* no users are configured: any secret is accepted, so that clients can be given
                       secrets before the daemon */
     AUTH_AGAIN,    /* the connection had already authenticated */
+    AUTH_REPEATED, /* the same, with the secret of its user; only if it may repeat */
     AUTH_LIMITED,  /* too many wrong secrets from this client address: the secret is not checked */
     AUTH_WRONG,    /* no user has this secret */
 };
@@ -104,6 +105,7 @@ struct auth_credentials {
     size_t name_len;
     const char *secret;
     size_t secret_len;
+    bool may_repeat; /* Redis clients may authenticate again, as the same user */
 };
 
 /* Check a secret. After a failure, the caller closes the connection if it is still AUTH_PENDING.

@@ -12,13 +12,12 @@ static bool is_alone(struct session *session)
     return !session->commands_wait;
 }
 
-static const struct request no_request;
-
 static void refuse_long(struct session *session)
 {
     session->requests++;
-    session_write_error(session, &no_request, REQUEST_LINE_TOO_LONG,
-                        "the words of a command must have at most 2048 bytes together");
+    session_write_error(session, NULL, REQUEST_LINE_TOO_LONG,
+                        "the words of a command, with a space between them, must be shorter than "
+                        "2048 bytes");
 }
 
 /* A request that the line protocol has as well. False if it has to wait. */
@@ -29,7 +28,7 @@ static bool take_request(struct session *session, const struct command_reader *c
     if (failed == REQUEST_FINE)
         return requests_take_line(session, commands->line, commands->line_len) == LINE_TAKEN;
     session->requests++;
-    session_write_error(session, &no_request, failed, error.text);
+    session_write_error(session, NULL, failed, error.text);
     return true;
 }
 
@@ -59,15 +58,17 @@ static void end_for_garbage(struct session *session, const char *why)
 {
     if (!is_alone(session))
         return;
-    session_write_error(session, &no_request, REQUEST_BAD_BYTE, why);
+    session->clients->request_errors[REQUEST_BAD_BYTE]++;
+    session_write_refusal(session, NULL, "ERR", "ERR", why);
     session_close_when_written(session);
 }
 
 /* Take the next command of the reader. False if there is none, or it has to wait. */
 static bool take_next(struct session *session, struct command_reader *commands)
 {
-    /* Later replies could exceed the limit while they wait for the reply to an earlier command. */
-    if (session->replies.kept > LIMIT_CLIENT_OUTPUT / 2) {
+    /* The client has to read its replies first, or they wait for the reply to an earlier command.
+     */
+    if (session_room(session) < LIMIT_RESP_OUTPUT - LIMIT_CLIENT_OUTPUT / 2) {
         session->commands_wait = true;
         return false;
     }

@@ -1,5 +1,6 @@
 #include "server/clients/session.h"
 
+#include <assert.h>
 #include <event2/buffer.h>
 
 #include "protocol/units.h"
@@ -43,6 +44,7 @@ static void collect(struct listing *listing, bool is_map)
     char header_buf[16];
     struct text header = {.buf = header_buf, .size = sizeof(header_buf)};
     const struct text *text = &listing->row.text;
+    assert(text->len < text->size);
     if (is_map)
         row_header(&listing->row, &header);
     if (evbuffer_add(listing->collected, header.buf, header.len) != 0 ||

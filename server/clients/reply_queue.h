@@ -49,16 +49,15 @@ uint16_t reply_queue_open(struct reply_queue *queue);
 bool reply_queue_keep(struct reply_queue *queue, const char *reply, size_t len);
 
 /* The command of this slot is answered. The slot is free afterwards. Writes all replies whose turn
- * it is. False if there is not enough memory to keep the reply. */
+ * it is. token: LIMIT_TOKEN digits if the reply grants this lock, else NULL. False if there is not
+ * enough memory to keep the reply. */
 bool reply_queue_settle(struct reply_queue *queue, uint16_t slot, const char *reply, size_t len,
-                        reply_queue_write *write, void *context);
+                        const char *token, reply_queue_write *write, void *context);
 
-/* Is a reply kept that contains these bytes? Then *slot is the command that keeps it. */
-bool reply_queue_find(const struct reply_queue *queue, const char *bytes, size_t len,
-                      uint16_t *slot);
-
-/* Keep more bytes to follow the reply found. False if there is not enough memory. */
-bool reply_queue_keep_after(struct reply_queue *queue, uint16_t slot, const char *bytes,
-                            size_t len);
+/* A message about this lock. If the reply that grants the lock is kept, the message is kept to
+ * follow it. Otherwise *kept is false, and the caller writes the message. Returns false if there is
+ * not enough memory to keep the message. */
+bool reply_queue_push(struct reply_queue *queue, const char *token, const char *message, size_t len,
+                      bool *kept);
 
 #endif

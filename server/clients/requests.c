@@ -37,7 +37,7 @@ bool requests_authenticate(struct session *session, const struct request *reques
         session_log_authenticated(session);
     if (result == AUTH_WRONG)
         log_wrong_secret(session, news);
-    if (result == AUTH_ACCEPTED || result == AUTH_IGNORED)
+    if (result == AUTH_ACCEPTED || result == AUTH_IGNORED || result == AUTH_REPEATED)
         return true;
     session_write_refusal(session, request, reply->word, reply->resp_word, reply->text);
     if (session->identity.state == AUTH_PENDING)
@@ -118,7 +118,6 @@ static enum acl_answer check(const struct session *session, const struct request
 static void refuse_unknown(struct session *session, const char *line, size_t len)
 {
     enum { QUOTE_MAX = 32 };
-    static const struct request no_request;
     struct error error;
     struct text text = error_begin(&error);
     const char *space = memchr(line, ' ', len);
@@ -126,7 +125,7 @@ static void refuse_unknown(struct session *session, const char *line, size_t len
     text_string(&text, "unknown command '");
     text_escape(&text, line, name_len < QUOTE_MAX ? name_len : QUOTE_MAX, TEXT_QUOTED);
     text_string(&text, "': redlockd is a lock manager, HELP lists its commands");
-    session_write_error(session, &no_request, REQUEST_UNKNOWN_VERB, error.text);
+    session_write_error(session, NULL, REQUEST_UNKNOWN_VERB, error.text);
 }
 
 enum line_outcome requests_take_line(struct session *session, const char *line, size_t len)

@@ -1,5 +1,4 @@
-#include <event2/buffer.h>
-#include <stdio.h>
+#include <assert.h>
 #include <string.h>
 
 #include "protocol/units.h"
@@ -7,8 +6,6 @@
 #include "server/clients/resp_session.h"
 #include "server/clients/session.h"
 #include "server/clock.h"
-
-static const struct request no_request;
 
 /* --- COMMAND: redlockd's verbs, as Redis describes its commands --- */
 
@@ -92,10 +89,10 @@ static enum verb find_verb(const struct request_word *name)
     return verb;
 }
 
-static void write_text(struct session *session, struct text *text)
+static void write_text(struct session *session, const struct text *text)
 {
+    assert(text->len < text->size);
     session_write_bytes(session, text->buf, text->len);
-    text->len = 0;
 }
 
 static void write_header(struct session *session, size_t count, bool is_map)
@@ -158,7 +155,7 @@ void resp_docs_command(struct session *session, const struct request_words *word
     }
     bool docs = words->count > 1 && request_word_is(what, "DOCS");
     if (words->count > 1 && !docs && !request_word_is(what, "INFO")) {
-        session_write_error(session, &no_request, REQUEST_BAD_ARGUMENTS,
+        session_write_error(session, NULL, REQUEST_BAD_ARGUMENTS,
                             "COMMAND takes COUNT, DOCS [<name> ...] or INFO [<name> ...]");
         return;
     }
@@ -254,7 +251,7 @@ void resp_docs_info(struct session *session, const struct request_words *words)
     struct text text = {.buf = buf, .size = sizeof(buf)};
     enum acl_answer may = acl_check(&session->identity.acl, VERB_STATS, NULL, 0);
     if (may != ACL_YES) {
-        session_deny(session, &no_request, VERB_STATS, may);
+        session_deny(session, NULL, VERB_STATS, may);
         return;
     }
     status_take_clients(&status, session->clients, clock_now_ns());

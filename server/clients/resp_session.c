@@ -1,5 +1,6 @@
 #include "server/clients/resp_session.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -18,16 +19,14 @@ static void write_error(struct session *session, const char *word, const char *t
     session_write_bytes(session, answer, reply_format_resp_error(word, NULL, text, answer));
 }
 
-static const struct request no_request;
-
 static void refuse(struct session *session, const char *text)
 {
-    session_write_error(session, &no_request, REQUEST_BAD_ARGUMENTS, text);
+    session_write_error(session, NULL, REQUEST_BAD_ARGUMENTS, text);
 }
 
 static void write_ok(struct session *session)
 {
-    session_write_text(session, &no_request, "OK");
+    session_write_text(session, NULL, "OK");
 }
 
 static void write_bulk(struct session *session, const char *bytes, size_t len)
@@ -48,25 +47,26 @@ static void write_integer(struct session *session, int64_t number)
 
 /* --- HELLO, AUTH, RESET, QUIT --- */
 
-/* The name that Redis clients send if they have only a secret. */
-static const char any_user[] = "default";
-
-static struct auth_credentials credentials_of(const struct request_word *name,
-                                              const struct request_word *secret)
+/* The name that Redis clients send if they have only a secret. It stands for any user, unless a
+ * user has this name. */
+static bool is_any_user(const struct session *session, const struct request_word *name)
 {
-    struct auth_credentials credentials = {.secret = secret->at, .secret_len = secret->len};
-    if (name != NULL && !request_word_is(name, any_user)) {
-        credentials.name = name->at;
-        credentials.name_len = name->len;
-    }
-    return credentials;
+    static const char any_user[] = "default";
+    const struct auth *auth = &session->clients->auth;
+    return name->len == strlen(any_user) && memcmp(name->at, any_user, name->len) == 0 &&
+           (auth->open || users_by_name(&auth->users, any_user) == NULL);
 }
 
 static bool authenticate(struct session *session, const struct request_word *name,
                          const struct request_word *secret)
 {
-    const struct auth_credentials credentials = credentials_of(name, secret);
-    return requests_authenticate(session, &no_request, &credentials);
+    struct auth_credentials credentials = {
+        .secret = secret->at, .secret_len = secret->len, .may_repeat = true};
+    if (name != NULL && !is_any_user(session, name)) {
+        credentials.name = name->at;
+        credentials.name_len = name->len;
+    }
+    return requests_authenticate(session, NULL, &credentials);
 }
 
 /* AUTH [<user>] <secret> */
@@ -77,6 +77,17 @@ static void run_auth(struct session *session, const struct request_words *words)
     session->clients->requests[VERB_AUTH]++;
     if (authenticate(session, named ? &word[1] : NULL, &word[named ? 2 : 1]))
         write_ok(session);
+}
+
+/* Client libraries choose names by themselves, so a name that is no label must not make them fail:
+ * it is cut, and other bytes become "_". */
+static void set_name(struct session *session, const struct request_word *name)
+{
+    char label[LIMIT_TAG];
+    size_t len = name->len < sizeof(label) ? name->len : sizeof(label);
+    for (size_t i = 0; i < len; i++)
+        label[i] = request_is_label_byte(name->at[i]) ? name->at[i] : '_';
+    engine_client_set_name(&session->client, label, len);
 }
 
 /* HELLO with all its options. */
@@ -101,7 +112,7 @@ static const char *parse_hello(const struct request_words *words, struct hello *
             return "HELLO takes [2|3] [AUTH <user> <secret>] [SETNAME <label>]";
         }
     }
-    return hello->name == NULL || request_word_is_label(hello->name) ? NULL : REQUEST_LABEL_RULE;
+    return NULL;
 }
 
 static void write_hello(struct session *session)
@@ -118,6 +129,7 @@ static void write_hello(struct session *session)
     row_string(&row, "role", "master");
     row_array(&row, "modules", 0);
     row_header(&row, &header);
+    assert(row.text.len < row.text.size);
     session_write_bytes(session, header.buf, header.len);
     session_write_bytes(session, row.text.buf, row.text.len);
 }
@@ -150,22 +162,25 @@ static void run_hello(struct session *session, const struct request_words *words
     }
     session->dialect = hello.dialect;
     if (hello.name != NULL)
-        engine_client_set_name(&session->client, hello.name->at, hello.name->len);
+        set_name(session, hello.name);
     write_hello(session);
 }
 
-/* A connection that has not authenticated yet gets no more time for it. */
-static void leave_user(struct session *session)
+/* A connection that has not authenticated yet gets no more time for it. False if there are too many
+ * unauthenticated connections already. */
+static bool leave_user(struct session *session)
 {
     struct auth *auth = &session->clients->auth;
     struct auth_identity *identity = &session->identity;
     if (identity->state == AUTH_PENDING)
-        return;
+        return true;
     auth_leave(auth, identity);
-    if (!auth_identify(auth, identity)) {
-        auth_await(auth, identity, session->lines_ns);
-        clients_set_auth_timer(session->clients);
-    }
+    if (auth_identify(auth, identity))
+        return true;
+    bool full = auth_is_full(auth);
+    auth_await(auth, identity, session->lines_ns);
+    clients_set_auth_timer(session->clients);
+    return !full;
 }
 
 /* The connection is as it was when it began: it has no locks with HOLD, no user, no name. */
@@ -175,8 +190,12 @@ static void run_reset(struct session *session, const struct request_words *words
     engine_client_end(session->clients->engine, &session->client, ENGINE_QUIT, session->lines_ns);
     engine_client_set_name(&session->client, "", 0);
     session->dialect = DIALECT_RESP2;
-    leave_user(session);
-    session_write_text(session, &no_request, "RESET");
+    if (leave_user(session)) {
+        session_write_text(session, NULL, "RESET");
+        return;
+    }
+    write_error(session, "LIMIT", "unauthenticated");
+    session_close_when_written(session);
 }
 
 static void run_quit(struct session *session, const struct request_words *words)
@@ -189,16 +208,6 @@ static void run_quit(struct session *session, const struct request_words *words)
 }
 
 /* --- CLIENT --- */
-
-static void set_name(struct session *session, const struct request_word *name)
-{
-    if (name->len > 0 && !request_word_is_label(name)) {
-        refuse(session, REQUEST_LABEL_RULE);
-        return;
-    }
-    engine_client_set_name(&session->client, name->at, name->len);
-    write_ok(session);
-}
 
 static void write_name(struct session *session)
 {
@@ -239,9 +248,10 @@ static void run_client(struct session *session, const struct request_words *word
 {
     const struct request_word *word = words->word;
     const struct request_word *what = &word[1];
-    if (request_word_is(what, "SETNAME") && words->count == 3)
+    if (request_word_is(what, "SETNAME") && words->count == 3) {
         set_name(session, &word[2]);
-    else if (request_word_is(what, "GETNAME") && words->count == 2)
+        write_ok(session);
+    } else if (request_word_is(what, "GETNAME") && words->count == 2)
         write_name(session);
     else if (request_word_is(what, "ID") && words->count == 2)
         write_integer(session, (int64_t)engine_client_id(&session->client));
@@ -329,7 +339,7 @@ void resp_session_run(struct session *session, const struct request_words *words
     char text[128];
     session->requests++;
     if (!command->without_auth && !session->identity.acl.known) {
-        session_deny(session, &no_request, VERB_AUTH, ACL_NOT_KNOWN);
+        session_deny(session, NULL, VERB_AUTH, ACL_NOT_KNOWN);
     } else if (words->count < command->least || words->count > command->most) {
         snprintf(text, sizeof(text), "%s takes %s", command->name, command->usage);
         refuse(session, text);

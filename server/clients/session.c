@@ -92,8 +92,9 @@ void session_close_when_written(struct session *session)
 
 size_t session_room(const struct session *session)
 {
+    size_t limit = session->dialect == DIALECT_LINE ? LIMIT_CLIENT_OUTPUT : LIMIT_RESP_OUTPUT;
     size_t unread = stream_unsent(&session->stream) + session->replies.kept;
-    return unread < LIMIT_CLIENT_OUTPUT ? LIMIT_CLIENT_OUTPUT - unread : 0;
+    return unread < limit ? limit - unread : 0;
 }
 
 /* Whether there is room for a reply. If not, the session is dropped. */
@@ -152,8 +153,10 @@ void session_write_error(struct session *session, const struct request *request,
                          enum request_error error, const char *text)
 {
     char answer[LIMIT_REPLY];
-    session_write_bytes(session, answer,
-                        format_error(session, error, text, request->tag, request->tag_len, answer));
+    const char *tag = request != NULL ? request->tag : NULL;
+    size_t tag_len = request != NULL ? request->tag_len : 0;
+    session->clients->request_errors[error]++;
+    session_write_bytes(session, answer, format_error(session, error, text, tag, tag_len, answer));
 }
 
 void session_write_refusal(struct session *session, const struct request *request, const char *word,
@@ -209,8 +212,10 @@ static void write_to_stream(void *context, const char *bytes, size_t len)
     stream_write(&session->stream, bytes, len);
 }
 
-/* Write the reply to a RESP command. Without tag, the engine has not had it. */
-static void write_in_order(struct session *session, const char *tag, const char *answer, size_t len)
+/* Write the reply to a RESP command. Without tag, the engine has not had it. token: see
+ * reply_queue_settle(). */
+static void write_in_order(struct session *session, const char *tag, const char *token,
+                           const char *answer, size_t len)
 {
     uint16_t slot;
     if (tag == NULL) {
@@ -219,7 +224,7 @@ static void write_in_order(struct session *session, const char *tag, const char 
     }
     memcpy(&slot, tag, sizeof(slot));
     if (make_room(session, len) &&
-        !reply_queue_settle(&session->replies, slot, answer, len, write_to_stream, session))
+        !reply_queue_settle(&session->replies, slot, answer, len, token, write_to_stream, session))
         drop_for_memory(session);
 }
 
@@ -243,7 +248,11 @@ void session_on_reply(struct session *session, const char *tag, size_t tag_len,
         if (make_room(session, len))
             stream_write(&session->stream, answer, len);
     } else {
-        write_in_order(session, tag, answer, reply_format_resp(reply, session->dialect, answer));
+        /* Only the reply to EXTEND has a token and no field for the fence: it grants nothing new.
+         */
+        const char *token = reply->fence >= 0 ? reply->token : NULL;
+        size_t len = reply_format_resp(reply, session->dialect, answer);
+        write_in_order(session, tag, token, answer, len);
     }
     request_done(session, tag);
 }
@@ -258,28 +267,21 @@ void session_on_undone(struct session *session, const char *tag, size_t tag_len)
     session->clients->request_errors[REQUEST_BAD_ARGUMENTS]++;
     size_t len = format_error(session, REQUEST_BAD_ARGUMENTS, undone, tag, tag_len, answer);
     if (session->dialect != DIALECT_LINE)
-        write_in_order(session, tag, answer, len);
+        write_in_order(session, tag, NULL, answer, len);
     else
         session_write_bytes(session, answer, len);
     request_done(session, tag);
 }
 
-/* The client has to read the grant of a lock before a message about it. If the grant waits for the
- * replies to earlier commands, the message follows it. Returns whether the message was taken. */
-static bool keep_push(struct session *session, const struct push *push, const char *message,
-                      size_t len)
+static void write_push(struct session *session, const struct push *push, const char *message,
+                       size_t len)
 {
-    for (unsigned with_slots = 0; with_slots <= 1; with_slots++) {
-        char grant[LIMIT_REPLY];
-        uint16_t slot;
-        size_t grant_len = reply_format_resp_grant(push->token, with_slots != 0, grant);
-        if (!reply_queue_find(&session->replies, grant, grant_len, &slot))
-            continue;
-        if (!reply_queue_keep_after(&session->replies, slot, message, len))
-            drop_for_memory(session);
-        return true;
-    }
-    return false;
+    bool kept = false;
+    /* The client has to read the grant of a lock before a message about it. */
+    if (!reply_queue_push(&session->replies, push->token, message, len, &kept))
+        drop_for_memory(session);
+    else if (!kept)
+        stream_write(&session->stream, message, len);
 }
 
 void session_on_push(struct session *session, const struct push *push)
@@ -289,10 +291,10 @@ void session_on_push(struct session *session, const struct push *push)
      * always written, because there is at most one per lock. */
     if (push->kind != PUSH_LOST && session_room(session) <= LIMIT_CLIENT_OUTPUT / 2)
         return;
-    size_t len = session->dialect == DIALECT_LINE ? reply_format_push(push, message)
-                                                  : reply_format_push_resp(push, message);
-    if (session->replies.kept == 0 || !keep_push(session, push, message, len))
-        stream_write(&session->stream, message, len);
+    if (session->dialect == DIALECT_LINE)
+        stream_write(&session->stream, message, reply_format_push(push, message));
+    else
+        write_push(session, push, message, reply_format_push_resp(push, message));
 }
 
 /* --- authentication --- */

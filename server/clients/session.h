@@ -104,6 +104,8 @@ void session_drop_as(struct session *session, enum client_log_kind kind, const c
  * replies. */
 size_t session_room(const struct session *session);
 
+/* In the functions below, the request may be NULL if the session speaks RESP. */
+
 /* Write a part of a reply in the session's dialect. RESP: after the replies to all earlier
  * commands. */
 void session_write_bytes(struct session *session, const char *bytes, size_t len);

@@ -114,11 +114,11 @@ static void session_on_input(void *context)
 }
 
 /* All output has been sent. If the session is to be closed after its last output, let the sweep
- * close it. */
+ * close it. RESP commands may have waited for this. */
 static void session_on_written(void *context)
 {
     struct session *session = context;
-    if (session->state >= SESSION_ENDED)
+    if (session->state >= SESSION_ENDED || session->commands_wait)
         session_defer(session);
 }
 
@@ -241,10 +241,10 @@ static void evict(struct session *session, const char *text, const char *why)
     char line[LIMIT_REPLY];
     int len =
         snprintf(line, sizeof(line), session->dialect == DIALECT_LINE ? "%s\n" : "-%s\r\n", text);
-    /* If output is unsent, the line would follow a truncated one. TLS output cannot be flushed
-     * here. */
+    /* If output is unsent, the line would follow a truncated one. To a RESP client it would be the
+     * reply to the oldest pending command. TLS output cannot be flushed here. */
     if (session->state != SESSION_DROPPED && session->stream.tls == NULL &&
-        session_room(session) == LIMIT_CLIENT_OUTPUT)
+        stream_unsent(&session->stream) == 0 && session->replies.pending == 0)
         (void)!send(session->stream.fd, line, (size_t)len, MSG_DONTWAIT | MSG_NOSIGNAL);
     engine_client_unreachable(&session->client);
     /* The daemon no longer extends the HOLDs of this session, so the log has their number. */

@@ -305,15 +305,16 @@ START_TEST(words_beyond_those_kept_are_counted)
 END_TEST
 
 /* A command whose words are too long is taken as a whole, and so is the next one. */
-START_TEST(words_together_have_at_most_the_bytes_of_a_line)
+START_TEST(words_together_fit_in_a_line)
 {
     static const struct {
         unsigned count;
         size_t len;
         bool too_long;
     } rows[] = {
-        {1, LIMIT_LINE, false},        {1, LIMIT_LINE + 1, true},  {2, LIMIT_LINE / 2, false},
-        {2, LIMIT_LINE / 2 + 1, true}, {8, LIMIT_LINE / 8, false}, {9, LIMIT_LINE / 8, true},
+        {1, LIMIT_LINE - 1, false},     {1, LIMIT_LINE, true},
+        {2, LIMIT_LINE / 2 - 1, false}, {2, LIMIT_LINE / 2, true},
+        {8, LIMIT_LINE / 8 - 1, false}, {8, LIMIT_LINE / 8, true},
         {1, COMMAND_BYTES - 32, true},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -323,7 +324,7 @@ START_TEST(words_together_have_at_most_the_bytes_of_a_line)
         ck_assert(command_reader_begin(&reader, input, len, false));
         ck_assert_int_eq(command_reader_next(&reader), COMMAND_READ);
         ck_assert_int_eq(reader.too_long, rows[i].too_long);
-        ck_assert_uint_le(reader.text_len, sizeof(reader.text));
+        ck_assert_uint_le(reader.line_len, sizeof(reader.line));
         command_reader_accept(&reader);
         ck_assert_uint_eq(command_reader_end(&reader), len);
         ck_assert_uint_eq(take(BYTES(PING), &result), strlen(PING));
@@ -548,7 +549,7 @@ Suite *test_suite(void)
     tcase_add_loop_test(tests, each_odd_input_is_garbage_or_incomplete, 0,
                         (int)(sizeof(odd_inputs) / sizeof(odd_inputs[0])));
     tcase_add_test(tests, words_beyond_those_kept_are_counted);
-    tcase_add_test(tests, words_together_have_at_most_the_bytes_of_a_line);
+    tcase_add_test(tests, words_together_fit_in_a_line);
     tcase_add_test(tests, a_command_has_at_most_8192_bytes);
     tcase_add_test(tests, endless_numbers_are_garbage);
     tcase_add_test(tests, more_input_than_one_command_is_read_in_parts);

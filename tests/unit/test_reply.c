@@ -178,31 +178,6 @@ START_TEST(overlong_resp_lines_are_cut_and_terminated)
 }
 END_TEST
 
-/* Only the replies to LOCK begin like a grant, with and without a slot. */
-START_TEST(a_grant_is_recognized_by_its_beginning)
-{
-    char grant[LIMIT_REPLY];
-    struct reply lock = {.outcome = OUTCOME_OK, .token = TOKEN, .validity_ms = 1};
-    for (int slot = 0; slot <= 1; slot++) {
-        lock.slot = slot ? "a#1" : NULL;
-        lock.slot_len = slot ? 3 : 0;
-        for (int fence = 0; fence <= 1; fence++) {
-            lock.fence = fence;
-            size_t grant_len = reply_format_resp_grant(TOKEN, slot != 0, grant);
-            size_t len = reply_format_resp(&lock, DIALECT_RESP3, buf);
-            ck_assert_uint_lt(grant_len, len);
-            ck_assert_mem_eq(buf, grant, grant_len);
-            grant_len = reply_format_resp_grant(TOKEN, slot == 0, grant);
-            ck_assert_mem_ne(buf, grant, grant_len);
-        }
-        const struct reply extend = {.outcome = OUTCOME_OK, .token = TOKEN, .fence = -1};
-        size_t grant_len = reply_format_resp_grant(TOKEN, slot != 0, grant);
-        reply_format_resp(&extend, DIALECT_RESP3, buf);
-        ck_assert_mem_ne(buf, grant, grant_len);
-    }
-}
-END_TEST
-
 START_TEST(pushes_are_lines_or_resp3_messages)
 {
     struct push push = {.kind = PUSH_LOST,
@@ -396,7 +371,6 @@ Suite *test_suite(void)
     tcase_add_test(cases, each_outcome_has_its_resp_reply);
     tcase_add_test(cases, resp_errors_and_texts_are_exact);
     tcase_add_test(cases, overlong_resp_lines_are_cut_and_terminated);
-    tcase_add_test(cases, a_grant_is_recognized_by_its_beginning);
     tcase_add_test(cases, pushes_are_lines_or_resp3_messages);
     tcase_add_test(cases, longest_resp_replies_fit);
     tcase_add_test(cases, resp_values_are_exact);

@@ -45,7 +45,7 @@ static void answer(unsigned number)
 {
     char reply[16];
     size_t len = (size_t)snprintf(reply, sizeof(reply), "%u ", number);
-    ck_assert(reply_queue_settle(&queue, slots[number], reply, len, write_bytes, &queue));
+    ck_assert(reply_queue_settle(&queue, slots[number], reply, len, NULL, write_bytes, &queue));
 }
 
 static void keep(const char *reply)
@@ -251,59 +251,83 @@ START_TEST(a_queue_with_replies_left_is_freed)
 }
 END_TEST
 
-/* --- a message that follows a reply --- */
+/* --- a message that follows a grant --- */
 
-static bool find(const char *bytes, uint16_t *slot)
+#define TOKEN_A "000000000000000000000000000000000000000a"
+#define TOKEN_B "000000000000000000000000000000000000000b"
+
+static void grant(unsigned number, const char *token)
 {
-    return reply_queue_find(&queue, bytes, strlen(bytes), slot);
+    ck_assert(reply_queue_settle(&queue, slots[number], "grant ", 6, token, write_bytes, &queue));
 }
 
-START_TEST(a_message_follows_the_reply_that_is_kept)
+static bool push_is_kept(const char *token)
 {
-    uint16_t slot;
+    bool kept;
+    ck_assert(reply_queue_push(&queue, token, "lost ", 5, &kept));
+    return kept;
+}
+
+START_TEST(a_message_follows_the_grant_that_is_kept)
+{
     open_queue();
-    ck_assert(!find("grant", &slot));
+    ck_assert(!push_is_kept(TOKEN_A));
     for (unsigned i = 0; i < 4; i++)
         open_command(i);
-    ck_assert(!find("grant", &slot));
-    ck_assert(reply_queue_settle(&queue, slots[2], "grant a ", 8, write_bytes, &queue));
-    ck_assert(!find("grant b", &slot));
-    ck_assert(find("grant a", &slot));
-    ck_assert(reply_queue_keep_after(&queue, slot, "lost a ", 7));
-    ck_assert_uint_eq(queue.kept, 15);
+    ck_assert(!push_is_kept(TOKEN_A));
+    grant(2, TOKEN_A);
+    ck_assert(!push_is_kept(TOKEN_B));
+    ck_assert(push_is_kept(TOKEN_A));
+    ck_assert_uint_eq(queue.kept, strlen("grant lost "));
     answer(3);
     answer(0);
     ck_assert_str_eq(written, "0 ");
-    /* The oldest command keeps the grant now. */
-    ck_assert(find("grant a", &slot));
-    ck_assert_uint_eq(slot, slots[1]);
+    ck_assert(push_is_kept(TOKEN_A)); /* the oldest command keeps the grant now */
     answer(1);
-    ck_assert_str_eq(written, "0 1 grant a lost a 3 ");
-    ck_assert(!find("grant a", &slot));
+    ck_assert_str_eq(written, "0 1 grant lost 3 lost ");
+    ck_assert(!push_is_kept(TOKEN_A));
     reply_queue_deinit(&queue);
 }
 END_TEST
 
-/* Kept replies are in pieces of memory; a grant can lie across two of them. */
-START_TEST(a_reply_is_found_wherever_it_lies)
+START_TEST(a_grant_that_was_written_keeps_no_message)
 {
-    enum { FILLERS = 3000 };
-    char grant[32];
-    char message[32];
-    uint16_t slot;
     open_queue();
     open_command(0);
-    for (unsigned i = 0; i < FILLERS; i++) {
-        snprintf(grant, sizeof(grant), "grant %04u;", i);
-        keep(grant);
+    grant(0, TOKEN_A);
+    open_command(1);
+    open_command(2);
+    keep("the token again: " TOKEN_A);
+    answer(2);
+    ck_assert(!push_is_kept(TOKEN_A));
+    reply_queue_deinit(&queue);
+}
+END_TEST
+
+/* Slots that are used again do not inherit grants, and grants move with their replies. */
+START_TEST(grants_of_many_commands_are_found_until_they_are_written)
+{
+    enum { COMMANDS = 50 };
+    char token[LIMIT_TOKEN + 1];
+    open_queue();
+    for (unsigned round = 0; round < 3; round++) {
+        for (unsigned i = 0; i < COMMANDS; i++)
+            open_command(i);
+        for (unsigned i = 1; i < COMMANDS; i++) {
+            snprintf(token, sizeof(token), "%040u", 7 * i % COMMANDS);
+            grant(7 * i % COMMANDS, token);
+        }
+        for (unsigned i = 1; i < COMMANDS; i++) {
+            snprintf(token, sizeof(token), "%040u", i);
+            ck_assert(push_is_kept(token));
+        }
+        answer(0);
+        for (unsigned i = 1; i < COMMANDS; i++) {
+            snprintf(token, sizeof(token), "%040u", i);
+            ck_assert(!push_is_kept(token));
+        }
     }
-    for (unsigned i = 0; i < FILLERS; i++) {
-        snprintf(grant, sizeof(grant), "grant %04u;", i);
-        snprintf(message, sizeof(message), "grant %04u,", i);
-        ck_assert(find(grant, &slot));
-        ck_assert_uint_eq(slot, slots[0]);
-        ck_assert(!find(message, &slot));
-    }
+    ck_assert_uint_eq(queue.kept, 0);
     reply_queue_deinit(&queue);
 }
 END_TEST
@@ -321,8 +345,9 @@ Suite *test_suite(void)
     tcase_add_test(tests, as_many_commands_as_the_engine_accepts_can_be_pending);
     tcase_add_test(tests, slots_are_used_again);
     tcase_add_test(tests, a_queue_with_replies_left_is_freed);
-    tcase_add_test(tests, a_message_follows_the_reply_that_is_kept);
-    tcase_add_test(tests, a_reply_is_found_wherever_it_lies);
+    tcase_add_test(tests, a_message_follows_the_grant_that_is_kept);
+    tcase_add_test(tests, a_grant_that_was_written_keeps_no_message);
+    tcase_add_test(tests, grants_of_many_commands_are_found_until_they_are_written);
     suite_add_tcase(suite, tests);
     return suite;
 }
