@@ -1002,6 +1002,48 @@ START_TEST(garbage_is_answered_after_all_earlier_commands)
 }
 END_TEST
 
+/* None of them ends the connection. */
+START_TEST(wrong_commands_have_their_errors)
+{
+    static const struct {
+        const char *words;
+        const char *reply;
+    } rows[] = {
+        {"GET x",
+         "-ERR unknown command 'GET': redlockd is a lock manager, HELP lists its commands"},
+        {"abcdefghijklmnopqrstuvwxyz0123456789",
+         "-ERR unknown command 'abcdefghijklmnopqrstuvwxyz012345': redlockd is a lock manager, "
+         "HELP lists its commands"},
+        {"\"\\",
+         "-ERR unknown command '\\x22\\x5c': redlockd is a lock manager, HELP lists its commands"},
+        {"a\r\n+OK",
+         "-ERR bad-byte byte 2 of word 1 is 0x0d; spaces and control characters are not allowed"},
+        {"LOCK a 1s HOLD",
+         "-ERR bad-arguments HOLD needs RESP3, because LOST is a push message; send HELLO 3 first"},
+        {"PING", "+PONG"},
+    };
+    struct fixture fixture;
+    char expected[256];
+    char words[LIMIT_LINE + 8] = "ECHO ";
+    open_resp_fixture(&fixture);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        replies.len = 0;
+        say_command(&fixture, 0, rows[i].words);
+        snprintf(expected, sizeof(expected), "%s\r\n", rows[i].reply);
+        expect_replies(&fixture, expected);
+    }
+    memset(words + 5, 'w', LIMIT_LINE - 3); /* with ECHO, one byte too many */
+    replies.len = 0;
+    say(&fixture, 0, "*0\r\n*-1\r\n");
+    say_command(&fixture, 0, words);
+    say_command(&fixture, 0, "PING");
+    expect_replies(&fixture,
+                   "-ERR line-too-long the words of a command must have at most 2048 bytes "
+                   "together\r\n+PONG\r\n");
+    close_fixture(&fixture);
+}
+END_TEST
+
 /* The engine refuses the commands beyond LIMIT_CLIENT_REQUESTS, each in its turn. */
 START_TEST(as_many_commands_are_pending_as_the_limit_allows)
 {
@@ -1136,6 +1178,7 @@ Suite *test_suite(void)
     tcase_add_loop_test(tests, a_client_that_leaves_while_its_command_waits_leaves_its_queue, 0, 2);
     tcase_add_test(tests, every_command_before_a_half_close_is_answered);
     tcase_add_test(tests, garbage_is_answered_after_all_earlier_commands);
+    tcase_add_test(tests, wrong_commands_have_their_errors);
     tcase_add_test(tests, as_many_commands_are_pending_as_the_limit_allows);
     tcase_add_test(tests, reset_gives_no_more_time_to_authenticate);
     tcase_add_loop_test(tests, secrets_of_commands_are_wiped, 0, 2);
