@@ -1038,8 +1038,8 @@ START_TEST(wrong_commands_have_their_errors)
     say_command(&fixture, 0, words);
     say_command(&fixture, 0, "PING");
     expect_replies(&fixture,
-                   "-ERR line-too-long the words of a command must have at most 2048 bytes "
-                   "together\r\n+PONG\r\n");
+                   "-ERR line-too-long the words of a command, with a space between them, must "
+                   "be shorter than 2048 bytes\r\n+PONG\r\n");
     close_fixture(&fixture);
 }
 END_TEST
