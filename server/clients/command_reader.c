@@ -174,14 +174,26 @@ bool command_reader_begin(struct command_reader *commands, const char *bytes, si
     return false;
 }
 
+/* redis-cli --pipe sends an empty line before its last command. */
+static void skip_empty_lines(struct command_reader *commands)
+{
+    redisReader *reader = commands->reader;
+    while (reader->len - reader->pos >= 2 && memcmp(reader->buf + reader->pos, "\r\n", 2) == 0)
+        reader->pos += 2;
+    command_reader_accept(commands);
+}
+
 enum command_result command_reader_next(struct command_reader *commands)
 {
     redisReader *reader = commands->reader;
     void *object = NULL;
+    skip_empty_lines(commands);
     commands->words.count = 0;
     commands->line_len = 0;
     commands->too_long = false;
     if (reader->pos == reader->len)
+        return COMMAND_MORE;
+    if (reader->buf[reader->pos] == '\r' && reader->pos + 1 == reader->len)
         return COMMAND_MORE;
     if (reader->buf[reader->pos] != '*') {
         commands->garbage = "Protocol error: a command must begin with *";

@@ -6,8 +6,9 @@
  * incomplete command until more arrive. So an idle session has no buffer, and a command that
  * arrives whole costs no allocation.
  *
- * A command is an array of bulk strings. Its size is limited before anything is stored: at most
- * COMMAND_WORDS words, which together fit in a line, and COMMAND_BYTES bytes on the wire.
+ * A command is an array of bulk strings. Empty lines between commands are ignored. The size of a
+ * command is limited before anything is stored: at most COMMAND_WORDS words, which together fit in a
+ * line, and COMMAND_BYTES bytes on the wire.
  */
 #ifndef SERVER_CLIENTS_COMMAND_READER_H
 #define SERVER_CLIENTS_COMMAND_READER_H

@@ -354,6 +354,8 @@ END_TEST
 
 static const struct example garbage[] = {
     {"PING\r\n", "-ERR bad-byte Protocol error: a command must begin with \\*"},
+    {"\rPING\r\n", "-ERR bad-byte Protocol error: a command must begin with \\*"},
+    {"\nPING\r\n", "-ERR bad-byte Protocol error: a command must begin with \\*"},
     {"*1\r\n:5\r\n", "-ERR bad-byte Protocol error: a command must be an array of bulk strings"},
     {"*1\r\n+PING\r\n", "-ERR bad-byte Protocol error: .*"},
     {"*1\r\n*1\r\n$4\r\nPING\r\n",
@@ -415,6 +417,11 @@ START_TEST(a_command_that_is_too_long_is_refused_and_skipped)
     /* Empty commands have no reply. */
     resp_send_raw(&resp, "*0\r\n*-1\r\n");
     resp_expect(&resp, "+PONG", "PING");
+    /* So have empty lines, which redis-cli --pipe sends. The daemon reads this one in two parts. */
+    resp_send_raw(&resp, "\r\n\r\n*1\r\n$4\r\nPING\r\n\r");
+    resp_read_equal(&resp, "+PONG");
+    resp_send_raw(&resp, "\n*1\r\n$4\r\nPING\r\n");
+    resp_read_equal(&resp, "+PONG");
     /* A word may be empty or contain spaces, unlike in a line. A resource may not. */
     resp_send_raw(&resp, "*3\r\n$4\r\nLOCK\r\n$3\r\na b\r\n$3\r\n10s\r\n");
     resp_read_match(&resp, "-ERR bad-byte byte 2 of word 2 is 0x20; .*");
