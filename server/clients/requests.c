@@ -40,7 +40,10 @@ bool requests_authenticate(struct session *session, const struct request *reques
     if (result == AUTH_ACCEPTED || result == AUTH_IGNORED || result == AUTH_REPEATED)
         return true;
     session_write_refusal(session, request, reply->word, reply->resp_word, reply->text);
-    if (session->identity.state == AUTH_PENDING)
+    /* Redis clients send more commands without waiting for the reply. If the connection were
+     * closed, they could report that they cannot write, instead of the reply. The connection is
+     * closed after auth_timeout. */
+    if (session->identity.state == AUTH_PENDING && session->dialect == DIALECT_LINE)
         session_close_when_written(session);
     return false;
 }

@@ -2,8 +2,9 @@
  * Users of a daemon over RESP: AUTH and HELLO AUTH, with the errors that Redis clients know, and
  * what RESET leaves.
  */
-#include <signal.h>
+#include <string.h>
 
+#include "server/clients/auth_throttle.h"
 #include "tests/e2e/resp_client.h"
 #include "tests/e2e/secrets.h"
 #include "tests/e2e/waiting.h"
@@ -117,24 +118,47 @@ static const char *const wrong[] = {"AUTH guess-1",
                                     "HELLO 3 AUTH ci guess-4",
                                     "HELLO 2 AUTH ops " SECRET_CI " SETNAME me"};
 
-START_TEST(a_wrong_secret_or_name_ends_the_connection)
+START_TEST(a_wrong_secret_or_name_is_refused_and_the_client_can_try_again)
 {
     struct stage stage;
     struct resp_client resp;
     open_stage(&stage, __func__, "");
     resp_connect_tcp(&resp, &stage);
-    resp_expect(&resp, "+PONG", "PING");
-    kill(stage.daemon.pid, SIGSTOP); /* the daemon then reads all commands at once */
     resp_send(&resp, "%s", wrong[_i]);
+    resp_send(&resp, "CLIENT SETINFO LIB-NAME test");
     resp_send(&resp, "LOCK ci:a 10s");
     resp_send(&resp, "AUTH " SECRET_CI);
-    kill(stage.daemon.pid, SIGCONT);
+    resp_send(&resp, "STATUS ci:a");
     resp_read_equal(&resp, "-WRONGPASS wrong secret");
-    resp_expect_end(&resp);
+    resp_read_equal(&resp, NOAUTH);
+    resp_read_equal(&resp, NOAUTH);
+    resp_read_equal(&resp, "+OK");
+    resp_read_equal(&resp, "+FREE");
     resp_close(&resp);
     daemon_wait_log(&stage.daemon, "auth_failed", "peer=127.0.0.1");
     ck_assert_uint_eq(client_count(&stage.client, "STATS", " wrong_secrets=1"), 1);
-    ck_assert_uint_eq(client_count(&stage.client, "LOCKS", "resource="), 0);
+    close_stage(&stage);
+}
+END_TEST
+
+/* A client cannot try any number of secrets on one connection. */
+START_TEST(after_many_wrong_secrets_none_is_checked)
+{
+    struct stage stage;
+    struct resp_client resp;
+    open_stage(&stage, __func__, "");
+    resp_connect_tcp(&resp, &stage);
+    for (unsigned i = 0; i < AUTH_THROTTLE_BURST; i++)
+        resp_expect(&resp, "-WRONGPASS wrong secret", "AUTH guess-%u", i);
+    struct waiting waiting = waiting_for("the throttle to refuse");
+    /* The throttle allows one more attempt each second while the test guesses. */
+    for (unsigned i = 0;
+         resp_send(&resp, "AUTH more-guess-%u", i), strcmp(resp_read(&resp), "-LIMIT secrets") != 0;
+         i++)
+        waiting_pause(&waiting);
+    resp_expect(&resp, "-LIMIT secrets", "AUTH " SECRET_CI);
+    resp_expect(&resp, NOAUTH, "STATUS ci:a");
+    resp_close(&resp);
     close_stage(&stage);
 }
 END_TEST
@@ -204,7 +228,8 @@ START_TEST(a_connection_that_misses_the_auth_timeout_is_closed)
     resp_connect_tcp(&idle, &stage);
     resp_expect(&idle, "+PONG", "PING");
     resp_connect_tcp(&busy, &stage);
-    resp_send_raw(&busy, "*2\r\n$4\r\nAU"); /* input does not extend the timeout */
+    resp_expect(&busy, "-WRONGPASS wrong secret", "AUTH guess-6");
+    resp_send_raw(&busy, "*2\r\n$4\r\nAU"); /* nothing of this extends the timeout */
     resp_read_equal(&idle, "-DENIED not authenticated in time");
     resp_expect_end(&idle);
     resp_read_equal(&busy, "-DENIED not authenticated in time");
@@ -278,8 +303,9 @@ Suite *test_suite(void)
     TCase *tests = sandbox_case("resp_auth");
     tcase_add_test(tests, commands_before_auth_are_refused_with_noauth);
     tcase_add_test(tests, a_user_authenticates_by_its_secret);
-    tcase_add_loop_test(tests, a_wrong_secret_or_name_ends_the_connection, 0,
+    tcase_add_loop_test(tests, a_wrong_secret_or_name_is_refused_and_the_client_can_try_again, 0,
                         (int)(sizeof(wrong) / sizeof(wrong[0])));
+    tcase_add_test(tests, after_many_wrong_secrets_none_is_checked);
     tcase_add_test(tests, a_connection_can_authenticate_only_once);
     tcase_add_test(tests, after_reset_a_connection_is_unauthenticated);
     tcase_add_test(tests, after_reset_the_auth_timeout_runs_again);
