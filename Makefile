@@ -98,6 +98,7 @@ help:
 	@echo 'make bench-overload measure throughput, waits and fairness under too much load: [OVERLOAD_ONLY=9000 ONLY=clients REDLOCKD=program]'
 	@echo 'make bench-peers    run bench, and compare with node-redlock (npm) and etcd (apt)'
 	@echo 'make instructions   count the instructions of the daemon for a LOCK and UNLOCK: [PROFILE=1 MISSES=1 CLIENTS=16x16]'
+	@echo 'make check-clients  test Redis clients of several languages (from npm and Debian) with redlockd'
 	@echo 'make asan       build with ASan and UBSan, in build/asan'
 	@echo 'make clang      build the release with clang, in build/clang, for its warnings'
 	@echo 'make coverage   measure the line coverage of the pure layers by the unit tests; at least 95 %'
@@ -333,11 +334,54 @@ in_order = $(foreach slow,$(SLOWEST),$(if $(filter %/$(firstword $(subst :, ,$(s
 NEEDS_NODE := %/test_doc_clients %/test_page
 TESTS = $(filter-out $(LEFT_OUT),$(TORTURE) $(TEST_SIM) $(E2E) $(UNIT))
 
-test-programs: $(BUILD)/redlockd $(BUILD)/redlock $(BUILD)/libredlock.a $(SHIM) $(TESTS) $(PAGES)
+# Redis clients in a scenario with a real daemon (tests/clients/test_redis_clients.py). The small ones
+# are part of `make check`. The others have large runtimes, which `make check-clients` installs.
+REDIS_CLIENTS := $(addprefix $(BUILD)/clients/,redis-cli hiredis redis-py)
+MORE_REDIS_CLIENTS := $(addprefix $(BUILD)/clients/,ioredis node-redis redigo phpredis redis-rb perl-redis)
+MORE_REDIS_PACKAGES := golang-go golang-github-gomodule-redigo-dev php-cli php-redis ruby-redis libredis-perl
+HIREDIS_SCENARIO := $(BUILD)/tests/clients/redis/hiredis
+NPM_CLIENTS := $(BUILD)/clients/npm
+GO_SCENARIO := $(BUILD)/clients/redigo-scenario
+
+$(REDIS_CLIENTS) $(MORE_REDIS_CLIENTS): tests/clients/test_redis_clients.py
+	@mkdir -p $(@D)
+	@ln -sf $(abspath $<) $@
+
+$(BUILD)/clients/hiredis: | $(HIREDIS_SCENARIO)
+$(HIREDIS_SCENARIO): $(HIREDIS_SCENARIO).o
+	@echo '  LINK $@'
+	@$(CC) $(ALL_CFLAGS) $(PARTS) $(LDFLAGS) -o $@ $^ -lhiredis
+
+$(BUILD)/clients/ioredis $(BUILD)/clients/node-redis: | $(NPM_CLIENTS)/installed
+$(NPM_CLIENTS)/installed: $(wildcard tests/clients/redis/*.mjs tests/clients/redis/*.json)
+	@mkdir -p $(@D)
+	@cp $^ $(@D)
+	@cd $(@D) && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	@touch $@
+
+# Debian's packages of Go are no modules.
+$(BUILD)/clients/redigo: | $(GO_SCENARIO)
+$(GO_SCENARIO): tests/clients/redis/redigo.go
+	@mkdir -p $(@D)
+	@GO111MODULE=off GOPATH=/usr/share/gocode GOCACHE=$(abspath $(BUILD))/clients/go go build -o $@ $<
+
+check-clients:
+	@sh tests/deps.sh check $(MORE_REDIS_PACKAGES) \
+	    $$(command -v node >/dev/null || echo nodejs) $$(command -v npm >/dev/null || echo npm)
+	@$(CHECK_BUILD) -j2 redis-clients
+	@$(CHECK_BUILD) run-redis-clients
+
+redis-clients: $(BUILD)/redlockd $(BUILD)/redlock $(REDIS_CLIENTS) $(MORE_REDIS_CLIENTS)
+	@:
+
+run-redis-clients:
+	@$(E2E_ENV) sh tests/run.sh $(REDIS_CLIENTS) $(MORE_REDIS_CLIENTS)
+
+test-programs: $(BUILD)/redlockd $(BUILD)/redlock $(BUILD)/libredlock.a $(SHIM) $(TESTS) $(PAGES) $(REDIS_CLIENTS)
 	@:
 
 tests: test-programs
-	@$(E2E_ENV) $(EXAMPLES_ENV) sh tests/run.sh $(call in_order,$(TESTS)) tests/examples.sh
+	@$(E2E_ENV) $(EXAMPLES_ENV) sh tests/run.sh $(call in_order,$(TESTS)) tests/examples.sh $(REDIS_CLIENTS)
 
 # The settings are SECONDS, SEED, FAULTS (see tests/torture/faults.h), and HISTORY, a file that
 # records every event. Values from the environment are ignored, since a shell can export SECONDS.
@@ -501,5 +545,5 @@ demo:
 	@bash tests/demo.sh $(BUILD)/redlockd $(BUILD)/redlock
 
 .PHONY: all help install uninstall installed clean unit e2e e2e-valkey e2e-redis8 examples tests sim sim-tight test-tight tight-parts sim-coverage mutants torture storm \
-        bench bench-overload bench-peers instructions asan clang check coverage tidy model deps demo fuzz fuzz-smoke fuzz-targets \
+        bench bench-overload bench-peers instructions asan clang check check-clients redis-clients run-redis-clients coverage tidy model deps demo fuzz fuzz-smoke fuzz-targets \
         run-fuzz run-fuzz-smoke units house audit audit-parts test-programs
