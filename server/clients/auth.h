@@ -7,8 +7,8 @@
  *                |                                                       AUTH succeeds |
  *                +- otherwise --> AUTH_PENDING --- AUTH succeeds ---> AUTH_BY_SECRET <-+
  *                                   |
- *                                   +-- wrong secret, auth_timeout, or too many pending
- *                                       connections: closed, the oldest first
+ *                                   +-- wrong secret (not in RESP), auth_timeout, or too many
+ *                                       pending connections: closed, the oldest first
  *
  * Unauthenticated connections cannot crowd out clients that can authenticate. If there are too
  * many, the oldest connection is closed, not the newest. A client needs one round trip to

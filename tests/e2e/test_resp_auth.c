@@ -163,7 +163,7 @@ START_TEST(after_many_wrong_secrets_none_is_checked)
 }
 END_TEST
 
-START_TEST(a_connection_can_authenticate_only_once)
+START_TEST(a_connection_can_authenticate_again_as_the_same_user_only)
 {
     static const char once[] = "-ERR this connection has already authenticated; open another one";
     struct stage stage;
@@ -172,7 +172,10 @@ START_TEST(a_connection_can_authenticate_only_once)
     resp_connect_tcp(&resp, &stage);
     resp_expect(&resp, "+OK", "AUTH " SECRET_CI);
     resp_expect(&resp, once, "AUTH " SECRET_OPS);
-    resp_expect(&resp, once, "AUTH ci " SECRET_CI);
+    resp_expect(&resp, "+OK", "AUTH ci " SECRET_CI);
+    resp_expect(&resp, "+OK", "AUTH default " SECRET_CI);
+    resp_expect_match(&resp, "%7 .*", "HELLO 3 AUTH ci " SECRET_CI);
+    resp_expect(&resp, "-WRONGPASS wrong secret", "AUTH ci " SECRET_OPS);
     resp_expect(&resp, once, "HELLO 3 AUTH ops " SECRET_OPS);
     resp_expect(&resp, "-NOPERM this user may not use this resource", "STATUS prod");
     resp_hello(&resp);
@@ -306,7 +309,7 @@ Suite *test_suite(void)
     tcase_add_loop_test(tests, a_wrong_secret_or_name_is_refused_and_the_client_can_try_again, 0,
                         (int)(sizeof(wrong) / sizeof(wrong[0])));
     tcase_add_test(tests, after_many_wrong_secrets_none_is_checked);
-    tcase_add_test(tests, a_connection_can_authenticate_only_once);
+    tcase_add_test(tests, a_connection_can_authenticate_again_as_the_same_user_only);
     tcase_add_test(tests, after_reset_a_connection_is_unauthenticated);
     tcase_add_test(tests, after_reset_the_auth_timeout_runs_again);
     tcase_add_test(tests, a_connection_that_misses_the_auth_timeout_is_closed);

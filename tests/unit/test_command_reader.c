@@ -190,7 +190,6 @@ static const struct {
 } odd_inputs[] = {
     /* What is no array of bulk strings. */
     {"PING\r\n", NO_ARRAY},
-    {"\r\n", NO_ARRAY},
     {"$4\r\nPING\r\n", NO_ARRAY},
     {"*1\r\n:4\r\n", NO_BULK},
     {"*1\r\n+PING\r\n", NO_BULK},
