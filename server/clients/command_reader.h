@@ -7,8 +7,8 @@
  * arrives whole costs no allocation.
  *
  * A command is an array of bulk strings. Empty lines between commands are ignored. The size of a
- * command is limited before anything is stored: at most COMMAND_WORDS words, which together fit in a
- * line, and COMMAND_BYTES bytes on the wire.
+ * command is limited before anything is stored: at most COMMAND_WORDS words, which together fit in
+ * a line, and COMMAND_BYTES bytes on the wire.
  */
 #ifndef SERVER_CLIENTS_COMMAND_READER_H
 #define SERVER_CLIENTS_COMMAND_READER_H
