@@ -12,7 +12,7 @@ The scenario of each client is a program in tests/clients/redis. It gets these v
     SECRET              secret of the user `app`, which has not the verbs BREAK and STATS
 
 It prints "ok STEP" when a step of the scenario has succeeded, in any order, and ends with an error
-if one fails. When it prints "restart", the daemon is killed and started again, and then it reads the
+if one fails. When it prints "restart", the daemon is killed and started again. Then it reads the
 line "restarted" from its standard input. The steps are:
 
     lock        LOCK is granted: token, validity and elapsed time as numbers, no fencing token
@@ -30,9 +30,13 @@ line "restarted" from its standard input. The steps are:
     denied      BREAK is an exception with the word NOPERM
     reconnect   after a restart of the daemon the same client object works again, and the lock that
                 was acquired before is still held and can be released
+
+If docs/redis-clients.md has an example for this client, the step `page` runs it. The example must
+acquire and release its lock.
 """
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -65,6 +69,45 @@ def command(client, build):
     if client not in commands:
         sys.exit(f"usage: test_redis_clients.py {'|'.join(commands)}")
     return commands[client]
+
+
+def example(client):
+    """The example for this client in the page for users, or None."""
+    with open(os.path.join(HERE, "../../docs/redis-clients.md"), encoding="utf-8") as page:
+        found = re.search(rf"^## {client}\n.*?^```(\w+)\n(.*?)^```$", page.read(), re.M | re.S)
+    return found and found.groups()
+
+
+def run_example(client, build, port, secret, cluster):
+    """True if the example succeeds, and its UNLOCK as well."""
+    language, text = example(client)
+    text = text.replace("7335", port).replace("the secret", secret)
+    # Node looks for packages beside the program.
+    folder = os.path.join(build, "clients", "npm" if language == "js" else "examples")
+    os.makedirs(folder, exist_ok=True)
+    path = os.path.join(folder, f"{client}-example.{'mjs' if language == 'js' else language}")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+    runner = {
+        "sh": ["sh"],
+        "python": ["/usr/bin/python3"],
+        "js": ["node"],
+        "php": ["php"],
+        "ruby": ["ruby"],
+        "go": ["go", "run"],
+    }[language]
+    go = {"GO111MODULE": "off", "GOPATH": "/usr/share/gocode"}
+    go["GOCACHE"] = os.path.join(build, "clients", "go")
+    before = unlocks(cluster)
+    done = subprocess.run(runner + [path], env=dict(os.environ, **go), timeout=DEADLINE_S)
+    os.unlink(path)
+    return done.returncode == 0 and unlocks(cluster) == before + 1
+
+
+def unlocks(cluster):
+    """How many UNLOCKs the daemon has answered with OK."""
+    counts = next(line for line in cluster.daemons[0].ask("STATS") if "subject=unlock" in line)
+    return int(re.search(r" ok=(\d+) ", counts).group(1))
 
 
 def write_secret(folder):
@@ -135,14 +178,17 @@ def main():
             port = start_cluster(cluster, secret_file)
             environment = {"HOST": "127.0.0.1", "PORT": port, "SECRET": secret}
             steps, status = run_client(argv, environment, cluster)
+            if example(client) is not None and run_example(client, build, port, secret, cluster):
+                steps.add("page")
         finally:
             cluster.end()
-    missing = sorted(STEPS - steps)
+    expected = STEPS | ({"page"} if example(client) is not None else set())
+    missing = sorted(expected - steps)
     for step in missing:
         print(f"{client}:0:F: step {step} is missing")
     if status != 0:
         print(f"{client}:0:F: the program ended with status {status}")
-    print(f"{100 - 100 * len(missing) // len(STEPS)}%: Checks: {len(STEPS)}, "
+    print(f"{100 - 100 * len(missing) // len(expected)}%: Checks: {len(expected)}, "
           f"Failures: {len(missing)}, Errors: 0")  # fmt: skip
     sys.exit(1 if missing or status != 0 else 0)
 

@@ -8,7 +8,11 @@ $| = 1;
 sub connect_as {
     my ($secret) = @_;
     return Redis->new(
-        server => "$ENV{HOST}:$ENV{PORT}", username => 'app', password => $secret, read_timeout => 60);
+        server => "$ENV{HOST}:$ENV{PORT}",
+        username => 'app',
+        password => $secret,
+        read_timeout => 60,
+    );
 }
 
 sub expect {

@@ -45,6 +45,7 @@ case $reply in *'WRONGPASS wrong secret'*) ok secret ;; *) fail "$reply" ;; esac
 
 # LOST is shown between the replies.
 coproc hold { cli -3 --show-pushes yes; }
+hold_pid=$hold_PID # bash unsets its own variable at the end of the process
 say() { echo "$*" >&"${hold[1]}"; }
 hear() { read -r -t 60 line <&"${hold[0]}" || fail "no reply after: $line"; }
 line=
@@ -60,7 +61,7 @@ while :; do
 done
 ok hold
 exec {hold[1]}>&-
-wait "$hold_PID"
+wait "$hold_pid"
 
 # --pipe sends all commands at once and counts the replies.
 reply=$(for i in $(seq 64); do
@@ -80,7 +81,9 @@ case $reply in 'NOPERM '*) ok denied ;; *) fail "$reply" ;; esac
 # One redis-cli, before and after the restart. It connects again only if its input is a terminal.
 token=$(cli LOCK kept 50s | field 2)
 export TERM=dumb
-coproc session { script -qefc "redis-cli -h $HOST -p $PORT --user app --no-auth-warning" /dev/null; }
+interactive="redis-cli -h $HOST -p $PORT --user app --no-auth-warning"
+coproc session { script -qefc "$interactive" /dev/null; }
+session_pid=$session_PID
 say() { echo "$*" >&"${session[1]}"; }
 # Reads what the terminal shows until a line contains the text.
 hear() {
@@ -101,5 +104,5 @@ hear HELD
 say UNLOCK kept "$token"
 hear OK
 say exit
-wait "$session_PID"
+wait "$session_pid"
 ok reconnect

@@ -4,6 +4,8 @@ import os
 import sys
 
 import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 HOST, PORT, SECRET = os.environ["HOST"], int(os.environ["PORT"]), os.environ["SECRET"]
 
@@ -16,6 +18,7 @@ def connect(secret=SECRET):
         password=secret,
         decode_responses=True,
         socket_timeout=60,  # longer than any WAIT
+        retry=Retry(NoBackoff(), 0),  # a LOCK that is sent twice is two LOCKs
         single_connection_client=True,
     )
 
