@@ -151,6 +151,25 @@ START_TEST(connections_of_removed_users_are_closed)
 }
 END_TEST
 
+/* Over RESP, the last message is an error, so that a Redis client can report it. */
+START_TEST(a_redis_client_of_a_removed_user_receives_an_error)
+{
+    static const char auth[] = "*2\r\n$4\r\nAUTH\r\n$35\r\n" SECRET_CI "\r\n";
+    open_fixture(&fixture, __func__);
+    client_send(&fixture.client, auth);
+    client_read_match(&fixture.client, "\\+OK\r");
+    reload_with(&fixture, users(&fixture, "\"cd:\"", "tester"));
+    client_send(&fixture.client, "*2\r\n$6\r\nSTATUS\r\n$4\r\ncd:a\r\n");
+    client_read_match(&fixture.client, "\\+FREE\r");
+    reload_with(&fixture, "log: {level: info}\nauth:\n  users:\n"
+                          "  - {name: other, uids: [4711], resources: [\"\"]}\n");
+    client_read_match(&fixture.client, "-DENIED the users of this daemon have changed\r");
+    client_expect_end(&fixture.client);
+    client_close(&fixture.client);
+    close_fixture(&fixture);
+}
+END_TEST
+
 /* The connection is closed, but the lock stays: its holder may rely on it until the deadline. */
 START_TEST(a_holder_that_loses_its_right_is_disconnected)
 {
@@ -211,6 +230,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, unchanged_users_keep_their_rights);
     tcase_add_test(tests, a_unix_peer_is_matched_with_the_new_users);
     tcase_add_test(tests, connections_of_removed_users_are_closed);
+    tcase_add_test(tests, a_redis_client_of_a_removed_user_receives_an_error);
     tcase_add_test(tests, a_holder_that_loses_its_right_is_disconnected);
     tcase_add_test(tests, a_reload_can_remove_and_introduce_users);
     tcase_add_test(tests, a_shorter_auth_timeout_applies_to_open_connections);

@@ -398,6 +398,48 @@ START_TEST(a_hold_whose_grant_was_not_delivered_ends_with_its_connection)
 }
 END_TEST
 
+/* The last commands wait for the reply to the LOCK, so the daemon has not read them when the
+ * connection ends. */
+static void leave_commands_unread(struct held *held, struct stage *stage, const char *ttl)
+{
+    client_lock(&stage->client, "b", "60s");
+    hold_over_tcp(held, stage, ttl);
+    resp_send(&held->resp, "LOCK b 60s WAIT 1h");
+    resp_send(&held->resp, "HELLO 3");
+    resp_send(&held->resp, "UNLOCK a %s", held->grant.token);
+    resp_send(&held->resp, "PING");
+    stage_wait_stats(&stage->client, " waiting=1 ");
+}
+
+START_TEST(a_clean_end_with_unread_commands_releases_a_hold_at_once)
+{
+    static void (*const ends[])(struct client *) = {client_close, client_half_close};
+    struct stage stage;
+    struct held held;
+    stage_open(&stage, __func__, &five);
+    leave_commands_unread(&held, &stage, "60s");
+    ends[_i](&held.resp.client);
+    stage_wait_key(&stage, "redlock:a", 0);
+    stage_wait_stats(&stage.client, " waiting=0 ");
+    stage_wait_stats(&stage.client, " holding=0 ");
+    stage_close(&stage);
+}
+END_TEST
+
+START_TEST(a_reset_with_unread_commands_releases_nothing_before_the_deadline)
+{
+    struct stage stage;
+    struct held held;
+    stage_open(&stage, __func__, &five);
+    leave_commands_unread(&held, &stage, "2s");
+    client_reset(&held.resp.client);
+    stage_wait_stats(&stage.client, " waiting=0 ");
+    stage_wait_key(&stage, "redlock:a", 5);
+    expect_release_at_the_deadline(&stage, &held);
+    stage_close(&stage);
+}
+END_TEST
+
 /* --- over TLS --- */
 
 static void hold_over_tls(struct held *held, struct stage *stage, const char *test, const char *ttl)
@@ -454,6 +496,8 @@ Suite *test_suite(void)
     tcase_add_loop_test(tests, a_clean_end_does_not_release_a_lingering_hold, 0, 2);
     tcase_add_test(tests, quit_releases_a_lingering_hold_at_once);
     tcase_add_test(tests, a_hold_whose_grant_was_not_delivered_ends_with_its_connection);
+    tcase_add_loop_test(tests, a_clean_end_with_unread_commands_releases_a_hold_at_once, 0, 2);
+    tcase_add_test(tests, a_reset_with_unread_commands_releases_nothing_before_the_deadline);
     tcase_add_loop_test(tests, close_notify_and_quit_release_a_hold_over_tls, 0, 2);
     tcase_add_loop_test(tests, any_other_end_over_tls_releases_nothing_before_the_deadline, 0, 2);
     suite_add_tcase(suite, tests);
