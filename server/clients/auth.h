@@ -108,7 +108,7 @@ struct auth_credentials {
     bool may_repeat; /* Redis clients may authenticate again, as the same user */
 };
 
-/* Check a secret. After a failure, the caller closes the connection if it is still AUTH_PENDING.
+/* Check a secret. After a failure, the caller closes a line connection if it is still AUTH_PENDING.
  * *news is set if the result is AUTH_WRONG. */
 enum auth_result auth_try(struct auth *auth, struct auth_identity *identity,
                           const struct auth_credentials *credentials, int64_t now_ns,
