@@ -66,9 +66,10 @@ static void end_for_garbage(struct session *session, const char *why)
 /* Take the next command of the reader. False if there is none, or it has to wait. */
 static bool take_next(struct session *session, struct command_reader *commands)
 {
-    /* The client has to read its replies first, or they wait for the reply to an earlier command.
-     */
-    if (session_room(session) < LIMIT_RESP_OUTPUT - LIMIT_CLIENT_OUTPUT / 2) {
+    /* The engine accepts no more requests. Or the client has to read its replies first, or they
+     * wait for the reply to an earlier command. */
+    if (session->replies.pending >= LIMIT_CLIENT_REQUESTS ||
+        session_room(session) < LIMIT_RESP_OUTPUT - LIMIT_CLIENT_OUTPUT / 2) {
         session->commands_wait = true;
         return false;
     }

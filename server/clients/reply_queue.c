@@ -7,8 +7,8 @@
 
 #include "protocol/limits.h"
 
-/* The engine refuses more pending requests. One more slot is in use while it does so. */
-enum { SLOTS_FIRST = 8, SLOTS_MAX = LIMIT_CLIENT_REQUESTS + 1 };
+/* Further commands wait until one is answered. */
+enum { SLOTS_FIRST = 8, SLOTS_MAX = LIMIT_CLIENT_REQUESTS };
 
 /* A lock that a kept reply grants. */
 struct kept_grant {

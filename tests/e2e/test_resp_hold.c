@@ -74,8 +74,8 @@ START_TEST(a_hold_outlives_its_ttl)
     struct stage stage;
     struct held held;
     stage_open(&stage, __func__, &five);
-    hold_over_tcp(&held, &stage, "1s");
-    stage_wait_stats(&stage.client, " renewals=6 ");
+    hold_over_tcp(&held, &stage, "2s");
+    stage_wait_stats(&stage.client, " renewals=4 ");
     stage_wait_key(&stage, "redlock:a", 5);
     client_expect_match(&stage.client, "HELD [0-9]+", "LOCK a 1s");
     resp_send(&held.resp, "PING");
@@ -129,7 +129,7 @@ START_TEST(lost_overtakes_a_pending_command_once_the_grant_is_delivered)
     struct held held;
     stage_open(&stage, __func__, &five);
     struct grant grant = client_lock(&stage.client, "b", "60s");
-    hold_over_tcp(&held, &stage, "600ms");
+    hold_over_tcp(&held, &stage, "3s");
     resp_send(&held.resp, "LOCK b 60s WAIT 1h");
     resp_send(&held.resp, "PING");
     stage_wait_stats(&stage.client, " waiting=1 ");
@@ -157,7 +157,7 @@ START_TEST(lost_follows_its_grant_that_waits_for_an_earlier_reply)
     resp_connect_tcp(&resp, &stage);
     resp_hello(&resp);
     resp_send(&resp, "LOCK b 60s WAIT 1h");
-    resp_send(&resp, "LOCK a 600ms HOLD%s", options[_i]);
+    resp_send(&resp, "LOCK a 3s HOLD%s", options[_i]);
     resp_send(&resp, "PING before");
     stage_wait_stats(&stage.client, " waiting=1 ");
     snprintf(push, sizeof(push), "DEL redlock:%s", names[_i]);

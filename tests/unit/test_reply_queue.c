@@ -10,7 +10,7 @@
 #include "server/clients/reply_queue.h"
 #include "tests/runner.h"
 
-enum { MOST = LIMIT_CLIENT_REQUESTS + 1 };
+enum { MOST = LIMIT_CLIENT_REQUESTS };
 
 static struct reply_queue queue;
 static uint16_t slots[MOST]; /* of each pending command */
@@ -194,8 +194,7 @@ END_TEST
 
 /* --- size --- */
 
-/* The engine accepts LIMIT_CLIENT_REQUESTS; one more is refused while it has a slot. */
-START_TEST(as_many_commands_as_the_engine_accepts_can_be_pending)
+START_TEST(as_many_commands_as_the_limit_allows_can_be_pending)
 {
     open_queue();
     for (unsigned round = 0; round < 2; round++) {
@@ -342,7 +341,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, replies_of_later_commands_merge_into_the_earlier_one);
     tcase_add_test(tests, every_schedule_of_five_commands_keeps_the_order);
     tcase_add_test(tests, random_schedules_of_many_commands_keep_the_order);
-    tcase_add_test(tests, as_many_commands_as_the_engine_accepts_can_be_pending);
+    tcase_add_test(tests, as_many_commands_as_the_limit_allows_can_be_pending);
     tcase_add_test(tests, slots_are_used_again);
     tcase_add_test(tests, a_queue_with_replies_left_is_freed);
     tcase_add_test(tests, a_message_follows_the_grant_that_is_kept);
