@@ -21,7 +21,7 @@ const struct command commands[] = {
     {"run", command_run,
      "[--ttl T] [--wait T | --nonblock] [--slots N] [--fence]\n"
      "                   [--on-lost SIGNAL] [--grace T] [--conflict-exit N]\n"
-     "                   NAME [--] COMMAND [ARGS...]",
+     "                   [--also NAME]... NAME [--] COMMAND [ARGS...]",
      "run a command while holding a lock", OPERANDS_NAME_COMMAND, OPTIONS_RUN,
      "Exit status: that of COMMAND; 128+n if signal n ended it; 122 if the lock was\n"
      "lost and COMMAND was stopped in time, with all processes it started. max_hold of\n"

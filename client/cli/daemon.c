@@ -70,17 +70,22 @@ static void set_secret(const struct options *options, struct redlock *redlock)
         exit(report_failure(options, redlock, status, -1));
 }
 
-void daemon_renew_secret(const struct options *options, struct redlock *redlock)
+bool daemon_can_renew_secret(const struct options *options)
 {
-    char secret[SECRET_SIZE];
     struct stat file;
-    struct error error;
     const char *path = options->secret_file;
     /* Only a regular file can be read again without blocking. A pipe, terminal or FIFO cannot, and
      * standard input may belong to the command by now. */
-    if (path == NULL || stat(path, &file) != 0 || !S_ISREG(file.st_mode))
+    return path == NULL || stat(path, &file) != 0 || S_ISREG(file.st_mode);
+}
+
+void daemon_renew_secret(const struct options *options, struct redlock *redlock)
+{
+    char secret[SECRET_SIZE];
+    struct error error;
+    if (options->secret_file == NULL || !daemon_can_renew_secret(options))
         return;
-    if (read_secret(path, secret, &error))
+    if (read_secret(options->secret_file, secret, &error))
         (void)redlock_set_secret(redlock, secret);
     explicit_bzero(secret, sizeof(secret));
 }

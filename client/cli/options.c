@@ -122,6 +122,30 @@ static bool take_number(struct parser *parser, const char *option, const char *t
     return true;
 }
 
+/* what: the name of the operand or option, for the message. */
+static bool check_name(struct parser *parser, const char *what, const char *name)
+{
+    if (name[0] == '\0')
+        return error_set(parser->error, "%s must not be empty", what);
+    if (strlen(name) > REDLOCK_RESOURCE_MAX)
+        return error_set(parser->error, "%s must have at most %d bytes", what,
+                         REDLOCK_RESOURCE_MAX);
+    for (const char *at = name; *at != '\0'; at++)
+        if ((unsigned char)*at <= 0x20 || *at == 0x7f)
+            return error_set(parser->error, "%s must not contain spaces or control characters",
+                             what);
+    return true;
+}
+
+static bool take_also(struct parser *parser, const char *name)
+{
+    struct options *options = parser->options;
+    if (options->also_count == NAMES_MAX - 1)
+        return error_set(parser->error, "run locks at most %d names", NAMES_MAX);
+    options->also[options->also_count++] = name;
+    return check_name(parser, "--also", name);
+}
+
 static bool take_option(struct parser *parser, enum option_id id, const char *text)
 {
     struct options *options = parser->options;
@@ -147,6 +171,8 @@ static bool take_option(struct parser *parser, enum option_id id, const char *te
         return take_duration(parser, id, text, 0, &options->grace_ms);
     case OPTION_CONFLICT_EXIT:
         return take_number(parser, "conflict-exit", text, 0, 255, &options->conflict_exit);
+    case OPTION_ALSO:
+        return take_also(parser, text);
     case OPTION_URL:
         options->url = text;
         return text[0] != '\0' || error_set(parser->error, "--url must not be empty");
@@ -220,22 +246,39 @@ static bool take_options(struct parser *parser, int argc, char **argv, bool end_
     unsigned both = OPTION_BIT(OPTION_WAIT) | OPTION_BIT(OPTION_NONBLOCK);
     if ((parser->options->given & both) == both)
         return error_set(parser->error, "--wait and --nonblock exclude each other");
+    both = OPTION_BIT(OPTION_SLOTS) | OPTION_BIT(OPTION_ALSO);
+    if ((parser->options->given & both) == both)
+        return error_set(parser->error, "--slots and --also exclude each other");
     return true;
 }
 
 /* --- operands --- */
 
+static int compare_names(const void *left, const void *right)
+{
+    return strcmp(*(const char *const *)left, *(const char *const *)right);
+}
+
+/* Byte order is the same for all users, so that no two commands wait for each other. */
+static bool order_names(struct parser *parser)
+{
+    struct options *options = parser->options;
+    const char *names[NAMES_MAX] = {options->name};
+    memcpy(names + 1, options->also, options->also_count * sizeof(*names));
+    qsort(names, options->also_count + 1, sizeof(*names), compare_names);
+    for (unsigned i = 0; i < options->also_count; i++)
+        if (strcmp(names[i], names[i + 1]) == 0)
+            return error_set(parser->error, "--also: the name %s is given twice",
+                             quote(parser, names[i]));
+    options->name = names[0];
+    memcpy(options->also, names + 1, options->also_count * sizeof(*names));
+    return true;
+}
+
 static bool take_name(struct parser *parser, const char *name)
 {
-    if (name[0] == '\0')
-        return error_set(parser->error, "NAME must not be empty");
-    if (strlen(name) > REDLOCK_RESOURCE_MAX)
-        return error_set(parser->error, "NAME must have at most %d bytes", REDLOCK_RESOURCE_MAX);
-    for (const char *at = name; *at != '\0'; at++)
-        if ((unsigned char)*at <= 0x20 || *at == 0x7f)
-            return error_set(parser->error, "NAME must not contain spaces or control characters");
     parser->options->name = name;
-    return true;
+    return check_name(parser, "NAME", name) && order_names(parser);
 }
 
 /* COMMAND and its arguments follow NAME. */

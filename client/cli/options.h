@@ -23,6 +23,7 @@ struct command;
     X(OPTION_ON_LOST, "on-lost", 0, "SIGNAL", "signal for COMMAND if the lock is lost (TERM)")     \
     X(OPTION_GRACE, "grace", 0, "T", "time from that signal until KILL (10s)")                     \
     X(OPTION_CONFLICT_EXIT, "conflict-exit", 'E', "N", "exit status if the lock is held (1)")      \
+    X(OPTION_ALSO, "also", 0, "NAME", "lock this name too; may be given more than once")           \
     X(OPTION_URL, "url", 0, "URL", "daemon address ($REDLOCK_URL, or tcp://127.0.0.1:7335)")       \
     X(OPTION_SECRET_FILE, "secret-file", 0, "FILE", "file with the secret ($REDLOCK_SECRET_FILE)") \
     X(OPTION_TIMEOUT, "timeout", 0, "T", "time limit for an answer, without the wait (5s)")        \
@@ -55,10 +56,12 @@ enum {
     OPTIONS_LOCK = OPTION_BIT(OPTION_TTL) | OPTION_BIT(OPTION_WAIT) | OPTION_BIT(OPTION_NONBLOCK) |
                    OPTION_BIT(OPTION_SLOTS) | OPTION_BIT(OPTION_FENCE),
     OPTIONS_RUN = OPTIONS_LOCK | OPTION_BIT(OPTION_ON_LOST) | OPTION_BIT(OPTION_GRACE) |
-                  OPTION_BIT(OPTION_CONFLICT_EXIT),
+                  OPTION_BIT(OPTION_CONFLICT_EXIT) | OPTION_BIT(OPTION_ALSO),
 };
 
 enum { WAIT_FOREVER = -1 };
+
+enum { NAMES_MAX = 16 }; /* NAME and those of --also */
 
 /* All strings point into the command line. */
 struct options {
@@ -79,7 +82,12 @@ struct options {
     int64_t grace_ms;
     int conflict_exit;
 
-    const char *name;  /* NAME, valid; NULL: none was given */
+    /* With --also, `name` is the first of all names in byte order, and `also` has the others in
+     * that order. The names are valid, and differ. */
+    const char *name; /* NAME; NULL: none was given */
+    const char *also[NAMES_MAX - 1];
+    unsigned also_count;
+
     const char *token; /* TOKEN, not checked; NULL: none was given */
     const char *topic; /* the command that help describes; NULL: list all commands */
     char **argv;       /* COMMAND and its arguments; ends with NULL */

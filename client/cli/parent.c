@@ -21,6 +21,7 @@
 #include "client/cli/command.h"
 #include "client/cli/daemon.h"
 #include "client/cli/lease.h"
+#include "client/cli/nested.h"
 #include "client/cli/process_tree.h"
 #include "client/cli/report.h"
 #include "client/cli/signals.h"
@@ -88,19 +89,21 @@ static void block_signals(struct parent *parent)
     sigaction(SIGCHLD, &by_default, &parent->plan.on_child);
 }
 
-static sigset_t forwarded_set(void)
+static sigset_t forwarded_set(const struct parent *parent)
 {
     sigset_t ours;
     sigemptyset(&ours);
     for (size_t i = 0; i < sizeof(forwarded) / sizeof(forwarded[0]); i++)
         sigaddset(&ours, forwarded[i]);
+    /* With --also, the enclosing run sends this signal when its lock is lost. */
+    sigaddset(&ours, parent->plan.options->on_lost);
     return ours;
 }
 
 /* Opens all descriptors before anything is started, so that no descriptor can be missing later. */
 static bool open_descriptors(struct parent *parent)
 {
-    const sigset_t ours = forwarded_set();
+    const sigset_t ours = forwarded_set(parent);
     parent->signals = signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK);
     parent->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     return parent->signals >= 0 && parent->timer >= 0 && process_tree_prepare();
@@ -108,7 +111,7 @@ static bool open_descriptors(struct parent *parent)
 
 static void unblock_signals(const struct parent *parent)
 {
-    sigset_t ours = forwarded_set();
+    sigset_t ours = forwarded_set(parent);
     /* Messages must neither stop the parent (SIGTTOU, with `stty tostop` in the background) nor end
      * it (SIGPIPE, if standard error has no reader). */
     sigaddset(&ours, SIGTTOU);
@@ -372,8 +375,29 @@ static bool ensure_validity(struct redlock *redlock, struct redlock_lock *lock)
            redlock_extend(redlock, lock, lock->ttl_ms) != REDLOCK_GONE;
 }
 
+/* The rest of --wait, which is one time limit for all locks. At least 1 ms, because 0 means
+ * --nonblock, which has another exit code. */
+static int64_t rest_of_wait_ms(const struct options *options, int64_t started_ns)
+{
+    if (options->wait_ms <= 0)
+        return options->wait_ms; /* WAIT_FOREVER, or no wait */
+    int64_t left_ms = options->wait_ms - (clock_boottime_ns() - started_ns) / NS_PER_MS;
+    return left_ms > 0 ? left_ms : 1;
+}
+
+/* With --also, runs another `redlock run` under the first lock, which takes the other locks. */
+static int run_nested(const struct options *options, int64_t started_ns, struct redlock *redlock,
+                      const struct redlock_lock *lock, const sigset_t *mask)
+{
+    struct options first = *options;
+    first.wait_ms = rest_of_wait_ms(options, started_ns);
+    first.argv = nested_argv(&first);
+    return first.argv != NULL ? run(&first, redlock, lock, mask) : failed("cannot start a process");
+}
+
 int command_run(const struct options *options)
 {
+    const int64_t started_ns = clock_boottime_ns();
     struct redlock_lock lock;
     int64_t hint_ms = -1;
     int code;
@@ -383,6 +407,10 @@ int command_run(const struct options *options)
         report_message("/proc does not show all processes of the command: %s", hidden);
         return EXIT_FAILED;
     }
+    if (options->also_count > 0 && !daemon_can_renew_secret(options))
+        return report_status(options, REDLOCK_INVALID, -1,
+                             "with --also, --secret-file must be a regular file: "
+                             "it is read once for each lock");
     struct redlock *redlock = daemon_open(options);
     enum redlock_status status;
     suspension_begin(&suspension);
@@ -390,7 +418,9 @@ int command_run(const struct options *options)
         status = wait_for_lock(redlock, options, true, &suspension, &lock, &hint_ms);
     while (status == REDLOCK_OK && !ensure_validity(redlock, &lock));
     if (status == REDLOCK_OK) {
-        code = run(options, redlock, &lock, suspension_hand_over(&suspension));
+        const sigset_t *mask = suspension_hand_over(&suspension);
+        code = options->also_count > 0 ? run_nested(options, started_ns, redlock, &lock, mask)
+                                       : run(options, redlock, &lock, mask);
     } else {
         suspension_end(&suspension);
         code = wait_report(options, redlock, status, hint_ms);

@@ -6,7 +6,7 @@ _redlock_options()
 {
     local lock='--ttl --wait --nonblock --slots --fence' common='--url --secret-file --timeout --json --help'
     case $1 in
-    run) echo "$lock --on-lost --grace --conflict-exit $common" ;;
+    run) echo "$lock --on-lost --grace --conflict-exit --also $common" ;;
     lock) echo "$lock $common" ;;
     extend) echo "--ttl $common" ;;
     status) echo "--slots $common" ;;
@@ -21,7 +21,7 @@ _redlock_options()
 _redlock_takes_value()
 {
     case $1 in
-    --url | --secret-file | --timeout | --ttl | --wait | -w | --slots | --on-lost | --grace | --conflict-exit | -E) return 0 ;;
+    --url | --secret-file | --timeout | --ttl | --wait | -w | --slots | --on-lost | --grace | --conflict-exit | -E | --also) return 0 ;;
     esac
     return 1
 }
@@ -92,6 +92,8 @@ _redlock()
 
     if [[ ! $ended && $previous == --secret-file ]]; then
         compopt -o default 2>/dev/null
+    elif [[ ! $ended && $previous == --also ]]; then
+        _redlock_names
     elif [[ ! $ended ]] && _redlock_takes_value "$previous"; then
         [[ $previous == --on-lost ]] &&
             mapfile -t COMPREPLY < <(compgen -W 'TERM INT HUP QUIT USR1 USR2 KILL' -- "$current")

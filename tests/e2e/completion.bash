@@ -62,6 +62,8 @@ expect 'redlock ping ' ''
 expect 'redlock run --on-lost U' 'USR1 USR2'
 expect 'redlock run --ttl ' ''
 expect 'redlock run d' 'deploy deploy:eu'
+expect 'redlock run --also d' 'deploy deploy:eu'
+expect 'redlock run --also deploy d' 'deploy deploy:eu'
 a_command_of_this_test() { :; }
 expect 'redlock run deploy -- a_command_of' 'a_command_of_this_test'
 expect 'redlock run deploy a_command_of' 'a_command_of_this_test'

@@ -1,6 +1,11 @@
 /*
- * The locks that enclosing `redlock run` commands hold (client/cli/retry_policy.h).
+ * Nested `redlock run` commands: the locks that the enclosing ones hold
+ * (client/cli/retry_policy.h), and the command line of the nested one (client/cli/nested.h).
  */
+#include <stdio.h>
+#include <string.h>
+
+#include "client/cli/nested.h"
 #include "client/cli/retry_policy.h"
 #include "tests/runner.h"
 
@@ -40,12 +45,74 @@ START_TEST(any_slot_of_a_semaphore_is_found)
 }
 END_TEST
 
+enum { WORDS_MAX = 64, LINE_SIZE = 512 };
+
+/* Splits text at spaces and parses it, like the options of `redlock`. Returns the nested command
+ * line, joined with spaces. */
+static const char *nest(const char *text)
+{
+    static char line[LINE_SIZE], nested[LINE_SIZE];
+    char *argv[WORDS_MAX + 1] = {NULL}, *rest = NULL;
+    int argc = 0;
+    struct options options;
+    struct error error;
+    snprintf(line, sizeof(line), "redlock %s", text);
+    for (char *word = strtok_r(line, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest)) {
+        ck_assert_int_lt(argc, WORDS_MAX);
+        argv[argc++] = word;
+    }
+    ck_assert_msg(options_parse(argc, argv, &options, &error), "%s: %s", text, error.text);
+    char **words = nested_argv(&options);
+    ck_assert_ptr_nonnull(words);
+    nested[0] = '\0';
+    for (; *words != NULL; words++)
+        snprintf(nested + strlen(nested), sizeof(nested) - strlen(nested), "%s%s",
+                 nested[0] != '\0' ? " " : "", *words);
+    return nested;
+}
+
+START_TEST(the_nested_run_has_the_options_and_the_other_names)
+{
+    ck_assert_str_eq(nest("run --also b a make"),
+                     "/proc/self/exe run --timeout=5000ms --on-lost=15 --grace=10000ms "
+                     "--conflict-exit=1 -- b -- make");
+    ck_assert_str_eq(nest("--json --url unix:/x run --timeout 1s --ttl 1m -w 2m --fence --also d "
+                          "--on-lost INT --also c --grace 0 -E 99 --also -b a -- -- ls -l"),
+                     "/proc/self/exe run --json --fence --ttl=60000ms --wait=120000ms "
+                     "--timeout=1000ms --on-lost=2 --grace=0ms --conflict-exit=99 "
+                     "--also c --also d -- a -- -- ls -l");
+    ck_assert_ptr_nonnull(strstr(nest("run -n --also b a make"), " --wait=0ms "));
+}
+END_TEST
+
+/* Nested again and again, with the largest numbers, until one name is left. */
+START_TEST(the_nested_run_can_be_nested_again)
+{
+    char line[LINE_SIZE] = "run --ttl 87600h --wait 87600h --timeout 87600h --grace 87600h "
+                           "--on-lost 31 -E 255 --json --fence";
+    for (char name = 'b'; name <= 'p'; name++)
+        snprintf(line + strlen(line), sizeof(line) - strlen(line), " --also %c", name);
+    snprintf(line + strlen(line), sizeof(line) - strlen(line), " a -- make");
+    for (char name = 'b'; name <= 'p'; name++) {
+        char end[32];
+        snprintf(end, sizeof(end), " -- %c -- make", name);
+        snprintf(line, sizeof(line), "%s", nest(line) + strlen("/proc/self/exe "));
+        ck_assert_msg(strstr(line, end) != NULL, "%s", line);
+    }
+    ck_assert_str_eq(line, "run --json --fence --ttl=315360000000ms --wait=315360000000ms "
+                           "--timeout=315360000000ms --on-lost=31 --grace=315360000000ms "
+                           "--conflict-exit=255 -- p -- make");
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *suite = suite_create("nesting");
     TCase *cases = tcase_create("nesting");
     tcase_add_test(cases, only_whole_names_are_found);
     tcase_add_test(cases, any_slot_of_a_semaphore_is_found);
+    tcase_add_test(cases, the_nested_run_has_the_options_and_the_other_names);
+    tcase_add_test(cases, the_nested_run_can_be_nested_again);
     suite_add_tcase(suite, cases);
     return suite;
 }

@@ -8,7 +8,7 @@
 #include "client/cli/command.h"
 #include "tests/runner.h"
 
-enum { WORDS_MAX = 24, LINE_SIZE = 512 };
+enum { WORDS_MAX = 40, LINE_SIZE = 512 };
 
 /* A command line, split at spaces; '' stands for an empty word. */
 struct line {
@@ -147,9 +147,48 @@ START_TEST(words_after_name_are_the_command_of_run)
 }
 END_TEST
 
+START_TEST(names_of_run_are_in_byte_order)
+{
+    struct line line;
+    const struct options *options = accept(&line, "run --also b --also=B --also ab a make");
+    ck_assert_uint_eq(options->also_count, 3);
+    ck_assert_str_eq(options->name, "B");
+    ck_assert_str_eq(options->also[0], "a");
+    ck_assert_str_eq(options->also[1], "ab");
+    ck_assert_str_eq(options->also[2], "b");
+    /* Bytes above 0x7f come last: "\xc3\xa4" is a letter in UTF-8. */
+    options = accept(&line, "run --also \xc3\xa4 --also -x z make");
+    ck_assert_str_eq(options->name, "-x");
+    ck_assert_str_eq(options->also[0], "z");
+    ck_assert_str_eq(options->also[1], "\xc3\xa4");
+}
+END_TEST
+
+START_TEST(run_refuses_names_that_it_cannot_lock_together)
+{
+    char text[LINE_SIZE] = "run";
+    struct line line;
+    refuse("run --also b --also a b make", "--also: the name \"b\" is given twice");
+    refuse("run --also b --also b a make", "--also: the name \"b\" is given twice");
+    refuse("run --also '' a make", "--also must not be empty");
+    refuse("run --also a\tb a make", "--also must not contain spaces or control characters");
+    refuse("run --also b", "run needs a NAME");
+    refuse("run --also b --slots 2 a make", "--slots and --also exclude each other");
+    refuse("lock --also b a", "lock takes no --also");
+    for (char name = 'b'; name <= 'p'; name++)
+        snprintf(text + strlen(text), sizeof(text) - strlen(text), " --also %c", name);
+    snprintf(text + strlen(text), sizeof(text) - strlen(text), " a make");
+    ck_assert_uint_eq(accept(&line, text)->also_count, 15);
+    char more[LINE_SIZE + 16];
+    snprintf(more, sizeof(more), "run --also q%s", text + 3);
+    refuse(more, "run locks at most 16 names");
+}
+END_TEST
+
 START_TEST(run_refuses_its_options_after_name)
 {
     refuse("run deploy --ttl 3s make", "\"--ttl\" follows NAME; put options before NAME");
+    refuse("run deploy --also b make", "\"--also\" follows NAME; put options before NAME");
     refuse("run deploy -n make", "\"-n\" follows NAME; put options before NAME");
 }
 END_TEST
@@ -297,6 +336,8 @@ Suite *test_suite(void)
     tcase_add_test(tests, run_takes_all_its_options);
     tcase_add_test(tests, short_forms_are_those_of_flock);
     tcase_add_test(tests, words_after_name_are_the_command_of_run);
+    tcase_add_test(tests, names_of_run_are_in_byte_order);
+    tcase_add_test(tests, run_refuses_names_that_it_cannot_lock_together);
     tcase_add_test(tests, run_refuses_its_options_after_name);
     tcase_add_test(tests, names_and_tokens_may_begin_with_a_dash);
     tcase_add_test(tests, help_and_version_always_succeed);
