@@ -7,8 +7,7 @@
 
 #include "protocol/limits.h"
 
-/* Further commands wait until one is answered. */
-enum { SLOTS_FIRST = 8, SLOTS_MAX = LIMIT_CLIENT_REQUESTS };
+enum { SLOTS_FIRST = 8 };
 
 /* A lock that a kept reply grants. */
 struct kept_grant {
@@ -48,9 +47,7 @@ void reply_queue_deinit(struct reply_queue *queue)
 static bool grow(struct reply_queue *queue)
 {
     unsigned size = queue->size == 0 ? SLOTS_FIRST : 2u * queue->size;
-    if (size > SLOTS_MAX)
-        size = SLOTS_MAX;
-    assert(size > queue->size);
+    assert(size <= REPLY_QUEUE_NONE);
     struct reply_slot *slots = realloc(queue->slots, size * sizeof(*slots));
     if (slots == NULL)
         return false;

@@ -40,8 +40,8 @@ typedef void reply_queue_write(void *context, const char *bytes, size_t len);
 
 void reply_queue_deinit(struct reply_queue *queue);
 
-/* A command is pending from now on. Returns its slot, or REPLY_QUEUE_NONE if there is not enough
- * memory. */
+/* A command is pending from now on; at most some thousands may be. Returns its slot, or
+ * REPLY_QUEUE_NONE if there is not enough memory. */
 uint16_t reply_queue_open(struct reply_queue *queue);
 
 /* A command was answered at once, after all that are pending now. Only if some are. False if there
