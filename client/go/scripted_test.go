@@ -1,0 +1,267 @@
+package redlockd
+
+// Scenarios of client/scenarios.md with a daemon that the test plays itself.
+
+import (
+	"context"
+	"testing"
+	"time"
+)
+
+func TestScripted(t *testing.T) {
+	for name, run := range map[string]func(*testing.T){
+		"late_on_arrival":                   lateOnArrival,
+		"late_reply_is_released":            lateReplyIsReleased,
+		"late_reply_is_released_after_quit": lateReplyAfterQuit,
+		"unlock_again":                      unlockAgain,
+		"truncated_reply":                   truncatedReply,
+		"garbage":                           garbage,
+		"reply_on_given_up_connection":      replyOnGivenUpConnection,
+		"hold_is_lost":                      holdIsLost,
+		"silence_proves_nothing":            silenceProvesNothing,
+	} {
+		run := run
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			run(t)
+		})
+	}
+}
+
+// lockAt starts a LOCK at the scripted daemon.
+func lockAt(t *testing.T, s *scripted, ctx context.Context, opts ...Option) (chan *Lock, <-chan error) {
+	client := newClient(t, Config{Addresses: []string{s.url()}, Timeout: patience / 6})
+	locks := make(chan *Lock, 1)
+	return locks, async(func() error {
+		lock, err := client.Lock(ctx, "a", opts...)
+		locks <- lock
+		return err
+	})
+}
+
+func (s *scripted) expectUnlock() {
+	s.t.Helper()
+	tag, rest := s.expect("UNLOCK")
+	if rest != "a "+token {
+		s.t.Errorf("UNLOCK %s", rest)
+	}
+	s.send(tag + " OK\n")
+}
+
+func lateOnArrival(t *testing.T) {
+	for _, test := range []struct {
+		reply string
+		held  bool
+	}{
+		{"OK " + token + " 20000 0", true},
+		{"OK " + token + " 0 0", false},
+		{"GONE", false},
+		{"NOQUORUM 1/3 need=2", false},
+		{"LATE 100", false},
+	} {
+		s := newScripted(t)
+		locks, done := lockAt(t, s, background(t))
+		s.accept()
+		tag, _ := s.expect("LOCK")
+		s.send(tag + " OK " + token + " 0 0 -\n")
+		tag, rest := s.expect("EXTEND")
+		if rest != "a "+token+" 30000" {
+			t.Errorf("EXTEND %s", rest)
+		}
+		s.send(tag + " " + test.reply + "\n")
+		if test.held {
+			must(t, result(t, done))
+			if lock := <-locks; lock.Remaining() <= 0 || lock.Remaining() > 20*time.Second {
+				t.Error(lock.Remaining())
+			}
+			continue
+		}
+		s.expectUnlock()
+		mustBe(t, result(t, done), ErrNotAcquired)
+		if <-locks != nil {
+			t.Error("a lock is returned")
+		}
+	}
+}
+
+func lateReplyIsReleased(t *testing.T) {
+	s := newScripted(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	_, done := lockAt(t, s, ctx, WithWait(time.Second))
+	s.accept()
+	tag, _ := s.expect("LOCK")
+	cancel()
+	mustBe(t, result(t, done), context.Canceled)
+	s.send(tag + " OK " + token + " 20000 0 -\n")
+	s.expectUnlock()
+}
+
+// The client ends a connection that has only a cancelled LOCK, but reads it to its end: the OK can
+// already be under way.
+func lateReplyAfterQuit(t *testing.T) {
+	s := newScripted(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	_, done := lockAt(t, s, ctx)
+	s.accept()
+	tag, _ := s.expect("LOCK")
+	cancel()
+	mustBe(t, result(t, done), context.Canceled)
+	quit, _ := s.expect("QUIT")
+	s.send(tag + " OK " + token + " 20000 0 -\n" + quit + " BYE\n")
+	s.conn.Close()
+	s.accept()
+	s.expectUnlock()
+}
+
+func unlockAgain(t *testing.T) {
+	s := newScripted(t)
+	locks, done := lockAt(t, s, background(t))
+	s.accept()
+	tag, _ := s.expect("LOCK")
+	s.send(tag + " OK " + token + " 20000 0 -\n")
+	must(t, result(t, done))
+	lock := <-locks
+
+	extended := async(func() error { return lock.Extend(background(t), 25*time.Second) })
+	_, first := s.expect("EXTEND")
+	s.conn.Close()
+	s.accept()
+	tag, second := s.expect("EXTEND")
+	if first != second {
+		t.Errorf("EXTEND %s, then %s", first, second)
+	}
+	s.send(tag + " OK " + token + " 24000 0\n")
+	must(t, result(t, extended))
+
+	unlocked := async(func() error { return lock.Unlock(background(t)) })
+	_, first = s.expect("UNLOCK")
+	s.conn.Close()
+	s.accept()
+	tag, second = s.expect("UNLOCK")
+	if first != second {
+		t.Errorf("UNLOCK %s, then %s", first, second)
+	}
+	s.send(tag + " GONE\n") // the first one was carried out
+	must(t, result(t, unlocked))
+}
+
+func truncatedReply(t *testing.T) {
+	s := newScripted(t)
+	_, done := lockAt(t, s, background(t), WithWait(0))
+	s.accept()
+	tag, _ := s.expect("LOCK")
+	s.send(tag + " OK " + token + " 2")
+	s.conn.Close()
+	s.accept()
+	tag, _ = s.expect("LOCK")
+	s.send(tag + " HELD 1000\n")
+	mustBe(t, result(t, done), ErrNotAcquired)
+}
+
+// What is not the protocol of redlockd ends the connection, and grants nothing.
+func garbage(t *testing.T) {
+	for _, text := range []string{
+		"HTTP/1.1 400 Bad Request\n",
+		"#99 OK " + token + " 20000 0 -\n",
+		"#1 OK " + token + " 30001 0 -\n",
+		"#1 OK " + token + " 20000\n",
+		"#x OK\n",
+		"#p PONG\n",
+		"\n",
+	} {
+		s := newScripted(t)
+		_, done := lockAt(t, s, background(t), WithWait(0))
+		s.accept()
+		s.expect("LOCK")
+		s.send(text)
+		s.accept()
+		tag, _ := s.expect("LOCK")
+		s.send(tag + " HELD 1000\n")
+		mustBe(t, result(t, done), ErrNotAcquired)
+	}
+}
+
+// A reply on a connection that was given up must not touch the lock that the same call got later.
+func replyOnGivenUpConnection(t *testing.T) {
+	s := newScripted(t)
+	client := newClient(t, Config{Addresses: []string{s.url()}, Timeout: 500 * time.Millisecond})
+	locks := make(chan *Lock, 1)
+	done := async(func() error {
+		lock, err := client.Lock(background(t), "a")
+		locks <- lock
+		return err
+	})
+	s.accept()
+	tag, _ := s.expect("LOCK")
+	first, firstLines := s.conn, s.lines
+	s.accept() // the daemon is silent, so the client connects again
+	other := "0123456789012345678901234567890123456789"
+	again, _ := s.expect("LOCK")
+	s.send(again + " OK " + other + " 20000 0 -\n")
+	must(t, result(t, done))
+	lock := <-locks
+
+	_, err := first.Write([]byte(tag + " OK " + token + " 20000 0 -\n"))
+	if err == nil {
+		eventually(t, "the end of the connection or UNLOCK", func() bool {
+			_, err := firstLines.ReadString('\n')
+			return err != nil
+		})
+	}
+	if lock.Token() != other || lock.Err() != nil {
+		t.Error(lock.Token(), lock.Err())
+	}
+}
+
+// A HOLD is lost when LOST follows its OK in the same packet, and when its connection breaks.
+func holdIsLost(t *testing.T) {
+	for _, lost := range []bool{true, false} {
+		s := newScripted(t)
+		locks, done := lockAt(t, s, background(t), WithHold())
+		s.accept()
+		tag, _ := s.expect("LOCK")
+		text := tag + " OK " + token + " 20000 0 -\n! WARN a " + token + " m0:timeout\n"
+		if lost {
+			text += "! LOST a " + token + " overdue\n"
+		}
+		s.send(text)
+		if !lost {
+			must(t, result(t, done))
+			s.conn.Close()
+			ctx := (<-locks).Context()
+			cancelled(t, ctx)
+			mustBe(t, ctx.Err(), ErrLost)
+			continue
+		}
+		if err := result(t, done); err != nil {
+			mustBe(t, err, ErrNotAcquired) // LOST was read before Lock returned
+			s.expectUnlock()
+		} else {
+			cancelled(t, (<-locks).Context())
+		}
+	}
+}
+
+// Each PONG proves the HOLD for a third of the TTL after its PING, and silence proves nothing.
+func silenceProvesNothing(t *testing.T) {
+	s := newScripted(t)
+	locks, done := lockAt(t, s, background(t), WithHold(), WithTTL(9*time.Second))
+	s.accept()
+	tag, _ := s.expect("LOCK")
+	s.send(tag + " OK " + token + " 200 0 -\n") // so the first proof counts at once
+	must(t, result(t, done))
+	lock := <-locks
+	ctx := lock.Context()
+	s.expect("PING")
+	s.send("#p PONG\n")
+	eventually(t, "a proof", func() bool { return lock.Remaining() > 200*time.Millisecond })
+	if lock.Remaining() > 3*time.Second {
+		t.Error(lock.Remaining())
+	}
+	cancelled(t, ctx)
+	mustBe(t, lock.Err(), ErrLost)
+	s.send("#p PONG\n") // too late: the loss is final
+	if lock.Remaining() != 0 || lock.Err() == nil {
+		t.Error(lock.Remaining(), lock.Err())
+	}
+}
