@@ -365,7 +365,7 @@ bench-peers: $(BUILD)/redlockd $(BENCH_PEERS)
 	@$(E2E_ENV) PEERS=$(PEERS) E2E_FOLDER=/dev/shm BENCH_COMMIT='$(COMMIT)' \
 	    BENCH_JSON=$(or $(BENCH_JSON),$(BUILD)/bench-peers.json) $(BENCH_PEERS)
 
-$(PEERS)/installed: $(wildcard tests/bench/peers/*)
+$(PEERS)/installed: $(wildcard tests/bench/peers/*.*)
 	@mkdir -p $(@D)
 	@cp $^ $(@D)
 	@cd $(@D) && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error

@@ -15,6 +15,4 @@
 //
 // No lock can stop a write that reaches a store after the deadline. If that matters, use WithFence and
 // let the store refuse old fencing tokens.
-//
-// Fork a process that uses this package only to execute another program, as os/exec does.
 package redlockd
