@@ -19,8 +19,8 @@ import (
 	"time"
 )
 
-// patience limits how long a test waits for an event.
-const patience = 30 * time.Second
+// testTimeout limits how long a test waits for an event.
+const testTimeout = 30 * time.Second
 
 // cluster is a set of masters and daemons, which tests/clients/fixture.py owns.
 type cluster struct {
@@ -133,7 +133,7 @@ func (c *cluster) ask(t testing.TB, daemon int, request string) []string {
 	conn, err := net.Dial("unix", strings.TrimPrefix(c.Daemons[daemon].Unix, "unix:"))
 	must(t, err)
 	defer conn.Close()
-	conn.SetDeadline(time.Now().Add(patience))
+	conn.SetDeadline(time.Now().Add(testTimeout))
 	if c.Secret != "" {
 		request = "AUTH " + c.Secret + "\n" + request
 	}
@@ -184,12 +184,12 @@ func (s *scripted) url() string { return "tcp://" + s.listener.Addr().String() }
 // accept takes the next connection and answers the PING with which it begins.
 func (s *scripted) accept() {
 	s.t.Helper()
-	s.listener.(*net.TCPListener).SetDeadline(time.Now().Add(patience))
+	s.listener.(*net.TCPListener).SetDeadline(time.Now().Add(testTimeout))
 	conn, err := s.listener.Accept()
 	must(s.t, err)
 	s.t.Cleanup(func() { conn.Close() })
 	s.conn, s.lines = conn, bufio.NewReader(conn)
-	conn.SetDeadline(time.Now().Add(patience))
+	conn.SetDeadline(time.Now().Add(testTimeout))
 	line, err := s.lines.ReadString('\n')
 	must(s.t, err)
 	if line != "#p PING\n" {
@@ -243,7 +243,7 @@ func mustBe(t testing.TB, err, kind error) {
 
 func eventually(t testing.TB, what string, condition func() bool) {
 	t.Helper()
-	for end := time.Now().Add(patience); !condition(); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(testTimeout); !condition(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("waited in vain: %s", what)
 		}
@@ -255,13 +255,13 @@ func cancelled(t testing.TB, ctx context.Context) {
 	t.Helper()
 	select {
 	case <-ctx.Done():
-	case <-time.After(patience):
+	case <-time.After(testTimeout):
 		t.Fatal("the context is not cancelled")
 	}
 }
 
 func background(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -272,7 +272,7 @@ func result(t testing.TB, done <-chan error) error {
 	select {
 	case err := <-done:
 		return err
-	case <-time.After(patience):
+	case <-time.After(testTimeout):
 		t.Fatal("the call does not end")
 		return nil
 	}

@@ -5,6 +5,8 @@ package redlockd
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"net"
 	"os"
@@ -137,7 +139,7 @@ func contention(t *testing.T, c *cluster) {
 		all.Add(1)
 		go func() {
 			defer all.Done()
-			lock, err := client.Lock(background(t), "contention", WithWait(patience))
+			lock, err := client.Lock(background(t), "contention", WithWait(testTimeout))
 			if err != nil {
 				t.Error(err)
 				return
@@ -223,7 +225,7 @@ func cancelWhileWaiting(t *testing.T, c *cluster) {
 			eventually(t, "no waiter", func() bool { return c.waiters(t, 0, name) == "0" })
 		}
 		must(t, lock.Unlock(background(t)))
-		again := lockIt(t, other, name, WithWait(patience))
+		again := lockIt(t, other, name, WithWait(testTimeout))
 		must(t, again.Unlock(background(t)))
 		if busy && held.Err() != nil {
 			t.Error(held.Err())
@@ -359,7 +361,7 @@ func severalResourcesAreExtended(t *testing.T, c *cluster) {
 	start := now()
 	done := async(func() error {
 		locks, err := client.LockAll(background(t), []string{"extended-a", "extended-b"},
-			WithTTL(1500*time.Millisecond))
+			WithTTL(3*time.Second))
 		if err != nil {
 			return err
 		}
@@ -368,7 +370,7 @@ func severalResourcesAreExtended(t *testing.T, c *cluster) {
 		return locks.Err()
 	})
 	eventually(t, "a waiter", func() bool { return c.waiters(t, 0, "extended-b") == "1" })
-	eventually(t, "two TTLs", func() bool { return now()-start > 3e9 })
+	eventually(t, "more than the TTL", func() bool { return now()-start > 4e9 })
 	if c.isFree(t, "extended-a") {
 		t.Error("not extended")
 	}
@@ -408,16 +410,16 @@ func extendAfterUnlock(t *testing.T, c *cluster) {
 }
 
 func automaticExtension(t *testing.T, c *cluster) {
-	lock := lockIt(t, c.client(t, false), "automatic", WithTTL(1500*time.Millisecond),
+	lock := lockIt(t, c.client(t, false), "automatic", WithTTL(3*time.Second),
 		WithAutoExtend())
-	holdsFor(t, c, lock, 3500*time.Millisecond)
+	holdsFor(t, c, lock, 4*time.Second)
 	must(t, lock.Unlock(background(t)))
 }
 
 func hold(t *testing.T, c *cluster) {
 	client := c.client(t, false)
-	lock := lockIt(t, client, "hold", WithTTL(1500*time.Millisecond), WithHold())
-	holdsFor(t, c, lock, 3500*time.Millisecond)
+	lock := lockIt(t, client, "hold", WithTTL(3*time.Second), WithHold())
+	holdsFor(t, c, lock, 4*time.Second)
 	must(t, client.Close())
 	mustBe(t, lock.Err(), ErrLost)
 	if !c.isFree(t, "hold") {
@@ -597,7 +599,7 @@ func noQuorum(t *testing.T, c *cluster) {
 		t.Errorf("no reasons: %v", err)
 	}
 	c.do(t, "heal-masters")
-	lock := lockIt(t, client, "no-quorum", WithWait(patience))
+	lock := lockIt(t, client, "no-quorum", WithWait(testTimeout))
 	must(t, lock.Unlock(background(t)))
 }
 
@@ -781,7 +783,8 @@ func tlsAddress(t *testing.T, c *cluster) {
 	})
 	must(t, lockIt(t, client, "tls").Unlock(background(t)))
 	client = newClient(t, Config{
-		Addresses: []string{c.Daemons[0].TLS}, Timeout: 2 * time.Second,
+		Addresses: []string{c.Daemons[0].TLS}, TLS: &tls.Config{RootCAs: x509.NewCertPool()},
+		Timeout: 2 * time.Second,
 	})
 	_, err := client.Lock(background(t), "tls")
 	mustBe(t, err, ErrUnavailable)

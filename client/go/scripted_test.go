@@ -30,7 +30,7 @@ func TestScripted(t *testing.T) {
 
 // lockAt starts a LOCK at the scripted daemon.
 func lockAt(t *testing.T, s *scripted, ctx context.Context, opts ...Option) (chan *Lock, <-chan error) {
-	client := newClient(t, Config{Addresses: []string{s.url()}, Timeout: patience / 6})
+	client := newClient(t, Config{Addresses: []string{s.url()}, Timeout: testTimeout / 6})
 	locks := make(chan *Lock, 1)
 	return locks, async(func() error {
 		lock, err := client.Lock(ctx, "a", opts...)
