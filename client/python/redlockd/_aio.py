@@ -116,8 +116,11 @@ class _Driver:
         self._opening[session] = self.loop.create_task(self._open(session))
 
     def flush(self, session: Session) -> None:
-        # Requests of one pass of the event loop go out with one write.
-        if session not in self._dirty:
+        # Requests of one pass of the event loop go out with one write. A single one goes out at
+        # once, which saves a pass.
+        if session.live == 1 and session not in self._dirty:
+            self._flush(session)
+        elif session not in self._dirty:
             assert self.loop is not None
             self._dirty.add(session)
             self.loop.call_soon(self._flush, session)
