@@ -207,7 +207,7 @@ func parseGrant(r *request, rest string, sent, received int64) (grant, bool) {
 	}
 	// The daemon cannot have spent more time than has passed here.
 	granted := received
-	if elapsed < (received-sent)/1e6 {
+	if elapsed <= (received-sent)/1e6 {
 		granted = sent + elapsed*1e6
 	}
 	g.deadline = granted + validity*1e6

@@ -65,6 +65,7 @@ func TestGrants(t *testing.T) {
 		{lock, token + " 29689 0 7 later fields", grant{token: token, fence: 7, deadline: 129689e6}, true},
 		{fence, token + " 29689 0 7", grant{token: token, fence: 7, deadline: 129689e6}, true},
 		{slots, token + " 29689 0 - a#2", grant{token: token, slot: "a#2", deadline: 129689e6}, true},
+		{lock, token + " 29689 5000 -", grant{token: token, deadline: 134689e6}, true},
 		{extend, token + " 29689 0", grant{token: token, deadline: 129689e6}, true},
 		{fence, token + " 29689 0 -", grant{}, false},
 		{fence, token + " 29689 0 0", grant{}, false},
@@ -188,6 +189,25 @@ func TestNamesAreInByteOrder(t *testing.T) {
 	}
 	if strings.Join(names, " ") != "b ä a b B" {
 		t.Error("the argument has changed")
+	}
+}
+
+// The grant counts from before the request also if the reply comes within a millisecond.
+func TestFastGrant(t *testing.T) {
+	lock := &request{verb: "LOCK", resource: "a", ttlMs: 30000}
+	if g, ok := parseGrant(lock, token+" 1 0 -", 100, 900_000); !ok || g.deadline != 1_000_100 {
+		t.Error(g, ok)
+	}
+}
+
+// A proof that comes after the deadline does not bring the lock back, even if nobody has looked at the
+// lock since, as after a suspend.
+func TestLateProof(t *testing.T) {
+	lock := &Lock{ttl: 30e9, hold: true, delivered: true, deadline: now() - 1}
+	lock.proven(now())
+	mustBe(t, lock.Err(), ErrLost)
+	if lock.Remaining() != 0 {
+		t.Error(lock.Remaining())
 	}
 }
 

@@ -4,21 +4,24 @@ package redlockd
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 )
 
 func TestScripted(t *testing.T) {
 	for name, run := range map[string]func(*testing.T){
-		"late_on_arrival":                   lateOnArrival,
-		"late_reply_is_released":            lateReplyIsReleased,
-		"late_reply_is_released_after_quit": lateReplyAfterQuit,
-		"unlock_again":                      unlockAgain,
-		"truncated_reply":                   truncatedReply,
-		"garbage":                           garbage,
-		"reply_on_given_up_connection":      replyOnGivenUpConnection,
-		"hold_is_lost":                      holdIsLost,
-		"silence_proves_nothing":            silenceProvesNothing,
+		"late_on_arrival":                              lateOnArrival,
+		"late_reply_is_released":                       lateReplyIsReleased,
+		"late_reply_is_released_after_quit":            lateReplyAfterQuit,
+		"unlock_again":                                 unlockAgain,
+		"truncated_reply":                              truncatedReply,
+		"garbage":                                      garbage,
+		"reply_on_given_up_connection":                 replyOnGivenUpConnection,
+		"loss_is_final":                                lossIsFinal,
+		"deadline_is_computed_from_before_the_request": deadlineIsComputedFromBeforeTheRequest,
+		"hold_is_lost":                                 holdIsLost,
+		"silence_proves_nothing":                       silenceProvesNothing,
 	} {
 		run := run
 		t.Run(name, func(t *testing.T) {
@@ -146,16 +149,18 @@ func unlockAgain(t *testing.T) {
 }
 
 func truncatedReply(t *testing.T) {
-	s := newScripted(t)
-	_, done := lockAt(t, s, background(t), WithWait(0))
-	s.accept()
-	tag, _ := s.expect("LOCK")
-	s.send(tag + " OK " + token + " 2")
-	s.conn.Close()
-	s.accept()
-	tag, _ = s.expect("LOCK")
-	s.send(tag + " HELD 1000\n")
-	mustBe(t, result(t, done), ErrNotAcquired)
+	for _, text := range []string{" OK " + token + " 2", " OK " + token + " 20000 0 -"} {
+		s := newScripted(t)
+		_, done := lockAt(t, s, background(t), WithWait(0))
+		s.accept()
+		tag, _ := s.expect("LOCK")
+		s.send(tag + text)
+		s.conn.Close()
+		s.accept()
+		tag, _ = s.expect("LOCK")
+		s.send(tag + " HELD 1000\n")
+		mustBe(t, result(t, done), ErrNotAcquired)
+	}
 }
 
 // What is not the protocol of redlockd ends the connection, and grants nothing.
@@ -181,35 +186,40 @@ func garbage(t *testing.T) {
 	}
 }
 
-// A reply on a connection that was given up must not touch the lock that the same call got later.
+// A reply on a connection that was given up must not touch the lock that the same call got later. (The
+// connection stays, because the daemon may still keep a HOLD of it.)
 func replyOnGivenUpConnection(t *testing.T) {
 	s := newScripted(t)
 	client := newClient(t, Config{Addresses: []string{s.url()}, Timeout: 500 * time.Millisecond})
-	locks := make(chan *Lock, 1)
-	done := async(func() error {
-		lock, err := client.Lock(background(t), "a")
-		locks <- lock
-		return err
-	})
+	lockAsync := func(name string, opts ...Option) (chan *Lock, <-chan error) {
+		locks := make(chan *Lock, 1)
+		return locks, async(func() error {
+			lock, err := client.Lock(background(t), name, opts...)
+			locks <- lock
+			return err
+		})
+	}
+	holds, done := lockAsync("hold", WithHold())
 	s.accept()
 	tag, _ := s.expect("LOCK")
-	first, firstLines := s.conn, s.lines
-	s.accept() // the daemon is silent, so the client connects again
-	other := "0123456789012345678901234567890123456789"
+	s.send(tag + " OK " + strings.Repeat("a", 40) + " 29000 0 -\n")
+	must(t, result(t, done))
+	hold := <-holds
+
+	locks, done := lockAsync("a")
+	tag, _ = s.expect("LOCK")
+	silent := *s
+	s.accept() // no reply comes, so the client connects again
+	other := strings.Repeat("b", 40)
 	again, _ := s.expect("LOCK")
 	s.send(again + " OK " + other + " 20000 0 -\n")
 	must(t, result(t, done))
 	lock := <-locks
 
-	_, err := first.Write([]byte(tag + " OK " + token + " 20000 0 -\n"))
-	if err == nil {
-		eventually(t, "the end of the connection or UNLOCK", func() bool {
-			_, err := firstLines.ReadString('\n')
-			return err != nil
-		})
-	}
-	if lock.Token() != other || lock.Err() != nil {
-		t.Error(lock.Token(), lock.Err())
+	silent.send(tag + " OK " + token + " 20000 0 -\n")
+	s.expectUnlock() // of that token
+	if lock.Token() != other || lock.Err() != nil || hold.Err() != nil {
+		t.Error(lock.Token(), lock.Err(), hold.Err())
 	}
 }
 
@@ -231,6 +241,9 @@ func holdIsLost(t *testing.T) {
 			ctx := (<-locks).Context()
 			cancelled(t, ctx)
 			mustBe(t, ctx.Err(), ErrLost)
+			if !strings.Contains(ctx.Err().Error(), "connection") {
+				t.Error(ctx.Err())
+			}
 			continue
 		}
 		if err := result(t, done); err != nil {
@@ -239,6 +252,39 @@ func holdIsLost(t *testing.T) {
 		} else {
 			cancelled(t, (<-locks).Context())
 		}
+	}
+}
+
+// An OK to EXTEND after LOST does not bring the lock back.
+func lossIsFinal(t *testing.T) {
+	s := newScripted(t)
+	locks, done := lockAt(t, s, background(t), WithHold())
+	s.accept()
+	tag, _ := s.expect("LOCK")
+	s.send(tag + " OK " + token + " 20000 0 -\n")
+	must(t, result(t, done))
+	lock := <-locks
+	extended := async(func() error { return lock.Extend(background(t), 30*time.Second) })
+	tag, _ = s.expect("EXTEND")
+	s.send("! LOST a " + token + " overdue\n" + tag + " OK " + token + " 29000 0\n")
+	mustBe(t, result(t, extended), ErrLost)
+	mustBe(t, lock.Err(), ErrLost)
+	if remaining := lock.Remaining(); remaining <= 0 || remaining > 20*time.Second {
+		t.Error(remaining) // the time that is left to stop
+	}
+}
+
+// The time that the reply takes shortens the lock.
+func deadlineIsComputedFromBeforeTheRequest(t *testing.T) {
+	s := newScripted(t)
+	locks, done := lockAt(t, s, background(t))
+	s.accept()
+	tag, _ := s.expect("LOCK")
+	arrived := now()
+	s.send(tag + " OK " + token + " 20000 0 -\n")
+	must(t, result(t, done))
+	if lock := <-locks; lock.deadline > arrived+20e9 {
+		t.Error(lock.deadline - arrived)
 	}
 }
 
