@@ -2,8 +2,14 @@
 import fs from 'node:fs';
 
 import { now } from './clock.js';
-import { DeniedError, ExecutionError, LostError, UnavailableError } from './errors.js';
-import { Hold, Link, Request } from './link.js';
+import {
+  DeniedError,
+  ExecutionError,
+  ExecutionResult,
+  LostError,
+  UnavailableError,
+} from './errors.js';
+import { Hold, Link, NOT_REDLOCKD, Request } from './link.js';
 import {
   checkSecret,
   lockRequest,
@@ -66,18 +72,32 @@ export class Client {
   }
 
   /**
-   * Acquires one resource. Gives up at `until`, or when one of the signals is aborted. A lock that is
-   * granted after that is released.
+   * Acquires one resource. Waits until `until` at most, or until one of the signals is aborted. A
+   * lock that is granted after that is released.
    */
   async lock(name, ttl, until, options, signals) {
-    for (let broken = 0; ; ) {
+    for (let broken = 0, wait = until - now(); ; wait = until - now()) {
       let error;
       try {
-        return await this.#tryLock(name, ttl, until, options, signals);
+        this.#checkOpen();
+        if (signals !== null) throwIfAborted(signals);
+        const request = this.#lockRequest(name, ttl, wait, options);
+        const reply = this.#ask(request);
+        if (signals === null) await reply;
+        else await this.#cancellable(reply, request, signals);
+        const granted = readGrant(request.reply, name, options.slots);
+        if (granted !== null) {
+          const { token, fence } = granted;
+          const deadline = request.sentAt + granted.forMs;
+          const grant = new Grant(granted.name, token, ttl, deadline, fence, request.hold);
+          if (deadline <= now()) await this.#confirm(grant);
+          return grant;
+        }
+        error = this.#refusal(request, name);
       } catch (failure) {
         error = failure;
       }
-      throwIfAborted(signals);
+      if (signals !== null) throwIfAborted(signals);
       if (error instanceof ExecutionError) this.#events.onError(error);
       // A LOCK that does not wait gets a second chance if its daemon ended meanwhile.
       const again = error.broken && broken++ === 0;
@@ -87,35 +107,20 @@ export class Client {
     }
   }
 
-  async #tryLock(name, ttl, until, options, signals) {
-    this.#checkOpen();
-    const link = this.#usableLink() ?? (await this.#link());
-    throwIfAborted(signals);
-    const wait = Math.min(Math.max(0, until - now()), WAIT_MAX_MS);
+  #lockRequest(name, ttl, wait, options) {
+    wait = Math.min(Math.max(0, wait), WAIT_MAX_MS);
     const hold = options.hold || options.linger ? new Hold() : null;
-    const request = new Request(
-      lockRequest(name, ttl, wait, options),
-      now() + wait + this.#settings.timeout,
-      { name, slots: options.slots },
-      hold,
-    );
-    const reply = link.ask(request);
-    if (signals.length > 0) await this.#cancellable(reply, link, request, signals);
-    else await reply;
-    if (!request.reply.startsWith('OK ')) throw this.#refusal(request.reply, name, link);
-    const granted = readGrant(request.reply, name, options.slots);
-    if (granted === null) throw this.#malformed(link);
-    const deadline = request.sentAt + granted.forMs;
-    const grant = new Grant(granted.name, granted.token, ttl, deadline, granted.fence, hold);
-    if (deadline <= now()) await this.#confirm(grant);
-    return grant;
+    const text = lockRequest(name, ttl, wait, options);
+    return new Request(text, wait + this.#settings.timeout, name, options.slots, hold);
   }
 
-  async #cancellable(reply, link, request, signals) {
+  async #cancellable(reply, request, signals) {
     const cancel = () => {
+      const { link } = request;
       // The other requests leave the connection, so that it can end: only that undoes the LOCK.
-      if (this.#links.size < LINKS_MAX) this.#retire(link);
-      link.abandon(request, new ExecutionError('the request was cancelled'));
+      if (link !== null && this.#links.size < LINKS_MAX) this.#retire(link);
+      if (link !== null) link.abandon(request, new ExecutionError('the request was cancelled'));
+      else request.abandoned = true; // it is not sent yet
     };
     for (const signal of signals) signal.addEventListener('abort', cancel);
     try {
@@ -169,12 +174,10 @@ export class Client {
     this.#checkOpen();
     const { name, token, hold } = grant;
     if (hold?.error) throw hold.error;
-    const link = hold?.link ?? this.#usableLink() ?? (await this.#link());
-    const request = new Request(`EXTEND ${name} ${token} ${ttl}`, now() + this.#settings.timeout);
-    await link.ask(request);
-    if (!request.reply.startsWith('OK ')) throw this.#refusal(request.reply, name, link);
+    const request = new Request(`EXTEND ${name} ${token} ${ttl}`, this.#settings.timeout);
+    await this.#ask(request, hold?.link);
     const forMs = readExtension(request.reply);
-    if (Number.isNaN(forMs)) throw this.#malformed(link);
+    if (forMs === null) throw this.#refusal(request, name);
     // After the deadline another client may have held the lock before this EXTEND succeeded.
     if (!confirming && grant.deadline <= now()) throw new LostError(`${name} has expired`);
     grant.ttl = ttl;
@@ -195,14 +198,14 @@ export class Client {
         const repeated = grant.unlockSent;
         try {
           const own = hold?.link;
-          const link = own?.alive && !repeated ? own : (this.#usableLink() ?? (await this.#link()));
-          const request = new Request(`UNLOCK ${name} ${token}`, until);
-          const reply = link.ask(request);
+          const request = new Request(`UNLOCK ${name} ${token}`, this.#settings.timeout);
+          const reply = this.#ask(request, own?.alive && !repeated ? own : undefined);
           grant.unlockSent = true;
           await reply;
           // An earlier UNLOCK without a reply may have released the lock.
-          if (request.reply === 'OK' || (repeated && request.reply === 'GONE')) return;
-          throw this.#refusal(request.reply, name, link);
+          if (request.reply === 'OK' || (repeated && request.reply === 'GONE'))
+            return new ExecutionResult(request.link.url);
+          throw this.#refusal(request, name);
         } catch (failure) {
           error = failure;
         }
@@ -217,6 +220,8 @@ export class Client {
     } finally {
       hold?.link?.forget(token);
       if (--this.#unlocking === 0) this.#onUnlocked?.();
+      // A lock may be released after quit(), over a connection of its own.
+      if (this.#quit && this.#unlocking === 0) for (const link of this.#links) link.quit();
     }
   }
 
@@ -240,8 +245,8 @@ export class Client {
   // --- events of the connections ---
 
   discard(request) {
-    const granted = readGrant(request.reply, request.lock.name, request.lock.slots);
-    if (granted === null) return;
+    const granted = readGrant(request.reply, request.name, request.slots);
+    if (granted === null) return; // it was not granted
     const grant = new Grant(granted.name, granted.token, 0, 0, null, null);
     this.unlock(grant).catch(() => {}); // if it fails, the lock expires after its TTL
   }
@@ -265,12 +270,21 @@ export class Client {
     return this.#current?.usable ? this.#current : null;
   }
 
-  /** A connection for the next request. All that need one share one attempt to open it. */
-  #link() {
-    const link = this.#usableLink();
-    if (link !== null) return link;
-    this.#opening ??= this.#open().finally(() => (this.#opening = null));
-    return this.#opening;
+  /** Sends the request over this connection, or else over a usable one. */
+  #ask(request, link = this.#usableLink()) {
+    return link !== null ? link.ask(request) : this.#connectAndAsk(request);
+  }
+
+  async #connectAndAsk(request) {
+    let link = null;
+    while (link === null) {
+      // All requests that need a connection share one attempt to open it, and may fill it.
+      this.#opening ??= this.#open().finally(() => (this.#opening = null));
+      link = await this.#opening;
+      if (link.alive && !link.usable) link = this.#usableLink();
+    }
+    if (request.abandoned) throw new ExecutionError('the request was cancelled');
+    await link.ask(request);
   }
 
   async #open() {
@@ -327,19 +341,14 @@ export class Client {
     this.#retire(link);
   }
 
-  #refusal(reply, name, link) {
+  #refusal({ reply, link }, name) {
     const error = replyError(reply, name, link.url);
+    if (error.outcome === undefined) link.destroy(NOT_REDLOCKD);
     if (error.outcome === 'SHUTDOWN') {
       error.broken = true;
       this.#avoid(link);
     }
     return error;
-  }
-
-  #malformed(link) {
-    const why = "the peer does not speak redlockd's protocol";
-    link.destroy(why);
-    return new UnavailableError(`${link.url}: ${why}`, { url: link.url });
   }
 
   #checkOpen() {

@@ -1,7 +1,7 @@
 import { answerLimit, Grant } from './client.js';
 import { now } from './clock.js';
 import { ExecutionResult, LostError } from './errors.js';
-import { checkDuration } from './protocol.js';
+import { checkDuration, checkNames, checkTokens } from './protocol.js';
 
 const TIMER_MAX_MS = 1000; // so that a timer which stood still during suspend fires soon after it
 
@@ -44,7 +44,7 @@ export class Lock {
     if (Array.isArray(value)) {
       this.#grants = value;
     } else {
-      const tokens = value.split(',');
+      const tokens = checkTokens(value, checkNames(resources).length);
       const deadline = now() + (expiration - Date.now());
       const ttl = Math.max(1, expiration - Date.now());
       this.#grants = resources.map(
@@ -117,7 +117,7 @@ export class Lock {
   }
 
   release() {
-    return this.redlock.release(this);
+    return this.#release();
   }
 
   extend(duration) {
@@ -149,14 +149,14 @@ export class Lock {
     };
   }
 
-  async #release() {
+  #release() {
     this.#released = true;
-    clearTimeout(this.#timer);
+    if (this.#timer !== null) clearTimeout(this.#timer);
     const client = this.redlock[CLIENT];
-    for (const { hold } of this.#grants) if (hold) hold.onLost = null;
-    if (this.#grants.length === 1) await client.unlock(this.#grants[0]);
-    else await all(this.#grants.map((grant) => client.unlock(grant)));
-    return new ExecutionResult(client.url);
+    const grants = this.#grants;
+    for (const { hold } of grants) if (hold !== null) hold.onLost = null;
+    if (grants.length === 1) return client.unlock(grants[0]);
+    return all(grants.map((grant) => client.unlock(grant))).then((results) => results[0]);
   }
 
   async #extend(duration, timeout) {
@@ -267,4 +267,5 @@ async function all(promises) {
   const results = await Promise.allSettled(promises);
   const errors = results.filter((result) => result.status === 'rejected').map(({ reason }) => reason);
   if (errors.length > 0) throw errors.find((error) => error instanceof LostError) ?? errors[0];
+  return results.map((result) => result.value);
 }

@@ -15,13 +15,14 @@ const SLOTS_MAX = 1000;
 
 const NAME = /^[^\0-\x20\x7f\p{Cs}]+$/u; // \p{Cs}: half of a surrogate pair, which UTF-8 cannot encode
 const SECRET = /^[\x21-\x7e\x80-\uffff]{1,256}$/;
-const LABEL = /^[A-Za-z0-9_.:-]{1,32}$/;
 const TOKEN = /^[0-9a-f]{40}$/;
+const LABEL = /^[A-Za-z0-9_.:-]{1,32}$/;
 
 // --- arguments; all checks come before anything is sent ---
 
 export function checkNames(resources, slots) {
-  const names = typeof resources === 'string' ? [resources] : [...new Set(resources)];
+  let names = typeof resources === 'string' ? [resources] : [...resources];
+  if (names.length > 1) names = [...new Set(names)];
   if (names.length === 0) throw new TypeError('at least one resource is required');
   if (slots !== undefined && !(Number.isInteger(slots) && slots >= 1 && slots <= SLOTS_MAX))
     throw new RangeError(`slots must be an integer from 1 to ${SLOTS_MAX}`);
@@ -38,6 +39,14 @@ export function checkNames(resources, slots) {
 export function checkDuration(duration) {
   if (!Number.isSafeInteger(duration) || duration <= 0)
     throw new RangeError('duration must be a positive integer, in milliseconds');
+}
+
+/** The tokens in the value of a Lock. */
+export function checkTokens(value, count) {
+  const tokens = String(value).split(',');
+  if (tokens.length !== count || !tokens.every((token) => TOKEN.test(token)))
+    throw new TypeError('value must have a token of 40 hex digits for each resource');
+  return tokens;
 }
 
 export function checkSecret(secret) {
@@ -81,36 +90,28 @@ export function lockRequest(name, ttl, waitMs, { slots, fence, hold, linger }) {
 
 // --- replies ---
 
-const NUMBER = /^\d{1,15}$/;
-const FENCE = /^(-|\d{1,16})$/; // below 2^53
+const GRANT = /^OK ([0-9a-f]{40}) (\d{1,15}) (\d{1,15}) (-|\d{1,16})(?: \S+#(\d{1,4}))?(?: |$)/;
+const EXTENSION = /^OK [0-9a-f]{40} (\d{1,15}) (\d{1,15})(?: |$)/;
 
 /**
- * The grant in an OK to LOCK: {name, token, forMs, fence}, or null if the reply is malformed. The
+ * The grant in the reply to a LOCK: {name, token, forMs, fence}, or null if it is no valid OK. The
  * lock is safe for forMs after the request was sent.
  */
 export function readGrant(reply, name, slots) {
-  const words = reply.split(' ');
-  const [, token, validityMs, elapsedMs, fence, slot] = words;
-  if (words.length < 5 || !TOKEN.test(token) || !NUMBER.test(validityMs) || !NUMBER.test(elapsedMs))
-    return null;
-  if (!FENCE.test(fence)) return null;
-  if (slots !== undefined) {
-    const index = slot === undefined ? '' : slot.slice(slot.lastIndexOf('#') + 1);
-    if (!NUMBER.test(index)) return null;
-    name = `${name}#${index}`;
-  }
+  const words = GRANT.exec(reply);
+  if (words === null || (slots !== undefined && words[5] === undefined)) return null;
   return {
-    name,
-    token,
-    forMs: Number(validityMs) + Number(elapsedMs),
-    fence: fence === '-' ? null : Number(fence),
+    name: slots === undefined ? name : `${name}#${words[5]}`,
+    token: words[1],
+    forMs: Number(words[2]) + Number(words[3]),
+    fence: words[4] === '-' ? null : Number(words[4]),
   };
 }
 
-/** The milliseconds after the request was sent for which an OK to EXTEND is good; NaN: malformed. */
+/** For how many ms after the request was sent the reply to an EXTEND is good; null: it is no valid OK. */
 export function readExtension(reply) {
-  const words = reply.split(' ');
-  return NUMBER.test(words[2]) && NUMBER.test(words[3]) ? Number(words[2]) + Number(words[3]) : NaN;
+  const words = EXTENSION.exec(reply);
+  return words === null ? null : Number(words[1]) + Number(words[2]);
 }
 
 /** The error for a reply that is not OK. */

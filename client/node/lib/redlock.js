@@ -1,4 +1,4 @@
-import { EventEmitter } from 'node:events';
+import { EventEmitter, setMaxListeners } from 'node:events';
 
 import { Client } from './client.js';
 import { now } from './clock.js';
@@ -62,8 +62,9 @@ export class Redlock extends EventEmitter {
     const options = settings ? { ...this.settings, ...settings } : this.settings;
     const names = checkNames(resources, options.slots);
     checkDuration(duration);
-    if (!options.signal) return this.#acquire(names, duration, options, []);
+    if (!options.signal) return this.#acquire(names, duration, options, null);
     options.signal.throwIfAborted();
+    setMaxListeners(0, options.signal); // many waits may share it, and each has listeners
     const acquired = this.#acquire(names, duration, options, [options.signal]);
     return unlessAborted(acquired, options.signal);
   }
@@ -101,12 +102,9 @@ export class Redlock extends EventEmitter {
 
   async #acquire(names, duration, options, signals) {
     const until = now() + waitOf(options);
-    const lock =
-      names.length === 1
-        ? this.#lockOf([await this[CLIENT].lock(names[0], duration, until, options, signals)])
-        : await this.#acquireAll(names, duration, until, options, signals);
-    if (options.hold || options.linger) keepLock(lock, options.automaticExtensionThreshold);
-    return this.#unlessLost(lock);
+    if (names.length > 1) return this.#acquireAll(names, duration, until, options, signals);
+    const grant = await this[CLIENT].lock(names[0], duration, until, options, signals);
+    return this.#finish(this.#lockOf([grant]), options);
   }
 
   #lockOf(grants) {
@@ -124,7 +122,7 @@ export class Redlock extends EventEmitter {
     keepLock(keeper, 0);
     try {
       for (const name of others) {
-        const stops = [...signals, keeper.signal];
+        const stops = [...(signals ?? []), keeper.signal];
         grants.set(name, await client.lock(name, duration, until, options, stops));
         addGrant(keeper, grants.get(name));
       }
@@ -134,14 +132,19 @@ export class Redlock extends EventEmitter {
       throw error;
     }
     disown(keeper);
-    return this.#lockOf(names.map((name) => grants.get(name)));
+    return this.#finish(this.#lockOf(names.map((name) => grants.get(name))), options);
   }
 
-  async #unlessLost(lock) {
+  /** Without a HOLD, and with one resource, its deadline was checked on arrival. */
+  #finish(lock, { hold, linger, automaticExtensionThreshold }) {
+    if (hold || linger) keepLock(lock, automaticExtensionThreshold);
+    else if (lock.resources.length === 1) return lock;
     const lost = lossOf(lock);
     if (lost === null) return lock;
-    await lock.release().catch(() => {});
-    throw lost;
+    return lock.release().then(
+      () => Promise.reject(lost),
+      () => Promise.reject(lost),
+    );
   }
 }
 

@@ -136,7 +136,7 @@ test('malformed_grants_are_no_grants', () => {
   assert.equal(readGrant(`OK ${TOKEN} 29689 11 -`, 'a', 3), null);
   assert.equal(readExtension(`OK ${TOKEN} 500 10`), 510);
   for (const reply of ['OK', `OK ${TOKEN} 500`, `OK ${TOKEN} 500 x`, `OK ${TOKEN} Infinity 1`])
-    assert.ok(Number.isNaN(readExtension(reply)), reply);
+    assert.equal(readExtension(reply), null, reply);
 });
 
 test('names_are_sorted_by_their_bytes', () => {
@@ -387,9 +387,59 @@ test('a_peer_with_another_protocol_is_left', { timeout }, () =>
     }
   }));
 
+test('a_lock_can_be_released_after_quit', { timeout }, () =>
+  withDaemon(async (daemon, client) => {
+    const acquired = client.acquire(['a'], 5000);
+    (await daemon.next()).reply(`OK ${TOKEN} 4900 1 -`);
+    const lock = await acquired;
+    await client.quit();
+    await assert.rejects(lock.extend(5000), api.UnavailableError);
+    const released = lock.release();
+    (await daemon.next()).reply('OK');
+    await released;
+    await until(() => daemon.conns.size === 0);
+  }));
+
+test('more_requests_than_a_connection_may_have', { timeout }, () =>
+  withDaemon(async (daemon, client) => {
+    const locks = Array.from({ length: 2000 }, (_, index) => client.acquire([`a${index}`], 5000));
+    const requests = [];
+    while (requests.length < 2000) requests.push(await daemon.next());
+    assert.ok(daemon.accepted > 1 && daemon.accepted <= 4, String(daemon.accepted));
+    for (const conn of new Set(requests.map((request) => request.conn)))
+      assert.ok(requests.filter((request) => request.conn === conn).length <= 1024);
+    for (const request of requests) request.reply(`OK ${TOKEN} 4900 1 -`);
+    await Promise.all(locks);
+    await until(() => daemon.conns.size <= 1); // those that are not needed any more end
+  }));
+
+test('many_waits_may_share_a_signal', { timeout }, () =>
+  withDaemon(async (daemon, client) => {
+    const warnings = [];
+    const onWarning = (warning) => warnings.push(warning);
+    process.on('warning', onWarning);
+    const controller = new AbortController();
+    const settings = { signal: controller.signal };
+    const locks = Array.from({ length: 50 }, (_, index) =>
+      assert.rejects(client.acquire([`a${index}`], 5000, settings), { name: 'AbortError' }),
+    );
+    for (let i = 0; i < 50; i++) await daemon.next();
+    controller.abort();
+    await Promise.all(locks);
+    process.off('warning', onWarning);
+    assert.deepEqual(warnings, []);
+  }));
+
 test('a_lock_of_another_process', { timeout }, () =>
   withDaemon(async (daemon, client) => {
     const tokens = ['a'.repeat(40), 'b'.repeat(40)];
+    for (const [names, value] of [
+      [['a'], 'not a token'],
+      [['a'], `${TOKEN}\nQUIT`],
+      [['a\nQUIT'], TOKEN],
+      [['a', 'b'], TOKEN],
+    ])
+      assert.throws(() => new api.Lock(client, names, value, [], Date.now() + 1000), TypeError);
     const lock = new api.Lock(client, ['a', 'b'], tokens.join(','), [], Date.now() + 60_000);
     assert.ok(lock.remaining > 0 && lock.remaining <= 60_000);
     const released = lock.release();
