@@ -38,7 +38,8 @@ type Config struct {
 	// Name is shown in the listings and the log of the daemons: 1 to 32 of A-Z a-z 0-9 _ . : -
 	Name string
 	// Timeout limits how long a request tries to reach a daemon, and after how long without any
-	// reply a daemon counts as unreachable. The default is 5 s. It does not limit the wait for a lock.
+	// reply a daemon counts as unreachable. The default is 5 s. It does not limit the wait for a
+	// lock.
 	Timeout time.Duration
 }
 
@@ -238,7 +239,12 @@ func (c *Client) remove(ended *conn, orderly bool) {
 func (c *Client) isSpare(conn *conn) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.conns) > 0 && c.conns[0] != conn
+	for _, other := range c.conns {
+		if !other.retired.Load() {
+			return other != conn
+		}
+	}
+	return false
 }
 
 // --- requests ---
@@ -275,8 +281,8 @@ func (c *Client) send(ctx context.Context, holder *conn, call *call) (*conn, err
 }
 
 // do sends a request and returns the reply. If the connection ends before the reply, or the daemon
-// stops, it sends the request again over the next connection, unless it is later than until by then.
-// repeated says that an earlier attempt may have been carried out.
+// stops, it sends the request again over the next connection, unless it is later than until by
+// then. repeated says that an earlier attempt may have been carried out.
 func (c *Client) do(ctx context.Context, holder *conn, request *request, lock *Lock,
 	until int64) (r reply, repeated bool, err error) {
 	op := strings.ToLower(request.verb)
@@ -305,7 +311,7 @@ func (c *Client) do(ctx context.Context, holder *conn, request *request, lock *L
 			repeated = true
 		case r.word == "SHUTDOWN":
 			repeated = true
-			conn.retire()
+			conn.retired.Store(true)
 			r.err = errors.New("the daemon is stopping")
 		case r.word == "LIMIT" && request.verb == "UNLOCK":
 			r.err = errors.New("a limit of the daemon is reached: " + r.rest)

@@ -69,7 +69,6 @@ type conn struct {
 
 	mu        sync.Mutex
 	err       error
-	retired   bool
 	quitting  bool
 	silent    bool
 	tag       uint64
@@ -80,11 +79,12 @@ type conn struct {
 	pinged    int64            // when the pending PING was sent; 0 if there is none
 	quiet     int              // ticks without input
 
-	heard atomic.Bool // input since the last tick
+	retired atomic.Bool
+	heard   atomic.Bool // input since the last tick
 }
 
-// dial connects and authenticates. The connection counts only once the daemon has answered PING: the
-// kernel also accepts connections for a daemon that is stopped.
+// dial connects and authenticates. The connection counts only once the daemon has answered PING:
+// the kernel also accepts connections for a daemon that is stopped.
 func (c *Client) dial(ctx context.Context, a address) (*conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.config.Timeout/time.Duration(len(c.addresses)))
 	defer cancel()
@@ -200,13 +200,13 @@ func (c *conn) start() {
 
 // --- sending ---
 
-// send queues the request. The error errFull means that the connection does not take it. ofHold: the
-// request is about a lock that the daemon holds for this connection.
+// send queues the request. The error errFull means that the connection does not take it. ofHold:
+// the request is about a lock that the daemon holds for this connection.
 func (c *conn) send(call *call, ofHold bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err != nil || c.quitting || c.silent || len(c.calls) >= maxCallsOfHold ||
-		!ofHold && (c.retired || len(c.calls) >= maxCalls) {
+		!ofHold && (c.retired.Load() || len(c.calls) >= maxCalls) {
 		return errFull
 	}
 	c.tag++
@@ -386,7 +386,7 @@ func (c *conn) abandon(call *call) {
 	if c.calls[call.tag] == call {
 		c.abandonLocked(call)
 		if c.abandoned >= maxAbandoned && c.lingering() >= maxAbandoned {
-			c.retired = true
+			c.retired.Store(true)
 		}
 		c.endIfUnused()
 		c.mu.Unlock()
@@ -418,8 +418,8 @@ func (c *conn) lingering() int {
 	return count
 }
 
-// endIfUnused ends the connection if nothing relies on it, and if there is a reason to end it: it is
-// retired, or has lingering LOCKs.
+// endIfUnused ends the connection if nothing relies on it, and if there is a reason to end it: it
+// is retired, or has lingering LOCKs.
 func (c *conn) endIfUnused() {
 	if len(c.calls) > c.abandoned || c.err != nil || c.quitting {
 		return
@@ -431,7 +431,7 @@ func (c *conn) endIfUnused() {
 			return
 		}
 	}
-	if c.retired || c.lingering() > 0 {
+	if c.retired.Load() || c.lingering() > 0 {
 		c.quitLocked(errFull)
 	}
 }
@@ -439,9 +439,9 @@ func (c *conn) endIfUnused() {
 // quit ends the connection cleanly, and with it the calls and HOLDs. The daemon releases the HOLDs.
 func (c *conn) quit(err error) {
 	c.mu.Lock()
+	c.retired.Store(true)
 	holds := c.holds
 	c.holds = make(map[string]*Lock)
-	c.retired = true
 	c.mu.Unlock()
 	for _, lock := range holds {
 		lock.lose(err.Error(), nil, true)
@@ -454,7 +454,8 @@ func (c *conn) quit(err error) {
 }
 
 func (c *conn) quitLocked(err error) {
-	c.retired, c.quitting = true, true
+	c.retired.Store(true)
+	c.quitting = true
 	c.failCalls(err)
 	if c.silent {
 		c.stream.SetReadDeadline(time.Unix(1, 0)) // ends the reader
@@ -462,8 +463,8 @@ func (c *conn) quitLocked(err error) {
 	}
 	c.out = append(c.out, "#"+tagQuit+" QUIT\n"...)
 	c.wakeWriter()
-	// Read on until the daemon ends the connection, since a reply that is under way can be the OK to
-	// an abandoned LOCK.
+	// Read on until the daemon ends the connection, since a reply that is under way can be the OK
+	// to an abandoned LOCK.
 	c.stream.SetReadDeadline(time.Now().Add(c.client.config.Timeout))
 }
 
@@ -475,13 +476,6 @@ func (c *conn) failCalls(err error) {
 			call.reply <- reply{err: err}
 		}
 	}
-}
-
-// retire makes the connection take no new requests.
-func (c *conn) retire() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.retired = true
 }
 
 // tick is called silentTicks times in the timeout of the client. It counts ticks instead of time,
@@ -497,27 +491,29 @@ func (c *conn) tick() {
 	}
 	c.silent = c.quiet >= silentTicks
 	if c.silent {
-		c.retired = true
+		c.retired.Store(true)
 		c.failCalls(fmt.Errorf("%s does not answer", c.address))
 	}
 	if len(c.calls) > 0 || len(c.holds) > 0 {
 		c.pingLocked()
 	}
 	if spare && len(c.calls) == 0 && len(c.holds) == 0 {
-		c.retired = true
+		c.retired.Store(true)
 	}
 	c.endIfUnused()
 }
 
-// fail ends the connection, as a lost connection for the daemon: it then releases HOLDs no earlier
-// than at their deadlines. (On a unix socket every end is clean.) After QUIT this makes no difference.
+// fail ends the connection. Unless the daemon has ended it, or QUIT was sent, the daemon is to take
+// it for lost, because it then releases HOLDs no earlier than at their deadlines. So a TCP
+// connection is reset. A unix socket can only be closed cleanly, so it stays open until then.
 func (c *conn) fail(err error) {
 	c.mu.Lock()
 	if c.err != nil {
 		c.mu.Unlock()
 		return
 	}
-	if errors.Is(err, io.EOF) {
+	open := !errors.Is(err, io.EOF)
+	if !open {
 		err = errors.New("the daemon closed the connection")
 	}
 	c.err = fmt.Errorf("%s: %w", c.address, err)
@@ -527,14 +523,23 @@ func (c *conn) fail(err error) {
 	c.holds = nil
 	c.mu.Unlock()
 
-	// Before the socket is closed: on a unix socket, that releases the locks.
+	var last int64
 	for _, lock := range holds {
-		lock.lose("the connection to the daemon has ended", c.err, true)
+		deadline := lock.lose("the connection to the daemon has ended", c.err, true)
+		if deadline > last {
+			last = deadline
+		}
 	}
-	if socket, ok := c.socket.(*net.TCPConn); ok {
-		socket.SetLinger(0)
+	tcp, isTCP := c.socket.(*net.TCPConn)
+	if isTCP {
+		tcp.SetLinger(0)
 	}
-	c.socket.Close()
+	c.socket.SetDeadline(time.Unix(1, 0)) // ends the other goroutine
+	if left := last - now(); open && !isTCP && left > 0 {
+		time.AfterFunc(time.Duration(left), func() { c.socket.Close() })
+	} else {
+		c.socket.Close()
+	}
 	close(c.done)
 	c.client.remove(c, orderly)
 }

@@ -9,10 +9,10 @@
 //	defer lock.Unlock(ctx)
 //	return deploy(lock.Context())
 //
-// A lock is held until its deadline. [Lock.Remaining] says what is left, [Lock.Err] whether the lock
-// is still held, and [Lock.Context] is cancelled when it is not. WithAutoExtend and WithHold keep the
-// lock for longer than its TTL.
+// A lock is held until its deadline. [Lock.Remaining] says what is left, [Lock.Err] whether the
+// lock is still held, and [Lock.Context] is cancelled when it is not. WithAutoExtend and WithHold
+// keep the lock for longer than its TTL.
 //
-// No lock can stop a write that reaches a store after the deadline. If that matters, use WithFence and
-// let the store refuse old fencing tokens.
+// No lock can stop a write that reaches a store after the deadline. If that matters, use WithFence
+// and let the store refuse old fencing tokens.
 package redlockd

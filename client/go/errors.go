@@ -9,7 +9,8 @@ import (
 
 // The kinds of errors, for [errors.Is]. Every error of this package is an [*Error].
 var (
-	// ErrNotAcquired: another client holds the lock, the wait has ended, or the grant came too late.
+	// ErrNotAcquired: another client holds the lock, the wait has ended, or the grant came too
+	// late.
 	ErrNotAcquired = errors.New("not acquired")
 	// ErrNoQuorum: too few masters answered in time. A lock that was held keeps its deadline.
 	ErrNoQuorum = errors.New("no quorum")
@@ -17,7 +18,8 @@ var (
 	ErrLost = errors.New("lost")
 	// ErrDenied: the secret is wrong or missing, or the user may not do this.
 	ErrDenied = errors.New("denied")
-	// ErrUnavailable: no daemon could be reached, the daemon is at a limit, or the client is closed.
+	// ErrUnavailable: no daemon could be reached, the daemon is at a limit, or the client is
+	// closed.
 	ErrUnavailable = errors.New("unavailable")
 	// ErrInvalid: an argument is malformed or out of range.
 	ErrInvalid = errors.New("invalid argument")

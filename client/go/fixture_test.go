@@ -184,7 +184,7 @@ func (s *scripted) url() string { return "tcp://" + s.listener.Addr().String() }
 // accept takes the next connection and answers the PING with which it begins.
 func (s *scripted) accept() {
 	s.t.Helper()
-	s.listener.(*net.TCPListener).SetDeadline(time.Now().Add(testTimeout))
+	s.listener.(interface{ SetDeadline(time.Time) error }).SetDeadline(time.Now().Add(testTimeout))
 	conn, err := s.listener.Accept()
 	must(s.t, err)
 	s.t.Cleanup(func() { conn.Close() })
@@ -198,8 +198,8 @@ func (s *scripted) accept() {
 	s.send("#p PONG\n")
 }
 
-// expect reads the next request with this verb, answering any PING before it, and returns its tag and
-// the rest.
+// expect reads the next request with this verb, answering any PING before it, and returns its tag
+// and the rest.
 func (s *scripted) expect(verb string) (tag, rest string) {
 	s.t.Helper()
 	for {

@@ -41,13 +41,13 @@ func WithWait(wait time.Duration) Option {
 // WithFence asks for a fencing token: see [Lock.Fence].
 func WithFence() Option { return func(o *options) { o.fence = true } }
 
-// WithHold makes the daemon extend the lock as long as the connection lives (up to its max_hold). If
-// the process ends, the lock is free at once. If the daemon cannot extend the lock, it says so at
-// once, and the context of the lock is cancelled.
+// WithHold makes the daemon extend the lock as long as the connection lives (up to its max_hold).
+// If the process ends, the lock is free at once. If the daemon cannot extend the lock, it says so
+// at once, and the context of the lock is cancelled.
 func WithHold() Option { return func(o *options) { o.hold = true } }
 
-// WithLinger is WithHold for work that other processes do under the lock: if this process is killed,
-// the lock still lives until its TTL is over. Unlock and Client.Close release it.
+// WithLinger is WithHold for work that other processes do under the lock: if this process is
+// killed, the lock still lives until its TTL is over. Unlock and Client.Close release it.
 func WithLinger() Option { return func(o *options) { o.hold, o.linger = true, true } }
 
 // WithSlots acquires one of n slots, so that up to n clients hold the name at the same time.
@@ -61,9 +61,9 @@ func WithAutoExtend() Option { return func(o *options) { o.autoExtend = true } }
 
 // Lock is a lock that was acquired. It is safe for concurrent use.
 //
-// The lock is held until its deadline, which is computed from before the request was sent, on a clock
-// that keeps running while the machine sleeps (on Linux). A loss is final: a lock that was once
-// reported as lost is never reported as held again.
+// The lock is held until its deadline, which is computed from before the request was sent, on a
+// clock that keeps running while the machine sleeps (on Linux). A loss is final: a lock that was
+// once reported as lost is never reported as held again.
 type Lock struct {
 	client   *Client
 	parent   context.Context
@@ -144,7 +144,8 @@ func waitUntil(ctx context.Context, o *options) int64 {
 	return now() + int64(wait)
 }
 
-func (c *Client) acquire(ctx context.Context, resource string, o *options, until int64) (*Lock, error) {
+func (c *Client) acquire(ctx context.Context, resource string, o *options,
+	until int64) (*Lock, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, newError("lock", resource, ErrNotAcquired, "given up", err)
 	}
@@ -225,9 +226,9 @@ func (l *Lock) Token() string { return l.token }
 func (l *Lock) Fence() int64 { return l.fence }
 
 // Remaining returns the time until the deadline, up to which the lock is certainly held. It is 0 if
-// the deadline has passed, the lock is unlocked, or another client may hold it. After other losses it
-// is the time that is left to stop. With WithHold, each proof that the lock is still held moves the
-// deadline to a third of the TTL ahead, so Remaining is at least about a fifth of the TTL.
+// the deadline has passed, the lock is unlocked, or another client may hold it. After other losses
+// it is the time that is left to stop. With WithHold, each proof that the lock is still held moves
+// the deadline to a third of the TTL ahead, so Remaining is at least about a fifth of the TTL.
 func (l *Lock) Remaining() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -239,8 +240,8 @@ func (l *Lock) Remaining() time.Duration {
 	return time.Duration(l.deadline - at)
 }
 
-// Err returns nil while the lock is held, an error of kind ErrLost after it was lost, and one of kind
-// ErrUnlocked after Unlock. Call it, or Remaining, before each step that needs the lock.
+// Err returns nil while the lock is held, an error of kind ErrLost after it was lost, and one of
+// kind ErrUnlocked after Unlock. Call it, or Remaining, before each step that needs the lock.
 func (l *Lock) Err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -251,8 +252,8 @@ func (l *Lock) Err() error {
 // Context returns a context that is cancelled when the lock is lost, at its deadline, or unlocked.
 // Its Err then is the error of [Lock.Err].
 //
-// It is derived from the context that was given to Lock. So limit the wait for the lock by WithWait,
-// not by that context, unless the limit is also meant for the work.
+// It is derived from the context that was given to Lock. So limit the wait for the lock by
+// WithWait, not by that context, unless the limit is also meant for the work.
 //
 // If this process is stopped or the machine sleeps, the context is cancelled only afterwards, up to
 // a second later: use Remaining before each step that must not happen without the lock.
@@ -308,12 +309,13 @@ func (l *Lock) finish(err error) {
 	}
 }
 
-// lose ends the lock. gone: another client may already hold it.
-func (l *Lock) lose(text string, cause error, gone bool) {
+// lose ends the lock, and returns its deadline. gone: another client may already hold the lock.
+func (l *Lock) lose(text string, cause error, gone bool) int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.gone = l.gone || gone
 	l.finish(newError("lock", l.resource, ErrLost, text, cause))
+	return l.deadline
 }
 
 // isOver reports whether nothing relies on the HOLD any more.
@@ -327,8 +329,8 @@ func (l *Lock) isOver(at int64) bool {
 // and ErrLost if it had been lost before, so that the work may not have been protected to its end.
 // After another error the lock expires at the end of its TTL. A second call does nothing.
 //
-// The request is sent even if the context has ended, so "defer lock.Unlock(ctx)" is safe. The context
-// only limits how long Unlock waits for the result.
+// The request is sent even if the context has ended, so "defer lock.Unlock(ctx)" is safe. The
+// context only limits how long Unlock waits for the result.
 func (l *Lock) Unlock(ctx context.Context) error {
 	l.mu.Lock()
 	if l.unlocked {
@@ -425,7 +427,8 @@ func (l *Lock) extend(ctx context.Context, ttl int64) error {
 	return l.err
 }
 
-// moveDeadline sets the deadline that a reply proves, unless the loss is final already. l.mu is locked.
+// moveDeadline sets the deadline that a reply proves, unless the loss is final already. l.mu is
+// locked.
 func (l *Lock) moveDeadline(deadline, at int64) {
 	l.checkDeadline(at)
 	if l.err == nil && deadline > l.deadline {
@@ -487,7 +490,8 @@ func (l *Lock) tick() {
 	l.mu.Lock()
 	at := now()
 	if l.err == nil && l.autoExtend && at >= l.endAt() {
-		l.finish(newError("lock", l.resource, ErrLost, "it could not be extended in time", l.failure))
+		text := "it could not be extended in time"
+		l.finish(newError("lock", l.resource, ErrLost, text, l.failure))
 	}
 	l.checkDeadline(at)
 	if l.err != nil {

@@ -10,8 +10,8 @@ type Locks []*Lock
 
 // LockAll acquires the locks of all resources, or none. It acquires them in the byte order of their
 // names, as all clients should, so that clients do not wait for each other in a circle. The time of
-// WithWait is for all of them together. Until the last lock is granted, the client extends the others.
-// A resource that is named twice is locked once.
+// WithWait is for all of them together. Until the last lock is granted, the client extends the
+// others. A resource that is named twice is locked once.
 func (c *Client) LockAll(ctx context.Context, resources []string, opts ...Option) (Locks, error) {
 	names := inByteOrder(resources)
 	if len(names) == 0 {

@@ -45,7 +45,7 @@ func parseAddress(url string) (address, error) {
 	}
 	host, port, err := net.SplitHostPort(a.target)
 	if err != nil || host == "" || port == "" {
-		return a, fmt.Errorf("address %q must be tcp://HOST:PORT, tls://HOST:PORT or unix:/PATH", url)
+		return a, fmt.Errorf("not tcp://HOST:PORT, tls://HOST:PORT or unix:/PATH: %q", url)
 	}
 	return a, nil
 }
@@ -95,8 +95,8 @@ type request struct {
 	token    string // EXTEND, UNLOCK
 	ttlMs    int64  // LOCK, EXTEND
 	slots    int    // LOCK: 0 for the lock itself
-	// waitUntil is when the wait of a LOCK ends, on the clock of now(); 0 for no wait. A LOCK that is
-	// sent again waits only for the rest.
+	// waitUntil is when the wait of a LOCK ends, on the clock of now(); 0 for no wait. A LOCK that
+	// is sent again waits only for the rest.
 	waitUntil           int64
 	fence, hold, linger bool
 }
@@ -192,8 +192,8 @@ func isToken(s string) bool {
 	return len(s) == tokenLen
 }
 
-// parseGrant parses what follows OK: "<token> <validity_ms> <elapsed_ms>", after LOCK also the fence
-// and, with SLOTS, the slot. False: this is not a reply to the request.
+// parseGrant parses what follows OK: "<token> <validity_ms> <elapsed_ms>", after LOCK also the
+// fence and, with SLOTS, the slot. False: this is not a reply to the request.
 func parseGrant(r *request, rest string, sent, received int64) (grant, bool) {
 	var words [5]string
 	for i := range words {

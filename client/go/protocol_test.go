@@ -29,9 +29,11 @@ func TestRequests(t *testing.T) {
 			fence: true, hold: true, linger: true,
 		},
 		// A LOCK whose wait is over does not wait.
-		"#7 LOCK a 1\n":                         {verb: "LOCK", resource: "a", ttlMs: 1, waitUntil: at},
-		"#7 UNLOCK a " + token + "\n":           {verb: "UNLOCK", resource: "a", token: token},
-		"#7 EXTEND deploy " + token + " 2500\n": {verb: "EXTEND", resource: "deploy", token: token, ttlMs: 2500},
+		"#7 LOCK a 1\n":               {verb: "LOCK", resource: "a", ttlMs: 1, waitUntil: at},
+		"#7 UNLOCK a " + token + "\n": {verb: "UNLOCK", resource: "a", token: token},
+		"#7 EXTEND deploy " + token + " 2500\n": {
+			verb: "EXTEND", resource: "deploy", token: token, ttlMs: 2500,
+		},
 	} {
 		if line := string(r.appendTo(nil, 7, at)); line != expected {
 			t.Errorf("%q instead of %q", line, expected)
@@ -62,7 +64,7 @@ func TestGrants(t *testing.T) {
 		{lock, token + " 29689 2000 -", grant{token: token, deadline: 131689e6}, true},
 		// The daemon cannot have spent more time than has passed.
 		{lock, token + " 29689 9000 -", grant{token: token, deadline: 134689e6}, true},
-		{lock, token + " 29689 0 7 later fields", grant{token: token, fence: 7, deadline: 129689e6}, true},
+		{lock, token + " 29689 0 7 more", grant{token: token, fence: 7, deadline: 129689e6}, true},
 		{fence, token + " 29689 0 7", grant{token: token, fence: 7, deadline: 129689e6}, true},
 		{slots, token + " 29689 0 - a#2", grant{token: token, slot: "a#2", deadline: 129689e6}, true},
 		{lock, token + " 29689 5000 -", grant{token: token, deadline: 134689e6}, true},
@@ -200,8 +202,8 @@ func TestFastGrant(t *testing.T) {
 	}
 }
 
-// A proof that comes after the deadline does not bring the lock back, even if nobody has looked at the
-// lock since, as after a suspend.
+// A proof that comes after the deadline does not bring the lock back, even if nobody has looked at
+// the lock since, as after a suspend.
 func TestLateProof(t *testing.T) {
 	lock := &Lock{ttl: 30e9, hold: true, delivered: true, deadline: now() - 1}
 	lock.proven(now())

@@ -4,6 +4,8 @@ package redlockd
 
 import (
 	"context"
+	"io"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +20,7 @@ func TestScripted(t *testing.T) {
 		"truncated_reply":                              truncatedReply,
 		"garbage":                                      garbage,
 		"reply_on_given_up_connection":                 replyOnGivenUpConnection,
+		"unix_socket_stays_open":                       unixSocketStaysOpen,
 		"loss_is_final":                                lossIsFinal,
 		"deadline_is_computed_from_before_the_request": deadlineIsComputedFromBeforeTheRequest,
 		"hold_is_lost":                                 holdIsLost,
@@ -32,7 +35,8 @@ func TestScripted(t *testing.T) {
 }
 
 // lockAt starts a LOCK at the scripted daemon.
-func lockAt(t *testing.T, s *scripted, ctx context.Context, opts ...Option) (chan *Lock, <-chan error) {
+func lockAt(t *testing.T, s *scripted, ctx context.Context,
+	opts ...Option) (chan *Lock, <-chan error) {
 	client := newClient(t, Config{Addresses: []string{s.url()}, Timeout: testTimeout / 6})
 	locks := make(chan *Lock, 1)
 	return locks, async(func() error {
@@ -186,8 +190,8 @@ func garbage(t *testing.T) {
 	}
 }
 
-// A reply on a connection that was given up must not touch the lock that the same call got later. (The
-// connection stays, because the daemon may still keep a HOLD of it.)
+// A reply on a connection that was given up must not touch the lock that the same call got later.
+// (The connection stays, because the daemon may still keep a HOLD of it.)
 func replyOnGivenUpConnection(t *testing.T) {
 	s := newScripted(t)
 	client := newClient(t, Config{Addresses: []string{s.url()}, Timeout: 500 * time.Millisecond})
@@ -252,6 +256,39 @@ func holdIsLost(t *testing.T) {
 		} else {
 			cancelled(t, (<-locks).Context())
 		}
+	}
+}
+
+// When the client ends a connection because of garbage, the daemon must not release its HOLDs at
+// once: their work may not have stopped yet. A unix socket therefore stays open until the deadline.
+func unixSocketStaysOpen(t *testing.T) {
+	s := newScripted(t)
+	s.listener.Close()
+	path := t.TempDir() + "/socket"
+	listener, err := net.Listen("unix", path)
+	must(t, err)
+	t.Cleanup(func() { listener.Close() })
+	client := newClient(t, Config{Addresses: []string{"unix:" + path}})
+	locks := make(chan *Lock, 1)
+	done := async(func() error {
+		lock, err := client.Lock(background(t), "a", WithHold())
+		locks <- lock
+		return err
+	})
+	s.listener = listener
+	s.accept()
+	tag, _ := s.expect("LOCK")
+	s.send(tag + " OK " + token + " 3000 0 -\n")
+	must(t, result(t, done))
+	lock := <-locks
+	ctx := lock.Context()
+	s.send("garbage\n")
+	cancelled(t, ctx)
+	for err = nil; err == nil; {
+		_, err = s.lines.ReadString('\n') // PINGs
+	}
+	if at := now(); err != io.EOF || at < lock.deadline {
+		t.Error(err, lock.deadline-at)
 	}
 }
 

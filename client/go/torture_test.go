@@ -19,9 +19,9 @@ type claim struct {
 	fence    int64
 }
 
-// TestTorture lets clients contend for one lock while daemons and masters are killed and stopped, for
-// REDLOCKD_TORTURE seconds. No two of them may be sure to hold the lock at the same time, and fencing
-// tokens must grow.
+// TestTorture lets clients contend for one lock while daemons and masters are killed and stopped,
+// for REDLOCKD_TORTURE seconds. No two of them may be sure to hold the lock at the same time, and
+// fencing tokens must grow.
 func TestTorture(t *testing.T) {
 	seconds, _ := strconv.Atoi(os.Getenv("REDLOCKD_TORTURE"))
 	if seconds == 0 {
@@ -114,7 +114,8 @@ func TestTorture(t *testing.T) {
 		}
 	}
 	all.Wait()
-	fmt.Printf("%d claims, %d failures to lock, %d overlaps\n", len(claims), failed, overlaps(t, claims))
+	fmt.Printf("%d claims, %d failures to lock, %d overlaps\n", len(claims), failed,
+		overlaps(t, claims))
 }
 
 // overlaps sorts the claims and counts those that begin before another one has ended.
