@@ -43,6 +43,7 @@ class _Connection(asyncio.Protocol):
 
     def connection_lost(self, error: Optional[Exception]) -> None:
         if not self.dropped:
+            self.driver.read_rest(self.session)
             why = str(error) if error is not None else "the daemon has closed the connection"
             self.driver.lost(self.session, why)
 
@@ -206,6 +207,19 @@ class _Driver:
             conn.close()
             raise
         return conn
+
+    def read_rest(self, session: Session) -> None:
+        """asyncio ends a connection at the first write that fails. The daemon can have said before
+        why it closed the connection."""
+        conn = self._sockets.get(session)
+        if conn is None or self.settings.addresses[session.address].kind == "tls":
+            return
+        try:
+            data = conn.recv(65536)
+        except OSError:
+            return
+        if data:
+            self.engine.on_bytes(session, data, now_ns())
 
     def lost(self, session: Session, why: str) -> None:
         self.connections.pop(session, None)

@@ -289,7 +289,9 @@ class TokenCall(Call):
     whose connection is lost. UNLOCK is sent there first, because that also ends the HOLD.
     """
 
-    __slots__ = ("resource", "token", "ttl_ms", "gives_up_ns", "attempt_ns", "pin", "done")
+    __slots__ = (
+        "resource", "token", "ttl_ms", "gives_up_ns", "attempt_ns", "pin", "done", "trouble",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -305,6 +307,7 @@ class TokenCall(Call):
         self.resource, self.token, self.ttl_ms = resource, token, ttl_ms
         self.gives_up_ns, self.attempt_ns = gives_up_ns, attempt_ns
         self.pin, self.done = pin, done
+        self.trouble = ""  # why the last attempt failed
 
     def line(self, now: int) -> bytes:
         if self.ttl_ms is None:
@@ -339,7 +342,7 @@ class TokenCall(Call):
         if (self.pin is not None and self.ttl_ms is not None) or now >= self.gives_up_ns:
             self.fail(engine, error, now)
         else:
-            self.pin = None
+            self.pin, self.trouble = None, str(error)
             engine.submit(self, now)
 
     def on_due(self, engine: Engine, now: int) -> None:
@@ -557,7 +560,10 @@ class Lease(Timed):
                 self.schedule(engine)
 
     def why_expired(self) -> str:
-        return f"not extended in time: {self.trouble}" if self.trouble else "its time is over"
+        trouble = (self.extension.trouble if self.extension is not None else "") or self.trouble
+        if not self.extends:
+            return "its time is over"
+        return "not extended in time" + (f": {trouble}" if trouble else "")
 
 
 # --- the engine ---
@@ -645,6 +651,7 @@ class Engine(Timed):
         session.tags += 1
         tag = b"#%d" % session.tags
         self._push(session, call, tag, call.line(now), now)
+        self.io.flush(session)
         self.at(call, call.reply_due_ns(self, now))
         if session.due_ns == NEVER:
             self.at(session, now + self.timeout_ns)
@@ -654,7 +661,6 @@ class Engine(Timed):
         session.pending[tag] = call
         session.live += 1
         session.out.append(b"%b %b\n" % (tag, line))
-        self.io.flush(session)
 
     def forget(self, call: Call, now: int) -> None:
         """Gives up a call without an outcome."""
@@ -707,6 +713,7 @@ class Engine(Timed):
             self._push(session, Greeting(b"NAME"), b"#name", b"NAME " + self.label, now)
         # A stopped daemon accepts connections as well. Only a reply shows that it runs.
         self._push(session, Greeting(b"PING"), b"#ping", b"PING", now)
+        self.io.flush(session)
 
     def on_open(self, session: Session, now: int) -> None:
         self.stop_timer(session)

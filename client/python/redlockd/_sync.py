@@ -243,8 +243,8 @@ class _Driver:
             self._output[session] = output
             if not blocked:
                 self._changed.append(session)  # watch it for room to write
-        except OSError as error:
-            self._lost(session, error)
+        except OSError:
+            pass  # the thread that reads finds out, after it has read what is still there
 
     def _lost(self, session: Session, error: Optional[OSError]) -> None:
         self.close(session)

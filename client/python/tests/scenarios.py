@@ -24,6 +24,9 @@ from redlockd import (
 )
 from support import Cluster, ScriptedDaemon, new_name, until, within
 
+# Longer than any limit of time of these tests: such a lock is not free because its TTL is over.
+LONG = 300
+CONFIG = {"locks": {"max_ttl": "10m"}}
 TOKEN = "0123456789abcdef0123456789abcdef01234567"
 
 
@@ -74,12 +77,13 @@ class Base(unittest.IsolatedAsyncioTestCase):
 
         await until("an extension", rises)
 
-    async def assert_held_for(self, lock, seconds):
-        """Waits until so much time has passed; meanwhile the lock is held all the time."""
+    async def assert_held_for(self, locks, seconds):
+        """Waits until so much time has passed; meanwhile the locks are held all the time."""
         end_ns = _clock.now_ns() + int(seconds * 1e9)
 
         def over():
-            self.assertGreater(lock.check(), 0)
+            for lock in locks:
+                lock.check()
             return _clock.now_ns() > end_ns
 
         await until("time to pass", over)
@@ -151,7 +155,7 @@ class Acquiring:
             name, client = new_name("cancel"), self.client()
             lock = await client.lock(name, ttl=30).acquire()
             kept = await client.lock(new_name("kept"), ttl=30, hold=other_waits).acquire()
-            waiting = asyncio.create_task(client.lock(name, ttl=30, wait=60).acquire())
+            waiting = asyncio.create_task(client.lock(name, ttl=LONG, wait=LONG).acquire())
             await self.wait_waiters(name, 1)
             waiting.cancel()
             with self.assertRaises(asyncio.CancelledError):
@@ -281,7 +285,7 @@ class Acquiring:
         self.assertTrue(await lock.unlock())
         other = await client.lock(b, ttl=20).acquire()
         with self.assertRaises(NotAcquired):
-            await client.lock([a, b, c], ttl=20).acquire()
+            await client.lock([a, b, c], ttl=LONG).acquire()
         for name in (a, c):
             await until(f"{name} to be free", lambda name=name: self.cluster.status(name) == "free")
         await other.unlock()
@@ -310,18 +314,20 @@ class Extending:
         self.assertEqual(lock.remaining(), 0)
         self.assertFalse(await lock.unlock())
 
-    async def test_automatic_extension(self):
+    async def test_automatic_extension_and_hold(self):
         name, client = new_name("automatic"), self.client()
-        lock = await client.lock(name, ttl=3, auto_extend=True).acquire()
-        await self.assert_held_for(lock, 3.5)
+        ttl = 7  # long enough for a busy machine
+        automatic = await client.lock(name, ttl=ttl, auto_extend=True).acquire()
+        hold = await client.lock(name + "-hold", ttl=ttl, hold=True).acquire()
+        await self.assert_held_for([automatic, hold], ttl + 0.5)
         self.assertIsNone(await client.try_lock(name, ttl=3))
-        self.assertTrue(await lock.unlock())
+        self.assertIsNone(await client.try_lock(name + "-hold", ttl=3))
+        self.assertTrue(await automatic.unlock())
+        self.assertTrue(await hold.unlock())
 
-    async def test_hold(self):
+    async def test_hold_ends_with_the_client(self):
         name, client = new_name("hold"), self.Client(self.cluster.address(kind="tcp"))
-        lock = await client.lock(name, ttl=3, hold=True).acquire()
-        await self.assert_held_for(lock, 3.5)
-        lock = await client.lock(name + "-long", ttl=50, hold=True).acquire()
+        lock = await client.lock(name + "-long", ttl=LONG, hold=True).acquire()
         await client.close()
         self.assertFalse(lock.held)
         await until("free", lambda: self.cluster.status(name + "-long") == "free")
@@ -337,7 +343,7 @@ class Losing:
 
     async def test_break_hold(self):
         name = new_name("break")
-        lock = await self.client().lock(name, ttl=50, hold=True).acquire()
+        lock = await self.client().lock(name, ttl=LONG, hold=True).acquire()
         self.assertEqual(self.cluster.redlock("break", name)["exit"], 0)
         await self.assert_lost(lock, "gone")
         self.assertEqual(lock.remaining(), 0)
@@ -401,7 +407,8 @@ class Losing:
             name, client = new_name("killed"), self.client(self.cluster.address(kind=kind))
             lock = await client.lock(name, ttl=3, hold=True).acquire()
             await self.restart()
-            await self.assert_lost(lock)
+            await self.assert_lost(lock, "the connection has ended")
+            self.assertEqual(lock.remaining(), 0)
             again = await within(client.lock(name, ttl=3, wait=60).acquire())
             self.assertTrue(await again.unlock())
 
@@ -539,6 +546,14 @@ class Connecting:
         with self.assertRaises(Unavailable):
             await within(client.lock("garbled", ttl=30).acquire())
 
+    async def test_closing_line(self):
+        daemon = ScriptedDaemon(None, banner=b"LIMIT clients\n")
+        self.addCleanup(daemon.close)
+        for _ in range(20):
+            with self.assertRaises(Unavailable) as caught:
+                await within(self.client(daemon.address).lock("closing", ttl=30).acquire())
+            self.assertIn("LIMIT clients", str(caught.exception))
+
     async def test_no_quorum(self):
         name, client = new_name("quorum"), self.client()
         await client.lock(name + "-first", ttl=20).acquire()
@@ -561,8 +576,8 @@ class Connecting:
 
     async def test_close_while_waiting(self):
         name, client = new_name("close"), self.Client(self.cluster.address())
-        await self.client().lock(name, ttl=50).acquire()
-        waiting = asyncio.create_task(client.lock(name, ttl=50, wait=60).acquire())
+        await self.client().lock(name, ttl=LONG).acquire()
+        waiting = asyncio.create_task(client.lock(name, ttl=50, wait=LONG).acquire())
         await self.wait_waiters(name, 1)
         await client.close()
         with self.assertRaises(Unavailable):
@@ -575,7 +590,7 @@ class Connecting:
 class Secured:
     """TLS and users."""
 
-    options = {"daemons": 1, "masters": 3, "tls": True, "users": True}
+    options = {"daemons": 1, "masters": 3, "tls": True, "users": True, "config": CONFIG}
 
     def started(self, key):
         return self.cluster.started[key]
@@ -600,7 +615,7 @@ class Secured:
         name = new_name("tls")
         address, secret = self.cluster.address(kind="tls"), self.started("secret")
         client = self.Client(address, secret=secret, ca_file=self.started("ca"))
-        await client.lock(name, ttl=50, hold=True).acquire()
+        await client.lock(name, ttl=LONG, hold=True).acquire()
         self.assertEqual(self.cluster.status(name), "held")
         await client.close()
         await until("free", lambda: self.cluster.status(name) == "free")

@@ -96,7 +96,8 @@ class ScriptedDaemon:
 
     CLOSE = object()
 
-    def __init__(self, script):
+    def __init__(self, script, banner=b""):
+        self.banner = banner  # if not empty: what it sends before it closes the connection
         self.directory = tempfile.mkdtemp(prefix="redlockd-scripted.")
         self.path = os.path.join(self.directory, "socket")
         self.address = "unix:" + self.path
@@ -117,6 +118,9 @@ class ScriptedDaemon:
 
     def _serve(self, conn):
         with conn, conn.makefile("rb") as lines:
+            conn.sendall(self.banner)
+            if self.banner:
+                return
             for line in lines:
                 tag, *words = line.decode().split()
                 if words[0] == "QUIT":

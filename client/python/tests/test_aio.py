@@ -17,7 +17,7 @@ class Async(
     scenarios.Base,
 ):
     Client = AsyncClient
-    options = {"daemons": 2, "masters": 3}
+    options = {"daemons": 2, "masters": 3, "config": scenarios.CONFIG}
 
     async def test_with(self):
         name = new_name("with")
@@ -30,7 +30,7 @@ class Async(
         name = new_name("cancels")
         async with AsyncRedlock(self.cluster.address()) as client:
             with self.assertRaises(Lost) as caught:
-                async with client.lock(name, ttl=50, hold=True):
+                async with client.lock(name, ttl=scenarios.LONG, hold=True):
                     self.assertEqual(self.cluster.redlock("break", name)["exit"], 0)
                     await within(asyncio.Event().wait())
             self.assertEqual(caught.exception.reason, "gone")
@@ -57,7 +57,7 @@ class Async(
             entered = asyncio.Event()
 
             async def work():
-                async with client.lock(name, ttl=50):
+                async with client.lock(name, ttl=scenarios.LONG):
                     entered.set()
                     await asyncio.Event().wait()
 
@@ -73,7 +73,7 @@ class Async(
         name = new_name("grant")
         async with AsyncRedlock(self.cluster.address()) as client:
             for passes in range(60):
-                task = asyncio.create_task(client.lock(name, ttl=50).acquire())
+                task = asyncio.create_task(client.lock(name, ttl=scenarios.LONG).acquire())
                 for _ in range(passes):
                     await asyncio.sleep(0)
                 if task.cancel():

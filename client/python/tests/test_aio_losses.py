@@ -8,7 +8,7 @@ from support import AsyncClient
 
 class AsyncLosses(scenarios.Losing, scenarios.Base):
     Client = AsyncClient
-    options = {"daemons": 1, "masters": 3}
+    options = {"daemons": 1, "masters": 3, "config": scenarios.CONFIG}
 
 
 if __name__ == "__main__":

@@ -275,6 +275,14 @@ class Holds(EngineCase):
         self.assertIsInstance(outcomes[0].error, Unavailable)
         self.assertEqual(len(self.io.opened), 1)
 
+    def test_extension_is_not_repeated_over_another_connection(self):
+        _, lease, session = self.acquire(hold=True)
+        outcomes = []
+        self.engine.extend(lease, 30000, lambda outcome, now: outcomes.append(outcome), self.now)
+        self.engine.on_closed(session, "reset", self.now)
+        self.assertIsInstance(outcomes[0].error, Unavailable)
+        self.assertEqual((len(self.engine.queue), len(self.io.opened)), (0, 1))
+
     def test_is_unlocked_over_its_own_connection(self):
         _, lease, session = self.acquire(hold=True)
         self.engine.drain(session, self.now)  # other requests go elsewhere
@@ -526,7 +534,9 @@ class Several(EngineCase):
         self.reply(session, f"{waiting} OK {T2.decode()} 29000 99000 -")
         first, second = attempt.leases
         self.assertTrue(first.deadline_ns > self.now + 15 * S)
+        self.sent(session)
         self.advance(30 * S)  # from now on, nothing extends them
+        self.assertNotIn("EXTEND", [words[1] for words in self.sent(session)])
         self.assertEqual((first.state, second.state), (LOST, LOST))
 
     def test_a_loss_during_the_wait_fails(self):

@@ -20,7 +20,7 @@ class Sync(
     scenarios.Base,
 ):
     Client = SyncClient
-    options = {"daemons": 2, "masters": 3}
+    options = {"daemons": 2, "masters": 3, "config": scenarios.CONFIG}
 
     async def test_with(self):
         name = new_name("with")

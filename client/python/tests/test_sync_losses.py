@@ -8,7 +8,7 @@ from support import SyncClient
 
 class SyncLosses(scenarios.Losing, scenarios.Base):
     Client = SyncClient
-    options = {"daemons": 1, "masters": 3}
+    options = {"daemons": 1, "masters": 3, "config": scenarios.CONFIG}
 
 
 if __name__ == "__main__":
