@@ -1,21 +1,22 @@
 """The logic of both clients: connections, requests, locks and their deadlines. Pure.
 
-The engine has no socket, no thread and no clock. The client that owns it (_sync.py, aio.py) calls it
-with each event and the time, and carries out what the engine asks of its Io. Times are nanoseconds of
-_clock.now_ns().
+The engine has no socket, no thread and no clock. The client that owns it (_sync.py, _aio.py) calls
+it with each event and the time, and carries out what the engine asks of its Io. Times are
+nanoseconds of _clock.now_ns().
 
     a call (LOCK, EXTEND, UNLOCK) --> queue --> session --> reply --> outcome, or again
     a lease: a granted lock until its end, by UNLOCK or by loss
 
-Sessions. A session is one connection. The current session takes new requests. A session that is no
-longer current (the daemon stops, falls silent, or has too many requests) drains: it stays as long as
-requests or HOLDs need it, and then ends with QUIT. A clean end releases HOLDs at once, so a session
-with a HOLD whose work may still be running is never closed by the engine.
+Sessions. A session is one connection. The current session takes new requests. A session that is
+no longer current (the daemon stops, falls silent, or has too many requests) drains: it stays as
+long as requests or HOLDs need it, and then ends with QUIT. A clean end releases HOLDs at once, so
+the engine never closes a session with a HOLD whose work may still be running.
 
 Requests that have no reply. A reply can come late, so the tag of a request that was given up stays
-reserved. If a given-up LOCK is granted after all, the engine sends UNLOCK. If no other request needs
-the session, the engine also sends QUIT: the daemon then undoes the LOCK at once, and the end of the
-connection shows that no grant is in transit. UNLOCK and EXTEND are sent again, with the same token.
+reserved. If a given-up LOCK is granted after all, the engine sends UNLOCK. If no other request
+needs the session, the engine also sends QUIT: the daemon then undoes the LOCK at once, and the end
+of the connection shows that no grant is in transit. UNLOCK and EXTEND are sent again, with the same
+token.
 
 Losses. A lease is lost when the daemon says so (GONE, LOST), when a HOLD loses its connection, and
 when its deadline comes. A lease that is extended is given up somewhat before its deadline, so that
@@ -33,7 +34,7 @@ from typing import Callable, Deque, Dict, List, Optional, Protocol, Sequence, Se
 from . import _protocol
 from ._clock import NS_PER_MS, NS_PER_S
 from ._protocol import NEVER, Garbled, LockOptions
-from .errors import Denied, Lost, NotAcquired, RedlockError, Unavailable
+from .errors import Denied, NotAcquired, RedlockError, Unavailable
 
 # The daemon accepts 1024 pending requests on a connection. The rest is for EXTEND and UNLOCK of the
 # HOLDs of a session that drains.
@@ -422,8 +423,8 @@ class Acquire(Call):
         # After a long wait the grant can arrive past its deadline, although the masters still
         # have the lock. EXTEND shows whether they do.
         self.confirm = TokenCall(
-            lease.resource, lease.token, lease.ttl_ms, now + engine.timeout_ns,
-            engine.timeout_ns, lease.session, lambda outcome, at: self._confirmed(engine, outcome, at),
+            lease.resource, lease.token, lease.ttl_ms, now + engine.timeout_ns, engine.timeout_ns,
+            lease.session, lambda outcome, at: self._confirmed(engine, outcome, at),
         )  # fmt: skip
         engine.submit(self.confirm, now)
 

@@ -74,9 +74,10 @@ class LockBase:
 
         After a loss, this is the time in which the work has to stop.
         """
-        if not self._leases or self._process != _fork.process_id():
+        leases = self._leases  # another thread may unlock meanwhile
+        if not leases or self._process != _fork.process_id():
             return 0.0
-        deadline_ns = min([lease.deadline_ns for lease in self._leases])
+        deadline_ns = min([lease.deadline_ns for lease in leases])
         return max(0.0, seconds(deadline_ns - now_ns()))
 
     def check(self) -> float:

@@ -118,7 +118,13 @@ class _Driver:
         self._reset()
         _fork.watch(self)
 
+    def use(self) -> None:
+        """Before each request: notices a fork that code in C has made without telling Python."""
+        if self.process != _fork.process_id():
+            self.after_fork()
+
     def _reset(self) -> None:
+        self.process = _fork.process_id()
         self.mutex = threading.Lock()
         names = [address.text for address in self.settings.addresses]
         self.engine = Engine(names, self.settings.label, self.settings.timeout_ns, self)
@@ -499,6 +505,7 @@ class Lock(LockBase):
     def acquire(self) -> Lock:
         """Acquires the lock and returns it. Raises NotAcquired, NoQuorum, Denied or Unavailable."""
         driver = self._driver
+        driver.use()
         self._begin_acquire()
         result = _Acquired()
         call = Acquire(self._options, result.done, self._on_lost)

@@ -11,13 +11,18 @@ from redlockd import AsyncRedlock, Lost, NotAcquired, Redlock, _clock
 
 
 def watch(lock, stop):
-    """Notes all the time whether the lock is held. Returns the last time at which it was."""
+    """Notes all the time whether the lock is held. Yields the last time at which it was, at least
+    once."""
     last_held_ns = 0
-    while not stop():
+    while True:
         now = _clock.now_ns()
         if lock.held:
+            if last_held_ns == 0:
+                print("held", flush=True)
             last_held_ns = now
         yield last_held_ns
+        if stop():
+            return
 
 
 def report(lock, last_held_ns):
@@ -38,7 +43,6 @@ def suspended_sync(address, name):
     told = threading.Event()
     with Redlock(address) as client:
         lock = client.lock(name, ttl=3, auto_extend=True).acquire()
-        print("held", flush=True)
         threading.Thread(target=read_line, args=(told,), daemon=True).start()
         for last_held_ns in watch(lock, told.is_set):
             lock.lost.wait(0.001)
@@ -49,7 +53,6 @@ async def suspended_async(address, name):
     told = threading.Event()
     async with AsyncRedlock(address) as client:
         lock = await client.lock(name, ttl=3, auto_extend=True).acquire()
-        print("held", flush=True)
         threading.Thread(target=read_line, args=(told,), daemon=True).start()
         for last_held_ns in watch(lock, told.is_set):
             await asyncio.sleep(0.001)

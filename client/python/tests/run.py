@@ -11,16 +11,18 @@ import sys
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-MODULES = ["test_core", "test_package", "test_sync", "test_sync_losses", "test_aio", "test_aio_losses"]
+MODULES = ["test_core", "test_package"]
+MODULES += ["test_sync", "test_sync_losses", "test_aio", "test_aio_losses"]
 
 
 def run_module(module):
     """In a child: the log on standard error, the counts on standard output."""
     suite = unittest.defaultTestLoader.loadTestsFromName(module)
     result = unittest.TextTestRunner(stream=sys.stderr, verbosity=2).run(suite)
-    counts = {"run": result.testsRun, "failures": len(result.failures), "errors": len(result.errors)}
+    failures, errors = len(result.failures), len(result.errors)
     names = [str(test).split()[0] for test, _ in result.failures + result.errors]
-    print(json.dumps({**counts, "failed": names}))
+    counts = {"run": result.testsRun, "failures": failures, "errors": errors, "failed": names}
+    print(json.dumps(counts))
 
 
 def main(modules):

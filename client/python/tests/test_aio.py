@@ -5,7 +5,7 @@ import sys
 import unittest
 
 import scenarios
-from redlockd import AsyncRedlock, Lost, NotAcquired
+from redlockd import AsyncRedlock, Lost
 from support import AsyncClient, new_name, until, within
 from test_sync import fork
 

@@ -1,4 +1,4 @@
-"""The losses with redlockd.AsyncRedlock. They have a cluster of their own, which they stop and cut."""
+"""The losses with redlockd.AsyncRedlock, on a cluster of their own, which they stop and cut."""
 
 import unittest
 

@@ -426,13 +426,15 @@ class Connections(EngineCase):
         self.assertIsNot(first, second)
         self.assertEqual(len(self.sent(second)), 1)
         for number, (tag, *_) in enumerate(self.sent(first)):
-            self.reply(first, f"{tag} HELD 1000" if number else f"{tag} OK {T1.decode()} 1 0 -")
+            ok = f"OK {T1.decode()} 1 0 -"
+            self.reply(first, f"{tag} HELD 1000" if number else f"{tag} {ok}")
         self.assertEqual(first.state, QUITTING)
         self.assertIsNotNone(attempts[0].leases)
 
     def test_garbage_closes_the_connection(self):
-        for line in ("hello", "#1 OK", "#1 OK x 1 1 -", f"#1 OK {T1.decode()} +1 1 -", "#9 OK",
-                     f"#1 OK {T1.decode()} 30001 0 -", f"#1 OK {T1.decode()} 1 1", "#1"):  # fmt: skip
+        ok = f"#1 OK {T1.decode()}"
+        for line in ("hello", "#1 OK", "#1 OK x 1 1 -", f"{ok} +1 1 -", "#9 OK",
+                     f"{ok} 30001 0 -", f"{ok} 1 1", "#1"):  # fmt: skip
             with self.subTest(line):
                 self.setUp()
                 attempt = Attempt(self)
