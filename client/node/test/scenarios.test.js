@@ -2,7 +2,9 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import fs from 'node:fs';
+import path from 'node:path';
 import readline from 'node:readline';
+import tls from 'node:tls';
 import { after, afterEach, before, test as runTest } from 'node:test';
 import { fileURLToPath } from 'node:url';
 
@@ -436,6 +438,26 @@ test('tls', async () => {
     assert.match(error.message, /certificate/);
     return true;
   });
+});
+
+test('tls_sends_no_secret_to_an_unknown_peer', async () => {
+  const folder = path.dirname(cluster.started.ca);
+  const [key, cert] = ['key', 'certificate'].map((name) => fs.readFileSync(path.join(folder, name)));
+  let received = '';
+  const closed = new Promise((resolve) => {
+    const server = tls.createServer({ key, cert }, (conn) => {
+      conn.on('data', (part) => (received += part)).on('error', () => {});
+      conn.on('close', () => resolve(server.close()));
+    });
+    server.on('tlsClientError', () => resolve(server.close()));
+    server.listen(0, '127.0.0.1', async () => {
+      const url = `tls://localhost:${server.address().port}`;
+      const client = cluster.client({ secret: 'a-secret-for-the-daemon' }, [url]);
+      await assert.rejects(client.acquire(['a'], 1000), UnavailableError);
+    });
+  });
+  await closed;
+  assert.equal(received, '');
 });
 
 test('tls_hold_ends_cleanly', async () => {

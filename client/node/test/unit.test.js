@@ -361,6 +361,22 @@ test('a_grant_that_crosses_the_cancellation_is_released', { timeout }, () =>
     unlock.reply('OK');
   }));
 
+test('a_lock_is_released_if_its_acquire_is_cancelled_at_the_last_moment', { timeout }, () =>
+  withDaemon(async (daemon, client) => {
+    const controller = new AbortController();
+    // Continues before the other acquire, which has more to do after the same packet.
+    const aborting = client.acquire(['a'], 5000).then(() => controller.abort());
+    const settings = { signal: controller.signal };
+    const rejected = assert.rejects(client.acquire(['b'], 5000, settings), { name: 'AbortError' });
+    const [a, b] = [await daemon.next(), await daemon.next()];
+    const token = 'b'.repeat(40);
+    a.conn.write(`#${a.tag} OK ${TOKEN} 4900 1 -\n#${b.tag} OK ${token} 4900 1 -\n`);
+    await Promise.all([aborting, rejected]);
+    const unlock = await daemon.next();
+    assert.equal(unlock.text, `UNLOCK b ${token}`);
+    unlock.reply('OK');
+  }));
+
 test('a_silent_daemon_is_left', { timeout }, async () => {
   const daemons = [await ScriptedDaemon.start(), await ScriptedDaemon.start()];
   const client = new Redlock(daemons.map(({ url }) => url), { timeout: 300, retryDelay: 10 });
