@@ -47,6 +47,7 @@ export class Grant {
     this.deadline = deadline; // on the clock of clock.js
     this.fence = fence;
     this.hold = hold; // null: the lock does not depend on a connection
+    this.proven = true; // false: the deadline comes from the time of day of another process
     this.unlockSent = false;
   }
 }
@@ -174,6 +175,8 @@ export class Client {
     this.#checkOpen();
     const { name, token, hold } = grant;
     if (hold?.error) throw hold.error;
+    // From then on the token is good only for another UNLOCK.
+    if (grant.unlockSent) throw new LostError(`${name} was released`, { reason: 'released' });
     const request = new Request(`EXTEND ${name} ${token} ${ttl}`, this.#settings.timeout);
     await this.#ask(request, hold?.link);
     const forMs = readExtension(request.reply);
@@ -181,7 +184,10 @@ export class Client {
     // After the deadline another client may have held the lock before this EXTEND succeeded.
     if (!confirming && grant.deadline <= now()) throw new LostError(`${name} has expired`);
     grant.ttl = ttl;
-    grant.deadline = Math.max(grant.deadline, request.sentAt + forMs);
+    // EXTEND never shortens a lock. But another process may have misjudged its deadline.
+    const deadline = request.sentAt + forMs;
+    grant.deadline = grant.proven ? Math.max(grant.deadline, deadline) : deadline;
+    grant.proven = true;
   }
 
   /**

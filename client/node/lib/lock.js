@@ -47,9 +47,10 @@ export class Lock {
       const tokens = checkTokens(value, checkNames(resources).length);
       const deadline = now() + (expiration - Date.now());
       const ttl = Math.max(1, expiration - Date.now());
-      this.#grants = resources.map(
-        (name, index) => new Grant(name, tokens[index], ttl, deadline, null, null),
-      );
+      this.#grants = resources.map((name, index) => {
+        const grant = new Grant(name, tokens[index], ttl, deadline, null, null);
+        return Object.assign(grant, { proven: false });
+      });
     }
     for (const { hold } of this.#grants) if (hold) this.#watch(hold);
   }

@@ -481,6 +481,31 @@ test('an_extension_after_the_deadline_is_no_extension', { timeout }, () =>
     assert.ok(lock.signal.aborted);
   }));
 
+test('no_extension_follows_an_unlock', { timeout }, () =>
+  withDaemon(async (daemon, client) => {
+    const acquired = client.acquire(['a'], 6000);
+    (await daemon.next()).reply(`OK ${TOKEN} 5900 1 -`);
+    const lock = await acquired;
+    const extended = assert.rejects(lock.extend(6000), api.ExecutionError);
+    (await daemon.next()).reply('NOQUORUM 1/3 need=2 m0:timeout'); // it would be repeated
+    const released = lock.release();
+    const unlock = await daemon.next();
+    assert.equal(unlock.text, `UNLOCK a ${TOKEN}`);
+    await extended;
+    unlock.reply('OK');
+    await released;
+    assert.equal(daemon.untaken, 0);
+  }));
+
+test('the_deadline_of_another_process_is_replaced_by_a_proven_one', { timeout }, () =>
+  withDaemon(async (daemon, client) => {
+    const lock = new api.Lock(client, ['a'], TOKEN, [], Date.now() + 3_600_000);
+    const extended = lock.extend(5000);
+    (await daemon.next()).reply(`OK ${TOKEN} 4900 1`);
+    assert.equal(await extended, lock);
+    assert.ok(lock.remaining > 0 && lock.remaining <= 4901);
+  }));
+
 test('all_or_none_when_an_earlier_lock_is_lost', { timeout }, () =>
   withDaemon(async (daemon, client) => {
     const acquired = assert.rejects(
