@@ -394,7 +394,7 @@ func extend(t *testing.T, c *cluster) {
 }
 
 func extendAfterUnlock(t *testing.T, c *cluster) {
-	lock := lockIt(t, c.client(t, false), "extend-after-unlock")
+	lock := lockIt(t, c.client(t, false), "extend-after-unlock", WithTTL(60*time.Second))
 	ctx := lock.Context()
 	c.ask(t, 0, "UNLOCK extend-after-unlock "+lock.Token())
 	mustBe(t, lock.Extend(background(t), 20*time.Second), ErrLost)
@@ -535,8 +535,8 @@ func breakAutomatic(t *testing.T, c *cluster) {
 	c.breakLock(t, "break-automatic")
 	cancelled(t, ctx)
 	mustBe(t, ctx.Err(), ErrLost)
-	if !strings.Contains(lock.Err().Error(), "token") {
-		t.Error(lock.Err())
+	if text := lock.Err().(*Error).Text; !strings.Contains(text, "token") {
+		t.Error(text)
 	}
 }
 
@@ -814,6 +814,7 @@ func wrongSecret(t *testing.T, c *cluster) {
 	const secret = "wrong-wrong-wrong-wrong"
 	url := []string{c.Daemons[0].TCP}
 	for _, config := range []Config{{Addresses: url, Secret: secret}, {Addresses: url}} {
+		config.Timeout = time.Hour // so endless attempts would fail by the context
 		_, err := newClient(t, config).Lock(background(t), "secret")
 		mustBe(t, err, ErrDenied)
 		if strings.Contains(err.Error(), secret) {

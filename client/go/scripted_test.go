@@ -254,7 +254,11 @@ func holdIsLost(t *testing.T) {
 			mustBe(t, err, ErrNotAcquired) // LOST was read before Lock returned
 			s.expectUnlock()
 		} else {
-			cancelled(t, (<-locks).Context())
+			ctx := (<-locks).Context()
+			cancelled(t, ctx)
+			if !strings.Contains(ctx.Err().Error(), "overdue") {
+				t.Error(ctx.Err())
+			}
 		}
 	}
 }
@@ -331,13 +335,29 @@ func silenceProvesNothing(t *testing.T) {
 	locks, done := lockAt(t, s, background(t), WithHold(), WithTTL(9*time.Second))
 	s.accept()
 	tag, _ := s.expect("LOCK")
-	s.send(tag + " OK " + token + " 200 0 -\n") // so the first proof counts at once
+	s.send(tag + " OK " + token + " 2500 0 -\n") // so the first proof counts at once
 	must(t, result(t, done))
 	lock := <-locks
 	ctx := lock.Context()
+	deadline := func() int64 {
+		lock.mu.Lock()
+		defer lock.mu.Unlock()
+		return lock.deadline
+	}
+	first := deadline()
 	s.expect("PING")
 	s.send("#p PONG\n")
-	eventually(t, "a proof", func() bool { return lock.Remaining() > 200*time.Millisecond })
+	eventually(t, "a proof", func() bool { return deadline() > first })
+	if lock.Remaining() > 3*time.Second {
+		t.Error(lock.Remaining())
+	}
+	// An EXTEND does not change the TTL with which the daemon keeps the HOLD.
+	extended := async(func() error { return lock.Extend(background(t), time.Minute) })
+	tag, _ = s.expect("EXTEND")
+	s.send(tag + " OK " + token + " 0 0\n")
+	must(t, result(t, extended))
+	s.expect("PING")
+	s.send("#p PONG\n")
 	if lock.Remaining() > 3*time.Second {
 		t.Error(lock.Remaining())
 	}
