@@ -299,11 +299,12 @@ test('deadline_passes', async () => {
 
 test('break_hold', async () => {
   const [client, name] = [cluster.client(), cluster.name()];
-  const lock = await client.acquire([name], 20_000, { hold: true });
+  const lock = await client.acquire([name], 60_000, { hold: true });
   const { signal } = lock;
   assert.equal((await cluster.redlock('break', name)).exit, 0);
   await aborted(signal);
   assert.equal(signal.error.reason, 'gone');
+  assert.equal(signal.error.outcome, undefined); // by LOST, before an EXTEND is answered with GONE
   assert.equal(lock.remaining, 0);
 });
 
