@@ -102,8 +102,11 @@ func TestDaemons(t *testing.T) {
 	})
 }
 
+// lockIt acquires a lock with a TTL that is longer than the limit of time of the test, so that the end
+// of the TTL cannot hide a mistake.
 func lockIt(t *testing.T, client *Client, resource string, opts ...Option) *Lock {
 	t.Helper()
+	opts = append([]Option{WithTTL(2 * testTimeout)}, opts...)
 	lock, err := client.Lock(background(t), resource, opts...)
 	must(t, err)
 	return lock
@@ -166,7 +169,7 @@ func tryLock(t *testing.T, c *cluster) {
 	other := c.client(t, false)
 	_, err := other.TryLock(background(t), "try-lock")
 	mustBe(t, err, ErrNotAcquired)
-	if e := err.(*Error); e.Hint <= 0 || e.Hint > 30*time.Second {
+	if e := err.(*Error); e.Hint <= 0 || e.Hint > 2*testTimeout {
 		t.Errorf("hint: %v", e.Hint)
 	}
 	must(t, lock.Unlock(background(t)))
@@ -408,16 +411,16 @@ func extendAfterUnlock(t *testing.T, c *cluster) {
 }
 
 func automaticExtension(t *testing.T, c *cluster) {
-	lock := lockIt(t, c.client(t, false), "automatic", WithTTL(3*time.Second),
+	lock := lockIt(t, c.client(t, false), "automatic", WithTTL(7*time.Second),
 		WithAutoExtend())
-	holdsFor(t, c, lock, 4*time.Second)
+	holdsFor(t, c, lock, 8*time.Second)
 	must(t, lock.Unlock(background(t)))
 }
 
 func hold(t *testing.T, c *cluster) {
 	client := c.client(t, false)
-	lock := lockIt(t, client, "hold", WithTTL(3*time.Second), WithHold())
-	holdsFor(t, c, lock, 4*time.Second)
+	lock := lockIt(t, client, "hold", WithTTL(7*time.Second), WithHold())
+	holdsFor(t, c, lock, 8*time.Second)
 	must(t, client.Close())
 	mustBe(t, lock.Err(), ErrLost)
 	if !c.isFree(t, "hold") {
