@@ -8,7 +8,7 @@ import { LINE_MAX, replyError } from './protocol.js';
 
 // redlockd allows 1024 pending requests on a connection. The rest is for requests that must use the
 // connection of their HOLD.
-const PENDING_FULL = 900;
+const PENDING_FULL = 1000;
 
 // Parts of the timeout after which silence is questioned with a PING, and is taken for the end. Ticks
 // are counted instead of milliseconds, because this process itself may have been stopped.

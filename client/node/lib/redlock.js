@@ -32,6 +32,7 @@ const DEFAULTS = {
   connectTimeout: 2000,
 };
 
+const TIMER_MAX_MS = 2 ** 31 - 1; // of setTimeout()
 const FRESH = 0.9; // the least part of the duration that is left when acquire() returns
 
 export class Redlock extends EventEmitter {
@@ -42,6 +43,9 @@ export class Redlock extends EventEmitter {
     if (settings.secret !== undefined) checkSecret(settings.secret);
     if (settings.name !== undefined) checkLabel(settings.name);
     this.settings = { ...DEFAULTS, ...settings };
+    for (const limit of ['timeout', 'connectTimeout'])
+      if (!(this.settings[limit] > 0 && this.settings[limit] <= TIMER_MAX_MS))
+        throw new RangeError(`${limit} must be above 0 and at most ${TIMER_MAX_MS}, in milliseconds`);
     // redlock 5 does not throw either if nobody listens to the event.
     this.on('error', () => {});
     this[CLIENT] = new Client(addresses, this.settings, {
@@ -118,20 +122,20 @@ export class Redlock extends EventEmitter {
     const grants = new Map();
     grants.set(first, await client.lock(first, duration, until, options, signals));
     // Extends what is granted while the rest waits.
-    const keeper = this.#lockOf([grants.get(first)]);
-    keepLock(keeper, 0);
+    const interim = this.#lockOf([grants.get(first)]);
+    keepLock(interim, 0);
     try {
       for (const name of others) {
-        const stops = [...(signals ?? []), keeper.signal];
+        const stops = [...(signals ?? []), interim.signal];
         grants.set(name, await client.lock(name, duration, until, options, stops));
-        addGrant(keeper, grants.get(name));
+        addGrant(interim, grants.get(name));
       }
-      if (keeper.remaining < duration * FRESH) await this.extend(keeper, duration);
+      if (interim.remaining < duration * FRESH) await this.extend(interim, duration);
     } catch (error) {
-      await keeper.release().catch(() => {});
+      await interim.release().catch(() => {});
       throw error;
     }
-    disown(keeper);
+    disown(interim);
     return this.#finish(this.#lockOf(names.map((name) => grants.get(name))), options);
   }
 
@@ -149,8 +153,9 @@ export class Redlock extends EventEmitter {
 }
 
 function waitOf({ wait, retryCount, retryDelay }) {
-  if (wait !== undefined) return wait;
-  return retryCount === -1 ? Infinity : retryCount * retryDelay;
+  wait ??= retryCount === -1 ? Infinity : retryCount * retryDelay;
+  if (!(wait >= 0)) throw new RangeError('wait must be 0 or more, in milliseconds');
+  return wait;
 }
 
 /** The result of acquire(), unless the signal is aborted first. A lock that comes later is released. */

@@ -8,8 +8,7 @@ import tls from 'node:tls';
 import { after, afterEach, before, test as runTest } from 'node:test';
 import { fileURLToPath } from 'node:url';
 
-import {
-  DeniedError,
+import Redlock, {
   ExecutionError,
   Lock,
   LostError,
@@ -165,6 +164,8 @@ test('many_locks', async () => {
     names.map((name) => client.acquire([name], 60_000, { wait: DEADLINE_MS })),
   );
   assert.equal(new Set(locks.map((lock) => lock.value)).size, 1000);
+  const conns = await cluster.ask('CLIENTS');
+  assert.equal(conns.filter((line) => line.includes(' name=many-locks ')).length, 1);
   await Promise.all(locks.map((lock) => lock.release()));
   for (const name of names.filter((_, index) => index % 100 === 0))
     assert.equal(await cluster.isFree(name), true);
@@ -184,6 +185,10 @@ scripted('wrong_arguments', async (daemon, client) => {
   for (const slots of [0, 1001, 1.5])
     await assert.rejects(client.acquire(['a'], 1000, { slots }), RangeError);
   await assert.rejects(client.using(['a'], 1000), TypeError);
+  for (const settings of [{ wait: -1 }, { wait: NaN }, { retryDelay: 'x' }])
+    await assert.rejects(client.acquire(['a'], 1000, settings), RangeError);
+  for (const settings of [{ timeout: 0 }, { connectTimeout: NaN }, { timeout: Infinity }])
+    assert.throws(() => new Redlock(daemon.url, settings), RangeError);
   assert.equal(daemon.accepted, 0);
 });
 

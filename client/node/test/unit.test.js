@@ -523,6 +523,17 @@ test('all_or_none_when_an_earlier_lock_is_lost', { timeout }, () =>
     await acquired;
   }));
 
+test('every_scenario_has_a_test', () => {
+  const read = (path) => fs.readFileSync(new URL(path, import.meta.url), 'utf8');
+  const rows = read('../../scenarios.md').match(/^\| `.*?(?= \|)/gm);
+  const tests = read('scenarios.test.js') + read('secrets.test.js');
+  const names = rows
+    .filter((row) => !/\((Python|Go)\)/.test(row))
+    .flatMap((row) => row.match(/(?<=`)\w+(?=`)/g));
+  assert.ok(names.length > 40);
+  assert.deepEqual(names.filter((name) => !tests.includes(`'${name}'`)), []);
+});
+
 test('version_is_that_of_redlockd', () => {
   const read = (path) => fs.readFileSync(new URL(path, import.meta.url), 'utf8');
   const [, version] = /^VERSION := (\S+)$/m.exec(read('../../../Makefile'));
