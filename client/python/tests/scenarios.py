@@ -27,7 +27,8 @@ from support import Cluster, ScriptedDaemon, new_name, until, within
 
 # Longer than any limit of time of these tests: such a lock is not free because its TTL is over.
 LONG = 300
-CONFIG = {"locks": {"max_ttl": "10m"}}
+# On a busy machine, a master can take long to answer.
+CONFIG = {"locks": {"max_ttl": "10m"}, "rounds": {"node_timeout": "800ms"}}
 TOKEN = "0123456789abcdef0123456789abcdef01234567"
 
 
@@ -67,6 +68,17 @@ class Base(unittest.IsolatedAsyncioTestCase):
         if reason is not None:
             self.assertEqual(caught.exception.reason, reason)
         self.assertFalse(lock.held)
+
+    async def wait_granting(self, client):
+        """Waits until locks are granted again."""
+
+        async def grants():
+            try:
+                return await client.lock(new_name("granting"), ttl=1, wait=1).acquire()
+            except RedlockError:
+                return None
+
+        await until("a lock to be granted", grants)
 
     async def wait_extended(self, lock):
         last = lock.check()
@@ -357,7 +369,8 @@ class Losing:
 
     async def cut(self, seconds, **kwargs):
         """Cuts the masters. The remaining time when the loss was told."""
-        lock = await self.client().lock(new_name("cut"), ttl=seconds, **kwargs).acquire()
+        client = self.client()
+        lock = await client.lock(new_name("cut"), ttl=seconds, **kwargs).acquire()
         self.cluster.command("cut-masters")
         try:
             waiting = asyncio.create_task(lock.wait_lost())
@@ -376,6 +389,7 @@ class Losing:
             return lock, remaining
         finally:
             self.cluster.command("heal-masters")
+            await self.wait_granting(client)
 
     async def test_masters_cut_automatic(self):
         lock, remaining = await self.cut(3, auto_extend=True)
@@ -390,12 +404,14 @@ class Losing:
         self.assertGreater(remaining, 0)
 
     async def test_daemon_paused(self):
-        lock = await self.client().lock(new_name("paused"), ttl=3, hold=True).acquire()
+        client = self.client()
+        lock = await client.lock(new_name("paused"), ttl=3, hold=True).acquire()
         self.cluster.command("pause-daemon 0")
         try:
             await self.assert_lost(lock)
         finally:
             self.cluster.command("continue-daemon 0")
+            await self.wait_granting(client)
 
     async def restart(self):
         self.cluster.command("kill-daemon 0")
@@ -499,6 +515,7 @@ class Connecting:
             self.assertTrue(await lock.unlock())
         finally:
             self.cluster.command("continue-daemon 0")
+            await self.wait_granting(self.client())
 
     async def test_waiter_moves(self):
         name, client = new_name("moves"), self.both()
@@ -566,14 +583,8 @@ class Connecting:
             self.assertGreaterEqual(len(caught.exception.reasons), 2)
         finally:
             self.cluster.command("heal-masters")
-
-        async def can_lock():
-            try:
-                return await client.lock(name, ttl=20, wait=1).acquire()
-            except RedlockError:
-                return None
-
-        self.assertTrue((await until("a lock", can_lock)).held)
+            await self.wait_granting(client)
+        self.assertTrue((await client.lock(name, ttl=20, wait=60).acquire()).held)
 
     async def test_close_while_waiting(self):
         name, client = new_name("close"), self.Client(self.cluster.address())
