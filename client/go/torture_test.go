@@ -60,7 +60,7 @@ func TestTorture(t *testing.T) {
 				}
 				held := claim{now(), 0, lock.Fence()}
 				until := held.from + random.Int63n(1e6)
-				if random.Intn(40) == 0 {
+				if random.Intn(15) == 0 {
 					until = held.from + random.Int63n(6e9)
 				}
 				for {
