@@ -2,7 +2,9 @@
 import { EventEmitter } from 'node:events';
 import type { ConnectionOptions } from 'node:tls';
 
-/** What redlock 5 reports for each attempt. redlockd has the only vote; its address stands for it. */
+/**
+ * What redlock 5 reports for each attempt. redlockd has the only vote; its address stands for it.
+ */
 export interface ExecutionStats {
   readonly membershipSize: number;
   readonly quorumSize: number;
@@ -111,7 +113,9 @@ export class UnavailableError extends ExecutionError {
 export type RedlockAbortSignal = AbortSignal & { error?: Error };
 
 export class Lock {
-  /** For a lock that another process has acquired; `value` and `expiration` are those of its Lock. */
+  /**
+   * For a lock that another process has acquired; `value` and `expiration` are those of its Lock.
+   */
   constructor(
     redlock: Redlock,
     resources: string[],

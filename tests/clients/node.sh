@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs the tests of client/node with Node's test runner, and prints Check's summary line, which
-# tests/run.sh reads. BUILD is the folder with redlockd and redlock. NODE is the program to test with.
+# tests/run.sh reads. BUILD is the folder with redlockd and redlock; NODE is the Node to test with.
 #
 #     [BUILD=build] [NODE=node] tests/clients/node.sh
 set -u
@@ -18,7 +18,8 @@ for file in client/node/test/*.test.js; do
     passed=$(grep -c '^ok ' "$log")
     failed=$(grep -c '^not ok ' "$log")
     # A file that crashed, or ran no test, has failed, whatever it has printed.
-    if [ $status -ne 0 ] && [ "$failed" -eq 0 ] || [ "$passed" -eq 0 ]; then errors=$((errors + 1)); fi
+    [ $status -eq 0 ] || [ "$failed" -gt 0 ] || errors=$((errors + 1))
+    [ "$passed" -gt 0 ] || errors=$((errors + 1))
     checks=$((checks + passed + failed)) failures=$((failures + failed))
     [ "$failed" -eq 0 ] && [ $status -eq 0 ] && continue
     cat "$log"

@@ -145,8 +145,8 @@ export class Client {
   }
 
   /**
-   * Extends the grant; repeats the request until `until`. Throws LostError once the lock is lost for
-   * good. After any other error the earlier deadline stands.
+   * Extends the grant; repeats the request until `until`. Throws LostError once the lock is lost
+   * for good. After any other error the earlier deadline stands.
    */
   async extend(grant, ttl, until) {
     const earlier = grant.deadline;
@@ -366,7 +366,10 @@ function retryPause({ retryDelay, retryJitter }) {
   return Math.max(0, retryDelay + (Math.random() * 2 - 1) * retryJitter);
 }
 
-/** After LATE, and while redlockd is away, another LOCK may succeed. After 24 hours, so may another wait. */
+/**
+ * After LATE, and while redlockd is away, another LOCK may succeed. After 24 hours, so may another
+ * wait.
+ */
 function canRetryLock(error) {
   if (error instanceof LostError) return false;
   return error instanceof UnavailableError || error.outcome === 'LATE' || error.outcome === 'HELD';
@@ -390,7 +393,8 @@ const LATE = Symbol('late');
 function within(promise, ms) {
   let timer;
   const late = new Promise((resolve) => {
-    timer = setTimeout(resolve, Math.max(0, Math.ceil(ms) + 1), LATE); // timers fire up to 1 ms early
+    // A timer fires up to 1 ms early.
+    timer = setTimeout(resolve, Math.max(0, Math.ceil(ms) + 1), LATE);
   });
   return Promise.race([promise, late]).finally(() => clearTimeout(timer));
 }

@@ -1,6 +1,6 @@
 // A clock in milliseconds that counts suspend. On Linux, performance.now() stands still while the
-// machine sleeps, but the TTLs on the masters do not. os.uptime() keeps running, but it reads a file
-// and has steps of 10 ms. So the time of day is the hint: whenever it has moved against
+// machine sleeps, but the TTLs on the masters do not. os.uptime() keeps running, but it reads a
+// file and has steps of 10 ms. So the time of day is the hint: whenever it has moved against
 // performance.now(), the machine may have slept, and os.uptime() says for how long. On macOS and
 // Windows performance.now() itself counts suspend, and a step of the time of day counts as sleep,
 // which only makes deadlines earlier.
@@ -10,8 +10,8 @@ const JUMP_MS = 10; // far above the resolution of Date.now(), far below any sus
 const UPTIME_STEP_MS = 10;
 
 /**
- * Returns a function that reads the clock. All three arguments return milliseconds. Without `uptime`,
- * every step of the time of day ahead counts as suspend.
+ * Returns a function that reads the clock. All three arguments return milliseconds. Without
+ * `uptime`, every step of the time of day ahead counts as suspend.
  */
 export function createClock(monotonic, wall, uptime) {
   let apart = wall() - monotonic();

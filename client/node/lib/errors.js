@@ -42,7 +42,9 @@ export class ExecutionError extends Error {
   }
 }
 
-/** Another client holds the lock. `hint` says in how many milliseconds it can be free; -1: unknown. */
+/**
+ * Another client holds the lock. `hint` says in how many milliseconds it can be free; -1: unknown.
+ */
 export class ResourceLockedError extends ExecutionError {
   constructor(message, details) {
     super(message, undefined, details);
@@ -58,8 +60,8 @@ export class NoQuorumError extends ExecutionError {
 }
 
 /**
- * The lock is not held any more. `reason` is the reason of a LOST line, or gone (released or broken by
- * another client), expired, closed (the connection of a HOLD ended) or unextended (automatic
+ * The lock is not held any more. `reason` is the reason of a LOST line, or gone (released or broken
+ * by another client), expired, closed (the connection of a HOLD ended) or unextended (automatic
  * extension failed; `cause` says why).
  */
 export class LostError extends ExecutionError {

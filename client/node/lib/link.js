@@ -10,8 +10,8 @@ import { LINE_MAX, replyError } from './protocol.js';
 // connection of their HOLD.
 const PENDING_FULL = 1000;
 
-// Parts of the timeout after which silence is questioned with a PING, and is taken for the end. Ticks
-// are counted instead of milliseconds, because this process itself may have been stopped.
+// Parts of the timeout after which silence is questioned with a PING, and is taken for the end.
+// Ticks are counted instead of milliseconds, because this process itself may have been stopped.
 const TICKS_PER_TIMEOUT = 6;
 const SILENT_TICKS_MAX = 3;
 
@@ -28,8 +28,8 @@ export class Request {
   done = false; // has a reply, or never gets one
 
   /**
-   * limitMs: how long to wait for the reply. The rest belongs to a LOCK: its resource, its slots, and
-   * a Hold if it says HOLD.
+   * limitMs: how long to wait for the reply. The rest belongs to a LOCK: its resource, its slots,
+   * and a Hold if it says HOLD.
    */
   constructor(text, limitMs, name = null, slots = undefined, hold = null) {
     this.text = text;
@@ -131,8 +131,8 @@ export class Link {
         return;
       }
       const tag = ++this.#tags;
-      // Before the write, so a slow reply cannot make a deadline later. One time for all requests of
-      // a pass of the event loop saves 5 % of the client's time with 64 locks in flight.
+      // Before the write, so a slow reply cannot make a deadline later. One time for all requests
+      // of a pass of the event loop saves 5 % of the client's time with 64 locks in flight.
       if (this.#output === '') this.#outputAt = now();
       request.sentAt = this.#outputAt;
       this.#pending.set(tag, request);
@@ -150,18 +150,23 @@ export class Link {
     this.#endIfUnused();
   }
 
-  /** No new requests. Once no request and no HOLD needs the connection, it ends: that undoes LOCKs. */
+  /**
+   * No new requests. Once no request and no HOLD needs the connection, it ends: that undoes LOCKs.
+   */
   retire() {
     this.retired = true;
     this.#endIfUnused();
   }
 
-  /** Ends the connection after the replies to UNLOCK and EXTEND; undoes LOCKs and releases HOLDs. */
+  /**
+   * Ends the connection after the replies to UNLOCK and EXTEND; undoes LOCKs and releases HOLDs.
+   */
   quit() {
     if (this.#closed) return;
     this.#quitting = true;
     const error = new UnavailableError('the client was closed', { url: this.url });
-    for (const request of this.#pending.values()) if (request.name !== null) this.abandon(request, error);
+    for (const request of this.#pending.values())
+      if (request.name !== null) this.abandon(request, error);
     this.#endIfUnused();
   }
 
@@ -190,8 +195,8 @@ export class Link {
   }
 
   /**
-   * QUIT also releases the HOLDs over TLS. The replies that redlockd has sent before it still arrive,
-   * so an OK to an abandoned LOCK is not overlooked.
+   * QUIT also releases the HOLDs over TLS. The replies that redlockd has sent before it still
+   * arrive, so an OK to an abandoned LOCK is not overlooked.
    */
   #endIfUnused() {
     const unused = this.#quitting || (this.retired && this.holds.size === 0);
@@ -295,7 +300,8 @@ export class Link {
   #onTick() {
     const at = now();
     for (const request of this.#pending.values())
-      if (at - request.sentAt >= request.limitMs) this.abandon(request, this.#failure('no answer in time'));
+      if (at - request.sentAt >= request.limitMs)
+        this.abandon(request, this.#failure('no answer in time'));
     const idle = this.#living === 0 && this.holds.size === 0;
     this.#silentTicks = idle ? 0 : this.#silentTicks + 1;
     if (this.#silentTicks > SILENT_TICKS_MAX) {
@@ -308,9 +314,9 @@ export class Link {
   }
 
   /**
-   * The peer has stopped, or the network is cut. Requests go elsewhere. A connection with HOLDs stays:
-   * the end of it could release them while the work under them still runs. Each of these locks is
-   * lost at its own deadline, and once all are released, the connection ends.
+   * The peer has stopped, or the network is cut. Requests go elsewhere. A connection with HOLDs
+   * stays: the end of it could release them while the work under them still runs. Each of these
+   * locks is lost at its own deadline, and once all are released, the connection ends.
    */
   #onSilence() {
     const error = this.#failure('no answer in time');

@@ -266,7 +266,9 @@ export class Lock {
 /** Waits for all, and only then throws the worst error: the loss of the lock, or the first one. */
 async function all(promises) {
   const results = await Promise.allSettled(promises);
-  const errors = results.filter((result) => result.status === 'rejected').map(({ reason }) => reason);
+  const errors = results
+    .filter((result) => result.status === 'rejected')
+    .map(({ reason }) => reason);
   if (errors.length > 0) throw errors.find((error) => error instanceof LostError) ?? errors[0];
   return results.map((result) => result.value);
 }

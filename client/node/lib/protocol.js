@@ -13,7 +13,8 @@ export const LINE_MAX = 2048;
 const NAME_MAX = 256;
 const SLOTS_MAX = 1000;
 
-const NAME = /^[^\0-\x20\x7f\p{Cs}]+$/u; // \p{Cs}: half of a surrogate pair, which UTF-8 cannot encode
+// \p{Cs} is half of a surrogate pair, which UTF-8 cannot encode.
+const NAME = /^[^\0-\x20\x7f\p{Cs}]+$/u;
 const SECRET = /^[\x21-\x7e\x80-\uffff]{1,256}$/;
 const TOKEN = /^[0-9a-f]{40}$/;
 const LABEL = /^[A-Za-z0-9_.:-]{1,32}$/;
@@ -108,7 +109,10 @@ export function readGrant(reply, name, slots) {
   };
 }
 
-/** For how many ms after the request was sent the reply to an EXTEND is good; null: it is no valid OK. */
+/**
+ * For how many ms after the request was sent the reply to an EXTEND is good; null: it is no valid
+ * OK.
+ */
 export function readExtension(reply) {
   const words = EXTENSION.exec(reply);
   return words === null ? null : Number(words[1]) + Number(words[2]);

@@ -45,7 +45,9 @@ export class Redlock extends EventEmitter {
     this.settings = { ...DEFAULTS, ...settings };
     for (const limit of ['timeout', 'connectTimeout'])
       if (!(this.settings[limit] > 0 && this.settings[limit] <= TIMER_MAX_MS))
-        throw new RangeError(`${limit} must be above 0 and at most ${TIMER_MAX_MS}, in milliseconds`);
+        throw new RangeError(
+          `${limit} must be above 0 and at most ${TIMER_MAX_MS}, in milliseconds`,
+        );
     // redlock 5 does not throw either if nobody listens to the event.
     this.on('error', () => {});
     this[CLIENT] = new Client(addresses, this.settings, {
@@ -158,7 +160,9 @@ function waitOf({ wait, retryCount, retryDelay }) {
   return wait;
 }
 
-/** The result of acquire(), unless the signal is aborted first. A lock that comes later is released. */
+/**
+ * The result of acquire(), unless the signal is aborted first. A lock that comes later is released.
+ */
 function unlessAborted(acquired, signal) {
   return new Promise((resolve, reject) => {
     const onAbort = () => reject(signal.reason);

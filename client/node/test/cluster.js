@@ -18,7 +18,11 @@ export class Cluster {
   #names = 0;
 
   constructor() {
-    const argv = [`${ROOT}tests/clients/fixture.py`, '--build', process.env.BUILD ?? `${ROOT}build`];
+    const argv = [
+      `${ROOT}tests/clients/fixture.py`,
+      '--build',
+      process.env.BUILD ?? `${ROOT}build`,
+    ];
     this.#fixture = spawn('python3', argv, { stdio: ['pipe', 'pipe', 'inherit'] });
     this.#replies = readline.createInterface({ input: this.#fixture.stdout });
     this.#replies = this.#replies[Symbol.asyncIterator]();

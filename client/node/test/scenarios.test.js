@@ -146,7 +146,10 @@ scripted('late_reply_is_released', async (daemon, client) => {
   // Another waiter keeps the connection open, so the cancelled LOCK stays in line.
   const other = client.acquire(['other'], 5000, FOREVER);
   const requests = [await daemon.next(), await daemon.next()];
-  assert.deepEqual(requests.map(({ words }) => words[1]), ['late', 'other']);
+  assert.deepEqual(
+    requests.map(({ words }) => words[1]),
+    ['late', 'other'],
+  );
   controller.abort();
   await assert.rejects(waiting, { name: 'AbortError' });
   requests[0].reply(`OK ${TOKEN} 4900 10 -`);
@@ -180,7 +183,10 @@ scripted('wrong_arguments', async (daemon, client) => {
   await assert.rejects(client.acquire(['x'.repeat(252)], 1000, { slots: 1000 }), RangeError);
   for (const duration of [-1, 0, 1.5, NaN, '5']) {
     await assert.rejects(client.acquire(['a'], duration), RangeError);
-    await assert.rejects(client.using(['a'], duration, async () => {}), RangeError);
+    await assert.rejects(
+      client.using(['a'], duration, async () => {}),
+      RangeError,
+    );
   }
   for (const slots of [0, 1001, 1.5])
     await assert.rejects(client.acquire(['a'], 1000, { slots }), RangeError);
@@ -392,15 +398,20 @@ test('daemon_killed_hold', async () => {
 
 test('daemon_killed_automatic', async () => {
   const [client, name] = [cluster.client(), cluster.name()];
-  await client.using([name], 20_000, { automaticExtensionThreshold: 19_000 }, async (signal, lock) => {
-    const [token, expiration] = [lock.value, lock.expiration];
-    await cluster.run('kill-daemon', 0);
-    await cluster.run('start-daemon', 0);
-    await until(() => lock.expiration > expiration + 3000);
-    assert.equal(signal.aborted, false);
-    assert.equal(lock.value, token);
-    assert.equal(await cluster.isFree(name), false);
-  });
+  await client.using(
+    [name],
+    20_000,
+    { automaticExtensionThreshold: 19_000 },
+    async (signal, lock) => {
+      const [token, expiration] = [lock.value, lock.expiration];
+      await cluster.run('kill-daemon', 0);
+      await cluster.run('start-daemon', 0);
+      await until(() => lock.expiration > expiration + 3000);
+      assert.equal(signal.aborted, false);
+      assert.equal(lock.value, token);
+      assert.equal(await cluster.isFree(name), false);
+    },
+  );
   assert.equal(await cluster.isFree(name), true);
 });
 
@@ -418,7 +429,8 @@ test('client_suspended', async () => {
     child.stdin.write('check\n');
     child.kill('SIGCONT');
     let line;
-    while (!(line = (await lines.next()).value).startsWith('check:')) assert.equal(line, 'tick: lost');
+    while (!(line = (await lines.next()).value).startsWith('check:'))
+      assert.equal(line, 'tick: lost');
     assert.equal(line, 'check: lost 0 true expired');
   } finally {
     child.kill('SIGKILL');
@@ -448,7 +460,9 @@ test('tls', async () => {
 
 test('tls_sends_no_secret_to_an_unknown_peer', async () => {
   const folder = path.dirname(cluster.started.ca);
-  const [key, cert] = ['key', 'certificate'].map((name) => fs.readFileSync(path.join(folder, name)));
+  const [key, cert] = ['key', 'certificate'].map((name) =>
+    fs.readFileSync(path.join(folder, name)),
+  );
   let received = '';
   const closed = new Promise((resolve) => {
     const server = tls.createServer({ key, cert }, (conn) => {

@@ -1,5 +1,5 @@
-// The child process of the test client_suspended: node suspended.js URL NAME. It holds NAME, and says
-// "tick: held" or "tick: lost" all the time. After a line of input it says what the lock says.
+// The child process of the test client_suspended: node suspended.js URL NAME. It holds NAME, and
+// says "tick: held" or "tick: lost" all the time. After a line of input it says what the lock says.
 import Redlock from '../index.js';
 
 const [url, name] = process.argv.slice(2);

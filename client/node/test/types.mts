@@ -1,4 +1,5 @@
-// What TypeScript has to accept. It is not part of the test run, because the compiler comes from npm:
+// What TypeScript has to accept. It is not part of the test run, because the compiler comes from
+// npm:
 //
 //     npm install --no-save typescript @types/node && npx tsc --strict --noEmit
 //         --module nodenext --target es2022 --types node test/types.mts

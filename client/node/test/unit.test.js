@@ -93,7 +93,10 @@ test('addresses', () => {
   const wrong = ['', 'unix:relative', 'tcp://host', 'tcp://host:0', 'tcp://host:65536', 'host:1'];
   for (const url of [...wrong, 'redis://host:1', 'tcp://user:secret@host:1', 'tcp://a b:1']) {
     assert.throws(() => parseAddress(url), TypeError);
-    assert.throws(() => new Redlock(url), (error) => !error.message.includes('secret'));
+    assert.throws(
+      () => new Redlock(url),
+      (error) => !error.message.includes('secret'),
+    );
   }
   assert.throws(() => new Redlock([]), TypeError);
 });
@@ -217,7 +220,8 @@ test('retries_become_a_wait', { timeout }, () =>
       assert.equal(lock.redlock, client);
       assert.equal((await lock.attempts[0]).votesFor.size, 1);
     }
-  }));
+  }),
+);
 
 test('using_returns_the_result_and_releases', { timeout }, () =>
   withDaemon(async (daemon, client) => {
@@ -246,15 +250,20 @@ test('using_returns_the_result_and_releases', { timeout }, () =>
     (await daemon.next()).reply(`OK ${TOKEN} 4900 1 -`);
     (await daemon.next()).reply('GONE');
     await failed;
-  }));
+  }),
+);
 
 test('using_reports_a_lock_that_was_gone', { timeout }, () =>
   withDaemon(async (daemon, client) => {
-    const done = assert.rejects(client.using(['a'], 5000, async () => 42), api.LostError);
+    const done = assert.rejects(
+      client.using(['a'], 5000, async () => 42),
+      api.LostError,
+    );
     (await daemon.next()).reply(`OK ${TOKEN} 4900 1 -`);
     (await daemon.next()).reply('GONE');
     await done;
-  }));
+  }),
+);
 
 test('error_event', { timeout }, () =>
   withDaemon(async (daemon, client) => {
@@ -265,7 +274,8 @@ test('error_event', { timeout }, () =>
     (await daemon.next()).reply('HELD 900');
     await rejected;
     assert.ok(events[0] instanceof api.ResourceLockedError);
-  }));
+  }),
+);
 
 // --- the connection ---
 
@@ -282,20 +292,30 @@ test('requests_of_one_pass_are_one_write', { timeout }, () =>
     await Promise.all(locks);
     assert.equal(daemon.packets, before + 1);
     assert.equal(daemon.accepted, 1);
-  }));
+  }),
+);
 
 test('replies_may_arrive_in_pieces_and_in_any_order', { timeout }, () =>
   withDaemon(async (daemon, client) => {
     const locks = [client.acquire(['a'], 5000), client.acquire(['b'], 5000)];
     const [a, b] = [await daemon.next(), await daemon.next()];
     const [tokenA, tokenB] = ['a'.repeat(40), 'b'.repeat(40)];
-    const text = `#${b.tag} OK ${tokenB} 4900 1 -\n! WARN x ${TOKEN} m0:\u{1f512}\n#${a.tag} OK ${tokenA} 4900 1 -\n`;
+    const lines = [
+      `#${b.tag} OK ${tokenB} 4900 1 -`,
+      `! WARN x ${TOKEN} m0:\u{1f512}`,
+      `#${a.tag} OK ${tokenA} 4900 1 -`,
+    ];
+    const text = lines.map((line) => `${line}\n`).join('');
     for (const byte of Buffer.from(text)) {
       a.conn.write(Buffer.from([byte]));
       await new Promise((resolve) => setImmediate(resolve));
     }
-    assert.deepEqual((await Promise.all(locks)).map((lock) => lock.value), [tokenA, tokenB]);
-  }));
+    assert.deepEqual(
+      (await Promise.all(locks)).map((lock) => lock.value),
+      [tokenA, tokenB],
+    );
+  }),
+);
 
 test('lost_in_the_packet_of_the_grant', { timeout }, () =>
   withDaemon(async (daemon, client) => {
@@ -309,7 +329,8 @@ test('lost_in_the_packet_of_the_grant', { timeout }, () =>
     assert.equal(unlock.text, `UNLOCK a ${TOKEN}`);
     unlock.reply('OK');
     await lost;
-  }));
+  }),
+);
 
 test('warnings_and_losses_go_to_their_lock_only', { timeout }, () =>
   withDaemon(async (daemon, client) => {
@@ -331,7 +352,8 @@ test('warnings_and_losses_go_to_their_lock_only', { timeout }, () =>
     assert.equal(locks[0].signal.error.reason, 'limit');
     assert.equal(locks[1].signal.aborted, false);
     assert.deepEqual(warnings, [{ resource: 'x', reason: 'm2:restarted' }]);
-  }));
+  }),
+);
 
 test('a_cancelled_wait_ends_its_connection', { timeout }, () =>
   withDaemon(async (daemon, client) => {
@@ -344,7 +366,8 @@ test('a_cancelled_wait_ends_its_connection', { timeout }, () =>
     await until(() => daemon.conns.size === 0);
     await assert.rejects(client.acquire(['a'], 5000, settings), { name: 'AbortError' });
     assert.equal(daemon.accepted, 1);
-  }));
+  }),
+);
 
 test('a_grant_that_crosses_the_cancellation_is_released', { timeout }, () =>
   withDaemon(async (daemon, client) => {
@@ -359,7 +382,8 @@ test('a_grant_that_crosses_the_cancellation_is_released', { timeout }, () =>
     const unlock = await daemon.next();
     assert.equal(unlock.text, `UNLOCK a ${TOKEN}`);
     unlock.reply('OK');
-  }));
+  }),
+);
 
 test('a_lock_is_released_if_its_acquire_is_cancelled_at_the_last_moment', { timeout }, () =>
   withDaemon(async (daemon, client) => {
@@ -375,11 +399,15 @@ test('a_lock_is_released_if_its_acquire_is_cancelled_at_the_last_moment', { time
     const unlock = await daemon.next();
     assert.equal(unlock.text, `UNLOCK b ${token}`);
     unlock.reply('OK');
-  }));
+  }),
+);
 
 test('a_silent_daemon_is_left', { timeout }, async () => {
   const daemons = [await ScriptedDaemon.start(), await ScriptedDaemon.start()];
-  const client = new Redlock(daemons.map(({ url }) => url), { timeout: 300, retryDelay: 10 });
+  const client = new Redlock(
+    daemons.map(({ url }) => url),
+    { timeout: 300, retryDelay: 10 },
+  );
   try {
     const first = client.acquire(['a'], 5000, { wait: timeout });
     await daemons[0].next();
@@ -401,7 +429,8 @@ test('a_peer_with_another_protocol_is_left', { timeout }, () =>
       for (let i = 0; i < 2; i++) (await daemon.next()).conn.write(`${reply}\n`);
       await rejected;
     }
-  }));
+  }),
+);
 
 test('a_lock_can_be_released_after_quit', { timeout }, () =>
   withDaemon(async (daemon, client) => {
@@ -414,7 +443,8 @@ test('a_lock_can_be_released_after_quit', { timeout }, () =>
     (await daemon.next()).reply('OK');
     await released;
     await until(() => daemon.conns.size === 0);
-  }));
+  }),
+);
 
 test('more_requests_than_a_connection_may_have', { timeout }, () =>
   withDaemon(async (daemon, client) => {
@@ -427,7 +457,8 @@ test('more_requests_than_a_connection_may_have', { timeout }, () =>
     for (const request of requests) request.reply(`OK ${TOKEN} 4900 1 -`);
     await Promise.all(locks);
     await until(() => daemon.conns.size <= 1); // those that are not needed any more end
-  }));
+  }),
+);
 
 test('many_waits_may_share_a_signal', { timeout }, () =>
   withDaemon(async (daemon, client) => {
@@ -444,7 +475,8 @@ test('many_waits_may_share_a_signal', { timeout }, () =>
     await Promise.all(locks);
     process.off('warning', onWarning);
     assert.deepEqual(warnings, []);
-  }));
+  }),
+);
 
 test('a_lock_of_another_process', { timeout }, () =>
   withDaemon(async (daemon, client) => {
@@ -465,7 +497,8 @@ test('a_lock_of_another_process', { timeout }, () =>
       request.reply('OK');
     }
     assert.equal((await (await released).attempts[0]).votesFor.size, 1);
-  }));
+  }),
+);
 
 test('an_extension_after_the_deadline_is_no_extension', { timeout }, () =>
   withDaemon(async (daemon, client) => {
@@ -479,7 +512,8 @@ test('an_extension_after_the_deadline_is_no_extension', { timeout }, () =>
     await extended;
     assert.equal(lock.remaining, 0);
     assert.ok(lock.signal.aborted);
-  }));
+  }),
+);
 
 test('no_extension_follows_an_unlock', { timeout }, () =>
   withDaemon(async (daemon, client) => {
@@ -495,7 +529,8 @@ test('no_extension_follows_an_unlock', { timeout }, () =>
     unlock.reply('OK');
     await released;
     assert.equal(daemon.untaken, 0);
-  }));
+  }),
+);
 
 test('the_deadline_of_another_process_is_replaced_by_a_proven_one', { timeout }, () =>
   withDaemon(async (daemon, client) => {
@@ -504,7 +539,8 @@ test('the_deadline_of_another_process_is_replaced_by_a_proven_one', { timeout },
     (await daemon.next()).reply(`OK ${TOKEN} 4900 1`);
     assert.equal(await extended, lock);
     assert.ok(lock.remaining > 0 && lock.remaining <= 4901);
-  }));
+  }),
+);
 
 test('all_or_none_when_an_earlier_lock_is_lost', { timeout }, () =>
   withDaemon(async (daemon, client) => {
@@ -521,7 +557,8 @@ test('all_or_none_when_an_earlier_lock_is_lost', { timeout }, () =>
     assert.equal(unlock.text, `UNLOCK a ${TOKEN}`);
     unlock.reply('GONE');
     await acquired;
-  }));
+  }),
+);
 
 test('every_scenario_has_a_test', () => {
   const read = (path) => fs.readFileSync(new URL(path, import.meta.url), 'utf8');
@@ -531,7 +568,10 @@ test('every_scenario_has_a_test', () => {
     .filter((row) => !/\((Python|Go)\)/.test(row))
     .flatMap((row) => row.match(/(?<=`)\w+(?=`)/g));
   assert.ok(names.length > 40);
-  assert.deepEqual(names.filter((name) => !tests.includes(`'${name}'`)), []);
+  assert.deepEqual(
+    names.filter((name) => !tests.includes(`'${name}'`)),
+    [],
+  );
 });
 
 test('version_is_that_of_redlockd', () => {

@@ -1,5 +1,5 @@
-// The package client/node, used like node-redlock in redlock.mjs: acquire() and release(). It waits in
-// line where node-redlock retries.
+// The package client/node, used like node-redlock in redlock.mjs: acquire() and release(). It waits
+// in line where node-redlock retries.
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 
