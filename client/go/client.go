@@ -16,6 +16,7 @@ import (
 const Version = "0.1.0"
 
 const (
+	timeoutMin = 10 * time.Millisecond
 	backoffMin = 25 * time.Millisecond
 	backoffMax = time.Second
 	// A connection that lived for less time counts as a failure of its daemon.
@@ -92,8 +93,10 @@ func New(config Config) (*Client, error) {
 	if config.Name != "" && !isLabel(config.Name) {
 		return invalid("the name must be 1 to 32 characters of A-Z a-z 0-9 _ . : -")
 	}
-	if c.config.Timeout <= 0 {
+	if config.Timeout == 0 {
 		c.config.Timeout = 5 * time.Second
+	} else if config.Timeout < timeoutMin {
+		return invalid("the timeout must be at least 10ms")
 	}
 	c.lifetime, c.end = context.WithCancel(context.Background())
 	return c, nil

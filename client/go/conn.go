@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -361,13 +362,14 @@ func (c *conn) receivePong(text []byte) error {
 
 // receivePush handles "! LOST <resource> <token> <reason>". Other lines are information.
 func (c *conn) receivePush(text []byte) error {
-	var event, resource, token, reason string
-	if n, _ := fmt.Sscan(string(text[1:]), &event, &resource, &token, &reason); n < 4 {
-		return errGarbled
-	}
-	if event != "LOST" {
+	words := strings.Fields(string(text))
+	if len(words) < 2 || words[1] != "LOST" {
 		return nil
 	}
+	if len(words) < 5 {
+		return errGarbled
+	}
+	token, reason := words[3], words[4]
 	c.mu.Lock()
 	lock := c.holds[token]
 	delete(c.holds, token)
@@ -440,9 +442,11 @@ func (c *conn) endIfUnused() {
 func (c *conn) quit(err error) {
 	c.mu.Lock()
 	c.retired.Store(true)
+	c.failCalls(err) // from now on no HOLD is added
 	holds := c.holds
-	c.holds = make(map[string]*Lock)
+	c.holds = nil
 	c.mu.Unlock()
+	// Before QUIT is sent, because the daemon then releases them.
 	for _, lock := range holds {
 		lock.lose(err.Error(), nil, true)
 	}

@@ -345,14 +345,14 @@ func (l *Lock) Unlock(ctx context.Context) error {
 	if gone {
 		return lost
 	}
-	if l.holder != nil {
-		l.holder.forget(l.token)
-	}
 	request := &request{verb: "UNLOCK", resource: l.resource, token: l.token}
 	if least := now() + int64(l.client.config.Timeout); until < least {
 		until = least
 	}
 	err := l.release(ctx, request, until)
+	if l.hold {
+		l.holder.forget(l.token)
+	}
 	if lost != nil {
 		return lost
 	}

@@ -174,6 +174,8 @@ func TestConfig(t *testing.T) {
 		{Addresses: url, Secret: strings.Repeat("x", 257)},
 		{Addresses: url, Secret: "a", SecretFile: "b"},
 		{Addresses: url, Name: "with space"},
+		{Addresses: url, Timeout: -1},
+		{Addresses: url, Timeout: 1},
 		{Addresses: url, Name: strings.Repeat("x", 33)},
 	} {
 		_, err := New(config)

@@ -234,7 +234,7 @@ func holdIsLost(t *testing.T) {
 		locks, done := lockAt(t, s, background(t), WithHold())
 		s.accept()
 		tag, _ := s.expect("LOCK")
-		text := tag + " OK " + token + " 20000 0 -\n! WARN a " + token + " m0:timeout\n"
+		text := tag + " OK " + token + " 20000 0 -\n! WARN a " + token + " m0:timeout\n! NEWS\n"
 		if lost {
 			text += "! LOST a " + token + " overdue\n"
 		}
