@@ -266,9 +266,8 @@ export class Link {
     } else if (first === '!' && kind === 'WARN') {
       if (this.holds.has(token)) this.#owner.onWarning(name, reason);
     } else if (first === 'LIMIT' || first === 'DENIED') {
-      // Only as the last line of a connection.
-      this.#error ??= replyError(line, '', this.url);
-      this.#conn.destroy();
+      // Only as the last line of a connection. What it means for the next one, that one will tell.
+      this.destroy(line);
     } else if (first !== '!') {
       this.#garbled();
     }

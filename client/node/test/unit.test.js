@@ -478,6 +478,19 @@ test('many_waits_may_share_a_signal', { timeout }, () =>
   }),
 );
 
+test('requests_are_repeated_after_the_users_have_changed', { timeout }, () =>
+  withDaemon(async (daemon, client) => {
+    const acquired = client.acquire(['a'], 20_000);
+    (await daemon.next()).reply(`OK ${TOKEN} 19000 1 -`);
+    const released = (await acquired).release();
+    const first = await daemon.next();
+    first.conn.end('DENIED the users of this daemon have changed\n');
+    const second = await daemon.next();
+    assert.equal(second.text, first.text);
+    second.reply('OK');
+    await released;
+  }));
+
 test('a_lock_of_another_process', { timeout }, () =>
   withDaemon(async (daemon, client) => {
     const tokens = ['a'.repeat(40), 'b'.repeat(40)];
