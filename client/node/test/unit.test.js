@@ -489,7 +489,8 @@ test('requests_are_repeated_after_the_users_have_changed', { timeout }, () =>
     assert.equal(second.text, first.text);
     second.reply('OK');
     await released;
-  }));
+  }),
+);
 
 test('a_lock_of_another_process', { timeout }, () =>
   withDaemon(async (daemon, client) => {
