@@ -158,8 +158,21 @@ func (c *cluster) waiters(t testing.TB, daemon int, resource string) string {
 	return "0"
 }
 
+// isFree asks the first daemon.
 func (c *cluster) isFree(t testing.TB, resource string) bool {
-	return c.ask(t, 0, "STATUS "+resource)[0] == "FREE"
+	t.Helper()
+	return c.isFreeAt(t, 0, resource)
+}
+
+// isFreeAt asks a daemon, and asks again if the masters do not answer it in time.
+func (c *cluster) isFreeAt(t testing.TB, daemon int, resource string) bool {
+	t.Helper()
+	var reply string
+	eventually(t, "FREE or HELD", func() bool {
+		reply, _, _ = strings.Cut(c.ask(t, daemon, "STATUS "+resource)[0], " ")
+		return reply == "FREE" || reply == "HELD"
+	})
+	return reply == "FREE"
 }
 
 // --- scripted daemon ---
