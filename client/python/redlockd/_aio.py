@@ -374,7 +374,10 @@ class AsyncLock(LockBase):
             call.start(driver.engine, now_ns())
             driver.step_done()
             await future
-        except asyncio.CancelledError:
+            late = self._late_error()
+            if late is not None:
+                raise late
+        except (asyncio.CancelledError, NotAcquired):
             self._leases = []
             call.cancel(driver.engine, now_ns())
             driver.step_done()

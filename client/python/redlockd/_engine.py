@@ -447,6 +447,7 @@ class Acquire(Call):
         if several:
             # While the later ones were acquired, the engine has extended the earlier ones.
             for lease in self.leases:
+                engine.expire(lease, now)
                 if lease.state != HELD:
                     error = NotAcquired(f"{lease.resource.decode()} was lost during the wait")
                     self.fail(engine, error, now)

@@ -8,7 +8,7 @@ from . import _fork
 from ._clock import now_ns
 from ._engine import HELD, Engine, Lease, Outcome
 from ._protocol import LockOptions, seconds, ttl_to_ms
-from .errors import Lost, RedlockError
+from .errors import Lost, NotAcquired, RedlockError
 
 
 class Grant(NamedTuple):
@@ -138,6 +138,11 @@ class LockBase:
         for lease in leases:
             if lease.state != HELD:
                 self._note_loss(lease)
+
+    def _late_error(self) -> Optional[NotAcquired]:
+        """For acquire(): the error if the process was stopped before it could take the lock."""
+        reason = self._why_lost()
+        return None if reason is None else NotAcquired(f"acquired, but lost at once: {reason}")
 
     def _take_leases(self) -> List[Lease]:
         """For unlock(): from now on, the lock is not acquired."""

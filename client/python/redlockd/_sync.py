@@ -519,7 +519,11 @@ class Lock(LockBase):
             with driver.mutex:
                 self._call = self._acquired = None
                 self._set_leases(result.leases)
-        except BaseException:  # KeyboardInterrupt: the lock may have been granted all the same
+            if result.error is None:
+                result.error = self._late_error()
+                if result.error is not None:
+                    raise result.error
+        except BaseException:  # such as KeyboardInterrupt: the lock may have been granted
             with driver.mutex:
                 self._call = self._acquired = None
                 self._leases = []

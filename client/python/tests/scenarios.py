@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 import unittest
+from unittest import mock
 
 import support
 from redlockd import (
@@ -23,6 +24,7 @@ from redlockd import (
     Unavailable,
     _clock,
 )
+from redlockd._lock import LockBase
 from support import Cluster, ScriptedDaemon, new_name, until, within
 
 # Longer than any limit of time of these tests: such a lock is not free because its TTL is over.
@@ -205,6 +207,20 @@ class Acquiring:
             verbs = [words[0] for words in daemon.requests]
             self.assertEqual(verbs[:2], ["LOCK", "EXTEND"])
             self.assertEqual(verbs.count("EXTEND"), 1)
+
+    async def test_expired_before_it_is_taken(self):
+        """The process is stopped between the grant and the end of acquire()."""
+        name, client, set_leases = new_name("expired"), self.client(), LockBase._set_leases
+
+        def set_late(lock, leases):
+            set_leases(lock, leases)
+            for lease in leases:
+                lease.deadline_ns = 1
+
+        with mock.patch.object(LockBase, "_set_leases", set_late):
+            with self.assertRaises(NotAcquired):
+                await client.lock(name, ttl=LONG).acquire()
+        await until("free", lambda: self.cluster.status(name) == "free")
 
     async def test_late_reply_is_released(self):
         arrived, release = asyncio.Event(), support.threading.Event()

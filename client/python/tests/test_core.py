@@ -541,6 +541,17 @@ class Several(EngineCase):
         self.assertNotIn("EXTEND", [words[1] for words in self.sent(session)])
         self.assertEqual((first.state, second.state), (LOST, LOST))
 
+    def test_an_expired_lock_is_not_handed_out(self):
+        attempt = Attempt(self, ["a", "b"], wait=600)
+        session = self.open()
+        [[tag, *_]] = self.sent(session)
+        self.reply(session, f"{tag} OK {T1.decode()} 29000 0 -")
+        [[waiting, *_]] = self.sent(session)
+        self.now += 60 * S  # the process was stopped, and no timer has run yet
+        self.reply(session, f"{waiting} OK {T2.decode()} 29000 59000 -")
+        self.assertIsInstance(attempt.error, NotAcquired)
+        self.assertIsNone(attempt.leases)
+
     def test_a_loss_during_the_wait_fails(self):
         attempt = Attempt(self, ["a", "b"], wait=600)
         session = self.open()
