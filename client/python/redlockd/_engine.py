@@ -504,7 +504,7 @@ class Lease(Timed):
 
     __slots__ = (
         "resource", "token", "fence", "ttl_ms", "deadline_ns", "hold", "linger", "session",
-        "extends", "state", "reason", "on_lost", "extension", "retry_ns", "trouble",
+        "extends", "state", "reason", "on_lost", "extension", "extensions", "retry_ns", "trouble",
     )  # fmt: skip
 
     def __init__(
@@ -524,7 +524,8 @@ class Lease(Timed):
         self.state = HELD
         self.reason = ""  # once lost
         self.on_lost = on_lost
-        self.extension: Optional[TokenCall] = None
+        self.extension: Optional[TokenCall] = None  # by the engine
+        self.extensions: List[TokenCall] = []  # all that are under way, also by the caller
         self.retry_ns = 0  # no EXTEND before this time
         self.trouble = ""  # why the last EXTEND failed
 
@@ -888,6 +889,7 @@ class Engine(Timed):
         by_itself = done is None
 
         def extended(outcome: Outcome, at: int) -> None:
+            lease.extensions.remove(call)
             if by_itself:
                 lease.extension = None
             self._extended(lease, ttl_ms, outcome, at)
@@ -898,6 +900,7 @@ class Engine(Timed):
             lease.resource, lease.token, ttl_ms, lease.give_up_ns(), lease.attempt_ns(self),
             lease.session, extended,
         )  # fmt: skip
+        lease.extensions.append(call)
         if by_itself:
             lease.extension = call
         if lease.session is not None and lease.session not in self.sessions:
@@ -945,9 +948,9 @@ class Engine(Timed):
     def _end_lease(self, lease: Lease, now: int) -> None:
         self.stop_timer(lease)
         self.leases.discard(lease)
-        if lease.extension is not None:
-            self.forget(lease.extension, now)
-            lease.extension = None
+        for call in list(lease.extensions):  # the token is not extended any more
+            self.forget(call, now)
+            call.fail(self, Unavailable("the lock has ended"), now)
 
     def drop_hold(self, lease: Lease, now: int) -> None:
         session = lease.session

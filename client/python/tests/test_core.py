@@ -211,6 +211,18 @@ class Extensions(EngineCase):
         self.advance(60 * S)
         self.assertFalse([words for words in self.sent(session) if words[1] == "EXTEND"])
 
+    def test_nothing_is_extended_after_unlock_was_sent(self):
+        _, lease, session = self.acquire(auto_extend=True)
+        outcomes = []
+        self.advance(10 * S)  # one extension by the engine, and one by the caller
+        self.engine.extend(lease, 9000, lambda outcome, now: outcomes.append(outcome), self.now)
+        self.assertEqual([words[1] for words in self.sent(session)], ["EXTEND", "EXTEND"])
+        self.engine.on_closed(session, "reset", self.now)  # both are to be sent again
+        self.engine.release([lease], None, self.now)
+        self.assertIsInstance(outcomes[0].error, Unavailable)
+        self.advance(1 * S)
+        self.assertEqual([words[1] for words in self.sent(self.open())], ["UNLOCK"])
+
     def test_survives_a_lost_connection(self):
         attempt, lease, session = self.acquire(auto_extend=True)
         self.engine.on_closed(session, "reset", self.now)
