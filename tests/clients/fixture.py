@@ -417,6 +417,7 @@ def main():
     parser.add_argument("--build", default="build", help="folder with redlockd and redlock")
     fixture = Fixture(parser.parse_args().build)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the end of the input ends the fixture
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # for timeout(1): end all the same
     try:
         for line in sys.stdin:
             verb, _, argument = line.strip().partition(" ")
