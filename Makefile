@@ -400,16 +400,16 @@ bench: $(BUILD)/redlockd $(BENCH)
 bench-overload: $(BUILD)/redlockd $(BENCH_OVERLOAD)
 	@$(E2E_ENV) $(if $(REDLOCKD),REDLOCKD='$(REDLOCKD)') BENCH_COMMIT='$(COMMIT)' $(BENCH_OVERLOAD)
 
-# Compares redlockd with node-redlock and etcd. These have to be installed from npm and Debian, so
-# `make audit` does not include this target. etcd writes to a tmpfs, since Redis also writes to no
+# Compares redlockd with node-redlock, redis-py and etcd. These have to be installed from npm and
+# Debian, so `make audit` does not include this target. etcd writes to a tmpfs, since Redis also writes to no
 # disk.
 bench-peers: $(BUILD)/redlockd $(BENCH_PEERS)
-	@sh tests/deps.sh check etcd-server $$(command -v npm >/dev/null || echo npm)
+	@sh tests/deps.sh check etcd-server python3-redis $$(command -v npm >/dev/null || echo npm)
 	@$(MAKE) --no-print-directory $(PEERS)/installed
 	@$(E2E_ENV) PEERS=$(PEERS) E2E_FOLDER=/dev/shm BENCH_COMMIT='$(COMMIT)' \
 	    BENCH_JSON=$(or $(BENCH_JSON),$(BUILD)/bench-peers.json) $(BENCH_PEERS)
 
-$(PEERS)/installed: $(wildcard tests/bench/peers/*)
+$(PEERS)/installed: $(wildcard tests/bench/peers/*.*)
 	@mkdir -p $(@D)
 	@cp $^ $(@D)
 	@cd $(@D) && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error

@@ -2,6 +2,7 @@
 
 #include <check.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,15 +30,25 @@ static void run_and_wait(const struct peer_plan *plan, const char *output, const
     const char *peers = getenv("PEERS");
     int status;
     ck_assert_msg(peers != NULL, "PEERS is not set: run make bench-peers");
-    snprintf(program, sizeof(program), "%s/bench.mjs", peers);
+    bool in_python = strstr(plan->name, ".py") != NULL;
+    snprintf(program, sizeof(program), "%s/bench.%s", peers, in_python ? "py" : "mjs");
     snprintf(daemon_port, sizeof(daemon_port), "%d", plan->daemon_port);
     snprintf(etcd_port, sizeof(etcd_port), "%d", plan->etcd_port);
     snprintf(in_flight, sizeof(in_flight), "%u", plan->in_flight);
     snprintf(for_ms, sizeof(for_ms), "%" PRId64, plan->for_ns / 1000000);
     snprintf(hold_ms, sizeof(hold_ms), "%u", plan->hold_ms);
     list_ports(plan, ports);
-    const char *argv[] = {"node",  program, plan->name,  plan->how, in_flight, for_ms,
-                          hold_ms, ports,   daemon_port, etcd_port, NULL};
+    const char *argv[] = {in_python ? "/usr/bin/python3" : "node",
+                          program,
+                          plan->name,
+                          plan->how,
+                          in_flight,
+                          for_ms,
+                          hold_ms,
+                          ports,
+                          daemon_port,
+                          etcd_port,
+                          NULL};
     pid_t pid =
         process_start(&(struct process_plan){.argv = argv, .output = output, .errors = errors});
     ck_assert_int_eq(waitpid(pid, &status, 0), pid);

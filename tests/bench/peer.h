@@ -1,5 +1,5 @@
-/* Runs a peer: a lock client in Node that locks and unlocks as fast as it gets replies. Peers are
- * other lock libraries and services, and clients of redlockd. Their sources are in
+/* Runs a peer: a lock client in Node or Python that locks and unlocks as fast as it gets replies.
+ * Peers are other lock libraries and services, and clients of redlockd. Their sources are in
  * tests/bench/peers/; `make bench-peers` installs them, with the packages that they need, in the
  * folder $PEERS. */
 #ifndef TESTS_BENCH_PEER_H
@@ -12,7 +12,8 @@
 #include "tests/e2e/sandbox.h"
 
 struct peer_plan {
-    const char *name; /* name of a module beside bench.mjs, such as "redlock" */
+    const char *name; /* name of a module beside bench.mjs, such as "redlock", or beside bench.py,
+                         such as "redis_py.py" */
     const struct sandbox *sandbox;
     const struct master *masters; /* over TCP */
     unsigned master_count;

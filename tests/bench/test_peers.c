@@ -1,5 +1,6 @@
-/* `make bench-peers` measures, in one run, redlockd, two Node clients of redlockd, node-redlock and
- * etcd. bench.h lists the settings. In each scenario, all clients in Node are one process. */
+/* `make bench-peers` measures, in one run, redlockd, three Node clients and a Python client of
+ * redlockd, node-redlock, Redlock by redis-py, and etcd. bench.h lists the settings. In each
+ * scenario, all clients in Node or Python are one process. */
 #include <stddef.h>
 
 #include "tests/bench/bench.h"
@@ -16,6 +17,13 @@
         title " 2 in turns", PEER_TURNS, 2, .hold_ms = 5, __VA_ARGS__                              \
     }
 
+/* The scenarios of a peer in Python: one client, and 64 clients with independent locks. */
+#define PYTHON(title, ...)                                                                         \
+    {title " 1", PEER, 1, __VA_ARGS__},                                                            \
+    {                                                                                              \
+        title " 64", PEER, 64, __VA_ARGS__                                                         \
+    }
+
 static const struct scenario scenarios[] = {
     {"redlockd 1x1", OWN_RESOURCES, 1, 1, .daemons = 1},
     {"redlockd 16x1", OWN_RESOURCES, 16, 1, .daemons = 1},
@@ -24,8 +32,11 @@ static const struct scenario scenarios[] = {
     {"redlockd line of 16", ONE_RESOURCE, 16, 1, .daemons = 1},
     {"redlockd 2 in turns", ONE_RESOURCE, 2, 1, .hold_ms = 5, .daemons = 1},
     NODE("thin client", .daemons = 1, .peer = "thin"),
+    NODE("client/node", .daemons = 1, .peer = "client"),
     NODE("docs/clients.md", .daemons = 1, .peer = "document"),
     NODE("node-redlock", .peer = "redlock"),
+    PYTHON("client/python", .daemons = 1, .peer = "client_py.py"),
+    PYTHON("redis-py", .peer = "redis_py.py"),
     NODE("etcd", .peer = "etcd", .on_etcd = true),
 };
 
@@ -39,6 +50,14 @@ static const struct goal goals[] = {
      "node-redlock 16", PAIRS_PER_S, AT_LEAST, 2},
     {"4 pairs/s, thin client 64 / node-redlock 64", "thin client 64", PAIRS_PER_S,
      "node-redlock 64", PAIRS_PER_S, AT_LEAST, 2},
+    {"4 pairs/s, client/node 64 / node-redlock 64", "client/node 64", PAIRS_PER_S,
+     "node-redlock 64", PAIRS_PER_S, AT_LEAST, 5},
+    {"4 pairs/s, client/python 64 / redis-py 64", "client/python 64", PAIRS_PER_S, "redis-py 64",
+     PAIRS_PER_S, AT_LEAST, 4},
+    {"4 acquire p50, client/node 1 / node-redlock 1", "client/node 1", P50_US, "node-redlock 1",
+     P50_US, AT_MOST, 1.4},
+    {"4 hand-over p50, client/node 2 in turns / node-redlock 2 in turns", "client/node 2 in turns",
+     HANDOVER_US, "node-redlock 2 in turns", HANDOVER_US, AT_MOST, 0.02},
 };
 
 START_TEST(peers)

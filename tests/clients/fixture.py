@@ -321,9 +321,11 @@ class Fixture:
         extensions = os.path.join(self.directory, "extensions")
         with open(extensions, "w", encoding="ascii") as file:
             file.write("subjectAltName=DNS:localhost,IP:127.0.0.1\n")
+            file.write("authorityKeyIdentifier=keyid\n")  # strict clients want it, as below
         new_key = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes".split()
         self.openssl("req", "-x509", *new_key, "-keyout", ca_key, "-out", paths["ca"],
-                     "-subj", "/CN=redlockd test CA", "-days", "2")  # fmt: skip
+                     "-subj", "/CN=redlockd test CA", "-days", "2",
+                     "-addext", "keyUsage=critical,keyCertSign,cRLSign")  # fmt: skip
         self.openssl("req", "-new", *new_key, "-keyout", paths["key"], "-out", request,
                      "-subj", "/CN=localhost")  # fmt: skip
         self.openssl("x509", "-req", "-in", request, "-CA", paths["ca"], "-CAkey", ca_key,
@@ -415,6 +417,7 @@ def main():
     parser.add_argument("--build", default="build", help="folder with redlockd and redlock")
     fixture = Fixture(parser.parse_args().build)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the end of the input ends the fixture
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # for timeout(1): end all the same
     try:
         for line in sys.stdin:
             verb, _, argument = line.strip().partition(" ")

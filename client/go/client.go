@@ -1,0 +1,372 @@
+package redlockd
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"math/rand"
+	"os"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Version is the version of this package and of the redlockd that it belongs to.
+const Version = "0.1.0"
+
+const (
+	timeoutMin = 10 * time.Millisecond
+	backoffMin = 25 * time.Millisecond
+	backoffMax = time.Second
+	// A connection that lived for less time counts as a failure of its daemon.
+	shortLife = int64(time.Second)
+	limitWait = 50 * time.Millisecond
+)
+
+// Config describes how to reach the daemons. Only Addresses is required.
+type Config struct {
+	// Addresses are daemons on the same masters, in order of preference: tcp://HOST:PORT,
+	// tls://HOST:PORT or unix:/PATH. Each new connection tries them in this order.
+	Addresses []string
+	// TLS is the configuration for tls:// addresses, for example with RootCAs and Certificates. Nil
+	// means the CAs of the system.
+	TLS *tls.Config
+	// Secret authenticates the client, if the daemons have users.
+	Secret string
+	// SecretFile is a file with the secret in one line. It is read for each new connection.
+	SecretFile string
+	// Name is shown in the listings and the log of the daemons: 1 to 32 of A-Z a-z 0-9 _ . : -
+	Name string
+	// Timeout limits how long a request tries to reach a daemon, and after how long without any
+	// reply a daemon counts as unreachable. The default is 5 s. It does not limit the wait for a
+	// lock.
+	Timeout time.Duration
+}
+
+// Client is a client of redlockd. It is safe for concurrent use. All requests share one connection,
+// which is opened when it is needed; only above 1000 requests at a time are there more connections.
+type Client struct {
+	config    Config
+	addresses []address
+	lifetime  context.Context
+	end       context.CancelFunc
+	// Releases of locks whose callers have gone. Close waits for them.
+	background sync.WaitGroup
+
+	mu       sync.Mutex
+	closing  bool    // takes no new requests
+	ended    bool    // makes no new connections
+	conns    []*conn // replaced, never changed; new requests prefer the first
+	dialing  *dialing
+	failures int // in a row
+}
+
+// dialing is an attempt to connect that all requests without a connection wait for.
+type dialing struct {
+	done chan struct{}
+	err  error
+}
+
+// New checks the configuration and returns a client. It does not connect.
+func New(config Config) (*Client, error) {
+	c := &Client{config: config}
+	invalid := func(text string) (*Client, error) {
+		return nil, newError("connect", "", ErrInvalid, text, nil)
+	}
+	if len(config.Addresses) == 0 {
+		return invalid("an address is missing")
+	}
+	for _, url := range config.Addresses {
+		a, err := parseAddress(url)
+		if err != nil {
+			return invalid(err.Error())
+		}
+		c.addresses = append(c.addresses, a)
+	}
+	if config.Secret != "" && config.SecretFile != "" {
+		return invalid("there must be either Secret or SecretFile")
+	}
+	if config.Secret != "" && !isWord(config.Secret, maxSecret) {
+		return invalid("the secret must be 1 to 256 bytes without spaces")
+	}
+	if config.Name != "" && !isLabel(config.Name) {
+		return invalid("the name must be 1 to 32 characters of A-Z a-z 0-9 _ . : -")
+	}
+	if config.Timeout == 0 {
+		c.config.Timeout = 5 * time.Second
+	} else if config.Timeout < timeoutMin {
+		return invalid("the timeout must be at least 10ms")
+	}
+	c.lifetime, c.end = context.WithCancel(context.Background())
+	return c, nil
+}
+
+func (c *Client) secret() (string, error) {
+	if c.config.SecretFile == "" {
+		return c.config.Secret, nil
+	}
+	content, err := os.ReadFile(c.config.SecretFile)
+	secret := strings.TrimSpace(string(content))
+	if err == nil && !isWord(secret, maxSecret) {
+		err = fmt.Errorf("%s must have a secret of 1 to 256 bytes in one line", c.config.SecretFile)
+	}
+	return secret, err
+}
+
+// Close ends the connection. The daemon then releases the locks with HOLD, and their contexts are
+// cancelled. Requests that wait end with ErrUnavailable. Locks without HOLD stay until they expire,
+// so unlock them first. Close takes at most about two times Config.Timeout.
+func (c *Client) Close() error {
+	c.mu.Lock()
+	c.closing = true
+	c.mu.Unlock()
+
+	released := make(chan struct{})
+	go func() {
+		c.background.Wait()
+		close(released)
+	}()
+	select {
+	case <-released:
+	case <-time.After(c.config.Timeout):
+	}
+
+	c.mu.Lock()
+	c.ended = true
+	conns := c.conns
+	c.mu.Unlock()
+	c.end()
+	for _, conn := range conns {
+		conn.quit(errClosed)
+	}
+	for _, conn := range conns {
+		<-conn.done
+	}
+	return nil
+}
+
+// --- connections ---
+
+// connect returns when there may be a connection that takes new requests.
+func (c *Client) connect(ctx context.Context) error {
+	c.mu.Lock()
+	d := c.dialing
+	if d == nil {
+		d = &dialing{done: make(chan struct{})}
+		c.dialing = d
+		go c.dialAll(d, c.backoff())
+	}
+	c.mu.Unlock()
+	select {
+	case <-d.done:
+		return d.err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// backoff returns how long to wait before the next attempt to connect. The first follows at once.
+func (c *Client) backoff() time.Duration {
+	if c.failures == 0 {
+		return 0
+	}
+	wait := backoffMax
+	if c.failures < 7 {
+		wait = backoffMin << (c.failures - 1)
+	}
+	return wait/2 + time.Duration(rand.Int63n(int64(wait)/2))
+}
+
+// dialAll tries each address once, in order.
+func (c *Client) dialAll(d *dialing, wait time.Duration) {
+	select {
+	case <-time.After(wait):
+	case <-c.lifetime.Done():
+	}
+	var conn *conn
+	var failures []string
+	var denied error
+	for _, a := range c.addresses {
+		var err error
+		if conn, err = c.dial(c.lifetime, a); err == nil {
+			break
+		}
+		if errors.Is(err, ErrDenied) {
+			denied = err
+		}
+		failures = append(failures, a.url+": "+err.Error())
+	}
+
+	c.mu.Lock()
+	c.dialing = nil
+	if conn != nil {
+		c.conns = append(c.conns[:len(c.conns):len(c.conns)], conn)
+		conn.start()
+	} else {
+		c.failures++
+	}
+	ended := c.ended
+	c.mu.Unlock()
+
+	switch {
+	case conn != nil && ended:
+		conn.quit(errClosed)
+	case conn == nil && denied != nil:
+		d.err = denied
+	case conn == nil:
+		d.err = errors.New(strings.Join(failures, "; "))
+	}
+	close(d.done)
+}
+
+// remove forgets a connection that has ended. orderly: this client has ended it.
+func (c *Client) remove(ended *conn, orderly bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var conns []*conn
+	for _, conn := range c.conns {
+		if conn != ended {
+			conns = append(conns, conn)
+		}
+	}
+	c.conns = conns
+	if orderly || now()-ended.born >= shortLife {
+		c.failures = 0
+	} else {
+		c.failures++
+	}
+}
+
+// isSpare reports whether new requests prefer another connection.
+func (c *Client) isSpare(conn *conn) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, other := range c.conns {
+		if !other.retired.Load() {
+			return other != conn
+		}
+	}
+	return false
+}
+
+// --- requests ---
+
+// send sends the request over the connection that has the HOLD, if any, or else over the first one
+// that takes it.
+func (c *Client) send(ctx context.Context, holder *conn, call *call) (*conn, error) {
+	if holder != nil && holder.send(call, true) == nil {
+		return holder, nil
+	}
+	giveUp := now() + int64(c.config.Timeout)
+	var last error // why no daemon could be reached
+	for {
+		c.mu.Lock()
+		conns, ended := c.conns, c.ended
+		c.mu.Unlock()
+		if ended {
+			return nil, errClosed
+		}
+		for _, conn := range conns {
+			if conn.send(call, false) == nil {
+				return conn, nil
+			}
+		}
+		err := c.connect(ctx)
+		if ctx.Err() != nil && last != nil {
+			return nil, fmt.Errorf("%w (%v)", ctx.Err(), last)
+		}
+		if err != nil && (errors.Is(err, ErrDenied) || ctx.Err() != nil || now() >= giveUp) {
+			return nil, err
+		}
+		last = err
+	}
+}
+
+// do sends a request and returns the reply. If the connection ends before the reply, or the daemon
+// stops, it sends the request again over the next connection, unless it is later than until by
+// then. repeated says that an earlier attempt may have been carried out.
+func (c *Client) do(ctx context.Context, holder *conn, request *request, lock *Lock,
+	until int64) (r reply, repeated bool, err error) {
+	op := strings.ToLower(request.verb)
+	fail := func(kind error, text string, err error) (reply, bool, error) {
+		return r, repeated, newError(op, request.resource, kind, text, err)
+	}
+	for {
+		call := &call{request: request, lock: lock, reply: make(chan reply, 1)}
+		conn, err := c.send(ctx, holder, call)
+		if errors.Is(err, ErrDenied) {
+			return fail(ErrDenied, "cannot authenticate", err)
+		} else if err != nil {
+			return fail(ErrUnavailable, "no daemon can be reached", err)
+		}
+		select {
+		case r = <-call.reply:
+		case <-ctx.Done():
+			conn.abandon(call)
+			if request.verb == "LOCK" {
+				return fail(ErrNotAcquired, "given up", ctx.Err())
+			}
+			return fail(ErrUnavailable, "no reply yet", ctx.Err())
+		}
+		switch {
+		case r.err != nil:
+			repeated = true
+		case r.word == "SHUTDOWN":
+			repeated = true
+			conn.retired.Store(true)
+			r.err = errors.New("the daemon is stopping")
+		case r.word == "LIMIT" && request.verb == "UNLOCK":
+			r.err = errors.New("a limit of the daemon is reached: " + r.rest)
+			select {
+			case <-time.After(limitWait):
+			case <-ctx.Done():
+			}
+		default:
+			return r, repeated, nil
+		}
+		if errors.Is(r.err, errClosed) || now() >= until {
+			return fail(ErrUnavailable, "no reply", r.err)
+		}
+	}
+}
+
+// check returns an error if the client is closed.
+func (c *Client) check(op, resource string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closing {
+		return newError(op, resource, ErrUnavailable, errClosed.Error(), nil)
+	}
+	return nil
+}
+
+// inBackground runs f, which Close waits for.
+func (c *Client) inBackground(f func()) {
+	c.mu.Lock()
+	counts := !c.closing
+	if counts {
+		c.background.Add(1)
+	}
+	c.mu.Unlock()
+	go func() {
+		if counts {
+			defer c.background.Done()
+		}
+		f()
+	}()
+}
+
+// discard releases a lock that was granted to a caller that has gone.
+func (c *Client) discard(holder *conn, lock *request, g grant) {
+	request := &request{verb: "UNLOCK", resource: lock.resource, token: g.token}
+	if g.slot != "" {
+		request.resource = g.slot
+	}
+	if !lock.hold {
+		holder = nil
+	}
+	c.inBackground(func() {
+		c.do(context.Background(), holder, request, nil, g.deadline)
+	})
+}

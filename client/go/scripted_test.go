@@ -1,0 +1,370 @@
+package redlockd
+
+// Scenarios of client/scenarios.md with a daemon that the test plays itself.
+
+import (
+	"context"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestScripted(t *testing.T) {
+	for name, run := range map[string]func(*testing.T){
+		"late_on_arrival":                              lateOnArrival,
+		"late_reply_is_released":                       lateReplyIsReleased,
+		"late_reply_is_released_after_quit":            lateReplyAfterQuit,
+		"unlock_again":                                 unlockAgain,
+		"truncated_reply":                              truncatedReply,
+		"garbage":                                      garbage,
+		"reply_on_given_up_connection":                 replyOnGivenUpConnection,
+		"unix_socket_stays_open":                       unixSocketStaysOpen,
+		"loss_is_final":                                lossIsFinal,
+		"deadline_is_computed_from_before_the_request": deadlineIsComputedFromBeforeTheRequest,
+		"hold_is_lost":                                 holdIsLost,
+		"silence_proves_nothing":                       silenceProvesNothing,
+	} {
+		run := run
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			run(t)
+		})
+	}
+}
+
+// lockAt starts a LOCK at the scripted daemon.
+func lockAt(t *testing.T, s *scripted, ctx context.Context,
+	opts ...Option) (chan *Lock, <-chan error) {
+	client := newClient(t, Config{Addresses: []string{s.url()}, Timeout: testTimeout / 6})
+	locks := make(chan *Lock, 1)
+	return locks, async(func() error {
+		lock, err := client.Lock(ctx, "a", opts...)
+		locks <- lock
+		return err
+	})
+}
+
+func (s *scripted) expectUnlock() {
+	s.t.Helper()
+	tag, rest := s.expect("UNLOCK")
+	if rest != "a "+token {
+		s.t.Errorf("UNLOCK %s", rest)
+	}
+	s.send(tag + " OK\n")
+}
+
+func lateOnArrival(t *testing.T) {
+	for _, test := range []struct {
+		reply string
+		held  bool
+	}{
+		{"OK " + token + " 20000 0", true},
+		{"OK " + token + " 0 0", false},
+		{"GONE", false},
+		{"NOQUORUM 1/3 need=2", false},
+		{"LATE 100", false},
+	} {
+		s := newScripted(t)
+		locks, done := lockAt(t, s, background(t))
+		s.accept()
+		tag, _ := s.expect("LOCK")
+		s.send(tag + " OK " + token + " 0 0 -\n")
+		tag, rest := s.expect("EXTEND")
+		if rest != "a "+token+" 30000" {
+			t.Errorf("EXTEND %s", rest)
+		}
+		s.send(tag + " " + test.reply + "\n")
+		if test.held {
+			must(t, result(t, done))
+			if lock := <-locks; lock.Remaining() <= 0 || lock.Remaining() > 20*time.Second {
+				t.Error(lock.Remaining())
+			}
+			continue
+		}
+		s.expectUnlock()
+		mustBe(t, result(t, done), ErrNotAcquired)
+		if <-locks != nil {
+			t.Error("a lock is returned")
+		}
+	}
+}
+
+func lateReplyIsReleased(t *testing.T) {
+	s := newScripted(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	_, done := lockAt(t, s, ctx, WithWait(time.Second))
+	s.accept()
+	tag, _ := s.expect("LOCK")
+	cancel()
+	mustBe(t, result(t, done), context.Canceled)
+	s.send(tag + " OK " + token + " 20000 0 -\n")
+	s.expectUnlock()
+}
+
+// The client ends a connection that has only a cancelled LOCK, but reads it to its end: the OK can
+// already be under way.
+func lateReplyAfterQuit(t *testing.T) {
+	s := newScripted(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	_, done := lockAt(t, s, ctx)
+	s.accept()
+	tag, _ := s.expect("LOCK")
+	cancel()
+	mustBe(t, result(t, done), context.Canceled)
+	quit, _ := s.expect("QUIT")
+	s.send(tag + " OK " + token + " 20000 0 -\n" + quit + " BYE\n")
+	s.conn.Close()
+	s.accept()
+	s.expectUnlock()
+}
+
+func unlockAgain(t *testing.T) {
+	s := newScripted(t)
+	locks, done := lockAt(t, s, background(t))
+	s.accept()
+	tag, _ := s.expect("LOCK")
+	s.send(tag + " OK " + token + " 20000 0 -\n")
+	must(t, result(t, done))
+	lock := <-locks
+
+	extended := async(func() error { return lock.Extend(background(t), 25*time.Second) })
+	_, first := s.expect("EXTEND")
+	s.conn.Close()
+	s.accept()
+	tag, second := s.expect("EXTEND")
+	if first != second {
+		t.Errorf("EXTEND %s, then %s", first, second)
+	}
+	s.send(tag + " OK " + token + " 24000 0\n")
+	must(t, result(t, extended))
+
+	unlocked := async(func() error { return lock.Unlock(background(t)) })
+	_, first = s.expect("UNLOCK")
+	s.conn.Close()
+	s.accept()
+	tag, second = s.expect("UNLOCK")
+	if first != second {
+		t.Errorf("UNLOCK %s, then %s", first, second)
+	}
+	s.send(tag + " GONE\n") // the first one was carried out
+	must(t, result(t, unlocked))
+}
+
+func truncatedReply(t *testing.T) {
+	for _, text := range []string{" OK " + token + " 2", " OK " + token + " 20000 0 -"} {
+		s := newScripted(t)
+		_, done := lockAt(t, s, background(t), WithWait(0))
+		s.accept()
+		tag, _ := s.expect("LOCK")
+		s.send(tag + text)
+		s.conn.Close()
+		s.accept()
+		tag, _ = s.expect("LOCK")
+		s.send(tag + " HELD 1000\n")
+		mustBe(t, result(t, done), ErrNotAcquired)
+	}
+}
+
+// What is not the protocol of redlockd ends the connection, and grants nothing.
+func garbage(t *testing.T) {
+	for _, text := range []string{
+		"HTTP/1.1 400 Bad Request\n",
+		"#99 OK " + token + " 20000 0 -\n",
+		"#1 OK " + token + " 30001 0 -\n",
+		"#1 OK " + token + " 20000\n",
+		"#x OK\n",
+		"#p PONG\n",
+		"\n",
+	} {
+		s := newScripted(t)
+		_, done := lockAt(t, s, background(t), WithWait(0))
+		s.accept()
+		s.expect("LOCK")
+		s.send(text)
+		s.accept()
+		tag, _ := s.expect("LOCK")
+		s.send(tag + " HELD 1000\n")
+		mustBe(t, result(t, done), ErrNotAcquired)
+	}
+}
+
+// A reply on a connection that was given up must not touch the lock that the same call got later.
+// (The connection stays, because the daemon may still keep a HOLD of it.)
+func replyOnGivenUpConnection(t *testing.T) {
+	s := newScripted(t)
+	client := newClient(t, Config{Addresses: []string{s.url()}, Timeout: 500 * time.Millisecond})
+	lockAsync := func(name string, opts ...Option) (chan *Lock, <-chan error) {
+		locks := make(chan *Lock, 1)
+		return locks, async(func() error {
+			lock, err := client.Lock(background(t), name, opts...)
+			locks <- lock
+			return err
+		})
+	}
+	holds, done := lockAsync("hold", WithHold())
+	s.accept()
+	tag, _ := s.expect("LOCK")
+	s.send(tag + " OK " + strings.Repeat("a", 40) + " 29000 0 -\n")
+	must(t, result(t, done))
+	hold := <-holds
+
+	locks, done := lockAsync("a")
+	tag, _ = s.expect("LOCK")
+	silent := *s
+	s.accept() // no reply comes, so the client connects again
+	other := strings.Repeat("b", 40)
+	again, _ := s.expect("LOCK")
+	s.send(again + " OK " + other + " 20000 0 -\n")
+	must(t, result(t, done))
+	lock := <-locks
+
+	silent.send(tag + " OK " + token + " 20000 0 -\n")
+	s.expectUnlock() // of that token
+	if lock.Token() != other || lock.Err() != nil || hold.Err() != nil {
+		t.Error(lock.Token(), lock.Err(), hold.Err())
+	}
+}
+
+// A HOLD is lost when LOST follows its OK in the same packet, and when its connection breaks.
+func holdIsLost(t *testing.T) {
+	for _, lost := range []bool{true, false} {
+		s := newScripted(t)
+		locks, done := lockAt(t, s, background(t), WithHold())
+		s.accept()
+		tag, _ := s.expect("LOCK")
+		text := tag + " OK " + token + " 20000 0 -\n! WARN a " + token + " m0:timeout\n! NEWS\n"
+		if lost {
+			text += "! LOST a " + token + " overdue\n"
+		}
+		s.send(text)
+		if !lost {
+			must(t, result(t, done))
+			s.conn.Close()
+			ctx := (<-locks).Context()
+			cancelled(t, ctx)
+			mustBe(t, ctx.Err(), ErrLost)
+			if !strings.Contains(ctx.Err().Error(), "connection") {
+				t.Error(ctx.Err())
+			}
+			continue
+		}
+		if err := result(t, done); err != nil {
+			mustBe(t, err, ErrNotAcquired) // LOST was read before Lock returned
+			s.expectUnlock()
+		} else {
+			ctx := (<-locks).Context()
+			cancelled(t, ctx)
+			if !strings.Contains(ctx.Err().Error(), "overdue") {
+				t.Error(ctx.Err())
+			}
+		}
+	}
+}
+
+// When the client ends a connection because of garbage, the daemon must not release its HOLDs at
+// once: their work may not have stopped yet. A unix socket therefore stays open until the deadline.
+func unixSocketStaysOpen(t *testing.T) {
+	s := newScripted(t)
+	s.listener.Close()
+	path := t.TempDir() + "/socket"
+	listener, err := net.Listen("unix", path)
+	must(t, err)
+	t.Cleanup(func() { listener.Close() })
+	client := newClient(t, Config{Addresses: []string{"unix:" + path}})
+	locks := make(chan *Lock, 1)
+	done := async(func() error {
+		lock, err := client.Lock(background(t), "a", WithHold())
+		locks <- lock
+		return err
+	})
+	s.listener = listener
+	s.accept()
+	tag, _ := s.expect("LOCK")
+	s.send(tag + " OK " + token + " 3000 0 -\n")
+	must(t, result(t, done))
+	lock := <-locks
+	ctx := lock.Context()
+	s.send("garbage\n")
+	cancelled(t, ctx)
+	for err = nil; err == nil; {
+		_, err = s.lines.ReadString('\n') // PINGs
+	}
+	if at := now(); err != io.EOF || at < lock.deadline {
+		t.Error(err, lock.deadline-at)
+	}
+}
+
+// An OK to EXTEND after LOST does not bring the lock back.
+func lossIsFinal(t *testing.T) {
+	s := newScripted(t)
+	locks, done := lockAt(t, s, background(t), WithHold())
+	s.accept()
+	tag, _ := s.expect("LOCK")
+	s.send(tag + " OK " + token + " 20000 0 -\n")
+	must(t, result(t, done))
+	lock := <-locks
+	extended := async(func() error { return lock.Extend(background(t), 30*time.Second) })
+	tag, _ = s.expect("EXTEND")
+	s.send("! LOST a " + token + " overdue\n" + tag + " OK " + token + " 29000 0\n")
+	mustBe(t, result(t, extended), ErrLost)
+	mustBe(t, lock.Err(), ErrLost)
+	if remaining := lock.Remaining(); remaining <= 0 || remaining > 20*time.Second {
+		t.Error(remaining) // the time that is left to stop
+	}
+}
+
+// The time that the reply takes shortens the lock.
+func deadlineIsComputedFromBeforeTheRequest(t *testing.T) {
+	s := newScripted(t)
+	locks, done := lockAt(t, s, background(t))
+	s.accept()
+	tag, _ := s.expect("LOCK")
+	arrived := now()
+	s.send(tag + " OK " + token + " 20000 0 -\n")
+	must(t, result(t, done))
+	if lock := <-locks; lock.deadline > arrived+20e9 {
+		t.Error(lock.deadline - arrived)
+	}
+}
+
+// Each PONG proves the HOLD for a third of the TTL after its PING, and silence proves nothing.
+func silenceProvesNothing(t *testing.T) {
+	s := newScripted(t)
+	locks, done := lockAt(t, s, background(t), WithHold(), WithTTL(9*time.Second))
+	s.accept()
+	tag, _ := s.expect("LOCK")
+	s.send(tag + " OK " + token + " 2500 0 -\n") // so the first proof counts at once
+	must(t, result(t, done))
+	lock := <-locks
+	ctx := lock.Context()
+	deadline := func() int64 {
+		lock.mu.Lock()
+		defer lock.mu.Unlock()
+		return lock.deadline
+	}
+	first := deadline()
+	s.expect("PING")
+	s.send("#p PONG\n")
+	eventually(t, "a proof", func() bool { return deadline() > first })
+	if lock.Remaining() > 3*time.Second {
+		t.Error(lock.Remaining())
+	}
+	// An EXTEND does not change the TTL with which the daemon keeps the HOLD.
+	extended := async(func() error { return lock.Extend(background(t), time.Minute) })
+	tag, _ = s.expect("EXTEND")
+	s.send(tag + " OK " + token + " 0 0\n")
+	must(t, result(t, extended))
+	s.expect("PING")
+	s.send("#p PONG\n")
+	if lock.Remaining() > 3*time.Second {
+		t.Error(lock.Remaining())
+	}
+	cancelled(t, ctx)
+	mustBe(t, lock.Err(), ErrLost)
+	s.send("#p PONG\n") // too late: the loss is final
+	if lock.Remaining() != 0 || lock.Err() == nil {
+		t.Error(lock.Remaining(), lock.Err())
+	}
+}

@@ -1,0 +1,595 @@
+// The pure parts, and the API of redlock 5.
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import { test } from 'node:test';
+
+import Redlock, * as api from '../index.js';
+import { createClock } from '../lib/clock.js';
+import {
+  inByteOrder,
+  lockRequest,
+  parseAddress,
+  readExtension,
+  readGrant,
+  replyError,
+} from '../lib/protocol.js';
+import { aborted, ScriptedDaemon, until } from './cluster.js';
+
+const TOKEN = '0123456789abcdef0123456789abcdef01234567';
+const timeout = 60_000;
+
+// --- the clock ---
+
+function fakeClock(withUptime) {
+  const time = { monotonic: 1000, wall: 5_000_000, uptime: 77_000 };
+  const read = (name) => () => time[name];
+  const uptime = withUptime ? () => Math.floor(time.uptime / 10) * 10 : undefined;
+  const now = createClock(read('monotonic'), read('wall'), uptime);
+  const pass = (ms, ...clocks) => clocks.forEach((clock) => (time[clock] += ms));
+  return {
+    now,
+    run: (ms) => pass(ms, 'monotonic', 'wall', 'uptime'),
+    sleep: (ms) => pass(ms, 'wall', 'uptime'),
+    step: (ms) => pass(ms, 'wall'),
+  };
+}
+
+test('clock_counts_suspend', () => {
+  for (const withUptime of [true, false]) {
+    const clock = fakeClock(withUptime);
+    const start = clock.now();
+    clock.run(100);
+    assert.equal(clock.now() - start, 100);
+    clock.sleep(60_000);
+    const slept = clock.now() - start;
+    assert.ok(slept >= 60_100 && slept <= 60_120, String(slept));
+    clock.run(50);
+    assert.equal(clock.now() - start, slept + 50);
+    clock.sleep(60_000);
+    assert.ok(clock.now() - start >= 120_150);
+  }
+});
+
+test('clock_ignores_steps_of_the_time_of_day', () => {
+  const clock = fakeClock(true);
+  const start = clock.now();
+  for (const step of [3_600_000, -7_200_000, 30]) {
+    clock.step(step);
+    clock.run(10);
+    clock.now();
+  }
+  assert.equal(clock.now() - start, 30);
+});
+
+test('clock_sees_suspend_that_a_step_back_hides', () => {
+  const clock = fakeClock(true);
+  const start = clock.now();
+  clock.sleep(60_000);
+  clock.step(-59_000);
+  assert.ok(clock.now() - start >= 60_000);
+});
+
+test('clock_without_uptime_errs_towards_earlier_deadlines', () => {
+  const clock = fakeClock(false);
+  const start = clock.now();
+  clock.step(5000);
+  assert.equal(clock.now() - start, 5000);
+  clock.step(-9000);
+  assert.equal(clock.now() - start, 5000);
+});
+
+// --- the protocol ---
+
+test('addresses', () => {
+  const tcp = { host: '127.0.0.1', port: 7335, tls: false };
+  for (const [url, expected] of [
+    ['tcp://127.0.0.1:7335', tcp],
+    ['tcp://127.0.0.1:7335/', tcp],
+    ['tls://locks.example:7337', { host: 'locks.example', port: 7337, tls: true }],
+    ['tcp://[::1]:7335', { host: '::1', port: 7335, tls: false }],
+    ['unix:/run/redlockd.sock', { path: '/run/redlockd.sock' }],
+  ])
+    assert.deepEqual(parseAddress(url), { url, ...expected });
+  const wrong = ['', 'unix:relative', 'tcp://host', 'tcp://host:0', 'tcp://host:65536', 'host:1'];
+  for (const url of [...wrong, 'redis://host:1', 'tcp://user:secret@host:1', 'tcp://a b:1']) {
+    assert.throws(() => parseAddress(url), TypeError);
+    assert.throws(
+      () => new Redlock(url),
+      (error) => !error.message.includes('secret'),
+    );
+  }
+  assert.throws(() => new Redlock([]), TypeError);
+});
+
+test('lock_requests', () => {
+  for (const [wait, settings, expected] of [
+    [0, {}, 'LOCK a 500'],
+    [0.2, {}, 'LOCK a 500 WAIT 1'],
+    [Infinity, {}, 'LOCK a 500 WAIT 86400000'],
+    [0, { slots: 3, fence: true, hold: true }, 'LOCK a 500 SLOTS 3 FENCE HOLD'],
+    [0, { linger: true }, 'LOCK a 500 HOLD LINGER'],
+  ])
+    assert.equal(lockRequest('a', 500, wait, settings), expected);
+});
+
+test('grants', () => {
+  const grant = { name: 'a', token: TOKEN, forMs: 29_700, fence: null };
+  assert.deepEqual(readGrant(`OK ${TOKEN} 29689 11 -`, 'a'), grant);
+  assert.deepEqual(readGrant(`OK ${TOKEN} 29689 11 - later fields`, 'a'), grant);
+  const fenced = { ...grant, fence: 1764178014012345 };
+  assert.deepEqual(readGrant(`OK ${TOKEN} 29689 11 1764178014012345`, 'a'), fenced);
+  const slot = readGrant(`OK ${TOKEN} 29689 11 - a#3#12`, 'a#3', 20);
+  assert.equal(slot.name, 'a#3#12');
+});
+
+test('malformed_grants_are_no_grants', () => {
+  for (const reply of [
+    'OK',
+    `OK ${TOKEN}`,
+    `OK ${TOKEN} 2`,
+    `OK ${TOKEN} 29689 11`,
+    `OK ${TOKEN.slice(1)} 29689 11 -`,
+    `OK ${TOKEN.toUpperCase()} 29689 11 -`,
+    `OK ${TOKEN} 29689 -11 -`,
+    `OK ${TOKEN} 1e9 11 -`,
+    `OK ${TOKEN} 29689 11 x`,
+    `OK ${TOKEN} ${'9'.repeat(16)} 11 -`,
+  ])
+    assert.equal(readGrant(reply, 'a'), null, reply);
+  assert.equal(readGrant(`OK ${TOKEN} 29689 11 -`, 'a', 3), null);
+  assert.equal(readExtension(`OK ${TOKEN} 500 10`), 510);
+  for (const reply of ['OK', `OK ${TOKEN} 500`, `OK ${TOKEN} 500 x`, `OK ${TOKEN} Infinity 1`])
+    assert.equal(readExtension(reply), null, reply);
+});
+
+test('names_are_sorted_by_their_bytes', () => {
+  assert.deepEqual(inByteOrder(['ä', 'b', '\u{1f512}', 'Z', '\uff5e']), [
+    'Z',
+    'b',
+    'ä',
+    '\uff5e',
+    '\u{1f512}',
+  ]);
+});
+
+test('each_reply_has_its_error', () => {
+  for (const [reply, type] of [
+    ['HELD 1200', api.ResourceLockedError],
+    ['NOQUORUM 1/3 need=2 m0:timeout', api.NoQuorumError],
+    ['LATE 900', api.ExecutionError],
+    ['GONE', api.LostError],
+    ['DENIED authenticate first', api.DeniedError],
+    ['LIMIT waiters', api.UnavailableError],
+    ['SHUTDOWN', api.UnavailableError],
+    ['ERR ttl-range TTL must be between 13ms and 1m', api.ExecutionError],
+  ]) {
+    const error = replyError(reply, 'a', 'unix:/x');
+    assert.equal(error.constructor, type);
+    assert.equal(error.name, type.name);
+    assert.equal(error.outcome, reply.split(' ')[0]);
+  }
+  assert.equal(replyError('HELD 1200', 'a', '').hint, 1200);
+  assert.equal(replyError('HELD -1', 'a', '').hint, -1);
+});
+
+// --- the API of redlock 5 ---
+
+test('errors_have_the_attempts_of_redlock_5', async () => {
+  const error = replyError('HELD 5', 'a', 'unix:/x');
+  const [stats] = await Promise.all(error.attempts);
+  assert.equal(stats.membershipSize, 1);
+  assert.equal(stats.quorumSize, 1);
+  assert.equal(stats.votesFor.size, 0);
+  assert.equal(stats.votesAgainst.get('unix:/x'), error);
+  assert.equal(new api.ExecutionError('text', []).attempts.length, 0);
+  assert.equal(new api.ResourceLockedError('text').message, 'text');
+});
+
+async function withDaemon(run) {
+  const daemon = await ScriptedDaemon.start();
+  const client = new Redlock([daemon.url]);
+  try {
+    await run(daemon, client);
+  } finally {
+    const done = client.quit();
+    await daemon.end();
+    await done;
+  }
+}
+
+test('retries_become_a_wait', { timeout }, () =>
+  withDaemon(async (daemon, client) => {
+    for (const [settings, expected] of [
+      [undefined, 'LOCK a 5000 WAIT 2000'],
+      [{ retryCount: 0 }, 'LOCK a 5000'],
+      [{ retryCount: 3, retryDelay: 100 }, 'LOCK a 5000 WAIT 300'],
+      [{ retryCount: -1 }, 'LOCK a 5000 WAIT 86400000'],
+      [{ wait: 700 }, 'LOCK a 5000 WAIT 700'],
+    ]) {
+      const acquired = client.acquire(['a'], 5000, settings);
+      const request = await daemon.next();
+      // The time until the request was sent counts.
+      const [words, wait = '0'] = request.text.split(' WAIT ');
+      const [expectedWords, expectedWait = '0'] = expected.split(' WAIT ');
+      assert.equal(words, expectedWords);
+      assert.ok(Number(wait) <= Number(expectedWait));
+      assert.ok(Number(wait) > Number(expectedWait) / 100 || wait === expectedWait);
+      request.reply(`OK ${TOKEN} 4900 1 -`);
+      const lock = await acquired;
+      assert.equal(lock.value, TOKEN);
+      assert.equal(lock.redlock, client);
+      assert.equal((await lock.attempts[0]).votesFor.size, 1);
+    }
+  }),
+);
+
+test('using_returns_the_result_and_releases', { timeout }, () =>
+  withDaemon(async (daemon, client) => {
+    const calls = [
+      (routine) => client.using(['a'], 5000, routine),
+      (routine) => client.using(['a'], 5000, { retryCount: 0 }, routine),
+    ];
+    for (const call of calls) {
+      const done = call(async (signal, lock) => {
+        assert.equal(signal, lock.signal);
+        assert.equal(signal.aborted, false);
+        return 42;
+      });
+      (await daemon.next()).reply(`OK ${TOKEN} 4900 1 -`);
+      const unlock = await daemon.next();
+      assert.equal(unlock.text, `UNLOCK a ${TOKEN}`);
+      unlock.reply('OK');
+      assert.equal(await done, 42);
+    }
+    const failed = assert.rejects(
+      client.using(['a'], 5000, async () => {
+        throw new Error('of the routine');
+      }),
+      /of the routine/,
+    );
+    (await daemon.next()).reply(`OK ${TOKEN} 4900 1 -`);
+    (await daemon.next()).reply('GONE');
+    await failed;
+  }),
+);
+
+test('using_reports_a_lock_that_was_gone', { timeout }, () =>
+  withDaemon(async (daemon, client) => {
+    const done = assert.rejects(
+      client.using(['a'], 5000, async () => 42),
+      api.LostError,
+    );
+    (await daemon.next()).reply(`OK ${TOKEN} 4900 1 -`);
+    (await daemon.next()).reply('GONE');
+    await done;
+  }),
+);
+
+test('error_event', { timeout }, () =>
+  withDaemon(async (daemon, client) => {
+    const events = [];
+    client.on('error', (error) => events.push(error));
+    const failed = client.acquire(['a'], 5000, { retryCount: 0 });
+    const rejected = assert.rejects(failed, api.ExecutionError);
+    (await daemon.next()).reply('HELD 900');
+    await rejected;
+    assert.ok(events[0] instanceof api.ResourceLockedError);
+  }),
+);
+
+// --- the connection ---
+
+const push = (request, line) => request.conn.write(`${line}\n`);
+
+test('requests_of_one_pass_are_one_write', { timeout }, () =>
+  withDaemon(async (daemon, client) => {
+    const first = client.acquire(['first'], 5000);
+    (await daemon.next()).reply(`OK ${TOKEN} 4900 1 -`);
+    await first;
+    const before = daemon.packets;
+    const locks = Array.from({ length: 64 }, (_, index) => client.acquire([`a${index}`], 5000));
+    for (let i = 0; i < 64; i++) (await daemon.next()).reply(`OK ${TOKEN} 4900 1 -`);
+    await Promise.all(locks);
+    assert.equal(daemon.packets, before + 1);
+    assert.equal(daemon.accepted, 1);
+  }),
+);
+
+test('replies_may_arrive_in_pieces_and_in_any_order', { timeout }, () =>
+  withDaemon(async (daemon, client) => {
+    const locks = [client.acquire(['a'], 5000), client.acquire(['b'], 5000)];
+    const [a, b] = [await daemon.next(), await daemon.next()];
+    const [tokenA, tokenB] = ['a'.repeat(40), 'b'.repeat(40)];
+    const lines = [
+      `#${b.tag} OK ${tokenB} 4900 1 -`,
+      `! WARN x ${TOKEN} m0:\u{1f512}`,
+      `#${a.tag} OK ${tokenA} 4900 1 -`,
+    ];
+    const text = lines.map((line) => `${line}\n`).join('');
+    for (const byte of Buffer.from(text)) {
+      a.conn.write(Buffer.from([byte]));
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    assert.deepEqual(
+      (await Promise.all(locks)).map((lock) => lock.value),
+      [tokenA, tokenB],
+    );
+  }),
+);
+
+test('lost_in_the_packet_of_the_grant', { timeout }, () =>
+  withDaemon(async (daemon, client) => {
+    const lost = assert.rejects(
+      client.acquire(['a'], 5000, { hold: true }),
+      (error) => error instanceof api.LostError && error.reason === 'noquorum',
+    );
+    const { conn, tag } = await daemon.next();
+    conn.write(`#${tag} OK ${TOKEN} 4900 1 -\n! LOST a ${TOKEN} noquorum\n`);
+    const unlock = await daemon.next();
+    assert.equal(unlock.text, `UNLOCK a ${TOKEN}`);
+    unlock.reply('OK');
+    await lost;
+  }),
+);
+
+test('warnings_and_losses_go_to_their_lock_only', { timeout }, () =>
+  withDaemon(async (daemon, client) => {
+    const warnings = [];
+    client.on('warning', (warning) => warnings.push(warning));
+    const tokens = ['a'.repeat(40), 'b'.repeat(40)];
+    const locks = [];
+    let request;
+    for (const token of tokens) {
+      const acquired = client.acquire(['x'], 60_000, { hold: true });
+      (request = await daemon.next()).reply(`OK ${token} 59000 1 -`);
+      locks.push(await acquired);
+    }
+    push(request, `! WARN x ${tokens[1]} m2:restarted`);
+    push(request, `! LOST x ${TOKEN} gone`);
+    push(request, `! NEWS of a later version`);
+    push(request, `! LOST x ${tokens[0]} limit`);
+    await aborted(locks[0].signal);
+    assert.equal(locks[0].signal.error.reason, 'limit');
+    assert.equal(locks[1].signal.aborted, false);
+    assert.deepEqual(warnings, [{ resource: 'x', reason: 'm2:restarted' }]);
+  }),
+);
+
+test('a_cancelled_wait_ends_its_connection', { timeout }, () =>
+  withDaemon(async (daemon, client) => {
+    const controller = new AbortController();
+    const settings = { retryCount: -1, signal: controller.signal };
+    const rejected = assert.rejects(client.acquire(['a'], 5000, settings), { name: 'AbortError' });
+    await daemon.next();
+    controller.abort();
+    await rejected;
+    await until(() => daemon.conns.size === 0);
+    await assert.rejects(client.acquire(['a'], 5000, settings), { name: 'AbortError' });
+    assert.equal(daemon.accepted, 1);
+  }),
+);
+
+test('a_grant_that_crosses_the_cancellation_is_released', { timeout }, () =>
+  withDaemon(async (daemon, client) => {
+    const controller = new AbortController();
+    const settings = { retryCount: -1, signal: controller.signal };
+    const rejected = assert.rejects(client.acquire(['a'], 5000, settings), { name: 'AbortError' });
+    const request = await daemon.next();
+    // Before the BYE that answers the QUIT.
+    request.conn.prependOnceListener('data', () => request.reply(`OK ${TOKEN} 4900 1 -`));
+    controller.abort();
+    await rejected;
+    const unlock = await daemon.next();
+    assert.equal(unlock.text, `UNLOCK a ${TOKEN}`);
+    unlock.reply('OK');
+  }),
+);
+
+test('a_lock_is_released_if_its_acquire_is_cancelled_at_the_last_moment', { timeout }, () =>
+  withDaemon(async (daemon, client) => {
+    const controller = new AbortController();
+    // Continues before the other acquire, which has more to do after the same packet.
+    const aborting = client.acquire(['a'], 5000).then(() => controller.abort());
+    const settings = { signal: controller.signal };
+    const rejected = assert.rejects(client.acquire(['b'], 5000, settings), { name: 'AbortError' });
+    const [a, b] = [await daemon.next(), await daemon.next()];
+    const token = 'b'.repeat(40);
+    a.conn.write(`#${a.tag} OK ${TOKEN} 4900 1 -\n#${b.tag} OK ${token} 4900 1 -\n`);
+    await Promise.all([aborting, rejected]);
+    const unlock = await daemon.next();
+    assert.equal(unlock.text, `UNLOCK b ${token}`);
+    unlock.reply('OK');
+  }),
+);
+
+test('a_silent_daemon_is_left', { timeout }, async () => {
+  const daemons = [await ScriptedDaemon.start(), await ScriptedDaemon.start()];
+  const client = new Redlock(
+    daemons.map(({ url }) => url),
+    { timeout: 300, retryDelay: 10 },
+  );
+  try {
+    const first = client.acquire(['a'], 5000, { wait: timeout });
+    await daemons[0].next();
+    daemons[0].pongs = false;
+    (await daemons[1].next()).reply(`OK ${TOKEN} 4900 1 -`);
+    assert.equal((await first).value, TOKEN);
+  } finally {
+    const done = client.quit();
+    for (const daemon of daemons) await daemon.end();
+    await done;
+  }
+});
+
+test('a_peer_with_another_protocol_is_left', { timeout }, () =>
+  withDaemon(async (daemon, client) => {
+    for (const reply of ['HTTP/1.1 400 Bad Request', '#99 OK', 'x'.repeat(5000)]) {
+      const settings = { retryCount: 0, retryDelay: 1 };
+      const rejected = assert.rejects(client.acquire(['a'], 5000, settings), api.UnavailableError);
+      for (let i = 0; i < 2; i++) (await daemon.next()).conn.write(`${reply}\n`);
+      await rejected;
+    }
+  }),
+);
+
+test('a_lock_can_be_released_after_quit', { timeout }, () =>
+  withDaemon(async (daemon, client) => {
+    const acquired = client.acquire(['a'], 5000);
+    (await daemon.next()).reply(`OK ${TOKEN} 4900 1 -`);
+    const lock = await acquired;
+    await client.quit();
+    await assert.rejects(lock.extend(5000), api.UnavailableError);
+    const released = lock.release();
+    (await daemon.next()).reply('OK');
+    await released;
+    await until(() => daemon.conns.size === 0);
+  }),
+);
+
+test('more_requests_than_a_connection_may_have', { timeout }, () =>
+  withDaemon(async (daemon, client) => {
+    const locks = Array.from({ length: 2000 }, (_, index) => client.acquire([`a${index}`], 5000));
+    const requests = [];
+    while (requests.length < 2000) requests.push(await daemon.next());
+    assert.ok(daemon.accepted > 1 && daemon.accepted <= 4, String(daemon.accepted));
+    for (const conn of new Set(requests.map((request) => request.conn)))
+      assert.ok(requests.filter((request) => request.conn === conn).length <= 1024);
+    for (const request of requests) request.reply(`OK ${TOKEN} 4900 1 -`);
+    await Promise.all(locks);
+    await until(() => daemon.conns.size <= 1); // those that are not needed any more end
+  }),
+);
+
+test('many_waits_may_share_a_signal', { timeout }, () =>
+  withDaemon(async (daemon, client) => {
+    const warnings = [];
+    const onWarning = (warning) => warnings.push(warning);
+    process.on('warning', onWarning);
+    const controller = new AbortController();
+    const settings = { signal: controller.signal };
+    const locks = Array.from({ length: 50 }, (_, index) =>
+      assert.rejects(client.acquire([`a${index}`], 5000, settings), { name: 'AbortError' }),
+    );
+    for (let i = 0; i < 50; i++) await daemon.next();
+    controller.abort();
+    await Promise.all(locks);
+    process.off('warning', onWarning);
+    assert.deepEqual(warnings, []);
+  }),
+);
+
+test('requests_are_repeated_after_the_users_have_changed', { timeout }, () =>
+  withDaemon(async (daemon, client) => {
+    const acquired = client.acquire(['a'], 20_000);
+    (await daemon.next()).reply(`OK ${TOKEN} 19000 1 -`);
+    const released = (await acquired).release();
+    const first = await daemon.next();
+    first.conn.end('DENIED the users of this daemon have changed\n');
+    const second = await daemon.next();
+    assert.equal(second.text, first.text);
+    second.reply('OK');
+    await released;
+  }),
+);
+
+test('a_lock_of_another_process', { timeout }, () =>
+  withDaemon(async (daemon, client) => {
+    const tokens = ['a'.repeat(40), 'b'.repeat(40)];
+    for (const [names, value] of [
+      [['a'], 'not a token'],
+      [['a'], `${TOKEN}\nQUIT`],
+      [['a\nQUIT'], TOKEN],
+      [['a', 'b'], TOKEN],
+    ])
+      assert.throws(() => new api.Lock(client, names, value, [], Date.now() + 1000), TypeError);
+    const lock = new api.Lock(client, ['a', 'b'], tokens.join(','), [], Date.now() + 60_000);
+    assert.ok(lock.remaining > 0 && lock.remaining <= 60_000);
+    const released = lock.release();
+    for (const [index, name] of ['a', 'b'].entries()) {
+      const request = await daemon.next();
+      assert.equal(request.text, `UNLOCK ${name} ${tokens[index]}`);
+      request.reply('OK');
+    }
+    assert.equal((await (await released).attempts[0]).votesFor.size, 1);
+  }),
+);
+
+test('an_extension_after_the_deadline_is_no_extension', { timeout }, () =>
+  withDaemon(async (daemon, client) => {
+    const acquired = client.acquire(['a'], 5000);
+    (await daemon.next()).reply(`OK ${TOKEN} 300 1 -`);
+    const lock = await acquired;
+    const extended = assert.rejects(lock.extend(5000), api.LostError);
+    const request = await daemon.next();
+    await until(() => lock.remaining === 0);
+    request.reply(`OK ${TOKEN} 4900 1`);
+    await extended;
+    assert.equal(lock.remaining, 0);
+    assert.ok(lock.signal.aborted);
+  }),
+);
+
+test('no_extension_follows_an_unlock', { timeout }, () =>
+  withDaemon(async (daemon, client) => {
+    const acquired = client.acquire(['a'], 6000);
+    (await daemon.next()).reply(`OK ${TOKEN} 5900 1 -`);
+    const lock = await acquired;
+    const extended = assert.rejects(lock.extend(6000), api.ExecutionError);
+    (await daemon.next()).reply('NOQUORUM 1/3 need=2 m0:timeout'); // it would be repeated
+    const released = lock.release();
+    const unlock = await daemon.next();
+    assert.equal(unlock.text, `UNLOCK a ${TOKEN}`);
+    await extended;
+    unlock.reply('OK');
+    await released;
+    assert.equal(daemon.untaken, 0);
+  }),
+);
+
+test('the_deadline_of_another_process_is_replaced_by_a_proven_one', { timeout }, () =>
+  withDaemon(async (daemon, client) => {
+    const lock = new api.Lock(client, ['a'], TOKEN, [], Date.now() + 3_600_000);
+    const extended = lock.extend(5000);
+    (await daemon.next()).reply(`OK ${TOKEN} 4900 1`);
+    assert.equal(await extended, lock);
+    assert.ok(lock.remaining > 0 && lock.remaining <= 4901);
+  }),
+);
+
+test('all_or_none_when_an_earlier_lock_is_lost', { timeout }, () =>
+  withDaemon(async (daemon, client) => {
+    const acquired = assert.rejects(
+      client.acquire(['a', 'b'], 900, { wait: timeout }),
+      (error) => error instanceof api.LostError && error.reason === 'gone',
+    );
+    (await daemon.next()).reply(`OK ${TOKEN} 890 1 -`);
+    assert.match((await daemon.next()).text, /^LOCK b /);
+    const extend = await daemon.next(); // the first lock is extended while the second one waits
+    assert.equal(extend.text, `EXTEND a ${TOKEN} 900`);
+    extend.reply('GONE');
+    const unlock = await daemon.next();
+    assert.equal(unlock.text, `UNLOCK a ${TOKEN}`);
+    unlock.reply('GONE');
+    await acquired;
+  }),
+);
+
+test('every_scenario_has_a_test', () => {
+  const read = (path) => fs.readFileSync(new URL(path, import.meta.url), 'utf8');
+  const rows = read('../../scenarios.md').match(/^\| `.*?(?= \|)/gm);
+  const tests = read('scenarios.test.js') + read('secrets.test.js');
+  const names = rows
+    .filter((row) => !/\((Python|Go)\)/.test(row))
+    .flatMap((row) => row.match(/(?<=`)\w+(?=`)/g));
+  assert.ok(names.length > 40);
+  assert.deepEqual(
+    names.filter((name) => !tests.includes(`'${name}'`)),
+    [],
+  );
+});
+
+test('version_is_that_of_redlockd', () => {
+  const read = (path) => fs.readFileSync(new URL(path, import.meta.url), 'utf8');
+  const [, version] = /^VERSION := (\S+)$/m.exec(read('../../../Makefile'));
+  assert.equal(JSON.parse(read('../package.json')).version, version);
+});

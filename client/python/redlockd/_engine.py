@@ -1,0 +1,1046 @@
+"""The logic of both clients: connections, requests, locks and their deadlines. Pure.
+
+The engine has no socket, no thread and no clock. The client that owns it (_sync.py, _aio.py) calls
+it with each event and the time, and carries out what the engine asks of its Io. Times are
+nanoseconds of _clock.now_ns().
+
+    a call (LOCK, EXTEND, UNLOCK) --> queue --> session --> reply --> outcome, or again
+    a lease: a granted lock until its end, by UNLOCK or by loss
+
+Sessions. A session is one connection. The current session takes new requests. A session that is
+no longer current (the daemon stops, falls silent, or has too many requests) drains: it stays as
+long as requests or HOLDs need it, and then ends with QUIT. A clean end releases HOLDs at once, so
+the engine never closes a session with a HOLD whose work may still be running.
+
+Requests that have no reply. A reply can come late, so the tag of a request that was given up stays
+reserved. If a given-up LOCK is granted after all, the engine sends UNLOCK. If no other request
+needs the session, the engine also sends QUIT: the daemon then undoes the LOCK at once, and the end
+of the connection shows that no grant is in transit. UNLOCK and EXTEND are sent again, with the same
+token.
+
+Losses. A lease is lost when the daemon says so (GONE, LOST), when a HOLD loses its connection, and
+when its deadline comes. A lease that is extended is given up somewhat before its deadline, so that
+the work can stop in time. A loss is final: a later OK changes nothing.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import random
+from collections import deque
+from typing import Callable, Deque, Dict, List, Optional, Protocol, Sequence, Set, Tuple
+
+from . import _protocol
+from ._clock import NS_PER_MS, NS_PER_S
+from ._protocol import NEVER, Garbled, LockOptions
+from .errors import Denied, NotAcquired, RedlockError, Unavailable
+
+# The daemon accepts 1024 pending requests on a connection. The rest is for EXTEND and UNLOCK of the
+# HOLDs of a session that drains.
+SESSION_REQUESTS = 1000
+# So many given-up LOCKs may wait on a session. With more of them, new requests use a new session.
+SESSION_ABANDONED = 100
+
+BACKOFF_MIN_NS = 50 * NS_PER_MS
+BACKOFF_MAX_NS = 1 * NS_PER_S
+# For how long another address is preferred to one that has failed.
+AVOID_NS = 5 * NS_PER_S
+# A LOCK that found no lock before the end of its wait is sent again after this pause.
+AGAIN_NS = 250 * NS_PER_MS
+# WAIT is rounded down to milliseconds, so HELD can come just before the end of the wait.
+LAST_NS = 10 * NS_PER_MS
+GIVE_UP_MARGIN_MAX_NS = 1 * NS_PER_S
+EXTEND_AGAIN_MAX_NS = 500 * NS_PER_MS
+ATTEMPT_MIN_NS = 100 * NS_PER_MS
+QUIT_NS = 1 * NS_PER_S
+
+OPENING, OPEN, QUITTING, CLOSED = range(4)
+HELD, LOST, RELEASED = range(3)
+
+
+class Io(Protocol):
+    """What the engine asks of its owner. None of the functions may call the engine."""
+
+    def connect(self, session: Session) -> None:
+        """Open a connection to engine.addresses[session.address]; then engine.on_connected() or
+        engine.on_closed()."""
+
+    def flush(self, session: Session) -> None:
+        """Send session.take_output() soon."""
+
+    def close(self, session: Session) -> None:
+        """Close the connection, or stop opening it. No call of the engine follows."""
+
+    def warn(self, text: str) -> None:
+        """Log a warning."""
+
+
+class Timed:
+    """An object whose on_due() the engine calls at due_ns. See Engine.at()."""
+
+    __slots__ = ("due_ns",)
+
+    def __init__(self) -> None:
+        self.due_ns = NEVER
+
+    def on_due(self, engine: Engine, now: int) -> None:
+        raise NotImplementedError
+
+
+# --- sessions ---
+
+
+class Session(Timed):
+    __slots__ = (
+        "address", "state", "pending", "live", "abandoned", "holds", "out", "partial", "tags",
+        "last_input_ns", "pinged", "last_line",
+    )  # fmt: skip
+
+    def __init__(self, address: int) -> None:
+        super().__init__()
+        self.address = address
+        self.state = OPENING
+        self.pending: Dict[bytes, Call] = {}  # by tag
+        self.live = 0  # pending calls that have not been given up
+        self.abandoned = 0  # pending LOCKs that have been given up
+        self.holds: Dict[bytes, Lease] = {}  # by token: a clean end would release these
+        self.out: List[bytes] = []
+        self.partial = b""  # an incomplete line
+        self.tags = 0
+        self.last_input_ns = 0
+        self.pinged = False
+        self.last_line = ""  # a line without a tag, after which the daemon closes
+
+    def take_output(self) -> bytes:
+        output = b"".join(self.out)
+        self.out.clear()
+        return output
+
+    def on_due(self, engine: Engine, now: int) -> None:
+        if self.state == OPENING:
+            engine.io.close(self)
+            engine.on_closed(self, "no answer in time", now)
+        elif self.state == QUITTING:
+            engine.io.close(self)
+            engine.on_closed(self, "", now)
+        elif self.live > 0:
+            # A waiting LOCK may have no reply for hours. PING shows whether the daemon lives.
+            quiet_ns = now - self.last_input_ns
+            if quiet_ns >= engine.timeout_ns and not self.pinged:
+                self.pinged = True
+                engine.send(self, Ping(), now)
+            engine.at(self, now + engine.timeout_ns)
+
+
+# --- calls ---
+
+
+class Call(Timed):
+    """A request. It is in the queue, pending in a session, or neither when it is finished."""
+
+    __slots__ = ("session", "tag", "sent_ns")
+    wanted = True  # False: what is left of a request that was given up
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.session: Optional[Session] = None
+        self.tag = b""
+        self.sent_ns = 0
+
+    def line(self, now: int) -> bytes:
+        raise NotImplementedError
+
+    def reply_due_ns(self, engine: Engine, now: int) -> int:
+        """Until when to wait for the reply to the line that is sent now."""
+        raise NotImplementedError
+
+    def queue_due_ns(self, engine: Engine, now: int) -> int:
+        """Until when to wait in the queue for a session."""
+        return self.reply_due_ns(engine, now)
+
+    def on_reply(self, engine: Engine, words: List[bytes], now: int) -> None:
+        """The reply: words[0] is the tag. The call is no longer pending. Raises Garbled."""
+        raise NotImplementedError
+
+    def on_broken(self, engine: Engine, error: RedlockError, now: int) -> None:
+        """The session was lost before the reply. The call is no longer pending."""
+        self.fail(engine, error, now)
+
+    def on_unreachable(self, engine: Engine, error: RedlockError, now: int) -> None:
+        """No address could be reached. The call is still in the queue."""
+
+    def on_due(self, engine: Engine, now: int) -> None:
+        """There was no session, or no reply, in time."""
+        error = engine.no_reply(self, now)
+        self.fail(engine, error, now)
+
+    def fail(self, engine: Engine, error: RedlockError, now: int) -> None:
+        """Finish with this error."""
+        raise NotImplementedError
+
+    def stub(self) -> Call:
+        """What stays pending in place of this call when it is given up."""
+        return _IGNORED
+
+
+class _Ignored(Call):
+    """A request whose reply does not matter any more."""
+
+    __slots__ = ()
+    wanted = False
+
+    def on_reply(self, engine: Engine, words: List[bytes], now: int) -> None:
+        pass
+
+    def on_broken(self, engine: Engine, error: RedlockError, now: int) -> None:
+        pass
+
+
+_IGNORED = _Ignored()
+
+
+class _AbandonedLock(Call):
+    """A given-up LOCK. If it is granted after all, it is released."""
+
+    __slots__ = ("resource", "options", "of")
+    wanted = False
+
+    def __init__(self, resource: bytes, options: LockOptions, of: Optional[Session]) -> None:
+        super().__init__()
+        self.resource, self.options, self.of = resource, options, of
+
+    def on_reply(self, engine: Engine, words: List[bytes], now: int) -> None:
+        if self.of is not None:
+            self.of.abandoned -= 1
+        if words[1] != b"OK":
+            return
+        grant = _protocol.parse_granted(words, self.options, self.resource)
+        pin = self.of if self.options.hold else None
+        engine.unlock_token(grant.resource, grant.token, self.options.ttl_ms, pin, now)
+
+    def on_broken(self, engine: Engine, error: RedlockError, now: int) -> None:
+        pass
+
+
+class Greeting(Call):
+    """AUTH, NAME and PING, with which a session begins. It is open when PONG has come."""
+
+    __slots__ = ("verb",)
+
+    def __init__(self, verb: bytes) -> None:
+        super().__init__()
+        self.verb = verb
+
+    def on_reply(self, engine: Engine, words: List[bytes], now: int) -> None:
+        session = self.session
+        if session is None or session.state != OPENING:
+            return
+        if words[1] == b"PONG" and self.verb == b"PING":
+            engine.on_open(session, now)
+        elif words[1] == b"DENIED" and self.verb == b"AUTH":
+            engine.on_denied(session, Denied(_protocol.text(words[2:])), now)
+        elif words[1] == b"LIMIT" or words[1] == b"SHUTDOWN":
+            engine.io.close(session)
+            engine.on_closed(session, _protocol.text(words[1:]), now)
+        elif words[1] != b"OK" and self.verb != b"NAME":
+            raise Garbled("unknown reply")
+
+    def fail(self, engine: Engine, error: RedlockError, now: int) -> None:
+        pass
+
+
+class Ping(Call):
+    __slots__ = ()
+
+    def line(self, now: int) -> bytes:
+        return b"PING"
+
+    def reply_due_ns(self, engine: Engine, now: int) -> int:
+        return now + engine.timeout_ns
+
+    def on_reply(self, engine: Engine, words: List[bytes], now: int) -> None:
+        if self.session is not None:
+            self.session.pinged = False
+
+    def fail(self, engine: Engine, error: RedlockError, now: int) -> None:
+        if self.session is not None:
+            self.session.pinged = False
+
+
+Done = Callable[["Outcome", int], None]
+
+
+class Outcome:
+    """The end of a TokenCall."""
+
+    __slots__ = ("word", "deadline_ns", "error")
+
+    def __init__(self, word: bytes, deadline_ns: int, error: Optional[RedlockError]) -> None:
+        self.word = word  # b"OK", b"GONE", or b"" with an error
+        self.deadline_ns = deadline_ns  # after OK to EXTEND
+        self.error = error
+
+
+class TokenCall(Call):
+    """EXTEND (with a TTL) or UNLOCK (without) of a token. If the connection breaks before the
+    reply, the outcome is unknown, and the request is sent again.
+
+    pin: the session of the HOLD. EXTEND is sent there only: it must not seem to continue a HOLD
+    whose connection is lost. UNLOCK is sent there first, because that also ends the HOLD.
+    """
+
+    __slots__ = (
+        "resource", "token", "ttl_ms", "gives_up_ns", "attempt_ns", "pin", "done", "trouble",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        resource: bytes,
+        token: bytes,
+        ttl_ms: Optional[int],
+        gives_up_ns: int,
+        attempt_ns: int,
+        pin: Optional[Session],
+        done: Done,
+    ) -> None:
+        super().__init__()
+        self.resource, self.token, self.ttl_ms = resource, token, ttl_ms
+        self.gives_up_ns, self.attempt_ns = gives_up_ns, attempt_ns
+        self.pin, self.done = pin, done
+        self.trouble = ""  # why the last attempt failed
+
+    def line(self, now: int) -> bytes:
+        if self.ttl_ms is None:
+            return b"UNLOCK %b %b" % (self.resource, self.token)
+        return b"EXTEND %b %b %d" % (self.resource, self.token, self.ttl_ms)
+
+    def reply_due_ns(self, engine: Engine, now: int) -> int:
+        return min(now + self.attempt_ns, self.gives_up_ns)
+
+    def queue_due_ns(self, engine: Engine, now: int) -> int:
+        return self.gives_up_ns
+
+    def on_reply(self, engine: Engine, words: List[bytes], now: int) -> None:
+        word = words[1]
+        if word == b"OK":
+            deadline_ns = 0
+            if self.ttl_ms is not None:
+                grant = _protocol.parse_extended(words, self.token, self.ttl_ms)
+                deadline_ns = _protocol.deadline_ns(grant, self.sent_ns, now)
+            self.done(Outcome(word, deadline_ns, None), now)
+        elif word == b"GONE":
+            self.done(Outcome(word, 0, None), now)
+        else:
+            error = _protocol.failure(words, self.resource)
+            if word == b"SHUTDOWN" and self.session is not None:
+                engine.drain(self.session, now)
+                self.on_broken(engine, error, now)
+            else:
+                self.fail(engine, error, now)
+
+    def on_broken(self, engine: Engine, error: RedlockError, now: int) -> None:
+        if (self.pin is not None and self.ttl_ms is not None) or now >= self.gives_up_ns:
+            self.fail(engine, error, now)
+        else:
+            self.pin, self.trouble = None, str(error)
+            engine.submit(self, now)
+
+    def on_due(self, engine: Engine, now: int) -> None:
+        error = engine.no_reply(self, now)
+        self.on_broken(engine, error, now)
+
+    def fail(self, engine: Engine, error: RedlockError, now: int) -> None:
+        self.done(Outcome(b"", 0, error), now)
+
+
+class Acquire(Call):
+    """Acquires the resources one after the other, all or none.
+
+    done(leases, error): one of the two is None. on_lost(lease): a lease was lost, possibly before
+    all resources were acquired.
+    """
+
+    __slots__ = ("options", "done", "on_lost", "leases", "ends_ns", "paused", "confirm", "finished")
+
+    def __init__(
+        self,
+        options: LockOptions,
+        done: Callable[[Optional[List[Lease]], Optional[RedlockError]], None],
+        on_lost: Callable[[Lease], None],
+    ) -> None:
+        super().__init__()
+        self.options, self.done, self.on_lost = options, done, on_lost
+        self.leases: List[Lease] = []
+        self.ends_ns = NEVER  # the end of the wait
+        self.paused = False
+        self.confirm: Optional[TokenCall] = None  # EXTEND of a grant that came too late
+        self.finished = False
+
+    def start(self, engine: Engine, now: int) -> None:
+        self.ends_ns = min(now + self.options.wait_ns, NEVER - 1)
+        engine.submit(self, now)
+
+    def resource(self) -> bytes:
+        return self.options.resources[len(self.leases)]
+
+    def line(self, now: int) -> bytes:
+        return _protocol.lock_line(self.options, self.resource(), self.ends_ns - now)
+
+    def reply_due_ns(self, engine: Engine, now: int) -> int:
+        return max(now, self.ends_ns) + engine.timeout_ns
+
+    def queue_due_ns(self, engine: Engine, now: int) -> int:
+        return self.ends_ns if self.options.wait_ns > 0 else now + engine.timeout_ns
+
+    def on_reply(self, engine: Engine, words: List[bytes], now: int) -> None:
+        word = words[1]
+        if word == b"OK":
+            self._on_granted(engine, words, now)
+            return
+        error = _protocol.failure(words, self.resource())
+        if word == b"SHUTDOWN" and self.session is not None:
+            engine.drain(self.session, now)
+            self.on_broken(engine, error, now)
+        elif word in (b"HELD", b"LATE") and now < self.ends_ns - LAST_NS:
+            # The longest WAIT is over, or the TTL was too short for one round.
+            self.paused = True
+            engine.at(self, min(now + AGAIN_NS, self.ends_ns - LAST_NS))
+        else:
+            self.fail(engine, error, now)
+
+    def _on_granted(self, engine: Engine, words: List[bytes], now: int) -> None:
+        options = self.options
+        grant = _protocol.parse_granted(words, options, self.resource())
+        lease = Lease(grant, options, self.session, self.on_lost)
+        lease.deadline_ns = _protocol.deadline_ns(grant, self.sent_ns, now)
+        self.leases.append(lease)
+        if lease.hold and self.session is not None:
+            self.session.holds[lease.token] = lease
+        if lease.deadline_ns > now:
+            self._next(engine, now)
+            return
+        # After a long wait the grant can arrive past its deadline, although the masters still
+        # have the lock. EXTEND shows whether they do.
+        self.confirm = TokenCall(
+            lease.resource, lease.token, lease.ttl_ms, now + engine.timeout_ns, engine.timeout_ns,
+            lease.session, lambda outcome, at: self._confirmed(engine, outcome, at),
+        )  # fmt: skip
+        engine.submit(self.confirm, now)
+
+    def _confirmed(self, engine: Engine, outcome: Outcome, now: int) -> None:
+        self.confirm = None
+        lease = self.leases[-1]
+        lease.deadline_ns = outcome.deadline_ns
+        if outcome.word == b"OK" and lease.deadline_ns > now and lease.state == HELD:
+            self._next(engine, now)
+        else:
+            name = lease.resource.decode()
+            self.fail(engine, NotAcquired(f"{name}: the grant arrived after its deadline"), now)
+
+    def _next(self, engine: Engine, now: int) -> None:
+        several = len(self.options.resources) > 1
+        engine.add_lease(self.leases[-1], several, now)
+        if len(self.leases) < len(self.options.resources):
+            engine.submit(self, now)
+            return
+        if several:
+            # While the later ones were acquired, the engine has extended the earlier ones.
+            for lease in self.leases:
+                engine.expire(lease, now)
+                if lease.state != HELD:
+                    error = NotAcquired(f"{lease.resource.decode()} was lost during the wait")
+                    self.fail(engine, error, now)
+                    return
+                lease.extends = self.options.extends
+                lease.schedule(engine)
+        self.finished = True
+        self.done(self.leases, None)
+
+    def on_broken(self, engine: Engine, error: RedlockError, now: int) -> None:
+        # The daemon undoes the LOCK.
+        if now >= self.ends_ns + (0 if self.options.wait_ns > 0 else engine.timeout_ns):
+            self.fail(engine, error, now)
+        else:
+            engine.submit(self, now)
+
+    def on_unreachable(self, engine: Engine, error: RedlockError, now: int) -> None:
+        # A client that has never reached a daemon probably has a wrong address.
+        if self.options.wait_ns == 0 or not engine.was_open:
+            engine.forget(self, now)
+            self.fail(engine, error, now)
+
+    def on_due(self, engine: Engine, now: int) -> None:
+        if self.paused:
+            self.paused = False
+            engine.submit(self, now)
+        else:
+            self.fail(engine, engine.no_reply(self, now), now)
+
+    def stub(self) -> Call:
+        return _AbandonedLock(self.resource(), self.options, self.session)
+
+    def fail(self, engine: Engine, error: RedlockError, now: int) -> None:
+        self.finished = True
+        leases, self.leases = self.leases, []
+        engine.release(leases, None, now)
+        self.done(None, error)
+
+    def cancel(self, engine: Engine, now: int) -> None:
+        """Gives up. Whatever was or will be granted is released. done() is not called."""
+        if self.confirm is not None:
+            engine.forget(self.confirm, now)
+        elif not self.finished:
+            engine.forget(self, now)
+        self.finished = True
+        engine.release(self.leases, None, now)
+
+
+# --- leases ---
+
+
+class Lease(Timed):
+    """A granted lock."""
+
+    __slots__ = (
+        "resource", "token", "fence", "ttl_ms", "deadline_ns", "hold", "linger", "session",
+        "extends", "state", "reason", "on_lost", "extension", "extensions", "retry_ns", "trouble",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        grant: _protocol.Grant,
+        options: LockOptions,
+        session: Optional[Session],
+        on_lost: Callable[[Lease], None],
+    ) -> None:
+        super().__init__()
+        self.resource, self.token, self.fence = grant.resource, grant.token, grant.fence
+        self.ttl_ms = options.ttl_ms
+        self.deadline_ns = 0  # 0: another client may have the lock
+        self.hold, self.linger = options.hold, options.linger
+        self.session = session if options.hold else None
+        self.extends = options.extends
+        self.state = HELD
+        self.reason = ""  # once lost
+        self.on_lost = on_lost
+        self.extension: Optional[TokenCall] = None  # by the engine
+        self.extensions: List[TokenCall] = []  # all that are under way, also by the caller
+        self.retry_ns = 0  # no EXTEND before this time
+        self.trouble = ""  # why the last EXTEND failed
+
+    def give_up_ns(self) -> int:
+        """When the lock counts as lost, unless it is extended."""
+        if not self.extends:
+            return self.deadline_ns
+        margin_ns = min(self.ttl_ms * NS_PER_MS // 10, GIVE_UP_MARGIN_MAX_NS)
+        return self.deadline_ns - margin_ns
+
+    def extend_ns(self) -> int:
+        """When to extend the lock: when a third of its TTL has passed."""
+        return max(self.deadline_ns - self.ttl_ms * NS_PER_MS * 2 // 3, self.retry_ns)
+
+    def attempt_ns(self, engine: Engine) -> int:
+        """For how long to wait for the reply to an EXTEND before it is sent again."""
+        return min(max(self.ttl_ms * NS_PER_MS // 6, ATTEMPT_MIN_NS), engine.timeout_ns)
+
+    def schedule(self, engine: Engine) -> None:
+        due_ns = self.give_up_ns()
+        if self.extends and self.extension is None:
+            due_ns = min(due_ns, self.extend_ns())
+        engine.at(self, due_ns)
+
+    def on_due(self, engine: Engine, now: int) -> None:
+        if self.state != HELD:
+            # The work under a lost HOLD has ended by now, so its session may end as well.
+            engine.drop_hold(self, now)
+        elif now >= self.give_up_ns():
+            engine.lose(self, self.why_expired(), now)
+        else:
+            if self.extends and self.extension is None and now >= self.extend_ns():
+                engine.extend(self, self.ttl_ms, None, now)
+            if self.state == HELD:
+                self.schedule(engine)
+
+    def why_expired(self) -> str:
+        trouble = (self.extension.trouble if self.extension is not None else "") or self.trouble
+        if not self.extends:
+            return "its time is over"
+        return "not extended in time" + (f": {trouble}" if trouble else "")
+
+
+# --- the engine ---
+
+
+class Engine(Timed):
+    """See the top of this file. Not thread-safe."""
+
+    def __init__(
+        self, addresses: Sequence[str], label: Optional[bytes], timeout_ns: int, io: Io
+    ) -> None:
+        super().__init__()
+        self.addresses, self.label, self.timeout_ns, self.io = addresses, label, timeout_ns, io
+        self.sessions: Set[Session] = set()
+        self.current: Optional[Session] = None
+        self.queue: Deque[Call] = deque()
+        self.leases: Set[Lease] = set()
+        self.closed = False
+        self.was_open = False
+        self._heap: List[Tuple[int, int, Timed]] = []
+        self._order = itertools.count()
+        self._timers = 0  # objects with a due_ns; entries of the heap can be outdated
+        self._tried: Dict[int, str] = {}  # addresses that failed in this pass, and why
+        self._avoid_until_ns = [0] * len(addresses)
+        self._passes = 0  # passes over all addresses that failed in a row
+        self._backoff_until_ns = 0
+        self._trouble = "no daemon was reached in time"
+
+    # --- time ---
+
+    def at(self, timed: Timed, due_ns: int) -> None:
+        """Calls timed.on_due() at this time, and not at the time that was set before."""
+        if timed.due_ns == NEVER:
+            self._timers += 1
+        timed.due_ns = due_ns
+        heapq.heappush(self._heap, (due_ns, next(self._order), timed))
+        if len(self._heap) > 2 * self._timers + 64:
+            self._heap = [entry for entry in self._heap if entry[2].due_ns == entry[0]]
+            heapq.heapify(self._heap)
+
+    def stop_timer(self, timed: Timed) -> None:
+        if timed.due_ns != NEVER:
+            timed.due_ns = NEVER
+            self._timers -= 1
+            if self._timers == 0:
+                self._heap.clear()  # outdated entries would keep locks and clients alive
+
+    def next_ns(self) -> int:
+        """When on_time() must be called; NEVER if it need not. May be too early."""
+        return self._heap[0][0] if self._timers > 0 else NEVER
+
+    def on_time(self, now: int) -> None:
+        while self._heap and self._heap[0][0] <= now:
+            due_ns, _, timed = heapq.heappop(self._heap)
+            if timed.due_ns == due_ns:
+                self.stop_timer(timed)
+                timed.on_due(self, now)
+
+    def on_due(self, engine: Engine, now: int) -> None:
+        """The pause after a failed pass over the addresses is over."""
+        if self.queue:
+            self._connect(now)
+
+    # --- calls ---
+
+    def submit(self, call: Call, now: int) -> None:
+        """Sends the request, or queues it until a session is open."""
+        pin = call.pin if isinstance(call, TokenCall) else None
+        session = self.current
+        if session is not None and len(session.pending) >= SESSION_REQUESTS:
+            session = self.current = None  # it drains
+        if pin is not None and pin.state == OPEN:
+            session = pin
+        if self.closed:
+            call.fail(self, Unavailable("the client is closed"), now)
+        elif session is not None and session.state == OPEN:
+            self.send(session, call, now)
+        else:
+            call.session = None
+            self.queue.append(call)
+            self.at(call, call.queue_due_ns(self, now))
+            self._connect(now)
+
+    def send(self, session: Session, call: Call, now: int) -> None:
+        session.tags += 1
+        tag = b"#%d" % session.tags
+        self._push(session, call, tag, call.line(now), now)
+        self.io.flush(session)
+        self.at(call, call.reply_due_ns(self, now))
+        if session.due_ns == NEVER:
+            self.at(session, now + self.timeout_ns)
+
+    def _push(self, session: Session, call: Call, tag: bytes, line: bytes, now: int) -> None:
+        call.session, call.tag, call.sent_ns = session, tag, now
+        session.pending[tag] = call
+        session.live += 1
+        session.out.append(b"%b %b\n" % (tag, line))
+
+    def forget(self, call: Call, now: int) -> None:
+        """Gives up a call without an outcome."""
+        self.stop_timer(call)
+        session = call.session
+        if session is None:
+            if call in self.queue:
+                self.queue.remove(call)
+        elif session.pending.get(call.tag) is call:
+            stub = call.stub()
+            session.pending[call.tag] = stub
+            session.live -= 1
+            session.abandoned += isinstance(stub, _AbandonedLock)
+            self._settle(session, now)
+
+    def no_reply(self, call: Call, now: int) -> RedlockError:
+        """Gives up a call that has waited too long. Returns the error."""
+        session = call.session
+        self.forget(call, now)
+        if session is None:
+            return Unavailable(self._trouble)
+        name = self.addresses[session.address]
+        if session.last_input_ns < call.sent_ns:
+            self._retire(session, now)
+        return Unavailable(f"{name} has not answered in time")
+
+    # --- sessions ---
+
+    def _connect(self, now: int) -> None:
+        if self.current is not None or self.closed:
+            return
+        if now < self._backoff_until_ns:
+            self.at(self, self._backoff_until_ns)
+            return
+        untried = [n for n in range(len(self.addresses)) if n not in self._tried]
+        avoid = self._avoid_until_ns
+        address = min(untried, key=lambda n: (avoid[n] > now, n))
+        session = Session(address)
+        self.sessions.add(session)
+        self.current = session
+        self.at(session, now + self.timeout_ns // len(self.addresses))
+        self.io.connect(session)
+
+    def on_connected(self, session: Session, secret: Optional[bytes], now: int) -> None:
+        if session.state != OPENING:
+            return
+        if secret is not None:
+            self._push(session, Greeting(b"AUTH"), b"#auth", b"AUTH " + secret, now)
+        if self.label is not None:
+            self._push(session, Greeting(b"NAME"), b"#name", b"NAME " + self.label, now)
+        # A stopped daemon accepts connections as well. Only a reply shows that it runs.
+        self._push(session, Greeting(b"PING"), b"#ping", b"PING", now)
+        self.io.flush(session)
+
+    def on_open(self, session: Session, now: int) -> None:
+        self.stop_timer(session)
+        session.state = OPEN
+        self.was_open = True
+        self._passes = 0
+        self._tried.clear()
+        queue, self.queue = self.queue, deque()
+        for call in queue:
+            self.stop_timer(call)
+            self.submit(call, now)
+
+    def on_denied(self, session: Session, error: Denied, now: int) -> None:
+        """The secret is wrong. Another attempt does not help, so all that wait are told."""
+        self.io.close(session)
+        self._remove(session)
+        self._tried.clear()
+        self._pause(now)
+        self._fail_queue(error, now)
+
+    def on_closed(self, session: Session, why: str, now: int) -> None:
+        """The connection has ended, or could not be opened."""
+        was = session.state
+        if was == CLOSED:
+            return
+        self._remove(session)
+        name = self.addresses[session.address]
+        reason = session.last_line or why or "the connection has ended"
+        error = Unavailable(f"{name}: {reason}")
+        if was == OPENING:
+            self._on_unreachable(session, reason, now)
+        elif was == OPEN:
+            self._pause(now)
+        calls, session.pending = session.pending, {}
+        for call in calls.values():
+            self.stop_timer(call)
+            call.on_broken(self, error, now)
+        for lease in list(session.holds.values()):
+            # The daemon may have seen a clean end, which releases a HOLD at once.
+            self.lose(lease, "the connection has ended", now, ended=not lease.linger)
+        session.holds.clear()
+        if self.queue:
+            self._connect(now)
+
+    def _on_unreachable(self, session: Session, why: str, now: int) -> None:
+        """An address has failed: the next one, or all of them have failed."""
+        self._tried[session.address] = why
+        self._avoid_until_ns[session.address] = now + AVOID_NS
+        if len(self._tried) < len(self.addresses):
+            return
+        reasons = [f"{self.addresses[n]}: {text}" for n, text in sorted(self._tried.items())]
+        self._trouble = "no daemon can be reached: " + "; ".join(reasons)
+        self._tried.clear()
+        self._pause(now)
+        error = Unavailable(self._trouble)
+        for call in list(self.queue):
+            call.on_unreachable(self, error, now)
+
+    def _pause(self, now: int) -> None:
+        """A random pause before the next connection, so that clients do not all come at once."""
+        longest = min(BACKOFF_MIN_NS << min(self._passes, 10), BACKOFF_MAX_NS)
+        self._passes += 1
+        self._backoff_until_ns = now + int(longest * random.uniform(0.5, 1))
+
+    def _remove(self, session: Session) -> None:
+        session.state = CLOSED
+        self.stop_timer(session)
+        self.sessions.discard(session)
+        if self.current is session:
+            self.current = None
+
+    def drain(self, session: Session, now: int) -> None:
+        """The daemon is stopping: new requests go elsewhere."""
+        self._avoid_until_ns[session.address] = now + AVOID_NS
+        if self.current is session:
+            self.current = None
+        self._settle(session, now)
+
+    def _retire(self, session: Session, now: int) -> None:
+        """The daemon is silent: all requests go elsewhere. The session stays for its HOLDs."""
+        calls = [call for call in session.pending.values() if call.wanted]
+        name = self.addresses[session.address]
+        error = Unavailable(f"{name} has not answered in time")
+        self.drain(session, now)
+        for call in calls:
+            self.forget(call, now)
+            call.on_broken(self, error, now)
+
+    def _settle(self, session: Session, now: int) -> None:
+        """Ends the session if it has served its purpose: no request and no HOLD needs it, and
+        either it drains or it has given-up LOCKs, which QUIT undoes."""
+        if session.state != OPEN:
+            return
+        abandoned = session.abandoned
+        if session is self.current and abandoned >= SESSION_ABANDONED:
+            self.current = None
+        if session.live > 0 or session.holds or (session is self.current and abandoned == 0):
+            return
+        if self.current is session:
+            self.current = None
+        self._quit(session, now)
+
+    def _quit(self, session: Session, now: int) -> None:
+        session.state = QUITTING
+        session.out.append(b"#quit QUIT\n")
+        session.pending[b"#quit"] = _IGNORED
+        self.io.flush(session)
+        self.at(session, now + QUIT_NS)
+
+    def on_bytes(self, session: Session, data: bytes, now: int) -> None:
+        """Bytes have arrived. A line counts only with its LF."""
+        lines = (session.partial + data if session.partial else data).split(b"\n")
+        session.partial = lines.pop()
+        session.last_input_ns = now
+        pending = session.pending
+        try:
+            if len(session.partial) > _protocol.REPLY_MAX:
+                raise Garbled("the line is too long")
+            for line in lines:
+                if session.state == CLOSED:
+                    return
+                words = line.split(b" ")
+                call = pending.pop(words[0], None)
+                if call is None:
+                    self._on_untagged(session, words, now)
+                    continue
+                if call.wanted:
+                    self.stop_timer(call)
+                    session.live -= 1
+                try:
+                    if len(words) < 2:
+                        raise Garbled("the reply is empty")
+                    call.on_reply(self, words, now)
+                except Garbled:
+                    call.on_broken(self, Unavailable("the reply makes no sense"), now)
+                    raise
+                if session is not self.current:
+                    self._settle(session, now)
+        except Garbled as error:
+            self.io.close(session)
+            self.on_closed(session, f"this is no redlockd: {error}", now)
+
+    def _on_untagged(self, session: Session, words: List[bytes], now: int) -> None:
+        if words[0] == b"!" and len(words) >= 5:
+            lease = session.holds.get(words[3])
+            if words[1] == b"LOST" and lease is not None:
+                reason = _protocol.text(words[4:5])
+                session.holds.pop(words[3])
+                self.lose(lease, reason, now, ended=reason == "gone")
+                self._settle(session, now)
+            elif words[1] == b"WARN":
+                name, master = _protocol.text(words[2:3]), _protocol.text(words[4:])
+                self.io.warn(f"{name} is still held, but a master lost its vote: {master}")
+        elif words[0] in (b"LIMIT", b"DENIED", b"SHUTDOWN", b"ERR"):
+            session.last_line = _protocol.text(words)
+        elif words[0] != b"!":
+            raise Garbled(_protocol.text(words)[:60])
+
+    # --- leases ---
+
+    def add_lease(self, lease: Lease, collecting: bool, now: int) -> None:
+        if lease.state != HELD:
+            return
+        lease.extends = lease.extends or collecting
+        self.leases.add(lease)
+        lease.schedule(self)
+
+    def extend(self, lease: Lease, ttl_ms: int, done: Optional[Done], now: int) -> None:
+        """Extends the lease. done, if given, gets the outcome; a loss is told to on_lost()."""
+        by_itself = done is None
+
+        def extended(outcome: Outcome, at: int) -> None:
+            lease.extensions.remove(call)
+            if by_itself:
+                lease.extension = None
+            self._extended(lease, ttl_ms, outcome, at)
+            if done is not None:
+                done(outcome, at)
+
+        call = TokenCall(
+            lease.resource, lease.token, ttl_ms, lease.give_up_ns(), lease.attempt_ns(self),
+            lease.session, extended,
+        )  # fmt: skip
+        lease.extensions.append(call)
+        if by_itself:
+            lease.extension = call
+        if lease.session is not None and lease.session not in self.sessions:
+            call.fail(self, Unavailable("the connection has ended"), now)
+        else:
+            self.submit(call, now)
+
+    def _extended(self, lease: Lease, ttl_ms: int, outcome: Outcome, now: int) -> None:
+        if lease.state != HELD:
+            return
+        if outcome.word == b"GONE":
+            self.lose(lease, "gone", now, ended=True)
+        elif now >= lease.give_up_ns():
+            # The work has been told to stop, or is about to be. An OK comes too late.
+            self.lose(lease, lease.why_expired(), now)
+        elif outcome.word == b"OK":
+            lease.retry_ns, lease.trouble = 0, ""
+            if outcome.deadline_ns > lease.deadline_ns:
+                lease.deadline_ns, lease.ttl_ms = outcome.deadline_ns, ttl_ms
+            lease.schedule(self)
+        else:
+            lease.trouble = str(outcome.error)
+            pause_ns = min(lease.ttl_ms * NS_PER_MS // 30, EXTEND_AGAIN_MAX_NS)
+            lease.retry_ns = now + pause_ns
+            lease.schedule(self)
+
+    def lose(self, lease: Lease, reason: str, now: int, ended: bool = False) -> None:
+        """The lease is lost. ended: another client may have the lock already."""
+        if lease.state != HELD:
+            return
+        lease.state, lease.reason = LOST, reason
+        if ended:
+            lease.deadline_ns = 0
+        self._end_lease(lease, now)
+        session = lease.session
+        if session is not None and lease.token in session.holds:
+            self.at(lease, lease.deadline_ns)  # until then, its work may still be stopping
+        lease.on_lost(lease)
+
+    def expire(self, lease: Lease, now: int) -> None:
+        """Loses the lease if its time is over."""
+        if lease.state == HELD and now >= lease.give_up_ns():
+            self.lose(lease, lease.why_expired(), now)
+
+    def _end_lease(self, lease: Lease, now: int) -> None:
+        self.stop_timer(lease)
+        self.leases.discard(lease)
+        for call in list(lease.extensions):  # the token is not extended any more
+            self.forget(call, now)
+            call.fail(self, Unavailable("the lock has ended"), now)
+
+    def drop_hold(self, lease: Lease, now: int) -> None:
+        session = lease.session
+        if session is not None:
+            session.holds.pop(lease.token, None)
+            self._settle(session, now)
+
+    def release(
+        self,
+        leases: Sequence[Lease],
+        done: Optional[Callable[[List[Outcome]], None]],
+        now: int,
+    ) -> None:
+        """Unlocks the leases, whether or not they are lost. done gets the outcome of each."""
+        outcomes: List[Outcome] = []
+        asked = len(leases)
+
+        def unlocked(outcome: Outcome, at: int) -> None:
+            outcomes.append(outcome)
+            if len(outcomes) == asked and done is not None:
+                done(outcomes)
+
+        for lease in leases:
+            if lease.state == RELEASED or lease.reason == "gone":
+                lease.state = RELEASED
+                unlocked(Outcome(b"GONE", 0, None), now)
+                continue
+            lease.state, lease.deadline_ns = RELEASED, 0
+            self._end_lease(lease, now)
+            self._unlock(lease.resource, lease.token, self.timeout_ns, lease.session, unlocked, now)
+            self.drop_hold(lease, now)
+
+    def unlock_token(
+        self, resource: bytes, token: bytes, ttl_ms: int, pin: Optional[Session], now: int
+    ) -> None:
+        """Releases a lock that nobody wants. After its TTL, it is free anyway."""
+        self._unlock(resource, token, ttl_ms * NS_PER_MS, pin, lambda outcome, at: None, now)
+
+    def _unlock(
+        self,
+        resource: bytes,
+        token: bytes,
+        within_ns: int,
+        pin: Optional[Session],
+        done: Done,
+        now: int,
+    ) -> None:
+        attempt_ns = self.timeout_ns // 2
+        call = TokenCall(resource, token, None, now + within_ns, attempt_ns, pin, done)
+        self.submit(call, now)
+
+    # --- the end ---
+
+    def _fail_queue(self, error: RedlockError, now: int) -> None:
+        queue, self.queue = self.queue, deque()
+        for call in queue:
+            self.stop_timer(call)
+            call.fail(self, error, now)
+
+    def close(self, now: int) -> None:
+        """Ends all sessions cleanly, which releases HOLDs and pending LOCKs. Other locks stay on
+        the masters until their TTL ends."""
+        self.closed = True
+        self.stop_timer(self)
+        error = Unavailable("the client is closed")
+        for lease in list(self.leases):
+            self.lose(lease, "the client is closed", now, ended=lease.hold)
+        self._fail_queue(error, now)
+        for session in list(self.sessions):
+            for call in list(session.pending.values()):
+                if call.wanted:
+                    self.forget(call, now)
+                    call.fail(self, error, now)
+            session.holds.clear()
+            if session.state == OPEN:
+                self._quit(session, now)
+            elif session.state == OPENING:
+                self._remove(session)
+                self.io.close(session)
+
+    def disown(self) -> None:
+        """In a forked child: the locks and connections belong to the parent."""
+        now = 0
+        self.closed = True
+        for lease in self.leases:
+            lease.state, lease.reason, lease.deadline_ns = LOST, "the process has forked", 0
+        error = Unavailable("the process has forked")
+        self._fail_queue(error, now)
+        for session in self.sessions:
+            calls = [call for call in session.pending.values() if call.wanted]
+            session.pending, session.holds = {}, {}
+            for call in calls:
+                call.fail(self, error, now)

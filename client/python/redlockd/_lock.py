@@ -1,0 +1,189 @@
+"""What the locks of both clients have in common."""
+
+from __future__ import annotations
+
+from typing import List, NamedTuple, Optional, Tuple
+
+from . import _fork
+from ._clock import now_ns
+from ._engine import HELD, Engine, Lease, Outcome
+from ._protocol import LockOptions, seconds, ttl_to_ms
+from .errors import Lost, NotAcquired, RedlockError
+
+
+class Grant(NamedTuple):
+    """One acquired resource.
+
+    resource: its name; with slots, the name of the slot.
+    token: with it, any client can extend and release the lock. Keep it secret.
+    fence: the fencing token, or None.
+    """
+
+    resource: str
+    token: str
+    fence: Optional[int]
+
+    def __repr__(self) -> str:
+        return f"Grant(resource={self.resource!r}, fence={self.fence!r})"
+
+
+class LockBase:
+    """The state of a lock that does not depend on the kind of client."""
+
+    def __init__(self, options: LockOptions) -> None:
+        self._options = options
+        self._leases: List[Lease] = []
+        self._reason: Optional[str] = None  # why the lock is lost
+        self._busy = False  # acquire() or unlock() is under way
+        self._process = _fork.process_id()
+
+    # --- state ---
+
+    @property
+    def held(self) -> bool:
+        """Whether the lock is held, now. Use check() before each step of the work."""
+        return bool(self._leases) and self._why_lost() is None
+
+    @property
+    def grants(self) -> Tuple[Grant, ...]:
+        """What was acquired, in the order of the bytes of the names; () before acquire()."""
+        return tuple(
+            Grant(lease.resource.decode(), lease.token.decode(), lease.fence)
+            for lease in self._leases
+        )
+
+    @property
+    def resource(self) -> str:
+        """The name of the lock; with slots, that of the slot. For several resources use grants."""
+        return self._only().resource.decode()
+
+    @property
+    def token(self) -> str:
+        """The token of the lock. For several resources use grants."""
+        return self._only().token.decode()
+
+    @property
+    def fence(self) -> Optional[int]:
+        """The fencing token: send it along with each write, and let the store refuse a number that
+        is smaller than the greatest it has seen. None if the lock was acquired without one. For
+        several resources use grants."""
+        return self._only().fence
+
+    def remaining(self) -> float:
+        """Seconds until another client can have the lock; 0 if that is possible already.
+
+        After a loss, this is the time in which the work has to stop.
+        """
+        leases = self._leases  # another thread may unlock meanwhile
+        if not leases or self._process != _fork.process_id():
+            return 0.0
+        deadline_ns = min([lease.deadline_ns for lease in leases])
+        return max(0.0, seconds(deadline_ns - now_ns()))
+
+    def check(self) -> float:
+        """Raises Lost if the lock is not held. Returns the remaining time in seconds.
+
+        Call it before each step of the work, and use the result as the time limit of that step.
+        """
+        reason = self._why_lost()
+        if reason is not None:
+            raise self._lost_error(reason)
+        return self.remaining()
+
+    def __repr__(self) -> str:
+        names = b", ".join(self._options.resources).decode()
+        state = "held" if self.held else "not held"
+        return f"<{type(self).__name__} {names}: {state}>"
+
+    # --- for the clients ---
+
+    def _expire(self) -> None:
+        """Lets the engine lose the leases whose time is over."""
+        raise NotImplementedError
+
+    def _why_lost(self) -> Optional[str]:
+        """The reason why the lock is not held; None if it is held."""
+        if self._process != _fork.process_id():
+            return "the process has forked"
+        if self._reason is None:
+            now = now_ns()
+            for lease in self._leases:
+                if now >= lease.give_up_ns():
+                    self._expire()  # unless it is being extended just now
+        if self._reason is not None:
+            return self._reason
+        return None if self._leases else "it is not acquired"
+
+    def _lost_error(self, reason: str) -> Lost:
+        return Lost(b", ".join(self._options.resources).decode(), reason)
+
+    def _note_loss(self, lease: Lease) -> bool:
+        """Takes note of a lost lease. Returns True for the first one of an acquired lock."""
+        if self._reason is not None or not any(each is lease for each in self._leases):
+            return False
+        self._reason = lease.reason
+        return True
+
+    def _begin_acquire(self) -> None:
+        if self._process != _fork.process_id():
+            self._busy, self._leases = False, []  # they belong to the parent
+        if self._busy or self._leases:
+            raise RuntimeError("the lock is acquired already, or is being acquired")
+        self._busy, self._reason = True, None
+        self._process = _fork.process_id()
+
+    def _set_leases(self, leases: List[Lease]) -> None:
+        """The lock is acquired. A lease may be lost again already."""
+        self._leases = leases
+        for lease in leases:
+            if lease.state != HELD:
+                self._note_loss(lease)
+
+    def _late_error(self) -> Optional[NotAcquired]:
+        """For acquire(): the error if the process was stopped before it could take the lock."""
+        reason = self._why_lost()
+        return None if reason is None else NotAcquired(f"acquired, but lost at once: {reason}")
+
+    def _take_leases(self) -> List[Lease]:
+        """For unlock(): from now on, the lock is not acquired."""
+        leases, self._leases = self._leases, []
+        return leases
+
+    def _start_extend(self, engine: Engine, ttl: Optional[float], extension: Extension) -> None:
+        ttl_ms = self._options.ttl_ms if ttl is None else ttl_to_ms(ttl)
+        now = now_ns()
+        extension.left = len(self._leases)
+        for lease in self._leases:
+            engine.extend(lease, ttl_ms, extension.on_outcome, now)
+
+    def _only(self) -> Lease:
+        if len(self._leases) != 1:
+            many = len(self._leases) > 1
+            raise ValueError("use grants: there are several resources" if many else "not acquired")
+        return self._leases[0]
+
+
+class Extension:
+    """Waits for the outcomes of the EXTENDs of one extend()."""
+
+    def __init__(self) -> None:
+        self.left = 0
+        self.error: Optional[RedlockError] = None
+
+    def on_outcome(self, outcome: Outcome, now: int) -> None:
+        self.left -= 1
+        if self.error is None:
+            self.error = outcome.error
+        if self.left == 0:
+            self.on_end()
+
+    def on_end(self) -> None:
+        raise NotImplementedError
+
+
+def was_held(outcomes: List[Outcome]) -> bool:
+    """Whether each UNLOCK has released the lock. Raises the error of an UNLOCK that failed."""
+    for outcome in outcomes:
+        if outcome.error is not None:
+            raise outcome.error
+    return all(outcome.word == b"OK" for outcome in outcomes)

@@ -1,0 +1,633 @@
+"""The client for threads."""
+
+from __future__ import annotations
+
+import logging
+import os
+import selectors
+import socket
+import ssl
+import threading
+import weakref
+from types import TracebackType
+from typing import Dict, Iterable, List, Optional, Tuple, Type, Union
+
+from . import _fork
+from ._address import Address, parse_addresses
+from ._clock import NS_PER_S, now_ns
+from ._engine import CLOSED, Acquire, Engine, Lease, Outcome, Session
+from ._lock import Extension, LockBase, was_held
+from ._protocol import NEVER, LockOptions, check_label, check_secret, lock_options, to_ns
+from .errors import NotAcquired, RedlockError, Unavailable
+
+_log = logging.getLogger("redlockd")
+
+# A suspend of the machine stops the timers of Python, but not the deadlines. So look at the clock
+# this often while there is a deadline.
+TICK_S = 1.0
+
+CLOSE_S = 2.0
+
+
+class Settings:
+    """How to reach the daemons, checked."""
+
+    def __init__(
+        self,
+        addresses: Union[str, Iterable[str]],
+        secret: Optional[str],
+        secret_file: Optional[Union[str, os.PathLike[str]]],
+        name: Optional[str],
+        timeout: float,
+        ca_file: Optional[Union[str, os.PathLike[str]]],
+        ssl_context: Optional[ssl.SSLContext],
+    ) -> None:
+        if secret is not None and secret_file is not None:
+            raise ValueError("secret and secret_file exclude each other")
+        if ca_file is not None and ssl_context is not None:
+            raise ValueError("ca_file and ssl_context exclude each other")
+        self.addresses = parse_addresses(addresses)
+        self.secret = None if secret is None else check_secret(secret)
+        self.secret_file = secret_file
+        self.label = None if name is None else check_label(name)
+        self.timeout_ns = to_ns(timeout, "timeout")
+        if self.timeout_ns == 0:
+            raise ValueError("timeout must be above 0")
+        self.tls = ssl_context
+        if self.tls is None and any(address.kind == "tls" for address in self.addresses):
+            self.tls = ssl.create_default_context(cafile=ca_file)
+
+    def read_secret(self) -> Optional[bytes]:
+        """The secret for a new connection. The file is read each time, as its secret may change."""
+        if self.secret_file is None:
+            return self.secret
+        with open(self.secret_file, encoding="utf-8") as file:
+            return check_secret(file.readline().rstrip("\r\n"))
+
+
+class _Result:
+    """What a thread waits for. A plain lock is the fastest way to wake another thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._lock.acquire()
+
+    def finish(self) -> None:
+        self._lock.release()
+
+    def wait(self) -> None:
+        self._lock.acquire()
+
+
+class _Acquired(_Result):
+    def __init__(self) -> None:
+        super().__init__()
+        self.leases: List[Lease] = []
+        self.error: Optional[RedlockError] = None
+
+    def done(self, leases: Optional[List[Lease]], error: Optional[RedlockError]) -> None:
+        self.leases, self.error = leases or [], error
+        self.finish()
+
+
+class _Released(_Result):
+    def __init__(self) -> None:
+        super().__init__()
+        self.outcomes: List[Outcome] = []
+
+    def done(self, outcomes: List[Outcome]) -> None:
+        self.outcomes = outcomes
+        self.finish()
+
+
+class _Extended(_Result, Extension):
+    def __init__(self) -> None:
+        _Result.__init__(self)
+        Extension.__init__(self)
+
+    def on_end(self) -> None:
+        self.finish()
+
+
+class _Driver:
+    """Carries out what the engine asks for. One thread reads all connections and runs the timers;
+    the threads of the callers write. All of them use the engine and the sockets under `mutex`."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self._reset()
+        _fork.watch(self)
+
+    def use(self) -> None:
+        """Before each request: notices a fork that code in C has made without telling Python."""
+        if self.process != _fork.process_id():
+            self.after_fork()
+
+    def _reset(self) -> None:
+        self.process = _fork.process_id()
+        self.mutex = threading.Lock()
+        names = [address.text for address in self.settings.addresses]
+        self.engine = Engine(names, self.settings.label, self.settings.timeout_ns, self)
+        self._sockets: Dict[Session, socket.socket] = {}
+        self._output: Dict[Session, bytes] = {}  # what the kernel has not taken yet
+        self._dirty: List[Session] = []
+        self._thread: Optional[threading.Thread] = None
+        self._selector: Optional[selectors.BaseSelector] = None
+        self._wake: Optional[Tuple[socket.socket, socket.socket]] = None
+        self._wakes_at_ns = NEVER  # when the thread looks at the engine again by itself
+        self._changed: List[Session] = []  # sessions to register with the selector
+        self._close_requested = False
+
+    # --- calls by other threads, under the mutex ---
+
+    def step_done(self) -> None:
+        """After each use of the engine."""
+        while self._dirty:
+            dirty, self._dirty = self._dirty, []
+            for session in dirty:
+                self._send(session)
+        if self._thread is None:
+            if self.engine.next_ns() == NEVER:
+                return
+            self._wake = socket.socketpair()
+            for end in self._wake:
+                end.setblocking(False)
+            self._thread = threading.Thread(target=self._run, name="redlockd", daemon=True)
+            self._thread.start()
+        elif self._changed or self.engine.next_ns() < self._wakes_at_ns or self.engine.closed:
+            self._wake_up()
+
+    def _wake_up(self) -> None:
+        if self._wakes_at_ns == 0 or self._wake is None:
+            return  # the thread runs already
+        self._wakes_at_ns = 0
+        try:
+            self._wake[1].send(b"w")
+        except BlockingIOError:
+            pass  # it has enough to read
+
+    # --- Io of the engine ---
+
+    def connect(self, session: Session) -> None:
+        # A thread of its own, because the lookup of a name can block for a long time.
+        opener = threading.Thread(target=self._open, args=(session,), daemon=True)
+        opener.start()
+
+    def flush(self, session: Session) -> None:
+        self._dirty.append(session)
+
+    def close(self, session: Session) -> None:
+        conn = self._sockets.pop(session, None)
+        self._output.pop(session, None)
+        if conn is not None:
+            if self._selector is not None:
+                try:
+                    self._selector.unregister(conn)
+                except KeyError:
+                    pass  # not registered yet
+            conn.close()
+
+    def warn(self, text: str) -> None:
+        _log.warning("%s", text)
+
+    # --- connections ---
+
+    def _open(self, session: Session) -> None:
+        address = self.settings.addresses[session.address]
+        conn: Optional[socket.socket] = None
+        why = ""
+        try:
+            secret = self.settings.read_secret()
+            conn = self._connect(address)
+            conn.setblocking(False)
+        except (OSError, ValueError) as error:  # ValueError: of the secret file
+            why = str(error) or type(error).__name__
+        with self.mutex:
+            if session.state == CLOSED:
+                if conn is not None:
+                    conn.close()
+            elif conn is None:
+                self.engine.on_closed(session, why, now_ns())
+            else:
+                self._sockets[session] = conn
+                self._changed.append(session)
+                self.engine.on_connected(session, secret, now_ns())
+            self.step_done()
+
+    def _connect(self, address: Address) -> socket.socket:
+        timeout_s = self.settings.timeout_ns / NS_PER_S
+        if address.kind == "unix":
+            conn = socket.socket(socket.AF_UNIX)
+            try:
+                conn.settimeout(timeout_s)
+                conn.connect(address.host)
+            except BaseException:
+                conn.close()
+                raise
+            return conn
+        conn = socket.create_connection((address.host, address.port), timeout_s)
+        try:
+            conn.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if address.kind == "tls":
+                assert self.settings.tls is not None
+                return self.settings.tls.wrap_socket(conn, server_hostname=address.host)
+        except BaseException:
+            conn.close()
+            raise
+        return conn
+
+    def _send(self, session: Session) -> None:
+        conn = self._sockets.get(session)
+        if conn is None:
+            return
+        blocked = self._output.pop(session, b"")
+        output = blocked + session.take_output()
+        try:
+            while output:
+                output = output[conn.send(output) :]
+        except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            self._output[session] = output
+            if not blocked:
+                self._changed.append(session)  # watch it for room to write
+        except OSError:
+            pass  # the thread that reads finds out, after it has read what is still there
+
+    def _lost(self, session: Session, error: Optional[OSError]) -> None:
+        self.close(session)
+        why = str(error) if error is not None else "the daemon has closed the connection"
+        self.engine.on_closed(session, why, now_ns())
+
+    def _receive(self, session: Session, conn: socket.socket) -> None:
+        try:
+            while self._sockets.get(session) is conn:
+                data = conn.recv(65536)
+                if not data:
+                    self._lost(session, None)
+                    return
+                self.engine.on_bytes(session, data, now_ns())
+                if not isinstance(conn, ssl.SSLSocket):
+                    return  # the selector tells if there is more; OpenSSL may have it already
+        except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            pass
+        except OSError as error:
+            self._lost(session, error)
+
+    # --- the thread ---
+
+    def _run(self) -> None:
+        try:
+            with selectors.DefaultSelector() as selector:
+                self._loop(selector)
+        except BaseException:
+            # A bug. Nobody must wait for this thread, or rely on its timers.
+            with self.mutex:
+                self.engine.close(now_ns())
+                for session in list(self._sockets):
+                    self.close(session)
+            raise
+
+    def _loop(self, selector: selectors.BaseSelector) -> None:
+        assert self._wake is not None
+        self._selector = selector
+        selector.register(self._wake[0], selectors.EVENT_READ)
+        ready: List[Tuple[selectors.SelectorKey, int]] = []
+        was_idle = False
+        while True:
+            with self.mutex:
+                self._wakes_at_ns = 0
+                for key, events in ready:
+                    self._on_ready(key, events)
+                self._watch(selector)
+                self.engine.on_time(now_ns())
+                if self._close_requested and not self.engine.closed:
+                    self.engine.close(now_ns())
+                self.step_done()
+                if self.engine.closed and not self.engine.sessions:
+                    selector.unregister(self._wake[0])
+                    self._selector = None
+                    for end in self._wake:
+                        end.close()
+                    self._wake = None
+                    return
+                # Stay awake for one tick after the last request: waking up the thread for each
+                # request would cost more.
+                is_idle = self.engine.next_ns() == NEVER
+                delay_s = self._delay_s(is_idle and was_idle)
+                was_idle = is_idle and not ready
+            ready = selector.select(delay_s)
+
+    def _delay_s(self, forever: bool) -> Optional[float]:
+        if self._changed:
+            return 0.0
+        if forever:
+            self._wakes_at_ns = NEVER
+            return None
+        now = now_ns()
+        delay_ns = min(max(0, self.engine.next_ns() - now), int(TICK_S * NS_PER_S))
+        self._wakes_at_ns = now + delay_ns
+        return delay_ns / NS_PER_S
+
+    def _watch(self, selector: selectors.BaseSelector) -> None:
+        """Registers new connections, and those whose output is blocked."""
+        changed, self._changed = self._changed, []
+        for session in changed:
+            conn = self._sockets.get(session)
+            if conn is None:
+                continue
+            events = selectors.EVENT_READ
+            if session in self._output:
+                events |= selectors.EVENT_WRITE
+            try:
+                selector.modify(conn, events, session)
+            except KeyError:
+                selector.register(conn, events, session)
+                if isinstance(conn, ssl.SSLSocket):
+                    self._receive(session, conn)  # OpenSSL may have read something already
+
+    def _on_ready(self, key: selectors.SelectorKey, events: int) -> None:
+        session = key.data
+        if session is None:
+            assert self._wake is not None
+            self._wake[0].recv(4096)
+            return
+        conn = self._sockets.get(session)
+        if conn is not key.fileobj or conn is None:
+            return  # closed meanwhile
+        if events & selectors.EVENT_READ:
+            self._receive(session, conn)
+        if events & selectors.EVENT_WRITE:
+            self._send(session)
+            self._changed.append(session)
+
+    # --- the end ---
+
+    def request_close(self) -> None:
+        """The client is garbage. The collector may run in any thread, even in one that has the
+        mutex, so this only tells the thread."""
+        self._close_requested = True
+        if self._wake is not None:
+            try:
+                self._wake[1].send(b"c")
+            except OSError:
+                pass  # it is awake, or has ended
+
+    def shut_down(self) -> None:
+        """Ends all connections cleanly, and waits a moment for that."""
+        with self.mutex:
+            if not self.engine.closed:
+                self.engine.close(now_ns())
+                self.step_done()
+            thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(CLOSE_S)
+
+    def after_fork(self) -> None:
+        """The child closes its copies of the sockets. That does not end the connections, but else
+        they would not end together with the parent."""
+        engine, selector, wake = self.engine, self._selector, self._wake
+        sockets = list(self._sockets.values())
+        self._reset()
+        engine.disown()
+        for conn in sockets:
+            conn.close()
+        if selector is not None:
+            selector.close()
+        for end in wake or ():
+            end.close()
+
+
+class Redlock:
+    """A client of redlockd. Threads may share it; it has one connection for all of them.
+
+    addresses: tcp://HOST:PORT, tls://HOST:PORT or unix:/PATH; or several, in order of preference:
+        daemons on the same masters. If one fails, the client uses another one.
+    secret, or secret_file: authenticates the client, if the daemon has users.
+    name: the name of the connection in the listings of the daemon.
+    timeout: seconds for a reply, beyond the wait for a lock; also for a connection.
+    ca_file: for tls://, a file with the CA of the daemon; by default, the CAs of the system.
+    ssl_context: replaces the default context, for example with one that has a certificate.
+
+    The client connects with the first request. Arguments that are wrong raise ValueError.
+
+    close() ends the client. A forked child may use its copy of the client; it then has a connection
+    of its own, and none of the locks of the parent.
+    """
+
+    def __init__(
+        self,
+        addresses: Union[str, Iterable[str]] = "tcp://127.0.0.1:7335",
+        *,
+        secret: Optional[str] = None,
+        secret_file: Optional[Union[str, os.PathLike[str]]] = None,
+        name: Optional[str] = None,
+        timeout: float = 5.0,
+        ca_file: Optional[Union[str, os.PathLike[str]]] = None,
+        ssl_context: Optional[ssl.SSLContext] = None,
+    ) -> None:
+        settings = Settings(addresses, secret, secret_file, name, timeout, ca_file, ssl_context)
+        self._driver = _Driver(settings)
+        # At the end of the process, the kernel closes the connection.
+        finalizer = weakref.finalize(self, _Driver.request_close, self._driver)
+        finalizer.atexit = False
+
+    def lock(
+        self,
+        resources: Union[str, Iterable[str]],
+        *,
+        ttl: float,
+        wait: Optional[float] = 0.0,
+        fence: bool = False,
+        hold: bool = False,
+        linger: bool = False,
+        auto_extend: bool = False,
+        slots: Optional[int] = None,
+    ) -> Lock:
+        """Makes a lock that is not acquired yet: use it in a with statement, or call acquire().
+
+        resources: a name, or several names that are acquired together, all or none.
+        ttl: seconds after which the lock ends, unless it is extended.
+        wait: for how many seconds to wait in line for the lock; None: without a limit.
+        fence: also request a fencing token.
+        auto_extend: extend the lock for as long as it is held. The daemons limit this, by default
+            to 1000 extensions and an hour.
+        hold: the daemon extends the lock as long as this connection lives, and tells at once when
+            the lock is lost. The client extends it as well, because silence proves nothing. The
+            lock is lost when the connection is; it is free at once when this process ends.
+        linger: with hold: the lock outlives a killed process by up to the TTL, for locks that also
+            protect the work of other processes.
+        slots: acquire one of so many slots, so that up to so many clients hold the name.
+        """
+        options = lock_options(resources, ttl, wait, fence, hold, linger, auto_extend, slots)
+        return Lock(self, options)
+
+    def try_lock(
+        self,
+        resources: Union[str, Iterable[str]],
+        *,
+        ttl: float,
+        fence: bool = False,
+        hold: bool = False,
+        linger: bool = False,
+        auto_extend: bool = False,
+        slots: Optional[int] = None,
+    ) -> Optional[Lock]:
+        """An acquired lock, without a wait; None if another client holds it. See lock()."""
+        options = lock_options(resources, ttl, 0.0, fence, hold, linger, auto_extend, slots)
+        lock = Lock(self, options)
+        try:
+            return lock.acquire()
+        except NotAcquired:
+            return None
+
+    def close(self) -> None:
+        """Ends the connection. HOLDs are released; other locks stay until their TTL ends, but this
+        client counts all of them as lost. Requests under way raise Unavailable."""
+        self._driver.shut_down()
+
+    def __enter__(self) -> Redlock:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class Lock(LockBase):
+    """A lock of Redlock.lock(). Any thread may use it."""
+
+    def __init__(self, client: Redlock, options: LockOptions) -> None:
+        super().__init__(options)
+        self._client = client  # keeps the connection alive
+        self._driver = client._driver
+        self._call: Optional[Acquire] = None
+        self._acquired: Optional[_Acquired] = None
+        self._event: Optional[threading.Event] = None
+
+    def acquire(self) -> Lock:
+        """Acquires the lock and returns it. Raises NotAcquired, NoQuorum, Denied or Unavailable."""
+        driver = self._driver
+        driver.use()
+        self._begin_acquire()
+        result = _Acquired()
+        call = Acquire(self._options, result.done, self._on_lost)
+        try:
+            with driver.mutex:
+                self._event = None
+                self._call, self._acquired = call, result
+                call.start(driver.engine, now_ns())
+                driver.step_done()
+            result.wait()
+            with driver.mutex:
+                self._call = self._acquired = None
+                self._set_leases(result.leases)
+            if result.error is None:
+                result.error = self._late_error()
+                if result.error is not None:
+                    raise result.error
+        except BaseException:  # such as KeyboardInterrupt: the lock may have been granted
+            with driver.mutex:
+                self._call = self._acquired = None
+                self._leases = []
+                call.cancel(driver.engine, now_ns())
+                driver.step_done()
+            raise
+        finally:
+            self._busy = False
+        if result.error is not None:
+            raise result.error
+        return self
+
+    def cancel(self) -> None:
+        """Ends an acquire() that waits in another thread: it raises NotAcquired."""
+        driver = self._driver
+        with driver.mutex:
+            call, result = self._call, self._acquired
+            if call is None or result is None or call.finished:
+                return
+            call.cancel(driver.engine, now_ns())
+            driver.step_done()
+            result.done(None, NotAcquired("the acquire was cancelled"))
+
+    def unlock(self) -> bool:
+        """Releases the lock. True: it was held until now. False: it had ended before.
+
+        Raises Unavailable, NoQuorum or Denied if the release is not confirmed; the lock then ends
+        with its TTL at the latest.
+        """
+        driver = self._driver
+        if self._process != _fork.process_id():
+            self._take_leases()  # they belong to the parent
+            return False
+        released = _Released()
+        with driver.mutex:
+            leases = self._take_leases()
+            if not leases:
+                return False
+            driver.engine.release(leases, released.done, now_ns())
+            driver.step_done()
+        released.wait()
+        return was_held(released.outcomes)
+
+    def extend(self, ttl: Optional[float] = None) -> None:
+        """Extends the lock, to ttl seconds from now; by default, to its TTL. Never shortens it.
+
+        Raises Lost if the lock is lost. After Unavailable, NoQuorum and NotAcquired the earlier
+        deadline stands.
+        """
+        driver = self._driver
+        self.check()
+        extended = _Extended()
+        with driver.mutex:
+            if not self._leases:
+                raise self._lost_error("another thread has unlocked it")
+            self._start_extend(driver.engine, ttl, extended)
+            driver.step_done()
+        extended.wait()
+        self.check()
+        if extended.error is not None:
+            raise extended.error
+
+    @property
+    def lost(self) -> threading.Event:
+        """Is set when the lock is lost."""
+        if self._process != _fork.process_id():
+            event = threading.Event()  # the one of the parent may be in use by another thread
+            event.set()
+            return event
+        with self._driver.mutex:
+            if self._event is None:
+                self._event = threading.Event()
+                if self._reason is not None:
+                    self._event.set()
+            return self._event
+
+    def __enter__(self) -> Lock:
+        return self.acquire()
+
+    def __exit__(
+        self,
+        kind: Optional[Type[BaseException]],
+        error: Optional[BaseException],
+        trace: Optional[TracebackType],
+    ) -> None:
+        """Releases the lock. Raises Lost if the work has ended after the lock, without an error."""
+        reason = self._why_lost() if self._leases else None
+        try:
+            self.unlock()
+        except RedlockError as failure:
+            _log.info("unlock: %s", failure)  # the lock ends with its TTL
+        if reason is not None and error is None:
+            raise self._lost_error(reason)
+
+    # --- for LockBase and the engine ---
+
+    def _on_lost(self, lease: Lease) -> None:
+        """Called by the engine, under the mutex."""
+        if self._note_loss(lease) and self._event is not None:
+            self._event.set()
+
+    def _expire(self) -> None:
+        driver = self._driver
+        with driver.mutex:
+            for lease in self._leases:
+                driver.engine.expire(lease, now_ns())
+            driver.step_done()

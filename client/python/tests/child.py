@@ -1,0 +1,120 @@
+"""Programs that tests run as child processes: child.py PROGRAM ADDRESS NAME CLIENT"""
+
+import asyncio
+import json
+import os
+import sys
+import threading
+
+import support
+from redlockd import AsyncRedlock, Lost, NotAcquired, Redlock, _clock
+
+
+def watch(lock, stop):
+    """Notes all the time whether the lock is held. Yields the last time at which it was, at least
+    once."""
+    last_held_ns = 0
+    while True:
+        now = _clock.now_ns()
+        if lock.held:
+            if last_held_ns == 0:
+                print("held", flush=True)
+            last_held_ns = now
+        yield last_held_ns
+        if stop():
+            return
+
+
+def report(lock, last_held_ns):
+    try:
+        lock.check()
+        lost = ""
+    except Lost as error:
+        lost = str(error)
+    print(json.dumps({"last_held_ns": last_held_ns, "lost": lost}), flush=True)
+
+
+def read_line(told):
+    sys.stdin.readline()
+    told.set()
+
+
+def suspended_sync(address, name):
+    told = threading.Event()
+    with Redlock(address) as client:
+        lock = client.lock(name, ttl=3, auto_extend=True).acquire()
+        threading.Thread(target=read_line, args=(told,), daemon=True).start()
+        for last_held_ns in watch(lock, told.is_set):
+            lock.lost.wait(0.001)
+        report(lock, last_held_ns)
+
+
+async def suspended_async(address, name):
+    told = threading.Event()
+    async with AsyncRedlock(address) as client:
+        lock = await client.lock(name, ttl=3, auto_extend=True).acquire()
+        threading.Thread(target=read_line, args=(told,), daemon=True).start()
+        for last_held_ns in watch(lock, told.is_set):
+            await asyncio.sleep(0.001)
+        report(lock, last_held_ns)
+
+
+def forked(address, name):
+    """Forks with a lock, a HOLD and a second thread that waits for a lock."""
+    client = Redlock(address)
+    lock = client.lock(name, ttl=30).acquire()
+    hold = client.lock(name + "-hold", ttl=30, hold=True).acquire()
+    event = hold.lost
+    waiter = threading.Thread(target=client.lock(name, ttl=30, wait=30).acquire, daemon=True)
+    waiter.start()
+    pid = os.fork()
+    if pid == 0:
+        facts = {
+            "held": lock.held or hold.held,
+            "remaining": max(lock.remaining(), hold.remaining()),
+            "unlocked": lock.unlock() or hold.unlock(),
+            "lost": hold.lost.is_set() and not event.is_set(),
+        }
+        try:
+            client.lock(name, ttl=30).acquire()
+            facts["overlap"] = True
+        except NotAcquired:
+            facts["overlap"] = False
+        with client.lock(name + "-child", ttl=30) as own:
+            facts["own"] = own.check() > 0
+        lock2 = client.lock(name + "-left", ttl=30, hold=True).acquire()
+        facts["own_hold"] = lock2.held
+        print(json.dumps(facts), flush=True)
+        os._exit(0)
+    os.waitpid(pid, 0)
+    print(json.dumps({"held": lock.held and hold.held}), flush=True)
+    sys.stdin.readline()
+    print(json.dumps({"unlocked": lock.unlock() and hold.unlock()}), flush=True)
+
+
+async def forked_async(address, name):
+    async with AsyncRedlock(address) as client:
+        lock = await client.lock(name, ttl=30).acquire()
+        hold = await client.lock(name + "-hold", ttl=30, hold=True).acquire()
+        pid = os.fork()
+        if pid == 0:
+            facts = {
+                "held": lock.held or hold.held,
+                "remaining": max(lock.remaining(), hold.remaining()),
+                "lost": hold.lost.is_set(),
+            }
+            print(json.dumps(facts), flush=True)
+            os._exit(0)
+        os.waitpid(pid, 0)
+        print(json.dumps({"held": lock.held and hold.held}), flush=True)
+        sys.stdin.readline()
+        unlocked = await lock.unlock() and await hold.unlock()
+        print(json.dumps({"unlocked": unlocked}), flush=True)
+
+
+if __name__ == "__main__":
+    program, address, name, client = sys.argv[1:]
+    if client == "SyncClient":
+        {"suspended": suspended_sync, "forked": forked}[program](address, name)
+    else:
+        asyncio.run({"suspended": suspended_async, "forked": forked_async}[program](address, name))

@@ -1,0 +1,115 @@
+"""The scenarios with redlockd.AsyncRedlock, and what only it has."""
+
+import asyncio
+import sys
+import unittest
+
+import scenarios
+from redlockd import AsyncRedlock, Lost
+from support import AsyncClient, new_name, until, within
+from test_sync import fork
+
+
+class Async(
+    scenarios.Acquiring,
+    scenarios.Extending,
+    scenarios.Connecting,
+    scenarios.Base,
+):
+    Client = AsyncClient
+    options = {"daemons": 2, "masters": 3, "config": scenarios.CONFIG}
+
+    async def test_with(self):
+        name = new_name("with")
+        async with AsyncRedlock(self.cluster.address()).lock(name, ttl=30, wait=10) as lock:
+            self.assertGreater(lock.check(), 0)
+            self.assertEqual(self.cluster.status(name), "held")
+        self.assertEqual(self.cluster.status(name), "free")
+
+    async def test_loss_cancels_the_task(self):
+        name = new_name("cancels")
+        async with AsyncRedlock(self.cluster.address()) as client:
+            with self.assertRaises(Lost) as caught:
+                async with client.lock(name, ttl=scenarios.LONG, hold=True):
+                    self.assertEqual(self.cluster.redlock("break", name)["exit"], 0)
+                    await within(asyncio.Event().wait())
+            self.assertEqual(caught.exception.reason, "gone")
+            # Nothing of the cancellation is left.
+            await asyncio.sleep(0)
+            if sys.version_info >= (3, 11):
+                self.assertEqual(asyncio.current_task().cancelling(), 0)
+
+    async def test_loss_in_the_last_moment(self):
+        """The work finds out by itself, or ends without an await after the loss."""
+        async with AsyncRedlock(self.cluster.address()) as client:
+            for checks in (True, False):
+                with self.assertRaises(Lost):
+                    async with client.lock(new_name("last"), ttl=0.2) as lock:
+                        while lock.held:
+                            pass  # no await: the task cannot be cancelled
+                        if checks:
+                            lock.check()
+                await asyncio.sleep(0)
+
+    async def test_other_cancellations_stay(self):
+        name = new_name("other")
+        async with AsyncRedlock(self.cluster.address()) as client:
+            entered = asyncio.Event()
+
+            async def work():
+                async with client.lock(name, ttl=scenarios.LONG):
+                    entered.set()
+                    await asyncio.Event().wait()
+
+            task = asyncio.create_task(work())
+            await within(entered.wait())
+            task.cancel()
+            with self.assertRaises(asyncio.CancelledError):
+                await within(task)
+            await until("free", lambda: self.cluster.status(name) == "free")
+
+    async def test_cancelled_with_the_grant_in_hand(self):
+        """The grant has arrived, but the task is cancelled before it runs again."""
+        name = new_name("grant")
+        async with AsyncRedlock(self.cluster.address()) as client:
+            for passes in range(60):
+                task = asyncio.create_task(client.lock(name, ttl=scenarios.LONG).acquire())
+                for _ in range(passes):
+                    await asyncio.sleep(0)
+                if task.cancel():
+                    with self.assertRaises(asyncio.CancelledError):
+                        await within(task)
+                else:
+                    await task.result().unlock()
+
+                async def is_free():
+                    return await client.try_lock(name, ttl=50)
+
+                lock = await until("the lock to be free", is_free)
+                await lock.unlock()
+
+    async def test_another_loop(self):
+        client = AsyncRedlock(self.cluster.address())
+
+        async def use():
+            await client.try_lock(new_name("loop"), ttl=1)
+
+        await use()
+
+        def other():
+            with self.assertRaises(RuntimeError):
+                asyncio.run(use())
+
+        await asyncio.get_running_loop().run_in_executor(None, other)
+        await client.close()
+
+    async def test_fork(self):
+        await fork(self)
+
+
+class AsyncSecured(scenarios.Secured, scenarios.Base):
+    Client = AsyncClient
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,79 @@
+"""The package as such: its version, its types, and how it is installed."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import scenarios
+import support
+import test_sync
+import redlockd
+
+
+class Package(unittest.TestCase):
+    def test_version_is_that_of_redlockd(self):
+        with open(os.path.join(support.ROOT, "Makefile"), encoding="utf-8") as makefile:
+            version = re.search(r"^VERSION := (\S+)$", makefile.read(), re.MULTILINE)[1]
+        self.assertEqual(redlockd.__version__, version)
+
+    def test_every_scenario_has_a_test(self):
+        names = []
+        path = os.path.join(os.path.dirname(support.PACKAGE), "scenarios.md")
+        with open(path, encoding="utf-8") as table:
+            for line in table:
+                if line.startswith("| `"):
+                    names += re.findall(r"`([a-z_]+)`", line.split("|")[1])
+        parts = [vars(part) for part in (
+            scenarios.Acquiring, scenarios.Extending, scenarios.Losing, scenarios.Connecting,
+            scenarios.Secured, test_sync.Sync,
+        )]  # fmt: skip
+        tests = " ".join(name + "_" for part in parts for name in part if name.startswith("test_"))
+        for name in names:
+            self.assertIn(f"_{name}_", tests)
+        self.assertGreater(len(names), 30)
+
+    def test_everything_public_has_a_docstring(self):
+        for name in redlockd.__all__:
+            thing = getattr(redlockd, name)
+            self.assertTrue(thing.__doc__, name)
+            for key, value in vars(thing).items():
+                if not key.startswith("_") and (callable(value) or isinstance(value, property)):
+                    self.assertTrue(value.__doc__, f"{name}.{key}")
+
+    def test_mypy_accepts_the_types(self):
+        if shutil.which("mypy") is None:
+            self.skipTest("mypy is not installed")
+        with tempfile.TemporaryDirectory() as cache:
+            argv = ["mypy", "--strict", "--cache-dir", cache, "redlockd"]
+            done = subprocess.run(argv, cwd=support.PACKAGE, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def test_pip_installs_it_offline(self):
+        with tempfile.TemporaryDirectory() as directory:
+            source = os.path.join(directory, "source")  # the build leaves files in its folder
+            ignore = shutil.ignore_patterns("tests", "build", "*.egg-info", "__pycache__")
+            shutil.copytree(support.PACKAGE, source, ignore=ignore)
+            target = os.path.join(directory, "target")
+            pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-build-isolation"]
+            pip += ["--no-index", "--no-compile", "--target", target, source]
+            done = subprocess.run(pip, capture_output=True, text=True)
+            missing = ("No module named pip", "No module named 'setuptools'", "'bdist_wheel'")
+            if any(text in done.stderr for text in missing):
+                self.skipTest("pip, setuptools or (for an old setuptools) wheel is not installed")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertTrue(os.path.exists(os.path.join(target, "redlockd", "py.typed")))
+            program = "import redlockd; print(redlockd.__version__)"
+            environment = dict(os.environ, PYTHONPATH=target)
+            done = subprocess.run(
+                [sys.executable, "-c", program], cwd=directory, env=environment,
+                capture_output=True, text=True,
+            )  # fmt: skip
+            self.assertEqual(done.stdout.strip(), redlockd.__version__, done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

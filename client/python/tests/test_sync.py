@@ -1,0 +1,137 @@
+"""The scenarios with redlockd.Redlock, and what only it has."""
+
+import asyncio
+import gc
+import os
+import sys
+import threading
+import unittest
+
+import scenarios
+import support
+from redlockd import Lost, NotAcquired, Redlock
+from support import SyncClient, new_name, until
+
+
+class Sync(
+    scenarios.Acquiring,
+    scenarios.Extending,
+    scenarios.Connecting,
+    scenarios.Base,
+):
+    Client = SyncClient
+    options = {"daemons": 2, "masters": 3, "config": scenarios.CONFIG}
+
+    async def test_with(self):
+        name = new_name("with")
+        with Redlock(self.cluster.address()).lock(name, ttl=30, wait=10) as lock:
+            self.assertGreater(lock.check(), 0)
+            self.assertEqual(self.cluster.status(name), "held")
+        self.assertEqual(self.cluster.status(name), "free")
+
+    async def test_with_raises_lost(self):
+        client = Redlock(self.cluster.address())
+        with self.assertRaises(Lost):
+            with client.lock(new_name("with"), ttl=0.3) as lock:
+                self.assertTrue(lock.lost.wait(support.DEADLINE_S))
+        with self.assertRaises(KeyError):  # not hidden by Lost
+            with client.lock(new_name("with"), ttl=0.3) as lock:
+                self.assertTrue(lock.lost.wait(support.DEADLINE_S))
+                raise KeyError
+        client.close()
+
+    async def test_cancel_from_another_thread(self):
+        name = new_name("cancel")
+        with Redlock(self.cluster.address()) as client:
+            held = client.lock(name, ttl=30).acquire()
+            waiting, errors = client.lock(name, ttl=30, wait=60), []
+
+            def wait():
+                try:
+                    waiting.acquire()
+                except NotAcquired as error:
+                    errors.append(error)
+
+            thread = threading.Thread(target=wait)
+            thread.start()
+            await self.wait_waiters(name, 1)
+            waiting.cancel()
+            thread.join(support.DEADLINE_S)
+            self.assertEqual(len(errors), 1)
+            held.unlock()
+            self.assertTrue(waiting.acquire().held)
+
+    async def test_threads_share_a_client(self):
+        name, inside, most = new_name("threads"), [], []
+        with Redlock(self.cluster.address()) as client:
+
+            def work():
+                for _ in range(20):
+                    with client.lock(name, ttl=30, wait=60):
+                        inside.append(1)
+                        most.append(len(inside))
+                        inside.pop()
+
+            threads = [threading.Thread(target=work) for _ in range(8)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join(support.DEADLINE_S)
+        self.assertEqual(most, [1] * 160)
+
+    async def test_garbage_is_closed(self):
+        label = new_name("garbage")
+        client = Redlock(self.cluster.address(), name=label)
+        with client.lock(new_name("garbage"), ttl=30):
+            pass
+
+        def listed():
+            return label in [row["name"] for row in self.cluster.rows("clients")]
+
+        self.assertTrue(listed())
+        del client
+        gc.collect()
+        await until("the connection to end", lambda: not listed())
+
+    async def test_lock_again(self):
+        with Redlock(self.cluster.address()) as client:
+            lock = client.lock(new_name("again"), ttl=30)
+            for _ in range(3):
+                with lock:
+                    with self.assertRaises(RuntimeError):
+                        lock.acquire()
+
+    async def test_fork(self):
+        await fork(self)
+
+
+async def fork(test):
+    """In both clients: the child has none of the locks, and the parent keeps them."""
+    name = new_name("fork")
+    child = await asyncio.create_subprocess_exec(
+        sys.executable, "-W", "ignore", os.path.join(support.HERE, "child.py"), "forked",
+        test.cluster.address(), name, test.Client.__name__,
+        stdin=-1, stdout=-1,
+    )  # fmt: skip
+    facts = scenarios.json.loads(await support.within(child.stdout.readline()))
+    test.assertFalse(facts["held"])
+    test.assertEqual(facts["remaining"], 0)
+    test.assertTrue(facts["lost"])
+    if test.Client is SyncClient:
+        test.assertFalse(facts["unlocked"])
+        test.assertFalse(facts["overlap"])
+        test.assertTrue(facts["own"] and facts["own_hold"])
+    parent = scenarios.json.loads(await support.within(child.stdout.readline()))
+    test.assertTrue(parent["held"])
+    test.assertEqual(test.cluster.status(name), "held")
+    test.assertEqual(test.cluster.status(name + "-hold"), "held")
+    out, _ = await support.within(child.communicate(b"\n"))
+    test.assertTrue(scenarios.json.loads(out)["unlocked"])
+
+
+class SyncSecured(scenarios.Secured, scenarios.Base):
+    Client = SyncClient
+
+
+if __name__ == "__main__":
+    unittest.main()
