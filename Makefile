@@ -69,7 +69,7 @@ PAGES    := $(wildcard docs/man/*.[1-8]) \
                   $(patsubst docs/man/%.in,$(BUILD)/man/%,$(wildcard docs/man/*.in))
 
 # Environment of the tests on real masters: the programs they start, and the commit for reports.
-E2E_ENV = REDLOCKD=$(BUILD)/redlockd REDLOCK=$(BUILD)/redlock CLOCK_SHIM=$(SHIM) \
+E2E_ENV = BUILD=$(BUILD) REDLOCKD=$(BUILD)/redlockd REDLOCK=$(BUILD)/redlock CLOCK_SHIM=$(SHIM) \
     TORTURE_COMMIT=$$(git describe --always --dirty 2>/dev/null || echo unknown)
 # Environment of the tests that run the examples of the manual.
 EXAMPLES_ENV = PAGES='README.md $(PAGES)' CC='$(CC) $(SANITIZE)' LIBREDLOCK=$(BUILD)/libredlock.a
@@ -98,7 +98,7 @@ help:
 	@echo 'make bench-overload measure throughput, waits and fairness under too much load: [OVERLOAD_ONLY=9000 ONLY=clients REDLOCKD=program]'
 	@echo 'make bench-peers    run bench, and compare with node-redlock (npm) and etcd (apt)'
 	@echo 'make instructions   count the instructions of the daemon for a LOCK and UNLOCK: [PROFILE=1 MISSES=1 CLIENTS=16x16]'
-	@echo 'make check-clients  test Redis clients of several languages (from npm and Debian) with redlockd'
+	@echo 'make check-clients  test client/go, and Redis clients of several languages (from npm and Debian)'
 	@echo 'make asan       build with ASan and UBSan, in build/asan'
 	@echo 'make clang      build the release with clang, in build/clang, for its warnings'
 	@echo 'make coverage   measure the line coverage of the pure layers by the unit tests; at least 95 %'
@@ -330,8 +330,12 @@ SLOWEST := e2e/test_guard:4 e2e/test_guard_daemons:3 e2e/test_run:4 e2e/test_tls
 in_order = $(foreach slow,$(SLOWEST),$(if $(filter %/$(firstword $(subst :, ,$(slow))),$1),$(BUILD)/tests/$(slow))) \
     $(filter-out $(foreach slow,$(SLOWEST),%/$(firstword $(subst :, ,$(slow)))),$1)
 
-# These tests need Node.js, so only `make audit` runs them.
-NEEDS_NODE := %/test_doc_clients %/test_page
+# The tests of the client packages. Those of Go need a toolchain: `make check-clients` installs it.
+PACKAGE_TESTS := tests/clients/node.sh tests/clients/python.sh \
+    $(if $(shell command -v go 2>/dev/null),tests/clients/go.sh)
+
+# These tests need more packages than the others, so only `make audit` runs them.
+ONLY_IN_AUDIT := %/test_doc_clients %/test_page
 TESTS = $(filter-out $(LEFT_OUT),$(TORTURE) $(TEST_SIM) $(E2E) $(UNIT))
 
 # Redis clients in a scenario with a real daemon (tests/clients/test_redis_clients.py). The small ones
@@ -375,13 +379,14 @@ redis-clients: $(BUILD)/redlockd $(BUILD)/redlock $(REDIS_CLIENTS) $(MORE_REDIS_
 	@:
 
 run-redis-clients:
-	@$(E2E_ENV) sh tests/run.sh $(REDIS_CLIENTS) $(MORE_REDIS_CLIENTS)
+	@$(E2E_ENV) sh tests/run.sh tests/clients/go.sh $(REDIS_CLIENTS) $(MORE_REDIS_CLIENTS)
 
 test-programs: $(BUILD)/redlockd $(BUILD)/redlock $(BUILD)/libredlock.a $(SHIM) $(TESTS) $(PAGES) $(REDIS_CLIENTS)
 	@:
 
 tests: test-programs
-	@$(E2E_ENV) $(EXAMPLES_ENV) sh tests/run.sh $(call in_order,$(TESTS)) tests/examples.sh $(REDIS_CLIENTS)
+	@$(E2E_ENV) $(EXAMPLES_ENV) sh tests/run.sh $(PACKAGE_TESTS) $(call in_order,$(TESTS)) \
+	    tests/examples.sh $(REDIS_CLIENTS)
 
 # The settings are SECONDS, SEED, FAULTS (see tests/torture/faults.h), and HISTORY, a file that
 # records every event. Values from the environment are ignored, since a shell can export SECONDS.
@@ -401,8 +406,8 @@ bench-overload: $(BUILD)/redlockd $(BENCH_OVERLOAD)
 	@$(E2E_ENV) $(if $(REDLOCKD),REDLOCKD='$(REDLOCKD)') BENCH_COMMIT='$(COMMIT)' $(BENCH_OVERLOAD)
 
 # Compares redlockd with node-redlock, redis-py and etcd. These have to be installed from npm and
-# Debian, so `make audit` does not include this target. etcd writes to a tmpfs, since Redis also writes to no
-# disk.
+# Debian, so `make audit` does not include this target. etcd writes to a tmpfs, since Redis also
+# writes to no disk.
 bench-peers: $(BUILD)/redlockd $(BENCH_PEERS)
 	@sh tests/deps.sh check etcd-server python3-redis $$(command -v npm >/dev/null || echo npm)
 	@$(MAKE) --no-print-directory $(PEERS)/installed
@@ -493,7 +498,7 @@ run-fuzz-smoke:
 
 # The checks for contributors. The build is not optimised across files, since that takes longer than
 # the tests.
-CHECK_BUILD = $(MAKE) --no-print-directory BUILD=build/check CFLAGS='-O1 -g' LEFT_OUT='$(NEEDS_NODE)'
+CHECK_BUILD = $(MAKE) --no-print-directory BUILD=build/check CFLAGS='-O1 -g' LEFT_OUT='$(ONLY_IN_AUDIT)'
 check: deps
 	@$(CHECK_BUILD) -j2 --output-sync=target test-programs tidy
 	@RUN_STORM=50 $(CHECK_BUILD) tests

@@ -7,9 +7,9 @@ set -eu
 
 demo="gcc libc6-dev libevent-dev libhiredis-dev libyaml-dev libxxhash-dev libssl-dev
       redis-server procps"
-check="check clang-format groff-base iproute2 mandoc netcat-openbsd openssl pkg-config python3 python3-redis
+check="check clang-format groff-base iproute2 mandoc netcat-openbsd nodejs openssl pkg-config python3 python3-redis
        redis-tools tmux vim-tiny"
-audit="clang libclang-rt-dev nodejs spin systemd valgrind"
+audit="clang libclang-rt-dev mypy python3-pip python3-setuptools python3-wheel spin systemd valgrind"
 
 set_name=$1
 shift
