@@ -60,6 +60,7 @@ BENCH    := $(BUILD)/tests/bench/test_bench
 INSTRUCTIONS := $(BUILD)/tests/bench/test_instructions
 BENCH_PEERS := $(BUILD)/tests/bench/test_peers
 BENCH_OVERLOAD := $(BUILD)/tests/bench/test_overload
+BENCH_PROTOCOLS := $(BUILD)/tests/bench/test_protocols
 PEERS    := $(BUILD)/peers
 BENCH_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(filter-out tests/bench/test_%.c,$(wildcard tests/bench/*.c)))
 TORTURE_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/torture/*.c))
@@ -96,6 +97,7 @@ help:
 	@echo 'make storm      kill redlock run at random; no two commands may run at once: RUNS=1000 SEED=n'
 	@echo 'make bench      measure throughput, latency and processor time, relative to what Redis allows'
 	@echo 'make bench-overload measure throughput, waits and fairness under too much load: [OVERLOAD_ONLY=9000 ONLY=clients REDLOCKD=program]'
+	@echo 'make bench-protocols measure STATUS by the line protocol, by RESP and with redis-benchmark'
 	@echo 'make bench-peers    run bench, and compare with node-redlock (npm) and etcd (apt)'
 	@echo 'make instructions   count the instructions of the daemon for a LOCK and UNLOCK: [PROFILE=1 MISSES=1 CLIENTS=16x16]'
 	@echo 'make check-clients  test client/go, and Redis clients of several languages (from npm and Debian)'
@@ -405,6 +407,10 @@ bench: $(BUILD)/redlockd $(BENCH)
 bench-overload: $(BUILD)/redlockd $(BENCH_OVERLOAD)
 	@$(E2E_ENV) $(if $(REDLOCKD),REDLOCKD='$(REDLOCKD)') BENCH_COMMIT='$(COMMIT)' $(BENCH_OVERLOAD)
 
+# STATUS by the line protocol and by RESP. tests/bench/test_protocols.c lists the settings.
+bench-protocols: $(BUILD)/redlockd $(BENCH_PROTOCOLS)
+	@$(E2E_ENV) $(BENCH_PROTOCOLS)
+
 # Compares redlockd with node-redlock, redis-py and etcd. These have to be installed from npm and
 # Debian, so `make audit` does not include this target. etcd writes to a tmpfs, since Redis also
 # writes to no disk.
@@ -550,5 +556,5 @@ demo:
 	@bash tests/demo.sh $(BUILD)/redlockd $(BUILD)/redlock
 
 .PHONY: all help install uninstall installed clean unit e2e e2e-valkey e2e-redis8 examples tests sim sim-tight test-tight tight-parts sim-coverage mutants torture storm \
-        bench bench-overload bench-peers instructions asan clang check check-clients redis-clients run-redis-clients coverage tidy model deps demo fuzz fuzz-smoke fuzz-targets \
+        bench bench-overload bench-protocols bench-peers instructions asan clang check check-clients redis-clients run-redis-clients coverage tidy model deps demo fuzz fuzz-smoke fuzz-targets \
         run-fuzz run-fuzz-smoke units house audit audit-parts test-programs
