@@ -708,6 +708,8 @@ func clientSuspended(t *testing.T, c *cluster) {
 	child := exec.Command(os.Args[0])
 	child.Env = append(os.Environ(), "REDLOCKD_TEST_CHILD="+c.Daemons[0].TCP)
 	child.Stderr = os.Stderr
+	// Also if the tests are killed, since a stopped process does not see the end of its input.
+	child.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	input, err := child.StdinPipe()
 	must(t, err)
 	pipe, err := child.StdoutPipe()
