@@ -134,8 +134,8 @@ static struct made take_pieces(const char *bytes, size_t len, size_t piece)
             made.taken += taken;
         } while (taken > 0 && !made.garbage);
     }
-    for (size_t i = 0; i < sizeof(reader.text); i++)
-        assert(reader.text[i] == '\0');
+    for (size_t i = 0; i < sizeof(reader.line); i++)
+        assert(reader.line[i] == '\0');
     return made;
 }
 
