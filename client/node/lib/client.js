@@ -110,7 +110,7 @@ export class Client {
 
   #lockRequest(name, ttl, wait, options) {
     wait = Math.min(Math.max(0, wait), WAIT_MAX_MS);
-    const hold = options.hold || options.linger ? new Hold() : null;
+    const hold = options.hold || options.linger ? new Hold(Boolean(options.linger)) : null;
     const text = lockRequest(name, ttl, wait, options);
     return new Request(text, wait + this.#settings.timeout, name, options.slots, hold);
   }

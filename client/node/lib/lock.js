@@ -243,14 +243,17 @@ export class Lock {
   // --- loss ---
 
   #watch(hold) {
-    hold.onLost = (error) => this.#lose(error);
-    if (hold.error) this.#lose(hold.error);
+    hold.onLost = (error) => this.#lose(error, hold.ended);
+    if (hold.error) this.#lose(hold.error, hold.ended);
   }
 
-  /** Final: a lock that was lost once never counts as held again. */
-  #lose(error) {
+  /**
+   * Final: a lock that was lost once never counts as held again. ended: another client can have it
+   * already. Otherwise the work has until the deadline to stop.
+   */
+  #lose(error, ended = error.reason === 'gone') {
     if (this.#error || this.#released) return;
-    this.#lostDeadline = error.reason === 'gone' ? 0 : this.#deadline();
+    this.#lostDeadline = ended ? 0 : this.#deadline();
     this.#error = error;
     clearTimeout(this.#timer);
     if (this.#controller) this.#abort();

@@ -432,6 +432,30 @@ test('a_peer_with_another_protocol_is_left', { timeout }, () =>
   }),
 );
 
+// redlockd releases a HOLD at once when it reads QUIT, or the end of the connection.
+test('a_hold_that_may_have_ended_has_no_time_left', { timeout }, async () => {
+  for (const [settings, end, isOver] of [
+    [{ hold: true }, 'quit', true],
+    [{ linger: true }, 'quit', true],
+    [{ hold: true }, 'close', true],
+    [{ linger: true }, 'close', false],
+  ])
+    await withDaemon(async (daemon, client) => {
+      const acquired = client.acquire(['a'], 60_000, settings);
+      const { conn, reply } = await daemon.next();
+      reply(`OK ${TOKEN} 59000 1 -`);
+      const lock = await acquired;
+      const { signal } = lock;
+      if (end === 'quit') client.quit();
+      else conn.destroy();
+      await aborted(signal);
+      if (end === 'quit') assert.equal(daemon.conns.size, 1, 'before redlockd reads QUIT');
+      assert.equal(signal.error?.reason, 'closed');
+      assert.equal(lock.remaining === 0, isOver);
+      assert.equal(lock.expiration === 0, isOver);
+    });
+});
+
 test('a_lock_can_be_released_after_quit', { timeout }, () =>
   withDaemon(async (daemon, client) => {
     const acquired = client.acquire(['a'], 5000);
