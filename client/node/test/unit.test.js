@@ -553,6 +553,40 @@ test('an_extension_after_the_deadline_is_no_extension', { timeout }, () =>
   }),
 );
 
+// The timer of the deadline cannot run meanwhile.
+test('work_without_a_pause_finds_out_by_itself', { timeout }, () =>
+  withDaemon(async (daemon, client) => {
+    for (let i = 0; i < 2; i++) {
+      const acquired = client.acquire([`a${i}`], 5000);
+      (await daemon.next()).reply(`OK ${TOKEN} 300 1 -`);
+      const { signal, remaining } = await acquired;
+      const end = performance.now() + remaining;
+      signal.throwIfAborted();
+      while (performance.now() <= end);
+      if (i === 0) assert.ok(signal.aborted);
+      assert.throws(() => signal.throwIfAborted(), api.LostError);
+    }
+  }),
+);
+
+// The drift of the clocks takes more than 100 ms from a long lock.
+test('a_great_threshold_does_not_extend_without_a_pause', { timeout }, () =>
+  withDaemon(async (daemon, client) => {
+    const settings = { automaticExtensionThreshold: 30_000 };
+    let stop;
+    const done = client.using(['a'], 30_000, settings, () => new Promise((end) => (stop = end)));
+    (await daemon.next()).reply(`OK ${TOKEN} 29689 0 -`);
+    const begin = performance.now();
+    const extend = await daemon.next();
+    assert.equal(extend.text, `EXTEND a ${TOKEN} 30000`);
+    assert.ok(performance.now() - begin > 1000, String(performance.now() - begin));
+    extend.reply(`OK ${TOKEN} 29689 0`);
+    stop();
+    (await daemon.next()).reply('OK');
+    await done;
+  }),
+);
+
 test('no_extension_follows_an_unlock', { timeout }, () =>
   withDaemon(async (daemon, client) => {
     const acquired = client.acquire(['a'], 6000);
