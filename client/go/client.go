@@ -255,8 +255,10 @@ func (c *Client) isSpare(conn *conn) bool {
 // send sends the request over the connection that has the HOLD, if any, or else over the first one
 // that takes it.
 func (c *Client) send(ctx context.Context, holder *conn, call *call) (*conn, error) {
-	if holder != nil && holder.send(call, true) == nil {
-		return holder, nil
+	if holder != nil {
+		if err := holder.send(call, true); err != errFull {
+			return holder, err
+		}
 	}
 	giveUp := now() + int64(c.config.Timeout)
 	var last error // why no daemon could be reached
@@ -268,8 +270,8 @@ func (c *Client) send(ctx context.Context, holder *conn, call *call) (*conn, err
 			return nil, errClosed
 		}
 		for _, conn := range conns {
-			if conn.send(call, false) == nil {
-				return conn, nil
+			if err := conn.send(call, false); err != errFull {
+				return conn, err
 			}
 		}
 		err := c.connect(ctx)
@@ -297,6 +299,8 @@ func (c *Client) do(ctx context.Context, holder *conn, request *request, lock *L
 		conn, err := c.send(ctx, holder, call)
 		if errors.Is(err, ErrDenied) {
 			return fail(ErrDenied, "cannot authenticate", err)
+		} else if errors.Is(err, errEnded) {
+			return fail(ErrUnlocked, "not sent again", err)
 		} else if err != nil {
 			return fail(ErrUnavailable, "no daemon can be reached", err)
 		}

@@ -33,12 +33,13 @@ const (
 var (
 	errClosed = errors.New("the client is closed")
 	errFull   = errors.New("the connection takes no new requests")
+	errEnded  = errors.New("the lock has ended")
 )
 
 // call is a request on one connection.
 type call struct {
 	request *request
-	lock    *Lock      // LOCK: is told of the grant
+	lock    *Lock      // LOCK: is told of the grant; EXTEND: is not sent once this has ended
 	reply   chan reply // has room for the reply
 	tag     uint64
 	sent    int64 // just before the request was sent
@@ -201,14 +202,19 @@ func (c *conn) start() {
 
 // --- sending ---
 
-// send queues the request. The error errFull means that the connection does not take it. ofHold:
-// the request is about a lock that the daemon holds for this connection.
+// send queues the request. The error errFull means that the connection does not take it, errEnded
+// that no connection does. ofHold: the request is about a lock that the daemon holds for this
+// connection.
 func (c *conn) send(call *call, ofHold bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err != nil || c.quitting || c.silent || len(c.calls) >= maxCallsOfHold ||
 		!ofHold && (c.retired.Load() || len(c.calls) >= maxCalls) {
 		return errFull
+	}
+	// Once UNLOCK was sent, the token is good for nothing else.
+	if call.request.verb == "EXTEND" && call.lock.hasEnded() {
+		return errEnded
 	}
 	c.tag++
 	c.calls[c.tag] = call

@@ -318,6 +318,13 @@ func (l *Lock) lose(text string, cause error, gone bool) int64 {
 	return l.deadline
 }
 
+// hasEnded reports whether the lock was lost or unlocked.
+func (l *Lock) hasEnded() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.err != nil
+}
+
 // isOver reports whether nothing relies on the HOLD any more.
 func (l *Lock) isOver(at int64) bool {
 	l.mu.Lock()
@@ -406,7 +413,7 @@ func (l *Lock) Extend(ctx context.Context, ttl time.Duration) error {
 func (l *Lock) extend(ctx context.Context, ttl int64) error {
 	request := &request{verb: "EXTEND", resource: l.resource, token: l.token, ttlMs: ttl / 1e6}
 	until := now() + int64(l.client.config.Timeout)
-	r, _, err := l.client.do(ctx, l.holder, request, nil, until)
+	r, _, err := l.client.do(ctx, l.holder, request, l, until)
 	if err != nil {
 		return err
 	}

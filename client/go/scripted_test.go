@@ -17,6 +17,7 @@ func TestScripted(t *testing.T) {
 		"late_reply_is_released":                       lateReplyIsReleased,
 		"late_reply_is_released_after_quit":            lateReplyAfterQuit,
 		"unlock_again":                                 unlockAgain,
+		"no_extend_after_unlock":                       noExtendAfterUnlock,
 		"truncated_reply":                              truncatedReply,
 		"garbage":                                      garbage,
 		"reply_on_given_up_connection":                 replyOnGivenUpConnection,
@@ -150,6 +151,27 @@ func unlockAgain(t *testing.T) {
 	}
 	s.send(tag + " GONE\n") // the first one was carried out
 	must(t, result(t, unlocked))
+}
+
+// An EXTEND without a reply is not sent again once UNLOCK was sent.
+func noExtendAfterUnlock(t *testing.T) {
+	s := newScripted(t)
+	locks, done := lockAt(t, s, background(t))
+	s.accept()
+	tag, _ := s.expect("LOCK")
+	s.send(tag + " OK " + token + " 20000 0 -\n")
+	must(t, result(t, done))
+	lock := <-locks
+
+	extended := async(func() error { return lock.Extend(background(t), 25*time.Second) })
+	s.expect("EXTEND")
+	unlocked := async(func() error { return lock.Unlock(background(t)) })
+	s.expect("UNLOCK")
+	s.conn.Close()
+	s.accept()
+	s.expectUnlock() // and no EXTEND before it
+	must(t, result(t, unlocked))
+	mustBe(t, result(t, extended), ErrUnlocked) // nor after it
 }
 
 func truncatedReply(t *testing.T) {
