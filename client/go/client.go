@@ -361,6 +361,16 @@ func (c *Client) inBackground(f func()) {
 	}()
 }
 
+// unlock sends an UNLOCK. If it fails, only the end of the connection can end a HOLD.
+func (c *Client) unlock(ctx context.Context, holder *conn, request *request,
+	until int64) (r reply, repeated bool, err error) {
+	r, repeated, err = c.do(ctx, holder, request, nil, until)
+	if holder != nil && ctx.Err() == nil && r.word != "OK" && r.word != "GONE" {
+		holder.retired.Store(true)
+	}
+	return r, repeated, err
+}
+
 // discard releases a lock that was granted to a caller that has gone.
 func (c *Client) discard(holder *conn, lock *request, g grant) {
 	request := &request{verb: "UNLOCK", resource: lock.resource, token: g.token}
@@ -371,6 +381,6 @@ func (c *Client) discard(holder *conn, lock *request, g grant) {
 		holder = nil
 	}
 	c.inBackground(func() {
-		c.do(context.Background(), holder, request, nil, g.deadline)
+		c.unlock(context.Background(), holder, request, g.deadline)
 	})
 }

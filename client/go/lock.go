@@ -371,12 +371,12 @@ func (l *Lock) release(ctx context.Context, request *request, until int64) error
 	var repeated bool
 	err := ctx.Err()
 	if err == nil {
-		r, repeated, err = l.client.do(ctx, l.holder, request, nil, until)
+		r, repeated, err = l.client.unlock(ctx, l.holder, request, until)
 	}
 	if err != nil && ctx.Err() != nil {
 		// An UNLOCK that is sent twice does no harm.
 		l.client.inBackground(func() {
-			l.client.do(context.Background(), l.holder, request, nil, until)
+			l.client.unlock(context.Background(), l.holder, request, until)
 		})
 		return newError("unlock", l.resource, ErrUnavailable, "no reply yet", ctx.Err())
 	}

@@ -25,6 +25,7 @@ func TestScripted(t *testing.T) {
 		"loss_is_final":                                lossIsFinal,
 		"deadline_is_computed_from_before_the_request": deadlineIsComputedFromBeforeTheRequest,
 		"hold_is_lost":                                 holdIsLost,
+		"hold_ends_although_unlock_is_refused":         holdEndsAlthoughUnlockIsRefused,
 		"silence_proves_nothing":                       silenceProvesNothing,
 	} {
 		run := run
@@ -283,6 +284,27 @@ func holdIsLost(t *testing.T) {
 			}
 		}
 	}
+}
+
+// The daemon extends a HOLD until it has carried out an UNLOCK, or the connection ends.
+func holdEndsAlthoughUnlockIsRefused(t *testing.T) {
+	s := newScripted(t)
+	client := newClient(t, Config{Addresses: []string{s.url()}, Timeout: 500 * time.Millisecond})
+	locks := make(chan *Lock, 1)
+	done := async(func() error {
+		lock, err := client.Lock(background(t), "a", WithHold(), WithTTL(time.Second))
+		locks <- lock
+		return err
+	})
+	s.accept()
+	tag, _ := s.expect("LOCK")
+	s.send(tag + " OK " + token + " 900 0 -\n")
+	must(t, result(t, done))
+	unlocked := async(func() error { return (<-locks).Unlock(background(t)) })
+	tag, _ = s.expect("UNLOCK")
+	s.send(tag + " DENIED this user may not use this verb\n")
+	mustBe(t, result(t, unlocked), ErrDenied)
+	s.expect("QUIT")
 }
 
 // When the client ends a connection because of garbage, the daemon must not release its HOLDs at
