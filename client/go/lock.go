@@ -250,7 +250,7 @@ func (l *Lock) Err() error {
 }
 
 // Context returns a context that is cancelled when the lock is lost, at its deadline, or unlocked.
-// Its Err then is the error of [Lock.Err].
+// Its Err then is the error of [Lock.Err], which also matches context.Canceled.
 //
 // It is derived from the context that was given to Lock. So limit the wait for the lock by
 // WithWait, not by that context, unless the limit is also meant for the work.
@@ -279,11 +279,15 @@ type lockContext struct {
 }
 
 func (c *lockContext) Err() error {
-	err := c.Context.Err()
-	if err == nil || c.lock.parent.Err() != nil {
+	if c.Context.Err() == nil {
+		return nil
+	}
+	if err := c.lock.parent.Err(); err != nil {
 		return err
 	}
-	return c.lock.Err()
+	err := *c.lock.Err().(*Error)
+	err.isCancel = true
+	return &err
 }
 
 // --- the end of a lock ---

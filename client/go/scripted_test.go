@@ -4,6 +4,7 @@ package redlockd
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
 	"strings"
@@ -23,6 +24,7 @@ func TestScripted(t *testing.T) {
 		"reply_on_given_up_connection":                 replyOnGivenUpConnection,
 		"unix_socket_stays_open":                       unixSocketStaysOpen,
 		"loss_is_final":                                lossIsFinal,
+		"contexts_say_why":                             contextsSayWhy,
 		"deadline_is_computed_from_before_the_request": deadlineIsComputedFromBeforeTheRequest,
 		"hold_is_lost":                                 holdIsLost,
 		"hold_ends_although_unlock_is_refused":         holdEndsAlthoughUnlockIsRefused,
@@ -356,6 +358,37 @@ func lossIsFinal(t *testing.T) {
 	mustBe(t, lock.Err(), ErrLost)
 	if remaining := lock.Remaining(); remaining <= 0 || remaining > 20*time.Second {
 		t.Error(remaining) // the time that is left to stop
+	}
+}
+
+// The error of the context says that the lock is lost, for several locks too. Code that knows only
+// package context takes it for a cancellation.
+func contextsSayWhy(t *testing.T) {
+	s := newScripted(t)
+	client := newClient(t, Config{Addresses: []string{s.url()}})
+	var locks Locks
+	done := async(func() (err error) {
+		locks, err = client.LockAll(background(t), []string{"a", "b"}, WithTTL(time.Minute))
+		return err
+	})
+	s.accept()
+	tag, _ := s.expect("LOCK")
+	s.send(tag + " OK " + strings.Repeat("a", 40) + " 59000 0 -\n")
+	tag, _ = s.expect("LOCK")
+	s.send(tag + " OK " + strings.Repeat("b", 40) + " 59000 0 -\n")
+	must(t, result(t, done))
+	contexts := []context.Context{locks[0].Context(), locks.Context()}
+	extended := async(func() error { return locks[0].Extend(background(t), time.Minute) })
+	tag, _ = s.expect("EXTEND")
+	s.send(tag + " GONE\n")
+	mustBe(t, result(t, extended), ErrLost)
+	for _, ctx := range contexts {
+		cancelled(t, ctx)
+		mustBe(t, ctx.Err(), ErrLost)
+		mustBe(t, ctx.Err(), context.Canceled)
+	}
+	if err := locks[0].Err(); errors.Is(err, context.Canceled) {
+		t.Error(err)
 	}
 }
 
