@@ -287,11 +287,13 @@ class TokenCall(Call):
     reply, the outcome is unknown, and the request is sent again.
 
     pin: the session of the HOLD. EXTEND is sent there only: it must not seem to continue a HOLD
-    whose connection is lost. UNLOCK is sent there first, because that also ends the HOLD.
+    whose connection is lost. UNLOCK is sent there first, because that also ends the HOLD. If UNLOCK
+    fails, only the end of that session ends the HOLD.
     """
 
     __slots__ = (
-        "resource", "token", "ttl_ms", "gives_up_ns", "attempt_ns", "pin", "done", "trouble",
+        "resource", "token", "ttl_ms", "gives_up_ns", "attempt_ns", "pin", "hold_of", "done",
+        "repeated", "trouble",
     )  # fmt: skip
 
     def __init__(
@@ -307,7 +309,8 @@ class TokenCall(Call):
         super().__init__()
         self.resource, self.token, self.ttl_ms = resource, token, ttl_ms
         self.gives_up_ns, self.attempt_ns = gives_up_ns, attempt_ns
-        self.pin, self.done = pin, done
+        self.pin, self.hold_of, self.done = pin, pin, done
+        self.repeated = False  # an earlier attempt may have been carried out
         self.trouble = ""  # why the last attempt failed
 
     def line(self, now: int) -> bytes:
@@ -330,7 +333,8 @@ class TokenCall(Call):
                 deadline_ns = _protocol.deadline_ns(grant, self.sent_ns, now)
             self.done(Outcome(word, deadline_ns, None), now)
         elif word == b"GONE":
-            self.done(Outcome(word, 0, None), now)
+            was_unlocked = self.ttl_ms is None and self.repeated
+            self.done(Outcome(b"OK" if was_unlocked else word, 0, None), now)
         else:
             error = _protocol.failure(words, self.resource)
             if word == b"SHUTDOWN" and self.session is not None:
@@ -343,7 +347,7 @@ class TokenCall(Call):
         if (self.pin is not None and self.ttl_ms is not None) or now >= self.gives_up_ns:
             self.fail(engine, error, now)
         else:
-            self.pin, self.trouble = None, str(error)
+            self.pin, self.trouble, self.repeated = None, str(error), True
             engine.submit(self, now)
 
     def on_due(self, engine: Engine, now: int) -> None:
@@ -351,6 +355,8 @@ class TokenCall(Call):
         self.on_broken(engine, error, now)
 
     def fail(self, engine: Engine, error: RedlockError, now: int) -> None:
+        if self.ttl_ms is None and self.hold_of is not None:
+            engine.leave(self.hold_of, now)
         self.done(Outcome(b"", 0, error), now)
 
 
@@ -791,6 +797,10 @@ class Engine(Timed):
     def drain(self, session: Session, now: int) -> None:
         """The daemon is stopping: new requests go elsewhere."""
         self._avoid_until_ns[session.address] = now + AVOID_NS
+        self.leave(session, now)
+
+    def leave(self, session: Session, now: int) -> None:
+        """New requests use another session, so this one ends when nothing needs it any more."""
         if self.current is session:
             self.current = None
         self._settle(session, now)

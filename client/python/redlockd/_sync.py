@@ -611,8 +611,10 @@ class Lock(LockBase):
     ) -> None:
         """Releases the lock. Raises Lost if the work has ended after the lock, without an error."""
         reason = self._why_lost() if self._leases else None
+        deadline_ns = self._deadline_ns()
         try:
-            self.unlock()
+            if not self.unlock() and reason is None and now_ns() < deadline_ns:
+                reason = "gone"  # it had ended before its time
         except RedlockError as failure:
             _log.info("unlock: %s", failure)  # the lock ends with its TTL
         if reason is not None and error is None:

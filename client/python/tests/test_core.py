@@ -304,6 +304,21 @@ class Holds(EngineCase):
         self.reply(session, f"{tag} OK")
         self.assertEqual(session.state, QUITTING)
 
+    def test_ends_with_its_connection_if_unlock_is_refused(self):
+        """The daemon would extend it as long as the connection lives."""
+        _, lease, session = self.acquire(hold=True)
+        _, other, _ = self.acquire("other", hold=True, token=T2)
+        outcomes = []
+        self.engine.release([lease], outcomes.extend, self.now)
+        [[tag, *_]] = self.sent(session)
+        self.reply(session, f"{tag} LIMIT operations")
+        self.assertIsInstance(outcomes[0].error, Unavailable)
+        self.assertEqual((session.state, other.state), (OPEN, HELD))
+        self.engine.release([other], None, self.now)
+        [[tag, *_]] = self.sent(session)
+        self.reply(session, f"{tag} OK")
+        self.assertEqual(session.state, QUITTING)
+
 
 class Connections(EngineCase):
     def test_a_reply_counts_only_with_its_end(self):
@@ -368,7 +383,15 @@ class Connections(EngineCase):
         other = self.open()
         [[tag, *words]] = self.sent(other)
         self.assertEqual(words, ["UNLOCK", "r", T1.decode()])
-        self.reply(other, f"{tag} GONE")
+        self.reply(other, f"{tag} GONE")  # the first one may have released it
+        self.assertEqual(outcomes[0].word, b"OK")
+
+    def test_gone_to_the_only_unlock_says_that_the_lock_had_ended(self):
+        _, lease, session = self.acquire()
+        outcomes = []
+        self.engine.release([lease], outcomes.extend, self.now)
+        [[tag, *_]] = self.sent(session)
+        self.reply(session, f"{tag} GONE")
         self.assertEqual(outcomes[0].word, b"GONE")
 
     def test_broken_connection_repeats_lock_within_its_wait(self):

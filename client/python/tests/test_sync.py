@@ -61,6 +61,14 @@ class Sync(
             held.unlock()
             self.assertTrue(waiting.acquire().held)
 
+    async def test_with_raises_if_the_lock_had_ended_before(self):
+        name = new_name("ended")
+        with Redlock(self.cluster.address()) as client:
+            with self.assertRaises(Lost) as caught:
+                with client.lock(name, ttl=30):
+                    self.assertEqual(self.cluster.redlock("break", name)["exit"], 0)
+            self.assertEqual(caught.exception.reason, "gone")
+
     async def test_threads_share_a_client(self):
         name, inside, most = new_name("threads"), [], []
         with Redlock(self.cluster.address()) as client:
