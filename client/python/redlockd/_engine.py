@@ -367,7 +367,9 @@ class Acquire(Call):
     all resources were acquired.
     """
 
-    __slots__ = ("options", "done", "on_lost", "leases", "ends_ns", "paused", "confirm", "finished")
+    __slots__ = (
+        "options", "done", "on_lost", "leases", "ends_ns", "paused", "confirm", "finished", "engine",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -382,8 +384,10 @@ class Acquire(Call):
         self.paused = False
         self.confirm: Optional[TokenCall] = None  # EXTEND of a grant that came too late
         self.finished = False
+        self.engine: Optional[Engine] = None
 
     def start(self, engine: Engine, now: int) -> None:
+        self.engine = engine
         self.ends_ns = min(now + self.options.wait_ns, NEVER - 1)
         engine.submit(self, now)
 
@@ -418,7 +422,7 @@ class Acquire(Call):
     def _on_granted(self, engine: Engine, words: List[bytes], now: int) -> None:
         options = self.options
         grant = _protocol.parse_granted(words, options, self.resource())
-        lease = Lease(grant, options, self.session, self.on_lost)
+        lease = Lease(grant, options, self.session, self._on_lost)
         lease.deadline_ns = _protocol.deadline_ns(grant, self.sent_ns, now)
         self.leases.append(lease)
         if lease.hold and self.session is not None:
@@ -443,6 +447,21 @@ class Acquire(Call):
         else:
             name = lease.resource.decode()
             self.fail(engine, NotAcquired(f"{name}: the grant arrived after its deadline"), now)
+
+    def _on_lost(self, lease: Lease) -> None:
+        if not self.finished and self.engine is not None:
+            self.engine.at(_LostEarly(self, lease), 0)  # not now: the engine is busy
+        self.on_lost(lease)
+
+    def lost_early(self, engine: Engine, lease: Lease, now: int) -> None:
+        """A lease was lost while the later ones are being acquired: their wait is useless."""
+        if self.finished:
+            return
+        engine.forget(self, now)
+        if self.confirm is not None:
+            engine.forget(self.confirm, now)
+        error = NotAcquired(f"{lease.resource.decode()} was lost during the wait: {lease.reason}")
+        self.fail(engine, error, now)
 
     def _next(self, engine: Engine, now: int) -> None:
         several = len(self.options.resources) > 1
@@ -500,6 +519,19 @@ class Acquire(Call):
             engine.forget(self, now)
         self.finished = True
         engine.release(self.leases, None, now)
+
+
+class _LostEarly(Timed):
+    """Tells an Acquire of a lost lease, soon."""
+
+    __slots__ = ("acquire", "lease")
+
+    def __init__(self, acquire: Acquire, lease: Lease) -> None:
+        super().__init__()
+        self.acquire, self.lease = acquire, lease
+
+    def on_due(self, engine: Engine, now: int) -> None:
+        self.acquire.lost_early(engine, self.lease, now)
 
 
 # --- leases ---

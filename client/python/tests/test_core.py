@@ -593,13 +593,18 @@ class Several(EngineCase):
         [[tag, *_]] = self.sent(session)
         self.reply(session, f"{tag} OK {T1.decode()} 29000 0 -")
         [[waiting, *_]] = self.sent(session)
-        for _ in range(10):
+        verb = ""
+        while verb != "EXTEND":
             self.advance(1 * S)
             for tag, verb, *_ in self.sent(session):
                 self.reply(session, f"{tag} {'PONG' if verb == 'PING' else 'GONE'}")
+        self.advance(0)
+        self.assertIsInstance(attempt.error, NotAcquired)  # at once, not after the wait
+        self.assertIn("a was lost during the wait: gone", str(attempt.error))
         self.reply(session, f"{waiting} OK {T2.decode()} 29000 9000 -")
-        self.assertIsInstance(attempt.error, NotAcquired)
-        self.assertEqual(self.sent(session)[-1][1:], ["UNLOCK", "b", T2.decode()])
+        self.engine.on_closed(session, "", self.now)
+        other = self.open()
+        self.assertEqual(self.sent(other)[-1][1:], ["UNLOCK", "b", T2.decode()])
 
 
 class Protocol(unittest.TestCase):
