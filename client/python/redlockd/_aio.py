@@ -464,6 +464,8 @@ class AsyncLock(LockBase):
                     await asyncio.sleep(0)
                 except asyncio.CancelledError:
                     was_cancelled = True
+                if sys.version_info >= (3, 11):  # another cancellation may have come meanwhile
+                    only_ours = task.cancelling() <= self._cancelling
         deadline_ns = self._deadline_ns()
         try:
             if not await self.unlock() and reason is None and now_ns() < deadline_ns:

@@ -59,6 +59,19 @@ class Async(
                             lock.check()
                 await asyncio.sleep(0)
 
+    @unittest.skipIf(sys.version_info < (3, 11), "cancellations are not counted")
+    async def test_a_cancellation_in_the_last_moment_stays(self):
+        async with AsyncRedlock(self.cluster.address()) as client:
+
+            async def work():
+                async with client.lock(new_name("last"), ttl=0.2) as lock:
+                    while lock.held:
+                        pass
+                    asyncio.get_running_loop().call_soon(asyncio.current_task().cancel)
+
+            with self.assertRaises(asyncio.CancelledError):
+                await within(asyncio.create_task(work()))
+
     async def test_other_cancellations_stay(self):
         name = new_name("other")
         async with AsyncRedlock(self.cluster.address()) as client:
