@@ -293,7 +293,7 @@ class TokenCall(Call):
 
     __slots__ = (
         "resource", "token", "ttl_ms", "gives_up_ns", "attempt_ns", "pin", "hold_of", "done",
-        "repeated", "trouble",
+        "late", "repeated", "trouble",
     )  # fmt: skip
 
     def __init__(
@@ -310,6 +310,7 @@ class TokenCall(Call):
         self.resource, self.token, self.ttl_ms = resource, token, ttl_ms
         self.gives_up_ns, self.attempt_ns = gives_up_ns, attempt_ns
         self.pin, self.hold_of, self.done = pin, pin, done
+        self.late: Optional[Done] = None  # EXTEND: takes an OK that comes after the next attempt
         self.repeated = False  # an earlier attempt may have been carried out
         self.trouble = ""  # why the last attempt failed
 
@@ -354,10 +355,35 @@ class TokenCall(Call):
         error = engine.no_reply(self, now)
         self.on_broken(engine, error, now)
 
+    def stub(self) -> Call:
+        return _IGNORED if self.late is None else _LateExtend(self)
+
     def fail(self, engine: Engine, error: RedlockError, now: int) -> None:
         if self.ttl_ms is None and self.hold_of is not None:
             engine.leave(self.hold_of, now)
         self.done(Outcome(b"", 0, error), now)
+
+
+class _LateExtend(Call):
+    """An EXTEND that was sent again, or given up. If the masters are slow, its OK can still come in
+    time."""
+
+    __slots__ = ("call", "was_sent_ns")
+    wanted = False
+
+    def __init__(self, call: TokenCall) -> None:
+        super().__init__()
+        self.call, self.was_sent_ns = call, call.sent_ns
+
+    def on_reply(self, engine: Engine, words: List[bytes], now: int) -> None:
+        call = self.call
+        if words[1] == b"OK" and call.ttl_ms is not None and call.late is not None:
+            grant = _protocol.parse_extended(words, call.token, call.ttl_ms)
+            deadline_ns = _protocol.deadline_ns(grant, self.was_sent_ns, now)
+            call.late(Outcome(b"OK", deadline_ns, None), now)
+
+    def on_broken(self, engine: Engine, error: RedlockError, now: int) -> None:
+        pass
 
 
 class Acquire(Call):
@@ -942,6 +968,7 @@ class Engine(Timed):
             lease.resource, lease.token, ttl_ms, lease.give_up_ns(), lease.attempt_ns(self),
             lease.session, extended,
         )  # fmt: skip
+        call.late = lambda outcome, at: self._extended(lease, ttl_ms, outcome, at)
         lease.extensions.append(call)
         if by_itself:
             lease.extension = call

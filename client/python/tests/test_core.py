@@ -141,6 +141,23 @@ class Deadlines(EngineCase):
                 self.assertIsInstance(attempt.error, NotAcquired)
                 self.assertEqual(self.sent(session)[0][1:], ["UNLOCK", "r", T1.decode()])
 
+    def test_late_extension_counts(self):
+        """Each reply comes after the next EXTEND was sent."""
+        _, lease, session = self.acquire(auto_extend=True)
+        sent = []
+        for _ in range(200):
+            self.advance(1 * S)
+            self.reply(session, "! NEWS")  # so the connection is not silent
+            sent += [(self.now, tag) for tag, *_ in self.sent(session)]
+            if sent and self.now >= sent[0][0] + 6 * S:
+                self.reply(session, f"{sent.pop(0)[1]} OK {T1.decode()} 29000 0")
+        self.assertEqual(lease.state, HELD)
+        before = lease.deadline_ns
+        self.engine.release([lease], None, self.now)
+        for _, tag in sent:
+            self.reply(session, f"{tag} OK {T1.decode()} 29000 0")
+        self.assertTrue(before > 0 and lease.deadline_ns == 0)
+
     def test_extension_never_shortens(self):
         _, lease, session = self.acquire()
         before = lease.deadline_ns
