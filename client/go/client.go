@@ -311,6 +311,9 @@ func (c *Client) do(ctx context.Context, holder *conn, request *request, lock *L
 			if request.verb == "LOCK" {
 				return fail(ErrNotAcquired, "given up", ctx.Err())
 			}
+			if request.verb == "EXTEND" {
+				conn.retireIfSilent(call)
+			}
 			return fail(ErrUnavailable, "no reply yet", ctx.Err())
 		}
 		switch {

@@ -82,7 +82,8 @@ type conn struct {
 	quiet     int              // ticks without input
 
 	retired atomic.Bool
-	heard   atomic.Bool // input since the last tick
+	heard   atomic.Bool  // input since the last tick
+	heardAt atomic.Int64 // when the last input came
 }
 
 // dial connects and authenticates. The connection counts only once the daemon has answered PING:
@@ -298,6 +299,7 @@ func wordOf(text []byte) string {
 // receive handles one line. After an error the connection is unusable.
 func (c *conn) receive(line []byte) error {
 	c.heard.Store(true)
+	c.heardAt.Store(now())
 	tag, text, ok := splitLine(line)
 	switch {
 	case !ok:
@@ -334,6 +336,8 @@ func (c *conn) receive(line []byte) error {
 		c.abandoned--
 		if granted {
 			c.client.discard(c, call.request, r.grant)
+		} else if r.word == "OK" && call.request.verb == "EXTEND" {
+			call.lock.extendedLate(r.grant)
 		}
 		return nil
 	}
@@ -405,6 +409,14 @@ func (c *conn) abandon(call *call) {
 	if r := <-call.reply; r.word == "OK" && call.request.verb == "LOCK" {
 		c.forget(r.grant.token)
 		c.client.discard(c, call.request, r.grant)
+	}
+}
+
+// retireIfSilent lets new requests use another connection if nothing was heard since the call was
+// sent, which is too long for the reply to an EXTEND. It is too early to give up the other calls.
+func (c *conn) retireIfSilent(call *call) {
+	if c.heardAt.Load() < call.sent && now()-call.sent >= attemptMin {
+		c.retired.Store(true)
 	}
 }
 

@@ -11,6 +11,8 @@ const (
 	// Timers stop while the machine sleeps, so a lock looks at its deadline at least this often.
 	longestTick = int64(time.Second)
 	retryMax    = int64(500 * time.Millisecond)
+	// An automatic EXTEND without a reply is sent again after a sixth of the TTL, but not before this.
+	attemptMin = int64(100 * time.Millisecond)
 )
 
 // Option changes what Lock, TryLock and LockAll ask for.
@@ -447,6 +449,14 @@ func (l *Lock) moveDeadline(deadline, at int64) {
 	}
 }
 
+// extendedLate is called by the connection, when it reads OK to an EXTEND that was given up. If the
+// masters are slow, all replies come late, but still in time.
+func (l *Lock) extendedLate(g grant) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.moveDeadline(g.deadline, now())
+}
+
 // proven is called by the connection, when a PING is answered that was sent at that time.
 func (l *Lock) proven(sent int64) {
 	l.mu.Lock()
@@ -529,7 +539,13 @@ func (l *Lock) renew() {
 	l.mu.Lock()
 	ttl := l.ttl
 	l.mu.Unlock()
-	err := l.Extend(context.Background(), time.Duration(ttl))
+	attempt := ttl / 6
+	if attempt < attemptMin {
+		attempt = attemptMin
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(attempt))
+	defer cancel()
+	err := l.Extend(ctx, time.Duration(ttl))
 
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -24,6 +24,8 @@ func TestScripted(t *testing.T) {
 		"reply_on_given_up_connection":                 replyOnGivenUpConnection,
 		"unix_socket_stays_open":                       unixSocketStaysOpen,
 		"loss_is_final":                                lossIsFinal,
+		"extension_moves_from_a_silent_daemon":         extensionMovesFromASilentDaemon,
+		"late_extensions_count":                        lateExtensionsCount,
 		"contexts_say_why":                             contextsSayWhy,
 		"deadline_is_computed_from_before_the_request": deadlineIsComputedFromBeforeTheRequest,
 		"hold_is_lost":                                 holdIsLost,
@@ -359,6 +361,48 @@ func lossIsFinal(t *testing.T) {
 	if remaining := lock.Remaining(); remaining <= 0 || remaining > 20*time.Second {
 		t.Error(remaining) // the time that is left to stop
 	}
+}
+
+// An automatic extension does not wait for Config.Timeout.
+func extensionMovesFromASilentDaemon(t *testing.T) {
+	s := newScripted(t)
+	locks, done := lockAt(t, s, background(t), WithTTL(4*time.Second), WithAutoExtend())
+	s.accept()
+	tag, _ := s.expect("LOCK")
+	s.send(tag + " OK " + token + " 3900 0 -\n")
+	must(t, result(t, done))
+	lock := <-locks
+	s.expect("EXTEND")
+	s.accept()
+	tag, _ = s.expect("EXTEND")
+	s.send(tag + " OK " + token + " 3900 0\n")
+	eventually(t, "an extension", func() bool {
+		must(t, lock.Err())
+		return lock.Remaining() > 3*time.Second
+	})
+}
+
+// If each reply comes after the next EXTEND was sent, the lock lives on.
+func lateExtensionsCount(t *testing.T) {
+	s := newScripted(t)
+	locks, done := lockAt(t, s, background(t), WithTTL(4*time.Second), WithAutoExtend())
+	s.accept()
+	tag, _ := s.expect("LOCK")
+	s.send(tag + " OK " + token + " 3900 0 -\n")
+	must(t, result(t, done))
+	lock := <-locks
+	first, _ := s.expect("EXTEND")
+	s.send("! NEWS\n") // so the connection is not silent
+	eventually(t, "the end of the first attempt", func() bool {
+		lock.mu.Lock()
+		defer lock.mu.Unlock()
+		return lock.failure != nil
+	})
+	s.send(first + " OK " + token + " 3900 0\n")
+	eventually(t, "an extension", func() bool {
+		must(t, lock.Err())
+		return lock.Remaining() > 2700*time.Millisecond
+	})
 }
 
 // The error of the context says that the lock is lost, for several locks too. Code that knows only
