@@ -506,6 +506,8 @@ class Acquire(Call):
                 lease.extends = self.options.extends
                 lease.schedule(engine)
         self.finished = True
+        for lease in self.leases:
+            lease.on_lost = self.on_lost  # no cycle keeps the client alive until a collection
         self.done(self.leases, None)
 
     def on_broken(self, engine: Engine, error: RedlockError, now: int) -> None:
