@@ -452,7 +452,8 @@ class Redlock:
             to 1000 extensions and an hour.
         hold: the daemon extends the lock as long as this connection lives, and tells at once when
             the lock is lost. The client extends it as well, because silence proves nothing. The
-            lock is lost when the connection is; it is free at once when this process ends.
+            lock is lost when the connection is; it is free at once when this process ends. (Over
+            TLS only after close(); else after its TTL.)
         linger: with hold: the lock outlives a killed process by up to the TTL, for locks that also
             protect the work of other processes.
         slots: acquire one of so many slots, so that up to so many clients hold the name.
