@@ -421,6 +421,17 @@ test('a_silent_daemon_is_left', { timeout }, async () => {
   }
 });
 
+test('each_address_is_tried_once', { timeout }, async () => {
+  const urls = ['unix:/missing/one', 'unix:/missing/two'];
+  const client = new Redlock(urls, { retryCount: 0 });
+  for (let i = 0; i < 2; i++)
+    await assert.rejects(client.acquire(['a'], 5000), ({ message }) => {
+      assert.deepEqual(message.match(/one|two/g), ['one', 'one', 'two', 'two']); // URL and path
+      return true;
+    });
+  await client.quit();
+});
+
 test('a_peer_with_another_protocol_is_left', { timeout }, () =>
   withDaemon(async (daemon, client) => {
     for (const reply of ['HTTP/1.1 400 Bad Request', '#99 OK', 'x'.repeat(5000)]) {
