@@ -255,8 +255,10 @@ func (c *Client) isSpare(conn *conn) bool {
 // send sends the request over the connection that has the HOLD, if any, or else over the first one
 // that takes it.
 func (c *Client) send(ctx context.Context, holder *conn, call *call) (*conn, error) {
-	if holder != nil && holder.send(call, true) == nil {
-		return holder, nil
+	if holder != nil {
+		if err := holder.send(call, true); err != errFull {
+			return holder, err
+		}
 	}
 	giveUp := now() + int64(c.config.Timeout)
 	var last error // why no daemon could be reached
@@ -268,8 +270,8 @@ func (c *Client) send(ctx context.Context, holder *conn, call *call) (*conn, err
 			return nil, errClosed
 		}
 		for _, conn := range conns {
-			if conn.send(call, false) == nil {
-				return conn, nil
+			if err := conn.send(call, false); err != errFull {
+				return conn, err
 			}
 		}
 		err := c.connect(ctx)
@@ -297,6 +299,8 @@ func (c *Client) do(ctx context.Context, holder *conn, request *request, lock *L
 		conn, err := c.send(ctx, holder, call)
 		if errors.Is(err, ErrDenied) {
 			return fail(ErrDenied, "cannot authenticate", err)
+		} else if errors.Is(err, errEnded) {
+			return fail(ErrUnlocked, "not sent again", err)
 		} else if err != nil {
 			return fail(ErrUnavailable, "no daemon can be reached", err)
 		}
@@ -306,6 +310,9 @@ func (c *Client) do(ctx context.Context, holder *conn, request *request, lock *L
 			conn.abandon(call)
 			if request.verb == "LOCK" {
 				return fail(ErrNotAcquired, "given up", ctx.Err())
+			}
+			if request.verb == "EXTEND" {
+				conn.retireIfSilent(call)
 			}
 			return fail(ErrUnavailable, "no reply yet", ctx.Err())
 		}
@@ -357,6 +364,16 @@ func (c *Client) inBackground(f func()) {
 	}()
 }
 
+// unlock sends an UNLOCK. If it fails, only the end of the connection can end a HOLD.
+func (c *Client) unlock(ctx context.Context, holder *conn, request *request,
+	until int64) (r reply, repeated bool, err error) {
+	r, repeated, err = c.do(ctx, holder, request, nil, until)
+	if holder != nil && ctx.Err() == nil && r.word != "OK" && r.word != "GONE" {
+		holder.retired.Store(true)
+	}
+	return r, repeated, err
+}
+
 // discard releases a lock that was granted to a caller that has gone.
 func (c *Client) discard(holder *conn, lock *request, g grant) {
 	request := &request{verb: "UNLOCK", resource: lock.resource, token: g.token}
@@ -367,6 +384,6 @@ func (c *Client) discard(holder *conn, lock *request, g grant) {
 		holder = nil
 	}
 	c.inBackground(func() {
-		c.do(context.Background(), holder, request, nil, g.deadline)
+		c.unlock(context.Background(), holder, request, g.deadline)
 	})
 }

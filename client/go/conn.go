@@ -33,12 +33,13 @@ const (
 var (
 	errClosed = errors.New("the client is closed")
 	errFull   = errors.New("the connection takes no new requests")
+	errEnded  = errors.New("the lock has ended")
 )
 
 // call is a request on one connection.
 type call struct {
 	request *request
-	lock    *Lock      // LOCK: is told of the grant
+	lock    *Lock      // LOCK: is told of the grant; EXTEND: is not sent once this has ended
 	reply   chan reply // has room for the reply
 	tag     uint64
 	sent    int64 // just before the request was sent
@@ -81,7 +82,8 @@ type conn struct {
 	quiet     int              // ticks without input
 
 	retired atomic.Bool
-	heard   atomic.Bool // input since the last tick
+	heard   atomic.Bool  // input since the last tick
+	heardAt atomic.Int64 // when the last input came
 }
 
 // dial connects and authenticates. The connection counts only once the daemon has answered PING:
@@ -201,14 +203,19 @@ func (c *conn) start() {
 
 // --- sending ---
 
-// send queues the request. The error errFull means that the connection does not take it. ofHold:
-// the request is about a lock that the daemon holds for this connection.
+// send queues the request. The error errFull means that the connection does not take it, errEnded
+// that no connection does. ofHold: the request is about a lock that the daemon holds for this
+// connection.
 func (c *conn) send(call *call, ofHold bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err != nil || c.quitting || c.silent || len(c.calls) >= maxCallsOfHold ||
 		!ofHold && (c.retired.Load() || len(c.calls) >= maxCalls) {
 		return errFull
+	}
+	// Once UNLOCK was sent, the token is good for nothing else.
+	if call.request.verb == "EXTEND" && call.lock.hasEnded() {
+		return errEnded
 	}
 	c.tag++
 	c.calls[c.tag] = call
@@ -292,6 +299,7 @@ func wordOf(text []byte) string {
 // receive handles one line. After an error the connection is unusable.
 func (c *conn) receive(line []byte) error {
 	c.heard.Store(true)
+	c.heardAt.Store(now())
 	tag, text, ok := splitLine(line)
 	switch {
 	case !ok:
@@ -328,6 +336,8 @@ func (c *conn) receive(line []byte) error {
 		c.abandoned--
 		if granted {
 			c.client.discard(c, call.request, r.grant)
+		} else if r.word == "OK" && call.request.verb == "EXTEND" {
+			call.lock.extendedLate(r.grant)
 		}
 		return nil
 	}
@@ -399,6 +409,14 @@ func (c *conn) abandon(call *call) {
 	if r := <-call.reply; r.word == "OK" && call.request.verb == "LOCK" {
 		c.forget(r.grant.token)
 		c.client.discard(c, call.request, r.grant)
+	}
+}
+
+// retireIfSilent lets new requests use another connection if nothing was heard since the call was
+// sent, which is too long for the reply to an EXTEND. It is too early to give up the other calls.
+func (c *conn) retireIfSilent(call *call) {
+	if c.heardAt.Load() < call.sent && now()-call.sent >= attemptMin {
+		c.retired.Store(true)
 	}
 }
 

@@ -1,6 +1,7 @@
 package redlockd
 
 import (
+	"context"
 	"errors"
 	"strconv"
 	"strings"
@@ -37,6 +38,8 @@ type Error struct {
 	// is not known.
 	Hint time.Duration
 	Err  error // the cause, such as the error of a context; can be nil
+
+	isCancel bool // of a context
 }
 
 func (e *Error) Error() string {
@@ -52,7 +55,9 @@ func (e *Error) Error() string {
 }
 
 // Is reports whether target is the kind of the error.
-func (e *Error) Is(target error) bool { return target == e.Kind }
+func (e *Error) Is(target error) bool {
+	return target == e.Kind || e.isCancel && target == context.Canceled
+}
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }

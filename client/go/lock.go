@@ -11,6 +11,8 @@ const (
 	// Timers stop while the machine sleeps, so a lock looks at its deadline at least this often.
 	longestTick = int64(time.Second)
 	retryMax    = int64(500 * time.Millisecond)
+	// An automatic EXTEND without a reply is sent again after a sixth of the TTL, but not before this.
+	attemptMin = int64(100 * time.Millisecond)
 )
 
 // Option changes what Lock, TryLock and LockAll ask for.
@@ -42,7 +44,8 @@ func WithWait(wait time.Duration) Option {
 func WithFence() Option { return func(o *options) { o.fence = true } }
 
 // WithHold makes the daemon extend the lock as long as the connection lives (up to its max_hold).
-// If the process ends, the lock is free at once. If the daemon cannot extend the lock, it says so
+// If the process ends, the lock is free at once (over TLS only after [Client.Close]; else after its
+// TTL). If the daemon cannot extend the lock, it says so
 // at once, and the context of the lock is cancelled.
 func WithHold() Option { return func(o *options) { o.hold = true } }
 
@@ -250,7 +253,7 @@ func (l *Lock) Err() error {
 }
 
 // Context returns a context that is cancelled when the lock is lost, at its deadline, or unlocked.
-// Its Err then is the error of [Lock.Err].
+// Its Err then is the error of [Lock.Err], which also matches context.Canceled.
 //
 // It is derived from the context that was given to Lock. So limit the wait for the lock by
 // WithWait, not by that context, unless the limit is also meant for the work.
@@ -279,11 +282,15 @@ type lockContext struct {
 }
 
 func (c *lockContext) Err() error {
-	err := c.Context.Err()
-	if err == nil || c.lock.parent.Err() != nil {
+	if c.Context.Err() == nil {
+		return nil
+	}
+	if err := c.lock.parent.Err(); err != nil {
 		return err
 	}
-	return c.lock.Err()
+	err := *c.lock.Err().(*Error)
+	err.isCancel = true
+	return &err
 }
 
 // --- the end of a lock ---
@@ -316,6 +323,13 @@ func (l *Lock) lose(text string, cause error, gone bool) int64 {
 	l.gone = l.gone || gone
 	l.finish(newError("lock", l.resource, ErrLost, text, cause))
 	return l.deadline
+}
+
+// hasEnded reports whether the lock was lost or unlocked.
+func (l *Lock) hasEnded() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.err != nil
 }
 
 // isOver reports whether nothing relies on the HOLD any more.
@@ -364,12 +378,12 @@ func (l *Lock) release(ctx context.Context, request *request, until int64) error
 	var repeated bool
 	err := ctx.Err()
 	if err == nil {
-		r, repeated, err = l.client.do(ctx, l.holder, request, nil, until)
+		r, repeated, err = l.client.unlock(ctx, l.holder, request, until)
 	}
 	if err != nil && ctx.Err() != nil {
 		// An UNLOCK that is sent twice does no harm.
 		l.client.inBackground(func() {
-			l.client.do(context.Background(), l.holder, request, nil, until)
+			l.client.unlock(context.Background(), l.holder, request, until)
 		})
 		return newError("unlock", l.resource, ErrUnavailable, "no reply yet", ctx.Err())
 	}
@@ -406,7 +420,7 @@ func (l *Lock) Extend(ctx context.Context, ttl time.Duration) error {
 func (l *Lock) extend(ctx context.Context, ttl int64) error {
 	request := &request{verb: "EXTEND", resource: l.resource, token: l.token, ttlMs: ttl / 1e6}
 	until := now() + int64(l.client.config.Timeout)
-	r, _, err := l.client.do(ctx, l.holder, request, nil, until)
+	r, _, err := l.client.do(ctx, l.holder, request, l, until)
 	if err != nil {
 		return err
 	}
@@ -434,6 +448,14 @@ func (l *Lock) moveDeadline(deadline, at int64) {
 	if l.err == nil && deadline > l.deadline {
 		l.deadline = deadline
 	}
+}
+
+// extendedLate is called by the connection, when it reads OK to an EXTEND that was given up. If the
+// masters are slow, all replies come late, but still in time.
+func (l *Lock) extendedLate(g grant) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.moveDeadline(g.deadline, now())
 }
 
 // proven is called by the connection, when a PING is answered that was sent at that time.
@@ -518,7 +540,13 @@ func (l *Lock) renew() {
 	l.mu.Lock()
 	ttl := l.ttl
 	l.mu.Unlock()
-	err := l.Extend(context.Background(), time.Duration(ttl))
+	attempt := ttl / 6
+	if attempt < attemptMin {
+		attempt = attemptMin
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(attempt))
+	defer cancel()
+	err := l.Extend(ctx, time.Duration(ttl))
 
 	l.mu.Lock()
 	defer l.mu.Unlock()

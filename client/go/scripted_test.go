@@ -4,6 +4,7 @@ package redlockd
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
 	"strings"
@@ -17,13 +18,18 @@ func TestScripted(t *testing.T) {
 		"late_reply_is_released":                       lateReplyIsReleased,
 		"late_reply_is_released_after_quit":            lateReplyAfterQuit,
 		"unlock_again":                                 unlockAgain,
+		"no_extend_after_unlock":                       noExtendAfterUnlock,
 		"truncated_reply":                              truncatedReply,
 		"garbage":                                      garbage,
 		"reply_on_given_up_connection":                 replyOnGivenUpConnection,
 		"unix_socket_stays_open":                       unixSocketStaysOpen,
 		"loss_is_final":                                lossIsFinal,
+		"extension_moves_from_a_silent_daemon":         extensionMovesFromASilentDaemon,
+		"late_extensions_count":                        lateExtensionsCount,
+		"contexts_say_why":                             contextsSayWhy,
 		"deadline_is_computed_from_before_the_request": deadlineIsComputedFromBeforeTheRequest,
 		"hold_is_lost":                                 holdIsLost,
+		"hold_ends_although_unlock_is_refused":         holdEndsAlthoughUnlockIsRefused,
 		"silence_proves_nothing":                       silenceProvesNothing,
 	} {
 		run := run
@@ -152,6 +158,27 @@ func unlockAgain(t *testing.T) {
 	must(t, result(t, unlocked))
 }
 
+// An EXTEND without a reply is not sent again once UNLOCK was sent.
+func noExtendAfterUnlock(t *testing.T) {
+	s := newScripted(t)
+	locks, done := lockAt(t, s, background(t))
+	s.accept()
+	tag, _ := s.expect("LOCK")
+	s.send(tag + " OK " + token + " 20000 0 -\n")
+	must(t, result(t, done))
+	lock := <-locks
+
+	extended := async(func() error { return lock.Extend(background(t), 25*time.Second) })
+	s.expect("EXTEND")
+	unlocked := async(func() error { return lock.Unlock(background(t)) })
+	s.expect("UNLOCK")
+	s.conn.Close()
+	s.accept()
+	s.expectUnlock() // and no EXTEND before it
+	must(t, result(t, unlocked))
+	mustBe(t, result(t, extended), ErrUnlocked) // nor after it
+}
+
 func truncatedReply(t *testing.T) {
 	for _, text := range []string{" OK " + token + " 2", " OK " + token + " 20000 0 -"} {
 		s := newScripted(t)
@@ -263,6 +290,27 @@ func holdIsLost(t *testing.T) {
 	}
 }
 
+// The daemon extends a HOLD until it has carried out an UNLOCK, or the connection ends.
+func holdEndsAlthoughUnlockIsRefused(t *testing.T) {
+	s := newScripted(t)
+	client := newClient(t, Config{Addresses: []string{s.url()}, Timeout: 500 * time.Millisecond})
+	locks := make(chan *Lock, 1)
+	done := async(func() error {
+		lock, err := client.Lock(background(t), "a", WithHold(), WithTTL(time.Second))
+		locks <- lock
+		return err
+	})
+	s.accept()
+	tag, _ := s.expect("LOCK")
+	s.send(tag + " OK " + token + " 900 0 -\n")
+	must(t, result(t, done))
+	unlocked := async(func() error { return (<-locks).Unlock(background(t)) })
+	tag, _ = s.expect("UNLOCK")
+	s.send(tag + " DENIED this user may not use this verb\n")
+	mustBe(t, result(t, unlocked), ErrDenied)
+	s.expect("QUIT")
+}
+
 // When the client ends a connection because of garbage, the daemon must not release its HOLDs at
 // once: their work may not have stopped yet. A unix socket therefore stays open until the deadline.
 func unixSocketStaysOpen(t *testing.T) {
@@ -312,6 +360,79 @@ func lossIsFinal(t *testing.T) {
 	mustBe(t, lock.Err(), ErrLost)
 	if remaining := lock.Remaining(); remaining <= 0 || remaining > 20*time.Second {
 		t.Error(remaining) // the time that is left to stop
+	}
+}
+
+// An automatic extension does not wait for Config.Timeout.
+func extensionMovesFromASilentDaemon(t *testing.T) {
+	s := newScripted(t)
+	locks, done := lockAt(t, s, background(t), WithTTL(4*time.Second), WithAutoExtend())
+	s.accept()
+	tag, _ := s.expect("LOCK")
+	s.send(tag + " OK " + token + " 3900 0 -\n")
+	must(t, result(t, done))
+	lock := <-locks
+	s.expect("EXTEND")
+	s.accept()
+	tag, _ = s.expect("EXTEND")
+	s.send(tag + " OK " + token + " 3900 0\n")
+	eventually(t, "an extension", func() bool {
+		must(t, lock.Err())
+		return lock.Remaining() > 3*time.Second
+	})
+}
+
+// If each reply comes after the next EXTEND was sent, the lock lives on.
+func lateExtensionsCount(t *testing.T) {
+	s := newScripted(t)
+	locks, done := lockAt(t, s, background(t), WithTTL(4*time.Second), WithAutoExtend())
+	s.accept()
+	tag, _ := s.expect("LOCK")
+	s.send(tag + " OK " + token + " 3900 0 -\n")
+	must(t, result(t, done))
+	lock := <-locks
+	first, _ := s.expect("EXTEND")
+	s.send("! NEWS\n") // so the connection is not silent
+	eventually(t, "the end of the first attempt", func() bool {
+		lock.mu.Lock()
+		defer lock.mu.Unlock()
+		return lock.failure != nil
+	})
+	s.send(first + " OK " + token + " 3900 0\n")
+	eventually(t, "an extension", func() bool {
+		must(t, lock.Err())
+		return lock.Remaining() > 2700*time.Millisecond
+	})
+}
+
+// The error of the context says that the lock is lost, for several locks too. Code that knows only
+// package context takes it for a cancellation.
+func contextsSayWhy(t *testing.T) {
+	s := newScripted(t)
+	client := newClient(t, Config{Addresses: []string{s.url()}})
+	var locks Locks
+	done := async(func() (err error) {
+		locks, err = client.LockAll(background(t), []string{"a", "b"}, WithTTL(time.Minute))
+		return err
+	})
+	s.accept()
+	tag, _ := s.expect("LOCK")
+	s.send(tag + " OK " + strings.Repeat("a", 40) + " 59000 0 -\n")
+	tag, _ = s.expect("LOCK")
+	s.send(tag + " OK " + strings.Repeat("b", 40) + " 59000 0 -\n")
+	must(t, result(t, done))
+	contexts := []context.Context{locks[0].Context(), locks.Context()}
+	extended := async(func() error { return locks[0].Extend(background(t), time.Minute) })
+	tag, _ = s.expect("EXTEND")
+	s.send(tag + " GONE\n")
+	mustBe(t, result(t, extended), ErrLost)
+	for _, ctx := range contexts {
+		cancelled(t, ctx)
+		mustBe(t, ctx.Err(), ErrLost)
+		mustBe(t, ctx.Err(), context.Canceled)
+	}
+	if err := locks[0].Err(); errors.Is(err, context.Canceled) {
+		t.Error(err)
 	}
 }
 

@@ -129,9 +129,12 @@ export class Lock {
   /** The lock tokens, separated by commas. Keep them secret. */
   readonly value: string;
   readonly attempts: ReadonlyArray<Promise<ExecutionStats>>;
-  /** When the lock ends, as milliseconds since the epoch; 0 if it is not held. */
+  /** When `remaining` will be 0, as milliseconds since the epoch; 0 if it is 0 already. */
   readonly expiration: number;
-  /** Milliseconds until the lock ends, on a clock that counts suspend; 0 if it is not held. */
+  /**
+   * Milliseconds until another client can have the lock, on a clock that counts suspend. After a
+   * loss, this is the time in which the work has to stop.
+   */
   readonly remaining: number;
   /** Aborted when the lock is lost. */
   readonly signal: RedlockAbortSignal;

@@ -110,7 +110,7 @@ export class Client {
 
   #lockRequest(name, ttl, wait, options) {
     wait = Math.min(Math.max(0, wait), WAIT_MAX_MS);
-    const hold = options.hold || options.linger ? new Hold() : null;
+    const hold = options.hold || options.linger ? new Hold(Boolean(options.linger)) : null;
     const text = lockRequest(name, ttl, wait, options);
     return new Request(text, wait + this.#settings.timeout, name, options.slots, hold);
   }
@@ -301,20 +301,20 @@ export class Client {
     const at = now();
     const errors = [];
     const settings = { ...this.#settings, secret: this.#secret() };
-    for (const avoided of [false, true]) {
-      for (const address of this.#addresses) {
-        if (address.avoidUntil > at !== avoided) continue;
-        try {
-          const link = await Link.open(address, settings, this);
-          this.#failures = 0;
-          this.#links.add(link);
-          this.#current?.retire();
-          this.#current = link;
-          return link;
-        } catch (error) {
-          address.avoidUntil = now() + AVOID_MS;
-          errors.push(error);
-        }
+    const isAvoided = ({ avoidUntil }) => avoidUntil > at;
+    const avoided = this.#addresses.filter(isAvoided);
+    const preferred = this.#addresses.filter((address) => !isAvoided(address));
+    for (const address of [...preferred, ...avoided]) {
+      try {
+        const link = await Link.open(address, settings, this);
+        this.#failures = 0;
+        this.#links.add(link);
+        this.#current?.retire();
+        this.#current = link;
+        return link;
+      } catch (error) {
+        address.avoidUntil = now() + AVOID_MS;
+        errors.push(error);
       }
     }
     this.#failures++;

@@ -44,9 +44,15 @@ export class Request {
 export class Hold {
   link = null;
   error = null;
+  ended = false; // another client can have the lock already, whatever its deadline
   onLost = null;
 
-  lose(error) {
+  constructor(linger) {
+    this.linger = linger;
+  }
+
+  lose(error, ended) {
+    if (this.error === null) this.ended = ended;
     this.error ??= error;
     this.onLost?.(this.error);
   }
@@ -167,6 +173,8 @@ export class Link {
     const error = new UnavailableError('the client was closed', { url: this.url });
     for (const request of this.#pending.values())
       if (request.name !== null) this.abandon(request, error);
+    // Before QUIT is sent, because redlockd then releases them.
+    this.#loseHolds(error, () => true);
     this.#endIfUnused();
   }
 
@@ -261,7 +269,8 @@ export class Link {
     const [first, kind, name, token, reason = ''] = line.split(' ');
     if (first === '!' && kind === 'LOST') {
       const details = { reason, url: this.url };
-      this.holds.get(token)?.lose(new LostError(`${name} is lost: ${reason}`, details));
+      const error = new LostError(`${name} is lost: ${reason}`, details);
+      this.holds.get(token)?.lose(error, reason === 'gone');
       this.forget(token);
     } else if (first === '!' && kind === 'WARN') {
       if (this.holds.has(token)) this.#owner.onWarning(name, reason);
@@ -333,12 +342,17 @@ export class Link {
       request.reject(error);
     }
     this.#pending.clear();
-    const details = { reason: 'closed', cause: error, url: this.url };
-    for (const hold of this.holds.values())
-      hold.lose(new LostError('the connection of the HOLD has ended', details));
+    // redlockd may have seen a clean end, which releases a HOLD at once.
+    this.#loseHolds(error, (hold) => !hold.linger);
     this.holds.clear();
     this.#onClosed();
     this.#owner.onClosed(this);
+  }
+
+  #loseHolds(cause, hasEnded) {
+    const details = { reason: 'closed', cause, url: this.url };
+    for (const hold of this.holds.values())
+      hold.lose(new LostError('the connection of the HOLD has ended', details), hasEnded(hold));
   }
 
   #failure(why, cause) {

@@ -105,10 +105,17 @@ export class Lock {
       this.#controller = new AbortController();
       const check = () => this.#checkDeadline();
       // The timers of a process that was stopped fire late. So ask for the time as well.
-      Object.defineProperty(this.#controller.signal, 'aborted', {
-        get() {
-          check();
-          return aborted.call(this);
+      Object.defineProperties(this.#controller.signal, {
+        aborted: {
+          get() {
+            check();
+            return aborted.call(this);
+          },
+        },
+        throwIfAborted: {
+          value() {
+            if (this.aborted) throw this.reason;
+          },
         },
       });
       if (this.#error) this.#abort();
@@ -187,9 +194,10 @@ export class Lock {
 
   // --- time ---
 
+  /** Never at once after an extension: redlockd limits how often a lock is extended. */
   #extendAt() {
     const ttl = this.#ttl();
-    return this.#deadline() - Math.max((ttl * 2) / 3, Math.min(this.#threshold, ttl - 100));
+    return this.#deadline() - Math.max((ttl * 2) / 3, Math.min(this.#threshold, ttl * 0.9));
   }
 
   /** A process that was stopped, and sent no EXTEND in time, first waits for the reply to one. */
@@ -243,14 +251,17 @@ export class Lock {
   // --- loss ---
 
   #watch(hold) {
-    hold.onLost = (error) => this.#lose(error);
-    if (hold.error) this.#lose(hold.error);
+    hold.onLost = (error) => this.#lose(error, hold.ended);
+    if (hold.error) this.#lose(hold.error, hold.ended);
   }
 
-  /** Final: a lock that was lost once never counts as held again. */
-  #lose(error) {
+  /**
+   * Final: a lock that was lost once never counts as held again. ended: another client can have it
+   * already. Otherwise the work has until the deadline to stop.
+   */
+  #lose(error, ended = error.reason === 'gone') {
     if (this.#error || this.#released) return;
-    this.#lostDeadline = error.reason === 'gone' ? 0 : this.#deadline();
+    this.#lostDeadline = ended ? 0 : this.#deadline();
     this.#error = error;
     clearTimeout(this.#timer);
     if (this.#controller) this.#abort();

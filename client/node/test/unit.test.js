@@ -421,6 +421,17 @@ test('a_silent_daemon_is_left', { timeout }, async () => {
   }
 });
 
+test('each_address_is_tried_once', { timeout }, async () => {
+  const urls = ['unix:/missing/one', 'unix:/missing/two'];
+  const client = new Redlock(urls, { retryCount: 0 });
+  for (let i = 0; i < 2; i++)
+    await assert.rejects(client.acquire(['a'], 5000), ({ message }) => {
+      assert.deepEqual(message.match(/one|two/g), ['one', 'one', 'two', 'two']); // URL and path
+      return true;
+    });
+  await client.quit();
+});
+
 test('a_peer_with_another_protocol_is_left', { timeout }, () =>
   withDaemon(async (daemon, client) => {
     for (const reply of ['HTTP/1.1 400 Bad Request', '#99 OK', 'x'.repeat(5000)]) {
@@ -431,6 +442,30 @@ test('a_peer_with_another_protocol_is_left', { timeout }, () =>
     }
   }),
 );
+
+// redlockd releases a HOLD at once when it reads QUIT, or the end of the connection.
+test('a_hold_that_may_have_ended_has_no_time_left', { timeout }, async () => {
+  for (const [settings, end, isOver] of [
+    [{ hold: true }, 'quit', true],
+    [{ linger: true }, 'quit', true],
+    [{ hold: true }, 'close', true],
+    [{ linger: true }, 'close', false],
+  ])
+    await withDaemon(async (daemon, client) => {
+      const acquired = client.acquire(['a'], 60_000, settings);
+      const { conn, reply } = await daemon.next();
+      reply(`OK ${TOKEN} 59000 1 -`);
+      const lock = await acquired;
+      const { signal } = lock;
+      if (end === 'quit') client.quit();
+      else conn.destroy();
+      await aborted(signal);
+      if (end === 'quit') assert.equal(daemon.conns.size, 1, 'before redlockd reads QUIT');
+      assert.equal(signal.error?.reason, 'closed');
+      assert.equal(lock.remaining === 0, isOver);
+      assert.equal(lock.expiration === 0, isOver);
+    });
+});
 
 test('a_lock_can_be_released_after_quit', { timeout }, () =>
   withDaemon(async (daemon, client) => {
@@ -526,6 +561,40 @@ test('an_extension_after_the_deadline_is_no_extension', { timeout }, () =>
     await extended;
     assert.equal(lock.remaining, 0);
     assert.ok(lock.signal.aborted);
+  }),
+);
+
+// The timer of the deadline cannot run meanwhile.
+test('work_without_a_pause_finds_out_by_itself', { timeout }, () =>
+  withDaemon(async (daemon, client) => {
+    for (let i = 0; i < 2; i++) {
+      const acquired = client.acquire([`a${i}`], 5000);
+      (await daemon.next()).reply(`OK ${TOKEN} 300 1 -`);
+      const { signal, remaining } = await acquired;
+      const end = performance.now() + remaining;
+      signal.throwIfAborted();
+      while (performance.now() <= end);
+      if (i === 0) assert.ok(signal.aborted);
+      assert.throws(() => signal.throwIfAborted(), api.LostError);
+    }
+  }),
+);
+
+// The drift of the clocks takes more than 100 ms from a long lock.
+test('a_great_threshold_does_not_extend_without_a_pause', { timeout }, () =>
+  withDaemon(async (daemon, client) => {
+    const settings = { automaticExtensionThreshold: 30_000 };
+    let stop;
+    const done = client.using(['a'], 30_000, settings, () => new Promise((end) => (stop = end)));
+    (await daemon.next()).reply(`OK ${TOKEN} 29689 0 -`);
+    const begin = performance.now();
+    const extend = await daemon.next();
+    assert.equal(extend.text, `EXTEND a ${TOKEN} 30000`);
+    assert.ok(performance.now() - begin > 1000, String(performance.now() - begin));
+    extend.reply(`OK ${TOKEN} 29689 0`);
+    stop();
+    (await daemon.next()).reply('OK');
+    await done;
   }),
 );
 

@@ -464,8 +464,12 @@ class AsyncLock(LockBase):
                     await asyncio.sleep(0)
                 except asyncio.CancelledError:
                     was_cancelled = True
+                if sys.version_info >= (3, 11):  # another cancellation may have come meanwhile
+                    only_ours = task.cancelling() <= self._cancelling
+        deadline_ns = self._deadline_ns()
         try:
-            await self.unlock()
+            if not await self.unlock() and reason is None and now_ns() < deadline_ns:
+                reason = "gone"  # it had ended before its time
         except RedlockError as failure:
             _log.info("unlock: %s", failure)  # the lock ends with its TTL
         if was_cancelled and not only_ours:

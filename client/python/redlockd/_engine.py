@@ -287,11 +287,13 @@ class TokenCall(Call):
     reply, the outcome is unknown, and the request is sent again.
 
     pin: the session of the HOLD. EXTEND is sent there only: it must not seem to continue a HOLD
-    whose connection is lost. UNLOCK is sent there first, because that also ends the HOLD.
+    whose connection is lost. UNLOCK is sent there first, because that also ends the HOLD. If UNLOCK
+    fails, only the end of that session ends the HOLD.
     """
 
     __slots__ = (
-        "resource", "token", "ttl_ms", "gives_up_ns", "attempt_ns", "pin", "done", "trouble",
+        "resource", "token", "ttl_ms", "gives_up_ns", "attempt_ns", "pin", "hold_of", "done",
+        "late", "repeated", "trouble",
     )  # fmt: skip
 
     def __init__(
@@ -307,7 +309,9 @@ class TokenCall(Call):
         super().__init__()
         self.resource, self.token, self.ttl_ms = resource, token, ttl_ms
         self.gives_up_ns, self.attempt_ns = gives_up_ns, attempt_ns
-        self.pin, self.done = pin, done
+        self.pin, self.hold_of, self.done = pin, pin, done
+        self.late: Optional[Done] = None  # EXTEND: takes an OK that comes after the next attempt
+        self.repeated = False  # an earlier attempt may have been carried out
         self.trouble = ""  # why the last attempt failed
 
     def line(self, now: int) -> bytes:
@@ -330,7 +334,8 @@ class TokenCall(Call):
                 deadline_ns = _protocol.deadline_ns(grant, self.sent_ns, now)
             self.done(Outcome(word, deadline_ns, None), now)
         elif word == b"GONE":
-            self.done(Outcome(word, 0, None), now)
+            was_unlocked = self.ttl_ms is None and self.repeated
+            self.done(Outcome(b"OK" if was_unlocked else word, 0, None), now)
         else:
             error = _protocol.failure(words, self.resource)
             if word == b"SHUTDOWN" and self.session is not None:
@@ -343,15 +348,42 @@ class TokenCall(Call):
         if (self.pin is not None and self.ttl_ms is not None) or now >= self.gives_up_ns:
             self.fail(engine, error, now)
         else:
-            self.pin, self.trouble = None, str(error)
+            self.pin, self.trouble, self.repeated = None, str(error), True
             engine.submit(self, now)
 
     def on_due(self, engine: Engine, now: int) -> None:
         error = engine.no_reply(self, now)
         self.on_broken(engine, error, now)
 
+    def stub(self) -> Call:
+        return _IGNORED if self.late is None else _LateExtend(self)
+
     def fail(self, engine: Engine, error: RedlockError, now: int) -> None:
+        if self.ttl_ms is None and self.hold_of is not None:
+            engine.leave(self.hold_of, now)
         self.done(Outcome(b"", 0, error), now)
+
+
+class _LateExtend(Call):
+    """An EXTEND that was sent again, or given up. If the masters are slow, its OK can still come in
+    time."""
+
+    __slots__ = ("call", "was_sent_ns")
+    wanted = False
+
+    def __init__(self, call: TokenCall) -> None:
+        super().__init__()
+        self.call, self.was_sent_ns = call, call.sent_ns
+
+    def on_reply(self, engine: Engine, words: List[bytes], now: int) -> None:
+        call = self.call
+        if words[1] == b"OK" and call.ttl_ms is not None and call.late is not None:
+            grant = _protocol.parse_extended(words, call.token, call.ttl_ms)
+            deadline_ns = _protocol.deadline_ns(grant, self.was_sent_ns, now)
+            call.late(Outcome(b"OK", deadline_ns, None), now)
+
+    def on_broken(self, engine: Engine, error: RedlockError, now: int) -> None:
+        pass
 
 
 class Acquire(Call):
@@ -361,7 +393,9 @@ class Acquire(Call):
     all resources were acquired.
     """
 
-    __slots__ = ("options", "done", "on_lost", "leases", "ends_ns", "paused", "confirm", "finished")
+    __slots__ = (
+        "options", "done", "on_lost", "leases", "ends_ns", "paused", "confirm", "finished", "engine",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -376,8 +410,10 @@ class Acquire(Call):
         self.paused = False
         self.confirm: Optional[TokenCall] = None  # EXTEND of a grant that came too late
         self.finished = False
+        self.engine: Optional[Engine] = None
 
     def start(self, engine: Engine, now: int) -> None:
+        self.engine = engine
         self.ends_ns = min(now + self.options.wait_ns, NEVER - 1)
         engine.submit(self, now)
 
@@ -412,7 +448,7 @@ class Acquire(Call):
     def _on_granted(self, engine: Engine, words: List[bytes], now: int) -> None:
         options = self.options
         grant = _protocol.parse_granted(words, options, self.resource())
-        lease = Lease(grant, options, self.session, self.on_lost)
+        lease = Lease(grant, options, self.session, self._on_lost)
         lease.deadline_ns = _protocol.deadline_ns(grant, self.sent_ns, now)
         self.leases.append(lease)
         if lease.hold and self.session is not None:
@@ -438,6 +474,21 @@ class Acquire(Call):
             name = lease.resource.decode()
             self.fail(engine, NotAcquired(f"{name}: the grant arrived after its deadline"), now)
 
+    def _on_lost(self, lease: Lease) -> None:
+        if not self.finished and self.engine is not None:
+            self.engine.at(_LostEarly(self, lease), 0)  # not now: the engine is busy
+        self.on_lost(lease)
+
+    def lost_early(self, engine: Engine, lease: Lease, now: int) -> None:
+        """A lease was lost while the later ones are being acquired: their wait is useless."""
+        if self.finished:
+            return
+        engine.forget(self, now)
+        if self.confirm is not None:
+            engine.forget(self.confirm, now)
+        error = NotAcquired(f"{lease.resource.decode()} was lost during the wait: {lease.reason}")
+        self.fail(engine, error, now)
+
     def _next(self, engine: Engine, now: int) -> None:
         several = len(self.options.resources) > 1
         engine.add_lease(self.leases[-1], several, now)
@@ -455,6 +506,8 @@ class Acquire(Call):
                 lease.extends = self.options.extends
                 lease.schedule(engine)
         self.finished = True
+        for lease in self.leases:
+            lease.on_lost = self.on_lost  # no cycle keeps the client alive until a collection
         self.done(self.leases, None)
 
     def on_broken(self, engine: Engine, error: RedlockError, now: int) -> None:
@@ -494,6 +547,19 @@ class Acquire(Call):
             engine.forget(self, now)
         self.finished = True
         engine.release(self.leases, None, now)
+
+
+class _LostEarly(Timed):
+    """Tells an Acquire of a lost lease, soon."""
+
+    __slots__ = ("acquire", "lease")
+
+    def __init__(self, acquire: Acquire, lease: Lease) -> None:
+        super().__init__()
+        self.acquire, self.lease = acquire, lease
+
+    def on_due(self, engine: Engine, now: int) -> None:
+        self.acquire.lost_early(engine, self.lease, now)
 
 
 # --- leases ---
@@ -791,6 +857,10 @@ class Engine(Timed):
     def drain(self, session: Session, now: int) -> None:
         """The daemon is stopping: new requests go elsewhere."""
         self._avoid_until_ns[session.address] = now + AVOID_NS
+        self.leave(session, now)
+
+    def leave(self, session: Session, now: int) -> None:
+        """New requests use another session, so this one ends when nothing needs it any more."""
         if self.current is session:
             self.current = None
         self._settle(session, now)
@@ -900,6 +970,7 @@ class Engine(Timed):
             lease.resource, lease.token, ttl_ms, lease.give_up_ns(), lease.attempt_ns(self),
             lease.session, extended,
         )  # fmt: skip
+        call.late = lambda outcome, at: self._extended(lease, ttl_ms, outcome, at)
         lease.extensions.append(call)
         if by_itself:
             lease.extension = call

@@ -74,11 +74,7 @@ class LockBase:
 
         After a loss, this is the time in which the work has to stop.
         """
-        leases = self._leases  # another thread may unlock meanwhile
-        if not leases or self._process != _fork.process_id():
-            return 0.0
-        deadline_ns = min([lease.deadline_ns for lease in leases])
-        return max(0.0, seconds(deadline_ns - now_ns()))
+        return max(0.0, seconds(self._deadline_ns() - now_ns()))
 
     def check(self) -> float:
         """Raises Lost if the lock is not held. Returns the remaining time in seconds.
@@ -100,6 +96,12 @@ class LockBase:
     def _expire(self) -> None:
         """Lets the engine lose the leases whose time is over."""
         raise NotImplementedError
+
+    def _deadline_ns(self) -> int:
+        leases = self._leases  # another thread may unlock meanwhile
+        if not leases or self._process != _fork.process_id():
+            return 0
+        return min([lease.deadline_ns for lease in leases])
 
     def _why_lost(self) -> Optional[str]:
         """The reason why the lock is not held; None if it is held."""

@@ -452,7 +452,8 @@ class Redlock:
             to 1000 extensions and an hour.
         hold: the daemon extends the lock as long as this connection lives, and tells at once when
             the lock is lost. The client extends it as well, because silence proves nothing. The
-            lock is lost when the connection is; it is free at once when this process ends.
+            lock is lost when the connection is; it is free at once when this process ends. (Over
+            TLS only after close(); else after its TTL.)
         linger: with hold: the lock outlives a killed process by up to the TTL, for locks that also
             protect the work of other processes.
         slots: acquire one of so many slots, so that up to so many clients hold the name.
@@ -611,8 +612,10 @@ class Lock(LockBase):
     ) -> None:
         """Releases the lock. Raises Lost if the work has ended after the lock, without an error."""
         reason = self._why_lost() if self._leases else None
+        deadline_ns = self._deadline_ns()
         try:
-            self.unlock()
+            if not self.unlock() and reason is None and now_ns() < deadline_ns:
+                reason = "gone"  # it had ended before its time
         except RedlockError as failure:
             _log.info("unlock: %s", failure)  # the lock ends with its TTL
         if reason is not None and error is None:

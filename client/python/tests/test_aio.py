@@ -39,6 +39,14 @@ class Async(
             if sys.version_info >= (3, 11):
                 self.assertEqual(asyncio.current_task().cancelling(), 0)
 
+    async def test_with_raises_if_the_lock_had_ended_before(self):
+        name = new_name("ended")
+        async with AsyncRedlock(self.cluster.address()) as client:
+            with self.assertRaises(Lost) as caught:
+                async with client.lock(name, ttl=30):
+                    self.assertEqual(self.cluster.redlock("break", name)["exit"], 0)
+            self.assertEqual(caught.exception.reason, "gone")
+
     async def test_loss_in_the_last_moment(self):
         """The work finds out by itself, or ends without an await after the loss."""
         async with AsyncRedlock(self.cluster.address()) as client:
@@ -50,6 +58,19 @@ class Async(
                         if checks:
                             lock.check()
                 await asyncio.sleep(0)
+
+    @unittest.skipIf(sys.version_info < (3, 11), "cancellations are not counted")
+    async def test_a_cancellation_in_the_last_moment_stays(self):
+        async with AsyncRedlock(self.cluster.address()) as client:
+
+            async def work():
+                async with client.lock(new_name("last"), ttl=0.2) as lock:
+                    while lock.held:
+                        pass
+                    asyncio.get_running_loop().call_soon(asyncio.current_task().cancel)
+
+            with self.assertRaises(asyncio.CancelledError):
+                await within(asyncio.create_task(work()))
 
     async def test_other_cancellations_stay(self):
         name = new_name("other")

@@ -141,6 +141,23 @@ class Deadlines(EngineCase):
                 self.assertIsInstance(attempt.error, NotAcquired)
                 self.assertEqual(self.sent(session)[0][1:], ["UNLOCK", "r", T1.decode()])
 
+    def test_late_extension_counts(self):
+        """Each reply comes after the next EXTEND was sent."""
+        _, lease, session = self.acquire(auto_extend=True)
+        sent = []
+        for _ in range(200):
+            self.advance(1 * S)
+            self.reply(session, "! NEWS")  # so the connection is not silent
+            sent += [(self.now, tag) for tag, *_ in self.sent(session)]
+            if sent and self.now >= sent[0][0] + 6 * S:
+                self.reply(session, f"{sent.pop(0)[1]} OK {T1.decode()} 29000 0")
+        self.assertEqual(lease.state, HELD)
+        before = lease.deadline_ns
+        self.engine.release([lease], None, self.now)
+        for _, tag in sent:
+            self.reply(session, f"{tag} OK {T1.decode()} 29000 0")
+        self.assertTrue(before > 0 and lease.deadline_ns == 0)
+
     def test_extension_never_shortens(self):
         _, lease, session = self.acquire()
         before = lease.deadline_ns
@@ -304,6 +321,21 @@ class Holds(EngineCase):
         self.reply(session, f"{tag} OK")
         self.assertEqual(session.state, QUITTING)
 
+    def test_ends_with_its_connection_if_unlock_is_refused(self):
+        """The daemon would extend it as long as the connection lives."""
+        _, lease, session = self.acquire(hold=True)
+        _, other, _ = self.acquire("other", hold=True, token=T2)
+        outcomes = []
+        self.engine.release([lease], outcomes.extend, self.now)
+        [[tag, *_]] = self.sent(session)
+        self.reply(session, f"{tag} LIMIT operations")
+        self.assertIsInstance(outcomes[0].error, Unavailable)
+        self.assertEqual((session.state, other.state), (OPEN, HELD))
+        self.engine.release([other], None, self.now)
+        [[tag, *_]] = self.sent(session)
+        self.reply(session, f"{tag} OK")
+        self.assertEqual(session.state, QUITTING)
+
 
 class Connections(EngineCase):
     def test_a_reply_counts_only_with_its_end(self):
@@ -368,7 +400,15 @@ class Connections(EngineCase):
         other = self.open()
         [[tag, *words]] = self.sent(other)
         self.assertEqual(words, ["UNLOCK", "r", T1.decode()])
-        self.reply(other, f"{tag} GONE")
+        self.reply(other, f"{tag} GONE")  # the first one may have released it
+        self.assertEqual(outcomes[0].word, b"OK")
+
+    def test_gone_to_the_only_unlock_says_that_the_lock_had_ended(self):
+        _, lease, session = self.acquire()
+        outcomes = []
+        self.engine.release([lease], outcomes.extend, self.now)
+        [[tag, *_]] = self.sent(session)
+        self.reply(session, f"{tag} GONE")
         self.assertEqual(outcomes[0].word, b"GONE")
 
     def test_broken_connection_repeats_lock_within_its_wait(self):
@@ -570,13 +610,18 @@ class Several(EngineCase):
         [[tag, *_]] = self.sent(session)
         self.reply(session, f"{tag} OK {T1.decode()} 29000 0 -")
         [[waiting, *_]] = self.sent(session)
-        for _ in range(10):
+        verb = ""
+        while verb != "EXTEND":
             self.advance(1 * S)
             for tag, verb, *_ in self.sent(session):
                 self.reply(session, f"{tag} {'PONG' if verb == 'PING' else 'GONE'}")
+        self.advance(0)
+        self.assertIsInstance(attempt.error, NotAcquired)  # at once, not after the wait
+        self.assertIn("a was lost during the wait: gone", str(attempt.error))
         self.reply(session, f"{waiting} OK {T2.decode()} 29000 9000 -")
-        self.assertIsInstance(attempt.error, NotAcquired)
-        self.assertEqual(self.sent(session)[-1][1:], ["UNLOCK", "b", T2.decode()])
+        self.engine.on_closed(session, "", self.now)
+        other = self.open()
+        self.assertEqual(self.sent(other)[-1][1:], ["UNLOCK", "b", T2.decode()])
 
 
 class Protocol(unittest.TestCase):

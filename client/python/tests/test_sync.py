@@ -61,6 +61,14 @@ class Sync(
             held.unlock()
             self.assertTrue(waiting.acquire().held)
 
+    async def test_with_raises_if_the_lock_had_ended_before(self):
+        name = new_name("ended")
+        with Redlock(self.cluster.address()) as client:
+            with self.assertRaises(Lost) as caught:
+                with client.lock(name, ttl=30):
+                    self.assertEqual(self.cluster.redlock("break", name)["exit"], 0)
+            self.assertEqual(caught.exception.reason, "gone")
+
     async def test_threads_share_a_client(self):
         name, inside, most = new_name("threads"), [], []
         with Redlock(self.cluster.address()) as client:
@@ -81,6 +89,8 @@ class Sync(
 
     async def test_garbage_is_closed(self):
         label = new_name("garbage")
+        gc.disable()  # it must not take a collection
+        self.addCleanup(gc.enable)
         client = Redlock(self.cluster.address(), name=label)
         with client.lock(new_name("garbage"), ttl=30):
             pass
@@ -90,7 +100,6 @@ class Sync(
 
         self.assertTrue(listed())
         del client
-        gc.collect()
         await until("the connection to end", lambda: not listed())
 
     async def test_lock_again(self):
