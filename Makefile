@@ -202,7 +202,8 @@ $(BUILD)/man/redlockd.yaml.5: docs/man/redlockd.yaml.5.in redlockd.yaml.example 
 
 # The documents keep their folders, since they link to each other.
 DOCUMENTS := README.md LICENSE redlockd.yaml.example $(wildcard docs/*.md docs/*.txt docs/model/README.md) \
-                  packaging/prometheus.yaml packaging/alerts.yaml packaging/grafana-dashboard.json
+                  packaging/prometheus.yaml packaging/alerts.yaml packaging/grafana-dashboard.json \
+                  $(wildcard client/*/README.md) client/scenarios.md
 
 # The files that `make install` installs, for `make uninstall`. `make installed` checks that the
 # list is complete.

@@ -78,6 +78,7 @@ def visit(client, rnd):
 
 async def visit_aio(client, rnd):
     plan = Visit(rnd)
+    expired = False
     async with client.lock(plan.resource, **plan.options) as lock:
         try:
             plan.report(lock)
@@ -89,8 +90,9 @@ async def visit_aio(client, rnd):
                 plan.report(lock)
             if plan.forgets:
                 await asyncio.sleep(lock.remaining())
+                expired = True
         finally:
-            if lock.remaining() > 0:
+            if not expired:
                 plan.free(lock)
 
 
