@@ -68,11 +68,13 @@ TORTURE_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/torture/*.c))
 PAGES    := $(wildcard docs/man/*.[1-8]) \
                   $(patsubst docs/man/%.in,$(BUILD)/man/%,$(wildcard docs/man/*.in))
 
-# Environment of the tests on real masters: the programs they start, and the commit for reports.
+# Environment of the tests on real masters: the programs they start, the compiler of their examples,
+# and the commit for reports.
 E2E_ENV = BUILD=$(BUILD) REDLOCKD=$(BUILD)/redlockd REDLOCK=$(BUILD)/redlock CLOCK_SHIM=$(SHIM) \
+    CC='$(CC) $(SANITIZE)' \
     TORTURE_COMMIT=$$(git describe --always --dirty 2>/dev/null || echo unknown)
 # Environment of the tests that run the examples of the manual.
-EXAMPLES_ENV = PAGES='README.md $(PAGES)' CC='$(CC) $(SANITIZE)' LIBREDLOCK=$(BUILD)/libredlock.a
+EXAMPLES_ENV = PAGES='README.md $(PAGES)' LIBREDLOCK=$(BUILD)/libredlock.a
 
 all: $(BUILD)/redlockd $(BUILD)/redlock $(BUILD)/libredlock.a $(BUILD)/libredlock.so \
      $(BUILD)/redlock.pc $(PAGES)
@@ -409,7 +411,7 @@ torture-clients:
 	@$(MAKE) --no-print-directory run-torture-clients
 
 run-torture-clients: $(BUILD)/redlockd $(SHIM) $(TORTURE) $(GUESTS)/installed
-	@$(E2E_ENV) TORTURE_PACKAGES=$(GUESTS) TORTURE_LIAR=$(LIAR) \
+	@$(E2E_ENV) TORTURE_PACKAGES=$(GUESTS) TORTURE_OVERCLAIM=$(OVERCLAIM) \
 	    TORTURE_SECONDS=$(call torture_setting,SECONDS,300) \
 	    TORTURE_SEED=$(call torture_setting,SEED,$$(date +%s)) \
 	    TORTURE_FAULTS=$(call torture_setting,FAULTS,$(KEEPING_FAULTS)) \

@@ -200,7 +200,7 @@ static void list_addresses(const struct torture *torture, char *daemons, char *m
     }
 }
 
-struct guests *guests_start(struct torture *torture, const char *packages, const char *liar)
+struct guests *guests_start(struct torture *torture, const char *packages, const char *overclaimer)
 {
     struct guests *guests = calloc(1, sizeof(*guests));
     ck_assert_ptr_nonnull(guests);
@@ -236,8 +236,8 @@ struct guests *guests_start(struct torture *torture, const char *packages, const
             packages,
             "GUEST_FINISH",
             guests->finish,
-            "GUEST_LIE_MS",
-            strcmp(liar, kind->name) == 0 ? "3000" : "0",
+            "GUEST_OVERCLAIM_MS",
+            strcmp(overclaimer, kind->name) == 0 ? "3000" : "0",
             NULL,
         };
         snprintf(log, sizeof(log), "%s/%s.log", sandbox->dir, kind->name);

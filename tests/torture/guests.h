@@ -24,9 +24,9 @@
 struct guests;
 
 /* Starts all guests. `packages` is a folder with the programs that had to be compiled, and with
- * node_modules. liar: a guest whose claims are 3 s too long, to test the checker; "": none. The
- * caller frees the result. */
-struct guests *guests_start(struct torture *torture, const char *packages, const char *liar);
+ * node_modules. overclaimer: a guest whose claims are 3 s too long, to test the checker; "": none.
+ * The caller frees the result. */
+struct guests *guests_start(struct torture *torture, const char *packages, const char *overclaimer);
 
 /* Stops a guest (SIGSTOP) from time to time, and lets it continue. Call this often. */
 void guests_update(struct guests *guests);

@@ -8,7 +8,7 @@
  *     TORTURE_SEED       seed of the random choices; their effect depends on the machine
  *     TORTURE_FAULTS     which faults: "all" (the default), "kill,step", "-partition", "none"
  *     TORTURE_PACKAGES   if set, guests play in place of the clients: see guests.h
- *     TORTURE_LIAR       the name of a guest whose claims are 3 s too long
+ *     TORTURE_OVERCLAIM  the name of a guest whose claims are 3 s too long
  *     TORTURE_HISTORY    a file for the history; by default, a failure prints its end
  *
  * `make torture` and `make torture-clients` have shorter names for these, and run the optimized
@@ -72,7 +72,8 @@ static bool is_enough(struct torture *torture, int64_t now_ns)
 
 static void play_guests(struct torture *torture, struct faults *faults)
 {
-    struct guests *guests = guests_start(torture, torture->packages, setting("TORTURE_LIAR", ""));
+    struct guests *guests =
+        guests_start(torture, torture->packages, setting("TORTURE_OVERCLAIM", ""));
     while (!is_enough(torture, ledger_now_ns())) {
         faults_update(faults);
         guests_update(guests);

@@ -16,7 +16,7 @@ enum way { PLAIN, EXTENDED, HOLD, WAYS };
 
 static char *daemons[DAEMONS_MAX];
 static unsigned daemon_count;
-static int64_t lie_ms;
+static int64_t overclaim_ms;
 
 struct worker {
     struct redlock *redlock;
@@ -57,7 +57,7 @@ static void write_line(const char *line)
 static void report(struct worker *worker, int64_t now, int64_t left_ms)
 {
     char line[512];
-    int64_t until_ns = now + (left_ms + lie_ms) * NS_PER_MS;
+    int64_t until_ns = now + (left_ms + overclaim_ms) * NS_PER_MS;
     if (worker->until_ns != 0 && until_ns < worker->until_ns + GROWN_MS * NS_PER_MS)
         return;
     snprintf(line, sizeof(line), "%s %s %s %s %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 "\n",
@@ -159,7 +159,7 @@ int main(void)
 {
     static struct worker workers[WORKERS];
     char *rest = NULL;
-    lie_ms = atoll(getenv("GUEST_LIE_MS"));
+    overclaim_ms = atoll(getenv("GUEST_OVERCLAIM_MS"));
     for (char *url = strtok_r(getenv("GUEST_DAEMONS"), " ", &rest);
          url != NULL && daemon_count < DAEMONS_MAX; url = strtok_r(NULL, " ", &rest))
         daemons[daemon_count++] = url;

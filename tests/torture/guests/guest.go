@@ -22,7 +22,7 @@ const (
 	grown   = int64(5 * time.Millisecond)
 )
 
-var lie, _ = strconv.ParseInt(os.Getenv("GUEST_LIE_MS"), 10, 64)
+var overclaim, _ = strconv.ParseInt(os.Getenv("GUEST_OVERCLAIM_MS"), 10, 64)
 
 // monotonic reads CLOCK_MONOTONIC.
 func monotonic() int64 {
@@ -44,7 +44,7 @@ type claim struct {
 // report reports how long the lock is held: at first, and when that has grown.
 func (c *claim) report() {
 	now := monotonic()
-	until := now + int64(c.lock.Remaining()) + lie*1e6
+	until := now + int64(c.lock.Remaining()) + overclaim*1e6
 	verb := "more"
 	if c.until == 0 {
 		verb = "held"

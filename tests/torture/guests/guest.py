@@ -16,7 +16,7 @@ NAME = os.environ["GUEST_NAME"]
 DAEMONS = os.environ["GUEST_DAEMONS"].split()
 FINISH = os.environ["GUEST_FINISH"]
 SEED = os.environ["GUEST_SEED"]
-LIE_NS = int(os.environ["GUEST_LIE_MS"]) * 1_000_000
+OVERCLAIM_NS = int(os.environ["GUEST_OVERCLAIM_MS"]) * 1_000_000
 GROWN_NS = 5_000_000
 
 
@@ -47,7 +47,7 @@ class Visit:
     def report(self, lock):
         """Reports how long the lock is held: at first, and when that has grown."""
         now = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
-        until = now + int(lock.remaining() * 1e9) + LIE_NS
+        until = now + int(lock.remaining() * 1e9) + OVERCLAIM_NS
         if self.until and until < self.until + GROWN_NS:
             return
         write(f"{'more' if self.until else 'held'} {lock.resource} {lock.token} {lock.fence or 0} "

@@ -1,7 +1,7 @@
 // What the guests in Node have in common: the lines of tests/torture/guests.h, and random numbers.
 import fs from 'node:fs';
 
-const { GUEST_NAME, GUEST_FINISH, GUEST_LIE_MS, GUEST_SEED } = process.env;
+const { GUEST_NAME, GUEST_FINISH, GUEST_OVERCLAIM_MS, GUEST_SEED } = process.env;
 const GROWN_NS = 5e6;
 
 let state = Number(GUEST_SEED) >>> 0;
@@ -19,7 +19,7 @@ const write = (text) => fs.writeSync(1, `${GUEST_NAME} ${text}\n`);
 /** Reports how long the lock is held: at first, and when that has grown. */
 export function report(claim, lock, remaining, name = lock.resources[0]) {
   const now = Number(process.hrtime.bigint());
-  const until = now + Math.floor((remaining() + Number(GUEST_LIE_MS)) * 1e6);
+  const until = now + Math.floor((remaining() + Number(GUEST_OVERCLAIM_MS)) * 1e6);
   if (claim.until !== 0 && until < claim.until + GROWN_NS) return;
   const verb = claim.until === 0 ? 'held' : 'more';
   write(`${verb} ${name} ${lock.value} ${lock.fence || 0} ${claim.ttl} ${now} ${until}`);
