@@ -69,11 +69,13 @@ TORTURE_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/torture/*.c))
 PAGES    := $(wildcard docs/man/*.[1-8]) \
                   $(patsubst docs/man/%.in,$(BUILD)/man/%,$(wildcard docs/man/*.in))
 
-# Environment of the tests on real masters: the programs they start, and the commit for reports.
+# Environment of the tests on real masters: the programs they start, the compiler of their examples,
+# and the commit for reports.
 E2E_ENV = BUILD=$(BUILD) REDLOCKD=$(BUILD)/redlockd REDLOCK=$(BUILD)/redlock CLOCK_SHIM=$(SHIM) \
+    CC='$(CC) $(SANITIZE)' \
     TORTURE_COMMIT=$$(git describe --always --dirty 2>/dev/null || echo unknown)
 # Environment of the tests that run the examples of the manual.
-EXAMPLES_ENV = PAGES='README.md $(PAGES)' CC='$(CC) $(SANITIZE)' LIBREDLOCK=$(BUILD)/libredlock.a
+EXAMPLES_ENV = PAGES='README.md $(PAGES)' LIBREDLOCK=$(BUILD)/libredlock.a
 
 all: $(BUILD)/redlockd $(BUILD)/redlock $(BUILD)/libredlock.a $(BUILD)/libredlock.so \
      $(BUILD)/redlock.pc $(PAGES)
@@ -94,6 +96,7 @@ help:
 	@echo 'make sim-coverage   show which branches of the engine the schedules reach, and which never'
 	@echo 'make mutants    remove rules from the code, one at a time; the simulator must find each'
 	@echo 'make torture    inject faults; no two clients may hold one lock: SECONDS=60 SEED=n FAULTS=all'
+	@echo 'make torture-clients    the same with the client packages of all languages and node-redlock: SECONDS=300 SEED=n'
 	@echo 'make storm      kill redlock run at random; no two commands may run at once: RUNS=1000 SEED=n'
 	@echo 'make bench      measure throughput, latency and processor time, relative to what Redis allows'
 	@echo 'make bench-overload measure throughput, waits and fairness under too much load: [OVERLOAD_ONLY=9000 ONLY=clients REDLOCKD=program]'
@@ -203,7 +206,8 @@ $(BUILD)/man/redlockd.yaml.5: docs/man/redlockd.yaml.5.in redlockd.yaml.example 
 
 # The documents keep their folders, since they link to each other.
 DOCUMENTS := README.md LICENSE redlockd.yaml.example $(wildcard docs/*.md docs/*.txt docs/model/README.md) \
-                  packaging/prometheus.yaml packaging/alerts.yaml packaging/grafana-dashboard.json
+                  packaging/prometheus.yaml packaging/alerts.yaml packaging/grafana-dashboard.json \
+                  $(wildcard client/*/README.md) client/scenarios.md
 
 # The files that `make install` installs, for `make uninstall`. `make installed` checks that the
 # list is complete.
@@ -400,6 +404,36 @@ torture: $(BUILD)/redlockd $(SHIM) $(TORTURE)
 	    TORTURE_FAULTS=$(call torture_setting,FAULTS,all) \
 	    TORTURE_HISTORY=$(call torture_setting,HISTORY,) $(TORTURE)
 
+# The torture with the client packages and node-redlock (tests/torture/guests.h). Its masters are
+# durable, and no fault makes them lose data: against that, node-redlock has no guard.
+GUESTS := $(BUILD)/guests
+KEEPING_FAULTS := kill,stop,cut,scripts,full,proxy,partition,crash,pause,term
+torture-clients:
+	@sh tests/deps.sh check $$(command -v npm >/dev/null || echo npm) \
+	    $$(command -v go >/dev/null || echo golang-go)
+	@$(MAKE) --no-print-directory run-torture-clients
+
+run-torture-clients: $(BUILD)/redlockd $(SHIM) $(TORTURE) $(GUESTS)/installed
+	@$(E2E_ENV) TORTURE_PACKAGES=$(GUESTS) TORTURE_OVERCLAIM=$(OVERCLAIM) \
+	    TORTURE_SECONDS=$(call torture_setting,SECONDS,300) \
+	    TORTURE_SEED=$(call torture_setting,SEED,$$(date +%s)) \
+	    TORTURE_FAULTS=$(call torture_setting,FAULTS,$(KEEPING_FAULTS)) \
+	    TORTURE_HISTORY=$(call torture_setting,HISTORY,) $(TORTURE)
+
+$(GUESTS)/guest-c: $(BUILD)/tests/torture/guests/guest.o $(BUILD)/libredlock.a
+	@mkdir -p $(@D)
+	@echo '  LINK $@'
+	@$(CC) $(ALL_CFLAGS) $(PARTS) $(LDFLAGS) -o $@ $^ -lpthread
+
+$(GUESTS)/guest-go: $(wildcard tests/torture/guests/go.mod tests/torture/guests/*.go client/go/*.go)
+	@mkdir -p $(@D)
+	@cd tests/torture/guests && GOFLAGS=-mod=mod GOCACHE=$(abspath $(GUESTS))/cache \
+	    go build -o $(abspath $@) guest.go
+
+$(GUESTS)/installed: $(GUESTS)/guest-c $(GUESTS)/guest-go $(PEERS)/installed
+	@ln -sfn $(abspath $(PEERS))/node_modules $(GUESTS)/node_modules
+	@touch $@
+
 # tests/bench/bench.h lists the settings: BENCH_ROUNDS, BENCH_MS, BENCH_SOAK, BENCH_MARKDOWN, ...
 bench: $(BUILD)/redlockd $(BENCH)
 	@$(E2E_ENV) BENCH_COMMIT='$(COMMIT)' BENCH_JSON=$(or $(BENCH_JSON),$(BUILD)/bench.json) $(BENCH)
@@ -556,6 +590,6 @@ demo:
 	@$(MAKE) --no-print-directory -s -j2 all
 	@bash tests/demo.sh $(BUILD)/redlockd $(BUILD)/redlock
 
-.PHONY: all help install uninstall installed clean unit e2e e2e-valkey e2e-redis8 examples tests sim sim-tight test-tight tight-parts sim-coverage mutants torture storm \
+.PHONY: all help install uninstall installed clean unit e2e e2e-valkey e2e-redis8 examples tests sim sim-tight test-tight tight-parts sim-coverage mutants torture torture-clients run-torture-clients storm \
         bench bench-overload bench-protocols bench-peers instructions asan clang check check-clients redis-clients run-redis-clients coverage tidy model deps demo fuzz fuzz-smoke fuzz-targets \
         run-fuzz run-fuzz-smoke units house audit audit-parts test-programs

@@ -33,7 +33,6 @@ static const struct scenario scenarios[] = {
     {"redlockd 2 in turns", ONE_RESOURCE, 2, 1, .hold_ms = 5, .daemons = 1},
     NODE("thin client", .daemons = 1, .peer = "thin"),
     NODE("client/node", .daemons = 1, .peer = "client"),
-    NODE("docs/clients.md", .daemons = 1, .peer = "document"),
     NODE("node-redlock", .peer = "redlock"),
     PYTHON("client/python", .daemons = 1, .peer = "client_py.py"),
     PYTHON("redis-py", .peer = "redis_py.py"),

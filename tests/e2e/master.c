@@ -95,7 +95,8 @@ void master_step_ms(struct master *master, int64_t ms)
     clock_set_ms(&master->clock, master->ahead_ms);
 }
 
-/* True if our process answers. Another process may have taken the port first. */
+/* True if our process answers and has loaded its data. Another process may have taken the port
+ * first. */
 static bool answers(struct master *master)
 {
     struct timeval timeout = {.tv_sec = WAITING_DEADLINE_MS / 1000};
@@ -107,9 +108,9 @@ static bool answers(struct master *master)
     snprintf(field, sizeof(field), "process_id:%d\r", (int)master->pid);
     bool is_ours = false;
     if (context->err == 0 && redisSetTimeout(context, timeout) == REDIS_OK) {
-        redisReply *reply = redisCommand(context, "INFO server");
-        is_ours =
-            reply != NULL && reply->type == REDIS_REPLY_STRING && strstr(reply->str, field) != NULL;
+        redisReply *reply = redisCommand(context, "INFO");
+        is_ours = reply != NULL && reply->type == REDIS_REPLY_STRING &&
+                  strstr(reply->str, field) != NULL && strstr(reply->str, "\nloading:0") != NULL;
         freeReplyObject(reply);
     }
     if (is_ours)

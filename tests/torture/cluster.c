@@ -53,8 +53,10 @@ static void plan_daemon(const struct torture *torture, unsigned index, struct da
 static void start_masters(struct torture *torture)
 {
     struct stage *stage = &torture->stage;
-    struct master_plan plan = {
-        .over_tcp = true, .steppable = true, .network = torture->net.there ? NET_MASTERS : NULL};
+    struct master_plan plan = {.over_tcp = true,
+                               .steppable = true,
+                               .durable = torture->durable,
+                               .network = torture->net.there ? NET_MASTERS : NULL};
     stage->master_count = STAGE_MASTERS;
     masters_start(stage->masters, STAGE_MASTERS, &stage->sandbox, &plan);
     masters_start(&torture->spare, 1, &stage->sandbox,

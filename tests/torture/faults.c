@@ -73,8 +73,10 @@ bool faults_parse(const char *words, uint32_t *faults, char wrong[32])
     return true;
 }
 
-bool faults_lose_data(uint32_t faults)
+bool faults_lose_data(uint32_t faults, bool durable)
 {
+    if (durable)
+        faults &= ~(1u << FAULT_KILL);
     for (unsigned i = 0; i < FAULT_COUNT; i++)
         if ((faults >> i & 1) != 0 && kinds[i].loses_data)
             return true;
@@ -184,7 +186,7 @@ static void begin_phase(struct faults *faults, int64_t now_ns)
     faults->phase_until_ns = now_ns + faults_below(faults, PHASE_MS) * NS_PER_MS;
     faults->first_victim = faults_below(faults, STAGE_MASTERS);
     faults->calm = faults_below(faults, 6) == 0;
-    if ((enabled >> FAULT_STOP & 1) != 0 && faults_lose_data(enabled) &&
+    if ((enabled >> FAULT_STOP & 1) != 0 && faults_lose_data(enabled, false) &&
         faults_below(faults, 2) == 0)
         begin_ambush(faults, now_ns);
 }

@@ -92,8 +92,8 @@ bool faults_parse(const char *words, uint32_t *faults, char wrong[32]);
 
 const char *fault_word(enum fault fault);
 
-/* Does any of these faults make masters lose data? */
-bool faults_lose_data(uint32_t faults);
+/* Does any of these faults make masters lose data? If they are durable, to be killed does not. */
+bool faults_lose_data(uint32_t faults, bool durable);
 
 void faults_init(struct faults *faults, struct torture *torture);
 

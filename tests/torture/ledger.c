@@ -201,10 +201,15 @@ static enum history_result record(struct ledger *ledger, const struct claim *cla
     }
 }
 
+static int64_t told_ns(const struct claim *claim)
+{
+    return claim->told_ns != 0 ? claim->told_ns : ledger_now_ns();
+}
+
 bool ledger_granted(struct ledger *ledger, unsigned daemon, const struct claim *claim)
 {
     pthread_mutex_lock(&ledger->mutex);
-    int64_t now_ns = ledger_now_ns();
+    int64_t now_ns = told_ns(claim);
     bool in_time = claim->until_ns > now_ns;
     struct claim entry = *claim;
     /* If a grant was over when it was read, its place in the order of grants is not known. So its
@@ -222,7 +227,7 @@ bool ledger_granted(struct ledger *ledger, unsigned daemon, const struct claim *
 bool ledger_prolonged(struct ledger *ledger, const struct claim *claim)
 {
     pthread_mutex_lock(&ledger->mutex);
-    int64_t now_ns = ledger_now_ns();
+    int64_t now_ns = told_ns(claim);
     check_result(ledger, record(ledger, claim, false, now_ns), claim, now_ns);
     pthread_mutex_unlock(&ledger->mutex);
     return claim->until_ns > now_ns;
@@ -260,7 +265,7 @@ void ledger_ended(struct ledger *ledger, unsigned resource, const char *token)
 void ledger_foreign_granted(struct ledger *ledger, unsigned foreign, const struct claim *claim)
 {
     pthread_mutex_lock(&ledger->mutex);
-    int64_t now_ns = ledger_now_ns();
+    int64_t now_ns = told_ns(claim);
     struct foreign_hold *hold = &ledger->foreign[ledger->foreign_grants % LEDGER_FOREIGN_HOLDS];
     snprintf(hold->token, sizeof(hold->token), "%s", claim->token);
     hold->granted_ns = now_ns;

@@ -38,6 +38,8 @@ struct claim {
     int64_t fence; /* 0: none */
     int64_t until_ns;
     int64_t begun_ns; /* its votes were requested after this time */
+    int64_t told_ns;  /* its client knew of it at this time, not before that of earlier records; 0:
+                         now */
 };
 
 /* A hold of a foreign client, which may be valid although the client has died. */

@@ -64,8 +64,10 @@ void summary_print(struct torture *torture, const struct faults *faults)
     const struct ledger *ledger = &torture->ledger;
     printf("torture: %.1f s, seed %" PRIu64 ", %s\n", seconds(ledger_now_ns() - ledger->began_ns),
            torture->seed, commit());
-    print_grants(torture);
-    print_clients(torture);
+    if (torture->packages == NULL) {
+        print_grants(torture);
+        print_clients(torture);
+    }
     print_faults(torture, faults);
     printf("  longest gap   %.3f s without a grant; faults in it: %s\n",
            seconds(ledger->longest_ns), ledger->broken[0] != '\0' ? ledger->broken : "nothing new");
@@ -90,7 +92,8 @@ void summary_violation(struct torture *torture, const char *fault_words)
     fprintf(stderr,
             "--- %s\nThe seed repeats the choices but not their times, so the "
             "same seed may not find the violation again.\n"
-            "    commit %s\n    make torture SECONDS=%" PRId64 " SEED=%" PRIu64 " FAULTS=%s\n",
-            ledger->why, commit(), torture->seconds, torture->seed, fault_words);
+            "    commit %s\n    make torture%s SECONDS=%" PRId64 " SEED=%" PRIu64 " FAULTS=%s\n",
+            ledger->why, commit(), torture->packages != NULL ? "-clients" : "", torture->seconds,
+            torture->seed, fault_words);
     fflush(stderr);
 }

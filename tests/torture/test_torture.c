@@ -7,9 +7,16 @@
  *     TORTURE_SECONDS    duration in seconds; by default 12
  *     TORTURE_SEED       seed of the random choices; their effect depends on the machine
  *     TORTURE_FAULTS     which faults: "all" (the default), "kill,step", "-partition", "none"
+ *     TORTURE_PACKAGES   if set, guests play in place of the clients: see guests.h
+ *     TORTURE_OVERCLAIM  the name of a guest whose claims are 3 s too long
  *     TORTURE_HISTORY    a file for the history; by default, a failure prints its end
  *
- * `make torture` has shorter names for these, and runs the optimized build for a minute.
+ * `make torture` and `make torture-clients` have shorter names for these, and run the optimized
+ * build.
+ *
+ * node-redlock, one of the guests, has no guard against a loss of data (ledger.h). So the masters
+ * of the guests are durable, unless a fault other than kill makes them lose data: then no overlap
+ * at all is excused.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -20,6 +27,7 @@
 #include "tests/torture/cluster.h"
 #include "tests/torture/faults.h"
 #include "tests/torture/foreign.h"
+#include "tests/torture/guests.h"
 #include "tests/torture/players.h"
 #include "tests/torture/summary.h"
 
@@ -47,6 +55,8 @@ static void configure(struct torture *torture, const char *fault_words)
         torture->seconds = SECONDS;
     ck_assert_msg(faults_parse(fault_words, &torture->faults, wrong), "unknown fault \"%s\"",
                   wrong);
+    torture->packages = getenv("TORTURE_PACKAGES");
+    torture->durable = torture->packages != NULL && !faults_lose_data(torture->faults, true);
 }
 
 static bool is_enough(struct torture *torture, int64_t now_ns)
@@ -58,6 +68,23 @@ static bool is_enough(struct torture *torture, int64_t now_ns)
     ck_assert_msg(passed_s < torture->seconds + TIMEOUT_S, "only %" PRIu64 " grants",
                   ledger->history.grants);
     return passed_s >= torture->seconds && ledger->history.grants >= GRANTS_MIN;
+}
+
+static void play_guests(struct torture *torture, struct faults *faults)
+{
+    struct guests *guests =
+        guests_start(torture, torture->packages, setting("TORTURE_OVERCLAIM", ""));
+    while (!is_enough(torture, ledger_now_ns())) {
+        faults_update(faults);
+        guests_update(guests);
+        nanosleep(&(struct timespec){.tv_nsec = NS_PER_MS}, NULL);
+    }
+    faults_end(faults);
+    ledger_close_gap(&torture->ledger);
+    guests_end(guests);
+    summary_print(torture, faults);
+    guests_print(guests);
+    free(guests);
 }
 
 static void play(struct torture *torture, struct faults *faults)
@@ -76,6 +103,7 @@ static void play(struct torture *torture, struct faults *faults)
     players_end(players);
     for (unsigned i = 0; i < LEDGER_FOREIGN; i++)
         foreign_end(&foreign[i]);
+    summary_print(torture, faults);
 }
 
 START_TEST(no_two_clients_hold_a_lock_at_once_whatever_breaks)
@@ -88,11 +116,13 @@ START_TEST(no_two_clients_hold_a_lock_at_once_whatever_breaks)
     configure(torture, fault_words);
     cluster_open(torture, __func__);
     ledger_init(
-        &torture->ledger, faults_lose_data(torture->faults),
+        &torture->ledger, faults_lose_data(torture->faults, torture->durable),
         setting("TORTURE_HISTORY", sandbox_path(&torture->stage.sandbox, "history.log", history)));
     faults_init(&faults, torture);
-    play(torture, &faults);
-    summary_print(torture, &faults);
+    if (torture->packages != NULL)
+        play_guests(torture, &faults);
+    else
+        play(torture, &faults);
     if (torture->ledger.violated) {
         summary_result(torture);
         summary_violation(torture, fault_words);

@@ -46,7 +46,9 @@ struct tally {
 struct torture {
     uint64_t seed;
     int64_t seconds;
-    uint32_t faults; /* bit set of enum fault */
+    uint32_t faults;      /* bit set of enum fault */
+    const char *packages; /* guests play, with the programs of this folder; NULL: players */
+    bool durable;         /* a killed master restarts with its data */
 
     struct stage stage; /* masters and sandbox; the daemon of the stage is not used */
     struct master spare;
