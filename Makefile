@@ -7,6 +7,7 @@ VERSION := 0.1.0
 SOVERSION := 0
 BUILD   ?= build
 PREFIX  ?= /usr/local
+LIBDIR  ?= $(PREFIX)/lib
 DESTDIR ?=
 OBJCOPY ?= objcopy
 CC      := $(if $(filter default,$(origin CC)),gcc,$(CC))
@@ -23,8 +24,10 @@ ALL_CFLAGS = -std=c11 $(WARNINGS) $(CFLAGS) $(SANITIZE)
 # all instructions (docs/performance.md). The vectorizer that merges struct members into pairs is
 # off: with it, functions would begin with ten instructions that only a rare path needs.
 # The objects contain machine code as well as the link-time form, so that tests link fast.
-# If the user sets CFLAGS, or the compiler is not gcc, none of this applies.
-ifeq ($(origin CFLAGS) $(findstring gcc,$(CC)),file gcc)
+# If the user sets CFLAGS, or the compiler is not gcc, none of this applies. A package sets CFLAGS as
+# well as WHOLE_PROGRAM=yes.
+WHOLE_PROGRAM ?= $(and $(filter file,$(origin CFLAGS)),$(findstring gcc,$(CC)),yes)
+ifeq ($(WHOLE_PROGRAM),yes)
 WHOLE    := -O3 -fno-tree-slp-vectorize -flto=auto -ffat-lto-objects \
             --param max-inline-insns-auto=60 --param inline-unit-growth=100
 PARTS    := -fno-lto
@@ -84,6 +87,7 @@ help:
 	@echo 'make            build $(BUILD)/redlockd, $(BUILD)/redlock and the client library'
 	@echo 'make install    install into DESTDIR/PREFIX ($(DESTDIR)$(PREFIX))'
 	@echo 'make uninstall  remove the installed files'
+	@echo 'make dist distcheck   write the source tarball; check that it builds without git'
 	@echo 'make deps       install the packages that make check needs (with apt, and sudo unless root)'
 	@echo 'make unit e2e   run the unit tests; run the tests on real Redis masters'
 	@echo 'make e2e-valkey e2e-redis8   run e2e on Valkey 9; on Redis 8 (fetched from later Debian releases)'
@@ -160,7 +164,7 @@ $(BUILD)/redlock: $(BUILD)/client/cli/main.o $(CLI) $(BUILD)/libredlock.a $(BUIL
 	@echo '  LINK $@'
 	@$(CC) $(ALL_CFLAGS) $(PARTS) $(LDFLAGS) -o $@ $^
 
-WRITE_PC = sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|'
+WRITE_PC = sed 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@VERSION@|$(VERSION)|'
 
 # The objects of the client library with all symbols, for unit tests.
 $(BUILD)/libclient.a: $(patsubst %.c,$(BUILD)/%.o,$(wildcard client/c/*.c))
@@ -205,21 +209,21 @@ DOCUMENTS := README.md LICENSE redlockd.yaml.example $(wildcard docs/*.md docs/*
 
 # The files that `make install` installs, for `make uninstall`. `make installed` checks that the
 # list is complete.
-INSTALLED := sbin/redlockd bin/redlock include/redlock.h lib/libredlock.a lib/libredlock.so \
-             lib/libredlock.so.$(SOVERSION) lib/pkgconfig/redlock.pc \
+INSTALLED := $(addprefix $(LIBDIR)/,libredlock.a libredlock.so libredlock.so.$(SOVERSION) pkgconfig/redlock.pc) \
+             $(addprefix $(PREFIX)/,sbin/redlockd bin/redlock include/redlock.h \
              lib/systemd/system/redlockd.service lib/systemd/system/redlockd.socket \
              share/bash-completion/completions/redlock share/zsh/site-functions/_redlock \
              $(addprefix share/doc/redlockd/,$(DOCUMENTS)) \
-             $(foreach page,$(PAGES),share/man/man$(subst .,,$(suffix $(page)))/$(notdir $(page)))
+             $(foreach page,$(PAGES),share/man/man$(subst .,,$(suffix $(page)))/$(notdir $(page))))
 
 # Programs find the library through the linker's cache. With DESTDIR, the package manager updates
 # the cache later. A user without permission to update the cache gets a hint instead.
 TELL_LINKER = @[ -n '$(DESTDIR)' ] || ! command -v ldconfig >/dev/null || ldconfig || \
-    echo 'The linker cache was not updated: set LD_LIBRARY_PATH=$(PREFIX)/lib'
+    echo 'The linker cache was not updated: set LD_LIBRARY_PATH=$(LIBDIR)'
 
 install: all
 	install -d $(DESTDIR)$(PREFIX)/sbin
-	install -d $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/lib/pkgconfig
+	install -d $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(LIBDIR)/pkgconfig
 	install -m 755 $(BUILD)/redlockd $(DESTDIR)$(PREFIX)/sbin/redlockd
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 	install -d $(DESTDIR)$(PREFIX)/share/zsh/site-functions
@@ -228,10 +232,10 @@ install: all
 	    $(DESTDIR)$(PREFIX)/share/bash-completion/completions/redlock
 	install -m 644 client/completion/_redlock $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_redlock
 	install -m 644 client/c/redlock.h $(DESTDIR)$(PREFIX)/include
-	install -m 644 $(BUILD)/libredlock.a $(BUILD)/libredlock.so.$(SOVERSION) $(DESTDIR)$(PREFIX)/lib
-	ln -sf libredlock.so.$(SOVERSION) $(DESTDIR)$(PREFIX)/lib/libredlock.so
+	install -m 644 $(BUILD)/libredlock.a $(BUILD)/libredlock.so.$(SOVERSION) $(DESTDIR)$(LIBDIR)
+	ln -sf libredlock.so.$(SOVERSION) $(DESTDIR)$(LIBDIR)/libredlock.so
 	$(WRITE_PC) client/c/redlock.pc.in > $(BUILD)/to-install
-	install -m 644 $(BUILD)/to-install $(DESTDIR)$(PREFIX)/lib/pkgconfig/redlock.pc
+	install -m 644 $(BUILD)/to-install $(DESTDIR)$(LIBDIR)/pkgconfig/redlock.pc
 	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system
 	sed 's|/usr/local/|$(PREFIX)/|' packaging/redlockd.service > $(BUILD)/to-install
 	install -m 644 $(BUILD)/to-install $(DESTDIR)$(PREFIX)/lib/systemd/system/redlockd.service
@@ -248,13 +252,25 @@ install: all
 
 # Folders stay, except the documentation folder of redlockd once it is empty.
 uninstall:
-	rm -f $(addprefix $(DESTDIR)$(PREFIX)/,$(INSTALLED))
+	rm -f $(addprefix $(DESTDIR),$(INSTALLED))
 	[ ! -d $(DESTDIR)$(PREFIX)/share/doc/redlockd ] || \
 	    find $(DESTDIR)$(PREFIX)/share/doc/redlockd -depth -type d -empty -delete
 	$(TELL_LINKER)
 
 clean:
 	rm -rf build
+
+# --- releases -------------------------------------------------------------------------------------
+
+RELEASE := redlockd-$(VERSION)
+
+# The source tarball.
+dist:
+	@sh packaging/dist.sh $(RELEASE) $(BUILD)/$(RELEASE).tar.gz
+
+# Check that the source tarball is complete: it builds, installs and makes itself again, without git.
+distcheck:
+	@sh tests/dist.sh
 
 # --- tests ----------------------------------------------------------------------------------------
 
@@ -544,6 +560,6 @@ demo:
 	@$(MAKE) --no-print-directory -s -j2 all
 	@bash tests/demo.sh $(BUILD)/redlockd $(BUILD)/redlock
 
-.PHONY: all help install uninstall installed clean unit e2e e2e-valkey e2e-redis8 examples tests sim sim-tight test-tight tight-parts sim-coverage mutants torture storm \
+.PHONY: all help install uninstall dist distcheck installed clean unit e2e e2e-valkey e2e-redis8 examples tests sim sim-tight test-tight tight-parts sim-coverage mutants torture storm \
         bench bench-overload bench-peers instructions asan clang check check-clients redis-clients run-redis-clients coverage tidy model deps demo fuzz fuzz-smoke fuzz-targets \
         run-fuzz run-fuzz-smoke units house audit audit-parts test-programs
