@@ -87,6 +87,7 @@ help:
 	@echo 'make            build $(BUILD)/redlockd, $(BUILD)/redlock and the client library'
 	@echo 'make install    install into DESTDIR/PREFIX ($(DESTDIR)$(PREFIX))'
 	@echo 'make uninstall  remove the installed files'
+	@echo 'make deb        build the Debian packages, in $(BUILD)/deb'
 	@echo 'make dist distcheck   write the source tarball; check that it builds without git'
 	@echo 'make deps       install the packages that make check needs (with apt, and sudo unless root)'
 	@echo 'make unit e2e   run the unit tests; run the tests on real Redis masters'
@@ -271,6 +272,20 @@ dist:
 # Check that the source tarball is complete: it builds, installs and makes itself again, without git.
 distcheck:
 	@sh tests/dist.sh
+
+# The Debian packages, built from the source tarball. Settings of this make and of the user do not
+# reach the build, since the packages must not depend on them.
+deb: dist
+	@sh tests/deps.sh deb
+	@rm -rf $(BUILD)/deb
+	@mkdir -p $(BUILD)/deb
+	@tar -xzf $(BUILD)/$(RELEASE).tar.gz -C $(BUILD)/deb
+	@cd $(BUILD)/deb/$(RELEASE) && env -i HOME="$$HOME" PATH="$$PATH" \
+	    $${SOURCE_DATE_EPOCH:+SOURCE_DATE_EPOCH=$$SOURCE_DATE_EPOCH} \
+	    dpkg-buildpackage --build=binary --no-sign -j2 >../build.log 2>&1 || { cat ../build.log; exit 1; }
+	@rm -rf $(BUILD)/deb/$(RELEASE)
+	@lintian --fail-on error,warning --allow-root $(BUILD)/deb/*.changes
+	@ls $(BUILD)/deb/*.deb
 
 # --- tests ----------------------------------------------------------------------------------------
 
@@ -560,6 +575,6 @@ demo:
 	@$(MAKE) --no-print-directory -s -j2 all
 	@bash tests/demo.sh $(BUILD)/redlockd $(BUILD)/redlock
 
-.PHONY: all help install uninstall dist distcheck installed clean unit e2e e2e-valkey e2e-redis8 examples tests sim sim-tight test-tight tight-parts sim-coverage mutants torture storm \
+.PHONY: all help install uninstall dist distcheck deb installed clean unit e2e e2e-valkey e2e-redis8 examples tests sim sim-tight test-tight tight-parts sim-coverage mutants torture storm \
         bench bench-overload bench-peers instructions asan clang check check-clients redis-clients run-redis-clients coverage tidy model deps demo fuzz fuzz-smoke fuzz-targets \
         run-fuzz run-fuzz-smoke units house audit audit-parts test-programs

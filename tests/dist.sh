@@ -16,6 +16,9 @@ tarball=$(ls "$work"/first/redlockd-*.tar.gz)
 release=$(basename "$tarball" .tar.gz)
 version=$(sed -n 's/^VERSION := //p' Makefile)
 [ "$release" = "redlockd-$version" ] || complain "the tarball of version $version is $release.tar.gz"
+head -1 debian/changelog | grep -qF "redlockd ($version) " ||
+    complain "debian/changelog does not begin with version $version"
+
 mkdir "$work/bin"
 printf '#!/bin/sh\nexit 127\n' >"$work/bin/git"
 chmod +x "$work/bin/git"
