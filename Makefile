@@ -83,12 +83,13 @@ all: $(BUILD)/redlockd $(BUILD)/redlock $(BUILD)/libredlock.a $(BUILD)/libredloc
 help:
 	@echo 'make demo       install missing packages, build, and demonstrate redlockd'
 	@echo 'make check      every change must pass: unit and end-to-end tests, simulator, manual, style'
-	@echo 'make audit      all other checks: sanitizers, mutants, tight limits, coverage, clang, fuzzers, units'
+	@echo 'make audit      all other checks: sanitizers, mutants, tight limits, coverage, clang, fuzzers, packages'
 	@echo 'make            build $(BUILD)/redlockd, $(BUILD)/redlock and the client library'
 	@echo 'make install    install into DESTDIR/PREFIX ($(DESTDIR)$(PREFIX))'
 	@echo 'make uninstall  remove the installed files'
 	@echo 'make deb        build the Debian packages, in $(BUILD)/deb'
 	@echo 'make dist distcheck   write the source tarball; check that it builds without git'
+	@echo 'make packages   install, upgrade and remove the packages in a Debian system with systemd (as root)'
 	@echo 'make deps       install the packages that make check needs (with apt, and sudo unless root)'
 	@echo 'make unit e2e   run the unit tests; run the tests on real Redis masters'
 	@echo 'make e2e-valkey e2e-redis8   run e2e on Valkey 9; on Redis 8 (fetched from later Debian releases)'
@@ -202,7 +203,8 @@ $(BUILD)/man/redlockd.yaml.5: docs/man/redlockd.yaml.5.in redlockd.yaml.example 
 	@echo '  MAN  $@'
 	@awk -f docs/man/text.awk -f docs/man/yaml.awk redlockd.yaml.example $< >$@
 
--include $(shell find $(BUILD) -type f -name '*.d' 2>/dev/null)
+# The folders of packages have other files with such names.
+-include $(shell find $(BUILD) \( -name deb -o -name packages \) -prune -o -type f -name '*.d' -print 2>/dev/null)
 
 # The documents keep their folders, since they link to each other.
 DOCUMENTS := README.md LICENSE redlockd.yaml.example $(wildcard docs/*.md docs/*.txt docs/model/README.md) \
@@ -538,7 +540,7 @@ audit:
 	@$(MAKE) --no-print-directory -j2 asan GOAL=tests
 
 # None of these checks measures time, so they run in parallel.
-audit-parts: coverage mutants test-tight clang fuzz-smoke units installed instructions
+audit-parts: packages distcheck coverage mutants test-tight clang fuzz-smoke units installed instructions
 
 coverage:
 	@$(MAKE) --no-print-directory BUILD=build/coverage CFLAGS='-O0 -g --coverage' unit >build/coverage.log \
@@ -565,6 +567,10 @@ units:
 installed: all
 	@sh tests/install.sh
 
+# Check the Debian packages.
+packages:
+	@sh tests/packages.sh
+
 # --- the machine ----------------------------------------------------------------------------------
 
 deps:
@@ -575,6 +581,6 @@ demo:
 	@$(MAKE) --no-print-directory -s -j2 all
 	@bash tests/demo.sh $(BUILD)/redlockd $(BUILD)/redlock
 
-.PHONY: all help install uninstall dist distcheck deb installed clean unit e2e e2e-valkey e2e-redis8 examples tests sim sim-tight test-tight tight-parts sim-coverage mutants torture storm \
+.PHONY: all help install uninstall dist distcheck deb packages installed clean unit e2e e2e-valkey e2e-redis8 examples tests sim sim-tight test-tight tight-parts sim-coverage mutants torture storm \
         bench bench-overload bench-peers instructions asan clang check check-clients redis-clients run-redis-clients coverage tidy model deps demo fuzz fuzz-smoke fuzz-targets \
         run-fuzz run-fuzz-smoke units house audit audit-parts test-programs
