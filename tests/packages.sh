@@ -14,7 +14,7 @@ fi
 bad=0
 complain() { echo "packages: $*" >&2; bad=1; }
 unset MAKEFLAGS MFLAGS MAKEOVERRIDES BUILD
-sh tests/deps.sh deb debootstrap iproute2 || exit 1
+sh tests/deps.sh deb debootstrap iproute2 python3-yaml redis-server || exit 1
 
 work=$PWD/build/packages
 base=$work/base
@@ -31,7 +31,7 @@ mkdir -p "$work"
 
 # --- two builds, and at the same time a Debian system ---
 
-sh tests/packages/base.sh "$base" redis-server systemd-sysv procps >"$work/base.log" 2>&1 &
+sh tests/packages/base.sh "$base" systemd-sysv >"$work/base.log" 2>&1 &
 system=$!
 make --no-print-directory deb BUILD="$work/again" >"$work/again.log" 2>&1 &
 again=$!
@@ -68,7 +68,7 @@ for package in build/deb/*.deb; do
 done
 cp tests/packages/steps.sh docs/packages.md "$root/packages"
 # The container has no network. apt fetches what the packages depend on now.
-chroot "$root" sh -c 'apt-get -y --no-install-recommends --download-only install /packages/new/*.deb' \
+chroot "$root" sh -c 'apt-get -y --no-install-recommends --download-only install redis-server /packages/new/*.deb' \
     >"$work/fetch.log" 2>&1 || { cat "$work/fetch.log" >&2; complain "apt cannot fetch the dependencies"; exit 1; }
 
 # --- systemd in a control group and namespaces of its own ---
@@ -89,6 +89,11 @@ until first=$(pgrep -P $container) && nsenter -t "$first" -a systemctl is-system
 done
 nsenter -t "$first" -a env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root sh /packages/steps.sh ||
     complain "the steps above fail"
+
+# --- the image ---
+
+python3 tests/packages/container.py "$base" "$(ls "$work"/again/redlockd-*.tar.gz)" "$work/image" ||
+    complain "the image fails"
 
 [ $bad -eq 0 ] && echo "packages: all is well"
 exit $bad
