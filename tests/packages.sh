@@ -23,7 +23,13 @@ container=
 clean_up() {
     [ -z "$container" ] || kill -9 "$container" 2>/dev/null
     wait
-    [ -z "$group" ] || find "$group" -depth -type d -exec rmdir {} + 2>/dev/null
+    # The processes of the container end a moment after their process 1.
+    tries=50
+    while [ -n "$group" ] && [ -d "$group" ] && [ $tries -gt 0 ]; do
+        find "$group" -depth -type d -exec rmdir {} + 2>/dev/null
+        tries=$((tries - 1))
+        sleep 0.1
+    done
 }
 trap clean_up EXIT
 trap 'exit 1' HUP INT TERM
