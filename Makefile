@@ -7,6 +7,7 @@ VERSION := 0.1.0
 SOVERSION := 0
 BUILD   ?= build
 PREFIX  ?= /usr/local
+LIBDIR  ?= $(PREFIX)/lib
 DESTDIR ?=
 OBJCOPY ?= objcopy
 CC      := $(if $(filter default,$(origin CC)),gcc,$(CC))
@@ -23,8 +24,10 @@ ALL_CFLAGS = -std=c11 $(WARNINGS) $(CFLAGS) $(SANITIZE)
 # all instructions (docs/performance.md). The vectorizer that merges struct members into pairs is
 # off: with it, functions would begin with ten instructions that only a rare path needs.
 # The objects contain machine code as well as the link-time form, so that tests link fast.
-# If the user sets CFLAGS, or the compiler is not gcc, none of this applies.
-ifeq ($(origin CFLAGS) $(findstring gcc,$(CC)),file gcc)
+# If the user sets CFLAGS, or the compiler is not gcc, none of this applies. A package sets CFLAGS as
+# well as WHOLE_PROGRAM=yes.
+WHOLE_PROGRAM ?= $(and $(filter file,$(origin CFLAGS)),$(findstring gcc,$(CC)),yes)
+ifeq ($(WHOLE_PROGRAM),yes)
 WHOLE    := -O3 -fno-tree-slp-vectorize -flto=auto -ffat-lto-objects \
             --param max-inline-insns-auto=60 --param inline-unit-growth=100
 PARTS    := -fno-lto
@@ -83,10 +86,13 @@ all: $(BUILD)/redlockd $(BUILD)/redlock $(BUILD)/libredlock.a $(BUILD)/libredloc
 help:
 	@echo 'make demo       install missing packages, build, and demonstrate redlockd'
 	@echo 'make check      every change must pass: unit and end-to-end tests, simulator, manual, style'
-	@echo 'make audit      all other checks: sanitizers, mutants, tight limits, coverage, clang, fuzzers, units'
+	@echo 'make audit      all other checks: sanitizers, mutants, tight limits, coverage, clang, fuzzers, packages'
 	@echo 'make            build $(BUILD)/redlockd, $(BUILD)/redlock and the client library'
 	@echo 'make install    install into DESTDIR/PREFIX ($(DESTDIR)$(PREFIX))'
 	@echo 'make uninstall  remove the installed files'
+	@echo 'make deb        build the Debian packages, in $(BUILD)/deb'
+	@echo 'make dist distcheck   write the source tarball; check that it builds without git'
+	@echo 'make packages   install, upgrade and remove the packages in a Debian system with systemd (as root)'
 	@echo 'make deps       install the packages that make check needs (with apt, and sudo unless root)'
 	@echo 'make unit e2e   run the unit tests; run the tests on real Redis masters'
 	@echo 'make e2e-valkey e2e-redis8   run e2e on Valkey 9; on Redis 8 (fetched from later Debian releases)'
@@ -165,7 +171,7 @@ $(BUILD)/redlock: $(BUILD)/client/cli/main.o $(CLI) $(BUILD)/libredlock.a $(BUIL
 	@echo '  LINK $@'
 	@$(CC) $(ALL_CFLAGS) $(PARTS) $(LDFLAGS) -o $@ $^
 
-WRITE_PC = sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|'
+WRITE_PC = sed 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@VERSION@|$(VERSION)|'
 
 # The objects of the client library with all symbols, for unit tests.
 $(BUILD)/libclient.a: $(patsubst %.c,$(BUILD)/%.o,$(wildcard client/c/*.c))
@@ -202,7 +208,8 @@ $(BUILD)/man/redlockd.yaml.5: docs/man/redlockd.yaml.5.in redlockd.yaml.example 
 	@echo '  MAN  $@'
 	@awk -f docs/man/text.awk -f docs/man/yaml.awk redlockd.yaml.example $< >$@
 
--include $(shell find $(BUILD) -type f -name '*.d' 2>/dev/null)
+# The folders of packages have other files with such names.
+-include $(shell find $(BUILD) \( -name deb -o -name packages \) -prune -o -type f -name '*.d' -print 2>/dev/null)
 
 # The documents keep their folders, since they link to each other.
 DOCUMENTS := README.md LICENSE redlockd.yaml.example $(wildcard docs/*.md docs/*.txt docs/model/README.md) \
@@ -211,21 +218,21 @@ DOCUMENTS := README.md LICENSE redlockd.yaml.example $(wildcard docs/*.md docs/*
 
 # The files that `make install` installs, for `make uninstall`. `make installed` checks that the
 # list is complete.
-INSTALLED := sbin/redlockd bin/redlock include/redlock.h lib/libredlock.a lib/libredlock.so \
-             lib/libredlock.so.$(SOVERSION) lib/pkgconfig/redlock.pc \
+INSTALLED := $(addprefix $(LIBDIR)/,libredlock.a libredlock.so libredlock.so.$(SOVERSION) pkgconfig/redlock.pc) \
+             $(addprefix $(PREFIX)/,sbin/redlockd bin/redlock include/redlock.h \
              lib/systemd/system/redlockd.service lib/systemd/system/redlockd.socket \
              share/bash-completion/completions/redlock share/zsh/site-functions/_redlock \
              $(addprefix share/doc/redlockd/,$(DOCUMENTS)) \
-             $(foreach page,$(PAGES),share/man/man$(subst .,,$(suffix $(page)))/$(notdir $(page)))
+             $(foreach page,$(PAGES),share/man/man$(subst .,,$(suffix $(page)))/$(notdir $(page))))
 
 # Programs find the library through the linker's cache. With DESTDIR, the package manager updates
 # the cache later. A user without permission to update the cache gets a hint instead.
 TELL_LINKER = @[ -n '$(DESTDIR)' ] || ! command -v ldconfig >/dev/null || ldconfig || \
-    echo 'The linker cache was not updated: set LD_LIBRARY_PATH=$(PREFIX)/lib'
+    echo 'The linker cache was not updated: set LD_LIBRARY_PATH=$(LIBDIR)'
 
 install: all
 	install -d $(DESTDIR)$(PREFIX)/sbin
-	install -d $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/lib/pkgconfig
+	install -d $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(LIBDIR)/pkgconfig
 	install -m 755 $(BUILD)/redlockd $(DESTDIR)$(PREFIX)/sbin/redlockd
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 	install -d $(DESTDIR)$(PREFIX)/share/zsh/site-functions
@@ -234,10 +241,10 @@ install: all
 	    $(DESTDIR)$(PREFIX)/share/bash-completion/completions/redlock
 	install -m 644 client/completion/_redlock $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_redlock
 	install -m 644 client/c/redlock.h $(DESTDIR)$(PREFIX)/include
-	install -m 644 $(BUILD)/libredlock.a $(BUILD)/libredlock.so.$(SOVERSION) $(DESTDIR)$(PREFIX)/lib
-	ln -sf libredlock.so.$(SOVERSION) $(DESTDIR)$(PREFIX)/lib/libredlock.so
+	install -m 644 $(BUILD)/libredlock.a $(BUILD)/libredlock.so.$(SOVERSION) $(DESTDIR)$(LIBDIR)
+	ln -sf libredlock.so.$(SOVERSION) $(DESTDIR)$(LIBDIR)/libredlock.so
 	$(WRITE_PC) client/c/redlock.pc.in > $(BUILD)/to-install
-	install -m 644 $(BUILD)/to-install $(DESTDIR)$(PREFIX)/lib/pkgconfig/redlock.pc
+	install -m 644 $(BUILD)/to-install $(DESTDIR)$(LIBDIR)/pkgconfig/redlock.pc
 	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system
 	sed 's|/usr/local/|$(PREFIX)/|' packaging/redlockd.service > $(BUILD)/to-install
 	install -m 644 $(BUILD)/to-install $(DESTDIR)$(PREFIX)/lib/systemd/system/redlockd.service
@@ -254,13 +261,39 @@ install: all
 
 # Folders stay, except the documentation folder of redlockd once it is empty.
 uninstall:
-	rm -f $(addprefix $(DESTDIR)$(PREFIX)/,$(INSTALLED))
+	rm -f $(addprefix $(DESTDIR),$(INSTALLED))
 	[ ! -d $(DESTDIR)$(PREFIX)/share/doc/redlockd ] || \
 	    find $(DESTDIR)$(PREFIX)/share/doc/redlockd -depth -type d -empty -delete
 	$(TELL_LINKER)
 
 clean:
 	rm -rf build
+
+# --- releases -------------------------------------------------------------------------------------
+
+RELEASE := redlockd-$(VERSION)
+
+# The source tarball.
+dist:
+	@sh packaging/dist.sh $(RELEASE) $(BUILD)/$(RELEASE).tar.gz
+
+# Check that the source tarball is complete: it builds, installs and makes itself again, without git.
+distcheck:
+	@sh tests/dist.sh
+
+# The Debian packages, built from the source tarball. Settings of this make and of the user do not
+# reach the build, since the packages must not depend on them.
+deb: dist
+	@sh tests/deps.sh deb
+	@rm -rf $(BUILD)/deb
+	@mkdir -p $(BUILD)/deb
+	@tar -xzf $(BUILD)/$(RELEASE).tar.gz -C $(BUILD)/deb
+	@cd $(BUILD)/deb/$(RELEASE) && env -i HOME="$$HOME" PATH="$$PATH" \
+	    $${SOURCE_DATE_EPOCH:+SOURCE_DATE_EPOCH=$$SOURCE_DATE_EPOCH} \
+	    dpkg-buildpackage --build=binary --no-sign -j2 >../build.log 2>&1 || { cat ../build.log; exit 1; }
+	@rm -rf $(BUILD)/deb/$(RELEASE)
+	@lintian --fail-on error,warning --allow-root $(BUILD)/deb/*.changes
+	@ls $(BUILD)/deb/*.deb
 
 # --- tests ----------------------------------------------------------------------------------------
 
@@ -553,7 +586,7 @@ audit:
 	@$(MAKE) --no-print-directory -j2 asan GOAL=tests
 
 # None of these checks measures time, so they run in parallel.
-audit-parts: coverage mutants test-tight clang fuzz-smoke units installed instructions
+audit-parts: packages distcheck coverage mutants test-tight clang fuzz-smoke units installed instructions
 
 coverage:
 	@$(MAKE) --no-print-directory BUILD=build/coverage CFLAGS='-O0 -g --coverage' unit >build/coverage.log \
@@ -580,6 +613,10 @@ units:
 installed: all
 	@sh tests/install.sh
 
+# Check the Debian packages.
+packages:
+	@sh tests/packages.sh
+
 # --- the machine ----------------------------------------------------------------------------------
 
 deps:
@@ -590,6 +627,6 @@ demo:
 	@$(MAKE) --no-print-directory -s -j2 all
 	@bash tests/demo.sh $(BUILD)/redlockd $(BUILD)/redlock
 
-.PHONY: all help install uninstall installed clean unit e2e e2e-valkey e2e-redis8 examples tests sim sim-tight test-tight tight-parts sim-coverage mutants torture torture-clients run-torture-clients storm \
+.PHONY: all help install uninstall dist distcheck deb packages installed clean unit e2e e2e-valkey e2e-redis8 examples tests sim sim-tight test-tight tight-parts sim-coverage mutants torture torture-clients run-torture-clients storm \
         bench bench-overload bench-protocols bench-peers instructions asan clang check check-clients redis-clients run-redis-clients coverage tidy model deps demo fuzz fuzz-smoke fuzz-targets \
         run-fuzz run-fuzz-smoke units house audit audit-parts test-programs

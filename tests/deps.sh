@@ -1,14 +1,15 @@
 #!/bin/sh
-# Installs the missing packages of one set with apt. Each set includes the previous one: demo (build
-# and run), check (make check), audit (make audit).
+# Installs the missing packages of one set with apt: demo (build and run), deb (make deb), check (make
+# check) and audit (make audit). Each set includes demo, and audit includes all sets.
 #
-#     tests/deps.sh demo|check|audit [FURTHER PACKAGES]
+#     tests/deps.sh demo|deb|check|audit [FURTHER PACKAGES]
 set -eu
 
 demo="gcc libc6-dev libevent-dev libhiredis-dev libyaml-dev libxxhash-dev libssl-dev
       redis-server procps"
 check="check clang-format groff-base iproute2 mandoc netcat-openbsd nodejs openssl pkg-config python3 python3-redis
        redis-tools tmux vim-tiny"
+deb="debhelper dpkg-dev lintian"
 audit="clang libclang-rt-dev mypy python3-pip python3-setuptools python3-wheel spin systemd valgrind"
 
 set_name=$1
@@ -16,8 +17,9 @@ shift
 case $set_name in
     demo) wanted="$demo $*" ;;
     check) wanted="$demo $check $*" ;;
-    audit) wanted="$demo $check $audit $*" ;;
-    *) echo "usage: sh tests/deps.sh demo|check|audit [FURTHER PACKAGES]" >&2; exit 2 ;;
+    deb) wanted="$demo $deb $*" ;;
+    audit) wanted="$demo $deb $check $audit $*" ;;
+    *) echo "usage: sh tests/deps.sh demo|deb|check|audit [FURTHER PACKAGES]" >&2; exit 2 ;;
 esac
 
 missing=

@@ -68,7 +68,7 @@ sh tests/man.sh "$@" || bad=1
 sh tests/packaging.sh || bad=1
 
 # Shell scripts.
-for script in tests/*.sh protocol/*.sh server/admin/*.sh .ci/run; do
+for script in tests/*.sh tests/packages/*.sh packaging/*.sh protocol/*.sh server/admin/*.sh .ci/run; do
     bash -n "$script" || complain "$script has a syntax error"
 done
 [ $bad -eq 0 ] && echo "tidy: all is well"

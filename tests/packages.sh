@@ -1,0 +1,105 @@
+#!/bin/sh
+# Checks the Debian packages (`make packages`): builds them twice, which must give the same bytes, and
+# goes through the life of a package in a Debian system of its own, with systemd as process 1 in
+# namespaces (tests/packages/). debootstrap makes that system from the mirror in this machine's
+# /etc/apt; it is kept in build/packages for a day.
+set -u
+[ "$(id -u)" = 0 ] || { echo "packages: skipped: needs root"; exit 0; }
+if [ "${IN_NAMESPACE:-}" != yes ]; then
+    unshare --mount --pid --fork --cgroup --uts --ipc --net true 2>/dev/null ||
+        { echo "packages: skipped: this root may not make namespaces"; exit 0; }
+    export IN_NAMESPACE=yes
+    exec unshare --mount sh "$0"
+fi
+bad=0
+complain() { echo "packages: $*" >&2; bad=1; }
+unset MAKEFLAGS MFLAGS MAKEOVERRIDES BUILD
+sh tests/deps.sh deb debootstrap iproute2 python3-yaml redis-server || exit 1
+
+work=$PWD/build/packages
+base=$work/base
+group=
+container=
+clean_up() {
+    [ -z "$container" ] || kill -9 "$container" 2>/dev/null
+    wait
+    # The processes of the container end a moment after their process 1.
+    tries=50
+    while [ -n "$group" ] && [ -d "$group" ] && [ $tries -gt 0 ]; do
+        find "$group" -depth -type d -exec rmdir {} + 2>/dev/null
+        tries=$((tries - 1))
+        sleep 0.1
+    done
+}
+trap clean_up EXIT
+trap 'exit 1' HUP INT TERM
+mkdir -p "$work"
+
+# --- two builds, and at the same time a Debian system ---
+
+sh tests/packages/base.sh "$base" systemd-sysv >"$work/base.log" 2>&1 &
+system=$!
+make --no-print-directory deb BUILD="$work/again" >"$work/again.log" 2>&1 &
+again=$!
+make --no-print-directory deb >"$work/deb.log" 2>&1 || { cat "$work/deb.log" >&2; complain "make deb fails"; }
+wait $again || { cat "$work/again.log" >&2; complain "make deb fails"; }
+wait $system || { tail -20 "$work/base.log" >&2; complain "debootstrap fails"; }
+[ $bad = 0 ] || exit 1
+for package in build/deb/*.deb; do
+    cmp "$package" "$work/again/deb/${package##*/}" || complain "two builds give different packages"
+done
+rm -rf "$work/programs"
+for package in build/deb/redlockd_*.deb build/deb/redlock_*.deb; do dpkg-deb -x "$package" "$work/programs"; done
+for program in usr/sbin/redlockd usr/bin/redlock; do
+    readelf -hldW "$work/programs/$program" | tr '\n' ' ' | grep 'DYN.*RELRO.*BIND_NOW' >/dev/null ||
+        complain "$program has no full RELRO, or is not position-independent"
+    nm -D "$work/programs/$program" | grep -q '_chk@' || complain "$program is built without _FORTIFY_SOURCE"
+done
+
+# --- what the container finds in /packages ---
+
+# A layer over the base, so that the base stays as it is.
+mount -t tmpfs tmpfs "$work/programs"
+mkdir "$work/programs/upper" "$work/programs/work" "$work/programs/root"
+root=$work/programs/root
+mount -t overlay -o "lowerdir=$base,upperdir=$work/programs/upper,workdir=$work/programs/work" overlay "$root"
+mkdir -p "$root/packages/new" "$root/packages/old"
+for package in build/deb/*.deb; do
+    case $package in *-dbgsym_*) continue ;; esac
+    cp "$package" "$root/packages/new"
+    dpkg-deb -R "$package" "$work/programs/old"
+    sed -i 's/^Version: .*/Version: 0.0.1/; s/(= [0-9.]*)/(= 0.0.1)/' "$work/programs/old/DEBIAN/control"
+    dpkg-deb --root-owner-group -Znone -b "$work/programs/old" "$root/packages/old" >/dev/null
+    rm -r "$work/programs/old"
+done
+cp tests/packages/steps.sh docs/packages.md "$root/packages"
+# The container has no network. apt fetches what the packages depend on now.
+chroot "$root" sh -c 'apt-get -y --no-install-recommends --download-only install redis-server /packages/new/*.deb' \
+    >"$work/fetch.log" 2>&1 || { cat "$work/fetch.log" >&2; complain "apt cannot fetch the dependencies"; exit 1; }
+
+# --- systemd in a control group and namespaces of its own ---
+
+mkdir -p "$work/cgroup"
+mount -t cgroup2 cgroup2 "$work/cgroup" || { complain "this machine has no cgroup2"; exit 1; }
+group=$work/cgroup/redlockd-packages-$$
+mkdir "$group"
+sh -c 'echo $$ >"$1/cgroup.procs"
+    exec unshare --kill-child --pid --fork --mount --uts --ipc --net --cgroup sh tests/packages/boot.sh "$2"' \
+    sh "$group" "$root" >"$work/console.log" 2>&1 </dev/null &
+container=$!
+tries=100
+until first=$(pgrep -P $container) && nsenter -t "$first" -a systemctl is-system-running >/dev/null 2>&1; do
+    tries=$((tries - 1))
+    [ $tries -gt 0 ] || { tail "$work/console.log" >&2; complain "systemd does not start"; exit 1; }
+    sleep 0.1
+done
+nsenter -t "$first" -a env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root sh /packages/steps.sh ||
+    complain "the steps above fail"
+
+# --- the image ---
+
+python3 tests/packages/container.py "$base" "$(ls "$work"/again/redlockd-*.tar.gz)" "$work/image" ||
+    complain "the image fails"
+
+[ $bad -eq 0 ] && echo "packages: all is well"
+exit $bad
