@@ -87,7 +87,7 @@ sh -c 'echo $$ >"$1/cgroup.procs"
     exec unshare --kill-child --pid --fork --mount --uts --ipc --net --cgroup sh tests/packages/boot.sh "$2"' \
     sh "$group" "$root" >"$work/console.log" 2>&1 </dev/null &
 container=$!
-tries=100
+tries=600
 until first=$(pgrep -P $container) && nsenter -t "$first" -a systemctl is-system-running >/dev/null 2>&1; do
     tries=$((tries - 1))
     [ $tries -gt 0 ] || { tail "$work/console.log" >&2; complain "systemd does not start"; exit 1; }

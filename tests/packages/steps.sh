@@ -43,21 +43,21 @@ interrupt() {
     pid=$(main_pid)
     redlock run busy -- sh -c 'until [ -e /tmp/clients/go ]; do sleep 0.1; done' 2>/tmp/clients/holder.err &
     holder=$!
-    until_true 10 redlock_held busy || complain "$what: the holder gets no lock"
+    until_true 60 redlock_held busy || complain "$what: the holder gets no lock"
     waiting=
     for client in $(seq 100); do
         redlock run --wait 2m busy -- touch "/tmp/clients/served.$client" 2>"/tmp/clients/err.$client" &
         waiting="$waiting $!"
     done
-    until_true 30 hundred_wait || complain "$what: fewer than 100 clients wait"
+    until_true 120 hundred_wait || complain "$what: fewer than 100 clients wait"
     (   until [ -e /tmp/clients/done ]; do
             redlock ping >/tmp/clients/ping 2>&1 || grep 'cannot connect' /tmp/clients/ping >>/tmp/clients/refused
             echo >>/tmp/clients/pings
         done ) &
     pinging=$!
-    until_true 10 [ -e /tmp/clients/pings ]
+    until_true 60 [ -e /tmp/clients/pings ]
     quiet "$@"
-    until_true 10 redlock ping >/dev/null 2>&1 || complain "$what: the daemon does not answer"
+    until_true 60 redlock ping >/dev/null 2>&1 || complain "$what: the daemon does not answer"
     touch /tmp/clients/done
     wait $pinging
     [ "$(main_pid)" != "$pid" ] || complain "$what: the daemon was not restarted"
@@ -110,7 +110,7 @@ for unit in redlockd.service redlockd.socket; do
 done
 [ "$(stat -c %u "/proc/$(main_pid)")" != 0 ] || complain "the daemon runs as root"
 quiet systemctl reload redlockd
-until_true 5 sh -c 'journalctl -u redlockd | grep -q " reloaded "' || complain "the journal shows no reload"
+until_true 60 sh -c 'journalctl -u redlockd | grep -q " reloaded "' || complain "the journal shows no reload"
 
 interrupt restart systemctl restart redlockd.service
 
