@@ -52,6 +52,13 @@ static void add_options(struct words *words, const struct options *options)
     add_number(words, "conflict-exit", options->conflict_exit, "");
 }
 
+void nested_free(char **argv)
+{
+    for (size_t i = 0; argv != NULL && argv[i] != NULL; i++)
+        free(argv[i]);
+    free(argv);
+}
+
 char **nested_argv(const struct options *options)
 {
     size_t command_count = 0;
@@ -73,5 +80,8 @@ char **nested_argv(const struct options *options)
     add(&words, "--");
     for (size_t i = 0; i < command_count; i++)
         add(&words, options->argv[i]);
-    return words.failed ? NULL : words.argv;
+    if (!words.failed)
+        return words.argv;
+    nested_free(words.argv);
+    return NULL;
 }

@@ -7,9 +7,12 @@
 
 #include "client/cli/options.h"
 
-/* The words for execvp(3), which end with NULL; the caller frees neither them nor the array.
+/* The words for execvp(3), which end with NULL. The caller frees them with nested_free().
  * options->also_count must not be 0. Address and secret are not among the words, because a command
  * has them in its environment. NULL: out of memory. */
 char **nested_argv(const struct options *options);
+
+/* argv may be NULL. */
+void nested_free(char **argv);
 
 #endif

@@ -392,7 +392,10 @@ static int run_nested(const struct options *options, int64_t started_ns, struct 
     struct options first = *options;
     first.wait_ms = rest_of_wait_ms(options, started_ns);
     first.argv = nested_argv(&first);
-    return first.argv != NULL ? run(&first, redlock, lock, mask) : failed("cannot start a process");
+    int code =
+        first.argv != NULL ? run(&first, redlock, lock, mask) : failed("cannot start a process");
+    nested_free(first.argv);
+    return code;
 }
 
 int command_run(const struct options *options)

@@ -65,9 +65,10 @@ static const char *nest(const char *text)
     char **words = nested_argv(&options);
     ck_assert_ptr_nonnull(words);
     nested[0] = '\0';
-    for (; *words != NULL; words++)
+    for (char **word = words; *word != NULL; word++)
         snprintf(nested + strlen(nested), sizeof(nested) - strlen(nested), "%s%s",
-                 nested[0] != '\0' ? " " : "", *words);
+                 nested[0] != '\0' ? " " : "", *word);
+    nested_free(words);
     return nested;
 }
 
