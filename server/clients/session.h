@@ -29,7 +29,8 @@ TAILQ_HEAD(session_queue, session);
 enum { SESSION_SUBJECT_MAX = 128 };
 
 /* The progress of the connection. Only session_set_state() changes it, and only forward.
- * Authentication is separate, because a reload may grant or revoke it: see struct auth_identity. */
+ * Authentication is separate, because a reload may grant or revoke it, and RESET revokes it: see
+ * struct auth_identity. */
 enum session_state {
     SESSION_NEW,     /* no complete line yet: the peer may speak another protocol */
     SESSION_OPEN,    /* the first line was seen */
