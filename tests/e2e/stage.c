@@ -2,6 +2,9 @@
 
 #include <check.h>
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 
 #include "tests/e2e/waiting.h"
@@ -96,6 +99,26 @@ void stage_wait_stats(struct client *client, const char *text)
 {
     struct waiting waiting = waiting_for(text);
     while (client_count(client, "STATS", text) == 0)
+        waiting_pause(&waiting);
+}
+
+/* Reads a count of the daemon from STATS. The other lines of STATS are skipped. */
+static long read_count(struct client *client, const char *name)
+{
+    char word[32];
+    int len = snprintf(word, sizeof(word), " %s=", name);
+    const char *found = strstr(client_ask(client, "STATS"), word);
+    ck_assert_msg(found != NULL, "STATS has no %s", name);
+    long count = strtol(found + len, NULL, 10);
+    while (strcmp(client_read(client), "END") != 0)
+        ;
+    return count;
+}
+
+void stage_wait_count(struct client *client, const char *name, long count)
+{
+    struct waiting waiting = waiting_for(name);
+    while (read_count(client, name) < count)
         waiting_pause(&waiting);
 }
 

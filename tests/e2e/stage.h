@@ -67,6 +67,10 @@ void stage_wait_in_flight(struct stage *stage);
 /* Waits until a line of STATS contains the text. The client can be connected to any daemon. */
 void stage_wait_stats(struct client *client, const char *text);
 
+/* Waits until a count in STATS that only rises, such as renewals, has reached `count`. On a busy
+ * machine, the client can miss the moment at which the two are equal. */
+void stage_wait_count(struct client *client, const char *name, long count);
+
 /* Waits until the daemon has exactly this many connections, stage.client included. */
 void stage_wait_clients(struct stage *stage, unsigned count);
 

@@ -86,7 +86,7 @@ START_TEST(a_hold_outlives_its_ttl)
     struct held held;
     stage_open(&stage, __func__, &five);
     hold(&held, &stage, "1s");
-    stage_wait_stats(&stage.client, " renewals=6 ");
+    stage_wait_count(&stage.client, "renewals", 6);
     expect_kept(&held);
     stage_wait_key(&stage, "redlock:a", 5);
     client_expect_match(&stage.client, "HELD [0-9]+", "LOCK a 1s");
@@ -361,7 +361,7 @@ START_TEST(losing_a_minority_is_a_warning)
     do
         ck_assert_msg(is_warning(client_read(&held.client)), "%s", held.client.line);
     while (strncmp(held.client.line, of_it, (size_t)len) != 0);
-    stage_wait_stats(&stage.client, " renewals=3 ");
+    stage_wait_count(&stage.client, "renewals", 3);
     expect_kept(&held);
     client_close(&held.client);
     stage_close(&stage);

@@ -41,7 +41,7 @@ START_TEST(a_hold_lives_as_long_as_its_handle)
     struct redlock *redlock = library_open(&stage.daemon);
     struct redlock_lock lock = library_acquire(redlock, "a", 1000, &hold);
     ck_assert(lock.hold);
-    stage_wait_stats(&stage.client, " renewals=3 ");
+    stage_wait_count(&stage.client, "renewals", 3);
     ck_assert(!redlock_next(redlock, &event));
     library_expect(redlock, redlock_extend(redlock, &lock, 2000), REDLOCK_OK);
     ck_assert(lock.hold);

@@ -200,7 +200,7 @@ START_TEST(a_hold_survives_a_rolling_restart_of_durable_masters)
     master_restart(&stage.masters[1]);
     stage_wait_nodes(&stage, "vote=yes", 3);
     int64_t took_ms = waiting_clock_ms() - begun_ms;
-    stage_wait_stats(&stage.client, " renewals=3 ");
+    stage_wait_count(&stage.client, "renewals", 3);
     while (client_has_line(&holder))
         ck_assert_msg(strncmp(client_read(&holder), "! WARN ", 7) == 0, "%s", holder.line);
     client_expect(&holder, "PONG", "PING");

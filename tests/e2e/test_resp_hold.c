@@ -75,7 +75,7 @@ START_TEST(a_hold_outlives_its_ttl)
     struct held held;
     stage_open(&stage, __func__, &five);
     hold_over_tcp(&held, &stage, "2s");
-    stage_wait_stats(&stage.client, " renewals=4 ");
+    stage_wait_count(&stage.client, "renewals", 4);
     stage_wait_key(&stage, "redlock:a", 5);
     client_expect_match(&stage.client, "HELD [0-9]+", "LOCK a 1s");
     resp_send(&held.resp, "PING");
@@ -116,7 +116,7 @@ START_TEST(losing_a_minority_is_pushed_as_a_warning)
         ck_assert_msg(is_warning(resp_read(&held.resp)), "%s", held.resp.text);
     while (strncmp(held.resp.text, prefix, (size_t)len) != 0 ||
            strstr(held.resp.text, " e:") == NULL);
-    stage_wait_stats(&stage.client, " renewals=3 ");
+    stage_wait_count(&stage.client, "renewals", 3);
     resp_close(&held.resp);
     stage_close(&stage);
 }
@@ -163,7 +163,7 @@ START_TEST(lost_follows_its_grant_that_waits_for_an_earlier_reply)
     snprintf(push, sizeof(push), "DEL redlock:%s", names[_i]);
     stage_wait_key(&stage, push + 4, 5);
     masters_run(stage.masters, 5, push);
-    stage_wait_stats(&stage.client, " lost=1 ");
+    stage_wait_count(&stage.client, "lost", 1);
     resp_send(&resp, "PING after");
     ck_assert(!client_has_input(&resp.client));
     client_expect(&stage.client, "OK", "UNLOCK b %s", grant.token);

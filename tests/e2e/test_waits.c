@@ -50,7 +50,7 @@ START_TEST(twenty_waiters_are_granted_in_order_by_one_command_each)
         stage_wait_stats(&stage.client, waiting_text);
     }
     /* All masters have been probed and now track the key. */
-    stage_wait_stats(&stage.client, " key_probes=5 ");
+    stage_wait_count(&stage.client, "key_probes", 5);
     for (unsigned i = 0; i < 5; i++)
         monitor_open(&monitors[i], &stage.masters[i]);
     client_expect(&stage.client, "OK", "UNLOCK a %s", token);
@@ -102,7 +102,7 @@ static void open_remote_wait(struct remote_wait *remote_wait, const char *test, 
     open_second(&remote_wait->stage, &remote_wait->second, &remote_wait->client);
     client_expect_match(&remote_wait->stage.client, "OK .*", "%s", lock);
     client_send(&remote_wait->client, "#w LOCK a 30s WAIT 60s\n");
-    stage_wait_stats(&remote_wait->client, " acquire_rounds=1 ");
+    stage_wait_count(&remote_wait->client, "acquire_rounds", 1);
     for (unsigned i = 0; i < 5; i++)
         monitor_open(&remote_wait->monitors[i], &remote_wait->stage.masters[i]);
 }
@@ -194,7 +194,7 @@ START_TEST(masters_without_tracking_are_polled)
     ck_assert_uint_eq(client_count(&client, "NODES", "tracking=no"), 5);
     snprintf(token, sizeof(token), "%s", client_lock(&stage.client, "a", "30s").token);
     client_send(&client, "#w LOCK a 30s WAIT 60s\n");
-    stage_wait_stats(&client, " key_probes=5 ");
+    stage_wait_count(&client, "key_probes", 5);
     client_expect(&stage.client, "OK", "UNLOCK a %s", token);
     read_grant(&client, token);
     close_second(&second, &client);
@@ -211,7 +211,7 @@ START_TEST(a_waiter_survives_the_restart_of_its_masters)
                    .masters = 3, .over_unix = true, .daemon = {.locks = ", max_ttl: 2s"}});
     masters_run(stage.masters, 3, "SET redlock:a theirs PX 60000");
     client_send(&stage.client, "#w LOCK a 2s WAIT 60s\n");
-    stage_wait_stats(&stage.client, " acquire_rounds=1 ");
+    stage_wait_count(&stage.client, "acquire_rounds", 1);
     for (unsigned i = 0; i < 3; i++) {
         master_kill(&stage.masters[i]);
         master_restart(&stage.masters[i]);
