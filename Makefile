@@ -115,7 +115,7 @@ help:
 	@echo 'make coverage   measure the line coverage of the pure layers by the unit tests; at least 95 %'
 	@echo 'make fuzz       fuzz the parsers of foreign input, each target for SECONDS=60'
 	@echo 'make fuzz-smoke run the fuzz targets on the committed inputs'
-	@echo 'make model      check the models of the algorithm in docs/model with spin'
+	@echo 'make model      check the models of the algorithm in docs/design/model with spin'
 	@echo 'make tidy       check formatting, layers, undocumented options and the manual'
 	@echo 'make units      check the systemd units and their sandbox'
 	@echo 'make installed  check that uninstall removes everything that install has installed'
@@ -212,7 +212,7 @@ $(BUILD)/man/redlockd.yaml.5: docs/man/redlockd.yaml.5.in redlockd.yaml.example 
 -include $(shell find $(BUILD) \( -name deb -o -name packages \) -prune -o -type f -name '*.d' -print 2>/dev/null)
 
 # The documents keep their folders, since they link to each other.
-DOCUMENTS := README.md LICENSE redlockd.yaml.example $(wildcard docs/*.md docs/*.txt docs/model/README.md) \
+DOCUMENTS := README.md LICENSE redlockd.yaml.example $(wildcard docs/*.md docs/*/*.md docs/*.txt docs/design/model/README.md) \
                   packaging/prometheus.yaml packaging/alerts.yaml packaging/grafana-dashboard.json \
                   $(wildcard client/*/README.md) client/scenarios.md
 

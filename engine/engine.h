@@ -10,7 +10,7 @@
  *
  * The engine has two layers. The lower one has the rounds in flight (flight/flights.h). The lock
  * manager above it (locks/manager.h) decides what follows when a round is settled, that is, when
- * its outcome is known. docs/architecture.md shows the path of a LOCK.
+ * its outcome is known. docs/design/architecture.md shows the path of a LOCK.
  *
  * A function below that reports an event (a request, a reply, a connection made or lost, a timer)
  * first runs the timers that are due, and at its end acts on the rounds that have been settled

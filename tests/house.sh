@@ -1,5 +1,5 @@
 #!/bin/sh
-# Checks the dependencies between layers (docs/architecture.md): house.sh BUILD-FOLDER.
+# Checks the dependencies between layers (docs/design/architecture.md): house.sh BUILD-FOLDER.
 set -u
 build=$1
 bad=0

@@ -29,8 +29,8 @@ hidden=$(find "$work/package/usr" ! -perm -o=r)
 [ -z "$(ldconfig_calls)" ] || complain "ldconfig was run for a package"
 # The documents link to each other by their paths in the sources.
 documents=$work/package/usr/share/doc/redlockd
-for page in README.md docs/*.md; do
-    for link in $(grep -o '](\(docs/\)\?[A-Za-z.]*\.\(md\|txt\|example\)' "$page"); do
+for page in README.md docs/*.md docs/*/*.md; do
+    for link in $(grep -o '](\(\.\./\|docs/\)*[A-Za-z/-]*\.\(md\|txt\|example\)' "$page"); do
         [ -e "$documents/$(dirname "$page")/${link#*(}" ] || complain "$page links to ${link#*(}, which is not installed"
     done
 done

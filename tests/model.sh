@@ -1,5 +1,5 @@
 #!/bin/bash
-# Checks the models in docs/model with spin. A run of a complete model must be exhaustive and find no
+# Checks the models in docs/design/model with spin. A run of a complete model must be exhaustive and find no
 # error. A run without one of its rules must find the failure that the rule prevents. A run that ends
 # in SEEN shows that the model reaches an interesting state. Prints one line per run and the totals.
 #
@@ -19,7 +19,7 @@ command -v spin >/dev/null || { echo "model: spin is missing: sh tests/deps.sh a
 
 # Generates, compiles and runs the verifier of a model. The seconds are processor time.
 verify() { # dir model how definitions...
-    local dir=$1 model=$PWD/docs/model/$2.pml how=$3
+    local dir=$1 model=$PWD/docs/design/model/$2.pml how=$3
     shift 3
     rm -rf "$dir" && mkdir -p "$dir" || return 1
     (cd "$dir" && spin "$@" -a "$model" >spin.log 2>&1 &&
@@ -46,7 +46,7 @@ is_found() { # dir model words definitions...
     local dir=$1 model=$2 words=$3
     shift 3
     grep -q 'errors: 1$' "$dir/pan.log" || return 1
-    (cd "$dir" && spin -T "$@" -k "$model.pml.trail" "$OLDPWD/docs/model/$model.pml" 2>&1 |
+    (cd "$dir" && spin -T "$@" -k "$model.pml.trail" "$OLDPWD/docs/design/model/$model.pml" 2>&1 |
         sed '/^spin: /,$d' >story.txt)
     [ "$(tail -n 1 "$dir/story.txt")" = "$words" ]
 }

@@ -56,12 +56,15 @@ done
 
 # Documentation has lines of at most 100 columns, except for tables, URLs and the ACL that operators copy
 # as one line. A page of more than 150 lines begins with a list of its sections.
-for page in README.md CHANGELOG.md docs/*.md docs/protocol.txt docs/*/README.md; do
+pages="README.md CHANGELOG.md $(find docs packaging -name '*.md') client/*.md client/*/README.md"
+for page in $pages docs/protocol.txt; do
     awk -v page="$page" 'length > 100 && !/^\|/ && !/https?:/ && !/^ACL SETUSER/ { print page ":" NR ": " length " columns"; bad = 1 }
         END { exit bad }' "$page" || complain "wrap the lines above at 100 columns"
     [ "$(wc -l <"$page")" -le 150 ] || sed -n '1,30p' "$page" | grep -qE '^- \[.*\]\(#|Sections:' ||
         complain "$page has more than 150 lines and no list of its sections at the beginning"
 done
+# shellcheck disable=SC2086
+python3 tests/links.py $pages || bad=1
 sh tests/words.sh || bad=1
 
 sh tests/man.sh "$@" || bad=1

@@ -1,7 +1,7 @@
 /*
  * The supervisor: the second process of `redlock run`. It starts the command, owns the connection
  * to the daemon and extends the lock. It ends the command if the lock is lost, or if the parent
- * (parent.c) has died. docs/architecture.md has a diagram of both processes.
+ * (parent.c) has died. docs/design/architecture.md has a diagram of both processes.
  */
 #ifndef CLIENT_CLI_SUPERVISOR_H
 #define CLIENT_CLI_SUPERVISOR_H

@@ -56,7 +56,8 @@ void write_far_query(struct flights *flights, struct flight_key *key, int64_t no
  * How long a lock must be free for a waiter of this daemon to get it, given this round trip to the
  * masters. The time is half a round trip for the report of the change, one for the key probe, half
  * of one for the SET, one more for jitter, and a millisecond. 0: the usual pauses are long enough.
- * Other daemons learn of it from the contention hint (docs/algorithm.md, "The end of a streak").
+ * Other daemons learn of it from the contention hint (docs/design/algorithm.md, "The end of a
+ * streak").
  */
 int64_t need_ns(int64_t backoff_min_ns, int64_t round_trip_ns);
 

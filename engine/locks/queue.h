@@ -31,7 +31,7 @@
  *
  * Without waiters in this daemon there are no hand-overs. If a far waiter of another daemon has
  * left a hint in that case, the lock is "sought", and each grant through this daemon counts as half
- * a streak. docs/algorithm.md, "Handing over", has the reasons.
+ * a streak. docs/design/algorithm.md, "Handing over", has the reasons.
  */
 #ifndef ENGINE_LOCKS_QUEUE_H
 #define ENGINE_LOCKS_QUEUE_H

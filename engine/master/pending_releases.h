@@ -4,7 +4,7 @@
  * Pure.
  *
  * Safety depends on which tokens are in this list: never a token that was granted and is not being
- * released, and never one whose round is undecided (docs/algorithm.md, "Replayed releases").
+ * released, and never one whose round is undecided (docs/design/algorithm.md, "Replayed releases").
  *
  * The list is a ring with the oldest entry first. The entries at its start have been sent and wait
  * for a confirmation; the others are still to be sent. When the ring is full, the oldest entry is

@@ -5,7 +5,7 @@
  * that is not greater than the one it has stored for that resource. Two majorities share a node, so
  * the fence of a later grant is greater than that of every earlier one. Proposals follow the wall
  * clock, so that this stays true even after a node has lost its ballots together with its data.
- * docs/algorithm.md has the argument and its assumptions.
+ * docs/design/algorithm.md has the argument and its assumptions.
  *
  * A ballot is the wall clock in microseconds, or a little more. It stays below 2^53 until the year
  * 2255; Lua and JavaScript represent such numbers exactly.

@@ -14,7 +14,7 @@
  *
  *     NO_COMPARE     the script stores a ballot without a comparison
  *     NO_QUARANTINE  a master that lost its ballots votes at once
- *     WIDE_CLOCKS    the wall clocks differ by more than docs/algorithm.md allows
+ *     WIDE_CLOCKS    the wall clocks differ by more than docs/design/algorithm.md allows
  *
  * FENCE_ENDS replaces the loss of data by fences that expire as early as fence_ttl allows. With
  * SEE_BID_AGAIN, a grant to a second bid is an error, to show that it occurs.
