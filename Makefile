@@ -3,7 +3,7 @@
 # BUILD is the folder of one kind of build: build (the release), build/asan, build/coverage. The
 # compiler records the headers of each object, so a changed header rebuilds what includes it.
 
-VERSION := 0.1.0
+VERSION := 0.2.0
 SOVERSION := 0
 BUILD   ?= build
 PREFIX  ?= /usr/local

@@ -51,7 +51,7 @@
 extern "C" {
 #endif
 
-#define REDLOCK_VERSION "0.1.0"
+#define REDLOCK_VERSION "0.2.0"
 
 /* Lengths without the NUL: bytes of the longest resource name, digits of a token, and bytes of the
  * longest label. */

@@ -13,7 +13,7 @@ import (
 )
 
 // Version is the version of this package and of the redlockd that it belongs to.
-const Version = "0.1.0"
+const Version = "0.2.0"
 
 const (
 	timeoutMin = 10 * time.Millisecond

@@ -73,7 +73,7 @@ START_TEST(version_is_printed)
     sandbox_open(&sandbox, __func__);
     run(&command, &sandbox, "-V", NULL, NULL, NULL);
     check_status(&command, 0);
-    ck_assert_str_eq(command.output, "redlockd 0.1.0\n");
+    ck_assert_str_eq(command.output, "redlockd " REDLOCKD_VERSION "\n");
     ck_assert_str_eq(command.errors, "");
     command_free(&command);
     sandbox_close(&sandbox);

@@ -314,7 +314,7 @@ START_TEST(version_names_protocol_and_program)
 {
     struct stage stage;
     stage_open(&stage, __func__, &three);
-    client_expect(&stage.client, "VERSION 1 redlockd/0.1.0", "VERSION");
+    client_expect(&stage.client, "VERSION 1 redlockd/" REDLOCKD_VERSION, "VERSION");
     stage_close(&stage);
 }
 END_TEST

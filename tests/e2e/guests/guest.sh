@@ -42,7 +42,7 @@ END
         cat >go.mod <<END
 module guest
 go 1.19
-require redlockd.dev/client/go v0.1.0
+require redlockd.dev/client/go v0.2.0
 replace redlockd.dev/client/go => $root/client/go
 END
         { cat <<'END'; example; echo '}'; } >guest.go
