@@ -21,8 +21,9 @@ CPPFLAGS += -DPOOL_FILL=0x5a
 endif
 ALL_CFLAGS = -std=c11 $(WARNINGS) $(CFLAGS) $(SANITIZE)
 # The release is optimised across files, with more inlining than by default. This saves a fifth of
-# all instructions (docs/performance.md). The vectorizer that merges struct members into pairs is
-# off: with it, functions would begin with ten instructions that only a rare path needs.
+# all instructions (docs/design/performance-history.md). The vectorizer that merges struct members
+# into pairs is off: with it, functions would begin with ten instructions that only a rare path
+# needs.
 # The objects contain machine code as well as the link-time form, so that tests link fast.
 # If the user sets CFLAGS, or the compiler is not gcc, none of this applies. A package sets CFLAGS as
 # well as WHOLE_PROGRAM=yes.

@@ -143,7 +143,7 @@ void resp_feed(struct resp *resp, const char *bytes, size_t len)
  * The replies to nearly all votes and releases (protocol/redis.c interprets them). Each entry is
  * what hiredis would build from these bytes. The lookup takes a tenth of the instructions of
  * hiredis, which saves 25 % of the daemon's instructions in the benchmark 16x16
- * (docs/performance.md).
+ * (docs/design/performance.md).
  */
 enum { SHORT_LEN = 5 };
 static const struct {

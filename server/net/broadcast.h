@@ -4,7 +4,7 @@
  * set of nodes ends the sharing: the shared bytes are first copied to the stream of each node, so
  * that each node gets its commands in the order of writing. Compared with a copy of each command
  * for each node, sharing saves 5 % of the daemon's instructions in the benchmark 16x16
- * (docs/performance.md).
+ * (docs/design/performance.md).
  */
 #ifndef SERVER_NET_BROADCAST_H
 #define SERVER_NET_BROADCAST_H

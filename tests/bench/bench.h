@@ -9,7 +9,7 @@
  *     BENCH_ONLY       run only the scenarios whose names contain this text
  *     BENCH_COMMIT     the commit that is measured
  *     BENCH_JSON       write all figures to this file
- *     BENCH_MARKDOWN   write the tables of docs/performance.md to this file
+ *     BENCH_MARKDOWN   write the tables of docs/design/performance.md to this file
  */
 #ifndef TESTS_BENCH_BENCH_H
 #define TESTS_BENCH_BENCH_H

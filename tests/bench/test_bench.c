@@ -66,7 +66,7 @@ static const struct scenario scenarios[] = {
     {"soak, two masters hung", OWN_RESOURCES, 16, 1, .daemons = 1, .fault = TWO_HUNG, .soak = true},
 };
 
-/* The goals of docs/performance.md. Each text begins with the number of the goal there. */
+/* The goals of docs/design/performance.md. Each text begins with the number of its goal. */
 static const struct goal goals[] = {
     {"1 daemon CPU / masters CPU, 16x16", "16x16", DAEMON_US, "16x16", MASTERS_US, AT_MOST, 0.20},
     {"1 daemon CPU / masters CPU, 64x1", "64x1", DAEMON_US, "64x1", MASTERS_US, AT_MOST, 0.60},

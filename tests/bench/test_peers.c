@@ -39,7 +39,7 @@ static const struct scenario scenarios[] = {
     NODE("etcd", .peer = "etcd", .on_etcd = true),
 };
 
-/* Goal 4 of docs/performance.md. */
+/* Goal 4 of docs/design/performance.md. */
 static const struct goal goals[] = {
     {"4 pairs/s, redlockd 64x1 / node-redlock 64", "redlockd 64x1", PAIRS_PER_S, "node-redlock 64",
      PAIRS_PER_S, AT_LEAST, 4},
