@@ -54,6 +54,16 @@ for event in $documented; do
     grep -q "\"$event\"" server/*.[ch] server/*/*.[ch] || complain "docs/operations.md names the event $event, which the daemon does not log"
 done
 
+# The tests, mutants, runs of spin and violations that docs/safety.md and testing.md name exist.
+words() { tr '\n' ' ' <docs/safety.md | grep -o "$1: [^;]*" | cut -d. -f1 | grep -o '`[^`]*`' | tr -d '`' | sort -u; }
+{
+    grep -ohE '`[a-z0-9]+(_[a-z0-9]+){3,}`' docs/safety.md docs/design/testing.md | tr -d '`' | sort -u |
+        while read -r name; do grep -rqw "$name" tests || echo "$name"; done
+    words mutant | while read -r name; do grep -q "mutant $name " tests/sim/mutants.sh || echo "$name"; done
+    words model | while read -r name; do grep -q " run $name " tests/model.sh || echo "$name"; done
+    words sim | while read -r name; do grep -qF "$name" tests/sim/*.c tests/history.c || echo "$name"; done
+} | grep . && complain "docs/safety.md or testing.md names the tests above, which do not exist"
+
 # Documentation has lines of at most 100 columns, except for tables, URLs and the ACL that operators copy
 # as one line. A page of more than 150 lines begins with a list of its sections.
 pages="README.md CHANGELOG.md $(find docs packaging -name '*.md') client/*.md client/*/README.md"
