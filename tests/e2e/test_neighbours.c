@@ -3,6 +3,7 @@
  */
 #include <string.h>
 
+#include "tests/e2e/guard_stage.h"
 #include "tests/e2e/stage.h"
 #include "tests/e2e/waiting.h"
 #include "tests/runner.h"
@@ -35,6 +36,30 @@ START_TEST(a_foreign_minority_does_not_block_a_lock)
     masters_run(stage.masters, 2, "SET redlock:a theirs NX PX 30000");
     struct grant grant = client_lock(&stage.client, "a", "10s");
     client_expect(&stage.client, "OK", "UNLOCK a %s", grant.token);
+    stage_close(&stage);
+}
+END_TEST
+
+/* The masters that granted a library its lock lose their data, before they grant it or after it. In
+ * both cases redlockd grants the lock only after the library's lock has ended. */
+START_TEST(a_foreign_lock_is_respected_despite_a_loss_of_data)
+{
+    bool before = _i == 0;
+    struct stage stage;
+    stage_open(&stage, __func__, &guard_careful);
+    if (before) {
+        client_lock(&stage.client, "a", GUARD_MAX_TTL);
+        masters_run(stage.masters, 3, "FLUSHALL");
+    }
+    int64_t sent_ms = waiting_clock_ms();
+    unsigned won = 0;
+    for (unsigned i = 0; i < 3; i++)
+        won += master_text(&stage.masters[i], "SET redlock:a theirs NX PX 4000") != NULL;
+    ck_assert_uint_eq(won, 3);
+    if (!before)
+        masters_run(stage.masters, 2, "FLUSHALL");
+    /* A library subtracts 1 % of its TTL and 2 ms. */
+    guard_expect_grant_after(&stage.client, sent_ms + 4000 - 42);
     stage_close(&stage);
 }
 END_TEST
@@ -161,6 +186,7 @@ Suite *test_suite(void)
     TCase *tests = sandbox_case("neighbours");
     tcase_add_test(tests, a_lock_of_a_foreign_library_is_respected);
     tcase_add_test(tests, a_foreign_minority_does_not_block_a_lock);
+    tcase_add_loop_test(tests, a_foreign_lock_is_respected_despite_a_loss_of_data, 0, 2);
     tcase_add_test(tests, a_foreign_library_respects_our_lock);
     tcase_add_test(tests, empty_prefix_shares_bare_names);
     tcase_add_test(tests, keys_of_redlockd_cannot_be_locked);
