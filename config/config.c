@@ -31,7 +31,7 @@ _Static_assert(sizeof(enum config_log_format) == sizeof(unsigned), "KEY_CHOICE s
 
 #define OF_THE_SET                                                                                 \
     "all daemons of the cluster must use the same value; see \"Changing the list of nodes\" in "   \
-    "docs/operations.md"
+    "docs/operations/masters.md"
 #define OF_ROUNDS "rounds in flight and held locks rely on the old value"
 #define SIZED     "it sizes tables that are allocated at the start"
 #define FREE      KEY_MAY_CHANGE

@@ -2,8 +2,8 @@
  * Random bytes for tokens. They are read from the kernel several thousand at a time, because the
  * system call costs more than the bytes. Used bytes are erased. Since Linux 4.14, a child of fork()
  * reads bytes of its own; on an older kernel it would repeat those of its parent. A clone of a
- * running virtual machine has the same bytes as the original; docs/operations.md says that such
- * clones must not be made.
+ * running virtual machine has the same bytes as the original; docs/operations/masters.md says that
+ * such clones must not be made.
  */
 #ifndef SERVER_RANDOM_H
 #define SERVER_RANDOM_H

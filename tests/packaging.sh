@@ -1,22 +1,29 @@
 #!/bin/sh
-# Checks packaging/ for Prometheus and Grafana: it uses only metrics that exist, and docs/operations.md
-# names every metric and alert. If promtool is installed, it also checks the rules and queries.
+# Checks packaging/ for Prometheus and Grafana: it uses only metrics that exist, docs/operations/ names
+# every metric, and every alert has a section in the runbook. If promtool is installed, it also checks
+# the rules and queries.
 set -u
 bad=0
 complain() { echo "packaging: $*" >&2; bad=1; }
+metrics_page=docs/operations/monitoring.md
+runbook=docs/operations/runbook.md
 
 names=$(grep -oE '"(redlockd|process)_[a-z_]+"' server/admin/metrics.c | tr -d '"' | sort -u)
 [ -n "$names" ] || complain "found no metrics in server/admin/metrics.c"
 for name in $names; do
-    grep -q "\`$name\`" docs/operations.md || complain "docs/operations.md does not name $name"
+    grep -q "\`$name\`" $metrics_page || complain "$metrics_page does not name $name"
 done
-used=$(cat packaging/alerts.yaml packaging/grafana-dashboard.json | grep -oE '\b(redlockd|process)_[a-z_]+' |
+used=$(cat packaging/alerts.yaml packaging/grafana-dashboard.json $runbook | grep -oE '\b(redlockd|process)_[a-z_]+' |
        sed -E 's/_seconds_(bucket|sum|count)$/_seconds/' | sort -u)
 for name in $used; do
     echo "$names" | grep -qx "$name" || complain "packaging uses the unknown metric $name"
 done
-for alert in $(sed -n 's/^ *- alert: //p' packaging/alerts.yaml); do
-    grep -q "\`$alert\`" docs/operations.md || complain "docs/operations.md does not name $alert"
+alerts=$(sed -n 's/^ *- alert: //p' packaging/alerts.yaml)
+for alert in $alerts; do
+    grep -qx "## $alert" $runbook || complain "$runbook has no section $alert"
+done
+for section in $(sed -n 's/^## \(Redlockd[A-Za-z]*\)$/\1/p' $runbook); do
+    echo "$alerts" | grep -qx "$section" || complain "$runbook has a section for the unknown alert $section"
 done
 # The alert and the dashboard must count lost HOLDs for the same reasons.
 left_out() { grep -oE 'holds_lost_total\{[^}]*reason!~\\?"[a-z|]+' "$1" | grep -oE '[a-z|]+$'; }
@@ -31,14 +38,16 @@ promtool check config packaging/prometheus.yaml >/dev/null || complain "promtool
 queries=$(mktemp)
 python3 - >"$queries" <<'END'
 import json
+import re
 print("groups:\n- name: queries\n  rules:")
-number = 0
-for panel in json.load(open("packaging/grafana-dashboard.json"))["panels"]:
-    for target in panel["targets"]:
-        number += 1
-        query = target["expr"].replace("$__rate_interval", "1m").replace("$instance", ".*")
-        print(f"  - {{record: 'query:{number}', expr: {json.dumps(query)}}}")
+queries = [target["expr"].replace("$__rate_interval", "1m").replace("$instance", ".*")
+           for panel in json.load(open("packaging/grafana-dashboard.json"))["panels"]
+           for target in panel["targets"]]
+for block in re.findall(r"^```promql\n(.*?)^```", open("docs/operations/runbook.md").read(), re.M | re.S):
+    queries += block.splitlines()
+for number, query in enumerate(queries):
+    print(f"  - {{record: 'query:{number}', expr: {json.dumps(query)}}}")
 END
-promtool check rules "$queries" >/dev/null || complain "promtool rejects a query of the dashboard"
+promtool check rules "$queries" >/dev/null || complain "promtool rejects a query of the dashboard or of the runbook"
 rm -f "$queries"
 exit $bad

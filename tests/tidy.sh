@@ -39,19 +39,19 @@ sed -n '/define ACL_TABLE/,/^$/p' config/acl.h | grep -o 'VERB_[A-Z]*' | cut -c6
     sed -n '/^#   verbs /,/^#$/p' redlockd.yaml.example | grep -qw "$verb" || echo "$verb"
 done | grep . && complain "redlockd.yaml.example does not name the verbs above"
 
-# The operations manual names every reason why a master has no vote.
+# The runbook names every reason why a master has no vote.
 sed -n 's/^ *X(REASON_[A-Z_]*, "\([a-z]*\)",.*/\1/p' protocol/reason.h | while read -r reason; do
-    grep -q "^| .*\`$reason\`" docs/operations.md || echo "$reason"
-done | grep . && complain "docs/operations.md does not name the reasons above"
+    grep -q "^| .*\`$reason\`" docs/operations/runbook.md || echo "$reason"
+done | grep . && complain "docs/operations/runbook.md does not name the reasons above"
 
 # The table of log events is complete and has no unknown events.
-documented=$(sed -n '/^| event | level/,/^$/p' docs/operations.md | cut -d'|' -f2 | grep -o '`[a-z_]*`' | tr -d '`')
+documented=$(sed -n '/^| event | level/,/^$/p' docs/operations/monitoring.md | cut -d'|' -f2 | grep -o '`[a-z_]*`' | tr -d '`')
 cat server/*.[ch] server/*/*.[ch] | tr '\n' ' ' | grep -oE '(log_event\(|log_listener\(|X\(CLIENT_LOG_)[^;"()]*"[a-z_]+"' |
     cut -d'"' -f2 | sort -u | while read -r event; do
     echo "$documented" | grep -qx "$event" || echo "$event"
-done | grep . && complain "docs/operations.md does not name the events above"
+done | grep . && complain "docs/operations/monitoring.md does not name the events above"
 for event in $documented; do
-    grep -q "\"$event\"" server/*.[ch] server/*/*.[ch] || complain "docs/operations.md names the event $event, which the daemon does not log"
+    grep -q "\"$event\"" server/*.[ch] server/*/*.[ch] || complain "docs/operations/monitoring.md names the event $event, which the daemon does not log"
 done
 
 # The tests, mutants, runs of spin and violations that docs/safety.md and testing.md name exist.

@@ -167,7 +167,7 @@ void status_write_json(const struct status *status, struct text *text);
 void page_write(const struct status *status, struct text *text);
 void page_write_live(const struct status *status, struct text *text);
 
-/* The body of /metrics (metrics.c). docs/operations.md says what the metrics mean to an
+/* The body of /metrics (metrics.c). docs/operations/monitoring.md says what the metrics mean to an
  * operator. */
 void metrics_write(const struct status *status, struct text *text);
 

@@ -1,5 +1,5 @@
 /*
- * Carries out the procedures of docs/operations.md.
+ * Carries out the procedures of docs/operations/.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -336,11 +336,11 @@ END_TEST
 
 /* --- least privilege --- */
 
-/* Reads the ACL line of docs/operations.md and inserts a password. */
+/* Reads the ACL line of docs/operations/masters.md and inserts a password. */
 static void read_acl(char *line, size_t size)
 {
     char text[32768];
-    FILE *file = fopen("docs/operations.md", "r");
+    FILE *file = fopen("docs/operations/masters.md", "r");
     ck_assert_ptr_nonnull(file);
     size_t len = fread(text, 1, sizeof(text) - 1, file);
     fclose(file);

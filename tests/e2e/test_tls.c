@@ -265,7 +265,7 @@ START_TEST(a_client_that_rejects_our_certificate_is_logged)
 }
 END_TEST
 
-/* Runs the commands of docs/operations.md. */
+/* Runs the commands of docs/operations/security.md. */
 START_TEST(the_documented_commands_make_certificates)
 {
     static const char begin[] = "### Making certificates";
@@ -277,7 +277,7 @@ START_TEST(the_documented_commands_make_certificates)
     tls_stage_open_with(&stage, __func__, "daemon", "");
     client_close(&stage.client);
     daemon_stop(&stage.daemon);
-    char *text = sandbox_read("docs/operations.md");
+    char *text = sandbox_read("docs/operations/security.md");
     char *lines = strstr(text, begin);
     ck_assert_ptr_nonnull(lines);
     lines = strstr(lines, fence) + strlen(fence);
