@@ -254,6 +254,9 @@ install: all
 	for document in $(DOCUMENTS); do \
 	    install -D -m 644 $$document $(DESTDIR)$(PREFIX)/share/doc/redlockd/$$document || exit; \
 	done
+	sed 's|file:///usr/share/|file://$(PREFIX)/share/|' packaging/alerts.yaml > $(BUILD)/to-install
+	install -m 644 $(BUILD)/to-install $(DESTDIR)$(PREFIX)/share/doc/redlockd/packaging/alerts.yaml
+	rm -f $(BUILD)/to-install
 	for page in $(PAGES); do \
 	    to=$(DESTDIR)$(PREFIX)/share/man/man$${page##*.}; \
 	    install -d $$to && install -m 644 $$page $$to || exit; \

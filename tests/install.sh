@@ -34,6 +34,12 @@ for page in README.md docs/*.md docs/*/*.md; do
         [ -e "$documents/$(dirname "$page")/${link#*(}" ] || complain "$page links to ${link#*(}, which is not installed"
     done
 done
+# The alerts link to the installed runbook.
+runbooks=$(sed -n 's|^ *runbook_url: "file://\([^#"]*\).*|\1|p' "$documents/packaging/alerts.yaml" | sort -u)
+[ -n "$runbooks" ] || complain "the alerts have no runbook_url"
+for page in $runbooks; do
+    [ -e "$work/package$page" ] || complain "the alerts link to $page, which is not installed"
+done
 others=share/doc/redlockd/notes
 touch "$work/package/usr/$others" "$work/package/usr/lib/libother.so"
 run uninstall DESTDIR="$work/package" PREFIX=/usr
@@ -43,6 +49,8 @@ left=$(cd "$work/package/usr" && find . ! -type d | sort | tr '\n' ' ')
 # Install on this machine.
 run install PREFIX="$work/prefix"
 [ "$(ldconfig_calls)" = 1 ] || complain "ldconfig was not run"
+grep -q "file://$work/prefix/share/doc/redlockd/docs/operations/runbook.md#" \
+    "$work/prefix/share/doc/redlockd/packaging/alerts.yaml" || complain "the alerts do not link to PREFIX"
 run uninstall PREFIX="$work/prefix"
 [ -z "$(find "$work/prefix" ! -type d)" ] || complain "uninstall leaves files"
 [ ! -e "$work/prefix/share/doc/redlockd" ] || complain "uninstall leaves its documentation folder"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Checks packaging/ for Prometheus and Grafana: it uses only metrics that exist, docs/operations/ names
-# every metric, and every alert has a section in the runbook. If promtool is installed, it also checks
-# the rules and queries.
+# every metric, and every alert links to its section of the runbook. If promtool is installed, it also
+# checks the rules and queries.
 set -u
 bad=0
 complain() { echo "packaging: $*" >&2; bad=1; }
@@ -18,9 +18,14 @@ used=$(cat packaging/alerts.yaml packaging/grafana-dashboard.json $runbook | gre
 for name in $used; do
     echo "$names" | grep -qx "$name" || complain "packaging uses the unknown metric $name"
 done
+# The anchor of a section is its heading in lower case.
 alerts=$(sed -n 's/^ *- alert: //p' packaging/alerts.yaml)
 for alert in $alerts; do
     grep -qx "## $alert" $runbook || complain "$runbook has no section $alert"
+    anchor=$(echo "$alert" | tr '[:upper:]' '[:lower:]')
+    sed -n "/^ *- alert: $alert\$/,/^\$/p" packaging/alerts.yaml |
+        grep -q "^ *runbook_url: \"[a-z]*://.*/$runbook#$anchor\"\$" ||
+        complain "the runbook_url of $alert does not lead to $runbook#$anchor"
 done
 for section in $(sed -n 's/^## \(Redlockd[A-Za-z]*\)$/\1/p' $runbook); do
     echo "$alerts" | grep -qx "$section" || complain "$runbook has a section for the unknown alert $section"
