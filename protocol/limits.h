@@ -153,14 +153,14 @@ enum {
     /* Releases in one command to a master. They block the master for about 50 microseconds. */
     LIMIT_BATCH = 64,
 
-    /* The admin listener: connections; seconds for each connection; bytes of the headers and of the
+    /* An HTTP listener: connections; seconds for each connection; bytes of the headers and of the
      * body of a request; and bytes of the body of a response, which is twice what fifteen masters
      * need. */
-    LIMIT_ADMIN_CONNECTIONS = 32,
-    LIMIT_ADMIN_SECONDS = 5,
-    LIMIT_ADMIN_HEADERS = 8 * 1024,
-    LIMIT_ADMIN_REQUEST_BODY = 1024,
-    LIMIT_ADMIN_BODY = 512 * 1024,
+    LIMIT_HTTP_CONNECTIONS = 32,
+    LIMIT_HTTP_SECONDS = 5,
+    LIMIT_HTTP_HEADERS = 8 * 1024,
+    LIMIT_HTTP_REQUEST_BODY = 1024,
+    LIMIT_HTTP_BODY = 512 * 1024,
 
     /* Keys and values on the masters. */
     LIMIT_KEY_PREFIX = 64,

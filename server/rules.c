@@ -74,9 +74,9 @@ struct request_limits rules_request_limits(const struct engine_rules *rules)
 enum { OTHER_DESCRIPTORS = 16 };
 
 /* Descriptors of the admin listener: its socket, its connections, and one to read /proc. In one
- * pass of the event loop it can also accept and refuse LIMIT_ADMIN_CONNECTIONS more connections,
+ * pass of the event loop it can also accept and refuse LIMIT_HTTP_CONNECTIONS more connections,
  * which are closed only afterwards. */
-enum { ADMIN_DESCRIPTORS = 2 * LIMIT_ADMIN_CONNECTIONS + 2 };
+enum { ADMIN_DESCRIPTORS = 2 * LIMIT_HTTP_CONNECTIONS + 2 };
 
 unsigned rules_clients(const struct config *config, const struct log *log)
 {

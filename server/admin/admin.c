@@ -1,15 +1,11 @@
 #include "server/admin/admin.h"
 
 #include <arpa/inet.h>
-#include <assert.h>
-#include <errno.h>
 #include <event2/buffer.h>
-#include <event2/bufferevent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/socket.h>
 
 #include "protocol/limits.h"
 #include "protocol/units.h"
@@ -20,134 +16,6 @@
 
 /* A rendered body is reused for this long, so that a flood of requests costs the locks little. */
 #define BODY_NS (NS_PER_S / 5)
-
-/* --- connections --- */
-
-/*
- * evhttp does not report when it accepts or drops a connection, and it does not limit the number of
- * connections. So this module creates the bufferevent of each connection and keeps a reference to
- * it. When evhttp has finished with a connection, it removes its callbacks from the bufferevent. To
- * close a connection, this module shuts down the socket, and evhttp then ends the connection in the
- * usual way.
- */
-struct admin_connection {
-    LIST_ENTRY(admin_connection) entry;
-    struct bufferevent *connection;
-    int64_t since_ns;
-    bool refused; /* there were too many connections, so the sweep closes this one */
-};
-
-static bool is_done(const struct admin_connection *one)
-{
-    bufferevent_data_cb on_read = NULL;
-    bufferevent_event_cb on_event = NULL;
-    bufferevent_getcb(one->connection, &on_read, NULL, &on_event, NULL);
-    return on_read == NULL && on_event == NULL;
-}
-
-static void release_connection(struct admin *admin, struct admin_connection *one)
-{
-    LIST_REMOVE(one, entry);
-    admin->connection_count -= !one->refused;
-    bufferevent_decref(one->connection);
-    free(one);
-}
-
-static void admin_on_sweep(evutil_socket_t fd, short events, void *context)
-{
-    struct admin *admin = context;
-    struct admin_connection *next;
-    int64_t now_ns = clock_now_ns();
-    (void)fd;
-    (void)events;
-    for (struct admin_connection *one = LIST_FIRST(&admin->connections); one != NULL; one = next) {
-        next = LIST_NEXT(one, entry);
-        if (is_done(one))
-            release_connection(admin, one);
-        else if (one->refused || now_ns - one->since_ns > LIMIT_ADMIN_SECONDS * NS_PER_S)
-            shutdown(bufferevent_getfd(one->connection), SHUT_RDWR);
-    }
-}
-
-static bool has_request(const struct admin_connection *one)
-{
-    char byte;
-    return recv(bufferevent_getfd(one->connection), &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
-}
-
-/* The connection to close if there are too many: the oldest one without unread input, so that
- * silent connections cannot keep others out. If all have unread input, the newest one. */
-static struct admin_connection *find_victim(const struct admin *admin)
-{
-    struct admin_connection *one;
-    struct admin_connection *oldest = LIST_FIRST(&admin->connections);
-    LIST_FOREACH (one, &admin->connections, entry)
-        if (!one->refused && !has_request(one))
-            oldest = one;
-    return oldest;
-}
-
-static void refuse(struct admin *admin, struct admin_connection *one)
-{
-    one->refused = true;
-    admin->connection_count--;
-    admin->rejected++;
-    event_active(admin->sweep, 0, 0);
-}
-
-/* Limit the connections accepted in one pass. Without the limit, libevent would accept connections
- * for as long as they arrive fast enough, and would serve no other client meanwhile. */
-static void count_accepted(struct admin *admin)
-{
-    if (admin->accepted++ == 0)
-        pass_run_in_next(admin->pass);
-    if (admin->accepted >= LIMIT_ADMIN_CONNECTIONS)
-        evconnlistener_disable(admin->accepting);
-}
-
-static void admin_on_pass(evutil_socket_t fd, short events, void *context)
-{
-    struct admin *admin = context;
-    (void)fd;
-    (void)events;
-    admin->accepted = 0;
-    evconnlistener_enable(admin->accepting);
-}
-
-static struct bufferevent *admin_on_accept(struct event_base *base, void *context)
-{
-    struct admin *admin = context;
-    struct admin_connection *one = calloc(1, sizeof(*one));
-    struct bufferevent *connection = bufferevent_socket_new(base, -1, BEV_OPT_CLOSE_ON_FREE);
-    count_accepted(admin);
-    if (one == NULL || connection == NULL) {
-        free(one);
-        return connection;
-    }
-    if (admin->connection_count >= LIMIT_ADMIN_CONNECTIONS)
-        admin_on_sweep(-1, 0, admin);
-    bufferevent_incref(connection);
-    one->connection = connection;
-    one->since_ns = clock_now_ns();
-    LIST_INSERT_HEAD(&admin->connections, one, entry);
-    if (++admin->connection_count > LIMIT_ADMIN_CONNECTIONS)
-        refuse(admin, find_victim(admin));
-    return connection;
-}
-
-/* Descriptors ran out: stop accepting until the next tick. */
-static void admin_on_accept_error(struct evconnlistener *accepting, void *context)
-{
-    (void)context;
-    evconnlistener_disable(accepting);
-}
-
-static void admin_on_closed(struct evhttp_connection *connection, void *context)
-{
-    struct admin *admin = context;
-    (void)connection;
-    event_active(admin->sweep, 0, 0);
-}
 
 /* --- bodies --- */
 
@@ -184,7 +52,7 @@ static bool refresh(struct admin *admin, size_t index)
     int64_t now_ns = clock_now_ns();
     struct admin_body fresh = {.made_ns = now_ns};
     struct status status;
-    struct text text = {.buf = admin->draft, .size = LIMIT_ADMIN_BODY};
+    struct text text = {.buf = admin->draft, .size = LIMIT_HTTP_BODY};
     if (cached->bytes != NULL && now_ns - cached->made_ns < BODY_NS)
         return true;
     make_nonce(admin->server, fresh.nonce);
@@ -302,12 +170,9 @@ static bool is_for_us(const struct admin *admin, struct evhttp_request *request)
 static void admin_on_request(struct evhttp_request *request, void *context)
 {
     struct admin *admin = context;
-    struct evhttp_connection *connection = evhttp_request_get_connection(request);
-    struct bufferevent *below = evhttp_connection_get_bufferevent(connection);
     const struct evhttp_uri *uri = evhttp_request_get_evhttp_uri(request);
     const char *path = uri != NULL ? evhttp_uri_get_path(uri) : NULL;
     size_t index = 0;
-    evhttp_connection_set_closecb(connection, admin_on_closed, admin);
     while (path != NULL && index < ADMIN_CACHED && strcmp(paths[index].path, path) != 0)
         index++;
     if (evhttp_request_get_command(request) != EVHTTP_REQ_GET && wants_body(request)) {
@@ -327,9 +192,6 @@ static void admin_on_request(struct evhttp_request *request, void *context)
         respond_string(request, HTTP_NOTFOUND, "Not Found",
                        "available: / /status.json /metrics /healthz /readyz\n");
     }
-    /* Do not read any more: if the client ends its sending direction, evhttp would take that for
-     * the end of the connection. */
-    bufferevent_disable(below, EV_READ);
 }
 
 /* --- once a second --- */
@@ -358,38 +220,18 @@ static void admin_on_tick(evutil_socket_t fd, short events, void *context)
     (void)events;
     take_sample(admin->server);
     process_tick(&admin->process);
-    evconnlistener_enable(admin->accepting);
-    event_active(admin->sweep, 0, 0);
+    http_listener_tick(&admin->listener);
 }
 
 /* --- start and end --- */
 
-static bool start_http(struct admin *admin, int fd)
+static bool start_tick(struct admin *admin)
 {
-    struct event_base *base = admin->server->base;
     const struct timeval second = {.tv_sec = 1};
-    admin->accepting =
-        evconnlistener_new(base, NULL, NULL, LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, fd);
-    if (admin->accepting == NULL) {
-        evutil_closesocket(fd);
-        return false;
-    }
-    admin->draft = malloc(LIMIT_ADMIN_BODY);
-    admin->tick = event_new(base, -1, EV_PERSIST, admin_on_tick, admin);
-    admin->sweep = event_new(base, -1, 0, admin_on_sweep, admin);
-    admin->pass = event_new(base, -1, 0, admin_on_pass, admin);
-    admin->http = evhttp_new(base);
-    if (admin->draft == NULL || admin->tick == NULL || admin->sweep == NULL ||
-        admin->pass == NULL || admin->http == NULL || event_add(admin->tick, &second) != 0)
-        return false;
-    evhttp_set_max_headers_size(admin->http, LIMIT_ADMIN_HEADERS);
-    evhttp_set_max_body_size(admin->http, LIMIT_ADMIN_REQUEST_BODY);
-    evhttp_set_timeout(admin->http, LIMIT_ADMIN_SECONDS);
-    evhttp_set_allowed_methods(admin->http, UINT16_MAX);
-    evhttp_set_bevcb(admin->http, admin_on_accept, admin);
-    evhttp_set_gencb(admin->http, admin_on_request, admin);
-    evconnlistener_set_error_cb(admin->accepting, admin_on_accept_error);
-    return evhttp_bind_listener(admin->http, admin->accepting) != NULL;
+    process_init(&admin->process);
+    admin->draft = malloc(LIMIT_HTTP_BODY);
+    admin->tick = event_new(admin->server->base, -1, EV_PERSIST, admin_on_tick, admin);
+    return admin->draft != NULL && admin->tick != NULL && event_add(admin->tick, &second) == 0;
 }
 
 bool admin_start(struct admin *admin, struct server *server, const struct config_address *address,
@@ -399,8 +241,8 @@ bool admin_start(struct admin *admin, struct server *server, const struct config
     int fd = tcp_listen(address, false, listener_rival(&server->clients, address), error);
     if (fd < 0)
         return false;
-    process_init(&admin->process);
-    if (start_http(admin, fd))
+    if (http_listener_start(&admin->listener, server->base, fd, admin_on_request, admin) &&
+        start_tick(admin))
         return true;
     error_set(error, "%.100s: not enough memory or too few file descriptors", address->url);
     admin_stop(admin);
@@ -409,20 +251,9 @@ bool admin_start(struct admin *admin, struct server *server, const struct config
 
 void admin_stop(struct admin *admin)
 {
-    struct admin_connection *one;
-    /* evhttp frees the listener that is bound to it. */
-    if (admin->http != NULL)
-        evhttp_free(admin->http);
-    else if (admin->accepting != NULL)
-        evconnlistener_free(admin->accepting);
-    while ((one = LIST_FIRST(&admin->connections)) != NULL)
-        release_connection(admin, one);
+    http_listener_stop(&admin->listener);
     if (admin->tick != NULL)
         event_free(admin->tick);
-    if (admin->sweep != NULL)
-        event_free(admin->sweep);
-    if (admin->pass != NULL)
-        event_free(admin->pass);
     for (size_t i = 0; i < ADMIN_CACHED; i++)
         drop_body(&admin->cache[i]);
     process_deinit(&admin->process);

@@ -8,33 +8,26 @@
  *     /healthz     200: the event loop runs
  *     /readyz      200: locks can be granted; else 503 and the reasons
  *
- * libevent's evhttp serves these on the event loop that serves the locks, so each request must be
- * cheap. The bodies of the first four are rendered from data in memory, each at most five times a
- * second regardless of the request rate. Responses refer to the rendered body instead of copying
- * it, so a slow reader costs only its connection. The bodies of /healthz and /readyz are short and
- * written for each request.
- *
- * There are at most LIMIT_ADMIN_CONNECTIONS connections. If one more is accepted, the oldest one
- * without unread input is closed, or the newest one if all have unread input. A connection serves
- * one GET or HEAD request and is closed after LIMIT_ADMIN_SECONDS at the latest.
+ * They are served on the event loop that serves the locks, so each request must be cheap. The
+ * bodies of the first four are rendered from data in memory, each at most five times a second
+ * regardless of the request rate. Responses refer to the rendered body instead of copying it, so a
+ * slow reader costs only its connection. The bodies of /healthz and /readyz are short and written
+ * for each request.
  */
 #ifndef SERVER_ADMIN_ADMIN_H
 #define SERVER_ADMIN_ADMIN_H
 
 #include <event2/event.h>
-#include <event2/http.h>
-#include <event2/listener.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/queue.h>
 
 #include "protocol/text.h"
+#include "server/admin/http_listener.h"
 #include "server/admin/process.h"
 
 struct config_address;
 
 struct server;
-struct admin_connection;
 
 /* ADMIN_CACHED: the number of cached bodies. ADMIN_NONCE: the hex digits of a nonce. */
 enum { ADMIN_CACHED = 4, ADMIN_NONCE = 32 };
@@ -49,16 +42,9 @@ struct admin_body {
 
 struct admin {
     struct server *server; /* the owner */
-    struct evhttp *http;   /* NULL: off */
-    struct evconnlistener *accepting;
-    struct event *tick;  /* once a second */
-    struct event *sweep; /* frees ended connections and closes refused and late ones */
-    struct event *pass;  /* runs in the next pass if a connection was accepted in this one */
-    unsigned accepted;   /* connections accepted in this pass */
-    LIST_HEAD(, admin_connection) connections;
-    unsigned connection_count; /* refused connections are not counted */
-    uint64_t rejected;
-    char *draft; /* LIMIT_ADMIN_BODY bytes in which bodies are rendered */
+    struct http_listener listener;
+    struct event *tick; /* once a second */
+    char *draft;        /* LIMIT_HTTP_BODY bytes in which bodies are rendered */
     struct admin_body cache[ADMIN_CACHED];
     struct process process;
 };

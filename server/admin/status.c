@@ -154,7 +154,7 @@ void status_take(struct status *status, const struct server *server, int64_t now
     status->stopping = server->drain_until_ns != 0;
     status->reload_refused = server->reload_refused;
     status->lag = server->lag;
-    status->admin_rejected = server->admin.rejected;
+    status->admin_rejected = server->admin.listener.rejected;
     status->process = &server->admin.process;
     status->history = &server->history;
     status->grants_a_second = status_history_grants_a_second(&server->history, 10);

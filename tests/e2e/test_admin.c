@@ -229,7 +229,7 @@ static unsigned has_input(const int *fds, unsigned count)
 
 START_TEST(admin_connections_are_limited_and_locks_still_granted)
 {
-    enum { MANY = LIMIT_ADMIN_CONNECTIONS + 20 };
+    enum { MANY = LIMIT_HTTP_CONNECTIONS + 20 };
     int fds[MANY];
     struct stage stage;
     struct http_response answer;
@@ -309,7 +309,7 @@ static void wait_page(const char *words)
 START_TEST(healthz_answers_while_silent_connections_fill_the_listener)
 {
     static const char *const partial_requests[] = {"", "GET /heal"};
-    enum { MANY = LIMIT_ADMIN_CONNECTIONS + 8 };
+    enum { MANY = LIMIT_HTTP_CONNECTIONS + 8 };
     int fds[MANY];
     struct stage stage;
     open_admin(&stage, __func__, NULL, "");

@@ -78,7 +78,7 @@ START_TEST(a_connection_flood_on_the_admin_listener_does_not_delay_clients)
         printf("%u turns; at most %lu connections came in one; at most %u descriptors, %u before\n",
                turns, most, files_most, files_before);
     ck_assert_uint_le(most, AT_ONCE);
-    ck_assert_uint_le(files_most, files_before + 3 * LIMIT_ADMIN_CONNECTIONS);
+    ck_assert_uint_le(files_most, files_before + 3 * LIMIT_HTTP_CONNECTIONS);
     stage_close(&stage);
 }
 END_TEST

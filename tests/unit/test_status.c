@@ -9,7 +9,7 @@
 #include "server/admin/status.h"
 #include "tests/runner.h"
 
-static char buf[LIMIT_ADMIN_BODY];
+static char buf[LIMIT_HTTP_BODY];
 static struct status_history history;
 static struct status status;
 
@@ -241,8 +241,8 @@ START_TEST(largest_page_fits_its_buffer)
     for (unsigned i = 0; i < STATUS_QUEUES; i++)
         status.queues[i] = (struct status_lock){
             .resource = resource, .resource_len = sizeof(resource), .waits = 1};
-    ck_assert_uint_lt(strlen(write_with(page_write_live)), LIMIT_ADMIN_BODY / 2);
-    ck_assert_uint_lt(strlen(write_with(status_write_json)), LIMIT_ADMIN_BODY / 2);
+    ck_assert_uint_lt(strlen(write_with(page_write_live)), LIMIT_HTTP_BODY / 2);
+    ck_assert_uint_lt(strlen(write_with(status_write_json)), LIMIT_HTTP_BODY / 2);
 }
 END_TEST
 
