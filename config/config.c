@@ -34,6 +34,7 @@ _Static_assert(sizeof(enum config_log_format) == sizeof(unsigned), "KEY_CHOICE s
     "docs/operations/masters.md"
 #define OF_ROUNDS "rounds in flight and held locks rely on the old value"
 #define SIZED     "it sizes tables that are allocated at the start"
+#define OPENED    "the address is opened only at the start"
 #define FREE      KEY_MAY_CHANGE
 
 #define AT(field) KEY_AT(struct config, field)
@@ -53,7 +54,8 @@ const struct key config_keys[] = {
     /* A reload closes the connections of users that it removes. It also closes each connection that
      * holds, or waits for, a resource that the connection's user may no longer lock. */
     {"auth.users", KEY_LIST, FREE, .read = users_read, .equal = users_equal},
-    {"admin", KEY_URL, "the address is opened only at the start", AT(admin), .use = URL_ADMIN},
+    {"admin", KEY_URL, OPENED, AT(admin), .use = URL_ADMIN},
+    {"metrics", KEY_URL, OPENED, AT(metrics), .use = URL_METRICS},
     {"nodes", KEY_LIST, OF_THE_SET, .read = nodes_read, .equal = nodes_equal},
     {"locks", KEY_SECTION, FREE, .size = 0},
     {"locks.key_prefix", KEY_PREFIX, "the keys of all locks begin with it", AT(locks.key_prefix),
@@ -183,21 +185,38 @@ static void check_max_ttl(const struct loaded *loaded)
                  max_ttl, taken, least);
 }
 
-/* Refuse an admin address that other hosts can reach, or that is also an address for clients. */
-static void check_admin(const struct loaded *loaded, const struct yaml_node *value)
+/* Report an error if only one of an HTTP address and another address can be opened. Addresses that
+ * are not given conflict with none. */
+static void check_conflict(const struct loaded *loaded, const struct yaml_node *value,
+                           const char *name, const struct config_address *address,
+                           const char *other_name, const struct config_address *other)
+{
+    if (value != NULL && url_collides(other, address))
+        report_error(loaded->report, value->position,
+                     "%s: %s conflicts with %s: %s; choose another port", name, address->url,
+                     other_name, other->url);
+}
+
+/* Refuse an admin address that other hosts can reach, and addresses of which only one can be
+ * opened. */
+static void check_http(const struct loaded *loaded)
 {
     const struct config *config = loaded->config;
-    const struct config_address *admin = &config->admin;
-    if (!config->insecure && !url_is_local(admin))
-        report_error(loaded->report, value->position,
+    bool fine = true; /* an invalid address is empty, so these checks do not need this */
+    const struct yaml_node *admin = given(loaded, "admin", &fine);
+    const struct yaml_node *metrics = given(loaded, "metrics", &fine);
+    if (config->admin.host != NULL && !url_is_local(&config->admin))
+        report_error(loaded->report, admin->position,
                      "admin: other hosts can reach %s and read the names of resources there; write "
-                     "http://127.0.0.1:%u, or set insecure: true",
-                     admin->url, admin->port);
-    for (size_t i = 0; i < config->listen_count; i++)
-        if (url_collides(&config->listens[i].address, admin))
-            report_error(loaded->report, value->position,
-                         "admin: %s conflicts with listen: %s; choose another port", admin->url,
-                         config->listens[i].address.url);
+                     "http://127.0.0.1:%u. Use metrics: for Prometheus on another host, and ssh -L "
+                     "or a proxy for people",
+                     config->admin.url, config->admin.port);
+    for (size_t i = 0; i < config->listen_count; i++) {
+        const struct config_address *listen = &config->listens[i].address;
+        check_conflict(loaded, admin, "admin", &config->admin, "listen", listen);
+        check_conflict(loaded, metrics, "metrics", &config->metrics, "listen", listen);
+    }
+    check_conflict(loaded, metrics, "metrics", &config->metrics, "admin", &config->admin);
 }
 
 static void check_whole(const struct loaded *loaded)
@@ -207,11 +226,9 @@ static void check_whole(const struct loaded *loaded)
     bool insecure_fine = true;
     bool auth_fine = true;
     bool users_fine = true;
-    bool admin_fine = true;
     const struct yaml_node *listen = given(loaded, "listen", &listen_fine);
     const struct yaml_node *auth = given(loaded, "auth", &auth_fine);
     const struct yaml_node *users = given(loaded, "auth.users", &users_fine);
-    const struct yaml_node *admin = given(loaded, "admin", &admin_fine);
     given(loaded, "insecure", &insecure_fine);
     check_order(loaded, "locks.max_ttl", config->locks.max_ttl_ns, "locks.fence_ttl",
                 config->locks.fence_ttl_ns);
@@ -229,8 +246,7 @@ static void check_whole(const struct loaded *loaded)
         users_check_secrets(config->users, users, loaded->report);
     if (listen != NULL && auth == NULL && listen_fine && insecure_fine && !config->insecure)
         listens_check_local(config, listen, loaded->report);
-    if (config->admin.host != NULL && insecure_fine)
-        check_admin(loaded, admin);
+    check_http(loaded);
 }
 
 /* --- from file to configuration --- */
@@ -259,6 +275,7 @@ void config_free(struct config *config)
         return;
     listens_free(config);
     url_free(&config->admin);
+    url_free(&config->metrics);
     nodes_free(config);
     users_free(config->users);
     free(config->cluster);

@@ -54,7 +54,8 @@ struct config {
     struct config_listen *listens;
     size_t listen_count;
     bool insecure;
-    struct config_address admin; /* host is NULL: off */
+    struct config_address admin;   /* host is NULL: off */
+    struct config_address metrics; /* host is NULL: off */
 
     /* NULL: clients need not authenticate. */
     struct config_users *users;

@@ -33,6 +33,8 @@ static const struct form forms[] = {
                     "unix:/run/redlockd/redlockd.sock", "tcp://127.0.0.1:7335"},
     [URL_ADMIN] = {"http://", 0, "http://127.0.0.1:7336", "http://[::1]:7336", NULL,
                    "127.0.0.1 for this host only"},
+    [URL_METRICS] = {"http://", 0, "http://0.0.0.0:7338", "http://[::]:7338", NULL,
+                     "127.0.0.1 for this host only, 0.0.0.0 for all interfaces"},
 };
 
 /* The forms of addresses with TLS. */
@@ -43,6 +45,7 @@ static const struct form tls_forms[] = {
                   NULL, "rediss://redis-a.example:6379"},
     [URL_DAEMON] = {"tls://", 0, NULL, NULL, NULL, NULL},
     [URL_ADMIN] = {NULL, 0, NULL, NULL, NULL, NULL}, /* has no TLS */
+    [URL_METRICS] = {NULL, 0, NULL, NULL, NULL, NULL},
 };
 
 static bool parse_path(const char *path, const struct form *form, struct address *address,

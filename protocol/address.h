@@ -3,6 +3,7 @@
  *
  *     listen   tcp://127.0.0.1:7335   tls://[::]:7337   unix:/run/redlockd/redlockd.sock
  *     admin    http://127.0.0.1:7336   http://[::1]:7336
+ *     metrics  http://0.0.0.0:7338   http://[::]:7338
  *     nodes    redis://10.0.0.1:6379/0   rediss://[fd00::1]   unix:/run/redis/redis.sock
  *
  * URL_DAEMON is the address of the daemon that a client connects to. It accepts the same addresses
@@ -21,7 +22,7 @@ enum { ADDRESS_HOST_MAX = 253, ADDRESS_PATH_MAX = 107 };
 
 enum address_kind { ADDRESS_TCP, ADDRESS_UNIX };
 
-enum url_use { URL_LISTEN, URL_NODE, URL_DAEMON, URL_ADMIN };
+enum url_use { URL_LISTEN, URL_NODE, URL_DAEMON, URL_ADMIN, URL_METRICS };
 
 struct address {
     enum address_kind kind;

@@ -73,10 +73,10 @@ struct request_limits rules_request_limits(const struct engine_rules *rules)
  * occasional temporary one. */
 enum { OTHER_DESCRIPTORS = 16 };
 
-/* Descriptors of the admin listener: its socket, its connections, and one to read /proc. In one
- * pass of the event loop it can also accept and refuse LIMIT_HTTP_CONNECTIONS more connections,
- * which are closed only afterwards. */
-enum { ADMIN_DESCRIPTORS = 2 * LIMIT_HTTP_CONNECTIONS + 2 };
+/* Descriptors of an HTTP listener: its socket, its connections, and one to read /proc. In one pass
+ * of the event loop it can also accept and refuse LIMIT_HTTP_CONNECTIONS more connections, which
+ * are closed only afterwards. */
+enum { HTTP_DESCRIPTORS = 2 * LIMIT_HTTP_CONNECTIONS + 2 };
 
 unsigned rules_clients(const struct config *config, const struct log *log)
 {
@@ -90,7 +90,9 @@ unsigned rules_clients(const struct config *config, const struct log *log)
         files = raised;
     rlim_t others = OTHER_DESCRIPTORS + config->listen_count + 2 * CHANNELS * config->node_count;
     if (config->admin.host != NULL)
-        others += ADMIN_DESCRIPTORS;
+        others += HTTP_DESCRIPTORS;
+    if (config->metrics.host != NULL)
+        others += HTTP_DESCRIPTORS;
     rlim_t possible = files.rlim_cur > others ? files.rlim_cur - others : 1;
     if ((rlim_t)config->limits.clients <= possible)
         return (unsigned)config->limits.clients;

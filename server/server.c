@@ -429,17 +429,18 @@ static bool start_connections(struct server *server)
 
 static bool start_admin(struct server *server)
 {
-    const struct config_address *address = &server->config->admin;
+    const struct config_address *const addresses[] = {&server->config->admin,
+                                                      &server->config->metrics};
     struct error error;
-    if (address->host == NULL)
-        return true;
-    if (!admin_start(&server->admin, server, address, &error)) {
+    if (!admin_start(&server->admin, server, &error)) {
         log_event(&server->log, CONFIG_LOG_ERROR, "listen_failed",
                   LOG_FIELDS(log_text("why", error.text)));
         return false;
     }
-    log_event(&server->log, CONFIG_LOG_INFO, "listening",
-              LOG_FIELDS(log_text("address", address->url)));
+    for (size_t i = 0; i < sizeof(addresses) / sizeof(addresses[0]); i++)
+        if (addresses[i]->host != NULL)
+            log_event(&server->log, CONFIG_LOG_INFO, "listening",
+                      LOG_FIELDS(log_text("address", addresses[i]->url)));
     return true;
 }
 

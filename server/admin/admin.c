@@ -148,16 +148,20 @@ static void respond_body(struct admin *admin, struct evhttp_request *request, si
 }
 
 /*
- * Whether to serve the request. This protects against DNS rebinding: a foreign page in a browser on
- * this host can make its own name resolve to this address, and then read the response. So the Host
- * header must be an IP address or localhost, unless `insecure` lets anyone read this listener.
+ * Whether `admin` serves the request. This protects against DNS rebinding: a foreign page in a
+ * browser on this host can make its own name resolve to this address, and then read the response.
+ * So the Host header must be an IP address or localhost.
+ *
+ * `metrics` does not check the header, because Prometheus and load balancers send the name by which
+ * they know this host. So a foreign page in a browser that can reach `metrics` can read what it
+ * serves, just as every host that can reach it: node names, counts and rates.
  */
-static bool is_for_us(const struct admin *admin, struct evhttp_request *request)
+static bool is_for_us(struct evhttp_request *request)
 {
     const char *host = evhttp_find_header(evhttp_request_get_input_headers(request), "Host");
     unsigned char address[sizeof(struct in6_addr)];
     char name[64];
-    if (host == NULL || admin->server->config->insecure)
+    if (host == NULL)
         return true;
     if (host[0] == '[')
         snprintf(name, sizeof(name), "%.*s", (int)strcspn(host + 1, "]"), host + 1);
@@ -167,31 +171,61 @@ static bool is_for_us(const struct admin *admin, struct evhttp_request *request)
            inet_pton(AF_INET6, name, address) == 1;
 }
 
-static void admin_on_request(struct evhttp_request *request, void *context)
+/* Whether `metrics` serves the path: its body names no resource, client or user. */
+static bool is_for_metrics(const char *path)
 {
-    struct admin *admin = context;
-    const struct evhttp_uri *uri = evhttp_request_get_evhttp_uri(request);
-    const char *path = uri != NULL ? evhttp_uri_get_path(uri) : NULL;
+    return strcmp(path, "/metrics") == 0 || strcmp(path, "/healthz") == 0 ||
+           strcmp(path, "/readyz") == 0;
+}
+
+static void respond_path(struct admin *admin, struct evhttp_request *request, const char *path)
+{
     size_t index = 0;
-    while (path != NULL && index < ADMIN_CACHED && strcmp(paths[index].path, path) != 0)
+    while (index < ADMIN_CACHED && strcmp(paths[index].path, path) != 0)
         index++;
-    if (evhttp_request_get_command(request) != EVHTTP_REQ_GET && wants_body(request)) {
-        add_header(request, "Allow", "GET, HEAD");
-        respond_string(request, HTTP_BADMETHOD, "Method Not Allowed",
-                       "only GET and HEAD are supported\n");
-    } else if (!is_for_us(admin, request)) {
-        respond_string(request, 403, "Forbidden",
-                       "the Host header must be an IP address or localhost\n");
-    } else if (path != NULL && strcmp(path, "/healthz") == 0) {
+    if (strcmp(path, "/healthz") == 0)
         respond_string(request, HTTP_OK, "OK", "ok\n");
-    } else if (path != NULL && strcmp(path, "/readyz") == 0) {
+    else if (strcmp(path, "/readyz") == 0)
         respond_ready(admin, request);
-    } else if (path != NULL && index < ADMIN_CACHED) {
+    else if (index < ADMIN_CACHED)
         respond_body(admin, request, index);
-    } else {
+    else
         respond_string(request, HTTP_NOTFOUND, "Not Found",
                        "available: / /status.json /metrics /healthz /readyz\n");
-    }
+}
+
+/* The path of a request that may be served. Otherwise NULL, and the error has been sent. */
+static const char *check_request(struct evhttp_request *request)
+{
+    const struct evhttp_uri *uri = evhttp_request_get_evhttp_uri(request);
+    const char *path = uri != NULL ? evhttp_uri_get_path(uri) : NULL;
+    if (evhttp_request_get_command(request) == EVHTTP_REQ_GET || !wants_body(request))
+        return path != NULL ? path : "";
+    add_header(request, "Allow", "GET, HEAD");
+    respond_string(request, HTTP_BADMETHOD, "Method Not Allowed",
+                   "only GET and HEAD are supported\n");
+    return NULL;
+}
+
+static void admin_on_request(struct evhttp_request *request, void *context)
+{
+    const char *path = check_request(request);
+    if (path != NULL && is_for_us(request))
+        respond_path(context, request, path);
+    else if (path != NULL)
+        respond_string(request, 403, "Forbidden",
+                       "the Host header must be an IP address or localhost\n");
+}
+
+static void metrics_on_request(struct evhttp_request *request, void *context)
+{
+    const char *path = check_request(request);
+    if (path != NULL && is_for_metrics(path))
+        respond_path(context, request, path);
+    else if (path != NULL)
+        respond_string(request, HTTP_NOTFOUND, "Not Found",
+                       "available: /metrics /healthz /readyz; the status page and /status.json are "
+                       "at the address `admin`, which only the daemon's own host can reach\n");
 }
 
 /* --- once a second --- */
@@ -221,6 +255,7 @@ static void admin_on_tick(evutil_socket_t fd, short events, void *context)
     take_sample(admin->server);
     process_tick(&admin->process);
     http_listener_tick(&admin->listener);
+    http_listener_tick(&admin->metrics);
 }
 
 /* --- start and end --- */
@@ -234,17 +269,33 @@ static bool start_tick(struct admin *admin)
     return admin->draft != NULL && admin->tick != NULL && event_add(admin->tick, &second) == 0;
 }
 
-bool admin_start(struct admin *admin, struct server *server, const struct config_address *address,
-                 struct error *error)
+/* Does nothing if the address is not configured. */
+static bool start_listener(struct admin *admin, struct http_listener *listener,
+                           const struct config_address *address,
+                           void (*on_request)(struct evhttp_request *request, void *context),
+                           struct error *error)
 {
-    *admin = (struct admin){.server = server};
+    struct server *server = admin->server;
+    if (address->host == NULL)
+        return true;
     int fd = tcp_listen(address, false, listener_rival(&server->clients, address), error);
     if (fd < 0)
         return false;
-    if (http_listener_start(&admin->listener, server->base, fd, admin_on_request, admin) &&
-        start_tick(admin))
+    return http_listener_start(listener, server->base, fd, on_request, admin) ||
+           error_set(error, "%.100s: not enough memory or too few file descriptors", address->url);
+}
+
+bool admin_start(struct admin *admin, struct server *server, struct error *error)
+{
+    const struct config *config = server->config;
+    *admin = (struct admin){.server = server};
+    if (config->admin.host == NULL && config->metrics.host == NULL)
         return true;
-    error_set(error, "%.100s: not enough memory or too few file descriptors", address->url);
+    if (!start_tick(admin))
+        error_set(error, "not enough memory");
+    else if (start_listener(admin, &admin->listener, &config->admin, admin_on_request, error) &&
+             start_listener(admin, &admin->metrics, &config->metrics, metrics_on_request, error))
+        return true;
     admin_stop(admin);
     return false;
 }
@@ -252,6 +303,7 @@ bool admin_start(struct admin *admin, struct server *server, const struct config
 void admin_stop(struct admin *admin)
 {
     http_listener_stop(&admin->listener);
+    http_listener_stop(&admin->metrics);
     if (admin->tick != NULL)
         event_free(admin->tick);
     for (size_t i = 0; i < ADMIN_CACHED; i++)

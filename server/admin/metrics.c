@@ -160,9 +160,11 @@ static void write_clients(const struct status *status, struct text *text)
             status->wrong_secrets);
     counter(text, "redlockd_tls_handshakes_failed_total",
             "Client connections closed during the TLS handshake.", status->tls_failed);
-    counter(text, "redlockd_admin_connections_rejected_total",
-            "Connections to the admin listener closed because there were too many.",
-            status->admin_rejected);
+    metric = exposition_metric(
+        text, "redlockd_admin_connections_rejected_total", "counter",
+        "HTTP connections closed because there were too many, by the key of the address.");
+    exposition_number(&metric, LABEL("listener", "admin"), status->admin_rejected);
+    exposition_number(&metric, LABEL("listener", "metrics"), status->metrics_rejected);
     gauge(text, "redlockd_rounds_in_flight",
           "Rounds with a command that a master has not answered yet.", status->rounds_in_flight);
 }

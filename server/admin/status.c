@@ -155,6 +155,7 @@ void status_take(struct status *status, const struct server *server, int64_t now
     status->reload_refused = server->reload_refused;
     status->lag = server->lag;
     status->admin_rejected = server->admin.listener.rejected;
+    status->metrics_rejected = server->admin.metrics.rejected;
     status->process = &server->admin.process;
     status->history = &server->history;
     status->grants_a_second = status_history_grants_a_second(&server->history, 10);

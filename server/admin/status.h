@@ -104,7 +104,8 @@ struct status {
     uint64_t auth_displaced;
     uint64_t wrong_secrets;
     uint64_t tls_failed;
-    uint64_t admin_rejected;
+    uint64_t admin_rejected; /* HTTP connections */
+    uint64_t metrics_rejected;
     uint64_t requests[VERB_COUNT];
     uint64_t request_errors[REQUEST_ERRORS];
     uint64_t denied;

@@ -1,5 +1,5 @@
 /*
- * Listening TCP sockets, for clients and for the admin listener, and socket addresses as text.
+ * Listening TCP sockets, for clients and for HTTP, and socket addresses as text.
  */
 #ifndef SERVER_NET_TCP_H
 #define SERVER_NET_TCP_H

@@ -154,10 +154,16 @@ START_TEST(variables_are_expanded_in_any_value)
 }
 END_TEST
 
-START_TEST(admin_is_off_by_default)
+START_TEST(admin_and_metrics_are_off_by_default)
 {
     struct config *config = configs_accept(NODES);
     ck_assert_ptr_null(config->admin.host);
+    ck_assert_ptr_null(config->metrics.host);
+    config_free(config);
+    config = configs_accept("metrics: http://0.0.0.0:7338\n" NODES);
+    ck_assert_ptr_null(config->admin.host);
+    ck_assert_str_eq(config->metrics.host, "0.0.0.0");
+    ck_assert_uint_eq(config->metrics.port, 7338);
     config_free(config);
     config = configs_accept("admin: http://127.0.0.1:7336/\n" NODES);
     ck_assert_str_eq(config->admin.host, "127.0.0.1");
@@ -190,14 +196,69 @@ START_TEST(admin_must_be_an_http_address)
 }
 END_TEST
 
-START_TEST(admin_on_a_public_address_needs_insecure)
+START_TEST(metrics_must_be_an_http_address)
 {
-    static const char other[] =
-        "f:1:8: admin: other hosts can reach http://0.0.0.0:7336 and read the names of resources "
-        "there; write http://127.0.0.1:7336, or set insecure: true\n";
-    configs_refuse("admin: http://0.0.0.0:7336\n" NODES, other);
-    config_free(configs_accept("admin: http://0.0.0.0:7336\ninsecure: true\n" NODES));
+    configs_refuse("metrics: tcp://0.0.0.0:7338\n" NODES,
+                   "f:1:10: metrics: \"tcp://0.0.0.0:7338\" is not a http:// address; write "
+                   "http://0.0.0.0:7338\n");
+    configs_refuse("metrics: http://0.0.0.0\n" NODES,
+                   "f:1:10: metrics: \"http://0.0.0.0\" has no port; write http://0.0.0.0:7338\n");
+    configs_refuse("metrics: http://:7338\n" NODES,
+                   "f:1:10: metrics: \"http://:7338\" has no host; write 127.0.0.1 for this host "
+                   "only, 0.0.0.0 for all interfaces\n");
+    configs_refuse("metrics: http://0.0.0.0:7338/metrics\n" NODES,
+                   "f:1:10: metrics: \"http://0.0.0.0:7338/metrics\" has text after the port; "
+                   "remove it\n");
+}
+END_TEST
+
+START_TEST(admin_is_refused_on_public_addresses_even_with_insecure)
+{
+#define PUBLIC(position, url)                                                                      \
+    "f:" position ": admin: other hosts can reach " url " and read the names of resources "        \
+    "there; write http://127.0.0.1:7336. Use metrics: for Prometheus on another host, and ssh -L " \
+    "or a proxy for people\n"
+    static const char *const urls[] = {"http://0.0.0.0:7336", "http://[::]:7336",
+                                       "http://10.0.0.1:7336", "http://a.example:7336"};
+    static const char *const reports[] = {
+        PUBLIC("1:8", "http://0.0.0.0:7336"), PUBLIC("1:8", "http://[::]:7336"),
+        PUBLIC("1:8", "http://10.0.0.1:7336"), PUBLIC("1:8", "http://a.example:7336")};
+    char text[256];
+    for (size_t i = 0; i < sizeof(urls) / sizeof(urls[0]); i++) {
+        snprintf(text, sizeof(text), "admin: %s\n" NODES, urls[i]);
+        configs_refuse(text, reports[i]);
+        snprintf(text, sizeof(text), "admin: %s\ninsecure: true\n" NODES, urls[i]);
+        configs_refuse(text, reports[i]);
+    }
+    configs_refuse(
+        "insecure: maybe\nadmin: http://0.0.0.0:7336\n" NODES,
+        "f:1:11: insecure: \"maybe\" must be true or false\n" PUBLIC("2:8", "http://0.0.0.0:7336"));
     config_free(configs_accept("admin: http://localhost:7336\n" NODES));
+    config_free(configs_accept("admin: http://127.1.2.3:7336\n" NODES));
+}
+END_TEST
+
+START_TEST(metrics_may_be_public_without_insecure)
+{
+    config_free(configs_accept("metrics: http://[::]:7338\n" NODES));
+    config_free(configs_accept("metrics: http://10.0.0.1:7338\n" NODES));
+    config_free(configs_accept("metrics: http://a.example:7338\n" NODES));
+    config_free(
+        configs_accept("metrics: http://0.0.0.0:7338\nadmin: http://127.0.0.1:7336\n" NODES));
+}
+END_TEST
+
+START_TEST(http_addresses_must_not_conflict_with_others)
+{
+    configs_refuse("metrics: http://127.0.0.1:7336\nadmin: http://127.0.0.1:7336\n" NODES,
+                   "f:1:10: metrics: http://127.0.0.1:7336 conflicts with admin: "
+                   "http://127.0.0.1:7336; choose another port\n");
+    configs_refuse("admin: http://127.0.0.1:7336\nmetrics: http://0.0.0.0:7336\n" NODES,
+                   "f:2:10: metrics: http://0.0.0.0:7336 conflicts with admin: "
+                   "http://127.0.0.1:7336; choose another port\n");
+    configs_refuse("metrics: http://0.0.0.0:7335\n" NODES,
+                   "f:1:10: metrics: http://0.0.0.0:7335 conflicts with listen: "
+                   "tcp://127.0.0.1:7335; choose another port\n");
     configs_refuse("listen: [\"tcp://127.0.0.1:7336\"]\nadmin: http://127.0.0.1:7336\n" NODES,
                    "f:2:8: admin: http://127.0.0.1:7336 conflicts with listen: "
                    "tcp://127.0.0.1:7336; choose another port\n");
@@ -352,7 +413,7 @@ START_TEST(commented_options_of_the_example_are_valid)
         if (strcmp(line, "listen:") == 0)
             strcat(uncommented, "  - unix:/run/redlockd.sock\n");
     }
-    ck_assert_uint_eq(keys, 2);
+    ck_assert_uint_eq(keys, 3);
     struct config *config = configs_read(uncommented);
     ck_assert_msg(config != NULL, "%s", configs_report());
     ck_assert_str_eq(configs_report(), "");
@@ -372,9 +433,12 @@ Suite *test_suite(void)
     tcase_add_test(cases, every_key_can_be_set);
     tcase_add_test(cases, both_ends_of_a_range_are_valid);
     tcase_add_test(cases, variables_are_expanded_in_any_value);
-    tcase_add_test(cases, admin_is_off_by_default);
+    tcase_add_test(cases, admin_and_metrics_are_off_by_default);
     tcase_add_test(cases, admin_must_be_an_http_address);
-    tcase_add_test(cases, admin_on_a_public_address_needs_insecure);
+    tcase_add_test(cases, metrics_must_be_an_http_address);
+    tcase_add_test(cases, admin_is_refused_on_public_addresses_even_with_insecure);
+    tcase_add_test(cases, metrics_may_be_public_without_insecure);
+    tcase_add_test(cases, http_addresses_must_not_conflict_with_others);
     tcase_add_test(cases, dev_mode_needs_no_nodes_and_accepts_none);
     tcase_add_test(cases, dash_reads_standard_input);
     tcase_add_test(cases, numbers_are_printed_as_in_the_file);
