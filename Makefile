@@ -213,7 +213,7 @@ $(BUILD)/man/redlockd.yaml.5: docs/man/redlockd.yaml.5.in redlockd.yaml.example 
 -include $(shell find $(BUILD) \( -name deb -o -name packages \) -prune -o -type f -name '*.d' -print 2>/dev/null)
 
 # The documents keep their folders, since they link to each other.
-DOCUMENTS := README.md LICENSE redlockd.yaml.example $(wildcard docs/*.md docs/*/*.md docs/*.txt docs/design/model/README.md) \
+DOCUMENTS := README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md LICENSE redlockd.yaml.example $(wildcard docs/*.md docs/*/*.md docs/*.txt docs/design/model/README.md) \
                   packaging/prometheus.yaml packaging/alerts.yaml packaging/grafana-dashboard.json \
                   $(wildcard client/*/README.md) client/scenarios.md
 

@@ -1,6 +1,6 @@
 /*
- * The examples of docs/clients.md, extracted from the page and run against a real daemon by
- * tests/e2e/guests/guest.sh. The packages have tests of their own (client/scenarios.md).
+ * The examples of docs/clients.md and README.md, extracted from the page and run against a real
+ * daemon by tests/e2e/guests/guest.sh. The packages have tests of their own (client/scenarios.md).
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,8 @@
 
 static const char *const languages[] = {"Python", "Node", "Go", "C", "Shell", "Any Redis client"};
 
-enum { LANGUAGES = sizeof(languages) / sizeof(languages[0]) };
+/* README.md has examples of the first languages only. */
+enum { LANGUAGES = sizeof(languages) / sizeof(languages[0]), README_LANGUAGES = 3 };
 
 static const struct stage_plan three = {
     .masters = 3, .over_unix = true, .daemon = {.tcp_host = "127.0.0.1"}};
@@ -29,14 +30,15 @@ static bool is_installed(int language)
     return strcmp(languages[language], "Go") != 0 || system("command -v go >/dev/null") == 0;
 }
 
-static void start_named(struct guest *guest, const struct stage *stage, int language,
-                        const char *wait_s, const char *work, const char *name)
+static void start_named(struct guest *guest, const struct stage *stage, const char *page,
+                        int language, const char *wait_s, const char *work, const char *name)
 {
     char port[16];
     snprintf(port, sizeof(port), "%d", stage->daemon.port);
     sandbox_path(&stage->sandbox, name, guest->output);
     const char *argv[] = {"sh",
                           "tests/e2e/guests/guest.sh",
+                          page,
                           languages[language],
                           stage->sandbox.dir,
                           port,
@@ -48,7 +50,7 @@ static void start_named(struct guest *guest, const struct stage *stage, int lang
 
 static void start(struct guest *guest, const struct stage *stage, int language, const char *wait_s)
 {
-    start_named(guest, stage, language, wait_s, "until-finish", "guest.log");
+    start_named(guest, stage, "docs/clients.md", language, wait_s, "until-finish", "guest.log");
 }
 
 /* Waits until the guest has printed the text. */
@@ -86,20 +88,31 @@ static void finish(struct guest *guest, const struct sandbox *sandbox)
     end_with(guest, "done");
 }
 
-START_TEST(an_example_locks_works_and_unlocks)
+static void check_locks_works_and_unlocks(const char *test, const char *page, int language)
 {
     struct stage stage;
     struct guest guest;
-    if (!is_installed(_i))
+    if (!is_installed(language))
         return;
-    stage_open(&stage, __func__, &three);
-    start(&guest, &stage, _i, "60");
+    stage_open(&stage, test, &three);
+    start_named(&guest, &stage, page, language, "60", "until-finish", "guest.log");
     wait_printed(&guest, "working ");
     client_expect_match(&stage.client, "HELD [0-9]+", "LOCK deploy 1s");
     stage_wait_key(&stage, "redlock:deploy", 3);
     finish(&guest, &stage.sandbox);
     stage_wait_key(&stage, "redlock:deploy", 0);
     stage_close(&stage);
+}
+
+START_TEST(an_example_locks_works_and_unlocks)
+{
+    check_locks_works_and_unlocks(__func__, "docs/clients.md", _i);
+}
+END_TEST
+
+START_TEST(an_example_of_the_readme_locks_works_and_unlocks)
+{
+    check_locks_works_and_unlocks(__func__, "README.md", _i);
 }
 END_TEST
 
@@ -170,7 +183,8 @@ START_TEST(examples_of_all_languages_exclude_each_other)
         if (!is_installed(i % LANGUAGES))
             continue;
         snprintf(name, sizeof(name), "guest-%d.log", i);
-        start_named(&guests[count++], &stage, i % LANGUAGES, "60", "alone", name);
+        start_named(&guests[count++], &stage, "docs/clients.md", i % LANGUAGES, "60", "alone",
+                    name);
     }
     /* The test releases its lock when all guests wait for it, so they compete from the start. */
     snprintf(waiting_text, sizeof(waiting_text), " waiting=%u ", count);
@@ -189,6 +203,8 @@ Suite *test_suite(void)
     Suite *suite = suite_create("documented clients");
     TCase *cases = sandbox_case("documented clients");
     tcase_add_loop_test(cases, an_example_locks_works_and_unlocks, 0, LANGUAGES);
+    tcase_add_loop_test(cases, an_example_of_the_readme_locks_works_and_unlocks, 0,
+                        README_LANGUAGES);
     tcase_add_loop_test(cases, an_example_reports_a_lock_that_is_held_elsewhere, 0, LANGUAGES);
     tcase_add_loop_test(cases, the_daemon_can_be_restarted_during_the_work, 0, LANGUAGES);
     tcase_add_test(cases, examples_of_all_languages_exclude_each_other);

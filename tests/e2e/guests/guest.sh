@@ -1,12 +1,13 @@
 #!/bin/sh
-# Runs the example of docs/clients.md for one language, with the port of a test's daemon and with
-# another time to wait. The work of the example, deploy, is work.sh beside this file.
+# Runs the example of a page for one language, with the port of a test's daemon and with another time
+# to wait. The work of the example, deploy, is work.sh beside this file.
 #
-#     guest.sh LANGUAGE FOLDER PORT WAIT_S until-finish|alone
+#     guest.sh PAGE LANGUAGE FOLDER PORT WAIT_S until-finish|alone
 set -eu
-language=$1 port=$3 wait_s=$4
+language=$2 port=$4 wait_s=$5
 root=$PWD build=$(realpath "${BUILD:-build}")
-export FOLDER="$2" WORK="$5" DEPLOY="$root/tests/e2e/guests/work.sh"
+page=$root/$1
+export FOLDER="$3" WORK="$6" DEPLOY="$root/tests/e2e/guests/work.sh"
 cd "$(mktemp -d "$FOLDER/guest.XXXXXX")"
 
 # The first block below the heading of the language.
@@ -14,7 +15,7 @@ example() {
     awk -v heading="### $language" '
         $0 == heading { found = 1; next }
         found && /^```/ { if (inside) exit; inside = 1; next }
-        inside' "$root/docs/clients.md" | sed "s/7335/$port/; s/60/$wait_s/"
+        inside' "$page" | sed "s/7335/$port/; s/60/$wait_s/"
 }
 
 case $language in
@@ -22,7 +23,7 @@ case $language in
         { cat <<'END'; example; } >guest.py
 import os, subprocess, sys
 sys.dont_write_bytecode = True
-def deploy(fence, **_):
+def deploy(fence="-", **_):
     subprocess.check_call(["sh", os.environ["DEPLOY"], str(fence)])
 steps = [deploy]
 END
@@ -33,7 +34,8 @@ END
         { example; cat <<'END'; } >guest.mjs
 import { spawn } from 'node:child_process';
 function deploy(fence) {
-  const work = spawn('sh', [process.env.DEPLOY, String(fence)], { stdio: 'inherit' });
+  const number = typeof fence === 'number' ? String(fence) : '-';
+  const work = spawn('sh', [process.env.DEPLOY, number], { stdio: 'inherit' });
   return new Promise((resolve) => work.on('exit', resolve));
 }
 END
@@ -55,8 +57,12 @@ func main() {
 		fmt.Println(err)
 	}
 }
-func deploy(_ context.Context, fence int64) error {
-	work := exec.Command("sh", os.Getenv("DEPLOY"), fmt.Sprint(fence))
+func deploy(_ context.Context, fence ...int64) error {
+	number := "-"
+	if len(fence) > 0 {
+		number = fmt.Sprint(fence[0])
+	}
+	work := exec.Command("sh", os.Getenv("DEPLOY"), number)
 	work.Stdout, work.Stderr = os.Stdout, os.Stderr
 	return work.Run()
 }
