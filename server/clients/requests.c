@@ -56,7 +56,7 @@ static void authenticate(struct session *session, const struct request *request)
         session_write_text(session, request, "OK");
 }
 
-static void run(struct session *session, const struct request *request)
+static void run(struct session *session, struct request *request)
 {
     struct clients *clients = session->clients;
     clients->requests[request->verb]++;

@@ -90,11 +90,17 @@ void session_close_when_written(struct session *session)
 
 /* --- output --- */
 
+static size_t room(size_t limit, size_t unread)
+{
+    return unread < limit ? limit - unread : 0;
+}
+
 size_t session_room(const struct session *session)
 {
-    size_t limit = session->dialect == DIALECT_LINE ? LIMIT_CLIENT_OUTPUT : LIMIT_RESP_OUTPUT;
-    size_t unread = stream_unsent(&session->stream) + session->replies.kept;
-    return unread < limit ? limit - unread : 0;
+    size_t unsent = stream_unsent(&session->stream);
+    if (session->dialect == DIALECT_LINE)
+        return room(LIMIT_CLIENT_OUTPUT, unsent);
+    return room(LIMIT_RESP_OUTPUT, unsent + session->replies.kept);
 }
 
 /* Whether there is room for a reply. If not, the session is dropped. */
@@ -185,24 +191,26 @@ void session_deny(struct session *session, const struct request *request, enum v
 
 /* --- requests to the engine --- */
 
-/* The engine knows a RESP command by its slot in the queue of replies, as its tag. */
-void session_submit(struct session *session, const struct request *request)
+/* The engine knows a RESP command by its slot in the queue of replies, as its tag. noinline: keeps
+ * this code out of the path of lines. False if there is not enough memory. */
+static __attribute__((noinline)) bool open_slot(struct session *session, struct request *request)
 {
-    struct request tagged;
-    uint16_t slot;
-    if (session->dialect != DIALECT_LINE) {
-        slot = reply_queue_open(&session->replies);
-        if (slot == REPLY_QUEUE_NONE) {
-            drop_for_memory(session);
-            return;
-        }
-        tagged = *request;
-        tagged.tag = (const char *)&slot;
-        tagged.tag_len = sizeof(slot);
-        request = &tagged;
-    } else if (request->tag == NULL) {
-        session->untagged_pending = true;
+    session->slot = reply_queue_open(&session->replies);
+    if (session->slot == REPLY_QUEUE_NONE) {
+        drop_for_memory(session);
+        return false;
     }
+    request->tag = (const char *)&session->slot;
+    request->tag_len = sizeof(session->slot);
+    return true;
+}
+
+void session_submit(struct session *session, struct request *request)
+{
+    if (session->dialect != DIALECT_LINE && !open_slot(session, request))
+        return;
+    if (request->tag == NULL)
+        session->untagged_pending = true;
     engine_submit(session->clients->engine, &session->client, request, session->lines_ns);
 }
 
@@ -239,6 +247,17 @@ static void request_done(struct session *session, const char *tag)
         session_defer(session);
 }
 
+/* noinline: with this code inside, session_on_reply() would be too large for reply_format(). */
+static __attribute__((noinline)) void reply_to_command(struct session *session, const char *tag,
+                                                       const struct reply *reply)
+{
+    char answer[LIMIT_REPLY];
+    /* Only the reply to EXTEND has a token and no field for the fence: it grants nothing new. */
+    const char *token = reply->fence >= 0 ? reply->token : NULL;
+    size_t len = reply_format_resp(reply, session->dialect, answer);
+    write_in_order(session, tag, token, answer, len);
+}
+
 void session_on_reply(struct session *session, const char *tag, size_t tag_len,
                       const struct reply *reply)
 {
@@ -248,11 +267,7 @@ void session_on_reply(struct session *session, const char *tag, size_t tag_len,
         if (make_room(session, len))
             stream_write(&session->stream, answer, len);
     } else {
-        /* Only the reply to EXTEND has a token and no field for the fence: it grants nothing new.
-         */
-        const char *token = reply->fence >= 0 ? reply->token : NULL;
-        size_t len = reply_format_resp(reply, session->dialect, answer);
-        write_in_order(session, tag, token, answer, len);
+        reply_to_command(session, tag, reply);
     }
     request_done(session, tag);
 }

@@ -52,6 +52,7 @@ struct session {
     int64_t lines_ns;          /* when this pass began to take lines; the client sent them before */
     unsigned lines_taken;      /* lines or commands taken in this pass, out of the read budget */
     enum dialect dialect;      /* the first byte of a connection decides: line protocol or RESP */
+    uint16_t slot;             /* RESP: in `replies`, of the last command passed to the engine */
     bool commands_wait;        /* RESP: the next command waits for replies to earlier ones */
     bool untagged_pending;     /* the engine has an untagged request without a reply */
     bool discarding;           /* skipping the rest of a line that is too long */
@@ -130,8 +131,8 @@ void session_deny(struct session *session, const struct request *request, enum v
 void session_write_refusal(struct session *session, const struct request *request, const char *word,
                            const char *resp_word, const char *text);
 
-/* Pass a request to the engine. */
-void session_submit(struct session *session, const struct request *request);
+/* Pass a request to the engine. A RESP command gets a tag for the engine. */
+void session_submit(struct session *session, struct request *request);
 
 /* The client callbacks of struct engine_io. */
 void session_on_reply(struct session *session, const char *tag, size_t tag_len,
