@@ -29,11 +29,14 @@ static size_t room(const struct listing *listing)
     return left > used ? left - used : 0;
 }
 
-/* A long listing must not drop its client: rows for which there is no room are only counted. */
+/* A long listing must not drop its client: rows for which there is no room are only counted. The
+ * replies to pending RESP commands need room, too: the client cannot read anything before the
+ * oldest of these commands is answered. */
 static bool has_room(struct listing *listing)
 {
+    size_t reserved = listing->session->replies.pending * (size_t)LIMIT_RESP_REPLY;
     bool fits = !listing->limited || (listing->more == 0 && listing->rows < LIMIT_LISTING_LINES &&
-                                      room(listing) >= 4 * LIMIT_REPLY);
+                                      room(listing) >= 4 * LIMIT_REPLY + reserved);
     listing->more += !fits;
     return fits;
 }

@@ -2,9 +2,11 @@
  * RESP, the protocol of Redis clients, with real masters: the reply to every command, the order of
  * replies, and input that is no command.
  */
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "protocol/limits.h"
 #include "tests/e2e/process.h"
@@ -348,6 +350,54 @@ START_TEST(many_replies_that_wait_for_an_earlier_one_arrive)
 }
 END_TEST
 
+/* Reads up to the reply to PING, without a look at the other replies. */
+static void skip_to_pong(struct resp_client *resp)
+{
+    static const char pong[] = "\n+PONG\r\n";
+    const size_t pong_len = sizeof(pong) - 1;
+    char buf[4096];
+    size_t len = 0;
+    while (len < pong_len || memcmp(buf + len - pong_len, pong, pong_len) != 0) {
+        struct pollfd readable = {.fd = resp->client.fd, .events = POLLIN};
+        size_t keep = len < pong_len ? len : pong_len;
+        memmove(buf, buf + len - keep, keep);
+        ck_assert_int_eq(poll(&readable, 1, 30000), 1);
+        ssize_t got = recv(resp->client.fd, buf + keep, sizeof(buf) - keep, 0);
+        ck_assert_int_gt(got, 0);
+        len = keep + (size_t)got;
+    }
+}
+
+/* A listing leaves room for the replies to all pending commands. The client cannot read before the
+ * first of them is answered. */
+START_TEST(a_listing_leaves_room_for_the_replies_to_pending_commands)
+{
+    enum { LOCKS = 1000, NAME = 250 };
+    struct stage stage;
+    struct resp_client resp;
+    static struct grant grants[LOCKS];
+    char slot[NAME + 3];
+    stage_open(&stage, __func__, &three);
+    resp_connect_tcp(&resp, &stage);
+    for (int i = 0; i < LOCKS; i++) {
+        snprintf(slot, sizeof(slot), "%0*d#1", NAME, i);
+        grants[i] = client_lock(&stage.client, slot, "60s");
+        resp_send(&resp, "LOCK %0*d 60s WAIT 1h SLOTS 1", NAME, i);
+    }
+    /* 120 KiB: with 8 KiB more, the daemon would take no further command. */
+    for (int i = 0; i < 60; i++)
+        resp_send(&resp, "ECHO %02000d", i);
+    resp_send(&resp, "LOCKS");
+    resp_send(&resp, "PING");
+    stage_wait_stats(&stage.client, " waiting=1000 ");
+    for (int i = LOCKS - 1; i >= 0; i--)
+        client_expect(&stage.client, "OK", "UNLOCK %0*d#1 %s", NAME, i, grants[i].token);
+    skip_to_pong(&resp);
+    resp_close(&resp);
+    stage_close(&stage);
+}
+END_TEST
+
 /* --- input that is no command --- */
 
 static const struct example garbage[] = {
@@ -599,6 +649,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, quit_waits_for_the_earlier_replies);
     tcase_add_test(tests, hello_auth_and_reset_wait_for_the_earlier_replies);
     tcase_add_test(tests, many_replies_that_wait_for_an_earlier_one_arrive);
+    tcase_add_test(tests, a_listing_leaves_room_for_the_replies_to_pending_commands);
     tcase_add_test(tests, a_protocol_error_ends_the_connection_after_the_earlier_replies);
     tcase_add_test(tests, a_command_that_is_too_long_is_refused_and_skipped);
     tcase_add_test(tests, a_line_connection_stays_one);
