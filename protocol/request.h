@@ -34,7 +34,7 @@
     X(VERB_PING, "PING", "", "reply PONG")                                                         \
     X(VERB_VERSION, "VERSION", "", "reply with the version of the protocol and of the daemon")     \
     X(VERB_HELP, "HELP", "", "list the verbs")                                                     \
-    X(VERB_QUIT, "QUIT", "", "reply BYE and close the connection")
+    X(VERB_QUIT, "QUIT", "", "close the connection after a last reply")
 
 enum verb {
 #define X(name, word, usage, text) name,
