@@ -44,7 +44,8 @@ static const char usage[] =
     "               print the version and exit\n"
     "  -h, --help   print this and exit\n"
     "\n"
-    "To try it, run   redlockd --dev   and   nc 127.0.0.1 7335   and type   LOCK deploy 30s\n";
+    "To try it, run   redlockd --dev   and   nc 127.0.0.1 7335   and type   LOCK deploy 30s\n"
+    "(or the port that the log names, if another program uses 7335)\n";
 
 struct flags {
     const char *file;

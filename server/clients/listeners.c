@@ -1,6 +1,7 @@
 #include "server/clients/listener.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "config/url.h"
 #include "server/clients/clients.h"
@@ -24,6 +25,17 @@ static struct listener *find(const struct clients *clients, const struct config_
     return NULL;
 }
 
+/* With --dev: clients of the usual address reach another program, perhaps another daemon. */
+static void warn_of_other_port(struct clients *clients, const struct listener *listener)
+{
+    const char *usual = listener->config->address.url;
+    if (listener->config->any_port && strcmp(listener->address, usual) != 0)
+        log_event(clients->log, CONFIG_LOG_WARNING, "port_changed",
+                  LOG_FIELDS(log_text("address", listener->address), log_text("usual", usual),
+                             log_text("why", "another program uses the usual port, and answers "
+                                             "clients there; give clients this address")));
+}
+
 static bool add_listener(struct clients *clients, const struct config_listen *config,
                          int inherited_fd, struct error *error)
 {
@@ -32,6 +44,7 @@ static bool add_listener(struct clients *clients, const struct config_listen *co
         return false;
     clients->listeners[clients->listener_count++] = listener;
     log_listener(clients, "listening", listener);
+    warn_of_other_port(clients, listener);
     return true;
 }
 

@@ -169,6 +169,7 @@ START_TEST(dev_uses_another_port_if_its_own_is_taken)
     int fd = port_listen(AF_INET, DEV_PORT);
     open_dev(&dev, __func__);
     ck_assert_int_ne(listening_port(&dev.daemon), DEV_PORT);
+    daemon_wait_log(&dev.daemon, "warning port_changed", "usual=tcp://127.0.0.1:7335");
     client_lock(&dev.client, "deploy", "30s");
     client_close(&dev.client);
     daemon_stop(&dev.daemon);
