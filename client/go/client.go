@@ -47,7 +47,8 @@ type Config struct {
 // Client is a client of redlockd. It is safe for concurrent use. All requests share one connection,
 // which is opened when it is needed; only above 1000 requests at a time are there more connections.
 type Client struct {
-	config    Config
+	config    Config  // without the secret
+	password  *string // the secret: a pointer, so that printing the client does not show it
 	addresses []address
 	lifetime  context.Context
 	end       context.CancelFunc
@@ -70,7 +71,8 @@ type dialing struct {
 
 // New checks the configuration and returns a client. It does not connect.
 func New(config Config) (*Client, error) {
-	c := &Client{config: config}
+	c := &Client{config: config, password: &config.Secret}
+	c.config.Secret = ""
 	invalid := func(text string) (*Client, error) {
 		return nil, newError("connect", "", ErrInvalid, text, nil)
 	}
@@ -104,7 +106,7 @@ func New(config Config) (*Client, error) {
 
 func (c *Client) secret() (string, error) {
 	if c.config.SecretFile == "" {
-		return c.config.Secret, nil
+		return *c.password, nil
 	}
 	content, err := os.ReadFile(c.config.SecretFile)
 	secret := strings.TrimSpace(string(content))

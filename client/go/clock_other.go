@@ -4,10 +4,14 @@ package redlockd
 
 import "time"
 
-var start = time.Now()
+var (
+	start = time.Now()
+	clock suspendClock
+)
 
-// now returns the time on the monotonic clock in nanoseconds. Whether it counts the time during
-// which the machine sleeps depends on the system.
+// now returns the time on a clock in nanoseconds. The monotonic clock of package time may stop while
+// the machine sleeps, so the time of day says whether it has slept.
 func now() int64 {
-	return int64(time.Since(start))
+	t := time.Now()
+	return clock.read(int64(t.Sub(start)), t.UnixNano())
 }

@@ -2,6 +2,7 @@ package redlockd
 
 import (
 	"context"
+	"strconv"
 	"sync"
 	"time"
 )
@@ -65,7 +66,7 @@ func WithAutoExtend() Option { return func(o *options) { o.autoExtend = true } }
 // Lock is a lock that was acquired. It is safe for concurrent use.
 //
 // The lock is held until its deadline, which is computed from before the request was sent, on a
-// clock that keeps running while the machine sleeps (on Linux). A loss is final: a lock that was
+// clock that keeps running while the machine sleeps. A loss is final: a lock that was
 // once reported as lost is never reported as held again.
 type Lock struct {
 	client   *Client
@@ -219,6 +220,9 @@ func (l *Lock) deliver(ctx context.Context, lock *request, g grant) error {
 
 // Resource returns the name of the lock. With WithSlots it is the name of the slot, like "name#2".
 func (l *Lock) Resource() string { return l.resource }
+
+// String describes the lock. It leaves out the token, so a lock may be logged.
+func (l *Lock) String() string { return "lock " + strconv.Quote(l.resource) }
 
 // Token returns the token of the lock. Whoever knows it can extend and release the lock.
 func (l *Lock) Token() string { return l.token }

@@ -2,7 +2,7 @@ package redlockd
 
 import (
 	"bytes"
-	"fmt"
+	"errors"
 	"net"
 	"sort"
 	"strconv"
@@ -43,9 +43,11 @@ func parseAddress(url string) (address, error) {
 	case strings.HasPrefix(url, "tcp://"):
 		a.target = strings.TrimPrefix(url, "tcp://")
 	}
+	a.target = strings.TrimSuffix(a.target, "/")
 	host, port, err := net.SplitHostPort(a.target)
 	if err != nil || host == "" || port == "" {
-		return a, fmt.Errorf("not tcp://HOST:PORT, tls://HOST:PORT or unix:/PATH: %q", url)
+		// The text is not quoted: a URL of Redis can contain a password.
+		return a, errors.New("an address must be tcp://HOST:PORT, tls://HOST:PORT or unix:/PATH")
 	}
 	return a, nil
 }

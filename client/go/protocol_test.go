@@ -2,6 +2,7 @@ package redlockd
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"regexp"
 	"strings"
@@ -115,6 +116,7 @@ func TestLines(t *testing.T) {
 func TestAddresses(t *testing.T) {
 	for url, expected := range map[string]address{
 		"tcp://127.0.0.1:7335":     {network: "tcp", target: "127.0.0.1:7335"},
+		"tcp://127.0.0.1:7335/":    {network: "tcp", target: "127.0.0.1:7335"},
 		"tcp://[::1]:7335":         {network: "tcp", target: "[::1]:7335"},
 		"tls://locks.example:7335": {network: "tcp", target: "locks.example:7335", tls: true},
 		"unix:/run/redlockd.sock":  {network: "unix", target: "/run/redlockd.sock"},
@@ -126,10 +128,10 @@ func TestAddresses(t *testing.T) {
 	}
 	for _, url := range []string{
 		"", "127.0.0.1:7335", "tcp://", "tcp://host", "tcp://:7335", "tcp://host:", "unix:",
-		"unix:relative", "http://host:1", "redis://host:1",
+		"unix:relative", "http://host:1", "redis://host:1", "redis://user:secret@host:1",
 	} {
-		if a, err := parseAddress(url); err == nil {
-			t.Errorf("%q: %v", url, a)
+		if a, err := parseAddress(url); err == nil || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%q: %v %v", url, a, err)
 		}
 	}
 }
@@ -186,6 +188,25 @@ func TestConfig(t *testing.T) {
 	}
 }
 
+// Programs log what they have. %#v of a Lock shows everything, as of each struct.
+func TestPrintedClientsAndLocksHaveNoSecrets(t *testing.T) {
+	const secret = "a-secret-of-a-user"
+	client, err := New(Config{Addresses: []string{"tcp://127.0.0.1:1"}, Secret: secret})
+	must(t, err)
+	if got, err := client.secret(); got != secret || err != nil {
+		t.Error(got, err)
+	}
+	lock := &Lock{client: client, resource: "a", token: token}
+	for _, text := range []string{
+		fmt.Sprintf("%v %+v %#v", client, client, client),
+		fmt.Sprintf("%v %+v %s", lock, lock, Locks{lock}),
+	} {
+		if strings.Contains(text, secret) || strings.Contains(text, token) {
+			t.Error(text)
+		}
+	}
+}
+
 func TestNamesAreInByteOrder(t *testing.T) {
 	names := []string{"b", "ä", "a", "b", "B"}
 	if got := strings.Join(inByteOrder(names), " "); got != "B a b ä" {
@@ -212,6 +233,28 @@ func TestLateProof(t *testing.T) {
 	mustBe(t, lock.Err(), ErrLost)
 	if lock.Remaining() != 0 {
 		t.Error(lock.Remaining())
+	}
+}
+
+func TestSuspendClock(t *testing.T) {
+	var clock suspendClock
+	var monotonic, wall int64 = 1e9, 5e15
+	start := clock.read(monotonic, wall)
+	for _, step := range []struct{ monotonic, wall, expected int64 }{
+		{1e9, 1e9, 1e9},         // the machine runs
+		{1e6, 6e10, 6e10},       // it sleeps
+		{1e9, 1e9 + 1e6, 1e9},   // the time of day is corrected a little
+		{0, -9e10, 0},           // it is set back
+		{0, 3e10, 3e10},         // the machine sleeps again
+		{1e9, 1e9, 1e9},         // it runs
+		{1e9, 5 * 1e9, 5 * 1e9}, // the time of day is set ahead, which counts as sleep
+	} {
+		before := start
+		monotonic, wall = monotonic+step.monotonic, wall+step.wall
+		start = clock.read(monotonic, wall)
+		if got := start - before; got < step.expected || got > step.expected+jumpMin {
+			t.Errorf("%v: %d", step, got)
+		}
 	}
 }
 

@@ -1,26 +1,29 @@
-// The child process of the test client_suspended: node suspended.js URL NAME. It holds NAME, and
-// says "tick: held" or "tick: lost" all the time. After a line of input it says what the lock says.
+// The child process of the test client_suspended: node suspended.js URL NAME. It holds NAME with
+// automatic extension. It says "held" or "lost" at first, then "tick: lost" whenever the lock is
+// lost. After a line of input it says what the lock says.
 import Redlock from '../index.js';
 
 const [url, name] = process.argv.slice(2);
-const lock = await new Redlock(url).acquire([name], 1500);
-const { signal } = lock;
 let asked = false;
 let wasHeld = false;
 
-function state() {
-  return signal.aborted || lock.remaining === 0 ? 'lost' : 'held';
+function state(lock) {
+  return lock.signal.aborted || lock.remaining === 0 ? 'lost' : 'held';
 }
 
 process.stdin.on('data', () => (asked = true));
-setInterval(() => {
-  if (!wasHeld) {
-    wasHeld = true;
-    console.log(state());
-  } else if (asked) {
-    console.log(`check: ${state()} ${lock.remaining} ${signal.aborted} ${signal.error?.reason}`);
-    process.exit();
-  } else if (state() === 'lost') {
-    console.log('tick: lost');
-  }
-}, 1);
+await new Redlock(url).using([name], 1500, (signal, lock) => {
+  setInterval(() => {
+    if (!wasHeld) {
+      wasHeld = true;
+      console.log(state(lock));
+    } else if (asked) {
+      const { aborted, error } = signal;
+      console.log(`check: ${state(lock)} ${lock.remaining} ${aborted} ${error?.reason}`);
+      process.exit();
+    } else if (state(lock) === 'lost') {
+      console.log('tick: lost');
+    }
+  }, 1);
+  return new Promise(() => {}); // until the process exits
+});

@@ -24,7 +24,7 @@ def parse_address(text: str) -> Address:
         return Address("unix", path, 0, text)
     match = _HOST_PORT.fullmatch(text)
     if match is None or not 1 <= int(match[4]) <= 65535:
-        raise ValueError(f"{_FORM}, not {text!r}")
+        raise ValueError(_FORM)  # without the text: a URL of Redis can contain a password
     return Address(match[1], match[2] or match[3], int(match[4]), text)
 
 
