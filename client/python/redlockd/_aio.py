@@ -377,7 +377,7 @@ class AsyncLock(LockBase):
             late = self._late_error()
             if late is not None:
                 raise late
-        except (asyncio.CancelledError, NotAcquired):
+        except BaseException:  # such as GeneratorExit: the lock may have been granted
             self._leases = []
             call.cancel(driver.engine, now_ns())
             driver.step_done()
@@ -394,11 +394,11 @@ class AsyncLock(LockBase):
         """
         if self._process != _fork.process_id():
             self._take_leases()  # they belong to the parent
-        leases = self._take_leases()
-        if not leases:
+        if not self._leases:
             return False
         driver = self._driver
         future: asyncio.Future[List[Outcome]] = driver.use().create_future()
+        leases = self._take_leases()
 
         def done(outcomes: List[Outcome]) -> None:
             if not future.done():
@@ -454,6 +454,7 @@ class AsyncLock(LockBase):
         reason = self._why_lost() if self._leases else None
         task, self._task = self._task, None
         was_cancelled = isinstance(error, asyncio.CancelledError)
+        ended = error is None or was_cancelled  # not by an error of the work
         only_ours = self._cancelled
         if self._cancelled and task is not None:
             if sys.version_info >= (3, 11):
@@ -474,7 +475,7 @@ class AsyncLock(LockBase):
             _log.info("unlock: %s", failure)  # the lock ends with its TTL
         if was_cancelled and not only_ours:
             raise asyncio.CancelledError
-        if reason is not None and (error is None or was_cancelled):
+        if reason is not None and ended:
             raise self._lost_error(reason) from error
 
     # --- for LockBase and the engine ---

@@ -94,7 +94,7 @@ class Timed:
 class Session(Timed):
     __slots__ = (
         "address", "state", "pending", "live", "abandoned", "holds", "out", "partial", "tags",
-        "last_input_ns", "pinged", "last_line",
+        "last_input_ns", "pinged", "last_line", "deaf",
     )  # fmt: skip
 
     def __init__(self, address: int) -> None:
@@ -111,6 +111,7 @@ class Session(Timed):
         self.last_input_ns = 0
         self.pinged = False
         self.last_line = ""  # a line without a tag, after which the daemon closes
+        self.deaf = False  # the peer has sent nonsense, so its input does not count any more
 
     def take_output(self) -> bytes:
         output = b"".join(self.out)
@@ -867,9 +868,12 @@ class Engine(Timed):
 
     def _retire(self, session: Session, now: int) -> None:
         """The daemon is silent: all requests go elsewhere. The session stays for its HOLDs."""
-        calls = [call for call in session.pending.values() if call.wanted]
         name = self.addresses[session.address]
-        error = Unavailable(f"{name} has not answered in time")
+        self._abandon_all(session, Unavailable(f"{name} has not answered in time"), now)
+
+    def _abandon_all(self, session: Session, error: RedlockError, now: int) -> None:
+        """All requests go elsewhere."""
+        calls = [call for call in session.pending.values() if call.wanted]
         self.drain(session, now)
         for call in calls:
             self.forget(call, now)
@@ -898,6 +902,8 @@ class Engine(Timed):
 
     def on_bytes(self, session: Session, data: bytes, now: int) -> None:
         """Bytes have arrived. A line counts only with its LF."""
+        if session.deaf:
+            return
         lines = (session.partial + data if session.partial else data).split(b"\n")
         session.partial = lines.pop()
         session.last_input_ns = now
@@ -926,8 +932,18 @@ class Engine(Timed):
                 if session is not self.current:
                     self._settle(session, now)
         except Garbled as error:
+            self._on_garbled(session, f"this is no redlockd: {error}", now)
+
+    def _on_garbled(self, session: Session, why: str, now: int) -> None:
+        """The session ends; with HOLDs, only when the work under them must have ended."""
+        if not session.holds:
             self.io.close(session)
-            self.on_closed(session, f"this is no redlockd: {error}", now)
+            self.on_closed(session, why, now)
+            return
+        session.deaf = True
+        self._abandon_all(session, Unavailable(f"{self.addresses[session.address]}: {why}"), now)
+        for lease in list(session.holds.values()):
+            self.lose(lease, why, now)
 
     def _on_untagged(self, session: Session, words: List[bytes], now: int) -> None:
         if words[0] == b"!" and len(words) >= 5:

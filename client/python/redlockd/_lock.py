@@ -77,14 +77,17 @@ class LockBase:
         return max(0.0, seconds(self._deadline_ns() - now_ns()))
 
     def check(self) -> float:
-        """Raises Lost if the lock is not held. Returns the remaining time in seconds.
+        """Raises Lost if the lock is not held. Returns the remaining time in seconds, above 0.
 
         Call it before each step of the work, and use the result as the time limit of that step.
         """
         reason = self._why_lost()
-        if reason is not None:
-            raise self._lost_error(reason)
-        return self.remaining()
+        if reason is None:
+            remaining = self.remaining()
+            if remaining > 0:
+                return remaining
+            reason = self._why_lost() or "its time is over"
+        raise self._lost_error(reason)
 
     def __repr__(self) -> str:
         names = b", ".join(self._options.resources).decode()

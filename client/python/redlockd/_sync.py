@@ -507,7 +507,8 @@ class Lock(LockBase):
         """Acquires the lock and returns it. Raises NotAcquired, NoQuorum, Denied or Unavailable."""
         driver = self._driver
         driver.use()
-        self._begin_acquire()
+        with driver.mutex:
+            self._begin_acquire()
         result = _Acquired()
         call = Acquire(self._options, result.done, self._on_lost)
         try:

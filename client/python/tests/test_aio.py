@@ -59,6 +59,16 @@ class Async(
                             lock.check()
                 await asyncio.sleep(0)
 
+    async def test_an_error_of_the_work_in_the_last_moment_stays(self):
+        """The lock is lost, which cancels the task, but the work raises before that has an effect."""
+        async with AsyncRedlock(self.cluster.address()) as client:
+            with self.assertRaises(KeyError):
+                async with client.lock(new_name("last"), ttl=0.2) as lock:
+                    while lock.held:
+                        pass
+                    raise KeyError
+            await asyncio.sleep(0)
+
     @unittest.skipIf(sys.version_info < (3, 11), "cancellations are not counted")
     async def test_a_cancellation_in_the_last_moment_stays(self):
         async with AsyncRedlock(self.cluster.address()) as client:
@@ -108,6 +118,29 @@ class Async(
 
                 lock = await until("the lock to be free", is_free)
                 await lock.unlock()
+
+    async def test_closed_coroutine(self):
+        """The caller drops the coroutine instead of cancelling a task."""
+        name = new_name("closed")
+        async with AsyncRedlock(self.cluster.address()) as client:
+            await client.try_lock(new_name("first"), ttl=1)  # connects
+            acquiring = client.lock(name, ttl=scenarios.LONG, auto_extend=True).acquire()
+            acquiring.send(None)
+            acquiring.close()
+            lock = await client.lock(name, ttl=30, wait=20).acquire()
+            await lock.unlock()
+
+    async def test_unlock_in_another_loop_changes_nothing(self):
+        async with AsyncRedlock(self.cluster.address()) as client:
+            lock = await client.lock(new_name("loop"), ttl=30).acquire()
+
+            def other():
+                with self.assertRaises(RuntimeError):
+                    asyncio.run(lock.unlock())
+
+            await asyncio.get_running_loop().run_in_executor(None, other)
+            self.assertTrue(lock.held)
+            self.assertTrue(await lock.unlock())
 
     async def test_another_loop(self):
         client = AsyncRedlock(self.cluster.address())

@@ -296,6 +296,24 @@ class Holds(EngineCase):
         self.advance(lease.deadline_ns - self.now)
         self.assertEqual(session.state, QUITTING)
 
+    def test_connection_stays_after_garbage_as_well(self):
+        attempt, lease, session = self.acquire(hold=True)
+        waiting = Attempt(self, "other", wait=60)
+        [[tag, *_]] = self.sent(session)
+        deadline_ns = lease.deadline_ns
+        self.reply(session, "hello", f"{tag} OK {T2.decode()} 29000 0 -")
+        self.assertEqual(attempt.lost, [lease])
+        self.assertEqual((lease.deadline_ns, session.state), (deadline_ns, OPEN))
+        other = self.open()
+        [[tag, *words]] = self.sent(other)
+        self.assertEqual(words[:2], ["LOCK", "other"])
+        self.reply(other, f"{tag} OK {T2.decode()} 29000 0 -")
+        self.assertEqual(waiting.leases[0].token, T2)
+        self.reply(session, f"! LOST r {T1.decode()} gone")  # nothing from there counts
+        self.assertEqual(lease.deadline_ns, deadline_ns)
+        self.advance(deadline_ns - self.now)
+        self.assertEqual(session.state, QUITTING)
+
     def test_extension_is_not_sent_over_another_connection(self):
         _, lease, session = self.acquire(hold=True)
         outcomes = []

@@ -5,11 +5,12 @@ import gc
 import os
 import sys
 import threading
+import time
 import unittest
 
 import scenarios
 import support
-from redlockd import Lost, NotAcquired, Redlock
+from redlockd import Lock, Lost, NotAcquired, Redlock
 from support import SyncClient, new_name, until
 
 
@@ -109,6 +110,51 @@ class Sync(
                 with lock:
                     with self.assertRaises(RuntimeError):
                         lock.acquire()
+
+    async def test_threads_share_a_lock(self):
+        """One thread acquires it; the others are told that they may not, and take nothing away."""
+
+        class SlowLock(Lock):
+            """Other threads run after each look at _busy."""
+
+            @property
+            def _busy(self):
+                busy = self.is_busy
+                time.sleep(0.01)
+                return busy
+
+            @_busy.setter
+            def _busy(self, busy):
+                self.is_busy = busy
+
+        with Redlock(self.cluster.address()) as client:
+            lock, outcomes = client.lock(new_name("shared"), ttl=30), []
+            lock = SlowLock(client, lock._options)
+
+            def work():
+                try:
+                    lock.acquire()
+                    outcomes.append("acquired")
+                except (RuntimeError, NotAcquired) as error:
+                    outcomes.append(type(error).__name__)
+
+            threads = [threading.Thread(target=work) for _ in range(4)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join(support.DEADLINE_S)
+            self.assertEqual(sorted(outcomes), ["RuntimeError"] * 3 + ["acquired"])
+            self.assertTrue(lock.unlock())
+
+    async def test_check_is_never_a_limit_of_0(self):
+        """A time limit of 0 means no limit to some programs."""
+        with Redlock(self.cluster.address()) as client:
+            lock = client.lock(new_name("check"), ttl=30).acquire()
+            lock.remaining = lambda: 0.0  # the time between two readings of the clock
+            with self.assertRaises(Lost):
+                lock.check()
+            del lock.remaining
+            lock.unlock()
 
     async def test_fork(self):
         await fork(self)
