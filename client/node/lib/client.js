@@ -9,7 +9,7 @@ import {
   LostError,
   UnavailableError,
 } from './errors.js';
-import { Hold, Link, NOT_REDLOCKD, Request } from './link.js';
+import { Hold, Link, Request } from './link.js';
 import {
   checkSecret,
   lockRequest,
@@ -48,7 +48,8 @@ export class Grant {
     this.fence = fence;
     this.hold = hold; // null: the lock does not depend on a connection
     this.proven = true; // false: the deadline comes from the time of day of another process
-    this.unlockSent = false;
+    this.unlocking = false; // the token is good only for UNLOCK
+    this.unlockSent = false; // an UNLOCK without a reply may have been carried out
   }
 }
 
@@ -89,7 +90,7 @@ export class Client {
         const granted = readGrant(request.reply, name, options.slots);
         if (granted !== null) {
           const { token, fence } = granted;
-          const deadline = request.sentAt + granted.forMs;
+          const deadline = deadlineOf(request, granted, ttl);
           const grant = new Grant(granted.name, token, ttl, deadline, fence, request.hold);
           if (deadline <= now()) await this.#confirm(grant);
           return grant;
@@ -175,17 +176,16 @@ export class Client {
     this.#checkOpen();
     const { name, token, hold } = grant;
     if (hold?.error) throw hold.error;
-    // From then on the token is good only for another UNLOCK.
-    if (grant.unlockSent) throw new LostError(`${name} was released`, { reason: 'released' });
+    if (grant.unlocking) throw new LostError(`${name} was released`, { reason: 'released' });
     const request = new Request(`EXTEND ${name} ${token} ${ttl}`, this.#settings.timeout);
     await this.#ask(request, hold?.link);
-    const forMs = readExtension(request.reply);
-    if (forMs === null) throw this.#refusal(request, name);
+    const extended = readExtension(request.reply, token);
+    if (extended === null) throw this.#refusal(request, name);
     // After the deadline another client may have held the lock before this EXTEND succeeded.
     if (!confirming && grant.deadline <= now()) throw new LostError(`${name} has expired`);
     grant.ttl = ttl;
     // EXTEND never shortens a lock. But another process may have misjudged its deadline.
-    const deadline = request.sentAt + forMs;
+    const deadline = deadlineOf(request, extended, ttl);
     grant.deadline = grant.proven ? Math.max(grant.deadline, deadline) : deadline;
     grant.proven = true;
   }
@@ -198,22 +198,23 @@ export class Client {
     const until = now() + this.#settings.timeout;
     const { name, token, hold } = grant;
     this.#unlocking++;
+    grant.unlocking = true;
     try {
       for (;;) {
         let error;
         const repeated = grant.unlockSent;
+        const request = new Request(`UNLOCK ${name} ${token}`, this.#settings.timeout);
         try {
           const own = hold?.link;
-          const request = new Request(`UNLOCK ${name} ${token}`, this.#settings.timeout);
-          const reply = this.#ask(request, own?.alive && !repeated ? own : undefined);
-          grant.unlockSent = true;
-          await reply;
+          await this.#ask(request, own?.alive && !repeated ? own : undefined);
           // An earlier UNLOCK without a reply may have released the lock.
           if (request.reply === 'OK' || (repeated && request.reply === 'GONE'))
             return new ExecutionResult(request.link.url);
           throw this.#refusal(request, name);
         } catch (failure) {
           error = failure;
+        } finally {
+          if (request.sentAt > 0) grant.unlockSent = true;
         }
         const pause = retryPause(this.#settings);
         if (!(error instanceof UnavailableError) || now() + pause >= until) {
@@ -253,7 +254,9 @@ export class Client {
   discard(request) {
     const granted = readGrant(request.reply, request.name, request.slots);
     if (granted === null) return; // it was not granted
-    const grant = new Grant(granted.name, granted.token, 0, 0, null, null);
+    // Only this connection, or the end of it, ends a HOLD for certain.
+    if (request.hold !== null) request.hold.link = request.link;
+    const grant = new Grant(granted.name, granted.token, 0, 0, null, request.hold);
     this.unlock(grant).catch(() => {}); // if it fails, the lock expires after its TTL
   }
 
@@ -349,7 +352,7 @@ export class Client {
 
   #refusal({ reply, link }, name) {
     const error = replyError(reply, name, link.url);
-    if (error.outcome === undefined) link.destroy(NOT_REDLOCKD);
+    if (error.outcome === undefined) link.distrust();
     if (error.outcome === 'SHUTDOWN') {
       error.broken = true;
       this.#avoid(link);
@@ -360,6 +363,14 @@ export class Client {
   #checkOpen() {
     if (this.#quit) throw new UnavailableError('the client was closed');
   }
+}
+
+/**
+ * Until when a reply is good. A lock cannot be granted after the arrival of the reply, or for longer
+ * than its TTL, whatever the reply says.
+ */
+function deadlineOf({ sentAt }, { validityMs, elapsedMs }, ttl) {
+  return Math.min(sentAt + elapsedMs, now()) + Math.min(validityMs, ttl);
 }
 
 function retryPause({ retryDelay, retryJitter }) {

@@ -15,7 +15,7 @@ const PENDING_FULL = 1000;
 const TICKS_PER_TIMEOUT = 6;
 const SILENT_TICKS_MAX = 3;
 
-export const NOT_REDLOCKD = "the peer does not speak redlockd's protocol";
+const NOT_REDLOCKD = "the peer does not speak redlockd's protocol";
 
 /** A request under way. The promise of Link.ask() resolves with it once `reply` is there. */
 export class Request {
@@ -74,6 +74,7 @@ export class Link {
   #ticker;
   #silentTicks = 0;
   #pinging = false;
+  #deaf = false; // what comes from the peer counts no more
   #ready = false; // connected, and the certificate is good
   #quitting = false;
   #ending = false;
@@ -218,17 +219,18 @@ export class Link {
   // --- input ---
 
   #onData(text) {
+    if (this.#deaf) return;
     this.heardAt = now();
     this.#silentTicks = 0;
     this.#pinging = false;
     if (this.#input !== '') text = this.#input + text;
     let from = 0;
     for (let end; (end = text.indexOf('\n', from)) !== -1; from = end + 1) {
-      if (this.#conn.destroyed) return;
+      if (this.#conn.destroyed || this.#deaf) return;
       this.#onLine(text.slice(from, end));
     }
     this.#input = from === text.length ? '' : text.slice(from);
-    if (this.#input.length > LINE_MAX) this.#garbled();
+    if (this.#input.length > LINE_MAX) this.distrust();
   }
 
   #onLine(line) {
@@ -244,7 +246,7 @@ export class Link {
       request.reply = line.slice(space + 1);
       this.#settle(request);
     } else if (!line.startsWith('#quit ')) {
-      this.#garbled();
+      this.distrust();
     }
   }
 
@@ -278,12 +280,23 @@ export class Link {
       // Only as the last line of a connection. What it means for the next one, that one will tell.
       this.destroy(line);
     } else if (first !== '!') {
-      this.#garbled();
+      this.distrust();
     }
   }
 
-  #garbled() {
-    this.destroy(NOT_REDLOCKD);
+  /**
+   * The peer does not speak the protocol. Its HOLDs are lost, but a clean end of the connection would
+   * release them at once, while the work under them still stops. So the connection stays until all
+   * of them are released.
+   */
+  distrust() {
+    if (this.holds.size === 0) {
+      this.destroy(NOT_REDLOCKD);
+      return;
+    }
+    this.#deaf = true;
+    this.#loseHolds(this.#failure(NOT_REDLOCKD), () => false);
+    this.#onSilence(NOT_REDLOCKD);
   }
 
   /** The caller does not need the HOLD any more. */
@@ -326,11 +339,11 @@ export class Link {
    * stays: the end of it could release them while the work under them still runs. Each of these
    * locks is lost at its own deadline, and once all are released, the connection ends.
    */
-  #onSilence() {
-    const error = this.#failure('no answer in time');
+  #onSilence(why = 'no answer in time') {
+    const error = this.#failure(why);
     this.#owner.onSilence(this);
     for (const request of this.#pending.values()) this.abandon(request, error);
-    if (this.holds.size === 0) this.destroy('no answer in time');
+    if (this.holds.size === 0) this.destroy(why);
   }
 
   #onClose() {
@@ -366,6 +379,8 @@ function connect({ path, host, port, tls: secure }, options) {
   if (path !== undefined) return net.connect({ path });
   // autoSelectFamily: try the next address of a name such as localhost if the first one fails.
   const where = { host, port, autoSelectFamily: true };
-  const conn = secure ? tls.connect({ ...options, ...where }) : net.connect(where);
+  // The environment variable NODE_TLS_REJECT_UNAUTHORIZED is meant for other connections.
+  const checked = { rejectUnauthorized: true, ...options, ...where };
+  const conn = secure ? tls.connect(checked) : net.connect(where);
   return conn.setNoDelay(true).setKeepAlive(true);
 }

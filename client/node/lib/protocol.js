@@ -92,11 +92,11 @@ export function lockRequest(name, ttl, waitMs, { slots, fence, hold, linger }) {
 // --- replies ---
 
 const GRANT = /^OK ([0-9a-f]{40}) (\d{1,15}) (\d{1,15}) (-|\d{1,16})(?: \S+#(\d{1,4}))?(?: |$)/;
-const EXTENSION = /^OK [0-9a-f]{40} (\d{1,15}) (\d{1,15})(?: |$)/;
+const EXTENSION = /^OK ([0-9a-f]{40}) (\d{1,15}) (\d{1,15})(?: |$)/;
 
 /**
- * The grant in the reply to a LOCK: {name, token, forMs, fence}, or null if it is no valid OK. The
- * lock is safe for forMs after the request was sent.
+ * The grant in the reply to a LOCK: {name, token, validityMs, elapsedMs, fence}, or null if it is no
+ * valid OK.
  */
 export function readGrant(reply, name, slots) {
   const words = GRANT.exec(reply);
@@ -104,18 +104,17 @@ export function readGrant(reply, name, slots) {
   return {
     name: slots === undefined ? name : `${name}#${words[5]}`,
     token: words[1],
-    forMs: Number(words[2]) + Number(words[3]),
+    validityMs: Number(words[2]),
+    elapsedMs: Number(words[3]),
     fence: words[4] === '-' ? null : Number(words[4]),
   };
 }
 
-/**
- * For how many ms after the request was sent the reply to an EXTEND is good; null: it is no valid
- * OK.
- */
-export function readExtension(reply) {
+/** {validityMs, elapsedMs} of the reply to an EXTEND of this token; null: it is no valid OK. */
+export function readExtension(reply, token) {
   const words = EXTENSION.exec(reply);
-  return words === null ? null : Number(words[1]) + Number(words[2]);
+  if (words === null || words[1] !== token) return null;
+  return { validityMs: Number(words[2]), elapsedMs: Number(words[3]) };
 }
 
 /** The error for a reply that is not OK. */

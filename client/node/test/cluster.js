@@ -114,6 +114,7 @@ export class ScriptedDaemon {
   accepted = 0;
   packets = 0;
   pongs = true; // false: falls silent
+  refuses = 0; // connections to end at once
 
   static async start() {
     const daemon = new ScriptedDaemon();
@@ -125,6 +126,11 @@ export class ScriptedDaemon {
 
   constructor() {
     this.#server = net.createServer({ allowHalfOpen: true }, (conn) => {
+      if (this.refuses > 0) {
+        this.refuses--;
+        conn.destroy();
+        return;
+      }
       this.accepted++;
       conn.unref();
       this.conns.add(conn);

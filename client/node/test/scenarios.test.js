@@ -450,12 +450,21 @@ test('tls', async () => {
   const ca = fs.readFileSync(cluster.started.ca);
   const client = cluster.client({ tls: { ca } }, [url]);
   await (await client.acquire([cluster.name()], 30_000)).release();
-  const without = cluster.client({}, [url]);
-  await assert.rejects(without.acquire(['x'], 1000), (error) => {
-    assert.ok(error instanceof UnavailableError);
-    assert.match(error.message, /certificate/);
-    return true;
-  });
+  const { NODE_TLS_REJECT_UNAUTHORIZED: before } = process.env;
+  for (const value of [undefined, '0']) {
+    if (value !== undefined) process.env.NODE_TLS_REJECT_UNAUTHORIZED = value; // not for this client
+    const without = cluster.client({}, [url]);
+    try {
+      await assert.rejects(without.acquire(['x'], 1000), (error) => {
+        assert.ok(error instanceof UnavailableError);
+        assert.match(error.message, /certificate/);
+        return true;
+      });
+    } finally {
+      if (before === undefined) delete process.env.NODE_TLS_REJECT_UNAUTHORIZED;
+      else process.env.NODE_TLS_REJECT_UNAUTHORIZED = before;
+    }
+  }
 });
 
 test('tls_sends_no_secret_to_an_unknown_peer', async () => {

@@ -113,7 +113,7 @@ test('lock_requests', () => {
 });
 
 test('grants', () => {
-  const grant = { name: 'a', token: TOKEN, forMs: 29_700, fence: null };
+  const grant = { name: 'a', token: TOKEN, validityMs: 29_689, elapsedMs: 11, fence: null };
   assert.deepEqual(readGrant(`OK ${TOKEN} 29689 11 -`, 'a'), grant);
   assert.deepEqual(readGrant(`OK ${TOKEN} 29689 11 - later fields`, 'a'), grant);
   const fenced = { ...grant, fence: 1764178014012345 };
@@ -137,9 +137,11 @@ test('malformed_grants_are_no_grants', () => {
   ])
     assert.equal(readGrant(reply, 'a'), null, reply);
   assert.equal(readGrant(`OK ${TOKEN} 29689 11 -`, 'a', 3), null);
-  assert.equal(readExtension(`OK ${TOKEN} 500 10`), 510);
+  const extension = `OK ${TOKEN} 500 10`;
+  assert.deepEqual(readExtension(extension, TOKEN), { validityMs: 500, elapsedMs: 10 });
+  assert.equal(readExtension(extension, 'a'.repeat(40)), null);
   for (const reply of ['OK', `OK ${TOKEN} 500`, `OK ${TOKEN} 500 x`, `OK ${TOKEN} Infinity 1`])
-    assert.equal(readExtension(reply), null, reply);
+    assert.equal(readExtension(reply, TOKEN), null, reply);
 });
 
 test('names_are_sorted_by_their_bytes', () => {
@@ -402,6 +404,58 @@ test('a_lock_is_released_if_its_acquire_is_cancelled_at_the_last_moment', { time
   }),
 );
 
+// Another connection cannot end a HOLD for certain.
+test('a_hold_that_is_granted_too_late_is_released_over_its_connection', { timeout }, () =>
+  withDaemon(async (daemon, client) => {
+    const acquired = client.acquire(['a'], 60_000, { hold: true }); // keeps the connection open
+    (await daemon.next()).reply(`OK ${'a'.repeat(40)} 59000 1 -`);
+    await acquired;
+    const controller = new AbortController();
+    const settings = { wait: timeout, hold: true, signal: controller.signal };
+    const rejected = assert.rejects(client.acquire(['b'], 5000, settings), { name: 'AbortError' });
+    const request = await daemon.next();
+    controller.abort();
+    await rejected;
+    request.reply(`OK ${TOKEN} 4900 1 -`);
+    const unlock = await daemon.next();
+    assert.equal(unlock.text, `UNLOCK b ${TOKEN}`);
+    assert.equal(unlock.conn, request.conn);
+    unlock.reply('OK');
+  }),
+);
+
+// Only an UNLOCK that was sent can be the reason for GONE.
+test('gone_to_the_first_unlock_that_is_sent_is_a_loss', { timeout }, () =>
+  withDaemon(async (daemon, client) => {
+    const acquired = client.acquire(['a'], 60_000);
+    const request = await daemon.next();
+    request.reply(`OK ${TOKEN} 59000 1 -`);
+    const lock = await acquired;
+    daemon.refuses = 2;
+    request.conn.destroy();
+    await until(() => daemon.conns.size === 0);
+    const released = assert.rejects(lock.release(), api.LostError);
+    (await daemon.next()).reply('GONE');
+    await released;
+    assert.equal(daemon.refuses, 0);
+  }),
+);
+
+test('a_reply_proves_no_more_than_the_ttl', { timeout }, () =>
+  withDaemon(async (daemon, client) => {
+    for (const words of ['4900 99000', '99000 0']) {
+      const acquired = client.acquire(['a'], 5000);
+      (await daemon.next()).reply(`OK ${TOKEN} ${words} -`);
+      const lock = await acquired;
+      assert.ok(lock.remaining <= 5000, String(lock.remaining));
+      const extended = lock.extend(6000);
+      (await daemon.next()).reply(`OK ${TOKEN} ${words}`);
+      await extended;
+      assert.ok(lock.remaining <= 6000, String(lock.remaining));
+    }
+  }),
+);
+
 test('a_silent_daemon_is_left', { timeout }, async () => {
   const daemons = [await ScriptedDaemon.start(), await ScriptedDaemon.start()];
   const client = new Redlock(
@@ -440,6 +494,34 @@ test('a_peer_with_another_protocol_is_left', { timeout }, () =>
       for (let i = 0; i < 2; i++) (await daemon.next()).conn.write(`${reply}\n`);
       await rejected;
     }
+  }),
+);
+
+// The end of the connection would release the HOLD at once, while its work still stops.
+test('a_hold_of_a_peer_with_another_protocol_keeps_its_connection', { timeout }, () =>
+  withDaemon(async (daemon, client) => {
+    const acquired = client.acquire(['a'], 60_000, { hold: true });
+    const request = await daemon.next();
+    request.reply(`OK ${TOKEN} 59000 1 -`);
+    const lock = await acquired;
+    push(request, 'HTTP/1.1 400 Bad Request');
+    await aborted(lock.signal);
+    assert.equal(lock.signal.error.reason, 'closed');
+    assert.ok(lock.remaining > 0);
+    const other = client.acquire(['b'], 5000); // over another connection
+    (await daemon.next()).reply(`OK ${TOKEN} 4900 1 -`);
+    await other;
+    assert.ok(daemon.conns.has(request.conn));
+    const released = lock.release();
+    for (;;) {
+      const unlock = await daemon.next();
+      assert.equal(unlock.text, `UNLOCK a ${TOKEN}`);
+      if (unlock.conn === request.conn) continue; // nobody hears the reply
+      unlock.reply('OK');
+      break;
+    }
+    await released;
+    await until(() => !daemon.conns.has(request.conn));
   }),
 );
 
