@@ -61,6 +61,25 @@ words() { tr '\n' ' ' <docs/safety.md | grep -o "$1: [^;]*" | cut -d. -f1 | grep
     words sim | while read -r name; do grep -qF "$name" tests/sim/*.c tests/history.c || echo "$name"; done
 } | grep . && complain "docs/safety.md or testing.md names the tests above, which do not exist"
 
+# The packages have the version of the daemon.
+version=$(sed -n 's/^VERSION := //p' Makefile)
+while read -r file text; do
+    grep -qF -- "$text" "$file" || complain "$file has another version than the Makefile: no $text"
+done <<END
+client/c/redlock.h #define REDLOCK_VERSION "$version"
+client/python/redlockd/__init__.py __version__ = "$version"
+client/node/package.json "version": "$version",
+client/go/client.go const Version = "$version"
+client/go/README.md client/go@v$version
+debian/changelog redlockd ($version) unstable
+END
+
+# client/go has a test for each scenario. The other packages check this in their own tests, which need no
+# toolchain.
+grep '^| `' client/scenarios.md | grep -v '(Python)' | cut -d'|' -f2 | grep -o '[a-z_]*' | while read -r name; do
+    grep -qE "\"$name\"[,:]" client/go/*_test.go || echo "$name"
+done | grep . && complain "client/go has no test for the scenarios above"
+
 # Documentation has lines of at most 100 columns, except for tables, URLs and the ACL that operators copy
 # as one line. A page of more than 150 lines begins with a list of its sections.
 pages="README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md $(find docs packaging -name '*.md') client/*.md client/*/README.md"
