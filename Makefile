@@ -94,6 +94,7 @@ help:
 	@echo 'make deb        build the Debian packages, in $(BUILD)/deb'
 	@echo 'make dist distcheck   write the source tarball; check that it builds without git'
 	@echo 'make packages   install, upgrade and remove the packages in a Debian system with systemd (as root)'
+	@echo 'make packages-trixie   the same with packages for Debian 13, in Debian 13 (as root)'
 	@echo 'make deps       install the packages that make check needs (with apt, and sudo unless root)'
 	@echo 'make unit e2e   run the unit tests; run the tests on real Redis masters'
 	@echo 'make e2e-valkey e2e-redis8   run e2e on Valkey 9; on Redis 8 (fetched from later Debian releases)'
@@ -590,7 +591,7 @@ audit:
 	@$(MAKE) --no-print-directory -j2 asan GOAL=tests
 
 # None of these checks measures time, so they run in parallel.
-audit-parts: packages distcheck coverage mutants test-tight clang fuzz-smoke units installed instructions
+audit-parts: packages packages-trixie distcheck coverage mutants test-tight clang fuzz-smoke units installed instructions
 
 coverage:
 	@$(MAKE) --no-print-directory BUILD=build/coverage CFLAGS='-O0 -g --coverage' unit >build/coverage.log \
@@ -617,9 +618,12 @@ units:
 installed: all
 	@sh tests/install.sh
 
-# Check the Debian packages.
+# Check the Debian packages: those of this Debian release, and those of Debian 13 in Debian 13.
 packages:
 	@sh tests/packages.sh
+
+packages-trixie:
+	@sh tests/packages.sh trixie
 
 # --- the machine ----------------------------------------------------------------------------------
 
@@ -631,6 +635,6 @@ demo:
 	@$(MAKE) --no-print-directory -s -j2 all
 	@bash tests/demo.sh $(BUILD)/redlockd $(BUILD)/redlock
 
-.PHONY: all help install uninstall dist distcheck deb packages installed clean unit e2e e2e-valkey e2e-redis8 examples tests sim sim-tight test-tight tight-parts sim-coverage mutants torture torture-clients run-torture-clients storm \
+.PHONY: all help install uninstall dist distcheck deb packages packages-trixie installed clean unit e2e e2e-valkey e2e-redis8 examples tests sim sim-tight test-tight tight-parts sim-coverage mutants torture torture-clients run-torture-clients storm \
         bench bench-overload bench-protocols bench-peers instructions asan clang check check-clients redis-clients run-redis-clients coverage tidy model deps demo fuzz fuzz-smoke fuzz-targets \
         run-fuzz run-fuzz-smoke units house audit audit-parts test-programs

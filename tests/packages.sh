@@ -3,20 +3,23 @@
 # goes through the life of a package in a Debian system of its own, with systemd as process 1 in
 # namespaces (tests/packages/). debootstrap makes that system from the mirror in this machine's
 # /etc/apt; it is kept in build/packages for a day.
+#
+# With the argument trixie (`make packages-trixie`), the packages are built in Debian 13 and live there.
 set -u
+release=${1:-}
 [ "$(id -u)" = 0 ] || { echo "packages: skipped: needs root"; exit 0; }
 if [ "${IN_NAMESPACE:-}" != yes ]; then
     unshare --mount --pid --fork --cgroup --uts --ipc --net true 2>/dev/null ||
         { echo "packages: skipped: this root may not make namespaces"; exit 0; }
     export IN_NAMESPACE=yes
-    exec unshare --mount sh "$0"
+    exec unshare --mount sh "$0" "$@"
 fi
 bad=0
 complain() { echo "packages: $*" >&2; bad=1; }
 unset MAKEFLAGS MFLAGS MAKEOVERRIDES BUILD
 sh tests/deps.sh deb debootstrap iproute2 python3-yaml redis-server || exit 1
 
-work=$PWD/build/packages
+work=$PWD/build/packages${release:+/$release}
 base=$work/base
 group=
 container=
@@ -35,6 +38,16 @@ trap clean_up EXIT
 trap 'exit 1' HUP INT TERM
 mkdir -p "$work"
 
+# A layer over the base, so that the base stays as it is: layer FOLDER.
+layer() {
+    mkdir -p "$1"
+    mount -t tmpfs tmpfs "$1"
+    mkdir "$1/upper" "$1/work" "$1/root"
+    mount -t overlay -o "lowerdir=$base,upperdir=$1/upper,workdir=$1/work" overlay "$1/root"
+}
+
+if [ -z "$release" ]; then
+
 # --- two builds, and at the same time a Debian system ---
 
 sh tests/packages/base.sh "$base" systemd-sysv >"$work/base.log" 2>&1 &
@@ -45,26 +58,52 @@ make --no-print-directory deb >"$work/deb.log" 2>&1 || { cat "$work/deb.log" >&2
 wait $again || { cat "$work/again.log" >&2; complain "make deb fails"; }
 wait $system || { tail -20 "$work/base.log" >&2; complain "debootstrap fails"; }
 [ $bad = 0 ] || exit 1
-for package in build/deb/*.deb; do
+debs=build/deb
+for package in "$debs"/*.deb; do
     cmp "$package" "$work/again/deb/${package##*/}" || complain "two builds give different packages"
 done
 rm -rf "$work/programs"
-for package in build/deb/redlockd_*.deb build/deb/redlock_*.deb; do dpkg-deb -x "$package" "$work/programs"; done
+for package in "$debs"/redlockd_*.deb "$debs"/redlock_*.deb; do dpkg-deb -x "$package" "$work/programs"; done
 for program in usr/sbin/redlockd usr/bin/redlock; do
     readelf -hldW "$work/programs/$program" | tr '\n' ' ' | grep 'DYN.*RELRO.*BIND_NOW' >/dev/null ||
         complain "$program has no full RELRO, or is not position-independent"
     nm -D "$work/programs/$program" | grep -q '_chk@' || complain "$program is built without _FORTIFY_SOURCE"
 done
 
+else
+
+# --- another Debian release, and a build in it ---
+
+if ! RELEASE=$release sh tests/packages/base.sh "$base" systemd-sysv >"$work/base.log" 2>&1; then
+    ! grep 'Failed getting release file' "$work/base.log" >/dev/null ||
+        { echo "packages: skipped: the mirror has no Debian $release"; exit 0; }
+    tail -20 "$work/base.log" >&2
+    complain "debootstrap fails"
+    exit 1
+fi
+make --no-print-directory dist BUILD="$work/dist" >"$work/dist.log" 2>&1 || { cat "$work/dist.log" >&2; exit 1; }
+debs=$work/debs
+rm -rf "$debs"
+mkdir "$debs"
+layer "$work/builder"
+mkdir "$work/builder/root/src"
+tar -xzf "$work"/dist/redlockd-*.tar.gz -C "$work/builder/root/src" --strip-components=1
+mount -t proc proc "$work/builder/root/proc"
+chroot "$work/builder/root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive sh -c '
+    apt-get -y --no-install-recommends install build-essential && cd /src &&
+    apt-get -y --no-install-recommends build-dep . && dpkg-buildpackage --build=binary --no-sign -j2' \
+    >"$work/deb.log" 2>&1 || { tail -40 "$work/deb.log" >&2; complain "the build in $release fails"; exit 1; }
+cp "$work/builder/root"/*.deb "$debs"
+umount -R "$work/builder"
+
+fi
+
 # --- what the container finds in /packages ---
 
-# A layer over the base, so that the base stays as it is.
-mount -t tmpfs tmpfs "$work/programs"
-mkdir "$work/programs/upper" "$work/programs/work" "$work/programs/root"
+layer "$work/programs"
 root=$work/programs/root
-mount -t overlay -o "lowerdir=$base,upperdir=$work/programs/upper,workdir=$work/programs/work" overlay "$root"
 mkdir -p "$root/packages/new" "$root/packages/old"
-for package in build/deb/*.deb; do
+for package in "$debs"/*.deb; do
     case $package in *-dbgsym_*) continue ;; esac
     cp "$package" "$root/packages/new"
     dpkg-deb -R "$package" "$work/programs/old"
@@ -98,8 +137,9 @@ nsenter -t "$first" -a env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root sh /
 
 # --- the image ---
 
-python3 tests/packages/container.py "$base" "$(ls "$work"/again/redlockd-*.tar.gz)" "$work/image" ||
+[ -n "$release" ] ||
+    python3 tests/packages/container.py "$base" "$(ls "$work"/again/redlockd-*.tar.gz)" "$work/image" ||
     complain "the image fails"
 
-[ $bad -eq 0 ] && echo "packages: all is well"
+[ $bad -eq 0 ] && echo "packages: all is well${release:+ in $release}"
 exit $bad
