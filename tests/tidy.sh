@@ -71,7 +71,7 @@ client/python/redlockd/__init__.py __version__ = "$version"
 client/node/package.json "version": "$version",
 client/go/client.go const Version = "$version"
 client/go/README.md client/go@v$version
-debian/changelog redlockd ($version) unstable
+debian/changelog redlockd ($version)
 END
 
 # client/go has a test for each scenario. The other packages check this in their own tests, which need no
