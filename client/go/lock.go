@@ -66,8 +66,8 @@ func WithAutoExtend() Option { return func(o *options) { o.autoExtend = true } }
 // Lock is a lock that was acquired. It is safe for concurrent use.
 //
 // The lock is held until its deadline, which is computed from before the request was sent, on a
-// clock that keeps running while the machine sleeps. A loss is final: a lock that was
-// once reported as lost is never reported as held again.
+// clock that keeps running while the machine sleeps. A loss is final: a lock that was once reported
+// as lost is never reported as held again.
 type Lock struct {
 	client   *Client
 	parent   context.Context
