@@ -166,11 +166,10 @@ class _Driver:
         assert self.loop is not None
         address = self.settings.addresses[session.address]
         if address.kind == "unix":
-            conn = await self._connect_socket(socket.AF_UNIX, address.host)
+            conn = await self._connect_socket(session, socket.AF_UNIX, address.host)
         else:
-            conn = await self._connect_host(address.host, address.port)
+            conn = await self._connect_host(session, address.host, address.port)
         is_tls = address.kind == "tls"
-        self._sockets[session] = conn
         connection = _Connection(self, session)
         try:
             # The other of create_connection() and create_unix_connection() refuses the socket.
@@ -186,24 +185,26 @@ class _Driver:
             conn.close()
             raise
 
-    async def _connect_host(self, host: str, port: int) -> socket.socket:
+    async def _connect_host(self, session: Session, host: str, port: int) -> socket.socket:
         assert self.loop is not None
         found = await self.loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         error: OSError = OSError("the name has no address")
         for family, _, _, _, where in found:
             try:
-                return await self._connect_socket(family, where)
+                return await self._connect_socket(session, family, where)
             except OSError as failure:
                 error = failure
         raise error
 
-    async def _connect_socket(self, family: int, where: Any) -> socket.socket:
+    async def _connect_socket(self, session: Session, family: int, where: Any) -> socket.socket:
         assert self.loop is not None
         conn = socket.socket(family, socket.SOCK_STREAM)
+        self._sockets[session] = conn  # a forked child closes it
         try:
             conn.setblocking(False)
             await self.loop.sock_connect(conn, where)
         except BaseException:
+            self._sockets.pop(session, None)
             conn.close()
             raise
         return conn

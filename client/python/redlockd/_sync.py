@@ -10,7 +10,7 @@ import ssl
 import threading
 import weakref
 from types import TracebackType
-from typing import Dict, Iterable, List, Optional, Tuple, Type, Union
+from typing import Any, Dict, Iterable, List, Optional, Tuple, Type, Union
 
 from . import _fork
 from ._address import Address, parse_addresses
@@ -129,6 +129,7 @@ class _Driver:
         names = [address.text for address in self.settings.addresses]
         self.engine = Engine(names, self.settings.label, self.settings.timeout_ns, self)
         self._sockets: Dict[Session, socket.socket] = {}
+        self._opening: Dict[Session, socket.socket] = {}  # a forked child closes these as well
         self._output: Dict[Session, bytes] = {}  # what the kernel has not taken yet
         self._dirty: List[Session] = []
         self._thread: Optional[threading.Thread] = None
@@ -198,11 +199,12 @@ class _Driver:
         why = ""
         try:
             secret = self.settings.read_secret()
-            conn = self._connect(address)
+            conn = self._connect(session, address)
             conn.setblocking(False)
         except (OSError, ValueError) as error:  # ValueError: of the secret file
             why = str(error) or type(error).__name__
         with self.mutex:
+            self._opening.pop(session, None)
             if session.state == CLOSED:
                 if conn is not None:
                     conn.close()
@@ -214,23 +216,47 @@ class _Driver:
                 self.engine.on_connected(session, secret, now_ns())
             self.step_done()
 
-    def _connect(self, address: Address) -> socket.socket:
-        timeout_s = self.settings.timeout_ns / NS_PER_S
+    def _connect(self, session: Session, address: Address) -> socket.socket:
         if address.kind == "unix":
-            conn = socket.socket(socket.AF_UNIX)
+            return self._connect_socket(session, address, socket.AF_UNIX, address.host)
+        found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
+        error: OSError = OSError("the name has no address")
+        for family, _, _, _, where in found:
             try:
-                conn.settimeout(timeout_s)
-                conn.connect(address.host)
-            except BaseException:
-                conn.close()
-                raise
+                conn = self._connect_socket(session, address, family, where)
+                break
+            except OSError as failure:
+                error = failure
+        else:
+            raise error
+        if address.kind != "tls":
             return conn
-        conn = socket.create_connection((address.host, address.port), timeout_s)
+        assert self.settings.tls is not None
         try:
-            conn.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            if address.kind == "tls":
-                assert self.settings.tls is not None
-                return self.settings.tls.wrap_socket(conn, server_hostname=address.host)
+            secure = self.settings.tls.wrap_socket(
+                conn, server_hostname=address.host, do_handshake_on_connect=False
+            )
+        except BaseException:
+            conn.close()
+            raise
+        self._opening[session] = secure
+        try:
+            secure.do_handshake()
+        except BaseException:
+            secure.close()
+            raise
+        return secure
+
+    def _connect_socket(
+        self, session: Session, address: Address, family: int, where: Any
+    ) -> socket.socket:
+        conn = socket.socket(family, socket.SOCK_STREAM)
+        self._opening[session] = conn
+        try:
+            conn.settimeout(self.settings.timeout_ns / NS_PER_S)
+            conn.connect(where)
+            if address.kind != "unix":
+                conn.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         except BaseException:
             conn.close()
             raise
@@ -385,7 +411,7 @@ class _Driver:
         """The child closes its copies of the sockets. That does not end the connections, but else
         they would not end together with the parent."""
         engine, selector, wake = self.engine, self._selector, self._wake
-        sockets = list(self._sockets.values())
+        sockets = [*self._sockets.values(), *self._opening.values()]
         self._reset()
         engine.disown()
         for conn in sockets:

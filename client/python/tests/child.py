@@ -3,11 +3,13 @@
 import asyncio
 import json
 import os
+import signal
 import sys
 import threading
+import time
 
 import support
-from redlockd import AsyncRedlock, Lost, NotAcquired, Redlock, _clock
+from redlockd import AsyncRedlock, Lost, NotAcquired, Redlock, Unavailable, _clock
 
 
 def watch(lock, stop):
@@ -92,6 +94,27 @@ def forked(address, name):
     print(json.dumps({"unlocked": lock.unlock() and hold.unlock()}), flush=True)
 
 
+def forked_while_connecting(address, name):
+    """Forks while the daemon does not answer to the TLS handshake, and gives up."""
+
+    def acquire():
+        try:
+            Redlock(address, timeout=1).lock(name, ttl=30).acquire()
+        except Unavailable:
+            pass
+
+    connecting = threading.Thread(target=acquire)
+    connecting.start()
+    sys.stdin.readline()
+    pid = os.fork()
+    if pid == 0:
+        time.sleep(support.DEADLINE_S)
+        os._exit(0)
+    connecting.join()
+    sys.stdin.readline()
+    os.kill(pid, signal.SIGKILL)
+
+
 async def forked_async(address, name):
     async with AsyncRedlock(address) as client:
         lock = await client.lock(name, ttl=30).acquire()
@@ -115,6 +138,10 @@ async def forked_async(address, name):
 if __name__ == "__main__":
     program, address, name, client = sys.argv[1:]
     if client == "SyncClient":
-        {"suspended": suspended_sync, "forked": forked}[program](address, name)
+        {
+            "suspended": suspended_sync,
+            "forked": forked,
+            "forked_while_connecting": forked_while_connecting,
+        }[program](address, name)
     else:
         asyncio.run({"suspended": suspended_async, "forked": forked_async}[program](address, name))

@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import os
+import socket
 import sys
 import threading
 import time
@@ -158,6 +159,26 @@ class Sync(
 
     async def test_fork(self):
         await fork(self)
+
+    async def test_fork_while_connecting(self):
+        """The connection ends with the parent, although the child lives on."""
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            address = f"tls://localhost:{listener.getsockname()[1]}"
+            child = await asyncio.create_subprocess_exec(
+                sys.executable, "-W", "ignore", os.path.join(support.HERE, "child.py"),
+                "forked_while_connecting", address, "a", "SyncClient", stdin=-1,
+            )  # fmt: skip
+            listener.settimeout(support.DEADLINE_S)
+            conn, _ = listener.accept()
+            with conn:
+                conn.settimeout(support.DEADLINE_S / 4)
+                self.assertNotEqual(conn.recv(1), b"")
+                child.stdin.write(b"\n")
+                try:
+                    while conn.recv(4096):
+                        pass
+                finally:
+                    await support.within(child.communicate(b"\n"))
 
 
 async def fork(test):
