@@ -95,6 +95,7 @@ help:
 	@echo 'make dist distcheck   write the source tarball; check that it builds without git'
 	@echo 'make packages   install, upgrade and remove the packages in a Debian system with systemd (as root)'
 	@echo 'make packages-trixie   the same with packages for Debian 13, in Debian 13 (as root)'
+	@echo 'make deploy-test    follow docs/deploy.md on five Debian systems with systemd (as root): [VERBOSE=1]'
 	@echo 'make deps       install the packages that make check needs (with apt, and sudo unless root)'
 	@echo 'make unit e2e   run the unit tests; run the tests on real Redis masters'
 	@echo 'make e2e-valkey e2e-redis8   run e2e on Valkey 9; on Redis 8 (fetched from later Debian releases)'
@@ -618,9 +619,14 @@ units:
 installed: all
 	@sh tests/install.sh
 
-# Check the Debian packages: those of this Debian release, and those of Debian 13 in Debian 13.
+# Check the Debian packages: those of this Debian release, and those of Debian 13 in Debian 13. The first
+# target then follows docs/deploy.md with its packages.
 packages:
 	@sh tests/packages.sh
+	@DEPLOY_BUILT=yes sh tests/deploy.sh
+
+deploy-test:
+	@sh tests/deploy.sh
 
 packages-trixie:
 	@sh tests/packages.sh trixie
@@ -635,6 +641,6 @@ demo:
 	@$(MAKE) --no-print-directory -s -j2 all
 	@bash tests/demo.sh $(BUILD)/redlockd $(BUILD)/redlock
 
-.PHONY: all help install uninstall dist distcheck deb packages packages-trixie installed clean unit e2e e2e-valkey e2e-redis8 examples tests sim sim-tight test-tight tight-parts sim-coverage mutants torture torture-clients run-torture-clients storm \
+.PHONY: all help install uninstall dist distcheck deb packages packages-trixie deploy-test installed clean unit e2e e2e-valkey e2e-redis8 examples tests sim sim-tight test-tight tight-parts sim-coverage mutants torture torture-clients run-torture-clients storm \
         bench bench-overload bench-protocols bench-peers instructions asan clang check check-clients redis-clients run-redis-clients coverage tidy model deps demo fuzz fuzz-smoke fuzz-targets \
         run-fuzz run-fuzz-smoke units house audit audit-parts test-programs
