@@ -46,8 +46,7 @@ func WithFence() Option { return func(o *options) { o.fence = true } }
 
 // WithHold makes the daemon extend the lock as long as the connection lives (up to its max_hold).
 // If the process ends, the lock is free at once (over TLS only after [Client.Close]; else after its
-// TTL). If the daemon cannot extend the lock, it says so
-// at once, and the context of the lock is cancelled.
+// TTL). If the daemon finds the lock lost, it says so, and the context of the lock is cancelled.
 func WithHold() Option { return func(o *options) { o.hold = true } }
 
 // WithLinger is WithHold for work that other processes do under the lock: if this process is

@@ -395,7 +395,8 @@ class Acquire(Call):
     """
 
     __slots__ = (
-        "options", "done", "on_lost", "leases", "ends_ns", "paused", "confirm", "finished", "engine",
+        "options", "done", "on_lost", "leases", "began_ns", "ends_ns", "paused", "confirm", "finished",
+        "engine",
     )  # fmt: skip
 
     def __init__(
@@ -407,6 +408,7 @@ class Acquire(Call):
         super().__init__()
         self.options, self.done, self.on_lost = options, done, on_lost
         self.leases: List[Lease] = []
+        self.began_ns = 0
         self.ends_ns = NEVER  # the end of the wait
         self.paused = False
         self.confirm: Optional[TokenCall] = None  # EXTEND of a grant that came too late
@@ -415,6 +417,7 @@ class Acquire(Call):
 
     def start(self, engine: Engine, now: int) -> None:
         self.engine = engine
+        self.began_ns = now
         self.ends_ns = min(now + self.options.wait_ns, NEVER - 1)
         engine.submit(self, now)
 
@@ -519,8 +522,9 @@ class Acquire(Call):
             engine.submit(self, now)
 
     def on_unreachable(self, engine: Engine, error: RedlockError, now: int) -> None:
-        # A client that has never reached a daemon probably has a wrong address.
-        if self.options.wait_ns == 0 or not engine.was_open:
+        # A daemon that was never reached may be starting, or its address is wrong.
+        tries = engine.was_open or now < self.began_ns + engine.timeout_ns
+        if self.options.wait_ns == 0 or not tries:
             engine.forget(self, now)
             self.fail(engine, error, now)
 

@@ -33,6 +33,7 @@ class LockBase:
     def __init__(self, options: LockOptions) -> None:
         self._options = options
         self._leases: List[Lease] = []
+        self._grants: Tuple[Grant, ...] = ()  # of the last acquire(), also after unlock()
         self._reason: Optional[str] = None  # why the lock is lost
         self._busy = False  # acquire() or unlock() is under way
         self._process = _fork.process_id()
@@ -46,21 +47,18 @@ class LockBase:
 
     @property
     def grants(self) -> Tuple[Grant, ...]:
-        """What was acquired, in the order of the bytes of the names; () before acquire()."""
-        return tuple(
-            Grant(lease.resource.decode(), lease.token.decode(), lease.fence)
-            for lease in self._leases
-        )
+        """What was acquired last, in the order of the bytes of the names; () before acquire()."""
+        return self._grants
 
     @property
     def resource(self) -> str:
         """The name of the lock; with slots, that of the slot. For several resources use grants."""
-        return self._only().resource.decode()
+        return self._only().resource
 
     @property
     def token(self) -> str:
         """The token of the lock. For several resources use grants."""
-        return self._only().token.decode()
+        return self._only().token
 
     @property
     def fence(self) -> Optional[int]:
@@ -134,12 +132,15 @@ class LockBase:
             self._busy, self._leases = False, []  # they belong to the parent
         if self._busy or self._leases:
             raise RuntimeError("the lock is acquired already, or is being acquired")
-        self._busy, self._reason = True, None
+        self._busy, self._reason, self._grants = True, None, ()
         self._process = _fork.process_id()
 
     def _set_leases(self, leases: List[Lease]) -> None:
         """The lock is acquired. A lease may be lost again already."""
         self._leases = leases
+        self._grants = tuple(
+            Grant(lease.resource.decode(), lease.token.decode(), lease.fence) for lease in leases
+        )
         for lease in leases:
             if lease.state != HELD:
                 self._note_loss(lease)
@@ -161,11 +162,11 @@ class LockBase:
         for lease in self._leases:
             engine.extend(lease, ttl_ms, extension.on_outcome, now)
 
-    def _only(self) -> Lease:
-        if len(self._leases) != 1:
-            many = len(self._leases) > 1
+    def _only(self) -> Grant:
+        if len(self._grants) != 1:
+            many = len(self._grants) > 1
             raise ValueError("use grants: there are several resources" if many else "not acquired")
-        return self._leases[0]
+        return self._grants[0]
 
 
 class Extension:

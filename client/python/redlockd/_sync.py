@@ -476,8 +476,8 @@ class Redlock:
         fence: also request a fencing token.
         auto_extend: extend the lock for as long as it is held. The daemons limit this, by default
             to 1000 extensions and an hour.
-        hold: the daemon extends the lock as long as this connection lives, and tells at once when
-            the lock is lost. The client extends it as well, because silence proves nothing. The
+        hold: the daemon extends the lock as long as this connection lives, and says so when it
+            finds it lost. The client extends it as well, because silence proves nothing. The
             lock is lost when the connection is; it is free at once when this process ends. (Over
             TLS only after close(); else after its TTL.)
         linger: with hold: the lock outlives a killed process by up to the TTL, for locks that also

@@ -274,8 +274,8 @@ class Acquiring:
         name, client, fences = new_name("fence"), self.client(), []
         for _ in range(2):
             lock = await client.lock(name, ttl=20, fence=True).acquire()
-            fences.append(lock.fence)
             await lock.unlock()
+            fences.append(lock.fence)  # it can be read, and logged, after the release as well
         self.assertLess(fences[0], fences[1])
         lock = await client.lock(name, ttl=20).acquire()
         self.assertIsNone(lock.fence)

@@ -443,6 +443,17 @@ class Connections(EngineCase):
                 self.engine.on_closed(self.engine.current, "refused", self.now)
         self.assertIsInstance(attempt.error, Unavailable)
 
+    def test_first_connection_is_tried_again_for_the_time_limit_of_a_request(self):
+        late, early = Attempt(self, wait=60), Attempt(self, resources="q", wait=2)
+        now = Attempt(self, resources="p")
+        for second in range(6):
+            self.engine.on_closed(self.io.opened[-1], "refused", self.now)
+            self.assertIsNotNone(now.error)
+            self.assertEqual(early.error is not None, second >= 2)
+            self.assertEqual(late.error is not None, second >= 5)
+            self.advance(1 * S)
+        self.assertIsInstance(late.error, Unavailable)
+
     def test_silent_connection_is_found_by_ping(self):
         attempt = Attempt(self, wait=600)
         session = self.open()
