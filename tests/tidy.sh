@@ -51,11 +51,13 @@ for event in $documented; do
     grep -q "\"$event\"" server/*.[ch] server/*/*.[ch] || complain "docs/operations/monitoring.md names the event $event, which the daemon does not log"
 done
 
-# The tests, mutants, runs of spin and violations that docs/safety.md and testing.md name exist.
+# The tests, mutants, runs of spin and violations that docs/safety.md and testing.md name exist. A test is
+# a START_TEST or a function that is defined in tests/, so a name that only a comment has does not count.
+is_test() { grep -rqE "^START_TEST\\($1\\)|^[a-z][a-z0-9_ *]*[ *]$1\\([^;]*\$|^ *def $1\\(" --include='*.[ch]' --include='*.py' tests; }
 words() { tr '\n' ' ' <docs/safety.md | grep -o "$1: [^;]*" | cut -d. -f1 | grep -o '`[^`]*`' | tr -d '`' | sort -u; }
 {
     grep -ohE '`[a-z0-9]+(_[a-z0-9]+){3,}`' docs/safety.md docs/design/testing.md | tr -d '`' | sort -u |
-        while read -r name; do grep -rqw "$name" tests || echo "$name"; done
+        while read -r name; do is_test "$name" || echo "$name"; done
     words mutant | while read -r name; do grep -q "mutant $name " tests/sim/mutants.sh || echo "$name"; done
     words model | while read -r name; do grep -q " run $name " tests/model.sh || echo "$name"; done
     words sim | while read -r name; do grep -qF "$name" tests/sim/*.c tests/history.c || echo "$name"; done
