@@ -92,7 +92,7 @@ static void init_connections(struct flights *flights, int64_t now_ns)
                   outstanding + i * LIMIT_LINK_COMMANDS,
                   flights->pending_releases + i * LIMIT_LINK_PENDING_RELEASES, now_ns);
         tracker_init(&flights->masters[i].tracker, i, &flights->tracker_io, &rules->logins[i],
-                     link_silence_timeout_ns(&flights->masters[i].link), now_ns);
+                     link_silence_timeout_ns(&flights->masters[i].link));
     }
 }
 
@@ -144,23 +144,6 @@ void masters_note_votes(struct flights *flights, int64_t now_ns)
 
 /* --- reports of changes --- */
 
-/* Start tracking once both connections are up. */
-static void start_tracking(struct flights *flights, unsigned node, int64_t now_ns)
-{
-    struct master *master = &flights->masters[node];
-    if (master->tracker.state != TRACKER_LISTENING || !master_is_connected(master) ||
-        master->tracking_refused)
-        return;
-    tracker_start(&master->tracker, &master->link, now_ns);
-    probe_again(flights, node);
-}
-
-static void stop_tracking(struct flights *flights, unsigned node)
-{
-    flights->masters[node].tracker.tracking = 0;
-    masters_on_untracked(flights, node);
-}
-
 void masters_on_untracked(struct flights *flights, unsigned node)
 {
     flights->news.any = true;
@@ -173,9 +156,9 @@ void masters_on_tracking_reply(struct flights *flights, unsigned node,
     struct master *master = &flights->masters[node];
     if (reply->kind != RESP_ERROR || master->tracker.tracking == 0)
         return;
-    /* The daemon does not ask again until one of the connections has been made anew. */
-    master->tracking_refused = true;
-    stop_tracking(flights, node);
+    /* The daemon does not ask again until the connection for the reports has been made anew. */
+    master->tracker.tracking = 0;
+    masters_on_untracked(flights, node);
 }
 
 bool masters_on_report(struct flights *flights, unsigned node, const struct redis_reply *reply,
@@ -189,8 +172,8 @@ bool masters_on_report(struct flights *flights, unsigned node, const struct redi
     case TRACKER_NOTHING:
         break;
     case TRACKER_READY:
-        master->tracking_refused = false;
-        start_tracking(flights, node, now_ns);
+        tracker_start(&master->tracker, &master->link, now_ns);
+        probe_again(flights, node);
         break;
     case TRACKER_LOST:
         masters_on_untracked(flights, node);
@@ -223,10 +206,11 @@ void masters_note_link(struct flights *flights, unsigned node, enum link_state b
                            master_begun_ns(master, &flights->rules->round.drift, now_ns));
         flights->guard_has_work = true;
         guard_io_heartbeat(master, now_ns);
-        start_tracking(flights, node, now_ns);
+        tracker_on_link_up(&master->tracker, now_ns);
     } else if (!connected && link_is_connected(before)) {
         master_on_lost(master);
-        stop_tracking(flights, node);
+        tracker_on_link_lost(&master->tracker);
+        masters_on_untracked(flights, node);
     }
     masters_note_votes(flights, now_ns);
 }

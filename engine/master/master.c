@@ -31,7 +31,6 @@ void master_on_lost(struct master *master)
     guard_on_lost(master->guard, master->link.node);
     master->probes = 0;
     master->signs_of_life_due = 0;
-    master->tracking_refused = false;
     master->refused_reasons = 0;
 }
 

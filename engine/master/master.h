@@ -36,9 +36,8 @@ struct master {
     /* Why the master has no vote, as last reported; REASON_NONE: it has one. */
     enum reason vote_reason;
 
-    /* These two are reset when the connection is lost. */
-    bool tracking_refused; /* the master refuses to report changes */
-    /* Reasons of error replies that were already logged, one bit for each reason. */
+    /* Reasons of error replies that were already logged, one bit for each reason. Reset when the
+     * connection is lost. */
     uint64_t refused_reasons;
 
     struct guard *guard;    /* draws conclusions from the answers to its commands */

@@ -19,7 +19,7 @@ static const char channel[] = "__redis__:invalidate";
 enum step { STEP_AUTH, STEP_NAME, STEP_ID, STEP_SUBSCRIBE };
 
 void tracker_init(struct tracker *tracker, unsigned node, const struct link_io *io,
-                  const struct link_login *login, int64_t silence_timeout_ns, int64_t now_ns)
+                  const struct link_login *login, int64_t silence_timeout_ns)
 {
     *tracker = (struct tracker){
         .io = io,
@@ -27,7 +27,7 @@ void tracker_init(struct tracker *tracker, unsigned node, const struct link_io *
         .node = node,
         .silence_timeout_ns = silence_timeout_ns,
         .state = TRACKER_DOWN,
-        .deadline_ns = now_ns,
+        .deadline_ns = INT64_MAX,
     };
 }
 
@@ -70,6 +70,22 @@ void tracker_on_closed(struct tracker *tracker, int64_t now_ns)
     tracker->deadline_ns =
         now_ns + link_retry_ns(tracker->attempts, tracker->io->random(tracker->io->context));
     tracker->attempts++;
+}
+
+void tracker_on_link_up(struct tracker *tracker, int64_t now_ns)
+{
+    assert(tracker->state == TRACKER_DOWN);
+    tracker->attempts = 0;
+    tracker->deadline_ns = now_ns;
+}
+
+void tracker_on_link_lost(struct tracker *tracker)
+{
+    if (tracker->state != TRACKER_DOWN)
+        tracker->io->close(tracker->io->context, tracker->node);
+    tracker->state = TRACKER_DOWN;
+    tracker->tracking = 0;
+    tracker->deadline_ns = INT64_MAX;
 }
 
 static enum tracker_news give_up_tracker(struct tracker *tracker, int64_t now_ns)

@@ -7,7 +7,11 @@
  *     DOWN ---------> OPENING ---------> GREETING ------------> LISTENING
  *      ^                 |                  |                       |
  *      +-----------------+------------------+-----------------------+
- *                        closed, refused, or no answer in time
+ *         closed, refused, no answer in time, or the first connection is lost
+ *
+ * The second connection is opened only while the first one is up, and is closed with it. So both
+ * lead to the same process: a new process of the master could know the id of an old connection as
+ * that of another client, to which it would then send the reports.
  *
  * On the first connection, `CLIENT TRACKING ON REDIRECT <id of the second> OPTIN` is sent once and
  * sets the destination of the reports. `CLIENT CACHING YES` before a command that reads a key
@@ -39,7 +43,7 @@ struct tracker {
     enum tracker_state state;
     unsigned step;       /* GREETING: the step whose answer is next */
     int64_t client_id;   /* id of the second connection, assigned by the master */
-    int64_t deadline_ns; /* when tracker_on_timer() has to run */
+    int64_t deadline_ns; /* when tracker_on_timer() has to run; INT64_MAX: the link is not up */
     bool ping_due;       /* LISTENING: a PING has been sent and is not answered */
     unsigned attempts;
 
@@ -50,7 +54,11 @@ struct tracker {
 };
 
 void tracker_init(struct tracker *tracker, unsigned node, const struct link_io *io,
-                  const struct link_login *login, int64_t silence_timeout_ns, int64_t now_ns);
+                  const struct link_login *login, int64_t silence_timeout_ns);
+
+/* The first connection is up, or is lost. */
+void tracker_on_link_up(struct tracker *tracker, int64_t now_ns);
+void tracker_on_link_lost(struct tracker *tracker);
 
 void tracker_on_connected(struct tracker *tracker, int64_t now_ns);
 void tracker_on_closed(struct tracker *tracker, int64_t now_ns);

@@ -54,7 +54,7 @@ static void setup(void)
 {
     opened = closed = 0;
     written[0] = '\0';
-    tracker_init(&tracker, 7, &io, &(struct link_login){0}, NS_PER_S, 0);
+    tracker_init(&tracker, 7, &io, &(struct link_login){0}, NS_PER_S);
 }
 
 static struct redis_reply scalar_reply(enum resp_kind kind, const char *text)
@@ -79,6 +79,7 @@ static enum tracker_news receive(struct redis_reply reply, int64_t now_ns)
 
 static void connect(void)
 {
+    tracker_on_link_up(&tracker, 0);
     ck_assert(!tracker_on_timer(&tracker, 0));
     ck_assert_uint_eq(opened, 1);
     tracker_on_connected(&tracker, 0);
@@ -110,12 +111,33 @@ START_TEST(tracker_authenticates_first)
                                   "*3\r\n$4\r\nAUTH\r\n$2\r\nme\r\n$2\r\npw\r\n"};
     for (unsigned i = 0; i < 2; i++) {
         setup();
-        tracker_init(&tracker, 7, &io, &logins[i], NS_PER_S, 0);
+        tracker_init(&tracker, 7, &io, &logins[i], NS_PER_S);
         connect();
         ck_assert_int_eq(strncmp(written, begins[i], strlen(begins[i])), 0);
         ck_assert_int_eq(receive(scalar_reply(RESP_ERROR, "WRONGPASS"), 0), TRACKER_LOST);
         ck_assert_uint_eq(closed, 1);
     }
+}
+END_TEST
+
+/* Otherwise a restarted master could know the id of the old connection as that of another one. */
+START_TEST(tracker_lives_no_longer_than_the_first_connection)
+{
+    ck_assert(!tracker_on_timer(&tracker, NS_PER_S));
+    ck_assert_uint_eq(opened, 0);
+    subscribe();
+    tracker.tracking = 1;
+    tracker_on_link_lost(&tracker);
+    ck_assert_uint_eq(closed, 1);
+    ck_assert_uint_eq(tracker.tracking, 0);
+    ck_assert(!tracker_on_timer(&tracker, 60 * NS_PER_S));
+    ck_assert_uint_eq(opened, 1);
+    tracker_on_link_up(&tracker, 60 * NS_PER_S);
+    ck_assert(!tracker_on_timer(&tracker, 60 * NS_PER_S));
+    ck_assert_uint_eq(opened, 2);
+    tracker_on_closed(&tracker, 60 * NS_PER_S);
+    tracker_on_link_lost(&tracker);
+    ck_assert_uint_eq(closed, 1);
 }
 END_TEST
 
@@ -214,6 +236,7 @@ END_TEST
 
 START_TEST(connection_attempt_times_out)
 {
+    tracker_on_link_up(&tracker, 0);
     ck_assert(!tracker_on_timer(&tracker, 0));
     ck_assert(tracker_on_timer(&tracker, NS_PER_S));
     ck_assert_uint_eq(closed, 1);
@@ -227,6 +250,7 @@ Suite *test_suite(void)
     tcase_add_checked_fixture(cases, setup, NULL);
     tcase_add_test(cases, tracker_names_itself_and_subscribes);
     tcase_add_test(cases, tracker_authenticates_first);
+    tcase_add_test(cases, tracker_lives_no_longer_than_the_first_connection);
     tcase_add_test(cases, changed_keys_are_reported);
     tcase_add_test(cases, unexpected_reply_ends_the_connection);
     tcase_add_test(cases, master_that_refuses_tracking_is_asked_again_after_a_minute);
