@@ -68,6 +68,20 @@ START_TEST(a_user_needs_the_verb_to_break_a_lock)
 }
 END_TEST
 
+/* BREAK does not stop a holder without HOLD, so two grants are valid until it sends EXTEND. */
+START_TEST(a_broken_lock_is_granted_before_the_deadline_of_its_holder)
+{
+    struct stage stage;
+    stage_open(&stage, __func__, &(struct stage_plan){.masters = 3});
+    struct grant broken = client_lock(&stage.client, "a", "60s");
+    client_expect(&stage.client, "OK", "BREAK a");
+    /* The keys of a minority may be deleted after the reply. */
+    client_lock(&stage.client, "a", "60s WAIT 10s");
+    client_expect(&stage.client, "GONE", "EXTEND a %s 60s", broken.token);
+    stage_close(&stage);
+}
+END_TEST
+
 /* The daemon of the holder extends the hold, and learns from its next extension that the lock is
  * gone. */
 START_TEST(breaking_a_hold_of_another_daemon_grants_its_waiter)
@@ -168,6 +182,7 @@ Suite *test_suite(void)
     TCase *tests = sandbox_case("break");
     tcase_add_test(tests, only_the_owner_of_the_daemon_may_break_a_lock);
     tcase_add_test(tests, a_user_needs_the_verb_to_break_a_lock);
+    tcase_add_test(tests, a_broken_lock_is_granted_before_the_deadline_of_its_holder);
     tcase_add_test(tests, breaking_a_hold_of_another_daemon_grants_its_waiter);
     tcase_add_loop_test(tests, an_extension_answered_ok_outlives_a_failed_break, 0, 2);
     tcase_add_test(tests, foreign_keys_are_not_broken);

@@ -256,6 +256,33 @@ START_TEST(an_unlock_without_a_quorum_is_completed_later)
 }
 END_TEST
 
+/* A daemon keeps its pending releases in memory only. The master keeps its data, so the key of the
+ * released lock stays until its TTL ends. A daemon sends pending releases before it writes to the
+ * record that the master has restarted. */
+START_TEST(pending_releases_end_with_their_daemon)
+{
+    struct stage stage;
+    stage_open(&stage, __func__, &(struct stage_plan){.masters = 3, .durable = true});
+    struct grant grant = client_lock(&stage.client, "a", "60s");
+    stage_wait_key(&stage, "redlock:a", 3);
+    master_kill(&stage.masters[2]);
+    stage_wait_nodes(&stage, "state=up", 2);
+    client_expect(&stage.client, "OK", "UNLOCK a %s", grant.token);
+    stage_wait_nodes(&stage, " pending_releases=1 ", 1);
+    client_close(&stage.client);
+    daemon_stop(&stage.daemon);
+    daemon_start(&stage.daemon, 0);
+    daemon_wait_listening(&stage.daemon);
+    daemon_connect(&stage.daemon, &stage.client);
+    master_restart(&stage.masters[2]);
+    struct waiting waiting = waiting_for("the record of the restart");
+    while (strstr(master_text(&stage.masters[2], "GET redlockd:node"), "why=restarted") == NULL)
+        waiting_pause(&waiting);
+    ck_assert_uint_eq(masters_with(stage.masters, 3, "redlock:a"), 1);
+    stage_close(&stage);
+}
+END_TEST
+
 /* --- masters that refuse commands --- */
 
 struct refusal {
@@ -416,6 +443,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, a_long_stop_leaves_no_keys_behind);
     tcase_add_test(tests, a_long_stop_leaves_no_keys_behind_on_unix_sockets);
     tcase_add_test(tests, an_unlock_without_a_quorum_is_completed_later);
+    tcase_add_test(tests, pending_releases_end_with_their_daemon);
     tcase_add_loop_test(tests, noquorum_names_the_error_of_each_refusing_master, 0,
                         sizeof(refusals) / sizeof(refusals[0]));
     tcase_add_test(tests, a_refusing_minority_costs_no_grant);

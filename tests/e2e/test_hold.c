@@ -347,6 +347,24 @@ START_TEST(losing_a_majority_is_reported_before_the_validity_ends)
 }
 END_TEST
 
+/* The flushed masters answer, but have no vote for max_ttl, which is a minute: longer than the TTL.
+ */
+START_TEST(a_flushed_majority_loses_a_hold)
+{
+    struct stage stage;
+    struct held held;
+    stage_open(&stage, __func__, &five);
+    hold(&held, &stage, "6s");
+    masters_run(stage.masters, 3, "FLUSHALL"); /* before the first extension */
+    expect_lost(&held, "noquorum");
+    ck_assert_int_lt(waiting_clock_ms(), held.until_ms);
+    client_expect_match(&stage.client, "NOQUORUM [0-2]/5 .*a:flushed.*", "EXTEND a %s 6s",
+                        held.token);
+    client_close(&held.client);
+    stage_close(&stage);
+}
+END_TEST
+
 START_TEST(losing_a_minority_is_a_warning)
 {
     struct stage stage;
@@ -466,6 +484,7 @@ Suite *test_suite(void)
     tcase_add_test(cases, a_reset_after_a_request_does_not_release_a_hold);
     tcase_add_test(cases, killing_the_daemon_frees_a_hold_after_its_ttl);
     tcase_add_test(cases, losing_a_majority_is_reported_before_the_validity_ends);
+    tcase_add_test(cases, a_flushed_majority_loses_a_hold);
     tcase_add_test(cases, losing_a_minority_is_a_warning);
     tcase_add_test(cases, a_resumed_daemon_reports_the_loss_before_other_replies);
     tcase_add_test(cases, a_hold_whose_keys_are_deleted_is_lost);
