@@ -318,6 +318,16 @@ static enum client_result place(const struct client_request *request, struct wor
     return RESULT_MORE;
 }
 
+/* The limits that a holder meets without having asked for too much at once. */
+static const char *explain_limit(struct word limit)
+{
+    if (client_reply_is(limit, "hold"))
+        return "the lock was held for as long as the daemon allows (max_hold)";
+    if (client_reply_is(limit, "extensions"))
+        return "the lock was extended as often as the daemon allows (max_extensions)";
+    return meanings[REPLY_LIMIT].why;
+}
+
 enum client_result client_result_of(const struct client_request *request,
                                     const struct moments *moments,
                                     const struct client_reply *answer, struct redlock_event *event,
@@ -335,7 +345,8 @@ enum client_result client_result_of(const struct client_request *request,
         return late(answer->rest, event, text);
     if ((asked & meaning->answers) != 0) {
         bool is_ok = meaning->status == REDLOCK_OK;
-        return decide(event, meaning->status, text, meaning->why, is_ok ? nothing : answer->rest);
+        const char *why = answer->first == REPLY_LIMIT ? explain_limit(answer->rest) : meaning->why;
+        return decide(event, meaning->status, text, why, is_ok ? nothing : answer->rest);
     }
     if (asked == PLACE)
         return place(request, answer->body, event);

@@ -405,6 +405,16 @@ START_TEST(details_are_printable)
 }
 END_TEST
 
+START_TEST(limits_of_a_holder_are_explained)
+{
+    ck_assert_int_eq(result_of(&extend, "LIMIT hold"), RESULT_FINAL);
+    ck_assert_str_eq(explanation,
+                     "the lock was held for as long as the daemon allows (max_hold): hold");
+    ck_assert_int_eq(result_of(&extend, "LIMIT extensions"), RESULT_FINAL);
+    ck_assert_ptr_nonnull(strstr(explanation, "(max_extensions)"));
+}
+END_TEST
+
 static const struct {
     const char *line;
     int64_t place; /* NO: the line is garbled */
@@ -609,6 +619,7 @@ Suite *test_suite(void)
     tcase_add_test(cases, hint_is_a_time_or_unknown);
     tcase_add_test(cases, late_reply_says_how_long_it_took);
     tcase_add_test(cases, details_are_printable);
+    tcase_add_test(cases, limits_of_a_holder_are_explained);
     tcase_add_loop_test(cases, place_of_a_waiter_is_found_in_the_listing, 0,
                         sizeof(places) / sizeof(places[0]));
     tcase_add_test(cases, pushes_name_a_token);

@@ -47,9 +47,11 @@ go 1.19
 require redlockd.dev/client/go v0.2.0
 replace redlockd.dev/client/go => $root/client/go
 END
-        { cat <<'END'; example; echo '}'; } >guest.go
+        { cat <<END; example; echo '}'; } >guest.go
 package main
 import ("context"; "errors"; "fmt"; "os"; "os/exec"; "time"; redlockd "redlockd.dev/client/go")
+// For an example that does not make its own.
+var client, _ = redlockd.New(redlockd.Config{Addresses: []string{"tcp://127.0.0.1:$port"}})
 func main() {
 	if err := run(context.Background()); errors.Is(err, redlockd.ErrNotAcquired) {
 		fmt.Println("another client holds the lock")
