@@ -7,35 +7,14 @@
 # With the argument trixie (`make packages-trixie`), the packages are built in Debian 13 and live there.
 set -u
 release=${1:-}
-[ "$(id -u)" = 0 ] || { echo "packages: skipped: needs root"; exit 0; }
-if [ "${IN_NAMESPACE:-}" != yes ]; then
-    unshare --mount --pid --fork --cgroup --uts --ipc --net true 2>/dev/null ||
-        { echo "packages: skipped: this root may not make namespaces"; exit 0; }
-    export IN_NAMESPACE=yes
-    exec unshare --mount sh "$0" "$@"
-fi
+name=packages
+. tests/packages/namespace.sh
 bad=0
 complain() { echo "packages: $*" >&2; bad=1; }
-unset MAKEFLAGS MFLAGS MAKEOVERRIDES BUILD
 sh tests/deps.sh deb debootstrap iproute2 python3-yaml redis-server || exit 1
 
 work=$PWD/build/packages${release:+/$release}
 base=$work/base
-group=
-container=
-clean_up() {
-    [ -z "$container" ] || kill -9 "$container" 2>/dev/null
-    wait
-    # The processes of the container end a moment after their process 1.
-    tries=50
-    while [ -n "$group" ] && [ -d "$group" ] && [ $tries -gt 0 ]; do
-        find "$group" -depth -type d -exec rmdir {} + 2>/dev/null
-        tries=$((tries - 1))
-        sleep 0.1
-    done
-}
-trap clean_up EXIT
-trap 'exit 1' HUP INT TERM
 mkdir -p "$work"
 
 # A layer over the base, so that the base stays as it is: layer FOLDER.
@@ -50,7 +29,7 @@ if [ -z "$release" ]; then
 
 # --- two builds, and at the same time a Debian system ---
 
-sh tests/packages/base.sh "$base" systemd-sysv >"$work/base.log" 2>&1 &
+sh tests/packages/base.sh "$base" systemd-sysv iproute2 >"$work/base.log" 2>&1 &
 system=$!
 make --no-print-directory deb BUILD="$work/again" >"$work/again.log" 2>&1 &
 again=$!
@@ -74,7 +53,7 @@ else
 
 # --- another Debian release, and a build in it ---
 
-if ! RELEASE=$release sh tests/packages/base.sh "$base" systemd-sysv >"$work/base.log" 2>&1; then
+if ! RELEASE=$release sh tests/packages/base.sh "$base" systemd-sysv iproute2 >"$work/base.log" 2>&1; then
     ! grep 'Failed getting release file' "$work/base.log" >/dev/null ||
         { echo "packages: skipped: the mirror has no Debian $release"; exit 0; }
     tail -20 "$work/base.log" >&2
@@ -118,16 +97,13 @@ chroot "$root" sh -c 'apt-get -y --no-install-recommends --download-only install
 
 # --- systemd in a control group and namespaces of its own ---
 
-mkdir -p "$work/cgroup"
-mount -t cgroup2 cgroup2 "$work/cgroup" || { complain "this machine has no cgroup2"; exit 1; }
-group=$work/cgroup/redlockd-packages-$$
-mkdir "$group"
+make_group "$work/cgroup"
 sh -c 'echo $$ >"$1/cgroup.procs"
     exec unshare --kill-child --pid --fork --mount --uts --ipc --net --cgroup sh tests/packages/boot.sh "$2"' \
     sh "$group" "$root" >"$work/console.log" 2>&1 </dev/null &
-container=$!
+started=$!
 tries=600
-until first=$(pgrep -P $container) && nsenter -t "$first" -a systemctl is-system-running >/dev/null 2>&1; do
+until first=$(pgrep -P $started) && nsenter -t "$first" -a systemctl is-system-running >/dev/null 2>&1; do
     tries=$((tries - 1))
     [ $tries -gt 0 ] || { tail "$work/console.log" >&2; complain "systemd does not start"; exit 1; }
     sleep 0.1

@@ -6,7 +6,7 @@ bridge in a network namespace of its own joins them. WORK is a folder for their 
 control group. Runs as root and as process 1 of namespaces (tests/deploy.sh). They end with it, so it leaves
 only folders in GROUP behind.
 
-The test runs all commands of the page in their order. For a block of commands (sh), the paragraph above
+The test runs all commands of the page in their order, but builds the packages first. For a block of commands (sh), the paragraph above
 it says in bold where they run:
 
     **On every host**               on all five at the same time
@@ -160,6 +160,7 @@ def check_acl():
 # take_copies() delivers.
 SCP = """#!/bin/sh
 set -eu
+umask 022
 [ "$1" != -p ] || shift
 for target; do :; done
 address=${target#root@}
@@ -355,13 +356,15 @@ wait_until(lambda: os.readlink(f"/proc/{switch.pid}/ns/net") != os.readlink("/pr
 hosts, running_on = {}, {}
 threads = concurrent.futures.ThreadPoolExecutor(len(HOSTS) + 1)
 started = time.monotonic()
-for item in page:
+# The hosts start with what the packages depend on.
+builds = [item for item in page if isinstance(item, Commands) and item.place == "build"]
+for item in builds + [item for item in page if item not in builds]:
     if isinstance(item, Commands):
         follow(item)
         # What follows builds on this.
         if bad:
             finish()
-    elif item.startswith("## Upgrading redlockd"):
+    elif item.startswith("## Upgrading"):
         newer_packages()
 if running_on:
     complain(f"{PAGE}: a command still runs at the end")
