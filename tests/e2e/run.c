@@ -1,7 +1,10 @@
 #include "tests/e2e/run.h"
 
+#include <check.h>
+#include <stdio.h>
 #include <time.h>
 
+#include "tests/e2e/cpu_clock.h"
 #include "tests/e2e/process.h"
 #include "tests/e2e/waiting.h"
 
@@ -49,4 +52,31 @@ int64_t run_first_expiry_ms(struct stage *stage)
         first_ms = at_ms < first_ms ? at_ms : first_ms;
     }
     return first_ms;
+}
+
+void run_wait_gone_before(const pid_t *pids, unsigned count, int64_t expiry_ms)
+{
+    enum { MARGIN_MS = 1000 };
+    struct cpu_clock clock;
+    struct waiting waiting =
+        waiting_for("the last second of the lock, and the end of all processes");
+    cpu_clock_start(&clock);
+    int64_t started_ms = 0;
+    bool runs = true;
+    while (runs) {
+        /* The processes are checked before the clock is read: if they are gone, they ended before
+         * the time that the clock shows. */
+        runs = run_any_of(pids, count);
+        if (run_wall_ms() < expiry_ms - MARGIN_MS)
+            started_ms = cpu_clock_ms(&clock);
+        if (runs)
+            waiting_pause(&waiting);
+    }
+    int64_t took_ms = cpu_clock_ms(&clock) - started_ms;
+    cpu_clock_stop(&clock);
+    fprintf(stderr,
+            "%u processes gone %lld ms before the first key expires; %lld ms of the processor were "
+            "left\n",
+            count, (long long)(expiry_ms - run_wall_ms()), (long long)(MARGIN_MS - took_ms));
+    ck_assert_int_lt(took_ms, MARGIN_MS);
 }

@@ -38,4 +38,11 @@ int64_t run_wall_ms(void);
 int64_t run_expiry_ms_on(struct stage *stage, unsigned master);
 int64_t run_first_expiry_ms(struct stage *stage);
 
+/* Waits until all processes are gone, and fails if they were killed too late. With a TTL of 10 s,
+ * `redlock run` kills the processes one second before the deadline, and the deadline is before the
+ * first key expires. So when the last second before that expiry begins, the kill is due, and when
+ * this second ends, all processes must be gone. This second is measured in processor time, which
+ * runs more slowly on a busy machine. */
+void run_wait_gone_before(const pid_t *pids, unsigned count, int64_t expiry_ms);
+
 #endif

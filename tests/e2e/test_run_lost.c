@@ -7,7 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tests/e2e/cpu_clock.h"
 #include "tests/e2e/process.h"
 #include "tests/e2e/run_fixture.h"
 #include "tests/e2e/waiting.h"
@@ -44,38 +43,6 @@ static int64_t stop_masters_after_an_extension(void)
     }
 }
 
-/* Waits until all processes are gone, and fails if they were killed too late. With a TTL of 10 s,
- * `redlock run` kills the processes one second before the deadline, and the deadline is before the
- * first key expires. So when the last second before that expiry begins, the kill is due, and when
- * this second ends, all processes must be gone. The test measures this second in processor time,
- * which runs more slowly on a busy machine. */
-static void wait_gone_before(const pid_t *pids, unsigned count, int64_t expiry_ms)
-{
-    enum { MARGIN_MS = 1000 };
-    struct cpu_clock clock;
-    struct waiting waiting =
-        waiting_for("the last second of the lock, and the end of all processes");
-    cpu_clock_start(&clock);
-    int64_t started_ms = 0;
-    bool runs = true;
-    while (runs) {
-        /* The processes are checked before the clock is read: if they are gone, they ended before
-         * the time that the clock shows. */
-        runs = run_any_of(pids, count);
-        if (run_wall_ms() < expiry_ms - MARGIN_MS)
-            started_ms = cpu_clock_ms(&clock);
-        if (runs)
-            waiting_pause(&waiting);
-    }
-    int64_t took_ms = cpu_clock_ms(&clock) - started_ms;
-    cpu_clock_stop(&clock);
-    fprintf(stderr,
-            "%u processes gone %lld ms before the first key expires; %lld ms of the processor were "
-            "left\n",
-            count, (long long)(expiry_ms - run_wall_ms()), (long long)(MARGIN_MS - took_ms));
-    ck_assert_int_lt(took_ms, MARGIN_MS);
-}
-
 START_TEST(without_masters_every_process_is_killed_before_the_deadline)
 {
     pid_t pids[STUBBORN_COUNT];
@@ -84,7 +51,7 @@ START_TEST(without_masters_every_process_is_killed_before_the_deadline)
     start(WORDS("--ttl", "10s", "--grace", "1m", "a", SHELL(STUBBORN)));
     run_wait_stubborn(&wrapper, pids);
     int64_t expiry_ms = stop_masters_after_an_extension();
-    wait_gone_before(pids, STUBBORN_COUNT, expiry_ms);
+    run_wait_gone_before(pids, STUBBORN_COUNT, expiry_ms);
     ck_assert_int_eq(wrapper_wait(&wrapper), 122);
     /* `redlock run` and the daemon give up within two milliseconds of each other, in either
      * order. */
@@ -117,7 +84,7 @@ START_TEST(a_deep_process_tree_is_killed_before_the_deadline)
     while (wrapper_printed_pids(&wrapper, pids, DEPTH) < DEPTH)
         waiting_pause(&waiting);
     int64_t expiry_ms = stop_masters_after_an_extension();
-    wait_gone_before(pids, DEPTH, expiry_ms);
+    run_wait_gone_before(pids, DEPTH, expiry_ms);
     ck_assert_int_eq(wrapper_wait(&wrapper), 122);
     stage_continue_masters(&stage, 0, 2);
 }
