@@ -25,6 +25,11 @@ extern const struct engine_loss_words {
     const char *meaning;
 } engine_losses[ENGINE_LOSSES];
 
+/* The words after LIMIT in replies of the engine, in engine/locks/manager.c. Those of the server
+ * (clients, unauthenticated, secrets) concern a connection and are not among them. */
+enum { ENGINE_LIMITS = 12 };
+extern const char *const engine_limits[ENGINE_LIMITS];
+
 /* Counters that STATS and the metrics show. `outcomes` has the replies to LOCK, EXTEND, UNLOCK and
  * STATUS; rounds that no client requested are not counted there. OUTCOME_OUTBID is no reply: it
  * counts the rounds after which a LOCK with FENCE tried once more. ROUND_KINDS leaves out
@@ -43,6 +48,8 @@ struct engine_stats {
     uint64_t lost;              /* HOLDs that were lost */
     uint64_t broken;            /* BREAKs that have begun to delete their lock */
     uint64_t losses[ENGINE_LOSSES];
+    /* Replies LIMIT, by the word after it. Unlike `outcomes`, these include replies to BREAK. */
+    uint64_t limits[ENGINE_LIMITS];
     /* For each node and reason: the number of rounds that were settled without a vote of the node,
      * because of this reason. Releases need no vote and are not counted. */
     uint64_t refused[LIMIT_NODES][REASON_COUNT];

@@ -6,6 +6,12 @@
 #include "engine/round/validity.h"
 #include "protocol/units.h"
 
+const char *const engine_limits[ENGINE_LIMITS] = {
+    "requests", "operations", "busy", "waiters", "waiters_per_resource",
+    "holds",    "extensions", "hold", "fence",   "breaks",
+    "slots",    "surveys",
+};
+
 bool manager_init(struct lock_manager *manager, const struct engine_rules *rules,
                   const struct engine_io *io, struct engine_stats *stats, struct flights *flights)
 {
@@ -126,11 +132,23 @@ void manager_note_busy(struct lock_manager *manager, const struct pending_reques
     manager->stats->busy++;
 }
 
+static void count_limit(struct lock_manager *manager, const char *word)
+{
+    for (unsigned limit = 0; limit < ENGINE_LIMITS; limit++)
+        if (strcmp(engine_limits[limit], word) == 0) {
+            manager->stats->limits[limit]++;
+            return;
+        }
+    assert(false && "engine_limits lacks the word");
+}
+
 void manager_refuse(struct lock_manager *manager, struct engine_client *client,
                     const struct request *request, enum round_kind kind, const struct reply *reply)
 {
     if (request->verb != VERB_BREAK)
         manager->stats->outcomes[kind][reply->outcome]++;
+    if (reply->outcome == OUTCOME_LIMIT)
+        count_limit(manager, reply->limit);
     manager->io->reply(manager->io->context, client, request->tag, request->tag_len, reply);
 }
 
@@ -146,6 +164,8 @@ bool manager_send_reply(struct lock_manager *manager, struct pending_request *pe
 {
     struct engine_client *client = pending->client;
     assert(pending->flight == NULL);
+    if (reply->outcome == OUTCOME_LIMIT)
+        count_limit(manager, reply->limit);
     if (!client->disconnected)
         manager->io->reply(manager->io->context, client, pending_tag(pending), pending->tag_len,
                            reply);

@@ -77,6 +77,10 @@ static void write_requests(const struct status *status, struct text *text)
     counter(text, "redlockd_requests_denied_total", "Requests answered with DENIED, except AUTH.",
             status->denied);
     write_outcomes(status, text);
+    metric = exposition_metric(text, "redlockd_limits_total", "counter",
+                               "Requests answered LIMIT, except AUTH, by the word after LIMIT.");
+    for (unsigned limit = 0; limit < ENGINE_LIMITS; limit++)
+        exposition_number(&metric, LABEL("limit", engine_limits[limit]), stats->limits[limit]);
     histogram(text, "redlockd_lock_duration_seconds",
               "Granted LOCKs: time from the request to the reply, including the wait.",
               &stats->granted);

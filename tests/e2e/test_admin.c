@@ -424,6 +424,19 @@ START_TEST(clients_over_the_limit_are_counted)
 }
 END_TEST
 
+START_TEST(limits_are_counted_by_their_word)
+{
+    struct stage stage;
+    open_admin(&stage, __func__, NULL, "limits: {waiters: 1}\n");
+    client_lock(&stage.client, "a", "10s");
+    client_send(&stage.client, "#1 LOCK a 10s WAIT 60s\n");
+    client_expect(&stage.client, "#2 LIMIT waiters", "#2 LOCK a 10s WAIT 60s");
+    wait_sample("redlockd_limits_total{limit=\"waiters\"}", 1);
+    ck_assert_double_eq(sample("redlockd_limits_total{limit=\"busy\"}"), 0);
+    stage_close(&stage);
+}
+END_TEST
+
 START_TEST(denied_requests_and_wrong_secrets_are_counted)
 {
     struct stage stage;
@@ -683,6 +696,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, waiters_and_holds_are_counted);
     tcase_add_test(tests, clients_over_the_limit_are_counted);
     tcase_add_test(tests, clients_over_the_limit_per_address_are_counted_separately);
+    tcase_add_test(tests, limits_are_counted_by_their_word);
     tcase_add_test(tests, denied_requests_and_wrong_secrets_are_counted);
     tcase_add_test(tests, a_refused_reload_shows_until_one_succeeds);
     tcase_add_test(tests, metrics_are_well_formed_with_and_without_a_quorum);

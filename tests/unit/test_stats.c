@@ -146,6 +146,48 @@ START_TEST(each_loss_has_a_word_and_a_meaning)
 }
 END_TEST
 
+/* --- limits --- */
+
+static uint64_t limit_count(const char *word)
+{
+    for (unsigned i = 0; i < ENGINE_LIMITS; i++)
+        if (strcmp(engine_limits[i], word) == 0)
+            return stats()->limits[i];
+    ck_abort_msg("%s is no limit", word);
+}
+
+START_TEST(limits_are_counted_by_their_word)
+{
+    w.engine.rules.waiters_per_resource = 1;
+    cluster_occupy(&w, "a", 50000);
+    cluster_submit(&w, "#1 LOCK a 10s WAIT 60s");
+    cluster_submit(&w, "#2 LOCK a 10s WAIT 60s");
+    cluster_expect(&w, "#2 LIMIT waiters_per_resource");
+    ck_assert_uint_eq(limit_count("waiters_per_resource"), 1);
+    ck_assert_uint_eq(limit_count("waiters"), 0);
+    ck_assert_uint_eq(stats()->outcomes[ROUND_ACQUIRE][OUTCOME_LIMIT], 1);
+}
+END_TEST
+
+/* The LOCK "held" was accepted and held back before its LIMIT. A reply to BREAK is not an
+ * outcome. */
+START_TEST(limits_of_pending_requests_and_of_breaks_are_counted)
+{
+    cluster_hang(&w, 5, true);
+    w.engine.flights.admission.limit = 1;
+    cluster_submit(&w, "#first LOCK a 10s");
+    cluster_submit(&w, "#held LOCK b 10s WAIT 20ms");
+    for (unsigned i = 0; i <= LIMIT_BREAKS; i++)
+        cluster_submit(&w, "#%u BREAK r%u", i, i);
+    cluster_expect(&w, "#%u LIMIT breaks", LIMIT_BREAKS);
+    cluster_pass_ms(&w, 30);
+    cluster_expect(&w, "#held LIMIT busy");
+    ck_assert_uint_eq(limit_count("breaks"), 1);
+    ck_assert_uint_eq(limit_count("busy"), 1);
+    ck_assert_uint_eq(stats()->outcomes[ROUND_STATUS][OUTCOME_LIMIT], 0);
+}
+END_TEST
+
 /* --- waiters --- */
 
 START_TEST(resources_are_listed_while_a_client_waits)
@@ -184,6 +226,8 @@ Suite *test_suite(void)
     tcase_add_test(tests, release_counts_no_refused_votes);
     tcase_add_test(tests, loss_is_counted_by_its_reason);
     tcase_add_test(tests, each_loss_has_a_word_and_a_meaning);
+    tcase_add_test(tests, limits_are_counted_by_their_word);
+    tcase_add_test(tests, limits_of_pending_requests_and_of_breaks_are_counted);
     tcase_add_test(tests, resources_are_listed_while_a_client_waits);
     suite_add_tcase(suite, tests);
     return suite;
