@@ -93,7 +93,6 @@ static void write_requests(const struct status *status, struct text *text)
               "Requests held back while enough rounds were in flight: time until their round "
               "started, or until it was given up.",
               &stats->held_back);
-    counter(text, "redlockd_busy_total", "Requests answered LIMIT busy.", stats->busy);
     counter(text, "redlockd_lock_rounds_total",
             "Acquire rounds. A LOCK that waits may need several.", stats->acquire_rounds);
     counter(
