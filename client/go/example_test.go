@@ -23,7 +23,7 @@ func deploy(context.Context) error { return nil }
 
 func Example() {
 	client, err := redlockd.New(redlockd.Config{
-		Addresses: []string{"unix:/run/redlockd/redlockd.sock", "tcp://locks.example:7335"},
+		Addresses: []string{"unix:/run/redlockd.sock", "tcp://locks.example:7335"},
 		Name:      "deployer",
 	})
 	if err != nil {
