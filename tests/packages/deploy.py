@@ -88,7 +88,7 @@ def write(path, text, mode=0o644):
 PLACES = {"every host": "all", "one host after the other": "each", "a build machine": "build"}
 PLACES.update({f"host {name}": name for name in HOSTS})
 # Commands that change nothing.
-READS = r"(chronyd -p|curl|for host|journalctl|nft list|redis-cli|redlock (nodes|status)|systemctl status) "
+READS = r"(CREDENTIALS_DIRECTORY=\S+ redlockd -t|chronyd -p|curl|for host|journalctl|nft list|redis-cli|redlock (nodes|status)|systemctl status) "
 
 
 class Commands:
