@@ -198,6 +198,7 @@ END_TEST
 START_TEST(backoff_grows_until_a_connection_has_lasted)
 {
     int64_t delay_ns = 0;
+    tracker_on_link_up(&tracker, 0);
     for (unsigned i = 0; i < 6; i++) {
         int64_t now_ns = tracker.deadline_ns;
         ck_assert(!tracker_on_timer(&tracker, now_ns));
