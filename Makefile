@@ -46,7 +46,7 @@ UNIT     := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/test_*.c))
 E2E      := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/e2e/test_*.c))
 FAKE_MASTER := $(wildcard tests/fake/*.c)
 UNIT_SUPPORT := $(patsubst %.c,$(BUILD)/%.o,$(FAKE_MASTER) tests/runner.c tests/prng.c tests/history.c tests/certs.c tests/nameserver.c tests/replies.c \
-                  $(filter-out $(wildcard tests/unit/test_*.c),$(wildcard tests/unit/*.c)))
+                  $(filter-out tests/unit/session_fixture.c $(wildcard tests/unit/test_*.c),$(wildcard tests/unit/*.c)))
 FUZZ     := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_SUPPORT := $(patsubst %.c,$(BUILD)/%.o,\
                   $(filter-out $(wildcard tests/fuzz/fuzz_*.c),$(wildcard tests/fuzz/*.c)) \
@@ -311,12 +311,16 @@ $(BUILD)/tests/unit/test_cli_%: $(BUILD)/tests/unit/test_cli_%.o $(BUILD)/tests/
 $(BUILD)/tests/unit/%: $(BUILD)/tests/unit/%.o $(UNIT_SUPPORT) $(BUILD)/libclient.a \
     $(BUILD)/libredlockd.a
 	@echo '  LINK $@'
-	@$(CC) $(ALL_CFLAGS) $(PARTS) $(LDFLAGS) -Wl,--wrap=_mark_point -o $@ $^ $(TEST_LIBS)
+	@$(CC) $(ALL_CFLAGS) $(PARTS) $(LDFLAGS) -Wl,--wrap=_mark_point -o $@ \
+	    $(filter %.o,$^) $(filter %.a,$^) $(TEST_LIBS)
 
 $(BUILD)/tests/e2e/%: $(BUILD)/tests/e2e/%.o $(E2E_SUPPORT) $(BUILD)/libredlock.a \
     $(BUILD)/libredlockd.a
 	@echo '  LINK $@'
 	@$(CC) $(ALL_CFLAGS) $(PARTS) $(LDFLAGS) -o $@ $^ $(TEST_LIBS)
+
+# These tests have a clock of their own, instead of server/clock.c.
+$(addprefix $(BUILD)/tests/unit/,test_sessions test_resp_sessions): $(BUILD)/tests/unit/session_fixture.o
 
 # The libFuzzer driver contains main().
 $(BUILD)/tests/fuzz/%: $(BUILD)/tests/fuzz/%.o $(FUZZ_SUPPORT) $(BUILD)/libclient.a \
