@@ -12,6 +12,9 @@
  * its certificate. */
 enum { ADVERTISED_CAS = 16 };
 
+/* A certificate should be renewed when fewer days are left. */
+enum { RENEWAL_DAYS = 30 };
+
 /* The static text of the last OpenSSL error. It contains nothing from the file. */
 static const char *why(void)
 {
@@ -139,14 +142,28 @@ bool certificate_load_key(SSL_CTX *context, const char *path, struct error *erro
 
 /* --- time --- */
 
-bool certificate_is_stale(const SSL_CTX *context, time_t now, struct error *error)
+/* Whether it is time to renew a certificate that is valid now. */
+static bool is_ending(const X509 *certificate, time_t now)
 {
-    const X509 *certificate = SSL_CTX_get0_certificate(context);
-    if (certificate == NULL)
-        return false;
+    int days, seconds, days_left, seconds_left;
+    const ASN1_TIME *end = X509_get0_notAfter(certificate);
+    ASN1_TIME *present = ASN1_TIME_set(NULL, now);
+    bool known = present != NULL &&
+                 ASN1_TIME_diff(&days, &seconds, X509_get0_notBefore(certificate), end) == 1 &&
+                 ASN1_TIME_diff(&days_left, &seconds_left, present, end) == 1;
+    ASN1_TIME_free(present);
+    return known && days_left < RENEWAL_DAYS && days_left * 3 < days;
+}
+
+bool certificate_is_stale(const X509 *certificate, time_t now, struct error *error)
+{
+    struct tm end;
     if (X509_cmp_time(X509_get0_notBefore(certificate), &now) > 0)
         return !error_set(error, "is not valid yet, so peers will reject it; is the clock right?");
     if (X509_cmp_time(X509_get0_notAfter(certificate), &now) < 0)
         return !error_set(error, "has expired, so peers will reject it");
-    return false;
+    if (!is_ending(certificate, now) || ASN1_TIME_to_tm(X509_get0_notAfter(certificate), &end) != 1)
+        return false;
+    return !error_set(error, "expires on %d-%02d-%02d, renew it before that", end.tm_year + 1900,
+                      end.tm_mon + 1, end.tm_mday);
 }

@@ -29,7 +29,8 @@ bool certificate_load_key(SSL_CTX *context, const char *path, struct error *erro
 /* Trust the CAs in this file. */
 bool certificate_load_ca(SSL_CTX *context, const char *path, struct error *error);
 
-/* Whether the loaded certificate has expired or is not valid yet; the error says which. */
-bool certificate_is_stale(const SSL_CTX *context, time_t now, struct error *error);
+/* Whether the certificate is not valid yet, has expired or is about to expire: less than 30 days,
+ * and less than a third of its validity, are left. The error says which. */
+bool certificate_is_stale(const X509 *certificate, time_t now, struct error *error);
 
 #endif

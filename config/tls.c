@@ -35,7 +35,8 @@ static void try_files(const struct config_tls *tls, const struct tls_names *name
         if (!files[i].load(context, files[i].path, &error))
             report_error(report, value->position, "%s.%s: %s %s", names->list, files[i].key,
                          files[i].path, error.text);
-        else if (i == 0 && certificate_is_stale(context, time(NULL), &error))
+        else if (i == 0 &&
+                 certificate_is_stale(SSL_CTX_get0_certificate(context), time(NULL), &error))
             report_warning(report, value->position, "%s.%s: %s %s", names->list, files[i].key,
                            files[i].path, error.text);
     }

@@ -2,7 +2,9 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
+#include "config/certificate.h"
 #include "protocol/text.h"
 #include "protocol/units.h"
 #include "server/masters/connections.h"
@@ -156,6 +158,15 @@ static void report_need(const struct config *config, int64_t median_ns, FILE *ou
                 ms(config->rounds.backoff_max_ns), ms(needed_ns + NS_PER_MS - 1));
 }
 
+static void report_certificate(const struct probe *probe, unsigned node, FILE *out)
+{
+    struct bufferevent *tls = probe->connections->nodes[node][CHANNEL_COMMANDS].stream.tls;
+    const X509 *certificate = tls != NULL ? tls_peer_certificate(tls) : NULL;
+    struct error error;
+    if (certificate != NULL && certificate_is_stale(certificate, time(NULL), &error))
+        fprintf(out, "; its certificate %s", error.text);
+}
+
 /* Report on a node that has executed all commands: its round trip, configured times that do not fit
  * the round trip, and settings of the master that do not fit the configuration. */
 static bool report_round_trip(const struct probe *probe, unsigned node,
@@ -187,6 +198,7 @@ static bool report_round_trip(const struct probe *probe, unsigned node,
     fprintf(out, "ok, round trip %.1f ms", ms(median_ns));
     if (!master->tracking)
         fprintf(out, "; no client tracking, so the daemon polls it while clients wait");
+    report_certificate(probe, node, out);
     report_need(config, median_ns, out);
     fputc('\n', out);
     return true;

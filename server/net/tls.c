@@ -408,7 +408,7 @@ static void write_name(const unsigned char *bytes, int len, char *name, size_t s
 }
 
 /* False if the certificate has no common name. */
-static bool write_common_name(X509 *certificate, char *name, size_t size)
+static bool write_common_name(const X509 *certificate, char *name, size_t size)
 {
     unsigned char *text = NULL;
     X509_NAME *subject = X509_get_subject_name(certificate);
@@ -421,7 +421,7 @@ static bool write_common_name(X509 *certificate, char *name, size_t size)
     return len > 0;
 }
 
-static void write_alternative_name(X509 *certificate, char *name, size_t size)
+static void write_alternative_name(const X509 *certificate, char *name, size_t size)
 {
     GENERAL_NAMES *names = X509_get_ext_d2i(certificate, NID_subject_alt_name, NULL, NULL);
     snprintf(name, size, "?");
@@ -436,9 +436,14 @@ static void write_alternative_name(X509 *certificate, char *name, size_t size)
     GENERAL_NAMES_free(names);
 }
 
+const X509 *tls_peer_certificate(struct bufferevent *connection)
+{
+    return SSL_get0_peer_certificate(bufferevent_openssl_get_ssl(connection));
+}
+
 void tls_peer_name(struct bufferevent *connection, char *name, size_t size)
 {
-    X509 *certificate = SSL_get0_peer_certificate(bufferevent_openssl_get_ssl(connection));
+    const X509 *certificate = tls_peer_certificate(connection);
     name[0] = '\0';
     if (certificate != NULL && !write_common_name(certificate, name, size))
         write_alternative_name(certificate, name, size);

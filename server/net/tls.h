@@ -79,6 +79,9 @@ enum reason tls_failure(struct bufferevent *connection, const char **why);
  * reason. */
 bool tls_certificate_requested(struct bufferevent *connection);
 
+/* The peer's verified certificate, for as long as the connection lives; NULL: it has none. */
+const X509 *tls_peer_certificate(struct bufferevent *connection);
+
 /*
  * The name in the peer's verified certificate: its common name, or else its first alternative name
  * that is a DNS name, a URI or an email address. Bytes that would break a listing are

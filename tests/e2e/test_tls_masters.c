@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "tests/certs.h"
+#include "tests/e2e/command.h"
 #include "tests/e2e/flood.h"
 #include "tests/e2e/port.h"
 #include "tests/e2e/stage.h"
@@ -33,6 +34,11 @@ static void make_certificates(const char *dir)
         {.name = "wrong", .issuer = "stranger", .names = "DNS:localhost,IP:127.0.0.1"},
         {.name = "expired", .issuer = "ca", .names = "IP:127.0.0.1", .from_s = -900, .until_s = -9},
         {.name = "early", .issuer = "ca", .names = "IP:127.0.0.1", .from_s = 900, .until_s = 9000},
+        {.name = "ending",
+         .issuer = "ca",
+         .names = "IP:127.0.0.1",
+         .from_s = -94608000,
+         .until_s = 864000},
         {.name = "client", .issuer = "ca"},
         {.name = "wrong-client", .issuer = "stranger"},
     };
@@ -109,6 +115,22 @@ START_TEST(locks_are_granted_and_freed_over_tls)
     client_close(&second);
     ck_assert_uint_eq(daemon_count_log(&stage.daemon, "node_tls_failed"), 0);
     stage_close(&stage);
+}
+END_TEST
+
+/* The masters' certificate is valid for three years, and ends in ten days. */
+START_TEST(the_probe_shows_a_certificate_that_ends_soon)
+{
+    struct stage stage;
+    struct command command;
+    open_masters(&stage, __func__, &(struct master_tls){.own = "ending", .ca = "ca"});
+    prepare(&stage, "ca", NULL);
+    const char *argv[] = {daemon_program(), "-t", "--probe", "-c", stage.daemon.config, NULL};
+    command_run(&command, &stage.sandbox, argv);
+    ck_assert_msg(command.status == 0, "%s%s", command.output, command.errors);
+    ck_assert_ptr_nonnull(strstr(command.output, "; its certificate expires on "));
+    command_free(&command);
+    stage_close_masters(&stage);
 }
 END_TEST
 
@@ -419,6 +441,7 @@ Suite *test_suite(void)
     TCase *tests = sandbox_case("tls_masters");
     tcase_add_loop_test(tests, locks_are_granted_and_freed_over_tls, 0,
                         sizeof(valid_cases) / sizeof(valid_cases[0]));
+    tcase_add_test(tests, the_probe_shows_a_certificate_that_ends_soon);
     tcase_add_test(tests, a_lost_tls_master_reconnects);
     tcase_add_loop_test(tests, the_certificate_of_a_master_is_verified, 0,
                         sizeof(invalid_cases) / sizeof(invalid_cases[0]));

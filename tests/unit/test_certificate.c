@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "config/certificate.h"
 #include "tests/certs.h"
@@ -158,6 +159,35 @@ START_TEST(certificate_outside_its_validity_is_a_warning)
 }
 END_TEST
 
+static const struct {
+    const char *name;
+    int days_before_end;
+    bool stale;
+} validities[] = {
+    {"year.crt", 31, false}, {"year.crt", 29, true}, {"days.crt", 4, false}, {"days.crt", 2, true}};
+
+START_TEST(a_certificate_that_ends_soon_is_stale)
+{
+    const time_t now = time(NULL);
+    const time_t end = now + (_i < 2 ? 365 : 10) * 86400;
+    const time_t then = end - validities[_i].days_before_end * 86400;
+    char expected[64];
+    struct error error;
+    SSL_CTX *context = SSL_CTX_new(TLS_method());
+    certs_make(".", &(struct certs_plan){.name = "year", .issuer = "ca", .until_s = 365 * 86400});
+    certs_make(".", &(struct certs_plan){.name = "days", .issuer = "ca", .until_s = 10 * 86400});
+    ck_assert(certificate_load(context, validities[_i].name, &error));
+    ck_assert(certificate_is_stale(SSL_CTX_get0_certificate(context), then, &error) ==
+              validities[_i].stale);
+    if (validities[_i].stale) {
+        strftime(expected, sizeof(expected), "expires on %Y-%m-%d, renew it before that",
+                 gmtime(&end));
+        ck_assert_str_eq(error.text, expected);
+    }
+    SSL_CTX_free(context);
+}
+END_TEST
+
 START_TEST(valid_tls_settings_are_kept)
 {
     struct config *config =
@@ -209,6 +239,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, damaged_certificate_is_refused);
     tcase_add_loop_test(tests, certificate_outside_its_validity_is_a_warning, 0,
                         sizeof(warnings) / sizeof(warnings[0]));
+    tcase_add_loop_test(tests, a_certificate_that_ends_soon_is_stale, 0, 4);
     tcase_add_test(tests, valid_tls_settings_are_kept);
     tcase_add_test(tests, optional_client_certificates_are_kept);
     tcase_add_test(tests, node_without_a_ca_uses_the_trust_store_of_the_system);
