@@ -74,7 +74,7 @@ for word, rest in instructions("packaging/Containerfile"):
 compose = yaml.safe_load(open("packaging/compose.yaml"))
 daemon, bootstrap = compose["services"]["redlockd"], compose["services"]["bootstrap"]
 masters = sorted(name for name in compose["services"] if name.startswith("valkey"))
-config = compose["configs"]["redlockd"]["content"]
+config = open("packaging/" + compose["configs"]["redlockd"]["file"]).read()
 for master in masters:
     if f"redis://{master}\"" not in config:
         complain(f"compose.yaml has {master}, which its configuration does not use")
