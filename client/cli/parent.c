@@ -293,7 +293,7 @@ static int read_message(struct parent *parent)
         (void)!send(parent->ipc_fd, &message, sizeof(message), MSG_NOSIGNAL);
         return RUNNING;
     case IPC_STOPPED:
-        stop_like_command(parent, message.value);
+        stop_like_command(parent, atomic_exchange(&parent->plan.shared->stop_signal, 0));
         return RUNNING;
     case IPC_LOST:
         report_message("%s is lost: %s", report_name(parent->plan.lock->resource, name),

@@ -50,7 +50,7 @@ struct supervisor {
 static void send_parent(const struct supervisor *supervisor, const struct ipc_message *message)
 {
     /* Ignore errors: read_parent() detects a dead parent. */
-    (void)!send(supervisor->plan->ipc_fd, message, sizeof(*message), MSG_NOSIGNAL);
+    (void)!send(supervisor->plan->ipc_fd, message, sizeof(*message), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 /* True if the parent is stopped (`halted`) or about to stop, but the command is not stopped. A
@@ -368,10 +368,11 @@ static void check_children(struct supervisor *supervisor)
         if (waitid(P_PID, (id_t)supervisor->command, &info, WSTOPPED | WCONTINUED | WNOHANG) != 0 ||
             info.si_pid == 0)
             break;
-        atomic_store(&supervisor->plan->shared->stopped, info.si_code != CLD_CONTINUED);
-        if (info.si_code != CLD_CONTINUED)
-            send_parent(supervisor,
-                        &(struct ipc_message){.kind = IPC_STOPPED, .value = info.si_status});
+        struct shared_deadline *shared = supervisor->plan->shared;
+        atomic_store(&shared->stopped, info.si_code != CLD_CONTINUED);
+        if (info.si_code != CLD_CONTINUED &&
+            atomic_exchange(&shared->stop_signal, info.si_status) == 0)
+            send_parent(supervisor, &(struct ipc_message){.kind = IPC_STOPPED});
     }
     for (;;) {
         info.si_pid = 0;

@@ -17,11 +17,13 @@
 struct redlock;
 struct redlock_lock;
 
-/* Messages between the two processes, one packet each. */
+/* Messages between the two processes, one packet each. The supervisor never waits for the parent,
+ * which may be stopped: the socket has room for all messages, since each is sent once and STOPPED
+ * is sent only after the parent has taken the `stop_signal` before. */
 enum ipc_kind {
     IPC_STARTED, /* to the parent: `value` is the PID of the command and its process group */
     IPC_GO,      /* to the supervisor: the command has the terminal and may begin */
-    IPC_STOPPED, /* to the parent: signal `value` has stopped the command */
+    IPC_STOPPED, /* to the parent: `stop_signal` has stopped the command */
     IPC_LOST,    /* to the parent: the lock is lost and the command is being ended */
     IPC_ENDED,   /* to the parent: the command has ended, with `value` */
     IPC_OVER,    /* to the parent, last: the lock was released, or the release has failed */
@@ -42,6 +44,8 @@ struct shared_deadline {
     _Atomic int64_t kill_ns;
     _Atomic bool stopped; /* the command is stopped; written by the supervisor */
     _Atomic bool halted;  /* the parent is stopped like the command; written by the parent */
+    /* The signal that stopped the command last; 0: the parent has taken it. */
+    _Atomic int stop_signal;
 };
 
 /* Half of the range, so that adding a duration does not overflow. */

@@ -127,6 +127,26 @@ START_TEST(a_stopped_parent_costs_no_lock)
 }
 END_TEST
 
+/* The supervisor tells the parent of each stop of the command. A parent that is stopped itself reads
+ * nothing, but the supervisor must not wait for it. */
+START_TEST(a_command_that_stops_all_the_time_ends_with_its_lock)
+{
+    start(WORDS("--ttl", "10s", "a", SHELL("echo ready; while :; do kill -STOP $$; done")));
+    wrapper_wait_output(&wrapper, "ready");
+    pid_t command = wrapper_command(&wrapper);
+    kill(wrapper.pid, SIGSTOP);
+    for (unsigned i = 0; i < 600; i++) {
+        process_wait_state(command, 'T');
+        kill(command, SIGCONT);
+    }
+    kill(stage.daemon.pid, SIGSTOP);
+    run_wait_gone_before(&command, 1, run_first_expiry_ms(&stage));
+    kill(wrapper.pid, SIGCONT);
+    ck_assert_int_eq(wrapper_wait(&wrapper), 122);
+    kill(stage.daemon.pid, SIGCONT);
+}
+END_TEST
+
 /* The command exits and the supervisor ends while the parent is stopped. The parent is resumed
  * after the deadline. It must not take the lock for lost, because the supervisor released it in
  * time. */
@@ -223,6 +243,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, killing_parent_and_supervisor_leaves_the_lock_until_its_deadline);
     tcase_add_test(tests, the_parent_kills_a_stopped_supervisor_before_the_deadline);
     tcase_add_test(tests, a_stopped_parent_costs_no_lock);
+    tcase_add_test(tests, a_command_that_stops_all_the_time_ends_with_its_lock);
     tcase_add_test(tests, a_parent_resumed_after_its_supervisor_ended_returns_the_exit_code);
     tcase_add_test(tests, a_hung_daemon_at_the_release_does_not_change_the_exit_code);
     tcase_add_test(tests, a_parent_resumed_after_the_deadline_kills_first);
