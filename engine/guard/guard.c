@@ -259,8 +259,7 @@ int64_t guard_quarantine_ms(const struct guard *guard, unsigned index, enum reas
     return quarantine_ms;
 }
 
-/* Is it known when this reason ends? Other reasons end when an operator or another daemon actions.
- */
+/* Is it known when this reason ends? Other reasons end when an operator or another daemon acts. */
 static bool is_timed(const struct identity *identity, enum reason reason, int64_t now_ns)
 {
     switch (reason) {

@@ -211,7 +211,8 @@ static enum reason check_record(struct identity *identity, const struct guard_pe
         return REASON_NONE;
     if (is_outdated(identity))
         return request_record(identity, REASON_OLDDATA);
-    if (is_next_run(identity) && !began_after(identity))
+    /* Another daemon took this restart for harmless, but has not seen what this daemon has. */
+    if (is_next_run(identity) && (!began_after(identity) || !identity->adopted.durable))
         return request_record(identity, REASON_RESTARTED);
     /* The record ends too early for this daemon. Other daemons may not have seen the previous
      * record, so a new one has to tell them. */

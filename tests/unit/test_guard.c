@@ -358,12 +358,15 @@ START_TEST(quarantine_without_a_cause_is_enforced)
 }
 END_TEST
 
-/* A's record counts 12 evicted keys. A restarts, which resets its counter, and another daemon has
- * already updated the record. This daemon must leave that record as it is. */
+/* A is durable according to other daemons, and its record counts 12 evicted keys. A restarts, which
+ * resets its counter, and another daemon has already updated the record. This daemon must leave
+ * that record as it is. */
 START_TEST(restart_recorded_by_another_daemon_is_recorded_once)
 {
     w.masters[0].redis.evicted = 12;
     cluster_pass_ms(&w, QUARANTINE_MS + 3 * OBSERVED_MS);
+    cluster_forge(&w, 0, "durable=no", "durable=yes");
+    cluster_pass_ms(&w, OBSERVED_MS);
     cluster_expect_votes(&w, 0, 4, "-");
     cluster_restart_recorded(&w, 0);
     w.masters[0].redis.evicted = 0;

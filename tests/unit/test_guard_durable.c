@@ -161,6 +161,39 @@ START_TEST(restart_with_an_older_record_is_not_durable)
 }
 END_TEST
 
+/* Replace a field of A's record. */
+static void forge_field(const char *name, const char *value)
+{
+    char old[RECORD_ID + 32], new[RECORD_ID + 32];
+    const char *at = strstr(cluster_value(&w, 0, RECORD_KEY), name);
+    ck_assert_ptr_nonnull(at);
+    snprintf(old, sizeof(old), "%.*s", (int)strcspn(at + 1, " ") + 1, at);
+    snprintf(new, sizeof(new), "%s%s", name, value);
+    cluster_forge(&w, 0, old, new);
+}
+
+/* The same, but another daemon, which has seen neither durable=no nor the lock, has already
+ * recorded the restart as harmless. */
+START_TEST(older_record_that_another_daemon_has_renewed_is_not_durable)
+{
+    const struct fake_master *master = &w.masters[0].redis;
+    char time_us[24];
+    open_durable("always");
+    static struct fake_data keys;
+    keys = w.masters[0].redis.data;
+    set_fsync("everysec");
+    cluster_pass_ms(&w, 2 * OBSERVED_MS);
+    cluster_lock_on_three(&w);
+    restart_with_keys(&keys);
+    set_fsync("always");
+    snprintf(time_us, sizeof(time_us), "%" PRId64, cluster_clock_us(&w, 0));
+    forge_field(" run_id=", master->run_id);
+    forge_field(" replid=", master->replid);
+    forge_field(" join_us=", time_us);
+    cluster_expect_no_grant_for_s(&w, 57);
+}
+END_TEST
+
 /* A restarts twice. After the second restart it has the data from before the first one, without the
  * lock that was granted in between. */
 START_TEST(restart_with_data_from_two_runs_ago_is_not_durable)
@@ -486,6 +519,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, durable_restart_does_not_shorten_a_quarantine);
     tcase_add_test(tests, durable_master_that_lost_its_data_has_no_vote);
     tcase_add_test(tests, restart_with_an_older_record_is_not_durable);
+    tcase_add_test(tests, older_record_that_another_daemon_has_renewed_is_not_durable);
     tcase_add_test(tests, restart_with_data_from_two_runs_ago_is_not_durable);
     tcase_add_test(tests, single_daemon_does_not_wait_for_its_own_lease);
     tcase_add_test(tests, new_process_waits_for_another_daemon_on_the_earlier_one);
