@@ -3,6 +3,7 @@
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/x509.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,7 +14,7 @@
 enum { ADVERTISED_CAS = 16 };
 
 /* A certificate should be renewed when fewer days are left. */
-enum { RENEWAL_DAYS = 30 };
+enum { RENEWAL_DAYS = 30, DAY_S = 24 * 60 * 60 };
 
 /* The static text of the last OpenSSL error. It contains nothing from the file. */
 static const char *why(void)
@@ -142,17 +143,24 @@ bool certificate_load_key(SSL_CTX *context, const char *path, struct error *erro
 
 /* --- time --- */
 
+/* The seconds between two times; INT64_MAX: they are not known. */
+static int64_t seconds_between(const ASN1_TIME *from, const ASN1_TIME *to)
+{
+    int days, seconds;
+    return from != NULL && ASN1_TIME_diff(&days, &seconds, from, to) == 1
+               ? (int64_t)days * DAY_S + seconds
+               : INT64_MAX;
+}
+
 /* Whether it is time to renew a certificate that is valid now. */
 static bool is_ending(const X509 *certificate, time_t now)
 {
-    int days, seconds, days_left, seconds_left;
     const ASN1_TIME *end = X509_get0_notAfter(certificate);
     ASN1_TIME *present = ASN1_TIME_set(NULL, now);
-    bool known = present != NULL &&
-                 ASN1_TIME_diff(&days, &seconds, X509_get0_notBefore(certificate), end) == 1 &&
-                 ASN1_TIME_diff(&days_left, &seconds_left, present, end) == 1;
+    int64_t left_s = seconds_between(present, end);
     ASN1_TIME_free(present);
-    return known && days_left < RENEWAL_DAYS && days_left * 3 < days;
+    return left_s < RENEWAL_DAYS * DAY_S &&
+           left_s * 3 < seconds_between(X509_get0_notBefore(certificate), end);
 }
 
 bool certificate_is_stale(const X509 *certificate, time_t now, struct error *error)
