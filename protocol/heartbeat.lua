@@ -2,7 +2,9 @@
 -- KEYS[1] the clock entry: the bounds of this master's clock that the daemons of one host know.
 -- KEYS[2] the attestation of this master's clock.
 -- KEYS[3] the last step of this master's clock that a daemon announced.
--- KEYS[4..] the name leases, one for each name of a master.
+-- KEYS[4] the beats of this master, "<time of the first one in microseconds>.<number>". Each
+--     heartbeat raises the number, so it falls only if the master goes back to older data.
+-- KEYS[5..] the name leases, one for each name of a master.
 -- ARGV[1] the clock entry; '' leaves it unchanged; '-' announces a step of the clock.
 -- ARGV[2] the TTL of the clock entry, in milliseconds like all TTLs here.
 -- ARGV[3] the attestation, "<this master's time at the sample>:<largest hidden error>", both in
@@ -14,14 +16,16 @@
 -- ARGV[7] the last announced step that the daemon knows, '' for none. The attestation is valid only
 --     if that is still the last step on this master.
 -- ARGV[8] the id of this daemon.
--- ARGV[9..] the server that this daemon knows by each name: "<id of its record> <run_id>", with
+-- ARGV[9] the last beats of this master that the daemon has seen, '' for none. If they are later
+--     than those on the master, new beats begin, so that all other daemons notice as well.
+-- ARGV[10..] the server that this daemon knows by each name: "<id of its record> <run_id>", with
 --     "<database>/" before it if the database is not 0. The first 40 bytes of two databases never
 --     agree.
 -- The value of a lease is "<server> <daemon>=<time in ms> ...": the daemons that renewed the lease
 -- within the last ARGV[6], the latest first. Daemons after the eighth are combined as "*". The
 -- daemon that runs this script always has an entry of its own, and takes a "*" for another daemon.
--- Returns "<a digit for each name> <attestation> <step> <entry>", with the step and the entry that
--- this script found. The digit is 0 if the name is now leased to the server of this daemon; 1 if it
+-- Returns "<a digit for each name> <beats> <attestation> <step> <entry>", with the beats including
+-- this one, and the step and the entry that this script found. The digit is 0 if the name is now leased to the server of this daemon; 1 if it
 -- is leased to another server; and 2 if it is leased to another process with the same data, whose
 -- votes another daemon may still count.
 local time = redis.call('TIME')
@@ -57,7 +61,7 @@ end
 local digits = ''
 local now_ms = math.floor(now / 1000)
 local lease, fresh, me = tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[8]
-for i = 4, #KEYS do
+for i = 5, #KEYS do
     local server = ARGV[i + 5]
     local seen = redis.call('GET', KEYS[i])
     local left = redis.call('PTTL', KEYS[i])
@@ -99,4 +103,11 @@ for i = 4, #KEYS do
         redis.call('PEXPIRE', KEYS[i], math.max(math.min(left, lease), 1))
     end
 end
-return digits .. ' ' .. (attestation or '-') .. ' ' .. step .. ' ' .. entry
+local first, number = string.match(redis.call('GET', KEYS[4]) or '', '^(%d+)%.(%d+)$')
+local known_first, known_number = string.match(ARGV[9], '^(%d+)%.(%d+)$')
+if not first or (first == known_first and tonumber(number) < tonumber(known_number)) then
+    first, number = string.format('%.0f', now), 0
+end
+local beats = string.format('%s.%.0f', first, number + 1)
+redis.call('SET', KEYS[4], beats)
+return digits .. ' ' .. beats .. ' ' .. (attestation or '-') .. ' ' .. step .. ' ' .. entry

@@ -445,6 +445,7 @@ void guard_heartbeat(const struct guard *guard, unsigned index, int64_t now_ns,
     clock_describe(&node->clock, has_bounds(guard, node, now_ns), heartbeat->entry,
                    heartbeat->attestation);
     memcpy(heartbeat->step, node->clock.known_step, sizeof(heartbeat->step));
+    memcpy(heartbeat->beats, node->identity.beats, sizeof(heartbeat->beats));
 }
 
 static void take_leases(struct guard *guard, unsigned index, const struct guard_heartbeat *left,
@@ -467,19 +468,22 @@ static void take_heartbeat(struct guard *guard, unsigned index, const struct gua
     char copy[512] = "";
     if (len < sizeof(copy))
         memcpy(copy, text, len);
-    char *attestation = strchr(copy, ' ');
+    char *beats = strchr(copy, ' ');
+    char *attestation = beats != NULL ? strchr(beats + 1, ' ') : NULL;
     char *step = attestation != NULL ? strchr(attestation + 1, ' ') : NULL;
     char *entry = step != NULL ? strchr(step + 1, ' ') : NULL;
-    if (entry == NULL || entry - step > GUARD_STEP_MAX) {
+    if (entry == NULL || entry - step > GUARD_STEP_MAX || attestation - beats > IDENTITY_BEATS) {
         node->heartbeat_error = REASON_GARBAGE;
         return;
     }
-    *entry = '\0';
+    *attestation = *entry = '\0';
     node->heartbeat_sent_ns = sent_ns;
     node->heartbeat_error = REASON_NONE;
     if (clock_on_heartbeat(&node->clock, &guard->periods, left->entry, step + 1, sent_ns, now_ns))
         guard->probe |= nodes_only(index);
     take_leases(guard, index, left, copy, now_ns);
+    if (identity_on_beats(&node->identity, beats + 1))
+        guard->probe |= nodes_only(index);
     unsigned waited_for;
     if (guard_has_override(guard) && guard_progress(guard, &waited_for) == GUARD_DONE) {
         guard->override_done = true;

@@ -63,6 +63,7 @@ struct guard_heartbeat {
     char attestation[GUARD_ATTESTATION_MAX];
     /* The attestation is left only if this is the last step on the node. */
     char step[GUARD_STEP_MAX];
+    char beats[IDENTITY_BEATS]; /* those of the node that were seen last; "": none */
     int64_t attestation_ttl_ms;
     int64_t lease_ms; /* TTL of a name lease */
     int64_t fresh_ms; /* how long a daemon may count votes after it has renewed a name lease */
@@ -196,8 +197,8 @@ enum reason guard_lease_conflict(const struct guard *guard, unsigned node, const
                                  int64_t time_us);
 
 /* guard_heartbeat(): what to leave with the next heartbeat to the node. guard_on_heartbeat(): the
- * reply of heartbeat.lua, "<digits> <attestation or -> <step or -> <entry or ->", with one digit
- * (name_lease.h) for each node in heartbeat->names. `heartbeat` is what was left. */
+ * reply of heartbeat.lua, "<digits> <beats> <attestation or -> <step or -> <entry or ->", with one
+ * digit (name_lease.h) for each node in heartbeat->names. `heartbeat` is what was left. */
 void guard_heartbeat(const struct guard *guard, unsigned node, int64_t now_ns,
                      struct guard_heartbeat *heartbeat);
 void guard_on_heartbeat(struct guard *guard, unsigned node, const struct guard_heartbeat *heartbeat,

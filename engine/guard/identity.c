@@ -1,6 +1,8 @@
 #include "engine/guard/identity.h"
 
 #include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "protocol/units.h"
@@ -151,8 +153,10 @@ static void adopt(struct identity *identity, const struct guard_periods *periods
     identity->quarantine_until_ns = recorded_ns > least_ns ? recorded_ns : least_ns;
     /* The daemon that wrote a new quarantine into the record has seen the evictions too, or a loss
      * of all data. */
-    if (identity->adopted.quarantine_id != identity->record.quarantine_id)
-        identity->lost_keys = false;
+    if (identity->adopted.quarantine_id != identity->record.quarantine_id) {
+        identity->lost_keys = identity->went_back = false;
+        identity->beats[0] = '\0';
+    }
     identity->adopted_text = identity->seen;
     identity->adopted = identity->record;
     identity->adopted_ns = sample->clock.received_ns;
@@ -270,7 +274,9 @@ bool identity_on_sample(struct identity *identity, const struct guard_periods *p
     if (identity->error == REASON_NONE) {
         identity->known_ns = sample->clock.received_ns;
         compare_evicted(identity);
-        if (identity->lost_keys)
+        if (identity->went_back)
+            identity->error = request_record(identity, REASON_OLDDATA);
+        else if (identity->lost_keys)
             record_eviction(identity, context);
     }
     if (identity->error == REASON_NONE && identity_facts_known(identity) &&
@@ -295,6 +301,19 @@ void identity_on_facts(struct identity *identity, const struct guard_facts *fact
             identity->durability = DURABILITY_MISSING;
     }
     compare_evicted(identity);
+}
+
+bool identity_on_beats(struct identity *identity, const char *beats)
+{
+    int64_t first_us = 0, number = 0, known_first_us = 0, known_number = 0;
+    sscanf(beats, "%" SCNd64 ".%" SCNd64, &first_us, &number);
+    if (sscanf(identity->beats, "%" SCNd64 ".%" SCNd64, &known_first_us, &known_number) == 2 &&
+        (first_us != known_first_us || number <= known_number))
+        identity->went_back = true;
+    snprintf(identity->beats, sizeof(identity->beats), "%s", beats);
+    if (identity->went_back && identity->error == REASON_NONE)
+        identity->error = request_record(identity, REASON_OLDDATA);
+    return identity->went_back;
 }
 
 /*

@@ -59,6 +59,9 @@ struct record_text {
     size_t len;              /* 0: no record */
 };
 
+/* "<time>.<number>", see heartbeat.lua. */
+enum { IDENTITY_BEATS = 48 };
+
 enum presence { PRESENCE_AWAY, PRESENCE_CONNECTED, PRESENCE_SAMPLED };
 
 /* Has this daemon written the master's record for an operator override? CLOCK: it has, and the
@@ -87,7 +90,9 @@ struct identity {
     /* Keys were evicted since the adopted record was written. The flag is needed because the
      * counter of the master may be reset. */
     bool lost_keys;
-    bool data_suspect; /* the master may have lost data, and no record shows it yet */
+    bool data_suspect;          /* the master may have lost data, and no record shows it yet */
+    char beats[IDENTITY_BEATS]; /* as last seen while the adopted record was valid; "": not yet */
+    bool went_back; /* earlier or other beats were seen: the data is older than before */
 
     /* Why the guard wants to write a record; REASON_NONE: it does not want to. */
     enum reason write_why;
@@ -108,6 +113,11 @@ struct identity_context {
 void identity_on_connected(struct identity *identity, const char *run_id, int64_t begun_ns);
 void identity_on_lost(struct identity *identity);
 void identity_on_facts(struct identity *identity, const struct guard_facts *facts);
+
+/* The beats of the master (heartbeat.lua), of which all daemons raise the number. If they are
+ * earlier than those seen before, the data went back, and if they are others, another daemon has
+ * found that. Returns true if so. */
+bool identity_on_beats(struct identity *identity, const char *beats);
 
 /* Judge a sample. Returns true if another record was adopted. */
 bool identity_on_sample(struct identity *identity, const struct guard_periods *periods,

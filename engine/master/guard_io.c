@@ -126,12 +126,13 @@ static void write_heartbeat(struct master *master, int64_t now_ns)
     add_word(&words, "%s",
              in_full ? redis_script_text(REDIS_SCRIPT_HEARTBEAT)
                      : redis_script_sha1(REDIS_SCRIPT_HEARTBEAT));
-    add_word(&words, "%u", 3 + nodes_count(heartbeat->names));
+    add_word(&words, "%u", 4 + nodes_count(heartbeat->names));
     /* The keys contain the set id. What daemons of another set have left proves nothing for this
      * set, because their max_ttl may be shorter. */
     add_word(&words, "redlockd:clock:%s:%s", set_id, master->clock_id);
     add_word(&words, "redlockd:vouch:%s", set_id);
     add_word(&words, "redlockd:step:%s", set_id);
+    add_word(&words, "redlockd:beats:%s", set_id);
     for (uint32_t rest = heartbeat->names; rest != 0; rest = nodes_after_first(rest)) {
         char key[GUARD_NAME_KEY_MAX];
         guard_name_key(master->guard, nodes_first(rest), key);
@@ -145,6 +146,7 @@ static void write_heartbeat(struct master *master, int64_t now_ns)
     add_word(&words, "%" PRId64, heartbeat->fresh_ms);
     add_word(&words, "%s", heartbeat->step);
     add_word(&words, "%.*s", GUARD_DAEMON, master->daemon);
+    add_word(&words, "%s", heartbeat->beats);
     for (uint32_t rest = heartbeat->names; rest != 0; rest = nodes_after_first(rest))
         add_word(&words, "%s", heartbeat->servers[nodes_first(rest)]);
     send_command(master, PART_HEARTBEAT, words.words, now_ns);

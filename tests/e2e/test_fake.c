@@ -126,7 +126,8 @@ static void expect_same(const char *bytes, size_t len)
 static void expect_same_words(const char *const *words, size_t count)
 {
     char buf[REDIS_COMMAND_MAX];
-    size_t lens[18];
+    size_t lens[20];
+    ck_assert_uint_le(count, sizeof(lens) / sizeof(lens[0]));
     for (size_t i = 0; i < count; i++)
         lens[i] = strlen(words[i]);
     expect_same(buf, redis_format_words(words, lens, count, buf, sizeof(buf)));
@@ -261,6 +262,12 @@ static void try_record_write(void)
     freeReplyObject(replies[1]);
 }
 
+/* Without beats on it, each server would begin them at the time of its own clock. */
+static void set_beats(void)
+{
+    expect_same_words((const char *[]){"SET", "redlockd:beats:x", "5.9", "NX"}, 4);
+}
+
 static void try_heartbeat(void)
 {
     static const char *const servers[] = {
@@ -271,23 +278,39 @@ static void try_heartbeat(void)
     static const char *const daemons[] = {"a0", "a1", "a2", "a3", "a4", "a5",
                                           "a6", "a7", "a8", "a9", "aa", "ab"};
     static const char *const attestations[] = {"", "1700000000000000:5", "9700000000000000:5"};
-    expect_same_words(
-        (const char *[]){"EVALSHA", redis_script_sha1(REDIS_SCRIPT_HEARTBEAT), "5",
-                         "redlockd:clock:x", "redlockd:vouch:x", "redlockd:step:x",
-                         "redlockd:name:a", "redlockd:name:b", below(2) == 0 ? "" : "1:2:3:4:5",
-                         "60000", attestations[below(3)], "60000", "60000",
-                         below(2) == 0 ? "3000" : "-1", below(2) == 0 ? "-" : "9700000000001000",
-                         daemons[below(12)], servers[below(3)], servers[below(3)]},
-        18);
+    set_beats();
+    expect_same_words((const char *[]){"EVALSHA",
+                                       redis_script_sha1(REDIS_SCRIPT_HEARTBEAT),
+                                       "6",
+                                       "redlockd:clock:x",
+                                       "redlockd:vouch:x",
+                                       "redlockd:step:x",
+                                       "redlockd:beats:x",
+                                       "redlockd:name:a",
+                                       "redlockd:name:b",
+                                       below(2) == 0 ? "" : "1:2:3:4:5",
+                                       "60000",
+                                       attestations[below(3)],
+                                       "60000",
+                                       "60000",
+                                       below(2) == 0 ? "3000" : "-1",
+                                       below(2) == 0 ? "-" : "9700000000001000",
+                                       daemons[below(12)],
+                                       below(2) == 0 ? "" : "5.9",
+                                       servers[below(3)],
+                                       servers[below(3)]},
+                      20);
 }
 
 /* Sends a heartbeat without names. */
 static void heartbeat_with(const char *entry)
 {
-    expect_same_words((const char *[]){"EVALSHA", redis_script_sha1(REDIS_SCRIPT_HEARTBEAT), "3",
+    set_beats();
+    expect_same_words((const char *[]){"EVALSHA", redis_script_sha1(REDIS_SCRIPT_HEARTBEAT), "4",
                                        "redlockd:clock:x", "redlockd:vouch:x", "redlockd:step:x",
-                                       entry, "60000", "", "60000", "60000", "3000", "-", "a0"},
-                      14);
+                                       "redlockd:beats:x", entry, "60000", "", "60000", "60000",
+                                       "3000", "-", "a0", ""},
+                      16);
 }
 
 /* A heartbeat with the entry "-" announces a step of the clock: it writes the time of the step to
@@ -305,6 +328,40 @@ static void try_heartbeat_of_a_step(void)
     expect_same_words((const char *[]){"GET", "redlockd:vouch:x"}, 2);
     const char *step = master_text(&stage.masters[0], "GET redlockd:step:x");
     ck_assert_str_eq(step, "9700000000001000");
+}
+
+/* The daemon has seen later beats than those on the master. So the heartbeat begins new ones. */
+static void try_heartbeat_after_later_beats(void)
+{
+    const char *const words[] = {"EVALSHA",
+                                 redis_script_sha1(REDIS_SCRIPT_HEARTBEAT),
+                                 "4",
+                                 "redlockd:clock:x",
+                                 "redlockd:vouch:x",
+                                 "redlockd:step:x",
+                                 "redlockd:beats:x",
+                                 "",
+                                 "60000",
+                                 "",
+                                 "60000",
+                                 "60000",
+                                 "3000",
+                                 "-",
+                                 "a0",
+                                 "5.12"};
+    char buf[REDIS_COMMAND_MAX];
+    size_t lens[16];
+    expect_same_words((const char *[]){"SET", "redlockd:beats:x", "5.11"}, 3);
+    for (unsigned i = 0; i < 16; i++)
+        lens[i] = strlen(words[i]);
+    size_t len = redis_format_words(words, lens, 16, buf, sizeof(buf));
+    redisReply *replies[] = {ask_fake(buf, len), ask_real(buf, len)};
+    for (unsigned i = 0; i < 2; i++) {
+        ck_assert_msg(strncmp(replies[i]->str, " 1", 2) == 0, "%s", replies[i]->str);
+        ck_assert_ptr_nonnull(strstr(replies[i]->str, ".1 "));
+        freeReplyObject(replies[i]);
+    }
+    expect_same_words((const char *[]){"SET", "redlockd:beats:x", "5.11"}, 3);
 }
 
 /* A heartbeat removes an attestation whose time is in the future, because such an attestation was
@@ -377,6 +434,7 @@ START_TEST(the_fake_master_replies_like_a_real_one)
     try_heartbeat_on_a_void_attestation("9700000000000000:5");
     try_heartbeat_on_a_void_attestation("1700000000000000");
     try_heartbeat_of_a_step();
+    try_heartbeat_after_later_beats();
     for (unsigned i = 0; i < COMMANDS; i++) {
         unsigned what = below(100);
         if (what < 55)

@@ -295,6 +295,30 @@ static char run_lease(const struct run *run, const struct word *name, const stru
     return digit;
 }
 
+enum { BEATS = 48 };
+
+static bool parse_beats(const char *text, int64_t *first_us, int64_t *number)
+{
+    return sscanf(text, "%" SCNd64 ".%" SCNd64, first_us, number) == 2;
+}
+
+static void run_beats(const struct run *run, const struct word *name, const struct word *known,
+                      char beats[BEATS])
+{
+    const struct fake_key *key = key_find(run, name);
+    char text[BEATS];
+    int64_t first_us, number, known_first_us, known_number;
+    copy_word(text, sizeof(text), known);
+    bool found = key != NULL && parse_beats(key->value, &first_us, &number);
+    if (!found || (parse_beats(text, &known_first_us, &known_number) &&
+                   first_us == known_first_us && number < known_number)) {
+        first_us = run->now_us;
+        number = 0;
+    }
+    int len = snprintf(beats, BEATS, "%" PRId64 ".%" PRId64, first_us, number + 1);
+    key_set_text(run, name, beats, (size_t)len, 0);
+}
+
 static void run_heartbeat(const struct run *run)
 {
     unsigned keys = (unsigned)word_number(&run->words[2]);
@@ -304,6 +328,7 @@ static void run_heartbeat(const struct run *run)
     char entry[160] = "-";
     char attestation[GUARD_ATTESTATION_MAX] = "-";
     char step[32] = "-";
+    char beats[BEATS];
     size_t len = 0;
     struct fake_key *key = key_find(run, &names[0]);
     if (key != NULL)
@@ -339,10 +364,11 @@ static void run_heartbeat(const struct run *run)
     if (arguments[2].len > 0 && word_is(&arguments[6], step) &&
         word_number(&arguments[2]) <= run->now_us)
         key_set(run, &names[1], &arguments[2], word_number(&arguments[3]));
-    for (unsigned i = 3; i < keys; i++)
+    for (unsigned i = 4; i < keys; i++)
         answer[len++] = run_lease(run, &names[i], &arguments[5 + i], arguments);
-    len +=
-        (size_t)snprintf(answer + len, sizeof(answer) - len, " %s %s %s", attestation, step, entry);
+    run_beats(run, &names[3], &arguments[8], beats);
+    len += (size_t)snprintf(answer + len, sizeof(answer) - len, " %s %s %s %s", beats, attestation,
+                            step, entry);
     out_string(run->out, answer, len);
 }
 

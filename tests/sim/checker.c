@@ -169,8 +169,10 @@ void checker_on_old_data(struct sim *sim, const struct fake_data *data)
 void checker_on_set(struct sim *sim, unsigned master, const char *key, size_t key_len,
                     const char *value, size_t len, int64_t ends_ms)
 {
-    if (key_len == strlen(RECORD_KEY) && memcmp(key, RECORD_KEY, key_len) == 0)
+    if (key_len == strlen(RECORD_KEY) && memcmp(key, RECORD_KEY, key_len) == 0) {
         sim_note(sim, "    %c: %.*s\n", 'a' + master, (int)len, value);
+        sim->masters[master].rewound = false;
+    }
     unsigned resource = sim_resource(sim, key, key_len);
     if (len != LIMIT_TOKEN || resource == SIM_RESOURCES)
         return;

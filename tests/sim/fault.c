@@ -1,4 +1,6 @@
 #include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "protocol/units.h"
@@ -61,9 +63,9 @@ static void restart_end(struct sim *sim, struct sim_fault_run *run)
     start_master(sim, run->master, NULL);
 }
 
-/* Copy the data of the master now, for snapshot_end() or failback_end(). snapshot_end() kills the
- * master and starts it again with the copied data. It leaves a durable master alone, since the
- * daemons trust that such a master always starts with its last data. */
+/* Copy the data of the master now, for snapshot_end(), failback_end() or rewind_end().
+ * snapshot_end() kills the master and starts it again with the copied data. It leaves a durable
+ * master alone, since the daemons trust that such a master always starts with its last data. */
 static bool snapshot_begin(struct sim *sim, struct sim_fault_run *run)
 {
     struct sim_master *master = fault_some_master(sim, run);
@@ -126,6 +128,65 @@ static void failback_end(struct sim *sim, struct sim_fault_run *run)
     fake_new_replid(&master->redis, sim->ids);
     checker_on_data_loss(sim, run->master);
     checker_on_old_data(sim, &master->snapshot);
+}
+
+/* The value that the key with this name, or the first one with this beginning, has in the snapshot
+ * of the master; "" without one. */
+static const char *snapshot_value(const struct sim *sim, unsigned index, const char *name)
+{
+    const struct fake_data *data = &sim->masters[index].snapshot;
+    for (unsigned i = 0; i < data->count; i++)
+        if (strncmp(data->keys[i].name, name, strlen(name)) == 0)
+            return data->keys[i].value;
+    return "";
+}
+
+/* Are the first beats (protocol/heartbeat.lua) later than the second ones? */
+static bool is_later(const char *seen, const char *beats)
+{
+    int64_t first_us, number, than_first_us, than_number;
+    return sscanf(beats, "%" SCNd64 ".%" SCNd64, &than_first_us, &than_number) == 2 &&
+           sscanf(seen, "%" SCNd64 ".%" SCNd64, &first_us, &number) == 2 &&
+           first_us == than_first_us && number > than_number;
+}
+
+/* Does every daemon know the record in the snapshot, and later beats? */
+static bool all_have_seen_more(const struct sim *sim, unsigned index)
+{
+    const char *record = snapshot_value(sim, index, RECORD_KEY);
+    const char *beats = snapshot_value(sim, index, "redlockd:beats:");
+    for (unsigned i = 0; i < sim->daemon_count; i++) {
+        const struct sim_daemon *daemon = &sim->daemons[i];
+        const struct identity *seen = &daemon->engine.flights.guard.nodes[index].identity;
+        if (!daemon->alive || daemon->draining || strcmp(seen->adopted_text.text, record) != 0 ||
+            !is_later(seen->beats, beats))
+            return false;
+    }
+    return true;
+}
+
+/* The machine of the master is reset to a snapshot: the process is the same, and all connections
+ * are lost. A daemon that starts later cannot see this. So all daemons live until one of them has
+ * written a new record (fault_needs_daemons()). */
+static void rewind_end(struct sim *sim, struct sim_fault_run *run)
+{
+    struct sim_master *master = &sim->masters[run->master];
+    if (master->dead || sim->recovering || !all_have_seen_more(sim, run->master))
+        return;
+    sim_note(sim, "FAULT %c is reset to a snapshot of itself\n", 'a' + run->master);
+    net_kill_master(sim, run->master);
+    memcpy(&master->redis.data, &master->snapshot, sizeof(master->snapshot));
+    master->rewound = true;
+    checker_on_data_loss(sim, run->master);
+    checker_on_old_data(sim, &master->snapshot);
+}
+
+bool fault_needs_daemons(const struct sim *sim)
+{
+    bool needs = false;
+    for (unsigned i = 0; i < sim->node_count; i++)
+        needs = needs || sim->masters[i].rewound;
+    return needs;
 }
 
 static bool replica_begin(struct sim *sim, struct sim_fault_run *run)
@@ -354,7 +415,7 @@ static bool partition_begin(struct sim *sim, struct sim_fault_run *run)
 static bool daemon_kill_begin(struct sim *sim, struct sim_fault_run *run)
 {
     run->owner = sim_below(sim, sim->daemon_count);
-    if (!sim->daemons[run->owner].alive)
+    if (!sim->daemons[run->owner].alive || fault_needs_daemons(sim))
         return false;
     daemon_die(sim, run->owner, false);
     return true;
@@ -391,7 +452,7 @@ static bool daemon_end_begin(struct sim *sim, struct sim_fault_run *run)
 {
     run->owner = sim_below(sim, sim->daemon_count);
     struct sim_daemon *daemon = &sim->daemons[run->owner];
-    if (!daemon->alive || daemon->paused || daemon->draining)
+    if (!daemon->alive || daemon->paused || daemon->draining || fault_needs_daemons(sim))
         return false;
     daemon_drain(sim, run->owner);
     return true;
@@ -451,6 +512,7 @@ static const struct {
     {"loading", loading_begin, loading_end, 1, 1500},
     {"flush", flush_begin, NULL, 0, 0},
     {"failback", snapshot_begin, failback_end, 10, 3000},
+    {"rewind", snapshot_begin, rewind_end, 10, 4000},
     {"replica", replica_begin, replica_end, 10, 2000},
     {"evict", evict_begin, evict_end, 2500, 4000},
     {"unsaved", unsaved_begin, unsaved_end, 5, 3000},

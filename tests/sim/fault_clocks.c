@@ -96,7 +96,7 @@ bool fault_step_twice_begin(struct sim *sim, struct sim_fault_run *run)
     run->distance_ns = sim_between(sim, 6500 * 1000, 7200 * 1000);
     step_all(sim, run);
     run->owner = sim_below(sim, sim->daemon_count);
-    if (!sim->daemons[run->owner].alive)
+    if (!sim->daemons[run->owner].alive || fault_needs_daemons(sim))
         return true;
     daemon_die(sim, run->owner, false);
     fault_start_elsewhere(sim, run->owner);

@@ -7,6 +7,10 @@
 /* Draw a master for the fault. */
 struct sim_master *fault_some_master(struct sim *sim, struct sim_fault_run *run);
 
+/* Has the data of a master gone back, and no record shows it yet? Then no daemon may be replaced,
+ * since the new one could not know. */
+bool fault_needs_daemons(const struct sim *sim);
+
 /* Start a daemon on another host, that is with another clock. */
 void fault_start_elsewhere(struct sim *sim, unsigned index);
 

@@ -101,6 +101,8 @@ mutant durable-master-was-a-replica restart,loading,unsaved,failback,replica,flu
 mutant durable-master-has-evicted restart,loading,evict,partition,clients "$unfit" engine/guard/identity.c \
     's/ \&\& identity->evicted == 0//'
 
+mutant older-data-not-noticed rewind,clients "$unfit" engine/guard/identity.c \
+    's/^        identity->went_back = true;/        (void)identity;/'
 mutant newcomer-starts-with-full-margin step-twice,clients "$unfit" engine/guard/clock_monitor.c \
     '/^bool clock_monitor_inherit/,/^}/s/floor_ns = monitor->floor_ns - hidden_ns;/floor_ns = monitor->floor_ns;/'
 

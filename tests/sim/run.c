@@ -138,7 +138,7 @@ static void make_master(struct sim *sim, unsigned index, int64_t rate_ppm)
     master->redis.version = versions[sim_below(sim, sizeof(versions) / sizeof(versions[0]))];
     master->durable = sim_below(sim, 3) == 0;
     master->redis.fsync = master->durable ? "always" : NULL;
-    master->dead = master->hung = false;
+    master->dead = master->hung = master->rewound = false;
     master->steps = STEPS_UNDECIDED;
     master->data_loss_ns = master->ends_early_ns = sim->bootstrapped ? 0 : sim->now_ns;
     for (unsigned owner = 0; owner < SIM_OWNERS; owner++) {

@@ -107,6 +107,7 @@ struct sim_master {
                               forward by any distance; older keys may end early */
     enum sim_steps steps;  /* the kind of steps that its clock may take */
     bool durable;          /* configured as durable in the daemons */
+    bool rewound;          /* its data went back, and its record has not changed since */
     struct fake_data snapshot;
 };
 

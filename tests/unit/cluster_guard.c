@@ -66,6 +66,15 @@ void cluster_lease_to_another(struct cluster *cluster, unsigned node, const char
     cluster_set(cluster, node, cluster_guard_key(cluster, "name", rest), run_id, ttl_ms);
 }
 
+void cluster_next_beats(struct cluster *cluster, unsigned node, char beats[IDENTITY_BEATS])
+{
+    char first[24];
+    unsigned number;
+    const char *last = cluster->engine.flights.guard.nodes[node].identity.beats;
+    ck_assert_int_eq(sscanf(last, "%20[0-9].%u", first, &number), 2);
+    snprintf(beats, IDENTITY_BEATS, "%s.%u", first, number + 1);
+}
+
 /* --- faults of masters --- */
 
 void cluster_step_clock(struct cluster *cluster, unsigned first, unsigned last, int64_t seconds)

@@ -35,6 +35,9 @@ void cluster_forge(struct cluster *cluster, unsigned node, const char *word, con
 void cluster_lease_to_another(struct cluster *cluster, unsigned node, const char *rest,
                               int64_t ttl_ms);
 
+/* The beats that the node's answer to the next heartbeat will have. */
+void cluster_next_beats(struct cluster *cluster, unsigned node, char beats[IDENTITY_BEATS]);
+
 void cluster_step_clock(struct cluster *cluster, unsigned first, unsigned last, int64_t seconds);
 
 /* "a" is granted for 60 s, and its key is on A, B and C only. */

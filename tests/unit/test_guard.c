@@ -117,6 +117,34 @@ START_TEST(older_record_of_the_same_run_means_lost_data)
 }
 END_TEST
 
+/* A's data goes back to what it was three seconds before, record included, and A stays the same
+ * process (_i 0). Or A's machine is reset to a snapshot of three seconds before (_i 1): the
+ * connections are lost, too. */
+START_TEST(data_that_goes_back_costs_the_vote)
+{
+    static struct fake_data before;
+    before = w.masters[0].redis.data;
+    cluster_pass_ms(&w, 3000);
+    w.masters[0].redis.data = before;
+    if (_i == 1)
+        cluster_cut(&w, 0);
+    cluster_expect_quarantine(&w, 0, 0, "olddata");
+}
+END_TEST
+
+/* The lock is granted by A, B and C. Then A is reset to a snapshot from before the lock. */
+START_TEST(reset_master_counts_no_vote_for_a_lock_that_it_forgot)
+{
+    static struct fake_data before;
+    before = w.masters[0].redis.data;
+    cluster_pass_ms(&w, 3000);
+    cluster_lock_on_three(&w);
+    w.masters[0].redis.data = before;
+    cluster_cut(&w, 0);
+    cluster_expect_no_grant_for_s(&w, 57);
+}
+END_TEST
+
 START_TEST(unreadable_record_is_left_alone)
 {
     cluster_set(&w, 0, RECORD_KEY, "what is this", 0);
@@ -609,6 +637,8 @@ Suite *test_suite(void)
     tcase_add_test(tests, failover_recorded_by_a_newcomer_after_a_step_back_costs_the_vote);
     tcase_add_test(tests, loss_recorded_by_another_daemon_after_a_step_back_costs_the_vote);
     tcase_add_test(tests, older_record_of_the_same_run_means_lost_data);
+    tcase_add_loop_test(tests, data_that_goes_back_costs_the_vote, 0, 2);
+    tcase_add_test(tests, reset_master_counts_no_vote_for_a_lock_that_it_forgot);
     tcase_add_test(tests, unreadable_record_is_left_alone);
     tcase_add_test(tests, flush_right_before_a_lock_costs_the_vote);
     tcase_add_test(tests, restart_of_a_majority_allows_no_second_grant);

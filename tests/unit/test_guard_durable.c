@@ -194,6 +194,19 @@ START_TEST(older_record_that_another_daemon_has_renewed_is_not_durable)
 }
 END_TEST
 
+/* The master starts with an older file than its last one. Its record has not changed since. */
+START_TEST(restart_with_an_older_file_is_not_durable)
+{
+    open_durable("always");
+    static struct fake_data keys;
+    keys = w.masters[0].redis.data;
+    cluster_pass_ms(&w, 3000);
+    cluster_lock_on_three(&w);
+    restart_with_keys(&keys);
+    cluster_expect_no_grant_for_s(&w, 57);
+}
+END_TEST
+
 /* A restarts twice. After the second restart it has the data from before the first one, without the
  * lock that was granted in between. */
 START_TEST(restart_with_data_from_two_runs_ago_is_not_durable)
@@ -519,6 +532,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, durable_restart_does_not_shorten_a_quarantine);
     tcase_add_test(tests, durable_master_that_lost_its_data_has_no_vote);
     tcase_add_test(tests, restart_with_an_older_record_is_not_durable);
+    tcase_add_test(tests, restart_with_an_older_file_is_not_durable);
     tcase_add_test(tests, older_record_that_another_daemon_has_renewed_is_not_durable);
     tcase_add_test(tests, restart_with_data_from_two_runs_ago_is_not_durable);
     tcase_add_test(tests, single_daemon_does_not_wait_for_its_own_lease);

@@ -2,6 +2,7 @@
  * Each node name must lead to a server of its own, and always to the same one. The tests run the
  * guard in the engine, on fake masters and virtual time.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "protocol/units.h"
@@ -139,16 +140,21 @@ START_TEST(repeated_conflict_voids_votes_in_flight)
 {
     struct guard *guard = &w.engine.flights.guard;
     struct guard_heartbeat heartbeat;
-    const char other[] = "00001 - - -";
+    char beats[IDENTITY_BEATS];
+    char other[96];
     guard_heartbeat(guard, 0, w.now_ns, &heartbeat);
     ck_assert_uint_eq(heartbeat.names, 0x1f);
-    guard_on_heartbeat(guard, 0, &heartbeat, w.now_ns, other, sizeof(other) - 1, w.now_ns);
+    cluster_next_beats(&w, 0, beats);
+    size_t len = (size_t)snprintf(other, sizeof(other), "00001 %s - - -", beats);
+    guard_on_heartbeat(guard, 0, &heartbeat, w.now_ns, other, len, w.now_ns);
     cluster_expect_votes(&w, 4, 4, "repointed");
     w.now_ns++;
     guard->nodes[4].lease.conflict_until_ns = w.now_ns;
     cluster_expect_votes(&w, 4, 4, "-");
     uint32_t epoch = guard_epoch(guard, 4);
-    guard_on_heartbeat(guard, 0, &heartbeat, w.now_ns, other, sizeof(other) - 1, w.now_ns);
+    cluster_next_beats(&w, 0, beats);
+    len = (size_t)snprintf(other, sizeof(other), "00001 %s - - -", beats);
+    guard_on_heartbeat(guard, 0, &heartbeat, w.now_ns, other, len, w.now_ns);
     cluster_expect_votes(&w, 4, 4, "repointed");
     ck_assert_uint_ne(guard_epoch(guard, 4), epoch);
 }

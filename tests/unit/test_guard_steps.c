@@ -263,14 +263,16 @@ static enum guard_result take_sample(unsigned node, int64_t sent_ns)
     return guard_on_sample(&w.engine.flights.guard, node, &sample);
 }
 
-/* Deliver the answer to a heartbeat: "<attestation> <step> <entry>". */
+/* Deliver the answer to a heartbeat: "<attestation> <step> <entry>", after the next beats. */
 static void heartbeat_answered(unsigned node, int64_t sent_ns, const char *answer)
 {
     struct guard_heartbeat heartbeat;
-    char text[96];
+    char text[160];
+    char beats[IDENTITY_BEATS];
     guard_heartbeat(&w.engine.flights.guard, node, sent_ns, &heartbeat);
     heartbeat.names = 0;
-    size_t len = (size_t)snprintf(text, sizeof(text), " %s", answer);
+    cluster_next_beats(&w, node, beats);
+    size_t len = (size_t)snprintf(text, sizeof(text), " %s %s", beats, answer);
     guard_on_heartbeat(&w.engine.flights.guard, node, &heartbeat, sent_ns, text, len, w.now_ns);
 }
 
