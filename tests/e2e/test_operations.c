@@ -167,6 +167,49 @@ START_TEST(durable_masters_vote_immediately_after_a_restart)
 }
 END_TEST
 
+/* Runs the script in the folder of the masters' files; $n is the number of the master. */
+static void run_shell(const struct stage *stage, unsigned master, const char *script)
+{
+    char command[SANDBOX_FILE + 256];
+    snprintf(command, sizeof(command), "cd %s && n=%u && %s", stage->sandbox.dir, master, script);
+    ck_assert_int_eq(system(command), 0);
+}
+
+/* The number in the master's beats: protocol/heartbeat.lua. */
+static long long beats(struct master *master)
+{
+    return master_integer(master, "EVAL %s 0",
+                          "local key = redis.call('KEYS', 'redlockd:beats:*')[1]; "
+                          "return tonumber(string.match(redis.call('GET', key), '[0-9]+$'))");
+}
+
+/* Two masters start with the files that they had before the lock. */
+START_TEST(durable_masters_with_older_files_have_no_vote)
+{
+    struct stage stage;
+    long long before[2];
+    stage_open(&stage, __func__, &three_durable);
+    wait_durable(&stage);
+    for (unsigned i = 0; i < 2; i++) {
+        run_shell(&stage, i, "cp -r master-$n.aof older-$n");
+        before[i] = beats(&stage.masters[i]);
+    }
+    struct waiting waiting = waiting_for("two heartbeats");
+    for (unsigned i = 0; i < 2; i++)
+        while (beats(&stage.masters[i]) < before[i] + 2)
+            waiting_pause(&waiting);
+    client_lock(&stage.client, "a", "60s");
+    for (unsigned i = 0; i < 2; i++) {
+        master_kill(&stage.masters[i]);
+        run_shell(&stage, i, "rm -r master-$n.aof && mv older-$n master-$n.aof");
+        master_restart(&stage.masters[i]);
+    }
+    stage_wait_nodes(&stage, "reason=olddata", 2);
+    client_expect_match(&stage.client, "NOQUORUM 1/3 .*", "LOCK a 10s");
+    stage_close(&stage);
+}
+END_TEST
+
 /* Waits until each name lease has the signature of one daemon only. Then the signature of the
  * process that ran the bootstrap has expired. */
 static void wait_single_daemon(struct stage *stage)
@@ -534,6 +577,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, a_first_start_without_bootstrap_waits_for_max_ttl);
     tcase_add_test(tests, a_replaced_server_votes_after_max_ttl);
     tcase_add_test(tests, durable_masters_vote_immediately_after_a_restart);
+    tcase_add_test(tests, durable_masters_with_older_files_have_no_vote);
     tcase_add_test(tests, a_hold_survives_a_rolling_restart_of_durable_masters);
     tcase_add_test(tests, masters_without_persistence_are_never_durable);
     tcase_add_test(tests, reset_set_changes_the_list_of_nodes);
