@@ -312,7 +312,8 @@ START_TEST(an_error_of_the_daemon_is_shown)
     struct stage stage;
     stage_open(&stage, __func__, &short_plan);
     use_daemon(&stage.daemon);
-    expect(&stage, "lock --ttl 30s a", 125, "", "redlock: .*TTL must be between .* and 20s.*\n");
+    expect(&stage, "lock --ttl 30s a", 125, "",
+           "redlock: .*TTL 30s must be between .* and 20s.*\n");
     stage_close(&stage);
 }
 END_TEST
