@@ -313,7 +313,13 @@ START_TEST(an_error_of_the_daemon_is_shown)
     stage_open(&stage, __func__, &short_plan);
     use_daemon(&stage.daemon);
     expect(&stage, "lock --ttl 30s a", 125, "",
-           "redlock: .*TTL 30s must be between .* and 20s.*\n");
+           "redlock: .*TTL 30s must be between [0-9]+ms and 20s; to hold it for longer, use run or "
+           "extend\n");
+    expect(&stage, "lock --ttl 3ms a", 125, "",
+           "redlock: .*TTL 3ms must be between [0-9]+ms and 20s\n");
+    expect(&stage, "run --ttl 1h a true", 125, "",
+           "redlock: .*TTL 1h with HOLD must be between [0-9]+ms and 20s; run extends the lock "
+           "while the command runs\n");
     stage_close(&stage);
 }
 END_TEST
