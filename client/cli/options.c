@@ -164,6 +164,9 @@ static bool take_option(struct parser *parser, enum option_id id, const char *te
     case OPTION_FENCE:
         options->fence = true;
         return true;
+    case OPTION_QUIET:
+        options->quiet = true;
+        return true;
     case OPTION_ON_LOST:
         return signal_parse(text, &options->on_lost, &why) ||
                error_set(parser->error, "--on-lost: %s", why.text);
@@ -381,7 +384,7 @@ bool options_parse(int argc, char **argv, struct options *options, struct error 
         .wait_ms = WAIT_FOREVER,
         .on_lost = SIGTERM,
         .grace_ms = 10000,
-        .conflict_exit = 1,
+        .conflict_exit = CONFLICT_EXIT_DEFAULT,
     };
     if (parse(&parser, argc, argv))
         return true;

@@ -355,5 +355,7 @@ int wait_report(const struct options *options, const struct redlock *redlock,
     int code = report_failure(options, redlock, status, hint_ms);
     if (status != REDLOCK_HELD)
         return code;
-    return options->wait_ms != 0 ? EXIT_WAITED : options->conflict_exit;
+    if (options->conflict_exit != CONFLICT_EXIT_DEFAULT)
+        return options->conflict_exit;
+    return options->wait_ms != 0 ? EXIT_WAITED : EXIT_HELD;
 }

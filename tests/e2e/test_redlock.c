@@ -145,6 +145,9 @@ START_TEST(a_held_lock_is_refused_at_once_or_after_the_wait)
     expect(&stage, "lock --nonblock deploy", 1, "", "redlock: deploy: another client.*\n");
     expect(&stage, "lock --wait 0 deploy", 1, "", "redlock: deploy: another client.*\n");
     expect(&stage, "lock --wait 100ms deploy", 124, "", "redlock: deploy: another client.*\n");
+    expect(&stage, "lock -n --quiet deploy", 1, "", "");
+    expect(&stage, "lock -w 100ms -q deploy", 124, "", "");
+    expect(&stage, "lock -n -q --json deploy", 1, "\\{\"status\":\"held\",.*\\}\n", "");
     stage_close(&stage);
 }
 END_TEST
@@ -275,6 +278,7 @@ START_TEST(missing_masters_and_held_locks_exit_differently)
     open_stage(&stage, __func__);
     stage_stop_masters(&stage, 1, 2);
     expect(&stage, "lock -n a", 123, "", "redlock: a: .*\n");
+    expect(&stage, "lock -q -n a", 123, "", "redlock: a: .*\n");
     expect(&stage, "status a", 123, "", "redlock: a: .*\n");
     snprintf(words, sizeof(words), "unlock a %s", unknown_token);
     expect(&stage, words, 123, "", "redlock: a: .*\n");
@@ -288,9 +292,9 @@ END_TEST
 
 START_TEST(without_a_daemon_every_command_fails_at_once)
 {
-    static const char *const commands[] = {"lock a",   "status a", "nodes", "locks a",
-                                           "stats",    "clients",  "ping",  "lock --wait 1h a",
-                                           "lock -n a"};
+    static const char *const commands[] = {"lock a",    "status a", "nodes", "locks a",
+                                           "stats",     "clients",  "ping",  "lock --wait 1h a",
+                                           "lock -n a", "lock -q a"};
     struct stage stage;
     open_stage(&stage, __func__);
     for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
