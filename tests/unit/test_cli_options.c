@@ -245,6 +245,12 @@ START_TEST(unknown_option_is_answered_with_a_similar_one)
     refuse("lock --tll=3s a", "lock has no option \"--tll=3s\"; did you mean --ttl?");
     refuse("--jsno lock a", "redlock has no option \"--jsno\"; did you mean --json?");
     refuse("lock --immediately a", "lock has no option \"--immediately\"");
+    /* Names of other tools, of which some are similar to an option with another meaning. */
+    refuse("run --nowait a b", "run has no option \"--nowait\"; did you mean --nonblock?");
+    refuse("lock --no-wait a", "lock has no option \"--no-wait\"; did you mean --nonblock?");
+    refuse("run --nb a b", "run has no option \"--nb\"; did you mean --nonblock?");
+    refuse("status --nowait a", "status has no option \"--nowait\"");
+    refuse("lock --hold a", "lock has no option \"--hold\"");
     refuse("lock -x a", "lock has no option \"-x\"");
     refuse("lock -nx a", "lock has no option \"-x\"");
 }
