@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "tests/e2e/command.h"
+#include "tests/e2e/hostile_server.h"
 #include "tests/e2e/process.h"
 #include "tests/e2e/stage.h"
 #include "tests/e2e/terminal.h"
@@ -343,6 +344,29 @@ START_TEST(the_default_ttl_is_capped_by_max_ttl)
 }
 END_TEST
 
+/* A listing has at most LIMIT_LISTING_LINES lines and "more=". */
+START_TEST(a_listing_that_is_too_long_is_an_error)
+{
+    struct stage stage;
+    struct hostile_server *server = malloc(sizeof(*server));
+    char path[SANDBOX_FILE];
+    char script[SANDBOX_FILE + 128];
+    ck_assert_ptr_nonnull(server);
+    open_stage(&stage, __func__);
+    hostile_start(server, sandbox_path(&stage.sandbox, "hostile.sock", path));
+    snprintf(script, sizeof(script),
+             "$REDLOCK nodes --url unix:%s >$TMPDIR/nodes; echo $?; wc -l <$TMPDIR/nodes", path);
+    hostile_set(server, &(struct hostile_plan){.kind = HOSTILE_LONG, .at = 1001});
+    expect_script(&stage, script, 0, "0\n1001\n", "");
+    hostile_set(server, &(struct hostile_plan){.kind = HOSTILE_LONG, .at = 1002});
+    expect_script(&stage, script, 0, "125\n0\n",
+                  "redlock: redlockd sent a listing of more than 1001 lines\n");
+    hostile_stop(server);
+    free(server);
+    stage_close(&stage);
+}
+END_TEST
+
 START_TEST(usage_errors_suggest_the_right_usage)
 {
     struct stage stage;
@@ -661,6 +685,7 @@ static TCase *case_failures(void)
     tcase_add_test(tests, without_a_daemon_every_command_fails_at_once);
     tcase_add_test(tests, an_error_of_the_daemon_is_shown);
     tcase_add_test(tests, the_default_ttl_is_capped_by_max_ttl);
+    tcase_add_test(tests, a_listing_that_is_too_long_is_an_error);
     tcase_add_test(tests, usage_errors_suggest_the_right_usage);
     tcase_add_test(tests, a_failed_write_of_the_result_is_an_error);
     tcase_add_test(tests, the_url_comes_from_the_option_or_the_environment);
