@@ -127,8 +127,8 @@ START_TEST(a_stopped_parent_costs_no_lock)
 }
 END_TEST
 
-/* The supervisor tells the parent of each stop of the command. A parent that is stopped itself reads
- * nothing, but the supervisor must not wait for it. */
+/* The supervisor tells the parent of each stop of the command. A parent that is stopped itself
+ * reads nothing, but the supervisor must not wait for it. */
 START_TEST(a_command_that_stops_all_the_time_ends_with_its_lock)
 {
     start(WORDS("--ttl", "10s", "a", SHELL("echo ready; while :; do kill -STOP $$; done")));
