@@ -84,7 +84,7 @@ static enum request_error fail_word(struct error *error, enum request_error code
 }
 
 struct duration {
-    char text[32];
+    char text[QUOTE_MAX + 8];
 };
 
 static struct duration duration(int64_t ms)
@@ -93,6 +93,19 @@ static struct duration duration(int64_t ms)
     struct text text = {.buf = duration.text, .size = sizeof(duration.text) - 1};
     text_duration(&text, ms * NS_PER_MS);
     return duration;
+}
+
+/* The duration that the word stands for, with its unit: clients that send 30 may mean seconds. The
+ * word itself, in quotes, if it is 0 or too large. */
+static struct duration duration_of(const struct request_word *word)
+{
+    struct duration quoted = {""};
+    struct text text = {.buf = quoted.text, .size = sizeof(quoted.text) - 1};
+    int64_t ms = 0;
+    if (request_parse_time(word->at, word->len, &ms) == REQUEST_FINE && ms > 0)
+        return duration(ms);
+    text_quoted(&text, word->at, word->len, QUOTE_MAX);
+    return quoted;
 }
 
 /* --- words --- */
@@ -287,8 +300,9 @@ static enum request_error take_ttl(const struct request_word *word,
         request->ttl_ms = ms;
         return REQUEST_FINE;
     }
-    return fail(error, REQUEST_TTL_RANGE, "TTL must be between %s and %s",
-                duration(limits->ttl_min_ms).text, duration(limits->ttl_max_ms).text);
+    return fail(error, REQUEST_TTL_RANGE, "TTL %s must be between %s and %s",
+                duration_of(word).text, duration(limits->ttl_min_ms).text,
+                duration(limits->ttl_max_ms).text);
 }
 
 static enum request_error take_label(const struct request_word *word, struct request *request,
@@ -329,7 +343,8 @@ static enum request_error take_wait(const struct request_word *word, struct requ
                          " is not a time; write 30s, 500ms, or milliseconds");
     if (parsed == REQUEST_FINE && request->wait_ms <= LIMIT_WAIT_MS)
         return REQUEST_FINE;
-    return fail(error, REQUEST_WAIT_RANGE, "WAIT must be at most %s", duration(LIMIT_WAIT_MS).text);
+    return fail(error, REQUEST_WAIT_RANGE, "WAIT %s must be at most %s", duration_of(word).text,
+                duration(LIMIT_WAIT_MS).text);
 }
 
 /* The names of the slots are the name of the resource with "#1" to "#<n>" appended. */
@@ -403,15 +418,17 @@ static enum request_error take_options(const struct request_word *options, size_
 }
 
 /* With HOLD the TTL must leave the daemon time for an extension, so its minimum is larger. */
-static enum request_error fail_hold(const struct request_limits *limits, struct error *error)
+static enum request_error fail_hold(const struct request_word *ttl,
+                                    const struct request_limits *limits, struct error *error)
 {
     int64_t least_ms =
         limits->hold_ttl_min_ms > limits->ttl_min_ms ? limits->hold_ttl_min_ms : limits->ttl_min_ms;
-    return fail(error, REQUEST_TTL_RANGE,
-                least_ms > limits->ttl_max_ms
-                    ? "HOLD needs a TTL of at least %s, but max_ttl is %s; lock without HOLD"
-                    : "TTL with HOLD must be between %s and %s",
-                duration(least_ms).text, duration(limits->ttl_max_ms).text);
+    if (least_ms > limits->ttl_max_ms)
+        return fail(error, REQUEST_TTL_RANGE,
+                    "HOLD needs a TTL of at least %s, but max_ttl is %s; lock without HOLD",
+                    duration(least_ms).text, duration(limits->ttl_max_ms).text);
+    return fail(error, REQUEST_TTL_RANGE, "TTL %s with HOLD must be between %s and %s",
+                duration_of(ttl).text, duration(least_ms).text, duration(limits->ttl_max_ms).text);
 }
 
 /* Parse the arguments of LOCK. The caller has checked that there are at least two. */
@@ -427,11 +444,11 @@ static enum request_error parse_lock(const struct request_word *words, size_t co
      * LOCK_WORDS words after LOCK. */
     for (size_t i = 2; i < count && i < LOCK_WORDS && failed == REQUEST_TTL_RANGE; i++)
         if (option_of(&words[i]) == OPTION_HOLD)
-            return fail_hold(limits, error);
+            return fail_hold(&words[1], limits, error);
     if (failed == REQUEST_FINE && count > 2)
         failed = take_options(words + 2, count - 2, request, error);
     if (failed == REQUEST_FINE && request->hold && request->ttl_ms < limits->hold_ttl_min_ms)
-        return fail_hold(limits, error);
+        return fail_hold(&words[1], limits, error);
     return failed;
 }
 

@@ -38,8 +38,8 @@ const char *suggest_nearest(const char *text, const char *const *words)
 {
     const char *nearest = NULL;
     size_t len = strlen(text);
-    /* One above the limit: a word with more than len / 3 + 1 changes is not suggested. */
-    size_t smallest = len / 3 + 2;
+    /* One above the limit: a third of the letters may be wrong, or one letter of a short word. */
+    size_t smallest = (len < 5 ? 1 : (len + 1) / 3) + 1;
     if (len > WORD_MAX)
         return NULL;
     for (; *words != NULL; words++) {

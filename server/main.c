@@ -157,6 +157,11 @@ static struct config *load(const struct flags *flags)
         config->listens[0].any_port = true;
         return config;
     }
+    if (flags->file == NULL && access(default_file, F_OK) != 0 && errno == ENOENT) {
+        fprintf(stderr, "%s: %s; -c FILE names another file, and redlockd --dev needs none\n",
+                default_file, strerror(ENOENT));
+        return NULL;
+    }
     return config_load(flags->file != NULL ? flags->file : default_file,
                        flags->dev ? CONFIG_DEV : CONFIG_NORMAL, stderr);
 }

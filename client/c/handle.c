@@ -340,10 +340,11 @@ static int fail_connect(struct error *error, const char *what, const char *why)
     return -1;
 }
 
-static int connect_unix(const struct address *address, int64_t until_ns, struct error *error)
+static int connect_unix(const struct address *address, int64_t timeout_ns, struct error *error)
 {
     struct sockaddr_un where = {.sun_family = AF_UNIX};
     char why[128];
+    int64_t until_ns = handle_clock_ns() + timeout_ns;
     memcpy(where.sun_path, address->path, strlen(address->path) + 1);
     int fd = connect_one((const struct sockaddr *)&where, sizeof(where), until_ns);
     return fd >= 0 ? fd
@@ -352,7 +353,7 @@ static int connect_unix(const struct address *address, int64_t until_ns, struct 
 
 /* Tries each address of the host. Each gets an equal share of the time left, so that an address
  * that does not answer cannot use up all of it. */
-static int connect_tcp(const struct address *address, int64_t until_ns, struct error *error)
+static int connect_tcp(const struct address *address, int64_t timeout_ns, struct error *error)
 {
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
     struct addrinfo *found = NULL;
@@ -365,6 +366,7 @@ static int connect_tcp(const struct address *address, int64_t until_ns, struct e
     int failed = getaddrinfo(address->host, port, &hints, &found);
     if (failed != 0)
         return fail_connect(error, "the host name does not resolve", gai_strerror(failed));
+    int64_t until_ns = handle_clock_ns() + timeout_ns;
     for (const struct addrinfo *it = found; it != NULL; it = it->ai_next)
         left++;
     errno = ETIMEDOUT;
@@ -386,9 +388,8 @@ static int connect_tcp(const struct address *address, int64_t until_ns, struct e
  * why. The timeout does not include the name lookup. */
 static int connect_to(const struct address *address, int64_t timeout_ns, struct error *error)
 {
-    int64_t until_ns = handle_clock_ns() + timeout_ns;
-    return address->kind == ADDRESS_UNIX ? connect_unix(address, until_ns, error)
-                                         : connect_tcp(address, until_ns, error);
+    return address->kind == ADDRESS_UNIX ? connect_unix(address, timeout_ns, error)
+                                         : connect_tcp(address, timeout_ns, error);
 }
 
 static enum redlock_status connect_anew(struct redlock *redlock)

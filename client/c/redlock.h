@@ -278,6 +278,10 @@ enum redlock_status redlock_list(struct redlock *redlock, const char *listing,
  * Up to 1024 requests can be under way at once. Each request gets one answer, in any order. The
  * blocking functions can be called in between: they keep the answers to other requests for
  * redlock_next().
+ *
+ * Two things block: connecting does, in a redlock_start_ function; and if a request was given up on
+ * a connection that has requested LINGER locks, and the daemon does not answer, closing this
+ * connection takes up to 200 ms.
  */
 enum redlock_event_kind {
     REDLOCK_EVENT_ANSWER, /* the answer to request `id` */

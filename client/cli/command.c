@@ -20,14 +20,15 @@ static int version(const struct options *options);
 const struct command commands[] = {
     {"run", command_run,
      "[--ttl T] [--wait T | --nonblock] [--slots N] [--fence]\n"
-     "                   [--on-lost SIGNAL] [--grace T] [--conflict-exit N]\n"
+     "                   [--quiet] [--on-lost SIGNAL] [--grace T] [--conflict-exit N]\n"
      "                   [--also NAME]... NAME [--] COMMAND [ARGS...]",
      "run a command while holding a lock", OPERANDS_NAME_COMMAND, OPTIONS_RUN,
      "Exit status: that of COMMAND; 128+n if signal n ended it; 122 if the lock was\n"
-     "lost and COMMAND was stopped in time, with all processes it started. max_hold of\n"
-     "the daemon limits the run time. The environment of COMMAND has REDLOCK_RESOURCE,\n"
-     "_TOKEN, _DEADLINE_MS, _URL, _HELD and, with --fence, _FENCE.\n"},
-    {"lock", command_lock, "[--ttl T] [--wait T | --nonblock] [--slots N] [--fence] NAME",
+     "lost and COMMAND was stopped, with all its processes. Runs for at most max_hold\n"
+     "of the daemon. Sets REDLOCK_RESOURCE, _TOKEN, _DEADLINE_MS, _URL, _HELD, _FENCE.\n"},
+    {"lock", command_lock,
+     "[--ttl T] [--wait T | --nonblock] [--slots N] [--fence]\n"
+     "                    [--quiet] NAME",
      "acquire a lock and print its token", OPERANDS_NAME, OPTIONS_LOCK,
      "Prints TOKEN, then with --fence FENCE, then with --slots the name of the slot,\n"
      "NAME#K. The lock is not extended; it expires after --ttl.\n"

@@ -12,22 +12,28 @@
 #include "client/cli/report.h"
 #include "client/cli/table.h"
 #include "client/cli/terminal.h"
+#include "protocol/limits.h"
 
-/* A daemon sends at most 1000 lines. */
-enum { LINES_MAX = 1024, LISTING_SIZE = 512 };
+/* The last line is "more=" if the daemon has truncated the listing. */
+enum { LINES_MAX = LIMIT_LISTING_LINES + 1, LISTING_SIZE = 512 };
 
 struct lines {
     char *line[LINES_MAX];
     size_t count;
-    bool failed; /* out of memory */
+    bool too_many;
+    bool no_memory;
 };
 
 static void keep(void *context, const char *text)
 {
     struct lines *lines = context;
-    char *copy = lines->count < LINES_MAX ? strdup(text) : NULL;
+    if (lines->count == LINES_MAX) {
+        lines->too_many = true;
+        return;
+    }
+    char *copy = strdup(text);
     if (copy == NULL)
-        lines->failed = true;
+        lines->no_memory = true;
     else
         lines->line[lines->count++] = copy;
 }
@@ -81,6 +87,13 @@ static void write_lines(const struct lines *lines)
         puts(lines->line[i]);
 }
 
+static int report_too_many(const struct options *options)
+{
+    char what[64];
+    snprintf(what, sizeof(what), "redlockd sent a listing of more than %d lines", LINES_MAX);
+    return report_status(options, REDLOCK_GARBLED, -1, what);
+}
+
 int command_listing(const struct options *options)
 {
     char listing[LISTING_SIZE];
@@ -93,7 +106,9 @@ int command_listing(const struct options *options)
     int code = EXIT_DONE;
     if (status != REDLOCK_OK)
         code = report_failure(options, redlock, status, -1);
-    else if (lines.failed)
+    else if (lines.too_many)
+        code = report_too_many(options);
+    else if (lines.no_memory)
         code = report_status(options, REDLOCK_MEMORY, -1, "out of memory for the listing");
     else if (options->json)
         write_json(&lines);

@@ -9,9 +9,9 @@
 /* This program, even if its file has been replaced meanwhile. */
 static const char program[] = "/proc/self/exe";
 
-/* All words but those of COMMAND: the program and "run", two flags, six options with a number,
+/* All words but those of COMMAND: the program and "run", three flags, six options with a number,
  * "--also" and a name for each further lock, and NAME between two "--". */
-enum { WORDS_MAX = 2 + 2 + 6 + 2 * NAMES_MAX + 3 };
+enum { WORDS_MAX = 2 + 3 + 6 + 2 * NAMES_MAX + 3 };
 
 struct words {
     char **argv;
@@ -41,6 +41,8 @@ static void add_options(struct words *words, const struct options *options)
         add(words, "--json");
     if (options->fence)
         add(words, "--fence");
+    if (options->quiet)
+        add(words, "--quiet");
     /* Only the default TTL adapts to the daemon's max_ttl. */
     if (options->given & OPTION_BIT(OPTION_TTL))
         add_number(words, "ttl", options->ttl_ms, "ms");
@@ -49,7 +51,8 @@ static void add_options(struct words *words, const struct options *options)
     add_number(words, "timeout", options->timeout_ms, "ms");
     add_number(words, "on-lost", options->on_lost, "");
     add_number(words, "grace", options->grace_ms, "ms");
-    add_number(words, "conflict-exit", options->conflict_exit, "");
+    if (options->conflict_exit != CONFLICT_EXIT_DEFAULT)
+        add_number(words, "conflict-exit", options->conflict_exit, "");
 }
 
 void nested_free(char **argv)

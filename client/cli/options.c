@@ -49,20 +49,40 @@ static bool fail_misplaced(struct parser *parser, const char *word)
                : error_set(parser->error, "%s takes no %s", command_name(parser), word);
 }
 
-static bool fail_unknown(struct parser *parser, const char *word)
+/* Names that other tools use for these options. */
+static const struct {
+    const char *word;
+    enum option_id meant;
+} option_aliases[] = {
+    {"nb", OPTION_NONBLOCK},
+    {"nowait", OPTION_NONBLOCK},
+    {"no-wait", OPTION_NONBLOCK},
+};
+
+/* The allowed option with this meaning or a similar name, or NULL. */
+static const char *nearest_option(const struct parser *parser, const char *word)
 {
     const char *words[OPTION_COUNT + 1] = {NULL};
-    char name[QUOTED_MAX] = "";
     unsigned count = 0;
-    /* "--tll=30s": the name ends at the "=". */
-    snprintf(name, sizeof(name), "%.*s", (int)strcspn(word, "="), word);
-    for (unsigned id = 0; id < OPTION_COUNT; id++) {
-        if (strcmp(option_rules[id].word, name + 2) == 0)
-            return fail_misplaced(parser, name);
+    for (size_t i = 0; i < sizeof(option_aliases) / sizeof(option_aliases[0]); i++)
+        if (strcmp(option_aliases[i].word, word) == 0 &&
+            parser->allowed & OPTION_BIT(option_aliases[i].meant))
+            return option_rules[option_aliases[i].meant].word;
+    for (unsigned id = 0; id < OPTION_COUNT; id++)
         if (parser->allowed & OPTION_BIT(id))
             words[count++] = option_rules[id].word;
-    }
-    const char *meant = suggest_nearest(name + 2, words);
+    return suggest_nearest(word, words);
+}
+
+static bool fail_unknown(struct parser *parser, const char *word)
+{
+    char name[QUOTED_MAX] = "";
+    /* "--tll=30s": the name ends at the "=". */
+    snprintf(name, sizeof(name), "%.*s", (int)strcspn(word, "="), word);
+    for (unsigned id = 0; id < OPTION_COUNT; id++)
+        if (strcmp(option_rules[id].word, name + 2) == 0)
+            return fail_misplaced(parser, name);
+    const char *meant = nearest_option(parser, name + 2);
     return error_set(parser->error, "%s has no option %s%s%s%s", command_name(parser),
                      quote(parser, word), meant != NULL ? "; did you mean --" : "",
                      meant != NULL ? meant : "", meant != NULL ? "?" : "");
@@ -163,6 +183,9 @@ static bool take_option(struct parser *parser, enum option_id id, const char *te
         return take_number(parser, "slots", text, 1, LIMIT_SLOTS, &options->slots);
     case OPTION_FENCE:
         options->fence = true;
+        return true;
+    case OPTION_QUIET:
+        options->quiet = true;
         return true;
     case OPTION_ON_LOST:
         return signal_parse(text, &options->on_lost, &why) ||
@@ -381,7 +404,7 @@ bool options_parse(int argc, char **argv, struct options *options, struct error 
         .wait_ms = WAIT_FOREVER,
         .on_lost = SIGTERM,
         .grace_ms = 10000,
-        .conflict_exit = 1,
+        .conflict_exit = CONFLICT_EXIT_DEFAULT,
     };
     if (parse(&parser, argc, argv))
         return true;

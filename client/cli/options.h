@@ -20,9 +20,11 @@ struct command;
     X(OPTION_NONBLOCK, "nonblock", 'n', NULL, "do not wait; same as --wait 0")                     \
     X(OPTION_SLOTS, "slots", 0, "N", "NAME is a semaphore, which N clients may hold at once")      \
     X(OPTION_FENCE, "fence", 0, NULL, "get a fencing token, which rises with each grant")          \
+    X(OPTION_QUIET, "quiet", 'q', NULL, "no message if another client holds the lock")             \
     X(OPTION_ON_LOST, "on-lost", 0, "SIGNAL", "signal for COMMAND if the lock is lost (TERM)")     \
     X(OPTION_GRACE, "grace", 0, "T", "time from that signal until KILL (10s)")                     \
-    X(OPTION_CONFLICT_EXIT, "conflict-exit", 'E', "N", "exit status if the lock is held (1)")      \
+    X(OPTION_CONFLICT_EXIT, "conflict-exit", 'E', "N",                                             \
+      "exit status if the lock is held (1; 124 after a wait)")                                     \
     X(OPTION_ALSO, "also", 0, "NAME", "lock this name too; may be given more than once")           \
     X(OPTION_URL, "url", 0, "URL", "daemon address ($REDLOCK_URL, or tcp://127.0.0.1:7335)")       \
     X(OPTION_SECRET_FILE, "secret-file", 0, "FILE", "file with the secret ($REDLOCK_SECRET_FILE)") \
@@ -54,12 +56,12 @@ enum {
     OPTIONS_EVERYWHERE = OPTIONS_DAEMON | OPTION_BIT(OPTION_JSON) | OPTION_BIT(OPTION_HELP) |
                          OPTION_BIT(OPTION_VERSION),
     OPTIONS_LOCK = OPTION_BIT(OPTION_TTL) | OPTION_BIT(OPTION_WAIT) | OPTION_BIT(OPTION_NONBLOCK) |
-                   OPTION_BIT(OPTION_SLOTS) | OPTION_BIT(OPTION_FENCE),
+                   OPTION_BIT(OPTION_SLOTS) | OPTION_BIT(OPTION_FENCE) | OPTION_BIT(OPTION_QUIET),
     OPTIONS_RUN = OPTIONS_LOCK | OPTION_BIT(OPTION_ON_LOST) | OPTION_BIT(OPTION_GRACE) |
                   OPTION_BIT(OPTION_CONFLICT_EXIT) | OPTION_BIT(OPTION_ALSO),
 };
 
-enum { WAIT_FOREVER = -1 };
+enum { WAIT_FOREVER = -1, CONFLICT_EXIT_DEFAULT = -1 };
 
 enum { NAMES_MAX = 16 }; /* NAME and those of --also */
 
@@ -77,10 +79,11 @@ struct options {
     int64_t wait_ms; /* WAIT_FOREVER: no limit; 0: do not wait */
     int slots;       /* 0: not given */
     bool fence;
+    bool quiet; /* no message if another client holds the lock; JSON is printed all the same */
 
     int on_lost; /* signal number */
     int64_t grace_ms;
-    int conflict_exit;
+    int conflict_exit; /* CONFLICT_EXIT_DEFAULT: EXIT_HELD, or EXIT_WAITED after a wait */
 
     /* With --also, `name` is the first of all names in byte order, and `also` has the others in
      * that order. The names are valid, and differ. */

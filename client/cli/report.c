@@ -66,9 +66,10 @@ int report_status(const struct options *options, enum redlock_status status, int
 {
     char name[REPORT_NAME];
     int code = exit_of(status);
-    if (code != EXIT_FAILED && options->name != NULL)
+    bool silent = options->quiet && status == REDLOCK_HELD;
+    if (!silent && code != EXIT_FAILED && options->name != NULL)
         report_message("%s: %s", report_name(options->name, name), message);
-    else
+    else if (!silent)
         report_message("%s", message);
     if (options->json) {
         struct json json = report_begin(options, status);

@@ -40,8 +40,8 @@ int64_t retry_at_ns(int64_t now_ns, int64_t ends_ns);
 
 /*
  * For a user who gave no TTL: reads the daemon's max_ttl from its error message. The text after the
- * code "ttl-range" names times such as "13ms" and "1m", and the greatest of them is max_ttl. If it
- * is shorter than *ttl_ms, stores it there and returns true.
+ * code "ttl-range" names times such as "30s", "13ms" and "10s", and the last of them is max_ttl. If
+ * it is shorter than *ttl_ms, stores it there and returns true.
  */
 bool ttl_shorten(const char *message, int64_t *ttl_ms);
 

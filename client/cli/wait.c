@@ -20,6 +20,7 @@
 enum {
     PROBE_INTERVAL_S = 10, /* interval of requests that only show that the daemon is alive */
     SHOWN_MAX = 512,
+    MESSAGE_MAX = 1024,
 };
 
 struct wait {
@@ -328,11 +329,33 @@ enum redlock_status wait_for_lock(struct redlock *redlock, const struct options 
     return status;
 }
 
+/* What to add to an error about the TTL; "" for other errors. The daemon's message is about one
+ * request of the protocol, which the user has not written. */
+static const char *ttl_advice(const struct options *options, enum redlock_status status,
+                              const char *message)
+{
+    int64_t ttl_ms = options->ttl_ms;
+    if (status != REDLOCK_REFUSED || strstr(message, "ttl-range") == NULL)
+        return "";
+    if (options->argv != NULL)
+        return "; run extends the lock while the command runs";
+    return ttl_shorten(message, &ttl_ms) ? "; to hold it for longer, use run or extend" : "";
+}
+
 int wait_report(const struct options *options, const struct redlock *redlock,
                 enum redlock_status status, int64_t hint_ms)
 {
+    char text[MESSAGE_MAX];
+    const char *message = redlock_error(redlock);
+    const char *advice = ttl_advice(options, status, message);
+    if (advice[0] != '\0') {
+        snprintf(text, sizeof(text), "%s%s", message, advice);
+        return report_status(options, status, hint_ms, text);
+    }
     int code = report_failure(options, redlock, status, hint_ms);
     if (status != REDLOCK_HELD)
         return code;
-    return options->wait_ms != 0 ? EXIT_WAITED : options->conflict_exit;
+    if (options->conflict_exit != CONFLICT_EXIT_DEFAULT)
+        return options->conflict_exit;
+    return options->wait_ms != 0 ? EXIT_WAITED : EXIT_HELD;
 }

@@ -4,7 +4,7 @@ _redlock_commands='run lock unlock extend status break locks nodes clients stats
 
 _redlock_options()
 {
-    local lock='--ttl --wait --nonblock --slots --fence' common='--url --secret-file --timeout --json --help'
+    local lock='--ttl --wait --nonblock --slots --fence --quiet' common='--url --secret-file --timeout --json --help'
     case $1 in
     run) echo "$lock --on-lost --grace --conflict-exit --also $common" ;;
     lock) echo "$lock $common" ;;

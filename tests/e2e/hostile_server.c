@@ -262,6 +262,18 @@ static bool flood(int fd, const char *tag, bool listing)
     return false;
 }
 
+static bool send_listing(struct hostile_server *server, int fd, const char *tag, size_t count)
+{
+    char line[128];
+    while (count-- > 0) {
+        snprintf(line, sizeof(line), "#%.32s node=n1 vote=yes\n", tag);
+        if (!send_bytes(server, fd, line, strlen(line)))
+            return false;
+    }
+    snprintf(line, sizeof(line), "#%.32s END\n", tag);
+    return send_bytes(server, fd, line, strlen(line));
+}
+
 /* --- the thread --- */
 
 static bool on_request(struct hostile_server *server, int fd, char *line)
@@ -283,6 +295,7 @@ static bool on_request(struct hostile_server *server, int fd, char *line)
     struct prng prng = {prng_draw(&server->prng)};
     pthread_mutex_unlock(&server->mutex);
 
+    bool nodes = strncmp(space + 1, "NODES", 5) == 0;
     size_t len = strlen(bytes);
     size_t at = plan.at < len ? plan.at : len;
     if (plan.delay_ms > 0)
@@ -302,7 +315,10 @@ static bool on_request(struct hostile_server *server, int fd, char *line)
     case HOSTILE_SILENT:
         return true;
     case HOSTILE_FLOOD:
-        return flood(fd, line + 1, strncmp(space + 1, "NODES", 5) == 0);
+        return flood(fd, line + 1, nodes);
+    case HOSTILE_LONG:
+        return nodes ? send_listing(server, fd, line + 1, plan.at)
+                     : send_bytes(server, fd, bytes, len);
     case HOSTILE_RANDOM:
         return misbehave_at_random(server, &prng, fd, bytes);
     }

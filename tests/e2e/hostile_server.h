@@ -22,6 +22,7 @@ enum hostile_kind {
     HOSTILE_SPLIT,  /* the reply in two pieces, split at byte `at` */
     HOSTILE_SILENT, /* no reply */
     HOSTILE_FLOOD,  /* endless lines without END for NODES, else endless warnings */
+    HOSTILE_LONG,   /* a listing of `at` lines for NODES */
     HOSTILE_RANDOM, /* random faults, drawn from `seed` */
 };
 

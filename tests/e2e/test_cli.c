@@ -4,6 +4,7 @@
 #include <regex.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tests/e2e/command.h"
 #include "tests/e2e/daemon.h"
@@ -286,6 +287,24 @@ START_TEST(missing_file_is_named)
 }
 END_TEST
 
+/* The file is missing where redlockd is not installed. */
+START_TEST(without_a_configuration_the_alternatives_are_named)
+{
+    struct sandbox sandbox;
+    struct command command;
+    if (access("/etc/redlockd/redlockd.yaml", F_OK) == 0)
+        return;
+    sandbox_open(&sandbox, __func__);
+    run(&command, &sandbox, NULL, NULL, NULL, NULL);
+    check_status(&command, WRONG_CONFIGURATION);
+    ck_assert_str_eq(command.errors,
+                     "/etc/redlockd/redlockd.yaml: No such file or directory; -c FILE names "
+                     "another file, and redlockd --dev needs none\n");
+    command_free(&command);
+    sandbox_close(&sandbox);
+}
+END_TEST
+
 START_TEST(a_directory_is_refused_as_configuration)
 {
     struct sandbox sandbox;
@@ -330,6 +349,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, duplicate_key_is_refused);
     tcase_add_test(tests, a_public_listener_is_refused_without_insecure);
     tcase_add_test(tests, missing_file_is_named);
+    tcase_add_test(tests, without_a_configuration_the_alternatives_are_named);
     tcase_add_test(tests, a_directory_is_refused_as_configuration);
     tcase_add_test(tests, the_example_configuration_is_valid);
     suite_add_tcase(suite, tests);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "tests/e2e/command.h"
+#include "tests/e2e/hostile_server.h"
 #include "tests/e2e/process.h"
 #include "tests/e2e/stage.h"
 #include "tests/e2e/terminal.h"
@@ -145,6 +146,9 @@ START_TEST(a_held_lock_is_refused_at_once_or_after_the_wait)
     expect(&stage, "lock --nonblock deploy", 1, "", "redlock: deploy: another client.*\n");
     expect(&stage, "lock --wait 0 deploy", 1, "", "redlock: deploy: another client.*\n");
     expect(&stage, "lock --wait 100ms deploy", 124, "", "redlock: deploy: another client.*\n");
+    expect(&stage, "lock -n --quiet deploy", 1, "", "");
+    expect(&stage, "lock -w 100ms -q deploy", 124, "", "");
+    expect(&stage, "lock -n -q --json deploy", 1, "\\{\"status\":\"held\",.*\\}\n", "");
     stage_close(&stage);
 }
 END_TEST
@@ -275,6 +279,7 @@ START_TEST(missing_masters_and_held_locks_exit_differently)
     open_stage(&stage, __func__);
     stage_stop_masters(&stage, 1, 2);
     expect(&stage, "lock -n a", 123, "", "redlock: a: .*\n");
+    expect(&stage, "lock -q -n a", 123, "", "redlock: a: .*\n");
     expect(&stage, "status a", 123, "", "redlock: a: .*\n");
     snprintf(words, sizeof(words), "unlock a %s", unknown_token);
     expect(&stage, words, 123, "", "redlock: a: .*\n");
@@ -288,9 +293,9 @@ END_TEST
 
 START_TEST(without_a_daemon_every_command_fails_at_once)
 {
-    static const char *const commands[] = {"lock a",   "status a", "nodes", "locks a",
-                                           "stats",    "clients",  "ping",  "lock --wait 1h a",
-                                           "lock -n a"};
+    static const char *const commands[] = {"lock a",    "status a", "nodes", "locks a",
+                                           "stats",     "clients",  "ping",  "lock --wait 1h a",
+                                           "lock -n a", "lock -q a"};
     struct stage stage;
     open_stage(&stage, __func__);
     for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
@@ -312,7 +317,14 @@ START_TEST(an_error_of_the_daemon_is_shown)
     struct stage stage;
     stage_open(&stage, __func__, &short_plan);
     use_daemon(&stage.daemon);
-    expect(&stage, "lock --ttl 30s a", 125, "", "redlock: .*TTL must be between .* and 20s.*\n");
+    expect(&stage, "lock --ttl 30s a", 125, "",
+           "redlock: .*TTL 30s must be between [0-9]+ms and 20s; to hold it for longer, use run or "
+           "extend\n");
+    expect(&stage, "lock --ttl 3ms a", 125, "",
+           "redlock: .*TTL 3ms must be between [0-9]+ms and 20s\n");
+    expect(&stage, "run --ttl 1h a true", 125, "",
+           "redlock: .*TTL 1h with HOLD must be between [0-9]+ms and 20s; run extends the lock "
+           "while the command runs\n");
     stage_close(&stage);
 }
 END_TEST
@@ -328,6 +340,29 @@ START_TEST(the_default_ttl_is_capped_by_max_ttl)
     expect(&stage, "lock --json a", 0, ".*\"left_ms\":1[0-9]{4},.*\n", "");
     expect_script(&stage, "token=$($REDLOCK lock b) && $REDLOCK extend b $token", 0,
                   "at least 1[0-9]\\.[0-9]s\n", "");
+    stage_close(&stage);
+}
+END_TEST
+
+/* A listing has at most LIMIT_LISTING_LINES lines and "more=". */
+START_TEST(a_listing_that_is_too_long_is_an_error)
+{
+    struct stage stage;
+    struct hostile_server *server = malloc(sizeof(*server));
+    char path[SANDBOX_FILE];
+    char script[SANDBOX_FILE + 128];
+    ck_assert_ptr_nonnull(server);
+    open_stage(&stage, __func__);
+    hostile_start(server, sandbox_path(&stage.sandbox, "hostile.sock", path));
+    snprintf(script, sizeof(script),
+             "$REDLOCK nodes --url unix:%s >$TMPDIR/nodes; echo $?; wc -l <$TMPDIR/nodes", path);
+    hostile_set(server, &(struct hostile_plan){.kind = HOSTILE_LONG, .at = 1001});
+    expect_script(&stage, script, 0, "0\n1001\n", "");
+    hostile_set(server, &(struct hostile_plan){.kind = HOSTILE_LONG, .at = 1002});
+    expect_script(&stage, script, 0, "125\n0\n",
+                  "redlock: redlockd sent a listing of more than 1001 lines\n");
+    hostile_stop(server);
+    free(server);
     stage_close(&stage);
 }
 END_TEST
@@ -650,6 +685,7 @@ static TCase *case_failures(void)
     tcase_add_test(tests, without_a_daemon_every_command_fails_at_once);
     tcase_add_test(tests, an_error_of_the_daemon_is_shown);
     tcase_add_test(tests, the_default_ttl_is_capped_by_max_ttl);
+    tcase_add_test(tests, a_listing_that_is_too_long_is_an_error);
     tcase_add_test(tests, usage_errors_suggest_the_right_usage);
     tcase_add_test(tests, a_failed_write_of_the_result_is_an_error);
     tcase_add_test(tests, the_url_comes_from_the_option_or_the_environment);

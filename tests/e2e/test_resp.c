@@ -30,9 +30,9 @@ struct example {
 /* The same in RESP2 and RESP3. */
 static const struct example common[] = {
     {"LOCK a", "-ERR bad-arguments LOCK takes <resource> <ttl> .*"},
-    {"lock a 1ms", "-ERR ttl-range TTL must be between [0-9]+ms and 1m"},
+    {"lock a 1ms", "-ERR ttl-range TTL 1ms must be between [0-9]+ms and 1m"},
     {"LOCK a soon", "-ERR bad-time .*"},
-    {"LOCK a 10s WAIT 25h", "-ERR wait-range WAIT must be at most 24h"},
+    {"LOCK a 10s WAIT 25h", "-ERR wait-range WAIT 25h must be at most 24h"},
     {"LOCK a 10s LINGER", "-ERR bad-arguments LINGER needs HOLD; write HOLD LINGER"},
     {"LOCK a 10s SLOTS 1001", "-ERR slots-range .*"},
     {"UNLOCK a x", "-ERR bad-token .*"},

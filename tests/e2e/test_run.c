@@ -44,7 +44,22 @@ START_TEST(a_lock_held_elsewhere_has_its_own_exit_codes)
     ck_assert_int_eq(run(WORDS("--nonblock", "a", "echo", "ran")), 1);
     ck_assert_int_eq(run(WORDS("-n", "-E", "9", "a", "echo", "ran")), 9);
     ck_assert_int_eq(run(WORDS("--wait", "50ms", "a", "echo", "ran")), 124);
+    ck_assert_int_eq(run(WORDS("-w", "50ms", "-E", "9", "a", "echo", "ran")), 9);
+    ck_assert(wrapper_complained(&wrapper, "redlock: a: another client"));
     ck_assert_uint_eq(wrapper_count_output(&wrapper, "ran"), 0);
+}
+END_TEST
+
+START_TEST(a_quiet_run_that_is_not_granted_the_lock_prints_nothing)
+{
+    client_expect_match(&stage.client, "OK .*", "LOCK a 60s");
+    ck_assert_int_eq(run(WORDS("-n", "-q", "-E", "0", "a", "echo", "ran")), 0);
+    ck_assert(!wrapper_complained(&wrapper, "redlock"));
+    ck_assert_int_eq(run(WORDS("-w", "50ms", "--quiet", "-E", "0", "a", "echo", "ran")), 0);
+    ck_assert(!wrapper_complained(&wrapper, "redlock"));
+    ck_assert_uint_eq(wrapper_count_output(&wrapper, "ran"), 0);
+    ck_assert_int_eq(run(WORDS("-n", "-q", "-E", "0", "b", SHELL("echo bad >&2; exit 3"))), 3);
+    ck_assert(wrapper_complained(&wrapper, "bad"));
 }
 END_TEST
 
@@ -216,6 +231,7 @@ Suite *test_suite(void)
     tcase_add_test(codes, the_exit_code_is_that_of_the_command);
     tcase_add_test(codes, a_command_that_cannot_run_has_the_exit_codes_of_env);
     tcase_add_test(codes, a_lock_held_elsewhere_has_its_own_exit_codes);
+    tcase_add_test(codes, a_quiet_run_that_is_not_granted_the_lock_prints_nothing);
     tcase_add_test(codes, without_quorum_or_daemon_the_command_does_not_run);
     tcase_add_test(codes, the_environment_describes_the_lock);
     suite_add_tcase(suite, codes);

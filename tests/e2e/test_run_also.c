@@ -129,12 +129,17 @@ START_TEST(any_lock_held_elsewhere_has_the_exit_codes_of_one_lock)
 {
     char json[64];
     client_lock(&stage.client, names[_i], "60s");
+    ck_assert_int_eq(
+        run(WORDS("-q", "-w", "50ms", "-E", "0", "--also", "c", "--also", "b", "a", "echo", "ran")),
+        0);
+    ck_assert(!wrapper_complained(&wrapper, "another client"));
     ck_assert_int_eq(run(WORDS("-n", "--also", "c", "--also", "b", "a", "echo", "ran")), 1);
     ck_assert_int_eq(run(WORDS("-n", "-E", "9", "--also", "c", "--also", "b", "a", "echo", "ran")),
                      9);
     ck_assert_int_eq(
         run(WORDS("--json", "-w", "50ms", "--also", "c", "--also", "b", "a", "echo", "ran")), 124);
     ck_assert_uint_eq(wrapper_count_output(&wrapper, "ran"), 0);
+    ck_assert(wrapper_complained(&wrapper, "another client"));
     snprintf(json, sizeof(json), "{\"status\":\"held\",\"resource\":\"%s\"", names[_i]);
     ck_assert_uint_eq(wrapper_count_output(&wrapper, json), 1);
     for (int i = 0; i < NAMES; i++)

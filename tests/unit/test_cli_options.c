@@ -63,7 +63,8 @@ START_TEST(options_have_defaults)
     ck_assert(!options->fence);
     ck_assert_int_eq(options->on_lost, SIGTERM);
     ck_assert_int_eq(options->grace_ms, 10000);
-    ck_assert_int_eq(options->conflict_exit, 1);
+    ck_assert_int_eq(options->conflict_exit, CONFLICT_EXIT_DEFAULT);
+    ck_assert(!options->quiet);
 }
 END_TEST
 
@@ -99,7 +100,7 @@ START_TEST(run_takes_all_its_options)
     const struct options *options = accept(
         &line,
         "run --ttl 1m --wait 2m --slots 3 --fence --on-lost USR1 --grace 3s --conflict-exit 99 "
-        "deploy -- make -j2 --json");
+        "--quiet deploy -- make -j2 --json");
     ck_assert_str_eq(options->command->name, "run");
     ck_assert_int_eq(options->ttl_ms, 60000);
     ck_assert_int_eq(options->wait_ms, 120000);
@@ -108,6 +109,7 @@ START_TEST(run_takes_all_its_options)
     ck_assert_int_eq(options->on_lost, SIGUSR1);
     ck_assert_int_eq(options->grace_ms, 3000);
     ck_assert_int_eq(options->conflict_exit, 99);
+    ck_assert(options->quiet);
     ck_assert_str_eq(options->name, "deploy");
     ck_assert_str_eq(options->argv[0], "make");
     ck_assert_str_eq(options->argv[1], "-j2");
@@ -123,6 +125,8 @@ START_TEST(short_forms_are_those_of_flock)
     const struct options *options = accept(&line, "run -n -E 7 deploy make");
     ck_assert_int_eq(options->wait_ms, 0);
     ck_assert_int_eq(options->conflict_exit, 7);
+    ck_assert_int_eq(accept(&line, "run -E 0 deploy make")->conflict_exit, 0);
+    ck_assert(accept(&line, "lock -q deploy")->quiet);
     ck_assert_int_eq(accept(&line, "lock -w 5s deploy")->wait_ms, 5000);
     ck_assert_int_eq(accept(&line, "lock -w5s deploy")->wait_ms, 5000);
     ck_assert_int_eq(accept(&line, "lock -w 0 deploy")->wait_ms, 0);
@@ -241,6 +245,12 @@ START_TEST(unknown_option_is_answered_with_a_similar_one)
     refuse("lock --tll=3s a", "lock has no option \"--tll=3s\"; did you mean --ttl?");
     refuse("--jsno lock a", "redlock has no option \"--jsno\"; did you mean --json?");
     refuse("lock --immediately a", "lock has no option \"--immediately\"");
+    /* Names of other tools, of which some are similar to an option with another meaning. */
+    refuse("run --nowait a b", "run has no option \"--nowait\"; did you mean --nonblock?");
+    refuse("lock --no-wait a", "lock has no option \"--no-wait\"; did you mean --nonblock?");
+    refuse("run --nb a b", "run has no option \"--nb\"; did you mean --nonblock?");
+    refuse("status --nowait a", "status has no option \"--nowait\"");
+    refuse("lock --hold a", "lock has no option \"--hold\"");
     refuse("lock -x a", "lock has no option \"-x\"");
     refuse("lock -nx a", "lock has no option \"-x\"");
 }
@@ -251,6 +261,7 @@ START_TEST(option_of_another_command_is_refused)
     refuse("status --ttl 3s a", "status takes no --ttl");
     refuse("--ttl 3s lock a", "--ttl must follow the command");
     refuse("lock -E 3 a", "lock takes no -E");
+    refuse("status -q a", "status takes no -q");
     refuse("-n lock a", "-n must follow the command");
 }
 END_TEST

@@ -11,16 +11,17 @@ START_TEST(ttl_is_shortened_to_the_limit_in_the_error)
         const char *message;
         int64_t ttl_ms; /* 30000: unchanged */
     } rows[] = {
-        {"redlockd rejected the request: ttl-range TTL must be between 13ms and 10s", 10000},
-        {"redlockd rejected the request: ttl-range TTL must be between 13ms and 10s.", 10000},
-        {"ttl-range TTL with HOLD must be between 186ms and 1500ms", 1500},
+        {"redlockd rejected the request: ttl-range TTL 30s must be between 13ms and 10s", 10000},
+        {"redlockd rejected the request: ttl-range TTL 30s must be between 13ms and 10s.", 10000},
+        {"ttl-range TTL must be between 13ms and 10s", 10000},
+        {"ttl-range TTL 30s with HOLD must be between 186ms and 1500ms", 1500},
         {"ttl-range HOLD needs a TTL of at least 186ms, but max_ttl is 100ms; lock without HOLD",
-         186},
-        {"ttl-range TTL must be between 13ms and 1m", 30000},
-        {"ttl-range TTL must be between 13ms and 30s", 30000},
+         100},
+        {"ttl-range TTL 3ms must be between 13ms and 1m", 30000},
+        {"ttl-range TTL 3ms must be between 13ms and 30s", 30000},
         {"ttl-range", 30000},
         {"ttl-range 0s 5 7x", 30000},
-        {"wait-range WAIT must be at most 10s", 30000},
+        {"wait-range WAIT 25h must be at most 10s", 30000},
         {"", 30000},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

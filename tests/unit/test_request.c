@@ -191,7 +191,8 @@ static const struct {
      "LINGER needs HOLD; write HOLD LINGER"},
     {"LOCK a 1s HOLD linger Linger", REQUEST_BAD_ARGUMENTS,
      "LOCK option \"Linger\" is given twice"},
-    {"LOCK a 999ms LINGER HOLD", REQUEST_TTL_RANGE, "TTL with HOLD must be between 1s and 1m"},
+    {"LOCK a 999ms LINGER HOLD", REQUEST_TTL_RANGE,
+     "TTL 999ms with HOLD must be between 1s and 1m"},
     {"LOCK a 1s FENCE HOLD LINGER WAIT 1s now a b c d e f", REQUEST_BAD_ARGUMENTS,
      "LOCK option \"now\" is unknown; " LOCK_USAGE},
     {"LOCK a 1s FENCE HOLD WAIT 1s now a b c d e f", REQUEST_BAD_ARGUMENTS,
@@ -199,12 +200,13 @@ static const struct {
     {"LOCK a 1s WAIT", REQUEST_BAD_ARGUMENTS, "WAIT needs a time, for example WAIT 30s"},
     {"LOCK a 1s WAIT HOLD", REQUEST_BAD_TIME,
      "\"HOLD\" is not a time; write 30s, 500ms, or milliseconds"},
-    {"LOCK a 1s WAIT 86400001", REQUEST_WAIT_RANGE, "WAIT must be at most 24h"},
-    {"LOCK a 1s WAIT 999999999999999", REQUEST_WAIT_RANGE, "WAIT must be at most 24h"},
-    {"LOCK a 999ms HOLD", REQUEST_TTL_RANGE, "TTL with HOLD must be between 1s and 1m"},
-    {"LOCK a 1h FENCE HOLD", REQUEST_TTL_RANGE, "TTL with HOLD must be between 1s and 1m"},
-    {"LOCK a 1h a b c d e f g h i j HOLD", REQUEST_TTL_RANGE, "TTL must be between 13ms and 1m"},
-    {"LOCK a 1h FENCE", REQUEST_TTL_RANGE, "TTL must be between 13ms and 1m"},
+    {"LOCK a 1s WAIT 86400001", REQUEST_WAIT_RANGE, "WAIT 86400001ms must be at most 24h"},
+    {"LOCK a 1s WAIT 999999999999999", REQUEST_WAIT_RANGE,
+     "WAIT \"999999999999999\" must be at most 24h"},
+    {"LOCK a 999ms HOLD", REQUEST_TTL_RANGE, "TTL 999ms with HOLD must be between 1s and 1m"},
+    {"LOCK a 1h FENCE HOLD", REQUEST_TTL_RANGE, "TTL 1h with HOLD must be between 1s and 1m"},
+    {"LOCK a 1h a b c d e f g h i j HOLD", REQUEST_TTL_RANGE, "TTL 1h must be between 13ms and 1m"},
+    {"LOCK a 1h FENCE", REQUEST_TTL_RANGE, "TTL 1h must be between 13ms and 1m"},
     {"LOCK a 1s SLOTS", REQUEST_BAD_ARGUMENTS, "SLOTS needs a number, for example SLOTS 3"},
     {"LOCK a 1s SLOTS 1 SLOTS 2", REQUEST_BAD_ARGUMENTS, "LOCK option \"SLOTS\" is given twice"},
     {"LOCK a 1s SLOTS 0", REQUEST_SLOTS_RANGE, "SLOTS must be between 1 and 1000, not \"0\""},
@@ -246,15 +248,17 @@ static const struct {
     {"LOCK a -1s", REQUEST_BAD_TIME, "\"-1s\" is not a time; write 30s, 500ms, or milliseconds"},
     {"LOCK a 1.5s", REQUEST_BAD_TIME, "\"1.5s\" is not a time; write 30s, 500ms, or milliseconds"},
     {"LOCK a 1S", REQUEST_BAD_TIME, "\"1S\" is not a time; write 30s, 500ms, or milliseconds"},
-    {"LOCK a 12", REQUEST_TTL_RANGE, "TTL must be between 13ms and 1m"},
-    {"LOCK a 60001", REQUEST_TTL_RANGE, "TTL must be between 13ms and 1m"},
-    {"LOCK a 999999999999999", REQUEST_TTL_RANGE, "TTL must be between 13ms and 1m"},
-    {"LOCK a 2562048h", REQUEST_TTL_RANGE, "TTL must be between 13ms and 1m"},
-    {"LOCK a 99999999999999999999", REQUEST_TTL_RANGE, "TTL must be between 13ms and 1m"},
+    {"LOCK a 12", REQUEST_TTL_RANGE, "TTL 12ms must be between 13ms and 1m"},
+    {"LOCK a 60001", REQUEST_TTL_RANGE, "TTL 60001ms must be between 13ms and 1m"},
+    {"LOCK a 999999999999999", REQUEST_TTL_RANGE,
+     "TTL \"999999999999999\" must be between 13ms and 1m"},
+    {"LOCK a 2562048h", REQUEST_TTL_RANGE, "TTL \"2562048h\" must be between 13ms and 1m"},
+    {"LOCK a 99999999999999999999", REQUEST_TTL_RANGE,
+     "TTL \"99999999999999999999\" must be between 13ms and 1m"},
     {"LOCK a 99999999999999999999x", REQUEST_BAD_TIME,
      "\"99999999999999999999x\" is not a time; write 30s, 500ms, or milliseconds"},
-    {"LOCK a 0", REQUEST_TTL_RANGE, "TTL must be between 13ms and 1m"},
-    {"EXTEND a " TOKEN " 61s", REQUEST_TTL_RANGE, "TTL must be between 13ms and 1m"},
+    {"LOCK a 0", REQUEST_TTL_RANGE, "TTL \"0\" must be between 13ms and 1m"},
+    {"EXTEND a " TOKEN " 61s", REQUEST_TTL_RANGE, "TTL 61s must be between 13ms and 1m"},
 };
 
 START_TEST(each_invalid_line_has_its_code_and_advice)
@@ -286,7 +290,7 @@ START_TEST(least_ttl_of_a_hold_is_at_least_that_of_any_lock)
         .ttl_min_ms = 2032, .ttl_max_ms = 10000, .hold_ttl_min_ms = 186, .key_prefix = ""};
     struct request held;
     ck_assert_int_eq(request_parse(line, strlen(line), &strict, &held, &error), REQUEST_TTL_RANGE);
-    ck_assert_str_eq(error.text, "TTL with HOLD must be between 2032ms and 10s");
+    ck_assert_str_eq(error.text, "TTL 2s with HOLD must be between 2032ms and 10s");
 }
 END_TEST
 

@@ -19,6 +19,18 @@ START_TEST(suggestion_is_similar_or_none)
 }
 END_TEST
 
+START_TEST(word_with_half_of_its_letters_changed_is_not_similar)
+{
+    static const char *const words[] = {"help", "wait", "release", NULL};
+    ck_assert_ptr_null(suggest_nearest("hold", words));
+    ck_assert_str_eq(suggest_nearest("hlep", words), "help");
+    ck_assert_str_eq(suggest_nearest("wai", words), "wait");
+    ck_assert_str_eq(suggest_nearest("waitt", words), "wait");
+    ck_assert_str_eq(suggest_nearest("relaese", words), "release");
+    ck_assert_str_eq(suggest_nearest("rlease", words), "release");
+}
+END_TEST
+
 START_TEST(first_of_equally_similar_words_is_suggested)
 {
     static const char *const words[] = {"lock", "locks", "lack", NULL};
@@ -42,6 +54,7 @@ Suite *test_suite(void)
     Suite *suite = suite_create("suggest");
     TCase *tests = tcase_create("suggest");
     tcase_add_test(tests, suggestion_is_similar_or_none);
+    tcase_add_test(tests, word_with_half_of_its_letters_changed_is_not_similar);
     tcase_add_test(tests, first_of_equally_similar_words_is_suggested);
     tcase_add_test(tests, swapped_letters_count_as_one_mistake);
     suite_add_tcase(suite, tests);

@@ -163,7 +163,7 @@ test('each_reply_has_its_error', () => {
     ['DENIED authenticate first', api.DeniedError],
     ['LIMIT waiters', api.UnavailableError],
     ['SHUTDOWN', api.UnavailableError],
-    ['ERR ttl-range TTL must be between 13ms and 1m', api.ExecutionError],
+    ['ERR ttl-range TTL 1h must be between 13ms and 1m', api.ExecutionError],
   ]) {
     const error = replyError(reply, 'a', 'unix:/x');
     assert.equal(error.constructor, type);

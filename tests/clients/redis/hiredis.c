@@ -120,7 +120,7 @@ static void run_locks(redisContext *a, redisContext *b)
 
 static void run_errors(redisContext *context)
 {
-    expect_error(context, "ERR ttl-range TTL must be between", "LOCK x 1ms");
+    expect_error(context, "ERR ttl-range TTL 1ms must be between", "LOCK x 1ms");
     ok("error");
     expect_error(context, "NOPERM", "BREAK x");
     ok("denied");

@@ -52,7 +52,7 @@ assert.equal(await a.call('UNLOCK', 'f', first[1]), 'OK');
 assert((await a.call('LOCK', 'f', '30s', 'FENCE'))[4] > first[4]);
 ok('fence');
 
-await assert.rejects(a.call('LOCK', 'x', '1ms'), /ERR ttl-range TTL must be between/);
+await assert.rejects(a.call('LOCK', 'x', '1ms'), /ERR ttl-range TTL 1ms must be between/);
 ok('error');
 
 const stranger = connect('wrong', { retryStrategy: null });

@@ -57,7 +57,7 @@ assert.equal(await ask(a, 'UNLOCK', 'f', first[1]), 'OK');
 assert((await ask(a, 'LOCK', 'f', '30s', 'FENCE'))[4] > first[4]);
 ok('fence');
 
-await assert.rejects(ask(a, 'LOCK', 'x', '1ms'), /ERR ttl-range TTL must be between/);
+await assert.rejects(ask(a, 'LOCK', 'x', '1ms'), /ERR ttl-range TTL 1ms must be between/);
 ok('error');
 
 const stranger = create('wrong', {

@@ -56,7 +56,7 @@ expect($a->unlock('f', $first[1]) eq 'OK', 'UNLOCK');
 expect(($a->lock('f', '30s', 'FENCE'))[4] > $first[4], 'FENCE');
 ok('fence');
 
-expect(error_of($a, 'lock', 'x', '1ms') =~ /ttl-range TTL must be between/, 'the error');
+expect(error_of($a, 'lock', 'x', '1ms') =~ /ttl-range TTL 1ms must be between/, 'the error');
 ok('error');
 
 eval { connect_as('wrong') };

@@ -38,7 +38,7 @@ ok fence
 
 # With -e, an error is exit status 1.
 if reply=$(cli -e LOCK x 1ms 2>&1); then fail "$reply"; fi
-case $reply in *'ttl-range TTL must be between '*) ok error ;; *) fail "$reply" ;; esac
+case $reply in *'ttl-range TTL 1ms must be between '*) ok error ;; *) fail "$reply" ;; esac
 
 reply=$(REDISCLI_AUTH=wrong cli PING 2>&1) || :
 case $reply in *'WRONGPASS wrong secret'*) ok secret ;; *) fail "$reply" ;; esac

@@ -64,7 +64,7 @@ def main():
     assert a.execute_command("LOCK", "f", "30s", "FENCE")[4] > first[4]
     ok("fence")
 
-    assert "ttl-range TTL must be between" in error_of(a, "LOCK", "x", "1ms")
+    assert "ttl-range TTL 1ms must be between" in error_of(a, "LOCK", "x", "1ms")
     ok("error")
 
     try:

@@ -51,7 +51,7 @@ expect a.call(["UNLOCK", "f", first[1]]) == "OK", "UNLOCK"
 expect a.call(%w[LOCK f 30s FENCE])[4] > first[4], "FENCE"
 ok "fence"
 
-expect error_of(a, "LOCK", "x", "1ms").include?("ttl-range TTL must be between"), "the error"
+expect error_of(a, "LOCK", "x", "1ms").include?("ttl-range TTL 1ms must be between"), "the error"
 ok "error"
 
 expect error_of(connect("wrong"), "PING").include?("WRONGPASS"), "a wrong secret"
