@@ -423,7 +423,7 @@ class AsyncLock(LockBase):
         await extended.future
         self.check()
         if extended.error is not None:
-            raise extended.error
+            raise extended.take_error()
 
     @property
     def lost(self) -> asyncio.Event:

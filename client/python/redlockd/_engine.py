@@ -79,10 +79,11 @@ class Io(Protocol):
 class Timed:
     """An object whose on_due() the engine calls at due_ns. See Engine.at()."""
 
-    __slots__ = ("due_ns",)
+    __slots__ = ("due_ns", "timer")
 
     def __init__(self) -> None:
         self.due_ns = NEVER
+        self.timer = 0  # its number in Engine._timers, if due_ns is not NEVER
 
     def on_due(self, engine: Engine, now: int) -> None:
         raise NotImplementedError
@@ -272,10 +273,24 @@ class Ping(Call):
 Done = Callable[["Outcome", int], None]
 
 
-class Outcome:
+class Failed:
+    """What may have an error for the caller."""
+
+    __slots__ = ("error",)
+    error: Optional[RedlockError]
+
+    def take_error(self) -> RedlockError:
+        """To raise it. An error that was raised refers to the function, with all its variables. If
+        one of these referred to the error, all of them would live until a collection."""
+        error, self.error = self.error, None
+        assert error is not None
+        return error
+
+
+class Outcome(Failed):
     """The end of a TokenCall."""
 
-    __slots__ = ("word", "deadline_ns", "error")
+    __slots__ = ("word", "deadline_ns")
 
     def __init__(self, word: bytes, deadline_ns: int, error: Optional[RedlockError]) -> None:
         self.word = word  # b"OK", b"GONE", or b"" with an error
@@ -570,6 +585,10 @@ class _LostEarly(Timed):
 # --- leases ---
 
 
+def _ignore(lease: Lease) -> None:
+    pass
+
+
 class Lease(Timed):
     """A granted lock."""
 
@@ -656,10 +675,13 @@ class Engine(Timed):
         self.queue: Deque[Call] = deque()
         self.leases: Set[Lease] = set()
         self.closed = False
+        self.failure: Optional[BaseException] = None  # why it was closed, unless by close()
         self.was_open = False
-        self._heap: List[Tuple[int, int, Timed]] = []
-        self._order = itertools.count()
-        self._timers = 0  # objects with a due_ns; entries of the heap can be outdated
+        # The heap has due_ns and number of each timer, also of some that were stopped. Those must not
+        # refer to their objects, which would keep locks and clients alive.
+        self._heap: List[Tuple[int, int]] = []
+        self._timers: Dict[int, Timed] = {}
+        self._numbers = itertools.count()
         self._tried: Dict[int, str] = {}  # addresses that failed in this pass, and why
         self._avoid_until_ns = [0] * len(addresses)
         self._passes = 0  # passes over all addresses that failed in a row
@@ -670,29 +692,31 @@ class Engine(Timed):
 
     def at(self, timed: Timed, due_ns: int) -> None:
         """Calls timed.on_due() at this time, and not at the time that was set before."""
-        if timed.due_ns == NEVER:
-            self._timers += 1
-        timed.due_ns = due_ns
-        heapq.heappush(self._heap, (due_ns, next(self._order), timed))
-        if len(self._heap) > 2 * self._timers + 64:
-            self._heap = [entry for entry in self._heap if entry[2].due_ns == entry[0]]
+        if timed.due_ns != NEVER:
+            del self._timers[timed.timer]
+        timed.due_ns, timed.timer = due_ns, next(self._numbers)
+        self._timers[timed.timer] = timed
+        heapq.heappush(self._heap, (due_ns, timed.timer))
+        if len(self._heap) > 2 * len(self._timers) + 64:
+            self._heap = [entry for entry in self._heap if entry[1] in self._timers]
             heapq.heapify(self._heap)
 
     def stop_timer(self, timed: Timed) -> None:
         if timed.due_ns != NEVER:
             timed.due_ns = NEVER
-            self._timers -= 1
-            if self._timers == 0:
-                self._heap.clear()  # outdated entries would keep locks and clients alive
+            del self._timers[timed.timer]
+            if not self._timers:
+                self._heap.clear()
 
     def next_ns(self) -> int:
         """When on_time() must be called; NEVER if it need not. May be too early."""
-        return self._heap[0][0] if self._timers > 0 else NEVER
+        return self._heap[0][0] if self._timers else NEVER
 
     def on_time(self, now: int) -> None:
         while self._heap and self._heap[0][0] <= now:
-            due_ns, _, timed = heapq.heappop(self._heap)
-            if timed.due_ns == due_ns:
+            _, number = heapq.heappop(self._heap)
+            timed = self._timers.get(number)
+            if timed is not None:
                 self.stop_timer(timed)
                 timed.on_due(self, now)
 
@@ -712,7 +736,7 @@ class Engine(Timed):
         if pin is not None and pin.state == OPEN:
             session = pin
         if self.closed:
-            call.fail(self, Unavailable("the client is closed"), now)
+            call.fail(self, self._closed_error(), now)
         elif session is not None and session.state == OPEN:
             self.send(session, call, now)
         else:
@@ -1029,7 +1053,8 @@ class Engine(Timed):
         session = lease.session
         if session is not None and lease.token in session.holds:
             self.at(lease, lease.deadline_ns)  # until then, its work may still be stopping
-        lease.on_lost(lease)
+        on_lost, lease.on_lost = lease.on_lost, _ignore
+        on_lost(lease)
 
     def expire(self, lease: Lease, now: int) -> None:
         """Loses the lease if its time is over."""
@@ -1070,6 +1095,7 @@ class Engine(Timed):
                 unlocked(Outcome(b"GONE", 0, None), now)
                 continue
             lease.state, lease.deadline_ns = RELEASED, 0
+            lease.on_lost = _ignore  # an extension may refer to the lease, until a collection
             self._end_lease(lease, now)
             self._unlock(lease.resource, lease.token, self.timeout_ns, lease.session, unlocked, now)
             self.drop_hold(lease, now)
@@ -1101,14 +1127,21 @@ class Engine(Timed):
             self.stop_timer(call)
             call.fail(self, error, now)
 
-    def close(self, now: int) -> None:
+    def _closed_error(self) -> Unavailable:
+        if self.failure is None:
+            return Unavailable("the client is closed")
+        error = Unavailable(f"the client has failed: {self.failure!r}")
+        error.__cause__ = self.failure
+        return error
+
+    def close(self, now: int, failure: Optional[BaseException] = None) -> None:
         """Ends all sessions cleanly, which releases HOLDs and pending LOCKs. Other locks stay on
-        the masters until their TTL ends."""
-        self.closed = True
+        the masters until their TTL ends. failure: the client cannot go on."""
+        self.closed, self.failure = True, failure
         self.stop_timer(self)
-        error = Unavailable("the client is closed")
+        error = self._closed_error()
         for lease in list(self.leases):
-            self.lose(lease, "the client is closed", now, ended=lease.hold)
+            self.lose(lease, str(error), now, ended=lease.hold)
         self._fail_queue(error, now)
         for session in list(self.sessions):
             for call in list(session.pending.values()):

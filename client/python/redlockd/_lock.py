@@ -6,7 +6,7 @@ from typing import List, NamedTuple, Optional, Tuple
 
 from . import _fork
 from ._clock import now_ns
-from ._engine import HELD, Engine, Lease, Outcome
+from ._engine import HELD, Engine, Failed, Lease, Outcome
 from ._protocol import LockOptions, seconds, ttl_to_ms
 from .errors import Lost, NotAcquired, RedlockError
 
@@ -169,7 +169,7 @@ class LockBase:
         return self._grants[0]
 
 
-class Extension:
+class Extension(Failed):
     """Waits for the outcomes of the EXTENDs of one extend()."""
 
     def __init__(self) -> None:
@@ -191,5 +191,5 @@ def was_held(outcomes: List[Outcome]) -> bool:
     """Whether each UNLOCK has released the lock. Raises the error of an UNLOCK that failed."""
     for outcome in outcomes:
         if outcome.error is not None:
-            raise outcome.error
+            raise outcome.take_error()
     return all(outcome.word == b"OK" for outcome in outcomes)
