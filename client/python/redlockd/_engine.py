@@ -371,6 +371,9 @@ class TokenCall(Call):
         error = engine.no_reply(self, now)
         self.on_broken(engine, error, now)
 
+    def on_unreachable(self, engine: Engine, error: RedlockError, now: int) -> None:
+        self.trouble = str(error)
+
     def stub(self) -> Call:
         return _IGNORED if self.late is None else _LateExtend(self)
 
@@ -505,7 +508,7 @@ class Acquire(Call):
         engine.forget(self, now)
         if self.confirm is not None:
             engine.forget(self.confirm, now)
-        error = NotAcquired(f"{lease.resource.decode()} was lost during the wait: {lease.reason}")
+        error = NotAcquired(f"{lease.resource.decode()} was lost during the wait: {lease.text}")
         self.fail(engine, error, now)
 
     def _next(self, engine: Engine, now: int) -> None:
@@ -594,7 +597,8 @@ class Lease(Timed):
 
     __slots__ = (
         "resource", "token", "fence", "ttl_ms", "deadline_ns", "hold", "linger", "session",
-        "extends", "state", "reason", "on_lost", "extension", "extensions", "retry_ns", "trouble",
+        "extends", "state", "reason", "text", "on_lost", "extension", "extensions", "retry_ns",
+        "trouble", "limit",
     )  # fmt: skip
 
     def __init__(
@@ -612,12 +616,13 @@ class Lease(Timed):
         self.session = session if options.hold else None
         self.extends = options.extends
         self.state = HELD
-        self.reason = ""  # once lost
+        self.reason, self.text = "", ""  # once lost: why, for programs and for people
         self.on_lost = on_lost
         self.extension: Optional[TokenCall] = None  # by the engine
         self.extensions: List[TokenCall] = []  # all that are under way, also by the caller
         self.retry_ns = 0  # no EXTEND before this time
         self.trouble = ""  # why the last EXTEND failed
+        self.limit: Optional[str] = None  # the limit of the daemon that it has met
 
     def give_up_ns(self) -> int:
         """When the lock counts as lost, unless it is extended."""
@@ -645,18 +650,20 @@ class Lease(Timed):
             # The work under a lost HOLD has ended by now, so its session may end as well.
             engine.drop_hold(self, now)
         elif now >= self.give_up_ns():
-            engine.lose(self, self.why_expired(), now)
+            engine.expire(self, now)
         else:
             if self.extends and self.extension is None and now >= self.extend_ns():
                 engine.extend(self, self.ttl_ms, None, now)
             if self.state == HELD:
                 self.schedule(engine)
 
-    def why_expired(self) -> str:
+    def why_expired(self) -> Tuple[str, str]:
+        """Why the lock was not extended: for programs, and for people."""
         trouble = (self.extension.trouble if self.extension is not None else "") or self.trouble
+        reason = "not extended in time" + (f": {trouble}" if trouble else "")
         if not self.extends:
-            return "its time is over"
-        return "not extended in time" + (f": {trouble}" if trouble else "")
+            reason = "its time is over"
+        return reason, _protocol.LIMITS.get(self.limit or "", reason)
 
 
 # --- the engine ---
@@ -825,7 +832,8 @@ class Engine(Timed):
             self.submit(call, now)
 
     def on_denied(self, session: Session, error: Denied, now: int) -> None:
-        """The secret is wrong. Another attempt does not help, so all that wait are told."""
+        """The secret is wrong, or cannot be read. Another attempt does not help, so all that wait
+        are told."""
         self.io.close(session)
         self._remove(session)
         self._tried.clear()
@@ -1030,23 +1038,29 @@ class Engine(Timed):
             self.lose(lease, "gone", now, ended=True)
         elif now >= lease.give_up_ns():
             # The work has been told to stop, or is about to be. An OK comes too late.
-            self.lose(lease, lease.why_expired(), now)
+            self.expire(lease, now)
         elif outcome.word == b"OK":
-            lease.retry_ns, lease.trouble = 0, ""
+            lease.retry_ns, lease.trouble, lease.limit = 0, "", None
             if outcome.deadline_ns > lease.deadline_ns:
                 lease.deadline_ns, lease.ttl_ms = outcome.deadline_ns, ttl_ms
             lease.schedule(self)
         else:
             lease.trouble = str(outcome.error)
+            limit = outcome.error.limit if isinstance(outcome.error, Unavailable) else None
+            lease.limit = limit if lease.extends else None
             pause_ns = min(lease.ttl_ms * NS_PER_MS // 30, EXTEND_AGAIN_MAX_NS)
             lease.retry_ns = now + pause_ns
             lease.schedule(self)
 
-    def lose(self, lease: Lease, reason: str, now: int, ended: bool = False) -> None:
-        """The lease is lost. ended: another client may have the lock already."""
+    def lose(
+        self, lease: Lease, reason: str, now: int, ended: bool = False, text: str = ""
+    ) -> None:
+        """The lease is lost. ended: another client may have the lock already. text: the reason for
+        people, if it is not that of explain_loss()."""
         if lease.state != HELD:
             return
         lease.state, lease.reason = LOST, reason
+        lease.text = text or _protocol.explain_loss(reason)
         if ended:
             lease.deadline_ns = 0
         self._end_lease(lease, now)
@@ -1059,7 +1073,8 @@ class Engine(Timed):
     def expire(self, lease: Lease, now: int) -> None:
         """Loses the lease if its time is over."""
         if lease.state == HELD and now >= lease.give_up_ns():
-            self.lose(lease, lease.why_expired(), now)
+            reason, text = lease.why_expired()
+            self.lose(lease, reason, now, text=text)
 
     def _end_lease(self, lease: Lease, now: int) -> None:
         self.stop_timer(lease)

@@ -19,7 +19,7 @@ from ._clock import NS_PER_S, now_ns
 from ._engine import CLOSED, Acquire, Engine, Failed, Lease, Outcome, Session
 from ._lock import Extension, LockBase, was_held
 from ._protocol import NEVER, LockOptions, check_label, check_secret, lock_options, to_ns
-from .errors import NotAcquired, RedlockError, Unavailable
+from .errors import Denied, NotAcquired, RedlockError, Unavailable
 
 _log = logging.getLogger("redlockd")
 
@@ -59,11 +59,15 @@ class Settings:
             self.tls = ssl.create_default_context(cafile=ca_file)
 
     def read_secret(self) -> Optional[bytes]:
-        """The secret for a new connection. The file is read each time, as its secret may change."""
+        """The secret for a new connection. The file is read each time, as its secret may change.
+        Raises Denied."""
         if self.secret_file is None:
             return self.secret
-        with open(self.secret_file, encoding="utf-8") as file:
-            return check_secret(file.readline().rstrip("\r\n"))
+        try:
+            with open(self.secret_file, encoding="utf-8") as file:
+                return check_secret(file.readline().rstrip("\r\n"))
+        except (OSError, ValueError) as error:
+            raise Denied(f"the secret file cannot be used: {error}") from None
 
 
 class _Result:
@@ -213,17 +217,22 @@ class _Driver:
         address = self.settings.addresses[session.address]
         conn: Optional[socket.socket] = None
         why = ""
+        denied: Optional[Denied] = None
         try:
             secret = self.settings.read_secret()
             conn = self._connect(session, address)
             conn.setblocking(False)
-        except (OSError, ValueError) as error:  # ValueError: of the secret file
+        except Denied as error:
+            denied = error
+        except (OSError, ValueError) as error:  # ValueError: of a host name
             why = str(error) or type(error).__name__
         with self.mutex:
             self._opening.pop(session, None)
             if session.state == CLOSED:
                 if conn is not None:
                     conn.close()
+            elif denied is not None:
+                self.engine.on_denied(session, denied, now_ns())
             elif conn is None:
                 self.engine.on_closed(session, why, now_ns())
             else:
