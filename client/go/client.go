@@ -60,7 +60,8 @@ type Client struct {
 	ended    bool    // makes no new connections
 	conns    []*conn // replaced, never changed; new requests prefer the first
 	dialing  *dialing
-	failures int // in a row
+	failures int   // in a row
+	trouble  error // why no daemon could be reached; nil once one was
 }
 
 // dialing is an attempt to connect that all requests without a connection wait for.
@@ -202,22 +203,24 @@ func (c *Client) dialAll(d *dialing, wait time.Duration) {
 
 	c.mu.Lock()
 	c.dialing = nil
-	if conn != nil {
+	switch {
+	case conn != nil:
 		c.conns = append(c.conns[:len(c.conns):len(c.conns)], conn)
 		conn.start()
-	} else {
+	case denied != nil:
+		d.err = denied
+	default:
+		d.err = errors.New(strings.Join(failures, "; "))
+	}
+	if conn == nil {
 		c.failures++
 	}
+	c.trouble = d.err
 	ended := c.ended
 	c.mu.Unlock()
 
-	switch {
-	case conn != nil && ended:
+	if conn != nil && ended {
 		conn.quit(errClosed)
-	case conn == nil && denied != nil:
-		d.err = denied
-	case conn == nil:
-		d.err = errors.New(strings.Join(failures, "; "))
 	}
 	close(d.done)
 }
@@ -263,10 +266,9 @@ func (c *Client) send(ctx context.Context, holder *conn, call *call) (*conn, err
 		}
 	}
 	giveUp := now() + int64(c.config.Timeout)
-	var last error // why no daemon could be reached
 	for {
 		c.mu.Lock()
-		conns, ended := c.conns, c.ended
+		conns, ended, last := c.conns, c.ended, c.trouble
 		c.mu.Unlock()
 		if ended {
 			return nil, errClosed
@@ -283,7 +285,6 @@ func (c *Client) send(ctx context.Context, holder *conn, call *call) (*conn, err
 		if err != nil && (errors.Is(err, ErrDenied) || ctx.Err() != nil || now() >= giveUp) {
 			return nil, err
 		}
-		last = err
 	}
 }
 

@@ -385,7 +385,7 @@ func (c *conn) receivePush(text []byte) error {
 	delete(c.holds, token)
 	c.mu.Unlock()
 	if lock != nil {
-		lock.lose("the daemon can no longer extend the lock: "+reason, nil, reason == "gone")
+		lock.lose(explainLoss(reason), nil, reason == "gone")
 	}
 	return nil
 }

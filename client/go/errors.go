@@ -39,7 +39,8 @@ type Error struct {
 	Hint time.Duration
 	Err  error // the cause, such as the error of a context; can be nil
 
-	isCancel bool // of a context
+	limit    string // of the daemon, which is reached
+	isCancel bool   // of a context
 }
 
 func (e *Error) Error() string {
@@ -66,6 +67,29 @@ func newError(op, resource string, kind error, text string, cause error) *Error 
 	return &Error{Op: op, Resource: resource, Kind: kind, Text: text, Hint: -1, Err: cause}
 }
 
+// losses explains the reasons of LOST.
+var losses = map[string]string{
+	"noquorum": "too few masters could vote",
+	"late":     "the masters answered too late",
+	"gone":     "the token does not hold it any more",
+	"limit":    "it was held for as long as the daemon allows (max_hold)",
+	"overdue":  "the daemon was stopped or too busy",
+	"shutdown": "the daemon is stopping",
+}
+
+// limits explains the limits at which the daemon does not extend a lock any more.
+var limits = map[string]string{
+	"hold":       losses["limit"],
+	"extensions": "it was extended as often as the daemon allows (max_extensions)",
+}
+
+func explainLoss(reason string) string {
+	if text := losses[reason]; text != "" {
+		return text
+	}
+	return reason
+}
+
 // replyError describes a reply to LOCK, EXTEND or UNLOCK that is not OK.
 func replyError(op, resource string, r reply) *Error {
 	kind, text := ErrUnavailable, "unexpected reply "+r.word
@@ -90,13 +114,24 @@ func replyError(op, resource string, r reply) *Error {
 		kind, text, details = ErrLost, "the token does not hold the lock any more", ""
 	case "DENIED":
 		kind, text = ErrDenied, "access denied"
+		if strings.HasPrefix(details, "authenticate first:") {
+			details += "; set Secret or SecretFile"
+		}
 	case "LIMIT":
 		kind, text = ErrUnavailable, "a limit of the daemon is reached"
 	case "ERR":
 		kind, text = ErrInvalid, "the daemon rejected the request"
+		if strings.HasPrefix(details, "ttl-range ") {
+			details += "; a TTL is not the duration of the work: let the lock be extended" +
+				" (WithAutoExtend)"
+		}
 	}
 	if details != "" {
 		text += ": " + details
 	}
-	return newError(op, resource, kind, text, nil)
+	e := newError(op, resource, kind, text, nil)
+	if r.word == "LIMIT" {
+		e.limit = r.rest
+	}
+	return e
 }

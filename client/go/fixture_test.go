@@ -232,6 +232,22 @@ func (s *scripted) expect(verb string) (tag, rest string) {
 	}
 }
 
+// answerAll answers all requests with this reply, until the connection ends.
+func (s *scripted) answerAll(reply string) {
+	for {
+		line, err := s.lines.ReadString('\n')
+		if err != nil {
+			return
+		}
+		words := strings.Fields(line)
+		if words[1] == "PING" {
+			io.WriteString(s.conn, words[0]+" PONG\n")
+		} else {
+			io.WriteString(s.conn, words[0]+" "+reply+"\n")
+		}
+	}
+}
+
 func (s *scripted) send(text string) {
 	s.t.Helper()
 	_, err := io.WriteString(s.conn, text)

@@ -2,6 +2,7 @@ package redlockd
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"sync"
 	"time"
@@ -301,7 +302,7 @@ func (c *lockContext) Err() error {
 // checkDeadline ends the lock if its deadline has passed. l.mu is locked.
 func (l *Lock) checkDeadline(at int64) {
 	if at >= l.deadline && l.delivered {
-		l.finish(newError("lock", l.resource, ErrLost, "the deadline has passed", l.failure))
+		l.finish(l.expired("its time is over"))
 	}
 }
 
@@ -319,12 +320,25 @@ func (l *Lock) finish(err error) {
 	}
 }
 
+func (l *Lock) lost(text string, cause error) *Error {
+	return newError("lock", l.resource, ErrLost, "the lock is lost: "+text, cause)
+}
+
+// expired describes a loss because of the time. l.mu is locked.
+func (l *Lock) expired(text string) *Error {
+	var failure *Error
+	if errors.As(l.failure, &failure) && limits[failure.limit] != "" {
+		text = limits[failure.limit]
+	}
+	return l.lost(text, l.failure)
+}
+
 // lose ends the lock, and returns its deadline. gone: another client may already hold the lock.
 func (l *Lock) lose(text string, cause error, gone bool) int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.gone = l.gone || gone
-	l.finish(newError("lock", l.resource, ErrLost, text, cause))
+	l.finish(l.lost(text, cause))
 	return l.deadline
 }
 
@@ -429,7 +443,7 @@ func (l *Lock) extend(ctx context.Context, ttl int64) error {
 	}
 	if r.word == "GONE" {
 		err := replyError("extend", l.resource, r)
-		l.lose(err.Text, nil, true)
+		l.lose(explainLoss("gone"), nil, true)
 		return err
 	}
 	if r.word != "OK" {
@@ -515,8 +529,7 @@ func (l *Lock) tick() {
 	l.mu.Lock()
 	at := now()
 	if l.err == nil && l.autoExtend && at >= l.endAt() {
-		text := "it could not be extended in time"
-		l.finish(newError("lock", l.resource, ErrLost, text, l.failure))
+		l.finish(l.expired("not extended in time"))
 	}
 	l.checkDeadline(at)
 	if l.err != nil {

@@ -68,6 +68,7 @@ func TestLocks(t *testing.T) {
 		{"name", connectionName},
 		{"no_daemon", noDaemon},
 		{"close_while_waiting", closeWhileWaiting},
+		{"ttl_too_long", ttlTooLong},
 		{"context_of_lock", contextOfLock},
 		{"unlock_without_context", unlockWithoutContext},
 		{"more_requests_than_a_connection_takes", moreRequestsThanAConnectionTakes},
@@ -528,7 +529,7 @@ func breakHold(t *testing.T, c *cluster) {
 	c.breakLock(t, "break-hold")
 	cancelled(t, ctx)
 	mustBe(t, lock.Err(), ErrLost)
-	if !strings.Contains(lock.Err().Error(), "gone") || lock.Remaining() != 0 {
+	if !strings.Contains(lock.Err().Error(), "is lost") || lock.Remaining() != 0 {
 		t.Error(lock.Err(), lock.Remaining())
 	}
 }
@@ -558,7 +559,7 @@ func losesHold(t *testing.T, c *cluster, name string, ttl time.Duration) {
 	ctx := lock.Context()
 	cutMasters(t, c)
 	cancelled(t, ctx)
-	if lock.Remaining() <= 0 || !strings.Contains(ctx.Err().Error(), "no longer extend") {
+	if lock.Remaining() <= 0 || !strings.Contains(ctx.Err().Error(), "is lost") {
 		t.Error(lock.Remaining(), ctx.Err())
 	}
 	mustBe(t, lock.Err(), ErrLost)
@@ -827,6 +828,9 @@ func wrongSecret(t *testing.T, c *cluster) {
 		if strings.Contains(err.Error(), secret) {
 			t.Error(err)
 		}
+		if config.Secret == "" && !strings.HasSuffix(err.Error(), "; set Secret or SecretFile") {
+			t.Error(err)
+		}
 	}
 }
 
@@ -855,6 +859,15 @@ func closeWhileWaiting(t *testing.T, c *cluster) {
 	must(t, lock.Unlock(background(t)))
 	_, err := client.Lock(background(t), "close")
 	mustBe(t, err, ErrUnavailable)
+}
+
+func ttlTooLong(t *testing.T, c *cluster) {
+	_, err := c.client(t, false).Lock(background(t), "ttl", WithTTL(time.Hour))
+	mustBe(t, err, ErrInvalid)
+	advice := "; a TTL is not the duration of the work: let the lock be extended (WithAutoExtend)"
+	if !strings.HasSuffix(err.Error(), advice) {
+		t.Error(err)
+	}
 }
 
 func noDaemon(t *testing.T, _ *cluster) {

@@ -29,6 +29,7 @@ func TestScripted(t *testing.T) {
 		"contexts_say_why":                             contextsSayWhy,
 		"deadline_is_computed_from_before_the_request": deadlineIsComputedFromBeforeTheRequest,
 		"hold_is_lost":                                 holdIsLost,
+		"loss_says_why":                                lossSaysWhy,
 		"hold_ends_although_unlock_is_refused":         holdEndsAlthoughUnlockIsRefused,
 		"silence_proves_nothing":                       silenceProvesNothing,
 	} {
@@ -283,9 +284,58 @@ func holdIsLost(t *testing.T) {
 		} else {
 			ctx := (<-locks).Context()
 			cancelled(t, ctx)
-			if !strings.Contains(ctx.Err().Error(), "overdue") {
+			if !strings.Contains(ctx.Err().Error(), "stopped or too busy") {
 				t.Error(ctx.Err())
 			}
+		}
+	}
+}
+
+func lossSaysWhy(t *testing.T) {
+	held := "it was held for as long as the daemon allows (max_hold)"
+	gone := "the token does not hold it any more"
+	for reply, text := range map[string]string{
+		"LOST limit":       held,
+		"LOST noquorum":    "too few masters could vote",
+		"LOST late":        "the masters answered too late",
+		"LOST gone":        gone,
+		"LOST overdue":     "the daemon was stopped or too busy",
+		"LOST shutdown":    "the daemon is stopping",
+		"LOST news":        "news",
+		"GONE":             gone,
+		"LIMIT hold":       held,
+		"LIMIT extensions": "it was extended as often as the daemon allows (max_extensions)",
+		"NOQUORUM 1/3 need=2 m0:timeout": `not extended in time: redlockd: extend "a": ` +
+			"too few masters could vote: 1/3 need=2 m0:timeout",
+		"": "not extended in time: ", // and the error of the system
+	} {
+		s := newScripted(t)
+		option := WithAutoExtend()
+		if strings.HasPrefix(reply, "LOST") {
+			option = WithHold()
+		}
+		locks, done := lockAt(t, s, background(t), option, WithTTL(700*time.Millisecond))
+		s.accept()
+		tag, _ := s.expect("LOCK")
+		s.send(tag + " OK " + token + " 700 0 -\n")
+		must(t, result(t, done))
+		ctx := (<-locks).Context()
+		switch {
+		case strings.HasPrefix(reply, "LOST"):
+			s.send("! LOST a " + token + reply[len("LOST"):] + "\n")
+		case reply == "":
+			s.listener.Close()
+			s.conn.Close()
+		default:
+			go s.answerAll(reply)
+		}
+		cancelled(t, ctx)
+		mustBe(t, ctx.Err(), ErrLost)
+		if !strings.HasPrefix(ctx.Err().Error(), `redlockd: lock "a": the lock is lost: `+text) {
+			t.Errorf("%s: %v", reply, ctx.Err())
+		}
+		if reply == "" && !strings.Contains(ctx.Err().Error(), s.url()) {
+			t.Error(ctx.Err())
 		}
 	}
 }

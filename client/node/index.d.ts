@@ -63,6 +63,7 @@ export interface ErrorDetails {
   readonly url?: string;
   readonly hint?: number;
   readonly reason?: string;
+  readonly limit?: string;
 }
 
 /** The operation failed. The base of all errors of this package, except for wrong arguments. */
@@ -107,6 +108,8 @@ export class DeniedError extends ExecutionError {
 /** No redlockd could be reached, or it cannot serve the request now. */
 export class UnavailableError extends ExecutionError {
   constructor(message: string, details?: ErrorDetails);
+  /** The limit of redlockd that was reached, for example `waiters`, if that is why. */
+  readonly limit: string | undefined;
 }
 
 /** Aborted when the lock is lost; `error` and `reason` are then the LostError. */

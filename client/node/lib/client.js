@@ -12,6 +12,7 @@ import {
 import { Hold, Link, Request } from './link.js';
 import {
   checkSecret,
+  isFinalLimit,
   lockRequest,
   readExtension,
   readGrant,
@@ -54,6 +55,7 @@ export class Grant {
 }
 
 export class Client {
+  trouble = null; // why no redlockd could be reached, until one is
   #addresses;
   #settings;
   #events;
@@ -160,7 +162,7 @@ export class Client {
       const limit = grant.hold ? until - now() : Math.min(until - now(), answerLimit(ttl));
       try {
         if ((await within(attempt, limit)) !== LATE) return;
-        error = new UnavailableError(`${grant.name}: no answer to EXTEND in time`);
+        error = this.trouble ?? new UnavailableError(`${grant.name}: no answer to EXTEND in time`);
         if (this.#current !== null && this.#current.heardAt < askedAt) this.#avoid(this.#current);
       } catch (failure) {
         error = failure;
@@ -311,6 +313,7 @@ export class Client {
       try {
         const link = await Link.open(address, settings, this);
         this.#failures = 0;
+        this.trouble = null;
         this.#links.add(link);
         this.#current?.retire();
         this.#current = link;
@@ -325,7 +328,8 @@ export class Client {
     const Type = errors.some((error) => error instanceof DeniedError)
       ? DeniedError
       : UnavailableError;
-    throw new Type(message, { cause: errors.at(-1), url: this.#addresses[0].url });
+    this.trouble = new Type(message, { cause: errors.at(-1), url: this.#addresses[0].url });
+    throw this.trouble;
   }
 
   /** Reads the file at each attempt, so a secret can be changed while the client runs. */
@@ -388,10 +392,8 @@ function canRetryLock(error) {
 
 /** NOQUORUM, LATE and most limits pass. */
 function canRetryExtend(error) {
-  if (error.outcome === 'LIMIT') return !/: (extensions|hold)$/.test(error.message);
-  return (
-    error instanceof UnavailableError || error.outcome === 'NOQUORUM' || error.outcome === 'LATE'
-  );
+  if (error instanceof UnavailableError) return !isFinalLimit(error);
+  return error.outcome === 'NOQUORUM' || error.outcome === 'LATE';
 }
 
 function throwIfAborted(signals) {

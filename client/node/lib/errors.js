@@ -78,9 +78,13 @@ export class DeniedError extends ExecutionError {
   }
 }
 
-/** No redlockd could be reached, or it does not serve the request now. */
+/**
+ * No redlockd could be reached, or it does not serve the request now. `limit` is the limit that was
+ * reached, as redlockd names it, if that is why.
+ */
 export class UnavailableError extends ExecutionError {
   constructor(message, details) {
     super(message, undefined, details);
+    this.limit = details?.limit;
   }
 }

@@ -4,7 +4,7 @@ import tls from 'node:tls';
 
 import { now } from './clock.js';
 import { LostError, UnavailableError } from './errors.js';
-import { LINE_MAX, replyError } from './protocol.js';
+import { LINE_MAX, lossError, replyError } from './protocol.js';
 
 // redlockd allows 1024 pending requests on a connection. The rest is for requests that must use the
 // connection of their HOLD.
@@ -270,9 +270,7 @@ export class Link {
   #onUntagged(line) {
     const [first, kind, name, token, reason = ''] = line.split(' ');
     if (first === '!' && kind === 'LOST') {
-      const details = { reason, url: this.url };
-      const error = new LostError(`${name} is lost: ${reason}`, details);
-      this.holds.get(token)?.lose(error, reason === 'gone');
+      this.holds.get(token)?.lose(lossError(name, reason, this.url), reason === 'gone');
       this.forget(token);
     } else if (first === '!' && kind === 'WARN') {
       if (this.holds.has(token)) this.#owner.onWarning(name, reason);

@@ -1,7 +1,7 @@
 import { answerLimit, Grant } from './client.js';
 import { now } from './clock.js';
 import { ExecutionResult, LostError } from './errors.js';
-import { checkDuration, checkNames, checkTokens } from './protocol.js';
+import { checkDuration, checkNames, checkTokens, unextendedError } from './protocol.js';
 
 const TIMER_MAX_MS = 1000; // so that a timer which stood still during suspend fires soon after it
 
@@ -225,7 +225,7 @@ export class Lock {
     if (this.#error) return;
     if (this.#threshold !== null && now() >= this.#nextAt()) {
       if (this.#renewingAt === null) this.#renew();
-      else this.#lose(new LostError('the lock could not be extended', { reason: 'unextended' }));
+      else this.#lose(this.#unextendedError(this.redlock[CLIENT].trouble));
     }
     this.#schedule();
   }
@@ -235,12 +235,14 @@ export class Lock {
     try {
       await this.#extendAll(this.#ttl(), this.#giveUpAt());
     } catch (cause) {
-      const details = { reason: 'unextended', cause };
-      const message = `the lock could not be extended: ${cause.message}`;
-      this.#lose(cause instanceof LostError ? cause : new LostError(message, details));
+      this.#lose(cause instanceof LostError ? cause : this.#unextendedError(cause));
     }
     this.#renewingAt = null;
     this.#schedule();
+  }
+
+  #unextendedError(cause) {
+    return unextendedError(this.resources.join(', '), cause);
   }
 
   #checkDeadline() {

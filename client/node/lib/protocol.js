@@ -117,6 +117,54 @@ export function readExtension(reply, token) {
   return { validityMs: Number(words[2]), elapsedMs: Number(words[3]) };
 }
 
+// Why a lock is lost, by the reason of LOST.
+const LOSSES = {
+  __proto__: null,
+  noquorum: 'too few masters could vote',
+  late: 'the masters answered too late',
+  gone: 'the token does not hold it any more',
+  limit: 'it was held for as long as the daemon allows (max_hold)',
+  overdue: 'the daemon was stopped or too busy',
+  shutdown: 'the daemon is stopping',
+};
+
+// The limits at which redlockd does not extend a lock any more, by the reply to EXTEND.
+const LIMITS = {
+  __proto__: null,
+  hold: LOSSES.limit,
+  extensions: 'it was extended as often as the daemon allows (max_extensions)',
+};
+
+/** The error for a LOST line. */
+export function lossError(name, reason, url) {
+  return new LostError(lossText(name, LOSSES[reason] ?? reason), { reason, url });
+}
+
+/** The error for a lock that was not extended. cause: the last failure, if there was one. */
+export function unextendedError(name, cause) {
+  const text = cause ? `not extended in time: ${cause.message}` : 'not extended in time';
+  const details = { reason: 'unextended', cause };
+  return new LostError(lossText(name, LIMITS[cause?.limit] ?? text), details);
+}
+
+/** Whether no later EXTEND can succeed either. */
+export function isFinalLimit(error) {
+  return error.limit in LIMITS;
+}
+
+function lossText(name, why) {
+  return `the lock ${name} is lost: ${why}`;
+}
+
+function adviceOnSecret(text) {
+  return text.startsWith('authenticate first:') ? '; set secret or secretFile' : '';
+}
+
+function adviceOnTtl(code) {
+  const advice = 'a TTL is not the duration of the work: let the lock be extended (using)';
+  return code === 'ttl-range' ? `; ${advice}` : '';
+}
+
 /** The error for a reply that is not OK. */
 export function replyError(reply, name, url) {
   const [outcome, ...words] = reply.split(' ');
@@ -133,13 +181,20 @@ export function replyError(reply, name, url) {
     case 'LATE':
       return new ExecutionError(`${name}: the masters answered too late`, undefined, details);
     case 'GONE':
-      return new LostError(`${name} is not held any more`, { ...details, reason: 'gone' });
+      return new LostError(lossText(name, LOSSES.gone), { ...details, reason: 'gone' });
     case 'DENIED':
-      return new DeniedError(`${url}: ${rest}`, details);
+      return new DeniedError(`${url}: ${rest}${adviceOnSecret(rest)}`, details);
     case 'ERR':
-      return new ExecutionError(`redlockd rejected the request: ${rest}`, undefined, details);
+      return new ExecutionError(
+        `redlockd rejected the request: ${rest}${adviceOnTtl(words[0])}`,
+        undefined,
+        details,
+      );
     case 'LIMIT':
-      return new UnavailableError(`${url}: a limit was reached: ${rest}`, details);
+      return new UnavailableError(`${url}: a limit was reached: ${rest}`, {
+        ...details,
+        limit: rest,
+      });
     case 'SHUTDOWN':
       return new UnavailableError(`${url} is stopping`, details);
     default:

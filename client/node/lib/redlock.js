@@ -38,8 +38,9 @@ const FRESH = 0.9; // the least part of the duration that is left when acquire()
 export class Redlock extends EventEmitter {
   constructor(urls, settings = {}) {
     super();
-    const addresses = (typeof urls === 'string' ? [urls] : [...urls]).map(parseAddress);
-    if (addresses.length === 0) throw new TypeError('the address of a redlockd is required');
+    const list = typeof urls === 'string' ? [urls] : urls?.[Symbol.iterator] ? [...urls] : [];
+    if (list.length === 0) throw new TypeError('the address of a redlockd is required');
+    const addresses = list.map(parseAddress);
     if (settings.secret !== undefined) checkSecret(settings.secret);
     if (settings.name !== undefined) checkLabel(settings.name);
     this.settings = { ...DEFAULTS, ...settings };

@@ -581,6 +581,66 @@ scripted('unlock_again', async (daemon, client) => {
   }
 });
 
+scripted('loss_says_why', async (daemon, client) => {
+  const held = 'it was held for as long as the daemon allows (max_hold)';
+  const voted = 'too few masters could vote';
+  const gone = 'the token does not hold it any more';
+  let answer;
+  const serve = async () => {
+    for (;;) {
+      const { words, conn, reply } = await daemon.next();
+      if (words[0] === 'UNLOCK') reply('OK');
+      else if (words[0] === 'EXTEND') answer.startsWith('LOST') || reply(answer);
+      else reply(`OK ${TOKEN} 700 0 -`);
+      if (words[0] === 'LOCK' && answer.startsWith('LOST'))
+        setImmediate(() => conn.write(`! LOST a ${TOKEN} ${answer.slice(5)}\n`));
+    }
+  };
+  serve();
+  for (const [reply, reason, text] of [
+    ['LOST limit', 'limit', held],
+    ['LOST noquorum', 'noquorum', voted],
+    ['LOST late', 'late', 'the masters answered too late'],
+    ['LOST gone', 'gone', gone],
+    ['LOST overdue', 'overdue', 'the daemon was stopped or too busy'],
+    ['LOST shutdown', 'shutdown', 'the daemon is stopping'],
+    ['LOST news', 'news', 'news'],
+    ['GONE', 'gone', gone],
+    ['LIMIT hold', 'unextended', held],
+    [
+      'LIMIT extensions',
+      'unextended',
+      'it was extended as often as the daemon allows (max_extensions)',
+    ],
+    [
+      'NOQUORUM 1/3 need=2 m0:timeout',
+      'unextended',
+      `not extended in time: a: ${voted}: 1/3 need=2 m0:timeout`,
+    ],
+    ['', 'unextended', `not extended in time: ${daemon.url}: connect ECONNREFUSED`],
+  ]) {
+    answer = reply;
+    const lost = client.using(['a'], 700, { hold: reply.startsWith('LOST') }, async (signal) => {
+      if (reply === '') await daemon.end();
+      await aborted(signal);
+      throw signal.error;
+    });
+    await assert.rejects(lost, (error) => {
+      assert.ok(error instanceof LostError, error.stack);
+      assert.equal(error.reason, reason, error.message);
+      assert.ok(error.message.startsWith(`the lock a is lost: ${text}`), error.message);
+      return true;
+    });
+  }
+});
+
+test('ttl_too_long', async () => {
+  const client = cluster.client();
+  const message =
+    /between \w+ and \w+; a TTL is not the duration of the work: let the lock be extended \(using\)$/;
+  await assert.rejects(client.acquire([cluster.name()], 3_600_000), { outcome: 'ERR', message });
+});
+
 scripted('truncated_reply', async (daemon, client) => {
   const acquired = client.acquire(['short'], 20_000);
   for (let i = 0; i < 2; i++) {

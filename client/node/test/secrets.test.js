@@ -36,6 +36,8 @@ test('wrong_secret', { timeout }, async () => {
       const client = cluster.client({ ...settings, retryCount: -1 }, urls());
       await assert.rejects(client.acquire([cluster.name()], 30_000), (error) => {
         assert.ok(error instanceof DeniedError, error.stack);
+        if (Object.keys(settings).length === 0)
+          assert.match(error.message, /authenticate first.*; set secret or secretFile$/);
         assert.ok(!util.inspect(error, { depth: 10, showHidden: true }).includes(secret));
         return true;
       });

@@ -98,7 +98,11 @@ test('addresses', () => {
       (error) => !error.message.includes('secret'),
     );
   }
-  assert.throws(() => new Redlock([]), TypeError);
+  for (const none of [[], undefined, null, 7335])
+    assert.throws(() => new Redlock(none), {
+      name: 'TypeError',
+      message: 'the address of a redlockd is required',
+    });
 });
 
 test('lock_requests', () => {

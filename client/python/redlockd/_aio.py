@@ -18,7 +18,7 @@ from ._engine import CLOSED, Acquire, Engine, Lease, Outcome, Session
 from ._lock import Extension, LockBase, was_held
 from ._protocol import NEVER, LockOptions, lock_options
 from ._sync import CLOSE_S, TICK_S, Settings
-from .errors import NotAcquired, RedlockError, Unavailable
+from .errors import Denied, NotAcquired, RedlockError, Unavailable
 
 _log = logging.getLogger("redlockd")
 
@@ -152,7 +152,13 @@ class _Driver:
         try:
             secret = self.settings.read_secret()
             await self._connect(session)
-        except (OSError, ValueError) as error:  # ValueError: of the secret file
+        except Denied as error:
+            self._opening.pop(session, None)
+            if session.state != CLOSED:
+                self.engine.on_denied(session, error, now_ns())
+                self.step_done()
+            return
+        except (OSError, ValueError) as error:  # ValueError: of a host name
             self._opening.pop(session, None)
             if session.state != CLOSED:
                 self.lost(session, str(error) or type(error).__name__)
@@ -423,7 +429,7 @@ class AsyncLock(LockBase):
         await extended.future
         self.check()
         if extended.error is not None:
-            raise extended.error
+            raise extended.take_error()
 
     @property
     def lost(self) -> asyncio.Event:

@@ -79,10 +79,11 @@ class Io(Protocol):
 class Timed:
     """An object whose on_due() the engine calls at due_ns. See Engine.at()."""
 
-    __slots__ = ("due_ns",)
+    __slots__ = ("due_ns", "timer")
 
     def __init__(self) -> None:
         self.due_ns = NEVER
+        self.timer = 0  # its number in Engine._timers, if due_ns is not NEVER
 
     def on_due(self, engine: Engine, now: int) -> None:
         raise NotImplementedError
@@ -272,10 +273,24 @@ class Ping(Call):
 Done = Callable[["Outcome", int], None]
 
 
-class Outcome:
+class Failed:
+    """What may have an error for the caller."""
+
+    __slots__ = ("error",)
+    error: Optional[RedlockError]
+
+    def take_error(self) -> RedlockError:
+        """To raise it. An error that was raised refers to the function, with all its variables. If
+        one of these referred to the error, all of them would live until a collection."""
+        error, self.error = self.error, None
+        assert error is not None
+        return error
+
+
+class Outcome(Failed):
     """The end of a TokenCall."""
 
-    __slots__ = ("word", "deadline_ns", "error")
+    __slots__ = ("word", "deadline_ns")
 
     def __init__(self, word: bytes, deadline_ns: int, error: Optional[RedlockError]) -> None:
         self.word = word  # b"OK", b"GONE", or b"" with an error
@@ -355,6 +370,9 @@ class TokenCall(Call):
     def on_due(self, engine: Engine, now: int) -> None:
         error = engine.no_reply(self, now)
         self.on_broken(engine, error, now)
+
+    def on_unreachable(self, engine: Engine, error: RedlockError, now: int) -> None:
+        self.trouble = str(error)
 
     def stub(self) -> Call:
         return _IGNORED if self.late is None else _LateExtend(self)
@@ -490,7 +508,7 @@ class Acquire(Call):
         engine.forget(self, now)
         if self.confirm is not None:
             engine.forget(self.confirm, now)
-        error = NotAcquired(f"{lease.resource.decode()} was lost during the wait: {lease.reason}")
+        error = NotAcquired(f"{lease.resource.decode()} was lost during the wait: {lease.text}")
         self.fail(engine, error, now)
 
     def _next(self, engine: Engine, now: int) -> None:
@@ -570,12 +588,17 @@ class _LostEarly(Timed):
 # --- leases ---
 
 
+def _ignore(lease: Lease) -> None:
+    pass
+
+
 class Lease(Timed):
     """A granted lock."""
 
     __slots__ = (
         "resource", "token", "fence", "ttl_ms", "deadline_ns", "hold", "linger", "session",
-        "extends", "state", "reason", "on_lost", "extension", "extensions", "retry_ns", "trouble",
+        "extends", "state", "reason", "text", "on_lost", "extension", "extensions", "retry_ns",
+        "trouble", "limit",
     )  # fmt: skip
 
     def __init__(
@@ -593,12 +616,13 @@ class Lease(Timed):
         self.session = session if options.hold else None
         self.extends = options.extends
         self.state = HELD
-        self.reason = ""  # once lost
+        self.reason, self.text = "", ""  # once lost: why, for programs and for people
         self.on_lost = on_lost
         self.extension: Optional[TokenCall] = None  # by the engine
         self.extensions: List[TokenCall] = []  # all that are under way, also by the caller
         self.retry_ns = 0  # no EXTEND before this time
         self.trouble = ""  # why the last EXTEND failed
+        self.limit: Optional[str] = None  # the limit of the daemon that it has met
 
     def give_up_ns(self) -> int:
         """When the lock counts as lost, unless it is extended."""
@@ -626,18 +650,20 @@ class Lease(Timed):
             # The work under a lost HOLD has ended by now, so its session may end as well.
             engine.drop_hold(self, now)
         elif now >= self.give_up_ns():
-            engine.lose(self, self.why_expired(), now)
+            engine.expire(self, now)
         else:
             if self.extends and self.extension is None and now >= self.extend_ns():
                 engine.extend(self, self.ttl_ms, None, now)
             if self.state == HELD:
                 self.schedule(engine)
 
-    def why_expired(self) -> str:
+    def why_expired(self) -> Tuple[str, str]:
+        """Why the lock was not extended: for programs, and for people."""
         trouble = (self.extension.trouble if self.extension is not None else "") or self.trouble
+        reason = "not extended in time" + (f": {trouble}" if trouble else "")
         if not self.extends:
-            return "its time is over"
-        return "not extended in time" + (f": {trouble}" if trouble else "")
+            reason = "its time is over"
+        return reason, _protocol.LIMITS.get(self.limit or "", reason)
 
 
 # --- the engine ---
@@ -656,10 +682,13 @@ class Engine(Timed):
         self.queue: Deque[Call] = deque()
         self.leases: Set[Lease] = set()
         self.closed = False
+        self.failure: Optional[BaseException] = None  # why it was closed, unless by close()
         self.was_open = False
-        self._heap: List[Tuple[int, int, Timed]] = []
-        self._order = itertools.count()
-        self._timers = 0  # objects with a due_ns; entries of the heap can be outdated
+        # The heap has due_ns and number of each timer, also of some that were stopped. Those must not
+        # refer to their objects, which would keep locks and clients alive.
+        self._heap: List[Tuple[int, int]] = []
+        self._timers: Dict[int, Timed] = {}
+        self._numbers = itertools.count()
         self._tried: Dict[int, str] = {}  # addresses that failed in this pass, and why
         self._avoid_until_ns = [0] * len(addresses)
         self._passes = 0  # passes over all addresses that failed in a row
@@ -670,29 +699,31 @@ class Engine(Timed):
 
     def at(self, timed: Timed, due_ns: int) -> None:
         """Calls timed.on_due() at this time, and not at the time that was set before."""
-        if timed.due_ns == NEVER:
-            self._timers += 1
-        timed.due_ns = due_ns
-        heapq.heappush(self._heap, (due_ns, next(self._order), timed))
-        if len(self._heap) > 2 * self._timers + 64:
-            self._heap = [entry for entry in self._heap if entry[2].due_ns == entry[0]]
+        if timed.due_ns != NEVER:
+            del self._timers[timed.timer]
+        timed.due_ns, timed.timer = due_ns, next(self._numbers)
+        self._timers[timed.timer] = timed
+        heapq.heappush(self._heap, (due_ns, timed.timer))
+        if len(self._heap) > 2 * len(self._timers) + 64:
+            self._heap = [entry for entry in self._heap if entry[1] in self._timers]
             heapq.heapify(self._heap)
 
     def stop_timer(self, timed: Timed) -> None:
         if timed.due_ns != NEVER:
             timed.due_ns = NEVER
-            self._timers -= 1
-            if self._timers == 0:
-                self._heap.clear()  # outdated entries would keep locks and clients alive
+            del self._timers[timed.timer]
+            if not self._timers:
+                self._heap.clear()
 
     def next_ns(self) -> int:
         """When on_time() must be called; NEVER if it need not. May be too early."""
-        return self._heap[0][0] if self._timers > 0 else NEVER
+        return self._heap[0][0] if self._timers else NEVER
 
     def on_time(self, now: int) -> None:
         while self._heap and self._heap[0][0] <= now:
-            due_ns, _, timed = heapq.heappop(self._heap)
-            if timed.due_ns == due_ns:
+            _, number = heapq.heappop(self._heap)
+            timed = self._timers.get(number)
+            if timed is not None:
                 self.stop_timer(timed)
                 timed.on_due(self, now)
 
@@ -712,7 +743,7 @@ class Engine(Timed):
         if pin is not None and pin.state == OPEN:
             session = pin
         if self.closed:
-            call.fail(self, Unavailable("the client is closed"), now)
+            call.fail(self, self._closed_error(), now)
         elif session is not None and session.state == OPEN:
             self.send(session, call, now)
         else:
@@ -801,7 +832,8 @@ class Engine(Timed):
             self.submit(call, now)
 
     def on_denied(self, session: Session, error: Denied, now: int) -> None:
-        """The secret is wrong. Another attempt does not help, so all that wait are told."""
+        """The secret is wrong, or cannot be read. Another attempt does not help, so all that wait
+        are told."""
         self.io.close(session)
         self._remove(session)
         self._tried.clear()
@@ -1006,35 +1038,43 @@ class Engine(Timed):
             self.lose(lease, "gone", now, ended=True)
         elif now >= lease.give_up_ns():
             # The work has been told to stop, or is about to be. An OK comes too late.
-            self.lose(lease, lease.why_expired(), now)
+            self.expire(lease, now)
         elif outcome.word == b"OK":
-            lease.retry_ns, lease.trouble = 0, ""
+            lease.retry_ns, lease.trouble, lease.limit = 0, "", None
             if outcome.deadline_ns > lease.deadline_ns:
                 lease.deadline_ns, lease.ttl_ms = outcome.deadline_ns, ttl_ms
             lease.schedule(self)
         else:
             lease.trouble = str(outcome.error)
+            limit = outcome.error.limit if isinstance(outcome.error, Unavailable) else None
+            lease.limit = limit if lease.extends else None
             pause_ns = min(lease.ttl_ms * NS_PER_MS // 30, EXTEND_AGAIN_MAX_NS)
             lease.retry_ns = now + pause_ns
             lease.schedule(self)
 
-    def lose(self, lease: Lease, reason: str, now: int, ended: bool = False) -> None:
-        """The lease is lost. ended: another client may have the lock already."""
+    def lose(
+        self, lease: Lease, reason: str, now: int, ended: bool = False, text: str = ""
+    ) -> None:
+        """The lease is lost. ended: another client may have the lock already. text: the reason for
+        people, if it is not that of explain_loss()."""
         if lease.state != HELD:
             return
         lease.state, lease.reason = LOST, reason
+        lease.text = text or _protocol.explain_loss(reason)
         if ended:
             lease.deadline_ns = 0
         self._end_lease(lease, now)
         session = lease.session
         if session is not None and lease.token in session.holds:
             self.at(lease, lease.deadline_ns)  # until then, its work may still be stopping
-        lease.on_lost(lease)
+        on_lost, lease.on_lost = lease.on_lost, _ignore
+        on_lost(lease)
 
     def expire(self, lease: Lease, now: int) -> None:
         """Loses the lease if its time is over."""
         if lease.state == HELD and now >= lease.give_up_ns():
-            self.lose(lease, lease.why_expired(), now)
+            reason, text = lease.why_expired()
+            self.lose(lease, reason, now, text=text)
 
     def _end_lease(self, lease: Lease, now: int) -> None:
         self.stop_timer(lease)
@@ -1070,6 +1110,7 @@ class Engine(Timed):
                 unlocked(Outcome(b"GONE", 0, None), now)
                 continue
             lease.state, lease.deadline_ns = RELEASED, 0
+            lease.on_lost = _ignore  # an extension may refer to the lease, until a collection
             self._end_lease(lease, now)
             self._unlock(lease.resource, lease.token, self.timeout_ns, lease.session, unlocked, now)
             self.drop_hold(lease, now)
@@ -1101,14 +1142,21 @@ class Engine(Timed):
             self.stop_timer(call)
             call.fail(self, error, now)
 
-    def close(self, now: int) -> None:
+    def _closed_error(self) -> Unavailable:
+        if self.failure is None:
+            return Unavailable("the client is closed")
+        error = Unavailable(f"the client has failed: {self.failure!r}")
+        error.__cause__ = self.failure
+        return error
+
+    def close(self, now: int, failure: Optional[BaseException] = None) -> None:
         """Ends all sessions cleanly, which releases HOLDs and pending LOCKs. Other locks stay on
-        the masters until their TTL ends."""
-        self.closed = True
+        the masters until their TTL ends. failure: the client cannot go on."""
+        self.closed, self.failure = True, failure
         self.stop_timer(self)
-        error = Unavailable("the client is closed")
+        error = self._closed_error()
         for lease in list(self.leases):
-            self.lose(lease, "the client is closed", now, ended=lease.hold)
+            self.lose(lease, str(error), now, ended=lease.hold)
         self._fail_queue(error, now)
         for session in list(self.sessions):
             for call in list(session.pending.values()):

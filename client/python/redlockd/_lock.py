@@ -6,8 +6,8 @@ from typing import List, NamedTuple, Optional, Tuple
 
 from . import _fork
 from ._clock import now_ns
-from ._engine import HELD, Engine, Lease, Outcome
-from ._protocol import LockOptions, seconds, ttl_to_ms
+from ._engine import HELD, Engine, Failed, Lease, Outcome
+from ._protocol import LockOptions, explain_loss, seconds, ttl_to_ms
 from .errors import Lost, NotAcquired, RedlockError
 
 
@@ -35,6 +35,7 @@ class LockBase:
         self._leases: List[Lease] = []
         self._grants: Tuple[Grant, ...] = ()  # of the last acquire(), also after unlock()
         self._reason: Optional[str] = None  # why the lock is lost
+        self._text = ""  # the same for people
         self._busy = False  # acquire() or unlock() is under way
         self._process = _fork.process_id()
 
@@ -118,13 +119,17 @@ class LockBase:
         return None if self._leases else "it is not acquired"
 
     def _lost_error(self, reason: str) -> Lost:
-        return Lost(b", ".join(self._options.resources).decode(), reason)
+        names = b", ".join(self._options.resources).decode()
+        return Lost(names, reason, self._explain(reason))
+
+    def _explain(self, reason: str) -> str:
+        return self._text if reason == self._reason else explain_loss(reason)
 
     def _note_loss(self, lease: Lease) -> bool:
         """Takes note of a lost lease. Returns True for the first one of an acquired lock."""
         if self._reason is not None or not any(each is lease for each in self._leases):
             return False
-        self._reason = lease.reason
+        self._reason, self._text = lease.reason, lease.text
         return True
 
     def _begin_acquire(self) -> None:
@@ -148,7 +153,9 @@ class LockBase:
     def _late_error(self) -> Optional[NotAcquired]:
         """For acquire(): the error if the process was stopped before it could take the lock."""
         reason = self._why_lost()
-        return None if reason is None else NotAcquired(f"acquired, but lost at once: {reason}")
+        if reason is None:
+            return None
+        return NotAcquired(f"acquired, but lost at once: {self._explain(reason)}")
 
     def _take_leases(self) -> List[Lease]:
         """For unlock(): from now on, the lock is not acquired."""
@@ -169,7 +176,7 @@ class LockBase:
         return self._grants[0]
 
 
-class Extension:
+class Extension(Failed):
     """Waits for the outcomes of the EXTENDs of one extend()."""
 
     def __init__(self) -> None:
@@ -191,5 +198,5 @@ def was_held(outcomes: List[Outcome]) -> bool:
     """Whether each UNLOCK has released the lock. Raises the error of an UNLOCK that failed."""
     for outcome in outcomes:
         if outcome.error is not None:
-            raise outcome.error
+            raise outcome.take_error()
     return all(outcome.word == b"OK" for outcome in outcomes)

@@ -38,6 +38,8 @@ def check_resource(name: str, slots: Optional[int] = None) -> bytes:
     """The bytes of the name. Raises ValueError if the daemon would not accept it."""
     data = name.encode()
     longest = RESOURCE_MAX if slots is None else RESOURCE_MAX - 1 - len(str(slots))
+    if not data:
+        raise ValueError("a resource name must not be empty")
     if _RESOURCE.fullmatch(data) is None:
         raise ValueError(f"a resource name has no spaces or control characters: {name!r}")
     if len(data) > longest:
@@ -217,14 +219,37 @@ def failure(words: List[bytes], resource: bytes) -> RedlockError:
     if outcome == b"LATE":
         return NotAcquired(f"{name}: the masters answered too late for any validity to be left")
     if outcome == b"LIMIT":
-        return Unavailable(f"a limit of the daemon is reached: {text(rest)}")
+        return Unavailable(f"a limit of the daemon is reached: {text(rest)}", text(rest))
     if outcome == b"SHUTDOWN":
         return Unavailable("the daemon is stopping")
     if outcome == b"DENIED":
-        return Denied(f"access denied: {text(rest)}")
+        unknown = rest[:2] == [b"authenticate", b"first:"]
+        advice = "; set secret or secret_file" if unknown else ""
+        return Denied(f"access denied: {text(rest)}{advice}")
     if outcome == b"ERR" and rest:
         return Rejected(text(rest[:1]), text(rest[1:]))
     raise Garbled("unknown reply")
+
+
+# Why a lock is lost, by the reason of LOST.
+_LOSSES = {
+    "noquorum": "too few masters could vote",
+    "late": "the masters answered too late",
+    "gone": "the token does not hold it any more",
+    "limit": "it was held for as long as the daemon allows (max_hold)",
+    "overdue": "the daemon was stopped or too busy",
+    "shutdown": "the daemon is stopping",
+}
+
+# The limits at which the daemon does not extend a lock any more, by the reply to EXTEND.
+LIMITS = {
+    "hold": _LOSSES["limit"],
+    "extensions": "it was extended as often as the daemon allows (max_extensions)",
+}
+
+
+def explain_loss(reason: str) -> str:
+    return _LOSSES.get(reason, reason)
 
 
 def seconds(ns: int) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import selectors
@@ -15,10 +16,10 @@ from typing import Any, Dict, Iterable, List, Optional, Tuple, Type, Union
 from . import _fork
 from ._address import Address, parse_addresses
 from ._clock import NS_PER_S, now_ns
-from ._engine import CLOSED, Acquire, Engine, Lease, Outcome, Session
+from ._engine import CLOSED, Acquire, Engine, Failed, Lease, Outcome, Session
 from ._lock import Extension, LockBase, was_held
 from ._protocol import NEVER, LockOptions, check_label, check_secret, lock_options, to_ns
-from .errors import NotAcquired, RedlockError, Unavailable
+from .errors import Denied, NotAcquired, RedlockError, Unavailable
 
 _log = logging.getLogger("redlockd")
 
@@ -58,11 +59,15 @@ class Settings:
             self.tls = ssl.create_default_context(cafile=ca_file)
 
     def read_secret(self) -> Optional[bytes]:
-        """The secret for a new connection. The file is read each time, as its secret may change."""
+        """The secret for a new connection. The file is read each time, as its secret may change.
+        Raises Denied."""
         if self.secret_file is None:
             return self.secret
-        with open(self.secret_file, encoding="utf-8") as file:
-            return check_secret(file.readline().rstrip("\r\n"))
+        try:
+            with open(self.secret_file, encoding="utf-8") as file:
+                return check_secret(file.readline().rstrip("\r\n"))
+        except (OSError, ValueError) as error:
+            raise Denied(f"the secret file cannot be used: {error}") from None
 
 
 class _Result:
@@ -79,7 +84,7 @@ class _Result:
         self._lock.acquire()
 
 
-class _Acquired(_Result):
+class _Acquired(_Result, Failed):
     def __init__(self) -> None:
         super().__init__()
         self.leases: List[Lease] = []
@@ -148,15 +153,30 @@ class _Driver:
             for session in dirty:
                 self._send(session)
         if self._thread is None:
-            if self.engine.next_ns() == NEVER:
-                return
-            self._wake = socket.socketpair()
-            for end in self._wake:
-                end.setblocking(False)
-            self._thread = threading.Thread(target=self._run, name="redlockd", daemon=True)
-            self._thread.start()
+            if self.engine.next_ns() != NEVER:
+                self._start_thread()
         elif self._changed or self.engine.next_ns() < self._wakes_at_ns or self.engine.closed:
             self._wake_up()
+
+    def _start_thread(self) -> None:
+        """Raises Unavailable if the system does not let it. The next use then tries again."""
+        opened: List[Union[socket.socket, selectors.BaseSelector]] = []
+        try:
+            wake = socket.socketpair()
+            opened.extend(wake)
+            for end in wake:
+                end.setblocking(False)
+            selector = selectors.DefaultSelector()
+            opened.append(selector)
+            thread = threading.Thread(
+                target=self._run, args=(selector, wake[0]), name="redlockd", daemon=True
+            )
+            thread.start()
+        except (OSError, RuntimeError) as error:  # RuntimeError: by start()
+            for each in opened:
+                each.close()
+            raise Unavailable(f"the client cannot start: {error}") from error
+        self._thread, self._selector, self._wake = thread, selector, wake
 
     def _wake_up(self) -> None:
         if self._wakes_at_ns == 0 or self._wake is None:
@@ -197,24 +217,30 @@ class _Driver:
         address = self.settings.addresses[session.address]
         conn: Optional[socket.socket] = None
         why = ""
+        denied: Optional[Denied] = None
         try:
             secret = self.settings.read_secret()
             conn = self._connect(session, address)
             conn.setblocking(False)
-        except (OSError, ValueError) as error:  # ValueError: of the secret file
+        except Denied as error:
+            denied = error
+        except (OSError, ValueError) as error:  # ValueError: of a host name
             why = str(error) or type(error).__name__
         with self.mutex:
             self._opening.pop(session, None)
             if session.state == CLOSED:
                 if conn is not None:
                     conn.close()
+            elif denied is not None:
+                self.engine.on_denied(session, denied, now_ns())
             elif conn is None:
                 self.engine.on_closed(session, why, now_ns())
             else:
                 self._sockets[session] = conn
                 self._changed.append(session)
                 self.engine.on_connected(session, secret, now_ns())
-            self.step_done()
+            with contextlib.suppress(Unavailable):  # the next use of the client tries again
+                self.step_done()
 
     def _connect(self, session: Session, address: Address) -> socket.socket:
         if address.kind == "unix":
@@ -300,22 +326,28 @@ class _Driver:
 
     # --- the thread ---
 
-    def _run(self) -> None:
+    def _run(self, selector: selectors.BaseSelector, wake: socket.socket) -> None:
         try:
-            with selectors.DefaultSelector() as selector:
-                self._loop(selector)
-        except BaseException:
-            # A bug. Nobody must wait for this thread, or rely on its timers.
+            with selector:
+                self._loop(selector, wake)
+        except BaseException as error:
+            # A bug. No caller must wait for this thread, or rely on its timers.
             with self.mutex:
-                self.engine.close(now_ns())
+                self.engine.close(now_ns(), error)
                 for session in list(self._sockets):
                     self.close(session)
+                self._end_thread()
             raise
 
-    def _loop(self, selector: selectors.BaseSelector) -> None:
-        assert self._wake is not None
-        self._selector = selector
-        selector.register(self._wake[0], selectors.EVENT_READ)
+    def _end_thread(self) -> None:
+        """No file stays open until a collection."""
+        self._selector = None
+        for end in self._wake or ():
+            end.close()
+        self._wake = None
+
+    def _loop(self, selector: selectors.BaseSelector, wake: socket.socket) -> None:
+        selector.register(wake, selectors.EVENT_READ)
         ready: List[Tuple[selectors.SelectorKey, int]] = []
         was_idle = False
         while True:
@@ -329,11 +361,8 @@ class _Driver:
                     self.engine.close(now_ns())
                 self.step_done()
                 if self.engine.closed and not self.engine.sessions:
-                    selector.unregister(self._wake[0])
-                    self._selector = None
-                    for end in self._wake:
-                        end.close()
-                    self._wake = None
+                    selector.unregister(wake)
+                    self._end_thread()
                     return
                 # Stay awake for one tick after the last request: waking up the thread for each
                 # request would cost more.
@@ -391,9 +420,10 @@ class _Driver:
         """The client is garbage. The collector may run in any thread, even in one that has the
         mutex, so this only tells the thread."""
         self._close_requested = True
-        if self._wake is not None:
+        wake = self._wake
+        if wake is not None:
             try:
-                self._wake[1].send(b"c")
+                wake[1].send(b"c")
             except OSError:
                 pass  # it is awake, or has ended
 
@@ -550,7 +580,7 @@ class Lock(LockBase):
             if result.error is None:
                 result.error = self._late_error()
                 if result.error is not None:
-                    raise result.error
+                    raise result.take_error()
         except BaseException:  # such as KeyboardInterrupt: the lock may have been granted
             with driver.mutex:
                 self._call = self._acquired = None
@@ -561,7 +591,7 @@ class Lock(LockBase):
         finally:
             self._busy = False
         if result.error is not None:
-            raise result.error
+            raise result.take_error()
         return self
 
     def cancel(self) -> None:
@@ -612,7 +642,7 @@ class Lock(LockBase):
         extended.wait()
         self.check()
         if extended.error is not None:
-            raise extended.error
+            raise extended.take_error()
 
     @property
     def lost(self) -> threading.Event:

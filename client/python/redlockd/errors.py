@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import Dict, Optional
 
 
+_TTL_HINT = "; a TTL is not the duration of the work: let the lock be extended (auto_extend)"
+
+
 class RedlockError(Exception):
     """The base class of the errors below."""
 
@@ -38,8 +41,8 @@ class Lost(RedlockError):
     reason: why, for example "gone" or "noquorum".
     """
 
-    def __init__(self, resource: str, reason: str) -> None:
-        super().__init__(f"the lock {resource} is lost: {reason}")
+    def __init__(self, resource: str, reason: str, text: Optional[str] = None) -> None:
+        super().__init__(f"the lock {resource} is lost: {reason if text is None else text}")
         self.resource = resource
         self.reason = reason
 
@@ -50,7 +53,14 @@ class Denied(RedlockError):
 
 class Unavailable(RedlockError):
     """No daemon could carry out the request: none can be reached, none has answered in time, or
-    a limit of the daemon is reached."""
+    a limit of the daemon is reached.
+
+    limit: the limit that is reached, as the daemon names it, for example "waiters"; or None.
+    """
+
+    def __init__(self, message: str, limit: Optional[str] = None) -> None:
+        super().__init__(message)
+        self.limit = limit
 
 
 class Rejected(RedlockError, ValueError):
@@ -60,5 +70,6 @@ class Rejected(RedlockError, ValueError):
     """
 
     def __init__(self, code: str, message: str) -> None:
-        super().__init__(f"redlockd rejected the request: {message} ({code})")
+        hint = _TTL_HINT if code == "ttl-range" else ""
+        super().__init__(f"redlockd rejected the request: {message} ({code}){hint}")
         self.code = code

@@ -21,6 +21,7 @@ from redlockd import (
     NoQuorum,
     NotAcquired,
     RedlockError,
+    Rejected,
     Unavailable,
     _clock,
 )
@@ -247,7 +248,9 @@ class Acquiring:
 
     async def test_wrong_arguments(self):
         client = self.client("tcp://127.0.0.1:1")
-        for name in ("", "a b", "a\n", "a\x7f", "x" * 257, "ä" * 129):
+        with self.assertRaisesRegex(ValueError, "must not be empty"):
+            client.lock("", ttl=1)
+        for name in ("a b", "a\n", "a\x7f", "x" * 257, "ä" * 129):
             with self.assertRaises(ValueError):
                 client.lock(name, ttl=1)
         for wrong in ({"ttl": -1}, {"ttl": 0}, {"ttl": float("nan")}, {"ttl": 1, "slots": 0},
@@ -582,6 +585,67 @@ class Connecting:
         extend, unlock = ["EXTEND", "again", TOKEN, "40000"], ["UNLOCK", "again", TOKEN]
         self.assertEqual(daemon.requests[1:], [extend, extend, unlock, unlock])
 
+    async def test_loss_says_why(self):
+        held = "it was held for as long as the daemon allows (max_hold)"
+        often = "it was extended as often as the daemon allows (max_extensions)"
+        voted = "too few masters could vote"
+        for reply, text in {
+            "LOST limit": held,
+            "LOST noquorum": voted,
+            "LOST late": "the masters answered too late",
+            "LOST gone": "the token does not hold it any more",
+            "LOST overdue": "the daemon was stopped or too busy",
+            "LOST shutdown": "the daemon is stopping",
+            "LOST news": "news",
+            "GONE": "the token does not hold it any more",
+            "LIMIT hold": held,
+            "LIMIT extensions": often,
+            "LIMIT other": "not extended in time: a limit of the daemon is reached: other",
+            "NOQUORUM 1/3 need=2 a:timeout": "not extended in time: a: " + voted + ": 1/3 need=2 "
+            "a:timeout",
+            "": "not extended in time: no daemon can be reached: {}: [Errno 2] No such file or "
+            "directory",
+        }.items():
+            with self.subTest(reply):
+
+                def script(words):
+                    if words[0] == "LOCK":
+                        return f"OK {TOKEN} 700 0 -"
+                    if words[0] != "EXTEND":
+                        return "OK"
+                    if reply.startswith("LOST"):
+                        return f"OK {TOKEN} 700 0\n! LOST a {TOKEN} {reply.split()[1]}"
+                    if reply == "":
+                        daemon.close()
+                        return ScriptedDaemon.CLOSE
+                    return reply
+
+                daemon = ScriptedDaemon(script)
+                kind = {"hold" if reply.startswith("LOST") else "auto_extend": True}
+                client = self.Client(daemon.address)
+                lock = await client.lock("a", ttl=0.7, **kind).acquire()
+                await lock.wait_lost()
+                with self.assertRaises(Lost) as caught:
+                    lock.check()
+                text = "the lock a is lost: " + text.format(daemon.address)
+                self.assertEqual(str(caught.exception), text)
+                if reply.startswith("LOST"):
+                    self.assertEqual(caught.exception.reason, reply.split()[1])
+                await client.close()
+                if reply != "":
+                    daemon.close()
+
+    async def test_ttl_too_long(self):
+        client = self.client()
+        with self.assertRaises(Rejected) as caught:
+            await client.lock(new_name("long"), ttl=3600).acquire()
+        self.assertEqual(caught.exception.code, "ttl-range")
+        self.assertRegex(
+            str(caught.exception),
+            r"between \w+ and 10m \(ttl-range\); a TTL is not the duration of the work: "
+            r"let the lock be extended \(auto_extend\)$",
+        )
+
     async def test_truncated_reply(self):
         daemon = ScriptedDaemon(lambda words: f"OK {TOKEN} 20000 0 -".encode())
         self.addCleanup(daemon.close)
@@ -677,8 +741,11 @@ class Secured:
                 client = self.client(secret=wrong)
                 await within(client.lock(new_name("denied"), ttl=20, wait=wait).acquire())
             self.assertNotIn(wrong, str(caught.exception))
-        with self.assertRaises(Denied):
+        with self.assertRaisesRegex(Denied, "authenticate first.*; set secret or secret_file$"):
             await within(self.client().lock(new_name("denied"), ttl=20).acquire())
+        with self.assertRaisesRegex(Denied, "the secret file cannot be used: .*/nonexistent"):
+            client = self.client(secret_file="/nonexistent/secret")
+            await within(client.lock(new_name("denied"), ttl=20, wait=LONG).acquire())
         with self.assertRaises(ValueError) as caught:
             self.Client(self.cluster.address(), secret="not a secret")
         self.assertNotIn("not a secret", str(caught.exception))

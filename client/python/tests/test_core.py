@@ -646,7 +646,7 @@ class Several(EngineCase):
                 self.reply(session, f"{tag} {'PONG' if verb == 'PING' else 'GONE'}")
         self.advance(0)
         self.assertIsInstance(attempt.error, NotAcquired)  # at once, not after the wait
-        self.assertIn("a was lost during the wait: gone", str(attempt.error))
+        self.assertIn("a was lost during the wait: the token does not hold it", str(attempt.error))
         self.reply(session, f"{waiting} OK {T2.decode()} 29000 9000 -")
         self.engine.on_closed(session, "", self.now)
         other = self.open()

@@ -1,6 +1,7 @@
 """The scenarios with redlockd.Redlock, and what only it has."""
 
 import asyncio
+import errno
 import gc
 import os
 import socket
@@ -8,10 +9,11 @@ import sys
 import threading
 import time
 import unittest
+import unittest.mock
 
 import scenarios
 import support
-from redlockd import Lock, Lost, NotAcquired, Redlock
+from redlockd import Lock, Lost, NotAcquired, Redlock, Rejected, Unavailable
 from support import SyncClient, new_name, until
 
 
@@ -90,19 +92,70 @@ class Sync(
         self.assertEqual(most, [1] * 160)
 
     async def test_garbage_is_closed(self):
-        label = new_name("garbage")
-        gc.disable()  # it must not take a collection
+        """At once: it takes no collection, and no timer, which would be longer than this test."""
+        held = Redlock(self.cluster.address()).lock(new_name("garbage"), ttl=30).acquire()
+
+        def releases(client):
+            with client.lock(new_name("garbage"), ttl=30, auto_extend=True):
+                pass
+
+        def extends(client):
+            with client.lock(new_name("garbage"), ttl=30, hold=True) as lock:
+                lock.extend()
+
+        def loses(client):
+            with self.assertRaises(Lost):
+                with client.lock(new_name("garbage"), ttl=0.3) as lock:
+                    self.assertTrue(lock.lost.wait(support.DEADLINE_S))
+
+        # Not with assertRaises(), which also clears what the error refers to.
+
+        def fails(client):
+            try:
+                client.lock(held.resource, ttl=30).acquire()
+            except NotAcquired:
+                return
+            self.fail("acquired")
+
+        def fails_to_extend(client):
+            with client.lock(new_name("garbage"), ttl=30) as lock:
+                try:
+                    lock.extend(1e6)
+                except Rejected:
+                    return
+                self.fail("extended")
+
+        gc.disable()
         self.addCleanup(gc.enable)
-        client = Redlock(self.cluster.address(), name=label)
-        with client.lock(new_name("garbage"), ttl=30):
-            pass
+        for work in (releases, extends, loses, fails, fails_to_extend):
+            with self.subTest(work.__name__):
+                label = new_name("garbage")
+                threads, files = threading.active_count(), len(os.listdir("/proc/self/fd"))
+                work(Redlock(self.cluster.address(), name=label, timeout=10 * support.DEADLINE_S))
+                await until("the thread to end", lambda: threading.active_count() <= threads)
+                self.assertLessEqual(len(os.listdir("/proc/self/fd")), files)
+                names = [row["name"] for row in self.cluster.rows("clients")]
+                self.assertNotIn(label, names)
+        held.unlock()
 
-        def listed():
-            return label in [row["name"] for row in self.cluster.rows("clients")]
+    async def test_a_client_that_cannot_start_says_why(self):
+        """Without descriptors, for example. It works once there are some."""
+        full = OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        with Redlock(self.cluster.address()) as client:
+            with unittest.mock.patch("selectors.DefaultSelector", side_effect=full):
+                with self.assertRaisesRegex(Unavailable, "Too many open files"):
+                    client.lock(new_name("start"), ttl=30).acquire()
+            with client.lock(new_name("start"), ttl=30, wait=support.DEADLINE_S):
+                pass
 
-        self.assertTrue(listed())
-        del client
-        await until("the connection to end", lambda: not listed())
+    async def test_a_client_whose_thread_has_failed_says_why(self):
+        with unittest.mock.patch.object(threading, "excepthook", lambda failure: None):
+            client = Redlock(self.cluster.address())
+            with unittest.mock.patch.object(client._driver, "_loop", side_effect=KeyError("bug")):
+                for _ in range(2):
+                    with self.assertRaisesRegex(Unavailable, "bug") as caught:
+                        client.lock(new_name("thread"), ttl=30).acquire()
+                    self.assertIsInstance(caught.exception.__cause__, KeyError)
 
     async def test_lock_again(self):
         with Redlock(self.cluster.address()) as client:
