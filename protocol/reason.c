@@ -21,6 +21,26 @@ const char *reason_text(enum reason reason)
     return reasons[reason].text;
 }
 
+bool reason_ends_by_waiting(enum reason reason)
+{
+    switch (reason) {
+    case REASON_NONE:
+    case REASON_NEW:
+    case REASON_FLUSHED:
+    case REASON_RESTARTED:
+    case REASON_FAILEDOVER:
+    case REASON_OLDDATA:
+    case REASON_EVICTED:
+    case REASON_STEPPED:
+    case REASON_DURABLE:
+    case REASON_RESET:
+    case REASON_BOOTSTRAP:
+        return true;
+    default:
+        return false;
+    }
+}
+
 enum reason reason_of_word(const char *word)
 {
     for (enum reason reason = 0; reason < REASON_COUNT; reason++)

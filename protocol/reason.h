@@ -8,6 +8,7 @@
 #ifndef PROTOCOL_REASON_H
 #define PROTOCOL_REASON_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #define REASON_TABLE(X)                                                                            \
@@ -90,6 +91,10 @@ enum __attribute__((packed)) reason {
 /* The word on the wire, for example "timeout", and the text for people. Both are static. */
 const char *reason_word(enum reason reason);
 const char *reason_text(enum reason reason);
+
+/* Whether the reason ends without an operator, because the guard writes a record and waits for its
+ * quarantine. True for REASON_NONE too. */
+bool reason_ends_by_waiting(enum reason reason);
 
 /* The reason with this word; REASON_ERROR if there is none. */
 enum reason reason_of_word(const char *word);

@@ -9,26 +9,6 @@
 #include "protocol/units.h"
 #include "server/masters/connections.h"
 
-/* Whether a node gets its vote back by waiting alone if this is the reason why it has none. */
-static bool ends_by_waiting(enum reason reason)
-{
-    switch (reason) {
-    case REASON_NEW:
-    case REASON_FLUSHED:
-    case REASON_RESTARTED:
-    case REASON_FAILEDOVER:
-    case REASON_OLDDATA:
-    case REASON_EVICTED:
-    case REASON_STEPPED:
-    case REASON_DURABLE:
-    case REASON_RESET:
-    case REASON_BOOTSTRAP:
-        return true;
-    default:
-        return false;
-    }
-}
-
 /* Why this node would have no vote according to the leases on its name, which the probe has read
  * from all masters; REASON_NONE: no conflict. */
 static enum reason find_lease(const struct probe *probe, unsigned node)
@@ -93,7 +73,7 @@ static bool step_node(struct probe *probe, unsigned node, int64_t now_ns)
     enum reason reason = reason_of(probe, node, now_ns);
     if (reason == REASON_UNCHECKED)
         return true;
-    if (reason != REASON_NONE && !ends_by_waiting(reason))
+    if (!reason_ends_by_waiting(reason))
         return false;
     if (!probed->self_test_started)
         engine_self_test(probe->connections->engine, node, now_ns);
@@ -223,7 +203,7 @@ static bool report_node(const struct probe *probe, unsigned node, int64_t now_ns
         report_meaning(probed->meaning, out);
         return false;
     }
-    if (reason != REASON_NONE && !ends_by_waiting(reason)) {
+    if (!reason_ends_by_waiting(reason)) {
         fputs(reason_word(reason), out);
         if (reason == REASON_DUPLICATE)
             fprintf(out, " of %s", probe->connections->config->nodes[master.duplicate_of].name);

@@ -269,7 +269,7 @@ static bool is_timed(const struct identity *identity, enum reason reason, int64_
     case REASON_OTHERPROCESS:
         return true;
     default:
-        return (reason == identity->error && identity_ends_by_itself(reason)) ||
+        return (reason == identity->error && reason_ends_by_waiting(reason)) ||
                (reason == identity->adopted.why && now_ns <= identity->quarantine_until_ns);
     }
 }

@@ -345,26 +345,9 @@ void identity_on_written(struct identity *identity, bool overridden, int64_t now
     identity->override = overridden ? OVERRIDE_CLOCK : OVERRIDE_NONE;
 }
 
-bool identity_ends_by_itself(enum reason error)
-{
-    switch (error) {
-    case REASON_NONE:
-    case REASON_NEW:
-    case REASON_RESTARTED:
-    case REASON_FLUSHED:
-    case REASON_FAILEDOVER:
-    case REASON_OLDDATA:
-    case REASON_EVICTED:
-    case REASON_DURABLE:
-        return true;
-    default:
-        return false;
-    }
-}
-
 enum reason identity_refuses(const struct identity *identity)
 {
-    if (identity->facts_error != REASON_NONE && identity_ends_by_itself(identity->error))
+    if (identity->facts_error != REASON_NONE && reason_ends_by_waiting(identity->error))
         return identity->facts_error;
     return identity->error;
 }

@@ -134,10 +134,6 @@ void identity_on_written(struct identity *identity, bool overridden, int64_t now
  * several reasons, one that an operator can end comes first. */
 enum reason identity_refuses(const struct identity *identity);
 
-/* Does this error end without an operator, once a record has been written and its quarantine is
- * over? True for REASON_NONE too. */
-bool identity_ends_by_itself(enum reason error);
-
 static inline bool identity_is_sampled(const struct identity *identity)
 {
     return identity->presence == PRESENCE_SAMPLED;
