@@ -103,7 +103,7 @@ bool server_start(struct server *server, struct config *config, const struct log
 bool server_run(struct server *server);
 void server_stop(struct server *server);
 
-/* The callbacks through which the engine actions (server_io.c). */
+/* The callbacks through which the engine acts (server_io.c). */
 struct engine_io server_io(struct server *server);
 
 /* Reload the configuration, on SIGHUP (reload.c). */
