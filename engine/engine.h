@@ -1,7 +1,8 @@
 /*
  * The engine turns client requests into quorum rounds over the connections to the masters, and
- * turns the results of these rounds into replies. Code outside engine/ includes only this header,
- * engine/view.h, and a few helpers that hold no locks (pool, histogram, node_set).
+ * turns the results of these rounds into replies. The server includes only this header,
+ * engine/view.h, and a few helpers that hold no locks (pool, histogram, node_set). Of engine/,
+ * config/ includes only round/validity.h.
  *
  * The engine is pure: it has no sockets, no clock and no libevent, and it does not allocate memory
  * while it handles a request. Each event carries its time, in nanoseconds of CLOCK_BOOTTIME, read
