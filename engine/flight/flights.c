@@ -236,8 +236,8 @@ static void count_refusals(struct flights *flights, const struct round *round)
 {
     if (round->kind == ROUND_RELEASE)
         return;
-    for (uint32_t failed = round->failed; failed != 0; failed &= failed - 1) {
-        unsigned node = (unsigned)__builtin_ctz(failed);
+    for (uint32_t failed = round->failed; failed != 0; failed = nodes_after_first(failed)) {
+        unsigned node = nodes_first(failed);
         flights->stats->refused[node][round->reasons[node]]++;
     }
 }
