@@ -87,7 +87,8 @@ struct engine_io {
     /* For the log: at the request of a client, the daemon starts to release this lock by force. */
     void (*breaking)(void *context, const struct engine_client *by,
                      const struct engine_broken *broken);
-    /* For the log: the BREAK begins to delete the lock from the masters. May be NULL. */
+    /* The BREAK begins to delete the lock from the masters. The checker of the simulator and the
+     * unit tests need to know when; the server sets NULL. */
     void (*broken)(void *context, const struct engine_broken *broken);
 
     /* For the log: the link has left the state `before`. */
