@@ -119,7 +119,7 @@ static void count(struct survey *survey, const struct round *round, int64_t now_
 void survey_on_settled(struct lock_manager *manager, struct flight *flight, int64_t now_ns)
 {
     struct survey *survey = flight->survey;
-    struct reply busy = {.outcome = OUTCOME_LIMIT, .limit = "operations"};
+    struct reply no_room = {.outcome = OUTCOME_LIMIT, .limit = "operations"};
     flight->survey = NULL;
     assert(survey->under_way > 0);
     survey->under_way--;
@@ -129,7 +129,7 @@ void survey_on_settled(struct lock_manager *manager, struct flight *flight, int6
         return;
     if (survey->pending != NULL) {
         struct reply reply = result(manager, survey);
-        answer(manager, survey, goes_on ? &reply : &busy);
+        answer(manager, survey, goes_on ? &reply : &no_room);
     }
     end(manager, survey);
 }
