@@ -24,7 +24,8 @@ enum {
  * nanoseconds, can be added to a time without overflow. */
 #define PTTL_MAX_MS (INT64_MAX / 4 / NS_PER_MS)
 
-enum { SHA1_LEN = 40, BALLOT_DIGITS = 16 };
+enum { SHA1_LEN = 40, BALLOT_DIGITS = 16, NEED_DIGITS = 4 };
+_Static_assert(REDIS_NEED_MAX_MS == 9999, "the largest number of NEED_DIGITS digits");
 
 /* Bytes of the longest arguments that follow a script in a command, with their RESP framing. The
  * keys and tokens of releases.lua are not included: REDIS_RELEASES_MAX adds them. */
@@ -299,8 +300,9 @@ int64_t redis_far_need_ms(const struct redis_reply *reply, const char *daemon)
     if (reply->kind != RESP_STRING || reply->len <= REDIS_DAEMON ||
         memcmp(reply->str, daemon, REDIS_DAEMON) == 0)
         return 0;
-    int64_t need_ms = redis_ballot(reply->str + REDIS_DAEMON, reply->len - REDIS_DAEMON);
-    return need_ms >= 0 && need_ms <= REDIS_NEED_MAX_MS ? need_ms : 0;
+    int64_t need_ms =
+        redis_number(reply->str + REDIS_DAEMON, reply->len - REDIS_DAEMON, NEED_DIGITS);
+    return need_ms > 0 ? need_ms : 0;
 }
 
 bool redis_is_ok(const struct redis_reply *reply)
