@@ -13,6 +13,10 @@ enum { PORT_MAX = 65535, DATABASE_MAX = 9999 };
 _Static_assert(sizeof(((struct sockaddr_un *)0)->sun_path) == ADDRESS_PATH_MAX + 1,
                "the length of a unix socket path");
 
+/* The bytes of host names and of interface names. */
+static const char name_bytes[] =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-";
+
 /* What an address looks like for one use, and examples for error messages. */
 struct form {
     const char *scheme;
@@ -105,12 +109,10 @@ static bool parse_port(const char *text, const struct form *form, uint16_t *port
 
 static bool check_name(const char *host, const struct form *form, struct error *error)
 {
-    static const char allowed[] =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-";
     struct in_addr v4;
     if (host[0] == '\0')
         return error_set(error, "has no host; write %s", form->host_advice);
-    if (strlen(host) > ADDRESS_HOST_MAX || strspn(host, allowed) != strlen(host))
+    if (strlen(host) > ADDRESS_HOST_MAX || strspn(host, name_bytes) != strlen(host))
         return error_set(error, "has a host that is neither a name nor an address; write %s",
                          form->tcp);
     if (strspn(host, "0123456789.") == strlen(host) && inet_pton(AF_INET, host, &v4) != 1)
@@ -123,8 +125,6 @@ static bool check_name(const char *host, const struct form *form, struct error *
 static bool parse_v6(char *text, const struct form *form, char host[ADDRESS_HOST_MAX + 1],
                      struct error *error)
 {
-    static const char allowed[] =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-";
     struct in6_addr v6;
     char *zone = strchr(text, '%');
     if (zone != NULL)
@@ -136,8 +136,8 @@ static bool parse_v6(char *text, const struct form *form, char host[ADDRESS_HOST
         return error_set(error,
                          "has a zone, but only link-local addresses (fe80::) have one; write %s",
                          form->tcp_v6);
-    if (zone != NULL &&
-        (zone[0] == '\0' || strlen(zone) >= IF_NAMESIZE || strspn(zone, allowed) != strlen(zone)))
+    if (zone != NULL && (zone[0] == '\0' || strlen(zone) >= IF_NAMESIZE ||
+                         strspn(zone, name_bytes) != strlen(zone)))
         return error_set(error, "has no interface name after the %%; write [fe80::1%%eth0]");
     /* Write the canonical form, so that equal addresses have equal texts. */
     inet_ntop(AF_INET6, &v6, host, INET6_ADDRSTRLEN);
