@@ -122,10 +122,7 @@ bool value_group(const char *text, uint32_t *id)
 
 bool value_has_space(const char *text)
 {
-    for (; *text != '\0'; text++)
-        if ((unsigned char)*text <= ' ' || *text == 0x7f)
-            return true;
-    return false;
+    return text[text_word_len(text, strlen(text))] != '\0';
 }
 
 void value_print_duration(int64_t ns, char buf[VALUE_PRINTED])

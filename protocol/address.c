@@ -58,14 +58,14 @@ static bool parse_path(const char *path, const struct form *form, struct address
     address->kind = ADDRESS_UNIX;
     if (path[0] != '/' || path[1] == '/')
         return error_set(error, "has no absolute path; write %s", form->unix_path);
-    if (strlen(path) > ADDRESS_PATH_MAX)
+    size_t len = strlen(path);
+    if (len > ADDRESS_PATH_MAX)
         return error_set(error, "has a path of %zu bytes; the path of a unix socket has at most %d",
-                         strlen(path), ADDRESS_PATH_MAX);
-    /* Listings show the path as a word, so it must not contain spaces. */
-    for (const char *at = path; *at != '\0'; at++)
-        if ((unsigned char)*at <= ' ' || *at == 0x7f)
-            return error_set(error, "must not contain spaces or control characters in its path");
-    memcpy(address->path, path, strlen(path) + 1);
+                         len, ADDRESS_PATH_MAX);
+    /* Listings show the path as a word. */
+    if (text_word_len(path, len) < len)
+        return error_set(error, "must not contain spaces or control characters in its path");
+    memcpy(address->path, path, len + 1);
     return true;
 }
 

@@ -550,14 +550,11 @@ static enum request_error check_word(const struct request_word *word, size_t num
 {
     if (word->len == 0)
         return fail(error, REQUEST_BAD_ARGUMENTS, "word %zu is empty", number);
-    for (size_t i = 0; i < word->len; i++) {
-        unsigned char byte = (unsigned char)word->at[i];
-        if (byte <= ' ' || byte == 0x7f)
-            return fail(error, REQUEST_BAD_BYTE,
-                        "byte %zu of word %zu is 0x%02x; spaces and control characters are not "
-                        "allowed",
-                        i + 1, number, byte);
-    }
+    size_t fine = text_word_len(word->at, word->len);
+    if (fine < word->len)
+        return fail(error, REQUEST_BAD_BYTE,
+                    "byte %zu of word %zu is 0x%02x; spaces and control characters are not allowed",
+                    fine + 1, number, (unsigned char)word->at[fine]);
     return REQUEST_FINE;
 }
 

@@ -85,6 +85,14 @@ size_t text_take_number(const char *bytes, size_t len, uint64_t *number)
     return i;
 }
 
+size_t text_word_len(const char *bytes, size_t len)
+{
+    size_t i = 0;
+    while (i < len && (unsigned char)bytes[i] > ' ' && bytes[i] != 0x7f)
+        i++;
+    return i;
+}
+
 static char hex_digit(unsigned half)
 {
     return (char)('0' + half + (half > 9 ? 'a' - '9' - 1 : 0));

@@ -56,6 +56,10 @@ size_t text_digits(uint64_t number, char *to);
 enum { TEXT_NUMBER_DIGITS = 19 };
 size_t text_take_number(const char *bytes, size_t len, uint64_t *number);
 
+/* The number of leading bytes that can be part of a word: all except spaces and control
+ * characters. */
+size_t text_word_len(const char *bytes, size_t len);
+
 /* Write `count` bytes as lower-case hex digits, two for each, without a NUL. */
 void text_hex(const unsigned char *bytes, size_t count, char *digits);
 

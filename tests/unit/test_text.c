@@ -136,6 +136,17 @@ START_TEST(leading_digits_are_a_number_that_saturates)
 }
 END_TEST
 
+START_TEST(a_word_ends_before_a_space_or_a_control_character)
+{
+    for (unsigned byte = 0; byte < 256; byte++) {
+        const char bytes[] = {'a', (char)byte, 'b'};
+        bool ends = byte <= ' ' || byte == 0x7f;
+        ck_assert_uint_eq(text_word_len(bytes, 3), ends ? 1 : 3);
+        ck_assert_uint_eq(text_word_len(bytes, 1), 1);
+    }
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *suite = suite_create("text");
@@ -147,6 +158,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, every_byte_is_printable_once_escaped);
     tcase_add_test(tests, no_escape_is_cut_in_two);
     tcase_add_test(tests, leading_digits_are_a_number_that_saturates);
+    tcase_add_test(tests, a_word_ends_before_a_space_or_a_control_character);
     suite_add_tcase(suite, tests);
     return suite;
 }
