@@ -9,7 +9,7 @@
 #include "engine/locks/hold.h"
 #include "protocol/units.h"
 #include "tests/runner.h"
-#include "tests/unit/cluster.h"
+#include "tests/unit/hold_fixture.h"
 
 static const struct drift drift = {.rate_ppm = 10000, .margin_ns = 10 * NS_PER_MS};
 
@@ -83,53 +83,6 @@ START_TEST(shortest_ttl_of_a_hold_leaves_time_for_a_round)
 END_TEST
 
 /* --- in the engine --- */
-
-static struct cluster w;
-static char token[LIMIT_TOKEN + 1];
-
-static void setup(void)
-{
-    cluster_init(&w, 5);
-    cluster_pass_ms(&w, 10);
-}
-
-static void teardown(void)
-{
-    cluster_deinit(&w);
-}
-
-static void expect_push(const char *what, const char *reason)
-{
-    cluster_expect(&w, "! %s a %s %s", what, token, reason);
-}
-
-static void hold(const char *line)
-{
-    cluster_submit(&w, "%s", line);
-    snprintf(token, sizeof(token), "%s", cluster_token(cluster_take_reply(&w)));
-    ck_assert_uint_eq(w.client.hold_count, 1);
-}
-
-static void expect_held(void)
-{
-    ck_assert_uint_ge(cluster_count(&w, "a"), 3);
-    for (unsigned i = 0; i < 5; i++)
-        if (cluster_value(&w, i, "a") != NULL)
-            ck_assert_str_eq(cluster_value(&w, i, "a"), token);
-}
-
-/* The remaining TTL of the key that expires last. */
-static int64_t remaining_ttl_ms(void)
-{
-    int64_t remaining_ttl_ms = 0;
-    for (unsigned i = 0; i < 5; i++) {
-        const struct fake_key *key =
-            fake_find(&w.masters[i].redis, "a", 1, cluster_clock_us(&w, i));
-        int64_t left_ms = key != NULL ? key->ends_ms - cluster_clock_us(&w, i) / 1000 : 0;
-        remaining_ttl_ms = left_ms > remaining_ttl_ms ? left_ms : remaining_ttl_ms;
-    }
-    return remaining_ttl_ms;
-}
 
 START_TEST(hold_lives_as_long_as_its_connection)
 {
@@ -604,7 +557,7 @@ Suite *test_suite(void)
     suite_add_tcase(suite, arithmetic);
 
     TCase *engine = tcase_create("engine");
-    tcase_add_checked_fixture(engine, setup, teardown);
+    tcase_add_checked_fixture(engine, hold_setup, hold_teardown);
     tcase_set_timeout(engine, 60);
     tcase_add_test(engine, hold_lives_as_long_as_its_connection);
     tcase_add_test(engine, end_of_the_connection_hands_its_hold_over);

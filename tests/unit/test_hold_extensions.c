@@ -7,54 +7,7 @@
 
 #include "protocol/units.h"
 #include "tests/runner.h"
-#include "tests/unit/cluster.h"
-
-static struct cluster w;
-static char token[LIMIT_TOKEN + 1];
-
-static void setup(void)
-{
-    cluster_init(&w, 5);
-    cluster_pass_ms(&w, 10);
-}
-
-static void teardown(void)
-{
-    cluster_deinit(&w);
-}
-
-static void expect_push(const char *what, const char *reason)
-{
-    cluster_expect(&w, "! %s a %s %s", what, token, reason);
-}
-
-static void hold(const char *line)
-{
-    cluster_submit(&w, "%s", line);
-    snprintf(token, sizeof(token), "%s", cluster_token(cluster_take_reply(&w)));
-    ck_assert_uint_eq(w.client.hold_count, 1);
-}
-
-static void expect_held(void)
-{
-    ck_assert_uint_ge(cluster_count(&w, "a"), 3);
-    for (unsigned i = 0; i < 5; i++)
-        if (cluster_value(&w, i, "a") != NULL)
-            ck_assert_str_eq(cluster_value(&w, i, "a"), token);
-}
-
-/* The remaining TTL of the key that expires last. */
-static int64_t remaining_ttl_ms(void)
-{
-    int64_t remaining_ttl_ms = 0;
-    for (unsigned i = 0; i < 5; i++) {
-        const struct fake_key *key =
-            fake_find(&w.masters[i].redis, "a", 1, cluster_clock_us(&w, i));
-        int64_t left_ms = key != NULL ? key->ends_ms - cluster_clock_us(&w, i) / 1000 : 0;
-        remaining_ttl_ms = left_ms > remaining_ttl_ms ? left_ms : remaining_ttl_ms;
-    }
-    return remaining_ttl_ms;
-}
+#include "tests/unit/hold_fixture.h"
 
 /* --- max_extensions is five here, and max_hold 300 s --- */
 
@@ -244,7 +197,7 @@ Suite *test_suite(void)
 {
     Suite *suite = suite_create("extensions of holds");
     TCase *engine = tcase_create("engine");
-    tcase_add_checked_fixture(engine, setup, teardown);
+    tcase_add_checked_fixture(engine, hold_setup, hold_teardown);
     tcase_add_test(engine, extension_by_the_client_replaces_one_by_the_daemon);
     tcase_add_test(engine, extensions_over_the_holds_connection_are_not_counted);
     tcase_add_test(engine, max_hold_counts_from_the_grant_over_the_holds_connection);
