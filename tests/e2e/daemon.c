@@ -177,9 +177,7 @@ void daemon_wait_up(struct daemon *daemon, unsigned up)
     quit_client(&client);
 }
 
-/* A token is the right to release a lock, so no log may contain one. Nothing else in the log has 40
- * hexadecimal digits. */
-static bool holds_token(const char *text)
+bool daemon_shows_token(const char *text)
 {
     unsigned digits = 0;
     for (; *text != '\0' && digits < 40; text++)
@@ -192,7 +190,7 @@ void daemon_check_log(const struct daemon *daemon)
     char *log = sandbox_read(daemon->log);
     ck_assert_msg(strstr(log, "Sanitizer") == NULL, "the log has a sanitizer report");
     ck_assert_msg(strstr(log, "runtime error:") == NULL, "the log has a sanitizer report");
-    ck_assert_msg(!holds_token(log), "the log has a whole token");
+    ck_assert_msg(!daemon_shows_token(log), "the log has a whole token");
     free(log);
 }
 
@@ -235,6 +233,15 @@ static unsigned count_lines(const struct daemon *daemon, const char *first, cons
         count += strstr(line, first) != NULL && strstr(line, second) != NULL;
     free(log);
     return count;
+}
+
+void daemon_reload(const struct daemon *daemon, const char *event)
+{
+    unsigned before = daemon_count_log(daemon, event);
+    struct waiting waiting = waiting_for(event);
+    ck_assert_int_eq(kill(daemon->pid, SIGHUP), 0);
+    while (daemon_count_log(daemon, event) == before)
+        waiting_pause(&waiting);
 }
 
 unsigned daemon_count_log(const struct daemon *daemon, const char *text)

@@ -83,6 +83,9 @@ void daemon_stop(struct daemon *daemon);
  * daemon_stop(). */
 void daemon_check_end(struct daemon *daemon);
 
+/* Sends SIGHUP and waits for one more line of the log that contains this event. */
+void daemon_reload(const struct daemon *daemon, const char *event);
+
 /* Starts a daemon that is expected to refuse to start, and waits for its end. Returns the exit
  * status, which the caller checks. */
 int daemon_refuses(struct daemon *daemon);
@@ -97,6 +100,9 @@ void daemon_wait_log(const struct daemon *daemon, const char *first, const char 
  * reads NODES. */
 void daemon_wait_refused(const struct daemon *daemon, unsigned master, const char *reason,
                          unsigned times);
+/* Whether the text contains a token. A token is the right to release a lock, so no log and no page
+ * may contain one. Nothing else there has 40 hexadecimal digits. */
+bool daemon_shows_token(const char *text);
 /* Fails if the log has a sanitizer report or a token. */
 void daemon_check_log(const struct daemon *daemon);
 /* Returns the number of log lines that contain the text. */

@@ -302,14 +302,11 @@ static struct grant open_stage_without_users(struct stage *stage, const char *te
 static void reload_with(const struct daemon *daemon, const char *more)
 {
     char text[8192];
-    struct waiting waiting = waiting_for("the new configuration");
     char *before = sandbox_read(daemon->config);
     snprintf(text, sizeof(text), "%s%s", before, more);
     sandbox_write(daemon->config, text);
     free(before);
-    ck_assert_int_eq(kill(daemon->pid, SIGHUP), 0);
-    while (daemon_count_log(daemon, " reloaded ") == 0)
-        waiting_pause(&waiting);
+    daemon_reload(daemon, " reloaded ");
 }
 
 START_TEST(a_waiter_with_a_secret_survives_the_introduction_of_users)

@@ -14,7 +14,6 @@
 #include "tests/e2e/port.h"
 #include "tests/e2e/process.h"
 #include "tests/e2e/stage.h"
-#include "tests/e2e/waiting.h"
 #include "tests/runner.h"
 
 static const struct stage_plan three = {.masters = 3, .over_unix = true};
@@ -33,28 +32,18 @@ static void edit(const struct daemon *daemon, const char *from, const char *to)
     free(file);
 }
 
-/* Reloads and waits for the log event that ends the reload. */
-static void reload(const struct daemon *daemon, const char *event)
-{
-    unsigned before = daemon_count_log(daemon, event);
-    struct waiting waiting = waiting_for(event);
-    ck_assert_int_eq(kill(daemon->pid, SIGHUP), 0);
-    while (daemon_count_log(daemon, event) == before)
-        waiting_pause(&waiting);
-}
-
 static void expect_reloaded(const struct daemon *daemon, const char *changed)
 {
     char line[256];
     snprintf(line, sizeof(line), "changed=%s", changed);
-    reload(daemon, "reloaded");
+    daemon_reload(daemon, "reloaded");
     daemon_wait_log(daemon, "reloaded", line);
 }
 
 /* Expects that the reload is refused and that the daemon still serves. */
 static void expect_refused(struct stage *stage, const char *event, const char *text)
 {
-    reload(&stage->daemon, "reload_refused");
+    daemon_reload(&stage->daemon, "reload_refused");
     daemon_wait_log(&stage->daemon, event, text);
     ck_assert_uint_eq(daemon_count_log(&stage->daemon, " reloaded "), 0);
     client_expect(&stage->client, "PONG", "PING");
@@ -78,7 +67,7 @@ START_TEST(log_settings_are_reloaded)
     struct stage stage;
     stage_open(&stage, __func__, &three);
     edit(&stage.daemon, "level: debug", "level: error, format: json");
-    reload(&stage.daemon, "reloaded");
+    daemon_reload(&stage.daemon, "reloaded");
     daemon_wait_log(&stage.daemon, "reloaded", "\"changed\":\"log.level, log.format\"");
     unsigned debugs = daemon_count_log(&stage.daemon, "client_connected");
     struct client client;
@@ -124,7 +113,7 @@ START_TEST(a_reload_does_not_disturb_holders_and_waiters)
          "clock_drift_margin: 40ms, max_hold: 2h, max_extensions: 7, fence: always");
     edit(&stage.daemon, "log:", "limits: {clients_per_address: 50, waiters_per_resource: 1}\nlog:");
     edit(&stage.daemon, "rounds:\n", "rounds:\n  backoff_min: 6ms\n  backoff_max: 300ms\n");
-    reload(&stage.daemon, "reloaded");
+    daemon_reload(&stage.daemon, "reloaded");
     ck_assert(!client_has_line(&holder));
     ck_assert(!client_has_line(&waiter));
     client_expect(&holder, "PONG", "PING");
@@ -419,7 +408,7 @@ START_TEST(a_reload_leaks_no_descriptor)
     stage_wait_clients(&stage, 1);
     unsigned before = process_open_files(stage.daemon.pid);
     for (unsigned i = 0; i < 20; i++)
-        reload(&stage.daemon, "reloaded");
+        daemon_reload(&stage.daemon, "reloaded");
     ck_assert_uint_eq(process_open_files(stage.daemon.pid), before);
     daemon_connect(&stage.daemon, &client);
     client_close(&client);

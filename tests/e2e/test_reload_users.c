@@ -1,7 +1,6 @@
 /*
  * Users that are changed by SIGHUP while connections are open.
  */
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -35,14 +34,9 @@ static void expect_closed(struct fixture *fixture, const char *line)
 static void reload_with(struct fixture *fixture, const char *yaml)
 {
     struct daemon same_files;
-    const struct daemon *daemon = &fixture->stage.daemon;
-    unsigned before = daemon_count_log(daemon, " reloaded ");
     daemon_prepare(&same_files, &fixture->stage.sandbox, fixture->stage.masters, 3,
                    &(struct daemon_plan){.yaml = yaml});
-    ck_assert_int_eq(kill(daemon->pid, SIGHUP), 0);
-    struct waiting waiting = waiting_for("the reload");
-    while (daemon_count_log(daemon, " reloaded ") == before)
-        waiting_pause(&waiting);
+    daemon_reload(&fixture->stage.daemon, " reloaded ");
 }
 
 static void open_fixture(struct fixture *fixture, const char *test)

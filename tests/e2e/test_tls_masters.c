@@ -239,15 +239,6 @@ static void put_in_place(const struct sandbox *sandbox, const char *from, const 
     }
 }
 
-static void reload(const struct daemon *daemon, const char *event)
-{
-    unsigned before = daemon_count_log(daemon, event);
-    struct waiting waiting = waiting_for(event);
-    ck_assert_int_eq(kill(daemon->pid, SIGHUP), 0);
-    while (daemon_count_log(daemon, event) == before)
-        waiting_pause(&waiting);
-}
-
 static const struct master_tls strict = {.own = "master", .ca = "ca", .wants_client = true};
 
 /* At loop index 0, the client certificate is outdated; at 1, the CA. */
@@ -271,7 +262,7 @@ START_TEST(replaced_files_apply_to_the_next_connection)
     stage_wait_nodes(&stage, outdated[_i].reason, 3);
     put_in_place(&stage.sandbox, "ca", "trusted");
     put_in_place(&stage.sandbox, "client", "ours");
-    reload(&stage.daemon, " reloaded ");
+    daemon_reload(&stage.daemon, " reloaded ");
     stage_wait_nodes(&stage, "state=up", 3);
     ck_assert_uint_eq(daemon_count_log(&stage.daemon, "certificate_changed node="),
                       _i == 0 ? 3 : 0);
@@ -294,12 +285,12 @@ START_TEST(file_names_can_change_and_a_missing_file_changes_nothing)
     ck_assert_ptr_nonnull(ca);
     memcpy(ca, "/no.crt", 7);
     sandbox_write(stage.daemon.config, file);
-    reload(&stage.daemon, "reload_refused");
+    daemon_reload(&stage.daemon, "reload_refused");
     stage_wait_nodes(&stage, "reason=uncertified ", 3);
     memcpy(ca, "/ca.crt", 7);
     sandbox_write(stage.daemon.config, file);
     free(file);
-    reload(&stage.daemon, " reloaded ");
+    daemon_reload(&stage.daemon, " reloaded ");
     daemon_wait_log(&stage.daemon, " reloaded ", "changed=\"nodes.certificate, nodes.key\"");
     stage_wait_nodes(&stage, "state=up", 3);
     stage_close(&stage);
