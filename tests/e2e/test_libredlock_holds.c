@@ -83,8 +83,7 @@ START_TEST(a_lingering_hold_outlives_a_killed_process_until_its_deadline)
     }
     ck_assert_int_eq(read(pipe_fds[0], &deadline_ns, sizeof(deadline_ns)), sizeof(deadline_ns));
     process_kill(child);
-    while (client_count(&stage.client, "STATS", " holding=0 ") == 0)
-        usleep(1000);
+    stage_wait_stats(&stage.client, " holding=0 ");
     stage_wait_no_keys(&stage);
     struct timespec now;
     clock_gettime(CLOCK_BOOTTIME, &now);
