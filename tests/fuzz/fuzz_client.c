@@ -21,10 +21,11 @@
 #include "client/c/client_proto.h"
 #include "protocol/units.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/script.h"
 
 #define TOKEN "0123456789abcdef0123456789abcdef01234567"
 
-enum { REQUESTS = 256, SAID = 65536, TTL_MS = 10000, BYTES_END = 0xff };
+enum { REQUESTS = 256, SAID = 65536, TTL_MS = 10000 };
 
 static struct client_proto proto;
 static int64_t now_ns;
@@ -44,17 +45,6 @@ static unsigned loss_count; /* losses reported to the caller */
 static char said[SAID];
 static int64_t said_ns[SAID];
 static size_t said_len;
-
-static const uint8_t *input;
-static size_t input_len;
-
-static unsigned take(void)
-{
-    if (input_len == 0)
-        return 0;
-    input_len--;
-    return *input++;
-}
 
 /* --- events of the library --- */
 
@@ -158,7 +148,7 @@ static void ask(void)
 {
     struct client_request request;
     struct error error;
-    unsigned what = take();
+    unsigned what = script_take();
     const struct redlock_lock_options options = {.fence = what & 8,
                                                  .hold = what & 16,
                                                  .linger = (what & 80) == 80,
@@ -255,18 +245,15 @@ static void feed_tag(unsigned n)
 
 static void feed_bytes(void)
 {
-    const uint8_t *end = memchr(input, BYTES_END, input_len);
-    size_t len = end != NULL ? (size_t)(end - input) : input_len;
-    feed((const char *)input, len);
-    input += len;
-    input_len -= len;
-    take();
+    const char *bytes;
+    size_t len = script_take_bytes(&bytes);
+    feed(bytes, len);
 }
 
 static void step(void)
 {
     unsigned n;
-    switch (take() % 16) {
+    switch (script_take() % 16) {
     case 0:
         ask();
         break;
@@ -274,7 +261,7 @@ static void step(void)
         write_out();
         break;
     case 2:
-        feed_tag(take());
+        feed_tag(script_take());
         break;
     case 3:
         feed_bytes();
@@ -283,7 +270,7 @@ static void step(void)
         feed("OK " TOKEN " 9000 10 -\n", sizeof("OK " TOKEN " 9000 10 -\n") - 1);
         break;
     case 5:
-        now_ns += (int64_t)take() * 16 * NS_PER_MS;
+        now_ns += (int64_t)script_take() * 16 * NS_PER_MS;
         break;
     case 6:
         proto_expire(&proto, now_ns);
@@ -292,7 +279,7 @@ static void step(void)
         take_all();
         break;
     case 8:
-        n = take();
+        n = script_take();
         if (n < request_count) {
             proto_cancel(&proto, requests[n].id, now_ns);
             requests[n].over = true;
@@ -312,7 +299,7 @@ static void step(void)
         proto_set_label(&proto, "me", true);
         break;
     default:
-        feed("\n", take() % 2);
+        feed("\n", script_take() % 2);
         break;
     }
     check_counts();
@@ -321,8 +308,8 @@ static void step(void)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
-    input = bytes;
-    input_len = len;
+    script = bytes;
+    script_len = len;
     request_count = 0;
     hold_count = 0;
     loss_count = 0;
@@ -331,7 +318,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
     proto_init(&proto);
     proto.timeout_ns = 500 * NS_PER_MS;
     begin();
-    while (input_len > 0)
+    while (script_len > 0)
         step();
     proto_end(&proto, REDLOCK_BROKEN, "it ended", true);
     take_all();

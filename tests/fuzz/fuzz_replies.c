@@ -22,6 +22,7 @@
 #include "protocol/units.h"
 #include "server/masters/resp.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/script.h"
 #include "tests/unit/cluster.h"
 #include "tests/unit/cluster_wire.h"
 
@@ -29,7 +30,6 @@ enum {
     ANSWER_BYTES = 1024,   /* limit for one true reply, as RESP */
     ANSWERS = 512,         /* limit for replies not passed on yet; further ones are dropped */
     REQUESTS = 256,        /* requests of one input; the last one is reserved for check_alive() */
-    BYTES_END = 0xff,      /* ends literal bytes */
     MAX_STEPS = 512,       /* steps of one input */
     MAX_PASSED_MS = 70000, /* limit for the virtual time of one input, which costs real time */
 };
@@ -75,30 +75,6 @@ static int64_t passed_ms;
 
 /* The last resource is used once, at the end. */
 static const char *const resources[] = {"r0", "r1", "fresh"};
-
-/* --- the input --- */
-
-static const uint8_t *input;
-static size_t input_len;
-
-static unsigned take(void)
-{
-    if (input_len == 0)
-        return 0;
-    input_len--;
-    return *input++;
-}
-
-static size_t take_bytes(const char **bytes)
-{
-    const uint8_t *end = memchr(input, BYTES_END, input_len);
-    size_t len = end != NULL ? (size_t)(end - input) : input_len;
-    *bytes = (const char *)input;
-    input += len;
-    input_len -= len;
-    take();
-    return len;
-}
 
 /* --- input to the engine --- */
 
@@ -287,7 +263,7 @@ static void lock(void)
 {
     static const int ttls_ms[] = {60000, 20000, 1000, 300};
     static const char *const waits[] = {"", " WAIT 0", " WAIT 100ms", " WAIT 30s"};
-    unsigned how = take();
+    unsigned how = script_take();
     unsigned resource = how & 1;
     ask(how >> 6, true, resource, "LOCK %s %dms%s%s%s", resources[resource], ttls_ms[how >> 1 & 3],
         waits[how >> 3 & 3], how & 32 ? " FENCE" : "",
@@ -296,7 +272,7 @@ static void lock(void)
 
 static void use_token(void)
 {
-    unsigned how = take();
+    unsigned how = script_take();
     unsigned resource = how & 1;
     const char *token = how & 2 ? "6c7bac0d008c92701fb34223a36eaf20dda7a0ce" : tokens[resource];
     if (token[0] == '\0')
@@ -309,7 +285,7 @@ static void use_token(void)
 
 static void leave(void)
 {
-    unsigned how = take();
+    unsigned how = script_take();
     struct engine_client *client = &cluster.others[how % CLUSTER_CLIENTS];
     if (how & 8)
         engine_client_end(&cluster.engine, client, ENGINE_QUIT, cluster.now_ns);
@@ -333,7 +309,7 @@ static void pass(int64_t ms)
 static void pass_some(void)
 {
     static const int64_t times_ms[] = {0, 1, 10, 49, 51, 300, 1100, 6000};
-    unsigned how = take();
+    unsigned how = script_take();
     int64_t ms = times_ms[how & 7];
     /* With bit 3, only the clock advances, as after a pause of the daemon, which then reads its
      * input before it runs its timer. */
@@ -347,7 +323,7 @@ static void pass_some(void)
 static void feed_repeated(unsigned times)
 {
     const char *bytes;
-    size_t len = take_bytes(&bytes);
+    size_t len = script_take_bytes(&bytes);
     while (times-- > 0)
         feed(wire, bytes, len);
 }
@@ -357,7 +333,7 @@ static void corrupt(unsigned what)
 {
     char bytes[ANSWER_BYTES];
     size_t len = next_answer(wire, bytes);
-    unsigned at = what == 'd' || what == 'e' || what == 'f' ? take() : 0;
+    unsigned at = what == 'd' || what == 'e' || what == 'f' ? script_take() : 0;
     at = len > 0 ? at % (unsigned)len : 0;
     switch (what) {
     case 'c': /* duplicated */
@@ -365,7 +341,7 @@ static void corrupt(unsigned what)
         feed(wire, bytes, len);
         break;
     case 'd': /* one byte changed */
-        bytes[at] = (char)take();
+        bytes[at] = (char)script_take();
         feed(wire, bytes, len);
         break;
     case 'e': /* cut short */
@@ -393,14 +369,14 @@ static void feed_all(void)
 
 static void choose_wire(void)
 {
-    unsigned how = take();
+    unsigned how = script_take();
     wire = &wires[(how >> 1) % hostile_server][how & 1 ? CHANNEL_TRACKING : CHANNEL_COMMANDS];
 }
 
 /* A fault of truthful masters. */
 static void inject_fault(void)
 {
-    unsigned how = take();
+    unsigned how = script_take();
     unsigned node = how % cluster.node_count;
     had_fault = true;
     const char *resource = resources[how >> 5 & 1];
@@ -432,7 +408,7 @@ static void hostile_output(unsigned what)
         feed_repeated(1);
         break;
     case 't':
-        feed_repeated(take());
+        feed_repeated(script_take());
         break;
     default:
         if (what >= 'c' && what <= 'h')
@@ -457,7 +433,7 @@ static void step(unsigned what)
         use_token();
         break;
     case 'n':
-        ask(0, false, 0, "STATUS %s", resources[take() & 1]);
+        ask(0, false, 0, "STATUS %s", resources[script_take() & 1]);
         break;
     case 'o':
         leave();
@@ -565,11 +541,11 @@ static void end(void)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
-    input = bytes;
-    input_len = len;
-    begin(take());
-    for (unsigned steps = 0; input_len > 0 && steps < MAX_STEPS; steps++)
-        step('`' + (take() & 31));
+    script = bytes;
+    script_len = len;
+    begin(script_take());
+    for (unsigned steps = 0; script_len > 0 && steps < MAX_STEPS; steps++)
+        step('`' + (script_take() & 31));
     check_alive();
     end();
     return 0;
