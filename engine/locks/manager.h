@@ -6,6 +6,7 @@
  *     requests.c   requests of clients, and the end of their connections
  *     news.c       what the masters report about keys that clients wait for
  *     waits.c      LOCK: which waiter is next, and the rounds for it; hand-overs
+ *     wakes.c      when the queue of a resource runs again
  *     grants.c     granted locks; HOLDs and their extensions
  *     breaks.c     BREAK: releases a lock by force
  */

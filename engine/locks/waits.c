@@ -5,6 +5,7 @@
 
 #include "engine/flight/write.h"
 #include "engine/locks/grants.h"
+#include "engine/locks/wakes.h"
 #include "engine/round/node_set.h"
 #include "protocol/units.h"
 
@@ -45,7 +46,7 @@ void waits_leave(struct lock_manager *manager, struct pending_request *pending)
 }
 
 /* If the last round for this resource found no quorum, and no quorum votes now either, note why
- * each master has no vote now: the queue may have rested since that round (rest_until_ns()).
+ * each master has no vote now: the queue may have rested since that round (wakes_rest_until_ns()).
  * noinline: keeps this code out of LOCKs that start a round. */
 __attribute__((noinline)) static void renew_reasons(const struct lock_manager *manager,
                                                     struct resource *resource, int64_t now_ns)
@@ -528,78 +529,6 @@ static void drain_queue(struct lock_manager *manager, struct resource *resource)
     }
 }
 
-/* A far waiter seeks this resource, and nothing else needs it. Keep it, because otherwise the pause
- * of its queue would be lost. Returns when to check again. */
-static int64_t keep_sought(struct lock_manager *manager, struct resource *resource, int64_t now_ns)
-{
-    struct queue *queue = &resource->queue;
-    bool in_use = resource->lock != NULL || !LIST_EMPTY(&resource->key.flights);
-    bool keep = queue->sought > 0 && !manager->draining && (in_use || now_ns < queue->sought_ns) &&
-                (resource->kept || manager->kept_count < LIMIT_FAR_RESOURCES);
-    manager->kept_count = manager->kept_count - resource->kept + keep;
-    resource->kept = keep;
-    if (!keep)
-        queue->sought = 0;
-    else if (now_ns >= queue->sought_ns)
-        queue->sought_ns = now_ns + QUEUE_SOUGHT_NS;
-    return keep ? queue->sought_ns : TIMER_NEVER;
-}
-
-/*
- * The earliest time at which a quorum of the masters may vote, as far as is known; TIMER_NEVER: not
- * before an event brings a vote back. A master whose vote counts as lost here (vote_reason) is
- * reported when it votes again, and then update_queues() runs each queue. noinline: keeps this code
- * out of the usual case, in which a quorum votes.
- */
-__attribute__((noinline)) static int64_t quorum_votes_ns(const struct lock_manager *manager,
-                                                         int64_t now_ns)
-{
-    const struct flights *flights = manager->flights;
-    int64_t until_ns[LIMIT_NODES];
-    uint32_t lost = 0;
-    for (unsigned i = 0; i < flights->node_count; i++)
-        if (flights->masters[i].vote_reason != REASON_NONE) {
-            lost |= nodes_only(i);
-            until_ns[i] = master_refuses_until_ns(&flights->masters[i], now_ns);
-        }
-    unsigned votes = flights->node_count - nodes_count(lost);
-    unsigned quorum = manager->rules->round.quorum;
-    return votes >= quorum ? now_ns : nodes_quorum_ns(quorum, votes, lost, until_ns);
-}
-
-/* If the last round found no quorum, the queue rests until a quorum may vote. With thousands of
- * queues, the rounds would otherwise keep the daemon busy in vain. Returns when to run the queue
- * again; 0: it does not rest. */
-static int64_t rest_until_ns(const struct lock_manager *manager, const struct resource *resource,
-                             int64_t now_ns)
-{
-    const struct waiter *first = TAILQ_FIRST(&resource->queue.waiters);
-    if (resource->queue.phase != QUEUE_PAUSING || resource->last_outcome != OUTCOME_NOQUORUM ||
-        first == NULL || first->timed_out)
-        return 0;
-    int64_t votes_ns = quorum_votes_ns(manager, now_ns);
-    return votes_ns > now_ns ? votes_ns : 0;
-}
-
-/* Set the timer of the queue. noinline: keeps this code out of the usual case, in which there are
- * no waiters, near or far. */
-__attribute__((noinline)) static void set_wake(struct lock_manager *manager,
-                                               struct resource *resource, int64_t now_ns)
-{
-    const struct pending_request *first = first_lock(resource);
-    int64_t wake_ns = queue_wake_ns(&resource->queue);
-    int64_t rest_ns = rest_until_ns(manager, resource, now_ns);
-    wake_ns = rest_ns > wake_ns ? rest_ns : wake_ns;
-    /* While the first waiter is in the start queue, no timer is needed: the queue runs again when
-     * the turn of that waiter has come, or when a ready seeker has a LOCK to serve. */
-    if ((first != NULL && first->awaits_start) ||
-        (resource->seeker != NULL && resource->seeker->ready))
-        wake_ns = TIMER_NEVER;
-    if (resource->queue.length == 0 && (resource->queue.sought > 0 || resource->kept))
-        wake_ns = keep_sought(manager, resource, now_ns);
-    manager_wake_queue(manager, resource, wake_ns);
-}
-
 /* A LOCK that a seeker serves has waited for its start, and the queue no longer wants a round: let
  * another seeker serve the LOCK. */
 static void stop_idle_seeker(struct lock_manager *manager, struct seeker *seeker)
@@ -624,7 +553,7 @@ static void run_queue(struct lock_manager *manager, struct resource *resource, i
         /* Keys are probed only if a client waits whose wait is not over. */
         want = queue_next(queue, queue->length > queue->timed_out ? reachable(manager, now_ns) : 0,
                           now_ns, &nodes);
-        if (want != QUEUE_ACQUIRE || rest_until_ns(manager, resource, now_ns) != 0)
+        if (want != QUEUE_ACQUIRE || wakes_rest_until_ns(manager, resource, now_ns) != 0)
             break;
         next = next_lock(resource, now_ns);
         if (next == NULL)
@@ -639,7 +568,7 @@ static void run_queue(struct lock_manager *manager, struct resource *resource, i
         for (unsigned i = 0; i < manager->flights->node_count; i++)
             if (nodes & nodes_only(i))
                 waits_probe_key(manager, resource, i, REDIS_BY_SHA1, now_ns);
-    set_wake(manager, resource, now_ns);
+    wakes_set(manager, resource, first_lock(resource), now_ns);
 }
 
 void waits_run(struct lock_manager *manager, struct resource *resource, int64_t now_ns)
@@ -647,7 +576,7 @@ void waits_run(struct lock_manager *manager, struct resource *resource, int64_t 
     if (resource->queue.length > 0)
         run_queue(manager, resource, now_ns);
     else if (resource->queue.sought > 0 || resource->kept)
-        set_wake(manager, resource, now_ns);
+        wakes_set(manager, resource, NULL, now_ns);
     else
         timers_set(&manager->timers, &resource->wake, TIMER_NEVER);
     /* The queue may have become empty above: the last waiter was refused a round, or was told that
