@@ -135,7 +135,7 @@ mutant seekers-outlive-their-locks all "keeps\|aborted" engine/locks/slots.c \
 mutant writes-to-closed-connection all aborted engine/engine.c '
     s/^    replies_on_closed(.*/    engine_catch_up(engine, now_ns);\
 &/'
-mutant equal-quarantine-ids step-back,flush,failback,daemon-stop,clients "$unfit" engine/guard/identity.c \
+mutant equal-quarantine-ids step-back,flush,failback,daemon-stop,clients "$unfit\|does not get its vote back" engine/guard/identity.c \
     's/same_end && identity->adopted.quarantine_id == record->quarantine_id/same_end/' engine/guard/record_write.c \
     's/begins ? random : identity->record.quarantine_id/begins ? 0 : identity->record.quarantine_id/'
 mutant fast-sample-resets-monitor step-forward,slow,hang,clients "$unfit" engine/guard/clock_monitor.c '
