@@ -2,9 +2,11 @@
 -- KEYS[1] the clock entry: the bounds of this master's clock that the daemons of one host know.
 -- KEYS[2] the attestation of this master's clock.
 -- KEYS[3] the last step of this master's clock that a daemon announced.
--- KEYS[4] the beats of this master, "<time of the first one in microseconds>.<number>". Each
---     heartbeat raises the number, so it falls only if the master goes back to older data.
--- KEYS[5..] the name leases, one for each name of a master.
+-- KEYS[4] the beats of this master, "<mark of its record>.<time of the first one in microseconds>.
+--     <number>". Each heartbeat raises the number, so it falls only if the master goes back to
+--     older data. With another record, new beats begin.
+-- KEYS[5] the record of this master.
+-- KEYS[6..] the name leases, one for each name of a master.
 -- ARGV[1] the clock entry; '' leaves it unchanged; '-' announces a step of the clock.
 -- ARGV[2] the TTL of the clock entry, in milliseconds like all TTLs here.
 -- ARGV[3] the attestation, "<this master's time at the sample>:<largest hidden error>", both in
@@ -24,10 +26,10 @@
 -- The value of a lease is "<server> <daemon>=<time in ms> ...": the daemons that renewed the lease
 -- within the last ARGV[6], the latest first. Daemons after the eighth are combined as "*". The
 -- daemon that runs this script always has an entry of its own, and takes a "*" for another daemon.
--- Returns "<a digit for each name> <beats> <attestation> <step> <entry>", with the beats including
--- this one, and the step and the entry that this script found. The digit is 0 if the name is now leased to the server of this daemon; 1 if it
--- is leased to another server; and 2 if it is leased to another process with the same data, whose
--- votes another daemon may still count.
+-- Returns "<a digit for each name> <beats> <attestation> <step> <entry>": the beats with this one
+-- counted, and the step and the entry that this script found. The digit is 0 if the name is now
+-- leased to the server of this daemon; 1 if it is leased to another server; and 2 if it is leased
+-- to another process with the same data, whose votes another daemon may still count.
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local entry = redis.call('GET', KEYS[1]) or '-'
@@ -61,8 +63,8 @@ end
 local digits = ''
 local now_ms = math.floor(now / 1000)
 local lease, fresh, me = tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[8]
-for i = 5, #KEYS do
-    local server = ARGV[i + 5]
+for i = 6, #KEYS do
+    local server = ARGV[i + 4]
     local seen = redis.call('GET', KEYS[i])
     local left = redis.call('PTTL', KEYS[i])
     if left < 0 then
@@ -103,11 +105,13 @@ for i = 5, #KEYS do
         redis.call('PEXPIRE', KEYS[i], math.max(math.min(left, lease), 1))
     end
 end
-local first, number = string.match(redis.call('GET', KEYS[4]) or '', '^(%d+)%.(%d+)$')
-local known_first, known_number = string.match(ARGV[9], '^(%d+)%.(%d+)$')
-if not first or (first == known_first and tonumber(number) < tonumber(known_number)) then
-    first, number = string.format('%.0f', now), 0
+local mark = string.match(redis.call('GET', KEYS[5]) or '', ' mark=(%x+)') or '-'
+local head, number = string.match(redis.call('GET', KEYS[4]) or '', '^(%S+)%.(%d+)$')
+local known, least = string.match(ARGV[9], '^(%S+)%.(%d+)$')
+if not head or string.match(head, '^[^.]+') ~= mark or #head > 36 or #number > 15
+    or (head == known and tonumber(number) < tonumber(least)) then
+    head, number = string.format('%s.%.0f', mark, now), 0
 end
-local beats = string.format('%s.%.0f', first, number + 1)
+local beats = string.format('%s.%.0f', head, number + 1)
 redis.call('SET', KEYS[4], beats)
 return digits .. ' ' .. beats .. ' ' .. (attestation or '-') .. ' ' .. step .. ' ' .. entry

@@ -95,7 +95,7 @@ struct redis_call {
 
 /* Bytes of the longest command in any form: the longest script, its arguments, and their framing.
  */
-enum { REDIS_COMMAND_MAX = 4096 };
+enum { REDIS_COMMAND_MAX = 5120 };
 
 /* Write the command as RESP to buf, which must hold REDIS_COMMAND_MAX bytes. Returns its length. */
 size_t redis_format(const struct redis_call *call, enum redis_form form, char *buf);

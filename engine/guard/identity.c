@@ -305,9 +305,14 @@ void identity_on_facts(struct identity *identity, const struct guard_facts *fact
 
 bool identity_on_beats(struct identity *identity, const char *beats)
 {
-    int64_t first_us = 0, number = 0, known_first_us = 0, known_number = 0;
-    sscanf(beats, "%" SCNd64 ".%" SCNd64, &first_us, &number);
-    if (sscanf(identity->beats, "%" SCNd64 ".%" SCNd64, &known_first_us, &known_number) == 2 &&
+    uint64_t mark;
+    int64_t first_us, number, known_first_us, known_number;
+    if (!has_adopted(identity) ||
+        sscanf(beats, "%" SCNx64 ".%" SCNd64 ".%" SCNd64, &mark, &first_us, &number) != 3 ||
+        mark != identity->adopted.quarantine_id)
+        return false;
+    if (sscanf(identity->beats, "%*[^.].%" SCNd64 ".%" SCNd64, &known_first_us, &known_number) ==
+            2 &&
         (first_us != known_first_us || number <= known_number))
         identity->went_back = true;
     snprintf(identity->beats, sizeof(identity->beats), "%s", beats);

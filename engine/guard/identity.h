@@ -59,8 +59,8 @@ struct record_text {
     size_t len;              /* 0: no record */
 };
 
-/* "<time>.<number>", see heartbeat.lua. */
-enum { IDENTITY_BEATS = 48 };
+/* "<mark>.<time>.<number>", see heartbeat.lua. */
+enum { IDENTITY_BEATS = 56 };
 
 enum presence { PRESENCE_AWAY, PRESENCE_CONNECTED, PRESENCE_SAMPLED };
 
@@ -91,7 +91,7 @@ struct identity {
      * counter of the master may be reset. */
     bool lost_keys;
     bool data_suspect;          /* the master may have lost data, and no record shows it yet */
-    char beats[IDENTITY_BEATS]; /* as last seen while the adopted record was valid; "": not yet */
+    char beats[IDENTITY_BEATS]; /* as last seen with the adopted record; "": not yet */
     bool went_back; /* earlier or other beats were seen: the data is older than before */
 
     /* Why the guard wants to write a record; REASON_NONE: it does not want to. */
@@ -115,8 +115,8 @@ void identity_on_lost(struct identity *identity);
 void identity_on_facts(struct identity *identity, const struct guard_facts *facts);
 
 /* The beats of the master (heartbeat.lua), of which all daemons raise the number. If they are
- * earlier than those seen before, the data went back, and if they are others, another daemon has
- * found that. Returns true if so. */
+ * earlier than those seen before with the same record, the data went back, and if they are others,
+ * another daemon has found that. Returns true if so. */
 bool identity_on_beats(struct identity *identity, const char *beats);
 
 /* Judge a sample. Returns true if another record was adopted. */

@@ -25,6 +25,11 @@ enum part {
     PART_RECORD_WRITE,
 };
 
+/* The keys and arguments of heartbeat.lua, apart from one key and one argument for each name. */
+enum { HEARTBEAT_KEYS = 5, HEARTBEAT_ARGUMENTS = 9 };
+static_assert(3 + HEARTBEAT_KEYS + HEARTBEAT_ARGUMENTS + 2 * LIMIT_NODES < LINK_WORDS_MAX,
+              "a heartbeat for every name fits in a command");
+
 /* How long a host's clock entry stays on the master. Within this time, daemons of the same host
  * trust the clock soon after a restart. */
 enum { ENTRY_TTL_MS = 10 * 60 * 1000 };
@@ -126,13 +131,14 @@ static void write_heartbeat(struct master *master, int64_t now_ns)
     add_word(&words, "%s",
              in_full ? redis_script_text(REDIS_SCRIPT_HEARTBEAT)
                      : redis_script_sha1(REDIS_SCRIPT_HEARTBEAT));
-    add_word(&words, "%u", 4 + nodes_count(heartbeat->names));
+    add_word(&words, "%u", HEARTBEAT_KEYS + nodes_count(heartbeat->names));
     /* The keys contain the set id. What daemons of another set have left proves nothing for this
      * set, because their max_ttl may be shorter. */
     add_word(&words, "redlockd:clock:%s:%s", set_id, master->clock_id);
     add_word(&words, "redlockd:vouch:%s", set_id);
     add_word(&words, "redlockd:step:%s", set_id);
     add_word(&words, "redlockd:beats:%s", set_id);
+    add_word(&words, RECORD_KEY);
     for (uint32_t rest = heartbeat->names; rest != 0; rest = nodes_after_first(rest)) {
         char key[GUARD_NAME_KEY_MAX];
         guard_name_key(master->guard, nodes_first(rest), key);

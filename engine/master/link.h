@@ -64,7 +64,7 @@ enum { LINK_PASSWORD_MAX = 1024, LINK_RUN_ID = 40, LINK_ERROR_TEXT_MAX = 127 };
 
 /* LINK_COMMAND_MAX: enough for the longest command that is sent as words, which is a record write
  * with its whole script, or a heartbeat with all names. */
-enum { LINK_COMMAND_MAX = 8192, LINK_WORDS_MAX = 2 * LIMIT_NODES + 16 };
+enum { LINK_COMMAND_MAX = 8192, LINK_WORDS_MAX = 2 * LIMIT_NODES + 20 };
 
 /* The purpose of an outstanding command. OUTSTANDING_HEARTBEAT is only the last command of a
  * heartbeat; the guard sends the other commands of it as OUTSTANDING_GUARD. */

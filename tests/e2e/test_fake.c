@@ -126,7 +126,7 @@ static void expect_same(const char *bytes, size_t len)
 static void expect_same_words(const char *const *words, size_t count)
 {
     char buf[REDIS_COMMAND_MAX];
-    size_t lens[20];
+    size_t lens[21];
     ck_assert_uint_le(count, sizeof(lens) / sizeof(lens[0]));
     for (size_t i = 0; i < count; i++)
         lens[i] = strlen(words[i]);
@@ -265,7 +265,7 @@ static void try_record_write(void)
 /* Without beats on it, each server would begin them at the time of its own clock. */
 static void set_beats(void)
 {
-    expect_same_words((const char *[]){"SET", "redlockd:beats:x", "5.9", "NX"}, 4);
+    expect_same_words((const char *[]){"SET", "redlockd:beats:x", "-.5.9", "NX"}, 4);
 }
 
 static void try_heartbeat(void)
@@ -281,11 +281,12 @@ static void try_heartbeat(void)
     set_beats();
     expect_same_words((const char *[]){"EVALSHA",
                                        redis_script_sha1(REDIS_SCRIPT_HEARTBEAT),
-                                       "6",
+                                       "7",
                                        "redlockd:clock:x",
                                        "redlockd:vouch:x",
                                        "redlockd:step:x",
                                        "redlockd:beats:x",
+                                       "redlockd:absent",
                                        "redlockd:name:a",
                                        "redlockd:name:b",
                                        below(2) == 0 ? "" : "1:2:3:4:5",
@@ -296,21 +297,21 @@ static void try_heartbeat(void)
                                        below(2) == 0 ? "3000" : "-1",
                                        below(2) == 0 ? "-" : "9700000000001000",
                                        daemons[below(12)],
-                                       below(2) == 0 ? "" : "5.9",
+                                       below(2) == 0 ? "" : "-.5.9",
                                        servers[below(3)],
                                        servers[below(3)]},
-                      20);
+                      21);
 }
 
 /* Sends a heartbeat without names. */
 static void heartbeat_with(const char *entry)
 {
     set_beats();
-    expect_same_words((const char *[]){"EVALSHA", redis_script_sha1(REDIS_SCRIPT_HEARTBEAT), "4",
+    expect_same_words((const char *[]){"EVALSHA", redis_script_sha1(REDIS_SCRIPT_HEARTBEAT), "5",
                                        "redlockd:clock:x", "redlockd:vouch:x", "redlockd:step:x",
-                                       "redlockd:beats:x", entry, "60000", "", "60000", "60000",
-                                       "3000", "-", "a0", ""},
-                      16);
+                                       "redlockd:beats:x", "redlockd:absent", entry, "60000", "",
+                                       "60000", "60000", "3000", "-", "a0", ""},
+                      17);
 }
 
 /* A heartbeat with the entry "-" announces a step of the clock: it writes the time of the step to
@@ -335,11 +336,12 @@ static void try_heartbeat_after_later_beats(void)
 {
     const char *const words[] = {"EVALSHA",
                                  redis_script_sha1(REDIS_SCRIPT_HEARTBEAT),
-                                 "4",
+                                 "5",
                                  "redlockd:clock:x",
                                  "redlockd:vouch:x",
                                  "redlockd:step:x",
                                  "redlockd:beats:x",
+                                 "redlockd:absent",
                                  "",
                                  "60000",
                                  "",
@@ -348,20 +350,20 @@ static void try_heartbeat_after_later_beats(void)
                                  "3000",
                                  "-",
                                  "a0",
-                                 "5.12"};
+                                 "-.5.12"};
     char buf[REDIS_COMMAND_MAX];
-    size_t lens[16];
-    expect_same_words((const char *[]){"SET", "redlockd:beats:x", "5.11"}, 3);
-    for (unsigned i = 0; i < 16; i++)
+    size_t lens[17];
+    expect_same_words((const char *[]){"SET", "redlockd:beats:x", "-.5.11"}, 3);
+    for (unsigned i = 0; i < 17; i++)
         lens[i] = strlen(words[i]);
-    size_t len = redis_format_words(words, lens, 16, buf, sizeof(buf));
+    size_t len = redis_format_words(words, lens, 17, buf, sizeof(buf));
     redisReply *replies[] = {ask_fake(buf, len), ask_real(buf, len)};
     for (unsigned i = 0; i < 2; i++) {
-        ck_assert_msg(strncmp(replies[i]->str, " 1", 2) == 0, "%s", replies[i]->str);
+        ck_assert_msg(strncmp(replies[i]->str, " -.1", 4) == 0, "%s", replies[i]->str);
         ck_assert_ptr_nonnull(strstr(replies[i]->str, ".1 "));
         freeReplyObject(replies[i]);
     }
-    expect_same_words((const char *[]){"SET", "redlockd:beats:x", "5.11"}, 3);
+    expect_same_words((const char *[]){"SET", "redlockd:beats:x", "-.5.11"}, 3);
 }
 
 /* A heartbeat removes an attestation whose time is in the future, because such an attestation was

@@ -295,27 +295,38 @@ static char run_lease(const struct run *run, const struct word *name, const stru
     return digit;
 }
 
-enum { BEATS = 48 };
+enum { BEATS = 56 };
 
-static bool parse_beats(const char *text, int64_t *first_us, int64_t *number)
+/* Split beats before their number: "<mark>.<time>.<number>". */
+static bool split_beats(const char *text, size_t *head_len, int64_t *number)
 {
-    return sscanf(text, "%" SCNd64 ".%" SCNd64, first_us, number) == 2;
+    const char *dot = strrchr(text, '.');
+    *head_len = dot != NULL ? (size_t)(dot - text) : 0;
+    return dot != NULL && sscanf(dot + 1, "%" SCNd64, number) == 1;
 }
 
-static void run_beats(const struct run *run, const struct word *name, const struct word *known,
-                      char beats[BEATS])
+static void run_beats(const struct run *run, const struct word *name, const struct word *record,
+                      const struct word *known, char beats[BEATS])
 {
+    const struct fake_key *node = key_find(run, record);
     const struct fake_key *key = key_find(run, name);
-    char text[BEATS];
-    int64_t first_us, number, known_first_us, known_number;
+    char mark[17] = "-";
+    char head[BEATS], text[BEATS];
+    size_t head_len, known_len;
+    int64_t number, least;
+    if (node != NULL && strstr(node->value, " mark=") != NULL)
+        sscanf(strstr(node->value, " mark="), " mark=%16[0-9a-f]", mark);
     copy_word(text, sizeof(text), known);
-    bool found = key != NULL && parse_beats(key->value, &first_us, &number);
-    if (!found || (parse_beats(text, &known_first_us, &known_number) &&
-                   first_us == known_first_us && number < known_number)) {
-        first_us = run->now_us;
+    if (key == NULL || !split_beats(key->value, &head_len, &number) ||
+        strncmp(key->value, mark, strlen(mark)) != 0 ||
+        (split_beats(text, &known_len, &least) && known_len == head_len &&
+         memcmp(text, key->value, head_len) == 0 && number < least)) {
+        snprintf(head, sizeof(head), "%s.%" PRId64, mark, run->now_us);
         number = 0;
+    } else {
+        snprintf(head, sizeof(head), "%.*s", (int)head_len, key->value);
     }
-    int len = snprintf(beats, BEATS, "%" PRId64 ".%" PRId64, first_us, number + 1);
+    int len = snprintf(beats, BEATS, "%.32s.%" PRId64, head, number + 1);
     key_set_text(run, name, beats, (size_t)len, 0);
 }
 
@@ -364,9 +375,9 @@ static void run_heartbeat(const struct run *run)
     if (arguments[2].len > 0 && word_is(&arguments[6], step) &&
         word_number(&arguments[2]) <= run->now_us)
         key_set(run, &names[1], &arguments[2], word_number(&arguments[3]));
-    for (unsigned i = 4; i < keys; i++)
-        answer[len++] = run_lease(run, &names[i], &arguments[5 + i], arguments);
-    run_beats(run, &names[3], &arguments[8], beats);
+    for (unsigned i = 5; i < keys; i++)
+        answer[len++] = run_lease(run, &names[i], &arguments[4 + i], arguments);
+    run_beats(run, &names[3], &names[4], &arguments[8], beats);
     len += (size_t)snprintf(answer + len, sizeof(answer) - len, " %s %s %s %s", beats, attestation,
                             step, entry);
     out_string(run->out, answer, len);

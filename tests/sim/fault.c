@@ -1,6 +1,5 @@
 #include <assert.h>
-#include <inttypes.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "protocol/units.h"
@@ -144,10 +143,10 @@ static const char *snapshot_value(const struct sim *sim, unsigned index, const c
 /* Are the first beats (protocol/heartbeat.lua) later than the second ones? */
 static bool is_later(const char *seen, const char *beats)
 {
-    int64_t first_us, number, than_first_us, than_number;
-    return sscanf(beats, "%" SCNd64 ".%" SCNd64, &than_first_us, &than_number) == 2 &&
-           sscanf(seen, "%" SCNd64 ".%" SCNd64, &first_us, &number) == 2 &&
-           first_us == than_first_us && number > than_number;
+    const char *number = strrchr(beats, '.');
+    size_t head_len = number != NULL ? (size_t)(number - beats) + 1 : 0;
+    return number != NULL && strncmp(seen, beats, head_len) == 0 &&
+           strtoll(seen + head_len, NULL, 10) > strtoll(number + 1, NULL, 10);
 }
 
 /* Does every daemon know the record in the snapshot, and later beats? */

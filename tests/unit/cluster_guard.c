@@ -4,6 +4,7 @@
 
 #include <check.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* --- votes --- */
@@ -68,11 +69,11 @@ void cluster_lease_to_another(struct cluster *cluster, unsigned node, const char
 
 void cluster_next_beats(struct cluster *cluster, unsigned node, char beats[IDENTITY_BEATS])
 {
-    char first[24];
-    unsigned number;
     const char *last = cluster->engine.flights.guard.nodes[node].identity.beats;
-    ck_assert_int_eq(sscanf(last, "%20[0-9].%u", first, &number), 2);
-    snprintf(beats, IDENTITY_BEATS, "%s.%u", first, number + 1);
+    const char *number = strrchr(last, '.');
+    ck_assert_ptr_nonnull(number);
+    snprintf(beats, IDENTITY_BEATS, "%.*s.%ld", (int)(number - last), last,
+             strtol(number + 1, NULL, 10) + 1);
 }
 
 /* --- faults of masters --- */

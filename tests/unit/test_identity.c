@@ -148,6 +148,27 @@ START_TEST(older_record_means_old_data)
 }
 END_TEST
 
+/* The mark of the record is 7. The first daemon that finds earlier beats begins new ones, whose
+ * number may be greater when the next daemon sees them. Beats with another record say nothing. */
+START_TEST(earlier_or_other_beats_mean_old_data)
+{
+    static const char *const later[] = {"0000000000000007.1.6", "0000000000000007.2.9"};
+    ck_assert(!identity_on_beats(&identity, "0000000000000007.1.5"));
+    ck_assert(!identity_on_beats(&identity, "0000000000000007.1.8"));
+    ck_assert(!identity_on_beats(&identity, "0000000000000008.2.9"));
+    ck_assert(!identity_on_beats(&identity, "-.2.9"));
+    ck_assert_int_eq(identity.write_why, REASON_NONE);
+    ck_assert(identity_on_beats(&identity, later[_i]));
+    expect_loss(REASON_OLDDATA);
+    take_sample(1001);
+    expect_loss(REASON_OLDDATA);
+    record.quarantine_id = 9;
+    record.join_us = 2000 * INT64_C(1000000);
+    ck_assert(take_sample(1002));
+    ck_assert(!identity_on_beats(&identity, "0000000000000009.2.1"));
+}
+END_TEST
+
 START_TEST(replica_or_unreadable_record_is_not_overwritten)
 {
     record.quarantine_id = 8;
@@ -379,6 +400,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, missing_record_means_a_flush_or_a_restart);
     tcase_add_test(tests, changed_replication_id_is_a_failover);
     tcase_add_test(tests, older_record_means_old_data);
+    tcase_add_loop_test(tests, earlier_or_other_beats_mean_old_data, 0, 2);
     tcase_add_test(tests, replica_or_unreadable_record_is_not_overwritten);
     tcase_add_test(tests, record_of_another_set_is_replaced_only_by_a_reset);
     tcase_add_test(tests, failed_sample_changes_nothing_that_is_known);
