@@ -93,11 +93,12 @@ static void count_wait(struct lock_manager *manager, const struct pending_reques
         histogram_add(&manager->stats->queued, until_ns - pending->received_ns);
 }
 
-/* Remove a LOCK and send it this reply; or SHUTDOWN, if it waits and the daemon stops. */
+/* Remove a LOCK and send it this reply; or SHUTDOWN if the daemon stops, and the LOCK waits or has
+ * slots that it did not try. */
 static void end_wait(struct lock_manager *manager, struct pending_request *pending,
                      struct reply reply, int64_t now_ns)
 {
-    if (manager->draining && pending->waits)
+    if (manager->draining && (pending->waits || pending->slots > 1))
         reply.outcome = OUTCOME_SHUTDOWN;
     count_wait(manager, pending, now_ns);
     waits_leave(manager, pending);

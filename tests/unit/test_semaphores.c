@@ -486,6 +486,20 @@ START_TEST(drain_answers_every_waiter)
 }
 END_TEST
 
+/* The daemon stops while it tries the first slot, which is held. It has not tried the second one,
+ * so it must not say that both are held. */
+START_TEST(drain_during_a_try_is_not_held)
+{
+    occupy_slot(1, 5000);
+    occupy_slot(2, 5000);
+    cluster_send(&w, "#a LOCK s 10s SLOTS 2");
+    engine_drain(&w.engine, w.now_ns);
+    cluster_settle(&w);
+    cluster_expect(&w, "#a SHUTDOWN");
+    expect_nothing_left();
+}
+END_TEST
+
 START_TEST(masters_that_restart_do_not_lose_waiters)
 {
     cluster_occupy(&w, "s#1", 300);
@@ -602,6 +616,7 @@ Suite *test_suite(void)
     tcase_add_test(cases, client_that_leaves_during_its_round_frees_the_slot);
     tcase_add_test(cases, wait_that_ends_during_a_round_gets_its_result);
     tcase_add_test(cases, drain_answers_every_waiter);
+    tcase_add_test(cases, drain_during_a_try_is_not_held);
     tcase_add_test(cases, masters_that_restart_do_not_lose_waiters);
     tcase_add_test(cases, status_counts_the_held_slots);
     tcase_add_test(cases, status_of_a_client_that_leaves_ends);
