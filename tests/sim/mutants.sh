@@ -98,7 +98,7 @@ mutant unmonitored-gap-ignored step-and-back,daemon-kill,daemon-stop,clients "$u
     's/if (clock->unmonitored_since_ns != 0)$/if (0)/'
 mutant durable-master-was-a-replica restart,loading,unsaved,failback,replica,flush,evict,step-forward,daemon-kill,daemon-stop,partition,clients \
     "$unfit" engine/guard/identity.c 's/!sample->was_replica \&\&//'
-mutant durable-master-has-evicted restart,loading,evict,partition,hang,cut,clients "$unfit" engine/guard/identity.c \
+mutant durable-master-has-evicted restart,loading,evict,partition,clients "$unfit" engine/guard/identity.c \
     's/ \&\& identity->evicted == 0//'
 
 mutant older-data-not-noticed rewind,clients "$unfit" engine/guard/identity.c \
