@@ -380,8 +380,7 @@ in_order = $(foreach slow,$(SLOWEST),$(if $(filter %/$(firstword $(subst :, ,$(s
     $(filter-out $(foreach slow,$(SLOWEST),%/$(firstword $(subst :, ,$(slow)))),$1)
 
 # The tests of the client packages. Those of Go need a toolchain: `make check-clients` installs it.
-# They run after the tests on real masters, since compilers and interpreters would delay these. The
-# unit tests, on virtual time, run beside them.
+# They run last, since compilers and interpreters would delay tests with short timeouts.
 PACKAGE_TESTS := tests/clients/node.sh tests/clients/python.sh \
     $(if $(shell command -v go 2>/dev/null),tests/clients/go.sh)
 
@@ -436,8 +435,8 @@ test-programs: $(BUILD)/redlockd $(BUILD)/redlock $(BUILD)/libredlock.a $(SHIM) 
 	@:
 
 tests: test-programs
-	@$(E2E_ENV) $(EXAMPLES_ENV) sh tests/run.sh $(call in_order,$(filter-out $(UNIT),$(TESTS))) \
-	    tests/examples.sh $(REDIS_CLIENTS) $(PACKAGE_TESTS) $(call in_order,$(filter $(UNIT),$(TESTS)))
+	@$(E2E_ENV) $(EXAMPLES_ENV) sh tests/run.sh $(call in_order,$(TESTS)) tests/examples.sh \
+	    $(REDIS_CLIENTS) $(PACKAGE_TESTS)
 
 # The settings are SECONDS, SEED, FAULTS (see tests/torture/faults.h), and HISTORY, a file that
 # records every event. Values from the environment are ignored, since a shell can export SECONDS.
