@@ -5,6 +5,7 @@ package redlockd
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"strings"
@@ -314,10 +315,15 @@ func lossSaysWhy(t *testing.T) {
 		if strings.HasPrefix(reply, "LOST") {
 			option = WithHold()
 		}
-		locks, done := lockAt(t, s, background(t), option, WithTTL(700*time.Millisecond))
+		ttl := 700
+		if reply == "" || strings.HasPrefix(reply, "NOQUORUM") {
+			ttl = 3000 // an extension must have failed before the TTL is over
+		}
+		locks, done := lockAt(t, s, background(t), option,
+			WithTTL(time.Duration(ttl)*time.Millisecond))
 		s.accept()
 		tag, _ := s.expect("LOCK")
-		s.send(tag + " OK " + token + " 700 0 -\n")
+		s.send(fmt.Sprintf("%s OK %s %d 0 -\n", tag, token, ttl))
 		must(t, result(t, done))
 		ctx := (<-locks).Context()
 		switch {

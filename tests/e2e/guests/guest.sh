@@ -15,7 +15,7 @@ example() {
     awk -v heading="### $language" '
         $0 == heading { found = 1; next }
         found && /^```/ { if (inside) exit; inside = 1; next }
-        inside' "$page" | sed "s/7335/$port/; s/60/$wait_s/"
+        inside' "$page" | sed "s/60/$wait_s/; s/7335/$port/"
 }
 
 case $language in
