@@ -29,16 +29,17 @@ if pttl > tonumber(ARGV[2]) and #value == 40 and not string.find(value, '[^!0-9a
 end
 if ARGV[3] then
     local ms = math.min(math.max(pttl, 0), tonumber(ARGV[2]))
-    local function leave(name)
-        if redis.pcall('GET', name) ~= ARGV[3] or redis.pcall('PTTL', name) < ms then
+    local waits, far = 'redlockd:waits:' .. KEYS[1], 'redlockd:far:' .. KEYS[1]
+    local hints = redis.pcall('MGET', waits, far)
+    local function leave(name, hint)
+        if hint ~= ARGV[3] or redis.pcall('PTTL', name) < ms then
             redis.pcall('SET', name, ARGV[3], 'PX', ms + 1000)
         end
     end
-    leave('redlockd:waits:' .. KEYS[1])
+    leave(waits, hints[1])
     local need = tonumber(string.sub(ARGV[3], 17))
-    local far = need and redis.pcall('GET', 'redlockd:far:' .. KEYS[1])
-    if need and (type(far) ~= 'string' or (tonumber(string.match(far, '^%d+$', 17)) or 0) <= need) then
-        leave('redlockd:far:' .. KEYS[1])
+    if need and (tonumber(string.match(hints[2] or '', '^%d+$', 17)) or 0) <= need then
+        leave(far, hints[2])
     end
 end
 return {pttl, string.sub(value, 1, 40)}

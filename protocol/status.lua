@@ -16,16 +16,17 @@ if ARGV[2] and value ~= ARGV[3] then
     -- second. The key of the hint is not among KEYS, and errors are ignored. So if an ACL forbids
     -- that key, or the master accepts no writes, only the hint is missing.
     local ms = math.min(math.max(pttl, 0), tonumber(ARGV[1]))
-    local function leave(name)
-        if redis.pcall('GET', name) ~= ARGV[2] or redis.pcall('PTTL', name) < ms then
+    local waits, far = 'redlockd:waits:' .. KEYS[1], 'redlockd:far:' .. KEYS[1]
+    local hints = redis.pcall('MGET', waits, far)
+    local function leave(name, hint)
+        if hint ~= ARGV[2] or redis.pcall('PTTL', name) < ms then
             redis.pcall('SET', name, ARGV[2], 'PX', ms + 1000)
         end
     end
-    leave('redlockd:waits:' .. KEYS[1])
+    leave(waits, hints[1])
     local need = tonumber(string.sub(ARGV[2], 17))
-    local far = need and redis.pcall('GET', 'redlockd:far:' .. KEYS[1])
-    if need and (type(far) ~= 'string' or (tonumber(string.match(far, '^%d+$', 17)) or 0) <= need) then
-        leave('redlockd:far:' .. KEYS[1])
+    if need and (tonumber(string.match(hints[2] or '', '^%d+$', 17)) or 0) <= need then
+        leave(far, hints[2])
     end
 end
 return {pttl, string.sub(value, 1, 40)}
