@@ -63,7 +63,9 @@ struct load {
 static void put(struct load *load, struct slot *slot, int64_t now_ns)
 {
     unsigned tag = (unsigned)(slot - load->slots);
-    if (slot->state == SLOT_UNLOCKING)
+    if (load->plan->pings)
+        client_pool_put(load->pool, slot->connection, "#%u PING\n", tag);
+    else if (slot->state == SLOT_UNLOCKING)
         client_pool_put(load->pool, slot->connection, "#%u UNLOCK %s %.*s\n", tag, slot->granted,
                         TOKEN_LEN, slot->token);
     else
@@ -155,9 +157,12 @@ static void on_line(void *arg, unsigned connection, char *line)
     unsigned tag = (unsigned)strtoul(line + 1, &rest, 10);
     must(tag < load->slot_count, "an answer of the daemon has a tag of ours");
     struct slot *slot = &load->slots[tag];
-    bool ok = strncmp(rest, " OK", 3) == 0;
+    bool ok = strncmp(rest, " OK", 3) == 0 || strcmp(rest, " PONG") == 0;
     if (ok && slot->state == SLOT_LOCKING) {
-        on_granted(load, slot, rest + 4, now_ns);
+        if (load->plan->pings)
+            unlock(load, slot, now_ns);
+        else
+            on_granted(load, slot, rest + 4, now_ns);
         return;
     }
     struct load_result *result = load->result;

@@ -7,6 +7,8 @@
  * keeps the lock for hold_ns, unlocks, and goes to the end of the queue. With semaphore, they are
  * LOCKs with SLOTS.
  *
+ * With pings, each LOCK and each UNLOCK is a PING instead.
+ *
  * With per_s, requests are sent at a fixed rate, whether there are replies or not. Requests for
  * which no connection has room are counted and not sent.
  */
@@ -29,6 +31,7 @@ struct load_plan {
     const char *path;        /* a unix socket in place of the ports; NULL: none */
     unsigned connections;
     unsigned depth;     /* requests in flight on each connection */
+    bool pings;         /* send PINGs only */
     bool one_resource;  /* all requests are for one resource */
     unsigned semaphore; /* with one_resource: the number of slots; 0: a lock */
     unsigned pollers;   /* with one_resource: how many of the requests in flight are without WAIT */

@@ -222,20 +222,32 @@ static bool is_wanted(const struct overload_row *row)
 
 static bool is_better_when_larger(enum figure figure)
 {
-    return figure == PAIRS_PER_S || figure == OF_BEST || figure == OF_LITTLE ||
-           figure == OF_CAPACITY || figure == JAIN;
+    return figure == PAIRS_PER_S || figure == OF_BEST || figure == PINGS_PER_S ||
+           figure == OF_PINGS || figure == OF_LITTLE || figure == OF_CAPACITY || figure == JAIN;
 }
 
-/* Set OF_BEST of each row. */
-static void compare_rows(struct sheet *sheet, unsigned round)
+static double best_of(const struct sheet *sheet, enum figure figure, unsigned round)
 {
     double best = 0;
     for (unsigned i = 0; i < sheet->row_count; i++)
         if (sheet->rounds[i] > round)
-            best = fmax(best, sheet->values[i][PAIRS_PER_S][round]);
-    for (unsigned i = 0; i < sheet->row_count; i++)
-        if (sheet->rounds[i] > round)
-            sheet->values[i][OF_BEST][round] = sheet->values[i][PAIRS_PER_S][round] / best;
+            best = fmax(best, sheet->values[i][figure][round]);
+    return best;
+}
+
+/* Set OF_BEST and OF_PINGS of each row. */
+static void compare_rows(struct sheet *sheet, unsigned round)
+{
+    double best = best_of(sheet, PAIRS_PER_S, round);
+    double best_pings = best_of(sheet, PINGS_PER_S, round);
+    for (unsigned i = 0; i < sheet->row_count; i++) {
+        if (sheet->rounds[i] <= round)
+            continue;
+        double of_best = sheet->values[i][PAIRS_PER_S][round] / best;
+        sheet->values[i][OF_BEST][round] = of_best;
+        sheet->values[i][OF_PINGS][round] =
+            of_best / (sheet->values[i][PINGS_PER_S][round] / best_pings);
+    }
 }
 
 /* Add the row with the worst values. */
@@ -246,7 +258,8 @@ static void add_worst(struct sheet *sheet, const struct overload_case *what, uns
         double *value = &sheet->values[worst][figure][round];
         *value = NAN;
         for (unsigned i = 0; i < worst; i++) {
-            if (sheet->rounds[i] <= round || (figure == OF_BEST && what->rows[i].low))
+            if (sheet->rounds[i] <= round ||
+                ((figure == OF_BEST || figure == OF_PINGS) && what->rows[i].low))
                 continue;
             double other = sheet->values[i][figure][round];
             *value = is_better_when_larger(figure) ? fmin(*value, other) : fmax(*value, other);

@@ -29,6 +29,8 @@ enum { SHEET_ROWS = 48, SHEET_ROUNDS = 25 };
     X(GROWTH_MB, "growth MB", "daemon_rss_growth_mb", 1)                                           \
     X(INSTRUCTIONS, "instr.", "instructions_per_pair", 0)                                          \
     X(OF_BEST, "of best", "pairs_of_the_best_row", 2)                                              \
+    X(PINGS_PER_S, "PINGs/s", "pairs_of_pings_per_s", 0)                                           \
+    X(OF_PINGS, "of PINGs", "of_best_per_that_of_pings", 2)                                        \
     X(OF_LITTLE, "of Little", "pairs_of_what_littles_law_allows", 2)                               \
     X(OF_CAPACITY, "of capac.", "pairs_of_the_capacity", 2)                                        \
     X(MEAN_MS, "mean ms", "mean_wait_ms", 1)                                                       \
