@@ -238,10 +238,10 @@ static void on_releases(struct flights *flights, unsigned node, const struct red
     }
     /* Each of these flights still waits for this answer, so none of them is freed before the loop
      * reaches it. */
-    for (unsigned i = 0; i < outstanding->command; i++) {
+    for (unsigned i = 0; i < outstanding->count; i++) {
         struct flight *next = flight->batch_next;
         if (!all_deleted)
-            answer.kind = redis_released(reply, outstanding->command, i);
+            answer.kind = redis_released(reply, outstanding->count, i);
         if (answer.kind == ANSWER_FAILED)
             release_alone(flights, node, flight, now_ns);
         else
@@ -377,7 +377,7 @@ static void fail_outstanding(struct flights *flights, unsigned node,
         flight_note_idle(&flights->idle_keys, end_key_probe(flights, node, outstanding));
         break;
     case OUTSTANDING_RELEASES:
-        for (unsigned i = 0; i < outstanding->command; i++) {
+        for (unsigned i = 0; i < outstanding->count; i++) {
             struct flight *next = flight->batch_next;
             flights_fail(flights, node, flight, ROUND_VOTE, reason, now_ns);
             flight = next;

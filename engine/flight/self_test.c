@@ -50,7 +50,7 @@ static void read_leases(struct flights *flights, unsigned node, int64_t now_ns)
         guard_name_key(&flights->guard, i, key);
         link_send_words(&flights->masters[node].link,
                         &(struct outstanding){.kind = OUTSTANDING_SELF_TEST,
-                                              .command = (uint8_t)(ENGINE_SELF_TESTS + i),
+                                              .test = (uint8_t)(ENGINE_SELF_TESTS + i),
                                               .sent_ns = now_ns},
                         (const char *[]){"GET", key, NULL});
     }
@@ -91,7 +91,7 @@ void self_test_start(struct flights *flights, unsigned node, int64_t now_ns)
         size_t len = format_test(&call, i, link->release_form, flights->command);
         link_send(link, flights->command, len,
                   &(struct outstanding){
-                      .kind = OUTSTANDING_SELF_TEST, .command = (uint8_t)i, .sent_ns = now_ns});
+                      .kind = OUTSTANDING_SELF_TEST, .test = (uint8_t)i, .sent_ns = now_ns});
         /* All later releases are of the first token, which fence.lua sets again. */
         if (call.command == REDIS_RELEASE)
             memcpy(tokens[1], tokens[0], sizeof(tokens[1]));
@@ -104,14 +104,14 @@ void self_test_on_reply(struct flights *flights, unsigned node,
 {
     enum reason refused = REASON_NONE;
     char lease[LIMIT_RECORD] = "";
-    if (outstanding->command >= ENGINE_SELF_TESTS) {
+    if (outstanding->test >= ENGINE_SELF_TESTS) {
         if (reply->kind == RESP_STRING && reply->len < sizeof(lease))
             memcpy(lease, reply->str, reply->len);
-        flights->io->lease_found(flights->io->context, node,
-                                 outstanding->command - ENGINE_SELF_TESTS, lease);
+        flights->io->lease_found(flights->io->context, node, outstanding->test - ENGINE_SELF_TESTS,
+                                 lease);
         return;
     }
     if (reply->kind == RESP_ERROR)
         refused = link_reason_of(&flights->masters[node].link, reply);
-    flights->io->self_tested(flights->io->context, node, tests[outstanding->command].what, refused);
+    flights->io->self_tested(flights->io->context, node, tests[outstanding->test].what, refused);
 }

@@ -228,11 +228,15 @@ static void write_chain(struct flights *flights, int64_t now_ns)
     unsigned count = take_chain(flights, &first);
     size_t len = 0;
     struct outstanding outstanding = {
-        .kind = count > 1 ? OUTSTANDING_RELEASES : OUTSTANDING_ROUND,
-        .command = count > 1 ? (uint8_t)count : ROUND_VOTE,
+        .kind = OUTSTANDING_ROUND,
+        .command = ROUND_VOTE,
         .sent_ns = now_ns,
         .owner = first,
     };
+    if (count > 1) {
+        outstanding.kind = OUTSTANDING_RELEASES;
+        outstanding.count = (uint8_t)count;
+    }
     for (uint32_t rest = nodes; rest != 0; rest = nodes_after_first(rest)) {
         struct link *link = &flights->masters[nodes_first(rest)].link;
         enum redis_form form = count > 1 ? REDIS_BY_SHA1 : link->release_form;
@@ -293,7 +297,7 @@ bool write_in_full(struct flights *flights, unsigned node, const struct outstand
         (vote && flight->round.phase != ROUND_VOTING))
         return false;
     size_t len = several
-                     ? format_chain(flights, flight, outstanding->command, REDIS_IN_FULL, now_ns)
+                     ? format_chain(flights, flight, outstanding->count, REDIS_IN_FULL, now_ns)
                      : format_round(flights, flight, outstanding->command, REDIS_IN_FULL, now_ns);
     again.form = REDIS_IN_FULL;
     again.unfenced = false; /* a single vote, not part of a batch */

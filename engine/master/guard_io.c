@@ -51,7 +51,7 @@ static struct outstanding outstanding_for(enum part part, int64_t now_ns)
     return (struct outstanding){
         .kind =
             part == PART_HEARTBEAT || part == PART_END ? OUTSTANDING_HEARTBEAT : OUTSTANDING_GUARD,
-        .command = (uint8_t)part,
+        .part = (uint8_t)part,
         .sent_ns = now_ns,
     };
 }
@@ -409,8 +409,8 @@ static void take_heartbeat(struct master *master, const struct outstanding *outs
 enum guard_result guard_io_on_reply(struct master *master, const struct outstanding *outstanding,
                                     const struct redis_reply *reply, int64_t now_ns)
 {
-    assert(outstanding->command <= PART_RECORD_WRITE);
-    switch ((enum part)outstanding->command) {
+    assert(outstanding->part <= PART_RECORD_WRITE);
+    switch ((enum part)outstanding->part) {
     case PART_RECORD:
         take_record(master, reply);
         return GUARD_MORE;

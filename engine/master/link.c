@@ -88,7 +88,7 @@ static void set_state(struct link *link, enum link_state state, enum reason reas
 
 static unsigned load_of(const struct outstanding *outstanding)
 {
-    return outstanding->kind == OUTSTANDING_RELEASES ? outstanding->command : 1;
+    return outstanding->kind == OUTSTANDING_RELEASES ? outstanding->count : 1;
 }
 
 static void push_outstanding(struct link *link, const struct outstanding *outstanding)
@@ -101,7 +101,7 @@ static void push_outstanding(struct link *link, const struct outstanding *outsta
     /* Copied field by field. A copy of the whole struct would be read in larger pieces while its
      * fields are still on their way to memory, and the processor would have to wait for them. */
     slot->kind = outstanding->kind;
-    slot->command = outstanding->command;
+    slot->command = outstanding->command; /* or another member of the union */
     slot->form = outstanding->form;
     slot->unfenced = outstanding->unfenced;
     slot->epoch = outstanding->epoch;
@@ -226,7 +226,7 @@ static void on_pending_release_reply(struct link *link, const struct outstanding
 static void greet(struct link *link, unsigned step, const char *const *words, int64_t now_ns)
 {
     struct outstanding outstanding = {
-        .kind = OUTSTANDING_GREETING, .command = (uint8_t)step, .sent_ns = now_ns};
+        .kind = OUTSTANDING_GREETING, .step = (uint8_t)step, .sent_ns = now_ns};
     link_send_words(link, &outstanding, words);
     link->greetings_due++;
 }
@@ -517,7 +517,7 @@ const struct outstanding *link_on_reply(struct link *link, const struct redis_re
     const struct outstanding *outstanding = pop_outstanding(link);
     switch (outstanding->kind) {
     case OUTSTANDING_GREETING:
-        on_link_greeting(link, outstanding->command, reply, now_ns);
+        on_link_greeting(link, outstanding->step, reply, now_ns);
         return NULL;
     case OUTSTANDING_HEARTBEAT:
         link->heartbeat_due = false;

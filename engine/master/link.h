@@ -89,18 +89,14 @@ enum __attribute__((packed)) outstanding_kind {
  */
 struct outstanding {
     enum outstanding_kind kind;
-    /*
-     * The meaning of `command` and `form` depends on the kind:
-     *
-     *     OUTSTANDING_ROUND      the command of the round, and its form as written
-     *     OUTSTANDING_RELEASES   the number of releases, and their form
-     *     OUTSTANDING_GREETING   the step of the greeting
-     *     OUTSTANDING_GUARD      which command of the guard it is: enum part in guard_io.c; also
-     *                            for OUTSTANDING_HEARTBEAT
-     *     OUTSTANDING_SELF_TEST  the number of the test
-     */
-    uint8_t command;
-    uint8_t form;
+    union {
+        uint8_t command; /* OUTSTANDING_ROUND: enum round_command */
+        uint8_t count;   /* OUTSTANDING_RELEASES: the number of releases */
+        uint8_t step;    /* OUTSTANDING_GREETING */
+        uint8_t part;    /* OUTSTANDING_GUARD, OUTSTANDING_HEARTBEAT: enum part in guard_io.c */
+        uint8_t test;    /* OUTSTANDING_SELF_TEST: its number */
+    };
+    uint8_t form;   /* enum redis_form: how a round, releases or a key probe were written */
     bool unfenced;  /* OUTSTANDING_ROUND: a vote to which +OK means YES */
     uint32_t epoch; /* OUTSTANDING_ROUND: the node's epoch when the vote was asked for */
     union {

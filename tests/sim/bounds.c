@@ -91,7 +91,7 @@ static bool has_full_batch(const struct link *link)
     for (unsigned i = 0; i < link->outstanding_count; i++) {
         const struct outstanding *outstanding =
             &link->outstanding[(link->first + i) % LIMIT_LINK_COMMANDS];
-        if (outstanding->kind == OUTSTANDING_RELEASES && outstanding->command == LIMIT_BATCH)
+        if (outstanding->kind == OUTSTANDING_RELEASES && outstanding->count == LIMIT_BATCH)
             return true;
     }
     return false;
