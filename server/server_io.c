@@ -141,10 +141,8 @@ static void io_random(void *context, void *bytes, size_t len)
 struct engine_io server_io(struct server *server)
 {
     return (struct engine_io){
+        .links = {server, io_open, io_close, io_write, io_random},
         .context = server,
-        .open = io_open,
-        .close = io_close,
-        .write = io_write,
         .reply = io_reply,
         .undone = io_undone,
         .push = io_push,
@@ -156,6 +154,5 @@ struct engine_io server_io(struct server *server)
         .self_tested = io_self_tested,
         .lease_found = io_lease_found,
         .wall_us = io_wall_us,
-        .random = io_random,
     };
 }

@@ -21,21 +21,14 @@ static const enum redis_command commands[] = {
     [ROUND_STATUS] = REDIS_STATUS,   [ROUND_FREEZE] = REDIS_FREEZE,
 };
 
-/* --- random --- */
-
-uint32_t flights_random(struct flights *flights)
-{
-    uint32_t random;
-    flights->io->random(flights->io->context, &random, sizeof(random));
-    return random;
-}
+/* --- tokens --- */
 
 /* Write `count` random bytes, unpredictable like those of a token, as 2 * count hex digits. */
 static void draw_digits(struct flights *flights, size_t count, char *digits)
 {
     unsigned char bytes[LIMIT_TOKEN_BYTES];
     assert(count <= sizeof(bytes));
-    flights->io->random(flights->io->context, bytes, count);
+    flights->io->links.random(flights->io->links.context, bytes, count);
     text_hex(bytes, count, digits);
 }
 
@@ -47,7 +40,7 @@ void flights_make_token(struct flights *flights, char *token)
 void flights_freeze_token(struct flights *flights, const char *token, char *frozen)
 {
     unsigned char fresh[TOKEN_FRESH_BYTES];
-    flights->io->random(flights->io->context, fresh, sizeof(fresh));
+    flights->io->links.random(flights->io->links.context, fresh, sizeof(fresh));
     token_freeze(token, fresh, frozen);
 }
 

@@ -33,13 +33,6 @@
 
 struct flights;
 
-/* The context of the I/O callbacks. All links share one context and all trackers share another, so
- * that a callback knows its channel. */
-struct flights_wire {
-    struct flights *flights;
-    enum channel channel;
-};
-
 /* What the lock manager must learn from the replies and states of the masters. One reply sets each
  * of `observed`, `changed`, `contended` and `sought` at most once, and the lock manager reads the
  * news before the next reply is handled. The uint32_t fields at the end are sets of nodes. */
@@ -103,9 +96,6 @@ struct flights {
     unsigned node_count;
     struct master masters[LIMIT_NODES];
     struct guard guard;
-    struct flights_wire wires[CHANNELS];
-    struct link_io link_io;
-    struct link_io tracker_io;
 
     struct pool pool;
     struct admission admission;
@@ -152,9 +142,8 @@ void flights_deinit(struct flights *flights);
 /* The logins in the rules have changed. The next connection to each node uses the new ones. */
 void flights_update_logins(struct flights *flights);
 
-/* --- random --- */
+/* --- tokens --- */
 
-uint32_t flights_random(struct flights *flights);
 /* Write a new random token of LIMIT_TOKEN digits to `token`. */
 void flights_make_token(struct flights *flights, char *token);
 /* Write a frozen form of the token to `frozen`. It has the same length, and differs for each

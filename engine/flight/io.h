@@ -47,9 +47,6 @@ struct engine_rules {
 
 enum { ENGINE_CLOCK_ID_MAX = 80 };
 
-/* The two connections to a master: engine/master/link.h and engine/master/tracker.h. */
-enum channel { CHANNEL_COMMANDS, CHANNEL_TRACKING, CHANNELS };
-
 /* The number of calls of io.self_tested() for a node. */
 enum { ENGINE_SELF_TESTS = 9 };
 
@@ -65,14 +62,8 @@ struct engine_broken {
 
 /* None of these functions may call the engine. */
 struct engine_io {
-    void *context;
-
-    /* Like the functions of struct link_io, for either connection of a node (`channel`). `nodes` of
-     * write() is a set of nodes, which may be empty. */
-    void (*open)(void *context, unsigned node, enum channel channel);
-    void (*close)(void *context, unsigned node, enum channel channel);
-    void (*write)(void *context, uint32_t nodes, enum channel channel, const char *bytes,
-                  size_t len);
+    struct link_io links;
+    void *context; /* of the functions below */
 
     /* The reply to a submitted request. Each request gets exactly one call of reply() or undone(),
      * unless the client ends in a way after which nothing is sent to it (enum engine_end). If the
@@ -113,10 +104,6 @@ struct engine_io {
 
     /* The wall clock in microseconds since 1970, for ballots. */
     int64_t (*wall_us)(void *context);
-
-    /* Write len random bytes. Tokens are made of them, so they must be unpredictable and never
-     * repeat. */
-    void (*random)(void *context, void *bytes, size_t len);
 };
 
 #endif

@@ -8,33 +8,6 @@
 
 /* --- initialization --- */
 
-static uint32_t random_for_wire(void *context)
-{
-    const struct flights_wire *wire = context;
-    uint32_t random;
-    wire->flights->io->random(wire->flights->io->context, &random, sizeof(random));
-    return random;
-}
-
-static void open_wire(void *context, unsigned node)
-{
-    const struct flights_wire *wire = context;
-    wire->flights->io->open(wire->flights->io->context, node, wire->channel);
-}
-
-static void close_wire(void *context, unsigned node)
-{
-    const struct flights_wire *wire = context;
-    wire->flights->io->close(wire->flights->io->context, node, wire->channel);
-}
-
-static void write_wire(void *context, unsigned node, const char *bytes, size_t len)
-{
-    const struct flights_wire *wire = context;
-    wire->flights->io->write(wire->flights->io->context, nodes_only(node), wire->channel, bytes,
-                             len);
-}
-
 static void init_guard(struct flights *flights)
 {
     struct guard_rules rules = {
@@ -65,33 +38,18 @@ static void init_guard(struct flights *flights)
 static void init_connections(struct flights *flights, int64_t now_ns)
 {
     const struct engine_rules *rules = flights->rules;
+    const struct link_io *io = &flights->io->links;
     struct outstanding *outstanding = flights->outstanding_memory;
     const struct link_rules link_rules = {
         .node_timeout_ns = rules->round.node_timeout_ns,
         .heartbeat_every_ns = flights->guard.periods.heartbeat_ns,
         .max_ttl_ms = rules->max_ttl_ns / NS_PER_MS,
     };
-    for (unsigned channel = 0; channel < CHANNELS; channel++)
-        flights->wires[channel] = (struct flights_wire){flights, channel};
-    flights->link_io = (struct link_io){
-        .context = &flights->wires[CHANNEL_COMMANDS],
-        .open = open_wire,
-        .close = close_wire,
-        .write = write_wire,
-        .random = random_for_wire,
-    };
-    flights->tracker_io = (struct link_io){
-        .context = &flights->wires[CHANNEL_TRACKING],
-        .open = open_wire,
-        .close = close_wire,
-        .write = write_wire,
-        .random = random_for_wire,
-    };
     for (unsigned i = 0; i < flights->node_count; i++) {
-        link_init(&flights->masters[i].link, i, &flights->link_io, &rules->logins[i], &link_rules,
+        link_init(&flights->masters[i].link, i, io, &rules->logins[i], &link_rules,
                   outstanding + i * LIMIT_LINK_COMMANDS,
                   flights->pending_releases + i * LIMIT_LINK_PENDING_RELEASES, now_ns);
-        tracker_init(&flights->masters[i].tracker, i, &flights->tracker_io, &rules->logins[i],
+        tracker_init(&flights->masters[i].tracker, i, io, &rules->logins[i],
                      link_silence_timeout_ns(&flights->masters[i].link));
     }
 }

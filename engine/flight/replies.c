@@ -530,8 +530,8 @@ void replies_flush(struct flights *flights, int64_t now_ns)
     flights->unprobed = 0;
     for (uint32_t rest = unprobed; rest != 0; rest = nodes_after_first(rest))
         guard_io_expect_batch(&flights->masters[nodes_first(rest)], now_ns);
-    flights->io->write(flights->io->context, unprobed, CHANNEL_COMMANDS, guard_io_probe_bytes,
-                       guard_io_probe_len);
+    flights->io->links.write(flights->io->links.context, unprobed, CHANNEL_COMMANDS,
+                             guard_io_probe_bytes, guard_io_probe_len);
     if (flights->guard_has_work)
         do_guard_work(flights, now_ns);
 }

@@ -87,7 +87,8 @@ static uint32_t track_undo(struct flights *flights, unsigned node, const struct 
 /* Write the command that was formatted last. */
 static void write_formatted(struct flights *flights, uint32_t nodes, size_t len)
 {
-    flights->io->write(flights->io->context, nodes, CHANNEL_COMMANDS, flights->command, len);
+    flights->io->links.write(flights->io->links.context, nodes, CHANNEL_COMMANDS, flights->command,
+                             len);
 }
 
 /* Returns the nodes that refuse to take the command. */

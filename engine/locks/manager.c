@@ -24,7 +24,7 @@ bool manager_init(struct lock_manager *manager, const struct engine_rules *rules
         .io = io,
         .stats = stats,
         .flights = flights,
-        .queue_seed = flights_random(flights),
+        .queue_seed = link_random(&io->links),
         .renewals_max = LIMIT_RENEWALS,
         .starts_left = LIMIT_STARTS,
         .timers_left = LIMIT_TIMERS,
@@ -35,7 +35,7 @@ bool manager_init(struct lock_manager *manager, const struct engine_rules *rules
     timers_init(&manager->timers);
     timers_init(&manager->due);
     start_queue_init(&manager->start_queue);
-    io->random(io->context, &seed, sizeof(seed));
+    io->links.random(io->links.context, &seed, sizeof(seed));
     return extensions_init(&manager->extensions, rules) && tags_init(&manager->tags, seed) &&
            semaphores_init(&manager->semaphores, ~manager->queue_seed) &&
            resources_init(&manager->resources,

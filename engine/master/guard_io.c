@@ -87,7 +87,8 @@ static void write_probe(struct master *master, int64_t now_ns)
     const struct link_io *io = master->link.io;
     master->probes++;
     expect_probe(master, PART_REPLICATION_ALONE, now_ns);
-    io->write(io->context, master->link.node, guard_io_probe_bytes, guard_io_probe_len);
+    io->write(io->context, nodes_only(master->link.node), CHANNEL_COMMANDS, guard_io_probe_bytes,
+              guard_io_probe_len);
 }
 
 void guard_io_probe(struct master *master, int64_t now_ns)
@@ -205,8 +206,9 @@ void guard_io_heartbeat(struct master *master, int64_t now_ns)
 static uint64_t draw_64_bits(const struct master *master)
 {
     const struct link_io *io = master->link.io;
-    uint64_t high = io->random(io->context);
-    return high << 32 | io->random(io->context);
+    uint64_t bits;
+    io->random(io->context, &bits, sizeof(bits));
+    return bits;
 }
 
 void guard_io_write_record(struct master *master, int64_t now_ns)

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/round/node_set.h"
 #include "protocol/units.h"
 
 #define SILENCE_TIMEOUT_MIN_NS (1 * NS_PER_S)
@@ -27,6 +28,13 @@ const char *link_state_word(enum link_state state)
 {
     static const char *const words[] = {"down", "opening", "greeting", "up", "suspect"};
     return words[state];
+}
+
+uint32_t link_random(const struct link_io *io)
+{
+    uint32_t random;
+    io->random(io->context, &random, sizeof(random));
+    return random;
 }
 
 void link_init(struct link *link, unsigned node, const struct link_io *io,
@@ -164,7 +172,7 @@ void link_send_words(struct link *link, const struct outstanding *outstanding,
     assert(link_is_connected(link->state) || outstanding->kind == OUTSTANDING_GREETING);
     size_t len = link_format(words, buf);
     push_outstanding(link, outstanding);
-    link->io->write(link->io->context, link->node, buf, len);
+    link->io->write(link->io->context, nodes_only(link->node), CHANNEL_COMMANDS, buf, len);
 }
 
 /* --- pending releases --- */
@@ -192,7 +200,7 @@ static void send_pending_releases(struct link *link, int64_t now_ns)
                                                      .sent_ns = now_ns,
                                                      .position = position});
         link->releases_under_way++;
-        link->io->write(link->io->context, link->node, buf, len);
+        link->io->write(link->io->context, nodes_only(link->node), CHANNEL_COMMANDS, buf, len);
     }
 }
 
@@ -274,7 +282,7 @@ static void open_link(struct link *link, int64_t now_ns)
     /* Keep the reason of the last failure, which is more useful than "connecting". */
     set_state(link, LINK_OPENING, link->reason, now_ns);
     link->opened_ns = now_ns;
-    link->io->open(link->io->context, link->node);
+    link->io->open(link->io->context, link->node, CHANNEL_COMMANDS);
 }
 
 void link_on_connected(struct link *link, int64_t now_ns)
@@ -295,7 +303,7 @@ void link_on_closed(struct link *link, enum reason reason, int64_t now_ns)
         memcpy(link->last_run_id, link->run_id, LINK_RUN_ID);
     }
     set_state(link, LINK_DOWN, reason, now_ns);
-    link->retry_ns = now_ns + link_retry_ns(link->attempts, link->io->random(link->io->context));
+    link->retry_ns = now_ns + link_retry_ns(link->attempts, link_random(link->io));
     link->attempts++;
     link->heartbeat_due = false;
     link->round_trip_ns = link->distance_ns = link->latency_ns = -1;
@@ -306,7 +314,7 @@ void link_on_closed(struct link *link, enum reason reason, int64_t now_ns)
 
 static void give_up_link(struct link *link, enum reason reason, int64_t now_ns)
 {
-    link->io->close(link->io->context, link->node);
+    link->io->close(link->io->context, link->node, CHANNEL_COMMANDS);
     link_on_closed(link, reason, now_ns);
 }
 
@@ -492,7 +500,7 @@ void link_send(struct link *link, const char *bytes, size_t len,
                const struct outstanding *outstanding)
 {
     link_expect(link, outstanding);
-    link->io->write(link->io->context, link->node, bytes, len);
+    link->io->write(link->io->context, nodes_only(link->node), CHANNEL_COMMANDS, bytes, len);
 }
 
 /* A longer round trip may be caused by load or jitter, which pass; so it counts only by an eighth.

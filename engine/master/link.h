@@ -43,15 +43,24 @@ enum link_state { LINK_DOWN, LINK_OPENING, LINK_GREETING, LINK_UP, LINK_SUSPECT 
 
 const char *link_state_word(enum link_state state);
 
-/* The operations on a connection to a master. None of these functions may call the link. */
+/* The two connections to a master: that of the link, and that of engine/master/tracker.h. */
+enum channel { CHANNEL_COMMANDS, CHANNEL_TRACKING, CHANNELS };
+
+/* The operations on the connections to masters. None of these functions may call the engine. */
 struct link_io {
     void *context;
-    void (*open)(void *context, unsigned node);
+    void (*open)(void *context, unsigned node, enum channel channel);
     /* Reset the connection. Afterwards no event of it may be reported any more. */
-    void (*close)(void *context, unsigned node);
-    void (*write)(void *context, unsigned node, const char *bytes, size_t len);
-    uint32_t (*random)(void *context);
+    void (*close)(void *context, unsigned node, enum channel channel);
+    /* Write to each node of a set, which may be empty. */
+    void (*write)(void *context, uint32_t nodes, enum channel channel, const char *bytes,
+                  size_t len);
+    /* Write len random bytes. Tokens are made of them, so they must be unpredictable and never
+     * repeat. */
+    void (*random)(void *context, void *bytes, size_t len);
 };
+
+uint32_t link_random(const struct link_io *io);
 
 /* Credentials; NULL where none are needed. */
 struct link_login {

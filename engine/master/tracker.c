@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/round/node_set.h"
 #include "protocol/units.h"
 
 static const char channel[] = "__redis__:invalidate";
@@ -35,7 +36,7 @@ static void write_words(struct tracker *tracker, const char *const *words)
 {
     char buf[LINK_COMMAND_MAX];
     size_t len = link_format(words, buf);
-    tracker->io->write(tracker->io->context, tracker->node, buf, len);
+    tracker->io->write(tracker->io->context, nodes_only(tracker->node), CHANNEL_TRACKING, buf, len);
 }
 
 /* --- the connection --- */
@@ -67,8 +68,7 @@ void tracker_on_closed(struct tracker *tracker, int64_t now_ns)
     assert(tracker->state != TRACKER_DOWN);
     tracker->tracking = 0;
     tracker->state = TRACKER_DOWN;
-    tracker->deadline_ns =
-        now_ns + link_retry_ns(tracker->attempts, tracker->io->random(tracker->io->context));
+    tracker->deadline_ns = now_ns + link_retry_ns(tracker->attempts, link_random(tracker->io));
     tracker->attempts++;
 }
 
@@ -82,7 +82,7 @@ void tracker_on_link_up(struct tracker *tracker, int64_t now_ns)
 void tracker_on_link_lost(struct tracker *tracker)
 {
     if (tracker->state != TRACKER_DOWN)
-        tracker->io->close(tracker->io->context, tracker->node);
+        tracker->io->close(tracker->io->context, tracker->node, CHANNEL_TRACKING);
     tracker->state = TRACKER_DOWN;
     tracker->tracking = 0;
     tracker->deadline_ns = INT64_MAX;
@@ -90,7 +90,7 @@ void tracker_on_link_lost(struct tracker *tracker)
 
 static enum tracker_news give_up_tracker(struct tracker *tracker, int64_t now_ns)
 {
-    tracker->io->close(tracker->io->context, tracker->node);
+    tracker->io->close(tracker->io->context, tracker->node, CHANNEL_TRACKING);
     tracker_on_closed(tracker, now_ns);
     return TRACKER_LOST;
 }
@@ -160,7 +160,7 @@ bool tracker_on_timer(struct tracker *tracker, int64_t now_ns)
     case TRACKER_DOWN:
         tracker->state = TRACKER_OPENING;
         wait_for_answer(tracker, now_ns);
-        tracker->io->open(tracker->io->context, tracker->node);
+        tracker->io->open(tracker->io->context, tracker->node, CHANNEL_TRACKING);
         return false;
     case TRACKER_LISTENING:
         if (!tracker->ping_due) {

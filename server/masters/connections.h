@@ -87,7 +87,7 @@ void connections_deinit(struct connections *connections);
 /* Load the TLS files of all nodes. On failure the reason has been logged. */
 bool connections_load_tls(struct connections *connections);
 
-/* The write callback of struct engine_io. */
+/* The write function of struct link_io. */
 void connections_write(struct connections *connections, uint32_t nodes, enum channel channel,
                        const char *bytes, size_t len);
 
@@ -112,7 +112,7 @@ bool node_has_more(const struct node *node);
  * the name, it is closed and opened again, because both have to use the same server. */
 void node_on_up(struct node *node);
 
-/* The open and close callbacks of struct engine_io. */
+/* The open and close functions of struct link_io. */
 void node_open(struct node *node);
 void node_close(struct node *node); /* discards unsent output */
 

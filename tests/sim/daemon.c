@@ -439,10 +439,8 @@ void daemon_start(struct sim *sim, unsigned index, bool bootstrap)
 {
     struct sim_daemon *daemon = &sim->daemons[index];
     const struct engine_io io = {
+        .links = {&places[index], io_open, io_close, io_write, io_random},
         .context = &places[index],
-        .open = io_open,
-        .close = io_close,
-        .write = io_write,
         .reply = io_reply,
         .undone = io_undone,
         .push = io_push,
@@ -453,7 +451,6 @@ void daemon_start(struct sim *sim, unsigned index, bool bootstrap)
         .breaking = io_breaking,
         .broken = io_broken,
         .wall_us = io_wall_us,
-        .random = io_random,
     };
     struct engine_rules rules;
     places[index] = (struct place){sim, index};

@@ -150,10 +150,8 @@ static void io_random(void *context, void *bytes, size_t len)
 struct engine_io cluster_io(struct cluster *cluster)
 {
     return (struct engine_io){
+        .links = {cluster, io_open, io_close, io_write, io_random},
         .context = cluster,
-        .open = io_open,
-        .close = io_close,
-        .write = io_write,
         .reply = io_reply,
         .undone = io_undone,
         .push = io_push,
@@ -166,6 +164,5 @@ struct engine_io cluster_io(struct cluster *cluster)
         .self_tested = io_self_tested,
         .lease_found = io_lease_found,
         .wall_us = io_wall_us,
-        .random = io_random,
     };
 }

@@ -92,12 +92,9 @@ static void io_random(void *context, void *bytes, size_t len)
 }
 
 static const struct engine_io io = {
-    .open = io_open,
-    .close = io_open,
-    .write = io_write,
+    .links = {.open = io_open, .close = io_open, .write = io_write, .random = io_random},
     .reply = io_reply,
     .undone = io_undone,
-    .random = io_random,
 };
 
 /* --- libevent's memory --- */

@@ -13,34 +13,38 @@ static unsigned opened;
 static unsigned closed;
 static char written[1024];
 
-static void io_open(void *context, unsigned node)
+static void io_open(void *context, unsigned node, enum channel channel)
 {
     (void)context;
     ck_assert_uint_eq(node, 7);
+    ck_assert_int_eq(channel, CHANNEL_TRACKING);
     opened++;
 }
 
-static void io_close(void *context, unsigned node)
+static void io_close(void *context, unsigned node, enum channel channel)
 {
     (void)context;
     ck_assert_uint_eq(node, 7);
+    ck_assert_int_eq(channel, CHANNEL_TRACKING);
     closed++;
 }
 
-static void io_write(void *context, unsigned node, const char *bytes, size_t len)
+static void io_write(void *context, uint32_t nodes, enum channel channel, const char *bytes,
+                     size_t len)
 {
     (void)context;
-    ck_assert_uint_eq(node, 7);
+    ck_assert_uint_eq(nodes, 1U << 7);
+    ck_assert_int_eq(channel, CHANNEL_TRACKING);
     size_t written_len = strlen(written);
     ck_assert_uint_lt(written_len + len, sizeof(written));
     memcpy(written + written_len, bytes, len);
     written[written_len + len] = '\0';
 }
 
-static uint32_t io_random(void *context)
+static void io_random(void *context, void *bytes, size_t len)
 {
     (void)context;
-    return 0;
+    memset(bytes, 0, len);
 }
 
 static const struct link_io io = {
