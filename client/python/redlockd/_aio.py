@@ -13,8 +13,9 @@ from types import TracebackType
 from typing import Any, Dict, Iterable, List, Optional, Set, Type, Union
 
 from . import _fork
+from ._calls import CLOSED, Acquire, Lease, Outcome, Session
 from ._clock import NS_PER_S, now_ns
-from ._engine import CLOSED, Acquire, Engine, Lease, Outcome, Session
+from ._engine import Engine
 from ._lock import Extension, LockBase, was_held
 from ._protocol import NEVER, LockOptions, lock_options
 from ._sync import CLOSE_S, TICK_S, Settings

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import List, NamedTuple, Optional, Tuple
 
 from . import _fork
+from ._calls import HELD, Failed, Lease, Outcome
 from ._clock import now_ns
-from ._engine import HELD, Engine, Failed, Lease, Outcome
+from ._engine import Engine
 from ._protocol import LockOptions, explain_loss, seconds, ttl_to_ms
 from .errors import Lost, NotAcquired, RedlockError
 

@@ -15,8 +15,9 @@ from typing import Any, Dict, Iterable, List, Optional, Tuple, Type, Union
 
 from . import _fork
 from ._address import Address, parse_addresses
+from ._calls import CLOSED, Acquire, Failed, Lease, Outcome, Session
 from ._clock import NS_PER_S, now_ns
-from ._engine import CLOSED, Acquire, Engine, Failed, Lease, Outcome, Session
+from ._engine import Engine
 from ._lock import Extension, LockBase, was_held
 from ._protocol import NEVER, LockOptions, check_label, check_secret, lock_options, to_ns
 from .errors import Denied, NotAcquired, RedlockError, Unavailable

@@ -4,7 +4,8 @@ import unittest
 
 import support  # noqa: F401 (finds the package)
 from redlockd import Denied, NoQuorum, NotAcquired, Unavailable, _engine, _protocol
-from redlockd._engine import CLOSED, HELD, LOST, OPEN, QUITTING, Acquire, Engine
+from redlockd._calls import CLOSED, HELD, LOST, OPEN, QUITTING, Acquire
+from redlockd._engine import Engine
 from redlockd._protocol import Garbled
 
 MS, S = 1_000_000, 1_000_000_000
