@@ -89,7 +89,7 @@ func main() {
 	expect(array(a, "LOCK", "f", "30s", "FENCE")[4].(int64) > first[4].(int64), "FENCE")
 	ok("fence")
 
-	expect(strings.Contains(errorOf(a, "LOCK", "x", "1ms"), "ttl-range TTL must be"), "the error")
+	expect(strings.Contains(errorOf(a, "LOCK", "x", "1ms"), "ttl-range TTL 1ms must be between"), "the error")
 	ok("error")
 
 	_, err := dial("wrong")
