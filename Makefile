@@ -593,6 +593,7 @@ audit:
 	@$(MAKE) --no-print-directory -j2 all $(SIM) $(INSTRUCTIONS)
 	@$(TIGHT_BUILD) -j2 tight-parts
 	@$(MAKE) --no-print-directory -j2 --output-sync=target audit-parts
+	@$(MAKE) --no-print-directory check-clients
 	@$(MAKE) --no-print-directory -j2 asan GOAL=tests
 
 # None of these checks measures time, so they run in parallel.

@@ -24,7 +24,7 @@ struct guest {
     char output[SANDBOX_FILE];
 };
 
-/* `make check-clients` and `make torture-clients` install Go; `make audit` does not. */
+/* `make check` does not install Go; `make audit` does. */
 static bool is_installed(int language)
 {
     return strcmp(languages[language], "Go") != 0 || system("command -v go >/dev/null") == 0;
