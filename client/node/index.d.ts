@@ -29,32 +29,32 @@ export interface AcquireSettings {
   /** using() extends the lock after a third of its duration, or when less than this is left. */
   readonly automaticExtensionThreshold: number;
   /** How long to wait in line. Takes the place of retryCount x retryDelay. */
-  readonly wait: number;
+  readonly wait?: number;
   /** Request a fencing token: `lock.fence`. */
-  readonly fence: boolean;
+  readonly fence?: boolean;
   /** redlockd keeps the lock while the connection lives, and releases it when this process ends. */
-  readonly hold: boolean;
+  readonly hold?: boolean;
   /** A hold that outlives a killed process until the end of its TTL. */
-  readonly linger: boolean;
+  readonly linger?: boolean;
   /** Acquire one of this many slots, 1 to 1000, instead of the resource itself. */
-  readonly slots: number;
+  readonly slots?: number;
   /** Aborting it cancels acquire(). */
-  readonly signal: AbortSignal;
+  readonly signal?: AbortSignal;
 }
 
 export interface Settings extends Omit<AcquireSettings, 'signal'> {
   /** The secret of a user of redlockd. */
-  readonly secret: string;
+  readonly secret?: string;
   /** A file with the secret. It is read for each new connection. */
-  readonly secretFile: string;
+  readonly secretFile?: string;
   /** Names the connections in redlockd's listings: 1 to 32 of A-Z a-z 0-9 _ . : - */
-  readonly name: string;
+  readonly name?: string;
   /** For tls:// addresses: ca, cert, key and others of tls.connect(). */
-  readonly tls: ConnectionOptions;
+  readonly tls?: ConnectionOptions;
   /** Limit for a reply, without the wait in line. Default: 5000. */
-  readonly timeout: number;
+  readonly timeout?: number;
   /** Limit for opening a connection to one address. Default: 2000. */
-  readonly connectTimeout: number;
+  readonly connectTimeout?: number;
 }
 
 export interface ErrorDetails {
@@ -159,14 +159,15 @@ export interface Warning {
 export class Redlock extends EventEmitter {
   /** urls: tcp://HOST:PORT, tls://HOST:PORT or unix:/PATH; several in order of preference. */
   constructor(urls: string | Iterable<string>, settings?: Partial<Settings>);
-  readonly settings: Readonly<Partial<Settings>>;
+  readonly settings: Settings;
   acquire(
     resources: string | Iterable<string>,
     duration: number,
     settings?: Partial<AcquireSettings>,
   ): Promise<Lock>;
-  release(lock: Lock): Promise<ExecutionResult>;
-  extend(lock: Lock, duration: number): Promise<Lock>;
+  /** `settings` are those of redlock 5, and ignored: `timeout` limits how long both try. */
+  release(lock: Lock, settings?: Partial<Settings>): Promise<ExecutionResult>;
+  extend(lock: Lock, duration: number, settings?: Partial<Settings>): Promise<Lock>;
   using<T>(
     resources: string | Iterable<string>,
     duration: number,

@@ -43,7 +43,7 @@ export class Redlock extends EventEmitter {
     const addresses = list.map(parseAddress);
     if (settings.secret !== undefined) checkSecret(settings.secret);
     if (settings.name !== undefined) checkLabel(settings.name);
-    this.settings = { ...DEFAULTS, ...settings };
+    this.settings = { ...DEFAULTS, ...withoutUndefined(settings) };
     for (const limit of ['timeout', 'connectTimeout'])
       if (!(this.settings[limit] > 0 && this.settings[limit] <= TIMER_MAX_MS))
         throw new RangeError(
@@ -66,7 +66,9 @@ export class Redlock extends EventEmitter {
   }
 
   async acquire(resources, duration, settings) {
-    const options = settings ? { ...this.settings, ...settings } : this.settings;
+    const options = settings
+      ? { ...this.settings, ...withoutUndefined(settings) }
+      : this.settings;
     const names = checkNames(resources, options.slots);
     checkDuration(duration);
     if (!options.signal) return this.#acquire(names, duration, options, null);
@@ -155,8 +157,14 @@ export class Redlock extends EventEmitter {
   }
 }
 
+/** A setting that is undefined, such as a missing key of a configuration, has its default. */
+function withoutUndefined(settings) {
+  return Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== undefined));
+}
+
 function waitOf({ wait, retryCount, retryDelay }) {
-  wait ??= retryCount === -1 ? Infinity : retryCount * retryDelay;
+  const endless = retryCount === -1 || retryCount === Infinity;
+  wait ??= endless ? Infinity : retryCount * retryDelay;
   if (!(wait >= 0)) throw new RangeError('wait must be 0 or more, in milliseconds');
   return wait;
 }

@@ -8,7 +8,9 @@ import Redlock, {
   Lock,
   LostError,
   ResourceLockedError,
+  type ExecutionResult,
   type ExecutionStats,
+  type Settings,
 } from '../index.js';
 
 const redlock = new Redlock(['tcp://127.0.0.1:7335', 'unix:/run/redlockd.sock'], {
@@ -43,7 +45,20 @@ const text: string = await redlock.using(['a'], 5000, { fence: true }, async (si
   signal.throwIfAborted();
   return `${held.fence} ${held.remaining}`;
 });
+
+// As with redlock 5.
+const complete: Settings = {
+  driftFactor: 0.01,
+  retryCount: 10,
+  retryDelay: 200,
+  retryJitter: 100,
+  automaticExtensionThreshold: 500,
+};
+const retries: number = new Redlock('unix:/run/redlockd.sock', complete).settings.retryCount;
+lock = await redlock.extend(lock, 5000, { retryCount: 0 });
+const result: ExecutionResult = await redlock.release(lock, complete);
+
 const moved = new Lock(redlock, lock.resources, lock.value, [], expiration);
 await redlock.extend(moved, 5000);
 await redlock.quit();
-void [stats, number, text];
+void [stats, number, text, retries, result];

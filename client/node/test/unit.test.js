@@ -210,7 +210,9 @@ test('retries_become_a_wait', { timeout }, () =>
       [{ retryCount: 0 }, 'LOCK a 5000'],
       [{ retryCount: 3, retryDelay: 100 }, 'LOCK a 5000 WAIT 300'],
       [{ retryCount: -1 }, 'LOCK a 5000 WAIT 86400000'],
+      [{ retryCount: Infinity, retryDelay: 0 }, 'LOCK a 5000 WAIT 86400000'],
       [{ wait: 700 }, 'LOCK a 5000 WAIT 700'],
+      [{ retryCount: undefined, wait: undefined }, 'LOCK a 5000 WAIT 2000'],
     ]) {
       const acquired = client.acquire(['a'], 5000, settings);
       const request = await daemon.next();
@@ -226,6 +228,26 @@ test('retries_become_a_wait', { timeout }, () =>
       assert.equal(lock.redlock, client);
       assert.equal((await lock.attempts[0]).votesFor.size, 1);
     }
+  }),
+);
+
+test('undefined_settings_have_their_defaults', async () => {
+  const names = ['driftFactor', 'retryCount', 'retryDelay', 'retryJitter', 'secret', 'timeout'];
+  const unset = Object.fromEntries(names.map((name) => [name, undefined]));
+  const client = new Redlock('unix:/x', unset);
+  assert.deepEqual(client.settings, new Redlock('unix:/x').settings);
+  await client.quit();
+});
+
+test('extend_and_release_take_the_settings_of_redlock_5', { timeout }, () =>
+  withDaemon(async (daemon, client) => {
+    const acquired = client.acquire(['a'], 5000);
+    (await daemon.next()).reply(`OK ${TOKEN} 4900 1 -`);
+    const extended = client.extend(await acquired, 9000, { retryCount: 0 });
+    (await daemon.next()).reply(`OK ${TOKEN} 8900 1`);
+    const released = client.release(await extended, { retryCount: 0 });
+    (await daemon.next()).reply('OK');
+    assert.equal((await released).attempts.length, 1);
   }),
 );
 
