@@ -97,7 +97,7 @@ type Lock struct {
 // granted, the context ends, or the time of WithWait is over.
 //
 // If the context ends while Lock waits, the lock is not acquired, and if the daemon grants it
-// nevertheless, the client releases it.
+// nevertheless, the client releases it. The error then also matches that of the context.
 func (c *Client) Lock(ctx context.Context, resource string, opts ...Option) (*Lock, error) {
 	o, err := c.options(resource, opts)
 	if err != nil {
@@ -165,12 +165,22 @@ func (c *Client) acquire(ctx context.Context, resource string, o *options,
 	if until > repeatUntil {
 		repeatUntil = until
 	}
+	deadline, ends := ctx.Deadline()
+	waitsForContext := ends && !o.waitSet && time.Until(deadline) < maxWait
 	r, _, err := c.do(ctx, nil, request, l, repeatUntil)
 	if err != nil {
 		return nil, err
 	}
 	if r.word != "OK" {
-		return nil, replyError("lock", resource, r)
+		e := replyError("lock", resource, r)
+		if e.Kind == ErrNotAcquired {
+			e.Err = ctx.Err()
+		}
+		// The daemon ends the wait at about the deadline of the context: either can be first.
+		if r.word == "HELD" && waitsForContext && e.Err == nil {
+			e.Err = context.DeadlineExceeded
+		}
+		return nil, e
 	}
 	if err := l.deliver(ctx, request, r.grant); err != nil {
 		return nil, err

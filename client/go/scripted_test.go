@@ -28,6 +28,7 @@ func TestScripted(t *testing.T) {
 		"extension_moves_from_a_silent_daemon":         extensionMovesFromASilentDaemon,
 		"late_extensions_count":                        lateExtensionsCount,
 		"contexts_say_why":                             contextsSayWhy,
+		"deadline_of_the_context_ends_the_wait":        deadlineOfTheContextEndsTheWait,
 		"deadline_is_computed_from_before_the_request": deadlineIsComputedFromBeforeTheRequest,
 		"hold_is_lost":                                 holdIsLost,
 		"loss_says_why":                                lossSaysWhy,
@@ -52,6 +53,31 @@ func lockAt(t *testing.T, s *scripted, ctx context.Context,
 		locks <- lock
 		return err
 	})
+}
+
+// At the deadline of its context, Lock says so, also if the daemon ends the wait first.
+func deadlineOfTheContextEndsTheWait(t *testing.T) {
+	for _, test := range []struct {
+		opts  []Option
+		isEnd bool
+	}{
+		{nil, true},
+		{[]Option{WithWait(time.Second)}, false},
+		{[]Option{WithWait(0)}, false},
+	} {
+		s := newScripted(t)
+		ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
+		_, done := lockAt(t, s, ctx, test.opts...)
+		s.accept()
+		tag, _ := s.expect("LOCK")
+		s.send(tag + " HELD 900\n")
+		err := result(t, done)
+		mustBe(t, err, ErrNotAcquired)
+		if errors.Is(err, context.DeadlineExceeded) != test.isEnd {
+			t.Error(err)
+		}
+		cancel()
+	}
 }
 
 func (s *scripted) expectUnlock() {
