@@ -110,7 +110,7 @@ help:
 	@echo 'make bench      measure throughput, latency and processor time, relative to what Redis allows'
 	@echo 'make bench-overload measure throughput, waits and fairness under too much load: [OVERLOAD_ONLY=9000 ONLY=clients REDLOCKD=program]'
 	@echo 'make bench-protocols measure STATUS by the line protocol, by RESP and with redis-benchmark'
-	@echo 'make bench-peers    run bench, and compare with node-redlock (npm) and etcd (apt)'
+	@echo 'make bench-peers    run bench, and compare with node-redlock (npm), redis-py, redigo and etcd (apt)'
 	@echo 'make instructions   count the instructions of the daemon for a LOCK and UNLOCK: [PROFILE=1 MISSES=1 CLIENTS=16x16]'
 	@echo 'make check-clients  test client/go, and Redis clients of several languages (from npm and Debian)'
 	@echo 'make asan       build with ASan and UBSan, in build/asan'
@@ -489,14 +489,16 @@ bench-overload: $(BUILD)/redlockd $(BENCH_OVERLOAD)
 bench-protocols: $(BUILD)/redlockd $(BENCH_PROTOCOLS)
 	@$(E2E_ENV) $(BENCH_PROTOCOLS)
 
-# Compares redlockd with node-redlock, redis-py and etcd. These have to be installed from npm and
-# Debian, so `make audit` does not include this target. etcd writes to a tmpfs, since Redis also
-# writes to no disk.
+# Compares redlockd with node-redlock, redis-py, etcd and redigo. These have to be installed from
+# npm and Debian, so `make audit` does not include this target. etcd writes to a tmpfs, since Redis
+# also writes to no disk. BENCH_ONLY selects scenarios of test_peers.c, and leaves out Go.
 bench-peers: $(BUILD)/redlockd $(BENCH_PEERS)
-	@sh tests/deps.sh check etcd-server python3-redis $$(command -v npm >/dev/null || echo npm)
+	@sh tests/deps.sh check etcd-server python3-redis golang-github-gomodule-redigo-dev \
+	    $$(command -v npm >/dev/null || echo npm) $$(command -v go >/dev/null || echo golang-go)
 	@$(MAKE) --no-print-directory $(PEERS)/installed
 	@$(E2E_ENV) PEERS=$(PEERS) E2E_FOLDER=/dev/shm BENCH_COMMIT='$(COMMIT)' \
 	    BENCH_JSON=$(or $(BENCH_JSON),$(BUILD)/bench-peers.json) $(BENCH_PEERS)
+	@$(if $(BENCH_ONLY),:,BUILD=$(BUILD) ROUNDS=$(or $(BENCH_ROUNDS),5) sh tests/bench/peers/go/run.sh)
 
 $(PEERS)/installed: $(wildcard tests/bench/peers/*.*)
 	@mkdir -p $(@D)

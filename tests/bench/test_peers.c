@@ -1,6 +1,7 @@
 /* `make bench-peers` measures, in one run, redlockd, three Node clients and a Python client of
  * redlockd, node-redlock, Redlock by redis-py, and etcd. bench.h lists the settings. In each
- * scenario, all clients in Node or Python are one process. */
+ * scenario, all clients in Node or Python are one process. Afterwards tests/bench/peers/go compares
+ * the Go client with redigo. */
 #include <stddef.h>
 
 #include "tests/bench/bench.h"
