@@ -105,6 +105,11 @@ func New(config Config) (*Client, error) {
 	return c, nil
 }
 
+// String describes the client. It leaves out the secret, so a client may be logged.
+func (c *Client) String() string {
+	return "redlockd client of " + strings.Join(c.config.Addresses, ", ")
+}
+
 func (c *Client) secret() (string, error) {
 	if c.config.SecretFile == "" {
 		return *c.password, nil

@@ -262,3 +262,17 @@ func TestClockRuns(t *testing.T) {
 	before := now()
 	eventually(t, "a later time", func() bool { return now() > before })
 }
+
+// Printing a client, for example in a struct of a program, reads no field that other goroutines write.
+func TestClientPrintsItsAddresses(t *testing.T) {
+	urls := []string{"tcp://127.0.0.1:7335", "unix:/run/redlockd.sock"}
+	client, err := New(Config{Addresses: urls, Secret: "hidden"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	const expected = "redlockd client of tcp://127.0.0.1:7335, unix:/run/redlockd.sock"
+	if text := fmt.Sprintf("%+v", client); text != expected {
+		t.Error(text)
+	}
+}
