@@ -12,6 +12,7 @@ import {
 import { Hold, Link, Request } from './link.js';
 import {
   checkSecret,
+  expiredError,
   isFinalLimit,
   lockRequest,
   readExtension,
@@ -184,7 +185,7 @@ export class Client {
     const extended = readExtension(request.reply, token);
     if (extended === null) throw this.#refusal(request, name);
     // After the deadline another client may have held the lock before this EXTEND succeeded.
-    if (!confirming && grant.deadline <= now()) throw new LostError(`${name} has expired`);
+    if (!confirming && grant.deadline <= now()) throw expiredError(name);
     grant.ttl = ttl;
     // EXTEND never shortens a lock. But another process may have misjudged its deadline.
     const deadline = deadlineOf(request, extended, ttl);

@@ -1,7 +1,13 @@
 import { answerLimit, Grant } from './client.js';
 import { now } from './clock.js';
 import { ExecutionResult, LostError } from './errors.js';
-import { checkDuration, checkNames, checkTokens, unextendedError } from './protocol.js';
+import {
+  checkDuration,
+  checkNames,
+  checkTokens,
+  expiredError,
+  unextendedError,
+} from './protocol.js';
 
 const TIMER_MAX_MS = 1000; // so that a timer which stood still during suspend fires soon after it
 
@@ -247,7 +253,7 @@ export class Lock {
 
   #checkDeadline() {
     if (!this.#released && !this.#error && this.#deadline() <= now())
-      this.#lose(new LostError('the lock has expired', { reason: 'expired' }));
+      this.#lose(expiredError(this.resources.join(', ')));
   }
 
   // --- loss ---

@@ -140,6 +140,11 @@ export function lossError(name, reason, url) {
   return new LostError(lossText(name, LOSSES[reason] ?? reason), { reason, url });
 }
 
+/** The error for a lock without extension whose deadline has passed. */
+export function expiredError(name) {
+  return new LostError(lossText(name, 'its time is over'), { reason: 'expired' });
+}
+
 /** The error for a lock that was not extended. cause: the last failure, if there was one. */
 export function unextendedError(name, cause) {
   const text = cause ? `not extended in time: ${cause.message}` : 'not extended in time';

@@ -302,6 +302,7 @@ test('deadline_passes', async () => {
   await aborted(lock.signal);
   assert.equal(lock.remaining, 0);
   assert.ok(lock.signal.error instanceof LostError);
+  assert.equal(lock.signal.error.message, `the lock ${name} is lost: its time is over`);
   assert.equal(lock.signal.reason, lock.signal.error);
   await assert.rejects(lock.extend(500), LostError);
 });
