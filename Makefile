@@ -429,7 +429,7 @@ redis-clients: $(BUILD)/redlockd $(BUILD)/redlock $(REDIS_CLIENTS) $(MORE_REDIS_
 	@:
 
 run-redis-clients:
-	@$(E2E_ENV) sh tests/run.sh tests/clients/go.sh $(REDIS_CLIENTS) $(MORE_REDIS_CLIENTS)
+	@$(E2E_ENV) sh tests/run.sh tests/clients/go.sh tests/clients/types.sh $(REDIS_CLIENTS) $(MORE_REDIS_CLIENTS)
 
 test-programs: $(BUILD)/redlockd $(BUILD)/redlock $(BUILD)/libredlock.a $(SHIM) $(TESTS) $(PAGES) $(REDIS_CLIENTS)
 	@:

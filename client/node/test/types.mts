@@ -1,8 +1,5 @@
-// What TypeScript has to accept. It is not part of the test run, because the compiler comes from
-// npm:
-//
-//     npm install --no-save typescript @types/node && npx tsc --strict --noEmit
-//         --module nodenext --target es2022 --types node test/types.mts
+// What TypeScript has to accept. The compiler comes from npm, so only `make check-clients` runs it:
+// tests/clients/types.sh.
 import Redlock, {
   ExecutionError,
   Lock,
