@@ -410,7 +410,7 @@ $(BUILD)/clients/ioredis $(BUILD)/clients/node-redis: | $(NPM_CLIENTS)/installed
 $(NPM_CLIENTS)/installed: $(wildcard tests/clients/redis/*.mjs tests/clients/redis/*.json)
 	@mkdir -p $(@D)
 	@cp $^ $(@D)
-	@cd $(@D) && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	@cd $(@D) && npm ci --prefer-offline --ignore-scripts --no-audit --no-fund --loglevel=error
 	@touch $@
 
 # Debian's packages of Go are no modules.
@@ -503,7 +503,7 @@ bench-peers: $(BUILD)/redlockd $(BENCH_PEERS)
 $(PEERS)/installed: $(wildcard tests/bench/peers/*.*)
 	@mkdir -p $(@D)
 	@cp $^ $(@D)
-	@cd $(@D) && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	@cd $(@D) && npm ci --prefer-offline --ignore-scripts --no-audit --no-fund --loglevel=error
 	@touch $@
 
 # PROFILE=1 also counts the instructions of each function. MISSES=1 also counts cache misses.
