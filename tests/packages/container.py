@@ -78,6 +78,10 @@ config = open("packaging/" + compose["configs"]["redlockd"]["file"]).read()
 for master in masters:
     if f"redis://{master}\"" not in config:
         complain(f"compose.yaml has {master}, which its configuration does not use")
+# Compose builds services in parallel. On the first build, two services with one image fail.
+built = [service["image"] for service in compose["services"].values() if "build" in service]
+if built != [daemon["image"]] or bootstrap["image"] != daemon["image"]:
+    complain(f"compose.yaml does not build the daemon's image once: {built}")
 for option in ("read_only", "cap_drop", "security_opt"):
     if option not in daemon:
         complain(f"compose.yaml runs the daemon without {option}")
@@ -100,7 +104,7 @@ for number in $(seq {len(masters)}); do
     redis-server --bind 127.0.1.$number --protected-mode no --save '' --dir / --loglevel warning >/dev/null &
 done
 {inside} {shlex.join(bootstrap["entrypoint"])}
-{inside} {shlex.join(daemon["entrypoint"] + image["CMD"])} &
+{inside} {shlex.join(daemon["entrypoint"] + daemon.get("command", []))} &
 daemon=$!
 tries=100
 until {inside} {shlex.join(image["HEALTHCHECK"])}; do
