@@ -179,6 +179,72 @@ expected = [f"redis://{masters['metadata']['name']}-{number}.{masters['spec']['s
 if [node["url"] for node in nodes] != expected:
     complain("config.yaml lists other masters than the StatefulSet has")
 
+# Runs the containers of the Job and of the Deployment, whose processes share the folder of the socket.
+(job,), (deployment,) = by_kind("Job"), by_kind("Deployment")
+(bootstrap,) = job["spec"]["template"]["spec"]["containers"]
+pod = deployment["spec"]["template"]["spec"]
+(sidecar,), (application,) = pod["initContainers"], pod["containers"]
+memory = [volume["name"] for volume in pod["volumes"] if "emptyDir" in volume]
+shared = {container["name"]: mount["mountPath"] for container in (sidecar, application)
+          for mount in container["volumeMounts"] if mount["name"] in memory}
+with open(root + "/etc/hosts", "w") as hosts:
+    hosts.write("127.0.0.1 localhost\n")
+    for number, node in enumerate(nodes, 1):
+        hosts.write(f"127.0.1.{number} {node['url'].removeprefix('redis://')}\n")
+for folder in shared.values():
+    os.makedirs(root + folder, exist_ok=True)
+
+
+def in_container(container, command=None):
+    """The shell command that runs the container, or a command in it."""
+    user = container["securityContext"]["runAsUser"]
+    variables = [f"{variable['name']}={variable['value']}" for variable in container.get("env", [])]
+    command = command or container.get("command", image["ENTRYPOINT"]) + container.get(
+        "args", [] if "command" in container else image["CMD"])
+    return (f"chroot {root} setpriv --reuid={user} --regid={user} --clear-groups --no-new-privs --bounding-set=-all "
+            f"--inh-caps=-all env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin {shlex.join(variables + command)}")
+
+
+def probe(name):
+    return in_container(sidecar, sidecar[name]["exec"]["command"])
+
+
+with open(root + "/etc/redlockd/redlockd.yaml", "w") as file:
+    file.write(named["ConfigMap", "redlockd"]["data"]["redlockd.yaml"])
+script = f"""
+set -eu
+until_true() {{ tries=100; until "$@"; do tries=$((tries - 1)); [ $tries -gt 0 ]; sleep 0.1; done; }}
+mount --bind {root} {root} && mount -o remount,bind,ro {root}
+mount -t proc proc {root}/proc
+for folder in {shlex.join(sorted(set(shared.values())))}; do mount -t tmpfs -o mode=777 tmpfs {root}$folder; done
+ip link set lo up
+for number in $(seq {len(nodes)}); do
+    redis-server --bind 127.0.1.$number --protected-mode no --save '' --dir / --loglevel warning >/dev/null &
+done
+until_true {in_container(bootstrap)}
+{in_container(sidecar)} &
+daemon=$!
+until_true {probe("startupProbe")}
+{probe("readinessProbe")}
+{probe("livenessProbe")}
+{in_container(application)} &
+leader() {{ {in_container(application, ["redlock", "status", "leader"])} | grep -i held; }}
+until_true leader
+kill -KILL $daemon
+wait $daemon || true
+{in_container(sidecar)} &
+daemon=$!
+until_true {probe("startupProbe")}
+{in_container(application, ["redlock", "run", "other", "--", "echo", "again"])}
+kill -TERM $daemon
+wait $daemon
+echo stopped
+"""
+output = run(["unshare", "--kill-child", "--net", "--mount", "--pid", "--fork", "sh", "-c", script])
+for line in ("again", "stopped"):
+    if line not in output.splitlines():
+        complain(f"the containers of the pod do not print {line}:\n{output}")
+
 if not bad:
     print("container: all is well")
 sys.exit(bool(bad))
