@@ -117,7 +117,7 @@ class LockBase:
                     self._expire()  # unless it is being extended just now
         if self._reason is not None:
             return self._reason
-        return None if self._leases else "it is not acquired"
+        return None if self._leases else "it was never acquired, or has been unlocked"
 
     def _lost_error(self, reason: str) -> Lost:
         names = b", ".join(self._options.resources).decode()
