@@ -377,22 +377,6 @@ static bool start_loop(struct server *server)
            server->drain != NULL && server->progress != NULL && server->started != NULL;
 }
 
-/* Set the fields owned by the server, then let the module initialise its own. */
-static bool start_clients(struct server *server)
-{
-    server->clients = (struct clients){
-        .config = server->config,
-        .log = &server->log,
-        .base = server->base,
-        .pass = &server->pass,
-        .random = &server->random,
-        .streams = &server->streams,
-        .tls_sockets = &server->tls_sockets,
-        .started_ns = server->started_ns,
-    };
-    return clients_init(&server->clients);
-}
-
 static bool start_engine(struct server *server)
 {
     struct engine_rules rules = rules_of(server->config);
@@ -402,10 +386,27 @@ static bool start_engine(struct server *server)
     rules.reset_set = server->task.reset_set;
     rules.read_only = server->task.probe;
     const struct engine_io io = server_io(server);
-    server->clients.request_limits = rules_request_limits(&rules);
     server->engine = engine_new(&rules, &io, server->started_ns);
-    server->clients.engine = server->engine;
     return server->engine != NULL;
+}
+
+/* Set the fields owned by the server, then let the module initialise its own. */
+static bool start_clients(struct server *server)
+{
+    const struct engine_rules rules = rules_of(server->config);
+    server->clients = (struct clients){
+        .config = server->config,
+        .log = &server->log,
+        .base = server->base,
+        .pass = &server->pass,
+        .engine = server->engine,
+        .random = &server->random,
+        .streams = &server->streams,
+        .tls_sockets = &server->tls_sockets,
+        .request_limits = rules_request_limits(&rules),
+        .started_ns = server->started_ns,
+    };
+    return clients_init(&server->clients);
 }
 
 /* Set the fields owned by the server, then let the module initialise its own. */
@@ -447,8 +448,8 @@ static bool start_admin(struct server *server)
 /* Start the parts that can fail only for lack of memory or descriptors. They log nothing. */
 static bool start_parts(struct server *server)
 {
-    return random_init(&server->random) && start_loop(server) && start_clients(server) &&
-           start_engine(server) && start_connections(server);
+    return random_init(&server->random) && start_loop(server) && start_engine(server) &&
+           start_clients(server) && start_connections(server);
 }
 
 static bool log_shortage(const struct server *server)
