@@ -1,6 +1,5 @@
 #include "server/clients/clients.h"
 
-#include "protocol/limits.h"
 #include "server/net/pass.h"
 #include "server/net/stream.h"
 
@@ -29,24 +28,10 @@ void clients_accept(struct clients *clients)
     listener_resume(clients);
 }
 
-/* If only one client was served in this pass, its budget in the next pass is larger. So one client
- * alone can have as many rounds sent together as several clients have. */
-static void set_read_budget(struct clients *clients)
-{
-    if (clients->sessions_served > 0)
-        clients->read_budget =
-            clients->sessions_served == 1 ? LIMIT_READ_BUDGET_ALONE : LIMIT_READ_BUDGET;
-    clients->sessions_served = 0;
-}
-
 void clients_on_pass_end(struct clients *clients)
 {
-    set_read_budget(clients);
-    clients->slow_served = false;
-    /* While the engine takes no requests, sessions wait until the end of a pass in which rounds
-     * have settled. */
-    if (!TAILQ_EMPTY(&clients->next_pass) && engine_takes_requests(clients->engine))
-        pass_run_in_next(clients->next_pass_event);
+    if (turns_end_pass(&clients->turns))
+        pass_run_in_next(clients->turns_event);
     if (clients->place_freed)
         listener_resume(clients);
     clients->place_freed = false;

@@ -4,6 +4,7 @@
  *     listeners, listener      accept connections
  *     handshake                does the TLS handshake, if there is TLS
  *     sessions                 begins and ends sessions; each connection is one session
+ *     turns                    decides which sessions take input in a pass, and how much
  *     lines                    takes the lines of a session that speaks the line protocol
  *     commands, command_reader takes the commands of a session that speaks RESP
  *     requests, listing        run the requests, which are the same in both protocols
@@ -28,6 +29,7 @@
 #include "server/clients/handshake.h"
 #include "server/clients/listener.h"
 #include "server/clients/session.h"
+#include "server/clients/turns.h"
 
 struct engine;
 struct random;
@@ -63,14 +65,10 @@ struct clients {
     struct command_reader commands; /* of the session whose RESP commands are being taken */
 
     struct session_list sessions;
-    struct session_queue deferred;  /* sessions for sessions_on_sweep(), the oldest first */
-    struct event *sweep;            /* active or added while `deferred` is not empty */
-    struct session_queue next_pass; /* sessions that wait for their turn, see session_may_read() */
-    struct event *next_pass_event;  /* added while `next_pass` is not empty */
-    bool crowded; /* clients_have_time() was false: sessions with new input queue up in next_pass */
-    bool slow_served;         /* a slow session has had its turn in this pass */
-    unsigned read_budget;     /* lines taken from one session in one pass */
-    unsigned sessions_served; /* sessions served in this pass */
+    struct session_queue deferred; /* sessions for sessions_on_sweep(), the oldest first */
+    struct event *sweep;           /* active or added while `deferred` is not empty */
+    struct turns turns;
+    struct event *turns_event; /* added if turns_end_pass() has returned true */
     unsigned session_count;
     uint64_t next_session_id;
 

@@ -36,7 +36,7 @@ static bool take_request(struct session *session, const struct command_reader *c
 static bool take_command(struct session *session, const struct command_reader *commands)
 {
     const struct request_words *words = &commands->words;
-    session->lines_taken++;
+    session->turn.lines_left--;
     if (session->state == SESSION_NEW)
         session_set_state(session, SESSION_OPEN);
     if (commands->too_long) {

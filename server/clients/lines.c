@@ -51,7 +51,7 @@ static void take_pending(struct session *session)
     assert(end != NULL);
     size_t line_len = (size_t)(end - line);
     bool secret = session_may_send_secret(session);
-    session->lines_taken++;
+    session->turn.lines_left--;
     bool taken = requests_take_line(session, line, line_len) != LINE_LATER;
     if (taken && secret)
         wipe(session->pending_input, line_len);
@@ -130,7 +130,7 @@ static bool take_input(struct session *session)
     bool rest_of_line = session->discarding;
     session->discarding = end == NULL;
     bool secret = session_may_send_secret(session);
-    session->lines_taken++;
+    session->turn.lines_left--;
     if (!rest_of_line && !on_line(session, line, len))
         return false;
     if (secret)

@@ -246,8 +246,6 @@ void listing_write(struct session *session, const struct request *request)
      * 5.5 ms for 65,536 locks, 1.2 ms for 10,000 clients. So one listing fits in a pass and needs
      * no splitting, but several may not. Other lines are too cheap to read the clock for each.
      * LOCKS with a resource walks the client's pending requests. */
-    if (listing.limited || clock_now_ns() - session->lines_ns > PASS_SLOW_NS) {
-        session->slow = session->clients->slow_served = true;
-        session->lines_taken = session->clients->read_budget;
-    }
+    if (listing.limited || clock_now_ns() - session->lines_ns > TURN_SLOW_NS)
+        turns_end_slow(&session->clients->turns, &session->turn);
 }

@@ -143,11 +143,8 @@ enum line_outcome requests_take_line(struct session *session, const char *line, 
         return LINE_PENDING;
     enum acl_answer may = check(session, &request, failed);
     if (may == ACL_YES && failed == REQUEST_FINE && listing_is_limited(&request) &&
-        session->clients->slow_served) {
-        session->slow = true;
-        session->lines_taken = session->clients->read_budget;
+        !turns_may_be_slow(&session->clients->turns, &session->turn))
         return LINE_LATER;
-    }
     session->requests++;
     if (may != ACL_YES)
         session_deny(session, &request, request.verb, may);

@@ -8,7 +8,6 @@
 #include "server/clients/clients.h"
 #include "server/clock.h"
 #include "server/log.h"
-#include "server/net/pass.h"
 
 /* --- state --- */
 
@@ -21,25 +20,6 @@ void session_defer(struct session *session)
         event_active(session->clients->sweep, 0, 0);
     session->is_deferred = true;
     TAILQ_INSERT_TAIL(&session->clients->deferred, session, deferred);
-}
-
-bool clients_have_time(struct clients *clients, int64_t now_ns)
-{
-    return pass_has_time(clients->pass, now_ns) && engine_takes_requests(clients->engine);
-}
-
-void session_want_next_pass(struct session *session)
-{
-    if (session->on_next_pass)
-        return;
-    session->on_next_pass = true;
-    TAILQ_INSERT_TAIL(&session->clients->next_pass, session, next_pass);
-    pass_want_end(session->clients->pass);
-}
-
-bool session_must_wait(const struct session *session)
-{
-    return session->slow && session->clients->slow_served;
 }
 
 void session_set_state(struct session *session, enum session_state state)
@@ -68,11 +48,6 @@ void session_drop_as(struct session *session, enum client_log_kind kind, const c
 void session_drop(struct session *session, const char *why)
 {
     session_drop_as(session, CLIENT_LOG_DROPPED, why);
-}
-
-bool session_has_budget(const struct session *session)
-{
-    return session_takes_lines(session) && session->lines_taken < session->clients->read_budget;
 }
 
 bool session_may_send_secret(const struct session *session)

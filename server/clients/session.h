@@ -18,6 +18,7 @@
 #include "server/clients/client_log.h"
 #include "server/clients/peer.h"
 #include "server/clients/reply_queue.h"
+#include "server/clients/turns.h"
 #include "server/net/stream.h"
 
 struct clients;
@@ -50,18 +51,15 @@ struct session {
     uint64_t requests;
     struct reply_queue replies; /* RESP: replies that wait for those of earlier commands */
     int64_t lines_ns;          /* when this pass began to take lines; the client sent them before */
-    unsigned lines_taken;      /* lines or commands taken in this pass, out of the read budget */
     enum dialect dialect;      /* the first byte of a connection decides: line protocol or RESP */
     uint16_t slot;             /* RESP: in `replies`, of the last command passed to the engine */
     bool commands_wait;        /* RESP: the next command waits for replies to earlier ones */
     bool untagged_pending;     /* the engine has an untagged request without a reply */
     bool discarding;           /* skipping the rest of a line that is too long */
     bool is_deferred;          /* is in clients->deferred */
-    bool on_next_pass;         /* is in clients->next_pass: waits for its turn */
-    bool slow;                 /* see PASS_SLOW_NS */
     LIST_ENTRY(session) entry; /* in clients->sessions */
     TAILQ_ENTRY(session) deferred;
-    TAILQ_ENTRY(session) next_pass;
+    struct turn turn;
     struct auth_identity identity;                                   /* its user and its rights */
     char peer[PEER_NAME_MAX + sizeof(",cn=") + SESSION_SUBJECT_MAX]; /* for the log and listings */
 };
@@ -76,6 +74,12 @@ static inline bool session_takes_lines(const struct session *session)
     return session->state < SESSION_CLOSING;
 }
 
+/* Whether the daemon takes another line or command from the client in this turn. */
+static inline bool session_has_budget(const struct session *session)
+{
+    return session_takes_lines(session) && session->turn.lines_left > 0;
+}
+
 /* Whether the client has stopped sending. Over TLS, SESSION_ENDING is no proof: the kernel has
  * reported the end of the TCP connection, which any host on the path can forge. */
 static inline bool session_has_ended(const struct session *session)
@@ -86,16 +90,6 @@ static inline bool session_has_ended(const struct session *session)
 /* Let sessions_on_sweep() handle the session at the end of this pass, or in a later one if many
  * sessions are deferred. */
 void session_defer(struct session *session);
-
-/* Can another client be read in this pass? */
-bool clients_have_time(struct clients *clients, int64_t now_ns);
-
-/* Continue with the session's lines in the next pass, after the events that are ready by then. */
-void session_want_next_pass(struct session *session);
-
-/* Whether the session has to wait for another pass, because it is slow and another slow session has
- * had its turn. */
-bool session_must_wait(const struct session *session);
 
 /* Log why the session is dropped, and free it after this pass. No effect if it was dropped before.
  * session_drop() logs it as CLIENT_LOG_DROPPED. */
@@ -149,9 +143,6 @@ const char *session_user(const struct session *session, const char *none);
 /* Log that the session has authenticated as its user. */
 void session_log_authenticated(const struct session *session);
 
-/* Whether the read budget of this pass allows another line or command. */
-bool session_has_budget(const struct session *session);
-
 /* Whether the input may contain a secret, so that it must be erased after use. */
 bool session_may_send_secret(const struct session *session);
 
@@ -197,11 +188,10 @@ void commands_take(struct session *session);
 /* Write the reply, including its last line END. A list of all locks or all clients has at most
  * LIMIT_LISTING_LINES lines, and fewer if there is no room for more; then the line before END says
  * how many lines were left out. Such a list makes the session slow, and so does any listing that
- * takes long; either uses up the session's read budget. */
+ * takes long; either ends the session's turn. */
 void listing_write(struct session *session, const struct request *request);
 
-/* Is it a list of all locks or all clients? A pass has at most two: one outside the queue of
- * sessions that wait for their turn, and one of that queue. */
+/* Is it a list of all locks or all clients, which turns_may_be_slow() has to allow? */
 bool listing_is_limited(const struct request *request);
 
 #endif

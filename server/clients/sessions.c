@@ -18,7 +18,7 @@
 
 static bool all_answered(const struct session *session)
 {
-    return engine_client_requests(&session->client) == 0 && !session->on_next_pass &&
+    return engine_client_requests(&session->client) == 0 && !session->turn.waits &&
            session->pending_input == NULL && !session->commands_wait;
 }
 
@@ -58,16 +58,9 @@ static void take_input(struct session *session)
 {
     assert(!session_takes_lines(session) || !session->untagged_pending ||
            engine_client_requests(&session->client) > 0);
-    session->clients->sessions_served++;
     /* All lines of this pass get one time. None of them was sent later. */
     session->lines_ns = clock_now_ns();
-    /* Without time for clients in this pass, take no line and wait for the next one. */
-    bool has_time = clients_have_time(session->clients, session->lines_ns);
-    session->clients->crowded = session->clients->crowded || !has_time;
-    bool has_turn = has_time && !session_must_wait(session);
-    session->lines_taken = has_turn ? 0 : session->clients->read_budget;
-    if (has_turn)
-        session->slow = false;
+    turns_begin(&session->clients->turns, &session->turn, session->lines_ns);
     if (session->state == SESSION_NEW && session->dialect == DIALECT_LINE)
         choose_dialect(session);
     if (session->dialect == DIALECT_LINE)
@@ -78,32 +71,21 @@ static void take_input(struct session *session)
     bool reads = takes_more && has_room(session);
     bool takes_later = takes_more && !session_has_budget(session) && can_take(session);
     if (takes_later || (reads && session->stream.more))
-        session_want_next_pass(session);
+        turns_wait(&session->clients->turns, &session->turn);
     /* Stop reading while there is no room for pending lines, so that the client has to wait before
      * it sends more. Its hang-up must still be detected, even before the next pass, because a LOCK
      * must not be granted to a client that has disconnected. */
     stream_set_reading(&session->stream, reads);
     stream_watch_hangup(&session->stream, takes_more && !session_has_ended(session) &&
-                                              (!reads || session->on_next_pass));
+                                              (!reads || session->turn.waits));
 }
 
 /* --- callbacks of the stream --- */
 
-/* When the time for clients in a pass is over, sessions with new input wait in clients->next_pass,
- * unread. Until all of them have had their turn, new ones queue up after them. A slow session
- * always queues up. take_input() finds that the time is over, which saves a clock read here. */
 static bool session_may_read(void *context)
 {
     struct session *session = context;
-    struct clients *clients = session->clients;
-    if (session->on_next_pass)
-        return false;
-    bool after_others =
-        session->slow && (clients->slow_served || !TAILQ_EMPTY(&clients->next_pass));
-    if (!clients->crowded && !after_others)
-        return true;
-    session_want_next_pass(session);
-    return false;
+    return turns_may_read(&session->clients->turns, &session->turn);
 }
 
 static void session_on_input(void *context)
@@ -214,8 +196,7 @@ static void session_free(struct session *session)
                          log_number("requests", (int64_t)session->requests)));
     if (session->is_deferred)
         TAILQ_REMOVE(&clients->deferred, session, deferred);
-    if (session->on_next_pass)
-        TAILQ_REMOVE(&clients->next_pass, session, next_pass);
+    turns_leave(&clients->turns, &session->turn);
     LIST_REMOVE(session, entry);
     auth_leave(&clients->auth, &session->identity);
     address_counts_leave(&clients->address_counts, &session->identity.client_address);
@@ -413,7 +394,6 @@ bool sessions_add(struct clients *clients, int fd, struct bufferevent *tls, cons
 /* The turn of a session that has waited. */
 static void take_turn(struct session *session)
 {
-    session->on_next_pass = false;
     if (session->state == SESSION_DROPPED)
         return;
     if (!stream_read(&session->stream))
@@ -423,29 +403,15 @@ static void take_turn(struct session *session)
         session_defer(session);
 }
 
-static void sessions_on_next_pass(evutil_socket_t fd, short events, void *context)
+static void sessions_on_turns(evutil_socket_t fd, short events, void *context)
 {
     struct clients *clients = context;
-    const struct session *last = TAILQ_LAST(&clients->next_pass, session_queue);
-    struct session *session = TAILQ_FIRST(&clients->next_pass);
-    bool more = true;
+    struct turn *turn;
     (void)fd;
     (void)events;
-    /* One slow session of the queue has its turn, also if one has had it outside the queue: over
-     * TLS sessions cannot wait unread. The other slow sessions keep their places. */
-    clients->slow_served = false;
-    /* A session that is not done goes to the end of the queue. It has its next turn in the next
-     * pass. */
-    while (more && session != NULL && clients_have_time(clients, clock_now_ns())) {
-        struct session *next = TAILQ_NEXT(session, next_pass);
-        more = session != last;
-        if (!session_must_wait(session)) {
-            TAILQ_REMOVE(&clients->next_pass, session, next_pass);
-            take_turn(session);
-        }
-        session = next;
-    }
-    clients->crowded = more && !TAILQ_EMPTY(&clients->next_pass);
+    turns_start(&clients->turns);
+    while ((turn = turns_next(&clients->turns)) != NULL)
+        take_turn((struct session *)((char *)turn - offsetof(struct session, turn)));
     pass_want_end(clients->pass);
 }
 
@@ -496,18 +462,17 @@ bool sessions_init(struct clients *clients)
 {
     LIST_INIT(&clients->sessions);
     TAILQ_INIT(&clients->deferred);
-    TAILQ_INIT(&clients->next_pass);
-    clients->read_budget = LIMIT_READ_BUDGET;
+    turns_init(&clients->turns, clients->pass, clients->engine);
     clients->sweep = event_new(clients->base, -1, 0, sessions_on_sweep, clients);
-    clients->next_pass_event = event_new(clients->base, -1, 0, sessions_on_next_pass, clients);
+    clients->turns_event = event_new(clients->base, -1, 0, sessions_on_turns, clients);
     clients->auth_timer = event_new(clients->base, -1, 0, sessions_on_auth_timer, clients);
     return command_reader_init(&clients->commands) && clients->sweep != NULL &&
-           clients->next_pass_event != NULL && clients->auth_timer != NULL;
+           clients->turns_event != NULL && clients->auth_timer != NULL;
 }
 
 void sessions_deinit(struct clients *clients)
 {
-    struct event **events[] = {&clients->sweep, &clients->next_pass_event, &clients->auth_timer};
+    struct event **events[] = {&clients->sweep, &clients->turns_event, &clients->auth_timer};
     for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++) {
         if (*events[i] != NULL)
             event_free(*events[i]);

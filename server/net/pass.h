@@ -28,11 +28,6 @@
  * taken for one that does not read. */
 #define PASS_SEND_NS 5000
 
-/* A client is slow if its last turn took longer than this, or if it lists all locks or all clients,
- * whose output takes its time at the end of the pass. At most one slow client has its turn in a
- * pass, so that other clients wait for one long listing, not for all that were requested before. */
-#define PASS_SLOW_NS NS_PER_MS
-
 /* Two kinds of work have a budget of their own in each pass: freeing ended sessions, and closing
  * connections that did not authenticate in time. So busy clients cannot keep these in memory, and
  * these cannot keep other clients waiting. */
