@@ -320,7 +320,7 @@ $(BUILD)/tests/e2e/%: $(BUILD)/tests/e2e/%.o $(E2E_SUPPORT) $(BUILD)/libredlock.
 	@$(CC) $(ALL_CFLAGS) $(PARTS) $(LDFLAGS) -o $@ $^ $(TEST_LIBS)
 
 # These tests have a clock of their own, instead of server/clock.c.
-$(addprefix $(BUILD)/tests/unit/,test_sessions test_resp_sessions): $(BUILD)/tests/unit/session_fixture.o
+$(addprefix $(BUILD)/tests/unit/,test_sessions test_resp_sessions test_turns): $(BUILD)/tests/unit/session_fixture.o
 
 # The libFuzzer driver contains main().
 $(BUILD)/tests/fuzz/%: $(BUILD)/tests/fuzz/%.o $(FUZZ_SUPPORT) $(BUILD)/libclient.a \

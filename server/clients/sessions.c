@@ -410,7 +410,7 @@ static void sessions_on_turns(evutil_socket_t fd, short events, void *context)
     (void)fd;
     (void)events;
     turns_start(&clients->turns);
-    while ((turn = turns_next(&clients->turns)) != NULL)
+    while ((turn = turns_next(&clients->turns, clock_now_ns())) != NULL)
         take_turn((struct session *)((char *)turn - offsetof(struct session, turn)));
     pass_want_end(clients->pass);
 }

@@ -2,7 +2,6 @@
 
 #include "engine/engine.h"
 #include "protocol/limits.h"
-#include "server/clock.h"
 #include "server/net/pass.h"
 
 void turns_init(struct turns *turns, struct pass *pass, struct engine *engine)
@@ -92,12 +91,12 @@ void turns_start(struct turns *turns)
 
 /* Sessions that queue up meanwhile come after `last`: their turn is in the next pass. The slow
  * sessions that are passed over keep their places. */
-struct turn *turns_next(struct turns *turns)
+struct turn *turns_next(struct turns *turns, int64_t now_ns)
 {
     struct turn *turn;
     do {
         turn = turns->next;
-        if (turn == NULL || !has_time(turns, clock_now_ns())) {
+        if (turn == NULL || !has_time(turns, now_ns)) {
             turns->crowded = turn != NULL;
             return NULL;
         }

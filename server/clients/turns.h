@@ -78,6 +78,6 @@ void turns_leave(struct turns *turns, struct turn *turn);
  * a session from the queue, which then calls turns_begin(). */
 bool turns_end_pass(struct turns *turns);
 void turns_start(struct turns *turns);
-struct turn *turns_next(struct turns *turns);
+struct turn *turns_next(struct turns *turns, int64_t now_ns);
 
 #endif
