@@ -210,6 +210,9 @@ void connection_on_hangup(struct sim *sim, const struct event *event)
     struct engine *engine = &sim->daemons[connection->daemon].engine;
     int64_t now_ns = daemon_clock_ns(sim, connection->daemon);
     const struct lock *lock;
+    /* HOLDs whose time is over are lost first: the end of the connection does not release them. */
+    if (connection->clean)
+        engine_catch_up(engine, now_ns);
     LIST_FOREACH (lock, &connection->engine_client.holds, of_client)
         if (connection->clean && (connection->quits || !lock->lingers))
             checker_on_hold_ended(sim, connection->daemon, lock->token);
