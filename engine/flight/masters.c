@@ -77,6 +77,21 @@ static void probe_again(struct flights *flights, unsigned node)
     flights->news.probe_again |= nodes_only(node);
 }
 
+/* Queues rest until a quorum can vote, as far as they know. Wake them if this node will have its
+ * vote sooner than they know. The time changes a little with each sample of the master's clock, so
+ * smaller differences do not matter. */
+static void note_until(struct flights *flights, unsigned node, int64_t now_ns)
+{
+    struct master *master = &flights->masters[node];
+    int64_t until_ns = master_refuses_until_ns(master, now_ns);
+    if (until_ns > master->vote_ns) {
+        master->vote_ns = until_ns;
+    } else if (until_ns < master->vote_ns - flights->rules->round.node_timeout_ns) {
+        master->vote_ns = until_ns;
+        probe_again(flights, node);
+    }
+}
+
 void masters_note_votes(struct flights *flights, int64_t now_ns)
 {
     for (unsigned i = 0; i < flights->node_count; i++) {
@@ -86,6 +101,8 @@ void masters_note_votes(struct flights *flights, int64_t now_ns)
         int64_t back_ns = clock_take_step_back(&flights->guard.nodes[i].clock, now_ns);
         if (back_ns != 0)
             flights->io->clock_stepped_back(flights->io->context, i, back_ns);
+        if (reason != REASON_NONE)
+            note_until(flights, i, now_ns);
         if (reason == before || reason == REASON_BACKLOG)
             continue;
         master->vote_reason = reason;

@@ -33,8 +33,10 @@ struct master {
     struct tracker tracker; /* the connection for reports of changed keys */
 
     unsigned key_probes; /* key probes and far queries that this master has not answered */
-    /* Why the master has no vote, as last reported; REASON_NONE: it has one. */
+    /* Why the master has no vote, and until when (master_refuses_until_ns()), as last reported;
+     * REASON_NONE: it has one. */
     enum reason vote_reason;
+    int64_t vote_ns;
 
     /* Reasons of error replies that were already logged, one bit for each reason. Reset when the
      * connection is lost. */

@@ -449,6 +449,27 @@ START_TEST(waiter_of_a_resting_queue_gets_the_present_reasons)
 }
 END_TEST
 
+/* C has restarted. The leases of its name are still those of its earlier process, which another
+ * daemon seems to use for an hour. They end just before C's quarantine does. */
+START_TEST(queues_wake_when_a_vote_comes_sooner_than_expected)
+{
+    struct name_lease *lease = &w.engine.flights.guard.nodes[2].lease;
+    cluster_hang(&w, 2, true);
+    cluster_restart(&w, 2);
+    cluster_pass_ms(&w, 3000);
+    ck_assert_str_eq(cluster_vote(&w, 2), "restarted");
+    ck_assert_uint_ne(lease->conflicts, 0);
+    lease->handover_ns = w.now_ns + 3600 * NS_PER_S;
+    cluster_submit(&w, "#a LOCK a 10s WAIT 24h");
+    while (strcmp(cluster_vote(&w, 2), "-") != 0)
+        cluster_pass_ms(&w, 1);
+    ck_assert_uint_eq(lease->conflicts, 0);
+    ck_assert_str_eq(cluster_take_reply(&w), "(nothing)");
+    cluster_pass_ms(&w, 50);
+    cluster_expect_grant(&w, "a");
+}
+END_TEST
+
 /* A full link empties by itself, and nothing reports that. So a queue must not rest until then. */
 START_TEST(full_link_is_no_reason_to_rest)
 {
@@ -489,6 +510,7 @@ Suite *test_suite(void)
     tcase_add_test(cases, queues_rest_until_a_quorum_votes);
     tcase_add_test(cases, queues_rest_until_a_quarantine_ends);
     tcase_add_test(cases, waiter_of_a_resting_queue_gets_the_present_reasons);
+    tcase_add_test(cases, queues_wake_when_a_vote_comes_sooner_than_expected);
     tcase_add_test(cases, full_link_is_no_reason_to_rest);
     suite_add_tcase(suite, cases);
     return suite;
