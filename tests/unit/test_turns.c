@@ -1,6 +1,7 @@
 /*
  * server/clients/turns.h: which sessions take input in a pass of the event loop, and how much.
  */
+#include "engine/internal.h"
 #include "protocol/limits.h"
 #include "tests/runner.h"
 #include "tests/unit/session_fixture.h"
@@ -143,6 +144,47 @@ START_TEST(one_slow_session_of_the_queue_has_its_turn_in_a_pass)
 }
 END_TEST
 
+START_TEST(a_slow_session_queues_up_after_others)
+{
+    ck_assert(may_begin(&a));
+    turns_end_slow(turns, &a);
+    ck_assert(!turns_may_read(turns, &a));
+    ck_assert(turns_may_read(turns, &b));
+    turns_leave(turns, &a);
+    ck_assert(!end_pass());
+
+    turns_wait(turns, &b);
+    ck_assert(!turns_may_read(turns, &a));
+    ck_assert(turns_may_read(turns, &c));
+    ck_assert(end_pass());
+    turns_start(turns);
+    ck_assert_ptr_eq(turns_next(turns, now_ns), &b);
+    ck_assert_ptr_eq(turns_next(turns, now_ns), &a);
+    ck_assert(may_begin(&a));
+    ck_assert(!end_pass());
+
+    /* Its last turn was not slow. */
+    turns_wait(turns, &b);
+    ck_assert(turns_may_read(turns, &a));
+    end_pass();
+}
+END_TEST
+
+/* Otherwise the daemon would run passes without a pause until a round settles. */
+START_TEST(no_session_has_its_turn_while_the_engine_takes_no_requests)
+{
+    unsigned *in_flight = &fixture.clients.engine->flights.admission.in_flight;
+    turns_wait(turns, &a);
+    *in_flight = 2 * LIMIT_ADMISSION_START + 1;
+    ck_assert(!may_begin(&b));
+    ck_assert(!end_pass());
+    *in_flight = 0;
+    /* As after each pass in which a round has settled. */
+    pass_want_end(&fixture.pass);
+    ck_assert(end_pass());
+}
+END_TEST
+
 START_TEST(a_session_alone_takes_more_lines)
 {
     ck_assert(may_begin(&a));
@@ -154,6 +196,11 @@ START_TEST(a_session_alone_takes_more_lines)
     end_pass();
     ck_assert(may_begin(&b));
     ck_assert_uint_eq(b.lines_left, LIMIT_READ_BUDGET);
+    end_pass();
+    pass_want_end(&fixture.pass);
+    end_pass();
+    ck_assert(may_begin(&a));
+    ck_assert_uint_eq(a.lines_left, LIMIT_READ_BUDGET_ALONE);
     end_pass();
 }
 END_TEST
@@ -182,6 +229,8 @@ Suite *test_suite(void)
     tcase_add_test(tests, the_queue_goes_on_in_the_next_pass_when_the_time_is_over);
     tcase_add_test(tests, a_session_that_queues_up_again_waits_for_the_next_pass);
     tcase_add_test(tests, one_slow_session_of_the_queue_has_its_turn_in_a_pass);
+    tcase_add_test(tests, a_slow_session_queues_up_after_others);
+    tcase_add_test(tests, no_session_has_its_turn_while_the_engine_takes_no_requests);
     tcase_add_test(tests, a_session_alone_takes_more_lines);
     tcase_add_test(tests, a_session_that_leaves_loses_its_place);
     suite_add_tcase(suite, tests);
