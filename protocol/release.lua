@@ -36,10 +36,12 @@ if ARGV[3] then
             redis.pcall('SET', name, ARGV[3], 'PX', ms + 1000)
         end
     end
-    leave(waits, hints[1])
     local need = tonumber(string.sub(ARGV[3], 17))
-    if need and (tonumber(string.match(hints[2] or '', '^%d+$', 17)) or 0) <= need then
-        leave(far, hints[2])
+    if not hints.err then
+        leave(waits, hints[1])
+        if need and (tonumber(string.match(hints[2] or '', '^%d+$', 17)) or 0) <= need then
+            leave(far, hints[2])
+        end
     end
 end
 return {pttl, string.sub(value, 1, 40)}

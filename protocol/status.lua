@@ -14,7 +14,7 @@ local pttl = redis.call('PTTL', KEYS[1])
 if ARGV[2] and value ~= ARGV[3] then
     -- The hint lives a second longer than the key of the lock, but no longer than max_ttl plus a
     -- second. The key of the hint is not among KEYS, and errors are ignored. So if an ACL forbids
-    -- that key, or the master accepts no writes, only the hint is missing.
+    -- that key or MGET, or the master accepts no writes, only the hint is missing.
     local ms = math.min(math.max(pttl, 0), tonumber(ARGV[1]))
     local waits, far = 'redlockd:waits:' .. KEYS[1], 'redlockd:far:' .. KEYS[1]
     local hints = redis.pcall('MGET', waits, far)
@@ -23,10 +23,12 @@ if ARGV[2] and value ~= ARGV[3] then
             redis.pcall('SET', name, ARGV[2], 'PX', ms + 1000)
         end
     end
-    leave(waits, hints[1])
     local need = tonumber(string.sub(ARGV[2], 17))
-    if need and (tonumber(string.match(hints[2] or '', '^%d+$', 17)) or 0) <= need then
-        leave(far, hints[2])
+    if not hints.err then
+        leave(waits, hints[1])
+        if need and (tonumber(string.match(hints[2] or '', '^%d+$', 17)) or 0) <= need then
+            leave(far, hints[2])
+        end
     end
 end
 return {pttl, string.sub(value, 1, 40)}

@@ -541,6 +541,21 @@ START_TEST(an_acl_without_mget_still_releases_and_is_logged_once)
 }
 END_TEST
 
+/* Without MGET, a daemon cannot see that its hint is there already, or that another daemon's waiter
+ * needs the lock to be free for longer. So it leaves none. */
+START_TEST(an_acl_without_mget_costs_the_contention_hint)
+{
+    struct stage stage;
+    stage_open(&stage, __func__, &three);
+    masters_run(stage.masters, 1, "ACL SETUSER default -mget");
+    masters_run(stage.masters, 3, "SET redlock:a another-library PX 60000");
+    client_expect_match(&stage.client, "HELD .*", "LOCK a 1s WAIT 500ms");
+    ck_assert_uint_eq(masters_with(stage.masters, 1, "redlockd:waits:redlock:a"), 0);
+    ck_assert_uint_eq(masters_with(&stage.masters[1], 2, "redlockd:waits:redlock:a"), 2);
+    stage_close(&stage);
+}
+END_TEST
+
 static void lock_and_unlock(struct client *client, const char *resource)
 {
     struct grant grant = client_lock(client, resource, "60s");
@@ -587,6 +602,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, a_command_missing_from_the_acl_is_reported);
     tcase_add_test(tests, a_single_release_uses_the_native_command);
     tcase_add_test(tests, an_acl_without_mget_still_releases_and_is_logged_once);
+    tcase_add_test(tests, an_acl_without_mget_costs_the_contention_hint);
     tcase_add_test(tests, an_acl_without_del_is_logged_at_the_first_release);
     suite_add_tcase(suite, tests);
     return suite;
