@@ -87,7 +87,7 @@ all: $(BUILD)/redlockd $(BUILD)/redlock $(BUILD)/libredlock.a $(BUILD)/libredloc
 help:
 	@echo 'make demo       install missing packages, build, and demonstrate redlockd'
 	@echo 'make check      every change must pass: unit and end-to-end tests, simulator, manual, style'
-	@echo 'make audit      all other checks: sanitizers, mutants, tight limits, coverage, clang, fuzzers, packages'
+	@echo 'make audit      all other checks: sanitizers, mutants, tight limits, coverage, clang, fuzzers, packages, check-clients'
 	@echo 'make            build $(BUILD)/redlockd, $(BUILD)/redlock and the client library'
 	@echo 'make install    install into DESTDIR/PREFIX ($(DESTDIR)$(PREFIX))'
 	@echo 'make uninstall  remove the installed files'
@@ -489,8 +489,8 @@ bench-overload: $(BUILD)/redlockd $(BENCH_OVERLOAD)
 bench-protocols: $(BUILD)/redlockd $(BENCH_PROTOCOLS)
 	@$(E2E_ENV) $(BENCH_PROTOCOLS)
 
-# Compares redlockd with node-redlock, redis-py, etcd and redigo. These have to be installed from
-# npm and Debian, so `make audit` does not include this target. etcd writes to a tmpfs, since Redis
+# Compares redlockd with node-redlock, redis-py, etcd and redigo. It installs them from npm and
+# Debian. It only measures, so `make audit` does not include it. etcd writes to a tmpfs, since Redis
 # also writes to no disk. BENCH_ONLY selects scenarios of test_peers.c, and leaves out Go.
 bench-peers: $(BUILD)/redlockd $(BENCH_PEERS)
 	@sh tests/deps.sh check etcd-server python3-redis golang-github-gomodule-redigo-dev \

@@ -9,10 +9,10 @@
  *   - In a turn, a session takes at most LIMIT_READ_BUDGET lines or commands. The limit is
  *     LIMIT_READ_BUDGET_ALONE if the last pass that served sessions served one only. A session with
  *     more to take goes to the end of the queue.
- *   - A session is slow if a listing in its last turn took longer than TURN_SLOW_NS, or was of all
- *     locks or all clients: its output takes its time at the end of the pass. Slow sessions queue
- *     up after others. A pass has at most two of them, one of the queue and one outside it. So
- *     other clients wait for one long listing, not for all that were requested before.
+ *   - A session is slow if TURN_SLOW_NS of its last turn were over after a listing, or if that was
+ *     of all locks or all clients: its output takes its time at the end of the pass. Slow sessions
+ *     queue up after others. A pass has at most two of them, one of the queue and one outside it.
+ *     So other clients wait for one long listing, not for all that were requested before.
  *   - Input over TLS cannot wait unread. The session waits with its input in the same queue.
  */
 #ifndef SERVER_CLIENTS_TURNS_H
