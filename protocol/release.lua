@@ -30,13 +30,14 @@ end
 if ARGV[3] then
     local ms = math.min(math.max(pttl, 0), tonumber(ARGV[2]))
     local waits, far = 'redlockd:waits:' .. KEYS[1], 'redlockd:far:' .. KEYS[1]
-    local hints = redis.pcall('MGET', waits, far)
+    local need = tonumber(string.sub(ARGV[3], 17))
+    -- As in status.lua, a hint is read only if it may be written.
+    local hints = need and redis.pcall('MGET', waits, far) or redis.pcall('MGET', waits)
     local function leave(name, hint)
         if hint ~= ARGV[3] or redis.pcall('PTTL', name) < ms then
             redis.pcall('SET', name, ARGV[3], 'PX', ms + 1000)
         end
     end
-    local need = tonumber(string.sub(ARGV[3], 17))
     if not hints.err then
         leave(waits, hints[1])
         if need and (tonumber(string.match(hints[2] or '', '^%d+$', 17)) or 0) <= need then

@@ -17,13 +17,15 @@ if ARGV[2] and value ~= ARGV[3] then
     -- that key or MGET, or the master accepts no writes, only the hint is missing.
     local ms = math.min(math.max(pttl, 0), tonumber(ARGV[1]))
     local waits, far = 'redlockd:waits:' .. KEYS[1], 'redlockd:far:' .. KEYS[1]
-    local hints = redis.pcall('MGET', waits, far)
+    local need = tonumber(string.sub(ARGV[2], 17))
+    -- Read only what may be written. The server would remember a key without a value for the reports
+    -- of changes (CLIENT TRACKING), and forget it only when somebody writes it.
+    local hints = need and redis.pcall('MGET', waits, far) or redis.pcall('MGET', waits)
     local function leave(name, hint)
         if hint ~= ARGV[2] or redis.pcall('PTTL', name) < ms then
             redis.pcall('SET', name, ARGV[2], 'PX', ms + 1000)
         end
     end
-    local need = tonumber(string.sub(ARGV[2], 17))
     if not hints.err then
         leave(waits, hints[1])
         if need and (tonumber(string.match(hints[2] or '', '^%d+$', 17)) or 0) <= need then

@@ -202,6 +202,30 @@ START_TEST(masters_without_tracking_are_polled)
 }
 END_TEST
 
+/* Redis 8 and Valkey 9 remember each key that a script reads, with or without a value, until it
+ * changes, but not more than a million (tracking-table-max-keys). Redis 7.0 remembers the keys in
+ * KEYS. */
+START_TEST(a_wait_leaves_nothing_in_the_tracking_table)
+{
+    struct stage stage;
+    stage_open(&stage, __func__, &five);
+    masters_run(stage.masters, 5, "SET redlock:a another-library PX 1500");
+    client_expect_match(&stage.client, "HELD .*", "LOCK a 1s WAIT 500ms");
+    for (unsigned i = 0; i < 5; i++) {
+        struct waiting waiting =
+            waiting_for("the hints to expire, and the tracking table to be empty");
+        while (strstr(master_text(&stage.masters[i], "INFO stats"), "tracking_total_keys:0\r") ==
+               NULL) {
+            /* Expires the hints; it would take Redis longer. */
+            masters_with(&stage.masters[i], 1, "redlockd:waits:redlock:a");
+            masters_with(&stage.masters[i], 1, "redlock:a");
+            waiting_pause(&waiting);
+        }
+    }
+    stage_close(&stage);
+}
+END_TEST
+
 START_TEST(a_waiter_survives_the_restart_of_its_masters)
 {
     struct stage stage;
@@ -446,6 +470,7 @@ Suite *test_suite(void)
     tcase_add_test(cases, an_expiry_wakes_a_waiter_without_polling);
     tcase_add_test(cases, waiters_recover_from_lost_tracking_messages);
     tcase_add_test(cases, masters_without_tracking_are_polled);
+    tcase_add_test(cases, a_wait_leaves_nothing_in_the_tracking_table);
     tcase_add_test(cases, a_waiter_survives_the_restart_of_its_masters);
     tcase_add_test(cases, a_wait_that_times_out_returns_held_or_noquorum);
     tcase_add_test(cases, waiters_leave_the_queue_with_their_connections);
