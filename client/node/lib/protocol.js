@@ -140,7 +140,7 @@ export function lossError(name, reason, url) {
   return new LostError(lossText(name, LOSSES[reason] ?? reason), { reason, url });
 }
 
-/** The error for a lock without extension whose deadline has passed. */
+/** The error for a lock whose deadline has passed. */
 export function expiredError(name) {
   return new LostError(lossText(name, 'its time is over'), { reason: 'expired' });
 }
