@@ -52,7 +52,10 @@ void bounds_draw(uint64_t seed)
     };
     sim_bounds.locks = sim_bounds.holds + between(&prng, 1, 2);
     sim_bounds.link_releases = sim_bounds.link_votes + between(&prng, 1, 12);
-    sim_bounds.link_commands = sim_bounds.link_releases + 17;
+    /* What the guard can send in one pass to a link that takes no more releases: the probe after
+     * votes (3 commands), a record write with its probe (4) and a heartbeat (10). The ring has room
+     * for one command less than its length. */
+    sim_bounds.link_commands = sim_bounds.link_releases + 3 + 4 + 10 + 1;
     sim_bounds.timers = tight_or_roomy(&prng, 1, 2);
     sim_bounds.admission_min = rarely_tight(&prng, 1, 2);
     sim_bounds.admission_start = sim_bounds.admission_min + between(&prng, 0, 2);

@@ -256,7 +256,7 @@ static void dispatch(struct sim *sim, const struct event *event)
     case EVENT_REPLY:
     case EVENT_ACT:
         if (sim->turns != NULL)
-            turns_on_event(sim, event);
+            sim_turns_on_event(sim, event);
         else
             client_on_event(sim, event);
         break;
@@ -463,7 +463,7 @@ const char *sim_run_turns(struct sim *sim, uint64_t seed, struct sim_turns *turn
     unsigned client = 0;
     for (unsigned i = 0; i < turns->daemons; i++)
         for (unsigned k = 0; k < turns->clients[i]; k++)
-            turns_start(sim, client++, i);
+            sim_turns_start(sim, client++, i);
     advance(sim, turns->for_ns);
     return end(sim);
 }

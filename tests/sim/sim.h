@@ -453,8 +453,8 @@ void client_release(struct sim *sim, unsigned client);
 
 /* --- turns.c --- */
 
-void turns_start(struct sim *sim, unsigned client, unsigned daemon);
-void turns_on_event(struct sim *sim, const struct event *event);
+void sim_turns_start(struct sim *sim, unsigned client, unsigned daemon);
+void sim_turns_on_event(struct sim *sim, const struct event *event);
 
 /* --- connection.c --- */
 

@@ -31,7 +31,7 @@ static void unlock(struct sim *sim, unsigned index)
     send(sim, index, &request);
 }
 
-void turns_start(struct sim *sim, unsigned index, unsigned daemon)
+void sim_turns_start(struct sim *sim, unsigned index, unsigned daemon)
 {
     struct sim_client *client = &sim->clients[index];
     client->home = daemon;
@@ -64,7 +64,7 @@ static void on_reply(struct sim *sim, const struct event *event)
     }
 }
 
-void turns_on_event(struct sim *sim, const struct event *event)
+void sim_turns_on_event(struct sim *sim, const struct event *event)
 {
     if (event->kind == EVENT_REPLY)
         on_reply(sim, event);
