@@ -375,7 +375,7 @@ examples: $(BUILD)/redlockd $(BUILD)/redlock $(BUILD)/libredlock.a $(PAGES)
 # The slowest programs start first, some of them as several processes (tests/run.sh).
 SLOWEST := e2e/test_guard:4 e2e/test_guard_daemons:3 e2e/test_run:4 e2e/test_tls_masters:2 \
            e2e/test_operations:2 e2e/test_fence:2 e2e/test_hold:2 e2e/test_resp_hold:3 torture/test_torture e2e/test_run_storm e2e/test_tls_flood e2e/test_doc_clients \
-           e2e/test_admin e2e/test_redlock:2 e2e/test_faults e2e/test_systemd sim/test_sim unit/test_interleavings
+           e2e/test_admin_metrics e2e/test_admin e2e/test_redlock e2e/test_faults e2e/test_systemd sim/test_sim unit/test_interleavings
 in_order = $(foreach slow,$(SLOWEST),$(if $(filter %/$(firstword $(subst :, ,$(slow))),$1),$(BUILD)/tests/$(slow))) \
     $(filter-out $(foreach slow,$(SLOWEST),%/$(firstword $(subst :, ,$(slow)))),$1)
 

@@ -1,125 +1,31 @@
 /*
  * The command redlock with a daemon over real masters: its output and exit codes.
  */
-#include <regex.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tests/e2e/command.h"
 #include "tests/e2e/hostile_server.h"
 #include "tests/e2e/process.h"
-#include "tests/e2e/stage.h"
-#include "tests/e2e/terminal.h"
+#include "tests/e2e/redlock_fixture.h"
 #include "tests/e2e/waiting.h"
-#include "tests/e2e/wrapper.h"
 #include "tests/runner.h"
 
-enum { WORDS_MAX = 16, LINE_SIZE = 1024 };
-
 static const char unknown_token[] = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
-
-/* --- running commands --- */
-
-static void use_daemon(const struct daemon *daemon)
-{
-    char url[SANDBOX_FILE + 8];
-    snprintf(url, sizeof(url), "unix:%s", daemon->socket);
-    setenv("REDLOCK_URL", url, 1);
-    setenv("REDLOCK", wrapper_program(), 1);
-    setenv("TERM", "xterm", 1);
-    unsetenv("REDLOCK_TOKEN");
-    unsetenv("NO_COLOR");
-}
-
-/* Opens a stage and sets REDLOCK_URL for commands. */
-static void open_stage(struct stage *stage, const char *test)
-{
-    stage_open(stage, test, &(struct stage_plan){.masters = 3, .over_unix = true});
-    use_daemon(&stage->daemon);
-}
-
-/* A command line, split at spaces. */
-struct words {
-    char text[LINE_SIZE];
-    const char *argv[WORDS_MAX + 1];
-};
-
-static void split(struct words *words, const char *text)
-{
-    unsigned count = 0;
-    char *rest = NULL;
-    *words = (struct words){.argv = {wrapper_program()}};
-    snprintf(words->text, sizeof(words->text), "%s", text);
-    for (char *word = strtok_r(words->text, " ", &rest); word != NULL;
-         word = strtok_r(NULL, " ", &rest)) {
-        ck_assert_uint_lt(count + 1, WORDS_MAX);
-        words->argv[++count] = word;
-    }
-}
-
-static void check_exit(const struct command *command, const char *text, int status)
-{
-    ck_assert_msg(command->status == status,
-                  "redlock %s: status %d, not %d\noutput: %s\nerrors: %s", text, command->status,
-                  status, command->output, command->errors);
-}
-
-static bool matches(const char *text, const char *pattern)
-{
-    regex_t regex;
-    char whole[LINE_SIZE];
-    snprintf(whole, sizeof(whole), "^(%s)$", pattern);
-    ck_assert_int_eq(regcomp(&regex, whole, REG_EXTENDED | REG_NOSUB), 0);
-    bool does = regexec(&regex, text, 0, NULL, 0) == 0;
-    regfree(&regex);
-    return does;
-}
-
-/* Runs redlock, which must exit with this status. Its whole standard output and standard error must
- * match these patterns. */
-static void expect(const struct stage *stage, const char *text, int status, const char *output,
-                   const char *errors)
-{
-    struct command command;
-    struct words words;
-    split(&words, text);
-    command_run(&command, &stage->sandbox, words.argv);
-    check_exit(&command, text, status);
-    ck_assert_msg(matches(command.output, output), "redlock %s printed: %s", text, command.output);
-    ck_assert_msg(matches(command.errors, errors), "redlock %s wrote to stderr: %s", text,
-                  command.errors);
-    command_free(&command);
-}
-
-/* Runs a shell script, which finds the program as $REDLOCK. */
-static void expect_script(const struct stage *stage, const char *script, int status,
-                          const char *output, const char *errors)
-{
-    struct command command;
-    const char *argv[] = {"sh", "-c", script, NULL};
-    command_run(&command, &stage->sandbox, argv);
-    check_exit(&command, script, status);
-    ck_assert_msg(matches(command.output, output), "%s printed: %s", script, command.output);
-    ck_assert_msg(matches(command.errors, errors), "%s wrote to stderr: %s", script,
-                  command.errors);
-    command_free(&command);
-}
 
 /* --- lock, unlock, extend --- */
 
 START_TEST(lock_prints_the_token_that_unlock_takes)
 {
     struct stage stage;
-    open_stage(&stage, __func__);
-    expect_script(&stage,
-                  "token=$($REDLOCK lock deploy) && echo \"$token\" &&"
-                  "$REDLOCK status deploy && $REDLOCK unlock deploy $token &&"
-                  "$REDLOCK status deploy",
-                  0, "[0-9a-f]{40}\nheld [0-9]+\\.[0-9]s\nfree\n", "");
+    redlock_open_stage(&stage, __func__);
+    redlock_expect_script(&stage,
+                          "token=$($REDLOCK lock deploy) && echo \"$token\" &&"
+                          "$REDLOCK status deploy && $REDLOCK unlock deploy $token &&"
+                          "$REDLOCK status deploy",
+                          0, "[0-9a-f]{40}\nheld [0-9]+\\.[0-9]s\nfree\n", "");
     stage_wait_no_keys(&stage);
     stage_close(&stage);
 }
@@ -128,12 +34,13 @@ END_TEST
 START_TEST(a_fence_follows_the_token_and_grows)
 {
     struct stage stage;
-    open_stage(&stage, __func__);
-    expect_script(&stage,
-                  "first=$($REDLOCK lock --fence deploy) && $REDLOCK unlock deploy \"$first\" &&"
-                  "second=$($REDLOCK lock --fence deploy) &&"
-                  "[ ${second#* } -gt ${first#* } ] && echo \"$second\"",
-                  0, "[0-9a-f]{40} [0-9]+\n", "");
+    redlock_open_stage(&stage, __func__);
+    redlock_expect_script(
+        &stage,
+        "first=$($REDLOCK lock --fence deploy) && $REDLOCK unlock deploy \"$first\" &&"
+        "second=$($REDLOCK lock --fence deploy) &&"
+        "[ ${second#* } -gt ${first#* } ] && echo \"$second\"",
+        0, "[0-9a-f]{40} [0-9]+\n", "");
     stage_close(&stage);
 }
 END_TEST
@@ -141,14 +48,15 @@ END_TEST
 START_TEST(a_held_lock_is_refused_at_once_or_after_the_wait)
 {
     struct stage stage;
-    open_stage(&stage, __func__);
+    redlock_open_stage(&stage, __func__);
     client_lock(&stage.client, "deploy", "60s");
-    expect(&stage, "lock --nonblock deploy", 1, "", "redlock: deploy: another client.*\n");
-    expect(&stage, "lock --wait 0 deploy", 1, "", "redlock: deploy: another client.*\n");
-    expect(&stage, "lock --wait 100ms deploy", 124, "", "redlock: deploy: another client.*\n");
-    expect(&stage, "lock -n --quiet deploy", 1, "", "");
-    expect(&stage, "lock -w 100ms -q deploy", 124, "", "");
-    expect(&stage, "lock -n -q --json deploy", 1, "\\{\"status\":\"held\",.*\\}\n", "");
+    redlock_expect(&stage, "lock --nonblock deploy", 1, "", "redlock: deploy: another client.*\n");
+    redlock_expect(&stage, "lock --wait 0 deploy", 1, "", "redlock: deploy: another client.*\n");
+    redlock_expect(&stage, "lock --wait 100ms deploy", 124, "",
+                   "redlock: deploy: another client.*\n");
+    redlock_expect(&stage, "lock -n --quiet deploy", 1, "", "");
+    redlock_expect(&stage, "lock -w 100ms -q deploy", 124, "", "");
+    redlock_expect(&stage, "lock -n -q --json deploy", 1, "\\{\"status\":\"held\",.*\\}\n", "");
     stage_close(&stage);
 }
 END_TEST
@@ -158,10 +66,11 @@ END_TEST
 START_TEST(a_wait_that_times_out_is_one_request)
 {
     struct stage stage;
-    open_stage(&stage, __func__);
+    redlock_open_stage(&stage, __func__);
     client_lock(&stage.client, "deploy", "60s");
     for (unsigned i = 0; i < 10; i++)
-        expect(&stage, "lock --wait 20ms deploy", 124, "", "redlock: deploy: another client.*\n");
+        redlock_expect(&stage, "lock --wait 20ms deploy", 124, "",
+                       "redlock: deploy: another client.*\n");
     ck_assert_uint_eq(client_count(&stage.client, "STATS", "=lock ok=1 gone=0 held=10 "), 1);
     stage_close(&stage);
 }
@@ -175,7 +84,7 @@ static void check_waits(struct stage *stage, const char *words)
     char errors[SANDBOX_FILE];
     struct words split_words;
     struct grant grant = client_lock(&stage->client, "deploy", "60s");
-    split(&split_words, words);
+    redlock_split(&split_words, words);
     sandbox_path(&stage->sandbox, "waiter.out", output);
     sandbox_path(&stage->sandbox, "waiter.log", errors);
     pid_t pid = process_start(
@@ -188,14 +97,14 @@ static void check_waits(struct stage *stage, const char *words)
     char *token = sandbox_read(output);
     ck_assert(WIFEXITED(status));
     ck_assert_int_eq(WEXITSTATUS(status), 0);
-    ck_assert_msg(matches(token, "[0-9a-f]{40}\n"), "redlock printed: %s", token);
+    ck_assert_msg(redlock_matches(token, "[0-9a-f]{40}\n"), "redlock printed: %s", token);
     free(token);
 }
 
 START_TEST(lock_waits_without_a_limit_by_default)
 {
     struct stage stage;
-    open_stage(&stage, __func__);
+    redlock_open_stage(&stage, __func__);
     check_waits(&stage, "lock deploy");
     stage_close(&stage);
 }
@@ -204,7 +113,7 @@ END_TEST
 START_TEST(lock_accepts_a_wait_above_the_limit_of_the_daemon)
 {
     struct stage stage;
-    open_stage(&stage, __func__);
+    redlock_open_stage(&stage, __func__);
     check_waits(&stage, "lock --wait 500h deploy");
     stage_close(&stage);
 }
@@ -213,13 +122,13 @@ END_TEST
 START_TEST(a_token_is_read_from_stdin_or_the_environment)
 {
     struct stage stage;
-    open_stage(&stage, __func__);
-    expect_script(&stage,
-                  "$REDLOCK lock a | $REDLOCK unlock a - && $REDLOCK status a &&"
-                  "$REDLOCK lock --fence a | $REDLOCK unlock a - && $REDLOCK status a &&"
-                  "export REDLOCK_TOKEN=$($REDLOCK lock a) &&"
-                  "$REDLOCK extend a >&2 && $REDLOCK unlock a && $REDLOCK status a",
-                  0, "free\nfree\nfree\n", "at least [0-9]+\\.[0-9]s\n");
+    redlock_open_stage(&stage, __func__);
+    redlock_expect_script(&stage,
+                          "$REDLOCK lock a | $REDLOCK unlock a - && $REDLOCK status a &&"
+                          "$REDLOCK lock --fence a | $REDLOCK unlock a - && $REDLOCK status a &&"
+                          "export REDLOCK_TOKEN=$($REDLOCK lock a) &&"
+                          "$REDLOCK extend a >&2 && $REDLOCK unlock a && $REDLOCK status a",
+                          0, "free\nfree\nfree\n", "at least [0-9]+\\.[0-9]s\n");
     stage_close(&stage);
 }
 END_TEST
@@ -227,14 +136,14 @@ END_TEST
 START_TEST(an_invalid_token_is_refused_and_never_shown)
 {
     struct stage stage;
-    open_stage(&stage, __func__);
-    expect(&stage, "unlock a", 125, "", "redlock: TOKEN is missing.*REDLOCK_TOKEN.*\n");
-    expect(&stage, "unlock a -", 125, "", "redlock: no TOKEN on standard input\n.*");
-    expect(&stage, "unlock a c0ffee", 125, "", "redlock: TOKEN must be 40 [^f]*lock\n.*");
-    expect(&stage, "extend a AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", 125, "",
-           "redlock: TOKEN must be 40[^A]*\nredlock: [^A]*\n");
-    expect_script(&stage, "REDLOCK_TOKEN=c0ffee $REDLOCK unlock a", 125, "",
-                  "redlock: REDLOCK_TOKEN must be 40 .*");
+    redlock_open_stage(&stage, __func__);
+    redlock_expect(&stage, "unlock a", 125, "", "redlock: TOKEN is missing.*REDLOCK_TOKEN.*\n");
+    redlock_expect(&stage, "unlock a -", 125, "", "redlock: no TOKEN on standard input\n.*");
+    redlock_expect(&stage, "unlock a c0ffee", 125, "", "redlock: TOKEN must be 40 [^f]*lock\n.*");
+    redlock_expect(&stage, "extend a AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", 125, "",
+                   "redlock: TOKEN must be 40[^A]*\nredlock: [^A]*\n");
+    redlock_expect_script(&stage, "REDLOCK_TOKEN=c0ffee $REDLOCK unlock a", 125, "",
+                          "redlock: REDLOCK_TOKEN must be 40 .*");
     stage_close(&stage);
 }
 END_TEST
@@ -243,13 +152,13 @@ START_TEST(a_wrong_token_neither_releases_nor_extends)
 {
     struct stage stage;
     char words[LINE_SIZE];
-    open_stage(&stage, __func__);
+    redlock_open_stage(&stage, __func__);
     client_lock(&stage.client, "a", "60s");
     snprintf(words, sizeof(words), "unlock a %s", unknown_token);
-    expect(&stage, words, 1, "", "redlock: a: .*\n");
+    redlock_expect(&stage, words, 1, "", "redlock: a: .*\n");
     snprintf(words, sizeof(words), "extend a %s", unknown_token);
-    expect(&stage, words, 1, "", "redlock: a: .*\n");
-    expect(&stage, "status a", 0, "held .*\n", "");
+    redlock_expect(&stage, words, 1, "", "redlock: a: .*\n");
+    redlock_expect(&stage, "status a", 0, "held .*\n", "");
     stage_close(&stage);
 }
 END_TEST
@@ -258,13 +167,13 @@ START_TEST(extend_prints_the_guaranteed_validity)
 {
     struct stage stage;
     char words[LINE_SIZE];
-    open_stage(&stage, __func__);
+    redlock_open_stage(&stage, __func__);
     struct grant grant = client_lock(&stage.client, "a", "5s");
     snprintf(words, sizeof(words), "extend --ttl 50s a %s", grant.token);
-    expect(&stage, words, 0, "at least 4[0-9]\\.[0-9]s\n", "");
+    redlock_expect(&stage, words, 0, "at least 4[0-9]\\.[0-9]s\n", "");
     /* EXTEND does not shorten the TTL of the key, but guarantees only the shorter validity. */
     snprintf(words, sizeof(words), "extend --ttl 1s a %s", grant.token);
-    expect(&stage, words, 0, "at least [0-9]{1,3}ms\n", "");
+    redlock_expect(&stage, words, 0, "at least [0-9]{1,3}ms\n", "");
     ck_assert_int_gt(master_integer(&stage.masters[0], "PTTL redlock:a"), 10000);
     stage_close(&stage);
 }
@@ -276,16 +185,17 @@ START_TEST(missing_masters_and_held_locks_exit_differently)
 {
     struct stage stage;
     char words[LINE_SIZE];
-    open_stage(&stage, __func__);
+    redlock_open_stage(&stage, __func__);
     stage_stop_masters(&stage, 1, 2);
-    expect(&stage, "lock -n a", 123, "", "redlock: a: .*\n");
-    expect(&stage, "lock -q -n a", 123, "", "redlock: a: .*\n");
-    expect(&stage, "status a", 123, "", "redlock: a: .*\n");
+    redlock_expect(&stage, "lock -n a", 123, "", "redlock: a: .*\n");
+    redlock_expect(&stage, "lock -q -n a", 123, "", "redlock: a: .*\n");
+    redlock_expect(&stage, "status a", 123, "", "redlock: a: .*\n");
     snprintf(words, sizeof(words), "unlock a %s", unknown_token);
-    expect(&stage, words, 123, "", "redlock: a: .*\n");
+    redlock_expect(&stage, words, 123, "", "redlock: a: .*\n");
     snprintf(words, sizeof(words), "extend a %s --json", unknown_token);
-    expect(&stage, words, 123, "\\{\"status\":\"noquorum\",\"resource\":\"a\",\"message\":.*\\}\n",
-           "redlock: a: .*\n");
+    redlock_expect(&stage, words, 123,
+                   "\\{\"status\":\"noquorum\",\"resource\":\"a\",\"message\":.*\\}\n",
+                   "redlock: a: .*\n");
     stage_continue_masters(&stage, 1, 2);
     stage_close(&stage);
 }
@@ -297,14 +207,15 @@ START_TEST(without_a_daemon_every_command_fails_at_once)
                                            "stats",     "clients",  "ping",  "lock --wait 1h a",
                                            "lock -n a", "lock -q a"};
     struct stage stage;
-    open_stage(&stage, __func__);
+    redlock_open_stage(&stage, __func__);
     for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
         char words[LINE_SIZE];
         snprintf(words, sizeof(words), "%s --url unix:/nobody/there", commands[i]);
-        expect(&stage, words, 125, "", "redlock: unix:/nobody/there: .*\n");
+        redlock_expect(&stage, words, 125, "", "redlock: unix:/nobody/there: .*\n");
         snprintf(words, sizeof(words), "--json --url unix:/nobody/there %s", commands[i]);
-        expect(&stage, words, 125, "\\{\"status\":\"unreachable\",.*\"message\":\"unix:.*\\}\n",
-               "redlock: unix:/nobody/there: .*\n");
+        redlock_expect(&stage, words, 125,
+                       "\\{\"status\":\"unreachable\",.*\"message\":\"unix:.*\\}\n",
+                       "redlock: unix:/nobody/there: .*\n");
     }
     stage_close(&stage);
 }
@@ -316,15 +227,17 @@ START_TEST(an_error_of_the_daemon_is_shown)
         .masters = 3, .over_unix = true, .daemon = {.locks = ", max_ttl: 20s"}};
     struct stage stage;
     stage_open(&stage, __func__, &short_plan);
-    use_daemon(&stage.daemon);
-    expect(&stage, "lock --ttl 30s a", 125, "",
-           "redlock: .*TTL 30s must be between [0-9]+ms and 20s; to hold it for longer, use run or "
-           "extend\n");
-    expect(&stage, "lock --ttl 3ms a", 125, "",
-           "redlock: .*TTL 3ms must be between [0-9]+ms and 20s\n");
-    expect(&stage, "run --ttl 1h a true", 125, "",
-           "redlock: .*TTL 1h with HOLD must be between [0-9]+ms and 20s; run extends the lock "
-           "while the command runs\n");
+    redlock_use_daemon(&stage.daemon);
+    redlock_expect(
+        &stage, "lock --ttl 30s a", 125, "",
+        "redlock: .*TTL 30s must be between [0-9]+ms and 20s; to hold it for longer, use run or "
+        "extend\n");
+    redlock_expect(&stage, "lock --ttl 3ms a", 125, "",
+                   "redlock: .*TTL 3ms must be between [0-9]+ms and 20s\n");
+    redlock_expect(
+        &stage, "run --ttl 1h a true", 125, "",
+        "redlock: .*TTL 1h with HOLD must be between [0-9]+ms and 20s; run extends the lock "
+        "while the command runs\n");
     stage_close(&stage);
 }
 END_TEST
@@ -335,11 +248,11 @@ START_TEST(the_default_ttl_is_capped_by_max_ttl)
         .masters = 3, .over_unix = true, .daemon = {.locks = ", max_ttl: 20s"}};
     struct stage stage;
     stage_open(&stage, __func__, &short_plan);
-    use_daemon(&stage.daemon);
-    expect(&stage, "run --json a true", 0, "", "");
-    expect(&stage, "lock --json a", 0, ".*\"left_ms\":1[0-9]{4},.*\n", "");
-    expect_script(&stage, "token=$($REDLOCK lock b) && $REDLOCK extend b $token", 0,
-                  "at least 1[0-9]\\.[0-9]s\n", "");
+    redlock_use_daemon(&stage.daemon);
+    redlock_expect(&stage, "run --json a true", 0, "", "");
+    redlock_expect(&stage, "lock --json a", 0, ".*\"left_ms\":1[0-9]{4},.*\n", "");
+    redlock_expect_script(&stage, "token=$($REDLOCK lock b) && $REDLOCK extend b $token", 0,
+                          "at least 1[0-9]\\.[0-9]s\n", "");
     stage_close(&stage);
 }
 END_TEST
@@ -352,15 +265,15 @@ START_TEST(a_listing_that_is_too_long_is_an_error)
     char path[SANDBOX_FILE];
     char script[SANDBOX_FILE + 128];
     ck_assert_ptr_nonnull(server);
-    open_stage(&stage, __func__);
+    redlock_open_stage(&stage, __func__);
     hostile_start(server, sandbox_path(&stage.sandbox, "hostile.sock", path));
     snprintf(script, sizeof(script),
              "$REDLOCK nodes --url unix:%s >$TMPDIR/nodes; echo $?; wc -l <$TMPDIR/nodes", path);
     hostile_set(server, &(struct hostile_plan){.kind = HOSTILE_LONG, .at = 1001});
-    expect_script(&stage, script, 0, "0\n1001\n", "");
+    redlock_expect_script(&stage, script, 0, "0\n1001\n", "");
     hostile_set(server, &(struct hostile_plan){.kind = HOSTILE_LONG, .at = 1002});
-    expect_script(&stage, script, 0, "125\n0\n",
-                  "redlock: redlockd sent a listing of more than 1001 lines\n");
+    redlock_expect_script(&stage, script, 0, "125\n0\n",
+                          "redlock: redlockd sent a listing of more than 1001 lines\n");
     hostile_stop(server);
     free(server);
     stage_close(&stage);
@@ -370,26 +283,30 @@ END_TEST
 START_TEST(usage_errors_suggest_the_right_usage)
 {
     struct stage stage;
-    open_stage(&stage, __func__);
-    expect(&stage, "", 125, "", "redlock: no command given\nredlock: `redlock help` lists.*\n");
-    expect(&stage, "lokc a", 125, "",
-           "redlock: unknown command \"lokc\"; did you mean lock\\?\n.*");
-    expect(&stage, "lock --tll 3s a", 125, "",
-           "redlock: lock has no option .*did you mean --ttl\\?\n.*`redlock help lock`.*\n");
-    expect(&stage, "lock --ttl 30 a", 125, "",
-           "redlock: --ttl: 30 has no unit: 30s or 30ms\\?\n.*\n");
-    expect(&stage, "help lokc", 125, "",
-           "redlock: unknown command \"lokc\"; did you mean lock\\?\n.*");
-    expect(&stage, "--url nonsense ping", 125, "", "redlock: nonsense is no.*\n");
-    expect(&stage, "lock --json", 125,
-           "\\{\"status\":\"invalid\",\"message\":\"lock needs a NAME\"\\}\n", "redlock: .*\n");
-    expect(&stage, "lock --json a b", 125,
-           "\\{\"status\":\"invalid\",\"resource\":\"a\",\"message\":\"unexpected .*\\}\n",
-           "redlock: .*\n");
-    expect(&stage, "help --json", 125, "\\{\"status\":\"invalid\",\"message\":\"help has .*\\}\n",
-           "redlock: help has no JSON output; .*\nredlock: `redlock help` .*\n");
-    expect(&stage, "lock --json --help", 125, "\\{\"status\":\"invalid\",.*\\}\n",
-           "redlock: help has .*\n");
+    redlock_open_stage(&stage, __func__);
+    redlock_expect(&stage, "", 125, "",
+                   "redlock: no command given\nredlock: `redlock help` lists.*\n");
+    redlock_expect(&stage, "lokc a", 125, "",
+                   "redlock: unknown command \"lokc\"; did you mean lock\\?\n.*");
+    redlock_expect(
+        &stage, "lock --tll 3s a", 125, "",
+        "redlock: lock has no option .*did you mean --ttl\\?\n.*`redlock help lock`.*\n");
+    redlock_expect(&stage, "lock --ttl 30 a", 125, "",
+                   "redlock: --ttl: 30 has no unit: 30s or 30ms\\?\n.*\n");
+    redlock_expect(&stage, "help lokc", 125, "",
+                   "redlock: unknown command \"lokc\"; did you mean lock\\?\n.*");
+    redlock_expect(&stage, "--url nonsense ping", 125, "", "redlock: nonsense is no.*\n");
+    redlock_expect(&stage, "lock --json", 125,
+                   "\\{\"status\":\"invalid\",\"message\":\"lock needs a NAME\"\\}\n",
+                   "redlock: .*\n");
+    redlock_expect(&stage, "lock --json a b", 125,
+                   "\\{\"status\":\"invalid\",\"resource\":\"a\",\"message\":\"unexpected .*\\}\n",
+                   "redlock: .*\n");
+    redlock_expect(&stage, "help --json", 125,
+                   "\\{\"status\":\"invalid\",\"message\":\"help has .*\\}\n",
+                   "redlock: help has no JSON output; .*\nredlock: `redlock help` .*\n");
+    redlock_expect(&stage, "lock --json --help", 125, "\\{\"status\":\"invalid\",.*\\}\n",
+                   "redlock: help has .*\n");
     stage_close(&stage);
 }
 END_TEST
@@ -397,23 +314,24 @@ END_TEST
 START_TEST(a_failed_write_of_the_result_is_an_error)
 {
     struct stage stage;
-    open_stage(&stage, __func__);
-    expect_script(&stage, "$REDLOCK stats >/dev/full", 125, "", "redlock: standard output: .*\n");
-    expect_script(&stage, "$REDLOCK help >&-", 125, "", "redlock: standard output: .*\n");
+    redlock_open_stage(&stage, __func__);
+    redlock_expect_script(&stage, "$REDLOCK stats >/dev/full", 125, "",
+                          "redlock: standard output: .*\n");
+    redlock_expect_script(&stage, "$REDLOCK help >&-", 125, "", "redlock: standard output: .*\n");
     /* A lock whose token could not be printed must not stay. */
-    expect_script(&stage, "$REDLOCK lock b >&-", 125, "", "redlock: standard output: .*\n");
-    expect_script(&stage, "$REDLOCK status b", 0, "free\n", "");
-    expect_script(&stage, "$REDLOCK lock a >/dev/full", 125, "",
-                  "redlock: standard output: No space left on device\n");
-    expect(&stage, "status a", 0, "free\n", "");
+    redlock_expect_script(&stage, "$REDLOCK lock b >&-", 125, "", "redlock: standard output: .*\n");
+    redlock_expect_script(&stage, "$REDLOCK status b", 0, "free\n", "");
+    redlock_expect_script(&stage, "$REDLOCK lock a >/dev/full", 125, "",
+                          "redlock: standard output: No space left on device\n");
+    redlock_expect(&stage, "status a", 0, "free\n", "");
     /* Standard output is a pipe without a reader. */
     char script[2 * SANDBOX_FILE + 128];
     char fifo[SANDBOX_FILE];
     sandbox_path(&stage.sandbox, "fifo", fifo);
     ck_assert_int_eq(mkfifo(fifo, 0600), 0);
     snprintf(script, sizeof(script), "exec 3<>%s 4>%s 3>&-; $REDLOCK lock a >&4", fifo, fifo);
-    expect_script(&stage, script, 125, "", "redlock: standard output: Broken pipe\n");
-    expect(&stage, "status a", 0, "free\n", "");
+    redlock_expect_script(&stage, script, 125, "", "redlock: standard output: Broken pipe\n");
+    redlock_expect(&stage, "status a", 0, "free\n", "");
     unlink(fifo);
     stage_close(&stage);
 }
@@ -425,12 +343,12 @@ START_TEST(the_url_comes_from_the_option_or_the_environment)
 {
     struct stage stage;
     char words[LINE_SIZE];
-    open_stage(&stage, __func__);
-    expect(&stage, "ping", 0, "pong\n", "");
+    redlock_open_stage(&stage, __func__);
+    redlock_expect(&stage, "ping", 0, "pong\n", "");
     setenv("REDLOCK_URL", "unix:/nobody/there", 1);
-    expect(&stage, "ping", 125, "", "redlock: unix:/nobody/there: .*\n");
+    redlock_expect(&stage, "ping", 125, "", "redlock: unix:/nobody/there: .*\n");
     snprintf(words, sizeof(words), "ping --url unix:%s", stage.daemon.socket);
-    expect(&stage, words, 0, "pong\n", "");
+    redlock_expect(&stage, words, 0, "pong\n", "");
     stage_close(&stage);
 }
 END_TEST
@@ -440,21 +358,23 @@ END_TEST
 START_TEST(help_fits_the_smallest_terminal)
 {
     struct stage stage;
-    open_stage(&stage, __func__);
+    redlock_open_stage(&stage, __func__);
     /* Prints the number of help texts: the summary, and one for each of 13 commands. */
-    expect_script(&stage,
-                  "for command in '' $($REDLOCK help | sed -n 's/^  \\([a-z][a-z]*\\)  .*/\\1/p')\n"
-                  "do $REDLOCK help $command >$TMPDIR/help || exit\n"
-                  "   awk -v command=\"$command\" '\n"
-                  "       length > 80 { print command, \"has a long line:\", $0 }\n"
-                  "       END { if (NR > 24) print command, \"is too long\" }' $TMPDIR/help\n"
-                  "   [ -z \"$command\" ] || $REDLOCK $command --help | cmp - $TMPDIR/help\n"
-                  "   [ -z \"$command\" ] || $REDLOCK --help $command | cmp - $TMPDIR/help\n"
-                  "   count=$((count + 1))\n"
-                  "done; echo $count",
-                  0, "14\n", "");
-    expect(&stage, "--version", 0, "redlock [0-9]+\\.[0-9]+\\.[0-9]+\n", "");
-    expect(&stage, "version --json", 0, "\\{\"status\":\"ok\",\"version\":\"[0-9.]+\"\\}\n", "");
+    redlock_expect_script(
+        &stage,
+        "for command in '' $($REDLOCK help | sed -n 's/^  \\([a-z][a-z]*\\)  .*/\\1/p')\n"
+        "do $REDLOCK help $command >$TMPDIR/help || exit\n"
+        "   awk -v command=\"$command\" '\n"
+        "       length > 80 { print command, \"has a long line:\", $0 }\n"
+        "       END { if (NR > 24) print command, \"is too long\" }' $TMPDIR/help\n"
+        "   [ -z \"$command\" ] || $REDLOCK $command --help | cmp - $TMPDIR/help\n"
+        "   [ -z \"$command\" ] || $REDLOCK --help $command | cmp - $TMPDIR/help\n"
+        "   count=$((count + 1))\n"
+        "done; echo $count",
+        0, "14\n", "");
+    redlock_expect(&stage, "--version", 0, "redlock [0-9]+\\.[0-9]+\\.[0-9]+\n", "");
+    redlock_expect(&stage, "version --json", 0, "\\{\"status\":\"ok\",\"version\":\"[0-9.]+\"\\}\n",
+                   "");
     stage_close(&stage);
 }
 END_TEST
@@ -464,16 +384,18 @@ END_TEST
 START_TEST(listings_in_a_pipe_are_the_lines_of_the_daemon)
 {
     struct stage stage;
-    open_stage(&stage, __func__);
+    redlock_open_stage(&stage, __func__);
     client_lock(&stage.client, "deploy", "60s");
     client_lock(&stage.client, "backup", "60s");
-    expect(&stage, "nodes", 0, "(node=[abc] url=[^\n]* vote=yes [^\n]*\n){3}", "");
-    expect(&stage, "locks", 0, "(resource=(deploy|backup) token=[0-9a-f]{8} [^\n]*\n){2}", "");
-    expect(&stage, "locks deploy", 0, "resource=deploy token=[0-9a-f]{8} [^\n]*\n", "");
-    expect(&stage, "locks other", 0, "", "");
-    expect(&stage, "stats", 0, "subject=daemon [^\n]*\n(subject=[a-z]+ ok=[^\n]*\n){4}", "");
-    expect(&stage, "clients", 0, "(client=[0-9]+ name=(-|redlock:clients:[0-9]+) peer=[^\n]*\n){2}",
-           "");
+    redlock_expect(&stage, "nodes", 0, "(node=[abc] url=[^\n]* vote=yes [^\n]*\n){3}", "");
+    redlock_expect(&stage, "locks", 0, "(resource=(deploy|backup) token=[0-9a-f]{8} [^\n]*\n){2}",
+                   "");
+    redlock_expect(&stage, "locks deploy", 0, "resource=deploy token=[0-9a-f]{8} [^\n]*\n", "");
+    redlock_expect(&stage, "locks other", 0, "", "");
+    redlock_expect(&stage, "stats", 0, "subject=daemon [^\n]*\n(subject=[a-z]+ ok=[^\n]*\n){4}",
+                   "");
+    redlock_expect(&stage, "clients", 0,
+                   "(client=[0-9]+ name=(-|redlock:clients:[0-9]+) peer=[^\n]*\n){2}", "");
     stage_close(&stage);
 }
 END_TEST
@@ -482,182 +404,19 @@ END_TEST
 START_TEST(json_is_valid_and_typed)
 {
     struct stage stage;
-    open_stage(&stage, __func__);
+    redlock_open_stage(&stage, __func__);
     /* Names that look like a number or an empty field, or that are not UTF-8. */
     client_lock(&stage.client, "12", "60s");
     client_lock(&stage.client, "-", "60s");
     client_lock(&stage.client, "\"\\/\xff\xc3\xa9", "60s");
-    expect_script(&stage,
-                  "for words in locks 'locks none' nodes stats clients ping version \\\n"
-                  "    'status 12' 'status free' 'lock -n 12' lock 'unlock 12' 'lock --fence new'\n"
-                  "do $REDLOCK --json $words 2>$TMPDIR/errors |\n"
-                  "   python3 tests/e2e/redlock_json.py \"$words\" || echo \"$words\"\n"
-                  "done",
-                  0, "", "");
-    stage_close(&stage);
-}
-END_TEST
-
-/* --- on a terminal --- */
-
-static char *show(const char *text)
-{
-    struct words words;
-    int status;
-    split(&words, text);
-    char *shown = terminal_run(words.argv, &status);
-    ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0, "redlock %s: %s", text, shown);
-    return shown;
-}
-
-static void expect_shown(const char *text, const char *pattern)
-{
-    char *shown = show(text);
-    ck_assert_msg(matches(shown, pattern), "redlock %s shows:\n%s", text, shown);
-    free(shown);
-}
-
-START_TEST(listings_are_tables_on_a_terminal)
-{
-    struct stage stage;
-    open_stage(&stage, __func__);
-    client_lock(&stage.client, "deploy", "60s");
-    expect_shown("locks", "\033\\[1mRESOURCE\033\\[0m  \033\\[1mTOKEN\033\\[0m  .*\n"
-                          "deploy    [0-9a-f]{8} .* 5[0-9]\\.[0-9]s .*\n");
-    expect_shown("nodes", "\033\\[1mNODE\033\\[0m.*\na .*\033\\[32mup\033\\[0m.*\nb .*\nc .*\n");
-    expect_shown("stats", "\033\\[1msubject\033\\[0m +daemon\n.*\n\n\033\\[1mSUBJECT.*");
-    expect_shown("locks --json", "\\[\\{\"resource\":\"deploy\",.*\\}\\]\n");
-    expect_shown("locks none", "redlock: no locks\n");
-    expect_shown("status free", "free\n");
-    stage_close(&stage);
-}
-END_TEST
-
-START_TEST(colours_are_off_with_no_color_or_a_dumb_terminal)
-{
-    static const struct {
-        const char *variable;
-        const char *value;
-    } unwanted[] = {{"NO_COLOR", "1"}, {"TERM", "dumb"}, {"TERM", ""}};
-    struct stage stage;
-    open_stage(&stage, __func__);
-    for (size_t i = 0; i < sizeof(unwanted) / sizeof(unwanted[0]); i++) {
-        use_daemon(&stage.daemon);
-        setenv(unwanted[i].variable, unwanted[i].value, 1);
-        expect_shown("nodes", "NODE  URL .*\na     unix:[^\033]*\nb [^\033]*\nc [^\033]*\n");
-    }
-    use_daemon(&stage.daemon);
-    setenv("NO_COLOR", "", 1);
-    expect_shown("nodes", "\033\\[1mNODE.*");
-    stage_close(&stage);
-}
-END_TEST
-
-/* Runs a job in a shell with job control, which owns the terminal. The job waits for more than a
- * second. The terminal must show only the final message. */
-static void expect_silent_wait(const char *kind, const char *job)
-{
-    const char *const argv[] = {"bash", "-mc", job, NULL};
-    int status;
-    setenv("TERM", kind, 1);
-    char *shown = terminal_run(argv, &status);
-    ck_assert_msg(matches(shown, "redlock: deploy: another client [^\033]*\n"),
-                  "the terminal shows:\n%s", shown);
-    free(shown);
-}
-
-START_TEST(progress_is_hidden_on_dumb_terminals_and_in_the_background)
-{
-    struct stage stage;
-    open_stage(&stage, __func__);
-    client_lock(&stage.client, "deploy", "60s");
-    expect_silent_wait("xterm", "$REDLOCK lock --wait 2s deploy & wait");
-    expect_silent_wait("dumb", "$REDLOCK lock --wait 2s deploy; true");
-    expect_silent_wait("", "$REDLOCK lock --wait 2s deploy; true");
-    stage_close(&stage);
-}
-END_TEST
-
-START_TEST(an_interactive_lock_shows_how_to_unlock)
-{
-    struct stage stage;
-    char words[LINE_SIZE], shown[LINE_SIZE], secret[SANDBOX_FILE];
-    open_stage(&stage, __func__);
-    expect_shown("lock deploy", "[0-9a-f]{40}\nredlock: valid for 29\\.[0-9]s; "
-                                "to release it:  redlock unlock deploy [0-9a-f]{40}\n");
-    sandbox_write(sandbox_path(&stage.sandbox, "secret", secret), "0123456789abcdef\n");
-    snprintf(words, sizeof(words), "lock --secret-file %s secret", secret);
-    snprintf(shown, sizeof(shown), "[^ ]* valid .* unlock --secret-file %s secret [0-9a-f]*\n",
-             secret);
-    expect_shown(words, shown);
-    expect_shown("lock --json other", "\\{\"status\":\"ok\",.*\\}\n");
-    stage_close(&stage);
-}
-END_TEST
-
-/* Acquires a lock on a terminal, and runs the suggested unlock command in a shell where REDLOCK_URL
- * names no daemon. */
-static void check_unlocks(const struct stage *stage, const char *name)
-{
-    static const char lead[] = "to release it:  redlock ";
-    char text[LINE_SIZE];
-    snprintf(text, sizeof(text), "lock --url unix:%s -- %s", stage->daemon.socket, name);
-    char *shown = show(text);
-    const char *hint = strstr(shown, lead);
-    ck_assert_msg(hint != NULL, "redlock %s shows: %s", text, shown);
-    snprintf(text, sizeof(text), "$REDLOCK %s", hint + strlen(lead));
-    const char *argv[] = {"bash", "-c", text, NULL};
-    struct command command;
-    command_run(&command, &stage->sandbox, argv);
-    ck_assert_msg(command.status == 0, "%s: %s", text, command.errors);
-    command_free(&command);
-    free(shown);
-}
-
-START_TEST(the_suggested_unlock_command_works_in_a_shell)
-{
-    static const char *const names[] = {"deploy",      "-v",         "it's", "$(false)", "a;b&c",
-                                        "caf\xc3\xa9", "a\x9b\xff-", "#x",   "*"};
-    struct stage stage;
-    open_stage(&stage, __func__);
-    setenv("REDLOCK_URL", "unix:/nobody/there", 1);
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-        check_unlocks(&stage, names[i]);
-    stage_wait_no_keys(&stage);
-    stage_close(&stage);
-}
-END_TEST
-
-START_TEST(control_characters_in_names_are_escaped)
-{
-    struct stage stage;
-    open_stage(&stage, __func__);
-    client_ask(&stage.client, "LOCK a\x9b\xff 60s");
-    client_ask(&stage.client, "LOCK caf\xc3\xa9 60s");
-    char *shown = show("locks");
-    ck_assert_msg(strstr(shown, "\na\\x9b\\xff  ") != NULL, "%s", shown);
-    ck_assert_msg(strstr(shown, "\ncaf\xc3\xa9       ") != NULL, "%s", shown);
-    free(shown);
-    stage_close(&stage);
-}
-END_TEST
-
-/* --- completion --- */
-
-START_TEST(bash_completes_commands_options_and_names)
-{
-    struct stage stage;
-    char broken[SANDBOX_FILE];
-    open_stage(&stage, __func__);
-    setenv("BROKEN", sandbox_path(&stage.sandbox, "broken", broken), 1);
-    client_lock(&stage.client, "deploy", "60s");
-    client_lock(&stage.client, "deploy:eu", "60s");
-    client_lock(&stage.client, "$(touch${IFS}$BROKEN)", "60s");
-    expect_script(&stage,
-                  "PATH=$(cd \"$(dirname \"$REDLOCK\")\" && pwd):$PATH\n"
-                  "bash tests/e2e/completion.bash client/completion/redlock.bash",
-                  0, "", "");
-    ck_assert_msg(!sandbox_exists(broken), "the shell executed the name of a lock");
+    redlock_expect_script(
+        &stage,
+        "for words in locks 'locks none' nodes stats clients ping version \\\n"
+        "    'status 12' 'status free' 'lock -n 12' lock 'unlock 12' 'lock --fence new'\n"
+        "do $REDLOCK --json $words 2>$TMPDIR/errors |\n"
+        "   python3 tests/e2e/redlock_json.py \"$words\" || echo \"$words\"\n"
+        "done",
+        0, "", "");
     stage_close(&stage);
 }
 END_TEST
@@ -698,13 +457,6 @@ static TCase *case_output(void)
     tcase_add_test(tests, help_fits_the_smallest_terminal);
     tcase_add_test(tests, listings_in_a_pipe_are_the_lines_of_the_daemon);
     tcase_add_test(tests, json_is_valid_and_typed);
-    tcase_add_test(tests, listings_are_tables_on_a_terminal);
-    tcase_add_test(tests, colours_are_off_with_no_color_or_a_dumb_terminal);
-    tcase_add_test(tests, progress_is_hidden_on_dumb_terminals_and_in_the_background);
-    tcase_add_test(tests, an_interactive_lock_shows_how_to_unlock);
-    tcase_add_test(tests, the_suggested_unlock_command_works_in_a_shell);
-    tcase_add_test(tests, control_characters_in_names_are_escaped);
-    tcase_add_test(tests, bash_completes_commands_options_and_names);
     return tests;
 }
 
