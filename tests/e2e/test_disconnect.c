@@ -40,6 +40,7 @@ static void close_without_keys(struct stage *stage)
     stage_wait_clients(stage, 1);
     stage_continue_masters(stage, 2, 4);
     stage_wait_no_keys(stage);
+    stage_wait_nodes(stage, "vote=yes", 5);
     client_expect(&stage->client, "FREE", "STATUS a");
     stage_close(stage);
 }

@@ -205,17 +205,20 @@ START_TEST(failed_locks_leave_no_keys_on_resumed_masters)
     stage_stop_masters(&stage, 2, 4);
     expect_failed_locks(&stage.client, 5);
     stage_continue_masters(&stage, 2, 4);
+    stage_wait_nodes(&stage, "vote=yes", 5);
     expect_lock_kept(&stage, &kept);
     stage_close(&stage);
 }
 END_TEST
 
-/* The masters are stopped until the daemon closes the links. The daemon then does not know whether
- * the masters will execute the commands that it has sent. */
-static void survive_long_stop(const struct stage_plan *plan, const char *test)
+/* The masters are stopped until the daemon closes the links (over unix sockets in loop index 1).
+ * The daemon then does not know whether the masters will execute the commands that it has sent. */
+START_TEST(a_long_stop_leaves_no_keys_behind)
 {
+    const struct stage_plan plan = {
+        .masters = 5, .over_unix = _i == 1, .daemon = {.node_timeout_ms = 200}};
     struct stage stage;
-    stage_open(&stage, test, plan);
+    stage_open(&stage, __func__, &plan);
     struct grant kept = client_lock(&stage.client, "kept", "60s");
     master_stop(&stage.masters[4]);
     lock_and_unlock(&stage.client, 5);
@@ -227,19 +230,6 @@ static void survive_long_stop(const struct stage_plan *plan, const char *test)
     stage_wait_nodes(&stage, "vote=yes", 5);
     expect_lock_kept(&stage, &kept);
     stage_close(&stage);
-}
-
-START_TEST(a_long_stop_leaves_no_keys_behind)
-{
-    survive_long_stop(&five, __func__);
-}
-END_TEST
-
-START_TEST(a_long_stop_leaves_no_keys_behind_on_unix_sockets)
-{
-    const struct stage_plan plan = {
-        .masters = 5, .over_unix = true, .daemon = {.node_timeout_ms = 100}};
-    survive_long_stop(&plan, __func__);
 }
 END_TEST
 
@@ -440,8 +430,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, a_node_that_is_not_redis_is_reported);
     tcase_add_test(tests, released_locks_leave_no_keys_on_a_resumed_master);
     tcase_add_test(tests, failed_locks_leave_no_keys_on_resumed_masters);
-    tcase_add_test(tests, a_long_stop_leaves_no_keys_behind);
-    tcase_add_test(tests, a_long_stop_leaves_no_keys_behind_on_unix_sockets);
+    tcase_add_loop_test(tests, a_long_stop_leaves_no_keys_behind, 0, 2);
     tcase_add_test(tests, an_unlock_without_a_quorum_is_completed_later);
     tcase_add_test(tests, pending_releases_end_with_their_daemon);
     tcase_add_loop_test(tests, noquorum_names_the_error_of_each_refusing_master, 0,

@@ -338,10 +338,15 @@ static int silent_master_wait_end(struct silent_master *silent_master)
     ssize_t got;
     while ((got = recv(silent_master->fd, bytes, sizeof(bytes), 0)) > 0)
         continue;
-    int error = got < 0 ? errno : 0;
+    return got < 0 ? errno : 0;
+}
+
+static void silent_master_close(struct silent_master *silent_master)
+{
     SSL_free(silent_master->ssl);
     close(silent_master->fd);
-    return error;
+    close(silent_master->listening);
+    SSL_CTX_free(silent_master->context);
 }
 
 /* The daemon resets an abandoned link, so that the master does not execute its commands later. The
@@ -363,8 +368,7 @@ START_TEST(an_abandoned_link_is_reset)
         ck_assert_int_eq(SSL_read(silent_master.ssl, &byte, 1), 1);
     }
     ck_assert_int_eq(silent_master_wait_end(&silent_master), ECONNRESET);
-    close(silent_master.listening);
-    SSL_CTX_free(silent_master.context);
+    silent_master_close(&silent_master);
     daemon_wait_listening(&stage.daemon);
     daemon_connect(&stage.daemon, &stage.client);
     stage_close(&stage);
@@ -401,9 +405,7 @@ START_TEST(a_key_update_flood_of_a_master_does_not_delay_clients)
     }
     flood_stop(&flood);
     ck_assert_msg(turns >= TURNS, "only %u replies before the flood was over", turns);
-    silent_master_wait_end(&silent_master);
-    close(silent_master.listening);
-    SSL_CTX_free(silent_master.context);
+    silent_master_close(&silent_master);
     stage_close(&stage);
 }
 END_TEST
