@@ -373,14 +373,16 @@ examples: $(BUILD)/redlockd $(BUILD)/redlock $(BUILD)/libredlock.a $(PAGES)
 	@$(E2E_ENV) $(EXAMPLES_ENV) sh tests/run.sh tests/examples.sh
 
 # The slowest programs start first, some of them as several processes (tests/run.sh).
-SLOWEST := e2e/test_guard:4 e2e/test_guard_daemons:3 e2e/test_run:4 e2e/test_tls_masters:2 \
-           e2e/test_operations:2 e2e/test_fence:2 e2e/test_hold:2 e2e/test_resp_hold:3 torture/test_torture e2e/test_run_storm e2e/test_tls_flood e2e/test_doc_clients \
-           e2e/test_admin_metrics e2e/test_admin e2e/test_redlock e2e/test_faults e2e/test_systemd sim/test_sim unit/test_interleavings
+SLOWEST := e2e/test_run_killed e2e/test_run_lost e2e/test_faults e2e/test_operations:2 \
+           e2e/test_systemd e2e/test_guard:4 e2e/test_guard_daemons:3 e2e/test_run_also \
+           e2e/test_hold:2 e2e/test_waits e2e/test_tls e2e/test_tls_sessions e2e/test_fence:2 \
+           e2e/test_run_terminal torture/test_torture e2e/test_run_surroundings \
+           e2e/test_run_storm e2e/test_run_names e2e/test_resp_hold:3 e2e/test_attack \
+           e2e/test_doc_clients
 in_order = $(foreach slow,$(SLOWEST),$(if $(filter %/$(firstword $(subst :, ,$(slow))),$1),$(BUILD)/tests/$(slow))) \
     $(filter-out $(foreach slow,$(SLOWEST),%/$(firstword $(subst :, ,$(slow)))),$1)
 
 # The tests of the client packages. Those of Go need a toolchain: `make check-clients` installs it.
-# They run last, since compilers and interpreters would delay tests with short timeouts.
 PACKAGE_TESTS := tests/clients/node.sh tests/clients/python.sh \
     $(if $(shell command -v go 2>/dev/null),tests/clients/go.sh)
 
@@ -435,8 +437,8 @@ test-programs: $(BUILD)/redlockd $(BUILD)/redlock $(BUILD)/libredlock.a $(SHIM) 
 	@:
 
 tests: test-programs
-	@$(E2E_ENV) $(EXAMPLES_ENV) sh tests/run.sh $(call in_order,$(TESTS)) tests/examples.sh \
-	    $(REDIS_CLIENTS) $(PACKAGE_TESTS)
+	@$(E2E_ENV) $(EXAMPLES_ENV) sh tests/run.sh $(PACKAGE_TESTS) $(call in_order,$(TESTS)) tests/examples.sh \
+	    $(REDIS_CLIENTS)
 
 # The settings are SECONDS, SEED, FAULTS (see tests/torture/faults.h), and HISTORY, a file that
 # records every event. Values from the environment are ignored, since a shell can export SECONDS.

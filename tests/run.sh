@@ -2,7 +2,7 @@
 # Runs test programs in the given order. Several run at a time, because most of them wait most of the
 # time. Prints a line for each program, then the logs of failures, and the totals last.
 #
-#     [JOBS=6] tests/run.sh PROGRAM[:N] ...
+#     [JOBS=8] tests/run.sh PROGRAM[:N] ...
 #
 # PROGRAM:N splits the tests of a program over N processes (SHARD in tests/runner.h).
 set -u
@@ -32,7 +32,7 @@ export CK_DEFAULT_TIMEOUT=${CK_DEFAULT_TIMEOUT:-300} CK_TIMEOUT_MULTIPLIER=${CK_
 
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-printf '%s\n' "$@" | xargs -P "${JOBS:-6}" -I{} sh "$0" --one {} "$dir"
+printf '%s\n' "$@" | xargs -P "${JOBS:-8}" -I{} sh "$0" --one {} "$dir"
 
 passed=0 failed=0
 logs=$dir/logs brief=$dir/brief
