@@ -65,7 +65,7 @@ enum redlock_status {
 
     /* The daemon answered (docs/protocol.txt). */
     REDLOCK_HELD,     /* another client holds the lock, or several clients split the votes */
-    REDLOCK_FREE,     /* no client holds the lock; only from redlock_query() and redlock_break() */
+    REDLOCK_FREE,     /* no client holds the lock; only from queries and redlock_break() */
     REDLOCK_GONE,     /* this token does not hold the lock, and never will again */
     REDLOCK_NOQUORUM, /* too few masters could vote */
     REDLOCK_LATE,     /* the lock was granted, but no validity was left, so it was undone */
