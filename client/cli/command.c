@@ -35,7 +35,7 @@ const struct command commands[] = {
      "Example:  lock=$(redlock lock deploy) && make; redlock unlock deploy \"$lock\"\n"},
     {"unlock", command_unlock, "NAME [TOKEN]", "release a lock", OPERANDS_NAME_TOKEN, 0,
      TOKEN_HELP "Exits with 1 if the token does not hold the lock.\n"},
-    {"extend", command_extend, "[--ttl T] NAME [TOKEN]", "extend a lock from now on",
+    {"extend", command_extend, "[--ttl T] NAME [TOKEN]", "extend a lock to live for --ttl from now",
      OPERANDS_NAME_TOKEN, OPTION_BIT(OPTION_TTL),
      TOKEN_HELP "Prints for how long the lock is held at least. An extension never shortens a\n"
                 "lock. Exits with 1 if the token does not hold the lock.\n"},
