@@ -12,7 +12,8 @@
 -- ARGV[3] the attestation, "<this master's time at the sample>:<largest hidden error>", both in
 --     microseconds; '' leaves it unchanged.
 -- ARGV[4] the TTL of the attestation.
--- ARGV[5] the TTL of a name lease.
+-- ARGV[5] the TTL of a name lease: max_ttl and ARGV[6], so that a lease outlives every lock that is
+--     granted by the votes of the leased server.
 -- ARGV[6] the milliseconds after a renewal of a lease in which the daemon that renewed it can still
 --     count votes of the leased server.
 -- ARGV[7] the last announced step that the daemon knows, '' for none. The attestation is valid only
@@ -95,14 +96,14 @@ for i = 6, #KEYS do
     if not seen or known == server or (same and others == '') then
         redis.call('SET', KEYS[i], string.format('%s %s=%.0f%s', server, me, now_ms, others), 'PX', ARGV[5])
         digits = digits .. '0'
-    elseif same then
-        -- Remove this daemon from the list, since it no longer uses the leased process.
-        redis.call('SET', KEYS[i], known .. others, 'PX', math.max(math.min(left, lease), 1))
-        digits = digits .. '2'
     else
-        digits = digits .. '1'
-        -- If the TTL is longer than that of a new lease, the clock was stepped back: shorten it.
-        redis.call('PEXPIRE', KEYS[i], math.max(math.min(left, lease), 1))
+        -- Remove this daemon from the list, since it does not use the leased server. If no daemon
+        -- is left, all locks that were granted by the votes of that server end within max_ttl. If
+        -- the TTL is longer than that of a new lease, the clock was stepped back: shorten it.
+        local most = known and others == '' and lease - fresh or lease
+        redis.call('SET', KEYS[i], known and known .. others or seen, 'PX',
+            math.max(math.min(left, most), 1))
+        digits = digits .. (same and '2' or '1')
     end
 end
 local mark = string.match(redis.call('GET', KEYS[5]) or '', ' mark=(%x+)') or '-'

@@ -428,10 +428,10 @@ void guard_heartbeat(const struct guard *guard, unsigned index, int64_t now_ns,
     const struct guard_periods *periods = &guard->periods;
     *heartbeat = (struct guard_heartbeat){
         .attestation_ttl_ms = 2 * periods->fresh_ns / NS_PER_MS,
-        .lease_ms = periods->quarantine_ns / NS_PER_MS,
         .fresh_ms =
             (periods->fresh_ns + drift_of(&periods->drift, periods->fresh_ns)) / NS_PER_MS + 1,
     };
+    heartbeat->lease_ms = guard->rules.max_ttl_ns / NS_PER_MS + heartbeat->fresh_ms;
     for (unsigned i = 0; i < guard->rules.node_count; i++) {
         /* Until an operator override is carried out, the configuration may name the wrong
          * masters. */

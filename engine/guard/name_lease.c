@@ -33,7 +33,8 @@ void name_lease_on_digit(struct name_lease *lease, const struct guard_periods *p
         if (lease->conflicts == 0 || now_ns >= lease->conflict_until_ns)
             lease->conflict_since_ns = now_ns;
         lease->conflicts |= nodes_only(master);
-        lease->conflict_until_ns = now_ns + periods->quarantine_ns;
+        /* For fresh_ns from now, a daemon may grant locks by the votes of the other server. */
+        lease->conflict_until_ns = now_ns + periods->fresh_ns + periods->quarantine_ns;
         note_process(lease, periods, master, digit == LEASE_OTHER_PROCESS, now_ns);
     } else if (digit == LEASE_OURS && ours) {
         lease->conflicts &= ~nodes_only(master);

@@ -3,10 +3,11 @@
  *
  * Two daemons must not use different servers under one name. Therefore each daemon writes to every
  * master, with each heartbeat, which server it knows under each name. It does so as a lease that
- * lasts for the length of a quarantine. A name has a vote while a quorum of the masters leases it
- * to our server and no master leases it to another server. The lease also lists the daemons that
- * have renewed it lately. If another process with the same data takes over, it gets the name once
- * no other daemon can still count votes of the previous process.
+ * outlives every lock for which a daemon counts a vote of that server before its next heartbeat. A
+ * name has a vote while a quorum of the masters leases it to our server and no master leases it to
+ * another server. The lease also lists the daemons that have renewed it lately. If another process
+ * with the same data takes over, it gets the name once no other daemon can still count votes of the
+ * previous process.
  *
  * A master answers one of these about a name:
  *

@@ -78,11 +78,13 @@ char lease_ask(struct lease *lease, const struct lease_options *options)
         lease->left_ms = options->lease_ms;
         return '0';
     }
-    lease->left_ms = min(seen.left_ms, options->lease_ms);
-    if (!same)
-        return '1';
-    snprintf(text, sizeof(text), "%.*s%s", (int)known, seen.value, others);
-    set_value(lease, text);
-    lease->left_ms = max(lease->left_ms, 1);
-    return '2';
+    int64_t most_ms = options->lease_ms;
+    if (readable) {
+        snprintf(text, sizeof(text), "%.*s%s", (int)known, seen.value, others);
+        set_value(lease, text);
+        if (others[0] == '\0')
+            most_ms -= options->fresh_ms;
+    }
+    lease->left_ms = max(min(seen.left_ms, most_ms), 1);
+    return same ? '2' : '1';
 }

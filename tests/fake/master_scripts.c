@@ -278,7 +278,6 @@ static char run_lease(const struct run *run, const struct word *name, const stru
     char daemon[64];
     struct fake_key *seen = key_find(run, name);
     struct lease lease = {.left_ms = seen != NULL ? key_pttl(run, seen) : -2};
-    int64_t left_ms = lease.left_ms;
     copy_word(wanted, sizeof(wanted), server);
     copy_word(daemon, sizeof(daemon), &arguments[7]);
     if (seen != NULL)
@@ -288,10 +287,7 @@ static char run_lease(const struct run *run, const struct word *name, const stru
                                                            .now_ms = run->now_us / 1000,
                                                            .lease_ms = word_number(&arguments[4]),
                                                            .fresh_ms = word_number(&arguments[5])});
-    if (digit != '1')
-        key_set_text(run, name, lease.value, strlen(lease.value), lease.left_ms);
-    else if (lease.left_ms != left_ms)
-        key_live_until(run, seen, run->now_ms + lease.left_ms);
+    key_set_text(run, name, lease.value, strlen(lease.value), lease.left_ms);
     return digit;
 }
 

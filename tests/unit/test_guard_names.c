@@ -83,6 +83,24 @@ START_TEST(name_leased_to_another_server_has_no_vote)
 }
 END_TEST
 
+/* A daemon counts votes of A for a while after its last heartbeat to the other masters, and may end
+ * then. A lock of the longest TTL that was granted so late ends before the leases on A's name. */
+START_TEST(lease_outlives_the_locks_of_its_last_renewal)
+{
+    const struct guard *guard = &w.engine.flights.guard;
+    const char *key = cluster_guard_key(&w, "name", ":a");
+    cluster_pass_ms(&w, OBSERVED_MS);
+    for (unsigned i = 1; i < 5; i++) {
+        int64_t started_ns = guard->nodes[i].heartbeat_sent_ns + guard->periods.fresh_ns;
+        int64_t until_ns = valid_until(&guard->periods.drift, 60 * NS_PER_S, started_ns);
+        const struct fake_key *lease =
+            fake_find(&w.masters[i].redis, key, strlen(key), cluster_clock_us(&w, i));
+        ck_assert_ptr_nonnull(lease);
+        ck_assert_int_ge(lease->ends_ms * NS_PER_MS - w.masters[i].clock_ns, until_ns);
+    }
+}
+END_TEST
+
 /* A lock is granted while A's name leads to the stranger. Then the name leads back to the original
  * server, which does not have the key. */
 START_TEST(name_that_leads_back_to_an_old_server_has_no_vote_for_max_ttl)
@@ -185,7 +203,7 @@ END_TEST
 START_TEST(lease_is_renewed_after_a_master_was_busy)
 {
     w.masters[0].redis.refusals[FAKE_LOADING] = "BUSY Redis is busy running a script";
-    cluster_pass_ms(&w, QUARANTINE_MS + 5000);
+    cluster_pass_ms(&w, QUARANTINE_MS + 6000);
     for (unsigned i = 1; i < 5; i++) {
         ck_assert_ptr_null(cluster_value(&w, i, cluster_guard_key(&w, "name", ":a")));
         cluster_lease_to_another(&w, i, ":a", 3600 * 1000);
@@ -227,6 +245,7 @@ Suite *test_suite(void)
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_test(tests, duplicate_master_has_one_vote);
     tcase_add_test(tests, name_leased_to_another_server_has_no_vote);
+    tcase_add_test(tests, lease_outlives_the_locks_of_its_last_renewal);
     tcase_add_test(tests, name_that_leads_back_to_an_old_server_has_no_vote_for_max_ttl);
     tcase_add_test(tests, name_that_leads_back_loses_its_vote_without_a_lease);
     tcase_add_test(tests, name_that_leads_back_during_a_restart_loses_its_vote);

@@ -48,7 +48,14 @@ START_TEST(daemon_that_comes_back_after_a_recorded_restart_costs_no_vote)
     cluster_restart(&w, 0);
     w.masters[0].redis.data = before;
     cluster_join(&newcomer, &w, "elsewhere");
-    cluster_expect_quarantine(&newcomer, 0, 0, "restarted");
+    cluster_pass_ms(&newcomer, OBSERVED_MS);
+    cluster_expect_votes(&newcomer, 0, 0, "restarted");
+    /* This daemon had renewed its lease on A's name just before, so the lease outlives the
+     * quarantine. */
+    cluster_pass_ms(&newcomer, QUARANTINE_MS);
+    cluster_expect_votes(&newcomer, 0, 0, "repointed");
+    cluster_pass_ms(&newcomer, 5000);
+    cluster_expect_votes(&newcomer, 0, 4, "-");
     cluster_share(&w, &newcomer);
     cluster_pass_ms(&w, 2000);
     cluster_share(&newcomer, &w);
