@@ -400,14 +400,9 @@ static enum reason check_greeting(struct link *link, unsigned step, const struct
         /* The name of the connection is optional. */
         return REASON_NONE;
     case GREET_ID:
-    case GREET_KILL:
-        /* An unknown id is no error here. But the daemon must have the permission to kill an old
-         * connection. */
-        if (error && reason_of_redis_error(reply->str, reply->len) == REASON_NOPERM)
-            return link_reason_of(link, reply);
-        if (step == GREET_ID && reply->kind == RESP_INTEGER)
+        if (reply->kind == RESP_INTEGER)
             link->client_id = reply->integer;
-        return REASON_NONE;
+        break;
     case GREET_INFO:
         if (error)
             break;
@@ -423,6 +418,7 @@ static enum reason check_greeting(struct link *link, unsigned step, const struct
         return REASON_NONE;
     case GREET_AUTH:
     case GREET_SELECT:
+    case GREET_KILL: /* of an unknown id: 0, which is no error */
         break;
     default:
         assert(step >= GREET_SCRIPT);

@@ -136,14 +136,35 @@ START_TEST(refused_greeting_names_the_reason)
     };
     const enum reason reasons[] = {REASON_NOAUTH, REASON_GARBAGE};
     for (unsigned i = 0; i < 2; i++) {
+        const struct redis_reply id = {.kind = RESP_INTEGER, .integer = 7};
         const struct link *link = reconnect(i);
-        /* Of the errors in reply to CLIENT SETNAME and CLIENT ID, the link accepts this one. It
-         * accepts no error in reply to INFO. */
+        /* CLIENT SETNAME may be refused. */
         ck_assert(engine_on_replies(&w.engine, i, CHANNEL_COMMANDS, &refusals[0], 1, w.now_ns));
-        ck_assert(engine_on_replies(&w.engine, i, CHANNEL_COMMANDS, &refusals[0], 1, w.now_ns));
+        ck_assert(engine_on_replies(&w.engine, i, CHANNEL_COMMANDS, &id, 1, w.now_ns));
         ck_assert(!engine_on_replies(&w.engine, i, CHANNEL_COMMANDS, &refusals[i], 1, w.now_ns));
         ck_assert_int_eq(link->reason, reasons[i]);
     }
+}
+END_TEST
+
+/* A script runs on the master while it reads CLIENT ID, or CLIENT KILL, and has ended when it reads
+ * the next command. The old connection may have commands that the master has not read, so the link
+ * does not go on without the id of the new one, or before the old one is killed. */
+START_TEST(link_that_cannot_kill_its_old_connection_is_closed)
+{
+    static const char busy[] = "BUSY Redis is busy running a script.";
+    const struct redis_reply refusal = {.kind = RESP_ERROR, .str = busy, .len = sizeof(busy) - 1};
+    const struct redis_reply fine = {.kind = RESP_STATUS, .str = "OK", .len = 2};
+    const struct redis_reply id = {.kind = RESP_INTEGER, .integer = 7};
+    const struct redis_reply info = {
+        .kind = RESP_STRING, .str = "run_id:0123456789012345678901234567890123456789", .len = 47};
+    const struct redis_reply *replies[] = {&fine, &id, &info};
+    const struct link *link = reconnect(0);
+    for (unsigned i = 0; i < (_i == 0 ? 1 : 3); i++)
+        ck_assert(engine_on_replies(&w.engine, 0, CHANNEL_COMMANDS, replies[i], 1, w.now_ns));
+    ck_assert(!engine_on_replies(&w.engine, 0, CHANNEL_COMMANDS, &refusal, 1, w.now_ns));
+    ck_assert_int_eq(link->state, LINK_DOWN);
+    ck_assert_int_eq(link->reason, REASON_BUSY);
 }
 END_TEST
 
@@ -200,6 +221,7 @@ Suite *test_suite(void)
     tcase_add_test(cases, latency_is_not_known_before_the_first_round_is_answered);
     tcase_add_test(cases, unsolicited_reply_closes_the_link);
     tcase_add_test(cases, refused_greeting_names_the_reason);
+    tcase_add_loop_test(cases, link_that_cannot_kill_its_old_connection_is_closed, 0, 2);
     tcase_add_test(cases, master_with_too_many_clients_is_recognized);
     tcase_add_test(cases, text_of_an_unknown_error_is_kept);
     tcase_add_test(cases, text_of_an_acl_error_is_kept);
