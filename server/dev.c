@@ -56,16 +56,13 @@ static bool wait_for_master(struct dev *dev, unsigned master, struct error *erro
     while (access(socket.text, F_OK) != 0) {
         if (waitpid(dev->masters[master], &status, WNOHANG) == dev->masters[master]) {
             dev->masters[master] = 0;
-            error_set(error, "%s",
-                      WIFEXITED(status) && WEXITSTATUS(status) == 127
-                          ? "redis-server was not found: install it (apt-get install redis-server)"
-                          : "redis-server exited immediately; start it by hand to see why");
-            return false;
+            return error_set(
+                error, WIFEXITED(status) && WEXITSTATUS(status) == 127
+                           ? "redis-server was not found: install it (apt-get install redis-server)"
+                           : "redis-server exited immediately; start it by hand to see why");
         }
-        if (clock_now_ns() > give_up_ns) {
-            error_set(error, "redis-server did not create its socket within 10s");
-            return false;
-        }
+        if (clock_now_ns() > give_up_ns)
+            return error_set(error, "redis-server did not create its socket within 10s");
         nanosleep(&moment, NULL);
     }
     return true;
@@ -95,10 +92,9 @@ bool dev_start(struct dev *dev, struct config *config, struct error *error)
     int len = snprintf(dev->directory, sizeof(dev->directory), "%s/redlockd-dev-XXXXXX",
                        temporary_directory());
     if (len < 0 || mkdtemp(dev->directory) == NULL) {
-        error_set(error, "cannot create a directory in %s: %s", temporary_directory(),
-                  strerror(errno));
         dev->directory[0] = '\0';
-        return false;
+        return error_set(error, "cannot create a directory in %s: %s", temporary_directory(),
+                         strerror(errno));
     }
     for (unsigned i = 0; i < DEV_MASTERS; i++) {
         dev->masters[i] = fork();
@@ -106,18 +102,15 @@ bool dev_start(struct dev *dev, struct config *config, struct error *error)
             become_master(dev, i, self);
         if (dev->masters[i] < 0) {
             dev->masters[i] = 0;
-            error_set(error, "cannot fork: %s", strerror(errno));
-            return false;
+            return error_set(error, "cannot fork: %s", strerror(errno));
         }
     }
     for (unsigned i = 0; i < DEV_MASTERS; i++) {
         if (!wait_for_master(dev, i, error))
             return false;
         config->node_count = i + 1;
-        if (!name_node(dev, i, &config->nodes[i])) {
-            error_set(error, "not enough memory");
-            return false;
-        }
+        if (!name_node(dev, i, &config->nodes[i]))
+            return error_set(error, "not enough memory");
     }
     return true;
 }

@@ -26,8 +26,8 @@ static bool fail(struct error *error, const char *word, size_t len, const char *
 static bool fail_no_unit(struct error *error, const char *word, size_t len)
 {
     int shown = len > QUOTED_MAX ? QUOTED_MAX : (int)len;
-    error_set(error, "%.*s has no unit: %.*ss or %.*sms?", shown, word, shown, word, shown, word);
-    return false;
+    return error_set(error, "%.*s has no unit: %.*ss or %.*sms?", shown, word, shown, word, shown,
+                     word);
 }
 
 bool duration_parse(const char *text, int64_t *ms, struct error *error)

@@ -123,11 +123,10 @@ static bool check_removed(const struct clients *clients, const struct listeners_
         const struct listener *listener = clients->listeners[i];
         if (!listener->from_systemd || is_among(listener, change->wanted, change->count))
             continue;
-        error_set(error,
-                  "%.100s: systemd owns this socket; remove it from redlockd.socket and restart "
-                  "both units",
-                  listener->address);
-        return false;
+        return error_set(error,
+                         "%.100s: systemd owns this socket; remove it from redlockd.socket and "
+                         "restart both units",
+                         listener->address);
     }
     return true;
 }

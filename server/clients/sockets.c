@@ -42,10 +42,9 @@ bool sockets_init(struct sockets *sockets, struct error *error)
 {
     *sockets = (struct sockets){0};
     int count = systemd_sockets(&sockets->first);
-    if (count < 0) {
-        error_set(error, "cannot use the sockets passed by systemd; restart redlockd.socket");
-        return false;
-    }
+    if (count < 0)
+        return error_set(error,
+                         "cannot use the sockets passed by systemd; restart redlockd.socket");
     sockets->count = (unsigned)count;
     for (unsigned i = 0; i < sockets->count; i++) {
         int fd = sockets->first + (int)i;
@@ -59,9 +58,8 @@ bool sockets_init(struct sockets *sockets, struct error *error)
             wrong = "cannot be made non-blocking";
         if (wrong == NULL)
             continue;
-        error_set(error, "the sockets passed by systemd %s", wrong);
         sockets_deinit(sockets);
-        return false;
+        return error_set(error, "the sockets passed by systemd %s", wrong);
     }
     return true;
 }
@@ -106,11 +104,10 @@ bool sockets_all_taken(const struct sockets *sockets, struct error *error)
         if (sockets->taken & UINT32_C(1) << i)
             continue;
         bound_name(sockets->first + (int)i, name);
-        error_set(error,
-                  "systemd passes a socket for %s, which is not under `listen`; add it there or "
-                  "remove it from redlockd.socket",
-                  name);
-        return false;
+        return error_set(error,
+                         "systemd passes a socket for %s, which is not under `listen`; add it "
+                         "there or remove it from redlockd.socket",
+                         name);
     }
     return true;
 }

@@ -32,10 +32,8 @@ static bool load(SSL_CTX *context, const struct config_tls *config, struct error
     };
     struct error why;
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
-        if (files[i].path != NULL && !files[i].load(context, files[i].path, &why)) {
-            error_set(error, "%.100s %.130s", files[i].path, why.text);
-            return false;
-        }
+        if (files[i].path != NULL && !files[i].load(context, files[i].path, &why))
+            return error_set(error, "%.100s %.130s", files[i].path, why.text);
     return true;
 }
 
@@ -48,8 +46,7 @@ static bool init(struct tls *tls, const SSL_METHOD *method, const struct config_
     if (context == NULL || SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION) != 1 ||
         SSL_CTX_set_cipher_list(context, ciphers) != 1) {
         SSL_CTX_free(context);
-        error_set(error, "OpenSSL cannot create a TLS context");
-        return false;
+        return error_set(error, "OpenSSL cannot create a TLS context");
     }
     SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
     /* Free the buffers of idle connections. */
