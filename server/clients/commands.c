@@ -45,11 +45,12 @@ static bool take_command(struct session *session, const struct command_reader *c
     }
     if (words->count == 0)
         return true;
-    if (!resp_session_has(words))
+    const struct resp_command *command = resp_session_find(words);
+    if (command == NULL)
         return take_request(session, commands);
-    if (resp_session_is_exclusive(words) && !is_alone(session))
+    if (command->exclusive && !is_alone(session))
         return false;
-    resp_session_run(session, words);
+    resp_session_run(session, command, words);
     return true;
 }
 

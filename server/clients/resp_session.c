@@ -290,16 +290,7 @@ static void run_ping(struct session *session, const struct request_words *words)
     run_echo(session, words);
 }
 
-/* The number of words includes the name of the command. */
-static const struct command {
-    const char *name;
-    unsigned least;
-    unsigned most;
-    bool exclusive;
-    bool without_auth;
-    void (*run)(struct session *session, const struct request_words *words);
-    const char *usage;
-} commands[] = {
+static const struct resp_command commands[] = {
     {"HELLO", 1, 8, true, true, run_hello, "[2|3] [AUTH <user> <secret>] [SETNAME <label>]"},
     {"AUTH", 2, 3, true, true, run_auth, "[<user>] <secret>"},
     {"RESET", 1, 1, true, true, run_reset, "no arguments"},
@@ -313,29 +304,19 @@ static const struct command {
     {"INFO", 1, REQUEST_WORDS_MAX, false, false, resp_docs_info, "[<section> ...]"},
 };
 
-static const struct command *find(const struct request_words *words)
+const struct resp_command *resp_session_find(const struct request_words *words)
 {
     for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
-        if (request_word_is(&words->word[0], commands[i].name))
+        /* PING without a message is a request of redlockd. */
+        if (request_word_is(&words->word[0], commands[i].name) &&
+            (commands[i].run != run_ping || words->count > 1))
             return &commands[i];
     return NULL;
 }
 
-bool resp_session_has(const struct request_words *words)
+void resp_session_run(struct session *session, const struct resp_command *command,
+                      const struct request_words *words)
 {
-    const struct command *command = find(words);
-    /* PING without a message is a request of redlockd. */
-    return command != NULL && (command->run != run_ping || words->count > 1);
-}
-
-bool resp_session_is_exclusive(const struct request_words *words)
-{
-    return find(words)->exclusive;
-}
-
-void resp_session_run(struct session *session, const struct request_words *words)
-{
-    const struct command *command = find(words);
     char text[128];
     session->requests++;
     if (!command->without_auth && !session->identity.acl.known) {

@@ -11,15 +11,24 @@
 
 struct session;
 
-/* Whether the command is one of those. */
-bool resp_session_has(const struct request_words *words);
+/* The number of words includes the name of the command. */
+struct resp_command {
+    const char *name;
+    unsigned least;
+    unsigned most;
+    bool exclusive; /* waits for earlier commands to be answered, because it changes the connection
+                     */
+    bool without_auth;
+    void (*run)(struct session *session, const struct request_words *words);
+    const char *usage;
+};
 
-/* Whether the command changes the connection, so that it has to wait until all earlier commands are
- * answered. */
-bool resp_session_is_exclusive(const struct request_words *words);
+/* NULL: the command is not one of those. */
+const struct resp_command *resp_session_find(const struct request_words *words);
 
 /* Run the command and write its reply. */
-void resp_session_run(struct session *session, const struct request_words *words);
+void resp_session_run(struct session *session, const struct resp_command *command,
+                      const struct request_words *words);
 
 /* --- resp_docs.c: COMMAND and INFO, which describe the server --- */
 
