@@ -151,7 +151,7 @@ enum auth_result auth_try(struct auth *auth, struct auth_identity *identity,
         users_by_secret(&auth->users, credentials->secret, credentials->secret_len, &fingerprint);
     if (user != NULL && is_named(user, credentials)) {
         if (identity->state == AUTH_BY_SECRET)
-            return user == identity->user ? AUTH_REPEATED : AUTH_AGAIN;
+            return user == identity->user ? AUTH_IGNORED : AUTH_AGAIN;
         set_state(auth, identity, AUTH_BY_SECRET, user);
         return AUTH_ACCEPTED;
     }
@@ -159,21 +159,6 @@ enum auth_result auth_try(struct auth *auth, struct auth_identity *identity,
     *news =
         auth_throttle_note(&auth->auth_throttle, &identity->client_address, fingerprint, now_ns);
     return AUTH_WRONG;
-}
-
-const struct auth_reply *auth_reply(enum auth_result result)
-{
-    static const struct auth_reply replies[] = {
-        [AUTH_ACCEPTED] = {"OK", "OK", ""},
-        [AUTH_IGNORED] = {"OK", "OK", ""},
-        [AUTH_REPEATED] = {"OK", "OK", ""},
-        [AUTH_AGAIN] = {"DENIED", "ERR",
-                        "this connection has already authenticated; open another one"},
-        /* The secret was not checked, so the client may retry it. */
-        [AUTH_LIMITED] = {"LIMIT", "LIMIT", "secrets"},
-        [AUTH_WRONG] = {"DENIED", "WRONGPASS", "wrong secret"},
-    };
-    return &replies[result];
 }
 
 /* --- the users --- */

@@ -91,12 +91,13 @@ bool auth_displace(struct auth *auth);
 
 enum auth_result {
     AUTH_ACCEPTED, /* the connection is now AUTH_BY_SECRET */
-    AUTH_IGNORED,  /* no users are configured: any secret is accepted, so that clients can be given
-                      secrets before the daemon */
-    AUTH_AGAIN,    /* the connection had already authenticated */
-    AUTH_REPEATED, /* the same, with the secret of its user; only if it may repeat */
-    AUTH_LIMITED,  /* too many wrong secrets from this client address: the secret is not checked */
-    AUTH_WRONG,    /* no user has this secret */
+    /* The secret is fine and changes nothing. Either no users are configured: any secret is
+     * accepted, so that clients can be given secrets before the daemon. Or the connection has
+     * authenticated as the user with this secret, and may repeat that. */
+    AUTH_IGNORED,
+    AUTH_AGAIN,   /* the connection had already authenticated */
+    AUTH_LIMITED, /* too many wrong secrets from this client address: the secret is not checked */
+    AUTH_WRONG,   /* no user has this secret */
 };
 
 /* What a client presents. */
@@ -113,16 +114,6 @@ struct auth_credentials {
 enum auth_result auth_try(struct auth *auth, struct auth_identity *identity,
                           const struct auth_credentials *credentials, int64_t now_ns,
                           enum auth_throttle_news *news);
-
-/* The reply to the client: its first word in the line protocol, the first word of the RESP error,
- * and the text that follows; "" after OK. */
-struct auth_reply {
-    const char *word;
-    const char *resp_word;
-    const char *text;
-};
-
-const struct auth_reply *auth_reply(enum auth_result result);
 
 /*
  * Replace the users after a reload. Call auth_renew_users(), which moves the old users to *before,

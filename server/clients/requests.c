@@ -29,17 +29,29 @@ static void log_wrong_secret(const struct session *session, enum auth_throttle_n
 bool requests_authenticate(struct session *session, const struct request *request,
                            const struct auth_credentials *credentials)
 {
+    /* The first word in the line protocol and in RESP, and the text that follows. */
+    static const struct {
+        const char *word;
+        const char *resp_word;
+        const char *text;
+    } refusals[] = {
+        [AUTH_AGAIN] = {"DENIED", "ERR",
+                        "this connection has already authenticated; open another one"},
+        /* The secret was not checked, so the client may retry it. */
+        [AUTH_LIMITED] = {"LIMIT", "LIMIT", "secrets"},
+        [AUTH_WRONG] = {"DENIED", "WRONGPASS", "wrong secret"},
+    };
     enum auth_throttle_news news;
     enum auth_result result = auth_try(&session->clients->auth, &session->identity, credentials,
                                        session->lines_ns, &news);
-    const struct auth_reply *reply = auth_reply(result);
     if (result == AUTH_ACCEPTED)
         session_log_authenticated(session);
     if (result == AUTH_WRONG)
         log_wrong_secret(session, news);
-    if (result == AUTH_ACCEPTED || result == AUTH_IGNORED || result == AUTH_REPEATED)
+    if (result == AUTH_ACCEPTED || result == AUTH_IGNORED)
         return true;
-    session_write_refusal(session, request, reply->word, reply->resp_word, reply->text);
+    session_write_refusal(session, request, refusals[result].word, refusals[result].resp_word,
+                          refusals[result].text);
     /* Redis clients send more commands without waiting for the reply. If the connection were
      * closed, they could report that they cannot write, instead of the reply. The connection is
      * closed after auth_timeout. */
