@@ -230,11 +230,6 @@ void engine_self_test(struct engine *engine, unsigned node, int64_t now_ns)
     self_test_start(&engine->flights, node, now_ns);
 }
 
-enum reason engine_refuses_vote(const struct engine *engine, unsigned node, int64_t now_ns)
-{
-    return master_refuses_vote(&engine->flights.masters[node], now_ns);
-}
-
 /* --- the end of a pass --- */
 
 /* Can a held-back request start? It can if many have started in one pass, or the limit has grown.

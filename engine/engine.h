@@ -86,9 +86,6 @@ void engine_flush(struct engine *engine, int64_t now_ns);
  * (flight/self_test.h). The results go to io.self_tested() and io.lease_found(). */
 void engine_self_test(struct engine *engine, unsigned node, int64_t now_ns);
 
-/* Why this node has no vote at now_ns; REASON_NONE: it has one. */
-enum reason engine_refuses_vote(const struct engine *engine, unsigned node, int64_t now_ns);
-
 /*
  * Call engine_on_timer() at engine_deadline_ns(); an early call is harmless. heard_ns, at most
  * now_ns: every reply that had arrived by then has been handled. A round or a master is late only

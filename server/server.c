@@ -246,7 +246,7 @@ static void finish_task(struct server *server, enum engine_progress progress, un
 {
     const char *task = server->task.reset_set != NULL ? "reset_set" : "bootstrap";
     server->failed = progress != ENGINE_DONE;
-    enum reason reason = engine_refuses_vote(server->engine, node, clock_now_ns());
+    enum reason reason = engine_view_master(server->engine, node, clock_now_ns()).vote;
     bool old_runs = progress != ENGINE_DONE && log_old_daemons(server);
     if (progress == ENGINE_DONE)
         log_event(&server->log, CONFIG_LOG_INFO, "task_done",

@@ -604,7 +604,8 @@ void checker_end(struct sim *sim, unsigned index)
         if (sim->requests[i].state != REQUEST_FREE && sim->requests[i].daemon == index)
             checker_violation(sim, "client %u never got a reply", sim->requests[i].client);
     for (unsigned node = 0; node < sim->node_count; node++) {
-        enum reason reason = engine_refuses_vote(engine, node, daemon_clock_ns(sim, index));
+        enum reason reason =
+            master_refuses_vote(&engine->flights.masters[node], daemon_clock_ns(sim, index));
         /* With tight limits, a heartbeat may fill the link for a moment. The grants of
          * check_waiters() (run.c) then show that masters vote. */
         if (reason != REASON_NONE && !(reason == REASON_BACKLOG && bounds_are_in_force()))

@@ -65,8 +65,8 @@ static bool is_healthy(struct sim *sim, unsigned index, unsigned daemon)
            master->blocked_ns[daemon][1] <= sim->now_ns &&
            !is_stalled(sim, sim->daemons[daemon].wires[index][CHANNEL_COMMANDS]) &&
            !is_stalled(sim, sim->daemons[daemon].wires[index][CHANNEL_TRACKING]) &&
-           engine_refuses_vote(&sim->daemons[daemon].engine, index, daemon_clock_ns(sim, daemon)) ==
-               REASON_NONE;
+           master_refuses_vote(&sim->daemons[daemon].engine.flights.masters[index],
+                               daemon_clock_ns(sim, daemon)) == REASON_NONE;
 }
 
 static void sample(struct sim *sim, unsigned daemon, const struct resource *resource,

@@ -181,7 +181,8 @@ void cluster_deinit(struct cluster *cluster)
 
 const char *cluster_vote(const struct cluster *cluster, unsigned node)
 {
-    return reason_word(engine_refuses_vote(&cluster->engine, node, cluster->now_ns));
+    return reason_word(
+        master_refuses_vote(&cluster->engine.flights.masters[node], cluster->now_ns));
 }
 
 /* --- faults of masters --- */

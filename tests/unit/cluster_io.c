@@ -102,7 +102,7 @@ static void io_vote_changed(void *context, unsigned node, enum reason before, en
 {
     const struct cluster *cluster = context;
     ck_assert_int_ne(before, reason);
-    ck_assert_int_eq(engine_refuses_vote(&cluster->engine, node, now_ns), reason);
+    ck_assert_int_eq(master_refuses_vote(&cluster->engine.flights.masters[node], now_ns), reason);
     /* Operators are told how long the reason lasts. */
     ck_assert_int_ge(guard_refuses_until_ns(&cluster->engine.flights.guard, node, now_ns), now_ns);
 }
