@@ -235,10 +235,10 @@ static void take_sample(struct server *server)
     struct status status;
     status_take(&status, server, clock_now_ns());
     struct status_history_sample sample = {
-        .granted = status.stats.outcomes[ROUND_ACQUIRE][OUTCOME_OK],
+        .granted = status.engine.stats->outcomes[ROUND_ACQUIRE][OUTCOME_OK],
         .voting = status.voting,
     };
-    for (unsigned i = 0; i < status.node_count; i++) {
+    for (unsigned i = 0; i < status.engine.node_count; i++) {
         const struct status_node *node = &status.nodes[i];
         sample.round_trip_us[i] = node->state != LINK_UP            ? -1
                                   : node->round_trip_us < INT32_MAX ? (int32_t)node->round_trip_us

@@ -56,12 +56,12 @@ static void write_outcomes(const struct status *status, struct text *text)
             exposition_number(
                 &metric,
                 LABELS("verb", status_kind_word(kind), "outcome", status_outcome_word(outcome)),
-                status->stats.outcomes[kind][outcome]);
+                status->engine.stats->outcomes[kind][outcome]);
 }
 
 static void write_requests(const struct status *status, struct text *text)
 {
-    const struct engine_stats *stats = &status->stats;
+    const struct engine_stats *stats = status->engine.stats;
     struct metric metric = exposition_metric(text, "redlockd_requests_total", "counter",
                                              "Well-formed requests from clients.");
     for (unsigned verb = 0; verb < VERB_COUNT; verb++) {
@@ -113,29 +113,30 @@ static void write_requests(const struct status *status, struct text *text)
 
 static void write_locks(const struct status *status, struct text *text)
 {
-    gauge(text, "redlockd_waiters", "LOCKs with WAIT in the queues.", status->waiting);
+    const struct engine_view *engine = &status->engine;
+    gauge(text, "redlockd_waiters", "LOCKs with WAIT in the queues.", engine->waiting);
     gauge(text, "redlockd_requests_held_back", "Requests that wait for their round to start.",
-          status->held_back);
+          engine->held_back);
     gauge(text, "redlockd_rounds_limit",
           "Rounds in flight from which on requests are held back; it adapts to the masters.",
-          status->rounds_limit);
+          engine->limit);
     gauge(text, "redlockd_resources_waited_for", "Resources that have waiters.",
-          status->waited_for);
+          engine->waited_for);
     gauge(text, "redlockd_slots_waited_for", "Slots that LOCKs with SLOTS wait for.",
-          status->slots);
+          engine->slots);
     gauge(text, "redlockd_slots_waited_for_held",
-          "Of these slots, those that are held, as far as this daemon knows.", status->slots_held);
+          "Of these slots, those that are held, as far as this daemon knows.", engine->slots_held);
     gauge(text, "redlockd_locks",
-          "Locks granted through this daemon and not released or expired yet.", status->locks);
-    gauge(text, "redlockd_holds", "Locks with HOLD held by connected clients.", status->holds);
+          "Locks granted through this daemon and not released or expired yet.", engine->locks);
+    gauge(text, "redlockd_holds", "Locks with HOLD held by connected clients.", engine->holds);
     counter(text, "redlockd_hold_renewals_total", "Extensions of HOLDs by the daemon.",
-            status->stats.renewals);
+            engine->stats->renewals);
     struct metric metric =
         exposition_metric(text, "redlockd_holds_lost_total", "counter",
                           "Locks with HOLD that were lost, by the reason in LOST.");
     for (unsigned loss = 0; loss < ENGINE_LOSSES; loss++)
         exposition_number(&metric, LABEL("reason", engine_losses[loss].word),
-                          status->stats.losses[loss]);
+                          engine->stats->losses[loss]);
 }
 
 static void write_clients(const struct status *status, struct text *text)
@@ -169,7 +170,7 @@ static void write_clients(const struct status *status, struct text *text)
     exposition_number(&metric, LABEL("listener", "admin"), status->admin_rejected);
     exposition_number(&metric, LABEL("listener", "metrics"), status->metrics_rejected);
     gauge(text, "redlockd_rounds_in_flight",
-          "Rounds with a command that a master has not answered yet.", status->rounds_in_flight);
+          "Rounds with a command that a master has not answered yet.", status->engine.rounds);
 }
 
 /* --- the masters --- */
@@ -177,7 +178,7 @@ static void write_clients(const struct status *status, struct text *text)
 static void write_votes(const struct status *status, struct text *text)
 {
     const struct status_node *node;
-    const struct status_node *const end = status->nodes + status->node_count;
+    const struct status_node *const end = status->nodes + status->engine.node_count;
     struct metric metric =
         exposition_metric(text, "redlockd_node_vote", "gauge", "1 if the master can vote, else 0.");
     for (node = status->nodes; node < end; node++)
@@ -195,15 +196,16 @@ static void write_votes(const struct status *status, struct text *text)
         exposition_seconds(&metric, LABEL("node", node->name), node->no_vote_ns);
     metric = exposition_metric(text, "redlockd_node_votes_refused_total", "counter",
                                "Rounds decided while the master had no vote, by reason.");
-    for (unsigned i = 0; i < status->node_count; i++)
+    for (unsigned i = 0; i < status->engine.node_count; i++)
         for (unsigned reason = 0; reason < REASON_COUNT; reason++)
-            if (status->stats.refused[i][reason] > 0)
+            if (status->engine.stats->refused[i][reason] > 0)
                 exposition_number(&metric,
                                   LABELS("node", status->nodes[i].name, "reason",
                                          reason_word((enum reason)reason)),
-                                  status->stats.refused[i][reason]);
-    gauge(text, "redlockd_nodes", "Masters in the configuration.", status->node_count);
-    gauge(text, "redlockd_nodes_needed", "Masters that have to vote: the quorum.", status->quorum);
+                                  status->engine.stats->refused[i][reason]);
+    gauge(text, "redlockd_nodes", "Masters in the configuration.", status->engine.node_count);
+    gauge(text, "redlockd_nodes_needed", "Masters that have to vote: the quorum.",
+          status->engine.quorum);
     gauge(text, "redlockd_nodes_voting", "Masters that can vote now.", status->voting);
     gauge(text, "redlockd_ready", "1 if locks can be granted, else 0, like /readyz.",
           status_is_ready(status));
@@ -214,7 +216,7 @@ static void write_links(const struct status *status, struct text *text)
     static const enum link_state states[] = {LINK_DOWN, LINK_OPENING, LINK_GREETING, LINK_UP,
                                              LINK_SUSPECT};
     const struct status_node *node;
-    const struct status_node *const end = status->nodes + status->node_count;
+    const struct status_node *const end = status->nodes + status->engine.node_count;
     struct metric metric = exposition_metric(
         text, "redlockd_node_state", "gauge",
         "1 for the current state of the connection to the master, 0 for the other states.");
@@ -244,7 +246,7 @@ static void write_links(const struct status *status, struct text *text)
         exposition_number(&metric, LABEL("node", node->name), node->forgotten);
     counter(text, "redlockd_releases_deferred_total",
             "Releases that could not be sent or confirmed at once.",
-            status->stats.deferred_releases);
+            status->engine.stats->deferred_releases);
     metric = exposition_metric(text, "redlockd_node_round_trip_seconds", "histogram",
                                "Time from a command of a round, or a heartbeat, to its reply.");
     for (node = status->nodes; node < end; node++)
@@ -254,7 +256,7 @@ static void write_links(const struct status *status, struct text *text)
 static void write_clocks(const struct status *status, struct text *text)
 {
     const struct status_node *node;
-    const struct status_node *const end = status->nodes + status->node_count;
+    const struct status_node *const end = status->nodes + status->engine.node_count;
     struct metric metric = exposition_metric(
         text, "redlockd_node_clock_offset_low_seconds", "gauge",
         "Lower bound of the master's wall clock minus this host's, from the last heartbeat.");

@@ -28,9 +28,9 @@ static const char *const health_classes[HEALTHS] = {"ok", "degraded", "down", "n
 
 static enum health health_by(const struct status *status, unsigned voting)
 {
-    if (voting < status->quorum)
+    if (voting < status->engine.quorum)
         return HEALTH_DOWN;
-    return voting == status->node_count ? HEALTH_OK : HEALTH_DEGRADED;
+    return voting == status->engine.node_count ? HEALTH_OK : HEALTH_DEGRADED;
 }
 
 static enum health health_of(const struct status *status)
@@ -55,7 +55,7 @@ static const char *plural(uint64_t count)
 
 static void write_headline(const struct status *status, struct text *text)
 {
-    unsigned without = status->node_count - status->voting;
+    unsigned without = status->engine.node_count - status->voting;
     if (status->stopping)
         text_string(text, "Stopping: no locks are granted");
     else if (!status_is_ready(status))
@@ -69,27 +69,27 @@ static void write_headline(const struct status *status, struct text *text)
 
 static void write_reserve(const struct status *status, struct text *text)
 {
-    unsigned reserve = status->voting - status->quorum;
-    if (status->voting == status->node_count)
-        text_format(text, "All %u masters vote", status->node_count);
+    unsigned reserve = status->voting - status->engine.quorum;
+    if (status->voting == status->engine.node_count)
+        text_format(text, "All %u masters vote", status->engine.node_count);
     else
-        text_format(text, "%u of %u masters vote", status->voting, status->node_count);
-    text_format(text, "; %u are needed", status->quorum);
+        text_format(text, "%u of %u masters vote", status->voting, status->engine.node_count);
+    text_format(text, "; %u are needed", status->engine.quorum);
     if (reserve == 0)
         text_string(text, ". If one more fails, no lock can be granted.");
     else
         text_format(text, ", so %u%s may fail.", reserve,
-                    status->voting == status->node_count ? "" : " more");
+                    status->voting == status->engine.node_count ? "" : " more");
 }
 
 static void write_shortage(const struct status *status, struct text *text)
 {
     if (status->voting == 0)
-        text_format(text, "None of the %u masters votes", status->node_count);
+        text_format(text, "None of the %u masters votes", status->engine.node_count);
     else
-        text_format(text, "Only %u of %u masters vote%s", status->voting, status->node_count,
+        text_format(text, "Only %u of %u masters vote%s", status->voting, status->engine.node_count,
                     status->voting == 1 ? "s" : "");
-    text_format(text, "; %u are needed. ", status->quorum);
+    text_format(text, "; %u are needed. ", status->engine.quorum);
     if (status->back_ms >= 0) {
         text_string(text, "Quorum expected in ");
         html_duration(text, status->back_ms);
@@ -156,11 +156,11 @@ static void write_figures(const struct status *status, struct text *text)
     snprintf(value, sizeof(value), status->grants_a_second < 10 ? "%.1f" : "%.0f",
              status->grants_a_second);
     write_figure(text, "Granted", value, "per second");
-    snprintf(value, sizeof(value), "%zu", status->waiting);
-    snprintf(note, sizeof(note), "for %zu resource%s", status->waited_for,
-             plural(status->waited_for));
-    write_figure(text, "Waiting", value, status->waiting > 0 ? note : "no clients");
-    snprintf(value, sizeof(value), "%zu", status->holds);
+    snprintf(value, sizeof(value), "%zu", status->engine.waiting);
+    snprintf(note, sizeof(note), "for %zu resource%s", status->engine.waited_for,
+             plural(status->engine.waited_for));
+    write_figure(text, "Waiting", value, status->engine.waiting > 0 ? note : "no clients");
+    snprintf(value, sizeof(value), "%zu", status->engine.holds);
     write_figure(text, "Held", value, "with HOLD");
     snprintf(value, sizeof(value), "%zu", status->clients);
     snprintf(note, sizeof(note), "of %zu", status->clients_max);
@@ -195,7 +195,7 @@ static int32_t scale_us(const struct status *status)
     static const int32_t steps[] = {1000, 2000, 5000, 10000, 20000, 50000, 100000, 200000, 500000};
     int32_t worst = 0;
     size_t step = 0;
-    for (unsigned i = 0; i < status->node_count; i++)
+    for (unsigned i = 0; i < status->engine.node_count; i++)
         for (unsigned column = 0; column < COLUMNS; column++) {
             int32_t us = column_us(status->history, i, column);
             worst = us > worst ? us : worst;
@@ -287,7 +287,7 @@ static void write_nodes(const struct status *status, struct text *text)
                 "<section><h2>Masters <small>round trips of the last 5 min, 0 to %d&nbsp;ms"
                 "</small></h2><ul class=nodes>",
                 scale / 1000);
-    for (unsigned i = 0; i < status->node_count; i++)
+    for (unsigned i = 0; i < status->engine.node_count; i++)
         write_node(status, i, scale, text);
     text_string(text, "</ul></section>");
 }
@@ -327,9 +327,9 @@ static void write_queues(const struct status *status, struct text *text)
 {
     unsigned most = status->queues[0].waits;
     text_string(text, "<section><h2>Queues ");
-    if (status->waited_for > status->queue_count)
+    if (status->engine.waited_for > status->queue_count)
         text_format(text, "<small>the longest %u of %zu</small>", status->queue_count,
-                    status->waited_for);
+                    status->engine.waited_for);
     text_string(text, "</h2>");
     if (status->queue_count == 0) {
         text_string(text, "<p class=empty>No clients are waiting.</p></section>");

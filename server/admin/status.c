@@ -38,15 +38,15 @@ static void take_node(struct status_node *to, const struct engine *engine, unsig
 static int64_t quorum_back_ms(const struct status *status)
 {
     int64_t back_ms = -1;
-    for (unsigned i = 0; i < status->node_count; i++) {
+    for (unsigned i = 0; i < status->engine.node_count; i++) {
         const struct status_node *node = &status->nodes[i];
         unsigned by_then = status->voting;
         if (node->reason == REASON_NONE || node->back_ms < 0)
             continue;
-        for (unsigned j = 0; j < status->node_count; j++)
+        for (unsigned j = 0; j < status->engine.node_count; j++)
             by_then += status->nodes[j].reason != REASON_NONE && status->nodes[j].back_ms >= 0 &&
                        status->nodes[j].back_ms <= node->back_ms;
-        if (by_then >= status->quorum && (back_ms < 0 || node->back_ms < back_ms))
+        if (by_then >= status->engine.quorum && (back_ms < 0 || node->back_ms < back_ms))
             back_ms = node->back_ms;
     }
     return back_ms;
@@ -56,27 +56,14 @@ static int64_t quorum_back_ms(const struct status *status)
 static void take_engine(struct status *status, const struct engine *engine,
                         const struct config *config, int64_t now_ns)
 {
-    const struct engine_view view = engine_view(engine);
-    status->node_count = view.node_count;
-    status->quorum = view.quorum;
-    status->stats = *view.stats;
-    status->rounds_in_flight = view.rounds;
-    status->locks = view.locks;
-    status->holds = view.holds;
-    status->holding = view.holding;
-    status->waiting = view.waiting;
-    status->waited_for = view.waited_for;
-    status->slots = view.slots;
-    status->slots_held = view.slots_held;
-    status->held_back = view.held_back;
-    status->rounds_limit = view.limit;
-    for (unsigned i = 0; i < view.node_count; i++) {
+    status->engine = engine_view(engine);
+    for (unsigned i = 0; i < status->engine.node_count; i++) {
         take_node(&status->nodes[i], engine, i, status->wall_ns - now_ns, now_ns);
         status->nodes[i].name = config->nodes[i].name;
         status->nodes[i].url = config->nodes[i].address.url;
         status->voting += status->nodes[i].reason == REASON_NONE;
     }
-    status->back_ms = status->voting < status->quorum ? quorum_back_ms(status) : -1;
+    status->back_ms = status->voting < status->engine.quorum ? quorum_back_ms(status) : -1;
 }
 
 struct status_lock status_lock_of(const struct resource_view *resource, int64_t now_ns)
@@ -159,7 +146,7 @@ void status_take(struct status *status, const struct server *server, int64_t now
     status->process = &server->admin.process;
     status->history = &server->history;
     status->grants_a_second = status_history_grants_a_second(&server->history, 10);
-    for (unsigned i = 0; i < status->node_count; i++) {
+    for (unsigned i = 0; i < status->engine.node_count; i++) {
         int64_t since_ns = server->history.no_vote_ns[i];
         /* The history changes as soon as a vote changes, so it can be newer than this view and say
          * that the node votes. */

@@ -75,24 +75,11 @@ struct status {
     bool stopping;
     bool reload_refused;
 
-    unsigned node_count;
-    unsigned quorum;
+    struct engine_view engine; /* the rounds, locks and waiters, and the number of masters */
     unsigned voting;
     int64_t
         back_ms; /* without a quorum: time until there is one; -1: waiting alone does not help */
     struct status_node nodes[LIMIT_NODES];
-
-    struct engine_stats stats;
-    size_t rounds_in_flight; /* rounds with a command in flight */
-    size_t locks;            /* granted through this daemon and remembered */
-    size_t holds;            /* locks with HOLD */
-    size_t holding;          /* HOLDs granted or requested */
-    size_t waiting;          /* LOCKs with WAIT in the queues */
-    size_t held_back;        /* requests that wait for their round to start */
-    unsigned rounds_limit;   /* rounds in flight from which on requests are held back */
-    size_t waited_for;       /* resources with waiters */
-    size_t slots;            /* slots that are waited for */
-    size_t slots_held;
 
     size_t clients;
     size_t clients_max;

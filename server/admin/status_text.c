@@ -17,7 +17,7 @@ static int64_t ms(int64_t ns)
 
 bool status_is_ready(const struct status *status)
 {
-    return !status->stopping && status->voting >= status->quorum;
+    return !status->stopping && status->voting >= status->engine.quorum;
 }
 
 const char *status_kind_word(unsigned kind)
@@ -99,19 +99,19 @@ void status_write_lock(const struct status_lock *lock, struct row *row)
 
 void status_write_daemon(const struct status *status, struct row *row)
 {
-    const struct engine_stats *stats = &status->stats;
+    const struct engine_stats *stats = status->engine.stats;
     row_string(row, "subject", "daemon");
     row_string(row, "version", status->version);
     row_number(row, "pid", status->pid);
     row_number(row, "uptime_ms", ms(status->uptime_ns));
     row_number(row, "clients", (int64_t)status->clients);
-    row_number(row, "rounds", (int64_t)status->rounds_in_flight);
+    row_number(row, "rounds", (int64_t)status->engine.rounds);
     row_number(row, "undone", (int64_t)stats->undone);
     row_number(row, "backfilled", (int64_t)stats->backfilled);
     row_number(row, "releases_deferred", (int64_t)stats->deferred_releases);
-    row_number(row, "waiting", (int64_t)status->waiting);
-    row_number(row, "holding", (int64_t)status->holding);
-    row_number(row, "locks", (int64_t)status->locks);
+    row_number(row, "waiting", (int64_t)status->engine.waiting);
+    row_number(row, "holding", (int64_t)status->engine.holding);
+    row_number(row, "locks", (int64_t)status->engine.locks);
     row_number(row, "acquire_rounds", (int64_t)stats->acquire_rounds);
     row_number(row, "handovers", (int64_t)stats->handovers);
     row_number(row, "key_probes", (int64_t)stats->key_probes);
@@ -120,8 +120,8 @@ void status_write_daemon(const struct status *status, struct row *row)
     row_number(row, "unauthenticated", (int64_t)status->unauthenticated);
     row_number(row, "wrong_secrets", (int64_t)status->wrong_secrets);
     row_number(row, "broken", (int64_t)stats->broken);
-    row_number(row, "held_back", (int64_t)status->held_back);
-    row_number(row, "rounds_limit", status->rounds_limit);
+    row_number(row, "held_back", (int64_t)status->engine.held_back);
+    row_number(row, "rounds_limit", status->engine.limit);
     row_number(row, "busy", (int64_t)stats->busy);
 }
 
@@ -130,13 +130,13 @@ void status_write_outcomes(const struct status *status, unsigned kind, struct ro
     row_string(row, "subject", status_kind_word(kind));
     for (unsigned outcome = 0; outcome < OUTCOME_COUNT; outcome++)
         row_number(row, status_outcome_word(outcome),
-                   (int64_t)status->stats.outcomes[kind][outcome]);
+                   (int64_t)status->engine.stats->outcomes[kind][outcome]);
 }
 
 void status_write_short(const struct status *status, struct text *text)
 {
-    text_format(text, "%u/%u voting, %zu lock%s%s", status->voting, status->node_count,
-                status->locks, status->locks == 1 ? "" : "s",
+    text_format(text, "%u/%u voting, %zu lock%s%s", status->voting, status->engine.node_count,
+                status->engine.locks, status->engine.locks == 1 ? "" : "s",
                 status->reload_refused ? "; the last reload was refused" : "");
 }
 
@@ -146,8 +146,8 @@ void status_write_ready(const struct status *status, struct text *text)
                 status_is_ready(status) ? "ready"
                 : status->stopping      ? "stopping"
                                         : "not ready",
-                status->voting, status->node_count, status->quorum);
-    for (unsigned i = 0; i < status->node_count; i++) {
+                status->voting, status->engine.node_count, status->engine.quorum);
+    for (unsigned i = 0; i < status->engine.node_count; i++) {
         const struct status_node *node = &status->nodes[i];
         if (node->reason != REASON_NONE)
             text_format(text, "node=%s vote=no reason=%s for_ms=%" PRId64 " (%s)\n", node->name,
@@ -181,7 +181,7 @@ static const char *true_or_false(bool value)
 
 static void json_nodes(const struct status *status, struct text *text)
 {
-    for (unsigned i = 0; i < status->node_count; i++) {
+    for (unsigned i = 0; i < status->engine.node_count; i++) {
         const struct status_node *node = &status->nodes[i];
         json_field(text, i > 0 ? ",\n  {" : "\n  {", "node", node->name);
         json_field(text, ",", "url", node->url);
@@ -240,9 +240,10 @@ void status_write_json(const struct status *status, struct text *text)
                 "\"held_back\":%zu,\"rounds_limit\":%u,"
                 "\"waited_for\":%zu,\"holds\":%zu,\"clients\":%zu,\"clients_max\":%zu,\n",
                 ms(status->wall_ns), ms(status->uptime_ns), true_or_false(status_is_ready(status)),
-                true_or_false(status->stopping), status->voting, status->node_count, status->quorum,
-                status->back_ms, status->grants_a_second, status->waiting, status->held_back,
-                status->rounds_limit, status->waited_for, status->holds, status->clients,
+                true_or_false(status->stopping), status->voting, status->engine.node_count,
+                status->engine.quorum, status->back_ms, status->grants_a_second,
+                status->engine.waiting, status->engine.held_back, status->engine.limit,
+                status->engine.waited_for, status->engine.holds, status->clients,
                 status->clients_max);
     text_string(text, " \"nodes\":[");
     json_nodes(status, text);

@@ -68,7 +68,7 @@ static void end_row(struct listing *listing)
 
 static void write_nodes(struct listing *listing, const struct status *status)
 {
-    for (unsigned i = 0; i < status->node_count; i++) {
+    for (unsigned i = 0; i < status->engine.node_count; i++) {
         status_write_node(&status->nodes[i], &listing->row);
         end_row(listing);
     }

@@ -188,7 +188,7 @@ static void put_clients(struct text *text, const struct status *status)
 {
     put_field(text, "connected_clients", (int64_t)status->clients);
     put_field(text, "maxclients", (int64_t)status->clients_max);
-    put_field(text, "blocked_clients", (int64_t)status->waiting);
+    put_field(text, "blocked_clients", (int64_t)status->engine.waiting);
 }
 
 /* Clients wait until `loading` is 0. */
@@ -200,10 +200,10 @@ static void put_persistence(struct text *text, const struct status *status)
 
 static void put_stats(struct text *text, const struct status *status)
 {
-    put_field(text, "locks", (int64_t)status->locks);
-    put_field(text, "holds", (int64_t)status->holds);
-    put_field(text, "waiting", (int64_t)status->waiting);
-    put_field(text, "rounds_in_flight", (int64_t)status->rounds_in_flight);
+    put_field(text, "locks", (int64_t)status->engine.locks);
+    put_field(text, "holds", (int64_t)status->engine.holds);
+    put_field(text, "waiting", (int64_t)status->engine.waiting);
+    put_field(text, "rounds_in_flight", (int64_t)status->engine.rounds);
 }
 
 static void put_replication(struct text *text, const struct status *status)
@@ -214,9 +214,9 @@ static void put_replication(struct text *text, const struct status *status)
 
 static void put_masters(struct text *text, const struct status *status)
 {
-    put_field(text, "masters", status->node_count);
+    put_field(text, "masters", status->engine.node_count);
     put_field(text, "masters_voting", status->voting);
-    put_field(text, "quorum", status->quorum);
+    put_field(text, "quorum", status->engine.quorum);
 }
 
 static const struct section {

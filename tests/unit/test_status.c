@@ -11,6 +11,7 @@
 
 static char buf[LIMIT_HTTP_BODY];
 static struct status_history history;
+static struct engine_stats stats;
 static struct status status;
 
 /* Five masters, all of which vote. */
@@ -18,10 +19,10 @@ static void begin(void)
 {
     static const char *const names[LIMIT_NODES] = {"a", "b", "c", "d", "e"};
     status_history_init(&history, 1);
+    stats = (struct engine_stats){0};
     status = (struct status){.cluster = "main",
                              .version = "0",
-                             .node_count = 5,
-                             .quorum = 3,
+                             .engine = {.node_count = 5, .quorum = 3, .stats = &stats},
                              .voting = 5,
                              .back_ms = -1,
                              .clients_max = 10,
@@ -131,7 +132,7 @@ START_TEST(hostile_names_are_shown_as_text)
     static const char name[] = "</td><script>alert(1)</script>";
     struct status_lock *queue = &status.queues[0];
     status.queue_count = 1;
-    status.waited_for = 1;
+    status.engine.waited_for = 1;
     *queue = (struct status_lock){.resource = name,
                                   .resource_len = sizeof(name) - 1,
                                   .waits = 3,
@@ -153,7 +154,7 @@ END_TEST
 START_TEST(queue_for_slots_shows_how_many_are_held)
 {
     status.queue_count = 1;
-    status.waited_for = 1;
+    status.engine.waited_for = 1;
     status.queues[0] = (struct status_lock){
         .resource = "deploys", .resource_len = 7, .waits = 3, .slots = 10, .slots_held = 9};
     expect_shown("deploys</td>");
@@ -221,7 +222,7 @@ START_TEST(largest_page_fits_its_buffer)
     memset(name, 'n', LIMIT_NODE_NAME);
     memset(url, '&', LIMIT_URL - 1);
     memset(resource, '"', sizeof(resource));
-    status.node_count = LIMIT_NODES;
+    status.engine.node_count = LIMIT_NODES;
     status.voting = 0;
     for (unsigned i = 0; i < LIMIT_NODES; i++)
         status.nodes[i] = (struct status_node){.name = name,
@@ -353,10 +354,10 @@ static const char *stats_line(bool unlocks)
 
 START_TEST(stats_lines_count_requests_and_outcomes)
 {
-    status.stats.outcomes[ROUND_RELEASE][OUTCOME_GONE] = 3;
+    stats.outcomes[ROUND_RELEASE][OUTCOME_GONE] = 3;
     status.pid = 7;
     status.uptime_ns = 5 * NS_PER_S;
-    status.stats.handovers = 2;
+    stats.handovers = 2;
     ck_assert_str_eq(stats_line(true), "subject=unlock ok=0 gone=3 held=0 free=0 "
                                        "noquorum=0 late=0 limit=0 shutdown=0 outbid=0");
     ck_assert_str_eq(stats_line(false),
@@ -389,7 +390,7 @@ START_TEST(systemd_status_fits_on_one_line)
 {
     without_vote(1, REASON_FLUSHED, 48000);
     ck_assert_str_eq(write_with(status_write_short), "4/5 voting, 0 locks");
-    status.locks = 1;
+    status.engine.locks = 1;
     status.reload_refused = true;
     ck_assert_str_eq(write_with(status_write_short),
                      "4/5 voting, 1 lock; the last reload was refused");
