@@ -296,24 +296,25 @@ static void write_nodes(const struct status *status, struct text *text)
 
 static void write_holder(const struct status_lock *queue, struct text *text)
 {
-    if (queue->slots > 0)
-        text_format(text, "%u of %u slots%s", queue->slots_held, queue->slots,
-                    queue->held ? "; the lock with the same name: " : "");
-    if (!queue->held && queue->slots > 0)
+    const struct resource_view *resource = &queue->resource;
+    if (resource->slots > 0)
+        text_format(text, "%u of %u slots%s", resource->slots_held, resource->slots,
+                    resource->locked ? "; the lock with the same name: " : "");
+    if (!resource->locked && resource->slots > 0)
         return;
-    if (!queue->held) {
-        text_string(text, queue->acquiring
+    if (!resource->locked) {
+        text_string(text, resource->acquiring
                               ? "<span class=quiet>being acquired</span>"
                               : "<span class=quiet>not held through this daemon</span>");
         return;
     }
-    if (queue->client[0] != '\0')
-        html_string(text, queue->client);
+    if (resource->client[0] != '\0')
+        html_string(text, resource->client);
     else
-        text_format(text, "client %" PRIu64, queue->client_id);
+        text_format(text, "client %" PRIu64, resource->client_id);
     text_string(text, " <span class=quiet>for ");
     html_duration(text, queue->held_ms);
-    if (queue->hold) {
+    if (resource->hold) {
         text_string(text, ", with HOLD");
     } else {
         text_string(text, ", ");
@@ -325,7 +326,7 @@ static void write_holder(const struct status_lock *queue, struct text *text)
 
 static void write_queues(const struct status *status, struct text *text)
 {
-    unsigned most = status->queues[0].waits;
+    unsigned most = status->queues[0].resource.waits;
     text_string(text, "<section><h2>Queues ");
     if (status->engine.waited_for > status->queue_count)
         text_format(text, "<small>the longest %u of %zu</small>", status->queue_count,
@@ -340,13 +341,14 @@ static void write_queues(const struct status *status, struct text *text)
                       "<th>Held by</th></tr></thead><tbody>");
     for (unsigned i = 0; i < status->queue_count; i++) {
         const struct status_lock *queue = &status->queues[i];
+        const struct resource_view *resource = &queue->resource;
         text_string(text, "<tr><td class=name>");
-        html_bytes(text, queue->resource, queue->resource_len, NAME_SHOWN);
+        html_bytes(text, resource->name, resource->name_len, NAME_SHOWN);
         text_format(text,
                     "</td><td class=queue><b>%u</b><svg class=bar viewBox=\"0 0 100 8\" "
                     "preserveAspectRatio=none aria-hidden=true><rect width=%u height=8 /></svg>"
                     "</td><td>",
-                    queue->waits, 100 * queue->waits / most);
+                    resource->waits, 100 * resource->waits / most);
         write_holder(queue, text);
         text_string(text, "</td></tr>");
     }

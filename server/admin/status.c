@@ -68,22 +68,9 @@ static void take_engine(struct status *status, const struct engine *engine,
 
 struct status_lock status_lock_of(const struct resource_view *resource, int64_t now_ns)
 {
-    struct status_lock lock = {
-        .resource = resource->name,
-        .resource_len = resource->name_len,
-        .queued = resource->queued,
-        .waits = resource->waits,
-        .slots = resource->slots,
-        .slots_held = resource->slots_held,
-        .acquiring = resource->acquiring,
-        .held = resource->locked,
-    };
+    struct status_lock lock = {.resource = *resource};
     if (!resource->locked)
         return lock;
-    lock.hold = resource->hold;
-    memcpy(lock.token, resource->token, sizeof(lock.token) - 1);
-    lock.client = resource->client;
-    lock.client_id = resource->client_id;
     lock.held_ms = (now_ns - resource->since_ns) / NS_PER_MS;
     if (resource->until_ns > now_ns)
         lock.left_ms = (resource->until_ns - now_ns) / NS_PER_MS;
@@ -98,7 +85,7 @@ void status_take_queues(struct status *status, const struct engine *engine, int6
     for (unsigned i = 0;
          i < STATUS_QUEUES_EXAMINED && engine_next_waited_for(engine, &place, &resource); i++) {
         unsigned at = status->queue_count;
-        while (at > 0 && status->queues[at - 1].waits < resource.waits)
+        while (at > 0 && status->queues[at - 1].resource.waits < resource.waits)
             at--;
         if (at == STATUS_QUEUES)
             continue;

@@ -49,20 +49,9 @@ struct status_node {
 
 /* A resource that is locked or waited for through this daemon. */
 struct status_lock {
-    const char *resource;
-    size_t resource_len;
-    unsigned queued; /* requests in the queue */
-    unsigned waits;  /* LOCKs with WAIT in the queue */
+    struct resource_view resource;
     unsigned place;  /* position in the queue of the client that requests the listing; 0: none */
-    unsigned slots;  /* with SLOTS: how many slots there are; 0: no LOCK with SLOTS waits */
-    unsigned slots_held;
-    bool acquiring;     /* an acquire round for the first waiter is in flight */
-    bool held;          /* granted through this daemon; else the fields below are unset */
-    bool hold;          /* granted with HOLD */
-    char token[9];      /* the first 8 digits; the whole token is the right to release the lock */
-    const char *client; /* set by NAME; "" if unset */
-    uint64_t client_id;
-    int64_t held_ms;
+    int64_t held_ms; /* if it is locked; otherwise 0, like left_ms */
     int64_t left_ms;
 };
 

@@ -68,32 +68,35 @@ void status_write_node(const struct status_node *node, struct row *row)
 
 static void write_holder(const struct status_lock *lock, struct row *row)
 {
-    if (!lock->held) {
+    const struct resource_view *resource = &lock->resource;
+    if (!resource->locked) {
         row_none(row, "token");
         row_none(row, "client");
         row_none(row, "name");
     } else {
-        row_string(row, "token", lock->token);
-        row_number(row, "client", (int64_t)lock->client_id);
-        row_optional(row, "name", lock->client);
+        /* The first digits only: the whole token is the right to release the lock. */
+        row_bytes(row, "token", resource->token, 8);
+        row_number(row, "client", (int64_t)resource->client_id);
+        row_optional(row, "name", resource->client);
     }
-    row_number(row, "since_ms", lock->held ? lock->held_ms : -1);
-    row_number(row, "left_ms", lock->held ? lock->left_ms : -1);
-    row_string(row, "hold", yes_or_no(lock->held && lock->hold));
+    row_number(row, "since_ms", resource->locked ? lock->held_ms : -1);
+    row_number(row, "left_ms", resource->locked ? lock->left_ms : -1);
+    row_string(row, "hold", yes_or_no(resource->hold));
 }
 
 void status_write_lock(const struct status_lock *lock, struct row *row)
 {
+    const struct resource_view *resource = &lock->resource;
     char slots[16] = "";
-    row_bytes(row, "resource", lock->resource, lock->resource_len);
+    row_bytes(row, "resource", resource->name, resource->name_len);
     write_holder(lock, row);
-    row_number(row, "waiters", lock->queued);
+    row_number(row, "waiters", resource->queued);
     if (lock->place > 0)
         row_number(row, "place", lock->place);
     else
         row_none(row, "place");
-    if (lock->slots > 0)
-        snprintf(slots, sizeof(slots), "%u/%u", lock->slots_held, lock->slots);
+    if (resource->slots > 0)
+        snprintf(slots, sizeof(slots), "%u/%u", resource->slots_held, resource->slots);
     row_optional(row, "slots", slots);
 }
 
@@ -201,16 +204,18 @@ static void json_queues(const struct status *status, struct text *text)
 {
     for (unsigned i = 0; i < status->queue_count; i++) {
         const struct status_lock *queue = &status->queues[i];
+        const struct resource_view *resource = &queue->resource;
         text_string(text, i > 0 ? ",\n  {\"resource\":" : "\n  {\"resource\":");
-        json_string(text, queue->resource, queue->resource_len);
-        text_format(text, ",\"waiters\":%u", queue->waits);
-        if (queue->slots > 0)
-            text_format(text, ",\"slots\":%u,\"slots_held\":%u", queue->slots, queue->slots_held);
-        if (queue->held) {
-            text_format(text, ",\"client\":%" PRIu64, queue->client_id);
-            json_field(text, ",", "name", queue->client);
+        json_string(text, resource->name, resource->name_len);
+        text_format(text, ",\"waiters\":%u", resource->waits);
+        if (resource->slots > 0)
+            text_format(text, ",\"slots\":%u,\"slots_held\":%u", resource->slots,
+                        resource->slots_held);
+        if (resource->locked) {
+            text_format(text, ",\"client\":%" PRIu64, resource->client_id);
+            json_field(text, ",", "name", resource->client);
             text_format(text, ",\"since_ms\":%" PRId64 ",\"left_ms\":%" PRId64 ",\"hold\":%s",
-                        queue->held_ms, queue->left_ms, true_or_false(queue->hold));
+                        queue->held_ms, queue->left_ms, true_or_false(resource->hold));
         }
         text_string(text, "}");
     }

@@ -90,10 +90,11 @@ static void write_lock(struct listing *listing, const struct resource *place,
                        const struct resource_view *resource)
 {
     struct session *session = listing->session;
-    struct status_lock lock = status_lock_of(resource, listing->now_ns);
-    if ((!lock.held && lock.queued == 0) ||
-        !acl_covers(&session->identity.acl, lock.resource, lock.resource_len) || !has_room(listing))
+    if ((!resource->locked && resource->queued == 0) ||
+        !acl_covers(&session->identity.acl, resource->name, resource->name_len) ||
+        !has_room(listing))
         return;
+    struct status_lock lock = status_lock_of(resource, listing->now_ns);
     lock.place = engine_queue_position(place, &session->client, listing->now_ns);
     status_write_lock(&lock, &listing->row);
     end_row(listing);

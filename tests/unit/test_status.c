@@ -133,12 +133,12 @@ START_TEST(hostile_names_are_shown_as_text)
     struct status_lock *queue = &status.queues[0];
     status.queue_count = 1;
     status.engine.waited_for = 1;
-    *queue = (struct status_lock){.resource = name,
-                                  .resource_len = sizeof(name) - 1,
-                                  .waits = 3,
-                                  .held = true,
-                                  .client = "",
-                                  .client_id = 7};
+    queue->resource = (struct resource_view){.name = name,
+                                             .name_len = sizeof(name) - 1,
+                                             .waits = 3,
+                                             .locked = true,
+                                             .client = "",
+                                             .client_id = 7};
     status_history_on_lost(&history, name, sizeof(name) - 1, "job.1", LOSS_NOQUORUM, 1);
     expect_shown("&lt;/td&gt;&lt;script&gt;alert(1)&lt;/script&gt;</td>");
     expect_not_shown("<script");
@@ -155,8 +155,8 @@ START_TEST(queue_for_slots_shows_how_many_are_held)
 {
     status.queue_count = 1;
     status.engine.waited_for = 1;
-    status.queues[0] = (struct status_lock){
-        .resource = "deploys", .resource_len = 7, .waits = 3, .slots = 10, .slots_held = 9};
+    status.queues[0].resource = (struct resource_view){
+        .name = "deploys", .name_len = 7, .waits = 3, .slots = 10, .slots_held = 9};
     expect_shown("deploys</td>");
     expect_shown("<td>9 of 10 slots</td>");
     const char *json = write_with(status_write_json);
@@ -168,8 +168,8 @@ END_TEST
 START_TEST(json_encodes_any_bytes)
 {
     status.queue_count = 1;
-    status.queues[0] =
-        (struct status_lock){.resource = "\"\\\n\xff", .resource_len = 4, .waits = 1};
+    status.queues[0].resource =
+        (struct resource_view){.name = "\"\\\n\xff", .name_len = 4, .waits = 1};
     ck_assert_ptr_nonnull(strstr(write_with(status_write_json), "\"\\\"\\\\x5c\\\\x0a\\\\xff\""));
 }
 END_TEST
@@ -179,8 +179,8 @@ START_TEST(long_name_is_truncated_only_on_the_page)
     char resource[LIMIT_RESOURCE];
     memset(resource, 'n', sizeof(resource));
     status.queue_count = 1;
-    status.queues[0] =
-        (struct status_lock){.resource = resource, .resource_len = sizeof(resource), .waits = 1};
+    status.queues[0].resource =
+        (struct resource_view){.name = resource, .name_len = sizeof(resource), .waits = 1};
     expect_shown("nnn...</td>");
     ck_assert_ptr_null(strstr(write_with(status_write_json), "nnn..."));
 }
@@ -240,8 +240,8 @@ START_TEST(largest_page_fits_its_buffer)
         status_history_on_lost(&history, resource, sizeof(resource), name, 0, 1);
     status.queue_count = STATUS_QUEUES;
     for (unsigned i = 0; i < STATUS_QUEUES; i++)
-        status.queues[i] = (struct status_lock){
-            .resource = resource, .resource_len = sizeof(resource), .waits = 1};
+        status.queues[i].resource =
+            (struct resource_view){.name = resource, .name_len = sizeof(resource), .waits = 1};
     ck_assert_uint_lt(strlen(write_with(page_write_live)), LIMIT_HTTP_BODY / 2);
     ck_assert_uint_lt(strlen(write_with(status_write_json)), LIMIT_HTTP_BODY / 2);
 }
@@ -320,22 +320,23 @@ END_TEST
 
 START_TEST(locks_line_names_the_holder)
 {
-    struct status_lock lock = {.resource = "deploy!", .resource_len = 6, .queued = 2, .place = 1};
+    struct status_lock lock = {.resource = {.name = "deploy!", .name_len = 6, .queued = 2},
+                               .place = 1};
     ck_assert_str_eq(line_of(&lock), "resource=deploy token=- client=- name=- since_ms=-1 "
                                      "left_ms=-1 hold=no waiters=2 place=1 slots=-");
-    lock = (struct status_lock){.resource = "deploy!",
-                                .resource_len = 6,
-                                .held = true,
-                                .hold = true,
-                                .token = "01234567",
-                                .client = "",
-                                .client_id = 7,
+    lock = (struct status_lock){.resource = {.name = "deploy!",
+                                             .name_len = 6,
+                                             .locked = true,
+                                             .hold = true,
+                                             .token = "0123456789abcdef0123456789abcdef01234567",
+                                             .client = "",
+                                             .client_id = 7},
                                 .held_ms = 5,
                                 .left_ms = 6};
     ck_assert_str_eq(line_of(&lock), "resource=deploy token=01234567 client=7 name=- since_ms=5 "
                                      "left_ms=6 hold=yes waiters=0 place=- slots=-");
     lock = (struct status_lock){
-        .resource = "deploy!", .resource_len = 6, .queued = 4, .slots = 10, .slots_held = 9};
+        .resource = {.name = "deploy!", .name_len = 6, .queued = 4, .slots = 10, .slots_held = 9}};
     ck_assert_str_eq(line_of(&lock), "resource=deploy token=- client=- name=- since_ms=-1 "
                                      "left_ms=-1 hold=no waiters=4 place=- slots=9/10");
 }
