@@ -141,11 +141,6 @@ static void write_locks(const struct status *status, struct text *text)
 
 static void write_clients(const struct status *status, struct text *text)
 {
-    static const char *const limits[LISTENER_REFUSAL_COUNT] = {
-#define X(name, key) [name] = key,
-        LISTENER_REFUSALS(X)
-#undef X
-    };
     gauge(text, "redlockd_clients", "Client connections.", status->clients);
     gauge(text, "redlockd_clients_max", "Maximum number of client connections.",
           status->clients_max);
@@ -154,7 +149,8 @@ static void write_clients(const struct status *status, struct text *text)
         text, "redlockd_connections_rejected_total", "counter",
         "Client connections refused because of a limit, by its key under `limits`.");
     for (unsigned refusal = 0; refusal < LISTENER_REFUSAL_COUNT; refusal++)
-        exposition_number(&metric, LABEL("limit", limits[refusal]), status->rejected[refusal]);
+        exposition_number(&metric, LABEL("limit", listener_refusals[refusal]),
+                          status->rejected[refusal]);
     metric = exposition_metric(
         text, "redlockd_connections_unauthenticated_total", "counter",
         "Connections closed before they authenticated: late, or displaced by newer ones.");

@@ -19,19 +19,16 @@ struct config_address;
 struct config_listen;
 struct error;
 
-/* Why connections are refused: X(name, word in the log and the metric). The words are keys under
- * `limits` in the configuration, except `memory`: there is not enough memory for the connection. */
-#define LISTENER_REFUSALS(X)                                                                       \
-    X(REFUSED_CLIENTS, "clients")                                                                  \
-    X(REFUSED_PER_ADDRESS, "clients_per_address")                                                  \
-    X(REFUSED_MEMORY, "memory")
-
+/* Why connections are refused, and the words for that in the log and the metric. The words are keys
+ * under `limits` in the configuration, except `memory`: there is not enough memory for the
+ * connection. */
 enum listener_refusal {
-#define X(name, key) name,
-    LISTENER_REFUSALS(X)
-#undef X
-        LISTENER_REFUSAL_COUNT
+    REFUSED_CLIENTS,
+    REFUSED_PER_ADDRESS,
+    REFUSED_MEMORY,
+    LISTENER_REFUSAL_COUNT
 };
+extern const char *const listener_refusals[LISTENER_REFUSAL_COUNT];
 
 struct listener {
     struct clients *clients; /* the owner */
