@@ -130,8 +130,7 @@ static void write_line(const struct log *log, enum config_log_level level, const
     size_t len = log->priorities ? strlen(strcpy(buf, levels[level].priority)) : 0;
     len += log_format(log->format, clock_wall_ns(), level, event, fields, buf + len);
     /* There is nowhere to report a failure of the log. */
-    ssize_t written = write(log->fd, buf, len);
-    (void)written;
+    (void)!write(log->fd, buf, len);
 }
 
 void log_event(const struct log *log, enum config_log_level level, const char *event,

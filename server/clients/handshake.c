@@ -131,12 +131,8 @@ void handshakes_deinit(struct handshakes *handshakes)
     struct handshake *handshake;
     if (handshakes->timer == NULL)
         return;
-    while ((handshake = TAILQ_FIRST(&handshakes->list)) != NULL) {
-        TAILQ_REMOVE(&handshakes->list, handshake, entry);
-        bufferevent_free(handshake->connection);
-        address_counts_leave(&handshakes->clients->address_counts, &handshake->peer.client_address);
-        free(handshake);
-    }
+    while ((handshake = TAILQ_FIRST(&handshakes->list)) != NULL)
+        leave(handshake, false);
     event_free(handshakes->timer);
     *handshakes = (struct handshakes){0};
 }

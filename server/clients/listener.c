@@ -51,10 +51,9 @@ static void refuse_client(struct listener *listener, int fd, const char *peer,
 {
     static const char answer[] = "LIMIT clients\n";
     /* Over TLS no reply is sent, because it would require a handshake. */
-    if (listener->tls.context == NULL) {
-        ssize_t sent = send(fd, answer, sizeof(answer) - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
-        (void)sent; /* if the reply cannot be sent, the client sees only the close */
-    }
+    if (listener->tls.context == NULL)
+        /* If the reply cannot be sent, the client sees only the close. */
+        (void)!send(fd, answer, sizeof(answer) - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
     /* First end the output. Closing a socket with unread input resets the connection, and the reply
      * could be lost. */
     shutdown(fd, SHUT_WR);

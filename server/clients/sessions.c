@@ -129,11 +129,9 @@ static void on_lost(struct session *session, bool by_peer)
  * is known only after all input has been read. Until then the engine releases no HOLD. */
 static void report_end(struct session *session, bool all_read)
 {
-    struct engine *engine = session->clients->engine;
-    if (session->stream.tls == NULL || all_read)
-        engine_client_end(engine, &session->client, ENGINE_HALF_CLOSED, clock_now_ns());
-    else
-        engine_client_end(engine, &session->client, ENGINE_ENDING, clock_now_ns());
+    bool proven = session->stream.tls == NULL || all_read;
+    engine_client_end(session->clients->engine, &session->client,
+                      proven ? ENGINE_HALF_CLOSED : ENGINE_ENDING, clock_now_ns());
 }
 
 static void session_on_lost(void *context)
