@@ -61,7 +61,13 @@ static void *create_string(const redisReadTask *task, char *str, size_t len)
     return commands;
 }
 
-static void *begin_array(const redisReadTask *task, size_t elements)
+#if HIREDIS_MAJOR >= 1
+typedef size_t array_len;
+#else
+typedef int array_len; /* may be negative */
+#endif
+
+static void *create_array(const redisReadTask *task, array_len elements)
 {
     if (task->parent != NULL)
         return refuse(task, "Protocol error: a command must be an array of bulk strings");
@@ -69,18 +75,6 @@ static void *begin_array(const redisReadTask *task, size_t elements)
         return refuse(task, "Protocol error: a command must have at most 1024 words");
     return task->privdata;
 }
-
-#if HIREDIS_MAJOR >= 1
-static void *create_array(const redisReadTask *task, size_t elements)
-{
-    return begin_array(task, elements);
-}
-#else
-static void *create_array(const redisReadTask *task, int elements)
-{
-    return begin_array(task, elements > 0 ? (size_t)elements : 0);
-}
-#endif
 
 static void *create_integer(const redisReadTask *task, long long value)
 {

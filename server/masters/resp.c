@@ -42,28 +42,22 @@ static void *create_string(const redisReadTask *task, char *str, size_t len)
     return built(task);
 }
 
-static void *begin_array(const redisReadTask *task, size_t elements)
+#if HIREDIS_MAJOR >= 1
+typedef size_t array_len;
+#else
+typedef int array_len; /* may be negative */
+#endif
+
+static void *create_array(const redisReadTask *task, array_len elements)
 {
     struct resp *resp = task->privdata;
     place_of(task)->kind = RESP_ARRAY;
     if (task->parent == NULL)
-        resp->built.item_count = elements;
+        resp->built.item_count = elements > 0 ? (size_t)elements : 0;
     else if (task->parent->parent == NULL)
-        resp->built.nested_count = elements;
+        resp->built.nested_count = elements > 0 ? (size_t)elements : 0;
     return built(task);
 }
-
-#if HIREDIS_MAJOR >= 1
-static void *create_array(const redisReadTask *task, size_t elements)
-{
-    return begin_array(task, elements);
-}
-#else
-static void *create_array(const redisReadTask *task, int elements)
-{
-    return begin_array(task, elements > 0 ? (size_t)elements : 0);
-}
-#endif
 
 static void *create_integer(const redisReadTask *task, long long value)
 {
