@@ -20,14 +20,10 @@ static const int64_t NUMBER_MAX = INT64_C(100000000000000);
  * the check of the range rejects it. */
 static size_t take_digits(const char *text, int64_t *number)
 {
-    size_t len = strspn(text, "0123456789");
-    *number = 0;
-    for (size_t i = 0; i < len; i++) {
-        *number = *number * 10 + (text[i] - '0');
-        if (*number > NUMBER_MAX)
-            *number = NUMBER_MAX;
-    }
-    return len;
+    uint64_t all;
+    size_t digits = text_take_number(text, strlen(text), &all);
+    *number = all < (uint64_t)NUMBER_MAX ? (int64_t)all : NUMBER_MAX;
+    return digits;
 }
 
 const char *value_duration(const char *text, int64_t *ns)

@@ -1,11 +1,13 @@
 #include "server/systemd.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
+
+#include "protocol/text.h"
 
 /* SD_LISTEN_FDS_START of sd_listen_fds(3). */
 enum { FIRST_SOCKET = 3 };
@@ -16,12 +18,9 @@ static const int64_t ns_per_us = 1000;
 static int64_t number_of(const char *variable, int64_t most)
 {
     const char *text = getenv(variable);
-    char *end;
-    if (text == NULL || text[0] < '0' || text[0] > '9')
-        return -1;
-    errno = 0;
-    long long number = strtoll(text, &end, 10);
-    return errno == 0 && *end == '\0' && number <= most ? number : -1;
+    uint64_t number;
+    size_t digits = text != NULL ? text_take_number(text, strlen(text), &number) : 0;
+    return digits > 0 && text[digits] == '\0' && number <= (uint64_t)most ? (int64_t)number : -1;
 }
 
 /* Environment variables are inherited: check that systemd set these for this process. */

@@ -27,15 +27,11 @@ static bool take(struct word *text, struct word *word)
 
 bool client_reply_number(struct word word, int64_t most, int64_t *number)
 {
-    *number = 0;
-    if (word.len == 0 || word.len > DIGITS_MAX || (word.len > 1 && word.at[0] == '0'))
-        return false;
-    for (size_t i = 0; i < word.len; i++) {
-        if (word.at[i] < '0' || word.at[i] > '9')
-            return false;
-        *number = *number * 10 + (word.at[i] - '0');
-    }
-    return *number <= most;
+    uint64_t all = 0;
+    bool fine = word.len > 0 && word.len <= DIGITS_MAX && (word.len == 1 || word.at[0] != '0') &&
+                text_take_number(word.at, word.len, &all) == word.len;
+    *number = fine ? (int64_t)all : 0;
+    return fine && *number <= most;
 }
 
 static bool take_number(struct word *text, int64_t most, int64_t *number)

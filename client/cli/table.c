@@ -84,10 +84,7 @@ static bool is_number(const struct field *field)
     size_t digits = field->value_len - sign;
     if (digits == 0 || digits > 19 || (digits > 1 && field->value[sign] == '0'))
         return false;
-    for (size_t i = sign; i < field->value_len; i++)
-        if (field->value[i] < '0' || field->value[i] > '9')
-            return false;
-    return true;
+    return strspn(field->value + sign, "0123456789") == digits;
 }
 
 enum field_kind field_kind(const struct field *field)
