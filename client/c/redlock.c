@@ -324,30 +324,12 @@ enum redlock_status redlock_release(struct redlock *redlock, struct redlock_lock
     return await(redlock, redlock_start_release(redlock, lock, &id), &id, &event);
 }
 
-static enum redlock_status ask_about(struct redlock *redlock, enum client_request_kind kind,
-                                     const char *resource, int64_t *hint_ms)
+/* Awaits an answer that says whether the lock is held; of several slots, how many are. */
+static enum redlock_status await_state(struct redlock *redlock, enum redlock_status started,
+                                       const uint64_t *id, unsigned *held, int64_t *hint_ms)
 {
-    uint64_t id;
     struct redlock_event event;
-    enum redlock_status started = start_about(redlock, kind, resource, &id);
-    enum redlock_status status = await(redlock, started, &id, &event);
-    if (status == REDLOCK_HELD && hint_ms != NULL)
-        *hint_ms = event.hint_ms;
-    return status;
-}
-
-enum redlock_status redlock_query(struct redlock *redlock, const char *resource, int64_t *hint_ms)
-{
-    return ask_about(redlock, CLIENT_REQUEST_QUERY, resource, hint_ms);
-}
-
-enum redlock_status redlock_query_slots(struct redlock *redlock, const char *resource,
-                                        unsigned slots, unsigned *held, int64_t *hint_ms)
-{
-    uint64_t id;
-    struct redlock_event event;
-    enum redlock_status started = redlock_start_query_slots(redlock, resource, slots, &id);
-    enum redlock_status status = await(redlock, started, &id, &event);
+    enum redlock_status status = await(redlock, started, id, &event);
     if (status == REDLOCK_HELD && hint_ms != NULL)
         *hint_ms = event.hint_ms;
     if ((status == REDLOCK_HELD || status == REDLOCK_FREE) && held != NULL)
@@ -355,9 +337,26 @@ enum redlock_status redlock_query_slots(struct redlock *redlock, const char *res
     return status;
 }
 
+enum redlock_status redlock_query(struct redlock *redlock, const char *resource, int64_t *hint_ms)
+{
+    uint64_t id;
+    enum redlock_status started = redlock_start_query(redlock, resource, &id);
+    return await_state(redlock, started, &id, NULL, hint_ms);
+}
+
+enum redlock_status redlock_query_slots(struct redlock *redlock, const char *resource,
+                                        unsigned slots, unsigned *held, int64_t *hint_ms)
+{
+    uint64_t id;
+    enum redlock_status started = redlock_start_query_slots(redlock, resource, slots, &id);
+    return await_state(redlock, started, &id, held, hint_ms);
+}
+
 enum redlock_status redlock_break(struct redlock *redlock, const char *resource, int64_t *hint_ms)
 {
-    return ask_about(redlock, CLIENT_REQUEST_BREAK, resource, hint_ms);
+    uint64_t id;
+    enum redlock_status started = start_about(redlock, CLIENT_REQUEST_BREAK, resource, &id);
+    return await_state(redlock, started, &id, NULL, hint_ms);
 }
 
 enum redlock_status redlock_ping(struct redlock *redlock)

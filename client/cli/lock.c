@@ -135,43 +135,35 @@ static void take_name(struct redlock_lock *lock, const char *name, const char *r
     memcpy(lock->resource, named ? slot : name, named ? slot_len : len);
 }
 
-/* Fills the lock from NAME and TOKEN. On failure returns false and sets *what to the error message,
- * which never quotes the token: it is a secret. */
-static bool find_lock(const struct options *options, struct redlock_lock *lock, const char **what)
+/* Fills the lock from NAME and TOKEN. Returns what is wrong, or NULL. The error never quotes the
+ * token: it is a secret. */
+static const char *find_lock(const struct options *options, struct redlock_lock *lock)
 {
     char line[512] = "";
     const char *token = options->token != NULL ? options->token : getenv("REDLOCK_TOKEN");
-    if (token == NULL) {
-        *what = "TOKEN is missing and REDLOCK_TOKEN is not set";
-        return false;
-    }
-    if (strcmp(token, "-") == 0) {
-        if (fgets(line, sizeof(line), stdin) == NULL) {
-            *what = "no TOKEN on standard input";
-            return false;
-        }
-        token = line;
-    }
+    if (token == NULL)
+        return "TOKEN is missing and REDLOCK_TOKEN is not set";
+    if (strcmp(token, "-") == 0)
+        token = fgets(line, sizeof(line), stdin);
+    if (token == NULL)
+        return "no TOKEN on standard input";
     /* The output of `lock --fence --slots` is "TOKEN FENCE NAME#K": take the first word. */
     size_t len = strcspn(token, " \n");
-    if (!token_is(token, len)) {
-        *what = options->token != NULL
-                    ? "TOKEN must be 40 lower-case hex digits, as printed by lock"
-                    : "REDLOCK_TOKEN must be 40 lower-case hex digits";
-        return false;
-    }
+    if (!token_is(token, len))
+        return options->token != NULL ? "TOKEN must be 40 lower-case hex digits, as printed by lock"
+                                      : "REDLOCK_TOKEN must be 40 lower-case hex digits";
     *lock = (struct redlock_lock){0};
     memcpy(lock->token, token, len);
     take_name(lock, options->name, token + len);
-    return true;
+    return NULL;
 }
 
 int command_unlock(const struct options *options)
 {
     struct redlock_lock lock;
-    const char *what;
-    if (!find_lock(options, &lock, &what))
-        return report_wrong(options, what);
+    const char *wrong = find_lock(options, &lock);
+    if (wrong != NULL)
+        return report_wrong(options, wrong);
     struct redlock *redlock = daemon_open(options);
     enum redlock_status status = redlock_release(redlock, &lock);
     if (status == REDLOCK_OK && options->json) {
@@ -214,9 +206,9 @@ static enum redlock_status extend(const struct options *options, struct redlock 
 int command_extend(const struct options *options)
 {
     struct redlock_lock lock;
-    const char *what;
-    if (!find_lock(options, &lock, &what))
-        return report_wrong(options, what);
+    const char *wrong = find_lock(options, &lock);
+    if (wrong != NULL)
+        return report_wrong(options, wrong);
     struct redlock *redlock = daemon_open(options);
     enum redlock_status status = extend(options, redlock, &lock);
     if (status == REDLOCK_OK)

@@ -202,22 +202,18 @@ static void list_processes(pid_t leader)
 /* Records the existing children. They are never waited for, so their PIDs are not reused. */
 static bool record_prior_children(void)
 {
-    bool noted = true;
-    prior_child_count = 0;
     list_processes(getpid());
-    for (size_t i = 0; i < processes.count && noted; i++) {
+    for (size_t i = 0; i < processes.count; i++) {
         if (processes.list[i].parent != getpid())
             continue;
         pid_t *more = reallocarray(prior_children, prior_child_count + 1, sizeof(*prior_children));
-        noted = more != NULL;
-        if (noted) {
-            prior_children = more;
-            prior_children[prior_child_count++] = processes.list[i].pid;
-        }
+        if (more == NULL)
+            return false;
+        prior_children = more;
+        prior_children[prior_child_count++] = processes.list[i].pid;
     }
-    if (processes.failed != 0)
-        errno = processes.failed;
-    return noted && processes.failed == 0;
+    errno = processes.failed;
+    return processes.failed == 0;
 }
 
 bool process_tree_adopt(void)
