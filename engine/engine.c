@@ -90,7 +90,6 @@ void engine_apply_config(struct engine *engine, const struct engine_rules *rules
     own->waiters_per_resource = rules->waiters_per_resource;
     own->fence_always = rules->fence_always;
     memcpy(own->logins, rules->logins, sizeof(own->logins));
-    flights_update_logins(&engine->flights);
     grants_set_timers(&engine->manager);
 }
 

@@ -90,14 +90,6 @@ void flights_deinit(struct flights *flights)
     free(flights->vote_answers);
 }
 
-void flights_update_logins(struct flights *flights)
-{
-    for (unsigned i = 0; i < flights->node_count; i++) {
-        flights->masters[i].link.login = flights->rules->logins[i];
-        flights->masters[i].tracker.login = flights->rules->logins[i];
-    }
-}
-
 struct flight *flights_open(struct flights *flights, struct flight_key *key, enum round_kind kind,
                             int64_t ttl_ns)
 {

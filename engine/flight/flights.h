@@ -139,9 +139,6 @@ bool flights_init(struct flights *flights, const struct engine_rules *rules,
                   const struct engine_io *io, struct engine_stats *stats, int64_t now_ns);
 void flights_deinit(struct flights *flights);
 
-/* The logins in the rules have changed. The next connection to each node uses the new ones. */
-void flights_update_logins(struct flights *flights);
-
 /* --- tokens --- */
 
 /* Write a new random token of LIMIT_TOKEN digits to `token`. */

@@ -44,7 +44,7 @@ void link_init(struct link *link, unsigned node, const struct link_io *io,
 {
     *link = (struct link){
         .io = io,
-        .login = *login,
+        .login = login,
         .node = node,
         .node_timeout_ns = rules->node_timeout_ns,
         .heartbeat_every_ns = rules->heartbeat_every_ns,
@@ -241,7 +241,7 @@ static void greet(struct link *link, unsigned step, const char *const *words, in
 
 static void greet_first(struct link *link, int64_t now_ns)
 {
-    const struct link_login *login = &link->login;
+    const struct link_login *login = link->login;
     char database[16];
     if (login->password != NULL)
         greet(link, GREET_AUTH,

@@ -62,14 +62,14 @@ struct link_io {
 
 uint32_t link_random(const struct link_io *io);
 
-/* Credentials; NULL where none are needed. */
+/* Credentials; NULL where none are needed. Changes take effect with the next connection. */
 struct link_login {
     const char *username;
     const char *password;
     unsigned database;
 };
 
-enum { LINK_PASSWORD_MAX = 1024, LINK_RUN_ID = 40, LINK_ERROR_TEXT_MAX = 127 };
+enum { LINK_RUN_ID = 40, LINK_ERROR_TEXT_MAX = 127 };
 
 /* LINK_COMMAND_MAX: enough for the longest command that is sent as words, which is a record write
  * with its whole script, or a heartbeat with all names. */
@@ -128,8 +128,8 @@ struct outstanding {
 
 struct link {
     const struct link_io *io;
-    struct link_login login;
-    unsigned node; /* index of the node, an argument of the io functions */
+    const struct link_login *login; /* owned by the caller */
+    unsigned node;                  /* index of the node, an argument of the io functions */
     int64_t node_timeout_ns;
     int64_t heartbeat_every_ns;
     int64_t max_ttl_ms;

@@ -24,7 +24,7 @@ void tracker_init(struct tracker *tracker, unsigned node, const struct link_io *
 {
     *tracker = (struct tracker){
         .io = io,
-        .login = *login,
+        .login = login,
         .node = node,
         .silence_timeout_ns = silence_timeout_ns,
         .state = TRACKER_DOWN,
@@ -48,7 +48,7 @@ static void wait_for_answer(struct tracker *tracker, int64_t now_ns)
 
 void tracker_on_connected(struct tracker *tracker, int64_t now_ns)
 {
-    const struct link_login *login = &tracker->login;
+    const struct link_login *login = tracker->login;
     assert(tracker->state == TRACKER_OPENING);
     tracker->state = TRACKER_GREETING;
     tracker->step = login->password != NULL ? STEP_AUTH : STEP_NAME;

@@ -35,7 +35,7 @@ enum tracker_state { TRACKER_DOWN, TRACKER_OPENING, TRACKER_GREETING, TRACKER_LI
 
 struct tracker {
     const struct link_io *io;
-    struct link_login login;
+    const struct link_login *login; /* owned by the caller */
     unsigned node;
     /* How long to wait for an answer before the connection is given up. */
     int64_t silence_timeout_ns;

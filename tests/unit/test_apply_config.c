@@ -117,8 +117,8 @@ START_TEST(new_logins_apply_to_the_next_connection)
     struct engine_rules rules = w.engine.rules;
     rules.logins[2] = (struct link_login){"app", "hunter2", 0};
     engine_apply_config(&w.engine, &rules);
-    ck_assert_str_eq(w.engine.flights.masters[2].link.login.password, "hunter2");
-    ck_assert_str_eq(w.engine.flights.masters[2].tracker.login.username, "app");
+    ck_assert_str_eq(w.engine.flights.masters[2].link.login->password, "hunter2");
+    ck_assert_str_eq(w.engine.flights.masters[2].tracker.login->username, "app");
     /* Existing connections continue. */
     ck_assert_str_eq(cluster_vote(&w, 2), "-");
     hold("LOCK a 9s");

@@ -56,9 +56,10 @@ static size_t key_len;
 
 static void setup(void)
 {
+    static const struct link_login login;
     opened = closed = 0;
     written[0] = '\0';
-    tracker_init(&tracker, 7, &io, &(struct link_login){0}, NS_PER_S);
+    tracker_init(&tracker, 7, &io, &login, NS_PER_S);
 }
 
 static struct redis_reply scalar_reply(enum resp_kind kind, const char *text)
