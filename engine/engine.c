@@ -164,7 +164,7 @@ static void finish(struct engine *engine, int64_t now_ns)
     for (;;) {
         if (engine->flights.news.any)
             take_news(engine, now_ns);
-        else if ((flight = flights_next_settled(&engine->flights)) != NULL)
+        else if ((flight = TAILQ_FIRST(&engine->flights.settled)) != NULL)
             settle_flight(engine, flight, now_ns);
         else if (!TAILQ_EMPTY(&engine->manager.semaphores.to_serve))
             slots_run(&engine->manager, now_ns);

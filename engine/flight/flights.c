@@ -277,11 +277,6 @@ static void step_flight(struct flights *flights, struct flight *flight,
         carry_out(flights, flight, &actions, event->now_ns);
 }
 
-struct flight *flights_next_settled(struct flights *flights)
-{
-    return TAILQ_FIRST(&flights->settled);
-}
-
 void flights_conclude(struct flights *flights, struct flight *flight, bool delivered,
                       int64_t now_ns)
 {

@@ -7,7 +7,7 @@
  *     flights_start -> round_step -> write.c writes the commands, or batches them until the end of
  *                      the pass
  *     replies.h     -> keeps votes -> the guard's probe passes -> round_step -> flights->settled
- *     flights_next_settled -> the lock manager acts on the outcome -> flights_conclude
+ *     flights->settled -> the lock manager acts on the outcome -> flights_conclude
  *
  * flights->news holds everything else that the lock manager must learn. If a function of engine.h
  * settles a round or adds news, it also acts on both before it returns. That happens in one
@@ -193,10 +193,8 @@ void flights_defer_release(struct flights *flights, const struct flight_key *key
  */
 void flights_release_frozen(struct flights *flights, const struct flight *flight, int64_t now_ns);
 
-/* The first settled round; NULL: none. The caller acts on the outcome and then calls
- * flights_conclude(). `delivered` is false if the round granted a lock but the grant reached no
- * client; the grant is then undone. */
-struct flight *flights_next_settled(struct flights *flights);
+/* Conclude a round of flights->settled, after the caller has acted on its outcome. `delivered` is
+ * false if the round granted a lock but the grant reached no client; the grant is then undone. */
 void flights_conclude(struct flights *flights, struct flight *flight, bool delivered,
                       int64_t now_ns);
 

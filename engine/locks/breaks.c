@@ -246,17 +246,12 @@ static void refuse_break(struct lock_manager *manager, struct breaking *breaking
     pool_give(&manager->breakings, breaking);
 }
 
-/* The lock granted through this daemon, if it has this token or this is a frozen form of its token;
- * otherwise NULL. */
-static const struct lock *lock_to_break(const struct resource *resource, const char *token)
-{
-    const struct lock *lock = resource->lock;
-    return lock != NULL && token_same_lock(lock->token, token) ? lock : NULL;
-}
-
 static struct engine_broken describe_broken(const struct resource *resource, const char *token)
 {
-    const struct lock *lock = lock_to_break(resource, token);
+    const struct lock *lock = resource->lock;
+    /* Another lock was granted through this daemon, or none. This token may be a frozen form. */
+    if (lock != NULL && !token_same_lock(lock->token, token))
+        lock = NULL;
     return (struct engine_broken){
         .resource = resource->name,
         .resource_len = resource->name_len,

@@ -28,22 +28,19 @@ static bool is_held_by(const struct lock *lock, const struct engine_client *clie
     return lock != NULL && client != NULL && lock->client == client;
 }
 
-static struct timers *timers_of(struct lock_manager *manager, const struct lock *lock)
-{
-    return lock->client != NULL ? &manager->hold_timers : &manager->timers;
-}
-
 /* Set the timer of the lock to its next action. */
 static void set_timer(struct lock_manager *manager, struct lock *lock)
 {
+    struct timers *timers = &manager->timers;
     int64_t at_ns = lock->ends_ns;
     if (lock->client != NULL) {
+        timers = &manager->hold_timers;
         int64_t renew_ns = hold_renew_ns(&lock->hold, manager->rules->max_hold_ns);
         at_ns = hold_lost_ns(&lock->hold);
         if (lock->renewal == NULL && !lock->due.set && renew_ns < at_ns)
             at_ns = renew_ns;
     }
-    timers_set(timers_of(manager, lock), &lock->timer, at_ns);
+    timers_set(timers, &lock->timer, at_ns);
 }
 
 void grants_set_timers(struct lock_manager *manager)

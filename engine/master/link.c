@@ -46,9 +46,7 @@ void link_init(struct link *link, unsigned node, const struct link_io *io,
         .io = io,
         .login = login,
         .node = node,
-        .node_timeout_ns = rules->node_timeout_ns,
-        .heartbeat_every_ns = rules->heartbeat_every_ns,
-        .max_ttl_ms = rules->max_ttl_ms,
+        .rules = *rules,
         .state = LINK_DOWN,
         .reason = REASON_CONNECTING,
         .since_ns = now_ns,
@@ -63,7 +61,7 @@ void link_init(struct link *link, unsigned node, const struct link_io *io,
 
 int64_t link_silence_timeout_ns(const struct link *link)
 {
-    int64_t silence_timeout_ns = 20 * link->node_timeout_ns;
+    int64_t silence_timeout_ns = 20 * link->rules.node_timeout_ns;
     return silence_timeout_ns > SILENCE_TIMEOUT_MIN_NS ? silence_timeout_ns
                                                        : SILENCE_TIMEOUT_MIN_NS;
 }
@@ -191,7 +189,7 @@ static void send_pending_releases(struct link *link, int64_t now_ns)
             .key = entry->key,
             .key_len = entry->key_len,
             .token = entry->token,
-            .ttl_ms = link->max_ttl_ms,
+            .ttl_ms = link->rules.max_ttl_ms,
         };
         /* Send the whole script. Pending releases are rare, and this way the master never answers
          * NOSCRIPT. */
@@ -222,7 +220,7 @@ static void on_pending_release_reply(struct link *link, const struct outstanding
          * written. After twice max_ttl the key has expired, whatever the clock of the master does.
          */
         pending_releases_retry_later(&link->pending_releases, outstanding->position,
-                                     2 * link->max_ttl_ms * NS_PER_MS, now_ns);
+                                     2 * link->rules.max_ttl_ms * NS_PER_MS, now_ns);
         link->release_refused = true;
     } else {
         pending_releases_confirm(&link->pending_releases, outstanding->position);
@@ -545,7 +543,7 @@ const struct outstanding *link_on_reply(struct link *link, const struct redis_re
         break;
     }
     /* The master has answered in time again. */
-    if (link->state == LINK_SUSPECT && now_ns - outstanding->sent_ns <= link->node_timeout_ns)
+    if (link->state == LINK_SUSPECT && now_ns - outstanding->sent_ns <= link->rules.node_timeout_ns)
         set_state(link, LINK_UP, REASON_NONE, now_ns);
     /* Send releases that could not be sent while the link was full or suspect. */
     if (link->pending_releases.unsent > 0)
@@ -597,9 +595,9 @@ unsigned link_unanswered(const struct link *link)
 
 int64_t link_deadline_ns(const struct link *link)
 {
-    int64_t heartbeat_ns = link->heartbeat_ns + link->heartbeat_every_ns;
+    int64_t heartbeat_ns = link->heartbeat_ns + link->rules.heartbeat_every_ns;
     int64_t late_ns = link->outstanding_count > 0
-                          ? link->outstanding[link->first].sent_ns + link->node_timeout_ns + 1
+                          ? link->outstanding[link->first].sent_ns + link->rules.node_timeout_ns + 1
                           : INT64_MAX;
     switch (link->state) {
     case LINK_DOWN:
@@ -633,7 +631,7 @@ bool link_on_timer(struct link *link, int64_t heard_ns, int64_t now_ns)
         break;
     case LINK_UP:
         if (link->outstanding_count > 0 &&
-            heard_ns > link->outstanding[link->first].sent_ns + link->node_timeout_ns)
+            heard_ns > link->outstanding[link->first].sent_ns + link->rules.node_timeout_ns)
             set_state(link, LINK_SUSPECT, REASON_SUSPECT, now_ns);
         else {
             /* The connection has lasted for a heartbeat interval. If it is lost later, the first

@@ -126,13 +126,17 @@ struct outstanding {
     };
 };
 
+struct link_rules {
+    int64_t node_timeout_ns;
+    int64_t heartbeat_every_ns;
+    int64_t max_ttl_ms; /* an argument of release.lua */
+};
+
 struct link {
     const struct link_io *io;
     const struct link_login *login; /* owned by the caller */
     unsigned node;                  /* index of the node, an argument of the io functions */
-    int64_t node_timeout_ns;
-    int64_t heartbeat_every_ns;
-    int64_t max_ttl_ms;
+    struct link_rules rules;
 
     enum link_state state;
     enum reason reason; /* why the link is not UP; REASON_NONE while it is */
@@ -178,12 +182,6 @@ struct link {
     /* The reason to which error_text belongs; REASON_NONE: there is no text. */
     enum reason error_reason;
     char error_text[LINK_ERROR_TEXT_MAX + 1];
-};
-
-struct link_rules {
-    int64_t node_timeout_ns;
-    int64_t heartbeat_every_ns;
-    int64_t max_ttl_ms; /* an argument of release.lua */
 };
 
 /* outstanding: memory for LIMIT_LINK_COMMANDS entries. pending_releases: memory for
