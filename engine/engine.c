@@ -298,16 +298,12 @@ void engine_catch_up(struct engine *engine, int64_t now_ns)
 
 int64_t engine_deadline_ns(const struct engine *engine)
 {
-    int64_t hold_ns = engine->manager.hold_timers.first_ns;
-    int64_t timer_ns = engine->manager.timers.first_ns;
-    int64_t round_ns = flights_deadline_ns(&engine->flights);
-    int64_t master_ns = replies_deadline_ns(&engine->flights);
-    int64_t deadline_ns = timer_ns < round_ns ? timer_ns : round_ns;
-    deadline_ns = hold_ns < deadline_ns ? hold_ns : deadline_ns;
+    int64_t deadline_ns =
+        min(engine->manager.hold_timers.first_ns, engine->manager.timers.first_ns);
+    deadline_ns = min(deadline_ns, flights_deadline_ns(&engine->flights));
+    deadline_ns = min(deadline_ns, replies_deadline_ns(&engine->flights));
     /* Go on at once, but after the sockets have been read. */
-    if (may_start_more(engine) && engine->flushed_ns < deadline_ns)
-        deadline_ns = engine->flushed_ns;
-    return master_ns < deadline_ns ? master_ns : deadline_ns;
+    return may_start_more(engine) ? min(deadline_ns, engine->flushed_ns) : deadline_ns;
 }
 
 void engine_on_timer(struct engine *engine, int64_t heard_ns, int64_t now_ns)

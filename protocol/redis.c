@@ -300,9 +300,7 @@ int64_t redis_far_need_ms(const struct redis_reply *reply, const char *daemon)
     if (reply->kind != RESP_STRING || reply->len <= REDIS_DAEMON ||
         memcmp(reply->str, daemon, REDIS_DAEMON) == 0)
         return 0;
-    int64_t need_ms =
-        redis_number(reply->str + REDIS_DAEMON, reply->len - REDIS_DAEMON, NEED_DIGITS);
-    return need_ms > 0 ? need_ms : 0;
+    return max(redis_number(reply->str + REDIS_DAEMON, reply->len - REDIS_DAEMON, NEED_DIGITS), 0);
 }
 
 bool redis_is_ok(const struct redis_reply *reply)

@@ -421,8 +421,7 @@ static enum request_error take_options(const struct request_word *options, size_
 static enum request_error fail_hold(const struct request_word *ttl,
                                     const struct request_limits *limits, struct error *error)
 {
-    int64_t least_ms =
-        limits->hold_ttl_min_ms > limits->ttl_min_ms ? limits->hold_ttl_min_ms : limits->ttl_min_ms;
+    int64_t least_ms = max(limits->hold_ttl_min_ms, limits->ttl_min_ms);
     if (least_ms > limits->ttl_max_ms)
         return fail(error, REQUEST_TTL_RANGE,
                     "HOLD needs a TTL of at least %s, but max_ttl is %s; lock without HOLD",

@@ -361,8 +361,7 @@ static void deliver_grant(struct client_proto *proto, struct exchange *exchange,
     int64_t ttl_ns = event->lock.ttl_ms * NS_PER_MS;
     notify_caller(proto, exchange);
     if (exchange->hold != NULL) {
-        if (ttl_ns > proto->longest_hold_ns)
-            proto->longest_hold_ns = ttl_ns;
+        proto->longest_hold_ns = max(proto->longest_hold_ns, ttl_ns);
         holds_add(&proto->holds, exchange->hold, &event->lock);
         exchange->hold = NULL;
     }
@@ -383,8 +382,7 @@ static void confirm(struct client_proto *proto, struct exchange *exchange,
     exchange->request = extend;
     exchange->confirms = true;
     exchange->id = next_id(proto, exchange);
-    if (exchange->until_ns > now_ns + proto->timeout_ns)
-        exchange->until_ns = now_ns + proto->timeout_ns;
+    exchange->until_ns = min(exchange->until_ns, now_ns + proto->timeout_ns);
     set_state(proto, exchange, EXCHANGE_QUEUED, TO_CALLER);
 }
 

@@ -202,8 +202,7 @@ static enum client_result grant(const struct client_request *request, const stru
     lock.ttl_ms = request->ttl_ms;
     lock.hold = extends ? lock.hold : request->hold;
     /* An extension never shortens a lock, so the old deadline stays valid if it is later. */
-    if (lock.deadline_ns < deadline_ns)
-        lock.deadline_ns = deadline_ns;
+    lock.deadline_ns = max(lock.deadline_ns, deadline_ns);
     event->lock = lock;
     if (deadline_ns > moments->now_ns)
         return decide(event, REDLOCK_OK, text, "", nothing);

@@ -102,9 +102,7 @@ const char *redlock_error(const struct redlock *redlock)
 
 static int64_t within_bounds(int64_t timeout_ms)
 {
-    if (timeout_ms < 1)
-        return 1;
-    return timeout_ms < CLIENT_REQUEST_TIMEOUT_MAX_MS ? timeout_ms : CLIENT_REQUEST_TIMEOUT_MAX_MS;
+    return min(max(timeout_ms, 1), CLIENT_REQUEST_TIMEOUT_MAX_MS);
 }
 
 void redlock_set_timeout(struct redlock *redlock, int64_t timeout_ms)

@@ -346,8 +346,7 @@ static bool group_has_ended(struct supervisor *supervisor)
         return true;
     int64_t ended_ns = clock_boottime_ns();
     int64_t pause_ns = (ended_ns - now_ns) * GROUP_CHECK_SHARE;
-    if (pause_ns < GROUP_CHECK_MS * NS_PER_MS)
-        pause_ns = GROUP_CHECK_MS * NS_PER_MS;
+    pause_ns = max(pause_ns, GROUP_CHECK_MS * NS_PER_MS);
     supervisor->group_check_min_ns = ended_ns + pause_ns;
     supervisor->group_check_ns = supervisor->group_check_min_ns + GROUP_CHECK_IDLE_MS * NS_PER_MS;
     return false;
@@ -361,8 +360,8 @@ static void check_children(struct supervisor *supervisor)
     struct signalfd_siginfo signal;
     siginfo_t info;
     while (read(supervisor->children, &signal, sizeof(signal)) > 0)
-        if (supervisor->group_check_ns > supervisor->group_check_min_ns)
-            supervisor->group_check_ns = supervisor->group_check_min_ns;
+        supervisor->group_check_ns =
+            min(supervisor->group_check_ns, supervisor->group_check_min_ns);
     for (;;) {
         info.si_pid = 0;
         if (waitid(P_PID, (id_t)supervisor->command, &info, WSTOPPED | WCONTINUED | WNOHANG) != 0 ||

@@ -153,10 +153,10 @@ static enum redlock_status start_lock(struct wait *wait)
             return status;
     }
     int64_t now_ns = clock_boottime_ns();
-    if (wait->ends_ns != INT64_MAX && (wait->ends_ns - now_ns) / NS_PER_MS < left_ms)
-        left_ms = (wait->ends_ns - now_ns) / NS_PER_MS;
+    if (wait->ends_ns != INT64_MAX)
+        left_ms = min(left_ms, (wait->ends_ns - now_ns) / NS_PER_MS);
     const struct redlock_lock_options lock_options = {
-        .wait_ms = left_ms > 0 ? left_ms : 0,
+        .wait_ms = max(left_ms, 0),
         .fence = options->fence,
         .hold = wait->hold,
         /* If redlock is killed, processes of COMMAND may outlive it and still rely on the lock. */

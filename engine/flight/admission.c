@@ -11,11 +11,6 @@ void admission_init(struct admission *admission, int64_t node_timeout_ns)
     admission->period_ends_ns = -2 * ADMISSION_PERIOD_NS;
 }
 
-static int64_t shorter(int64_t one_ns, int64_t other_ns)
-{
-    return one_ns < other_ns ? one_ns : other_ns;
-}
-
 static void set_limit(struct admission *admission, unsigned limit)
 {
     if (limit < LIMIT_ADMISSION_MIN)
@@ -44,8 +39,7 @@ static void begin_period(struct admission *admission, bool tight, int64_t latenc
 static void shrink(struct admission *admission, unsigned in_flight, int64_t latency_ns,
                    int64_t target_ns, int64_t now_ns)
 {
-    int64_t least_ns = latency_ns / 2;
-    int64_t kept_ns = target_ns > least_ns ? target_ns : least_ns;
+    int64_t kept_ns = max(target_ns, latency_ns / 2);
     unsigned from = in_flight < admission->limit ? in_flight : admission->limit;
     set_limit(admission, (unsigned)(from * kept_ns / latency_ns));
     admission->steady_ns = now_ns + latency_ns;
@@ -64,13 +58,12 @@ void admission_adapt(struct admission *admission, int64_t latency_ns, int64_t di
         begin_period(admission, tight, latency_ns, now_ns);
         return;
     }
-    admission->shortest_ns = shorter(admission->shortest_ns, latency_ns);
-    int64_t base_ns =
-        shorter(distance_ns, shorter(admission->shortest_ns, admission->shortest_before_ns));
+    admission->shortest_ns = min(admission->shortest_ns, latency_ns);
+    int64_t base_ns = min(distance_ns, min(admission->shortest_ns, admission->shortest_before_ns));
     int64_t allowance_ns = admission->node_timeout_ns / 4;
     /* With far masters, the target stays a quarter of node_timeout below node_timeout, because
      * latencies vary. */
-    int64_t target_ns = shorter(base_ns + allowance_ns, 3 * allowance_ns);
+    int64_t target_ns = min(base_ns + allowance_ns, 3 * allowance_ns);
     if (now_ns < admission->steady_ns)
         return;
     if (latency_ns > target_ns) {

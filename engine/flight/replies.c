@@ -465,10 +465,8 @@ int64_t replies_deadline_ns(const struct flights *flights)
 {
     int64_t deadline_ns = INT64_MAX;
     for (unsigned i = 0; i < flights->node_count; i++) {
-        int64_t link_ns = link_deadline_ns(&flights->masters[i].link);
-        int64_t tracker_ns = flights->masters[i].tracker.deadline_ns;
-        deadline_ns = link_ns < deadline_ns ? link_ns : deadline_ns;
-        deadline_ns = tracker_ns < deadline_ns ? tracker_ns : deadline_ns;
+        deadline_ns = min(deadline_ns, link_deadline_ns(&flights->masters[i].link));
+        deadline_ns = min(deadline_ns, flights->masters[i].tracker.deadline_ns);
     }
     return deadline_ns;
 }

@@ -26,7 +26,7 @@ static int64_t need_ms(const struct flights *flights)
         return 0;
     int64_t ns = need_ns(flights->rules->backoff_min_ns, distance_ns);
     int64_t rounded_ms = (ns + NS_PER_MS - 1) / NS_PER_MS;
-    return rounded_ms < REDIS_NEED_MAX_MS ? rounded_ms : REDIS_NEED_MAX_MS;
+    return min(rounded_ms, REDIS_NEED_MAX_MS);
 }
 
 static void add_hint(const struct flights *flights, struct redis_call *call)

@@ -2,7 +2,7 @@
 
 #include <assert.h>
 
-#include "engine/guard/rules.h"
+#include "protocol/units.h"
 
 /* TIME returns whole microseconds, so the clock may show almost one microsecond more. */
 enum { TIME_NS = 1000 };

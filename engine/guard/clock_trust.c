@@ -49,8 +49,7 @@ static void step_back(struct clock_trust *clock, int64_t back_ns, int64_t now_ns
 {
     announce(clock, now_ns);
     /* A step is announced and logged even if its visible size is about zero. */
-    if (back_ns < 1)
-        back_ns = 1;
+    back_ns = max(back_ns, 1);
     clock->back_ns = back_ns < INT64_MAX - clock->back_ns ? clock->back_ns + back_ns : INT64_MAX;
 }
 

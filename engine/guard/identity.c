@@ -130,7 +130,7 @@ static int64_t recorded_until_ns(const struct identity *identity,
     /* If the clock of the master was stepped back, join_us may be an hour ahead. That must not
      * prolong the quarantine, so the time left is limited to its length. */
     int64_t ours_ms = periods->quarantine_ns / NS_PER_MS + 1;
-    int64_t most_ms = record->quarantine_ms > ours_ms ? record->quarantine_ms : ours_ms;
+    int64_t most_ms = max(record->quarantine_ms, ours_ms);
     int64_t left_us = record->join_us - sample->clock.time_us;
     bool same_end = has_adopted(identity) && is_run_adopted(identity, record->run_id) &&
                     identity->adopted.join_us == record->join_us;
@@ -142,7 +142,7 @@ static int64_t recorded_until_ns(const struct identity *identity,
      * not begin when this daemon thinks it did, so wait for the whole length. */
     if (same_end || left_us > most_ms * 1000)
         left_us = most_ms * 1000;
-    return sample->clock.received_ns + (left_us <= 0 ? 0 : left_us * 1000);
+    return sample->clock.received_ns + max(left_us, 0) * 1000;
 }
 
 static void adopt(struct identity *identity, const struct guard_periods *periods,
@@ -150,7 +150,7 @@ static void adopt(struct identity *identity, const struct guard_periods *periods
 {
     int64_t recorded_ns = recorded_until_ns(identity, periods, sample);
     int64_t least_ns = least_until_ns(identity, periods, sample);
-    identity->quarantine_until_ns = recorded_ns > least_ns ? recorded_ns : least_ns;
+    identity->quarantine_until_ns = max(recorded_ns, least_ns);
     /* The daemon that wrote a new quarantine into the record has seen the evictions too, or a loss
      * of all data. */
     if (identity->adopted.quarantine_id != identity->record.quarantine_id) {

@@ -39,14 +39,4 @@ struct guard_periods {
     int64_t fresh_ns;      /* how long votes may be counted after a heartbeat was sent */
 };
 
-static inline int64_t min(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static inline int64_t max(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 #endif

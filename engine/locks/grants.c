@@ -201,8 +201,7 @@ static void extend_lock(struct lock *lock, const struct round *round, int64_t no
     hold_on_extended(&lock->hold, round->until_ns);
     lock->holding_nodes = holding_nodes_of(round);
     lock->failing = LOSS_TIMED_OUT;
-    if (now_ns + round->ttl_ns > lock->ends_ns)
-        lock->ends_ns = now_ns + round->ttl_ns;
+    lock->ends_ns = max(lock->ends_ns, now_ns + round->ttl_ns);
     if (lock->resource->queue.length > 0)
         queue_on_held(&lock->resource->queue, lock->ends_ns, now_ns);
 }

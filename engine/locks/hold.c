@@ -14,8 +14,7 @@ void hold_init(struct hold *hold, int64_t ttl_ns, int64_t since_ns, int64_t unti
 
 void hold_on_extended(struct hold *hold, int64_t until_ns)
 {
-    if (until_ns > hold->until_ns)
-        hold->until_ns = until_ns;
+    hold->until_ns = max(hold->until_ns, until_ns);
     hold->retry_ns = 0;
 }
 
@@ -23,10 +22,7 @@ void hold_on_failed(struct hold *hold, int64_t backoff_ns, int64_t now_ns)
 {
     /* The delay is short enough for several attempts before the hold is lost, but not so short that
      * the attempts only load the masters. */
-    int64_t delay_ns = hold->ttl_ns / 30;
-    if (delay_ns > NS_PER_S)
-        delay_ns = NS_PER_S;
-    hold->retry_ns = now_ns + (delay_ns > backoff_ns ? delay_ns : backoff_ns);
+    hold->retry_ns = now_ns + max(min(hold->ttl_ns / 30, NS_PER_S), backoff_ns);
 }
 
 int64_t hold_renew_ns(const struct hold *hold, int64_t max_hold_ns)
@@ -34,8 +30,7 @@ int64_t hold_renew_ns(const struct hold *hold, int64_t max_hold_ns)
     /* The extension is due when a third of the TTL has passed since the start of the round from
      * which the present validity comes. */
     int64_t renew_ns = hold->until_ns + hold->drift_ns - hold->ttl_ns / 3 * 2;
-    if (hold->retry_ns > renew_ns)
-        renew_ns = hold->retry_ns;
+    renew_ns = max(renew_ns, hold->retry_ns);
     return hold_may_extend(hold, hold->ttl_ns, max_hold_ns, renew_ns) ? renew_ns : INT64_MAX;
 }
 

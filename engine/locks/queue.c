@@ -338,9 +338,8 @@ static int64_t pause_ns(struct queue *queue)
 {
     int64_t min_ns = queue->rules->backoff_min_ns;
     int64_t max_ns = queue->rules->backoff_max_ns;
-    int64_t least_ns = queue->need_ns > min_ns ? queue->need_ns : min_ns;
-    least_ns = least_ns < max_ns ? least_ns : max_ns;
-    return draw_ns(queue, least_ns, least_ns + min_ns < max_ns ? least_ns + min_ns : max_ns);
+    int64_t least_ns = min(max(queue->need_ns, min_ns), max_ns);
+    return draw_ns(queue, least_ns, min(least_ns + min_ns, max_ns));
 }
 
 static bool streak_is_over(const struct queue *queue, int64_t now_ns)
@@ -356,8 +355,7 @@ static bool streak_is_over(const struct queue *queue, int64_t now_ns)
 void queue_on_contention(struct queue *queue, int64_t need_ns)
 {
     queue->contended = true;
-    if (need_ns > queue->need_ns)
-        queue->need_ns = need_ns;
+    queue->need_ns = max(queue->need_ns, need_ns);
 }
 
 void queue_on_sought(struct queue *queue, int64_t need_ns, int64_t now_ns)
@@ -467,10 +465,7 @@ int64_t queue_wake_ns(const struct queue *queue)
 {
     if (queue->length == 0 || queue->phase == QUEUE_ACQUIRING)
         return TIMER_NEVER;
-    int64_t wake_ns = queue->acquire_ns;
     if (queue->phase == QUEUE_PAUSING)
-        return wake_ns;
-    wake_ns = queue->probe_ns < wake_ns ? queue->probe_ns : wake_ns;
-    int64_t free_at_ns = free_ns(queue);
-    return free_at_ns < wake_ns ? free_at_ns : wake_ns;
+        return queue->acquire_ns;
+    return min(min(queue->acquire_ns, queue->probe_ns), free_ns(queue));
 }

@@ -126,7 +126,7 @@ struct reply waits_slots_reply(const struct lock_manager *manager, struct semaph
         return reply;
     int64_t ends_ms = (ends_ns - now_ns + NS_PER_MS - 1) / NS_PER_MS;
     if (hint_ms < 0 || ends_ms < hint_ms)
-        reply = (struct reply){.outcome = OUTCOME_HELD, .hint_ms = ends_ms > 0 ? ends_ms : 0};
+        reply = (struct reply){.outcome = OUTCOME_HELD, .hint_ms = max(ends_ms, 0)};
     return reply;
 }
 

@@ -56,9 +56,8 @@ int64_t wakes_rest_until_ns(const struct lock_manager *manager, const struct res
 __attribute__((noinline)) void wakes_set(struct lock_manager *manager, struct resource *resource,
                                          const struct pending_request *first, int64_t now_ns)
 {
-    int64_t wake_ns = queue_wake_ns(&resource->queue);
-    int64_t rest_ns = wakes_rest_until_ns(manager, resource, now_ns);
-    wake_ns = rest_ns > wake_ns ? rest_ns : wake_ns;
+    int64_t wake_ns =
+        max(queue_wake_ns(&resource->queue), wakes_rest_until_ns(manager, resource, now_ns));
     /* While the first waiter is in the start queue, no timer is needed: the queue runs again when
      * the turn of that waiter has come, or when a ready seeker has a LOCK to serve. */
     if ((first != NULL && first->awaits_start) ||

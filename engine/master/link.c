@@ -61,16 +61,12 @@ void link_init(struct link *link, unsigned node, const struct link_io *io,
 
 int64_t link_silence_timeout_ns(const struct link *link)
 {
-    int64_t silence_timeout_ns = 20 * link->rules.node_timeout_ns;
-    return silence_timeout_ns > SILENCE_TIMEOUT_MIN_NS ? silence_timeout_ns
-                                                       : SILENCE_TIMEOUT_MIN_NS;
+    return max(20 * link->rules.node_timeout_ns, SILENCE_TIMEOUT_MIN_NS);
 }
 
 int64_t link_retry_ns(unsigned attempts, uint32_t random)
 {
-    int64_t delay_ns = RETRY_MIN_NS << (attempts < 6 ? attempts : 6);
-    if (delay_ns > RETRY_MAX_NS)
-        delay_ns = RETRY_MAX_NS;
+    int64_t delay_ns = min(RETRY_MIN_NS << min(attempts, 6), RETRY_MAX_NS);
     return delay_ns / 2 + (int64_t)((uint64_t)(delay_ns / 2) * random >> 32);
 }
 
@@ -580,7 +576,7 @@ int64_t link_latency_ns(const struct link *link, int64_t now_ns)
         return INT64_MAX;
     int64_t age_ns =
         link->outstanding_count > 0 ? now_ns - link->outstanding[link->first].sent_ns : 0;
-    return age_ns > link->latency_ns ? age_ns : link->latency_ns;
+    return max(age_ns, link->latency_ns);
 }
 
 unsigned link_unanswered(const struct link *link)
@@ -606,7 +602,7 @@ int64_t link_deadline_ns(const struct link *link)
     case LINK_GREETING:
         return link->opened_ns + link_silence_timeout_ns(link);
     case LINK_UP:
-        return link->heartbeat_due || late_ns < heartbeat_ns ? late_ns : heartbeat_ns;
+        return link->heartbeat_due ? late_ns : min(late_ns, heartbeat_ns);
     case LINK_SUSPECT:
         break;
     }

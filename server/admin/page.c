@@ -376,11 +376,10 @@ static void write_losses(const struct status *status, struct text *text)
     text_string(text, "<table><thead><tr><th>When</th><th>Resource</th><th>Why</th></tr></thead>"
                       "<tbody>");
     for (unsigned i = 0; (loss = status_history_loss(status->history, i)) != NULL; i++) {
-        int64_t ago_ms = (status->wall_ns - loss->wall_ns) / NS_PER_MS;
         text_string(text, "<tr><td class=time>");
         write_clock(text, loss->wall_ns);
         text_string(text, " <span class=quiet>");
-        html_duration(text, ago_ms > 0 ? ago_ms : 0);
+        html_duration(text, max((status->wall_ns - loss->wall_ns) / NS_PER_MS, 0));
         text_string(text, " ago</span></td><td class=name>");
         html_bytes(text, loss->resource, loss->resource_len, NAME_SHOWN);
         if (loss->client[0] != '\0') {

@@ -74,7 +74,7 @@ mutant no-guard all "$unfit" engine/guard/guard.c '
     /^static enum guard_result check_sample/,/^}/s/return GUARD_[A-Z]*;/return GUARD_PASS;/
     /^static enum guard_result take_sample/,/^}/s/return GUARD_[A-Z]*;/return GUARD_PASS;/'
 mutant no-quarantine all "$unfit" engine/guard/identity.c \
-    's|= recorded_ns > least_ns ? recorded_ns : least_ns;|= sample->clock.received_ns;|'
+    's|= max(recorded_ns, least_ns);|= sample->clock.received_ns;|'
 mutant no-monitor all "$unfit" engine/guard/clock_monitor.c \
     's/return MONITOR_STEPPED;/return MONITOR_STEADY;/'
 mutant no-probe-after-votes all "$unfit" engine/flight/replies.c '
