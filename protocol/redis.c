@@ -390,8 +390,6 @@ bool redis_all_released(const struct redis_reply *reply)
 
 enum answer_kind redis_released(const struct redis_reply *reply, size_t count, size_t index)
 {
-    if (redis_all_released(reply))
-        return ANSWER_YES;
     if (reply->kind != RESP_STRING || reply->len != count)
         return ANSWER_FAILED;
     switch (reply->str[index]) {

@@ -213,12 +213,12 @@ enum redis_form redis_release_form(const char *info, size_t len);
  * can be the frozen token. After ABSENT or FAILED, the caller can learn more with release.lua. */
 enum answer_kind redis_deleted(const struct redis_reply *reply);
 
-/* The result of the release at `index`, from the reply to a batch of `count` releases: YES, ABSENT,
- * or FAILED if the release must be sent again on its own. */
-enum answer_kind redis_released(const struct redis_reply *reply, size_t count, size_t index);
-
-/* Whether the reply is YES for all releases of the batch. */
+/* Whether the reply to a batch of releases is YES for all of them. */
 bool redis_all_released(const struct redis_reply *reply);
+
+/* Otherwise: the result of the release at `index`, from the reply to a batch of `count` releases:
+ * YES, ABSENT, or FAILED if the release must be sent again on its own. */
+enum answer_kind redis_released(const struct redis_reply *reply, size_t count, size_t index);
 
 /* The fingerprint of a lock from the value of its key. A token and its frozen forms have the same.
  */
