@@ -28,15 +28,14 @@ static void write_key(struct json *json, struct json_view key)
     if (json->comma)
         fputc(',', json->out);
     json->comma = true;
-    if (key.at == NULL)
-        return;
     write_string(json->out, key);
     fputc(':', json->out);
 }
 
-void json_begin(struct json *json, const char *key, char bracket)
+void json_begin(struct json *json, char bracket)
 {
-    write_key(json, key != NULL ? view(key) : (struct json_view){NULL, 0});
+    if (json->comma)
+        fputc(',', json->out);
     fputc(bracket, json->out);
     json->comma = false;
 }

@@ -2,7 +2,7 @@
  * Writes JSON one member at a time. The caller must end each object and array that it has begun.
  *
  *     struct json json = {.out = stdout};
- *     json_begin(&json, NULL, '{');
+ *     json_begin(&json, '{');
  *     json_text(&json, "status", "held");
  *     json_number(&json, "hint_ms", 1200);
  *     json_end(&json, '}');                       {"status":"held","hint_ms":1200}
@@ -23,8 +23,8 @@ struct json {
     bool comma; /* the next member needs a comma before it */
 };
 
-/* bracket: '{' or '['. key: NULL at the top level and in an array. */
-void json_begin(struct json *json, const char *key, char bracket);
+/* Begin an object or an array, at the top level or in an array. bracket: '{' or '['. */
+void json_begin(struct json *json, char bracket);
 void json_end(struct json *json, char bracket);
 
 void json_text(struct json *json, const char *key, const char *text);

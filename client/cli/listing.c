@@ -41,11 +41,11 @@ static void keep(void *context, const char *text)
 static void write_json(const struct lines *lines)
 {
     struct json json = {.out = stdout};
-    json_begin(&json, NULL, '[');
+    json_begin(&json, '[');
     for (size_t i = 0; i < lines->count; i++) {
         const char *at = lines->line[i];
         struct field field;
-        json_begin(&json, NULL, '{');
+        json_begin(&json, '{');
         while (field_next(&at, &field)) {
             enum field_kind kind = field_kind(&field);
             const char *truth = field_has_value(&field, "yes") ? "true" : "false";

@@ -38,7 +38,7 @@ const char *report_name(const char *name, char buf[REPORT_NAME])
 struct json report_begin(const struct options *options, enum redlock_status status)
 {
     struct json json = {.out = stdout};
-    json_begin(&json, NULL, '{');
+    json_begin(&json, '{');
     json_text(&json, "status", redlock_status_word(status));
     if (options->name != NULL)
         json_text(&json, "resource", options->name);

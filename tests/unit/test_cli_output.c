@@ -99,7 +99,7 @@ static void check_text(const char *text, const char *expected)
     struct written written;
     written_open(&written);
     struct json json = {.out = written.out};
-    json_begin(&json, NULL, '{');
+    json_begin(&json, '{');
     json_text(&json, "a", text);
     json_end(&json, '}');
     written_close(&written, expected);
@@ -110,19 +110,17 @@ START_TEST(json_objects_and_arrays_nest)
     struct written written;
     written_open(&written);
     struct json json = {.out = written.out};
-    json_begin(&json, NULL, '[');
-    json_begin(&json, NULL, '{');
+    json_begin(&json, '[');
+    json_begin(&json, '{');
     json_text(&json, "status", "held");
     json_number(&json, "hint_ms", -1);
-    json_begin(&json, "none", '[');
-    json_end(&json, ']');
     json_raw_view(&json, (struct json_view){"yes and", 3}, (struct json_view){"true!", 4});
     json_end(&json, '}');
-    json_begin(&json, NULL, '{');
+    json_begin(&json, '{');
     json_number(&json, "most", INT64_MAX);
     json_end(&json, '}');
     json_end(&json, ']');
-    written_close(&written, "[{\"status\":\"held\",\"hint_ms\":-1,\"none\":[],\"yes\":true},"
+    written_close(&written, "[{\"status\":\"held\",\"hint_ms\":-1,\"yes\":true},"
                             "{\"most\":9223372036854775807}]");
 }
 END_TEST
