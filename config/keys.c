@@ -25,14 +25,10 @@ bool keys_check_kind(const struct yaml_node *node, enum yaml_kind kind, const ch
     if (node->broken)
         return false;
     if (yaml_node_is_empty(node))
-        report_error(report, node->position, "%s: has no value; write %s, or leave it out", name,
-                     what);
-    else if (node->kind != kind)
-        report_error(report, node->position, "%s: must be %s, not %s", name, what,
-                     yaml_kind_name(node->kind));
-    else
-        return true;
-    return false;
+        return report_error(report, node->position, "%s: has no value; write %s, or leave it out",
+                            name, what);
+    return node->kind == kind || report_error(report, node->position, "%s: must be %s, not %s",
+                                              name, what, yaml_kind_name(node->kind));
 }
 
 bool keys_check_entry(const struct yaml_node *entry, const char *list, const char *example,
@@ -48,8 +44,7 @@ bool keys_check_entry(const struct yaml_node *entry, const char *list, const cha
 static bool fail(const struct key *key, const struct yaml_node *value, const char *wrong,
                  struct report *report)
 {
-    report_error(report, value->position, "%s: \"%s\" %s", key->name, value->text, wrong);
-    return false;
+    return report_error(report, value->position, "%s: \"%s\" %s", key->name, value->text, wrong);
 }
 
 /* The kinds of numbers: parsing and printing. */
@@ -77,9 +72,9 @@ static bool set_number(const struct key *key, const struct yaml_node *value, int
     }
     numbers[key->kind].print(key->least, least);
     numbers[key->kind].print(key->most, most);
-    report_error(report, value->position, "%s: %s is out of range; it must be between %s and %s",
-                 key->name, value->text, least, most);
-    return false;
+    return report_error(report, value->position,
+                        "%s: %s is out of range; it must be between %s and %s", key->name,
+                        value->text, least, most);
 }
 
 static bool set_choice(const struct key *key, const struct yaml_node *value, unsigned *field,
@@ -120,16 +115,13 @@ static bool check_text(const struct key *key, const struct yaml_node *value, str
     if (key->kind == KEY_NAME) {
         if (fits && spelt && strchr(value->text, ':') == NULL)
             return true;
-        report_error(report, value->position,
-                     "%s: \"%s\" is not a valid name; write %d to %d of A-Z a-z 0-9 _ . -",
-                     key->name, value->text, (int)key->least, (int)key->most);
-        return false;
+        return report_error(report, value->position,
+                            "%s: \"%s\" is not a valid name; write %d to %d of A-Z a-z 0-9 _ . -",
+                            key->name, value->text, (int)key->least, (int)key->most);
     }
-    if (!fits) {
-        report_error(report, value->position, "%s: has %zu bytes; it must have %d to %d", key->name,
-                     len, (int)key->least, (int)key->most);
-        return false;
-    }
+    if (!fits)
+        return report_error(report, value->position, "%s: has %zu bytes; it must have %d to %d",
+                            key->name, len, (int)key->least, (int)key->most);
     if (key->kind == KEY_PREFIX)
         wrong = check_prefix(value->text);
     else if (!spelt)

@@ -59,13 +59,14 @@ static void add(struct report *report, struct position position, const char *kin
     free(text);
 }
 
-void report_error(struct report *report, struct position position, const char *form, ...)
+bool report_error(struct report *report, struct position position, const char *form, ...)
 {
     va_list arguments;
     va_start(arguments, form);
     add(report, position, "", form, arguments);
     va_end(arguments);
     report->errors++;
+    return false;
 }
 
 void report_warning(struct report *report, struct position position, const char *form, ...)

@@ -8,6 +8,7 @@
 #ifndef CONFIG_REPORT_H
 #define CONFIG_REPORT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 
@@ -35,8 +36,8 @@ struct report {
 };
 
 /* Add an error, printed as "redlockd.yaml:12:14: locks.max_ttl: ...". Bytes that are not
- * printable ASCII are escaped, for example as \x1b. */
-__attribute__((format(printf, 3, 4))) void
+ * printable ASCII are escaped, for example as \x1b. Returns false, for the caller to return. */
+__attribute__((format(printf, 3, 4))) bool
 report_error(struct report *report, struct position position, const char *form, ...);
 
 /* Add a warning, printed with "warning: ". It does not count as an error. */

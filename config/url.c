@@ -35,11 +35,9 @@ bool url_read(const struct yaml_node *value, const char *name, enum url_use use,
     struct error error;
     if (url_parse(value->text, use, address, &error))
         return true;
-    if (address_is_printable(value->text))
-        report_error(report, value->position, "%s: \"%s\" %s", name, value->text, error.text);
-    else
-        report_error(report, value->position, "%s: the address %s", name, error.text);
-    return false;
+    if (!address_is_printable(value->text))
+        return report_error(report, value->position, "%s: the address %s", name, error.text);
+    return report_error(report, value->position, "%s: \"%s\" %s", name, value->text, error.text);
 }
 
 void url_free(struct config_address *address)
