@@ -60,20 +60,13 @@ static struct position position_of(const yaml_mark_t *mark)
     return (struct position){mark->line + 1, mark->column + 1};
 }
 
-/* Whether the byte is the second or a later byte of a UTF-8 character. To count characters, count
- * all other bytes. */
-static bool is_continuation(unsigned char byte)
-{
-    return (byte & 0xc0) == 0x80;
-}
-
 static struct position position_of_byte(const struct reader *reader, size_t offset)
 {
     struct position position = {1, 1};
     for (size_t i = 0; i < offset && i < reader->file_len; i++) {
         if (reader->file[i] == '\n')
             position = (struct position){position.line + 1, 1};
-        else if (!is_continuation(reader->file[i]))
+        else if (!utf8_continues(reader->file[i]))
             position.column++;
     }
     return position;
@@ -83,7 +76,7 @@ static bool is_tab(const struct reader *reader, const yaml_mark_t *mark)
 {
     size_t characters = 0;
     for (size_t i = 0; i < reader->file_len; i++)
-        if (!is_continuation(reader->file[i]) && characters++ == mark->index)
+        if (!utf8_continues(reader->file[i]) && characters++ == mark->index)
             return reader->file[i] == '\t';
     return false;
 }

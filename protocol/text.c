@@ -119,11 +119,6 @@ void text_format(struct text *text, const char *form, ...)
 
 /* --- characters --- */
 
-static bool continues(unsigned char byte)
-{
-    return (byte & 0xc0) == 0x80;
-}
-
 /* Returns the length of the character and its *code; 0 if no valid character begins here. */
 static size_t decode(const char *at, size_t len, uint32_t *code)
 {
@@ -141,7 +136,7 @@ static size_t decode(const char *at, size_t len, uint32_t *code)
         return 0;
     *code = bytes[0] & (0x7fu >> wanted);
     for (size_t i = 1; i < wanted; i++) {
-        if (!continues(bytes[i]))
+        if (!utf8_continues(bytes[i]))
             return 0;
         *code = *code << 6 | (bytes[i] & 0x3fu);
     }

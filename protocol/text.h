@@ -67,6 +67,13 @@ void text_hex(const unsigned char *bytes, size_t count, char *digits);
  * outside, which need text_escape(). */
 __attribute__((format(printf, 2, 3))) void text_format(struct text *text, const char *form, ...);
 
+/* Whether the byte is the second or a later byte of a UTF-8 character. To count characters, count
+ * all other bytes. */
+static inline bool utf8_continues(unsigned char byte)
+{
+    return (byte & 0xc0) == 0x80;
+}
+
 /* The length of the UTF-8 character at `at`, 1 to 4 bytes; 0 if no valid character begins there. An
  * overlong form, a surrogate and a code above U+10FFFF are invalid. */
 size_t utf8_character(const char *at, size_t len);

@@ -125,9 +125,8 @@ static void put_shown(struct cell *cell, const char *bytes, size_t len)
 {
     struct text text = {.buf = cell->text, .size = CELL_SIZE, .len = cell->len};
     text_escape(&text, bytes, len, TEXT_VISIBLE);
-    /* Count characters: skip the continuation bytes of UTF-8. */
     for (; cell->len < text.len; cell->len++)
-        cell->width += ((unsigned char)cell->text[cell->len] & 0xc0) != 0x80;
+        cell->width += !utf8_continues((unsigned char)cell->text[cell->len]);
 }
 
 static void put_duration(struct cell *cell, const struct field *field, bool us)
