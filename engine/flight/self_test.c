@@ -24,9 +24,10 @@ static const struct self_test {
     {"releases.lua", REDIS_RELEASE},
 };
 
-/* The last two tests. If a master has no compare-and-delete command of its own, TEST_NATIVE runs
- * release.lua again. */
-enum { TEST_NATIVE = ENGINE_SELF_TESTS - 2, TEST_RELEASES };
+/* TEST_IN_FULL sends release.lua by EVAL, which pending releases and records need. All other
+ * scripts are sent by EVALSHA. If a master has no compare-and-delete command of its own,
+ * TEST_NATIVE runs release.lua again. */
+enum { TEST_IN_FULL = 5, TEST_NATIVE = ENGINE_SELF_TESTS - 2, TEST_RELEASES };
 
 /* The key has the prefix of locks, because an ACL may allow no other keys. It contains the id of
  * the daemon, so that two daemons do not use the same key. */
@@ -62,7 +63,11 @@ static size_t format_test(const struct redis_call *call, unsigned test, enum red
     const struct redis_release release = {call->key, call->key_len, call->token};
     if (test == TEST_RELEASES)
         return redis_format_releases(&release, 1, REDIS_BY_SHA1, buf);
-    return redis_format(call, test == TEST_NATIVE ? native : REDIS_BY_SHA1, buf);
+    return redis_format(call,
+                        test == TEST_IN_FULL  ? REDIS_IN_FULL
+                        : test == TEST_NATIVE ? native
+                                              : REDIS_BY_SHA1,
+                        buf);
 }
 
 void self_test_start(struct flights *flights, unsigned node, int64_t now_ns)

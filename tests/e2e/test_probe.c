@@ -197,9 +197,11 @@ START_TEST(an_acl_that_lacks_a_command_or_key_is_reported)
     expect('c', "noperm to extend.lua: ");
     masters_run(stage.masters, 3, "ACL SETUSER default +@all allkeys");
     masters_run(&stage.masters[0], 1, "ACL SETUSER default -exists");
+    masters_run(&stage.masters[1], 1, "ACL SETUSER default -eval");
     command_free(&command);
     probe(1);
     expect('a', "noperm to releases.lua: ");
+    expect('b', "noperm to release.lua: ");
     masters_run(stage.masters, 3, "ACL SETUSER default +@all allkeys");
     close_all();
 }
