@@ -396,7 +396,9 @@ static void take_heartbeat(struct master *master, const struct outstanding *outs
     enum reason failed = REASON_NONE;
     if (!text && !is_error(master, reply, &failed))
         failed = REASON_GARBAGE;
-    master->heartbeat_in_full = !text;
+    /* After any other error too, the whole script could succeed, for example if the ACL refuses
+     * EVALSHA. The vote would then come and go with every second heartbeat. */
+    master->heartbeat_in_full = failed == REASON_NOSCRIPT;
     if (text)
         guard_on_heartbeat(master->guard, master->link.node, &master->heartbeat,
                            outstanding->sent_ns, reply->str, reply->len, now_ns);

@@ -77,6 +77,7 @@ enum fake_refusal {
     FAKE_DELETING,                    /* commands that delete a lock, as by an ACL without +del */
     FAKE_KEYS,                        /* SET, scripts, DELIFEQ and DELEX */
     FAKE_LOADING, /* FAKE_KEYS, and also GET, PING and SCRIPT, as while Redis loads its data */
+    FAKE_BY_SHA1, /* EVALSHA */
     FAKE_REFUSALS,
 };
 

@@ -404,6 +404,8 @@ void fake_run_eval(const struct run *run)
 {
     struct fake_master *server = run->server;
     bool in_full = run->words[0].len == 4;
+    if (!in_full && run_is_refused(run, FAKE_BY_SHA1))
+        return;
     if (in_full && word_is(&run->words[1], FAKE_FOREIGN_RELEASE)) {
         run_foreign_release(run);
         return;

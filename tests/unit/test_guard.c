@@ -302,6 +302,20 @@ START_TEST(failed_record_write_is_repeated_with_the_heartbeats)
 }
 END_TEST
 
+START_TEST(master_that_refuses_evalsha_stays_without_vote)
+{
+    w.masters[0].redis.refusals[FAKE_BY_SHA1] = "NOPERM this user has no permissions to run it";
+    cluster_pass_ms(&w, OBSERVED_MS);
+    for (unsigned heartbeats = 0; heartbeats < 4; heartbeats++) {
+        cluster_expect_votes(&w, 0, 0, "noperm");
+        cluster_pass_ms(&w, 1000);
+    }
+    w.masters[0].redis.refusals[FAKE_BY_SHA1] = NULL;
+    cluster_pass_ms(&w, OBSERVED_MS);
+    cluster_expect_votes(&w, 0, 4, "-");
+}
+END_TEST
+
 /* The master refuses only to set keys. It answers everything else that the guard sends. */
 START_TEST(master_that_refuses_to_set_locks_has_no_vote)
 {
@@ -620,6 +634,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, record_of_another_set_is_left_alone);
     tcase_add_test(tests, daemon_of_a_minority_set_writes_nothing);
     tcase_add_test(tests, failed_record_write_is_repeated_with_the_heartbeats);
+    tcase_add_test(tests, master_that_refuses_evalsha_stays_without_vote);
     tcase_add_test(tests, master_that_refuses_to_set_locks_has_no_vote);
     tcase_add_test(tests, no_lock_is_left_on_a_master_of_another_set);
     tcase_add_test(tests, unreadable_record_survives_evictions);
