@@ -612,6 +612,12 @@ void guard_on_set(struct guard *guard, unsigned index, enum reason refused)
     begin_all_epochs(guard);
 }
 
+void guard_on_record_written(struct guard *guard, unsigned index, enum reason refused)
+{
+    guard->nodes[index].identity.write_error = refused;
+    begin_all_epochs(guard);
+}
+
 void guard_on_heartbeat_failed(struct guard *guard, unsigned index, enum reason reason)
 {
     guard->nodes[index].heartbeat_error = reason;

@@ -204,6 +204,10 @@ void guard_heartbeat(const struct guard *guard, unsigned node, int64_t now_ns,
 void guard_on_heartbeat(struct guard *guard, unsigned node, const struct guard_heartbeat *heartbeat,
                         int64_t sent_ns, const char *text, size_t len, int64_t now_ns);
 
+/* A record write was answered. refused: why the node did not write the record; REASON_NONE: it did,
+ * unless another daemon wrote one first. */
+void guard_on_record_written(struct guard *guard, unsigned node, enum reason refused);
+
 /* The heartbeat was answered by an error, for this reason. */
 void guard_on_heartbeat_failed(struct guard *guard, unsigned node, enum reason reason);
 

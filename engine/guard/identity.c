@@ -18,6 +18,7 @@ void identity_on_connected(struct identity *identity, const char *run_id, int64_
     identity->evicted = -1;
     identity->write_why = REASON_NONE;
     identity->write_under_way = false;
+    identity->write_error = REASON_NONE;
 }
 
 void identity_on_lost(struct identity *identity)
@@ -352,7 +353,11 @@ void identity_on_written(struct identity *identity, bool overridden, int64_t now
 
 enum reason identity_refuses(const struct identity *identity)
 {
-    if (identity->facts_error != REASON_NONE && reason_ends_by_waiting(identity->error))
+    bool ends = reason_ends_by_waiting(identity->error);
+    if (ends && identity->facts_error != REASON_NONE)
         return identity->facts_error;
+    /* The wait begins when the record is written. */
+    if (ends && identity->error != REASON_NONE && identity->write_error != REASON_NONE)
+        return identity->write_error;
     return identity->error;
 }

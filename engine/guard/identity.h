@@ -97,7 +97,8 @@ struct identity {
     /* Why the guard wants to write a record; REASON_NONE: it does not want to. */
     enum reason write_why;
     bool write_under_way;
-    int64_t written_ns; /* when the last record was written */
+    int64_t written_ns;      /* when the last record was written */
+    enum reason write_error; /* why the master refused that write; REASON_NONE: it did not */
     enum override override;
 };
 

@@ -358,6 +358,13 @@ static void take_set(struct master *master, const struct redis_reply *reply)
     guard_on_set(master->guard, master->link.node, refused);
 }
 
+static void take_record_write(struct master *master, const struct redis_reply *reply)
+{
+    enum reason refused = REASON_NONE;
+    is_error(master, reply, &refused);
+    guard_on_record_written(master->guard, master->link.node, refused);
+}
+
 /* The value is an attestation or a lease. An attestation is "<time>:<...>", in microseconds. A
  * lease is "<server> <daemon>=<time> ...", in milliseconds, with the latest signature first. */
 static void take_sign_of_life(struct master *master, const struct redis_reply *reply)
@@ -444,8 +451,10 @@ enum guard_result guard_io_on_reply(struct master *master, const struct outstand
     case PART_HEARTBEAT:
         take_heartbeat(master, outstanding, reply, now_ns);
         break;
-    case PART_END:
     case PART_RECORD_WRITE:
+        take_record_write(master, reply);
+        break;
+    case PART_END:
         break;
     }
     return GUARD_TAKEN;
