@@ -73,8 +73,10 @@ struct connections {
     struct tls tls[LIMIT_NODES]; /* shared by both channels of a node; see struct tls */
     struct broadcast broadcast;
     uint64_t down_reasons_logged[LIMIT_NODES]; /* since the node was last up, one bit per reason */
-    unsigned votes;                            /* number of nodes that vote */
-    bool had_all_votes; /* all nodes have voted at the same time, at least once */
+    int64_t suspect_logged_ns[LIMIT_NODES];    /* when node_suspect was last logged; 0: never */
+    bool suspect_unlogged[LIMIT_NODES]; /* the present suspicion of the node, or the last one */
+    unsigned votes;                     /* number of nodes that vote */
+    bool had_all_votes;                 /* all nodes have voted at the same time, at least once */
 };
 
 /* The caller has set the fields owned by the server. No connection is opened yet: the engine does

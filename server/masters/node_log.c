@@ -11,6 +11,10 @@
  * unless all nodes have voted at the same time before. */
 #define STARTING_NS (5 * NS_PER_S)
 
+/* A master about as slow as node_timeout becomes suspect and recovers many times a second. After a
+ * suspicion that was logged, further ones are not logged for this time. */
+#define SUSPECT_AGAIN_NS (10 * NS_PER_S)
+
 /* Whether the node is down for a reason that was not logged since it was last up. */
 static bool is_new_reason(struct connections *connections, unsigned node,
                           const struct master_view *master)
@@ -26,23 +30,40 @@ static bool is_new_reason(struct connections *connections, unsigned node,
     return is_new;
 }
 
+/* Whether the node has become suspect soon after a suspicion that was logged, or recovers from
+ * that. */
+static bool is_suspect_again(struct connections *connections, unsigned node, enum link_state before,
+                             enum link_state state, int64_t now_ns)
+{
+    int64_t *logged_ns = &connections->suspect_logged_ns[node];
+    bool *unlogged = &connections->suspect_unlogged[node];
+    if (state == LINK_SUSPECT) {
+        *unlogged = *logged_ns != 0 && now_ns - *logged_ns < SUSPECT_AGAIN_NS;
+        if (!*unlogged)
+            *logged_ns = now_ns;
+    }
+    return *unlogged && (state == LINK_SUSPECT || (state == LINK_UP && before == LINK_SUSPECT));
+}
+
 /* Log the changes on which an operator would act: a master lost or regained, and why. All other
  * changes are logged at level debug. */
 void node_log_link(struct connections *connections, unsigned node, enum link_state before)
 {
-    const struct master_view master = engine_view_master(connections->engine, node, clock_now_ns());
+    int64_t now_ns = clock_now_ns();
+    const struct master_view master = engine_view_master(connections->engine, node, now_ns);
     const char *name = connections->config->nodes[node].name;
     char address[SOCKADDR_TEXT] = "";
     bool was_usable = before == LINK_UP || before == LINK_SUSPECT;
     bool new_reason = is_new_reason(connections, node, &master);
+    bool again = is_suspect_again(connections, node, before, master.state, now_ns);
     if (master.reason != REASON_UNRESOLVED)
         node_address(&connections->nodes[node][CHANNEL_COMMANDS], address);
     const struct log_field address_field = log_text(address[0] != '\0' ? "address" : NULL, address);
-    if (master.state == LINK_UP)
+    if (master.state == LINK_UP && !again)
         log_event(connections->log, CONFIG_LOG_INFO, "node_up",
                   LOG_FIELDS(log_text("node", name), address_field));
-    else if (master.state == LINK_SUSPECT || (master.state == LINK_DOWN && was_usable) ||
-             new_reason)
+    else if ((master.state == LINK_SUSPECT && !again) ||
+             (master.state == LINK_DOWN && was_usable) || new_reason)
         log_event(connections->log, CONFIG_LOG_WARNING,
                   master.state == LINK_SUSPECT ? "node_suspect" : "node_down",
                   LOG_FIELDS(
@@ -112,8 +133,9 @@ static void log_vote(const struct connections *connections, unsigned node, enum 
      * connection is new and not checked yet; or the master is new, as expected with --bootstrap. */
     bool expected = !master.takes_votes || reason == REASON_UNCHECKED ||
                     (connections->bootstrap && reason == REASON_NEW);
+    bool again = before == REASON_SUSPECT && connections->suspect_unlogged[node];
     if (reason == REASON_NONE)
-        log_event(connections->log, CONFIG_LOG_INFO, "node_votes",
+        log_event(connections->log, again ? CONFIG_LOG_DEBUG : CONFIG_LOG_INFO, "node_votes",
                   LOG_FIELDS(log_text("node", connections->config->nodes[node].name)));
     else if (reason == REASON_OTHERSET)
         log_other_set(connections, node);

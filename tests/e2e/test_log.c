@@ -218,6 +218,30 @@ START_TEST(many_lost_holds_do_not_fill_the_log)
 }
 END_TEST
 
+START_TEST(a_master_that_is_suspect_again_and_again_does_not_fill_the_log)
+{
+    struct stage stage;
+    stage_open(&stage, __func__, &three);
+    unsigned up = daemon_count_log(&stage.daemon, " node_up ");
+    unsigned votes = daemon_count_log(&stage.daemon, " info node_votes ");
+    for (unsigned i = 0; i < 5; i++) {
+        kill(stage.masters[1].pid, SIGSTOP);
+        stage_wait_nodes(&stage, "reason=suspect", 1);
+        kill(stage.masters[1].pid, SIGCONT);
+        stage_wait_nodes(&stage, "vote=yes", 3);
+    }
+    ck_assert_uint_eq(daemon_count_log(&stage.daemon, " node_suspect "), 1);
+    ck_assert_uint_eq(daemon_count_log(&stage.daemon, " node_up "), up + 1);
+    ck_assert_uint_eq(daemon_count_log(&stage.daemon, " info node_votes "), votes + 1);
+    /* The end of an unlogged suspicion is logged if the master is lost. */
+    kill(stage.masters[1].pid, SIGSTOP);
+    daemon_wait_log(&stage.daemon, " warning node_down ", "node=b reason=hung");
+    kill(stage.masters[1].pid, SIGCONT);
+    stage_wait_nodes(&stage, "vote=yes", 3);
+    stage_close(&stage);
+}
+END_TEST
+
 static void open_with_users(struct stage *stage, struct secrets *secrets, const char *test,
                             const char *more)
 {
@@ -278,6 +302,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, a_blocked_log_reader_does_not_delay_the_daemon);
     tcase_add_test(tests, garbage_from_many_clients_does_not_fill_the_log);
     tcase_add_test(tests, many_lost_holds_do_not_fill_the_log);
+    tcase_add_test(tests, a_master_that_is_suspect_again_and_again_does_not_fill_the_log);
     tcase_add_test(tests, wrong_secrets_from_many_addresses_do_not_fill_the_log);
     tcase_add_test(tests, displaced_connections_do_not_fill_the_log);
     suite_add_tcase(suite, tests);
