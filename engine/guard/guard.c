@@ -163,6 +163,13 @@ static bool is_checked(const struct guard *guard, const struct guard_node *node)
            node->clock.step_unannounced_ns == 0 && is_leased(guard, node);
 }
 
+/* Has a master reported a conflict about the name since the last quarantine of the node ended? */
+static bool is_conflict_confirmed(const struct guard *guard, const struct guard_node *node)
+{
+    return name_lease_reported_ns(&node->lease, &guard->periods) >
+           node->identity.quarantine_until_ns;
+}
+
 enum reason guard_refuses_vote(const struct guard *guard, unsigned index, int64_t now_ns)
 {
     const struct guard_node *node = &guard->nodes[index];
@@ -176,6 +183,10 @@ enum reason guard_refuses_vote(const struct guard *guard, unsigned index, int64_
     if (now_ns <= node->identity.quarantine_until_ns)
         return node->identity.adopted.why;
     enum reason leased = name_lease_refuses(&node->lease, now_ns);
+    /* The lease of a server that was lost expires shortly before the quarantine of the new one
+     * ends. The next heartbeat shows whether a conflict is left. */
+    if (leased == REASON_REPOINTED && !is_conflict_confirmed(guard, node))
+        return REASON_UNCHECKED;
     if (leased != REASON_NONE)
         return leased;
     if (!node->clock.monitor.begun)

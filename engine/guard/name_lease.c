@@ -24,6 +24,18 @@ static void note_process(struct name_lease *lease, const struct guard_periods *p
         lease->other_process |= nodes_only(master);
 }
 
+/* For fresh_ns after a master has reported a conflict, a daemon may grant locks by the votes of the
+ * other server. */
+static int64_t conflict_lasts_ns(const struct guard_periods *periods)
+{
+    return periods->fresh_ns + periods->quarantine_ns;
+}
+
+int64_t name_lease_reported_ns(const struct name_lease *lease, const struct guard_periods *periods)
+{
+    return lease->conflict_until_ns - conflict_lasts_ns(periods);
+}
+
 void name_lease_on_digit(struct name_lease *lease, const struct guard_periods *periods,
                          unsigned master, char digit, bool ours, int64_t now_ns)
 {
@@ -33,8 +45,7 @@ void name_lease_on_digit(struct name_lease *lease, const struct guard_periods *p
         if (lease->conflicts == 0 || now_ns >= lease->conflict_until_ns)
             lease->conflict_since_ns = now_ns;
         lease->conflicts |= nodes_only(master);
-        /* For fresh_ns from now, a daemon may grant locks by the votes of the other server. */
-        lease->conflict_until_ns = now_ns + periods->fresh_ns + periods->quarantine_ns;
+        lease->conflict_until_ns = now_ns + conflict_lasts_ns(periods);
         note_process(lease, periods, master, digit == LEASE_OTHER_PROCESS, now_ns);
     } else if (digit == LEASE_OURS && ours) {
         lease->conflicts &= ~nodes_only(master);

@@ -51,6 +51,9 @@ enum { LEASE_OURS = '0', LEASE_OTHER = '1', LEASE_OTHER_PROCESS = '2' };
 void name_lease_on_digit(struct name_lease *lease, const struct guard_periods *periods,
                          unsigned master, char digit, bool ours, int64_t now_ns);
 
+/* When a master last reported a conflict. Only if there was one. */
+int64_t name_lease_reported_ns(const struct name_lease *lease, const struct guard_periods *periods);
+
 /* Why conflicts take away the vote of the name; REASON_NONE: no conflict. The caller checks by
  * held_on whether a quorum leases the name to our server. If the connection to a master is lost,
  * its last answer stays valid for as long as a lease lasts. */

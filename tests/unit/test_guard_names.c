@@ -73,6 +73,25 @@ START_TEST(duplicate_master_has_one_vote)
 }
 END_TEST
 
+/* The other masters lease the name to the previous process until shortly before the quarantine
+ * ends, and this daemon hears of the end with its next heartbeat. Nothing leads to two servers
+ * then. */
+START_TEST(restarted_master_is_not_shown_as_repointed)
+{
+    for (unsigned i = 0; i < 5; i++) {
+        cluster_pass_ms(&w, 230);
+        cluster_restart(&w, 0);
+        cluster_pass_ms(&w, QUARANTINE_MS - OBSERVED_MS);
+        cluster_expect_votes(&w, 0, 0, "restarted");
+        for (unsigned ms = 0; ms < 4 * OBSERVED_MS; ms += 10) {
+            cluster_pass_ms(&w, 10);
+            ck_assert_str_ne(cluster_vote(&w, 0), "repointed");
+        }
+        cluster_expect_votes(&w, 0, 4, "-");
+    }
+}
+END_TEST
+
 START_TEST(name_leased_to_another_server_has_no_vote)
 {
     cluster_lease_to_another(&w, 4, ":b", 10000);
@@ -244,6 +263,7 @@ Suite *test_suite(void)
     tcase_set_timeout(tests, 60);
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_test(tests, duplicate_master_has_one_vote);
+    tcase_add_test(tests, restarted_master_is_not_shown_as_repointed);
     tcase_add_test(tests, name_leased_to_another_server_has_no_vote);
     tcase_add_test(tests, lease_outlives_the_locks_of_its_last_renewal);
     tcase_add_test(tests, name_that_leads_back_to_an_old_server_has_no_vote_for_max_ttl);
