@@ -123,14 +123,16 @@ static bool has_room(const struct log *log)
     return poll(&room, 1, 0) == 1;
 }
 
-static void write_line(const struct log *log, enum config_log_level level, const char *event,
+/* False if the line was not written, or not as a whole. */
+static bool write_line(const struct log *log, enum config_log_level level, const char *event,
                        const struct log_field *fields)
 {
     char buf[LOG_LINE_MAX + sizeof("<6>")];
+    if (!has_room(log))
+        return false;
     size_t len = log->priorities ? strlen(strcpy(buf, levels[level].priority)) : 0;
     len += log_format(log->format, clock_wall_ns(), level, event, fields, buf + len);
-    /* There is nowhere to report a failure of the log. */
-    (void)!write(log->fd, buf, len);
+    return write(log->fd, buf, len) == (ssize_t)len;
 }
 
 void log_event(const struct log *log, enum config_log_level level, const char *event,
@@ -141,16 +143,13 @@ void log_event(const struct log *log, enum config_log_level level, const char *e
     int saved_errno = errno;
     if (level < log->level)
         return;
-    if (lost > 0 && has_room(log)) {
+    if (lost > 0 &&
         write_line(log, CONFIG_LOG_WARNING, "log_lost",
                    LOG_FIELDS(log_number("lines", lost),
-                              log_text("why", "the reader of the log was too slow")));
+                              log_text("why", "the reader of the log was too slow, or its disk was "
+                                              "full"))))
         lost = 0;
-    }
-    if (has_room(log))
-        write_line(log, level, event, fields);
-    else
-        lost++;
+    lost += !write_line(log, level, event, fields);
     errno = saved_errno;
 }
 

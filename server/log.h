@@ -9,9 +9,10 @@
  * never logged in full. Logging does not change errno. Lines that clients can cause in large
  * numbers go through server/clients/client_log.h.
  *
- * The daemon does not wait for the log. When the pipe or socket to the log's reader is full, lines
- * are dropped. Before the next line that fits, the event `log_lost` says how many were dropped. A
- * terminal is the exception: it accepts part of a line and then blocks the daemon.
+ * The daemon does not wait for the log. When the pipe or socket to the log's reader is full, or the
+ * disk of a log file, lines are dropped. Before the next line that fits, the event `log_lost` says
+ * how many were dropped. A terminal is the exception: it accepts part of a line and then blocks the
+ * daemon.
  */
 #ifndef SERVER_LOG_H
 #define SERVER_LOG_H

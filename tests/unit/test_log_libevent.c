@@ -1,7 +1,8 @@
 /*
- * Warnings of libevent itself: log_adopt_libevent() in server/log.h.
+ * Warnings of libevent itself, log_adopt_libevent() in server/log.h, and lines that are lost.
  */
 #include <event2/event.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -54,11 +55,32 @@ START_TEST(warnings_of_libevent_do_not_fill_the_log)
 }
 END_TEST
 
+START_TEST(lines_that_a_full_disk_refuses_are_counted)
+{
+    char text[4096] = "";
+    int ends[2];
+    ck_assert_int_eq(pipe(ends), 0);
+    struct log log = {.level = CONFIG_LOG_INFO, .fd = open("/dev/full", O_WRONLY | O_CLOEXEC)};
+    ck_assert_int_ge(log.fd, 0);
+    for (unsigned i = 0; i < 3; i++)
+        log_event(&log, CONFIG_LOG_INFO, "refused", NULL);
+    close(log.fd);
+    log.fd = ends[1];
+    log_event(&log, CONFIG_LOG_INFO, "written", NULL);
+    ck_assert_int_gt(read(ends[0], text, sizeof(text) - 1), 0);
+    ck_assert_uint_eq(count(text, " warning log_lost lines=3 "), 1);
+    ck_assert_uint_eq(count(text, " info written\n"), 1);
+    close(ends[0]);
+    close(ends[1]);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *suite = suite_create("log_libevent");
     TCase *tests = tcase_create("libevent");
     tcase_add_test(tests, warnings_of_libevent_do_not_fill_the_log);
+    tcase_add_test(tests, lines_that_a_full_disk_refuses_are_counted);
     suite_add_tcase(suite, tests);
     return suite;
 }
