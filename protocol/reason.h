@@ -32,7 +32,7 @@
       "the master requires a client certificate, or rejects the one it was given")                 \
     X(REASON_LOADING, "loading", "the master is loading its data")                                 \
     X(REASON_OOM, "oom", "the master is out of memory (maxmemory)")                                \
-    X(REASON_MISCONF, "misconf", "the master refuses writes: its snapshots fail")                  \
+    X(REASON_MISCONF, "misconf", "the master refuses writes: its snapshots or its AOF fail")       \
     X(REASON_READONLY, "readonly", "the server is a read-only replica")                            \
     X(REASON_NOREPLICAS, "noreplicas", "the master refuses writes: it has too few replicas")       \
     X(REASON_MASTERDOWN, "masterdown", "the server is a replica without its master")               \
