@@ -84,7 +84,7 @@ class _Driver:
             raise Unavailable("the process has forked: make a new client in the child")
         if self.loop is not loop:
             if self.loop is not None:
-                raise RuntimeError("the client belongs to another event loop")
+                raise RuntimeError("the client belongs to another event loop: make one for each")
             self.loop = loop
         return loop
 
@@ -425,7 +425,7 @@ class AsyncLock(LockBase):
         self.check()
         driver = self._driver
         extended = _Extended(driver.use())
-        self._start_extend(driver.engine, ttl, extended)
+        extended.start(driver.engine, self._leases, self._ttl_ms(ttl))
         driver.step_done()
         await extended.future
         self.check()

@@ -9,7 +9,7 @@ from ._calls import HELD, Failed, Lease, Outcome
 from ._clock import now_ns
 from ._engine import Engine
 from ._protocol import LockOptions, explain_loss, seconds, ttl_to_ms
-from .errors import Lost, NotAcquired, RedlockError
+from .errors import Lost, NotAcquired, RedlockError, Unavailable
 
 
 class Grant(NamedTuple):
@@ -163,12 +163,9 @@ class LockBase:
         leases, self._leases = self._leases, []
         return leases
 
-    def _start_extend(self, engine: Engine, ttl: Optional[float], extension: Extension) -> None:
-        ttl_ms = self._options.ttl_ms if ttl is None else ttl_to_ms(ttl)
-        now = now_ns()
-        extension.left = len(self._leases)
-        for lease in self._leases:
-            engine.extend(lease, ttl_ms, extension.on_outcome, now)
+    def _ttl_ms(self, ttl: Optional[float]) -> int:
+        """The argument of extend()."""
+        return self._options.ttl_ms if ttl is None else ttl_to_ms(ttl)
 
     def _only(self) -> Grant:
         if len(self._grants) != 1:
@@ -183,6 +180,15 @@ class Extension(Failed):
     def __init__(self) -> None:
         self.left = 0
         self.error: Optional[RedlockError] = None
+
+    def start(self, engine: Engine, leases: List[Lease], ttl_ms: int) -> None:
+        now = now_ns()
+        self.left = len(leases)
+        for lease in leases:
+            if lease.state == HELD:
+                engine.extend(lease, ttl_ms, self.on_outcome, now)
+            else:  # since the caller has looked
+                self.on_outcome(Outcome(b"", 0, Unavailable("the lock has ended")), now)
 
     def on_outcome(self, outcome: Outcome, now: int) -> None:
         self.left -= 1

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
+import functools
 import logging
 import os
 import selectors
 import socket
 import ssl
+import sys
 import threading
 import weakref
 from types import TracebackType
-from typing import Any, Dict, Iterable, List, Optional, Tuple, Type, Union
+from typing import Any, Callable, Deque, Dict, Iterable, List, Optional, Tuple, Type, Union
 
 from . import _fork
 from ._address import Address, parse_addresses
@@ -116,8 +119,13 @@ class _Extended(_Result, Extension):
 
 
 class _Driver:
-    """Carries out what the engine asks for. One thread reads all connections and runs the timers;
-    the threads of the callers write. All of them use the engine and the sockets under `mutex`."""
+    """Carries out what the engine asks for. One thread uses the engine and the sockets. The other
+    threads post operations that this thread runs.
+
+    In the main thread, a signal handler could raise an exception in the middle of the engine, or use
+    this client again. In any thread, so could a finalizer that the garbage collector runs: it only
+    posts its operations.
+    """
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -131,69 +139,173 @@ class _Driver:
 
     def _reset(self) -> None:
         self.process = _fork.process_id()
-        self.mutex = threading.Lock()
+        self.guard = threading.RLock()  # for what takes threads of the caller only a moment
         names = [address.text for address in self.settings.addresses]
         self.engine = Engine(names, self.settings.label, self.settings.timeout_ns, self)
         self._sockets: Dict[Session, socket.socket] = {}
         self._opening: Dict[Session, socket.socket] = {}  # a forked child closes these as well
         self._output: Dict[Session, bytes] = {}  # what the kernel has not taken yet
         self._dirty: List[Session] = []
+        self._changed: List[Session] = []  # sessions to register with the selector
         self._thread: Optional[threading.Thread] = None
         self._selector: Optional[selectors.BaseSelector] = None
         self._wake: Optional[Tuple[socket.socket, socket.socket]] = None
-        self._wakes_at_ns = NEVER  # when the thread looks at the engine again by itself
-        self._changed: List[Session] = []  # sessions to register with the selector
-        self._close_requested = False
+        self._inbox: Deque[Callable[[], None]] = collections.deque()
+        self._asleep = False  # the thread does not look at the inbox until it is woken up
+        self._ended = False  # there is no thread any more, and the engine is closed
 
-    # --- calls by other threads, under the mutex ---
+    # --- calls by other threads ---
 
-    def step_done(self) -> None:
-        """After each use of the engine."""
-        while self._dirty:
-            dirty, self._dirty = self._dirty, []
-            for session in dirty:
-                self._send(session)
-        if self._thread is None:
-            if self.engine.next_ns() != NEVER:
-                self._start_thread()
-        elif self._changed or self.engine.next_ns() < self._wakes_at_ns or self.engine.closed:
+    def post(self, operation: Callable[[], None]) -> None:
+        """Lets the thread run the operation, soon. Raises Unavailable if there is no thread."""
+        if self._thread is None and not self._ended:
+            self._start_thread()
+        self._inbox.append(operation)
+        if self._ended:
+            self._run_inbox()  # a closed engine only fails what is left
+        elif self._asleep:
             self._wake_up()
+
+    def call(self, operation: Callable[[], None], result: _Result) -> None:
+        """Lets the thread run the operation, and waits for the result."""
+        self.post(operation)
+        thread = self._thread
+        if thread is not None and thread.ident == threading.get_ident():
+            raise Unavailable("the result is unknown: the garbage collector cannot wait for it")
+        if sys.is_finalizing():
+            raise Unavailable("the result is unknown: the interpreter is shutting down")
+        result.wait()
 
     def _start_thread(self) -> None:
         """Raises Unavailable if the system does not let it. The next use then tries again."""
         opened: List[Union[socket.socket, selectors.BaseSelector]] = []
-        try:
-            wake = socket.socketpair()
-            opened.extend(wake)
-            for end in wake:
-                end.setblocking(False)
-            selector = selectors.DefaultSelector()
-            opened.append(selector)
-            thread = threading.Thread(
-                target=self._run, args=(selector, wake[0]), name="redlockd", daemon=True
-            )
-            thread.start()
-        except (OSError, RuntimeError) as error:  # RuntimeError: by start()
-            for each in opened:
-                each.close()
-            raise Unavailable(f"the client cannot start: {error}") from error
-        self._thread, self._selector, self._wake = thread, selector, wake
+        with self.guard:
+            if self._thread is not None or self._ended:
+                return
+            try:
+                wake = socket.socketpair()
+                opened.extend(wake)
+                for end in wake:
+                    end.setblocking(False)
+                selector = selectors.DefaultSelector()
+                opened.append(selector)
+                self._selector, self._wake = selector, wake
+                self._thread = threading.Thread(
+                    target=self._run, args=(selector, wake[0]), name="redlockd", daemon=True
+                )
+                self._thread.start()
+            except BaseException as error:
+                if self._thread is not None and self._thread.ident is not None:
+                    raise  # it runs
+                self._thread = self._selector = self._wake = None
+                for each in opened:
+                    each.close()
+                if not isinstance(error, (OSError, RuntimeError)):  # RuntimeError: by start()
+                    raise
+                raise Unavailable(f"the client cannot start: {error}") from error
 
     def _wake_up(self) -> None:
-        if self._wakes_at_ns == 0 or self._wake is None:
-            return  # the thread runs already
-        self._wakes_at_ns = 0
+        wake = self._wake
+        if wake is not None:
+            with contextlib.suppress(OSError):  # it has enough to read, or has ended
+                wake[1].send(b"w")
+
+    # --- the thread ---
+
+    def _run(self, selector: selectors.BaseSelector, wake: socket.socket) -> None:
         try:
-            self._wake[1].send(b"w")
-        except BlockingIOError:
-            pass  # it has enough to read
+            with selector:
+                self._loop(selector, wake)
+        except BaseException as error:
+            # A bug. No caller must wait for this thread, or rely on its timers.
+            self.engine.close(now_ns(), error)
+            for session in list(self._sockets):
+                self.close(session)
+            raise
+        finally:
+            self._selector = None
+            ends, self._wake = self._wake, None
+            for end in ends or ():
+                end.close()  # no file stays open until a collection
+            self._ended = True
+            self._run_inbox()
+
+    def _loop(self, selector: selectors.BaseSelector, wake: socket.socket) -> None:
+        selector.register(wake, selectors.EVENT_READ)
+        ready: List[Tuple[selectors.SelectorKey, int]] = []
+        while True:
+            for key, events in ready:
+                self._on_ready(key, events)
+            self._run_inbox()
+            self._watch(selector)
+            self.engine.on_time(now_ns())
+            while self._dirty:
+                dirty, self._dirty = self._dirty, []
+                for session in dirty:
+                    self._send(session)
+            if self.engine.closed and not self.engine.sessions:
+                return
+            self._asleep = True
+            ready = selector.select(0.0 if self._inbox or self._changed else self._delay_s())
+            self._asleep = False
+
+    def _run_inbox(self) -> None:
+        while self._inbox:
+            try:
+                operation = self._inbox.popleft()
+            except IndexError:
+                return  # another thread has run it, after the end
+            operation()
+            del operation  # it can refer to the client
+
+    def _delay_s(self) -> Optional[float]:
+        next_ns = self.engine.next_ns()
+        if next_ns == NEVER:
+            return None
+        return min(max(0, next_ns - now_ns()) / NS_PER_S, TICK_S)
+
+    def _watch(self, selector: selectors.BaseSelector) -> None:
+        """Registers new connections, and those whose output is blocked."""
+        changed, self._changed = self._changed, []
+        for session in changed:
+            conn = self._sockets.get(session)
+            if conn is None:
+                continue
+            events = selectors.EVENT_READ
+            if session in self._output:
+                events |= selectors.EVENT_WRITE
+            try:
+                selector.modify(conn, events, session)
+            except KeyError:
+                selector.register(conn, events, session)
+                if isinstance(conn, ssl.SSLSocket):
+                    self._receive(session, conn)  # OpenSSL may have read something already
+
+    def _on_ready(self, key: selectors.SelectorKey, events: int) -> None:
+        session = key.data
+        if session is None:
+            assert self._wake is not None
+            self._wake[0].recv(4096)
+            return
+        conn = self._sockets.get(session)
+        if conn is not key.fileobj or conn is None:
+            return  # closed meanwhile
+        if events & selectors.EVENT_READ:
+            self._receive(session, conn)
+        if events & selectors.EVENT_WRITE:
+            self._send(session)
+            self._changed.append(session)
 
     # --- Io of the engine ---
 
     def connect(self, session: Session) -> None:
         # A thread of its own, because the lookup of a name can block for a long time.
         opener = threading.Thread(target=self._open, args=(session,), daemon=True)
-        opener.start()
+        try:
+            opener.start()
+        except RuntimeError as error:  # too many threads
+            why = str(error)
+            self.post(lambda: self.engine.on_closed(session, why, now_ns()))
 
     def flush(self, session: Session) -> None:
         self._dirty.append(session)
@@ -217,6 +329,7 @@ class _Driver:
     def _open(self, session: Session) -> None:
         address = self.settings.addresses[session.address]
         conn: Optional[socket.socket] = None
+        secret: Optional[bytes] = None
         why = ""
         denied: Optional[Denied] = None
         try:
@@ -227,21 +340,28 @@ class _Driver:
             denied = error
         except (OSError, ValueError) as error:  # ValueError: of a host name
             why = str(error) or type(error).__name__
-        with self.mutex:
-            self._opening.pop(session, None)
-            if session.state == CLOSED:
-                if conn is not None:
-                    conn.close()
-            elif denied is not None:
-                self.engine.on_denied(session, denied, now_ns())
-            elif conn is None:
-                self.engine.on_closed(session, why, now_ns())
-            else:
-                self._sockets[session] = conn
-                self._changed.append(session)
-                self.engine.on_connected(session, secret, now_ns())
-            with contextlib.suppress(Unavailable):  # the next use of the client tries again
-                self.step_done()
+        self._opening.pop(session, None)
+        self.post(lambda: self._opened(session, conn, secret, denied, why))
+
+    def _opened(
+        self,
+        session: Session,
+        conn: Optional[socket.socket],
+        secret: Optional[bytes],
+        denied: Optional[Denied],
+        why: str,
+    ) -> None:
+        if session.state == CLOSED:
+            if conn is not None:
+                conn.close()
+        elif denied is not None:
+            self.engine.on_denied(session, denied, now_ns())
+        elif conn is None:
+            self.engine.on_closed(session, why, now_ns())
+        else:
+            self._sockets[session] = conn
+            self._changed.append(session)
+            self.engine.on_connected(session, secret, now_ns())
 
     def _connect(self, session: Session, address: Address) -> socket.socket:
         if address.kind == "unix":
@@ -325,116 +445,25 @@ class _Driver:
         except OSError as error:
             self._lost(session, error)
 
-    # --- the thread ---
-
-    def _run(self, selector: selectors.BaseSelector, wake: socket.socket) -> None:
-        try:
-            with selector:
-                self._loop(selector, wake)
-        except BaseException as error:
-            # A bug. No caller must wait for this thread, or rely on its timers.
-            with self.mutex:
-                self.engine.close(now_ns(), error)
-                for session in list(self._sockets):
-                    self.close(session)
-                self._end_thread()
-            raise
-
-    def _end_thread(self) -> None:
-        """No file stays open until a collection."""
-        self._selector = None
-        for end in self._wake or ():
-            end.close()
-        self._wake = None
-
-    def _loop(self, selector: selectors.BaseSelector, wake: socket.socket) -> None:
-        selector.register(wake, selectors.EVENT_READ)
-        ready: List[Tuple[selectors.SelectorKey, int]] = []
-        was_idle = False
-        while True:
-            with self.mutex:
-                self._wakes_at_ns = 0
-                for key, events in ready:
-                    self._on_ready(key, events)
-                self._watch(selector)
-                self.engine.on_time(now_ns())
-                if self._close_requested and not self.engine.closed:
-                    self.engine.close(now_ns())
-                self.step_done()
-                if self.engine.closed and not self.engine.sessions:
-                    selector.unregister(wake)
-                    self._end_thread()
-                    return
-                # Stay awake for one tick after the last request: waking up the thread for each
-                # request would cost more.
-                is_idle = self.engine.next_ns() == NEVER
-                delay_s = self._delay_s(is_idle and was_idle)
-                was_idle = is_idle and not ready
-            ready = selector.select(delay_s)
-
-    def _delay_s(self, forever: bool) -> Optional[float]:
-        if self._changed:
-            return 0.0
-        if forever:
-            self._wakes_at_ns = NEVER
-            return None
-        now = now_ns()
-        delay_ns = min(max(0, self.engine.next_ns() - now), int(TICK_S * NS_PER_S))
-        self._wakes_at_ns = now + delay_ns
-        return delay_ns / NS_PER_S
-
-    def _watch(self, selector: selectors.BaseSelector) -> None:
-        """Registers new connections, and those whose output is blocked."""
-        changed, self._changed = self._changed, []
-        for session in changed:
-            conn = self._sockets.get(session)
-            if conn is None:
-                continue
-            events = selectors.EVENT_READ
-            if session in self._output:
-                events |= selectors.EVENT_WRITE
-            try:
-                selector.modify(conn, events, session)
-            except KeyError:
-                selector.register(conn, events, session)
-                if isinstance(conn, ssl.SSLSocket):
-                    self._receive(session, conn)  # OpenSSL may have read something already
-
-    def _on_ready(self, key: selectors.SelectorKey, events: int) -> None:
-        session = key.data
-        if session is None:
-            assert self._wake is not None
-            self._wake[0].recv(4096)
-            return
-        conn = self._sockets.get(session)
-        if conn is not key.fileobj or conn is None:
-            return  # closed meanwhile
-        if events & selectors.EVENT_READ:
-            self._receive(session, conn)
-        if events & selectors.EVENT_WRITE:
-            self._send(session)
-            self._changed.append(session)
-
     # --- the end ---
 
     def request_close(self) -> None:
-        """The client is garbage. The collector may run in any thread, even in one that has the
-        mutex, so this only tells the thread."""
-        self._close_requested = True
-        wake = self._wake
-        if wake is not None:
-            try:
-                wake[1].send(b"c")
-            except OSError:
-                pass  # it is awake, or has ended
+        """The client is garbage."""
+        if self._thread is not None:
+            self.post(self._close)
+
+    def _close(self) -> None:
+        if not self.engine.closed:
+            self.engine.close(now_ns())
 
     def shut_down(self) -> None:
         """Ends all connections cleanly, and waits a moment for that."""
-        with self.mutex:
-            if not self.engine.closed:
-                self.engine.close(now_ns())
-                self.step_done()
+        with self.guard:
             thread = self._thread
+            if thread is None and not self._ended:
+                self._close()
+                self._ended = True
+        self.post(self._close)
         if thread is not None and thread is not threading.current_thread():
             thread.join(CLOSE_S)
 
@@ -558,53 +587,46 @@ class Lock(LockBase):
         self._driver = client._driver
         self._call: Optional[Acquire] = None
         self._acquired: Optional[_Acquired] = None
-        self._event: Optional[threading.Event] = None
+        self._events: Dict[str, threading.Event] = {}  # "lost", once it was asked for
 
     def acquire(self) -> Lock:
         """Acquires the lock and returns it. Raises NotAcquired, NoQuorum, Denied or Unavailable."""
         driver = self._driver
         driver.use()
-        with driver.mutex:
+        engine = driver.engine
+        with driver.guard:
             self._begin_acquire()
         result = _Acquired()
         call = Acquire(self._options, result.done, self._on_lost)
         try:
-            with driver.mutex:
-                self._event = None
+            try:
+                self._events.clear()
                 self._call, self._acquired = call, result
-                call.start(driver.engine, now_ns())
-                driver.step_done()
-            result.wait()
-            with driver.mutex:
+                driver.call(lambda: call.start(engine, now_ns()), result)
+                if result.error is None:
+                    self._set_leases(result.leases)
+                    result.error = self._late_error()
+                if result.error is None:
+                    return self
+            finally:
                 self._call = self._acquired = None
-                self._set_leases(result.leases)
-            if result.error is None:
-                result.error = self._late_error()
-                if result.error is not None:
-                    raise result.take_error()
+                self._busy = False
         except BaseException:  # such as KeyboardInterrupt: the lock may have been granted
-            with driver.mutex:
-                self._call = self._acquired = None
-                self._leases = []
-                call.cancel(driver.engine, now_ns())
-                driver.step_done()
+            self._leases = []
+            driver.post(lambda: call.cancel(engine, now_ns()))
             raise
-        finally:
-            self._busy = False
-        if result.error is not None:
-            raise result.take_error()
-        return self
+        if self._leases:
+            self._discard(self._take_leases())  # granted too late
+        raise result.take_error()
 
     def cancel(self) -> None:
         """Ends an acquire() that waits in another thread: it raises NotAcquired."""
-        driver = self._driver
-        with driver.mutex:
-            call, result = self._call, self._acquired
-            if call is None or result is None or call.finished:
-                return
-            call.cancel(driver.engine, now_ns())
-            driver.step_done()
-            result.done(None, NotAcquired("the acquire was cancelled"))
+        call, acquired = self._call, self._acquired
+        if call is None or acquired is None:
+            return
+        driver, cancelled = self._driver, _Result()
+        operation = functools.partial(_cancel, driver.engine, call, acquired, cancelled)
+        driver.call(operation, cancelled)
 
     def unlock(self) -> bool:
         """Releases the lock. True: it was held until now. False: it had ended before.
@@ -612,19 +634,26 @@ class Lock(LockBase):
         Raises Unavailable, NoQuorum or Denied if the release is not confirmed; the lock then ends
         with its TTL at the latest.
         """
-        driver = self._driver
-        if self._process != _fork.process_id():
-            self._take_leases()  # they belong to the parent
-            return False
-        released = _Released()
-        with driver.mutex:
-            leases = self._take_leases()
-            if not leases:
-                return False
-            driver.engine.release(leases, released.done, now_ns())
-            driver.step_done()
-        released.wait()
+        leases = self._leases
+        try:
+            return self._release(leases)
+        except BaseException:  # such as KeyboardInterrupt
+            self._discard(leases)
+            raise
+
+    def _release(self, leases: List[Lease]) -> bool:
+        self._take_leases()
+        if not leases or self._process != _fork.process_id():
+            return False  # after a fork they belong to the parent
+        engine, released = self._driver.engine, _Released()
+        self._driver.call(lambda: engine.release(leases, released.done, now_ns()), released)
         return was_held(released.outcomes)
+
+    def _discard(self, leases: List[Lease]) -> None:
+        """Releases what an interrupted function may have left. Does nothing if it has left nothing."""
+        if leases and self._process == _fork.process_id():
+            engine = self._driver.engine
+            self._driver.post(lambda: engine.release(leases, None, now_ns()))
 
     def extend(self, ttl: Optional[float] = None) -> None:
         """Extends the lock, to ttl seconds from now; by default, to its TTL. Never shortens it.
@@ -632,15 +661,11 @@ class Lock(LockBase):
         Raises Lost if the lock is lost. After Unavailable, NoQuorum and NotAcquired the earlier
         deadline stands.
         """
-        driver = self._driver
+        driver, leases = self._driver, self._leases
         self.check()
         extended = _Extended()
-        with driver.mutex:
-            if not self._leases:
-                raise self._lost_error("another thread has unlocked it")
-            self._start_extend(driver.engine, ttl, extended)
-            driver.step_done()
-        extended.wait()
+        ttl_ms = self._ttl_ms(ttl)
+        driver.call(lambda: extended.start(driver.engine, leases, ttl_ms), extended)
         self.check()
         if extended.error is not None:
             raise extended.take_error()
@@ -649,15 +674,13 @@ class Lock(LockBase):
     def lost(self) -> threading.Event:
         """Is set when the lock is lost."""
         if self._process != _fork.process_id():
-            event = threading.Event()  # the one of the parent may be in use by another thread
+            lost = threading.Event()  # the one of the parent may be in use by another thread
+            lost.set()
+            return lost
+        event = self._events.setdefault("lost", threading.Event())  # the same for all threads
+        if self._reason is not None:
             event.set()
-            return event
-        with self._driver.mutex:
-            if self._event is None:
-                self._event = threading.Event()
-                if self._reason is not None:
-                    self._event.set()
-            return self._event
+        return event
 
     def __enter__(self) -> Lock:
         return self.acquire()
@@ -669,26 +692,41 @@ class Lock(LockBase):
         trace: Optional[TracebackType],
     ) -> None:
         """Releases the lock. Raises Lost if the work has ended after the lock, without an error."""
-        reason = self._why_lost() if self._leases else None
-        deadline_ns = self._deadline_ns()
+        leases = self._leases
         try:
-            if not self.unlock() and reason is None and now_ns() < deadline_ns:
+            reason = self._why_lost() if leases else None
+            deadline_ns = self._deadline_ns()
+            if not self._release(leases) and reason is None and now_ns() < deadline_ns:
                 reason = "gone"  # it had ended before its time
         except RedlockError as failure:
             _log.info("unlock: %s", failure)  # the lock ends with its TTL
+        except BaseException:  # such as KeyboardInterrupt
+            self._discard(leases)
+            raise
         if reason is not None and error is None:
             raise self._lost_error(reason)
 
     # --- for LockBase and the engine ---
 
     def _on_lost(self, lease: Lease) -> None:
-        """Called by the engine, under the mutex."""
-        if self._note_loss(lease) and self._event is not None:
-            self._event.set()
+        """Called by the engine."""
+        if self._note_loss(lease):
+            self._tell()
+
+    def _tell(self) -> None:
+        for event in self._events.copy().values():
+            event.set()
 
     def _expire(self) -> None:
-        driver = self._driver
-        with driver.mutex:
-            for lease in self._leases:
-                driver.engine.expire(lease, now_ns())
-            driver.step_done()
+        # The engine will find out by itself. An extension that comes meanwhile changes nothing.
+        for lease in self._leases:
+            if self._reason is None and now_ns() >= lease.give_up_ns():
+                self._reason, self._text = lease.why_expired()
+                self._tell()
+
+
+def _cancel(engine: Engine, call: Acquire, acquired: _Acquired, cancelled: _Result) -> None:
+    if not call.finished:
+        call.cancel(engine, now_ns())
+        acquired.done(None, NotAcquired("the acquire was cancelled"))
+    cancelled.finish()

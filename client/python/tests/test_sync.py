@@ -5,6 +5,7 @@ import errno
 import gc
 import os
 import socket
+import subprocess
 import sys
 import threading
 import time
@@ -14,7 +15,7 @@ import unittest.mock
 import scenarios
 import support
 from redlockd import Lock, Lost, NotAcquired, Redlock, Rejected, Unavailable
-from support import SyncClient, new_name, until
+from support import SyncClient, new_name, redlockd, until
 
 
 class Sync(
@@ -209,6 +210,137 @@ class Sync(
                 lock.check()
             del lock.remaining
             lock.unlock()
+
+    async def test_a_signal_handler_may_raise_at_any_line(self):
+        """As for KeyboardInterrupt. The lock is released all the same, and the client goes on."""
+        package = os.path.dirname(redlockd.__file__)
+
+        class Interrupt(BaseException):
+            pass
+
+        def interrupt(name):
+            """Raises it at this line of the package that this thread runs, if there are so many."""
+
+            def trace(frame, event, arg):
+                nonlocal left
+                if not frame.f_code.co_filename.startswith(package):
+                    return None
+                if event == "line":
+                    lines[frame] = lines.get(frame, 0) + 1
+                    # No context manager can catch what is raised before the try of its __exit__().
+                    left -= frame.f_code.co_name != "__exit__" or lines[frame] > 2
+                    if left == 0:
+                        raise Interrupt
+                return trace
+
+            lines = {}
+            left = number
+            sys.settrace(trace)
+            try:
+                with client.lock(name, ttl=30, hold=True) as lock:
+                    lock.extend()
+            except Interrupt:
+                return True
+            finally:
+                sys.settrace(None)
+            return False
+
+        with Redlock(self.cluster.address()) as client:
+            with client.lock(new_name("signal"), ttl=30):
+                pass
+            gc.disable()  # an error that is raised in a finalizer of other tests would be ignored
+            self.addCleanup(gc.enable)
+            prefix = new_name("signal") + ":"
+            number = 1
+            while interrupt(f"{prefix}{number}"):
+                number += 1
+            self.assertGreater(number, 30)
+
+            def is_free():
+                return not [
+                    row for row in self.cluster.rows("locks") if row["resource"].startswith(prefix)
+                ]
+
+            await until("free", is_free)
+
+    async def test_the_collector_may_run_in_the_thread_of_the_client(self):
+        """It then ends a generator that has a lock, which must not wait for that thread."""
+        name, other = new_name("collector"), new_name("collector")
+        client, real_now_ns = Redlock(self.cluster.address()), redlockd._sync.now_ns
+
+        def holds():
+            with client.lock(name, ttl=30, auto_extend=True):
+                yield
+
+        def collects():
+            if threading.current_thread().name == "redlockd":
+                gc.collect()
+            return real_now_ns()
+
+        def work():
+            with client.lock(other, ttl=30):
+                worked.set()
+
+        gc.disable()
+        self.addCleanup(gc.enable)
+        cycle = [holds()]
+        next(cycle[0])
+        cycle.append(cycle)
+        del cycle
+        worked = threading.Event()
+        with unittest.mock.patch.object(redlockd._sync, "now_ns", collects):
+            threading.Thread(target=work, daemon=True).start()
+            await until("the client to go on", worked.is_set)
+        await until("free", lambda: self.cluster.status(name) == "free")
+        client.close()
+
+    async def test_a_lock_that_is_left_to_the_end_of_the_interpreter(self):
+        """The thread of the client does not run any more, so nothing may wait for it."""
+        code = f"""
+from redlockd import Redlock
+
+client = Redlock({self.cluster.address()!r})
+
+def holds(lock=client.lock({new_name("end")!r}, ttl=30)):
+    with lock:
+        yield
+
+work = holds()
+next(work)
+"""
+        environment = dict(os.environ, PYTHONPATH=support.PACKAGE)
+        child = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", code, env=environment, stderr=subprocess.PIPE
+        )
+        try:
+            _, log = await support.within(child.communicate())
+        except asyncio.TimeoutError:
+            child.kill()
+            raise
+        self.assertEqual((child.returncode, log), (0, b""))
+
+    async def test_too_many_threads(self):
+        """The client has no thread to open a connection with, for a moment. It tries again."""
+        lacking = threading.Event()
+        real_start = threading.Thread.start
+
+        def start(thread):
+            if thread._target.__name__ == "_open" and not lacking.is_set():
+                lacking.set()
+                raise RuntimeError("can't start new thread")
+            real_start(thread)
+
+        daemon = support.ScriptedDaemon(
+            lambda words: daemon.CLOSE if words[1] == "close" and not lacking.is_set() else "HELD 1"
+        )
+        self.addCleanup(daemon.close)
+        with Redlock(daemon.address) as client:
+            with self.assertRaises(NotAcquired):
+                client.lock("a", ttl=30).acquire()
+            with unittest.mock.patch.object(threading.Thread, "start", start):
+                with self.assertRaises(NotAcquired):
+                    client.lock("close", ttl=30, wait=2).acquire()
+            self.assertTrue(lacking.is_set())
 
     async def test_fork(self):
         await fork(self)
