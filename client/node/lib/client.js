@@ -27,6 +27,8 @@ const AVOID_MS = 5000; // for so long, a daemon that failed is the last choice
 const LINKS_MAX = 8; // connections that cancelled waits may leave behind
 const EXTEND_PAUSE_MAX_MS = 500;
 const ANSWER_MIN_MS = 100;
+// The last LOCK is sent when the wait ends. Nothing follows a failure this shortly before its end.
+const LAST_MS = 10;
 
 export function sleep(ms) {
   return new Promise((resolve) => setTimeout(resolve, Math.max(0, ms)));
@@ -106,9 +108,9 @@ export class Client {
       if (error instanceof ExecutionError) this.#events.onError(error);
       // A LOCK that does not wait gets a second chance if its daemon ended meanwhile.
       const again = error.broken && broken++ === 0;
-      const pause = retryPause(options);
-      if (!canRetryLock(error) || this.#quit || (!again && now() + pause >= until)) throw error;
-      await sleep(Math.min(pause, Math.max(0, until - now())));
+      const left = Math.max(0, until - now());
+      if (!canRetryLock(error) || this.#quit || (!again && left <= LAST_MS)) throw error;
+      await sleep(Math.min(retryPause(options), left));
     }
   }
 

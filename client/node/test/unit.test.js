@@ -231,6 +231,18 @@ test('retries_become_a_wait', { timeout }, () =>
   }),
 );
 
+test('a_short_wait_for_a_daemon_has_a_retry', { timeout }, async () => {
+  const settings = { retryCount: 1, retryDelay: 200, retryJitter: 0 };
+  const client = new Redlock('unix:/nowhere/redlockd.sock', settings);
+  let attempts = 0;
+  client.on('error', () => attempts++);
+  await assert.rejects(client.acquire(['a'], 5000), api.UnavailableError);
+  assert.equal(attempts, 2);
+  await assert.rejects(client.acquire(['a'], 5000, { retryCount: 0 }), api.UnavailableError);
+  assert.equal(attempts, 3);
+  await client.quit();
+});
+
 test('undefined_settings_have_their_defaults', async () => {
   const names = ['driftFactor', 'retryCount', 'retryDelay', 'retryJitter', 'secret', 'timeout'];
   const unset = Object.fromEntries(names.map((name) => [name, undefined]));
