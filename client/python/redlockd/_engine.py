@@ -95,7 +95,7 @@ class Engine(Timed):
         self._avoid_until_ns = [0] * len(addresses)
         self._passes = 0  # passes over all addresses that failed in a row
         self._backoff_until_ns = 0
-        self._trouble = "no daemon was reached in time"
+        self._trouble = "no daemon was reached in time: " + ", ".join(addresses)
 
     # --- time ---
 

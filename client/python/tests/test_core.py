@@ -455,6 +455,11 @@ class Connections(EngineCase):
             self.advance(1 * S)
         self.assertIsInstance(late.error, Unavailable)
 
+    def test_an_attempt_that_ends_before_the_first_connection_names_the_address(self):
+        attempt = Attempt(self, wait=1)
+        self.advance(1 * S)
+        self.assertRegex(str(attempt.error), "in time: one$")
+
     def test_silent_connection_is_found_by_ping(self):
         attempt = Attempt(self, wait=600)
         session = self.open()
