@@ -179,6 +179,7 @@ class _Driver:
     def _start_thread(self) -> None:
         """Raises Unavailable if the system does not let it. The next use then tries again."""
         opened: List[Union[socket.socket, selectors.BaseSelector]] = []
+        ticket = ["the thread runs if it takes this"]
         with self.guard:
             if self._thread is not None or self._ended:
                 return
@@ -191,12 +192,14 @@ class _Driver:
                 opened.append(selector)
                 self._selector, self._wake = selector, wake
                 self._thread = threading.Thread(
-                    target=self._run, args=(selector, wake[0]), name="redlockd", daemon=True
+                    target=self._run, args=(selector, wake[0], ticket), name="redlockd", daemon=True
                 )
                 self._thread.start()
-            except BaseException as error:
-                if self._thread is not None and self._thread.ident is not None:
-                    raise  # it runs
+            except BaseException as error:  # such as KeyboardInterrupt
+                try:
+                    ticket.pop()
+                except IndexError:
+                    raise error from None  # the thread runs
                 self._thread = self._selector = self._wake = None
                 for each in opened:
                     each.close()
@@ -212,7 +215,13 @@ class _Driver:
 
     # --- the thread ---
 
-    def _run(self, selector: selectors.BaseSelector, wake: socket.socket) -> None:
+    def _run(
+        self, selector: selectors.BaseSelector, wake: socket.socket, ticket: List[str]
+    ) -> None:
+        try:
+            ticket.pop()
+        except IndexError:
+            return  # start() was interrupted
         try:
             with selector:
                 self._loop(selector, wake)

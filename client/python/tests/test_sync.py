@@ -218,17 +218,18 @@ class Sync(
         class Interrupt(BaseException):
             pass
 
-        def interrupt(name):
-            """Raises it at this line of the package that this thread runs, if there are so many."""
+        def interrupt(client, name):
+            """Raises it at this line that this thread runs, if there are so many."""
 
             def trace(frame, event, arg):
                 nonlocal left
-                if not frame.f_code.co_filename.startswith(package):
+                code = frame.f_code
+                if not code.co_filename.startswith(package):
                     return None
                 if event == "line":
                     lines[frame] = lines.get(frame, 0) + 1
                     # No context manager can catch what is raised before the try of its __exit__().
-                    left -= frame.f_code.co_name != "__exit__" or lines[frame] > 2
+                    left -= code.co_name != "__exit__" or lines[frame] > 2
                     if left == 0:
                         raise Interrupt
                 return trace
@@ -245,23 +246,28 @@ class Sync(
                 sys.settrace(None)
             return False
 
-        with Redlock(self.cluster.address()) as client:
-            with client.lock(new_name("signal"), ttl=30):
-                pass
-            gc.disable()  # an error that is raised in a finalizer of other tests would be ignored
-            self.addCleanup(gc.enable)
-            prefix = new_name("signal") + ":"
-            number = 1
-            while interrupt(f"{prefix}{number}"):
-                number += 1
-            self.assertGreater(number, 30)
+        prefix = new_name("signal") + ":"
+        clients = []
 
-            def is_free():
-                return not [
-                    row for row in self.cluster.rows("locks") if row["resource"].startswith(prefix)
-                ]
+        def has_next():
+            clients.append(Redlock(self.cluster.address()))
+            interrupted = interrupt(clients[-1], f"{prefix}{number}")
+            with clients[-1].lock(f"{prefix}after", ttl=30):
+                return interrupted
 
-            await until("free", is_free)
+        def is_free():
+            names = [row["resource"] for row in self.cluster.rows("locks")]
+            return not any(name.startswith(prefix) for name in names)
+
+        gc.disable()  # an error that is raised in a finalizer of other tests would be ignored
+        self.addCleanup(gc.enable)
+        number = 1
+        while has_next():
+            number += 1
+        self.assertGreater(number, 30)
+        await until("free", is_free)
+        for client in clients:
+            client.close()
 
     async def test_the_collector_may_run_in_the_thread_of_the_client(self):
         """It then ends a generator that has a lock, which must not wait for that thread."""
