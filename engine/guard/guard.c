@@ -492,6 +492,10 @@ static void take_heartbeat(struct guard *guard, unsigned index, const struct gua
     node->heartbeat_error = REASON_NONE;
     if (clock_on_heartbeat(&node->clock, &guard->periods, left->entry, step + 1, sent_ns, now_ns))
         guard->probe |= nodes_only(index);
+    /* The answer has the step before the announced one. Once another answer has shown the announced
+     * one, an entry can be left again. */
+    if (strcmp(left->entry, CLOCK_STEP_ANNOUNCED) == 0)
+        guard->heartbeat |= nodes_only(index);
     take_leases(guard, index, left, copy, now_ns);
     if (identity_on_beats(&node->identity, beats + 1))
         guard->probe |= nodes_only(index);

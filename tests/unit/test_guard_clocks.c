@@ -74,6 +74,20 @@ START_TEST(clock_that_steps_back_keeps_its_vote)
 }
 END_TEST
 
+/* The announcement of a step voids the entry on the master. If the daemon restarts before it has
+ * left another one, its successor does not trust the clock. */
+START_TEST(entry_is_left_again_right_after_a_step)
+{
+    cluster_pass_ms(&w, 120 * 1000 + OBSERVED_MS);
+    ck_assert_ptr_nonnull(cluster_value(&w, 0, cluster_guard_key(&w, "clock", ":here")));
+    cluster_step_clock(&w, 0, 0, -1);
+    while (cluster_value(&w, 0, cluster_guard_key(&w, "step", "")) == NULL)
+        cluster_pass_ms(&w, 1);
+    cluster_pass_ms(&w, 20);
+    ck_assert_ptr_nonnull(cluster_value(&w, 0, cluster_guard_key(&w, "clock", ":here")));
+}
+END_TEST
+
 /* The log gets at most one line in ten seconds. */
 START_TEST(clock_that_steps_back_repeatedly_is_reported_now_and_then)
 {
@@ -498,6 +512,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, two_stepped_clocks_cost_two_votes);
     tcase_add_test(tests, majority_of_stepped_clocks_makes_the_own_clock_suspect);
     tcase_add_test(tests, clock_that_steps_back_keeps_its_vote);
+    tcase_add_test(tests, entry_is_left_again_right_after_a_step);
     tcase_add_test(tests, clock_that_steps_back_repeatedly_is_reported_now_and_then);
     tcase_add_test(tests, lock_on_clocks_that_stepped_back_ends_after_max_ttl);
     tcase_add_test(tests, step_right_before_a_lock_costs_the_vote);
