@@ -13,9 +13,9 @@
 #include "tests/runner.h"
 
 static const struct stage_plan five = {
-    .masters = 5, .over_unix = true, .daemon = {.node_timeout_ms = 100}};
+    .masters = 5, .over_unix = true, .daemon = {.node_timeout_ms = 200}};
 static const struct stage_plan five_tcp = {
-    .masters = 5, .over_unix = true, .daemon = {.node_timeout_ms = 100, .tcp_host = "127.0.0.1"}};
+    .masters = 5, .over_unix = true, .daemon = {.node_timeout_ms = 200, .tcp_host = "127.0.0.1"}};
 
 /* A HOLD and its deadline on waiting_clock_ms(). */
 struct held {
@@ -391,7 +391,7 @@ START_TEST(a_resumed_daemon_reports_the_loss_before_other_replies)
     struct stage stage;
     struct held held;
     stage_open(&stage, __func__, &five);
-    hold(&held, &stage, "600ms");
+    hold(&held, &stage, "900ms");
     process_stop(stage.daemon.pid);
     client_send(&held.client, "PING\n");
     struct waiting waiting = waiting_for("the validity to end");
@@ -423,7 +423,7 @@ START_TEST(an_unlock_on_another_connection_is_reported_as_lost)
     struct stage stage;
     struct held held;
     stage_open(&stage, __func__, &five);
-    hold(&held, &stage, "600ms");
+    hold(&held, &stage, "900ms");
     client_expect(&stage.client, "OK", "UNLOCK a %s", held.token);
     client_lock(&stage.client, "a", "30s");
     expect_lost(&held, "gone");
@@ -442,7 +442,7 @@ START_TEST(a_hold_is_lost_after_max_hold)
                &(struct stage_plan){
                    .masters = 3,
                    .over_unix = true,
-                   .daemon = {.node_timeout_ms = 100, .locks = ", max_ttl: 1s, max_hold: 2s"}});
+                   .daemon = {.node_timeout_ms = 200, .locks = ", max_ttl: 1s, max_hold: 2s"}});
     hold(&held, &stage, "1s");
     expect_lost(&held, "limit");
     client_expect(&held.client, "PONG", "PING");

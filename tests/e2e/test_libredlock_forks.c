@@ -18,7 +18,7 @@
 #include "tests/runner.h"
 
 static const struct stage_plan three_quick = {
-    .masters = 3, .over_unix = true, .daemon = {.node_timeout_ms = 100}};
+    .masters = 3, .over_unix = true, .daemon = {.node_timeout_ms = 300}};
 static const struct redlock_lock_options hold = {.hold = true};
 
 /* Simulates a kernel before Linux 4.14, which has no MADV_WIPEONFORK. */

@@ -18,7 +18,7 @@
 
 static const struct stage_plan three = {.masters = 3, .over_unix = true};
 static const struct stage_plan three_quick = {
-    .masters = 3, .over_unix = true, .daemon = {.node_timeout_ms = 100}};
+    .masters = 3, .over_unix = true, .daemon = {.node_timeout_ms = 200}};
 static const struct stage_plan three_tcp = {
     .masters = 3, .over_unix = true, .daemon = {.tcp_host = "127.0.0.1"}};
 static const struct redlock_lock_options hold = {.hold = true};
@@ -229,7 +229,7 @@ START_TEST(a_hold_released_by_another_handle_is_lost)
     stage_open(&stage, __func__, &three_quick);
     struct redlock *redlock = library_open(&stage.daemon);
     struct redlock *other = library_open(&stage.daemon);
-    struct redlock_lock lock = library_acquire(redlock, "a", 600, &hold);
+    struct redlock_lock lock = library_acquire(redlock, "a", 900, &hold);
     struct redlock_lock copy = lock;
     library_expect(other, redlock_release(other, &copy), REDLOCK_OK);
     struct redlock_event event = library_next(redlock);

@@ -12,7 +12,7 @@
 #include "tests/runner.h"
 
 static const struct stage_plan five = {
-    .masters = 5, .over_unix = true, .daemon = {.node_timeout_ms = 100, .tcp_host = "127.0.0.1"}};
+    .masters = 5, .over_unix = true, .daemon = {.node_timeout_ms = 200, .tcp_host = "127.0.0.1"}};
 
 /* A HOLD of "a" and its deadline on waiting_clock_ms(). */
 struct held {
@@ -187,7 +187,7 @@ START_TEST(a_resumed_daemon_pushes_the_loss_before_other_replies)
     struct stage stage;
     struct held held;
     stage_open(&stage, __func__, &five);
-    hold_over_tcp(&held, &stage, "600ms");
+    hold_over_tcp(&held, &stage, "900ms");
     process_stop(stage.daemon.pid);
     resp_send(&held.resp, "%s", pings[_i]);
     struct waiting waiting = waiting_for("the validity to end");

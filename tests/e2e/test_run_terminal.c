@@ -19,7 +19,7 @@
 enum { SCREEN = 16384, COMMAND_LINE = 512 };
 
 static const struct stage_plan three = {
-    .masters = 3, .over_unix = true, .daemon = {.node_timeout_ms = 100}};
+    .masters = 3, .over_unix = true, .daemon = {.node_timeout_ms = 300}};
 
 struct terminal {
     struct stage stage;
