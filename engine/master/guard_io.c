@@ -379,8 +379,9 @@ static void take_sign_of_life(struct master *master, const struct redis_reply *r
     const char *sign = strchr(text, '=');
     while (sign != NULL && sign > text && sign[-1] != ' ')
         sign--;
+    /* A lease without signatures has no time: all daemons have removed theirs. */
     if (sign == NULL)
-        time_us = strtoll(text, NULL, 10);
+        time_us = strchr(text, ':') != NULL ? strtoll(text, NULL, 10) : 0;
     else if (sscanf(sign, "%16[0-9a-f*]=%" SCNd64, daemon, &signed_ms) == 2)
         time_us = signed_ms < INT64_MAX / 1000 ? signed_ms * 1000 : INT64_MAX;
     /* If an answer cannot be read, a daemon of the old set may still run. */

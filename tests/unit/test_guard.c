@@ -202,6 +202,22 @@ START_TEST(set_is_reset_once_its_daemons_can_no_longer_vote)
 }
 END_TEST
 
+/* After a restart, all daemons of the old set have removed their signatures from the lease of the
+ * lost server. The digits of its id are no time. */
+START_TEST(lease_without_signatures_does_not_delay_the_reset_of_a_set)
+{
+    char old_set[RECORD_SET_ID + 1];
+    char key[GUARD_NAME_KEY_MAX];
+    begin_reset(old_set);
+    snprintf(key, sizeof(key), "redlockd:name:%s:b", old_set);
+    cluster_set(&w, 3, key,
+                "9876543210987654321098765432109876543210 9876543210987654321098765432109876543210",
+                QUARANTINE_MS);
+    cluster_pass_ms(&w, 7000);
+    ck_assert_int_eq(progress(), GUARD_DONE);
+}
+END_TEST
+
 /* A daemon of the old set has renewed its name lease (_i is 0) or attested a clock (_i is 1) on one
  * master. */
 START_TEST(set_is_not_reset_while_one_of_its_daemons_runs)
@@ -630,6 +646,7 @@ Suite *test_suite(void)
     tcase_add_test(tests, restart_of_a_majority_allows_no_second_grant);
     tcase_add_test(tests, reported_time_is_the_end_of_the_last_reason);
     tcase_add_test(tests, set_is_reset_once_its_daemons_can_no_longer_vote);
+    tcase_add_test(tests, lease_without_signatures_does_not_delay_the_reset_of_a_set);
     tcase_add_loop_test(tests, set_is_not_reset_while_one_of_its_daemons_runs, 0, 2);
     tcase_add_test(tests, quarantine_outlives_the_daemon);
     tcase_add_test(tests, clock_set_back_does_not_prolong_a_quarantine);
