@@ -140,12 +140,15 @@ void checker_on_slots(struct sim *sim, struct sim_request *request)
 
 /* --- masters --- */
 
-/* A master is unfit to vote if it lost data within max_ttl. The check accepts 2 % less than
- * max_ttl, since clocks run at different rates. */
-static bool is_fit(const struct sim *sim, unsigned master)
+/* A master is unfit to vote if within max_ttl it lost data, or a round began that another server
+ * under its name has voted for. The check accepts 2 % less than max_ttl, since clocks run at
+ * different rates. */
+static bool is_fit(const struct sim *sim, unsigned index, unsigned server)
 {
+    const struct sim_master *master = &sim->masters[index];
     int64_t max_ttl_ns = sim->max_ttl_ms * NS_PER_MS;
-    return sim->now_ns - sim->masters[master].data_loss_ns >= max_ttl_ns - max_ttl_ns / 50;
+    int64_t lost_ns = max(master->data_loss_ns, master->asked_ns[!server]);
+    return sim->now_ns - lost_ns >= max_ttl_ns - max_ttl_ns / 50;
 }
 
 void checker_on_data_loss(struct sim *sim, unsigned master)
@@ -166,8 +169,8 @@ void checker_on_old_data(struct sim *sim, const struct fake_data *data)
     }
 }
 
-void checker_on_set(struct sim *sim, unsigned master, const char *key, size_t key_len,
-                    const char *value, size_t len, int64_t ends_ms)
+void checker_on_set(struct sim *sim, unsigned master, unsigned server, const char *key,
+                    size_t key_len, const char *value, size_t len, int64_t ends_ms)
 {
     if (key_len == strlen(RECORD_KEY) && memcmp(key, RECORD_KEY, key_len) == 0) {
         sim_note(sim, "    %c: %.*s\n", 'a' + master, (int)len, value);
@@ -188,7 +191,11 @@ void checker_on_set(struct sim *sim, unsigned master, const char *key, size_t ke
         if (sim->turns == NULL)
             check_rounds_in_vain(sim, token);
     }
-    token->was_fit[master] = is_fit(sim, master);
+    token->was_fit[master] = is_fit(sim, master, server);
+    /* A token that is granted already may be backfilled on a server that has no vote. */
+    if (!token->granted)
+        sim->masters[master].asked_ns[server] =
+            max(sim->masters[master].asked_ns[server], token->made_ns);
     token->set_ns[master] = sim->now_ns;
     /* The key exists until the clock shows a later millisecond. */
     token->ends_ns[master] = clock_when(&sim->masters[master].clock, (ends_ms + 1) * NS_PER_MS);
@@ -377,7 +384,8 @@ static bool must_be_deleted(const struct sim *sim, const struct sim_token *token
            sim->daemons[token->released_by].life == token->released_life;
 }
 
-/* UNLOCK was answered OK: check that no quorum of masters still has the token. */
+/* UNLOCK was answered OK: check that no quorum of masters still has the token. If a name is
+ * repointed, the release may have gone to the other server. */
 static void check_released(struct sim *sim, const struct sim_request *request)
 {
     const struct sim_name name = sim_name(sim, request->resource);
@@ -385,7 +393,7 @@ static void check_released(struct sim *sim, const struct sim_request *request)
     for (unsigned i = 0; i < sim->node_count; i++) {
         const struct fake_key *key =
             fake_find(&sim->masters[i].redis, name.text, name.len, master_wall_us(sim, i));
-        have += key != NULL && strcmp(key->value, request->token) == 0;
+        have += i != sim->repointed && key != NULL && strcmp(key->value, request->token) == 0;
     }
     if (have > sim->node_count / 2 && must_be_deleted(sim, checker_token(sim, request->token)))
         checker_violation(sim, "%.8s was released, but is still on %u of %u masters",
@@ -507,7 +515,7 @@ static void check_frozen(struct sim *sim, const struct sim_token *token, const c
     for (unsigned i = 0; i < sim->node_count; i++) {
         const struct fake_key *key =
             fake_find(&sim->masters[i].redis, name.text, name.len, master_wall_us(sim, i));
-        have += key != NULL && strcmp(key->value, text) == 0 &&
+        have += i != sim->repointed && key != NULL && strcmp(key->value, text) == 0 &&
                 sim->masters[i].data_loss_ns < token->made_ns;
     }
     if (have > sim->node_count / 2)

@@ -6,7 +6,8 @@
 #include <stdint.h>
 
 /* A comment names the thing that event.subject is the index of, and after the colon what happens to
- * it. EVENT_STRIKE has no subject. The owner of a wire is a daemon or the foreign client. */
+ * it. EVENT_STRIKE and EVENT_REPOINT have no subject. The owner of a wire is a daemon or the
+ * foreign client. */
 enum event_kind {
     EVENT_CONNECT,   /* wire: the SYN arrives at the master */
     EVENT_CONNECTED, /* wire: the SYN-ACK arrives at the wire's owner */
@@ -21,6 +22,7 @@ enum event_kind {
     EVENT_ACT,       /* client: its next action */
     EVENT_FOREIGN,   /* foreign client: its next action */
     EVENT_STRIKE,    /* a fault begins */
+    EVENT_REPOINT,   /* a name is repointed */
     EVENT_FAULT_END, /* fault: ends */
     EVENT_TIMER,     /* daemon: its timer */
     EVENT_PASS,      /* daemon: a slow pass of its loop ends */

@@ -500,12 +500,14 @@ static const struct {
     int64_t most_ms;
     unsigned refusal;  /* for refusal_begin(): the refused class of commands */
     const char *error; /* for refusal_begin(): the error with which the master refuses them */
+    bool calm;         /* may happen in a schedule in which a name is repointed */
 } faults[] = {
-    [FAULT_CLIENTS] = {"clients", NULL, NULL, 0, 0},
-    [FAULT_BREAKS] = {"breaks", NULL, NULL, 0, 0},
+    [FAULT_CLIENTS] = {"clients", NULL, NULL, 0, 0, .calm = true},
+    [FAULT_BREAKS] = {"breaks", NULL, NULL, 0, 0, .calm = true},
     [FAULT_FOREIGN] = {"foreign", NULL, NULL, 0, 0},
-    [FAULT_RATES] = {"rates", NULL, NULL, 0, 0},
-    [FAULT_JITTER] = {"jitter", NULL, NULL, 0, 0},
+    [FAULT_RATES] = {"rates", NULL, NULL, 0, 0, .calm = true},
+    [FAULT_JITTER] = {"jitter", NULL, NULL, 0, 0, .calm = true},
+    [FAULT_REPOINT] = {"repoint", NULL, NULL, 0, 0, .calm = true},
     {"restart", restart_begin, restart_end, 1, 1500},
     {"snapshot", snapshot_begin, snapshot_end, 10, 3000},
     {"loading", loading_begin, loading_end, 1, 1500},
@@ -522,7 +524,7 @@ static const struct {
     {"step-and-back", fault_step_and_back_begin, fault_step_and_back_end, 10, 4000},
     {"errors", errors_begin, errors_end, 5, 2000},
     {"full", full_begin, full_end, 5, 2000},
-    {"scripts", scripts_begin, scripts_end, 1, 1000},
+    {"scripts", scripts_begin, scripts_end, 1, 1000, .calm = true},
     {"untracked", refusal_begin, refusal_end, 10, 3000, FAKE_TRACKING,
      "ERR Unknown subcommand or wrong number of arguments for 'TRACKING'"},
     {"unbatched", refusal_begin, refusal_end, 10, 3000, REDIS_SCRIPT_RELEASES,
@@ -537,14 +539,17 @@ static const struct {
     {"cut", cut_begin, NULL, 0, 0},
     {"clog", clog_begin, NULL, 0, 0},
     {"partition", partition_begin, NULL, 0, 0},
-    {"daemon-kill", daemon_kill_begin, daemon_kill_end, 1, 2000},
-    {"daemon-end", daemon_end_begin, daemon_kill_end, 2100, 4000},
-    {"daemon-stop", daemon_pause_begin, daemon_pause_end, 5, 5000},
-    {"daemon-wall", daemon_wall_begin, NULL, 0, 0},
+    {"daemon-kill", daemon_kill_begin, daemon_kill_end, 1, 2000, .calm = true},
+    {"daemon-end", daemon_end_begin, daemon_kill_end, 2100, 4000, .calm = true},
+    {"daemon-stop", daemon_pause_begin, daemon_pause_end, 5, 5000, .calm = true},
+    {"daemon-wall", daemon_wall_begin, NULL, 0, 0, .calm = true},
     {"leftover", foreign_leave_keys, foreign_remove_key, 10, 3000},
 };
 
 enum { FAULTS = sizeof(faults) / sizeof(faults[0]) };
+
+/* Any number: it makes the draw for repointed names differ from the others. */
+#define REPOINT_SEED UINT64_C(0x71c2e85b3)
 
 static bool refusal_begin(struct sim *sim, struct sim_fault_run *run)
 {
@@ -573,6 +578,62 @@ bool fault_may(const struct sim *sim, unsigned fault)
     return sim->faults & UINT64_C(1) << fault;
 }
 
+/*
+ * Some schedules repoint a name. No guard can see this if two daemons reach no other master in
+ * common, or if the other masters lose the leases. So such a schedule has only calm faults, and one
+ * name that is repointed. Drawn apart, so that schedules without it are those of before there was
+ * any.
+ */
+static void plan_repointing(struct sim *sim)
+{
+    struct prng own = {.state = sim->seed ^ REPOINT_SEED};
+    uint64_t calm = 0;
+    for (unsigned i = 0; i < FAULTS; i++)
+        calm |= (uint64_t)faults[i].calm << i;
+    if (!fault_may(sim, FAULT_REPOINT))
+        return;
+    if ((sim->faults & ~calm) != 0 && prng_below(&own, 8) != 0) {
+        sim->faults &= ~(UINT64_C(1) << FAULT_REPOINT);
+        return;
+    }
+    sim->faults &= calm;
+    /* A server that was not known under the name gets its vote after max_ttl. */
+    sim->attack_ns += 2 * sim->max_ttl_ms * NS_PER_MS;
+    sim->repointed = prng_below(&own, sim->node_count);
+}
+
+void fault_repoint(struct sim *sim)
+{
+    static struct fake_master before;
+    struct sim_master *master = &sim->masters[sim->repointed];
+    if (sim->recovering)
+        return;
+    sim_note(sim, "FAULT the name of %c leads to its server %u\n", 'a' + sim->repointed,
+             !master->server);
+    before = master->redis;
+    master->redis = master->other;
+    master->other = before;
+    master->server = !master->server;
+    /* A daemon that is still connected to the server of before keeps its connection, or loses it
+     * and follows the name. */
+    for (unsigned i = 0; i < sim->daemon_count; i++)
+        if (sim_below(sim, 2) == 0)
+            net_cut_all(sim, i, sim->repointed, true);
+    event_queue_add(&sim->event_queue,
+                    sim->now_ns + sim_between(sim, 20 * NS_PER_MS, 5 * sim->max_ttl_ms * NS_PER_MS),
+                    EVENT_REPOINT, 0, 0);
+}
+
+/* All daemons follow the name. Releases of tokens on one of its servers have gone to the other. */
+static void end_repointing(struct sim *sim)
+{
+    if (sim->repointed == SIM_MASTERS)
+        return;
+    for (unsigned i = 0; i < sim->daemon_count; i++)
+        net_cut_all(sim, i, sim->repointed, true);
+    checker_on_old_data(sim, &sim->masters[sim->repointed].redis.data);
+}
+
 /* Each run allows only some faults, because a rare combination is more frequent if fewer other
  * faults interfere. */
 void fault_plan(struct sim *sim)
@@ -580,8 +641,9 @@ void fault_plan(struct sim *sim)
     static const unsigned shares[] = {1, 2, 4, 8};
     unsigned share = shares[sim_below(sim, 4)];
     for (unsigned i = 0; i < FAULTS; i++)
-        if (sim_below(sim, share) != 0)
+        if (i != FAULT_REPOINT && sim_below(sim, share) != 0)
             sim->faults &= ~(UINT64_C(1) << i);
+    plan_repointing(sim);
     for (unsigned i = 0; i < SIM_ACTIVE_FAULTS; i++)
         sim->fault_runs[i].active = false;
     for (unsigned i = 0; i < FAULT_STRUCK; i++)
@@ -652,6 +714,7 @@ void fault_end(struct sim *sim, const struct event *event)
 
 void fault_end_all(struct sim *sim)
 {
+    end_repointing(sim);
     for (unsigned i = 0; i < SIM_ACTIVE_FAULTS; i++)
         if (sim->fault_runs[i].active)
             end(sim, &sim->fault_runs[i]);

@@ -103,6 +103,8 @@ mutant durable-master-has-evicted restart,loading,evict,partition,clients "$unfi
 
 mutant older-data-not-noticed rewind,clients "$unfit" engine/guard/identity.c \
     's/^        identity->went_back = true;/        (void)identity;/'
+mutant lease-ends-with-the-quarantine repoint,clients,daemon-kill "$unfit" engine/guard/guard.c \
+    's|heartbeat->lease_ms = .*|heartbeat->lease_ms = periods->quarantine_ns / NS_PER_MS;|'
 mutant newcomer-starts-with-full-margin step-twice,clients "$unfit" engine/guard/clock_monitor.c \
     '/^bool clock_monitor_inherit/,/^}/s/floor_ns = monitor->floor_ns - hidden_ns;/floor_ns = monitor->floor_ns;/'
 

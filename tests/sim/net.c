@@ -89,10 +89,18 @@ void net_seal(struct sim *sim, unsigned wire)
 
 /* --- the end of a wire --- */
 
-static struct fake_session *session_of(struct sim *sim, const struct sim_wire *wire)
+/* The server to which the wire leads. The ids of sessions differ between the two servers. */
+static struct fake_master *server_of(struct sim *sim, const struct sim_wire *wire)
 {
     struct sim_master *master = &sim->masters[wire->master];
-    return master->dead ? NULL : fake_session(&master->redis, wire->session);
+    bool other = fake_session(&master->other, wire->session) != NULL;
+    return other ? &master->other : &master->redis;
+}
+
+static struct fake_session *session_of(struct sim *sim, const struct sim_wire *wire)
+{
+    return sim->masters[wire->master].dead ? NULL
+                                           : fake_session(server_of(sim, wire), wire->session);
 }
 
 static void free_if_over(struct sim *sim, unsigned index)
@@ -186,6 +194,16 @@ void net_cut(struct sim *sim, unsigned index)
          EVENT_RESET, index);
 }
 
+void net_cut_all(struct sim *sim, unsigned owner, unsigned master, bool only_other)
+{
+    for (unsigned i = 0; i < SIM_WIRES; i++) {
+        const struct sim_wire *wire = &sim->wires[i];
+        if (wire->used && wire->owner == owner && wire->master == master &&
+            (!only_other || server_of(sim, wire) == &sim->masters[master].other))
+            net_cut(sim, i);
+    }
+}
+
 /* The master has closed the wire. */
 static void close_by_master(struct sim *sim, unsigned index)
 {
@@ -228,12 +246,17 @@ static void send_output(struct sim *sim, struct fake_master *redis, struct fake_
     }
 }
 
-void net_send_output(struct sim *sim, unsigned master)
+static void send_all_output(struct sim *sim, struct fake_master *redis)
 {
-    struct fake_master *redis = &sim->masters[master].redis;
     for (unsigned i = 0; i < redis->session_end; i++)
         if (redis->sessions[i].id != 0)
             send_output(sim, redis, &redis->sessions[i]);
+}
+
+void net_send_output(struct sim *sim, unsigned master)
+{
+    send_all_output(sim, &sim->masters[master].redis);
+    send_all_output(sim, &sim->masters[master].other);
 }
 
 static void serve(struct sim *sim, unsigned index)
@@ -243,7 +266,7 @@ static void serve(struct sim *sim, unsigned index)
     struct fake_session *session = session_of(sim, wire);
     pipe_move(&wire->to_server, session != NULL ? &session->input : NULL, sim->now_ns);
     if (session != NULL && !master->hung)
-        fake_serve(&master->redis, session, master_wall_us(sim, wire->master));
+        fake_serve(server_of(sim, wire), session, master_wall_us(sim, wire->master));
 }
 
 void net_serve_all(struct sim *sim, unsigned master)
@@ -297,7 +320,7 @@ static void on_reset(struct sim *sim, unsigned index)
     /* A hung master does not see the reset now. It first executes the commands that have arrived
      * (net_serve_all). */
     if (session != NULL && session->id != 0 && !sim->masters[wire->master].hung) {
-        fake_close(&sim->masters[wire->master].redis, session);
+        fake_close(server_of(sim, wire), session);
         wire->session = 0;
     }
     free_if_over(sim, index);

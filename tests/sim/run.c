@@ -111,16 +111,20 @@ static void make_clock(struct sim *sim, struct sim_clock *clock, int64_t shown_n
 struct master_place {
     struct sim *sim;
     unsigned master;
+    unsigned server; /* 0 or 1, as in sim_master.server */
 };
 
-static struct master_place master_places[SIM_MASTERS];
+static struct master_place master_places[SIM_MASTERS][2];
 
 static void on_set(void *context, const char *key, size_t key_len, const char *value, size_t len,
                    int64_t ends_ms)
 {
     const struct master_place *place = context;
-    checker_on_set(place->sim, place->master, key, key_len, value, len, ends_ms);
+    checker_on_set(place->sim, place->master, place->server, key, key_len, value, len, ends_ms);
 }
+
+/* The first id of a run and of a session of the other servers. No schedule gets that far. */
+enum { OTHER_IDS = 1000000, OTHER_SESSIONS = 1000000 };
 
 static void make_master(struct sim *sim, unsigned index, int64_t rate_ppm)
 {
@@ -130,14 +134,23 @@ static void make_master(struct sim *sim, unsigned index, int64_t rate_ppm)
     struct sim_master *master = &sim->masters[index];
     int64_t wall_ns = INT64_C(1700000000) * NS_PER_S + sim_between(sim, 0, 20 * NS_PER_S);
     make_clock(sim, &master->clock, wall_ns, rate_ppm);
-    master_places[index] = (struct master_place){sim, index};
     sim->ids += 2;
     fake_init(&master->redis, sim->ids);
-    master->redis.watcher = &master_places[index];
-    master->redis.on_set = on_set;
+    fake_init(&master->other, OTHER_IDS + sim->ids);
+    master->other.last_session = OTHER_SESSIONS;
+    for (unsigned server = 0; server < 2; server++) {
+        struct fake_master *redis = server == 0 ? &master->redis : &master->other;
+        master_places[index][server] = (struct master_place){sim, index, server};
+        redis->watcher = &master_places[index][server];
+        redis->on_set = on_set;
+        master->asked_ns[server] = 0;
+    }
+    master->server = 0;
     master->redis.version = versions[sim_below(sim, sizeof(versions) / sizeof(versions[0]))];
     master->durable = sim_below(sim, 3) == 0;
     master->redis.fsync = master->durable ? "always" : NULL;
+    master->other.version = master->redis.version;
+    master->other.fsync = master->redis.fsync;
     master->dead = master->hung = master->rewound = false;
     master->steps = STEPS_UNDECIDED;
     master->data_loss_ns = master->ends_early_ns = sim->bootstrapped ? 0 : sim->now_ns;
@@ -224,6 +237,7 @@ static void on_cron(struct sim *sim, unsigned index)
     struct sim_master *master = &sim->masters[index];
     if (!master->dead && !master->hung) {
         fake_cron(&master->redis, master_wall_us(sim, index));
+        fake_cron(&master->other, master_wall_us(sim, index));
         net_send_output(sim, index);
     }
     event_queue_add(&sim->event_queue, sim->now_ns + CRON_NS, EVENT_CRON, index, 0);
@@ -269,6 +283,9 @@ static void dispatch(struct sim *sim, const struct event *event)
     case EVENT_STRIKE:
         fault_strike(sim);
         break;
+    case EVENT_REPOINT:
+        fault_repoint(sim);
+        break;
     case EVENT_FAULT_END:
         fault_end(sim, event);
         break;
@@ -312,6 +329,8 @@ static void attack(struct sim *sim)
         client_start(sim, i);
     foreign_start(sim);
     fault_strike(sim);
+    if (sim->repointed != SIM_MASTERS)
+        fault_repoint(sim);
     advance(sim, sim->attack_ns);
 }
 
@@ -409,6 +428,7 @@ static void begin(struct sim *sim, uint64_t seed, uint64_t faults, FILE *trace,
     sim->now_ns = BEGIN_NS;
     sim->recovering = sim->finishing = false;
     sim->turns = NULL;
+    sim->repointed = SIM_MASTERS;
     sim->ids = 1;
     sim->order = 0;
     sim->token_count = 0;
@@ -478,6 +498,8 @@ void sim_free(struct sim *sim)
         bytes_free(&sim->wires[i].to_server.bytes);
         bytes_free(&sim->wires[i].to_client.bytes);
     }
-    for (unsigned i = 0; i < SIM_MASTERS; i++)
+    for (unsigned i = 0; i < SIM_MASTERS; i++) {
         fake_free(&sim->masters[i].redis);
+        fake_free(&sim->masters[i].other);
+    }
 }

@@ -94,7 +94,14 @@ struct sim_wire {
 enum sim_steps { STEPS_UNDECIDED, STEPS_SMALL, STEPS_FORWARD, STEPS_BACK, STEPS_AND_BACK };
 
 struct sim_master {
-    struct fake_master redis;
+    struct fake_master redis; /* the server to which the master's name leads */
+    /* Another server, to which the name led before if it was repointed. Wires from before may still
+     * lead there. */
+    struct fake_master other;
+    /* The server to which the name leads, 0 or 1; and for each of the two, the true time at which a
+     * round with its vote last began. The other one does not know the lock of that round. */
+    unsigned server;
+    int64_t asked_ns[2];
     struct sim_clock clock;
     bool dead;
     bool hung;
@@ -332,9 +339,10 @@ struct sim {
     bool bootstrapped;
     int64_t attack_ns; /* length of the attack */
     int64_t strike_every_ns;
-    uint64_t faults; /* bit set of the faults that may happen */
-    bool recovering; /* the faults have ended */
-    bool finishing;  /* clients start nothing by themselves any more */
+    uint64_t faults;    /* bit set of the faults that may happen */
+    unsigned repointed; /* the master whose name is repointed; SIM_MASTERS: none */
+    bool recovering;    /* the faults have ended */
+    bool finishing;     /* clients start nothing by themselves any more */
 
     struct sim_master masters[SIM_MASTERS];
     struct sim_daemon daemons[SIM_DAEMONS];
@@ -413,6 +421,8 @@ void net_end(struct sim *sim, unsigned wire);
 void net_drop(struct sim *sim, unsigned wire);
 /* The network resets the wire. */
 void net_cut(struct sim *sim, unsigned wire);
+/* The network resets the owner's wires to the master; only_other: those to its other server. */
+void net_cut_all(struct sim *sim, unsigned owner, unsigned master, bool only_other);
 /* The master dies: all its connections end. */
 void net_kill_master(struct sim *sim, unsigned master);
 /* The master continues after a hang: it first executes the commands that have arrived. */
@@ -503,13 +513,23 @@ void foreign_remove_key(struct sim *sim, struct sim_fault_run *run);
 /* Bits of sim->faults. The faults before FAULT_STRUCK are properties of the whole run, which other
  * files read with fault_may(). All later bits belong to the faults that fault_strike() begins at
  * random times. Only the table in fault.c names these. */
-enum { FAULT_CLIENTS, FAULT_BREAKS, FAULT_FOREIGN, FAULT_RATES, FAULT_JITTER, FAULT_STRUCK };
+enum {
+    FAULT_CLIENTS,
+    FAULT_BREAKS,
+    FAULT_FOREIGN,
+    FAULT_RATES,
+    FAULT_JITTER,
+    FAULT_REPOINT,
+    FAULT_STRUCK
+};
 bool fault_may(const struct sim *sim, unsigned fault);
 
 const char *fault_name(unsigned fault); /* NULL after the last */
 uint64_t fault_all(void);               /* bit set of all faults */
 void fault_plan(struct sim *sim);       /* draws which of the allowed faults this run may have */
 void fault_strike(struct sim *sim);
+/* The name of sim->repointed leads to the other server. Some daemons lose their connections. */
+void fault_repoint(struct sim *sim);
 void fault_end(struct sim *sim, const struct event *event);
 /* End all faults that are still in effect. */
 void fault_end_all(struct sim *sim);
@@ -525,8 +545,8 @@ unsigned checker_new_token(struct sim *sim, unsigned daemon);
  * second copy, CHECKER_FROZEN is set in the first byte (io_random() in daemon.c). */
 enum { CHECKER_FROZEN = 0x80 };
 struct sim_token *checker_token(struct sim *sim, const char *token);
-void checker_on_set(struct sim *sim, unsigned master, const char *key, size_t key_len,
-                    const char *value, size_t len, int64_t ends_ms);
+void checker_on_set(struct sim *sim, unsigned master, unsigned server, const char *key,
+                    size_t key_len, const char *value, size_t len, int64_t ends_ms);
 /* A master has lost data that it should have kept. */
 void checker_on_data_loss(struct sim *sim, unsigned master);
 /* A master has old data, so released tokens may be back. */

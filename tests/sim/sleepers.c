@@ -58,7 +58,8 @@ static bool is_stalled(const struct sim *sim, unsigned wire)
 static bool is_healthy(struct sim *sim, unsigned index, unsigned daemon)
 {
     const struct sim_master *master = &sim->masters[index];
-    return !master->dead && !master->hung && master->redis.refusals[FAKE_SETTING] == NULL &&
+    return index != sim->repointed && !master->dead && !master->hung &&
+           master->redis.refusals[FAKE_SETTING] == NULL &&
            master->redis.refusals[FAKE_KEYS] == NULL && master->latency_ns[daemon] < NS_PER_MS &&
            sim->now_ns - master->data_loss_ns > UNREPORTED_LOSS_NS &&
            master->blocked_ns[daemon][0] <= sim->now_ns &&
