@@ -384,6 +384,8 @@ class Acquire(Call):
         self.engine: Optional[Engine] = None
 
     def start(self, engine: Engine, now: int) -> None:
+        if self.finished:
+            return  # cancelled before
         self.engine = engine
         self.began_ns = now
         self.ends_ns = min(now + self.options.wait_ns, NEVER - 1)
@@ -609,7 +611,10 @@ class Lease(Timed):
 
     def why_expired(self) -> Tuple[str, str]:
         """Why the lock was not extended: for programs, and for people."""
-        trouble = (self.extension.trouble if self.extension is not None else "") or self.trouble
+        if self.state == LOST:  # just now, by another thread
+            return self.reason, self.text
+        extension = self.extension  # another thread may end it meanwhile
+        trouble = (extension.trouble if extension is not None else "") or self.trouble
         reason = "not extended in time" + (f": {trouble}" if trouble else "")
         if not self.extends:
             reason = "its time is over"

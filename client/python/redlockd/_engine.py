@@ -145,7 +145,7 @@ class Engine(Timed):
         if pin is not None and pin.state == OPEN:
             session = pin
         if self.closed:
-            call.fail(self, self._closed_error(), now)
+            call.fail(self, self.closed_error(), now)
         elif session is not None and session.state == OPEN:
             self.send(session, call, now)
         else:
@@ -544,7 +544,7 @@ class Engine(Timed):
             self.stop_timer(call)
             call.fail(self, error, now)
 
-    def _closed_error(self) -> Unavailable:
+    def closed_error(self) -> Unavailable:
         if self.failure is None:
             return Unavailable("the client is closed")
         error = Unavailable(f"the client has failed: {self.failure!r}")
@@ -556,7 +556,7 @@ class Engine(Timed):
         the masters until their TTL ends. failure: the client cannot go on."""
         self.closed, self.failure = True, failure
         self.stop_timer(self)
-        error = self._closed_error()
+        error = self.closed_error()
         for lease in list(self.leases):
             self.lose(lease, str(error), now, ended=lease.hold)
         self._fail_queue(error, now)

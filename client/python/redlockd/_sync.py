@@ -14,7 +14,7 @@ import sys
 import threading
 import weakref
 from types import TracebackType
-from typing import Any, Callable, Deque, Dict, Iterable, List, Optional, Tuple, Type, Union
+from typing import Any, Callable, Deque, Dict, Iterable, List, Optional, Set, Tuple, Type, Union
 
 from . import _fork
 from ._address import Address, parse_addresses
@@ -74,25 +74,32 @@ class Settings:
             raise Denied(f"the secret file cannot be used: {error}") from None
 
 
-class _Result:
+class _Result(Failed):
     """What a thread waits for. A plain lock is the fastest way to wake another thread."""
 
     def __init__(self) -> None:
+        self.error: Optional[RedlockError] = None
+        self.given_up = False  # the client has failed before there was a result
         self._lock = threading.Lock()
         self._lock.acquire()
 
     def finish(self) -> None:
-        self._lock.release()
+        if not self.given_up:
+            self._lock.release()
+
+    def give_up(self) -> None:
+        if self._lock.locked():  # not finished
+            self.given_up = True
+            self._lock.release()
 
     def wait(self) -> None:
         self._lock.acquire()
 
 
-class _Acquired(_Result, Failed):
+class _Acquired(_Result):
     def __init__(self) -> None:
         super().__init__()
         self.leases: List[Lease] = []
-        self.error: Optional[RedlockError] = None
 
     def done(self, leases: Optional[List[Lease]], error: Optional[RedlockError]) -> None:
         self.leases, self.error = leases or [], error
@@ -140,6 +147,7 @@ class _Driver:
     def _reset(self) -> None:
         self.process = _fork.process_id()
         self.guard = threading.RLock()  # for what takes threads of the caller only a moment
+        self._claim = threading.Lock()  # the thread that takes it is the one that uses the engine
         names = [address.text for address in self.settings.addresses]
         self.engine = Engine(names, self.settings.label, self.settings.timeout_ns, self)
         self._sockets: Dict[Session, socket.socket] = {}
@@ -151,14 +159,16 @@ class _Driver:
         self._selector: Optional[selectors.BaseSelector] = None
         self._wake: Optional[Tuple[socket.socket, socket.socket]] = None
         self._inbox: Deque[Callable[[], None]] = collections.deque()
+        self._results: Set[_Result] = set()  # that callers wait for
         self._asleep = False  # the thread does not look at the inbox until it is woken up
+        self._closing = False  # the thread closes the engine, if there is a thread
         self._ended = False  # there is no thread any more, and the engine is closed
 
     # --- calls by other threads ---
 
     def post(self, operation: Callable[[], None]) -> None:
         """Lets the thread run the operation, soon. Raises Unavailable if there is no thread."""
-        if self._thread is None and not self._ended:
+        if self._thread is None:
             self._start_thread()
         self._inbox.append(operation)
         if self._ended:
@@ -168,44 +178,38 @@ class _Driver:
 
     def call(self, operation: Callable[[], None], result: _Result) -> None:
         """Lets the thread run the operation, and waits for the result."""
-        self.post(operation)
-        thread = self._thread
-        if thread is not None and thread.ident == threading.get_ident():
-            raise Unavailable("the result is unknown: the garbage collector cannot wait for it")
-        if sys.is_finalizing():
-            raise Unavailable("the result is unknown: the interpreter is shutting down")
-        result.wait()
+        self._results.add(result)
+        try:
+            self.post(operation)
+            if self._thread is threading.current_thread():
+                raise Unavailable("the result is unknown: the garbage collector cannot wait for it")
+            if sys.is_finalizing():
+                raise Unavailable("the result is unknown: the interpreter is shutting down")
+            result.wait()
+        finally:
+            self._results.discard(result)
+        if result.given_up:
+            raise self.engine.closed_error()
 
     def _start_thread(self) -> None:
-        """Raises Unavailable if the system does not let it. The next use then tries again."""
-        opened: List[Union[socket.socket, selectors.BaseSelector]] = []
-        ticket = ["the thread runs if it takes this"]
-        with self.guard:
-            if self._thread is not None or self._ended:
-                return
-            try:
-                wake = socket.socketpair()
-                opened.extend(wake)
-                for end in wake:
-                    end.setblocking(False)
-                selector = selectors.DefaultSelector()
-                opened.append(selector)
-                self._selector, self._wake = selector, wake
-                self._thread = threading.Thread(
-                    target=self._run, args=(selector, wake[0], ticket), name="redlockd", daemon=True
-                )
-                self._thread.start()
-            except BaseException as error:  # such as KeyboardInterrupt
-                try:
-                    ticket.pop()
-                except IndexError:
-                    raise error from None  # the thread runs
-                self._thread = self._selector = self._wake = None
-                for each in opened:
-                    each.close()
-                if not isinstance(error, (OSError, RuntimeError)):  # RuntimeError: by start()
-                    raise
-                raise Unavailable(f"the client cannot start: {error}") from error
+        """Raises Unavailable if the system does not let it. The next use then tries again.
+
+        Nothing of it needs to be undone: if two run at once, or a signal handler raises in the
+        middle, a thread that is not needed ends, and one that is not expected works all the same.
+        """
+        if self._closing:
+            raise Unavailable("the client is closed")
+        if sys.is_finalizing():
+            raise Unavailable("the client cannot start: the interpreter is shutting down")
+        started = _Result()
+        thread = threading.Thread(target=self._run, args=(started,), name="redlockd", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError as error:  # too many threads
+            raise Unavailable(f"the client cannot start: {error}") from error
+        started.wait()
+        if started.error is not None:
+            raise started.take_error()
 
     def _wake_up(self) -> None:
         wake = self._wake
@@ -215,29 +219,40 @@ class _Driver:
 
     # --- the thread ---
 
-    def _run(
-        self, selector: selectors.BaseSelector, wake: socket.socket, ticket: List[str]
-    ) -> None:
-        try:
-            ticket.pop()
-        except IndexError:
-            return  # start() was interrupted
-        try:
-            with selector:
-                self._loop(selector, wake)
-        except BaseException as error:
-            # A bug. No caller must wait for this thread, or rely on its timers.
-            self.engine.close(now_ns(), error)
-            for session in list(self._sockets):
-                self.close(session)
-            raise
-        finally:
-            self._selector = None
-            ends, self._wake = self._wake, None
-            for end in ends or ():
-                end.close()  # no file stays open until a collection
-            self._ended = True
-            self._run_inbox()
+    def _run(self, started: _Result) -> None:
+        with contextlib.ExitStack() as files:
+            try:
+                wake = socket.socketpair()
+                for end in wake:
+                    files.enter_context(end).setblocking(False)
+                selector = files.enter_context(selectors.DefaultSelector())
+            except Exception as error:  # too many files
+                started.error = Unavailable(f"the client cannot start: {error}")
+                started.finish()
+                return
+            is_first = self._claim.acquire(blocking=False)
+            if is_first:
+                self._selector, self._wake = selector, wake
+                self._thread = threading.current_thread()
+            started.finish()
+            if not is_first:
+                return
+            try:
+                self._loop(selector, wake[0])
+            except BaseException as error:
+                # A bug. No caller must wait for this thread, or rely on its timers.
+                self.engine.close(now_ns(), error)
+                for session in list(self._sockets):
+                    self.close(session)
+                raise
+            finally:
+                self._ended = True
+                try:
+                    self._run_inbox()
+                finally:
+                    if self.engine.failure is not None:
+                        for result in list(self._results):
+                            result.give_up()  # its operation is the one that has failed
 
     def _loop(self, selector: selectors.BaseSelector, wake: socket.socket) -> None:
         selector.register(wake, selectors.EVENT_READ)
@@ -245,7 +260,10 @@ class _Driver:
         while True:
             for key, events in ready:
                 self._on_ready(key, events)
+            closing = self._closing  # after this, what was posted before is still done
             self._run_inbox()
+            if closing and not self.engine.closed:
+                self.engine.close(now_ns())
             self._watch(selector)
             self.engine.on_time(now_ns())
             while self._dirty:
@@ -255,7 +273,7 @@ class _Driver:
             if self.engine.closed and not self.engine.sessions:
                 return
             self._asleep = True
-            ready = selector.select(0.0 if self._inbox or self._changed else self._delay_s())
+            ready = selector.select(self._delay_s())
             self._asleep = False
 
     def _run_inbox(self) -> None:
@@ -268,6 +286,9 @@ class _Driver:
             del operation  # it can refer to the client
 
     def _delay_s(self) -> Optional[float]:
+        closes = self._closing and not self.engine.closed
+        if self._inbox or self._changed or closes:
+            return 0.0
         next_ns = self.engine.next_ns()
         if next_ns == NEVER:
             return None
@@ -349,7 +370,6 @@ class _Driver:
             denied = error
         except (OSError, ValueError) as error:  # ValueError: of a host name
             why = str(error) or type(error).__name__
-        self._opening.pop(session, None)
         self.post(lambda: self._opened(session, conn, secret, denied, why))
 
     def _opened(
@@ -371,6 +391,7 @@ class _Driver:
             self._sockets[session] = conn
             self._changed.append(session)
             self.engine.on_connected(session, secret, now_ns())
+        self._opening.pop(session, None)
 
     def _connect(self, session: Session, address: Address) -> socket.socket:
         if address.kind == "unix":
@@ -457,22 +478,15 @@ class _Driver:
     # --- the end ---
 
     def request_close(self) -> None:
-        """The client is garbage."""
-        if self._thread is not None:
-            self.post(self._close)
-
-    def _close(self) -> None:
-        if not self.engine.closed:
-            self.engine.close(now_ns())
+        """Ends all connections cleanly, soon."""
+        self._closing = True
+        if self._asleep:
+            self._wake_up()
 
     def shut_down(self) -> None:
-        """Ends all connections cleanly, and waits a moment for that."""
-        with self.guard:
-            thread = self._thread
-            if thread is None and not self._ended:
-                self._close()
-                self._ended = True
-        self.post(self._close)
+        """The same, and waits a moment for that."""
+        self.request_close()
+        thread = self._thread
         if thread is not None and thread is not threading.current_thread():
             thread.join(CLOSE_S)
 
@@ -670,10 +684,13 @@ class Lock(LockBase):
         Raises Lost if the lock is lost. After Unavailable, NoQuorum and NotAcquired the earlier
         deadline stands.
         """
-        driver, leases = self._driver, self._leases
+        driver = self._driver
         self.check()
+        leases = self._leases
         extended = _Extended()
         ttl_ms = self._ttl_ms(ttl)
+        if not leases:
+            raise self._lost_error("another thread has unlocked it")
         driver.call(lambda: extended.start(driver.engine, leases, ttl_ms), extended)
         self.check()
         if extended.error is not None:
@@ -727,11 +744,14 @@ class Lock(LockBase):
             event.set()
 
     def _expire(self) -> None:
-        # The engine will find out by itself. An extension that comes meanwhile changes nothing.
+        # The thread may be late, and must not extend it any more.
         for lease in self._leases:
             if self._reason is None and now_ns() >= lease.give_up_ns():
-                self._reason, self._text = lease.why_expired()
+                reason, text = lease.why_expired()
+                self._reason, self._text = reason, text
                 self._tell()
+                lose = functools.partial(self._driver.engine.lose, lease, reason, now_ns())
+                self._driver.post(functools.partial(lose, text=text))
 
 
 def _cancel(engine: Engine, call: Acquire, acquired: _Acquired, cancelled: _Result) -> None:

@@ -115,6 +115,26 @@ def forked_while_connecting(address, name):
     os.kill(pid, signal.SIGKILL)
 
 
+def forked_after_connecting(address, name):
+    """Forks with an open connection that is not in use yet, and ends."""
+    client, connected = Redlock(address), threading.Event()
+    real_post = client._driver.post
+
+    def post(operation):
+        if threading.current_thread() is not acquiring:
+            connected.set()
+            threading.Event().wait()
+        real_post(operation)
+
+    client._driver.post = post
+    acquiring = threading.Thread(target=client.lock(name, ttl=30).acquire, daemon=True)
+    acquiring.start()
+    connected.wait()
+    if os.fork() == 0:
+        sys.stdin.readline()
+    os._exit(0)
+
+
 async def forked_async(address, name):
     async with AsyncRedlock(address) as client:
         lock = await client.lock(name, ttl=30).acquire()
@@ -142,6 +162,7 @@ if __name__ == "__main__":
             "suspended": suspended_sync,
             "forked": forked,
             "forked_while_connecting": forked_while_connecting,
+            "forked_after_connecting": forked_after_connecting,
         }[program](address, name)
     else:
         asyncio.run({"suspended": suspended_async, "forked": forked_async}[program](address, name))

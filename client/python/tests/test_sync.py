@@ -158,6 +158,168 @@ class Sync(
                         client.lock(new_name("thread"), ttl=30).acquire()
                     self.assertIsInstance(caught.exception.__cause__, KeyError)
 
+    async def test_a_failure_of_the_thread_ends_all_waits(self):
+        """Also that of the request that it has failed with."""
+        name = new_name("fails")
+        held = Redlock(self.cluster.address()).lock(name, ttl=30).acquire()
+
+        def fails(*_):
+            raise KeyError("bug")
+
+        for function in ("calls.Acquire.line", "engine.Engine.on_bytes"):
+            with self.subTest(function), Redlock(self.cluster.address()) as client:
+                errors = []
+
+                def work(name, wait):
+                    try:
+                        with client.lock(name, ttl=30, wait=wait):
+                            pass
+                    except Unavailable as error:
+                        errors.append(str(error))
+
+                threads = [
+                    threading.Thread(target=work, args=(name, 3600), daemon=True),
+                    threading.Thread(target=work, args=(new_name("fails"), 0), daemon=True),
+                ]
+                threads[0].start()
+                await self.wait_waiters(name, 1)
+                with unittest.mock.patch.object(threading, "excepthook", lambda failure: None):
+                    with unittest.mock.patch(f"redlockd._{function}", fails):
+                        threads[1].start()
+                        await until("the end", lambda: len(errors) == 2)
+                        client._driver._thread.join()
+                self.assertRegex(" ".join(errors), "bug.*bug")
+        held.unlock()
+
+    async def test_a_cancel_before_the_request(self):
+        """By another thread, just before acquire() lets the client send it."""
+        name = new_name("cancel")
+        with Redlock(self.cluster.address()) as client:
+            lock, driver = client.lock(name, ttl=30, auto_extend=True), client._driver
+            real_call = driver.call
+
+            def call(operation, result):
+                driver.call = real_call
+                canceller = threading.Thread(target=lock.cancel)
+                canceller.start()
+                canceller.join(support.DEADLINE_S)
+                real_call(operation, result)
+
+            driver.call = call
+            with self.assertRaises(NotAcquired):
+                lock.acquire()
+            with client.lock(name, ttl=30):
+                pass
+
+    async def test_an_extend_while_another_thread_uses_the_lock(self):
+        """Before and after extend() has checked it."""
+
+        class Late(Lock):
+            def check(self):
+                if not self._leases:
+                    self.acquire()
+                return super().check()
+
+        class Early(Lock):
+            def check(self):
+                super().check()
+                self.unlock()
+
+        with Redlock(self.cluster.address()) as client:
+            options = client.lock(new_name("late"), ttl=30)._options
+            lock = Late(client, options)
+            lock.extend()
+            self.assertTrue(lock.unlock())
+            with self.assertRaises(Lost):
+                Early(client, options).acquire().extend()
+
+    async def test_the_reason_of_a_loss_that_another_thread_just_notes(self):
+        class Noting(Lock):
+            def _on_lost(self, lease):
+                reasons.append(self._why_lost())
+                super()._on_lost(lease)
+
+        name, reasons = new_name("reason"), []
+        with Redlock(self.cluster.address()) as client:
+            lock = Noting(client, client.lock(name, ttl=30)._options).acquire()
+            self.assertEqual(self.cluster.redlock("break", name)["exit"], 0)
+            with self.assertRaises(Lost):
+                lock.extend()
+        self.assertEqual(reasons, ["gone"])
+
+    async def test_a_signal_handler_may_use_a_client_that_starts(self):
+        package, name = os.path.dirname(redlockd.__file__), new_name("handler")
+
+        def handle(client):
+            """Uses the client at this line that this thread runs, if there are so many."""
+
+            def trace(frame, event, arg):
+                nonlocal left
+                if not frame.f_code.co_filename.startswith(package):
+                    return None
+                if event == "line":
+                    left -= 1
+                    if left == 0:
+                        sys.settrace(None)
+                        with client.lock(f"{name}{number}", ttl=30):
+                            pass
+                return trace
+
+            left = number
+            sys.settrace(trace)
+            try:
+                with client.lock(name, ttl=30):
+                    pass
+            finally:
+                sys.settrace(None)
+            return left <= 0
+
+        def run():
+            nonlocal number
+            while True:
+                with Redlock(self.cluster.address()) as client:
+                    if not handle(client):
+                        break
+                number += 1
+            ended.append(number)
+
+        number, ended = 1, []
+        thread = threading.Thread(target=run, daemon=True)
+        thread.start()
+        await until("the end", lambda: not thread.is_alive())
+        self.assertEqual(len(ended), 1)  # without an error
+        self.assertGreater(number, 30)
+
+    async def test_the_judgement_of_the_caller_is_final(self):
+        """check() finds the lock lost while the thread is about to extend it."""
+        name = new_name("judged")
+        client, real_now_ns = Redlock(self.cluster.address()), redlockd._clock.now_ns
+        lock = client.lock(name, ttl=3, auto_extend=True).acquire()
+        with unittest.mock.patch.object(redlockd._sync, "now_ns", lambda: real_now_ns() + 3 * 10**9):
+            lock._expire()
+        with self.assertRaises(Lost):
+            lock.check()
+        await until("free", lambda: self.cluster.status(name) == "free")
+        client.close()
+
+    async def test_a_closed_client_says_so_in_new_threads(self):
+        """One of them can have the identifier that the thread of the client had."""
+        with Redlock(self.cluster.address()) as client:
+            client.lock(new_name("closed"), ttl=30).acquire()
+        errors = []
+
+        def work():
+            try:
+                client.lock(new_name("closed"), ttl=30).acquire()
+            except Unavailable as error:
+                errors.append(str(error))
+
+        for _ in range(4):
+            thread = threading.Thread(target=work)
+            thread.start()
+            thread.join(support.DEADLINE_S)
+        self.assertEqual(errors, ["the client is closed"] * 4)
+
     async def test_lock_again(self):
         with Redlock(self.cluster.address()) as client:
             lock = client.lock(new_name("again"), ttl=30)
@@ -303,7 +465,7 @@ class Sync(
     async def test_a_lock_that_is_left_to_the_end_of_the_interpreter(self):
         """The thread of the client does not run any more, so nothing may wait for it."""
         code = f"""
-from redlockd import Redlock
+from redlockd import Redlock, Unavailable
 
 client = Redlock({self.cluster.address()!r})
 
@@ -313,6 +475,15 @@ def holds(lock=client.lock({new_name("end")!r}, ttl=30)):
 
 work = holds()
 next(work)
+
+class Late:
+    def __del__(self, lock=Redlock({self.cluster.address()!r}).lock("late", ttl=30)):
+        try:
+            lock.acquire()
+        except Unavailable:
+            pass
+
+late = Late()
 """
         environment = dict(os.environ, PYTHONPATH=support.PACKAGE)
         child = await asyncio.create_subprocess_exec(
@@ -368,6 +539,23 @@ next(work)
                 try:
                     while conn.recv(4096):
                         pass
+                finally:
+                    await support.within(child.communicate(b"\n"))
+
+    async def test_fork_after_connecting(self):
+        """The connection is open, but the thread of the client does not know of it yet."""
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            address = f"tcp://127.0.0.1:{listener.getsockname()[1]}"
+            child = await asyncio.create_subprocess_exec(
+                sys.executable, "-W", "ignore", os.path.join(support.HERE, "child.py"),
+                "forked_after_connecting", address, "a", "SyncClient", stdin=-1,
+            )  # fmt: skip
+            listener.settimeout(support.DEADLINE_S)
+            conn, _ = listener.accept()
+            with conn:
+                conn.settimeout(support.DEADLINE_S / 4)
+                try:
+                    self.assertEqual(conn.recv(1), b"")
                 finally:
                     await support.within(child.communicate(b"\n"))
 
