@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 import os
@@ -608,8 +609,9 @@ class Connecting:
         }.items():
             with self.subTest(reply):
 
-                # With two of them, an extension must have failed before the TTL is over.
-                ttl_ms = 3000 if reply == "" or reply.startswith("NOQUORUM") else 700
+                # With some replies it is lost when the TTL is over, after an extension has failed.
+                at_once = reply == "GONE" or reply.startswith("LOST")
+                ttl_ms = 60000 if at_once else 3000
 
                 def script(words):
                     if words[0] == "LOCK":
@@ -617,7 +619,7 @@ class Connecting:
                     if words[0] != "EXTEND":
                         return "OK"
                     if reply.startswith("LOST"):
-                        return f"OK {TOKEN} 700 0\n! LOST a {TOKEN} {reply.split()[1]}"
+                        return f"OK {TOKEN} {ttl_ms} 0\n! LOST a {TOKEN} {reply.split()[1]}"
                     if reply == "":
                         daemon.close()
                         return ScriptedDaemon.CLOSE
@@ -627,6 +629,9 @@ class Connecting:
                 kind = {"hold" if reply.startswith("LOST") else "auto_extend": True}
                 client = self.Client(daemon.address)
                 lock = await client.lock("a", ttl=ttl_ms / 1000, **kind).acquire()
+                if at_once:
+                    with contextlib.suppress(Lost):
+                        await lock.extend()
                 await lock.wait_lost()
                 with self.assertRaises(Lost) as caught:
                     lock.check()
