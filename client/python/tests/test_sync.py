@@ -134,7 +134,7 @@ class Sync(
                 threads, files = threading.active_count(), len(os.listdir("/proc/self/fd"))
                 work(Redlock(self.cluster.address(), name=label, timeout=10 * support.DEADLINE_S))
                 await until("the thread to end", lambda: threading.active_count() <= threads)
-                self.assertLessEqual(len(os.listdir("/proc/self/fd")), files)
+                await until("its files", lambda: len(os.listdir("/proc/self/fd")) <= files)
                 names = [row["name"] for row in self.cluster.rows("clients")]
                 self.assertNotIn(label, names)
         held.unlock()
