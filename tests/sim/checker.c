@@ -218,22 +218,29 @@ static void check_history(struct sim *sim, enum history_result result, const cha
                       (double)sim->history.other.until_ns / 1e9);
 }
 
-/* The true time until which the master keeps the token, if the master's clock takes no further
- * step. The frozen form of the token counts, since it excludes other holders as well. If the master
- * has lost the key, the result is the end that was recorded at the last SET. */
+/* The true time until which the server keeps the token, if the master's clock takes no further
+ * step. The frozen form of the token counts, since it excludes other holders as well. 0: it has
+ * lost the key. */
+static int64_t kept_by_ns(struct sim *sim, unsigned index, struct fake_master *server,
+                          const struct sim_token *token, const char *text)
+{
+    const struct sim_name name = sim_name(sim, token->resource);
+    const struct fake_key *key = fake_find(server, name.text, name.len, master_wall_us(sim, index));
+    bool same = key != NULL &&
+                (strcmp(key->value, text) == 0 || (token_is_frozen(key->value, key->value_len) &&
+                                                   token_same_lock(key->value, text)));
+    return same ? clock_when(&sim->masters[index].clock, (key->ends_ms + 1) * NS_PER_MS) : 0;
+}
+
+/* The same for both servers of the master. If both have lost the key, the result is the end that
+ * was recorded at the last SET. */
 static int64_t kept_until_ns(struct sim *sim, unsigned index, const struct sim_token *token,
                              const char *text)
 {
     struct sim_master *master = &sim->masters[index];
-    const struct sim_name name = sim_name(sim, token->resource);
-    const struct fake_key *key =
-        fake_find(&master->redis, name.text, name.len, master_wall_us(sim, index));
-    bool same = key != NULL &&
-                (strcmp(key->value, text) == 0 || (token_is_frozen(key->value, key->value_len) &&
-                                                   token_same_lock(key->value, text)));
-    if (!same)
-        return token->ends_ns[index];
-    return clock_when(&master->clock, (key->ends_ms + 1) * NS_PER_MS);
+    int64_t until_ns = max(kept_by_ns(sim, index, &master->redis, token, text),
+                           kept_by_ns(sim, index, &master->other, token, text));
+    return until_ns != 0 ? until_ns : token->ends_ns[index];
 }
 
 /* Check that a quorum of masters keeps the token until the holder's deadline, or loses it in a way

@@ -580,11 +580,11 @@ bool fault_may(const struct sim *sim, unsigned fault)
 
 /*
  * Some schedules repoint a name. No guard can see this if two daemons reach no other master in
- * common, or if the other masters lose the leases. So such a schedule has only calm faults, and one
- * name that is repointed. Drawn apart, so that schedules without it are those of before there was
- * any.
+ * common, or if the other masters lose the leases. So such a schedule has one name that is
+ * repointed, and all calm faults, but no others. Drawn apart, so that the fault changes no other
+ * schedule.
  */
-static void plan_repointing(struct sim *sim)
+static void plan_repointing(struct sim *sim, uint64_t allowed)
 {
     struct prng own = {.state = sim->seed ^ REPOINT_SEED};
     uint64_t calm = 0;
@@ -596,42 +596,12 @@ static void plan_repointing(struct sim *sim)
         sim->faults &= ~(UINT64_C(1) << FAULT_REPOINT);
         return;
     }
-    sim->faults &= calm;
+    sim->faults = allowed & calm;
+    if (sim->daemon_count == 1)
+        sim->daemon_count = 2;
     /* A server that was not known under the name gets its vote after max_ttl. */
     sim->attack_ns += 2 * sim->max_ttl_ms * NS_PER_MS;
     sim->repointed = prng_below(&own, sim->node_count);
-}
-
-void fault_repoint(struct sim *sim)
-{
-    static struct fake_master before;
-    struct sim_master *master = &sim->masters[sim->repointed];
-    if (sim->recovering)
-        return;
-    sim_note(sim, "FAULT the name of %c leads to its server %u\n", 'a' + sim->repointed,
-             !master->server);
-    before = master->redis;
-    master->redis = master->other;
-    master->other = before;
-    master->server = !master->server;
-    /* A daemon that is still connected to the server of before keeps its connection, or loses it
-     * and follows the name. */
-    for (unsigned i = 0; i < sim->daemon_count; i++)
-        if (sim_below(sim, 2) == 0)
-            net_cut_all(sim, i, sim->repointed, true);
-    event_queue_add(&sim->event_queue,
-                    sim->now_ns + sim_between(sim, 20 * NS_PER_MS, 5 * sim->max_ttl_ms * NS_PER_MS),
-                    EVENT_REPOINT, 0, 0);
-}
-
-/* All daemons follow the name. Releases of tokens on one of its servers have gone to the other. */
-static void end_repointing(struct sim *sim)
-{
-    if (sim->repointed == SIM_MASTERS)
-        return;
-    for (unsigned i = 0; i < sim->daemon_count; i++)
-        net_cut_all(sim, i, sim->repointed, true);
-    checker_on_old_data(sim, &sim->masters[sim->repointed].redis.data);
 }
 
 /* Each run allows only some faults, because a rare combination is more frequent if fewer other
@@ -640,10 +610,11 @@ void fault_plan(struct sim *sim)
 {
     static const unsigned shares[] = {1, 2, 4, 8};
     unsigned share = shares[sim_below(sim, 4)];
+    uint64_t allowed = sim->faults;
     for (unsigned i = 0; i < FAULTS; i++)
         if (i != FAULT_REPOINT && sim_below(sim, share) != 0)
             sim->faults &= ~(UINT64_C(1) << i);
-    plan_repointing(sim);
+    plan_repointing(sim, allowed);
     for (unsigned i = 0; i < SIM_ACTIVE_FAULTS; i++)
         sim->fault_runs[i].active = false;
     for (unsigned i = 0; i < FAULT_STRUCK; i++)
@@ -714,7 +685,7 @@ void fault_end(struct sim *sim, const struct event *event)
 
 void fault_end_all(struct sim *sim)
 {
-    end_repointing(sim);
+    fault_repoint_end(sim);
     for (unsigned i = 0; i < SIM_ACTIVE_FAULTS; i++)
         if (sim->fault_runs[i].active)
             end(sim, &sim->fault_runs[i]);

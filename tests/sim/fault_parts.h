@@ -23,4 +23,8 @@ bool fault_step_back_begin(struct sim *sim, struct sim_fault_run *run);
 bool fault_step_and_back_begin(struct sim *sim, struct sim_fault_run *run);
 void fault_step_and_back_end(struct sim *sim, struct sim_fault_run *run);
 
+/* All daemons follow the name. Releases of tokens on one of its servers have gone to the other:
+ * fault_repoint.c. */
+void fault_repoint_end(struct sim *sim);
+
 #endif

@@ -103,6 +103,9 @@ mutant durable-master-has-evicted restart,loading,evict,partition,clients "$unfi
 
 mutant older-data-not-noticed rewind,clients "$unfit" engine/guard/identity.c \
     's/^        identity->went_back = true;/        (void)identity;/'
+mutant names-not-leased repoint,clients,daemon-kill "$unfit" engine/guard/guard.c '
+    s/enum reason leased = name_lease_refuses(.*/enum reason leased = REASON_NONE;/
+    s/return nodes_count(node->lease.held_on) >= guard->rules.quorum;/return true;/'
 mutant lease-ends-with-the-quarantine repoint,clients,daemon-kill "$unfit" engine/guard/guard.c \
     's|heartbeat->lease_ms = .*|heartbeat->lease_ms = periods->quarantine_ns / NS_PER_MS;|'
 mutant newcomer-starts-with-full-margin step-twice,clients "$unfit" engine/guard/clock_monitor.c \

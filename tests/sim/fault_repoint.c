@@ -1,0 +1,34 @@
+/* The fault `repoint`: a name leads to another server, and back. */
+#include "protocol/units.h"
+#include "tests/sim/fault_parts.h"
+
+void fault_repoint(struct sim *sim)
+{
+    static struct fake_master before;
+    struct sim_master *master = &sim->masters[sim->repointed];
+    if (sim->recovering)
+        return;
+    sim_note(sim, "FAULT the name of %c leads to its server %u\n", 'a' + sim->repointed,
+             !master->server);
+    before = master->redis;
+    master->redis = master->other;
+    master->other = before;
+    master->server = !master->server;
+    /* A daemon that is still connected to the server of before keeps its connection, or loses it
+     * and follows the name. */
+    for (unsigned i = 0; i < sim->daemon_count; i++)
+        if (sim_below(sim, 2) == 0)
+            net_cut_all(sim, i, sim->repointed, true);
+    event_queue_add(&sim->event_queue,
+                    sim->now_ns + sim_between(sim, 20 * NS_PER_MS, 5 * sim->max_ttl_ms * NS_PER_MS),
+                    EVENT_REPOINT, 0, 0);
+}
+
+void fault_repoint_end(struct sim *sim)
+{
+    if (sim->repointed == SIM_MASTERS)
+        return;
+    for (unsigned i = 0; i < sim->daemon_count; i++)
+        net_cut_all(sim, i, sim->repointed, true);
+    checker_on_old_data(sim, &sim->masters[sim->repointed].redis.data);
+}
