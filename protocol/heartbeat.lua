@@ -73,8 +73,8 @@ for i = 6, #KEYS do
     end
     local known, renewals = string.match(seen or '', '^(%S+ %S+)(.*)$')
     local others, count, rest = '', 0, -1
-    -- If no daemon is listed, any daemon may have renewed the lease.
-    if known and renewals == '' then
+    -- If no daemon is listed, any daemon may have renewed the lease, unless it was cut since (below).
+    if known and renewals == '' and left > lease - fresh then
         renewals = string.format(' *=%.0f', now_ms - math.max(lease - left, 0))
     end
     for daemon, at in string.gmatch(renewals or '', ' ([%x*]+)=(%d+)') do

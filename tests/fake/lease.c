@@ -62,7 +62,7 @@ char lease_ask(struct lease *lease, const struct lease_options *options)
     const char *renewals = readable ? seen.value + known : "";
     if (seen.left_ms < 0)
         seen.left_ms = options->lease_ms;
-    if (readable && renewals[0] == '\0') {
+    if (readable && renewals[0] == '\0' && seen.left_ms > options->lease_ms - options->fresh_ms) {
         snprintf(unsigned_by, sizeof(unsigned_by), " *=%" PRId64,
                  options->now_ms - max(options->lease_ms - seen.left_ms, 0));
         renewals = unsigned_by;
