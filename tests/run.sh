@@ -4,7 +4,7 @@
 #
 #     [JOBS=8] tests/run.sh PROGRAM[:N] ...
 #
-# PROGRAM:N splits the tests of a program over N processes (SHARD in tests/runner.h).
+# PROGRAM:N splits the tests of a program over N processes (SHARD in tests/runner.c).
 set -u
 
 if [ "${1:-}" = --one ]; then
@@ -26,9 +26,8 @@ shards() {
 # shellcheck disable=SC2046
 set -- $(shards "$@")
 
-# Time limits are only for tests that hang. Check's default of four seconds, and the limits of test cases,
-# are too short on a busy machine.
-export CK_DEFAULT_TIMEOUT=${CK_DEFAULT_TIMEOUT:-300} CK_TIMEOUT_MULTIPLIER=${CK_TIMEOUT_MULTIPLIER:-6}
+# Time limits are only for tests that hang, and several programs run at a time here.
+export CK_TIMEOUT_MULTIPLIER=${CK_TIMEOUT_MULTIPLIER:-6}
 
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT

@@ -1,53 +1,80 @@
 /*
- * The main() of every test program: runs the suite that the program's test file defines.
+ * The main() of every test program. The environment can select tests: SHARD=2/3 runs only the
+ * second, fifth, ... test of the program, where each iteration of a loop counts as one;
+ * tests/run.sh sets SHARD to split a program over several processes. ONLY=name runs only the test
+ * of that name; if the program has no such test, it fails.
  */
-#include <check.h>
+#include "tests/runner.h"
+
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/runner.h"
+static struct runner_test *first;
+static struct runner_test **last = &first;
 
-#undef _tcase_add_test
-
-static unsigned shard = 1;
-static unsigned shards = 1;
-static unsigned added;
-static unsigned named;
-
-void runner_add_test(TCase *tests, const TTest *test, int signal, int status, int start, int end)
+void runner_add(struct runner_test *added)
 {
-    const char *only = getenv("ONLY");
-    if (only != NULL && strcmp(only, test->name) != 0)
-        return;
-    named++;
-    for (int i = start; i < end; i++)
-        if (added++ % shards == shard - 1)
-            _tcase_add_test(tests, test, signal, status, i, i + 1);
+    *last = added;
+    last = &added->next;
 }
 
-static void read_shard(void)
+static void read_shard(unsigned *shard, unsigned *shards)
 {
     const char *setting = getenv("SHARD");
     if (setting == NULL ||
-        (sscanf(setting, "%u/%u", &shard, &shards) == 2 && shard >= 1 && shard <= shards))
+        (sscanf(setting, "%u/%u", shard, shards) == 2 && *shard >= 1 && *shard <= *shards))
         return;
     fprintf(stderr, "SHARD must be like 1/3, not %s\n", setting);
     exit(2);
 }
 
+/* Adds the tests that the environment selects. */
+static void add_tests(TCase *tests)
+{
+    unsigned shard = 1;
+    unsigned shards = 1;
+    read_shard(&shard, &shards);
+    const char *only = getenv("ONLY");
+    unsigned count = 0;
+    for (const struct runner_test *each = first; each != NULL; each = each->next) {
+        if (only != NULL && strcmp(only, each->test.name) != 0)
+            continue;
+        for (int i = each->from; i < each->end; i++)
+            if (count++ % shards == shard - 1)
+                tcase_add_loop_test(tests, &each->test, i, i + 1);
+    }
+    /* Check would report success for a program without tests. */
+    if (count == 0) {
+        fprintf(stderr, "no test of this program is called %s\n", only != NULL ? only : "anything");
+        exit(2);
+    }
+}
+
+static SRunner *make_runner(void)
+{
+    Suite *suite = suite_create(program_invocation_short_name);
+    TCase *tests = tcase_create(program_invocation_short_name);
+    if (&runner_settings != NULL) {
+        tcase_add_checked_fixture(tests, runner_settings.setup, runner_settings.teardown);
+        if (runner_settings.time_limit_s > 0)
+            tcase_set_timeout(tests, runner_settings.time_limit_s);
+    }
+    if (&runner_frame != NULL)
+        tcase_add_unchecked_fixture(tests, runner_frame.open, runner_frame.close);
+    add_tests(tests);
+    suite_add_tcase(suite, tests);
+    return srunner_create(suite);
+}
+
 int main(void)
 {
     signal(SIGPIPE, SIG_IGN);
-    read_shard();
-    SRunner *runner = srunner_create(test_suite());
-    /* Check would report success for a program without tests. */
-    const char *only = getenv("ONLY");
-    if (only != NULL && named == 0) {
-        fprintf(stderr, "no test of this program is called %s\n", only);
-        exit(2);
-    }
+    /* Check's own limit of four seconds is too short on a busy machine. */
+    setenv("CK_DEFAULT_TIMEOUT", "300", 0);
+    SRunner *runner = make_runner();
     srunner_run_all(runner, CK_ENV);
     int failed = srunner_ntests_failed(runner);
     srunner_free(runner);

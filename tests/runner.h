@@ -1,20 +1,54 @@
 /*
- * A test program defines test_suite(), and tests/runner.c runs it.
+ * The tests of a program. A test file defines its tests, and tests/runner.c has the main() that
+ * runs them, in the order of the file and each in its own process:
+ *
+ *     TEST(lock_is_granted_at_a_quorum)
+ *     {
+ *         ck_assert(...);
+ *     }
+ *
+ * TEST_LOOP(name, from, end) runs its test once for each value of _i from `from` to end - 1.
+ * TEST_ROWS(name, table) runs its test once for each row of an array: table[_i].
  */
 #ifndef TESTS_RUNNER_H
 #define TESTS_RUNNER_H
 
 #include <check.h>
+#include <stddef.h>
 
-Suite *test_suite(void);
+struct runner_test {
+    const TTest test;
+    int from, end;
+    struct runner_test *next;
+};
 
-/*
- * Adds a test as Check's own function does, unless the environment leaves the test out. SHARD=2/3
- * runs only the second, fifth, ... test of a program, where each iteration of a loop test counts as
- * one; tests/run.sh sets SHARD to split a program over several processes. ONLY=name runs only the
- * test of that name; if the program has no such test, it fails.
- */
-void runner_add_test(TCase *tests, const TTest *test, int signal, int status, int start, int end);
-#define _tcase_add_test runner_add_test
+/* Adds a test to the program. Called before main(). */
+void runner_add(struct runner_test *added);
+
+#define TEST(name)             TEST_LOOP(name, 0, 1)
+#define TEST_ROWS(name, table) TEST_LOOP(name, 0, sizeof(table) / sizeof((table)[0]))
+#define TEST_LOOP(name, from, end)                                                                 \
+    static void name(int _i);                                                                      \
+    __attribute__((constructor)) static void name##_add(void)                                      \
+    {                                                                                              \
+        static struct runner_test added = {{#name, name, __FILE__, __LINE__}, from, end, NULL};    \
+        runner_add(&added);                                                                        \
+    }                                                                                              \
+    static void name(int _i __attribute__((unused)))
+
+/* What a program needs for its tests, if it defines this. */
+struct runner_settings {
+    void (*setup)(void); /* in the process of each test, before it; NULL: nothing */
+    void (*teardown)(void);
+    int time_limit_s; /* of each test, against tests that hang; 0: CK_DEFAULT_TIMEOUT, or 300 */
+};
+extern const struct runner_settings runner_settings __attribute__((weak));
+
+/* What main() calls before the first test and after the last, if the program defines this. */
+struct runner_frame {
+    void (*open)(void);
+    void (*close)(void);
+};
+extern const struct runner_frame runner_frame __attribute__((weak));
 
 #endif

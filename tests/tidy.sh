@@ -52,8 +52,8 @@ for event in $documented; do
 done
 
 # The tests, mutants, runs of spin and violations that docs/safety.md and testing.md name exist. A test is
-# a START_TEST or a function that is defined in tests/, so a name that only a comment has does not count.
-is_test() { grep -rqE "^START_TEST\\($1\\)|^[a-z][a-z0-9_ *]*[ *]$1\\([^;]*\$|^ *def $1\\(" --include='*.[ch]' --include='*.py' tests; }
+# a TEST or a function that is defined in tests/, so a name that only a comment has does not count.
+is_test() { grep -rqE "^TEST(_LOOP|_ROWS)?\\($1[,)]|^[a-z][a-z0-9_ *]*[ *]$1\\([^;]*\$|^ *def $1\\(" --include='*.[ch]' --include='*.py' tests; }
 words() { tr '\n' ' ' <docs/safety.md | grep -o "$1: [^;]*" | cut -d. -f1 | grep -o '`[^`]*`' | tr -d '`' | sort -u; }
 {
     grep -ohE '`[a-z0-9]+(_[a-z0-9]+){3,}`' docs/safety.md docs/design/testing.md | tr -d '`' | sort -u |

@@ -7,6 +7,8 @@
 #include "tests/bench/bench.h"
 #include "tests/runner.h"
 
+const struct runner_settings runner_settings = {.time_limit_s = BENCH_TIME_LIMIT_S};
+
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /* Scenarios that are compared with each other run close together, since the other load of the
@@ -151,22 +153,11 @@ static void add_instructions(struct sheet *sheet)
                 sheet->values[row][INSTRUCTIONS][round] = instructions;
 }
 
-START_TEST(bench_all)
+TEST(bench_all)
 {
     static struct arena arena;
     scenario_open(&arena, __func__, 2);
     bench_run(&(struct bench){scenarios, COUNT(scenarios), goals, COUNT(goals), add_instructions},
               &arena);
     scenario_close(&arena);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("bench");
-    TCase *bench = sandbox_case("bench");
-    tcase_set_timeout(bench, BENCH_TIME_LIMIT_S);
-    tcase_add_test(bench, bench_all);
-    suite_add_tcase(suite, bench);
-    return suite;
 }

@@ -19,6 +19,8 @@
 #include "tests/runner.h"
 
 enum { MASTERS = 5, WARM_UP = 500, TIME_LIMIT_S = 600 };
+
+const struct runner_settings runner_settings = {.time_limit_s = TIME_LIMIT_S};
 /* Enough pairs to make the cost of the connections negligible. */
 static const uint64_t pairs = 20000;
 
@@ -46,7 +48,7 @@ static uint64_t counted(void)
     return sum;
 }
 
-START_TEST(instructions_of_a_pair)
+TEST(instructions_of_a_pair)
 {
     struct stage stage;
     unsigned connections = 64, depth = 1;
@@ -80,15 +82,4 @@ START_TEST(instructions_of_a_pair)
     printf("instructions per pair: %" PRIu64 "\n", counted() / result.pairs);
     printf("pairs: %" PRIu64 "\n", result.pairs);
     stage_close(&stage);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("instructions");
-    TCase *tests = sandbox_case("instructions");
-    tcase_set_timeout(tests, TIME_LIMIT_S);
-    tcase_add_test(tests, instructions_of_a_pair);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

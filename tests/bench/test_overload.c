@@ -16,6 +16,8 @@
 #include "tests/bench/storm.h"
 #include "tests/runner.h"
 
+const struct runner_settings runner_settings = {.time_limit_s = BENCH_TIME_LIMIT_S};
+
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 enum { HOLD_TTL_MS = 3000 };
@@ -83,7 +85,7 @@ static const struct goal client_goals[] = {
 static const struct overload_case client_case = {client_rows, COUNT(client_rows), client_goals,
                                                  COUNT(client_goals), 1};
 
-START_TEST(clients)
+TEST(clients)
 {
     static struct overload overload;
     overload_init(&overload);
@@ -91,7 +93,6 @@ START_TEST(clients)
     overload_run(&overload, &client_case);
     overload_close(&overload);
 }
-END_TEST
 
 static const struct overload_row request_rows[] = {
     {"16x1", measure_closed_loop, .connections = 16, .depth = 1, .low = true},
@@ -112,7 +113,7 @@ static const struct goal request_goals[] = {
 static const struct overload_case request_case = {request_rows, COUNT(request_rows), request_goals,
                                                   COUNT(request_goals), 1};
 
-START_TEST(requests)
+TEST(requests)
 {
     static struct overload overload;
     overload_init(&overload);
@@ -120,7 +121,6 @@ START_TEST(requests)
     overload_run(&overload, &request_case);
     overload_close(&overload);
 }
-END_TEST
 
 /* --- 3: an open loop --- */
 
@@ -262,7 +262,7 @@ static const struct goal open_loop_goals[] = {
 static const struct overload_case open_loop_case = {open_loop_rows, COUNT(open_loop_rows),
                                                     open_loop_goals, COUNT(open_loop_goals), 1};
 
-START_TEST(open_loop)
+TEST(open_loop)
 {
     static struct overload overload;
     overload_init(&overload);
@@ -270,7 +270,6 @@ START_TEST(open_loop)
     overload_run(&overload, &open_loop_case);
     overload_close(&overload);
 }
-END_TEST
 
 /* --- 5: late masters --- */
 
@@ -323,13 +322,12 @@ static const struct goal late_master_goals[] = {
 static const struct overload_case late_master_case = {
     late_master_rows, COUNT(late_master_rows), late_master_goals, COUNT(late_master_goals), 1};
 
-START_TEST(late_masters)
+TEST(late_masters)
 {
     static struct overload overload;
     overload_init(&overload);
     overload_run(&overload, &late_master_case);
 }
-END_TEST
 
 /* --- 6: no pass of the loop is long --- */
 
@@ -411,13 +409,12 @@ static const struct goal long_pass_goals[] = {
 static const struct overload_case long_pass_case = {long_pass_rows, COUNT(long_pass_rows),
                                                     long_pass_goals, COUNT(long_pass_goals), 1};
 
-START_TEST(long_passes)
+TEST(long_passes)
 {
     static struct overload overload;
     overload_init(&overload);
     overload_run(&overload, &long_pass_case);
 }
-END_TEST
 
 /* --- 7: low load --- */
 
@@ -468,7 +465,7 @@ static const struct goal low_load_goals[] = {
     {"7 p50 / before, 64x1", "64x1", P50_US, "64x1, before", P50_US, AT_MOST, 1.03},
 };
 
-START_TEST(low_load)
+TEST(low_load)
 {
     static struct overload overload;
     const char *program = bench_setting("OVERLOAD_BEFORE");
@@ -482,20 +479,4 @@ START_TEST(low_load)
     if (program != NULL)
         daemon_stop(&before);
     overload_close(&overload);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("overload");
-    TCase *tests = sandbox_case("overload");
-    tcase_set_timeout(tests, BENCH_TIME_LIMIT_S);
-    tcase_add_test(tests, clients);
-    tcase_add_test(tests, requests);
-    tcase_add_test(tests, open_loop);
-    tcase_add_test(tests, late_masters);
-    tcase_add_test(tests, long_passes);
-    tcase_add_test(tests, low_load);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -7,6 +7,8 @@
 #include "tests/bench/bench.h"
 #include "tests/runner.h"
 
+const struct runner_settings runner_settings = {.time_limit_s = BENCH_TIME_LIMIT_S};
+
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /* The scenarios of a peer in Node: one client, 16 clients and 64 clients with independent locks, 16
@@ -60,7 +62,7 @@ static const struct goal goals[] = {
      HANDOVER_US, "node-redlock 2 in turns", HANDOVER_US, AT_MOST, 0.02},
 };
 
-START_TEST(peers)
+TEST(peers)
 {
     static struct arena arena;
     scenario_open(&arena, __func__, 1);
@@ -68,15 +70,4 @@ START_TEST(peers)
     bench_run(&(struct bench){scenarios, COUNT(scenarios), goals, COUNT(goals), NULL}, &arena);
     etcd_stop(&arena.etcd);
     scenario_close(&arena);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("peers");
-    TCase *tests = sandbox_case("peers");
-    tcase_set_timeout(tests, BENCH_TIME_LIMIT_S);
-    tcase_add_test(tests, peers);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

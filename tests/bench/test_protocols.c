@@ -19,6 +19,8 @@
 #include "tests/prng.h"
 #include "tests/runner.h"
 
+const struct runner_settings runner_settings = {.time_limit_s = 600};
+
 enum { MASTERS = 5, CONNECTIONS = 64, KEYS = 1000000, ROUNDS_MAX = 25 };
 
 struct asking {
@@ -124,7 +126,7 @@ static void run_redis_benchmark(const struct stage *stage, unsigned depth)
     ck_assert_msg(system(command) == 0, "%s", command);
 }
 
-START_TEST(protocols)
+TEST(protocols)
 {
     static const unsigned depths[] = {1, 16};
     struct stage stage;
@@ -139,15 +141,4 @@ START_TEST(protocols)
         run_redis_benchmark(&stage, depths[i]);
     }
     stage_close(&stage);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("protocols");
-    TCase *tests = sandbox_case("protocols");
-    tcase_set_timeout(tests, 600);
-    tcase_add_test(tests, protocols);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -10,7 +10,7 @@
 extern struct stage stage;
 extern struct wrapper wrapper;
 
-/* For tcase_add_checked_fixture(). */
+/* For struct runner_settings. */
 void run_set_up(void);
 void run_tear_down(void);
 

@@ -8,10 +8,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Names the folder of a test case to its tests, which are forked. */
-#define ROOT_VARIABLE "REDLOCKD_E2E_ROOT"
+#include "tests/runner.h"
 
-enum { TEST_SECONDS = 300 };
+/* Names the folder of a program to its tests, which are forked. */
+#define ROOT_VARIABLE "REDLOCKD_E2E_ROOT"
 
 static int remove_one(const char *path, const struct stat *stat, int type, struct FTW *where)
 {
@@ -72,13 +72,7 @@ static void close_root(void)
     unsetenv(ROOT_VARIABLE);
 }
 
-TCase *sandbox_case(const char *name)
-{
-    TCase *tests = tcase_create(name);
-    tcase_add_unchecked_fixture(tests, open_root, close_root);
-    tcase_set_timeout(tests, TEST_SECONDS);
-    return tests;
-}
+const struct runner_frame runner_frame = {.open = open_root, .close = close_root};
 
 void sandbox_open(struct sandbox *sandbox, const char *test)
 {

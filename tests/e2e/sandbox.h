@@ -19,9 +19,6 @@ struct sandbox {
     char dir[SANDBOX_PATH];
 };
 
-/* Creates a test case whose tests use sandboxes, with a long time limit. */
-TCase *sandbox_case(const char *name);
-
 void sandbox_open(struct sandbox *sandbox, const char *test);
 void sandbox_close(struct sandbox *sandbox);
 

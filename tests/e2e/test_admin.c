@@ -27,7 +27,7 @@ static void check_headers(const struct http_response *answer)
     ck_assert_int_gt(atoi(http_header(answer, "Content-Length")), 0);
 }
 
-START_TEST(each_path_is_served_and_head_has_no_body)
+TEST(each_path_is_served_and_head_has_no_body)
 {
     static const struct {
         const char *path;
@@ -62,9 +62,8 @@ START_TEST(each_path_is_served_and_head_has_no_body)
     }
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(other_paths_methods_and_hosts_are_refused)
+TEST(other_paths_methods_and_hosts_are_refused)
 {
     static const char *const methods[] = {"POST", "PUT", "DELETE", "OPTIONS", "PATCH", "NONSENSE"};
     struct stage stage;
@@ -86,7 +85,6 @@ START_TEST(other_paths_methods_and_hosts_are_refused)
     http_free(&answer);
     stage_close(&stage);
 }
-END_TEST
 
 static int status_for_host(const char *host)
 {
@@ -103,7 +101,7 @@ static int status_for_host(const char *host)
 
 /* A foreign web page whose host name resolves to 127.0.0.1 (DNS rebinding) must not read
  * anything. */
-START_TEST(a_foreign_host_header_is_refused)
+TEST(a_foreign_host_header_is_refused)
 {
     static const char *const allowed[] = {"127.0.0.1", "127.0.0.1:7336", "localhost:1",
                                           "LOCALHOST", "[::1]:7336",     "10.1.2.3"};
@@ -117,9 +115,8 @@ START_TEST(a_foreign_host_header_is_refused)
         ck_assert_int_eq(status_for_host(denied[i]), 403);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(insecure_does_not_allow_a_foreign_host_header)
+TEST(insecure_does_not_allow_a_foreign_host_header)
 {
     struct stage stage;
     admin_open(&stage, __func__, NULL, "insecure: true\n");
@@ -127,9 +124,8 @@ START_TEST(insecure_does_not_allow_a_foreign_host_header)
     ck_assert_int_eq(status_for_host("127.0.0.1"), 200);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(the_daemon_does_not_start_when_the_admin_port_is_taken)
+TEST(the_daemon_does_not_start_when_the_admin_port_is_taken)
 {
     struct stage stage;
     struct daemon second;
@@ -142,11 +138,10 @@ START_TEST(the_daemon_does_not_start_when_the_admin_port_is_taken)
     daemon_wait_log(&second, "listen_failed", "Address already in use");
     stage_close(&stage);
 }
-END_TEST
 
 /* --- limits --- */
 
-START_TEST(long_and_broken_requests_are_refused)
+TEST(long_and_broken_requests_are_refused)
 {
     static char large[70000];
     struct stage stage;
@@ -177,9 +172,8 @@ START_TEST(long_and_broken_requests_are_refused)
     free(http_get(admin_port, "/healthz", 200));
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(silent_and_half_sent_requests_time_out)
+TEST(silent_and_half_sent_requests_time_out)
 {
     struct stage stage;
     struct waiting waiting;
@@ -198,7 +192,6 @@ START_TEST(silent_and_half_sent_requests_time_out)
     free(http_get(admin_port, "/healthz", 200));
     stage_close(&stage);
 }
-END_TEST
 
 static unsigned has_input(const int *fds, unsigned count)
 {
@@ -208,7 +201,7 @@ static unsigned has_input(const int *fds, unsigned count)
     return found;
 }
 
-START_TEST(admin_connections_are_limited_and_locks_still_granted)
+TEST(admin_connections_are_limited_and_locks_still_granted)
 {
     enum { MANY = LIMIT_HTTP_CONNECTIONS + 20 };
     int fds[MANY];
@@ -245,11 +238,10 @@ START_TEST(admin_connections_are_limited_and_locks_still_granted)
     http_free(&answer);
     stage_close(&stage);
 }
-END_TEST
 
 /* A service manager restarts a daemon whose /healthz does not answer. A local user must not cause
  * that by filling the listener. */
-START_TEST(healthz_answers_while_silent_connections_fill_the_listener)
+TEST_LOOP(healthz_answers_while_silent_connections_fill_the_listener, 0, 2)
 {
     static const char *const partial_requests[] = {"", "GET /heal"};
     enum { MANY = LIMIT_HTTP_CONNECTIONS + 8 };
@@ -266,10 +258,9 @@ START_TEST(healthz_answers_while_silent_connections_fill_the_listener)
         close(fds[i]);
     stage_close(&stage);
 }
-END_TEST
 
 /* `nc -N` and some libraries half-close after the request. */
-START_TEST(a_half_closed_request_gets_the_whole_response)
+TEST(a_half_closed_request_gets_the_whole_response)
 {
     struct stage stage;
     struct http_response answer;
@@ -283,23 +274,4 @@ START_TEST(a_half_closed_request_gets_the_whole_response)
     ck_assert_uint_eq(answer.len, strtoul(http_header(&answer, "Content-Length"), NULL, 10));
     http_free(&answer);
     stage_close(&stage);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("admin");
-    TCase *tests = sandbox_case("admin");
-    tcase_add_test(tests, each_path_is_served_and_head_has_no_body);
-    tcase_add_test(tests, other_paths_methods_and_hosts_are_refused);
-    tcase_add_test(tests, a_foreign_host_header_is_refused);
-    tcase_add_test(tests, insecure_does_not_allow_a_foreign_host_header);
-    tcase_add_test(tests, the_daemon_does_not_start_when_the_admin_port_is_taken);
-    tcase_add_test(tests, long_and_broken_requests_are_refused);
-    tcase_add_test(tests, silent_and_half_sent_requests_time_out);
-    tcase_add_test(tests, admin_connections_are_limited_and_locks_still_granted);
-    tcase_add_loop_test(tests, healthz_answers_while_silent_connections_fill_the_listener, 0, 2);
-    tcase_add_test(tests, a_half_closed_request_gets_the_whole_response);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -49,7 +49,7 @@ static void *run(void *context)
 }
 
 /* The flood is on `admin` (0) or `metrics` (1). */
-START_TEST(a_connection_flood_on_an_http_listener_delays_no_one_else)
+TEST_LOOP(a_connection_flood_on_an_http_listener_delays_no_one_else, 0, 2)
 {
     static struct flood flood;
     const int ports[] = {port_free(), port_free()};
@@ -86,14 +86,4 @@ START_TEST(a_connection_flood_on_an_http_listener_delays_no_one_else)
     ck_assert_uint_le(most, AT_ONCE);
     ck_assert_uint_le(files_most, files_before + 3 * LIMIT_HTTP_CONNECTIONS);
     stage_close(&stage);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("admin_flood");
-    TCase *tests = sandbox_case("admin_flood");
-    tcase_add_loop_test(tests, a_connection_flood_on_an_http_listener_delays_no_one_else, 0, 2);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -18,7 +18,7 @@
 
 /* --- metrics --- */
 
-START_TEST(requests_and_outcomes_are_counted)
+TEST(requests_and_outcomes_are_counted)
 {
     struct stage stage;
     admin_open(&stage, __func__, NULL, "");
@@ -56,9 +56,8 @@ START_TEST(requests_and_outcomes_are_counted)
     ck_assert_double_gt(admin_sample("process_resident_memory_bytes"), 1e6);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(waiters_and_holds_are_counted)
+TEST(waiters_and_holds_are_counted)
 {
     struct stage stage;
     struct client waiter;
@@ -80,9 +79,8 @@ START_TEST(waiters_and_holds_are_counted)
     admin_wait_sample("redlockd_holds", 0);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(clients_over_the_limit_are_counted)
+TEST(clients_over_the_limit_are_counted)
 {
     struct stage stage;
     struct client second;
@@ -96,9 +94,8 @@ START_TEST(clients_over_the_limit_are_counted)
     ck_assert_double_eq(admin_sample("redlockd_clients_max"), 1);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(limits_are_counted_by_their_word)
+TEST(limits_are_counted_by_their_word)
 {
     struct stage stage;
     admin_open(&stage, __func__, NULL, "limits: {waiters: 1}\n");
@@ -109,9 +106,8 @@ START_TEST(limits_are_counted_by_their_word)
     ck_assert_double_eq(admin_sample("redlockd_limits_total{limit=\"busy\"}"), 0);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(denied_requests_and_wrong_secrets_are_counted)
+TEST(denied_requests_and_wrong_secrets_are_counted)
 {
     struct stage stage;
     struct client client;
@@ -135,9 +131,8 @@ START_TEST(denied_requests_and_wrong_secrets_are_counted)
     stage_close(&stage);
     secrets_close(&secrets);
 }
-END_TEST
 
-START_TEST(a_refused_reload_shows_until_one_succeeds)
+TEST(a_refused_reload_shows_until_one_succeeds)
 {
     struct stage stage;
     admin_open(&stage, __func__, NULL, "");
@@ -152,9 +147,8 @@ START_TEST(a_refused_reload_shows_until_one_succeeds)
     admin_wait_sample("redlockd_reload_refused", 0);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(clients_over_the_limit_per_address_are_counted_separately)
+TEST(clients_over_the_limit_per_address_are_counted_separately)
 {
     struct stage stage;
     struct client second;
@@ -167,9 +161,8 @@ START_TEST(clients_over_the_limit_per_address_are_counted_separately)
     daemon_wait_log(&stage.daemon, " info client_refused ", "limit=clients_per_address");
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(metrics_are_well_formed_with_and_without_a_quorum)
+TEST(metrics_are_well_formed_with_and_without_a_quorum)
 {
     struct stage stage;
     struct command command;
@@ -194,11 +187,10 @@ START_TEST(metrics_are_well_formed_with_and_without_a_quorum)
     }
     stage_close(&stage);
 }
-END_TEST
 
 /* --- states --- */
 
-START_TEST(readyz_follows_the_votes_of_the_masters)
+TEST(readyz_follows_the_votes_of_the_masters)
 {
     /* A restarted master has no vote for max_ttl, so max_ttl is short here. */
     const struct stage_plan plan = {.over_unix = true, .daemon = {.locks = ", max_ttl: 1s"}};
@@ -233,10 +225,9 @@ START_TEST(readyz_follows_the_votes_of_the_masters)
     admin_wait_sample("redlockd_node_without_vote_seconds{node=\"a\"}", 0);
     stage_close(&stage);
 }
-END_TEST
 
 /* The ACL allows the keys of the guard, but not those of locks. */
-START_TEST(a_daemon_whose_masters_allow_another_prefix_is_not_ready)
+TEST(a_daemon_whose_masters_allow_another_prefix_is_not_ready)
 {
     struct stage stage;
     admin_open(&stage, __func__, NULL, "");
@@ -254,9 +245,8 @@ START_TEST(a_daemon_whose_masters_allow_another_prefix_is_not_ready)
     client_lock(&stage.client, "a", "1s");
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(a_stopping_daemon_is_not_ready)
+TEST(a_stopping_daemon_is_not_ready)
 {
     const struct stage_plan plan = {.daemon = {.node_timeout_ms = 5000}};
     struct stage stage;
@@ -289,9 +279,8 @@ START_TEST(a_stopping_daemon_is_not_ready)
     client_close(&other);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(lost_holds_are_shown_by_name_and_never_by_token)
+TEST(lost_holds_are_shown_by_name_and_never_by_token)
 {
     static const char *const paths[] = {"/", "/live", "/status.json", "/metrics", "/readyz"};
     struct stage stage;
@@ -315,9 +304,8 @@ START_TEST(lost_holds_are_shown_by_name_and_never_by_token)
     }
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(the_longest_queues_come_first)
+TEST(the_longest_queues_come_first)
 {
     struct stage stage;
     struct client waiters[6];
@@ -342,26 +330,4 @@ START_TEST(the_longest_queues_come_first)
         client_close(&waiters[i]);
     admin_wait_page("No clients are waiting.");
     stage_close(&stage);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("admin_metrics");
-    TCase *tests = sandbox_case("admin_metrics");
-    tcase_add_test(tests, requests_and_outcomes_are_counted);
-    tcase_add_test(tests, waiters_and_holds_are_counted);
-    tcase_add_test(tests, clients_over_the_limit_are_counted);
-    tcase_add_test(tests, limits_are_counted_by_their_word);
-    tcase_add_test(tests, denied_requests_and_wrong_secrets_are_counted);
-    tcase_add_test(tests, a_refused_reload_shows_until_one_succeeds);
-    tcase_add_test(tests, clients_over_the_limit_per_address_are_counted_separately);
-    tcase_add_test(tests, metrics_are_well_formed_with_and_without_a_quorum);
-    tcase_add_test(tests, readyz_follows_the_votes_of_the_masters);
-    tcase_add_test(tests, a_daemon_whose_masters_allow_another_prefix_is_not_ready);
-    tcase_add_test(tests, a_stopping_daemon_is_not_ready);
-    tcase_add_test(tests, lost_holds_are_shown_by_name_and_never_by_token);
-    tcase_add_test(tests, the_longest_queues_come_first);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

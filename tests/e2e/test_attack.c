@@ -4,10 +4,10 @@
  *
  * `make check` runs a short form with 320 connections, and one with 500 that each send half a RESP
  * command. For the full form, run build/tests/e2e/test_attack with ATTACK_EACH=600,
- * ATTACK_IDLE=1000, ATTACK_PAUSE_MS=250, ATTACK_SECONDS=60 and ATTACK_HALVES=10000 in the
- * environment. It opens 10,000 connections: 600 of each of fifteen hostile kinds, which act four
- * times a second, and 1,000 idle ones; then 10,000 with half a command. It needs `ulimit -n` of at
- * least 12,000.
+ * ATTACK_IDLE=1000, ATTACK_PAUSE_MS=250, ATTACK_SECONDS=60, ATTACK_HALVES=10000 and
+ * CK_DEFAULT_TIMEOUT=520 (seconds) in the environment. It opens 10,000 connections: 600 of each of
+ * fifteen hostile kinds, which act four times a second, and 1,000 idle ones; then 10,000 with half
+ * a command. It needs `ulimit -n` of at least 12,000.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -215,16 +215,15 @@ static const struct daemon_plan open_daemon = {
     .node_timeout_ms = NODE_TIMEOUT_MS,
 };
 
-START_TEST(honest_clients_are_served_under_attack)
+TEST(honest_clients_are_served_under_attack)
 {
     static struct attack_run attack_run;
     const struct plan plan = plan_from_environment();
     run_attack(&attack_run, __func__, &open_daemon, &plan);
 }
-END_TEST
 
 /* Each of these connections keeps the bytes of its command until the rest arrives. */
-START_TEST(honest_clients_are_served_among_many_half_commands)
+TEST(honest_clients_are_served_among_many_half_commands)
 {
     static struct attack_run attack_run;
     const struct plan plan = {{.halves = number_from_environment("ATTACK_HALVES", 500),
@@ -232,11 +231,10 @@ START_TEST(honest_clients_are_served_among_many_half_commands)
                               number_from_environment("ATTACK_SECONDS", 0)};
     run_attack(&attack_run, __func__, &open_daemon, &plan);
 }
-END_TEST
 
 /* The attackers never authenticate, and the limit of unauthenticated connections is low. Clients
  * with a secret must still get in. */
-START_TEST(users_authenticate_and_are_served_under_attack)
+TEST(users_authenticate_and_are_served_under_attack)
 {
     static struct attack_run attack_run;
     struct secrets secrets;
@@ -257,11 +255,10 @@ START_TEST(users_authenticate_and_are_served_under_attack)
                &plan);
     secrets_close(&secrets);
 }
-END_TEST
 
 /* A client sends thousands of lines, far more than the read budget, and then half-closes. It must
  * get all replies. */
-START_TEST(every_line_before_a_half_close_is_answered)
+TEST(every_line_before_a_half_close_is_answered)
 {
     enum { LINES = 5000 };
     struct stage stage;
@@ -282,19 +279,4 @@ START_TEST(every_line_before_a_half_close_is_answered)
     client_close(&client);
     free(lines);
     stage_close(&stage);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("attack");
-    TCase *tests = sandbox_case("attack");
-    if (plan_from_environment().seconds > 0)
-        tcase_set_timeout(tests, 400 + 2 * plan_from_environment().seconds);
-    tcase_add_test(tests, honest_clients_are_served_under_attack);
-    tcase_add_test(tests, honest_clients_are_served_among_many_half_commands);
-    tcase_add_test(tests, every_line_before_a_half_close_is_answered);
-    tcase_add_test(tests, users_authenticate_and_are_served_under_attack);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -62,7 +62,7 @@ static void connect_as(const struct stage *stage, struct client *client, const c
 
 /* --- before authentication --- */
 
-START_TEST(requests_before_auth_are_denied)
+TEST(requests_before_auth_are_denied)
 {
     static const char *const denied[] = {
         "LOCK ci:a 10s",
@@ -100,9 +100,8 @@ START_TEST(requests_before_auth_are_denied)
     client_close(&client);
     close_stage(&stage);
 }
-END_TEST
 
-START_TEST(requests_can_be_pipelined_after_auth)
+TEST(requests_can_be_pipelined_after_auth)
 {
     struct stage stage;
     struct client client;
@@ -116,9 +115,8 @@ START_TEST(requests_can_be_pipelined_after_auth)
     client_close(&client);
     close_stage(&stage);
 }
-END_TEST
 
-START_TEST(a_wrong_secret_is_denied_and_the_connection_closed)
+TEST(a_wrong_secret_is_denied_and_the_connection_closed)
 {
     struct stage stage;
     struct client client;
@@ -133,10 +131,9 @@ START_TEST(a_wrong_secret_is_denied_and_the_connection_closed)
     ck_assert_uint_eq(client_count(&stage.client, "LOCKS", "resource="), 0);
     close_stage(&stage);
 }
-END_TEST
 
 /* This allows the operator to give the clients their secrets before the daemon has users. */
-START_TEST(without_users_any_secret_is_accepted)
+TEST(without_users_any_secret_is_accepted)
 {
     struct stage stage;
     stage_open(&stage, __func__, &(struct stage_plan){.masters = 3});
@@ -145,11 +142,10 @@ START_TEST(without_users_any_secret_is_accepted)
     client_expect_match(&stage.client, "FREE", "STATUS a");
     stage_close(&stage);
 }
-END_TEST
 
 /* --- permissions --- */
 
-START_TEST(a_user_cannot_use_see_or_count_foreign_resources)
+TEST(a_user_cannot_use_see_or_count_foreign_resources)
 {
     struct stage stage;
     struct client ci;
@@ -196,11 +192,10 @@ START_TEST(a_user_cannot_use_see_or_count_foreign_resources)
     client_close(&ops);
     close_stage(&stage);
 }
-END_TEST
 
 /* Of 2,200 locks, the user may see 1,100, and a listing shows at most 1,000. `more=` must count
  * only the other 100 that the user may see. */
-START_TEST(a_truncated_listing_counts_only_permitted_resources)
+TEST(a_truncated_listing_counts_only_permitted_resources)
 {
     enum { EACH = 1100 };
     struct stage stage;
@@ -217,9 +212,8 @@ START_TEST(a_truncated_listing_counts_only_permitted_resources)
     client_close(&ci);
     close_stage(&stage);
 }
-END_TEST
 
-START_TEST(client_ids_do_not_reveal_how_many_clients_connect)
+TEST(client_ids_do_not_reveal_how_many_clients_connect)
 {
     struct stage stage;
     struct client ci;
@@ -241,9 +235,8 @@ START_TEST(client_ids_do_not_reveal_how_many_clients_connect)
     client_close(&other);
     close_stage(&stage);
 }
-END_TEST
 
-START_TEST(a_connection_can_authenticate_only_once)
+TEST(a_connection_can_authenticate_only_once)
 {
     struct stage stage;
     struct client client;
@@ -258,7 +251,6 @@ START_TEST(a_connection_can_authenticate_only_once)
     client_close(&client);
     close_stage(&stage);
 }
-END_TEST
 
 /* --- secrets in memory --- */
 
@@ -298,7 +290,7 @@ static bool is_in_memory(const struct daemon *daemon, const char *text)
     return found;
 }
 
-START_TEST(a_secret_does_not_stay_in_memory)
+TEST(a_secret_does_not_stay_in_memory)
 {
     struct stage stage;
     struct client client;
@@ -328,11 +320,10 @@ START_TEST(a_secret_does_not_stay_in_memory)
     client_close(&client);
     close_stage(&stage);
 }
-END_TEST
 
 /* --- unix sockets --- */
 
-START_TEST(a_secret_overrides_the_user_of_a_unix_socket)
+TEST(a_secret_overrides_the_user_of_a_unix_socket)
 {
     struct stage stage;
     open_stage(&stage, __func__, "");
@@ -344,7 +335,6 @@ START_TEST(a_secret_overrides_the_user_of_a_unix_socket)
     client_expect(&stage.client, "FREE", "STATUS ci:a");
     close_stage(&stage);
 }
-END_TEST
 
 /* Connects with this uid and gid as peer credentials. */
 static void connect_as_uid(const struct stage *stage, struct client *client, uid_t uid, gid_t gid)
@@ -356,7 +346,7 @@ static void connect_as_uid(const struct stage *stage, struct client *client, uid
     ck_assert_int_eq(setegid(0), 0);
 }
 
-START_TEST(unix_peers_are_authenticated_by_uid_or_gid)
+TEST(unix_peers_are_authenticated_by_uid_or_gid)
 {
     struct stage stage;
     struct client client;
@@ -395,11 +385,10 @@ START_TEST(unix_peers_are_authenticated_by_uid_or_gid)
     client_close(&client);
     close_stage(&stage);
 }
-END_TEST
 
 /* --- unauthenticated connections --- */
 
-START_TEST(connections_that_miss_the_auth_timeout_are_closed)
+TEST(connections_that_miss_the_auth_timeout_are_closed)
 {
     struct stage stage;
     struct client idle;
@@ -419,9 +408,8 @@ START_TEST(connections_that_miss_the_auth_timeout_are_closed)
     ck_assert_uint_eq(client_count(&stage.client, "STATS", " unauthenticated=0 "), 1);
     close_stage(&stage);
 }
-END_TEST
 
-START_TEST(idle_unauthenticated_connections_cannot_crowd_out_clients)
+TEST(idle_unauthenticated_connections_cannot_crowd_out_clients)
 {
     enum { ROOM = 5, SILENT = 40 };
     struct stage stage;
@@ -447,12 +435,11 @@ START_TEST(idle_unauthenticated_connections_cannot_crowd_out_clients)
     free(silent);
     close_stage(&stage);
 }
-END_TEST
 
 /* At the limit of clients, the daemon closes an unauthenticated connection to make room for a new
  * one. All connections come from one address (loop index 0), or each from an address of its own
  * (1). */
-START_TEST(a_client_displaces_an_unauthenticated_one_at_the_limit)
+TEST_LOOP(a_client_displaces_an_unauthenticated_one_at_the_limit, 0, 2)
 {
     struct stage stage;
     struct client in[3];
@@ -482,7 +469,6 @@ START_TEST(a_client_displaces_an_unauthenticated_one_at_the_limit)
     client_close(&late);
     close_stage(&stage);
 }
-END_TEST
 
 static const char *send_wrong_secret(const struct stage *stage, int number)
 {
@@ -495,7 +481,7 @@ static const char *send_wrong_secret(const struct stage *stage, int number)
     return answer;
 }
 
-START_TEST(guessing_secrets_throttles_the_address)
+TEST(guessing_secrets_throttles_the_address)
 {
     struct stage stage;
     struct client client;
@@ -523,9 +509,8 @@ START_TEST(guessing_secrets_throttles_the_address)
     client_close(&client);
     close_stage(&stage);
 }
-END_TEST
 
-START_TEST(repeating_one_wrong_secret_does_not_throttle_the_address)
+TEST(repeating_one_wrong_secret_does_not_throttle_the_address)
 {
     struct stage stage;
     struct client client;
@@ -536,11 +521,10 @@ START_TEST(repeating_one_wrong_secret_does_not_throttle_the_address)
     client_close(&client);
     close_stage(&stage);
 }
-END_TEST
 
 /* --- addresses --- */
 
-START_TEST(connections_per_address_are_limited)
+TEST(connections_per_address_are_limited)
 {
     struct stage stage;
     struct client clients[3];
@@ -574,10 +558,9 @@ START_TEST(connections_per_address_are_limited)
     client_close(&clients[2]);
     stage_close(&stage);
 }
-END_TEST
 
 /* With users, a public listener does not need `insecure: true`. */
-START_TEST(with_users_a_public_listener_is_allowed)
+TEST(with_users_a_public_listener_is_allowed)
 {
     struct stage stage;
     struct client client;
@@ -588,31 +571,4 @@ START_TEST(with_users_a_public_listener_is_allowed)
     connect_as(&stage, &client, SECRET_OPS);
     client_close(&client);
     close_stage(&stage);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("auth");
-    TCase *tests = sandbox_case("authentication");
-    tcase_add_test(tests, requests_before_auth_are_denied);
-    tcase_add_test(tests, requests_can_be_pipelined_after_auth);
-    tcase_add_test(tests, a_wrong_secret_is_denied_and_the_connection_closed);
-    tcase_add_test(tests, without_users_any_secret_is_accepted);
-    tcase_add_test(tests, a_user_cannot_use_see_or_count_foreign_resources);
-    tcase_add_test(tests, a_truncated_listing_counts_only_permitted_resources);
-    tcase_add_test(tests, client_ids_do_not_reveal_how_many_clients_connect);
-    tcase_add_test(tests, a_connection_can_authenticate_only_once);
-    tcase_add_test(tests, a_secret_does_not_stay_in_memory);
-    tcase_add_test(tests, a_secret_overrides_the_user_of_a_unix_socket);
-    tcase_add_test(tests, unix_peers_are_authenticated_by_uid_or_gid);
-    tcase_add_test(tests, connections_that_miss_the_auth_timeout_are_closed);
-    tcase_add_test(tests, idle_unauthenticated_connections_cannot_crowd_out_clients);
-    tcase_add_loop_test(tests, a_client_displaces_an_unauthenticated_one_at_the_limit, 0, 2);
-    tcase_add_test(tests, guessing_secrets_throttles_the_address);
-    tcase_add_test(tests, repeating_one_wrong_secret_does_not_throttle_the_address);
-    tcase_add_test(tests, connections_per_address_are_limited);
-    tcase_add_test(tests, with_users_a_public_listener_is_allowed);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

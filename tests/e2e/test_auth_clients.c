@@ -50,7 +50,7 @@ static void expect(const struct redlock *redlock, enum redlock_status status,
     ck_assert_ptr_null(strstr(redlock_error(redlock), "0123456789abcdef"));
 }
 
-START_TEST(a_handle_authenticates_again_after_a_reconnect)
+TEST(a_handle_authenticates_again_after_a_reconnect)
 {
     struct stage stage;
     struct redlock_lock lock;
@@ -73,9 +73,8 @@ START_TEST(a_handle_authenticates_again_after_a_reconnect)
     redlock_free(redlock);
     close_stage(&stage);
 }
-END_TEST
 
-START_TEST(a_handle_with_no_secret_or_a_wrong_one_is_denied)
+TEST(a_handle_with_no_secret_or_a_wrong_one_is_denied)
 {
     struct stage stage;
     open_stage(&stage, __func__);
@@ -95,9 +94,8 @@ START_TEST(a_handle_with_no_secret_or_a_wrong_one_is_denied)
     redlock_free(redlock);
     close_stage(&stage);
 }
-END_TEST
 
-START_TEST(a_handle_of_an_operator_breaks_a_lock)
+TEST(a_handle_of_an_operator_breaks_a_lock)
 {
     struct stage stage;
     struct redlock_lock lock;
@@ -116,7 +114,6 @@ START_TEST(a_handle_of_an_operator_breaks_a_lock)
     redlock_free(ops);
     close_stage(&stage);
 }
-END_TEST
 
 /* --- the command --- */
 
@@ -136,7 +133,7 @@ static void run(const struct stage *stage, const char *const *words, int status,
     command_free(&command);
 }
 
-START_TEST(the_command_reads_its_secret_from_a_file)
+TEST(the_command_reads_its_secret_from_a_file)
 {
     struct stage stage;
     char ci[64];
@@ -167,9 +164,8 @@ START_TEST(the_command_reads_its_secret_from_a_file)
     run(&stage, json, 0, "{\"status\":\"free\",\"resource\":\"ci:a\"}\n", "");
     close_stage(&stage);
 }
-END_TEST
 
-START_TEST(an_error_names_an_unusable_secret_file)
+TEST(an_error_names_an_unusable_secret_file)
 {
     struct stage stage;
     char none[64];
@@ -197,7 +193,6 @@ START_TEST(an_error_names_an_unusable_secret_file)
     run(&stage, missing, 125, "", "redlock: --secret-file must not be empty\n");
     close_stage(&stage);
 }
-END_TEST
 
 /* --- waiters --- */
 
@@ -245,7 +240,7 @@ static void restart_with_new_secret(struct stage *stage)
     daemon_connect(&stage->daemon, &stage->client);
 }
 
-START_TEST(a_running_job_survives_the_rotation_of_its_secret)
+TEST(a_running_job_survives_the_rotation_of_its_secret)
 {
     struct stage stage;
     char ci[64], file[SANDBOX_FILE];
@@ -268,9 +263,8 @@ START_TEST(a_running_job_survives_the_rotation_of_its_secret)
     ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 128 + SIGTERM, "status %d", status);
     close_stage(&stage);
 }
-END_TEST
 
-START_TEST(a_waiter_survives_the_rotation_of_its_secret)
+TEST(a_waiter_survives_the_rotation_of_its_secret)
 {
     struct stage stage;
     struct waiter waiter;
@@ -284,7 +278,6 @@ START_TEST(a_waiter_survives_the_rotation_of_its_secret)
     end_waiter(&waiter, 0, "trying again\n");
     close_stage(&stage);
 }
-END_TEST
 
 /* Opens a daemon without users on TCP; stage.client holds the lock "ci:a". */
 static struct grant open_stage_without_users(struct stage *stage, const char *test)
@@ -309,7 +302,7 @@ static void reload_with(const struct daemon *daemon, const char *more)
     daemon_reload(daemon, " reloaded ");
 }
 
-START_TEST(a_waiter_with_a_secret_survives_the_introduction_of_users)
+TEST(a_waiter_with_a_secret_survives_the_introduction_of_users)
 {
     struct stage stage;
     struct waiter waiter;
@@ -323,9 +316,8 @@ START_TEST(a_waiter_with_a_secret_survives_the_introduction_of_users)
     end_waiter(&waiter, 0, "the users of this daemon have changed; trying again\n");
     close_stage(&stage);
 }
-END_TEST
 
-START_TEST(a_waiter_without_a_valid_secret_ends_when_users_are_introduced)
+TEST(a_waiter_without_a_valid_secret_ends_when_users_are_introduced)
 {
     struct stage stage;
     struct waiter wrong_secret;
@@ -342,11 +334,10 @@ START_TEST(a_waiter_without_a_valid_secret_ends_when_users_are_introduced)
     unlink(path);
     close_stage(&stage);
 }
-END_TEST
 
 /* After a restart of the daemon, other clients can reach the limit before the waiter reconnects.
  * The test stops the waiter until another client has taken the only place for their address. */
-START_TEST(a_waiter_retries_while_the_client_limit_is_reached)
+TEST(a_waiter_retries_while_the_client_limit_is_reached)
 {
     struct stage stage;
     struct waiter waiter;
@@ -371,9 +362,8 @@ START_TEST(a_waiter_retries_while_the_client_limit_is_reached)
     end_waiter(&waiter, 0, "trying again\n");
     close_stage(&stage);
 }
-END_TEST
 
-START_TEST(a_new_client_retries_while_the_client_limit_is_reached)
+TEST(a_new_client_retries_while_the_client_limit_is_reached)
 {
     struct stage stage;
     struct waiter waiter;
@@ -389,24 +379,4 @@ START_TEST(a_new_client_retries_while_the_client_limit_is_reached)
     client_expect(&stage.client, "OK", "UNLOCK ci:a %s", grant.token);
     end_waiter(&waiter, 0, "trying again\n");
     close_stage(&stage);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("clients with secrets");
-    TCase *tests = sandbox_case("clients");
-    tcase_add_test(tests, a_handle_authenticates_again_after_a_reconnect);
-    tcase_add_test(tests, a_handle_with_no_secret_or_a_wrong_one_is_denied);
-    tcase_add_test(tests, a_handle_of_an_operator_breaks_a_lock);
-    tcase_add_test(tests, the_command_reads_its_secret_from_a_file);
-    tcase_add_test(tests, an_error_names_an_unusable_secret_file);
-    tcase_add_test(tests, a_running_job_survives_the_rotation_of_its_secret);
-    tcase_add_test(tests, a_waiter_survives_the_rotation_of_its_secret);
-    tcase_add_test(tests, a_waiter_with_a_secret_survives_the_introduction_of_users);
-    tcase_add_test(tests, a_waiter_without_a_valid_secret_ends_when_users_are_introduced);
-    tcase_add_test(tests, a_waiter_retries_while_the_client_limit_is_reached);
-    tcase_add_test(tests, a_new_client_retries_while_the_client_limit_is_reached);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

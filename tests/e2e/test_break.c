@@ -10,7 +10,7 @@
 #include "tests/e2e/waiting.h"
 #include "tests/runner.h"
 
-START_TEST(only_the_owner_of_the_daemon_may_break_a_lock)
+TEST(only_the_owner_of_the_daemon_may_break_a_lock)
 {
     struct stage stage;
     struct client tcp;
@@ -36,9 +36,8 @@ START_TEST(only_the_owner_of_the_daemon_may_break_a_lock)
     client_close(&tcp);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(a_user_needs_the_verb_to_break_a_lock)
+TEST(a_user_needs_the_verb_to_break_a_lock)
 {
     struct secrets secrets;
     struct stage stage;
@@ -66,10 +65,9 @@ START_TEST(a_user_needs_the_verb_to_break_a_lock)
     stage_close(&stage);
     secrets_close(&secrets);
 }
-END_TEST
 
 /* BREAK does not stop a holder without HOLD, so two grants are valid until it sends EXTEND. */
-START_TEST(a_broken_lock_is_granted_before_the_deadline_of_its_holder)
+TEST(a_broken_lock_is_granted_before_the_deadline_of_its_holder)
 {
     struct stage stage;
     stage_open(&stage, __func__, &(struct stage_plan){.masters = 3});
@@ -80,11 +78,10 @@ START_TEST(a_broken_lock_is_granted_before_the_deadline_of_its_holder)
     client_expect(&stage.client, "GONE", "EXTEND a %s 60s", broken.token);
     stage_close(&stage);
 }
-END_TEST
 
 /* The daemon of the holder extends the hold, and learns from its next extension that the lock is
  * gone. */
-START_TEST(breaking_a_hold_of_another_daemon_grants_its_waiter)
+TEST(breaking_a_hold_of_another_daemon_grants_its_waiter)
 {
     struct stage stage;
     struct daemon other;
@@ -110,14 +107,13 @@ START_TEST(breaking_a_hold_of_another_daemon_grants_its_waiter)
     daemon_stop(&other);
     stage_close(&stage);
 }
-END_TEST
 
 /* Two of three masters temporarily refuse a command of the daemon that breaks the lock: DEL, which
  * deletes the key, or SET, which freezes it. Meanwhile the holder extends the lock through its own
  * daemon. If the holder got OK, the lock must survive the BREAK that failed. */
 static const char *const refused[] = {"del", "set"};
 
-START_TEST(an_extension_answered_ok_outlives_a_failed_break)
+TEST_LOOP(an_extension_answered_ok_outlives_a_failed_break, 0, 2)
 {
     struct stage stage;
     struct daemon other;
@@ -155,10 +151,9 @@ START_TEST(an_extension_answered_ok_outlives_a_failed_break)
     daemon_stop(&other);
     stage_close(&stage);
 }
-END_TEST
 
 /* A key with a value that is not a token of redlockd must not be deleted. */
-START_TEST(foreign_keys_are_not_broken)
+TEST(foreign_keys_are_not_broken)
 {
     static const char *const values[] = {"somebody",
                                          "0123456789abcdef0123456789abcdef01234567-and-more"};
@@ -173,19 +168,4 @@ START_TEST(foreign_keys_are_not_broken)
     for (unsigned n = 0; n < 3; n++)
         master_integer(&stage.masters[n], "DEL redlock:a");
     stage_close(&stage);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("break");
-    TCase *tests = sandbox_case("break");
-    tcase_add_test(tests, only_the_owner_of_the_daemon_may_break_a_lock);
-    tcase_add_test(tests, a_user_needs_the_verb_to_break_a_lock);
-    tcase_add_test(tests, a_broken_lock_is_granted_before_the_deadline_of_its_holder);
-    tcase_add_test(tests, breaking_a_hold_of_another_daemon_grants_its_waiter);
-    tcase_add_loop_test(tests, an_extension_answered_ok_outlives_a_failed_break, 0, 2);
-    tcase_add_test(tests, foreign_keys_are_not_broken);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

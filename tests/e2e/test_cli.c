@@ -51,7 +51,7 @@ static void check_status(const struct command *command, int status)
 
 /* --- flags --- */
 
-START_TEST(help_lists_the_flags)
+TEST(help_lists_the_flags)
 {
     struct sandbox sandbox;
     struct command command;
@@ -65,9 +65,8 @@ START_TEST(help_lists_the_flags)
     command_free(&command);
     sandbox_close(&sandbox);
 }
-END_TEST
 
-START_TEST(version_is_printed)
+TEST(version_is_printed)
 {
     struct sandbox sandbox;
     struct command command;
@@ -79,9 +78,8 @@ START_TEST(version_is_printed)
     command_free(&command);
     sandbox_close(&sandbox);
 }
-END_TEST
 
-START_TEST(a_failed_write_to_stdout_is_an_error)
+TEST(a_failed_write_to_stdout_is_an_error)
 {
     static const char *const flags[] = {"-V", "-h"};
     struct sandbox sandbox;
@@ -97,7 +95,6 @@ START_TEST(a_failed_write_to_stdout_is_an_error)
     }
     sandbox_close(&sandbox);
 }
-END_TEST
 
 static void refuse_usage(const char *test, const char *first, const char *second)
 {
@@ -112,24 +109,21 @@ static void refuse_usage(const char *test, const char *first, const char *second
     sandbox_close(&sandbox);
 }
 
-START_TEST(unknown_flag_is_refused_with_advice)
+TEST(unknown_flag_is_refused_with_advice)
 {
     refuse_usage(__func__, "-x", NULL);
     refuse_usage(__func__, "--nonsense", NULL);
 }
-END_TEST
 
-START_TEST(an_extra_argument_is_refused_with_advice)
+TEST(an_extra_argument_is_refused_with_advice)
 {
     refuse_usage(__func__, "start", NULL);
 }
-END_TEST
 
-START_TEST(flag_without_its_file_is_refused_with_advice)
+TEST(flag_without_its_file_is_refused_with_advice)
 {
     refuse_usage(__func__, "-c", NULL);
 }
-END_TEST
 
 /* --- the configuration --- */
 
@@ -141,7 +135,7 @@ static void check_config(struct command *command, const struct sandbox *sandbox,
     run(command, sandbox, "-t", "-c", path, NULL);
 }
 
-START_TEST(a_valid_configuration_prints_nothing)
+TEST(a_valid_configuration_prints_nothing)
 {
     struct sandbox sandbox;
     struct command command;
@@ -154,9 +148,8 @@ START_TEST(a_valid_configuration_prints_nothing)
     command_free(&command);
     sandbox_close(&sandbox);
 }
-END_TEST
 
-START_TEST(flags_that_exclude_each_other_are_refused)
+TEST(flags_that_exclude_each_other_are_refused)
 {
     struct sandbox sandbox;
     struct command command;
@@ -167,9 +160,8 @@ START_TEST(flags_that_exclude_each_other_are_refused)
     command_free(&command);
     sandbox_close(&sandbox);
 }
-END_TEST
 
-START_TEST(a_malformed_set_id_is_refused)
+TEST(a_malformed_set_id_is_refused)
 {
     struct sandbox sandbox;
     struct command command;
@@ -181,7 +173,6 @@ START_TEST(a_malformed_set_id_is_refused)
     command_free(&command);
     sandbox_close(&sandbox);
 }
-END_TEST
 
 /* Counts lines "FILE:line:col: message"; every line must have this form. */
 static unsigned count_positions(char *errors, const char *path)
@@ -201,7 +192,7 @@ static unsigned count_positions(char *errors, const char *path)
     return count;
 }
 
-START_TEST(every_mistake_is_reported_with_its_position_in_one_pass)
+TEST(every_mistake_is_reported_with_its_position_in_one_pass)
 {
     struct sandbox sandbox;
     struct command command;
@@ -219,7 +210,6 @@ START_TEST(every_mistake_is_reported_with_its_position_in_one_pass)
     command_free(&command);
     sandbox_close(&sandbox);
 }
-END_TEST
 
 static void refuse_config(const char *test, const char *text, const char *expected)
 {
@@ -236,21 +226,19 @@ static void refuse_config(const char *test, const char *text, const char *expect
     sandbox_close(&sandbox);
 }
 
-START_TEST(broken_yaml_is_reported_with_its_position)
+TEST(broken_yaml_is_reported_with_its_position)
 {
     refuse_config(__func__, "cluster: main\nlisten: [\n", ":");
     refuse_config(__func__, "cluster: \"main\n", ":");
     refuse_config(__func__, "cluster: main\n\tnodes: 1\n", ":");
 }
-END_TEST
 
-START_TEST(duplicate_key_is_refused)
+TEST(duplicate_key_is_refused)
 {
     refuse_config(__func__, "cluster: main\ncluster: other\n", "cluster");
 }
-END_TEST
 
-START_TEST(a_public_listener_is_refused_without_insecure)
+TEST(a_public_listener_is_refused_without_insecure)
 {
     struct sandbox sandbox;
     struct command command;
@@ -266,9 +254,8 @@ START_TEST(a_public_listener_is_refused_without_insecure)
     command_free(&command);
     sandbox_close(&sandbox);
 }
-END_TEST
 
-START_TEST(missing_file_is_named)
+TEST(missing_file_is_named)
 {
     struct sandbox sandbox;
     struct command command;
@@ -285,10 +272,9 @@ START_TEST(missing_file_is_named)
     command_free(&command);
     sandbox_close(&sandbox);
 }
-END_TEST
 
 /* The file is missing where redlockd is not installed. */
-START_TEST(without_a_configuration_the_alternatives_are_named)
+TEST(without_a_configuration_the_alternatives_are_named)
 {
     struct sandbox sandbox;
     struct command command;
@@ -303,9 +289,8 @@ START_TEST(without_a_configuration_the_alternatives_are_named)
     command_free(&command);
     sandbox_close(&sandbox);
 }
-END_TEST
 
-START_TEST(a_directory_is_refused_as_configuration)
+TEST(a_directory_is_refused_as_configuration)
 {
     struct sandbox sandbox;
     struct command command;
@@ -316,9 +301,8 @@ START_TEST(a_directory_is_refused_as_configuration)
     command_free(&command);
     sandbox_close(&sandbox);
 }
-END_TEST
 
-START_TEST(the_example_configuration_is_valid)
+TEST(the_example_configuration_is_valid)
 {
     struct sandbox sandbox;
     struct command command;
@@ -328,30 +312,4 @@ START_TEST(the_example_configuration_is_valid)
     ck_assert_str_eq(command.errors, "");
     command_free(&command);
     sandbox_close(&sandbox);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("command line");
-    TCase *tests = sandbox_case("command line");
-    tcase_add_test(tests, help_lists_the_flags);
-    tcase_add_test(tests, version_is_printed);
-    tcase_add_test(tests, a_failed_write_to_stdout_is_an_error);
-    tcase_add_test(tests, unknown_flag_is_refused_with_advice);
-    tcase_add_test(tests, an_extra_argument_is_refused_with_advice);
-    tcase_add_test(tests, flag_without_its_file_is_refused_with_advice);
-    tcase_add_test(tests, a_valid_configuration_prints_nothing);
-    tcase_add_test(tests, flags_that_exclude_each_other_are_refused);
-    tcase_add_test(tests, a_malformed_set_id_is_refused);
-    tcase_add_test(tests, every_mistake_is_reported_with_its_position_in_one_pass);
-    tcase_add_test(tests, broken_yaml_is_reported_with_its_position);
-    tcase_add_test(tests, duplicate_key_is_refused);
-    tcase_add_test(tests, a_public_listener_is_refused_without_insecure);
-    tcase_add_test(tests, missing_file_is_named);
-    tcase_add_test(tests, without_a_configuration_the_alternatives_are_named);
-    tcase_add_test(tests, a_directory_is_refused_as_configuration);
-    tcase_add_test(tests, the_example_configuration_is_valid);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

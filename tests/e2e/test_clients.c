@@ -18,7 +18,7 @@ static const struct stage_plan three_and_tcp = {
 
 /* --- other protocols --- */
 
-START_TEST(http_is_closed_with_one_line_in_the_log)
+TEST(http_is_closed_with_one_line_in_the_log)
 {
     struct stage stage;
     struct client client;
@@ -32,9 +32,8 @@ START_TEST(http_is_closed_with_one_line_in_the_log)
     client_expect(&stage.client, "PONG", "PING");
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(http_in_two_segments_is_closed)
+TEST(http_in_two_segments_is_closed)
 {
     struct stage stage;
     struct client client;
@@ -49,11 +48,10 @@ START_TEST(http_in_two_segments_is_closed)
     daemon_wait_log(&stage.daemon, "client_dropped", "HTTP");
     stage_close(&stage);
 }
-END_TEST
 
 /* If the daemon answered the PROXY header with an error, the client behind the proxy would take the
  * error for the reply to its first request. */
-START_TEST(a_proxy_header_is_closed_with_one_line_in_the_log)
+TEST(a_proxy_header_is_closed_with_one_line_in_the_log)
 {
     struct stage stage;
     struct client client;
@@ -66,9 +64,8 @@ START_TEST(a_proxy_header_is_closed_with_one_line_in_the_log)
     client_expect(&stage.client, "PONG", "PING");
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(a_resource_can_have_a_name_like_http)
+TEST(a_resource_can_have_a_name_like_http)
 {
     struct stage stage;
     struct client client;
@@ -78,9 +75,8 @@ START_TEST(a_resource_can_have_a_name_like_http)
     client_close(&client);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(tls_hello_is_closed_with_one_line_in_the_log)
+TEST(tls_hello_is_closed_with_one_line_in_the_log)
 {
     struct stage stage;
     struct client client;
@@ -96,7 +92,6 @@ START_TEST(tls_hello_is_closed_with_one_line_in_the_log)
     client_expect(&stage.client, "PONG", "PING");
     stage_close(&stage);
 }
-END_TEST
 
 /* --- slow clients --- */
 
@@ -111,7 +106,7 @@ static void never_read(struct stage *stage, struct client *client)
             client_expect(&stage->client, "PONG", "PING");
 }
 
-START_TEST(a_client_that_never_reads_is_dropped_and_others_are_served)
+TEST(a_client_that_never_reads_is_dropped_and_others_are_served)
 {
     struct stage stage;
     struct client client;
@@ -123,9 +118,8 @@ START_TEST(a_client_that_never_reads_is_dropped_and_others_are_served)
     client_lock(&stage.client, "a", "10s");
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(a_tcp_client_that_never_reads_is_dropped)
+TEST(a_tcp_client_that_never_reads_is_dropped)
 {
     struct stage stage;
     struct client client;
@@ -136,9 +130,8 @@ START_TEST(a_tcp_client_that_never_reads_is_dropped)
     daemon_wait_log(&stage.daemon, "client_dropped", "read");
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(silent_and_slow_clients_do_not_delay_others)
+TEST(silent_and_slow_clients_do_not_delay_others)
 {
     struct stage stage;
     struct client silent;
@@ -158,9 +151,8 @@ START_TEST(silent_and_slow_clients_do_not_delay_others)
     client_close(&halting);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(hundreds_of_clients_are_served)
+TEST(hundreds_of_clients_are_served)
 {
     struct stage stage;
     enum { CLIENTS = 300 };
@@ -180,11 +172,10 @@ START_TEST(hundreds_of_clients_are_served)
     free(clients);
     stage_close(&stage);
 }
-END_TEST
 
 /* --- limits --- */
 
-START_TEST(a_client_over_the_limit_is_answered_limit)
+TEST(a_client_over_the_limit_is_answered_limit)
 {
     const struct stage_plan plan = {
         .masters = 3, .over_unix = true, .daemon = {.yaml = "limits: {clients: 2}\n"}};
@@ -208,7 +199,6 @@ START_TEST(a_client_over_the_limit_is_answered_limit)
     client_close(&third);
     stage_close(&stage);
 }
-END_TEST
 
 enum { OPEN_FILES = 40, TOO_MANY = 60 };
 
@@ -220,7 +210,7 @@ static long cpu_ms_in_a_second(pid_t pid)
     return process_cpu_ms(pid) - before_ms;
 }
 
-START_TEST(a_daemon_out_of_descriptors_does_not_spin_and_recovers)
+TEST(a_daemon_out_of_descriptors_does_not_spin_and_recovers)
 {
     const struct rlimit few = {OPEN_FILES, OPEN_FILES};
     struct stage stage;
@@ -248,12 +238,11 @@ START_TEST(a_daemon_out_of_descriptors_does_not_spin_and_recovers)
     free(clients);
     stage_close(&stage);
 }
-END_TEST
 
 /* --- read budget --- */
 
 /* A client that requests many long listings must not delay other clients. */
-START_TEST(a_listing_ends_the_read_budget_of_its_session)
+TEST(a_listing_ends_the_read_budget_of_its_session)
 {
     struct stage stage;
     struct client eager;
@@ -291,25 +280,4 @@ START_TEST(a_listing_ends_the_read_budget_of_its_session)
     }
     client_close(&eager);
     stage_close(&stage);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("clients");
-    TCase *tests = sandbox_case("many and faulty clients");
-    tcase_add_test(tests, http_is_closed_with_one_line_in_the_log);
-    tcase_add_test(tests, http_in_two_segments_is_closed);
-    tcase_add_test(tests, a_proxy_header_is_closed_with_one_line_in_the_log);
-    tcase_add_test(tests, a_resource_can_have_a_name_like_http);
-    tcase_add_test(tests, tls_hello_is_closed_with_one_line_in_the_log);
-    tcase_add_test(tests, a_client_that_never_reads_is_dropped_and_others_are_served);
-    tcase_add_test(tests, a_tcp_client_that_never_reads_is_dropped);
-    tcase_add_test(tests, silent_and_slow_clients_do_not_delay_others);
-    tcase_add_test(tests, hundreds_of_clients_are_served);
-    tcase_add_test(tests, a_listing_ends_the_read_budget_of_its_session);
-    tcase_add_test(tests, a_client_over_the_limit_is_answered_limit);
-    tcase_add_test(tests, a_daemon_out_of_descriptors_does_not_spin_and_recovers);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -84,7 +84,7 @@ static size_t count_dev_folders(const struct sandbox *sandbox)
     return count;
 }
 
-START_TEST(dev_locks_without_any_setup)
+TEST(dev_locks_without_any_setup)
 {
     struct dev dev;
     open_dev(&dev, __func__);
@@ -96,9 +96,8 @@ START_TEST(dev_locks_without_any_setup)
     daemon_stop(&dev.daemon);
     sandbox_close(&dev.sandbox);
 }
-END_TEST
 
-START_TEST(dev_removes_its_masters_and_files)
+TEST(dev_removes_its_masters_and_files)
 {
     struct dev dev;
     open_dev(&dev, __func__);
@@ -110,9 +109,8 @@ START_TEST(dev_removes_its_masters_and_files)
     ck_assert_uint_eq(count_dev_folders(&dev.sandbox), 0);
     sandbox_close(&dev.sandbox);
 }
-END_TEST
 
-START_TEST(dev_ignores_an_empty_or_relative_tmpdir)
+TEST(dev_ignores_an_empty_or_relative_tmpdir)
 {
     static const char *const folders[] = {"", "build"};
     for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
@@ -124,7 +122,6 @@ START_TEST(dev_ignores_an_empty_or_relative_tmpdir)
         sandbox_close(&dev.sandbox);
     }
 }
-END_TEST
 
 static void stop_by_signal(const char *test, int signal_number)
 {
@@ -138,20 +135,18 @@ static void stop_by_signal(const char *test, int signal_number)
     sandbox_close(&dev.sandbox);
 }
 
-START_TEST(dev_stops_cleanly_on_sigint)
+TEST(dev_stops_cleanly_on_sigint)
 {
     stop_by_signal(__func__, SIGINT);
 }
-END_TEST
 
 /* A dev daemon has nothing to reload; SIGHUP means that its terminal is gone. */
-START_TEST(dev_stops_cleanly_on_sighup)
+TEST(dev_stops_cleanly_on_sighup)
 {
     stop_by_signal(__func__, SIGHUP);
 }
-END_TEST
 
-START_TEST(dev_masters_die_with_a_killed_daemon)
+TEST(dev_masters_die_with_a_killed_daemon)
 {
     struct dev dev;
     open_dev(&dev, __func__);
@@ -160,9 +155,8 @@ START_TEST(dev_masters_die_with_a_killed_daemon)
     wait_masters_gone(&dev);
     sandbox_close(&dev.sandbox);
 }
-END_TEST
 
-START_TEST(dev_uses_another_port_if_its_own_is_taken)
+TEST(dev_uses_another_port_if_its_own_is_taken)
 {
     struct dev dev;
     /* If this fails, another program already has the port, and the test works just as well. */
@@ -177,9 +171,8 @@ START_TEST(dev_uses_another_port_if_its_own_is_taken)
         close(fd);
     sandbox_close(&dev.sandbox);
 }
-END_TEST
 
-START_TEST(dev_without_redis_names_the_package_to_install)
+TEST(dev_without_redis_names_the_package_to_install)
 {
     struct sandbox sandbox;
     struct command command;
@@ -193,9 +186,8 @@ START_TEST(dev_without_redis_names_the_package_to_install)
     command_free(&command);
     sandbox_close(&sandbox);
 }
-END_TEST
 
-START_TEST(dev_names_the_directory_that_it_cannot_write_to)
+TEST(dev_names_the_directory_that_it_cannot_write_to)
 {
     struct sandbox sandbox;
     struct command command;
@@ -207,22 +199,4 @@ START_TEST(dev_names_the_directory_that_it_cannot_write_to)
         strstr(command.errors, "cannot create a directory in /nonexistent: No such"));
     command_free(&command);
     sandbox_close(&sandbox);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("dev");
-    TCase *tests = sandbox_case("temporary masters");
-    tcase_add_test(tests, dev_locks_without_any_setup);
-    tcase_add_test(tests, dev_removes_its_masters_and_files);
-    tcase_add_test(tests, dev_ignores_an_empty_or_relative_tmpdir);
-    tcase_add_test(tests, dev_stops_cleanly_on_sigint);
-    tcase_add_test(tests, dev_stops_cleanly_on_sighup);
-    tcase_add_test(tests, dev_masters_die_with_a_killed_daemon);
-    tcase_add_test(tests, dev_uses_another_port_if_its_own_is_taken);
-    tcase_add_test(tests, dev_without_redis_names_the_package_to_install);
-    tcase_add_test(tests, dev_names_the_directory_that_it_cannot_write_to);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -45,7 +45,7 @@ static void close_without_keys(struct stage *stage)
     stage_close(stage);
 }
 
-START_TEST(a_pending_lock_of_a_closed_client_is_undone)
+TEST(a_pending_lock_of_a_closed_client_is_undone)
 {
     struct stage stage;
     struct client client;
@@ -53,9 +53,8 @@ START_TEST(a_pending_lock_of_a_closed_client_is_undone)
     client_close(&client);
     close_without_keys(&stage);
 }
-END_TEST
 
-START_TEST(a_pending_lock_of_a_reset_client_is_undone)
+TEST(a_pending_lock_of_a_reset_client_is_undone)
 {
     struct stage stage;
     struct client client;
@@ -63,9 +62,8 @@ START_TEST(a_pending_lock_of_a_reset_client_is_undone)
     client_reset(&client);
     close_without_keys(&stage);
 }
-END_TEST
 
-START_TEST(a_pending_lock_of_a_client_that_quit_is_undone)
+TEST(a_pending_lock_of_a_client_that_quit_is_undone)
 {
     struct stage stage;
     struct client client;
@@ -75,9 +73,8 @@ START_TEST(a_pending_lock_of_a_client_that_quit_is_undone)
     client_close(&client);
     close_without_keys(&stage);
 }
-END_TEST
 
-START_TEST(a_pending_lock_at_a_half_close_is_undone_and_answered)
+TEST(a_pending_lock_at_a_half_close_is_undone_and_answered)
 {
     struct stage stage;
     struct client client;
@@ -88,12 +85,11 @@ START_TEST(a_pending_lock_at_a_half_close_is_undone_and_answered)
     client_close(&client);
     close_without_keys(&stage);
 }
-END_TEST
 
 /* The test stops the daemon until the LOCK and the half-close have arrived, so the daemon reads
  * both in one pass. The masters might vote before the daemon notices the half-close, so the test
  * makes many attempts. */
-START_TEST(a_lock_sent_with_a_half_close_is_never_granted)
+TEST(a_lock_sent_with_a_half_close_is_never_granted)
 {
     struct stage stage;
     struct client client;
@@ -114,9 +110,8 @@ START_TEST(a_lock_sent_with_a_half_close_is_never_granted)
     stage_wait_no_keys(&stage);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(only_the_first_of_many_locks_before_a_half_close_starts_a_round)
+TEST(only_the_first_of_many_locks_before_a_half_close_starts_a_round)
 {
     enum { LOCKS = 200 };
     char lines[LOCKS * 16];
@@ -146,9 +141,8 @@ START_TEST(only_the_first_of_many_locks_before_a_half_close_starts_a_round)
     stage_wait_no_keys(&stage);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(locks_that_fail_after_their_client_closed_leave_no_keys)
+TEST(locks_that_fail_after_their_client_closed_leave_no_keys)
 {
     struct stage stage;
     struct client client;
@@ -158,9 +152,8 @@ START_TEST(locks_that_fail_after_their_client_closed_leave_no_keys)
     client_close(&client);
     close_without_keys(&stage);
 }
-END_TEST
 
-START_TEST(a_half_closed_client_gets_every_reply)
+TEST(a_half_closed_client_gets_every_reply)
 {
     struct stage stage;
     struct client client;
@@ -174,9 +167,8 @@ START_TEST(a_half_closed_client_gets_every_reply)
     client_close(&client);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(a_half_closed_client_gets_the_reply_to_its_unlock)
+TEST(a_half_closed_client_gets_the_reply_to_its_unlock)
 {
     struct stage stage;
     struct client client;
@@ -196,9 +188,8 @@ START_TEST(a_half_closed_client_gets_the_reply_to_its_unlock)
     stage_wait_no_keys(&stage);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(an_unlock_completes_after_its_client_closed)
+TEST(an_unlock_completes_after_its_client_closed)
 {
     struct stage stage;
     struct client client;
@@ -216,11 +207,10 @@ START_TEST(an_unlock_completes_after_its_client_closed)
     stage_wait_no_keys(&stage);
     stage_close(&stage);
 }
-END_TEST
 
 /* With so many pending lines, the daemon does not read from the connection, and has to notice the
  * reset without reading. */
-START_TEST(a_reset_waiter_with_unread_input_leaves_the_queue)
+TEST(a_reset_waiter_with_unread_input_leaves_the_queue)
 {
     struct stage stage;
     struct client client;
@@ -241,11 +231,10 @@ START_TEST(a_reset_waiter_with_unread_input_leaves_the_queue)
     client_expect(&stage.client, "OK", "UNLOCK a %s", grant.token);
     stage_close(&stage);
 }
-END_TEST
 
 /* While the daemon is stopped, a client sends part of a line or a LOCK that has to wait, and resets
  * the connection. libevent reports this like input alone. */
-START_TEST(a_reset_together_with_input_is_noticed)
+TEST_LOOP(a_reset_together_with_input_is_noticed, 0, 2)
 {
     static const char *const inputs[] = {"LOC", "LOCK a 60s WAIT 1h\n"};
     struct stage stage;
@@ -265,10 +254,9 @@ START_TEST(a_reset_together_with_input_is_noticed)
     client_expect(&stage.client, "OK", "UNLOCK a %s", grant.token);
     stage_close(&stage);
 }
-END_TEST
 
 /* A line without an LF is not a request. */
-START_TEST(an_unfinished_line_is_not_executed)
+TEST(an_unfinished_line_is_not_executed)
 {
     struct stage stage;
     struct client client;
@@ -281,26 +269,4 @@ START_TEST(an_unfinished_line_is_not_executed)
     client_close(&client);
     ck_assert_int_eq(masters_keys(stage.masters, 3), 0);
     stage_close(&stage);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("disconnect");
-    TCase *tests = sandbox_case("disconnected clients");
-    tcase_add_test(tests, a_pending_lock_of_a_closed_client_is_undone);
-    tcase_add_test(tests, a_pending_lock_of_a_reset_client_is_undone);
-    tcase_add_test(tests, a_pending_lock_of_a_client_that_quit_is_undone);
-    tcase_add_test(tests, a_pending_lock_at_a_half_close_is_undone_and_answered);
-    tcase_add_test(tests, a_lock_sent_with_a_half_close_is_never_granted);
-    tcase_add_test(tests, only_the_first_of_many_locks_before_a_half_close_starts_a_round);
-    tcase_add_test(tests, locks_that_fail_after_their_client_closed_leave_no_keys);
-    tcase_add_test(tests, a_half_closed_client_gets_every_reply);
-    tcase_add_test(tests, a_half_closed_client_gets_the_reply_to_its_unlock);
-    tcase_add_test(tests, an_unlock_completes_after_its_client_closed);
-    tcase_add_test(tests, a_reset_waiter_with_unread_input_leaves_the_queue);
-    tcase_add_loop_test(tests, a_reset_together_with_input_is_noticed, 0, 2);
-    tcase_add_test(tests, an_unfinished_line_is_not_executed);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -104,19 +104,17 @@ static void check_locks_works_and_unlocks(const char *test, const char *page, in
     stage_close(&stage);
 }
 
-START_TEST(an_example_locks_works_and_unlocks)
+TEST_LOOP(an_example_locks_works_and_unlocks, 0, LANGUAGES)
 {
     check_locks_works_and_unlocks(__func__, "docs/clients.md", _i);
 }
-END_TEST
 
-START_TEST(an_example_of_the_readme_locks_works_and_unlocks)
+TEST_LOOP(an_example_of_the_readme_locks_works_and_unlocks, 0, README_LANGUAGES)
 {
     check_locks_works_and_unlocks(__func__, "README.md", _i);
 }
-END_TEST
 
-START_TEST(an_example_reports_a_lock_that_is_held_elsewhere)
+TEST_LOOP(an_example_reports_a_lock_that_is_held_elsewhere, 0, LANGUAGES)
 {
     struct stage stage;
     struct guest guest;
@@ -129,9 +127,8 @@ START_TEST(an_example_reports_a_lock_that_is_held_elsewhere)
     stage_wait_key(&stage, "redlock:deploy", 3);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(the_daemon_can_be_restarted_during_the_work)
+TEST_LOOP(the_daemon_can_be_restarted_during_the_work, 0, LANGUAGES)
 {
     struct stage stage;
     struct guest guest;
@@ -149,7 +146,6 @@ START_TEST(the_daemon_can_be_restarted_during_the_work)
     stage_wait_key(&stage, "redlock:deploy", 0);
     stage_close(&stage);
 }
-END_TEST
 
 /* All fencing tokens were written, each greater than the one before. */
 static void check_fences(const struct sandbox *sandbox, unsigned expected)
@@ -168,7 +164,7 @@ static void check_fences(const struct sandbox *sandbox, unsigned expected)
 }
 
 /* Two guests of each language compete for the lock and check that they are alone under it. */
-START_TEST(examples_of_all_languages_exclude_each_other)
+TEST(examples_of_all_languages_exclude_each_other)
 {
     enum { GUESTS = 2 * LANGUAGES };
     struct stage stage;
@@ -195,19 +191,4 @@ START_TEST(examples_of_all_languages_exclude_each_other)
     check_fences(&stage.sandbox, count);
     stage_wait_key(&stage, "redlock:deploy", 0);
     stage_close(&stage);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("documented clients");
-    TCase *cases = sandbox_case("documented clients");
-    tcase_add_loop_test(cases, an_example_locks_works_and_unlocks, 0, LANGUAGES);
-    tcase_add_loop_test(cases, an_example_of_the_readme_locks_works_and_unlocks, 0,
-                        README_LANGUAGES);
-    tcase_add_loop_test(cases, an_example_reports_a_lock_that_is_held_elsewhere, 0, LANGUAGES);
-    tcase_add_loop_test(cases, the_daemon_can_be_restarted_during_the_work, 0, LANGUAGES);
-    tcase_add_test(cases, examples_of_all_languages_exclude_each_other);
-    suite_add_tcase(suite, cases);
-    return suite;
 }

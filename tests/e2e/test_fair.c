@@ -124,7 +124,7 @@ static unsigned count_writes(struct monitor *monitors, unsigned *probes)
     return sum;
 }
 
-START_TEST(two_daemons_share_a_lock_fairly)
+TEST(two_daemons_share_a_lock_fairly)
 {
     struct monitor monitors[5];
     struct stage stage;
@@ -153,14 +153,4 @@ START_TEST(two_daemons_share_a_lock_fairly)
     ck_assert_uint_le(writes, WRITES_MAX * all);
     daemon_stop(&second);
     stage_close(&stage);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("fair");
-    TCase *cases = sandbox_case("fair");
-    tcase_add_test(cases, two_daemons_share_a_lock_fairly);
-    suite_add_tcase(suite, cases);
-    return suite;
 }

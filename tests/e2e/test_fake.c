@@ -422,7 +422,7 @@ static void try_something_else(void)
     }
 }
 
-START_TEST(the_fake_master_replies_like_a_real_one)
+TEST(the_fake_master_replies_like_a_real_one)
 {
     stage_open_masters(&stage, __func__, &(struct stage_plan){.masters = 1, .over_unix = true});
     fake_init(&fake, 1);
@@ -454,14 +454,4 @@ START_TEST(the_fake_master_replies_like_a_real_one)
     }
     fake_free(&fake);
     stage_close_masters(&stage);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("fake");
-    TCase *cases = sandbox_case("fake");
-    tcase_add_test(cases, the_fake_master_replies_like_a_real_one);
-    suite_add_tcase(suite, cases);
-    return suite;
 }

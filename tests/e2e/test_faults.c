@@ -16,7 +16,7 @@ static const struct stage_plan five_brief = {
 
 /* --- failure of a minority and of a majority --- */
 
-START_TEST(a_killed_and_stopped_minority_costs_no_grant)
+TEST(a_killed_and_stopped_minority_costs_no_grant)
 {
     struct stage stage;
     stage_open(&stage, __func__, &five);
@@ -28,9 +28,8 @@ START_TEST(a_killed_and_stopped_minority_costs_no_grant)
     }
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(noquorum_names_each_missing_master)
+TEST(noquorum_names_each_missing_master)
 {
     struct stage stage;
     const char *expected = "NOQUORUM 2/5 need=3 b:refused d:(timeout|suspect|hung) "
@@ -46,9 +45,8 @@ START_TEST(noquorum_names_each_missing_master)
     client_expect_match(&stage.client, expected, "UNLOCK a %s", grant.token);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(a_killed_majority_causes_noquorum_until_restarted)
+TEST(a_killed_majority_causes_noquorum_until_restarted)
 {
     struct stage stage;
     stage_open(&stage, __func__, &five_brief);
@@ -63,9 +61,8 @@ START_TEST(a_killed_majority_causes_noquorum_until_restarted)
     client_lock(&stage.client, "a", "1s");
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(restarted_masters_serve_again)
+TEST(restarted_masters_serve_again)
 {
     struct stage stage;
     stage_open(&stage, __func__, &five_brief);
@@ -78,9 +75,8 @@ START_TEST(restarted_masters_serve_again)
     client_expect(&stage.client, "OK", "UNLOCK a %s", grant.token);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(flushed_scripts_are_reloaded_unnoticed)
+TEST(flushed_scripts_are_reloaded_unnoticed)
 {
     struct stage stage;
     stage_open(&stage, __func__, &five_on_unix);
@@ -95,9 +91,8 @@ START_TEST(flushed_scripts_are_reloaded_unnoticed)
     stage_wait_no_keys(&stage);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(flushing_the_masters_ends_a_lock)
+TEST(flushing_the_masters_ends_a_lock)
 {
     struct stage stage;
     stage_open(&stage, __func__, &five_brief);
@@ -120,10 +115,9 @@ START_TEST(flushing_the_masters_ends_a_lock)
     client_expect(&stage.client, "FREE", "STATUS a");
     stage_close(&stage);
 }
-END_TEST
 
 /* The second daemon has the first one as its node c, which does not speak RESP. */
-START_TEST(a_node_that_is_not_redis_is_reported)
+TEST(a_node_that_is_not_redis_is_reported)
 {
     struct stage stage;
     struct daemon second;
@@ -144,7 +138,6 @@ START_TEST(a_node_that_is_not_redis_is_reported)
     daemon_stop(&second);
     stage_close(&stage);
 }
-END_TEST
 
 /* --- keys on a master that was hung --- */
 
@@ -184,7 +177,7 @@ static void expect_failed_locks(struct client *client, unsigned times)
         client_expect_match(client, "NOQUORUM .*", "LOCK f%u 60s", i);
 }
 
-START_TEST(released_locks_leave_no_keys_on_a_resumed_master)
+TEST(released_locks_leave_no_keys_on_a_resumed_master)
 {
     struct stage stage;
     stage_open(&stage, __func__, &five);
@@ -195,9 +188,8 @@ START_TEST(released_locks_leave_no_keys_on_a_resumed_master)
     expect_lock_kept(&stage, &kept);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(failed_locks_leave_no_keys_on_resumed_masters)
+TEST(failed_locks_leave_no_keys_on_resumed_masters)
 {
     struct stage stage;
     stage_open(&stage, __func__, &five);
@@ -209,11 +201,10 @@ START_TEST(failed_locks_leave_no_keys_on_resumed_masters)
     expect_lock_kept(&stage, &kept);
     stage_close(&stage);
 }
-END_TEST
 
 /* The masters are stopped until the daemon closes the links (over unix sockets in loop index 1).
  * The daemon then does not know whether the masters will execute the commands that it has sent. */
-START_TEST(a_long_stop_leaves_no_keys_behind)
+TEST_LOOP(a_long_stop_leaves_no_keys_behind, 0, 2)
 {
     const struct stage_plan plan = {
         .masters = 5, .over_unix = _i == 1, .daemon = {.node_timeout_ms = 200}};
@@ -231,9 +222,8 @@ START_TEST(a_long_stop_leaves_no_keys_behind)
     expect_lock_kept(&stage, &kept);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(an_unlock_without_a_quorum_is_completed_later)
+TEST(an_unlock_without_a_quorum_is_completed_later)
 {
     struct stage stage;
     stage_open(&stage, __func__, &five);
@@ -244,12 +234,11 @@ START_TEST(an_unlock_without_a_quorum_is_completed_later)
     stage_wait_no_keys(&stage);
     stage_close(&stage);
 }
-END_TEST
 
 /* A daemon keeps its pending releases in memory only. The master keeps its data, so the key of the
  * released lock stays until its TTL ends. A daemon sends pending releases before it writes to the
  * record that the master has restarted. */
-START_TEST(pending_releases_end_with_their_daemon)
+TEST(pending_releases_end_with_their_daemon)
 {
     struct stage stage;
     stage_open(&stage, __func__, &(struct stage_plan){.masters = 3, .durable = true});
@@ -271,7 +260,6 @@ START_TEST(pending_releases_end_with_their_daemon)
     ck_assert_uint_eq(masters_with(stage.masters, 3, "redlock:a"), 1);
     stage_close(&stage);
 }
-END_TEST
 
 /* --- masters that refuse commands --- */
 
@@ -293,7 +281,7 @@ static const struct refusal refusals[] = {
     {{"ACL SETUSER default -set"}, "noperm", "ACL SETUSER default +set"},
 };
 
-START_TEST(noquorum_names_the_error_of_each_refusing_master)
+TEST_ROWS(noquorum_names_the_error_of_each_refusing_master, refusals)
 {
     struct stage stage;
     char expected[128];
@@ -311,9 +299,8 @@ START_TEST(noquorum_names_the_error_of_each_refusing_master)
     client_lock(&stage.client, "a", "1s");
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(a_refusing_minority_costs_no_grant)
+TEST(a_refusing_minority_costs_no_grant)
 {
     struct stage stage;
     stage_open(&stage, __func__, &five_on_unix);
@@ -325,7 +312,6 @@ START_TEST(a_refusing_minority_costs_no_grant)
     }
     stage_close(&stage);
 }
-END_TEST
 
 /* --- passwords --- */
 
@@ -355,7 +341,7 @@ static void open_with_password(struct stage *stage, const char *test, const char
     daemon_connect(&stage->daemon, &stage->client);
 }
 
-START_TEST(a_missing_password_is_reported)
+TEST(a_missing_password_is_reported)
 {
     struct stage stage;
     open_with_password(&stage, __func__, "CONFIG SET requirepass secret", NULL, NULL, 0);
@@ -363,9 +349,8 @@ START_TEST(a_missing_password_is_reported)
     client_expect(&stage.client, "NOQUORUM 0/3 need=2 a:noauth b:noauth c:noauth", "LOCK a 1s");
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(a_wrong_password_is_reported_but_not_logged)
+TEST(a_wrong_password_is_reported_but_not_logged)
 {
     struct stage stage;
     open_with_password(&stage, __func__, "CONFIG SET requirepass secret", NULL, "mistaken\n", 0);
@@ -375,9 +360,8 @@ START_TEST(a_wrong_password_is_reported_but_not_logged)
     ck_assert_uint_eq(daemon_count_log(&stage.daemon, "mistaken"), 0);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(the_right_password_is_accepted)
+TEST(the_right_password_is_accepted)
 {
     struct stage stage;
     open_with_password(&stage, __func__, "CONFIG SET requirepass secret", NULL, "secret\n", 3);
@@ -385,9 +369,8 @@ START_TEST(the_right_password_is_accepted)
     ck_assert_uint_eq(daemon_count_log(&stage.daemon, "secret"), 0);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(the_right_username_is_accepted)
+TEST(the_right_username_is_accepted)
 {
     struct stage stage;
     open_with_password(&stage, __func__, "ACL SETUSER app on >secret ~* &* +@all", "app", "secret",
@@ -396,12 +379,11 @@ START_TEST(the_right_username_is_accepted)
     ck_assert_ptr_nonnull(strstr(master_text(&stage.masters[0], "CLIENT LIST"), "user=app"));
     stage_close(&stage);
 }
-END_TEST
 
 /* After a reconnect, the daemon ends its previous connection to the master with CLIENT KILL, for
  * which it has to know its CLIENT ID. Otherwise the master could still execute a command that was
  * left on the previous connection. */
-START_TEST(masters_that_refuse_client_kill_have_no_vote)
+TEST(masters_that_refuse_client_kill_have_no_vote)
 {
     static const char *const missing[] = {"client|kill", "client|id"};
     for (unsigned i = 0; i < 2; i++) {
@@ -414,33 +396,4 @@ START_TEST(masters_that_refuse_client_kill_have_no_vote)
         stage_wait_nodes(&stage, "state=up", 3);
         stage_close(&stage);
     }
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("faults");
-    TCase *tests = sandbox_case("faulty masters");
-    tcase_add_test(tests, a_killed_and_stopped_minority_costs_no_grant);
-    tcase_add_test(tests, noquorum_names_each_missing_master);
-    tcase_add_test(tests, a_killed_majority_causes_noquorum_until_restarted);
-    tcase_add_test(tests, restarted_masters_serve_again);
-    tcase_add_test(tests, flushed_scripts_are_reloaded_unnoticed);
-    tcase_add_test(tests, flushing_the_masters_ends_a_lock);
-    tcase_add_test(tests, a_node_that_is_not_redis_is_reported);
-    tcase_add_test(tests, released_locks_leave_no_keys_on_a_resumed_master);
-    tcase_add_test(tests, failed_locks_leave_no_keys_on_resumed_masters);
-    tcase_add_loop_test(tests, a_long_stop_leaves_no_keys_behind, 0, 2);
-    tcase_add_test(tests, an_unlock_without_a_quorum_is_completed_later);
-    tcase_add_test(tests, pending_releases_end_with_their_daemon);
-    tcase_add_loop_test(tests, noquorum_names_the_error_of_each_refusing_master, 0,
-                        sizeof(refusals) / sizeof(refusals[0]));
-    tcase_add_test(tests, a_refusing_minority_costs_no_grant);
-    tcase_add_test(tests, a_missing_password_is_reported);
-    tcase_add_test(tests, a_wrong_password_is_reported_but_not_logged);
-    tcase_add_test(tests, the_right_password_is_accepted);
-    tcase_add_test(tests, the_right_username_is_accepted);
-    tcase_add_test(tests, masters_that_refuse_client_kill_have_no_vote);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

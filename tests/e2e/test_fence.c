@@ -68,7 +68,7 @@ static void acquire_fenced(struct pair *pair, unsigned which)
     acquire_unless(pair, which, "HELD ");
 }
 
-START_TEST(a_fence_is_returned_only_on_request)
+TEST(a_fence_is_returned_only_on_request)
 {
     struct stage stage;
     stage_open(&stage, __func__, &five);
@@ -79,9 +79,8 @@ START_TEST(a_fence_is_returned_only_on_request)
     ck_assert_uint_eq(masters_with(stage.masters, 5, "redlockd:fence:redlock:b"), 0);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(fence_always_returns_a_fence_without_request)
+TEST(fence_always_returns_a_fence_without_request)
 {
     struct stage stage;
     struct stage_plan plan = five;
@@ -95,9 +94,8 @@ START_TEST(fence_always_returns_a_fence_without_request)
     ck_assert_int_le(ttl_ms, 100000);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(fences_rise_across_daemons_with_clocks_three_seconds_apart)
+TEST(fences_rise_across_daemons_with_clocks_three_seconds_apart)
 {
     struct pair pair;
     open_pair(&pair, __func__, &five.daemon, 3);
@@ -105,9 +103,8 @@ START_TEST(fences_rise_across_daemons_with_clocks_three_seconds_apart)
         acquire_fenced(&pair, i % 2);
     close_pair(&pair);
 }
-END_TEST
 
-START_TEST(fences_rise_across_daemons_with_clocks_an_hour_apart)
+TEST(fences_rise_across_daemons_with_clocks_an_hour_apart)
 {
     struct pair pair;
     open_pair(&pair, __func__, &five.daemon, -3600);
@@ -115,11 +112,10 @@ START_TEST(fences_rise_across_daemons_with_clocks_an_hour_apart)
         acquire_fenced(&pair, i % 2);
     close_pair(&pair);
 }
-END_TEST
 
 /* Two masters at a time lose all data, including the ballots, and vote again after max_ttl: a and
  * b, then c and d, then e and a. */
-START_TEST(fences_rise_across_data_loss_of_two_masters_at_a_time)
+TEST(fences_rise_across_data_loss_of_two_masters_at_a_time)
 {
     const struct daemon_plan plan = {.locks = ", max_ttl: 4s"};
     struct pair pair;
@@ -146,7 +142,6 @@ START_TEST(fences_rise_across_data_loss_of_two_masters_at_a_time)
     }
     close_pair(&pair);
 }
-END_TEST
 
 static bool all_know_ballot(struct pair *pair)
 {
@@ -164,7 +159,7 @@ static bool all_know_ballot(struct pair *pair)
  * data, and e goes down, so every quorum needs a or b, and no voter knows the ballot. The wall
  * clock of the first daemon is three seconds behind the ballot. The fencing token must rise all the
  * same, because a and b have no vote for max_ttl. */
-START_TEST(fences_rise_even_if_no_voter_knows_the_last_one)
+TEST(fences_rise_even_if_no_voter_knows_the_last_one)
 {
     const struct daemon_plan plan = {.locks = ", max_ttl: 4s"};
     struct pair pair;
@@ -179,20 +174,4 @@ START_TEST(fences_rise_even_if_no_voter_knows_the_last_one)
     master_kill(&masters[4]);
     acquire_unless(&pair, 0, "NOQUORUM ");
     close_pair(&pair);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("fence");
-    TCase *tests = sandbox_case("fences");
-    tcase_set_timeout(tests, 120);
-    tcase_add_test(tests, a_fence_is_returned_only_on_request);
-    tcase_add_test(tests, fence_always_returns_a_fence_without_request);
-    tcase_add_test(tests, fences_rise_across_daemons_with_clocks_three_seconds_apart);
-    tcase_add_test(tests, fences_rise_across_daemons_with_clocks_an_hour_apart);
-    tcase_add_test(tests, fences_rise_across_data_loss_of_two_masters_at_a_time);
-    tcase_add_test(tests, fences_rise_even_if_no_voter_knows_the_last_one);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -95,7 +95,7 @@ static const struct {
     {"three back", guard_step_three_back, true},
 };
 
-START_TEST(no_second_grant_while_the_first_is_valid)
+TEST_ROWS(no_second_grant_while_the_first_is_valid, damages)
 {
     struct stage stage;
     struct guard_second second;
@@ -114,12 +114,11 @@ START_TEST(no_second_grant_while_the_first_is_valid)
     guard_close_second(&second);
     stage_close(&stage);
 }
-END_TEST
 
 /* Two of three masters take over the data of their former replicas and become masters again. Their
  * processes, connections and records stay the same, but the lock is gone: the replicas had been
  * detached before the lock was granted. */
-START_TEST(a_failback_with_an_unchanged_run_id_is_detected)
+TEST(a_failback_with_an_unchanged_run_id_is_detected)
 {
     struct stage stage;
     struct guard_second second;
@@ -148,12 +147,11 @@ START_TEST(a_failback_with_an_unchanged_run_id_is_detected)
         master_kill(&replicas[i]);
     stage_close(&stage);
 }
-END_TEST
 
 /* The example of "How to do distributed locking": client 1 acquires on A, B and C while D and E are
  * unreachable. The clock of C jumps forward and the lock expires there. Client 2 acquires on C, D
  * and E. */
-START_TEST(a_forward_clock_jump_does_not_cause_a_second_grant)
+TEST(a_forward_clock_jump_does_not_cause_a_second_grant)
 {
     struct stage stage;
     struct guard_second second;
@@ -166,11 +164,10 @@ START_TEST(a_forward_clock_jump_does_not_cause_a_second_grant)
     guard_close_second(&second);
     stage_close(&stage);
 }
-END_TEST
 
 /* --- masters and daemons that must not take part --- */
 
-START_TEST(a_master_that_may_evict_keys_has_no_vote)
+TEST(a_master_that_may_evict_keys_has_no_vote)
 {
     struct stage stage;
     stage_open(&stage, __func__, &guard_patient);
@@ -182,10 +179,9 @@ START_TEST(a_master_that_may_evict_keys_has_no_vote)
     stage_wait_nodes(&stage, "vote=yes", 5);
     stage_close(&stage);
 }
-END_TEST
 
 /* The link to a master that refuses writes is up, but the master has no vote. The log says why. */
-START_TEST(a_master_that_refuses_writes_is_logged)
+TEST(a_master_that_refuses_writes_is_logged)
 {
     static const struct {
         const char *from;
@@ -209,9 +205,8 @@ START_TEST(a_master_that_refuses_writes_is_logged)
     }
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(a_replica_has_no_vote)
+TEST(a_replica_has_no_vote)
 {
     struct stage stage;
     stage_open(&stage, __func__, &guard_patient);
@@ -221,9 +216,8 @@ START_TEST(a_replica_has_no_vote)
     stage_wait_nodes(&stage, "vote=no reason=failedover", 1);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(the_daemon_does_not_start_with_a_duplicate_master)
+TEST(the_daemon_does_not_start_with_a_duplicate_master)
 {
     struct stage stage;
     struct master listed[3];
@@ -239,11 +233,10 @@ START_TEST(the_daemon_does_not_start_with_a_duplicate_master)
     daemon_wait_log(&daemon, "start_failed node=c", "same_as=b advice=\"list each master once\"");
     stage_close_masters(&stage);
 }
-END_TEST
 
 /* The address of master e becomes another name of master b. The daemon continues with four votes of
  * five. */
-START_TEST(a_master_that_becomes_a_duplicate_costs_one_vote)
+TEST(a_master_that_becomes_a_duplicate_costs_one_vote)
 {
     struct stage stage;
     stage_open(&stage, __func__, &guard_patient);
@@ -255,10 +248,9 @@ START_TEST(a_master_that_becomes_a_duplicate_costs_one_vote)
     client_lock(&stage.client, "a", "10s");
     stage_close(&stage);
 }
-END_TEST
 
 /* The record is written even without free memory: a later daemon has to learn of the loss. */
-START_TEST(data_loss_is_recorded_on_a_master_without_memory)
+TEST(data_loss_is_recorded_on_a_master_without_memory)
 {
     struct stage stage;
     struct master *master;
@@ -273,9 +265,8 @@ START_TEST(data_loss_is_recorded_on_a_master_without_memory)
     ck_assert_ptr_nonnull(strstr(master_text(master, "GET " RECORD_KEY), " why=flushed "));
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(daemons_of_another_set_get_no_vote)
+TEST(daemons_of_another_set_get_no_vote)
 {
     struct stage stage;
     struct daemon other;
@@ -309,12 +300,11 @@ START_TEST(daemons_of_another_set_get_no_vote)
     ck_assert_uint_eq(client_count(&stage.client, "NODES", "vote=yes"), 5);
     stage_close(&stage);
 }
-END_TEST
 
 /* The second daemon has another database number for three of the five names. These names are leased
  * to the databases of the first daemon. So the second daemon gets no vote under these names, even
  * after the quarantine of its databases, which are new. */
-START_TEST(names_with_another_database_are_reported_as_repointed)
+TEST(names_with_another_database_are_reported_as_repointed)
 {
     struct stage stage;
     struct stage_plan plan = guard_careful;
@@ -340,11 +330,10 @@ START_TEST(names_with_another_database_are_reported_as_repointed)
     daemon_stop(&other);
     stage_close(&stage);
 }
-END_TEST
 
 /* --- tokens that have ended --- */
 
-START_TEST(an_ended_token_stays_gone)
+TEST(an_ended_token_stays_gone)
 {
     struct stage stage;
     stage_open(&stage, __func__, &guard_careful);
@@ -367,26 +356,4 @@ START_TEST(an_ended_token_stays_gone)
     client_expect(&stage.client, "GONE", "EXTEND a %s 4s", grant.token);
     ck_assert_uint_eq(masters_with(stage.masters, 5, "redlock:a"), 2);
     stage_close(&stage);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("guard");
-    TCase *tests = sandbox_case("the guard");
-    tcase_add_loop_test(tests, no_second_grant_while_the_first_is_valid, 0,
-                        sizeof(damages) / sizeof(damages[0]));
-    tcase_add_test(tests, a_failback_with_an_unchanged_run_id_is_detected);
-    tcase_add_test(tests, a_forward_clock_jump_does_not_cause_a_second_grant);
-    tcase_add_test(tests, a_master_that_may_evict_keys_has_no_vote);
-    tcase_add_test(tests, a_master_that_refuses_writes_is_logged);
-    tcase_add_test(tests, a_replica_has_no_vote);
-    tcase_add_test(tests, the_daemon_does_not_start_with_a_duplicate_master);
-    tcase_add_test(tests, a_master_that_becomes_a_duplicate_costs_one_vote);
-    tcase_add_test(tests, data_loss_is_recorded_on_a_master_without_memory);
-    tcase_add_test(tests, daemons_of_another_set_get_no_vote);
-    tcase_add_test(tests, names_with_another_database_are_reported_as_repointed);
-    tcase_add_test(tests, an_ended_token_stays_gone);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

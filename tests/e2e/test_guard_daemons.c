@@ -42,17 +42,15 @@ static void expect_unobserved_step_respected(const char *test, bool elsewhere)
     stage_close(&stage);
 }
 
-START_TEST(an_unobserved_step_is_respected_on_the_same_host)
+TEST(an_unobserved_step_is_respected_on_the_same_host)
 {
     expect_unobserved_step_respected(__func__, false);
 }
-END_TEST
 
-START_TEST(an_unobserved_step_is_respected_on_another_host)
+TEST(an_unobserved_step_is_respected_on_another_host)
 {
     expect_unobserved_step_respected(__func__, true);
 }
-END_TEST
 
 /* The id of the last step that was announced on the master. */
 static void announced_step(struct master *master, char step[STEP_SIZE])
@@ -88,7 +86,7 @@ static void step_and_back_and_end(struct stage *stage)
 /* Before the steps, a daemon on another host leaves its clock entries on the masters. After the
  * step back, these entries fit the clocks again, although the key may have expired in between. The
  * announcement of the steps must make the entries void. */
-START_TEST(a_step_and_back_is_announced_to_another_host)
+TEST(a_step_and_back_is_announced_to_another_host)
 {
     struct stage stage;
     struct guard_second second;
@@ -107,7 +105,6 @@ START_TEST(a_step_and_back_is_announced_to_another_host)
     unlink(stage.daemon.socket);
     stage_close(&stage);
 }
-END_TEST
 
 /* The second daemon is stopped before three masters have answered its probe. It reads their replies
  * when it continues. */
@@ -128,7 +125,7 @@ static void stop_with_a_probe_under_way(struct stage *stage, struct guard_second
 /* The second daemon is stopped between two probes (0) or during a probe (1). It is stopped for
  * more than two heartbeat intervals. After such a gap between its samples of a clock, it must not
  * trust the clock if a step was announced meanwhile. */
-START_TEST(a_step_and_back_is_announced_to_a_stopped_daemon)
+TEST_LOOP(a_step_and_back_is_announced_to_a_stopped_daemon, 0, 2)
 {
     struct stage stage;
     struct guard_second second;
@@ -150,11 +147,10 @@ START_TEST(a_step_and_back_is_announced_to_a_stopped_daemon)
     unlink(stage.daemon.socket);
     stage_close(&stage);
 }
-END_TEST
 
 /* max_ttl is a minute. The daemon can trust the masters' clocks sooner only through the entries
  * that the previous process left on the masters. */
-START_TEST(a_daemon_restarted_on_its_host_grants_at_once)
+TEST(a_daemon_restarted_on_its_host_grants_at_once)
 {
     struct stage stage;
     stage_open(&stage, __func__, &guard_patient);
@@ -165,9 +161,8 @@ START_TEST(a_daemon_restarted_on_its_host_grants_at_once)
     client_lock(&stage.client, "a", "10s");
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(a_daemon_on_a_new_host_grants_next_to_a_live_daemon)
+TEST(a_daemon_on_a_new_host_grants_next_to_a_live_daemon)
 {
     struct stage stage;
     struct guard_second second;
@@ -178,9 +173,8 @@ START_TEST(a_daemon_on_a_new_host_grants_next_to_a_live_daemon)
     guard_close_second(&second);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(a_daemon_on_a_new_host_waits_if_no_daemon_runs)
+TEST(a_daemon_on_a_new_host_waits_if_no_daemon_runs)
 {
     struct stage stage;
     struct guard_second second;
@@ -198,7 +192,6 @@ START_TEST(a_daemon_on_a_new_host_waits_if_no_daemon_runs)
     daemon_stop(&second.daemon);
     stage_close_masters(&stage);
 }
-END_TEST
 
 /* --- a faulty daemon --- */
 
@@ -209,7 +202,7 @@ static void save_records(struct stage *stage, char records[5][512])
                  master_text(&stage->masters[i], "GET redlockd:node"));
 }
 
-START_TEST(a_stopped_and_stepped_daemon_costs_no_vote)
+TEST(a_stopped_and_stepped_daemon_costs_no_vote)
 {
     struct stage stage;
     struct guard_second second;
@@ -248,21 +241,4 @@ START_TEST(a_stopped_and_stepped_daemon_costs_no_vote)
         ck_assert_str_eq(before[i], after[i]);
     guard_close_second(&second);
     stage_close(&stage);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("guard and daemons");
-    TCase *tests = sandbox_case("daemons");
-    tcase_add_test(tests, an_unobserved_step_is_respected_on_the_same_host);
-    tcase_add_test(tests, an_unobserved_step_is_respected_on_another_host);
-    tcase_add_test(tests, a_step_and_back_is_announced_to_another_host);
-    tcase_add_loop_test(tests, a_step_and_back_is_announced_to_a_stopped_daemon, 0, 2);
-    tcase_add_test(tests, a_daemon_restarted_on_its_host_grants_at_once);
-    tcase_add_test(tests, a_daemon_on_a_new_host_grants_next_to_a_live_daemon);
-    tcase_add_test(tests, a_daemon_on_a_new_host_waits_if_no_daemon_runs);
-    tcase_add_test(tests, a_stopped_and_stepped_daemon_costs_no_vote);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -80,7 +80,7 @@ static void expect_kept(struct held *held)
         ck_assert_msg(is_warning(client_read(&held->client)), "%s", held->client.line);
 }
 
-START_TEST(a_hold_outlives_its_ttl)
+TEST(a_hold_outlives_its_ttl)
 {
     struct stage stage;
     struct held held;
@@ -94,11 +94,10 @@ START_TEST(a_hold_outlives_its_ttl)
     stage_wait_key(&stage, "redlock:a", 0);
     stage_close(&stage);
 }
-END_TEST
 
 /* The client is a separate process. When it is killed, the kernel closes its connection, which is a
  * clean end. */
-START_TEST(killing_a_client_frees_its_hold_at_once)
+TEST(killing_a_client_frees_its_hold_at_once)
 {
     struct stage stage;
     struct held held;
@@ -128,7 +127,6 @@ START_TEST(killing_a_client_frees_its_hold_at_once)
     close(pipe_fds[1]);
     stage_close(&stage);
 }
-END_TEST
 
 static void expect_release_after(const char *test, void (*end)(struct client *))
 {
@@ -155,11 +153,10 @@ static void half_close(struct client *client)
     client_close(client);
 }
 
-START_TEST(closing_the_connection_releases_a_hold)
+TEST(closing_the_connection_releases_a_hold)
 {
     expect_release_after(__func__, client_close);
 }
-END_TEST
 
 /* A close with an unread reply resets the connection. On a unix socket, that is a clean end too. */
 static void leave_unread(struct client *client)
@@ -171,14 +168,13 @@ static void leave_unread(struct client *client)
     client_close(client);
 }
 
-START_TEST(closing_with_an_unread_reply_releases_a_hold)
+TEST(closing_with_an_unread_reply_releases_a_hold)
 {
     expect_release_after(__func__, leave_unread);
 }
-END_TEST
 
 /* With LINGER, processes started by a killed client may still rely on the lock. */
-START_TEST(closing_the_connection_does_not_release_a_lingering_hold)
+TEST(closing_the_connection_does_not_release_a_lingering_hold)
 {
     static void (*const ends[])(struct client *) = {client_close, leave_unread, half_close};
     for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
@@ -196,11 +192,10 @@ START_TEST(closing_the_connection_does_not_release_a_lingering_hold)
         stage_close(&stage);
     }
 }
-END_TEST
 
 /* The client has half-closed and does not read its replies, which exceed the socket buffer. The
  * session therefore stays open, but the daemon must not extend its hold. */
-START_TEST(a_lingering_hold_is_not_extended_after_a_half_close)
+TEST(a_lingering_hold_is_not_extended_after_a_half_close)
 {
     enum { LISTINGS = 220 };
     struct stage stage;
@@ -220,12 +215,11 @@ START_TEST(a_lingering_hold_is_not_extended_after_a_half_close)
     client_close(&held.client);
     stage_close(&stage);
 }
-END_TEST
 
 /* A listing of a thousand HOLDs with long names would exceed the limit of unread replies, and so
  * would the warnings about these HOLDs while the client does not read. The daemon leaves lines out
  * instead of closing the connection. */
-START_TEST(a_slow_reader_with_many_holds_is_not_dropped)
+TEST(a_slow_reader_with_many_holds_is_not_dropped)
 {
     enum { HOLDS = 1000 };
     struct stage stage;
@@ -255,22 +249,19 @@ START_TEST(a_slow_reader_with_many_holds_is_not_dropped)
     stage_wait_stats(&stage.client, " holding=0 ");
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(quit_releases_a_hold)
+TEST(quit_releases_a_hold)
 {
     expect_release_after(__func__, quit);
 }
-END_TEST
 
-START_TEST(a_half_close_releases_a_hold)
+TEST(a_half_close_releases_a_hold)
 {
     expect_release_after(__func__, half_close);
 }
-END_TEST
 
 /* The network can cause a reset, and then the client may be alive and rely on the lock. */
-START_TEST(a_reset_does_not_release_a_hold_before_its_deadline)
+TEST(a_reset_does_not_release_a_hold_before_its_deadline)
 {
     struct stage stage;
     struct held held;
@@ -286,10 +277,9 @@ START_TEST(a_reset_does_not_release_a_hold_before_its_deadline)
     ck_assert_int_ge(waiting_clock_ms(), held.until_ms);
     stage_close(&stage);
 }
-END_TEST
 
 /* The daemon reads the request, and notices the reset only when it writes the reply. */
-START_TEST(a_reset_after_a_request_does_not_release_a_hold)
+TEST(a_reset_after_a_request_does_not_release_a_hold)
 {
     struct stage stage;
     struct held held;
@@ -307,9 +297,8 @@ START_TEST(a_reset_after_a_request_does_not_release_a_hold)
     ck_assert_int_ge(waiting_clock_ms(), held.until_ms);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(killing_the_daemon_frees_a_hold_after_its_ttl)
+TEST(killing_the_daemon_frees_a_hold_after_its_ttl)
 {
     struct stage stage;
     struct held held;
@@ -330,9 +319,8 @@ START_TEST(killing_the_daemon_frees_a_hold_after_its_ttl)
     daemon_stop(&second);
     stage_close_masters(&stage);
 }
-END_TEST
 
-START_TEST(losing_a_majority_is_reported_before_the_validity_ends)
+TEST(losing_a_majority_is_reported_before_the_validity_ends)
 {
     struct stage stage;
     struct held held;
@@ -345,11 +333,10 @@ START_TEST(losing_a_majority_is_reported_before_the_validity_ends)
     client_close(&held.client);
     stage_close(&stage);
 }
-END_TEST
 
 /* The flushed masters answer, but have no vote for max_ttl, which is a minute: longer than the TTL.
  */
-START_TEST(a_flushed_majority_loses_a_hold)
+TEST(a_flushed_majority_loses_a_hold)
 {
     struct stage stage;
     struct held held;
@@ -363,9 +350,8 @@ START_TEST(a_flushed_majority_loses_a_hold)
     client_close(&held.client);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(losing_a_minority_is_a_warning)
+TEST(losing_a_minority_is_a_warning)
 {
     struct stage stage;
     struct held held;
@@ -384,9 +370,8 @@ START_TEST(losing_a_minority_is_a_warning)
     client_close(&held.client);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(a_resumed_daemon_reports_the_loss_before_other_replies)
+TEST(a_resumed_daemon_reports_the_loss_before_other_replies)
 {
     struct stage stage;
     struct held held;
@@ -403,9 +388,8 @@ START_TEST(a_resumed_daemon_reports_the_loss_before_other_replies)
     client_close(&held.client);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(a_hold_whose_keys_are_deleted_is_lost)
+TEST(a_hold_whose_keys_are_deleted_is_lost)
 {
     struct stage stage;
     struct held held;
@@ -416,9 +400,8 @@ START_TEST(a_hold_whose_keys_are_deleted_is_lost)
     client_close(&held.client);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(an_unlock_on_another_connection_is_reported_as_lost)
+TEST(an_unlock_on_another_connection_is_reported_as_lost)
 {
     struct stage stage;
     struct held held;
@@ -432,9 +415,8 @@ START_TEST(an_unlock_on_another_connection_is_reported_as_lost)
     client_close(&held.client);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(a_hold_is_lost_after_max_hold)
+TEST(a_hold_is_lost_after_max_hold)
 {
     struct stage stage;
     struct held held;
@@ -449,9 +431,8 @@ START_TEST(a_hold_is_lost_after_max_hold)
     client_close(&held.client);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(a_stopping_daemon_reports_the_loss_and_releases_nothing)
+TEST(a_stopping_daemon_reports_the_loss_and_releases_nothing)
 {
     struct stage stage;
     struct held held;
@@ -464,33 +445,4 @@ START_TEST(a_stopping_daemon_reports_the_loss_and_releases_nothing)
     stage_wait_key(&stage, "redlock:a", 5);
     client_close(&held.client);
     stage_close_masters(&stage);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("hold");
-    TCase *cases = sandbox_case("hold");
-    tcase_add_test(cases, a_hold_outlives_its_ttl);
-    tcase_add_test(cases, killing_a_client_frees_its_hold_at_once);
-    tcase_add_test(cases, closing_the_connection_does_not_release_a_lingering_hold);
-    tcase_add_test(cases, a_lingering_hold_is_not_extended_after_a_half_close);
-    tcase_add_test(cases, closing_the_connection_releases_a_hold);
-    tcase_add_test(cases, closing_with_an_unread_reply_releases_a_hold);
-    tcase_add_test(cases, a_slow_reader_with_many_holds_is_not_dropped);
-    tcase_add_test(cases, quit_releases_a_hold);
-    tcase_add_test(cases, a_half_close_releases_a_hold);
-    tcase_add_test(cases, a_reset_does_not_release_a_hold_before_its_deadline);
-    tcase_add_test(cases, a_reset_after_a_request_does_not_release_a_hold);
-    tcase_add_test(cases, killing_the_daemon_frees_a_hold_after_its_ttl);
-    tcase_add_test(cases, losing_a_majority_is_reported_before_the_validity_ends);
-    tcase_add_test(cases, a_flushed_majority_loses_a_hold);
-    tcase_add_test(cases, losing_a_minority_is_a_warning);
-    tcase_add_test(cases, a_resumed_daemon_reports_the_loss_before_other_replies);
-    tcase_add_test(cases, a_hold_whose_keys_are_deleted_is_lost);
-    tcase_add_test(cases, an_unlock_on_another_connection_is_reported_as_lost);
-    tcase_add_test(cases, a_hold_is_lost_after_max_hold);
-    tcase_add_test(cases, a_stopping_daemon_reports_the_loss_and_releases_nothing);
-    suite_add_tcase(suite, cases);
-    return suite;
 }

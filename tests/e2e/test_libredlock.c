@@ -26,7 +26,7 @@ static const struct redlock_lock_options hold = {.hold = true};
 
 /* --- one lock --- */
 
-START_TEST(a_lock_is_acquired_extended_and_released)
+TEST(a_lock_is_acquired_extended_and_released)
 {
     struct stage stage;
     struct redlock_lock other;
@@ -71,9 +71,8 @@ START_TEST(a_lock_is_acquired_extended_and_released)
     redlock_free(redlock);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(fences_rise)
+TEST(fences_rise)
 {
     struct stage stage;
     const struct redlock_lock_options fence = {.fence = true};
@@ -91,9 +90,8 @@ START_TEST(fences_rise)
     redlock_free(redlock);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(a_released_lock_goes_to_the_waiting_handle)
+TEST(a_released_lock_goes_to_the_waiting_handle)
 {
     struct stage stage;
     uint64_t id;
@@ -117,12 +115,11 @@ START_TEST(a_released_lock_goes_to_the_waiting_handle)
     redlock_free(second);
     stage_close(&stage);
 }
-END_TEST
 
 /* At the default rate of 1 %, the drift during a wait of a hundred TTLs is as long as the TTL.
  * The lock must be granted even so, because the TTL begins with the grant. With the rate of 10 %
  * here, a wait of ten TTLs is enough. */
-START_TEST(a_long_waiter_gets_the_lock)
+TEST(a_long_waiter_gets_the_lock)
 {
     static const struct stage_plan drifting = {
         .masters = 3, .over_unix = true, .daemon = {.locks = ", clock_drift_rate: 10%"}};
@@ -141,9 +138,8 @@ START_TEST(a_long_waiter_gets_the_lock)
     redlock_free(redlock);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(a_wait_that_times_out_returns_held)
+TEST(a_wait_that_times_out_returns_held)
 {
     struct stage stage;
     struct redlock_lock other;
@@ -159,9 +155,8 @@ START_TEST(a_wait_that_times_out_returns_held)
     redlock_free(redlock);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(a_refusal_quotes_the_error_of_the_daemon)
+TEST(a_refusal_quotes_the_error_of_the_daemon)
 {
     struct stage stage;
     struct redlock_lock lock;
@@ -179,7 +174,6 @@ START_TEST(a_refusal_quotes_the_error_of_the_daemon)
     redlock_free(redlock);
     stage_close(&stage);
 }
-END_TEST
 
 /* --- the daemon --- */
 
@@ -190,7 +184,7 @@ static void count_line(void *context, const char *text)
         ++*count;
 }
 
-START_TEST(the_label_of_a_handle_is_shown_in_listings)
+TEST(the_label_of_a_handle_is_shown_in_listings)
 {
     struct stage stage;
     unsigned count = 0;
@@ -209,9 +203,8 @@ START_TEST(the_label_of_a_handle_is_shown_in_listings)
     redlock_free(redlock);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(a_new_url_applies_to_the_next_connection)
+TEST(a_new_url_applies_to_the_next_connection)
 {
     struct stage stage;
     char url[64];
@@ -232,9 +225,8 @@ START_TEST(a_new_url_applies_to_the_next_connection)
     redlock_free(redlock);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(the_place_in_the_queue_can_be_requested)
+TEST(the_place_in_the_queue_can_be_requested)
 {
     struct stage stage;
     uint64_t first;
@@ -255,9 +247,8 @@ START_TEST(the_place_in_the_queue_can_be_requested)
     redlock_free(redlock);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(pipelined_requests_are_each_answered_once)
+TEST(pipelined_requests_are_each_answered_once)
 {
     enum { REQUESTS = 500 };
     struct stage stage;
@@ -287,11 +278,10 @@ START_TEST(pipelined_requests_are_each_answered_once)
     redlock_free(redlock);
     stage_close(&stage);
 }
-END_TEST
 
 /* --- the connection --- */
 
-START_TEST(requests_in_flight_break_when_the_daemon_is_killed)
+TEST(requests_in_flight_break_when_the_daemon_is_killed)
 {
     struct stage stage;
     uint64_t id;
@@ -315,9 +305,8 @@ START_TEST(requests_in_flight_break_when_the_daemon_is_killed)
     redlock_free(redlock);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(a_daemon_restart_between_requests_goes_unnoticed)
+TEST(a_daemon_restart_between_requests_goes_unnoticed)
 {
     struct stage stage;
     struct redlock_event event;
@@ -334,9 +323,8 @@ START_TEST(a_daemon_restart_between_requests_goes_unnoticed)
     daemon_connect(&stage.daemon, &stage.client);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(the_first_request_checks_the_url)
+TEST(the_first_request_checks_the_url)
 {
     struct redlock *redlock = redlock_new("tcp://me:secret@127.0.0.1:7335");
     library_expect(redlock, redlock_ping(redlock), REDLOCK_INVALID);
@@ -365,9 +353,8 @@ START_TEST(the_first_request_checks_the_url)
     redlock_free(redlock);
     redlock_free(NULL);
 }
-END_TEST
 
-START_TEST(a_handle_over_the_client_limit_returns_limit)
+TEST(a_handle_over_the_client_limit_returns_limit)
 {
     struct stage stage;
     stage_open(&stage, __func__,
@@ -384,12 +371,11 @@ START_TEST(a_handle_over_the_client_limit_returns_limit)
     redlock_free(second);
     stage_close(&stage);
 }
-END_TEST
 
 /* --- timeouts --- */
 
 /* At loop index 0, the handle is connected and requests a HOLD; at 1, it is not connected yet. */
-START_TEST(a_stopped_daemon_costs_the_timeout_and_leaves_no_lock)
+TEST_LOOP(a_stopped_daemon_costs_the_timeout_and_leaves_no_lock, 0, 2)
 {
     struct stage stage;
     struct redlock_lock lock;
@@ -412,10 +398,9 @@ START_TEST(a_stopped_daemon_costs_the_timeout_and_leaves_no_lock)
     redlock_free(redlock);
     stage_close(&stage);
 }
-END_TEST
 
 /* The listener does not accept, and its backlog is full. */
-START_TEST(connecting_ends_after_the_connect_timeout)
+TEST(connecting_ends_after_the_connect_timeout)
 {
     enum { FULL = 4 };
     struct sockaddr_in where = {.sin_family = AF_INET};
@@ -442,11 +427,10 @@ START_TEST(connecting_ends_after_the_connect_timeout)
         close(fds[i]);
     close(listener);
 }
-END_TEST
 
 /* A LOCK without HOLD times out on a connection that also has a HOLD. The handle must not close
  * this connection, so it releases the lock when the late OK arrives. */
-START_TEST(a_late_grant_is_released_and_the_connection_kept)
+TEST(a_late_grant_is_released_and_the_connection_kept)
 {
     struct stage stage;
     struct redlock_lock lock;
@@ -471,9 +455,8 @@ START_TEST(a_late_grant_is_released_and_the_connection_kept)
     redlock_free(redlock);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(a_cancelled_request_leaves_the_queue)
+TEST(a_cancelled_request_leaves_the_queue)
 {
     struct stage stage;
     uint64_t id;
@@ -493,9 +476,8 @@ START_TEST(a_cancelled_request_leaves_the_queue)
     redlock_free(second);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(freeing_a_handle_releases_untaken_grants)
+TEST_LOOP(freeing_a_handle_releases_untaken_grants, 0, 3)
 {
     struct stage stage;
     stage_open(&stage, __func__, &three);
@@ -520,7 +502,6 @@ START_TEST(freeing_a_handle_releases_untaken_grants)
     stage_wait_no_keys(&stage);
     stage_close(&stage);
 }
-END_TEST
 
 /* --- threads --- */
 
@@ -555,7 +536,7 @@ static void *work(void *context)
     return NULL;
 }
 
-START_TEST(threads_with_separate_handles_exclude_each_other)
+TEST(threads_with_separate_handles_exclude_each_other)
 {
     struct stage stage;
     pthread_t threads[THREADS];
@@ -572,33 +553,4 @@ START_TEST(threads_with_separate_handles_exclude_each_other)
         ck_assert_int_eq(workers[i].failures, 0);
     }
     stage_close(&stage);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("libredlock");
-    TCase *cases = sandbox_case("libredlock");
-    tcase_add_test(cases, a_lock_is_acquired_extended_and_released);
-    tcase_add_test(cases, fences_rise);
-    tcase_add_test(cases, a_released_lock_goes_to_the_waiting_handle);
-    tcase_add_test(cases, a_long_waiter_gets_the_lock);
-    tcase_add_test(cases, a_wait_that_times_out_returns_held);
-    tcase_add_test(cases, a_refusal_quotes_the_error_of_the_daemon);
-    tcase_add_test(cases, the_label_of_a_handle_is_shown_in_listings);
-    tcase_add_test(cases, a_new_url_applies_to_the_next_connection);
-    tcase_add_test(cases, the_place_in_the_queue_can_be_requested);
-    tcase_add_test(cases, pipelined_requests_are_each_answered_once);
-    tcase_add_test(cases, requests_in_flight_break_when_the_daemon_is_killed);
-    tcase_add_test(cases, a_daemon_restart_between_requests_goes_unnoticed);
-    tcase_add_test(cases, the_first_request_checks_the_url);
-    tcase_add_test(cases, a_handle_over_the_client_limit_returns_limit);
-    tcase_add_loop_test(cases, a_stopped_daemon_costs_the_timeout_and_leaves_no_lock, 0, 2);
-    tcase_add_test(cases, connecting_ends_after_the_connect_timeout);
-    tcase_add_test(cases, a_late_grant_is_released_and_the_connection_kept);
-    tcase_add_test(cases, a_cancelled_request_leaves_the_queue);
-    tcase_add_loop_test(cases, freeing_a_handle_releases_untaken_grants, 0, 3);
-    tcase_add_test(cases, threads_with_separate_handles_exclude_each_other);
-    suite_add_tcase(suite, cases);
-    return suite;
 }

@@ -143,7 +143,7 @@ static struct redlock_event acquire(struct redlock *redlock, bool hold)
 /* "#1024 OK <40 digits> 10000 0 -\n" */
 enum { ANSWER_LEN = 6 + 3 + 41 + 6 + 2 + 2 };
 
-START_TEST(a_truncated_reply_is_not_a_grant)
+TEST(a_truncated_reply_is_not_a_grant)
 {
     open_stage(__func__);
     for (size_t at = 0; at <= ANSWER_LEN; at++) {
@@ -155,9 +155,8 @@ START_TEST(a_truncated_reply_is_not_a_grant)
     }
     close_stage();
 }
-END_TEST
 
-START_TEST(a_reply_in_pieces_is_a_grant)
+TEST(a_reply_in_pieces_is_a_grant)
 {
     open_stage(__func__);
     struct redlock *redlock = new_handle(PATIENT_MS);
@@ -168,10 +167,9 @@ START_TEST(a_reply_in_pieces_is_a_grant)
     redlock_free(redlock);
     close_stage();
 }
-END_TEST
 
 /* The deadline counts from the time before the request is sent, not from the reply. */
-START_TEST(a_delayed_reply_does_not_move_the_deadline)
+TEST(a_delayed_reply_does_not_move_the_deadline)
 {
     open_stage(__func__);
     struct redlock *redlock = new_handle(PATIENT_MS);
@@ -184,10 +182,9 @@ START_TEST(a_delayed_reply_does_not_move_the_deadline)
     redlock_free(redlock);
     close_stage();
 }
-END_TEST
 
 /* The server states a longer elapsed time than has passed on the client's clock. */
-START_TEST(an_elapsed_time_from_the_daemon_is_capped_by_the_clock)
+TEST(an_elapsed_time_from_the_daemon_is_capped_by_the_clock)
 {
     static const int64_t elapsed_ms[] = {100000, 999999999999999, 60000};
     open_stage(__func__);
@@ -202,9 +199,8 @@ START_TEST(an_elapsed_time_from_the_daemon_is_capped_by_the_clock)
     redlock_free(redlock);
     close_stage();
 }
-END_TEST
 
-START_TEST(a_grant_past_its_deadline_on_arrival_is_released)
+TEST(a_grant_past_its_deadline_on_arrival_is_released)
 {
     struct redlock_lock lock;
     char unlock[512] = "";
@@ -224,7 +220,6 @@ START_TEST(a_grant_past_its_deadline_on_arrival_is_released)
     redlock_free(redlock);
     close_stage();
 }
-END_TEST
 
 static const struct {
     const char *instead; /* reply to LOCK and EXTEND */
@@ -246,7 +241,7 @@ static const struct {
     {"ERR ttl-range no", REDLOCK_REFUSED},
 };
 
-START_TEST(each_reply_maps_to_its_status)
+TEST_ROWS(each_reply_maps_to_its_status, answers)
 {
     struct redlock_lock lock;
     open_stage(__func__);
@@ -262,9 +257,8 @@ START_TEST(each_reply_maps_to_its_status)
     redlock_free(redlock);
     close_stage();
 }
-END_TEST
 
-START_TEST(an_extension_of_another_token_is_rejected)
+TEST(an_extension_of_another_token_is_rejected)
 {
     open_stage(__func__);
     struct redlock *redlock = new_handle(PATIENT_MS);
@@ -280,9 +274,8 @@ START_TEST(an_extension_of_another_token_is_rejected)
     redlock_free(redlock);
     close_stage();
 }
-END_TEST
 
-START_TEST(a_server_that_never_answers_costs_the_timeout)
+TEST_LOOP(a_server_that_never_answers_costs_the_timeout, 0, 2)
 {
     static const struct hostile_plan plans[] = {{.kind = HOSTILE_SILENT}, {.kind = HOSTILE_FLOOD}};
     struct redlock_lock lock;
@@ -297,11 +290,10 @@ START_TEST(a_server_that_never_answers_costs_the_timeout)
     redlock_free(redlock);
     close_stage();
 }
-END_TEST
 
 /* A connection can be dead without an error, for example because a firewall has lost its state.
  * Only a new connection reaches the daemon. */
-START_TEST(an_abandoned_connection_is_replaced)
+TEST(an_abandoned_connection_is_replaced)
 {
     struct redlock_lock lock;
     struct redlock_event event;
@@ -323,7 +315,6 @@ START_TEST(an_abandoned_connection_is_replaced)
     redlock_free(redlock);
     close_stage();
 }
-END_TEST
 
 /* Consumes lines more slowly than they arrive, so that there is always input. */
 static void read_slowly(void *context, const char *text)
@@ -335,7 +326,7 @@ static void read_slowly(void *context, const char *text)
         continue;
 }
 
-START_TEST(a_listing_without_end_costs_the_timeout)
+TEST(a_listing_without_end_costs_the_timeout)
 {
     open_stage(__func__);
     struct redlock *redlock = new_handle(50);
@@ -344,9 +335,8 @@ START_TEST(a_listing_without_end_costs_the_timeout)
     redlock_free(redlock);
     close_stage();
 }
-END_TEST
 
-START_TEST(a_missing_socket_is_unreachable)
+TEST(a_missing_socket_is_unreachable)
 {
     struct redlock_lock lock;
     open_stage(__func__);
@@ -360,9 +350,8 @@ START_TEST(a_missing_socket_is_unreachable)
     redlock_free(redlock);
     close_stage();
 }
-END_TEST
 
-START_TEST(the_place_in_the_queue_is_read_from_the_listing)
+TEST(the_place_in_the_queue_is_read_from_the_listing)
 {
     uint64_t id;
     open_stage(__func__);
@@ -381,11 +370,10 @@ START_TEST(the_place_in_the_queue_is_read_from_the_listing)
     redlock_free(redlock);
     close_stage();
 }
-END_TEST
 
 /* --- losses --- */
 
-START_TEST(a_loss_is_reported_before_the_reply_that_follows_it)
+TEST(a_loss_is_reported_before_the_reply_that_follows_it)
 {
     uint64_t id;
     char lost[128];
@@ -409,11 +397,10 @@ START_TEST(a_loss_is_reported_before_the_reply_that_follows_it)
     redlock_free(redlock);
     close_stage();
 }
-END_TEST
 
 /* Closing the unix socket would release the lock, although its holder may still rely on it. The
  * library therefore keeps the socket open. */
-START_TEST(a_garbled_connection_with_a_hold_stays_open)
+TEST(a_garbled_connection_with_a_hold_stays_open)
 {
     struct redlock_lock lock;
     open_stage(__func__);
@@ -428,7 +415,6 @@ START_TEST(a_garbled_connection_with_a_hold_stays_open)
     redlock_free(redlock);
     close_stage();
 }
-END_TEST
 
 /* --- random faults --- */
 
@@ -544,7 +530,7 @@ static unsigned number_of(const char *name, unsigned otherwise)
     return text != NULL ? (unsigned)strtoul(text, NULL, 10) : otherwise;
 }
 
-START_TEST(a_hostile_server_cannot_fake_a_lock)
+TEST(a_hostile_server_cannot_fake_a_lock)
 {
     open_stage(__func__);
     unsigned first = number_of("HOSTILE_SEED", 1);
@@ -558,29 +544,4 @@ START_TEST(a_hostile_server_cannot_fake_a_lock)
         hostile_start(server, path);
     }
     close_stage();
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("libredlock_faults");
-    TCase *cases = sandbox_case("libredlock_faults");
-    tcase_add_test(cases, a_truncated_reply_is_not_a_grant);
-    tcase_add_test(cases, a_reply_in_pieces_is_a_grant);
-    tcase_add_test(cases, a_delayed_reply_does_not_move_the_deadline);
-    tcase_add_test(cases, an_elapsed_time_from_the_daemon_is_capped_by_the_clock);
-    tcase_add_test(cases, a_grant_past_its_deadline_on_arrival_is_released);
-    tcase_add_loop_test(cases, each_reply_maps_to_its_status, 0,
-                        sizeof(answers) / sizeof(answers[0]));
-    tcase_add_test(cases, an_extension_of_another_token_is_rejected);
-    tcase_add_loop_test(cases, a_server_that_never_answers_costs_the_timeout, 0, 2);
-    tcase_add_test(cases, an_abandoned_connection_is_replaced);
-    tcase_add_test(cases, a_listing_without_end_costs_the_timeout);
-    tcase_add_test(cases, a_missing_socket_is_unreachable);
-    tcase_add_test(cases, the_place_in_the_queue_is_read_from_the_listing);
-    tcase_add_test(cases, a_loss_is_reported_before_the_reply_that_follows_it);
-    tcase_add_test(cases, a_garbled_connection_with_a_hold_stays_open);
-    tcase_add_test(cases, a_hostile_server_cannot_fake_a_lock);
-    suite_add_tcase(suite, cases);
-    return suite;
 }

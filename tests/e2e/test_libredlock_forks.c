@@ -42,7 +42,7 @@ static bool ended_well(pid_t child)
 
 /* Depending on the loop index, the first child is made by fork() (0), by fork() on an old kernel
  * (1), or by a bare clone() (2). */
-START_TEST(a_child_leaves_the_connection_to_its_parent)
+TEST_LOOP(a_child_leaves_the_connection_to_its_parent, 0, 3)
 {
     struct stage stage;
     kernel_is_old = _i == 1;
@@ -71,9 +71,8 @@ START_TEST(a_child_leaves_the_connection_to_its_parent)
     stage_wait_no_keys(&stage);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(a_child_can_take_over_the_connection)
+TEST_LOOP(a_child_can_take_over_the_connection, 0, 2)
 {
     struct stage stage;
     kernel_is_old = _i == 1;
@@ -91,12 +90,11 @@ START_TEST(a_child_can_take_over_the_connection)
     redlock_free(redlock);
     stage_close(&stage);
 }
-END_TEST
 
 /* The library reads the grant before the fork. After the fork, the parent takes the event with the
  * grant. At loop index 1, the child also takes the events of its copy of the handle, and must not
  * get the grant. */
-START_TEST(a_child_does_not_release_the_grants_of_its_parent)
+TEST_LOOP(a_child_does_not_release_the_grants_of_its_parent, 0, 2)
 {
     struct stage stage;
     struct redlock_event event;
@@ -123,7 +121,6 @@ START_TEST(a_child_does_not_release_the_grants_of_its_parent)
     redlock_free(redlock);
     stage_close(&stage);
 }
-END_TEST
 
 /* --- in a PID namespace --- */
 
@@ -156,7 +153,7 @@ static enum failure hold_as_pid_1(const struct daemon *daemon)
     return NONE;
 }
 
-START_TEST(a_child_with_its_parents_pid_leaves_the_connection_alone)
+TEST_LOOP(a_child_with_its_parents_pid_leaves_the_connection_alone, 0, 2)
 {
     struct stage stage;
     int status;
@@ -177,17 +174,4 @@ START_TEST(a_child_with_its_parents_pid_leaves_the_connection_alone)
     ck_assert_int_eq(WEXITSTATUS(status), NONE);
     stage_wait_no_keys(&stage);
     stage_close(&stage);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("libredlock_forks");
-    TCase *cases = sandbox_case("libredlock_forks");
-    tcase_add_loop_test(cases, a_child_leaves_the_connection_to_its_parent, 0, 3);
-    tcase_add_loop_test(cases, a_child_can_take_over_the_connection, 0, 2);
-    tcase_add_loop_test(cases, a_child_does_not_release_the_grants_of_its_parent, 0, 2);
-    tcase_add_loop_test(cases, a_child_with_its_parents_pid_leaves_the_connection_alone, 0, 2);
-    suite_add_tcase(suite, cases);
-    return suite;
 }

@@ -33,7 +33,7 @@ void *reallocarray(void *block, size_t count, size_t size)
     return no_memory ? NULL : realloc(block, count * size);
 }
 
-START_TEST(a_hold_lives_as_long_as_its_handle)
+TEST(a_hold_lives_as_long_as_its_handle)
 {
     struct stage stage;
     struct redlock_event event;
@@ -50,9 +50,8 @@ START_TEST(a_hold_lives_as_long_as_its_handle)
     stage_wait_no_keys(&stage);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(a_lingering_hold_is_released_by_its_handle)
+TEST(a_lingering_hold_is_released_by_its_handle)
 {
     struct stage stage;
     stage_open(&stage, __func__, &three_quick);
@@ -62,11 +61,10 @@ START_TEST(a_lingering_hold_is_released_by_its_handle)
     stage_wait_no_keys(&stage);
     stage_close(&stage);
 }
-END_TEST
 
 /* When the process is killed, the kernel closes its unix socket, which is a clean end of the
  * connection. A HOLD with LINGER must outlive even a clean end. */
-START_TEST(a_lingering_hold_outlives_a_killed_process_until_its_deadline)
+TEST(a_lingering_hold_outlives_a_killed_process_until_its_deadline)
 {
     struct stage stage;
     int pipe_fds[2];
@@ -92,11 +90,10 @@ START_TEST(a_lingering_hold_outlives_a_killed_process_until_its_deadline)
     close(pipe_fds[1]);
     stage_close(&stage);
 }
-END_TEST
 
 /* Closing a TCP socket with unread bytes resets the connection, and after a reset a HOLD lives
  * until its deadline. The handle must therefore read the warnings before it closes the socket. */
-START_TEST(a_hold_with_unread_warnings_is_freed_with_its_handle)
+TEST(a_hold_with_unread_warnings_is_freed_with_its_handle)
 {
     struct stage stage;
     stage_open(&stage, __func__, &three_tcp);
@@ -111,9 +108,8 @@ START_TEST(a_hold_with_unread_warnings_is_freed_with_its_handle)
     stage_wait_no_keys(&stage);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(a_lost_hold_is_reported_once)
+TEST(a_lost_hold_is_reported_once)
 {
     struct stage stage;
     uint64_t id;
@@ -135,11 +131,10 @@ START_TEST(a_lost_hold_is_reported_once)
     redlock_free(redlock);
     stage_close(&stage);
 }
-END_TEST
 
 /* The daemon is stopped until a request has timed out, and the program abandons the connection: a
  * unix socket at loop index 0, TCP at 1. The program still relies on the deadline of its lock. */
-START_TEST(a_hold_on_an_abandoned_connection_lives_until_its_deadline)
+TEST_LOOP(a_hold_on_an_abandoned_connection_lives_until_its_deadline, 0, 2)
 {
     struct stage stage;
     struct redlock_event event;
@@ -173,11 +168,10 @@ START_TEST(a_hold_on_an_abandoned_connection_lives_until_its_deadline)
     client_expect_match(&stage.client, _i == 0 ? "FREE" : "HELD .*", "STATUS b");
     stage_close(&stage);
 }
-END_TEST
 
 /* Closing the unix socket would be a clean end, which releases the lock. The library must not close
  * the socket, even if it has no memory to remember it. */
-START_TEST(a_connection_is_abandoned_without_memory)
+TEST(a_connection_is_abandoned_without_memory)
 {
     struct stage stage;
     stage_open(&stage, __func__, &three);
@@ -194,11 +188,10 @@ START_TEST(a_connection_is_abandoned_without_memory)
     stage_wait_no_keys(&stage);
     stage_close(&stage);
 }
-END_TEST
 
 /* Each restart of the daemon ends the connection that was abandoned before the restart. The handle
  * must then close its socket of this connection. */
-START_TEST(abandoned_connections_that_ended_use_no_descriptors)
+TEST(abandoned_connections_that_ended_use_no_descriptors)
 {
     enum { ROUNDS = 3 };
     static const char *const names[ROUNDS] = {"a", "b", "c"};
@@ -221,9 +214,8 @@ START_TEST(abandoned_connections_that_ended_use_no_descriptors)
     redlock_free(redlock);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(a_hold_released_by_another_handle_is_lost)
+TEST(a_hold_released_by_another_handle_is_lost)
 {
     struct stage stage;
     stage_open(&stage, __func__, &three_quick);
@@ -238,22 +230,4 @@ START_TEST(a_hold_released_by_another_handle_is_lost)
     redlock_free(redlock);
     redlock_free(other);
     stage_close(&stage);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("libredlock_holds");
-    TCase *cases = sandbox_case("libredlock_holds");
-    tcase_add_test(cases, a_hold_lives_as_long_as_its_handle);
-    tcase_add_test(cases, a_lingering_hold_is_released_by_its_handle);
-    tcase_add_test(cases, a_lingering_hold_outlives_a_killed_process_until_its_deadline);
-    tcase_add_test(cases, a_hold_with_unread_warnings_is_freed_with_its_handle);
-    tcase_add_test(cases, a_lost_hold_is_reported_once);
-    tcase_add_loop_test(cases, a_hold_on_an_abandoned_connection_lives_until_its_deadline, 0, 2);
-    tcase_add_test(cases, a_connection_is_abandoned_without_memory);
-    tcase_add_test(cases, abandoned_connections_that_ended_use_no_descriptors);
-    tcase_add_test(cases, a_hold_released_by_another_handle_is_lost);
-    suite_add_tcase(suite, cases);
-    return suite;
 }

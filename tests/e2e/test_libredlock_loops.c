@@ -106,7 +106,7 @@ static void program_end(struct program *program)
 /* The program uses libevent (loop index 0) or epoll (1). The socket of the new connection gets the
  * descriptor number of the old socket, so a program that had registered the old socket with epoll
  * would not notice that it has to register the new one. */
-START_TEST(a_grant_after_a_reconnect_wakes_the_loop)
+TEST_LOOP(a_grant_after_a_reconnect_wakes_the_loop, 0, 2)
 {
     struct stage stage;
     struct program program;
@@ -129,9 +129,8 @@ START_TEST(a_grant_after_a_reconnect_wakes_the_loop)
     redlock_free(redlock);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(the_descriptor_outlives_connections)
+TEST(the_descriptor_outlives_connections)
 {
     struct stage stage;
     struct program program;
@@ -159,11 +158,10 @@ START_TEST(the_descriptor_outlives_connections)
     redlock_free(redlock);
     stage_close(&stage);
 }
-END_TEST
 
 /* The requests do not all fit into the socket. The library sends the remaining ones when there is
  * room. */
-START_TEST(pending_output_wakes_the_loop)
+TEST(pending_output_wakes_the_loop)
 {
     enum { REQUESTS = 1000 };
     struct stage stage;
@@ -190,7 +188,6 @@ START_TEST(pending_output_wakes_the_loop)
     redlock_free(redlock);
     stage_close(&stage);
 }
-END_TEST
 
 /* --- a hostile server --- */
 
@@ -220,7 +217,7 @@ static void close_hostile(struct redlock *redlock)
     sandbox_close(&sandbox);
 }
 
-START_TEST(an_event_read_by_a_blocking_call_wakes_the_loop)
+TEST(an_event_read_by_a_blocking_call_wakes_the_loop)
 {
     struct redlock_event event;
     char lost[128];
@@ -238,9 +235,8 @@ START_TEST(an_event_read_by_a_blocking_call_wakes_the_loop)
     ck_assert(!is_readable(fd, 0));
     close_hostile(redlock);
 }
-END_TEST
 
-START_TEST(a_request_that_times_out_wakes_the_loop)
+TEST(a_request_that_times_out_wakes_the_loop)
 {
     struct redlock_event event;
     uint64_t id;
@@ -260,7 +256,6 @@ START_TEST(a_request_that_times_out_wakes_the_loop)
     }
     close_hostile(redlock);
 }
-END_TEST
 
 /* --- fork --- */
 
@@ -278,7 +273,7 @@ static bool child_is_fine(struct redlock *redlock, int fd)
     return fine;
 }
 
-START_TEST(a_forked_child_has_its_own_descriptor)
+TEST(a_forked_child_has_its_own_descriptor)
 {
     struct stage stage;
     uint64_t id;
@@ -298,19 +293,4 @@ START_TEST(a_forked_child_has_its_own_descriptor)
     ck_assert(!is_readable(fd, 0));
     redlock_free(redlock);
     stage_close(&stage);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("libredlock_loops");
-    TCase *cases = sandbox_case("libredlock_loops");
-    tcase_add_loop_test(cases, a_grant_after_a_reconnect_wakes_the_loop, 0, 2);
-    tcase_add_test(cases, the_descriptor_outlives_connections);
-    tcase_add_test(cases, pending_output_wakes_the_loop);
-    tcase_add_test(cases, an_event_read_by_a_blocking_call_wakes_the_loop);
-    tcase_add_test(cases, a_request_that_times_out_wakes_the_loop);
-    tcase_add_test(cases, a_forked_child_has_its_own_descriptor);
-    suite_add_tcase(suite, cases);
-    return suite;
 }

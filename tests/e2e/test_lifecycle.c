@@ -32,19 +32,17 @@ static void stop_by_signal(const char *test, int signal_number)
     stage_close(&stage);
 }
 
-START_TEST(sigterm_stops_the_daemon_cleanly)
+TEST(sigterm_stops_the_daemon_cleanly)
 {
     stop_by_signal(__func__, SIGTERM);
 }
-END_TEST
 
-START_TEST(sigint_stops_the_daemon_cleanly)
+TEST(sigint_stops_the_daemon_cleanly)
 {
     stop_by_signal(__func__, SIGINT);
 }
-END_TEST
 
-START_TEST(user_signals_do_not_stop_the_daemon)
+TEST(user_signals_do_not_stop_the_daemon)
 {
     static const int signal_numbers[] = {SIGUSR1, SIGUSR2};
     struct stage stage;
@@ -55,9 +53,8 @@ START_TEST(user_signals_do_not_stop_the_daemon)
     }
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(the_daemon_stops_cleanly_without_masters)
+TEST(the_daemon_stops_cleanly_without_masters)
 {
     struct stage stage;
     stage_open(&stage, __func__, &three);
@@ -66,9 +63,8 @@ START_TEST(the_daemon_stops_cleanly_without_masters)
     daemon_stop(&stage.daemon);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(a_request_in_flight_is_answered_before_the_daemon_stops)
+TEST(a_request_in_flight_is_answered_before_the_daemon_stops)
 {
     struct stage stage;
     struct client client;
@@ -87,10 +83,9 @@ START_TEST(a_request_in_flight_is_answered_before_the_daemon_stops)
     stage_wait_no_keys(&stage);
     stage_close(&stage);
 }
-END_TEST
 
 /* The node_timeout is longer than the time limit of a shutdown. */
-START_TEST(a_request_that_outlasts_the_shutdown_is_answered_and_undone)
+TEST(a_request_that_outlasts_the_shutdown_is_answered_and_undone)
 {
     const struct stage_plan plan = {.masters = 5, .daemon = {.node_timeout_ms = 8000}};
     struct stage stage;
@@ -109,9 +104,8 @@ START_TEST(a_request_that_outlasts_the_shutdown_is_answered_and_undone)
     stage_wait_no_keys(&stage);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(requests_during_the_shutdown_are_refused)
+TEST(requests_during_the_shutdown_are_refused)
 {
     struct stage stage;
     struct client client;
@@ -131,11 +125,10 @@ START_TEST(requests_during_the_shutdown_are_refused)
     daemon_check_end(&stage.daemon);
     stage_close(&stage);
 }
-END_TEST
 
 /* --- restarts --- */
 
-START_TEST(lock_survives_the_daemon)
+TEST(lock_survives_the_daemon)
 {
     struct stage stage;
     stage_open(&stage, __func__, &three);
@@ -151,9 +144,8 @@ START_TEST(lock_survives_the_daemon)
     client_expect(&stage.client, "OK", "UNLOCK a %s", grant.token);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(a_killed_daemon_starts_again_on_its_socket)
+TEST(a_killed_daemon_starts_again_on_its_socket)
 {
     struct stage stage;
     stage_open(&stage, __func__, &three);
@@ -167,9 +159,8 @@ START_TEST(a_killed_daemon_starts_again_on_its_socket)
     client_expect(&stage.client, "OK", "UNLOCK a %s", grant.token);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(the_daemon_starts_before_its_masters)
+TEST(the_daemon_starts_before_its_masters)
 {
     struct stage stage;
     stage_open_masters(&stage, __func__, &(struct stage_plan){.masters = 3});
@@ -187,14 +178,13 @@ START_TEST(the_daemon_starts_before_its_masters)
     client_lock(&stage.client, "a", "1s");
     stage_close(&stage);
 }
-END_TEST
 
 /* --- the log --- */
 
 /* The shipped systemd unit does not restart a daemon that exits with this status, because an
  * invalid configuration does not become valid by itself. It does restart the daemon after other
  * errors, such as an address in use, which can become free. */
-START_TEST(an_invalid_configuration_has_its_own_exit_status)
+TEST(an_invalid_configuration_has_its_own_exit_status)
 {
     enum { WRONG_CONFIGURATION = 78 };
     struct stage stage;
@@ -208,9 +198,8 @@ START_TEST(an_invalid_configuration_has_its_own_exit_status)
     ck_assert_int_eq(daemon_refuses(&stage.daemon), WRONG_CONFIGURATION);
     stage_close_masters(&stage);
 }
-END_TEST
 
-START_TEST(no_token_is_in_the_log)
+TEST(no_token_is_in_the_log)
 {
     struct stage stage;
     stage_open(&stage, __func__, &slow_requests);
@@ -225,7 +214,6 @@ START_TEST(no_token_is_in_the_log)
     ck_assert_uint_eq(daemon_count_log(&stage.daemon, grant.token), 0);
     stage_close(&stage);
 }
-END_TEST
 
 /* Fails unless the line is one JSON object with the fields that every event has. JSON is a subset
  * of YAML, so libyaml can parse it, as a mapping. */
@@ -247,7 +235,7 @@ static void check_json(const char *line)
     yaml_parser_delete(&parser);
 }
 
-START_TEST(the_json_log_has_one_object_per_line)
+TEST(the_json_log_has_one_object_per_line)
 {
     const struct stage_plan plan = {.masters = 3,
                                     .daemon = {.yaml = "log: {level: debug, format: json}\n"}};
@@ -269,9 +257,8 @@ START_TEST(the_json_log_has_one_object_per_line)
     free(log);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(the_log_level_suppresses_lower_levels)
+TEST(the_log_level_suppresses_lower_levels)
 {
     const struct stage_plan plan = {.masters = 3, .daemon = {.yaml = "log: {level: warning}\n"}};
     struct stage stage;
@@ -283,9 +270,8 @@ START_TEST(the_log_level_suppresses_lower_levels)
     ck_assert_uint_eq(daemon_count_log(&stage.daemon, " debug "), 0);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(a_lost_master_is_logged_when_its_state_changes_not_per_request)
+TEST(a_lost_master_is_logged_when_its_state_changes_not_per_request)
 {
     const struct stage_plan plan = {.masters = 3, .daemon = {.yaml = "log: {level: info}\n"}};
     struct stage stage;
@@ -304,28 +290,4 @@ START_TEST(a_lost_master_is_logged_when_its_state_changes_not_per_request)
     stage_wait_nodes(&stage, "state=up", 3);
     ck_assert_uint_eq(daemon_count_log(&stage.daemon, " node_up node=c"), ups + 1);
     stage_close(&stage);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("lifecycle");
-    TCase *tests = sandbox_case("lifecycle");
-    tcase_add_test(tests, sigterm_stops_the_daemon_cleanly);
-    tcase_add_test(tests, sigint_stops_the_daemon_cleanly);
-    tcase_add_test(tests, user_signals_do_not_stop_the_daemon);
-    tcase_add_test(tests, the_daemon_stops_cleanly_without_masters);
-    tcase_add_test(tests, a_request_in_flight_is_answered_before_the_daemon_stops);
-    tcase_add_test(tests, a_request_that_outlasts_the_shutdown_is_answered_and_undone);
-    tcase_add_test(tests, requests_during_the_shutdown_are_refused);
-    tcase_add_test(tests, lock_survives_the_daemon);
-    tcase_add_test(tests, a_killed_daemon_starts_again_on_its_socket);
-    tcase_add_test(tests, the_daemon_starts_before_its_masters);
-    tcase_add_test(tests, an_invalid_configuration_has_its_own_exit_status);
-    tcase_add_test(tests, no_token_is_in_the_log);
-    tcase_add_test(tests, the_json_log_has_one_object_per_line);
-    tcase_add_test(tests, the_log_level_suppresses_lower_levels);
-    tcase_add_test(tests, a_lost_master_is_logged_when_its_state_changes_not_per_request);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -61,7 +61,7 @@ static const struct wrong wrong[] = {
     {"EXTEND a " TOKEN " 2h", "ERR ttl-range .*"},
 };
 
-START_TEST(a_connection_survives_each_error)
+TEST(a_connection_survives_each_error)
 {
     struct stage stage;
     stage_open(&stage, __func__, &three);
@@ -72,9 +72,8 @@ START_TEST(a_connection_survives_each_error)
     ck_assert_int_eq(masters_keys(stage.masters, 3), 0);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(an_error_has_the_tag_of_its_request)
+TEST(an_error_has_the_tag_of_its_request)
 {
     struct stage stage;
     stage_open(&stage, __func__, &three);
@@ -83,9 +82,8 @@ START_TEST(an_error_has_the_tag_of_its_request)
     client_expect_match(&stage.client, "#t1 ERR bad-byte .*", "#t1 PING \x01");
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(resource_of_257_bytes_is_refused)
+TEST(resource_of_257_bytes_is_refused)
 {
     struct stage stage;
     char resource[258];
@@ -96,9 +94,8 @@ START_TEST(resource_of_257_bytes_is_refused)
     client_lock(&stage.client, resource + 1, "10s");
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(nul_byte_is_refused)
+TEST(nul_byte_is_refused)
 {
     struct stage stage;
     stage_open(&stage, __func__, &three);
@@ -107,7 +104,6 @@ START_TEST(nul_byte_is_refused)
     client_expect(&stage.client, "PONG", "PING");
     stage_close(&stage);
 }
-END_TEST
 
 /* --- long lines --- */
 
@@ -124,7 +120,7 @@ static void send_long_line(struct client *client, size_t len)
     free(line);
 }
 
-START_TEST(line_of_2048_bytes_is_read)
+TEST(line_of_2048_bytes_is_read)
 {
     struct stage stage;
     stage_open(&stage, __func__, &three);
@@ -132,9 +128,8 @@ START_TEST(line_of_2048_bytes_is_read)
     client_read_match(&stage.client, "OK");
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(line_of_2049_bytes_is_too_long)
+TEST(line_of_2049_bytes_is_too_long)
 {
     struct stage stage;
     stage_open(&stage, __func__, &three);
@@ -143,9 +138,8 @@ START_TEST(line_of_2049_bytes_is_too_long)
     client_expect(&stage.client, "PONG", "PING");
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(a_line_of_a_megabyte_is_one_error)
+TEST(a_line_of_a_megabyte_is_one_error)
 {
     struct stage stage;
     stage_open(&stage, __func__, &three);
@@ -154,11 +148,10 @@ START_TEST(a_line_of_a_megabyte_is_one_error)
     client_expect(&stage.client, "PONG", "PING");
     stage_close(&stage);
 }
-END_TEST
 
 /* The daemon discards a long line in parts. The test puts the line end at every position near the
  * end of a part. */
-START_TEST(the_line_after_a_long_one_is_complete)
+TEST(the_line_after_a_long_one_is_complete)
 {
     struct stage stage;
     stage_open(&stage, __func__, &three);
@@ -170,11 +163,10 @@ START_TEST(the_line_after_a_long_one_is_complete)
     }
     stage_close(&stage);
 }
-END_TEST
 
 /* --- line ends and segmentation --- */
 
-START_TEST(cr_before_lf_is_dropped)
+TEST(cr_before_lf_is_dropped)
 {
     struct stage stage;
     stage_open(&stage, __func__, &three);
@@ -184,18 +176,16 @@ START_TEST(cr_before_lf_is_dropped)
     client_read_match(&stage.client, "PONG");
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(cr_elsewhere_is_a_bad_byte)
+TEST(cr_elsewhere_is_a_bad_byte)
 {
     struct stage stage;
     stage_open(&stage, __func__, &three);
     client_expect_match(&stage.client, "ERR bad-byte .*", "PING\rPING");
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(empty_lines_are_ignored)
+TEST(empty_lines_are_ignored)
 {
     struct stage stage;
     stage_open(&stage, __func__, &three);
@@ -204,9 +194,8 @@ START_TEST(empty_lines_are_ignored)
     client_expect_match(&stage.client, "VERSION .*", "VERSION");
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(spacing_and_the_case_of_verbs_do_not_matter)
+TEST(spacing_and_the_case_of_verbs_do_not_matter)
 {
     struct stage stage;
     stage_open(&stage, __func__, &three);
@@ -216,10 +205,9 @@ START_TEST(spacing_and_the_case_of_verbs_do_not_matter)
     client_expect(&stage.client, "FREE", "STATUS A");
     stage_close(&stage);
 }
-END_TEST
 
 /* The PONG of another connection shows that the daemon has read the first part. */
-START_TEST(a_request_can_be_split_at_every_byte)
+TEST(a_request_can_be_split_at_every_byte)
 {
     struct stage stage;
     struct client other;
@@ -235,9 +223,8 @@ START_TEST(a_request_can_be_split_at_every_byte)
     client_close(&other);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(a_request_can_arrive_byte_by_byte)
+TEST(a_request_can_arrive_byte_by_byte)
 {
     struct stage stage;
     struct client other;
@@ -252,27 +239,4 @@ START_TEST(a_request_can_arrive_byte_by_byte)
     client_read_match(&stage.client, "OK [0-9a-f]{40} [0-9]+ [0-9]+ -");
     client_close(&other);
     stage_close(&stage);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("lines");
-    TCase *tests = sandbox_case("lines");
-    tcase_add_test(tests, a_connection_survives_each_error);
-    tcase_add_test(tests, an_error_has_the_tag_of_its_request);
-    tcase_add_test(tests, resource_of_257_bytes_is_refused);
-    tcase_add_test(tests, nul_byte_is_refused);
-    tcase_add_test(tests, line_of_2048_bytes_is_read);
-    tcase_add_test(tests, line_of_2049_bytes_is_too_long);
-    tcase_add_test(tests, a_line_of_a_megabyte_is_one_error);
-    tcase_add_test(tests, the_line_after_a_long_one_is_complete);
-    tcase_add_test(tests, cr_before_lf_is_dropped);
-    tcase_add_test(tests, cr_elsewhere_is_a_bad_byte);
-    tcase_add_test(tests, empty_lines_are_ignored);
-    tcase_add_test(tests, spacing_and_the_case_of_verbs_do_not_matter);
-    tcase_add_test(tests, a_request_can_be_split_at_every_byte);
-    tcase_add_test(tests, a_request_can_arrive_byte_by_byte);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

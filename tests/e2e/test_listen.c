@@ -34,23 +34,21 @@ static struct stat stat_of(const char *path)
 
 /* --- unix sockets --- */
 
-START_TEST(a_unix_socket_is_for_owner_and_group_by_default)
+TEST(a_unix_socket_is_for_owner_and_group_by_default)
 {
     struct stage stage;
     stage_open(&stage, __func__, &three);
     ck_assert_uint_eq(stat_of(stage.daemon.socket).st_mode & 07777, 0660);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(a_unix_socket_has_the_configured_mode)
+TEST(a_unix_socket_has_the_configured_mode)
 {
     struct stage stage;
     open_listening(&stage, __func__, ", mode: \"0600\"");
     ck_assert_uint_eq(stat_of(stage.daemon.socket).st_mode & 07777, 0600);
     stage_close(&stage);
 }
-END_TEST
 
 /* Returns a group that this process can assign to files, if possible not the process's own. */
 static gid_t other_group(void)
@@ -63,7 +61,7 @@ static gid_t other_group(void)
     return geteuid() == 0 ? getegid() + 1 : getegid();
 }
 
-START_TEST(a_unix_socket_has_the_configured_group)
+TEST(a_unix_socket_has_the_configured_group)
 {
     struct stage stage;
     char fields[64];
@@ -73,9 +71,8 @@ START_TEST(a_unix_socket_has_the_configured_group)
     ck_assert_uint_eq(stat_of(stage.daemon.socket).st_gid, group);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(the_group_of_a_unix_socket_can_be_a_name)
+TEST(the_group_of_a_unix_socket_can_be_a_name)
 {
     struct stage stage;
     char fields[128];
@@ -89,7 +86,6 @@ START_TEST(the_group_of_a_unix_socket_can_be_a_name)
     ck_assert_uint_eq(stat_of(stage.daemon.socket).st_gid, getegid());
     stage_close(&stage);
 }
-END_TEST
 
 /* Leaves a socket file without a listener, as a killed daemon does. */
 static void leave_socket(const char *path)
@@ -103,7 +99,7 @@ static void leave_socket(const char *path)
     ck_assert(sandbox_exists(path));
 }
 
-START_TEST(stale_unix_socket_is_replaced)
+TEST(stale_unix_socket_is_replaced)
 {
     struct stage stage;
     stage_open_masters(&stage, __func__, &three);
@@ -115,10 +111,9 @@ START_TEST(stale_unix_socket_is_replaced)
     daemon_connect(&stage.daemon, &stage.client);
     stage_close(&stage);
 }
-END_TEST
 
 /* Another daemon has removed the file and created it again, so this daemon must not remove it. */
-START_TEST(a_unix_socket_of_another_daemon_is_not_removed)
+TEST(a_unix_socket_of_another_daemon_is_not_removed)
 {
     struct stage stage;
     stage_open(&stage, __func__, &three);
@@ -130,9 +125,8 @@ START_TEST(a_unix_socket_of_another_daemon_is_not_removed)
     unlink(stage.daemon.socket);
     stage_close_masters(&stage);
 }
-END_TEST
 
-START_TEST(a_live_unix_socket_is_not_taken_over)
+TEST(a_live_unix_socket_is_not_taken_over)
 {
     struct stage stage;
     struct client client;
@@ -146,7 +140,6 @@ START_TEST(a_live_unix_socket_is_not_taken_over)
     client_close(&client);
     stage_close(&stage);
 }
-END_TEST
 
 /* Opens a listener that does not accept connections, and fills its backlog. */
 static void fill_backlog(const char *path, int fds[3])
@@ -164,7 +157,7 @@ static void fill_backlog(const char *path, int fds[3])
     ck_assert_int_eq(errno, EAGAIN);
 }
 
-START_TEST(a_unix_socket_with_a_full_backlog_does_not_block_the_start)
+TEST(a_unix_socket_with_a_full_backlog_does_not_block_the_start)
 {
     struct stage stage;
     int fds[3];
@@ -179,9 +172,8 @@ START_TEST(a_unix_socket_with_a_full_backlog_does_not_block_the_start)
         close(fds[i]);
     stage_close_masters(&stage);
 }
-END_TEST
 
-START_TEST(a_file_that_is_not_a_socket_is_not_removed)
+TEST(a_file_that_is_not_a_socket_is_not_removed)
 {
     struct stage stage;
     stage_open_masters(&stage, __func__, &three);
@@ -192,11 +184,10 @@ START_TEST(a_file_that_is_not_a_socket_is_not_removed)
     ck_assert_int_eq(stat_of(stage.daemon.socket).st_size, 8);
     stage_close_masters(&stage);
 }
-END_TEST
 
 /* --- TCP --- */
 
-START_TEST(ipv4_is_served)
+TEST(ipv4_is_served)
 {
     struct stage stage;
     struct client client;
@@ -213,9 +204,8 @@ START_TEST(ipv4_is_served)
     client_close(&client);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(ipv6_is_served)
+TEST(ipv6_is_served)
 {
     int fd = port_listen(AF_INET6, 0);
     if (fd < 0) {
@@ -235,9 +225,8 @@ START_TEST(ipv6_is_served)
     client_close(&client);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(a_port_in_use_is_reported)
+TEST(a_port_in_use_is_reported)
 {
     struct stage stage;
     char address[64];
@@ -255,7 +244,6 @@ START_TEST(a_port_in_use_is_reported)
     close(fd);
     stage_close_masters(&stage);
 }
-END_TEST
 
 /* --- two entries for one address --- */
 
@@ -280,7 +268,7 @@ static void expect_duplicate_refused(struct daemon *daemon, const char *url, con
     ck_assert(!sandbox_exists(daemon->socket));
 }
 
-START_TEST(two_entries_for_one_address_are_reported)
+TEST(two_entries_for_one_address_are_reported)
 {
     struct stage stage;
     char url[2 * SANDBOX_FILE];
@@ -300,26 +288,4 @@ START_TEST(two_entries_for_one_address_are_reported)
              stage.daemon.port);
     expect_duplicate_refused(&stage.daemon, url, why);
     stage_close_masters(&stage);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("listen");
-    TCase *tests = sandbox_case("listeners");
-    tcase_add_test(tests, a_unix_socket_is_for_owner_and_group_by_default);
-    tcase_add_test(tests, a_unix_socket_has_the_configured_mode);
-    tcase_add_test(tests, a_unix_socket_has_the_configured_group);
-    tcase_add_test(tests, the_group_of_a_unix_socket_can_be_a_name);
-    tcase_add_test(tests, stale_unix_socket_is_replaced);
-    tcase_add_test(tests, a_unix_socket_of_another_daemon_is_not_removed);
-    tcase_add_test(tests, a_live_unix_socket_is_not_taken_over);
-    tcase_add_test(tests, a_unix_socket_with_a_full_backlog_does_not_block_the_start);
-    tcase_add_test(tests, a_file_that_is_not_a_socket_is_not_removed);
-    tcase_add_test(tests, ipv4_is_served);
-    tcase_add_test(tests, ipv6_is_served);
-    tcase_add_test(tests, a_port_in_use_is_reported);
-    tcase_add_test(tests, two_entries_for_one_address_are_reported);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -28,7 +28,7 @@ static long read_hint(const struct client *client)
 
 /* --- LOCK --- */
 
-START_TEST(lock_sets_the_canonical_key_on_every_master)
+TEST(lock_sets_the_canonical_key_on_every_master)
 {
     struct stage stage;
     stage_open(&stage, __func__, &five);
@@ -43,9 +43,8 @@ START_TEST(lock_sets_the_canonical_key_on_every_master)
     }
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(the_validity_of_a_lock_is_less_than_its_ttl)
+TEST(the_validity_of_a_lock_is_less_than_its_ttl)
 {
     struct stage stage;
     stage_open(&stage, __func__, &five);
@@ -55,9 +54,8 @@ START_TEST(the_validity_of_a_lock_is_less_than_its_ttl)
     ck_assert_int_le(grant.elapsed_ms + grant.validity_ms, 10000 - 100 - 10);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(lock_on_a_held_resource_is_refused_with_a_hint)
+TEST(lock_on_a_held_resource_is_refused_with_a_hint)
 {
     struct stage stage;
     struct client other;
@@ -70,9 +68,8 @@ START_TEST(lock_on_a_held_resource_is_refused_with_a_hint)
     client_close(&other);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(a_lock_is_granted_again_after_its_release)
+TEST(a_lock_is_granted_again_after_its_release)
 {
     struct stage stage;
     stage_open(&stage, __func__, &five);
@@ -82,9 +79,8 @@ START_TEST(a_lock_is_granted_again_after_its_release)
     ck_assert_str_ne(first.token, second.token);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(a_lock_is_granted_again_after_its_ttl)
+TEST(a_lock_is_granted_again_after_its_ttl)
 {
     struct stage stage;
     stage_open(&stage, __func__, &five);
@@ -94,9 +90,8 @@ START_TEST(a_lock_is_granted_again_after_its_ttl)
     ck_assert_str_ne(first.token, second.token);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(locks_of_other_resources_are_independent)
+TEST(locks_of_other_resources_are_independent)
 {
     struct stage stage;
     stage_open(&stage, __func__, &five);
@@ -105,9 +100,8 @@ START_TEST(locks_of_other_resources_are_independent)
     client_lock(&stage.client, "b", "10s");
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(a_resource_can_be_any_256_bytes)
+TEST(a_resource_can_be_any_256_bytes)
 {
     struct stage stage;
     char resource[257];
@@ -123,11 +117,10 @@ START_TEST(a_resource_can_be_any_256_bytes)
     client_expect(&stage.client, "OK", "UNLOCK %s %s", resource, grant.token);
     stage_close(&stage);
 }
-END_TEST
 
 /* --- UNLOCK --- */
 
-START_TEST(unlock_is_ok_once_and_then_gone)
+TEST(unlock_is_ok_once_and_then_gone)
 {
     struct stage stage;
     stage_open(&stage, __func__, &five);
@@ -137,9 +130,8 @@ START_TEST(unlock_is_ok_once_and_then_gone)
     stage_wait_no_keys(&stage);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(unlock_with_a_wrong_token_changes_nothing)
+TEST(unlock_with_a_wrong_token_changes_nothing)
 {
     struct stage stage;
     stage_open(&stage, __func__, &five);
@@ -152,9 +144,8 @@ START_TEST(unlock_with_a_wrong_token_changes_nothing)
     client_expect(&stage.client, "OK", "UNLOCK a %s", grant.token);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(unlock_after_the_ttl_is_gone)
+TEST(unlock_after_the_ttl_is_gone)
 {
     struct stage stage;
     stage_open(&stage, __func__, &five);
@@ -163,11 +154,10 @@ START_TEST(unlock_after_the_ttl_is_gone)
     client_expect(&stage.client, "GONE", "UNLOCK a %s", grant.token);
     stage_close(&stage);
 }
-END_TEST
 
 /* --- EXTEND --- */
 
-START_TEST(extend_prolongs_on_every_master)
+TEST(extend_prolongs_on_every_master)
 {
     struct stage stage;
     char pattern[96];
@@ -184,9 +174,8 @@ START_TEST(extend_prolongs_on_every_master)
     }
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(extend_never_shortens)
+TEST(extend_never_shortens)
 {
     struct stage stage;
     stage_open(&stage, __func__, &five);
@@ -201,9 +190,8 @@ START_TEST(extend_never_shortens)
         ck_assert_int_gt(master_integer(&stage.masters[i], "PTTL redlock:a"), 30000);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(extend_with_a_wrong_token_is_gone)
+TEST(extend_with_a_wrong_token_is_gone)
 {
     struct stage stage;
     stage_open(&stage, __func__, &five);
@@ -214,9 +202,8 @@ START_TEST(extend_with_a_wrong_token_is_gone)
     stage_wait_no_keys(&stage);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(extend_after_the_ttl_stays_gone)
+TEST(extend_after_the_ttl_stays_gone)
 {
     struct stage stage;
     stage_open(&stage, __func__, &five);
@@ -230,14 +217,13 @@ START_TEST(extend_after_the_ttl_stays_gone)
     stage_wait_no_keys(&stage);
     stage_close(&stage);
 }
-END_TEST
 
 /*
  * When the third master has confirmed the extension, the daemon backfills the key on the masters
  * that have answered by then that they lack it. Here master e is down and c lacks the key, so the
  * daemon needs the confirmations of a, b and d. Master a is stopped until c has answered.
  */
-START_TEST(extend_backfills_the_key_on_a_master_that_lost_it)
+TEST(extend_backfills_the_key_on_a_master_that_lost_it)
 {
     const struct stage_plan plan = {.masters = 5, .daemon = {.node_timeout_ms = 5000}};
     struct stage stage;
@@ -267,9 +253,8 @@ START_TEST(extend_backfills_the_key_on_a_master_that_lost_it)
     client_close(&client);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(extend_is_gone_if_a_majority_lost_the_key)
+TEST(extend_is_gone_if_a_majority_lost_the_key)
 {
     struct stage stage;
     stage_open(&stage, __func__, &five);
@@ -283,12 +268,11 @@ START_TEST(extend_is_gone_if_a_majority_lost_the_key)
     ck_assert_uint_eq(masters_with(stage.masters, 3, "redlock:a"), 0);
     stage_close(&stage);
 }
-END_TEST
 
 /* A minority still has keys with a token that a majority has lost. The daemon does not delete these
  * keys, because their holder may still rely on the lock until its deadline. The keys expire by
  * their TTL, and until then they must not block other clients. */
-START_TEST(a_failed_extend_does_not_block_the_next_lock)
+TEST(a_failed_extend_does_not_block_the_next_lock)
 {
     struct stage stage;
     stage_open(&stage, __func__, &five);
@@ -301,11 +285,10 @@ START_TEST(a_failed_extend_does_not_block_the_next_lock)
     stage_wait_no_keys(&stage);
     stage_close(&stage);
 }
-END_TEST
 
 /* --- STATUS --- */
 
-START_TEST(status_says_free_or_held)
+TEST(status_says_free_or_held)
 {
     struct stage stage;
     stage_open(&stage, __func__, &five);
@@ -318,9 +301,8 @@ START_TEST(status_says_free_or_held)
     client_expect(&stage.client, "FREE", "STATUS a");
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(status_acquires_nothing)
+TEST(status_acquires_nothing)
 {
     struct stage stage;
     stage_open(&stage, __func__, &five);
@@ -328,32 +310,4 @@ START_TEST(status_acquires_nothing)
     ck_assert_int_eq(masters_keys(stage.masters, 5), 0);
     client_lock(&stage.client, "a", "10s");
     stage_close(&stage);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("lock");
-    TCase *tests = sandbox_case("five masters");
-    tcase_add_test(tests, lock_sets_the_canonical_key_on_every_master);
-    tcase_add_test(tests, the_validity_of_a_lock_is_less_than_its_ttl);
-    tcase_add_test(tests, lock_on_a_held_resource_is_refused_with_a_hint);
-    tcase_add_test(tests, a_lock_is_granted_again_after_its_release);
-    tcase_add_test(tests, a_lock_is_granted_again_after_its_ttl);
-    tcase_add_test(tests, locks_of_other_resources_are_independent);
-    tcase_add_test(tests, a_resource_can_be_any_256_bytes);
-    tcase_add_test(tests, unlock_is_ok_once_and_then_gone);
-    tcase_add_test(tests, unlock_with_a_wrong_token_changes_nothing);
-    tcase_add_test(tests, unlock_after_the_ttl_is_gone);
-    tcase_add_test(tests, extend_prolongs_on_every_master);
-    tcase_add_test(tests, extend_never_shortens);
-    tcase_add_test(tests, extend_with_a_wrong_token_is_gone);
-    tcase_add_test(tests, extend_after_the_ttl_stays_gone);
-    tcase_add_test(tests, extend_backfills_the_key_on_a_master_that_lost_it);
-    tcase_add_test(tests, extend_is_gone_if_a_majority_lost_the_key);
-    tcase_add_test(tests, a_failed_extend_does_not_block_the_next_lock);
-    tcase_add_test(tests, status_says_free_or_held);
-    tcase_add_test(tests, status_acquires_nothing);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

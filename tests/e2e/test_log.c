@@ -55,7 +55,7 @@ static unsigned lines_beginning(const struct daemon *daemon, const char *prefix,
     return count;
 }
 
-START_TEST(journal_lines_have_a_priority)
+TEST(journal_lines_have_a_priority)
 {
     struct stage stage;
     char stream[64];
@@ -79,9 +79,8 @@ START_TEST(journal_lines_have_a_priority)
     free(log);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(lines_for_other_outputs_have_no_priority)
+TEST(lines_for_other_outputs_have_no_priority)
 {
     struct stage stage;
     char stream[64];
@@ -94,7 +93,6 @@ START_TEST(lines_for_other_outputs_have_no_priority)
     ck_assert_uint_gt(others, 0);
     stage_close(&stage);
 }
-END_TEST
 
 /* --- a blocked reader --- */
 
@@ -108,7 +106,7 @@ static void read_all(int fd, char *text, size_t size)
 }
 
 /* When the pipe is full, the daemon drops and counts lines, and still serves its clients. */
-START_TEST(a_blocked_log_reader_does_not_delay_the_daemon)
+TEST(a_blocked_log_reader_does_not_delay_the_daemon)
 {
     enum { PIPE = 4096 };
     struct stage stage;
@@ -144,7 +142,6 @@ START_TEST(a_blocked_log_reader_does_not_delay_the_daemon)
     sandbox_write(stage.daemon.log, "");
     stage_close(&stage);
 }
-END_TEST
 
 /* --- throttle --- */
 
@@ -182,7 +179,7 @@ static void expect_throttled(const struct daemon *daemon, const char *event, uns
     ck_assert_uint_gt(count_left_out(daemon, event), 0);
 }
 
-START_TEST(garbage_from_many_clients_does_not_fill_the_log)
+TEST(garbage_from_many_clients_does_not_fill_the_log)
 {
     struct stage stage;
     struct client client;
@@ -196,9 +193,8 @@ START_TEST(garbage_from_many_clients_does_not_fill_the_log)
     expect_throttled(&stage.daemon, "client_dropped", MANY, begin_ms);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(many_lost_holds_do_not_fill_the_log)
+TEST(many_lost_holds_do_not_fill_the_log)
 {
     struct stage stage;
     char line[64];
@@ -216,9 +212,8 @@ START_TEST(many_lost_holds_do_not_fill_the_log)
     stage_continue_masters(&stage, 1, 2);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(a_master_that_is_suspect_again_and_again_does_not_fill_the_log)
+TEST(a_master_that_is_suspect_again_and_again_does_not_fill_the_log)
 {
     struct stage stage;
     stage_open(&stage, __func__, &three);
@@ -240,7 +235,6 @@ START_TEST(a_master_that_is_suspect_again_and_again_does_not_fill_the_log)
     stage_wait_nodes(&stage, "vote=yes", 3);
     stage_close(&stage);
 }
-END_TEST
 
 static void open_with_users(struct stage *stage, struct secrets *secrets, const char *test,
                             const char *more)
@@ -252,7 +246,7 @@ static void open_with_users(struct stage *stage, struct secrets *secrets, const 
                                     .daemon = {.tcp_host = "127.0.0.1", .yaml = secrets->yaml}});
 }
 
-START_TEST(wrong_secrets_from_many_addresses_do_not_fill_the_log)
+TEST(wrong_secrets_from_many_addresses_do_not_fill_the_log)
 {
     struct stage stage;
     struct secrets secrets;
@@ -270,10 +264,9 @@ START_TEST(wrong_secrets_from_many_addresses_do_not_fill_the_log)
     stage_close(&stage);
     secrets_close(&secrets);
 }
-END_TEST
 
 /* There is room for one unauthenticated connection: each new one displaces the previous one. */
-START_TEST(displaced_connections_do_not_fill_the_log)
+TEST(displaced_connections_do_not_fill_the_log)
 {
     struct stage stage;
     struct secrets secrets;
@@ -290,21 +283,4 @@ START_TEST(displaced_connections_do_not_fill_the_log)
     client_close(&clients[1 - MANY % 2]);
     stage_close(&stage);
     secrets_close(&secrets);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("log");
-    TCase *tests = sandbox_case("the log");
-    tcase_add_test(tests, journal_lines_have_a_priority);
-    tcase_add_test(tests, lines_for_other_outputs_have_no_priority);
-    tcase_add_test(tests, a_blocked_log_reader_does_not_delay_the_daemon);
-    tcase_add_test(tests, garbage_from_many_clients_does_not_fill_the_log);
-    tcase_add_test(tests, many_lost_holds_do_not_fill_the_log);
-    tcase_add_test(tests, a_master_that_is_suspect_again_and_again_does_not_fill_the_log);
-    tcase_add_test(tests, wrong_secrets_from_many_addresses_do_not_fill_the_log);
-    tcase_add_test(tests, displaced_connections_do_not_fill_the_log);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -41,7 +41,7 @@ static void open_both(struct stage *stage, const char *test, const char *yaml)
 
 /* --- what it serves --- */
 
-START_TEST(the_three_paths_are_served_on_every_address_and_nothing_else)
+TEST(the_three_paths_are_served_on_every_address_and_nothing_else)
 {
     static const char *const others[] = {
         "/",          "/live",           "/status.json",         "/nothing",
@@ -81,7 +81,6 @@ START_TEST(the_three_paths_are_served_on_every_address_and_nothing_else)
     free(body);
     stage_close(&stage);
 }
-END_TEST
 
 static int status_of(const char *address, const char *request)
 {
@@ -98,7 +97,7 @@ static int status_of(const char *address, const char *request)
 }
 
 /* Prometheus sends the name by which it knows the host. */
-START_TEST(any_host_header_and_any_address_of_the_host_will_do)
+TEST(any_host_header_and_any_address_of_the_host_will_do)
 {
     static const char *const hosts[] = {"redlockd-1.example:7338", "127.0.0.1", "localhost", "x",
                                         "[::1]:7338"};
@@ -114,7 +113,6 @@ START_TEST(any_host_header_and_any_address_of_the_host_will_do)
     daemon_wait_log(&stage.daemon, " listening ", "address=http://0.0.0.0:");
     stage_close(&stage);
 }
-END_TEST
 
 static void check_no_names(void)
 {
@@ -144,7 +142,7 @@ static void wait_admin(const char *words)
     }
 }
 
-START_TEST(it_names_no_resource_client_user_or_address_of_a_master)
+TEST(it_names_no_resource_client_user_or_address_of_a_master)
 {
     struct stage stage;
     struct secrets secrets;
@@ -173,11 +171,10 @@ START_TEST(it_names_no_resource_client_user_or_address_of_a_master)
     stage_close(&stage);
     secrets_close(&secrets);
 }
-END_TEST
 
 /* --- the configuration --- */
 
-START_TEST(admin_on_every_address_is_refused_even_with_insecure)
+TEST(admin_on_every_address_is_refused_even_with_insecure)
 {
     struct stage stage;
     struct daemon second;
@@ -190,9 +187,8 @@ START_TEST(admin_on_every_address_is_refused_even_with_insecure)
     daemon_wait_log(&second, "admin: other hosts can reach", "Use metrics: for Prometheus");
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(the_daemon_does_not_start_when_the_port_is_taken)
+TEST(the_daemon_does_not_start_when_the_port_is_taken)
 {
     struct stage stage;
     struct daemon second;
@@ -206,10 +202,9 @@ START_TEST(the_daemon_does_not_start_when_the_port_is_taken)
     daemon_wait_log(&second, "listen_failed", "Address already in use");
     stage_close(&stage);
 }
-END_TEST
 
 /* A reload that adds (0), moves (1) or removes (2) `metrics` is refused, as for `admin`. */
-START_TEST(a_reload_refuses_to_add_move_or_remove_it)
+TEST_LOOP(a_reload_refuses_to_add_move_or_remove_it, 0, 3)
 {
     struct stage stage;
     char yaml[64];
@@ -242,7 +237,6 @@ START_TEST(a_reload_refuses_to_add_move_or_remove_it)
     close(fd);
     stage_close(&stage);
 }
-END_TEST
 
 /* --- limits --- */
 
@@ -261,7 +255,7 @@ static unsigned rejected(int port, const char *listener)
 }
 
 /* Fills `metrics` (0) or `admin` (1) with requests that do not end. */
-START_TEST(a_full_listener_does_not_disturb_the_other)
+TEST_LOOP(a_full_listener_does_not_disturb_the_other, 0, 2)
 {
     enum { MANY = 2 * LIMIT_HTTP_CONNECTIONS };
     int fds[MANY];
@@ -283,20 +277,4 @@ START_TEST(a_full_listener_does_not_disturb_the_other)
     for (unsigned i = 0; i < MANY; i++)
         close(fds[i]);
     stage_close(&stage);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("metrics_listener");
-    TCase *tests = sandbox_case("metrics_listener");
-    tcase_add_test(tests, the_three_paths_are_served_on_every_address_and_nothing_else);
-    tcase_add_test(tests, any_host_header_and_any_address_of_the_host_will_do);
-    tcase_add_test(tests, it_names_no_resource_client_user_or_address_of_a_master);
-    tcase_add_test(tests, admin_on_every_address_is_refused_even_with_insecure);
-    tcase_add_test(tests, the_daemon_does_not_start_when_the_port_is_taken);
-    tcase_add_loop_test(tests, a_reload_refuses_to_add_move_or_remove_it, 0, 3);
-    tcase_add_loop_test(tests, a_full_listener_does_not_disturb_the_other, 0, 2);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -48,7 +48,7 @@ static void wait_address_logged(const struct stage *stage, const char *event, co
     daemon_wait_log(&stage->daemon, event, address);
 }
 
-START_TEST(each_address_of_a_name_is_tried)
+TEST(each_address_of_a_name_is_tried)
 {
     struct stage stage;
     open_masters(&stage, __func__);
@@ -69,9 +69,8 @@ START_TEST(each_address_of_a_name_is_tried)
     ck_assert_uint_eq(daemon_count_log(&stage.daemon, "reason=refused "), 1);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(a_changed_hosts_file_is_read_again)
+TEST(a_changed_hosts_file_is_read_again)
 {
     struct stage stage;
     open_masters(&stage, __func__);
@@ -83,10 +82,9 @@ START_TEST(a_changed_hosts_file_is_read_again)
     stage_wait_nodes(&stage, "state=up", 3);
     stage_close(&stage);
 }
-END_TEST
 
 /* A pending query to a silent nameserver must not block reading the hosts file. */
-START_TEST(a_silent_nameserver_does_not_delay_the_hosts_file)
+TEST(a_silent_nameserver_does_not_delay_the_hosts_file)
 {
     struct stage stage;
     open_masters(&stage, __func__);
@@ -100,10 +98,9 @@ START_TEST(a_silent_nameserver_does_not_delay_the_hosts_file)
     stage_wait_nodes(&stage, "state=up", 3);
     stage_close(&stage);
 }
-END_TEST
 
 /* After a boot, the daemon can start before the network is configured. */
-START_TEST(a_changed_resolv_conf_is_read_again)
+TEST(a_changed_resolv_conf_is_read_again)
 {
     struct stage stage;
     pid_t server;
@@ -118,10 +115,9 @@ START_TEST(a_changed_resolv_conf_is_read_again)
     process_kill(server);
     stage_close(&stage);
 }
-END_TEST
 
 /* Messages of libevent are logged in the format of the daemon. */
-START_TEST(a_failing_nameserver_is_logged)
+TEST(a_failing_nameserver_is_logged)
 {
     struct stage stage;
     open_masters(&stage, __func__);
@@ -136,7 +132,6 @@ START_TEST(a_failing_nameserver_is_logged)
     free(log);
     stage_close(&stage);
 }
-END_TEST
 
 /* Returns the line of CLIENT LIST for the connection with this name; NULL: none. */
 static char *connection_of(struct master *master, const char *name)
@@ -164,7 +159,7 @@ static void wait_connected(struct master *master, const char *name, const char *
 /* The daemon has two connections to a master, one for commands and one for tracking. If they used
  * different addresses of a name, the tracking messages could come from another server than the one
  * that has the keys. */
-START_TEST(both_connections_to_a_master_use_the_same_address)
+TEST(both_connections_to_a_master_use_the_same_address)
 {
     struct stage stage;
     open_masters(&stage, __func__);
@@ -179,19 +174,4 @@ START_TEST(both_connections_to_a_master_use_the_same_address)
     wait_connected(first, "redlockd", "127.0.0.5");
     wait_connected(first, "redlockd-tracking", "127.0.0.5");
     stage_close(&stage);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("host names of masters");
-    TCase *tests = sandbox_case("names");
-    tcase_add_test(tests, each_address_of_a_name_is_tried);
-    tcase_add_test(tests, a_changed_hosts_file_is_read_again);
-    tcase_add_test(tests, a_silent_nameserver_does_not_delay_the_hosts_file);
-    tcase_add_test(tests, a_changed_resolv_conf_is_read_again);
-    tcase_add_test(tests, a_failing_nameserver_is_logged);
-    tcase_add_test(tests, both_connections_to_a_master_use_the_same_address);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -12,7 +12,7 @@ static const struct stage_plan five = {.masters = 5, .over_unix = true};
 static const struct stage_plan five_bare = {
     .masters = 5, .over_unix = true, .daemon = {.locks = ", key_prefix: \"\""}};
 
-START_TEST(a_lock_of_a_foreign_library_is_respected)
+TEST(a_lock_of_a_foreign_library_is_respected)
 {
     struct stage stage;
     stage_open(&stage, __func__, &five);
@@ -27,9 +27,8 @@ START_TEST(a_lock_of_a_foreign_library_is_respected)
     client_lock(&stage.client, "a", "10s");
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(a_foreign_minority_does_not_block_a_lock)
+TEST(a_foreign_minority_does_not_block_a_lock)
 {
     struct stage stage;
     stage_open(&stage, __func__, &five);
@@ -38,11 +37,10 @@ START_TEST(a_foreign_minority_does_not_block_a_lock)
     client_expect(&stage.client, "OK", "UNLOCK a %s", grant.token);
     stage_close(&stage);
 }
-END_TEST
 
 /* The masters that granted a library its lock lose their data, before they grant it or after it. In
  * both cases redlockd grants the lock only after the library's lock has ended. */
-START_TEST(a_foreign_lock_is_respected_despite_a_loss_of_data)
+TEST_LOOP(a_foreign_lock_is_respected_despite_a_loss_of_data, 0, 2)
 {
     bool before = _i == 0;
     struct stage stage;
@@ -62,9 +60,8 @@ START_TEST(a_foreign_lock_is_respected_despite_a_loss_of_data)
     guard_expect_grant_after(&stage.client, sent_ms + 4000 - 42);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(a_foreign_library_respects_our_lock)
+TEST(a_foreign_library_respects_our_lock)
 {
     struct stage stage;
     unsigned won = 0;
@@ -76,9 +73,8 @@ START_TEST(a_foreign_library_respects_our_lock)
     client_expect(&stage.client, "OK", "UNLOCK a %s", grant.token);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(empty_prefix_shares_bare_names)
+TEST(empty_prefix_shares_bare_names)
 {
     struct stage stage;
     stage_open(&stage, __func__, &five_bare);
@@ -89,9 +85,8 @@ START_TEST(empty_prefix_shares_bare_names)
     client_expect_match(&stage.client, "HELD [0-9]+", "LOCK other 10s");
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(keys_of_redlockd_cannot_be_locked)
+TEST(keys_of_redlockd_cannot_be_locked)
 {
     struct stage stage;
     stage_open(&stage, __func__, &five_bare);
@@ -99,9 +94,8 @@ START_TEST(keys_of_redlockd_cannot_be_locked)
     ck_assert_int_eq(masters_keys(stage.masters, 5), 0);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(key_of_another_type_counts_as_held)
+TEST(key_of_another_type_counts_as_held)
 {
     struct stage stage;
     stage_open(&stage, __func__, &five);
@@ -115,9 +109,8 @@ START_TEST(key_of_another_type_counts_as_held)
         ck_assert_int_eq(master_integer(&stage.masters[i], "LLEN redlock:a"), 1);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(a_key_without_a_ttl_gives_no_hint)
+TEST(a_key_without_a_ttl_gives_no_hint)
 {
     struct stage stage;
     stage_open(&stage, __func__, &five);
@@ -125,9 +118,8 @@ START_TEST(a_key_without_a_ttl_gives_no_hint)
     client_expect(&stage.client, "HELD -1", "LOCK a 10s");
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(a_token_is_valid_at_any_daemon)
+TEST(a_token_is_valid_at_any_daemon)
 {
     struct stage stage;
     struct daemon second;
@@ -144,11 +136,10 @@ START_TEST(a_token_is_valid_at_any_daemon)
     daemon_stop(&second);
     stage_close(&stage);
 }
-END_TEST
 
 /* Both daemons request the lock at the same time. Both may fail, but they must never both
  * succeed. */
-START_TEST(two_daemons_never_both_grant)
+TEST(two_daemons_never_both_grant)
 {
     struct stage stage;
     struct daemon second;
@@ -177,23 +168,4 @@ START_TEST(two_daemons_never_both_grant)
     client_close(&clients[1]);
     daemon_stop(&second);
     stage_close(&stage);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("neighbours");
-    TCase *tests = sandbox_case("neighbours");
-    tcase_add_test(tests, a_lock_of_a_foreign_library_is_respected);
-    tcase_add_test(tests, a_foreign_minority_does_not_block_a_lock);
-    tcase_add_loop_test(tests, a_foreign_lock_is_respected_despite_a_loss_of_data, 0, 2);
-    tcase_add_test(tests, a_foreign_library_respects_our_lock);
-    tcase_add_test(tests, empty_prefix_shares_bare_names);
-    tcase_add_test(tests, keys_of_redlockd_cannot_be_locked);
-    tcase_add_test(tests, key_of_another_type_counts_as_held);
-    tcase_add_test(tests, a_key_without_a_ttl_gives_no_hint);
-    tcase_add_test(tests, a_token_is_valid_at_any_daemon);
-    tcase_add_test(tests, two_daemons_never_both_grant);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -43,7 +43,7 @@ static void read_set_id(struct master *master, char *id)
 
 /* --- first start --- */
 
-START_TEST(bootstrap_allows_grants_at_once)
+TEST(bootstrap_allows_grants_at_once)
 {
     struct stage stage;
     stage_open_masters(&stage, __func__, &three);
@@ -54,7 +54,6 @@ START_TEST(bootstrap_allows_grants_at_once)
     client_lock(&stage.client, "a", "10s");
     stage_close(&stage);
 }
-END_TEST
 
 /* Deletes the name leases of a master and returns their number. */
 static const char *delete_leases(struct master *master)
@@ -65,7 +64,7 @@ static const char *delete_leases(struct master *master)
                        "return tostring(#names)");
 }
 
-START_TEST(bootstrap_is_refused_if_any_master_has_a_record)
+TEST(bootstrap_is_refused_if_any_master_has_a_record)
 {
     struct stage stage;
     stage_open_masters(&stage, __func__, &three);
@@ -83,9 +82,8 @@ START_TEST(bootstrap_is_refused_if_any_master_has_a_record)
     ck_assert_uint_eq(masters_with(stage.masters, 3, "redlockd:node"), 1);
     stage_close_masters(&stage);
 }
-END_TEST
 
-START_TEST(bootstrap_is_refused_if_a_master_is_down)
+TEST(bootstrap_is_refused_if_a_master_is_down)
 {
     struct stage stage;
     stage_open_masters(&stage, __func__, &three);
@@ -97,9 +95,8 @@ START_TEST(bootstrap_is_refused_if_a_master_is_down)
     ck_assert_uint_eq(masters_with(&stage.masters[2], 1, "redlockd:node"), 0);
     stage_close_masters(&stage);
 }
-END_TEST
 
-START_TEST(a_first_start_without_bootstrap_waits_for_max_ttl)
+TEST(a_first_start_without_bootstrap_waits_for_max_ttl)
 {
     struct stage stage;
     stage_open_masters(&stage, __func__, &three);
@@ -111,11 +108,10 @@ START_TEST(a_first_start_without_bootstrap_waits_for_max_ttl)
     client_lock(&stage.client, "a", "1s");
     stage_close(&stage);
 }
-END_TEST
 
 /* --- replacing a master --- */
 
-START_TEST(a_replaced_server_votes_after_max_ttl)
+TEST(a_replaced_server_votes_after_max_ttl)
 {
     struct stage stage;
     struct stage_plan plan = three;
@@ -135,7 +131,6 @@ START_TEST(a_replaced_server_votes_after_max_ttl)
     master_kill(&new);
     stage_close(&stage);
 }
-END_TEST
 
 /* --- masters that keep their data --- */
 
@@ -151,7 +146,7 @@ static void wait_durable(struct stage *stage)
 }
 
 /* max_ttl is a minute, longer than this test. */
-START_TEST(durable_masters_vote_immediately_after_a_restart)
+TEST(durable_masters_vote_immediately_after_a_restart)
 {
     struct stage stage;
     stage_open(&stage, __func__, &three_durable);
@@ -165,7 +160,6 @@ START_TEST(durable_masters_vote_immediately_after_a_restart)
     client_lock(&stage.client, "a", "10s");
     stage_close(&stage);
 }
-END_TEST
 
 /* Runs the script in the folder of the masters' files; $n is the number of the master. */
 static void run_shell(const struct stage *stage, unsigned master, const char *script)
@@ -184,7 +178,7 @@ static long long beats(struct master *master)
 }
 
 /* Two masters start with the files that they had before the lock. */
-START_TEST(durable_masters_with_older_files_have_no_vote)
+TEST(durable_masters_with_older_files_have_no_vote)
 {
     struct stage stage;
     long long before[2];
@@ -208,7 +202,6 @@ START_TEST(durable_masters_with_older_files_have_no_vote)
     client_expect_match(&stage.client, "NOQUORUM 1/3 .*", "LOCK a 10s");
     stage_close(&stage);
 }
-END_TEST
 
 /* Waits until each name lease has the signature of one daemon only. Then the signature of the
  * process that ran the bootstrap has expired. */
@@ -229,7 +222,7 @@ static void wait_single_daemon(struct stage *stage)
 
 /* With a TTL of 6 s, the daemon begins an extension after 2 s. The hold is lost if no extension
  * succeeds in the 2 s after that. */
-START_TEST(a_hold_survives_a_rolling_restart_of_durable_masters)
+TEST(a_hold_survives_a_rolling_restart_of_durable_masters)
 {
     struct stage stage;
     struct client holder;
@@ -253,9 +246,8 @@ START_TEST(a_hold_survives_a_rolling_restart_of_durable_masters)
     client_close(&holder);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(masters_without_persistence_are_never_durable)
+TEST(masters_without_persistence_are_never_durable)
 {
     struct stage stage;
     struct stage_plan plan = three;
@@ -265,13 +257,12 @@ START_TEST(masters_without_persistence_are_never_durable)
     stage_wait_nodes(&stage, "vote=no reason=restarted", 1);
     stage_close(&stage);
 }
-END_TEST
 
 /* --- changing the list, or max_ttl --- */
 
 /* The set grows from three nodes to five. A daemon of the old set, which the operator forgot to
  * stop, gets no votes. */
-START_TEST(reset_set_changes_the_list_of_nodes)
+TEST(reset_set_changes_the_list_of_nodes)
 {
     struct stage stage;
     struct daemon forgotten;
@@ -319,9 +310,8 @@ START_TEST(reset_set_changes_the_list_of_nodes)
     client_lock(&stage.client, "a", "1s");
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(locks_of_the_old_set_are_respected_by_the_new_one)
+TEST(locks_of_the_old_set_are_respected_by_the_new_one)
 {
     struct stage stage;
     char old_id[17];
@@ -348,11 +338,10 @@ START_TEST(locks_of_the_old_set_are_respected_by_the_new_one)
     ck_assert_int_ge(waiting_clock_ms(), deadline_ms);
     stage_close(&stage);
 }
-END_TEST
 
 /* --- upgrades --- */
 
-START_TEST(locks_survive_a_rolling_upgrade_of_the_daemons)
+TEST(locks_survive_a_rolling_upgrade_of_the_daemons)
 {
     struct stage stage;
     struct daemon second;
@@ -375,7 +364,6 @@ START_TEST(locks_survive_a_rolling_upgrade_of_the_daemons)
     daemon_stop(&second);
     stage_close(&stage);
 }
-END_TEST
 
 /* --- least privilege --- */
 
@@ -436,7 +424,7 @@ static void unlock_two(struct client *client)
     client_read_match(client, "#[ab] OK");
 }
 
-START_TEST(the_documented_acl_suffices)
+TEST(the_documented_acl_suffices)
 {
     struct stage stage;
     char acl[1024];
@@ -481,9 +469,8 @@ START_TEST(the_documented_acl_suffices)
     ck_assert_int_eq(run(&stage.daemon, "--reset-set", old_id), 0);
     stage_close_masters(&stage);
 }
-END_TEST
 
-START_TEST(a_command_missing_from_the_acl_is_reported)
+TEST(a_command_missing_from_the_acl_is_reported)
 {
     struct stage stage;
     stage_open(&stage, __func__, &three);
@@ -498,11 +485,10 @@ START_TEST(a_command_missing_from_the_acl_is_reported)
     stage_wait_nodes(&stage, "vote=yes", 3);
     stage_close(&stage);
 }
-END_TEST
 
 /* The native command deletes a key if it has a given value. To a server without such a command,
  * like Redis 7, the daemon must not send one, because the server would count an error. */
-START_TEST(a_single_release_uses_the_native_command)
+TEST(a_single_release_uses_the_native_command)
 {
     struct stage stage;
     char acl[64];
@@ -524,10 +510,9 @@ START_TEST(a_single_release_uses_the_native_command)
     }
     stage_close(&stage);
 }
-END_TEST
 
 /* An operator's ACL can be older than the batched releases of redlockd, which need MGET. */
-START_TEST(an_acl_without_mget_still_releases_and_is_logged_once)
+TEST(an_acl_without_mget_still_releases_and_is_logged_once)
 {
     struct stage stage;
     stage_open(&stage, __func__, &three);
@@ -539,11 +524,10 @@ START_TEST(an_acl_without_mget_still_releases_and_is_logged_once)
     ck_assert_uint_eq(daemon_count_log(&stage.daemon, "command_refused"), 1);
     stage_close(&stage);
 }
-END_TEST
 
 /* Without MGET, a daemon cannot see that its hint is there already, or that another daemon's waiter
  * needs the lock to be free for longer. So it leaves none. */
-START_TEST(an_acl_without_mget_costs_the_contention_hint)
+TEST(an_acl_without_mget_costs_the_contention_hint)
 {
     struct stage stage;
     stage_open(&stage, __func__, &three);
@@ -554,7 +538,6 @@ START_TEST(an_acl_without_mget_costs_the_contention_hint)
     ck_assert_uint_eq(masters_with(&stage.masters[1], 2, "redlockd:waits:redlock:a"), 2);
     stage_close(&stage);
 }
-END_TEST
 
 static void lock_and_unlock(struct client *client, const char *resource)
 {
@@ -563,7 +546,7 @@ static void lock_and_unlock(struct client *client, const char *resource)
 }
 
 /* Without DEL, the guard works and locks are granted: only a release shows the missing right. */
-START_TEST(an_acl_without_del_is_logged_at_the_first_release)
+TEST(an_acl_without_del_is_logged_at_the_first_release)
 {
     struct stage stage;
     char acl[64];
@@ -579,31 +562,4 @@ START_TEST(an_acl_without_del_is_logged_at_the_first_release)
     stage_wait_no_keys(&stage);
     ck_assert_uint_eq(daemon_count_log(&stage.daemon, "command_refused"), 1);
     stage_close(&stage);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("operations");
-    TCase *tests = sandbox_case("procedures");
-    tcase_add_test(tests, bootstrap_allows_grants_at_once);
-    tcase_add_test(tests, bootstrap_is_refused_if_any_master_has_a_record);
-    tcase_add_test(tests, bootstrap_is_refused_if_a_master_is_down);
-    tcase_add_test(tests, a_first_start_without_bootstrap_waits_for_max_ttl);
-    tcase_add_test(tests, a_replaced_server_votes_after_max_ttl);
-    tcase_add_test(tests, durable_masters_vote_immediately_after_a_restart);
-    tcase_add_test(tests, durable_masters_with_older_files_have_no_vote);
-    tcase_add_test(tests, a_hold_survives_a_rolling_restart_of_durable_masters);
-    tcase_add_test(tests, masters_without_persistence_are_never_durable);
-    tcase_add_test(tests, reset_set_changes_the_list_of_nodes);
-    tcase_add_test(tests, locks_of_the_old_set_are_respected_by_the_new_one);
-    tcase_add_test(tests, locks_survive_a_rolling_upgrade_of_the_daemons);
-    tcase_add_test(tests, the_documented_acl_suffices);
-    tcase_add_test(tests, a_command_missing_from_the_acl_is_reported);
-    tcase_add_test(tests, a_single_release_uses_the_native_command);
-    tcase_add_test(tests, an_acl_without_mget_still_releases_and_is_logged_once);
-    tcase_add_test(tests, an_acl_without_mget_costs_the_contention_hint);
-    tcase_add_test(tests, an_acl_without_del_is_logged_at_the_first_release);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -50,7 +50,7 @@ static void expect_shown(const char *words, unsigned times)
 
 /* The page is checked in three states: after loading, after a refresh, and without network. A text
  * that must appear 3 times appears once in each state. */
-START_TEST(the_page_refreshes_and_shows_when_it_is_stale)
+TEST(the_page_refreshes_and_shows_when_it_is_stale)
 {
     struct stage stage;
     if (!has_browser())
@@ -77,9 +77,8 @@ START_TEST(the_page_refreshes_and_shows_when_it_is_stale)
     client_close(&waiter);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(the_page_shows_that_there_is_no_quorum)
+TEST(the_page_shows_that_there_is_no_quorum)
 {
     struct stage stage;
     if (!has_browser())
@@ -96,15 +95,4 @@ START_TEST(the_page_shows_that_there_is_no_quorum)
     expect_shown("\"wide\": false", 3);
     command_free(&command);
     stage_close(&stage);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("page");
-    TCase *tests = sandbox_case("browser");
-    tcase_add_test(tests, the_page_refreshes_and_shows_when_it_is_stale);
-    tcase_add_test(tests, the_page_shows_that_there_is_no_quorum);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -38,7 +38,7 @@ static void expect_late_reply(struct stage *stage, struct client *client, const 
     client_read_match(client, "LATE [0-9]+");
 }
 
-START_TEST(a_lock_granted_too_late_is_undone)
+TEST(a_lock_granted_too_late_is_undone)
 {
     struct stage stage;
     struct client client;
@@ -49,9 +49,8 @@ START_TEST(a_lock_granted_too_late_is_undone)
     client_close(&client);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(an_extension_granted_too_late_leaves_the_lock_unchanged)
+TEST(an_extension_granted_too_late_leaves_the_lock_unchanged)
 {
     struct stage stage;
     struct client client;
@@ -66,13 +65,12 @@ START_TEST(an_extension_granted_too_late_leaves_the_lock_unchanged)
     client_close(&client);
     stage_close(&stage);
 }
-END_TEST
 
 /* --- a slow daemon --- */
 
 /* The masters answer while the daemon is stopped for longer than node_timeout. The daemon then has
  * to read these answers before it judges the masters. */
-START_TEST(a_daemon_that_was_stopped_suspects_no_master)
+TEST(a_daemon_that_was_stopped_suspects_no_master)
 {
     enum { NODE_TIMEOUT_MS = 2000 };
     const struct stage_plan plan = {.masters = 3, .daemon = {.node_timeout_ms = NODE_TIMEOUT_MS}};
@@ -95,12 +93,11 @@ START_TEST(a_daemon_that_was_stopped_suspects_no_master)
     client_close(&holder);
     stage_close(&stage);
 }
-END_TEST
 
 /* --- too much input --- */
 
 /* Untagged requests are answered strictly in order, including a line that is too long. */
-START_TEST(a_line_too_long_is_answered_in_order)
+TEST(a_line_too_long_is_answered_in_order)
 {
     struct stage stage;
     struct client client;
@@ -121,11 +118,10 @@ START_TEST(a_line_too_long_is_answered_in_order)
     client_close(&client);
     stage_close(&stage);
 }
-END_TEST
 
 /* With so many pending lines, the daemon does not read from the connection, and has to notice its
  * end without reading. */
-START_TEST(a_lock_followed_by_much_input_is_undone_when_its_client_closes)
+TEST(a_lock_followed_by_much_input_is_undone_when_its_client_closes)
 {
     struct stage stage;
     struct client client;
@@ -148,10 +144,9 @@ START_TEST(a_lock_followed_by_much_input_is_undone_when_its_client_closes)
     free(lines);
     stage_close(&stage);
 }
-END_TEST
 
 /* Clients in the backlog must not take the descriptor that a lost link has released. */
-START_TEST(a_master_reconnects_while_clients_use_every_descriptor)
+TEST(a_master_reconnects_while_clients_use_every_descriptor)
 {
     enum { OPEN_FILES = 40, TOO_MANY = 60 };
     const struct stage_plan plan = {.masters = 3,
@@ -174,19 +169,4 @@ START_TEST(a_master_reconnects_while_clients_use_every_descriptor)
         client_close(&clients[i]);
     free(clients);
     stage_close(&stage);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("pressure");
-    TCase *tests = sandbox_case("pressure");
-    tcase_add_test(tests, a_lock_granted_too_late_is_undone);
-    tcase_add_test(tests, an_extension_granted_too_late_leaves_the_lock_unchanged);
-    tcase_add_test(tests, a_daemon_that_was_stopped_suspects_no_master);
-    tcase_add_test(tests, a_line_too_long_is_answered_in_order);
-    tcase_add_test(tests, a_lock_followed_by_much_input_is_undone_when_its_client_closes);
-    tcase_add_test(tests, a_master_reconnects_while_clients_use_every_descriptor);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

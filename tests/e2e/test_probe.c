@@ -61,7 +61,7 @@ static void close_all(void)
     stage_close_masters(&stage);
 }
 
-START_TEST(masters_that_can_vote_are_reported_ok)
+TEST(masters_that_can_vote_are_reported_ok)
 {
     open_bootstrapped(__func__);
     probe(0);
@@ -71,11 +71,10 @@ START_TEST(masters_that_can_vote_are_reported_ok)
     ck_assert_str_eq(command.errors, "");
     close_all();
 }
-END_TEST
 
 /* The round trip to these masters requires a backoff_max of more than a millisecond. The first
  * two lines of `yaml` continue the section `rounds`, which the test framework writes before it. */
-START_TEST(a_backoff_too_short_for_the_round_trip_is_a_warning)
+TEST(a_backoff_too_short_for_the_round_trip_is_a_warning)
 {
     const struct stage_plan plan = {
         .masters = 3,
@@ -89,9 +88,8 @@ START_TEST(a_backoff_too_short_for_the_round_trip_is_a_warning)
     ck_assert_ptr_nonnull(strstr(command.output, "from 1.0 ms to "));
     close_all();
 }
-END_TEST
 
-START_TEST(a_failed_write_of_the_findings_is_an_error)
+TEST(a_failed_write_of_the_findings_is_an_error)
 {
     char line[2 * SANDBOX_FILE + 64];
     const char *argv[] = {"sh", "-c", line, NULL};
@@ -104,10 +102,9 @@ START_TEST(a_failed_write_of_the_findings_is_an_error)
                      "redlockd: cannot write to standard output: No space left on device\n");
     close_all();
 }
-END_TEST
 
 /* --bootstrap must still be possible afterwards. */
-START_TEST(probing_new_masters_writes_nothing)
+TEST(probing_new_masters_writes_nothing)
 {
     open_masters(__func__, &three);
     probe(0);
@@ -123,9 +120,8 @@ START_TEST(probing_new_masters_writes_nothing)
     daemon_bootstrap(&stage.daemon);
     close_all();
 }
-END_TEST
 
-START_TEST(each_master_is_reported_with_its_reason)
+TEST(each_master_is_reported_with_its_reason)
 {
     open_bootstrapped(__func__);
     master_kill(&stage.masters[0]);
@@ -138,7 +134,6 @@ START_TEST(each_master_is_reported_with_its_reason)
     expect('c', "eviction: ");
     close_all();
 }
-END_TEST
 
 /* A daemon has two connections to a master: one for commands and one for tracking. */
 enum { CONNECTIONS = 2 };
@@ -161,7 +156,7 @@ static void *answer_all(void *listening)
 }
 
 /* The report goes to a terminal, so control characters must be escaped. */
-START_TEST(an_unknown_error_is_shown_with_escaped_control_characters)
+TEST(an_unknown_error_is_shown_with_escaped_control_characters)
 {
     struct sockaddr_un where = {.sun_family = AF_UNIX};
     pthread_t threads[CONNECTIONS];
@@ -182,10 +177,9 @@ START_TEST(an_unknown_error_is_shown_with_escaped_control_characters)
     close(listening);
     close_all();
 }
-END_TEST
 
 /* The guard's own commands succeed: only a trial lock shows the missing right. */
-START_TEST(an_acl_that_lacks_a_command_or_key_is_reported)
+TEST(an_acl_that_lacks_a_command_or_key_is_reported)
 {
     open_bootstrapped(__func__);
     masters_run(&stage.masters[0], 1, "ACL SETUSER default -del");
@@ -205,9 +199,8 @@ START_TEST(an_acl_that_lacks_a_command_or_key_is_reported)
     masters_run(stage.masters, 3, "ACL SETUSER default +@all allkeys");
     close_all();
 }
-END_TEST
 
-START_TEST(a_hung_master_does_not_block_the_probe)
+TEST(a_hung_master_does_not_block_the_probe)
 {
     open_bootstrapped(__func__);
     kill(stage.masters[1].pid, SIGSTOP);
@@ -217,9 +210,8 @@ START_TEST(a_hung_master_does_not_block_the_probe)
     expect('b', "hung: ");
     close_all();
 }
-END_TEST
 
-START_TEST(masters_of_another_set_are_reported_and_unchanged)
+TEST(masters_of_another_set_are_reported_and_unchanged)
 {
     static const struct daemon_plan other = {.locks = ", max_ttl: 7s"};
     open_bootstrapped(__func__);
@@ -229,10 +221,9 @@ START_TEST(masters_of_another_set_are_reported_and_unchanged)
         expect(node, "otherset: ");
     close_all();
 }
-END_TEST
 
 /* The configuration exchanges the names of two servers that a running daemon uses. */
-START_TEST(names_leased_to_other_servers_are_reported)
+TEST(names_leased_to_other_servers_are_reported)
 {
     struct master exchanged[3];
     stage_open(&stage, __func__, &three);
@@ -250,9 +241,8 @@ START_TEST(names_leased_to_other_servers_are_reported)
     command_free(&command);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(durable_nodes_without_persistence_are_reported)
+TEST(durable_nodes_without_persistence_are_reported)
 {
     const struct stage_plan plan = {
         .masters = 3, .over_unix = true, .daemon = {.node_fields = ", durable: true"}};
@@ -263,10 +253,9 @@ START_TEST(durable_nodes_without_persistence_are_reported)
                 "durable: ");
     close_all();
 }
-END_TEST
 
 /* A probe affects neither a lock nor a quarantine. It reports how long the quarantine will last. */
-START_TEST(probing_does_not_disturb_a_running_daemon)
+TEST(probing_does_not_disturb_a_running_daemon)
 {
     struct client client;
     stage_open(&stage, __func__, &three);
@@ -285,9 +274,8 @@ START_TEST(probing_does_not_disturb_a_running_daemon)
     command_free(&command);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(probe_requires_the_check_option)
+TEST(probe_requires_the_check_option)
 {
     open_masters(__func__, &three);
     const char *argv[] = {daemon_program(), "--probe", "-c", stage.daemon.config, NULL};
@@ -295,26 +283,4 @@ START_TEST(probe_requires_the_check_option)
     ck_assert_int_eq(command.status, 2);
     ck_assert_ptr_nonnull(strstr(command.errors, "--probe requires -t"));
     close_all();
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("probe");
-    TCase *tests = sandbox_case("probe");
-    tcase_add_test(tests, masters_that_can_vote_are_reported_ok);
-    tcase_add_test(tests, a_backoff_too_short_for_the_round_trip_is_a_warning);
-    tcase_add_test(tests, a_failed_write_of_the_findings_is_an_error);
-    tcase_add_test(tests, probing_new_masters_writes_nothing);
-    tcase_add_test(tests, each_master_is_reported_with_its_reason);
-    tcase_add_test(tests, an_acl_that_lacks_a_command_or_key_is_reported);
-    tcase_add_test(tests, an_unknown_error_is_shown_with_escaped_control_characters);
-    tcase_add_test(tests, a_hung_master_does_not_block_the_probe);
-    tcase_add_test(tests, masters_of_another_set_are_reported_and_unchanged);
-    tcase_add_test(tests, names_leased_to_other_servers_are_reported);
-    tcase_add_test(tests, durable_nodes_without_persistence_are_reported);
-    tcase_add_test(tests, probing_does_not_disturb_a_running_daemon);
-    tcase_add_test(tests, probe_requires_the_check_option);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

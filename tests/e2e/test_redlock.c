@@ -17,7 +17,7 @@ static const char unknown_token[] = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
 
 /* --- lock, unlock, extend --- */
 
-START_TEST(lock_prints_the_token_that_unlock_takes)
+TEST(lock_prints_the_token_that_unlock_takes)
 {
     struct stage stage;
     redlock_open_stage(&stage, __func__);
@@ -29,9 +29,8 @@ START_TEST(lock_prints_the_token_that_unlock_takes)
     stage_wait_no_keys(&stage);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(a_fence_follows_the_token_and_grows)
+TEST(a_fence_follows_the_token_and_grows)
 {
     struct stage stage;
     redlock_open_stage(&stage, __func__);
@@ -43,9 +42,8 @@ START_TEST(a_fence_follows_the_token_and_grows)
         0, "[0-9a-f]{40} [0-9]+\n", "");
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(a_held_lock_is_refused_at_once_or_after_the_wait)
+TEST(a_held_lock_is_refused_at_once_or_after_the_wait)
 {
     struct stage stage;
     redlock_open_stage(&stage, __func__);
@@ -59,11 +57,10 @@ START_TEST(a_held_lock_is_refused_at_once_or_after_the_wait)
     redlock_expect(&stage, "lock -n -q --json deploy", 1, "\\{\"status\":\"held\",.*\\}\n", "");
     stage_close(&stage);
 }
-END_TEST
 
 /* The command sends the time of --wait in whole milliseconds. Rounding must not leave a remainder
  * for which the command would send a second request. */
-START_TEST(a_wait_that_times_out_is_one_request)
+TEST(a_wait_that_times_out_is_one_request)
 {
     struct stage stage;
     redlock_open_stage(&stage, __func__);
@@ -74,7 +71,6 @@ START_TEST(a_wait_that_times_out_is_one_request)
     ck_assert_uint_eq(client_count(&stage.client, "STATS", "=lock ok=1 gone=0 held=10 "), 1);
     stage_close(&stage);
 }
-END_TEST
 
 /* Starts a command that waits, releases the lock once the command is queued, and expects a
  * grant. */
@@ -101,25 +97,23 @@ static void check_waits(struct stage *stage, const char *words)
     free(token);
 }
 
-START_TEST(lock_waits_without_a_limit_by_default)
+TEST(lock_waits_without_a_limit_by_default)
 {
     struct stage stage;
     redlock_open_stage(&stage, __func__);
     check_waits(&stage, "lock deploy");
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(lock_accepts_a_wait_above_the_limit_of_the_daemon)
+TEST(lock_accepts_a_wait_above_the_limit_of_the_daemon)
 {
     struct stage stage;
     redlock_open_stage(&stage, __func__);
     check_waits(&stage, "lock --wait 500h deploy");
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(a_token_is_read_from_stdin_or_the_environment)
+TEST(a_token_is_read_from_stdin_or_the_environment)
 {
     struct stage stage;
     redlock_open_stage(&stage, __func__);
@@ -131,9 +125,8 @@ START_TEST(a_token_is_read_from_stdin_or_the_environment)
                           0, "free\nfree\nfree\n", "at least [0-9]+\\.[0-9]s\n");
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(an_invalid_token_is_refused_and_never_shown)
+TEST(an_invalid_token_is_refused_and_never_shown)
 {
     struct stage stage;
     redlock_open_stage(&stage, __func__);
@@ -146,9 +139,8 @@ START_TEST(an_invalid_token_is_refused_and_never_shown)
                           "redlock: REDLOCK_TOKEN must be 40 .*");
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(a_wrong_token_neither_releases_nor_extends)
+TEST(a_wrong_token_neither_releases_nor_extends)
 {
     struct stage stage;
     char words[LINE_SIZE];
@@ -161,9 +153,8 @@ START_TEST(a_wrong_token_neither_releases_nor_extends)
     redlock_expect(&stage, "status a", 0, "held .*\n", "");
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(extend_prints_the_guaranteed_validity)
+TEST(extend_prints_the_guaranteed_validity)
 {
     struct stage stage;
     char words[LINE_SIZE];
@@ -177,11 +168,10 @@ START_TEST(extend_prints_the_guaranteed_validity)
     ck_assert_int_gt(master_integer(&stage.masters[0], "PTTL redlock:a"), 10000);
     stage_close(&stage);
 }
-END_TEST
 
 /* --- errors --- */
 
-START_TEST(missing_masters_and_held_locks_exit_differently)
+TEST(missing_masters_and_held_locks_exit_differently)
 {
     struct stage stage;
     char words[LINE_SIZE];
@@ -199,9 +189,8 @@ START_TEST(missing_masters_and_held_locks_exit_differently)
     stage_continue_masters(&stage, 1, 2);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(without_a_daemon_every_command_fails_at_once)
+TEST(without_a_daemon_every_command_fails_at_once)
 {
     static const char *const commands[] = {"lock a",    "status a", "nodes", "locks a",
                                            "stats",     "clients",  "ping",  "lock --wait 1h a",
@@ -219,9 +208,8 @@ START_TEST(without_a_daemon_every_command_fails_at_once)
     }
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(an_error_of_the_daemon_is_shown)
+TEST(an_error_of_the_daemon_is_shown)
 {
     const struct stage_plan short_plan = {
         .masters = 3, .over_unix = true, .daemon = {.locks = ", max_ttl: 20s"}};
@@ -240,9 +228,8 @@ START_TEST(an_error_of_the_daemon_is_shown)
         "while the command runs\n");
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(the_default_ttl_is_capped_by_max_ttl)
+TEST(the_default_ttl_is_capped_by_max_ttl)
 {
     const struct stage_plan short_plan = {
         .masters = 3, .over_unix = true, .daemon = {.locks = ", max_ttl: 20s"}};
@@ -255,10 +242,9 @@ START_TEST(the_default_ttl_is_capped_by_max_ttl)
                           "at least 1[0-9]\\.[0-9]s\n", "");
     stage_close(&stage);
 }
-END_TEST
 
 /* A listing has at most LIMIT_LISTING_LINES lines and "more=". */
-START_TEST(a_listing_that_is_too_long_is_an_error)
+TEST(a_listing_that_is_too_long_is_an_error)
 {
     struct stage stage;
     struct hostile_server *server = malloc(sizeof(*server));
@@ -278,9 +264,8 @@ START_TEST(a_listing_that_is_too_long_is_an_error)
     free(server);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(usage_errors_suggest_the_right_usage)
+TEST(usage_errors_suggest_the_right_usage)
 {
     struct stage stage;
     redlock_open_stage(&stage, __func__);
@@ -309,9 +294,8 @@ START_TEST(usage_errors_suggest_the_right_usage)
                    "redlock: help has .*\n");
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(a_failed_write_of_the_result_is_an_error)
+TEST(a_failed_write_of_the_result_is_an_error)
 {
     struct stage stage;
     redlock_open_stage(&stage, __func__);
@@ -335,11 +319,10 @@ START_TEST(a_failed_write_of_the_result_is_an_error)
     unlink(fifo);
     stage_close(&stage);
 }
-END_TEST
 
 /* --- the URL of the daemon --- */
 
-START_TEST(the_url_comes_from_the_option_or_the_environment)
+TEST(the_url_comes_from_the_option_or_the_environment)
 {
     struct stage stage;
     char words[LINE_SIZE];
@@ -351,11 +334,10 @@ START_TEST(the_url_comes_from_the_option_or_the_environment)
     redlock_expect(&stage, words, 0, "pong\n", "");
     stage_close(&stage);
 }
-END_TEST
 
 /* --- help --- */
 
-START_TEST(help_fits_the_smallest_terminal)
+TEST(help_fits_the_smallest_terminal)
 {
     struct stage stage;
     redlock_open_stage(&stage, __func__);
@@ -377,11 +359,10 @@ START_TEST(help_fits_the_smallest_terminal)
                    "");
     stage_close(&stage);
 }
-END_TEST
 
 /* --- listings --- */
 
-START_TEST(listings_in_a_pipe_are_the_lines_of_the_daemon)
+TEST(listings_in_a_pipe_are_the_lines_of_the_daemon)
 {
     struct stage stage;
     redlock_open_stage(&stage, __func__);
@@ -398,10 +379,9 @@ START_TEST(listings_in_a_pipe_are_the_lines_of_the_daemon)
                    "(client=[0-9]+ name=(-|redlock:clients:[0-9]+) peer=[^\n]*\n){2}", "");
     stage_close(&stage);
 }
-END_TEST
 
 /* Python parses the JSON strictly and checks the types. */
-START_TEST(json_is_valid_and_typed)
+TEST(json_is_valid_and_typed)
 {
     struct stage stage;
     redlock_open_stage(&stage, __func__);
@@ -418,53 +398,4 @@ START_TEST(json_is_valid_and_typed)
         "done",
         0, "", "");
     stage_close(&stage);
-}
-END_TEST
-
-static TCase *case_locks(void)
-{
-    TCase *tests = sandbox_case("locks");
-    tcase_add_test(tests, lock_prints_the_token_that_unlock_takes);
-    tcase_add_test(tests, a_fence_follows_the_token_and_grows);
-    tcase_add_test(tests, a_held_lock_is_refused_at_once_or_after_the_wait);
-    tcase_add_test(tests, a_wait_that_times_out_is_one_request);
-    tcase_add_test(tests, lock_waits_without_a_limit_by_default);
-    tcase_add_test(tests, lock_accepts_a_wait_above_the_limit_of_the_daemon);
-    tcase_add_test(tests, a_token_is_read_from_stdin_or_the_environment);
-    tcase_add_test(tests, an_invalid_token_is_refused_and_never_shown);
-    tcase_add_test(tests, a_wrong_token_neither_releases_nor_extends);
-    tcase_add_test(tests, extend_prints_the_guaranteed_validity);
-    return tests;
-}
-
-static TCase *case_failures(void)
-{
-    TCase *tests = sandbox_case("failures");
-    tcase_add_test(tests, missing_masters_and_held_locks_exit_differently);
-    tcase_add_test(tests, without_a_daemon_every_command_fails_at_once);
-    tcase_add_test(tests, an_error_of_the_daemon_is_shown);
-    tcase_add_test(tests, the_default_ttl_is_capped_by_max_ttl);
-    tcase_add_test(tests, a_listing_that_is_too_long_is_an_error);
-    tcase_add_test(tests, usage_errors_suggest_the_right_usage);
-    tcase_add_test(tests, a_failed_write_of_the_result_is_an_error);
-    tcase_add_test(tests, the_url_comes_from_the_option_or_the_environment);
-    return tests;
-}
-
-static TCase *case_output(void)
-{
-    TCase *tests = sandbox_case("output");
-    tcase_add_test(tests, help_fits_the_smallest_terminal);
-    tcase_add_test(tests, listings_in_a_pipe_are_the_lines_of_the_daemon);
-    tcase_add_test(tests, json_is_valid_and_typed);
-    return tests;
-}
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("redlock");
-    suite_add_tcase(suite, case_locks());
-    suite_add_tcase(suite, case_failures());
-    suite_add_tcase(suite, case_output());
-    return suite;
 }

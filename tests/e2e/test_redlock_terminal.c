@@ -28,7 +28,7 @@ static void expect_shown(const char *text, const char *pattern)
     free(shown);
 }
 
-START_TEST(listings_are_tables_on_a_terminal)
+TEST(listings_are_tables_on_a_terminal)
 {
     struct stage stage;
     redlock_open_stage(&stage, __func__);
@@ -42,9 +42,8 @@ START_TEST(listings_are_tables_on_a_terminal)
     expect_shown("status free", "free\n");
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(colours_are_off_with_no_color_or_a_dumb_terminal)
+TEST(colours_are_off_with_no_color_or_a_dumb_terminal)
 {
     static const struct {
         const char *variable;
@@ -62,7 +61,6 @@ START_TEST(colours_are_off_with_no_color_or_a_dumb_terminal)
     expect_shown("nodes", "\033\\[1mNODE.*");
     stage_close(&stage);
 }
-END_TEST
 
 /* Runs a job in a shell with job control, which owns the terminal. The job waits for more than a
  * second. The terminal must show only the final message. */
@@ -77,7 +75,7 @@ static void expect_silent_wait(const char *kind, const char *job)
     free(shown);
 }
 
-START_TEST(progress_is_hidden_on_dumb_terminals_and_in_the_background)
+TEST(progress_is_hidden_on_dumb_terminals_and_in_the_background)
 {
     struct stage stage;
     redlock_open_stage(&stage, __func__);
@@ -87,9 +85,8 @@ START_TEST(progress_is_hidden_on_dumb_terminals_and_in_the_background)
     expect_silent_wait("", "$REDLOCK lock --wait 2s deploy; true");
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(an_interactive_lock_shows_how_to_unlock)
+TEST(an_interactive_lock_shows_how_to_unlock)
 {
     struct stage stage;
     char words[LINE_SIZE], shown[LINE_SIZE], secret[SANDBOX_FILE];
@@ -104,7 +101,6 @@ START_TEST(an_interactive_lock_shows_how_to_unlock)
     expect_shown("lock --json other", "\\{\"status\":\"ok\",.*\\}\n");
     stage_close(&stage);
 }
-END_TEST
 
 /* Acquires a lock on a terminal, and runs the suggested unlock command in a shell where REDLOCK_URL
  * names no daemon. */
@@ -125,7 +121,7 @@ static void check_unlocks(const struct stage *stage, const char *name)
     free(shown);
 }
 
-START_TEST(the_suggested_unlock_command_works_in_a_shell)
+TEST(the_suggested_unlock_command_works_in_a_shell)
 {
     static const char *const names[] = {"deploy",      "-v",         "it's", "$(false)", "a;b&c",
                                         "caf\xc3\xa9", "a\x9b\xff-", "#x",   "*"};
@@ -137,9 +133,8 @@ START_TEST(the_suggested_unlock_command_works_in_a_shell)
     stage_wait_no_keys(&stage);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(control_characters_in_names_are_escaped)
+TEST(control_characters_in_names_are_escaped)
 {
     struct stage stage;
     redlock_open_stage(&stage, __func__);
@@ -151,11 +146,10 @@ START_TEST(control_characters_in_names_are_escaped)
     free(shown);
     stage_close(&stage);
 }
-END_TEST
 
 /* --- completion --- */
 
-START_TEST(bash_completes_commands_options_and_names)
+TEST(bash_completes_commands_options_and_names)
 {
     struct stage stage;
     char broken[SANDBOX_FILE];
@@ -170,20 +164,4 @@ START_TEST(bash_completes_commands_options_and_names)
                           0, "", "");
     ck_assert_msg(!sandbox_exists(broken), "the shell executed the name of a lock");
     stage_close(&stage);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("redlock_terminal");
-    TCase *tests = sandbox_case("terminal");
-    tcase_add_test(tests, listings_are_tables_on_a_terminal);
-    tcase_add_test(tests, colours_are_off_with_no_color_or_a_dumb_terminal);
-    tcase_add_test(tests, progress_is_hidden_on_dumb_terminals_and_in_the_background);
-    tcase_add_test(tests, an_interactive_lock_shows_how_to_unlock);
-    tcase_add_test(tests, the_suggested_unlock_command_works_in_a_shell);
-    tcase_add_test(tests, control_characters_in_names_are_escaped);
-    tcase_add_test(tests, bash_completes_commands_options_and_names);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

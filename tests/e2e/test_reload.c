@@ -51,7 +51,7 @@ static void expect_refused(struct stage *stage, const char *event, const char *t
 
 /* --- settings --- */
 
-START_TEST(an_unchanged_file_changes_nothing)
+TEST(an_unchanged_file_changes_nothing)
 {
     struct stage stage;
     stage_open(&stage, __func__, &three);
@@ -60,9 +60,8 @@ START_TEST(an_unchanged_file_changes_nothing)
     client_lock(&stage.client, "a", "10s");
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(log_settings_are_reloaded)
+TEST(log_settings_are_reloaded)
 {
     struct stage stage;
     stage_open(&stage, __func__, &three);
@@ -77,9 +76,8 @@ START_TEST(log_settings_are_reloaded)
     client_close(&client);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(limits_are_reloaded)
+TEST(limits_are_reloaded)
 {
     struct stage stage;
     struct client client;
@@ -96,9 +94,8 @@ START_TEST(limits_are_reloaded)
     client_close(&client);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(a_reload_does_not_disturb_holders_and_waiters)
+TEST(a_reload_does_not_disturb_holders_and_waiters)
 {
     struct stage stage;
     struct client holder;
@@ -125,9 +122,8 @@ START_TEST(a_reload_does_not_disturb_holders_and_waiters)
     client_close(&waiter);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(the_masters_password_is_read_again)
+TEST(the_masters_password_is_read_again)
 {
     struct stage stage;
     char path[SANDBOX_FILE];
@@ -156,11 +152,10 @@ START_TEST(the_masters_password_is_read_again)
     client_lock(&stage.client, "a", "10s");
     stage_close(&stage);
 }
-END_TEST
 
 /* --- listeners --- */
 
-START_TEST(listeners_change_and_their_connections_survive)
+TEST(listeners_change_and_their_connections_survive)
 {
     struct stage stage;
     struct client old;
@@ -191,9 +186,8 @@ START_TEST(listeners_change_and_their_connections_survive)
     client_close(&client);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(removing_a_unix_listener_removes_its_file)
+TEST(removing_a_unix_listener_removes_its_file)
 {
     struct stage stage;
     struct client client;
@@ -214,10 +208,9 @@ START_TEST(removing_a_unix_listener_removes_its_file)
     client_close(&client);
     stage_close(&stage);
 }
-END_TEST
 
 /* A cleanup job may have deleted the socket file. */
-START_TEST(a_deleted_socket_file_is_recreated)
+TEST(a_deleted_socket_file_is_recreated)
 {
     struct stage stage;
     struct client client;
@@ -234,11 +227,10 @@ START_TEST(a_deleted_socket_file_is_recreated)
     ck_assert(!sandbox_exists(stage.daemon.socket));
     stage_close_masters(&stage);
 }
-END_TEST
 
 /* Another file may have taken the path of the deleted socket. The listener then stays unreachable,
  * but the reload proceeds. */
-START_TEST(a_socket_file_that_cannot_be_recreated_does_not_block_the_reload)
+TEST(a_socket_file_that_cannot_be_recreated_does_not_block_the_reload)
 {
     struct stage stage;
     stage_open(&stage, __func__, &three);
@@ -255,9 +247,8 @@ START_TEST(a_socket_file_that_cannot_be_recreated_does_not_block_the_reload)
     free(file);
     stage_close_masters(&stage);
 }
-END_TEST
 
-START_TEST(a_listener_that_fails_changes_nothing)
+TEST(a_listener_that_fails_changes_nothing)
 {
     struct stage stage;
     struct client client;
@@ -283,11 +274,10 @@ START_TEST(a_listener_that_fails_changes_nothing)
     close(fd);
     stage_close(&stage);
 }
-END_TEST
 
 /* The daemon's own listener on 127.0.0.1 occupies the port, so the daemon cannot open a listener on
  * 0.0.0.0 with this port. */
-START_TEST(widening_a_listener_to_every_address_needs_a_restart)
+TEST(widening_a_listener_to_every_address_needs_a_restart)
 {
     struct stage stage;
     struct client client;
@@ -307,11 +297,10 @@ START_TEST(widening_a_listener_to_every_address_needs_a_restart)
     client_close(&client);
     stage_close(&stage);
 }
-END_TEST
 
 /* --- refused reloads --- */
 
-START_TEST(each_mistake_is_logged_and_the_old_configuration_stays)
+TEST(each_mistake_is_logged_and_the_old_configuration_stays)
 {
     struct stage stage;
     stage_open(&stage, __func__, &three);
@@ -325,9 +314,8 @@ START_TEST(each_mistake_is_logged_and_the_old_configuration_stays)
         client_expect_match(&stage.client, "OK .*", "EXTEND a %s 60s", grant.token);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(settings_that_need_a_restart_are_named_and_nothing_changes)
+TEST(settings_that_need_a_restart_are_named_and_nothing_changes)
 {
     struct stage stage;
     stage_open(&stage, __func__, &three);
@@ -344,9 +332,8 @@ START_TEST(settings_that_need_a_restart_are_named_and_nothing_changes)
     client_expect(&stage.client, "LIMIT extensions", "EXTEND a %s 60s", grant.token);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(a_missing_file_changes_nothing)
+TEST(a_missing_file_changes_nothing)
 {
     struct stage stage;
     stage_open(&stage, __func__, &three);
@@ -358,9 +345,8 @@ START_TEST(a_missing_file_changes_nothing)
     expect_reloaded(&stage.daemon, "nothing");
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(a_configuration_that_is_a_pipe_does_not_block_the_daemon)
+TEST(a_configuration_that_is_a_pipe_does_not_block_the_daemon)
 {
     struct stage stage;
     stage_open(&stage, __func__, &three);
@@ -370,11 +356,10 @@ START_TEST(a_configuration_that_is_a_pipe_does_not_block_the_daemon)
     client_expect(&stage.client, "PONG", "PING");
     stage_close(&stage);
 }
-END_TEST
 
 /* The configuration is a FIFO at first. Opening it for writing blocks until the daemon opens it for
  * reading, so that SIGHUP arrives during startup. */
-START_TEST(sighup_during_startup_is_handled_after_it)
+TEST(sighup_during_startup_is_handled_after_it)
 {
     struct stage stage;
     stage_open_masters(&stage, __func__, &three);
@@ -397,9 +382,8 @@ START_TEST(sighup_during_startup_is_handled_after_it)
     daemon_connect(&stage.daemon, &stage.client);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(a_reload_leaks_no_descriptor)
+TEST(a_reload_leaks_no_descriptor)
 {
     struct stage stage;
     struct client client;
@@ -413,30 +397,4 @@ START_TEST(a_reload_leaks_no_descriptor)
     daemon_connect(&stage.daemon, &client);
     client_close(&client);
     stage_close(&stage);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("reload");
-    TCase *tests = sandbox_case("reload");
-    tcase_add_test(tests, an_unchanged_file_changes_nothing);
-    tcase_add_test(tests, log_settings_are_reloaded);
-    tcase_add_test(tests, limits_are_reloaded);
-    tcase_add_test(tests, a_reload_does_not_disturb_holders_and_waiters);
-    tcase_add_test(tests, the_masters_password_is_read_again);
-    tcase_add_test(tests, listeners_change_and_their_connections_survive);
-    tcase_add_test(tests, removing_a_unix_listener_removes_its_file);
-    tcase_add_test(tests, a_deleted_socket_file_is_recreated);
-    tcase_add_test(tests, a_socket_file_that_cannot_be_recreated_does_not_block_the_reload);
-    tcase_add_test(tests, a_listener_that_fails_changes_nothing);
-    tcase_add_test(tests, widening_a_listener_to_every_address_needs_a_restart);
-    tcase_add_test(tests, each_mistake_is_logged_and_the_old_configuration_stays);
-    tcase_add_test(tests, settings_that_need_a_restart_are_named_and_nothing_changes);
-    tcase_add_test(tests, a_missing_file_changes_nothing);
-    tcase_add_test(tests, a_configuration_that_is_a_pipe_does_not_block_the_daemon);
-    tcase_add_test(tests, sighup_during_startup_is_handled_after_it);
-    tcase_add_test(tests, a_reload_leaks_no_descriptor);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

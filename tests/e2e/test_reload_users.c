@@ -70,7 +70,7 @@ static const char *users(const struct fixture *fixture, const char *prefixes, co
 
 static struct fixture fixture;
 
-START_TEST(a_connection_keeps_its_user_and_gets_the_new_rights)
+TEST(a_connection_keeps_its_user_and_gets_the_new_rights)
 {
     open_fixture(&fixture, __func__);
     expect(&fixture, "OK", "AUTH " SECRET_CI);
@@ -81,10 +81,9 @@ START_TEST(a_connection_keeps_its_user_and_gets_the_new_rights)
     client_close(&fixture.client);
     close_fixture(&fixture);
 }
-END_TEST
 
 /* Repeated reloads of other settings must not mix up the rights of users. */
-START_TEST(unchanged_users_keep_their_rights)
+TEST(unchanged_users_keep_their_rights)
 {
     static const char *const others[] = {
         "log: {level: debug}\n",
@@ -109,9 +108,8 @@ START_TEST(unchanged_users_keep_their_rights)
     client_close(&fixture.client);
     close_fixture(&fixture);
 }
-END_TEST
 
-START_TEST(a_unix_peer_is_matched_with_the_new_users)
+TEST(a_unix_peer_is_matched_with_the_new_users)
 {
     open_fixture(&fixture, __func__);
     expect(&fixture, "FREE", "STATUS prod");
@@ -121,9 +119,8 @@ START_TEST(a_unix_peer_is_matched_with_the_new_users)
     client_close(&fixture.client);
     close_fixture(&fixture);
 }
-END_TEST
 
-START_TEST(connections_of_removed_users_are_closed)
+TEST(connections_of_removed_users_are_closed)
 {
     char path[64];
     char yaml[256];
@@ -143,10 +140,9 @@ START_TEST(connections_of_removed_users_are_closed)
     client_close(&fixture.client);
     close_fixture(&fixture);
 }
-END_TEST
 
 /* Over RESP, the last message is an error, so that a Redis client can report it. */
-START_TEST(a_redis_client_of_a_removed_user_receives_an_error)
+TEST(a_redis_client_of_a_removed_user_receives_an_error)
 {
     static const char auth[] = "*2\r\n$4\r\nAUTH\r\n$35\r\n" SECRET_CI "\r\n";
     open_fixture(&fixture, __func__);
@@ -162,10 +158,9 @@ START_TEST(a_redis_client_of_a_removed_user_receives_an_error)
     client_close(&fixture.client);
     close_fixture(&fixture);
 }
-END_TEST
 
 /* The connection is closed, but the lock stays: its holder may rely on it until the deadline. */
-START_TEST(a_holder_that_loses_its_right_is_disconnected)
+TEST(a_holder_that_loses_its_right_is_disconnected)
 {
     open_fixture(&fixture, __func__);
     expect(&fixture, "OK", "AUTH " SECRET_CI);
@@ -178,9 +173,8 @@ START_TEST(a_holder_that_loses_its_right_is_disconnected)
     daemon_wait_log(&fixture.stage.daemon, " info client_evicted", "holds=1");
     close_fixture(&fixture);
 }
-END_TEST
 
-START_TEST(a_reload_can_remove_and_introduce_users)
+TEST(a_reload_can_remove_and_introduce_users)
 {
     open_fixture(&fixture, __func__);
     reload_with(&fixture, "log: {level: info}\n");
@@ -192,9 +186,8 @@ START_TEST(a_reload_can_remove_and_introduce_users)
     client_close(&fixture.client);
     close_fixture(&fixture);
 }
-END_TEST
 
-START_TEST(a_shorter_auth_timeout_applies_to_open_connections)
+TEST(a_shorter_auth_timeout_applies_to_open_connections)
 {
     char path[64];
     char yaml[2][256];
@@ -213,21 +206,4 @@ START_TEST(a_shorter_auth_timeout_applies_to_open_connections)
     expect_closed(&fixture, "DENIED not authenticated in time");
     ck_assert_int_lt(waiting_clock_ms() - begin_ms, 30000); /* after 1 s, not after 1 min */
     close_fixture(&fixture);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("reload_users");
-    TCase *tests = sandbox_case("reloaded users");
-    tcase_add_test(tests, a_connection_keeps_its_user_and_gets_the_new_rights);
-    tcase_add_test(tests, unchanged_users_keep_their_rights);
-    tcase_add_test(tests, a_unix_peer_is_matched_with_the_new_users);
-    tcase_add_test(tests, connections_of_removed_users_are_closed);
-    tcase_add_test(tests, a_redis_client_of_a_removed_user_receives_an_error);
-    tcase_add_test(tests, a_holder_that_loses_its_right_is_disconnected);
-    tcase_add_test(tests, a_reload_can_remove_and_introduce_users);
-    tcase_add_test(tests, a_shorter_auth_timeout_applies_to_open_connections);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -137,7 +137,7 @@ static void greet(struct resp_client *resp, bool is_3)
         resp_expect_match(resp, "\\*14 \\$6 server \\$8 redlockd .* \\$5 proto :2 .*", "HELLO");
 }
 
-START_TEST(every_command_has_its_reply)
+TEST_LOOP(every_command_has_its_reply, 0, 4)
 {
     bool over_tcp = _i % 2 == 0;
     bool is_3 = _i / 2 == 1;
@@ -165,9 +165,8 @@ START_TEST(every_command_has_its_reply)
     resp_close(&resp);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(the_replies_over_tls_are_the_same)
+TEST(the_replies_over_tls_are_the_same)
 {
     struct stage stage;
     struct resp_client resp;
@@ -183,10 +182,9 @@ START_TEST(the_replies_over_tls_are_the_same)
     }
     stage_close(&stage);
 }
-END_TEST
 
 /* Without masters, the outcomes are errors with the text of the line. */
-START_TEST(outcomes_of_failure_are_errors)
+TEST(outcomes_of_failure_are_errors)
 {
     static const char *const requests[] = {"LOCK a 10s", "STATUS a", "EXTEND a " TOKEN " 10s",
                                            "UNLOCK a " TOKEN};
@@ -203,11 +201,10 @@ START_TEST(outcomes_of_failure_are_errors)
     resp_close(&resp);
     stage_close(&stage);
 }
-END_TEST
 
 /* --- order --- */
 
-START_TEST(later_commands_run_while_an_earlier_one_waits_and_replies_are_in_order)
+TEST(later_commands_run_while_an_earlier_one_waits_and_replies_are_in_order)
 {
     struct stage stage;
     struct resp_client resp;
@@ -233,11 +230,10 @@ START_TEST(later_commands_run_while_an_earlier_one_waits_and_replies_are_in_orde
     resp_close(&resp);
     stage_close(&stage);
 }
-END_TEST
 
 /* A client can have this many requests pending. The next one waits, with all after it. At the
  * half-close, the pending LOCKs are undone, and so is the next LOCK. */
-START_TEST(the_command_after_1024_pending_ones_waits)
+TEST(the_command_after_1024_pending_ones_waits)
 {
     struct stage stage;
     struct resp_client resp;
@@ -263,9 +259,8 @@ START_TEST(the_command_after_1024_pending_ones_waits)
     client_expect(&stage.client, "FREE", "STATUS b");
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(quit_waits_for_the_earlier_replies)
+TEST(quit_waits_for_the_earlier_replies)
 {
     struct stage stage;
     struct resp_client resp;
@@ -286,10 +281,9 @@ START_TEST(quit_waits_for_the_earlier_replies)
     client_expect_match(&stage.client, "HELD .*", "STATUS a");
     stage_close(&stage);
 }
-END_TEST
 
 /* HELLO, AUTH and RESET change how later replies look and what later commands may do. */
-START_TEST(hello_auth_and_reset_wait_for_the_earlier_replies)
+TEST(hello_auth_and_reset_wait_for_the_earlier_replies)
 {
     struct stage stage;
     struct resp_client resp;
@@ -322,11 +316,10 @@ START_TEST(hello_auth_and_reset_wait_for_the_earlier_replies)
     resp_close(&resp);
     stage_close(&stage);
 }
-END_TEST
 
 /* The replies that wait exceed the amount that the daemon keeps. It then takes no more commands,
  * instead of dropping the client. */
-START_TEST(many_replies_that_wait_for_an_earlier_one_arrive)
+TEST(many_replies_that_wait_for_an_earlier_one_arrive)
 {
     enum { LISTINGS = 150 };
     struct stage stage;
@@ -348,7 +341,6 @@ START_TEST(many_replies_that_wait_for_an_earlier_one_arrive)
     resp_close(&resp);
     stage_close(&stage);
 }
-END_TEST
 
 /* Reads up to the reply to PING, without a look at the other replies. */
 static void skip_to_pong(struct resp_client *resp)
@@ -370,7 +362,7 @@ static void skip_to_pong(struct resp_client *resp)
 
 /* A listing leaves room for the replies to all pending commands. The client cannot read before the
  * first of them is answered. */
-START_TEST(a_listing_leaves_room_for_the_replies_to_pending_commands)
+TEST(a_listing_leaves_room_for_the_replies_to_pending_commands)
 {
     enum { LOCKS = 1000, NAME = 250 };
     struct stage stage;
@@ -396,7 +388,6 @@ START_TEST(a_listing_leaves_room_for_the_replies_to_pending_commands)
     resp_close(&resp);
     stage_close(&stage);
 }
-END_TEST
 
 /* --- input that is no command --- */
 
@@ -419,7 +410,7 @@ static const struct example garbage[] = {
 };
 
 /* After the first command has decided for RESP, each of these ends the connection. */
-START_TEST(a_protocol_error_ends_the_connection_after_the_earlier_replies)
+TEST(a_protocol_error_ends_the_connection_after_the_earlier_replies)
 {
     struct stage stage;
     struct resp_client resp;
@@ -443,10 +434,9 @@ START_TEST(a_protocol_error_ends_the_connection_after_the_earlier_replies)
     }
     stage_close(&stage);
 }
-END_TEST
 
 /* Words that are too long together are the client's mistake, but the daemon can skip them. */
-START_TEST(a_command_that_is_too_long_is_refused_and_skipped)
+TEST(a_command_that_is_too_long_is_refused_and_skipped)
 {
     char word[2049];
     struct stage stage;
@@ -480,10 +470,9 @@ START_TEST(a_command_that_is_too_long_is_refused_and_skipped)
     resp_close(&resp);
     stage_close(&stage);
 }
-END_TEST
 
 /* Only the first byte of a connection decides for RESP. */
-START_TEST(a_line_connection_stays_one)
+TEST(a_line_connection_stays_one)
 {
     struct stage stage;
     stage_open(&stage, __func__, &three);
@@ -502,11 +491,10 @@ START_TEST(a_line_connection_stays_one)
     client_read_match(&stage.client, "ERR unknown-verb .*");
     stage_close(&stage);
 }
-END_TEST
 
 /* --- the end of a connection, and of the daemon --- */
 
-START_TEST(a_half_closed_client_gets_every_reply_and_its_lock_is_undone)
+TEST(a_half_closed_client_gets_every_reply_and_its_lock_is_undone)
 {
     struct stage stage;
     struct resp_client resp;
@@ -528,10 +516,9 @@ START_TEST(a_half_closed_client_gets_every_reply_and_its_lock_is_undone)
     stage_wait_stats(&stage.client, " waiting=0 ");
     stage_close(&stage);
 }
-END_TEST
 
 /* The daemon reads the LOCK and the half-close in one pass. */
-START_TEST(a_lock_sent_with_a_half_close_is_never_granted)
+TEST(a_lock_sent_with_a_half_close_is_never_granted)
 {
     struct stage stage;
     struct resp_client resp;
@@ -550,14 +537,13 @@ START_TEST(a_lock_sent_with_a_half_close_is_never_granted)
     stage_wait_no_keys(&stage);
     stage_close(&stage);
 }
-END_TEST
 
 static void half_close(struct client *client)
 {
     client_half_close(client);
 }
 
-START_TEST(a_waiting_lock_of_a_client_that_left_is_undone)
+TEST_LOOP(a_waiting_lock_of_a_client_that_left_is_undone, 0, 3)
 {
     static void (*const ends[])(struct client *) = {client_close, client_reset, half_close};
     struct stage stage;
@@ -574,9 +560,8 @@ START_TEST(a_waiting_lock_of_a_client_that_left_is_undone)
     stage_wait_no_keys(&stage);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(an_unfinished_command_is_not_executed)
+TEST(an_unfinished_command_is_not_executed)
 {
     struct stage stage;
     struct resp_client resp;
@@ -591,9 +576,8 @@ START_TEST(an_unfinished_command_is_not_executed)
     ck_assert_int_eq(masters_keys(stage.masters, 3), 0);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(a_lock_outlives_a_restart_of_the_daemon)
+TEST(a_lock_outlives_a_restart_of_the_daemon)
 {
     struct stage stage;
     struct resp_client resp;
@@ -614,10 +598,9 @@ START_TEST(a_lock_outlives_a_restart_of_the_daemon)
     resp_close(&resp);
     stage_close(&stage);
 }
-END_TEST
 
 /* A pending LOCK is answered before the daemon ends. */
-START_TEST(a_stopping_daemon_answers_the_pending_commands_in_order)
+TEST(a_stopping_daemon_answers_the_pending_commands_in_order)
 {
     struct stage stage;
     struct resp_client resp;
@@ -634,31 +617,4 @@ START_TEST(a_stopping_daemon_answers_the_pending_commands_in_order)
     resp_expect_end(&resp);
     resp_close(&resp);
     stage_close_masters(&stage);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("resp");
-    TCase *tests = sandbox_case("resp");
-    tcase_add_loop_test(tests, every_command_has_its_reply, 0, 4);
-    tcase_add_test(tests, the_replies_over_tls_are_the_same);
-    tcase_add_test(tests, outcomes_of_failure_are_errors);
-    tcase_add_test(tests, later_commands_run_while_an_earlier_one_waits_and_replies_are_in_order);
-    tcase_add_test(tests, the_command_after_1024_pending_ones_waits);
-    tcase_add_test(tests, quit_waits_for_the_earlier_replies);
-    tcase_add_test(tests, hello_auth_and_reset_wait_for_the_earlier_replies);
-    tcase_add_test(tests, many_replies_that_wait_for_an_earlier_one_arrive);
-    tcase_add_test(tests, a_listing_leaves_room_for_the_replies_to_pending_commands);
-    tcase_add_test(tests, a_protocol_error_ends_the_connection_after_the_earlier_replies);
-    tcase_add_test(tests, a_command_that_is_too_long_is_refused_and_skipped);
-    tcase_add_test(tests, a_line_connection_stays_one);
-    tcase_add_test(tests, a_half_closed_client_gets_every_reply_and_its_lock_is_undone);
-    tcase_add_test(tests, a_lock_sent_with_a_half_close_is_never_granted);
-    tcase_add_loop_test(tests, a_waiting_lock_of_a_client_that_left_is_undone, 0, 3);
-    tcase_add_test(tests, an_unfinished_command_is_not_executed);
-    tcase_add_test(tests, a_lock_outlives_a_restart_of_the_daemon);
-    tcase_add_test(tests, a_stopping_daemon_answers_the_pending_commands_in_order);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

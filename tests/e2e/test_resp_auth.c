@@ -33,7 +33,7 @@ static void close_stage(struct stage *stage)
     secrets_close(&secrets);
 }
 
-START_TEST(commands_before_auth_are_refused_with_noauth)
+TEST(commands_before_auth_are_refused_with_noauth)
 {
     static const char *const refused[] = {
         "LOCK ci:a 10s",
@@ -74,7 +74,6 @@ START_TEST(commands_before_auth_are_refused_with_noauth)
     resp_close(&resp);
     close_stage(&stage);
 }
-END_TEST
 
 /* The ways in which Redis clients authenticate. `default` is the name that they send with a secret
  * alone. */
@@ -86,7 +85,7 @@ static const char *const right[] = {"AUTH " SECRET_CI,
                                     "HELLO 3 AUTH default " SECRET_CI " SETNAME me",
                                     "HELLO 3 SETNAME me AUTH ci " SECRET_CI};
 
-START_TEST(a_user_authenticates_by_its_secret)
+TEST(a_user_authenticates_by_its_secret)
 {
     struct stage stage;
     struct resp_client resp;
@@ -106,7 +105,6 @@ START_TEST(a_user_authenticates_by_its_secret)
     }
     close_stage(&stage);
 }
-END_TEST
 
 /* A secret that belongs to another user than the named one is as wrong as any other. */
 static const char *const wrong[] = {"AUTH guess-1",
@@ -118,7 +116,7 @@ static const char *const wrong[] = {"AUTH guess-1",
                                     "HELLO 3 AUTH ci guess-4",
                                     "HELLO 2 AUTH ops " SECRET_CI " SETNAME me"};
 
-START_TEST(a_wrong_secret_or_name_is_refused_and_the_client_can_try_again)
+TEST_ROWS(a_wrong_secret_or_name_is_refused_and_the_client_can_try_again, wrong)
 {
     struct stage stage;
     struct resp_client resp;
@@ -139,10 +137,9 @@ START_TEST(a_wrong_secret_or_name_is_refused_and_the_client_can_try_again)
     ck_assert_uint_eq(client_count(&stage.client, "STATS", " wrong_secrets=1"), 1);
     close_stage(&stage);
 }
-END_TEST
 
 /* A client cannot try any number of secrets on one connection. */
-START_TEST(after_many_wrong_secrets_none_is_checked)
+TEST(after_many_wrong_secrets_none_is_checked)
 {
     struct stage stage;
     struct resp_client resp;
@@ -161,9 +158,8 @@ START_TEST(after_many_wrong_secrets_none_is_checked)
     resp_close(&resp);
     close_stage(&stage);
 }
-END_TEST
 
-START_TEST(a_connection_can_authenticate_again_as_the_same_user_only)
+TEST(a_connection_can_authenticate_again_as_the_same_user_only)
 {
     static const char once[] = "-ERR this connection has already authenticated; open another one";
     struct stage stage;
@@ -183,10 +179,9 @@ START_TEST(a_connection_can_authenticate_again_as_the_same_user_only)
     resp_close(&resp);
     close_stage(&stage);
 }
-END_TEST
 
 /* RESET is the only way to another user on the same connection. */
-START_TEST(after_reset_a_connection_is_unauthenticated)
+TEST(after_reset_a_connection_is_unauthenticated)
 {
     struct stage stage;
     struct resp_client resp;
@@ -205,9 +200,8 @@ START_TEST(after_reset_a_connection_is_unauthenticated)
     resp_close(&resp);
     close_stage(&stage);
 }
-END_TEST
 
-START_TEST(after_reset_the_auth_timeout_runs_again)
+TEST(after_reset_the_auth_timeout_runs_again)
 {
     struct stage stage;
     struct resp_client resp;
@@ -220,9 +214,8 @@ START_TEST(after_reset_the_auth_timeout_runs_again)
     resp_close(&resp);
     close_stage(&stage);
 }
-END_TEST
 
-START_TEST(a_connection_that_misses_the_auth_timeout_is_closed)
+TEST(a_connection_that_misses_the_auth_timeout_is_closed)
 {
     struct stage stage;
     struct resp_client idle;
@@ -242,10 +235,9 @@ START_TEST(a_connection_that_misses_the_auth_timeout_is_closed)
     ck_assert_uint_eq(client_count(&stage.client, "STATS", " unauthenticated=0 "), 1);
     close_stage(&stage);
 }
-END_TEST
 
 /* Clients send the first commands without waiting for the reply to AUTH. */
-START_TEST(commands_can_follow_auth_at_once)
+TEST(commands_can_follow_auth_at_once)
 {
     struct stage stage;
     struct resp_client resp;
@@ -262,10 +254,9 @@ START_TEST(commands_can_follow_auth_at_once)
     resp_close(&resp);
     close_stage(&stage);
 }
-END_TEST
 
 /* So that clients can be given their secrets before the daemon has users. */
-START_TEST(without_users_any_name_and_secret_are_accepted)
+TEST(without_users_any_name_and_secret_are_accepted)
 {
     struct stage stage;
     struct resp_client resp;
@@ -280,10 +271,9 @@ START_TEST(without_users_any_name_and_secret_are_accepted)
     resp_close(&resp);
     stage_close(&stage);
 }
-END_TEST
 
 /* On the unix socket, the kernel names the user. A secret overrides it, until RESET. */
-START_TEST(a_unix_socket_names_the_user_also_after_reset)
+TEST(a_unix_socket_names_the_user_also_after_reset)
 {
     struct stage stage;
     struct resp_client resp;
@@ -297,25 +287,4 @@ START_TEST(a_unix_socket_names_the_user_also_after_reset)
     resp_expect(&resp, "+FREE", "STATUS prod");
     resp_close(&resp);
     close_stage(&stage);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("resp_auth");
-    TCase *tests = sandbox_case("resp_auth");
-    tcase_add_test(tests, commands_before_auth_are_refused_with_noauth);
-    tcase_add_test(tests, a_user_authenticates_by_its_secret);
-    tcase_add_loop_test(tests, a_wrong_secret_or_name_is_refused_and_the_client_can_try_again, 0,
-                        (int)(sizeof(wrong) / sizeof(wrong[0])));
-    tcase_add_test(tests, after_many_wrong_secrets_none_is_checked);
-    tcase_add_test(tests, a_connection_can_authenticate_again_as_the_same_user_only);
-    tcase_add_test(tests, after_reset_a_connection_is_unauthenticated);
-    tcase_add_test(tests, after_reset_the_auth_timeout_runs_again);
-    tcase_add_test(tests, a_connection_that_misses_the_auth_timeout_is_closed);
-    tcase_add_test(tests, commands_can_follow_auth_at_once);
-    tcase_add_test(tests, without_users_any_name_and_secret_are_accepted);
-    tcase_add_test(tests, a_unix_socket_names_the_user_also_after_reset);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

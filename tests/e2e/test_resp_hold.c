@@ -69,7 +69,7 @@ static void expect_lost(struct resp_client *resp, const char *token, const char 
     ck_assert_str_eq(read_past_warnings(resp), push);
 }
 
-START_TEST(a_hold_outlives_its_ttl)
+TEST(a_hold_outlives_its_ttl)
 {
     struct stage stage;
     struct held held;
@@ -84,9 +84,8 @@ START_TEST(a_hold_outlives_its_ttl)
     stage_wait_key(&stage, "redlock:a", 0);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(losing_a_majority_is_pushed_before_the_validity_ends)
+TEST(losing_a_majority_is_pushed_before_the_validity_ends)
 {
     struct stage stage;
     struct held held;
@@ -99,9 +98,8 @@ START_TEST(losing_a_majority_is_pushed_before_the_validity_ends)
     resp_close(&held.resp);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(losing_a_minority_is_pushed_as_a_warning)
+TEST(losing_a_minority_is_pushed_as_a_warning)
 {
     char prefix[128];
     struct stage stage;
@@ -120,10 +118,9 @@ START_TEST(losing_a_minority_is_pushed_as_a_warning)
     resp_close(&held.resp);
     stage_close(&stage);
 }
-END_TEST
 
 /* The grant has been delivered, so the push does not wait for the LOCK that is pending. */
-START_TEST(lost_overtakes_a_pending_command_once_the_grant_is_delivered)
+TEST(lost_overtakes_a_pending_command_once_the_grant_is_delivered)
 {
     struct stage stage;
     struct held held;
@@ -141,11 +138,10 @@ START_TEST(lost_overtakes_a_pending_command_once_the_grant_is_delivered)
     resp_close(&held.resp);
     stage_close(&stage);
 }
-END_TEST
 
 /* The grant of the HOLD waits for the reply to an earlier LOCK. LOST must not precede it. It must
  * precede the PONG to a PING that was sent after the loss. */
-START_TEST(lost_follows_its_grant_that_waits_for_an_earlier_reply)
+TEST_LOOP(lost_follows_its_grant_that_waits_for_an_earlier_reply, 0, 3)
 {
     static const char *const options[] = {"", " FENCE", " SLOTS 1"};
     static const char *const names[] = {"a", "a", "a#1"};
@@ -178,9 +174,8 @@ START_TEST(lost_follows_its_grant_that_waits_for_an_earlier_reply)
     resp_close(&resp);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(a_resumed_daemon_pushes_the_loss_before_other_replies)
+TEST_LOOP(a_resumed_daemon_pushes_the_loss_before_other_replies, 0, 2)
 {
     static const char *const pings[] = {"PING", "PING hi"};
     static const char *const pongs[] = {"+PONG", "$2 hi"};
@@ -199,9 +194,8 @@ START_TEST(a_resumed_daemon_pushes_the_loss_before_other_replies)
     resp_close(&held.resp);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(a_stopping_daemon_pushes_the_loss_and_releases_nothing)
+TEST(a_stopping_daemon_pushes_the_loss_and_releases_nothing)
 {
     struct stage stage;
     struct held held;
@@ -216,7 +210,6 @@ START_TEST(a_stopping_daemon_pushes_the_loss_and_releases_nothing)
     resp_close(&held.resp);
     stage_close_masters(&stage);
 }
-END_TEST
 
 /* --- the end of the connection --- */
 
@@ -241,7 +234,7 @@ static void half_close(struct resp_client *resp)
 
 static void (*const clean_ends[])(struct resp_client *) = {close_it, quit, half_close};
 
-START_TEST(a_clean_end_releases_a_hold_at_once)
+TEST_LOOP(a_clean_end_releases_a_hold_at_once, 0, 6)
 {
     struct stage stage;
     struct held held;
@@ -256,10 +249,9 @@ START_TEST(a_clean_end_releases_a_hold_at_once)
     stage_wait_stats(&stage.client, " holding=0 ");
     stage_close(&stage);
 }
-END_TEST
 
 /* RESET returns the connection to its start, without its HOLDs. */
-START_TEST(reset_releases_a_hold_and_the_connection_can_lock_again)
+TEST(reset_releases_a_hold_and_the_connection_can_lock_again)
 {
     struct stage stage;
     struct held held;
@@ -280,10 +272,9 @@ START_TEST(reset_releases_a_hold_and_the_connection_can_lock_again)
     resp_close(&held.resp);
     stage_close(&stage);
 }
-END_TEST
 
 /* The network can cause a reset, and then the client may be alive and rely on the lock. */
-START_TEST(a_reset_does_not_release_a_hold_before_its_deadline)
+TEST(a_reset_does_not_release_a_hold_before_its_deadline)
 {
     struct stage stage;
     struct held held;
@@ -295,10 +286,9 @@ START_TEST(a_reset_does_not_release_a_hold_before_its_deadline)
     expect_release_at_the_deadline(&stage, &held);
     stage_close(&stage);
 }
-END_TEST
 
 /* The daemon reads the command, and notices the reset only when it writes the reply. */
-START_TEST(a_reset_after_a_command_does_not_release_a_hold)
+TEST(a_reset_after_a_command_does_not_release_a_hold)
 {
     struct stage stage;
     struct held held;
@@ -312,10 +302,9 @@ START_TEST(a_reset_after_a_command_does_not_release_a_hold)
     expect_release_at_the_deadline(&stage, &held);
     stage_close(&stage);
 }
-END_TEST
 
 /* The daemon takes no more commands until the client reads. */
-START_TEST(a_client_that_does_not_read_keeps_its_connection_and_its_hold)
+TEST(a_client_that_does_not_read_keeps_its_connection_and_its_hold)
 {
     enum { LISTINGS = 1000 };
     struct stage stage;
@@ -332,10 +321,9 @@ START_TEST(a_client_that_does_not_read_keeps_its_connection_and_its_hold)
     resp_close(&held.resp);
     stage_close(&stage);
 }
-END_TEST
 
 /* The daemon closes the connection, but the client may still work under its lock. */
-START_TEST(a_protocol_error_does_not_release_a_hold_before_its_deadline)
+TEST(a_protocol_error_does_not_release_a_hold_before_its_deadline)
 {
     struct stage stage;
     struct held held;
@@ -349,9 +337,8 @@ START_TEST(a_protocol_error_does_not_release_a_hold_before_its_deadline)
     resp_close(&held.resp);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(a_clean_end_does_not_release_a_lingering_hold)
+TEST_LOOP(a_clean_end_does_not_release_a_lingering_hold, 0, 2)
 {
     static void (*const ends[])(struct resp_client *) = {close_it, half_close};
     struct stage stage;
@@ -363,9 +350,8 @@ START_TEST(a_clean_end_does_not_release_a_lingering_hold)
     expect_release_at_the_deadline(&stage, &held);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(quit_releases_a_lingering_hold_at_once)
+TEST(quit_releases_a_lingering_hold_at_once)
 {
     struct stage stage;
     struct held held;
@@ -376,10 +362,9 @@ START_TEST(quit_releases_a_lingering_hold_at_once)
     stage_wait_key(&stage, "redlock:a", 0);
     stage_close(&stage);
 }
-END_TEST
 
 /* A HOLD whose grant still waits for an earlier reply, when the connection ends. */
-START_TEST(a_hold_whose_grant_was_not_delivered_ends_with_its_connection)
+TEST(a_hold_whose_grant_was_not_delivered_ends_with_its_connection)
 {
     struct stage stage;
     struct resp_client resp;
@@ -396,7 +381,6 @@ START_TEST(a_hold_whose_grant_was_not_delivered_ends_with_its_connection)
     stage_wait_stats(&stage.client, " waiting=0 ");
     stage_close(&stage);
 }
-END_TEST
 
 /* The last commands wait for the reply to the LOCK, so the daemon has not read them when the
  * connection ends. */
@@ -411,7 +395,7 @@ static void leave_commands_unread(struct held *held, struct stage *stage, const 
     stage_wait_stats(&stage->client, " waiting=1 ");
 }
 
-START_TEST(a_clean_end_with_unread_commands_releases_a_hold_at_once)
+TEST_LOOP(a_clean_end_with_unread_commands_releases_a_hold_at_once, 0, 2)
 {
     static void (*const ends[])(struct client *) = {client_close, client_half_close};
     struct stage stage;
@@ -424,9 +408,8 @@ START_TEST(a_clean_end_with_unread_commands_releases_a_hold_at_once)
     stage_wait_stats(&stage.client, " holding=0 ");
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(a_reset_with_unread_commands_releases_nothing_before_the_deadline)
+TEST(a_reset_with_unread_commands_releases_nothing_before_the_deadline)
 {
     struct stage stage;
     struct held held;
@@ -438,7 +421,6 @@ START_TEST(a_reset_with_unread_commands_releases_nothing_before_the_deadline)
     expect_release_at_the_deadline(&stage, &held);
     stage_close(&stage);
 }
-END_TEST
 
 /* --- over TLS --- */
 
@@ -449,7 +431,7 @@ static void hold_over_tls(struct held *held, struct stage *stage, const char *te
     hold(held, ttl, "");
 }
 
-START_TEST(close_notify_and_quit_release_a_hold_over_tls)
+TEST_LOOP(close_notify_and_quit_release_a_hold_over_tls, 0, 2)
 {
     static void (*const ends[])(struct resp_client *) = {close_it, quit};
     struct stage stage;
@@ -460,9 +442,8 @@ START_TEST(close_notify_and_quit_release_a_hold_over_tls)
     stage_wait_clients(&stage, 1);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(any_other_end_over_tls_releases_nothing_before_the_deadline)
+TEST_LOOP(any_other_end_over_tls_releases_nothing_before_the_deadline, 0, 2)
 {
     static void (*const ends[])(struct tls_client *) = {tls_client_cut, tls_client_reset};
     struct stage stage;
@@ -473,33 +454,4 @@ START_TEST(any_other_end_over_tls_releases_nothing_before_the_deadline)
     stage_wait_key(&stage, "redlock:a", 3);
     expect_release_at_the_deadline(&stage, &held);
     stage_close(&stage);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("resp_hold");
-    TCase *tests = sandbox_case("resp_hold");
-    tcase_add_test(tests, a_hold_outlives_its_ttl);
-    tcase_add_test(tests, losing_a_majority_is_pushed_before_the_validity_ends);
-    tcase_add_test(tests, losing_a_minority_is_pushed_as_a_warning);
-    tcase_add_test(tests, lost_overtakes_a_pending_command_once_the_grant_is_delivered);
-    tcase_add_loop_test(tests, lost_follows_its_grant_that_waits_for_an_earlier_reply, 0, 3);
-    tcase_add_loop_test(tests, a_resumed_daemon_pushes_the_loss_before_other_replies, 0, 2);
-    tcase_add_test(tests, a_stopping_daemon_pushes_the_loss_and_releases_nothing);
-    tcase_add_loop_test(tests, a_clean_end_releases_a_hold_at_once, 0, 6);
-    tcase_add_test(tests, reset_releases_a_hold_and_the_connection_can_lock_again);
-    tcase_add_test(tests, a_reset_does_not_release_a_hold_before_its_deadline);
-    tcase_add_test(tests, a_reset_after_a_command_does_not_release_a_hold);
-    tcase_add_test(tests, a_client_that_does_not_read_keeps_its_connection_and_its_hold);
-    tcase_add_test(tests, a_protocol_error_does_not_release_a_hold_before_its_deadline);
-    tcase_add_loop_test(tests, a_clean_end_does_not_release_a_lingering_hold, 0, 2);
-    tcase_add_test(tests, quit_releases_a_lingering_hold_at_once);
-    tcase_add_test(tests, a_hold_whose_grant_was_not_delivered_ends_with_its_connection);
-    tcase_add_loop_test(tests, a_clean_end_with_unread_commands_releases_a_hold_at_once, 0, 2);
-    tcase_add_test(tests, a_reset_with_unread_commands_releases_nothing_before_the_deadline);
-    tcase_add_loop_test(tests, close_notify_and_quit_release_a_hold_over_tls, 0, 2);
-    tcase_add_loop_test(tests, any_other_end_over_tls_releases_nothing_before_the_deadline, 0, 2);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

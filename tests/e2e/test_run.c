@@ -13,9 +13,11 @@
 #include "tests/e2e/waiting.h"
 #include "tests/runner.h"
 
+const struct runner_settings runner_settings = {.setup = run_set_up, .teardown = run_tear_down};
+
 /* --- exit codes --- */
 
-START_TEST(the_exit_code_is_that_of_the_command)
+TEST(the_exit_code_is_that_of_the_command)
 {
     ck_assert_int_eq(run(WORDS("a", "true")), 0);
     ck_assert_int_eq(run(WORDS("a", "--", "false")), 1);
@@ -24,9 +26,8 @@ START_TEST(the_exit_code_is_that_of_the_command)
     ck_assert_int_eq(run(WORDS("a", SHELL("kill -KILL $$"))), 128 + SIGKILL);
     client_expect(&stage.client, "FREE", "STATUS a");
 }
-END_TEST
 
-START_TEST(a_command_that_cannot_run_has_the_exit_codes_of_env)
+TEST(a_command_that_cannot_run_has_the_exit_codes_of_env)
 {
     /* An unreadable folder in PATH would change the exit code, as for env(1). */
     setenv("PATH", "/usr/bin:/bin", 1);
@@ -36,9 +37,8 @@ START_TEST(a_command_that_cannot_run_has_the_exit_codes_of_env)
     wrapper_wait_errors(&wrapper, "redlock: cannot run /etc/passwd: Permission denied");
     client_expect(&stage.client, "FREE", "STATUS a");
 }
-END_TEST
 
-START_TEST(a_lock_held_elsewhere_has_its_own_exit_codes)
+TEST(a_lock_held_elsewhere_has_its_own_exit_codes)
 {
     client_expect_match(&stage.client, "OK .*", "LOCK a 60s");
     ck_assert_int_eq(run(WORDS("--nonblock", "a", "echo", "ran")), 1);
@@ -48,9 +48,8 @@ START_TEST(a_lock_held_elsewhere_has_its_own_exit_codes)
     ck_assert(wrapper_complained(&wrapper, "redlock: a: another client"));
     ck_assert_uint_eq(wrapper_count_output(&wrapper, "ran"), 0);
 }
-END_TEST
 
-START_TEST(a_quiet_run_that_is_not_granted_the_lock_prints_nothing)
+TEST(a_quiet_run_that_is_not_granted_the_lock_prints_nothing)
 {
     client_expect_match(&stage.client, "OK .*", "LOCK a 60s");
     ck_assert_int_eq(run(WORDS("-n", "-q", "-E", "0", "a", "echo", "ran")), 0);
@@ -61,9 +60,8 @@ START_TEST(a_quiet_run_that_is_not_granted_the_lock_prints_nothing)
     ck_assert_int_eq(run(WORDS("-n", "-q", "-E", "0", "b", SHELL("echo bad >&2; exit 3"))), 3);
     ck_assert(wrapper_complained(&wrapper, "bad"));
 }
-END_TEST
 
-START_TEST(without_quorum_or_daemon_the_command_does_not_run)
+TEST(without_quorum_or_daemon_the_command_does_not_run)
 {
     ck_assert_int_eq(
         wrapper_run(&wrapper, &stage.sandbox, "/nowhere/redlockd.sock", WORDS("a", "echo", "ran")),
@@ -76,9 +74,8 @@ START_TEST(without_quorum_or_daemon_the_command_does_not_run)
     ck_assert_int_eq(run(WORDS("--ttl", "9h", "a", "echo", "ran")), 125);
     ck_assert_uint_eq(wrapper_count_output(&wrapper, "ran"), 0);
 }
-END_TEST
 
-START_TEST(the_environment_describes_the_lock)
+TEST(the_environment_describes_the_lock)
 {
     char expected[128], token[41] = "";
     long long deadline_ms = 0, fence = 0;
@@ -102,12 +99,11 @@ START_TEST(the_environment_describes_the_lock)
     setenv("REDLOCK_FENCE", "1", 1);
     ck_assert_int_eq(run(WORDS("deploy", SHELL("test -z \"$REDLOCK_FENCE\""))), 0);
 }
-END_TEST
 
 /* --- signals --- */
 
 /* Each signal must arrive exactly once. */
-START_TEST(signals_reach_the_command_once)
+TEST(signals_reach_the_command_once)
 {
     static const struct {
         int signal;
@@ -129,11 +125,10 @@ START_TEST(signals_reach_the_command_once)
     ck_assert_uint_eq(wrapper_count_output(&wrapper, "got "),
                       sizeof(forwarded) / sizeof(forwarded[0]));
 }
-END_TEST
 
 /* A shell without job control sees only the parent, which must stop and continue together with the
  * command. */
-START_TEST(run_stops_and_continues_with_its_command)
+TEST(run_stops_and_continues_with_its_command)
 {
     start(/* exec, because a shell that is starting another process does not stop at once. */
           WORDS("a", SHELL("echo ready; exec sleep 600")));
@@ -154,10 +149,9 @@ START_TEST(run_stops_and_continues_with_its_command)
     kill(wrapper.pid, SIGTERM);
     ck_assert_int_eq(wrapper_wait(&wrapper), 128 + SIGTERM);
 }
-END_TEST
 
 /* The parent has to continue by itself: no other process would send it SIGCONT. */
-START_TEST(a_stopped_parent_continues_when_its_command_is_killed)
+TEST(a_stopped_parent_continues_when_its_command_is_killed)
 {
     start(WORDS("a", "sleep", "600"));
     pid_t command = wrapper_command(&wrapper);
@@ -166,10 +160,9 @@ START_TEST(a_stopped_parent_continues_when_its_command_is_killed)
     kill(command, SIGKILL);
     ck_assert_int_eq(wrapper_wait(&wrapper), 128 + SIGKILL);
 }
-END_TEST
 
 /* The command is stopped and continued in quick succession, at varying intervals. */
-START_TEST(a_parent_never_stays_stopped_without_the_command)
+TEST(a_parent_never_stays_stopped_without_the_command)
 {
     start(WORDS("a", "sleep", "600"));
     pid_t command = wrapper_command(&wrapper);
@@ -182,11 +175,10 @@ START_TEST(a_parent_never_stays_stopped_without_the_command)
     kill(wrapper.pid, SIGTERM);
     ck_assert_int_eq(wrapper_wait(&wrapper), 128 + SIGTERM);
 }
-END_TEST
 
 /* --- restarts of the daemon --- */
 
-START_TEST(a_daemon_restart_costs_no_lock)
+TEST(a_daemon_restart_costs_no_lock)
 {
     start(WORDS("--ttl", "4s", "a", SHELL("echo ready; while :; do sleep 0.01; done")));
     wrapper_wait_output(&wrapper, "ready");
@@ -203,9 +195,8 @@ START_TEST(a_daemon_restart_costs_no_lock)
     ck_assert_int_eq(wrapper_wait(&wrapper), 128 + SIGTERM);
     client_expect(&stage.client, "FREE", "STATUS a");
 }
-END_TEST
 
-START_TEST(a_waiter_reconnects_to_a_restarted_daemon)
+TEST(a_waiter_reconnects_to_a_restarted_daemon)
 {
     struct grant grant = client_lock(&stage.client, "a", "60s");
     start(WORDS("a", "echo", "ran"));
@@ -220,32 +211,4 @@ START_TEST(a_waiter_reconnects_to_a_restarted_daemon)
     client_expect(&stage.client, "OK", "UNLOCK a %s", grant.token);
     ck_assert_int_eq(wrapper_wait(&wrapper), 0);
     ck_assert_uint_eq(wrapper_count_output(&wrapper, "ran"), 1);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("run");
-    TCase *codes = sandbox_case("exit codes");
-    tcase_add_checked_fixture(codes, run_set_up, run_tear_down);
-    tcase_add_test(codes, the_exit_code_is_that_of_the_command);
-    tcase_add_test(codes, a_command_that_cannot_run_has_the_exit_codes_of_env);
-    tcase_add_test(codes, a_lock_held_elsewhere_has_its_own_exit_codes);
-    tcase_add_test(codes, a_quiet_run_that_is_not_granted_the_lock_prints_nothing);
-    tcase_add_test(codes, without_quorum_or_daemon_the_command_does_not_run);
-    tcase_add_test(codes, the_environment_describes_the_lock);
-    suite_add_tcase(suite, codes);
-    TCase *signals = sandbox_case("signals");
-    tcase_add_checked_fixture(signals, run_set_up, run_tear_down);
-    tcase_add_test(signals, signals_reach_the_command_once);
-    tcase_add_test(signals, run_stops_and_continues_with_its_command);
-    tcase_add_test(signals, a_stopped_parent_continues_when_its_command_is_killed);
-    tcase_add_test(signals, a_parent_never_stays_stopped_without_the_command);
-    suite_add_tcase(suite, signals);
-    TCase *daemons = sandbox_case("daemons");
-    tcase_add_checked_fixture(daemons, run_set_up, run_tear_down);
-    tcase_add_test(daemons, a_daemon_restart_costs_no_lock);
-    tcase_add_test(daemons, a_waiter_reconnects_to_a_restarted_daemon);
-    suite_add_tcase(suite, daemons);
-    return suite;
 }

@@ -23,6 +23,8 @@ static void set_up(void)
     stage_open(&stage, "redlock run", &(struct stage_plan){.masters = 3, .over_unix = true});
 }
 
+const struct runner_settings runner_settings = {.setup = set_up, .teardown = run_tear_down};
+
 static void expect_held(const char *name, bool held)
 {
     client_expect_match(&stage.client, held ? "HELD .*" : "FREE", "STATUS %s", name);
@@ -51,7 +53,7 @@ static void wait_for_waiter(const char *name)
 
 /* --- acquisition --- */
 
-START_TEST(the_command_runs_while_all_locks_are_held)
+TEST(the_command_runs_while_all_locks_are_held)
 {
     char path[64];
     start(WORDS("--also", "c", "--also", "a", "b",
@@ -72,10 +74,9 @@ START_TEST(the_command_runs_while_all_locks_are_held)
     ck_assert_uint_eq(wrapper_count_output(&wrapper, "signalled"), 1);
     expect_all_free();
 }
-END_TEST
 
 /* Lock number _i is held elsewhere: those before it are locked, and those after it are not. */
-START_TEST(names_are_locked_in_byte_order)
+TEST_LOOP(names_are_locked_in_byte_order, 0, NAMES)
 {
     struct grant grant = client_lock(&stage.client, names[_i], "60s");
     start(WORDS("--also", "b", "--also", "a", "c", "echo", "ran"));
@@ -92,11 +93,10 @@ START_TEST(names_are_locked_in_byte_order)
     ck_assert_uint_eq(wrapper_count_output(&wrapper, "ran"), 1);
     expect_all_free();
 }
-END_TEST
 
 /* Two shells lock the same names, given in different orders. Only one command at a time can make
  * the folder. */
-START_TEST(commands_with_the_same_names_exclude_each_other_without_deadlock)
+TEST(commands_with_the_same_names_exclude_each_other_without_deadlock)
 {
     static const char *const orders[][2] = {{"x", "y"}, {"y", "x"}};
     char url[SANDBOX_FILE + 8], folder[SANDBOX_FILE], errors[SANDBOX_FILE], *text;
@@ -120,12 +120,11 @@ START_TEST(commands_with_the_same_names_exclude_each_other_without_deadlock)
     ck_assert_str_eq(text, "");
     free(text);
 }
-END_TEST
 
 /* --- exit codes and the wait --- */
 
 /* Lock number _i is held elsewhere. */
-START_TEST(any_lock_held_elsewhere_has_the_exit_codes_of_one_lock)
+TEST_LOOP(any_lock_held_elsewhere_has_the_exit_codes_of_one_lock, 0, NAMES)
 {
     char json[64];
     client_lock(&stage.client, names[_i], "60s");
@@ -145,9 +144,8 @@ START_TEST(any_lock_held_elsewhere_has_the_exit_codes_of_one_lock)
     for (int i = 0; i < NAMES; i++)
         expect_held(names[i], i == _i);
 }
-END_TEST
 
-START_TEST(the_wait_is_one_time_limit_for_all_locks)
+TEST(the_wait_is_one_time_limit_for_all_locks)
 {
     enum { WAIT_MS = 4000, RELEASED_MS = 3000 };
     struct grant grant = client_lock(&stage.client, "a", "60s");
@@ -166,10 +164,9 @@ START_TEST(the_wait_is_one_time_limit_for_all_locks)
     ck_assert(wrapper_complained(&wrapper, "redlock: b: "));
     expect_held("a", false);
 }
-END_TEST
 
 /* While it is stopped, the run is granted the first lock, and its wait ends. */
-START_TEST(a_wait_that_is_used_up_by_the_first_lock_is_still_a_wait)
+TEST(a_wait_that_is_used_up_by_the_first_lock_is_still_a_wait)
 {
     enum { WAIT_MS = 1000 };
     struct grant grant = client_lock(&stage.client, "a", "60s");
@@ -185,30 +182,27 @@ START_TEST(a_wait_that_is_used_up_by_the_first_lock_is_still_a_wait)
     kill(wrapper.pid, SIGCONT);
     ck_assert_int_eq(wrapper_wait(&wrapper), 124);
 }
-END_TEST
 
-START_TEST(a_name_given_twice_is_an_error)
+TEST(a_name_given_twice_is_an_error)
 {
     ck_assert_int_eq(run(WORDS("--also", "b", "--also", "a", "a", "echo", "ran")), 125);
     ck_assert(wrapper_complained(&wrapper, "redlock: --also: the name \"a\" is given twice"));
     ck_assert_uint_eq(wrapper_count_output(&wrapper, "ran"), 0);
 }
-END_TEST
 
 /* Each lock reads the secret. A second reader of a FIFO would wait forever. */
-START_TEST(a_secret_that_can_be_read_only_once_is_an_error)
+TEST(a_secret_that_can_be_read_only_once_is_an_error)
 {
     char fifo[SANDBOX_FILE];
     ck_assert_int_eq(mkfifo(sandbox_path(&stage.sandbox, "fifo", fifo), 0600), 0);
     ck_assert_int_eq(run(WORDS("--secret-file", fifo, "--also", "b", "a", "echo", "ran")), 125);
     ck_assert(wrapper_complained(&wrapper, "--secret-file must be a regular file"));
 }
-END_TEST
 
 /* --- losses --- */
 
 /* Lock number _i is lost, so another client may hold it. */
-START_TEST(the_loss_of_any_lock_ends_the_command)
+TEST_LOOP(the_loss_of_any_lock_ends_the_command, 0, NAMES)
 {
     char lost[32], gone[96], released[96];
     pid_t pids[STUBBORN_COUNT];
@@ -231,10 +225,9 @@ START_TEST(the_loss_of_any_lock_ends_the_command)
     /* The locks after the lost one expire, because their processes were killed. */
     stage_wait_no_keys(&stage);
 }
-END_TEST
 
 /* The first supervisor sends the signal of --on-lost to the process group of the nested run. */
-START_TEST(the_signal_of_the_first_lock_reaches_the_command)
+TEST(the_signal_of_the_first_lock_reaches_the_command)
 {
     start(WORDS("--on-lost", "ALRM", "--also", "b", "a",
                 SHELL("trap 'echo signalled; exit 7' ALRM; echo ready;"
@@ -245,11 +238,10 @@ START_TEST(the_signal_of_the_first_lock_reaches_the_command)
     ck_assert_uint_eq(wrapper_count_output(&wrapper, "signalled"), 1);
     expect_all_free();
 }
-END_TEST
 
 /* --- killed processes --- */
 
-START_TEST(no_process_outlives_a_killed_parent_and_all_locks_end)
+TEST(no_process_outlives_a_killed_parent_and_all_locks_end)
 {
     pid_t pids[STUBBORN_COUNT], supervisor, nested_supervisor;
     int status;
@@ -266,10 +258,9 @@ START_TEST(no_process_outlives_a_killed_parent_and_all_locks_end)
     expect_held("a", false);
     stage_wait_no_keys(&stage);
 }
-END_TEST
 
 /* The killed process is the parent (loop index 0) or the supervisor (1) of the second lock. */
-START_TEST(no_process_outlives_a_killed_nested_process)
+TEST_LOOP(no_process_outlives_a_killed_nested_process, 0, 2)
 {
     pid_t pids[STUBBORN_COUNT], nested_supervisor;
     start(WORDS("--ttl", "3s", "--also", "b", "a", SHELL(STUBBORN)));
@@ -281,26 +272,4 @@ START_TEST(no_process_outlives_a_killed_nested_process)
     ck_assert(!run_any_runs(pids));
     expect_held("a", false);
     stage_wait_no_keys(&stage);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("run with several locks");
-    TCase *tests = sandbox_case("also");
-    tcase_add_checked_fixture(tests, set_up, run_tear_down);
-    tcase_add_test(tests, the_command_runs_while_all_locks_are_held);
-    tcase_add_loop_test(tests, names_are_locked_in_byte_order, 0, NAMES);
-    tcase_add_test(tests, commands_with_the_same_names_exclude_each_other_without_deadlock);
-    tcase_add_loop_test(tests, any_lock_held_elsewhere_has_the_exit_codes_of_one_lock, 0, NAMES);
-    tcase_add_test(tests, the_wait_is_one_time_limit_for_all_locks);
-    tcase_add_test(tests, a_wait_that_is_used_up_by_the_first_lock_is_still_a_wait);
-    tcase_add_test(tests, a_name_given_twice_is_an_error);
-    tcase_add_test(tests, a_secret_that_can_be_read_only_once_is_an_error);
-    tcase_add_loop_test(tests, the_loss_of_any_lock_ends_the_command, 0, NAMES);
-    tcase_add_test(tests, the_signal_of_the_first_lock_reaches_the_command);
-    tcase_add_test(tests, no_process_outlives_a_killed_parent_and_all_locks_end);
-    tcase_add_loop_test(tests, no_process_outlives_a_killed_nested_process, 0, 2);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

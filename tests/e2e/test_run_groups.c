@@ -13,7 +13,9 @@
 #include "tests/e2e/waiting.h"
 #include "tests/runner.h"
 
-START_TEST(the_lock_outlives_the_command_until_its_group_has_ended)
+const struct runner_settings runner_settings = {.setup = run_set_up, .teardown = run_tear_down};
+
+TEST(the_lock_outlives_the_command_until_its_group_has_ended)
 {
     char file[SANDBOX_FILE];
     sandbox_path(&stage.sandbox, "end", file);
@@ -29,7 +31,6 @@ START_TEST(the_lock_outlives_the_command_until_its_group_has_ended)
     client_expect(&stage.client, "FREE", "STATUS a");
     unlink(file);
 }
-END_TEST
 
 static long reads_of(pid_t pid)
 {
@@ -45,7 +46,7 @@ static long reads_of(pid_t pid)
 
 /* To check the group, the supervisor reads one file in /proc for each process of the machine. The
  * checks become rarer, down to one a second. */
-START_TEST(a_remaining_group_is_polled_ever_less_often)
+TEST(a_remaining_group_is_polled_ever_less_often)
 {
     struct sysinfo machine;
     pid_t command;
@@ -64,12 +65,11 @@ START_TEST(a_remaining_group_is_polled_ever_less_often)
     kill(-command, SIGKILL);
     ck_assert_int_eq(wrapper_wait(&wrapper), 5);
 }
-END_TEST
 
 /* Orphans become children of the supervisor, which has to reap them when they end. The command
  * stays a zombie as long as its group exists, and must not keep the supervisor from reaping the
  * orphans. */
-START_TEST(orphans_in_a_remaining_group_are_reaped)
+TEST(orphans_in_a_remaining_group_are_reaped)
 {
     enum { ORPHANS = 3 };
     char go[SANDBOX_FILE];
@@ -98,11 +98,10 @@ START_TEST(orphans_in_a_remaining_group_are_reaped)
     unlink(go);
     unlink(end);
 }
-END_TEST
 
 /* Each process forks and exits at once, so any listing of /proc can miss both the old and the new
  * process. */
-START_TEST(a_group_that_keeps_forking_keeps_the_lock)
+TEST(a_group_that_keeps_forking_keeps_the_lock)
 {
     ck_assert_int_eq(run(WORDS("a", SHELL("f() { [ $1 -gt 0 ] || { echo last; exit; }; "
                                           "f $(($1 - 1)) & exit 0; }; f 300"))),
@@ -110,10 +109,9 @@ START_TEST(a_group_that_keeps_forking_keeps_the_lock)
     ck_assert_uint_eq(wrapper_count_output(&wrapper, "last"), 1);
     client_expect(&stage.client, "FREE", "STATUS a");
 }
-END_TEST
 
 /* A process that has left the group counts as a daemon that was started on purpose. */
-START_TEST(a_daemon_started_by_the_command_is_not_killed)
+TEST(a_daemon_started_by_the_command_is_not_killed)
 {
     char file[SANDBOX_FILE];
     pid_t daemon;
@@ -128,19 +126,4 @@ START_TEST(a_daemon_started_by_the_command_is_not_killed)
     client_expect(&stage.client, "FREE", "STATUS a");
     kill(daemon, SIGKILL);
     process_wait_gone(daemon);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("run with a remaining group");
-    TCase *tests = sandbox_case("groups");
-    tcase_add_checked_fixture(tests, run_set_up, run_tear_down);
-    tcase_add_test(tests, the_lock_outlives_the_command_until_its_group_has_ended);
-    tcase_add_test(tests, a_remaining_group_is_polled_ever_less_often);
-    tcase_add_test(tests, orphans_in_a_remaining_group_are_reaped);
-    tcase_add_test(tests, a_group_that_keeps_forking_keeps_the_lock);
-    tcase_add_test(tests, a_daemon_started_by_the_command_is_not_killed);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

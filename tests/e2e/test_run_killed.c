@@ -12,7 +12,9 @@
 #include "tests/e2e/waiting.h"
 #include "tests/runner.h"
 
-START_TEST(no_process_outlives_a_killed_parent)
+const struct runner_settings runner_settings = {.setup = run_set_up, .teardown = run_tear_down};
+
+TEST(no_process_outlives_a_killed_parent)
 {
     pid_t pids[STUBBORN_COUNT];
     int status;
@@ -26,9 +28,8 @@ START_TEST(no_process_outlives_a_killed_parent)
     ck_assert(!run_any_runs(pids));
     client_expect(&stage.client, "FREE", "STATUS a");
 }
-END_TEST
 
-START_TEST(killed_supervisor_ends_the_command)
+TEST(killed_supervisor_ends_the_command)
 {
     pid_t pids[STUBBORN_COUNT];
     start(WORDS("--ttl", "20s", "a", SHELL(STUBBORN)));
@@ -42,7 +43,6 @@ START_TEST(killed_supervisor_ends_the_command)
     while (strcmp(client_ask(&stage.client, "STATUS a"), "FREE") != 0)
         waiting_pause(&waiting);
 }
-END_TEST
 
 static void expect_name_without_redlock(pid_t pid, const char *file, const char *name)
 {
@@ -55,7 +55,7 @@ static void expect_name_without_redlock(pid_t pid, const char *file, const char 
 }
 
 /* `killall redlock` and `pkill redlock` must kill only the parent, not the supervisor as well. */
-START_TEST(killall_redlock_does_not_match_the_supervisor)
+TEST(killall_redlock_does_not_match_the_supervisor)
 {
     start(WORDS("deploy", SHELL("echo ready; exec sleep 600")));
     wrapper_wait_output(&wrapper, "ready");
@@ -65,11 +65,10 @@ START_TEST(killall_redlock_does_not_match_the_supervisor)
     kill(wrapper.pid, SIGTERM);
     ck_assert_int_eq(wrapper_wait(&wrapper), 128 + SIGTERM);
 }
-END_TEST
 
 /* A process that has left the session of the command survives. Nothing extends the lock any more,
  * so the lock stays only until its deadline. */
-START_TEST(killing_parent_and_supervisor_leaves_the_lock_until_its_deadline)
+TEST(killing_parent_and_supervisor_leaves_the_lock_until_its_deadline)
 {
     pid_t orphan;
     int status;
@@ -91,9 +90,8 @@ START_TEST(killing_parent_and_supervisor_leaves_the_lock_until_its_deadline)
     kill(orphan, SIGKILL);
     process_wait_gone(orphan);
 }
-END_TEST
 
-START_TEST(the_parent_kills_a_stopped_supervisor_before_the_deadline)
+TEST(the_parent_kills_a_stopped_supervisor_before_the_deadline)
 {
     pid_t pids[STUBBORN_COUNT + 1];
     start(WORDS("--ttl", "10s", "a", SHELL(STUBBORN)));
@@ -108,9 +106,8 @@ START_TEST(the_parent_kills_a_stopped_supervisor_before_the_deadline)
     ck_assert_int_eq(wrapper_wait(&wrapper), 122);
     ck_assert(wrapper_complained(&wrapper, "redlock itself was stopped for too long"));
 }
-END_TEST
 
-START_TEST(a_stopped_parent_costs_no_lock)
+TEST(a_stopped_parent_costs_no_lock)
 {
     start(WORDS("--ttl", "2s", "a", SHELL("echo ready; while :; do sleep 0.01; done")));
     wrapper_wait_output(&wrapper, "ready");
@@ -125,11 +122,10 @@ START_TEST(a_stopped_parent_costs_no_lock)
     kill(wrapper.pid, SIGTERM);
     ck_assert_int_eq(wrapper_wait(&wrapper), 128 + SIGTERM);
 }
-END_TEST
 
 /* The supervisor tells the parent of each stop of the command. A parent that is stopped itself
  * reads nothing, but the supervisor must not wait for it. */
-START_TEST(a_command_that_stops_all_the_time_ends_with_its_lock)
+TEST(a_command_that_stops_all_the_time_ends_with_its_lock)
 {
     start(WORDS("--ttl", "10s", "a", SHELL("echo ready; while :; do kill -STOP $$; done")));
     wrapper_wait_output(&wrapper, "ready");
@@ -145,12 +141,11 @@ START_TEST(a_command_that_stops_all_the_time_ends_with_its_lock)
     ck_assert_int_eq(wrapper_wait(&wrapper), 122);
     kill(stage.daemon.pid, SIGCONT);
 }
-END_TEST
 
 /* The command exits and the supervisor ends while the parent is stopped. The parent is resumed
  * after the deadline. It must not take the lock for lost, because the supervisor released it in
  * time. */
-START_TEST(a_parent_resumed_after_its_supervisor_ended_returns_the_exit_code)
+TEST(a_parent_resumed_after_its_supervisor_ended_returns_the_exit_code)
 {
     start(WORDS("--ttl", "2s", "a", SHELL("echo ready; sleep 0.3; exit 5")));
     wrapper_wait_output(&wrapper, "ready");
@@ -165,11 +160,10 @@ START_TEST(a_parent_resumed_after_its_supervisor_ended_returns_the_exit_code)
     ck_assert_int_eq(wrapper_wait(&wrapper), 5);
     ck_assert(!wrapper_complained(&wrapper, "lost"));
 }
-END_TEST
 
 /* The command stops the daemon and exits. Then `redlock run` knows the exit code, but releasing the
  * lock takes longer than the TTL. */
-START_TEST(a_hung_daemon_at_the_release_does_not_change_the_exit_code)
+TEST(a_hung_daemon_at_the_release_does_not_change_the_exit_code)
 {
     char daemon[32];
     snprintf(daemon, sizeof(daemon), "%d", (int)stage.daemon.pid);
@@ -178,12 +172,11 @@ START_TEST(a_hung_daemon_at_the_release_does_not_change_the_exit_code)
     ck_assert(!wrapper_complained(&wrapper, "lost"));
     kill(stage.daemon.pid, SIGCONT);
 }
-END_TEST
 
 /* Both processes of `redlock run` are stopped, so neither can kill the command in time. The daemon
  * is stopped too, because otherwise it would extend the lock. When the lock has expired, only the
  * parent is resumed. */
-START_TEST(a_parent_resumed_after_the_deadline_kills_first)
+TEST(a_parent_resumed_after_the_deadline_kills_first)
 {
     pid_t pids[STUBBORN_COUNT];
     start(WORDS("--ttl", "2s", "--grace", "1m", "a", SHELL(STUBBORN)));
@@ -204,11 +197,10 @@ START_TEST(a_parent_resumed_after_the_deadline_kills_first)
     ck_assert(wrapper_complained(&wrapper, "a is lost: redlock itself was stopped for too long"));
     kill(stage.daemon.pid, SIGCONT);
 }
-END_TEST
 
 /* Both processes of `redlock run` and the daemon are stopped until the lock has expired. Then only
  * the supervisor is resumed. */
-START_TEST(a_supervisor_resumed_after_the_deadline_kills_first)
+TEST(a_supervisor_resumed_after_the_deadline_kills_first)
 {
     pid_t pids[STUBBORN_COUNT];
     start(WORDS("--ttl", "2s", "--grace", "1m", "a", SHELL(STUBBORN)));
@@ -229,25 +221,4 @@ START_TEST(a_supervisor_resumed_after_the_deadline_kills_first)
     ck_assert_int_eq(wrapper_wait(&wrapper), 122);
     ck_assert(wrapper_complained(&wrapper, "a is lost: redlock itself was stopped for too long"));
     kill(stage.daemon.pid, SIGCONT);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("killed run");
-    TCase *tests = sandbox_case("killed");
-    tcase_add_checked_fixture(tests, run_set_up, run_tear_down);
-    tcase_add_test(tests, no_process_outlives_a_killed_parent);
-    tcase_add_test(tests, killed_supervisor_ends_the_command);
-    tcase_add_test(tests, killall_redlock_does_not_match_the_supervisor);
-    tcase_add_test(tests, killing_parent_and_supervisor_leaves_the_lock_until_its_deadline);
-    tcase_add_test(tests, the_parent_kills_a_stopped_supervisor_before_the_deadline);
-    tcase_add_test(tests, a_stopped_parent_costs_no_lock);
-    tcase_add_test(tests, a_command_that_stops_all_the_time_ends_with_its_lock);
-    tcase_add_test(tests, a_parent_resumed_after_its_supervisor_ended_returns_the_exit_code);
-    tcase_add_test(tests, a_hung_daemon_at_the_release_does_not_change_the_exit_code);
-    tcase_add_test(tests, a_parent_resumed_after_the_deadline_kills_first);
-    tcase_add_test(tests, a_supervisor_resumed_after_the_deadline_kills_first);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -12,6 +12,8 @@
 #include "tests/e2e/waiting.h"
 #include "tests/runner.h"
 
+const struct runner_settings runner_settings = {.setup = run_set_up, .teardown = run_tear_down};
+
 static int64_t last_expiry_ms(void)
 {
     int64_t last_ms = INT64_MIN;
@@ -43,7 +45,7 @@ static int64_t stop_masters_after_an_extension(void)
     }
 }
 
-START_TEST(without_masters_every_process_is_killed_before_the_deadline)
+TEST(without_masters_every_process_is_killed_before_the_deadline)
 {
     pid_t pids[STUBBORN_COUNT];
     /* With a TTL of 10 s, the kill comes 1 s before the deadline, which is the longest possible
@@ -60,7 +62,6 @@ START_TEST(without_masters_every_process_is_killed_before_the_deadline)
                                  "redlock: a is lost: the daemon could not extend it: noquorum"));
     stage_continue_masters(&stage, 0, 2);
 }
-END_TEST
 
 /* A chain of processes: each is a child of the previous one, in its own session. Each writes its
  * line with one call: with PYTHONUNBUFFERED, print() makes several, and lines would mix. */
@@ -74,7 +75,7 @@ END_TEST
     "time.sleep(600)\n"
 enum { DEPTH = 100 };
 
-START_TEST(a_deep_process_tree_is_killed_before_the_deadline)
+TEST(a_deep_process_tree_is_killed_before_the_deadline)
 {
     static pid_t pids[DEPTH];
     char depth[16];
@@ -88,9 +89,8 @@ START_TEST(a_deep_process_tree_is_killed_before_the_deadline)
     ck_assert_int_eq(wrapper_wait(&wrapper), 122);
     stage_continue_masters(&stage, 0, 2);
 }
-END_TEST
 
-START_TEST(the_command_is_signalled_before_it_is_killed)
+TEST(the_command_is_signalled_before_it_is_killed)
 {
     start(WORDS(
         "--ttl", "3s", "--on-lost", "USR1", "a",
@@ -101,12 +101,11 @@ START_TEST(the_command_is_signalled_before_it_is_killed)
     ck_assert_uint_eq(wrapper_count_output(&wrapper, "signalled"), 1);
     stage_continue_masters(&stage, 0, 1);
 }
-END_TEST
 
 /* The daemon tells `redlock run` at once that another client has released the lock, and gives the
  * reason "gone". If `redlock run` learned of the release only from the reply to its next EXTEND, it
  * would print a reason without this word. */
-START_TEST(releasing_the_lock_elsewhere_ends_the_command)
+TEST(releasing_the_lock_elsewhere_ends_the_command)
 {
     char *token;
     start(WORDS("--ttl", "20s", "a", SHELL("echo $REDLOCK_TOKEN; exec sleep 600")));
@@ -118,10 +117,9 @@ START_TEST(releasing_the_lock_elsewhere_ends_the_command)
     ck_assert(wrapper_complained(&wrapper, "gone"));
     free(token);
 }
-END_TEST
 
 /* Another client may already hold the lock, so `redlock run` sends KILL without a grace period. */
-START_TEST(a_lock_that_is_gone_allows_no_grace)
+TEST(a_lock_that_is_gone_allows_no_grace)
 {
     pid_t pids[STUBBORN_COUNT];
     start(WORDS("--ttl", "1m", "--grace", "1m", "a", SHELL("echo token $REDLOCK_TOKEN;" STUBBORN)));
@@ -139,11 +137,10 @@ START_TEST(a_lock_that_is_gone_allows_no_grace)
     ck_assert(wrapper_complained(&wrapper, "gone"));
     free(output);
 }
-END_TEST
 
 /* The command exits when it is signalled, but a process that it started in another session does not
  * learn of the loss. */
-START_TEST(no_process_outlives_a_command_that_exits_after_a_loss)
+TEST(no_process_outlives_a_command_that_exits_after_a_loss)
 {
     pid_t left;
     start(WORDS("--ttl", "3s", "--grace", "1m", "a",
@@ -158,7 +155,6 @@ START_TEST(no_process_outlives_a_command_that_exits_after_a_loss)
     ck_assert(!runs);
     stage_continue_masters(&stage, 0, 1);
 }
-END_TEST
 
 /* A program whose main thread ends: the process looks like a zombie in /proc/PID/stat while another
  * thread still works. */
@@ -173,7 +169,7 @@ END_TEST
 
 /* The process is in the group of the command (loop index 0) or in a session of its own (1). The
  * lock is lost because the supervisor is stopped, and the parent kills the process. */
-START_TEST(a_process_without_a_main_thread_keeps_the_lock_and_is_killed)
+TEST_LOOP(a_process_without_a_main_thread_keeps_the_lock_and_is_killed, 0, 2)
 {
     static const char *const scripts[] = {"python3 -c \"$0\" & exit 0",
                                           "setsid python3 -c \"$0\" & exec sleep 600"};
@@ -187,21 +183,4 @@ START_TEST(a_process_without_a_main_thread_keeps_the_lock_and_is_killed)
     ck_assert_int_eq(wrapper_wait(&wrapper), 122);
     snprintf(path, sizeof(path), "/proc/%d", (int)pid);
     ck_assert_int_ne(access(path, F_OK), 0);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("run with a lost lock");
-    TCase *tests = sandbox_case("lost");
-    tcase_add_checked_fixture(tests, run_set_up, run_tear_down);
-    tcase_add_test(tests, without_masters_every_process_is_killed_before_the_deadline);
-    tcase_add_test(tests, a_deep_process_tree_is_killed_before_the_deadline);
-    tcase_add_test(tests, the_command_is_signalled_before_it_is_killed);
-    tcase_add_test(tests, releasing_the_lock_elsewhere_ends_the_command);
-    tcase_add_test(tests, a_lock_that_is_gone_allows_no_grace);
-    tcase_add_test(tests, no_process_outlives_a_command_that_exits_after_a_loss);
-    tcase_add_loop_test(tests, a_process_without_a_main_thread_keeps_the_lock_and_is_killed, 0, 2);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

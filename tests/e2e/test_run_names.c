@@ -85,7 +85,7 @@ static void wait_extended(struct stage *stage)
 }
 
 /* The daemon restarts at its old address, while no name can be resolved. */
-START_TEST(the_last_good_address_is_used_while_the_name_server_is_silent)
+TEST(the_last_good_address_is_used_while_the_name_server_is_silent)
 {
     struct stage stage;
     struct wrapper wrapper;
@@ -100,10 +100,9 @@ START_TEST(the_last_good_address_is_used_while_the_name_server_is_silent)
     client_expect(&stage.client, "FREE", "STATUS a");
     stage_close(&stage);
 }
-END_TEST
 
 /* The daemon ends for good, while no name can be resolved. */
-START_TEST(a_loss_is_signalled_while_the_name_server_is_silent)
+TEST(a_loss_is_signalled_while_the_name_server_is_silent)
 {
     struct stage stage;
     struct wrapper wrapper;
@@ -124,7 +123,6 @@ START_TEST(a_loss_is_signalled_while_the_name_server_is_silent)
     daemon_connect(&stage.daemon, &stage.client);
     stage_close(&stage);
 }
-END_TEST
 
 /* Changes the address in the configuration of the daemon. */
 static void move_daemon(const struct daemon *daemon)
@@ -139,7 +137,7 @@ static void move_daemon(const struct daemon *daemon)
 
 /* The daemon restarts at a new address. The name then has two addresses; at the first one, no
  * daemon listens. */
-START_TEST(a_daemon_with_a_new_address_is_found_by_name)
+TEST(a_daemon_with_a_new_address_is_found_by_name)
 {
     struct stage stage;
     struct wrapper wrapper;
@@ -155,11 +153,10 @@ START_TEST(a_daemon_with_a_new_address_is_found_by_name)
     client_expect(&stage.client, "FREE", "STATUS a");
     stage_close(&stage);
 }
-END_TEST
 
 /* `redlock run` looks up the daemon's name in a separate process. This process does not belong to
  * the command, so `redlock run` must end without waiting for it. */
-START_TEST(the_lookup_process_does_not_delay_the_end)
+TEST(the_lookup_process_does_not_delay_the_end)
 {
     struct stage stage;
     struct wrapper wrapper;
@@ -173,9 +170,8 @@ START_TEST(the_lookup_process_does_not_delay_the_end)
     /* stage_close() fails if a child is left. */
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(a_link_local_address_can_name_its_interface)
+TEST(a_link_local_address_can_name_its_interface)
 {
     struct stage stage;
     struct wrapper wrapper;
@@ -191,18 +187,4 @@ START_TEST(a_link_local_address_can_name_its_interface)
     start(&stage, &wrapper, WORDS("a", "true"));
     ck_assert_int_eq(wrapper_wait(&wrapper), 0);
     stage_close(&stage);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("run with host names");
-    TCase *tests = sandbox_case("names");
-    tcase_add_test(tests, the_last_good_address_is_used_while_the_name_server_is_silent);
-    tcase_add_test(tests, a_loss_is_signalled_while_the_name_server_is_silent);
-    tcase_add_test(tests, a_daemon_with_a_new_address_is_found_by_name);
-    tcase_add_test(tests, the_lookup_process_does_not_delay_the_end);
-    tcase_add_test(tests, a_link_local_address_can_name_its_interface);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -25,6 +25,8 @@ static void tear_down(void)
     stage_close(&stage);
 }
 
+const struct runner_settings runner_settings = {.setup = set_up, .teardown = tear_down};
+
 static void start(const char *const *words)
 {
     wrapper_start(&wrapper, &stage.sandbox, "run", stage.daemon.socket, words);
@@ -33,7 +35,7 @@ static void start(const char *const *words)
 /* --- suspension --- */
 
 /* A suspended waiter that stays queued would get the lock and hold it while it is stopped. */
-START_TEST(a_suspended_waiter_leaves_the_queue_and_joins_it_again)
+TEST(a_suspended_waiter_leaves_the_queue_and_joins_it_again)
 {
     struct grant grant = client_lock(&stage.client, "a", "60s");
     start(WORDS("a", SHELL("echo ran; exec sleep 600")));
@@ -57,7 +59,6 @@ START_TEST(a_suspended_waiter_leaves_the_queue_and_joins_it_again)
     kill(wrapper.pid, SIGTERM);
     ck_assert_int_eq(wrapper_wait(&wrapper), 128 + SIGTERM);
 }
-END_TEST
 
 /* Starts one run of several, each with files of its own. */
 static void start_numbered(unsigned run, const char *const *words)
@@ -69,7 +70,7 @@ static void start_numbered(unsigned run, const char *const *words)
 
 /* The grant and the suspension race. Whichever comes first, the lock must not be held for a run
  * that is stopped before its command has begun. */
-START_TEST(a_grant_during_a_suspension_leaves_no_idle_lock)
+TEST(a_grant_during_a_suspension_leaves_no_idle_lock)
 {
     for (unsigned i = 0; i < 20; i++) {
         struct grant grant = client_lock(&stage.client, "a", "60s");
@@ -92,11 +93,10 @@ START_TEST(a_grant_during_a_suspension_leaves_no_idle_lock)
         ck_assert_int_eq(wrapper_wait(&wrapper), 128 + SIGTERM);
     }
 }
-END_TEST
 
 /* SIGCONT comes only once. It may arrive before the waiter leaves the queue to stop, meanwhile, or
  * after the stop. The waiter must never stop after it. */
-START_TEST(a_waiter_continued_at_any_moment_keeps_running)
+TEST(a_waiter_continued_at_any_moment_keeps_running)
 {
     for (unsigned i = 0; i < 100; i++) {
         struct grant grant = client_lock(&stage.client, "a", "60s");
@@ -110,9 +110,8 @@ START_TEST(a_waiter_continued_at_any_moment_keeps_running)
         ck_assert_uint_eq(wrapper_count_output(&wrapper, "ran"), 1);
     }
 }
-END_TEST
 
-START_TEST(a_waiter_that_ignores_suspension_stays_in_the_queue)
+TEST(a_waiter_that_ignores_suspension_stays_in_the_queue)
 {
     char url[SANDBOX_FILE + 8], errors[SANDBOX_FILE];
     struct grant grant = client_lock(&stage.client, "a", "60s");
@@ -126,13 +125,12 @@ START_TEST(a_waiter_that_ignores_suspension_stays_in_the_queue)
     client_expect(&stage.client, "OK", "UNLOCK a %s", grant.token);
     ck_assert_int_eq(process_wait(pid, "redlock run"), 0);
 }
-END_TEST
 
 /* --- nested runs --- */
 
 #define AROUND "redlock: an enclosing redlock run locked a ($REDLOCK_HELD) and may still hold it"
 
-START_TEST(a_run_that_waits_for_its_own_lock_says_so)
+TEST(a_run_that_waits_for_its_own_lock_says_so)
 {
     setenv("REDLOCK", wrapper_program(), 1);
     unsetenv("REDLOCK_HELD");
@@ -142,11 +140,10 @@ START_TEST(a_run_that_waits_for_its_own_lock_says_so)
     ck_assert_int_eq(wrapper_wait(&wrapper), 128 + SIGTERM);
     ck_assert_uint_eq(wrapper_count_output(&wrapper, "ran"), 0);
 }
-END_TEST
 
 /* REDLOCK_HELD lists all enclosing locks. The warning about them is also shown for a request that
  * does not wait. */
-START_TEST(redlock_held_lists_each_enclosing_lock)
+TEST(redlock_held_lists_each_enclosing_lock)
 {
     setenv("REDLOCK", wrapper_program(), 1);
     unsetenv("REDLOCK_HELD");
@@ -157,9 +154,8 @@ START_TEST(redlock_held_lists_each_enclosing_lock)
     ck_assert(wrapper_complained(&wrapper, AROUND));
     ck_assert(!wrapper_complained(&wrapper, "locked d"));
 }
-END_TEST
 
-START_TEST(nested_commands_use_the_same_daemon_and_secret)
+TEST(nested_commands_use_the_same_daemon_and_secret)
 {
     char secret[SANDBOX_FILE], relative[SANDBOX_FILE + 64], cwd[256], expected[1024];
     setenv("REDLOCK", wrapper_program(), 1);
@@ -174,24 +170,4 @@ START_TEST(nested_commands_use_the_same_daemon_and_secret)
     ck_assert_ptr_nonnull(getcwd(cwd, sizeof(cwd)));
     snprintf(expected, sizeof(expected), "%s/%s.\n", cwd, relative);
     ck_assert_uint_eq(wrapper_count_output(&wrapper, expected), 1);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("run in the queue");
-    TCase *suspended = sandbox_case("suspended");
-    tcase_add_checked_fixture(suspended, set_up, tear_down);
-    tcase_add_test(suspended, a_suspended_waiter_leaves_the_queue_and_joins_it_again);
-    tcase_add_test(suspended, a_grant_during_a_suspension_leaves_no_idle_lock);
-    tcase_add_test(suspended, a_waiter_continued_at_any_moment_keeps_running);
-    tcase_add_test(suspended, a_waiter_that_ignores_suspension_stays_in_the_queue);
-    suite_add_tcase(suite, suspended);
-    TCase *nested = sandbox_case("nested");
-    tcase_add_checked_fixture(nested, set_up, tear_down);
-    tcase_add_test(nested, a_run_that_waits_for_its_own_lock_says_so);
-    tcase_add_test(nested, redlock_held_lists_each_enclosing_lock);
-    tcase_add_test(nested, nested_commands_use_the_same_daemon_and_secret);
-    suite_add_tcase(suite, nested);
-    return suite;
 }

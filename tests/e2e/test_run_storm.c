@@ -44,6 +44,8 @@ enum { CONFLICT = 99 };
 
 enum { SHELLS = 4, SLOTS = 2, DEFAULT_RUNS = 150, LONGEST_MS = 50, TIME_LIMIT_S = 1200 };
 
+const struct runner_settings runner_settings = {.time_limit_s = TIME_LIMIT_S};
+
 /* What the shells compete for. The guard file of each lock is PATH.NAME. */
 static const struct contest {
     unsigned shells;
@@ -271,12 +273,15 @@ static void check_guards(struct storm *storm)
         check_guard(storm, storm->contest->locks[i]);
 }
 
-START_TEST(two_commands_never_hold_valid_locks_at_once)
+TEST_ROWS(two_commands_never_hold_valid_locks_at_once, contests)
 {
     struct storm storm = {.contest = &contests[_i]};
     unsigned runs = from_environment("RUN_STORM", DEFAULT_RUNS);
     unsigned seed = from_environment("RUN_STORM_SEED", 1);
     int status;
+    /* LeakSanitizer forks a child at exit. If the test took that child for the supervisor and
+     * killed it, the exiting process would wait for ever. */
+    setenv("ASAN_OPTIONS", "detect_leaks=0", 1);
     storm.prng.state = seed;
     fprintf(stderr, "storm: seed %u\n", seed);
     stage_open(
@@ -318,19 +323,4 @@ START_TEST(two_commands_never_hold_valid_locks_at_once)
     ck_assert_uint_gt(storm.commands, runs / 2);
     close(storm.timeline);
     stage_close(&storm.stage);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("storm");
-    TCase *storm = sandbox_case("storm");
-    /* LeakSanitizer forks a child at exit. If the test took that child for the supervisor and
-     * killed it, the exiting process would wait for ever. */
-    setenv("ASAN_OPTIONS", "detect_leaks=0", 1);
-    tcase_set_timeout(storm, TIME_LIMIT_S);
-    tcase_add_loop_test(storm, two_commands_never_hold_valid_locks_at_once, 0,
-                        sizeof(contests) / sizeof(contests[0]));
-    suite_add_tcase(suite, storm);
-    return suite;
 }

@@ -38,6 +38,8 @@ static void tear_down(void)
     stage_close(&stage);
 }
 
+const struct runner_settings runner_settings = {.setup = set_up, .teardown = tear_down};
+
 /* Runs a shell script with $REDLOCK and $REDLOCK_URL set. */
 __attribute__((format(printf, 1, 2))) static void shell(const char *form, ...)
 {
@@ -56,7 +58,7 @@ __attribute__((format(printf, 1, 2))) static void shell(const char *form, ...)
 
 /* Process 1 of a container often does not reap orphans. Here the test itself is the subreaper, so
  * the kernel would give it every zombie that `redlock run` leaves. */
-START_TEST(run_leaves_no_zombie_to_its_parent)
+TEST(run_leaves_no_zombie_to_its_parent)
 {
     pid_t left[8];
     ck_assert_int_eq(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
@@ -67,11 +69,10 @@ START_TEST(run_leaves_no_zombie_to_its_parent)
     }
     ck_assert_uint_eq(process_children(getpid(), left, 8), before);
 }
-END_TEST
 
 /* Raises the limit of descriptors one by one, from the lowest that the dynamic loader needs, until
  * `redlock run` succeeds. With every lower limit, it must fail without leaving a lock. */
-START_TEST(running_out_of_descriptors_fails_without_a_lock)
+TEST(running_out_of_descriptors_fails_without_a_lock)
 {
     unsigned limit = 3;
     bool failed = false;
@@ -90,11 +91,10 @@ START_TEST(running_out_of_descriptors_fails_without_a_lock)
     } while (command.status != 0);
     ck_assert(failed);
 }
-END_TEST
 
 /* The shell starts a process and then becomes redlock by exec. The process must survive when the
  * command kills the supervisor. */
-START_TEST(earlier_children_survive_a_killed_supervisor)
+TEST(earlier_children_survive_a_killed_supervisor)
 {
     shell("sleep 1000 >/dev/null 2>&1 & echo $!; "
           "exec $REDLOCK run a sh -c 'kill -KILL $PPID; sleep 1000'");
@@ -106,11 +106,10 @@ START_TEST(earlier_children_survive_a_killed_supervisor)
     kill(before, SIGKILL);
     ck_assert(runs);
 }
-END_TEST
 
 /* The lock is lost after max_hold. `redlock run` writes a message about the loss to standard error,
  * a pipe that no process reads. */
-START_TEST(a_blocked_stderr_costs_no_grace)
+TEST(a_blocked_stderr_costs_no_grace)
 {
     stage_close(&stage);
     stage_open(&stage, __func__,
@@ -124,7 +123,6 @@ START_TEST(a_blocked_stderr_costs_no_grace)
     ck_assert_int_eq(command.status, 122);
     ck_assert_str_eq(command.output, "cleaned\n");
 }
-END_TEST
 
 /* --- restricted /proc --- */
 
@@ -136,7 +134,7 @@ static bool may_mount(void)
     return geteuid() == 0;
 }
 
-START_TEST(nothing_runs_where_proc_hides_other_users)
+TEST(nothing_runs_where_proc_hides_other_users)
 {
     if (!may_mount())
         return;
@@ -146,11 +144,10 @@ START_TEST(nothing_runs_where_proc_hides_other_users)
     ck_assert_str_eq(command.output, "");
     ck_assert_ptr_nonnull(strstr(command.errors, "mounted with hidepid"));
 }
-END_TEST
 
 /* The command exits, but another process of its group works on. Without /proc, `redlock run` cannot
  * check the group, and still has to keep the lock for it. */
-START_TEST(unmounting_proc_keeps_the_lock_until_the_group_has_ended)
+TEST(unmounting_proc_keeps_the_lock_until_the_group_has_ended)
 {
     if (!may_mount())
         return;
@@ -166,10 +163,9 @@ START_TEST(unmounting_proc_keeps_the_lock_until_the_group_has_ended)
     client_expect(&stage.client, "FREE", "STATUS a");
     unlink(worked);
 }
-END_TEST
 
 /* After a loss, everything is killed even without /proc. */
-START_TEST(a_command_that_unmounts_proc_is_killed_with_its_children)
+TEST(a_command_that_unmounts_proc_is_killed_with_its_children)
 {
     if (!may_mount())
         return;
@@ -177,11 +173,10 @@ START_TEST(a_command_that_unmounts_proc_is_killed_with_its_children)
           "sleep 600 & $REDLOCK unlock a; trap \"\" TERM; wait; sleep 600'");
     ck_assert_int_eq(command.status, 122);
 }
-END_TEST
 
 /* A process of the command becomes root by a setuid program. redlock does not run as root, so it
  * cannot kill this process. */
-START_TEST(an_unkillable_process_is_named)
+TEST(an_unkillable_process_is_named)
 {
     if (!may_mount())
         return;
@@ -198,22 +193,4 @@ START_TEST(an_unkillable_process_is_named)
     ck_assert_int_eq(command.status, 122);
     ck_assert_msg(strstr(command.errors, " of user root; waiting for it to end") != NULL, "%s",
                   command.errors);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("run in difficult environments");
-    TCase *tests = sandbox_case("run");
-    tcase_add_checked_fixture(tests, set_up, tear_down);
-    tcase_add_test(tests, run_leaves_no_zombie_to_its_parent);
-    tcase_add_test(tests, running_out_of_descriptors_fails_without_a_lock);
-    tcase_add_test(tests, earlier_children_survive_a_killed_supervisor);
-    tcase_add_test(tests, a_blocked_stderr_costs_no_grace);
-    tcase_add_test(tests, nothing_runs_where_proc_hides_other_users);
-    tcase_add_test(tests, unmounting_proc_keeps_the_lock_until_the_group_has_ended);
-    tcase_add_test(tests, a_command_that_unmounts_proc_is_killed_with_its_children);
-    tcase_add_test(tests, an_unkillable_process_is_named);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -118,7 +118,7 @@ static void close_terminal(struct terminal *terminal)
     stage_close(&terminal->stage);
 }
 
-START_TEST(typed_input_reaches_the_command)
+TEST(typed_input_reaches_the_command)
 {
     struct terminal terminal;
     open_terminal(&terminal, __func__);
@@ -128,10 +128,9 @@ START_TEST(typed_input_reaches_the_command)
     wait_screen(&terminal, "got:hello");
     close_terminal(&terminal);
 }
-END_TEST
 
 /* One ^C interrupts the command and the shell loop around it once. */
-START_TEST(an_interrupt_ends_the_command_and_the_loop_around_it)
+TEST(an_interrupt_ends_the_command_and_the_loop_around_it)
 {
     struct terminal terminal;
     open_terminal(&terminal, __func__);
@@ -149,9 +148,8 @@ START_TEST(an_interrupt_ends_the_command_and_the_loop_around_it)
     ck_assert_ptr_null(strstr(terminal.screen, "round:2"));
     close_terminal(&terminal);
 }
-END_TEST
 
-START_TEST(a_command_that_handles_an_interrupt_goes_on)
+TEST(a_command_that_handles_an_interrupt_goes_on)
 {
     struct terminal terminal;
     open_terminal(&terminal, __func__);
@@ -166,14 +164,13 @@ START_TEST(a_command_that_handles_an_interrupt_goes_on)
     wait_screen(&terminal, "end:second");
     close_terminal(&terminal);
 }
-END_TEST
 
 /* A script that reads a line, and prints "awake" when it is continued after a stop. Until then the
  * shell still has the terminal in its own mode, and input that the test types would be lost. */
 #define READ_LINE                                                                                  \
     "trap 'echo awa''ke' CONT; echo be''gun; until read line; do :; done; echo got:\\$line"
 
-START_TEST(run_is_suspended_and_resumed_by_the_shell)
+TEST(run_is_suspended_and_resumed_by_the_shell)
 {
     struct terminal terminal;
     open_terminal(&terminal, __func__);
@@ -192,11 +189,10 @@ START_TEST(run_is_suspended_and_resumed_by_the_shell)
     wait_screen(&terminal, "got:hello");
     close_terminal(&terminal);
 }
-END_TEST
 
 /* The kernel stops a background job that reads from the terminal. "fg" gives the terminal to the
  * job. */
-START_TEST(a_background_run_can_be_brought_to_the_foreground)
+TEST(a_background_run_can_be_brought_to_the_foreground)
 {
     struct terminal terminal;
     open_terminal(&terminal, __func__);
@@ -214,9 +210,8 @@ START_TEST(a_background_run_can_be_brought_to_the_foreground)
     wait_screen(&terminal, "got:hello");
     close_terminal(&terminal);
 }
-END_TEST
 
-START_TEST(an_editor_works_and_can_be_suspended)
+TEST(an_editor_works_and_can_be_suspended)
 {
     struct terminal terminal;
     char line[COMMAND_LINE];
@@ -249,10 +244,9 @@ START_TEST(an_editor_works_and_can_be_suspended)
     unlink(line);
     close_terminal(&terminal);
 }
-END_TEST
 
 /* A command killed in raw mode leaves the terminal in its previous mode. */
-START_TEST(a_killed_command_leaves_the_terminal_restored)
+TEST(a_killed_command_leaves_the_terminal_restored)
 {
     struct terminal terminal;
     open_terminal(&terminal, __func__);
@@ -262,9 +256,8 @@ START_TEST(a_killed_command_leaves_the_terminal_restored)
     wait_screen(&terminal, "cooked");
     close_terminal(&terminal);
 }
-END_TEST
 
-START_TEST(a_waiter_shows_its_lock_and_place)
+TEST(a_waiter_shows_its_lock_and_place)
 {
     struct terminal terminal;
     open_terminal(&terminal, __func__);
@@ -289,10 +282,9 @@ START_TEST(a_waiter_shows_its_lock_and_place)
     stage_wait_stats(&terminal.stage.client, " waiting=0 ");
     close_terminal(&terminal);
 }
-END_TEST
 
 /* A background waiter must not erase the prompt. */
-START_TEST(a_background_waiter_prints_nothing)
+TEST(a_background_waiter_prints_nothing)
 {
     struct terminal terminal;
     open_terminal(&terminal, __func__);
@@ -314,10 +306,9 @@ START_TEST(a_background_waiter_prints_nothing)
     stage_wait_stats(&terminal.stage.client, " holding=0 ");
     close_terminal(&terminal);
 }
-END_TEST
 
 /* With `stty tostop`, a message from the background would stop the waiter while it is queued. */
-START_TEST(a_background_waiter_is_not_stopped_by_its_own_message)
+TEST(a_background_waiter_is_not_stopped_by_its_own_message)
 {
     struct terminal terminal;
     struct stage *stage = &terminal.stage;
@@ -336,11 +327,10 @@ START_TEST(a_background_waiter_is_not_stopped_by_its_own_message)
     stage_wait_stats(&stage->client, " waiting=0 ");
     close_terminal(&terminal);
 }
-END_TEST
 
 /* When the parent is stopped, the shell takes the terminal and gives it to the next job, `cat`. The
  * run in the background must not take it away when the run ends. */
-START_TEST(a_background_run_leaves_the_terminal_to_its_owner)
+TEST(a_background_run_leaves_the_terminal_to_its_owner)
 {
     struct terminal terminal;
     open_terminal(&terminal, __func__);
@@ -359,11 +349,10 @@ START_TEST(a_background_run_leaves_the_terminal_to_its_owner)
     wait_screen(&terminal, "still there\nstill there");
     close_terminal(&terminal);
 }
-END_TEST
 
 /* The terminal belongs to the command, so `redlock run` writes its message from the background.
  * With `stty tostop`, writing the message must not stop `redlock run`. */
-START_TEST(a_loss_is_reported_from_the_background)
+TEST(a_loss_is_reported_from_the_background)
 {
     struct terminal terminal;
     open_terminal(&terminal, __func__);
@@ -376,25 +365,4 @@ START_TEST(a_loss_is_reported_from_the_background)
     type_line(&terminal, "echo code $?");
     wait_screen(&terminal, "code 122");
     close_terminal(&terminal);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("run on a terminal");
-    TCase *terminal = sandbox_case("terminal");
-    tcase_add_test(terminal, typed_input_reaches_the_command);
-    tcase_add_test(terminal, an_interrupt_ends_the_command_and_the_loop_around_it);
-    tcase_add_test(terminal, a_command_that_handles_an_interrupt_goes_on);
-    tcase_add_test(terminal, run_is_suspended_and_resumed_by_the_shell);
-    tcase_add_test(terminal, a_background_run_can_be_brought_to_the_foreground);
-    tcase_add_test(terminal, an_editor_works_and_can_be_suspended);
-    tcase_add_test(terminal, a_killed_command_leaves_the_terminal_restored);
-    tcase_add_test(terminal, a_waiter_shows_its_lock_and_place);
-    tcase_add_test(terminal, a_background_waiter_prints_nothing);
-    tcase_add_test(terminal, a_background_waiter_is_not_stopped_by_its_own_message);
-    tcase_add_test(terminal, a_background_run_leaves_the_terminal_to_its_owner);
-    tcase_add_test(terminal, a_loss_is_reported_from_the_background);
-    suite_add_tcase(suite, terminal);
-    return suite;
 }

@@ -94,7 +94,7 @@ static double jain(unsigned first, unsigned count)
 
 /* Forty clients, through two daemons, take five slots over and over. Each keeps its slot until the
  * replies of all others have been read. */
-START_TEST(clients_of_two_daemons_share_the_slots)
+TEST(clients_of_two_daemons_share_the_slots)
 {
     struct stage stage;
     struct daemon second;
@@ -127,7 +127,6 @@ START_TEST(clients_of_two_daemons_share_the_slots)
     daemon_stop(&second);
     stage_close(&stage);
 }
-END_TEST
 
 /* --- a holder or a master ends --- */
 
@@ -142,7 +141,7 @@ static const struct {
     {"reset", client_reset, false},
 };
 
-START_TEST(end_of_a_holder_frees_only_its_slot)
+TEST_ROWS(end_of_a_holder_frees_only_its_slot, ends)
 {
     struct stage stage;
     struct client holders[3];
@@ -171,9 +170,8 @@ START_TEST(end_of_a_holder_frees_only_its_slot)
     client_close(&waiter);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(masters_that_restart_do_not_affect_the_slots)
+TEST(masters_that_restart_do_not_affect_the_slots)
 {
     struct stage stage;
     struct slot slots[3];
@@ -190,9 +188,8 @@ START_TEST(masters_that_restart_do_not_affect_the_slots)
     client_expect(&stage.client, "OK", "UNLOCK %s %s", slot.name, slot.token);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(waiters_are_listed_under_the_name_of_the_semaphore)
+TEST(waiters_are_listed_under_the_name_of_the_semaphore)
 {
     enum { WAITERS = 1000 };
     struct stage stage;
@@ -214,11 +211,10 @@ START_TEST(waiters_are_listed_under_the_name_of_the_semaphore)
     client_close(&waiter);
     stage_close(&stage);
 }
-END_TEST
 
 /* --- redlock --slots and libredlock --- */
 
-START_TEST(redlock_runs_a_limited_number_of_commands)
+TEST(redlock_runs_a_limited_number_of_commands)
 {
     struct stage stage;
     struct command command;
@@ -265,9 +261,8 @@ START_TEST(redlock_runs_a_limited_number_of_commands)
     unsetenv("REDLOCK_URL");
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(libredlock_acquires_slots)
+TEST(libredlock_acquires_slots)
 {
     struct stage stage;
     struct redlock_lock locks[3];
@@ -295,10 +290,9 @@ START_TEST(libredlock_acquires_slots)
     redlock_free(redlock);
     stage_close(&stage);
 }
-END_TEST
 
 /* A grant that the caller has given up is released by the name of its slot. */
-START_TEST(libredlock_gives_back_a_slot_that_nobody_wants)
+TEST(libredlock_gives_back_a_slot_that_nobody_wants)
 {
     struct stage stage;
     uint64_t id;
@@ -319,21 +313,4 @@ START_TEST(libredlock_gives_back_a_slot_that_nobody_wants)
     } while (strcmp(stage.client.line, "FREE 0/2") != 0);
     redlock_free(redlock);
     stage_close(&stage);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("semaphores");
-    TCase *cases = sandbox_case("semaphores");
-    tcase_add_test(cases, clients_of_two_daemons_share_the_slots);
-    tcase_add_loop_test(cases, end_of_a_holder_frees_only_its_slot, 0,
-                        sizeof(ends) / sizeof(ends[0]));
-    tcase_add_test(cases, masters_that_restart_do_not_affect_the_slots);
-    tcase_add_test(cases, waiters_are_listed_under_the_name_of_the_semaphore);
-    tcase_add_test(cases, redlock_runs_a_limited_number_of_commands);
-    tcase_add_test(cases, libredlock_acquires_slots);
-    tcase_add_test(cases, libredlock_gives_back_a_slot_that_nobody_wants);
-    suite_add_tcase(suite, cases);
-    return suite;
 }

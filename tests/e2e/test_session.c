@@ -17,7 +17,7 @@ static const struct stage_plan slow_requests = {
 
 /* --- order and tags --- */
 
-START_TEST(untagged_requests_are_answered_in_order)
+TEST(untagged_requests_are_answered_in_order)
 {
     struct stage stage;
     stage_open(&stage, __func__, &three);
@@ -31,9 +31,8 @@ START_TEST(untagged_requests_are_answered_in_order)
     client_read_match(&stage.client, "PONG");
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(tagged_requests_overtake_untagged_ones)
+TEST(tagged_requests_overtake_untagged_ones)
 {
     struct stage stage;
     struct client client;
@@ -53,9 +52,8 @@ START_TEST(tagged_requests_overtake_untagged_ones)
     client_close(&client);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(a_tag_in_use_is_refused)
+TEST(a_tag_in_use_is_refused)
 {
     struct stage stage;
     struct client client;
@@ -69,9 +67,8 @@ START_TEST(a_tag_in_use_is_refused)
     client_close(&client);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(a_tag_of_any_allowed_byte_is_returned)
+TEST(a_tag_of_any_allowed_byte_is_returned)
 {
     struct stage stage;
     stage_open(&stage, __func__, &three);
@@ -80,9 +77,8 @@ START_TEST(a_tag_of_any_allowed_byte_is_returned)
                   "#12345678901234567890123456789012 STATUS a");
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(every_line_of_a_tagged_listing_has_the_tag)
+TEST(every_line_of_a_tagged_listing_has_the_tag)
 {
     struct stage stage;
     stage_open(&stage, __func__, &three);
@@ -96,11 +92,10 @@ START_TEST(every_line_of_a_tagged_listing_has_the_tag)
     ck_assert_uint_eq(lines, 3);
     stage_close(&stage);
 }
-END_TEST
 
 /* --- pipelines --- */
 
-START_TEST(a_thousand_pipelined_requests_are_answered_in_order)
+TEST(a_thousand_pipelined_requests_are_answered_in_order)
 {
     struct stage stage;
     enum { PINGS = 500, PING_LEN = 5 };
@@ -121,9 +116,8 @@ START_TEST(a_thousand_pipelined_requests_are_answered_in_order)
         client_read_match(&stage.client, "PONG");
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(hundreds_of_tagged_locks_at_once_are_all_granted)
+TEST(hundreds_of_tagged_locks_at_once_are_all_granted)
 {
     struct stage stage;
     enum { LOCKS = 500 };
@@ -143,7 +137,6 @@ START_TEST(hundreds_of_tagged_locks_at_once_are_all_granted)
     }
     stage_close(&stage);
 }
-END_TEST
 
 static unsigned count_calls(struct master *master, const char *command)
 {
@@ -158,7 +151,7 @@ static unsigned count_calls(struct master *master, const char *command)
 /* In a client's first pass, the daemon does not know yet that the client is the only one, so the
  * test sends another LOCK first. After that, the daemon reads all requests in one pass. They form
  * one batch, which one probe on each master follows. The test counts the INFO of the probes. */
-START_TEST(a_single_client_has_a_larger_read_budget)
+TEST(a_single_client_has_a_larger_read_budget)
 {
     struct stage stage;
     char batch[LIMIT_READ_BUDGET_ALONE * 32];
@@ -176,14 +169,13 @@ START_TEST(a_single_client_has_a_larger_read_budget)
     ck_assert_uint_le(count_calls(&stage.masters[0], "info") - before, 3);
     stage_close(&stage);
 }
-END_TEST
 
 static unsigned scripts_run(struct master *master)
 {
     return count_calls(master, "evalsha");
 }
 
-START_TEST(batched_unlocks_have_separate_outcomes)
+TEST(batched_unlocks_have_separate_outcomes)
 {
     struct stage stage;
     enum { LOCKS = 8 };
@@ -220,12 +212,11 @@ START_TEST(batched_unlocks_have_separate_outcomes)
     ck_assert_int_gt(master_integer(&stage.masters[0], "PTTL redlock:r3"), 0);
     stage_close(&stage);
 }
-END_TEST
 
 /* The masters refuse EXISTS, by which the script distinguishes absent keys from foreign ones. If
  * the script deleted keys before the error, the daemon would report them as GONE when it releases
  * them one by one. */
-START_TEST(batched_unlocks_have_their_outcomes_if_masters_refuse_the_batch)
+TEST(batched_unlocks_have_their_outcomes_if_masters_refuse_the_batch)
 {
     struct stage stage;
     char batch[128];
@@ -251,11 +242,10 @@ START_TEST(batched_unlocks_have_their_outcomes_if_masters_refuse_the_batch)
     masters_run(stage.masters, 3, "ACL SETUSER default +exists");
     stage_close(&stage);
 }
-END_TEST
 
 /* The client sends more than the daemon keeps as pending input. The daemon stops reading, but no
  * line is lost. */
-START_TEST(pending_input_is_limited_but_not_lost)
+TEST(pending_input_is_limited_but_not_lost)
 {
     struct stage stage;
     enum { REQUESTS = 3000 };
@@ -266,11 +256,10 @@ START_TEST(pending_input_is_limited_but_not_lost)
         client_read_match(&stage.client, "FREE");
     stage_close(&stage);
 }
-END_TEST
 
 /* --- listings --- */
 
-START_TEST(every_listing_ends_with_end)
+TEST(every_listing_ends_with_end)
 {
     struct stage stage;
     stage_open(&stage, __func__, &three);
@@ -282,9 +271,8 @@ START_TEST(every_listing_ends_with_end)
     client_expect(&stage.client, "PONG", "PING");
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(stats_count_outcomes)
+TEST(stats_count_outcomes)
 {
     struct stage stage;
     stage_open(&stage, __func__, &three);
@@ -294,9 +282,8 @@ START_TEST(stats_count_outcomes)
     ck_assert_uint_eq(client_count(&stage.client, "STATS", " held=1 "), 1);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(the_name_is_shown_in_clients)
+TEST(the_name_is_shown_in_clients)
 {
     struct stage stage;
     struct client other;
@@ -308,18 +295,16 @@ START_TEST(the_name_is_shown_in_clients)
     client_close(&other);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(version_names_protocol_and_program)
+TEST(version_names_protocol_and_program)
 {
     struct stage stage;
     stage_open(&stage, __func__, &three);
     client_expect(&stage.client, "VERSION 1 redlockd/" REDLOCKD_VERSION, "VERSION");
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(quit_says_bye_and_closes)
+TEST(quit_says_bye_and_closes)
 {
     struct stage stage;
     struct client client;
@@ -332,9 +317,8 @@ START_TEST(quit_says_bye_and_closes)
     client_close(&client);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(a_lock_outlives_its_connection)
+TEST(a_lock_outlives_its_connection)
 {
     struct stage stage;
     struct client client;
@@ -346,30 +330,4 @@ START_TEST(a_lock_outlives_its_connection)
     client_expect_match(&stage.client, "HELD [0-9]+", "STATUS a");
     client_expect(&stage.client, "OK", "UNLOCK a %s", grant.token);
     stage_close(&stage);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("session");
-    TCase *tests = sandbox_case("session");
-    tcase_add_test(tests, untagged_requests_are_answered_in_order);
-    tcase_add_test(tests, tagged_requests_overtake_untagged_ones);
-    tcase_add_test(tests, a_tag_in_use_is_refused);
-    tcase_add_test(tests, a_tag_of_any_allowed_byte_is_returned);
-    tcase_add_test(tests, every_line_of_a_tagged_listing_has_the_tag);
-    tcase_add_test(tests, a_thousand_pipelined_requests_are_answered_in_order);
-    tcase_add_test(tests, hundreds_of_tagged_locks_at_once_are_all_granted);
-    tcase_add_test(tests, a_single_client_has_a_larger_read_budget);
-    tcase_add_test(tests, batched_unlocks_have_separate_outcomes);
-    tcase_add_test(tests, batched_unlocks_have_their_outcomes_if_masters_refuse_the_batch);
-    tcase_add_test(tests, pending_input_is_limited_but_not_lost);
-    tcase_add_test(tests, every_listing_ends_with_end);
-    tcase_add_test(tests, stats_count_outcomes);
-    tcase_add_test(tests, the_name_is_shown_in_clients);
-    tcase_add_test(tests, version_names_protocol_and_program);
-    tcase_add_test(tests, quit_says_bye_and_closes);
-    tcase_add_test(tests, a_lock_outlives_its_connection);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -51,7 +51,7 @@ static void open_notified(struct stage *stage, struct notify *notify, const char
     stage->daemon.environment = notify->environment;
 }
 
-START_TEST(ready_is_sent_once_the_daemon_listens)
+TEST(ready_is_sent_once_the_daemon_listens)
 {
     struct stage stage;
     struct notify notify;
@@ -69,9 +69,8 @@ START_TEST(ready_is_sent_once_the_daemon_listens)
     notify_close(&notify);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(status_follows_votes_and_locks)
+TEST(status_follows_votes_and_locks)
 {
     struct stage stage;
     struct notify notify;
@@ -86,9 +85,8 @@ START_TEST(status_follows_votes_and_locks)
     notify_close(&notify);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(an_unchanged_status_is_not_sent_again)
+TEST(an_unchanged_status_is_not_sent_again)
 {
     struct stage stage;
     struct notify notify;
@@ -99,9 +97,8 @@ START_TEST(an_unchanged_status_is_not_sent_again)
     notify_close(&notify);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(the_status_is_sent_once_a_second_at_most)
+TEST(the_status_is_sent_once_a_second_at_most)
 {
     struct stage stage;
     struct notify notify;
@@ -128,9 +125,8 @@ START_TEST(the_status_is_sent_once_a_second_at_most)
     notify_close(&notify);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(stopping_is_sent_when_the_shutdown_begins)
+TEST(stopping_is_sent_when_the_shutdown_begins)
 {
     struct stage stage;
     struct notify notify;
@@ -141,9 +137,8 @@ START_TEST(stopping_is_sent_when_the_shutdown_begins)
     notify_close(&notify);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(a_reload_is_reported_even_if_refused)
+TEST(a_reload_is_reported_even_if_refused)
 {
     struct stage stage;
     struct notify notify;
@@ -162,10 +157,9 @@ START_TEST(a_reload_is_reported_even_if_refused)
     notify_close(&notify);
     stage_close(&stage);
 }
-END_TEST
 
 /* A stopped daemon cannot feed the watchdog, and no other process may do it. */
-START_TEST(the_watchdog_is_fed_only_while_the_daemon_runs)
+TEST(the_watchdog_is_fed_only_while_the_daemon_runs)
 {
     struct stage stage;
     struct notify notify;
@@ -185,9 +179,8 @@ START_TEST(the_watchdog_is_fed_only_while_the_daemon_runs)
     notify_close(&notify);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(the_watchdog_is_fed_during_the_shutdown)
+TEST(the_watchdog_is_fed_during_the_shutdown)
 {
     const struct stage_plan lingering = {.masters = 3, .daemon = {.node_timeout_ms = 1500}};
     struct stage stage;
@@ -214,10 +207,9 @@ START_TEST(the_watchdog_is_fed_during_the_shutdown)
     notify_close(&notify);
     stage_close(&stage);
 }
-END_TEST
 
 /* systemd itself may be blocked. Important messages are sent once there is room. */
-START_TEST(a_full_notify_socket_does_not_delay_clients)
+TEST(a_full_notify_socket_does_not_delay_clients)
 {
     struct stage stage;
     struct notify notify;
@@ -237,9 +229,8 @@ START_TEST(a_full_notify_socket_does_not_delay_clients)
     notify_close(&notify);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(the_watchdog_is_fed_without_free_descriptors)
+TEST(the_watchdog_is_fed_without_free_descriptors)
 {
     struct stage stage;
     struct notify notify;
@@ -256,9 +247,8 @@ START_TEST(the_watchdog_is_fed_without_free_descriptors)
     notify_close(&notify);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(an_abstract_notify_address_is_supported)
+TEST(an_abstract_notify_address_is_supported)
 {
     struct stage stage;
     struct notify notify;
@@ -270,7 +260,6 @@ START_TEST(an_abstract_notify_address_is_supported)
     notify_close(&notify);
     stage_close(&stage);
 }
-END_TEST
 
 /* --- inherited sockets --- */
 
@@ -285,7 +274,7 @@ static int listen_unix(const char *path)
     return fd;
 }
 
-START_TEST(an_inherited_socket_serves_its_entry)
+TEST(an_inherited_socket_serves_its_entry)
 {
     struct stage stage;
     struct client client;
@@ -302,9 +291,8 @@ START_TEST(an_inherited_socket_serves_its_entry)
     close(sockets[0]);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(an_inherited_unix_socket_keeps_its_file)
+TEST(an_inherited_unix_socket_keeps_its_file)
 {
     struct stage stage;
     struct stat before;
@@ -323,9 +311,8 @@ START_TEST(an_inherited_unix_socket_keeps_its_file)
     close(sockets[0]);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(an_inherited_socket_without_an_entry_is_an_error)
+TEST(an_inherited_socket_without_an_entry_is_an_error)
 {
     struct stage stage;
     char address[64];
@@ -341,11 +328,10 @@ START_TEST(an_inherited_socket_without_an_entry_is_an_error)
     close(sockets[0]);
     stage_close_masters(&stage);
 }
-END_TEST
 
 /* The inherited wildcard socket occupies the port of the entry. The message must not blame another
  * daemon. */
-START_TEST(a_wildcard_socket_does_not_match_a_specific_entry)
+TEST(a_wildcard_socket_does_not_match_a_specific_entry)
 {
     struct stage stage;
     char address[64];
@@ -364,9 +350,8 @@ START_TEST(a_wildcard_socket_does_not_match_a_specific_entry)
     close(sockets[0]);
     stage_close_masters(&stage);
 }
-END_TEST
 
-START_TEST(an_inherited_socket_that_does_not_listen_is_an_error)
+TEST(an_inherited_socket_that_does_not_listen_is_an_error)
 {
     struct stage stage;
     prepare(&stage, __func__, &three.daemon);
@@ -378,10 +363,9 @@ START_TEST(an_inherited_socket_that_does_not_listen_is_an_error)
     close(sockets[0]);
     stage_close_masters(&stage);
 }
-END_TEST
 
 /* If the daemon closed the socket, systemd would keep it open, and clients would wait for ever. */
-START_TEST(a_reload_does_not_close_an_inherited_socket)
+TEST(a_reload_does_not_close_an_inherited_socket)
 {
     struct stage stage;
     struct client client;
@@ -410,7 +394,6 @@ START_TEST(a_reload_does_not_close_an_inherited_socket)
     close(sockets[0]);
     stage_close(&stage);
 }
-END_TEST
 
 /* --- a restart under load --- */
 
@@ -489,7 +472,7 @@ static void restart(struct stage *stage)
     daemon_start(&stage->daemon, 0);
 }
 
-START_TEST(restart_under_load_refuses_no_connection_and_loses_no_lock)
+TEST(restart_under_load_refuses_no_connection_and_loses_no_lock)
 {
     struct stage stage;
     struct worker workers[WORKERS] = {0};
@@ -529,7 +512,6 @@ START_TEST(restart_under_load_refuses_no_connection_and_loses_no_lock)
     close(sockets[0]);
     stage_close(&stage);
 }
-END_TEST
 
 /* At its start, the daemon delays clients for at most START_MS until a quorum votes, and then for
  * at most START_ALL_MS until the other masters vote as well. */
@@ -556,7 +538,7 @@ static bool grants_queued_lock(struct stage *stage)
 
 /* Requests that arrive before the start wait in the backlog, and the daemon reads them as soon as
  * it has started. */
-START_TEST(requests_queued_before_the_start_find_a_quorum)
+TEST(requests_queued_before_the_start_find_a_quorum)
 {
     struct stage stage;
     prepare(&stage, __func__, &(struct daemon_plan){.tcp_host = "127.0.0.1"});
@@ -572,11 +554,10 @@ START_TEST(requests_queued_before_the_start_find_a_quorum)
     close(sockets[0]);
     stage_close_masters(&stage);
 }
-END_TEST
 
 /* The masters are stopped for START_MS, and the daemon is stopped during that time too. The daemon
  * must not count this time. It must read the replies of the masters before it refuses the LOCK. */
-START_TEST(time_stopped_during_startup_does_not_count)
+TEST(time_stopped_during_startup_does_not_count)
 {
     struct stage stage;
     struct client client;
@@ -600,11 +581,10 @@ START_TEST(time_stopped_during_startup_does_not_count)
     daemon_stop(&stage.daemon);
     stage_close_masters(&stage);
 }
-END_TEST
 
 /* Two of three masters are down (loop index 0) or hung (1). Clients wait only until the daemon
  * knows this. While they wait, the admin listener already answers. */
-START_TEST(clients_get_noquorum_at_startup_without_masters)
+TEST_LOOP(clients_get_noquorum_at_startup_without_masters, 0, 2)
 {
     struct stage stage;
     struct client client;
@@ -630,9 +610,8 @@ START_TEST(clients_get_noquorum_at_startup_without_masters)
     daemon_stop(&stage.daemon);
     stage_close_masters(&stage);
 }
-END_TEST
 
-START_TEST(a_waiter_gets_shutdown_at_a_restart_and_can_wait_again)
+TEST(a_waiter_gets_shutdown_at_a_restart_and_can_wait_again)
 {
     struct stage stage;
     struct client waiter;
@@ -660,37 +639,4 @@ START_TEST(a_waiter_gets_shutdown_at_a_restart_and_can_wait_again)
     client_close(&waiter);
     close(sockets[0]);
     stage_close(&stage);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("systemd");
-    TCase *messages = sandbox_case("notifications");
-    TCase *sockets_case = sandbox_case("inherited sockets");
-    tcase_add_test(messages, ready_is_sent_once_the_daemon_listens);
-    tcase_add_test(messages, status_follows_votes_and_locks);
-    tcase_add_test(messages, an_unchanged_status_is_not_sent_again);
-    tcase_add_test(messages, the_status_is_sent_once_a_second_at_most);
-    tcase_add_test(messages, stopping_is_sent_when_the_shutdown_begins);
-    tcase_add_test(messages, a_reload_is_reported_even_if_refused);
-    tcase_add_test(messages, the_watchdog_is_fed_only_while_the_daemon_runs);
-    tcase_add_test(messages, the_watchdog_is_fed_during_the_shutdown);
-    tcase_add_test(messages, a_full_notify_socket_does_not_delay_clients);
-    tcase_add_test(messages, the_watchdog_is_fed_without_free_descriptors);
-    tcase_add_test(messages, an_abstract_notify_address_is_supported);
-    suite_add_tcase(suite, messages);
-    tcase_add_test(sockets_case, an_inherited_socket_serves_its_entry);
-    tcase_add_test(sockets_case, an_inherited_unix_socket_keeps_its_file);
-    tcase_add_test(sockets_case, an_inherited_socket_without_an_entry_is_an_error);
-    tcase_add_test(sockets_case, a_wildcard_socket_does_not_match_a_specific_entry);
-    tcase_add_test(sockets_case, an_inherited_socket_that_does_not_listen_is_an_error);
-    tcase_add_test(sockets_case, a_reload_does_not_close_an_inherited_socket);
-    tcase_add_test(sockets_case, restart_under_load_refuses_no_connection_and_loses_no_lock);
-    tcase_add_test(sockets_case, requests_queued_before_the_start_find_a_quorum);
-    tcase_add_test(sockets_case, time_stopped_during_startup_does_not_count);
-    tcase_add_loop_test(sockets_case, clients_get_noquorum_at_startup_without_masters, 0, 2);
-    tcase_add_test(sockets_case, a_waiter_gets_shutdown_at_a_restart_and_can_wait_again);
-    suite_add_tcase(suite, sockets_case);
-    return suite;
 }

@@ -27,7 +27,7 @@ enum { HANDSHAKES = 64 /* LIMIT_HANDSHAKES */, HELLO_MAX = 4096 };
 
 static const int tls_versions[] = {TLS1_2_VERSION, TLS1_3_VERSION};
 
-START_TEST(a_tls_client_is_served_and_gets_close_notify)
+TEST_LOOP(a_tls_client_is_served_and_gets_close_notify, 0, 2)
 {
     struct stage stage;
     struct tls_client client;
@@ -45,9 +45,8 @@ START_TEST(a_tls_client_is_served_and_gets_close_notify)
     tls_client_close(&client);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(old_tls_versions_and_renegotiation_are_refused)
+TEST(old_tls_versions_and_renegotiation_are_refused)
 {
     struct stage stage;
     struct tls_client client;
@@ -68,7 +67,6 @@ START_TEST(old_tls_versions_and_renegotiation_are_refused)
     tls_client_reset(&client);
     stage_close(&stage);
 }
-END_TEST
 
 static const struct {
     const char *own;
@@ -99,7 +97,7 @@ static bool is_accepted(struct tls_client *client, const struct stage *stage, co
     return false;
 }
 
-START_TEST(a_client_certificate_is_required_and_verified)
+TEST(a_client_certificate_is_required_and_verified)
 {
     struct stage stage;
     struct tls_client client;
@@ -118,9 +116,8 @@ START_TEST(a_client_certificate_is_required_and_verified)
     stage_wait_clients(&stage, 1);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(an_optional_client_certificate_is_verified)
+TEST(an_optional_client_certificate_is_verified)
 {
     struct stage stage;
     struct tls_client client;
@@ -134,7 +131,6 @@ START_TEST(an_optional_client_certificate_is_verified)
     ck_assert(!is_accepted(&client, &stage, "wrong", 0));
     stage_close(&stage);
 }
-END_TEST
 
 /* Connects with a session of an earlier connection. True if the connection can be used. */
 static bool reconnects(struct tls_client *again, const struct stage *stage, const char *own,
@@ -151,7 +147,7 @@ static bool reconnects(struct tls_client *again, const struct stage *stage, cons
 
 /* If the daemon resumed the session, its ticket and the tickets issued after it would outlive the
  * client's certificate. */
-START_TEST(a_client_certificate_is_verified_on_reconnect)
+TEST_LOOP(a_client_certificate_is_verified_on_reconnect, 0, 2)
 {
     enum { SECONDS = 2 };
     struct stage stage;
@@ -179,10 +175,9 @@ START_TEST(a_client_certificate_is_verified_on_reconnect)
     tls_client_close(&client);
     stage_close(&stage);
 }
-END_TEST
 
 /* Without client certificates, resuming a session is safe and saves time. */
-START_TEST(a_session_is_resumed_without_client_certificates)
+TEST(a_session_is_resumed_without_client_certificates)
 {
     struct stage stage;
     struct tls_client client;
@@ -199,7 +194,6 @@ START_TEST(a_session_is_resumed_without_client_certificates)
     tls_client_close(&client);
     stage_close(&stage);
 }
-END_TEST
 
 /* Replaces the certificate and key of the daemon. */
 static void renew(const struct stage *stage, const char *certificate, const char *key)
@@ -214,7 +208,7 @@ static void renew(const struct stage *stage, const char *certificate, const char
     ck_assert_int_eq(rename(from, to), 0);
 }
 
-START_TEST(a_reload_reads_the_certificates_again)
+TEST(a_reload_reads_the_certificates_again)
 {
     struct stage stage;
     struct tls_client before;
@@ -244,9 +238,8 @@ START_TEST(a_reload_reads_the_certificates_again)
     tls_client_close(&before);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(a_client_that_rejects_our_certificate_is_logged)
+TEST(a_client_that_rejects_our_certificate_is_logged)
 {
     struct stage stage;
     struct tls_client client;
@@ -263,10 +256,9 @@ START_TEST(a_client_that_rejects_our_certificate_is_logged)
     stage_wait_clients(&stage, 1);
     stage_close(&stage);
 }
-END_TEST
 
 /* Runs the commands of docs/operations/security.md. */
-START_TEST(the_documented_commands_make_certificates)
+TEST(the_documented_commands_make_certificates)
 {
     static const char begin[] = "### Making certificates";
     static const char fence[] = "\n```sh\n";
@@ -306,14 +298,13 @@ START_TEST(the_documented_commands_make_certificates)
     free(text);
     stage_close(&stage);
 }
-END_TEST
 
 /* --- invalid handshakes --- */
 
 static const char *const texts[] = {"PING\nPING\n", "LOCK a 10s HOLD\n",
                                     "GET / HTTP/1.1\r\nHost: a\r\n\r\n"};
 
-START_TEST(plain_text_is_closed_with_one_line_in_the_log)
+TEST_LOOP(plain_text_is_closed_with_one_line_in_the_log, 0, 3)
 {
     struct stage stage;
     struct client client;
@@ -330,7 +321,6 @@ START_TEST(plain_text_is_closed_with_one_line_in_the_log)
     ck_assert_uint_eq(masters_with(stage.masters, 3, "redlock:a"), 0);
     stage_close(&stage);
 }
-END_TEST
 
 /* Makes a ClientHello. */
 static size_t make_hello(unsigned char *hello)
@@ -361,7 +351,7 @@ static void expect_no_connections(struct stage *stage, unsigned open_before)
                       daemon_count_log(&stage->daemon, "client_connected client=1 ") + 1);
 }
 
-START_TEST(a_handshake_cut_at_any_byte_leaves_no_connection)
+TEST(a_handshake_cut_at_any_byte_leaves_no_connection)
 {
     struct stage stage;
     unsigned char hello[HELLO_MAX];
@@ -380,11 +370,10 @@ START_TEST(a_handshake_cut_at_any_byte_leaves_no_connection)
     expect_no_connections(&stage, before);
     stage_close(&stage);
 }
-END_TEST
 
 /* Sends a ClientHello with some changed bytes. In every fourth one, most bytes after the first are
  * changed. */
-START_TEST(a_garbled_handshake_is_refused)
+TEST(a_garbled_handshake_is_refused)
 {
     enum { TRIES = 200 };
     struct stage stage;
@@ -413,11 +402,10 @@ START_TEST(a_garbled_handshake_is_refused)
     ck_assert_uint_eq(masters_with(stage.masters, 3, "redlock:a"), 0);
     stage_close(&stage);
 }
-END_TEST
 
 /* --- many and slow handshakes --- */
 
-START_TEST(a_slow_handshake_times_out)
+TEST(a_slow_handshake_times_out)
 {
     struct stage stage;
     struct client client;
@@ -431,7 +419,6 @@ START_TEST(a_slow_handshake_times_out)
     client_close(&client);
     stage_close(&stage);
 }
-END_TEST
 
 /* Opens `count` silent connections, more than the HANDSHAKES that the daemon carries out at a time,
  * and waits until HANDSHAKES of them occupy all slots. */
@@ -456,7 +443,7 @@ static void free_handshakes(struct client *silent, unsigned count)
     free(silent);
 }
 
-START_TEST(silent_handshakes_do_not_crowd_out_clients)
+TEST(silent_handshakes_do_not_crowd_out_clients)
 {
     enum { MANY = 2 * HANDSHAKES };
     struct stage stage;
@@ -471,7 +458,6 @@ START_TEST(silent_handshakes_do_not_crowd_out_clients)
     free_handshakes(silent, MANY);
     stage_close(&stage);
 }
-END_TEST
 
 /* Adds a second TLS listener with the same settings. Returns its port. */
 static int add_listener(const struct stage *stage)
@@ -492,7 +478,7 @@ static int add_listener(const struct stage *stage)
 
 /* All listeners share one limit of handshakes, which silent connections to the first listener use
  * up. */
-START_TEST(a_listener_added_while_handshakes_are_full_is_served)
+TEST(a_listener_added_while_handshakes_are_full_is_served)
 {
     enum { MANY = HANDSHAKES + 4 };
     struct stage stage;
@@ -508,7 +494,6 @@ START_TEST(a_listener_added_while_handshakes_are_full_is_served)
     free_handshakes(silent, MANY);
     stage_close(&stage);
 }
-END_TEST
 
 enum { CONCURRENT = 200 }; /* more than there are places for handshakes */
 
@@ -549,7 +534,7 @@ static bool was_in_time(struct tls_client *client)
            strcmp(tls_client_read(client), "ONG") == 0;
 }
 
-START_TEST(concurrent_handshakes_all_complete)
+TEST(concurrent_handshakes_all_complete)
 {
     struct stage stage;
     struct tls_client *clients = calloc(CONCURRENT, sizeof(*clients));
@@ -573,29 +558,4 @@ START_TEST(concurrent_handshakes_all_complete)
     stage_wait_clients(&stage, 1);
     free(clients);
     stage_close(&stage);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("tls");
-    TCase *tests = sandbox_case("tls");
-    tcase_add_loop_test(tests, a_tls_client_is_served_and_gets_close_notify, 0, 2);
-    tcase_add_test(tests, old_tls_versions_and_renegotiation_are_refused);
-    tcase_add_test(tests, a_client_certificate_is_required_and_verified);
-    tcase_add_test(tests, an_optional_client_certificate_is_verified);
-    tcase_add_loop_test(tests, a_client_certificate_is_verified_on_reconnect, 0, 2);
-    tcase_add_test(tests, a_session_is_resumed_without_client_certificates);
-    tcase_add_test(tests, a_reload_reads_the_certificates_again);
-    tcase_add_test(tests, a_client_that_rejects_our_certificate_is_logged);
-    tcase_add_test(tests, the_documented_commands_make_certificates);
-    tcase_add_loop_test(tests, plain_text_is_closed_with_one_line_in_the_log, 0, 3);
-    tcase_add_test(tests, a_handshake_cut_at_any_byte_leaves_no_connection);
-    tcase_add_test(tests, a_garbled_handshake_is_refused);
-    tcase_add_test(tests, a_slow_handshake_times_out);
-    tcase_add_test(tests, silent_handshakes_do_not_crowd_out_clients);
-    tcase_add_test(tests, a_listener_added_while_handshakes_are_full_is_served);
-    tcase_add_test(tests, concurrent_handshakes_all_complete);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -61,32 +61,28 @@ static void check_flood(const char *test, enum flood_kind kind)
     stage_close(&stage);
 }
 
-START_TEST(a_renegotiation_flood_does_not_delay_clients)
+TEST(a_renegotiation_flood_does_not_delay_clients)
 {
     check_flood(__func__, FLOOD_CLIENT_HELLOS);
 }
-END_TEST
 
-START_TEST(an_empty_record_flood_does_not_delay_clients)
+TEST(an_empty_record_flood_does_not_delay_clients)
 {
     check_flood(__func__, FLOOD_EMPTY);
 }
-END_TEST
 
-START_TEST(a_key_update_flood_does_not_delay_clients)
+TEST(a_key_update_flood_does_not_delay_clients)
 {
     check_flood(__func__, FLOOD_KEY_UPDATES);
 }
-END_TEST
 
-START_TEST(a_fragmented_hello_does_not_delay_clients)
+TEST(a_fragmented_hello_does_not_delay_clients)
 {
     check_flood(__func__, FLOOD_FRAGMENTS);
 }
-END_TEST
 
 /* Runs until the floods that were prepared in advance are over. */
-START_TEST(all_floods_at_once_do_not_delay_clients)
+TEST(all_floods_at_once_do_not_delay_clients)
 {
     enum { KINDS = FLOOD_KEY_UPDATES + 1 };
     static struct flood floods[KINDS];
@@ -114,18 +110,4 @@ START_TEST(all_floods_at_once_do_not_delay_clients)
     ck_assert_msg(turns >= TURNS, "only %u replies before the floods were over", turns);
     stage_wait_clients(&stage, 1);
     stage_close(&stage);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("tls_flood");
-    TCase *tests = sandbox_case("flood");
-    tcase_add_test(tests, a_renegotiation_flood_does_not_delay_clients);
-    tcase_add_test(tests, an_empty_record_flood_does_not_delay_clients);
-    tcase_add_test(tests, a_key_update_flood_does_not_delay_clients);
-    tcase_add_test(tests, a_fragmented_hello_does_not_delay_clients);
-    tcase_add_test(tests, all_floods_at_once_do_not_delay_clients);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

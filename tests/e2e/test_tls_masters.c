@@ -93,7 +93,7 @@ static const struct {
     {{.own = "master", .ca = "ca", .wants_client = true}, "client"},
 };
 
-START_TEST(locks_are_granted_and_freed_over_tls)
+TEST_ROWS(locks_are_granted_and_freed_over_tls, valid_cases)
 {
     struct stage stage;
     struct client second;
@@ -116,10 +116,9 @@ START_TEST(locks_are_granted_and_freed_over_tls)
     ck_assert_uint_eq(daemon_count_log(&stage.daemon, "node_tls_failed"), 0);
     stage_close(&stage);
 }
-END_TEST
 
 /* The masters' certificate is valid for three years, and ends in ten days. */
-START_TEST(the_probe_shows_a_certificate_that_ends_soon)
+TEST(the_probe_shows_a_certificate_that_ends_soon)
 {
     struct stage stage;
     struct command command;
@@ -132,9 +131,8 @@ START_TEST(the_probe_shows_a_certificate_that_ends_soon)
     command_free(&command);
     stage_close_masters(&stage);
 }
-END_TEST
 
-START_TEST(a_lost_tls_master_reconnects)
+TEST(a_lost_tls_master_reconnects)
 {
     struct stage stage;
     open_masters(&stage, __func__, &valid_cases[0].tls);
@@ -148,7 +146,6 @@ START_TEST(a_lost_tls_master_reconnects)
     stage_wait_nodes(&stage, "reason=restarted", 1);
     stage_close(&stage);
 }
-END_TEST
 
 /* --- invalid certificates --- */
 
@@ -176,7 +173,7 @@ static const struct {
      "certificate"},
 };
 
-START_TEST(the_certificate_of_a_master_is_verified)
+TEST_ROWS(the_certificate_of_a_master_is_verified, invalid_cases)
 {
     struct stage stage;
     char reason[32];
@@ -196,10 +193,9 @@ START_TEST(the_certificate_of_a_master_is_verified)
     ck_assert_uint_eq(daemon_count_log(&stage.daemon, "node_tls_failed"), 3);
     stage_close(&stage);
 }
-END_TEST
 
 /* A Redis without TLS takes the ClientHello for an incomplete line and waits for the rest. */
-START_TEST(a_master_without_tls_is_reported)
+TEST(a_master_without_tls_is_reported)
 {
     struct stage stage;
     struct master_tls none = {.own = "master", .ca = "ca"};
@@ -219,7 +215,6 @@ START_TEST(a_master_without_tls_is_reported)
     daemon_wait_log(&stage.daemon, "node_tls_failed", "does this port use TLS?");
     stage_close(&stage);
 }
-END_TEST
 
 /* --- replaced files --- */
 
@@ -251,7 +246,7 @@ static const struct {
     {"stranger", "client", "reason=untrusted "},
 };
 
-START_TEST(replaced_files_apply_to_the_next_connection)
+TEST_ROWS(replaced_files_apply_to_the_next_connection, outdated)
 {
     struct stage stage;
     open_masters(&stage, __func__, &strict);
@@ -268,9 +263,8 @@ START_TEST(replaced_files_apply_to_the_next_connection)
                       _i == 0 ? 3 : 0);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(file_names_can_change_and_a_missing_file_changes_nothing)
+TEST(file_names_can_change_and_a_missing_file_changes_nothing)
 {
     struct stage stage;
     open_masters(&stage, __func__, &strict);
@@ -295,7 +289,6 @@ START_TEST(file_names_can_change_and_a_missing_file_changes_nothing)
     stage_wait_nodes(&stage, "state=up", 3);
     stage_close(&stage);
 }
-END_TEST
 
 /* --- abandoned links --- */
 
@@ -352,7 +345,7 @@ static void silent_master_close(struct silent_master *silent_master)
 /* The daemon resets an abandoned link, so that the master does not execute its commands later. The
  * daemon abandons the link during the handshake (loop index 0), or when the master has left
  * commands unanswered (1). */
-START_TEST(an_abandoned_link_is_reset)
+TEST_LOOP(an_abandoned_link_is_reset, 0, 2)
 {
     struct stage stage;
     struct silent_master silent_master;
@@ -373,10 +366,9 @@ START_TEST(an_abandoned_link_is_reset)
     daemon_connect(&stage.daemon, &stage.client);
     stage_close(&stage);
 }
-END_TEST
 
 /* A master floods the daemon, as the clients of test_tls_flood.c do. */
-START_TEST(a_key_update_flood_of_a_master_does_not_delay_clients)
+TEST(a_key_update_flood_of_a_master_does_not_delay_clients)
 {
     enum { TURNS = 100 };
     struct stage stage;
@@ -408,9 +400,8 @@ START_TEST(a_key_update_flood_of_a_master_does_not_delay_clients)
     silent_master_close(&silent_master);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(commands_left_on_a_hung_master_leave_no_keys)
+TEST(commands_left_on_a_hung_master_leave_no_keys)
 {
     struct stage stage;
     open_masters(&stage, __func__, &valid_cases[0].tls);
@@ -425,26 +416,4 @@ START_TEST(commands_left_on_a_hung_master_leave_no_keys)
     stage_wait_nodes(&stage, "vote=yes", 3);
     stage_wait_no_keys(&stage);
     stage_close(&stage);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("tls_masters");
-    TCase *tests = sandbox_case("tls_masters");
-    tcase_add_loop_test(tests, locks_are_granted_and_freed_over_tls, 0,
-                        sizeof(valid_cases) / sizeof(valid_cases[0]));
-    tcase_add_test(tests, the_probe_shows_a_certificate_that_ends_soon);
-    tcase_add_test(tests, a_lost_tls_master_reconnects);
-    tcase_add_loop_test(tests, the_certificate_of_a_master_is_verified, 0,
-                        sizeof(invalid_cases) / sizeof(invalid_cases[0]));
-    tcase_add_test(tests, a_master_without_tls_is_reported);
-    tcase_add_loop_test(tests, replaced_files_apply_to_the_next_connection, 0,
-                        sizeof(outdated) / sizeof(outdated[0]));
-    tcase_add_test(tests, file_names_can_change_and_a_missing_file_changes_nothing);
-    tcase_add_loop_test(tests, an_abandoned_link_is_reset, 0, 2);
-    tcase_add_test(tests, a_key_update_flood_of_a_master_does_not_delay_clients);
-    tcase_add_test(tests, commands_left_on_a_hung_master_leave_no_keys);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -57,7 +57,7 @@ static void half_close(struct tls_client *client)
 
 static void (*const clean_ends[])(struct tls_client *) = {tls_client_close, quit, half_close};
 
-START_TEST(a_clean_end_releases_a_hold_at_once)
+TEST_LOOP(a_clean_end_releases_a_hold_at_once, 0, 3)
 {
     struct stage stage;
     struct held held;
@@ -68,12 +68,11 @@ START_TEST(a_clean_end_releases_a_hold_at_once)
     stage_wait_clients(&stage, 1);
     stage_close(&stage);
 }
-END_TEST
 
 /* A FIN without close_notify, and a reset: anyone on the network path can forge them. */
 static void (*const other_ends[])(struct tls_client *) = {tls_client_cut, tls_client_reset};
 
-START_TEST(any_other_end_releases_nothing_before_the_deadline)
+TEST_LOOP(any_other_end_releases_nothing_before_the_deadline, 0, 2)
 {
     struct stage stage;
     struct held held;
@@ -86,10 +85,9 @@ START_TEST(any_other_end_releases_nothing_before_the_deadline)
     ck_assert_int_ge(waiting_clock_ms(), held.until_ms);
     stage_close(&stage);
 }
-END_TEST
 
 /* A separate process is killed, and the kernel sends a FIN, but no close_notify. */
-START_TEST(a_killed_client_keeps_its_hold_until_the_deadline)
+TEST(a_killed_client_keeps_its_hold_until_the_deadline)
 {
     struct stage stage;
     struct held held;
@@ -114,11 +112,10 @@ START_TEST(a_killed_client_keeps_its_hold_until_the_deadline)
     close(pipe_fds[1]);
     stage_close(&stage);
 }
-END_TEST
 
 /* Clients that close without close_notify would fill the log if the daemon logged each of them at
  * level info. */
-START_TEST(a_close_without_notify_is_logged_only_if_it_costs_a_lock)
+TEST(a_close_without_notify_is_logged_only_if_it_costs_a_lock)
 {
     struct stage stage;
     struct tls_client client;
@@ -135,10 +132,9 @@ START_TEST(a_close_without_notify_is_logged_only_if_it_costs_a_lock)
     ck_assert_uint_eq(daemon_count_log(&stage.daemon, "info client_dropped"), 1);
     stage_close(&stage);
 }
-END_TEST
 
 /* The forged alert is not encrypted with the keys of the session. */
-START_TEST(a_forged_close_notify_releases_nothing)
+TEST(a_forged_close_notify_releases_nothing)
 {
     static const unsigned char alert[] = {0x15, 3, 3, 0, 2, 1, 0};
     struct stage stage;
@@ -152,9 +148,8 @@ START_TEST(a_forged_close_notify_releases_nothing)
     ck_assert_int_ge(waiting_clock_ms(), held.until_ms);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(requests_before_close_notify_are_executed)
+TEST(requests_before_close_notify_are_executed)
 {
     struct stage stage;
     struct tls_client client;
@@ -173,10 +168,9 @@ START_TEST(requests_before_close_notify_are_executed)
     tls_client_cut(&client);
     stage_close(&stage);
 }
-END_TEST
 
 /* The LOCK and close_notify arrive together: the client no longer needs the lock. */
-START_TEST(a_lock_before_close_notify_is_undone)
+TEST(a_lock_before_close_notify_is_undone)
 {
     struct stage stage;
     struct tls_client client;
@@ -191,7 +185,6 @@ START_TEST(a_lock_before_close_notify_is_undone)
     tls_client_cut(&client);
     stage_close(&stage);
 }
-END_TEST
 
 /* Sends all lines in one write. In many small packets, the kernel would buffer fewer bytes, and
  * there might be no room for close_notify. */
@@ -209,7 +202,7 @@ static void send_lines(struct tls_client *client, const char *line, unsigned cou
 /* A LOCK waits, and so many lines are pending after it that the daemon stops reading. Then the
  * connection ends, with a close_notify that the daemon cannot read yet (loop index 0), or without
  * a close_notify (1). */
-START_TEST(an_unread_close_undoes_a_waiting_lock)
+TEST_LOOP(an_unread_close_undoes_a_waiting_lock, 0, 2)
 {
     /* So many lines that the daemon stops reading, but few enough for the kernel to buffer the
      * unread ones. */
@@ -243,12 +236,11 @@ START_TEST(an_unread_close_undoes_a_waiting_lock)
     client_expect(&stage.client, "OK", "UNLOCK b %s", other.token);
     stage_close(&stage);
 }
-END_TEST
 
 /* The client sends close_notify, but does not read its replies. Then it resets the connection: at
  * once (loop index 0), or after the daemon has answered all requests (1). The session must not wait
  * for ever. */
-START_TEST(a_closed_client_that_cannot_be_answered_is_dropped)
+TEST_LOOP(a_closed_client_that_cannot_be_answered_is_dropped, 0, 2)
 {
     /* The replies, of 1.2 KB each, exceed the kernel buffers, but not the output limit of a
      * session. */
@@ -269,12 +261,11 @@ START_TEST(a_closed_client_that_cannot_be_answered_is_dropped)
     stage_wait_clients(&stage, 1);
     stage_close(&stage);
 }
-END_TEST
 
 /* --- limits --- */
 
 /* Sends more requests than fit into the buffers, in records of the maximum size. */
-START_TEST(pipelined_requests_are_all_answered)
+TEST(pipelined_requests_are_all_answered)
 {
     enum { REQUESTS = 20000 };
     struct stage stage;
@@ -292,10 +283,9 @@ START_TEST(pipelined_requests_are_all_answered)
     tls_client_close(&client);
     stage_close(&stage);
 }
-END_TEST
 
 /* The unread output of each client is limited, including the buffers of TLS. */
-START_TEST(clients_that_do_not_read_are_dropped_with_bounded_memory)
+TEST(clients_that_do_not_read_are_dropped_with_bounded_memory)
 {
     enum { CLIENTS = 50, ANSWERS_KIB = 256 };
     struct stage stage;
@@ -322,24 +312,4 @@ START_TEST(clients_that_do_not_read_are_dropped_with_bounded_memory)
     for (unsigned i = 0; i < CLIENTS; i++)
         tls_client_reset(&clients[i]);
     stage_close(&stage);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("tls_sessions");
-    TCase *tests = sandbox_case("tls_sessions");
-    tcase_add_loop_test(tests, a_clean_end_releases_a_hold_at_once, 0, 3);
-    tcase_add_loop_test(tests, any_other_end_releases_nothing_before_the_deadline, 0, 2);
-    tcase_add_test(tests, a_killed_client_keeps_its_hold_until_the_deadline);
-    tcase_add_test(tests, a_close_without_notify_is_logged_only_if_it_costs_a_lock);
-    tcase_add_test(tests, a_forged_close_notify_releases_nothing);
-    tcase_add_test(tests, requests_before_close_notify_are_executed);
-    tcase_add_test(tests, a_lock_before_close_notify_is_undone);
-    tcase_add_loop_test(tests, an_unread_close_undoes_a_waiting_lock, 0, 2);
-    tcase_add_loop_test(tests, a_closed_client_that_cannot_be_answered_is_dropped, 0, 2);
-    tcase_add_test(tests, pipelined_requests_are_all_answered);
-    tcase_add_test(tests, clients_that_do_not_read_are_dropped_with_bounded_memory);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

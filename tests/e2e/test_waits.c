@@ -32,7 +32,7 @@ static void close_second(struct daemon *daemon, struct client *client)
     daemon_stop(daemon);
 }
 
-START_TEST(twenty_waiters_are_granted_in_order_by_one_command_each)
+TEST(twenty_waiters_are_granted_in_order_by_one_command_each)
 {
     enum { WAITERS = 20 };
     static struct client clients[WAITERS];
@@ -73,7 +73,6 @@ START_TEST(twenty_waiters_are_granted_in_order_by_one_command_each)
         client_close(&clients[i]);
     stage_close(&stage);
 }
-END_TEST
 
 /* Returns the largest number of commands about the key on one master. */
 static unsigned most_commands(struct monitor *monitors)
@@ -126,7 +125,7 @@ static void held_token(const struct client *client, char token[41])
  * more. */
 enum { RELEASE_COMMANDS = 6 };
 
-START_TEST(a_release_by_another_daemon_wakes_a_waiter)
+TEST(a_release_by_another_daemon_wakes_a_waiter)
 {
     struct remote_wait e;
     char token[41];
@@ -137,9 +136,8 @@ START_TEST(a_release_by_another_daemon_wakes_a_waiter)
     ck_assert_uint_le(most_commands(e.monitors), RELEASE_COMMANDS);
     close_remote_wait(&e);
 }
-END_TEST
 
-START_TEST(a_foreign_release_wakes_a_waiter)
+TEST(a_foreign_release_wakes_a_waiter)
 {
     struct remote_wait e;
     char token[41];
@@ -153,9 +151,8 @@ START_TEST(a_foreign_release_wakes_a_waiter)
     ck_assert_uint_le(most_commands(e.monitors), RELEASE_COMMANDS);
     close_remote_wait(&e);
 }
-END_TEST
 
-START_TEST(an_expiry_wakes_a_waiter_without_polling)
+TEST(an_expiry_wakes_a_waiter_without_polling)
 {
     struct remote_wait e;
     char token[41];
@@ -167,9 +164,8 @@ START_TEST(an_expiry_wakes_a_waiter_without_polling)
     ck_assert_uint_le(most_commands(e.monitors), 3);
     close_remote_wait(&e);
 }
-END_TEST
 
-START_TEST(waiters_recover_from_lost_tracking_messages)
+TEST(waiters_recover_from_lost_tracking_messages)
 {
     struct remote_wait e;
     char token[41];
@@ -180,9 +176,8 @@ START_TEST(waiters_recover_from_lost_tracking_messages)
     read_grant(&e.client, token);
     close_remote_wait(&e);
 }
-END_TEST
 
-START_TEST(masters_without_tracking_are_polled)
+TEST(masters_without_tracking_are_polled)
 {
     struct stage stage;
     struct daemon second;
@@ -200,12 +195,11 @@ START_TEST(masters_without_tracking_are_polled)
     close_second(&second, &client);
     stage_close(&stage);
 }
-END_TEST
 
 /* Redis 8 and Valkey 9 remember each key that a script reads, with or without a value, until it
  * changes, but not more than a million (tracking-table-max-keys). Redis 7.0 remembers the keys in
  * KEYS. */
-START_TEST(a_wait_leaves_nothing_in_the_tracking_table)
+TEST(a_wait_leaves_nothing_in_the_tracking_table)
 {
     struct stage stage;
     stage_open(&stage, __func__, &five);
@@ -224,9 +218,8 @@ START_TEST(a_wait_leaves_nothing_in_the_tracking_table)
     }
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(a_waiter_survives_the_restart_of_its_masters)
+TEST(a_waiter_survives_the_restart_of_its_masters)
 {
     struct stage stage;
     char token[41];
@@ -243,9 +236,8 @@ START_TEST(a_waiter_survives_the_restart_of_its_masters)
     read_grant(&stage.client, token);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(a_wait_that_times_out_returns_held_or_noquorum)
+TEST(a_wait_that_times_out_returns_held_or_noquorum)
 {
     struct stage stage;
     stage_open(&stage, __func__, &five);
@@ -258,9 +250,8 @@ START_TEST(a_wait_that_times_out_returns_held_or_noquorum)
     client_expect_match(&stage.client, "NOQUORUM 2/5 need=3 .*", "LOCK b 10s WAIT 50ms");
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(waiters_leave_the_queue_with_their_connections)
+TEST(waiters_leave_the_queue_with_their_connections)
 {
     struct stage stage;
     struct client gone;
@@ -288,9 +279,8 @@ START_TEST(waiters_leave_the_queue_with_their_connections)
     client_expect(&stage.client, "FREE", "STATUS a");
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(a_half_closed_connection_leaves_the_queue)
+TEST(a_half_closed_connection_leaves_the_queue)
 {
     struct stage stage;
     struct client client;
@@ -305,9 +295,8 @@ START_TEST(a_half_closed_connection_leaves_the_queue)
     client_close(&client);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(waiters_get_shutdown_when_the_daemon_stops)
+TEST(waiters_get_shutdown_when_the_daemon_stops)
 {
     struct stage stage;
     struct client client;
@@ -324,9 +313,8 @@ START_TEST(waiters_get_shutdown_when_the_daemon_stops)
     client_close(&client);
     stage_close_masters(&stage);
 }
-END_TEST
 
-START_TEST(queues_are_limited)
+TEST(queues_are_limited)
 {
     struct stage stage;
     struct client client;
@@ -347,9 +335,8 @@ START_TEST(queues_are_limited)
     client_close(&client);
     stage_close(&stage);
 }
-END_TEST
 
-START_TEST(locks_lists_holders_and_waiters)
+TEST(locks_lists_holders_and_waiters)
 {
     struct stage stage;
     struct client client;
@@ -377,7 +364,6 @@ START_TEST(locks_lists_holders_and_waiters)
     client_expect(&stage.client, "END", "LOCKS");
     stage_close(&stage);
 }
-END_TEST
 
 /* Reads the line of LOCKS for resource "a", whose lock is foreign. The line must show this number
  * of waiters and this place of the client that sent LOCKS. */
@@ -391,7 +377,7 @@ static void read_place(struct client *client, const char *tag, unsigned waiters,
     client_read_match(client, pattern);
 }
 
-START_TEST(a_waiter_can_list_its_place)
+TEST(a_waiter_can_list_its_place)
 {
     struct stage stage;
     struct client client;
@@ -427,11 +413,10 @@ START_TEST(a_waiter_can_list_its_place)
     client_close(&client);
     stage_close(&stage);
 }
-END_TEST
 
 /* 10,000 waiters on ten connections wait for 1,000 resources, which have foreign locks. On average,
  * a waiter may use 1 KiB of the daemon's memory. */
-START_TEST(ten_thousand_waiters_use_little_memory)
+TEST(ten_thousand_waiters_use_little_memory)
 {
     enum { CONNECTIONS = 10, RESOURCES = 1000 };
     static struct client clients[CONNECTIONS];
@@ -457,29 +442,4 @@ START_TEST(ten_thousand_waiters_use_little_memory)
         client_close(&clients[i]);
     stage_wait_stats(&stage.client, " waiting=0 ");
     stage_close(&stage);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("waits");
-    TCase *cases = sandbox_case("waits");
-    tcase_add_test(cases, twenty_waiters_are_granted_in_order_by_one_command_each);
-    tcase_add_test(cases, a_release_by_another_daemon_wakes_a_waiter);
-    tcase_add_test(cases, a_foreign_release_wakes_a_waiter);
-    tcase_add_test(cases, an_expiry_wakes_a_waiter_without_polling);
-    tcase_add_test(cases, waiters_recover_from_lost_tracking_messages);
-    tcase_add_test(cases, masters_without_tracking_are_polled);
-    tcase_add_test(cases, a_wait_leaves_nothing_in_the_tracking_table);
-    tcase_add_test(cases, a_waiter_survives_the_restart_of_its_masters);
-    tcase_add_test(cases, a_wait_that_times_out_returns_held_or_noquorum);
-    tcase_add_test(cases, waiters_leave_the_queue_with_their_connections);
-    tcase_add_test(cases, a_half_closed_connection_leaves_the_queue);
-    tcase_add_test(cases, waiters_get_shutdown_when_the_daemon_stops);
-    tcase_add_test(cases, queues_are_limited);
-    tcase_add_test(cases, locks_lists_holders_and_waiters);
-    tcase_add_test(cases, a_waiter_can_list_its_place);
-    tcase_add_test(cases, ten_thousand_waiters_use_little_memory);
-    suite_add_tcase(suite, cases);
-    return suite;
 }

@@ -39,7 +39,7 @@ static void expect_reached(enum verb verb, enum outcome outcome)
                   verb_word(verb), outcome);
 }
 
-START_TEST(schedules_break_no_promise)
+TEST(schedules_break_no_promise)
 {
     uint64_t runs = setting("SIM_RUNS", RUNS);
     for (uint64_t i = 0; i < runs; i++)
@@ -76,7 +76,6 @@ START_TEST(schedules_break_no_promise)
         expect_reached(VERB_STATUS, of_status[i]);
     }
 }
-END_TEST
 
 static char *trace_of(uint64_t seed, size_t *len)
 {
@@ -91,13 +90,12 @@ static char *trace_of(uint64_t seed, size_t *len)
 /* Seeds of schedules that failed once. */
 static const uint64_t failed_seeds[] = {20062, 810438, 1201684, 10101010, 27151907};
 
-START_TEST(schedules_that_failed_once_pass)
+TEST_ROWS(schedules_that_failed_once_pass, failed_seeds)
 {
     expect_no_violation(failed_seeds[_i]);
 }
-END_TEST
 
-START_TEST(same_seed_gives_the_same_trace)
+TEST(same_seed_gives_the_same_trace)
 {
     for (uint64_t seed = 1; seed <= 10; seed++) {
         size_t lens[2];
@@ -109,7 +107,6 @@ START_TEST(same_seed_gives_the_same_trace)
         free(again);
     }
 }
-END_TEST
 
 /* Some clients of a daemon near the masters compete with one client of a far daemon. With a single
  * near client, the near daemon has no waiter to which it could hand the lock over. */
@@ -128,7 +125,7 @@ enum { NEAR = 0, FAR = 1, FAR_CLIENTS = 1, EACH = 5 };
 
 /* A far daemon learns late that a lock is free, and its SETs arrive late. It must get its share
  * nevertheless. The latency of the simulator's network is 0.5 to 1.5 times its setting. */
-START_TEST(far_daemon_gets_its_share)
+TEST_ROWS(far_daemon_gets_its_share, distances)
 {
     unsigned grants[2] = {0, 0};
     unsigned clients = distances[_i].near_clients + FAR_CLIENTS;
@@ -153,7 +150,6 @@ START_TEST(far_daemon_gets_its_share)
            (double)grants[FAR] / equal);
     ck_assert_uint_ge(grants[FAR] * 10, equal * distances[_i].tenths);
 }
-END_TEST
 
 static void begin(void)
 {
@@ -168,18 +164,5 @@ static void end(void)
     sim_free(&sim);
 }
 
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("sim");
-    TCase *tests = tcase_create("schedules");
-    tcase_set_timeout(tests, 36000);
-    tcase_add_checked_fixture(tests, begin, end);
-    tcase_add_test(tests, schedules_break_no_promise);
-    tcase_add_loop_test(tests, schedules_that_failed_once_pass, 0,
-                        sizeof(failed_seeds) / sizeof(failed_seeds[0]));
-    tcase_add_test(tests, same_seed_gives_the_same_trace);
-    tcase_add_loop_test(tests, far_daemon_gets_its_share, 0,
-                        sizeof(distances) / sizeof(distances[0]));
-    suite_add_tcase(suite, tests);
-    return suite;
-}
+const struct runner_settings runner_settings = {
+    .setup = begin, .teardown = end, .time_limit_s = 36000};

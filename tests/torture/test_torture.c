@@ -106,7 +106,9 @@ static void play(struct torture *torture, struct faults *faults)
     summary_print(torture, faults);
 }
 
-START_TEST(no_two_clients_hold_a_lock_at_once_whatever_breaks)
+const struct runner_settings runner_settings = {.time_limit_s = TIME_LIMIT_S};
+
+TEST(no_two_clients_hold_a_lock_at_once_whatever_breaks)
 {
     const char *fault_words = setting("TORTURE_FAULTS", "all");
     struct torture *torture = calloc(1, sizeof(*torture));
@@ -133,15 +135,4 @@ START_TEST(no_two_clients_hold_a_lock_at_once_whatever_breaks)
     summary_result(torture);
     ledger_free(&torture->ledger);
     free(torture);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("torture");
-    TCase *cases = sandbox_case("torture");
-    tcase_set_timeout(cases, TIME_LIMIT_S);
-    tcase_add_test(cases, no_two_clients_hold_a_lock_at_once_whatever_breaks);
-    suite_add_tcase(suite, cases);
-    return suite;
 }

@@ -69,7 +69,7 @@ static char letter_of(enum acl_answer answer)
     return '?';
 }
 
-START_TEST(each_verb_is_answered_as_in_the_table)
+TEST(each_verb_is_answered_as_in_the_table)
 {
     uint32_t seen = 0;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -86,10 +86,9 @@ START_TEST(each_verb_is_answered_as_in_the_table)
     }
     ck_assert_uint_eq(seen, ACL_BIT(VERB_COUNT) - 1);
 }
-END_TEST
 
 /* A resource is bytes with a length: the bytes that follow it in memory do not count. */
-START_TEST(prefix_longer_than_the_resource_does_not_cover_it)
+TEST(prefix_longer_than_the_resource_does_not_cover_it)
 {
     struct acl acl = acl_of(CI);
     ck_assert(acl_covers(&acl, "ci:x", 4));
@@ -97,9 +96,8 @@ START_TEST(prefix_longer_than_the_resource_does_not_cover_it)
     ck_assert(!acl_covers(&acl, "ci:x", 2));
     ck_assert(!acl_covers(&acl, "ci:x", 0));
 }
-END_TEST
 
-START_TEST(only_the_empty_prefix_covers_every_resource)
+TEST(only_the_empty_prefix_covers_every_resource)
 {
     struct acl ops = acl_of(OPS);
     struct acl ci = acl_of(CI);
@@ -108,9 +106,8 @@ START_TEST(only_the_empty_prefix_covers_every_resource)
     ck_assert(!acl_covers_all(&ci));
     ck_assert(!acl_covers_all(&empty));
 }
-END_TEST
 
-START_TEST(usual_verbs_are_grantable_and_only_concern_locks)
+TEST(usual_verbs_are_grantable_and_only_concern_locks)
 {
     uint32_t others =
         ACL_BIT(VERB_STATS) | ACL_BIT(VERB_NODES) | ACL_BIT(VERB_CLIENTS) | ACL_BIT(VERB_BREAK);
@@ -118,9 +115,8 @@ START_TEST(usual_verbs_are_grantable_and_only_concern_locks)
     ck_assert_uint_eq(ACL_USUAL & others, 0);
     ck_assert_uint_eq(ACL_ABOUT_RESOURCES & ~ACL_GRANTABLE, 0);
 }
-END_TEST
 
-START_TEST(errors_that_reveal_the_configuration_need_authentication)
+TEST(errors_that_reveal_the_configuration_need_authentication)
 {
     struct acl unknown = acl_of(UNKNOWN);
     struct acl ci = acl_of(CI);
@@ -130,9 +126,8 @@ START_TEST(errors_that_reveal_the_configuration_need_authentication)
     ck_assert(!acl_may_reveal(&unknown, REQUEST_BAD_RESOURCE));
     ck_assert(acl_may_reveal(&ci, REQUEST_TTL_RANGE));
 }
-END_TEST
 
-START_TEST(each_denial_says_what_the_client_needs)
+TEST(each_denial_says_what_the_client_needs)
 {
     ck_assert_ptr_nonnull(strstr(acl_text(ACL_NOT_KNOWN, VERB_LOCK), "AUTH <secret>"));
     ck_assert_ptr_nonnull(strstr(acl_text(ACL_NOT_VERB, VERB_STATS), "this user"));
@@ -140,19 +135,4 @@ START_TEST(each_denial_says_what_the_client_needs)
                                  "root or the daemon's own user on a unix socket"));
     ck_assert_ptr_nonnull(strstr(acl_text(ACL_NOT_RESOURCE, VERB_LOCK), "resource"));
     ck_assert_str_eq(acl_text(ACL_YES, VERB_LOCK), "");
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("acl");
-    TCase *tests = tcase_create("acl");
-    tcase_add_test(tests, each_verb_is_answered_as_in_the_table);
-    tcase_add_test(tests, prefix_longer_than_the_resource_does_not_cover_it);
-    tcase_add_test(tests, only_the_empty_prefix_covers_every_resource);
-    tcase_add_test(tests, usual_verbs_are_grantable_and_only_concern_locks);
-    tcase_add_test(tests, errors_that_reveal_the_configuration_need_authentication);
-    tcase_add_test(tests, each_denial_says_what_the_client_needs);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -32,6 +32,8 @@ static void setup(void)
     admission_init(&load.admission, NODE_TIMEOUT_NS);
 }
 
+const struct runner_settings runner_settings = {.setup = setup};
+
 /* One pass: rounds are settled at the speed of the masters, and others of the `waiting` requests
  * start in their place. */
 static void run_pass(unsigned waiting)
@@ -59,7 +61,7 @@ static void run_for(int64_t for_ns, unsigned waiting)
 }
 
 /* A fixed limit would let 9,000 rounds of 10 us each take 90 ms. */
-START_TEST(latency_stays_well_within_the_timeout_under_overload)
+TEST(latency_stays_well_within_the_timeout_under_overload)
 {
     run_for(NS_PER_S, 9000);
     load.longest_ns = 0;
@@ -67,9 +69,8 @@ START_TEST(latency_stays_well_within_the_timeout_under_overload)
     ck_assert_int_le(load.longest_ns, NODE_TIMEOUT_NS / 2);
     ck_assert_uint_ge(load.settled, (uint64_t)(61 * NS_PER_S / load.service_ns) * 95 / 100);
 }
-END_TEST
 
-START_TEST(slower_masters_get_fewer_rounds_and_faster_ones_more)
+TEST(slower_masters_get_fewer_rounds_and_faster_ones_more)
 {
     run_for(2 * NS_PER_S, 9000);
     unsigned fast = load.admission.limit;
@@ -81,36 +82,32 @@ START_TEST(slower_masters_get_fewer_rounds_and_faster_ones_more)
     run_for(2 * NS_PER_S, 9000);
     ck_assert_uint_gt(load.admission.limit, fast / 2);
 }
-END_TEST
 
 /* If the latency comes from the distance alone and not from queueing, the limit rises to as many
  * rounds as the links take. */
-START_TEST(distance_alone_does_not_lower_the_limit)
+TEST(distance_alone_does_not_lower_the_limit)
 {
     load.distance_ns = 20 * NS_PER_MS;
     load.service_ns = 1000;
     run_for(20 * NS_PER_S, 9000);
     ck_assert_uint_eq(load.admission.limit, LIMIT_ADMISSION_MAX);
 }
-END_TEST
 
 /* After a minute of queueing, the latency of the queueing must not be taken for the distance of the
  * masters. */
-START_TEST(distance_is_measured_again_under_continuous_overload)
+TEST(distance_is_measured_again_under_continuous_overload)
 {
     run_for(60 * NS_PER_S, 9000);
     ck_assert_int_le(load.admission.shortest_before_ns, 3 * NS_PER_MS);
 }
-END_TEST
 
-START_TEST(limit_does_not_grow_while_less_than_half_of_it_is_used)
+TEST(limit_does_not_grow_while_less_than_half_of_it_is_used)
 {
     run_for(20 * NS_PER_S, LIMIT_ADMISSION_START / 2 - 1);
     ck_assert_uint_eq(load.admission.limit, LIMIT_ADMISSION_START);
 }
-END_TEST
 
-START_TEST(limit_shrinks_below_few_rounds_that_take_too_long)
+TEST(limit_shrinks_below_few_rounds_that_take_too_long)
 {
     load.service_ns = NS_PER_MS;
     load.heartbeat_ns = load.distance_ns;
@@ -118,11 +115,10 @@ START_TEST(limit_shrinks_below_few_rounds_that_take_too_long)
     ck_assert_uint_le(load.admission.limit, 16);
     ck_assert_int_le(load.latency_ns, NODE_TIMEOUT_NS / 2);
 }
-END_TEST
 
 /* 9,000 releases are in flight, which the limit does not hold back. A share of the limit is
  * reserved for other rounds, and at least one of them can always start. */
-START_TEST(flood_of_releases_leaves_room_for_other_rounds)
+TEST(flood_of_releases_leaves_room_for_other_rounds)
 {
     struct admission *admission = &load.admission;
     while (admission->in_flight < 9000)
@@ -135,10 +131,9 @@ START_TEST(flood_of_releases_leaves_room_for_other_rounds)
     admission->limited = 0;
     ck_assert(admission_has_room(admission));
 }
-END_TEST
 
 /* Clients are read up to twice the limit. */
-START_TEST(reading_stops_when_releases_exceed_what_is_answered_in_time)
+TEST(reading_stops_when_releases_exceed_what_is_answered_in_time)
 {
     static const struct {
         unsigned limit;
@@ -157,22 +152,4 @@ START_TEST(reading_stops_when_releases_exceed_what_is_answered_in_time)
         admission.in_flight++;
         ck_assert(!admission_takes_requests(&admission));
     }
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("admission");
-    TCase *tests = tcase_create("admission");
-    tcase_add_checked_fixture(tests, setup, NULL);
-    tcase_add_test(tests, latency_stays_well_within_the_timeout_under_overload);
-    tcase_add_test(tests, slower_masters_get_fewer_rounds_and_faster_ones_more);
-    tcase_add_test(tests, distance_alone_does_not_lower_the_limit);
-    tcase_add_test(tests, distance_is_measured_again_under_continuous_overload);
-    tcase_add_test(tests, limit_does_not_grow_while_less_than_half_of_it_is_used);
-    tcase_add_test(tests, reading_stops_when_releases_exceed_what_is_answered_in_time);
-    tcase_add_test(tests, limit_shrinks_below_few_rounds_that_take_too_long);
-    tcase_add_test(tests, flood_of_releases_leaves_room_for_other_rounds);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

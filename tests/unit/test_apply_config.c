@@ -21,13 +21,15 @@ static void teardown(void)
     cluster_deinit(&w);
 }
 
+const struct runner_settings runner_settings = {.setup = setup, .teardown = teardown};
+
 static const char *hold(const char *line)
 {
     cluster_submit(&w, "%s", line);
     return cluster_token(cluster_take_reply(&w));
 }
 
-START_TEST(shorter_max_hold_applies_to_existing_holds)
+TEST(shorter_max_hold_applies_to_existing_holds)
 {
     struct engine_rules rules = w.engine.rules;
     const char *token = hold("LOCK a 9s HOLD");
@@ -40,9 +42,8 @@ START_TEST(shorter_max_hold_applies_to_existing_holds)
     cluster_expect(&w, "! LOST a %s limit", token);
     ck_assert_uint_eq(w.engine.stats.renewals, renewals);
 }
-END_TEST
 
-START_TEST(longer_max_hold_applies_to_existing_holds)
+TEST(longer_max_hold_applies_to_existing_holds)
 {
     struct engine_rules rules = w.engine.rules;
     rules.max_hold_ns = 10 * NS_PER_S;
@@ -54,9 +55,8 @@ START_TEST(longer_max_hold_applies_to_existing_holds)
     cluster_expect(&w, "(nothing)");
     ck_assert_uint_ge(w.engine.stats.renewals, 3);
 }
-END_TEST
 
-START_TEST(lower_max_extensions_applies_at_once)
+TEST(lower_max_extensions_applies_at_once)
 {
     struct engine_rules rules = w.engine.rules;
     const char *token = hold("LOCK a 9s");
@@ -65,9 +65,8 @@ START_TEST(lower_max_extensions_applies_at_once)
     engine_apply_config(&w.engine, &rules);
     ck_assert_str_eq(cluster_ask(&w, "EXTEND a %s 9s", token), "LIMIT extensions");
 }
-END_TEST
 
-START_TEST(lower_waiter_limit_keeps_the_waiters_in_the_queue)
+TEST(lower_waiter_limit_keeps_the_waiters_in_the_queue)
 {
     struct engine_rules rules = w.engine.rules;
     const char *token = hold("LOCK a 60s");
@@ -84,9 +83,8 @@ START_TEST(lower_waiter_limit_keeps_the_waiters_in_the_queue)
     ck_assert_msg(strncmp(reply, "#1 OK ", 6) == 0 || strcmp(reply, "OK") == 0, "%s", reply);
     ck_assert_uint_eq(w.engine.manager.waiting, 1);
 }
-END_TEST
 
-START_TEST(fence_always_applies_at_once)
+TEST(fence_always_applies_at_once)
 {
     struct engine_rules rules = w.engine.rules;
     const char *reply = cluster_ask(&w, "LOCK a 9s");
@@ -96,9 +94,8 @@ START_TEST(fence_always_applies_at_once)
     reply = cluster_ask(&w, "LOCK b 9s");
     ck_assert_str_ne(reply + strlen(reply) - 2, " -");
 }
-END_TEST
 
-START_TEST(fence_always_applies_to_waiters_in_the_queue)
+TEST(fence_always_applies_to_waiters_in_the_queue)
 {
     struct engine_rules rules = w.engine.rules;
     hold("LOCK a 9s");
@@ -110,9 +107,8 @@ START_TEST(fence_always_applies_to_waiters_in_the_queue)
     ck_assert_int_eq(strncmp(reply, "OK ", 3), 0);
     ck_assert_str_ne(reply + strlen(reply) - 2, " -");
 }
-END_TEST
 
-START_TEST(new_logins_apply_to_the_next_connection)
+TEST(new_logins_apply_to_the_next_connection)
 {
     struct engine_rules rules = w.engine.rules;
     rules.logins[2] = (struct link_login){"app", "hunter2", 0};
@@ -123,9 +119,8 @@ START_TEST(new_logins_apply_to_the_next_connection)
     ck_assert_str_eq(cluster_vote(&w, 2), "-");
     hold("LOCK a 9s");
 }
-END_TEST
 
-START_TEST(new_backoff_applies_to_existing_queues)
+TEST(new_backoff_applies_to_existing_queues)
 {
     struct engine_rules rules = w.engine.rules;
     rules.backoff_min_ns = 7 * NS_PER_MS;
@@ -138,22 +133,4 @@ START_TEST(new_backoff_applies_to_existing_queues)
     ck_assert_ptr_nonnull(resource);
     ck_assert_int_eq(resource->queue.rules->backoff_min_ns, 7 * NS_PER_MS);
     ck_assert_int_eq(resource->queue.rules->backoff_max_ns, 70 * NS_PER_MS);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("apply_config");
-    TCase *tests = tcase_create("apply_config");
-    tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_add_test(tests, shorter_max_hold_applies_to_existing_holds);
-    tcase_add_test(tests, longer_max_hold_applies_to_existing_holds);
-    tcase_add_test(tests, lower_max_extensions_applies_at_once);
-    tcase_add_test(tests, lower_waiter_limit_keeps_the_waiters_in_the_queue);
-    tcase_add_test(tests, fence_always_applies_at_once);
-    tcase_add_test(tests, fence_always_applies_to_waiters_in_the_queue);
-    tcase_add_test(tests, new_logins_apply_to_the_next_connection);
-    tcase_add_test(tests, new_backoff_applies_to_existing_queues);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -55,6 +55,8 @@ static void end(void)
     random_deinit(&source);
 }
 
+const struct runner_settings runner_settings = {.setup = begin, .teardown = end};
+
 static struct auth_identity *connect_at(unsigned index, int64_t now_ns)
 {
     struct auth_identity *identity = &identities[index];
@@ -84,7 +86,7 @@ static bool may_lock(const struct auth_identity *identity, const char *resource)
     return acl_check(&identity->acl, VERB_LOCK, resource, strlen(resource)) == ACL_YES;
 }
 
-START_TEST(without_users_every_connection_may_do_all_but_break)
+TEST(without_users_every_connection_may_do_all_but_break)
 {
     end();
     begin_with(NULL);
@@ -98,9 +100,8 @@ START_TEST(without_users_every_connection_may_do_all_but_break)
     ck_assert_int_eq(try(any, "a secret it was given before"), AUTH_IGNORED);
     ck_assert_uint_eq(auth.pending_count, 0);
 }
-END_TEST
 
-START_TEST(right_secret_admits_a_connection_and_wrong_secret_leaves_it_pending)
+TEST(right_secret_admits_a_connection_and_wrong_secret_leaves_it_pending)
 {
     struct auth_identity *one = connect_at(0, S);
     struct auth_identity *other = connect_at(1, S);
@@ -119,9 +120,8 @@ START_TEST(right_secret_admits_a_connection_and_wrong_secret_leaves_it_pending)
     ck_assert_int_eq(try(other, secret_ops), AUTH_AGAIN);
     ck_assert_str_eq(other->user->config->name, "ci");
 }
-END_TEST
 
-START_TEST(oldest_pending_connection_is_displaced_first_and_logged_once)
+TEST(oldest_pending_connection_is_displaced_first_and_logged_once)
 {
     for (unsigned i = 0; i < PLACES; i++) {
         ck_assert(!auth_is_full(&auth));
@@ -145,7 +145,6 @@ START_TEST(oldest_pending_connection_is_displaced_first_and_logged_once)
     ck_assert_ptr_null(auth_oldest(&auth));
     ck_assert_int_eq(auth_deadline_ns(&auth), INT64_MAX);
 }
-END_TEST
 
 /* Configure these users and check what auth_renew() returns for each connection. */
 static void renew(struct config_users *configured, const bool stays[PLACES])
@@ -159,7 +158,7 @@ static void renew(struct config_users *configured, const bool stays[PLACES])
     users_deinit(&before);
 }
 
-START_TEST(changed_users_keep_their_sessions_and_removed_users_lose_them)
+TEST(changed_users_keep_their_sessions_and_removed_users_lose_them)
 {
     ck_assert_int_eq(try(connect_at(0, S), secret_ci), AUTH_ACCEPTED);
     ck_assert_int_eq(try(connect_at(1, S), secret_ops), AUTH_ACCEPTED);
@@ -169,9 +168,8 @@ START_TEST(changed_users_keep_their_sessions_and_removed_users_lose_them)
     ck_assert(may_lock(&identities[0], "deploy:web"));
     ck_assert_int_eq(identities[2].state, AUTH_PENDING);
 }
-END_TEST
 
-START_TEST(adding_or_removing_all_users_changes_every_connection)
+TEST(adding_or_removing_all_users_changes_every_connection)
 {
     ck_assert_int_eq(try(connect_at(0, S), secret_ci), AUTH_ACCEPTED);
     connect_at(1, S);
@@ -183,9 +181,8 @@ START_TEST(adding_or_removing_all_users_changes_every_connection)
      * so they must end once users are configured. */
     renew(&users, (const bool[PLACES]){false, false});
 }
-END_TEST
 
-START_TEST(secrets_are_not_checked_after_too_many_wrong_ones)
+TEST(secrets_are_not_checked_after_too_many_wrong_ones)
 {
     struct auth_identity *identity = connect_at(0, S);
     for (unsigned i = 0; i < AUTH_THROTTLE_BURST; i++) {
@@ -195,20 +192,4 @@ START_TEST(secrets_are_not_checked_after_too_many_wrong_ones)
     }
     ck_assert_int_eq(try(identity, secret_ci), AUTH_LIMITED);
     ck_assert_int_eq(identity->state, AUTH_PENDING);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("auth");
-    TCase *tests = tcase_create("auth");
-    tcase_add_checked_fixture(tests, begin, end);
-    tcase_add_test(tests, without_users_every_connection_may_do_all_but_break);
-    tcase_add_test(tests, right_secret_admits_a_connection_and_wrong_secret_leaves_it_pending);
-    tcase_add_test(tests, oldest_pending_connection_is_displaced_first_and_logged_once);
-    tcase_add_test(tests, changed_users_keep_their_sessions_and_removed_users_lose_them);
-    tcase_add_test(tests, adding_or_removing_all_users_changes_every_connection);
-    tcase_add_test(tests, secrets_are_not_checked_after_too_many_wrong_ones);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -22,6 +22,8 @@ static void begin(void)
     auth_throttle_init(&auth_throttle, 42);
 }
 
+const struct runner_settings runner_settings = {.setup = begin};
+
 /* --- client addresses --- */
 
 static bool same(struct client_address a, struct client_address b)
@@ -29,7 +31,7 @@ static bool same(struct client_address a, struct client_address b)
     return memcmp(&a, &b, sizeof(a)) == 0;
 }
 
-START_TEST(addresses_of_one_client_are_equal)
+TEST(addresses_of_one_client_are_equal)
 {
     unsigned char one[16] = {0xfd, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1};
     unsigned char same_network[16] = {0xfd, 0, 0, 0, 0, 0, 0, 1, 9, 9, 9, 9, 9, 9, 9, 9};
@@ -42,11 +44,10 @@ START_TEST(addresses_of_one_client_are_equal)
     ck_assert(same(client_address_of_user(1000), client_address_of_user(1000)));
     ck_assert(!same(client_address_of_user(1000), client_address_of_user(1001)));
 }
-END_TEST
 
 /* --- auth throttle --- */
 
-START_TEST(auth_throttle_allows_a_burst_and_then_one_try_per_second)
+TEST(auth_throttle_allows_a_burst_and_then_one_try_per_second)
 {
     struct client_address client_address = host(1);
     int64_t now_ns = 1000 * S;
@@ -73,9 +74,8 @@ START_TEST(auth_throttle_allows_a_burst_and_then_one_try_per_second)
     }
     ck_assert_int_gt(auth_throttle_wait_ns(&auth_throttle, &client_address, now_ns), 0);
 }
-END_TEST
 
-START_TEST(wrong_secrets_from_one_address_do_not_throttle_another)
+TEST(wrong_secrets_from_one_address_do_not_throttle_another)
 {
     struct client_address guilty = host(1);
     struct client_address innocent = host(2);
@@ -84,11 +84,10 @@ START_TEST(wrong_secrets_from_one_address_do_not_throttle_another)
     ck_assert_int_gt(auth_throttle_wait_ns(&auth_throttle, &guilty, S), 0);
     ck_assert_int_eq(auth_throttle_wait_ns(&auth_throttle, &innocent, S), 0);
 }
-END_TEST
 
 /* The throttle remembers the last AUTH_THROTTLE_SEEN wrong secrets of an address. A misconfigured
  * client that repeats them does not use up its burst. */
-START_TEST(repeating_a_wrong_secret_costs_nothing)
+TEST(repeating_a_wrong_secret_costs_nothing)
 {
     struct client_address client_address = host(1);
     for (unsigned i = 0; i < 10 * AUTH_THROTTLE_BURST; i++) {
@@ -99,11 +98,10 @@ START_TEST(repeating_a_wrong_secret_costs_nothing)
         auth_throttle_note(&auth_throttle, &client_address, i, S);
     ck_assert_int_gt(auth_throttle_wait_ns(&auth_throttle, &client_address, S), 0);
 }
-END_TEST
 
 /* Many addresses with a wrong secret or two each do not evict an address that has used up its
  * burst. */
-START_TEST(addresses_with_the_most_wrong_secrets_are_kept_longest)
+TEST(addresses_with_the_most_wrong_secrets_are_kept_longest)
 {
     struct client_address worst = host(1);
     for (uint64_t i = 1; i <= AUTH_THROTTLE_BURST; i++)
@@ -113,19 +111,4 @@ START_TEST(addresses_with_the_most_wrong_secrets_are_kept_longest)
         auth_throttle_note(&auth_throttle, &other, 1, S + 1);
     }
     ck_assert_int_gt(auth_throttle_wait_ns(&auth_throttle, &worst, S + 1), 0);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("auth_throttle");
-    TCase *tests = tcase_create("auth_throttle");
-    tcase_add_checked_fixture(tests, begin, NULL);
-    tcase_add_test(tests, addresses_of_one_client_are_equal);
-    tcase_add_test(tests, auth_throttle_allows_a_burst_and_then_one_try_per_second);
-    tcase_add_test(tests, wrong_secrets_from_one_address_do_not_throttle_another);
-    tcase_add_test(tests, repeating_a_wrong_secret_costs_nothing);
-    tcase_add_test(tests, addresses_with_the_most_wrong_secrets_are_kept_longest);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

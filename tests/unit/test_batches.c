@@ -20,6 +20,8 @@ static void teardown(void)
     cluster_deinit(&w);
 }
 
+const struct runner_settings runner_settings = {.setup = setup, .teardown = teardown};
+
 static void send_locks(const char *names)
 {
     for (; *names != '\0'; names++)
@@ -52,7 +54,7 @@ static void mute(bool are_mute)
         w.masters[i].mute = are_mute;
 }
 
-START_TEST(votes_of_one_pass_form_one_batch)
+TEST(votes_of_one_pass_form_one_batch)
 {
     send_locks("abc");
     for (unsigned i = 0; i < 3; i++)
@@ -61,9 +63,8 @@ START_TEST(votes_of_one_pass_form_one_batch)
     expect_grants("abc");
     expect_outstanding(0, 0, 0);
 }
-END_TEST
 
-START_TEST(other_command_ends_a_batch)
+TEST(other_command_ends_a_batch)
 {
     send_locks("ab");
     cluster_send(&w, "#f LOCK f 10s FENCE");
@@ -72,9 +73,8 @@ START_TEST(other_command_ends_a_batch)
     cluster_settle(&w);
     expect_grants("abfcd");
 }
-END_TEST
 
-START_TEST(votes_of_two_epochs_form_two_batches)
+TEST(votes_of_two_epochs_form_two_batches)
 {
     send_locks("a");
     for (unsigned i = 0; i < 3; i++)
@@ -85,12 +85,11 @@ START_TEST(votes_of_two_epochs_form_two_batches)
     cluster_expect(&w, "#a NOQUORUM 1/3 need=2 a:unchecked b:unchecked");
     cluster_expect_grant(&w, "b");
 }
-END_TEST
 
 /* The link of one node is full and skips the vote for b. On that node, the vote for c must begin a
  * new batch, because it does not follow the vote for a directly. The test runs once for each
  * node. */
-START_TEST(skipped_vote_ends_the_batch_of_that_node)
+TEST_LOOP(skipped_vote_ends_the_batch_of_that_node, 0, 3)
 {
     const unsigned node = (unsigned)_i;
     send_locks("a");
@@ -107,9 +106,8 @@ START_TEST(skipped_vote_ends_the_batch_of_that_node)
     ck_assert_uint_eq(cluster_count(&w, "b"), 2);
     ck_assert_uint_eq(cluster_count(&w, "c"), 3);
 }
-END_TEST
 
-START_TEST(refusal_in_a_batch_belongs_to_its_lock)
+TEST(refusal_in_a_batch_belongs_to_its_lock)
 {
     cluster_occupy(&w, "b", 5000);
     cluster_set(&w, 1, "c", "foreign", 5000);
@@ -119,9 +117,8 @@ START_TEST(refusal_in_a_batch_belongs_to_its_lock)
     cluster_expect(&w, "#b HELD 5000");
     expect_outstanding(0, 0, 0);
 }
-END_TEST
 
-START_TEST(answers_to_a_part_of_a_batch_leave_the_rest)
+TEST(answers_to_a_part_of_a_batch_leave_the_rest)
 {
     mute(true);
     send_locks("abcde");
@@ -134,9 +131,8 @@ START_TEST(answers_to_a_part_of_a_batch_leave_the_rest)
     expect_outstanding(0, 3, 3);
     ck_assert_uint_eq(w.engine.flights.vote_count[0], 2);
 }
-END_TEST
 
-START_TEST(answers_from_one_read_count_for_each_vote)
+TEST(answers_from_one_read_count_for_each_vote)
 {
     mute(true);
     send_locks("abcd");
@@ -153,9 +149,8 @@ START_TEST(answers_from_one_read_count_for_each_vote)
     for (const char *tag = "abcd"; *tag != '\0'; tag++)
         cluster_expect(&w, "#%c NOQUORUM 1/3 need=2 a:disconnected b:disconnected", *tag);
 }
-END_TEST
 
-START_TEST(lost_batch_fails_vote_by_vote)
+TEST(lost_batch_fails_vote_by_vote)
 {
     mute(true);
     send_locks("abcd");
@@ -172,11 +167,10 @@ START_TEST(lost_batch_fails_vote_by_vote)
     ck_assert_uint_eq(w.engine.flights.pool.in_use, 0);
     expect_outstanding(0, 0, 0);
 }
-END_TEST
 
 /* The masters answer too slowly for their clock samples to prove anything, so the guard keeps the
  * votes until they are too old. */
-START_TEST(expired_batch_fails_vote_by_vote)
+TEST(expired_batch_fails_vote_by_vote)
 {
     for (unsigned i = 0; i < 3; i++)
         w.masters[i].delay_ns = 20 * NS_PER_MS;
@@ -190,11 +184,10 @@ START_TEST(expired_batch_fails_vote_by_vote)
     ck_assert_uint_eq(w.engine.flights.vote_count[0], 0);
     ck_assert_uint_eq(w.engine.flights.pool.in_use, 0);
 }
-END_TEST
 
 /* The ring of outstanding commands does not clear its slots. The test fills them with 0xff, as
  * content left by earlier commands. */
-START_TEST(reused_slot_has_no_data_of_an_earlier_command)
+TEST(reused_slot_has_no_data_of_an_earlier_command)
 {
     for (unsigned i = 0; i < 3; i++)
         memset(w.engine.flights.masters[i].link.outstanding, 0xff,
@@ -204,11 +197,10 @@ START_TEST(reused_slot_has_no_data_of_an_earlier_command)
     expect_grants("ab");
     expect_outstanding(0, 0, 0);
 }
-END_TEST
 
 /* The counters must count the votes of a batch one by one, and the histogram must get a round trip
  * for each vote. */
-START_TEST(each_vote_of_a_batch_is_counted)
+TEST(each_vote_of_a_batch_is_counted)
 {
     const struct link *link = &w.engine.flights.masters[0].link;
     uint64_t before = 0;
@@ -228,25 +220,4 @@ START_TEST(each_vote_of_a_batch_is_counted)
     ck_assert_uint_eq(after, before + 3);
     ck_assert_uint_eq(link->round_trips.sum_ns, before_ns + 3 * NS_PER_MS);
     ck_assert_uint_eq(link_unanswered(link), 1 + 3);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("batches");
-    TCase *tests = tcase_create("batches");
-    tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_add_test(tests, votes_of_one_pass_form_one_batch);
-    tcase_add_test(tests, other_command_ends_a_batch);
-    tcase_add_test(tests, votes_of_two_epochs_form_two_batches);
-    tcase_add_loop_test(tests, skipped_vote_ends_the_batch_of_that_node, 0, 3);
-    tcase_add_test(tests, refusal_in_a_batch_belongs_to_its_lock);
-    tcase_add_test(tests, answers_to_a_part_of_a_batch_leave_the_rest);
-    tcase_add_test(tests, answers_from_one_read_count_for_each_vote);
-    tcase_add_test(tests, lost_batch_fails_vote_by_vote);
-    tcase_add_test(tests, expired_batch_fails_vote_by_vote);
-    tcase_add_test(tests, reused_slot_has_no_data_of_an_earlier_command);
-    tcase_add_test(tests, each_vote_of_a_batch_is_counted);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -31,6 +31,8 @@ static void teardown(void)
     cluster_deinit(&w);
 }
 
+const struct runner_settings runner_settings = {.setup = setup, .teardown = teardown};
+
 /* Another client sends BREAK, so that cluster.client can be the holder. */
 static void send_break(const char *line)
 {
@@ -50,7 +52,7 @@ static void set_nodes(unsigned first, unsigned last, const char *value)
         cluster_set(&w, i, "a", value, 10000);
 }
 
-START_TEST(break_releases_the_lock_and_names_its_owner)
+TEST(break_releases_the_lock_and_names_its_owner)
 {
     lock("LOCK a 3s");
     send_break("BREAK a");
@@ -61,9 +63,8 @@ START_TEST(break_releases_the_lock_and_names_its_owner)
     cluster_submit(&w, "LOCK a 3s");
     ck_assert_int_eq(strncmp(cluster_take_reply(&w), "OK ", 3), 0);
 }
-END_TEST
 
-START_TEST(break_of_a_free_resource_answers_free)
+TEST(break_of_a_free_resource_answers_free)
 {
     send_break("BREAK a");
     cluster_expect(&w, "FREE");
@@ -73,9 +74,8 @@ START_TEST(break_of_a_free_resource_answers_free)
     cluster_expect(&w, "FREE");
     ck_assert_uint_eq(cluster_count(&w, "a"), 2);
 }
-END_TEST
 
-START_TEST(break_releases_a_lock_of_another_daemon)
+TEST(break_releases_a_lock_of_another_daemon)
 {
     set_nodes(0, 2, A);
     send_break("BREAK a");
@@ -83,10 +83,9 @@ START_TEST(break_releases_a_lock_of_another_daemon)
     cluster_expect(&w, "OK");
     ck_assert_uint_eq(cluster_count(&w, "a"), 0);
 }
-END_TEST
 
 /* Three masters have token A and two have token B. BREAK releases A and leaves B. */
-START_TEST(break_leaves_other_tokens_alone)
+TEST(break_leaves_other_tokens_alone)
 {
     set_nodes(0, 2, A);
     set_nodes(3, 4, B);
@@ -96,9 +95,8 @@ START_TEST(break_leaves_other_tokens_alone)
     ck_assert_uint_eq(cluster_count(&w, "a"), 2);
     ck_assert_str_eq(cluster_value(&w, 3, "a"), B);
 }
-END_TEST
 
-START_TEST(holder_is_told_that_its_hold_is_broken)
+TEST(holder_is_told_that_its_hold_is_broken)
 {
     lock("LOCK a 3s HOLD");
     send_break("BREAK a");
@@ -110,10 +108,9 @@ START_TEST(holder_is_told_that_its_hold_is_broken)
     cluster_expect(&w, "(nothing)");
     ck_assert_uint_eq(cluster_count(&w, "a"), 0);
 }
-END_TEST
 
 /* The holder is told even if it sends the BREAK itself. */
-START_TEST(holder_that_breaks_its_own_hold_is_told)
+TEST(holder_that_breaks_its_own_hold_is_told)
 {
     lock("LOCK a 3s HOLD");
     cluster_submit(&w, "BREAK a");
@@ -121,9 +118,8 @@ START_TEST(holder_that_breaks_its_own_hold_is_told)
     ck_assert_int_eq(strncmp(cluster_take_reply(&w), "! LOST a ", 9), 0);
     cluster_expect(&w, "OK");
 }
-END_TEST
 
-START_TEST(first_waiter_gets_the_lock_after_a_break)
+TEST(first_waiter_gets_the_lock_after_a_break)
 {
     lock("LOCK a 60s");
     cluster_send_as(&w, &w.others[0], "#w LOCK a 3s WAIT 60s");
@@ -138,7 +134,6 @@ START_TEST(first_waiter_gets_the_lock_after_a_break)
                   second);
     ck_assert_uint_ge(cluster_count(&w, "a"), 3);
 }
-END_TEST
 
 /* A command takes 3 ms to reach a master. A BREAK therefore reads the key after 3 ms, freezes it
  * after 6 ms and releases it after 9 ms. */
@@ -170,7 +165,7 @@ static void expect_noquorum(void)
 }
 
 /* The lock changes hands between the read and the freeze: the new token stays. */
-START_TEST(token_granted_before_the_freeze_is_left_alone)
+TEST(token_granted_before_the_freeze_is_left_alone)
 {
     set_nodes(0, 4, A);
     start_break(READ_MS);
@@ -181,12 +176,11 @@ START_TEST(token_granted_before_the_freeze_is_left_alone)
         ck_assert_str_eq(cluster_value(&w, i, "a"), B);
     ck_assert_uint_eq(w.engine.stats.broken, 0);
 }
-END_TEST
 
 /* The lock gets a new holder between the read and the freeze. Two of the masters with its token do
  * not answer. With them the new holder has a quorum, so the BREAK must not report the lock as
  * free. */
-START_TEST(lock_that_may_have_a_new_holder_is_not_reported_free)
+TEST(lock_that_may_have_a_new_holder_is_not_reported_free)
 {
     set_nodes(0, 4, A);
     start_break(READ_MS);
@@ -198,9 +192,8 @@ START_TEST(lock_that_may_have_a_new_holder_is_not_reported_free)
     ck_assert_uint_eq(cluster_count(&w, "a"), 4);
     ck_assert_uint_eq(w.engine.stats.broken, 0);
 }
-END_TEST
 
-START_TEST(lock_released_before_the_freeze_is_reported_free)
+TEST(lock_released_before_the_freeze_is_reported_free)
 {
     set_nodes(0, 4, A);
     start_break(READ_MS);
@@ -210,11 +203,10 @@ START_TEST(lock_released_before_the_freeze_is_reported_free)
     cluster_expect(&w, "FREE");
     ck_assert_uint_eq(w.engine.stats.broken, 0);
 }
-END_TEST
 
 /* Once the token is frozen, the lock counts as broken, even if the frozen keys expire before the
  * release and another client gets the lock. */
-START_TEST(lock_that_expires_after_the_freeze_counts_as_broken)
+TEST(lock_that_expires_after_the_freeze_counts_as_broken)
 {
     set_nodes(0, 4, A);
     start_break(FROZEN_MS);
@@ -226,11 +218,10 @@ START_TEST(lock_that_expires_after_the_freeze_counts_as_broken)
     ck_assert_str_eq(cluster_value(&w, 3, "a"), B);
     ck_assert_uint_eq(cluster_count(&w, "a"), 3);
 }
-END_TEST
 
 /* A second BREAK has frozen the token again and will delete it, so the first must not report the
  * lock as free. */
-START_TEST(token_frozen_by_another_break_is_not_released)
+TEST(token_frozen_by_another_break_is_not_released)
 {
     static const char other[] = "!000000000000000aaaaaaaaaaaaaaaaaaaaaaaa";
     set_nodes(0, 4, A);
@@ -242,11 +233,10 @@ START_TEST(token_frozen_by_another_break_is_not_released)
     ck_assert_uint_eq(cluster_count(&w, "a"), 3);
     ck_assert_str_eq(cluster_value(&w, 0, "a"), other);
 }
-END_TEST
 
 /* With four masters, a quorum is three. While two masters have the frozen token, no other client
  * can be granted the lock, so the BREAK must not be confirmed. */
-START_TEST(break_is_not_confirmed_while_half_of_the_masters_have_the_key)
+TEST(break_is_not_confirmed_while_half_of_the_masters_have_the_key)
 {
     cluster_deinit(&w);
     cluster_init(&w, 4);
@@ -264,12 +254,11 @@ START_TEST(break_is_not_confirmed_while_half_of_the_masters_have_the_key)
     cluster_pass_ms(&w, 100);
     ck_assert_uint_eq(cluster_count(&w, "a"), 0);
 }
-END_TEST
 
 /* C refuses the LOCK, and then the test gives C its token, so a quorum (A, B, C) has the token
  * while the round still waits for D and E. If the BREAK deleted the keys now, D or E would complete
  * the grant, and the client would be told that it has the lock. */
-START_TEST(break_leaves_a_grant_in_flight_alone)
+TEST(break_leaves_a_grant_in_flight_alone)
 {
     cluster_set(&w, 2, "a", B, 10000);
     w.masters[3].hung = w.masters[4].hung = true;
@@ -285,9 +274,8 @@ START_TEST(break_leaves_a_grant_in_flight_alone)
     ck_assert_uint_eq(cluster_count(&w, "a"), 5);
     ck_assert_uint_eq(w.engine.stats.broken, 0);
 }
-END_TEST
 
-START_TEST(break_leaves_values_that_are_no_tokens_alone)
+TEST(break_leaves_values_that_are_no_tokens_alone)
 {
     set_nodes(0, 4, "somebody-else");
     send_break("BREAK a");
@@ -300,9 +288,8 @@ START_TEST(break_leaves_values_that_are_no_tokens_alone)
     ck_assert_int_eq(strncmp(cluster_take_reply(&w), "HELD ", 5), 0);
     ck_assert_uint_eq(cluster_count(&w, "a"), 5);
 }
-END_TEST
 
-START_TEST(break_without_a_quorum_does_nothing)
+TEST(break_without_a_quorum_does_nothing)
 {
     lock("LOCK a 60s");
     for (unsigned i = 0; i < 3; i++)
@@ -313,10 +300,9 @@ START_TEST(break_without_a_quorum_does_nothing)
     ck_assert_ptr_nonnull(cluster_value(&w, 3, "a"));
     ck_assert_uint_eq(w.engine.stats.broken, 0);
 }
-END_TEST
 
 /* The release is pending on the masters that hang, and is sent once they resume. */
-START_TEST(release_that_masters_did_not_confirm_is_sent_again)
+TEST(release_that_masters_did_not_confirm_is_sent_again)
 {
     set_nodes(0, 4, A);
     start_break(FROZEN_MS);
@@ -328,11 +314,10 @@ START_TEST(release_that_masters_did_not_confirm_is_sent_again)
     cluster_pass_ms(&w, 100);
     ck_assert_uint_eq(cluster_count(&w, "a"), 0);
 }
-END_TEST
 
 /* Three masters refuse the release for a moment. The daemon will retry the release, so it must not
  * extend the token. */
-START_TEST(token_with_a_pending_release_is_not_extended)
+TEST(token_with_a_pending_release_is_not_extended)
 {
     lock("LOCK a 60s");
     start_break(FROZEN_MS);
@@ -349,7 +334,6 @@ START_TEST(token_with_a_pending_release_is_not_extended)
     cluster_expect(&w, "GONE");
     ck_assert_uint_eq(cluster_count(&w, "a"), 0);
 }
-END_TEST
 
 /* Let a BREAK fail: it freezes the token on two of five masters, and the other three hang. */
 static void fail_to_freeze(void)
@@ -386,7 +370,7 @@ static void expect_expiry_after_ms(int64_t ms)
     ck_assert_uint_eq(cluster_count(&w, "a"), 0);
 }
 
-START_TEST(break_deletes_nothing_without_a_frozen_quorum)
+TEST(break_deletes_nothing_without_a_frozen_quorum)
 {
     set_nodes(0, 4, A);
     fail_to_freeze();
@@ -394,11 +378,10 @@ START_TEST(break_deletes_nothing_without_a_frozen_quorum)
     ck_assert_uint_eq(count_frozen(), 5);
     expect_expiry_after_ms(10000 - 204);
 }
-END_TEST
 
 /* Two masters freeze the token and the others refuse to, so the BREAK fails. The daemon must then
  * go on extending the HOLD. */
-START_TEST(hold_survives_a_break_that_failed)
+TEST(hold_survives_a_break_that_failed)
 {
     lock("LOCK a 3s HOLD");
     start_break(READ_MS);
@@ -417,11 +400,10 @@ START_TEST(hold_survives_a_break_that_failed)
     ck_assert_uint_eq(cluster_count(&w, "a"), 5);
     ck_assert_uint_eq(count_frozen(), 0);
 }
-END_TEST
 
 /* The freeze arrives after the BREAK has failed. The holder cannot extend the lock, but keeps it
  * for the time it was promised. */
-START_TEST(hold_is_lost_when_the_freeze_arrives_late)
+TEST(hold_is_lost_when_the_freeze_arrives_late)
 {
     char lost[128];
     lock("LOCK a 3s HOLD");
@@ -439,9 +421,8 @@ START_TEST(hold_is_lost_when_the_freeze_arrives_late)
     cluster_expect(&w, "OK");
     ck_assert_uint_eq(cluster_count(&w, "a"), 0);
 }
-END_TEST
 
-START_TEST(status_reports_a_partly_frozen_lock_as_held)
+TEST(status_reports_a_partly_frozen_lock_as_held)
 {
     set_nodes(0, 2, A);
     start_break(READ_MS);
@@ -457,9 +438,8 @@ START_TEST(status_reports_a_partly_frozen_lock_as_held)
     cluster_submit(&w, "STATUS a");
     ck_assert_int_eq(strncmp(cluster_take_reply(&w), "HELD ", 5), 0);
 }
-END_TEST
 
-START_TEST(repeated_break_completes)
+TEST(repeated_break_completes)
 {
     lock("LOCK a 60s");
     fail_to_freeze();
@@ -471,10 +451,9 @@ START_TEST(repeated_break_completes)
     cluster_expect(&w, "OK");
     ck_assert_uint_eq(cluster_count(&w, "a"), 0);
 }
-END_TEST
 
 /* All masters have a frozen form of the token, left by another BREAK. */
-START_TEST(break_completes_where_every_master_is_frozen_already)
+TEST(break_completes_where_every_master_is_frozen_already)
 {
     lock("LOCK a 60s HOLD");
     char frozen[LIMIT_TOKEN + 1];
@@ -486,11 +465,10 @@ START_TEST(break_completes_where_every_master_is_frozen_already)
     cluster_expect(&w, "OK");
     ck_assert_uint_eq(cluster_count(&w, "a"), 0);
 }
-END_TEST
 
 /* The four runs: UNLOCK is sent alone and in a batch, to servers without and with a
  * compare-and-delete command of their own (DELEX of Redis 8.4). */
-START_TEST(unlock_deletes_a_frozen_token)
+TEST_LOOP(unlock_deletes_a_frozen_token, 0, 4)
 {
     static const char *const versions[] = {NULL, "redis_version:8.4.0"};
     for (unsigned i = 0; i < 5; i++) {
@@ -521,11 +499,10 @@ START_TEST(unlock_deletes_a_frozen_token)
     }
     ck_assert_uint_le(cluster_count(&w, "a"), versions[_i % 2] != NULL ? 2 : 0);
 }
-END_TEST
 
 /* UNLOCK of a frozen token gives the lock to the first waiter. The replies to UNLOCK and to the
  * waiter can come in either order. */
-START_TEST(unlock_hands_over_a_frozen_token)
+TEST(unlock_hands_over_a_frozen_token)
 {
     lock("LOCK a 60s");
     char frozen[LIMIT_TOKEN + 1];
@@ -541,11 +518,10 @@ START_TEST(unlock_hands_over_a_frozen_token)
     ck_assert_msg(strncmp(second, "#u OK", 5) == 0 || strncmp(second, "#w OK ", 6) == 0, "%s",
                   second);
 }
-END_TEST
 
 /* E executes the freeze only after the BREAK has been confirmed. E then keeps the frozen key until
  * its TTL ends. */
-START_TEST(master_that_did_not_answer_the_freeze_gets_no_release)
+TEST(master_that_did_not_answer_the_freeze_gets_no_release)
 {
     set_nodes(0, 4, A);
     start_break(READ_MS);
@@ -558,11 +534,10 @@ START_TEST(master_that_did_not_answer_the_freeze_gets_no_release)
     ck_assert_uint_eq(cluster_count(&w, "a"), 1);
     ck_assert_uint_eq(count_frozen(), 1);
 }
-END_TEST
 
 /* All LIMIT_ROUNDS rounds are in use when the release should begin, so it stays pending on the
  * masters. */
-START_TEST(break_without_room_for_its_release_answers_limit)
+TEST(break_without_room_for_its_release_answers_limit)
 {
     static struct flight *taken[LIMIT_ROUNDS];
     unsigned count = 0;
@@ -581,9 +556,8 @@ START_TEST(break_without_room_for_its_release_answers_limit)
     ck_assert_uint_eq(w.engine.stats.broken, 1);
     w.masters[4].hung = false;
 }
-END_TEST
 
-START_TEST(client_that_leaves_before_the_read_breaks_nothing)
+TEST(client_that_leaves_before_the_read_breaks_nothing)
 {
     lock("LOCK a 60s");
     cluster_hang(&w, 5, true);
@@ -594,11 +568,10 @@ START_TEST(client_that_leaves_before_the_read_breaks_nothing)
     cluster_expect(&w, "(nothing)");
     ck_assert_uint_eq(cluster_count(&w, "a"), 5);
 }
-END_TEST
 
 /* The client leaves _i ms after it has sent BREAK. By then the key has been read, and the freeze
  * has been sent. */
-START_TEST(client_that_leaves_during_the_freeze_still_breaks_the_lock)
+TEST_LOOP(client_that_leaves_during_the_freeze_still_breaks_the_lock, READ_MS, FROZEN_MS + 1)
 {
     set_nodes(0, 4, A);
     start_break(_i);
@@ -609,9 +582,8 @@ START_TEST(client_that_leaves_during_the_freeze_still_breaks_the_lock)
     ck_assert_uint_eq(cluster_count(&w, "a"), 0);
     ck_assert_uint_eq(w.breaks, 1);
 }
-END_TEST
 
-START_TEST(number_of_breaks_at_once_is_limited)
+TEST(number_of_breaks_at_once_is_limited)
 {
     cluster_hang(&w, 5, true);
     for (unsigned i = 0; i < LIMIT_BREAKS; i++)
@@ -627,10 +599,9 @@ START_TEST(number_of_breaks_at_once_is_limited)
         ck_assert_ptr_nonnull(strstr(cluster_take_reply(&w), "SHUTDOWN"));
     cluster_hang(&w, 5, false);
 }
-END_TEST
 
 /* STATS counts requests for locks by outcome; BREAK has a counter of its own. */
-START_TEST(break_is_not_counted_among_lock_outcomes)
+TEST(break_is_not_counted_among_lock_outcomes)
 {
     uint64_t before[ROUND_KINDS][OUTCOME_COUNT];
     set_nodes(0, 4, A);
@@ -639,48 +610,4 @@ START_TEST(break_is_not_counted_among_lock_outcomes)
     send_break("BREAK a");
     ck_assert_mem_eq(before, w.engine.stats.outcomes, sizeof(before));
     ck_assert_uint_eq(w.engine.stats.broken, 1);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("break");
-    TCase *tests = tcase_create("break");
-    tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_set_timeout(tests, 60);
-    tcase_add_test(tests, break_releases_the_lock_and_names_its_owner);
-    tcase_add_test(tests, break_of_a_free_resource_answers_free);
-    tcase_add_test(tests, break_releases_a_lock_of_another_daemon);
-    tcase_add_test(tests, break_leaves_other_tokens_alone);
-    tcase_add_test(tests, holder_is_told_that_its_hold_is_broken);
-    tcase_add_test(tests, holder_that_breaks_its_own_hold_is_told);
-    tcase_add_test(tests, first_waiter_gets_the_lock_after_a_break);
-    tcase_add_test(tests, token_granted_before_the_freeze_is_left_alone);
-    tcase_add_test(tests, lock_that_may_have_a_new_holder_is_not_reported_free);
-    tcase_add_test(tests, lock_released_before_the_freeze_is_reported_free);
-    tcase_add_test(tests, break_leaves_a_grant_in_flight_alone);
-    tcase_add_test(tests, break_leaves_values_that_are_no_tokens_alone);
-    tcase_add_test(tests, break_without_a_quorum_does_nothing);
-    tcase_add_test(tests, lock_that_expires_after_the_freeze_counts_as_broken);
-    tcase_add_test(tests, token_frozen_by_another_break_is_not_released);
-    tcase_add_test(tests, break_is_not_confirmed_while_half_of_the_masters_have_the_key);
-    tcase_add_test(tests, release_that_masters_did_not_confirm_is_sent_again);
-    tcase_add_test(tests, break_deletes_nothing_without_a_frozen_quorum);
-    tcase_add_test(tests, hold_survives_a_break_that_failed);
-    tcase_add_test(tests, hold_is_lost_when_the_freeze_arrives_late);
-    tcase_add_test(tests, status_reports_a_partly_frozen_lock_as_held);
-    tcase_add_test(tests, repeated_break_completes);
-    tcase_add_test(tests, break_completes_where_every_master_is_frozen_already);
-    tcase_add_loop_test(tests, unlock_deletes_a_frozen_token, 0, 4);
-    tcase_add_test(tests, unlock_hands_over_a_frozen_token);
-    tcase_add_test(tests, master_that_did_not_answer_the_freeze_gets_no_release);
-    tcase_add_test(tests, token_with_a_pending_release_is_not_extended);
-    tcase_add_test(tests, break_without_room_for_its_release_answers_limit);
-    tcase_add_test(tests, client_that_leaves_before_the_read_breaks_nothing);
-    tcase_add_loop_test(tests, client_that_leaves_during_the_freeze_still_breaks_the_lock, READ_MS,
-                        FROZEN_MS + 1);
-    tcase_add_test(tests, number_of_breaks_at_once_is_limited);
-    tcase_add_test(tests, break_is_not_counted_among_lock_outcomes);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

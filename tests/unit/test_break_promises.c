@@ -62,6 +62,8 @@ static void teardown(void)
     cluster_deinit(&v);
 }
 
+const struct runner_settings runner_settings = {.setup = setup, .teardown = teardown};
+
 /* Extend the lock through the daemon that granted it. Returns the reply. */
 static const char *extend(void)
 {
@@ -101,7 +103,7 @@ static void expect_exclusive_for_ms(int64_t ms)
     }
 }
 
-START_TEST(extension_outlives_a_break_that_masters_refused)
+TEST(extension_outlives_a_break_that_masters_refused)
 {
     refuse_releases(3, true);
     cluster_send_as(&w, &w.others[0], "BREAK a");
@@ -114,11 +116,10 @@ START_TEST(extension_outlives_a_break_that_masters_refused)
     else
         ck_assert_str_eq(answer, "GONE");
 }
-END_TEST
 
 /* All masters hang from _i ms after the BREAK was sent until w has answered it. They then execute
  * v's extension first and the rest of w's commands after it. */
-START_TEST(extension_outlives_a_break_whose_commands_arrive_late)
+TEST_LOOP(extension_outlives_a_break_whose_commands_arrive_late, 1, 12)
 {
     for (unsigned i = 0; i < NODES; i++)
         w.masters[i].delay_ns = 3 * NS_PER_MS;
@@ -135,17 +136,4 @@ START_TEST(extension_outlives_a_break_whose_commands_arrive_late)
     pass_both(1);
     if (strncmp(answer, "OK ", 3) == 0)
         expect_exclusive_for_ms(15000);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("break_promises");
-    TCase *tests = tcase_create("break_promises");
-    tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_set_timeout(tests, 60);
-    tcase_add_test(tests, extension_outlives_a_break_that_masters_refused);
-    tcase_add_loop_test(tests, extension_outlives_a_break_whose_commands_arrive_late, 1, 12);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

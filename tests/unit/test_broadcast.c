@@ -103,7 +103,7 @@ static void fill(char *bytes, size_t len)
         bytes[i] = (char)(i * 31 + i / 251);
 }
 
-START_TEST(bytes_for_all_nodes_go_out_in_one_send_each)
+TEST(bytes_for_all_nodes_go_out_in_one_send_each)
 {
     struct fixture fixture;
     set_up(&fixture, SOCK_SEQPACKET);
@@ -119,9 +119,8 @@ START_TEST(bytes_for_all_nodes_go_out_in_one_send_each)
     check_got(fixture.peer[0], "");
     tear_down(&fixture);
 }
-END_TEST
 
-START_TEST(each_node_gets_its_own_bytes_in_order)
+TEST(each_node_gets_its_own_bytes_in_order)
 {
     struct fixture fixture;
     set_up(&fixture, SOCK_SEQPACKET);
@@ -142,10 +141,9 @@ START_TEST(each_node_gets_its_own_bytes_in_order)
     check_got(fixture.peer[1], "g");
     tear_down(&fixture);
 }
-END_TEST
 
 /* A SET that was written for a connection must not go out on the connection that replaces it. */
-START_TEST(bytes_for_a_closed_connection_are_dropped)
+TEST(bytes_for_a_closed_connection_are_dropped)
 {
     struct fixture fixture;
     set_up(&fixture, SOCK_SEQPACKET);
@@ -172,10 +170,9 @@ START_TEST(bytes_for_a_closed_connection_are_dropped)
     check_got(fixture.peer[1], "");
     tear_down(&fixture);
 }
-END_TEST
 
 /* One pass collects more than its buffers hold, and the masters read at different speeds. */
-START_TEST(large_writes_arrive_whole_at_every_node)
+TEST(large_writes_arrive_whole_at_every_node)
 {
     struct fixture fixture;
     static char sent[MUCH];
@@ -205,11 +202,10 @@ START_TEST(large_writes_arrive_whole_at_every_node)
         ck_assert(memcmp(got[i], sent, MUCH) == 0);
     tear_down(&fixture);
 }
-END_TEST
 
 /* The send buffer is small, so the kernel takes only a part of the bytes, which are sent without a
  * copy. The event loop must send the rest, although the test writes nothing more. */
-START_TEST(write_that_the_kernel_takes_in_part_arrives_whole)
+TEST(write_that_the_kernel_takes_in_part_arrives_whole)
 {
     enum { WRITE = 25000 };
     struct fixture fixture;
@@ -238,9 +234,8 @@ START_TEST(write_that_the_kernel_takes_in_part_arrives_whole)
     }
     tear_down(&fixture);
 }
-END_TEST
 
-START_TEST(lost_connection_does_not_affect_the_other_nodes)
+TEST(lost_connection_does_not_affect_the_other_nodes)
 {
     struct fixture fixture;
     set_up(&fixture, SOCK_SEQPACKET);
@@ -258,19 +253,4 @@ START_TEST(lost_connection_does_not_affect_the_other_nodes)
     ck_assert(!fixture.stream[1].collected);
     ck_assert_uint_eq(stream_unsent(&fixture.stream[1]), 0);
     tear_down(&fixture);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("broadcast");
-    TCase *tests = tcase_create("broadcast");
-    tcase_add_test(tests, bytes_for_all_nodes_go_out_in_one_send_each);
-    tcase_add_test(tests, each_node_gets_its_own_bytes_in_order);
-    tcase_add_test(tests, bytes_for_a_closed_connection_are_dropped);
-    tcase_add_test(tests, large_writes_arrive_whole_at_every_node);
-    tcase_add_test(tests, write_that_the_kernel_takes_in_part_arrives_whole);
-    tcase_add_test(tests, lost_connection_does_not_affect_the_other_nodes);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -22,6 +22,8 @@ static void teardown(void)
     cluster_deinit(&w);
 }
 
+const struct runner_settings runner_settings = {.setup = setup, .teardown = teardown};
+
 /* --- timers --- */
 
 /* Let `count` waits begin that all end `ms` from now. */
@@ -34,7 +36,7 @@ static void begin_waits(unsigned count, unsigned ms)
     ck_assert_uint_eq(w.reply_count, 0);
 }
 
-START_TEST(waits_that_end_at_once_are_answered_over_several_passes)
+TEST(waits_that_end_at_once_are_answered_over_several_passes)
 {
     begin_waits(1000, 2000);
     w.now_ns += 2000 * NS_PER_MS;
@@ -51,11 +53,10 @@ START_TEST(waits_that_end_at_once_are_answered_over_several_passes)
     ck_assert_uint_eq(w.reply_count, 1000);
     ck_assert_int_gt(engine_deadline_ns(&w.engine), w.now_ns);
 }
-END_TEST
 
 /* The daemon was stopped for 30 s. The waits ended long before the HOLD was lost, but LOST must be
  * reported first. */
-START_TEST(lost_hold_is_reported_before_waits_that_ended_earlier)
+TEST(lost_hold_is_reported_before_waits_that_ended_earlier)
 {
     ck_assert(cluster_granted(cluster_ask(&w, "LOCK held 30s HOLD")));
     w.reply_count = 0;
@@ -65,11 +66,10 @@ START_TEST(lost_hold_is_reported_before_waits_that_ended_earlier)
     ck_assert_uint_le(w.reply_count, 1 + LIMIT_TIMERS);
     ck_assert_int_eq(strncmp(w.replies[0], "! LOST held", 11), 0);
 }
-END_TEST
 
 /* The pass has used up its budget for waits when the HOLD is lost. LOST must be reported in this
  * pass all the same. */
-START_TEST(hold_is_reported_as_lost_although_the_budget_is_used_up)
+TEST(hold_is_reported_as_lost_although_the_budget_is_used_up)
 {
     ck_assert(cluster_granted(cluster_ask(&w, "LOCK held 30s HOLD")));
     w.reply_count = 0;
@@ -83,10 +83,9 @@ START_TEST(hold_is_reported_as_lost_although_the_budget_is_used_up)
     ck_assert_uint_eq(w.reply_count, answered + 1);
     ck_assert_int_eq(strncmp(w.replies[answered], "! LOST held", 11), 0);
 }
-END_TEST
 
 /* Locks without HOLD: the daemon forgets them when they end. */
-START_TEST(locks_that_end_at_once_are_forgotten_over_several_passes)
+TEST(locks_that_end_at_once_are_forgotten_over_several_passes)
 {
     enum { LOCKS = 80, LEFT = 10 };
     for (unsigned i = 0; i < LOCKS; i++)
@@ -100,11 +99,10 @@ START_TEST(locks_that_end_at_once_are_forgotten_over_several_passes)
     cluster_pass_ms(&w, 0);
     ck_assert_uint_eq(w.engine.manager.locks.in_use, 0);
 }
-END_TEST
 
 /* The key ends after a second, and a round starts. It is under way for 50 ms, because a quorum of
  * the masters hangs. All waits end meanwhile. */
-START_TEST(waits_that_end_during_a_round_are_answered_over_several_passes)
+TEST(waits_that_end_during_a_round_are_answered_over_several_passes)
 {
     enum { WAITS = 1000 };
     cluster_occupy(&w, "a", 1000);
@@ -131,10 +129,9 @@ START_TEST(waits_that_end_during_a_round_are_answered_over_several_passes)
         ck_assert_int_eq(strncmp(w.replies[i], start, (size_t)len), 0);
     }
 }
-END_TEST
 
 /* The masters report that all keys may have changed, so each queue has to probe its key. */
-START_TEST(queues_are_updated_over_several_passes)
+TEST(queues_are_updated_over_several_passes)
 {
     enum { KEYS = 40, LEFT = 10 };
     for (unsigned i = 0; i < KEYS; i++) {
@@ -156,12 +153,11 @@ START_TEST(queues_are_updated_over_several_passes)
     cluster_pass_ms(&w, 1);
     ck_assert_uint_eq(w.engine.stats.key_probes, before + 5 * KEYS);
 }
-END_TEST
 
 /* --- starts --- */
 
 /* No master is up, so a round fails at once and writes nothing that would have to be flushed. */
-START_TEST(starts_continue_in_the_next_pass_although_nothing_is_written)
+TEST(starts_continue_in_the_next_pass_although_nothing_is_written)
 {
     struct admission *admission = &w.engine.flights.admission;
     for (unsigned i = 0; i < 5; i++)
@@ -184,26 +180,10 @@ START_TEST(starts_continue_in_the_next_pass_although_nothing_is_written)
         ck_assert(!engine_wants_flush(&w.engine));
     }
 }
-END_TEST
-
-static TCase *timers_cases(void)
-{
-    TCase *cases = tcase_create("timers");
-    tcase_add_checked_fixture(cases, setup, teardown);
-    tcase_set_timeout(cases, 60);
-    tcase_add_test(cases, waits_that_end_at_once_are_answered_over_several_passes);
-    tcase_add_test(cases, lost_hold_is_reported_before_waits_that_ended_earlier);
-    tcase_add_test(cases, hold_is_reported_as_lost_although_the_budget_is_used_up);
-    tcase_add_test(cases, locks_that_end_at_once_are_forgotten_over_several_passes);
-    tcase_add_test(cases, starts_continue_in_the_next_pass_although_nothing_is_written);
-    tcase_add_test(cases, waits_that_end_during_a_round_are_answered_over_several_passes);
-    tcase_add_test(cases, queues_are_updated_over_several_passes);
-    return cases;
-}
 
 /* --- the end of a client --- */
 
-START_TEST(newest_lock_of_a_client_that_leaves_is_undone_first)
+TEST(newest_lock_of_a_client_that_leaves_is_undone_first)
 {
     char token[LIMIT_TOKEN + 1];
     snprintf(token, sizeof(token), "%s", cluster_token(cluster_ask(&w, "LOCK held 10s")));
@@ -229,22 +209,4 @@ START_TEST(newest_lock_of_a_client_that_leaves_is_undone_first)
     cluster_hang(&w, 3, false);
     cluster_settle(&w);
     ck_assert_uint_eq(cluster_count(&w, "a") + cluster_count(&w, "b") + cluster_count(&w, "c"), 0);
-}
-END_TEST
-
-static TCase *end_cases(void)
-{
-    TCase *cases = tcase_create("end of a client");
-    tcase_add_checked_fixture(cases, setup, teardown);
-    tcase_set_timeout(cases, 60);
-    tcase_add_test(cases, newest_lock_of_a_client_that_leaves_is_undone_first);
-    return cases;
-}
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("budgets");
-    suite_add_tcase(suite, timers_cases());
-    suite_add_tcase(suite, end_cases());
-    return suite;
 }

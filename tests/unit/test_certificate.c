@@ -51,6 +51,9 @@ static void make_certificates(void)
     ck_assert_int_eq(system("head -c 1048577 /dev/zero >long"), 0);
 }
 
+const struct runner_settings runner_settings = {.setup = make_certificates,
+                                                .teardown = configs_close};
+
 static const struct {
     const char *text;
     const char *report;
@@ -116,16 +119,15 @@ static const struct {
      "f:4:35: nodes.ca: is for rediss:// addresses; leave it out of unix:/run/c\n"},
 };
 
-START_TEST(each_mistake_is_reported_with_its_place_and_advice)
+TEST_ROWS(each_mistake_is_reported_with_its_place_and_advice, mistakes)
 {
     struct config *config = configs_read(mistakes[_i].text);
     ck_assert_str_eq(configs_report(), mistakes[_i].report);
     ck_assert_ptr_null(config);
 }
-END_TEST
 
 /* OpenSSL's reason follows the message, without any of the file's contents. */
-START_TEST(damaged_certificate_is_refused)
+TEST(damaged_certificate_is_refused)
 {
     ck_assert_ptr_null(configs_read(LISTEN(", certificate: broken, key: own.key")));
     ck_assert_ptr_nonnull(
@@ -135,7 +137,6 @@ START_TEST(damaged_certificate_is_refused)
     ck_assert_ptr_nonnull(strstr(
         configs_report(), "f:2:82: listen.client_ca: broken contains a damaged certificate: "));
 }
-END_TEST
 
 static const struct {
     const char *text;
@@ -150,14 +151,13 @@ static const struct {
      "f:4:54: warning: nodes.certificate: expired.crt has expired, so peers will reject it\n"},
 };
 
-START_TEST(certificate_outside_its_validity_is_a_warning)
+TEST_ROWS(certificate_outside_its_validity_is_a_warning, warnings)
 {
     struct config *config = configs_read(warnings[_i].text);
     ck_assert_str_eq(configs_report(), warnings[_i].report);
     ck_assert_ptr_nonnull(config);
     config_free(config);
 }
-END_TEST
 
 static const struct {
     const char *name;
@@ -166,7 +166,7 @@ static const struct {
 } validities[] = {
     {"year.crt", 31, false}, {"year.crt", 29, true}, {"days.crt", 4, false}, {"days.crt", 2, true}};
 
-START_TEST(a_certificate_that_ends_soon_is_stale)
+TEST_LOOP(a_certificate_that_ends_soon_is_stale, 0, 4)
 {
     const time_t now = time(NULL);
     const time_t end = now + (_i < 2 ? 365 : 10) * 86400;
@@ -186,9 +186,8 @@ START_TEST(a_certificate_that_ends_soon_is_stale)
     }
     SSL_CTX_free(context);
 }
-END_TEST
 
-START_TEST(valid_tls_settings_are_kept)
+TEST(valid_tls_settings_are_kept)
 {
     struct config *config =
         configs_read("listen:\n  - {url: \"tls://[::]:7336\", certificate: chain, "
@@ -208,9 +207,8 @@ START_TEST(valid_tls_settings_are_kept)
     ck_assert_str_eq(config->nodes[2].tls.certificate, "own.crt");
     config_free(config);
 }
-END_TEST
 
-START_TEST(optional_client_certificates_are_kept)
+TEST(optional_client_certificates_are_kept)
 {
     struct config *config =
         configs_read(LISTEN(OWN_CERT ", client_ca: ca.crt, client_certificate: optional"));
@@ -218,31 +216,11 @@ START_TEST(optional_client_certificates_are_kept)
     ck_assert_int_eq(config->listens[0].tls.client_certificate, CONFIG_CERTIFICATE_OPTIONAL);
     config_free(config);
 }
-END_TEST
 
-START_TEST(node_without_a_ca_uses_the_trust_store_of_the_system)
+TEST(node_without_a_ca_uses_the_trust_store_of_the_system)
 {
     struct config *config = configs_read(TLS_NODE(""));
     ck_assert_str_eq(configs_report(), "");
     ck_assert_ptr_null(config->nodes[2].tls.ca);
     config_free(config);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("certificate");
-    TCase *tests = tcase_create("certificate");
-    tcase_add_checked_fixture(tests, make_certificates, configs_close);
-    tcase_add_loop_test(tests, each_mistake_is_reported_with_its_place_and_advice, 0,
-                        sizeof(mistakes) / sizeof(mistakes[0]));
-    tcase_add_test(tests, damaged_certificate_is_refused);
-    tcase_add_loop_test(tests, certificate_outside_its_validity_is_a_warning, 0,
-                        sizeof(warnings) / sizeof(warnings[0]));
-    tcase_add_loop_test(tests, a_certificate_that_ends_soon_is_stale, 0, 4);
-    tcase_add_test(tests, valid_tls_settings_are_kept);
-    tcase_add_test(tests, optional_client_certificates_are_kept);
-    tcase_add_test(tests, node_without_a_ca_uses_the_trust_store_of_the_system);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -24,7 +24,7 @@ static void check_refused(const char *text, const char *why)
     ck_assert_str_eq(error.text, why);
 }
 
-START_TEST(durations_have_units)
+TEST(durations_have_units)
 {
     check_ms("30s", 30000);
     check_ms("500ms", 500);
@@ -32,24 +32,21 @@ START_TEST(durations_have_units)
     check_ms("1h", 3600000);
     check_ms("24h", 24 * 3600000);
 }
-END_TEST
 
-START_TEST(zero_needs_no_unit)
+TEST(zero_needs_no_unit)
 {
     check_ms("0", 0);
     check_ms("0s", 0);
     check_ms("00", 0);
 }
-END_TEST
 
-START_TEST(number_without_a_unit_is_refused_with_suggestions)
+TEST(number_without_a_unit_is_refused_with_suggestions)
 {
     check_refused("30", "30 has no unit: 30s or 30ms?");
     check_refused("5000", "5000 has no unit: 5000s or 5000ms?");
 }
-END_TEST
 
-START_TEST(malformed_duration_is_refused_with_examples)
+TEST(malformed_duration_is_refused_with_examples)
 {
     check_refused("", "\"\" is not a time: write 30s, 500ms, 5m or 1h");
     check_refused("soon", "\"soon\" is not a time: write 30s, 500ms, 5m or 1h");
@@ -60,18 +57,16 @@ START_TEST(malformed_duration_is_refused_with_examples)
     check_refused("1.5s", "\"1.5s\" is not a whole number: write 1500ms for 1.5s");
     check_refused("\033[2J", "\"\\x1b[2J\" is not a time: write 30s, 500ms, 5m or 1h");
 }
-END_TEST
 
-START_TEST(too_long_duration_is_refused)
+TEST(too_long_duration_is_refused)
 {
     check_refused("999999999999999h", "\"999999999999999h\" is too long: the limit is ten years");
     check_refused("87601h", "\"87601h\" is too long: the limit is ten years");
     check_refused("9999999999999999ms",
                   "\"9999999999999999ms\" is too long: the limit is ten years");
 }
-END_TEST
 
-START_TEST(overlong_word_is_refused)
+TEST(overlong_word_is_refused)
 {
     char word[5000];
     struct error error;
@@ -86,7 +81,6 @@ START_TEST(overlong_word_is_refused)
     ck_assert(!duration_parse(word, &ms, &error));
     ck_assert_ptr_nonnull(strstr(error.text, "...\" is not a time"));
 }
-END_TEST
 
 static void check_printed(int64_t ms, const char *expected)
 {
@@ -95,7 +89,7 @@ static void check_printed(int64_t ms, const char *expected)
     ck_assert_str_eq(buf, expected);
 }
 
-START_TEST(durations_are_printed_with_at_most_two_units)
+TEST(durations_are_printed_with_at_most_two_units)
 {
     check_printed(0, "0ms");
     check_printed(999, "999ms");
@@ -109,9 +103,8 @@ START_TEST(durations_are_printed_with_at_most_two_units)
     check_printed(52 * 3600000, "2d4h");
     check_printed(INT64_MAX, "106751991167d7h");
 }
-END_TEST
 
-START_TEST(short_durations_are_printed_in_microseconds)
+TEST(short_durations_are_printed_in_microseconds)
 {
     char buf[DURATION_PRINTED];
     duration_print_us(649, buf);
@@ -121,9 +114,8 @@ START_TEST(short_durations_are_printed_in_microseconds)
     duration_print_us(2500000, buf);
     ck_assert_str_eq(buf, "2.5s");
 }
-END_TEST
 
-START_TEST(signals_have_names_and_numbers)
+TEST(signals_have_names_and_numbers)
 {
     static const char *const words[] = {"TERM", "SIGTERM", "term", "sigterm", "15"};
     struct error error;
@@ -135,9 +127,8 @@ START_TEST(signals_have_names_and_numbers)
     ck_assert(signal_parse("INT", &number, &error));
     ck_assert_int_eq(number, SIGINT);
 }
-END_TEST
 
-START_TEST(unknown_signal_is_refused_with_a_suggestion)
+TEST(unknown_signal_is_refused_with_a_suggestion)
 {
     struct error error;
     int number;
@@ -150,23 +141,4 @@ START_TEST(unknown_signal_is_refused_with_a_suggestion)
         ck_assert(!signal_parse(none[i], &number, &error));
         ck_assert_ptr_nonnull(strstr(error.text, "write TERM, INT or 15"));
     }
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("cli: times and signals");
-    TCase *tests = tcase_create("times and signals");
-    tcase_add_test(tests, durations_have_units);
-    tcase_add_test(tests, zero_needs_no_unit);
-    tcase_add_test(tests, number_without_a_unit_is_refused_with_suggestions);
-    tcase_add_test(tests, malformed_duration_is_refused_with_examples);
-    tcase_add_test(tests, too_long_duration_is_refused);
-    tcase_add_test(tests, overlong_word_is_refused);
-    tcase_add_test(tests, durations_are_printed_with_at_most_two_units);
-    tcase_add_test(tests, short_durations_are_printed_in_microseconds);
-    tcase_add_test(tests, signals_have_names_and_numbers);
-    tcase_add_test(tests, unknown_signal_is_refused_with_a_suggestion);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

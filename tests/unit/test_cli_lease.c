@@ -17,7 +17,7 @@ static struct lease lease_of_30_s(void)
     return lease;
 }
 
-START_TEST(lease_is_extended_after_one_third_and_given_up_after_two)
+TEST(lease_is_extended_after_one_third_and_given_up_after_two)
 {
     struct lease lease = lease_of_30_s();
     ck_assert_int_eq(lease_extend_ns(&lease), 80 * SECOND_NS);
@@ -26,12 +26,11 @@ START_TEST(lease_is_extended_after_one_third_and_given_up_after_two)
     ck_assert_int_eq(lease_give_up_ns(&lease), 90 * SECOND_NS);
     ck_assert_int_eq(lease_kill_ns(&lease), 99 * SECOND_NS);
 }
-END_TEST
 
 /* redlock was stopped before its EXTEND at 80 s was due, and resumes at 93 s. The daemon may have
  * extended the lock meanwhile. So redlock sends one EXTEND, and gives up if there is no answer
  * within the usual time limit of 3 s. */
-START_TEST(lease_asks_once_before_it_gives_up_after_a_stop)
+TEST(lease_asks_once_before_it_gives_up_after_a_stop)
 {
     struct lease lease = lease_of_30_s();
     ck_assert_int_eq(lease_give_up_ns(&lease), lease_kill_ns(&lease));
@@ -45,9 +44,8 @@ START_TEST(lease_asks_once_before_it_gives_up_after_a_stop)
     lease_on_extending(&lease, 105 * SECOND_NS);
     ck_assert_int_eq(lease_give_up_ns(&lease), 115 * SECOND_NS);
 }
-END_TEST
 
-START_TEST(extension_moves_every_instant_of_the_lease)
+TEST(extension_moves_every_instant_of_the_lease)
 {
     struct lease lease = lease_of_30_s();
     lease_on_extending(&lease, 80 * SECOND_NS);
@@ -59,18 +57,16 @@ START_TEST(extension_moves_every_instant_of_the_lease)
     lease_on_extending(&lease, 90 * SECOND_NS);
     ck_assert_int_eq(lease_give_up_ns(&lease), 100 * SECOND_NS);
 }
-END_TEST
 
-START_TEST(deadline_never_moves_back)
+TEST(deadline_never_moves_back)
 {
     struct lease lease = lease_of_30_s();
     lease_on_extending(&lease, 80 * SECOND_NS);
     lease_on_extended(&lease, 99 * SECOND_NS);
     ck_assert_int_eq(lease.deadline_ns, 100 * SECOND_NS);
 }
-END_TEST
 
-START_TEST(undecided_extension_is_retried_and_moves_nothing)
+TEST(undecided_extension_is_retried_and_moves_nothing)
 {
     struct lease lease = lease_of_30_s();
     lease_on_extending(&lease, 80 * SECOND_NS);
@@ -82,9 +78,8 @@ START_TEST(undecided_extension_is_retried_and_moves_nothing)
     lease_on_extended(&lease, 111 * SECOND_NS);
     ck_assert_str_eq(lease.why, "");
 }
-END_TEST
 
-START_TEST(lost_connection_causes_an_extension_at_once)
+TEST(lost_connection_causes_an_extension_at_once)
 {
     struct lease lease = lease_of_30_s();
     lease_on_closed(&lease, 72 * SECOND_NS);
@@ -96,11 +91,10 @@ START_TEST(lost_connection_causes_an_extension_at_once)
     lease_on_extended(&lease, 103 * SECOND_NS);
     ck_assert_int_eq(lease_extend_ns(&lease), 83 * SECOND_NS);
 }
-END_TEST
 
 /* A proxy without a daemon behind it accepts each connection and closes it at once. redlock must
  * still wait for its retry interval (0.5 s) before the next EXTEND. */
-START_TEST(daemon_that_closes_each_connection_is_asked_no_more_often)
+TEST(daemon_that_closes_each_connection_is_asked_no_more_often)
 {
     struct lease lease = lease_of_30_s();
     lease_on_closed(&lease, 72 * SECOND_NS);
@@ -109,18 +103,16 @@ START_TEST(daemon_that_closes_each_connection_is_asked_no_more_often)
     lease_on_closed(&lease, 72 * SECOND_NS);
     ck_assert_int_eq(lease_extend_ns(&lease), 72 * SECOND_NS + SECOND_NS / 2);
 }
-END_TEST
 
-START_TEST(last_failure_is_the_reason_of_the_loss)
+TEST(last_failure_is_the_reason_of_the_loss)
 {
     struct lease lease = lease_of_30_s();
     lease_on_failed(&lease, "no quorum", 89 * SECOND_NS);
     lease_lose(&lease, lease.why, 90 * SECOND_NS);
     ck_assert_str_eq(lease.why, "no quorum");
 }
-END_TEST
 
-START_TEST(lost_lock_kills_after_the_grace_but_before_the_deadline)
+TEST(lost_lock_kills_after_the_grace_but_before_the_deadline)
 {
     struct lease early = lease_of_30_s();
     lease_lose(&early, "gone", 75 * SECOND_NS);
@@ -132,11 +124,10 @@ START_TEST(lost_lock_kills_after_the_grace_but_before_the_deadline)
     lease_lose(&late, "gone", 97 * SECOND_NS);
     ck_assert_int_eq(lease_kill_ns(&late), 99 * SECOND_NS);
 }
-END_TEST
 
 /* The masters no longer have the lock, so another client may already hold it. The command gets no
  * grace, although the deadline is still ahead. */
-START_TEST(lock_that_is_gone_kills_at_once)
+TEST(lock_that_is_gone_kills_at_once)
 {
     struct lease lease = lease_of_30_s();
     lease_on_gone(&lease, "gone", 75 * SECOND_NS);
@@ -145,9 +136,8 @@ START_TEST(lock_that_is_gone_kills_at_once)
     ck_assert_int_eq(lease_kill_ns(&lease), 75 * SECOND_NS);
     ck_assert_int_eq(lease_next_ns(&lease), 75 * SECOND_NS);
 }
-END_TEST
 
-START_TEST(gone_ends_the_grace_of_an_earlier_loss)
+TEST(gone_ends_the_grace_of_an_earlier_loss)
 {
     struct lease lease = lease_of_30_s();
     lease_lose(&lease, "no quorum", 90 * SECOND_NS);
@@ -158,9 +148,8 @@ START_TEST(gone_ends_the_grace_of_an_earlier_loss)
     lease_on_gone(&lease, "gone", 92 * SECOND_NS);
     ck_assert_int_eq(lease_kill_ns(&lease), 91 * SECOND_NS);
 }
-END_TEST
 
-START_TEST(lost_lease_stays_lost)
+TEST(lost_lease_stays_lost)
 {
     struct lease lease = lease_of_30_s();
     lease_on_extending(&lease, 80 * SECOND_NS);
@@ -175,9 +164,8 @@ START_TEST(lost_lease_stays_lost)
     ck_assert_int_eq(lease_extend_ns(&lease), INT64_MAX);
     ck_assert_int_eq(lease_give_up_ns(&lease), INT64_MAX);
 }
-END_TEST
 
-START_TEST(short_lock_reserves_a_tenth_for_the_kill)
+TEST(short_lock_reserves_a_tenth_for_the_kill)
 {
     struct lease lease;
     lease_init(&lease, SECOND_NS, 5 * SECOND_NS, 100 * SECOND_NS);
@@ -185,9 +173,8 @@ START_TEST(short_lock_reserves_a_tenth_for_the_kill)
     lease_lose(&lease, "gone", 99 * SECOND_NS + SECOND_NS / 2);
     ck_assert_int_eq(lease_kill_ns(&lease), 100 * SECOND_NS - SECOND_NS / 10);
 }
-END_TEST
 
-START_TEST(short_lock_reserves_time_for_a_distant_daemon)
+TEST(short_lock_reserves_time_for_a_distant_daemon)
 {
     /* The TTL, and the time limit for the answer to an EXTEND. */
     static const int64_t cases_ms[][2] = {{30000, 3000}, {900, 100}, {600, 100}, {300, 50}};
@@ -197,39 +184,14 @@ START_TEST(short_lock_reserves_time_for_a_distant_daemon)
         ck_assert_int_eq(lease_answer_timeout_ns(&lease), cases_ms[i][1] * SECOND_NS / 1000);
     }
 }
-END_TEST
 
 /* When a stopped `redlock run` resumes after the deadline, it must kill the command at once, even
  * if it has not yet given up the lock. */
-START_TEST(kill_is_due_after_a_long_stop)
+TEST(kill_is_due_after_a_long_stop)
 {
     struct lease lease = lease_of_30_s();
     int64_t now_ns = 105 * SECOND_NS;
     ck_assert_int_ge(now_ns, lease_kill_ns(&lease));
     lease_lose(&lease, "stopped", now_ns);
     ck_assert_int_ge(now_ns, lease_kill_ns(&lease));
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("lease");
-    TCase *lease = tcase_create("lease");
-    tcase_add_test(lease, lease_is_extended_after_one_third_and_given_up_after_two);
-    tcase_add_test(lease, lease_asks_once_before_it_gives_up_after_a_stop);
-    tcase_add_test(lease, extension_moves_every_instant_of_the_lease);
-    tcase_add_test(lease, deadline_never_moves_back);
-    tcase_add_test(lease, undecided_extension_is_retried_and_moves_nothing);
-    tcase_add_test(lease, lost_connection_causes_an_extension_at_once);
-    tcase_add_test(lease, daemon_that_closes_each_connection_is_asked_no_more_often);
-    tcase_add_test(lease, last_failure_is_the_reason_of_the_loss);
-    tcase_add_test(lease, lost_lock_kills_after_the_grace_but_before_the_deadline);
-    tcase_add_test(lease, lock_that_is_gone_kills_at_once);
-    tcase_add_test(lease, gone_ends_the_grace_of_an_earlier_loss);
-    tcase_add_test(lease, lost_lease_stays_lost);
-    tcase_add_test(lease, short_lock_reserves_a_tenth_for_the_kill);
-    tcase_add_test(lease, short_lock_reserves_time_for_a_distant_daemon);
-    tcase_add_test(lease, kill_is_due_after_a_long_stop);
-    suite_add_tcase(suite, lease);
-    return suite;
 }

@@ -9,7 +9,7 @@
 #include "client/cli/retry_policy.h"
 #include "tests/runner.h"
 
-START_TEST(only_whole_names_are_found)
+TEST(only_whole_names_are_found)
 {
     static const struct {
         const char *list;
@@ -31,9 +31,8 @@ START_TEST(only_whole_names_are_found)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         ck_assert_msg(nesting_has(rows[i].list, rows[i].name, false) == rows[i].has, "row %zu", i);
 }
-END_TEST
 
-START_TEST(any_slot_of_a_semaphore_is_found)
+TEST(any_slot_of_a_semaphore_is_found)
 {
     ck_assert(nesting_has("a#1", "a", true));
     ck_assert(nesting_has("b a#12 c", "a", true));
@@ -43,7 +42,6 @@ START_TEST(any_slot_of_a_semaphore_is_found)
     ck_assert(!nesting_has("a#1", "a", false));
     ck_assert(nesting_has("a#1", "a#1", false));
 }
-END_TEST
 
 enum { WORDS_MAX = 64, LINE_SIZE = 512 };
 
@@ -72,7 +70,7 @@ static const char *nest(const char *text)
     return nested;
 }
 
-START_TEST(the_nested_run_has_the_options_and_the_other_names)
+TEST(the_nested_run_has_the_options_and_the_other_names)
 {
     ck_assert_str_eq(nest("run --also b a make"),
                      "/proc/self/exe run --timeout=5000ms --on-lost=15 --grace=10000ms "
@@ -84,10 +82,9 @@ START_TEST(the_nested_run_has_the_options_and_the_other_names)
                      "--also c --also d -- a -- -- ls -l");
     ck_assert_ptr_nonnull(strstr(nest("run -n --also b a make"), " --wait=0ms "));
 }
-END_TEST
 
 /* Nested again and again, with the largest numbers, until one name is left. */
-START_TEST(the_nested_run_can_be_nested_again)
+TEST(the_nested_run_can_be_nested_again)
 {
     char line[LINE_SIZE] = "run --ttl 87600h --wait 87600h --timeout 87600h --grace 87600h "
                            "--on-lost 31 -E 255 --json --fence --quiet";
@@ -103,17 +100,4 @@ START_TEST(the_nested_run_can_be_nested_again)
     ck_assert_str_eq(line, "run --json --fence --quiet --ttl=315360000000ms --wait=315360000000ms "
                            "--timeout=315360000000ms --on-lost=31 --grace=315360000000ms "
                            "--conflict-exit=255 -- p -- make");
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("nesting");
-    TCase *cases = tcase_create("nesting");
-    tcase_add_test(cases, only_whole_names_are_found);
-    tcase_add_test(cases, any_slot_of_a_semaphore_is_found);
-    tcase_add_test(cases, the_nested_run_has_the_options_and_the_other_names);
-    tcase_add_test(cases, the_nested_run_can_be_nested_again);
-    suite_add_tcase(suite, cases);
-    return suite;
 }

@@ -49,7 +49,7 @@ static void refuse(const char *text, const char *why)
     ck_assert_str_eq(line.error.text, why);
 }
 
-START_TEST(options_have_defaults)
+TEST(options_have_defaults)
 {
     struct line line;
     const struct options *options = accept(&line, "lock deploy");
@@ -66,9 +66,8 @@ START_TEST(options_have_defaults)
     ck_assert_int_eq(options->conflict_exit, CONFLICT_EXIT_DEFAULT);
     ck_assert(!options->quiet);
 }
-END_TEST
 
-START_TEST(options_may_precede_or_follow_the_command)
+TEST(options_may_precede_or_follow_the_command)
 {
     static const char *const forms[] = {
         "--json --url unix:/x --timeout 1s lock deploy",
@@ -85,16 +84,14 @@ START_TEST(options_may_precede_or_follow_the_command)
         ck_assert_str_eq(options->name, "deploy");
     }
 }
-END_TEST
 
-START_TEST(last_value_of_an_option_counts)
+TEST(last_value_of_an_option_counts)
 {
     struct line line;
     ck_assert_int_eq(accept(&line, "--timeout 1s lock --timeout 2s a")->timeout_ms, 2000);
 }
-END_TEST
 
-START_TEST(run_takes_all_its_options)
+TEST(run_takes_all_its_options)
 {
     struct line line;
     const struct options *options = accept(
@@ -117,9 +114,8 @@ START_TEST(run_takes_all_its_options)
     ck_assert_ptr_null(options->argv[3]);
     ck_assert(!options->json);
 }
-END_TEST
 
-START_TEST(short_forms_are_those_of_flock)
+TEST(short_forms_are_those_of_flock)
 {
     struct line line;
     const struct options *options = accept(&line, "run -n -E 7 deploy make");
@@ -131,9 +127,8 @@ START_TEST(short_forms_are_those_of_flock)
     ck_assert_int_eq(accept(&line, "lock -w5s deploy")->wait_ms, 5000);
     ck_assert_int_eq(accept(&line, "lock -w 0 deploy")->wait_ms, 0);
 }
-END_TEST
 
-START_TEST(words_after_name_are_the_command_of_run)
+TEST(words_after_name_are_the_command_of_run)
 {
     struct line line;
     const struct options *options = accept(&line, "run deploy ls -l -- -x");
@@ -149,9 +144,8 @@ START_TEST(words_after_name_are_the_command_of_run)
     options = accept(&line, "run deploy -- -- ls");
     ck_assert_str_eq(options->argv[0], "--");
 }
-END_TEST
 
-START_TEST(names_of_run_are_in_byte_order)
+TEST(names_of_run_are_in_byte_order)
 {
     struct line line;
     const struct options *options = accept(&line, "run --also b --also=B --also ab a make");
@@ -166,9 +160,8 @@ START_TEST(names_of_run_are_in_byte_order)
     ck_assert_str_eq(options->also[0], "z");
     ck_assert_str_eq(options->also[1], "\xc3\xa4");
 }
-END_TEST
 
-START_TEST(run_refuses_names_that_it_cannot_lock_together)
+TEST(run_refuses_names_that_it_cannot_lock_together)
 {
     char text[LINE_SIZE] = "run";
     struct line line;
@@ -187,17 +180,15 @@ START_TEST(run_refuses_names_that_it_cannot_lock_together)
     snprintf(more, sizeof(more), "run --also q%s", text + 3);
     refuse(more, "run locks at most 16 names");
 }
-END_TEST
 
-START_TEST(run_refuses_its_options_after_name)
+TEST(run_refuses_its_options_after_name)
 {
     refuse("run deploy --ttl 3s make", "\"--ttl\" follows NAME; put options before NAME");
     refuse("run deploy --also b make", "\"--also\" follows NAME; put options before NAME");
     refuse("run deploy -n make", "\"-n\" follows NAME; put options before NAME");
 }
-END_TEST
 
-START_TEST(names_and_tokens_may_begin_with_a_dash)
+TEST(names_and_tokens_may_begin_with_a_dash)
 {
     struct line line;
     ck_assert_str_eq(accept(&line, "lock -- -x")->name, "-x");
@@ -207,9 +198,8 @@ START_TEST(names_and_tokens_may_begin_with_a_dash)
     ck_assert_ptr_null(accept(&line, "locks")->name);
     ck_assert_str_eq(accept(&line, "locks deploy")->name, "deploy");
 }
-END_TEST
 
-START_TEST(help_and_version_always_succeed)
+TEST(help_and_version_always_succeed)
 {
     struct line line;
     ck_assert_str_eq(accept(&line, "lock --help")->topic, "lock");
@@ -225,9 +215,8 @@ START_TEST(help_and_version_always_succeed)
     /* Words after NAME belong to the command. */
     ck_assert_str_eq(accept(&line, "run deploy make --help")->command->name, "run");
 }
-END_TEST
 
-START_TEST(unknown_command_is_answered_with_a_similar_one)
+TEST(unknown_command_is_answered_with_a_similar_one)
 {
     refuse("", "no command given");
     refuse("--json", "no command given");
@@ -237,9 +226,8 @@ START_TEST(unknown_command_is_answered_with_a_similar_one)
     refuse("relinquish", "unknown command \"relinquish\"");
     refuse("''", "unknown command \"\"");
 }
-END_TEST
 
-START_TEST(unknown_option_is_answered_with_a_similar_one)
+TEST(unknown_option_is_answered_with_a_similar_one)
 {
     refuse("lock --tll 3s a", "lock has no option \"--tll\"; did you mean --ttl?");
     refuse("lock --tll=3s a", "lock has no option \"--tll=3s\"; did you mean --ttl?");
@@ -254,9 +242,8 @@ START_TEST(unknown_option_is_answered_with_a_similar_one)
     refuse("lock -x a", "lock has no option \"-x\"");
     refuse("lock -nx a", "lock has no option \"-x\"");
 }
-END_TEST
 
-START_TEST(option_of_another_command_is_refused)
+TEST(option_of_another_command_is_refused)
 {
     refuse("status --ttl 3s a", "status takes no --ttl");
     refuse("--ttl 3s lock a", "--ttl must follow the command");
@@ -264,9 +251,8 @@ START_TEST(option_of_another_command_is_refused)
     refuse("status -q a", "status takes no -q");
     refuse("-n lock a", "-n must follow the command");
 }
-END_TEST
 
-START_TEST(missing_or_superfluous_value_is_refused)
+TEST(missing_or_superfluous_value_is_refused)
 {
     refuse("lock a --ttl", "--ttl needs a value: --ttl T");
     refuse("lock a -w", "--wait needs a value: --wait T");
@@ -285,9 +271,8 @@ START_TEST(missing_or_superfluous_value_is_refused)
     refuse("run -E -1 a b", "--conflict-exit must be between 0 and 255, not \"-1\"");
     refuse("lock -n -w 3s a", "--wait and --nonblock exclude each other");
 }
-END_TEST
 
-START_TEST(missing_or_superfluous_operand_is_refused)
+TEST(missing_or_superfluous_operand_is_refused)
 {
     refuse("lock", "lock needs a NAME");
     refuse("lock ''", "NAME must not be empty");
@@ -301,9 +286,8 @@ START_TEST(missing_or_superfluous_operand_is_refused)
     refuse("run", "run needs a NAME");
     refuse("lock a\tb", "NAME must not contain spaces or control characters");
 }
-END_TEST
 
-START_TEST(name_has_at_most_256_bytes)
+TEST(name_has_at_most_256_bytes)
 {
     char text[LINE_SIZE] = "lock ";
     struct line line;
@@ -312,9 +296,8 @@ START_TEST(name_has_at_most_256_bytes)
     text[5 + 256] = '\0';
     ck_assert_uint_eq(strlen(accept(&line, text)->name), 256);
 }
-END_TEST
 
-START_TEST(json_option_applies_to_usage_errors)
+TEST(json_option_applies_to_usage_errors)
 {
     struct line line;
     ck_assert(parse(&line, "lock --nonsense a --json")->json);
@@ -322,9 +305,8 @@ START_TEST(json_option_applies_to_usage_errors)
     ck_assert(!parse(&line, "lock --nonsense -- --json")->json);
     ck_assert(!line.fine);
 }
-END_TEST
 
-START_TEST(usage_of_each_command_lists_its_options)
+TEST(usage_of_each_command_lists_its_options)
 {
     for (const struct command *command = commands; command->name != NULL; command++)
         for (unsigned id = 0; id < OPTION_COUNT; id++) {
@@ -334,32 +316,4 @@ START_TEST(usage_of_each_command_lists_its_options)
                               ((command->options & OPTION_BIT(id)) != 0),
                           "%s %s", command->name, word);
         }
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("cli: options");
-    TCase *tests = tcase_create("options");
-    tcase_add_test(tests, options_have_defaults);
-    tcase_add_test(tests, options_may_precede_or_follow_the_command);
-    tcase_add_test(tests, last_value_of_an_option_counts);
-    tcase_add_test(tests, run_takes_all_its_options);
-    tcase_add_test(tests, short_forms_are_those_of_flock);
-    tcase_add_test(tests, words_after_name_are_the_command_of_run);
-    tcase_add_test(tests, names_of_run_are_in_byte_order);
-    tcase_add_test(tests, run_refuses_names_that_it_cannot_lock_together);
-    tcase_add_test(tests, run_refuses_its_options_after_name);
-    tcase_add_test(tests, names_and_tokens_may_begin_with_a_dash);
-    tcase_add_test(tests, help_and_version_always_succeed);
-    tcase_add_test(tests, unknown_command_is_answered_with_a_similar_one);
-    tcase_add_test(tests, unknown_option_is_answered_with_a_similar_one);
-    tcase_add_test(tests, option_of_another_command_is_refused);
-    tcase_add_test(tests, missing_or_superfluous_value_is_refused);
-    tcase_add_test(tests, missing_or_superfluous_operand_is_refused);
-    tcase_add_test(tests, name_has_at_most_256_bytes);
-    tcase_add_test(tests, json_option_applies_to_usage_errors);
-    tcase_add_test(tests, usage_of_each_command_lists_its_options);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -13,7 +13,7 @@
 
 /* --- UTF-8 --- */
 
-START_TEST(utf8_characters_are_distinguished_from_other_bytes)
+TEST(utf8_characters_are_distinguished_from_other_bytes)
 {
     static const struct {
         const char *bytes;
@@ -42,9 +42,8 @@ START_TEST(utf8_characters_are_distinguished_from_other_bytes)
         ck_assert_msg(utf8_character(cases[i].bytes, strlen(cases[i].bytes)) == cases[i].len,
                       "case %zu", i);
 }
-END_TEST
 
-START_TEST(invisible_characters_are_distinguished_from_visible_ones)
+TEST(invisible_characters_are_distinguished_from_visible_ones)
 {
     static const char *const visible[] = {
         " ", "~", "\xc2\xa0", "\xc3\xa9", "\xd8\x9b", "\xe2\x80\x90", "\xf0\x9f\x94\x92"};
@@ -70,7 +69,6 @@ START_TEST(invisible_characters_are_distinguished_from_visible_ones)
     for (size_t i = 0; i < sizeof(invisible) / sizeof(invisible[0]); i++)
         ck_assert_msg(utf8_visible(invisible[i], strlen(invisible[i])) == 0, "unseen %zu", i);
 }
-END_TEST
 
 /* --- JSON --- */
 
@@ -105,7 +103,7 @@ static void check_text(const char *text, const char *expected)
     written_close(&written, expected);
 }
 
-START_TEST(json_objects_and_arrays_nest)
+TEST(json_objects_and_arrays_nest)
 {
     struct written written;
     written_open(&written);
@@ -123,9 +121,8 @@ START_TEST(json_objects_and_arrays_nest)
     written_close(&written, "[{\"status\":\"held\",\"hint_ms\":-1,\"yes\":true},"
                             "{\"most\":9223372036854775807}]");
 }
-END_TEST
 
-START_TEST(json_strings_are_escaped)
+TEST(json_strings_are_escaped)
 {
     check_text("", "{\"a\":\"\"}");
     check_text("a \"b\" \\ /", "{\"a\":\"a \\\"b\\\" \\\\ /\"}");
@@ -133,15 +130,13 @@ START_TEST(json_strings_are_escaped)
     check_text("\xc2\x9b", "{\"a\":\"\\u009b\"}");
     check_text("caf\xc3\xa9 \xf0\x9f\x94\x92", "{\"a\":\"caf\xc3\xa9 \xf0\x9f\x94\x92\"}");
 }
-END_TEST
 
-START_TEST(bytes_that_are_not_utf8_are_escaped)
+TEST(bytes_that_are_not_utf8_are_escaped)
 {
     check_text("\xff", "{\"a\":\"\\u00ff\"}");
     check_text("a\xc3", "{\"a\":\"a\\u00c3\"}");
     check_text("\xed\xa0\x80!", "{\"a\":\"\\u00ed\\u00a0\\u0080!\"}");
 }
-END_TEST
 
 /* --- fields --- */
 
@@ -158,7 +153,7 @@ static enum field_kind kind_of(const char *text)
     return field_kind(&field);
 }
 
-START_TEST(field_ends_at_a_space_and_splits_at_the_first_equals_sign)
+TEST(field_ends_at_a_space_and_splits_at_the_first_equals_sign)
 {
     const char *line = "resource=a=b hold=yes what";
     struct field field;
@@ -173,9 +168,8 @@ START_TEST(field_ends_at_a_space_and_splits_at_the_first_equals_sign)
     ck_assert(field_has_value(&field, ""));
     ck_assert(!field_next(&line, &field));
 }
-END_TEST
 
-START_TEST(values_are_typed_by_their_form)
+TEST(values_are_typed_by_their_form)
 {
     ck_assert_int_eq(kind_of("waiters=12"), FIELD_NUMBER);
     ck_assert_int_eq(kind_of("since_ms=-1"), FIELD_NUMBER);
@@ -186,9 +180,8 @@ START_TEST(values_are_typed_by_their_form)
     ck_assert_int_eq(kind_of("hold=yes"), FIELD_TRUTH);
     ck_assert_int_eq(kind_of("hold=maybe"), FIELD_TEXT);
 }
-END_TEST
 
-START_TEST(names_are_never_numbers_or_truth_values)
+TEST(names_are_never_numbers_or_truth_values)
 {
     ck_assert_int_eq(kind_of("resource=12"), FIELD_TEXT);
     ck_assert_int_eq(kind_of("resource=yes"), FIELD_TEXT);
@@ -202,7 +195,6 @@ START_TEST(names_are_never_numbers_or_truth_values)
     ck_assert_int_eq(kind_of("user=yes"), FIELD_TEXT);
     ck_assert_int_eq(kind_of("user=-"), FIELD_NONE);
 }
-END_TEST
 
 /* --- tables --- */
 
@@ -214,7 +206,7 @@ static void check_table(const char *const *lines, size_t count, bool colours, co
     written_close(&written, expected);
 }
 
-START_TEST(columns_are_aligned_under_a_header)
+TEST(columns_are_aligned_under_a_header)
 {
     static const char *const lines[] = {
         "resource=deploy token=6c7bac0d client=7 since_ms=8123 left_ms=21877 hold=no waiters=2",
@@ -225,9 +217,8 @@ START_TEST(columns_are_aligned_under_a_header)
                 "deploy    6c7bac0d       7   8.1s  21.8s  no          2\n"
                 "a         -              -      -      -  no         10\n");
 }
-END_TEST
 
-START_TEST(colours_do_not_count_as_width)
+TEST(colours_do_not_count_as_width)
 {
     static const char *const lines[] = {
         "node=a state=up vote=yes rtt_us=649",
@@ -241,9 +232,8 @@ START_TEST(colours_do_not_count_as_width)
         "long  \033[31mdown\033[0m     \033[31mno\033[0m        -\n"
         "b     \033[33msuspect\033[0m  \033[31mno\033[0m    1.2ms\n");
 }
-END_TEST
 
-START_TEST(names_are_escaped_for_the_terminal)
+TEST(names_are_escaped_for_the_terminal)
 {
     static const char *const lines[] = {
         "resource=\xff\033[2J\x9b client=1",
@@ -257,9 +247,8 @@ START_TEST(names_are_escaped_for_the_terminal)
                 "\\xc2\\x9bcaf\xc3\xa9          2\n"
                 "a\\xe2\\x80\\xae         3\n");
 }
-END_TEST
 
-START_TEST(longest_name_fits_in_a_table)
+TEST(longest_name_fits_in_a_table)
 {
     char line[300] = "resource=";
     char expected[1200] = "RESOURCE";
@@ -276,27 +265,24 @@ START_TEST(longest_name_fits_in_a_table)
     ck_assert_uint_eq(strlen(written.text), 2 * strlen(expected));
     free(written.text);
 }
-END_TEST
 
-START_TEST(place_field_gets_no_column)
+TEST(place_field_gets_no_column)
 {
     static const char *const lines[] = {"resource=a waiters=2 place=-"};
     check_table(lines, 1, false,
                 "RESOURCE  WAITERS\n"
                 "a               2\n");
 }
-END_TEST
 
-START_TEST(only_columns_with_numbers_are_right_aligned)
+TEST(only_columns_with_numbers_are_right_aligned)
 {
     static const char *const lines[] = {"node=a reason=- for_ms=0 pending_releases=-"};
     check_table(lines, 1, false,
                 "NODE  REASON  FOR  PENDING RELEASES\n"
                 "a     -         -  -\n");
 }
-END_TEST
 
-START_TEST(lines_with_other_keys_begin_another_table)
+TEST(lines_with_other_keys_begin_another_table)
 {
     static const char *const lines[] = {
         "subject=daemon version=0.1.0 uptime_ms=6348 under_way=1",
@@ -313,9 +299,8 @@ START_TEST(lines_with_other_keys_begin_another_table)
                 "lock     12     3\n"
                 "unlock    9     0\n");
 }
-END_TEST
 
-START_TEST(table_accepts_lines_of_any_form)
+TEST(table_accepts_lines_of_any_form)
 {
     static const char *const lines[] = {"", " ", "=", "= =", "a", "a=b c", "_ms=1 _us=2 x_ms=z"};
     for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
@@ -327,9 +312,8 @@ START_TEST(table_accepts_lines_of_any_form)
         free(written.text);
     }
 }
-END_TEST
 
-START_TEST(columns_over_the_limit_are_omitted)
+TEST(columns_over_the_limit_are_omitted)
 {
     char line[1000] = "";
     for (unsigned i = 0; i < 100; i++)
@@ -343,11 +327,10 @@ START_TEST(columns_over_the_limit_are_omitted)
     ck_assert_ptr_null(strstr(written.text, "K32"));
     free(written.text);
 }
-END_TEST
 
 /* --- words for a shell --- */
 
-START_TEST(shell_words_are_quoted_where_needed)
+TEST(shell_words_are_quoted_where_needed)
 {
     static const struct {
         const char *word;
@@ -373,31 +356,4 @@ START_TEST(shell_words_are_quoted_where_needed)
         shell_word(&text, cases[i].word);
         ck_assert_str_eq(buf, cases[i].quoted);
     }
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("cli: output");
-    TCase *tests = tcase_create("output");
-    tcase_add_test(tests, utf8_characters_are_distinguished_from_other_bytes);
-    tcase_add_test(tests, invisible_characters_are_distinguished_from_visible_ones);
-    tcase_add_test(tests, json_objects_and_arrays_nest);
-    tcase_add_test(tests, json_strings_are_escaped);
-    tcase_add_test(tests, bytes_that_are_not_utf8_are_escaped);
-    tcase_add_test(tests, field_ends_at_a_space_and_splits_at_the_first_equals_sign);
-    tcase_add_test(tests, values_are_typed_by_their_form);
-    tcase_add_test(tests, names_are_never_numbers_or_truth_values);
-    tcase_add_test(tests, columns_are_aligned_under_a_header);
-    tcase_add_test(tests, colours_do_not_count_as_width);
-    tcase_add_test(tests, names_are_escaped_for_the_terminal);
-    tcase_add_test(tests, longest_name_fits_in_a_table);
-    tcase_add_test(tests, place_field_gets_no_column);
-    tcase_add_test(tests, only_columns_with_numbers_are_right_aligned);
-    tcase_add_test(tests, lines_with_other_keys_begin_another_table);
-    tcase_add_test(tests, table_accepts_lines_of_any_form);
-    tcase_add_test(tests, columns_over_the_limit_are_omitted);
-    tcase_add_test(tests, shell_words_are_quoted_where_needed);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -10,16 +10,15 @@
         places_set(places, urls, sizeof(urls) / sizeof(urls[0]));                                  \
     } while (0)
 
-START_TEST(empty_list_has_no_next_address)
+TEST(empty_list_has_no_next_address)
 {
     struct places places = {0};
     ck_assert_ptr_null(places_next(&places));
     places_worked(&places);
     ck_assert_ptr_null(places_next(&places));
 }
-END_TEST
 
-START_TEST(addresses_are_tried_in_turn)
+TEST(addresses_are_tried_in_turn)
 {
     struct places places = {0};
     SET(&places, "a", "b", "c");
@@ -28,9 +27,8 @@ START_TEST(addresses_are_tried_in_turn)
     ck_assert_str_eq(places_next(&places), "c");
     ck_assert_str_eq(places_next(&places), "a");
 }
-END_TEST
 
-START_TEST(address_that_worked_is_tried_first)
+TEST(address_that_worked_is_tried_first)
 {
     struct places places = {0};
     SET(&places, "a", "b", "c");
@@ -41,9 +39,8 @@ START_TEST(address_that_worked_is_tried_first)
     ck_assert_str_eq(places_next(&places), "b");
     ck_assert_str_eq(places_next(&places), "c");
 }
-END_TEST
 
-START_TEST(lookup_replaces_the_known_addresses)
+TEST(lookup_replaces_the_known_addresses)
 {
     struct places places = {0};
     SET(&places, "a", "b");
@@ -52,9 +49,8 @@ START_TEST(lookup_replaces_the_known_addresses)
     ck_assert_str_eq(places_next(&places), "c");
     ck_assert_str_eq(places_next(&places), "d");
 }
-END_TEST
 
-START_TEST(address_tried_just_before_a_lookup_comes_last)
+TEST(address_tried_just_before_a_lookup_comes_last)
 {
     struct places places = {0};
     SET(&places, "a");
@@ -64,9 +60,8 @@ START_TEST(address_tried_just_before_a_lookup_comes_last)
     ck_assert_str_eq(places_next(&places), "c");
     ck_assert_str_eq(places_next(&places), "a");
 }
-END_TEST
 
-START_TEST(address_that_works_stays_first_after_a_lookup)
+TEST(address_that_works_stays_first_after_a_lookup)
 {
     struct places places = {0};
     SET(&places, "a");
@@ -74,19 +69,4 @@ START_TEST(address_that_works_stays_first_after_a_lookup)
     SET(&places, "b", "a");
     places_worked(&places);
     ck_assert_str_eq(places_next(&places), "a");
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("places");
-    TCase *places = tcase_create("places");
-    tcase_add_test(places, empty_list_has_no_next_address);
-    tcase_add_test(places, addresses_are_tried_in_turn);
-    tcase_add_test(places, address_that_worked_is_tried_first);
-    tcase_add_test(places, lookup_replaces_the_known_addresses);
-    tcase_add_test(places, address_tried_just_before_a_lookup_comes_last);
-    tcase_add_test(places, address_that_works_stays_first_after_a_lookup);
-    suite_add_tcase(suite, places);
-    return suite;
 }

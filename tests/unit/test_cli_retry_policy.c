@@ -18,24 +18,22 @@ static enum retry_decision after(enum redlock_status status, int64_t now_ms)
     return retry_decide(status, &connected, now_ms * MS, ENDS_MS * MS);
 }
 
-START_TEST(acquire_without_a_grant_is_retried_silently)
+TEST(acquire_without_a_grant_is_retried_silently)
 {
     ck_assert_int_eq(after(REDLOCK_HELD, 100), RETRY_SILENTLY);
     ck_assert_int_eq(after(REDLOCK_NOQUORUM, 100), RETRY_SILENTLY);
     ck_assert_int_eq(after(REDLOCK_LATE, 100), RETRY_SILENTLY);
 }
-END_TEST
 
-START_TEST(unreachable_daemon_is_retried_with_a_message)
+TEST(unreachable_daemon_is_retried_with_a_message)
 {
     ck_assert_int_eq(after(REDLOCK_UNREACHABLE, 100), RETRY_WITH_MESSAGE);
     ck_assert_int_eq(after(REDLOCK_BROKEN, 100), RETRY_WITH_MESSAGE);
     ck_assert_int_eq(after(REDLOCK_TIMEOUT, 100), RETRY_WITH_MESSAGE);
     ck_assert_int_eq(after(REDLOCK_SHUTDOWN, 100), RETRY_WITH_MESSAGE);
 }
-END_TEST
 
-START_TEST(errors_that_waiting_cannot_cure_are_final)
+TEST(errors_that_waiting_cannot_cure_are_final)
 {
     static const enum redlock_status final[] = {REDLOCK_OK,      REDLOCK_LIMIT,   REDLOCK_DENIED,
                                                 REDLOCK_REFUSED, REDLOCK_GARBLED, REDLOCK_INVALID,
@@ -43,11 +41,10 @@ START_TEST(errors_that_waiting_cannot_cure_are_final)
     for (size_t i = 0; i < sizeof(final) / sizeof(final[0]); i++)
         ck_assert_int_eq(retry_decide(final[i], &connected, 0, INT64_MAX), RETRY_NEVER);
 }
-END_TEST
 
 /* A closing error is LIMIT or DENIED from a daemon that then closes the connection. It concerns the
  * connection and not the request. */
-START_TEST(closing_error_is_retried_unless_the_secret_was_wrong)
+TEST(closing_error_is_retried_unless_the_secret_was_wrong)
 {
     static const struct {
         enum redlock_status status;
@@ -66,11 +63,10 @@ START_TEST(closing_error_is_retried_unless_the_secret_was_wrong)
         ck_assert_int_eq(retry_decide(rows[i].status, &rows[i].access, 0, INT64_MAX),
                          rows[i].decision);
 }
-END_TEST
 
 /* The daemon gets the wait in whole milliseconds, rounded down, so it can answer up to 1 ms before
  * the wait is over. A rest of at most 10 ms is not worth another LOCK. */
-START_TEST(answer_within_10_ms_of_the_end_is_final)
+TEST(answer_within_10_ms_of_the_end_is_final)
 {
     ck_assert_int_eq(after(REDLOCK_HELD, ENDS_MS - 11), RETRY_SILENTLY);
     ck_assert_int_eq(after(REDLOCK_HELD, ENDS_MS - 10), RETRY_NEVER);
@@ -78,46 +74,26 @@ START_TEST(answer_within_10_ms_of_the_end_is_final)
     ck_assert_int_eq(after(REDLOCK_BROKEN, ENDS_MS), RETRY_NEVER);
     ck_assert_int_eq(after(REDLOCK_BROKEN, ENDS_MS + 1), RETRY_NEVER);
 }
-END_TEST
 
-START_TEST(no_retry_comes_after_the_end_of_the_wait)
+TEST(no_retry_comes_after_the_end_of_the_wait)
 {
     ck_assert_int_eq(retry_at_ns(100 * MS, ENDS_MS * MS), 350 * MS);
     ck_assert_int_eq(retry_at_ns(700 * MS, ENDS_MS * MS), 950 * MS);
     ck_assert_int_eq(retry_at_ns(800 * MS, ENDS_MS * MS), 990 * MS);
     ck_assert_int_eq(retry_at_ns(989 * MS, ENDS_MS * MS), 990 * MS);
 }
-END_TEST
 
-START_TEST(wait_without_end_retries_for_ever)
+TEST(wait_without_end_retries_for_ever)
 {
     int64_t late_ns = INT64_MAX / 2;
     ck_assert_int_eq(retry_decide(REDLOCK_BROKEN, &connected, late_ns, INT64_MAX),
                      RETRY_WITH_MESSAGE);
     ck_assert_int_eq(retry_at_ns(late_ns, INT64_MAX), late_ns + 250 * MS);
 }
-END_TEST
 
 /* With `--wait 0`, the wait ends when it begins. */
-START_TEST(wait_of_zero_asks_once)
+TEST(wait_of_zero_asks_once)
 {
     ck_assert_int_eq(retry_decide(REDLOCK_HELD, &connected, 100 * MS, 100 * MS), RETRY_NEVER);
     ck_assert_int_eq(retry_decide(REDLOCK_BROKEN, &connected, 100 * MS, 100 * MS), RETRY_NEVER);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("retry_policy");
-    TCase *cases = tcase_create("retry_policy");
-    tcase_add_test(cases, acquire_without_a_grant_is_retried_silently);
-    tcase_add_test(cases, unreachable_daemon_is_retried_with_a_message);
-    tcase_add_test(cases, errors_that_waiting_cannot_cure_are_final);
-    tcase_add_test(cases, closing_error_is_retried_unless_the_secret_was_wrong);
-    tcase_add_test(cases, answer_within_10_ms_of_the_end_is_final);
-    tcase_add_test(cases, no_retry_comes_after_the_end_of_the_wait);
-    tcase_add_test(cases, wait_without_end_retries_for_ever);
-    tcase_add_test(cases, wait_of_zero_asks_once);
-    suite_add_tcase(suite, cases);
-    return suite;
 }

@@ -5,7 +5,7 @@
 #include "client/cli/retry_policy.h"
 #include "tests/runner.h"
 
-START_TEST(ttl_is_shortened_to_the_limit_in_the_error)
+TEST(ttl_is_shortened_to_the_limit_in_the_error)
 {
     static const struct {
         const char *message;
@@ -30,14 +30,4 @@ START_TEST(ttl_is_shortened_to_the_limit_in_the_error)
         ck_assert_msg(ttl_ms == rows[i].ttl_ms, "%s: %lld", rows[i].message, (long long)ttl_ms);
         ck_assert_int_eq(shortened, ttl_ms != 30000);
     }
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("times to live");
-    TCase *cases = tcase_create("ttl");
-    tcase_add_test(cases, ttl_is_shortened_to_the_limit_in_the_error);
-    suite_add_tcase(suite, cases);
-    return suite;
 }

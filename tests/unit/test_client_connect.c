@@ -59,7 +59,7 @@ static int listen_silently(char url[64])
     return fd;
 }
 
-START_TEST(connect_timeout_does_not_include_the_name_lookup)
+TEST(connect_timeout_does_not_include_the_name_lookup)
 {
     char url[64];
     int fd = listen_silently(url);
@@ -73,14 +73,4 @@ START_TEST(connect_timeout_does_not_include_the_name_lookup)
     ck_assert_int_le(first_wait_ms, CONNECT_MS);
     redlock_free(redlock);
     close(fd);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("client: connect");
-    TCase *tests = tcase_create("connect");
-    tcase_add_test(tests, connect_timeout_does_not_include_the_name_lookup);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

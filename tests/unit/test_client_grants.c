@@ -21,9 +21,11 @@ static void end(void)
     driver_end(&t);
 }
 
+const struct runner_settings runner_settings = {.setup = begin, .teardown = end};
+
 /* --- timeouts --- */
 
-START_TEST(request_ends_after_its_wait_and_the_timeout)
+TEST(request_ends_after_its_wait_and_the_timeout)
 {
     ck_assert_int_eq(proto_until_ns(&t.proto), INT64_MAX);
     uint64_t a = driver_acquire(&t, "a", (struct redlock_lock_options){.wait_ms = 60000});
@@ -48,7 +50,6 @@ START_TEST(request_ends_after_its_wait_and_the_timeout)
     driver_expect_none(&t);
     ck_assert(!proto_is_spent(&t.proto));
 }
-END_TEST
 
 static void time_out(int64_t after_ns)
 {
@@ -61,7 +62,7 @@ static void time_out(int64_t after_ns)
 
 /* Only a connection with a HOLD can count as dead. A connection without one is closed normally,
  * which makes the daemon undo what it may have granted. */
-START_TEST(connection_silent_for_longer_than_its_holds_live_is_dead)
+TEST(connection_silent_for_longer_than_its_holds_live_is_dead)
 {
     time_out(20000 * MS);
     ck_assert(!proto_is_dead(&t.proto, t.now_ns));
@@ -84,9 +85,8 @@ START_TEST(connection_silent_for_longer_than_its_holds_live_is_dead)
     proto_begin(&t.proto);
     ck_assert(!proto_is_dead(&t.proto, t.now_ns + 10000 * MS));
 }
-END_TEST
 
-START_TEST(request_not_sent_before_its_timeout_is_never_sent)
+TEST(request_not_sent_before_its_timeout_is_never_sent)
 {
     uint64_t a = driver_acquire(&t, "a", (struct redlock_lock_options){0});
     t.now_ns += TIMEOUT;
@@ -95,11 +95,10 @@ START_TEST(request_not_sent_before_its_timeout_is_never_sent)
     driver_expect_answer(&t, a, REDLOCK_TIMEOUT);
     ck_assert(!proto_is_spent(&t.proto));
 }
-END_TEST
 
 /* The caller takes the answer REDLOCK_TIMEOUT before the late grant arrives (_i is 0 or 2) or after
  * it (1 or 3). The request is a HOLD if _i is 2 or 3. */
-START_TEST(grant_after_the_timeout_is_released)
+TEST_LOOP(grant_after_the_timeout_is_released, 0, 4)
 {
     uint64_t held = driver_acquire_granted(&t, "h", OTHER, true);
     uint64_t a = driver_acquire(&t, "a", (struct redlock_lock_options){.hold = _i / 2 != 0});
@@ -121,11 +120,10 @@ START_TEST(grant_after_the_timeout_is_released)
     ck_assert_uint_eq(t.proto.living, 0);
     ck_assert_uint_eq(t.proto.abandoned, 0);
 }
-END_TEST
 
 /* No late reply causes an event. The last one is a grant, which the client also releases, as in the
  * test above. */
-START_TEST(other_late_replies_are_ignored)
+TEST(other_late_replies_are_ignored)
 {
     driver_acquire_granted(&t, "h", OTHER, true);
     static const char *const late[] = {"HELD 5", "ERR x y", "LATE 5", "SHUTDOWN",
@@ -141,11 +139,10 @@ START_TEST(other_late_replies_are_ignored)
         driver_expect_none(&t);
     }
 }
-END_TEST
 
 /* The request was cancelled, so the client itself sends UNLOCK for the grant. The daemon never
  * answers that UNLOCK. */
-START_TEST(release_by_the_client_itself_times_out)
+TEST(release_by_the_client_itself_times_out)
 {
     driver_acquire_granted(&t, "h", OTHER, true);
     uint64_t a = driver_acquire(&t, "a", (struct redlock_lock_options){0});
@@ -160,11 +157,10 @@ START_TEST(release_by_the_client_itself_times_out)
     ck_assert_uint_eq(t.proto.abandoned, 1);
     ck_assert_uint_eq(t.proto.living, 0);
 }
-END_TEST
 
 /* --- cancelled requests --- */
 
-START_TEST(cancelled_request_has_no_answer)
+TEST(cancelled_request_has_no_answer)
 {
     uint64_t a = driver_acquire(&t, "a", (struct redlock_lock_options){0});
     proto_cancel(&t.proto, a, t.now_ns);
@@ -181,9 +177,8 @@ START_TEST(cancelled_request_has_no_answer)
     proto_expire(&t.proto, t.now_ns);
     driver_expect_none(&t);
 }
-END_TEST
 
-START_TEST(cancel_releases_a_grant_that_the_caller_did_not_take)
+TEST(cancel_releases_a_grant_that_the_caller_did_not_take)
 {
     uint64_t a = driver_acquire(&t, "a", (struct redlock_lock_options){.hold = true});
     uint64_t b = driver_ping(&t);
@@ -194,9 +189,8 @@ START_TEST(cancel_releases_a_grant_that_the_caller_did_not_take)
     ck_assert_uint_eq(t.proto.holds.count, 0);
     ck_assert_ptr_nonnull(strstr(driver_sent(&t), " UNLOCK a " TOKEN "\n"));
 }
-END_TEST
 
-START_TEST(cancel_keeps_a_lock_that_the_caller_has_taken)
+TEST(cancel_keeps_a_lock_that_the_caller_has_taken)
 {
     uint64_t a = driver_acquire_granted(&t, "a", TOKEN, true);
     proto_cancel(&t.proto, a, t.now_ns);
@@ -204,7 +198,6 @@ START_TEST(cancel_keeps_a_lock_that_the_caller_has_taken)
     ck_assert_str_eq(driver_sent(&t), "");
     ck_assert_uint_eq(t.proto.holds.count, 1);
 }
-END_TEST
 
 /* Acquire a HOLD whose grant arrives after its deadline, so that the client sends an EXTEND to
  * confirm it. Returns the id of that EXTEND. */
@@ -220,7 +213,7 @@ static uint64_t granted_late(uint64_t *id)
     return extend_id;
 }
 
-START_TEST(grant_with_no_validity_left_is_confirmed)
+TEST(grant_with_no_validity_left_is_confirmed)
 {
     uint64_t a;
     uint64_t extend_id = granted_late(&a);
@@ -239,9 +232,8 @@ START_TEST(grant_with_no_validity_left_is_confirmed)
     driver_expect(&t, REDLOCK_EVENT_LOST);
     driver_expect_none(&t);
 }
-END_TEST
 
-START_TEST(unconfirmed_grant_is_late_and_released)
+TEST_LOOP(unconfirmed_grant_is_late_and_released, 0, 6)
 {
     static const char *const answers[] = {"GONE",
                                           "NOQUORUM 1/3 need=2 b:timeout",
@@ -265,12 +257,11 @@ START_TEST(unconfirmed_grant_is_late_and_released)
                            extend_id + LIMIT_CLIENT_REQUESTS);
     driver_expect_none(&t);
 }
-END_TEST
 
 /* LOST arrives while the confirming EXTEND is in flight. LOST is final, but the client cannot
  * report it for a lock that it has not yet granted to the caller. So the request ends with
  * REDLOCK_LATE, even if the EXTEND succeeds. */
-START_TEST(hold_lost_before_its_confirmation_is_late)
+TEST(hold_lost_before_its_confirmation_is_late)
 {
     uint64_t a;
     uint64_t extend_id = granted_late(&a);
@@ -282,11 +273,10 @@ START_TEST(hold_lost_before_its_confirmation_is_late)
     ck_assert_ptr_nonnull(strstr(driver_sent(&t), " UNLOCK a " TOKEN "\n"));
     driver_expect_none(&t);
 }
-END_TEST
 
 /* The request times out or is cancelled, before or after the EXTEND was sent. The caller is told of
  * the timeout even if the lock is confirmed later. */
-START_TEST(request_abandoned_before_its_confirmation_is_released)
+TEST_LOOP(request_abandoned_before_its_confirmation_is_released, 0, 4)
 {
     bool sent = _i / 2 != 0;
     uint64_t a = driver_acquire(&t, "a", (struct redlock_lock_options){.wait_ms = 60000});
@@ -313,11 +303,10 @@ START_TEST(request_abandoned_before_its_confirmation_is_released)
     driver_expect_none(&t);
     ck_assert_uint_eq(t.proto.abandoned, 0);
 }
-END_TEST
 
 /* The daemon never answers the EXTEND of an abandoned request. The client waits until the timeout
  * and then ends the connection. */
-START_TEST(abandoned_request_without_an_answer_ends_the_connection)
+TEST_LOOP(abandoned_request_without_an_answer_ends_the_connection, 0, 4)
 {
     uint64_t a = driver_acquire(
         &t, "a", (struct redlock_lock_options){.wait_ms = 60000, .hold = _i / 2 != 0});
@@ -341,9 +330,8 @@ START_TEST(abandoned_request_without_an_answer_ends_the_connection)
     ck_assert(proto_is_spent(&t.proto));
     driver_expect_none(&t);
 }
-END_TEST
 
-START_TEST(cancel_releases_a_confirmed_grant_that_was_not_taken)
+TEST(cancel_releases_a_confirmed_grant_that_was_not_taken)
 {
     uint64_t a;
     uint64_t extend_id = granted_late(&a);
@@ -353,9 +341,8 @@ START_TEST(cancel_releases_a_confirmed_grant_that_was_not_taken)
     ck_assert_uint_eq(t.proto.holds.count, 0);
     driver_expect_none(&t);
 }
-END_TEST
 
-START_TEST(unconfirmed_grant_ends_with_its_connection)
+TEST(unconfirmed_grant_ends_with_its_connection)
 {
     uint64_t a;
     granted_late(&a);
@@ -364,9 +351,8 @@ START_TEST(unconfirmed_grant_ends_with_its_connection)
     ck_assert_str_eq(event.lock.token, "");
     driver_expect_none(&t);
 }
-END_TEST
 
-START_TEST(extension_with_no_validity_left_releases_nothing)
+TEST(extension_with_no_validity_left_releases_nothing)
 {
     struct client_request request;
     struct redlock_lock lock = {.resource = "a", .token = TOKEN, .deadline_ns = 90000 * MS};
@@ -378,11 +364,10 @@ START_TEST(extension_with_no_validity_left_releases_nothing)
     driver_expect_answer(&t, a, REDLOCK_LATE);
     ck_assert_str_eq(driver_sent(&t), "");
 }
-END_TEST
 
 /* --- holds --- */
 
-START_TEST(loss_is_reported_once_and_before_later_replies)
+TEST(loss_is_reported_once_and_before_later_replies)
 {
     driver_acquire_granted(&t, "a", TOKEN, true);
     uint64_t b = driver_ping(&t);
@@ -397,9 +382,8 @@ START_TEST(loss_is_reported_once_and_before_later_replies)
     ck_assert(driver_receive(&t, "! LOST a " TOKEN " noquorum\n"));
     driver_expect_none(&t);
 }
-END_TEST
 
-START_TEST(released_hold_has_no_events)
+TEST(released_hold_has_no_events)
 {
     struct client_request request;
     ck_assert(client_request_release(&request, "a", TOKEN, &t.error));
@@ -412,9 +396,8 @@ START_TEST(released_hold_has_no_events)
     ck_assert_str_eq(event.lock.token, OTHER);
     driver_expect_none(&t);
 }
-END_TEST
 
-START_TEST(loss_replaces_a_warning)
+TEST(loss_replaces_a_warning)
 {
     driver_acquire_granted(&t, "a", TOKEN, true);
     ck_assert(driver_receive(&t, "! WARN a " TOKEN " n1:timeout\n! WARN a " TOKEN " n2:timeout\n"));
@@ -427,9 +410,8 @@ START_TEST(loss_replaces_a_warning)
     driver_expect(&t, REDLOCK_EVENT_LOST);
     driver_expect_none(&t);
 }
-END_TEST
 
-START_TEST(events_of_other_locks_are_ignored)
+TEST(events_of_other_locks_are_ignored)
 {
     driver_acquire_granted(&t, "a", TOKEN, true);
     driver_acquire_granted(&t, "b", "2123456789abcdef0123456789abcdef01234567", false);
@@ -438,9 +420,8 @@ START_TEST(events_of_other_locks_are_ignored)
     driver_expect_none(&t);
     ck_assert_uint_eq(t.proto.holds.count, 1);
 }
-END_TEST
 
-START_TEST(lock_being_released_has_no_events)
+TEST(lock_being_released_has_no_events)
 {
     struct client_request request;
     driver_acquire_granted(&t, "a", TOKEN, true);
@@ -450,17 +431,15 @@ START_TEST(lock_being_released_has_no_events)
     ck_assert(driver_receive(&t, "! LOST a " TOKEN " gone\n"));
     driver_expect_none(&t);
 }
-END_TEST
 
-START_TEST(long_reason_is_truncated)
+TEST(long_reason_is_truncated)
 {
     driver_acquire_granted(&t, "a", TOKEN, true);
     ck_assert(driver_receive(&t, "! WARN a " TOKEN " %0100d\n", 1));
     ck_assert_uint_eq(strlen(driver_next(&t).reason), 63);
 }
-END_TEST
 
-START_TEST(flood_of_warnings_takes_no_memory)
+TEST(flood_of_warnings_takes_no_memory)
 {
     driver_acquire_granted(&t, "a", TOKEN, true);
     driver_acquire_granted(&t, "b", OTHER, true);
@@ -470,38 +449,4 @@ START_TEST(flood_of_warnings_takes_no_memory)
     driver_expect(&t, REDLOCK_EVENT_WARN);
     driver_expect(&t, REDLOCK_EVENT_WARN);
     driver_expect_none(&t);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("client_grants");
-    TCase *cases = tcase_create("client_grants");
-    tcase_add_checked_fixture(cases, begin, end);
-    tcase_add_test(cases, request_ends_after_its_wait_and_the_timeout);
-    tcase_add_test(cases, connection_silent_for_longer_than_its_holds_live_is_dead);
-    tcase_add_test(cases, request_not_sent_before_its_timeout_is_never_sent);
-    tcase_add_loop_test(cases, grant_after_the_timeout_is_released, 0, 4);
-    tcase_add_test(cases, other_late_replies_are_ignored);
-    tcase_add_test(cases, release_by_the_client_itself_times_out);
-    tcase_add_test(cases, cancelled_request_has_no_answer);
-    tcase_add_test(cases, cancel_releases_a_grant_that_the_caller_did_not_take);
-    tcase_add_test(cases, cancel_keeps_a_lock_that_the_caller_has_taken);
-    tcase_add_test(cases, grant_with_no_validity_left_is_confirmed);
-    tcase_add_loop_test(cases, unconfirmed_grant_is_late_and_released, 0, 6);
-    tcase_add_test(cases, hold_lost_before_its_confirmation_is_late);
-    tcase_add_loop_test(cases, request_abandoned_before_its_confirmation_is_released, 0, 4);
-    tcase_add_loop_test(cases, abandoned_request_without_an_answer_ends_the_connection, 0, 4);
-    tcase_add_test(cases, cancel_releases_a_confirmed_grant_that_was_not_taken);
-    tcase_add_test(cases, unconfirmed_grant_ends_with_its_connection);
-    tcase_add_test(cases, extension_with_no_validity_left_releases_nothing);
-    tcase_add_test(cases, loss_is_reported_once_and_before_later_replies);
-    tcase_add_test(cases, released_hold_has_no_events);
-    tcase_add_test(cases, loss_replaces_a_warning);
-    tcase_add_test(cases, events_of_other_locks_are_ignored);
-    tcase_add_test(cases, lock_being_released_has_no_events);
-    tcase_add_test(cases, long_reason_is_truncated);
-    tcase_add_test(cases, flood_of_warnings_takes_no_memory);
-    suite_add_tcase(suite, cases);
-    return suite;
 }

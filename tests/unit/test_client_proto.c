@@ -20,9 +20,11 @@ static void end(void)
     driver_end(&t);
 }
 
+const struct runner_settings runner_settings = {.setup = begin, .teardown = end};
+
 /* --- requests and answers --- */
 
-START_TEST(requests_are_sent_in_order_and_answered_in_any_order)
+TEST(requests_are_sent_in_order_and_answered_in_any_order)
 {
     uint64_t a = driver_acquire(&t, "a", (struct redlock_lock_options){.wait_ms = 60000});
     uint64_t b = driver_ping(&t);
@@ -39,9 +41,8 @@ START_TEST(requests_are_sent_in_order_and_answered_in_any_order)
     ck_assert_int_eq(event.lock.deadline_ns, 10100 * MS);
     driver_expect_none(&t);
 }
-END_TEST
 
-START_TEST(deadline_counts_from_the_write_of_the_request)
+TEST(deadline_counts_from_the_write_of_the_request)
 {
     char buf[CLIENT_REQUEST_LINE];
     uint64_t a = driver_acquire(&t, "a", (struct redlock_lock_options){0});
@@ -57,9 +58,8 @@ START_TEST(deadline_counts_from_the_write_of_the_request)
     ck_assert(driver_receive(&t, "#%" PRIu64 " OK " OTHER " 10000 0 -\n", a));
     ck_assert_int_eq(driver_expect_answer(&t, a, REDLOCK_OK).lock.deadline_ns, 11010 * MS);
 }
-END_TEST
 
-START_TEST(each_connection_begins_with_name)
+TEST(each_connection_begins_with_name)
 {
     proto_set_label(&t.proto, "me", true);
     uint64_t a = driver_ping(&t);
@@ -76,7 +76,6 @@ START_TEST(each_connection_begins_with_name)
     ck_assert(driver_receive(&t, "#name OK\n"));
     ck_assert(!driver_receive(&t, "#name OK\n"));
 }
-END_TEST
 
 static void note_line(void *context, const char *line)
 {
@@ -85,7 +84,7 @@ static void note_line(void *context, const char *line)
     strcat(lines, "|");
 }
 
-START_TEST(lines_of_a_listing_are_passed_on)
+TEST(lines_of_a_listing_are_passed_on)
 {
     struct client_request request;
     struct redlock_event event;
@@ -107,9 +106,8 @@ START_TEST(lines_of_a_listing_are_passed_on)
     ck_assert(!proto_take_answer(&t.proto, a, &event));
     driver_expect_answer(&t, b, REDLOCK_OK);
 }
-END_TEST
 
-START_TEST(place_is_reported_at_the_end_of_the_listing)
+TEST(place_is_reported_at_the_end_of_the_listing)
 {
     struct client_request request;
     ck_assert(client_request_about(&request, CLIENT_REQUEST_PLACE, "a", &t.error));
@@ -124,9 +122,8 @@ START_TEST(place_is_reported_at_the_end_of_the_listing)
     ck_assert(driver_receive(&t, "#%" PRIu64 " END\n", b));
     ck_assert_uint_eq(driver_expect_answer(&t, b, REDLOCK_OK).place, 0);
 }
-END_TEST
 
-START_TEST(request_counts_against_the_limit_until_its_answer_is_taken)
+TEST(request_counts_against_the_limit_until_its_answer_is_taken)
 {
     uint64_t first = driver_ping(&t);
     uint64_t id;
@@ -144,7 +141,6 @@ START_TEST(request_counts_against_the_limit_until_its_answer_is_taken)
     ck_assert_int_eq(proto_ask(&t.proto, &one_more, t.now_ns, NULL, NULL, &id), REDLOCK_OK);
     ck_assert_uint_ne(id, first);
 }
-END_TEST
 
 /* --- lines that are no answer --- */
 
@@ -177,7 +173,7 @@ static const struct {
     {"DENIED you\n", REDLOCK_DENIED},
 };
 
-START_TEST(line_that_answers_no_request_ends_the_connection)
+TEST_ROWS(line_that_answers_no_request_ends_the_connection, foreign)
 {
     uint64_t a = driver_acquire(&t, "a", (struct redlock_lock_options){0});
     uint64_t b = driver_ping(&t);
@@ -192,13 +188,12 @@ START_TEST(line_that_answers_no_request_ends_the_connection)
     ck_assert_uint_eq(t.proto.living, 0);
     ck_assert_uint_eq(t.proto.abandoned, 0);
 }
-END_TEST
 
 /* The events of a and b both have the status LIMIT, and the `ended` flag tells them apart. The
  * daemon has answered a. It has not answered b: a closing error, which is a line without a request
  * number, ended the connection first. The flags stay as they are if the caller takes the events
  * after the next connection has begun. */
-START_TEST(closing_error_does_not_answer_the_request)
+TEST(closing_error_does_not_answer_the_request)
 {
     uint64_t a = driver_ping(&t);
     uint64_t b = driver_ping(&t);
@@ -213,9 +208,8 @@ START_TEST(closing_error_does_not_answer_the_request)
     ck_assert(driver_receive(&t, "#%" PRIu64 " PONG\n", c));
     ck_assert(!driver_expect_answer(&t, c, REDLOCK_OK).ended);
 }
-END_TEST
 
-START_TEST(error_names_the_address_and_the_reason)
+TEST(error_names_the_address_and_the_reason)
 {
     uint64_t a = driver_ping(&t);
     driver_sent(&t);
@@ -235,9 +229,8 @@ START_TEST(error_names_the_address_and_the_reason)
     driver_expect_answer(&t, a, REDLOCK_TIMEOUT);
     ck_assert_str_eq(t.proto.error, "tcp://there:1 did not answer in time");
 }
-END_TEST
 
-START_TEST(second_answer_ends_the_connection)
+TEST(second_answer_ends_the_connection)
 {
     uint64_t a = driver_ping(&t);
     driver_sent(&t);
@@ -246,17 +239,15 @@ START_TEST(second_answer_ends_the_connection)
     driver_expect_answer(&t, a, REDLOCK_OK);
     driver_expect(&t, REDLOCK_EVENT_CLOSED);
 }
-END_TEST
 
-START_TEST(answer_to_an_unsent_request_is_garbled)
+TEST(answer_to_an_unsent_request_is_garbled)
 {
     uint64_t a = driver_ping(&t);
     ck_assert(!driver_receive(&t, "#%" PRIu64 " PONG\n", a));
     driver_expect_answer(&t, a, REDLOCK_GARBLED);
 }
-END_TEST
 
-START_TEST(line_length_is_limited)
+TEST(line_length_is_limited)
 {
     char line[LIMIT_REPLY + 1] = "! ";
     memset(line + 2, 'x', LIMIT_REPLY - 3);
@@ -269,7 +260,6 @@ START_TEST(line_length_is_limited)
         ck_assert(proto_receive(&t.proto, "!", 1, t.now_ns, t.now_ns));
     ck_assert(!proto_receive(&t.proto, "!", 1, t.now_ns, t.now_ns));
 }
-END_TEST
 
 /* One stream with every kind of line, split into two or three pieces at every byte. */
 static const char stream[] =
@@ -306,7 +296,7 @@ static void check_stream(size_t first, size_t second)
     end();
 }
 
-START_TEST(stream_has_the_same_meaning_however_it_is_split)
+TEST(stream_has_the_same_meaning_however_it_is_split)
 {
     end();
     for (size_t first = 0; first < sizeof(stream); first++)
@@ -314,11 +304,10 @@ START_TEST(stream_has_the_same_meaning_however_it_is_split)
             check_stream(first, second);
     begin();
 }
-END_TEST
 
 /* --- the end of a connection --- */
 
-START_TEST(end_of_a_connection_answers_all_requests)
+TEST(end_of_a_connection_answers_all_requests)
 {
     driver_acquire_granted(&t, "a", TOKEN, true);
     driver_acquire_granted(&t, "b", OTHER, true);
@@ -336,9 +325,8 @@ START_TEST(end_of_a_connection_answers_all_requests)
     ck_assert_uint_eq(t.proto.holds.count, 0);
     ck_assert_str_eq(driver_sent(&t), "");
 }
-END_TEST
 
-START_TEST(partial_line_is_dropped_with_its_connection)
+TEST(partial_line_is_dropped_with_its_connection)
 {
     uint64_t a = driver_ping(&t);
     driver_sent(&t);
@@ -352,9 +340,8 @@ START_TEST(partial_line_is_dropped_with_its_connection)
     ck_assert(driver_receive(&t, "#%" PRIu64 " PONG\n", a));
     driver_expect_answer(&t, a, REDLOCK_OK);
 }
-END_TEST
 
-START_TEST(end_of_an_unused_connection_is_not_reported)
+TEST(end_of_an_unused_connection_is_not_reported)
 {
     proto_end(&t.proto, REDLOCK_BROKEN, "it ended", true);
     proto_begin(&t.proto);
@@ -367,9 +354,8 @@ START_TEST(end_of_an_unused_connection_is_not_reported)
     driver_expect(&t, REDLOCK_EVENT_CLOSED);
     driver_expect_none(&t);
 }
-END_TEST
 
-START_TEST(events_that_were_not_taken_are_freed)
+TEST(events_that_were_not_taken_are_freed)
 {
     driver_acquire_granted(&t, "a", TOKEN, true);
     driver_acquire_granted(&t, "b", OTHER, true);
@@ -378,11 +364,10 @@ START_TEST(events_that_were_not_taken_are_freed)
     driver_ping(&t);
     ck_assert(driver_receive(&t, "! LOST a " TOKEN " noquorum\n! WARN b " OTHER " n1:timeout\n"));
 }
-END_TEST
 
 /* --- AUTH --- */
 
-START_TEST(secret_is_sent_first_on_each_connection)
+TEST(secret_is_sent_first_on_each_connection)
 {
     proto_set_secret(&t.proto, "s3cret");
     proto_set_label(&t.proto, "me", true);
@@ -401,9 +386,8 @@ START_TEST(secret_is_sent_first_on_each_connection)
     proto_begin(&t.proto);
     driver_expect_sent(&t, "#name NAME me\n");
 }
-END_TEST
 
-START_TEST(no_request_overtakes_the_secret)
+TEST(no_request_overtakes_the_secret)
 {
     char buf[CLIENT_REQUEST_LINE];
     proto_set_secret(&t.proto, "s3cret");
@@ -413,7 +397,6 @@ START_TEST(no_request_overtakes_the_secret)
     size_t len = proto_write(&t.proto, t.now_ns, buf, sizeof(buf));
     ck_assert_uint_eq(len, strlen("#auth AUTH s3cret\n"));
 }
-END_TEST
 
 /* What the daemon may send in place of "#auth OK", and the status with which all requests then end.
  */
@@ -430,7 +413,7 @@ static const struct {
     {"#auth\n", REDLOCK_GARBLED},
 };
 
-START_TEST(refused_secret_ends_all_requests)
+TEST_ROWS(refused_secret_ends_all_requests, refusals)
 {
     proto_set_secret(&t.proto, "s3cret");
     proto_begin(&t.proto);
@@ -443,46 +426,12 @@ START_TEST(refused_secret_ends_all_requests)
     driver_expect(&t, REDLOCK_EVENT_CLOSED);
     ck_assert_ptr_null(strstr(t.proto.error, "s3cret"));
 }
-END_TEST
 
 /* This client has no secret, so it has sent no AUTH. */
-START_TEST(answer_to_an_unsent_auth_ends_the_connection)
+TEST(answer_to_an_unsent_auth_ends_the_connection)
 {
     driver_ping(&t);
     driver_sent(&t);
     ck_assert(!driver_receive(&t, "#auth DENIED wrong secret\n"));
     ck_assert_int_eq(driver_next(&t).status, REDLOCK_GARBLED);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("client_proto");
-    TCase *cases = tcase_create("client_proto");
-    tcase_add_checked_fixture(cases, begin, end);
-    tcase_add_test(cases, requests_are_sent_in_order_and_answered_in_any_order);
-    tcase_add_test(cases, deadline_counts_from_the_write_of_the_request);
-    tcase_add_test(cases, each_connection_begins_with_name);
-    tcase_add_test(cases, lines_of_a_listing_are_passed_on);
-    tcase_add_test(cases, place_is_reported_at_the_end_of_the_listing);
-    tcase_add_test(cases, request_counts_against_the_limit_until_its_answer_is_taken);
-    tcase_add_loop_test(cases, line_that_answers_no_request_ends_the_connection, 0,
-                        sizeof(foreign) / sizeof(foreign[0]));
-    tcase_add_test(cases, closing_error_does_not_answer_the_request);
-    tcase_add_test(cases, error_names_the_address_and_the_reason);
-    tcase_add_test(cases, second_answer_ends_the_connection);
-    tcase_add_test(cases, answer_to_an_unsent_request_is_garbled);
-    tcase_add_test(cases, line_length_is_limited);
-    tcase_add_test(cases, stream_has_the_same_meaning_however_it_is_split);
-    tcase_add_test(cases, end_of_a_connection_answers_all_requests);
-    tcase_add_test(cases, partial_line_is_dropped_with_its_connection);
-    tcase_add_test(cases, end_of_an_unused_connection_is_not_reported);
-    tcase_add_test(cases, events_that_were_not_taken_are_freed);
-    tcase_add_test(cases, secret_is_sent_first_on_each_connection);
-    tcase_add_test(cases, no_request_overtakes_the_secret);
-    tcase_add_loop_test(cases, refused_secret_ends_all_requests, 0,
-                        sizeof(refusals) / sizeof(refusals[0]));
-    tcase_add_test(cases, answer_to_an_unsent_auth_ends_the_connection);
-    suite_add_tcase(suite, cases);
-    return suite;
 }

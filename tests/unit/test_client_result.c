@@ -43,6 +43,8 @@ static void set_moments(void)
     moments = (struct moments){1000 * MS, 1500 * MS, 1500 * MS};
 }
 
+const struct runner_settings runner_settings = {.setup = set_moments};
+
 static enum client_result result_of(const struct client_request *request, const char *line)
 {
     struct client_reply answer;
@@ -56,7 +58,7 @@ static enum client_result result_of(const struct client_request *request, const 
 
 /* --- lines --- */
 
-START_TEST(line_is_split_at_its_tag_and_first_word)
+TEST(line_is_split_at_its_tag_and_first_word)
 {
     struct client_reply answer;
     ck_assert(client_reply_read("#12 HELD 5 x", 12, &answer));
@@ -75,9 +77,8 @@ START_TEST(line_is_split_at_its_tag_and_first_word)
     ck_assert(client_reply_read("ok", 2, &answer));
     ck_assert_int_eq(answer.first, REPLY_OTHER);
 }
-END_TEST
 
-START_TEST(malformed_line_is_no_reply)
+TEST(malformed_line_is_no_reply)
 {
     static const char *const lines[] = {
         "",       " OK",  "#",     "# OK",   "#1",      "#1 ",
@@ -92,9 +93,8 @@ START_TEST(malformed_line_is_no_reply)
     ck_assert(client_reply_read(longest, LIMIT_REPLY - 1, &answer));
     ck_assert(!client_reply_read(longest, LIMIT_REPLY, &answer));
 }
-END_TEST
 
-START_TEST(numbers_are_plain_digits_in_range)
+TEST(numbers_are_plain_digits_in_range)
 {
     static const char *const bad[] = {"",
                                       "-",
@@ -120,7 +120,6 @@ START_TEST(numbers_are_plain_digits_in_range)
     ck_assert(client_reply_number((struct word){"999999999999999999", 18}, INT64_MAX, &number));
     ck_assert(!client_reply_number((struct word){"9223372036854775808", 19}, INT64_MAX, &number));
 }
-END_TEST
 
 /* --- deadlines --- */
 
@@ -145,7 +144,7 @@ static const struct {
     {1, 500, 1501},
 };
 
-START_TEST(deadline_counts_from_before_the_request_was_sent)
+TEST_ROWS(deadline_counts_from_before_the_request_was_sent, grants)
 {
     const struct client_request *requests[] = {&acquire, &extend};
     for (unsigned i = 0; i < 2; i++) {
@@ -160,9 +159,8 @@ START_TEST(deadline_counts_from_before_the_request_was_sent)
         ck_assert_int_eq(event.lock.ttl_ms, 10000);
     }
 }
-END_TEST
 
-START_TEST(fraction_of_a_millisecond_makes_no_deadline_later)
+TEST(fraction_of_a_millisecond_makes_no_deadline_later)
 {
     moments = (struct moments){1000 * MS, 1500 * MS + 999999, 1500 * MS + 999999};
     ck_assert_int_eq(result_of(&acquire, "OK " TOKEN " 9000 500 -"), RESULT_FINAL);
@@ -171,9 +169,8 @@ START_TEST(fraction_of_a_millisecond_makes_no_deadline_later)
     ck_assert_int_eq(event.lock.deadline_ns, 10500 * MS + 999999);
     ck_assert_int_le(event.lock.deadline_ns, moments.sent_ns + (9000 + 501) * MS);
 }
-END_TEST
 
-START_TEST(grant_that_has_expired_on_arrival_is_late)
+TEST(grant_that_has_expired_on_arrival_is_late)
 {
     static const char *const lines[] = {"OK " TOKEN " 500 0 -", "OK " TOKEN " 0 500 -",
                                         "OK " TOKEN " 0 999 -", "OK " TOKEN " 1 2 -"};
@@ -189,9 +186,8 @@ START_TEST(grant_that_has_expired_on_arrival_is_late)
     ck_assert_int_eq(result_of(&acquire, "OK " TOKEN " 10000 0 -"), RESULT_FINAL);
     ck_assert_int_eq(event.status, REDLOCK_OK);
 }
-END_TEST
 
-START_TEST(extension_never_moves_the_deadline_back)
+TEST(extension_never_moves_the_deadline_back)
 {
     struct client_request longer = extend;
     longer.earlier.deadline_ns = 60000 * MS;
@@ -203,9 +199,8 @@ START_TEST(extension_never_moves_the_deadline_back)
     ck_assert_int_eq(result_of(&longer, "OK " TOKEN " 500 0"), RESULT_FINAL);
     ck_assert_int_eq(event.status, REDLOCK_LATE);
 }
-END_TEST
 
-START_TEST(incomplete_grant_is_garbled)
+TEST(incomplete_grant_is_garbled)
 {
     static const struct {
         const struct client_request *request;
@@ -248,9 +243,8 @@ START_TEST(incomplete_grant_is_garbled)
         ck_assert_int_eq(event.lock.deadline_ns, 0);
     }
 }
-END_TEST
 
-START_TEST(unknown_fields_are_ignored)
+TEST(unknown_fields_are_ignored)
 {
     ck_assert_int_eq(result_of(&acquire, "OK " TOKEN " 9000 0 - new=1 x"), RESULT_FINAL);
     ck_assert_int_eq(event.status, REDLOCK_OK);
@@ -263,9 +257,8 @@ START_TEST(unknown_fields_are_ignored)
     ck_assert_int_eq(result_of(&query, "FREE new=1"), RESULT_FINAL);
     ck_assert_int_eq(result_of(&ping, "PONG new=1"), RESULT_FINAL);
 }
-END_TEST
 
-START_TEST(fence_is_required_with_fence_and_optional_without)
+TEST(fence_is_required_with_fence_and_optional_without)
 {
     ck_assert_int_eq(result_of(&fenced, "OK " TOKEN " 9000 0 9007199254740991"), RESULT_FINAL);
     ck_assert_int_eq(event.lock.fence, INT64_C(9007199254740991));
@@ -274,7 +267,6 @@ START_TEST(fence_is_required_with_fence_and_optional_without)
     ck_assert_int_eq(result_of(&acquire, "OK " TOKEN " 9000 0 -"), RESULT_FINAL);
     ck_assert_int_eq(event.lock.fence, 0);
 }
-END_TEST
 
 /* --- slots --- */
 
@@ -283,7 +275,7 @@ static const struct client_request slot = {
 static const struct client_request slots = {
     .kind = CLIENT_REQUEST_QUERY, .resource = "a", .slots = 12};
 
-START_TEST(grant_of_a_slot_names_it)
+TEST(grant_of_a_slot_names_it)
 {
     static const char *const bad[] = {"",      " a",   " a#",    " a#0",     " a#13",
                                       " a#01", " b#1", " a#1#1", " a#1\xff", " aa#1"};
@@ -301,9 +293,8 @@ START_TEST(grant_of_a_slot_names_it)
     ck_assert_int_eq(result_of(&slot, "HELD 500"), RESULT_FINAL);
     ck_assert_str_eq(explanation, "no slot was free; the first expires in 500 ms at the earliest");
 }
-END_TEST
 
-START_TEST(status_of_slots_counts_them)
+TEST(status_of_slots_counts_them)
 {
     static const char *const bad[] = {"FREE",     "FREE 1", "FREE 1/11",  "FREE 13/12",  "FREE 1/",
                                       "FREE /12", "HELD 5", "HELD 12/12", "HELD 5 -1/12"};
@@ -317,7 +308,6 @@ START_TEST(status_of_slots_counts_them)
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
         ck_assert_msg(result_of(&slots, bad[i]) == RESULT_GARBLED, "%s", bad[i]);
 }
-END_TEST
 
 /* --- replies by request --- */
 
@@ -350,7 +340,7 @@ static const struct {
     /* clang-format on */
 };
 
-START_TEST(each_request_accepts_only_its_replies)
+TEST_ROWS(each_request_accepts_only_its_replies, meanings)
 {
     for (unsigned i = 0; i < WORDS; i++) {
         int expected = meanings[_i].expected[i];
@@ -363,9 +353,8 @@ START_TEST(each_request_accepts_only_its_replies)
         ck_assert_int_eq(event.lock.token[0], '\0');
     }
 }
-END_TEST
 
-START_TEST(hint_is_a_time_or_unknown)
+TEST(hint_is_a_time_or_unknown)
 {
     ck_assert_int_eq(result_of(&acquire, "HELD -1"), RESULT_FINAL);
     ck_assert_int_eq(event.hint_ms, -1);
@@ -381,9 +370,8 @@ START_TEST(hint_is_a_time_or_unknown)
     ck_assert_int_eq(result_of(&acquire, "HELD -2"), RESULT_GARBLED);
     ck_assert_int_eq(result_of(&acquire, "HELD soon"), RESULT_GARBLED);
 }
-END_TEST
 
-START_TEST(late_reply_says_how_long_it_took)
+TEST(late_reply_says_how_long_it_took)
 {
     ck_assert_int_eq(result_of(&acquire, "LATE 545"), RESULT_FINAL);
     ck_assert_str_eq(explanation, "the masters granted the lock too late, after 545 ms");
@@ -392,9 +380,8 @@ START_TEST(late_reply_says_how_long_it_took)
     ck_assert_int_eq(result_of(&acquire, "LATE"), RESULT_GARBLED);
     ck_assert_int_eq(result_of(&acquire, "LATE soon"), RESULT_GARBLED);
 }
-END_TEST
 
-START_TEST(details_are_printable)
+TEST(details_are_printable)
 {
     ck_assert_int_eq(result_of(&acquire, "NOQUORUM 1/3 need=2 b:timeout"), RESULT_FINAL);
     ck_assert_str_eq(explanation, "too few masters could vote: 1/3 need=2 b:timeout");
@@ -403,9 +390,8 @@ START_TEST(details_are_printable)
     ck_assert_int_eq(result_of(&ping, "PONG"), RESULT_FINAL);
     ck_assert_str_eq(explanation, "");
 }
-END_TEST
 
-START_TEST(limits_of_a_holder_are_explained)
+TEST(limits_of_a_holder_are_explained)
 {
     ck_assert_int_eq(result_of(&extend, "LIMIT hold"), RESULT_FINAL);
     ck_assert_str_eq(explanation,
@@ -413,7 +399,6 @@ START_TEST(limits_of_a_holder_are_explained)
     ck_assert_int_eq(result_of(&extend, "LIMIT extensions"), RESULT_FINAL);
     ck_assert_ptr_nonnull(strstr(explanation, "(max_extensions)"));
 }
-END_TEST
 
 static const struct {
     const char *line;
@@ -436,7 +421,7 @@ static const struct {
     {"resource=a place=4294967296", NO},
 };
 
-START_TEST(place_of_a_waiter_is_found_in_the_listing)
+TEST_ROWS(place_of_a_waiter_is_found_in_the_listing, places)
 {
     enum client_result result = result_of(&place, places[_i].line);
     if (places[_i].place == NO) {
@@ -446,9 +431,8 @@ START_TEST(place_of_a_waiter_is_found_in_the_listing)
         ck_assert_int_eq(event.place, places[_i].place);
     }
 }
-END_TEST
 
-START_TEST(pushes_name_a_token)
+TEST(pushes_name_a_token)
 {
     static const struct {
         const char *line;
@@ -475,7 +459,6 @@ START_TEST(pushes_name_a_token)
                       rows[i].line);
     }
 }
-END_TEST
 
 /* --- request lines --- */
 
@@ -487,7 +470,7 @@ static void check_line(const struct client_request *request, const char *expecte
     ck_assert_str_eq(buf, expected);
 }
 
-START_TEST(requests_are_formatted_as_lines)
+TEST(requests_are_formatted_as_lines)
 {
     struct client_request request;
     struct error error;
@@ -523,9 +506,8 @@ START_TEST(requests_are_formatted_as_lines)
     buf[client_request_format_name("me", buf)] = '\0';
     ck_assert_str_eq(buf, "#name NAME me\n");
 }
-END_TEST
 
-START_TEST(longest_request_fits_its_buffer)
+TEST(longest_request_fits_its_buffer)
 {
     struct client_request request = {.kind = CLIENT_REQUEST_ACQUIRE,
                                      .ttl_ms = CLIENT_REQUEST_TTL_MAX_MS,
@@ -543,9 +525,8 @@ START_TEST(longest_request_fits_its_buffer)
     len = client_request_format(&request, INT64_MAX, buf);
     ck_assert_int_eq(buf[len - 1], '\n');
 }
-END_TEST
 
-START_TEST(invalid_request_is_refused_before_it_is_sent)
+TEST(invalid_request_is_refused_before_it_is_sent)
 {
     char name[LIMIT_RESOURCE + 2];
     struct client_request request;
@@ -593,39 +574,4 @@ START_TEST(invalid_request_is_refused_before_it_is_sent)
     ck_assert(!client_request_label_is_fine(NULL));
     ck_assert(!client_request_label_is_fine("a b"));
     ck_assert(!client_request_label_is_fine("123456789012345678901234567890123"));
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("client_result");
-    TCase *cases = tcase_create("client_result");
-    tcase_add_checked_fixture(cases, set_moments, NULL);
-    tcase_add_test(cases, line_is_split_at_its_tag_and_first_word);
-    tcase_add_test(cases, malformed_line_is_no_reply);
-    tcase_add_test(cases, numbers_are_plain_digits_in_range);
-    tcase_add_loop_test(cases, deadline_counts_from_before_the_request_was_sent, 0,
-                        sizeof(grants) / sizeof(grants[0]));
-    tcase_add_test(cases, fraction_of_a_millisecond_makes_no_deadline_later);
-    tcase_add_test(cases, grant_that_has_expired_on_arrival_is_late);
-    tcase_add_test(cases, extension_never_moves_the_deadline_back);
-    tcase_add_test(cases, incomplete_grant_is_garbled);
-    tcase_add_test(cases, unknown_fields_are_ignored);
-    tcase_add_test(cases, fence_is_required_with_fence_and_optional_without);
-    tcase_add_test(cases, grant_of_a_slot_names_it);
-    tcase_add_test(cases, status_of_slots_counts_them);
-    tcase_add_loop_test(cases, each_request_accepts_only_its_replies, 0,
-                        sizeof(meanings) / sizeof(meanings[0]));
-    tcase_add_test(cases, hint_is_a_time_or_unknown);
-    tcase_add_test(cases, late_reply_says_how_long_it_took);
-    tcase_add_test(cases, details_are_printable);
-    tcase_add_test(cases, limits_of_a_holder_are_explained);
-    tcase_add_loop_test(cases, place_of_a_waiter_is_found_in_the_listing, 0,
-                        sizeof(places) / sizeof(places[0]));
-    tcase_add_test(cases, pushes_name_a_token);
-    tcase_add_test(cases, requests_are_formatted_as_lines);
-    tcase_add_test(cases, longest_request_fits_its_buffer);
-    tcase_add_test(cases, invalid_request_is_refused_before_it_is_sent);
-    suite_add_tcase(suite, cases);
-    return suite;
 }

@@ -19,9 +19,7 @@ static void reset_monitor(void)
     monitor = (struct clock_monitor){0};
 }
 
-static void no_teardown(void)
-{
-}
+const struct runner_settings runner_settings = {.setup = reset_monitor};
 
 /* Take a sample that was sent and received at these times. clock_us is the master's clock relative
  * to the epoch. */
@@ -32,22 +30,20 @@ static enum monitor_result take_sample(int64_t sent_ms, int64_t received_ms, int
     return clock_monitor_take(&monitor, &drift, &sample);
 }
 
-START_TEST(steady_clock_is_reported_as_steady)
+TEST(steady_clock_is_reported_as_steady)
 {
     for (int64_t s = 0; s < 1000; s++)
         ck_assert_int_eq(take_sample(1000 * s, 1000 * s + 1, 1000 * 1000 * s + 500),
                          MONITOR_STEADY);
 }
-END_TEST
 
-START_TEST(slow_answer_sets_no_baseline)
+TEST(slow_answer_sets_no_baseline)
 {
     ck_assert_int_eq(take_sample(0, 6, 3000), MONITOR_UNCLEAR);
     ck_assert(!monitor.begun);
     ck_assert_int_eq(take_sample(10, 15, 12000), MONITOR_STEADY);
     ck_assert(monitor.begun);
 }
-END_TEST
 
 /* The size of a step, and the result for a sample with a quick answer right after it. */
 static const struct {
@@ -65,16 +61,15 @@ static const struct {
     {-60000000, MONITOR_STEPPED_BACK},
 };
 
-START_TEST(step_is_found_or_stays_within_the_margin)
+TEST_ROWS(step_is_found_or_stays_within_the_margin, steps)
 {
     take_sample(0, 0, 0);
     ck_assert_int_eq(take_sample(1000, 1000, 1000000 + steps[_i].step_us), steps[_i].result);
 }
-END_TEST
 
 /* The clock steps by 2 ms before each sample. Each step alone is within the margin. The monitor
  * must notice what they add up to at the third, fourth or fifth step. */
-START_TEST(small_steps_add_up)
+TEST(small_steps_add_up)
 {
     enum monitor_result result = take_sample(0, 0, 0);
     int64_t steps_taken = 0;
@@ -85,45 +80,40 @@ START_TEST(small_steps_add_up)
     }
     ck_assert_int_ge(steps_taken, 3);
 }
-END_TEST
 
-START_TEST(drift_of_a_disciplined_clock_is_no_step)
+TEST(drift_of_a_disciplined_clock_is_no_step)
 {
     /* A clock 500 ppm fast, sampled every second for an hour. */
     for (int64_t s = 0; s < 3600; s++)
         ck_assert_int_eq(take_sample(1000 * s, 1000 * s, 1000500 * s), MONITOR_STEADY);
 }
-END_TEST
 
-START_TEST(drift_over_the_limit_is_found)
+TEST(drift_over_the_limit_is_found)
 {
     enum monitor_result result = MONITOR_STEADY;
     for (int64_t s = 0; s < 60 && result == MONITOR_STEADY; s++)
         result = take_sample(1000 * s, 1000 * s, 1005000 * s);
     ck_assert_int_ne(result, MONITOR_STEADY);
 }
-END_TEST
 
-START_TEST(slow_answer_neither_proves_nor_disproves_a_step)
+TEST(slow_answer_neither_proves_nor_disproves_a_step)
 {
     take_sample(0, 0, 0);
     /* The answer took 30 ms. The master may have read its clock at any time during these 30 ms. */
     ck_assert_int_eq(take_sample(1000, 1030, 1015000), MONITOR_UNCLEAR);
     ck_assert_int_eq(take_sample(1031, 1031, 1031000), MONITOR_STEADY);
 }
-END_TEST
 
-START_TEST(imprecise_baseline_does_not_hide_another_step)
+TEST(imprecise_baseline_does_not_hide_another_step)
 {
     take_sample(0, 1, 0);
     ck_assert_int_eq(take_sample(1000, 1300, 101000000), MONITOR_STEPPED);
     ck_assert_int_eq(take_sample(2000, 2001, 202000000), MONITOR_STEPPED);
     ck_assert_int_eq(take_sample(3000, 3001, 203000000), MONITOR_STEADY);
 }
-END_TEST
 
 /* A slow answer leaves the baseline imprecise, so the quick answer after it sets a new one. */
-START_TEST(quick_answer_replaces_an_imprecise_baseline)
+TEST(quick_answer_replaces_an_imprecise_baseline)
 {
     take_sample(0, 1, 0);
     ck_assert_int_eq(take_sample(1000, 1300, 101000000), MONITOR_STEPPED);
@@ -132,16 +122,14 @@ START_TEST(quick_answer_replaces_an_imprecise_baseline)
     ck_assert(!monitor.loose);
     ck_assert_int_eq(take_sample(3000, 3001, 102910000), MONITOR_STEPPED);
 }
-END_TEST
 
-START_TEST(slow_answer_does_not_hide_a_large_step)
+TEST(slow_answer_does_not_hide_a_large_step)
 {
     take_sample(0, 0, 0);
     ck_assert_int_eq(take_sample(1000, 1030, 1015000 + 100000), MONITOR_STEPPED);
 }
-END_TEST
 
-START_TEST(clock_after_a_step_is_the_new_baseline)
+TEST(clock_after_a_step_is_the_new_baseline)
 {
     take_sample(0, 0, 0);
     ck_assert_int_eq(take_sample(1000, 1000, 61000000), MONITOR_STEPPED);
@@ -150,9 +138,8 @@ START_TEST(clock_after_a_step_is_the_new_baseline)
     ck_assert_int_eq(take_sample(1002, 1002, 1002000), MONITOR_STEPPED_BACK);
     ck_assert_int_eq(take_sample(1003, 1003, 61003000), MONITOR_STEPPED);
 }
-END_TEST
 
-START_TEST(clock_that_drifted_between_samples_is_monitored_anew)
+TEST(clock_that_drifted_between_samples_is_monitored_anew)
 {
     take_sample(0, 0, 0);
     /* A drift of 10 ppm adds up to 36 ms in an hour: more than the margin, too little to prove a
@@ -163,7 +150,6 @@ START_TEST(clock_that_drifted_between_samples_is_monitored_anew)
     ck_assert_int_eq(take_sample(3600010, 3600010, 3600046000), MONITOR_LOST);
     ck_assert_int_eq(take_sample(3600011, 3600011, 3600047000), MONITOR_STEADY);
 }
-END_TEST
 
 /* One daemon on a host leaves the state of its monitor. later_ms after it, the next daemon takes
  * its first sample and resumes from that state. The clock has stepped by step_us in between. */
@@ -177,7 +163,7 @@ static enum monitor_result resume(int64_t later_ms, int64_t step_us)
     return clock_monitor_resume(&monitor, &drift, &earlier);
 }
 
-START_TEST(monitor_resumes_the_one_that_an_earlier_daemon_left)
+TEST(monitor_resumes_the_one_that_an_earlier_daemon_left)
 {
     ck_assert_int_eq(resume(2000, 0), MONITOR_STEADY);
     ck_assert_int_eq(resume(2000, -60000000), MONITOR_STEPPED_BACK);
@@ -188,20 +174,18 @@ START_TEST(monitor_resumes_the_one_that_an_earlier_daemon_left)
     ck_assert_int_eq(resume(2000, 6000), MONITOR_STEADY);
     ck_assert_int_ne(take_sample(2001, 2001, 2001000 + 12000), MONITOR_STEADY);
 }
-END_TEST
 
 /* The clock steps 6 ms forward, 1 ms back and 6 ms forward. A key from before has lost 11 ms, more
  * than the margin of 10 ms. */
-START_TEST(step_back_does_not_restore_the_margin)
+TEST(step_back_does_not_restore_the_margin)
 {
     take_sample(0, 0, 0);
     ck_assert_int_eq(take_sample(10, 10, 10000 + 6000), MONITOR_STEADY);
     ck_assert_int_eq(take_sample(20, 20, 20000 + 5000), MONITOR_STEPPED_BACK);
     ck_assert_int_ne(take_sample(30, 30, 30000 + 11000), MONITOR_STEADY);
 }
-END_TEST
 
-START_TEST(step_back_before_a_resume_does_not_restore_the_margin)
+TEST(step_back_before_a_resume_does_not_restore_the_margin)
 {
     take_sample(0, 0, 0);
     ck_assert_int_eq(take_sample(10, 10, 10000 + 6000), MONITOR_STEADY);
@@ -211,7 +195,6 @@ START_TEST(step_back_before_a_resume_does_not_restore_the_margin)
     ck_assert_int_eq(clock_monitor_resume(&monitor, &drift, &earlier), MONITOR_STEPPED_BACK);
     ck_assert_int_ne(take_sample(30, 30, 30000 + 11000), MONITOR_STEADY);
 }
-END_TEST
 
 /* A daemon monitors a clock that steps by step_us, and attests it: *hidden_ns is the growth of the
  * offset that its samples may have hidden. Then a daemon on another host, the newcomer, takes its
@@ -226,7 +209,7 @@ static void newcomer_after(int64_t step_us, int64_t *hidden_ns)
     take_sample(500000, 500000, 10000 + step_us);
 }
 
-START_TEST(newcomer_inherits_what_its_attestor_may_have_missed)
+TEST(newcomer_inherits_what_its_attestor_may_have_missed)
 {
     int64_t hidden_ns;
     newcomer_after(6000, &hidden_ns);
@@ -239,20 +222,18 @@ START_TEST(newcomer_inherits_what_its_attestor_may_have_missed)
                      hidden_ns);
     ck_assert_int_ne(take_sample(500010, 500010, 20000 + 12000), MONITOR_STEADY);
 }
-END_TEST
 
-START_TEST(newcomer_inherits_the_whole_margin_of_a_steady_clock)
+TEST(newcomer_inherits_the_whole_margin_of_a_steady_clock)
 {
     int64_t hidden_ns;
     newcomer_after(0, &hidden_ns);
     ck_assert(clock_monitor_inherit(&monitor, &drift, hidden_ns));
     ck_assert_int_eq(take_sample(500010, 500010, 20000 + 6000), MONITOR_STEADY);
 }
-END_TEST
 
 /* With time, drift can explain more of what was hidden. The newcomer gets that part of the margin
  * back, as every monitor does. */
-START_TEST(inherited_uncertainty_fades_with_time)
+TEST(inherited_uncertainty_fades_with_time)
 {
     int64_t hidden_ns;
     newcomer_after(6000, &hidden_ns);
@@ -262,9 +243,8 @@ START_TEST(inherited_uncertainty_fades_with_time)
                          MONITOR_STEADY);
     ck_assert_int_eq(take_sample(510000, 510000, 16000 + 10000000 + 6000), MONITOR_STEADY);
 }
-END_TEST
 
-START_TEST(attestation_over_the_margin_is_refused)
+TEST(attestation_over_the_margin_is_refused)
 {
     take_sample(0, 4, 2000);
     const struct clock_monitor before = monitor;
@@ -273,44 +253,12 @@ START_TEST(attestation_over_the_margin_is_refused)
     ck_assert(!clock_monitor_inherit(&monitor, &drift, INT64_MAX));
     ck_assert_int_eq(monitor.floor_ns, before.floor_ns);
 }
-END_TEST
 
-START_TEST(monitor_state_from_the_future_proves_nothing)
+TEST(monitor_state_from_the_future_proves_nothing)
 {
     take_sample(5000, 5000, 5000000);
     const struct clock_monitor later = monitor;
     reset_monitor();
     take_sample(1000, 1000, 1000000);
     ck_assert_int_eq(clock_monitor_resume(&monitor, &drift, &later), MONITOR_UNCLEAR);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("clock_monitor");
-    TCase *tests = tcase_create("clocks");
-    tcase_add_checked_fixture(tests, reset_monitor, no_teardown);
-    tcase_add_test(tests, steady_clock_is_reported_as_steady);
-    tcase_add_test(tests, slow_answer_sets_no_baseline);
-    tcase_add_loop_test(tests, step_is_found_or_stays_within_the_margin, 0,
-                        sizeof(steps) / sizeof(steps[0]));
-    tcase_add_test(tests, small_steps_add_up);
-    tcase_add_test(tests, drift_of_a_disciplined_clock_is_no_step);
-    tcase_add_test(tests, drift_over_the_limit_is_found);
-    tcase_add_test(tests, slow_answer_neither_proves_nor_disproves_a_step);
-    tcase_add_test(tests, imprecise_baseline_does_not_hide_another_step);
-    tcase_add_test(tests, quick_answer_replaces_an_imprecise_baseline);
-    tcase_add_test(tests, slow_answer_does_not_hide_a_large_step);
-    tcase_add_test(tests, clock_after_a_step_is_the_new_baseline);
-    tcase_add_test(tests, clock_that_drifted_between_samples_is_monitored_anew);
-    tcase_add_test(tests, monitor_resumes_the_one_that_an_earlier_daemon_left);
-    tcase_add_test(tests, step_back_does_not_restore_the_margin);
-    tcase_add_test(tests, step_back_before_a_resume_does_not_restore_the_margin);
-    tcase_add_test(tests, newcomer_inherits_what_its_attestor_may_have_missed);
-    tcase_add_test(tests, newcomer_inherits_the_whole_margin_of_a_steady_clock);
-    tcase_add_test(tests, inherited_uncertainty_fades_with_time);
-    tcase_add_test(tests, attestation_over_the_margin_is_refused);
-    tcase_add_test(tests, monitor_state_from_the_future_proves_nothing);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

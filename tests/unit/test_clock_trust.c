@@ -28,9 +28,7 @@ static void reset_trust(void)
     stepped_us = 0;
 }
 
-static void no_teardown(void)
-{
-}
+const struct runner_settings runner_settings = {.setup = reset_trust};
 
 static struct clock_result take_sample(int64_t sent_ms, int64_t received_ms)
 {
@@ -58,16 +56,15 @@ static struct clock_result inherit(const char *attestation, const char *entry, i
     return clock_inherit(&trust, &periods, attestation, entry, now_ms * NS_PER_MS);
 }
 
-START_TEST(clock_is_trusted_after_a_quarantine_of_samples)
+TEST(clock_is_trusted_after_a_quarantine_of_samples)
 {
     probe_each_second(1000, 61000);
     ck_assert_int_eq(trust.state, CLOCK_UNTRUSTED);
     take_sample(61000, 61000);
     ck_assert_int_eq(trust.state, CLOCK_TRUSTED);
 }
-END_TEST
 
-START_TEST(step_is_confirmed_by_a_second_sample)
+TEST(step_is_confirmed_by_a_second_sample)
 {
     probe_each_second(1000, 62000);
     stepped_us = 60000000;
@@ -83,9 +80,8 @@ START_TEST(step_is_confirmed_by_a_second_sample)
     ck_assert_int_eq(trust.state, CLOCK_UNTRUSTED);
     ck_assert(!take_sample(64000, 64000).confirmed);
 }
-END_TEST
 
-START_TEST(step_on_record_is_not_confirmed_again)
+TEST(step_on_record_is_not_confirmed_again)
 {
     take_sample(1000, 1000);
     stepped_us = 60000000;
@@ -93,9 +89,8 @@ START_TEST(step_on_record_is_not_confirmed_again)
     clock_drop_step(&trust);
     ck_assert(!take_sample(3000, 3000).confirmed);
 }
-END_TEST
 
-START_TEST(step_back_is_announced_and_costs_no_trust)
+TEST(step_back_is_announced_and_costs_no_trust)
 {
     probe_each_second(1000, 62000);
     stepped_us = -60000000;
@@ -107,9 +102,8 @@ START_TEST(step_back_is_announced_and_costs_no_trust)
     heartbeat_answered(CLOCK_STEP_ANNOUNCED, "7", 62000, 62001);
     ck_assert_int_eq(trust.step_unannounced_ns, 0);
 }
-END_TEST
 
-START_TEST(step_back_is_reported_once_in_ten_seconds)
+TEST(step_back_is_reported_once_in_ten_seconds)
 {
     take_sample(1000, 1000);
     stepped_us = -60000000;
@@ -120,7 +114,6 @@ START_TEST(step_back_is_reported_once_in_ten_seconds)
     ck_assert_int_eq(clock_take_step_back(&trust, 3000 * NS_PER_MS), 0);
     ck_assert_int_ge(clock_take_step_back(&trust, 12000 * NS_PER_MS), NS_PER_S);
 }
-END_TEST
 
 /* The attested sample must be later than the daemon's own first sample, which is at 1000 ms. */
 static const struct {
@@ -128,7 +121,7 @@ static const struct {
     enum clock_state state;
 } attestations[] = {{999, CLOCK_UNTRUSTED}, {1000, CLOCK_UNTRUSTED}, {1001, CLOCK_TRUSTED}};
 
-START_TEST(attestation_of_a_later_sample_is_trusted)
+TEST_LOOP(attestation_of_a_later_sample_is_trusted, 0, 3)
 {
     char text[GUARD_ATTESTATION_MAX];
     take_sample(1000, 1000);
@@ -136,9 +129,8 @@ START_TEST(attestation_of_a_later_sample_is_trusted)
     inherit(text, "-", 1100);
     ck_assert_int_eq(trust.state, attestations[_i].state);
 }
-END_TEST
 
-START_TEST(attestation_over_the_margin_is_not_trusted)
+TEST(attestation_over_the_margin_is_not_trusted)
 {
     char text[GUARD_ATTESTATION_MAX];
     take_sample(1000, 1000);
@@ -146,7 +138,6 @@ START_TEST(attestation_over_the_margin_is_not_trusted)
     inherit(text, "-", 1100);
     ck_assert_int_eq(trust.state, CLOCK_UNTRUSTED);
 }
-END_TEST
 
 /* An earlier daemon on this host has monitored the clock for the length of a quarantine and has
  * left its entry on the master. */
@@ -163,7 +154,7 @@ static void leave_entry(char entry[GUARD_ENTRY_MAX])
     reset_trust();
 }
 
-START_TEST(clock_that_matches_the_host_entry_is_trusted)
+TEST(clock_that_matches_the_host_entry_is_trusted)
 {
     char entry[GUARD_ENTRY_MAX];
     leave_entry(entry);
@@ -172,9 +163,8 @@ START_TEST(clock_that_matches_the_host_entry_is_trusted)
     inherit("-", entry, 70000);
     ck_assert_int_eq(trust.state, CLOCK_TRUSTED);
 }
-END_TEST
 
-START_TEST(host_entry_from_before_the_last_step_is_void)
+TEST(host_entry_from_before_the_last_step_is_void)
 {
     char entry[GUARD_ENTRY_MAX];
     leave_entry(entry);
@@ -183,7 +173,6 @@ START_TEST(host_entry_from_before_the_last_step_is_void)
     inherit("-", entry, 70000);
     ck_assert_int_eq(trust.state, CLOCK_UNTRUSTED);
 }
-END_TEST
 
 static const struct {
     int64_t stepped_us;
@@ -194,7 +183,7 @@ static const struct {
     {-60000000, MONITOR_STEPPED_BACK, CLOCK_TRUSTED},
 };
 
-START_TEST(host_entry_shows_a_step_since_it_was_left)
+TEST_LOOP(host_entry_shows_a_step_since_it_was_left, 0, 2)
 {
     char entry[GUARD_ENTRY_MAX];
     leave_entry(entry);
@@ -207,11 +196,10 @@ START_TEST(host_entry_shows_a_step_since_it_was_left)
     ck_assert_int_eq(trust.state, entry_steps[_i].state);
     ck_assert_int_ne(trust.step_unannounced_ns, 0);
 }
-END_TEST
 
 /* Another daemon announced a step while this daemon took no samples for 8 s. This daemon must start
  * monitoring anew, whether it takes a sample first (_i is 0) or reads the announcement first. */
-START_TEST(step_announced_between_samples_starts_monitoring_anew)
+TEST_LOOP(step_announced_between_samples_starts_monitoring_anew, 0, 2)
 {
     probe_each_second(1000, 62000);
     heartbeat_answered("", "7", 61500, 61500);
@@ -228,11 +216,10 @@ START_TEST(step_announced_between_samples_starts_monitoring_anew)
     }
     ck_assert_int_eq(trust.state, CLOCK_UNTRUSTED);
 }
-END_TEST
 
 /* A daemon that takes samples without a gap would have seen the announced step itself, so it keeps
  * its trust once the next sample is steady. */
-START_TEST(daemon_that_samples_detects_a_step_itself)
+TEST(daemon_that_samples_detects_a_step_itself)
 {
     probe_each_second(1000, 62000);
     ck_assert(heartbeat_answered("", "8", 61500, 61500));
@@ -240,11 +227,10 @@ START_TEST(daemon_that_samples_detects_a_step_itself)
     ck_assert_int_eq(trust.state, CLOCK_TRUSTED);
     ck_assert(!heartbeat_answered("", "8", 62500, 62500));
 }
-END_TEST
 
 /* After the daemon's own clock was suspect, not even the attestation of a later sample makes the
  * master's clock trusted. */
-START_TEST(suspect_own_clock_starts_monitoring_anew)
+TEST(suspect_own_clock_starts_monitoring_anew)
 {
     char text[GUARD_ATTESTATION_MAX];
     probe_each_second(1000, 62000);
@@ -255,9 +241,8 @@ START_TEST(suspect_own_clock_starts_monitoring_anew)
     inherit(text, "-", 64000);
     ck_assert_int_eq(trust.state, CLOCK_UNTRUSTED);
 }
-END_TEST
 
-START_TEST(override_replaces_monitoring_but_not_a_confirmation)
+TEST(override_replaces_monitoring_but_not_a_confirmation)
 {
     take_sample(1000, 1000);
     clock_override(&trust);
@@ -266,28 +251,4 @@ START_TEST(override_replaces_monitoring_but_not_a_confirmation)
     take_sample(2000, 2000);
     clock_override(&trust);
     ck_assert_int_eq(trust.state, CLOCK_STEPPED);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("clock_trust");
-    TCase *tests = tcase_create("clocks");
-    tcase_add_checked_fixture(tests, reset_trust, no_teardown);
-    tcase_add_test(tests, clock_is_trusted_after_a_quarantine_of_samples);
-    tcase_add_test(tests, step_is_confirmed_by_a_second_sample);
-    tcase_add_test(tests, step_on_record_is_not_confirmed_again);
-    tcase_add_test(tests, step_back_is_announced_and_costs_no_trust);
-    tcase_add_test(tests, step_back_is_reported_once_in_ten_seconds);
-    tcase_add_loop_test(tests, attestation_of_a_later_sample_is_trusted, 0, 3);
-    tcase_add_test(tests, attestation_over_the_margin_is_not_trusted);
-    tcase_add_test(tests, clock_that_matches_the_host_entry_is_trusted);
-    tcase_add_test(tests, host_entry_from_before_the_last_step_is_void);
-    tcase_add_loop_test(tests, host_entry_shows_a_step_since_it_was_left, 0, 2);
-    tcase_add_loop_test(tests, step_announced_between_samples_starts_monitoring_anew, 0, 2);
-    tcase_add_test(tests, daemon_that_samples_detects_a_step_itself);
-    tcase_add_test(tests, suspect_own_clock_starts_monitoring_anew);
-    tcase_add_test(tests, override_replaces_monitoring_but_not_a_confirmation);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

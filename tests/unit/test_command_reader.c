@@ -95,7 +95,7 @@ static void assert_several_made(void)
     ck_assert_mem_eq(made, several_made, sizeof(several_made) - 1);
 }
 
-START_TEST(several_commands_arrive_in_one_piece)
+TEST(several_commands_arrive_in_one_piece)
 {
     enum command_result result;
     open_reader();
@@ -104,10 +104,9 @@ START_TEST(several_commands_arrive_in_one_piece)
     assert_several_made();
     close_reader();
 }
-END_TEST
 
 /* Two pieces, cut at each byte. The first piece gives the commands that it has completely. */
-START_TEST(a_split_at_any_byte_changes_nothing)
+TEST(a_split_at_any_byte_changes_nothing)
 {
     const size_t len = sizeof(several) - 1;
     enum command_result result;
@@ -122,9 +121,8 @@ START_TEST(a_split_at_any_byte_changes_nothing)
         close_reader();
     }
 }
-END_TEST
 
-START_TEST(pieces_of_any_size_change_nothing)
+TEST(pieces_of_any_size_change_nothing)
 {
     const size_t len = sizeof(several) - 1;
     enum command_result result;
@@ -135,9 +133,8 @@ START_TEST(pieces_of_any_size_change_nothing)
         close_reader();
     }
 }
-END_TEST
 
-START_TEST(each_command_has_its_number_of_bytes)
+TEST(each_command_has_its_number_of_bytes)
 {
     static const char two[] = "*1\r\n$4\r\nPING\r\n*1\r\n$4\r\nHELP\r\n*1\r\n$4\r\nQU";
     const size_t one = 14;
@@ -153,10 +150,9 @@ START_TEST(each_command_has_its_number_of_bytes)
     ck_assert_uint_eq(command_reader_end(&reader), 2 * one);
     close_reader();
 }
-END_TEST
 
 /* A command that has to wait comes again, and the commands after it as well. */
-START_TEST(a_command_that_is_not_accepted_is_not_taken)
+TEST(a_command_that_is_not_accepted_is_not_taken)
 {
     static const char two[] = "*1\r\n$4\r\nPING\r\n*1\r\n$4\r\nQUIT\r\n";
     enum command_result result;
@@ -170,7 +166,6 @@ START_TEST(a_command_that_is_not_accepted_is_not_taken)
     ck_assert_str_eq(made, "'PING';'QUIT';");
     close_reader();
 }
-END_TEST
 
 /* --- input that is no command --- */
 
@@ -239,7 +234,7 @@ static const struct {
     {"*1\r\n$\r\nPING\r\n", BAD_LENGTH},
 };
 
-START_TEST(each_odd_input_is_garbage_or_incomplete)
+TEST_ROWS(each_odd_input_is_garbage_or_incomplete, odd_inputs)
 {
     const char *garbage = odd_inputs[_i].garbage;
     char bytes[256];
@@ -261,7 +256,6 @@ START_TEST(each_odd_input_is_garbage_or_incomplete)
     ck_assert_str_eq(made, "'PING';");
     close_reader();
 }
-END_TEST
 
 /* --- limits --- */
 
@@ -281,7 +275,7 @@ static size_t write_command(unsigned count, size_t len)
     return at;
 }
 
-START_TEST(words_beyond_those_kept_are_counted)
+TEST(words_beyond_those_kept_are_counted)
 {
     enum command_result result;
     open_reader();
@@ -301,10 +295,9 @@ START_TEST(words_beyond_those_kept_are_counted)
     ck_assert_int_eq(result, COMMAND_GARBAGE);
     close_reader();
 }
-END_TEST
 
 /* A command whose words are too long is taken as a whole, and so is the next one. */
-START_TEST(words_together_fit_in_a_line)
+TEST(words_together_fit_in_a_line)
 {
     static const struct {
         unsigned count;
@@ -331,9 +324,8 @@ START_TEST(words_together_fit_in_a_line)
         close_reader();
     }
 }
-END_TEST
 
-START_TEST(a_command_has_at_most_8192_bytes)
+TEST(a_command_has_at_most_8192_bytes)
 {
     enum command_result result;
     for (int over = -1; over <= 1; over++) {
@@ -347,10 +339,9 @@ START_TEST(a_command_has_at_most_8192_bytes)
         close_reader();
     }
 }
-END_TEST
 
 /* Garbage that never has an end is found, too. */
-START_TEST(endless_numbers_are_garbage)
+TEST(endless_numbers_are_garbage)
 {
     static const char *const begins[] = {"*", "*1\r\n$", "*1\r\n$4\r\n", "*1024\r\n$1\r\nx\r\n$"};
     enum command_result result;
@@ -363,10 +354,9 @@ START_TEST(endless_numbers_are_garbage)
         close_reader();
     }
 }
-END_TEST
 
 /* Much input at once: the rest waits until the first bytes are taken. */
-START_TEST(more_input_than_one_command_is_read_in_parts)
+TEST(more_input_than_one_command_is_read_in_parts)
 {
     enum { COUNT = 12, WORD = 1500 };
     static char all[COUNT * (WORD + 32)];
@@ -389,7 +379,6 @@ START_TEST(more_input_than_one_command_is_read_in_parts)
     ck_assert_uint_eq(taken, len);
     close_reader();
 }
-END_TEST
 
 #ifndef __SANITIZE_ADDRESS__
 
@@ -443,7 +432,7 @@ void free(void *memory)
 }
 
 /* Once the buffer of hiredis has its size. */
-START_TEST(whole_commands_cost_no_allocation)
+TEST(whole_commands_cost_no_allocation)
 {
     enum { FIRST = 10, ALL = 1000 };
     enum command_result result;
@@ -458,10 +447,9 @@ START_TEST(whole_commands_cost_no_allocation)
     ck_assert_uint_eq(allocations, 0);
     close_reader();
 }
-END_TEST
 
 /* The reader serves all sessions, so it must work again once there is memory. */
-START_TEST(a_reader_without_memory_recovers)
+TEST(a_reader_without_memory_recovers)
 {
     enum command_result result;
     for (int left = 1; left <= 4; left++) {
@@ -481,7 +469,6 @@ START_TEST(a_reader_without_memory_recovers)
         close_reader();
     }
 }
-END_TEST
 
 /* Appends to the input a command of two words. */
 static size_t append(size_t at, const char *first, const char *second)
@@ -509,7 +496,7 @@ enum { AFTER_SECRET = sizeof(after_secret) / sizeof(after_secret[0]) };
 
 /* No copy of the secret is left in the reader or in memory that was freed, however much comes
  * before and after it. */
-START_TEST(secrets_are_wiped)
+TEST_LOOP(secrets_are_wiped, 0, AFTER_SECRET)
 {
     static const unsigned others[] = {0, 1, 20, 100};
     static struct command_reader *const all = &reader;
@@ -532,31 +519,5 @@ START_TEST(secrets_are_wiped)
         ck_assert(!secret_freed);
     }
 }
-END_TEST
 
 #endif
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("command_reader");
-    TCase *tests = tcase_create("command_reader");
-    tcase_add_test(tests, several_commands_arrive_in_one_piece);
-    tcase_add_test(tests, a_split_at_any_byte_changes_nothing);
-    tcase_add_test(tests, pieces_of_any_size_change_nothing);
-    tcase_add_test(tests, each_command_has_its_number_of_bytes);
-    tcase_add_test(tests, a_command_that_is_not_accepted_is_not_taken);
-    tcase_add_loop_test(tests, each_odd_input_is_garbage_or_incomplete, 0,
-                        (int)(sizeof(odd_inputs) / sizeof(odd_inputs[0])));
-    tcase_add_test(tests, words_beyond_those_kept_are_counted);
-    tcase_add_test(tests, words_together_fit_in_a_line);
-    tcase_add_test(tests, a_command_has_at_most_8192_bytes);
-    tcase_add_test(tests, endless_numbers_are_garbage);
-    tcase_add_test(tests, more_input_than_one_command_is_read_in_parts);
-#ifndef __SANITIZE_ADDRESS__
-    tcase_add_test(tests, whole_commands_cost_no_allocation);
-    tcase_add_test(tests, a_reader_without_memory_recovers);
-    tcase_add_loop_test(tests, secrets_are_wiped, 0, AFTER_SECRET);
-#endif
-    suite_add_tcase(suite, tests);
-    return suite;
-}

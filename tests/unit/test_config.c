@@ -9,6 +9,8 @@
 #include "tests/runner.h"
 #include "tests/unit/configs.h"
 
+const struct runner_settings runner_settings = {.setup = configs_open, .teardown = configs_close};
+
 #define LONG_64 "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 
 struct mistake {
@@ -228,7 +230,7 @@ static const struct mistake mistakes[] = {
      "f:4:46: nodes.password_file: / is not a regular file\n"},
 };
 
-START_TEST(each_mistake_is_reported_with_its_place_and_advice)
+TEST_ROWS(each_mistake_is_reported_with_its_place_and_advice, mistakes)
 {
     char text[4096];
     const char *given = mistakes[_i].text;
@@ -236,9 +238,8 @@ START_TEST(each_mistake_is_reported_with_its_place_and_advice)
              given[0] == '!' ? "" : NODES);
     configs_refuse(text, mistakes[_i].report);
 }
-END_TEST
 
-START_TEST(report_lists_all_mistakes_in_the_order_of_the_file)
+TEST(report_lists_all_mistakes_in_the_order_of_the_file)
 {
     configs_refuse(
         "locks:\n"
@@ -270,9 +271,8 @@ START_TEST(report_lists_all_mistakes_in_the_order_of_the_file)
         "f:12:14: log.level: \"loud\" is not one of debug, info, warning, error\n"
         "f:12:28: aliases are not supported (*x); write the value out\n");
 }
-END_TEST
 
-START_TEST(mistake_that_follows_from_another_is_not_reported)
+TEST(mistake_that_follows_from_another_is_not_reported)
 {
     /* A malformed max_ttl, insecure or node list causes no errors of the keys that are compared
      * with it. */
@@ -285,18 +285,16 @@ START_TEST(mistake_that_follows_from_another_is_not_reported)
     configs_refuse("nodes: *x\n", "f:1:8: aliases are not supported (*x); write the value out\n");
     configs_refuse(NODES NODES, "f:5:1: nodes: given twice; the first is in line 1, column 1\n");
 }
-END_TEST
 
-START_TEST(missing_or_unreadable_file_is_named)
+TEST(missing_or_unreadable_file_is_named)
 {
     ck_assert_ptr_null(configs_load("/nonexistent.yaml", CONFIG_NORMAL));
     ck_assert_str_eq(configs_report(), "/nonexistent.yaml: No such file or directory\n");
     ck_assert_ptr_null(configs_load("/", CONFIG_NORMAL));
     ck_assert_str_eq(configs_report(), "/:1:1: cannot be read: Is a directory\n");
 }
-END_TEST
 
-START_TEST(number_of_nodes_and_listens_is_limited)
+TEST(number_of_nodes_and_listens_is_limited)
 {
     char text[8192] = "listen:\n";
     for (unsigned i = 0; i <= LISTENS_MAX; i++)
@@ -307,16 +305,14 @@ START_TEST(number_of_nodes_and_listens_is_limited)
     configs_refuse(text, "f:18:3: listen: more than 16 addresses; leave some out\n"
                          "f:35:3: nodes: more than 15; 5 or 7 are enough\n");
 }
-END_TEST
 
-START_TEST(report_escapes_control_characters_of_the_file)
+TEST(report_escapes_control_characters_of_the_file)
 {
     configs_refuse("cluster: \"\\e[2J\\n\"\n" NODES,
                    "f:1:10: cluster: \"\\x1b[2J\\x0a\" may contain only A-Z a-z 0-9 _ . : -\n");
 }
-END_TEST
 
-START_TEST(report_does_not_repeat_a_password_in_an_address)
+TEST(report_does_not_repeat_a_password_in_an_address)
 {
     configs_refuse("nodes:\n- {name: a, url: \"redis://u:p@h\"}\n" NODE("b") "}\n" NODE("c") "}\n",
                    "f:2:18: nodes.url: the address contains a password; put it into a file and set "
@@ -328,22 +324,4 @@ START_TEST(report_does_not_repeat_a_password_in_an_address)
     snprintf(text, sizeof(text), "listen: [\"tcp://u:p@%0600d\"]\n" NODES, 0);
     configs_refuse(text, "f:1:10: listen: the address is longer than 511 bytes; write "
                          "tcp://127.0.0.1:7335\n");
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("config");
-    TCase *cases = tcase_create("config");
-    tcase_add_checked_fixture(cases, configs_open, configs_close);
-    tcase_add_loop_test(cases, each_mistake_is_reported_with_its_place_and_advice, 0,
-                        (int)(sizeof(mistakes) / sizeof(mistakes[0])));
-    tcase_add_test(cases, report_lists_all_mistakes_in_the_order_of_the_file);
-    tcase_add_test(cases, mistake_that_follows_from_another_is_not_reported);
-    tcase_add_test(cases, missing_or_unreadable_file_is_named);
-    tcase_add_test(cases, number_of_nodes_and_listens_is_limited);
-    tcase_add_test(cases, report_escapes_control_characters_of_the_file);
-    tcase_add_test(cases, report_does_not_repeat_a_password_in_an_address);
-    suite_add_tcase(suite, cases);
-    return suite;
 }

@@ -9,10 +9,12 @@
 #include "tests/runner.h"
 #include "tests/unit/configs.h"
 
+const struct runner_settings runner_settings = {.setup = configs_open, .teardown = configs_close};
+
 static const char with_secret[] =
     "nodes:\n" NODE("a") "}\n" NODE("b") "}\n" NODE("c") ", username: u, password_file: secret}\n";
 
-START_TEST(password_is_read_from_its_file_without_the_newline)
+TEST(password_is_read_from_its_file_without_the_newline)
 {
     configs_write("secret", "s3cret\n");
     struct config *config = configs_accept(with_secret);
@@ -24,11 +26,10 @@ START_TEST(password_is_read_from_its_file_without_the_newline)
     ck_assert_str_eq(config->nodes[2].password, "no line feed");
     config_free(config);
 }
-END_TEST
 
 /* With LoadCredential=secret:PATH, systemd puts the password into the directory that
  * $CREDENTIALS_DIRECTORY names, as the file "secret". */
-START_TEST(password_may_be_a_systemd_credential)
+TEST(password_may_be_a_systemd_credential)
 {
     configs_write("secret", "hunter2\n");
     setenv("CREDENTIALS_DIRECTORY", configs_folder(), 1);
@@ -43,9 +44,8 @@ START_TEST(password_may_be_a_systemd_credential)
             "b") "}\n" NODE("c") "}\n",
         "f:2:46: the environment variable CREDENTIALS_DIRECTORY is not set\n");
 }
-END_TEST
 
-START_TEST(password_length_is_limited)
+TEST(password_length_is_limited)
 {
     char large[SECRET_MAX + 8];
     memset(large, 'x', sizeof(large));
@@ -63,9 +63,8 @@ START_TEST(password_length_is_limited)
                        "f:4:59: nodes.password_file: secret is longer than 1024 bytes\n");
     }
 }
-END_TEST
 
-START_TEST(empty_or_binary_password_is_refused)
+TEST(empty_or_binary_password_is_refused)
 {
     static const char empty[] =
         "f:4:59: nodes.password_file: secret is empty; write the secret into it\n";
@@ -80,17 +79,15 @@ START_TEST(empty_or_binary_password_is_refused)
     configs_write("secret", "a\nb\n");
     configs_refuse(with_secret, binary);
 }
-END_TEST
 
-START_TEST(pipe_as_a_password_file_is_refused_without_blocking)
+TEST(pipe_as_a_password_file_is_refused_without_blocking)
 {
     ck_assert_int_eq(mkfifo("secret", 0600), 0);
     configs_refuse(with_secret, "f:4:59: nodes.password_file: secret is not a regular file\n");
 }
-END_TEST
 
 /* The file's mode decides, even if root runs the test and may read any file. */
-START_TEST(password_file_open_to_others_causes_a_warning)
+TEST(password_file_open_to_others_causes_a_warning)
 {
     static const char warning[] = "f:4:59: warning: nodes.password_file: secret is readable or "
                                   "writable by every user; chmod 640 or 600\n";
@@ -107,9 +104,8 @@ START_TEST(password_file_open_to_others_causes_a_warning)
     ck_assert_int_eq(chmod("secret", 0640), 0);
     config_free(configs_accept(with_secret));
 }
-END_TEST
 
-START_TEST(username_has_no_spaces)
+TEST(username_has_no_spaces)
 {
     configs_write("secret", "x");
     configs_refuse("nodes:\n" NODE("a") "}\n" NODE("b") "}\n" NODE("c") ", username: \"u v\","
@@ -120,21 +116,4 @@ START_TEST(username_has_no_spaces)
                                                                         " password_file: secret}\n",
                    "f:4:41: nodes.username: \"\\xc3\\xa4\" is not a Redis user name; write 1 to "
                    "256 characters without spaces\n");
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("config_passwords");
-    TCase *cases = tcase_create("config_passwords");
-    tcase_add_checked_fixture(cases, configs_open, configs_close);
-    tcase_add_test(cases, password_is_read_from_its_file_without_the_newline);
-    tcase_add_test(cases, password_may_be_a_systemd_credential);
-    tcase_add_test(cases, password_length_is_limited);
-    tcase_add_test(cases, empty_or_binary_password_is_refused);
-    tcase_add_test(cases, pipe_as_a_password_file_is_refused_without_blocking);
-    tcase_add_test(cases, password_file_open_to_others_causes_a_warning);
-    tcase_add_test(cases, username_has_no_spaces);
-    suite_add_tcase(suite, cases);
-    return suite;
 }

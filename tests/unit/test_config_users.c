@@ -27,6 +27,8 @@ static void write_secrets(void)
     configs_write("empty", "\n");
 }
 
+const struct runner_settings runner_settings = {.setup = write_secrets, .teardown = configs_close};
+
 /* --- mistakes --- */
 
 /* NODES is appended to the text. */
@@ -132,7 +134,7 @@ static const struct mistake {
      "f:1:70: auth.users.resources: must be a single value, not a list\n"},
 };
 
-START_TEST(each_mistake_is_reported_with_its_place_and_advice)
+TEST_ROWS(each_mistake_is_reported_with_its_place_and_advice, mistakes)
 {
     char text[4096];
     snprintf(text, sizeof(text), "%s%s", mistakes[_i].text, NODES);
@@ -142,9 +144,8 @@ START_TEST(each_mistake_is_reported_with_its_place_and_advice)
     ck_assert_ptr_null(strstr(configs_report(), "Quite"));
     ck_assert_ptr_null(strstr(configs_report(), "1234567890"));
 }
-END_TEST
 
-START_TEST(number_of_users_is_limited)
+TEST(number_of_users_is_limited)
 {
     char *text = malloc(200000);
     ck_assert_ptr_nonnull(text);
@@ -157,7 +158,6 @@ START_TEST(number_of_users_is_limited)
     ck_assert_str_eq(configs_report(), "f:260:5: auth.users: more than 256; leave some out\n");
     free(text);
 }
-END_TEST
 
 static void check_number_of_ids_is_limited(const char *key, const char *report)
 {
@@ -170,17 +170,16 @@ static void check_number_of_ids_is_limited(const char *key, const char *report)
     ck_assert_str_eq(configs_report(), report);
 }
 
-START_TEST(number_of_ids_of_a_user_is_limited)
+TEST(number_of_ids_of_a_user_is_limited)
 {
     check_number_of_ids_is_limited("uids", "f:38:7: auth.users.uids: more than 32; use a group\n");
     check_number_of_ids_is_limited(
         "gids", "f:38:7: auth.users.gids: more than 32; list the rest with another user\n");
 }
-END_TEST
 
 /* --- valid users --- */
 
-START_TEST(users_are_read_as_written)
+TEST(users_are_read_as_written)
 {
     struct config *config = configs_read(
         "listen: [\"tcp://0.0.0.0:1\", \"unix:/run/a\"]\n" /* allowed once users are listed */
@@ -210,9 +209,8 @@ START_TEST(users_are_read_as_written)
     ck_assert_uint_eq(users[3].prefix_count, 0);
     config_free(config);
 }
-END_TEST
 
-START_TEST(secret_file_open_to_others_causes_a_warning)
+TEST(secret_file_open_to_others_causes_a_warning)
 {
     ck_assert_int_eq(chmod("s", 0644), 0);
     struct config *config =
@@ -221,20 +219,4 @@ START_TEST(secret_file_open_to_others_causes_a_warning)
     ck_assert_str_eq(configs_report(), "f:1:40: warning: auth.users.secret_file: s is readable or "
                                        "writable by every user; chmod 640 or 600\n");
     config_free(config);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("users of the configuration");
-    TCase *tests = tcase_create("users");
-    tcase_add_checked_fixture(tests, write_secrets, configs_close);
-    tcase_add_loop_test(tests, each_mistake_is_reported_with_its_place_and_advice, 0,
-                        (int)(sizeof(mistakes) / sizeof(mistakes[0])));
-    tcase_add_test(tests, number_of_users_is_limited);
-    tcase_add_test(tests, number_of_ids_of_a_user_is_limited);
-    tcase_add_test(tests, users_are_read_as_written);
-    tcase_add_test(tests, secret_file_open_to_others_causes_a_warning);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -12,6 +12,8 @@
 #include "tests/runner.h"
 #include "tests/unit/configs.h"
 
+const struct runner_settings runner_settings = {.setup = configs_open, .teardown = configs_close};
+
 /* --- valid values --- */
 
 static void check_defaults(const struct config *config)
@@ -40,7 +42,7 @@ static void check_defaults(const struct config *config)
     ck_assert_int_eq(config->log.format, CONFIG_LOG_TEXT);
 }
 
-START_TEST(missing_keys_have_their_defaults)
+TEST(missing_keys_have_their_defaults)
 {
     struct config *config = configs_accept(NODES);
     check_defaults(config);
@@ -53,17 +55,15 @@ START_TEST(missing_keys_have_their_defaults)
     config_free(config);
     config_free(NULL);
 }
-END_TEST
 
-START_TEST(section_without_keys_is_valid)
+TEST(section_without_keys_is_valid)
 {
     struct config *config = configs_accept("locks:\n  # max_ttl: 60s\nlog:\nrounds: {}\n" NODES);
     check_defaults(config);
     config_free(config);
 }
-END_TEST
 
-START_TEST(nodes_are_read_as_written)
+TEST(nodes_are_read_as_written)
 {
     struct config *config = configs_accept(NODES);
     ck_assert_uint_eq(config->node_count, 3);
@@ -82,9 +82,8 @@ START_TEST(nodes_are_read_as_written)
     ck_assert_str_eq(config->nodes[2].address.path, "/run/redis.sock");
     config_free(config);
 }
-END_TEST
 
-START_TEST(every_key_can_be_set)
+TEST(every_key_can_be_set)
 {
     const struct group *root = getgrgid(0);
     char text[2048];
@@ -118,9 +117,8 @@ START_TEST(every_key_can_be_set)
     ck_assert_uint_eq(config->listens[3].group, (gid_t)-1);
     config_free(config);
 }
-END_TEST
 
-START_TEST(both_ends_of_a_range_are_valid)
+TEST(both_ends_of_a_range_are_valid)
 {
     struct config *config =
         configs_accept("locks: {max_ttl: 24h, max_hold: 24h, min_validity: 1m, clock_drift_rate: "
@@ -134,9 +132,8 @@ START_TEST(both_ends_of_a_range_are_valid)
     ck_assert_int_eq(config->locks.clock_drift_ppm, 0);
     config_free(config);
 }
-END_TEST
 
-START_TEST(variables_are_expanded_in_any_value)
+TEST(variables_are_expanded_in_any_value)
 {
     setenv("REDLOCKD_TEST_NAME", "eu", 1);
     setenv("REDLOCKD_TEST_TTL", "5", 1);
@@ -152,9 +149,8 @@ START_TEST(variables_are_expanded_in_any_value)
     ck_assert_str_eq(config->nodes[0].address.host, "10.9.8.7");
     config_free(config);
 }
-END_TEST
 
-START_TEST(admin_and_metrics_are_off_by_default)
+TEST(admin_and_metrics_are_off_by_default)
 {
     struct config *config = configs_accept(NODES);
     ck_assert_ptr_null(config->admin.host);
@@ -173,9 +169,8 @@ START_TEST(admin_and_metrics_are_off_by_default)
     ck_assert_str_eq(config->admin.host, "::1");
     config_free(config);
 }
-END_TEST
 
-START_TEST(admin_must_be_an_http_address)
+TEST(admin_must_be_an_http_address)
 {
     configs_refuse("admin: tcp://127.0.0.1:7336\n" NODES,
                    "f:1:8: admin: \"tcp://127.0.0.1:7336\" is not a http:// address; write "
@@ -194,9 +189,8 @@ START_TEST(admin_must_be_an_http_address)
     configs_refuse("admin: [http://127.0.0.1:7336]\n" NODES,
                    "f:1:8: admin: must be a single value, not a list\n");
 }
-END_TEST
 
-START_TEST(metrics_must_be_an_http_address)
+TEST(metrics_must_be_an_http_address)
 {
     configs_refuse("metrics: tcp://0.0.0.0:7338\n" NODES,
                    "f:1:10: metrics: \"tcp://0.0.0.0:7338\" is not a http:// address; write "
@@ -210,9 +204,8 @@ START_TEST(metrics_must_be_an_http_address)
                    "f:1:10: metrics: \"http://0.0.0.0:7338/metrics\" has text after the port; "
                    "remove it\n");
 }
-END_TEST
 
-START_TEST(admin_is_refused_on_public_addresses_even_with_insecure)
+TEST(admin_is_refused_on_public_addresses_even_with_insecure)
 {
 #define PUBLIC(position, url)                                                                      \
     "f:" position ": admin: other hosts can reach " url " and read the names of resources "        \
@@ -236,9 +229,8 @@ START_TEST(admin_is_refused_on_public_addresses_even_with_insecure)
     config_free(configs_accept("admin: http://localhost:7336\n" NODES));
     config_free(configs_accept("admin: http://127.1.2.3:7336\n" NODES));
 }
-END_TEST
 
-START_TEST(metrics_may_be_public_without_insecure)
+TEST(metrics_may_be_public_without_insecure)
 {
     config_free(configs_accept("metrics: http://[::]:7338\n" NODES));
     config_free(configs_accept("metrics: http://10.0.0.1:7338\n" NODES));
@@ -246,9 +238,8 @@ START_TEST(metrics_may_be_public_without_insecure)
     config_free(
         configs_accept("metrics: http://0.0.0.0:7338\nadmin: http://127.0.0.1:7336\n" NODES));
 }
-END_TEST
 
-START_TEST(http_addresses_must_not_conflict_with_others)
+TEST(http_addresses_must_not_conflict_with_others)
 {
     configs_refuse("metrics: http://127.0.0.1:7336\nadmin: http://127.0.0.1:7336\n" NODES,
                    "f:1:10: metrics: http://127.0.0.1:7336 conflicts with admin: "
@@ -275,9 +266,8 @@ START_TEST(http_addresses_must_not_conflict_with_others)
                                "listen: [\"tcp://0.0.0.0:7336\", \"tcp://[::]:7336\"]\n"
                                "admin: http://127.0.0.1:7337\n" NODES));
 }
-END_TEST
 
-START_TEST(dev_mode_needs_no_nodes_and_accepts_none)
+TEST(dev_mode_needs_no_nodes_and_accepts_none)
 {
     configs_write("f", "cluster: x\n");
     struct config *config = configs_load("f", CONFIG_DEV);
@@ -293,9 +283,8 @@ START_TEST(dev_mode_needs_no_nodes_and_accepts_none)
     ck_assert_str_eq(configs_report(),
                      "f:1:1: nodes: --dev starts its own masters; leave the list out\n");
 }
-END_TEST
 
-START_TEST(dash_reads_standard_input)
+TEST(dash_reads_standard_input)
 {
     configs_write("f", "cluster: 1 2\n" NODES);
     ck_assert_ptr_nonnull(freopen("f", "r", stdin));
@@ -303,11 +292,10 @@ START_TEST(dash_reads_standard_input)
     ck_assert_str_eq(configs_report(),
                      "stdin:1:10: cluster: \"1 2\" may contain only A-Z a-z 0-9 _ . : -\n");
 }
-END_TEST
 
 /* --- printing --- */
 
-START_TEST(numbers_are_printed_as_in_the_file)
+TEST(numbers_are_printed_as_in_the_file)
 {
     char buf[VALUE_PRINTED];
     value_print_duration(3600000000000, buf);
@@ -323,7 +311,6 @@ START_TEST(numbers_are_printed_as_in_the_file)
     value_print_integer(INT64_MAX, buf);
     ck_assert_str_eq(buf, "9223372036854775807");
 }
-END_TEST
 
 /* --- the example --- */
 
@@ -332,7 +319,7 @@ static void find_example(char *path, size_t size)
     snprintf(path, size, "%s/redlockd.yaml.example", configs_origin());
 }
 
-START_TEST(example_loads_and_has_the_defaults)
+TEST(example_loads_and_has_the_defaults)
 {
     char example[300];
     find_example(example, sizeof(example));
@@ -343,7 +330,6 @@ START_TEST(example_loads_and_has_the_defaults)
     ck_assert_uint_eq(config->node_count, 3);
     config_free(config);
 }
-END_TEST
 
 static void read_example(char *text, size_t size)
 {
@@ -357,7 +343,7 @@ static void read_example(char *text, size_t size)
     fclose(file);
 }
 
-START_TEST(example_documents_every_key)
+TEST(example_documents_every_key)
 {
     char text[32768];
     const char *name;
@@ -381,7 +367,6 @@ START_TEST(example_documents_every_key)
     }
     ck_assert_uint_gt(count, 20);
 }
-END_TEST
 
 /* Whether the line is an option that the example shows commented out: it matches "  # key: value"
  * but not "  # Prose". */
@@ -395,7 +380,7 @@ static bool is_commented_key(const char *line)
     return word_len > 0 && strncmp(word + word_len, ": ", 2) == 0;
 }
 
-START_TEST(commented_options_of_the_example_are_valid)
+TEST(commented_options_of_the_example_are_valid)
 {
     char text[32768];
     char uncommented[32768] = "";
@@ -419,32 +404,4 @@ START_TEST(commented_options_of_the_example_are_valid)
     ck_assert_str_eq(configs_report(), "");
     ck_assert_ptr_nonnull(config->users);
     config_free(config);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("config_values");
-    TCase *cases = tcase_create("config_values");
-    tcase_add_checked_fixture(cases, configs_open, configs_close);
-    tcase_add_test(cases, missing_keys_have_their_defaults);
-    tcase_add_test(cases, section_without_keys_is_valid);
-    tcase_add_test(cases, nodes_are_read_as_written);
-    tcase_add_test(cases, every_key_can_be_set);
-    tcase_add_test(cases, both_ends_of_a_range_are_valid);
-    tcase_add_test(cases, variables_are_expanded_in_any_value);
-    tcase_add_test(cases, admin_and_metrics_are_off_by_default);
-    tcase_add_test(cases, admin_must_be_an_http_address);
-    tcase_add_test(cases, metrics_must_be_an_http_address);
-    tcase_add_test(cases, admin_is_refused_on_public_addresses_even_with_insecure);
-    tcase_add_test(cases, metrics_may_be_public_without_insecure);
-    tcase_add_test(cases, http_addresses_must_not_conflict_with_others);
-    tcase_add_test(cases, dev_mode_needs_no_nodes_and_accepts_none);
-    tcase_add_test(cases, dash_reads_standard_input);
-    tcase_add_test(cases, numbers_are_printed_as_in_the_file);
-    tcase_add_test(cases, example_loads_and_has_the_defaults);
-    tcase_add_test(cases, example_documents_every_key);
-    tcase_add_test(cases, commented_options_of_the_example_are_valid);
-    suite_add_tcase(suite, cases);
-    return suite;
 }

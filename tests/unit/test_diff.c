@@ -11,6 +11,8 @@
 #include "tests/runner.h"
 #include "tests/unit/configs.h"
 
+const struct runner_settings runner_settings = {.setup = configs_open, .teardown = configs_close};
+
 #define NODE_AT(name, more) "  - {name: " name ", url: \"redis://10.0.0." name "\"" more "}\n"
 #define NODES_ALONE         "nodes:\n" NODE_AT("1", "") NODE_AT("2", "") NODE_AT("3", "")
 
@@ -103,8 +105,6 @@ static const struct change changes[] = {
     {"log.format", "log: {format: text}\n", "log: {format: json}\n", false, NULL},
 };
 
-enum { CHANGE_COUNT = sizeof(changes) / sizeof(changes[0]) };
-
 static struct config *load_with(const char *text)
 {
     char whole[2048];
@@ -113,29 +113,8 @@ static struct config *load_with(const char *text)
     return configs_accept(whole);
 }
 
-START_TEST(each_change_is_found_and_allowed_or_refused)
+static void expect_adopted(const struct change *change)
 {
-    const struct change *change = &changes[_i];
-    const char *name = change->name != NULL ? change->name : change->key;
-    configs_write("secret", "hunter2\n");
-    struct config *running = load_with(change->from);
-    struct config *wanted = load_with(change->to);
-    struct config_diff diff;
-    config_diff(running, wanted, &diff);
-    ck_assert_msg(diff.count == 1, "%s: %zu differences", change->to, diff.count);
-    ck_assert_str_eq(diff.found[0].name, name);
-    ck_assert_msg((diff.found[0].why_not != NULL) == change->refused, "%s: %s", change->to,
-                  diff.found[0].why_not != NULL ? diff.found[0].why_not : "may change");
-    ck_assert_uint_eq(diff.refused, change->refused);
-    config_free(running);
-    config_free(wanted);
-}
-END_TEST
-
-START_TEST(each_allowed_change_is_adopted)
-{
-    const struct change *change = &changes[_i];
-    configs_write("secret", "hunter2\n");
     struct config *running = load_with(change->from);
     struct config *before = load_with(change->from);
     struct config *wanted = load_with(change->to);
@@ -152,10 +131,29 @@ START_TEST(each_allowed_change_is_adopted)
     config_free(wanted);
     config_free(adopted);
 }
-END_TEST
+
+TEST_ROWS(each_change_is_found_and_adopted_or_refused, changes)
+{
+    const struct change *change = &changes[_i];
+    const char *name = change->name != NULL ? change->name : change->key;
+    configs_write("secret", "hunter2\n");
+    struct config *running = load_with(change->from);
+    struct config *wanted = load_with(change->to);
+    struct config_diff diff;
+    config_diff(running, wanted, &diff);
+    ck_assert_msg(diff.count == 1, "%s: %zu differences", change->to, diff.count);
+    ck_assert_str_eq(diff.found[0].name, name);
+    ck_assert_msg((diff.found[0].why_not != NULL) == change->refused, "%s: %s", change->to,
+                  diff.found[0].why_not != NULL ? diff.found[0].why_not : "may change");
+    ck_assert_uint_eq(diff.refused, change->refused);
+    config_free(running);
+    config_free(wanted);
+    if (!change->refused)
+        expect_adopted(change);
+}
 
 /* For a new key of the configuration, add a rule to config_keys and a change to `changes`. */
-START_TEST(every_key_has_a_rule_and_a_tested_change)
+TEST(every_key_has_a_rule_and_a_tested_change)
 {
     static const char *const untried[] = {"auth", "locks", "rounds", "limits", "log"};
     const char *key;
@@ -163,7 +161,7 @@ START_TEST(every_key_has_a_rule_and_a_tested_change)
     for (size_t i = 0; (key = config_keys[i].name) != NULL; i++) {
         bool tried = false;
         ck_assert_msg(config_keys[i].fixed != NULL, "%s: may a reload change it?", key);
-        for (size_t j = 0; j < CHANGE_COUNT; j++)
+        for (size_t j = 0; j < sizeof(changes) / sizeof(changes[0]); j++)
             tried = tried || strcmp(changes[j].key, key) == 0;
         for (size_t j = 0; j < sizeof(untried) / sizeof(untried[0]); j++)
             tried = tried || strcmp(untried[j], key) == 0;
@@ -172,9 +170,8 @@ START_TEST(every_key_has_a_rule_and_a_tested_change)
     }
     ck_assert_uint_gt(count, 20);
 }
-END_TEST
 
-START_TEST(equal_files_have_no_differences)
+TEST(equal_files_have_no_differences)
 {
     const char *const texts[] = {NODES_ALONE, LISTEN_UNIX NODES_ALONE,
                                  "locks: {max_ttl: 60s}\n" NODES_ALONE};
@@ -188,9 +185,8 @@ START_TEST(equal_files_have_no_differences)
         config_free(wanted);
     }
 }
-END_TEST
 
-START_TEST(order_of_listens_does_not_matter)
+TEST(order_of_listens_does_not_matter)
 {
     struct config *running = configs_accept(LISTEN_UNIX NODES_ALONE);
     struct config *wanted =
@@ -201,9 +197,8 @@ START_TEST(order_of_listens_does_not_matter)
     config_free(running);
     config_free(wanted);
 }
-END_TEST
 
-START_TEST(order_of_nodes_does_not_matter)
+TEST(order_of_nodes_does_not_matter)
 {
     struct config_diff diff;
     struct config *running = configs_accept(NODES_ALONE);
@@ -228,9 +223,8 @@ START_TEST(order_of_nodes_does_not_matter)
     config_free(reordered);
     config_free(login);
 }
-END_TEST
 
-START_TEST(changed_secret_in_the_same_file_is_found)
+TEST(changed_secret_in_the_same_file_is_found)
 {
     static const char text[] =
         "nodes:\n" NODE_AT("1", ", password_file: secret") NODE_AT("2", "") NODE_AT("3", "");
@@ -248,9 +242,8 @@ START_TEST(changed_secret_in_the_same_file_is_found)
     config_free(running);
     config_free(wanted);
 }
-END_TEST
 
-START_TEST(every_one_of_many_changes_is_counted)
+TEST(every_one_of_many_changes_is_counted)
 {
     struct config *running = configs_accept(NODES_ALONE);
     struct config *wanted = configs_accept("cluster: b\nlocks: {max_ttl: 2m, max_hold: 2h}\n"
@@ -261,24 +254,4 @@ START_TEST(every_one_of_many_changes_is_counted)
     ck_assert_uint_eq(diff.refused, 2);
     config_free(running);
     config_free(wanted);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("diff");
-    TCase *tests = tcase_create("differences");
-    tcase_add_checked_fixture(tests, configs_open, configs_close);
-    tcase_add_loop_test(tests, each_change_is_found_and_allowed_or_refused, 0, CHANGE_COUNT);
-    for (int i = 0; i < CHANGE_COUNT; i++)
-        if (!changes[i].refused)
-            tcase_add_loop_test(tests, each_allowed_change_is_adopted, i, i + 1);
-    tcase_add_test(tests, every_key_has_a_rule_and_a_tested_change);
-    tcase_add_test(tests, equal_files_have_no_differences);
-    tcase_add_test(tests, order_of_listens_does_not_matter);
-    tcase_add_test(tests, order_of_nodes_does_not_matter);
-    tcase_add_test(tests, changed_secret_in_the_same_file_is_found);
-    tcase_add_test(tests, every_one_of_many_changes_is_counted);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

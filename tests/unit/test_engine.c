@@ -20,6 +20,8 @@ static void teardown(void)
     cluster_deinit(&w);
 }
 
+const struct runner_settings runner_settings = {.setup = setup, .teardown = teardown};
+
 static void hang(unsigned first, unsigned count)
 {
     for (unsigned i = first; i < first + count; i++)
@@ -40,7 +42,7 @@ static void copy_token(const char *reply, char *token)
 
 /* --- requests --- */
 
-START_TEST(lock_is_on_every_master_until_it_is_released)
+TEST(lock_is_on_every_master_until_it_is_released)
 {
     char token[LIMIT_TOKEN + 1];
     const char *reply = cluster_ask(&w, "LOCK a 10s");
@@ -54,9 +56,8 @@ START_TEST(lock_is_on_every_master_until_it_is_released)
     ck_assert_uint_eq(w.engine.flights.pool.in_use, 0);
     ck_assert_uint_eq(w.engine.manager.resources.pool.in_use, 0);
 }
-END_TEST
 
-START_TEST(second_lock_is_refused_with_the_remaining_ttl)
+TEST(second_lock_is_refused_with_the_remaining_ttl)
 {
     char token[LIMIT_TOKEN + 1];
     copy_token(cluster_ask(&w, "LOCK a 10s"), token);
@@ -69,17 +70,15 @@ START_TEST(second_lock_is_refused_with_the_remaining_ttl)
     ck_assert_str_eq(cluster_ask(&w, "STATUS a"), "FREE");
     cluster_token(cluster_ask(&w, "LOCK a 10s"));
 }
-END_TEST
 
-START_TEST(each_round_has_its_own_token)
+TEST(each_round_has_its_own_token)
 {
     char first[LIMIT_TOKEN + 1];
     copy_token(cluster_ask(&w, "LOCK a 10s"), first);
     ck_assert_str_ne(first, cluster_token(cluster_ask(&w, "LOCK b 10s")));
 }
-END_TEST
 
-START_TEST(reply_has_the_tag_of_its_request)
+TEST(reply_has_the_tag_of_its_request)
 {
     cluster_send(&w, "#1 LOCK a 10s");
     cluster_send(&w, "#2 STATUS b");
@@ -94,9 +93,8 @@ START_TEST(reply_has_the_tag_of_its_request)
     ck_assert_int_eq(strncmp(w.replies[0], "#1 OK ", 6), 0);
     ck_assert_str_eq(w.replies[1], "#2 FREE");
 }
-END_TEST
 
-START_TEST(extension_backfills_the_key_where_it_is_missing)
+TEST(extension_backfills_the_key_where_it_is_missing)
 {
     char token[LIMIT_TOKEN + 1];
     copy_token(cluster_ask(&w, "LOCK a 10s"), token);
@@ -107,18 +105,16 @@ START_TEST(extension_backfills_the_key_where_it_is_missing)
     ck_assert_str_eq(cluster_value(&w, 3, "a"), token);
     ck_assert_uint_eq(w.engine.stats.backfilled, 1);
 }
-END_TEST
 
-START_TEST(extension_never_shortens_a_lock)
+TEST(extension_never_shortens_a_lock)
 {
     char token[LIMIT_TOKEN + 1];
     copy_token(cluster_ask(&w, "LOCK a 10s"), token);
     ck_assert_int_eq(strncmp(cluster_ask(&w, "EXTEND a %s 1s", token), "OK", 2), 0);
     ck_assert_str_eq(cluster_ask(&w, "STATUS a"), "HELD 10000");
 }
-END_TEST
 
-START_TEST(number_of_extensions_is_limited)
+TEST(number_of_extensions_is_limited)
 {
     char token[LIMIT_TOKEN + 1];
     copy_token(cluster_ask(&w, "LOCK a 10s"), token);
@@ -131,9 +127,8 @@ START_TEST(number_of_extensions_is_limited)
     ck_assert_str_eq(cluster_ask(&w, "UNLOCK b %s", token), "OK");
     ck_assert_uint_eq(w.engine.manager.extensions.pool.in_use, 1);
 }
-END_TEST
 
-START_TEST(extensions_are_limited_by_max_hold)
+TEST(extensions_are_limited_by_max_hold)
 {
     char token[LIMIT_TOKEN + 1];
     copy_token(cluster_ask(&w, "LOCK a 60s"), token);
@@ -154,9 +149,8 @@ START_TEST(extensions_are_limited_by_max_hold)
     ck_assert_str_eq(cluster_ask(&w, "EXTEND b %s 60s", token), "LIMIT hold");
     ck_assert_int_eq(strncmp(cluster_ask(&w, "EXTEND b %s 20s", token), "OK", 2), 0);
 }
-END_TEST
 
-START_TEST(request_for_another_resource_does_not_reset_the_count)
+TEST(request_for_another_resource_does_not_reset_the_count)
 {
     char token[LIMIT_TOKEN + 1];
     copy_token(cluster_ask(&w, "LOCK a 10s"), token);
@@ -168,17 +162,15 @@ START_TEST(request_for_another_resource_does_not_reset_the_count)
     }
     ck_assert_str_eq(cluster_ask(&w, "EXTEND a %s 10s", token), "LIMIT extensions");
 }
-END_TEST
 
-START_TEST(unknown_tokens_are_not_remembered)
+TEST(unknown_tokens_are_not_remembered)
 {
     for (unsigned i = 0; i < 10; i++)
         ck_assert_str_eq(cluster_ask(&w, "EXTEND a %040u 10s", i), "GONE");
     ck_assert_uint_eq(w.engine.manager.extensions.pool.in_use, 0);
 }
-END_TEST
 
-START_TEST(extension_of_an_expired_token_is_always_gone)
+TEST(extension_of_an_expired_token_is_always_gone)
 {
     char token[LIMIT_TOKEN + 1];
     copy_token(cluster_ask(&w, "LOCK a 1s"), token);
@@ -187,11 +179,10 @@ START_TEST(extension_of_an_expired_token_is_always_gone)
     ck_assert_str_eq(cluster_ask(&w, "EXTEND a %s 10s", token), "GONE");
     ck_assert_uint_eq(cluster_count(&w, "a"), 0);
 }
-END_TEST
 
 /* A lacks the key, so the EXTEND would backfill it on A once a quorum has answered. An UNLOCK of
  * the token is on its way by then, so it must not. */
-START_TEST(extension_during_a_release_backfills_nothing)
+TEST(extension_during_a_release_backfills_nothing)
 {
     char token[LIMIT_TOKEN + 1];
     copy_token(cluster_ask(&w, "LOCK a 10s"), token);
@@ -205,9 +196,8 @@ START_TEST(extension_during_a_release_backfills_nothing)
     ck_assert_uint_eq(cluster_count(&w, "a"), 0);
     ck_assert_uint_eq(w.engine.stats.backfilled, 0);
 }
-END_TEST
 
-START_TEST(extension_after_a_release_backfills_nothing)
+TEST(extension_after_a_release_backfills_nothing)
 {
     char token[LIMIT_TOKEN + 1];
     copy_token(cluster_ask(&w, "LOCK a 10s"), token);
@@ -220,9 +210,8 @@ START_TEST(extension_after_a_release_backfills_nothing)
     ck_assert_str_eq(w.replies[2], "#2 GONE");
     ck_assert_uint_eq(cluster_count(&w, "a"), 0);
 }
-END_TEST
 
-START_TEST(flushed_scripts_are_reloaded_unnoticed)
+TEST(flushed_scripts_are_reloaded_unnoticed)
 {
     char token[LIMIT_TOKEN + 1];
     copy_token(cluster_ask(&w, "LOCK a 10s"), token);
@@ -231,9 +220,8 @@ START_TEST(flushed_scripts_are_reloaded_unnoticed)
     ck_assert_str_eq(cluster_ask(&w, "STATUS a"), "HELD 10000");
     ck_assert_str_eq(cluster_ask(&w, "UNLOCK a %s", token), "OK");
 }
-END_TEST
 
-START_TEST(requests_of_one_client_are_limited)
+TEST(requests_of_one_client_are_limited)
 {
     hang(0, 5);
     for (unsigned i = 0; i < LIMIT_CLIENT_REQUESTS; i++)
@@ -246,11 +234,10 @@ START_TEST(requests_of_one_client_are_limited)
     ck_assert_uint_eq(w.engine.flights.pool.in_use, 0);
     ck_assert_uint_eq(w.reply_count, 1);
 }
-END_TEST
 
 /* --- faults --- */
 
-START_TEST(hung_minority_costs_no_time)
+TEST(hung_minority_costs_no_time)
 {
     char token[LIMIT_TOKEN + 1];
     hang(3, 2);
@@ -259,9 +246,8 @@ START_TEST(hung_minority_costs_no_time)
     ck_assert_str_eq(cluster_ask(&w, "UNLOCK a %s", token), "OK");
     ck_assert_int_eq(w.now_ns, before_ns);
 }
-END_TEST
 
-START_TEST(hung_majority_is_no_quorum_and_leaves_no_keys)
+TEST(hung_majority_is_no_quorum_and_leaves_no_keys)
 {
     hang(0, 3);
     ck_assert_str_eq(cluster_ask(&w, "LOCK a 10s"),
@@ -278,9 +264,8 @@ START_TEST(hung_majority_is_no_quorum_and_leaves_no_keys)
     cluster_pass_ms(&w, 100);
     cluster_token(cluster_ask(&w, "LOCK a 10s"));
 }
-END_TEST
 
-START_TEST(dead_majority_is_no_quorum_at_once)
+TEST(dead_majority_is_no_quorum_at_once)
 {
     cluster_kill(&w, 0);
     cluster_kill(&w, 2);
@@ -292,9 +277,8 @@ START_TEST(dead_majority_is_no_quorum_at_once)
                      "NOQUORUM 2/5 need=3 a:refused c:refused e:refused");
     ck_assert_uint_eq(w.masters[1].redis.lock_commands, 0);
 }
-END_TEST
 
-START_TEST(errors_of_masters_are_named)
+TEST(errors_of_masters_are_named)
 {
     w.masters[1].redis.refusals[FAKE_KEYS] = "OOM command not allowed";
     w.masters[2].redis.refusals[FAKE_KEYS] = "LOADING Redis is loading";
@@ -302,9 +286,8 @@ START_TEST(errors_of_masters_are_named)
     ck_assert_str_eq(cluster_ask(&w, "LOCK a 10s"),
                      "NOQUORUM 2/5 need=3 b:oom c:loading d:readonly");
 }
-END_TEST
 
-START_TEST(client_that_leaves_before_its_answer_leaves_no_lock)
+TEST(client_that_leaves_before_its_answer_leaves_no_lock)
 {
     hang(0, 3);
     cluster_send(&w, "LOCK a 10s");
@@ -317,9 +300,8 @@ START_TEST(client_that_leaves_before_its_answer_leaves_no_lock)
     ck_assert_uint_eq(w.engine.stats.undone, 1);
     ck_assert_uint_eq(w.engine.flights.pool.in_use, 0);
 }
-END_TEST
 
-START_TEST(grant_that_cannot_be_delivered_is_undone)
+TEST(grant_that_cannot_be_delivered_is_undone)
 {
     /* This node refuses the SET, so a grant that is delivered would cause a backfill on it. */
     cluster_set(&w, 0, "a", "a loser's token", 60000);
@@ -332,9 +314,8 @@ START_TEST(grant_that_cannot_be_delivered_is_undone)
     ck_assert_uint_eq(w.engine.flights.pool.in_use, 0);
     ck_assert_uint_eq(w.engine.stats.backfilled, 0);
 }
-END_TEST
 
-START_TEST(grant_to_a_disconnected_client_is_undone)
+TEST(grant_to_a_disconnected_client_is_undone)
 {
     cluster_send(&w, "LOCK a 10s");
     w.client.disconnected = true;
@@ -342,9 +323,8 @@ START_TEST(grant_to_a_disconnected_client_is_undone)
     ck_assert_uint_eq(w.reply_count, 0);
     ck_assert_uint_eq(cluster_count(&w, "a"), 0);
 }
-END_TEST
 
-START_TEST(undeliverable_failure_is_undone)
+TEST(undeliverable_failure_is_undone)
 {
     w.reply_fails = true;
     hang(0, 3);
@@ -356,9 +336,8 @@ START_TEST(undeliverable_failure_is_undone)
     ck_assert_uint_eq(cluster_count(&w, "a"), 0);
     ck_assert_uint_eq(w.engine.flights.pool.in_use, 0);
 }
-END_TEST
 
-START_TEST(undeliverable_release_without_a_quorum_is_sent)
+TEST(undeliverable_release_without_a_quorum_is_sent)
 {
     const char *token = cluster_token(cluster_ask(&w, "LOCK a 10s"));
     for (unsigned i = 0; i < 3; i++)
@@ -370,9 +349,8 @@ START_TEST(undeliverable_release_without_a_quorum_is_sent)
     ck_assert_uint_eq(cluster_count(&w, "a"), 0);
     ck_assert_uint_eq(w.engine.flights.pool.in_use, 0);
 }
-END_TEST
 
-START_TEST(undeliverable_unlock_releases_the_lock)
+TEST(undeliverable_unlock_releases_the_lock)
 {
     const char *token = cluster_token(cluster_ask(&w, "LOCK a 10s"));
     w.reply_fails = true;
@@ -381,9 +359,8 @@ START_TEST(undeliverable_unlock_releases_the_lock)
     ck_assert_uint_eq(cluster_count(&w, "a"), 0);
     ck_assert_uint_eq(w.engine.flights.pool.in_use, 0);
 }
-END_TEST
 
-START_TEST(half_closed_client_gets_its_answers_but_no_locks)
+TEST(half_closed_client_gets_its_answers_but_no_locks)
 {
     hang(0, 3);
     cluster_send(&w, "#1 LOCK a 10s");
@@ -395,18 +372,16 @@ START_TEST(half_closed_client_gets_its_answers_but_no_locks)
     ck_assert_str_eq(w.replies[1], "#2 FREE");
     ck_assert_uint_eq(cluster_count(&w, "a"), 0);
 }
-END_TEST
 
-START_TEST(unlock_continues_after_its_client_has_left)
+TEST(unlock_continues_after_its_client_has_left)
 {
     cluster_send(&w, "UNLOCK a %s", cluster_token(cluster_ask(&w, "LOCK a 10s")));
     engine_client_end(&w.engine, &w.client, ENGINE_GONE, w.now_ns);
     cluster_settle(&w);
     ck_assert_uint_eq(cluster_count(&w, "a"), 0);
 }
-END_TEST
 
-START_TEST(release_missed_by_a_dead_master_is_sent_when_it_is_back)
+TEST(release_missed_by_a_dead_master_is_sent_when_it_is_back)
 {
     char token[LIMIT_TOKEN + 1];
     copy_token(cluster_ask(&w, "LOCK a 10s"), token);
@@ -418,9 +393,8 @@ START_TEST(release_missed_by_a_dead_master_is_sent_when_it_is_back)
     ck_assert_uint_eq(cluster_count(&w, "a"), 0);
     ck_assert_uint_eq(w.engine.flights.masters[4].link.pending_releases.count, 0);
 }
-END_TEST
 
-START_TEST(reconnect_does_not_release_a_granted_lock)
+TEST(reconnect_does_not_release_a_granted_lock)
 {
     char token[LIMIT_TOKEN + 1];
     w.masters[3].mute = w.masters[4].mute = true; /* they set the key, and their replies are lost */
@@ -433,11 +407,10 @@ START_TEST(reconnect_does_not_release_a_granted_lock)
     ck_assert_uint_eq(cluster_count(&w, "a"), 5);
     ck_assert_int_eq(strncmp(cluster_ask(&w, "EXTEND a %s 20s", token), "OK", 2), 0);
 }
-END_TEST
 
 /* A's connection is lost while the LOCK can still be granted, so no release is pending for A. Once
  * the LOCK has failed, one is. */
-START_TEST(undecided_round_has_no_pending_release)
+TEST(undecided_round_has_no_pending_release)
 {
     hang(0, 3);
     cluster_send(&w, "LOCK a 10s");
@@ -448,9 +421,8 @@ START_TEST(undecided_round_has_no_pending_release)
     ck_assert_int_eq(strncmp(w.replies[0], "NOQUORUM", 8), 0);
     ck_assert_uint_eq(w.engine.flights.masters[0].link.pending_releases.count, 1);
 }
-END_TEST
 
-START_TEST(unread_set_on_a_cut_connection_does_not_outlive_its_release)
+TEST(unread_set_on_a_cut_connection_does_not_outlive_its_release)
 {
     hang(0, 3);
     cluster_send(&w, "LOCK a 60s");
@@ -472,11 +444,10 @@ START_TEST(unread_set_on_a_cut_connection_does_not_outlive_its_release)
     cluster_settle(&w);
     ck_assert_uint_eq(cluster_count(&w, "a"), 0);
 }
-END_TEST
 
 /* A, B and C hang for so long that the daemon gives up their connections, on which a SET is still
  * unread. When they resume, that SET must not leave a key. */
-START_TEST(connection_given_up_during_a_hang_leaves_no_keys)
+TEST(connection_given_up_during_a_hang_leaves_no_keys)
 {
     hang(0, 3);
     ck_assert_int_eq(strncmp(cluster_ask(&w, "LOCK a 60s"), "NOQUORUM", 8), 0);
@@ -489,9 +460,8 @@ START_TEST(connection_given_up_during_a_hang_leaves_no_keys)
         ck_assert_int_eq(w.engine.flights.masters[i].link.state, LINK_UP);
     ck_assert_uint_eq(cluster_count(&w, "a"), 0);
 }
-END_TEST
 
-START_TEST(reconnect_after_a_restart_kills_no_other_client)
+TEST(reconnect_after_a_restart_kills_no_other_client)
 {
     int64_t before = w.engine.flights.masters[1].link.client_id;
     cluster_kill(&w, 1);
@@ -505,9 +475,8 @@ START_TEST(reconnect_after_a_restart_kills_no_other_client)
     ck_assert_int_ne(w.engine.flights.masters[1].link.client_id, before);
     ck_assert(!stranger->killed);
 }
-END_TEST
 
-START_TEST(refused_release_is_sent_again)
+TEST(refused_release_is_sent_again)
 {
     char token[LIMIT_TOKEN + 1];
     copy_token(cluster_ask(&w, "LOCK a 10s"), token);
@@ -520,9 +489,8 @@ START_TEST(refused_release_is_sent_again)
     ck_assert_uint_eq(cluster_count(&w, "a"), 0);
     ck_assert_uint_eq(w.engine.flights.masters[2].link.pending_releases.count, 0);
 }
-END_TEST
 
-START_TEST(releases_reach_a_suspect_master)
+TEST(releases_reach_a_suspect_master)
 {
     char token[LIMIT_TOKEN + 1];
     copy_token(cluster_ask(&w, "LOCK a 10s"), token);
@@ -534,11 +502,10 @@ START_TEST(releases_reach_a_suspect_master)
     cluster_settle(&w);
     ck_assert_uint_eq(cluster_count(&w, "a"), 0);
 }
-END_TEST
 
 /* E hangs, and its link takes only LIMIT_LINK_RELEASES of the releases. The others become pending,
  * and E gets no votes. */
-START_TEST(full_link_refuses_votes_and_keeps_releases_pending)
+TEST(full_link_refuses_votes_and_keeps_releases_pending)
 {
     char token[LIMIT_TOKEN + 1];
     copy_token(cluster_ask(&w, "LOCK a 60s"), token);
@@ -559,11 +526,10 @@ START_TEST(full_link_refuses_votes_and_keeps_releases_pending)
     cluster_settle(&w);
     ck_assert_uint_eq(w.engine.flights.masters[4].link.pending_releases.count, 0);
 }
-END_TEST
 
 /* --- shutdown --- */
 
-START_TEST(abandoned_engine_answers_and_undoes_everything)
+TEST(abandoned_engine_answers_and_undoes_everything)
 {
     hang(0, 3);
     cluster_send(&w, "#1 LOCK a 10s");
@@ -577,9 +543,8 @@ START_TEST(abandoned_engine_answers_and_undoes_everything)
     ck_assert_uint_eq(cluster_count(&w, "a"), 0);
     ck_assert_uint_eq(w.engine.flights.pool.in_use, 0);
 }
-END_TEST
 
-START_TEST(draining_engine_refuses_requests_and_becomes_idle)
+TEST(draining_engine_refuses_requests_and_becomes_idle)
 {
     hang(0, 3);
     cluster_send(&w, "LOCK a 10s");
@@ -590,53 +555,4 @@ START_TEST(draining_engine_refuses_requests_and_becomes_idle)
     cluster_settle(&w);
     ck_assert(!engine_busy(&w.engine));
     cluster_token(w.replies[1]);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("engine");
-    TCase *cases = tcase_create("engine");
-    tcase_set_timeout(cases, 60);
-    tcase_add_checked_fixture(cases, setup, teardown);
-    tcase_add_test(cases, lock_is_on_every_master_until_it_is_released);
-    tcase_add_test(cases, second_lock_is_refused_with_the_remaining_ttl);
-    tcase_add_test(cases, each_round_has_its_own_token);
-    tcase_add_test(cases, reply_has_the_tag_of_its_request);
-    tcase_add_test(cases, extension_backfills_the_key_where_it_is_missing);
-    tcase_add_test(cases, extension_never_shortens_a_lock);
-    tcase_add_test(cases, number_of_extensions_is_limited);
-    tcase_add_test(cases, extensions_are_limited_by_max_hold);
-    tcase_add_test(cases, unknown_tokens_are_not_remembered);
-    tcase_add_test(cases, request_for_another_resource_does_not_reset_the_count);
-    tcase_add_test(cases, extension_of_an_expired_token_is_always_gone);
-    tcase_add_test(cases, extension_during_a_release_backfills_nothing);
-    tcase_add_test(cases, extension_after_a_release_backfills_nothing);
-    tcase_add_test(cases, flushed_scripts_are_reloaded_unnoticed);
-    tcase_add_test(cases, requests_of_one_client_are_limited);
-    tcase_add_test(cases, hung_minority_costs_no_time);
-    tcase_add_test(cases, hung_majority_is_no_quorum_and_leaves_no_keys);
-    tcase_add_test(cases, dead_majority_is_no_quorum_at_once);
-    tcase_add_test(cases, errors_of_masters_are_named);
-    tcase_add_test(cases, client_that_leaves_before_its_answer_leaves_no_lock);
-    tcase_add_test(cases, grant_that_cannot_be_delivered_is_undone);
-    tcase_add_test(cases, grant_to_a_disconnected_client_is_undone);
-    tcase_add_test(cases, undeliverable_failure_is_undone);
-    tcase_add_test(cases, undeliverable_release_without_a_quorum_is_sent);
-    tcase_add_test(cases, undeliverable_unlock_releases_the_lock);
-    tcase_add_test(cases, half_closed_client_gets_its_answers_but_no_locks);
-    tcase_add_test(cases, unlock_continues_after_its_client_has_left);
-    tcase_add_test(cases, release_missed_by_a_dead_master_is_sent_when_it_is_back);
-    tcase_add_test(cases, reconnect_does_not_release_a_granted_lock);
-    tcase_add_test(cases, undecided_round_has_no_pending_release);
-    tcase_add_test(cases, unread_set_on_a_cut_connection_does_not_outlive_its_release);
-    tcase_add_test(cases, connection_given_up_during_a_hang_leaves_no_keys);
-    tcase_add_test(cases, reconnect_after_a_restart_kills_no_other_client);
-    tcase_add_test(cases, refused_release_is_sent_again);
-    tcase_add_test(cases, releases_reach_a_suspect_master);
-    tcase_add_test(cases, full_link_refuses_votes_and_keeps_releases_pending);
-    tcase_add_test(cases, abandoned_engine_answers_and_undoes_everything);
-    tcase_add_test(cases, draining_engine_refuses_requests_and_becomes_idle);
-    suite_add_tcase(suite, cases);
-    return suite;
 }

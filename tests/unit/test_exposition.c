@@ -17,6 +17,8 @@ static void begin(void)
     text = (struct text){.buf = buf, .size = sizeof(buf) - 1};
 }
 
+const struct runner_settings runner_settings = {.setup = begin};
+
 static const char *written(void)
 {
     buf[text.len] = '\0';
@@ -26,7 +28,7 @@ static const char *written(void)
 
 /* --- metrics --- */
 
-START_TEST(metric_has_help_type_and_samples)
+TEST(metric_has_help_type_and_samples)
 {
     struct metric metric = exposition_metric(&text, "a_total", "counter", "How many.");
     exposition_number(&metric, NO_LABELS, 7);
@@ -38,17 +40,15 @@ START_TEST(metric_has_help_type_and_samples)
                                 "a_total{k=\"v\"} 0\n"
                                 "a_total{k=\"v\",l=\"w\"} 9223372036854775807\n");
 }
-END_TEST
 
-START_TEST(label_values_are_escaped)
+TEST(label_values_are_escaped)
 {
     struct metric metric = {&text, "a"};
     exposition_number(&metric, LABEL("k", "\"}\n\\ 1"), 1);
     ck_assert_str_eq(written(), "a{k=\"\\\"}\\n\\\\ 1\"} 1\n");
 }
-END_TEST
 
-START_TEST(seconds_are_exact)
+TEST(seconds_are_exact)
 {
     static const struct {
         int64_t ns;
@@ -69,9 +69,8 @@ START_TEST(seconds_are_exact)
         ck_assert_str_eq(written(), cases[i].seconds);
     }
 }
-END_TEST
 
-START_TEST(histogram_buckets_are_cumulative)
+TEST(histogram_buckets_are_cumulative)
 {
     struct histogram histogram = {0};
     struct metric metric = {&text, "h"};
@@ -91,11 +90,10 @@ START_TEST(histogram_buckets_are_cumulative)
     ck_assert_ptr_nonnull(strstr(all, "h_bucket{le=\"+Inf\"} 3\n"));
     ck_assert_ptr_nonnull(strstr(all, "h_count 3\n"));
 }
-END_TEST
 
 /* --- HTML --- */
 
-START_TEST(untrusted_bytes_are_escaped_in_html)
+TEST(untrusted_bytes_are_escaped_in_html)
 {
     html_string(&text, "<script>alert('1')</script>\"&amp;");
     ck_assert_str_eq(written(), "&lt;script&gt;alert(&#39;1&#39;)&lt;/script&gt;&quot;&amp;amp;");
@@ -103,9 +101,8 @@ START_TEST(untrusted_bytes_are_escaped_in_html)
     html_bytes(&text, "b\xc3\xbc\xe2\x80\xae\0\\x1b", 11, 80);
     ck_assert_str_eq(written(), "b\xc3\xbc\\xe2\\x80\\xae\\x00\\x5cx1b");
 }
-END_TEST
 
-START_TEST(long_names_are_truncated_in_html)
+TEST(long_names_are_truncated_in_html)
 {
     char large[LIMIT_RESOURCE];
     memset(large, '<', sizeof(large));
@@ -120,9 +117,8 @@ START_TEST(long_names_are_truncated_in_html)
     html_bytes(&text, large, sizeof(large), sizeof(large));
     ck_assert_uint_eq(strlen(written()), 4 * sizeof(large));
 }
-END_TEST
 
-START_TEST(durations_are_readable)
+TEST(durations_are_readable)
 {
     static const struct {
         int64_t ms;
@@ -146,11 +142,10 @@ START_TEST(durations_are_readable)
         ck_assert_str_eq(written(), cases[i].said);
     }
 }
-END_TEST
 
 /* --- text --- */
 
-START_TEST(text_that_does_not_fit_is_truncated_without_overflow)
+TEST(text_that_does_not_fit_is_truncated_without_overflow)
 {
     char small[16];
     struct text narrow = {.buf = small, .size = 8};
@@ -159,22 +154,4 @@ START_TEST(text_that_does_not_fit_is_truncated_without_overflow)
     html_string(&narrow, "<<<<");
     ck_assert_uint_eq(narrow.len, 8);
     ck_assert_mem_eq(small, "01234567########", 16);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("exposition");
-    TCase *tests = tcase_create("text");
-    tcase_add_checked_fixture(tests, begin, NULL);
-    tcase_add_test(tests, metric_has_help_type_and_samples);
-    tcase_add_test(tests, label_values_are_escaped);
-    tcase_add_test(tests, seconds_are_exact);
-    tcase_add_test(tests, histogram_buckets_are_cumulative);
-    tcase_add_test(tests, untrusted_bytes_are_escaped_in_html);
-    tcase_add_test(tests, long_names_are_truncated_in_html);
-    tcase_add_test(tests, durations_are_readable);
-    tcase_add_test(tests, text_that_does_not_fit_is_truncated_without_overflow);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

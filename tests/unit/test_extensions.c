@@ -22,6 +22,8 @@ static void close_table(void)
     extensions_deinit(&extensions);
 }
 
+const struct runner_settings runner_settings = {.setup = open_table, .teardown = close_table};
+
 static const char *token(unsigned number)
 {
     static char text[LIMIT_TOKEN + 1];
@@ -36,7 +38,7 @@ static const char *refused(unsigned number, int64_t ttl_s, int64_t now_s)
     return limit != NULL ? limit : "-";
 }
 
-START_TEST(number_of_extensions_is_limited)
+TEST(number_of_extensions_is_limited)
 {
     ck_assert_str_eq(refused(1, 10, 0), "-");
     extensions_count(&extensions, token(1), 0);
@@ -45,9 +47,8 @@ START_TEST(number_of_extensions_is_limited)
     ck_assert_str_eq(refused(1, 10, 0), "extensions");
     ck_assert_str_eq(refused(2, 10, 0), "-");
 }
-END_TEST
 
-START_TEST(time_counts_from_the_first_extension)
+TEST(time_counts_from_the_first_extension)
 {
     ck_assert_str_eq(refused(1, 101, 7), "hold");
     ck_assert_str_eq(refused(1, 100, 7), "-");
@@ -55,9 +56,8 @@ START_TEST(time_counts_from_the_first_extension)
     ck_assert_str_eq(refused(1, 10, 97), "-");
     ck_assert_str_eq(refused(1, 11, 97), "hold");
 }
-END_TEST
 
-START_TEST(forgotten_token_starts_counting_again)
+TEST(forgotten_token_starts_counting_again)
 {
     extensions_count(&extensions, token(1), 0);
     extensions_count(&extensions, token(1), 0);
@@ -66,9 +66,8 @@ START_TEST(forgotten_token_starts_counting_again)
     ck_assert_str_eq(refused(1, 10, 0), "-");
     ck_assert_uint_eq(extensions.pool.in_use, 0);
 }
-END_TEST
 
-START_TEST(token_with_a_pending_release_is_not_extended)
+TEST(token_with_a_pending_release_is_not_extended)
 {
     extensions_count(&extensions, token(1), 0);
     ck_assert(!extensions_ended(&extensions, token(1)));
@@ -83,9 +82,8 @@ START_TEST(token_with_a_pending_release_is_not_extended)
     extensions_count(&extensions, token(1), 0);
     ck_assert(!extensions_ended(&extensions, token(1)));
 }
-END_TEST
 
-START_TEST(full_table_evicts_the_token_extended_longest_ago)
+TEST(full_table_evicts_the_token_extended_longest_ago)
 {
     for (unsigned i = 0; i < LIMIT_EXTENDED; i++)
         extensions_count(&extensions, token(i), 0);
@@ -97,29 +95,12 @@ START_TEST(full_table_evicts_the_token_extended_longest_ago)
     ck_assert_str_eq(refused(1, 99, 90), "-");
     ck_assert_str_eq(refused(2, 99, 90), "hold");
 }
-END_TEST
 
-START_TEST(full_table_evicts_tokens_with_pending_releases_last)
+TEST(full_table_evicts_tokens_with_pending_releases_last)
 {
     for (unsigned i = 0; i < LIMIT_EXTENDED; i++)
         extensions_count(&extensions, token(i), 0);
     extensions_end(&extensions, token(0), 0);
     extensions_count(&extensions, token(LIMIT_EXTENDED), 0);
     ck_assert(extensions_ended(&extensions, token(0)));
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("extensions");
-    TCase *tests = tcase_create("limits");
-    tcase_add_checked_fixture(tests, open_table, close_table);
-    tcase_add_test(tests, number_of_extensions_is_limited);
-    tcase_add_test(tests, time_counts_from_the_first_extension);
-    tcase_add_test(tests, forgotten_token_starts_counting_again);
-    tcase_add_test(tests, token_with_a_pending_release_is_not_extended);
-    tcase_add_test(tests, full_table_evicts_tokens_with_pending_releases_last);
-    tcase_add_test(tests, full_table_evicts_the_token_extended_longest_ago);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

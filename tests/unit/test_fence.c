@@ -24,9 +24,11 @@ static void teardown(void)
     cluster_deinit(&w);
 }
 
+const struct runner_settings runner_settings = {.setup = setup, .teardown = teardown};
+
 /* --- ballots --- */
 
-START_TEST(ballots_follow_the_clock_and_only_rise)
+TEST(ballots_follow_the_clock_and_only_rise)
 {
     struct fence fence = {0};
     ck_assert_int_eq(fence_propose(&fence, 1000, 0), 1000);
@@ -35,34 +37,30 @@ START_TEST(ballots_follow_the_clock_and_only_rise)
     ck_assert_int_eq(fence_propose(&fence, 1000, 0), 2002);
     ck_assert_int_eq(fence_propose(&fence, 3000, 0), 3000);
 }
-END_TEST
 
-START_TEST(ballot_exceeds_those_seen_but_does_not_raise_others)
+TEST(ballot_exceeds_those_seen_but_does_not_raise_others)
 {
     struct fence fence = {0};
     ck_assert_int_eq(fence_propose(&fence, 1000, 5000), 5001);
     ck_assert_int_eq(fence_propose(&fence, 1000, 0), 1001);
     ck_assert_int_eq(fence_propose(&fence, 1000, 900), 1002);
 }
-END_TEST
 
-START_TEST(ballots_stay_within_the_precision_of_lua)
+TEST(ballots_stay_within_the_precision_of_lua)
 {
     struct fence fence = {0};
     ck_assert_int_eq(fence_propose(&fence, 1000, (INT64_C(1) << 53) - 2), (INT64_C(1) << 53) - 1);
     ck_assert_int_eq(fence_propose(&fence, 1000, (INT64_C(1) << 53) - 1), 0);
 }
-END_TEST
 
-START_TEST(absurd_clock_is_not_remembered)
+TEST(absurd_clock_is_not_remembered)
 {
     struct fence fence = {0};
     ck_assert_int_eq(fence_propose(&fence, INT64_C(1) << 53, 0), 0);
     ck_assert_int_eq(fence_propose(&fence, 1000, 0), 1000);
 }
-END_TEST
 
-START_TEST(only_digits_are_a_ballot)
+TEST(only_digits_are_a_ballot)
 {
     ck_assert_int_eq(redis_ballot("0", 1), 0);
     ck_assert_int_eq(redis_ballot("1763640000123456", 16), 1763640000123456);
@@ -73,7 +71,6 @@ START_TEST(only_digits_are_a_ballot)
     ck_assert_int_eq(redis_ballot("-1", 2), -1);
     ck_assert_int_eq(redis_ballot("00000000000000001", 17), -1);
 }
-END_TEST
 
 /* --- fencing tokens of grants --- */
 
@@ -91,21 +88,19 @@ static int64_t take_fence(void)
     return fence;
 }
 
-START_TEST(fence_is_the_wall_clock_in_microseconds)
+TEST(fence_is_the_wall_clock_in_microseconds)
 {
     ck_assert_int_eq(take_fence(), (w.now_ns + w.wall_ns) / 1000);
 }
-END_TEST
 
-START_TEST(lock_without_fence_has_no_fencing_token)
+TEST(lock_without_fence_has_no_fencing_token)
 {
     const char *reply = cluster_ask(&w, "LOCK a 10s");
     ck_assert_str_eq(strrchr(reply, ' '), " -");
     ck_assert_ptr_null(cluster_value(&w, 0, "redlockd:fence:a"));
 }
-END_TEST
 
-START_TEST(fences_rise_while_the_clock_steps_back)
+TEST(fences_rise_while_the_clock_steps_back)
 {
     int64_t before = take_fence();
     for (unsigned i = 0; i < 100; i++) {
@@ -115,11 +110,10 @@ START_TEST(fences_rise_while_the_clock_steps_back)
         before = fence;
     }
 }
-END_TEST
 
 /* A daemon whose clock is slow learns the greatest ballot from the masters, and proposes a greater
  * one. */
-START_TEST(outbid_daemon_proposes_again_at_once)
+TEST(outbid_daemon_proposes_again_at_once)
 {
     for (unsigned i = 0; i < 5; i++)
         cluster_set(&w, i, "redlockd:fence:a", "1900000000000000", 0);
@@ -128,21 +122,19 @@ START_TEST(outbid_daemon_proposes_again_at_once)
     ck_assert_uint_eq(cluster_count(&w, "a"), 0);
     ck_assert_uint_eq(w.engine.flights.pool.in_use, 0);
 }
-END_TEST
 
-START_TEST(higher_ballot_on_a_minority_costs_no_round)
+TEST(higher_ballot_on_a_minority_costs_no_round)
 {
     for (unsigned i = 0; i < 2; i++)
         cluster_set(&w, i, "redlockd:fence:a", "1900000000000000", 0);
     ck_assert_int_lt(take_fence(), 1900000000000000);
     ck_assert_uint_eq(w.engine.stats.outcomes[ROUND_ACQUIRE][OUTCOME_OUTBID], 0);
 }
-END_TEST
 
 /* First, a LOCK of resource a is outbid while D and E hang; its outcome is not checked. Then the
  * masters have the greatest possible ballot for resource b. No round can propose a greater one, so
  * the LOCK of b is refused and leaves no key. */
-START_TEST(request_is_refused_if_no_greater_ballot_is_possible)
+TEST(request_is_refused_if_no_greater_ballot_is_possible)
 {
     for (unsigned i = 0; i < 5; i++)
         cluster_set(&w, i, "redlockd:fence:a", i < 3 ? "1900000000000000" : "1900000000000005", 0);
@@ -162,17 +154,15 @@ START_TEST(request_is_refused_if_no_greater_ballot_is_possible)
     cluster_pass_ms(&w, 100);
     ck_assert_uint_eq(cluster_count(&w, "b"), 0);
 }
-END_TEST
 
-START_TEST(lock_with_fence_answers_held_and_stores_no_ballot)
+TEST(lock_with_fence_answers_held_and_stores_no_ballot)
 {
     cluster_ask(&w, "LOCK a 10s");
     ck_assert_str_eq(cluster_ask(&w, "LOCK a 10s FENCE"), "HELD 10000");
     ck_assert_ptr_null(cluster_value(&w, 0, "redlockd:fence:a"));
 }
-END_TEST
 
-START_TEST(client_that_leaves_between_two_ballots_leaves_no_keys)
+TEST(client_that_leaves_between_two_ballots_leaves_no_keys)
 {
     for (unsigned i = 0; i < 5; i++)
         cluster_set(&w, i, "redlockd:fence:a", "1900000000000000", 0);
@@ -182,12 +172,11 @@ START_TEST(client_that_leaves_between_two_ballots_leaves_no_keys)
     ck_assert_uint_eq(cluster_count(&w, "a"), 0);
     ck_assert_uint_eq(w.engine.flights.pool.in_use, 0);
 }
-END_TEST
 
 /* Two masters lose their data, and with it the ballots that they stored. They have no vote for a
  * quarantine. By its end, the wall clock has passed these ballots, so every new ballot is greater.
  */
-START_TEST(fences_rise_while_minorities_lose_their_data)
+TEST(fences_rise_while_minorities_lose_their_data)
 {
     int64_t before = take_fence();
     for (unsigned i = 0; i < 10; i++) {
@@ -200,31 +189,4 @@ START_TEST(fences_rise_while_minorities_lose_their_data)
             cluster_pass_ms(&w, 1000);
         }
     }
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("fence");
-    TCase *ballots = tcase_create("ballots");
-    tcase_add_test(ballots, ballots_follow_the_clock_and_only_rise);
-    tcase_add_test(ballots, ballot_exceeds_those_seen_but_does_not_raise_others);
-    tcase_add_test(ballots, ballots_stay_within_the_precision_of_lua);
-    tcase_add_test(ballots, absurd_clock_is_not_remembered);
-    tcase_add_test(ballots, only_digits_are_a_ballot);
-    suite_add_tcase(suite, ballots);
-    TCase *grants = tcase_create("grants");
-    tcase_set_timeout(grants, 60);
-    tcase_add_checked_fixture(grants, setup, teardown);
-    tcase_add_test(grants, fence_is_the_wall_clock_in_microseconds);
-    tcase_add_test(grants, lock_without_fence_has_no_fencing_token);
-    tcase_add_test(grants, fences_rise_while_the_clock_steps_back);
-    tcase_add_test(grants, outbid_daemon_proposes_again_at_once);
-    tcase_add_test(grants, higher_ballot_on_a_minority_costs_no_round);
-    tcase_add_test(grants, request_is_refused_if_no_greater_ballot_is_possible);
-    tcase_add_test(grants, lock_with_fence_answers_held_and_stores_no_ballot);
-    tcase_add_test(grants, client_that_leaves_between_two_ballots_leaves_no_keys);
-    tcase_add_test(grants, fences_rise_while_minorities_lose_their_data);
-    suite_add_tcase(suite, grants);
-    return suite;
 }

@@ -40,7 +40,7 @@ static const struct {
     {"\r\n\r\nPING\n", 0, OURS},
 };
 
-START_TEST(other_protocols_are_recognized_by_their_first_bytes)
+TEST_ROWS(other_protocols_are_recognized_by_their_first_bytes, rows)
 {
     static const char *const words[] = {"", "HTTP", "TLS", "PROXY"};
     const char *bytes = rows[_i].bytes;
@@ -50,15 +50,4 @@ START_TEST(other_protocols_are_recognized_by_their_first_bytes)
     else
         ck_assert_msg(why != NULL && strstr(why, words[rows[_i].kind]) != NULL, "%s: %s", bytes,
                       why != NULL ? why : "ours");
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("foreign");
-    TCase *tests = tcase_create("foreign");
-    tcase_add_loop_test(tests, other_protocols_are_recognized_by_their_first_bytes, 0,
-                        sizeof(rows) / sizeof(rows[0]));
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -23,48 +23,45 @@ static void teardown(void)
     cluster_deinit(&w);
 }
 
-START_TEST(new_masters_vote_after_max_ttl)
+const struct runner_settings runner_settings = {.setup = setup, .teardown = teardown};
+
+TEST(new_masters_vote_after_max_ttl)
 {
     cluster_deinit(&w);
     cluster_init_unknown(&w, 5);
     cluster_expect_quarantine(&w, 0, 4, "new");
     ck_assert(cluster_granted(cluster_ask(&w, "LOCK a 10s")));
 }
-END_TEST
 
-START_TEST(masters_with_an_operator_override_vote_at_once)
+TEST(masters_with_an_operator_override_vote_at_once)
 {
     ck_assert(cluster_granted(cluster_ask(&w, "LOCK a 10s")));
 }
-END_TEST
 
-START_TEST(restarted_master_has_no_vote_for_max_ttl)
+TEST(restarted_master_has_no_vote_for_max_ttl)
 {
     cluster_restart(&w, 1);
     cluster_expect_quarantine(&w, 1, 1, "restarted");
 }
-END_TEST
 
-START_TEST(flushed_master_has_no_vote_for_max_ttl)
+TEST(flushed_master_has_no_vote_for_max_ttl)
 {
     cluster_flush(&w, 2);
     cluster_expect_quarantine(&w, 2, 2, "flushed");
 }
-END_TEST
 
-START_TEST(failed_over_master_has_no_vote_for_max_ttl)
+TEST(failed_over_master_has_no_vote_for_max_ttl)
 {
     snprintf(w.masters[3].redis.replid, sizeof(w.masters[3].redis.replid), "%040u", 99);
     cluster_expect_quarantine(&w, 3, 3, "failedover");
 }
-END_TEST
 
 /* Master D's clock is set back by 1000 s. By this clock, the end of the quarantine in D's record is
  * now far ahead. Then D fails over, and the newcomer writes a new record: a daemon that has just
  * started and has never adopted the old one. D has not restarted, so the new record must have a
  * later end than the old one; here it is only 1 us later. The first daemon, which knows the old
  * record, must still treat the new one as the start of another quarantine. */
-START_TEST(failover_recorded_by_a_newcomer_after_a_step_back_costs_the_vote)
+TEST(failover_recorded_by_a_newcomer_after_a_step_back_costs_the_vote)
 {
     static struct cluster newcomer;
     cluster_step_clock(&w, 3, 3, -1000);
@@ -78,12 +75,11 @@ START_TEST(failover_recorded_by_a_newcomer_after_a_step_back_costs_the_vote)
     cluster_deinit(&newcomer);
     cluster_expect_quarantine(&w, 3, 3, "failedover");
 }
-END_TEST
 
 /* Another daemon, which has not seen the first of two losses, records the second one. D's clock was
  * set back before both. Without a quarantine id, the second record would be the same as the first
  * one, byte for byte. */
-START_TEST(loss_recorded_by_another_daemon_after_a_step_back_costs_the_vote)
+TEST(loss_recorded_by_another_daemon_after_a_step_back_costs_the_vote)
 {
     static struct cluster other;
     cluster_join(&other, &w, "elsewhere");
@@ -102,11 +98,10 @@ START_TEST(loss_recorded_by_another_daemon_after_a_step_back_costs_the_vote)
     cluster_deinit(&other);
     cluster_expect_quarantine(&w, 3, 3, "flushed");
 }
-END_TEST
 
 /* A gets back the record that it had before a flush, without a restart. So its data are older than
  * what this daemon has already seen there. */
-START_TEST(older_record_of_the_same_run_means_lost_data)
+TEST(older_record_of_the_same_run_means_lost_data)
 {
     char record[LIMIT_RECORD];
     snprintf(record, sizeof(record), "%s", cluster_value(&w, 0, RECORD_KEY));
@@ -115,19 +110,17 @@ START_TEST(older_record_of_the_same_run_means_lost_data)
     cluster_set(&w, 0, RECORD_KEY, record, 0);
     cluster_expect_quarantine(&w, 0, 0, "olddata");
 }
-END_TEST
 
-START_TEST(unreadable_record_is_left_alone)
+TEST(unreadable_record_is_left_alone)
 {
     cluster_set(&w, 0, RECORD_KEY, "what is this", 0);
     cluster_pass_ms(&w, QUARANTINE_MS + 3 * OBSERVED_MS);
     cluster_expect_votes(&w, 0, 0, "record");
     ck_assert_str_eq(cluster_value(&w, 0, RECORD_KEY), "what is this");
 }
-END_TEST
 
 /* The loss happens between two heartbeats: only the probe after the votes can find it. */
-START_TEST(flush_right_before_a_lock_costs_the_vote)
+TEST(flush_right_before_a_lock_costs_the_vote)
 {
     ck_assert(cluster_granted(cluster_ask(&w, "LOCK a 60s")));
     for (unsigned i = 0; i < 3; i++)
@@ -135,9 +128,8 @@ START_TEST(flush_right_before_a_lock_costs_the_vote)
     const char *reply = cluster_ask(&w, "LOCK a 60s");
     ck_assert_msg(!cluster_granted(reply), "%s", reply);
 }
-END_TEST
 
-START_TEST(restart_of_a_majority_allows_no_second_grant)
+TEST(restart_of_a_majority_allows_no_second_grant)
 {
     ck_assert(cluster_granted(cluster_ask(&w, "LOCK a 60s")));
     for (unsigned i = 0; i < 3; i++)
@@ -146,12 +138,11 @@ START_TEST(restart_of_a_majority_allows_no_second_grant)
     cluster_pass_ms(&w, 3000);
     ck_assert(cluster_granted(cluster_ask(&w, "LOCK a 60s")));
 }
-END_TEST
 
 /* A has no vote for two reasons: its quarantine, and its clock, which the restarted daemon has not
  * yet monitored for long enough. The quarantine ends first. The daemon must report the time at
  * which the second reason ends. */
-START_TEST(reported_time_is_the_end_of_the_last_reason)
+TEST(reported_time_is_the_end_of_the_last_reason)
 {
     cluster_flush(&w, 0);
     cluster_pass_ms(&w, 20000);
@@ -168,7 +159,6 @@ START_TEST(reported_time_is_the_end_of_the_last_reason)
     ck_assert_int_ge(w.now_ns, until_ns);
     ck_assert_int_le(w.now_ns, until_ns + 2 * OBSERVED_MS * NS_PER_MS);
 }
-END_TEST
 
 /* Start a daemon of another set with --reset-set. With this option an operator states that no
  * daemon of the old set runs. */
@@ -187,7 +177,7 @@ static enum guard_progress progress(void)
     return guard_progress(&w.engine.flights.guard, &node);
 }
 
-START_TEST(set_is_reset_once_its_daemons_can_no_longer_vote)
+TEST(set_is_reset_once_its_daemons_can_no_longer_vote)
 {
     char old_set[RECORD_SET_ID + 1];
     begin_reset(old_set);
@@ -200,11 +190,10 @@ START_TEST(set_is_reset_once_its_daemons_can_no_longer_vote)
     for (unsigned i = 0; i < 5; i++)
         ck_assert_ptr_nonnull(strstr(cluster_value(&w, i, RECORD_KEY), "why=reset"));
 }
-END_TEST
 
 /* After a restart, all daemons of the old set have removed their signatures from the lease of the
  * lost server. The digits of its id are no time. */
-START_TEST(lease_without_signatures_does_not_delay_the_reset_of_a_set)
+TEST(lease_without_signatures_does_not_delay_the_reset_of_a_set)
 {
     char old_set[RECORD_SET_ID + 1];
     char key[GUARD_NAME_KEY_MAX];
@@ -216,11 +205,10 @@ START_TEST(lease_without_signatures_does_not_delay_the_reset_of_a_set)
     cluster_pass_ms(&w, 7000);
     ck_assert_int_eq(progress(), GUARD_DONE);
 }
-END_TEST
 
 /* A daemon of the old set has renewed its name lease (_i is 0) or attested a clock (_i is 1) on one
  * master. */
-START_TEST(set_is_not_reset_while_one_of_its_daemons_runs)
+TEST_LOOP(set_is_not_reset_while_one_of_its_daemons_runs, 0, 2)
 {
     char old_set[RECORD_SET_ID + 1];
     char key[GUARD_NAME_KEY_MAX];
@@ -244,10 +232,9 @@ START_TEST(set_is_not_reset_while_one_of_its_daemons_runs)
     for (unsigned i = 0; i < 5; i++)
         ck_assert_ptr_nonnull(strstr(cluster_value(&w, i, RECORD_KEY), old_set));
 }
-END_TEST
 
 /* The next daemon has not seen the loss itself, but finds the quarantine in the record. */
-START_TEST(quarantine_outlives_the_daemon)
+TEST(quarantine_outlives_the_daemon)
 {
     cluster_restart(&w, 0);
     cluster_pass_ms(&w, 10 * 1000);
@@ -258,9 +245,8 @@ START_TEST(quarantine_outlives_the_daemon)
     cluster_pass_ms(&w, QUARANTINE_MS - 10 * 1000);
     cluster_expect_votes(&w, 0, 4, "-");
 }
-END_TEST
 
-START_TEST(clock_set_back_does_not_prolong_a_quarantine)
+TEST(clock_set_back_does_not_prolong_a_quarantine)
 {
     cluster_restart(&w, 0);
     cluster_pass_ms(&w, OBSERVED_MS);
@@ -268,7 +254,6 @@ START_TEST(clock_set_back_does_not_prolong_a_quarantine)
     cluster_restart_engine(&w, "here");
     cluster_expect_quarantine(&w, 0, 0, "restarted");
 }
-END_TEST
 
 /* A record like that of A, but with another set id. */
 static const char *record_of_another_set(void)
@@ -279,7 +264,7 @@ static const char *record_of_another_set(void)
     return record;
 }
 
-START_TEST(record_of_another_set_is_left_alone)
+TEST(record_of_another_set_is_left_alone)
 {
     const char *record = record_of_another_set();
     cluster_set(&w, 0, RECORD_KEY, record, 0);
@@ -287,11 +272,10 @@ START_TEST(record_of_another_set_is_left_alone)
     cluster_expect_votes(&w, 0, 0, "otherset");
     ck_assert_str_eq(cluster_value(&w, 0, RECORD_KEY), record);
 }
-END_TEST
 
 /* Four of the five masters have a record of another set. This daemon's set is a minority, so the
  * daemon must not write a record on E, which has lost its own. */
-START_TEST(daemon_of_a_minority_set_writes_nothing)
+TEST(daemon_of_a_minority_set_writes_nothing)
 {
     const char *record = record_of_another_set();
     for (unsigned i = 0; i < 4; i++)
@@ -302,9 +286,8 @@ START_TEST(daemon_of_a_minority_set_writes_nothing)
     cluster_expect_votes(&w, 4, 4, "flushed");
     ck_assert_ptr_null(cluster_value(&w, 4, RECORD_KEY));
 }
-END_TEST
 
-START_TEST(failed_record_write_is_repeated_with_the_heartbeats)
+TEST(failed_record_write_is_repeated_with_the_heartbeats)
 {
     w.masters[0].redis.refusals[REDIS_SCRIPT_WRITE_RECORD] =
         "MISCONF Redis is configured to save RDB snapshots";
@@ -318,9 +301,8 @@ START_TEST(failed_record_write_is_repeated_with_the_heartbeats)
     w.masters[0].redis.refusals[REDIS_SCRIPT_WRITE_RECORD] = NULL;
     cluster_expect_quarantine(&w, 0, 0, "flushed");
 }
-END_TEST
 
-START_TEST(master_that_refuses_evalsha_stays_without_vote)
+TEST(master_that_refuses_evalsha_stays_without_vote)
 {
     w.masters[0].redis.refusals[FAKE_BY_SHA1] = "NOPERM this user has no permissions to run it";
     cluster_pass_ms(&w, OBSERVED_MS);
@@ -332,10 +314,9 @@ START_TEST(master_that_refuses_evalsha_stays_without_vote)
     cluster_pass_ms(&w, OBSERVED_MS);
     cluster_expect_votes(&w, 0, 4, "-");
 }
-END_TEST
 
 /* The master refuses only to set keys. It answers everything else that the guard sends. */
-START_TEST(master_that_refuses_to_set_locks_has_no_vote)
+TEST(master_that_refuses_to_set_locks_has_no_vote)
 {
     static const char refusal[] = "NOPERM this user has no permissions to access one of the keys";
     w.masters[0].redis.refusals[FAKE_SETTING] = refusal;
@@ -349,11 +330,10 @@ START_TEST(master_that_refuses_to_set_locks_has_no_vote)
     cluster_pass_ms(&w, OBSERVED_MS);
     cluster_expect_votes(&w, 0, 4, "-");
 }
-END_TEST
 
 /* A has no vote because it belongs to another set. Unlike other masters without a vote, it must not
  * keep the key of a granted lock. */
-START_TEST(no_lock_is_left_on_a_master_of_another_set)
+TEST(no_lock_is_left_on_a_master_of_another_set)
 {
     const char *record = record_of_another_set();
     cluster_flush(&w, 0);
@@ -364,11 +344,10 @@ START_TEST(no_lock_is_left_on_a_master_of_another_set)
     cluster_settle(&w);
     ck_assert_ptr_null(cluster_value(&w, 0, "a"));
 }
-END_TEST
 
 /* A has evicted keys, which the daemon would record. It must not replace a record that it cannot
  * read. */
-START_TEST(unreadable_record_survives_evictions)
+TEST(unreadable_record_survives_evictions)
 {
     w.lazy = true;
     w.masters[0].redis.evicted = 12;
@@ -376,11 +355,10 @@ START_TEST(unreadable_record_survives_evictions)
     cluster_pass_ms(&w, 3 * OBSERVED_MS);
     ck_assert_str_eq(cluster_value(&w, 0, RECORD_KEY), "what is this");
 }
-END_TEST
 
 /* A's record has a quarantine, but no cause (why=-). The quarantine applies all the same, and the
  * guard gives "record" as its cause. */
-START_TEST(quarantine_without_a_cause_is_enforced)
+TEST(quarantine_without_a_cause_is_enforced)
 {
     cluster_flush(&w, 0);
     cluster_pass_ms(&w, OBSERVED_MS);
@@ -388,12 +366,11 @@ START_TEST(quarantine_without_a_cause_is_enforced)
     cluster_pass_ms(&w, OBSERVED_MS);
     cluster_expect_votes(&w, 0, 0, "record");
 }
-END_TEST
 
 /* A is durable according to other daemons, and its record counts 12 evicted keys. A restarts, which
  * resets its counter, and another daemon has already updated the record. This daemon must leave
  * that record as it is. */
-START_TEST(restart_recorded_by_another_daemon_is_recorded_once)
+TEST(restart_recorded_by_another_daemon_is_recorded_once)
 {
     w.masters[0].redis.evicted = 12;
     cluster_pass_ms(&w, QUARANTINE_MS + 3 * OBSERVED_MS);
@@ -408,12 +385,11 @@ START_TEST(restart_recorded_by_another_daemon_is_recorded_once)
     cluster_pass_ms(&w, 5000);
     ck_assert_str_eq(cluster_value(&w, 0, RECORD_KEY), record);
 }
-END_TEST
 
 /* B to E have records with a quarantine of two minutes, as if an older set had a longer max_ttl. A
  * lock of that set can live for two minutes, so A, which is flushed now, must have no vote for two
  * minutes. */
-START_TEST(quarantine_of_an_old_set_applies_to_later_losses)
+TEST(quarantine_of_an_old_set_applies_to_later_losses)
 {
     for (unsigned i = 0; i < 5; i++)
         cluster_flush(&w, i);
@@ -425,20 +401,18 @@ START_TEST(quarantine_of_an_old_set_applies_to_later_losses)
     cluster_pass_ms(&w, OBSERVED_MS);
     ck_assert_ptr_nonnull(strstr(cluster_value(&w, 0, RECORD_KEY), "quarantine_ms=120000"));
 }
-END_TEST
 
 /* --- INFO --- */
 
-START_TEST(replica_has_no_vote)
+TEST(replica_has_no_vote)
 {
     w.masters[0].redis.replica = true;
     cluster_pass_ms(&w, OBSERVED_MS);
     cluster_expect_votes(&w, 0, 0, "replica");
 }
-END_TEST
 
 /* Redis and Valkey report cluster mode in different fields. */
-START_TEST(master_in_cluster_mode_has_no_vote)
+TEST_LOOP(master_in_cluster_mode_has_no_vote, 0, 2)
 {
     w.masters[0].redis.version = _i == 0 ? NULL : "valkey_version:9.1.2";
     w.masters[0].redis.clustered = true;
@@ -447,9 +421,8 @@ START_TEST(master_in_cluster_mode_has_no_vote)
     cluster_expect_votes(&w, 0, 0, "cluster");
     ck_assert(cluster_granted(cluster_ask(&w, "LOCK a 10s")));
 }
-END_TEST
 
-START_TEST(master_that_may_evict_has_no_vote)
+TEST(master_that_may_evict_has_no_vote)
 {
     w.masters[0].redis.may_evict = true;
     cluster_pass_ms(&w, OBSERVED_MS);
@@ -458,14 +431,12 @@ START_TEST(master_that_may_evict_has_no_vote)
     cluster_pass_ms(&w, OBSERVED_MS);
     cluster_expect_votes(&w, 0, 0, "-");
 }
-END_TEST
 
-START_TEST(master_that_has_evicted_has_no_vote_for_max_ttl)
+TEST(master_that_has_evicted_has_no_vote_for_max_ttl)
 {
     w.masters[0].redis.evicted = 12;
     cluster_expect_quarantine(&w, 0, 0, "evicted");
 }
-END_TEST
 
 /* A evicts keys while its policy allows eviction. No quorum is reachable, so no daemon can record
  * that. Then the operator corrects the policy, and A's counter of evicted keys is reset. */
@@ -502,7 +473,7 @@ static void write_another_record(int64_t ends_in_ms)
 
 /* A master that may evict has no vote anyway. Its evictions are recorded all the same, so that
  * daemons that start later learn of them. */
-START_TEST(keys_evicted_while_eviction_is_allowed_are_on_record)
+TEST(keys_evicted_while_eviction_is_allowed_are_on_record)
 {
     w.masters[0].redis.may_evict = true;
     cluster_pass_ms(&w, OBSERVED_MS);
@@ -515,22 +486,20 @@ START_TEST(keys_evicted_while_eviction_is_allowed_are_on_record)
     cluster_pass_ms(&w, 2 * OBSERVED_MS);
     cluster_expect_votes(&w, 0, 0, "evicted");
 }
-END_TEST
 
 /* CONFIG RESETSTAT has cleared the counter before a record could be written. The daemon that saw
  * the evictions must still count them as a loss. */
-START_TEST(counter_reset_hides_no_eviction)
+TEST(counter_reset_hides_no_eviction)
 {
     evict_unrecorded();
     bring_back_quorum();
     cluster_pass_ms(&w, 10 * OBSERVED_MS);
     cluster_expect_votes(&w, 0, 0, "evicted");
 }
-END_TEST
 
 /* The operator's override replaces the record with one whose quarantine has ended. The override
  * does not conflict with anything that this daemon has seen. */
-START_TEST(operator_override_is_left_as_it_is)
+TEST(operator_override_is_left_as_it_is)
 {
     char record[LIMIT_RECORD];
     cluster_pass_ms(&w, 5000);
@@ -539,10 +508,9 @@ START_TEST(operator_override_is_left_as_it_is)
     cluster_pass_ms(&w, 3 * OBSERVED_MS);
     ck_assert_str_eq(cluster_value(&w, 0, RECORD_KEY), record);
 }
-END_TEST
 
 /* Another daemon that has not seen the evictions rewrites the record for another reason. */
-START_TEST(evictions_survive_the_record_of_another_daemon)
+TEST(evictions_survive_the_record_of_another_daemon)
 {
     evict_unrecorded();
     cluster_pass_ms(&w, 2 * OBSERVED_MS);
@@ -551,11 +519,10 @@ START_TEST(evictions_survive_the_record_of_another_daemon)
     cluster_pass_ms(&w, 10 * OBSERVED_MS);
     cluster_expect_votes(&w, 0, 0, "evicted");
 }
-END_TEST
 
 /* A quarantine that another daemon recorded ends at the recorded time, however late this daemon
  * reads it. */
-START_TEST(quarantine_seen_late_is_not_prolonged)
+TEST(quarantine_seen_late_is_not_prolonged)
 {
     cluster_pass_ms(&w, OBSERVED_MS);
     w.masters[0].hung = true;
@@ -567,11 +534,10 @@ START_TEST(quarantine_seen_late_is_not_prolonged)
     cluster_pass_ms(&w, QUARANTINE_MS - 40000 + 3 * OBSERVED_MS);
     cluster_expect_votes(&w, 0, 0, "-");
 }
-END_TEST
 
 /* A evicts keys after its record was written for --bootstrap, but before the override is done on
  * all masters. The daemon must not replace that record because of the evictions. */
-START_TEST(operator_override_precedes_evictions)
+TEST(operator_override_precedes_evictions)
 {
     unsigned node;
     w.masters[0].redis.may_evict = true;
@@ -586,11 +552,10 @@ START_TEST(operator_override_precedes_evictions)
     ck_assert_uint_eq(node, 4);
     ck_assert_ptr_nonnull(strstr(cluster_value(&w, 0, RECORD_KEY), " why=bootstrap "));
 }
-END_TEST
 
 /* The end of the quarantine would not give A its vote: the operator must change the eviction policy
  * first. So A reports eviction, and no time at which it ends. */
-START_TEST(new_master_that_may_evict_reports_eviction)
+TEST(new_master_that_may_evict_reports_eviction)
 {
     cluster_deinit(&w);
     cluster_init_unknown(&w, 5);
@@ -601,11 +566,10 @@ START_TEST(new_master_that_may_evict_reports_eviction)
     ck_assert_int_eq(guard_refuses_until_ns(&w.engine.flights.guard, 0, w.now_ns), INT64_MAX);
     ck_assert_int_lt(guard_refuses_until_ns(&w.engine.flights.guard, 1, w.now_ns), INT64_MAX);
 }
-END_TEST
 
 /* As after SWAPDB, the master suddenly has another record than the one that this daemon knows. The
  * new record has the same run id and a quarantine that has ended. */
-START_TEST(replaced_record_is_a_loss)
+TEST(replaced_record_is_a_loss)
 {
     char record[LIMIT_RECORD];
     cluster_pass_ms(&w, 5000);
@@ -624,54 +588,4 @@ START_TEST(replaced_record_is_a_loss)
     cluster_expect_votes(&w, 0, 0, "flushed");
     cluster_pass_ms(&w, QUARANTINE_MS - 50000 + OBSERVED_MS);
     cluster_expect_votes(&w, 0, 0, "-");
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("guard");
-    TCase *tests = tcase_create("votes");
-    tcase_set_timeout(tests, 60);
-    tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_add_test(tests, new_masters_vote_after_max_ttl);
-    tcase_add_test(tests, masters_with_an_operator_override_vote_at_once);
-    tcase_add_test(tests, restarted_master_has_no_vote_for_max_ttl);
-    tcase_add_test(tests, flushed_master_has_no_vote_for_max_ttl);
-    tcase_add_test(tests, failed_over_master_has_no_vote_for_max_ttl);
-    tcase_add_test(tests, failover_recorded_by_a_newcomer_after_a_step_back_costs_the_vote);
-    tcase_add_test(tests, loss_recorded_by_another_daemon_after_a_step_back_costs_the_vote);
-    tcase_add_test(tests, older_record_of_the_same_run_means_lost_data);
-    tcase_add_test(tests, unreadable_record_is_left_alone);
-    tcase_add_test(tests, flush_right_before_a_lock_costs_the_vote);
-    tcase_add_test(tests, restart_of_a_majority_allows_no_second_grant);
-    tcase_add_test(tests, reported_time_is_the_end_of_the_last_reason);
-    tcase_add_test(tests, set_is_reset_once_its_daemons_can_no_longer_vote);
-    tcase_add_test(tests, lease_without_signatures_does_not_delay_the_reset_of_a_set);
-    tcase_add_loop_test(tests, set_is_not_reset_while_one_of_its_daemons_runs, 0, 2);
-    tcase_add_test(tests, quarantine_outlives_the_daemon);
-    tcase_add_test(tests, clock_set_back_does_not_prolong_a_quarantine);
-    tcase_add_test(tests, record_of_another_set_is_left_alone);
-    tcase_add_test(tests, daemon_of_a_minority_set_writes_nothing);
-    tcase_add_test(tests, failed_record_write_is_repeated_with_the_heartbeats);
-    tcase_add_test(tests, master_that_refuses_evalsha_stays_without_vote);
-    tcase_add_test(tests, master_that_refuses_to_set_locks_has_no_vote);
-    tcase_add_test(tests, no_lock_is_left_on_a_master_of_another_set);
-    tcase_add_test(tests, unreadable_record_survives_evictions);
-    tcase_add_test(tests, quarantine_without_a_cause_is_enforced);
-    tcase_add_test(tests, restart_recorded_by_another_daemon_is_recorded_once);
-    tcase_add_test(tests, quarantine_of_an_old_set_applies_to_later_losses);
-    tcase_add_test(tests, replica_has_no_vote);
-    tcase_add_loop_test(tests, master_in_cluster_mode_has_no_vote, 0, 2);
-    tcase_add_test(tests, master_that_may_evict_has_no_vote);
-    tcase_add_test(tests, master_that_has_evicted_has_no_vote_for_max_ttl);
-    tcase_add_test(tests, keys_evicted_while_eviction_is_allowed_are_on_record);
-    tcase_add_test(tests, counter_reset_hides_no_eviction);
-    tcase_add_test(tests, operator_override_is_left_as_it_is);
-    tcase_add_test(tests, evictions_survive_the_record_of_another_daemon);
-    tcase_add_test(tests, quarantine_seen_late_is_not_prolonged);
-    tcase_add_test(tests, operator_override_precedes_evictions);
-    tcase_add_test(tests, new_master_that_may_evict_reports_eviction);
-    tcase_add_test(tests, replaced_record_is_a_loss);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

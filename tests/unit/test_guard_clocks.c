@@ -22,18 +22,19 @@ static void teardown(void)
     cluster_deinit(&w);
 }
 
+const struct runner_settings runner_settings = {.setup = setup, .teardown = teardown};
+
 /* --- steps --- */
 
-START_TEST(stepped_clock_costs_the_vote_for_max_ttl)
+TEST(stepped_clock_costs_the_vote_for_max_ttl)
 {
     cluster_step_clock(&w, 0, 0, 60);
     cluster_expect_quarantine(&w, 0, 0, "stepped");
     ck_assert_ptr_nonnull(strstr(cluster_value(&w, 0, RECORD_KEY), "why=stepped"));
 }
-END_TEST
 
 /* A's clock steps forward by 238 years, runs on from there, and later steps back. */
-START_TEST(clock_after_the_year_2200_counts_as_stepped)
+TEST(clock_after_the_year_2200_counts_as_stepped)
 {
     cluster_lock_on_three(&w);
     cluster_step_clock(&w, 0, 0, INT64_C(7500000000));
@@ -42,16 +43,14 @@ START_TEST(clock_after_the_year_2200_counts_as_stepped)
     cluster_step_clock(&w, 0, 0, -INT64_C(7500000000));
     cluster_expect_no_grant_for_s(&w, 55);
 }
-END_TEST
 
-START_TEST(two_stepped_clocks_cost_two_votes)
+TEST(two_stepped_clocks_cost_two_votes)
 {
     cluster_step_clock(&w, 3, 4, 60);
     cluster_expect_quarantine(&w, 3, 4, "stepped");
 }
-END_TEST
 
-START_TEST(majority_of_stepped_clocks_makes_the_own_clock_suspect)
+TEST(majority_of_stepped_clocks_makes_the_own_clock_suspect)
 {
     char record[LIMIT_RECORD];
     snprintf(record, sizeof(record), "%s", cluster_value(&w, 0, RECORD_KEY));
@@ -59,9 +58,8 @@ START_TEST(majority_of_stepped_clocks_makes_the_own_clock_suspect)
     cluster_expect_quarantine(&w, 0, 4, "ownclock");
     ck_assert_str_eq(cluster_value(&w, 0, RECORD_KEY), record);
 }
-END_TEST
 
-START_TEST(clock_that_steps_back_keeps_its_vote)
+TEST(clock_that_steps_back_keeps_its_vote)
 {
     cluster_step_clock(&w, 0, 4, -60);
     cluster_pass_ms(&w, 3 * OBSERVED_MS);
@@ -72,11 +70,10 @@ START_TEST(clock_that_steps_back_keeps_its_vote)
     }
     ck_assert(cluster_granted(cluster_ask(&w, "LOCK a 10s")));
 }
-END_TEST
 
 /* The announcement of a step voids the entry on the master. If the daemon restarts before it has
  * left another one, its successor does not trust the clock. */
-START_TEST(entry_is_left_again_right_after_a_step)
+TEST(entry_is_left_again_right_after_a_step)
 {
     cluster_pass_ms(&w, 120 * 1000 + OBSERVED_MS);
     ck_assert_ptr_nonnull(cluster_value(&w, 0, cluster_guard_key(&w, "clock", ":here")));
@@ -86,10 +83,9 @@ START_TEST(entry_is_left_again_right_after_a_step)
     cluster_pass_ms(&w, 20);
     ck_assert_ptr_nonnull(cluster_value(&w, 0, cluster_guard_key(&w, "clock", ":here")));
 }
-END_TEST
 
 /* The log gets at most one line in ten seconds. */
-START_TEST(clock_that_steps_back_repeatedly_is_reported_now_and_then)
+TEST(clock_that_steps_back_repeatedly_is_reported_now_and_then)
 {
     cluster_step_clock(&w, 0, 0, -1);
     cluster_pass_ms(&w, OBSERVED_MS);
@@ -103,11 +99,10 @@ START_TEST(clock_that_steps_back_repeatedly_is_reported_now_and_then)
     cluster_pass_ms(&w, 10000);
     ck_assert_int_ge(w.stepped_back_ns[0], 6 * NS_PER_S - 60 * NS_PER_MS);
 }
-END_TEST
 
 /* The clocks step back by an hour, so the keys would live an hour longer than the lock. The next
  * LOCK cuts their TTL to max_ttl. */
-START_TEST(lock_on_clocks_that_stepped_back_ends_after_max_ttl)
+TEST(lock_on_clocks_that_stepped_back_ends_after_max_ttl)
 {
     ck_assert(cluster_granted(cluster_ask(&w, "LOCK a 60s")));
     cluster_step_clock(&w, 0, 2, -3600);
@@ -118,10 +113,9 @@ START_TEST(lock_on_clocks_that_stepped_back_ends_after_max_ttl)
     cluster_pass_ms(&w, 1001);
     ck_assert(cluster_granted(cluster_ask(&w, "LOCK a 60s")));
 }
-END_TEST
 
 /* The probe after a vote finds the step, before any heartbeat. */
-START_TEST(step_right_before_a_lock_costs_the_vote)
+TEST(step_right_before_a_lock_costs_the_vote)
 {
     ck_assert(cluster_granted(cluster_ask(&w, "LOCK a 10s")));
     cluster_step_clock(&w, 0, 1, 60);
@@ -129,11 +123,10 @@ START_TEST(step_right_before_a_lock_costs_the_vote)
     const char *reply = cluster_ask(&w, "LOCK a 10s");
     ck_assert_msg(!cluster_granted(reply), "%s", reply);
 }
-END_TEST
 
 /* The example against Redlock in Kleppmann's "How to do distributed locking". Client 1 has A, B and
  * C. The clock of C jumps, so the key expires early there. Client 2 then asks C, D and E. */
-START_TEST(clock_jump_of_the_critics_example_allows_no_second_grant)
+TEST(clock_jump_of_the_critics_example_allows_no_second_grant)
 {
     w.masters[3].hung = w.masters[4].hung = true;
     ck_assert(cluster_granted(cluster_ask(&w, "LOCK a 60s")));
@@ -146,11 +139,10 @@ START_TEST(clock_jump_of_the_critics_example_allows_no_second_grant)
     const char *reply = cluster_ask(&w, "LOCK a 60s");
     ck_assert_msg(!cluster_granted(reply), "%s", reply);
 }
-END_TEST
 
 /* The probe after the first batch reveals C's step. The second batch was written before that, and
  * its probe agrees with the new time. Only the epoch shows that its votes must not count. */
-START_TEST(vote_written_before_a_step_was_found_does_not_count)
+TEST(vote_written_before_a_step_was_found_does_not_count)
 {
     for (unsigned i = 3; i < 5; i++)
         cluster_kill(&w, i);
@@ -164,12 +156,11 @@ START_TEST(vote_written_before_a_step_was_found_does_not_count)
     for (unsigned i = 0; i < 2; i++)
         ck_assert_msg(strstr(w.replies[i], "OK") == NULL, "%s", w.replies[i]);
 }
-END_TEST
 
 /* C's clock has stepped and all scripts are flushed, so the daemon sends the votes of the LOCK and
  * of the EXTEND again in full. As D and E hang, only A, B and C could form a quorum, and the votes
  * of C must not count. */
-START_TEST(flushed_scripts_give_a_stepped_master_no_vote)
+TEST(flushed_scripts_give_a_stepped_master_no_vote)
 {
     char token[LIMIT_TOKEN + 1];
     snprintf(token, sizeof(token), "%s", cluster_token(cluster_ask(&w, "LOCK a 30s")));
@@ -185,11 +176,10 @@ START_TEST(flushed_scripts_give_a_stepped_master_no_vote)
     ck_assert_int_eq(strncmp(w.replies[1], "#one NOQUORUM", 13), 0);
     ck_assert_int_eq(strncmp(w.replies[2], "#two NOQUORUM", 13), 0);
 }
-END_TEST
 
 /* One of three masters is dead, so the daemon cannot tell whose clock has stepped. It must not
  * record a step of B, even when the vote of B counts again. */
-START_TEST(unconfirmed_step_is_not_recorded_later)
+TEST(unconfirmed_step_is_not_recorded_later)
 {
     cluster_deinit(&w);
     cluster_init(&w, 3);
@@ -201,11 +191,10 @@ START_TEST(unconfirmed_step_is_not_recorded_later)
     cluster_expect_votes(&w, 1, 1, "-");
     ck_assert_ptr_null(strstr(cluster_value(&w, 1, RECORD_KEY), "why=stepped"));
 }
-END_TEST
 
 /* A slow answer reveals a step of 10 s. The slow answers after it cannot show a second step of 50
  * ms, so the clock counts as unmonitored. */
-START_TEST(step_hidden_by_a_slow_answer_is_waited_out)
+TEST(step_hidden_by_a_slow_answer_is_waited_out)
 {
     w.masters[0].delay_ns = 200 * NS_PER_MS;
     cluster_step_clock(&w, 0, 0, 10);
@@ -218,9 +207,8 @@ START_TEST(step_hidden_by_a_slow_answer_is_waited_out)
     cluster_pass_ms(&w, QUARANTINE_MS + OBSERVED_MS);
     cluster_expect_votes(&w, 0, 0, "-");
 }
-END_TEST
 
-START_TEST(step_back_found_by_a_slow_answer_costs_no_vote)
+TEST(step_back_found_by_a_slow_answer_costs_no_vote)
 {
     cluster_step_clock(&w, 0, 0, -60);
     w.masters[0].delay_ns = 30 * NS_PER_MS;
@@ -229,28 +217,25 @@ START_TEST(step_back_found_by_a_slow_answer_costs_no_vote)
     cluster_pass_ms(&w, 3000);
     cluster_expect_votes(&w, 0, 0, "-");
 }
-END_TEST
 
 /* --- restarts and newcomers --- */
 
-START_TEST(daemon_restarted_on_its_host_votes_at_once)
+TEST(daemon_restarted_on_its_host_votes_at_once)
 {
     cluster_pass_ms(&w, OBSERVED_MS);
     cluster_restart_engine(&w, "here");
     cluster_pass_ms(&w, 2 * 1000);
     ck_assert(cluster_granted(cluster_ask(&w, "LOCK a 10s")));
 }
-END_TEST
 
-START_TEST(first_daemon_on_another_host_waits_for_max_ttl)
+TEST(first_daemon_on_another_host_waits_for_max_ttl)
 {
     cluster_pass_ms(&w, OBSERVED_MS);
     cluster_restart_engine(&w, "elsewhere");
     cluster_expect_quarantine(&w, 0, 4, "clockunproven");
 }
-END_TEST
 
-START_TEST(newcomer_with_attestations_votes_within_two_heartbeats)
+TEST(newcomer_with_attestations_votes_within_two_heartbeats)
 {
     cluster_pass_ms(&w, OBSERVED_MS);
     cluster_restart_engine(&w, "elsewhere");
@@ -265,7 +250,6 @@ START_TEST(newcomer_with_attestations_votes_within_two_heartbeats)
     cluster_pass_ms(&w, 1000);
     cluster_expect_votes(&w, 0, 4, "-");
 }
-END_TEST
 
 /* Write the attestations of a daemon on another host that has monitored the clocks all the time.
  * `hidden` is what follows the time of the sample: a colon, and the growth of the offset that the
@@ -288,7 +272,7 @@ static void step_all_ms(int64_t ms)
 
 /* The clocks step by 7 ms before the newcomer starts, and by 7 ms after. A key from before both
  * steps has lost 14 ms, more than the margin of 10 ms. */
-START_TEST(newcomer_inherits_the_margin_that_is_left)
+TEST(newcomer_inherits_the_margin_that_is_left)
 {
     char hidden[CLUSTER_NODES][GUARD_ATTESTATION_MAX];
     cluster_pass_ms(&w, OBSERVED_MS);
@@ -307,9 +291,8 @@ START_TEST(newcomer_inherits_the_margin_that_is_left)
     const char *reply = cluster_ask(&w, "LOCK a 10s");
     ck_assert_msg(!cluster_granted(reply), "%s", reply);
 }
-END_TEST
 
-START_TEST(malformed_attestation_is_not_trusted)
+TEST_LOOP(malformed_attestation_is_not_trusted, 0, 6)
 {
     static const char *const malformed[] = {"", ":", ":-1", ":x", ":99999999999999", "x:1"};
     char hidden[CLUSTER_NODES][GUARD_ATTESTATION_MAX];
@@ -322,11 +305,10 @@ START_TEST(malformed_attestation_is_not_trusted)
     cluster_pass_ms(&w, 1000);
     cluster_expect_votes(&w, 0, 4, "clockunproven");
 }
-END_TEST
 
 /* The attestations that the first daemon left are still on the masters. The clock of A steps before
  * the newcomer takes its first sample, so they prove nothing to the newcomer. */
-START_TEST(attestation_from_before_the_newcomers_sample_is_not_trusted)
+TEST(attestation_from_before_the_newcomers_sample_is_not_trusted)
 {
     cluster_pass_ms(&w, OBSERVED_MS);
     ck_assert_ptr_nonnull(cluster_value(&w, 0, cluster_guard_key(&w, "vouch", "")));
@@ -335,7 +317,6 @@ START_TEST(attestation_from_before_the_newcomers_sample_is_not_trusted)
     cluster_pass_ms(&w, 3 * OBSERVED_MS);
     cluster_expect_votes(&w, 0, 4, "clockunproven");
 }
-END_TEST
 
 /* A lock has its keys on A, B and C only. While no daemon runs, C's clock steps, so C's key ends
  * early, and C, D and E could grant the lock again. The daemon that starts then must not let them.
@@ -351,17 +332,15 @@ static void check_unseen_step(const char *clock_id)
     ck_assert(cluster_granted(cluster_ask(&w, "LOCK a 60s")));
 }
 
-START_TEST(unseen_step_on_the_same_host_allows_no_second_grant)
+TEST(unseen_step_on_the_same_host_allows_no_second_grant)
 {
     check_unseen_step("here");
 }
-END_TEST
 
-START_TEST(unseen_step_on_another_host_allows_no_second_grant)
+TEST(unseen_step_on_another_host_allows_no_second_grant)
 {
     check_unseen_step("elsewhere");
 }
-END_TEST
 
 /* The daemon sees C's clock step back by 100 s. It counts no vote of C until it has announced the
  * step on C. Later the clock steps forward and the daemon dies. The next daemon finds the
@@ -383,22 +362,20 @@ static void step_back_and_forward(int64_t forward)
     ck_assert_msg(!cluster_granted(reply), "%s", reply);
 }
 
-START_TEST(step_back_and_forward_around_a_restart_costs_the_vote)
+TEST(step_back_and_forward_around_a_restart_costs_the_vote)
 {
     step_back_and_forward(100);
 }
-END_TEST
 
-START_TEST(step_back_and_less_forward_around_a_restart_costs_the_vote)
+TEST(step_back_and_less_forward_around_a_restart_costs_the_vote)
 {
     step_back_and_forward(96);
 }
-END_TEST
 
 /* The clocks of A, B and C (_i is 0) or of all masters (_i is 1) step forward, which expires the
  * lock's keys, and back again while the daemon restarts. The old daemon saw the first step, so the
  * next daemon must know of it. */
-START_TEST(step_forward_and_back_around_a_restart_allows_no_grant)
+TEST_LOOP(step_forward_and_back_around_a_restart_allows_no_grant, 0, 2)
 {
     unsigned last = _i == 0 ? 2 : 4;
     cluster_pass_ms(&w, 120 * 1000 + OBSERVED_MS);
@@ -410,11 +387,10 @@ START_TEST(step_forward_and_back_around_a_restart_allows_no_grant)
     cluster_restart_engine(&w, "here");
     cluster_expect_no_grant_for_s(&w, 55);
 }
-END_TEST
 
 /* The clocks step 9 s forward and 12 s back. The attestations of the old daemon then lie ahead of
  * the new daemon's first sample, and must not be taken for later ones. */
-START_TEST(step_forward_and_further_back_around_a_restart_allows_no_grant)
+TEST_LOOP(step_forward_and_further_back_around_a_restart_allows_no_grant, 0, 2)
 {
     cluster_pass_ms(&w, 120 * 1000 + OBSERVED_MS);
     cluster_lock_on_three(&w);
@@ -429,11 +405,10 @@ START_TEST(step_forward_and_further_back_around_a_restart_allows_no_grant)
     cluster_restart_engine(&w, _i == 0 ? "here" : "elsewhere");
     cluster_expect_no_grant_for_s(&w, 5);
 }
-END_TEST
 
 /* The clocks of A, B and C step. Those of D and E agree with the daemon's, but the daemon cannot
  * tell which side is right. */
-START_TEST(suspect_own_clock_voids_entries_and_attestations_everywhere)
+TEST(suspect_own_clock_voids_entries_and_attestations_everywhere)
 {
     cluster_pass_ms(&w, 120 * 1000 + OBSERVED_MS);
     cluster_step_clock(&w, 0, 2, 70);
@@ -450,11 +425,10 @@ START_TEST(suspect_own_clock_voids_entries_and_attestations_everywhere)
         ck_assert_ptr_nonnull(cluster_value(&w, i, cluster_guard_key(&w, "step", "")));
     }
 }
-END_TEST
 
 /* Only A's clock steps, and no quorum is reachable, so the daemon cannot record the step. The next
  * daemon must still know of it. */
-START_TEST(unrecorded_step_outlives_the_daemon)
+TEST(unrecorded_step_outlives_the_daemon)
 {
     cluster_pass_ms(&w, 120 * 1000 + OBSERVED_MS);
     cluster_lock_on_three(&w);
@@ -471,9 +445,8 @@ START_TEST(unrecorded_step_outlives_the_daemon)
     cluster_restart_engine(&w, "here");
     cluster_expect_no_grant_for_s(&w, 45);
 }
-END_TEST
 
-START_TEST(malformed_clock_entry_is_ignored)
+TEST(malformed_clock_entry_is_ignored)
 {
     cluster_set(&w, 1, cluster_guard_key(&w, "clock", ":there"),
                 "-9223372036854775808:-9223372036854775808:9223372036854775807:"
@@ -483,11 +456,10 @@ START_TEST(malformed_clock_entry_is_ignored)
     cluster_pass_ms(&w, OBSERVED_MS);
     cluster_expect_votes(&w, 1, 1, "clockunproven");
 }
-END_TEST
 
 /* Each step back is about the largest that a TIME reply can show. The sum of three is too large for
  * an int64_t in nanoseconds. */
-START_TEST(huge_steps_back_saturate_their_sum)
+TEST(huge_steps_back_saturate_their_sum)
 {
     const int64_t centuries_s = INT64_C(6200000000);
     for (unsigned i = 0; i < 3; i++) {
@@ -498,47 +470,4 @@ START_TEST(huge_steps_back_saturate_their_sum)
         ck_assert_int_ge(w.engine.flights.guard.nodes[0].clock.back_ns, 0);
     }
     ck_assert_int_ge(w.engine.flights.guard.nodes[0].clock.back_ns, centuries_s * NS_PER_S);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("guard_clocks");
-    TCase *tests = tcase_create("votes");
-    tcase_set_timeout(tests, 60);
-    tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_add_test(tests, stepped_clock_costs_the_vote_for_max_ttl);
-    tcase_add_test(tests, clock_after_the_year_2200_counts_as_stepped);
-    tcase_add_test(tests, two_stepped_clocks_cost_two_votes);
-    tcase_add_test(tests, majority_of_stepped_clocks_makes_the_own_clock_suspect);
-    tcase_add_test(tests, clock_that_steps_back_keeps_its_vote);
-    tcase_add_test(tests, entry_is_left_again_right_after_a_step);
-    tcase_add_test(tests, clock_that_steps_back_repeatedly_is_reported_now_and_then);
-    tcase_add_test(tests, lock_on_clocks_that_stepped_back_ends_after_max_ttl);
-    tcase_add_test(tests, step_right_before_a_lock_costs_the_vote);
-    tcase_add_test(tests, clock_jump_of_the_critics_example_allows_no_second_grant);
-    tcase_add_test(tests, vote_written_before_a_step_was_found_does_not_count);
-    tcase_add_test(tests, flushed_scripts_give_a_stepped_master_no_vote);
-    tcase_add_test(tests, unconfirmed_step_is_not_recorded_later);
-    tcase_add_test(tests, step_hidden_by_a_slow_answer_is_waited_out);
-    tcase_add_test(tests, step_back_found_by_a_slow_answer_costs_no_vote);
-    tcase_add_test(tests, daemon_restarted_on_its_host_votes_at_once);
-    tcase_add_test(tests, first_daemon_on_another_host_waits_for_max_ttl);
-    tcase_add_test(tests, newcomer_with_attestations_votes_within_two_heartbeats);
-    tcase_add_test(tests, newcomer_inherits_the_margin_that_is_left);
-    tcase_add_loop_test(tests, malformed_attestation_is_not_trusted, 0, 6);
-    tcase_add_test(tests, attestation_from_before_the_newcomers_sample_is_not_trusted);
-    tcase_add_test(tests, unseen_step_on_the_same_host_allows_no_second_grant);
-    tcase_add_test(tests, unseen_step_on_another_host_allows_no_second_grant);
-    tcase_add_test(tests, step_back_and_forward_around_a_restart_costs_the_vote);
-    tcase_add_test(tests, step_back_and_less_forward_around_a_restart_costs_the_vote);
-    tcase_add_loop_test(tests, step_forward_and_back_around_a_restart_allows_no_grant, 0, 2);
-    tcase_add_loop_test(tests, step_forward_and_further_back_around_a_restart_allows_no_grant, 0,
-                        2);
-    tcase_add_test(tests, suspect_own_clock_voids_entries_and_attestations_everywhere);
-    tcase_add_test(tests, unrecorded_step_outlives_the_daemon);
-    tcase_add_test(tests, malformed_clock_entry_is_ignored);
-    tcase_add_test(tests, huge_steps_back_saturate_their_sum);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

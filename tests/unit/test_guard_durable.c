@@ -23,6 +23,8 @@ static void teardown(void)
     cluster_deinit(&w);
 }
 
+const struct runner_settings runner_settings = {.setup = setup, .teardown = teardown};
+
 static void set_fsync(const char *fsync)
 {
     w.masters[0].redis.fsync = fsync;
@@ -57,7 +59,7 @@ static void pass_both(struct cluster *other)
     cluster_share(&w, other);
 }
 
-START_TEST(durable_master_keeps_its_vote_through_a_restart)
+TEST(durable_master_keeps_its_vote_through_a_restart)
 {
     open_durable("always");
     ck_assert_ptr_nonnull(strstr(cluster_value(&w, 0, RECORD_KEY), "durable=yes"));
@@ -71,20 +73,18 @@ START_TEST(durable_master_keeps_its_vote_through_a_restart)
     cluster_pass_ms(&w, 8 * OBSERVED_MS);
     cluster_expect_votes(&w, 0, 4, "-");
 }
-END_TEST
 
-START_TEST(master_that_syncs_every_second_is_not_durable)
+TEST(master_that_syncs_every_second_is_not_durable)
 {
     open_durable("everysec");
     ck_assert_ptr_nonnull(strstr(cluster_value(&w, 0, RECORD_KEY), "durable=no"));
     cluster_restart_with_data(&w, 0);
     cluster_expect_quarantine(&w, 0, 0, "restarted");
 }
-END_TEST
 
 /* Twice, fsync is set to "always" only right before a restart. The record with which A restarts
  * still says durable=no, so the restart does not count as durable. */
-START_TEST(durability_must_be_recorded_before_the_restart)
+TEST(durability_must_be_recorded_before_the_restart)
 {
     open_durable("everysec");
     set_fsync("always");
@@ -98,9 +98,8 @@ START_TEST(durability_must_be_recorded_before_the_restart)
     cluster_restart_with_data(&w, 0);
     cluster_expect_quarantine(&w, 0, 0, "restarted");
 }
-END_TEST
 
-START_TEST(master_with_a_replica_is_not_durable)
+TEST(master_with_a_replica_is_not_durable)
 {
     open_durable("always");
     w.masters[0].redis.replicas = 1;
@@ -109,19 +108,17 @@ START_TEST(master_with_a_replica_is_not_durable)
     cluster_restart_with_data(&w, 0);
     cluster_expect_quarantine(&w, 0, 0, "restarted");
 }
-END_TEST
 
 /* A replica can have the old data of its master, with this daemon's record in it. */
-START_TEST(restart_as_a_replica_is_not_durable)
+TEST(restart_as_a_replica_is_not_durable)
 {
     open_durable("always");
     cluster_restart_with_data(&w, 0);
     w.masters[0].redis.was_replica = true;
     cluster_expect_quarantine(&w, 0, 0, "restarted");
 }
-END_TEST
 
-START_TEST(durable_restart_does_not_shorten_a_quarantine)
+TEST(durable_restart_does_not_shorten_a_quarantine)
 {
     open_durable("always");
     cluster_flush(&w, 0);
@@ -134,19 +131,17 @@ START_TEST(durable_restart_does_not_shorten_a_quarantine)
     cluster_pass_ms(&w, 30 * 1000);
     cluster_expect_votes(&w, 0, 4, "-");
 }
-END_TEST
 
-START_TEST(durable_master_that_lost_its_data_has_no_vote)
+TEST(durable_master_that_lost_its_data_has_no_vote)
 {
     open_durable("always");
     cluster_restart(&w, 0);
     cluster_expect_quarantine(&w, 0, 0, "restarted");
 }
-END_TEST
 
 /* The fsync policy was weaker for a while, and the record said so (durable=no). The master restarts
  * with older data, in which the record still says durable=yes. */
-START_TEST(restart_with_an_older_record_is_not_durable)
+TEST(restart_with_an_older_record_is_not_durable)
 {
     open_durable("always");
     static struct fake_data keys;
@@ -159,7 +154,6 @@ START_TEST(restart_with_an_older_record_is_not_durable)
     set_fsync("always");
     cluster_expect_no_grant_for_s(&w, 57);
 }
-END_TEST
 
 /* Replace a field of A's record. */
 static void forge_field(const char *name, const char *value)
@@ -174,7 +168,7 @@ static void forge_field(const char *name, const char *value)
 
 /* The same, but another daemon, which has seen neither durable=no nor the lock, has already
  * recorded the restart as harmless. */
-START_TEST(older_record_that_another_daemon_has_renewed_is_not_durable)
+TEST(older_record_that_another_daemon_has_renewed_is_not_durable)
 {
     const struct fake_master *master = &w.masters[0].redis;
     char time_us[24];
@@ -192,10 +186,9 @@ START_TEST(older_record_that_another_daemon_has_renewed_is_not_durable)
     forge_field(" join_us=", time_us);
     cluster_expect_no_grant_for_s(&w, 57);
 }
-END_TEST
 
 /* The master starts with an older file than its last one. Its record has not changed since. */
-START_TEST(restart_with_an_older_file_is_not_durable)
+TEST(restart_with_an_older_file_is_not_durable)
 {
     open_durable("always");
     static struct fake_data keys;
@@ -205,11 +198,10 @@ START_TEST(restart_with_an_older_file_is_not_durable)
     restart_with_keys(&keys);
     cluster_expect_no_grant_for_s(&w, 57);
 }
-END_TEST
 
 /* A restarts twice. After the second restart it has the data from before the first one, without the
  * lock that was granted in between. */
-START_TEST(restart_with_data_from_two_runs_ago_is_not_durable)
+TEST(restart_with_data_from_two_runs_ago_is_not_durable)
 {
     open_durable("always");
     static struct fake_data keys;
@@ -221,11 +213,10 @@ START_TEST(restart_with_data_from_two_runs_ago_is_not_durable)
     restart_with_keys(&keys);
     cluster_expect_no_grant_for_s(&w, 57);
 }
-END_TEST
 
 /* A name lease protects against other daemons that still count votes of the earlier process. A
  * single daemon finds only its own lease, so it need not wait. */
-START_TEST(single_daemon_does_not_wait_for_its_own_lease)
+TEST(single_daemon_does_not_wait_for_its_own_lease)
 {
     open_durable("always");
     cluster_restart_with_data(&w, 0);
@@ -235,7 +226,6 @@ START_TEST(single_daemon_does_not_wait_for_its_own_lease)
         cluster_pass_ms(&w, 1);
     }
 }
-END_TEST
 
 /* On each master, write a name lease that leases A's name to this server, as if another daemon
  * ("feed") had just renewed the lease. */
@@ -255,7 +245,7 @@ static int64_t reported_ms(void)
 
 /* Another daemon renews A's name lease for three seconds as if it still talked to A's earlier
  * process. A's new process has no vote until five to seven seconds after the last renewal. */
-START_TEST(new_process_waits_for_another_daemon_on_the_earlier_one)
+TEST(new_process_waits_for_another_daemon_on_the_earlier_one)
 {
     char server[2 * RECORD_ID + 2];
     open_durable("always");
@@ -275,12 +265,11 @@ START_TEST(new_process_waits_for_another_daemon_on_the_earlier_one)
     cluster_pass_ms(&w, 1500);
     cluster_expect_votes(&w, 0, 0, "-");
 }
-END_TEST
 
 /* Another daemon still uses the earlier process of A. It renews its name lease on B and C only,
  * which answer later than D and E. The new process must not vote before B and C have
  * answered. */
-START_TEST(new_process_waits_for_the_leases_of_all_masters)
+TEST(new_process_waits_for_the_leases_of_all_masters)
 {
     char server[2 * RECORD_ID + 2];
     char lease[LIMIT_RECORD];
@@ -307,11 +296,10 @@ START_TEST(new_process_waits_for_the_leases_of_all_masters)
     cluster_expect_votes(&w, 0, 0, "otherprocess");
     ck_assert_uint_eq(cluster_count(&w, "a"), 2);
 }
-END_TEST
 
 /* Each daemon announces in the name lease that it has left the earlier process. After that, no
  * daemon can count votes of that process, and the new process may vote. */
-START_TEST(daemons_that_all_saw_the_restart_do_not_wait)
+TEST(daemons_that_all_saw_the_restart_do_not_wait)
 {
     static struct cluster v;
     open_durable("always");
@@ -331,12 +319,11 @@ START_TEST(daemons_that_all_saw_the_restart_do_not_wait)
     cluster_expect_votes(&w, 0, 0, "-");
     cluster_deinit(&v);
 }
-END_TEST
 
 /* The new process began 3 s ago, while this daemon still talked to the original. So the new process
  * is a copy, and lacks the keys that the original got since then. In the second run another daemon,
  * which had left the original earlier, has already recorded the copy as a restart. */
-START_TEST(copy_that_ran_beside_its_original_is_no_restart)
+TEST_LOOP(copy_that_ran_beside_its_original_is_no_restart, 0, 2)
 {
     open_durable("always");
     cluster_pass_ms(&w, 10000);
@@ -347,10 +334,9 @@ START_TEST(copy_that_ran_beside_its_original_is_no_restart)
     w.masters[0].redis.begun_us = cluster_clock_us(&w, 0) - 3000000;
     cluster_expect_quarantine(&w, 0, 0, "restarted");
 }
-END_TEST
 
 /* A's name leads to the earlier process again, which lacks the lock that its successor granted. */
-START_TEST(earlier_process_cannot_come_back_after_its_successor_voted)
+TEST(earlier_process_cannot_come_back_after_its_successor_voted)
 {
     static struct fake_data keys;
     char run_id[RECORD_ID + 1];
@@ -371,11 +357,10 @@ START_TEST(earlier_process_cannot_come_back_after_its_successor_voted)
     cluster_expect_votes(&w, 0, 0, "olddata");
     cluster_expect_no_grant_for_s(&w, 56);
 }
-END_TEST
 
 /* The master's name now leads to a server with a copy of the data, while another daemon still talks
  * to the original server. */
-START_TEST(copy_of_a_durable_master_is_another_server)
+TEST(copy_of_a_durable_master_is_another_server)
 {
     char server[2 * RECORD_ID + 2];
     open_durable("always");
@@ -391,12 +376,11 @@ START_TEST(copy_of_a_durable_master_is_another_server)
     cluster_expect_votes(&w, 0, 0, "repointed");
     ck_assert_int_gt(reported_ms(), 3600 * 1000);
 }
-END_TEST
 
 /* A fails over while too few masters run for this daemon to record that. Then A restarts with its
  * data, and by its record this is a durable restart. The daemon must still remember the
  * failover. */
-START_TEST(unrecorded_loss_costs_the_vote_after_a_durable_restart)
+TEST(unrecorded_loss_costs_the_vote_after_a_durable_restart)
 {
     open_durable("always");
     for (unsigned i = 1; i < 4; i++)
@@ -411,11 +395,10 @@ START_TEST(unrecorded_loss_costs_the_vote_after_a_durable_restart)
     cluster_pass_ms(&w, 10 * OBSERVED_MS);
     ck_assert_str_ne(cluster_vote(&w, 0), "-");
 }
-END_TEST
 
 /* Another daemon, which did not see that the master lost data, writes a record that does not
  * mention the loss. */
-START_TEST(unrecorded_loss_costs_the_vote_despite_another_daemons_record)
+TEST_LOOP(unrecorded_loss_costs_the_vote_despite_another_daemons_record, 0, 2)
 {
     char replid[RECORD_ID + 1];
     open_durable("always");
@@ -440,11 +423,10 @@ START_TEST(unrecorded_loss_costs_the_vote_despite_another_daemons_record)
     cluster_pass_ms(&w, 10 * OBSERVED_MS);
     cluster_expect_votes(&w, 0, 0, "restarted");
 }
-END_TEST
 
 /* A master whose policy allows eviction can have evicted a lock. After a restart nothing shows
  * whether it did. */
-START_TEST(master_that_may_evict_is_not_durable)
+TEST(master_that_may_evict_is_not_durable)
 {
     open_durable("always");
     w.masters[0].redis.may_evict = true;
@@ -455,11 +437,10 @@ START_TEST(master_that_may_evict_is_not_durable)
     cluster_pass_ms(&w, 8 * OBSERVED_MS);
     cluster_expect_votes(&w, 0, 0, "restarted");
 }
-END_TEST
 
 /* A's clock is set back to before the recorded end of its quarantine. The record that notes the new
  * fsync policy must not bring the quarantine back. */
-START_TEST(change_of_durability_starts_no_quarantine)
+TEST(change_of_durability_starts_no_quarantine)
 {
     open_durable("always");
     cluster_step_clock(&w, 0, 0, -3600);
@@ -470,11 +451,10 @@ START_TEST(change_of_durability_starts_no_quarantine)
     ck_assert_ptr_nonnull(strstr(cluster_value(&w, 0, RECORD_KEY), "durable=no"));
     cluster_expect_votes(&w, 0, 0, "-");
 }
-END_TEST
 
 /* The test plays a daemon that takes A for not durable, and rewrites its record whenever the record
  * says durable=yes. */
-START_TEST(daemons_that_disagree_on_durability_do_not_keep_rewriting_the_record)
+TEST(daemons_that_disagree_on_durability_do_not_keep_rewriting_the_record)
 {
     open_durable("always");
     unsigned before = w.masters[0].redis.runs[REDIS_SCRIPT_WRITE_RECORD];
@@ -485,11 +465,10 @@ START_TEST(daemons_that_disagree_on_durability_do_not_keep_rewriting_the_record)
     }
     ck_assert_uint_le(w.masters[0].redis.runs[REDIS_SCRIPT_WRITE_RECORD], before + 1);
 }
-END_TEST
 
 /* Another daemon has recorded a quarantine of two minutes. The daemon that starts while A is down
  * knows its length only from the record that A restarts with. */
-START_TEST(durable_restart_keeps_the_length_of_a_quarantine)
+TEST(durable_restart_keeps_the_length_of_a_quarantine)
 {
     open_durable("always");
     cluster_flush(&w, 0);
@@ -515,39 +494,4 @@ START_TEST(durable_restart_keeps_the_length_of_a_quarantine)
     }
     cluster_pass_ms(&w, 3000);
     cluster_expect_votes(&w, 0, 0, "-");
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("guard_durable");
-    TCase *tests = tcase_create("votes");
-    tcase_set_timeout(tests, 60);
-    tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_add_test(tests, durable_master_keeps_its_vote_through_a_restart);
-    tcase_add_test(tests, master_that_syncs_every_second_is_not_durable);
-    tcase_add_test(tests, durability_must_be_recorded_before_the_restart);
-    tcase_add_test(tests, master_with_a_replica_is_not_durable);
-    tcase_add_test(tests, restart_as_a_replica_is_not_durable);
-    tcase_add_test(tests, durable_restart_does_not_shorten_a_quarantine);
-    tcase_add_test(tests, durable_master_that_lost_its_data_has_no_vote);
-    tcase_add_test(tests, restart_with_an_older_record_is_not_durable);
-    tcase_add_test(tests, restart_with_an_older_file_is_not_durable);
-    tcase_add_test(tests, older_record_that_another_daemon_has_renewed_is_not_durable);
-    tcase_add_test(tests, restart_with_data_from_two_runs_ago_is_not_durable);
-    tcase_add_test(tests, single_daemon_does_not_wait_for_its_own_lease);
-    tcase_add_test(tests, new_process_waits_for_another_daemon_on_the_earlier_one);
-    tcase_add_test(tests, new_process_waits_for_the_leases_of_all_masters);
-    tcase_add_test(tests, daemons_that_all_saw_the_restart_do_not_wait);
-    tcase_add_loop_test(tests, copy_that_ran_beside_its_original_is_no_restart, 0, 2);
-    tcase_add_test(tests, earlier_process_cannot_come_back_after_its_successor_voted);
-    tcase_add_test(tests, copy_of_a_durable_master_is_another_server);
-    tcase_add_test(tests, unrecorded_loss_costs_the_vote_after_a_durable_restart);
-    tcase_add_loop_test(tests, unrecorded_loss_costs_the_vote_despite_another_daemons_record, 0, 2);
-    tcase_add_test(tests, master_that_may_evict_is_not_durable);
-    tcase_add_test(tests, change_of_durability_starts_no_quarantine);
-    tcase_add_test(tests, daemons_that_disagree_on_durability_do_not_keep_rewriting_the_record);
-    tcase_add_test(tests, durable_restart_keeps_the_length_of_a_quarantine);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

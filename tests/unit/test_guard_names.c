@@ -21,6 +21,8 @@ static void teardown(void)
     cluster_deinit(&w);
 }
 
+const struct runner_settings runner_settings = {.setup = setup, .teardown = teardown};
+
 /* The identity and data of a server. */
 struct server {
     char run_id[RECORD_ID + 1];
@@ -59,7 +61,7 @@ static void repoint_to_stranger(void)
 }
 
 /* The name of E leads to a server with the run id and the data of B. */
-START_TEST(duplicate_master_has_one_vote)
+TEST(duplicate_master_has_one_vote)
 {
     cluster_kill(&w, 4);
     struct fake_master *copy = &w.masters[4].redis;
@@ -71,12 +73,11 @@ START_TEST(duplicate_master_has_one_vote)
     cluster_expect_votes(&w, 1, 1, "-");
     cluster_expect_votes(&w, 4, 4, "duplicate");
 }
-END_TEST
 
 /* The other masters lease the name to the previous process until shortly before the quarantine
  * ends, and this daemon hears of the end with its next heartbeat. Nothing leads to two servers
  * then. */
-START_TEST(restarted_master_is_not_shown_as_repointed)
+TEST(restarted_master_is_not_shown_as_repointed)
 {
     for (unsigned i = 0; i < 5; i++) {
         cluster_pass_ms(&w, 230);
@@ -90,9 +91,8 @@ START_TEST(restarted_master_is_not_shown_as_repointed)
         cluster_expect_votes(&w, 0, 4, "-");
     }
 }
-END_TEST
 
-START_TEST(name_leased_to_another_server_has_no_vote)
+TEST(name_leased_to_another_server_has_no_vote)
 {
     cluster_lease_to_another(&w, 4, ":b", 10000);
     cluster_pass_ms(&w, OBSERVED_MS);
@@ -100,11 +100,10 @@ START_TEST(name_leased_to_another_server_has_no_vote)
     cluster_pass_ms(&w, 10 * 1000);
     cluster_expect_votes(&w, 1, 1, "-");
 }
-END_TEST
 
 /* A daemon counts votes of A for a while after its last heartbeat to the other masters, and may end
  * then. A lock of the longest TTL that was granted so late ends before the leases on A's name. */
-START_TEST(lease_outlives_the_locks_of_its_last_renewal)
+TEST(lease_outlives_the_locks_of_its_last_renewal)
 {
     const struct guard *guard = &w.engine.flights.guard;
     const char *key = cluster_guard_key(&w, "name", ":a");
@@ -118,22 +117,20 @@ START_TEST(lease_outlives_the_locks_of_its_last_renewal)
         ck_assert_int_ge(lease->ends_ms * NS_PER_MS - w.masters[i].clock_ns, until_ns);
     }
 }
-END_TEST
 
 /* A lock is granted while A's name leads to the stranger. Then the name leads back to the original
  * server, which does not have the key. */
-START_TEST(name_that_leads_back_to_an_old_server_has_no_vote_for_max_ttl)
+TEST(name_that_leads_back_to_an_old_server_has_no_vote_for_max_ttl)
 {
     repoint_to_stranger();
     cluster_lock_on_three(&w);
     repoint_to(&original);
     cluster_expect_no_grant_for_s(&w, 59);
 }
-END_TEST
 
 /* All leases on the name have expired. The single daemon still knows which server's votes it has
  * counted. */
-START_TEST(name_that_leads_back_loses_its_vote_without_a_lease)
+TEST(name_that_leads_back_loses_its_vote_without_a_lease)
 {
     repoint_to_stranger();
     cluster_lock_on_three(&w);
@@ -144,9 +141,8 @@ START_TEST(name_that_leads_back_loses_its_vote_without_a_lease)
     cluster_expect_votes(&w, 0, 0, "restarted");
     cluster_expect_no_grant_for_s(&w, 56);
 }
-END_TEST
 
-START_TEST(name_that_leads_back_during_a_restart_loses_its_vote)
+TEST(name_that_leads_back_during_a_restart_loses_its_vote)
 {
     repoint_to_stranger();
     cluster_lock_on_three(&w);
@@ -155,11 +151,10 @@ START_TEST(name_that_leads_back_during_a_restart_loses_its_vote)
     cluster_restart_engine(&w, "here");
     cluster_expect_no_grant_for_s(&w, 57);
 }
-END_TEST
 
 /* A and B report that E's name is leased to another server, and then hang. Their report must not be
  * forgotten. */
-START_TEST(lease_conflict_outlives_the_masters_that_reported_it)
+TEST(lease_conflict_outlives_the_masters_that_reported_it)
 {
     for (unsigned i = 0; i < 2; i++)
         cluster_lease_to_another(&w, i, ":e", 3600 * 1000);
@@ -169,11 +164,10 @@ START_TEST(lease_conflict_outlives_the_masters_that_reported_it)
     cluster_pass_ms(&w, 5000);
     cluster_expect_votes(&w, 4, 4, "repointed");
 }
-END_TEST
 
 /* A reports that another server has E's name. The conflict expires, and A reports it again. A vote
  * that was requested in between must not count, so the epoch changes. */
-START_TEST(repeated_conflict_voids_votes_in_flight)
+TEST(repeated_conflict_voids_votes_in_flight)
 {
     struct guard *guard = &w.engine.flights.guard;
     struct guard_heartbeat heartbeat;
@@ -195,11 +189,10 @@ START_TEST(repeated_conflict_voids_votes_in_flight)
     cluster_expect_votes(&w, 4, 4, "repointed");
     ck_assert_uint_ne(guard_epoch(guard, 4), epoch);
 }
-END_TEST
 
 /* While E is down, its name is leased to another server. After the reconnect E must not vote before
  * the daemon has asked the other masters for the lease again. */
-START_TEST(lease_is_renewed_after_a_reconnect)
+TEST(lease_is_renewed_after_a_reconnect)
 {
     static struct fake_data keys;
     keys = w.masters[4].redis.data;
@@ -215,11 +208,10 @@ START_TEST(lease_is_renewed_after_a_reconnect)
     }
     cluster_expect_votes(&w, 4, 4, "repointed");
 }
-END_TEST
 
 /* While A is busy, its name lease ends and the name is leased to another server. A must not vote
  * before the daemon has asked the other masters for the lease again. */
-START_TEST(lease_is_renewed_after_a_master_was_busy)
+TEST(lease_is_renewed_after_a_master_was_busy)
 {
     w.masters[0].redis.refusals[FAKE_LOADING] = "BUSY Redis is busy running a script";
     cluster_pass_ms(&w, QUARANTINE_MS + 6000);
@@ -234,11 +226,10 @@ START_TEST(lease_is_renewed_after_a_master_was_busy)
     }
     cluster_expect_votes(&w, 0, 0, "repointed");
 }
-END_TEST
 
 /* B and C answer a heartbeat late. That heartbeat asked about the server to which A's name led
  * before, so the late answers must not give the new server a lease. */
-START_TEST(late_heartbeat_is_judged_by_its_own_request)
+TEST(late_heartbeat_is_judged_by_its_own_request)
 {
     cluster_pass_ms(&w, 2000);
     w.masters[1].hung = w.masters[2].hung = true;
@@ -253,27 +244,4 @@ START_TEST(late_heartbeat_is_judged_by_its_own_request)
     w.masters[1].hung = w.masters[2].hung = false;
     cluster_settle(&w);
     ck_assert(!cluster_granted(cluster_ask(&w, "LOCK a 60s")));
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("guard_names");
-    TCase *tests = tcase_create("votes");
-    tcase_set_timeout(tests, 60);
-    tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_add_test(tests, duplicate_master_has_one_vote);
-    tcase_add_test(tests, restarted_master_is_not_shown_as_repointed);
-    tcase_add_test(tests, name_leased_to_another_server_has_no_vote);
-    tcase_add_test(tests, lease_outlives_the_locks_of_its_last_renewal);
-    tcase_add_test(tests, name_that_leads_back_to_an_old_server_has_no_vote_for_max_ttl);
-    tcase_add_test(tests, name_that_leads_back_loses_its_vote_without_a_lease);
-    tcase_add_test(tests, name_that_leads_back_during_a_restart_loses_its_vote);
-    tcase_add_test(tests, lease_conflict_outlives_the_masters_that_reported_it);
-    tcase_add_test(tests, repeated_conflict_voids_votes_in_flight);
-    tcase_add_test(tests, lease_is_renewed_after_a_reconnect);
-    tcase_add_test(tests, lease_is_renewed_after_a_master_was_busy);
-    tcase_add_test(tests, late_heartbeat_is_judged_by_its_own_request);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

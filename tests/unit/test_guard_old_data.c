@@ -21,10 +21,12 @@ static void teardown(void)
     cluster_deinit(&w);
 }
 
+const struct runner_settings runner_settings = {.setup = setup, .teardown = teardown};
+
 /* A's data goes back to what it was three seconds before, record included, and A stays the same
  * process (_i 0). Or A's machine is reset to a snapshot of three seconds before (_i 1): the
  * connections are lost, too. */
-START_TEST(data_that_goes_back_costs_the_vote)
+TEST_LOOP(data_that_goes_back_costs_the_vote, 0, 2)
 {
     static struct fake_data before;
     before = w.masters[0].redis.data;
@@ -34,12 +36,11 @@ START_TEST(data_that_goes_back_costs_the_vote)
         cluster_cut(&w, 0);
     cluster_expect_quarantine(&w, 0, 0, "olddata");
 }
-END_TEST
 
 /* A restarts from an old file while this daemon is cut off. Another daemon, which has just started,
  * records the restart and counts A's votes after the quarantine. Then this daemon, which has seen
  * later beats of A, comes back. That is no reason for another quarantine. */
-START_TEST(daemon_that_comes_back_after_a_recorded_restart_costs_no_vote)
+TEST(daemon_that_comes_back_after_a_recorded_restart_costs_no_vote)
 {
     static struct cluster newcomer;
     static struct fake_data before;
@@ -64,10 +65,9 @@ START_TEST(daemon_that_comes_back_after_a_recorded_restart_costs_no_vote)
     cluster_share(&w, &newcomer);
     cluster_deinit(&newcomer);
 }
-END_TEST
 
 /* A's name leads to a server of another set for three seconds, and back to A. */
-START_TEST(beats_of_another_server_do_not_count)
+TEST(beats_of_another_server_do_not_count)
 {
     static struct fake_data data;
     struct fake_master *master = &w.masters[0].redis;
@@ -90,10 +90,9 @@ START_TEST(beats_of_another_server_do_not_count)
     cluster_pass_ms(&w, 4000);
     cluster_expect_votes(&w, 0, 4, "-");
 }
-END_TEST
 
 /* The lock is granted by A, B and C. Then A is reset to a snapshot from before the lock. */
-START_TEST(reset_master_counts_no_vote_for_a_lock_that_it_forgot)
+TEST(reset_master_counts_no_vote_for_a_lock_that_it_forgot)
 {
     static struct fake_data before;
     before = w.masters[0].redis.data;
@@ -102,18 +101,4 @@ START_TEST(reset_master_counts_no_vote_for_a_lock_that_it_forgot)
     w.masters[0].redis.data = before;
     cluster_cut(&w, 0);
     cluster_expect_no_grant_for_s(&w, 57);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("guard_old_data");
-    TCase *tests = tcase_create("old data");
-    tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_add_loop_test(tests, data_that_goes_back_costs_the_vote, 0, 2);
-    tcase_add_test(tests, daemon_that_comes_back_after_a_recorded_restart_costs_no_vote);
-    tcase_add_test(tests, beats_of_another_server_do_not_count);
-    tcase_add_test(tests, reset_master_counts_no_vote_for_a_lock_that_it_forgot);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

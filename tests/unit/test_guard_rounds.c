@@ -21,11 +21,13 @@ static void teardown(void)
     cluster_deinit(&w);
 }
 
+const struct runner_settings runner_settings = {.setup = setup, .teardown = teardown};
+
 /* --- votes and probes --- */
 
 /* The masters answer after 30 ms, too late for their clock samples to prove anything. The daemon
  * probes them again, and the votes then count. */
-START_TEST(slow_answer_is_probed_again_in_the_same_round)
+TEST(slow_answer_is_probed_again_in_the_same_round)
 {
     cluster_hang(&w, 5, true);
     cluster_send(&w, "LOCK a 10s");
@@ -36,11 +38,10 @@ START_TEST(slow_answer_is_probed_again_in_the_same_round)
     ck_assert_uint_eq(w.reply_count, 1);
     ck_assert(cluster_granted(w.replies[0]));
 }
-END_TEST
 
 /* The masters answer too slowly for their clock samples to prove anything, so the votes for b
  * become too old. The votes for a come after them and keep their answer (HELD). */
-START_TEST(vote_after_an_expired_one_keeps_its_answer)
+TEST(vote_after_an_expired_one_keeps_its_answer)
 {
     for (unsigned i = 0; i < 5; i++) {
         cluster_set(&w, i, "a", "somebody else", 0);
@@ -60,9 +61,8 @@ START_TEST(vote_after_an_expired_one_keeps_its_answer)
     ck_assert_uint_eq(w.reply_count, 2);
     ck_assert_str_eq(w.replies[1], "#a HELD -1");
 }
-END_TEST
 
-START_TEST(slow_master_under_load_accumulates_no_votes)
+TEST(slow_master_under_load_accumulates_no_votes)
 {
     w.masters[0].delay_ns = 20 * NS_PER_MS;
     for (unsigned i = 0; i < 3000; i++) {
@@ -74,11 +74,10 @@ START_TEST(slow_master_under_load_accumulates_no_votes)
         ck_assert_uint_lt(w.engine.flights.vote_count[0], 300);
     }
 }
-END_TEST
 
 /* Many commands wait at a hung master that has lost its scripts. After it resumes, the engine sends
  * them again in full, and the link must still work. */
-START_TEST(flushed_scripts_do_not_overflow_a_link)
+TEST(flushed_scripts_do_not_overflow_a_link)
 {
     w.masters[0].hung = true;
     for (unsigned i = 0; i < 60; i++)
@@ -97,11 +96,10 @@ START_TEST(flushed_scripts_do_not_overflow_a_link)
     cluster_pass_ms(&w, 5000);
     cluster_expect_votes(&w, 0, 0, "-");
 }
-END_TEST
 
 /* The masters lack the script of the fenced vote, so the vote would be sent again in full. The
  * client leaves before that, and the vote is undone. */
-START_TEST(fenced_vote_is_not_sent_again_after_its_undo)
+TEST(fenced_vote_is_not_sent_again_after_its_undo)
 {
     for (unsigned i = 0; i < 5; i++) {
         w.masters[i].redis.scripts[REDIS_SCRIPT_FENCE] = false;
@@ -116,10 +114,9 @@ START_TEST(fenced_vote_is_not_sent_again_after_its_undo)
     ck_assert_uint_eq(w.engine.flights.pool.in_use, 0);
     ck_assert_uint_eq(cluster_count(&w, "a"), 0);
 }
-END_TEST
 
 /* The connection to A is lost each time that it is up. That must not cause many heartbeats to B. */
-START_TEST(flapping_master_does_not_burden_the_others)
+TEST(flapping_master_does_not_burden_the_others)
 {
     cluster_pass_ms(&w, 3000);
     unsigned heartbeats = 0;
@@ -133,11 +130,10 @@ START_TEST(flapping_master_does_not_burden_the_others)
     }
     ck_assert_uint_le(heartbeats, 30);
 }
-END_TEST
 
 /* --- votes, locks and releases --- */
 
-START_TEST(node_without_a_vote_gets_releases_and_holds_keys)
+TEST(node_without_a_vote_gets_releases_and_holds_keys)
 {
     char token[LIMIT_TOKEN + 1];
     cluster_restart(&w, 0);
@@ -150,11 +146,10 @@ START_TEST(node_without_a_vote_gets_releases_and_holds_keys)
     ck_assert_str_eq(cluster_ask(&w, "UNLOCK a %s", token), "OK");
     ck_assert_uint_eq(cluster_count(&w, "a"), 0);
 }
-END_TEST
 
 /* A, B and C deny the token only because they lost their data. So the EXTEND is answered NOQUORUM
  * and not GONE. */
-START_TEST(masters_that_lost_data_do_not_make_a_token_gone)
+TEST(masters_that_lost_data_do_not_make_a_token_gone)
 {
     char token[LIMIT_TOKEN + 1];
     snprintf(token, sizeof(token), "%s", cluster_token(cluster_ask(&w, "LOCK a 60s")));
@@ -164,9 +159,8 @@ START_TEST(masters_that_lost_data_do_not_make_a_token_gone)
     ck_assert_msg(strncmp(reply, "NOQUORUM 2/5", 12) == 0, "%s", reply);
     ck_assert_uint_eq(cluster_count(&w, "a"), 2);
 }
-END_TEST
 
-START_TEST(expired_token_stays_gone)
+TEST(expired_token_stays_gone)
 {
     char token[LIMIT_TOKEN + 1];
     snprintf(token, sizeof(token), "%s", cluster_token(cluster_ask(&w, "LOCK a 1s")));
@@ -182,12 +176,11 @@ START_TEST(expired_token_stays_gone)
     ck_assert_str_eq(cluster_ask(&w, "EXTEND a %s 60s", token), "GONE");
     ck_assert_uint_eq(cluster_count(&w, "a"), 2);
 }
-END_TEST
 
 /* --- UNLOCK --- */
 
 /* A, B and E have granted the lock, and E cannot be reached now. */
-START_TEST(token_that_a_silent_master_may_have_is_not_gone)
+TEST(token_that_a_silent_master_may_have_is_not_gone)
 {
     static const char token[] = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
     cluster_set(&w, 0, "a", token, 60000);
@@ -201,11 +194,10 @@ START_TEST(token_that_a_silent_master_may_have_is_not_gone)
     /* The first UNLOCK released the lock: the reachable masters no longer have the token. */
     ck_assert_str_eq(cluster_ask(&w, "UNLOCK a %s", token), "GONE");
 }
-END_TEST
 
 /* A, B and C lack the token only because they lost their data. So the UNLOCK is answered NOQUORUM
  * and not GONE. */
-START_TEST(masters_that_lost_data_do_not_make_an_unlocked_token_gone)
+TEST(masters_that_lost_data_do_not_make_an_unlocked_token_gone)
 {
     char token[LIMIT_TOKEN + 1];
     snprintf(token, sizeof(token), "%s", cluster_token(cluster_ask(&w, "LOCK a 60s")));
@@ -216,10 +208,9 @@ START_TEST(masters_that_lost_data_do_not_make_an_unlocked_token_gone)
     ck_assert_msg(strncmp(reply, "NOQUORUM 2/5 need=3 a:", 22) == 0, "%s", reply);
     ck_assert_uint_eq(cluster_count(&w, "a"), 0);
 }
-END_TEST
 
 /* A master without a vote may or may not have the token. If it deletes the token, it had it. */
-START_TEST(masters_without_a_vote_confirm_releases)
+TEST(masters_without_a_vote_confirm_releases)
 {
     char token[LIMIT_TOKEN + 1];
     snprintf(token, sizeof(token), "%s", cluster_token(cluster_ask(&w, "LOCK a 60s")));
@@ -229,27 +220,4 @@ START_TEST(masters_without_a_vote_confirm_releases)
         cluster_set(&w, i, "a", token, 60000);
     }
     ck_assert_str_eq(cluster_ask(&w, "UNLOCK a %s", token), "OK");
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("guard_rounds");
-    TCase *tests = tcase_create("votes");
-    tcase_set_timeout(tests, 60);
-    tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_add_test(tests, slow_answer_is_probed_again_in_the_same_round);
-    tcase_add_test(tests, vote_after_an_expired_one_keeps_its_answer);
-    tcase_add_test(tests, slow_master_under_load_accumulates_no_votes);
-    tcase_add_test(tests, flushed_scripts_do_not_overflow_a_link);
-    tcase_add_test(tests, fenced_vote_is_not_sent_again_after_its_undo);
-    tcase_add_test(tests, flapping_master_does_not_burden_the_others);
-    tcase_add_test(tests, node_without_a_vote_gets_releases_and_holds_keys);
-    tcase_add_test(tests, masters_that_lost_data_do_not_make_a_token_gone);
-    tcase_add_test(tests, expired_token_stays_gone);
-    tcase_add_test(tests, token_that_a_silent_master_may_have_is_not_gone);
-    tcase_add_test(tests, masters_that_lost_data_do_not_make_an_unlocked_token_gone);
-    tcase_add_test(tests, masters_without_a_vote_confirm_releases);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -29,6 +29,8 @@ static void teardown(void)
     cluster_deinit(&w);
 }
 
+const struct runner_settings runner_settings = {.setup = setup, .teardown = teardown};
+
 /* Step the clocks of a quorum. */
 static void step_quorum(int64_t seconds)
 {
@@ -68,7 +70,7 @@ static void leave_entries_of_elsewhere(void)
     cluster_expect_votes(&w, 0, 4, "-");
 }
 
-START_TEST(step_forward_and_back_is_known_on_another_host)
+TEST(step_forward_and_back_is_known_on_another_host)
 {
     leave_entries_of_elsewhere();
     cluster_lock_on_three(&w);
@@ -79,11 +81,10 @@ START_TEST(step_forward_and_back_is_known_on_another_host)
     cluster_restart_engine(&w, "elsewhere");
     cluster_expect_no_grant_for_s(&w, 55);
 }
-END_TEST
 
 /* The first step is found by a sample (_i is 0), or by a daemon that starts on the same host after
  * the step and compares the clocks with the entries of the daemon before it (_i is 1). */
-START_TEST(step_back_and_forward_is_known_on_another_host)
+TEST_LOOP(step_back_and_forward_is_known_on_another_host, 0, 2)
 {
     leave_entries_of_elsewhere();
     step_quorum(-70);
@@ -95,11 +96,10 @@ START_TEST(step_back_and_forward_is_known_on_another_host)
     cluster_restart_engine(&w, "elsewhere");
     cluster_expect_no_grant_for_s(&w, 55);
 }
-END_TEST
 
 /* A clock entry names the last step that its daemon knew of. An entry with bounds from before the
  * step must not name it, because it would look as if it was written after the step. */
-START_TEST(entry_names_a_step_only_with_bounds_from_after_it)
+TEST(entry_names_a_step_only_with_bounds_from_after_it)
 {
     static const char announced[] = "1700000000000000";
     const struct clock_trust *clock = &w.engine.flights.guard.nodes[0].clock;
@@ -121,10 +121,9 @@ START_TEST(entry_names_a_step_only_with_bounds_from_after_it)
     cluster_pass_ms(&w, OBSERVED_MS);
     cluster_expect_votes(&w, 0, 4, "-");
 }
-END_TEST
 
 /* The daemon's last samples can be from before the step, so it must not attest them. */
-START_TEST(daemon_that_did_not_know_the_last_step_leaves_no_attestation)
+TEST(daemon_that_did_not_know_the_last_step_leaves_no_attestation)
 {
     static const char announced[] = "1700000000000000";
     const struct clock_trust *clock = &w.engine.flights.guard.nodes[0].clock;
@@ -139,11 +138,10 @@ START_TEST(daemon_that_did_not_know_the_last_step_leaves_no_attestation)
     cluster_pass_ms(&w, 10);
     ck_assert_ptr_nonnull(cluster_value(&w, 0, cluster_guard_key(&w, "vouch", "")));
 }
-END_TEST
 
 /* The daemon writes its clock entries at once, without waiting for the next heartbeat. Otherwise a
  * daemon that starts in between would have to monitor the clocks anew. */
-START_TEST(clock_entries_are_left_with_the_first_votes)
+TEST(clock_entries_are_left_with_the_first_votes)
 {
     cluster_restart_engine(&w, "elsewhere");
     for (unsigned ms = 0; strcmp(cluster_vote(&w, 0), "-") != 0; ms++) {
@@ -155,7 +153,6 @@ START_TEST(clock_entries_are_left_with_the_first_votes)
     cluster_pass_ms(&w, OBSERVED_MS);
     cluster_expect_votes(&w, 0, 4, "-");
 }
-END_TEST
 
 /* --- daemons that take no samples during a step --- */
 
@@ -187,7 +184,7 @@ static const struct {
 /* v is stopped while the clocks of A, B and C step 70 s forward, which ends the lock's keys there,
  * and back again. When v resumes, the clocks look as before, but v must not grant the lock. In the
  * last run, replies to v wait in its sockets during the stop. */
-START_TEST(daemon_that_was_stopped_during_a_step_monitors_anew)
+TEST_ROWS(daemon_that_was_stopped_during_a_step_monitors_anew, stops)
 {
     join(&v, "elsewhere");
     pass_both(&v, 4000);
@@ -215,13 +212,12 @@ START_TEST(daemon_that_was_stopped_during_a_step_monitors_anew)
     cluster_expect_no_grant_for_s(&v, 25);
     cluster_deinit(&v);
 }
-END_TEST
 
 /* Daemon v is stopped while the clocks step 12 s forward and 16 s back. The samples that its first
  * heartbeat afterwards could attest are from before the stop. The third daemon starts after the
  * steps, when the clocks are 4 s behind. So the times of those samples are later than its own first
  * sample, and because of the attestation it would trust the clocks. */
-START_TEST(daemon_does_not_attest_samples_from_before_a_stop)
+TEST(daemon_does_not_attest_samples_from_before_a_stop)
 {
     join(&v, "elsewhere");
     pass_both(&v, 4000);
@@ -242,7 +238,6 @@ START_TEST(daemon_does_not_attest_samples_from_before_a_stop)
     cluster_deinit(&third);
     cluster_deinit(&v);
 }
-END_TEST
 
 /* --- single samples and heartbeats --- */
 
@@ -277,7 +272,7 @@ static void heartbeat_answered(unsigned node, int64_t sent_ns, const char *answe
 }
 
 /* Only a heartbeat sent after the sample announces the step. */
-START_TEST(step_back_is_announced_before_the_node_votes)
+TEST(step_back_is_announced_before_the_node_votes)
 {
     cluster_step_clock(&w, 0, 0, -60);
     ck_assert_int_eq(take_sample(0, w.now_ns), GUARD_FAIL);
@@ -287,11 +282,10 @@ START_TEST(step_back_is_announced_before_the_node_votes)
     heartbeat_answered(0, w.now_ns, "- - -");
     cluster_expect_votes(&w, 0, 0, "-");
 }
-END_TEST
 
 /* After a pause of 3 s the daemon may have missed the announcement of a step. Votes count only
  * after it has read the answer to a heartbeat that was sent after the pause. */
-START_TEST(daemon_after_a_pause_reads_heartbeats_before_votes_count)
+TEST(daemon_after_a_pause_reads_heartbeats_before_votes_count)
 {
     struct guard_heartbeat heartbeat;
     w.now_ns += 3 * NS_PER_S;
@@ -303,11 +297,10 @@ START_TEST(daemon_after_a_pause_reads_heartbeats_before_votes_count)
     heartbeat_answered(0, w.now_ns, "- - -");
     ck_assert_int_eq(take_sample(0, w.now_ns), GUARD_PASS);
 }
-END_TEST
 
 /* The daemon reads an answer 30 s after the request. The answer shows nothing of the time after it
  * was written, so the next sample still counts as the first one after a pause. */
-START_TEST(answer_read_late_is_no_recent_sample)
+TEST(answer_read_late_is_no_recent_sample)
 {
     int64_t sent_ns = w.now_ns;
     w.now_ns += 30 * NS_PER_S;
@@ -323,11 +316,10 @@ START_TEST(answer_read_late_is_no_recent_sample)
     guard_on_sample(&w.engine.flights.guard, 0, &late);
     ck_assert_int_eq(take_sample(0, w.now_ns), GUARD_WAIT);
 }
-END_TEST
 
 /* The clock is trusted, but its monitor began with a slow answer. The first quick answer starts the
  * monitor anew, and the clock is no longer trusted. */
-START_TEST(new_baseline_voids_votes_in_flight)
+TEST(new_baseline_voids_votes_in_flight)
 {
     struct guard *guard = &w.engine.flights.guard;
     w.now_ns += NS_PER_MS;
@@ -337,11 +329,10 @@ START_TEST(new_baseline_voids_votes_in_flight)
     cluster_expect_votes(&w, 0, 0, "clockunproven");
     ck_assert_uint_ne(guard_epoch(guard, 0), epoch);
 }
-END_TEST
 
 /* The samples just before and after the announcement are UNCLEAR and do not count. The next clear
  * sample finds that the clock was unmonitored when the step was announced. */
-START_TEST(step_announced_between_unclear_samples_ends_trust)
+TEST(step_announced_between_unclear_samples_ends_trust)
 {
     ck_assert_int_eq(take_sample(0, w.now_ns), GUARD_PASS);
     w.now_ns += NS_PER_S;
@@ -354,12 +345,11 @@ START_TEST(step_announced_between_unclear_samples_ends_trust)
     heartbeat_answered(0, w.now_ns, "- 1700000000000000 -");
     cluster_expect_votes(&w, 0, 0, "clockunproven");
 }
-END_TEST
 
 /* After a pause, the first sample proves nothing (_i is 0) or shows a step back (_i is 1). The
  * daemon then sets a new baseline, and must not use an attestation of a sample that is older than
  * this baseline. */
-START_TEST(new_baseline_ignores_earlier_attestations)
+TEST_LOOP(new_baseline_ignores_earlier_attestations, 0, 2)
 {
     char answer[64];
     ck_assert_int_eq(take_sample(0, w.now_ns), GUARD_PASS);
@@ -375,7 +365,6 @@ START_TEST(new_baseline_ignores_earlier_attestations)
     }
     cluster_expect_votes(&w, 0, 0, "clockunproven");
 }
-END_TEST
 
 static uint64_t count_heartbeats(void)
 {
@@ -385,7 +374,7 @@ static uint64_t count_heartbeats(void)
     return count;
 }
 
-START_TEST(slow_answers_cause_no_extra_heartbeats)
+TEST(slow_answers_cause_no_extra_heartbeats)
 {
     w.masters[0].delay_ns = 20 * NS_PER_MS;
     cluster_pass_ms(&w, 5000);
@@ -393,11 +382,10 @@ START_TEST(slow_answers_cause_no_extra_heartbeats)
     cluster_pass_ms(&w, 10000);
     ck_assert_uint_le(count_heartbeats() - before, 11);
 }
-END_TEST
 
 /* The daemon announces a step by a heartbeat, whose script the masters have lost. They have no vote
  * until the step is announced, so the daemon does not wait for the next heartbeat. */
-START_TEST(step_is_announced_at_once_after_scripts_are_flushed)
+TEST(step_is_announced_at_once_after_scripts_are_flushed)
 {
     for (unsigned i = 0; i < 5; i++)
         w.masters[i].redis.scripts_flushed = true;
@@ -405,31 +393,4 @@ START_TEST(step_is_announced_at_once_after_scripts_are_flushed)
     ck_assert(!cluster_granted(cluster_ask(&w, "LOCK a 10s")));
     cluster_pass_ms(&w, 10);
     cluster_expect_votes(&w, 0, 4, "-");
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("guard_steps");
-    TCase *tests = tcase_create("steps");
-    tcase_set_timeout(tests, 60);
-    tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_add_test(tests, step_forward_and_back_is_known_on_another_host);
-    tcase_add_loop_test(tests, step_back_and_forward_is_known_on_another_host, 0, 2);
-    tcase_add_test(tests, entry_names_a_step_only_with_bounds_from_after_it);
-    tcase_add_test(tests, daemon_that_did_not_know_the_last_step_leaves_no_attestation);
-    tcase_add_test(tests, clock_entries_are_left_with_the_first_votes);
-    tcase_add_loop_test(tests, daemon_that_was_stopped_during_a_step_monitors_anew, 0,
-                        sizeof(stops) / sizeof(stops[0]));
-    tcase_add_test(tests, daemon_does_not_attest_samples_from_before_a_stop);
-    tcase_add_test(tests, step_back_is_announced_before_the_node_votes);
-    tcase_add_test(tests, daemon_after_a_pause_reads_heartbeats_before_votes_count);
-    tcase_add_test(tests, answer_read_late_is_no_recent_sample);
-    tcase_add_test(tests, new_baseline_voids_votes_in_flight);
-    tcase_add_test(tests, step_announced_between_unclear_samples_ends_trust);
-    tcase_add_loop_test(tests, new_baseline_ignores_earlier_attestations, 0, 2);
-    tcase_add_test(tests, slow_answers_cause_no_extra_heartbeats);
-    tcase_add_test(tests, step_is_announced_at_once_after_scripts_are_flushed);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

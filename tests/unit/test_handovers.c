@@ -24,6 +24,8 @@ static void teardown(void)
     cluster_deinit(&w);
 }
 
+const struct runner_settings runner_settings = {.setup = setup, .teardown = teardown};
+
 /* One client holds the lock, another waits. */
 static void hold_and_wait(const char *request)
 {
@@ -46,7 +48,7 @@ static void expect_values(const char *value)
     }
 }
 
-START_TEST(hand_over_without_a_quorum_leaves_neither_token)
+TEST(hand_over_without_a_quorum_leaves_neither_token)
 {
     hold_and_wait("#b LOCK a 50s WAIT 100s");
     cluster_hang(&w, 3, true);
@@ -59,12 +61,11 @@ START_TEST(hand_over_without_a_quorum_leaves_neither_token)
     /* The waiter has kept its place, and gets the lock as soon as a quorum votes again. */
     expect_values(cluster_expect_grant(&w, "b"));
 }
-END_TEST
 
 /* The batch of this pass contains the release of another token of the same key. That release must
  * be written before the hand-over, but it fills the links, so that they take no more votes. The
  * waiter must get the lock nevertheless. */
-START_TEST(hand_over_follows_a_batched_release_of_the_same_key)
+TEST(hand_over_follows_a_batched_release_of_the_same_key)
 {
     hold_and_wait("#b LOCK a 50s WAIT 100s");
     w.engine.flights.admission.limit = LIMIT_ROUNDS;
@@ -79,9 +80,8 @@ START_TEST(hand_over_follows_a_batched_release_of_the_same_key)
     ck_assert_uint_eq(w.engine.manager.waiting, 0);
     ck_assert_uint_eq(cluster_count(&w, "a"), 5);
 }
-END_TEST
 
-START_TEST(hand_over_on_lost_connections_leaves_neither_token)
+TEST(hand_over_on_lost_connections_leaves_neither_token)
 {
     hold_and_wait("#b LOCK a 50s WAIT 100s");
     for (unsigned i = 0; i < 3; i++)
@@ -97,11 +97,10 @@ START_TEST(hand_over_on_lost_connections_leaves_neither_token)
     const char *token = cluster_expect_grant(&w, "b");
     expect_values(token);
 }
-END_TEST
 
 /* The masters never read the hand-over, because it is lost with the connection, so they still have
  * the old token. After the reconnect the daemon releases it and grants the lock to the waiter. */
-START_TEST(hand_over_that_was_never_read_is_undone_and_repeated)
+TEST(hand_over_that_was_never_read_is_undone_and_repeated)
 {
     hold_and_wait("#b LOCK a 50s WAIT 100s");
     cluster_hang(&w, 3, true);
@@ -120,11 +119,10 @@ START_TEST(hand_over_that_was_never_read_is_undone_and_repeated)
     const char *token = cluster_expect_grant(&w, "b");
     expect_values(token);
 }
-END_TEST
 
 /* Three masters lose their data before the hand-over reaches them. They vote for the waiter, but
  * the guard's probe finds the loss and their votes do not count. */
-START_TEST(hand_over_needs_votes_that_the_guard_accepts)
+TEST(hand_over_needs_votes_that_the_guard_accepts)
 {
     hold_and_wait("#b LOCK a 50s WAIT 500s");
     w.lazy = true;
@@ -141,9 +139,8 @@ START_TEST(hand_over_needs_votes_that_the_guard_accepts)
     cluster_pass_ms(&w, 30000);
     cluster_expect_grant(&w, "b");
 }
-END_TEST
 
-START_TEST(hand_over_leaves_foreign_keys_alone)
+TEST(hand_over_leaves_foreign_keys_alone)
 {
     hold_and_wait("#b LOCK a 50s WAIT 100s");
     for (unsigned i = 0; i < 3; i++) {
@@ -160,9 +157,8 @@ START_TEST(hand_over_leaves_foreign_keys_alone)
     cluster_pass_ms(&w, 20002);
     cluster_expect_grant(&w, "b");
 }
-END_TEST
 
-START_TEST(hand_over_counts_expired_keys_as_free)
+TEST(hand_over_counts_expired_keys_as_free)
 {
     hold_and_wait("#b LOCK a 50s WAIT 100s");
     for (unsigned i = 0; i < 2; i++)
@@ -172,9 +168,8 @@ START_TEST(hand_over_counts_expired_keys_as_free)
     cluster_expect_grant(&w, "b");
     ck_assert_uint_eq(cluster_count(&w, "a"), 5);
 }
-END_TEST
 
-START_TEST(hand_over_after_a_script_flush_is_sent_in_full)
+TEST(hand_over_after_a_script_flush_is_sent_in_full)
 {
     hold_and_wait("#b LOCK a 50s WAIT 100s");
     for (unsigned i = 0; i < 5; i++)
@@ -183,11 +178,10 @@ START_TEST(hand_over_after_a_script_flush_is_sent_in_full)
     cluster_expect(&w, "#u OK");
     cluster_expect_grant(&w, "b");
 }
-END_TEST
 
 /* The UNLOCK by c's client begins a hand-over to x, but three masters hang. The client of x leaves
  * before they resume, so d gets the lock. */
-START_TEST(hand_over_to_a_client_that_leaves_goes_to_the_next_waiter)
+TEST(hand_over_to_a_client_that_leaves_goes_to_the_next_waiter)
 {
     hold_and_wait("#c LOCK a 50s WAIT 100s");
     cluster_send_as(&w, &w.others[0], "#x LOCK a 50s WAIT 100s");
@@ -204,9 +198,8 @@ START_TEST(hand_over_to_a_client_that_leaves_goes_to_the_next_waiter)
     cluster_expect(&w, "#u OK");
     expect_values(cluster_expect_grant(&w, "d"));
 }
-END_TEST
 
-START_TEST(undeliverable_grant_goes_to_the_next_waiter)
+TEST(undeliverable_grant_goes_to_the_next_waiter)
 {
     cluster_occupy(&w, "a", 5000);
     cluster_send_as(&w, &w.others[0], "#x LOCK a 10s WAIT 60s");
@@ -221,9 +214,8 @@ START_TEST(undeliverable_grant_goes_to_the_next_waiter)
     expect_values(cluster_expect_grant(&w, "z"));
     ck_assert_uint_eq(cluster_count(&w, "a"), 5);
 }
-END_TEST
 
-START_TEST(token_not_granted_by_this_daemon_is_released_without_a_hand_over)
+TEST(token_not_granted_by_this_daemon_is_released_without_a_hand_over)
 {
     cluster_occupy(&w, "a", 50000);
     cluster_submit(&w, "#b LOCK a 50s WAIT 100s");
@@ -233,9 +225,8 @@ START_TEST(token_not_granted_by_this_daemon_is_released_without_a_hand_over)
     ck_assert_uint_eq(w.engine.stats.acquire_rounds, rounds_before);
     cluster_expect(&w, "(nothing)");
 }
-END_TEST
 
-START_TEST(unlock_of_an_old_token_takes_nothing_from_the_next_holder)
+TEST(unlock_of_an_old_token_takes_nothing_from_the_next_holder)
 {
     hold_and_wait("#b LOCK a 50s WAIT 100s");
     char first[LIMIT_TOKEN + 1];
@@ -250,9 +241,8 @@ START_TEST(unlock_of_an_old_token_takes_nothing_from_the_next_holder)
     expect_values(holder);
     ck_assert_uint_eq(cluster_count(&w, "a"), 5);
 }
-END_TEST
 
-START_TEST(extension_in_flight_does_not_restore_a_released_token)
+TEST(extension_in_flight_does_not_restore_a_released_token)
 {
     hold_and_wait("#b LOCK a 50s WAIT 100s");
     cluster_delete(&w, 4, "a");
@@ -266,7 +256,6 @@ START_TEST(extension_in_flight_does_not_restore_a_released_token)
     cluster_settle(&w);
     expect_values(token);
 }
-END_TEST
 
 /* --- fencing tokens --- */
 
@@ -281,7 +270,7 @@ static int64_t expect_fence(const char *tag)
     return fence;
 }
 
-START_TEST(fences_rise_with_each_hand_over)
+TEST(fences_rise_with_each_hand_over)
 {
     cluster_submit(&w, "#h LOCK a 50s FENCE");
     int64_t last = expect_fence("h");
@@ -295,9 +284,8 @@ START_TEST(fences_rise_with_each_hand_over)
     }
     ck_assert_uint_eq(w.engine.stats.handovers, 5);
 }
-END_TEST
 
-START_TEST(hand_over_below_a_ballot_proposes_again_above_it)
+TEST(hand_over_below_a_ballot_proposes_again_above_it)
 {
     hold_and_wait("#b LOCK a 50s WAIT 100s FENCE");
     for (unsigned i = 0; i < 5; i++)
@@ -305,30 +293,4 @@ START_TEST(hand_over_below_a_ballot_proposes_again_above_it)
     cluster_submit(&w, "#u UNLOCK a %s", holder);
     cluster_expect(&w, "#u OK");
     ck_assert_int_eq(expect_fence("b"), 2000000000000001);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("handovers");
-    TCase *cases = tcase_create("handovers");
-    tcase_add_checked_fixture(cases, setup, teardown);
-    tcase_set_timeout(cases, 60);
-    tcase_add_test(cases, hand_over_without_a_quorum_leaves_neither_token);
-    tcase_add_test(cases, hand_over_follows_a_batched_release_of_the_same_key);
-    tcase_add_test(cases, hand_over_on_lost_connections_leaves_neither_token);
-    tcase_add_test(cases, hand_over_that_was_never_read_is_undone_and_repeated);
-    tcase_add_test(cases, hand_over_needs_votes_that_the_guard_accepts);
-    tcase_add_test(cases, hand_over_leaves_foreign_keys_alone);
-    tcase_add_test(cases, hand_over_counts_expired_keys_as_free);
-    tcase_add_test(cases, hand_over_after_a_script_flush_is_sent_in_full);
-    tcase_add_test(cases, hand_over_to_a_client_that_leaves_goes_to_the_next_waiter);
-    tcase_add_test(cases, undeliverable_grant_goes_to_the_next_waiter);
-    tcase_add_test(cases, token_not_granted_by_this_daemon_is_released_without_a_hand_over);
-    tcase_add_test(cases, unlock_of_an_old_token_takes_nothing_from_the_next_holder);
-    tcase_add_test(cases, extension_in_flight_does_not_restore_a_released_token);
-    tcase_add_test(cases, fences_rise_with_each_hand_over);
-    tcase_add_test(cases, hand_over_below_a_ballot_proposes_again_above_it);
-    suite_add_tcase(suite, cases);
-    return suite;
 }

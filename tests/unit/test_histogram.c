@@ -30,7 +30,7 @@ static void check(int64_t duration_ns)
     ck_assert_uint_eq(histogram.sum_ns, duration_ns > 0 ? (uint64_t)duration_ns : 0);
 }
 
-START_TEST(upper_limits_belong_to_their_own_bucket)
+TEST(upper_limits_belong_to_their_own_bucket)
 {
     for (unsigned i = 0; i < HISTOGRAM_BUCKETS - 1; i++) {
         check(histogram_bound_ns(i) - 1);
@@ -38,51 +38,33 @@ START_TEST(upper_limits_belong_to_their_own_bucket)
         check(histogram_bound_ns(i) + 1);
     }
 }
-END_TEST
 
-START_TEST(powers_of_two_and_their_neighbours_are_in_the_right_bucket)
+TEST(powers_of_two_and_their_neighbours_are_in_the_right_bucket)
 {
     for (unsigned power = 0; power < 63; power++)
         for (int64_t offset = -1; offset <= 1; offset++)
             check((INT64_C(1) << power) + offset);
     check(INT64_MAX);
 }
-END_TEST
 
-START_TEST(random_durations_are_in_the_right_bucket)
+TEST(random_durations_are_in_the_right_bucket)
 {
     struct prng prng = {7};
 
     for (unsigned i = 0; i < 100000; i++)
         check((int64_t)(prng_draw(&prng) >> (1 + prng_draw(&prng) % 63)));
 }
-END_TEST
 
-START_TEST(negative_duration_counts_as_zero)
+TEST(negative_duration_counts_as_zero)
 {
     check(0);
     check(-1);
     check(INT64_MIN);
 }
-END_TEST
 
 /* histogram_add() relies on this. */
-START_TEST(upper_limits_at_least_double)
+TEST(upper_limits_at_least_double)
 {
     for (unsigned i = 1; i < HISTOGRAM_BUCKETS - 1; i++)
         ck_assert_int_ge(histogram_bound_ns(i), 2 * histogram_bound_ns(i - 1));
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("histogram");
-    TCase *tests = tcase_create("buckets");
-    tcase_add_test(tests, upper_limits_belong_to_their_own_bucket);
-    tcase_add_test(tests, powers_of_two_and_their_neighbours_are_in_the_right_bucket);
-    tcase_add_test(tests, random_durations_are_in_the_right_bucket);
-    tcase_add_test(tests, negative_duration_counts_as_zero);
-    tcase_add_test(tests, upper_limits_at_least_double);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -10,7 +10,7 @@
 
 static struct history history;
 
-START_TEST(holds_in_sequence_pass)
+TEST(holds_in_sequence_pass)
 {
     history_init(&history);
     ck_assert_int_eq(history_granted(&history, 1, "a", 0, 10, 20), HISTORY_FINE);
@@ -19,9 +19,8 @@ START_TEST(holds_in_sequence_pass)
     ck_assert_int_eq(history_granted(&history, 1, "c", 0, 21, 40), HISTORY_FINE);
     ck_assert_uint_eq(history.grants, 3);
 }
-END_TEST
 
-START_TEST(overlapping_holds_are_found)
+TEST(overlapping_holds_are_found)
 {
     history_init(&history);
     ck_assert_int_eq(history_granted(&history, 1, "a", 0, 10, 20), HISTORY_FINE);
@@ -32,9 +31,8 @@ START_TEST(overlapping_holds_are_found)
     ck_assert_int_eq(history_granted(&history, 2, "b", 0, 19, 30), HISTORY_FINE);
     ck_assert_int_eq(history_granted(&history, 1, "b", 0, 19, 19), HISTORY_FINE);
 }
-END_TEST
 
-START_TEST(extension_counts_from_its_report)
+TEST(extension_counts_from_its_report)
 {
     history_init(&history);
     ck_assert_int_eq(history_granted(&history, 1, "a", 0, 10, 20), HISTORY_FINE);
@@ -45,9 +43,8 @@ START_TEST(extension_counts_from_its_report)
     ck_assert_int_eq(history_prolonged(&history, 1, "a", 16, 18), HISTORY_FINE);
     ck_assert_int_eq(history_until(&history, 1, "a"), 30);
 }
-END_TEST
 
-START_TEST(extension_of_an_expired_hold_is_a_new_hold)
+TEST(extension_of_an_expired_hold_is_a_new_hold)
 {
     history_init(&history);
     ck_assert_int_eq(history_granted(&history, 1, "a", 0, 10, 20), HISTORY_FINE);
@@ -57,9 +54,8 @@ START_TEST(extension_of_an_expired_hold_is_a_new_hold)
     ck_assert_int_eq(history_prolonged(&history, 1, "a", 31, 40), HISTORY_FINE);
     ck_assert_int_eq(history_granted(&history, 1, "c", 0, 39, 50), HISTORY_TWO_HOLDERS);
 }
-END_TEST
 
-START_TEST(fences_that_do_not_rise_are_found)
+TEST(fences_that_do_not_rise_are_found)
 {
     history_init(&history);
     ck_assert_int_eq(history_granted(&history, 1, "a", 7, 10, 20), HISTORY_FINE);
@@ -68,18 +64,4 @@ START_TEST(fences_that_do_not_rise_are_found)
     ck_assert_int_eq(history_granted(&history, 2, "c", 1, 20, 30), HISTORY_FINE);
     /* The fencing token must rise even if the grant had expired when it was reported. */
     ck_assert_int_eq(history_granted(&history, 1, "d", 8, 40, 40), HISTORY_FENCE_FELL);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("history");
-    TCase *tests = tcase_create("history");
-    tcase_add_test(tests, holds_in_sequence_pass);
-    tcase_add_test(tests, overlapping_holds_are_found);
-    tcase_add_test(tests, extension_counts_from_its_report);
-    tcase_add_test(tests, extension_of_an_expired_hold_is_a_new_hold);
-    tcase_add_test(tests, fences_that_do_not_rise_are_found);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

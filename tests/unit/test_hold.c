@@ -11,6 +11,8 @@
 #include "tests/runner.h"
 #include "tests/unit/hold_fixture.h"
 
+const struct runner_settings runner_settings = {.setup = hold_setup, .teardown = hold_teardown};
+
 static const struct drift drift = {.rate_ppm = 10000, .margin_ns = 10 * NS_PER_MS};
 
 /* --- the arithmetic --- */
@@ -25,7 +27,7 @@ static void extend(struct hold *hold, int64_t ttl_ns, int64_t started_ns)
     hold_on_extended(hold, valid_until(&drift, ttl_ns, started_ns));
 }
 
-START_TEST(hold_is_extended_after_a_third_and_lost_with_a_third_left)
+TEST(hold_is_extended_after_a_third_and_lost_with_a_third_left)
 {
     struct hold hold;
     grant(&hold, 30 * NS_PER_S, 100 * NS_PER_S);
@@ -36,9 +38,8 @@ START_TEST(hold_is_extended_after_a_third_and_lost_with_a_third_left)
     ck_assert_int_eq(hold_renew_ns(&hold, 3600 * NS_PER_S), 120 * NS_PER_S);
     ck_assert_int_eq(hold_lost_ns(&hold), 130 * NS_PER_S - 310 * NS_PER_MS);
 }
-END_TEST
 
-START_TEST(late_or_shorter_extension_shortens_no_hold)
+TEST(late_or_shorter_extension_shortens_no_hold)
 {
     struct hold hold;
     grant(&hold, 30 * NS_PER_S, 100 * NS_PER_S);
@@ -48,18 +49,16 @@ START_TEST(late_or_shorter_extension_shortens_no_hold)
     extend(&hold, 30 * NS_PER_S, 99 * NS_PER_S);
     ck_assert_int_eq(hold.until_ns, until_ns);
 }
-END_TEST
 
-START_TEST(hold_is_not_extended_beyond_max_hold)
+TEST(hold_is_not_extended_beyond_max_hold)
 {
     struct hold hold;
     grant(&hold, 30 * NS_PER_S, 100 * NS_PER_S);
     ck_assert_int_eq(hold_renew_ns(&hold, 40 * NS_PER_S), 110 * NS_PER_S);
     ck_assert_int_eq(hold_renew_ns(&hold, 40 * NS_PER_S - 1), INT64_MAX);
 }
-END_TEST
 
-START_TEST(client_may_extend_a_hold_up_to_max_hold_from_its_grant)
+TEST(client_may_extend_a_hold_up_to_max_hold_from_its_grant)
 {
     struct hold hold;
     grant(&hold, 30 * NS_PER_S, 100 * NS_PER_S);
@@ -68,9 +67,8 @@ START_TEST(client_may_extend_a_hold_up_to_max_hold_from_its_grant)
     ck_assert(!hold_may_extend(&hold, 30 * NS_PER_S, 40 * NS_PER_S, 110 * NS_PER_S + 1));
     ck_assert(hold_may_extend(&hold, 29 * NS_PER_S, 40 * NS_PER_S, 110 * NS_PER_S + 1));
 }
-END_TEST
 
-START_TEST(shortest_ttl_of_a_hold_leaves_time_for_a_round)
+TEST(shortest_ttl_of_a_hold_leaves_time_for_a_round)
 {
     struct hold hold;
     int64_t ttl_ms = hold_shortest_ms(&drift, 50 * NS_PER_MS);
@@ -80,11 +78,10 @@ START_TEST(shortest_ttl_of_a_hold_leaves_time_for_a_round)
     grant(&hold, (ttl_ms - 1) * NS_PER_MS, 0);
     ck_assert_int_lt(hold_lost_ns(&hold) - hold_renew_ns(&hold, INT64_MAX), 50 * NS_PER_MS);
 }
-END_TEST
 
 /* --- in the engine --- */
 
-START_TEST(hold_lives_as_long_as_its_connection)
+TEST(hold_lives_as_long_as_its_connection)
 {
     hold("LOCK a 3s HOLD");
     for (unsigned i = 0; i < 100; i++) {
@@ -102,9 +99,8 @@ START_TEST(hold_lives_as_long_as_its_connection)
     ck_assert_uint_eq(w.engine.manager.locks.in_use, 0);
     ck_assert_uint_eq(w.engine.manager.resources.pool.in_use, 0);
 }
-END_TEST
 
-START_TEST(end_of_the_connection_hands_its_hold_over)
+TEST(end_of_the_connection_hands_its_hold_over)
 {
     hold("LOCK a 3s HOLD");
     cluster_send_as(&w, &w.others[0], "#b LOCK a 3s WAIT 60s");
@@ -114,11 +110,10 @@ START_TEST(end_of_the_connection_hands_its_hold_over)
     ck_assert_int_eq(strncmp(cluster_take_reply(&w), "#b OK", 5), 0);
     ck_assert_uint_eq(w.engine.stats.handovers, 1);
 }
-END_TEST
 
 /* ENGINE_ENDING: the connection is about to end. Over TLS the daemon cannot tell yet whether the
  * client ends it cleanly, or whether the connection is lost. */
-START_TEST(ending_connection_keeps_its_hold_and_leaves_queues)
+TEST(ending_connection_keeps_its_hold_and_leaves_queues)
 {
     hold("LOCK a 3s HOLD");
     cluster_send_as(&w, &w.others[0], "#b LOCK b 60s");
@@ -138,11 +133,10 @@ START_TEST(ending_connection_keeps_its_hold_and_leaves_queues)
     cluster_settle(&w);
     ck_assert_uint_eq(cluster_count(&w, "a"), 0);
 }
-END_TEST
 
 /* A lost connection does not prove that the client has ended. The client may be alive and rely on
  * its deadline. */
-START_TEST(lost_connection_keeps_its_hold_until_the_deadline)
+TEST(lost_connection_keeps_its_hold_until_the_deadline)
 {
     hold("LOCK a 3s HOLD");
     cluster_pass_ms(&w, 1500);
@@ -157,9 +151,8 @@ START_TEST(lost_connection_keeps_its_hold_until_the_deadline)
     ck_assert_uint_eq(w.engine.stats.renewals, renewals);
     ck_assert_uint_eq(w.engine.manager.locks.in_use, 0);
 }
-END_TEST
 
-START_TEST(hold_ends_with_its_unlock)
+TEST(hold_ends_with_its_unlock)
 {
     hold("LOCK a 3s HOLD");
     cluster_pass_ms(&w, 5000);
@@ -171,10 +164,9 @@ START_TEST(hold_ends_with_its_unlock)
     ck_assert_uint_eq(cluster_count(&w, "a"), 0);
     cluster_expect(&w, "(nothing)");
 }
-END_TEST
 
 /* The holder relies on the lock, so it must be told. */
-START_TEST(holder_is_told_of_an_unlock_by_another_client)
+TEST(holder_is_told_of_an_unlock_by_another_client)
 {
     hold("LOCK a 3s HOLD");
     cluster_send_as(&w, &w.others[0], "#u UNLOCK a %s", token);
@@ -183,9 +175,8 @@ START_TEST(holder_is_told_of_an_unlock_by_another_client)
     cluster_expect(&w, "#u OK");
     ck_assert_uint_eq(w.engine.manager.holding, 0);
 }
-END_TEST
 
-START_TEST(holder_is_told_when_any_extension_finds_the_lock_gone)
+TEST(holder_is_told_when_any_extension_finds_the_lock_gone)
 {
     hold("LOCK a 3s HOLD");
     for (unsigned i = 0; i < 5; i++)
@@ -195,11 +186,10 @@ START_TEST(holder_is_told_when_any_extension_finds_the_lock_gone)
     expect_push("LOST", "gone");
     cluster_expect(&w, "#e GONE");
 }
-END_TEST
 
 /* A killed process closes its connection, but its children can go on running and rely on the
  * lock. */
-START_TEST(lingering_hold_outlives_its_connection_until_its_deadline)
+TEST(lingering_hold_outlives_its_connection_until_its_deadline)
 {
     hold("LOCK a 3s HOLD LINGER");
     cluster_pass_ms(&w, 1500);
@@ -215,9 +205,8 @@ START_TEST(lingering_hold_outlives_its_connection_until_its_deadline)
     ck_assert_uint_eq(w.engine.manager.locks.in_use, 0);
     ck_assert_uint_eq(w.engine.manager.holding, 0);
 }
-END_TEST
 
-START_TEST(lingering_hold_outlives_a_close_without_quit)
+TEST(lingering_hold_outlives_a_close_without_quit)
 {
     hold("LOCK a 3s HOLD LINGER");
     engine_client_end(&w.engine, &w.client, ENGINE_CLOSED, w.now_ns);
@@ -227,9 +216,8 @@ START_TEST(lingering_hold_outlives_a_close_without_quit)
     cluster_pass_ms(&w, 200);
     ck_assert_uint_eq(cluster_count(&w, "a"), 0);
 }
-END_TEST
 
-START_TEST(quit_releases_a_lingering_hold)
+TEST(quit_releases_a_lingering_hold)
 {
     hold("LOCK a 3s LINGER HOLD");
     engine_client_end(&w.engine, &w.client, ENGINE_QUIT, w.now_ns);
@@ -237,20 +225,18 @@ START_TEST(quit_releases_a_lingering_hold)
     ck_assert_uint_eq(cluster_count(&w, "a"), 0);
     ck_assert_uint_eq(w.engine.manager.holding, 0);
 }
-END_TEST
 
-START_TEST(unlock_releases_a_lingering_hold)
+TEST(unlock_releases_a_lingering_hold)
 {
     hold("LOCK a 3s HOLD LINGER");
     cluster_submit(&w, "UNLOCK a %s", token);
     cluster_expect(&w, "OK");
     ck_assert_uint_eq(cluster_count(&w, "a"), 0);
 }
-END_TEST
 
 /* The daemon can see the end of the connection before it has read all lines of the client, and QUIT
  * can be one of these lines. */
-START_TEST(quit_after_a_half_close_releases_a_lingering_hold)
+TEST(quit_after_a_half_close_releases_a_lingering_hold)
 {
     hold("LOCK a 3s HOLD LINGER");
     engine_client_end(&w.engine, &w.client, ENGINE_HALF_CLOSED, w.now_ns);
@@ -260,9 +246,8 @@ START_TEST(quit_after_a_half_close_releases_a_lingering_hold)
     cluster_settle(&w);
     ck_assert_uint_eq(cluster_count(&w, "a"), 0);
 }
-END_TEST
 
-START_TEST(only_lingering_holds_outlive_their_connection)
+TEST(only_lingering_holds_outlive_their_connection)
 {
     hold("LOCK a 3s HOLD LINGER");
     for (char name = 'b'; name <= 'd'; name++) {
@@ -276,9 +261,8 @@ START_TEST(only_lingering_holds_outlive_their_connection)
     ck_assert_uint_ge(cluster_count(&w, "c"), 3);
     ck_assert_uint_eq(cluster_count(&w, "d"), 0);
 }
-END_TEST
 
-START_TEST(quit_hands_no_lock_to_the_same_client)
+TEST(quit_hands_no_lock_to_the_same_client)
 {
     hold("LOCK a 3s HOLD");
     cluster_submit(&w, "#b LOCK a 3s WAIT 60s");
@@ -287,9 +271,8 @@ START_TEST(quit_hands_no_lock_to_the_same_client)
     cluster_expect(&w, "(nothing)");
     ck_assert_uint_eq(cluster_count(&w, "a"), 0);
 }
-END_TEST
 
-START_TEST(hold_granted_during_a_shutdown_is_lost_at_once)
+TEST(hold_granted_during_a_shutdown_is_lost_at_once)
 {
     cluster_send(&w, "LOCK a 3s HOLD");
     engine_drain(&w.engine, w.now_ns);
@@ -300,10 +283,9 @@ START_TEST(hold_granted_during_a_shutdown_is_lost_at_once)
     expect_push("LOST", "shutdown");
     ck_assert_uint_eq(w.client.hold_count, 0);
 }
-END_TEST
 
 /* The extension and the release are in flight at the same time. */
-START_TEST(extension_in_flight_does_not_outlive_the_release)
+TEST(extension_in_flight_does_not_outlive_the_release)
 {
     hold("LOCK a 3s HOLD");
     for (unsigned i = 0; i < 5; i++)
@@ -317,9 +299,8 @@ START_TEST(extension_in_flight_does_not_outlive_the_release)
     cluster_pass_ms(&w, 5000);
     cluster_expect(&w, "(nothing)");
 }
-END_TEST
 
-START_TEST(loss_of_a_majority_is_reported_with_a_third_left)
+TEST(loss_of_a_majority_is_reported_with_a_third_left)
 {
     hold("LOCK a 3s HOLD");
     cluster_pass_ms(&w, 1100);
@@ -346,9 +327,8 @@ START_TEST(loss_of_a_majority_is_reported_with_a_third_left)
     ck_assert_uint_eq(cluster_count(&w, "a"), 0);
     cluster_expect(&w, "(nothing)");
 }
-END_TEST
 
-START_TEST(loss_of_a_minority_is_only_a_warning)
+TEST(loss_of_a_minority_is_only_a_warning)
 {
     hold("LOCK a 3s HOLD");
     w.masters[4].hung = true;
@@ -361,9 +341,8 @@ START_TEST(loss_of_a_minority_is_only_a_warning)
     cluster_expect(&w, "(nothing)");
     ck_assert_uint_eq(cluster_count(&w, "a"), 5);
 }
-END_TEST
 
-START_TEST(lost_master_without_the_key_causes_no_warning)
+TEST(lost_master_without_the_key_causes_no_warning)
 {
     w.masters[4].hung = true;
     cluster_pass_ms(&w, 3000);
@@ -372,9 +351,8 @@ START_TEST(lost_master_without_the_key_causes_no_warning)
     cluster_pass_ms(&w, 500);
     cluster_expect(&w, "(nothing)");
 }
-END_TEST
 
-START_TEST(hold_released_elsewhere_is_lost_with_the_next_extension)
+TEST(hold_released_elsewhere_is_lost_with_the_next_extension)
 {
     hold("LOCK a 3s HOLD");
     for (unsigned i = 0; i < 5; i++)
@@ -384,9 +362,8 @@ START_TEST(hold_released_elsewhere_is_lost_with_the_next_extension)
     cluster_pass_ms(&w, 1);
     expect_push("LOST", "gone");
 }
-END_TEST
 
-START_TEST(hold_that_reached_max_hold_is_lost_in_time)
+TEST(hold_that_reached_max_hold_is_lost_in_time)
 {
     /* max_hold is 300 s here. The last extension begins at 240 s: one at 260 s would exceed it. So
      * the lock is valid until 300 s less 610 ms of drift, and is lost 20 s before that. */
@@ -399,7 +376,6 @@ START_TEST(hold_that_reached_max_hold_is_lost_in_time)
     cluster_pass_ms(&w, 21000);
     ck_assert_uint_eq(cluster_count(&w, "a"), 0);
 }
-END_TEST
 
 /* The daemon stops for this time. When it resumes, it reports overdue holds before anything
  * else. */
@@ -408,7 +384,7 @@ static void stop_daemon(int64_t ms)
     w.now_ns += ms * NS_PER_MS;
 }
 
-START_TEST(loss_after_a_stop_precedes_the_answer_to_a_request)
+TEST(loss_after_a_stop_precedes_the_answer_to_a_request)
 {
     hold("LOCK a 3s HOLD");
     stop_daemon(2500);
@@ -416,9 +392,8 @@ START_TEST(loss_after_a_stop_precedes_the_answer_to_a_request)
     cluster_settle(&w);
     expect_push("LOST", "overdue");
 }
-END_TEST
 
-START_TEST(loss_after_a_stop_precedes_answers_of_masters)
+TEST(loss_after_a_stop_precedes_answers_of_masters)
 {
     hold("LOCK a 3s HOLD");
     for (unsigned i = 0; i < 5; i++)
@@ -431,9 +406,8 @@ START_TEST(loss_after_a_stop_precedes_answers_of_masters)
     cluster_pass_ms(&w, 100);
     cluster_expect(&w, "(nothing)");
 }
-END_TEST
 
-START_TEST(hold_is_extended_after_a_short_stop)
+TEST(hold_is_extended_after_a_short_stop)
 {
     hold("LOCK a 3s HOLD");
     stop_daemon(1900);
@@ -441,11 +415,10 @@ START_TEST(hold_is_extended_after_a_short_stop)
     cluster_expect(&w, "(nothing)");
     expect_held();
 }
-END_TEST
 
 /* The daemon reports overdue holds before it answers any request (engine_catch_up()). After that,
  * each hold that is not reported as lost has at least a third of its TTL left. */
-START_TEST(hold_not_reported_lost_has_a_third_of_its_ttl)
+TEST(hold_not_reported_lost_has_a_third_of_its_ttl)
 {
     hold("LOCK a 3s HOLD");
     uint64_t random = 1;
@@ -475,9 +448,8 @@ START_TEST(hold_not_reported_lost_has_a_third_of_its_ttl)
     }
     ck_assert_uint_gt(w.engine.stats.lost, 10);
 }
-END_TEST
 
-START_TEST(shutdown_reports_holds_as_lost)
+TEST(shutdown_reports_holds_as_lost)
 {
     hold("LOCK a 3s HOLD");
     engine_drain(&w.engine, w.now_ns);
@@ -485,9 +457,8 @@ START_TEST(shutdown_reports_holds_as_lost)
     cluster_settle(&w);
     expect_held();
 }
-END_TEST
 
-START_TEST(waiting_hold_is_extended_after_its_grant)
+TEST(waiting_hold_is_extended_after_its_grant)
 {
     cluster_occupy(&w, "a", 10000);
     cluster_submit(&w, "LOCK a 3s WAIT 60s HOLD");
@@ -499,9 +470,8 @@ START_TEST(waiting_hold_is_extended_after_its_grant)
     expect_held();
     ck_assert_uint_eq(w.engine.manager.holding, 1);
 }
-END_TEST
 
-START_TEST(hold_that_was_not_granted_is_not_counted)
+TEST(hold_that_was_not_granted_is_not_counted)
 {
     cluster_occupy(&w, "a", 10000);
     cluster_submit(&w, "LOCK a 3s HOLD");
@@ -511,11 +481,10 @@ START_TEST(hold_that_was_not_granted_is_not_counted)
     cluster_expect(&w, "HELD 9000");
     ck_assert_uint_eq(w.engine.manager.holding, 0);
 }
-END_TEST
 
 /* Many extensions are due at once, and at most two may run at a time (renewals_max). They run in
  * the order in which their locks would be lost. */
-START_TEST(extensions_take_turns)
+TEST(extensions_take_turns)
 {
     enum { HOLDS = 40 };
     unsigned most = 0;
@@ -534,61 +503,11 @@ START_TEST(extensions_take_turns)
     cluster_end_client(&w, &w.client);
     ck_assert_int_eq(w.engine.manager.due.first_ns, TIMER_NEVER);
 }
-END_TEST
 
-START_TEST(number_of_holds_is_limited)
+TEST(number_of_holds_is_limited)
 {
     w.engine.manager.holding = LIMIT_HOLDS;
     cluster_submit(&w, "LOCK a 3s HOLD");
     cluster_expect(&w, "LIMIT holds");
     w.engine.manager.holding = 0;
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("hold");
-    TCase *arithmetic = tcase_create("arithmetic");
-    tcase_add_test(arithmetic, hold_is_extended_after_a_third_and_lost_with_a_third_left);
-    tcase_add_test(arithmetic, late_or_shorter_extension_shortens_no_hold);
-    tcase_add_test(arithmetic, hold_is_not_extended_beyond_max_hold);
-    tcase_add_test(arithmetic, client_may_extend_a_hold_up_to_max_hold_from_its_grant);
-    tcase_add_test(arithmetic, shortest_ttl_of_a_hold_leaves_time_for_a_round);
-    suite_add_tcase(suite, arithmetic);
-
-    TCase *engine = tcase_create("engine");
-    tcase_add_checked_fixture(engine, hold_setup, hold_teardown);
-    tcase_set_timeout(engine, 60);
-    tcase_add_test(engine, hold_lives_as_long_as_its_connection);
-    tcase_add_test(engine, end_of_the_connection_hands_its_hold_over);
-    tcase_add_test(engine, ending_connection_keeps_its_hold_and_leaves_queues);
-    tcase_add_test(engine, lost_connection_keeps_its_hold_until_the_deadline);
-    tcase_add_test(engine, hold_ends_with_its_unlock);
-    tcase_add_test(engine, holder_is_told_of_an_unlock_by_another_client);
-    tcase_add_test(engine, holder_is_told_when_any_extension_finds_the_lock_gone);
-    tcase_add_test(engine, lingering_hold_outlives_its_connection_until_its_deadline);
-    tcase_add_test(engine, lingering_hold_outlives_a_close_without_quit);
-    tcase_add_test(engine, quit_releases_a_lingering_hold);
-    tcase_add_test(engine, unlock_releases_a_lingering_hold);
-    tcase_add_test(engine, quit_after_a_half_close_releases_a_lingering_hold);
-    tcase_add_test(engine, only_lingering_holds_outlive_their_connection);
-    tcase_add_test(engine, quit_hands_no_lock_to_the_same_client);
-    tcase_add_test(engine, hold_granted_during_a_shutdown_is_lost_at_once);
-    tcase_add_test(engine, extension_in_flight_does_not_outlive_the_release);
-    tcase_add_test(engine, loss_of_a_majority_is_reported_with_a_third_left);
-    tcase_add_test(engine, loss_of_a_minority_is_only_a_warning);
-    tcase_add_test(engine, lost_master_without_the_key_causes_no_warning);
-    tcase_add_test(engine, hold_released_elsewhere_is_lost_with_the_next_extension);
-    tcase_add_test(engine, hold_that_reached_max_hold_is_lost_in_time);
-    tcase_add_test(engine, loss_after_a_stop_precedes_the_answer_to_a_request);
-    tcase_add_test(engine, loss_after_a_stop_precedes_answers_of_masters);
-    tcase_add_test(engine, hold_is_extended_after_a_short_stop);
-    tcase_add_test(engine, hold_not_reported_lost_has_a_third_of_its_ttl);
-    tcase_add_test(engine, shutdown_reports_holds_as_lost);
-    tcase_add_test(engine, waiting_hold_is_extended_after_its_grant);
-    tcase_add_test(engine, hold_that_was_not_granted_is_not_counted);
-    tcase_add_test(engine, extensions_take_turns);
-    tcase_add_test(engine, number_of_holds_is_limited);
-    suite_add_tcase(suite, engine);
-    return suite;
 }

@@ -9,6 +9,8 @@
 #include "tests/runner.h"
 #include "tests/unit/hold_fixture.h"
 
+const struct runner_settings runner_settings = {.setup = hold_setup, .teardown = hold_teardown};
+
 /* --- max_extensions is five here, and max_hold 300 s --- */
 
 /* The daemon stops for this time. When it resumes, it reports overdue holds before anything
@@ -38,7 +40,7 @@ static void expect_refused(struct engine_client *client, const char *ttl, const 
     cluster_expect(&w, "%s", reply);
 }
 
-START_TEST(extension_by_the_client_replaces_one_by_the_daemon)
+TEST(extension_by_the_client_replaces_one_by_the_daemon)
 {
     hold("LOCK a 3s HOLD");
     cluster_pass_ms(&w, 500);
@@ -52,9 +54,8 @@ START_TEST(extension_by_the_client_replaces_one_by_the_daemon)
     expect_held();
     cluster_expect(&w, "(nothing)");
 }
-END_TEST
 
-START_TEST(extensions_over_the_holds_connection_are_not_counted)
+TEST(extensions_over_the_holds_connection_are_not_counted)
 {
     hold("LOCK a 3s HOLD");
     for (unsigned i = 0; i < 50; i++) {
@@ -64,9 +65,8 @@ START_TEST(extensions_over_the_holds_connection_are_not_counted)
     ck_assert_uint_eq(w.engine.manager.extensions.pool.in_use, 0);
     expect_held();
 }
-END_TEST
 
-START_TEST(max_hold_counts_from_the_grant_over_the_holds_connection)
+TEST(max_hold_counts_from_the_grant_over_the_holds_connection)
 {
     hold("LOCK a 60s HOLD");
     cluster_pass_ms(&w, 239000);
@@ -84,9 +84,8 @@ START_TEST(max_hold_counts_from_the_grant_over_the_holds_connection)
     expect_push("LOST", "limit");
     ck_assert_int_ge(remaining_ttl_ms(), 20000);
 }
-END_TEST
 
-START_TEST(extensions_over_another_connection_are_counted)
+TEST(extensions_over_another_connection_are_counted)
 {
     hold("LOCK a 3s HOLD");
     for (unsigned i = 0; i < 5; i++) {
@@ -96,9 +95,8 @@ START_TEST(extensions_over_another_connection_are_counted)
     expect_refused(&w.others[0], "3s", "LIMIT extensions");
     expect_extended(&w.client, "3s");
 }
-END_TEST
 
-START_TEST(extensions_of_another_token_are_counted)
+TEST(extensions_of_another_token_are_counted)
 {
     char held[LIMIT_TOKEN + 1];
     cluster_submit(&w, "LOCK a 3s");
@@ -111,9 +109,8 @@ START_TEST(extensions_of_another_token_are_counted)
     memcpy(token, held, sizeof(token));
     expect_refused(&w.client, "3s", "GONE");
 }
-END_TEST
 
-START_TEST(extensions_after_the_loss_are_counted)
+TEST(extensions_after_the_loss_are_counted)
 {
     hold("LOCK a 3s HOLD");
     for (unsigned i = 0; i < 10; i++)
@@ -128,7 +125,6 @@ START_TEST(extensions_after_the_loss_are_counted)
     }
     expect_refused(&w.client, "3s", "LIMIT extensions");
 }
-END_TEST
 
 /* Send an EXTEND at 1955 ms that reaches the masters 10 ms later; the hold is lost at 1960 ms. */
 static void extend_just_before_the_loss(void)
@@ -143,7 +139,7 @@ static void extend_just_before_the_loss(void)
         w.masters[i].delay_ns = 0;
 }
 
-START_TEST(extension_in_flight_at_the_loss_counts_once)
+TEST(extension_in_flight_at_the_loss_counts_once)
 {
     extend_just_before_the_loss();
     cluster_pass_ms(&w, 5);
@@ -154,9 +150,8 @@ START_TEST(extension_in_flight_at_the_loss_counts_once)
         expect_extended(&w.client, "3s");
     expect_refused(&w.client, "3s", "LIMIT extensions");
 }
-END_TEST
 
-START_TEST(extension_whose_connection_is_lost_counts_once)
+TEST(extension_whose_connection_is_lost_counts_once)
 {
     extend_just_before_the_loss();
     cluster_lose_client(&w, &w.client);
@@ -166,14 +161,13 @@ START_TEST(extension_whose_connection_is_lost_counts_once)
         expect_extended(&w.others[0], "3s");
     expect_refused(&w.others[0], "3s", "LIMIT extensions");
 }
-END_TEST
 
 /*
  * A connection with many holds ends while no round is free, so their releases go out a few at a
  * time. If another client knows the token of such a hold, its EXTEND must be refused even before
  * the release is sent.
  */
-START_TEST(hold_with_a_pending_release_is_not_extended)
+TEST(hold_with_a_pending_release_is_not_extended)
 {
     enum { HOLDS = 80 };
     static void *rounds[LIMIT_ROUNDS + 1];
@@ -190,23 +184,4 @@ START_TEST(hold_with_a_pending_release_is_not_extended)
         pool_give(&w.engine.flights.pool, rounds[--count]);
     expect_refused(&w.others[0], "3s", "GONE");
     ck_assert_uint_eq(cluster_count(&w, "a"), 0);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("extensions of holds");
-    TCase *engine = tcase_create("engine");
-    tcase_add_checked_fixture(engine, hold_setup, hold_teardown);
-    tcase_add_test(engine, extension_by_the_client_replaces_one_by_the_daemon);
-    tcase_add_test(engine, extensions_over_the_holds_connection_are_not_counted);
-    tcase_add_test(engine, max_hold_counts_from_the_grant_over_the_holds_connection);
-    tcase_add_test(engine, extensions_over_another_connection_are_counted);
-    tcase_add_test(engine, extensions_of_another_token_are_counted);
-    tcase_add_test(engine, extensions_after_the_loss_are_counted);
-    tcase_add_test(engine, extension_in_flight_at_the_loss_counts_once);
-    tcase_add_test(engine, extension_whose_connection_is_lost_counts_once);
-    tcase_add_test(engine, hold_with_a_pending_release_is_not_extended);
-    suite_add_tcase(suite, engine);
-    return suite;
 }

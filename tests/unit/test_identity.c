@@ -91,9 +91,7 @@ static void setup_known_master(void)
     ck_assert(take_sample(1000));
 }
 
-static void no_teardown(void)
-{
-}
+const struct runner_settings runner_settings = {.setup = setup_known_master};
 
 static void expect_loss(enum reason why)
 {
@@ -102,16 +100,15 @@ static void expect_loss(enum reason why)
     ck_assert(identity.data_suspect);
 }
 
-START_TEST(matching_record_is_adopted_once)
+TEST(matching_record_is_adopted_once)
 {
     ck_assert_int_eq(identity_refuses(&identity), REASON_NONE);
     ck_assert_int_le(identity.quarantine_until_ns, 1000 * NS_PER_S);
     ck_assert(!take_sample(1001));
     ck_assert_int_eq(identity.write_why, REASON_NONE);
 }
-END_TEST
 
-START_TEST(new_master_needs_a_record)
+TEST(new_master_needs_a_record)
 {
     identity = (struct identity){0};
     recorded = false;
@@ -119,9 +116,8 @@ START_TEST(new_master_needs_a_record)
     ck_assert(!take_sample(1000));
     expect_loss(REASON_NEW);
 }
-END_TEST
 
-START_TEST(missing_record_means_a_flush_or_a_restart)
+TEST(missing_record_means_a_flush_or_a_restart)
 {
     recorded = false;
     take_sample(1001);
@@ -130,27 +126,24 @@ START_TEST(missing_record_means_a_flush_or_a_restart)
     take_sample(1002);
     expect_loss(REASON_RESTARTED);
 }
-END_TEST
 
-START_TEST(changed_replication_id_is_a_failover)
+TEST(changed_replication_id_is_a_failover)
 {
     sample.replid = HISTORY_2;
     take_sample(1001);
     expect_loss(REASON_FAILEDOVER);
 }
-END_TEST
 
-START_TEST(older_record_means_old_data)
+TEST(older_record_means_old_data)
 {
     record.join_us--;
     take_sample(1001);
     expect_loss(REASON_OLDDATA);
 }
-END_TEST
 
 /* The mark of the record is 7. The first daemon that finds earlier beats begins new ones, whose
  * number may be greater when the next daemon sees them. Beats with another record say nothing. */
-START_TEST(earlier_or_other_beats_mean_old_data)
+TEST_LOOP(earlier_or_other_beats_mean_old_data, 0, 2)
 {
     static const char *const later[] = {"0000000000000007.1.6", "0000000000000007.2.9"};
     ck_assert(!identity_on_beats(&identity, "0000000000000007.1.5"));
@@ -167,9 +160,8 @@ START_TEST(earlier_or_other_beats_mean_old_data)
     ck_assert(take_sample(1002));
     ck_assert(!identity_on_beats(&identity, "0000000000000009.2.1"));
 }
-END_TEST
 
-START_TEST(replica_or_unreadable_record_is_not_overwritten)
+TEST(replica_or_unreadable_record_is_not_overwritten)
 {
     record.quarantine_id = 8;
     sample.master = false;
@@ -184,9 +176,8 @@ START_TEST(replica_or_unreadable_record_is_not_overwritten)
     ck_assert_int_eq(identity.error, REASON_RECORD);
     ck_assert_int_eq(identity.write_why, REASON_NONE);
 }
-END_TEST
 
-START_TEST(record_of_another_set_is_replaced_only_by_a_reset)
+TEST(record_of_another_set_is_replaced_only_by_a_reset)
 {
     memcpy(record.set_id, OTHER_SET, sizeof(record.set_id));
     take_sample(1001);
@@ -196,9 +187,8 @@ START_TEST(record_of_another_set_is_replaced_only_by_a_reset)
     take_sample(1002);
     ck_assert_int_eq(identity.write_why, REASON_RESET);
 }
-END_TEST
 
-START_TEST(failed_sample_changes_nothing_that_is_known)
+TEST(failed_sample_changes_nothing_that_is_known)
 {
     sample.failed = REASON_LOADING;
     ck_assert(!take_sample(1001));
@@ -207,29 +197,26 @@ START_TEST(failed_sample_changes_nothing_that_is_known)
     ck_assert(!take_sample(1002));
     ck_assert_int_eq(identity_refuses(&identity), REASON_NONE);
 }
-END_TEST
 
 /* --- quarantines --- */
 
-START_TEST(quarantine_of_a_record_counts_on_the_daemons_clock)
+TEST(quarantine_of_a_record_counts_on_the_daemons_clock)
 {
     record.quarantine_id = 8;
     record.join_us = 1061 * INT64_C(1000000);
     ck_assert(take_sample(1001));
     ck_assert_int_eq(identity.quarantine_until_ns, 1061 * NS_PER_S);
 }
-END_TEST
 
-START_TEST(clock_set_back_costs_at_most_one_quarantine)
+TEST(clock_set_back_costs_at_most_one_quarantine)
 {
     record.quarantine_id = 8;
     record.join_us = 9000 * INT64_C(1000000);
     ck_assert(take_sample(1001));
     ck_assert_int_eq(identity.quarantine_until_ns, (1001 + Q_S) * NS_PER_S + NS_PER_MS);
 }
-END_TEST
 
-START_TEST(new_quarantine_with_the_same_end_counts_again)
+TEST(new_quarantine_with_the_same_end_counts_again)
 {
     record.join_us = 1060 * INT64_C(1000000);
     record.quarantine_id = 8;
@@ -239,12 +226,11 @@ START_TEST(new_quarantine_with_the_same_end_counts_again)
     ck_assert_int_eq(identity.error, REASON_NONE);
     ck_assert_int_ge(identity.quarantine_until_ns, (1040 + Q_S) * NS_PER_S);
 }
-END_TEST
 
 /* The master suddenly has another record, with a quarantine that has ended. No daemon of this set
  * has written that record, so the data is that of another server or a copy. Only an operator's
  * override is accepted. */
-START_TEST(replaced_record_is_a_loss)
+TEST(replaced_record_is_a_loss)
 {
     record.quarantine_id = 8;
     record.join_us++;
@@ -255,11 +241,10 @@ START_TEST(replaced_record_is_a_loss)
     ck_assert(take_sample(1002));
     ck_assert_int_eq(identity.error, REASON_NONE);
 }
-END_TEST
 
 /* --- durable masters --- */
 
-START_TEST(restart_of_a_durable_master_is_harmless)
+TEST(restart_of_a_durable_master_is_harmless)
 {
     connect_to(RUN_2, 1000);
     take_sample(1001);
@@ -270,7 +255,6 @@ START_TEST(restart_of_a_durable_master_is_harmless)
     ck_assert(take_sample(1002));
     ck_assert_int_le(identity.quarantine_until_ns, 1002 * NS_PER_S);
 }
-END_TEST
 
 /* The circumstances that make the restart of a durable master a loss. */
 enum spoiler {
@@ -285,7 +269,7 @@ enum spoiler {
     SPOILERS
 };
 
-START_TEST(restart_is_a_loss_unless_all_data_was_kept)
+TEST_LOOP(restart_is_a_loss_unless_all_data_was_kept, 0, SPOILERS)
 {
     if (_i == EVICTED)
         facts(5, false);
@@ -301,20 +285,18 @@ START_TEST(restart_is_a_loss_unless_all_data_was_kept)
     take_sample(1001);
     expect_loss(REASON_RESTARTED);
 }
-END_TEST
 
-START_TEST(recorded_run_that_began_too_early_is_a_copy)
+TEST(recorded_run_that_began_too_early_is_a_copy)
 {
     connect_to(RUN_2, 999);
     memcpy(record.run_id, RUN_2, sizeof(record.run_id));
     take_sample(1001);
     expect_loss(REASON_RESTARTED);
 }
-END_TEST
 
 /* --- evicted keys --- */
 
-START_TEST(keys_evicted_since_the_record_are_a_loss)
+TEST(keys_evicted_since_the_record_are_a_loss)
 {
     facts(3, false);
     ck_assert_int_eq(identity_refuses(&identity), REASON_NONE);
@@ -329,10 +311,9 @@ START_TEST(keys_evicted_since_the_record_are_a_loss)
     ck_assert(!identity.lost_keys);
     ck_assert(!identity.data_suspect);
 }
-END_TEST
 
 /* The evictions are recorded for later daemons, but not over an operator's override. */
-START_TEST(master_that_may_evict_has_no_vote_and_records_evictions)
+TEST_LOOP(master_that_may_evict_has_no_vote_and_records_evictions, 0, 2)
 {
     context.has_override = _i == 1;
     facts(3, true);
@@ -340,85 +321,45 @@ START_TEST(master_that_may_evict_has_no_vote_and_records_evictions)
     ck_assert_int_eq(identity_refuses(&identity), REASON_EVICTION);
     ck_assert_int_eq(identity.write_why, _i == 1 ? REASON_NONE : REASON_EVICTED);
 }
-END_TEST
 
-START_TEST(recorded_durability_needs_no_new_record)
+TEST(recorded_durability_needs_no_new_record)
 {
     ck_assert(!wants_durability(1000));
     ck_assert(!wants_durability(4600));
 }
-END_TEST
 
-START_TEST(lost_durability_is_recorded_at_once)
+TEST(lost_durability_is_recorded_at_once)
 {
     durable_facts(DURABILITY_MISSING);
     ck_assert(wants_durability(1000));
 }
-END_TEST
 
 /* If durability were recorded earlier, two daemons that disagree about it would rewrite the record
  * all the time. */
-START_TEST(durability_is_recorded_only_after_a_quarantine)
+TEST(durability_is_recorded_only_after_a_quarantine)
 {
     record.durable = false;
     ck_assert(take_sample(1001));
     ck_assert(!wants_durability(1060));
     ck_assert(wants_durability(1061));
 }
-END_TEST
 
-START_TEST(daemon_without_the_option_keeps_recorded_durability)
+TEST(daemon_without_the_option_keeps_recorded_durability)
 {
     durable_facts(DURABILITY_NOT_WANTED);
     ck_assert(!wants_durability(4600));
 }
-END_TEST
 
-START_TEST(master_that_may_evict_is_not_durable)
+TEST(master_that_may_evict_is_not_durable)
 {
     facts(0, true);
     ck_assert_int_eq(identity.durability, DURABILITY_MISSING);
 }
-END_TEST
 
-START_TEST(master_with_replicas_is_not_durable)
+TEST(master_with_replicas_is_not_durable)
 {
     sample.replicated = true;
     ck_assert(!take_sample(1001));
     ck_assert_int_eq(identity.durability, DURABILITY_MISSING);
     ck_assert(wants_durability(1001));
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("identity");
-    TCase *tests = tcase_create("records");
-    tcase_add_checked_fixture(tests, setup_known_master, no_teardown);
-    tcase_add_test(tests, matching_record_is_adopted_once);
-    tcase_add_test(tests, new_master_needs_a_record);
-    tcase_add_test(tests, missing_record_means_a_flush_or_a_restart);
-    tcase_add_test(tests, changed_replication_id_is_a_failover);
-    tcase_add_test(tests, older_record_means_old_data);
-    tcase_add_loop_test(tests, earlier_or_other_beats_mean_old_data, 0, 2);
-    tcase_add_test(tests, replica_or_unreadable_record_is_not_overwritten);
-    tcase_add_test(tests, record_of_another_set_is_replaced_only_by_a_reset);
-    tcase_add_test(tests, failed_sample_changes_nothing_that_is_known);
-    tcase_add_test(tests, quarantine_of_a_record_counts_on_the_daemons_clock);
-    tcase_add_test(tests, clock_set_back_costs_at_most_one_quarantine);
-    tcase_add_test(tests, new_quarantine_with_the_same_end_counts_again);
-    tcase_add_test(tests, replaced_record_is_a_loss);
-    tcase_add_test(tests, restart_of_a_durable_master_is_harmless);
-    tcase_add_loop_test(tests, restart_is_a_loss_unless_all_data_was_kept, 0, SPOILERS);
-    tcase_add_test(tests, recorded_run_that_began_too_early_is_a_copy);
-    tcase_add_test(tests, keys_evicted_since_the_record_are_a_loss);
-    tcase_add_loop_test(tests, master_that_may_evict_has_no_vote_and_records_evictions, 0, 2);
-    tcase_add_test(tests, recorded_durability_needs_no_new_record);
-    tcase_add_test(tests, lost_durability_is_recorded_at_once);
-    tcase_add_test(tests, durability_is_recorded_only_after_a_quarantine);
-    tcase_add_test(tests, daemon_without_the_option_keeps_recorded_durability);
-    tcase_add_test(tests, master_that_may_evict_is_not_durable);
-    tcase_add_test(tests, master_with_replicas_is_not_durable);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

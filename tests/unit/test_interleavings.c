@@ -338,6 +338,9 @@ static void close_all(void)
     free(stack);
 }
 
+const struct runner_settings runner_settings = {
+    .setup = open_all, .teardown = close_all, .time_limit_s = 600};
+
 /* With fewer states, the test would have explored too little to prove anything. */
 static void expect_seen(unsigned states)
 {
@@ -346,49 +349,31 @@ static void expect_seen(unsigned states)
     ck_assert_uint_gt(grants, 100);
 }
 
-START_TEST(at_most_one_round_is_granted_and_no_key_is_left)
+TEST(at_most_one_round_is_granted_and_no_key_is_left)
 {
     begin(7, 7);
     expect_seen(350000);
 }
-END_TEST
 
-START_TEST(at_most_one_round_is_granted_though_clients_leave)
+TEST(at_most_one_round_is_granted_though_clients_leave)
 {
     may_leave = true;
     begin(7, 7);
     expect_seen(1300000);
 }
-END_TEST
 
-START_TEST(at_most_one_round_is_granted_though_masters_refuse)
+TEST(at_most_one_round_is_granted_though_masters_refuse)
 {
     may_refuse = true;
     begin(7, 7);
     expect_seen(800000);
 }
-END_TEST
 
-START_TEST(at_most_one_round_is_granted_though_one_misses_a_node)
+TEST(at_most_one_round_is_granted_though_one_misses_a_node)
 {
     may_leave = may_refuse = true;
     begin(7, 3);
     begin(6, 3);
     begin(3, 3);
     expect_seen(900000);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("interleavings");
-    TCase *tests = tcase_create("interleavings");
-    tcase_set_timeout(tests, 600);
-    tcase_add_checked_fixture(tests, open_all, close_all);
-    tcase_add_test(tests, at_most_one_round_is_granted_and_no_key_is_left);
-    tcase_add_test(tests, at_most_one_round_is_granted_though_clients_leave);
-    tcase_add_test(tests, at_most_one_round_is_granted_though_masters_refuse);
-    tcase_add_test(tests, at_most_one_round_is_granted_though_one_misses_a_node);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

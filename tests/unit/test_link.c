@@ -18,7 +18,9 @@ static void teardown(void)
     cluster_deinit(&w);
 }
 
-START_TEST(hung_master_is_suspect_then_given_up_then_back)
+const struct runner_settings runner_settings = {.setup = setup, .teardown = teardown};
+
+TEST(hung_master_is_suspect_then_given_up_then_back)
 {
     w.masters[2].hung = true;
     cluster_pass_ms(&w, 1100);
@@ -31,9 +33,8 @@ START_TEST(hung_master_is_suspect_then_given_up_then_back)
     ck_assert_int_eq(w.engine.flights.masters[2].link.state, LINK_UP);
     ck_assert_int_eq(w.engine.flights.masters[2].link.reason, REASON_NONE);
 }
-END_TEST
 
-START_TEST(late_master_stays_suspect_until_it_answers_in_time)
+TEST(late_master_stays_suspect_until_it_answers_in_time)
 {
     w.masters[2].hung = true;
     cluster_pass_ms(&w, 1100);
@@ -42,9 +43,8 @@ START_TEST(late_master_stays_suspect_until_it_answers_in_time)
     cluster_settle(&w); /* the late answer, and a second heartbeat that is answered in time */
     ck_assert_int_eq(w.engine.flights.masters[2].link.state, LINK_UP);
 }
-END_TEST
 
-START_TEST(dead_master_is_tried_with_growing_backoff)
+TEST(dead_master_is_tried_with_growing_backoff)
 {
     cluster_kill(&w, 0);
     cluster_pass_ms(&w, 60000);
@@ -58,11 +58,10 @@ START_TEST(dead_master_is_tried_with_growing_backoff)
     cluster_pass_ms(&w, 2100);
     ck_assert_int_eq(w.engine.flights.masters[0].link.state, LINK_UP);
 }
-END_TEST
 
 /* A single answer can be slow because the daemon got no CPU time for a moment. That does not mean
  * that the master is far away. */
-START_TEST(single_slow_heartbeat_hardly_changes_the_distance)
+TEST(single_slow_heartbeat_hardly_changes_the_distance)
 {
     struct link *link = &w.engine.flights.masters[0].link;
     cluster_pass_ms(&w, 3000);
@@ -80,11 +79,10 @@ START_TEST(single_slow_heartbeat_hardly_changes_the_distance)
     cluster_pass_ms(&w, 1100);
     ck_assert_int_eq(link->distance_ns, near_ns);
 }
-END_TEST
 
 /* Before the first round is answered, only the age of its command is known. Taken for the latency,
  * it would make a far master look near, and the limit of admission would be too low. */
-START_TEST(latency_is_not_known_before_the_first_round_is_answered)
+TEST(latency_is_not_known_before_the_first_round_is_answered)
 {
     enum { DELAY_MS = 5 };
     const struct link *link = &w.engine.flights.masters[0].link;
@@ -99,15 +97,13 @@ START_TEST(latency_is_not_known_before_the_first_round_is_answered)
     ck_assert_int_ge(link_latency_ns(link, w.now_ns), DELAY_MS * NS_PER_MS);
     ck_assert_int_lt(link_latency_ns(link, w.now_ns), 2 * DELAY_MS * NS_PER_MS);
 }
-END_TEST
 
-START_TEST(unsolicited_reply_closes_the_link)
+TEST(unsolicited_reply_closes_the_link)
 {
     const struct redis_reply stray = {.kind = RESP_STATUS, .str = "OK", .len = 2};
     ck_assert(!engine_on_replies(&w.engine, 0, CHANNEL_COMMANDS, &stray, 1, w.now_ns));
     ck_assert_int_eq(w.engine.flights.masters[0].link.reason, REASON_GARBAGE);
 }
-END_TEST
 
 /* Kill the master and let the link connect again. The tests then play the master, which has not
  * answered the greeting yet. */
@@ -128,7 +124,7 @@ static struct link *reconnect(unsigned node)
     return link;
 }
 
-START_TEST(refused_greeting_names_the_reason)
+TEST(refused_greeting_names_the_reason)
 {
     const struct redis_reply refusals[] = {
         {.kind = RESP_ERROR, .str = "NOAUTH Authentication required.", .len = 31},
@@ -145,12 +141,11 @@ START_TEST(refused_greeting_names_the_reason)
         ck_assert_int_eq(link->reason, reasons[i]);
     }
 }
-END_TEST
 
 /* A script runs on the master while it reads CLIENT ID, or CLIENT KILL, and has ended when it reads
  * the next command. The old connection may have commands that the master has not read, so the link
  * does not go on without the id of the new one, or before the old one is killed. */
-START_TEST(link_that_cannot_kill_its_old_connection_is_closed)
+TEST_LOOP(link_that_cannot_kill_its_old_connection_is_closed, 0, 2)
 {
     static const char busy[] = "BUSY Redis is busy running a script.";
     const struct redis_reply refusal = {.kind = RESP_ERROR, .str = busy, .len = sizeof(busy) - 1};
@@ -166,11 +161,10 @@ START_TEST(link_that_cannot_kill_its_old_connection_is_closed)
     ck_assert_int_eq(link->state, LINK_DOWN);
     ck_assert_int_eq(link->reason, REASON_BUSY);
 }
-END_TEST
 
 /* The master sends this error before it reads any command. The link takes it for the reply to
  * CLIENT SETNAME, which is otherwise allowed to fail. */
-START_TEST(master_with_too_many_clients_is_recognized)
+TEST(master_with_too_many_clients_is_recognized)
 {
     const struct redis_reply refusal = {
         .kind = RESP_ERROR, .str = "ERR max number of clients reached", .len = 33};
@@ -178,9 +172,8 @@ START_TEST(master_with_too_many_clients_is_recognized)
     ck_assert(!engine_on_replies(&w.engine, 0, CHANNEL_COMMANDS, &refusal, 1, w.now_ns));
     ck_assert_int_eq(link->reason, REASON_MAXCLIENTS);
 }
-END_TEST
 
-START_TEST(text_of_an_unknown_error_is_kept)
+TEST(text_of_an_unknown_error_is_kept)
 {
     const struct redis_reply fine = {.kind = RESP_STATUS, .str = "OK", .len = 2};
     const struct redis_reply strange = {.kind = RESP_ERROR, .str = "ERR is strange", .len = 14};
@@ -191,9 +184,8 @@ START_TEST(text_of_an_unknown_error_is_kept)
     ck_assert_int_eq(link->reason, REASON_ERROR);
     ck_assert_str_eq(link_meaning(link, REASON_ERROR), "ERR is strange");
 }
-END_TEST
 
-START_TEST(text_of_an_acl_error_is_kept)
+TEST(text_of_an_acl_error_is_kept)
 {
     static const char words[] =
         "NOPERM this user has no permissions to run the 'client|id' command";
@@ -205,26 +197,4 @@ START_TEST(text_of_an_acl_error_is_kept)
     ck_assert_int_eq(link->reason, REASON_NOPERM);
     ck_assert_str_eq(link_meaning(link, REASON_NOPERM), words);
     ck_assert_str_eq(link_meaning(link, REASON_ERROR), reason_text(REASON_ERROR));
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("link");
-    TCase *cases = tcase_create("link");
-    tcase_set_timeout(cases, 60);
-    tcase_add_checked_fixture(cases, setup, teardown);
-    tcase_add_test(cases, hung_master_is_suspect_then_given_up_then_back);
-    tcase_add_test(cases, late_master_stays_suspect_until_it_answers_in_time);
-    tcase_add_test(cases, dead_master_is_tried_with_growing_backoff);
-    tcase_add_test(cases, single_slow_heartbeat_hardly_changes_the_distance);
-    tcase_add_test(cases, latency_is_not_known_before_the_first_round_is_answered);
-    tcase_add_test(cases, unsolicited_reply_closes_the_link);
-    tcase_add_test(cases, refused_greeting_names_the_reason);
-    tcase_add_loop_test(cases, link_that_cannot_kill_its_old_connection_is_closed, 0, 2);
-    tcase_add_test(cases, master_with_too_many_clients_is_recognized);
-    tcase_add_test(cases, text_of_an_unknown_error_is_kept);
-    tcase_add_test(cases, text_of_an_acl_error_is_kept);
-    suite_add_tcase(suite, cases);
-    return suite;
 }

@@ -30,7 +30,7 @@ static unsigned count(const char *text, const char *what)
 }
 
 /* A remote host can cause warnings of libevent with packets to the resolver's socket. */
-START_TEST(warnings_of_libevent_do_not_fill_the_log)
+TEST(warnings_of_libevent_do_not_fill_the_log)
 {
     static char text[1 << 16];
     struct event_base *base = event_base_new();
@@ -53,9 +53,8 @@ START_TEST(warnings_of_libevent_do_not_fill_the_log)
     close(ends[0]);
     close(ends[1]);
 }
-END_TEST
 
-START_TEST(lines_that_a_full_disk_refuses_are_counted)
+TEST(lines_that_a_full_disk_refuses_are_counted)
 {
     char text[4096] = "";
     int ends[2];
@@ -72,15 +71,4 @@ START_TEST(lines_that_a_full_disk_refuses_are_counted)
     ck_assert_uint_eq(count(text, " info written\n"), 1);
     close(ends[0]);
     close(ends[1]);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("log_libevent");
-    TCase *tests = tcase_create("libevent");
-    tcase_add_test(tests, warnings_of_libevent_do_not_fill_the_log);
-    tcase_add_test(tests, lines_that_a_full_disk_refuses_are_counted);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

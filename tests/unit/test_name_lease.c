@@ -23,9 +23,7 @@ static void reset_lease(void)
     name_lease_begin(&lease);
 }
 
-static void no_teardown(void)
-{
-}
+const struct runner_settings runner_settings = {.setup = reset_lease};
 
 /* A master answers a heartbeat with this digit (LEASE_OURS, LEASE_OTHER, ...) for the lease. */
 static void report(unsigned master, char digit, int64_t now_s)
@@ -38,7 +36,7 @@ static enum reason refuses(int64_t now_s)
     return name_lease_refuses(&lease, now_s * NS_PER_S);
 }
 
-START_TEST(lease_is_held_on_the_masters_that_report_it)
+TEST(lease_is_held_on_the_masters_that_report_it)
 {
     report(0, LEASE_OURS, 100);
     report(2, LEASE_OURS, 100);
@@ -48,11 +46,10 @@ START_TEST(lease_is_held_on_the_masters_that_report_it)
     ck_assert_uint_eq(lease.held_on, 0);
     ck_assert(lease.wanted);
 }
-END_TEST
 
 /* The lease may have been renewed just before. The daemon that renewed it counts votes for 5 s, and
  * a lock that it grants by them lives for at most a quarantine. */
-START_TEST(conflict_with_another_server_lasts_as_long_as_a_lock_of_its_votes)
+TEST(conflict_with_another_server_lasts_as_long_as_a_lock_of_its_votes)
 {
     report(0, LEASE_OURS, 100);
     report(1, LEASE_OTHER, 100);
@@ -60,9 +57,8 @@ START_TEST(conflict_with_another_server_lasts_as_long_as_a_lock_of_its_votes)
     ck_assert_int_eq(refuses(164), REASON_REPOINTED);
     ck_assert_int_eq(refuses(165), REASON_NONE);
 }
-END_TEST
 
-START_TEST(conflict_ends_when_its_master_reports_our_lease)
+TEST(conflict_ends_when_its_master_reports_our_lease)
 {
     report(1, LEASE_OTHER, 100);
     report(0, LEASE_OURS, 101);
@@ -70,20 +66,18 @@ START_TEST(conflict_ends_when_its_master_reports_our_lease)
     report(1, LEASE_OURS, 102);
     ck_assert_int_eq(refuses(102), REASON_NONE);
 }
-END_TEST
 
 /* A daemon that still renews the lease of another process after 7 s must be talking to a different
  * server. */
-START_TEST(another_process_blocks_until_its_daemons_can_no_longer_vote)
+TEST(another_process_blocks_until_its_daemons_can_no_longer_vote)
 {
     report(1, LEASE_OTHER_PROCESS, 100);
     report(2, LEASE_OTHER_PROCESS, 103);
     ck_assert_int_eq(refuses(106), REASON_OTHERPROCESS);
     ck_assert_int_eq(refuses(107), REASON_REPOINTED);
 }
-END_TEST
 
-START_TEST(another_server_outranks_another_process)
+TEST(another_server_outranks_another_process)
 {
     report(1, LEASE_OTHER_PROCESS, 100);
     report(2, LEASE_OTHER, 100);
@@ -91,9 +85,8 @@ START_TEST(another_server_outranks_another_process)
     report(2, LEASE_OURS, 101);
     ck_assert_int_eq(refuses(101), REASON_OTHERPROCESS);
 }
-END_TEST
 
-START_TEST(late_answer_about_an_earlier_server_gives_no_lease)
+TEST(late_answer_about_an_earlier_server_gives_no_lease)
 {
     name_lease_on_digit(&lease, &periods, 0, LEASE_OURS, false, 100 * NS_PER_S);
     name_lease_on_digit(&lease, &periods, 1, LEASE_OTHER_PROCESS, false, 100 * NS_PER_S);
@@ -102,11 +95,10 @@ START_TEST(late_answer_about_an_earlier_server_gives_no_lease)
     name_lease_on_digit(&lease, &periods, 2, LEASE_OTHER, false, 100 * NS_PER_S);
     ck_assert_int_eq(refuses(100), REASON_REPOINTED);
 }
-END_TEST
 
 /* conflict_since_ns stays the same while a conflict continues. A conflict that is reported after
  * the earlier one has expired is a new one, and costs the vote again. */
-START_TEST(conflict_after_an_expired_one_is_a_new_conflict)
+TEST(conflict_after_an_expired_one_is_a_new_conflict)
 {
     report(1, LEASE_OTHER, 100);
     int64_t since_ns = lease.conflict_since_ns;
@@ -117,7 +109,6 @@ START_TEST(conflict_after_an_expired_one_is_a_new_conflict)
     ck_assert_int_gt(lease.conflict_since_ns, since_ns);
     ck_assert_int_eq(refuses(225), REASON_REPOINTED);
 }
-END_TEST
 
 #define ID_1 "1111111111111111111111111111111111111111"
 #define ID_2 "2222222222222222222222222222222222222222"
@@ -138,37 +129,16 @@ static const struct {
     {"3/" ID_1 " " ID_1 " feed=3999", REASON_REPOINTED},
 };
 
-START_TEST(found_lease_is_compared_with_this_server)
+TEST_ROWS(found_lease_is_compared_with_this_server, leases)
 {
     char server[GUARD_SERVER_MAX];
     name_lease_server(0, ID_1, ID_1, server);
     ck_assert_int_eq(name_lease_conflict(leases[_i].lease, server, 4000), leases[_i].reason);
 }
-END_TEST
 
-START_TEST(another_database_is_another_server)
+TEST(another_database_is_another_server)
 {
     char server[GUARD_SERVER_MAX];
     name_lease_server(3, ID_1, ID_2, server);
     ck_assert_str_eq(server, "3/" ID_1 " " ID_2);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("name_lease");
-    TCase *tests = tcase_create("leases");
-    tcase_add_checked_fixture(tests, reset_lease, no_teardown);
-    tcase_add_test(tests, lease_is_held_on_the_masters_that_report_it);
-    tcase_add_test(tests, conflict_with_another_server_lasts_as_long_as_a_lock_of_its_votes);
-    tcase_add_test(tests, conflict_ends_when_its_master_reports_our_lease);
-    tcase_add_test(tests, another_process_blocks_until_its_daemons_can_no_longer_vote);
-    tcase_add_test(tests, another_server_outranks_another_process);
-    tcase_add_test(tests, late_answer_about_an_earlier_server_gives_no_lease);
-    tcase_add_test(tests, conflict_after_an_expired_one_is_a_new_conflict);
-    tcase_add_loop_test(tests, found_lease_is_compared_with_this_server, 0,
-                        sizeof(leases) / sizeof(leases[0]));
-    tcase_add_test(tests, another_database_is_another_server);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -5,7 +5,7 @@
 #include "protocol/limits.h"
 #include "tests/runner.h"
 
-START_TEST(node_count_matches_the_bits)
+TEST(node_count_matches_the_bits)
 {
     for (uint32_t nodes = 0; nodes < UINT32_C(1) << LIMIT_NODES; nodes++) {
         unsigned expected = 0;
@@ -14,9 +14,8 @@ START_TEST(node_count_matches_the_bits)
         ck_assert_uint_eq(nodes_count(nodes), expected);
     }
 }
-END_TEST
 
-START_TEST(iteration_visits_each_node_once_in_order)
+TEST(iteration_visits_each_node_once_in_order)
 {
     uint32_t seen = 0;
     unsigned last = 0;
@@ -26,15 +25,4 @@ START_TEST(iteration_visits_each_node_once_in_order)
         seen |= UINT32_C(1) << last;
     }
     ck_assert_uint_eq(seen, 0x80002409);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("nodes");
-    TCase *tests = tcase_create("nodes");
-    tcase_add_test(tests, node_count_matches_the_bits);
-    tcase_add_test(tests, iteration_visits_each_node_once_in_order);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -36,6 +36,8 @@ static void teardown(void)
     cluster_deinit(&w);
 }
 
+const struct runner_settings runner_settings = {.setup = setup, .teardown = teardown};
+
 static void lock(unsigned client)
 {
     cluster_send(&w, "#%u LOCK key-%u 30s%s", client, client, load.waits ? " WAIT 60s" : "");
@@ -88,7 +90,7 @@ static unsigned run_for(unsigned clients, bool waits, unsigned ms)
     return grants;
 }
 
-START_TEST(throughput_does_not_collapse_and_no_request_fails)
+TEST(throughput_does_not_collapse_and_no_request_fails)
 {
     unsigned few = run_for(8, true, 5000);
     teardown();
@@ -99,9 +101,8 @@ START_TEST(throughput_does_not_collapse_and_no_request_fails)
     for (unsigned i = 0; i < 5; i++)
         ck_assert_str_eq(cluster_vote(&w, i), "-");
 }
-END_TEST
 
-START_TEST(all_clients_get_an_equal_share)
+TEST(all_clients_get_an_equal_share)
 {
     unsigned grants = run_for(CLIENTS_MAX, true, 10000);
     for (unsigned i = 0; i < CLIENTS_MAX; i++) {
@@ -109,9 +110,8 @@ START_TEST(all_clients_get_an_equal_share)
         ck_assert_uint_le(load.grants[i], grants / CLIENTS_MAX * 11 / 10 + 1);
     }
 }
-END_TEST
 
-START_TEST(lock_without_wait_is_told_that_the_daemon_is_busy)
+TEST(lock_without_wait_is_told_that_the_daemon_is_busy)
 {
     for (unsigned i = 0; i < 5; i++)
         w.masters[i].service_ns *= 4;
@@ -119,7 +119,6 @@ START_TEST(lock_without_wait_is_told_that_the_daemon_is_busy)
     ck_assert_uint_gt(load.others, 0);
     ck_assert_ptr_nonnull(strstr(load.other, " LIMIT busy"));
 }
-END_TEST
 
 /* Set the admission limit to one round. The LOCK of "first" takes it until its deadline, because a
  * quorum of the masters hangs, and the LOCK of "second" is held back. */
@@ -134,7 +133,7 @@ static void occupy_admission(void)
     cluster_expect(&w, "(nothing)");
 }
 
-START_TEST(request_that_is_held_back_sends_nothing)
+TEST(request_that_is_held_back_sends_nothing)
 {
     occupy_admission();
     unsigned before = cluster_commands(&w);
@@ -147,11 +146,10 @@ START_TEST(request_that_is_held_back_sends_nothing)
     cluster_expect(&w, "(nothing)");
     ck_assert_uint_eq(cluster_commands(&w), before);
 }
-END_TEST
 
 /* The first client has four requests that are held back: "second", a1, a2 and a3. Two other clients
  * have one request each. Theirs start after "second" and before a1. */
-START_TEST(clients_take_turns)
+TEST(clients_take_turns)
 {
     static const char *const order[] = {"#b", "#c", "#a1", "#a2", "#a3"};
     occupy_admission();
@@ -172,9 +170,8 @@ START_TEST(clients_take_turns)
                           "%s before %s", w.replies[i], order[next]);
     ck_assert_uint_eq(w.engine.manager.start_queue.length, 0);
 }
-END_TEST
 
-START_TEST(requests_of_a_client_that_leaves_do_not_start)
+TEST(requests_of_a_client_that_leaves_do_not_start)
 {
     occupy_admission();
     cluster_send_as(&w, &w.others[0], "#b LOCK b 30s WAIT 10s");
@@ -189,11 +186,10 @@ START_TEST(requests_of_a_client_that_leaves_do_not_start)
     ck_assert_uint_eq(cluster_count(&w, "b"), 0);
     ck_assert_uint_eq(cluster_count(&w, "d"), 0);
 }
-END_TEST
 
 /* The requests of one client are held back for longer than 10 ms. Another client has its turn
  * sooner. */
-START_TEST(lock_that_would_start_too_late_is_refused_at_once)
+TEST(lock_that_would_start_too_late_is_refused_at_once)
 {
     run_for(CLIENTS_MAX, true, 1000);
     ck_assert_uint_gt(w.engine.manager.start_queue.length, CLIENTS_MAX / 2);
@@ -210,10 +206,9 @@ START_TEST(lock_that_would_start_too_late_is_refused_at_once)
     cluster_send_as(&w, &w.others[0], "#other LOCK other 30s WAIT 10ms");
     ck_assert_uint_eq(w.engine.stats.busy, 1);
 }
-END_TEST
 
 /* A release starts at once, and with it the hand-over to a waiter that is held back. */
-START_TEST(release_starts_at_once_and_hands_over)
+TEST(release_starts_at_once_and_hands_over)
 {
     for (unsigned i = 0; i < 5; i++)
         w.masters[i].service_ns = 0;
@@ -227,10 +222,9 @@ START_TEST(release_starts_at_once_and_hands_over)
     cluster_expect(&w, "#u OK");
     cluster_expect_grant(&w, "b");
 }
-END_TEST
 
 /* No round of a BREAK is admitted, so none takes a place that is kept for rounds that are. */
-START_TEST(break_takes_no_place_of_admitted_rounds)
+TEST(break_takes_no_place_of_admitted_rounds)
 {
     const struct admission *admission = &w.engine.flights.admission;
     cluster_token(cluster_ask(&w, "LOCK a 3s"));
@@ -242,9 +236,8 @@ START_TEST(break_takes_no_place_of_admitted_rounds)
     ck_assert_uint_eq(admission->in_flight, 0);
     ck_assert_uint_eq(admission->limited, 0);
 }
-END_TEST
 
-START_TEST(shutdown_answers_what_is_held_back)
+TEST(shutdown_answers_what_is_held_back)
 {
     occupy_admission();
     cluster_submit(&w, "#l LOCK l 30s WAIT 10s");
@@ -256,25 +249,4 @@ START_TEST(shutdown_answers_what_is_held_back)
         shutdowns += strstr(reply, " SHUTDOWN") != NULL;
     ck_assert_uint_eq(shutdowns, 4);
     ck_assert_uint_eq(w.engine.manager.start_queue.length, 0);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("overload");
-    TCase *tests = tcase_create("overload");
-    tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_set_timeout(tests, 60);
-    tcase_add_test(tests, throughput_does_not_collapse_and_no_request_fails);
-    tcase_add_test(tests, all_clients_get_an_equal_share);
-    tcase_add_test(tests, lock_without_wait_is_told_that_the_daemon_is_busy);
-    tcase_add_test(tests, request_that_is_held_back_sends_nothing);
-    tcase_add_test(tests, clients_take_turns);
-    tcase_add_test(tests, requests_of_a_client_that_leaves_do_not_start);
-    tcase_add_test(tests, lock_that_would_start_too_late_is_refused_at_once);
-    tcase_add_test(tests, release_starts_at_once_and_hands_over);
-    tcase_add_test(tests, break_takes_no_place_of_admitted_rounds);
-    tcase_add_test(tests, shutdown_answers_what_is_held_back);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -17,7 +17,9 @@ static void setup(void)
     now_ns = NS_PER_S;
 }
 
-START_TEST(burst_is_no_overload)
+const struct runner_settings runner_settings = {.setup = setup};
+
+TEST(burst_is_no_overload)
 {
     for (unsigned i = 0; i < 100; i++) {
         ck_assert_int_eq(pass_ms(1, 1000), OVERLOAD_SAME);
@@ -25,9 +27,8 @@ START_TEST(burst_is_no_overload)
         ck_assert_int_eq(pass_ms(1, 0), OVERLOAD_SAME);
     }
 }
-END_TEST
 
-START_TEST(overload_begins_and_ends_once)
+TEST(overload_begins_and_ends_once)
 {
     ck_assert(!overload_is_due(&overload, 0));
     ck_assert_int_eq(pass_ms(1, 10), OVERLOAD_SAME);
@@ -42,16 +43,4 @@ START_TEST(overload_begins_and_ends_once)
     ck_assert_uint_eq(overload.most, 70);
     ck_assert_int_eq(overload.began_ns, NS_PER_S + NS_PER_MS);
     ck_assert(!overload_is_due(&overload, 0));
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("overload_log");
-    TCase *tests = tcase_create("overload_log");
-    tcase_add_checked_fixture(tests, setup, NULL);
-    tcase_add_test(tests, burst_is_no_overload);
-    tcase_add_test(tests, overload_begins_and_ends_once);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

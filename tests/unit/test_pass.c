@@ -16,7 +16,7 @@ static void end_pass(evutil_socket_t fd, short events, void *context)
     pass_ended(context);
 }
 
-START_TEST(clients_have_a_budget_in_each_pass)
+TEST(clients_have_a_budget_in_each_pass)
 {
     struct event_base *base = event_base_new();
     struct pass pass;
@@ -31,10 +31,9 @@ START_TEST(clients_have_a_budget_in_each_pass)
     pass_deinit(&pass);
     event_base_free(base);
 }
-END_TEST
 
 /* Otherwise the next pass would begin without time. */
-START_TEST(a_budget_ends_with_its_pass)
+TEST(a_budget_ends_with_its_pass)
 {
     struct event_base *base = event_base_new();
     struct pass pass;
@@ -44,15 +43,4 @@ START_TEST(a_budget_ends_with_its_pass)
     ck_assert(pass_has_time(&pass, NS_PER_S + PASS_BUDGET_NS));
     pass_deinit(&pass);
     event_base_free(base);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("pass");
-    TCase *tests = tcase_create("pass");
-    tcase_add_test(tests, clients_have_a_budget_in_each_pass);
-    tcase_add_test(tests, a_budget_ends_with_its_pass);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -136,27 +136,13 @@ static void run_all_patterns(enum round_kind kind, unsigned nodes)
     }
 }
 
-START_TEST(every_pattern_of_three_nodes_has_the_outcome_of_the_table)
+TEST_LOOP(every_pattern_of_three_nodes_has_the_outcome_of_the_table, ROUND_ACQUIRE,
+          ROUND_FREEZE + 1)
 {
     run_all_patterns((enum round_kind)_i, 3);
 }
-END_TEST
 
-START_TEST(every_pattern_of_five_nodes_has_the_outcome_of_the_table)
+TEST_LOOP(every_pattern_of_five_nodes_has_the_outcome_of_the_table, ROUND_ACQUIRE, ROUND_FREEZE + 1)
 {
     run_all_patterns((enum round_kind)_i, 5);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("patterns");
-    TCase *cases = tcase_create("patterns");
-    tcase_set_timeout(cases, 60);
-    tcase_add_loop_test(cases, every_pattern_of_three_nodes_has_the_outcome_of_the_table,
-                        ROUND_ACQUIRE, ROUND_FREEZE + 1);
-    tcase_add_loop_test(cases, every_pattern_of_five_nodes_has_the_outcome_of_the_table,
-                        ROUND_ACQUIRE, ROUND_FREEZE + 1);
-    suite_add_tcase(suite, cases);
-    return suite;
 }

@@ -63,7 +63,7 @@ static void assert_none(struct pending_releases *pending_releases)
     ck_assert_ptr_null(pending_releases_next(pending_releases, &position));
 }
 
-START_TEST(entries_come_in_the_order_of_their_pushes)
+TEST(entries_come_in_the_order_of_their_pushes)
 {
     struct pending_releases pending_releases = empty();
     assert_none(&pending_releases);
@@ -74,9 +74,8 @@ START_TEST(entries_come_in_the_order_of_their_pushes)
     assert_none(&pending_releases);
     ck_assert_uint_eq(pending_releases.count, 2);
 }
-END_TEST
 
-START_TEST(unconfirmed_release_is_sent_again)
+TEST(unconfirmed_release_is_sent_again)
 {
     struct pending_releases pending_releases = empty();
     push(&pending_releases, 1, 10);
@@ -93,9 +92,8 @@ START_TEST(unconfirmed_release_is_sent_again)
     ck_assert_uint_eq(pending_releases.count, 0);
     ck_assert_uint_eq(pending_releases.unsent, 0);
 }
-END_TEST
 
-START_TEST(full_ring_drops_the_oldest)
+TEST(full_ring_drops_the_oldest)
 {
     struct pending_releases pending_releases = empty();
     for (unsigned i = 0; i < 100; i++)
@@ -106,9 +104,8 @@ START_TEST(full_ring_drops_the_oldest)
         assert_next(&pending_releases, i, 100);
     assert_none(&pending_releases);
 }
-END_TEST
 
-START_TEST(empty_ring_starts_at_the_beginning_of_its_memory)
+TEST(empty_ring_starts_at_the_beginning_of_its_memory)
 {
     struct pending_releases pending_releases = empty();
     memset(memory, 0, sizeof(memory));
@@ -121,9 +118,8 @@ START_TEST(empty_ring_starts_at_the_beginning_of_its_memory)
     for (unsigned i = 2; i < SIZE; i++)
         ck_assert_uint_eq(memory[i].key_len, 0);
 }
-END_TEST
 
-START_TEST(answer_to_a_dropped_release_has_no_effect)
+TEST(answer_to_a_dropped_release_has_no_effect)
 {
     struct pending_releases pending_releases = empty();
     push(&pending_releases, 0, 100);
@@ -135,9 +131,8 @@ START_TEST(answer_to_a_dropped_release_has_no_effect)
     pending_releases_retry_later(&pending_releases, sent, 1000, 0);
     ck_assert_uint_eq(pending_releases.count, count);
 }
-END_TEST
 
-START_TEST(release_refused_for_too_long_is_dropped)
+TEST(release_refused_for_too_long_is_dropped)
 {
     struct pending_releases pending_releases = empty();
     push(&pending_releases, 1, 10);
@@ -154,7 +149,6 @@ START_TEST(release_refused_for_too_long_is_dropped)
     ck_assert_uint_eq(pending_releases.count, 0);
     ck_assert_uint_eq(pending_releases.dropped, 1);
 }
-END_TEST
 
 /* The model: the entries in order, and how many of them are sent. */
 struct model {
@@ -175,7 +169,7 @@ static void drop_oldest(struct model *model, unsigned dropped)
 }
 
 /* Random pushes, sends, confirmations, refusals and rewinds, at every position of the ring. */
-START_TEST(random_use_agrees_with_a_list)
+TEST(random_use_agrees_with_a_list)
 {
     struct pending_releases pending_releases = empty();
     struct model model = {0};
@@ -220,21 +214,4 @@ START_TEST(random_use_agrees_with_a_list)
         ck_assert_uint_eq(pending_releases.unsent, model.count - model.sent);
     }
     ck_assert_uint_gt(pending_releases.dropped, 1000);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("pending_releases");
-    TCase *cases = tcase_create("pending_releases");
-    tcase_set_timeout(cases, 120);
-    tcase_add_test(cases, entries_come_in_the_order_of_their_pushes);
-    tcase_add_test(cases, unconfirmed_release_is_sent_again);
-    tcase_add_test(cases, full_ring_drops_the_oldest);
-    tcase_add_test(cases, empty_ring_starts_at_the_beginning_of_its_memory);
-    tcase_add_test(cases, answer_to_a_dropped_release_has_no_effect);
-    tcase_add_test(cases, release_refused_for_too_long_is_dropped);
-    tcase_add_test(cases, random_use_agrees_with_a_list);
-    suite_add_tcase(suite, cases);
-    return suite;
 }

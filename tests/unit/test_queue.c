@@ -27,6 +27,8 @@ static void setup(void)
     holder = 7;
 }
 
+const struct runner_settings runner_settings = {.setup = setup};
+
 static void observe(unsigned node, bool held, int64_t pttl_ms, bool tracked, int64_t now_ns)
 {
     const struct observation observation = {
@@ -61,7 +63,7 @@ static void expect_acquire(int64_t now_ns)
     ck_assert_int_eq(queue_next(&queue, ALL, now_ns, &nodes), QUEUE_ACQUIRE);
 }
 
-START_TEST(queue_sleeps_until_a_quorum_can_be_free)
+TEST(queue_sleeps_until_a_quorum_can_be_free)
 {
     queue_join(&queue, &waiters[0], 0);
     expect_acquire(0);
@@ -79,9 +81,8 @@ START_TEST(queue_sleeps_until_a_quorum_can_be_free)
     expect_rest(3001 * MS - 1);
     expect_acquire(3001 * MS);
 }
-END_TEST
 
-START_TEST(free_nodes_count_towards_the_quorum)
+TEST(free_nodes_count_towards_the_quorum)
 {
     join_and_be_refused(0, 10000, true);
     observe(0, false, -1, true, 0);
@@ -90,18 +91,16 @@ START_TEST(free_nodes_count_towards_the_quorum)
     observe(2, false, -1, true, 0);
     expect_acquire(1000 * MS);
 }
-END_TEST
 
-START_TEST(queue_waits_only_for_reports_of_a_key_without_ttl)
+TEST(queue_waits_only_for_reports_of_a_key_without_ttl)
 {
     join_and_be_refused(0, -1, true);
     ck_assert_int_eq(queue_hint_ms(&queue, 0), -1);
     expect_rest(1000 * MS);
     ck_assert_int_eq(queue_wake_ns(&queue), TIMER_NEVER);
 }
-END_TEST
 
-START_TEST(node_that_reports_is_probed_at_once)
+TEST(node_that_reports_is_probed_at_once)
 {
     join_and_be_refused(0, 10000, true);
     queue_on_changed(&queue, 3);
@@ -113,11 +112,10 @@ START_TEST(node_that_reports_is_probed_at_once)
     observe(3, true, 10000, true, 101 * MS);
     expect_probe(101 * MS, 8);
 }
-END_TEST
 
 /* The report and the answer to the probe arrive on different connections, so the report can
  * overtake the answer. */
-START_TEST(report_that_overtakes_an_answer_voids_it)
+TEST(report_that_overtakes_an_answer_voids_it)
 {
     join_and_be_refused(0, 10000, true);
     for (unsigned i = 0; i < 3; i++)
@@ -131,11 +129,10 @@ START_TEST(report_that_overtakes_an_answer_voids_it)
     observe(2, true, 10000, true, 102 * MS);
     expect_rest(102 * MS);
 }
-END_TEST
 
 /* Found by the simulator: the lock is handed over while a node is being probed. Its report of the
  * hand-over overtakes the answer to the probe, which still shows the previous holder. */
-START_TEST(grant_voids_the_answers_to_earlier_probes)
+TEST(grant_voids_the_answers_to_earlier_probes)
 {
     queue_join(&queue, &waiters[1], 0);
     join_and_be_refused(0, 10000, true);
@@ -150,11 +147,10 @@ START_TEST(grant_voids_the_answers_to_earlier_probes)
     /* Node 2 is not taken for one that will report, so it is probed as well. */
     expect_probe(100 * MS + QUEUE_QUIET_NS, ALL);
 }
-END_TEST
 
 /* Node 1 does not track, so a report of another node makes the queue probe node 1 as well. A node
  * whose probe is in flight is not probed again. */
-START_TEST(report_also_probes_nodes_that_cannot_report)
+TEST(report_also_probes_nodes_that_cannot_report)
 {
     join_and_be_refused(0, 10000, true);
     observe(1, true, 10000, false, 0);
@@ -171,9 +167,8 @@ START_TEST(report_also_probes_nodes_that_cannot_report)
     queue_on_changed(&queue, 2);
     ck_assert_int_eq(queue_next(&queue, ALL & ~4U, 104 * MS, &nodes), QUEUE_REST);
 }
-END_TEST
 
-START_TEST(report_during_a_round_is_probed_after_it)
+TEST(report_during_a_round_is_probed_after_it)
 {
     queue_join(&queue, &waiters[0], 0);
     queue_on_acquiring(&queue);
@@ -184,9 +179,8 @@ START_TEST(report_during_a_round_is_probed_after_it)
     queue_on_outcome(&queue, QUEUE_HELD, 0);
     expect_probe(0, 2);
 }
-END_TEST
 
-START_TEST(nodes_that_do_not_report_are_polled)
+TEST(nodes_that_do_not_report_are_polled)
 {
     int64_t last_ns = 0;
     join_and_be_refused(0, 100000, false);
@@ -201,9 +195,8 @@ START_TEST(nodes_that_do_not_report_are_polled)
         last_ns = wake_ns;
     }
 }
-END_TEST
 
-START_TEST(reporting_quorum_is_not_polled)
+TEST(reporting_quorum_is_not_polled)
 {
     join_and_be_refused(0, 100000, true);
     queue_on_untracked(&queue, 0, 0);
@@ -214,10 +207,9 @@ START_TEST(reporting_quorum_is_not_polled)
     expect_rest(QUEUE_POLL_NS);
     expect_probe(2 * QUEUE_POLL_NS, 7);
 }
-END_TEST
 
 /* A free master has no key whose release it could report. */
-START_TEST(free_masters_do_not_count_as_reporting)
+TEST(free_masters_do_not_count_as_reporting)
 {
     join_and_be_refused(0, 100000, true);
     observe(0, false, -1, true, 0);
@@ -229,11 +221,10 @@ START_TEST(free_masters_do_not_count_as_reporting)
     observe(2, false, -1, false, QUEUE_POLL_NS);
     expect_acquire(QUEUE_POLL_NS);
 }
-END_TEST
 
 /* With four masters, a quorum is three. Any three masters include one of the two that hold the key
  * and report its changes, so the other masters need not be polled. */
-START_TEST(two_of_four_reporting_masters_suffice)
+TEST(two_of_four_reporting_masters_suffice)
 {
     static const struct engine_rules four = {.round = {.node_count = 4, .quorum = 3},
                                              .backoff_min_ns = 5 * MS,
@@ -251,9 +242,8 @@ START_TEST(two_of_four_reporting_masters_suffice)
     ck_assert_int_eq(queue_next(&queue, 0xf, 2 * QUEUE_POLL_NS, &nodes), QUEUE_PROBE);
     ck_assert_uint_eq(nodes, 0xe);
 }
-END_TEST
 
-START_TEST(probe_without_an_answer_is_repeated)
+TEST(probe_without_an_answer_is_repeated)
 {
     join_and_be_refused(0, 100000, true);
     for (unsigned i = 0; i < 5; i++)
@@ -265,9 +255,8 @@ START_TEST(probe_without_an_answer_is_repeated)
     ck_assert_int_le(queue_wake_ns(&queue), QUEUE_POLL_NS);
     expect_probe(QUEUE_POLL_NS, ALL);
 }
-END_TEST
 
-START_TEST(unreachable_nodes_are_probed_later)
+TEST(unreachable_nodes_are_probed_later)
 {
     join_and_be_refused(0, 100000, true);
     queue_on_changed(&queue, 4);
@@ -275,10 +264,9 @@ START_TEST(unreachable_nodes_are_probed_later)
     ck_assert_int_le(queue_wake_ns(&queue), QUEUE_POLL_NS);
     expect_probe(1, 0x10);
 }
-END_TEST
 
 /* A master whose tracking table is full reports changes that did not happen. */
-START_TEST(false_reports_are_limited)
+TEST(false_reports_are_limited)
 {
     int64_t now_ns = 0;
     unsigned probes = 0;
@@ -302,9 +290,8 @@ START_TEST(false_reports_are_limited)
     observe(0, true, 30000, true, now_ns);
     ck_assert_uint_eq(queue.idle_reports, 0);
 }
-END_TEST
 
-START_TEST(no_probe_follows_a_local_grant_for_a_while)
+TEST(no_probe_follows_a_local_grant_for_a_while)
 {
     queue_join(&queue, &waiters[0], 0);
     queue_join(&queue, &waiters[1], 0);
@@ -317,11 +304,10 @@ START_TEST(no_probe_follows_a_local_grant_for_a_while)
     expect_probe(QUEUE_QUIET_NS, ALL);
     ck_assert(queue_may_hand_over(&queue, QUEUE_QUIET_NS));
 }
-END_TEST
 
 /* Each pause is random between backoff_min and a maximum. The maximum doubles with each round in
  * vain, up to backoff_max. */
-START_TEST(pauses_grow_at_random_up_to_backoff_max)
+TEST(pauses_grow_at_random_up_to_backoff_max)
 {
     int64_t now_ns = 0;
     int64_t longest_ns = 0;
@@ -348,9 +334,8 @@ START_TEST(pauses_grow_at_random_up_to_backoff_max)
     queue_on_outcome(&queue, QUEUE_COLLIDED, now_ns);
     ck_assert_int_le(queue_wake_ns(&queue) - now_ns, 10 * MS);
 }
-END_TEST
 
-START_TEST(release_during_a_round_is_not_lost)
+TEST(release_during_a_round_is_not_lost)
 {
     queue_join(&queue, &waiters[0], 0);
     queue_on_acquiring(&queue);
@@ -358,9 +343,8 @@ START_TEST(release_during_a_round_is_not_lost)
     queue_on_outcome(&queue, QUEUE_HELD, 0);
     expect_acquire(0);
 }
-END_TEST
 
-START_TEST(hand_over_needs_a_waiter_and_no_round_in_flight)
+TEST(hand_over_needs_a_waiter_and_no_round_in_flight)
 {
     ck_assert(!queue_may_hand_over(&queue, 0));
     queue_join(&queue, &waiters[0], 0);
@@ -368,9 +352,8 @@ START_TEST(hand_over_needs_a_waiter_and_no_round_in_flight)
     queue_on_acquiring(&queue);
     ck_assert(!queue_may_hand_over(&queue, 0));
 }
-END_TEST
 
-START_TEST(request_without_wait_acquires_during_a_pause)
+TEST(request_without_wait_acquires_during_a_pause)
 {
     queue_join(&queue, &waiters[0], 0);
     queue_on_acquiring(&queue);
@@ -385,16 +368,14 @@ START_TEST(request_without_wait_acquires_during_a_pause)
     expect_rest(0);
     ck_assert_int_eq(queue_wake_ns(&queue), TIMER_NEVER);
 }
-END_TEST
 
-START_TEST(empty_queue_keeps_no_observations)
+TEST(empty_queue_keeps_no_observations)
 {
     join_and_be_refused(0, 100000, true);
     queue_leave(&queue, &waiters[0]);
     queue_join(&queue, &waiters[1], 1000 * MS);
     expect_acquire(1000 * MS);
 }
-END_TEST
 
 /* The positions of the waiters that have joined and not left. */
 static void expect_positions(int64_t now_ns, unsigned first, unsigned second, unsigned third)
@@ -408,7 +389,7 @@ static void expect_positions(int64_t now_ns, unsigned first, unsigned second, un
 
 /* Waiters leave from everywhere. Those that leave from the middle are counted for half a second at
  * most, so the queue is walked at most twice a second. */
-START_TEST(positions_are_exact_or_half_a_second_old)
+TEST(positions_are_exact_or_half_a_second_old)
 {
     struct waiter many[8] = {0};
     for (unsigned i = 0; i < 8; i++)
@@ -429,11 +410,10 @@ START_TEST(positions_are_exact_or_half_a_second_old)
     expect_positions(9000 * MS, 1, 2, 5);
     ck_assert_int_eq(queue.numbered_ns, 1500 * MS);
 }
-END_TEST
 
 /* --- timers --- */
 
-START_TEST(timers_fire_in_order_and_once)
+TEST(timers_fire_in_order_and_once)
 {
     static struct timer timer[1000];
     struct timers timers;
@@ -467,9 +447,8 @@ START_TEST(timers_fire_in_order_and_once)
     ck_assert_ptr_null(timers_take(&timers, 5000));
     ck_assert_int_eq(timers.first_ns, TIMER_NEVER);
 }
-END_TEST
 
-START_TEST(timers_for_one_instant_fire_in_the_order_they_were_set)
+TEST(timers_for_one_instant_fire_in_the_order_they_were_set)
 {
     struct timer one = {0};
     struct timer other = {0};
@@ -479,41 +458,4 @@ START_TEST(timers_for_one_instant_fire_in_the_order_they_were_set)
     timers_set(&timers, &one, 5);
     ck_assert_ptr_eq(timers_take(&timers, 5), &other);
     ck_assert_ptr_eq(timers_take(&timers, 5), &one);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("queue");
-    TCase *cases = tcase_create("queue");
-    tcase_add_checked_fixture(cases, setup, NULL);
-    tcase_add_test(cases, queue_sleeps_until_a_quorum_can_be_free);
-    tcase_add_test(cases, free_nodes_count_towards_the_quorum);
-    tcase_add_test(cases, queue_waits_only_for_reports_of_a_key_without_ttl);
-    tcase_add_test(cases, node_that_reports_is_probed_at_once);
-    tcase_add_test(cases, grant_voids_the_answers_to_earlier_probes);
-    tcase_add_test(cases, report_also_probes_nodes_that_cannot_report);
-    tcase_add_test(cases, report_that_overtakes_an_answer_voids_it);
-    tcase_add_test(cases, report_during_a_round_is_probed_after_it);
-    tcase_add_test(cases, nodes_that_do_not_report_are_polled);
-    tcase_add_test(cases, reporting_quorum_is_not_polled);
-    tcase_add_test(cases, free_masters_do_not_count_as_reporting);
-    tcase_add_test(cases, two_of_four_reporting_masters_suffice);
-    tcase_add_test(cases, probe_without_an_answer_is_repeated);
-    tcase_add_test(cases, unreachable_nodes_are_probed_later);
-    tcase_add_test(cases, false_reports_are_limited);
-    tcase_add_test(cases, no_probe_follows_a_local_grant_for_a_while);
-    tcase_add_test(cases, pauses_grow_at_random_up_to_backoff_max);
-    tcase_add_test(cases, release_during_a_round_is_not_lost);
-    tcase_add_test(cases, hand_over_needs_a_waiter_and_no_round_in_flight);
-    tcase_add_test(cases, request_without_wait_acquires_during_a_pause);
-    tcase_add_test(cases, empty_queue_keeps_no_observations);
-    tcase_add_test(cases, positions_are_exact_or_half_a_second_old);
-    suite_add_tcase(suite, cases);
-
-    TCase *timer_cases = tcase_create("timers");
-    tcase_add_test(timer_cases, timers_fire_in_order_and_once);
-    tcase_add_test(timer_cases, timers_for_one_instant_fire_in_the_order_they_were_set);
-    suite_add_tcase(suite, timer_cases);
-    return suite;
 }

@@ -29,6 +29,8 @@ static void setup(void)
     queue_init(&queue, &rules, 42);
 }
 
+const struct runner_settings runner_settings = {.setup = setup};
+
 static void expect_rest(int64_t now_ns)
 {
     ck_assert_int_eq(queue_next(&queue, ALL, now_ns, &nodes), QUEUE_REST);
@@ -58,7 +60,7 @@ static void hand_over(int64_t now_ns)
     queue_on_granted(&queue, true, 1000 * MS, now_ns);
 }
 
-START_TEST(streak_is_limited_in_number_and_time)
+TEST_LOOP(streak_is_limited_in_number_and_time, 0, COMPETITORS)
 {
     compete(_i);
     queue_join(&queue, &waiters[0], 0);
@@ -83,7 +85,6 @@ START_TEST(streak_is_limited_in_number_and_time)
     queue_on_granted(&queue, false, 1000 * MS, 10 * MS);
     ck_assert(queue_may_hand_over(&queue, 10 * MS));
 }
-END_TEST
 
 /* Hand over until the streak ends. Then the lock is released and the pause passes. */
 static unsigned run_streak(void)
@@ -103,7 +104,7 @@ static void grant(void)
     queue_on_granted(&queue, false, 1000 * MS, 0);
 }
 
-START_TEST(streak_without_contention_is_limited_only_in_time)
+TEST(streak_without_contention_is_limited_only_in_time)
 {
     queue_join(&queue, &waiters[0], 0);
     queue_on_acquiring(&queue);
@@ -119,7 +120,6 @@ START_TEST(streak_without_contention_is_limited_only_in_time)
     queue_on_contention(&queue, 0);
     ck_assert(!queue_may_hand_over(&queue, 0));
 }
-END_TEST
 
 static void hand_over_contended(int64_t need_ns)
 {
@@ -142,7 +142,7 @@ static int64_t pause_after(int64_t need_ns, int64_t other_ns, unsigned *handover
     return pause_ns;
 }
 
-START_TEST(far_waiter_needs_two_round_trips)
+TEST(far_waiter_needs_two_round_trips)
 {
     ck_assert_int_eq(need_ns(rules.backoff_min_ns, MS / 10), 0);
     ck_assert_int_eq(need_ns(rules.backoff_min_ns, 1300 * MS / 1000), 0);
@@ -150,9 +150,8 @@ START_TEST(far_waiter_needs_two_round_trips)
     ck_assert_int_ge(need_ns(rules.backoff_min_ns, 14 * MS), 28 * MS);
     ck_assert_int_le(need_ns(rules.backoff_min_ns, 14 * MS), 56 * MS);
 }
-END_TEST
 
-START_TEST(pause_suits_the_waiter_with_the_greatest_need)
+TEST(pause_suits_the_waiter_with_the_greatest_need)
 {
     unsigned handovers;
     queue_join(&queue, &waiters[0], 0);
@@ -170,9 +169,8 @@ START_TEST(pause_suits_the_waiter_with_the_greatest_need)
     ck_assert_int_ge(pause_after(8 * MS, 0, &handovers), 8 * MS);
     ck_assert_uint_eq(handovers, QUEUE_STREAK_HANDOVERS);
 }
-END_TEST
 
-START_TEST(pause_never_exceeds_backoff_max)
+TEST(pause_never_exceeds_backoff_max)
 {
     static const int64_t absurd_ns[] = {240 * MS, 250 * MS, 9999 * MS, INT64_MAX};
     unsigned handovers;
@@ -183,10 +181,9 @@ START_TEST(pause_never_exceeds_backoff_max)
         ck_assert_int_le(pause_ns, 250 * MS);
     }
 }
-END_TEST
 
 /* By the next streak, the waiter that left the hint can have got the lock, or can have given up. */
-START_TEST(contention_hint_counts_for_one_streak)
+TEST(contention_hint_counts_for_one_streak)
 {
     compete(OTHER_DAEMON);
     queue_join(&queue, &waiters[0], 0);
@@ -199,11 +196,10 @@ START_TEST(contention_hint_counts_for_one_streak)
         hand_over(0);
     ck_assert(queue_may_hand_over(&queue, 0));
 }
-END_TEST
 
 /* The time limit of a streak counts from its first hand-over, and not from the grant. So a lock
  * that was held for a minute before can be handed over several times, too. */
-START_TEST(streak_begins_with_its_first_hand_over)
+TEST(streak_begins_with_its_first_hand_over)
 {
     queue_join(&queue, &waiters[0], 0);
     queue_on_acquiring(&queue);
@@ -212,21 +208,4 @@ START_TEST(streak_begins_with_its_first_hand_over)
     queue_on_granted(&queue, true, 1000 * MS, 60 * NS_PER_S);
     ck_assert(queue_may_hand_over(&queue, 60 * NS_PER_S + QUEUE_STREAK_NS - 1));
     ck_assert(!queue_may_hand_over(&queue, 60 * NS_PER_S + QUEUE_STREAK_NS));
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("queue_streaks");
-    TCase *cases = tcase_create("streaks");
-    tcase_add_checked_fixture(cases, setup, NULL);
-    tcase_add_loop_test(cases, streak_is_limited_in_number_and_time, 0, COMPETITORS);
-    tcase_add_test(cases, streak_without_contention_is_limited_only_in_time);
-    tcase_add_test(cases, far_waiter_needs_two_round_trips);
-    tcase_add_test(cases, pause_suits_the_waiter_with_the_greatest_need);
-    tcase_add_test(cases, pause_never_exceeds_backoff_max);
-    tcase_add_test(cases, contention_hint_counts_for_one_streak);
-    tcase_add_test(cases, streak_begins_with_its_first_hand_over);
-    suite_add_tcase(suite, cases);
-    return suite;
 }

@@ -11,7 +11,7 @@
 enum { TOKEN = 20 };
 
 /* Two processes that continue with the same bytes would generate the same tokens. */
-START_TEST(child_process_does_not_get_its_parents_bytes)
+TEST(child_process_does_not_get_its_parents_bytes)
 {
     struct random random;
     unsigned char ours[TOKEN];
@@ -34,9 +34,8 @@ START_TEST(child_process_does_not_get_its_parents_bytes)
     close(ends[1]);
     random_deinit(&random);
 }
-END_TEST
 
-START_TEST(bytes_are_never_repeated)
+TEST(bytes_are_never_repeated)
 {
     enum { MANY = 2000 };
     static unsigned char drawn[MANY][TOKEN];
@@ -49,15 +48,4 @@ START_TEST(bytes_are_never_repeated)
                 ck_abort_msg("%u is %u again", i, j);
     }
     random_deinit(&random);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("random");
-    TCase *tests = tcase_create("random");
-    tcase_add_test(tests, child_process_does_not_get_its_parents_bytes);
-    tcase_add_test(tests, bytes_are_never_repeated);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

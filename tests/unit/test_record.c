@@ -30,7 +30,7 @@ static size_t write_sample(char *buf)
     return len + (size_t)sprintf(buf + len, "1763640000123456");
 }
 
-START_TEST(record_is_read_as_it_was_written)
+TEST(record_is_read_as_it_was_written)
 {
     char text[LIMIT_RECORD];
     struct record record;
@@ -49,9 +49,8 @@ START_TEST(record_is_read_as_it_was_written)
     ck_assert_int_eq(record.quarantine_ms, sample.quarantine_ms);
     ck_assert_int_eq(record.join_us, sample.join_us);
 }
-END_TEST
 
-START_TEST(longest_record_fits)
+TEST(longest_record_fits)
 {
     struct record longest = sample;
     char text[LIMIT_RECORD];
@@ -64,9 +63,8 @@ START_TEST(longest_record_fits)
         ck_assert_uint_lt(record_format(&longest, text), LIMIT_RECORD - 20);
     }
 }
-END_TEST
 
-START_TEST(truncated_record_is_refused)
+TEST(truncated_record_is_refused)
 {
     char text[LIMIT_RECORD];
     struct record record;
@@ -77,7 +75,6 @@ START_TEST(truncated_record_is_refused)
     for (size_t cut = 0; cut <= number; cut++)
         ck_assert_msg(!record_parse(text, cut, &record), "cut to %zu", cut);
 }
-END_TEST
 
 static const char *const malformed[] = {
     "",
@@ -111,14 +108,13 @@ static const char *const malformed[] = {
     "durable=no mark=0123456789abcdef why=new quarantine_ms=1 join_us=1",
 };
 
-START_TEST(malformed_record_is_refused)
+TEST_ROWS(malformed_record_is_refused, malformed)
 {
     struct record record;
     ck_assert(!record_parse(malformed[_i], strlen(malformed[_i]), &record));
 }
-END_TEST
 
-START_TEST(record_with_arbitrary_bytes_is_refused)
+TEST(record_with_arbitrary_bytes_is_refused)
 {
     struct record record;
     char text[2 * LIMIT_RECORD];
@@ -128,7 +124,6 @@ START_TEST(record_with_arbitrary_bytes_is_refused)
     text[20] = '\0';
     ck_assert(!record_parse(text, len, &record));
 }
-END_TEST
 
 #define RULES(name, names, count, ttl_s, ppm, margin_ms, fence_s)                                  \
     {                                                                                              \
@@ -156,7 +151,7 @@ static const struct {
     {RULES("main", NAMES("a", "b", "c"), 3, 60, 10000, 10, 3601), false},
 };
 
-START_TEST(set_id_depends_on_the_set_but_not_on_the_order)
+TEST_ROWS(set_id_depends_on_the_set_but_not_on_the_order, sets)
 {
     char first[RECORD_SET_ID + 1];
     char other[RECORD_SET_ID + 1];
@@ -164,21 +159,4 @@ START_TEST(set_id_depends_on_the_set_but_not_on_the_order)
     ck_assert_uint_eq(strlen(first), RECORD_SET_ID);
     record_set_id(&sets[_i].rules, other);
     ck_assert_int_eq(strcmp(first, other) == 0, sets[_i].same);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("record");
-    TCase *tests = tcase_create("records");
-    tcase_add_test(tests, record_is_read_as_it_was_written);
-    tcase_add_test(tests, longest_record_fits);
-    tcase_add_test(tests, truncated_record_is_refused);
-    tcase_add_loop_test(tests, malformed_record_is_refused, 0,
-                        sizeof(malformed) / sizeof(malformed[0]));
-    tcase_add_test(tests, record_with_arbitrary_bytes_is_refused);
-    tcase_add_loop_test(tests, set_id_depends_on_the_set_but_not_on_the_order, 0,
-                        sizeof(sets) / sizeof(sets[0]));
-    suite_add_tcase(suite, tests);
-    return suite;
 }

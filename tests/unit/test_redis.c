@@ -23,7 +23,7 @@ static void assert_bytes(const struct redis_call *call, enum redis_form form, co
     ck_assert_mem_eq(buf, expected, len);
 }
 
-START_TEST(acquire_is_the_canonical_set_command)
+TEST(acquire_is_the_canonical_set_command)
 {
     struct redis_call call = {REDIS_ACQUIRE, "redlock:a", 9, TOKEN, 30000, 0, 0, NULL, NULL, 0};
     assert_bytes(&call, REDIS_BY_SHA1,
@@ -35,9 +35,8 @@ START_TEST(acquire_is_the_canonical_set_command)
                  "*6\r\n$3\r\nSET\r\n$9\r\nredlock:a\r\n$40\r\n" TOKEN
                  "\r\n$2\r\nNX\r\n$2\r\nPX\r\n$1\r\n1\r\n");
 }
-END_TEST
 
-START_TEST(scripts_are_called_by_sha1)
+TEST(scripts_are_called_by_sha1)
 {
     char expected[256];
     struct redis_call call = {REDIS_RELEASE, "k", 1, TOKEN, 60000, 0, 0, NULL, NULL, 0};
@@ -64,9 +63,8 @@ START_TEST(scripts_are_called_by_sha1)
              redis_script_sha1(REDIS_SCRIPT_FREEZE));
     assert_bytes(&call, REDIS_BY_SHA1, expected);
 }
-END_TEST
 
-START_TEST(release_uses_the_servers_own_command)
+TEST(release_uses_the_servers_own_command)
 {
     const struct redis_call call = {REDIS_RELEASE, "redlock:a", 9, TOKEN, 60000, 0, 0,
                                     NULL,          NULL,        0};
@@ -75,9 +73,8 @@ START_TEST(release_uses_the_servers_own_command)
     assert_bytes(&call, REDIS_DELEX,
                  "*4\r\n$5\r\nDELEX\r\n$9\r\nredlock:a\r\n$4\r\nIFEQ\r\n$40\r\n" TOKEN "\r\n");
 }
-END_TEST
 
-START_TEST(version_decides_on_the_release_command)
+TEST(version_decides_on_the_release_command)
 {
     static const struct {
         const char *info;
@@ -102,9 +99,8 @@ START_TEST(version_decides_on_the_release_command)
                           servers[i].form,
                       "%s", servers[i].info);
 }
-END_TEST
 
-START_TEST(answers_of_the_release_command_are_recognized)
+TEST(answers_of_the_release_command_are_recognized)
 {
     static const struct {
         struct redis_reply reply;
@@ -122,9 +118,8 @@ START_TEST(answers_of_the_release_command_are_recognized)
     for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++)
         ck_assert_int_eq(redis_deleted(&answers[i].reply), answers[i].kind);
 }
-END_TEST
 
-START_TEST(fenced_acquire_names_the_fence_key)
+TEST(fenced_acquire_names_the_fence_key)
 {
     char expected[512];
     struct redis_call call = {
@@ -143,7 +138,6 @@ START_TEST(fenced_acquire_names_the_fence_key)
              redis_script_sha1(REDIS_SCRIPT_FENCE));
     assert_bytes(&call, REDIS_BY_SHA1, expected);
 }
-END_TEST
 
 /* Collect the words that a command must have by the table in redis.h. Returns their number. */
 static size_t words_of(const struct redis_call *call, enum redis_form form, char numbers[3][24],
@@ -242,7 +236,7 @@ static void try_every_command(size_t key_len, int64_t ttl_ms, int64_t ballot, in
     }
 }
 
-START_TEST(every_command_consists_of_its_words)
+TEST(every_command_consists_of_its_words)
 {
     static const size_t key_lens[] = {1, 9, 10, 84, 85, 99, 100, LIMIT_KEY};
     static const int64_t numbers[] = {1, 9, 10, 250, 60000, 1763640000123456};
@@ -250,9 +244,8 @@ START_TEST(every_command_consists_of_its_words)
         for (unsigned k = 0; k < 6; k++)
             try_every_command(key_lens[i], numbers[k], numbers[(k + 1) % 6], numbers[(k + 2) % 6]);
 }
-END_TEST
 
-START_TEST(answers_to_a_ballot_are_recognized)
+TEST(answers_to_a_ballot_are_recognized)
 {
     struct redis_reply taken = {.kind = RESP_INTEGER, .integer = -3};
     struct redis_reply held = {.kind = RESP_NIL};
@@ -267,9 +260,8 @@ START_TEST(answers_to_a_ballot_are_recognized)
     ck_assert_int_eq(answer.kind, ANSWER_FAILED);
     ck_assert_int_eq(answer.reason, REASON_GARBAGE);
 }
-END_TEST
 
-START_TEST(swap_reply_tells_both_outcomes_and_contention)
+TEST(swap_reply_tells_both_outcomes_and_contention)
 {
     static const struct {
         int64_t integer;
@@ -300,9 +292,8 @@ START_TEST(swap_reply_tells_both_outcomes_and_contention)
         ck_assert_uint_eq(answer.need_ms, answers[i].need_ms);
     }
 }
-END_TEST
 
-START_TEST(contention_hint_carries_the_daemons_need)
+TEST(contention_hint_carries_the_daemons_need)
 {
     char buf[REDIS_COMMAND_MAX];
     struct redis_call call = {.command = REDIS_KEY_PROBE,
@@ -316,9 +307,8 @@ START_TEST(contention_hint_carries_the_daemons_need)
     len = redis_format(&call, REDIS_BY_SHA1, buf);
     ck_assert_ptr_nonnull(memmem(buf, len, "$18\r\n0123456789abcdef33\r\n", 25));
 }
-END_TEST
 
-START_TEST(longest_command_in_full_fits)
+TEST(longest_command_in_full_fits)
 {
     char key[LIMIT_KEY];
     char buf[REDIS_COMMAND_MAX];
@@ -329,14 +319,13 @@ START_TEST(longest_command_in_full_fits)
     ck_assert_ptr_nonnull(memmem(buf, sizeof(buf), "$4\r\nEVAL\r\n", 10));
     ck_assert_ptr_nonnull(memmem(buf, sizeof(buf), "999999999999999\r\n", 17));
 }
-END_TEST
 
 static struct redis_reply text_reply(enum resp_kind kind, const char *text)
 {
     return (struct redis_reply){.kind = kind, .str = text, .len = strlen(text)};
 }
 
-START_TEST(set_replies_ok_for_yes_and_nil_for_held)
+TEST(set_replies_ok_for_yes_and_nil_for_held)
 {
     struct redis_reply ok = text_reply(RESP_STATUS, "OK");
     struct redis_reply queued = text_reply(RESP_STATUS, "QUEUED");
@@ -349,9 +338,8 @@ START_TEST(set_replies_ok_for_yes_and_nil_for_held)
     ck_assert_int_eq(redis_answer(REDIS_ACQUIRE, &queued).reason, REASON_GARBAGE);
     ck_assert_int_eq(redis_answer(REDIS_ACQUIRE, &number).reason, REASON_GARBAGE);
 }
-END_TEST
 
-START_TEST(scripts_reply_deleted_absent_or_the_holder)
+TEST(scripts_reply_deleted_absent_or_the_holder)
 {
     struct redis_reply deleted = {.kind = RESP_INTEGER, .integer = -3};
     struct redis_reply absent = {.kind = RESP_INTEGER, .integer = -2};
@@ -379,17 +367,15 @@ START_TEST(scripts_reply_deleted_absent_or_the_holder)
     holder.item_count = 3;
     ck_assert_int_eq(redis_answer(REDIS_STATUS, &holder).kind, ANSWER_FAILED);
 }
-END_TEST
 
-START_TEST(key_of_another_type_is_held)
+TEST(key_of_another_type_is_held)
 {
     struct redis_reply wrong = text_reply(RESP_ERROR, "WRONGTYPE Operation against a key");
     ck_assert_int_eq(redis_answer(REDIS_RELEASE, &wrong).kind, ANSWER_HELD);
     ck_assert_uint_eq(redis_answer(REDIS_RELEASE, &wrong).holder, 0);
 }
-END_TEST
 
-START_TEST(errors_are_recognized_by_their_first_word)
+TEST(errors_are_recognized_by_their_first_word)
 {
     static const struct {
         const char *error;
@@ -424,9 +410,8 @@ START_TEST(errors_are_recognized_by_their_first_word)
                       reason_word(answer.reason));
     }
 }
-END_TEST
 
-START_TEST(every_reason_has_a_unique_word_and_a_meaning)
+TEST(every_reason_has_a_unique_word_and_a_meaning)
 {
     for (enum reason a = REASON_NONE; a <= REASON_ERROR; a++) {
         ck_assert_uint_gt(strlen(reason_text(a)), 3);
@@ -435,7 +420,6 @@ START_TEST(every_reason_has_a_unique_word_and_a_meaning)
         ck_assert_ptr_null(strchr(reason_word(a), ' '));
     }
 }
-END_TEST
 
 static uint64_t holder_of(const char *value)
 {
@@ -447,7 +431,7 @@ static uint64_t holder_of(const char *value)
     return redis_answer(REDIS_STATUS, &reply).holder;
 }
 
-START_TEST(token_and_its_frozen_forms_have_one_holder)
+TEST(token_and_its_frozen_forms_have_one_holder)
 {
     const unsigned char fresh[TOKEN_FRESH_BYTES] = {0xff, 1, 2, 3, 4, 5, 6, 7};
     char frozen[LIMIT_TOKEN + 1] = "";
@@ -466,16 +450,14 @@ START_TEST(token_and_its_frozen_forms_have_one_holder)
     ck_assert(!token_is_frozen(again, LIMIT_TOKEN - 1));
     ck_assert_uint_ne(holder_of(TOKEN), holder_of(frozen));
 }
-END_TEST
 
-START_TEST(fingerprints_distinguish_holders)
+TEST(fingerprints_distinguish_holders)
 {
     ck_assert_uint_ne(redis_fingerprint("a", 1), redis_fingerprint("b", 1));
     ck_assert_uint_ne(redis_fingerprint("", 0), 0);
 }
-END_TEST
 
-START_TEST(info_fields_match_whole_names)
+TEST(info_fields_match_whole_names)
 {
     static const char info[] = "# Server\r\nrun_id_x:no\r\nrun_id:abc\r\nempty:\r\nlast:1";
     size_t len = 99;
@@ -488,9 +470,8 @@ START_TEST(info_fields_match_whole_names)
     ck_assert_ptr_null(redis_info_field(info, sizeof(info) - 1, "id", &len));
     ck_assert_ptr_null(redis_info_field("", 0, "id", &len));
 }
-END_TEST
 
-START_TEST(drift_is_a_rate_and_a_margin_rounded_up)
+TEST(drift_is_a_rate_and_a_margin_rounded_up)
 {
     const struct drift drift = {.rate_ppm = 10000, .margin_ns = 10};
     ck_assert_int_eq(drift_of(&drift, 0), 10);
@@ -500,51 +481,18 @@ START_TEST(drift_is_a_rate_and_a_margin_rounded_up)
     /* The drift of a day does not overflow. */
     ck_assert_int_eq(drift_of(&drift, 86400 * NS_PER_S), 864000000010);
 }
-END_TEST
 
-START_TEST(validity_is_that_of_the_paper)
+TEST(validity_is_that_of_the_paper)
 {
     const struct drift drift = {.rate_ppm = 10000, .margin_ns = 10 * NS_PER_MS};
     ck_assert_int_eq(valid_until(&drift, NS_PER_S, 500), 500 + 980 * NS_PER_MS);
 }
-END_TEST
 
-START_TEST(elapsed_time_for_a_client_is_never_overstated)
+TEST(elapsed_time_for_a_client_is_never_overstated)
 {
     const struct drift drift = {.rate_ppm = 10000, .margin_ns = 10 * NS_PER_MS};
     ck_assert_int_eq(elapsed_for_client_ms(&drift, 0, 0), 0);
     ck_assert_int_eq(elapsed_for_client_ms(&drift, 0, 999999), 0);
     ck_assert_int_eq(elapsed_for_client_ms(&drift, 0, 100 * NS_PER_MS), 99);
     ck_assert_int_eq(elapsed_for_client_ms(&drift, 7, 7 + 3600 * NS_PER_S), 3564000);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("redis");
-    TCase *cases = tcase_create("redis");
-    tcase_add_test(cases, acquire_is_the_canonical_set_command);
-    tcase_add_test(cases, scripts_are_called_by_sha1);
-    tcase_add_test(cases, release_uses_the_servers_own_command);
-    tcase_add_test(cases, version_decides_on_the_release_command);
-    tcase_add_test(cases, answers_of_the_release_command_are_recognized);
-    tcase_add_test(cases, fenced_acquire_names_the_fence_key);
-    tcase_add_test(cases, answers_to_a_ballot_are_recognized);
-    tcase_add_test(cases, longest_command_in_full_fits);
-    tcase_add_test(cases, swap_reply_tells_both_outcomes_and_contention);
-    tcase_add_test(cases, contention_hint_carries_the_daemons_need);
-    tcase_add_test(cases, every_command_consists_of_its_words);
-    tcase_add_test(cases, set_replies_ok_for_yes_and_nil_for_held);
-    tcase_add_test(cases, scripts_reply_deleted_absent_or_the_holder);
-    tcase_add_test(cases, key_of_another_type_is_held);
-    tcase_add_test(cases, errors_are_recognized_by_their_first_word);
-    tcase_add_test(cases, every_reason_has_a_unique_word_and_a_meaning);
-    tcase_add_test(cases, token_and_its_frozen_forms_have_one_holder);
-    tcase_add_test(cases, fingerprints_distinguish_holders);
-    tcase_add_test(cases, info_fields_match_whole_names);
-    tcase_add_test(cases, drift_is_a_rate_and_a_margin_rounded_up);
-    tcase_add_test(cases, validity_is_that_of_the_paper);
-    tcase_add_test(cases, elapsed_time_for_a_client_is_never_overstated);
-    suite_add_tcase(suite, cases);
-    return suite;
 }

@@ -26,6 +26,8 @@ static void teardown(void)
     cluster_deinit(&w);
 }
 
+const struct runner_settings runner_settings = {.setup = setup, .teardown = teardown};
+
 static void lock_each(unsigned count)
 {
     for (unsigned i = 0; i < count; i++)
@@ -58,7 +60,7 @@ static unsigned keys_left(unsigned count)
     return sum;
 }
 
-START_TEST(releases_of_one_pass_are_one_command)
+TEST(releases_of_one_pass_are_one_command)
 {
     lock_each(3);
     unlock_each(3);
@@ -68,9 +70,8 @@ START_TEST(releases_of_one_pass_are_one_command)
     for (unsigned i = 0; i < NODES; i++)
         ck_assert_uint_eq(w.masters[i].redis.runs[REDIS_SCRIPT_RELEASES], 1);
 }
-END_TEST
 
-START_TEST(single_release_is_its_own_command)
+TEST(single_release_is_its_own_command)
 {
     lock_each(2);
     cluster_send(&w, "#0 UNLOCK r0 %s", tokens[0]);
@@ -80,9 +81,8 @@ START_TEST(single_release_is_its_own_command)
     expect_each(2, "OK");
     ck_assert_uint_eq(w.masters[0].redis.runs[REDIS_SCRIPT_RELEASES], 0);
 }
-END_TEST
 
-START_TEST(many_releases_are_several_commands)
+TEST(many_releases_are_several_commands)
 {
     lock_each(LOCKS);
     unlock_each(LOCKS);
@@ -91,9 +91,8 @@ START_TEST(many_releases_are_several_commands)
     ck_assert_uint_eq(w.masters[0].redis.runs[REDIS_SCRIPT_RELEASES],
                       (LOCKS + LIMIT_BATCH - 1) / LIMIT_BATCH);
 }
-END_TEST
 
-START_TEST(missing_key_is_gone_and_the_others_are_released)
+TEST(missing_key_is_gone_and_the_others_are_released)
 {
     lock_each(3);
     for (unsigned i = 0; i < NODES; i++)
@@ -105,9 +104,8 @@ START_TEST(missing_key_is_gone_and_the_others_are_released)
     cluster_expect(&w, "#2 OK");
     ck_assert_uint_eq(keys_left(3), 0);
 }
-END_TEST
 
-START_TEST(foreign_key_stays_and_its_ttl_is_cut)
+TEST(foreign_key_stays_and_its_ttl_is_cut)
 {
     static const char other[] = "ffffffffffffffffffffffffffffffffffffffff";
     lock_each(2);
@@ -127,9 +125,8 @@ START_TEST(foreign_key_stays_and_its_ttl_is_cut)
     cluster_pass_ms(&w, w.engine.rules.max_ttl_ns / NS_PER_MS + 1);
     ck_assert_uint_eq(cluster_count(&w, "r0"), 0);
 }
-END_TEST
 
-START_TEST(flushed_scripts_are_sent_in_full)
+TEST(flushed_scripts_are_sent_in_full)
 {
     lock_each(3);
     for (unsigned i = 0; i < NODES; i++)
@@ -140,9 +137,8 @@ START_TEST(flushed_scripts_are_sent_in_full)
     ck_assert_uint_eq(keys_left(3), 0);
     ck_assert_uint_eq(w.masters[0].redis.runs[REDIS_SCRIPT_RELEASES], 1);
 }
-END_TEST
 
-START_TEST(lock_after_the_release_of_the_same_key_is_granted)
+TEST(lock_after_the_release_of_the_same_key_is_granted)
 {
     lock_each(2);
     unlock_each(2);
@@ -153,9 +149,8 @@ START_TEST(lock_after_the_release_of_the_same_key_is_granted)
     ck_assert_ptr_nonnull(strstr(cluster_take_reply(&w), "#2 OK "));
     ck_assert_uint_eq(cluster_count(&w, "r1"), NODES);
 }
-END_TEST
 
-START_TEST(command_contains_each_key_once)
+TEST(command_contains_each_key_once)
 {
     lock_each(2);
     cluster_send(&w, "#0 UNLOCK r0 %s", tokens[0]);
@@ -166,9 +161,8 @@ START_TEST(command_contains_each_key_once)
     cluster_expect(&w, "#1 GONE");
     cluster_expect(&w, "#2 OK");
 }
-END_TEST
 
-START_TEST(releases_for_a_master_lost_before_the_flush_are_sent_later)
+TEST(releases_for_a_master_lost_before_the_flush_are_sent_later)
 {
     lock_each(2);
     unlock_each(2);
@@ -179,9 +173,8 @@ START_TEST(releases_for_a_master_lost_before_the_flush_are_sent_later)
     cluster_pass_ms(&w, 2000);
     ck_assert_uint_eq(keys_left(2), 0);
 }
-END_TEST
 
-START_TEST(masters_lost_before_the_flush_are_named_as_disconnected)
+TEST(masters_lost_before_the_flush_are_named_as_disconnected)
 {
     lock_each(1);
     unlock_each(1);
@@ -190,11 +183,10 @@ START_TEST(masters_lost_before_the_flush_are_named_as_disconnected)
     cluster_settle(&w);
     cluster_expect(&w, "#0 NOQUORUM 2/5 need=3 c:disconnected d:disconnected e:disconnected");
 }
-END_TEST
 
 /* E's connection is lost after two of the three UNLOCKs of this pass. All three releases go to the
  * other masters in one batch, and are pending for E. */
-START_TEST(each_release_goes_to_its_own_masters)
+TEST(each_release_goes_to_its_own_masters)
 {
     lock_each(3);
     cluster_send(&w, "#0 UNLOCK r0 %s", tokens[0]);
@@ -208,9 +200,8 @@ START_TEST(each_release_goes_to_its_own_masters)
     cluster_pass_ms(&w, 2000);
     ck_assert_uint_eq(keys_left(3), 0);
 }
-END_TEST
 
-START_TEST(releases_for_a_master_lost_before_its_answer_are_sent_later)
+TEST(releases_for_a_master_lost_before_its_answer_are_sent_later)
 {
     lock_each(3);
     w.masters[4].hung = true;
@@ -223,11 +214,10 @@ START_TEST(releases_for_a_master_lost_before_its_answer_are_sent_later)
     cluster_pass_ms(&w, 2000);
     ck_assert_uint_eq(keys_left(3), 0);
 }
-END_TEST
 
 /* The flight of each UNLOCK waits for the hung master, and the number of commands that can wait
  * there is limited. All other releases for this master must become pending. */
-START_TEST(batched_releases_of_a_hung_master_count_against_its_limit)
+TEST(batched_releases_of_a_hung_master_count_against_its_limit)
 {
     w.masters[4].hung = true;
     for (unsigned i = 0; i < 2 * LIMIT_LINK_COMMANDS / LOCKS; i++) {
@@ -244,9 +234,8 @@ START_TEST(batched_releases_of_a_hung_master_count_against_its_limit)
     cluster_pass_ms(&w, 5000);
     ck_assert_uint_eq(keys_left(LOCKS), 0);
 }
-END_TEST
 
-START_TEST(releases_refused_by_a_master_are_sent_later)
+TEST(releases_refused_by_a_master_are_sent_later)
 {
     lock_each(2);
     w.masters[2].redis.refusals[FAKE_KEYS] = "MISCONF Errors writing to disk";
@@ -263,11 +252,10 @@ START_TEST(releases_refused_by_a_master_are_sent_later)
     cluster_pass_ms(&w, 5000);
     ck_assert_uint_eq(keys_left(2), 0);
 }
-END_TEST
 
 /* There are more releases than can be in flight at once, and the master refuses one of them for
  * good. */
-START_TEST(permanently_refused_release_delays_no_other)
+TEST(permanently_refused_release_delays_no_other)
 {
     lock_each(LOCKS);
     w.masters[2].redis.refusals[FAKE_DELETING] = "NOPERM No permissions to access a key";
@@ -285,11 +273,10 @@ START_TEST(permanently_refused_release_delays_no_other)
     ck_assert_uint_eq(keys_left(LOCKS), 0);
     ck_assert_uint_eq(w.engine.flights.masters[2].link.pending_releases.count, 0);
 }
-END_TEST
 
 /* A master whose ACL lacks +mget refuses the batch script. No release may be lost, and the refusal
  * is reported once for each connection. */
-START_TEST(master_that_refuses_batches_gets_single_releases)
+TEST(master_that_refuses_batches_gets_single_releases)
 {
     w.masters[2].redis.refusals[REDIS_SCRIPT_RELEASES] =
         "ERR The user executing the script can't run this";
@@ -310,7 +297,6 @@ START_TEST(master_that_refuses_batches_gets_single_releases)
     expect_each(2, "OK");
     ck_assert_uint_eq(w.masters[2].redis.runs[REDIS_SCRIPT_RELEASE], 8);
 }
-END_TEST
 
 /* --- single releases where a master has its own compare-and-delete --- */
 
@@ -335,7 +321,7 @@ static unsigned native_releases(void)
     return sum;
 }
 
-START_TEST(single_release_uses_the_command_of_each_master)
+TEST(single_release_uses_the_command_of_each_master)
 {
     upgrade_servers();
     lock_each(3);
@@ -353,11 +339,10 @@ START_TEST(single_release_uses_the_command_of_each_master)
     ck_assert_uint_eq(native_releases(), 3);
     ck_assert_uint_eq(w.masters[0].redis.runs[REDIS_SCRIPT_RELEASES], 1);
 }
-END_TEST
 
 /* A command takes three fifths of node_timeout to reach a master, so there is no time for a second
  * one. The reply to the server's own command must decide. */
-START_TEST(key_that_the_servers_command_does_not_delete_is_gone)
+TEST(key_that_the_servers_command_does_not_delete_is_gone)
 {
     static const char other[] = "ffffffffffffffffffffffffffffffffffffffff";
     upgrade_servers();
@@ -380,11 +365,10 @@ START_TEST(key_that_the_servers_command_does_not_delete_is_gone)
     for (unsigned i = 0; i < NODES; i++)
         ck_assert_str_eq(cluster_value(&w, i, "r0"), other);
 }
-END_TEST
 
 /* A master whose ACL lacks +delifeq refuses its own command. No release may be lost, and the
  * refusal is reported once for each connection. */
-START_TEST(master_that_refuses_its_own_command_gets_the_script)
+TEST(master_that_refuses_its_own_command_gets_the_script)
 {
     upgrade_servers();
     w.masters[1].redis.refusals[FAKE_NATIVE] = "NOPERM User redlockd has no permissions";
@@ -398,10 +382,9 @@ START_TEST(master_that_refuses_its_own_command_gets_the_script)
     ck_assert_uint_eq(w.masters[1].redis.runs[REDIS_SCRIPT_RELEASE], 2);
     ck_assert_uint_eq(w.refused_releases, 1);
 }
-END_TEST
 
 /* The master refuses its own command, and also the script that the engine sends after it. */
-START_TEST(release_refused_in_both_forms_is_sent_later)
+TEST(release_refused_in_both_forms_is_sent_later)
 {
     upgrade_servers();
     lock_each(1);
@@ -414,9 +397,8 @@ START_TEST(release_refused_in_both_forms_is_sent_later)
     cluster_pass_ms(&w, 5000);
     ck_assert_uint_eq(keys_left(1), 0);
 }
-END_TEST
 
-START_TEST(release_lost_with_its_connection_is_sent_later)
+TEST(release_lost_with_its_connection_is_sent_later)
 {
     upgrade_servers();
     lock_each(1);
@@ -430,9 +412,8 @@ START_TEST(release_lost_with_its_connection_is_sent_later)
     cluster_pass_ms(&w, 2000);
     ck_assert_uint_eq(keys_left(1), 0);
 }
-END_TEST
 
-START_TEST(releases_are_sent_although_their_client_leaves)
+TEST(releases_are_sent_although_their_client_leaves)
 {
     lock_each(3);
     unlock_each(3);
@@ -441,9 +422,8 @@ START_TEST(releases_are_sent_although_their_client_leaves)
     ck_assert_uint_eq(keys_left(3), 0);
     engine_client_init(&w.client, 1);
 }
-END_TEST
 
-START_TEST(stopping_engine_sends_its_releases)
+TEST(stopping_engine_sends_its_releases)
 {
     lock_each(2);
     unlock_each(2);
@@ -454,37 +434,4 @@ START_TEST(stopping_engine_sends_its_releases)
     cluster_settle(&w);
     expect_each(2, "SHUTDOWN");
     ck_assert_uint_eq(keys_left(2), 0);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("releases");
-    TCase *cases = tcase_create("releases");
-    tcase_add_checked_fixture(cases, setup, teardown);
-    tcase_add_test(cases, releases_of_one_pass_are_one_command);
-    tcase_add_test(cases, single_release_is_its_own_command);
-    tcase_add_test(cases, many_releases_are_several_commands);
-    tcase_add_test(cases, missing_key_is_gone_and_the_others_are_released);
-    tcase_add_test(cases, foreign_key_stays_and_its_ttl_is_cut);
-    tcase_add_test(cases, flushed_scripts_are_sent_in_full);
-    tcase_add_test(cases, lock_after_the_release_of_the_same_key_is_granted);
-    tcase_add_test(cases, command_contains_each_key_once);
-    tcase_add_test(cases, releases_for_a_master_lost_before_the_flush_are_sent_later);
-    tcase_add_test(cases, masters_lost_before_the_flush_are_named_as_disconnected);
-    tcase_add_test(cases, each_release_goes_to_its_own_masters);
-    tcase_add_test(cases, releases_for_a_master_lost_before_its_answer_are_sent_later);
-    tcase_add_test(cases, batched_releases_of_a_hung_master_count_against_its_limit);
-    tcase_add_test(cases, releases_refused_by_a_master_are_sent_later);
-    tcase_add_test(cases, permanently_refused_release_delays_no_other);
-    tcase_add_test(cases, master_that_refuses_batches_gets_single_releases);
-    tcase_add_test(cases, releases_are_sent_although_their_client_leaves);
-    tcase_add_test(cases, single_release_uses_the_command_of_each_master);
-    tcase_add_test(cases, key_that_the_servers_command_does_not_delete_is_gone);
-    tcase_add_test(cases, master_that_refuses_its_own_command_gets_the_script);
-    tcase_add_test(cases, release_refused_in_both_forms_is_sent_later);
-    tcase_add_test(cases, release_lost_with_its_connection_is_sent_later);
-    tcase_add_test(cases, stopping_engine_sends_its_releases);
-    suite_add_tcase(suite, cases);
-    return suite;
 }

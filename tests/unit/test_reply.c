@@ -21,7 +21,7 @@ static void assert_line(size_t len, const char *expected)
     ck_assert_mem_eq(buf, expected, len);
 }
 
-START_TEST(each_outcome_has_its_line)
+TEST(each_outcome_has_its_line)
 {
     static const char *const names[] = {"a", "b", "c"};
     static const enum reason reasons[] = {REASON_NONE, REASON_TIMEOUT, REASON_REFUSED};
@@ -57,26 +57,23 @@ START_TEST(each_outcome_has_its_line)
         assert_line(reply_format(&rows[i].reply, "t1", 2, buf), tagged);
     }
 }
-END_TEST
 
-START_TEST(errors_and_listing_lines_carry_tags)
+TEST(errors_and_listing_lines_carry_tags)
 {
     assert_line(reply_format_error("bad-tag", "no", NULL, 0, buf), "ERR bad-tag no\n");
     assert_line(reply_format_error("bad-tag", "no", "x", 1, buf), "#x ERR bad-tag no\n");
     assert_line(reply_format_line("PONG", 4, "x", 1, buf), "#x PONG\n");
 }
-END_TEST
 
-START_TEST(overlong_line_is_truncated_and_terminated)
+TEST(overlong_line_is_truncated_and_terminated)
 {
     char words[3 * LIMIT_REPLY];
     memset(words, 'w', sizeof(words));
     ck_assert_uint_eq(reply_format_line(words, sizeof(words), NULL, 0, buf), LIMIT_REPLY);
     ck_assert_int_eq(buf[LIMIT_REPLY - 1], '\n');
 }
-END_TEST
 
-START_TEST(longest_noquorum_reply_fits)
+TEST(longest_noquorum_reply_fits)
 {
     const char *names[LIMIT_NODES];
     enum reason reasons[LIMIT_NODES];
@@ -93,11 +90,10 @@ START_TEST(longest_noquorum_reply_fits)
     ck_assert_uint_lt(len, LIMIT_REPLY);
     ck_assert_mem_eq(buf + len - 14, ":disconnected\n", 14);
 }
-END_TEST
 
 /* --- RESP --- */
 
-START_TEST(each_outcome_has_its_resp_reply)
+TEST(each_outcome_has_its_resp_reply)
 {
     static const char *const names[] = {"a", "b", "c"};
     static const enum reason reasons[] = {REASON_NONE, REASON_TIMEOUT, REASON_REFUSED};
@@ -155,18 +151,16 @@ START_TEST(each_outcome_has_its_resp_reply)
         assert_line(reply_format_resp(&rows[i].reply, DIALECT_RESP3, buf), resp3);
     }
 }
-END_TEST
 
-START_TEST(resp_errors_and_texts_are_exact)
+TEST(resp_errors_and_texts_are_exact)
 {
     assert_line(reply_format_resp_error("ERR", "bad-time", "no time", buf),
                 "-ERR bad-time no time\r\n");
     assert_line(reply_format_resp_error("NOAUTH", NULL, "who", buf), "-NOAUTH who\r\n");
     assert_line(reply_format_resp_simple("PONG", 4, buf), "+PONG\r\n");
 }
-END_TEST
 
-START_TEST(overlong_resp_lines_are_cut_and_terminated)
+TEST(overlong_resp_lines_are_cut_and_terminated)
 {
     char words[3 * LIMIT_REPLY];
     memset(words, 'w', sizeof(words) - 1);
@@ -176,9 +170,8 @@ START_TEST(overlong_resp_lines_are_cut_and_terminated)
     ck_assert_uint_eq(reply_format_resp_simple(words, sizeof(words), buf), LIMIT_REPLY);
     ck_assert_mem_eq(buf + LIMIT_REPLY - 3, "w\r\n", 3);
 }
-END_TEST
 
-START_TEST(pushes_are_lines_or_resp3_messages)
+TEST(pushes_are_lines_or_resp3_messages)
 {
     struct push push = {.kind = PUSH_LOST,
                         .resource = "deploy",
@@ -195,10 +188,9 @@ START_TEST(pushes_are_lines_or_resp3_messages)
     assert_line(reply_format_push_resp(&push, buf),
                 ">4\r\n$4\r\nWARN\r\n$6\r\ndeploy\r\n$40\r\n" TOKEN "\r\n$9\r\nb:timeout\r\n");
 }
-END_TEST
 
 /* The last byte of the buffer stays unused, which shows that nothing was cut. */
-START_TEST(longest_resp_replies_fit)
+TEST(longest_resp_replies_fit)
 {
     static const char name[] = "abcdefghijklmnopqrstuvwxyz012345";
     char resource[LIMIT_RESOURCE];
@@ -239,9 +231,8 @@ START_TEST(longest_resp_replies_fit)
              LIMIT_RESOURCE, resource, name);
     assert_line(reply_format_push_resp(&push, buf), whole);
 }
-END_TEST
 
-START_TEST(resp_values_are_exact)
+TEST(resp_values_are_exact)
 {
     struct text text = {.buf = buf, .size = sizeof(buf)};
     resp_array(&text, 0);
@@ -258,11 +249,10 @@ START_TEST(resp_values_are_exact)
     ck_assert_uint_eq(text.len, sizeof(expected) - 1);
     ck_assert_mem_eq(buf, expected, text.len);
 }
-END_TEST
 
 /* --- numbers --- */
 
-START_TEST(numbers_and_durations_are_exact)
+TEST(numbers_and_durations_are_exact)
 {
     char room[256];
     struct text text = {.buf = room, .size = sizeof(room)};
@@ -281,14 +271,13 @@ START_TEST(numbers_and_durations_are_exact)
     ck_assert_uint_eq(text.len, strlen("-9223372036854775808 0 2h 90s 2m 1ms\"a\\x22\\x01...\""));
     ck_assert_mem_eq(room, "-9223372036854775808 0 2h 90s 2m 1ms\"a\\x22\\x01...\"", text.len);
 }
-END_TEST
 
 /* --- the log --- */
 
 static char log_buf[LOG_LINE_MAX];
 static const int64_t wall_ns = 1795237200123456789;
 
-START_TEST(text_log_line_has_time_level_event_and_fields)
+TEST(text_log_line_has_time_level_event_and_fields)
 {
     size_t len = log_format(CONFIG_LOG_TEXT, wall_ns, CONFIG_LOG_INFO, "listening",
                             LOG_FIELDS(log_text("address", "tcp://127.0.0.1:7335"),
@@ -299,9 +288,8 @@ START_TEST(text_log_line_has_time_level_event_and_fields)
     ck_assert_uint_eq(len, strlen(expected));
     ck_assert_mem_eq(log_buf, expected, len);
 }
-END_TEST
 
-START_TEST(json_log_line_is_one_object)
+TEST(json_log_line_is_one_object)
 {
     size_t len = log_format(CONFIG_LOG_JSON, wall_ns, CONFIG_LOG_ERROR, "x",
                             LOG_FIELDS(log_text("a", "b"), log_number("n", 1)), log_buf);
@@ -310,9 +298,8 @@ START_TEST(json_log_line_is_one_object)
     ck_assert_uint_eq(len, strlen(expected));
     ck_assert_mem_eq(log_buf, expected, len);
 }
-END_TEST
 
-START_TEST(untrusted_bytes_cannot_forge_a_log_line)
+TEST(untrusted_bytes_cannot_forge_a_log_line)
 {
     size_t len = log_format(CONFIG_LOG_TEXT, wall_ns, CONFIG_LOG_INFO, "x",
                             LOG_FIELDS(log_bytes("v", "a\nb\"\\\xff\0", 7)), log_buf);
@@ -321,9 +308,8 @@ START_TEST(untrusted_bytes_cannot_forge_a_log_line)
                      LOG_FIELDS(log_bytes("v", "\n\xff", 2)), log_buf);
     ck_assert_ptr_nonnull(memmem(log_buf, len, "\"v\":\"\\u000a\\u00ff\"}\n", 20));
 }
-END_TEST
 
-START_TEST(json_log_line_keeps_valid_utf8)
+TEST(json_log_line_keeps_valid_utf8)
 {
     static const struct {
         const char *name;
@@ -344,9 +330,8 @@ START_TEST(json_log_line_keeps_valid_utf8)
         ck_assert_mem_eq(log_buf + len - written, names[i].written, written);
     }
 }
-END_TEST
 
-START_TEST(log_line_length_is_limited)
+TEST(log_line_length_is_limited)
 {
     char words[2 * LOG_LINE_MAX];
     memset(words, '\n', sizeof(words));
@@ -357,29 +342,4 @@ START_TEST(log_line_length_is_limited)
     ck_assert_uint_le(len, LOG_LINE_MAX);
     ck_assert_int_eq(log_buf[len - 1], '\n');
     ck_assert_ptr_eq(memchr(log_buf, '\n', len), log_buf + len - 1);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("reply");
-    TCase *cases = tcase_create("reply");
-    tcase_add_test(cases, each_outcome_has_its_line);
-    tcase_add_test(cases, errors_and_listing_lines_carry_tags);
-    tcase_add_test(cases, overlong_line_is_truncated_and_terminated);
-    tcase_add_test(cases, longest_noquorum_reply_fits);
-    tcase_add_test(cases, each_outcome_has_its_resp_reply);
-    tcase_add_test(cases, resp_errors_and_texts_are_exact);
-    tcase_add_test(cases, overlong_resp_lines_are_cut_and_terminated);
-    tcase_add_test(cases, pushes_are_lines_or_resp3_messages);
-    tcase_add_test(cases, longest_resp_replies_fit);
-    tcase_add_test(cases, resp_values_are_exact);
-    tcase_add_test(cases, numbers_and_durations_are_exact);
-    tcase_add_test(cases, text_log_line_has_time_level_event_and_fields);
-    tcase_add_test(cases, json_log_line_is_one_object);
-    tcase_add_test(cases, untrusted_bytes_cannot_forge_a_log_line);
-    tcase_add_test(cases, json_log_line_keeps_valid_utf8);
-    tcase_add_test(cases, log_line_length_is_limited);
-    suite_add_tcase(suite, cases);
-    return suite;
 }

@@ -66,7 +66,7 @@ static const char *numbers(unsigned first, unsigned count)
 
 /* --- order --- */
 
-START_TEST(replies_that_are_ready_in_order_are_written_at_once)
+TEST(replies_that_are_ready_in_order_are_written_at_once)
 {
     open_queue();
     for (unsigned i = 0; i < 4; i++)
@@ -79,9 +79,8 @@ START_TEST(replies_that_are_ready_in_order_are_written_at_once)
     }
     reply_queue_deinit(&queue);
 }
-END_TEST
 
-START_TEST(replies_that_are_ready_early_wait_for_the_oldest)
+TEST(replies_that_are_ready_early_wait_for_the_oldest)
 {
     open_queue();
     for (unsigned i = 0; i < 4; i++)
@@ -98,10 +97,9 @@ START_TEST(replies_that_are_ready_early_wait_for_the_oldest)
     ck_assert_uint_eq(queue.pending, 0);
     reply_queue_deinit(&queue);
 }
-END_TEST
 
 /* The drawing in reply_queue.h. */
-START_TEST(replies_of_later_commands_merge_into_the_earlier_one)
+TEST(replies_of_later_commands_merge_into_the_earlier_one)
 {
     open_queue();
     open_command(0);
@@ -121,7 +119,6 @@ START_TEST(replies_of_later_commands_merge_into_the_earlier_one)
     ck_assert_uint_eq(queue.kept, 0);
     reply_queue_deinit(&queue);
 }
-END_TEST
 
 /* Plays one schedule of COMMANDS commands. Each digit of `schedule` decides the next step: to send
  * a command that stays pending, to send one that is answered at once, or which of the pending ones
@@ -153,14 +150,13 @@ static void play(unsigned schedule, unsigned commands)
 }
 
 /* All schedules of five commands have less than this number of choices together. */
-START_TEST(every_schedule_of_five_commands_keeps_the_order)
+TEST(every_schedule_of_five_commands_keeps_the_order)
 {
     for (unsigned schedule = 0; schedule < 400000; schedule++)
         play(schedule, 5);
 }
-END_TEST
 
-START_TEST(random_schedules_of_many_commands_keep_the_order)
+TEST(random_schedules_of_many_commands_keep_the_order)
 {
     uint32_t random = 4711;
     for (unsigned i = 0; i < 300; i++) {
@@ -190,11 +186,10 @@ START_TEST(random_schedules_of_many_commands_keep_the_order)
         reply_queue_deinit(&queue);
     }
 }
-END_TEST
 
 /* --- size --- */
 
-START_TEST(as_many_commands_as_the_limit_allows_can_be_pending)
+TEST(as_many_commands_as_the_limit_allows_can_be_pending)
 {
     open_queue();
     for (unsigned round = 0; round < 2; round++) {
@@ -212,10 +207,9 @@ START_TEST(as_many_commands_as_the_limit_allows_can_be_pending)
     }
     reply_queue_deinit(&queue);
 }
-END_TEST
 
 /* The number of slots is that of pending commands, not that of all commands. */
-START_TEST(slots_are_used_again)
+TEST(slots_are_used_again)
 {
     open_queue();
     for (unsigned i = 0; i < 1000; i++) {
@@ -227,9 +221,8 @@ START_TEST(slots_are_used_again)
     ck_assert_uint_le(queue.size, 8);
     reply_queue_deinit(&queue);
 }
-END_TEST
 
-START_TEST(a_queue_with_replies_left_is_freed)
+TEST(a_queue_with_replies_left_is_freed)
 {
     open_queue();
     reply_queue_deinit(&queue); /* without any command */
@@ -248,7 +241,6 @@ START_TEST(a_queue_with_replies_left_is_freed)
     ck_assert_str_eq(written, "0 ");
     reply_queue_deinit(&queue);
 }
-END_TEST
 
 /* --- a message that follows a grant --- */
 
@@ -267,7 +259,7 @@ static bool push_is_kept(const char *token)
     return kept;
 }
 
-START_TEST(a_message_follows_the_grant_that_is_kept)
+TEST(a_message_follows_the_grant_that_is_kept)
 {
     open_queue();
     ck_assert(!push_is_kept(TOKEN_A));
@@ -287,9 +279,8 @@ START_TEST(a_message_follows_the_grant_that_is_kept)
     ck_assert(!push_is_kept(TOKEN_A));
     reply_queue_deinit(&queue);
 }
-END_TEST
 
-START_TEST(a_grant_that_was_written_keeps_no_message)
+TEST(a_grant_that_was_written_keeps_no_message)
 {
     open_queue();
     open_command(0);
@@ -301,10 +292,9 @@ START_TEST(a_grant_that_was_written_keeps_no_message)
     ck_assert(!push_is_kept(TOKEN_A));
     reply_queue_deinit(&queue);
 }
-END_TEST
 
 /* Slots that are used again do not inherit grants, and grants move with their replies. */
-START_TEST(grants_of_many_commands_are_found_until_they_are_written)
+TEST(grants_of_many_commands_are_found_until_they_are_written)
 {
     enum { COMMANDS = 50 };
     char token[LIMIT_TOKEN + 1];
@@ -328,25 +318,4 @@ START_TEST(grants_of_many_commands_are_found_until_they_are_written)
     }
     ck_assert_uint_eq(queue.kept, 0);
     reply_queue_deinit(&queue);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("reply_queue");
-    TCase *tests = tcase_create("reply_queue");
-    tcase_set_timeout(tests, 120);
-    tcase_add_test(tests, replies_that_are_ready_in_order_are_written_at_once);
-    tcase_add_test(tests, replies_that_are_ready_early_wait_for_the_oldest);
-    tcase_add_test(tests, replies_of_later_commands_merge_into_the_earlier_one);
-    tcase_add_test(tests, every_schedule_of_five_commands_keeps_the_order);
-    tcase_add_test(tests, random_schedules_of_many_commands_keep_the_order);
-    tcase_add_test(tests, as_many_commands_as_the_limit_allows_can_be_pending);
-    tcase_add_test(tests, slots_are_used_again);
-    tcase_add_test(tests, a_queue_with_replies_left_is_freed);
-    tcase_add_test(tests, a_message_follows_the_grant_that_is_kept);
-    tcase_add_test(tests, a_grant_that_was_written_keeps_no_message);
-    tcase_add_test(tests, grants_of_many_commands_are_found_until_they_are_written);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

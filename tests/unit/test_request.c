@@ -34,7 +34,7 @@ static void assert_view(const char *view, size_t len, const char *expected)
     ck_assert_mem_eq(view, expected, len);
 }
 
-START_TEST(lock_has_a_resource_and_a_ttl)
+TEST(lock_has_a_resource_and_a_ttl)
 {
     ck_assert_int_eq(parse("LOCK deploy 30s"), REQUEST_FINE);
     ck_assert_int_eq(request.verb, VERB_LOCK);
@@ -42,9 +42,8 @@ START_TEST(lock_has_a_resource_and_a_ttl)
     ck_assert_int_eq(request.ttl_ms, 30000);
     ck_assert_ptr_null(request.tag);
 }
-END_TEST
 
-START_TEST(lock_options_are_parsed_in_any_order)
+TEST(lock_options_are_parsed_in_any_order)
 {
     ck_assert_int_eq(parse("LOCK a 1s"), REQUEST_FINE);
     ck_assert(!request.fence);
@@ -59,9 +58,8 @@ START_TEST(lock_options_are_parsed_in_any_order)
     ck_assert_int_eq(parse("LOCK a 1s WAIT 24h"), REQUEST_FINE);
     ck_assert_int_eq(request.wait_ms, 86400000);
 }
-END_TEST
 
-START_TEST(slots_are_a_number)
+TEST(slots_are_a_number)
 {
     ck_assert_int_eq(parse("LOCK a 1s"), REQUEST_FINE);
     ck_assert_uint_eq(request.slots, 0);
@@ -75,10 +73,9 @@ START_TEST(slots_are_a_number)
     ck_assert_int_eq(parse("STATUS a SLOTS 007"), REQUEST_FINE);
     ck_assert_uint_eq(request.slots, 7);
 }
-END_TEST
 
 /* The names of the slots must not exceed the limit either. */
-START_TEST(slots_shorten_the_longest_resource)
+TEST(slots_shorten_the_longest_resource)
 {
     static const struct {
         unsigned slots;
@@ -96,17 +93,15 @@ START_TEST(slots_shorten_the_longest_resource)
         error.text,
         "with SLOTS 1000, a resource must be at most 251 bytes, because #1000 is appended");
 }
-END_TEST
 
-START_TEST(words_are_separated_by_any_number_of_spaces)
+TEST(words_are_separated_by_any_number_of_spaces)
 {
     ck_assert_int_eq(parse("  lock   a\xc3\xa4   250  "), REQUEST_FINE);
     assert_view(request.resource, request.resource_len, "a\xc3\xa4");
     ck_assert_int_eq(request.ttl_ms, 250);
 }
-END_TEST
 
-START_TEST(unlock_extend_status_and_name_have_their_arguments)
+TEST(unlock_extend_status_and_name_have_their_arguments)
 {
     ck_assert_int_eq(parse("Unlock a " TOKEN), REQUEST_FINE);
     assert_view(request.token, LIMIT_TOKEN, TOKEN);
@@ -116,9 +111,8 @@ START_TEST(unlock_extend_status_and_name_have_their_arguments)
     ck_assert_int_eq(parse("NAME web-1"), REQUEST_FINE);
     assert_view(request.label, request.label_len, "web-1");
 }
-END_TEST
 
-START_TEST(locks_accepts_an_optional_resource)
+TEST(locks_accepts_an_optional_resource)
 {
     ck_assert_int_eq(parse("LOCKS"), REQUEST_FINE);
     ck_assert_int_eq(request.verb, VERB_LOCKS);
@@ -127,9 +121,8 @@ START_TEST(locks_accepts_an_optional_resource)
     ck_assert_int_eq(request.verb, VERB_LOCKS);
     assert_view(request.resource, request.resource_len, "Deploy");
 }
-END_TEST
 
-START_TEST(verbs_without_arguments_refuse_any)
+TEST(verbs_without_arguments_refuse_any)
 {
     static const char *const words[] = {"NODES",   "stats", "Clients", "PING",
                                         "VERSION", "HELP",  "QUIT"};
@@ -141,9 +134,8 @@ START_TEST(verbs_without_arguments_refuse_any)
         ck_assert_ptr_nonnull(strstr(error.text, "takes no arguments"));
     }
 }
-END_TEST
 
-START_TEST(secret_is_any_word_within_the_length_limit)
+TEST(secret_is_any_word_within_the_length_limit)
 {
     char line[300] = "auth ";
     ck_assert_int_eq(parse("AUTH s\303\251cret#1"), REQUEST_FINE);
@@ -155,14 +147,12 @@ START_TEST(secret_is_any_word_within_the_length_limit)
     ck_assert_int_eq(parse(line), REQUEST_BAD_ARGUMENTS);
     ck_assert_str_eq(error.text, "a secret must be at most 256 bytes");
 }
-END_TEST
 
-START_TEST(empty_line_is_no_request)
+TEST(empty_line_is_no_request)
 {
     ck_assert_int_eq(parse(""), REQUEST_EMPTY);
     ck_assert_int_eq(parse("    "), REQUEST_EMPTY);
 }
-END_TEST
 
 #define LOCK_USAGE "LOCK takes <resource> <ttl> [SLOTS <n>] [WAIT <time>] [FENCE] [HOLD [LINGER]]"
 
@@ -261,16 +251,15 @@ static const struct {
     {"EXTEND a " TOKEN " 61s", REQUEST_TTL_RANGE, "TTL 61s must be between 13ms and 1m"},
 };
 
-START_TEST(each_invalid_line_has_its_code_and_advice)
+TEST_ROWS(each_invalid_line_has_its_code_and_advice, bad_lines)
 {
     ck_assert_msg(parse(bad_lines[_i].line) == bad_lines[_i].code, "line \"%s\" gave \"%s\"",
                   bad_lines[_i].line, error.text);
     ck_assert_str_eq(error.text, bad_lines[_i].text);
 }
-END_TEST
 
 /* The least TTL of a HOLD depends on node_timeout and the drift, so it can exceed max_ttl. */
-START_TEST(error_says_that_max_ttl_is_too_short_for_a_hold)
+TEST(error_says_that_max_ttl_is_too_short_for_a_hold)
 {
     static const char line[] = "LOCK a 100ms HOLD";
     const struct request_limits brief = {
@@ -280,10 +269,9 @@ START_TEST(error_says_that_max_ttl_is_too_short_for_a_hold)
     ck_assert_str_eq(error.text,
                      "HOLD needs a TTL of at least 186ms, but max_ttl is 100ms; lock without HOLD");
 }
-END_TEST
 
 /* A long min_validity requires a greater TTL than HOLD does. */
-START_TEST(least_ttl_of_a_hold_is_at_least_that_of_any_lock)
+TEST(least_ttl_of_a_hold_is_at_least_that_of_any_lock)
 {
     static const char line[] = "LOCK a 2s HOLD";
     const struct request_limits strict = {
@@ -292,9 +280,8 @@ START_TEST(least_ttl_of_a_hold_is_at_least_that_of_any_lock)
     ck_assert_int_eq(request_parse(line, strlen(line), &strict, &held, &error), REQUEST_TTL_RANGE);
     ck_assert_str_eq(error.text, "TTL 2s with HOLD must be between 2032ms and 10s");
 }
-END_TEST
 
-START_TEST(line_length_is_limited_to_2048_bytes)
+TEST(line_length_is_limited_to_2048_bytes)
 {
     char line[LIMIT_LINE + 1] = "#x PING";
     memset(line + 7, ' ', LIMIT_LINE - 8);
@@ -304,16 +291,14 @@ START_TEST(line_length_is_limited_to_2048_bytes)
     ck_assert_str_eq(error.text, "a line must be at most 2048 bytes");
     assert_view(request.tag, request.tag_len, "x");
 }
-END_TEST
 
-START_TEST(both_ends_of_the_ttl_range_are_valid)
+TEST(both_ends_of_the_ttl_range_are_valid)
 {
     ck_assert_int_eq(parse("LOCK a 13"), REQUEST_FINE);
     ck_assert_int_eq(parse("LOCK a 60s"), REQUEST_FINE);
 }
-END_TEST
 
-START_TEST(resource_has_1_to_256_bytes)
+TEST(resource_has_1_to_256_bytes)
 {
     char line[400] = "STATUS ";
     memset(line + 7, 'r', 257);
@@ -329,9 +314,8 @@ START_TEST(resource_has_1_to_256_bytes)
     ck_assert_int_eq(parse(line), REQUEST_BAD_RESOURCE);
     ck_assert_ptr_nonnull(strstr(error.text, "is longer than 256 bytes"));
 }
-END_TEST
 
-START_TEST(resources_with_redlockds_own_keys_are_refused)
+TEST(resources_with_redlockds_own_keys_are_refused)
 {
     const struct request_limits bare = {.ttl_min_ms = 1, .ttl_max_ms = 2, .key_prefix = ""};
     const struct request_limits half = {
@@ -347,9 +331,8 @@ START_TEST(resources_with_redlockds_own_keys_are_refused)
                      REQUEST_BAD_RESOURCE);
     ck_assert_int_eq(parse(whole), REQUEST_FINE); /* with a prefix it is another key */
 }
-END_TEST
 
-START_TEST(every_byte_is_part_of_a_resource_or_refused)
+TEST(every_byte_is_part_of_a_resource_or_refused)
 {
     for (unsigned byte = 0; byte < 256; byte++) {
         char line[] = "STATUS aXb";
@@ -363,18 +346,16 @@ START_TEST(every_byte_is_part_of_a_resource_or_refused)
             ck_assert_int_eq(got, REQUEST_FINE);
     }
 }
-END_TEST
 
-START_TEST(error_keeps_the_tag)
+TEST(error_keeps_the_tag)
 {
     ck_assert_int_eq(parse("#x.1 FOO"), REQUEST_UNKNOWN_VERB);
     assert_view(request.tag, request.tag_len, "x.1");
     ck_assert_int_eq(parse("#x.1 LOCK a\x01"), REQUEST_BAD_BYTE);
     assert_view(request.tag, request.tag_len, "x.1");
 }
-END_TEST
 
-START_TEST(truncated_tag_is_ignored)
+TEST(truncated_tag_is_ignored)
 {
     request_tag("#abc", 4, &request);
     ck_assert_ptr_null(request.tag);
@@ -385,9 +366,8 @@ START_TEST(truncated_tag_is_ignored)
     request_tag("abc ", 4, &request);
     ck_assert_ptr_null(request.tag);
 }
-END_TEST
 
-START_TEST(times_have_units_and_limits)
+TEST(times_have_units_and_limits)
 {
     static const struct {
         const char *word;
@@ -419,9 +399,8 @@ START_TEST(times_have_units_and_limits)
         ck_assert_int_eq(ms, rows[i].ms);
     }
 }
-END_TEST
 
-START_TEST(every_verb_and_error_has_its_word)
+TEST(every_verb_and_error_has_its_word)
 {
     for (enum verb verb = 0; verb < VERB_COUNT; verb++) {
         ck_assert_uint_gt(strlen(verb_word(verb)), 0);
@@ -434,7 +413,6 @@ START_TEST(every_verb_and_error_has_its_word)
     ck_assert_str_eq(request_error_word(REQUEST_SLOTS_RANGE), "slots-range");
     ck_assert_str_eq(request_error_word(REQUEST_LINE_TOO_LONG), "line-too-long");
 }
-END_TEST
 
 static bool inside(const char *view, size_t len, const char *line, size_t line_len)
 {
@@ -443,7 +421,7 @@ static bool inside(const char *view, size_t len, const char *line, size_t line_l
 
 /* A quarter of the pieces of a line are random bytes, the others are words of the protocol. All
  * views must lie inside the line. */
-START_TEST(random_lines_give_views_inside_the_line)
+TEST(random_lines_give_views_inside_the_line)
 {
     static const char *const words[] = {"LOCK", "UNLOCK", "EXTEND", "#t", "a", TOKEN, "1s", " "};
     uint32_t random = 4711;
@@ -473,7 +451,6 @@ START_TEST(random_lines_give_views_inside_the_line)
         ck_assert_int_le(request.ttl_ms, limits.ttl_max_ms);
     }
 }
-END_TEST
 
 /* --- the words of a RESP command --- */
 
@@ -498,7 +475,7 @@ static enum request_error check_words(void)
     return request_check_words(&words, &error);
 }
 
-START_TEST(words_of_every_request_are_accepted)
+TEST(words_of_every_request_are_accepted)
 {
     static const char *const lines[] = {
         "LOCK a 1s HOLD LINGER WAIT 1s FENCE SLOTS 1000",
@@ -511,9 +488,8 @@ START_TEST(words_of_every_request_are_accepted)
         ck_assert_int_eq(check_words(), REQUEST_FINE);
     }
 }
-END_TEST
 
-START_TEST(a_command_has_no_tag)
+TEST(a_command_has_no_tag)
 {
     split_words("#1 PING");
     ck_assert_int_eq(check_words(), REQUEST_BAD_TAG);
@@ -521,9 +497,8 @@ START_TEST(a_command_has_no_tag)
     split_words("LOCK #1 1s");
     ck_assert_int_eq(check_words(), REQUEST_FINE);
 }
-END_TEST
 
-START_TEST(an_empty_word_is_refused)
+TEST(an_empty_word_is_refused)
 {
     for (unsigned i = 0; i < 3; i++) {
         char expected[64];
@@ -534,9 +509,8 @@ START_TEST(an_empty_word_is_refused)
         ck_assert_str_eq(error.text, expected);
     }
 }
-END_TEST
 
-START_TEST(every_word_that_is_kept_is_checked)
+TEST(every_word_that_is_kept_is_checked)
 {
     for (unsigned i = 0; i < REQUEST_WORDS_MAX; i++) {
         char expected[128];
@@ -549,10 +523,9 @@ START_TEST(every_word_that_is_kept_is_checked)
         ck_assert_str_eq(error.text, expected);
     }
 }
-END_TEST
 
 /* The same bytes as in a line; a word has no spaces either. */
-START_TEST(every_byte_of_a_word_is_valid_or_refused)
+TEST(every_byte_of_a_word_is_valid_or_refused)
 {
     for (unsigned byte = 0; byte < 256; byte++) {
         char resource[] = "aXb";
@@ -571,52 +544,11 @@ START_TEST(every_byte_of_a_word_is_valid_or_refused)
         ck_assert_str_eq(error.text, expected);
     }
 }
-END_TEST
 
-START_TEST(words_are_compared_in_either_case)
+TEST(words_are_compared_in_either_case)
 {
     const struct request_word word = {"heLLo!", 5};
     ck_assert(request_word_is(&word, "HELLO"));
     ck_assert(!request_word_is(&word, "HELLO!"));
     ck_assert(!request_word_is(&word, "HELL"));
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("request");
-    TCase *cases = tcase_create("request");
-    tcase_set_timeout(cases, 120);
-    tcase_add_test(cases, lock_has_a_resource_and_a_ttl);
-    tcase_add_test(cases, lock_options_are_parsed_in_any_order);
-    tcase_add_test(cases, slots_are_a_number);
-    tcase_add_test(cases, slots_shorten_the_longest_resource);
-    tcase_add_test(cases, words_are_separated_by_any_number_of_spaces);
-    tcase_add_test(cases, unlock_extend_status_and_name_have_their_arguments);
-    tcase_add_test(cases, locks_accepts_an_optional_resource);
-    tcase_add_test(cases, verbs_without_arguments_refuse_any);
-    tcase_add_test(cases, empty_line_is_no_request);
-    tcase_add_test(cases, secret_is_any_word_within_the_length_limit);
-    tcase_add_loop_test(cases, each_invalid_line_has_its_code_and_advice, 0,
-                        (int)(sizeof(bad_lines) / sizeof(bad_lines[0])));
-    tcase_add_test(cases, error_says_that_max_ttl_is_too_short_for_a_hold);
-    tcase_add_test(cases, least_ttl_of_a_hold_is_at_least_that_of_any_lock);
-    tcase_add_test(cases, line_length_is_limited_to_2048_bytes);
-    tcase_add_test(cases, both_ends_of_the_ttl_range_are_valid);
-    tcase_add_test(cases, resource_has_1_to_256_bytes);
-    tcase_add_test(cases, resources_with_redlockds_own_keys_are_refused);
-    tcase_add_test(cases, every_byte_is_part_of_a_resource_or_refused);
-    tcase_add_test(cases, error_keeps_the_tag);
-    tcase_add_test(cases, truncated_tag_is_ignored);
-    tcase_add_test(cases, times_have_units_and_limits);
-    tcase_add_test(cases, every_verb_and_error_has_its_word);
-    tcase_add_test(cases, random_lines_give_views_inside_the_line);
-    tcase_add_test(cases, words_of_every_request_are_accepted);
-    tcase_add_test(cases, a_command_has_no_tag);
-    tcase_add_test(cases, an_empty_word_is_refused);
-    tcase_add_test(cases, every_word_that_is_kept_is_checked);
-    tcase_add_test(cases, every_byte_of_a_word_is_valid_or_refused);
-    tcase_add_test(cases, words_are_compared_in_either_case);
-    suite_add_tcase(suite, cases);
-    return suite;
 }

@@ -67,7 +67,7 @@ static void expect(const char *const *texts, const char *last, bool failed, cons
                   failed, chosen);
 }
 
-START_TEST(addresses_take_turns_in_a_fixed_order)
+TEST(addresses_take_turns_in_a_fixed_order)
 {
     static const char *const orders[][FOUND_MAX] = {{"::1", "10.0.0.7", "10.0.0.3", NULL},
                                                     {"10.0.0.3", "::1", "10.0.0.7", NULL}};
@@ -78,9 +78,8 @@ START_TEST(addresses_take_turns_in_a_fixed_order)
         expect(orders[i], "::1", true, "10.0.0.3");
     }
 }
-END_TEST
 
-START_TEST(address_that_did_not_fail_is_kept_while_the_name_has_it)
+TEST(address_that_did_not_fail_is_kept_while_the_name_has_it)
 {
     static const char *const both[] = {"10.0.0.3", "10.0.0.7", NULL};
     static const char *const other[] = {"10.0.0.3", NULL};
@@ -89,16 +88,14 @@ START_TEST(address_that_did_not_fail_is_kept_while_the_name_has_it)
     expect(other, "10.0.0.7", false, "10.0.0.3");
     expect(other, "10.0.0.1", false, "10.0.0.3");
 }
-END_TEST
 
-START_TEST(single_address_is_chosen_after_every_failure)
+TEST(single_address_is_chosen_after_every_failure)
 {
     static const char *const one[] = {"10.0.0.3", NULL};
     expect(one, NULL, true, "10.0.0.3");
     expect(one, "10.0.0.3", true, "10.0.0.3");
     expect(one, "10.0.0.7", true, "10.0.0.3");
 }
-END_TEST
 
 /* --- lookups --- */
 
@@ -148,21 +145,23 @@ static void close_lookup(void)
     event_base_free(base);
 }
 
-START_TEST(lookup_delivers_its_answer)
+TEST(lookup_delivers_its_answer)
 {
+    open_lookup();
     name_lookup_begin(&lookup);
     ck_assert(name_lookup_has_more(&lookup));
     server = nameserver_start(base, server_fd);
     while (answers == 0)
         event_base_loop(base, EVLOOP_ONCE);
     ck_assert(!name_lookup_has_more(&lookup));
+    close_lookup();
 }
-END_TEST
 
 /* An answer that arrives after its lookup was given up is kept for the next lookup. Otherwise the
  * answers of a slow nameserver would never be used. */
-START_TEST(late_answer_serves_the_next_lookup)
+TEST(late_answer_serves_the_next_lookup)
 {
+    open_lookup();
     name_lookup_begin(&lookup);
     name_lookup_leave(&lookup);
     server = nameserver_start(base, server_fd);
@@ -177,11 +176,12 @@ START_TEST(late_answer_serves_the_next_lookup)
     name_lookup_begin(&lookup);
     ck_assert_uint_eq(answers, 1);
     ck_assert_ptr_nonnull(lookup.query);
+    close_lookup();
 }
-END_TEST
 
-START_TEST(lookup_from_before_a_change_of_the_system_files_is_dropped)
+TEST(lookup_from_before_a_change_of_the_system_files_is_dropped)
 {
+    open_lookup();
     name_lookup_begin(&lookup);
     struct evdns_getaddrinfo_request *before = lookup.query;
     resolver.readings++;
@@ -192,22 +192,5 @@ START_TEST(lookup_from_before_a_change_of_the_system_files_is_dropped)
         event_base_loop(base, EVLOOP_ONCE);
     resolver_settle(base);
     ck_assert_uint_eq(answers, 1);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("resolver");
-    TCase *tests = tcase_create("choice");
-    tcase_add_test(tests, addresses_take_turns_in_a_fixed_order);
-    tcase_add_test(tests, address_that_did_not_fail_is_kept_while_the_name_has_it);
-    tcase_add_test(tests, single_address_is_chosen_after_every_failure);
-    suite_add_tcase(suite, tests);
-    TCase *lookups = tcase_create("lookup");
-    tcase_add_checked_fixture(lookups, open_lookup, close_lookup);
-    tcase_add_test(lookups, lookup_delivers_its_answer);
-    tcase_add_test(lookups, late_answer_serves_the_next_lookup);
-    tcase_add_test(lookups, lookup_from_before_a_change_of_the_system_files_is_dropped);
-    suite_add_tcase(suite, lookups);
-    return suite;
+    close_lookup();
 }

@@ -26,7 +26,7 @@ static const struct resource *find_key(const char *key)
     return resource_find_key(&resources, key, strlen(key));
 }
 
-START_TEST(key_is_the_prefix_and_the_name)
+TEST(key_is_the_prefix_and_the_name)
 {
     begin("p:");
     struct resource *resource = take("a/b");
@@ -39,9 +39,8 @@ START_TEST(key_is_the_prefix_and_the_name)
     ck_assert_ptr_null(resource_find(&resources, "p:a/b", 5));
     resources_deinit(&resources);
 }
-END_TEST
 
-START_TEST(key_without_the_prefix_is_no_resource)
+TEST(key_without_the_prefix_is_no_resource)
 {
     begin("p:");
     struct resource *resource = take("a");
@@ -53,9 +52,8 @@ START_TEST(key_without_the_prefix_is_no_resource)
     ck_assert_ptr_null(find_key(""));
     resources_deinit(&resources);
 }
-END_TEST
 
-START_TEST(key_is_the_name_without_a_prefix)
+TEST(key_is_the_name_without_a_prefix)
 {
     begin("");
     struct resource *resource = take("a");
@@ -64,9 +62,8 @@ START_TEST(key_is_the_name_without_a_prefix)
     ck_assert_uint_eq(resource->key.len, 1);
     resources_deinit(&resources);
 }
-END_TEST
 
-START_TEST(longest_prefix_and_longest_name_fit)
+TEST(longest_prefix_and_longest_name_fit)
 {
     char prefix[LIMIT_KEY_PREFIX + 1] = {0};
     char name[LIMIT_RESOURCE + 1] = {0};
@@ -79,11 +76,10 @@ START_TEST(longest_prefix_and_longest_name_fit)
     ck_assert_mem_eq(resource->key.bytes + LIMIT_KEY_PREFIX, name, LIMIT_RESOURCE);
     resources_deinit(&resources);
 }
-END_TEST
 
 /* The first sweep keeps the resource because a probe is in flight. The second one keeps it because
  * nothing has noted it as idle since. The third one frees it. */
-START_TEST(idle_resource_is_freed_by_the_next_sweep)
+TEST(idle_resource_is_freed_by_the_next_sweep)
 {
     begin("p:");
     struct resource *resource = take("a");
@@ -102,18 +98,4 @@ START_TEST(idle_resource_is_freed_by_the_next_sweep)
     ck_assert_ptr_null(find_key("p:a"));
     ck_assert(TAILQ_EMPTY(&resources.all));
     resources_deinit(&resources);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("resource");
-    TCase *names = tcase_create("names");
-    tcase_add_test(names, key_is_the_prefix_and_the_name);
-    tcase_add_test(names, key_without_the_prefix_is_no_resource);
-    tcase_add_test(names, key_is_the_name_without_a_prefix);
-    tcase_add_test(names, longest_prefix_and_longest_name_fit);
-    tcase_add_test(names, idle_resource_is_freed_by_the_next_sweep);
-    suite_add_tcase(suite, names);
-    return suite;
 }

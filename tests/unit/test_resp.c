@@ -22,6 +22,8 @@ static void teardown(void)
     resp_deinit(&resp);
 }
 
+const struct runner_settings runner_settings = {.setup = setup, .teardown = teardown};
+
 static const struct redis_reply *read_reply(const char *bytes)
 {
     resp_feed(&resp, bytes, strlen(bytes));
@@ -29,7 +31,7 @@ static const struct redis_reply *read_reply(const char *bytes)
     return resp.reply;
 }
 
-START_TEST(tracking_message_has_its_key)
+TEST(tracking_message_has_its_key)
 {
     const struct redis_reply *reply =
         read_reply("*3\r\n$7\r\nmessage\r\n$4\r\nchan\r\n*1\r\n$9\r\nredlock:a\r\n");
@@ -44,11 +46,10 @@ START_TEST(tracking_message_has_its_key)
     ck_assert_int_eq(reply->items[2].kind, RESP_NIL);
     ck_assert_uint_eq(reply->nested_count, 0);
 }
-END_TEST
 
 /* Unexpected content does not leave the key of the previous reply in place: a number, no string, an
  * empty array, and a string one or two arrays deeper than the key. */
-START_TEST(other_nested_values_have_no_key)
+TEST(other_nested_values_have_no_key)
 {
     static const char *const insides[] = {":5\r\n", "$-1\r\n", "*0\r\n", "*1\r\n$1\r\nx\r\n",
                                           "*1\r\n*1\r\n$1\r\nx\r\n"};
@@ -67,9 +68,8 @@ START_TEST(other_nested_values_have_no_key)
     ck_assert_int_eq(reply->items[2].kind, RESP_INTEGER);
     ck_assert_int_eq(reply->items[2].integer, 2);
 }
-END_TEST
 
-START_TEST(items_without_room_are_counted)
+TEST(items_without_room_are_counted)
 {
     const struct redis_reply *reply = read_reply("*5\r\n:1\r\n:2\r\n:3\r\n:4\r\n$1\r\nx\r\n");
     ck_assert_uint_eq(reply->item_count, 5);
@@ -78,11 +78,10 @@ START_TEST(items_without_room_are_counted)
     ck_assert_uint_eq(reply->item_count, 2);
     ck_assert_mem_eq(reply->items[1].str, "ab", 2);
 }
-END_TEST
 
 /* A partial reply on the old connection must not count as the beginning of a reply on the new
  * one. */
-START_TEST(new_connection_starts_with_an_empty_reader)
+TEST(new_connection_starts_with_an_empty_reader)
 {
     const char *begin = "*3\r\n*1\r\n$1\r\nx\r\n*1\r\n$9\r\nredlock:a\r\n$9\r\nredl";
     resp_feed(&resp, begin, strlen(begin));
@@ -97,7 +96,6 @@ START_TEST(new_connection_starts_with_an_empty_reader)
     ck_assert(resp_reset(&resp));
     ck_assert_int_eq(resp_next(&resp), RESP_MORE);
 }
-END_TEST
 
 /* Feed the bytes in two pieces, and compare each reply with that of hiredis. */
 static void split_at(const char *bytes, size_t at, unsigned expected)
@@ -116,7 +114,7 @@ static void split_at(const char *bytes, size_t at, unsigned expected)
 
 /* resp.c recognizes the most frequent replies by comparing their bytes, without hiredis. The
  * results must equal those of hiredis wherever the bytes are split. */
-START_TEST(replies_recognized_by_their_bytes_equal_those_of_hiredis)
+TEST(replies_recognized_by_their_bytes_equal_those_of_hiredis)
 {
     static const struct {
         const char *bytes;
@@ -137,11 +135,10 @@ START_TEST(replies_recognized_by_their_bytes_equal_those_of_hiredis)
         for (size_t at = 0; at <= strlen(rows[i].bytes); at++)
             split_at(rows[i].bytes, at, rows[i].replies);
 }
-END_TEST
 
 /* Bytes that have been read stay in the buffer of hiredis until its parser is called again. Replies
  * that are recognized without hiredis must not pile up in that buffer. */
-START_TEST(recognized_replies_leave_no_bytes_in_the_reader)
+TEST(recognized_replies_leave_no_bytes_in_the_reader)
 {
     for (unsigned i = 0; i < 10000; i++) {
         read_reply(i % 3 == 0 ? "+OK\r\n" : ":-3\r\n");
@@ -149,20 +146,4 @@ START_TEST(recognized_replies_leave_no_bytes_in_the_reader)
             ck_assert_int_eq(resp_next(&resp), RESP_MORE);
         ck_assert_uint_lt(resp.reader->len, 2048);
     }
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("resp");
-    TCase *cases = tcase_create("resp");
-    tcase_add_checked_fixture(cases, setup, teardown);
-    tcase_add_test(cases, tracking_message_has_its_key);
-    tcase_add_test(cases, other_nested_values_have_no_key);
-    tcase_add_test(cases, items_without_room_are_counted);
-    tcase_add_test(cases, new_connection_starts_with_an_empty_reader);
-    tcase_add_test(cases, replies_recognized_by_their_bytes_equal_those_of_hiredis);
-    tcase_add_test(cases, recognized_replies_leave_no_bytes_in_the_reader);
-    suite_add_tcase(suite, cases);
-    return suite;
 }

@@ -111,7 +111,7 @@ static void end_waits(struct fixture *fixture)
     engine_catch_up(fixture->clients.engine, virtual_ns);
 }
 
-START_TEST(the_first_byte_decides_what_a_connection_speaks)
+TEST(the_first_byte_decides_what_a_connection_speaks)
 {
     struct fixture fixture;
     open_resp_fixture(&fixture);
@@ -125,10 +125,9 @@ START_TEST(the_first_byte_decides_what_a_connection_speaks)
                      "PONG\nERR unknown-verb unknown verb \"*1\"; send HELP for a list\n");
     close_fixture(&fixture);
 }
-END_TEST
 
 /* Not the first byte after a long line was cut. */
-START_TEST(the_rest_of_a_long_line_decides_nothing)
+TEST(the_rest_of_a_long_line_decides_nothing)
 {
     struct fixture fixture;
     char line[LIMIT_LINE + 1];
@@ -141,9 +140,8 @@ START_TEST(the_rest_of_a_long_line_decides_nothing)
     expect_replies(&fixture, "ERR line-too-long a line must be at most 2048 bytes\nPONG\n");
     close_fixture(&fixture);
 }
-END_TEST
 
-START_TEST(a_command_in_single_bytes_is_answered)
+TEST(a_command_in_single_bytes_is_answered)
 {
     struct fixture fixture;
     open_resp_fixture(&fixture);
@@ -157,10 +155,9 @@ START_TEST(a_command_in_single_bytes_is_answered)
     expect_replies(&fixture, "$5\r\nhello\r\n");
     close_fixture(&fixture);
 }
-END_TEST
 
 /* No pass takes more than the budget of commands, and the last ones need no new input. */
-START_TEST(commands_beyond_the_budget_wait_for_the_next_pass)
+TEST(commands_beyond_the_budget_wait_for_the_next_pass)
 {
     enum { PINGS = 1000 };
     struct fixture fixture;
@@ -176,10 +173,9 @@ START_TEST(commands_beyond_the_budget_wait_for_the_next_pass)
     expect_bytes(&fixture, PINGS * strlen("+PONG\r\n"));
     close_fixture(&fixture);
 }
-END_TEST
 
 /* The reader sees COMMAND_BYTES of the input at once, and the event loop reports it only once. */
-START_TEST(long_commands_of_one_read_are_all_taken)
+TEST(long_commands_of_one_read_are_all_taken)
 {
     enum { COUNT = 15, WORD = 1000 };
     struct fixture fixture;
@@ -197,9 +193,8 @@ START_TEST(long_commands_of_one_read_are_all_taken)
         ck_assert_mem_eq(replies.text + i * (size_t)reply_len, reply, (size_t)reply_len);
     close_fixture(&fixture);
 }
-END_TEST
 
-START_TEST(later_replies_wait_for_the_reply_to_an_earlier_command)
+TEST(later_replies_wait_for_the_reply_to_an_earlier_command)
 {
     struct fixture fixture;
     open_resp_fixture(&fixture);
@@ -217,11 +212,10 @@ START_TEST(later_replies_wait_for_the_reply_to_an_earlier_command)
     expect_replies(&fixture, NOT_LOCKED "+PONG\r\n" NOT_LOCKED "$1\r\na\r\n");
     close_fixture(&fixture);
 }
-END_TEST
 
 /* HELLO changes the connection, so it waits, and the commands after it with it. The session is not
  * read meanwhile. */
-START_TEST(a_command_that_waits_stops_the_reading)
+TEST_LOOP(a_command_that_waits_stops_the_reading, 0, 4)
 {
     static const char *const exclusive[] = {"HELLO 2", "AUTH secret", "RESET", "QUIT"};
     static const char *const answers[] = {NULL, "+OK\r\n", "+RESET\r\n", "+OK\r\n"};
@@ -259,10 +253,9 @@ START_TEST(a_command_that_waits_stops_the_reading)
     ck_assert(quits || session->stream.reading);
     close_fixture(&fixture);
 }
-END_TEST
 
 /* Only the kept replies are limited: the client does nothing wrong, so it is not dropped. */
-START_TEST(commands_wait_while_many_replies_are_kept)
+TEST(commands_wait_while_many_replies_are_kept)
 {
     enum { COUNT = 200, WORD = 2000 };
     struct fixture fixture;
@@ -290,10 +283,9 @@ START_TEST(commands_wait_while_many_replies_are_kept)
     ck_assert_uint_eq(replies.len, strlen(NOT_LOCKED) + sent * reply_len);
     close_fixture(&fixture);
 }
-END_TEST
 
 /* In the second run the end is a reset: the client has not read a reply. */
-START_TEST(a_client_that_leaves_while_its_command_waits_leaves_its_queue)
+TEST_LOOP(a_client_that_leaves_while_its_command_waits_leaves_its_queue, 0, 2)
 {
     bool by_reset = _i == 1;
     struct fixture fixture;
@@ -314,11 +306,10 @@ START_TEST(a_client_that_leaves_while_its_command_waits_leaves_its_queue)
     ck_assert_uint_eq(engine_view(fixture.clients.engine).waiting, 0);
     close_fixture(&fixture);
 }
-END_TEST
 
 /* As in the line protocol: LOCKs are undone, and all other commands get their replies. What is left
  * of an incomplete command is discarded. */
-START_TEST(every_command_before_a_half_close_is_answered)
+TEST(every_command_before_a_half_close_is_answered)
 {
     enum { PINGS = 200 };
     static char expected[PINGS * 8 + 512];
@@ -342,9 +333,8 @@ START_TEST(every_command_before_a_half_close_is_answered)
     ck_assert_str_eq(replies.text, expected);
     close_fixture(&fixture);
 }
-END_TEST
 
-START_TEST(garbage_is_answered_after_all_earlier_commands)
+TEST(garbage_is_answered_after_all_earlier_commands)
 {
     struct fixture fixture;
     open_resp_fixture(&fixture);
@@ -360,10 +350,9 @@ START_TEST(garbage_is_answered_after_all_earlier_commands)
                                               "must begin with *\r\n");
     close_fixture(&fixture);
 }
-END_TEST
 
 /* None of them ends the connection. */
-START_TEST(wrong_commands_have_their_errors)
+TEST(wrong_commands_have_their_errors)
 {
     static const struct {
         const char *words;
@@ -402,10 +391,9 @@ START_TEST(wrong_commands_have_their_errors)
                    "be shorter than 2048 bytes\r\n+PONG\r\n");
     close_fixture(&fixture);
 }
-END_TEST
 
 /* Further commands wait until the client has ended its side, and are answered then. */
-START_TEST(as_many_commands_are_pending_as_the_limit_allows)
+TEST(as_many_commands_are_pending_as_the_limit_allows)
 {
     enum { COUNT = LIMIT_CLIENT_REQUESTS + 100 };
     struct fixture fixture;
@@ -430,7 +418,6 @@ START_TEST(as_many_commands_are_pending_as_the_limit_allows)
     ck_assert_uint_eq(undone, COUNT);
     close_fixture(&fixture);
 }
-END_TEST
 
 static const char secret[] = "c0ffee00c0ffee00c0ffee00c0ffee00";
 
@@ -449,7 +436,7 @@ static void open_users_fixture(struct fixture *fixture)
     replies = (struct replies){0};
 }
 
-START_TEST(reset_gives_no_more_time_to_authenticate)
+TEST(reset_gives_no_more_time_to_authenticate)
 {
     struct fixture fixture;
     open_users_fixture(&fixture);
@@ -463,10 +450,9 @@ START_TEST(reset_gives_no_more_time_to_authenticate)
     ck_assert_str_eq(replies.text, "+RESET\r\n-DENIED not authenticated in time\r\n");
     close_fixture(&fixture);
 }
-END_TEST
 
 /* No copy of a secret stays in the buffers that all sessions share, also if it comes in pieces. */
-START_TEST(secrets_of_commands_are_wiped)
+TEST_LOOP(secrets_of_commands_are_wiped, 0, 2)
 {
     struct fixture fixture;
     char words[64];
@@ -481,10 +467,9 @@ START_TEST(secrets_of_commands_are_wiped)
     assert_wiped(&fixture);
     close_fixture(&fixture);
 }
-END_TEST
 
 /* A client that has authenticated sends no secret, except after RESET. */
-START_TEST(secrets_after_reset_are_wiped)
+TEST(secrets_after_reset_are_wiped)
 {
     struct fixture fixture;
     char words[64];
@@ -502,29 +487,4 @@ START_TEST(secrets_after_reset_are_wiped)
     expect_replies(&fixture, "+PONG\r\n+RESET\r\n-WRONGPASS wrong secret\r\n");
     assert_wiped(&fixture);
     close_fixture(&fixture);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("resp_sessions");
-    TCase *tests = tcase_create("resp_sessions");
-    tcase_add_test(tests, the_first_byte_decides_what_a_connection_speaks);
-    tcase_add_test(tests, the_rest_of_a_long_line_decides_nothing);
-    tcase_add_test(tests, a_command_in_single_bytes_is_answered);
-    tcase_add_test(tests, commands_beyond_the_budget_wait_for_the_next_pass);
-    tcase_add_test(tests, long_commands_of_one_read_are_all_taken);
-    tcase_add_test(tests, later_replies_wait_for_the_reply_to_an_earlier_command);
-    tcase_add_loop_test(tests, a_command_that_waits_stops_the_reading, 0, 4);
-    tcase_add_test(tests, commands_wait_while_many_replies_are_kept);
-    tcase_add_loop_test(tests, a_client_that_leaves_while_its_command_waits_leaves_its_queue, 0, 2);
-    tcase_add_test(tests, every_command_before_a_half_close_is_answered);
-    tcase_add_test(tests, garbage_is_answered_after_all_earlier_commands);
-    tcase_add_test(tests, wrong_commands_have_their_errors);
-    tcase_add_test(tests, as_many_commands_are_pending_as_the_limit_allows);
-    tcase_add_test(tests, reset_gives_no_more_time_to_authenticate);
-    tcase_add_loop_test(tests, secrets_of_commands_are_wiped, 0, 2);
-    tcase_add_test(tests, secrets_after_reset_are_wiped);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

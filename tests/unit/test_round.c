@@ -9,7 +9,7 @@
 
 /* --- acquire --- */
 
-START_TEST(round_is_granted_at_a_quorum_and_not_before)
+TEST(round_is_granted_at_a_quorum_and_not_before)
 {
     struct round_fixture t;
     fixture_begin(&t, 5, ROUND_ACQUIRE);
@@ -23,9 +23,8 @@ START_TEST(round_is_granted_at_a_quorum_and_not_before)
     /* 10 s minus 1 % minus 10 ms; no time has passed. */
     ck_assert_int_eq(round_validity_ns(&t.round, t.now_ns), 9890 * NS_PER_MS);
 }
-END_TEST
 
-START_TEST(yes_that_decides_nothing_is_counted_by_the_fast_path)
+TEST(yes_that_decides_nothing_is_counted_by_the_fast_path)
 {
     struct round_fixture t;
     fixture_begin(&t, 5, ROUND_ACQUIRE);
@@ -39,9 +38,8 @@ START_TEST(yes_that_decides_nothing_is_counted_by_the_fast_path)
     fixture_vote(&t, 3, answer_yes);
     ck_assert_uint_eq(t.fast_votes, 3);
 }
-END_TEST
 
-START_TEST(late_yes_is_not_counted_by_the_fast_path)
+TEST(late_yes_is_not_counted_by_the_fast_path)
 {
     struct round_fixture t;
     fixture_begin(&t, 5, ROUND_ACQUIRE);
@@ -50,9 +48,8 @@ START_TEST(late_yes_is_not_counted_by_the_fast_path)
     ck_assert_uint_eq(t.fast_votes, 0);
     ck_assert_uint_eq(t.round.failed, 1);
 }
-END_TEST
 
-START_TEST(yes_without_a_possible_quorum_is_not_counted_by_the_fast_path)
+TEST(yes_without_a_possible_quorum_is_not_counted_by_the_fast_path)
 {
     struct round_fixture t;
     fixture_begin(&t, 5, ROUND_RELEASE);
@@ -64,18 +61,16 @@ START_TEST(yes_without_a_possible_quorum_is_not_counted_by_the_fast_path)
     fixture_vote(&t, 4, answer_absent);
     fixture_expect(&t, OUTCOME_GONE);
 }
-END_TEST
 
-START_TEST(yes_to_a_status_is_not_counted_by_the_fast_path)
+TEST(yes_to_a_status_is_not_counted_by_the_fast_path)
 {
     struct round_fixture t;
     fixture_begin(&t, 3, ROUND_STATUS);
     fixture_vote(&t, 0, answer_yes);
     ck_assert_uint_eq(t.fast_votes, 0);
 }
-END_TEST
 
-START_TEST(round_is_finished_once_the_last_node_has_answered)
+TEST(round_is_finished_once_the_last_node_has_answered)
 {
     struct round_fixture t;
     fixture_begin(&t, 3, ROUND_ACQUIRE);
@@ -87,9 +82,8 @@ START_TEST(round_is_finished_once_the_last_node_has_answered)
     ck_assert(round_is_finished(&t.round));
     ck_assert_uint_eq(t.answers, 1);
 }
-END_TEST
 
-START_TEST(failed_acquire_is_undone_on_every_node_it_was_sent_to)
+TEST(failed_acquire_is_undone_on_every_node_it_was_sent_to)
 {
     struct round_fixture t;
     fixture_begin(&t, 5, ROUND_ACQUIRE);
@@ -102,9 +96,8 @@ START_TEST(failed_acquire_is_undone_on_every_node_it_was_sent_to)
      * still be executed there. */
     ck_assert_uint_eq(t.sent[ROUND_UNDO], 0x1f);
 }
-END_TEST
 
-START_TEST(round_without_a_reachable_quorum_sends_nothing)
+TEST(round_without_a_reachable_quorum_sends_nothing)
 {
     struct round_fixture t;
     fixture_begin_with(&t, 5, ROUND_ACQUIRE, 0x03);
@@ -115,9 +108,8 @@ START_TEST(round_without_a_reachable_quorum_sends_nothing)
     ck_assert_int_eq(t.round.reasons[4], REASON_REFUSED);
     ck_assert_int_eq(t.round.reasons[0], REASON_NONE);
 }
-END_TEST
 
-START_TEST(held_waits_for_the_ttls_of_the_refusing_nodes)
+TEST(held_waits_for_the_ttls_of_the_refusing_nodes)
 {
     struct round_fixture t;
     fixture_begin(&t, 3, ROUND_ACQUIRE);
@@ -134,9 +126,8 @@ START_TEST(held_waits_for_the_ttls_of_the_refusing_nodes)
     ck_assert_int_eq(round_hint_ms(&t.round, t.now_ns + 100 * NS_PER_MS), 800);
     ck_assert_int_eq(round_hint_ms(&t.round, t.now_ns + NS_PER_S), 0);
 }
-END_TEST
 
-START_TEST(held_waits_no_longer_than_the_deadline)
+TEST(held_waits_no_longer_than_the_deadline)
 {
     struct round_fixture t;
     fixture_begin(&t, 3, ROUND_ACQUIRE);
@@ -146,9 +137,8 @@ START_TEST(held_waits_no_longer_than_the_deadline)
     fixture_expect(&t, OUTCOME_HELD);
     ck_assert_int_eq(round_hint_ms(&t.round, t.now_ns), -1);
 }
-END_TEST
 
-START_TEST(hint_is_unknown_after_a_split_vote)
+TEST(hint_is_unknown_after_a_split_vote)
 {
     struct round_fixture t;
     fixture_begin(&t, 5, ROUND_ACQUIRE);
@@ -163,9 +153,8 @@ START_TEST(hint_is_unknown_after_a_split_vote)
     fixture_expect(&t, OUTCOME_HELD);
     ck_assert_int_eq(round_hint_ms(&t.round, t.now_ns), -1);
 }
-END_TEST
 
-START_TEST(key_that_expired_before_the_undo_counts_as_free)
+TEST(key_that_expired_before_the_undo_counts_as_free)
 {
     struct round_fixture t;
     fixture_begin(&t, 3, ROUND_ACQUIRE);
@@ -178,9 +167,8 @@ START_TEST(key_that_expired_before_the_undo_counts_as_free)
     fixture_expect(&t, OUTCOME_HELD);
     ck_assert_int_eq(round_hint_ms(&t.round, t.now_ns), 300);
 }
-END_TEST
 
-START_TEST(late_quorum_is_undone)
+TEST(late_quorum_is_undone)
 {
     struct round_fixture t;
     fixture_begin(&t, 3, ROUND_ACQUIRE);
@@ -191,9 +179,8 @@ START_TEST(late_quorum_is_undone)
     fixture_expect(&t, OUTCOME_LATE);
     ck_assert_uint_eq(t.sent[ROUND_UNDO], 0x7);
 }
-END_TEST
 
-START_TEST(quorum_with_min_validity_left_is_granted)
+TEST(quorum_with_min_validity_left_is_granted)
 {
     struct round_fixture t;
     fixture_begin(&t, 3, ROUND_ACQUIRE);
@@ -203,9 +190,8 @@ START_TEST(quorum_with_min_validity_left_is_granted)
     fixture_vote(&t, 1, answer_yes);
     fixture_expect(&t, OUTCOME_OK);
 }
-END_TEST
 
-START_TEST(answer_after_node_timeout_is_no_vote_even_before_the_timer)
+TEST(answer_after_node_timeout_is_no_vote_even_before_the_timer)
 {
     struct round_fixture t;
     fixture_begin(&t, 3, ROUND_ACQUIRE);
@@ -218,9 +204,8 @@ START_TEST(answer_after_node_timeout_is_no_vote_even_before_the_timer)
     fixture_expect(&t, OUTCOME_NOQUORUM);
     ck_assert_uint_eq(t.sent[ROUND_UNDO], 0x7);
 }
-END_TEST
 
-START_TEST(answer_at_node_timeout_is_a_vote)
+TEST(answer_at_node_timeout_is_a_vote)
 {
     struct round_fixture t;
     fixture_begin(&t, 3, ROUND_ACQUIRE);
@@ -229,9 +214,8 @@ START_TEST(answer_at_node_timeout_is_a_vote)
     fixture_vote(&t, 1, answer_yes);
     fixture_expect(&t, OUTCOME_OK);
 }
-END_TEST
 
-START_TEST(cancelled_acquire_is_undone_and_not_answered)
+TEST(cancelled_acquire_is_undone_and_not_answered)
 {
     struct round_fixture t;
     fixture_begin(&t, 3, ROUND_ACQUIRE);
@@ -245,9 +229,8 @@ START_TEST(cancelled_acquire_is_undone_and_not_answered)
     ck_assert(round_is_finished(&t.round));
     ck_assert_uint_eq(t.answers, 0);
 }
-END_TEST
 
-START_TEST(cancel_while_waiting_for_a_hint_undoes_nothing_twice)
+TEST(cancel_while_waiting_for_a_hint_undoes_nothing_twice)
 {
     struct round_fixture t;
     fixture_begin(&t, 3, ROUND_ACQUIRE);
@@ -257,9 +240,8 @@ START_TEST(cancel_while_waiting_for_a_hint_undoes_nothing_twice)
     ck_assert_uint_eq(t.last.send_to, 0);
     ck_assert_int_eq(t.round.phase, ROUND_SETTLED);
 }
-END_TEST
 
-START_TEST(cancel_after_the_grant_undoes_nothing)
+TEST(cancel_after_the_grant_undoes_nothing)
 {
     struct round_fixture t;
     fixture_begin(&t, 3, ROUND_ACQUIRE);
@@ -268,9 +250,8 @@ START_TEST(cancel_after_the_grant_undoes_nothing)
     fixture_step(&t, (struct round_event){.type = ROUND_EVENT_CANCEL});
     ck_assert_uint_eq(t.sent[ROUND_UNDO], 0);
 }
-END_TEST
 
-START_TEST(bare_majority_is_backfilled_where_it_was_refused)
+TEST(bare_majority_is_backfilled_where_it_was_refused)
 {
     struct round_fixture t;
     fixture_begin(&t, 5, ROUND_ACQUIRE);
@@ -288,11 +269,10 @@ START_TEST(bare_majority_is_backfilled_where_it_was_refused)
     fixture_answer(&t, 1, ROUND_BACKFILL, answer_held(-1, 0));
     ck_assert(round_is_finished(&t.round));
 }
-END_TEST
 
 /* --- extend --- */
 
-START_TEST(extension_backfills_only_after_a_quorum)
+TEST(extension_backfills_only_after_a_quorum)
 {
     struct round_fixture t;
     fixture_begin(&t, 5, ROUND_EXTEND);
@@ -304,9 +284,8 @@ START_TEST(extension_backfills_only_after_a_quorum)
     fixture_expect(&t, OUTCOME_OK);
     ck_assert_uint_eq(t.sent[ROUND_BACKFILL], 0x1);
 }
-END_TEST
 
-START_TEST(extension_backfills_where_a_late_node_lacks_the_key)
+TEST(extension_backfills_where_a_late_node_lacks_the_key)
 {
     struct round_fixture t;
     fixture_begin(&t, 5, ROUND_EXTEND);
@@ -323,9 +302,8 @@ START_TEST(extension_backfills_where_a_late_node_lacks_the_key)
     fixture_vote(&t, 4, answer_absent);
     ck_assert_uint_eq(t.sent[ROUND_BACKFILL], 0x8);
 }
-END_TEST
 
-START_TEST(late_answer_backfills_nothing_during_a_release)
+TEST(late_answer_backfills_nothing_during_a_release)
 {
     struct round_fixture t;
     fixture_begin(&t, 3, ROUND_EXTEND);
@@ -336,9 +314,8 @@ START_TEST(late_answer_backfills_nothing_during_a_release)
     ck_assert_uint_eq(t.sent[ROUND_BACKFILL], 0);
     ck_assert(round_is_finished(&t.round));
 }
-END_TEST
 
-START_TEST(extension_backfills_nothing_during_a_release)
+TEST(extension_backfills_nothing_during_a_release)
 {
     struct round_fixture t;
     fixture_begin(&t, 3, ROUND_EXTEND);
@@ -349,9 +326,8 @@ START_TEST(extension_backfills_nothing_during_a_release)
     fixture_expect(&t, OUTCOME_OK);
     ck_assert_uint_eq(t.sent[ROUND_BACKFILL], 0);
 }
-END_TEST
 
-START_TEST(denied_extension_is_gone_and_undoes_nothing)
+TEST(denied_extension_is_gone_and_undoes_nothing)
 {
     struct round_fixture t;
     fixture_begin(&t, 3, ROUND_EXTEND);
@@ -362,9 +338,8 @@ START_TEST(denied_extension_is_gone_and_undoes_nothing)
     fixture_expect(&t, OUTCOME_GONE);
     ck_assert(round_is_finished(&t.round));
 }
-END_TEST
 
-START_TEST(undecided_extension_is_no_quorum_and_not_gone)
+TEST(undecided_extension_is_no_quorum_and_not_gone)
 {
     struct round_fixture t;
     fixture_begin(&t, 3, ROUND_EXTEND);
@@ -375,9 +350,8 @@ START_TEST(undecided_extension_is_no_quorum_and_not_gone)
     ck_assert_uint_eq(t.round.rules->node_count - nodes_count(t.round.failed), 2);
     ck_assert_int_eq(t.round.reasons[2], REASON_TIMEOUT);
 }
-END_TEST
 
-START_TEST(late_extension_undoes_nothing)
+TEST(late_extension_undoes_nothing)
 {
     struct round_fixture t;
     fixture_begin(&t, 3, ROUND_EXTEND);
@@ -389,11 +363,10 @@ START_TEST(late_extension_undoes_nothing)
     ck_assert_uint_eq(t.sent[ROUND_UNDO], 0);
     ck_assert_uint_eq(t.sent[ROUND_BACKFILL], 0);
 }
-END_TEST
 
 /* --- release and status --- */
 
-START_TEST(release_goes_to_all_reachable_nodes_without_a_quorum)
+TEST(release_goes_to_all_reachable_nodes_without_a_quorum)
 {
     struct round_fixture t;
     fixture_begin_with(&t, 5, ROUND_RELEASE, 0x11);
@@ -403,9 +376,8 @@ START_TEST(release_goes_to_all_reachable_nodes_without_a_quorum)
     fixture_vote(&t, 4, answer_yes);
     ck_assert(round_is_finished(&t.round));
 }
-END_TEST
 
-START_TEST(cancelled_status_is_not_answered)
+TEST(cancelled_status_is_not_answered)
 {
     struct round_fixture t;
     fixture_begin(&t, 3, ROUND_STATUS);
@@ -413,9 +385,8 @@ START_TEST(cancelled_status_is_not_answered)
     ck_assert_uint_eq(t.answers, 0);
     ck_assert_uint_eq(t.last.send_to, 0);
 }
-END_TEST
 
-START_TEST(status_distinguishes_a_quorum_from_several_minorities)
+TEST(status_distinguishes_a_quorum_from_several_minorities)
 {
     struct round_fixture t;
     fixture_begin(&t, 5, ROUND_STATUS);
@@ -427,10 +398,9 @@ START_TEST(status_distinguishes_a_quorum_from_several_minorities)
     fixture_vote(&t, 4, answer_absent);
     fixture_expect(&t, OUTCOME_FREE);
 }
-END_TEST
 
 /* The deletion after the freeze depends on the answer of each node. */
-START_TEST(freeze_waits_for_all_nodes_or_its_deadline)
+TEST(freeze_waits_for_all_nodes_or_its_deadline)
 {
     struct round_fixture t;
     fixture_begin(&t, 5, ROUND_FREEZE);
@@ -447,9 +417,8 @@ START_TEST(freeze_waits_for_all_nodes_or_its_deadline)
     fixture_vote(&t, 4, answer_yes);
     fixture_expect(&t, OUTCOME_GONE);
 }
-END_TEST
 
-START_TEST(settled_round_ignores_its_deadline)
+TEST(settled_round_ignores_its_deadline)
 {
     struct round_fixture t;
     fixture_begin(&t, 3, ROUND_STATUS);
@@ -458,45 +427,4 @@ START_TEST(settled_round_ignores_its_deadline)
     fixture_expect(&t, OUTCOME_FREE);
     fixture_reach_deadline(&t);
     ck_assert(!t.last.answer);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("round");
-    TCase *cases = tcase_create("round");
-    tcase_add_test(cases, round_is_granted_at_a_quorum_and_not_before);
-    tcase_add_test(cases, yes_that_decides_nothing_is_counted_by_the_fast_path);
-    tcase_add_test(cases, late_yes_is_not_counted_by_the_fast_path);
-    tcase_add_test(cases, yes_without_a_possible_quorum_is_not_counted_by_the_fast_path);
-    tcase_add_test(cases, yes_to_a_status_is_not_counted_by_the_fast_path);
-    tcase_add_test(cases, round_is_finished_once_the_last_node_has_answered);
-    tcase_add_test(cases, failed_acquire_is_undone_on_every_node_it_was_sent_to);
-    tcase_add_test(cases, round_without_a_reachable_quorum_sends_nothing);
-    tcase_add_test(cases, held_waits_for_the_ttls_of_the_refusing_nodes);
-    tcase_add_test(cases, held_waits_no_longer_than_the_deadline);
-    tcase_add_test(cases, hint_is_unknown_after_a_split_vote);
-    tcase_add_test(cases, key_that_expired_before_the_undo_counts_as_free);
-    tcase_add_test(cases, late_quorum_is_undone);
-    tcase_add_test(cases, quorum_with_min_validity_left_is_granted);
-    tcase_add_test(cases, answer_after_node_timeout_is_no_vote_even_before_the_timer);
-    tcase_add_test(cases, answer_at_node_timeout_is_a_vote);
-    tcase_add_test(cases, cancelled_acquire_is_undone_and_not_answered);
-    tcase_add_test(cases, cancel_while_waiting_for_a_hint_undoes_nothing_twice);
-    tcase_add_test(cases, cancel_after_the_grant_undoes_nothing);
-    tcase_add_test(cases, bare_majority_is_backfilled_where_it_was_refused);
-    tcase_add_test(cases, extension_backfills_only_after_a_quorum);
-    tcase_add_test(cases, extension_backfills_where_a_late_node_lacks_the_key);
-    tcase_add_test(cases, late_answer_backfills_nothing_during_a_release);
-    tcase_add_test(cases, extension_backfills_nothing_during_a_release);
-    tcase_add_test(cases, denied_extension_is_gone_and_undoes_nothing);
-    tcase_add_test(cases, undecided_extension_is_no_quorum_and_not_gone);
-    tcase_add_test(cases, late_extension_undoes_nothing);
-    tcase_add_test(cases, release_goes_to_all_reachable_nodes_without_a_quorum);
-    tcase_add_test(cases, cancelled_status_is_not_answered);
-    tcase_add_test(cases, status_distinguishes_a_quorum_from_several_minorities);
-    tcase_add_test(cases, freeze_waits_for_all_nodes_or_its_deadline);
-    tcase_add_test(cases, settled_round_ignores_its_deadline);
-    suite_add_tcase(suite, cases);
-    return suite;
 }

@@ -38,35 +38,32 @@ static void assert_row(const struct row *row, const char *header, const char *fi
     ck_assert_mem_eq(text.buf, header, text.len);
 }
 
-START_TEST(a_row_is_a_line_of_words)
+TEST(a_row_is_a_line_of_words)
 {
     struct row row = begin(DIALECT_LINE);
     write_fields(&row);
     assert_row(&row, NULL, "name=web-1 peer=10.0.0.1:80 left_ms=-1 place=- user=- vote=yes");
 }
-END_TEST
 
 #define FIELDS(null)                                                                               \
     "$4\r\nname\r\n$5\r\nweb-1\r\n$4\r\npeer\r\n$11\r\n10.0.0.1:80\r\n$7\r\nleft_ms\r\n:-1\r\n"    \
     "$5\r\nplace\r\n" null "$4\r\nuser\r\n" null "$4\r\nvote\r\n$3\r\nyes\r\n"
 
-START_TEST(a_row_is_a_flat_array_in_resp2)
+TEST(a_row_is_a_flat_array_in_resp2)
 {
     struct row row = begin(DIALECT_RESP2);
     write_fields(&row);
     assert_row(&row, "*12\r\n", FIELDS("$-1\r\n"));
 }
-END_TEST
 
-START_TEST(a_row_is_a_map_in_resp3)
+TEST(a_row_is_a_map_in_resp3)
 {
     struct row row = begin(DIALECT_RESP3);
     write_fields(&row);
     assert_row(&row, "%6\r\n", FIELDS("_\r\n"));
 }
-END_TEST
 
-START_TEST(a_field_can_be_an_array)
+TEST(a_field_can_be_an_array)
 {
     struct row row = begin(DIALECT_RESP3);
     row_array(&row, "modules", 2);
@@ -74,9 +71,8 @@ START_TEST(a_field_can_be_an_array)
     resp_integer(&row.text, 2);
     assert_row(&row, "%1\r\n", "$7\r\nmodules\r\n*2\r\n:1\r\n:2\r\n");
 }
-END_TEST
 
-START_TEST(a_cleared_row_begins_again)
+TEST(a_cleared_row_begins_again)
 {
     struct row row = begin(DIALECT_LINE);
     write_fields(&row);
@@ -90,10 +86,9 @@ START_TEST(a_cleared_row_begins_again)
     row_number(&row, "more", 7);
     assert_row(&row, "%1\r\n", "$4\r\nmore\r\n:7\r\n");
 }
-END_TEST
 
 /* Nothing is written beyond the buffer. */
-START_TEST(a_row_that_does_not_fit_is_cut)
+TEST(a_row_that_does_not_fit_is_cut)
 {
     for (enum dialect dialect = DIALECT_LINE; dialect <= DIALECT_RESP3; dialect++) {
         for (size_t size = 0; size < 60; size++) {
@@ -104,19 +99,4 @@ START_TEST(a_row_that_does_not_fit_is_cut)
             ck_assert_int_eq(buf[size], '?');
         }
     }
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("row");
-    TCase *tests = tcase_create("row");
-    tcase_add_test(tests, a_row_is_a_line_of_words);
-    tcase_add_test(tests, a_row_is_a_flat_array_in_resp2);
-    tcase_add_test(tests, a_row_is_a_map_in_resp3);
-    tcase_add_test(tests, a_field_can_be_an_array);
-    tcase_add_test(tests, a_cleared_row_begins_again);
-    tcase_add_test(tests, a_row_that_does_not_fit_is_cut);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -23,6 +23,8 @@ static void teardown(void)
     cluster_deinit(&w);
 }
 
+const struct runner_settings runner_settings = {.setup = setup, .teardown = teardown};
+
 static unsigned count_refused(void)
 {
     unsigned count = 0;
@@ -47,7 +49,7 @@ static void test_first_master(void)
     ck_assert_uint_eq(w.self_tests, ENGINE_SELF_TESTS);
 }
 
-START_TEST(self_test_of_a_working_master_finds_nothing_and_leaves_nothing)
+TEST(self_test_of_a_working_master_finds_nothing_and_leaves_nothing)
 {
     test_first_master();
     ck_assert_uint_eq(count_refused(), 0);
@@ -61,9 +63,8 @@ START_TEST(self_test_of_a_working_master_finds_nothing_and_leaves_nothing)
     snprintf(fence, sizeof(fence), "redlockd:fence:redlockd-probe:%.16s", w.engine.flights.daemon);
     ck_assert_ptr_null(cluster_value(&w, 0, fence));
 }
-END_TEST
 
-START_TEST(self_test_reports_a_refusal_with_its_reason)
+TEST(self_test_reports_a_refusal_with_its_reason)
 {
     w.masters[0].redis.refusals[FAKE_KEYS] = "NOPERM this user has no permissions";
     test_first_master();
@@ -76,9 +77,8 @@ START_TEST(self_test_reports_a_refusal_with_its_reason)
     ck_assert_str_eq(link_meaning(&w.engine.flights.masters[0].link, REASON_ERROR),
                      "ERR something new");
 }
-END_TEST
 
-START_TEST(self_test_tries_each_form_of_a_release)
+TEST(self_test_tries_each_form_of_a_release)
 {
     w.masters[0].redis.refusals[REDIS_SCRIPT_RELEASES] = "NOPERM this user has no permissions";
     test_first_master();
@@ -91,9 +91,8 @@ START_TEST(self_test_tries_each_form_of_a_release)
     test_first_master();
     ck_assert_uint_eq(count_refused(), 2);
 }
-END_TEST
 
-START_TEST(self_test_of_a_lost_master_has_no_results)
+TEST(self_test_of_a_lost_master_has_no_results)
 {
     w.masters[0].hung = true;
     engine_self_test(&w.engine, 0, w.now_ns);
@@ -102,11 +101,10 @@ START_TEST(self_test_of_a_lost_master_has_no_results)
     cluster_pass_ms(&w, 100);
     ck_assert_uint_eq(w.self_tests, 0);
 }
-END_TEST
 
 /* --- a read-only daemon --- */
 
-START_TEST(read_only_daemon_leaves_new_masters_new)
+TEST(read_only_daemon_leaves_new_masters_new)
 {
     cluster_restart(&w, 4);
     w.read_only = true;
@@ -118,9 +116,8 @@ START_TEST(read_only_daemon_leaves_new_masters_new)
     for (unsigned i = 0; i < NODES; i++)
         ck_assert_str_ne(cluster_vote(&w, i), "-");
 }
-END_TEST
 
-START_TEST(read_only_daemon_finds_the_reasons_without_a_vote)
+TEST(read_only_daemon_finds_the_reasons_without_a_vote)
 {
     w.read_only = true;
     w.masters[0].redis.replica = true;
@@ -134,7 +131,6 @@ START_TEST(read_only_daemon_finds_the_reasons_without_a_vote)
     ck_assert_int_eq(guard_own_conflict(&w.engine.flights.guard, 3, w.now_ns), REASON_DUPLICATE);
     ck_assert_int_eq(guard_own_conflict(&w.engine.flights.guard, 4, w.now_ns), REASON_UNCHECKED);
 }
-END_TEST
 
 static enum reason lease_finds(unsigned named)
 {
@@ -144,7 +140,7 @@ static enum reason lease_finds(unsigned named)
 
 /* Name b is leased to a server with another record id. Names c and d are leased to another process
  * of the same server, but the lease of d was renewed too long ago (10 s) to count. */
-START_TEST(self_test_finds_names_leased_to_other_servers)
+TEST(self_test_finds_names_leased_to_other_servers)
 {
     static const char run_id[] = "cccccccccccccccccccccccccccccccccccccccc";
     cluster_pass_ms(&w, OBSERVED_MS);
@@ -166,21 +162,4 @@ START_TEST(self_test_finds_names_leased_to_other_servers)
     ck_assert_int_eq(lease_finds(1), REASON_REPOINTED);
     ck_assert_int_eq(lease_finds(2), REASON_OTHERPROCESS);
     ck_assert_int_eq(lease_finds(3), REASON_NONE);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("self_test");
-    TCase *cases = tcase_create("self_test");
-    tcase_add_checked_fixture(cases, setup, teardown);
-    tcase_add_test(cases, self_test_finds_names_leased_to_other_servers);
-    tcase_add_test(cases, self_test_of_a_working_master_finds_nothing_and_leaves_nothing);
-    tcase_add_test(cases, self_test_reports_a_refusal_with_its_reason);
-    tcase_add_test(cases, self_test_tries_each_form_of_a_release);
-    tcase_add_test(cases, self_test_of_a_lost_master_has_no_results);
-    tcase_add_test(cases, read_only_daemon_leaves_new_masters_new);
-    tcase_add_test(cases, read_only_daemon_finds_the_reasons_without_a_vote);
-    suite_add_tcase(suite, cases);
-    return suite;
 }

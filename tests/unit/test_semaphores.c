@@ -27,6 +27,8 @@ static void teardown(void)
     cluster_deinit(&w);
 }
 
+const struct runner_settings runner_settings = {.setup = setup, .teardown = teardown};
+
 /* The next reply grants a slot to the request with this tag. Sets token and slot. */
 static void expect_slot(const char *tag)
 {
@@ -69,7 +71,7 @@ static void expect_nothing_left(void)
 
 /* --- without WAIT --- */
 
-START_TEST(each_client_gets_a_slot_of_its_own)
+TEST(each_client_gets_a_slot_of_its_own)
 {
     bool taken[4] = {false};
     for (unsigned i = 0; i < 3; i++) {
@@ -92,9 +94,8 @@ START_TEST(each_client_gets_a_slot_of_its_own)
     expect_slot("a");
     expect_nothing_left();
 }
-END_TEST
 
-START_TEST(slot_is_an_ordinary_lock)
+TEST(slot_is_an_ordinary_lock)
 {
     cluster_submit(&w, "#a LOCK s 10s SLOTS 1 FENCE HOLD");
     expect_slot("a");
@@ -115,10 +116,9 @@ START_TEST(slot_is_an_ordinary_lock)
     cluster_expect(&w, "#a HELD 10000");
     expect_nothing_left();
 }
-END_TEST
 
 /* Slots that other daemons hold are tried, up to eight of them. */
-START_TEST(held_is_certain_with_up_to_eight_slots)
+TEST(held_is_certain_with_up_to_eight_slots)
 {
     for (unsigned number = 1; number <= 7; number++)
         occupy_slot(number, 1000 * number);
@@ -134,9 +134,8 @@ START_TEST(held_is_certain_with_up_to_eight_slots)
     }
     expect_nothing_left();
 }
-END_TEST
 
-START_TEST(tries_without_wait_are_limited)
+TEST(tries_without_wait_are_limited)
 {
     for (unsigned number = 1; number <= 20; number++)
         occupy_slot(number, 5000);
@@ -145,9 +144,8 @@ START_TEST(tries_without_wait_are_limited)
     ck_assert_uint_eq(w.engine.stats.acquire_rounds, 8);
     expect_nothing_left();
 }
-END_TEST
 
-START_TEST(no_quorum_ends_the_tries)
+TEST(no_quorum_ends_the_tries)
 {
     cluster_kill(&w, 0);
     cluster_kill(&w, 1);
@@ -158,10 +156,9 @@ START_TEST(no_quorum_ends_the_tries)
     ck_assert_uint_eq(w.engine.stats.acquire_rounds, 1);
     expect_nothing_left();
 }
-END_TEST
 
 /* A LOCK without WAIT ignores the pause that the failed round before it has left. */
-START_TEST(failed_round_does_not_hold_up_the_next_lock)
+TEST(failed_round_does_not_hold_up_the_next_lock)
 {
     cluster_hang(&w, 3, true);
     cluster_submit(&w, "#a LOCK s 10s SLOTS 1");
@@ -174,10 +171,9 @@ START_TEST(failed_round_does_not_hold_up_the_next_lock)
     const char *reply = cluster_take_reply(&w);
     ck_assert_msg(strncmp(reply, "#b HELD", 7) != 0, "%s", reply);
 }
-END_TEST
 
 /* While the rounds of others run, it is not known that all slots are held. */
-START_TEST(lock_is_not_refused_before_the_rounds_of_others_have_ended)
+TEST(lock_is_not_refused_before_the_rounds_of_others_have_ended)
 {
     cluster_hang(&w, 5, true);
     cluster_send_as(&w, &w.others[0], "#a LOCK s 10s SLOTS 1");
@@ -192,10 +188,9 @@ START_TEST(lock_is_not_refused_before_the_rounds_of_others_have_ended)
     cluster_expect(&w, "#c HELD 10000");
     expect_nothing_left();
 }
-END_TEST
 
 /* A LOCK that has nothing left to try does not hold up one that may have more slots. */
-START_TEST(lock_that_cannot_be_served_holds_up_no_other)
+TEST(lock_that_cannot_be_served_holds_up_no_other)
 {
     cluster_hang(&w, 5, true);
     cluster_send(&w, "#a LOCK s 10s SLOTS 1");
@@ -210,10 +205,9 @@ START_TEST(lock_that_cannot_be_served_holds_up_no_other)
     cluster_expect(&w, "#b HELD 10000");
     expect_nothing_left();
 }
-END_TEST
 
 /* The LOCK with WAIT waits for its start, because too many rounds are in flight. */
-START_TEST(lock_without_wait_does_not_wait_for_the_start_of_others)
+TEST(lock_without_wait_does_not_wait_for_the_start_of_others)
 {
     cluster_hang(&w, 5, true);
     for (unsigned i = 0; i < LIMIT_ADMISSION_START; i++)
@@ -226,11 +220,10 @@ START_TEST(lock_without_wait_does_not_wait_for_the_start_of_others)
         answered = answered || strcmp(reply, "#b LIMIT busy") == 0;
     ck_assert(answered);
 }
-END_TEST
 
 /* --- with WAIT --- */
 
-START_TEST(wait_without_a_quorum_ends_with_noquorum)
+TEST(wait_without_a_quorum_ends_with_noquorum)
 {
     cluster_kill(&w, 0);
     cluster_kill(&w, 1);
@@ -243,10 +236,9 @@ START_TEST(wait_without_a_quorum_ends_with_noquorum)
     ck_assert_int_eq(strncmp(cluster_take_reply(&w), "#b NOQUORUM 2/5", 15), 0);
     expect_nothing_left();
 }
-END_TEST
 
 /* The LOCK without WAIT has left the slot without tracking. */
-START_TEST(slot_that_was_tried_before_the_wait_is_watched_as_well)
+TEST(slot_that_was_tried_before_the_wait_is_watched_as_well)
 {
     cluster_occupy(&w, "s#1", 50000);
     w.lazy = true;
@@ -259,9 +251,8 @@ START_TEST(slot_that_was_tried_before_the_wait_is_watched_as_well)
     expect_slot("b");
     expect_nothing_left();
 }
-END_TEST
 
-START_TEST(waiters_of_all_slots_are_served_in_order_of_arrival)
+TEST(waiters_of_all_slots_are_served_in_order_of_arrival)
 {
     enum { SLOTS = 3, WAITERS = 12 };
     char held[SLOTS][LIMIT_TOKEN + 1];
@@ -291,9 +282,8 @@ START_TEST(waiters_of_all_slots_are_served_in_order_of_arrival)
     ck_assert_uint_eq(cluster_commands(&w) - before, 5 * WAITERS);
     expect_nothing_left();
 }
-END_TEST
 
-START_TEST(waiters_cost_nothing_while_nothing_changes)
+TEST(waiters_cost_nothing_while_nothing_changes)
 {
     for (unsigned i = 0; i < 3; i++)
         cluster_submit(&w, "#a LOCK s 60s SLOTS 3");
@@ -305,9 +295,8 @@ START_TEST(waiters_cost_nothing_while_nothing_changes)
     ck_assert_uint_eq(cluster_commands(&w), before);
     ck_assert_uint_eq(w.engine.manager.semaphores.seekers.in_use, 3);
 }
-END_TEST
 
-START_TEST(slot_that_is_released_elsewhere_wakes_the_first_waiter)
+TEST(slot_that_is_released_elsewhere_wakes_the_first_waiter)
 {
     for (unsigned number = 1; number <= 12; number++)
         occupy_slot(number, 50000);
@@ -325,9 +314,8 @@ START_TEST(slot_that_is_released_elsewhere_wakes_the_first_waiter)
     ck_assert_str_eq(slot, "s#2");
     expect_nothing_left();
 }
-END_TEST
 
-START_TEST(slot_that_expires_wakes_the_first_waiter)
+TEST(slot_that_expires_wakes_the_first_waiter)
 {
     cluster_occupy(&w, "s#1", 3000);
     cluster_occupy(&w, "s#2", 500);
@@ -341,10 +329,9 @@ START_TEST(slot_that_expires_wakes_the_first_waiter)
     cluster_expect(&w, "#b HELD 1000");
     expect_nothing_left();
 }
-END_TEST
 
 /* A round that is refused does not cost a LOCK its place. */
-START_TEST(refused_round_keeps_the_place)
+TEST(refused_round_keeps_the_place)
 {
     cluster_occupy(&w, "s#1", 50000);
     cluster_occupy(&w, "s#2", 50000);
@@ -364,11 +351,10 @@ START_TEST(refused_round_keeps_the_place)
     expect_slot("c");
     expect_nothing_left();
 }
-END_TEST
 
 /* --- different numbers of slots --- */
 
-START_TEST(locks_with_fewer_slots_share_the_queue)
+TEST(locks_with_fewer_slots_share_the_queue)
 {
     cluster_occupy(&w, "s#1", 50000);
     cluster_occupy(&w, "s#2", 50000);
@@ -393,11 +379,10 @@ START_TEST(locks_with_fewer_slots_share_the_queue)
     ck_assert_str_eq(slot, "s#2");
     expect_nothing_left();
 }
-END_TEST
 
 /* --- clients of one slot --- */
 
-START_TEST(clients_that_want_one_slot_take_turns_with_the_others)
+TEST(clients_that_want_one_slot_take_turns_with_the_others)
 {
     char first[LIMIT_TOKEN + 1];
     cluster_submit(&w, "#a LOCK s#1 10s");
@@ -415,11 +400,10 @@ START_TEST(clients_that_want_one_slot_take_turns_with_the_others)
     expect_slot("d");
     expect_nothing_left();
 }
-END_TEST
 
 /* --- ends --- */
 
-START_TEST(client_that_leaves_frees_its_place)
+TEST(client_that_leaves_frees_its_place)
 {
     cluster_occupy(&w, "s#1", 50000);
     cluster_send_as(&w, &w.others[0], "#a LOCK s 10s SLOTS 1 WAIT 60s HOLD");
@@ -434,11 +418,10 @@ START_TEST(client_that_leaves_frees_its_place)
     ck_assert_uint_eq(cluster_count(&w, "s#1"), 0);
     expect_nothing_left();
 }
-END_TEST
 
 /* The client leaves while a round runs for its LOCK: the round is undone, and the next LOCK gets
  * the slot. */
-START_TEST(client_that_leaves_during_its_round_frees_the_slot)
+TEST(client_that_leaves_during_its_round_frees_the_slot)
 {
     cluster_hang(&w, 5, true);
     cluster_send_as(&w, &w.others[0], "#a LOCK s 10s SLOTS 1 WAIT 60s");
@@ -453,9 +436,8 @@ START_TEST(client_that_leaves_during_its_round_frees_the_slot)
     unlock_slot();
     expect_nothing_left();
 }
-END_TEST
 
-START_TEST(wait_that_ends_during_a_round_gets_its_result)
+TEST(wait_that_ends_during_a_round_gets_its_result)
 {
     cluster_hang(&w, 5, true);
     cluster_send(&w, "#a LOCK s 10s SLOTS 1 WAIT 20ms");
@@ -468,9 +450,8 @@ START_TEST(wait_that_ends_during_a_round_gets_its_result)
     expect_slot("a");
     expect_nothing_left();
 }
-END_TEST
 
-START_TEST(drain_answers_every_waiter)
+TEST(drain_answers_every_waiter)
 {
     cluster_occupy(&w, "s#1", 50000);
     for (unsigned i = 0; i < 3; i++)
@@ -484,11 +465,10 @@ START_TEST(drain_answers_every_waiter)
     cluster_expect(&w, "(nothing)");
     expect_nothing_left();
 }
-END_TEST
 
 /* The daemon stops while it tries the first slot, which is held. It has not tried the second one,
  * so it must not say that both are held. */
-START_TEST(drain_during_a_try_is_not_held)
+TEST(drain_during_a_try_is_not_held)
 {
     occupy_slot(1, 5000);
     occupy_slot(2, 5000);
@@ -498,9 +478,8 @@ START_TEST(drain_during_a_try_is_not_held)
     cluster_expect(&w, "#a SHUTDOWN");
     expect_nothing_left();
 }
-END_TEST
 
-START_TEST(masters_that_restart_do_not_lose_waiters)
+TEST(masters_that_restart_do_not_lose_waiters)
 {
     cluster_occupy(&w, "s#1", 300);
     cluster_submit(&w, "#a LOCK s 10s SLOTS 1 WAIT 60s");
@@ -513,11 +492,10 @@ START_TEST(masters_that_restart_do_not_lose_waiters)
     unlock_slot();
     expect_nothing_left();
 }
-END_TEST
 
 /* --- STATUS --- */
 
-START_TEST(status_counts_the_held_slots)
+TEST(status_counts_the_held_slots)
 {
     cluster_submit(&w, "#s STATUS s SLOTS 3");
     cluster_expect(&w, "#s FREE 0/3");
@@ -542,9 +520,8 @@ START_TEST(status_counts_the_held_slots)
     cluster_pass_ms(&w, 1);
     expect_nothing_left();
 }
-END_TEST
 
-START_TEST(status_of_a_client_that_leaves_ends)
+TEST(status_of_a_client_that_leaves_ends)
 {
     cluster_hang(&w, 5, true);
     cluster_send_as(&w, &w.others[0], "#s STATUS s SLOTS 100");
@@ -568,11 +545,10 @@ START_TEST(status_of_a_client_that_leaves_ends)
     cluster_pass_ms(&w, 1);
     expect_nothing_left();
 }
-END_TEST
 
 /* --- limits --- */
 
-START_TEST(seekers_are_limited)
+TEST(seekers_are_limited)
 {
     enum { MANY = LIMIT_SEEKERS / LIMIT_SLOTS };
     for (unsigned i = 0; i < MANY; i++) {
@@ -586,41 +562,4 @@ START_TEST(seekers_are_limited)
     for (unsigned i = 0; i < 2 * MANY; i++)
         ck_assert_ptr_nonnull(strstr(cluster_take_reply(&w), " OK "));
     expect_nothing_left();
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("semaphores");
-    TCase *cases = tcase_create("all");
-    tcase_add_checked_fixture(cases, setup, teardown);
-    tcase_add_test(cases, each_client_gets_a_slot_of_its_own);
-    tcase_add_test(cases, slot_is_an_ordinary_lock);
-    tcase_add_test(cases, held_is_certain_with_up_to_eight_slots);
-    tcase_add_test(cases, tries_without_wait_are_limited);
-    tcase_add_test(cases, no_quorum_ends_the_tries);
-    tcase_add_test(cases, failed_round_does_not_hold_up_the_next_lock);
-    tcase_add_test(cases, lock_is_not_refused_before_the_rounds_of_others_have_ended);
-    tcase_add_test(cases, lock_that_cannot_be_served_holds_up_no_other);
-    tcase_add_test(cases, lock_without_wait_does_not_wait_for_the_start_of_others);
-    tcase_add_test(cases, wait_without_a_quorum_ends_with_noquorum);
-    tcase_add_test(cases, slot_that_was_tried_before_the_wait_is_watched_as_well);
-    tcase_add_test(cases, waiters_of_all_slots_are_served_in_order_of_arrival);
-    tcase_add_test(cases, waiters_cost_nothing_while_nothing_changes);
-    tcase_add_test(cases, slot_that_is_released_elsewhere_wakes_the_first_waiter);
-    tcase_add_test(cases, slot_that_expires_wakes_the_first_waiter);
-    tcase_add_test(cases, refused_round_keeps_the_place);
-    tcase_add_test(cases, locks_with_fewer_slots_share_the_queue);
-    tcase_add_test(cases, clients_that_want_one_slot_take_turns_with_the_others);
-    tcase_add_test(cases, client_that_leaves_frees_its_place);
-    tcase_add_test(cases, client_that_leaves_during_its_round_frees_the_slot);
-    tcase_add_test(cases, wait_that_ends_during_a_round_gets_its_result);
-    tcase_add_test(cases, drain_answers_every_waiter);
-    tcase_add_test(cases, drain_during_a_try_is_not_held);
-    tcase_add_test(cases, masters_that_restart_do_not_lose_waiters);
-    tcase_add_test(cases, status_counts_the_held_slots);
-    tcase_add_test(cases, status_of_a_client_that_leaves_ends);
-    tcase_add_test(cases, seekers_are_limited);
-    suite_add_tcase(suite, cases);
-    return suite;
 }

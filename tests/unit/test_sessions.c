@@ -16,7 +16,7 @@ enum { LISTERS = 20 };
 
 /* --- many rounds in flight --- */
 
-START_TEST(clients_wait_unread_while_too_many_rounds_are_in_flight)
+TEST(clients_wait_unread_while_too_many_rounds_are_in_flight)
 {
     struct fixture fixture;
     open_fixture(&fixture);
@@ -41,12 +41,11 @@ START_TEST(clients_wait_unread_while_too_many_rounds_are_in_flight)
     *in_flight = 0;
     close_fixture(&fixture);
 }
-END_TEST
 
 /* --- much input --- */
 
 /* The event loop reports input only once, but one read takes only LIMIT_CLIENT_INPUT bytes. */
-START_TEST(input_and_end_beyond_one_read_are_seen)
+TEST(input_and_end_beyond_one_read_are_seen)
 {
     enum { PINGS = 8000 };
     static char pings[PINGS * 5 + 1];
@@ -69,11 +68,10 @@ START_TEST(input_and_end_beyond_one_read_are_seen)
     ck_assert_uint_eq(pongs, PINGS);
     close_fixture(&fixture);
 }
-END_TEST
 
 /* libevent reports a reset like input. The client has not read a reply, so that its end is a reset,
  * and has sent part of a line. */
-START_TEST(reset_together_with_input_is_seen)
+TEST(reset_together_with_input_is_seen)
 {
     struct fixture fixture;
     open_fixture(&fixture);
@@ -92,7 +90,6 @@ START_TEST(reset_together_with_input_is_seen)
     ck_assert_ptr_nonnull(strstr(logged(&fixture), "the connection was lost"));
     close_fixture(&fixture);
 }
-END_TEST
 
 /* --- listings --- */
 
@@ -110,7 +107,7 @@ static void expect_listings(struct fixture *fixture, unsigned count, unsigned in
 
 /* LOCKS <resource> walks the client's pending requests. So the lines of one read budget can exceed
  * a pass. */
-START_TEST(a_pass_ends_between_the_listings_of_one_client)
+TEST(a_pass_ends_between_the_listings_of_one_client)
 {
     struct fixture fixture;
     open_fixture(&fixture);
@@ -121,11 +118,10 @@ START_TEST(a_pass_ends_between_the_listings_of_one_client)
     expect_listings(&fixture, LIMIT_READ_BUDGET, 4);
     close_fixture(&fixture);
 }
-END_TEST
 
 /* A listing of all locks is known to be slow before it is made. One has its turn when its line is
  * read, and one from the queue. */
-START_TEST(a_pass_has_few_listings_of_all_locks)
+TEST(a_pass_has_few_listings_of_all_locks)
 {
     struct fixture fixture;
     open_fixture(&fixture);
@@ -138,7 +134,6 @@ START_TEST(a_pass_has_few_listings_of_all_locks)
         ck_assert_str_eq(heard(&fixture, i), "END\n");
     close_fixture(&fixture);
 }
-END_TEST
 
 /* Sends `text` from clients 1 to LISTERS, then PING from client 0. Returns how many passes the PONG
  * took. */
@@ -157,7 +152,7 @@ static unsigned passes_of_a_ping(struct fixture *fixture, const char *text)
 }
 
 /* Otherwise a PING would wait for all listings that were requested before it. */
-START_TEST(clients_that_list_again_and_again_delay_others_by_one_listing)
+TEST(clients_that_list_again_and_again_delay_others_by_one_listing)
 {
     struct fixture fixture;
     const uint64_t *listed = &fixture.clients.requests[VERB_LOCKS];
@@ -176,10 +171,9 @@ START_TEST(clients_that_list_again_and_again_delay_others_by_one_listing)
     }
     close_fixture(&fixture);
 }
-END_TEST
 
 /* Each has more lines than one turn takes. */
-START_TEST(slow_clients_take_turns)
+TEST(slow_clients_take_turns)
 {
     enum { SLOW = 3, LINES = 10 };
     struct fixture fixture;
@@ -200,7 +194,6 @@ START_TEST(slow_clients_take_turns)
     }
     close_fixture(&fixture);
 }
-END_TEST
 
 /* --- output --- */
 
@@ -223,7 +216,7 @@ static int64_t ping_at_once(struct fixture *fixture)
     return (int64_t)first;
 }
 
-START_TEST(the_output_of_a_pass_is_part_of_its_budget)
+TEST(the_output_of_a_pass_is_part_of_its_budget)
 {
     struct fixture fixture;
     unsigned tries = 0;
@@ -237,14 +230,13 @@ START_TEST(the_output_of_a_pass_is_part_of_its_budget)
     ck_assert_int_le(ping_at_once(&fixture), PASS_BUDGET_NS / (virtual_step_ns + PASS_SEND_NS) + 1);
     close_fixture(&fixture);
 }
-END_TEST
 
 /* --- ends --- */
 
 enum { ENDING = 100 };
 
 /* The oldest first, and a client that stays is served meanwhile. */
-START_TEST(sessions_that_end_at_once_are_freed_over_several_passes)
+TEST(sessions_that_end_at_once_are_freed_over_several_passes)
 {
     struct fixture fixture;
     struct session *session;
@@ -273,10 +265,9 @@ START_TEST(sessions_that_end_at_once_are_freed_over_several_passes)
     }
     close_fixture(&fixture);
 }
-END_TEST
 
 /* Clients that read and write in each pass must not keep ended sessions from being freed. */
-START_TEST(sessions_are_freed_although_clients_use_up_the_pass)
+TEST(sessions_are_freed_although_clients_use_up_the_pass)
 {
     struct fixture fixture;
     enum { BUSY = 50 };
@@ -291,11 +282,10 @@ START_TEST(sessions_are_freed_although_clients_use_up_the_pass)
     virtual_step_ns = 0;
     close_fixture(&fixture);
 }
-END_TEST
 
 /* The LOCK of a client that has left must not be granted while the end waits unread. In the second
  * run the end is a reset, since the client has not read a reply. Its last line is then lost. */
-START_TEST(a_client_that_leaves_a_crowd_leaves_its_queue_at_once)
+TEST_LOOP(a_client_that_leaves_a_crowd_leaves_its_queue_at_once, 0, 2)
 {
     bool by_reset = _i == 1;
     struct fixture fixture;
@@ -333,11 +323,10 @@ START_TEST(a_client_that_leaves_a_crowd_leaves_its_queue_at_once)
     }
     close_fixture(&fixture);
 }
-END_TEST
 
 /* --- unauthenticated connections --- */
 
-START_TEST(late_unauthenticated_connections_are_closed_over_several_passes)
+TEST(late_unauthenticated_connections_are_closed_over_several_passes)
 {
     struct fixture fixture;
     struct clients *clients = &fixture.clients;
@@ -359,12 +348,11 @@ START_TEST(late_unauthenticated_connections_are_closed_over_several_passes)
         ck_assert_str_eq(heard(&fixture, i), "DENIED not authenticated in time\n");
     close_fixture(&fixture);
 }
-END_TEST
 
 /* --- memory --- */
 
 /* A connection is served, or it is closed and the log says so, whichever allocation fails. */
-START_TEST(a_connection_without_memory_is_closed_and_logged)
+TEST(a_connection_without_memory_is_closed_and_logged)
 {
     struct fixture fixture;
     unsigned refused = 0;
@@ -397,26 +385,4 @@ START_TEST(a_connection_without_memory_is_closed_and_logged)
     ck_assert_uint_gt(dropped, 0);
     ck_assert_uint_eq(fixture.clients.rejected[REFUSED_MEMORY], refused);
     close_fixture(&fixture);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("sessions");
-    TCase *tests = tcase_create("sessions");
-    tcase_add_test(tests, clients_wait_unread_while_too_many_rounds_are_in_flight);
-    tcase_add_test(tests, input_and_end_beyond_one_read_are_seen);
-    tcase_add_test(tests, reset_together_with_input_is_seen);
-    tcase_add_test(tests, a_pass_ends_between_the_listings_of_one_client);
-    tcase_add_test(tests, a_pass_has_few_listings_of_all_locks);
-    tcase_add_test(tests, clients_that_list_again_and_again_delay_others_by_one_listing);
-    tcase_add_test(tests, slow_clients_take_turns);
-    tcase_add_test(tests, the_output_of_a_pass_is_part_of_its_budget);
-    tcase_add_test(tests, sessions_that_end_at_once_are_freed_over_several_passes);
-    tcase_add_test(tests, sessions_are_freed_although_clients_use_up_the_pass);
-    tcase_add_loop_test(tests, a_client_that_leaves_a_crowd_leaves_its_queue_at_once, 0, 2);
-    tcase_add_test(tests, late_unauthenticated_connections_are_closed_over_several_passes);
-    tcase_add_test(tests, a_connection_without_memory_is_closed_and_logged);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

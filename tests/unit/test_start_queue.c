@@ -27,6 +27,8 @@ static void setup(void)
         requests[i].client = &clients[i % CLIENTS];
 }
 
+const struct runner_settings runner_settings = {.setup = setup};
+
 static void join(unsigned from, unsigned to, int64_t now_ns)
 {
     for (unsigned i = from; i < to; i++)
@@ -44,7 +46,7 @@ static int64_t delay_ms(int64_t now_ns)
     return start_queue_delay_ns(&queue, &clients[0], now_ns) / NS_PER_MS;
 }
 
-START_TEST(clients_take_turns)
+TEST(clients_take_turns)
 {
     static const unsigned order[] = {0, 1, 3, 4, 6};
     for (unsigned i = 0; i < 7; i++)
@@ -55,7 +57,6 @@ START_TEST(clients_take_turns)
     ck_assert_ptr_null(start_queue_take(&queue, 0));
     ck_assert_uint_eq(queue.client_count, 0);
 }
-END_TEST
 
 /* All requests join, and ten leave within 100 ms. */
 static void measure_ten(void)
@@ -67,7 +68,7 @@ static void measure_ten(void)
 
 /* Ten leave in 100 ms. The first client has to wait for its own requests and as many of each other
  * client. */
-START_TEST(delay_follows_from_the_pace_and_the_turns)
+TEST(delay_follows_from_the_pace_and_the_turns)
 {
     measure_ten();
     ck_assert_int_eq(delay_ms(99 * NS_PER_MS), 0);
@@ -77,37 +78,33 @@ START_TEST(delay_follows_from_the_pace_and_the_turns)
         start_queue_leave(&queue, TAILQ_FIRST(&clients[0].to_start));
     ck_assert_int_eq(delay_ms(101 * NS_PER_MS), 20);
 }
-END_TEST
 
 /* Requests whose time is over leave too. So clients that do not wait long delay others only a
  * little. */
-START_TEST(requests_that_do_not_start_count_for_the_pace)
+TEST(requests_that_do_not_start_count_for_the_pace)
 {
     join(0, REQUESTS, 0);
     for (unsigned i = 0; i < 50; i++)
         start_queue_leave(&queue, &requests[i]);
     ck_assert_int_eq(delay_ms(100 * NS_PER_MS), 20);
 }
-END_TEST
 
-START_TEST(later_measurements_count_more)
+TEST(later_measurements_count_more)
 {
     measure_ten();
     ck_assert_int_eq(delay_ms(100 * NS_PER_MS), 500);
     /* Nothing leaves: 100 ms and 10 ms for each, so 55 ms on average. */
     ck_assert_int_eq(delay_ms(200 * NS_PER_MS), 50 * 55);
 }
-END_TEST
 
-START_TEST(time_in_which_the_daemon_was_stopped_does_not_count)
+TEST(time_in_which_the_daemon_was_stopped_does_not_count)
 {
     measure_ten();
     ck_assert_int_eq(delay_ms(100 * NS_PER_MS), 500);
     ck_assert_int_eq(delay_ms(10100 * NS_PER_MS), 500);
 }
-END_TEST
 
-START_TEST(pace_is_forgotten_when_the_queue_is_empty)
+TEST(pace_is_forgotten_when_the_queue_is_empty)
 {
     join(0, 20, 0);
     for (unsigned i = 0; i < 20; i++)
@@ -115,20 +112,4 @@ START_TEST(pace_is_forgotten_when_the_queue_is_empty)
     ck_assert_int_eq(delay_ms(150 * NS_PER_MS), 0);
     join(20, REQUESTS, 200 * NS_PER_MS);
     ck_assert_int_eq(delay_ms(250 * NS_PER_MS), 0);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("start_queue");
-    TCase *tests = tcase_create("start_queue");
-    tcase_add_checked_fixture(tests, setup, NULL);
-    tcase_add_test(tests, clients_take_turns);
-    tcase_add_test(tests, delay_follows_from_the_pace_and_the_turns);
-    tcase_add_test(tests, requests_that_do_not_start_count_for_the_pace);
-    tcase_add_test(tests, later_measurements_count_more);
-    tcase_add_test(tests, time_in_which_the_daemon_was_stopped_does_not_count);
-    tcase_add_test(tests, pace_is_forgotten_when_the_queue_is_empty);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -21,6 +21,8 @@ static void teardown(void)
     cluster_deinit(&w);
 }
 
+const struct runner_settings runner_settings = {.setup = setup, .teardown = teardown};
+
 static uint64_t total(const struct histogram *histogram)
 {
     uint64_t count = 0;
@@ -36,7 +38,7 @@ static const struct engine_stats *stats(void)
 
 /* --- durations --- */
 
-START_TEST(grant_is_timed_from_its_request_and_from_its_round)
+TEST(grant_is_timed_from_its_request_and_from_its_round)
 {
     char token[LIMIT_TOKEN + 1];
     snprintf(token, sizeof(token), "%s", cluster_token(cluster_ask(&w, "LOCK a 10s")));
@@ -53,9 +55,8 @@ START_TEST(grant_is_timed_from_its_request_and_from_its_round)
     ck_assert_uint_lt(stats()->granted_round.sum_ns, (uint64_t)NS_PER_S);
     ck_assert_uint_ge(stats()->queued.sum_ns, 4 * (uint64_t)NS_PER_S);
 }
-END_TEST
 
-START_TEST(failed_wait_is_timed_and_a_refusal_is_not)
+TEST(failed_wait_is_timed_and_a_refusal_is_not)
 {
     cluster_ask(&w, "LOCK a 60s");
     ck_assert_int_eq(strncmp(cluster_ask(&w, "LOCK a 10s"), "HELD", 4), 0);
@@ -66,9 +67,8 @@ START_TEST(failed_wait_is_timed_and_a_refusal_is_not)
     ck_assert_uint_eq(stats()->queued.sum_ns, 2 * (uint64_t)NS_PER_S);
     ck_assert_uint_eq(total(&stats()->granted), 1);
 }
-END_TEST
 
-START_TEST(round_trips_are_counted_per_node)
+TEST(round_trips_are_counted_per_node)
 {
     uint64_t before = total(&w.engine.flights.masters[2].link.round_trips);
     cluster_ask(&w, "LOCK a 10s");
@@ -79,7 +79,6 @@ START_TEST(round_trips_are_counted_per_node)
     cluster_ask(&w, "LOCK b 10s");
     ck_assert_uint_eq(total(&w.engine.flights.masters[3].link.round_trips), before);
 }
-END_TEST
 
 /* --- refusals --- */
 
@@ -91,7 +90,7 @@ static uint64_t refusals(unsigned node)
     return count;
 }
 
-START_TEST(node_without_a_vote_is_counted_by_its_reason)
+TEST(node_without_a_vote_is_counted_by_its_reason)
 {
     cluster_kill(&w, 4);
     cluster_settle(&w);
@@ -106,9 +105,8 @@ START_TEST(node_without_a_vote_is_counted_by_its_reason)
     cluster_ask(&w, "LOCK c 10s");
     ck_assert_uint_gt(stats()->refused[1][REASON_FLUSHED], 0);
 }
-END_TEST
 
-START_TEST(release_counts_no_refused_votes)
+TEST(release_counts_no_refused_votes)
 {
     char token[LIMIT_TOKEN + 1];
     snprintf(token, sizeof(token), "%s", cluster_token(cluster_ask(&w, "LOCK a 10s")));
@@ -117,11 +115,10 @@ START_TEST(release_counts_no_refused_votes)
     ck_assert_str_eq(cluster_ask(&w, "UNLOCK a %s", token), "OK");
     ck_assert_uint_eq(refusals(4), 0);
 }
-END_TEST
 
 /* --- losses --- */
 
-START_TEST(loss_is_counted_by_its_reason)
+TEST(loss_is_counted_by_its_reason)
 {
     cluster_ask(&w, "LOCK a 10s HOLD");
     cluster_hang(&w, 3, true);
@@ -135,16 +132,14 @@ START_TEST(loss_is_counted_by_its_reason)
     ck_assert_uint_eq(stats()->losses[LOSS_SHUTDOWN], 1);
     ck_assert_uint_eq(stats()->lost, 2);
 }
-END_TEST
 
-START_TEST(each_loss_has_a_word_and_a_meaning)
+TEST(each_loss_has_a_word_and_a_meaning)
 {
     for (unsigned i = 0; i < ENGINE_LOSSES; i++) {
         ck_assert_uint_gt(strlen(engine_losses[i].word), 0);
         ck_assert_uint_gt(strlen(engine_losses[i].meaning), 0);
     }
 }
-END_TEST
 
 /* --- limits --- */
 
@@ -156,7 +151,7 @@ static uint64_t limit_count(const char *word)
     ck_abort_msg("%s is no limit", word);
 }
 
-START_TEST(limits_are_counted_by_their_word)
+TEST(limits_are_counted_by_their_word)
 {
     w.engine.rules.waiters_per_resource = 1;
     cluster_occupy(&w, "a", 50000);
@@ -167,11 +162,10 @@ START_TEST(limits_are_counted_by_their_word)
     ck_assert_uint_eq(limit_count("waiters"), 0);
     ck_assert_uint_eq(stats()->outcomes[ROUND_ACQUIRE][OUTCOME_LIMIT], 1);
 }
-END_TEST
 
 /* The LOCK "held" was accepted and held back before its LIMIT. A reply to BREAK is not an
  * outcome. */
-START_TEST(limits_of_pending_requests_and_of_breaks_are_counted)
+TEST(limits_of_pending_requests_and_of_breaks_are_counted)
 {
     cluster_hang(&w, 5, true);
     w.engine.flights.admission.limit = 1;
@@ -186,11 +180,10 @@ START_TEST(limits_of_pending_requests_and_of_breaks_are_counted)
     ck_assert_uint_eq(limit_count("busy"), 1);
     ck_assert_uint_eq(stats()->outcomes[ROUND_STATUS][OUTCOME_LIMIT], 0);
 }
-END_TEST
 
 /* --- waiters --- */
 
-START_TEST(resources_are_listed_while_a_client_waits)
+TEST(resources_are_listed_while_a_client_waits)
 {
     cluster_ask(&w, "LOCK a 60s");
     cluster_ask(&w, "LOCK b 60s");
@@ -211,24 +204,4 @@ START_TEST(resources_are_listed_while_a_client_waits)
     ck_assert_uint_eq(engine_view(&w.engine).waited_for, 0);
     ck_assert(LIST_EMPTY(&w.engine.manager.waited_for));
     ck_assert_uint_eq(w.engine.manager.waiting, 0);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("stats");
-    TCase *tests = tcase_create("counts");
-    tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_add_test(tests, grant_is_timed_from_its_request_and_from_its_round);
-    tcase_add_test(tests, failed_wait_is_timed_and_a_refusal_is_not);
-    tcase_add_test(tests, round_trips_are_counted_per_node);
-    tcase_add_test(tests, node_without_a_vote_is_counted_by_its_reason);
-    tcase_add_test(tests, release_counts_no_refused_votes);
-    tcase_add_test(tests, loss_is_counted_by_its_reason);
-    tcase_add_test(tests, each_loss_has_a_word_and_a_meaning);
-    tcase_add_test(tests, limits_are_counted_by_their_word);
-    tcase_add_test(tests, limits_of_pending_requests_and_of_breaks_are_counted);
-    tcase_add_test(tests, resources_are_listed_while_a_client_waits);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

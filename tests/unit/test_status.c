@@ -35,6 +35,8 @@ static void begin(void)
                                                .back_ms = -1};
 }
 
+const struct runner_settings runner_settings = {.setup = begin};
+
 static void without_vote(unsigned node, enum reason reason, int64_t back_ms)
 {
     status.nodes[node].reason = reason;
@@ -66,7 +68,7 @@ static void expect_not_shown(const char *words)
 
 /* --- the headline --- */
 
-START_TEST(healthy_status_shows_no_problems)
+TEST(healthy_status_shows_no_problems)
 {
     expect_shown("<main class=ok data-title=\"OK ");
     expect_shown("<h1>Locks can be granted</h1>");
@@ -75,9 +77,8 @@ START_TEST(healthy_status_shows_no_problems)
     expect_shown("None since the start.");
     expect_not_shown("no vote");
 }
-END_TEST
 
-START_TEST(master_without_a_vote_is_shown_with_reason_and_time)
+TEST(master_without_a_vote_is_shown_with_reason_and_time)
 {
     without_vote(1, REASON_FLUSHED, 48000);
     expect_shown("<main class=degraded ");
@@ -86,9 +87,8 @@ START_TEST(master_without_a_vote_is_shown_with_reason_and_time)
     expect_shown("the master lost its record: it was flushed <code>flushed</code>");
     expect_shown("Has had no vote for 12 s; votes again in 48 s.");
 }
-END_TEST
 
-START_TEST(page_warns_when_one_more_failure_loses_the_quorum)
+TEST(page_warns_when_one_more_failure_loses_the_quorum)
 {
     without_vote(1, REASON_HUNG, -1);
     without_vote(2, REASON_HUNG, -1);
@@ -98,9 +98,8 @@ START_TEST(page_warns_when_one_more_failure_loses_the_quorum)
     expect_shown("Has had no vote for 12 s.");
     expect_shown("Has had no vote for 12 s; 1 release pending.");
 }
-END_TEST
 
-START_TEST(missing_quorum_is_the_headline)
+TEST(missing_quorum_is_the_headline)
 {
     for (unsigned i = 0; i < 3; i++)
         without_vote(i, REASON_RESTARTED, 20000);
@@ -115,19 +114,17 @@ START_TEST(missing_quorum_is_the_headline)
     without_vote(4, REASON_REFUSED, -1);
     expect_shown("None of the 5 masters votes;");
 }
-END_TEST
 
-START_TEST(stopping_daemon_is_shown)
+TEST(stopping_daemon_is_shown)
 {
     status.stopping = true;
     expect_shown("<main class=down ");
     expect_shown("Stopping: no locks are granted");
 }
-END_TEST
 
 /* --- untrusted names --- */
 
-START_TEST(hostile_names_are_shown_as_text)
+TEST(hostile_names_are_shown_as_text)
 {
     static const char name[] = "</td><script>alert(1)</script>";
     struct status_lock *queue = &status.queues[0];
@@ -149,9 +146,8 @@ START_TEST(hostile_names_are_shown_as_text)
                                  "{\"resource\":\"</td><script>alert(1)</script>\",\"waiters\""
                                  ":3,\"client\":7,\"name\":\"\""));
 }
-END_TEST
 
-START_TEST(queue_for_slots_shows_how_many_are_held)
+TEST(queue_for_slots_shows_how_many_are_held)
 {
     status.queue_count = 1;
     status.engine.waited_for = 1;
@@ -163,18 +159,16 @@ START_TEST(queue_for_slots_shows_how_many_are_held)
     ck_assert_ptr_nonnull(
         strstr(json, "{\"resource\":\"deploys\",\"waiters\":3,\"slots\":10,\"slots_held\":9}"));
 }
-END_TEST
 
-START_TEST(json_encodes_any_bytes)
+TEST(json_encodes_any_bytes)
 {
     status.queue_count = 1;
     status.queues[0].resource =
         (struct resource_view){.name = "\"\\\n\xff", .name_len = 4, .waits = 1};
     ck_assert_ptr_nonnull(strstr(write_with(status_write_json), "\"\\\"\\\\x5c\\\\x0a\\\\xff\""));
 }
-END_TEST
 
-START_TEST(long_name_is_truncated_only_on_the_page)
+TEST(long_name_is_truncated_only_on_the_page)
 {
     char resource[LIMIT_RESOURCE];
     memset(resource, 'n', sizeof(resource));
@@ -184,11 +178,10 @@ START_TEST(long_name_is_truncated_only_on_the_page)
     expect_shown("nnn...</td>");
     ck_assert_ptr_null(strstr(write_with(status_write_json), "nnn..."));
 }
-END_TEST
 
 /* --- plots --- */
 
-START_TEST(history_has_one_rectangle_per_stretch)
+TEST(history_has_one_rectangle_per_stretch)
 {
     static const unsigned voting[] = {5, 5, 4, 2, 2, 5};
     for (size_t i = 0; i < 6; i++)
@@ -198,9 +191,8 @@ START_TEST(history_has_one_rectangle_per_stretch)
         "<rect class=degraded x=296 width=1 height=8 /><rect class=down x=297 width=2 height=8 />"
         "<rect class=ok x=299 width=1 height=8 /></svg>");
 }
-END_TEST
 
-START_TEST(plot_has_a_gap_where_the_master_did_not_answer)
+TEST(plot_has_a_gap_where_the_master_did_not_answer)
 {
     for (unsigned i = 0; i < STATUS_HISTORY_SAMPLES; i++) {
         struct status_history_sample sample = {.voting = 5};
@@ -211,10 +203,9 @@ START_TEST(plot_has_a_gap_where_the_master_did_not_answer)
     expect_shown(
         "<rect class=gap x=2 width=1 height=24 /><path d=\"M0.5 1.0L1.5 1.0M3.5 1.0L4.5 1.0");
 }
-END_TEST
 
 /* Fifteen masters with the longest names and no votes, with every list full. */
-START_TEST(largest_page_fits_its_buffer)
+TEST(largest_page_fits_its_buffer)
 {
     static char name[LIMIT_NODE_NAME + 1];
     static char url[LIMIT_URL];
@@ -245,11 +236,10 @@ START_TEST(largest_page_fits_its_buffer)
     ck_assert_uint_lt(strlen(write_with(page_write_live)), LIMIT_HTTP_BODY / 2);
     ck_assert_uint_lt(strlen(write_with(status_write_json)), LIMIT_HTTP_BODY / 2);
 }
-END_TEST
 
 /* --- the whole page, and other formats --- */
 
-START_TEST(page_has_its_nonce_and_its_live_part)
+TEST(page_has_its_nonce_and_its_live_part)
 {
     struct text text = {.buf = buf, .size = sizeof(buf) - 1};
     status.nonce = "0123abc";
@@ -263,9 +253,8 @@ START_TEST(page_has_its_nonce_and_its_live_part)
     ck_assert_ptr_null(strstr(buf, "onclick"));
     ck_assert_str_eq(buf + text.len - 8, "</html>\n");
 }
-END_TEST
 
-START_TEST(ready_lists_nodes_without_a_vote_and_the_reason)
+TEST(ready_lists_nodes_without_a_vote_and_the_reason)
 {
     ck_assert_str_eq(write_with(status_write_ready), "ready voting=5/5 need=3\n");
     ck_assert(status_is_ready(&status));
@@ -285,7 +274,6 @@ START_TEST(ready_lists_nodes_without_a_vote_and_the_reason)
     ck_assert(!status_is_ready(&status));
     ck_assert_str_eq(write_with(status_write_ready), "stopping voting=5/5 need=3\n");
 }
-END_TEST
 
 static struct row begin_row(void)
 {
@@ -303,7 +291,7 @@ static const char *line_of(const struct status_lock *lock)
     return buf;
 }
 
-START_TEST(nodes_line_agrees_with_the_page)
+TEST(nodes_line_agrees_with_the_page)
 {
     ck_assert_str_eq(line_of(NULL),
                      "node=b url=redis://10.0.0.1:6379 state=up vote=yes reason=- "
@@ -316,9 +304,8 @@ START_TEST(nodes_line_agrees_with_the_page)
                                     "reason=flushed for_ms=48000 since_ms=0 rtt_us=420 "
                                     "unanswered=2 pending_releases=0 tracking=yes");
 }
-END_TEST
 
-START_TEST(locks_line_names_the_holder)
+TEST(locks_line_names_the_holder)
 {
     struct status_lock lock = {.resource = {.name = "deploy!", .name_len = 6, .queued = 2},
                                .place = 1};
@@ -340,7 +327,6 @@ START_TEST(locks_line_names_the_holder)
     ck_assert_str_eq(line_of(&lock), "resource=deploy token=- client=- name=- since_ms=-1 "
                                      "left_ms=-1 hold=no waiters=4 place=- slots=9/10");
 }
-END_TEST
 
 static const char *stats_line(bool unlocks)
 {
@@ -353,7 +339,7 @@ static const char *stats_line(bool unlocks)
     return buf;
 }
 
-START_TEST(stats_lines_count_requests_and_outcomes)
+TEST(stats_lines_count_requests_and_outcomes)
 {
     stats.outcomes[ROUND_RELEASE][OUTCOME_GONE] = 3;
     status.pid = 7;
@@ -368,9 +354,8 @@ START_TEST(stats_lines_count_requests_and_outcomes)
                      "key_probes=0 renewals=0 lost=0 unauthenticated=0 wrong_secrets=0 broken=0 "
                      "held_back=0 rounds_limit=0 busy=0");
 }
-END_TEST
 
-START_TEST(metrics_agree_with_the_page)
+TEST(metrics_agree_with_the_page)
 {
     static const struct process process = {.open = 12};
     status.process = &process;
@@ -385,9 +370,8 @@ START_TEST(metrics_agree_with_the_page)
     ck_assert_ptr_nonnull(strstr(metrics, "\nredlockd_ready 1\n"));
     ck_assert_ptr_nonnull(strstr(metrics, "\nprocess_open_fds 12\n"));
 }
-END_TEST
 
-START_TEST(systemd_status_fits_on_one_line)
+TEST(systemd_status_fits_on_one_line)
 {
     without_vote(1, REASON_FLUSHED, 48000);
     ck_assert_str_eq(write_with(status_write_short), "4/5 voting, 0 locks");
@@ -395,33 +379,4 @@ START_TEST(systemd_status_fits_on_one_line)
     status.reload_refused = true;
     ck_assert_str_eq(write_with(status_write_short),
                      "4/5 voting, 1 lock; the last reload was refused");
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("status");
-    TCase *tests = tcase_create("formats");
-    tcase_add_checked_fixture(tests, begin, NULL);
-    tcase_add_test(tests, healthy_status_shows_no_problems);
-    tcase_add_test(tests, master_without_a_vote_is_shown_with_reason_and_time);
-    tcase_add_test(tests, page_warns_when_one_more_failure_loses_the_quorum);
-    tcase_add_test(tests, missing_quorum_is_the_headline);
-    tcase_add_test(tests, stopping_daemon_is_shown);
-    tcase_add_test(tests, hostile_names_are_shown_as_text);
-    tcase_add_test(tests, queue_for_slots_shows_how_many_are_held);
-    tcase_add_test(tests, json_encodes_any_bytes);
-    tcase_add_test(tests, long_name_is_truncated_only_on_the_page);
-    tcase_add_test(tests, history_has_one_rectangle_per_stretch);
-    tcase_add_test(tests, plot_has_a_gap_where_the_master_did_not_answer);
-    tcase_add_test(tests, largest_page_fits_its_buffer);
-    tcase_add_test(tests, page_has_its_nonce_and_its_live_part);
-    tcase_add_test(tests, ready_lists_nodes_without_a_vote_and_the_reason);
-    tcase_add_test(tests, nodes_line_agrees_with_the_page);
-    tcase_add_test(tests, locks_line_names_the_holder);
-    tcase_add_test(tests, stats_lines_count_requests_and_outcomes);
-    tcase_add_test(tests, metrics_agree_with_the_page);
-    tcase_add_test(tests, systemd_status_fits_on_one_line);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

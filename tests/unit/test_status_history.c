@@ -14,12 +14,14 @@ static void begin(void)
     status_history_init(&history, 5 * NS_PER_S);
 }
 
+const struct runner_settings runner_settings = {.setup = begin};
+
 static void take_sample(uint64_t granted)
 {
     status_history_take(&history, &(struct status_history_sample){.granted = granted});
 }
 
-START_TEST(samples_are_found_by_their_age)
+TEST(samples_are_found_by_their_age)
 {
     ck_assert_ptr_null(status_history_ago(&history, 0));
     take_sample(1);
@@ -28,9 +30,8 @@ START_TEST(samples_are_found_by_their_age)
     ck_assert_uint_eq(status_history_ago(&history, 1)->granted, 1);
     ck_assert_ptr_null(status_history_ago(&history, 2));
 }
-END_TEST
 
-START_TEST(oldest_sample_is_dropped_first)
+TEST(oldest_sample_is_dropped_first)
 {
     for (uint64_t i = 0; i < 2 * STATUS_HISTORY_SAMPLES + 7; i++)
         take_sample(i);
@@ -39,9 +40,8 @@ START_TEST(oldest_sample_is_dropped_first)
                           2 * STATUS_HISTORY_SAMPLES + 6 - i);
     ck_assert_ptr_null(status_history_ago(&history, STATUS_HISTORY_SAMPLES));
 }
-END_TEST
 
-START_TEST(rate_is_an_average_over_the_samples_available)
+TEST(rate_is_an_average_over_the_samples_available)
 {
     ck_assert_double_eq(status_history_grants_a_second(&history, 10), 0);
     take_sample(100);
@@ -52,9 +52,8 @@ START_TEST(rate_is_an_average_over_the_samples_available)
         take_sample(150 + 7 * i);
     ck_assert_double_eq(status_history_grants_a_second(&history, 10), 7);
 }
-END_TEST
 
-START_TEST(losses_are_listed_latest_first)
+TEST(losses_are_listed_latest_first)
 {
     char name[3] = "a0";
     ck_assert_ptr_null(status_history_loss(&history, 0));
@@ -71,9 +70,8 @@ START_TEST(losses_are_listed_latest_first)
     }
     ck_assert_ptr_null(status_history_loss(&history, STATUS_HISTORY_LOSSES));
 }
-END_TEST
 
-START_TEST(longest_names_fit)
+TEST(longest_names_fit)
 {
     char resource[LIMIT_RESOURCE];
     char client[LIMIT_TAG + 1] = "";
@@ -84,9 +82,8 @@ START_TEST(longest_names_fit)
     ck_assert_mem_eq(loss->resource, resource, sizeof(resource));
     ck_assert_str_eq(loss->client, client);
 }
-END_TEST
 
-START_TEST(new_reason_does_not_restart_the_time_without_a_vote)
+TEST(new_reason_does_not_restart_the_time_without_a_vote)
 {
     ck_assert_int_eq(history.no_vote_ns[2], 5 * NS_PER_S);
     status_history_on_vote(&history, 2, REASON_NEW, 6 * NS_PER_S);
@@ -97,20 +94,4 @@ START_TEST(new_reason_does_not_restart_the_time_without_a_vote)
     status_history_on_vote(&history, 2, REASON_HUNG, 9 * NS_PER_S);
     ck_assert_int_eq(history.no_vote_ns[2], 8 * NS_PER_S);
     ck_assert_int_eq(history.no_vote_ns[1], 5 * NS_PER_S);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("history");
-    TCase *tests = tcase_create("rings");
-    tcase_add_checked_fixture(tests, begin, NULL);
-    tcase_add_test(tests, samples_are_found_by_their_age);
-    tcase_add_test(tests, oldest_sample_is_dropped_first);
-    tcase_add_test(tests, rate_is_an_average_over_the_samples_available);
-    tcase_add_test(tests, losses_are_listed_latest_first);
-    tcase_add_test(tests, longest_names_fit);
-    tcase_add_test(tests, new_reason_does_not_restart_the_time_without_a_vote);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -26,6 +26,8 @@ static void teardown(void)
     cluster_deinit(&w);
 }
 
+const struct runner_settings runner_settings = {.setup = setup, .teardown = teardown};
+
 /* Assert the grant to the next holder, and add another waiter. */
 static void expect_next_holder(void)
 {
@@ -83,7 +85,7 @@ static void expect_streak(unsigned handovers)
     expect_next_holder();
 }
 
-START_TEST(daemon_releases_a_contended_lock_after_a_streak)
+TEST(daemon_releases_a_contended_lock_after_a_streak)
 {
     start_second_daemon();
     hold_and_wait();
@@ -100,20 +102,18 @@ START_TEST(daemon_releases_a_contended_lock_after_a_streak)
     cluster_expect_grant(&v, "v");
     cluster_deinit(&v);
 }
-END_TEST
 
 /* With shared_names, clients of other libraries can wait without a hint. So the daemon makes a
  * pause after each streak of the usual length, although no hint was left. */
-START_TEST(shared_names_cost_a_lone_daemon_only_pauses)
+TEST(shared_names_cost_a_lone_daemon_only_pauses)
 {
     w.engine.rules.shared_names = true;
     hold_and_wait();
     expect_streak(QUEUE_STREAK_HANDOVERS);
     expect_streak(QUEUE_STREAK_HANDOVERS);
 }
-END_TEST
 
-START_TEST(streak_without_contention_is_limited_only_in_time)
+TEST(streak_without_contention_is_limited_only_in_time)
 {
     hold_and_wait();
     for (unsigned i = 0; i < 40 * QUEUE_STREAK_HANDOVERS; i++)
@@ -122,12 +122,11 @@ START_TEST(streak_without_contention_is_limited_only_in_time)
     expect_streak(0);
     ck_assert(release_to_next());
 }
-END_TEST
 
 /* A client of daemon v waits during a streak, so v leaves a contention hint. Then the client is
  * gone. The hint costs pauses until it expires, a second after the lock for which the client waited
  * would have ended. After that, only the time limit (5 s) ends a streak. */
-START_TEST(hint_of_a_waiter_that_left_is_forgotten)
+TEST(hint_of_a_waiter_that_left_is_forgotten)
 {
     start_second_daemon();
     hold_and_wait();
@@ -150,10 +149,9 @@ START_TEST(hint_of_a_waiter_that_left_is_forgotten)
         ck_assert(release_to_next());
     cluster_deinit(&v);
 }
-END_TEST
 
 /* The lock is held so long that the daemon probes its own key. The other daemon's hint stays. */
-START_TEST(hint_survives_key_probes_of_the_holding_daemon)
+TEST(hint_survives_key_probes_of_the_holding_daemon)
 {
     start_second_daemon();
     hold_and_wait();
@@ -168,12 +166,11 @@ START_TEST(hint_survives_key_probes_of_the_holding_daemon)
     }
     cluster_deinit(&v);
 }
-END_TEST
 
 /* w has granted a lock, which its client then released through v, and another client has acquired
  * it through v. w does not know this and still takes the lock for its own, but must leave a hint
  * for v. */
-START_TEST(hint_is_left_after_a_release_by_another_daemon)
+TEST(hint_is_left_after_a_release_by_another_daemon)
 {
     char token[LIMIT_TOKEN + 1];
     start_second_daemon();
@@ -189,11 +186,10 @@ START_TEST(hint_is_left_after_a_release_by_another_daemon)
                      REDIS_DAEMON);
     cluster_deinit(&v);
 }
-END_TEST
 
 /* v's hint says how long v needs the lock to be free. That depends on v's round trip to the nearest
  * quorum, which is 12 ms here. */
-START_TEST(far_daemon_gets_the_pause_it_needs)
+TEST(far_daemon_gets_the_pause_it_needs)
 {
     start_second_daemon();
     hold_and_wait();
@@ -216,11 +212,10 @@ START_TEST(far_daemon_gets_the_pause_it_needs)
     expect_next_holder();
     cluster_deinit(&v);
 }
-END_TEST
 
 /* A far daemon has left its hints. v, which is nearer, asks for the lock after that. v's own hint
  * must not replace that of the far daemon. */
-START_TEST(hint_of_a_near_daemon_keeps_that_of_a_far_one)
+TEST(hint_of_a_near_daemon_keeps_that_of_a_far_one)
 {
     start_second_daemon();
     hold_and_wait();
@@ -239,7 +234,6 @@ START_TEST(hint_of_a_near_daemon_keeps_that_of_a_far_one)
     ck_assert_str_eq(cluster_value(&w, 0, "redlockd:far:a"), "someone-far-away33");
     cluster_deinit(&v);
 }
-END_TEST
 
 /* --- a far waiter, and no waiter of this daemon --- */
 
@@ -266,7 +260,7 @@ static struct resource *resource_a(void)
 
 /* The first release finds the hint. The two grants after it count as a streak, so a pause
  * follows. */
-START_TEST(far_waiter_gets_a_pause_without_local_waiters)
+TEST(far_waiter_gets_a_pause_without_local_waiters)
 {
     leave_far_hints(5, "someone-far-away33");
     for (unsigned i = 0; i < 3; i++)
@@ -281,10 +275,9 @@ START_TEST(far_waiter_gets_a_pause_without_local_waiters)
     cluster_pass_ms(&w, 10);
     cluster_expect_grant(&w, "h");
 }
-END_TEST
 
 /* Only E has the hint. The daemon must find it although it asks other masters first. */
-START_TEST(far_waiter_is_found_on_any_master)
+TEST(far_waiter_is_found_on_any_master)
 {
     cluster_set(&w, 4, "redlockd:far:a", "someone-far-away33", 60000);
     for (unsigned i = 0; i < 7; i++)
@@ -292,9 +285,8 @@ START_TEST(far_waiter_is_found_on_any_master)
     cluster_submit(&w, "#n LOCK a 10s");
     ck_assert_msg(strncmp(cluster_take_reply(&w), "#n HELD ", 8) == 0, "no pause");
 }
-END_TEST
 
-START_TEST(hints_that_name_no_far_waiter_are_ignored)
+TEST(hints_that_name_no_far_waiter_are_ignored)
 {
     char own[REDIS_DAEMON + 3] = {0};
     memcpy(own, w.engine.flights.daemon, REDIS_DAEMON);
@@ -308,11 +300,10 @@ START_TEST(hints_that_name_no_far_waiter_are_ignored)
         ck_assert_ptr_null(resource_a());
     }
 }
-END_TEST
 
 /* Until the hint expires, each pair of grants costs a pause. After that the daemon finds no hint on
  * any master. */
-START_TEST(hint_of_a_far_waiter_that_left_is_forgotten)
+TEST(hint_of_a_far_waiter_that_left_is_forgotten)
 {
     leave_far_hints(5, "someone-far-away33");
     take_and_release();
@@ -328,11 +319,10 @@ START_TEST(hint_of_a_far_waiter_that_left_is_forgotten)
     }
     ck_assert_ptr_null(resource_a());
 }
-END_TEST
 
 /* The daemon keeps the state of the resource for the pause. It frees it after QUEUE_SOUGHT_NS if no
  * client here asks for the resource again, and it keeps at most LIMIT_FAR_RESOURCES in this way. */
-START_TEST(resource_kept_for_a_far_waiter_is_freed)
+TEST(resource_kept_for_a_far_waiter_is_freed)
 {
     leave_far_hints(5, "someone-far-away33");
     take_and_release();
@@ -345,11 +335,10 @@ START_TEST(resource_kept_for_a_far_waiter_is_freed)
     take_and_release();
     ck_assert_ptr_null(resource_a());
 }
-END_TEST
 
 /* A client of v polls without WAIT. v leaves a hint for this client, too, so w releases the lock
  * after a streak. */
-START_TEST(request_without_wait_leaves_a_hint)
+TEST(request_without_wait_leaves_a_hint)
 {
     start_second_daemon();
     hold_and_wait();
@@ -361,9 +350,8 @@ START_TEST(request_without_wait_leaves_a_hint)
     expect_streak(QUEUE_STREAK_HANDOVERS);
     cluster_deinit(&v);
 }
-END_TEST
 
-START_TEST(daemon_ignores_its_own_hint)
+TEST(daemon_ignores_its_own_hint)
 {
     cluster_occupy(&w, "a", 2000);
     cluster_submit(&w, "#h LOCK a 10s WAIT 60s");
@@ -374,7 +362,6 @@ START_TEST(daemon_ignores_its_own_hint)
     for (unsigned i = 0; i < 2 * QUEUE_STREAK_HANDOVERS; i++)
         ck_assert(release_to_next());
 }
-END_TEST
 
 /* Submit a request that takes 2 ms to the masters `first` and `first` + 1, and 1 ms to the others.
  * All later requests take 1 ms. */
@@ -387,7 +374,7 @@ static void send_delayed(struct cluster *cluster, unsigned first, const char *li
         cluster->masters[i].delay_ns = NS_PER_MS;
 }
 
-START_TEST(two_daemons_that_collide_both_get_the_lock)
+TEST(two_daemons_that_collide_both_get_the_lock)
 {
     start_second_daemon();
     /* w is first on A and B, v is first on C and D, and E has a foreign key. So neither daemon gets
@@ -412,31 +399,4 @@ START_TEST(two_daemons_that_collide_both_get_the_lock)
     ck_assert_uint_ge(w.engine.stats.acquire_rounds, 2);
     ck_assert_uint_ge(v.engine.stats.acquire_rounds, 2);
     cluster_deinit(&v);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("streaks");
-    TCase *cases = tcase_create("streaks");
-    tcase_add_checked_fixture(cases, setup, teardown);
-    tcase_set_timeout(cases, 60);
-    tcase_add_test(cases, daemon_releases_a_contended_lock_after_a_streak);
-    tcase_add_test(cases, shared_names_cost_a_lone_daemon_only_pauses);
-    tcase_add_test(cases, streak_without_contention_is_limited_only_in_time);
-    tcase_add_test(cases, hint_of_a_waiter_that_left_is_forgotten);
-    tcase_add_test(cases, hint_survives_key_probes_of_the_holding_daemon);
-    tcase_add_test(cases, hint_is_left_after_a_release_by_another_daemon);
-    tcase_add_test(cases, far_daemon_gets_the_pause_it_needs);
-    tcase_add_test(cases, hint_of_a_near_daemon_keeps_that_of_a_far_one);
-    tcase_add_test(cases, far_waiter_gets_a_pause_without_local_waiters);
-    tcase_add_test(cases, far_waiter_is_found_on_any_master);
-    tcase_add_test(cases, hints_that_name_no_far_waiter_are_ignored);
-    tcase_add_test(cases, hint_of_a_far_waiter_that_left_is_forgotten);
-    tcase_add_test(cases, resource_kept_for_a_far_waiter_is_freed);
-    tcase_add_test(cases, request_without_wait_leaves_a_hint);
-    tcase_add_test(cases, daemon_ignores_its_own_hint);
-    tcase_add_test(cases, two_daemons_that_collide_both_get_the_lock);
-    suite_add_tcase(suite, cases);
-    return suite;
 }

@@ -12,7 +12,7 @@
 
 /* --- input --- */
 
-START_TEST(lines_are_whole_wherever_they_are_split)
+TEST(lines_are_whole_wherever_they_are_split)
 {
     static const char text[] = "\nPING\na somewhat longer line\n\nx\n";
     struct stream_fixture fixture;
@@ -33,9 +33,8 @@ START_TEST(lines_are_whole_wherever_they_are_split)
         }
     stream_fixture_close(&fixture);
 }
-END_TEST
 
-START_TEST(unconsumed_input_is_kept)
+TEST(unconsumed_input_is_kept)
 {
     struct stream_fixture fixture;
     struct line_user user;
@@ -55,9 +54,8 @@ START_TEST(unconsumed_input_is_kept)
     line_user_end(&user);
     stream_fixture_close(&fixture);
 }
-END_TEST
 
-START_TEST(input_over_the_limit_stays_in_the_kernel)
+TEST(input_over_the_limit_stays_in_the_kernel)
 {
     static char bytes[3 * INPUT_MAX];
     struct stream_fixture fixture;
@@ -80,11 +78,10 @@ START_TEST(input_over_the_limit_stays_in_the_kernel)
     line_user_end(&user);
     stream_fixture_close(&fixture);
 }
-END_TEST
 
 /* All streams share the scratch buffer. Input that a stream has not consumed, here half of a
  * secret, must not stay there. */
-START_TEST(unconsumed_input_does_not_stay_in_the_scratch)
+TEST(unconsumed_input_does_not_stay_in_the_scratch)
 {
     static const char nothing[16];
     struct stream_fixture fixture;
@@ -103,9 +100,8 @@ START_TEST(unconsumed_input_does_not_stay_in_the_scratch)
     line_user_end(&user);
     stream_fixture_close(&fixture);
 }
-END_TEST
 
-START_TEST(streams_do_not_share_input)
+TEST(streams_do_not_share_input)
 {
     struct stream_fixture fixture;
     struct line_user one;
@@ -125,10 +121,9 @@ START_TEST(streams_do_not_share_input)
     line_user_end(&two);
     stream_fixture_close(&fixture);
 }
-END_TEST
 
 /* The order in which the sockets became ready does not matter. */
-START_TEST(master_is_read_after_the_clients)
+TEST(master_is_read_after_the_clients)
 {
     struct stream_fixture fixture;
     struct line_user client;
@@ -149,9 +144,8 @@ START_TEST(master_is_read_after_the_clients)
     line_user_end(&master);
     stream_fixture_close(&fixture);
 }
-END_TEST
 
-START_TEST(stream_may_be_closed_in_its_own_callback)
+TEST(stream_may_be_closed_in_its_own_callback)
 {
     struct stream_fixture fixture;
     struct line_user user;
@@ -167,11 +161,10 @@ START_TEST(stream_may_be_closed_in_its_own_callback)
     line_user_end(&user);
     stream_fixture_close(&fixture);
 }
-END_TEST
 
 /* --- output --- */
 
-START_TEST(writes_of_one_pass_go_out_in_one_send)
+TEST(writes_of_one_pass_go_out_in_one_send)
 {
     struct stream_fixture fixture;
     struct line_user user;
@@ -191,7 +184,6 @@ START_TEST(writes_of_one_pass_go_out_in_one_send)
     line_user_end(&user);
     stream_fixture_close(&fixture);
 }
-END_TEST
 
 /* Write a megabyte: `at_once` bytes before the first pass, in pieces of varying lengths, and more
  * after each pass. The peer reads slowly. */
@@ -226,7 +218,7 @@ static void check_much(struct stream_fixture *fixture, struct line_user *user, s
     free(got);
 }
 
-START_TEST(output_that_the_kernel_does_not_take_is_sent_later)
+TEST(output_that_the_kernel_does_not_take_is_sent_later)
 {
     struct stream_fixture fixture;
     struct line_user user;
@@ -236,10 +228,9 @@ START_TEST(output_that_the_kernel_does_not_take_is_sent_later)
     line_user_end(&user);
     stream_fixture_close(&fixture);
 }
-END_TEST
 
 /* The kernel takes only a part of a block. A unix socket never does that, so this test uses TCP. */
-START_TEST(partly_sent_block_arrives_whole)
+TEST(partly_sent_block_arrives_whole)
 {
     struct stream_fixture fixture;
     struct line_user user;
@@ -252,9 +243,8 @@ START_TEST(partly_sent_block_arrives_whole)
     line_user_end(&user);
     stream_fixture_close(&fixture);
 }
-END_TEST
 
-START_TEST(output_survives_a_lack_of_blocks)
+TEST(output_survives_a_lack_of_blocks)
 {
     struct stream_fixture fixture;
     struct line_user user;
@@ -266,9 +256,8 @@ START_TEST(output_survives_a_lack_of_blocks)
     line_user_end(&user);
     stream_fixture_close(&fixture);
 }
-END_TEST
 
-START_TEST(output_for_masters_goes_first)
+TEST(output_for_masters_goes_first)
 {
     struct stream_fixture fixture;
     struct line_user clients[2];
@@ -293,10 +282,9 @@ START_TEST(output_for_masters_goes_first)
     line_user_end(&master);
     stream_fixture_close(&fixture);
 }
-END_TEST
 
 /* A SET that was given up must not reach its master. */
-START_TEST(closed_stream_discards_its_unsent_output)
+TEST(closed_stream_discards_its_unsent_output)
 {
     struct stream_fixture fixture;
     struct line_user user;
@@ -310,28 +298,4 @@ START_TEST(closed_stream_discards_its_unsent_output)
     ck_assert_uint_eq(fixture.streams.blocks.in_use, 0);
     line_user_end(&user);
     stream_fixture_close(&fixture);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("stream");
-    TCase *in = tcase_create("input");
-    TCase *out = tcase_create("output");
-    tcase_add_test(in, lines_are_whole_wherever_they_are_split);
-    tcase_add_test(in, unconsumed_input_is_kept);
-    tcase_add_test(in, input_over_the_limit_stays_in_the_kernel);
-    tcase_add_test(in, unconsumed_input_does_not_stay_in_the_scratch);
-    tcase_add_test(in, streams_do_not_share_input);
-    tcase_add_test(in, master_is_read_after_the_clients);
-    tcase_add_test(in, stream_may_be_closed_in_its_own_callback);
-    tcase_add_test(out, writes_of_one_pass_go_out_in_one_send);
-    tcase_add_test(out, output_that_the_kernel_does_not_take_is_sent_later);
-    tcase_add_test(out, partly_sent_block_arrives_whole);
-    tcase_add_test(out, output_survives_a_lack_of_blocks);
-    tcase_add_test(out, output_for_masters_goes_first);
-    tcase_add_test(out, closed_stream_discards_its_unsent_output);
-    suite_add_tcase(suite, in);
-    suite_add_tcase(suite, out);
-    return suite;
 }

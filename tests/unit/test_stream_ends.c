@@ -8,7 +8,7 @@
 #include "tests/runner.h"
 #include "tests/unit/stream_fixture.h"
 
-START_TEST(end_is_reported_once_and_answers_still_go_out)
+TEST(end_is_reported_once_and_answers_still_go_out)
 {
     struct stream_fixture fixture;
     struct line_user user;
@@ -28,11 +28,10 @@ START_TEST(end_is_reported_once_and_answers_still_go_out)
     line_user_end(&user);
     stream_fixture_close(&fixture);
 }
-END_TEST
 
 /* If the end were reported one pass later, a LOCK that came before it would already have gone to
  * the masters. */
-START_TEST(end_is_reported_in_one_pass_with_the_input_before_it)
+TEST(end_is_reported_in_one_pass_with_the_input_before_it)
 {
     struct stream_fixture fixture;
     struct line_user user;
@@ -48,9 +47,8 @@ START_TEST(end_is_reported_in_one_pass_with_the_input_before_it)
     }
     stream_fixture_close(&fixture);
 }
-END_TEST
 
-START_TEST(reset_is_a_loss_and_no_end)
+TEST(reset_is_a_loss_and_no_end)
 {
     struct stream_fixture fixture;
     struct line_user user;
@@ -64,10 +62,9 @@ START_TEST(reset_is_a_loss_and_no_end)
     line_user_end(&user);
     stream_fixture_close(&fixture);
 }
-END_TEST
 
 /* The kernel reports a reset once, in this case to send(). recv() would then report an end. */
-START_TEST(reset_found_by_a_write_is_no_end)
+TEST(reset_found_by_a_write_is_no_end)
 {
     struct stream_fixture fixture;
     struct line_user user;
@@ -88,11 +85,10 @@ START_TEST(reset_found_by_a_write_is_no_end)
     line_user_end(&user);
     stream_fixture_close(&fixture);
 }
-END_TEST
 
 /* The read of this pass finds the reset before the output is flushed. The flush must not report the
  * loss again. */
-START_TEST(reset_after_a_write_is_reported_once)
+TEST(reset_after_a_write_is_reported_once)
 {
     struct stream_fixture fixture;
     struct line_user user;
@@ -108,7 +104,6 @@ START_TEST(reset_after_a_write_is_reported_once)
     line_user_end(&user);
     stream_fixture_close(&fixture);
 }
-END_TEST
 
 static bool out_of_memory;
 
@@ -124,7 +119,7 @@ static void *reallocate(void *memory, size_t size)
 
 /* Whether the peer ended the connection decides what happens to the holds of a local client. In the
  * first run memory is exhausted, in the second the peer resets the connection. */
-START_TEST(loss_is_by_the_peer_only_if_it_ended_the_connection)
+TEST_LOOP(loss_is_by_the_peer_only_if_it_ended_the_connection, 0, 2)
 {
     struct stream_fixture fixture;
     struct line_user user;
@@ -144,10 +139,9 @@ START_TEST(loss_is_by_the_peer_only_if_it_ended_the_connection)
     line_user_end(&user);
     stream_fixture_close(&fixture);
 }
-END_TEST
 
 /* Input of a lost client is not processed any more. */
-START_TEST(lost_stream_has_no_input)
+TEST(lost_stream_has_no_input)
 {
     struct stream_fixture fixture;
     struct line_user user;
@@ -166,11 +160,10 @@ START_TEST(lost_stream_has_no_input)
     line_user_end(&user);
     stream_fixture_close(&fixture);
 }
-END_TEST
 
 /* The peer resets the connection while the stream is not reading, and while output that the kernel
  * did not take is still waiting. */
-START_TEST(reset_with_waiting_output_is_reported)
+TEST(reset_with_waiting_output_is_reported)
 {
     static char much[MUCH];
     struct stream_fixture fixture;
@@ -189,21 +182,4 @@ START_TEST(reset_with_waiting_output_is_reported)
     ck_assert_uint_eq(stream_unsent(&user.stream), 0);
     line_user_end(&user);
     stream_fixture_close(&fixture);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("stream_ends");
-    TCase *over = tcase_create("ends");
-    tcase_add_test(over, end_is_reported_once_and_answers_still_go_out);
-    tcase_add_test(over, end_is_reported_in_one_pass_with_the_input_before_it);
-    tcase_add_test(over, reset_is_a_loss_and_no_end);
-    tcase_add_test(over, reset_found_by_a_write_is_no_end);
-    tcase_add_test(over, reset_after_a_write_is_reported_once);
-    tcase_add_loop_test(over, loss_is_by_the_peer_only_if_it_ended_the_connection, 0, 2);
-    tcase_add_test(over, lost_stream_has_no_input);
-    tcase_add_test(over, reset_with_waiting_output_is_reported);
-    suite_add_tcase(suite, over);
-    return suite;
 }

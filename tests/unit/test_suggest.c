@@ -5,7 +5,7 @@
 
 #include "tests/runner.h"
 
-START_TEST(suggestion_is_similar_or_none)
+TEST(suggestion_is_similar_or_none)
 {
     static const char *const words[] = {"max_ttl", "min_validity", "log",
                                         "a_word_far_longer_than_any_key_could_be_at_all", NULL};
@@ -17,9 +17,8 @@ START_TEST(suggestion_is_similar_or_none)
     ck_assert_ptr_null(suggest_nearest("port", words));
     ck_assert_ptr_null(suggest_nearest("a_word_far_longer_than_any_key_could_be_at_all", words));
 }
-END_TEST
 
-START_TEST(word_with_half_of_its_letters_changed_is_not_similar)
+TEST(word_with_half_of_its_letters_changed_is_not_similar)
 {
     static const char *const words[] = {"help", "wait", "release", NULL};
     ck_assert_ptr_null(suggest_nearest("hold", words));
@@ -29,34 +28,19 @@ START_TEST(word_with_half_of_its_letters_changed_is_not_similar)
     ck_assert_str_eq(suggest_nearest("relaese", words), "release");
     ck_assert_str_eq(suggest_nearest("rlease", words), "release");
 }
-END_TEST
 
-START_TEST(first_of_equally_similar_words_is_suggested)
+TEST(first_of_equally_similar_words_is_suggested)
 {
     static const char *const words[] = {"lock", "locks", "lack", NULL};
     ck_assert_str_eq(suggest_nearest("lick", words), "lock");
     ck_assert_str_eq(suggest_nearest("lokc", words), "lock");
     ck_assert_str_eq(suggest_nearest("lockss", words), "locks");
 }
-END_TEST
 
-START_TEST(swapped_letters_count_as_one_mistake)
+TEST(swapped_letters_count_as_one_mistake)
 {
     static const char *const words[] = {"TRAP", "ILL", "TERM", "KILL", NULL};
     ck_assert_str_eq(suggest_nearest("TREM", words), "TERM");
     ck_assert_str_eq(suggest_nearest("KLIL", words), "KILL");
     ck_assert_str_eq(suggest_nearest("EKILLL", words), "KILL");
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("suggest");
-    TCase *tests = tcase_create("suggest");
-    tcase_add_test(tests, suggestion_is_similar_or_none);
-    tcase_add_test(tests, word_with_half_of_its_letters_changed_is_not_similar);
-    tcase_add_test(tests, first_of_equally_similar_words_is_suggested);
-    tcase_add_test(tests, swapped_letters_count_as_one_mistake);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

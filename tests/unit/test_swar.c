@@ -26,7 +26,7 @@ static bool is_hex(unsigned byte)
     return (byte >= '0' && byte <= '9') || (byte >= 'a' && byte <= 'f');
 }
 
-START_TEST(blanks_and_hex_digits_are_found_as_by_a_loop)
+TEST(blanks_and_hex_digits_are_found_as_by_a_loop)
 {
     for (unsigned position = 0; position < 8; position++) {
         char bytes[9] = "0123abcd";
@@ -42,25 +42,12 @@ START_TEST(blanks_and_hex_digits_are_found_as_by_a_loop)
         }
     }
 }
-END_TEST
 
-START_TEST(load_of_fewer_than_eight_bytes_fills_the_rest)
+TEST(load_of_fewer_than_eight_bytes_fills_the_rest)
 {
     for (size_t count = 0; count <= 8; count++) {
         char expected[9] = "--------";
         memcpy(expected, "a b\x01\x7f\xff c", count);
         ck_assert_uint_eq(swar_load_some("a b\x01\x7f\xff c", count, '-'), swar_load(expected));
     }
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("swar");
-    TCase *tests = tcase_create("swar");
-    tcase_set_timeout(tests, 60);
-    tcase_add_test(tests, blanks_and_hex_digits_are_found_as_by_a_loop);
-    tcase_add_test(tests, load_of_fewer_than_eight_bytes_fills_the_rest);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -17,7 +17,7 @@ static void assert_digits(uint64_t number)
     ck_assert_mem_eq(digits, expected, (size_t)len);
 }
 
-START_TEST(digits_are_right_around_each_power_of_ten)
+TEST(digits_are_right_around_each_power_of_ten)
 {
     uint64_t power = 1;
     for (unsigned i = 0; i < TEXT_DIGITS; i++, power *= 10) {
@@ -27,9 +27,8 @@ START_TEST(digits_are_right_around_each_power_of_ten)
     }
     assert_digits(UINT64_MAX);
 }
-END_TEST
 
-START_TEST(numbers_have_their_sign_and_are_truncated_like_all_text)
+TEST(numbers_have_their_sign_and_are_truncated_like_all_text)
 {
     char buf[64];
     struct text text = {.buf = buf, .size = 32};
@@ -41,9 +40,8 @@ START_TEST(numbers_have_their_sign_and_are_truncated_like_all_text)
     ck_assert_uint_eq(text.len, 32);
     ck_assert_mem_eq(buf + 21, "92233720368", 11);
 }
-END_TEST
 
-START_TEST(every_byte_has_two_hex_digits_in_every_position)
+TEST(every_byte_has_two_hex_digits_in_every_position)
 {
     enum { COUNT = 37 };
     for (unsigned byte = 0; byte < 256; byte++)
@@ -58,7 +56,6 @@ START_TEST(every_byte_has_two_hex_digits_in_every_position)
             ck_assert_str_eq(digits, expected);
         }
 }
-END_TEST
 
 static const char *escape(const char *bytes, size_t len, enum text_style style)
 {
@@ -69,7 +66,7 @@ static const char *escape(const char *bytes, size_t len, enum text_style style)
     return buf;
 }
 
-START_TEST(each_style_escapes_bytes_that_could_mislead_its_reader)
+TEST(each_style_escapes_bytes_that_could_mislead_its_reader)
 {
     static const char bytes[] = "a\"\\\n\0\xc3\xbc\xc2\x9b\xff";
     static const char *const escaped[] = {
@@ -83,9 +80,8 @@ START_TEST(each_style_escapes_bytes_that_could_mislead_its_reader)
     for (unsigned style = TEXT_ASCII; style <= TEXT_EXACT; style++)
         ck_assert_str_eq(escape(bytes, sizeof(bytes) - 1, style), escaped[style]);
 }
-END_TEST
 
-START_TEST(every_byte_is_printable_once_escaped)
+TEST(every_byte_is_printable_once_escaped)
 {
     for (int byte = 0; byte < 256; byte++) {
         char one = (char)byte;
@@ -95,9 +91,8 @@ START_TEST(every_byte_is_printable_once_escaped)
         ck_assert_uint_eq(strlen(escaped), byte >= 0x20 && byte < 0x7f && byte != '\\' ? 1 : 4);
     }
 }
-END_TEST
 
-START_TEST(no_escape_is_cut_in_two)
+TEST(no_escape_is_cut_in_two)
 {
     char buf[9];
     struct text text = {.buf = buf, .size = sizeof(buf)};
@@ -107,9 +102,8 @@ START_TEST(no_escape_is_cut_in_two)
     ck_assert_uint_eq(text_escape(&text, "\xff\xff", 2, TEXT_EXACT), 1);
     ck_assert_uint_eq(text.len, 8);
 }
-END_TEST
 
-START_TEST(leading_digits_are_a_number_that_saturates)
+TEST(leading_digits_are_a_number_that_saturates)
 {
     static const struct {
         const char *text;
@@ -134,9 +128,8 @@ START_TEST(leading_digits_are_a_number_that_saturates)
         ck_assert_uint_eq(number, rows[i].number);
     }
 }
-END_TEST
 
-START_TEST(a_word_ends_before_a_space_or_a_control_character)
+TEST(a_word_ends_before_a_space_or_a_control_character)
 {
     for (unsigned byte = 0; byte < 256; byte++) {
         const char bytes[] = {'a', (char)byte, 'b'};
@@ -144,21 +137,4 @@ START_TEST(a_word_ends_before_a_space_or_a_control_character)
         ck_assert_uint_eq(text_word_len(bytes, 3), ends ? 1 : 3);
         ck_assert_uint_eq(text_word_len(bytes, 1), 1);
     }
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("text");
-    TCase *tests = tcase_create("text");
-    tcase_add_test(tests, digits_are_right_around_each_power_of_ten);
-    tcase_add_test(tests, numbers_have_their_sign_and_are_truncated_like_all_text);
-    tcase_add_test(tests, every_byte_has_two_hex_digits_in_every_position);
-    tcase_add_test(tests, each_style_escapes_bytes_that_could_mislead_its_reader);
-    tcase_add_test(tests, every_byte_is_printable_once_escaped);
-    tcase_add_test(tests, no_escape_is_cut_in_two);
-    tcase_add_test(tests, leading_digits_are_a_number_that_saturates);
-    tcase_add_test(tests, a_word_ends_before_a_space_or_a_control_character);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

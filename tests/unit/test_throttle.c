@@ -13,7 +13,7 @@ static unsigned written(struct throttle *throttle, unsigned lines, int64_t now_n
     return count;
 }
 
-START_TEST(lines_over_the_limit_are_counted)
+TEST(lines_over_the_limit_are_counted)
 {
     struct throttle throttle = {0};
     ck_assert_uint_eq(written(&throttle, 10000, 5 * NS_PER_S), THROTTLE_LINES);
@@ -21,42 +21,26 @@ START_TEST(lines_over_the_limit_are_counted)
     ck_assert_uint_eq(throttle_take(&throttle, 6 * NS_PER_S), 10000 - THROTTLE_LINES);
     ck_assert_uint_eq(throttle_take(&throttle, 6 * NS_PER_S), 0);
 }
-END_TEST
 
-START_TEST(next_second_has_a_new_limit)
+TEST(next_second_has_a_new_limit)
 {
     struct throttle throttle = {0};
     ck_assert_uint_eq(written(&throttle, THROTTLE_LINES, 5 * NS_PER_S), THROTTLE_LINES);
     ck_assert_uint_eq(written(&throttle, THROTTLE_LINES, 6 * NS_PER_S), THROTTLE_LINES);
     ck_assert_uint_eq(throttle_take(&throttle, 7 * NS_PER_S), 0);
 }
-END_TEST
 
-START_TEST(second_begins_with_its_first_line)
+TEST(second_begins_with_its_first_line)
 {
     struct throttle throttle = {0};
     ck_assert(throttle_may(&throttle, 5 * NS_PER_S));
     ck_assert_uint_eq(written(&throttle, 100, 6 * NS_PER_S - 1), THROTTLE_LINES - 1);
     ck_assert_uint_eq(throttle_take(&throttle, 6 * NS_PER_S), 100 - THROTTLE_LINES + 1);
 }
-END_TEST
 
-START_TEST(evenly_spaced_lines_are_never_dropped)
+TEST(evenly_spaced_lines_are_never_dropped)
 {
     struct throttle throttle = {0};
     for (int64_t i = 0; i < 1000; i++)
         ck_assert(throttle_may(&throttle, i * NS_PER_S / THROTTLE_LINES));
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("throttle");
-    TCase *tests = tcase_create("throttle");
-    tcase_add_test(tests, lines_over_the_limit_are_counted);
-    tcase_add_test(tests, next_second_has_a_new_limit);
-    tcase_add_test(tests, second_begins_with_its_first_line);
-    tcase_add_test(tests, evenly_spaced_lines_are_never_dropped);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

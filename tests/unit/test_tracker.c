@@ -62,6 +62,8 @@ static void setup(void)
     tracker_init(&tracker, 7, &io, &login, NS_PER_S);
 }
 
+const struct runner_settings runner_settings = {.setup = setup};
+
 static struct redis_reply scalar_reply(enum resp_kind kind, const char *text)
 {
     return (struct redis_reply){.kind = kind, .integer = 5, .str = text, .len = strlen(text)};
@@ -100,16 +102,15 @@ static void subscribe(void)
     written[0] = '\0';
 }
 
-START_TEST(tracker_names_itself_and_subscribes)
+TEST(tracker_names_itself_and_subscribes)
 {
     connect();
     ck_assert_ptr_null(strstr(written, "AUTH"));
     ck_assert_ptr_nonnull(strstr(written, "SETNAME\r\n$17\r\nredlockd-tracking\r\n"));
     ck_assert_ptr_nonnull(strstr(written, "SUBSCRIBE\r\n$20\r\n__redis__:invalidate\r\n"));
 }
-END_TEST
 
-START_TEST(tracker_authenticates_first)
+TEST(tracker_authenticates_first)
 {
     const struct link_login logins[] = {{.password = "pw"}, {.username = "me", .password = "pw"}};
     const char *const begins[] = {"*2\r\n$4\r\nAUTH\r\n$2\r\npw\r\n",
@@ -123,10 +124,9 @@ START_TEST(tracker_authenticates_first)
         ck_assert_uint_eq(closed, 1);
     }
 }
-END_TEST
 
 /* Otherwise a restarted master could know the id of the old connection as that of another one. */
-START_TEST(tracker_lives_no_longer_than_the_first_connection)
+TEST(tracker_lives_no_longer_than_the_first_connection)
 {
     ck_assert(!tracker_on_timer(&tracker, NS_PER_S));
     ck_assert_uint_eq(opened, 0);
@@ -144,9 +144,8 @@ START_TEST(tracker_lives_no_longer_than_the_first_connection)
     tracker_on_link_lost(&tracker);
     ck_assert_uint_eq(closed, 1);
 }
-END_TEST
 
-START_TEST(changed_keys_are_reported)
+TEST(changed_keys_are_reported)
 {
     subscribe();
     struct redis_reply message = array_reply("message", 3);
@@ -164,9 +163,8 @@ START_TEST(changed_keys_are_reported)
     message.items[2].kind = RESP_NIL;
     ck_assert_int_eq(receive(message, 1), TRACKER_ALL_CHANGED);
 }
-END_TEST
 
-START_TEST(unexpected_reply_ends_the_connection)
+TEST(unexpected_reply_ends_the_connection)
 {
     const struct redis_reply nonsense[] = {
         scalar_reply(RESP_STRING, "x"), scalar_reply(RESP_NIL, ""), scalar_reply(RESP_ERROR, "ERR"),
@@ -180,11 +178,10 @@ START_TEST(unexpected_reply_ends_the_connection)
         ck_assert_int_le(tracker.deadline_ns, NS_PER_S);
     }
 }
-END_TEST
 
 /* The reason for such a refusal rarely goes away soon, so the daemon asks for tracking again only
  * after a minute. */
-START_TEST(master_that_refuses_tracking_is_asked_again_after_a_minute)
+TEST(master_that_refuses_tracking_is_asked_again_after_a_minute)
 {
     connect();
     receive(scalar_reply(RESP_STATUS, "OK"), 0);
@@ -197,10 +194,9 @@ START_TEST(master_that_refuses_tracking_is_asked_again_after_a_minute)
     ck_assert_int_eq(receive(scalar_reply(RESP_ERROR, "ERR"), 0), TRACKER_LOST);
     ck_assert_int_eq(tracker.deadline_ns, 60 * NS_PER_S);
 }
-END_TEST
 
 /* The backoff also grows for connections that never last. */
-START_TEST(backoff_grows_until_a_connection_has_lasted)
+TEST(backoff_grows_until_a_connection_has_lasted)
 {
     int64_t delay_ns = 0;
     tracker_on_link_up(&tracker, 0);
@@ -221,9 +217,8 @@ START_TEST(backoff_grows_until_a_connection_has_lasted)
     receive(array_reply("pong", 2), 5 * NS_PER_S);
     ck_assert_uint_eq(tracker.attempts, 0);
 }
-END_TEST
 
-START_TEST(silent_connection_is_closed)
+TEST(silent_connection_is_closed)
 {
     connect();
     ck_assert(!tracker_on_timer(&tracker, NS_PER_S - 1));
@@ -238,31 +233,11 @@ START_TEST(silent_connection_is_closed)
     ck_assert(tracker_on_timer(&tracker, 11 * NS_PER_S));
     ck_assert_uint_eq(closed, 1);
 }
-END_TEST
 
-START_TEST(connection_attempt_times_out)
+TEST(connection_attempt_times_out)
 {
     tracker_on_link_up(&tracker, 0);
     ck_assert(!tracker_on_timer(&tracker, 0));
     ck_assert(tracker_on_timer(&tracker, NS_PER_S));
     ck_assert_uint_eq(closed, 1);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("tracker");
-    TCase *cases = tcase_create("tracker");
-    tcase_add_checked_fixture(cases, setup, NULL);
-    tcase_add_test(cases, tracker_names_itself_and_subscribes);
-    tcase_add_test(cases, tracker_authenticates_first);
-    tcase_add_test(cases, tracker_lives_no_longer_than_the_first_connection);
-    tcase_add_test(cases, changed_keys_are_reported);
-    tcase_add_test(cases, unexpected_reply_ends_the_connection);
-    tcase_add_test(cases, master_that_refuses_tracking_is_asked_again_after_a_minute);
-    tcase_add_test(cases, backoff_grows_until_a_connection_has_lasted);
-    tcase_add_test(cases, silent_connection_is_closed);
-    tcase_add_test(cases, connection_attempt_times_out);
-    suite_add_tcase(suite, cases);
-    return suite;
 }

@@ -24,6 +24,8 @@ static void teardown(void)
     close_fixture(&fixture);
 }
 
+const struct runner_settings runner_settings = {.setup = setup, .teardown = teardown};
+
 /* The end of a pass. Returns whether the next one has to give sessions their turns. */
 static bool end_pass(void)
 {
@@ -38,7 +40,7 @@ static bool may_begin(struct turn *turn)
     return turn->lines_left > 0;
 }
 
-START_TEST(the_time_for_clients_begins_with_the_first_session_of_a_pass)
+TEST(the_time_for_clients_begins_with_the_first_session_of_a_pass)
 {
     ck_assert(may_begin(&a));
     now_ns += PASS_BUDGET_NS - 1;
@@ -49,9 +51,8 @@ START_TEST(the_time_for_clients_begins_with_the_first_session_of_a_pass)
     ck_assert(may_begin(&c));
     end_pass();
 }
-END_TEST
 
-START_TEST(sessions_queue_up_once_the_time_is_over)
+TEST(sessions_queue_up_once_the_time_is_over)
 {
     ck_assert(turns_may_read(turns, &a));
     ck_assert(may_begin(&a));
@@ -73,9 +74,8 @@ START_TEST(sessions_queue_up_once_the_time_is_over)
     ck_assert(turns_may_read(turns, &b));
     ck_assert(!end_pass());
 }
-END_TEST
 
-START_TEST(the_queue_goes_on_in_the_next_pass_when_the_time_is_over)
+TEST(the_queue_goes_on_in_the_next_pass_when_the_time_is_over)
 {
     turns_wait(turns, &a);
     turns_wait(turns, &b);
@@ -91,9 +91,8 @@ START_TEST(the_queue_goes_on_in_the_next_pass_when_the_time_is_over)
     ck_assert_ptr_eq(turns_next(turns, now_ns), &c);
     ck_assert(!end_pass());
 }
-END_TEST
 
-START_TEST(a_session_that_queues_up_again_waits_for_the_next_pass)
+TEST(a_session_that_queues_up_again_waits_for_the_next_pass)
 {
     turns_wait(turns, &a);
     turns_wait(turns, &b);
@@ -109,10 +108,9 @@ START_TEST(a_session_that_queues_up_again_waits_for_the_next_pass)
     ck_assert_ptr_eq(turns_next(turns, now_ns), &a);
     end_pass();
 }
-END_TEST
 
 /* Two slow sessions in a pass: one of the queue, and one outside it. */
-START_TEST(one_slow_session_of_the_queue_has_its_turn_in_a_pass)
+TEST(one_slow_session_of_the_queue_has_its_turn_in_a_pass)
 {
     struct turn *const slow[] = {&a, &b};
     for (unsigned i = 0; i < 2; i++) {
@@ -142,9 +140,8 @@ START_TEST(one_slow_session_of_the_queue_has_its_turn_in_a_pass)
     ck_assert(may_begin(&b));
     end_pass();
 }
-END_TEST
 
-START_TEST(a_slow_session_queues_up_after_others)
+TEST(a_slow_session_queues_up_after_others)
 {
     ck_assert(may_begin(&a));
     turns_end_slow(turns, &a);
@@ -168,10 +165,9 @@ START_TEST(a_slow_session_queues_up_after_others)
     ck_assert(turns_may_read(turns, &a));
     end_pass();
 }
-END_TEST
 
 /* Otherwise the daemon would run passes without a pause until a round settles. */
-START_TEST(no_session_has_its_turn_while_the_engine_takes_no_requests)
+TEST(no_session_has_its_turn_while_the_engine_takes_no_requests)
 {
     unsigned *in_flight = &fixture.clients.engine->flights.admission.in_flight;
     turns_wait(turns, &a);
@@ -183,9 +179,8 @@ START_TEST(no_session_has_its_turn_while_the_engine_takes_no_requests)
     pass_want_end(&fixture.pass);
     ck_assert(end_pass());
 }
-END_TEST
 
-START_TEST(a_session_alone_takes_more_lines)
+TEST(a_session_alone_takes_more_lines)
 {
     ck_assert(may_begin(&a));
     ck_assert_uint_eq(a.lines_left, LIMIT_READ_BUDGET);
@@ -203,9 +198,8 @@ START_TEST(a_session_alone_takes_more_lines)
     ck_assert_uint_eq(a.lines_left, LIMIT_READ_BUDGET_ALONE);
     end_pass();
 }
-END_TEST
 
-START_TEST(a_session_that_leaves_loses_its_place)
+TEST(a_session_that_leaves_loses_its_place)
 {
     turns_wait(turns, &a);
     turns_wait(turns, &a);
@@ -216,23 +210,4 @@ START_TEST(a_session_that_leaves_loses_its_place)
     ck_assert_ptr_eq(turns_next(turns, now_ns), &b);
     ck_assert_ptr_null(turns_next(turns, now_ns));
     end_pass();
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("turns");
-    TCase *tests = tcase_create("turns");
-    tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_add_test(tests, the_time_for_clients_begins_with_the_first_session_of_a_pass);
-    tcase_add_test(tests, sessions_queue_up_once_the_time_is_over);
-    tcase_add_test(tests, the_queue_goes_on_in_the_next_pass_when_the_time_is_over);
-    tcase_add_test(tests, a_session_that_queues_up_again_waits_for_the_next_pass);
-    tcase_add_test(tests, one_slow_session_of_the_queue_has_its_turn_in_a_pass);
-    tcase_add_test(tests, a_slow_session_queues_up_after_others);
-    tcase_add_test(tests, no_session_has_its_turn_while_the_engine_takes_no_requests);
-    tcase_add_test(tests, a_session_alone_takes_more_lines);
-    tcase_add_test(tests, a_session_that_leaves_loses_its_place);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

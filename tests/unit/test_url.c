@@ -42,7 +42,7 @@ static const struct {
      "has no absolute path; write unix:/run/redis/redis.sock"},
 };
 
-START_TEST(address_is_valid_only_for_its_use)
+TEST_ROWS(address_is_valid_only_for_its_use, addresses)
 {
     struct config_address address;
     struct error error = {""};
@@ -53,9 +53,8 @@ START_TEST(address_is_valid_only_for_its_use)
     ck_assert_str_eq(valid ? "" : error.text, addresses[_i].as_node);
     url_free(&address);
 }
-END_TEST
 
-START_TEST(client_library_refuses_tls_with_advice)
+TEST(client_library_refuses_tls_with_advice)
 {
     struct address address;
     struct error error = {""};
@@ -64,7 +63,6 @@ START_TEST(client_library_refuses_tls_with_advice)
                                  "socket of a redlockd on this host, or the tcp:// address of a "
                                  "TLS proxy on it (stunnel)");
 }
-END_TEST
 
 /* The text follows "tcp://" in a listen address. */
 static const struct {
@@ -104,7 +102,7 @@ static const struct {
     {"me:secret@h:1", "contains a user name or a password; write tcp://127.0.0.1:7335"},
 };
 
-START_TEST(host_and_port_are_read_or_refused)
+TEST_ROWS(host_and_port_are_read_or_refused, hosts)
 {
     char url[128];
     struct config_address address;
@@ -114,9 +112,8 @@ START_TEST(host_and_port_are_read_or_refused)
     ck_assert_str_eq(valid ? "" : error.text, hosts[_i].error_text);
     url_free(&address);
 }
-END_TEST
 
-START_TEST(database_is_a_number_after_the_host)
+TEST(database_is_a_number_after_the_host)
 {
     struct config_address address;
     struct error error;
@@ -129,9 +126,8 @@ START_TEST(database_is_a_number_after_the_host)
     ck_assert(!url_parse("redis://h/x", URL_NODE, &address, &error));
     url_free(&address);
 }
-END_TEST
 
-START_TEST(socket_path_length_is_limited)
+TEST(socket_path_length_is_limited)
 {
     char url[256] = "unix:/";
     struct config_address address;
@@ -146,9 +142,8 @@ START_TEST(socket_path_length_is_limited)
                      "has a path of 108 bytes; the path of a unix socket has at most 107");
     url_free(&address);
 }
-END_TEST
 
-START_TEST(local_addresses_are_recognized)
+TEST(local_addresses_are_recognized)
 {
     static const struct {
         const char *url;
@@ -173,9 +168,8 @@ START_TEST(local_addresses_are_recognized)
         url_free(&address);
     }
 }
-END_TEST
 
-START_TEST(addresses_of_the_same_endpoint_are_equal)
+TEST(addresses_of_the_same_endpoint_are_equal)
 {
     static const struct {
         const char *a;
@@ -204,22 +198,4 @@ START_TEST(addresses_of_the_same_endpoint_are_equal)
         url_free(&a);
         url_free(&b);
     }
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("url");
-    TCase *cases = tcase_create("url");
-    tcase_add_loop_test(cases, address_is_valid_only_for_its_use, 0,
-                        (int)(sizeof(addresses) / sizeof(addresses[0])));
-    tcase_add_test(cases, client_library_refuses_tls_with_advice);
-    tcase_add_loop_test(cases, host_and_port_are_read_or_refused, 0,
-                        (int)(sizeof(hosts) / sizeof(hosts[0])));
-    tcase_add_test(cases, database_is_a_number_after_the_host);
-    tcase_add_test(cases, socket_path_length_is_limited);
-    tcase_add_test(cases, local_addresses_are_recognized);
-    tcase_add_test(cases, addresses_of_the_same_endpoint_are_equal);
-    suite_add_tcase(suite, cases);
-    return suite;
 }

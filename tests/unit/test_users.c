@@ -44,6 +44,8 @@ static void end(void)
     users_deinit(&users);
 }
 
+const struct runner_settings runner_settings = {.setup = begin, .teardown = end};
+
 static const char *find(const char *secret)
 {
     uint64_t fingerprint = 0;
@@ -52,7 +54,7 @@ static const char *find(const char *secret)
     return user != NULL ? user->config->name : "nobody";
 }
 
-START_TEST(only_the_secret_itself_names_its_user)
+TEST(only_the_secret_itself_names_its_user)
 {
     ck_assert_str_eq(find(secret_ci), "ci");
     ck_assert_str_eq(find(secret_ops), "ops");
@@ -62,11 +64,10 @@ START_TEST(only_the_secret_itself_names_its_user)
     ck_assert_str_eq(find("ci-secret-0123456789abcdef0"), "nobody");
     ck_assert_str_eq(find("Ci-secret-0123456789abcdef"), "nobody");
 }
-END_TEST
 
 /* The digest of a user without a secret never matches, even if it equals that of the secret
  * presented. */
-START_TEST(user_without_a_secret_matches_none)
+TEST(user_without_a_secret_matches_none)
 {
     struct user *ci = &users.list[0];
     struct user *local = &users.list[1];
@@ -77,9 +78,8 @@ START_TEST(user_without_a_secret_matches_none)
     ck_assert_ptr_eq(users_by_name(&users, "local"), &users.list[1]);
     ck_assert_ptr_null(users_by_name(&users, "loca"));
 }
-END_TEST
 
-START_TEST(wrong_secrets_have_distinct_fingerprints)
+TEST(wrong_secrets_have_distinct_fingerprints)
 {
     uint64_t first;
     uint64_t again;
@@ -90,9 +90,8 @@ START_TEST(wrong_secrets_have_distinct_fingerprints)
     ck_assert_uint_eq(first, again);
     ck_assert_uint_ne(first, other);
 }
-END_TEST
 
-START_TEST(acl_is_that_of_the_configuration)
+TEST(acl_is_that_of_the_configuration)
 {
     const struct acl *acl = &users.list[0].acl;
     ck_assert(acl->known);
@@ -101,7 +100,6 @@ START_TEST(acl_is_that_of_the_configuration)
     ck_assert_int_eq(acl_check(acl, VERB_LOCK, "ci:a", 4), ACL_YES);
     ck_assert_int_eq(acl_check(acl, VERB_STATUS, "ci:a", 4), ACL_NOT_VERB);
 }
-END_TEST
 
 static const char *find_ids(uid_t uid, gid_t first, gid_t second)
 {
@@ -112,7 +110,7 @@ static const char *find_ids(uid_t uid, gid_t first, gid_t second)
 
 /* The client's user ID is looked up first, then its group IDs in the order in which the client has
  * them. */
-START_TEST(user_id_precedes_group_ids_in_their_order)
+TEST(user_id_precedes_group_ids_in_their_order)
 {
     ck_assert_str_eq(find_ids(1000, 1, 2), "local");
     ck_assert_str_eq(find_ids(1001, 60, 2), "local");
@@ -121,9 +119,8 @@ START_TEST(user_id_precedes_group_ids_in_their_order)
     ck_assert_str_eq(find_ids(5, 1, 70), "group");
     ck_assert_str_eq(find_ids(0, 0, 0), "nobody");
 }
-END_TEST
 
-START_TEST(connections_are_counted_by_address_up_to_the_limit)
+TEST(connections_are_counted_by_address_up_to_the_limit)
 {
     void *counts = NULL;
     struct client_address a = client_address_of_user(1);
@@ -141,7 +138,6 @@ START_TEST(connections_are_counted_by_address_up_to_the_limit)
     address_counts_leave(&counts, &b);
     ck_assert_ptr_null(counts);
 }
-END_TEST
 
 /* --- constant time --- */
 
@@ -177,7 +173,7 @@ static long count_instructions(const char *secret)
     return steps;
 }
 
-START_TEST(wrong_secrets_of_one_length_take_the_same_instructions)
+TEST(wrong_secrets_of_one_length_take_the_same_instructions)
 {
     static const char *const wrong[] = {
         "xxxxxxxxxxxxxxxxxxxxxxxxxx", /* every byte differs */
@@ -202,24 +198,4 @@ START_TEST(wrong_secrets_of_one_length_take_the_same_instructions)
     ck_assert_int_le(right, expected + 64);
     if (getenv("REDLOCKD_TEST_SAY") != NULL)
         printf("instructions: wrong %ld, right %ld\n", expected, right);
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("users");
-    TCase *tests = tcase_create("users");
-    /* The child stops after each instruction. All of them together take two seconds, and more on a
-     * busy machine. */
-    tcase_set_timeout(tests, 60);
-    tcase_add_checked_fixture(tests, begin, end);
-    tcase_add_test(tests, only_the_secret_itself_names_its_user);
-    tcase_add_test(tests, user_without_a_secret_matches_none);
-    tcase_add_test(tests, wrong_secrets_have_distinct_fingerprints);
-    tcase_add_test(tests, acl_is_that_of_the_configuration);
-    tcase_add_test(tests, user_id_precedes_group_ids_in_their_order);
-    tcase_add_test(tests, connections_are_counted_by_address_up_to_the_limit);
-    tcase_add_test(tests, wrong_secrets_of_one_length_take_the_same_instructions);
-    suite_add_tcase(suite, tests);
-    return suite;
 }

@@ -23,6 +23,8 @@ static void teardown(void)
     cluster_deinit(&w);
 }
 
+const struct runner_settings runner_settings = {.setup = setup, .teardown = teardown};
+
 static unsigned place_of(const char *line, const struct engine_client *client)
 {
     const struct request_limits limits = {.key_prefix = ""};
@@ -38,7 +40,7 @@ static unsigned place_of(const char *line, const struct engine_client *client)
 
 /* --- order --- */
 
-START_TEST(each_client_has_a_place_in_the_queue)
+TEST(each_client_has_a_place_in_the_queue)
 {
     cluster_occupy(&w, "a", 5000);
     cluster_occupy(&w, "b", 5000);
@@ -70,9 +72,8 @@ START_TEST(each_client_has_a_place_in_the_queue)
     cluster_lose_client(&w, &w.client);
     ck_assert_uint_eq(place_of("LOCKS a", &w.others[1]), 1);
 }
-END_TEST
 
-START_TEST(waiters_are_served_in_order_of_arrival)
+TEST(waiters_are_served_in_order_of_arrival)
 {
     enum { WAITERS = 20 };
     char tag[8];
@@ -103,9 +104,8 @@ START_TEST(waiters_are_served_in_order_of_arrival)
     ck_assert_uint_eq(w.engine.manager.locks.in_use, 0);
     ck_assert_uint_eq(w.engine.manager.waiting, 0);
 }
-END_TEST
 
-START_TEST(validity_counts_from_the_round_and_elapsed_from_the_arrival)
+TEST(validity_counts_from_the_round_and_elapsed_from_the_arrival)
 {
     int64_t validity_ms;
     int64_t elapsed_ms;
@@ -122,9 +122,8 @@ START_TEST(validity_counts_from_the_round_and_elapsed_from_the_arrival)
     ck_assert_int_eq(validity_ms, 10000 - 110);
     ck_assert_int_eq(elapsed_ms, 4000 - 40);
 }
-END_TEST
 
-START_TEST(resource_has_one_acquiring_round_at_a_time)
+TEST(resource_has_one_acquiring_round_at_a_time)
 {
     w.masters[0].hung = w.masters[1].hung = w.masters[2].hung = true;
     cluster_send(&w, "#a LOCK a 10s");
@@ -139,9 +138,8 @@ START_TEST(resource_has_one_acquiring_round_at_a_time)
     cluster_expect(&w, "(nothing)");
     ck_assert_uint_eq(w.engine.stats.acquire_rounds, 1);
 }
-END_TEST
 
-START_TEST(request_without_wait_does_not_overtake_waiters)
+TEST(request_without_wait_does_not_overtake_waiters)
 {
     cluster_occupy(&w, "a", 5000);
     cluster_submit(&w, "#a LOCK a 10s WAIT 60s");
@@ -152,20 +150,18 @@ START_TEST(request_without_wait_does_not_overtake_waiters)
     cluster_vacate(&w, "a");
     cluster_expect_grant(&w, "a");
 }
-END_TEST
 
-START_TEST(wait_of_zero_is_no_wait)
+TEST(wait_of_zero_is_no_wait)
 {
     cluster_occupy(&w, "a", 5000);
     cluster_submit(&w, "#a LOCK a 10s WAIT 0");
     cluster_expect(&w, "#a HELD 5000");
     ck_assert_uint_eq(w.engine.manager.waiting, 0);
 }
-END_TEST
 
 /* --- the end of a wait --- */
 
-START_TEST(wait_ends_on_time)
+TEST(wait_ends_on_time)
 {
     cluster_occupy(&w, "a", 60000);
     cluster_submit(&w, "#a LOCK a 10s WAIT 2s");
@@ -180,11 +176,10 @@ START_TEST(wait_ends_on_time)
     cluster_expect(&w, "(nothing)");
     ck_assert_uint_eq(cluster_count(&w, "a"), 0);
 }
-END_TEST
 
 /* Both waits end while a round for #a is in flight. The round still gives #a the lock, and #b is
  * told HELD when it ends. */
-START_TEST(wait_that_ends_during_a_round_ends_with_it)
+TEST(wait_that_ends_during_a_round_ends_with_it)
 {
     cluster_occupy(&w, "a", 60000);
     cluster_submit(&w, "#a LOCK a 10s WAIT 2s");
@@ -200,9 +195,8 @@ START_TEST(wait_that_ends_during_a_round_ends_with_it)
     cluster_expect_grant(&w, "a");
     cluster_expect(&w, "#b HELD 10000");
 }
-END_TEST
 
-START_TEST(wait_outlives_a_lack_of_masters)
+TEST(wait_outlives_a_lack_of_masters)
 {
     cluster_kill(&w, 0);
     cluster_kill(&w, 1);
@@ -220,9 +214,8 @@ START_TEST(wait_outlives_a_lack_of_masters)
     cluster_pass_ms(&w, 15000);
     cluster_expect_grant(&w, "a");
 }
-END_TEST
 
-START_TEST(request_without_wait_is_told_why_the_others_wait)
+TEST(request_without_wait_is_told_why_the_others_wait)
 {
     for (unsigned i = 0; i < 3; i++)
         cluster_kill(&w, i);
@@ -230,11 +223,10 @@ START_TEST(request_without_wait_is_told_why_the_others_wait)
     cluster_submit(&w, "#b LOCK a 10s");
     cluster_expect(&w, "#b NOQUORUM 2/5 need=3 a:disconnected b:disconnected c:disconnected");
 }
-END_TEST
 
 /* The first round for #a failed because three masters hung. When #b times out later, its reply must
  * be HELD and not mention these masters. */
-START_TEST(past_lack_of_masters_is_not_reported)
+TEST(past_lack_of_masters_is_not_reported)
 {
     cluster_hang(&w, 3, true);
     cluster_submit(&w, "#a LOCK a 60s WAIT 60s");
@@ -246,11 +238,10 @@ START_TEST(past_lack_of_masters_is_not_reported)
     cluster_pass_ms(&w, 10);
     ck_assert_int_eq(strncmp(cluster_take_reply(&w), "#b HELD ", 8), 0);
 }
-END_TEST
 
 /* At first a round takes 30 ms, which leaves no validity of a TTL of 40 ms, so the rounds are LATE.
  * The waiter stays in the queue until the masters are faster. */
-START_TEST(wait_outlives_late_rounds)
+TEST(wait_outlives_late_rounds)
 {
     for (unsigned i = 0; i < 5; i++)
         w.masters[i].delay_ns = 30 * NS_PER_MS;
@@ -262,7 +253,6 @@ START_TEST(wait_outlives_late_rounds)
     cluster_pass_ms(&w, 1000);
     cluster_expect_grant(&w, "a");
 }
-END_TEST
 
 /* Parse with the shipped limits, which allow a shorter TTL than those of other tests. */
 static void send_with_shipped_limits(struct engine_client *client, const char *line)
@@ -275,7 +265,7 @@ static void send_with_shipped_limits(struct engine_client *client, const char *l
 }
 
 /* A round takes 4 ms and the drift 10 ms, so no validity can be left of a TTL of 13 ms. */
-START_TEST(too_short_a_ttl_does_not_hold_up_other_waiters)
+TEST(too_short_a_ttl_does_not_hold_up_other_waiters)
 {
     for (unsigned i = 0; i < 5; i++)
         w.masters[i].delay_ns = 4 * NS_PER_MS;
@@ -289,11 +279,10 @@ START_TEST(too_short_a_ttl_does_not_hold_up_other_waiters)
     cluster_expect_grant(&w, "c");
     cluster_expect(&w, "(nothing)");
 }
-END_TEST
 
 /* --- clients that leave --- */
 
-START_TEST(waiter_leaves_the_queue_with_its_connection)
+TEST(waiter_leaves_the_queue_with_its_connection)
 {
     cluster_occupy(&w, "a", 5000);
     cluster_send_as(&w, &w.others[0], "#x LOCK a 10s WAIT 60s");
@@ -306,9 +295,8 @@ START_TEST(waiter_leaves_the_queue_with_its_connection)
     cluster_vacate(&w, "a");
     cluster_expect_grant(&w, "z");
 }
-END_TEST
 
-START_TEST(crowd_that_leaves_starts_no_rounds)
+TEST(crowd_that_leaves_starts_no_rounds)
 {
     cluster_occupy(&w, "a", 5000);
     for (unsigned i = 0; i < 900; i++)
@@ -321,9 +309,8 @@ START_TEST(crowd_that_leaves_starts_no_rounds)
     ck_assert_uint_eq(w.engine.manager.pending_requests.in_use, 0);
     ck_assert_uint_eq(w.engine.manager.resources.pool.in_use, 0);
 }
-END_TEST
 
-START_TEST(stopping_daemon_answers_all_waiters)
+TEST(stopping_daemon_answers_all_waiters)
 {
     cluster_occupy(&w, "a", 5000);
     cluster_submit(&w, "#a LOCK a 10s WAIT 60s");
@@ -341,10 +328,9 @@ START_TEST(stopping_daemon_answers_all_waiters)
     cluster_expect_grant(&w, "c");
     ck_assert(!engine_busy(&w.engine));
 }
-END_TEST
 
 /* The wait ends while the stopping daemon waits for the round in flight. */
-START_TEST(wait_that_ends_during_a_shutdown_is_answered_once)
+TEST(wait_that_ends_during_a_shutdown_is_answered_once)
 {
     cluster_hang(&w, 5, true);
     cluster_submit(&w, "#a LOCK a 10s WAIT 10ms");
@@ -355,11 +341,10 @@ START_TEST(wait_that_ends_during_a_shutdown_is_answered_once)
     cluster_expect(&w, "#a SHUTDOWN");
     cluster_expect(&w, "(nothing)");
 }
-END_TEST
 
 /* --- limits --- */
 
-START_TEST(queues_are_limited_per_resource_and_in_total)
+TEST(queues_are_limited_per_resource_and_in_total)
 {
     cluster_occupy(&w, "a", 50000);
     for (unsigned i = 0; i < 1000; i++)
@@ -378,10 +363,9 @@ START_TEST(queues_are_limited_per_resource_and_in_total)
     cluster_submit(&w, "#y LOCK a 10s WAIT 60s");
     cluster_expect(&w, "(nothing)");
 }
-END_TEST
 
 /* A round is under way whose result is the reply to all these LOCKs. */
-START_TEST(locks_of_one_resource_leave_room_for_others)
+TEST(locks_of_one_resource_leave_room_for_others)
 {
     size_t most = manager_impatient_share();
     cluster_hang(&w, 3, true);
@@ -393,10 +377,9 @@ START_TEST(locks_of_one_resource_leave_room_for_others)
     cluster_submit(&w, "#z LOCK a 10s WAIT 10s");
     cluster_expect(&w, "(nothing)");
 }
-END_TEST
 
 /* The limits count only requests with WAIT. */
-START_TEST(request_without_wait_takes_no_place_in_the_queue)
+TEST(request_without_wait_takes_no_place_in_the_queue)
 {
     w.engine.rules.waiters_per_resource = 1;
     cluster_send(&w, "#a LOCK a 10s");
@@ -407,10 +390,9 @@ START_TEST(request_without_wait_takes_no_place_in_the_queue)
     cluster_expect(&w, "#b HELD 10000");
     cluster_expect(&w, "(nothing)");
 }
-END_TEST
 
 /* One table after another is full. Every request is then refused, with and without WAIT. */
-START_TEST(full_tables_refuse_requests)
+TEST(full_tables_refuse_requests)
 {
     static const char *const requests[] = {
         "#x STATUS b", "#x LOCK b 10s", "#x LOCK b 10s WAIT 1s",
@@ -435,10 +417,9 @@ START_TEST(full_tables_refuse_requests)
     ck_assert_uint_eq(w.engine.manager.pending_requests.in_use, 0);
     ck_assert_uint_eq(w.engine.manager.resources.pool.in_use, 1);
 }
-END_TEST
 
 /* The waiter's next round finds no free flight. */
-START_TEST(waiter_without_a_free_flight_is_refused_and_forgotten)
+TEST(waiter_without_a_free_flight_is_refused_and_forgotten)
 {
     cluster_occupy(&w, "a", 1000);
     cluster_submit(&w, "#a LOCK a 10s WAIT 60s");
@@ -453,9 +434,8 @@ START_TEST(waiter_without_a_free_flight_is_refused_and_forgotten)
     rounds->count = count;
     rounds->free = free;
 }
-END_TEST
 
-START_TEST(ten_thousand_idle_waiters_cost_nothing)
+TEST(ten_thousand_idle_waiters_cost_nothing)
 {
     enum { CLIENTS = 10, RESOURCES = 10, EACH = 100 };
     static struct engine_client clients[CLIENTS];
@@ -480,70 +460,4 @@ START_TEST(ten_thousand_idle_waiters_cost_nothing)
     for (unsigned c = 0; c < CLIENTS; c++)
         cluster_lose_client(&w, &clients[c]);
     ck_assert_uint_eq(w.engine.manager.resources.pool.in_use, 0);
-}
-END_TEST
-
-static TCase *begin(const char *name)
-{
-    TCase *cases = tcase_create(name);
-    tcase_add_checked_fixture(cases, setup, teardown);
-    tcase_set_timeout(cases, 60);
-    return cases;
-}
-
-static TCase *order_cases(void)
-{
-    TCase *cases = begin("order");
-    tcase_add_test(cases, each_client_has_a_place_in_the_queue);
-    tcase_add_test(cases, waiters_are_served_in_order_of_arrival);
-    tcase_add_test(cases, validity_counts_from_the_round_and_elapsed_from_the_arrival);
-    tcase_add_test(cases, resource_has_one_acquiring_round_at_a_time);
-    tcase_add_test(cases, request_without_wait_does_not_overtake_waiters);
-    tcase_add_test(cases, wait_of_zero_is_no_wait);
-    return cases;
-}
-
-static TCase *ends_cases(void)
-{
-    TCase *cases = begin("ends");
-    tcase_add_test(cases, wait_ends_on_time);
-    tcase_add_test(cases, wait_that_ends_during_a_round_ends_with_it);
-    tcase_add_test(cases, wait_outlives_a_lack_of_masters);
-    tcase_add_test(cases, request_without_wait_is_told_why_the_others_wait);
-    tcase_add_test(cases, past_lack_of_masters_is_not_reported);
-    tcase_add_test(cases, wait_outlives_late_rounds);
-    tcase_add_test(cases, too_short_a_ttl_does_not_hold_up_other_waiters);
-    return cases;
-}
-
-static TCase *leaving_cases(void)
-{
-    TCase *cases = begin("leaving");
-    tcase_add_test(cases, waiter_leaves_the_queue_with_its_connection);
-    tcase_add_test(cases, crowd_that_leaves_starts_no_rounds);
-    tcase_add_test(cases, stopping_daemon_answers_all_waiters);
-    tcase_add_test(cases, wait_that_ends_during_a_shutdown_is_answered_once);
-    return cases;
-}
-
-static TCase *limits_cases(void)
-{
-    TCase *cases = begin("limits");
-    tcase_add_test(cases, queues_are_limited_per_resource_and_in_total);
-    tcase_add_test(cases, locks_of_one_resource_leave_room_for_others);
-    tcase_add_test(cases, request_without_wait_takes_no_place_in_the_queue);
-    tcase_add_test(cases, full_tables_refuse_requests);
-    tcase_add_test(cases, waiter_without_a_free_flight_is_refused_and_forgotten);
-    tcase_add_test(cases, ten_thousand_idle_waiters_cost_nothing);
-    return cases;
-}
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("waits");
-    suite_add_tcase(suite, order_cases());
-    suite_add_tcase(suite, ends_cases());
-    suite_add_tcase(suite, leaving_cases());
-    suite_add_tcase(suite, limits_cases());
-    return suite;
 }

@@ -23,7 +23,9 @@ static void teardown(void)
     cluster_deinit(&w);
 }
 
-START_TEST(release_elsewhere_wakes_the_waiter_without_polling)
+const struct runner_settings runner_settings = {.setup = setup, .teardown = teardown};
+
+TEST(release_elsewhere_wakes_the_waiter_without_polling)
 {
     cluster_occupy(&w, "a", 60000);
     cluster_submit(&w, "#a LOCK a 10s WAIT 60s");
@@ -36,11 +38,10 @@ START_TEST(release_elsewhere_wakes_the_waiter_without_polling)
     /* A probe and a SET on each master. */
     ck_assert_uint_eq(cluster_commands(&w) - before, 10);
 }
-END_TEST
 
 /* Client n sends a LOCK without WAIT. Waiter a joins while that round is in flight. It starts no
  * round of its own, but relies on what n's round finds. */
-START_TEST(waiter_that_joins_during_a_round_is_woken_at_once)
+TEST(waiter_that_joins_during_a_round_is_woken_at_once)
 {
     cluster_occupy(&w, "a", 60000);
     cluster_send(&w, "#n LOCK a 10s");
@@ -50,9 +51,8 @@ START_TEST(waiter_that_joins_during_a_round_is_woken_at_once)
     cluster_vacate(&w, "a");
     cluster_expect_grant(&w, "a");
 }
-END_TEST
 
-START_TEST(expiry_elsewhere_wakes_the_waiter_on_time)
+TEST(expiry_elsewhere_wakes_the_waiter_on_time)
 {
     cluster_occupy(&w, "a", 20000);
     cluster_submit(&w, "#a LOCK a 10s WAIT 60s");
@@ -61,9 +61,8 @@ START_TEST(expiry_elsewhere_wakes_the_waiter_on_time)
     cluster_pass_ms(&w, 2);
     cluster_expect_grant(&w, "a");
 }
-END_TEST
 
-START_TEST(expiry_of_a_local_lock_wakes_the_waiter_on_time)
+TEST(expiry_of_a_local_lock_wakes_the_waiter_on_time)
 {
     cluster_submit(&w, "#a LOCK a 5s");
     cluster_expect_grant(&w, "a");
@@ -74,10 +73,9 @@ START_TEST(expiry_of_a_local_lock_wakes_the_waiter_on_time)
     cluster_pass_ms(&w, 3);
     cluster_expect_grant(&w, "b");
 }
-END_TEST
 
 /* The holder unlocks through another daemon. */
-START_TEST(release_elsewhere_of_a_local_lock_wakes_the_waiter)
+TEST(release_elsewhere_of_a_local_lock_wakes_the_waiter)
 {
     cluster_submit(&w, "#a LOCK a 50s");
     cluster_expect_grant(&w, "a");
@@ -87,11 +85,10 @@ START_TEST(release_elsewhere_of_a_local_lock_wakes_the_waiter)
     cluster_vacate(&w, "a");
     cluster_expect_grant(&w, "b");
 }
-END_TEST
 
 /* Another daemon extends the lock, so its keys expire after 31 s instead of 2 s. The waiter must
  * not start a round before 31 s have passed. */
-START_TEST(extension_elsewhere_prolongs_the_sleep)
+TEST(extension_elsewhere_prolongs_the_sleep)
 {
     cluster_occupy(&w, "a", 2000);
     cluster_submit(&w, "#a LOCK a 10s WAIT 60s");
@@ -104,9 +101,8 @@ START_TEST(extension_elsewhere_prolongs_the_sleep)
     cluster_pass_ms(&w, 1002);
     cluster_expect_grant(&w, "a");
 }
-END_TEST
 
-START_TEST(masters_without_tracking_are_polled)
+TEST(masters_without_tracking_are_polled)
 {
     for (unsigned i = 0; i < 5; i++) {
         w.masters[i].redis.refusals[FAKE_TRACKING] = "ERR Unknown subcommand";
@@ -124,11 +120,10 @@ START_TEST(masters_without_tracking_are_polled)
     cluster_pass_ms(&w, 500);
     cluster_expect_grant(&w, "a");
 }
-END_TEST
 
 /* The key is deleted on C, D and E, but E cannot report. Two reports are no quorum, so the reports
  * of C and D must also cause a probe of E. */
-START_TEST(report_also_probes_masters_that_cannot_report)
+TEST(report_also_probes_masters_that_cannot_report)
 {
     w.masters[4].redis.refusals[FAKE_TRACKING] = "ERR Unknown subcommand";
     cluster_cut(&w, 4);
@@ -141,11 +136,10 @@ START_TEST(report_also_probes_masters_that_cannot_report)
     cluster_settle(&w);
     cluster_expect_grant(&w, "a");
 }
-END_TEST
 
 /* Of three masters, A keeps a leftover key and C cannot report. After B's report the lock is free
  * as soon as C deletes the key, so the daemon polls C. */
-START_TEST(untracked_masters_are_polled_once_the_others_are_free)
+TEST(untracked_masters_are_polled_once_the_others_are_free)
 {
     cluster_deinit(&w);
     cluster_init(&w, 3);
@@ -162,12 +156,11 @@ START_TEST(untracked_masters_are_polled_once_the_others_are_free)
     cluster_pass_ms(&w, 500);
     cluster_expect_grant(&w, "a");
 }
-END_TEST
 
 /* D and E have restarted without data, so they are in quarantine and cannot vote. A and B still
  * have a foreign key. So the key is absent on a quorum of the masters, but only one of these (C)
  * can vote. */
-START_TEST(masters_without_a_vote_do_not_count_as_free)
+TEST(masters_without_a_vote_do_not_count_as_free)
 {
     for (unsigned i = 3; i < 5; i++)
         cluster_restart(&w, i);
@@ -187,11 +180,10 @@ START_TEST(masters_without_a_vote_do_not_count_as_free)
     cluster_settle(&w);
     cluster_expect_grant(&w, "a");
 }
-END_TEST
 
 /* A and B have a foreign key, and D and E have no vote after a restart. Once D and E vote again,
  * the key is free on a quorum of masters that can vote (C, D and E). */
-START_TEST(master_that_regains_its_vote_is_probed)
+TEST(master_that_regains_its_vote_is_probed)
 {
     for (unsigned i = 3; i < 5; i++)
         cluster_restart(&w, i);
@@ -206,7 +198,6 @@ START_TEST(master_that_regains_its_vote_is_probed)
     ck_assert_str_eq(cluster_vote(&w, 4), "-");
     cluster_expect_grant(&w, "a");
 }
-END_TEST
 
 /* Two masters have a foreign key, two are free, and the vote of the fifth would decide. Returns the
  * number of acquire rounds that the daemon begins within `ms`. */
@@ -224,7 +215,7 @@ static uint64_t rounds_in_vain(int64_t ms)
 
 /* The fifth master refuses each SET but executes the undo of each round. Its reply to the undo says
  * that there is no key. That must not make the daemon begin the next round at once. */
-START_TEST(rounds_in_vain_for_a_refusing_master_have_pauses)
+TEST(rounds_in_vain_for_a_refusing_master_have_pauses)
 {
     w.masters[4].redis.refusals[FAKE_SETTING] = "OOM command not allowed";
     w.masters[4].delay_ns = NS_PER_MS;
@@ -233,9 +224,8 @@ START_TEST(rounds_in_vain_for_a_refusing_master_have_pauses)
     cluster_pass_ms(&w, 300);
     cluster_expect_grant(&w, "a");
 }
-END_TEST
 
-START_TEST(rounds_in_vain_for_a_master_without_votes_have_pauses)
+TEST(rounds_in_vain_for_a_master_without_votes_have_pauses)
 {
     /* The fifth master answers so slowly that no sample proves its clock steady, so its votes do
      * not count. */
@@ -245,9 +235,8 @@ START_TEST(rounds_in_vain_for_a_master_without_votes_have_pauses)
     cluster_pass_ms(&w, 300);
     cluster_expect_grant(&w, "a");
 }
-END_TEST
 
-START_TEST(release_missed_without_tracking_connections_is_found)
+TEST(release_missed_without_tracking_connections_is_found)
 {
     cluster_occupy(&w, "a", 60000);
     cluster_submit(&w, "#a LOCK a 10s WAIT 60s");
@@ -259,9 +248,8 @@ START_TEST(release_missed_without_tracking_connections_is_found)
     cluster_pass_ms(&w, 600);
     cluster_expect_grant(&w, "a");
 }
-END_TEST
 
-START_TEST(release_missed_without_connections_is_found)
+TEST(release_missed_without_connections_is_found)
 {
     cluster_occupy(&w, "a", 60000);
     cluster_submit(&w, "#a LOCK a 10s WAIT 60s");
@@ -274,9 +262,8 @@ START_TEST(release_missed_without_connections_is_found)
     cluster_pass_ms(&w, 600);
     cluster_expect_grant(&w, "a");
 }
-END_TEST
 
-START_TEST(flush_causes_a_probe)
+TEST(flush_causes_a_probe)
 {
     cluster_occupy(&w, "a", 60000);
     cluster_submit(&w, "#a LOCK a 10s WAIT 300s");
@@ -292,10 +279,9 @@ START_TEST(flush_causes_a_probe)
     cluster_pass_ms(&w, 30000);
     cluster_expect_grant(&w, "a");
 }
-END_TEST
 
 /* The masters report that the key was deleted, but refuse the key probe that follows. */
-START_TEST(failed_probe_is_repeated)
+TEST(failed_probe_is_repeated)
 {
     cluster_occupy(&w, "a", 60000);
     cluster_submit(&w, "#a LOCK a 10s WAIT 60s");
@@ -309,11 +295,10 @@ START_TEST(failed_probe_is_repeated)
     cluster_pass_ms(&w, 500);
     cluster_expect_grant(&w, "a");
 }
-END_TEST
 
 /* A cannot report, so B's report causes a probe of A. A hangs, and its connection is lost after the
  * waiter has left. The resource must then be freed. */
-START_TEST(lost_probe_does_not_keep_a_resource_without_waiters)
+TEST(lost_probe_does_not_keep_a_resource_without_waiters)
 {
     w.masters[0].redis.refusals[FAKE_TRACKING] = "ERR Unknown subcommand";
     cluster_cut(&w, 0);
@@ -332,11 +317,10 @@ START_TEST(lost_probe_does_not_keep_a_resource_without_waiters)
     cluster_settle(&w);
     ck_assert_uint_eq(w.engine.manager.resources.pool.in_use, 0);
 }
-END_TEST
 
 /* The daemon was stopped. When it resumes, a connection has been lost and a probe is long overdue:
  * the probe must not be written to that connection. */
-START_TEST(probe_is_not_written_to_a_closed_connection)
+TEST(probe_is_not_written_to_a_closed_connection)
 {
     for (unsigned i = 0; i < 5; i++) {
         w.masters[i].redis.refusals[FAKE_TRACKING] = "ERR Unknown subcommand";
@@ -351,12 +335,11 @@ START_TEST(probe_is_not_written_to_a_closed_connection)
     cluster_pass_ms(&w, 600);
     cluster_expect_grant(&w, "w");
 }
-END_TEST
 
 /* The masters have lost their scripts, so the EVALSHA that undoes the refused LOCK fails, and the
  * engine sends an EVAL with the whole script instead. The masters do not track the key of that
  * EVAL, so none of them reports the later release. The waiter must get the lock nevertheless. */
-START_TEST(flushed_scripts_lose_no_report)
+TEST(flushed_scripts_lose_no_report)
 {
     cluster_occupy(&w, "a", 60000);
     for (unsigned i = 0; i < 5; i++)
@@ -367,7 +350,6 @@ START_TEST(flushed_scripts_lose_no_report)
     cluster_pass_ms(&w, 500);
     cluster_expect_grant(&w, "a");
 }
-END_TEST
 
 /* --- no quorum votes --- */
 
@@ -392,7 +374,7 @@ static unsigned grants(void)
     return count;
 }
 
-START_TEST(queues_rest_until_a_quorum_votes)
+TEST(queues_rest_until_a_quorum_votes)
 {
     wait_without_quorum("60s");
     uint64_t before = w.engine.stats.acquire_rounds;
@@ -402,10 +384,9 @@ START_TEST(queues_rest_until_a_quorum_votes)
     cluster_pass_ms(&w, 2000);
     ck_assert_uint_eq(grants(), KEYS);
 }
-END_TEST
 
 /* Three masters have restarted, and are in quarantine until their lost locks have ended. */
-START_TEST(queues_rest_until_a_quarantine_ends)
+TEST(queues_rest_until_a_quarantine_ends)
 {
     wait_without_quorum("24h");
     cluster_hang(&w, 3, false);
@@ -428,9 +409,8 @@ START_TEST(queues_rest_until_a_quarantine_ends)
     cluster_pass_ms(&w, 300);
     cluster_expect_grant(&w, "b");
 }
-END_TEST
 
-START_TEST(waiter_of_a_resting_queue_gets_the_present_reasons)
+TEST(waiter_of_a_resting_queue_gets_the_present_reasons)
 {
     wait_without_quorum("20s");
     cluster_kill(&w, 0);
@@ -448,11 +428,10 @@ START_TEST(waiter_of_a_resting_queue_gets_the_present_reasons)
     ck_assert_uint_eq(w.reply_count, 1 + KEYS);
     ck_assert_uint_eq(w.engine.stats.acquire_rounds, before);
 }
-END_TEST
 
 /* C has restarted. The leases of its name are still those of its earlier process, which another
  * daemon seems to use for an hour. They end just before C's quarantine does. */
-START_TEST(queues_wake_when_a_vote_comes_sooner_than_expected)
+TEST(queues_wake_when_a_vote_comes_sooner_than_expected)
 {
     struct name_lease *lease = &w.engine.flights.guard.nodes[2].lease;
     cluster_hang(&w, 2, true);
@@ -473,50 +452,13 @@ START_TEST(queues_wake_when_a_vote_comes_sooner_than_expected)
     cluster_pass_ms(&w, 50);
     cluster_expect_grant(&w, "a");
 }
-END_TEST
 
 /* A full link empties by itself, and nothing reports that. So a queue must not rest until then. */
-START_TEST(full_link_is_no_reason_to_rest)
+TEST(full_link_is_no_reason_to_rest)
 {
     struct master *master = &w.engine.flights.masters[0];
     master->link.load += LIMIT_LINK_VOTES;
     ck_assert_int_eq(master_refuses_vote(master, w.now_ns), REASON_BACKLOG);
     ck_assert_int_le(master_refuses_until_ns(master, w.now_ns), w.now_ns);
     master->link.load -= LIMIT_LINK_VOTES;
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("wakes");
-    TCase *cases = tcase_create("wakes");
-    tcase_add_checked_fixture(cases, setup, teardown);
-    tcase_set_timeout(cases, 60);
-    tcase_add_test(cases, release_elsewhere_wakes_the_waiter_without_polling);
-    tcase_add_test(cases, waiter_that_joins_during_a_round_is_woken_at_once);
-    tcase_add_test(cases, expiry_elsewhere_wakes_the_waiter_on_time);
-    tcase_add_test(cases, expiry_of_a_local_lock_wakes_the_waiter_on_time);
-    tcase_add_test(cases, release_elsewhere_of_a_local_lock_wakes_the_waiter);
-    tcase_add_test(cases, extension_elsewhere_prolongs_the_sleep);
-    tcase_add_test(cases, masters_without_tracking_are_polled);
-    tcase_add_test(cases, report_also_probes_masters_that_cannot_report);
-    tcase_add_test(cases, untracked_masters_are_polled_once_the_others_are_free);
-    tcase_add_test(cases, masters_without_a_vote_do_not_count_as_free);
-    tcase_add_test(cases, master_that_regains_its_vote_is_probed);
-    tcase_add_test(cases, rounds_in_vain_for_a_refusing_master_have_pauses);
-    tcase_add_test(cases, rounds_in_vain_for_a_master_without_votes_have_pauses);
-    tcase_add_test(cases, release_missed_without_tracking_connections_is_found);
-    tcase_add_test(cases, release_missed_without_connections_is_found);
-    tcase_add_test(cases, flush_causes_a_probe);
-    tcase_add_test(cases, failed_probe_is_repeated);
-    tcase_add_test(cases, lost_probe_does_not_keep_a_resource_without_waiters);
-    tcase_add_test(cases, probe_is_not_written_to_a_closed_connection);
-    tcase_add_test(cases, flushed_scripts_lose_no_report);
-    tcase_add_test(cases, queues_rest_until_a_quorum_votes);
-    tcase_add_test(cases, queues_rest_until_a_quarantine_ends);
-    tcase_add_test(cases, waiter_of_a_resting_queue_gets_the_present_reasons);
-    tcase_add_test(cases, queues_wake_when_a_vote_comes_sooner_than_expected);
-    tcase_add_test(cases, full_link_is_no_reason_to_rest);
-    suite_add_tcase(suite, cases);
-    return suite;
 }

@@ -39,7 +39,7 @@ static void allow_descriptors(void)
 }
 
 /* Closing the old timer frees one descriptor, but an epoll instance and a timer need two. */
-START_TEST(a_child_at_the_descriptor_limit_keeps_the_number)
+TEST(a_child_at_the_descriptor_limit_keeps_the_number)
 {
     struct wakeup wakeup;
     wakeup_init(&wakeup);
@@ -54,9 +54,8 @@ START_TEST(a_child_at_the_descriptor_limit_keeps_the_number)
     wakeup_close(&wakeup);
     allow_descriptors();
 }
-END_TEST
 
-START_TEST(open_fails_cleanly_at_the_descriptor_limit)
+TEST(open_fails_cleanly_at_the_descriptor_limit)
 {
     struct wakeup wakeup;
     wakeup_init(&wakeup);
@@ -69,15 +68,4 @@ START_TEST(open_fails_cleanly_at_the_descriptor_limit)
     ck_assert_int_eq(dup(STDOUT_FILENO), last);
     wakeup_close(&wakeup);
     allow_descriptors();
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("wakeup");
-    TCase *cases = tcase_create("wakeup");
-    tcase_add_test(cases, a_child_at_the_descriptor_limit_keeps_the_number);
-    tcase_add_test(cases, open_fails_cleanly_at_the_descriptor_limit);
-    suite_add_tcase(suite, cases);
-    return suite;
 }

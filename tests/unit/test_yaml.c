@@ -80,7 +80,7 @@ static void check(const char *text, const char *tree, const char *report)
 
 /* --- trees --- */
 
-START_TEST(tree_is_read_as_it_was_written)
+TEST(tree_is_read_as_it_was_written)
 {
     check("a: 1\nb:\n  - x\n  - {c: 'd', e: \"f\"}\ng:\n  h: |\n    i\n",
           "{a: 1, b: [x, {c: \"d\", e: \"f\"}], g: {h: \"i\n\"}}", "");
@@ -90,9 +90,8 @@ START_TEST(tree_is_read_as_it_was_written)
           "{a: b}", "");
     check("[\xc3\xa4, \xf0\x9f\x94\x92]", "[\xc3\xa4, \xf0\x9f\x94\x92]", "");
 }
-END_TEST
 
-START_TEST(empty_file_has_no_keys)
+TEST(empty_file_has_no_keys)
 {
     check("", "{}", "");
     check("# nothing\n", "{}", "");
@@ -101,9 +100,8 @@ START_TEST(empty_file_has_no_keys)
     check("---\n---\na: 1\n", "{}",
           "f:2:1: a second document begins here; the file must contain only one\n");
 }
-END_TEST
 
-START_TEST(every_node_has_its_line_and_column)
+TEST(every_node_has_its_line_and_column)
 {
     static const char text[] = "a: 1\nb:\n  - {\xc3\xa4: \xc3\xa4, c: d}\n";
     struct yaml_node *root = read_bytes(text, strlen(text));
@@ -119,9 +117,8 @@ START_TEST(every_node_has_its_line_and_column)
     ck_assert_ptr_null(yaml_node_child(root, "c"));
     yaml_node_free(root);
 }
-END_TEST
 
-START_TEST(only_an_unquoted_empty_value_is_empty)
+TEST(only_an_unquoted_empty_value_is_empty)
 {
     static const char text[] = "{a: , b: ''}";
     struct yaml_node *root = read_bytes(text, strlen(text));
@@ -130,27 +127,24 @@ START_TEST(only_an_unquoted_empty_value_is_empty)
     ck_assert(!yaml_node_is_empty(root));
     yaml_node_free(root);
 }
-END_TEST
 
 /* --- variables --- */
 
-START_TEST(variables_are_expanded_in_values)
+TEST(variables_are_expanded_in_values)
 {
     setenv("REDLOCKD_TEST_NAME", "eu-${X}", 1);
     check("a: ${REDLOCKD_TEST_NAME}.1\n", "{a: eu-${X}.1}", "");
     check("['$$$${X}$$']", "[\"$${X}$\"]", "");
 }
-END_TEST
 
-START_TEST(variables_are_not_expanded_in_keys)
+TEST(variables_are_not_expanded_in_keys)
 {
     setenv("REDLOCKD_TEST_NAME", "eu", 1);
     check("$x: 1\n${REDLOCKD_TEST_NAME}: 2\n", "{$x: 1, ${REDLOCKD_TEST_NAME}: 2}", "");
 }
-END_TEST
 
 /* An empty variable is an error too: an empty prefix would mean every resource. */
-START_TEST(every_bad_variable_is_named_in_one_pass)
+TEST(every_bad_variable_is_named_in_one_pass)
 {
     setenv("REDLOCKD_TEST_EMPTY", "", 1);
     check("a: ${REDLOCKD_TEST_UNSET}\nb: 5$\nc: ${}\nd: ${a-b}\ne: x${REDLOCKD_TEST_EMPTY}\n"
@@ -163,9 +157,8 @@ START_TEST(every_bad_variable_is_named_in_one_pass)
           "f:5:4: the environment variable REDLOCKD_TEST_EMPTY is empty\n"
           "f:6:4: a $ begins a variable, ${NAME}; write $$ for a dollar\n");
 }
-END_TEST
 
-START_TEST(expanded_value_length_is_limited)
+TEST(expanded_value_length_is_limited)
 {
     static char large[YAML_SCALAR_MAX + 2];
     memset(large, 'x', YAML_SCALAR_MAX);
@@ -178,7 +171,6 @@ START_TEST(expanded_value_length_is_limited)
     check("[\"${REDLOCKD_TEST_LARGE}${REDLOCKD_TEST_LARGE}$$$$\"]", "[?]",
           "f:1:2: longer than 1024 bytes after its variables are replaced\n");
 }
-END_TEST
 
 /* --- refusals --- */
 
@@ -243,15 +235,14 @@ static const struct {
     {"a: 1\nb: \x07\n", "", "f:2:4: control character 0x07 is not allowed\n"},
 };
 
-START_TEST(unsupported_yaml_is_refused_with_its_place)
+TEST_ROWS(unsupported_yaml_is_refused_with_its_place, refused)
 {
     check(refused[_i].text, refused[_i].tree, refused[_i].report);
 }
-END_TEST
 
 /* --- limits --- */
 
-START_TEST(file_size_is_limited)
+TEST(file_size_is_limited)
 {
     static char large[YAML_FILE_MAX + 1];
     memset(large, '#', sizeof(large));
@@ -262,9 +253,8 @@ START_TEST(file_size_is_limited)
     ck_assert_ptr_null(read_bytes(large, YAML_FILE_MAX + 1));
     ck_assert_str_eq(printed, "f:1:1: larger than 256 KiB\n");
 }
-END_TEST
 
-START_TEST(scalar_length_is_limited)
+TEST(scalar_length_is_limited)
 {
     static char large[YAML_SCALAR_MAX + 3] = "[";
     memset(large + 1, 'x', YAML_SCALAR_MAX);
@@ -278,9 +268,8 @@ START_TEST(scalar_length_is_limited)
     ck_assert_str_eq(printed, "f:1:1: longer than 1024 bytes\n");
     yaml_node_free(root);
 }
-END_TEST
 
-START_TEST(number_of_nodes_is_limited)
+TEST(number_of_nodes_is_limited)
 {
     static char large[2 * (YAML_NODES_MAX + 1)];
     for (size_t i = 0; i < sizeof(large); i += 2)
@@ -296,7 +285,6 @@ START_TEST(number_of_nodes_is_limited)
     ck_assert_ptr_null(read_bytes(large, sizeof(large)));
     ck_assert_str_eq(printed, "f:1:32769: too large: more than 16384 values, lists and mappings\n");
 }
-END_TEST
 
 /* --- the report --- */
 
@@ -307,7 +295,7 @@ static void print(struct report *report)
     fclose(out);
 }
 
-START_TEST(report_is_in_the_order_of_the_file)
+TEST(report_is_in_the_order_of_the_file)
 {
     struct report report = {.file = "f"};
     report_error(&report, (struct position){2, 1}, "c");
@@ -318,18 +306,16 @@ START_TEST(report_is_in_the_order_of_the_file)
     print(&report);
     ck_assert_str_eq(printed, "f:1:2: a\nf:1:9: b\nf:2:1: c\nf:2:1: warning: d\n");
 }
-END_TEST
 
-START_TEST(control_characters_are_escaped_in_reports)
+TEST(control_characters_are_escaped_in_reports)
 {
     struct report report = {.file = "f"};
     report_error(&report, (struct position){1, 1}, "\"%s\"", "a\n\x1b[2J\x7f\xc2\x9b~");
     print(&report);
     ck_assert_str_eq(printed, "f:1:1: \"a\\x0a\\x1b[2J\\x7f\\xc2\\x9b~\"\n");
 }
-END_TEST
 
-START_TEST(report_keeps_the_first_hundred_lines)
+TEST(report_keeps_the_first_hundred_lines)
 {
     struct report report = {.file = "f"};
     for (size_t line = 150; line > 20; line--)
@@ -339,29 +325,4 @@ START_TEST(report_keeps_the_first_hundred_lines)
     print(&report);
     ck_assert_ptr_eq(strstr(printed, "f:21:1: x\n"), printed);
     ck_assert_ptr_nonnull(strstr(printed, "f:120:1: x\nf: 31 more lines are left out\n"));
-}
-END_TEST
-
-Suite *test_suite(void)
-{
-    Suite *suite = suite_create("yaml");
-    TCase *cases = tcase_create("yaml");
-    tcase_add_test(cases, tree_is_read_as_it_was_written);
-    tcase_add_test(cases, empty_file_has_no_keys);
-    tcase_add_test(cases, every_node_has_its_line_and_column);
-    tcase_add_test(cases, only_an_unquoted_empty_value_is_empty);
-    tcase_add_test(cases, variables_are_expanded_in_values);
-    tcase_add_test(cases, variables_are_not_expanded_in_keys);
-    tcase_add_test(cases, every_bad_variable_is_named_in_one_pass);
-    tcase_add_test(cases, expanded_value_length_is_limited);
-    tcase_add_loop_test(cases, unsupported_yaml_is_refused_with_its_place, 0,
-                        (int)(sizeof(refused) / sizeof(refused[0])));
-    tcase_add_test(cases, file_size_is_limited);
-    tcase_add_test(cases, scalar_length_is_limited);
-    tcase_add_test(cases, number_of_nodes_is_limited);
-    tcase_add_test(cases, report_is_in_the_order_of_the_file);
-    tcase_add_test(cases, control_characters_are_escaped_in_reports);
-    tcase_add_test(cases, report_keeps_the_first_hundred_lines);
-    suite_add_tcase(suite, cases);
-    return suite;
 }
