@@ -73,6 +73,17 @@ void cluster_pass_ms(struct cluster *cluster, int64_t ms)
     cluster->now_ns = until_ns;
 }
 
+void cluster_pass_both_ms(struct cluster *cluster, struct cluster *other, int64_t ms)
+{
+    for (int64_t i = 0; i < ms; i++) {
+        cluster_pass_ms(cluster, 1);
+        cluster_share(other, cluster);
+        other->now_ns -= NS_PER_MS;
+        cluster_pass_ms(other, 1);
+        cluster_share(cluster, other);
+    }
+}
+
 /* --- starting and stopping --- */
 
 static void start_engine(struct cluster *cluster, const char *clock_id, bool bootstrap)

@@ -120,6 +120,9 @@ void cluster_settle(struct cluster *cluster);
 /* Advance time; timers fire on the way. */
 void cluster_pass_ms(struct cluster *cluster, int64_t ms);
 
+/* Advance time for two daemons on the same masters, a millisecond each in turn. */
+void cluster_pass_both_ms(struct cluster *cluster, struct cluster *other, int64_t ms);
+
 /* Send one request line, formatted as by printf(). The reply is appended to cluster->replies. */
 __attribute__((format(printf, 2, 3))) void cluster_send(struct cluster *cluster, const char *form,
                                                         ...);

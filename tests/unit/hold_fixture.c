@@ -3,19 +3,7 @@
 #include <check.h>
 #include <stdio.h>
 
-struct cluster w;
 char token[LIMIT_TOKEN + 1];
-
-void hold_setup(void)
-{
-    cluster_init(&w, 5);
-    cluster_pass_ms(&w, 10);
-}
-
-void hold_teardown(void)
-{
-    cluster_deinit(&w);
-}
 
 void expect_push(const char *what, const char *reason)
 {

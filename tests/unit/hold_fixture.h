@@ -1,16 +1,12 @@
 /*
- * A cluster of five masters, and a lock "a" that the daemon holds for the client w.client.
+ * A lock "a" that the daemon holds for the client w.client.
  */
 #ifndef TESTS_UNIT_HOLD_FIXTURE_H
 #define TESTS_UNIT_HOLD_FIXTURE_H
 
-#include "tests/unit/cluster.h"
+#include "tests/unit/cluster_fixture.h"
 
-extern struct cluster w;
 extern char token[LIMIT_TOKEN + 1]; /* set by hold() */
-
-void hold_setup(void);
-void hold_teardown(void);
 
 /* Send a LOCK of "a" with HOLD, which must be granted. */
 void hold(const char *line);

@@ -6,21 +6,14 @@
 
 #include "protocol/units.h"
 #include "tests/runner.h"
-#include "tests/unit/cluster.h"
-
-static struct cluster w;
+#include "tests/unit/cluster_fixture.h"
 
 static void setup(void)
 {
     cluster_init(&w, 3);
 }
 
-static void teardown(void)
-{
-    cluster_deinit(&w);
-}
-
-const struct runner_settings runner_settings = {.setup = setup, .teardown = teardown};
+const struct runner_settings runner_settings = {.setup = setup, .teardown = cluster_teardown};
 
 static void send_locks(const char *names)
 {

@@ -8,19 +8,12 @@
 
 #include "protocol/units.h"
 #include "tests/runner.h"
-#include "tests/unit/cluster.h"
+#include "tests/unit/cluster_fixture.h"
 
 #define A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 #define B "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
 
-static struct cluster w;
 static char token[LIMIT_TOKEN + 1];
-
-static void setup(void)
-{
-    cluster_init(&w, 5);
-    cluster_pass_ms(&w, 10);
-}
 
 /* However the BREAK of a test ended, the engine must have freed its state. */
 static void teardown(void)
@@ -31,7 +24,8 @@ static void teardown(void)
     cluster_deinit(&w);
 }
 
-const struct runner_settings runner_settings = {.setup = setup, .teardown = teardown};
+const struct runner_settings runner_settings = {.setup = cluster_setup_settled,
+                                                .teardown = teardown};
 
 /* Another client sends BREAK, so that cluster.client can be the holder. */
 static void send_break(const char *line)

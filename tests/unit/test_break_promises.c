@@ -9,12 +9,12 @@
 
 #include "protocol/units.h"
 #include "tests/runner.h"
-#include "tests/unit/cluster.h"
+#include "tests/unit/cluster_fixture.h"
 
 enum { NODES = 5 };
 
-static struct cluster w; /* the daemon that gets the BREAK */
-static struct cluster v; /* the daemon that granted the lock */
+/* The daemon that granted the lock. `w` gets the BREAK. */
+static struct cluster v;
 static char token[LIMIT_TOKEN + 1];
 
 static void to_v(void)
@@ -27,25 +27,12 @@ static void to_w(void)
     cluster_share(&w, &v);
 }
 
-/* Advance time for both daemons. */
-static void pass_both(int64_t ms)
-{
-    for (int64_t i = 0; i < ms; i++) {
-        cluster_pass_ms(&w, 1);
-        to_v();
-        v.now_ns -= NS_PER_MS;
-        cluster_pass_ms(&v, 1);
-        to_w();
-    }
-}
-
 static void setup(void)
 {
-    cluster_init(&w, NODES);
-    cluster_pass_ms(&w, 10);
+    cluster_setup_settled();
     cluster_join(&v, &w, "elsewhere");
     w.now_ns = v.now_ns;
-    pass_both(3000);
+    cluster_pass_both_ms(&w, &v, 3000);
     for (unsigned i = 0; i < NODES; i++)
         ck_assert_str_eq(cluster_vote(&v, i), "-");
     cluster_submit(&v, "LOCK a 20s");
@@ -55,10 +42,10 @@ static void setup(void)
 
 static void teardown(void)
 {
-    pass_both(3000);
+    cluster_pass_both_ms(&w, &v, 3000);
     ck_assert_uint_eq(w.engine.manager.breakings.in_use, 0);
     ck_assert_uint_eq(w.engine.flights.pool.in_use, 0);
-    cluster_deinit(&w);
+    cluster_teardown();
     cluster_deinit(&v);
 }
 
@@ -93,7 +80,7 @@ static void skip_replies(void)
 static void expect_exclusive_for_ms(int64_t ms)
 {
     for (int64_t passed = 0; passed < ms; passed += 500) {
-        pass_both(500);
+        cluster_pass_both_ms(&w, &v, 500);
         cluster_submit(&w, "LOCK a 1s");
         cluster_pass_ms(&w, 60);
         const char *answer = cluster_take_reply(&w);
@@ -133,7 +120,7 @@ TEST_LOOP(extension_outlives_a_break_whose_commands_arrive_late, 1, 12)
         w.masters[i].delay_ns = 0;
     const char *answer = extend();
     ck_assert(strncmp(answer, "OK ", 3) == 0 || strcmp(answer, "GONE") == 0);
-    pass_both(1);
+    cluster_pass_both_ms(&w, &v, 1);
     if (strncmp(answer, "OK ", 3) == 0)
         expect_exclusive_for_ms(15000);
 }

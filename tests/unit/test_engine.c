@@ -6,21 +6,10 @@
 
 #include "protocol/units.h"
 #include "tests/runner.h"
-#include "tests/unit/cluster.h"
+#include "tests/unit/cluster_fixture.h"
 
-static struct cluster w;
-
-static void setup(void)
-{
-    cluster_init(&w, 5);
-}
-
-static void teardown(void)
-{
-    cluster_deinit(&w);
-}
-
-const struct runner_settings runner_settings = {.setup = setup, .teardown = teardown};
+const struct runner_settings runner_settings = {.setup = cluster_setup,
+                                                .teardown = cluster_teardown};
 
 static void hang(unsigned first, unsigned count)
 {

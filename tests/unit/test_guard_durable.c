@@ -9,21 +9,11 @@
 
 #include "protocol/units.h"
 #include "tests/runner.h"
+#include "tests/unit/cluster_fixture.h"
 #include "tests/unit/cluster_guard.h"
 
-static struct cluster w;
-
-static void setup(void)
-{
-    cluster_init(&w, 5);
-}
-
-static void teardown(void)
-{
-    cluster_deinit(&w);
-}
-
-const struct runner_settings runner_settings = {.setup = setup, .teardown = teardown};
+const struct runner_settings runner_settings = {.setup = cluster_setup,
+                                                .teardown = cluster_teardown};
 
 static void set_fsync(const char *fsync)
 {
@@ -47,16 +37,6 @@ static void open_durable(const char *fsync)
     cluster_restart_engine(&w, "here");
     cluster_pass_ms(&w, QUARANTINE_MS + 3 * OBSERVED_MS);
     cluster_expect_votes(&w, 0, 4, "-");
-}
-
-/* Run two daemons for one millisecond. */
-static void pass_both(struct cluster *other)
-{
-    cluster_pass_ms(&w, 1);
-    cluster_share(other, &w);
-    other->now_ns -= NS_PER_MS;
-    cluster_pass_ms(other, 1);
-    cluster_share(&w, other);
 }
 
 TEST(durable_master_keeps_its_vote_through_a_restart)
@@ -307,15 +287,12 @@ TEST(daemons_that_all_saw_the_restart_do_not_wait)
     cluster_join(&v, &w, "elsewhere");
     v.durable = 1;
     w.now_ns = v.now_ns;
-    for (unsigned i = 0; i < 3000; i++)
-        pass_both(&v);
+    cluster_pass_both_ms(&w, &v, 3000);
     cluster_restart_with_data(&w, 0);
-    for (unsigned i = 0; i < 600; i++)
-        pass_both(&v);
+    cluster_pass_both_ms(&w, &v, 600);
     cluster_expect_votes(&w, 0, 0, "otherprocess");
     cluster_cut(&v, 0); /* v loses its connection to the earlier process only now */
-    for (unsigned i = 0; i < 2500; i++)
-        pass_both(&v);
+    cluster_pass_both_ms(&w, &v, 2500);
     cluster_expect_votes(&w, 0, 0, "-");
     cluster_deinit(&v);
 }

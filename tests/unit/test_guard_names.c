@@ -7,21 +7,11 @@
 
 #include "protocol/units.h"
 #include "tests/runner.h"
+#include "tests/unit/cluster_fixture.h"
 #include "tests/unit/cluster_guard.h"
 
-static struct cluster w;
-
-static void setup(void)
-{
-    cluster_init(&w, 5);
-}
-
-static void teardown(void)
-{
-    cluster_deinit(&w);
-}
-
-const struct runner_settings runner_settings = {.setup = setup, .teardown = teardown};
+const struct runner_settings runner_settings = {.setup = cluster_setup,
+                                                .teardown = cluster_teardown};
 
 /* The identity and data of a server. */
 struct server {

@@ -10,11 +10,11 @@
 
 #include "protocol/units.h"
 #include "tests/runner.h"
+#include "tests/unit/cluster_fixture.h"
 #include "tests/unit/cluster_guard.h"
 
 /* Daemons on the same masters. A clock id names a daemon's host. w starts on the host "here", and
  * some tests restart it on the host "elsewhere". v runs on "elsewhere" and third on "third". */
-static struct cluster w;
 static struct cluster v;
 static struct cluster third;
 
@@ -24,29 +24,12 @@ static void setup(void)
     cluster_pass_ms(&w, OBSERVED_MS);
 }
 
-static void teardown(void)
-{
-    cluster_deinit(&w);
-}
-
-const struct runner_settings runner_settings = {.setup = setup, .teardown = teardown};
+const struct runner_settings runner_settings = {.setup = setup, .teardown = cluster_teardown};
 
 /* Step the clocks of a quorum. */
 static void step_quorum(int64_t seconds)
 {
     cluster_step_clock(&w, 0, 2, seconds);
-}
-
-/* Run w and the other daemon for `ms`, a millisecond each in turn. */
-static void pass_both(struct cluster *other, int64_t ms)
-{
-    for (int64_t i = 0; i < ms; i++) {
-        cluster_pass_ms(&w, 1);
-        cluster_share(other, &w);
-        other->now_ns -= NS_PER_MS;
-        cluster_pass_ms(other, 1);
-        cluster_share(&w, other);
-    }
 }
 
 static void join(struct cluster *other, const char *clock_id)
@@ -187,7 +170,7 @@ static const struct {
 TEST_ROWS(daemon_that_was_stopped_during_a_step_monitors_anew, stops)
 {
     join(&v, "elsewhere");
-    pass_both(&v, 4000);
+    cluster_pass_both_ms(&w, &v, 4000);
     cluster_expect_votes(&v, 0, 4, "-");
     cluster_lock_on_three(&v);
     cluster_share(&w, &v);
@@ -220,17 +203,17 @@ TEST_ROWS(daemon_that_was_stopped_during_a_step_monitors_anew, stops)
 TEST(daemon_does_not_attest_samples_from_before_a_stop)
 {
     join(&v, "elsewhere");
-    pass_both(&v, 4000);
+    cluster_pass_both_ms(&w, &v, 4000);
     cluster_lock_on_three(&w);
     cluster_share(&v, &w);
-    pass_both(&v, 49000);
+    cluster_pass_both_ms(&w, &v, 49000);
     step_quorum(12);
     cluster_pass_ms(&w, 1500);
     cluster_expect_votes(&w, 0, 4, "ownclock");
     step_quorum(-12 - 4);
     cluster_pass_ms(&w, 1500);
     join(&third, "third");
-    pass_both(&third, 3000);
+    cluster_pass_both_ms(&w, &third, 3000);
     cluster_share(&v, &w);
     cluster_pass_ms(&v, 500);
     cluster_share(&third, &v);

@@ -8,23 +8,12 @@
 #include <string.h>
 
 #include "tests/runner.h"
-#include "tests/unit/cluster.h"
+#include "tests/unit/cluster_fixture.h"
 
-static struct cluster w;
 static char holder[LIMIT_TOKEN + 1];
 
-static void setup(void)
-{
-    cluster_init(&w, 5);
-    cluster_pass_ms(&w, 10);
-}
-
-static void teardown(void)
-{
-    cluster_deinit(&w);
-}
-
-const struct runner_settings runner_settings = {.setup = setup, .teardown = teardown};
+const struct runner_settings runner_settings = {.setup = cluster_setup_settled,
+                                                .teardown = cluster_teardown};
 
 /* One client holds the lock, another waits. */
 static void hold_and_wait(const char *request)

@@ -11,7 +11,8 @@
 #include "tests/runner.h"
 #include "tests/unit/hold_fixture.h"
 
-const struct runner_settings runner_settings = {.setup = hold_setup, .teardown = hold_teardown};
+const struct runner_settings runner_settings = {.setup = cluster_setup_settled,
+                                                .teardown = cluster_teardown};
 
 static const struct drift drift = {.rate_ppm = 10000, .margin_ns = 10 * NS_PER_MS};
 

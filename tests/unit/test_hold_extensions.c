@@ -9,7 +9,8 @@
 #include "tests/runner.h"
 #include "tests/unit/hold_fixture.h"
 
-const struct runner_settings runner_settings = {.setup = hold_setup, .teardown = hold_teardown};
+const struct runner_settings runner_settings = {.setup = cluster_setup_settled,
+                                                .teardown = cluster_teardown};
 
 /* --- max_extensions is five here, and max_hold 300 s --- */
 

@@ -8,11 +8,9 @@
 
 #include "protocol/units.h"
 #include "tests/runner.h"
-#include "tests/unit/cluster.h"
+#include "tests/unit/cluster_fixture.h"
 
 enum { CLIENTS_MAX = 80, SERVICE_US = 500 };
-
-static struct cluster w;
 
 /* The clients send tagged requests on one connection: client i has the tag i. */
 static struct {
@@ -31,12 +29,7 @@ static void setup(void)
         w.masters[i].service_ns = SERVICE_US * 1000;
 }
 
-static void teardown(void)
-{
-    cluster_deinit(&w);
-}
-
-const struct runner_settings runner_settings = {.setup = setup, .teardown = teardown};
+const struct runner_settings runner_settings = {.setup = setup, .teardown = cluster_teardown};
 
 static void lock(unsigned client)
 {
@@ -93,7 +86,7 @@ static unsigned run_for(unsigned clients, bool waits, unsigned ms)
 TEST(throughput_does_not_collapse_and_no_request_fails)
 {
     unsigned few = run_for(8, true, 5000);
-    teardown();
+    cluster_teardown();
     setup();
     unsigned many = run_for(CLIENTS_MAX, true, 5000);
     ck_assert_msg(load.others == 0, "%u replies are not OK, the last: %s", load.others, load.other);

@@ -8,17 +8,11 @@
 
 #include "protocol/units.h"
 #include "tests/runner.h"
-#include "tests/unit/cluster.h"
+#include "tests/unit/cluster_fixture.h"
 
 enum { NODES = 5, LOCKS = 70 };
 
-static struct cluster w;
 static char tokens[LOCKS][LIMIT_TOKEN + 1];
-
-static void setup(void)
-{
-    cluster_init(&w, NODES);
-}
 
 static void teardown(void)
 {
@@ -26,7 +20,7 @@ static void teardown(void)
     cluster_deinit(&w);
 }
 
-const struct runner_settings runner_settings = {.setup = setup, .teardown = teardown};
+const struct runner_settings runner_settings = {.setup = cluster_setup, .teardown = teardown};
 
 static void lock_each(unsigned count)
 {

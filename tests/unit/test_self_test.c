@@ -7,23 +7,13 @@
 
 #include "protocol/units.h"
 #include "tests/runner.h"
+#include "tests/unit/cluster_fixture.h"
 #include "tests/unit/cluster_guard.h"
 
 enum { NODES = 5 };
 
-static struct cluster w;
-
-static void setup(void)
-{
-    cluster_init(&w, NODES);
-}
-
-static void teardown(void)
-{
-    cluster_deinit(&w);
-}
-
-const struct runner_settings runner_settings = {.setup = setup, .teardown = teardown};
+const struct runner_settings runner_settings = {.setup = cluster_setup,
+                                                .teardown = cluster_teardown};
 
 static unsigned count_refused(void)
 {

@@ -8,26 +8,14 @@
 
 #include "protocol/units.h"
 #include "tests/runner.h"
-#include "tests/unit/cluster.h"
-
-static struct cluster w;
+#include "tests/unit/cluster_fixture.h"
 
 /* The lock of each tag that was granted last. */
 static char token[LIMIT_TOKEN + 1];
 static char slot[LIMIT_RESOURCE + 1];
 
-static void setup(void)
-{
-    cluster_init(&w, 5);
-    cluster_pass_ms(&w, 10);
-}
-
-static void teardown(void)
-{
-    cluster_deinit(&w);
-}
-
-const struct runner_settings runner_settings = {.setup = setup, .teardown = teardown};
+const struct runner_settings runner_settings = {.setup = cluster_setup_settled,
+                                                .teardown = cluster_teardown};
 
 /* The next reply grants a slot to the request with this tag. Sets token and slot. */
 static void expect_slot(const char *tag)

@@ -9,24 +9,13 @@
 
 #include "protocol/units.h"
 #include "tests/runner.h"
-#include "tests/unit/cluster.h"
+#include "tests/unit/cluster_fixture.h"
 
-static struct cluster w;
 static struct cluster v; /* another daemon on the same masters */
 static char holder[LIMIT_TOKEN + 1];
 
-static void setup(void)
-{
-    cluster_init(&w, 5);
-    cluster_pass_ms(&w, 10);
-}
-
-static void teardown(void)
-{
-    cluster_deinit(&w);
-}
-
-const struct runner_settings runner_settings = {.setup = setup, .teardown = teardown};
+const struct runner_settings runner_settings = {.setup = cluster_setup_settled,
+                                                .teardown = cluster_teardown};
 
 /* Assert the grant to the next holder, and add another waiter. */
 static void expect_next_holder(void)
@@ -42,23 +31,11 @@ static void hold_and_wait(void)
     cluster_expect(&w, "(nothing)");
 }
 
-/* Run w and v for `ms`, a millisecond each in turn. */
-static void pass_both(int64_t ms)
-{
-    for (int64_t i = 0; i < ms; i++) {
-        cluster_pass_ms(&w, 1);
-        cluster_share(&v, &w);
-        v.now_ns -= NS_PER_MS;
-        cluster_pass_ms(&v, 1);
-        cluster_share(&w, &v);
-    }
-}
-
 static void start_second_daemon(void)
 {
     cluster_join(&v, &w, "elsewhere");
     w.now_ns = v.now_ns;
-    pass_both(3000);
+    cluster_pass_both_ms(&w, &v, 3000);
     for (unsigned i = 0; i < 5; i++)
         ck_assert_str_eq(cluster_vote(&v, i), "-");
 }
@@ -94,10 +71,10 @@ TEST(daemon_releases_a_contended_lock_after_a_streak)
     cluster_share(&w, &v);
     for (unsigned i = 0; i < QUEUE_STREAK_HANDOVERS; i++) {
         ck_assert(release_to_next());
-        pass_both(1);
+        cluster_pass_both_ms(&w, &v, 1);
     }
     ck_assert(!release_to_next());
-    pass_both(1);
+    cluster_pass_both_ms(&w, &v, 1);
     cluster_expect(&w, "(nothing)");
     cluster_expect_grant(&v, "v");
     cluster_deinit(&v);
@@ -134,15 +111,15 @@ TEST(hint_of_a_waiter_that_left_is_forgotten)
     cluster_submit(&v, "#v LOCK a 1s WAIT 60s");
     cluster_share(&w, &v);
     ck_assert(release_to_next());
-    pass_both(5);
+    cluster_pass_both_ms(&w, &v, 5);
     ck_assert_ptr_nonnull(cluster_value(&w, 0, "redlockd:waits:a"));
     cluster_lose_client(&v, &v.client);
-    pass_both(1);
+    cluster_pass_both_ms(&w, &v, 1);
     expect_streak(QUEUE_STREAK_HANDOVERS - 1);
     expect_streak(QUEUE_STREAK_HANDOVERS);
-    pass_both(9000);
+    cluster_pass_both_ms(&w, &v, 9000);
     ck_assert(release_to_next());
-    pass_both(5000);
+    cluster_pass_both_ms(&w, &v, 5000);
     expect_streak(0);
     ck_assert_ptr_null(cluster_value(&w, 0, "redlockd:waits:a"));
     for (unsigned i = 0; i < 40 * QUEUE_STREAK_HANDOVERS; i++)
@@ -160,7 +137,7 @@ TEST(hint_survives_key_probes_of_the_holding_daemon)
     cluster_share(&w, &v);
     for (unsigned i = 0; i < 3; i++) {
         ck_assert(release_to_next());
-        pass_both(500);
+        cluster_pass_both_ms(&w, &v, 500);
         ck_assert_mem_eq(cluster_value(&w, 0, "redlockd:waits:a"), v.engine.flights.daemon,
                          REDIS_DAEMON);
     }
@@ -181,7 +158,7 @@ TEST(hint_is_left_after_a_release_by_another_daemon)
     cluster_submit(&v, "#v LOCK a 20s");
     cluster_share(&w, &v);
     cluster_submit(&w, "#w LOCK a 10s WAIT 60s");
-    pass_both(1000);
+    cluster_pass_both_ms(&w, &v, 1000);
     ck_assert_mem_eq(cluster_value(&w, 0, "redlockd:waits:a"), w.engine.flights.daemon,
                      REDIS_DAEMON);
     cluster_deinit(&v);
@@ -384,7 +361,7 @@ TEST(two_daemons_that_collide_both_get_the_lock)
     cluster_share(&v, &w);
     send_delayed(&v, 2, "#v LOCK a 1s WAIT 20s");
     cluster_share(&w, &v);
-    pass_both(2);
+    cluster_pass_both_ms(&w, &v, 2);
     for (unsigned i = 0; i < 2; i++) {
         ck_assert_str_eq(cluster_value(&w, i, "a"), cluster_value(&w, 0, "a"));
         ck_assert_str_eq(cluster_value(&w, 2 + i, "a"), cluster_value(&w, 2, "a"));
@@ -393,7 +370,7 @@ TEST(two_daemons_that_collide_both_get_the_lock)
     cluster_expect(&w, "(nothing)");
     cluster_expect(&v, "(nothing)");
     for (unsigned i = 0; i < 100 && (w.reply_count == 0 || v.reply_count == 0); i++)
-        pass_both(100);
+        cluster_pass_both_ms(&w, &v, 100);
     cluster_expect_grant(&w, "w");
     cluster_expect_grant(&v, "v");
     ck_assert_uint_ge(w.engine.stats.acquire_rounds, 2);
