@@ -312,3 +312,10 @@ unsigned client_count(struct client *client, const char *listing, const char *te
     }
     return count;
 }
+
+void client_wait_count(struct client *client, const char *listing, const char *text, unsigned count)
+{
+    struct waiting waiting = waiting_for(text);
+    while (client_count(client, listing, text) != count)
+        waiting_pause(&waiting);
+}

@@ -87,4 +87,8 @@ struct grant client_lock(struct client *client, const char *resource, const char
 /* Requests a listing and returns the number of its lines that contain the text. */
 unsigned client_count(struct client *client, const char *listing, const char *text);
 
+/* Requests the listing until exactly `count` of its lines contain the text. */
+void client_wait_count(struct client *client, const char *listing, const char *text,
+                       unsigned count);
+
 #endif

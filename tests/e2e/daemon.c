@@ -91,6 +91,17 @@ int daemon_run(const struct daemon *daemon, const char *const *words)
     return WEXITSTATUS(status);
 }
 
+void daemon_edit(const struct daemon *daemon, const char *from, const char *to)
+{
+    char text[8192];
+    char *file = sandbox_read(daemon->config);
+    char *at = strstr(file, from);
+    ck_assert_msg(at != NULL, "\"%s\" is not in the file", from);
+    snprintf(text, sizeof(text), "%.*s%s%s", (int)(at - file), file, to, at + strlen(from));
+    sandbox_write(daemon->config, text);
+    free(file);
+}
+
 void daemon_bootstrap(const struct daemon *daemon)
 {
     ck_assert_int_eq(daemon_run(daemon, (const char *[]){"--bootstrap", NULL}), 0);
@@ -171,9 +182,7 @@ void daemon_wait_up(struct daemon *daemon, unsigned up)
 {
     struct client client;
     connect_when_listening(daemon, &client);
-    struct waiting waiting = waiting_for("the nodes to vote");
-    while (client_count(&client, "NODES", "vote=yes") != up)
-        waiting_pause(&waiting);
+    client_wait_count(&client, "NODES", "vote=yes", up);
     quit_client(&client);
 }
 

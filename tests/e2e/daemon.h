@@ -60,6 +60,9 @@ void daemon_prepare(struct daemon *daemon, const struct sandbox *sandbox,
                     const struct master *masters, unsigned master_count,
                     const struct daemon_plan *plan);
 
+/* Replaces a text in the configuration, which must contain it. */
+void daemon_edit(const struct daemon *daemon, const char *from, const char *to);
+
 /* Runs redlockd --bootstrap, which must succeed. */
 void daemon_bootstrap(const struct daemon *daemon);
 

@@ -68,9 +68,7 @@ void stage_continue_masters(struct stage *stage, unsigned first, unsigned last)
 
 void stage_wait_nodes(struct stage *stage, const char *text, unsigned count)
 {
-    struct waiting waiting = waiting_for(text);
-    while (client_count(&stage->client, "NODES", text) != count)
-        waiting_pause(&waiting);
+    client_wait_count(&stage->client, "NODES", text, count);
 }
 
 void stage_wait_key(struct stage *stage, const char *key, unsigned count)
@@ -124,7 +122,5 @@ void stage_wait_count(struct client *client, const char *name, long count)
 
 void stage_wait_clients(struct stage *stage, unsigned count)
 {
-    struct waiting waiting = waiting_for("connections to come or go");
-    while (client_count(&stage->client, "CLIENTS", "client=") != count)
-        waiting_pause(&waiting);
+    client_wait_count(&stage->client, "CLIENTS", "client=", count);
 }

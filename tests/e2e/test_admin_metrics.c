@@ -13,7 +13,6 @@
 #include "tests/e2e/port.h"
 #include "tests/e2e/process.h"
 #include "tests/e2e/secrets.h"
-#include "tests/e2e/waiting.h"
 #include "tests/runner.h"
 
 /* --- metrics --- */
@@ -257,9 +256,7 @@ TEST(a_stopping_daemon_is_not_ready)
     client_send(&stage.client, "LOCK a 10s\n");
     struct client other;
     daemon_connect(&stage.daemon, &other);
-    struct waiting waiting = waiting_for("the request to be in flight");
-    while (client_count(&other, "CLIENTS", "under_way=1") == 0)
-        waiting_pause(&waiting);
+    client_wait_count(&other, "CLIENTS", "under_way=1", 1);
     /* Admin connections in any state must not delay the end of the daemon. */
     int silent = http_open(admin_port);
     int half = http_open(admin_port);

@@ -7,7 +7,6 @@
 
 #include "tests/e2e/secrets.h"
 #include "tests/e2e/stage.h"
-#include "tests/e2e/waiting.h"
 #include "tests/runner.h"
 
 TEST(only_the_owner_of_the_daemon_may_break_a_lock)
@@ -93,9 +92,7 @@ TEST(breaking_a_hold_of_another_daemon_grants_its_waiter)
     daemon_connect(&other, &waiter);
     struct grant grant = client_lock(&holder, "a", "6s HOLD");
     client_send(&waiter, "LOCK a 5s WAIT 60s\n");
-    struct waiting waiting = waiting_for("the other client to be queued");
-    while (client_count(&holder, "LOCKS", "waiters=1") != 1)
-        waiting_pause(&waiting);
+    client_wait_count(&holder, "LOCKS", "waiters=1", 1);
     client_expect(&stage.client, "OK", "BREAK a");
     daemon_wait_log(&stage.daemon, "lock_broken", "of_client=0");
     client_read_match(&waiter, "OK .*");
@@ -142,9 +139,7 @@ TEST_LOOP(an_extension_answered_ok_outlives_a_failed_break, 0, 2)
     masters_run(&stage.masters[1], 2, acl);
 
     /* From here on, no release of the failed BREAK can reach a master late. */
-    struct waiting waiting = waiting_for("the pending releases of the daemon");
-    while (client_count(&breaker, "NODES", " pending_releases=0 ") != 3)
-        waiting_pause(&waiting);
+    client_wait_count(&breaker, "NODES", " pending_releases=0 ", 3);
     client_expect_match(&stage.client, extended ? "HELD .*" : "OK .*", "LOCK a 1s WAIT 1s");
     client_expect_match(&breaker, extended ? "OK" : "(FREE|OK)", "BREAK a");
     client_close(&breaker);

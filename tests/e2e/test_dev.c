@@ -39,9 +39,7 @@ static int listening_port(const struct daemon *daemon)
 
 static void wait_nodes_up(struct client *client)
 {
-    struct waiting waiting = waiting_for("the masters to be up");
-    while (client_count(client, "NODES", "vote=yes") != DEV_MASTERS)
-        waiting_pause(&waiting);
+    client_wait_count(client, "NODES", "vote=yes", DEV_MASTERS);
 }
 
 /* Starts `redlockd --dev` with this TMPDIR; NULL: the sandbox. */

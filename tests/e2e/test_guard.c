@@ -283,9 +283,7 @@ TEST(daemons_of_another_set_get_no_vote)
         daemon_start(&other, 0);
         daemon_wait_listening(&other);
         daemon_connect(&other, &client);
-        struct waiting waiting = waiting_for("the guard to read the records");
-        while (client_count(&client, "NODES", "vote=no reason=otherset") != (i == 0 ? 3 : 5))
-            waiting_pause(&waiting);
+        client_wait_count(&client, "NODES", "vote=no reason=otherset", i == 0 ? 3 : 5);
         client_expect_match(&client, "NOQUORUM 0/[35] need=[23] a:otherset .*", "LOCK a 1s");
         /* The daemon sends a release to all masters, even to those without a vote. This UNLOCK has
          * a wrong token, so the lock must keep its TTL, even if the TTL exceeds the max_ttl of this
@@ -321,9 +319,7 @@ TEST(names_with_another_database_are_reported_as_repointed)
     daemon_start(&other, 0);
     daemon_wait_up(&other, 2);
     daemon_connect(&other, &client);
-    struct waiting waiting = waiting_for("the names to be found leased to other servers");
-    while (client_count(&client, "NODES", "vote=no reason=repointed") != 3)
-        waiting_pause(&waiting);
+    client_wait_count(&client, "NODES", "vote=no reason=repointed", 3);
     client_expect_match(&client, "NOQUORUM [0-2]/5 need=3 a:repointed .*", "LOCK a 1s");
     client_lock(&stage.client, "a", "1s");
     client_close(&client);

@@ -114,9 +114,7 @@ static void stop_with_a_probe_under_way(struct stage *stage, struct guard_second
     daemon_connect(&second->daemon, &requester);
     stage_stop_masters(stage, 0, 2);
     client_send(&requester, "LOCK b 1s\n");
-    struct waiting waiting = waiting_for("the LOCK to be in flight");
-    while (client_count(&second->client, "NODES", "unanswered=0") != 2)
-        waiting_pause(&waiting);
+    client_wait_count(&second->client, "NODES", "unanswered=0", 2);
     kill(second->daemon.pid, SIGSTOP);
     client_close(&requester);
     stage_continue_masters(stage, 0, 2);
@@ -232,9 +230,7 @@ TEST(a_stopped_and_stepped_daemon_costs_no_vote)
         waiting_pause(&waiting);
     }
     kill(second.daemon.pid, SIGCONT);
-    waiting = waiting_for("the resumed daemon to have all votes");
-    while (client_count(&second.client, "NODES", "vote=yes") != 5)
-        waiting_pause(&waiting);
+    client_wait_count(&second.client, "NODES", "vote=yes", 5);
     client_lock(&second.client, "a", "10s");
     save_records(&stage, after);
     for (unsigned i = 0; i < 5; i++)

@@ -483,9 +483,7 @@ TEST_LOOP(freeing_a_handle_releases_untaken_grants, 0, 3)
     stage_open(&stage, __func__, &three);
     struct redlock *redlock = library_open(&stage.daemon);
     library_expect(redlock, redlock_start_acquire(redlock, "a", 60000, NULL, NULL), REDLOCK_OK);
-    struct waiting waiting = waiting_for("the lock to be granted");
-    while (client_count(&stage.client, "STATS", "subject=lock ok=1 ") != 1)
-        waiting_pause(&waiting);
+    client_wait_count(&stage.client, "STATS", "subject=lock ok=1 ", 1);
     /* Depending on the loop index, the handle has not read the grant yet (0), it has read the grant
      * (1), or the program has taken the grant and released the lock (2). */
     struct redlock_event event;

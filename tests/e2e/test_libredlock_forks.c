@@ -14,7 +14,6 @@
 #include "tests/e2e/library.h"
 #include "tests/e2e/namespace.h"
 #include "tests/e2e/stage.h"
-#include "tests/e2e/waiting.h"
 #include "tests/runner.h"
 
 static const struct stage_plan three_quick = {
@@ -102,9 +101,7 @@ TEST_LOOP(a_child_does_not_release_the_grants_of_its_parent, 0, 2)
     stage_open(&stage, __func__, &three_quick);
     struct redlock *redlock = library_open(&stage.daemon);
     library_expect(redlock, redlock_start_acquire(redlock, "a", 60000, NULL, &id), REDLOCK_OK);
-    struct waiting waiting = waiting_for("the lock to be granted");
-    while (client_count(&stage.client, "STATS", "subject=lock ok=1 ") != 1)
-        waiting_pause(&waiting);
+    client_wait_count(&stage.client, "STATS", "subject=lock ok=1 ", 1);
     library_expect(redlock, redlock_ping(redlock), REDLOCK_OK);
     pid_t child = fork();
     if (child == 0) {

@@ -250,13 +250,9 @@ TEST(a_port_in_use_is_reported)
 /* Appends a listen entry to the configuration. */
 static void add_entry(const struct daemon *daemon, const char *url)
 {
-    char text[4096];
-    char *file = sandbox_read(daemon->config);
-    char *nodes = strstr(file, "nodes:\n");
-    ck_assert_ptr_nonnull(nodes);
-    snprintf(text, sizeof(text), "%.*s  - %s\n%s", (int)(nodes - file), file, url, nodes);
-    sandbox_write(daemon->config, text);
-    free(file);
+    char text[256];
+    snprintf(text, sizeof(text), "  - %s\nnodes:\n", url);
+    daemon_edit(daemon, "nodes:\n", text);
 }
 
 static void expect_duplicate_refused(struct daemon *daemon, const char *url, const char *why)

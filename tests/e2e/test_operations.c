@@ -299,9 +299,7 @@ TEST(reset_set_changes_the_list_of_nodes)
     }
     kill(forgotten.pid, SIGCONT);
     client_expect_match(&client, "NOQUORUM .*", "LOCK a 1s");
-    struct waiting waiting = waiting_for("the forgotten daemon to notice");
-    while (client_count(&client, "NODES", "vote=no reason=otherset") != 3)
-        waiting_pause(&waiting);
+    client_wait_count(&client, "NODES", "vote=no reason=otherset", 3);
     client_close(&client);
     daemon_stop(&forgotten);
 

@@ -10,7 +10,6 @@
 #include "tests/e2e/hostile_server.h"
 #include "tests/e2e/process.h"
 #include "tests/e2e/redlock_fixture.h"
-#include "tests/e2e/waiting.h"
 #include "tests/runner.h"
 
 static const char unknown_token[] = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
@@ -85,9 +84,7 @@ static void check_waits(struct stage *stage, const char *words)
     sandbox_path(&stage->sandbox, "waiter.log", errors);
     pid_t pid = process_start(
         &(struct process_plan){.argv = split_words.argv, .output = output, .errors = errors});
-    struct waiting waiting = waiting_for("the command to be queued");
-    while (client_count(&stage->client, "LOCKS", "waiters=1") == 0)
-        waiting_pause(&waiting);
+    client_wait_count(&stage->client, "LOCKS", "waiters=1", 1);
     client_expect(&stage->client, "OK", "UNLOCK deploy %s", grant.token);
     int status = process_wait(pid, "a lock that waits");
     char *token = sandbox_read(output);

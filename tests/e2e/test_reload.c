@@ -20,18 +20,6 @@ static const struct stage_plan three = {.masters = 3, .over_unix = true};
 
 /* --- helpers --- */
 
-/* Replaces a text in the configuration file. */
-static void edit(const struct daemon *daemon, const char *from, const char *to)
-{
-    char text[8192];
-    char *file = sandbox_read(daemon->config);
-    char *at = strstr(file, from);
-    ck_assert_msg(at != NULL, "\"%s\" is not in the file", from);
-    snprintf(text, sizeof(text), "%.*s%s%s", (int)(at - file), file, to, at + strlen(from));
-    sandbox_write(daemon->config, text);
-    free(file);
-}
-
 static void expect_reloaded(const struct daemon *daemon, const char *changed)
 {
     char line[256];
@@ -65,7 +53,7 @@ TEST(log_settings_are_reloaded)
 {
     struct stage stage;
     stage_open(&stage, __func__, &three);
-    edit(&stage.daemon, "level: debug", "level: error, format: json");
+    daemon_edit(&stage.daemon, "level: debug", "level: error, format: json");
     daemon_reload(&stage.daemon, "reloaded");
     daemon_wait_log(&stage.daemon, "reloaded", "\"changed\":\"log.level, log.format\"");
     unsigned debugs = daemon_count_log(&stage.daemon, "client_connected");
@@ -82,12 +70,12 @@ TEST(limits_are_reloaded)
     struct stage stage;
     struct client client;
     stage_open(&stage, __func__, &three);
-    edit(&stage.daemon, "log:", "limits: {clients_per_address: 1}\nlog:");
+    daemon_edit(&stage.daemon, "log:", "limits: {clients_per_address: 1}\nlog:");
     expect_reloaded(&stage.daemon, "limits.clients_per_address");
     daemon_connect(&stage.daemon, &client);
     client_read_match(&client, "LIMIT clients");
     client_close(&client);
-    edit(&stage.daemon, "clients_per_address: 1}", "clients_per_address: 2}");
+    daemon_edit(&stage.daemon, "clients_per_address: 1}", "clients_per_address: 2}");
     expect_reloaded(&stage.daemon, "limits.clients_per_address");
     daemon_connect(&stage.daemon, &client);
     client_expect(&client, "PONG", "PING");
@@ -106,10 +94,11 @@ TEST(a_reload_does_not_disturb_holders_and_waiters)
     client_expect_match(&holder, "OK [0-9a-f]{40} .*", "LOCK a 4s HOLD");
     client_send(&waiter, "LOCK a 10s WAIT 60s\n");
     stage_wait_stats(&stage.client, "waiting=1");
-    edit(&stage.daemon, "clock_drift_margin: 40ms",
-         "clock_drift_margin: 40ms, max_hold: 2h, max_extensions: 7, fence: always");
-    edit(&stage.daemon, "log:", "limits: {clients_per_address: 50, waiters_per_resource: 1}\nlog:");
-    edit(&stage.daemon, "rounds:\n", "rounds:\n  backoff_min: 6ms\n  backoff_max: 300ms\n");
+    daemon_edit(&stage.daemon, "clock_drift_margin: 40ms",
+                "clock_drift_margin: 40ms, max_hold: 2h, max_extensions: 7, fence: always");
+    daemon_edit(&stage.daemon,
+                "log:", "limits: {clients_per_address: 50, waiters_per_resource: 1}\nlog:");
+    daemon_edit(&stage.daemon, "rounds:\n", "rounds:\n  backoff_min: 6ms\n  backoff_max: 300ms\n");
     daemon_reload(&stage.daemon, "reloaded");
     ck_assert(!client_has_line(&holder));
     ck_assert(!client_has_line(&waiter));
@@ -170,7 +159,7 @@ TEST(listeners_change_and_their_connections_survive)
     struct grant grant = client_lock(&old, "a", "60s");
     snprintf(from, sizeof(from), "tcp://127.0.0.1:%d", stage.daemon.port);
     snprintf(to, sizeof(to), "tcp://127.0.0.1:%d", port);
-    edit(&stage.daemon, from, to);
+    daemon_edit(&stage.daemon, from, to);
     expect_reloaded(&stage.daemon, "listen");
     daemon_wait_log(&stage.daemon, " listening ", to);
     daemon_wait_log(&stage.daemon, " listening_stopped ", from);
@@ -196,11 +185,11 @@ TEST(removing_a_unix_listener_removes_its_file)
     stage_open(&stage, __func__, &three);
     sandbox_path(&stage.sandbox, "second", path);
     snprintf(entry, sizeof(entry), "listen:\n  - \"unix:%s\"\n", path);
-    edit(&stage.daemon, "listen:\n", entry);
+    daemon_edit(&stage.daemon, "listen:\n", entry);
     expect_reloaded(&stage.daemon, "listen");
     client_connect_unix(&client, path);
     client_expect(&client, "PONG", "PING");
-    edit(&stage.daemon, entry, "listen:\n");
+    daemon_edit(&stage.daemon, entry, "listen:\n");
     expect_reloaded(&stage.daemon, "listen");
     ck_assert(!sandbox_exists(path));
     ck_assert(sandbox_exists(stage.daemon.socket));
@@ -236,7 +225,7 @@ TEST(a_socket_file_that_cannot_be_recreated_does_not_block_the_reload)
     stage_open(&stage, __func__, &three);
     unlink(stage.daemon.socket);
     sandbox_write(stage.daemon.socket, "no socket");
-    edit(&stage.daemon, "log:", "limits: {clients_per_address: 1}\nlog:");
+    daemon_edit(&stage.daemon, "log:", "limits: {clients_per_address: 1}\nlog:");
     expect_reloaded(&stage.daemon, "limits.clients_per_address");
     daemon_wait_log(&stage.daemon, "warning listener_unreachable", "the file is not a socket");
     client_expect(&stage.client, "PONG", "PING");
@@ -261,8 +250,8 @@ TEST(a_listener_that_fails_changes_nothing)
     int fd = port_listen(AF_INET, port);
     snprintf(taken, sizeof(taken), "tcp://127.0.0.1:%d", port);
     snprintf(entries, sizeof(entries), "listen:\n  - \"unix:%s\"\n  - %s\n", second, taken);
-    edit(&stage.daemon, "listen:\n", entries);
-    edit(&stage.daemon, "level: debug", "level: error");
+    daemon_edit(&stage.daemon, "listen:\n", entries);
+    daemon_edit(&stage.daemon, "level: debug", "level: error");
     expect_refused(&stage, "reload_refused", taken);
     /* The listener that could be opened was closed again. */
     ck_assert(!sandbox_exists(second));
@@ -288,8 +277,8 @@ TEST(widening_a_listener_to_every_address_needs_a_restart)
         &(struct stage_plan){.masters = 3, .over_unix = true, .daemon = {.tcp_host = "127.0.0.1"}});
     snprintf(one, sizeof(one), "tcp://127.0.0.1:%d", stage.daemon.port);
     snprintf(every, sizeof(every), "tcp://0.0.0.0:%d", stage.daemon.port);
-    edit(&stage.daemon, one, every);
-    edit(&stage.daemon, "log:", "insecure: true\nlog:");
+    daemon_edit(&stage.daemon, one, every);
+    daemon_edit(&stage.daemon, "log:", "insecure: true\nlog:");
     expect_refused(&stage, "reload_refused", "this daemon already uses that port");
     daemon_wait_log(&stage.daemon, "reload_refused", one);
     client_connect_tcp(&client, "127.0.0.1", stage.daemon.port);
@@ -304,8 +293,10 @@ TEST(each_mistake_is_logged_and_the_old_configuration_stays)
 {
     struct stage stage;
     stage_open(&stage, __func__, &three);
-    edit(&stage.daemon, "cluster: e2e", "cluster: e2e\nlimits: {clients: none}\nnonsense: 1");
-    edit(&stage.daemon, "clock_drift_margin: 40ms", "clock_drift_margin: 40ms, max_extensions: 1");
+    daemon_edit(&stage.daemon, "cluster: e2e",
+                "cluster: e2e\nlimits: {clients: none}\nnonsense: 1");
+    daemon_edit(&stage.daemon, "clock_drift_margin: 40ms",
+                "clock_drift_margin: 40ms, max_extensions: 1");
     expect_refused(&stage, "config_checked", ":2:19: limits.clients:");
     daemon_wait_log(&stage.daemon, "config_checked", ":3:1: nonsense:");
     /* Not even the valid change, max_extensions: 1, was applied: two extensions succeed. */
@@ -319,15 +310,16 @@ TEST(settings_that_need_a_restart_are_named_and_nothing_changes)
 {
     struct stage stage;
     stage_open(&stage, __func__, &three);
-    edit(&stage.daemon, "clock_drift_margin: 40ms",
-         "clock_drift_margin: 41ms, max_ttl: 50s, max_extensions: 1");
+    daemon_edit(&stage.daemon, "clock_drift_margin: 40ms",
+                "clock_drift_margin: 41ms, max_ttl: 50s, max_extensions: 1");
     expect_refused(&stage, "reload_cannot_change", "key=locks.max_ttl");
     daemon_wait_log(&stage.daemon, "reload_cannot_change", "key=locks.clock_drift_margin");
     struct grant grant = client_lock(&stage.client, "a", "60s");
     for (unsigned i = 0; i < 2; i++)
         client_expect_match(&stage.client, "OK .*", "EXTEND a %s 60s", grant.token);
     /* Without the changes that need a restart, the change of max_extensions takes effect. */
-    edit(&stage.daemon, "clock_drift_margin: 41ms, max_ttl: 50s", "clock_drift_margin: 40ms");
+    daemon_edit(&stage.daemon, "clock_drift_margin: 41ms, max_ttl: 50s",
+                "clock_drift_margin: 40ms");
     expect_reloaded(&stage.daemon, "locks.max_extensions");
     client_expect(&stage.client, "LIMIT extensions", "EXTEND a %s 60s", grant.token);
     stage_close(&stage);

@@ -45,10 +45,8 @@ static pid_t nested_parent(void)
 static void wait_for_waiter(const char *name)
 {
     char listing[32];
-    struct waiting waiting = waiting_for("a waiter");
     snprintf(listing, sizeof(listing), "LOCKS %s", name);
-    while (client_count(&stage.client, listing, " waiters=1 ") == 0)
-        waiting_pause(&waiting);
+    client_wait_count(&stage.client, listing, " waiters=1 ", 1);
 }
 
 /* --- acquisition --- */

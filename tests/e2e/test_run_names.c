@@ -124,17 +124,6 @@ TEST(a_loss_is_signalled_while_the_name_server_is_silent)
     stage_close(&stage);
 }
 
-/* Changes the address in the configuration of the daemon. */
-static void move_daemon(const struct daemon *daemon)
-{
-    char *text = sandbox_read(daemon->config);
-    char *host = strstr(text, "tcp://127.0.0.1:");
-    ck_assert_ptr_nonnull(host);
-    memcpy(host, "tcp://127.0.0.2:", strlen("tcp://127.0.0.2:"));
-    sandbox_write(daemon->config, text);
-    free(text);
-}
-
 /* The daemon restarts at a new address. The name then has two addresses; at the first one, no
  * daemon listens. */
 TEST(a_daemon_with_a_new_address_is_found_by_name)
@@ -144,7 +133,7 @@ TEST(a_daemon_with_a_new_address_is_found_by_name)
     open_stage(&stage, __func__);
     start(&stage, &wrapper, WORDS("--ttl", "6s", "a", SHELL("echo ready; exec sleep 600")));
     wrapper_wait_output(&wrapper, "ready");
-    move_daemon(&stage.daemon);
+    daemon_edit(&stage.daemon, "tcp://127.0.0.1:", "tcp://127.0.0.2:");
     names_write_hosts(&names, "127.0.0.3 daemon.test\n127.0.0.2 daemon.test\n");
     restart_daemon(&stage);
     wait_extended(&stage);
