@@ -8,7 +8,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/queue.h>
 #include <sys/socket.h>

@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/e2e/waiting.h"
-
 /* --- the connection --- */
 
 static void begin(struct resp_client *resp, bool over_tls)

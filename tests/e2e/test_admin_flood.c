@@ -8,7 +8,6 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -17,7 +16,6 @@
 #include "tests/e2e/port.h"
 #include "tests/e2e/process.h"
 #include "tests/e2e/stage.h"
-#include "tests/e2e/waiting.h"
 #include "tests/runner.h"
 
 /* The flood lasts until the client has had TURNS replies and CONNECTIONS connections were opened.

@@ -3,7 +3,6 @@
  * configuration, and the log.
  */
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,7 +1,6 @@
 /*
  * The ACL in one table: each verb, for each kind of user, with and without a resource.
  */
-#include <stdio.h>
 #include <string.h>
 
 #include "config/acl.h"

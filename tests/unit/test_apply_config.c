@@ -1,7 +1,6 @@
 /*
  * engine_apply_config(): new rules for a running engine, on virtual time.
  */
-#include <stdio.h>
 #include <string.h>
 
 #include "protocol/units.h"

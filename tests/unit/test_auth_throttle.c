@@ -1,7 +1,6 @@
 /*
  * The auth throttle: which client addresses share a limit, and how many wrong secrets each may try.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "server/clients/auth_throttle.h"

@@ -1,7 +1,6 @@
 /*
  * When `redlock run` extends its lock, gives it up and kills its command (client/cli/lease.h).
  */
-#include <string.h>
 
 #include "client/cli/lease.h"
 #include "tests/runner.h"

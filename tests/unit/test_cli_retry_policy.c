@@ -1,7 +1,6 @@
 /*
  * How long `redlock` waits for a lock, and when it asks again (client/cli/retry_policy.h).
  */
-#include "client/cli/clock.h"
 #include "client/cli/retry_policy.h"
 #include "protocol/units.h"
 #include "tests/runner.h"

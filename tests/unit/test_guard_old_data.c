@@ -5,7 +5,6 @@
  */
 #include <string.h>
 
-#include "protocol/units.h"
 #include "tests/runner.h"
 #include "tests/unit/cluster_fixture.h"
 #include "tests/unit/cluster_guard.h"

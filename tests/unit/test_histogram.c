@@ -2,8 +2,6 @@
  * engine/histogram.h against its definition: a duration belongs to the first bucket whose upper
  * limit it does not exceed.
  */
-#include <stdlib.h>
-#include <string.h>
 
 #include "engine/histogram.h"
 #include "tests/prng.h"

@@ -3,7 +3,6 @@
  * numbers in a grant are the resource, the fencing token (0: none), the time of the grant and the
  * end of its validity.
  */
-#include <stdlib.h>
 
 #include "tests/history.h"
 #include "tests/runner.h"

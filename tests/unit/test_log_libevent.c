@@ -3,7 +3,6 @@
  */
 #include <event2/event.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -4,8 +4,6 @@
  */
 #include "engine/guard/name_lease.h"
 
-#include <string.h>
-
 #include "protocol/units.h"
 #include "tests/runner.h"
 

@@ -3,7 +3,6 @@
  * commands are answered.
  */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "protocol/limits.h"

@@ -2,11 +2,9 @@
  * LOCK with SLOTS: which slot a client gets, the order of the clients that wait, and what is
  * watched for them. The tests run the shipped engine on fake masters and virtual time.
  */
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "protocol/units.h"
 #include "tests/runner.h"
 #include "tests/unit/cluster_fixture.h"
 

@@ -2,7 +2,6 @@
  * What one pass of the event loop does for clients, and what waits for later passes
  * (server/net/pass.h).
  */
-#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>

@@ -1,7 +1,6 @@
 /*
  * server/admin/status.h: the formats in which a status is written.
  */
-#include <stdio.h>
 #include <string.h>
 
 #include "engine/engine.h"

@@ -2,7 +2,6 @@
  * How a connection ends: cleanly, or by a loss (server/net/stream.h).
  */
 #include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 
 #include "tests/runner.h"

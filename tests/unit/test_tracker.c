@@ -2,7 +2,6 @@
  * engine/master/tracker.h: the connection on which a master reports changed keys. The tests play
  * the master, with expected and unexpected replies.
  */
-#include <stdio.h>
 #include <string.h>
 
 #include "engine/master/tracker.h"

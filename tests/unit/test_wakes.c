@@ -3,7 +3,6 @@
  * key, the key expires, or a key probe finds no key. The tests run the shipped engine on fake
  * masters and virtual time.
  */
-#include <stdio.h>
 #include <string.h>
 
 #include "protocol/units.h"
