@@ -61,13 +61,11 @@ static const char *extend(void)
     return cluster_take_reply(&v);
 }
 
-/* The first `count` masters refuse to delete the key, as a Redis server does whose ACL lacks
- * +del. */
-static void refuse_releases(unsigned count, bool refuse)
+/* The first three masters refuse these commands: a class of FAKE_* or a script. */
+static void refuse(unsigned commands, const char *error)
 {
-    for (unsigned i = 0; i < count; i++)
-        w.masters[i].redis.refusals[FAKE_DELETING] =
-            refuse ? "NOPERM No permissions to access a key" : NULL;
+    for (unsigned i = 0; i < 3; i++)
+        w.masters[i].redis.refusals[commands] = error;
 }
 
 static void skip_replies(void)
@@ -90,18 +88,26 @@ static void expect_exclusive_for_ms(int64_t ms)
     }
 }
 
-TEST(extension_outlives_a_break_that_masters_refused)
+TEST(extension_outlives_a_break_that_could_not_freeze_the_token)
 {
-    refuse_releases(3, true);
+    refuse(REDIS_SCRIPT_FREEZE, "BUSY Redis is busy running a script.");
     cluster_send_as(&w, &w.others[0], "BREAK a");
     cluster_pass_ms(&w, 200);
     skip_replies();
+    refuse(REDIS_SCRIPT_FREEZE, NULL);
     const char *answer = extend();
-    refuse_releases(3, false);
-    if (strncmp(answer, "OK ", 3) == 0)
-        expect_exclusive_for_ms(15000);
-    else
-        ck_assert_str_eq(answer, "GONE");
+    ck_assert_msg(strncmp(answer, "OK ", 3) == 0, "%s", answer);
+    expect_exclusive_for_ms(15000);
+}
+
+TEST(extension_is_gone_after_a_break_that_could_not_delete_the_key)
+{
+    refuse(FAKE_DELETING, "NOPERM No permissions to access a key");
+    cluster_send_as(&w, &w.others[0], "BREAK a");
+    cluster_pass_ms(&w, 200);
+    skip_replies();
+    ck_assert_str_eq(extend(), "GONE");
+    refuse(FAKE_DELETING, NULL);
 }
 
 /* All masters hang from _i ms after the BREAK was sent until w has answered it. They then execute
