@@ -120,71 +120,73 @@ static void *reallocate(void *old, size_t size)
 
 /* --- the fixture --- */
 
+struct fixture fixture;
+
 static void on_pass_end(evutil_socket_t fd, short events, void *context)
 {
-    struct fixture *fixture = context;
+    (void)context;
     (void)fd;
     (void)events;
-    streams_flush(&fixture->streams);
-    clients_on_pass_end(&fixture->clients);
-    pass_ended(&fixture->pass);
+    streams_flush(&fixture.streams);
+    clients_on_pass_end(&fixture.clients);
+    pass_ended(&fixture.pass);
 }
 
-void open_fixture(struct fixture *fixture)
+void open_fixture(void)
 {
-    *fixture = (struct fixture){.log = {.level = CONFIG_LOG_INFO, .fd = -1}};
+    fixture = (struct fixture){.log = {.level = CONFIG_LOG_INFO, .fd = -1}};
     virtual_ns = NS_PER_S;
     virtual_step_ns = 0;
     allocations_left = -1;
     event_set_mem_functions(allocate, reallocate, free);
     configs_open();
-    fixture->config = configs_accept(NODES);
-    fixture->log.fd = open("log", O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-    ck_assert_int_ge(fixture->log.fd, 0);
-    fixture->base = event_base_new();
-    ck_assert(random_init(&fixture->random));
-    ck_assert(pass_init(&fixture->pass, fixture->base, on_pass_end, fixture));
-    ck_assert(streams_init(&fixture->streams, fixture->base, &fixture->pass));
-    struct engine_rules rules = rules_of(fixture->config);
+    fixture.config = configs_accept(NODES);
+    fixture.log.fd = open("log", O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    ck_assert_int_ge(fixture.log.fd, 0);
+    fixture.base = event_base_new();
+    ck_assert(random_init(&fixture.random));
+    ck_assert(pass_init(&fixture.pass, fixture.base, on_pass_end, NULL));
+    ck_assert(streams_init(&fixture.streams, fixture.base, &fixture.pass));
+    struct engine_rules rules = rules_of(fixture.config);
     rules.clock_id = "virtual";
-    fixture->clients = (struct clients){
-        .config = fixture->config,
-        .log = &fixture->log,
-        .base = fixture->base,
-        .pass = &fixture->pass,
-        .random = &fixture->random,
-        .streams = &fixture->streams,
+    fixture.clients = (struct clients){
+        .config = fixture.config,
+        .log = &fixture.log,
+        .base = fixture.base,
+        .pass = &fixture.pass,
+        .random = &fixture.random,
+        .streams = &fixture.streams,
         .request_limits = rules_request_limits(&rules),
         .engine = engine_new(&rules, &io, virtual_ns),
         .limit = CLIENTS,
     };
-    ck_assert_ptr_nonnull(fixture->clients.engine);
-    ck_assert(clients_init(&fixture->clients));
+    ck_assert_ptr_nonnull(fixture.clients.engine);
+    ck_assert(clients_init(&fixture.clients));
     for (unsigned i = 0; i < CLIENTS; i++)
-        fixture->peers[i] = -1;
+        fixture.peers[i] = -1;
 }
 
-void close_fixture(struct fixture *fixture)
+void close_fixture(void)
 {
-    struct engine *engine = fixture->clients.engine;
-    clients_free_sessions(&fixture->clients);
-    clients_deinit(&fixture->clients);
+    struct engine *engine = fixture.clients.engine;
+    clients_free_sessions(&fixture.clients);
+    clients_deinit(&fixture.clients);
     engine_free(engine);
-    streams_deinit(&fixture->streams);
-    pass_deinit(&fixture->pass);
-    event_base_free(fixture->base);
-    random_deinit(&fixture->random);
-    config_free(fixture->config);
-    close(fixture->log.fd);
+    streams_deinit(&fixture.streams);
+    pass_deinit(&fixture.pass);
+    event_base_free(fixture.base);
+    random_deinit(&fixture.random);
+    config_free(fixture.config);
+    close(fixture.log.fd);
     for (unsigned i = 0; i < CLIENTS; i++)
-        if (fixture->peers[i] >= 0)
-            close(fixture->peers[i]);
+        if (fixture.peers[i] >= 0)
+            close(fixture.peers[i]);
     configs_close();
 }
 
-void run_pass(struct fixture *fixture)
+void run_pass(void)
 {
-    event_base_loop(fixture->base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
+    event_base_loop(fixture.base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
 }
 
 /* The address of the peers, in network byte order. */
@@ -195,44 +197,43 @@ static struct peer a_peer(void)
     return peer;
 }
 
-bool try_connect(struct fixture *fixture, unsigned index)
+bool try_connect(unsigned index)
 {
     const struct peer peer = a_peer();
     int fds[2];
     ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds), 0);
-    fixture->peers[index] = fds[0];
-    ck_assert_int_eq(
-        address_counts_enter(&fixture->clients.address_counts, &peer.client_address, 0),
-        ADDRESS_COUNTED);
-    if (sessions_add(&fixture->clients, fds[1], NULL, &peer))
+    fixture.peers[index] = fds[0];
+    ck_assert_int_eq(address_counts_enter(&fixture.clients.address_counts, &peer.client_address, 0),
+                     ADDRESS_COUNTED);
+    if (sessions_add(&fixture.clients, fds[1], NULL, &peer))
         return true;
-    address_counts_leave(&fixture->clients.address_counts, &peer.client_address);
+    address_counts_leave(&fixture.clients.address_counts, &peer.client_address);
     return false;
 }
 
-void connect_clients(struct fixture *fixture, unsigned count)
+void connect_clients(unsigned count)
 {
     for (unsigned i = 0; i < count; i++)
-        ck_assert(try_connect(fixture, i));
+        ck_assert(try_connect(i));
 }
 
-void say(const struct fixture *fixture, unsigned index, const char *text)
+void say(unsigned index, const char *text)
 {
-    ck_assert_int_eq(write(fixture->peers[index], text, strlen(text)), (ssize_t)strlen(text));
+    ck_assert_int_eq(write(fixture.peers[index], text, strlen(text)), (ssize_t)strlen(text));
 }
 
-const char *heard(const struct fixture *fixture, unsigned index)
+const char *heard(unsigned index)
 {
     static char text[5 * 1024 + 1];
-    ssize_t len = read(fixture->peers[index], text, sizeof(text) - 1);
+    ssize_t len = read(fixture.peers[index], text, sizeof(text) - 1);
     text[len > 0 ? len : 0] = '\0';
     return text;
 }
 
-const char *logged(const struct fixture *fixture)
+const char *logged(void)
 {
     static char text[65536];
-    ssize_t len = pread(fixture->log.fd, text, sizeof(text) - 1, 0);
+    ssize_t len = pread(fixture.log.fd, text, sizeof(text) - 1, 0);
     text[len > 0 ? len : 0] = '\0';
     return text;
 }

@@ -25,6 +25,8 @@ struct fixture {
     int peers[CLIENTS];
 };
 
+extern struct fixture fixture;
+
 /* Each reading of the clock takes virtual_step_ns, and so does every piece of work that reads it.
  */
 extern int64_t virtual_ns;
@@ -33,19 +35,19 @@ extern int64_t virtual_step_ns;
 /* How many allocations of libevent succeed before memory runs out; -1: all. */
 extern int allocations_left;
 
-void open_fixture(struct fixture *fixture);
-void close_fixture(struct fixture *fixture);
-void run_pass(struct fixture *fixture);
+void open_fixture(void);
+void close_fixture(void);
+void run_pass(void);
 
 /* False: the daemon refused the connection. */
-bool try_connect(struct fixture *fixture, unsigned index);
-void connect_clients(struct fixture *fixture, unsigned count);
+bool try_connect(unsigned index);
+void connect_clients(unsigned count);
 
-void say(const struct fixture *fixture, unsigned index, const char *text);
+void say(unsigned index, const char *text);
 
 /* What the daemon has sent to this client and the test has not read yet. */
-const char *heard(const struct fixture *fixture, unsigned index);
+const char *heard(unsigned index);
 
-const char *logged(const struct fixture *fixture);
+const char *logged(void);
 
 #endif

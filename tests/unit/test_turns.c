@@ -6,25 +6,19 @@
 #include "tests/runner.h"
 #include "tests/unit/session_fixture.h"
 
-static struct fixture fixture;
 static struct turns *turns;
 static int64_t now_ns;
 static struct turn a, b, c, d;
 
 static void setup(void)
 {
-    open_fixture(&fixture);
+    open_fixture();
     turns = &fixture.clients.turns;
     now_ns = virtual_ns;
     a = b = c = d = (struct turn){0};
 }
 
-static void teardown(void)
-{
-    close_fixture(&fixture);
-}
-
-const struct runner_settings runner_settings = {.setup = setup, .teardown = teardown};
+const struct runner_settings runner_settings = {.setup = setup, .teardown = close_fixture};
 
 /* The end of a pass. Returns whether the next one has to give sessions their turns. */
 static bool end_pass(void)
