@@ -11,6 +11,8 @@
 const struct runner_settings runner_settings = {.setup = cluster_setup,
                                                 .teardown = cluster_teardown};
 
+static char token[LIMIT_TOKEN + 1]; /* of the lock that was granted last */
+
 static void hang(unsigned first, unsigned count)
 {
     for (unsigned i = first; i < first + count; i++)
@@ -23,20 +25,18 @@ static void resume_masters(void)
         w.masters[i].hung = false;
 }
 
-/* Copy the token, since cluster_token() has only one buffer. */
-static void copy_token(const char *reply, char *token)
+/* Send a LOCK, which must be granted, and set `token`. */
+static void lock(const char *line)
 {
-    snprintf(token, LIMIT_TOKEN + 1, "%s", cluster_token(reply));
+    snprintf(token, sizeof(token), "%s", cluster_token(cluster_ask(&w, "%s", line)));
 }
 
 /* --- requests --- */
 
 TEST(lock_is_on_every_master_until_it_is_released)
 {
-    char token[LIMIT_TOKEN + 1];
-    const char *reply = cluster_ask(&w, "LOCK a 10s");
-    ck_assert_str_eq(reply + 3 + LIMIT_TOKEN, " 9890 0 -");
-    copy_token(reply, token);
+    lock("LOCK a 10s");
+    ck_assert_str_eq(w.replies[0] + 3 + LIMIT_TOKEN, " 9890 0 -");
     for (unsigned i = 0; i < 5; i++)
         ck_assert_str_eq(cluster_value(&w, i, "a"), token);
     ck_assert_str_eq(cluster_ask(&w, "UNLOCK a %s", token), "OK");
@@ -48,8 +48,7 @@ TEST(lock_is_on_every_master_until_it_is_released)
 
 TEST(second_lock_is_refused_with_the_remaining_ttl)
 {
-    char token[LIMIT_TOKEN + 1];
-    copy_token(cluster_ask(&w, "LOCK a 10s"), token);
+    lock("LOCK a 10s");
     cluster_pass_ms(&w, 4000);
     ck_assert_str_eq(cluster_ask(&w, "LOCK a 10s"), "HELD 6000");
     ck_assert_str_eq(cluster_ask(&w, "STATUS a"), "HELD 6000");
@@ -62,9 +61,8 @@ TEST(second_lock_is_refused_with_the_remaining_ttl)
 
 TEST(each_round_has_its_own_token)
 {
-    char first[LIMIT_TOKEN + 1];
-    copy_token(cluster_ask(&w, "LOCK a 10s"), first);
-    ck_assert_str_ne(first, cluster_token(cluster_ask(&w, "LOCK b 10s")));
+    lock("LOCK a 10s");
+    ck_assert_str_ne(token, cluster_token(cluster_ask(&w, "LOCK b 10s")));
 }
 
 TEST(reply_has_the_tag_of_its_request)
@@ -85,8 +83,7 @@ TEST(reply_has_the_tag_of_its_request)
 
 TEST(extension_backfills_the_key_where_it_is_missing)
 {
-    char token[LIMIT_TOKEN + 1];
-    copy_token(cluster_ask(&w, "LOCK a 10s"), token);
+    lock("LOCK a 10s");
     cluster_delete(&w, 3, "a");
     cluster_pass_ms(&w, 1000);
     ck_assert_int_eq(strncmp(cluster_ask(&w, "EXTEND a %s 20s", token), "OK", 2), 0);
@@ -97,21 +94,19 @@ TEST(extension_backfills_the_key_where_it_is_missing)
 
 TEST(extension_never_shortens_a_lock)
 {
-    char token[LIMIT_TOKEN + 1];
-    copy_token(cluster_ask(&w, "LOCK a 10s"), token);
+    lock("LOCK a 10s");
     ck_assert_int_eq(strncmp(cluster_ask(&w, "EXTEND a %s 1s", token), "OK", 2), 0);
     ck_assert_str_eq(cluster_ask(&w, "STATUS a"), "HELD 10000");
 }
 
 TEST(number_of_extensions_is_limited)
 {
-    char token[LIMIT_TOKEN + 1];
-    copy_token(cluster_ask(&w, "LOCK a 10s"), token);
+    lock("LOCK a 10s");
     for (unsigned i = 0; i < 5; i++)
         ck_assert_int_eq(strncmp(cluster_ask(&w, "EXTEND a %s 10s", token), "OK", 2), 0);
     ck_assert_str_eq(cluster_ask(&w, "EXTEND a %s 10s", token), "LIMIT extensions");
     /* The extensions of another lock are counted separately, and its count ends with its UNLOCK. */
-    copy_token(cluster_ask(&w, "LOCK b 10s"), token);
+    lock("LOCK b 10s");
     ck_assert_int_eq(strncmp(cluster_ask(&w, "EXTEND b %s 10s", token), "OK", 2), 0);
     ck_assert_str_eq(cluster_ask(&w, "UNLOCK b %s", token), "OK");
     ck_assert_uint_eq(w.engine.manager.extensions.pool.in_use, 1);
@@ -119,15 +114,14 @@ TEST(number_of_extensions_is_limited)
 
 TEST(extensions_are_limited_by_max_hold)
 {
-    char token[LIMIT_TOKEN + 1];
-    copy_token(cluster_ask(&w, "LOCK a 60s"), token);
+    lock("LOCK a 60s");
     for (unsigned i = 0; i < 4; i++) {
         ck_assert_int_eq(strncmp(cluster_ask(&w, "EXTEND a %s 60s", token), "OK", 2), 0);
         cluster_pass_ms(&w, 59000);
     }
     ck_assert_int_eq(strncmp(cluster_ask(&w, "EXTEND a %s 60s", token), "OK", 2), 0);
     ck_assert_str_eq(cluster_ask(&w, "EXTEND a %s 60s", token), "LIMIT extensions");
-    copy_token(cluster_ask(&w, "LOCK b 60s"), token);
+    lock("LOCK b 60s");
     for (unsigned i = 0; i < 3; i++) {
         cluster_pass_ms(&w, 59000);
         ck_assert_int_eq(strncmp(cluster_ask(&w, "EXTEND b %s 60s", token), "OK", 2), 0);
@@ -141,8 +135,7 @@ TEST(extensions_are_limited_by_max_hold)
 
 TEST(request_for_another_resource_does_not_reset_the_count)
 {
-    char token[LIMIT_TOKEN + 1];
-    copy_token(cluster_ask(&w, "LOCK a 10s"), token);
+    lock("LOCK a 10s");
     for (unsigned i = 0; i < 5; i++) {
         ck_assert_int_eq(strncmp(cluster_ask(&w, "EXTEND a %s 10s", token), "OK", 2), 0);
         ck_assert_str_eq(cluster_ask(&w, "UNLOCK b %s", token), "GONE");
@@ -161,8 +154,7 @@ TEST(unknown_tokens_are_not_remembered)
 
 TEST(extension_of_an_expired_token_is_always_gone)
 {
-    char token[LIMIT_TOKEN + 1];
-    copy_token(cluster_ask(&w, "LOCK a 1s"), token);
+    lock("LOCK a 1s");
     cluster_pass_ms(&w, 1001);
     ck_assert_str_eq(cluster_ask(&w, "EXTEND a %s 10s", token), "GONE");
     ck_assert_str_eq(cluster_ask(&w, "EXTEND a %s 10s", token), "GONE");
@@ -173,8 +165,7 @@ TEST(extension_of_an_expired_token_is_always_gone)
  * the token is on its way by then, so it must not. */
 TEST(extension_during_a_release_backfills_nothing)
 {
-    char token[LIMIT_TOKEN + 1];
-    copy_token(cluster_ask(&w, "LOCK a 10s"), token);
+    lock("LOCK a 10s");
     cluster_delete(&w, 0, "a");
     hang(1, 4);
     cluster_send(&w, "#1 EXTEND a %s 20s", token);
@@ -188,8 +179,7 @@ TEST(extension_during_a_release_backfills_nothing)
 
 TEST(extension_after_a_release_backfills_nothing)
 {
-    char token[LIMIT_TOKEN + 1];
-    copy_token(cluster_ask(&w, "LOCK a 10s"), token);
+    lock("LOCK a 10s");
     hang(0, 5);
     cluster_send(&w, "#1 UNLOCK a %s", token);
     cluster_send(&w, "#2 EXTEND a %s 20s", token);
@@ -202,8 +192,7 @@ TEST(extension_after_a_release_backfills_nothing)
 
 TEST(flushed_scripts_are_reloaded_unnoticed)
 {
-    char token[LIMIT_TOKEN + 1];
-    copy_token(cluster_ask(&w, "LOCK a 10s"), token);
+    lock("LOCK a 10s");
     for (unsigned i = 0; i < 5; i++)
         w.masters[i].redis.scripts_flushed = true;
     ck_assert_str_eq(cluster_ask(&w, "STATUS a"), "HELD 10000");
@@ -228,10 +217,9 @@ TEST(requests_of_one_client_are_limited)
 
 TEST(hung_minority_costs_no_time)
 {
-    char token[LIMIT_TOKEN + 1];
     hang(3, 2);
     int64_t before_ns = w.now_ns;
-    copy_token(cluster_ask(&w, "LOCK a 10s"), token);
+    lock("LOCK a 10s");
     ck_assert_str_eq(cluster_ask(&w, "UNLOCK a %s", token), "OK");
     ck_assert_int_eq(w.now_ns, before_ns);
 }
@@ -328,7 +316,7 @@ TEST(undeliverable_failure_is_undone)
 
 TEST(undeliverable_release_without_a_quorum_is_sent)
 {
-    const char *token = cluster_token(cluster_ask(&w, "LOCK a 10s"));
+    lock("LOCK a 10s");
     for (unsigned i = 0; i < 3; i++)
         cluster_kill(&w, i);
     w.reply_fails = true;
@@ -341,7 +329,7 @@ TEST(undeliverable_release_without_a_quorum_is_sent)
 
 TEST(undeliverable_unlock_releases_the_lock)
 {
-    const char *token = cluster_token(cluster_ask(&w, "LOCK a 10s"));
+    lock("LOCK a 10s");
     w.reply_fails = true;
     cluster_send(&w, "UNLOCK a %s", token);
     cluster_settle(&w);
@@ -372,8 +360,7 @@ TEST(unlock_continues_after_its_client_has_left)
 
 TEST(release_missed_by_a_dead_master_is_sent_when_it_is_back)
 {
-    char token[LIMIT_TOKEN + 1];
-    copy_token(cluster_ask(&w, "LOCK a 10s"), token);
+    lock("LOCK a 10s");
     /* The connection is lost, but the master keeps its data. */
     cluster_cut(&w, 4);
     ck_assert_str_eq(cluster_ask(&w, "UNLOCK a %s", token), "OK");
@@ -385,9 +372,8 @@ TEST(release_missed_by_a_dead_master_is_sent_when_it_is_back)
 
 TEST(reconnect_does_not_release_a_granted_lock)
 {
-    char token[LIMIT_TOKEN + 1];
     w.masters[3].mute = w.masters[4].mute = true; /* they set the key, and their replies are lost */
-    copy_token(cluster_ask(&w, "LOCK a 10s"), token);
+    lock("LOCK a 10s");
     for (unsigned i = 3; i < 5; i++) {
         w.masters[i].mute = false;
         cluster_cut(&w, i);
@@ -467,8 +453,7 @@ TEST(reconnect_after_a_restart_kills_no_other_client)
 
 TEST(refused_release_is_sent_again)
 {
-    char token[LIMIT_TOKEN + 1];
-    copy_token(cluster_ask(&w, "LOCK a 10s"), token);
+    lock("LOCK a 10s");
     w.masters[2].redis.refusals[FAKE_KEYS] = "BUSY Redis is busy";
     ck_assert_str_eq(cluster_ask(&w, "UNLOCK a %s", token), "OK");
     cluster_pass_ms(&w, 2500);
@@ -481,8 +466,7 @@ TEST(refused_release_is_sent_again)
 
 TEST(releases_reach_a_suspect_master)
 {
-    char token[LIMIT_TOKEN + 1];
-    copy_token(cluster_ask(&w, "LOCK a 10s"), token);
+    lock("LOCK a 10s");
     hang(4, 1);
     cluster_pass_ms(&w, 1200);
     ck_assert_int_eq(w.engine.flights.masters[4].link.state, LINK_SUSPECT);
@@ -496,8 +480,7 @@ TEST(releases_reach_a_suspect_master)
  * and E gets no votes. */
 TEST(full_link_refuses_votes_and_keeps_releases_pending)
 {
-    char token[LIMIT_TOKEN + 1];
-    copy_token(cluster_ask(&w, "LOCK a 60s"), token);
+    lock("LOCK a 60s");
     hang(4, 1);
     for (unsigned i = 0; i < LIMIT_LINK_COMMANDS; i++) {
         cluster_send(&w, "UNLOCK b %s", token);

@@ -7,11 +7,12 @@
 #include "tests/runner.h"
 #include "tests/unit/round_fixture.h"
 
+static struct round_fixture t;
+
 /* --- acquire --- */
 
 TEST(round_is_granted_at_a_quorum_and_not_before)
 {
-    struct round_fixture t;
     fixture_begin(&t, 5, ROUND_ACQUIRE);
     ck_assert_uint_eq(t.sent[ROUND_VOTE], 0x1f);
     fixture_vote(&t, 0, answer_yes);
@@ -26,7 +27,6 @@ TEST(round_is_granted_at_a_quorum_and_not_before)
 
 TEST(yes_that_decides_nothing_is_counted_by_the_fast_path)
 {
-    struct round_fixture t;
     fixture_begin(&t, 5, ROUND_ACQUIRE);
     fixture_vote(&t, 0, answer_yes);
     fixture_vote(&t, 1, answer_yes);
@@ -41,7 +41,6 @@ TEST(yes_that_decides_nothing_is_counted_by_the_fast_path)
 
 TEST(late_yes_is_not_counted_by_the_fast_path)
 {
-    struct round_fixture t;
     fixture_begin(&t, 5, ROUND_ACQUIRE);
     t.now_ns = round_deadline_ns(&t.round) + 1;
     fixture_vote(&t, 0, answer_yes);
@@ -51,7 +50,6 @@ TEST(late_yes_is_not_counted_by_the_fast_path)
 
 TEST(yes_without_a_possible_quorum_is_not_counted_by_the_fast_path)
 {
-    struct round_fixture t;
     fixture_begin(&t, 5, ROUND_RELEASE);
     fixture_vote(&t, 0, answer_absent);
     fixture_vote(&t, 1, answer_absent);
@@ -64,7 +62,6 @@ TEST(yes_without_a_possible_quorum_is_not_counted_by_the_fast_path)
 
 TEST(yes_to_a_status_is_not_counted_by_the_fast_path)
 {
-    struct round_fixture t;
     fixture_begin(&t, 3, ROUND_STATUS);
     fixture_vote(&t, 0, answer_yes);
     ck_assert_uint_eq(t.fast_votes, 0);
@@ -72,7 +69,6 @@ TEST(yes_to_a_status_is_not_counted_by_the_fast_path)
 
 TEST(round_is_finished_once_the_last_node_has_answered)
 {
-    struct round_fixture t;
     fixture_begin(&t, 3, ROUND_ACQUIRE);
     fixture_vote(&t, 0, answer_yes);
     fixture_vote(&t, 1, answer_yes);
@@ -85,7 +81,6 @@ TEST(round_is_finished_once_the_last_node_has_answered)
 
 TEST(failed_acquire_is_undone_on_every_node_it_was_sent_to)
 {
-    struct round_fixture t;
     fixture_begin(&t, 5, ROUND_ACQUIRE);
     fixture_vote(&t, 0, answer_yes);
     fixture_vote(&t, 1, answer_oom);
@@ -99,7 +94,6 @@ TEST(failed_acquire_is_undone_on_every_node_it_was_sent_to)
 
 TEST(round_without_a_reachable_quorum_sends_nothing)
 {
-    struct round_fixture t;
     fixture_begin_with(&t, 5, ROUND_ACQUIRE, 0x03);
     fixture_expect(&t, OUTCOME_NOQUORUM);
     ck_assert_uint_eq(t.sent[ROUND_VOTE], 0);
@@ -111,7 +105,6 @@ TEST(round_without_a_reachable_quorum_sends_nothing)
 
 TEST(held_waits_for_the_ttls_of_the_refusing_nodes)
 {
-    struct round_fixture t;
     fixture_begin(&t, 3, ROUND_ACQUIRE);
     fixture_vote(&t, 0, answer_held(-1, 0));
     fixture_vote(&t, 1, answer_held(-1, 0));
@@ -129,7 +122,6 @@ TEST(held_waits_for_the_ttls_of_the_refusing_nodes)
 
 TEST(held_waits_no_longer_than_the_deadline)
 {
-    struct round_fixture t;
     fixture_begin(&t, 3, ROUND_ACQUIRE);
     fixture_vote(&t, 0, answer_held(-1, 0));
     fixture_vote(&t, 1, answer_held(-1, 0));
@@ -140,7 +132,6 @@ TEST(held_waits_no_longer_than_the_deadline)
 
 TEST(hint_is_unknown_after_a_split_vote)
 {
-    struct round_fixture t;
     fixture_begin(&t, 5, ROUND_ACQUIRE);
     fixture_vote(&t, 0, answer_yes);
     fixture_vote(&t, 1, answer_held(-1, 0));
@@ -156,7 +147,6 @@ TEST(hint_is_unknown_after_a_split_vote)
 
 TEST(key_that_expired_before_the_undo_counts_as_free)
 {
-    struct round_fixture t;
     fixture_begin(&t, 3, ROUND_ACQUIRE);
     fixture_vote(&t, 0, answer_held(-1, 0));
     fixture_vote(&t, 1, answer_held(-1, 0));
@@ -170,7 +160,6 @@ TEST(key_that_expired_before_the_undo_counts_as_free)
 
 TEST(late_quorum_is_undone)
 {
-    struct round_fixture t;
     fixture_begin(&t, 3, ROUND_ACQUIRE);
     t.round.ttl_ns = 20 * NS_PER_MS; /* the drift takes 10.2 ms of it */
     fixture_vote(&t, 0, answer_yes);
@@ -182,7 +171,6 @@ TEST(late_quorum_is_undone)
 
 TEST(quorum_with_min_validity_left_is_granted)
 {
-    struct round_fixture t;
     fixture_begin(&t, 3, ROUND_ACQUIRE);
     t.round.ttl_ns = 20 * NS_PER_MS;
     fixture_vote(&t, 0, answer_yes);
@@ -193,7 +181,6 @@ TEST(quorum_with_min_validity_left_is_granted)
 
 TEST(answer_after_node_timeout_is_no_vote_even_before_the_timer)
 {
-    struct round_fixture t;
     fixture_begin(&t, 3, ROUND_ACQUIRE);
     fixture_vote(&t, 0, answer_yes);
     t.now_ns = round_deadline_ns(&t.round) + 1;
@@ -207,7 +194,6 @@ TEST(answer_after_node_timeout_is_no_vote_even_before_the_timer)
 
 TEST(answer_at_node_timeout_is_a_vote)
 {
-    struct round_fixture t;
     fixture_begin(&t, 3, ROUND_ACQUIRE);
     t.now_ns = round_deadline_ns(&t.round);
     fixture_vote(&t, 0, answer_yes);
@@ -217,7 +203,6 @@ TEST(answer_at_node_timeout_is_a_vote)
 
 TEST(cancelled_acquire_is_undone_and_not_answered)
 {
-    struct round_fixture t;
     fixture_begin(&t, 3, ROUND_ACQUIRE);
     fixture_vote(&t, 0, answer_yes);
     fixture_step(&t, (struct round_event){.type = ROUND_EVENT_CANCEL});
@@ -232,7 +217,6 @@ TEST(cancelled_acquire_is_undone_and_not_answered)
 
 TEST(cancel_while_waiting_for_a_hint_undoes_nothing_twice)
 {
-    struct round_fixture t;
     fixture_begin(&t, 3, ROUND_ACQUIRE);
     fixture_vote(&t, 0, answer_held(-1, 0));
     fixture_vote(&t, 1, answer_held(-1, 0));
@@ -243,7 +227,6 @@ TEST(cancel_while_waiting_for_a_hint_undoes_nothing_twice)
 
 TEST(cancel_after_the_grant_undoes_nothing)
 {
-    struct round_fixture t;
     fixture_begin(&t, 3, ROUND_ACQUIRE);
     fixture_vote(&t, 0, answer_yes);
     fixture_vote(&t, 1, answer_yes);
@@ -253,7 +236,6 @@ TEST(cancel_after_the_grant_undoes_nothing)
 
 TEST(bare_majority_is_backfilled_where_it_was_refused)
 {
-    struct round_fixture t;
     fixture_begin(&t, 5, ROUND_ACQUIRE);
     fixture_vote(&t, 0, answer_yes);
     fixture_vote(&t, 1, answer_held(-1, 0));
@@ -274,7 +256,6 @@ TEST(bare_majority_is_backfilled_where_it_was_refused)
 
 TEST(extension_backfills_only_after_a_quorum)
 {
-    struct round_fixture t;
     fixture_begin(&t, 5, ROUND_EXTEND);
     fixture_vote(&t, 0, answer_absent);
     fixture_vote(&t, 1, answer_yes);
@@ -287,7 +268,6 @@ TEST(extension_backfills_only_after_a_quorum)
 
 TEST(extension_backfills_where_a_late_node_lacks_the_key)
 {
-    struct round_fixture t;
     fixture_begin(&t, 5, ROUND_EXTEND);
     fixture_vote(&t, 0, answer_yes);
     fixture_vote(&t, 1, answer_yes);
@@ -305,7 +285,6 @@ TEST(extension_backfills_where_a_late_node_lacks_the_key)
 
 TEST(late_answer_backfills_nothing_during_a_release)
 {
-    struct round_fixture t;
     fixture_begin(&t, 3, ROUND_EXTEND);
     fixture_vote(&t, 0, answer_yes);
     fixture_vote(&t, 1, answer_yes);
@@ -317,7 +296,6 @@ TEST(late_answer_backfills_nothing_during_a_release)
 
 TEST(extension_backfills_nothing_during_a_release)
 {
-    struct round_fixture t;
     fixture_begin(&t, 3, ROUND_EXTEND);
     fixture_vote(&t, 0, answer_absent);
     fixture_step(&t, (struct round_event){.type = ROUND_EVENT_RELEASING});
@@ -329,7 +307,6 @@ TEST(extension_backfills_nothing_during_a_release)
 
 TEST(denied_extension_is_gone_and_undoes_nothing)
 {
-    struct round_fixture t;
     fixture_begin(&t, 3, ROUND_EXTEND);
     fixture_vote(&t, 0, answer_yes);
     fixture_vote(&t, 1, answer_absent);
@@ -341,7 +318,6 @@ TEST(denied_extension_is_gone_and_undoes_nothing)
 
 TEST(undecided_extension_is_no_quorum_and_not_gone)
 {
-    struct round_fixture t;
     fixture_begin(&t, 3, ROUND_EXTEND);
     fixture_vote(&t, 0, answer_yes);
     fixture_vote(&t, 1, answer_absent);
@@ -353,7 +329,6 @@ TEST(undecided_extension_is_no_quorum_and_not_gone)
 
 TEST(late_extension_undoes_nothing)
 {
-    struct round_fixture t;
     fixture_begin(&t, 3, ROUND_EXTEND);
     t.round.ttl_ns = 20 * NS_PER_MS;
     t.now_ns += 30 * NS_PER_MS;
@@ -368,7 +343,6 @@ TEST(late_extension_undoes_nothing)
 
 TEST(release_goes_to_all_reachable_nodes_without_a_quorum)
 {
-    struct round_fixture t;
     fixture_begin_with(&t, 5, ROUND_RELEASE, 0x11);
     ck_assert_uint_eq(t.sent[ROUND_VOTE], 0x11);
     fixture_expect(&t, OUTCOME_NOQUORUM);
@@ -379,7 +353,6 @@ TEST(release_goes_to_all_reachable_nodes_without_a_quorum)
 
 TEST(cancelled_status_is_not_answered)
 {
-    struct round_fixture t;
     fixture_begin(&t, 3, ROUND_STATUS);
     fixture_step(&t, (struct round_event){.type = ROUND_EVENT_CANCEL});
     ck_assert_uint_eq(t.answers, 0);
@@ -388,7 +361,6 @@ TEST(cancelled_status_is_not_answered)
 
 TEST(status_distinguishes_a_quorum_from_several_minorities)
 {
-    struct round_fixture t;
     fixture_begin(&t, 5, ROUND_STATUS);
     fixture_vote(&t, 0, answer_held(1000, 1));
     fixture_vote(&t, 1, answer_held(1000, 2));
@@ -402,7 +374,6 @@ TEST(status_distinguishes_a_quorum_from_several_minorities)
 /* The deletion after the freeze depends on the answer of each node. */
 TEST(freeze_waits_for_all_nodes_or_its_deadline)
 {
-    struct round_fixture t;
     fixture_begin(&t, 5, ROUND_FREEZE);
     for (unsigned i = 0; i < 4; i++)
         fixture_vote(&t, i, answer_yes);
@@ -420,7 +391,6 @@ TEST(freeze_waits_for_all_nodes_or_its_deadline)
 
 TEST(settled_round_ignores_its_deadline)
 {
-    struct round_fixture t;
     fixture_begin(&t, 3, ROUND_STATUS);
     fixture_vote(&t, 0, answer_absent);
     fixture_vote(&t, 1, answer_absent);
