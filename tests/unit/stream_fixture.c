@@ -74,50 +74,51 @@ const struct stream_user stream_of_master = {
 
 /* --- event loop --- */
 
+struct stream_fixture stream_fixture;
+
 static void on_pass_end(evutil_socket_t fd, short events, void *context)
 {
-    struct stream_fixture *fixture = context;
+    (void)context;
     (void)fd;
     (void)events;
-    streams_flush(&fixture->streams);
-    pass_ended(&fixture->pass);
+    streams_flush(&stream_fixture.streams);
+    pass_ended(&stream_fixture.pass);
 }
 
-void stream_fixture_open(struct stream_fixture *fixture)
+void stream_fixture_open(void)
 {
-    *fixture = (struct stream_fixture){.base = event_base_new()};
-    ck_assert_ptr_nonnull(fixture->base);
-    ck_assert(pass_init(&fixture->pass, fixture->base, on_pass_end, fixture));
-    ck_assert(streams_init(&fixture->streams, fixture->base, &fixture->pass));
+    stream_fixture = (struct stream_fixture){.base = event_base_new()};
+    ck_assert_ptr_nonnull(stream_fixture.base);
+    ck_assert(pass_init(&stream_fixture.pass, stream_fixture.base, on_pass_end, NULL));
+    ck_assert(streams_init(&stream_fixture.streams, stream_fixture.base, &stream_fixture.pass));
 }
 
-void stream_fixture_close(struct stream_fixture *fixture)
+void stream_fixture_close(void)
 {
-    streams_deinit(&fixture->streams);
-    pass_deinit(&fixture->pass);
-    event_base_free(fixture->base);
+    streams_deinit(&stream_fixture.streams);
+    pass_deinit(&stream_fixture.pass);
+    event_base_free(stream_fixture.base);
 }
 
-void stream_fixture_pass(struct stream_fixture *fixture)
+void stream_fixture_pass(void)
 {
-    event_base_loop(fixture->base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
+    event_base_loop(stream_fixture.base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
 }
 
-void line_user_begin(struct line_user *user, struct stream_fixture *fixture,
-                     const struct stream_user *as, int fd, int peer)
+void line_user_begin(struct line_user *user, const struct stream_user *as, int fd, int peer)
 {
     *user = (struct line_user){.peer = peer, .lines_at_once = 1000};
-    ck_assert(stream_open(&user->stream, &fixture->streams, fd, NULL, as, user));
+    ck_assert(stream_open(&user->stream, &stream_fixture.streams, fd, NULL, as, user));
 }
 
-void line_user_begin_pair(struct line_user *user, struct stream_fixture *fixture, int type)
+void line_user_begin_pair(struct line_user *user, int type)
 {
     int fds[2];
     ck_assert_int_eq(socketpair(AF_UNIX, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds), 0);
-    line_user_begin(user, fixture, &of_client, fds[0], fds[1]);
+    line_user_begin(user, &of_client, fds[0], fds[1]);
 }
 
-void line_user_begin_tcp(struct line_user *user, struct stream_fixture *fixture)
+void line_user_begin_tcp(struct line_user *user)
 {
     struct sockaddr_in where = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t len = sizeof(where);
@@ -130,7 +131,7 @@ void line_user_begin_tcp(struct line_user *user, struct stream_fixture *fixture)
     int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     ck_assert_int_ge(fd, 0);
     close(listener);
-    line_user_begin(user, fixture, &of_client, fd, peer);
+    line_user_begin(user, &of_client, fd, peer);
 }
 
 void line_user_end(struct line_user *user)

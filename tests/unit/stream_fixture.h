@@ -16,6 +16,8 @@ struct stream_fixture {
     struct pass pass;
 };
 
+extern struct stream_fixture stream_fixture;
+
 /* The user of a stream, which takes whole lines from it, and the socket of the peer. */
 struct line_user {
     struct stream stream;
@@ -32,23 +34,22 @@ struct line_user {
     unsigned read_order;
 };
 
-void stream_fixture_open(struct stream_fixture *fixture);
-void stream_fixture_close(struct stream_fixture *fixture);
+void stream_fixture_open(void);
+void stream_fixture_close(void);
 
 /* Run the loop once, without waiting. */
-void stream_fixture_pass(struct stream_fixture *fixture);
+void stream_fixture_pass(void);
 
 /* The user's side of a stream to a master. */
 extern const struct stream_user stream_of_master;
 
 /* Open the stream of a user over this socket, whose other end is `peer`. */
-void line_user_begin(struct line_user *user, struct stream_fixture *fixture,
-                     const struct stream_user *as, int fd, int peer);
+void line_user_begin(struct line_user *user, const struct stream_user *as, int fd, int peer);
 
 /* Open a stream of a client over a new pair of sockets. With SOCK_SEQPACKET, each send() of the
  * stream is one recv() of the peer. */
-void line_user_begin_pair(struct line_user *user, struct stream_fixture *fixture, int type);
-void line_user_begin_tcp(struct line_user *user, struct stream_fixture *fixture);
+void line_user_begin_pair(struct line_user *user, int type);
+void line_user_begin_tcp(struct line_user *user);
 
 /* Close the stream and the socket of the peer. */
 void line_user_end(struct line_user *user);

@@ -7,101 +7,89 @@
 #include "tests/runner.h"
 #include "tests/unit/stream_fixture.h"
 
+const struct runner_settings runner_settings = {.setup = stream_fixture_open,
+                                                .teardown = stream_fixture_close};
+
 TEST(end_is_reported_once_and_answers_still_go_out)
 {
-    struct stream_fixture fixture;
     struct line_user user;
     char got[16];
-    stream_fixture_open(&fixture);
-    line_user_begin_tcp(&user, &fixture);
+    line_user_begin_tcp(&user);
     line_user_send(&user, "a\nb", 3);
     shutdown(user.peer, SHUT_WR);
     for (unsigned i = 0; i < 5; i++)
-        stream_fixture_pass(&fixture);
+        stream_fixture_pass();
     line_user_check(&user, "a\n");
     ck_assert_uint_eq(user.ends, 1);
     stream_write(&user.stream, "answer", 6);
-    stream_fixture_pass(&fixture);
+    stream_fixture_pass();
     ck_assert_int_eq(recv(user.peer, got, sizeof(got), 0), 6);
     ck_assert_uint_eq(user.losses, 0);
     line_user_end(&user);
-    stream_fixture_close(&fixture);
 }
 
 /* If the end were reported one pass later, a LOCK that came before it would already have gone to
  * the masters. */
 TEST(end_is_reported_in_one_pass_with_the_input_before_it)
 {
-    struct stream_fixture fixture;
     struct line_user user;
-    stream_fixture_open(&fixture);
     for (unsigned i = 0; i < 100; i++) {
-        line_user_begin_tcp(&user, &fixture);
+        line_user_begin_tcp(&user);
         line_user_send(&user, "a\nb", 3);
         shutdown(user.peer, SHUT_WR);
-        stream_fixture_pass(&fixture);
+        stream_fixture_pass();
         line_user_check(&user, "a\n");
         ck_assert_uint_eq(user.ends, 1);
         line_user_end(&user);
     }
-    stream_fixture_close(&fixture);
 }
 
 TEST(reset_is_a_loss_and_no_end)
 {
-    struct stream_fixture fixture;
     struct line_user user;
-    stream_fixture_open(&fixture);
-    line_user_begin_tcp(&user, &fixture);
+    line_user_begin_tcp(&user);
     line_user_reset(&user);
     for (unsigned i = 0; i < 5; i++)
-        stream_fixture_pass(&fixture);
+        stream_fixture_pass();
     ck_assert_uint_eq(user.losses, 1);
     ck_assert_uint_eq(user.ends, 0);
     line_user_end(&user);
-    stream_fixture_close(&fixture);
 }
 
 /* The kernel reports a reset once, in this case to send(). recv() would then report an end. */
 TEST(reset_found_by_a_write_is_no_end)
 {
-    struct stream_fixture fixture;
     struct line_user user;
-    stream_fixture_open(&fixture);
-    line_user_begin_tcp(&user, &fixture);
+    line_user_begin_tcp(&user);
     line_user_reset(&user);
     stream_write(&user.stream, "answer", 6);
-    streams_flush(&fixture.streams);
+    streams_flush(&stream_fixture.streams);
     /* The loss is not reported in the middle of a flush. */
     ck_assert_uint_eq(user.losses, 0);
     stream_write(&user.stream, "more", 4);
     ck_assert_uint_eq(stream_unsent(&user.stream), 0);
     for (unsigned i = 0; i < 5; i++)
-        stream_fixture_pass(&fixture);
+        stream_fixture_pass();
     ck_assert_uint_eq(user.losses, 1);
     ck_assert_uint_eq(user.ends, 0);
     ck_assert_uint_eq(user.written, 0);
     line_user_end(&user);
-    stream_fixture_close(&fixture);
 }
 
 /* The read of this pass finds the reset before the output is flushed. The flush must not report the
  * loss again. */
 TEST(reset_after_a_write_is_reported_once)
 {
-    struct stream_fixture fixture;
     struct line_user user;
-    stream_fixture_open(&fixture);
-    line_user_begin_tcp(&user, &fixture);
+    line_user_begin_tcp(&user);
     line_user_reset(&user);
     stream_write(&user.stream, "answer", 6);
     for (unsigned i = 0; i < 5; i++)
-        stream_fixture_pass(&fixture);
+        stream_fixture_pass();
     ck_assert_uint_eq(user.losses, 1);
     ck_assert_uint_eq(user.ends, 0);
-    ck_assert_uint_eq(fixture.streams.blocks.in_use, 0);
+    ck_assert_uint_eq(stream_fixture.streams.blocks.in_use, 0);
     line_user_end(&user);
-    stream_fixture_close(&fixture);
 }
 
 static bool out_of_memory;
@@ -120,44 +108,38 @@ static void *reallocate(void *memory, size_t size)
  * first run memory is exhausted, in the second the peer resets the connection. */
 TEST_LOOP(loss_is_by_the_peer_only_if_it_ended_the_connection, 0, 2)
 {
-    struct stream_fixture fixture;
     struct line_user user;
     event_set_mem_functions(allocate, reallocate, free);
-    stream_fixture_open(&fixture);
-    line_user_begin_tcp(&user, &fixture);
+    line_user_begin_tcp(&user);
     out_of_memory = _i == 0;
     if (out_of_memory)
         line_user_send(&user, "half a line", 11);
     else
         line_user_reset(&user);
     for (unsigned i = 0; i < 5; i++)
-        stream_fixture_pass(&fixture);
+        stream_fixture_pass();
     out_of_memory = false;
     ck_assert_uint_eq(user.losses, 1);
     ck_assert(user.stream.lost_by_peer == (_i == 1));
     line_user_end(&user);
-    stream_fixture_close(&fixture);
 }
 
 /* Input of a lost client is not processed any more. */
 TEST(lost_stream_has_no_input)
 {
-    struct stream_fixture fixture;
     struct line_user user;
-    stream_fixture_open(&fixture);
-    line_user_begin_tcp(&user, &fixture);
+    line_user_begin_tcp(&user);
     user.lines_at_once = 1;
     line_user_send(&user, "a\nb\nc\n", 6);
-    stream_fixture_pass(&fixture);
+    stream_fixture_pass();
     ck_assert_uint_eq(line_user_unconsumed(&user), 4);
     line_user_reset(&user);
     for (unsigned i = 0; i < 5; i++)
-        stream_fixture_pass(&fixture);
+        stream_fixture_pass();
     ck_assert_uint_eq(user.losses, 1);
     ck_assert_uint_eq(line_user_unconsumed(&user), 0);
     line_user_check(&user, "a\n");
     line_user_end(&user);
-    stream_fixture_close(&fixture);
 }
 
 /* The peer resets the connection while the stream is not reading, and while output that the kernel
@@ -165,20 +147,17 @@ TEST(lost_stream_has_no_input)
 TEST(reset_with_waiting_output_is_reported)
 {
     static char much[MUCH];
-    struct stream_fixture fixture;
     struct line_user user;
-    stream_fixture_open(&fixture);
-    line_user_begin_tcp(&user, &fixture);
+    line_user_begin_tcp(&user);
     for (unsigned i = 0; i < 8; i++)
         stream_write(&user.stream, much, sizeof(much));
-    stream_fixture_pass(&fixture);
+    stream_fixture_pass();
     ck_assert_uint_gt(stream_unsent(&user.stream), 0);
     stream_set_reading(&user.stream, false);
     line_user_reset(&user);
     for (unsigned i = 0; i < 5; i++)
-        stream_fixture_pass(&fixture);
+        stream_fixture_pass();
     ck_assert_uint_eq(user.losses, 1);
     ck_assert_uint_eq(stream_unsent(&user.stream), 0);
     line_user_end(&user);
-    stream_fixture_close(&fixture);
 }
