@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,19 @@ void runner_add(struct runner_test *added)
 {
     *last = added;
     last = &added->next;
+}
+
+const char *runner_test_name;
+
+void runner_run(const char *name, void (*test)(int i), int i)
+{
+    bool set = &runner_settings != NULL;
+    runner_test_name = name;
+    if (set && runner_settings.setup != NULL)
+        runner_settings.setup();
+    test(i);
+    if (set && runner_settings.teardown != NULL)
+        runner_settings.teardown();
 }
 
 static void read_shard(unsigned *shard, unsigned *shards)
@@ -57,11 +71,8 @@ static SRunner *make_runner(void)
 {
     Suite *suite = suite_create(program_invocation_short_name);
     TCase *tests = tcase_create(program_invocation_short_name);
-    if (&runner_settings != NULL) {
-        tcase_add_checked_fixture(tests, runner_settings.setup, runner_settings.teardown);
-        if (runner_settings.time_limit_s > 0)
-            tcase_set_timeout(tests, runner_settings.time_limit_s);
-    }
+    if (&runner_settings != NULL && runner_settings.time_limit_s > 0)
+        tcase_set_timeout(tests, runner_settings.time_limit_s);
     if (&runner_frame != NULL)
         tcase_add_unchecked_fixture(tests, runner_frame.open, runner_frame.close);
     add_tests(tests);

@@ -25,21 +25,31 @@ struct runner_test {
 /* Adds a test to the program. Called before main(). */
 void runner_add(struct runner_test *added);
 
+/* Runs a test between setup() and teardown(). */
+void runner_run(const char *name, void (*test)(int i), int i);
+
+extern const char *runner_test_name; /* of the test that runs */
+
 #define TEST(name)             TEST_LOOP(name, 0, 1)
 #define TEST_ROWS(name, table) TEST_LOOP(name, 0, sizeof(table) / sizeof((table)[0]))
 #define TEST_LOOP(name, from, end)                                                                 \
     static void name(int _i);                                                                      \
+    static void name##_run(int i)                                                                  \
+    {                                                                                              \
+        runner_run(#name, name, i);                                                                \
+    }                                                                                              \
     __attribute__((constructor)) static void name##_add(void)                                      \
     {                                                                                              \
-        static struct runner_test added = {{#name, name, __FILE__, __LINE__}, from, end, NULL};    \
+        static struct runner_test added = {                                                        \
+            {#name, name##_run, __FILE__, __LINE__}, from, end, NULL};                             \
         runner_add(&added);                                                                        \
     }                                                                                              \
     static void name(int _i __attribute__((unused)))
 
 /* What a program needs for its tests, if it defines this. */
 struct runner_settings {
-    void (*setup)(void); /* in the process of each test, before it; NULL: nothing */
-    void (*teardown)(void);
+    void (*setup)(void);    /* before each test, in its process; NULL: nothing */
+    void (*teardown)(void); /* after a test that has passed */
     int time_limit_s; /* of each test, against tests that hang; 0: CK_DEFAULT_TIMEOUT, or 300 */
 };
 extern const struct runner_settings runner_settings __attribute__((weak));

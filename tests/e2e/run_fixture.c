@@ -1,11 +1,13 @@
 #include "tests/e2e/run_fixture.h"
 
+#include "tests/runner.h"
+
 struct stage stage;
 struct wrapper wrapper;
 
 void run_set_up(void)
 {
-    stage_open(&stage, "redlock run", &run_plan);
+    stage_open(&stage, runner_test_name, &run_plan);
 }
 
 void run_tear_down(void)

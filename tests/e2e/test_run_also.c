@@ -20,7 +20,7 @@ static void set_up(void)
 {
     unsetenv("REDLOCK_HELD");
     /* No test stops a master, so node_timeout need not be short as in run_plan. */
-    stage_open(&stage, "redlock run", &(struct stage_plan){.masters = 3, .over_unix = true});
+    stage_open(&stage, runner_test_name, &(struct stage_plan){.masters = 3, .over_unix = true});
 }
 
 const struct runner_settings runner_settings = {.setup = set_up, .teardown = run_tear_down};

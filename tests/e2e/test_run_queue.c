@@ -17,7 +17,7 @@ static struct wrapper wrapper;
 
 static void set_up(void)
 {
-    stage_open(&stage, "redlock run", &run_plan);
+    stage_open(&stage, runner_test_name, &run_plan);
 }
 
 static void tear_down(void)

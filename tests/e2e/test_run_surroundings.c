@@ -29,7 +29,7 @@ static struct command command;
 
 static void set_up(void)
 {
-    stage_open(&stage, "redlock run", &unhurried);
+    stage_open(&stage, runner_test_name, &unhurried);
 }
 
 static void tear_down(void)
