@@ -20,6 +20,20 @@ static const struct stage_plan three_quick = {
     .masters = 3, .over_unix = true, .daemon = {.node_timeout_ms = 300}};
 static const struct redlock_lock_options hold = {.hold = true};
 
+static struct stage stage;
+
+static void setup(void)
+{
+    stage_open(&stage, runner_test_name, &three_quick);
+}
+
+static void teardown(void)
+{
+    stage_close(&stage);
+}
+
+const struct runner_settings runner_settings = {.setup = setup, .teardown = teardown};
+
 /* Simulates a kernel before Linux 4.14, which has no MADV_WIPEONFORK. */
 static bool kernel_is_old;
 
@@ -43,9 +57,7 @@ static bool ended_well(pid_t child)
  * (1), or by a bare clone() (2). */
 TEST_LOOP(a_child_leaves_the_connection_to_its_parent, 0, 3)
 {
-    struct stage stage;
     kernel_is_old = _i == 1;
-    stage_open(&stage, __func__, &three_quick);
     struct redlock *redlock = library_open(&stage.daemon);
     struct redlock_lock lock = library_acquire(redlock, "a", 60000, &hold);
     /* A bare clone() does not run the handlers of pthread_atfork(). */
@@ -68,14 +80,11 @@ TEST_LOOP(a_child_leaves_the_connection_to_its_parent, 0, 3)
     client_expect_match(&stage.client, "HELD .*", "STATUS a");
     redlock_free(redlock);
     stage_wait_no_keys(&stage);
-    stage_close(&stage);
 }
 
 TEST_LOOP(a_child_can_take_over_the_connection, 0, 2)
 {
-    struct stage stage;
     kernel_is_old = _i == 1;
-    stage_open(&stage, __func__, &three_quick);
     struct redlock *redlock = library_open(&stage.daemon);
     library_acquire(redlock, "a", 60000, &hold);
     pid_t child = fork();
@@ -87,7 +96,6 @@ TEST_LOOP(a_child_can_take_over_the_connection, 0, 2)
     ck_assert(ended_well(child));
     stage_wait_no_keys(&stage);
     redlock_free(redlock);
-    stage_close(&stage);
 }
 
 /* The library reads the grant before the fork. After the fork, the parent takes the event with the
@@ -95,10 +103,8 @@ TEST_LOOP(a_child_can_take_over_the_connection, 0, 2)
  * get the grant. */
 TEST_LOOP(a_child_does_not_release_the_grants_of_its_parent, 0, 2)
 {
-    struct stage stage;
     struct redlock_event event;
     uint64_t id;
-    stage_open(&stage, __func__, &three_quick);
     struct redlock *redlock = library_open(&stage.daemon);
     library_expect(redlock, redlock_start_acquire(redlock, "a", 60000, NULL, &id), REDLOCK_OK);
     client_wait_count(&stage.client, "STATS", "subject=lock ok=1 ", 1);
@@ -116,7 +122,6 @@ TEST_LOOP(a_child_does_not_release_the_grants_of_its_parent, 0, 2)
     event = library_answer(redlock, id, REDLOCK_OK);
     library_expect(redlock, redlock_extend(redlock, &event.lock, 60000), REDLOCK_OK);
     redlock_free(redlock);
-    stage_close(&stage);
 }
 
 /* --- in a PID namespace --- */
@@ -152,10 +157,8 @@ static enum failure hold_as_pid_1(const struct daemon *daemon)
 
 TEST_LOOP(a_child_with_its_parents_pid_leaves_the_connection_alone, 0, 2)
 {
-    struct stage stage;
     int status;
     kernel_is_old = _i == 1;
-    stage_open(&stage, __func__, &three_quick);
     /* unshare() applies to all later children, hence an intermediate process. */
     pid_t between = fork();
     if (between == 0) {
@@ -170,5 +173,4 @@ TEST_LOOP(a_child_with_its_parents_pid_leaves_the_connection_alone, 0, 2)
     ck_assert(WIFEXITED(status));
     ck_assert_int_eq(WEXITSTATUS(status), NONE);
     stage_wait_no_keys(&stage);
-    stage_close(&stage);
 }

@@ -10,6 +10,20 @@
 
 static const struct stage_plan three = {.masters = 3, .over_unix = true};
 
+static struct stage stage;
+
+static void setup(void)
+{
+    stage_open(&stage, runner_test_name, &three);
+}
+
+static void teardown(void)
+{
+    stage_close(&stage);
+}
+
+const struct runner_settings runner_settings = {.setup = setup, .teardown = teardown};
+
 enum { LINE_MAX = 2048 };
 
 /* --- errors --- */
@@ -63,46 +77,34 @@ static const struct wrong wrong[] = {
 
 TEST(a_connection_survives_each_error)
 {
-    struct stage stage;
-    stage_open(&stage, __func__, &three);
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
         client_expect_match(&stage.client, wrong[i].reply, "%s", wrong[i].line);
         client_expect(&stage.client, "PONG", "PING");
     }
     ck_assert_int_eq(masters_keys(stage.masters, 3), 0);
-    stage_close(&stage);
 }
 
 TEST(an_error_has_the_tag_of_its_request)
 {
-    struct stage stage;
-    stage_open(&stage, __func__, &three);
     client_expect_match(&stage.client, "#t1 ERR unknown-verb .*", "#t1 FLY");
     client_expect_match(&stage.client, "#t1 ERR bad-time .*", "#t1 LOCK a soon");
     client_expect_match(&stage.client, "#t1 ERR bad-byte .*", "#t1 PING \x01");
-    stage_close(&stage);
 }
 
 TEST(resource_of_257_bytes_is_refused)
 {
-    struct stage stage;
     char resource[258];
-    stage_open(&stage, __func__, &three);
     memset(resource, 'r', sizeof(resource) - 1);
     resource[257] = '\0';
     client_expect_match(&stage.client, "ERR bad-resource .*", "LOCK %s 10s", resource);
     client_lock(&stage.client, resource + 1, "10s");
-    stage_close(&stage);
 }
 
 TEST(nul_byte_is_refused)
 {
-    struct stage stage;
-    stage_open(&stage, __func__, &three);
     client_send_bytes(&stage.client, "LOCK a\0b 10s\n", 13);
     client_read_match(&stage.client, "ERR bad-byte .*");
     client_expect(&stage.client, "PONG", "PING");
-    stage_close(&stage);
 }
 
 /* --- long lines --- */
@@ -122,97 +124,71 @@ static void send_long_line(struct client *client, size_t len)
 
 TEST(line_of_2048_bytes_is_read)
 {
-    struct stage stage;
-    stage_open(&stage, __func__, &three);
     send_long_line(&stage.client, LINE_MAX);
     client_read_match(&stage.client, "OK");
-    stage_close(&stage);
 }
 
 TEST(line_of_2049_bytes_is_too_long)
 {
-    struct stage stage;
-    stage_open(&stage, __func__, &three);
     send_long_line(&stage.client, LINE_MAX + 1);
     client_read_match(&stage.client, "ERR line-too-long .*");
     client_expect(&stage.client, "PONG", "PING");
-    stage_close(&stage);
 }
 
 TEST(a_line_of_a_megabyte_is_one_error)
 {
-    struct stage stage;
-    stage_open(&stage, __func__, &three);
     send_long_line(&stage.client, 1024 * 1024);
     client_read_match(&stage.client, "ERR line-too-long .*");
     client_expect(&stage.client, "PONG", "PING");
-    stage_close(&stage);
 }
 
 /* The daemon discards a long line in parts. The test puts the line end at every position near the
  * end of a part. */
 TEST(the_line_after_a_long_one_is_complete)
 {
-    struct stage stage;
-    stage_open(&stage, __func__, &three);
     for (size_t len = 2 * LINE_MAX - 2; len <= 2 * LINE_MAX + 2; len++) {
         send_long_line(&stage.client, len);
         client_send(&stage.client, "PING\n");
         client_read_match(&stage.client, "ERR line-too-long .*");
         client_read_match(&stage.client, "PONG");
     }
-    stage_close(&stage);
 }
 
 /* --- line ends and segmentation --- */
 
 TEST(cr_before_lf_is_dropped)
 {
-    struct stage stage;
-    stage_open(&stage, __func__, &three);
     client_send(&stage.client, "PING\r\nSTATUS a\r\n\r\nPING\r\n");
     client_read_match(&stage.client, "PONG");
     client_read_match(&stage.client, "FREE");
     client_read_match(&stage.client, "PONG");
-    stage_close(&stage);
 }
 
 TEST(cr_elsewhere_is_a_bad_byte)
 {
-    struct stage stage;
-    stage_open(&stage, __func__, &three);
     client_expect_match(&stage.client, "ERR bad-byte .*", "PING\rPING");
-    stage_close(&stage);
 }
 
 TEST(empty_lines_are_ignored)
 {
-    struct stage stage;
-    stage_open(&stage, __func__, &three);
     client_send(&stage.client, "\n\n   \n\r\nPING\n\n");
     client_read_match(&stage.client, "PONG");
     client_expect_match(&stage.client, "VERSION .*", "VERSION");
-    stage_close(&stage);
 }
 
 TEST(spacing_and_the_case_of_verbs_do_not_matter)
 {
-    struct stage stage;
-    stage_open(&stage, __func__, &three);
     client_expect(&stage.client, "PONG", "  ping  ");
     client_expect(&stage.client, "FREE", "Status   a");
     client_expect_match(&stage.client, "#T OK .*", "#T   lock   a    10s");
     client_expect(&stage.client, "FREE", "STATUS A");
-    stage_close(&stage);
 }
 
 /* The PONG of another connection shows that the daemon has read the first part. */
 TEST(a_request_can_be_split_at_every_byte)
 {
-    struct stage stage;
     struct client other;
     static const char request[] = "#tag STATUS resource\r\n";
-    stage_open(&stage, __func__, &three);
     daemon_connect(&stage.daemon, &other);
     for (size_t i = 1; i < sizeof(request) - 1; i++) {
         client_send_bytes(&stage.client, request, i);
@@ -221,15 +197,12 @@ TEST(a_request_can_be_split_at_every_byte)
         client_read_match(&stage.client, "#tag FREE");
     }
     client_close(&other);
-    stage_close(&stage);
 }
 
 TEST(a_request_can_arrive_byte_by_byte)
 {
-    struct stage stage;
     struct client other;
     static const char request[] = "LOCK resource 10s\n";
-    stage_open(&stage, __func__, &three);
     daemon_connect(&stage.daemon, &other);
     for (size_t i = 0; i < sizeof(request) - 1; i++) {
         ck_assert(!client_has_line(&stage.client));
@@ -238,5 +211,4 @@ TEST(a_request_can_arrive_byte_by_byte)
     }
     client_read_match(&stage.client, "OK [0-9a-f]{40} [0-9]+ [0-9]+ -");
     client_close(&other);
-    stage_close(&stage);
 }

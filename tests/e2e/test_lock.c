@@ -8,7 +8,23 @@
 #include "tests/e2e/waiting.h"
 #include "tests/runner.h"
 
-static const struct stage_plan five = {.masters = 5, .over_unix = true};
+/* Only one test stops a master, and then needs a long timeout. */
+static const struct stage_plan five = {
+    .masters = 5, .over_unix = true, .daemon = {.node_timeout_ms = 5000}};
+
+static struct stage stage;
+
+static void setup(void)
+{
+    stage_open(&stage, runner_test_name, &five);
+}
+
+static void teardown(void)
+{
+    stage_close(&stage);
+}
+
+const struct runner_settings runner_settings = {.setup = setup, .teardown = teardown};
 
 static const char wrong_token[] = "0123456789abcdef0123456789abcdef01234567";
 
@@ -30,8 +46,6 @@ static long read_hint(const struct client *client)
 
 TEST(lock_sets_the_canonical_key_on_every_master)
 {
-    struct stage stage;
-    stage_open(&stage, __func__, &five);
     struct grant grant = client_lock(&stage.client, "a", "10s");
     stage_wait_key(&stage, "redlock:a", 5);
     for (unsigned i = 0; i < 5; i++) {
@@ -41,71 +55,53 @@ TEST(lock_sets_the_canonical_key_on_every_master)
         ck_assert_int_gt(pttl_ms, 0);
         ck_assert_int_le(pttl_ms, 10000);
     }
-    stage_close(&stage);
 }
 
 TEST(the_validity_of_a_lock_is_less_than_its_ttl)
 {
-    struct stage stage;
-    stage_open(&stage, __func__, &five);
     struct grant grant = client_lock(&stage.client, "a", "10s");
     ck_assert_int_gt(grant.validity_ms, 0);
     /* For clock drift, the daemon subtracts at least 1 % and 10 ms. */
     ck_assert_int_le(grant.elapsed_ms + grant.validity_ms, 10000 - 100 - 10);
-    stage_close(&stage);
 }
 
 TEST(lock_on_a_held_resource_is_refused_with_a_hint)
 {
-    struct stage stage;
     struct client other;
-    stage_open(&stage, __func__, &five);
     daemon_connect(&stage.daemon, &other);
     client_lock(&stage.client, "a", "10s");
     client_expect_match(&other, "HELD [0-9]+", "LOCK a 10s");
     ck_assert_int_ge(read_hint(&other), 1);
     ck_assert_int_le(read_hint(&other), 10000);
     client_close(&other);
-    stage_close(&stage);
 }
 
 TEST(a_lock_is_granted_again_after_its_release)
 {
-    struct stage stage;
-    stage_open(&stage, __func__, &five);
     struct grant first = client_lock(&stage.client, "a", "10s");
     client_expect(&stage.client, "OK", "UNLOCK a %s", first.token);
     struct grant second = client_lock(&stage.client, "a", "10s");
     ck_assert_str_ne(first.token, second.token);
-    stage_close(&stage);
 }
 
 TEST(a_lock_is_granted_again_after_its_ttl)
 {
-    struct stage stage;
-    stage_open(&stage, __func__, &five);
     struct grant first = client_lock(&stage.client, "a", "300ms");
     wait_free(&stage.client, "a");
     struct grant second = client_lock(&stage.client, "a", "10s");
     ck_assert_str_ne(first.token, second.token);
-    stage_close(&stage);
 }
 
 TEST(locks_of_other_resources_are_independent)
 {
-    struct stage stage;
-    stage_open(&stage, __func__, &five);
     client_lock(&stage.client, "a", "10s");
     client_lock(&stage.client, "A", "10s");
     client_lock(&stage.client, "b", "10s");
-    stage_close(&stage);
 }
 
 TEST(a_resource_can_be_any_256_bytes)
 {
-    struct stage stage;
     char resource[257];
-    stage_open(&stage, __func__, &five);
     /* The daemon must not give a meaning to bytes above 0x7f, braces, quotes or a percent sign. */
     memset(resource, 'x', sizeof(resource) - 1);
     static const char odd[] = "{\"\xc3\xa4\\'%s\xff}:*?[";
@@ -115,26 +111,20 @@ TEST(a_resource_can_be_any_256_bytes)
     client_expect_match(&stage.client, "HELD [0-9]+", "STATUS %s", resource);
     ck_assert_str_eq(master_text(&stage.masters[0], "GET redlock:%s", resource), grant.token);
     client_expect(&stage.client, "OK", "UNLOCK %s %s", resource, grant.token);
-    stage_close(&stage);
 }
 
 /* --- UNLOCK --- */
 
 TEST(unlock_is_ok_once_and_then_gone)
 {
-    struct stage stage;
-    stage_open(&stage, __func__, &five);
     struct grant grant = client_lock(&stage.client, "a", "10s");
     client_expect(&stage.client, "OK", "UNLOCK a %s", grant.token);
     client_expect(&stage.client, "GONE", "UNLOCK a %s", grant.token);
     stage_wait_no_keys(&stage);
-    stage_close(&stage);
 }
 
 TEST(unlock_with_a_wrong_token_changes_nothing)
 {
-    struct stage stage;
-    stage_open(&stage, __func__, &five);
     struct grant grant = client_lock(&stage.client, "a", "10s");
     stage_wait_key(&stage, "redlock:a", 5);
     client_expect(&stage.client, "GONE", "UNLOCK a %s", wrong_token);
@@ -142,26 +132,20 @@ TEST(unlock_with_a_wrong_token_changes_nothing)
         ck_assert_str_eq(master_text(&stage.masters[i], "GET redlock:a"), grant.token);
     client_expect_match(&stage.client, "HELD [0-9]+", "STATUS a");
     client_expect(&stage.client, "OK", "UNLOCK a %s", grant.token);
-    stage_close(&stage);
 }
 
 TEST(unlock_after_the_ttl_is_gone)
 {
-    struct stage stage;
-    stage_open(&stage, __func__, &five);
     struct grant grant = client_lock(&stage.client, "a", "300ms");
     wait_free(&stage.client, "a");
     client_expect(&stage.client, "GONE", "UNLOCK a %s", grant.token);
-    stage_close(&stage);
 }
 
 /* --- EXTEND --- */
 
 TEST(extend_prolongs_on_every_master)
 {
-    struct stage stage;
     char pattern[96];
-    stage_open(&stage, __func__, &five);
     struct grant grant = client_lock(&stage.client, "a", "5s");
     stage_wait_key(&stage, "redlock:a", 5);
     snprintf(pattern, sizeof(pattern), "OK %s [0-9]+ [0-9]+", grant.token);
@@ -172,13 +156,10 @@ TEST(extend_prolongs_on_every_master)
             waiting_pause(&waiting);
         ck_assert_int_le(master_integer(&stage.masters[i], "PTTL redlock:a"), 30000);
     }
-    stage_close(&stage);
 }
 
 TEST(extend_never_shortens)
 {
-    struct stage stage;
-    stage_open(&stage, __func__, &five);
     struct grant grant = client_lock(&stage.client, "a", "60s");
     stage_wait_key(&stage, "redlock:a", 5);
     client_expect_match(&stage.client, "OK [0-9a-f]{40} [0-9]+ [0-9]+", "EXTEND a %s 1s",
@@ -188,25 +169,19 @@ TEST(extend_never_shortens)
     client_expect_match(&stage.client, "HELD [0-9]+", "STATUS a");
     for (unsigned i = 0; i < 5; i++)
         ck_assert_int_gt(master_integer(&stage.masters[i], "PTTL redlock:a"), 30000);
-    stage_close(&stage);
 }
 
 TEST(extend_with_a_wrong_token_is_gone)
 {
-    struct stage stage;
-    stage_open(&stage, __func__, &five);
     struct grant grant = client_lock(&stage.client, "a", "10s");
     client_expect(&stage.client, "GONE", "EXTEND a %s 20s", wrong_token);
     client_expect(&stage.client, "GONE", "EXTEND free %s 20s", wrong_token);
     client_expect(&stage.client, "OK", "UNLOCK a %s", grant.token);
     stage_wait_no_keys(&stage);
-    stage_close(&stage);
 }
 
 TEST(extend_after_the_ttl_stays_gone)
 {
-    struct stage stage;
-    stage_open(&stage, __func__, &five);
     struct grant grant = client_lock(&stage.client, "a", "300ms");
     wait_free(&stage.client, "a");
     client_expect(&stage.client, "GONE", "EXTEND a %s 1s", grant.token);
@@ -215,7 +190,6 @@ TEST(extend_after_the_ttl_stays_gone)
     /* The key may not have expired yet on a master whose clock is slightly behind, and an EXTEND
      * may have prolonged it there, by a second. */
     stage_wait_no_keys(&stage);
-    stage_close(&stage);
 }
 
 /*
@@ -225,10 +199,7 @@ TEST(extend_after_the_ttl_stays_gone)
  */
 TEST(extend_backfills_the_key_on_a_master_that_lost_it)
 {
-    const struct stage_plan plan = {.masters = 5, .daemon = {.node_timeout_ms = 5000}};
-    struct stage stage;
     struct client client;
-    stage_open(&stage, __func__, &plan);
     daemon_connect(&stage.daemon, &client);
     struct grant grant = client_lock(&client, "a", "60s");
     stage_wait_key(&stage, "redlock:a", 5);
@@ -251,13 +222,10 @@ TEST(extend_backfills_the_key_on_a_master_that_lost_it)
     ck_assert_int_gt(pttl_ms, 0);
     ck_assert_int_le(pttl_ms, 60000);
     client_close(&client);
-    stage_close(&stage);
 }
 
 TEST(extend_is_gone_if_a_majority_lost_the_key)
 {
-    struct stage stage;
-    stage_open(&stage, __func__, &five);
     struct grant grant = client_lock(&stage.client, "a", "10s");
     stage_wait_key(&stage, "redlock:a", 5);
     masters_run(stage.masters, 3, "DEL redlock:a");
@@ -266,7 +234,6 @@ TEST(extend_is_gone_if_a_majority_lost_the_key)
     client_expect(&stage.client, "FREE", "STATUS a");
     /* The lost keys were not backfilled. */
     ck_assert_uint_eq(masters_with(stage.masters, 3, "redlock:a"), 0);
-    stage_close(&stage);
 }
 
 /* A minority still has keys with a token that a majority has lost. The daemon does not delete these
@@ -274,8 +241,6 @@ TEST(extend_is_gone_if_a_majority_lost_the_key)
  * their TTL, and until then they must not block other clients. */
 TEST(a_failed_extend_does_not_block_the_next_lock)
 {
-    struct stage stage;
-    stage_open(&stage, __func__, &five);
     struct grant grant = client_lock(&stage.client, "a", "500ms");
     stage_wait_key(&stage, "redlock:a", 5);
     masters_run(stage.masters, 3, "DEL redlock:a");
@@ -283,15 +248,12 @@ TEST(a_failed_extend_does_not_block_the_next_lock)
     grant = client_lock(&stage.client, "a", "2s");
     client_expect(&stage.client, "OK", "UNLOCK a %s", grant.token);
     stage_wait_no_keys(&stage);
-    stage_close(&stage);
 }
 
 /* --- STATUS --- */
 
 TEST(status_says_free_or_held)
 {
-    struct stage stage;
-    stage_open(&stage, __func__, &five);
     client_expect(&stage.client, "FREE", "STATUS a");
     struct grant grant = client_lock(&stage.client, "a", "10s");
     client_expect_match(&stage.client, "HELD [0-9]+", "STATUS a");
@@ -299,15 +261,11 @@ TEST(status_says_free_or_held)
     ck_assert_int_le(read_hint(&stage.client), 10000);
     client_expect(&stage.client, "OK", "UNLOCK a %s", grant.token);
     client_expect(&stage.client, "FREE", "STATUS a");
-    stage_close(&stage);
 }
 
 TEST(status_acquires_nothing)
 {
-    struct stage stage;
-    stage_open(&stage, __func__, &five);
     client_expect(&stage.client, "FREE", "STATUS a");
     ck_assert_int_eq(masters_keys(stage.masters, 5), 0);
     client_lock(&stage.client, "a", "10s");
-    stage_close(&stage);
 }

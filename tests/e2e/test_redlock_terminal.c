@@ -11,6 +11,20 @@
 #include "tests/e2e/terminal.h"
 #include "tests/runner.h"
 
+static struct stage stage;
+
+static void setup(void)
+{
+    redlock_open_stage(&stage, runner_test_name);
+}
+
+static void teardown(void)
+{
+    stage_close(&stage);
+}
+
+const struct runner_settings runner_settings = {.setup = setup, .teardown = teardown};
+
 static char *show(const char *text)
 {
     struct words words;
@@ -30,8 +44,6 @@ static void expect_shown(const char *text, const char *pattern)
 
 TEST(listings_are_tables_on_a_terminal)
 {
-    struct stage stage;
-    redlock_open_stage(&stage, __func__);
     client_lock(&stage.client, "deploy", "60s");
     expect_shown("locks", "\033\\[1mRESOURCE\033\\[0m  \033\\[1mTOKEN\033\\[0m  .*\n"
                           "deploy    [0-9a-f]{8} .* 5[0-9]\\.[0-9]s .*\n");
@@ -40,7 +52,6 @@ TEST(listings_are_tables_on_a_terminal)
     expect_shown("locks --json", "\\[\\{\"resource\":\"deploy\",.*\\}\\]\n");
     expect_shown("locks none", "redlock: no locks\n");
     expect_shown("status free", "free\n");
-    stage_close(&stage);
 }
 
 TEST(colours_are_off_with_no_color_or_a_dumb_terminal)
@@ -49,8 +60,6 @@ TEST(colours_are_off_with_no_color_or_a_dumb_terminal)
         const char *variable;
         const char *value;
     } unwanted[] = {{"NO_COLOR", "1"}, {"TERM", "dumb"}, {"TERM", ""}};
-    struct stage stage;
-    redlock_open_stage(&stage, __func__);
     for (size_t i = 0; i < sizeof(unwanted) / sizeof(unwanted[0]); i++) {
         redlock_use_daemon(&stage.daemon);
         setenv(unwanted[i].variable, unwanted[i].value, 1);
@@ -59,7 +68,6 @@ TEST(colours_are_off_with_no_color_or_a_dumb_terminal)
     redlock_use_daemon(&stage.daemon);
     setenv("NO_COLOR", "", 1);
     expect_shown("nodes", "\033\\[1mNODE.*");
-    stage_close(&stage);
 }
 
 /* Runs a job in a shell with job control, which owns the terminal. The job waits for more than a
@@ -77,20 +85,15 @@ static void expect_silent_wait(const char *kind, const char *job)
 
 TEST(progress_is_hidden_on_dumb_terminals_and_in_the_background)
 {
-    struct stage stage;
-    redlock_open_stage(&stage, __func__);
     client_lock(&stage.client, "deploy", "60s");
     expect_silent_wait("xterm", "$REDLOCK lock --wait 2s deploy & wait");
     expect_silent_wait("dumb", "$REDLOCK lock --wait 2s deploy; true");
     expect_silent_wait("", "$REDLOCK lock --wait 2s deploy; true");
-    stage_close(&stage);
 }
 
 TEST(an_interactive_lock_shows_how_to_unlock)
 {
-    struct stage stage;
     char words[LINE_SIZE], shown[LINE_SIZE], secret[SANDBOX_FILE];
-    redlock_open_stage(&stage, __func__);
     expect_shown("lock deploy", "[0-9a-f]{40}\nredlock: valid for 29\\.[0-9]s; "
                                 "to release it:  redlock unlock deploy [0-9a-f]{40}\n");
     sandbox_write(sandbox_path(&stage.sandbox, "secret", secret), "0123456789abcdef\n");
@@ -99,23 +102,22 @@ TEST(an_interactive_lock_shows_how_to_unlock)
              secret);
     expect_shown(words, shown);
     expect_shown("lock --json other", "\\{\"status\":\"ok\",.*\\}\n");
-    stage_close(&stage);
 }
 
 /* Acquires a lock on a terminal, and runs the suggested unlock command in a shell where REDLOCK_URL
  * names no daemon. */
-static void check_unlocks(const struct stage *stage, const char *name)
+static void check_unlocks(const char *name)
 {
     static const char lead[] = "to release it:  redlock ";
     char text[LINE_SIZE];
-    snprintf(text, sizeof(text), "lock --url unix:%s -- %s", stage->daemon.socket, name);
+    snprintf(text, sizeof(text), "lock --url unix:%s -- %s", stage.daemon.socket, name);
     char *shown = show(text);
     const char *hint = strstr(shown, lead);
     ck_assert_msg(hint != NULL, "redlock %s shows: %s", text, shown);
     snprintf(text, sizeof(text), "$REDLOCK %s", hint + strlen(lead));
     const char *argv[] = {"bash", "-c", text, NULL};
     struct command command;
-    command_run(&command, &stage->sandbox, argv);
+    command_run(&command, &stage.sandbox, argv);
     ck_assert_msg(command.status == 0, "%s: %s", text, command.errors);
     command_free(&command);
     free(shown);
@@ -125,35 +127,27 @@ TEST(the_suggested_unlock_command_works_in_a_shell)
 {
     static const char *const names[] = {"deploy",      "-v",         "it's", "$(false)", "a;b&c",
                                         "caf\xc3\xa9", "a\x9b\xff-", "#x",   "*"};
-    struct stage stage;
-    redlock_open_stage(&stage, __func__);
     setenv("REDLOCK_URL", "unix:/nobody/there", 1);
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-        check_unlocks(&stage, names[i]);
+        check_unlocks(names[i]);
     stage_wait_no_keys(&stage);
-    stage_close(&stage);
 }
 
 TEST(control_characters_in_names_are_escaped)
 {
-    struct stage stage;
-    redlock_open_stage(&stage, __func__);
     client_ask(&stage.client, "LOCK a\x9b\xff 60s");
     client_ask(&stage.client, "LOCK caf\xc3\xa9 60s");
     char *shown = show("locks");
     ck_assert_msg(strstr(shown, "\na\\x9b\\xff  ") != NULL, "%s", shown);
     ck_assert_msg(strstr(shown, "\ncaf\xc3\xa9       ") != NULL, "%s", shown);
     free(shown);
-    stage_close(&stage);
 }
 
 /* --- completion --- */
 
 TEST(bash_completes_commands_options_and_names)
 {
-    struct stage stage;
     char broken[SANDBOX_FILE];
-    redlock_open_stage(&stage, __func__);
     setenv("BROKEN", sandbox_path(&stage.sandbox, "broken", broken), 1);
     client_lock(&stage.client, "deploy", "60s");
     client_lock(&stage.client, "deploy:eu", "60s");
@@ -163,5 +157,4 @@ TEST(bash_completes_commands_options_and_names)
                           "bash tests/e2e/completion.bash client/completion/redlock.bash",
                           0, "", "");
     ck_assert_msg(!sandbox_exists(broken), "the shell executed the name of a lock");
-    stage_close(&stage);
 }

@@ -9,18 +9,28 @@
 #include "tests/e2e/waiting.h"
 #include "tests/runner.h"
 
-static const struct stage_plan three = {.masters = 3, .over_unix = true};
-
 /* With a majority of masters stopped, a request is pending for about node_timeout, 1 s. */
-static const struct stage_plan slow_requests = {
+static const struct stage_plan three = {
     .masters = 3, .over_unix = true, .daemon = {.node_timeout_ms = 1000}};
+
+static struct stage stage;
+
+static void setup(void)
+{
+    stage_open(&stage, runner_test_name, &three);
+}
+
+static void teardown(void)
+{
+    stage_close(&stage);
+}
+
+const struct runner_settings runner_settings = {.setup = setup, .teardown = teardown};
 
 /* --- order and tags --- */
 
 TEST(untagged_requests_are_answered_in_order)
 {
-    struct stage stage;
-    stage_open(&stage, __func__, &three);
     client_send(&stage.client, "PING\nLOCK a 10s\nSTATUS a\nVERSION\nLOCK a 10s\nSTATUS b\nPING\n");
     client_read_match(&stage.client, "PONG");
     client_read_match(&stage.client, "OK .*");
@@ -29,14 +39,11 @@ TEST(untagged_requests_are_answered_in_order)
     client_read_match(&stage.client, "HELD .*");
     client_read_match(&stage.client, "FREE");
     client_read_match(&stage.client, "PONG");
-    stage_close(&stage);
 }
 
 TEST(tagged_requests_overtake_untagged_ones)
 {
-    struct stage stage;
     struct client client;
-    stage_open(&stage, __func__, &slow_requests);
     stage_stop_masters(&stage, 0, 1);
     daemon_connect(&stage.daemon, &client);
     client_send(&client, "LOCK a 10s\nPING\n#slow LOCK b 10s\n#quick PING\n#bad FLY\n");
@@ -50,14 +57,11 @@ TEST(tagged_requests_overtake_untagged_ones)
         first = first || client.line[0] == 'N';
     }
     client_close(&client);
-    stage_close(&stage);
 }
 
 TEST(a_tag_in_use_is_refused)
 {
-    struct stage stage;
     struct client client;
-    stage_open(&stage, __func__, &slow_requests);
     stage_stop_masters(&stage, 0, 1);
     daemon_connect(&stage.daemon, &client);
     client_expect_match(&client, "#t ERR bad-tag .*", "#t LOCK a 10s\n#t PING");
@@ -65,23 +69,17 @@ TEST(a_tag_in_use_is_refused)
     /* After the reply, the tag can be used again. */
     client_expect(&client, "#t PONG", "#t PING");
     client_close(&client);
-    stage_close(&stage);
 }
 
 TEST(a_tag_of_any_allowed_byte_is_returned)
 {
-    struct stage stage;
-    stage_open(&stage, __func__, &three);
     client_expect(&stage.client, "#aZ09_.:- PONG", "#aZ09_.:- PING");
     client_expect(&stage.client, "#12345678901234567890123456789012 FREE",
                   "#12345678901234567890123456789012 STATUS a");
-    stage_close(&stage);
 }
 
 TEST(every_line_of_a_tagged_listing_has_the_tag)
 {
-    struct stage stage;
-    stage_open(&stage, __func__, &three);
     const char *line = client_ask(&stage.client, "#n NODES");
     unsigned lines = 0;
     while (strcmp(line, "#n END") != 0) {
@@ -90,18 +88,15 @@ TEST(every_line_of_a_tagged_listing_has_the_tag)
         line = client_read(&stage.client);
     }
     ck_assert_uint_eq(lines, 3);
-    stage_close(&stage);
 }
 
 /* --- pipelines --- */
 
 TEST(a_thousand_pipelined_requests_are_answered_in_order)
 {
-    struct stage stage;
     enum { PINGS = 500, PING_LEN = 5 };
     char batch[2 * PINGS * PING_LEN + 64];
     size_t len = 0;
-    stage_open(&stage, __func__, &three);
     for (unsigned i = 0; i < PINGS; i++)
         len += (size_t)sprintf(batch + len, "PING\n");
     len += (size_t)sprintf(batch + len, "LOCK a 10s\nSTATUS a\n");
@@ -114,16 +109,13 @@ TEST(a_thousand_pipelined_requests_are_answered_in_order)
     client_read_match(&stage.client, "HELD .*");
     for (unsigned i = 0; i < PINGS; i++)
         client_read_match(&stage.client, "PONG");
-    stage_close(&stage);
 }
 
 TEST(hundreds_of_tagged_locks_at_once_are_all_granted)
 {
-    struct stage stage;
     enum { LOCKS = 500 };
     char request[64];
     bool granted[LOCKS] = {false};
-    stage_open(&stage, __func__, &three);
     for (unsigned i = 0; i < LOCKS; i++) {
         snprintf(request, sizeof(request), "#%u LOCK r%u 30s\n", i, i);
         client_send(&stage.client, request);
@@ -135,7 +127,6 @@ TEST(hundreds_of_tagged_locks_at_once_are_all_granted)
         ck_assert(!granted[tag]);
         granted[tag] = true;
     }
-    stage_close(&stage);
 }
 
 static unsigned count_calls(struct master *master, const char *command)
@@ -153,10 +144,8 @@ static unsigned count_calls(struct master *master, const char *command)
  * one batch, which one probe on each master follows. The test counts the INFO of the probes. */
 TEST(a_single_client_has_a_larger_read_budget)
 {
-    struct stage stage;
     char batch[LIMIT_READ_BUDGET_ALONE * 32];
     size_t len = 0;
-    stage_open(&stage, __func__, &three);
     for (unsigned i = 0; i < LIMIT_READ_BUDGET_ALONE; i++)
         len += (size_t)sprintf(batch + len, "#%u LOCK r%u 30s\n", i, i);
     client_lock(&stage.client, "a", "30s");
@@ -167,7 +156,6 @@ TEST(a_single_client_has_a_larger_read_budget)
     /* At most three INFO: that of count_calls(), that of a heartbeat, and the probe after the
      * votes. */
     ck_assert_uint_le(count_calls(&stage.masters[0], "info") - before, 3);
-    stage_close(&stage);
 }
 
 static unsigned scripts_run(struct master *master)
@@ -177,11 +165,9 @@ static unsigned scripts_run(struct master *master)
 
 TEST(batched_unlocks_have_separate_outcomes)
 {
-    struct stage stage;
     enum { LOCKS = 8 };
     char batch[LOCKS * 64];
     size_t len = 0;
-    stage_open(&stage, __func__, &three);
     for (unsigned i = 0; i < LOCKS; i++) {
         char resource[4] = {'r', (char)('0' + i), '\0'};
         struct grant grant = client_lock(&stage.client, resource, "10s");
@@ -210,7 +196,6 @@ TEST(batched_unlocks_have_separate_outcomes)
     ck_assert_str_eq(master_text(&stage.masters[0], "TYPE redlock:r2"), "list");
     ck_assert_int_le(master_integer(&stage.masters[0], "PTTL redlock:r3"), 60000);
     ck_assert_int_gt(master_integer(&stage.masters[0], "PTTL redlock:r3"), 0);
-    stage_close(&stage);
 }
 
 /* The masters refuse EXISTS, by which the script distinguishes absent keys from foreign ones. If
@@ -218,10 +203,8 @@ TEST(batched_unlocks_have_separate_outcomes)
  * them one by one. */
 TEST(batched_unlocks_have_their_outcomes_if_masters_refuse_the_batch)
 {
-    struct stage stage;
     char batch[128];
     char outcomes[2][8];
-    stage_open(&stage, __func__, &three);
     struct grant held = client_lock(&stage.client, "held", "10s");
     struct grant expired = client_lock(&stage.client, "expired", "10s");
     masters_run(stage.masters, 3, "DEL redlock:expired");
@@ -240,94 +223,72 @@ TEST(batched_unlocks_have_their_outcomes_if_masters_refuse_the_batch)
     ck_assert_str_eq(outcomes[0], "OK");
     ck_assert_str_eq(outcomes[1], "GONE");
     masters_run(stage.masters, 3, "ACL SETUSER default +exists");
-    stage_close(&stage);
 }
 
 /* The client sends more than the daemon keeps as pending input. The daemon stops reading, but no
  * line is lost. */
 TEST(pending_input_is_limited_but_not_lost)
 {
-    struct stage stage;
     enum { REQUESTS = 3000 };
-    stage_open(&stage, __func__, &three);
     for (unsigned i = 0; i < REQUESTS; i++)
         client_send(&stage.client, "STATUS a-name-that-is-not-quite-short\n");
     for (unsigned i = 0; i < REQUESTS; i++)
         client_read_match(&stage.client, "FREE");
-    stage_close(&stage);
 }
 
 /* --- listings --- */
 
 TEST(every_listing_ends_with_end)
 {
-    struct stage stage;
-    stage_open(&stage, __func__, &three);
     ck_assert_uint_eq(client_count(&stage.client, "NODES", "node="), 3);
     ck_assert_uint_eq(client_count(&stage.client, "NODES", "vote=yes"), 3);
     ck_assert_uint_ge(client_count(&stage.client, "STATS", "="), 1);
     ck_assert_uint_eq(client_count(&stage.client, "CLIENTS", "client="), 1);
     ck_assert_uint_ge(client_count(&stage.client, "HELP", "LOCK"), 1);
     client_expect(&stage.client, "PONG", "PING");
-    stage_close(&stage);
 }
 
 TEST(stats_count_outcomes)
 {
-    struct stage stage;
-    stage_open(&stage, __func__, &three);
     client_lock(&stage.client, "a", "10s");
     client_expect_match(&stage.client, "HELD .*", "LOCK a 10s");
     ck_assert_uint_eq(client_count(&stage.client, "STATS", "subject=lock ok=1 "), 1);
     ck_assert_uint_eq(client_count(&stage.client, "STATS", " held=1 "), 1);
-    stage_close(&stage);
 }
 
 TEST(the_name_is_shown_in_clients)
 {
-    struct stage stage;
     struct client other;
-    stage_open(&stage, __func__, &three);
     daemon_connect(&stage.daemon, &other);
     client_expect(&stage.client, "OK", "NAME deploy-7");
     ck_assert_uint_eq(client_count(&other, "CLIENTS", "client="), 2);
     ck_assert_uint_eq(client_count(&other, "CLIENTS", "name=deploy-7"), 1);
     client_close(&other);
-    stage_close(&stage);
 }
 
 TEST(version_names_protocol_and_program)
 {
-    struct stage stage;
-    stage_open(&stage, __func__, &three);
     client_expect(&stage.client, "VERSION 1 redlockd/" REDLOCKD_VERSION, "VERSION");
-    stage_close(&stage);
 }
 
 TEST(quit_says_bye_and_closes)
 {
-    struct stage stage;
     struct client client;
-    stage_open(&stage, __func__, &three);
     daemon_connect(&stage.daemon, &client);
     client_send(&client, "PING\nQUIT\nPING\n");
     client_read_match(&client, "PONG");
     client_read_match(&client, "BYE");
     client_expect_end(&client);
     client_close(&client);
-    stage_close(&stage);
 }
 
 TEST(a_lock_outlives_its_connection)
 {
-    struct stage stage;
     struct client client;
-    stage_open(&stage, __func__, &three);
     daemon_connect(&stage.daemon, &client);
     struct grant grant = client_lock(&client, "a", "30s");
     client_close(&client);
     stage_wait_clients(&stage, 1);
     client_expect_match(&stage.client, "HELD [0-9]+", "STATUS a");
     client_expect(&stage.client, "OK", "UNLOCK a %s", grant.token);
-    stage_close(&stage);
 }

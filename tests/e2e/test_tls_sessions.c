@@ -16,6 +16,20 @@
 #include "tests/e2e/waiting.h"
 #include "tests/runner.h"
 
+static struct stage stage;
+
+static void setup(void)
+{
+    tls_stage_open(&stage, runner_test_name);
+}
+
+static void teardown(void)
+{
+    stage_close(&stage);
+}
+
+const struct runner_settings runner_settings = {.setup = setup, .teardown = teardown};
+
 /* --- ends --- */
 
 struct held {
@@ -23,12 +37,12 @@ struct held {
     int64_t until_ms;
 };
 
-static void hold(struct held *held, const struct stage *stage, const char *ttl)
+static void hold(struct held *held, const char *ttl)
 {
     char line[64];
     long validity_ms;
     long elapsed_ms;
-    tls_stage_connect(&held->client, stage);
+    tls_stage_connect(&held->client, &stage);
     int64_t sent_ms = waiting_clock_ms();
     snprintf(line, sizeof(line), "LOCK a %s HOLD", ttl);
     ck_assert_int_eq(
@@ -59,14 +73,11 @@ static void (*const clean_ends[])(struct tls_client *) = {tls_client_close, quit
 
 TEST_LOOP(a_clean_end_releases_a_hold_at_once, 0, 3)
 {
-    struct stage stage;
     struct held held;
-    tls_stage_open(&stage, __func__);
-    hold(&held, &stage, "60s");
+    hold(&held, "60s");
     clean_ends[_i](&held.client);
     stage_wait_key(&stage, "redlock:a", 0);
     stage_wait_clients(&stage, 1);
-    stage_close(&stage);
 }
 
 /* A FIN without close_notify, and a reset: anyone on the network path can forge them. */
@@ -74,30 +85,25 @@ static void (*const other_ends[])(struct tls_client *) = {tls_client_cut, tls_cl
 
 TEST_LOOP(any_other_end_releases_nothing_before_the_deadline, 0, 2)
 {
-    struct stage stage;
     struct held held;
-    tls_stage_open(&stage, __func__);
-    hold(&held, &stage, "2s");
+    hold(&held, "2s");
     other_ends[_i](&held.client);
     stage_wait_clients(&stage, 1);
     stage_wait_key(&stage, "redlock:a", 3);
     stage_wait_key(&stage, "redlock:a", 0);
     ck_assert_int_ge(waiting_clock_ms(), held.until_ms);
-    stage_close(&stage);
 }
 
 /* A separate process is killed, and the kernel sends a FIN, but no close_notify. */
 TEST(a_killed_client_keeps_its_hold_until_the_deadline)
 {
-    struct stage stage;
     struct held held;
     int pipe_fds[2];
     int64_t until_ms;
-    tls_stage_open(&stage, __func__);
     ck_assert_int_eq(pipe(pipe_fds), 0);
     pid_t child = fork();
     if (child == 0) {
-        hold(&held, &stage, "2s");
+        hold(&held, "2s");
         if (write(pipe_fds[1], &held.until_ms, sizeof(held.until_ms)) < 0)
             _exit(1);
         for (;;)
@@ -110,51 +116,42 @@ TEST(a_killed_client_keeps_its_hold_until_the_deadline)
     ck_assert_int_ge(waiting_clock_ms(), until_ms);
     close(pipe_fds[0]);
     close(pipe_fds[1]);
-    stage_close(&stage);
 }
 
 /* Clients that close without close_notify would fill the log if the daemon logged each of them at
  * level info. */
 TEST(a_close_without_notify_is_logged_only_if_it_costs_a_lock)
 {
-    struct stage stage;
     struct tls_client client;
     struct held held;
-    tls_stage_open(&stage, __func__);
     tls_stage_connect(&client, &stage);
     tls_expect(tls_client_ask(&client, "LOCK b 2s"), "OK ");
     tls_client_cut(&client);
-    hold(&held, &stage, "2s");
+    hold(&held, "2s");
     tls_client_cut(&held.client);
     stage_wait_clients(&stage, 1);
     daemon_wait_log(&stage.daemon, "debug client_dropped", "without close_notify");
     daemon_wait_log(&stage.daemon, "info client_dropped", "without close_notify");
     ck_assert_uint_eq(daemon_count_log(&stage.daemon, "info client_dropped"), 1);
-    stage_close(&stage);
 }
 
 /* The forged alert is not encrypted with the keys of the session. */
 TEST(a_forged_close_notify_releases_nothing)
 {
     static const unsigned char alert[] = {0x15, 3, 3, 0, 2, 1, 0};
-    struct stage stage;
     struct held held;
-    tls_stage_open(&stage, __func__);
-    hold(&held, &stage, "2s");
+    hold(&held, "2s");
     ck_assert_int_eq(send(held.client.fd, alert, sizeof(alert), 0), sizeof(alert));
     tls_client_cut(&held.client);
     stage_wait_clients(&stage, 1);
     stage_wait_key(&stage, "redlock:a", 0);
     ck_assert_int_ge(waiting_clock_ms(), held.until_ms);
-    stage_close(&stage);
 }
 
 TEST(requests_before_close_notify_are_executed)
 {
-    struct stage stage;
     struct tls_client client;
     char line[128];
-    tls_stage_open(&stage, __func__);
     tls_stage_connect(&client, &stage);
     tls_expect(tls_client_ask(&client, "LOCK a 60s"), "OK ");
     snprintf(line, sizeof(line), "PING\nUNLOCK a %.40s\n", client.line + 3);
@@ -166,15 +163,12 @@ TEST(requests_before_close_notify_are_executed)
     ck_assert_str_eq(tls_client_read(&client), "OK");
     ck_assert(tls_client_ends_well(&client));
     tls_client_cut(&client);
-    stage_close(&stage);
 }
 
 /* The LOCK and close_notify arrive together: the client no longer needs the lock. */
 TEST(a_lock_before_close_notify_is_undone)
 {
-    struct stage stage;
     struct tls_client client;
-    tls_stage_open(&stage, __func__);
     tls_stage_connect(&client, &stage);
     kill(stage.daemon.pid, SIGSTOP);
     tls_client_send(&client, "LOCK a 60s HOLD\n");
@@ -183,7 +177,6 @@ TEST(a_lock_before_close_notify_is_undone)
     tls_expect(tls_client_read(&client), "ERR bad-arguments ");
     stage_wait_key(&stage, "redlock:a", 0);
     tls_client_cut(&client);
-    stage_close(&stage);
 }
 
 /* Sends all lines in one write. In many small packets, the kernel would buffer fewer bytes, and
@@ -207,13 +200,11 @@ TEST_LOOP(an_unread_close_undoes_a_waiting_lock, 0, 2)
     /* So many lines that the daemon stops reading, but few enough for the kernel to buffer the
      * unread ones. */
     enum { LINES = 560 };
-    struct stage stage;
     struct held held;
     struct grant other;
     bool in_order = _i == 0;
-    tls_stage_open(&stage, __func__);
     other = client_lock(&stage.client, "b", "60s");
-    hold(&held, &stage, in_order ? "60s" : "4s");
+    hold(&held, in_order ? "60s" : "4s");
     tls_client_send(&held.client, "LOCK b 60s WAIT 1h\n");
     send_lines(&held.client, "STATUS cccccccccccccccccccccccccccccccccccccccccccccccccc\n", LINES);
     stage_wait_stats(&stage.client, " waiting=1 ");
@@ -234,7 +225,6 @@ TEST_LOOP(an_unread_close_undoes_a_waiting_lock, 0, 2)
         ck_assert_int_ge(waiting_clock_ms(), held.until_ms);
     }
     client_expect(&stage.client, "OK", "UNLOCK b %s", other.token);
-    stage_close(&stage);
 }
 
 /* The client sends close_notify, but does not read its replies. Then it resets the connection: at
@@ -245,11 +235,9 @@ TEST_LOOP(a_closed_client_that_cannot_be_answered_is_dropped, 0, 2)
     /* The replies, of 1.2 KB each, exceed the kernel buffers, but not the output limit of a
      * session. */
     enum { REQUESTS = 190 };
-    struct stage stage;
     struct tls_client client;
     struct tls_client_plan small = tls_no_certificate;
     bool all_answered = _i == 1;
-    tls_stage_open(&stage, __func__);
     small.small_buffers = true;
     tls_client_connect(&client, &stage.sandbox, stage.daemon.port, &small);
     send_lines(&client, "HELP\n", REQUESTS);
@@ -259,7 +247,6 @@ TEST_LOOP(a_closed_client_that_cannot_be_answered_is_dropped, 0, 2)
         waiting_pause(&waiting);
     tls_client_reset(&client);
     stage_wait_clients(&stage, 1);
-    stage_close(&stage);
 }
 
 /* --- limits --- */
@@ -268,9 +255,7 @@ TEST_LOOP(a_closed_client_that_cannot_be_answered_is_dropped, 0, 2)
 TEST(pipelined_requests_are_all_answered)
 {
     enum { REQUESTS = 20000 };
-    struct stage stage;
     struct tls_client client;
-    tls_stage_open(&stage, __func__);
     tls_stage_connect(&client, &stage);
     char *lines = malloc(REQUESTS * 5 + 1);
     ck_assert_ptr_nonnull(lines);
@@ -281,17 +266,14 @@ TEST(pipelined_requests_are_all_answered)
         ck_assert_str_eq(tls_client_read(&client), "PONG");
     free(lines);
     tls_client_close(&client);
-    stage_close(&stage);
 }
 
 /* The unread output of each client is limited, including the buffers of TLS. */
 TEST(clients_that_do_not_read_are_dropped_with_bounded_memory)
 {
     enum { CLIENTS = 50, ANSWERS_KIB = 256 };
-    struct stage stage;
     struct tls_client clients[CLIENTS];
     char request[1000];
-    tls_stage_open(&stage, __func__);
     long before_kib = process_memory_kib(stage.daemon.pid);
     for (unsigned i = 0; i < sizeof(request) - 5; i += 5)
         memcpy(request + i, "HELP\n", 6);
@@ -311,5 +293,4 @@ TEST(clients_that_do_not_read_are_dropped_with_bounded_memory)
                          CLIENTS * (ANSWERS_KIB + 64));
     for (unsigned i = 0; i < CLIENTS; i++)
         tls_client_reset(&clients[i]);
-    stage_close(&stage);
 }
