@@ -35,6 +35,12 @@ void runner_run(const char *name, void (*test)(int i), int i)
         runner_settings.teardown();
 }
 
+unsigned runner_setting(const char *name, unsigned otherwise)
+{
+    const char *text = getenv(name);
+    return text != NULL && text[0] != '\0' ? (unsigned)strtoul(text, NULL, 10) : otherwise;
+}
+
 static void read_shard(unsigned *shard, unsigned *shards)
 {
     const char *setting = getenv("SHARD");

@@ -30,6 +30,9 @@ void runner_run(const char *name, void (*test)(int i), int i);
 
 extern const char *runner_test_name; /* of the test that runs */
 
+/* A number in the environment; `otherwise` if it is not set, or is empty. */
+unsigned runner_setting(const char *name, unsigned otherwise);
+
 #define TEST(name)             TEST_LOOP(name, 0, 1)
 #define TEST_ROWS(name, table) TEST_LOOP(name, 0, sizeof(table) / sizeof((table)[0]))
 #define TEST_LOOP(name, from, end)                                                                 \

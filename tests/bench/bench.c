@@ -7,16 +7,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tests/runner.h"
+
 const char *bench_setting(const char *name)
 {
     const char *text = getenv(name);
     return text != NULL && text[0] != '\0' ? text : NULL;
-}
-
-unsigned bench_number(const char *name, unsigned otherwise)
-{
-    const char *text = bench_setting(name);
-    return text != NULL ? (unsigned)strtoul(text, NULL, 10) : otherwise;
 }
 
 static bool is_wanted(const struct arena *arena, const struct scenario *scenario, unsigned round)
@@ -69,11 +65,11 @@ void bench_run(const struct bench *bench, struct arena *arena)
     static struct sheet sheet;
     char of[BENCH_OF];
     double load = 0;
-    unsigned rounds = bench_number("BENCH_ROUNDS", 5);
+    unsigned rounds = runner_setting("BENCH_ROUNDS", 5);
     ck_assert_uint_le(rounds, SHEET_ROUNDS);
     ck_assert_uint_le(bench->scenario_count, SHEET_ROWS);
-    arena->for_ns = bench_number("BENCH_MS", 1000) * INT64_C(1000000);
-    arena->soak_ns = bench_number("BENCH_SOAK", 0) * INT64_C(1000000000);
+    arena->for_ns = runner_setting("BENCH_MS", 1000) * INT64_C(1000000);
+    arena->soak_ns = runner_setting("BENCH_SOAK", 0) * INT64_C(1000000000);
     sheet.row_count = bench->scenario_count;
     for (unsigned i = 0; i < bench->scenario_count; i++)
         sheet.names[i] = bench->scenarios[i].name;

@@ -35,7 +35,6 @@ void bench_run(const struct bench *bench, struct arena *arena);
 
 /* A setting from the environment; NULL if it is unset or empty. */
 const char *bench_setting(const char *name);
-unsigned bench_number(const char *name, unsigned otherwise);
 
 /* Describe the measurement in one line: date, commit, machine, its load before, and the settings.
  */

@@ -13,6 +13,7 @@
 #include "tests/bench/clock.h"
 #include "tests/bench/usage.h"
 #include "tests/e2e/port.h"
+#include "tests/runner.h"
 
 enum { FILES = 65536, FILES_OF_OTHERS = 500, NODE_TIMEOUT_MS = 50 };
 
@@ -30,9 +31,9 @@ void overload_init(struct overload *overload)
 {
     struct rlimit files = {FILES, FILES};
     memset(overload, 0, sizeof(*overload));
-    overload->for_ns = bench_number("OVERLOAD_MS", 2000) * NS_PER_MS;
-    overload->open_loop_ns = bench_number("OVERLOAD_SECONDS", 60) * NS_PER_S;
-    overload->holds = bench_number("OVERLOAD_HOLDS", 5000);
+    overload->for_ns = runner_setting("OVERLOAD_MS", 2000) * NS_PER_MS;
+    overload->open_loop_ns = runner_setting("OVERLOAD_SECONDS", 60) * NS_PER_S;
+    overload->holds = runner_setting("OVERLOAD_HOLDS", 5000);
     if (setrlimit(RLIMIT_NOFILE, &files) == 0)
         return;
     getrlimit(RLIMIT_NOFILE, &files);

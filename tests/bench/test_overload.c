@@ -475,7 +475,7 @@ TEST(low_load)
         start_before(&overload, program);
     overload_run(&overload, &(struct overload_case){low_load_rows, COUNT(low_load_rows),
                                                     low_load_goals, COUNT(low_load_goals),
-                                                    bench_number("OVERLOAD_ROUNDS", 5)});
+                                                    runner_setting("OVERLOAD_ROUNDS", 5)});
     if (program != NULL)
         daemon_stop(&before);
     overload_close(&overload);

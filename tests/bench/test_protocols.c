@@ -90,19 +90,12 @@ static double median(double *values, unsigned count)
     return values[count / 2];
 }
 
-static unsigned from_environment(const char *name, unsigned otherwise)
-{
-    const char *text = getenv(name);
-    return text != NULL ? (unsigned)strtoul(text, NULL, 10) : otherwise;
-}
-
 static void compare_protocols(const struct stage *stage, unsigned depth, unsigned rounds)
 {
     static double per_s[2][ROUNDS_MAX], cpu_us[2][ROUNDS_MAX], ratio[ROUNDS_MAX];
     for (unsigned round = 0; round < rounds; round++) {
         for (unsigned resp = 0; resp <= 1; resp++) {
-            struct figures got =
-                measure(stage, resp != 0, depth, from_environment("BENCH_MS", 2000));
+            struct figures got = measure(stage, resp != 0, depth, runner_setting("BENCH_MS", 2000));
             per_s[resp][round] = got.per_s;
             cpu_us[resp][round] = got.daemon_us;
         }
@@ -120,7 +113,7 @@ static void run_redis_benchmark(const struct stage *stage, unsigned depth)
     snprintf(command, sizeof(command),
              "redis-benchmark -p %d -c %d -P %u -n %u -r %d -q STATUS key:__rand_int__ 2>&1 |"
              " tr '\\r' '\\n' | grep 'requests per second'",
-             stage->daemon.port, CONNECTIONS, depth, from_environment("BENCH_REQUESTS", 500000),
+             stage->daemon.port, CONNECTIONS, depth, runner_setting("BENCH_REQUESTS", 500000),
              KEYS);
     fflush(stdout);
     ck_assert_msg(system(command) == 0, "%s", command);
@@ -130,7 +123,7 @@ TEST(protocols)
 {
     static const unsigned depths[] = {1, 16};
     struct stage stage;
-    unsigned rounds = from_environment("BENCH_ROUNDS", 5);
+    unsigned rounds = runner_setting("BENCH_ROUNDS", 5);
     ck_assert_uint_le(rounds, ROUNDS_MAX);
     stage_open(&stage, __func__,
                &(struct stage_plan){

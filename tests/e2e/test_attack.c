@@ -32,18 +32,12 @@ struct plan {
     unsigned seconds;
 };
 
-static unsigned number_from_environment(const char *name, unsigned fallback)
-{
-    const char *text = getenv(name);
-    return text != NULL ? (unsigned)strtoul(text, NULL, 10) : fallback;
-}
-
 static struct plan plan_from_environment(void)
 {
-    return (struct plan){{.each = number_from_environment("ATTACK_EACH", 20),
-                          .idle = number_from_environment("ATTACK_IDLE", 20),
-                          .pause_ms = number_from_environment("ATTACK_PAUSE_MS", 1)},
-                         number_from_environment("ATTACK_SECONDS", 0)};
+    return (struct plan){{.each = runner_setting("ATTACK_EACH", 20),
+                          .idle = runner_setting("ATTACK_IDLE", 20),
+                          .pause_ms = runner_setting("ATTACK_PAUSE_MS", 1)},
+                         runner_setting("ATTACK_SECONDS", 0)};
 }
 
 struct attack_run {
@@ -226,9 +220,9 @@ TEST(honest_clients_are_served_under_attack)
 TEST(honest_clients_are_served_among_many_half_commands)
 {
     static struct attack_run attack_run;
-    const struct plan plan = {{.halves = number_from_environment("ATTACK_HALVES", 500),
-                               .pause_ms = number_from_environment("ATTACK_PAUSE_MS", 1)},
-                              number_from_environment("ATTACK_SECONDS", 0)};
+    const struct plan plan = {{.halves = runner_setting("ATTACK_HALVES", 500),
+                               .pause_ms = runner_setting("ATTACK_PAUSE_MS", 1)},
+                              runner_setting("ATTACK_SECONDS", 0)};
     run_attack(&attack_run, __func__, &open_daemon, &plan);
 }
 

@@ -524,17 +524,11 @@ static void run_seed(uint64_t seed)
 
 /* Reads a number from the environment: HOSTILE_SEED is the first seed, HOSTILE_RUNS the number of
  * runs. */
-static unsigned number_of(const char *name, unsigned otherwise)
-{
-    const char *text = getenv(name);
-    return text != NULL ? (unsigned)strtoul(text, NULL, 10) : otherwise;
-}
-
 TEST(a_hostile_server_cannot_fake_a_lock)
 {
     open_stage(__func__);
-    unsigned first = number_of("HOSTILE_SEED", 1);
-    unsigned count = number_of("HOSTILE_RUNS", SEEDS);
+    unsigned first = runner_setting("HOSTILE_SEED", 1);
+    unsigned count = runner_setting("HOSTILE_RUNS", SEEDS);
     for (unsigned seed = first; seed < first + count; seed++) {
         mark_point();
         run_seed(seed);

@@ -94,12 +94,6 @@ struct storm {
     unsigned late;     /* overlaps after a deadline */
 };
 
-static unsigned from_environment(const char *name, unsigned otherwise)
-{
-    const char *text = getenv(name);
-    return text != NULL ? (unsigned)strtoul(text, NULL, 10) : otherwise;
-}
-
 static enum victim choose_victim(struct prng *prng)
 {
     unsigned left = prng_below(prng, 100);
@@ -276,8 +270,8 @@ static void check_guards(struct storm *storm)
 TEST_ROWS(two_commands_never_hold_valid_locks_at_once, contests)
 {
     struct storm storm = {.contest = &contests[_i]};
-    unsigned runs = from_environment("RUN_STORM", DEFAULT_RUNS);
-    unsigned seed = from_environment("RUN_STORM_SEED", 1);
+    unsigned runs = runner_setting("RUN_STORM", DEFAULT_RUNS);
+    unsigned seed = runner_setting("RUN_STORM_SEED", 1);
     int status;
     /* LeakSanitizer forks a child at exit. If the test took that child for the supervisor and
      * killed it, the exiting process would wait for ever. */
