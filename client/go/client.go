@@ -52,16 +52,17 @@ type Client struct {
 	addresses []address
 	lifetime  context.Context
 	end       context.CancelFunc
-	// Releases of locks whose callers have gone. Close waits for them.
-	background sync.WaitGroup
 
 	mu       sync.Mutex
-	closing  bool    // takes no new requests
+	closing  bool    // sends nothing but UNLOCK
 	ended    bool    // makes no new connections
 	conns    []*conn // replaced, never changed; new requests prefer the first
 	dialing  *dialing
 	failures int   // in a row
 	trouble  error // why no daemon could be reached; nil once one was
+	// Releases of locks whose callers have gone. Close waits for them.
+	releases int
+	released chan struct{} // is closed when there are none
 }
 
 // dialing is an attempt to connect that all requests without a connection wait for.
@@ -102,6 +103,8 @@ func New(config Config) (*Client, error) {
 		return invalid("the timeout must be at least 10ms")
 	}
 	c.lifetime, c.end = context.WithCancel(context.Background())
+	c.released = make(chan struct{})
+	close(c.released)
 	return c, nil
 }
 
@@ -129,29 +132,41 @@ func (c *Client) Close() error {
 	c.mu.Lock()
 	c.closing = true
 	c.mu.Unlock()
-
-	released := make(chan struct{})
-	go func() {
-		c.background.Wait()
-		close(released)
-	}()
-	select {
-	case <-released:
-	case <-time.After(c.config.Timeout):
-	}
-
+	limit, cancel := context.WithTimeout(context.Background(), c.config.Timeout)
+	defer cancel()
+	c.waitForReleases(limit)
+	c.quitAll()
+	// An OK that crossed QUIT is released over another connection.
+	c.waitForReleases(limit)
 	c.mu.Lock()
 	c.ended = true
-	conns := c.conns
 	c.mu.Unlock()
 	c.end()
+	c.quitAll()
+	return nil
+}
+
+func (c *Client) waitForReleases(limit context.Context) {
+	c.mu.Lock()
+	released := c.released
+	c.mu.Unlock()
+	select {
+	case <-released:
+	case <-limit.Done():
+	}
+}
+
+// quitAll ends all connections.
+func (c *Client) quitAll() {
+	c.mu.Lock()
+	conns := c.conns
+	c.mu.Unlock()
 	for _, conn := range conns {
 		conn.quit(errClosed)
 	}
 	for _, conn := range conns {
 		<-conn.done
 	}
-	return nil
 }
 
 // --- connections ---
@@ -273,7 +288,8 @@ func (c *Client) send(ctx context.Context, holder *conn, call *call) (*conn, err
 	giveUp := now() + int64(c.config.Timeout)
 	for {
 		c.mu.Lock()
-		conns, ended, last := c.conns, c.ended, c.trouble
+		conns, last := c.conns, c.trouble
+		ended := c.ended || c.closing && call.request.verb != "UNLOCK"
 		c.mu.Unlock()
 		if ended {
 			return nil, errClosed
@@ -359,16 +375,19 @@ func (c *Client) check(op, resource string) error {
 // inBackground runs f, which Close waits for.
 func (c *Client) inBackground(f func()) {
 	c.mu.Lock()
-	counts := !c.closing
-	if counts {
-		c.background.Add(1)
+	if c.releases == 0 {
+		c.released = make(chan struct{})
 	}
+	c.releases++
 	c.mu.Unlock()
 	go func() {
-		if counts {
-			defer c.background.Done()
-		}
 		f()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.releases--
+		if c.releases == 0 {
+			close(c.released)
+		}
 	}()
 }
 

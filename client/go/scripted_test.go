@@ -18,6 +18,7 @@ func TestScripted(t *testing.T) {
 		"late_on_arrival":                              lateOnArrival,
 		"late_reply_is_released":                       lateReplyIsReleased,
 		"late_reply_is_released_after_quit":            lateReplyAfterQuit,
+		"late_reply_is_released_after_close":           lateReplyAfterClose,
 		"unlock_again":                                 unlockAgain,
 		"no_extend_after_unlock":                       noExtendAfterUnlock,
 		"truncated_reply":                              truncatedReply,
@@ -152,6 +153,29 @@ func lateReplyAfterQuit(t *testing.T) {
 	s.conn.Close()
 	s.accept()
 	s.expectUnlock()
+}
+
+// Close does not leave behind a lock whose OK crosses its QUIT.
+func lateReplyAfterClose(t *testing.T) {
+	s := newScripted(t)
+	client := newClient(t, Config{Addresses: []string{s.url()}})
+	done := async(func() error {
+		_, err := client.Lock(background(t), "a")
+		return err
+	})
+	s.accept()
+	tag, _ := s.expect("LOCK")
+	closed := async(client.Close)
+	quit, _ := s.expect("QUIT")
+	s.send(tag + " OK " + token + " 20000 0 -\n" + quit + " BYE\n")
+	s.conn.Close()
+	mustBe(t, result(t, done), ErrUnavailable)
+	s.accept()
+	s.expectUnlock()
+	quit, _ = s.expect("QUIT")
+	s.send(quit + " BYE\n")
+	s.conn.Close()
+	must(t, result(t, closed))
 }
 
 func unlockAgain(t *testing.T) {
