@@ -60,6 +60,21 @@ export class Redlock extends EventEmitter {
     Object.defineProperties(this, { settings: hide, [CLIENT]: hide });
   }
 
+  /**
+   * A listener that throws is an uncaught exception, as with an AbortSignal. The client goes on: it
+   * could be reading the replies to other requests.
+   */
+  emit(...args) {
+    try {
+      return super.emit(...args);
+    } catch (error) {
+      process.nextTick(() => {
+        throw error;
+      });
+      return true;
+    }
+  }
+
   /** Closes the connections. Waiting requests fail, and HOLDs are released; other locks live on. */
   quit() {
     return this[CLIENT].quit();

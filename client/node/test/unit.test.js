@@ -317,6 +317,25 @@ test('error_event', { timeout }, () =>
   }),
 );
 
+test('a_listener_that_throws_costs_no_reply', { timeout }, () =>
+  withDaemon(async (daemon, client) => {
+    const uncaught = [];
+    process.setUncaughtExceptionCaptureCallback((error) => uncaught.push(error.reason));
+    client.on('error', (error) => {
+      throw error;
+    });
+    const held = client.acquire(['a'], 5000, { hold: true });
+    (await daemon.next()).reply(`OK ${TOKEN} 4900 1 -`);
+    await held;
+    const acquired = client.acquire(['b'], 5000);
+    const { conn, tag } = await daemon.next();
+    conn.write(`! LOST a ${TOKEN} noquorum\n#${tag} OK ${TOKEN} 4900 1 -\n`);
+    await acquired;
+    process.setUncaughtExceptionCaptureCallback(null);
+    assert.deepEqual(uncaught, ['noquorum']);
+  }),
+);
+
 // --- the connection ---
 
 const push = (request, line) => request.conn.write(`${line}\n`);
