@@ -245,6 +245,7 @@ class _Driver:
         if self.loop is not None and self.engine.sessions:
             self._idle = self.loop.create_future()
             await asyncio.wait([self._idle], timeout=CLOSE_S)
+        self.engine.end(now_ns())
         if self._timer is not None:
             self._timer.cancel()
 

@@ -83,7 +83,8 @@ class Engine(Timed):
         self.current: Optional[Session] = None
         self.queue: Deque[Call] = deque()
         self.leases: Set[Lease] = set()
-        self.closed = False
+        self.closed = False  # sends nothing but UNLOCK
+        self.ended = False  # sends nothing
         self.failure: Optional[BaseException] = None  # why it was closed, unless by close()
         self.was_open = False
         # The heap has due_ns and number of each timer, also of some that were stopped. Those must not
@@ -144,7 +145,8 @@ class Engine(Timed):
             session = self.current = None  # it drains
         if pin is not None and pin.state == OPEN:
             session = pin
-        if self.closed:
+        is_unlock = isinstance(call, TokenCall) and call.ttl_ms is None
+        if self.ended or (self.closed and not is_unlock):
             call.fail(self, self.closed_error(), now)
         elif session is not None and session.state == OPEN:
             self.send(session, call, now)
@@ -197,7 +199,7 @@ class Engine(Timed):
     # --- sessions ---
 
     def _connect(self, now: int) -> None:
-        if self.current is not None or self.closed:
+        if self.current is not None or self.ended:
             return
         if now < self._backoff_until_ns:
             self.at(self, self._backoff_until_ns)
@@ -232,6 +234,8 @@ class Engine(Timed):
         for call in queue:
             self.stop_timer(call)
             self.submit(call, now)
+        if self.closed:
+            self._settle(session, now)
 
     def on_denied(self, session: Session, error: Denied, now: int) -> None:
         """The secret is wrong, or cannot be read. Another attempt does not help, so all that wait
@@ -318,14 +322,15 @@ class Engine(Timed):
             call.on_broken(self, error, now)
 
     def _settle(self, session: Session, now: int) -> None:
-        """Ends the session if it has served its purpose: no request and no HOLD needs it, and
-        either it drains or it has given-up LOCKs, which QUIT undoes."""
+        """Ends the session if it has served its purpose: no request and no HOLD needs it, and it
+        drains, or it has given-up LOCKs, which QUIT undoes, or the client is closed."""
         if session.state != OPEN:
             return
         abandoned = session.abandoned
         if session is self.current and abandoned >= SESSION_ABANDONED:
             self.current = None
-        if session.live > 0 or session.holds or (session is self.current and abandoned == 0):
+        needed = session is self.current and abandoned == 0 and not self.closed
+        if session.live > 0 or session.holds or needed:
             return
         if self.current is session:
             self.current = None
@@ -367,7 +372,7 @@ class Engine(Timed):
                 except Garbled:
                     call.on_broken(self, Unavailable("the reply makes no sense"), now)
                     raise
-                if session is not self.current:
+                if session is not self.current or self.closed:
                     self._settle(session, now)
         except Garbled as error:
             self._on_garbled(session, f"this is no redlockd: {error}", now)
@@ -552,30 +557,38 @@ class Engine(Timed):
         return error
 
     def close(self, now: int, failure: Optional[BaseException] = None) -> None:
-        """Ends all sessions cleanly, which releases HOLDs and pending LOCKs. Other locks stay on
+        """Ends all sessions cleanly, which releases HOLDs and pending LOCKs. What a pending call has
+        acquired is still released, over a new session if the OK crosses QUIT. Other locks stay on
         the masters until their TTL ends. failure: the client cannot go on."""
-        self.closed, self.failure = True, failure
+        self.closed, self.ended, self.failure = True, failure is not None, failure
         self.stop_timer(self)
         error = self.closed_error()
         for lease in list(self.leases):
             self.lose(lease, str(error), now, ended=lease.hold)
         self._fail_queue(error, now)
-        for session in list(self.sessions):
+        sessions = list(self.sessions)
+        for session in sessions:
+            session.holds.clear()
             for call in list(session.pending.values()):
                 if call.wanted:
                     self.forget(call, now)
                     call.fail(self, error, now)
-            session.holds.clear()
-            if session.state == OPEN:
-                self._quit(session, now)
-            elif session.state == OPENING:
+        for session in sessions:
+            if session.state == OPENING and not self.queue:
                 self._remove(session)
                 self.io.close(session)
+            else:
+                self._settle(session, now)
+
+    def end(self, now: int) -> None:
+        """No session is left, and none follows."""
+        self.ended = True
+        self._fail_queue(self.closed_error(), now)
 
     def disown(self) -> None:
         """In a forked child: the locks and connections belong to the parent."""
         now = 0
-        self.closed = True
+        self.closed = self.ended = True
         for lease in self.leases:
             lease.state, lease.reason, lease.deadline_ns = LOST, "the process has forked", 0
         error = Unavailable("the process has forked")

@@ -271,6 +271,7 @@ class _Driver:
                 for session in dirty:
                     self._send(session)
             if self.engine.closed and not self.engine.sessions:
+                self.engine.end(now_ns())
                 return
             self._asleep = True
             ready = selector.select(self._delay_s())

@@ -539,6 +539,47 @@ class Connections(EngineCase):
         self.assertIn(["#quit", "QUIT"], self.sent(session))
         self.assertIsInstance(Attempt(self).error, Unavailable)
 
+    def test_close_releases_what_is_granted_meanwhile(self):
+        Attempt(self, wait=60)
+        session = self.open()
+        [[tag, *_]] = self.sent(session)
+        self.engine.close(self.now)
+        self.assertEqual(self.sent(session), [["#quit", "QUIT"]])
+        self.reply(session, f"{tag} OK {T1.decode()} 29000 0 -", "#quit BYE")
+        self.engine.on_closed(session, "", self.now)
+        second = self.open()
+        [[tag, *words]] = self.sent(second)
+        self.assertEqual(words, ["UNLOCK", "r", T1.decode()])
+        self.reply(second, f"{tag} OK")
+        self.assertEqual(second.state, QUITTING)
+
+    def test_close_releases_one_of_several(self):
+        attempt = Attempt(self, ["a", "b"], wait=60)
+        session = self.open()
+        [[tag, *_]] = self.sent(session)
+        self.reply(session, f"{tag} OK {T1.decode()} 29000 0 -")
+        self.sent(session)
+        self.engine.close(self.now)
+        self.assertIsInstance(attempt.error, Unavailable)
+        self.assertEqual(self.sent(session), [["#quit", "QUIT"]])
+        second = self.open()
+        [[tag, *words]] = self.sent(second)
+        self.assertEqual(words, ["UNLOCK", "a", T1.decode()])
+        self.reply(second, f"{tag} OK")
+        self.assertEqual(second.state, QUITTING)
+
+    def test_a_closed_client_does_not_try_for_long(self):
+        Attempt(self, wait=60)
+        session = self.open()
+        [[tag, *_]] = self.sent(session)
+        self.engine.close(self.now)
+        self.reply(session, f"{tag} OK {T1.decode()} 29000 0 -", "#quit BYE")
+        self.engine.on_closed(session, "", self.now)
+        self.engine.on_closed(self.io.opened[-1], "refused", self.now)
+        self.assertFalse(self.engine.sessions)
+        self.engine.end(self.now)
+        self.assertFalse(self.engine.queue)
+
     def test_unused_timers_are_dropped(self):
         attempt, lease, session = self.acquire("kept")
         for _ in range(5000):
