@@ -60,7 +60,7 @@ type Client struct {
 	dialing  *dialing
 	failures int   // in a row
 	trouble  error // why no daemon could be reached; nil once one was
-	// Releases of locks whose callers have gone. Close waits for them.
+	// Releases of locks that no caller has. Close waits for them.
 	releases int
 	released chan struct{} // is closed when there are none
 }
@@ -131,7 +131,11 @@ func (c *Client) secret() (string, error) {
 func (c *Client) Close() error {
 	c.mu.Lock()
 	c.closing = true
+	conns := c.conns
 	c.mu.Unlock()
+	for _, conn := range conns {
+		conn.failLocks(errClosed)
+	}
 	limit, cancel := context.WithTimeout(context.Background(), c.config.Timeout)
 	defer cancel()
 	c.waitForReleases(limit)
@@ -374,21 +378,29 @@ func (c *Client) check(op, resource string) error {
 
 // inBackground runs f, which Close waits for.
 func (c *Client) inBackground(f func()) {
+	c.beginRelease()
+	go func() {
+		defer c.endRelease()
+		f()
+	}()
+}
+
+func (c *Client) beginRelease() {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.releases == 0 {
 		c.released = make(chan struct{})
 	}
 	c.releases++
-	c.mu.Unlock()
-	go func() {
-		f()
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.releases--
-		if c.releases == 0 {
-			close(c.released)
-		}
-	}()
+}
+
+func (c *Client) endRelease() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.releases--
+	if c.releases == 0 {
+		close(c.released)
+	}
 }
 
 // unlock sends an UNLOCK. If it fails, only the end of the connection can end a HOLD.

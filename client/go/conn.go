@@ -493,9 +493,24 @@ func (c *conn) quitLocked(err error) {
 // failCalls ends all calls, but keeps them as abandoned: their replies can still come.
 func (c *conn) failCalls(err error) {
 	for _, call := range c.calls {
-		if !call.abandoned {
-			c.abandonLocked(call)
-			call.reply <- reply{err: err}
+		c.failCall(call, err)
+	}
+}
+
+func (c *conn) failCall(call *call, err error) {
+	if !call.abandoned {
+		c.abandonLocked(call)
+		call.reply <- reply{err: err}
+	}
+}
+
+// failLocks ends the pending LOCKs.
+func (c *conn) failLocks(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, call := range c.calls {
+		if call.request.verb == "LOCK" {
+			c.failCall(call, err)
 		}
 	}
 }

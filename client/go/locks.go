@@ -39,6 +39,11 @@ func (c *Client) LockAll(ctx context.Context, resources []string, opts ...Option
 			locks.Unlock(ctx)
 			return nil, err
 		}
+		if len(locks) == 0 {
+			// Close ends the wait for the others, and waits until this one is released.
+			c.beginRelease()
+			defer c.endRelease()
+		}
 		locks = append(locks, lock)
 	}
 	for _, lock := range locks {

@@ -19,6 +19,7 @@ func TestScripted(t *testing.T) {
 		"late_reply_is_released":                       lateReplyIsReleased,
 		"late_reply_is_released_after_quit":            lateReplyAfterQuit,
 		"late_reply_is_released_after_close":           lateReplyAfterClose,
+		"close_releases_one_of_several":                closeReleasesOneOfSeveral,
 		"unlock_again":                                 unlockAgain,
 		"no_extend_after_unlock":                       noExtendAfterUnlock,
 		"truncated_reply":                              truncatedReply,
@@ -175,6 +176,27 @@ func lateReplyAfterClose(t *testing.T) {
 	quit, _ = s.expect("QUIT")
 	s.send(quit + " BYE\n")
 	s.conn.Close()
+	must(t, result(t, closed))
+}
+
+// Close releases what LockAll has acquired, if it still waits for the others.
+func closeReleasesOneOfSeveral(t *testing.T) {
+	s := newScripted(t)
+	client := newClient(t, Config{Addresses: []string{s.url()}})
+	done := async(func() error {
+		_, err := client.LockAll(background(t), []string{"a", "b"})
+		return err
+	})
+	s.accept()
+	tag, _ := s.expect("LOCK")
+	s.send(tag + " OK " + token + " 29000 0 -\n")
+	s.expect("LOCK")
+	closed := async(client.Close)
+	s.expectUnlock()
+	quit, _ := s.expect("QUIT")
+	s.send(quit + " BYE\n")
+	s.conn.Close()
+	mustBe(t, result(t, done), ErrUnavailable)
 	must(t, result(t, closed))
 }
 
