@@ -237,6 +237,10 @@ export class Client {
     }
   }
 
+  get hasQuit() {
+    return this.#quit !== null;
+  }
+
   /** Ends all connections: LOCKs that wait are undone, and HOLDs are released. */
   quit() {
     this.#quit ??= this.#end();

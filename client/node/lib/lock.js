@@ -224,6 +224,8 @@ export class Lock {
     if (!needed || this.#error || this.#released) return;
     const wait = Math.max(0, Math.ceil(this.#nextAt() - now()));
     this.#timer = setTimeout(() => this.#onTimer(), Math.min(wait, TIMER_MAX_MS));
+    // A lock that was not released must not keep the process alive after quit().
+    if (this.redlock[CLIENT].hasQuit) this.#timer.unref();
   }
 
   #onTimer() {

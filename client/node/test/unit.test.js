@@ -1,5 +1,6 @@
 // The pure parts, and the API of redlock 5.
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
 import fs from 'node:fs';
 import { test } from 'node:test';
 
@@ -617,6 +618,23 @@ test('a_lock_can_be_released_after_quit', { timeout }, () =>
     (await daemon.next()).reply('OK');
     await released;
     await until(() => daemon.conns.size === 0);
+  }),
+);
+
+test('a_lock_does_not_keep_the_process_alive_after_quit', { timeout }, () =>
+  withDaemon(async (daemon) => {
+    const module = new URL('../index.js', import.meta.url);
+    const text = `
+      const { default: Redlock } = await import('${module}');
+      const client = new Redlock('${daemon.url}');
+      (await client.acquire(['a'], 50_000)).signal;
+      await client.quit();`;
+    const startedAt = performance.now();
+    const child = spawn(process.execPath, ['--input-type=module', '--eval', text]);
+    const ended = new Promise((resolve) => child.once('exit', resolve));
+    (await daemon.next()).reply(`OK ${TOKEN} 49000 1 -`);
+    assert.equal(await ended, 0);
+    assert.ok(performance.now() - startedAt < 40_000);
   }),
 );
 
