@@ -122,6 +122,9 @@ func (c *Client) secret() (string, error) {
 	if err == nil && !isWord(secret, maxSecret) {
 		err = fmt.Errorf("%s must have a secret of 1 to 256 bytes in one line", c.config.SecretFile)
 	}
+	if err != nil {
+		err = newError("connect", "", ErrDenied, "the secret file cannot be used", err)
+	}
 	return secret, err
 }
 

@@ -821,14 +821,18 @@ func rightSecret(t *testing.T, c *cluster) {
 func wrongSecret(t *testing.T, c *cluster) {
 	const secret = "wrong-wrong-wrong-wrong"
 	url := []string{c.Daemons[0].TCP}
-	for _, config := range []Config{{Addresses: url, Secret: secret}, {Addresses: url}} {
+	for _, config := range []Config{
+		{Addresses: url, Secret: secret}, {Addresses: url},
+		{Addresses: url, SecretFile: "/nonexistent"},
+	} {
 		config.Timeout = time.Hour // so endless attempts would fail by the context
 		_, err := newClient(t, config).Lock(background(t), "secret")
 		mustBe(t, err, ErrDenied)
 		if strings.Contains(err.Error(), secret) {
 			t.Error(err)
 		}
-		if config.Secret == "" && !strings.HasSuffix(err.Error(), "; set Secret or SecretFile") {
+		asksForSecret := strings.HasSuffix(err.Error(), "; set Secret or SecretFile")
+		if asksForSecret != (config.Secret == "" && config.SecretFile == "") {
 			t.Error(err)
 		}
 	}
