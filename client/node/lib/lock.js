@@ -51,8 +51,11 @@ export class Lock {
       this.#grants = value;
     } else {
       const tokens = checkTokens(value, checkNames(resources).length);
-      const deadline = now() + (expiration - Date.now());
-      const ttl = Math.max(1, expiration - Date.now());
+      const left = expiration - Date.now();
+      // Without a number, no deadline would ever pass.
+      if (!Number.isFinite(left)) throw new TypeError('expiration must be that of a lock');
+      const deadline = now() + left;
+      const ttl = Math.max(1, left);
       this.#grants = resources.map((name, index) => {
         const grant = new Grant(name, tokens[index], ttl, deadline, null, null);
         return Object.assign(grant, { proven: false });

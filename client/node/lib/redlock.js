@@ -32,6 +32,7 @@ const DEFAULTS = {
   connectTimeout: 2000,
 };
 
+const NUMBERS = [...Object.keys(DEFAULTS), 'wait'];
 const TIMER_MAX_MS = 2 ** 31 - 1; // of setTimeout()
 const FRESH = 0.9; // the least part of the duration that is left when acquire() returns
 
@@ -44,6 +45,7 @@ export class Redlock extends EventEmitter {
     if (settings.secret !== undefined) checkSecret(settings.secret);
     if (settings.name !== undefined) checkLabel(settings.name);
     this.settings = { ...DEFAULTS, ...withoutUndefined(settings) };
+    checkNumbers(this.settings);
     for (const limit of ['timeout', 'connectTimeout'])
       if (!(this.settings[limit] > 0 && this.settings[limit] <= TIMER_MAX_MS))
         throw new RangeError(
@@ -84,6 +86,7 @@ export class Redlock extends EventEmitter {
     const options = settings
       ? { ...this.settings, ...withoutUndefined(settings) }
       : this.settings;
+    if (settings) checkNumbers(options);
     const names = checkNames(resources, options.slots);
     checkDuration(duration);
     if (!options.signal) return this.#acquire(names, duration, options, null);
@@ -175,6 +178,13 @@ export class Redlock extends EventEmitter {
 /** A setting that is undefined, such as a missing key of a configuration, has its default. */
 function withoutUndefined(settings) {
   return Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== undefined));
+}
+
+/** Text, for example from the environment, would be appended where a number is added. */
+function checkNumbers(settings) {
+  for (const name of NUMBERS)
+    if (typeof (settings[name] ?? 0) !== 'number' || Number.isNaN(settings[name]))
+      throw new RangeError(`${name} must be a number`);
 }
 
 function waitOf({ wait, retryCount, retryDelay }) {

@@ -191,9 +191,11 @@ scripted('wrong_arguments', async (daemon, client) => {
   for (const slots of [0, 1001, 1.5])
     await assert.rejects(client.acquire(['a'], 1000, { slots }), RangeError);
   await assert.rejects(client.using(['a'], 1000), TypeError);
-  for (const settings of [{ wait: -1 }, { wait: NaN }, { retryDelay: 'x' }])
+  for (const settings of [{ wait: -1 }, { wait: NaN }, { wait: '5' }, { retryDelay: '5' }])
     await assert.rejects(client.acquire(['a'], 1000, settings), RangeError);
   for (const settings of [{ timeout: 0 }, { connectTimeout: NaN }, { timeout: Infinity }])
+    assert.throws(() => new Redlock(daemon.url, settings), RangeError);
+  for (const settings of [{ timeout: '5' }, { retryJitter: '5' }, { wait: '5' }])
     assert.throws(() => new Redlock(daemon.url, settings), RangeError);
   assert.equal(daemon.accepted, 0);
 });

@@ -694,6 +694,8 @@ test('a_lock_of_another_process', { timeout }, () =>
       [['a', 'b'], TOKEN],
     ])
       assert.throws(() => new api.Lock(client, names, value, [], Date.now() + 1000), TypeError);
+    for (const expiration of [undefined, NaN, new Date(NaN), Infinity, 'tomorrow'])
+      assert.throws(() => new api.Lock(client, ['a'], TOKEN, [], expiration), TypeError);
     const lock = new api.Lock(client, ['a', 'b'], tokens.join(','), [], Date.now() + 60_000);
     assert.ok(lock.remaining > 0 && lock.remaining <= 60_000);
     const released = lock.release();
