@@ -178,9 +178,14 @@ func (c *Client) quitAll() {
 
 // --- connections ---
 
-// connect returns when there may be a connection that takes new requests.
-func (c *Client) connect(ctx context.Context) error {
+// connect returns when there may be a connection that takes new requests. tried are those that took
+// none.
+func (c *Client) connect(ctx context.Context, tried []*conn) error {
 	c.mu.Lock()
+	if n := len(c.conns); n > 0 && (len(tried) == 0 || c.conns[n-1] != tried[len(tried)-1]) {
+		c.mu.Unlock()
+		return nil // opened meanwhile
+	}
 	d := c.dialing
 	if d == nil {
 		d = &dialing{done: make(chan struct{})}
@@ -306,7 +311,7 @@ func (c *Client) send(ctx context.Context, holder *conn, call *call) (*conn, err
 				return conn, err
 			}
 		}
-		err := c.connect(ctx)
+		err := c.connect(ctx, conns)
 		if ctx.Err() != nil && last != nil {
 			return nil, fmt.Errorf("%w (%v)", ctx.Err(), last)
 		}

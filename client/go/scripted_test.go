@@ -20,6 +20,7 @@ func TestScripted(t *testing.T) {
 		"late_reply_is_released_after_quit":            lateReplyAfterQuit,
 		"late_reply_is_released_after_close":           lateReplyAfterClose,
 		"close_releases_one_of_several":                closeReleasesOneOfSeveral,
+		"one_connection_is_enough":                     oneConnectionIsEnough,
 		"unlock_again":                                 unlockAgain,
 		"no_extend_after_unlock":                       noExtendAfterUnlock,
 		"truncated_reply":                              truncatedReply,
@@ -198,6 +199,22 @@ func closeReleasesOneOfSeveral(t *testing.T) {
 	s.conn.Close()
 	mustBe(t, result(t, done), ErrUnavailable)
 	must(t, result(t, closed))
+}
+
+// A request that found no connection uses the one that was opened meanwhile.
+func oneConnectionIsEnough(t *testing.T) {
+	s := newScripted(t)
+	client := newClient(t, Config{Addresses: []string{s.url()}})
+	connected := async(func() error { return client.connect(background(t), nil) })
+	s.accept()
+	must(t, result(t, connected))
+	must(t, client.connect(background(t), nil))
+	client.mu.Lock()
+	if n := len(client.conns); n != 1 {
+		t.Errorf("%d connections", n)
+	}
+	client.mu.Unlock()
+	s.conn.Close()
 }
 
 func unlockAgain(t *testing.T) {
