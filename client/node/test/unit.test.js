@@ -445,6 +445,20 @@ test('a_grant_that_crosses_the_cancellation_is_released', { timeout }, () =>
   }),
 );
 
+test('a_grant_that_crosses_quit_is_released', { timeout }, () =>
+  withDaemon(async (daemon, client) => {
+    const rejected = assert.rejects(client.acquire(['a'], 5000), api.UnavailableError);
+    const request = await daemon.next();
+    request.conn.prependOnceListener('data', () => request.reply(`OK ${TOKEN} 4900 1 -`));
+    const quit = client.quit();
+    await rejected;
+    const unlock = await daemon.next();
+    assert.equal(unlock.text, `UNLOCK a ${TOKEN}`);
+    unlock.reply('OK');
+    await quit;
+  }),
+);
+
 test('a_lock_is_released_if_its_acquire_is_cancelled_at_the_last_moment', { timeout }, () =>
   withDaemon(async (daemon, client) => {
     const controller = new AbortController();
