@@ -152,9 +152,10 @@ export class Client {
 
   /**
    * Extends the grant; repeats the request until `until`. Throws LostError once the lock is lost
-   * for good. After any other error the earlier deadline stands.
+   * for good. After any other error the earlier deadline stands. insists: also if access is denied,
+   * since the secret may be about to change.
    */
-  async extend(grant, ttl, until) {
+  async extend(grant, ttl, until, insists) {
     const earlier = grant.deadline;
     for (;;) {
       let error;
@@ -171,7 +172,8 @@ export class Client {
         error = failure;
       }
       const pause = Math.min(ttl / 30, EXTEND_PAUSE_MAX_MS);
-      if (!canRetryExtend(error) || this.#quit || now() + pause >= until) throw error;
+      const canRetry = canRetryExtend(error) || (insists && error instanceof DeniedError);
+      if (!canRetry || this.#quit || now() + pause >= until) throw error;
       await sleep(pause);
       if (grant.deadline > earlier) return; // by the reply that was late
     }

@@ -182,7 +182,7 @@ export class Lock {
     if (this.#error || this.#released)
       throw this.#error ?? new LostError('the lock was released', { reason: 'released' });
     try {
-      await this.#extendAll(duration, Math.min(this.#deadline(), now() + timeout));
+      await this.#extendAll(duration, Math.min(this.#deadline(), now() + timeout), false);
     } catch (error) {
       if (error instanceof LostError) this.#lose(error);
       this.#checkDeadline();
@@ -192,9 +192,9 @@ export class Lock {
     return this;
   }
 
-  #extendAll(ttl, until) {
+  #extendAll(ttl, until, insists) {
     const client = this.redlock[CLIENT];
-    return all(this.#grants.map((grant) => client.extend(grant, ttl, until)));
+    return all(this.#grants.map((grant) => client.extend(grant, ttl, until, insists)));
   }
 
   #ttl() {
@@ -244,7 +244,7 @@ export class Lock {
   async #renew() {
     this.#renewingAt = now();
     try {
-      await this.#extendAll(this.#ttl(), this.#giveUpAt());
+      await this.#extendAll(this.#ttl(), this.#giveUpAt(), true);
     } catch (cause) {
       this.#lose(cause instanceof LostError ? cause : this.#unextendedError(cause));
     }

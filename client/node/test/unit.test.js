@@ -2,6 +2,8 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
 import { test } from 'node:test';
 
 import Redlock, * as api from '../index.js';
@@ -697,6 +699,32 @@ test('requests_are_repeated_after_the_users_have_changed', { timeout }, () =>
     await released;
   }),
 );
+
+test('automatic_extension_outlives_a_change_of_the_secret', { timeout }, async () => {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'redlockd-node.'));
+  const secretFile = path.join(folder, 'secret');
+  fs.writeFileSync(secretFile, 'old');
+  const daemon = await ScriptedDaemon.start();
+  const client = new Redlock(daemon.url, { secretFile });
+  // Is extended at once. The extension is given up when 20 s are left.
+  const settings = { automaticExtensionThreshold: 60_000 };
+  const done = client.using(['a'], 60_000, settings, async (signal, lock) => {
+    fs.rmSync(secretFile);
+    for (const conn of daemon.conns) conn.destroy();
+    await until(() => lock.remaining < 53_500);
+    fs.writeFileSync(secretFile, 'new');
+    const extend = await daemon.next();
+    extend.reply(`OK ${TOKEN} 59000 0`);
+    await until(() => lock.remaining > 55_000);
+    assert.ok(!signal.aborted);
+    daemon.next().then((unlock) => unlock.reply('OK'));
+  });
+  (await daemon.next()).reply(`OK ${TOKEN} 54000 0 -`);
+  await done;
+  await client.quit();
+  await daemon.end();
+  fs.rmSync(folder, { recursive: true });
+});
 
 test('a_lock_of_another_process', { timeout }, () =>
   withDaemon(async (daemon, client) => {
