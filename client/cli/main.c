@@ -3,6 +3,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -26,9 +27,29 @@ static void open_standard(void)
         close(fd);
 }
 
+static void end(int signal)
+{
+    _exit(EXIT_SIGNAL + signal);
+}
+
+/* The kernel discards signals to process 1 of a container that have the default action. So handle
+ * those that ask a process to end: otherwise a container that waits for a lock ends only by KILL.
+ * execve(2) restores the default actions for COMMAND. */
+static void end_by_signals(void)
+{
+    static const int signals[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+    const struct sigaction action = {.sa_handler = end};
+    struct sigaction before;
+    for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
+        if (sigaction(signals[i], NULL, &before) == 0 && before.sa_handler == SIG_DFL)
+            sigaction(signals[i], &action, NULL);
+}
+
 int main(int argc, char **argv)
 {
     open_standard();
+    if (getpid() == 1)
+        end_by_signals();
     argv = title_take_arguments(argc, argv);
     struct options options;
     struct error error;

@@ -124,8 +124,6 @@ TEST(a_blocked_stderr_costs_no_grace)
     ck_assert_str_eq(command.output, "cleaned\n");
 }
 
-/* --- restricted /proc --- */
-
 static bool may_mount(void)
 {
     /* LeakSanitizer needs /proc. */
@@ -133,6 +131,25 @@ static bool may_mount(void)
         setenv("ASAN_OPTIONS", "detect_leaks=0", 1);
     return geteuid() == 0;
 }
+
+/* The kernel discards a signal to process 1 of a PID namespace if the process has no handler for
+ * it. Without one, a container that waits for a lock could not be stopped. */
+TEST_LOOP(a_waiter_that_is_process_1_ends_by_a_signal, 0, 4)
+{
+    static const char *const signals[] = {"HUP", "TERM"};
+    static const char *const commands[] = {"run a echo ran", "lock a"};
+    if (!may_mount())
+        return;
+    /* A background job of a shell ignores INT and QUIT. */
+    shell("$REDLOCK lock --ttl 1m a; unshare -pf --mount-proc $REDLOCK %s & "
+          "until $REDLOCK locks a | grep -q waiters=1; do sleep 0.01; done; "
+          "kill -%s $(cat /proc/$!/task/$!/children); wait $!; echo $?",
+          commands[_i / 2], signals[_i % 2]);
+    ck_assert_str_eq(strchr(command.output, '\n'), _i % 2 == 0 ? "\n129\n" : "\n143\n");
+    ck_assert_str_eq(command.errors, "");
+}
+
+/* --- restricted /proc --- */
 
 TEST(nothing_runs_where_proc_hides_other_users)
 {
