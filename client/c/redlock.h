@@ -20,6 +20,10 @@
  * belongs to the child instead.) This is true for any child with its own memory, in any PID
  * namespace, whichever system call created it.
  *
+ * A child that does not use its copy of the handle must free it. Otherwise the child keeps the
+ * parent's connection open until it calls execve(2) or ends. If the parent is killed meanwhile, the
+ * daemon does not see that, and extends its HOLDs for up to max_hold.
+ *
  * The library installs no signal handler, raises no SIGPIPE, writes nothing to standard error and
  * never ends the program.
  *

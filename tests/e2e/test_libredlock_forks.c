@@ -13,6 +13,7 @@
 #include "client/c/redlock.h"
 #include "tests/e2e/library.h"
 #include "tests/e2e/namespace.h"
+#include "tests/e2e/process.h"
 #include "tests/e2e/stage.h"
 #include "tests/runner.h"
 
@@ -80,6 +81,34 @@ TEST_LOOP(a_child_leaves_the_connection_to_its_parent, 0, 3)
     client_expect_match(&stage.client, "HELD .*", "STATUS a");
     redlock_free(redlock);
     stage_wait_no_keys(&stage);
+}
+
+/* The child lives on after its parent was killed. It has freed its copy of the handle, so the
+ * parent's connection ends. */
+TEST_LOOP(a_child_without_its_copy_does_not_keep_the_locks_of_a_killed_parent, 0, 2)
+{
+    int lifetime[2];
+    int freed[2];
+    char byte;
+    kernel_is_old = _i == 1;
+    ck_assert_int_eq(pipe(lifetime), 0);
+    ck_assert_int_eq(pipe(freed), 0);
+    pid_t parent = fork();
+    if (parent == 0) {
+        struct redlock *redlock = library_open(&stage.daemon);
+        library_acquire(redlock, "a", 60000, &hold);
+        if (fork() == 0) {
+            close(lifetime[1]);
+            redlock_free(redlock);
+            _exit(write(freed[1], "", 1) != 1 || read(lifetime[0], &byte, 1) != 0);
+        }
+        pause();
+    }
+    ck_assert_int_eq(read(freed[0], &byte, 1), 1);
+    client_expect_match(&stage.client, "HELD .*", "STATUS a");
+    process_kill(parent);
+    stage_wait_no_keys(&stage);
+    close(lifetime[1]);
 }
 
 TEST_LOOP(a_child_can_take_over_the_connection, 0, 2)
