@@ -306,8 +306,9 @@ void proto_end(struct client_proto *proto, enum redlock_status status, const cha
             fail_event(proto, exchange, status, why);
         finish(proto, exchange);
     }
+    proto->ended_on_holds = proto->holds.count > 0;
     proto->closed_on_holds =
-        proto->holds.count > 0 || (proto->closed.queued && proto->closed_on_holds);
+        proto->ended_on_holds || (proto->closed.queued && proto->closed_on_holds);
     holds_clear(&proto->holds, &proto->notices);
     proto->closed.kind = REDLOCK_EVENT_CLOSED;
     if (notify)

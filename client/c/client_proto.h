@@ -72,7 +72,8 @@ struct client_proto {
     struct client_holds holds;
     struct notice closed;
     bool lingers;         /* LINGER was requested on this connection: QUIT must release the locks */
-    bool closed_on_holds; /* the connection that `closed` reports had HOLDs */
+    bool ended_on_holds;  /* the connection that proto_end() ended last had HOLDs */
+    bool closed_on_holds; /* a connection that `closed` reports had HOLDs */
     char label[REDLOCK_LABEL_MAX + 1];
     char secret[LIMIT_SECRET + 1];
     bool auth_due;           /* AUTH must be sent, before all else */

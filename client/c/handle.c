@@ -117,14 +117,14 @@ static bool make_room(struct redlock *redlock)
 }
 
 /*
- * Ends the connection, but not cleanly, so that the daemon does not release its HOLDs. The caller
- * can then extend the locks over another connection. A TCP connection is reset. A unix socket
- * cannot be reset, and closing it would release the HOLDs, so it is parked instead.
+ * Closes the socket after proto_end(), but not cleanly, so that the daemon does not release the
+ * HOLDs. The caller can then extend the locks over another connection. A TCP connection is reset. A
+ * unix socket cannot be reset, and closing it would release the HOLDs, so it is parked instead.
  */
-static void drop(struct redlock *redlock, bool holds)
+static void drop(struct redlock *redlock)
 {
     const struct linger at_once = {.l_onoff = 1};
-    if (holds && is_unix(redlock->fd)) {
+    if (redlock->proto.ended_on_holds && is_unix(redlock->fd)) {
         redlock->parked[redlock->parked_count++] = redlock->fd;
         forget_connection(redlock);
     } else {
@@ -138,8 +138,8 @@ void handle_reset(struct redlock *redlock, const char *why)
     handle_detach_after_fork(redlock);
     if (redlock->fd < 0)
         return;
-    drop(redlock, redlock->proto.holds.count > 0);
     proto_end(&redlock->proto, REDLOCK_BROKEN, why, true);
+    drop(redlock);
 }
 
 void handle_close_parked(struct redlock *redlock)
@@ -184,12 +184,11 @@ static bool read_some(struct redlock *redlock)
     char why[128];
     /* Read the clock before the socket: a later time could put a deadline too late. */
     int64_t received_ns = handle_clock_ns();
-    bool holds = redlock->proto.holds.count > 0;
     ssize_t len = recv(redlock->fd, bytes, sizeof(bytes), 0);
     if (len > 0) {
         if (proto_receive(&redlock->proto, bytes, (size_t)len, received_ns, handle_clock_ns()))
             return true;
-        drop(redlock, holds);
+        drop(redlock);
     } else if (len == 0) {
         end_connection(redlock, "the connection ended before the answer");
     } else if (errno == EINTR) {

@@ -416,6 +416,26 @@ TEST(a_garbled_connection_with_a_hold_stays_open)
     close_stage();
 }
 
+/* At loop index 0 the grant is followed by garbage, at 1 by an error that ends the connection. */
+TEST_LOOP(a_grant_stays_valid_if_its_connection_fails_at_once, 0, 2)
+{
+    static const char grant[] = "OK aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa 10000 0 -";
+    static const char *const after[] = {"PONG", "SHUTDOWN"};
+    char both[128];
+    snprintf(both, sizeof(both), "%s\n%s", grant, after[_i]);
+    open_stage(__func__);
+    struct redlock *redlock = new_handle(PATIENT_MS);
+    hostile_set(server, &(struct hostile_plan){.instead = both});
+    ck_assert_int_ge(redlock_fd(redlock), 0);
+    library_expect(redlock, redlock_ping(redlock), REDLOCK_OK);
+    unsigned open_files = process_open_files(getpid());
+    library_expect(redlock, acquire(redlock, true).status, REDLOCK_OK);
+    ck_assert(!redlock_is_connected(redlock));
+    ck_assert_uint_eq(process_open_files(getpid()), open_files);
+    redlock_free(redlock);
+    close_stage();
+}
+
 /* --- random faults --- */
 
 struct run {
