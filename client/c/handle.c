@@ -423,15 +423,13 @@ enum redlock_status handle_ask(struct redlock *redlock, const struct client_requ
     /* Read first: an idle connection may have ended unnoticed. */
     if (redlock->fd >= 0)
         handle_pump(redlock);
-    if (redlock->fd < 0) {
-        enum redlock_status failed = connect_anew(redlock);
-        if (failed != REDLOCK_OK)
-            return failed;
-    }
-    enum redlock_status status = proto_ask(&redlock->proto, request, handle_clock_ns(), line,
-                                           context, id != NULL ? id : &unused_id);
+    enum redlock_status status = redlock->fd >= 0 ? REDLOCK_OK : connect_anew(redlock);
+    if (status == REDLOCK_OK)
+        status = proto_ask(&redlock->proto, request, handle_clock_ns(), line, context,
+                           id != NULL ? id : &unused_id);
     if (status == REDLOCK_OK)
         write_out(redlock);
+    /* Arm after a failure too: an event may have been read. */
     handle_arm(redlock);
     return status;
 }

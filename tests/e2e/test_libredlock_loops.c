@@ -188,6 +188,28 @@ TEST(pending_output_wakes_the_loop)
     stage_close(&stage);
 }
 
+/* The request finds that the connection has ended, and fails to open another one. */
+TEST(an_event_read_by_a_failed_request_wakes_the_loop)
+{
+    struct stage stage;
+    struct redlock_event event;
+    stage_open(&stage, __func__, &three);
+    struct redlock *redlock = library_open(&stage.daemon);
+    library_acquire(redlock, "a", 60000, &hold);
+    int fd = redlock_fd(redlock); /* created now, so that no earlier timer is set */
+    process_kill(stage.daemon.pid);
+    library_expect(redlock, redlock_start_ping(redlock, NULL), REDLOCK_UNREACHABLE);
+    ck_assert(is_readable(fd, WAITING_DEADLINE_MS));
+    ck_assert(redlock_next(redlock, &event));
+    ck_assert_int_eq(event.kind, REDLOCK_EVENT_CLOSED);
+    ck_assert(!redlock_next(redlock, &event));
+    ck_assert(!is_readable(fd, 0));
+    redlock_free(redlock);
+    daemon_start(&stage.daemon, 0);
+    daemon_wait_up(&stage.daemon, 3);
+    stage_close(&stage);
+}
+
 /* --- a hostile server --- */
 
 static struct sandbox sandbox;
