@@ -3,6 +3,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "protocol/limits.h"
+
 /* The first byte of a TLS handshake. No request begins with it. */
 enum { TLS_HANDSHAKE = 0x16 };
 
@@ -33,15 +35,25 @@ static bool is_http_version(const char *word, size_t len)
 
 /* Whether the line is like "GET / HTTP/1.1": at least three words, the last of them the version. A
  * valid redlockd request that ends with such a word ("STATUS HTTP/1.1") has only two words, or
- * begins with a tag. */
+ * begins with a tag. A web page can choose an HTTP method that looks like a tag, but the path after
+ * it is no verb. */
 static bool is_http(const char *line, size_t len)
 {
     size_t start = len;
     while (start > 0 && line[start - 1] != ' ')
         start--;
     const char *first_space = memchr(line, ' ', len);
-    return first_space != NULL && first_space + 1 < line + start && line[0] != '#' &&
-           is_http_version(line + start, len - start);
+    return first_space != NULL && first_space + 1 < line + start &&
+           (line[0] != '#' || first_space[1] == '/') && is_http_version(line + start, len - start);
+}
+
+/* Whether these bytes can begin a line like "GET /... HTTP/1.1" that is too long for a request. A
+ * web page can choose the length. The daemon would otherwise discard that line and take the lines
+ * after it as requests, which the page can write. No verb or tag is as long as a line. */
+static bool begins_long_http(const char *bytes, size_t len)
+{
+    const char *space = memchr(bytes, ' ', len);
+    return len >= LIMIT_LINE && (space == NULL || (space + 1 < bytes + len && space[1] == '/'));
 }
 
 const char *foreign_protocol(const char *bytes, size_t len)
@@ -53,7 +65,7 @@ const char *foreign_protocol(const char *bytes, size_t len)
         begins_with(bytes, len, proxy_v2, sizeof(proxy_v2) - 1))
         return "the connection begins with a PROXY header, which redlockd does not support; "
                "disable it in the load balancer";
-    if (end != NULL && is_http(bytes, (size_t)(end - bytes)))
+    if (end != NULL ? is_http(bytes, (size_t)(end - bytes)) : begins_long_http(bytes, len))
         return "the client speaks HTTP, but this port serves the redlockd line protocol";
     return NULL;
 }

@@ -10,7 +10,8 @@
 #include <stddef.h>
 
 /* Pass all bytes received so far. Returns a static sentence for the log; or NULL if the bytes are
- * redlockd's protocol, or too few to decide. HTTP is recognized once its first line is complete. */
+ * redlockd's protocol, or too few to decide. HTTP is recognized once its first line is complete, or
+ * as long as a request can be. */
 const char *foreign_protocol(const char *bytes, size_t len);
 
 #endif

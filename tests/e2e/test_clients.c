@@ -49,6 +49,24 @@ TEST(http_in_two_segments_is_closed)
     stage_close(&stage);
 }
 
+/* The web page sends a LOCK as the body of its request, after a line that is too long. */
+TEST(a_web_page_with_a_long_path_takes_no_lock)
+{
+    struct stage stage;
+    struct client client;
+    char path[20000];
+    stage_open(&stage, __func__, &three_and_tcp);
+    client_connect_tcp(&client, "127.0.0.1", stage.daemon.port);
+    memset(path, 'x', sizeof(path));
+    client_send(&client, "POST /");
+    client_send_bytes(&client, path, sizeof(path));
+    client_try_send(&client, " HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\nLOCK deploy 30s\n");
+    daemon_wait_log(&stage.daemon, "client_dropped", "HTTP");
+    client_expect(&stage.client, "FREE", "STATUS deploy");
+    client_close(&client);
+    stage_close(&stage);
+}
+
 /* If the daemon answered the PROXY header with an error, the client behind the proxy would take the
  * error for the reply to its first request. */
 TEST(a_proxy_header_is_closed_with_one_line_in_the_log)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "protocol/foreign.h"
+#include "protocol/limits.h"
 #include "tests/runner.h"
 
 enum kind { OURS, HTTP, TLS, PROXY };
@@ -16,6 +17,7 @@ static const struct {
     {"GET / HTTP/1.1\r\nHost: a\r\n", 0, HTTP},
     {"GET / HTTP/1.1\n", 0, HTTP},
     {"POST /x HTTP/1.0\r\n", 0, HTTP},
+    {"#1 /x HTTP/1.1\r\n", 0, HTTP}, /* "#1" is a method that a web page can choose */
     {"PRI * HTTP/2.0\r\n", 0, HTTP},
     {"LOCK /file HTTP/1.1\r\n", 0, HTTP}, /* WebDAV has a LOCK verb */
     {"GET / HTTP/1.1", 0, OURS},          /* the line may continue */
@@ -50,4 +52,23 @@ TEST_ROWS(other_protocols_are_recognized_by_their_first_bytes, rows)
     else
         ck_assert_msg(why != NULL && strstr(why, words[rows[_i].kind]) != NULL, "%s: %s", bytes,
                       why != NULL ? why : "ours");
+}
+
+/* A web page chooses the path or the method, and so the length of the line. */
+TEST(a_line_that_is_too_long_can_be_http)
+{
+    static const struct {
+        const char *begin;
+        enum kind kind;
+    } lines[] = {
+        {"POST /", HTTP}, {"#1 /", HTTP}, {"", HTTP}, {"LOCK a", OURS}, {"NAME  ", OURS},
+    };
+    char bytes[LIMIT_LINE];
+    for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+        memset(bytes, 'x', sizeof(bytes));
+        memcpy(bytes, lines[i].begin, strlen(lines[i].begin));
+        const char *why = foreign_protocol(bytes, LIMIT_LINE);
+        ck_assert_msg((why != NULL) == (lines[i].kind == HTTP), "%s", lines[i].begin);
+        ck_assert_ptr_null(foreign_protocol(bytes, LIMIT_LINE - 1));
+    }
 }
