@@ -42,9 +42,10 @@ enum {
     LIMIT_RESP_OUTPUT = 3 * LIMIT_CLIENT_OUTPUT,
     LIMIT_RESP_REPLY = 512,
 
-    /* TLS handshakes with clients that are in progress at the same time. One pass of the event loop
-     * may have to advance all of them, and each can take a millisecond of that pass. */
-    LIMIT_HANDSHAKES = 64,
+    /* TLS handshakes with clients: those that are in progress at the same time, and those that one
+     * pass of the event loop advances. Each can take a millisecond of the pass. */
+    LIMIT_HANDSHAKES = 256,
+    LIMIT_HANDSHAKES_A_PASS = 64,
 
     /* Reads from the socket of one TLS connection in one pass of the event loop. Each record takes
      * two reads, and a handshake has four records in a row. */

@@ -61,26 +61,10 @@ static void refuse_client(struct listener *listener, int fd, const char *peer,
     clients_log_refusal(listener->clients, peer, refusal);
 }
 
-/* During the start, and while all places for handshakes are taken, clients wait in the listen
- * queue. */
-static bool must_pause(const struct listener *listener)
-{
-    const struct clients *clients = listener->clients;
-    return clients->starting ||
-           (listener->tls.context != NULL && handshakes_full(&clients->handshakes));
-}
-
 static void pause_accepting(struct listener *listener)
 {
     evconnlistener_disable(listener->accepting);
     listener->paused = true;
-}
-
-static void pause_if_full(struct clients *clients)
-{
-    for (size_t i = 0; i < clients->listener_count; i++)
-        if (must_pause(clients->listeners[i]))
-            pause_accepting(clients->listeners[i]);
 }
 
 static void accept_client(struct listener *listener, int fd, const struct sockaddr *address,
@@ -99,7 +83,7 @@ static void accept_client(struct listener *listener, int fd, const struct sockad
         return;
     }
     if (clients->session_count + clients->handshakes.count >= clients->limit &&
-        !sessions_make_room(clients)) {
+        !sessions_make_room(clients) && !handshakes_make_room(&clients->handshakes)) {
         address_counts_leave(&clients->address_counts, &peer.client_address);
         refuse_client(listener, fd, peer.name, REFUSED_CLIENTS);
         return;
@@ -108,7 +92,6 @@ static void accept_client(struct listener *listener, int fd, const struct sockad
         set_tcp_options(fd);
     if (listener->tls.context != NULL) {
         handshake_start(&clients->handshakes, &listener->tls, fd, &peer);
-        pause_if_full(clients);
         return;
     }
     if (!sessions_add(clients, fd, NULL, &peer))
@@ -117,11 +100,13 @@ static void accept_client(struct listener *listener, int fd, const struct sockad
 
 /* How many connections may be accepted in one pass. The number is limited so that an accepted
  * client is served before newer clients can displace it. */
-static unsigned accepts_at_once(const struct clients *clients)
+static unsigned accepts_at_once(const struct listener *listener)
 {
+    const struct clients *clients = listener->clients;
     int64_t most = clients->config->limits.unauthenticated / 4;
-    if (clients->auth.open || most > LIMIT_ACCEPT_BUDGET)
-        return LIMIT_ACCEPT_BUDGET;
+    unsigned budget = listener->tls.context != NULL ? LIMIT_HANDSHAKES_A_PASS : LIMIT_ACCEPT_BUDGET;
+    if (clients->auth.open || most > budget)
+        return budget;
     return most > 1 ? (unsigned)most : 1;
 }
 
@@ -134,7 +119,7 @@ static void listener_on_accept(struct evconnlistener *accepting, evutil_socket_t
         pass_run_in_next(listener->pass);
     bool enough = listener->accepted >= ACCEPTS_IN_ANY_CASE &&
                   !pass_has_time(listener->clients->pass, clock_now_ns());
-    if (enough || listener->accepted >= accepts_at_once(listener->clients))
+    if (enough || listener->accepted >= accepts_at_once(listener))
         evconnlistener_disable(accepting);
 }
 
@@ -165,7 +150,7 @@ static void listener_on_error(struct evconnlistener *accepting, void *context)
 
 static void resume(struct listener *listener)
 {
-    if (!listener->paused || must_pause(listener))
+    if (!listener->paused || listener->clients->starting)
         return;
     listener->paused = false;
     event_del(listener->retry);
@@ -334,7 +319,8 @@ static bool accept_on(struct listener *listener, int fd, struct error *error)
         return false;
     }
     evconnlistener_set_error_cb(listener->accepting, listener_on_error);
-    if (must_pause(listener))
+    /* During the start, clients wait in the listen queue. */
+    if (clients->starting)
         pause_accepting(listener);
     return true;
 }

@@ -122,17 +122,28 @@ bool tls_is_same_certificate(const struct tls *one, const struct tls *other)
 
 struct tls_socket {
     struct tls_sockets *sockets;
+    const SSL *ssl; /* owns this socket */
     int fd;
     unsigned reads; /* reads in this pass */
     uint64_t pass;
 };
 
+/* Count a handshake with a client that is about to read in this pass. False if too many have. */
+static bool may_advance(struct tls_sockets *sockets)
+{
+    if (sockets->counted_pass != sockets->pass->number)
+        sockets->handshakes = 0;
+    sockets->counted_pass = sockets->pass->number;
+    return sockets->handshakes++ < LIMIT_HANDSHAKES_A_PASS;
+}
+
 static bool may_read(struct tls_socket *socket)
 {
     struct tls_sockets *sockets = socket->sockets;
     if (socket->pass != sockets->pass->number) {
+        bool is_handshake = SSL_is_server(socket->ssl) && !SSL_is_init_finished(socket->ssl);
         socket->pass = sockets->pass->number;
-        socket->reads = 0;
+        socket->reads = is_handshake && !may_advance(sockets) ? LIMIT_TLS_READS : 0;
     }
     if (socket->reads < LIMIT_TLS_READS) {
         socket->reads++;
@@ -225,6 +236,7 @@ static bool attach(struct tls_sockets *sockets, SSL *ssl, int fd)
         return false;
     }
     socket->sockets = sockets;
+    socket->ssl = ssl;
     socket->fd = fd;
     BIO_set_data(bio, socket);
     BIO_set_init(bio, 1);

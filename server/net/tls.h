@@ -40,12 +40,15 @@ bool tls_is_same_certificate(const struct tls *one, const struct tls *other);
  *
  * OpenSSL reads until it has data for its caller. A peer can send endless handshake fragments, key
  * updates or empty records, and OpenSSL would read all of them in one call. So a connection may
- * read LIMIT_TLS_READS times per pass. After that the BIO reports that no data is available. The
- * socket is still readable, so the loop returns to it in the next pass.
+ * read LIMIT_TLS_READS times per pass, and only LIMIT_HANDSHAKES_A_PASS clients may read for their
+ * handshakes. After that the BIO reports that no data is available. The socket is still readable,
+ * so the loop returns to it in the next pass.
  */
 struct tls_sockets {
     BIO_METHOD *method;
-    struct pass *pass; /* each connection's reads are limited per pass */
+    struct pass *pass;     /* reads are limited per pass */
+    uint64_t counted_pass; /* the pass of `handshakes` */
+    unsigned handshakes;   /* clients that have read for their handshakes in that pass */
 };
 
 /* False if there is not enough memory. */
