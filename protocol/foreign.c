@@ -53,7 +53,8 @@ static bool is_http(const char *line, size_t len)
 static bool begins_long_http(const char *bytes, size_t len)
 {
     const char *space = memchr(bytes, ' ', len);
-    return len >= LIMIT_LINE && (space == NULL || (space + 1 < bytes + len && space[1] == '/'));
+    size_t word_len = space != NULL ? (size_t)(space - bytes) : len;
+    return len >= LIMIT_LINE && (word_len + 1 >= len || bytes[word_len + 1] == '/');
 }
 
 const char *foreign_protocol(const char *bytes, size_t len)

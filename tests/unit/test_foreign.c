@@ -71,4 +71,7 @@ TEST(a_line_that_is_too_long_can_be_http)
         ck_assert_msg((why != NULL) == (lines[i].kind == HTTP), "%s", lines[i].begin);
         ck_assert_ptr_null(foreign_protocol(bytes, LIMIT_LINE - 1));
     }
+    memset(bytes, 'x', sizeof(bytes));
+    bytes[LIMIT_LINE - 1] = ' ';
+    ck_assert_ptr_nonnull(foreign_protocol(bytes, LIMIT_LINE));
 }
