@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "config/memory.h"
 #include "config/secret.h"
@@ -146,7 +147,13 @@ static bool set_secret(const struct key *key, const struct yaml_node *value, cha
     struct error error;
     bool exposed;
     *field = secret_load(value->text, &exposed, &error);
-    if (*field == NULL)
+    /* The value may be the secret itself, by mistake. The report goes to the log. */
+    if (*field == NULL && strchr(value->text, '/') == NULL && access(value->text, F_OK) != 0)
+        report_error(
+            report, value->position,
+            "%s: is not the path of a file; write the secret into a file, and its path here",
+            key->name);
+    else if (*field == NULL)
         report_error(report, value->position, "%s: %s %s", key->name, value->text, error.text);
     else if (exposed)
         report_warning(report, value->position,

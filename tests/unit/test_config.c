@@ -226,6 +226,11 @@ static const struct mistake mistakes[] = {
      "f:4:40: nodes.durable: \"maybe\" must be true or false\n"},
     {"!nodes:\n" NODE("a") "}\n" NODE("b") "}\n" NODE("c") ", password_file: /nonexistent}\n",
      "f:4:46: nodes.password_file: /nonexistent cannot be read: No such file or directory\n"},
+    /* A password in place of a file does not get into the log. */
+    {"!nodes:\n" NODE("a") "}\n" NODE("b") "}\n" NODE("c") ", password_file: hunter2}\n",
+     "f:4:46: nodes.password_file: is not the path of a file; write the secret into a file, and "
+     "its "
+     "path here\n"},
     {"!nodes:\n" NODE("a") "}\n" NODE("b") "}\n" NODE("c") ", password_file: /}\n",
      "f:4:46: nodes.password_file: / is not a regular file\n"},
 };

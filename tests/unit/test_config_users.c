@@ -99,7 +99,8 @@ static const struct mistake {
     {"auth: {users: [{name: ci, secret_file: empty, resources: [a]}]}\n",
      "f:1:40: auth.users.secret_file: empty is empty; write the secret into it\n"},
     {"auth: {users: [{name: ci, secret_file: none, resources: [a]}]}\n",
-     "f:1:40: auth.users.secret_file: none cannot be read: No such file or directory\n"},
+     "f:1:40: auth.users.secret_file: is not the path of a file; write the secret into a file, "
+     "and its path here\n"},
     {"auth:\n  users:\n  - {name: a, secret_file: s, resources: [a]}\n"
      "  - {name: a, secret_file: s, resources: [b]}\n",
      "f:4:12: auth.users.name: a is already the name of the user in line 3; give each its own\n"
