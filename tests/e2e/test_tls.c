@@ -430,9 +430,9 @@ static struct client *occupy_handshakes(const struct stage *stage, unsigned coun
     for (unsigned i = 0; i < count; i++)
         client_connect_tcp(&silent[i], "127.0.0.1", stage->daemon.port);
     struct waiting waiting = waiting_for("all handshake slots to be taken");
-    while (process_open_files(stage->daemon.pid) < before + HANDSHAKES)
+    /* For a moment there are more: libevent closes the displaced ones at the end of a pass. */
+    while (process_open_files(stage->daemon.pid) != before + HANDSHAKES)
         waiting_pause(&waiting);
-    ck_assert_uint_eq(process_open_files(stage->daemon.pid), before + HANDSHAKES);
     return silent;
 }
 
