@@ -445,12 +445,13 @@ void waits_release(struct lock_manager *manager, struct resource *resource, cons
 {
     struct flights *flights = manager->flights;
     flights_forbid_backfill(flights, &resource->key, token, now_ns);
-    if (flight == NULL)
-        flight = flights_open(flights, &resource->key, ROUND_RELEASE, 0);
     if (flight == NULL) {
-        /* Until the pending releases have been sent, a master could still grant an extension. The
-         * key would then be deleted while its holder relies on it. */
+        /* Until every release is confirmed, a master could still grant an extension to another
+         * client with this token, and then delete the key that the client relies on. */
         extensions_end(&manager->extensions, token, now_ns);
+        flight = flights_open(flights, &resource->key, ROUND_RELEASE, 0);
+    }
+    if (flight == NULL) {
         flights_defer_release(flights, &resource->key, token, nodes_all(flights->node_count),
                               now_ns);
         return;

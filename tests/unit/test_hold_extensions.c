@@ -186,3 +186,20 @@ TEST(hold_with_a_pending_release_is_not_extended)
     expect_refused(&w.others[0], "3s", "GONE");
     ck_assert_uint_eq(cluster_count(&w, "a"), 0);
 }
+
+/* The connection of the HOLD has ended, but masters have refused the release. They would still
+ * extend the lock, and delete it when the release is repeated. */
+TEST(hold_whose_release_was_refused_is_not_extended)
+{
+    hold("LOCK a 3s HOLD");
+    for (unsigned i = 0; i < 3; i++)
+        w.masters[i].redis.refusals[FAKE_KEYS] = "MISCONF Errors writing to disk";
+    cluster_end_client(&w, &w.client);
+    cluster_settle(&w);
+    for (unsigned i = 0; i < 3; i++)
+        w.masters[i].redis.refusals[FAKE_KEYS] = NULL;
+    ck_assert_uint_eq(cluster_count(&w, "a"), 3);
+    expect_refused(&w.others[0], "3s", "GONE");
+    cluster_pass_ms(&w, 1100);
+    ck_assert_uint_eq(cluster_count(&w, "a"), 0);
+}
