@@ -228,7 +228,8 @@ static bool may_start(struct lock_manager *manager, struct pending_request *pend
         (manager->start_queue.length == 0 && flights_has_room(manager->flights)))
         return true;
     start_queue_join(&manager->start_queue, pending, now_ns);
-    if (!pending->waits)
+    /* A deadline that is set already counts from an earlier time, and stays. */
+    if (!pending->waits && !pending->waiter.wait_deadline.set)
         waits_set_start_deadline(manager, pending, now_ns);
     return false;
 }

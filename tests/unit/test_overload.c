@@ -140,6 +140,51 @@ TEST(request_that_is_held_back_sends_nothing)
     ck_assert_uint_eq(cluster_commands(&w), before);
 }
 
+/* No round may start until open_admission(). */
+static void close_admission(void)
+{
+    w.engine.flights.admission.limit = 0;
+    w.engine.flights.admission.limited++;
+}
+
+static void open_admission(void)
+{
+    w.engine.flights.admission.limit = LIMIT_ADMISSION_START;
+    w.engine.flights.admission.limited--;
+}
+
+/* The second LOCK becomes the first in the queue when the first one is refused, and is then held
+ * back itself. */
+TEST(lock_without_wait_is_held_back_for_node_timeout_at_most)
+{
+    close_admission();
+    cluster_submit(&w, "#a LOCK a 30s");
+    cluster_pass_ms(&w, 40);
+    cluster_submit(&w, "#b LOCK a 30s");
+    cluster_pass_ms(&w, 11);
+    cluster_expect(&w, "#a LIMIT busy");
+    cluster_pass_ms(&w, 40);
+    cluster_expect(&w, "#b LIMIT busy");
+    open_admission();
+}
+
+/* Its second try is held back, and must not begin later than node_timeout after its arrival. */
+TEST(lock_with_slots_is_held_back_until_node_timeout_after_its_arrival)
+{
+    for (unsigned i = 0; i < 5; i++)
+        w.masters[i].service_ns = 0;
+    cluster_occupy(&w, "s#1", 10000);
+    cluster_occupy(&w, "s#2", 10000);
+    cluster_hang(&w, 5, true);
+    cluster_submit(&w, "#s LOCK s 30s SLOTS 2");
+    cluster_pass_ms(&w, 40);
+    close_admission();
+    cluster_hang(&w, 5, false);
+    cluster_pass_ms(&w, 11);
+    ck_assert_int_eq(strncmp(cluster_take_reply(&w), "#s HELD ", 8), 0);
+    open_admission();
+}
+
 /* The first client has four requests that are held back: "second", a1, a2 and a3. Two other clients
  * have one request each. Theirs start after "second" and before a1. */
 TEST(clients_take_turns)
