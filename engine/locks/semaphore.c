@@ -221,6 +221,7 @@ bool seeker_serve(struct seeker *seeker)
 void seeker_stop(struct semaphores *semaphores, struct seeker *seeker)
 {
     seeker->serves->seeker = NULL;
+    seeker->serves->ballot_seen = 0; /* it is of this slot; other slots have other ballots */
     seeker->serves = NULL;
     seeker->semaphore->serving--;
     seeker->semaphore->soonest_slots = 0;

@@ -3,6 +3,7 @@
  * watched for them. The tests run the shipped engine on fake masters and virtual time.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tests/runner.h"
@@ -461,6 +462,22 @@ TEST(masters_that_restart_do_not_lose_waiters)
     cluster_pass_ms(&w, 2000);
     expect_slot("a");
     unlock_slot();
+}
+
+/* One master has seen an absurd ballot for the first slot. It must not raise those of the other. */
+TEST(ballot_of_one_slot_raises_no_ballot_of_another)
+{
+    static const char absurd[] = "9007199254740900";
+    cluster_set(&w, 0, "redlockd:fence:s#1", absurd, 0);
+    for (unsigned i = 1; i < 4; i++)
+        cluster_set(&w, i, "s#1", "foreign", 10000);
+    for (unsigned i = 0; i < 20; i++) {
+        cluster_submit(&w, "#a LOCK s 10s SLOTS 2 FENCE");
+        expect_slot("a");
+        ck_assert_str_eq(slot, "s#2");
+        unlock_slot();
+    }
+    ck_assert_int_lt(atoll(cluster_value(&w, 0, "redlockd:fence:s#2")), atoll(absurd));
 }
 
 /* --- STATUS --- */
