@@ -189,18 +189,34 @@ static void ping(struct sim *sim, unsigned index)
     act_later(sim, index, sim_between(sim, 0, client->ttl_ms / 2 * NS_PER_MS));
 }
 
+/* Another process that knows the token extends the lock, although the connection of its HOLD has
+ * just ended. */
+static void extend_after_the_end(struct sim *sim, unsigned index, unsigned daemon,
+                                 const struct sim_request *request)
+{
+    unsigned connection = connection_to(sim, index, daemon);
+    if (connection != SIM_CONNECTIONS)
+        connection_send(sim, connection, request);
+}
+
 /* The client closes or loses a connection in the middle of its work. */
 static void leave(struct sim *sim, unsigned index)
 {
     struct sim_client *client = &sim->clients[index];
-    unsigned connection = client->hold_connection != SIM_CONNECTIONS
-                              ? client->hold_connection
-                              : client->connections[client->home];
+    bool holds = client->hold_connection != SIM_CONNECTIONS;
+    unsigned connection = holds ? client->hold_connection : client->connections[client->home];
+    struct sim_request extend = {.verb = VERB_EXTEND,
+                                 .resource = client->resource,
+                                 .ttl_ms = some_ttl_ms(sim),
+                                 .ignore_reply = true};
+    memcpy(extend.token, client->token, sizeof(extend.token));
     /* Some clients close right after their last requests. */
     if (connection != SIM_CONNECTIONS && bounds_are_crowded() && sim_below(sim, 2) == 0)
         send_extra_requests(sim, connection);
     if (connection != SIM_CONNECTIONS)
         connection_close(sim, connection, sim_below(sim, 2) == 0);
+    if (holds && sim_below(sim, 2) == 0)
+        extend_after_the_end(sim, index, sim->connections[connection].daemon, &extend);
     /* The client forgets its token. Unless connection_close() has ended the hold in the history,
      * the client still relies on the lock until the deadline. */
     drop_lock(client);

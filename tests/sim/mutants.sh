@@ -221,6 +221,8 @@ mutant lost-reported-too-late partition,clients "two holders" engine/locks/hold.
     '/^int64_t hold_lost_ns/,/^}/s/return .*;/return hold->until_ns + 10 * hold->ttl_ns;/'
 mutant linger-ignored clients "two holders" engine/locks/requests.c \
     's/lock->lingers && !by_quit/0/'
+mutant ended-hold-is-extended undeletable,clients "after its HOLD has ended" engine/locks/waits.c \
+    '/^void waits_release/,/^}/s/^        extensions_end(.*$//'
 
 # --- admission ---
 mutant held-back-for-ever all 'in vain\|sleeps while' engine/engine.c \
