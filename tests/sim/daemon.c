@@ -435,6 +435,17 @@ static void fill_rules(const struct sim *sim, const struct sim_daemon *daemon, b
     rules->max_hold_ns = sim_bounds.hold_ttls * sim->max_ttl_ms * NS_PER_MS;
 }
 
+void daemon_reload(struct sim *sim, unsigned index)
+{
+    struct engine *engine = &sim->daemons[index].engine;
+    struct engine_rules rules = engine->rules;
+    rules.max_hold_ns = (1 + sim_below(sim, 4)) * sim->max_ttl_ms * NS_PER_MS;
+    rules.max_extensions = 1 + sim_below(sim, 6);
+    rules.backoff_min_ns = (1 + sim_below(sim, 10)) * NS_PER_MS;
+    rules.waiters_per_resource = 2 + sim_below(sim, 4); /* at the end two clients wait */
+    engine_apply_config(engine, &rules);
+}
+
 void daemon_start(struct sim *sim, unsigned index, bool bootstrap)
 {
     struct sim_daemon *daemon = &sim->daemons[index];

@@ -490,6 +490,17 @@ static bool daemon_wall_begin(struct sim *sim, struct sim_fault_run *run)
     return true;
 }
 
+/* The daemon reads a changed configuration. */
+static bool reload_begin(struct sim *sim, struct sim_fault_run *run)
+{
+    run->owner = sim_below(sim, sim->daemon_count);
+    if (!sim->daemons[run->owner].alive || sim->daemons[run->owner].paused)
+        return false;
+    sim_note(sim, "FAULT daemon %u reloads\n", run->owner);
+    daemon_reload(sim, run->owner);
+    return true;
+}
+
 /* --- the table of faults --- */
 
 static const struct {
@@ -543,6 +554,7 @@ static const struct {
     {"daemon-end", daemon_end_begin, daemon_kill_end, 2100, 4000, .calm = true},
     {"daemon-stop", daemon_pause_begin, daemon_pause_end, 5, 5000, .calm = true},
     {"daemon-wall", daemon_wall_begin, NULL, 0, 0, .calm = true},
+    {"reload", reload_begin, NULL, 0, 0, .calm = true},
     {"leftover", foreign_leave_keys, foreign_remove_key, 10, 3000},
 };
 

@@ -446,6 +446,8 @@ void daemon_die(struct sim *sim, unsigned daemon, bool orderly);
 void daemon_pause(struct sim *sim, unsigned daemon);
 void daemon_resume(struct sim *sim, unsigned daemon);
 void daemon_drain(struct sim *sim, unsigned daemon);
+/* The daemon applies a configuration with other limits of HOLDs, extensions and waiters. */
+void daemon_reload(struct sim *sim, unsigned daemon);
 /* Handle an event of the daemon: of a wire, a request, the end of a connection, its timer. */
 void daemon_on_event(struct sim *sim, const struct event *event);
 int64_t daemon_clock_ns(const struct sim *sim, unsigned daemon);
