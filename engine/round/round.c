@@ -312,7 +312,8 @@ static void decide(struct round *round, int64_t now_ns, struct round_actions *ac
     if (!decision.certain)
         return;
     if (round->kind == ROUND_EXTEND && decision.outcome == OUTCOME_OK) {
-        decision.outcome = granted_or_late(round, now_ns);
+        /* The release of the token has begun, and would soon break the promise of an OK. */
+        decision.outcome = round->token_releasing ? OUTCOME_GONE : granted_or_late(round, now_ns);
         if (decision.outcome == OUTCOME_OK)
             backfill(round, actions, round->absent | round->missing, now_ns);
     }

@@ -340,15 +340,14 @@ static bool is_promise(const struct sim_token *token, int64_t asked_ns)
     return !token->release_requested && (token->broken_ns == 0 || asked_ns >= token->broken_ns);
 }
 
-/* Did the daemon release the lock at the end of its HOLD, before this EXTEND arrived? Then the
- * EXTEND must not succeed: the daemon deletes the key as soon as the masters let it. If another
- * daemon has extended the lock as well, the masters may keep it. A tight limit of extended tokens
- * makes the daemon forget. */
+/* Has the daemon begun to release the lock because the connection of its HOLD has ended? Then no
+ * EXTEND must succeed: the daemon deletes the key as soon as the masters let it. If another daemon
+ * has extended the lock as well, the masters may keep it. A tight limit of extended tokens makes
+ * the daemon forget. */
 static bool is_being_released(const struct sim *sim, const struct sim_token *token,
                               const struct sim_request *request)
 {
-    return token->hold_ended_order != 0 && request->order > token->hold_ended_order &&
-           token->released_by == request->daemon &&
+    return token->hold_ended && token->released_by == request->daemon &&
            token->released_life == sim->daemons[request->daemon].life && !token->may_stay &&
            !bounds_are_in_force();
 }
@@ -510,7 +509,7 @@ void checker_on_hold_ended(struct sim *sim, unsigned daemon, const char *text)
     token->release_requested = true;
     token->released_by = daemon;
     token->released_life = sim->daemons[daemon].life;
-    token->hold_ended_order = ++sim->order;
+    token->hold_ended = true;
 }
 
 /* End the hold that `text` belongs to. `text` may be the frozen form of the token, since a daemon

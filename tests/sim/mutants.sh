@@ -223,6 +223,8 @@ mutant linger-ignored clients "two holders" engine/locks/requests.c \
     's/lock->lingers && !by_quit/0/'
 mutant ended-hold-is-extended undeletable,clients "after its HOLD has ended" engine/locks/waits.c \
     '/^void waits_release/,/^}/s/^        extensions_end(.*$//'
+mutant crossed-extension-is-granted clients "after its HOLD has ended" engine/round/round.c \
+    's/round->token_releasing ? OUTCOME_GONE : //'
 
 # --- admission ---
 mutant held-back-for-ever all 'in vain\|sleeps while' engine/engine.c \

@@ -257,10 +257,9 @@ struct sim_token {
     bool lost;              /* the daemon has pushed ! LOST for it */
     bool given_up;          /* an EXTEND got GONE; after that, no PONG confirms the lock */
     bool release_requested; /* a client has asked for its release */
+    bool hold_ended;        /* the daemon knows that the connection of its HOLD ended cleanly */
     unsigned released_by; /* the daemon that answered UNLOCK or ended the HOLD; SIM_DAEMONS: none */
     unsigned released_life;
-    /* When the daemon learned that the connection of the HOLD had ended cleanly; 0: it has not. */
-    uint64_t hold_ended_order;
     bool may_stay; /* masters are allowed to keep it until it expires */
     /* Time of the last BREAK of the lock; 0: none. A reply to a request from before the BREAK no
      * longer promises anything; a reply to a later request does. */

@@ -203,3 +203,17 @@ TEST(hold_whose_release_was_refused_is_not_extended)
     cluster_pass_ms(&w, 1100);
     ck_assert_uint_eq(cluster_count(&w, "a"), 0);
 }
+
+/* The masters execute the extension before the release. The daemon has the answers after it has
+ * begun the release. */
+TEST(extension_in_flight_at_the_end_of_the_hold_is_gone)
+{
+    hold("LOCK a 3s HOLD");
+    for (unsigned i = 0; i < 5; i++)
+        w.masters[i].delay_ns = NS_PER_MS;
+    send_extend(&w.others[0], "3s");
+    cluster_end_client(&w, &w.client);
+    cluster_pass_ms(&w, 60);
+    cluster_expect(&w, "GONE");
+    ck_assert_uint_eq(cluster_count(&w, "a"), 0);
+}

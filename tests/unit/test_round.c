@@ -294,14 +294,14 @@ TEST(late_answer_backfills_nothing_during_a_release)
     ck_assert(round_is_finished(&t.round));
 }
 
-TEST(extension_backfills_nothing_during_a_release)
+TEST(extension_during_a_release_is_gone_and_backfills_nothing)
 {
     fixture_begin(&t, 3, ROUND_EXTEND);
     fixture_vote(&t, 0, answer_absent);
     fixture_step(&t, (struct round_event){.type = ROUND_EVENT_RELEASING});
     fixture_vote(&t, 1, answer_yes);
     fixture_vote(&t, 2, answer_yes);
-    fixture_expect(&t, OUTCOME_OK);
+    fixture_expect(&t, OUTCOME_GONE);
     ck_assert_uint_eq(t.sent[ROUND_BACKFILL], 0);
 }
 
