@@ -459,16 +459,29 @@ void guard_heartbeat(const struct guard *guard, unsigned index, int64_t now_ns,
     memcpy(heartbeat->beats, node->identity.beats, sizeof(heartbeat->beats));
 }
 
-static void take_leases(struct guard *guard, unsigned index, const struct guard_heartbeat *left,
-                        const char *digits, int64_t now_ns)
+/* Does the probe that was sent with a heartbeat show that the node has kept the leases of other
+ * daemons? It has not if its data is lost, or if its clock was stepped forward. */
+static bool keeps_leases(const struct guard *guard, unsigned index, int64_t sent_ns, int64_t now_ns)
 {
+    const struct guard_node *node = &guard->nodes[index];
+    return guard_own_conflict(guard, index, now_ns) == REASON_NONE &&
+           now_ns >= node->clock.stepped_until_ns && node->clock.state == CLOCK_TRUSTED &&
+           node->clock.steady_ns >= sent_ns;
+}
+
+static void take_leases(struct guard *guard, unsigned index, const struct guard_heartbeat *left,
+                        int64_t sent_ns, const char *digits, int64_t now_ns)
+{
+    bool keeps = keeps_leases(guard, index, sent_ns, now_ns);
     for (unsigned i = 0; i < guard->rules.node_count && *digits != ' '; i++) {
         char server[GUARD_SERVER_MAX];
         if (!(left->names & nodes_only(i)))
             continue;
         describe_server(guard, i, server);
         name_lease_on_digit(&guard->nodes[i].lease, &guard->periods, index, *digits++,
-                            strcmp(left->servers[i], server) == 0, now_ns);
+                            strcmp(left->servers[i], server) == 0, keeps, now_ns);
+        if (guard->nodes[i].lease.ending & nodes_only(index))
+            guard->heartbeat |= nodes_only(index);
     }
 }
 
@@ -496,7 +509,7 @@ static void take_heartbeat(struct guard *guard, unsigned index, const struct gua
      * one, an entry can be left again. */
     if (strcmp(left->entry, CLOCK_STEP_ANNOUNCED) == 0)
         guard->heartbeat |= nodes_only(index);
-    take_leases(guard, index, left, copy, now_ns);
+    take_leases(guard, index, left, sent_ns, copy, now_ns);
     if (identity_on_beats(&node->identity, beats + 1))
         guard->probe |= nodes_only(index);
     unsigned waited_for;

@@ -8,7 +8,7 @@
 
 void name_lease_begin(struct name_lease *lease)
 {
-    lease->held_on = 0;
+    lease->held_on = lease->ending = 0;
     lease->wanted = true;
 }
 
@@ -36,8 +36,20 @@ int64_t name_lease_reported_ns(const struct name_lease *lease, const struct guar
     return lease->conflict_until_ns - conflict_lasts_ns(periods);
 }
 
+/* The master names our server. Does this end the conflict that it may have reported? */
+static bool ends_conflict(struct name_lease *lease, unsigned master, bool keeps, int64_t now_ns)
+{
+    bool repeated = (lease->ending & nodes_only(master)) != 0;
+    lease->ending &= ~nodes_only(master);
+    if (!(lease->conflicts & nodes_only(master)) || now_ns >= lease->conflict_until_ns)
+        return true;
+    if (keeps && !repeated)
+        lease->ending |= nodes_only(master);
+    return keeps && repeated;
+}
+
 void name_lease_on_digit(struct name_lease *lease, const struct guard_periods *periods,
-                         unsigned master, char digit, bool ours, int64_t now_ns)
+                         unsigned master, char digit, bool ours, bool keeps, int64_t now_ns)
 {
     /* If our server has changed since the lease was requested, the lease was for the previous
      * server, and the digit says nothing about the present one. */
@@ -45,9 +57,10 @@ void name_lease_on_digit(struct name_lease *lease, const struct guard_periods *p
         if (lease->conflicts == 0 || now_ns >= lease->conflict_until_ns)
             lease->conflict_since_ns = now_ns;
         lease->conflicts |= nodes_only(master);
+        lease->ending &= ~nodes_only(master);
         lease->conflict_until_ns = now_ns + conflict_lasts_ns(periods);
         note_process(lease, periods, master, digit == LEASE_OTHER_PROCESS, now_ns);
-    } else if (digit == LEASE_OURS && ours) {
+    } else if (digit == LEASE_OURS && ours && ends_conflict(lease, master, keeps, now_ns)) {
         lease->conflicts &= ~nodes_only(master);
         lease->held_on |= nodes_only(master);
         note_process(lease, periods, master, false, now_ns);

@@ -31,6 +31,7 @@ struct name_lease {
     uint32_t held_on;       /* masters that lease the name to our server */
     uint32_t conflicts;     /* masters that lease it to another server */
     uint32_t other_process; /* those of `conflicts` that name another process with the same data */
+    uint32_t ending; /* those of `conflicts` that have named our server since, but only once */
     int64_t conflict_since_ns; /* when the present conflict began; 0: there was none */
     int64_t conflict_until_ns;
     /* From this time on, no other daemon can count votes of the other process, unless that daemon
@@ -46,10 +47,17 @@ void name_lease_begin(struct name_lease *lease);
 /* The digits in the reply of heartbeat.lua, one for each name. */
 enum { LEASE_OURS = '0', LEASE_OTHER = '1', LEASE_OTHER_PROCESS = '2' };
 
-/* A master has answered with this digit. ours: our server is still the one for which the lease was
- * requested. */
+/*
+ * A master has answered with this digit. ours: our server is still the one for which the lease was
+ * requested. keeps: a probe that was sent with the request shows that the master has kept its data
+ * and that its clock is steady.
+ *
+ * With its data, or by a step of its clock, a master loses the leases of other daemons too, and no
+ * longer reports a conflict. So it ends a conflict only by naming our server twice in a row: the
+ * second probe shows whether the master had kept its leases when it gave the first answer.
+ */
 void name_lease_on_digit(struct name_lease *lease, const struct guard_periods *periods,
-                         unsigned master, char digit, bool ours, int64_t now_ns);
+                         unsigned master, char digit, bool ours, bool keeps, int64_t now_ns);
 
 /* When a master last reported a conflict. Only if there was one. */
 int64_t name_lease_reported_ns(const struct name_lease *lease, const struct guard_periods *periods);

@@ -155,6 +155,28 @@ TEST(lease_conflict_outlives_the_masters_that_reported_it)
     cluster_expect_votes(&w, 4, 4, "repointed");
 }
 
+/* B alone reports that A's name is leased to another server, and then loses that lease: it restarts
+ * empty, it is flushed, or its clock steps. No answer of B ends the conflict before every lock that
+ * the lease protects has ended. */
+TEST_LOOP(lease_conflict_outlives_the_lease_that_its_master_has_lost, 0, 3)
+{
+    cluster_lease_to_another(&w, 1, ":a", 60 * 1000);
+    cluster_pass_ms(&w, OBSERVED_MS);
+    cluster_expect_votes(&w, 0, 0, "repointed");
+    if (_i == 0)
+        cluster_restart(&w, 1);
+    else if (_i == 1)
+        cluster_flush(&w, 1);
+    else
+        cluster_step_clock(&w, 1, 1, 3600);
+    for (unsigned ms = 0; ms < 59000; ms += 10) {
+        cluster_pass_ms(&w, 10);
+        cluster_expect_votes(&w, 0, 0, "repointed");
+    }
+    cluster_pass_ms(&w, 10 * 1000);
+    cluster_expect_votes(&w, 0, 4, "-");
+}
+
 /* A reports that another server has E's name. The conflict expires, and A reports it again. A vote
  * that was requested in between must not count, so the epoch changes. */
 TEST(repeated_conflict_voids_votes_in_flight)

@@ -26,7 +26,7 @@ const struct runner_settings runner_settings = {.setup = reset_lease};
 /* A master answers a heartbeat with this digit (LEASE_OURS, LEASE_OTHER, ...) for the lease. */
 static void report(unsigned master, char digit, int64_t now_s)
 {
-    name_lease_on_digit(&lease, &periods, master, digit, true, now_s * NS_PER_S);
+    name_lease_on_digit(&lease, &periods, master, digit, true, true, now_s * NS_PER_S);
 }
 
 static enum reason refuses(int64_t now_s)
@@ -56,13 +56,32 @@ TEST(conflict_with_another_server_lasts_as_long_as_a_lock_of_its_votes)
     ck_assert_int_eq(refuses(165), REASON_NONE);
 }
 
-TEST(conflict_ends_when_its_master_reports_our_lease)
+TEST(conflict_ends_when_its_master_reports_our_lease_twice)
 {
     report(1, LEASE_OTHER, 100);
     report(0, LEASE_OURS, 101);
     ck_assert_int_eq(refuses(101), REASON_REPOINTED);
     report(1, LEASE_OURS, 102);
-    ck_assert_int_eq(refuses(102), REASON_NONE);
+    ck_assert_int_eq(refuses(102), REASON_REPOINTED);
+    report(1, LEASE_OURS, 103);
+    ck_assert_int_eq(refuses(103), REASON_NONE);
+}
+
+/* Between its two reports of our lease, the master reports the other server again, or may have lost
+ * its leases. */
+TEST(conflict_ends_only_by_two_reports_in_a_row)
+{
+    report(1, LEASE_OTHER, 100);
+    report(1, LEASE_OURS, 101);
+    report(1, LEASE_OTHER, 102);
+    report(1, LEASE_OURS, 103);
+    name_lease_on_digit(&lease, &periods, 1, LEASE_OURS, true, false, 104 * NS_PER_S);
+    report(1, LEASE_OURS, 105);
+    ck_assert_int_eq(refuses(105), REASON_REPOINTED);
+    ck_assert_uint_eq(lease.held_on, 0);
+    report(1, LEASE_OURS, 106);
+    ck_assert_int_eq(refuses(106), REASON_NONE);
+    ck_assert_uint_eq(lease.held_on, 2);
 }
 
 /* A daemon that still renews the lease of another process after 7 s must be talking to a different
@@ -81,16 +100,17 @@ TEST(another_server_outranks_another_process)
     report(2, LEASE_OTHER, 100);
     ck_assert_int_eq(refuses(100), REASON_REPOINTED);
     report(2, LEASE_OURS, 101);
+    report(2, LEASE_OURS, 101);
     ck_assert_int_eq(refuses(101), REASON_OTHERPROCESS);
 }
 
 TEST(late_answer_about_an_earlier_server_gives_no_lease)
 {
-    name_lease_on_digit(&lease, &periods, 0, LEASE_OURS, false, 100 * NS_PER_S);
-    name_lease_on_digit(&lease, &periods, 1, LEASE_OTHER_PROCESS, false, 100 * NS_PER_S);
+    name_lease_on_digit(&lease, &periods, 0, LEASE_OURS, false, true, 100 * NS_PER_S);
+    name_lease_on_digit(&lease, &periods, 1, LEASE_OTHER_PROCESS, false, true, 100 * NS_PER_S);
     ck_assert_uint_eq(lease.held_on, 0);
     ck_assert_int_eq(refuses(100), REASON_NONE);
-    name_lease_on_digit(&lease, &periods, 2, LEASE_OTHER, false, 100 * NS_PER_S);
+    name_lease_on_digit(&lease, &periods, 2, LEASE_OTHER, false, true, 100 * NS_PER_S);
     ck_assert_int_eq(refuses(100), REASON_REPOINTED);
 }
 
