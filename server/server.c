@@ -264,6 +264,8 @@ static void finish_task(struct server *server, enum engine_progress progress, un
                         ? "a daemon of the old set still runs and may grant locks; stop it first"
                     : progress == ENGINE_UNDER_WAY
                         ? "the master was not ready in time; all masters must be up"
+                    : server->task.reset_set != NULL && reason == REASON_NEW
+                        ? "no master of the new list belongs to the old set; keep at least one"
                     : server->task.reset_set != NULL
                         ? "the master's record belongs to neither the old set nor the new one"
                         : "the master already has a record, so it is not new"),

@@ -87,6 +87,7 @@ static bool conflicts(const struct guard *guard, const struct guard_node *node)
 enum guard_progress guard_progress(const struct guard *guard, unsigned *index)
 {
     enum guard_progress progress = GUARD_DONE;
+    unsigned new = 0;
     if (guard->override_done)
         return GUARD_DONE;
     for (unsigned i = 0; i < guard->rules.node_count; i++) {
@@ -104,8 +105,11 @@ enum guard_progress guard_progress(const struct guard *guard, unsigned *index)
             *index = i;
         if (!done)
             progress = GUARD_IN_PROGRESS;
+        new += !away && node->identity.error == REASON_NEW;
     }
-    return progress;
+    /* Only masters of the old set show how long its locks live, and whether its daemons run. */
+    return guard->rules.reset_set != NULL && new == guard->rules.node_count ? GUARD_REFUSED
+                                                                            : progress;
 }
 
 /* --- the vote --- */

@@ -271,6 +271,11 @@ TEST(reset_set_changes_the_list_of_nodes)
     char new_id[17];
     const struct daemon_plan second = {.name = "second", .locks = ", max_ttl: 2s"};
     stage_open_masters(&stage, __func__, &(struct stage_plan){.masters = 5, .over_unix = true});
+    daemon_prepare(&stage.daemon, &stage.sandbox, stage.masters, 5, &brief);
+    ck_assert_int_eq(run(&stage.daemon, "--reset-set", "0123456789abcdef"), 1);
+    daemon_wait_log(&stage.daemon, "task_refused", "no master of the new list");
+    ck_assert_uint_eq(masters_with(stage.masters, 5, "redlockd:node"), 0);
+
     daemon_prepare(&forgotten, &stage.sandbox, stage.masters, 3, &second);
     daemon_bootstrap(&forgotten);
     daemon_start(&forgotten, 0);
@@ -278,7 +283,6 @@ TEST(reset_set_changes_the_list_of_nodes)
     daemon_connect(&forgotten, &client);
     read_set_id(&stage.masters[0], old_id);
 
-    daemon_prepare(&stage.daemon, &stage.sandbox, stage.masters, 5, &brief);
     ck_assert_int_eq(run(&stage.daemon, "--reset-set", "0123456789abcdef"), 1);
     daemon_wait_log(&stage.daemon, "task_refused", "neither the old set nor the new one");
     /* The old daemon still runs: the reset is refused and nothing is written. */

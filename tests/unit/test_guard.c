@@ -181,6 +181,21 @@ TEST(set_is_reset_once_its_daemons_can_no_longer_vote)
         ck_assert_ptr_nonnull(strstr(cluster_value(&w, i, RECORD_KEY), "why=reset"));
 }
 
+/* Masters without records do not show how long the locks of the old set live. One that belongs to
+ * the old set does. */
+TEST_LOOP(set_is_not_reset_on_new_masters_alone, 0, 2)
+{
+    char old_set[RECORD_SET_ID + 1];
+    begin_reset(old_set);
+    for (unsigned i = 0; i < 5; i++)
+        if (i != 3 || _i == 0)
+            cluster_flush(&w, i);
+    cluster_pass_ms(&w, 7000);
+    ck_assert_int_eq(progress(), _i == 0 ? GUARD_REFUSED : GUARD_DONE);
+    for (unsigned i = 0; i < 5; i++)
+        ck_assert_int_eq(cluster_value(&w, i, RECORD_KEY) == NULL, _i == 0);
+}
+
 /* After a restart, all daemons of the old set have removed their signatures from the lease of the
  * lost server. The digits of its id are no time. */
 TEST(lease_without_signatures_does_not_delay_the_reset_of_a_set)
