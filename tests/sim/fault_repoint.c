@@ -30,5 +30,11 @@ void fault_repoint_end(struct sim *sim)
         return;
     for (unsigned i = 0; i < sim->daemon_count; i++)
         net_cut_all(sim, i, sim->repointed, true);
+    /* A connection that its daemon does not know of yet is not cut, so the server closes it. */
+    struct fake_master *other = &sim->masters[sim->repointed].other;
+    for (unsigned i = 0; i < other->session_end; i++)
+        if (other->sessions[i].id != 0 && !sim->wires[other->sessions[i].wire].connected)
+            other->sessions[i].killed = true;
+    net_send_output(sim, sim->repointed);
     checker_on_old_data(sim, &sim->masters[sim->repointed].redis.data);
 }
