@@ -321,7 +321,17 @@ TEST(names_with_another_database_are_reported_as_repointed)
     daemon_connect(&other, &client);
     client_wait_count(&client, "NODES", "vote=no reason=repointed", 3);
     client_expect_match(&client, "NOQUORUM [0-2]/5 need=3 a:repointed .*", "LOCK a 1s");
-    client_lock(&stage.client, "a", "1s");
+    /* The first daemon is granted a lock and stops, and then the two common masters lose the leases
+     * together with the lock. */
+    int64_t deadline_ms = guard_lock_until(&stage.client);
+    ck_assert_int_eq(kill(stage.daemon.pid, SIGSTOP), 0);
+    masters_run(stage.masters + 3, 2, "FLUSHALL");
+    struct waiting waiting = waiting_for("the lock to end");
+    while (waiting_clock_ms() < deadline_ms) {
+        client_expect_match(&client, "NOQUORUM .*", "LOCK a 1s");
+        waiting_pause(&waiting);
+    }
+    ck_assert_int_eq(kill(stage.daemon.pid, SIGCONT), 0);
     client_close(&client);
     daemon_stop(&other);
     stage_close(&stage);
