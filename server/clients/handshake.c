@@ -1,5 +1,6 @@
 #include "server/clients/handshake.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "protocol/limits.h"
@@ -8,8 +9,9 @@
 #include "server/clock.h"
 #include "server/net/pass.h"
 
-/* The time limit of a handshake. */
-#define TIMEOUT_NS (5 * NS_PER_S)
+/* The time limit of a handshake, and its shorter limit while all places are taken. */
+#define TIMEOUT_NS      (5 * NS_PER_S)
+#define FULL_TIMEOUT_NS NS_PER_S
 
 struct handshake {
     struct handshakes *owner;
@@ -19,6 +21,11 @@ struct handshake {
     struct peer peer;
 };
 
+bool handshakes_full(const struct handshakes *handshakes)
+{
+    return handshakes->count >= LIMIT_HANDSHAKES;
+}
+
 /* Set the timer for the oldest handshake. */
 static void rearm(struct handshakes *handshakes)
 {
@@ -27,7 +34,8 @@ static void rearm(struct handshakes *handshakes)
         event_del(handshakes->timer);
         return;
     }
-    const struct timeval delay = clock_delay(oldest->since_ns + TIMEOUT_NS - clock_now_ns());
+    int64_t timeout_ns = handshakes_full(handshakes) ? FULL_TIMEOUT_NS : TIMEOUT_NS;
+    const struct timeval delay = clock_delay(oldest->since_ns + timeout_ns - clock_now_ns());
     event_add(handshakes->timer, &delay);
 }
 
@@ -78,7 +86,8 @@ static void handshake_on_timer(evutil_socket_t fd, short events, void *context)
     struct handshake *oldest = TAILQ_FIRST(&handshakes->list);
     (void)fd;
     (void)events;
-    if (oldest != NULL && clock_now_ns() - oldest->since_ns >= TIMEOUT_NS)
+    int64_t timeout_ns = handshakes_full(handshakes) ? FULL_TIMEOUT_NS : TIMEOUT_NS;
+    if (oldest != NULL && clock_now_ns() - oldest->since_ns >= timeout_ns)
         fail(oldest, "the TLS handshake took too long");
     else
         rearm(handshakes);
@@ -88,7 +97,7 @@ bool handshakes_make_room(struct handshakes *handshakes)
 {
     struct handshake *oldest = TAILQ_FIRST(&handshakes->list);
     if (oldest != NULL)
-        fail(oldest, "the TLS handshake was in progress, and a new connection needed its place");
+        fail(oldest, "limits.clients is reached, and a new connection needed its place");
     return oldest != NULL;
 }
 
@@ -98,6 +107,7 @@ void handshake_start(struct handshakes *handshakes, const struct tls *tls, int f
     struct handshake *handshake = calloc(1, sizeof(*handshake));
     struct bufferevent *connection =
         tls_accept(tls, handshakes->clients->tls_sockets, handshakes->clients->base, fd);
+    assert(!handshakes_full(handshakes));
     if (handshake == NULL || connection == NULL) {
         if (connection != NULL)
             bufferevent_free(connection);
@@ -106,8 +116,6 @@ void handshake_start(struct handshakes *handshakes, const struct tls *tls, int f
         clients_log_refusal(handshakes->clients, peer->name, REFUSED_MEMORY);
         return;
     }
-    if (handshakes->count >= LIMIT_HANDSHAKES)
-        handshakes_make_room(handshakes);
     handshake->owner = handshakes;
     handshake->connection = connection;
     handshake->since_ns = clock_now_ns();

@@ -1,10 +1,11 @@
 /*
  * Accepted connections whose TLS handshake is in progress.
  *
- * Their number is limited, and each has a deadline. If all places are taken, a new connection gets
- * the place of the oldest handshake. To keep out a client, a flood has to open as many connections
- * as there are places within the time that the client needs for its handshake. If connections were
- * not accepted meanwhile, those of the flood would keep their places until the deadline.
+ * Their number is limited, and each has a deadline. While all places are taken, no connection is
+ * accepted, and the oldest handshake gets an earlier deadline. So slow or hostile peers cost a
+ * known amount of memory, and a flood of silent connections delays other clients only if it is
+ * faster than the places become free. A new connection does not get the place of the oldest
+ * handshake: when thousands of clients connect at once, most handshakes would be displaced.
  */
 #ifndef SERVER_CLIENTS_HANDSHAKE_H
 #define SERVER_CLIENTS_HANDSHAKE_H
@@ -34,11 +35,14 @@ struct handshakes {
 bool handshakes_init(struct handshakes *handshakes, struct clients *clients);
 void handshakes_deinit(struct handshakes *handshakes);
 
-/* Close the oldest handshake. False if there is none. */
+/* Whether all places are taken. */
+bool handshakes_full(const struct handshakes *handshakes);
+
+/* limits.clients is reached: close the oldest handshake. False if there is none. */
 bool handshakes_make_room(struct handshakes *handshakes);
 
-/* Start the handshake of an accepted connection. Takes over fd. After the handshake the connection
- * becomes a session. */
+/* Start the handshake of an accepted connection; there must be a free place. Takes over fd. After
+ * the handshake the connection becomes a session. */
 void handshake_start(struct handshakes *handshakes, const struct tls *tls, int fd,
                      const struct peer *peer);
 

@@ -61,10 +61,26 @@ static void refuse_client(struct listener *listener, int fd, const char *peer,
     clients_log_refusal(listener->clients, peer, refusal);
 }
 
+/* During the start, and while all places for handshakes are taken, clients wait in the listen
+ * queue. */
+static bool must_pause(const struct listener *listener)
+{
+    const struct clients *clients = listener->clients;
+    return clients->starting ||
+           (listener->tls.context != NULL && handshakes_full(&clients->handshakes));
+}
+
 static void pause_accepting(struct listener *listener)
 {
     evconnlistener_disable(listener->accepting);
     listener->paused = true;
+}
+
+static void pause_if_full(struct clients *clients)
+{
+    for (size_t i = 0; i < clients->listener_count; i++)
+        if (must_pause(clients->listeners[i]))
+            pause_accepting(clients->listeners[i]);
 }
 
 static void accept_client(struct listener *listener, int fd, const struct sockaddr *address,
@@ -92,6 +108,7 @@ static void accept_client(struct listener *listener, int fd, const struct sockad
         set_tcp_options(fd);
     if (listener->tls.context != NULL) {
         handshake_start(&clients->handshakes, &listener->tls, fd, &peer);
+        pause_if_full(clients);
         return;
     }
     if (!sessions_add(clients, fd, NULL, &peer))
@@ -150,7 +167,7 @@ static void listener_on_error(struct evconnlistener *accepting, void *context)
 
 static void resume(struct listener *listener)
 {
-    if (!listener->paused || listener->clients->starting)
+    if (!listener->paused || must_pause(listener))
         return;
     listener->paused = false;
     event_del(listener->retry);
@@ -319,8 +336,7 @@ static bool accept_on(struct listener *listener, int fd, struct error *error)
         return false;
     }
     evconnlistener_set_error_cb(listener->accepting, listener_on_error);
-    /* During the start, clients wait in the listen queue. */
-    if (clients->starting)
+    if (must_pause(listener))
         pause_accepting(listener);
     return true;
 }
