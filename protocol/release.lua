@@ -18,18 +18,13 @@ end
 local pttl = redis.call('PTTL', KEYS[1])
 -- If a token of redlockd has a TTL above max_ttl, the clock was stepped back: shorten the TTL. The
 -- limit is the max_ttl in the record of this master, since the daemon that runs this script may
--- belong to another set. During a quarantine, locks of an earlier set with a longer max_ttl may
--- live as long as the quarantine.
+-- belong to another set.
 if pttl > tonumber(ARGV[2]) and #value == 40 and not string.find(value, '[^!0-9a-f]') then
     local record = redis.pcall('GET', 'redlockd:node')
-    local most, quarantine, join = string.match(type(record) == 'string' and record or '',
-        ' max_ttl_ms=(%d+) .* quarantine_ms=(%d+) join_us=(%d+)$')
-    if most and redis.call('TIME')[1] * 1000000 < tonumber(join) then
-        most = math.max(most, quarantine)
-    end
+    local most = type(record) == 'string' and string.match(record, ' max_ttl_ms=(%d+) ')
     if most and pttl > tonumber(most) then
         pttl = tonumber(most)
-        redis.call('PEXPIRE', KEYS[1], pttl)
+        redis.call('PEXPIRE', KEYS[1], most)
     end
 end
 if ARGV[3] then

@@ -318,11 +318,11 @@ TEST(locks_of_the_old_set_are_respected_by_the_new_one)
     struct stage stage;
     char old_id[17];
     struct stage_plan plan = three;
-    plan.daemon.locks = ", max_ttl: 9s";
+    plan.daemon.locks = ", max_ttl: 4s";
     stage_open(&stage, __func__, &plan);
     read_set_id(&stage.masters[0], old_id);
     int64_t sent_ms = waiting_clock_ms();
-    struct grant grant = client_lock(&stage.client, "a", "9s");
+    struct grant grant = client_lock(&stage.client, "a", "4s");
     int64_t deadline_ms = sent_ms + grant.elapsed_ms + grant.validity_ms;
     stop_serving(&stage);
     daemon_prepare(&stage.daemon, &stage.sandbox, stage.masters, 3, &brief);
@@ -332,13 +332,6 @@ TEST(locks_of_the_old_set_are_respected_by_the_new_one)
     daemon_connect(&stage.daemon, &stage.client);
     for (unsigned i = 0; i < 3; i++)
         daemon_wait_refused(&stage.daemon, i, "reset", 1);
-    /* A release by another token must not shorten the lock to the new max_ttl: another Redlock
-     * library does not wait for the quarantine. */
-    client_ask(&stage.client, "UNLOCK a 0123456789012345678901234567890123456789");
-    for (unsigned i = 0; i < 3; i++) {
-        int64_t pttl_ms = master_integer(&stage.masters[i], "PTTL redlock:a");
-        ck_assert_int_ge(waiting_clock_ms() + pttl_ms, deadline_ms);
-    }
     /* The masters also lose their data, so only the quarantine protects the lock of the old set. */
     masters_run(stage.masters, 3, "FLUSHALL");
     struct waiting waiting = waiting_for("a grant");

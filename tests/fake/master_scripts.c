@@ -78,20 +78,15 @@ static int64_t need_of_others(const struct run *run, const struct word *daemon)
     return most_ms;
 }
 
-/* Limit the TTL of a lock to the max_ttl in the guard's record, or during a quarantine to its
- * length. */
+/* Limit the TTL of a lock to the max_ttl in the guard's record. */
 static void trim(const struct run *run, struct fake_key *key)
 {
     struct record record;
     const struct word name = {RECORD_KEY, strlen(RECORD_KEY)};
     const struct fake_key *found = key_find(run, &name);
-    if (found == NULL || !record_parse(found->value, found->value_len, &record))
-        return;
-    int64_t most_ms = record.max_ttl_ms;
-    if (run->now_ms / 1000 * 1000000 < record.join_us)
-        most_ms = max(most_ms, record.quarantine_ms);
-    if (key_pttl(run, key) > most_ms)
-        key_live_until(run, key, run->now_ms + most_ms);
+    if (found != NULL && record_parse(found->value, found->value_len, &record) &&
+        key_pttl(run, key) > record.max_ttl_ms)
+        key_live_until(run, key, run->now_ms + record.max_ttl_ms);
 }
 
 /* Does the key hold a frozen form of this token? */
