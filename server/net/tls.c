@@ -126,15 +126,27 @@ struct tls_socket {
     int fd;
     unsigned reads; /* reads in this pass */
     uint64_t pass;
+    uint64_t advanced; /* the last pass in which it has read for a handshake */
 };
 
-/* Count a handshake with a client that is about to read in this pass. False if too many have. */
-static bool may_advance(struct tls_sockets *sockets)
+/* A handshake with a client is about to read in this pass. False if it has to wait for a later
+ * pass. The kernel reports sockets that stay readable in the same order each time. So a handshake
+ * that has read waits until the others of that pass have had their turns. */
+static bool may_advance(struct tls_socket *socket)
 {
-    if (sockets->counted_pass != sockets->pass->number)
-        sockets->handshakes = 0;
-    sockets->counted_pass = sockets->pass->number;
-    return sockets->handshakes++ < LIMIT_HANDSHAKES_A_PASS;
+    struct tls_sockets *sockets = socket->sockets;
+    uint64_t pass = sockets->pass->number;
+    if (sockets->counted_pass != pass) {
+        sockets->rest = sockets->wanted > 0 ? (sockets->wanted - 1) / LIMIT_HANDSHAKES_A_PASS : 0;
+        sockets->wanted = sockets->advanced = 0;
+        sockets->counted_pass = pass;
+    }
+    sockets->wanted++;
+    if (sockets->advanced == LIMIT_HANDSHAKES_A_PASS || pass - socket->advanced <= sockets->rest)
+        return false;
+    sockets->advanced++;
+    socket->advanced = pass;
+    return true;
 }
 
 static bool may_read(struct tls_socket *socket)
@@ -143,7 +155,7 @@ static bool may_read(struct tls_socket *socket)
     if (socket->pass != sockets->pass->number) {
         bool is_handshake = SSL_is_server(socket->ssl) && !SSL_is_init_finished(socket->ssl);
         socket->pass = sockets->pass->number;
-        socket->reads = is_handshake && !may_advance(sockets) ? LIMIT_TLS_READS : 0;
+        socket->reads = is_handshake && !may_advance(socket) ? LIMIT_TLS_READS : 0;
     }
     if (socket->reads < LIMIT_TLS_READS) {
         socket->reads++;

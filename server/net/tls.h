@@ -47,8 +47,10 @@ bool tls_is_same_certificate(const struct tls *one, const struct tls *other);
 struct tls_sockets {
     BIO_METHOD *method;
     struct pass *pass;     /* reads are limited per pass */
-    uint64_t counted_pass; /* the pass of `handshakes` */
-    unsigned handshakes;   /* clients that have read for their handshakes in that pass */
+    uint64_t counted_pass; /* the pass of the next two fields */
+    unsigned wanted;       /* clients that were about to read for their handshakes */
+    unsigned advanced;     /* those that were allowed to */
+    unsigned rest;         /* passes for which a handshake that has read waits */
 };
 
 /* False if there is not enough memory. */

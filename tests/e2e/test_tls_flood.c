@@ -6,7 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "protocol/limits.h"
 #include "tests/e2e/flood.h"
+#include "tests/e2e/process.h"
 #include "tests/e2e/tls_stage.h"
 #include "tests/e2e/waiting.h"
 #include "tests/runner.h"
@@ -79,6 +81,29 @@ TEST(a_key_update_flood_does_not_delay_clients)
 TEST(a_fragmented_hello_does_not_delay_clients)
 {
     check_flood(__func__, FLOOD_FRAGMENTS);
+}
+
+/* More handshakes than a pass advances have input all the time. Another one gets its turns. */
+TEST(many_fragmented_hellos_do_not_starve_a_handshake)
+{
+    enum { FLOODS = LIMIT_HANDSHAKES_A_PASS + 10 };
+    struct flood *floods = calloc(FLOODS, sizeof(*floods));
+    struct stage stage;
+    struct tls_client client;
+    ck_assert_ptr_nonnull(floods);
+    tls_stage_open(&stage, __func__);
+    unsigned before = process_open_files(stage.daemon.pid);
+    for (unsigned i = 0; i < FLOODS; i++)
+        flood_start(&floods[i], &stage, FLOOD_FRAGMENTS);
+    tls_stage_connect(&client, &stage);
+    ck_assert_str_eq(tls_client_ask(&client, "PING"), "PONG");
+    /* No handshake has timed out yet. */
+    ck_assert_uint_eq(process_open_files(stage.daemon.pid), before + FLOODS + 1);
+    for (unsigned i = 0; i < FLOODS; i++)
+        flood_stop(&floods[i]);
+    tls_client_close(&client);
+    free(floods);
+    stage_close(&stage);
 }
 
 /* Runs until the floods that were prepared in advance are over. */
