@@ -9,7 +9,8 @@
 #include "server/clock.h"
 #include "server/net/pass.h"
 
-/* The time limit of a handshake, and its shorter limit while all places are taken. */
+/* The time limit of a handshake, and its shorter limit while all places are taken, or the limit of
+ * clients is reached. */
 #define TIMEOUT_NS      (5 * NS_PER_S)
 #define FULL_TIMEOUT_NS NS_PER_S
 
@@ -96,9 +97,10 @@ static void handshake_on_timer(evutil_socket_t fd, short events, void *context)
 bool handshakes_make_room(struct handshakes *handshakes)
 {
     struct handshake *oldest = TAILQ_FIRST(&handshakes->list);
-    if (oldest != NULL)
-        fail(oldest, "limits.clients is reached, and a new connection needed its place");
-    return oldest != NULL;
+    if (oldest == NULL || clock_now_ns() - oldest->since_ns < FULL_TIMEOUT_NS)
+        return false;
+    fail(oldest, "limits.clients is reached, and a new connection needed its place");
+    return true;
 }
 
 void handshake_start(struct handshakes *handshakes, const struct tls *tls, int fd,

@@ -38,7 +38,9 @@ void handshakes_deinit(struct handshakes *handshakes);
 /* Whether all places are taken. */
 bool handshakes_full(const struct handshakes *handshakes);
 
-/* limits.clients is reached: close the oldest handshake. False if there is none. */
+/* limits.clients is reached: close the oldest handshake, unless it began less than a second ago.
+ * Otherwise, while many clients try to connect, they would displace each other, and none would
+ * complete its handshake. False if no handshake was closed. */
 bool handshakes_make_room(struct handshakes *handshakes);
 
 /* Start the handshake of an accepted connection; there must be a free place. Takes over fd. After

@@ -459,37 +459,87 @@ TEST(silent_handshakes_do_not_crowd_out_clients)
     stage_close(&stage);
 }
 
-/* limits.clients counts handshakes as well, but they must not keep out a client of any listener. */
+enum { CLIENTS = 4 }; /* limits.clients */
+
+/* Limits the clients of the daemon. The stage's client connects anew. */
+static void limit_clients(struct stage *stage)
+{
+    char text[8192];
+    client_close(&stage->client);
+    daemon_stop(&stage->daemon);
+    char *file = sandbox_read(stage->daemon.config);
+    snprintf(text, sizeof(text), "%slimits: {clients: %d}\n", file, CLIENTS);
+    sandbox_write(stage->daemon.config, text);
+    free(file);
+    daemon_start(&stage->daemon, 0);
+    daemon_wait_up(&stage->daemon, stage->master_count);
+    daemon_connect(&stage->daemon, &stage->client);
+    client_expect(&stage->client, "PONG", "PING");
+}
+
+static void wait_connections(const struct stage *stage, unsigned files)
+{
+    struct waiting waiting = waiting_for("the daemon to accept the connections");
+    while (process_open_files(stage->daemon.pid) != files)
+        waiting_pause(&waiting);
+}
+
+/* limits.clients counts handshakes as well, but they must not keep out a client of any listener for
+ * more than a second. */
 TEST(silent_handshakes_do_not_use_up_the_limit_of_clients)
 {
-    enum { CLIENTS = 4 };
     struct stage stage;
-    struct client silent[CLIENTS];
+    struct client silent[CLIENTS - 1];
     struct client other;
-    char text[8192];
     tls_stage_open(&stage, __func__);
-    client_close(&stage.client);
-    daemon_stop(&stage.daemon);
-    char *file = sandbox_read(stage.daemon.config);
-    snprintf(text, sizeof(text), "%slimits: {clients: %d}\n", file, CLIENTS);
-    sandbox_write(stage.daemon.config, text);
-    free(file);
-    daemon_start(&stage.daemon, 0);
-    daemon_wait_up(&stage.daemon, stage.master_count);
-    daemon_connect(&stage.daemon, &stage.client);
-    client_expect(&stage.client, "PONG", "PING");
+    limit_clients(&stage);
     unsigned before = process_open_files(stage.daemon.pid);
-    for (unsigned i = 0; i < CLIENTS; i++)
+    for (unsigned i = 0; i < CLIENTS - 1; i++)
         client_connect_tcp(&silent[i], "127.0.0.1", stage.daemon.port);
-    struct waiting waiting = waiting_for("all places of clients to be taken");
-    while (process_open_files(stage.daemon.pid) < before + CLIENTS - 1)
+    wait_connections(&stage, before + CLIENTS - 1);
+    int64_t began_ms = waiting_clock_ms();
+    struct waiting waiting = waiting_for("the handshakes to be old");
+    while (waiting_clock_ms() - began_ms <= 1000)
         waiting_pause(&waiting);
     daemon_connect(&stage.daemon, &other);
     client_expect(&other, "PONG", "PING");
     client_expect(&stage.client, "PONG", "PING");
     client_close(&other);
-    for (unsigned i = 0; i < CLIENTS; i++)
+    for (unsigned i = 0; i < CLIENTS - 1; i++)
         client_close(&silent[i]);
+    stage_close(&stage);
+}
+
+/* Otherwise, while many clients try to connect, none would complete its handshake. */
+TEST(new_clients_displace_no_young_handshake)
+{
+    struct stage stage;
+    int64_t took_ms;
+    tls_stage_open(&stage, __func__);
+    limit_clients(&stage);
+    unsigned before = process_open_files(stage.daemon.pid);
+    /* Repeat what a busy machine has made too slow. */
+    do {
+        struct tls_client young[CLIENTS - 1];
+        struct client refused;
+        int64_t began_ms = waiting_clock_ms();
+        for (unsigned i = 0; i < CLIENTS - 1; i++)
+            tls_client_open(&young[i], &stage.sandbox, stage.daemon.port, &tls_no_certificate);
+        wait_connections(&stage, before + CLIENTS - 1);
+        daemon_connect(&stage.daemon, &refused);
+        client_try_send(&refused, "PING\n");
+        const char *reply = client_read(&refused);
+        took_ms = waiting_clock_ms() - began_ms;
+        if (took_ms < 1000)
+            ck_assert_str_eq(reply, "LIMIT clients");
+        client_close(&refused);
+        for (unsigned i = 0; i < CLIENTS - 1; i++) {
+            if (took_ms < 1000)
+                ck_assert_str_eq(tls_client_ask(&young[i], "PING"), "PONG");
+            tls_client_cut(&young[i]);
+        }
+        wait_connections(&stage, before);
+    } while (took_ms >= 1000);
     stage_close(&stage);
 }
 
