@@ -140,6 +140,19 @@ static bool set_text(const struct key *key, const struct yaml_node *value, char 
     return true;
 }
 
+/* Whether the folder of this path exists; a path without a folder may be anything. */
+static bool has_folder(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    if (slash == NULL)
+        return false;
+    char *folder = memory_copy(path);
+    folder[slash > path ? slash - path : 1] = '\0';
+    bool exists = access(folder, F_OK) == 0;
+    secret_free(folder); /* it may be a part of a secret */
+    return exists;
+}
+
 /* Errors show the name of the file, never the secret. */
 static bool set_secret(const struct key *key, const struct yaml_node *value, char **field,
                        struct report *report)
@@ -147,8 +160,9 @@ static bool set_secret(const struct key *key, const struct yaml_node *value, cha
     struct error error;
     bool exposed;
     *field = secret_load(value->text, &exposed, &error);
-    /* The value may be the secret itself, by mistake. The report goes to the log. */
-    if (*field == NULL && strchr(value->text, '/') == NULL && access(value->text, F_OK) != 0)
+    /* The value may be the secret itself, by mistake, also one in base64 with slashes. The report
+     * goes to the log. */
+    if (*field == NULL && !has_folder(value->text) && access(value->text, F_OK) != 0)
         report_error(
             report, value->position,
             "%s: is not the path of a file; write the secret into a file, and its path here",

@@ -229,8 +229,10 @@ static const struct mistake mistakes[] = {
     /* A password in place of a file does not get into the log. */
     {"!nodes:\n" NODE("a") "}\n" NODE("b") "}\n" NODE("c") ", password_file: hunter2}\n",
      "f:4:46: nodes.password_file: is not the path of a file; write the secret into a file, and "
-     "its "
-     "path here\n"},
+     "its path here\n"},
+    {"!nodes:\n" NODE("a") "}\n" NODE("b") "}\n" NODE("c") ", password_file: q8/EjRWeJ+mrT=}\n",
+     "f:4:46: nodes.password_file: is not the path of a file; write the secret into a file, and "
+     "its path here\n"},
     {"!nodes:\n" NODE("a") "}\n" NODE("b") "}\n" NODE("c") ", password_file: /}\n",
      "f:4:46: nodes.password_file: / is not a regular file\n"},
 };
