@@ -89,10 +89,13 @@ unsigned rules_clients(const struct config *config, const struct log *log)
     if (setrlimit(RLIMIT_NOFILE, &raised) == 0)
         files = raised;
     rlim_t others = OTHER_DESCRIPTORS + config->listen_count + 2 * CHANNELS * config->node_count;
-    /* A listener can displace as many handshakes in one pass of the event loop as it accepts
-     * connections. They are closed only afterwards. */
+    /* In one pass of the event loop, new connections of all listeners can displace every handshake.
+     * The displaced ones are closed only afterwards. */
+    bool tls = false;
     for (size_t i = 0; i < config->listen_count; i++)
-        others += config->listens[i].address.tls ? LIMIT_HANDSHAKES_A_PASS : 0;
+        tls = tls || config->listens[i].address.tls;
+    if (tls)
+        others += LIMIT_HANDSHAKES;
     if (config->admin.host != NULL)
         others += HTTP_DESCRIPTORS;
     if (config->metrics.host != NULL)

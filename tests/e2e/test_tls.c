@@ -543,6 +543,54 @@ TEST(new_clients_displace_no_young_handshake)
     stage_close(&stage);
 }
 
+/* Connections of a plain listener displace handshakes, which are closed only after the pass. The
+ * daemon has descriptors for that. */
+TEST(displaced_handshakes_use_up_no_descriptor)
+{
+    enum { OPEN_FILES = 500, SILENT = 200, MORE = 150 };
+    struct stage stage;
+    struct client *silent = calloc(SILENT, sizeof(*silent));
+    struct client *idle = calloc(OPEN_FILES, sizeof(*idle));
+    struct client *more = calloc(MORE, sizeof(*more));
+    unsigned count = 0;
+    ck_assert(silent != NULL && idle != NULL && more != NULL);
+    tls_stage_open(&stage, __func__);
+    client_close(&stage.client);
+    daemon_stop(&stage.daemon);
+    daemon_start(&stage.daemon, OPEN_FILES);
+    daemon_wait_up(&stage.daemon, stage.master_count);
+    unsigned before = process_open_files(stage.daemon.pid);
+    for (unsigned i = 0; i < SILENT; i++)
+        client_connect_tcp(&silent[i], "127.0.0.1", stage.daemon.port);
+    wait_connections(&stage, before + SILENT);
+    int64_t began_ms = waiting_clock_ms();
+    /* Use up the limit of clients. */
+    do {
+        ck_assert_uint_lt(count, OPEN_FILES);
+        daemon_connect(&stage.daemon, &idle[count]);
+        client_try_send(&idle[count], "PING\n");
+    } while (strcmp(client_read(&idle[count++]), "PONG") == 0);
+    struct waiting waiting = waiting_for("the handshakes to be old");
+    while (waiting_clock_ms() - began_ms <= 1000)
+        waiting_pause(&waiting);
+    kill(stage.daemon.pid, SIGSTOP);
+    for (unsigned i = 0; i < MORE; i++)
+        daemon_connect(&stage.daemon, &more[i]);
+    kill(stage.daemon.pid, SIGCONT);
+    for (unsigned i = 0; i < MORE; i++)
+        client_expect(&more[i], "PONG", "PING");
+    ck_assert_uint_eq(daemon_count_log(&stage.daemon, "accept_paused"), 0);
+    for (unsigned i = 0; i < MORE; i++)
+        client_close(&more[i]);
+    for (unsigned i = 0; i < count; i++)
+        client_close(&idle[i]);
+    free(more);
+    free(idle);
+    free_handshakes(silent, SILENT);
+    daemon_connect(&stage.daemon, &stage.client);
+    stage_close(&stage);
+}
+
 /* Adds a second TLS listener with the same settings. Returns its port. */
 static int add_listener(const struct stage *stage)
 {
