@@ -454,6 +454,11 @@ TEST(silent_handshakes_do_not_crowd_out_clients)
     client_expect(&stage.client, "PONG", "PING");
     tls_stage_connect(&client, &stage);
     ck_assert_str_eq(tls_client_ask(&client, "PING"), "PONG");
+    /* Places became free only by time limits. If new connections displaced handshakes, clients that
+     * all connect at once would close each other's. */
+    unsigned failed = daemon_count_log(&stage.daemon, " tls_failed peer=");
+    ck_assert_uint_gt(failed, 0);
+    ck_assert_uint_eq(daemon_count_log(&stage.daemon, "took too long"), failed);
     tls_client_close(&client);
     free_handshakes(silent, MANY);
     stage_close(&stage);
