@@ -476,20 +476,6 @@ static void daemon_pause_end(struct sim *sim, struct sim_fault_run *run)
     daemon_resume(sim, run->owner);
 }
 
-/* Set the wall clock of a daemon. The wall clocks of the daemons have to agree to within max_ttl,
- * less the length of a round and the drift of these clocks. So each may differ from the true time
- * by at most 40 % of max_ttl. */
-static bool daemon_wall_begin(struct sim *sim, struct sim_fault_run *run)
-{
-    run->owner = sim_below(sim, sim->daemon_count);
-    struct sim_daemon *daemon = &sim->daemons[run->owner];
-    int64_t room_ns = sim->max_ttl_ms * NS_PER_MS * 8 / 10;
-    int64_t true_wall_ns = INT64_C(1700000000) * NS_PER_S + sim->now_ns;
-    daemon->wall_ahead_ns = true_wall_ns - daemon_clock_ns(sim, run->owner) +
-                            sim_between(sim, 0, room_ns) - room_ns / 2;
-    return true;
-}
-
 /* The daemon reads a changed configuration. */
 static bool reload_begin(struct sim *sim, struct sim_fault_run *run)
 {
@@ -553,7 +539,7 @@ static const struct {
     {"daemon-kill", daemon_kill_begin, daemon_kill_end, 1, 2000, .calm = true},
     {"daemon-end", daemon_end_begin, daemon_kill_end, 2100, 4000, .calm = true},
     {"daemon-stop", daemon_pause_begin, daemon_pause_end, 5, 5000, .calm = true},
-    {"daemon-wall", daemon_wall_begin, NULL, 0, 0, .calm = true},
+    {"daemon-wall", fault_daemon_wall_begin, NULL, 0, 0, .calm = true},
     {"reload", reload_begin, NULL, 0, 0, .calm = true},
     {"leftover", foreign_leave_keys, foreign_remove_key, 10, 3000},
 };

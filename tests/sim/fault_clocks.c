@@ -1,4 +1,4 @@
-/* Faults: steps of the masters' clocks. */
+/* Faults: steps of the masters' clocks, and wrong wall clocks of daemons. */
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
@@ -178,4 +178,18 @@ void fault_step_and_back_end(struct sim *sim, struct sim_fault_run *run)
         sim->now_ns - run->begun_ns > 2 * sim->daemons[0].engine.flights.guard.periods.heartbeat_ns)
         step(sim, run,
              -run->distance_ns - (further ? sim_between(sim, 0, 2 * run->distance_ns) : 0));
+}
+
+/* Set the wall clock of a daemon. The wall clocks of the daemons have to agree to within max_ttl,
+ * less the length of a round and the drift of these clocks. So each may differ from the true time
+ * by at most 40 % of max_ttl. */
+bool fault_daemon_wall_begin(struct sim *sim, struct sim_fault_run *run)
+{
+    run->owner = sim_below(sim, sim->daemon_count);
+    struct sim_daemon *daemon = &sim->daemons[run->owner];
+    int64_t room_ns = sim->max_ttl_ms * NS_PER_MS * 8 / 10;
+    int64_t true_wall_ns = INT64_C(1700000000) * NS_PER_S + sim->now_ns;
+    daemon->wall_ahead_ns = true_wall_ns - daemon_clock_ns(sim, run->owner) +
+                            sim_between(sim, 0, room_ns) - room_ns / 2;
+    return true;
 }

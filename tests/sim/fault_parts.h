@@ -14,7 +14,7 @@ bool fault_needs_daemons(const struct sim *sim);
 /* Start a daemon on another host, that is with another clock. */
 void fault_start_elsewhere(struct sim *sim, unsigned index);
 
-/* Steps of clocks: fault_clocks.c. */
+/* Clocks: fault_clocks.c. */
 bool fault_step_forward_begin(struct sim *sim, struct sim_fault_run *run);
 void fault_step_forward_end(struct sim *sim, struct sim_fault_run *run);
 bool fault_step_twice_begin(struct sim *sim, struct sim_fault_run *run);
@@ -22,6 +22,7 @@ void fault_step_twice_end(struct sim *sim, struct sim_fault_run *run);
 bool fault_step_back_begin(struct sim *sim, struct sim_fault_run *run);
 bool fault_step_and_back_begin(struct sim *sim, struct sim_fault_run *run);
 void fault_step_and_back_end(struct sim *sim, struct sim_fault_run *run);
+bool fault_daemon_wall_begin(struct sim *sim, struct sim_fault_run *run);
 
 /* All daemons follow the name. Releases of tokens on one of its servers have gone to the other:
  * fault_repoint.c. */
