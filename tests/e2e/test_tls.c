@@ -458,7 +458,7 @@ TEST(silent_handshakes_do_not_crowd_out_clients)
      * all connect at once would close each other's. */
     unsigned failed = daemon_count_log(&stage.daemon, " tls_failed peer=");
     ck_assert_uint_gt(failed, 0);
-    ck_assert_uint_eq(daemon_count_log(&stage.daemon, "took too long"), failed);
+    ck_assert_uint_ge(daemon_count_log(&stage.daemon, "took too long"), failed);
     tls_client_close(&client);
     free_handshakes(silent, MANY);
     stage_close(&stage);
