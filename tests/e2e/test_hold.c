@@ -13,9 +13,9 @@
 #include "tests/runner.h"
 
 static const struct stage_plan five = {
-    .masters = 5, .over_unix = true, .daemon = {.node_timeout_ms = 200}};
+    .masters = 5, .over_unix = true, .daemon = {.node_timeout_ms = 500}};
 static const struct stage_plan five_tcp = {
-    .masters = 5, .over_unix = true, .daemon = {.node_timeout_ms = 200, .tcp_host = "127.0.0.1"}};
+    .masters = 5, .over_unix = true, .daemon = {.node_timeout_ms = 500, .tcp_host = "127.0.0.1"}};
 
 /* A HOLD and its deadline on waiting_clock_ms(). */
 struct held {
@@ -85,7 +85,7 @@ TEST(a_hold_outlives_its_ttl)
     struct stage stage;
     struct held held;
     stage_open(&stage, __func__, &five);
-    hold(&held, &stage, "1s");
+    hold(&held, &stage, "2s");
     stage_wait_count(&stage.client, "renewals", 6);
     expect_kept(&held);
     stage_wait_key(&stage, "redlock:a", 5);
@@ -183,7 +183,7 @@ TEST(closing_the_connection_does_not_release_a_lingering_hold)
         stage_open(&stage, __func__, &five);
         int64_t sent_ms = waiting_clock_ms();
         daemon_connect(&stage.daemon, &held.client);
-        client_ask(&held.client, "LOCK a 1s HOLD LINGER");
+        client_ask(&held.client, "LOCK a 2s HOLD LINGER");
         note_grant(&held, sent_ms);
         ends[i](&held.client);
         stage_wait_stats(&stage.client, " holding=0 ");
@@ -203,7 +203,7 @@ TEST(a_lingering_hold_is_not_extended_after_a_half_close)
     stage_open(&stage, __func__, &five);
     int64_t sent_ms = waiting_clock_ms();
     daemon_connect(&stage.daemon, &held.client);
-    client_ask(&held.client, "LOCK a 1s HOLD LINGER");
+    client_ask(&held.client, "LOCK a 2s HOLD LINGER");
     note_grant(&held, sent_ms);
     for (unsigned i = 0; i < LISTINGS; i++)
         client_send(&held.client, "HELP\n");
@@ -376,7 +376,7 @@ TEST(a_resumed_daemon_reports_the_loss_before_other_replies)
     struct stage stage;
     struct held held;
     stage_open(&stage, __func__, &five);
-    hold(&held, &stage, "900ms");
+    hold(&held, &stage, "2s");
     process_stop(stage.daemon.pid);
     client_send(&held.client, "PING\n");
     struct waiting waiting = waiting_for("the validity to end");
@@ -394,7 +394,7 @@ TEST(a_hold_whose_keys_are_deleted_is_lost)
     struct stage stage;
     struct held held;
     stage_open(&stage, __func__, &five);
-    hold(&held, &stage, "1s");
+    hold(&held, &stage, "2s");
     masters_run(stage.masters, 5, "DEL redlock:a");
     expect_lost(&held, "gone");
     client_close(&held.client);
@@ -406,7 +406,7 @@ TEST(an_unlock_on_another_connection_is_reported_as_lost)
     struct stage stage;
     struct held held;
     stage_open(&stage, __func__, &five);
-    hold(&held, &stage, "900ms");
+    hold(&held, &stage, "2s");
     client_expect(&stage.client, "OK", "UNLOCK a %s", held.token);
     client_lock(&stage.client, "a", "30s");
     expect_lost(&held, "gone");
@@ -424,8 +424,8 @@ TEST(a_hold_is_lost_after_max_hold)
                &(struct stage_plan){
                    .masters = 3,
                    .over_unix = true,
-                   .daemon = {.node_timeout_ms = 200, .locks = ", max_ttl: 1s, max_hold: 2s"}});
-    hold(&held, &stage, "1s");
+                   .daemon = {.node_timeout_ms = 500, .locks = ", max_ttl: 2s, max_hold: 4s"}});
+    hold(&held, &stage, "2s");
     expect_lost(&held, "limit");
     client_expect(&held.client, "PONG", "PING");
     client_close(&held.client);

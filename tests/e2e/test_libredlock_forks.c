@@ -17,8 +17,7 @@
 #include "tests/e2e/stage.h"
 #include "tests/runner.h"
 
-static const struct stage_plan three_quick = {
-    .masters = 3, .over_unix = true, .daemon = {.node_timeout_ms = 300}};
+static const struct stage_plan three_quick = {.masters = 3, .over_unix = true};
 static const struct redlock_lock_options hold = {.hold = true};
 
 static struct stage stage;

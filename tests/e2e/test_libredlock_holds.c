@@ -18,7 +18,7 @@
 
 static const struct stage_plan three = {.masters = 3, .over_unix = true};
 static const struct stage_plan three_quick = {
-    .masters = 3, .over_unix = true, .daemon = {.node_timeout_ms = 200}};
+    .masters = 3, .over_unix = true, .daemon = {.node_timeout_ms = 500}};
 static const struct stage_plan three_tcp = {
     .masters = 3, .over_unix = true, .daemon = {.tcp_host = "127.0.0.1"}};
 static const struct redlock_lock_options hold = {.hold = true};
@@ -39,7 +39,7 @@ TEST(a_hold_lives_as_long_as_its_handle)
     struct redlock_event event;
     stage_open(&stage, __func__, &three_quick);
     struct redlock *redlock = library_open(&stage.daemon);
-    struct redlock_lock lock = library_acquire(redlock, "a", 1000, &hold);
+    struct redlock_lock lock = library_acquire(redlock, "a", 2000, &hold);
     ck_assert(lock.hold);
     stage_wait_count(&stage.client, "renewals", 3);
     ck_assert(!redlock_next(redlock, &event));
@@ -221,7 +221,7 @@ TEST(a_hold_released_by_another_handle_is_lost)
     stage_open(&stage, __func__, &three_quick);
     struct redlock *redlock = library_open(&stage.daemon);
     struct redlock *other = library_open(&stage.daemon);
-    struct redlock_lock lock = library_acquire(redlock, "a", 900, &hold);
+    struct redlock_lock lock = library_acquire(redlock, "a", 2000, &hold);
     struct redlock_lock copy = lock;
     library_expect(other, redlock_release(other, &copy), REDLOCK_OK);
     struct redlock_event event = library_next(redlock);

@@ -34,7 +34,7 @@ static void open_masters(struct stage *stage, const char *test)
 static void start_daemon(struct stage *stage, const char *yaml)
 {
     daemon_prepare(&stage->daemon, &stage->sandbox, stage->masters, 3,
-                   &(struct daemon_plan){.node_timeout_ms = 300, .yaml = yaml});
+                   &(struct daemon_plan){.yaml = yaml});
     daemon_start(&stage->daemon, 0);
     daemon_wait_listening(&stage->daemon);
     daemon_connect(&stage->daemon, &stage->client);

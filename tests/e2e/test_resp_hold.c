@@ -12,7 +12,7 @@
 #include "tests/runner.h"
 
 static const struct stage_plan five = {
-    .masters = 5, .over_unix = true, .daemon = {.node_timeout_ms = 200, .tcp_host = "127.0.0.1"}};
+    .masters = 5, .over_unix = true, .daemon = {.node_timeout_ms = 500, .tcp_host = "127.0.0.1"}};
 
 /* A HOLD of "a" and its deadline on waiting_clock_ms(). */
 struct held {
@@ -182,7 +182,7 @@ TEST_LOOP(a_resumed_daemon_pushes_the_loss_before_other_replies, 0, 2)
     struct stage stage;
     struct held held;
     stage_open(&stage, __func__, &five);
-    hold_over_tcp(&held, &stage, "900ms");
+    hold_over_tcp(&held, &stage, "2s");
     process_stop(stage.daemon.pid);
     resp_send(&held.resp, "%s", pings[_i]);
     struct waiting waiting = waiting_for("the validity to end");
@@ -265,7 +265,7 @@ TEST(reset_releases_a_hold_and_the_connection_can_lock_again)
         stage_wait_key(&stage, "redlock:a", 0);
         stage_wait_stats(&stage.client, " holding=0 ");
         resp_expect(&held.resp, "$-1", "CLIENT GETNAME");
-        resp_expect_match(&held.resp, "-ERR bad-arguments HOLD needs RESP3.*", "LOCK a 1s HOLD");
+        resp_expect_match(&held.resp, "-ERR bad-arguments HOLD needs RESP3.*", "LOCK a 2s HOLD");
         struct grant grant = resp_lock(&held.resp, "a", "60s WAIT 1s");
         resp_expect(&held.resp, "+OK", "UNLOCK a %s", grant.token);
     }
@@ -345,7 +345,7 @@ TEST_LOOP(a_clean_end_does_not_release_a_lingering_hold, 0, 2)
     struct held held;
     stage_open(&stage, __func__, &five);
     resp_connect_tcp(&held.resp, &stage);
-    hold(&held, "1s", " LINGER");
+    hold(&held, "2s", " LINGER");
     ends[_i](&held.resp);
     expect_release_at_the_deadline(&stage, &held);
     stage_close(&stage);

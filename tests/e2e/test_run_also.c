@@ -19,8 +19,7 @@ enum { NAMES = sizeof(names) / sizeof(names[0]) };
 static void set_up(void)
 {
     unsetenv("REDLOCK_HELD");
-    /* No test stops a master, so node_timeout need not be short as in run_plan. */
-    stage_open(&stage, runner_test_name, &(struct stage_plan){.masters = 3, .over_unix = true});
+    run_set_up();
 }
 
 const struct runner_settings runner_settings = {.setup = set_up, .teardown = run_tear_down};

@@ -8,29 +8,11 @@
 #include <unistd.h>
 
 #include "tests/e2e/process.h"
-#include "tests/e2e/run.h"
+#include "tests/e2e/run_fixture.h"
 #include "tests/e2e/waiting.h"
 #include "tests/runner.h"
 
-static struct stage stage;
-static struct wrapper wrapper;
-
-static void set_up(void)
-{
-    stage_open(&stage, runner_test_name, &run_plan);
-}
-
-static void tear_down(void)
-{
-    stage_close(&stage);
-}
-
-const struct runner_settings runner_settings = {.setup = set_up, .teardown = tear_down};
-
-static void start(const char *const *words)
-{
-    wrapper_start(&wrapper, &stage.sandbox, "run", stage.daemon.socket, words);
-}
+const struct runner_settings runner_settings = {.setup = run_set_up, .teardown = run_tear_down};
 
 /* --- suspension --- */
 

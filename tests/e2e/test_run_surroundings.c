@@ -18,7 +18,7 @@
 #include "tests/runner.h"
 
 static const struct stage_plan three_tcp = {
-    .masters = 3, .over_unix = true, .daemon = {.node_timeout_ms = 300, .tcp_host = "127.0.0.1"}};
+    .masters = 3, .over_unix = true, .daemon = {.tcp_host = "127.0.0.1"}};
 
 /* A long timeout keeps masters from seeming to be down on a busy machine. */
 static const struct stage_plan unhurried = {

@@ -18,8 +18,7 @@
 
 enum { SCREEN = 16384, COMMAND_LINE = 512 };
 
-static const struct stage_plan three = {
-    .masters = 3, .over_unix = true, .daemon = {.node_timeout_ms = 300}};
+static const struct stage_plan three = {.masters = 3, .over_unix = true};
 
 struct terminal {
     struct stage stage;

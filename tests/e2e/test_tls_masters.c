@@ -70,7 +70,7 @@ static void prepare(struct stage *stage, const char *ca, const char *client)
 {
     char fields[512];
     write_fields(fields, sizeof(fields), stage->sandbox.dir, ca, client);
-    const struct daemon_plan plan = {.node_timeout_ms = 200, .node_fields = fields};
+    const struct daemon_plan plan = {.node_fields = fields};
     daemon_prepare(&stage->daemon, &stage->sandbox, stage->masters, 3, &plan);
 }
 
@@ -209,7 +209,7 @@ TEST(a_master_without_tls_is_reported)
         stage.masters[i].tls = &none;
     write_fields(fields, sizeof(fields), stage.sandbox.dir, "ca", NULL);
     daemon_prepare(&stage.daemon, &stage.sandbox, stage.masters, 3,
-                   &(struct daemon_plan){.node_timeout_ms = 200, .node_fields = fields});
+                   &(struct daemon_plan){.node_fields = fields});
     start(&stage, 0);
     stage_wait_nodes(&stage, "reason=hung ", 3);
     daemon_wait_log(&stage.daemon, "node_tls_failed", "does this port use TLS?");

@@ -41,7 +41,7 @@ void tls_stage_open_with(struct stage *stage, const char *test, const char *cert
         snprintf(fields + len, sizeof(fields) - (size_t)len, ", client_ca: %s/ca.crt%s", dir,
                  ca_and_more);
     const struct daemon_plan plan = {
-        .node_timeout_ms = 300, .tcp_host = "127.0.0.1", .tls_fields = fields};
+        .node_timeout_ms = 500, .tcp_host = "127.0.0.1", .tls_fields = fields};
     daemon_prepare(&stage->daemon, &stage->sandbox, stage->masters, stage->master_count, &plan);
     daemon_bootstrap(&stage->daemon);
     daemon_start(&stage->daemon, 0);

@@ -282,15 +282,15 @@ test('automatic_extension', async () => {
       assert.equal(signal.aborted, false);
       return performance.now() > end;
     });
-    await assert.rejects(other.acquire([name], 1500), ResourceLockedError);
+    await assert.rejects(other.acquire([name], 3000), ResourceLockedError);
   });
   assert.equal(await cluster.isFree(name), true);
 });
 
 test('hold', async () => {
   const [client, other, name] = [cluster.client(), cluster.client(), cluster.name()];
-  const lock = await client.acquire([name], 1500, { hold: true });
-  const end = performance.now() + 3500;
+  const lock = await client.acquire([name], 3000, { hold: true });
+  const end = performance.now() + 7000;
   await until(() => performance.now() > end || lock.signal.aborted);
   assert.equal(lock.signal.aborted, false);
   await assert.rejects(other.acquire([name], 1500), ResourceLockedError);
@@ -390,7 +390,7 @@ test('daemon_paused', async () => {
 
 test('daemon_killed_hold', async () => {
   const [client, name] = [cluster.client(), cluster.name()];
-  const { signal } = await client.acquire([name], 2000, { hold: true });
+  const { signal } = await client.acquire([name], 3000, { hold: true });
   await cluster.run('kill-daemon', 0);
   await aborted(signal);
   assert.equal(signal.error.reason, 'closed');

@@ -32,7 +32,7 @@ from support import Cluster, ScriptedDaemon, new_name, until, within
 # Longer than any limit of time of these tests: such a lock is not free because its TTL is over.
 LONG = 300
 # On a busy machine, a master can take long to answer.
-CONFIG = {"locks": {"max_ttl": "10m"}, "rounds": {"node_timeout": "800ms"}}
+CONFIG = {"locks": {"max_ttl": "10m"}}
 TOKEN = "0123456789abcdef0123456789abcdef01234567"
 
 
@@ -431,7 +431,9 @@ class Losing:
         lock, remaining = await self.cut(6, hold=True)
         with self.assertRaises(Lost) as caught:
             lock.check()
-        self.assertIn(caught.exception.reason, ("noquorum", "late", "overdue"))  # of LOST
+        # The daemon tells of the loss, or the client gives up by itself a moment before.
+        reason = caught.exception.reason.split(":")[0]
+        self.assertIn(reason, ("noquorum", "late", "overdue", "not extended in time"))
         self.assertGreater(remaining, 0)
 
     async def test_daemon_paused(self):

@@ -124,7 +124,7 @@ static void run_errors(redisContext *context)
     ok("error");
     expect_error(context, "NOPERM", "BREAK x");
     ok("denied");
-    expect_error(context, "send HELLO 3 first", "LOCK h 2s HOLD");
+    expect_error(context, "send HELLO 3 first", "LOCK h 3s HOLD");
     ok("hold");
     redisContext *stranger = open_context();
     redisReply *reply = authenticate(stranger, "wrong");

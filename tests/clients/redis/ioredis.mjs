@@ -61,12 +61,12 @@ assert.match(refused.message, /WRONGPASS wrong secret/);
 ok('secret');
 
 // ioredis speaks RESP3 but drops the push message LOST, so only EXTEND shows the loss.
-const [, holdToken] = await a.call('LOCK', 'h', '2s', 'HOLD');
+const [, holdToken] = await a.call('LOCK', 'h', '3s', 'HOLD');
 assert.equal(await b.call('UNLOCK', 'h', holdToken), 'OK');
-assert.equal(await a.call('EXTEND', 'h', holdToken, '2s'), 'GONE');
+assert.equal(await a.call('EXTEND', 'h', holdToken, '3s'), 'GONE');
 // An application that needs LOST learns of its mistake if it asks for RESP2.
 const two = connect(SECRET, { protocol: 2 });
-await assert.rejects(two.call('LOCK', 'h', '2s', 'HOLD'), /send HELLO 3 first/);
+await assert.rejects(two.call('LOCK', 'h', '3s', 'HOLD'), /send HELLO 3 first/);
 ok('hold');
 
 const grants = await Promise.all(

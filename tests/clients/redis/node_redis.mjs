@@ -67,11 +67,11 @@ await assert.rejects(stranger.connect(), /WRONGPASS wrong secret/);
 ok('secret');
 
 // node-redis speaks RESP3 but drops the push message LOST, so only EXTEND shows the loss.
-const [, holdToken] = await ask(a, 'LOCK', 'h', '2s', 'HOLD');
+const [, holdToken] = await ask(a, 'LOCK', 'h', '3s', 'HOLD');
 assert.equal(await ask(b, 'UNLOCK', 'h', holdToken), 'OK');
-assert.equal(await ask(a, 'EXTEND', 'h', holdToken, '2s'), 'GONE');
+assert.equal(await ask(a, 'EXTEND', 'h', holdToken, '3s'), 'GONE');
 const two = await connect({ RESP: 2 });
-await assert.rejects(ask(two, 'LOCK', 'h', '2s', 'HOLD'), /send HELLO 3 first/);
+await assert.rejects(ask(two, 'LOCK', 'h', '3s', 'HOLD'), /send HELLO 3 first/);
 ok('hold');
 
 const grants = await Promise.all(

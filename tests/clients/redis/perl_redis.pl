@@ -63,7 +63,7 @@ eval { connect_as('wrong') };
 expect($@ =~ /WRONGPASS/, $@);
 ok('secret');
 
-expect(error_of($a, 'lock', 'h', '2s', 'HOLD') =~ /send HELLO 3 first/, 'HOLD');
+expect(error_of($a, 'lock', 'h', '3s', 'HOLD') =~ /send HELLO 3 first/, 'HOLD');
 ok('hold');
 
 my %tokens;

@@ -87,7 +87,7 @@ try {
 expect(str_contains($error, 'WRONGPASS'), $error);
 ok('secret');
 
-expect(str_contains(error_of($a, 'LOCK', 'h', '2s', 'HOLD'), 'send HELLO 3 first'), 'HOLD');
+expect(str_contains(error_of($a, 'LOCK', 'h', '3s', 'HOLD'), 'send HELLO 3 first'), 'HOLD');
 ok('hold');
 
 $pipeline = $a->multi(Redis::PIPELINE);

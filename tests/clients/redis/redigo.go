@@ -96,7 +96,7 @@ func main() {
 	expect(err != nil && strings.HasPrefix(err.Error(), "WRONGPASS"), fmt.Sprint(err))
 	ok("secret")
 
-	expect(strings.Contains(errorOf(a, "LOCK", "h", "2s", "HOLD"), "send HELLO 3 first"), "HOLD")
+	expect(strings.Contains(errorOf(a, "LOCK", "h", "3s", "HOLD"), "send HELLO 3 first"), "HOLD")
 	ok("hold")
 
 	for i := 0; i < 64; i++ {

@@ -49,7 +49,7 @@ hold_pid=$hold_PID # bash unsets its own variable at the end of the process
 say() { echo "$*" >&"${hold[1]}"; }
 hear() { read -r -t 60 line <&"${hold[0]}" || fail "no reply after: $line"; }
 line=
-say LOCK h 2s HOLD
+say LOCK h 3s HOLD
 hear; [ "$line" = OK ] || fail "$line"
 hear; token=$line
 hear; hear; hear

@@ -73,7 +73,7 @@ def main():
         assert "wrong secret" in str(error), error
         ok("secret")
 
-    assert "send HELLO 3 first" in error_of(a, "LOCK", "h", "2s", "HOLD")
+    assert "send HELLO 3 first" in error_of(a, "LOCK", "h", "3s", "HOLD")
     ok("hold")
 
     pipeline = a.pipeline(transaction=False)

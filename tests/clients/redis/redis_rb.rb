@@ -57,7 +57,7 @@ ok "error"
 expect error_of(connect("wrong"), "PING").include?("WRONGPASS"), "a wrong secret"
 ok "secret"
 
-expect error_of(a, "LOCK", "h", "2s", "HOLD").include?("send HELLO 3 first"), "HOLD"
+expect error_of(a, "LOCK", "h", "3s", "HOLD").include?("send HELLO 3 first"), "HOLD"
 ok "hold"
 
 grants = a.pipelined { |pipeline| 64.times { |i| pipeline.call(["LOCK", "many:#{i}", "30s"]) } }
