@@ -129,8 +129,7 @@ static bool is_leased(const struct guard *guard, const struct guard_node *node)
 static bool awaits_lease_answer(const struct guard *guard, const struct guard_node *node,
                                 int64_t now_ns)
 {
-    uint32_t missing =
-        nodes_all(guard->rules.node_count) & ~(node->lease.held_on | node->lease.conflicts);
+    uint32_t missing = nodes_all(guard->rules.node_count) & ~node->lease.held_on;
     for (; missing != 0; missing = nodes_after_first(missing)) {
         const struct guard_node *other = &guard->nodes[nodes_first(missing)];
         if (is_connected(other) && other->heartbeat_error == REASON_NONE &&

@@ -8,7 +8,7 @@
 
 void name_lease_begin(struct name_lease *lease)
 {
-    lease->held_on = lease->ending = 0;
+    lease->held_on = lease->ending = lease->doubted = 0;
     lease->wanted = true;
 }
 
@@ -36,16 +36,33 @@ int64_t name_lease_reported_ns(const struct name_lease *lease, const struct guar
     return lease->conflict_until_ns - conflict_lasts_ns(periods);
 }
 
+static void report_conflict(struct name_lease *lease, const struct guard_periods *periods,
+                            unsigned master, int64_t now_ns)
+{
+    if (lease->conflicts == 0 || now_ns >= lease->conflict_until_ns)
+        lease->conflict_since_ns = now_ns;
+    lease->conflicts |= nodes_only(master);
+    lease->conflict_until_ns = now_ns + conflict_lasts_ns(periods);
+}
+
 /* The master names our server. Does this end the conflict that it may have reported? */
-static bool ends_conflict(struct name_lease *lease, unsigned master, bool keeps, int64_t now_ns)
+static bool ends_conflict(struct name_lease *lease, const struct guard_periods *periods,
+                          unsigned master, bool keeps, int64_t now_ns)
 {
     bool repeated = (lease->ending & nodes_only(master)) != 0;
     lease->ending &= ~nodes_only(master);
-    if (!(lease->conflicts & nodes_only(master)) || now_ns >= lease->conflict_until_ns)
+    if (!(lease->conflicts & nodes_only(master)) || (keeps && repeated))
         return true;
-    if (keeps && !repeated)
+    if (keeps) {
         lease->ending |= nodes_only(master);
-    return keeps && repeated;
+        return false;
+    }
+    if (lease->doubted & nodes_only(master))
+        return now_ns >= lease->conflict_until_ns;
+    /* The other server may have been leased, and its votes counted, until now. */
+    lease->doubted |= nodes_only(master);
+    report_conflict(lease, periods, master, now_ns);
+    return false;
 }
 
 void name_lease_on_digit(struct name_lease *lease, const struct guard_periods *periods,
@@ -54,14 +71,14 @@ void name_lease_on_digit(struct name_lease *lease, const struct guard_periods *p
     /* If our server has changed since the lease was requested, the lease was for the previous
      * server, and the digit says nothing about the present one. */
     if (digit == LEASE_OTHER || (digit == LEASE_OTHER_PROCESS && ours)) {
-        if (lease->conflicts == 0 || now_ns >= lease->conflict_until_ns)
-            lease->conflict_since_ns = now_ns;
-        lease->conflicts |= nodes_only(master);
+        report_conflict(lease, periods, master, now_ns);
         lease->ending &= ~nodes_only(master);
-        lease->conflict_until_ns = now_ns + conflict_lasts_ns(periods);
+        lease->doubted &= ~nodes_only(master);
         note_process(lease, periods, master, digit == LEASE_OTHER_PROCESS, now_ns);
-    } else if (digit == LEASE_OURS && ours && ends_conflict(lease, master, keeps, now_ns)) {
+    } else if (digit == LEASE_OURS && ours &&
+               ends_conflict(lease, periods, master, keeps, now_ns)) {
         lease->conflicts &= ~nodes_only(master);
+        lease->doubted &= ~nodes_only(master);
         lease->held_on |= nodes_only(master);
         note_process(lease, periods, master, false, now_ns);
     }

@@ -32,6 +32,9 @@ struct name_lease {
     uint32_t conflicts;     /* masters that lease it to another server */
     uint32_t other_process; /* those of `conflicts` that name another process with the same data */
     uint32_t ending; /* those of `conflicts` that have named our server since, but only once */
+    /* Those of `conflicts` that have named our server since, and may have lost the lease of the
+     * other one until then. */
+    uint32_t doubted;
     int64_t conflict_since_ns; /* when the present conflict began; 0: there was none */
     int64_t conflict_until_ns;
     /* From this time on, no other daemon can count votes of the other process, unless that daemon
@@ -54,7 +57,8 @@ enum { LEASE_OURS = '0', LEASE_OTHER = '1', LEASE_OTHER_PROCESS = '2' };
  *
  * With its data, or by a step of its clock, a master loses the leases of other daemons too, and no
  * longer reports a conflict. So it ends a conflict only by naming our server twice in a row: the
- * second probe shows whether the master had kept its leases when it gave the first answer.
+ * second probe shows whether the master had kept its leases when it gave the first answer. If that
+ * is not shown, the conflict lasts as long as if the first answer had reported it again.
  */
 void name_lease_on_digit(struct name_lease *lease, const struct guard_periods *periods,
                          unsigned master, char digit, bool ours, bool keeps, int64_t now_ns);

@@ -156,22 +156,65 @@ TEST(lease_conflict_outlives_the_masters_that_reported_it)
 }
 
 /* B alone reports that A's name is leased to another server, and then loses that lease: it restarts
- * empty, it is flushed, or its clock steps. No answer of B ends the conflict before every lock that
- * the lease protects has ended. */
-TEST_LOOP(lease_conflict_outlives_the_lease_that_its_master_has_lost, 0, 3)
+ * empty, it is flushed, or its clock steps. In half of the runs B hangs before that. No answer of B
+ * ends the conflict before every lock that the lease protects has ended. */
+TEST_LOOP(lease_conflict_outlives_the_lease_that_its_master_has_lost, 0, 6)
 {
     cluster_lease_to_another(&w, 1, ":a", 60 * 1000);
     cluster_pass_ms(&w, OBSERVED_MS);
     cluster_expect_votes(&w, 0, 0, "repointed");
-    if (_i == 0)
+    if (_i >= 3) {
+        w.masters[1].hung = true;
+        cluster_pass_ms(&w, 40 * 1000);
+        w.masters[1].hung = false;
+    }
+    if (_i % 3 == 0)
         cluster_restart(&w, 1);
-    else if (_i == 1)
+    else if (_i % 3 == 1)
         cluster_flush(&w, 1);
     else
         cluster_step_clock(&w, 1, 1, 3600);
     for (unsigned ms = 0; ms < 59000; ms += 10) {
         cluster_pass_ms(&w, 10);
         cluster_expect_votes(&w, 0, 0, "repointed");
+    }
+    cluster_pass_ms(&w, 10 * 1000);
+    cluster_expect_votes(&w, 0, 4, "-");
+}
+
+/* B alone reports that A's name is leased to another server. Then A is away until this report is
+ * out of date, while another daemon goes on renewing the lease on B. */
+static void let_a_conflict_expire(void)
+{
+    cluster_lease_to_another(&w, 1, ":a", 60 * 1000);
+    cluster_pass_ms(&w, OBSERVED_MS);
+    cluster_expect_votes(&w, 0, 0, "repointed");
+    w.masters[0].hung = true;
+    cluster_pass_ms(&w, QUARANTINE_MS + 6000);
+    cluster_lease_to_another(&w, 1, ":a", 60 * 1000);
+    w.masters[0].hung = false;
+}
+
+/* B answers later than the others. A must not vote before that. */
+TEST(name_waits_for_the_master_that_reported_a_conflict_long_ago)
+{
+    let_a_conflict_expire();
+    w.masters[1].delay_ns = 4 * NS_PER_MS;
+    for (unsigned ms = 0; ms < 3000; ms++) {
+        cluster_pass_ms(&w, 1);
+        ck_assert_str_ne(cluster_vote(&w, 0), "-");
+    }
+    cluster_expect_votes(&w, 0, 0, "repointed");
+}
+
+/* B loses the lease just before A is back. */
+TEST(conflict_of_long_ago_lasts_if_its_master_has_lost_the_lease)
+{
+    let_a_conflict_expire();
+    cluster_flush(&w, 1);
+    for (unsigned ms = 0; ms < 59000; ms++) {
+        cluster_pass_ms(&w, 1);
+        ck_assert_str_ne(cluster_vote(&w, 0), "-");
     }
     cluster_pass_ms(&w, 10 * 1000);
     cluster_expect_votes(&w, 0, 4, "-");

@@ -84,6 +84,21 @@ TEST(conflict_ends_only_by_two_reports_in_a_row)
     ck_assert_uint_eq(lease.held_on, 2);
 }
 
+/* The master may have lost the lease of the other server just before it names ours. Its later
+ * answers do not prolong the conflict again. */
+TEST(conflict_lasts_as_long_again_if_its_master_may_have_lost_the_lease)
+{
+    report(1, LEASE_OTHER, 100);
+    for (int64_t s = 150; s <= 214; s++) {
+        name_lease_on_digit(&lease, &periods, 1, LEASE_OURS, true, false, s * NS_PER_S);
+        ck_assert_int_eq(refuses(s), REASON_REPOINTED);
+    }
+    ck_assert_uint_eq(lease.held_on, 0);
+    name_lease_on_digit(&lease, &periods, 1, LEASE_OURS, true, false, 215 * NS_PER_S);
+    ck_assert_int_eq(refuses(215), REASON_NONE);
+    ck_assert_uint_eq(lease.held_on, 2);
+}
+
 /* A daemon that still renews the lease of another process after 7 s must be talking to a different
  * server. */
 TEST(another_process_blocks_until_its_daemons_can_no_longer_vote)
