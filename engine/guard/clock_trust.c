@@ -123,6 +123,14 @@ struct clock_result clock_on_sample(struct clock_trust *clock, const struct guar
     return result;
 }
 
+struct clock_result clock_begin_anew(struct clock_trust *clock, const struct guard_periods *periods,
+                                     const struct monitor_sample *sample)
+{
+    clock->monitor = (struct clock_monitor){.begun = false};
+    untrust(clock, periods, sample->received_ns, sample->time_us);
+    return clock_on_sample(clock, periods, sample);
+}
+
 /* A step was announced on the master. Bounds from before it are void, and the next sample gives new
  * ones. If this daemon took no samples for a while, it may have missed the step, and locks that it
  * counts on may be gone; then it stops trusting the clock. */

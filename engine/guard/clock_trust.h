@@ -75,6 +75,10 @@ struct clock_result {
 struct clock_result clock_on_sample(struct clock_trust *clock, const struct guard_periods *periods,
                                     const struct monitor_sample *sample);
 
+/* Take a sample that may be the first one of another clock: the earlier ones do not count. */
+struct clock_result clock_begin_anew(struct clock_trust *clock, const struct guard_periods *periods,
+                                     const struct monitor_sample *sample);
+
 /* A heartbeat sent at sent_ns was answered. left: the clock entry that it wrote. step: the last
  * step announced on the master, as returned. Returns true if that step is new to this daemon; then
  * the caller has to take a sample. */

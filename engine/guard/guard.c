@@ -316,10 +316,12 @@ int64_t guard_refuses_until_ns(const struct guard *guard, unsigned index, int64_
 
 /* --- samples --- */
 
-/* May the bounds of this clock be left on the master for other daemons? */
+/* May the bounds of this clock be left on the master for other daemons? Before the first sample on
+ * this connection, they may be the bounds of another server's clock. */
 static bool has_bounds(const struct guard *guard, const struct guard_node *node, int64_t now_ns)
 {
-    return now_ns >= guard->suspect_until_ns && clock_has_bounds(&node->clock, now_ns);
+    return now_ns >= guard->suspect_until_ns && identity_is_sampled(&node->identity) &&
+           clock_has_bounds(&node->clock, now_ns);
 }
 
 /* A quorum of the masters' clocks seems to have stepped at the same time. That is unlikely, so
@@ -410,6 +412,7 @@ static enum guard_result take_sample(struct guard *guard, unsigned index,
         clock = clock_on_sample(&node->clock, &guard->periods, &sample->clock);
         on_clock(guard, index, &clock, now_ns);
     }
+    uint64_t quarantine_id = node->identity.adopted.quarantine_id;
     bool adopted = identity_on_sample(&node->identity, &guard->periods,
                                       &(struct identity_context){
                                           .set_id = guard->set_id,
@@ -420,6 +423,12 @@ static enum guard_result take_sample(struct guard *guard, unsigned index,
                                       sample);
     if (sample->failed != REASON_NONE)
         return GUARD_FAIL;
+    /* Other daemons may have counted votes of this server, and this daemon may not know it: then
+     * earlier samples of the clock, which were of another server, prove nothing. */
+    const struct record *record = &node->identity.adopted;
+    if (adopted && record->quarantine_id != quarantine_id &&
+        record->join_us <= sample->clock.time_us && clock.result != MONITOR_STEPPED)
+        clock = clock_begin_anew(&node->clock, &guard->periods, &sample->clock);
     /* While there was an error, this daemon did not renew the lease on the name, so other daemons
      * may have taken it. */
     if (adopted || (node->identity.error == REASON_NONE && before != REASON_NONE))

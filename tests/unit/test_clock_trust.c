@@ -251,3 +251,18 @@ TEST(override_replaces_monitoring_but_not_a_confirmation)
     clock_override(&trust);
     ck_assert_int_eq(trust.state, CLOCK_STEPPED);
 }
+
+/* The first sample of another clock is not tight, so nothing is known yet. */
+TEST(another_clock_begins_with_a_tight_sample)
+{
+    static const char entry[] = "1000000000:0:0:0:1000000000:7";
+    struct monitor_sample sample = {2000 * NS_PER_MS, 2040 * NS_PER_MS, epoch_us};
+    take_sample(1000, 1000);
+    heartbeat_answered("", "7", 1000, 1000);
+    ck_assert_int_eq(clock_begin_anew(&trust, &periods, &sample).result, MONITOR_UNCLEAR);
+    ck_assert_int_eq(inherit("1763640000999999:1", entry, 2050).result, MONITOR_UNCLEAR);
+    ck_assert_int_eq(trust.state, CLOCK_UNTRUSTED);
+    sample.received_ns = sample.sent_ns += NS_PER_S;
+    ck_assert_int_eq(clock_begin_anew(&trust, &periods, &sample).result, MONITOR_STEADY);
+    ck_assert_int_eq(trust.trusted_from_ns, 63000 * NS_PER_MS);
+}

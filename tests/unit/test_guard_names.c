@@ -300,3 +300,21 @@ TEST(late_heartbeat_is_judged_by_its_own_request)
     cluster_settle(&w);
     ck_assert(!cluster_granted(cluster_ask(&w, "LOCK a 60s")));
 }
+
+/* While this daemon is stopped, A is replaced by a server whose clock is 50 s behind, and another
+ * daemon grants a lock by a vote of that server and ends. Then the clock steps to the right time,
+ * which is what the clock of the first server showed. */
+TEST(clock_of_one_server_does_not_vouch_for_that_of_another)
+{
+    static struct cluster v;
+    cluster_restart(&w, 0);
+    cluster_step_clock(&w, 0, 0, -50);
+    cluster_join(&v, &w, "elsewhere");
+    cluster_pass_ms(&v, QUARANTINE_MS + 10 * 1000);
+    cluster_expect_votes(&v, 0, 4, "-");
+    cluster_lock_on_three(&v);
+    cluster_step_clock(&w, 0, 0, 50);
+    cluster_share(&w, &v);
+    cluster_expect_no_grant_for_s(&w, 57);
+    cluster_deinit(&v);
+}
