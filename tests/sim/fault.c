@@ -372,9 +372,8 @@ static bool cut_begin(struct sim *sim, struct sim_fault_run *run)
     return true;
 }
 
-/* No bytes pass before until_ns. Bits of `directions`: 1 to the master, 2 from the master. */
-static void block(struct sim *sim, unsigned master, unsigned owner, unsigned directions,
-                  int64_t until_ns)
+void fault_block(struct sim *sim, unsigned master, unsigned owner, unsigned directions,
+                 int64_t until_ns)
 {
     for (unsigned direction = 0; direction < 2; direction++)
         if (directions & 1U << direction)
@@ -389,7 +388,7 @@ static bool clog_begin(struct sim *sim, struct sim_fault_run *run)
     unsigned directions = 1 + sim_below(sim, 3);
     sim_note(sim, "FAULT %c and %u are clogged (%u) until %.3f\n", 'a' + run->master, run->owner,
              directions, (double)until_ns / 1e9);
-    block(sim, run->master, run->owner, directions, until_ns);
+    fault_block(sim, run->master, run->owner, directions, until_ns);
     return true;
 }
 
@@ -402,7 +401,7 @@ static bool partition_begin(struct sim *sim, struct sim_fault_run *run)
     for (unsigned i = 0; i < sim->node_count; i++)
         if (sim_below(sim, 2) == 0) {
             cut_off++;
-            block(sim, i, run->owner, directions, until_ns);
+            fault_block(sim, i, run->owner, directions, until_ns);
         }
     sim_note(sim, "FAULT %u is cut off from %u masters (%u) until %.3f\n", run->owner, cut_off,
              directions, (double)until_ns / 1e9);
@@ -498,6 +497,10 @@ static const struct {
     unsigned refusal;  /* for refusal_begin(): the refused class of commands */
     const char *error; /* for refusal_begin(): the error with which the master refuses them */
     bool calm;         /* may happen in a schedule in which a name is repointed */
+    /* Makes a daemon forget what masters have reported, or miss it. No guard can see that a name is
+     * repointed if such a daemon asks the masters that it has in common with another one later than
+     * the others. */
+    bool forgets;
 } faults[] = {
     [FAULT_CLIENTS] = {"clients", NULL, NULL, 0, 0, .calm = true},
     [FAULT_BREAKS] = {"breaks", NULL, NULL, 0, 0, .calm = true},
@@ -536,9 +539,9 @@ static const struct {
     {"cut", cut_begin, NULL, 0, 0},
     {"clog", clog_begin, NULL, 0, 0},
     {"partition", partition_begin, NULL, 0, 0},
-    {"daemon-kill", daemon_kill_begin, daemon_kill_end, 1, 2000, .calm = true},
-    {"daemon-end", daemon_end_begin, daemon_kill_end, 2100, 4000, .calm = true},
-    {"daemon-stop", daemon_pause_begin, daemon_pause_end, 5, 5000, .calm = true},
+    {"daemon-kill", daemon_kill_begin, daemon_kill_end, 1, 2000, .calm = true, .forgets = true},
+    {"daemon-end", daemon_end_begin, daemon_kill_end, 2100, 4000, .calm = true, .forgets = true},
+    {"daemon-stop", daemon_pause_begin, daemon_pause_end, 5, 5000, .calm = true, .forgets = true},
     {"daemon-wall", fault_daemon_wall_begin, NULL, 0, 0, .calm = true},
     {"reload", reload_begin, NULL, 0, 0, .calm = true},
     {"leftover", foreign_leave_keys, foreign_remove_key, 10, 3000},
@@ -579,15 +582,19 @@ bool fault_may(const struct sim *sim, unsigned fault)
 /*
  * Some schedules repoint a name. No guard can see this if two daemons reach no other master in
  * common, or if the other masters lose the leases. So such a schedule has one name that is
- * repointed, and all calm faults, but no others. Drawn apart, so that the fault changes no other
- * schedule.
+ * repointed, and all calm faults, but no others. In half of these schedules one daemon does not
+ * reach one of the other masters, and no daemon forgets what the masters have reported. Drawn
+ * apart, so that the fault changes no other schedule.
  */
 static void plan_repointing(struct sim *sim, uint64_t allowed)
 {
     struct prng own = {.state = sim->seed ^ REPOINT_SEED};
     uint64_t calm = 0;
-    for (unsigned i = 0; i < FAULTS; i++)
+    uint64_t forgets = 0;
+    for (unsigned i = 0; i < FAULTS; i++) {
         calm |= (uint64_t)faults[i].calm << i;
+        forgets |= (uint64_t)faults[i].forgets << i;
+    }
     if (!fault_may(sim, FAULT_REPOINT))
         return;
     if ((sim->faults & ~calm) != 0 && prng_below(&own, 8) != 0) {
@@ -600,6 +607,11 @@ static void plan_repointing(struct sim *sim, uint64_t allowed)
     /* A server that was not known under the name gets its vote after max_ttl. */
     sim->attack_ns += 2 * sim->max_ttl_ms * NS_PER_MS;
     sim->repointed = prng_below(&own, sim->node_count);
+    if (prng_below(&own, 2) == 0)
+        return;
+    sim->unreached = (sim->repointed + 1 + prng_below(&own, sim->node_count - 1)) % sim->node_count;
+    sim->faults &= ~forgets;
+    sim->attack_ns += 4 * sim->max_ttl_ms * NS_PER_MS;
 }
 
 /* Each run allows only some faults, because a rare combination is more frequent if fewer other

@@ -7,6 +7,11 @@
 /* Draw a master for the fault. */
 struct sim_master *fault_some_master(struct sim *sim, struct sim_fault_run *run);
 
+/* No bytes pass between the owner of a wire and the master before until_ns. Bits of `directions`: 1
+ * to the master, 2 from the master. */
+void fault_block(struct sim *sim, unsigned master, unsigned owner, unsigned directions,
+                 int64_t until_ns);
+
 /* Has the data of a master gone back, and no record shows it yet? Then no daemon may be replaced,
  * since the new one could not know. */
 bool fault_needs_daemons(const struct sim *sim);

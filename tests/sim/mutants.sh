@@ -108,6 +108,8 @@ mutant names-not-leased repoint,clients,daemon-kill "$unfit" engine/guard/guard.
     s/return nodes_count(node->lease.held_on) >= guard->rules.quorum;/return true;/'
 mutant lease-ends-with-the-quarantine repoint,clients,daemon-kill "$unfit" engine/guard/guard.c \
     's|heartbeat->lease_ms = .*|heartbeat->lease_ms = periods->quarantine_ns / NS_PER_MS;|'
+mutant expired-conflict-not-asked-about repoint,clients "$unfit" engine/guard/guard.c \
+    's/~node->lease.held_on;/~(node->lease.held_on | node->lease.conflicts);/'
 mutant newcomer-starts-with-full-margin step-twice,clients "$unfit" engine/guard/clock_monitor.c \
     '/^bool clock_monitor_inherit/,/^}/s/floor_ns = monitor->floor_ns - hidden_ns;/floor_ns = monitor->floor_ns;/'
 

@@ -428,7 +428,7 @@ static void begin(struct sim *sim, uint64_t seed, uint64_t faults, FILE *trace,
     sim->now_ns = BEGIN_NS;
     sim->recovering = sim->finishing = false;
     sim->turns = NULL;
-    sim->repointed = SIM_MASTERS;
+    sim->repointed = sim->unreached = SIM_MASTERS;
     sim->ids = 1;
     sim->order = 0;
     sim->token_count = 0;

@@ -342,8 +342,10 @@ struct sim {
     int64_t strike_every_ns;
     uint64_t faults;    /* bit set of the faults that may happen */
     unsigned repointed; /* the master whose name is repointed; SIM_MASTERS: none */
-    bool recovering;    /* the faults have ended */
-    bool finishing;     /* clients start nothing by themselves any more */
+    /* Daemon 0 does not reach this master while a name is repointed; SIM_MASTERS: it does. */
+    unsigned unreached;
+    bool recovering; /* the faults have ended */
+    bool finishing;  /* clients start nothing by themselves any more */
 
     struct sim_master masters[SIM_MASTERS];
     struct sim_daemon daemons[SIM_DAEMONS];
