@@ -6,7 +6,7 @@
  *
  *     UNTRUSTED   in the beginning; after a step was confirmed, or after the monitor lost track;
  *                 when the daemon's own clock is suspect; when a step was announced that this
- *                 daemon did not observe
+ *                 daemon did not observe; when the clock may be that of another server
  *
  *     STEPPED     after a step forward, until a second sample confirms it, the record of the master
  *                 shows it, or the clock steps back
