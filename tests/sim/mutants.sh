@@ -105,7 +105,8 @@ mutant older-data-not-noticed rewind,clients "$unfit" engine/guard/identity.c \
     's/^        identity->went_back = true;/        (void)identity;/'
 mutant names-not-leased repoint,clients,daemon-kill "$unfit" engine/guard/guard.c '
     s/enum reason leased = name_lease_refuses(.*/enum reason leased = REASON_NONE;/
-    s/return nodes_count(node->lease.held_on) >= guard->rules.quorum;/return true;/'
+    s/return nodes_count(node->lease.held_on) >= guard->rules.quorum;/return true;/
+    /^static bool awaits_lease_answer/,/^}/s/return true;/return false;/'
 mutant lease-ends-with-the-quarantine repoint,clients,daemon-kill "$unfit" engine/guard/guard.c \
     's|heartbeat->lease_ms = .*|heartbeat->lease_ms = periods->quarantine_ns / NS_PER_MS;|'
 mutant expired-conflict-not-asked-about repoint,clients "$unfit" engine/guard/guard.c \
