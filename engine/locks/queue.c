@@ -228,7 +228,7 @@ void queue_on_untracked(struct queue *queue, unsigned node, int64_t now_ns)
     probe_soon(queue, now_ns);
 }
 
-static void assume_held(struct queue *queue, int64_t until_ns, int64_t now_ns)
+static void assume_held(struct queue *queue, int64_t until_ns, int64_t since_ns)
 {
     /* The reply to a key probe under way may be older than this grant. It must not count, not even
      * if the master's report of the grant has come before it. */
@@ -238,15 +238,15 @@ static void assume_held(struct queue *queue, int64_t until_ns, int64_t now_ns)
     queue->held = nodes_all(queue->rules->round.node_count);
     for (unsigned i = 0; i < queue->rules->round.node_count; i++)
         queue->until_ns[i] = until_ns + ROUNDED_NS;
-    queue->quiet_ns = queue->probe_ns = now_ns + QUEUE_QUIET_NS;
+    queue->quiet_ns = queue->probe_ns = since_ns + QUEUE_QUIET_NS;
 }
 
-void queue_on_held(struct queue *queue, int64_t until_ns, int64_t now_ns)
+void queue_on_held(struct queue *queue, int64_t until_ns, int64_t since_ns)
 {
     if (queue->phase != QUEUE_WATCHING)
         return;
     queue->acquire_ns = TIMER_NEVER;
-    assume_held(queue, until_ns, now_ns);
+    assume_held(queue, until_ns, since_ns);
 }
 
 /* --- rounds --- */

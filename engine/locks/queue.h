@@ -200,9 +200,9 @@ void queue_on_outcome(struct queue *queue, enum queue_outcome outcome, int64_t n
  * handed_over: the previous holder handed the lock over; false: the lock was free. */
 void queue_on_granted(struct queue *queue, bool handed_over, int64_t until_ns, int64_t now_ns);
 
-/* Another client of this daemon has been granted the lock, or the lock was extended. Its key ends
- * at until_ns at the latest. */
-void queue_on_held(struct queue *queue, int64_t until_ns, int64_t now_ns);
+/* Another client of this daemon has the lock, and its key ends at until_ns at the latest. since_ns:
+ * when the lock was granted or extended, or a later time. */
+void queue_on_held(struct queue *queue, int64_t until_ns, int64_t since_ns);
 
 /* What a node has said about the key, in the reply to an undo or a key probe. */
 struct observation {

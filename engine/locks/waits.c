@@ -498,10 +498,14 @@ void waits_watch(struct resource *resource, int64_t now_ns)
      * key probe. */
     if (resource->acquire != NULL)
         resource->acquire->key_probes = true;
-    /* This daemon has granted the lock to another of its clients and knows when it ends, so the
-     * masters need not be asked. */
-    if (resource->queue.length == 1 && resource->lock != NULL)
-        queue_on_held(&resource->queue, resource->lock->ends_ns, now_ns);
+    /* This daemon has granted the lock to another of its clients and knows when it ends. If that
+     * was just now, the masters need not be asked. Otherwise the lock may have been released
+     * through another daemon since. A seeker does not ask at once: there can be a thousand slots,
+     * and one that is released here serves its LOCK as well. */
+    const struct lock *lock = resource->lock;
+    if (resource->queue.length == 1 && lock != NULL)
+        queue_on_held(&resource->queue, lock->ends_ns,
+                      resource->seeker != NULL ? now_ns : lock->hold.since_ns);
 }
 
 /* --- the queue --- */

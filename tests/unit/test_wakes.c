@@ -73,6 +73,22 @@ TEST(release_elsewhere_of_a_local_lock_wakes_the_waiter)
     cluster_expect_grant(&w, "b");
 }
 
+/* The holder unlocks through another daemon. Each client here waits for less than the time for
+ * which the daemon asks no master about a lock that it has just granted. */
+TEST(release_elsewhere_of_a_local_lock_is_seen_by_a_short_wait)
+{
+    cluster_submit(&w, "#a LOCK a 50s");
+    cluster_expect_grant(&w, "a");
+    cluster_pass_ms(&w, 1000);
+    cluster_submit(&w, "#b LOCK a 10s WAIT 50ms");
+    cluster_pass_ms(&w, 50);
+    cluster_expect(&w, "#b HELD 48950");
+    cluster_vacate(&w, "a");
+    cluster_submit(&w, "#c LOCK a 10s WAIT 50ms");
+    cluster_pass_ms(&w, 50);
+    cluster_expect_grant(&w, "c");
+}
+
 /* Another daemon extends the lock, so its keys expire after 31 s instead of 2 s. The waiter must
  * not start a round before 31 s have passed. */
 TEST(extension_elsewhere_prolongs_the_sleep)
