@@ -218,7 +218,7 @@ static void on_renewed(struct lock_manager *manager, struct lock *lock, const st
 {
     lock->renewal = NULL;
     if (round->outcome == OUTCOME_GONE) {
-        lose(manager, lock, LOSS_GONE);
+        grants_end(manager, lock->resource, lock->token, NULL);
         return;
     }
     if (round->outcome == OUTCOME_OK)
@@ -251,8 +251,8 @@ void grants_on_extended(struct lock_manager *manager, struct flight *flight, int
     if (round->outcome == OUTCOME_OK) {
         extend_lock(lock, round, now_ns);
         set_timer(manager, lock);
-    } else if (round->outcome == OUTCOME_GONE && lock->client != NULL) {
-        lose(manager, lock, LOSS_GONE);
+    } else if (round->outcome == OUTCOME_GONE) {
+        grants_end(manager, lock->resource, lock->token, NULL);
     }
 }
 

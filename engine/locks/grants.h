@@ -29,9 +29,9 @@ const char *grants_refuse_extension(const struct lock_manager *manager,
  * pending request, the caller answers it. */
 void grants_on_extended(struct lock_manager *manager, struct flight *flight, int64_t now_ns);
 
-/* `client` releases the lock; if `client` is NULL, a BREAK releases it. If another connection holds
- * the lock, its client is told LOST. Returns false if this daemon has not granted a lock with this
- * token, or has forgotten it. */
+/* `client` releases the lock; if `client` is NULL, a BREAK releases it, or it is gone. If another
+ * connection holds the lock, its client is told LOST. Returns false if this daemon has not granted
+ * a lock with this token, or has forgotten it. */
 bool grants_end(struct lock_manager *manager, struct resource *resource, const char *token,
                 const struct engine_client *client);
 

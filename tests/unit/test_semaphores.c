@@ -120,6 +120,21 @@ TEST(held_is_certain_with_up_to_eight_slots)
     }
 }
 
+/* The daemon does not try a slot that it has granted itself. But once an extension has shown that
+ * the lock was released through another daemon, it tries the slot again. */
+TEST(slot_whose_hold_is_gone_is_tried_again)
+{
+    cluster_submit(&w, "#a LOCK s 3s SLOTS 1 HOLD");
+    expect_slot("a");
+    cluster_vacate(&w, "s#1");
+    cluster_submit(&w, "#b LOCK s 10s SLOTS 1");
+    cluster_expect(&w, "#b HELD 3000");
+    cluster_pass_ms(&w, 1000);
+    cluster_expect(&w, "! LOST s#1 %s gone", token);
+    cluster_submit(&w, "#c LOCK s 10s SLOTS 1");
+    expect_slot("c");
+}
+
 TEST(tries_without_wait_are_limited)
 {
     for (unsigned number = 1; number <= 20; number++)
