@@ -92,7 +92,7 @@ struct sim_token *checker_token(struct sim *sim, const char *token)
     return number < sim->token_count ? &sim->tokens[number] : NULL;
 }
 
-/* --- slots that were never tried --- */
+/* --- free locks that were never tried --- */
 
 static void touch(struct sim *sim, unsigned resource)
 {
@@ -133,9 +133,63 @@ static bool tries_have_ended(const struct sim *sim, const struct sim_request *re
            SIM_NODE_TIMEOUT_MS * NS_PER_MS;
 }
 
-void checker_on_slots(struct sim *sim, struct sim_request *request)
+/* How long after a grant the daemon may take the lock for held without asking the masters: while it
+ * sends no key probes, and until the next one is answered. */
+#define TRUSTED_NS (QUEUE_QUIET_NS + SIM_ANSWER_MS * NS_PER_MS)
+
+static bool was_granted_lately(const struct sim *sim, const struct sim_request *request)
 {
-    request->untouched = free_slots(sim, request);
+    for (unsigned i = sim->token_count; i > 0; i--) {
+        const struct sim_token *token = &sim->tokens[i - 1];
+        if (token->granted && token->daemon == request->daemon &&
+            token->resource == request->resource)
+            return sim->now_ns - token->granted_ns < TRUSTED_NS;
+    }
+    return false;
+}
+
+/* Must the daemon see that this lock is free? No other LOCK comes before this one, the queue does
+ * not pause, and a quorum answers. */
+static bool must_see(struct sim *sim, const struct sim_request *request)
+{
+    const struct sim_name name = sim_name(sim, request->resource);
+    const struct resource *resource =
+        resource_find(&sim->daemons[request->daemon].engine.manager.resources, name.text, name.len);
+    return sim->repointed == SIM_MASTERS && sleepers_have_quorum(sim, request->daemon) &&
+           !was_granted_lately(sim, request) &&
+           (resource == NULL ||
+            (resource->queue.length == 0 && resource->queue.phase != QUEUE_PAUSING)) &&
+           !is_on_a_master(sim, &name);
+}
+
+/* A wait may be too short for the daemon to ask the masters. */
+static bool is_too_short(const struct sim_request *request)
+{
+    return request->wait_ms > 0 && request->wait_ms < SIM_ANSWER_MS;
+}
+
+void checker_on_lock(struct sim *sim, struct sim_request *request)
+{
+    if (request->slots == 0 && !is_too_short(request) && must_see(sim, request))
+        request->untouched = 1U << request->resource;
+    else if (request->slots > 0 && request->verb == VERB_LOCK && request->wait_ms == 0)
+        request->untouched = free_slots(sim, request);
+}
+
+/* The reply is HELD, without a hint if the votes were split. */
+static void check_held(struct sim *sim, const struct sim_request *request, const char *line)
+{
+    if (request->untouched == 0)
+        return;
+    if (request->slots == 0 && strcmp(line, "HELD -1") != 0 &&
+        sim->daemons[request->daemon].paused_at_ns < request->sent_ns &&
+        sleepers_have_quorum(sim, request->daemon))
+        checker_violation(sim, "client %u got HELD for r%u, which is free", request->client,
+                          request->resource);
+    if (request->slots > 0 && !tries_have_ended(sim, request) &&
+        (request->untouched & free_slots(sim, request)) != 0)
+        checker_violation(sim, "client %u got no slot, but a free one was never tried",
+                          request->client);
 }
 
 /* --- masters --- */
@@ -196,6 +250,8 @@ void checker_on_set(struct sim *sim, unsigned master, unsigned server, const cha
     if (!token->granted)
         sim->masters[master].asked_ns[server] =
             max(sim->masters[master].asked_ns[server], token->made_ns);
+    if (token->set_ns[master] == 0)
+        token->first_ns[master] = sim->now_ns;
     token->set_ns[master] = sim->now_ns;
     /* The key exists until the clock shows a later millisecond. */
     token->ends_ns[master] = clock_when(&sim->masters[master].clock, (ends_ms + 1) * NS_PER_MS);
@@ -318,6 +374,7 @@ static void on_grant(struct sim *sim, const struct sim_request *request, const c
     sim->tally->counts[COUNT_HOLDS] += request->hold;
     sim->tally->counts[COUNT_SLOTS] += request->slots > 0;
     granted->granted = true;
+    granted->granted_ns = sim->now_ns;
     check_order(sim, request);
     if (granted->broken_ns != 0) {
         /* A daemon that breaks a lock cannot know of another daemon's round that is about to grant
@@ -374,6 +431,37 @@ void checker_on_extend(struct sim *sim, const struct sim_request *request)
      * did not make does not know of an UNLOCK through the daemon that made the token. So it may set
      * the token again after that release. */
     token->may_stay = token->may_stay || request->daemon != token->daemon;
+}
+
+/* The daemon has said that the token is gone, and has asked the masters since asked_ns: no quorum
+ * of them must have the token. A SET may have come late, after the master had denied the token. */
+static void check_gone(struct sim *sim, unsigned resource, const char *text, int64_t asked_ns)
+{
+    const struct sim_name name = sim_name(sim, resource);
+    const struct sim_token *token = checker_token(sim, text);
+    unsigned have = 0;
+    for (unsigned i = 0; i < sim->node_count; i++) {
+        const struct fake_key *key =
+            fake_find(&sim->masters[i].redis, name.text, name.len, master_wall_us(sim, i));
+        have += i != sim->repointed && key != NULL && strcmp(key->value, text) == 0 &&
+                token->first_ns[i] < asked_ns && sim->masters[i].data_loss_ns < token->made_ns;
+    }
+    if (have > sim->node_count / 2)
+        checker_violation(sim, "%.8s is said to be gone, but is on %u of %u masters", text, have,
+                          sim->node_count);
+}
+
+/* STATUS or BREAK was answered FREE: no lock must have been held all the time. */
+static void check_free(struct sim *sim, const struct sim_request *request)
+{
+    for (unsigned i = 0; i < sim->history.hold_count; i++) {
+        const struct history_hold *hold = &sim->history.holds[i];
+        const struct sim_token *token = checker_token(sim, hold->token);
+        if (hold->resource == request->resource && hold->until_ns > sim->now_ns && token != NULL &&
+            token->granted && token->granted_ns < request->sent_ns)
+            checker_violation(sim, "client %u got FREE for r%u, which %.8s holds", request->client,
+                              request->resource, hold->token);
+    }
 }
 
 static void on_pong(struct sim *sim, const struct sim_request *request, bool heard)
@@ -453,10 +541,13 @@ void checker_on_reply(struct sim *sim, const struct sim_request *request, const 
     }
     enum outcome outcome = checker_outcome(line);
     sim->tally->outcomes[request->verb][outcome]++;
-    if (request->verb == VERB_LOCK && outcome == OUTCOME_HELD && !tries_have_ended(sim, request) &&
-        (request->untouched & free_slots(sim, request)) != 0)
-        checker_violation(sim, "client %u got no slot, but a free one was never tried",
-                          request->client);
+    if (outcome == OUTCOME_HELD)
+        check_held(sim, request, line);
+    if (outcome == OUTCOME_FREE && request->slots == 0)
+        check_free(sim, request);
+    if (outcome == OUTCOME_GONE &&
+        (request->verb == VERB_UNLOCK || !checker_token(sim, request->token)->release_requested))
+        check_gone(sim, request->resource, request->token, request->sent_ns);
     if (outcome == OUTCOME_LIMIT)
         checker_on_limit(sim, request, line + strlen("LIMIT "));
     int got = sscanf(line, "OK %40s %" SCNd64 " %" SCNd64 " %" SCNd64, token, &validity_ms,
@@ -501,6 +592,9 @@ void checker_on_push(struct sim *sim, unsigned daemon, const char *line)
         return;
     sim->tally->counts[COUNT_LOST]++;
     checker_token(sim, token)->lost = true;
+    if (strcmp(reason, "gone") == 0 && !checker_token(sim, token)->release_requested)
+        check_gone(sim, sim_resource(sim, name, strlen(name)), token,
+                   sim->now_ns - 2 * SIM_NODE_TIMEOUT_MS * NS_PER_MS);
 }
 
 void checker_on_hold_ended(struct sim *sim, unsigned daemon, const char *text)

@@ -182,8 +182,8 @@ void connection_submit(struct sim *sim, const struct event *event)
     request->order = ++sim->order;
     if (request->verb == VERB_EXTEND)
         checker_on_extend(sim, request);
-    if (request->verb == VERB_LOCK && request->slots > 0 && request->wait_ms == 0)
-        checker_on_slots(sim, request);
+    if (request->verb == VERB_LOCK || request->verb == VERB_STATUS)
+        checker_on_lock(sim, request);
     enum request_error failed = request_parse(line, len, &sim->limits, &parsed, &error);
     assert(failed == REQUEST_FINE);
     if (parsed.verb == VERB_PING) {

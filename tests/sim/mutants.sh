@@ -220,9 +220,15 @@ mutant no-pause-after-failed-votes full,clog,cut,clients,foreign "without a paus
     '/^bool round_lacked_votes/,/^}/s/>= round->rules->quorum/> round->rules->node_count/'
 mutant returned-vote-wakes-no-queue all "sleeps while" engine/flight/masters.c \
     '/^void masters_note_votes/,/^}/s/^            probe_again(flights, i);/            (void)0;/'
+mutant quiet-time-begins-with-the-wait all "which is free" engine/locks/waits.c \
+    's/resource->seeker != NULL ? now_ns : lock->hold.since_ns/now_ns/'
+mutant one-denial-is-gone all "said to be gone" engine/round/round.c \
+    's/unsigned denials_needed = .*/unsigned denials_needed = 1;/'
+mutant silence-is-free hang,cut,partition,clients "got FREE for" engine/round/round.c \
+    's/holding + pending + nodes_count(round->failed) < quorum/holding + pending < quorum/'
 mutant lost-reported-too-late partition,clients "two holders" engine/locks/hold.c \
     '/^int64_t hold_lost_ns/,/^}/s/return .*;/return hold->until_ns + 10 * hold->ttl_ns;/'
-mutant linger-ignored clients "two holders" engine/locks/requests.c \
+mutant linger-ignored clients "two holders\|said to be gone" engine/locks/requests.c \
     's/lock->lingers && !by_quit/0/'
 mutant ended-hold-is-extended undeletable,clients "after its HOLD has ended" engine/locks/waits.c \
     '/^void waits_release/,/^}/s/^        extensions_end(.*$//'

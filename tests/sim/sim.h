@@ -56,6 +56,9 @@ enum {
     SIM_FAULTS_MAX = 64,
     SIM_NODE_TIMEOUT_MS = 50,
     SIM_MARGIN_MS = 10,
+    /* Without jitter and faults: a command to a master and the answer, with a slow pass of the
+     * daemon's loop for each, and a timer. */
+    SIM_ANSWER_MS = 60,
 };
 
 /* A clock that runs at its own rate and can be set. */
@@ -166,9 +169,10 @@ struct sim_request {
     bool hold;
     bool linger;
     unsigned slots; /* LOCK, STATUS: with SLOTS; then the reply names the resource. 0: without */
-    /* LOCK with SLOTS: how many that came later were granted before it; and the slots that were
-     * free on all masters when it arrived, and that no token was set for since. */
+    /* LOCK with SLOTS: how many that came later were granted before it. */
     unsigned overtaken;
+    /* LOCK, STATUS: of the locks that it asks for, those that were free on all masters when it
+     * arrived, and that no token was set for since. */
     uint32_t untouched;
     bool ignore_reply; /* the client ignores the reply */
     char token[LIMIT_TOKEN + 1];
@@ -251,9 +255,11 @@ struct sim_token {
     int64_t made_ns;
     /* True times: when each master last set the token, and when that key ends; 0: never set. */
     int64_t set_ns[SIM_MASTERS];
+    int64_t first_ns[SIM_MASTERS]; /* when each master first set the token; valid if set_ns is */
     int64_t ends_ns[SIM_MASTERS];
     bool was_fit[SIM_MASTERS]; /* whether the master was fit to vote at set_ns */
     bool granted;
+    int64_t granted_ns;     /* valid if granted */
     bool lost;              /* the daemon has pushed ! LOST for it */
     bool given_up;          /* an EXTEND got GONE; after that, no PONG confirms the lock */
     bool release_requested; /* a client has asked for its release */
@@ -561,8 +567,8 @@ void checker_on_reply(struct sim *sim, const struct sim_request *request, const 
                       bool heard);
 /* An EXTEND has arrived at its daemon. */
 void checker_on_extend(struct sim *sim, const struct sim_request *request);
-/* A LOCK with SLOTS and without WAIT arrives at its daemon. */
-void checker_on_slots(struct sim *sim, struct sim_request *request);
+/* A LOCK or a STATUS arrives at its daemon. */
+void checker_on_lock(struct sim *sim, struct sim_request *request);
 void checker_on_push(struct sim *sim, unsigned daemon, const char *line);
 /* The daemon is about to release the token, because the connection of its HOLD ended cleanly. */
 void checker_on_hold_ended(struct sim *sim, unsigned daemon, const char *token);
@@ -595,5 +601,7 @@ void sleepers_on_set(struct sim *sim, unsigned master, unsigned resource);
 /* Called after each event. Check that no waiter sleeps for long while its lock is free on a
  * quorum. */
 void sleepers_sample(struct sim *sim);
+/* Does a quorum answer this daemon within SIM_ANSWER_MS? */
+bool sleepers_have_quorum(struct sim *sim, unsigned daemon);
 
 #endif

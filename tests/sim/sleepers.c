@@ -70,6 +70,22 @@ static bool is_healthy(struct sim *sim, unsigned index, unsigned daemon)
                                daemon_clock_ns(sim, daemon)) == REASON_NONE;
 }
 
+/* Waiters are allowed to sleep while their daemon is not working normally. With tight limits they
+ * are always allowed to, since a key probe may have to wait for probes of other keys. */
+static bool may_sleep(const struct sim_daemon *daemon)
+{
+    return !daemon->alive || daemon->paused || daemon->draining || bounds_are_in_force();
+}
+
+bool sleepers_have_quorum(struct sim *sim, unsigned daemon)
+{
+    unsigned healthy = 0;
+    for (unsigned i = 0; i < sim->node_count; i++)
+        healthy += is_healthy(sim, i, daemon);
+    return healthy > sim->node_count / 2 && !fault_may(sim, FAULT_JITTER) &&
+           !may_sleep(&sim->daemons[daemon]);
+}
+
 static void sample(struct sim *sim, unsigned daemon, const struct resource *resource,
                    unsigned number)
 {
@@ -91,13 +107,6 @@ static void sample(struct sim *sim, unsigned daemon, const struct resource *reso
     if (slept > sim->node_count / 2)
         checker_violation(sim, "daemon %u sleeps while r%u is free on %u masters", daemon, number,
                           slept);
-}
-
-/* Waiters are allowed to sleep while their daemon is not working normally. With tight limits they
- * are always allowed to, since a key probe may have to wait for probes of other keys. */
-static bool may_sleep(const struct sim_daemon *daemon)
-{
-    return !daemon->alive || daemon->paused || daemon->draining || bounds_are_in_force();
 }
 
 /* How many slots the first LOCK with SLOTS and WAIT of this daemon may have; 0: there is no such
