@@ -481,17 +481,31 @@ static bool keeps_leases(const struct guard *guard, unsigned index, int64_t sent
            node->clock.steady_ns >= sent_ns;
 }
 
+/* When a node last lost its data, or the trust in its clock, as far as is known: the present
+ * quarantine, or the last one, began then. */
+static int64_t last_loss_ns(const struct guard *guard, unsigned index)
+{
+    const struct guard_node *node = &guard->nodes[index];
+    int64_t until_ns = max(node->identity.quarantine_until_ns, node->clock.stepped_until_ns);
+    return max(until_ns, node->clock.trusted_from_ns) - guard->periods.quarantine_ns;
+}
+
 static void take_leases(struct guard *guard, unsigned index, const struct guard_heartbeat *left,
                         int64_t sent_ns, const char *digits, int64_t now_ns)
 {
     bool keeps = keeps_leases(guard, index, sent_ns, now_ns);
+    int64_t loss_ns = last_loss_ns(guard, index);
     for (unsigned i = 0; i < guard->rules.node_count && *digits != ' '; i++) {
         char server[GUARD_SERVER_MAX];
         if (!(left->names & nodes_only(i)))
             continue;
         describe_server(guard, i, server);
-        name_lease_on_digit(&guard->nodes[i].lease, &guard->periods, index, *digits++,
-                            strcmp(left->servers[i], server) == 0, keeps, now_ns);
+        /* The quarantine of this node does not cover the locks of another daemon that learned of
+         * the loss later. So a conflict from before the loss ends by time alone. */
+        struct name_lease *lease = &guard->nodes[i].lease;
+        bool kept = keeps && lease->reported_ns[index] >= loss_ns;
+        name_lease_on_digit(lease, &guard->periods, index, *digits++,
+                            strcmp(left->servers[i], server) == 0, kept, now_ns);
         if (guard->nodes[i].lease.ending & nodes_only(index))
             guard->heartbeat |= nodes_only(index);
     }

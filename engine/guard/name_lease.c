@@ -8,7 +8,8 @@
 
 void name_lease_begin(struct name_lease *lease)
 {
-    lease->held_on = lease->ending = lease->doubted = 0;
+    lease->held_on = lease->ending = 0;
+    memset(lease->doubted_ns, 0, sizeof(lease->doubted_ns));
     lease->wanted = true;
 }
 
@@ -57,10 +58,10 @@ static bool ends_conflict(struct name_lease *lease, const struct guard_periods *
         lease->ending |= nodes_only(master);
         return false;
     }
-    if (lease->doubted & nodes_only(master))
-        return now_ns >= lease->conflict_until_ns;
+    if (lease->doubted_ns[master] != 0)
+        return now_ns >= lease->doubted_ns[master] + conflict_lasts_ns(periods);
     /* The other server may have been leased, and its votes counted, until now. */
-    lease->doubted |= nodes_only(master);
+    lease->doubted_ns[master] = now_ns;
     report_conflict(lease, periods, master, now_ns);
     return false;
 }
@@ -73,12 +74,13 @@ void name_lease_on_digit(struct name_lease *lease, const struct guard_periods *p
     if (digit == LEASE_OTHER || (digit == LEASE_OTHER_PROCESS && ours)) {
         report_conflict(lease, periods, master, now_ns);
         lease->ending &= ~nodes_only(master);
-        lease->doubted &= ~nodes_only(master);
+        lease->reported_ns[master] = now_ns;
+        lease->doubted_ns[master] = 0;
         note_process(lease, periods, master, digit == LEASE_OTHER_PROCESS, now_ns);
     } else if (digit == LEASE_OURS && ours &&
                ends_conflict(lease, periods, master, keeps, now_ns)) {
         lease->conflicts &= ~nodes_only(master);
-        lease->doubted &= ~nodes_only(master);
+        lease->doubted_ns[master] = 0;
         lease->held_on |= nodes_only(master);
         note_process(lease, periods, master, false, now_ns);
     }

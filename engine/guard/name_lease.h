@@ -23,6 +23,7 @@
 
 #include "engine/guard/record.h"
 #include "engine/guard/rules.h"
+#include "protocol/limits.h"
 #include "protocol/reason.h"
 
 enum { GUARD_SERVER_MAX = sizeof("4294967295/") + 2 * RECORD_ID + sizeof(" ") };
@@ -32,9 +33,10 @@ struct name_lease {
     uint32_t conflicts;     /* masters that lease it to another server */
     uint32_t other_process; /* those of `conflicts` that name another process with the same data */
     uint32_t ending; /* those of `conflicts` that have named our server since, but only once */
-    /* Those of `conflicts` that have named our server since, and may have lost the lease of the
-     * other one until then. */
-    uint32_t doubted;
+    int64_t reported_ns[LIMIT_NODES]; /* when each master last reported a conflict; 0: never */
+    /* When each of `conflicts` first named our server since, and might have lost the lease of the
+     * other one; 0: it has not. */
+    int64_t doubted_ns[LIMIT_NODES];
     int64_t conflict_since_ns; /* when the present conflict began; 0: there was none */
     int64_t conflict_until_ns;
     /* From this time on, no other daemon can count votes of the other process, unless that daemon
@@ -53,7 +55,7 @@ enum { LEASE_OURS = '0', LEASE_OTHER = '1', LEASE_OTHER_PROCESS = '2' };
 /*
  * A master has answered with this digit. ours: our server is still the one for which the lease was
  * requested. keeps: a probe that was sent with the request shows that the master has kept its data
- * and that its clock is steady.
+ * since it last reported a conflict, and that its clock is steady.
  *
  * With its data, or by a step of its clock, a master loses the leases of other daemons too, and no
  * longer reports a conflict. So it ends a conflict only by naming our server twice in a row: the
