@@ -508,6 +508,7 @@ static const struct {
     [FAULT_RATES] = {"rates", NULL, NULL, 0, 0, .calm = true},
     [FAULT_JITTER] = {"jitter", NULL, NULL, 0, 0, .calm = true},
     [FAULT_REPOINT] = {"repoint", NULL, NULL, 0, 0, .calm = true},
+    [FAULT_LOST_LEASE] = {"lost-lease", NULL, NULL, 0, 0, .calm = true},
     {"restart", restart_begin, restart_end, 1, 1500},
     {"snapshot", snapshot_begin, snapshot_end, 10, 3000},
     {"loading", loading_begin, loading_end, 1, 1500},
@@ -595,10 +596,10 @@ static void plan_repointing(struct sim *sim, uint64_t allowed)
         calm |= (uint64_t)faults[i].calm << i;
         forgets |= (uint64_t)faults[i].forgets << i;
     }
-    if (!fault_may(sim, FAULT_REPOINT))
-        return;
-    if ((sim->faults & ~calm) != 0 && prng_below(&own, 8) != 0) {
-        sim->faults &= ~(UINT64_C(1) << FAULT_REPOINT);
+    bool repoints =
+        fault_may(sim, FAULT_REPOINT) && ((sim->faults & ~calm) == 0 || prng_below(&own, 8) == 0);
+    if (!repoints) {
+        sim->faults &= ~(UINT64_C(1) << FAULT_REPOINT | UINT64_C(1) << FAULT_LOST_LEASE);
         return;
     }
     sim->faults = allowed & calm;
@@ -607,7 +608,10 @@ static void plan_repointing(struct sim *sim, uint64_t allowed)
     /* A server that was not known under the name gets its vote after max_ttl. */
     sim->attack_ns += 2 * sim->max_ttl_ms * NS_PER_MS;
     sim->repointed = prng_below(&own, sim->node_count);
-    if (prng_below(&own, 2) == 0)
+    bool reaches_all = prng_below(&own, 2) == 0;
+    if (reaches_all || prng_below(&own, 2) == 0)
+        sim->faults &= ~(UINT64_C(1) << FAULT_LOST_LEASE);
+    if (reaches_all)
         return;
     sim->unreached = (sim->repointed + 1 + prng_below(&own, sim->node_count - 1)) % sim->node_count;
     sim->faults &= ~forgets;
@@ -622,7 +626,7 @@ void fault_plan(struct sim *sim)
     unsigned share = shares[sim_below(sim, 4)];
     uint64_t allowed = sim->faults;
     for (unsigned i = 0; i < FAULTS; i++)
-        if (i != FAULT_REPOINT && sim_below(sim, share) != 0)
+        if (i != FAULT_REPOINT && i != FAULT_LOST_LEASE && sim_below(sim, share) != 0)
             sim->faults &= ~(UINT64_C(1) << i);
     plan_repointing(sim, allowed);
     for (unsigned i = 0; i < SIM_ACTIVE_FAULTS; i++)

@@ -1,6 +1,11 @@
-/* The fault `repoint`: a name leads to another server, and back. */
+/* The fault `repoint`: a name leads to another server, and back. With `lost-lease`, the name leads
+ * to the other server once, and later another master loses its leases. */
 #include "protocol/units.h"
 #include "tests/sim/fault_parts.h"
+
+/* After this time every daemon that lost its connection has noticed that. */
+#define NOTICED_NS (300 * NS_PER_MS)
+#define RETRY_NS   (50 * NS_PER_MS)
 
 /* Each other daemon may lose its way to the repointed master, for longer than a report of a
  * conflict is valid. Daemon 0 does not reach the master sim->unreached until the name is repointed
@@ -14,12 +19,44 @@ static void cut_off(struct sim *sim, int64_t again_ns)
                         sim->now_ns + sim_between(sim, 0, 3 * sim->max_ttl_ms * NS_PER_MS));
 }
 
+/* Has the master answered every daemon that reaches it about the name? If not, no guard can see a
+ * conflict once the master has lost its leases. */
+static bool has_told_all(const struct sim *sim, unsigned index)
+{
+    for (unsigned i = 0; i < sim->daemon_count; i++) {
+        const struct guard_node *node = &sim->daemons[i].engine.flights.guard.nodes[sim->repointed];
+        uint32_t told = node->lease.held_on | node->lease.conflicts;
+        if (sim->masters[index].blocked_ns[i][0] <= sim->now_ns &&
+            (!identity_is_sampled(&node->identity) || node->lease.wanted || !(told >> index & 1)))
+            return false;
+    }
+    return true;
+}
+
+static void lose_leases(struct sim *sim)
+{
+    unsigned index = (sim->repointed + 1 + sim_below(sim, sim->node_count - 1)) % sim->node_count;
+    if (!has_told_all(sim, index)) {
+        event_queue_add(&sim->event_queue, sim->now_ns + RETRY_NS, EVENT_REPOINT, 0, 0);
+        return;
+    }
+    sim_note(sim, "FAULT %c loses its leases\n", 'a' + index);
+    fake_flush(&sim->masters[index].redis);
+    checker_on_data_loss(sim, index);
+    net_send_output(sim, index);
+}
+
 void fault_repoint(struct sim *sim)
 {
     static struct fake_master before;
     struct sim_master *master = &sim->masters[sim->repointed];
+    bool once = fault_may(sim, FAULT_LOST_LEASE);
     if (sim->recovering)
         return;
+    if (once && master->server != 0) {
+        lose_leases(sim);
+        return;
+    }
     sim_note(sim, "FAULT the name of %c leads to its server %u\n", 'a' + sim->repointed,
              !master->server);
     before = master->redis;
@@ -31,9 +68,11 @@ void fault_repoint(struct sim *sim)
     for (unsigned i = 0; i < sim->daemon_count; i++)
         if (sim_below(sim, 2) == 0)
             net_cut_all(sim, i, sim->repointed, true);
-    int64_t again_ns =
-        sim->now_ns + sim_between(sim, 20 * NS_PER_MS, 5 * sim->max_ttl_ms * NS_PER_MS);
-    if (sim->unreached != SIM_MASTERS)
+    int64_t again_ns = sim->now_ns + sim_between(sim, once ? NOTICED_NS : 20 * NS_PER_MS,
+                                                 5 * sim->max_ttl_ms * NS_PER_MS);
+    if (once)
+        fault_block(sim, sim->unreached, 0, 3, sim->now_ns + sim->attack_ns);
+    else if (sim->unreached != SIM_MASTERS)
         cut_off(sim, again_ns);
     event_queue_add(&sim->event_queue, again_ns, EVENT_REPOINT, 0, 0);
 }

@@ -111,6 +111,10 @@ mutant lease-ends-with-the-quarantine repoint,clients,daemon-kill "$unfit" engin
     's|heartbeat->lease_ms = .*|heartbeat->lease_ms = periods->quarantine_ns / NS_PER_MS;|'
 mutant expired-conflict-not-asked-about repoint,clients "$unfit" engine/guard/guard.c \
     's/~node->lease.held_on;/~(node->lease.held_on | node->lease.conflicts);/'
+mutant lost-lease-ends-a-conflict repoint,lost-lease,clients "$unfit" engine/guard/name_lease.c \
+    's/(keeps \&\& repeated))/1)/'
+mutant quarantine-ends-a-conflict repoint,lost-lease,clients "$unfit" engine/guard/guard.c \
+    's/bool kept = keeps \&\& .*;/bool kept = keeps;/'
 mutant newcomer-starts-with-full-margin step-twice,clients "$unfit" engine/guard/clock_monitor.c \
     '/^bool clock_monitor_inherit/,/^}/s/floor_ns = monitor->floor_ns - hidden_ns;/floor_ns = monitor->floor_ns;/'
 

@@ -531,6 +531,7 @@ enum {
     FAULT_RATES,
     FAULT_JITTER,
     FAULT_REPOINT,
+    FAULT_LOST_LEASE,
     FAULT_STRUCK
 };
 bool fault_may(const struct sim *sim, unsigned fault);
@@ -539,7 +540,8 @@ const char *fault_name(unsigned fault); /* NULL after the last */
 uint64_t fault_all(void);               /* bit set of all faults */
 void fault_plan(struct sim *sim);       /* draws which of the allowed faults this run may have */
 void fault_strike(struct sim *sim);
-/* The name of sim->repointed leads to the other server. Some daemons lose their connections. */
+/* The name of sim->repointed leads to the other server. Some daemons lose their connections. With
+ * FAULT_LOST_LEASE this happens once; the next time, another master loses its leases. */
 void fault_repoint(struct sim *sim);
 void fault_end(struct sim *sim, const struct event *event);
 /* End all faults that are still in effect. */
