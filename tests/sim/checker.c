@@ -374,6 +374,7 @@ static void on_grant(struct sim *sim, const struct sim_request *request, const c
     sim->tally->counts[COUNT_HOLDS] += request->hold;
     sim->tally->counts[COUNT_SLOTS] += request->slots > 0;
     granted->granted = true;
+    granted->held_by = request->hold ? request->number : 0;
     granted->granted_ns = sim->now_ns;
     check_order(sim, request);
     if (granted->broken_ns != 0) {
@@ -431,6 +432,11 @@ void checker_on_extend(struct sim *sim, const struct sim_request *request)
      * did not make does not know of an UNLOCK through the daemon that made the token. So it may set
      * the token again after that release. */
     token->may_stay = token->may_stay || request->daemon != token->daemon;
+    unsigned life = sim->daemons[request->daemon].life;
+    if (token->extends_life[request->daemon] != life)
+        token->extends[request->daemon] = 0;
+    token->extends_life[request->daemon] = life;
+    token->extends[request->daemon]++;
 }
 
 /* The daemon has said that the token is gone, and has asked the masters since asked_ns: no quorum

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "protocol/units.h"
 #include "tests/sim/sim.h"
 
 /* --- forms --- */
@@ -110,8 +111,30 @@ static unsigned count_others(const struct sim *sim, const struct sim_request *re
     return count;
 }
 
+/* Does this daemon count no further extension of the token? It counts none by the connection that
+ * has the lock with HOLD. */
+static bool is_extended_often(struct sim *sim, const struct sim_request *refused)
+{
+    const struct sim_token *token = checker_token(sim, refused->token);
+    bool by_holder = token->held_by == refused->number && !token->lost;
+    return refused->verb == VERB_EXTEND && !by_holder &&
+           token->extends[refused->daemon] >
+               sim->daemons[refused->daemon].engine.rules.max_extensions;
+}
+
+/* Would the lock become older than max_hold? The check accepts 1 % less, since clocks run at
+ * different rates. */
+static bool is_extended_long(struct sim *sim, const struct sim_request *refused)
+{
+    const struct sim_token *token = checker_token(sim, refused->token);
+    int64_t max_hold_ns = sim->daemons[refused->daemon].engine.rules.max_hold_ns;
+    return refused->verb == VERB_EXTEND &&
+           sim->now_ns + refused->ttl_ms * NS_PER_MS - token->made_ns >=
+               max_hold_ns - max_hold_ns / 100;
+}
+
 /* A request was answered LIMIT: is the limit that the reply names reached? */
-static bool is_reached(const struct sim *sim, const struct sim_request *refused, enum limited bound)
+static bool is_reached(struct sim *sim, const struct sim_request *refused, enum limited bound)
 {
     const struct engine *engine = &sim->daemons[refused->daemon].engine;
     unsigned others = count_others(sim, refused, bound);
@@ -137,8 +160,9 @@ static bool is_reached(const struct sim *sim, const struct sim_request *refused,
                (refused->verb == VERB_LOCK && refused->wait_ms == 0 &&
                 others > manager_impatient_share());
     case LIMITED_extensions:
+        return is_extended_often(sim, refused);
     case LIMITED_hold:
-        return refused->verb == VERB_EXTEND;
+        return is_extended_long(sim, refused);
     case LIMITED:
         break;
     }

@@ -239,6 +239,11 @@ mutant ended-hold-is-extended undeletable,clients "after its HOLD has ended" eng
 mutant crossed-extension-is-granted clients "after its HOLD has ended" engine/round/round.c \
     's/round->token_releasing ? OUTCOME_GONE : //'
 
+mutant extended-token-is-refused all "not reached: extensions" engine/locks/extensions.c \
+    's/if (extended != NULL \&\& extended->count >= .*)/if (extended != NULL)/'
+mutant every-extension-is-too-long all "not reached: hold" engine/locks/extensions.c \
+    's/now_ns + ttl_ns - since_ns > extensions->rules->max_hold_ns/since_ns >= 0/'
+
 # --- admission ---
 mutant held-back-for-ever all 'in vain\|sleeps while' engine/engine.c \
     's/else if (!requests_start_next(&engine->manager, now_ns))/else/'

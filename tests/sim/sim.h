@@ -266,6 +266,10 @@ struct sim_token {
     bool hold_ended;        /* the daemon knows that the connection of its HOLD ended cleanly */
     unsigned released_by; /* the daemon that answered UNLOCK or ended the HOLD; SIM_DAEMONS: none */
     unsigned released_life;
+    uint32_t held_by; /* number of the connection that holds it with HOLD; 0: none */
+    /* For each daemon: the EXTENDs of the token that have arrived in that life of the daemon. */
+    unsigned extends[SIM_DAEMONS];
+    unsigned extends_life[SIM_DAEMONS];
     bool may_stay; /* masters are allowed to keep it until it expires */
     /* Time of the last BREAK of the lock; 0: none. A reply to a request from before the BREAK no
      * longer promises anything; a reply to a later request does. */
