@@ -178,7 +178,7 @@ void masters_note_link(struct flights *flights, unsigned node, enum link_state b
     flights->io->link_changed(flights->io->context, node, before);
     if (connected && !link_is_connected(before)) {
         guard_on_connected(&flights->guard, node, master->link.run_id,
-                           master_begun_ns(master, &flights->rules->round.drift, now_ns));
+                           master_begun_ns(master, &flights->rules->round.drift, now_ns), now_ns);
         flights->guard_has_work = true;
         guard_io_heartbeat(master, now_ns);
         tracker_on_link_up(&master->tracker, now_ns);

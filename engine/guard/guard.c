@@ -619,9 +619,15 @@ static void begin_all_epochs(struct guard *guard)
 
 /* --- events --- */
 
-void guard_on_connected(struct guard *guard, unsigned index, const char *run_id, int64_t begun_ns)
+void guard_on_connected(struct guard *guard, unsigned index, const char *run_id, int64_t begun_ns,
+                        int64_t now_ns)
 {
     struct guard_node *node = &guard->nodes[index];
+    /* A name that votes now does so although this node may have reported a conflict long ago. The
+     * answers of this node count as if it had reported none, so the name keeps its vote. */
+    for (unsigned i = 0; i < guard->rules.node_count; i++)
+        if (guard_refuses_vote(guard, i, now_ns) == REASON_NONE)
+            name_lease_forget(&guard->nodes[i].lease, index);
     identity_on_connected(&node->identity, run_id, begun_ns);
     node->clock.entry_left = false;
     /* The server may have changed, or other daemons may have leased the name while the node was

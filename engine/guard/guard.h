@@ -127,7 +127,8 @@ void guard_init(struct guard *guard, const struct guard_rules *rules);
 
 /* A connection to a node is up, or is lost. run_id: of the server. begun_ns: the latest time at
  * which that run can have begun; INT64_MIN: the server does not say. */
-void guard_on_connected(struct guard *guard, unsigned node, const char *run_id, int64_t begun_ns);
+void guard_on_connected(struct guard *guard, unsigned node, const char *run_id, int64_t begun_ns,
+                        int64_t now_ns);
 void guard_on_lost(struct guard *guard, unsigned node);
 
 /* A heartbeat has tested whether the node would accept the SET of a lock. refused: why not;

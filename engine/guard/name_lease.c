@@ -66,6 +66,15 @@ static bool ends_conflict(struct name_lease *lease, const struct guard_periods *
     return false;
 }
 
+void name_lease_forget(struct name_lease *lease, unsigned master)
+{
+    uint32_t others = ~nodes_only(master);
+    lease->conflicts &= others;
+    lease->other_process &= others;
+    lease->ending &= others;
+    lease->doubted_ns[master] = 0;
+}
+
 void name_lease_on_digit(struct name_lease *lease, const struct guard_periods *periods,
                          unsigned master, char digit, bool ours, bool keeps, int64_t now_ns)
 {
@@ -79,10 +88,8 @@ void name_lease_on_digit(struct name_lease *lease, const struct guard_periods *p
         note_process(lease, periods, master, digit == LEASE_OTHER_PROCESS, now_ns);
     } else if (digit == LEASE_OURS && ours &&
                ends_conflict(lease, periods, master, keeps, now_ns)) {
-        lease->conflicts &= ~nodes_only(master);
-        lease->doubted_ns[master] = 0;
+        name_lease_forget(lease, master);
         lease->held_on |= nodes_only(master);
-        note_process(lease, periods, master, false, now_ns);
     }
 }
 

@@ -65,6 +65,9 @@ enum { LEASE_OURS = '0', LEASE_OTHER = '1', LEASE_OTHER_PROCESS = '2' };
 void name_lease_on_digit(struct name_lease *lease, const struct guard_periods *periods,
                          unsigned master, char digit, bool ours, bool keeps, int64_t now_ns);
 
+/* The conflict that this master may have reported no longer counts. */
+void name_lease_forget(struct name_lease *lease, unsigned master);
+
 /* When a master last reported a conflict. Only if there was one. */
 int64_t name_lease_reported_ns(const struct name_lease *lease, const struct guard_periods *periods);
 

@@ -223,6 +223,26 @@ TEST(conflict_of_long_ago_lasts_if_its_master_has_lost_the_lease)
     cluster_expect_votes(&w, 0, 4, "-");
 }
 
+/* A and C restart, and B reports conflicts for both and dies. A and C get their votes back, and
+ * keep them when B returns without its data. */
+TEST(names_that_vote_without_a_master_do_not_doubt_it_when_it_returns)
+{
+    cluster_restart(&w, 0);
+    cluster_restart(&w, 2);
+    cluster_pass_ms(&w, 5000);
+    cluster_kill(&w, 1);
+    cluster_pass_ms(&w, 2 * QUARANTINE_MS + 10 * 1000);
+    cluster_expect_votes(&w, 0, 0, "-");
+    cluster_expect_votes(&w, 2, 4, "-");
+    w.masters[1].dead = false;
+    for (unsigned ms = 0; ms < 10000; ms += 100) {
+        cluster_pass_ms(&w, 100);
+        cluster_expect_votes(&w, 0, 0, "-");
+        cluster_expect_votes(&w, 2, 4, "-");
+    }
+    cluster_expect_votes(&w, 1, 1, "flushed");
+}
+
 /* A reports that another server has E's name. The conflict expires, and A reports it again. A vote
  * that was requested in between must not count, so the epoch changes. */
 TEST(repeated_conflict_voids_votes_in_flight)
