@@ -77,17 +77,28 @@ void fault_repoint(struct sim *sim)
     event_queue_add(&sim->event_queue, again_ns, EVENT_REPOINT, 0, 0);
 }
 
+/* The server closes connections that no daemon uses. */
+static void close_unused(const struct sim *sim, struct fake_master *server)
+{
+    for (unsigned i = 0; i < server->session_end; i++) {
+        const struct sim_wire *wire = &sim->wires[server->sessions[i].wire];
+        if (server->sessions[i].id != 0 && !(wire->connected && wire->open_here))
+            server->sessions[i].killed = true;
+    }
+}
+
 void fault_repoint_end(struct sim *sim)
 {
     if (sim->repointed == SIM_MASTERS)
         return;
     for (unsigned i = 0; i < sim->daemon_count; i++)
         net_cut_all(sim, i, sim->repointed, true);
-    /* A connection that its daemon does not know of yet is not cut, so the server closes it. */
-    struct fake_master *other = &sim->masters[sim->repointed].other;
-    for (unsigned i = 0; i < other->session_end; i++)
-        if (other->sessions[i].id != 0 && !sim->wires[other->sessions[i].wire].connected)
-            other->sessions[i].killed = true;
+    /* The servers close the connections that their daemons do not know of yet, which are not cut.
+     * They also close those that daemons have left: such a daemon may have followed the name to the
+     * other server since, and could not tell this one to close it. */
+    struct sim_master *master = &sim->masters[sim->repointed];
+    close_unused(sim, &master->redis);
+    close_unused(sim, &master->other);
     net_send_output(sim, sim->repointed);
     checker_on_old_data(sim, &sim->masters[sim->repointed].redis.data);
 }
