@@ -12,8 +12,10 @@
 
 /* After the last fault: the time until all links are up and pending releases are confirmed. */
 #define RECONNECT_NS (4 * NS_PER_S)
-/* After the quarantine: the time until every master votes and every lock can be granted. */
-#define RECOVERY_NS (2 * NS_PER_S)
+/* After the quarantine: the time until every master votes and every lock can be granted. If a
+ * master has lost its data, what it had reported about the names of others counts that much longer
+ * than its quarantine lasts (keeps_leases() in guard.c). */
+#define RECOVERY_NS (2 * NS_PER_S + GUARD_DAEMON_TIMEOUT_NS)
 /* LAST_WAIT_MS: how much longer than the old key of its lock a client of the final check is allowed
  * to wait. A key from the attack can still exist for max_ttl: a key whose master's clock stepped
  * back lives longer, but when a client wants the lock, a daemon cuts the TTL of the key to
