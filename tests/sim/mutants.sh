@@ -119,7 +119,7 @@ mutant newcomer-starts-with-full-margin step-twice,clients "$unfit" engine/guard
     '/^bool clock_monitor_inherit/,/^}/s/floor_ns = monitor->floor_ns - hidden_ns;/floor_ns = monitor->floor_ns;/'
 
 # --- semaphores ---
-mutant last-lock-is-served-first all "came later got one\|never tried" engine/locks/semaphore.c \
+mutant last-lock-is-served-first all "came later got one\|never tried\|sleeps while" engine/locks/semaphore.c \
     's/TAILQ_FOREACH (waiter, list, entry)/TAILQ_FOREACH_REVERSE (waiter, list, waiter_list, entry)/'
 mutant slot-beyond-the-number all "invalid reply to LOCK" engine/locks/semaphore.c \
     's/if (next == NULL || next->slots < seeker->number)/if (next == NULL)/'
@@ -150,7 +150,7 @@ mutant writes-to-closed-connection all aborted engine/engine.c '
 mutant equal-quarantine-ids step-back,flush,failback,daemon-stop,clients "$unfit\|does not get its vote back" engine/guard/identity.c \
     's/same_end && identity->adopted.quarantine_id == record->quarantine_id/same_end/' engine/guard/record_write.c \
     's/begins ? random : identity->record.quarantine_id/begins ? 0 : identity->record.quarantine_id/'
-mutant fast-sample-resets-monitor step-forward,slow,hang,clients "$unfit" engine/guard/clock_monitor.c '
+mutant fast-sample-resets-monitor step-forward,slow,clients "$unfit" engine/guard/clock_monitor.c '
     s/bool anew = monitor->loose && tight;/bool anew = false;\
     if (monitor->loose \&\& tight) {\
         *monitor = fresh;\
