@@ -550,9 +550,6 @@ static const struct {
 
 enum { FAULTS = sizeof(faults) / sizeof(faults[0]) };
 
-/* Any number: it makes the draw for repointed names differ from the others. */
-#define REPOINT_SEED UINT64_C(0x71c2e85b3)
-
 static bool refusal_begin(struct sim *sim, struct sim_fault_run *run)
 {
     fault_some_master(sim, run)->redis.refusals[faults[run->kind].refusal] =
@@ -580,44 +577,6 @@ bool fault_may(const struct sim *sim, unsigned fault)
     return sim->faults & UINT64_C(1) << fault;
 }
 
-/*
- * Some schedules repoint a name. No guard can see this if two daemons reach no other master in
- * common, or if the other masters lose the leases. So such a schedule has one name that is
- * repointed, and all calm faults, but no others. In half of these schedules one daemon does not
- * reach one of the other masters, and no daemon forgets what the masters have reported. Drawn
- * apart, so that the fault changes no other schedule.
- */
-static void plan_repointing(struct sim *sim, uint64_t allowed)
-{
-    struct prng own = {.state = sim->seed ^ REPOINT_SEED};
-    uint64_t calm = 0;
-    uint64_t forgets = 0;
-    for (unsigned i = 0; i < FAULTS; i++) {
-        calm |= (uint64_t)faults[i].calm << i;
-        forgets |= (uint64_t)faults[i].forgets << i;
-    }
-    bool repoints =
-        fault_may(sim, FAULT_REPOINT) && ((sim->faults & ~calm) == 0 || prng_below(&own, 8) == 0);
-    if (!repoints) {
-        sim->faults &= ~(UINT64_C(1) << FAULT_REPOINT | UINT64_C(1) << FAULT_LOST_LEASE);
-        return;
-    }
-    sim->faults = allowed & calm;
-    if (sim->daemon_count == 1)
-        sim->daemon_count = 2;
-    /* A server that was not known under the name gets its vote after max_ttl. */
-    sim->attack_ns += 2 * sim->max_ttl_ms * NS_PER_MS;
-    sim->repointed = prng_below(&own, sim->node_count);
-    bool reaches_all = prng_below(&own, 2) == 0;
-    if (reaches_all || prng_below(&own, 2) == 0)
-        sim->faults &= ~(UINT64_C(1) << FAULT_LOST_LEASE);
-    if (reaches_all)
-        return;
-    sim->unreached = (sim->repointed + 1 + prng_below(&own, sim->node_count - 1)) % sim->node_count;
-    sim->faults &= ~forgets;
-    sim->attack_ns += 4 * sim->max_ttl_ms * NS_PER_MS;
-}
-
 /* Each run allows only some faults, because a rare combination is more frequent if fewer other
  * faults interfere. */
 void fault_plan(struct sim *sim)
@@ -625,10 +584,14 @@ void fault_plan(struct sim *sim)
     static const unsigned shares[] = {1, 2, 4, 8};
     unsigned share = shares[sim_below(sim, 4)];
     uint64_t allowed = sim->faults;
-    for (unsigned i = 0; i < FAULTS; i++)
+    uint64_t calm = 0, forgets = 0;
+    for (unsigned i = 0; i < FAULTS; i++) {
+        calm |= (uint64_t)faults[i].calm << i;
+        forgets |= (uint64_t)faults[i].forgets << i;
         if (i != FAULT_REPOINT && i != FAULT_LOST_LEASE && sim_below(sim, share) != 0)
             sim->faults &= ~(UINT64_C(1) << i);
-    plan_repointing(sim, allowed);
+    }
+    fault_plan_repointing(sim, allowed, calm, forgets);
     for (unsigned i = 0; i < SIM_ACTIVE_FAULTS; i++)
         sim->fault_runs[i].active = false;
     for (unsigned i = 0; i < FAULT_STRUCK; i++)

@@ -29,6 +29,10 @@ bool fault_step_and_back_begin(struct sim *sim, struct sim_fault_run *run);
 void fault_step_and_back_end(struct sim *sim, struct sim_fault_run *run);
 bool fault_daemon_wall_begin(struct sim *sim, struct sim_fault_run *run);
 
+/* Decide whether this schedule repoints a name: fault_repoint.c. Bit sets of faults: those that may
+ * happen in any schedule, and of these, the calm and the forgetful ones (fault.c). */
+void fault_plan_repointing(struct sim *sim, uint64_t allowed, uint64_t calm, uint64_t forgets);
+
 /* All daemons follow the name. Releases of tokens on one of its servers have gone to the other:
  * fault_repoint.c. */
 void fault_repoint_end(struct sim *sim);

@@ -7,6 +7,41 @@
 #define NOTICED_NS (300 * NS_PER_MS)
 #define RETRY_NS   (50 * NS_PER_MS)
 
+/* Any number: it makes the draw for repointed names differ from the others. */
+#define REPOINT_SEED UINT64_C(0x71c2e85b3)
+
+/*
+ * Some schedules repoint a name. No guard can see this if two daemons reach no other master in
+ * common, or if the other masters lose the leases. So such a schedule has one name that is
+ * repointed, and all calm faults, but no others. In half of these schedules one daemon does not
+ * reach one of the other masters, and no daemon forgets what the masters have reported. Drawn
+ * apart, so that the fault changes no other schedule.
+ */
+void fault_plan_repointing(struct sim *sim, uint64_t allowed, uint64_t calm, uint64_t forgets)
+{
+    struct prng own = {.state = sim->seed ^ REPOINT_SEED};
+    bool repoints =
+        fault_may(sim, FAULT_REPOINT) && ((sim->faults & ~calm) == 0 || prng_below(&own, 8) == 0);
+    if (!repoints) {
+        sim->faults &= ~(UINT64_C(1) << FAULT_REPOINT | UINT64_C(1) << FAULT_LOST_LEASE);
+        return;
+    }
+    sim->faults = allowed & calm;
+    if (sim->daemon_count == 1)
+        sim->daemon_count = 2;
+    /* A server that was not known under the name gets its vote after max_ttl. */
+    sim->attack_ns += 2 * sim->max_ttl_ms * NS_PER_MS;
+    sim->repointed = prng_below(&own, sim->node_count);
+    bool reaches_all = prng_below(&own, 2) == 0;
+    if (reaches_all || prng_below(&own, 2) == 0)
+        sim->faults &= ~(UINT64_C(1) << FAULT_LOST_LEASE);
+    if (reaches_all)
+        return;
+    sim->unreached = (sim->repointed + 1 + prng_below(&own, sim->node_count - 1)) % sim->node_count;
+    sim->faults &= ~forgets;
+    sim->attack_ns += 4 * sim->max_ttl_ms * NS_PER_MS;
+}
+
 /* Each other daemon may lose its way to the repointed master, for longer than a report of a
  * conflict is valid. Daemon 0 does not reach the master sim->unreached until the name is repointed
  * again. */

@@ -575,6 +575,10 @@ void checker_on_reply(struct sim *sim, const struct sim_request *request, const 
 void checker_on_extend(struct sim *sim, const struct sim_request *request);
 /* A LOCK or a STATUS arrives at its daemon. */
 void checker_on_lock(struct sim *sim, struct sim_request *request);
+/* A LOCK or a STATUS was answered HELD. */
+void checker_on_held(struct sim *sim, const struct sim_request *request, const char *line);
+/* A master has set a token of this lock, so the requests for it were tried. */
+void checker_touch(struct sim *sim, unsigned resource);
 void checker_on_push(struct sim *sim, unsigned daemon, const char *line);
 /* The daemon is about to release the token, because the connection of its HOLD ended cleanly. */
 void checker_on_hold_ended(struct sim *sim, unsigned daemon, const char *token);
