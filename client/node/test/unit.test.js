@@ -858,8 +858,9 @@ test('every_scenario_has_a_test', () => {
   );
 });
 
-test('version_is_that_of_redlockd', () => {
+test('version_and_licence_are_those_of_redlockd', () => {
   const read = (path) => fs.readFileSync(new URL(path, import.meta.url), 'utf8');
   const [, version] = /^VERSION := (\S+)$/m.exec(read('../../../Makefile'));
   assert.equal(JSON.parse(read('../package.json')).version, version);
+  assert.equal(read('../LICENSE'), read('../../../LICENSE'));
 });

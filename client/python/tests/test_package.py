@@ -1,5 +1,6 @@
 """The package as such: its version, its types, and how it is installed."""
 
+import glob
 import os
 import re
 import shutil
@@ -19,6 +20,13 @@ class Package(unittest.TestCase):
         with open(os.path.join(support.ROOT, "Makefile"), encoding="utf-8") as makefile:
             version = re.search(r"^VERSION := (\S+)$", makefile.read(), re.MULTILINE)[1]
         self.assertEqual(redlockd.__version__, version)
+
+    def test_licence_is_that_of_redlockd(self):
+        texts = []
+        for folder in (support.ROOT, support.PACKAGE):
+            with open(os.path.join(folder, "LICENSE"), encoding="utf-8") as licence:
+                texts.append(licence.read())
+        self.assertEqual(texts[0], texts[1])
 
     def test_every_scenario_has_a_test(self):
         names = []
@@ -65,6 +73,8 @@ class Package(unittest.TestCase):
                 self.skipTest("pip, setuptools or (for an old setuptools) wheel is not installed")
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertTrue(os.path.exists(os.path.join(target, "redlockd", "py.typed")))
+            self.assertEqual(len(glob.glob(os.path.join(target, "redlockd-*", "**", "LICENSE"),
+                                           recursive=True)), 1)  # fmt: skip
             program = "import redlockd; print(redlockd.__version__)"
             environment = dict(os.environ, PYTHONPATH=target)
             done = subprocess.run(
