@@ -152,6 +152,8 @@ void checker_on_set(struct sim *sim, unsigned master, unsigned server, const cha
             max(sim->masters[master].asked_ns[server], token->made_ns);
     if (token->set_ns[master] == 0)
         token->first_ns[master] = sim->now_ns;
+    else if (sim->masters[master].ends_early_ns >= token->set_ns[master])
+        token->lost_end_ns[master] = token->ends_ns[master];
     token->set_ns[master] = sim->now_ns;
     /* The key exists until the clock shows a later millisecond. */
     token->ends_ns[master] = clock_when(&sim->masters[master].clock, (ends_ms + 1) * NS_PER_MS);
@@ -199,15 +201,27 @@ static int64_t kept_until_ns(struct sim *sim, unsigned index, const struct sim_t
     return until_ns != 0 ? until_ns : token->ends_ns[index];
 }
 
+/* Has the master lost the token since this time, in a way that the guard sees? It may have set the
+ * token again after that: a HOLD can be extended for a shorter time than its client asked for. */
+static bool has_lost(const struct sim *sim, unsigned index, const struct sim_token *token,
+                     int64_t since_ns, int64_t until_ns)
+{
+    int64_t lost_ns = sim->masters[index].ends_early_ns;
+    return lost_ns >= token->set_ns[index] ||
+           (lost_ns >= since_ns && token->lost_end_ns[index] >= until_ns);
+}
+
 /* Check that a quorum of masters keeps the token until the holder's deadline, or loses it in a way
  * that the guard sees. For an acquire, these masters must also have been fit to vote when they set
  * the token. */
-static void check_quorum(struct sim *sim, const char *text, int64_t until_ns, bool acquired)
+static void check_quorum(struct sim *sim, const struct sim_request *request, const char *text,
+                         int64_t until_ns)
 {
     const struct sim_token *token = checker_token(sim, text);
+    bool acquired = request->verb == VERB_LOCK;
     unsigned good = 0;
     for (unsigned i = 0; i < sim->node_count; i++) {
-        bool lost_data = sim->masters[i].ends_early_ns >= token->set_ns[i];
+        bool lost_data = has_lost(sim, i, token, request->sent_ns, until_ns);
         good += token->set_ns[i] != 0 && (token->was_fit[i] || !acquired) &&
                 (lost_data || kept_until_ns(sim, i, token, text) >= until_ns);
     }
@@ -284,7 +298,7 @@ static void on_grant(struct sim *sim, const struct sim_request *request, const c
             checker_violation(sim, "granted after its own daemon has broken it: %.8s", token);
         return;
     }
-    check_quorum(sim, token, until_ns, true);
+    check_quorum(sim, request, token, until_ns);
     check_history(sim,
                   history_granted(&sim->history, request->resource, token, fence, sim->now_ns,
                                   heard ? until_ns : sim->now_ns),
@@ -315,7 +329,7 @@ static void on_extended(struct sim *sim, const struct sim_request *request, int6
 {
     const struct sim_token *token = checker_token(sim, request->token);
     sim->tally->counts[COUNT_EXTENSIONS]++;
-    check_quorum(sim, request->token, until_ns, false);
+    check_quorum(sim, request, request->token, until_ns);
     if (is_being_released(sim, token, request))
         checker_violation(sim, "extended after its HOLD has ended: %.8s", request->token);
     if (heard && is_promise(token, request->sent_ns))
