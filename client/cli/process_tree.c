@@ -295,10 +295,10 @@ bool process_tree_group_lives(pid_t leader)
 
 /* The processes that remain after a pass of kill_all(), for the message if killing takes long. */
 struct remaining {
-    uint64_t hash;        /* of the PIDs, to notice a change */
-    pid_t first;          /* first remaining process; 0: none is visible */
-    bool forbidden;       /* this process is not allowed to kill the first one */
-    int64_t unchanged_ms; /* how long the same processes have remained */
+    uint64_t hash;    /* of the PIDs, to notice a change */
+    pid_t first;      /* first remaining process; 0: none is visible */
+    bool forbidden;   /* this process is not allowed to kill the first one */
+    int64_t stuck_ms; /* how long nothing has changed, or the first one could not be killed */
     bool reported;
 };
 
@@ -401,15 +401,17 @@ void process_tree_kill(pid_t leader)
         empty = kill_all(leader, &remaining) ? 0 : empty + 1;
         if (empty > 0)
             continue;
-        /* Processes may take time to end, and those of other users may not be killable. */
-        if (remaining.hash != before) {
+        /* Processes may take time to end, and those of other users may not be killable. Such a
+         * process can fork for ever, so its new children are no progress. */
+        if (remaining.hash != before)
             pause_ms = PAUSE_MS;
-            remaining.unchanged_ms = 0;
-        } else {
+        else
             pause_ms = pause_ms < LONGEST_PAUSE_MS ? 2 * pause_ms : pause_ms;
-            remaining.unchanged_ms += pause_ms;
-        }
-        if (remaining.unchanged_ms >= REPORT_MS && !remaining.reported) {
+        if (remaining.hash != before && !remaining.forbidden)
+            remaining.stuck_ms = 0;
+        else
+            remaining.stuck_ms += pause_ms;
+        if (remaining.stuck_ms >= REPORT_MS && !remaining.reported) {
             report_remaining(&remaining);
             remaining.reported = true;
         }
