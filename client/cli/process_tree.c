@@ -403,14 +403,13 @@ void process_tree_kill(pid_t leader)
             continue;
         /* Processes may take time to end, and those of other users may not be killable. Such a
          * process can fork for ever, so its new children are no progress. */
-        if (remaining.hash != before)
+        bool changed = remaining.hash != before;
+        if (changed)
             pause_ms = PAUSE_MS;
-        else
-            pause_ms = pause_ms < LONGEST_PAUSE_MS ? 2 * pause_ms : pause_ms;
-        if (remaining.hash != before && !remaining.forbidden)
-            remaining.stuck_ms = 0;
-        else
-            remaining.stuck_ms += pause_ms;
+        else if (pause_ms < LONGEST_PAUSE_MS)
+            pause_ms *= 2;
+        bool stuck = !changed || remaining.forbidden;
+        remaining.stuck_ms = stuck ? remaining.stuck_ms + pause_ms : 0;
         if (remaining.stuck_ms >= REPORT_MS && !remaining.reported) {
             report_remaining(&remaining);
             remaining.reported = true;

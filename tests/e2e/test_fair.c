@@ -5,9 +5,10 @@
  * pauses misses its chance to take the lock. The test therefore makes several attempts: a machine
  * that is busy for some seconds spoils several in a row.
  *
- * A daemon can take the delays of a busy machine for a long way to the masters. While it does, it
- * has up to 85 % of the grants, as a far daemon may, and the grants keep it busy. So before each
- * attempt the clients rest until heartbeats are fast: a daemon believes a fast one at once.
+ * A daemon can take the delays of a busy machine for a long way to the masters. It then has most of
+ * the grants, because the other daemon makes way for a far one, and these grants keep it busy. So
+ * before each attempt the clients rest until heartbeats are fast: a daemon believes a fast one at
+ * once.
  */
 #include <poll.h>
 #include <stdio.h>

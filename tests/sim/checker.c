@@ -201,14 +201,16 @@ static int64_t kept_until_ns(struct sim *sim, unsigned index, const struct sim_t
     return until_ns != 0 ? until_ns : token->ends_ns[index];
 }
 
-/* Has the master lost the token since this time, in a way that the guard sees? It may have set the
- * token again after that: a HOLD can be extended for a shorter time than its client asked for. */
+/* Has the master lost the token that it had set for this request, in a way that the guard sees? It
+ * may have set an extended token again since, for a shorter time: the daemon extends a HOLD for its
+ * TTL, and a client may have asked for more. */
 static bool has_lost(const struct sim *sim, unsigned index, const struct sim_token *token,
-                     int64_t since_ns, int64_t until_ns)
+                     const struct sim_request *request, int64_t until_ns)
 {
     int64_t lost_ns = sim->masters[index].ends_early_ns;
     return lost_ns >= token->set_ns[index] ||
-           (lost_ns >= since_ns && token->lost_end_ns[index] >= until_ns);
+           (request->verb == VERB_EXTEND && lost_ns >= request->sent_ns &&
+            token->lost_end_ns[index] >= until_ns);
 }
 
 /* Check that a quorum of masters keeps the token until the holder's deadline, or loses it in a way
@@ -221,7 +223,7 @@ static void check_quorum(struct sim *sim, const struct sim_request *request, con
     bool acquired = request->verb == VERB_LOCK;
     unsigned good = 0;
     for (unsigned i = 0; i < sim->node_count; i++) {
-        bool lost_data = has_lost(sim, i, token, request->sent_ns, until_ns);
+        bool lost_data = has_lost(sim, i, token, request, until_ns);
         good += token->set_ns[i] != 0 && (token->was_fit[i] || !acquired) &&
                 (lost_data || kept_until_ns(sim, i, token, text) >= until_ns);
     }

@@ -257,8 +257,9 @@ struct sim_token {
     int64_t set_ns[SIM_MASTERS];
     int64_t first_ns[SIM_MASTERS]; /* when each master first set the token; valid if set_ns is */
     int64_t ends_ns[SIM_MASTERS];
-    int64_t lost_end_ns[SIM_MASTERS]; /* ends_ns of the last SET whose data the master has lost */
-    bool was_fit[SIM_MASTERS];        /* whether the master was fit to vote at set_ns */
+    /* ends_ns of the SET before, if the master had lost its data when it set the token again. */
+    int64_t lost_end_ns[SIM_MASTERS];
+    bool was_fit[SIM_MASTERS]; /* whether the master was fit to vote at set_ns */
     bool granted;
     int64_t granted_ns;     /* valid if granted */
     bool lost;              /* the daemon has pushed ! LOST for it */

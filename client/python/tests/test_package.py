@@ -73,8 +73,8 @@ class Package(unittest.TestCase):
                 self.skipTest("pip, setuptools or (for an old setuptools) wheel is not installed")
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertTrue(os.path.exists(os.path.join(target, "redlockd", "py.typed")))
-            self.assertEqual(len(glob.glob(os.path.join(target, "redlockd-*", "**", "LICENSE"),
-                                           recursive=True)), 1)  # fmt: skip
+            licences = glob.glob(os.path.join(target, "redlockd-*", "**", "LICENSE"), recursive=True)
+            self.assertEqual(len(licences), 1)
             program = "import redlockd; print(redlockd.__version__)"
             environment = dict(os.environ, PYTHONPATH=target)
             done = subprocess.run(
