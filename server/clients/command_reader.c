@@ -219,8 +219,9 @@ size_t command_reader_end(struct command_reader *commands)
     if (commands->secret)
         explicit_bzero(commands->line, sizeof(commands->line));
     wipe_all(commands);
-    /* The reader is reused only if it has nothing left. */
-    if (reader->err != 0 || commands->taken < commands->fed)
+    /* The reader is reused only if it has nothing left. hiredis discards what was read only while
+     * it parses a command, so empty lines would pile up in its buffer. */
+    if (reader->err != 0 || commands->taken < commands->fed || reader->len > COMMAND_BYTES)
         replace_reader(commands);
     return commands->taken;
 }

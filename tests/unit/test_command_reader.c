@@ -380,6 +380,22 @@ TEST(more_input_than_one_command_is_read_in_parts)
     close_reader();
 }
 
+/* Empty lines are skipped without hiredis, which would discard them. */
+TEST(empty_lines_do_not_pile_up)
+{
+    enum command_result result;
+    open_reader();
+    for (size_t i = 0; i < sizeof(input); i += 2)
+        memcpy(input + i, "\r\n", 2);
+    for (unsigned i = 0; i < 100; i++) {
+        ck_assert_uint_eq(take(input, COMMAND_BYTES, &result), COMMAND_BYTES);
+        ck_assert_uint_le(reader.reader->len, COMMAND_BYTES);
+    }
+    ck_assert_uint_eq(take(BYTES(PING), &result), strlen(PING));
+    ck_assert_str_eq(made, "'PING';");
+    close_reader();
+}
+
 #ifndef __SANITIZE_ADDRESS__
 
 /* --- memory: these functions replace those of libc, also for hiredis --- */
