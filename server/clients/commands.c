@@ -37,8 +37,6 @@ static bool take_command(struct session *session, const struct command_reader *c
 {
     const struct request_words *words = &commands->words;
     session->turn.lines_left--;
-    if (session->state == SESSION_NEW)
-        session_set_state(session, SESSION_OPEN);
     if (commands->too_long) {
         refuse_long(session);
         return true;

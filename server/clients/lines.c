@@ -14,10 +14,9 @@ enum { WIPED_PIECES = LIMIT_LINE / 256 };
  * client could misread any reply. `whole`: the bytes contain the first complete line. */
 static bool drop_if_foreign(struct session *session, const char *bytes, size_t len, bool whole)
 {
-    if (session->state != SESSION_NEW)
+    if (session->first_line_seen)
         return false;
-    if (whole)
-        session_set_state(session, SESSION_OPEN);
+    session->first_line_seen = whole;
     const char *what = foreign_protocol(bytes, len);
     if (what == NULL)
         return false;

@@ -28,9 +28,7 @@ void session_set_state(struct session *session, enum session_state state)
     session->state = state;
     if (state == SESSION_DROPPED)
         engine_client_unreachable(&session->client);
-    if (state != SESSION_OPEN)
-        session_defer(session);
-    assert(state == SESSION_OPEN || session->is_deferred);
+    session_defer(session);
 }
 
 void session_drop_as(struct session *session, enum client_log_kind kind, const char *why)

@@ -33,8 +33,7 @@ enum { SESSION_SUBJECT_MAX = 128 };
  * Authentication is separate, because a reload may grant or revoke it, and RESET revokes it: see
  * struct auth_identity. */
 enum session_state {
-    SESSION_NEW,     /* no complete line yet: the peer may speak another protocol */
-    SESSION_OPEN,    /* the first line was seen */
+    SESSION_OPEN,
     SESSION_ENDING,  /* the client has stopped sending; lines may be left to read */
     SESSION_ENDED,   /* all input has been read; LOCKs are undone, other requests get replies */
     SESSION_CLOSING, /* takes no more lines; closed once all output is sent */
@@ -54,6 +53,7 @@ struct session {
     enum dialect dialect;      /* the first byte of a connection decides: line protocol or RESP */
     uint16_t slot;             /* RESP: in `replies`, of the last command passed to the engine */
     bool commands_wait;        /* RESP: the next command waits for replies to earlier ones */
+    bool first_line_seen;      /* until then, the peer may speak another protocol */
     bool untagged_pending;     /* the engine has an untagged request without a reply */
     bool discarding;           /* skipping the rest of a line that is too long */
     bool is_deferred;          /* is in clients->deferred */
@@ -64,8 +64,7 @@ struct session {
     char peer[PEER_NAME_MAX + sizeof(",cn=") + SESSION_SUBJECT_MAX]; /* for the log and listings */
 };
 
-/* Change to a later state. Every state but SESSION_OPEN also defers the session: session_defer().
- */
+/* Change to a later state. Also defers the session: session_defer(). */
 void session_set_state(struct session *session, enum session_state state);
 
 /* Whether the daemon still takes lines from the client. */

@@ -61,7 +61,7 @@ static void take_input(struct session *session)
     /* All lines of this pass get one time. None of them was sent later. */
     session->lines_ns = clock_now_ns();
     turns_begin(&session->clients->turns, &session->turn, session->lines_ns);
-    if (session->state == SESSION_NEW && session->dialect == DIALECT_LINE)
+    if (!session->first_line_seen && session->dialect == DIALECT_LINE)
         choose_dialect(session);
     if (session->dialect == DIALECT_LINE)
         lines_take(session);

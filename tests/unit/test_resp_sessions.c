@@ -401,6 +401,16 @@ static void connect_with_users(void)
     connect_clients(1);
 }
 
+/* The daemon notices the end of the connection before it has time to read the first byte. */
+TEST(a_client_that_ends_early_gets_its_dialect)
+{
+    connect_clients(1);
+    fixture.clients.turns.crowded = true;
+    say_command(0, "PING");
+    shutdown(fixture.peers[0], SHUT_WR);
+    expect_replies("+PONG\r\n");
+}
+
 TEST(reset_gives_no_more_time_to_authenticate)
 {
     connect_with_users();
