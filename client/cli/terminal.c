@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,12 @@ bool terminal_is_able(int fd)
 bool terminal_is_ours(int fd)
 {
     return tcgetpgrp(fd) == getpgrp();
+}
+
+bool terminal_takes_output(int fd)
+{
+    struct pollfd output = {.fd = fd, .events = POLLOUT};
+    return terminal_is_ours(fd) && poll(&output, 1, 0) == 1 && (output.revents & POLLOUT) != 0;
 }
 
 bool terminal_has_colours(int fd)

@@ -17,6 +17,10 @@ bool terminal_is_able(int fd);
  * prompt on the terminal. */
 bool terminal_is_ours(int fd);
 
+/* Whether a short output would not block: this process is in the foreground group, and ^S has not
+ * stopped the output. */
+bool terminal_takes_output(int fd);
+
 /* Whether to use colours and bold: the terminal is able and $NO_COLOR is not set. */
 bool terminal_has_colours(int fd);
 

@@ -109,7 +109,7 @@ static const char *ordinal_ending(unsigned number)
 static void show(struct wait *wait, unsigned place, int64_t now_ns)
 {
     char name[REPORT_NAME], age[DURATION_PRINTED], in_line[32] = "", line[SHOWN_MAX];
-    if (!wait->has_terminal || !terminal_is_ours(STDERR_FILENO))
+    if (!wait->has_terminal || !terminal_takes_output(STDERR_FILENO))
         return;
     if (place > 0)
         snprintf(in_line, sizeof(in_line), "%u%s in line, ", place, ordinal_ending(place));
@@ -123,7 +123,7 @@ static void show(struct wait *wait, unsigned place, int64_t now_ns)
 
 static void unshow(struct wait *wait)
 {
-    if (wait->line_shown && terminal_is_ours(STDERR_FILENO))
+    if (wait->line_shown && terminal_takes_output(STDERR_FILENO))
         fprintf(stderr, "\r\033[K");
     wait->line_shown = false;
 }

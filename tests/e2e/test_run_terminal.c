@@ -282,6 +282,48 @@ TEST(a_waiter_shows_its_lock_and_place)
     close_terminal(&terminal);
 }
 
+/* The number of requests of the connection that has one under way. */
+static long waiter_requests(struct client *client)
+{
+    long requests = 0;
+    for (const char *line = client_ask(client, "CLIENTS"); strcmp(line, "END") != 0;
+         line = client_read(client)) {
+        const char *count = strstr(line, " requests=");
+        ck_assert_ptr_nonnull(count);
+        if (strstr(line, " under_way=1 ") != NULL)
+            requests = strtol(count + strlen(" requests="), NULL, 10);
+    }
+    return requests;
+}
+
+/* Output to a terminal that ^S has stopped blocks. A waiter that is blocked could be granted the
+ * lock and not use it. */
+TEST(a_stopped_terminal_does_not_stop_a_waiter)
+{
+    struct terminal terminal;
+    char line[COMMAND_LINE], ran[SANDBOX_FILE];
+    open_terminal(&terminal, __func__);
+    sandbox_path(&terminal.stage.sandbox, "ran", ran);
+    struct grant grant = client_lock(&terminal.stage.client, "deploy", "60s");
+    snprintf(line, sizeof(line), "$run deploy -- touch %s", ran);
+    type_line(&terminal, line);
+    wait_screen(&terminal, "waiting for deploy, 1st in line, ");
+    press(&terminal, "C-s");
+    /* With each request for its place, a waiter writes the line again. */
+    long requests = waiter_requests(&terminal.stage.client);
+    struct waiting waiting = waiting_for("requests of the waiter");
+    while (waiter_requests(&terminal.stage.client) < requests + 3)
+        waiting_pause(&waiting);
+    client_expect(&terminal.stage.client, "OK", "UNLOCK deploy %s", grant.token);
+    waiting = waiting_for("the command of the waiter");
+    while (!sandbox_exists(ran))
+        waiting_pause(&waiting);
+    stage_wait_stats(&terminal.stage.client, " holding=0 ");
+    press(&terminal, "C-q");
+    unlink(ran);
+    close_terminal(&terminal);
+}
+
 /* A background waiter must not erase the prompt. */
 TEST(a_background_waiter_prints_nothing)
 {
