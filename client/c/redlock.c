@@ -122,6 +122,7 @@ enum redlock_status redlock_set_label(struct redlock *redlock, const char *label
                           "the label must be 1 to %d characters of A-Z a-z 0-9 _ . : -",
                           REDLOCK_LABEL_MAX);
     proto_set_label(&redlock->proto, label, redlock->fd >= 0);
+    handle_arm(redlock);
     return REDLOCK_OK;
 }
 

@@ -188,6 +188,23 @@ TEST(pending_output_wakes_the_loop)
     stage_close(&stage);
 }
 
+TEST(a_new_label_wakes_the_loop)
+{
+    struct stage stage;
+    struct redlock_event event;
+    stage_open(&stage, __func__, &three);
+    struct redlock *redlock = library_open(&stage.daemon);
+    library_expect(redlock, redlock_ping(redlock), REDLOCK_OK);
+    int fd = redlock_fd(redlock);
+    ck_assert(!is_readable(fd, 0));
+    library_expect(redlock, redlock_set_label(redlock, "changed"), REDLOCK_OK);
+    ck_assert(is_readable(fd, WAITING_DEADLINE_MS));
+    ck_assert(!redlock_next(redlock, &event));
+    client_wait_count(&stage.client, "CLIENTS", " name=changed ", 1);
+    redlock_free(redlock);
+    stage_close(&stage);
+}
+
 /* The request finds that the connection has ended, and fails to open another one. */
 TEST(an_event_read_by_a_failed_request_wakes_the_loop)
 {
