@@ -281,7 +281,8 @@ static int read_message(struct parent *parent)
     struct ipc_message message;
     char name[REPORT_NAME];
     ssize_t len = recv(parent->ipc_fd, &message, sizeof(message), MSG_DONTWAIT);
-    if (len < 0 && (errno == EAGAIN || errno == EINTR))
+    /* ECONNRESET: the supervisor has ended without reading IPC_GO. Its messages come after this. */
+    if (len < 0 && (errno == EAGAIN || errno == EINTR || errno == ECONNRESET))
         return RUNNING;
     if (len != (ssize_t)sizeof(message))
         return parent->ended ? finish_without_release(parent) : on_supervisor_gone(parent);

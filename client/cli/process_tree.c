@@ -364,8 +364,9 @@ static bool kill_all(pid_t leader, struct remaining *remaining)
     return has_living_child() || (left && processes.failed == 0);
 }
 
-/* Prints what process_tree_kill() waits for, because no other message explains the delay. */
-static void report_remaining(const struct remaining *remaining)
+/* Prints what process_tree_kill() waits for, because no other message explains the delay. Returns
+ * false if the first remaining process has ended meanwhile. */
+static bool report_remaining(const struct remaining *remaining)
 {
     struct stat owner;
     char path[32], user[32] = "root";
@@ -382,7 +383,10 @@ static void report_remaining(const struct remaining *remaining)
             snprintf(user, sizeof(user), "%ju", (uintmax_t)owner.st_uid);
         report_message("cannot kill process %d of user %s; waiting for it to end",
                        (int)remaining->first, user);
+    } else {
+        return false;
     }
+    return true;
 }
 
 void process_tree_kill(pid_t leader)
@@ -410,10 +414,8 @@ void process_tree_kill(pid_t leader)
             pause_ms *= 2;
         bool stuck = !changed || remaining.forbidden;
         remaining.stuck_ms = stuck ? remaining.stuck_ms + pause_ms : 0;
-        if (remaining.stuck_ms >= REPORT_MS && !remaining.reported) {
-            report_remaining(&remaining);
-            remaining.reported = true;
-        }
+        if (remaining.stuck_ms >= REPORT_MS && !remaining.reported)
+            remaining.reported = report_remaining(&remaining);
         nanosleep(&(struct timespec){.tv_nsec = pause_ms * 1000000}, NULL);
     }
 }

@@ -215,6 +215,7 @@ static _Noreturn void release_and_exit(struct supervisor *supervisor)
     atomic_store(&plan->shared->kill_ns, KILL_NEVER);
     continue_parent(supervisor);
     redlock_set_timeout(plan->redlock, RELEASE_TIMEOUT_MS);
+    redlock_set_connect_timeout(plan->redlock, RELEASE_TIMEOUT_MS);
     enum redlock_status status = release(supervisor, &lock);
     if (status == REDLOCK_GONE && !ended.lost)
         snprintf(over.text, sizeof(over.text),
