@@ -72,10 +72,11 @@ enum redlock_status {
     REDLOCK_FREE,     /* no client holds the lock; only from queries and redlock_break() */
     REDLOCK_GONE,     /* this token does not hold the lock, and never will again */
     REDLOCK_NOQUORUM, /* too few masters could vote */
-    REDLOCK_LATE,     /* the lock was granted, but no validity was left, so it was undone */
-    REDLOCK_LIMIT,    /* a limit of the daemon was reached, or the handle's limit of 1024 requests
-                         that are under way or whose answers were not taken; redlock_error() says
-                         which */
+    REDLOCK_LATE,  /* granted with no validity left: a new lock was undone, and a lock that was to
+                      be extended keeps its earlier deadline */
+    REDLOCK_LIMIT, /* a limit of the daemon was reached, or the handle's limit of 1024 requests
+                      that are under way or whose answers were not taken; redlock_error() says
+                      which */
     REDLOCK_SHUTDOWN, /* the daemon is stopping; try another daemon */
     REDLOCK_DENIED,   /* not allowed, or not authenticated */
     REDLOCK_REFUSED,  /* the daemon rejected the request as malformed or out of range */
@@ -228,7 +229,7 @@ enum redlock_status redlock_extend(struct redlock *redlock, struct redlock_lock 
 /* Releases the lock and sets its deadline to 0, whatever the result. REDLOCK_OK: released.
  * REDLOCK_GONE: the lock was no longer held, since less than a quorum of the masters still had it.
  * Any other status: the release was not confirmed, and the lock expires after its TTL at the
- * latest. */
+ * latest, unless another connection has it as a HOLD. */
 enum redlock_status redlock_release(struct redlock *redlock, struct redlock_lock *lock);
 
 /* Milliseconds until the deadline, rounded down. At 0, stop work. */
@@ -340,7 +341,8 @@ enum redlock_status redlock_start_place(struct redlock *redlock, const char *res
 /* Gives up a request: it gets no answer. A lock that the request acquires or has acquired is
  * released, as after a timeout. If the connection has no other request and no HOLD, the library
  * closes the connection to release the lock. Otherwise keep calling redlock_next(), which releases
- * the lock when it is granted. */
+ * the lock when it is granted. A lock that was granted on a connection that has ended since is
+ * released only if another request connects within the timeout; otherwise it expires. */
 void redlock_cancel(struct redlock *redlock, uint64_t id);
 
 /* Reads and writes as far as possible without blocking. Returns true if it has filled *event. */

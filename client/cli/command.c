@@ -41,9 +41,9 @@ const struct command commands[] = {
                 "lock. Exits with 1 if the token does not hold the lock.\n"},
     {"status", command_status, "[--slots N] NAME", "show whether a lock is held", OPERANDS_NAME,
      OPTION_BIT(OPTION_SLOTS),
-     "Prints free, or held and the time before which the lock cannot be free, if\n"
-     "known. With --slots, prints free or held, and how many of the slots are held;\n"
-     "without it, says nothing about the slots of NAME.\n"
+     "Prints free, or held and the time before which the lock cannot expire, if known.\n"
+     "With --slots, prints free or held, and how many of the slots are held; without\n"
+     "it, says nothing about the slots of NAME.\n"
      "The answer may be outdated when you read it: to get the lock, use lock.\n"},
     {"break", command_break, "NAME", "release a lock by force, without its token", OPERANDS_NAME, 0,
      "For operators; the daemon must allow it. The holder is not stopped: it works on\n"
@@ -145,8 +145,7 @@ static void print_command(const struct command *command)
     const char *text = command->text;
     printf("usage: redlock %s%s%s\n\n", command->name, command->usage[0] != '\0' ? " " : "",
            command->usage);
-    printf("%c%s%s\n", text[0] >= 'a' && text[0] <= 'z' ? text[0] - 'a' + 'A' : text[0], text + 1,
-           text[strlen(text) - 1] == '?' ? "" : ".");
+    printf("%c%s.\n", text[0] >= 'a' && text[0] <= 'z' ? text[0] - 'a' + 'A' : text[0], text + 1);
     fputs(command->more, stdout);
     putchar('\n');
     unsigned common = OPTION_BIT(OPTION_HELP);
