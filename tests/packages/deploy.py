@@ -224,6 +224,10 @@ class Host:
         output = self.shell(commands.text)[1]
         wait_until(lambda: self.process.poll() is not None, 60, f"{PAGE}:{commands.line}: the shutdown of host "
                    f"{self.name} after\n{output}")
+        # The kernel removes the interface only some time after the last process of its namespace.
+        link = on_bridge + ["ip", "link", "show", f"to-{self.name}"]
+        wait_until(lambda: subprocess.run(link, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode != 0,
+                   60, f"the end of the network of host {self.name}")
         self.start()
         self.wait_for_start()
         after = self.shell(acl + "USERS")[1]
