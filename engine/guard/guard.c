@@ -121,20 +121,27 @@ static bool is_leased(const struct guard *guard, const struct guard_node *node)
     return nodes_count(node->lease.held_on) >= guard->rules.quorum;
 }
 
-/*
- * Has a node that answers not said yet to which server this name is leased? Another daemon may know
- * another server under the name and may have told only that node. A node that has been silent for
- * long is cut off, and this daemon does not wait for it.
- */
+/* A node that has been silent for long is cut off. If it has answered no heartbeat on this
+ * connection, it is cut off if it answered none on the last one either: a master that accepts
+ * connections, but no writes, would otherwise be waited for again and again. */
+static bool is_cut_off(const struct guard *guard, const struct guard_node *node, int64_t now_ns)
+{
+    if (!is_connected(node))
+        return true;
+    return node->heartbeat_sent_ns == 0
+               ? node->was_silent
+               : now_ns - node->heartbeat_sent_ns > guard->periods.fresh_ns;
+}
+
+/* Has a node that is not cut off not said yet to which server this name is leased? Another daemon
+ * may know another server under the name and may have told only that node. */
 static bool awaits_lease_answer(const struct guard *guard, const struct guard_node *node,
                                 int64_t now_ns)
 {
     uint32_t missing = nodes_all(guard->rules.node_count) & ~node->lease.held_on;
     for (; missing != 0; missing = nodes_after_first(missing)) {
         const struct guard_node *other = &guard->nodes[nodes_first(missing)];
-        if (is_connected(other) && other->heartbeat_error == REASON_NONE &&
-            (other->heartbeat_sent_ns == 0 ||
-             now_ns - other->heartbeat_sent_ns <= guard->periods.fresh_ns))
+        if (other->heartbeat_error == REASON_NONE && !is_cut_off(guard, other, now_ns))
             return true;
     }
     return false;
@@ -642,7 +649,9 @@ void guard_on_connected(struct guard *guard, unsigned index, const char *run_id,
 
 void guard_on_lost(struct guard *guard, unsigned index)
 {
-    identity_on_lost(&guard->nodes[index].identity);
+    struct guard_node *node = &guard->nodes[index];
+    node->was_silent = node->heartbeat_sent_ns == 0;
+    identity_on_lost(&node->identity);
     find_duplicates(guard);
     begin_all_epochs(guard);
 }

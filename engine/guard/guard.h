@@ -95,6 +95,7 @@ struct guard_node {
     struct clock_trust clock;
     struct name_lease lease;
     int64_t heartbeat_sent_ns;   /* when the last answered heartbeat was sent; 0: none */
+    bool was_silent;             /* the last connection ended before a heartbeat was answered */
     enum reason heartbeat_error; /* why the last heartbeat failed; REASON_NONE: it did not */
     /* Why the node would refuse the SET of a lock; REASON_NONE: it would accept it. */
     enum reason set_error;

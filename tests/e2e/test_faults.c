@@ -29,6 +29,30 @@ TEST(a_killed_and_stopped_minority_costs_no_grant)
     stage_close(&stage);
 }
 
+/* E answers the greeting of each connection, but no heartbeat. */
+TEST(a_master_that_pauses_writes_costs_no_grant)
+{
+    struct stage stage;
+    unsigned drops = 0;
+    stage_open(&stage, __func__, &five_on_unix);
+    masters_run(&stage.masters[4], 1, "CLIENT PAUSE 600000 WRITE");
+    client_close(&stage.client);
+    daemon_stop(&stage.daemon);
+    daemon_start(&stage.daemon, 0);
+    daemon_wait_listening(&stage.daemon);
+    daemon_connect(&stage.daemon, &stage.client);
+    stage_wait_nodes(&stage, "reason=hung", 1);
+    for (bool was_hung = true; drops < 2;) {
+        struct grant grant = client_lock(&stage.client, "a", "10s");
+        client_expect(&stage.client, "OK", "UNLOCK a %s", grant.token);
+        bool hung = client_count(&stage.client, "NODES", "reason=hung") > 0;
+        drops += hung && !was_hung;
+        was_hung = hung;
+    }
+    masters_run(&stage.masters[4], 1, "CLIENT UNPAUSE");
+    stage_close(&stage);
+}
+
 TEST(noquorum_names_each_missing_master)
 {
     struct stage stage;

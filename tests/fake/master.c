@@ -58,9 +58,8 @@ bool fake_serve_one(struct fake_master *server, struct fake_session *session, in
     size_t len = session->killed ? 0
                                  : parse(bytes_at(&session->input), bytes_len(&session->input),
                                          words, &run.count);
-    if (len == 0)
+    if (len == 0 || !fake_execute(&run))
         return false;
-    fake_execute(&run);
     bytes_take(&session->input, len);
     return true;
 }
@@ -87,6 +86,7 @@ void fake_start(struct fake_master *server, uint64_t number_of_it)
     server->replica = server->was_replica = false;
     server->evicted = 0;
     server->refusals[FAKE_KEYS] = NULL;
+    server->paused = false;
     memset(server->scripts, 0, sizeof(server->scripts));
     server->last_session = 2;
     server->tracked_count = 0;

@@ -103,6 +103,8 @@ struct fake_master {
     const char *version; /* version lines of INFO, which also decide whether DELIFEQ or DELEX
                             exists; NULL: those of Redis 7 */
     const char *refusals[FAKE_REFUSALS];
+    bool paused; /* commands of FAKE_KEYS wait, and so does all that their session sends later, as
+                    after CLIENT PAUSE WRITE */
     const char *kept_key; /* the key that FAKE_DELETING protects; NULL: all keys */
     bool scripts_flushed; /* EVALSHA always fails with NOSCRIPT, as if scripts were flushed again */
     bool scripts[REDIS_SCRIPT_COUNT];  /* loaded scripts */

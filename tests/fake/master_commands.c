@@ -243,11 +243,13 @@ static bool is_refused(const struct run *run, unsigned first)
     return false;
 }
 
-void fake_execute(const struct run *run)
+bool fake_execute(const struct run *run)
 {
     for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
         if (!word_is(&run->words[0], commands[i].word))
             continue;
+        if (run->server->paused && commands[i].refusal == FAKE_KEYS)
+            return false;
         /* CLIENT CACHING applies to the next command only, whether or not that command succeeds. */
         bool was_caching = run->session->caching;
         bool refused = is_refused(run, commands[i].refusal);
@@ -255,7 +257,8 @@ void fake_execute(const struct run *run)
             commands[i].run(run);
         if (refused || was_caching)
             run->session->caching = false;
-        return;
+        return true;
     }
     assert(false && "redlockd sends nothing else");
+    return false;
 }

@@ -275,6 +275,27 @@ static void hang_end(struct sim *sim, struct sim_fault_run *run)
     net_serve_all(sim, run->master);
 }
 
+/* As by CLIENT PAUSE WRITE: the greeting is answered, but no heartbeat. */
+static bool pause_begin(struct sim *sim, struct sim_fault_run *run)
+{
+    struct sim_master *master = fault_some_master(sim, run);
+    if (master->dead || master->redis.paused)
+        return false;
+    sim_note(sim, "FAULT %c pauses writes\n", 'a' + run->master);
+    master->redis.paused = true;
+    return true;
+}
+
+static void pause_end(struct sim *sim, struct sim_fault_run *run)
+{
+    struct sim_master *master = &sim->masters[run->master];
+    if (!master->redis.paused)
+        return;
+    sim_note(sim, "FAULT %c takes writes again\n", 'a' + run->master);
+    master->redis.paused = false;
+    net_serve_all(sim, run->master);
+}
+
 static bool errors_begin(struct sim *sim, struct sim_fault_run *run)
 {
     static const char *const errors[] = {
@@ -519,6 +540,7 @@ static const struct {
     {"evict", evict_begin, evict_end, 2500, 4000},
     {"unsaved", unsaved_begin, unsaved_end, 5, 3000},
     {"hang", hang_begin, hang_end, 5, 2000},
+    {"pause", pause_begin, pause_end, 5, 5000},
     {"step-twice", fault_step_twice_begin, fault_step_twice_end, 300, 2500},
     {"step-forward", fault_step_forward_begin, fault_step_forward_end, 1, 200},
     {"step-back", fault_step_back_begin, NULL, 0, 0},

@@ -203,7 +203,7 @@ bool foreign_leave_keys(struct sim *sim, struct sim_fault_run *run)
     unsigned left = 0;
     for (unsigned i = 0; i < sim->node_count; i++) {
         struct sim_master *master = &sim->masters[i];
-        if (master->dead || master->hung || sim_below(sim, 8) == 0)
+        if (master->dead || master->hung || master->redis.paused || sim_below(sim, 8) == 0)
             continue;
         int64_t now_us = master_wall_us(sim, i);
         if (fake_find(&master->redis, key.text, key.len, now_us) == NULL)

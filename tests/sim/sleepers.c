@@ -58,7 +58,7 @@ static bool is_stalled(const struct sim *sim, unsigned wire)
 static bool is_healthy(struct sim *sim, unsigned index, unsigned daemon)
 {
     const struct sim_master *master = &sim->masters[index];
-    return index != sim->repointed && !master->dead && !master->hung &&
+    return index != sim->repointed && !master->dead && !master->hung && !master->redis.paused &&
            master->redis.refusals[FAKE_SETTING] == NULL &&
            master->redis.refusals[FAKE_KEYS] == NULL && master->latency_ns[daemon] < NS_PER_MS &&
            sim->now_ns - master->data_loss_ns > UNREPORTED_LOSS_NS &&

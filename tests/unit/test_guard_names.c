@@ -223,6 +223,29 @@ TEST(conflict_of_long_ago_lasts_if_its_master_has_lost_the_lease)
     cluster_expect_votes(&w, 0, 4, "-");
 }
 
+/* C answers the greeting, but no heartbeat. The daemon waits for it during the first connection
+ * only. */
+TEST(master_that_never_answers_takes_no_votes_from_the_others)
+{
+    const struct link *link = &w.engine.flights.masters[2].link;
+    unsigned lost = 0;
+    w.masters[2].redis.paused = true;
+    cluster_restart_engine(&w, "here");
+    for (unsigned ms = 0; ms < 20000; ms++) {
+        bool connected = link_is_connected(link->state);
+        cluster_pass_ms(&w, 1);
+        lost += connected && !link_is_connected(link->state);
+        if (lost == 0)
+            continue;
+        cluster_expect_votes(&w, 0, 1, "-");
+        cluster_expect_votes(&w, 3, 4, "-");
+    }
+    ck_assert_uint_ge(lost, 5);
+    w.masters[2].redis.paused = false;
+    cluster_pass_ms(&w, 5000);
+    cluster_expect_votes(&w, 0, 4, "-");
+}
+
 /* A and C restart, and B reports conflicts for both and dies. A and C get their votes back, and
  * keep them when B returns without its data. */
 TEST(names_that_vote_without_a_master_do_not_doubt_it_when_it_returns)
