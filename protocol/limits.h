@@ -36,9 +36,8 @@ enum {
     LIMIT_CLIENT_REQUESTS = 1024,
 
     /* For a RESP connection: bytes of replies, also of those that wait for the reply to an earlier
-     * command. While half of LIMIT_CLIENT_OUTPUT is used, no further command is taken, and a
-     * listing is cut. So there is room for replies of LIMIT_RESP_REPLY bytes to all that are
-     * pending. */
+     * command. While half of LIMIT_CLIENT_OUTPUT is used, no further command is taken. A listing is
+     * cut to leave room for replies of LIMIT_RESP_REPLY bytes to all that are pending. */
     LIMIT_RESP_OUTPUT = 3 * LIMIT_CLIENT_OUTPUT,
     LIMIT_RESP_REPLY = 512,
 

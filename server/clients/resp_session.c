@@ -109,7 +109,7 @@ static const char *parse_hello(const struct request_words *words, struct hello *
             hello->name = &words->word[i + 1];
             i += 2;
         } else {
-            return "HELLO takes [2|3] [AUTH <user> <secret>] [SETNAME <label>]";
+            return "HELLO takes [2|3 [AUTH <user> <secret>] [SETNAME <label>]]";
         }
     }
     return NULL;
@@ -291,7 +291,7 @@ static void run_ping(struct session *session, const struct request_words *words)
 }
 
 static const struct resp_command commands[] = {
-    {"HELLO", 1, 8, true, true, run_hello, "[2|3] [AUTH <user> <secret>] [SETNAME <label>]"},
+    {"HELLO", 1, 8, true, true, run_hello, "[2|3 [AUTH <user> <secret>] [SETNAME <label>]]"},
     {"AUTH", 2, 3, true, true, run_auth, "[<user>] <secret>"},
     {"RESET", 1, 1, true, true, run_reset, "no arguments"},
     {"QUIT", 1, 1, true, true, run_quit, "no arguments"},
