@@ -223,6 +223,30 @@ TEST(conflict_of_long_ago_lasts_if_its_master_has_lost_the_lease)
     cluster_expect_votes(&w, 0, 4, "-");
 }
 
+/* Only B knows that A's name is leased to another server, and B answers no heartbeat on its first
+ * connection to the daemon (0), or on the first one after a loss (1). */
+TEST_LOOP(name_waits_for_the_first_silent_connection, 0, 2)
+{
+    cluster_pass_ms(&w, OBSERVED_MS);
+    cluster_lease_to_another(&w, 1, ":a", 60 * 1000);
+    w.masters[1].redis.paused = true;
+    if (_i == 0) {
+        cluster_restart_engine(&w, "here");
+    } else {
+        cluster_cut(&w, 1);
+        cluster_pass_ms(&w, 100);
+        cluster_cut(&w, 0);
+    }
+    for (unsigned ms = 0; ms < 800; ms++) {
+        cluster_pass_ms(&w, 1);
+        ck_assert_str_ne(cluster_vote(&w, 0), "-");
+    }
+    cluster_expect_votes(&w, 0, 0, "unchecked");
+    w.masters[1].redis.paused = false;
+    cluster_pass_ms(&w, OBSERVED_MS);
+    cluster_expect_votes(&w, 0, 0, "repointed");
+}
+
 /* C answers the greeting, but no heartbeat. The daemon waits for it during the first connection
  * only. */
 TEST(master_that_never_answers_takes_no_votes_from_the_others)
