@@ -275,7 +275,8 @@ class TokenCall(Call):
         super().__init__()
         self.resource, self.token, self.ttl_ms = resource, token, ttl_ms
         self.gives_up_ns, self.attempt_ns = gives_up_ns, attempt_ns
-        self.pin, self.hold_of, self.done = pin, pin, done
+        self.pin, self.hold_of = pin, pin
+        self.done: Optional[Done] = done  # None: it has ended
         self.late: Optional[Done] = None  # EXTEND: takes an OK that comes after the next attempt
         self.repeated = False  # an earlier attempt may have been carried out
         self.trouble = ""  # why the last attempt failed
@@ -298,10 +299,10 @@ class TokenCall(Call):
             if self.ttl_ms is not None:
                 grant = _protocol.parse_extended(words, self.token, self.ttl_ms)
                 deadline_ns = _protocol.deadline_ns(grant, self.sent_ns, now)
-            self.done(Outcome(word, deadline_ns, None), now)
+            self._end(Outcome(word, deadline_ns, None), now)
         elif word == b"GONE":
             was_unlocked = self.ttl_ms is None and self.repeated
-            self.done(Outcome(b"OK" if was_unlocked else word, 0, None), now)
+            self._end(Outcome(b"OK" if was_unlocked else word, 0, None), now)
         else:
             error = _protocol.failure(words, self.resource)
             if word == b"SHUTDOWN" and self.session is not None:
@@ -311,7 +312,9 @@ class TokenCall(Call):
                 self.fail(engine, error, now)
 
     def on_broken(self, engine: Engine, error: RedlockError, now: int) -> None:
-        if (self.pin is not None and self.ttl_ms is not None) or now >= self.gives_up_ns:
+        if self.done is None:
+            pass  # the same error has ended its Acquire, which releases the token
+        elif (self.pin is not None and self.ttl_ms is not None) or now >= self.gives_up_ns:
             self.fail(engine, error, now)
         else:
             self.pin, self.trouble, self.repeated = None, str(error), True
@@ -330,7 +333,12 @@ class TokenCall(Call):
     def fail(self, engine: Engine, error: RedlockError, now: int) -> None:
         if self.ttl_ms is None and self.hold_of is not None:
             engine.leave(self.hold_of, now)
-        self.done(Outcome(b"", 0, error), now)
+        self._end(Outcome(b"", 0, error), now)
+
+    def _end(self, outcome: Outcome, now: int) -> None:
+        done, self.done = self.done, None
+        if done is not None:
+            done(outcome, now)
 
 
 class _LateExtend(Call):

@@ -241,6 +241,29 @@ class Extensions(EngineCase):
         self.advance(1 * S)
         self.assertEqual([words[1] for words in self.sent(self.open())], ["UNLOCK"])
 
+    def test_ends_with_the_acquire_of_several(self):
+        """The wait is over when the connection is lost, or found silent."""
+        for is_silent in (False, True):
+            with self.subTest(is_silent=is_silent):
+                self.setUp()
+                attempt = Attempt(self, ["a", "b"], wait=12)
+                session = self.open()
+                [[tag, *_]] = self.sent(session)
+                self.reply(session, f"{tag} OK {T1.decode()} 29000 0 -")
+                for _ in range(8):
+                    self.advance(1 * S)
+                    self.reply(session, "! NEWS")  # so the connection is not silent yet
+                self.advance(1 * S)
+                self.assertEqual([words[1] for words in self.sent(session)], ["LOCK", "EXTEND"])
+                self.advance(4 * S)
+                if is_silent:
+                    self.advance(1 * S)
+                else:
+                    self.engine.on_closed(session, "reset", self.now)
+                    self.advance(1 * S)
+                self.assertIsInstance(attempt.error, Unavailable)
+                self.assertEqual([words[1] for words in self.sent(self.open())], ["UNLOCK"])
+
     def test_survives_a_lost_connection(self):
         attempt, lease, session = self.acquire(auto_extend=True)
         self.engine.on_closed(session, "reset", self.now)
@@ -491,6 +514,22 @@ class Connections(EngineCase):
         self.assertIsInstance(attempt.error, Denied)
         self.advance(60 * S)
         self.assertEqual(len(self.io.opened), 1)
+
+    def test_wrong_secret_ends_an_extension_with_its_acquire(self):
+        """The secret has changed. The lock is released, which ends its extension in the queue."""
+        attempt = Attempt(self, ["a", "b"], wait=60)
+        session = self.open()
+        [[tag, *_]] = self.sent(session)
+        self.reply(session, f"{tag} OK {T1.decode()} 29000 0 -")
+        self.engine.on_closed(session, "reset", self.now)
+        self.advance(9500 * MS)
+        self.engine.on_closed(self.engine.current, "refused", self.now)
+        self.advance(1 * S)
+        self.assertEqual(len(self.engine.queue), 2)
+        session = self.engine.current
+        self.engine.on_connected(session, b"secret", self.now)
+        self.reply(session, "#auth DENIED wrong secret")
+        self.assertIsInstance(attempt.error, Denied)
 
     def test_backoff_grows_and_has_a_limit(self):
         self.acquire(auto_extend=True)
