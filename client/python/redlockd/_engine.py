@@ -29,7 +29,7 @@ import heapq
 import itertools
 import random
 from collections import deque
-from typing import Callable, Deque, Dict, List, Optional, Protocol, Sequence, Set, Tuple
+from typing import Callable, Deque, Dict, Iterable, List, Optional, Protocol, Sequence, Set, Tuple
 
 from . import _protocol
 from ._calls import (
@@ -244,7 +244,7 @@ class Engine(Timed):
         self._remove(session)
         self._tried.clear()
         self._pause(now)
-        self._fail_queue(error, now)
+        self._fail(self.queue, error, now)
 
     def on_closed(self, session: Session, why: str, now: int) -> None:
         """The connection has ended, or could not be opened."""
@@ -543,11 +543,11 @@ class Engine(Timed):
 
     # --- the end ---
 
-    def _fail_queue(self, error: RedlockError, now: int) -> None:
-        queue, self.queue = self.queue, deque()
-        for call in queue:
-            self.stop_timer(call)
-            call.fail(self, error, now)
+    def _fail(self, calls: Iterable[Timed], error: RedlockError, now: int) -> None:
+        for call in list(calls):
+            if isinstance(call, Call):
+                self.forget(call, now)
+                call.fail(self, error, now)
 
     def closed_error(self) -> Unavailable:
         if self.failure is None:
@@ -565,14 +565,11 @@ class Engine(Timed):
         error = self.closed_error()
         for lease in list(self.leases):
             self.lose(lease, str(error), now, ended=lease.hold)
-        self._fail_queue(error, now)
         sessions = list(self.sessions)
         for session in sessions:
             session.holds.clear()
-            for call in list(session.pending.values()):
-                if call.wanted:
-                    self.forget(call, now)
-                    call.fail(self, error, now)
+        # Calls in the queue, pending, or in a pause. The greeting of a session has no timer.
+        self._fail(self._timers.values(), error, now)
         for session in sessions:
             if session.state == OPENING and not self.queue:
                 self._remove(session)
@@ -583,18 +580,13 @@ class Engine(Timed):
     def end(self, now: int) -> None:
         """No session is left, and none follows."""
         self.ended = True
-        self._fail_queue(self.closed_error(), now)
+        self._fail(self.queue, self.closed_error(), now)
 
     def disown(self) -> None:
         """In a forked child: the locks and connections belong to the parent."""
-        now = 0
         self.closed = self.ended = True
         for lease in self.leases:
             lease.state, lease.reason, lease.deadline_ns = LOST, "the process has forked", 0
-        error = Unavailable("the process has forked")
-        self._fail_queue(error, now)
         for session in self.sessions:
-            calls = [call for call in session.pending.values() if call.wanted]
             session.pending, session.holds = {}, {}
-            for call in calls:
-                call.fail(self, error, now)
+        self._fail(self._timers.values(), Unavailable("the process has forked"), 0)

@@ -578,6 +578,21 @@ class Connections(EngineCase):
         self.assertIn(["#quit", "QUIT"], self.sent(session))
         self.assertIsInstance(Attempt(self).error, Unavailable)
 
+    def test_close_fails_what_pauses(self):
+        for reply in ("LATE 900", "HELD 1000"):
+            with self.subTest(reply):
+                self.setUp()
+                attempt = Attempt(self, wait=60)
+                session = self.open()
+                [[tag, *_]] = self.sent(session)
+                self.reply(session, f"{tag} {reply}")
+                self.assertIsNone(attempt.error)
+                self.engine.close(self.now)
+                self.assertIsInstance(attempt.error, Unavailable)
+                self.assertEqual(self.sent(session), [["#quit", "QUIT"]])
+                self.advance(60 * S)
+                self.assertFalse(self.engine.sessions)
+
     def test_close_releases_what_is_granted_meanwhile(self):
         Attempt(self, wait=60)
         session = self.open()
@@ -606,6 +621,20 @@ class Connections(EngineCase):
         self.assertEqual(words, ["UNLOCK", "a", T1.decode()])
         self.reply(second, f"{tag} OK")
         self.assertEqual(second.state, QUITTING)
+
+    def test_close_releases_one_of_several_over_a_connection_that_opens(self):
+        attempt = Attempt(self, ["a", "b"], wait=60)
+        session = self.open()
+        [[tag, *_]] = self.sent(session)
+        self.reply(session, f"{tag} OK {T1.decode()} 29000 0 -")
+        self.engine.on_closed(session, "reset", self.now)
+        self.advance(1 * S)
+        session = self.engine.current
+        self.engine.on_connected(session, None, self.now)
+        self.engine.close(self.now)
+        self.assertIsInstance(attempt.error, Unavailable)
+        self.reply(session, "#ping PONG")
+        self.assertEqual(self.sent(session)[0][1:], ["UNLOCK", "a", T1.decode()])
 
     def test_a_closed_client_does_not_try_for_long(self):
         Attempt(self, wait=60)
