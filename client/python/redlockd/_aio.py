@@ -383,7 +383,8 @@ class AsyncLock(LockBase):
             call.start(driver.engine, now_ns())
             driver.step_done()
             await future
-            late = self._late_error()
+            engine = driver.engine
+            late = engine.closed_error() if engine.closed else self._late_error()
             if late is not None:
                 raise late
         except BaseException:  # such as GeneratorExit: the lock may have been granted

@@ -97,12 +97,8 @@ class _Result(Failed):
 
 
 class _Acquired(_Result):
-    def __init__(self) -> None:
-        super().__init__()
-        self.leases: List[Lease] = []
-
     def done(self, leases: Optional[List[Lease]], error: Optional[RedlockError]) -> None:
-        self.leases, self.error = leases or [], error
+        self.error = error
         self.finish()
 
 
@@ -160,6 +156,8 @@ class _Driver:
         self._wake: Optional[Tuple[socket.socket, socket.socket]] = None
         self._inbox: Deque[Callable[[], None]] = collections.deque()
         self._results: Set[_Result] = set()  # that callers wait for
+        # Those whose caller has not taken the locks. If the client closes before, the thread does.
+        self.acquiring: Dict[Acquire, bool] = {}
         self._asleep = False  # the thread does not look at the inbox until it is woken up
         self._closing = False  # the thread closes the engine, if there is a thread
         self._ended = False  # there is no thread any more, and the engine is closed
@@ -263,7 +261,10 @@ class _Driver:
             closing = self._closing  # after this, what was posted before is still done
             self._run_inbox()
             if closing and not self.engine.closed:
+                calls = [call for call in list(self.acquiring) if self.acquiring.pop(call, False)]
                 self.engine.close(now_ns())
+                for call in calls:
+                    self.engine.release(call.leases, None, now_ns())
             self._watch(selector)
             self.engine.on_time(now_ns())
             while self._dirty:
@@ -622,14 +623,18 @@ class Lock(LockBase):
             self._begin_acquire()
         result = _Acquired()
         call = Acquire(self._options, result.done, self._on_lost)
+        acquiring = driver.acquiring
         try:
             try:
+                acquiring[call] = True
                 self._events.clear()
                 self._call, self._acquired = call, result
                 driver.call(lambda: call.start(engine, now_ns()), result)
                 if result.error is None:
-                    self._set_leases(result.leases)
+                    self._set_leases(call.leases)
                     result.error = self._late_error()
+                if not acquiring.pop(call, False):
+                    result.error = engine.closed_error()
                 if result.error is None:
                     return self
             finally:
@@ -637,7 +642,10 @@ class Lock(LockBase):
                 self._busy = False
         except BaseException:  # such as KeyboardInterrupt: the lock may have been granted
             self._leases = []
-            driver.post(lambda: call.cancel(engine, now_ns()))
+            try:
+                driver.post(lambda: call.cancel(engine, now_ns()))
+            finally:
+                acquiring.pop(call, False)
             raise
         if self._leases:
             self._discard(self._take_leases())  # granted too late

@@ -3,9 +3,10 @@
 import asyncio
 import sys
 import unittest
+import unittest.mock
 
 import scenarios
-from redlockd import AsyncRedlock, Lost
+from redlockd import AsyncRedlock, Lost, Unavailable
 from support import AsyncClient, new_name, until, within
 from test_sync import fork
 
@@ -118,6 +119,22 @@ class Async(
 
                 lock = await until("the lock to be free", is_free)
                 await lock.unlock()
+
+    async def test_closed_with_the_grant_in_hand(self):
+        """The grant has arrived, but the client is closed before the task runs again."""
+        name = new_name("closing")
+        client = AsyncRedlock(self.cluster.address())
+        lock = client.lock(name, ttl=scenarios.LONG)
+        set_leases = lock._set_leases
+
+        def close_soon(leases):
+            set_leases(leases)
+            asyncio.get_running_loop().call_soon(client._driver.start_close)
+
+        with unittest.mock.patch.object(lock, "_set_leases", close_soon):
+            with self.assertRaises(Unavailable):  # another client does not hold it
+                await within(lock.acquire())
+        await until("free", lambda: self.cluster.status(name) == "free")
 
     async def test_closed_coroutine(self):
         """The caller drops the coroutine instead of cancelling a task."""

@@ -320,6 +320,33 @@ class Sync(
             thread.join(support.DEADLINE_S)
         self.assertEqual(errors, ["the client is closed"] * 4)
 
+    async def test_close_releases_a_lock_that_its_thread_has_not_taken(self):
+        """The thread of the client has ended before acquire() goes on."""
+        name, granted, closed = new_name("taken"), threading.Event(), threading.Event()
+        client, errors = Redlock(self.cluster.address()), []
+        real_wait = redlockd._sync._Acquired.wait
+
+        def wait(result):
+            real_wait(result)
+            granted.set()
+            closed.wait(support.DEADLINE_S)
+
+        def work():
+            try:
+                client.lock(name, ttl=scenarios.LONG).acquire()
+            except Unavailable as error:
+                errors.append(str(error))
+
+        with unittest.mock.patch.object(redlockd._sync._Acquired, "wait", wait):
+            thread = threading.Thread(target=work)
+            thread.start()
+            self.assertTrue(granted.wait(support.DEADLINE_S))
+            client.close()
+            closed.set()
+            thread.join(support.DEADLINE_S)
+        self.assertEqual(errors, ["the client is closed"])
+        await until("free", lambda: self.cluster.status(name) == "free")
+
     async def test_lock_again(self):
         with Redlock(self.cluster.address()) as client:
             lock = client.lock(new_name("again"), ttl=30)
