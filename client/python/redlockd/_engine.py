@@ -416,6 +416,9 @@ class Engine(Timed):
     def extend(self, lease: Lease, ttl_ms: int, done: Optional[Done], now: int) -> None:
         """Extends the lease. done, if given, gets the outcome; a loss is told to on_lost()."""
         by_itself = done is None
+        gives_up_ns = lease.give_up_ns()
+        if not by_itself:
+            gives_up_ns = min(gives_up_ns, now + self.timeout_ns)
 
         def extended(outcome: Outcome, at: int) -> None:
             lease.extensions.remove(call)
@@ -426,8 +429,8 @@ class Engine(Timed):
                 done(outcome, at)
 
         call = TokenCall(
-            lease.resource, lease.token, ttl_ms, lease.give_up_ns(), lease.attempt_ns(self),
-            lease.session, extended,
+            lease.resource, lease.token, ttl_ms, gives_up_ns, lease.attempt_ns(self), lease.session,
+            extended,
         )  # fmt: skip
         call.late = lambda outcome, at: self._extended(lease, ttl_ms, outcome, at)
         lease.extensions.append(call)

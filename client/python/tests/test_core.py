@@ -467,6 +467,29 @@ class Connections(EngineCase):
                 self.engine.on_closed(self.engine.current, "refused", self.now)
         self.assertIsInstance(attempt.error, Unavailable)
 
+    def test_extend_takes_no_longer_than_the_time_limit_of_a_request(self):
+        _, lease, session = self.acquire()
+        self.engine.on_closed(session, "reset", self.now)
+        outcomes, began = [], self.now
+        self.engine.extend(lease, 30000, lambda outcome, now: outcomes.append(outcome), self.now)
+        while not outcomes and lease.state == HELD:
+            self.advance(100 * MS)
+            if self.engine.current is not None:
+                self.engine.on_closed(self.engine.current, "refused", self.now)
+        self.assertEqual((lease.state, self.now - began), (HELD, 5 * S))
+        self.assertRegex(str(outcomes[0].error), "no daemon can be reached: one: refused")
+
+    def test_automatic_extension_goes_on_for_longer(self):
+        attempt, lease, session = self.acquire(auto_extend=True)
+        self.engine.on_closed(session, "reset", self.now)
+        while self.now < lease.deadline_ns - 1200 * MS:
+            self.advance(100 * MS)
+            if self.engine.current is not None:
+                self.engine.on_closed(self.engine.current, "refused", self.now)
+        self.assertEqual([call.ttl_ms for call in self.engine.queue], [30000])
+        self.advance(1 * S)
+        self.assertEqual(attempt.lost, [lease])
+
     def test_first_connection_is_tried_again_for_the_time_limit_of_a_request(self):
         late, early = Attempt(self, wait=60), Attempt(self, resources="q", wait=2)
         now = Attempt(self, resources="p")
