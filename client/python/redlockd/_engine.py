@@ -444,6 +444,8 @@ class Engine(Timed):
     def _extended(self, lease: Lease, ttl_ms: int, outcome: Outcome, now: int) -> None:
         if lease.state != HELD:
             return
+        if outcome.error is not None:
+            lease.trouble = str(outcome.error)
         if outcome.word == b"GONE":
             self.lose(lease, "gone", now, ended=True)
         elif now >= lease.give_up_ns():
@@ -455,7 +457,6 @@ class Engine(Timed):
                 lease.deadline_ns, lease.ttl_ms = outcome.deadline_ns, ttl_ms
             lease.schedule(self)
         else:
-            lease.trouble = str(outcome.error)
             limit = outcome.error.limit if isinstance(outcome.error, Unavailable) else None
             lease.limit = limit if lease.extends else None
             pause_ns = min(lease.ttl_ms * NS_PER_MS // 30, EXTEND_AGAIN_MAX_NS)

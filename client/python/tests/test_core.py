@@ -489,6 +489,7 @@ class Connections(EngineCase):
         self.assertEqual([call.ttl_ms for call in self.engine.queue], [30000])
         self.advance(1 * S)
         self.assertEqual(attempt.lost, [lease])
+        self.assertIn("one: refused", lease.reason)
 
     def test_first_connection_is_tried_again_for_the_time_limit_of_a_request(self):
         late, early = Attempt(self, wait=60), Attempt(self, resources="q", wait=2)
