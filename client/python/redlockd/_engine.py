@@ -93,6 +93,7 @@ class Engine(Timed):
         self._timers: Dict[int, Timed] = {}
         self._numbers = itertools.count()
         self._tried: Dict[int, str] = {}  # addresses that failed in this pass, and why
+        self._denied: Optional[Denied] = None  # an address of this pass refused the secret
         self._avoid_until_ns = [0] * len(addresses)
         self._passes = 0  # passes over all addresses that failed in a row
         self._backoff_until_ns = 0
@@ -228,7 +229,7 @@ class Engine(Timed):
         self.stop_timer(session)
         session.state = OPEN
         self.was_open = True
-        self._passes = 0
+        self._passes, self._denied = 0, None
         self._tried.clear()
         queue, self.queue = self.queue, deque()
         for call in queue:
@@ -238,13 +239,11 @@ class Engine(Timed):
             self._settle(session, now)
 
     def on_denied(self, session: Session, error: Denied, now: int) -> None:
-        """The secret is wrong, or cannot be read. Another attempt does not help, so all that wait
-        are told."""
+        """The secret is wrong, or cannot be read. If no other address accepts it, another attempt
+        does not help, so all that wait are told."""
         self.io.close(session)
-        self._remove(session)
-        self._tried.clear()
-        self._pause(now)
-        self._fail(self.queue, error, now)
+        self._denied = error
+        self.on_closed(session, str(error), now)
 
     def on_closed(self, session: Session, why: str, now: int) -> None:
         """The connection has ended, or could not be opened."""
@@ -280,6 +279,9 @@ class Engine(Timed):
         self._trouble = "no daemon can be reached: " + "; ".join(reasons)
         self._tried.clear()
         self._pause(now)
+        denied, self._denied = self._denied, None
+        if denied is not None:
+            self._fail(self.queue, denied, now)
         error = Unavailable(self._trouble)
         for call in list(self.queue):
             call.on_unreachable(self, error, now)

@@ -704,6 +704,26 @@ class TwoDaemons(EngineCase):
         self.assertIsInstance(attempt.error, Unavailable)
         self.assertIn("one: refused; two: refused", str(attempt.error))
 
+    def test_a_secret_that_one_daemon_refuses(self):
+        for is_accepted in (True, False):
+            with self.subTest(is_accepted=is_accepted):
+                self.setUp()
+                attempt = Attempt(self, wait=60)
+                self.engine.on_connected(self.io.opened[-1], b"secret", self.now)
+                self.reply(self.io.opened[-1], "#auth DENIED wrong secret")
+                self.assertEqual((self.io.opened[-1].address, attempt.error), (1, None))
+                if not is_accepted:
+                    self.engine.on_closed(self.io.opened[-1], "refused", self.now)
+                    self.assertIsInstance(attempt.error, Denied)
+                    continue
+                session = self.open()
+                self.assertEqual(self.sent(session)[0][1], "LOCK")
+                self.engine.on_closed(session, "reset", self.now)
+                for _ in range(2):  # the daemon that refuses the secret has gone as well
+                    self.advance(1 * S)
+                    self.engine.on_closed(self.io.opened[-1], "refused", self.now)
+                self.assertIsNone(attempt.error)
+
     def test_shutdown_moves_to_the_next_daemon(self):
         attempt = Attempt(self)
         session = self.open()
