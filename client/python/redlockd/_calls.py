@@ -15,7 +15,8 @@ from .errors import Denied, NotAcquired, RedlockError
 if TYPE_CHECKING:
     from ._engine import Engine
 
-# A LOCK that found no lock before the end of its wait is sent again after this pause.
+# A LOCK that found no lock before the end of its wait is sent again after this pause. So is an UNLOCK
+# that met a limit of the daemon.
 AGAIN_NS = 250 * NS_PER_MS
 # WAIT is rounded down to milliseconds, so HELD can come just before the end of the wait.
 LAST_NS = 10 * NS_PER_MS
@@ -259,7 +260,7 @@ class TokenCall(Call):
 
     __slots__ = (
         "resource", "token", "ttl_ms", "gives_up_ns", "attempt_ns", "pin", "hold_of", "done",
-        "late", "repeated", "trouble",
+        "late", "repeated", "paused", "trouble",
     )  # fmt: skip
 
     def __init__(
@@ -279,6 +280,7 @@ class TokenCall(Call):
         self.done: Optional[Done] = done  # None: it has ended
         self.late: Optional[Done] = None  # EXTEND: takes an OK that comes after the next attempt
         self.repeated = False  # an earlier attempt may have been carried out
+        self.paused = False
         self.trouble = ""  # why the last attempt failed
 
     def line(self, now: int) -> bytes:
@@ -308,6 +310,9 @@ class TokenCall(Call):
             if word == b"SHUTDOWN" and self.session is not None:
                 engine.drain(self.session, now)
                 self.on_broken(engine, error, now)
+            elif word == b"LIMIT" and self.ttl_ms is None and now + AGAIN_NS < self.gives_up_ns:
+                self.paused = True
+                engine.at(self, now + AGAIN_NS)
             else:
                 self.fail(engine, error, now)
 
@@ -321,8 +326,14 @@ class TokenCall(Call):
             engine.submit(self, now)
 
     def on_due(self, engine: Engine, now: int) -> None:
-        error = engine.no_reply(self, now)
-        self.on_broken(engine, error, now)
+        if self.paused:
+            self.paused = False
+            # The limit has undone nothing, but the end of a connection releases its HOLDs.
+            self.repeated |= self.pin is not None and self.pin.state != OPEN
+            engine.submit(self, now)
+        else:
+            error = engine.no_reply(self, now)
+            self.on_broken(engine, error, now)
 
     def on_unreachable(self, engine: Engine, error: RedlockError, now: int) -> None:
         self.trouble = str(error)

@@ -369,9 +369,14 @@ class Holds(EngineCase):
         _, other, _ = self.acquire("other", hold=True, token=T2)
         outcomes = []
         self.engine.release([lease], outcomes.extend, self.now)
-        [[tag, *_]] = self.sent(session)
-        self.reply(session, f"{tag} LIMIT operations")
-        self.assertIsInstance(outcomes[0].error, Unavailable)
+        ends = self.now + 5 * S
+        while not outcomes and self.now < ends:
+            for tag, *words in self.sent(session):
+                self.assertEqual(words, ["UNLOCK", "r", T1.decode()])
+                self.reply(session, f"{tag} LIMIT operations")
+            self.advance(50 * MS)
+        self.assertGreaterEqual(self.now, ends - 500 * MS)
+        self.assertEqual(outcomes[0].error.limit, "operations")
         self.assertEqual((session.state, other.state), (OPEN, HELD))
         self.engine.release([other], None, self.now)
         [[tag, *_]] = self.sent(session)
@@ -452,6 +457,32 @@ class Connections(EngineCase):
         [[tag, *_]] = self.sent(session)
         self.reply(session, f"{tag} GONE")
         self.assertEqual(outcomes[0].word, b"GONE")
+
+    def test_unlock_is_sent_again_after_a_limit(self):
+        for hold, is_draining, reply, word in (
+            (False, False, "OK", b"OK"),
+            (False, False, "GONE", b"GONE"),  # the limit has undone nothing
+            (True, False, "GONE", b"GONE"),
+            (True, True, "GONE", b"OK"),  # the end of the connection may have released the HOLD
+        ):
+            with self.subTest(hold=hold, is_draining=is_draining, reply=reply):
+                self.setUp()
+                _, lease, session = self.acquire(hold=hold)
+                if is_draining:
+                    self.engine.drain(session, self.now)
+                outcomes = []
+                self.engine.release([lease], outcomes.extend, self.now)
+                [[tag, *_]] = self.sent(session)
+                self.reply(session, f"{tag} LIMIT operations")
+                self.assertEqual(outcomes, [])
+                self.advance(1 * S)
+                if is_draining:
+                    self.assertEqual(session.state, CLOSED)
+                    session = self.open()
+                [[tag, *words]] = self.sent(session)
+                self.assertEqual(words, ["UNLOCK", "r", T1.decode()])
+                self.reply(session, f"{tag} {reply}")
+                self.assertEqual(outcomes[0].word, word)
 
     def test_broken_connection_repeats_lock_within_its_wait(self):
         attempt = Attempt(self, wait=60)
