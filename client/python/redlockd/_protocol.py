@@ -105,11 +105,9 @@ def lock_options(
     if linger and not hold:
         raise ValueError("linger needs hold")
     names = [resources] if isinstance(resources, str) else list(resources)
-    checked = sorted(check_resource(name, slots) for name in names)
+    checked = sorted({check_resource(name, slots) for name in names})
     if not checked:
         raise ValueError("at least one resource is necessary")
-    if len(set(checked)) != len(checked):
-        raise ValueError("a resource is named twice")
     words = b"" if slots is None else b" SLOTS %d" % slots
     words += b" FENCE" if fence else b""
     words += b" HOLD" if hold else b""

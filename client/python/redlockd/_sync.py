@@ -555,7 +555,8 @@ class Redlock:
     ) -> Lock:
         """Makes a lock that is not acquired yet: use it in a with statement, or call acquire().
 
-        resources: a name, or several names that are acquired together, all or none.
+        resources: a name, or several names that are acquired together, all or none. A name that is
+            given twice is locked once.
         ttl: seconds after which the lock ends, unless it is extended.
         wait: for how many seconds to wait in line for the lock; None: without a limit.
         fence: also request a fencing token.
