@@ -117,13 +117,13 @@ export class Redlock extends EventEmitter {
       await lock.release().catch(() => {}); // the error of the routine matters more
       throw error;
     }
-    try {
-      await lock.release();
-    } catch (error) {
-      // Otherwise the lock was held until now, and expires after its TTL.
-      if (error instanceof LostError) throw error;
+    const lost = lossOf(lock);
+    await lock.release().catch((error) => {
+      if (error instanceof LostError) throw lost ?? error;
       this.emit('error', error);
-    }
+    });
+    // Without UNLOCK the lock expires after its TTL. Until now it was held, unless it was lost.
+    if (lost !== null) throw lost;
     return result;
   }
 

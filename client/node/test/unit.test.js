@@ -308,6 +308,22 @@ test('using_reports_a_lock_that_was_gone', { timeout }, () =>
   }),
 );
 
+test('using_reports_a_loss_whatever_the_release_says', { timeout }, () =>
+  withDaemon(async (daemon, client) => {
+    for (const unlocked of ['OK', 'GONE', 'NOQUORUM 1/3 need=2 m0:timeout']) {
+      const work = async (signal) => aborted(signal).then(() => 42);
+      const done = assert.rejects(client.using(['a'], 700, work), { reason: 'unextended' });
+      (await daemon.next()).reply(`OK ${TOKEN} 690 1 -`);
+      for (let verb; verb !== 'UNLOCK'; ) {
+        const { words, reply } = await daemon.next();
+        [verb] = words;
+        reply(verb === 'UNLOCK' ? unlocked : 'NOQUORUM 1/3 need=2 m0:timeout');
+      }
+      await done;
+    }
+  }),
+);
+
 test('error_event', { timeout }, () =>
   withDaemon(async (daemon, client) => {
     const events = [];
