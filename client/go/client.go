@@ -21,13 +21,16 @@ const (
 	backoffMax = time.Second
 	// A connection that lived for less time counts as a failure of its daemon.
 	shortLife = int64(time.Second)
+	// For this long after an address has failed, the others are tried first.
+	avoidTime = int64(5 * time.Second)
 	limitWait = 50 * time.Millisecond
 )
 
 // Config describes how to reach the daemons. Only Addresses is required.
 type Config struct {
 	// Addresses are daemons on the same masters, in order of preference: tcp://HOST:PORT,
-	// tls://HOST:PORT or unix:/PATH. Each new connection tries them in this order.
+	// tls://HOST:PORT or unix:/PATH. Each new connection tries them in this order. An address that
+	// has failed comes last for 5 s.
 	Addresses []string
 	// TLS is the configuration for tls:// addresses, for example with RootCAs and Certificates. Nil
 	// means the CAs of the system.
@@ -58,8 +61,9 @@ type Client struct {
 	ended    bool    // makes no new connections
 	conns    []*conn // replaced, never changed; new requests prefer the first
 	dialing  *dialing
-	failures int   // in a row
-	trouble  error // why no daemon could be reached; nil once one was
+	avoided  map[string]int64 // addresses that have failed, and until when they come last
+	failures int              // in a row
+	trouble  error            // why no daemon could be reached; nil once one was
 	// Releases of locks that no caller has. Close waits for them.
 	releases int
 	released chan struct{} // is closed when there are none
@@ -73,7 +77,7 @@ type dialing struct {
 
 // New checks the configuration and returns a client. It does not connect.
 func New(config Config) (*Client, error) {
-	c := &Client{config: config, password: &config.Secret}
+	c := &Client{config: config, password: &config.Secret, avoided: make(map[string]int64)}
 	c.config.Secret = ""
 	invalid := func(text string) (*Client, error) {
 		return nil, newError("connect", "", ErrInvalid, text, nil)
@@ -213,7 +217,29 @@ func (c *Client) backoff() time.Duration {
 	return wait/2 + time.Duration(rand.Int63n(int64(wait)/2))
 }
 
-// dialAll tries each address once, in order.
+// avoid tells the client that an address has failed.
+func (c *Client) avoid(url string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.avoided[url] = now() + avoidTime
+}
+
+// inOrder returns the addresses in the order in which to try them.
+func (c *Client) inOrder() []address {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var first, last []address
+	for at, i := now(), 0; i < len(c.addresses); i++ {
+		if a := c.addresses[i]; c.avoided[a.url] > at {
+			last = append(last, a)
+		} else {
+			first = append(first, a)
+		}
+	}
+	return append(first, last...)
+}
+
+// dialAll tries each address once.
 func (c *Client) dialAll(d *dialing, wait time.Duration) {
 	select {
 	case <-time.After(wait):
@@ -222,11 +248,12 @@ func (c *Client) dialAll(d *dialing, wait time.Duration) {
 	var conn *conn
 	var failures []string
 	var denied error
-	for _, a := range c.addresses {
+	for _, a := range c.inOrder() {
 		var err error
 		if conn, err = c.dial(c.lifetime, a); err == nil {
 			break
 		}
+		c.avoid(a.url)
 		if errors.Is(err, ErrDenied) {
 			denied = err
 		}
@@ -357,7 +384,7 @@ func (c *Client) do(ctx context.Context, holder *conn, request *request, lock *L
 			repeated = true
 		case r.word == "SHUTDOWN":
 			repeated = true
-			conn.retired.Store(true)
+			conn.leave()
 			r.err = errors.New("the daemon is stopping")
 		case r.word == "LIMIT" && request.verb == "UNLOCK":
 			r.err = errors.New("a limit of the daemon is reached: " + r.rest)

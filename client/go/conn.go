@@ -416,8 +416,14 @@ func (c *conn) abandon(call *call) {
 // sent, which is too long for the reply to an EXTEND. It is too early to give up the other calls.
 func (c *conn) retireIfSilent(call *call) {
 	if c.heardAt.Load() < call.sent && now()-call.sent >= attemptMin {
-		c.retired.Store(true)
+		c.leave()
 	}
+}
+
+// leave lets new requests use another connection, to another daemon if there is one.
+func (c *conn) leave() {
+	c.retired.Store(true)
+	c.client.avoid(c.address)
 }
 
 func (c *conn) abandonLocked(call *call) {
@@ -528,7 +534,7 @@ func (c *conn) tick() {
 	}
 	c.silent = c.quiet >= silentTicks
 	if c.silent {
-		c.retired.Store(true)
+		c.leave()
 		c.failCalls(fmt.Errorf("%s does not answer", c.address))
 	}
 	if len(c.calls) > 0 || len(c.holds) > 0 {

@@ -29,6 +29,7 @@ func TestScripted(t *testing.T) {
 		"unix_socket_stays_open":                       unixSocketStaysOpen,
 		"loss_is_final":                                lossIsFinal,
 		"extension_moves_from_a_silent_daemon":         extensionMovesFromASilentDaemon,
+		"extension_moves_to_another_daemon":            extensionMovesToAnotherDaemon,
 		"late_extensions_count":                        lateExtensionsCount,
 		"contexts_say_why":                             contextsSayWhy,
 		"deadline_of_the_context_ends_the_wait":        deadlineOfTheContextEndsTheWait,
@@ -525,6 +526,37 @@ func extensionMovesFromASilentDaemon(t *testing.T) {
 		must(t, lock.Err())
 		return lock.Remaining() > 3*time.Second
 	})
+}
+
+// Nor does it wait for a connection to a daemon that is silent or stops: the kernel accepts that one.
+func extensionMovesToAnotherDaemon(t *testing.T) {
+	for _, reply := range []string{"", "SHUTDOWN"} {
+		s, other := newScripted(t), newScripted(t)
+		client := newClient(t, Config{Addresses: []string{s.url(), other.url()}})
+		locks := make(chan *Lock, 1)
+		done := async(func() error {
+			lock, err := client.Lock(background(t), "a", WithTTL(4*time.Second), WithAutoExtend())
+			locks <- lock
+			return err
+		})
+		s.accept()
+		tag, _ := s.expect("LOCK")
+		s.send(tag + " OK " + token + " 3900 0 -\n")
+		must(t, result(t, done))
+		lock := <-locks
+		tag, _ = s.expect("EXTEND")
+		if reply != "" {
+			s.send(tag + " " + reply + "\n")
+		}
+		other.accept()
+		must(t, lock.Err())
+		tag, _ = other.expect("EXTEND")
+		other.send(tag + " OK " + token + " 3900 0\n")
+		eventually(t, "an extension", func() bool {
+			must(t, lock.Err())
+			return lock.Remaining() > 3*time.Second
+		})
+	}
 }
 
 // If each reply comes after the next EXTEND was sent, the lock lives on.
