@@ -23,6 +23,7 @@ func TestScripted(t *testing.T) {
 		"one_connection_is_enough":                     oneConnectionIsEnough,
 		"unlock_again":                                 unlockAgain,
 		"no_extend_after_unlock":                       noExtendAfterUnlock,
+		"limit":                                        limit,
 		"truncated_reply":                              truncatedReply,
 		"garbage":                                      garbage,
 		"reply_on_given_up_connection":                 replyOnGivenUpConnection,
@@ -269,6 +270,49 @@ func noExtendAfterUnlock(t *testing.T) {
 	s.expectUnlock() // and no EXTEND before it
 	must(t, result(t, unlocked))
 	mustBe(t, result(t, extended), ErrUnlocked) // nor after it
+}
+
+func limit(t *testing.T) {
+	s := newScripted(t)
+	limited := func(done <-chan error, name string) {
+		err := result(t, done)
+		mustBe(t, err, ErrUnavailable)
+		if !strings.HasSuffix(err.Error(), name) {
+			t.Error(err)
+		}
+	}
+	client := newClient(t, Config{Addresses: []string{s.url()}})
+	locks := make(chan *Lock, 2)
+	lockAsync := func() <-chan error {
+		return async(func() error {
+			lock, err := client.Lock(background(t), "a", WithTTL(6*time.Second), WithAutoExtend())
+			locks <- lock
+			return err
+		})
+	}
+	done := lockAsync()
+	s.accept()
+	answer := func(verb, reply string) {
+		tag, _ := s.expect(verb)
+		s.send(tag + " " + reply + "\n")
+	}
+	answer("LOCK", "LIMIT waiters")
+	limited(done, "waiters")
+	<-locks
+	done = lockAsync()
+	answer("LOCK", "OK "+token+" 5900 0 -")
+	must(t, result(t, done))
+	lock := <-locks
+	done = async(func() error { return lock.Extend(background(t), 6*time.Second) })
+	answer("EXTEND", "LIMIT operations")
+	limited(done, "operations")
+	answer("EXTEND", "LIMIT hold")
+	answer("EXTEND", "OK "+token+" 5900 0")
+	must(t, lock.Err())
+	done = async(func() error { return lock.Unlock(background(t)) })
+	answer("UNLOCK", "LIMIT operations")
+	answer("UNLOCK", "OK")
+	must(t, result(t, done))
 }
 
 func truncatedReply(t *testing.T) {

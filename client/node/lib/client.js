@@ -13,7 +13,6 @@ import { Hold, Link, Request } from './link.js';
 import {
   checkSecret,
   expiredError,
-  isFinalLimit,
   lockRequest,
   readExtension,
   readGrant,
@@ -152,8 +151,8 @@ export class Client {
 
   /**
    * Extends the grant; repeats the request until `until`. Throws LostError once the lock is lost
-   * for good. After any other error the earlier deadline stands. insists: also if access is denied,
-   * since the secret may be about to change.
+   * for good. After any other error the earlier deadline stands. insists: repeats it after each of
+   * these, since the operator may be about to change the secret or the limit.
    */
   async extend(grant, ttl, until, insists) {
     const earlier = grant.deadline;
@@ -172,7 +171,7 @@ export class Client {
         error = failure;
       }
       const pause = Math.min(ttl / 30, EXTEND_PAUSE_MAX_MS);
-      const canRetry = canRetryExtend(error) || (insists && error instanceof DeniedError);
+      const canRetry = !(error instanceof LostError) && (insists || canRetryExtend(error));
       if (!canRetry || this.#quit || now() + pause >= until) throw error;
       await sleep(pause);
       if (grant.deadline > earlier) return; // by the reply that was late
@@ -221,7 +220,9 @@ export class Client {
         } catch (failure) {
           error = failure;
         } finally {
-          if (request.sentAt > 0) grant.unlockSent = true;
+          // After LIMIT it was not carried out. But a HOLD may have ended with its connection since.
+          const mayBeCarriedOut = error?.outcome !== 'LIMIT' || hold !== null;
+          if (request.sentAt > 0 && mayBeCarriedOut) grant.unlockSent = true;
         }
         const pause = retryPause(this.#settings);
         if (!(error instanceof UnavailableError) || now() + pause >= until) {
@@ -396,13 +397,16 @@ function retryPause({ retryDelay, retryJitter }) {
  */
 function canRetryLock(error) {
   if (error instanceof LostError) return false;
-  return error instanceof UnavailableError || error.outcome === 'LATE' || error.outcome === 'HELD';
+  return isAway(error) || error.outcome === 'LATE' || error.outcome === 'HELD';
 }
 
-/** NOQUORUM, LATE and most limits pass. */
 function canRetryExtend(error) {
-  if (error instanceof UnavailableError) return !isFinalLimit(error);
-  return error.outcome === 'NOQUORUM' || error.outcome === 'LATE';
+  return isAway(error) || error.outcome === 'NOQUORUM' || error.outcome === 'LATE';
+}
+
+/** A redlockd that answers LIMIT is there, and has rejected the request. */
+function isAway(error) {
+  return error instanceof UnavailableError && error.outcome !== 'LIMIT';
 }
 
 function throwIfAborted(signals) {

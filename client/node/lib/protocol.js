@@ -152,11 +152,6 @@ export function unextendedError(name, cause) {
   return new LostError(lossText(name, LIMITS[cause?.limit] ?? text), details);
 }
 
-/** Whether no later EXTEND can succeed either. */
-export function isFinalLimit(error) {
-  return error.limit in LIMITS;
-}
-
 function lossText(name, why) {
   return `the lock ${name} is lost: ${why}`;
 }

@@ -624,8 +624,8 @@ scripted('loss_says_why', async (daemon, client) => {
     ['', 'unextended', `not extended in time: ${daemon.url}: connect ECONNREFUSED`],
   ]) {
     answer = reply;
-    // With the last two, an extension must have failed before the TTL is over.
-    ttl = reply === '' || reply.startsWith('NOQUORUM') ? 3000 : 700;
+    // With the last four, an extension must have failed before the TTL is over.
+    ttl = /^(LOST|GONE)/.test(reply) ? 700 : 3000;
     const lost = client.using(['a'], ttl, { hold: reply.startsWith('LOST') }, async (signal) => {
       if (reply === '') await daemon.end();
       await aborted(signal);
@@ -645,6 +645,31 @@ test('ttl_too_long', async () => {
   const message =
     /between \w+ and \w+; a TTL is not the duration of the work: let the lock be extended \(using\)$/;
   await assert.rejects(client.acquire([cluster.name()], 3_600_000), { outcome: 'ERR', message });
+});
+
+scripted('limit', async (daemon, client) => {
+  const rejects = (asked, limit) =>
+    assert.rejects(asked, (error) => error instanceof UnavailableError && error.limit === limit);
+  const answer = async (verb, reply) => {
+    const request = await daemon.next();
+    assert.equal(request.words[0], verb);
+    request.reply(reply);
+  };
+  const acquired = rejects(client.acquire(['a'], 6000, FOREVER), 'waiters');
+  await answer('LOCK', 'LIMIT waiters');
+  await acquired;
+  let unlocked;
+  const used = client.using(['a'], 6000, async (signal, lock) => {
+    const extended = rejects(lock.extend(6000), 'operations');
+    await answer('EXTEND', 'LIMIT operations');
+    await extended;
+    await answer('EXTEND', 'LIMIT hold');
+    await answer('EXTEND', `OK ${TOKEN} 5900 0`);
+    unlocked = answer('UNLOCK', 'LIMIT operations').then(() => answer('UNLOCK', 'OK'));
+  });
+  await answer('LOCK', `OK ${TOKEN} 5900 0 -`);
+  await used;
+  await unlocked;
 });
 
 scripted('truncated_reply', async (daemon, client) => {

@@ -515,7 +515,7 @@ test('a_hold_that_is_granted_too_late_is_released_over_its_connection', { timeou
 );
 
 // Only an UNLOCK that was sent can be the reason for GONE.
-test('gone_to_the_first_unlock_that_is_sent_is_a_loss', { timeout }, () =>
+test('gone_to_the_first_unlock_that_is_carried_out_is_a_loss', { timeout }, () =>
   withDaemon(async (daemon, client) => {
     const acquired = client.acquire(['a'], 60_000);
     const request = await daemon.next();
@@ -525,6 +525,7 @@ test('gone_to_the_first_unlock_that_is_sent_is_a_loss', { timeout }, () =>
     request.conn.destroy();
     await until(() => daemon.conns.size === 0);
     const released = assert.rejects(lock.release(), api.LostError);
+    (await daemon.next()).reply('LIMIT operations');
     (await daemon.next()).reply('GONE');
     await released;
     assert.equal(daemon.refuses, 0);

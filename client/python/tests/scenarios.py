@@ -654,6 +654,28 @@ class Connecting:
             r"let the lock be extended \(auto_extend\)$",
         )
 
+    async def test_limit(self):
+        extended = f"OK {TOKEN} 5900 0"
+        replies = {
+            "LOCK": ["LIMIT waiters", extended + " -"],
+            "EXTEND": ["LIMIT operations", "LIMIT hold", extended],
+            "UNLOCK": ["LIMIT operations", "OK"],
+        }
+        daemon = ScriptedDaemon(lambda words: replies[words[0]].pop(0))
+        self.addCleanup(daemon.close)
+        lock = self.client(daemon.address).lock("a", ttl=6, wait=LONG, auto_extend=True)
+        with self.assertRaises(Unavailable) as caught:
+            await within(lock.acquire())
+        self.assertEqual(caught.exception.limit, "waiters")
+        await within(lock.acquire())
+        with self.assertRaises(Unavailable) as caught:
+            await within(lock.extend())
+        self.assertEqual(caught.exception.limit, "operations")
+        await until("an extension", lambda: not replies["EXTEND"])
+        lock.check()
+        self.assertTrue(await within(lock.unlock()))
+        self.assertEqual(replies["UNLOCK"], [])
+
     async def test_truncated_reply(self):
         daemon = ScriptedDaemon(lambda words: f"OK {TOKEN} 20000 0 -".encode())
         self.addCleanup(daemon.close)
