@@ -43,7 +43,7 @@ type Config struct {
 	Name string
 	// Timeout limits how long a request tries to reach a daemon, and after how long without any
 	// reply a daemon counts as unreachable. The default is 5 s. It does not limit the wait for a
-	// lock.
+	// lock: once a daemon was reached, Lock tries to reach one again until that wait ends.
 	Timeout time.Duration
 }
 
@@ -61,6 +61,7 @@ type Client struct {
 	ended    bool    // makes no new connections
 	conns    []*conn // replaced, never changed; new requests prefer the first
 	dialing  *dialing
+	reached  bool             // whether a daemon ever was
 	avoided  map[string]int64 // addresses that have failed, and until when they come last
 	failures int              // in a row
 	trouble  error            // why no daemon could be reached; nil once one was
@@ -264,6 +265,7 @@ func (c *Client) dialAll(d *dialing, wait time.Duration) {
 	c.dialing = nil
 	switch {
 	case conn != nil:
+		c.reached = true
 		c.conns = append(c.conns[:len(c.conns):len(c.conns)], conn)
 		conn.start()
 	case denied != nil:
@@ -317,7 +319,8 @@ func (c *Client) isSpare(conn *conn) bool {
 // --- requests ---
 
 // send sends the request over the connection that has the HOLD, if any, or else over the first one
-// that takes it.
+// that takes it. A daemon that was never reached may be starting, or its address is wrong, so only
+// then does a LOCK with a wait give up before the end of that wait.
 func (c *Client) send(ctx context.Context, holder *conn, call *call) (*conn, error) {
 	if holder != nil {
 		if err := holder.send(call, true); err != errFull {
@@ -328,6 +331,9 @@ func (c *Client) send(ctx context.Context, holder *conn, call *call) (*conn, err
 	for {
 		c.mu.Lock()
 		conns, last := c.conns, c.trouble
+		if c.reached && giveUp < call.request.waitUntil {
+			giveUp = call.request.waitUntil
+		}
 		ended := c.ended || c.closing && call.request.verb != "UNLOCK"
 		c.mu.Unlock()
 		if ended {

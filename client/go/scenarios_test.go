@@ -880,9 +880,14 @@ func noDaemon(t *testing.T, _ *cluster) {
 	url := "tcp://" + listener.Addr().String()
 	listener.Close()
 	client := newClient(t, Config{Addresses: []string{url}, Timeout: 200 * time.Millisecond})
-	_, err = client.Lock(background(t), "no-daemon")
-	mustBe(t, err, ErrUnavailable)
-	if !strings.Contains(err.Error(), url) {
-		t.Error(err)
+	for _, wait := range []time.Duration{0, time.Minute} {
+		err := result(t, async(func() error {
+			_, err := client.Lock(context.Background(), "no-daemon", WithWait(wait))
+			return err
+		}))
+		mustBe(t, err, ErrUnavailable)
+		if !strings.Contains(err.Error(), url) {
+			t.Error(err)
+		}
 	}
 }

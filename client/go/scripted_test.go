@@ -23,6 +23,7 @@ func TestScripted(t *testing.T) {
 		"one_connection_is_enough":                     oneConnectionIsEnough,
 		"unlock_again":                                 unlockAgain,
 		"no_extend_after_unlock":                       noExtendAfterUnlock,
+		"daemon_away":                                  daemonAway,
 		"limit":                                        limit,
 		"truncated_reply":                              truncatedReply,
 		"garbage":                                      garbage,
@@ -270,6 +271,30 @@ func noExtendAfterUnlock(t *testing.T) {
 	s.expectUnlock() // and no EXTEND before it
 	must(t, result(t, unlocked))
 	mustBe(t, result(t, extended), ErrUnlocked) // nor after it
+}
+
+func daemonAway(t *testing.T) {
+	s := newScripted(t)
+	timeout := 500 * time.Millisecond
+	client := newClient(t, Config{Addresses: []string{s.url()}, Timeout: timeout})
+	done := async(func() error {
+		_, err := client.Lock(context.Background(), "a", WithWait(testTimeout))
+		return err
+	})
+	s.accept()
+	s.expect("LOCK")
+	s.conn.Close()
+	back := time.Now().Add(3 * timeout)
+	s.listener.(*net.TCPListener).SetDeadline(back)
+	for time.Now().Before(back) {
+		if conn, err := s.listener.Accept(); err == nil {
+			conn.Close()
+		}
+	}
+	s.accept()
+	tag, _ := s.expect("LOCK")
+	s.send(tag + " OK " + token + " 20000 0 -\n")
+	must(t, result(t, done))
 }
 
 func limit(t *testing.T) {

@@ -51,7 +51,7 @@ export interface Settings extends Omit<AcquireSettings, 'signal'> {
   readonly name?: string;
   /** For tls:// addresses: ca, cert, key and others of tls.connect(). */
   readonly tls?: ConnectionOptions;
-  /** Limit for a reply, without the wait in line. Default: 5000. */
+  /** Limit for a reply, without the wait in line, and for reaching the first redlockd; 5000. */
   readonly timeout?: number;
   /** Limit for opening a connection to one address. Default: 2000. */
   readonly connectTimeout?: number;

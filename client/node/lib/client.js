@@ -58,6 +58,7 @@ export class Grant {
 
 export class Client {
   trouble = null; // why no redlockd could be reached, until one is
+  #reached = false; // whether one ever was
   #addresses;
   #settings;
   #events;
@@ -79,9 +80,11 @@ export class Client {
 
   /**
    * Acquires one resource. Waits until `until` at most, or until one of the signals is aborted. A
-   * lock that is granted after that is released.
+   * lock that is granted after that is released. A redlockd that was never reached may be starting,
+   * or its address is wrong, so attempts to reach the first one end with the timeout of a request.
    */
   async lock(name, ttl, until, options, signals) {
+    const firstUntil = Math.min(until, now() + this.#settings.timeout);
     for (let broken = 0, wait = until - now(); ; wait = until - now()) {
       let error;
       try {
@@ -107,7 +110,7 @@ export class Client {
       if (error instanceof ExecutionError) this.#events.onError(error);
       // A LOCK that does not wait gets a second chance if its daemon ended meanwhile.
       const again = error.broken && broken++ === 0;
-      const left = Math.max(0, until - now());
+      const left = Math.max(0, (this.#reached ? until : firstUntil) - now());
       if (!canRetryLock(error) || this.#quit || (!again && left <= LAST_MS)) throw error;
       await sleep(Math.min(retryPause(options), left));
     }
@@ -323,6 +326,7 @@ export class Client {
       try {
         const link = await Link.open(address, settings, this);
         this.#failures = 0;
+        this.#reached = true;
         this.trouble = null;
         this.#links.add(link);
         this.#current?.retire();

@@ -514,12 +514,28 @@ test('name', async () => {
 test('no_daemon', async () => {
   const daemon = await ScriptedDaemon.start();
   await daemon.end();
-  const client = cluster.client({}, [daemon.url]);
-  await assert.rejects(client.acquire(['a'], 1000), (error) => {
-    assert.ok(error instanceof UnavailableError);
-    assert.ok(error.message.includes(daemon.url));
-    return true;
-  });
+  const client = cluster.client({ timeout: 200 }, [daemon.url]);
+  for (const settings of [{}, FOREVER])
+    await assert.rejects(client.acquire(['a'], 1000, settings), (error) => {
+      assert.ok(error instanceof UnavailableError);
+      assert.ok(error.message.includes(daemon.url));
+      return true;
+    });
+});
+
+test('daemon_away', async () => {
+  const timeout = 500;
+  const daemon = await ScriptedDaemon.start();
+  const client = cluster.client({ timeout }, [daemon.url]);
+  const acquired = client.acquire(['a'], 30_000, FOREVER);
+  const { conn } = await daemon.next();
+  daemon.refuses = Infinity;
+  conn.destroy();
+  await new Promise((resolve) => setTimeout(resolve, 3 * timeout));
+  daemon.refuses = 0;
+  (await daemon.next()).reply(`OK ${TOKEN} 29000 0 -`);
+  assert.equal((await acquired).value, TOKEN);
+  await daemon.end();
 });
 
 test('second_daemon', async () => {

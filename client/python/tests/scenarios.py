@@ -517,6 +517,23 @@ class Connecting:
             with self.assertRaises(Unavailable):
                 await within(self.client("unix:/nonexistent/socket").lock("a", ttl=20).acquire())
 
+    async def test_daemon_away(self):
+        def script(words):
+            if len(daemon.requests) > 1:
+                return f"OK {TOKEN} 29000 0 -"
+            daemon.banner = b"LIMIT clients\n"
+            return ScriptedDaemon.CLOSE
+
+        timeout = 0.5
+        daemon = ScriptedDaemon(script)
+        self.addCleanup(daemon.close)
+        client = self.client(daemon.address, timeout=timeout)
+        waiting = asyncio.create_task(client.lock("a", ttl=30, wait=LONG).acquire())
+        await until("a LOCK", lambda: daemon.banner)
+        await asyncio.wait([waiting], timeout=3 * timeout)
+        daemon.banner = b""
+        self.assertTrue((await within(waiting)).held)
+
     def both(self):
         return self.client([self.cluster.address(0), self.cluster.address(1)])
 
