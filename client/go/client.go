@@ -23,7 +23,8 @@ const (
 	shortLife = int64(time.Second)
 	// For this long after an address has failed, the others are tried first.
 	avoidTime = int64(5 * time.Second)
-	limitWait = 50 * time.Millisecond
+	// The pause before a request that could not be carried out is sent again.
+	repeatPause = 100 * time.Millisecond
 )
 
 // Config describes how to reach the daemons. Only Addresses is required.
@@ -356,12 +357,19 @@ func (c *Client) send(ctx context.Context, holder *conn, call *call) (*conn, err
 
 // do sends a request and returns the reply. If the connection ends before the reply, or the daemon
 // stops, it sends the request again over the next connection, unless it is later than until by
-// then. repeated says that an earlier attempt may have been carried out.
+// then. After LIMIT it repeats an UNLOCK, and after LATE a LOCK within its wait. repeated says that
+// an earlier attempt may have been carried out.
 func (c *Client) do(ctx context.Context, holder *conn, request *request, lock *Lock,
 	until int64) (r reply, repeated bool, err error) {
 	op := strings.ToLower(request.verb)
 	fail := func(kind error, text string, err error) (reply, bool, error) {
 		return r, repeated, newError(op, request.resource, kind, text, err)
+	}
+	givenUp := func() (reply, bool, error) {
+		if request.verb == "LOCK" {
+			return fail(ErrNotAcquired, "given up", ctx.Err())
+		}
+		return fail(ErrUnavailable, "no reply yet", ctx.Err())
 	}
 	for {
 		call := &call{request: request, lock: lock, reply: make(chan reply, 1)}
@@ -377,13 +385,10 @@ func (c *Client) do(ctx context.Context, holder *conn, request *request, lock *L
 		case r = <-call.reply:
 		case <-ctx.Done():
 			conn.abandon(call)
-			if request.verb == "LOCK" {
-				return fail(ErrNotAcquired, "given up", ctx.Err())
-			}
 			if request.verb == "EXTEND" {
 				conn.retireIfSilent(call)
 			}
-			return fail(ErrUnavailable, "no reply yet", ctx.Err())
+			return givenUp()
 		}
 		switch {
 		case r.err != nil:
@@ -392,11 +397,13 @@ func (c *Client) do(ctx context.Context, holder *conn, request *request, lock *L
 			repeated = true
 			conn.leave()
 			r.err = errors.New("the daemon is stopping")
-		case r.word == "LIMIT" && request.verb == "UNLOCK":
-			r.err = errors.New("a limit of the daemon is reached: " + r.rest)
+		case r.word == "LIMIT" && request.verb == "UNLOCK",
+			r.word == "LATE" && now()+int64(repeatPause) < request.waitUntil:
+			r.err = errors.New("the daemon has answered " + r.word + " " + r.rest)
 			select {
-			case <-time.After(limitWait):
+			case <-time.After(repeatPause):
 			case <-ctx.Done():
+				return givenUp()
 			}
 		default:
 			return r, repeated, nil

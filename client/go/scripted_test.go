@@ -21,6 +21,7 @@ func TestScripted(t *testing.T) {
 		"late_reply_is_released_after_close":           lateReplyAfterClose,
 		"close_releases_one_of_several":                closeReleasesOneOfSeveral,
 		"one_connection_is_enough":                     oneConnectionIsEnough,
+		"lock_again_after_late":                        lockAgainAfterLate,
 		"unlock_again":                                 unlockAgain,
 		"no_extend_after_unlock":                       noExtendAfterUnlock,
 		"daemon_away":                                  daemonAway,
@@ -218,6 +219,30 @@ func oneConnectionIsEnough(t *testing.T) {
 	}
 	client.mu.Unlock()
 	s.conn.Close()
+}
+
+// LATE does not end a wait.
+func lockAgainAfterLate(t *testing.T) {
+	s := newScripted(t)
+	_, done := lockAt(t, s, background(t), WithWait(0))
+	s.accept()
+	answer := func(reply string) (rest string) {
+		tag, rest := s.expect("LOCK")
+		s.send(tag + " " + reply + "\n")
+		return rest
+	}
+	answer("LATE 900")
+	mustBe(t, result(t, done), ErrNotAcquired)
+
+	_, done = lockAt(t, s, background(t), WithWait(testTimeout))
+	s.accept()
+	first := answer("LATE 900")
+	second := answer("LATE 900") // waits for the rest of the time
+	if !strings.HasPrefix(second, "a 30000 WAIT ") || second == first {
+		t.Errorf("LOCK %s, then %s", first, second)
+	}
+	answer("OK " + token + " 20000 0 -")
+	must(t, result(t, done))
 }
 
 func unlockAgain(t *testing.T) {
