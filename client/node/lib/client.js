@@ -254,9 +254,9 @@ export class Client {
   }
 
   async #end() {
-    await this.#opening?.catch(() => {});
-    // An UNLOCK that is repeated, or that follows a late grant, can open another connection.
-    while (this.#links.size > 0 || this.#unlocking > 0) {
+    // LOCKs that do not fit on a new connection, and UNLOCKs, can open another one.
+    while (this.#opening !== null || this.#links.size > 0 || this.#unlocking > 0) {
+      await this.#opening?.catch(() => {});
       const links = [...this.#links];
       for (const link of links) link.quit();
       await Promise.all(links.map((link) => link.closed));

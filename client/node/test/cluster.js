@@ -113,6 +113,7 @@ export class ScriptedDaemon {
   conns = new Set();
   accepted = 0;
   packets = 0;
+  greet = (reply) => reply('VERSION 1 redlockd/scripted');
   pongs = true; // false: falls silent
   refuses = 0; // connections to end at once
 
@@ -150,7 +151,7 @@ export class ScriptedDaemon {
   #onLine(conn, line) {
     const [, tag, text] = /^#(\S+) (.*)$/.exec(line);
     const reply = (words) => conn.write(`#${tag} ${words}\n`);
-    if (text === 'VERSION') reply('VERSION 1 redlockd/scripted');
+    if (text === 'VERSION') this.greet(reply);
     else if (text === 'PING') this.pongs && reply('PONG');
     else if (/^(NAME|AUTH) /.test(text)) reply('OK');
     else if (text === 'QUIT') conn.end(`#${tag} BYE\n`);

@@ -685,6 +685,26 @@ test('more_requests_than_a_connection_may_have', { timeout }, () =>
   }),
 );
 
+test('quit_ends_a_connection_that_is_being_opened', { timeout }, () =>
+  withDaemon(async (daemon, client) => {
+    const { greet } = daemon;
+    let greetLate;
+    daemon.greet = (reply) => {
+      if (daemon.accepted === 1) greet(reply);
+      else greetLate = () => greet(reply);
+    };
+    const names = Array.from({ length: 1001 }, (_, i) => `a${i}`); // too many for one connection
+    const acquired = names.map((name) =>
+      assert.rejects(client.acquire([name], 5000), { message: 'the client was closed' }),
+    );
+    const closed = client.quit();
+    await until(() => greetLate && daemon.conns.size === 1);
+    await new Promise((resolve) => setTimeout(resolve, 100)); // the client sees that as well
+    greetLate();
+    await Promise.all([closed, ...acquired]);
+  }),
+);
+
 test('many_waits_may_share_a_signal', { timeout }, () =>
   withDaemon(async (daemon, client) => {
     const warnings = [];
