@@ -50,7 +50,8 @@ struct pending_request {
     bool tagged;
     unsigned char tag_len;
     bool wait_over;        /* LOCK with SLOTS: its wait has ended during the round under way */
-    unsigned char rounds;  /* LOCK: rounds that have begun for it; 255: or more */
+    bool begun;            /* LOCK: a round has begun for it */
+    unsigned char tries;   /* LOCK with SLOTS: slots that were tried for it */
     uint16_t slots;        /* LOCK with SLOTS: their number; 0: another request */
     int64_t ballot_seen;   /* LOCK: the greatest ballot by which it was outbid */
     struct seeker *seeker; /* LOCK with SLOTS: the seeker that serves it; NULL: none */

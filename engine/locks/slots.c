@@ -6,14 +6,14 @@
 
 /*
  * How many slots are tried for a LOCK: slots of which this daemon does not know whether they are
- * held. Each try is a round, and a refused round costs two commands on each master.
+ * held. Each try is a round or two, and a refused round costs two commands on each master.
  *
- * TRIES_WITHOUT_WAIT: after so many rounds, the reply is HELD. So with up to eight slots that other
+ * TRIES_WITHOUT_WAIT: after so many slots, the reply is HELD. So with up to eight slots that other
  * daemons may hold, HELD is certain. With more, a few tries find a free slot unless nearly all are
  * held. No try begins later than node_timeout after the arrival, because the client expects its
  * reply.
  *
- * TRIES_BEFORE_WATCHING: after so many rounds, a LOCK with WAIT has the daemon watch all slots.
+ * TRIES_BEFORE_WATCHING: after so many slots, a LOCK with WAIT has the daemon watch all slots.
  * This takes one key probe for each slot on each master, once for all LOCKs that wait.
  */
 enum { TRIES_WITHOUT_WAIT = 8, TRIES_BEFORE_WATCHING = 2 };
@@ -67,6 +67,7 @@ static struct seeker *try_slot(struct lock_manager *manager, struct pending_requ
         slot = take_slot(manager, &name);
         slot->last_outcome = OUTCOME_HELD;
         struct seeker *seeker = seeker_place(semaphores, semaphore, slot, number, now_ns);
+        pending->tries++;
         if (!pending->waits)
             queue_end_pause(&slot->queue, now_ns);
         return seeker;
@@ -87,11 +88,11 @@ static struct seeker *find_seeker(struct lock_manager *manager, struct pending_r
                                   struct look *look, int64_t now_ns)
 {
     if (!pending->waits &&
-        (pending->rounds >= TRIES_WITHOUT_WAIT || !is_in_time(manager, pending, now_ns)))
+        (pending->tries >= TRIES_WITHOUT_WAIT || !is_in_time(manager, pending, now_ns)))
         return NULL;
     struct seeker *seeker =
         semaphore_ready(&manager->semaphores, pending_semaphore(pending), pending->slots);
-    if (seeker != NULL || (pending->waits && pending->rounds >= TRIES_BEFORE_WATCHING))
+    if (seeker != NULL || (pending->waits && pending->tries >= TRIES_BEFORE_WATCHING))
         return seeker;
     return try_slot(manager, pending, look, now_ns);
 }

@@ -190,7 +190,7 @@ void waits_on_deadline(struct lock_manager *manager, struct pending_request *pen
         return;
     }
     renew_reasons(manager, resource, now_ns);
-    bool tried = !pending->waits && pending->rounds > 0;
+    bool tried = !pending->waits && pending->begun;
     if ((pending->awaits_start || !pending->waits) && !tried)
         answer_busy(manager, pending, now_ns);
     else if (pending->slots > 0)
@@ -270,8 +270,7 @@ static struct flight *open_acquire(struct lock_manager *manager, struct pending_
     /* With SLOTS, other LOCKs may wait for this slot. */
     flight->key_probes =
         pending->waits || (pending->seeker != NULL && pending->seeker->semaphore->watched > 0);
-    if (pending->rounds < UINT8_MAX)
-        pending->rounds++;
+    pending->begun = true;
     if (fenced)
         flight->vote_command = REDIS_ACQUIRE_FENCED;
     flight->round.may_bid_again = fenced && !pending->outbid;

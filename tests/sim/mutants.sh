@@ -12,7 +12,7 @@ build=$1 tight=$2
 shift 2
 only=" $* "
 dir=$build/mutants
-seeds=${SEEDS:-20000}
+seeds=${SEEDS:-30000}
 count=0 lines=
 from=$build
 mkdir -p "$dir"
@@ -171,7 +171,7 @@ mutant token-reused scripts,unbatched,undeletable,clients "$unfit" engine/locks/
 static struct pending_request *again_for;\
 static int64_t again_ns;\
 &/'
-mutant no-drift rates,clients "$unfit" engine/round/validity.c \
+mutant no-drift rates,clients "$unfit\|does not get its vote back" engine/round/validity.c \
     's/return rate_share(drift, ttl_ns) + drift->margin_ns;/return 0;/'
 mutant no-undo all "still on" engine/round/round.c \
     's/    if (round->sent != 0)$/    if (0)/'
@@ -209,7 +209,7 @@ mutant broken-without-a-freeze undeletable,breaks,clients unfrozen engine/locks/
 mutant broken-by-a-minority unfreezable,breaks,clients unfrozen engine/locks/breaks.c \
     '/^static bool on_frozen/,/^}/s/outcome == OUTCOME_OK/outcome == OUTCOME_NOQUORUM || &/
     s/assert(frozen || .*/(void)0;/'
-mutant broken-after-a-failed-freeze unfreezable,breaks,clients "two holders" engine/locks/breaks.c \
+mutant broken-after-a-failed-freeze unfreezable,breaks,clients "two holders\|got FREE" engine/locks/breaks.c \
     '/^static bool on_frozen/,/^}/s/^    \/\* The lock was gone.*/    if (outcome == OUTCOME_NOQUORUM)\
         flights_defer_release(manager->flights, freeze->key, breaking->token, nodes_all(manager->flights->node_count), now_ns);/'
 mutant undelivered-grant-kept all "$unfit\|still on\|keeps" engine/engine.c \

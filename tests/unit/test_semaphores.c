@@ -2,10 +2,12 @@
  * LOCK with SLOTS: which slot a client gets, the order of the clients that wait, and what is
  * watched for them. The tests run the shipped engine on fake masters and virtual time.
  */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "protocol/units.h"
 #include "tests/runner.h"
 #include "tests/unit/cluster_fixture.h"
 
@@ -142,6 +144,31 @@ TEST(tries_without_wait_are_limited)
     cluster_submit(&w, "#a LOCK s 10s SLOTS 20");
     cluster_expect(&w, "#a HELD 5000");
     ck_assert_uint_eq(w.engine.stats.acquire_rounds, 8);
+}
+
+/* Each round for slots 1 to 5 is outbid, and the one after it too. */
+TEST(rounds_that_are_outbid_do_not_take_the_tries_of_other_slots)
+{
+    char key[32], ballot[32];
+    int64_t fence = INT64_C(1900000000000000);
+    for (unsigned i = 0; i < 5; i++)
+        w.masters[i].delay_ns = NS_PER_MS;
+    for (unsigned tries = 0; tries < 10; tries++) {
+        cluster_send(&w, "#a LOCK s 10s SLOTS 6 FENCE");
+        for (unsigned ms = 0; ms < 40; ms++, fence += 1000) {
+            for (unsigned at = 0; at < 25; at++) {
+                snprintf(key, sizeof(key), "redlockd:fence:s#%u", at / 5 + 1);
+                snprintf(ballot, sizeof(ballot), "%" PRId64, fence);
+                cluster_set(&w, at % 5, key, ballot, 0);
+            }
+            cluster_pass_ms(&w, 1);
+        }
+        expect_slot("a");
+        ck_assert_str_eq(slot, "s#6");
+        cluster_send(&w, "#u UNLOCK %s %s", slot, token);
+        cluster_pass_ms(&w, 5);
+        cluster_expect(&w, "#u OK");
+    }
 }
 
 TEST(no_quorum_ends_the_tries)
