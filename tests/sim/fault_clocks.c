@@ -103,19 +103,26 @@ bool fault_step_twice_begin(struct sim *sim, struct sim_fault_run *run)
     return true;
 }
 
+/* After this time, a key that has lost lost_ns is safe again: daemons allow for so much drift of
+ * 1000 ppm (clock_monitor.h), and validities cover that. */
+static int64_t drift_covers_after_ns(const struct sim *sim, int64_t lost_ns)
+{
+    return (lost_ns - sim->drift.margin_ns) * 1000;
+}
+
 void fault_step_twice_end(struct sim *sim, struct sim_fault_run *run)
 {
     if (sim->recovering)
         return;
     step_all(sim, run);
     /* A key that was set before the first step has lost more time than the margin covers, unless
-     * the clocks fell behind meanwhile. So each master counts as having lost data at the first
-     * step. */
+     * the clocks fell behind meanwhile. */
     if (fault_may(sim, FAULT_RATES))
         return;
+    int64_t unfit_until_ns = run->begun_ns + drift_covers_after_ns(sim, 2 * run->distance_ns);
+    int64_t lost_ns = min(run->begun_ns, unfit_until_ns - sim->max_ttl_ms * NS_PER_MS);
     for (unsigned i = 0; i < sim->node_count; i++)
-        if (sim->masters[i].data_loss_ns < run->begun_ns)
-            sim->masters[i].data_loss_ns = run->begun_ns;
+        sim->masters[i].data_loss_ns = max(sim->masters[i].data_loss_ns, lost_ns);
 }
 
 bool fault_step_back_begin(struct sim *sim, struct sim_fault_run *run)
