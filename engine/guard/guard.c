@@ -121,16 +121,13 @@ static bool is_leased(const struct guard *guard, const struct guard_node *node)
     return nodes_count(node->lease.held_on) >= guard->rules.quorum;
 }
 
-/* A node that has been silent for long is cut off. If it has answered no heartbeat on this
- * connection, it is cut off if it answered none on the last one either: a master that accepts
- * connections, but no writes, would otherwise be waited for again and again. */
+/* Is the node away, or its last answer to a heartbeat too old? If it has answered none on this
+ * connection, it is cut off if it answered none on the last one either. Otherwise a master that
+ * accepts connections, but no writes, would be waited for again and again. */
 static bool is_cut_off(const struct guard *guard, const struct guard_node *node, int64_t now_ns)
 {
-    if (!is_connected(node))
-        return true;
-    return node->heartbeat_sent_ns == 0
-               ? node->was_silent
-               : now_ns - node->heartbeat_sent_ns > guard->periods.fresh_ns;
+    bool too_old = now_ns - node->heartbeat_sent_ns > guard->periods.fresh_ns;
+    return !is_connected(node) || (node->heartbeat_sent_ns == 0 ? node->was_silent : too_old);
 }
 
 /* Has a node that is not cut off not said yet to which server this name is leased? Another daemon

@@ -63,6 +63,7 @@ bool run_is_refused(const struct run *run, unsigned refusal);
 /* Does FAKE_DELETING forbid to delete this key? */
 bool key_is_protected(const struct fake_master *server, const struct fake_key *key);
 
+/* False: the command has to wait, because the master is paused. */
 bool fake_execute(const struct run *run);
 /* EVAL and EVALSHA. */
 void fake_run_eval(const struct run *run);

@@ -116,7 +116,8 @@ void fault_step_twice_end(struct sim *sim, struct sim_fault_run *run)
         return;
     step_all(sim, run);
     /* A key that was set before the first step has lost more time than the margin covers, unless
-     * the clocks fell behind meanwhile. */
+     * the clocks fell behind meanwhile. So no master is fit to vote until drift covers the rest.
+     * is_fit() takes a master for unfit for max_ttl after it has lost its data. */
     if (fault_may(sim, FAULT_RATES))
         return;
     int64_t unfit_until_ns = run->begun_ns + drift_covers_after_ns(sim, 2 * run->distance_ns);
