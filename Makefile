@@ -548,7 +548,7 @@ sim-coverage:
 mutants: $(SIM)
 	@$(TIGHT_BUILD) tight-parts
 	@CC='$(CC) $(PARTS)' CPPFLAGS='$(CPPFLAGS)' LIBS='$(LIBS)' OBJECTS='$(SIM).o $(SIM_SUPPORT) $(OBJECTS)' \
-	    sh tests/sim/mutants.sh $(BUILD) build/tight $(MUTANTS)
+	    bash tests/sim/mutants.sh $(BUILD) build/tight $(MUTANTS)
 
 asan:
 	@$(MAKE) --no-print-directory BUILD=build/asan \
@@ -600,8 +600,8 @@ audit:
 	@$(MAKE) --no-print-directory check-clients
 	@$(MAKE) --no-print-directory -j2 asan GOAL=tests
 
-# None of these checks measures time, so they run in parallel.
-audit-parts: packages packages-trixie distcheck coverage mutants test-tight clang fuzz-smoke units installed instructions
+# None of these checks measures time, so they run in parallel. The mutants take longest.
+audit-parts: mutants packages packages-trixie distcheck coverage test-tight clang fuzz-smoke units installed instructions
 
 coverage:
 	@$(MAKE) --no-print-directory BUILD=build/coverage CFLAGS='-O0 -g --coverage' unit >build/coverage.log \
