@@ -127,12 +127,21 @@ static bool has_room(const struct log *log)
 static bool write_line(const struct log *log, enum config_log_level level, const char *event,
                        const struct log_field *fields)
 {
-    char buf[LOG_LINE_MAX + sizeof("<6>")];
+    /* Static for the same reason as in log_event(). A full disk takes a part of a line. The next
+     * line must not continue it. */
+    static bool cut;
+    char buf[1 + LOG_LINE_MAX + sizeof("<6>")];
+    size_t len = 0;
     if (!has_room(log))
         return false;
-    size_t len = log->priorities ? strlen(strcpy(buf, levels[level].priority)) : 0;
+    if (cut)
+        buf[len++] = '\n';
+    len += log->priorities ? strlen(strcpy(buf + len, levels[level].priority)) : 0;
     len += log_format(log->format, clock_wall_ns(), level, event, fields, buf + len);
-    return write(log->fd, buf, len) == (ssize_t)len;
+    ssize_t written = write(log->fd, buf, len);
+    if (written > 0)
+        cut = buf[written - 1] != '\n';
+    return written == (ssize_t)len;
 }
 
 void log_event(const struct log *log, enum config_log_level level, const char *event,

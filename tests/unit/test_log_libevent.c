@@ -1,9 +1,12 @@
 /*
- * Warnings of libevent itself, log_adopt_libevent() in server/log.h, and lines that are lost.
+ * Warnings of libevent itself, log_adopt_libevent() in server/log.h, and lines that are lost or cut.
  */
 #include <event2/event.h>
 #include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "server/log.h"
@@ -70,4 +73,28 @@ TEST(lines_that_a_full_disk_refuses_are_counted)
     ck_assert_uint_eq(count(text, " info written\n"), 1);
     close(ends[0]);
     close(ends[1]);
+}
+
+static void limit_files(rlim_t bytes)
+{
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &(struct rlimit){bytes, RLIM_INFINITY}), 0);
+}
+
+/* A full disk takes the beginning of a line. */
+TEST(a_cut_line_does_not_spoil_the_next_one)
+{
+    char text[4096] = "";
+    FILE *file = tmpfile();
+    ck_assert_ptr_nonnull(file);
+    const struct log log = {.level = CONFIG_LOG_INFO, .fd = fileno(file)};
+    signal(SIGXFSZ, SIG_IGN);
+    limit_files(10);
+    log_event(&log, CONFIG_LOG_INFO, "cut", NULL);
+    limit_files(RLIM_INFINITY);
+    log_event(&log, CONFIG_LOG_INFO, "written", NULL);
+    ck_assert_int_gt(pread(log.fd, text, sizeof(text) - 1, 0), 10);
+    ck_assert_int_eq(text[10], '\n');
+    ck_assert_uint_eq(count(text, " warning log_lost lines=1 "), 1);
+    ck_assert_uint_eq(count(text, "\n"), 3);
+    fclose(file);
 }
