@@ -24,6 +24,8 @@ static void wipe_all(struct command_reader *commands)
     wipe(commands, commands->reader->len);
 }
 
+static const char command_too_large[] = "Protocol error: a command must have at most 8192 bytes";
+
 /* --- callbacks of hiredis --- */
 
 /* Returned to hiredis for each value. NULL makes hiredis stop at once. */
@@ -72,7 +74,7 @@ static void *create_array(const redisReadTask *task, array_len elements)
     if (task->parent != NULL)
         return refuse(task, "Protocol error: a command must be an array of bulk strings");
     if (elements > COMMAND_WORDS)
-        return refuse(task, "Protocol error: a command must have at most 1024 words");
+        return refuse(task, command_too_large);
     return task->privdata;
 }
 
@@ -201,7 +203,7 @@ enum command_result command_reader_next(struct command_reader *commands)
     if (object != NULL)
         return COMMAND_READ;
     if (commands->taken == 0 && commands->fed == COMMAND_BYTES) {
-        commands->garbage = "Protocol error: a command must be shorter than 8192 bytes";
+        commands->garbage = command_too_large;
         return COMMAND_GARBAGE;
     }
     return COMMAND_MORE;

@@ -7,8 +7,9 @@
  * arrives whole costs no allocation.
  *
  * A command is an array of bulk strings. Empty lines between commands are ignored. The size of a
- * command is limited before anything is stored: at most COMMAND_WORDS words, which together fit in
- * a line, and COMMAND_BYTES bytes on the wire.
+ * command is limited before anything is stored: at most COMMAND_BYTES bytes on the wire, in which
+ * at most COMMAND_WORDS words fit. Of words that together do not fit in a line, only too_long is
+ * kept.
  */
 #ifndef SERVER_CLIENTS_COMMAND_READER_H
 #define SERVER_CLIENTS_COMMAND_READER_H
@@ -19,7 +20,8 @@
 #include "protocol/limits.h"
 #include "protocol/request.h"
 
-enum { COMMAND_WORDS = LIMIT_LINE / 2, COMMAND_BYTES = 4 * LIMIT_LINE };
+/* The shortest word, an empty one, has six bytes on the wire. */
+enum { COMMAND_BYTES = 4 * LIMIT_LINE, COMMAND_WORDS = COMMAND_BYTES / 6 };
 
 struct command_reader {
     struct redisReader *reader; /* owned; NULL if there was not enough memory */

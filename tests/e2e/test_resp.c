@@ -401,7 +401,7 @@ static const struct example garbage[] = {
      "-ERR Protocol error: a command must be an array of bulk strings"},
     {"*1\r\n$-1\r\n", "-ERR Protocol error: a word must not be null"},
     {"*1\r\n$3\r\nPING\r\n", "-ERR Protocol error: a bulk string is longer than its length"},
-    {"*1025\r\n", "-ERR Protocol error: a command must have at most 1024 words"},
+    {"*1366\r\n", "-ERR Protocol error: a command must have at most 8192 bytes"},
     {"*2000000000\r\n", "-ERR Protocol error: .*"},
     {"*-2\r\n", "-ERR Protocol error: .*"},
     {"*x\r\n", "-ERR Protocol error: .*"},

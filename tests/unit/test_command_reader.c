@@ -173,7 +173,7 @@ TEST(a_command_that_is_not_accepted_is_not_taken)
 #define NO_BULK    "Protocol error: a command must be an array of bulk strings"
 #define BAD_LENGTH "Protocol error: invalid length or type"
 #define TOO_SHORT  "Protocol error: a bulk string is longer than its length"
-#define MANY_WORDS "Protocol error: a command must have at most 1024 words"
+#define TOO_LARGE  "Protocol error: a command must have at most 8192 bytes"
 #define NULL_WORD  "Protocol error: a word must not be null"
 
 #define PING "*1\r\n$4\r\nPING\r\n"
@@ -198,10 +198,10 @@ static const struct {
     {"*1\r\n@4\r\nPING\r\n", BAD_LENGTH},
     /* Numbers of words that lie. */
     {"*2\r\n$4\r\nPING\r\n", NULL},
-    {"*1024\r\n", NULL},
-    {"*1025\r\n", MANY_WORDS},
-    {"*1048576\r\n", MANY_WORDS},
-    {"*2147483647\r\n", MANY_WORDS},
+    {"*1365\r\n", NULL},
+    {"*1366\r\n", TOO_LARGE},
+    {"*1048576\r\n", TOO_LARGE},
+    {"*2147483647\r\n", TOO_LARGE},
     {"*2147483648\r\n", BAD_LENGTH},
     {"*4294967297\r\n$4\r\nPING\r\n", BAD_LENGTH},
     {"*99999999999999999999\r\n", BAD_LENGTH},
@@ -275,24 +275,37 @@ static size_t write_command(unsigned count, size_t len)
     return at;
 }
 
+/* As many empty words as fit in a command, and one more. */
 TEST(words_beyond_those_kept_are_counted)
 {
     enum command_result result;
     open_reader();
-    size_t len = write_command(COMMAND_WORDS, 1);
+    size_t len = write_command(COMMAND_WORDS - 1, 0);
+    ck_assert_uint_le(len, COMMAND_BYTES);
     ck_assert(command_reader_begin(&reader, input, len, false));
     ck_assert_int_eq(command_reader_next(&reader), COMMAND_READ);
-    ck_assert_uint_eq(reader.words.count, COMMAND_WORDS);
+    ck_assert_uint_eq(reader.words.count, COMMAND_WORDS - 1);
     ck_assert(!reader.too_long);
-    for (unsigned i = 0; i < REQUEST_WORDS_MAX; i++) {
-        ck_assert_uint_eq(reader.words.word[i].len, 1);
-        ck_assert_mem_eq(reader.words.word[i].at, "w", 1);
-    }
+    for (unsigned i = 0; i < REQUEST_WORDS_MAX; i++)
+        ck_assert_uint_eq(reader.words.word[i].len, 0);
     command_reader_accept(&reader);
     ck_assert_uint_eq(command_reader_end(&reader), len);
-    len = write_command(COMMAND_WORDS + 1, 0);
+    len = write_command(COMMAND_WORDS, 0);
+    ck_assert_uint_gt(len, COMMAND_BYTES);
     ck_assert_uint_eq(take(input, len, &result), 0);
     ck_assert_int_eq(result, COMMAND_GARBAGE);
+    close_reader();
+}
+
+/* More words than fit in a line, but not more bytes than a command may have. */
+TEST(a_command_of_many_words_is_too_long_and_skipped)
+{
+    enum command_result result;
+    open_reader();
+    size_t len = write_command(LIMIT_LINE / 2 + 1, 1);
+    ck_assert_uint_eq(take(input, len, &result), len);
+    ck_assert_int_eq(result, COMMAND_MORE);
+    ck_assert_ptr_nonnull(strstr(made, "too long;"));
     close_reader();
 }
 
