@@ -57,6 +57,7 @@ struct session {
     bool untagged_pending;     /* the engine has an untagged request without a reply */
     bool discarding;           /* skipping the rest of a line that is too long */
     bool is_deferred;          /* is in clients->deferred */
+    bool evicted;              /* a reload has taken its user or rights: the sweep closes it */
     LIST_ENTRY(session) entry; /* in clients->sessions */
     TAILQ_ENTRY(session) deferred;
     struct turn turn;

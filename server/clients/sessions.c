@@ -306,19 +306,21 @@ static bool may_stay(struct session *session)
 }
 
 /* Close the sessions whose user is gone, and those that hold or wait for resources that they may no
- * longer lock. */
+ * longer lock. These can be thousands, so the sweep closes them. */
 bool clients_renew_users(struct clients *clients)
 {
     struct users before;
     struct session *session;
-    struct session *next;
     if (!auth_renew_users(&clients->auth, &before))
         return false;
-    for (session = LIST_FIRST(&clients->sessions); session != NULL; session = next) {
-        next = LIST_NEXT(session, entry);
-        if (!may_stay(session))
-            evict(session, "DENIED the users of this daemon have changed",
-                  "the user was removed or has lost rights that this connection uses");
+    LIST_FOREACH (session, &clients->sessions, entry) {
+        if (may_stay(session))
+            continue;
+        auth_leave(&clients->auth, &session->identity);
+        engine_client_unreachable(&session->client);
+        session->evicted = true;
+        session_close_when_written(session);
+        session_defer(session);
     }
     clients_set_auth_timer(clients);
     users_deinit(&before);
@@ -416,6 +418,11 @@ static void sessions_on_turns(evutil_socket_t fd, short events, void *context)
 static void sweep(struct session *session)
 {
     assert(!session->is_deferred);
+    if (session->evicted) {
+        evict(session, "DENIED the users of this daemon have changed",
+              "the user was removed or has lost rights that this connection uses");
+        return;
+    }
     if (session->state != SESSION_DROPPED)
         take_input(session);
     if (session_has_ended(session))
