@@ -1,5 +1,6 @@
 /*
- * Warnings of libevent itself, log_adopt_libevent() in server/log.h, and lines that are lost or cut.
+ * Warnings of libevent itself (log_adopt_libevent() in server/log.h), and lines that are lost or
+ * cut.
  */
 #include <event2/event.h>
 #include <fcntl.h>
