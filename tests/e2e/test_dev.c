@@ -16,7 +16,7 @@
 #include "tests/e2e/waiting.h"
 #include "tests/runner.h"
 
-enum { DEV_MASTERS = 5, DEV_PORT = 7335 };
+enum { DEV_MASTERS = 5, DEV_PORT = 7335, DEV_PORT_MS = 10000 };
 
 struct dev {
     struct sandbox sandbox;
@@ -154,11 +154,23 @@ TEST(dev_masters_die_with_a_killed_daemon)
     sandbox_close(&dev.sandbox);
 }
 
+/* If another program has the port and keeps it, the test works just as well. A test in another
+ * working copy gives the port back soon, however, so this function waits for it. Returns the
+ * descriptor, or -1. */
+static int take_dev_port(void)
+{
+    struct waiting waiting = waiting_for("the port of --dev");
+    int64_t end_ms = waiting_clock_ms() + DEV_PORT_MS;
+    int fd;
+    while ((fd = port_listen(AF_INET, DEV_PORT)) < 0 && waiting_clock_ms() < end_ms)
+        waiting_pause(&waiting);
+    return fd;
+}
+
 TEST(dev_uses_another_port_if_its_own_is_taken)
 {
     struct dev dev;
-    /* If this fails, another program already has the port, and the test works just as well. */
-    int fd = port_listen(AF_INET, DEV_PORT);
+    int fd = take_dev_port();
     open_dev(&dev, __func__);
     ck_assert_int_ne(listening_port(&dev.daemon), DEV_PORT);
     daemon_wait_log(&dev.daemon, "warning port_changed", "usual=tcp://127.0.0.1:7335");
