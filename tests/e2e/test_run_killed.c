@@ -147,10 +147,15 @@ TEST(a_command_that_stops_all_the_time_ends_with_its_lock)
  * time. */
 TEST(a_parent_resumed_after_its_supervisor_ended_returns_the_exit_code)
 {
-    start(WORDS("--ttl", "2s", "a", SHELL("echo ready; sleep 0.3; exit 5")));
+    char end[SANDBOX_FILE];
+    sandbox_path(&stage.sandbox, "end", end);
+    start(WORDS("--ttl", "2s", "a",
+                SHELL("echo ready; while [ ! -e \"$0\" ]; do sleep 0.01; done; exit 5"), end));
     wrapper_wait_output(&wrapper, "ready");
     pid_t supervisor = wrapper_supervisor(&wrapper);
     kill(wrapper.pid, SIGSTOP);
+    process_wait_state(wrapper.pid, 'T');
+    sandbox_write(end, "");
     process_wait_gone(supervisor);
     int64_t passed_ms = waiting_clock_ms() + 2000;
     struct waiting waiting = waiting_for("the deadline to pass");
