@@ -139,6 +139,16 @@ static unsigned count_calls(struct master *master, const char *command)
     return calls;
 }
 
+/* A heartbeat also sends INFO and a script, which a test would count. When this returns, the next
+ * heartbeat is a second away. */
+static void wait_for_heartbeat(struct master *master)
+{
+    struct waiting waiting = waiting_for("a heartbeat");
+    unsigned before = count_calls(master, "evalsha");
+    while (count_calls(master, "evalsha") == before)
+        waiting_pause(&waiting);
+}
+
 /* In a client's first pass, the daemon does not know yet that the client is the only one, so the
  * test sends another LOCK first. After that, the daemon reads all requests in one pass. They form
  * one batch, which one probe on each master follows. The test counts the INFO of the probes. */
@@ -149,6 +159,7 @@ TEST(a_single_client_has_a_larger_read_budget)
     for (unsigned i = 0; i < LIMIT_READ_BUDGET_ALONE; i++)
         len += (size_t)sprintf(batch + len, "#%u LOCK r%u 30s\n", i, i);
     client_lock(&stage.client, "a", "30s");
+    wait_for_heartbeat(&stage.masters[0]);
     unsigned before = count_calls(&stage.masters[0], "info");
     client_send_bytes(&stage.client, batch, len);
     for (unsigned i = 0; i < LIMIT_READ_BUDGET_ALONE; i++)
@@ -177,6 +188,7 @@ TEST(batched_unlocks_have_separate_outcomes)
     masters_run(stage.masters, 3, "LPUSH redlock:r2 item");
     masters_run(stage.masters, 3,
                 "SET redlock:r3 0123456789abcdef0123456789abcdef01234567 PX 3600000");
+    wait_for_heartbeat(&stage.masters[0]);
     unsigned before = scripts_run(&stage.masters[0]);
     client_send_bytes(&stage.client, batch, len);
     for (unsigned i = 0; i < LOCKS; i++) {
