@@ -302,6 +302,12 @@ struct grant client_lock(struct client *client, const char *resource, const char
     return grant;
 }
 
+bool client_masters_were_slow(const char *reply)
+{
+    bool is_error = reply[0] == '-';
+    return strncmp(reply + is_error, "NOQUORUM ", 9) == 0 && strstr(reply, ":timeout") != NULL;
+}
+
 unsigned client_count(struct client *client, const char *listing, const char *text)
 {
     unsigned count = 0;

@@ -84,6 +84,11 @@ void client_read_match(struct client *client, const char *pattern);
  * follow it: "10s", "10s HOLD". */
 struct grant client_lock(struct client *client, const char *resource, const char *ttl);
 
+/* Whether the reply to a LOCK, as a line or in RESP, says that a master did not answer in time. On
+ * a busy machine, healthy masters can be too slow for a quorum, and the test can repeat the LOCK.
+ */
+bool client_masters_were_slow(const char *reply);
+
 /* Requests a listing and returns the number of its lines that contain the text. */
 unsigned client_count(struct client *client, const char *listing, const char *text);
 

@@ -34,22 +34,22 @@ static void note_grant(struct held *held, int64_t sent_ms)
     held->until_ms = sent_ms + validity_ms + elapsed_ms;
 }
 
-/* On a busy machine, healthy masters can be too slow for a quorum. */
-static bool masters_were_slow(const char *reply)
-{
-    return strncmp(reply, "NOQUORUM ", 9) == 0 && strstr(reply, ":timeout") != NULL;
-}
-
-static void hold(struct held *held, const struct stage *stage, const char *ttl)
+/* The client is connected. `option` is "" or " LINGER". */
+static void hold_connected(struct held *held, const char *ttl, const char *option)
 {
     struct waiting waiting = waiting_for("the grant of a HOLD");
     int64_t sent_ms = waiting_clock_ms();
-    daemon_connect(&stage->daemon, &held->client);
-    while (masters_were_slow(client_ask(&held->client, "LOCK a %s HOLD", ttl))) {
+    while (client_masters_were_slow(client_ask(&held->client, "LOCK a %s HOLD%s", ttl, option))) {
         waiting_pause(&waiting);
         sent_ms = waiting_clock_ms();
     }
     note_grant(held, sent_ms);
+}
+
+static void hold(struct held *held, const struct stage *stage, const char *ttl)
+{
+    daemon_connect(&stage->daemon, &held->client);
+    hold_connected(held, ttl, "");
 }
 
 static bool is_warning(const char *line)
@@ -181,10 +181,8 @@ TEST(closing_the_connection_does_not_release_a_lingering_hold)
         struct stage stage;
         struct held held;
         stage_open(&stage, __func__, &five);
-        int64_t sent_ms = waiting_clock_ms();
         daemon_connect(&stage.daemon, &held.client);
-        client_ask(&held.client, "LOCK a 2s HOLD LINGER");
-        note_grant(&held, sent_ms);
+        hold_connected(&held, "2s", " LINGER");
         ends[i](&held.client);
         stage_wait_stats(&stage.client, " holding=0 ");
         stage_wait_key(&stage, "redlock:a", 0);
@@ -201,10 +199,8 @@ TEST(a_lingering_hold_is_not_extended_after_a_half_close)
     struct stage stage;
     struct held held;
     stage_open(&stage, __func__, &five);
-    int64_t sent_ms = waiting_clock_ms();
     daemon_connect(&stage.daemon, &held.client);
-    client_ask(&held.client, "LOCK a 2s HOLD LINGER");
-    note_grant(&held, sent_ms);
+    hold_connected(&held, "2s", " LINGER");
     for (unsigned i = 0; i < LISTINGS; i++)
         client_send(&held.client, "HELP\n");
     client_half_close(&held.client);
@@ -267,9 +263,7 @@ TEST(a_reset_does_not_release_a_hold_before_its_deadline)
     struct held held;
     stage_open(&stage, __func__, &five_tcp);
     client_connect_tcp(&held.client, "127.0.0.1", stage.daemon.port);
-    int64_t sent_ms = waiting_clock_ms();
-    client_ask(&held.client, "LOCK a 3s HOLD");
-    note_grant(&held, sent_ms);
+    hold_connected(&held, "3s", "");
     client_reset(&held.client);
     stage_wait_clients(&stage, 1);
     stage_wait_key(&stage, "redlock:a", 5);
@@ -285,9 +279,7 @@ TEST(a_reset_after_a_request_does_not_release_a_hold)
     struct held held;
     stage_open(&stage, __func__, &five_tcp);
     client_connect_tcp(&held.client, "127.0.0.1", stage.daemon.port);
-    int64_t sent_ms = waiting_clock_ms();
-    client_ask(&held.client, "LOCK a 3s HOLD");
-    note_grant(&held, sent_ms);
+    hold_connected(&held, "3s", "");
     kill(stage.daemon.pid, SIGSTOP);
     client_send(&held.client, "PING\n");
     client_reset(&held.client);

@@ -21,13 +21,18 @@ struct held {
     int64_t until_ms;
 };
 
-/* The client is connected. `ttl` can be followed by LINGER. */
+/* The client is connected. `option` is "" or " LINGER". */
 static void hold(struct held *held, const char *ttl, const char *option)
 {
+    struct waiting waiting = waiting_for("the grant of a HOLD");
     resp_hello(&held->resp);
     int64_t sent_ms = waiting_clock_ms();
     resp_send(&held->resp, "LOCK a %s HOLD%s", ttl, option);
-    resp_read_match(&held->resp, RESP_GRANT_3);
+    while (client_masters_were_slow(resp_read(&held->resp))) {
+        waiting_pause(&waiting);
+        sent_ms = waiting_clock_ms();
+        resp_send(&held->resp, "LOCK a %s HOLD%s", ttl, option);
+    }
     held->grant = resp_grant(&held->resp);
     held->until_ms = sent_ms + held->grant.validity_ms + held->grant.elapsed_ms;
 }
