@@ -12,6 +12,9 @@
 /* The max_ttl of guard_careful, and the TTL of every lock whose deadline a test checks. */
 #define GUARD_MAX_TTL "4s"
 
+/* A node_timeout for tests in which a master that is slow on a busy machine must keep its vote. */
+enum { GUARD_SLOW_MS = 3000 };
+
 /* guard_patient has the default max_ttl: a quarantine longer than any test. */
 extern const struct stage_plan guard_careful;
 extern const struct stage_plan guard_patient;

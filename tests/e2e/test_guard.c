@@ -271,9 +271,11 @@ TEST(data_loss_is_recorded_on_a_master_without_memory)
 TEST(daemons_of_another_set_get_no_vote)
 {
     struct stage stage;
+    struct stage_plan plan = guard_patient;
     struct daemon other;
     struct client client;
-    stage_open(&stage, __func__, &guard_patient);
+    plan.daemon.node_timeout_ms = GUARD_SLOW_MS;
+    stage_open(&stage, __func__, &plan);
     client_lock(&stage.client, "held", "30s");
     stage_wait_key(&stage, "redlock:held", 5);
     static const struct daemon_plan plans[] = {{.name = "nodes"},

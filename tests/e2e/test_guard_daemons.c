@@ -205,12 +205,13 @@ TEST(a_stopped_and_stepped_daemon_costs_no_vote)
     struct stage stage;
     struct guard_second second;
     struct clock_file clock;
-    struct daemon_plan plan = guard_patient.daemon;
+    struct stage_plan plan = guard_patient;
     char before[5][512];
     char after[5][512];
-    stage_open(&stage, __func__, &guard_patient);
-    plan.clock_ahead_s = 1;
-    guard_open_second(&stage, &second, &plan);
+    plan.daemon.node_timeout_ms = GUARD_SLOW_MS;
+    stage_open(&stage, __func__, &plan);
+    plan.daemon.clock_ahead_s = 1;
+    guard_open_second(&stage, &second, &plan.daemon);
     clock_open(&clock, &stage.sandbox, "daemon");
     save_records(&stage, before);
     /* The second daemon is stopped for three seconds. Then it is resumed and stopped in turn. Its
