@@ -381,9 +381,9 @@ TEST_LOOP(a_stopped_daemon_costs_the_timeout_and_leaves_no_lock, 0, 2)
     struct redlock_lock lock;
     stage_open(&stage, __func__, &three);
     struct redlock *redlock = library_open(&stage.daemon);
-    redlock_set_timeout(redlock, 100);
     if (_i == 0)
         library_expect(redlock, redlock_ping(redlock), REDLOCK_OK);
+    redlock_set_timeout(redlock, 100);
     process_stop(stage.daemon.pid);
     library_expect(redlock,
                    redlock_acquire(redlock, "a", 60000, _i == 0 ? &hold : NULL, &lock, NULL),
