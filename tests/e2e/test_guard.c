@@ -347,7 +347,7 @@ TEST(an_ended_token_stays_gone)
 {
     struct stage stage;
     stage_open(&stage, __func__, &guard_careful);
-    struct grant grant = client_lock(&stage.client, "a", "300ms");
+    struct grant grant = client_lock(&stage.client, "a", "1s");
     /* The key must be gone from all masters, since EXTEND prolongs it on each master that still has
      * it. */
     struct waiting waiting = waiting_for("the lock to end on all masters");

@@ -86,7 +86,7 @@ TEST(a_lock_is_granted_again_after_its_release)
 
 TEST(a_lock_is_granted_again_after_its_ttl)
 {
-    struct grant first = client_lock(&stage.client, "a", "300ms");
+    struct grant first = client_lock(&stage.client, "a", "1s");
     wait_free(&stage.client, "a");
     struct grant second = client_lock(&stage.client, "a", "10s");
     ck_assert_str_ne(first.token, second.token);
@@ -136,7 +136,7 @@ TEST(unlock_with_a_wrong_token_changes_nothing)
 
 TEST(unlock_after_the_ttl_is_gone)
 {
-    struct grant grant = client_lock(&stage.client, "a", "300ms");
+    struct grant grant = client_lock(&stage.client, "a", "1s");
     wait_free(&stage.client, "a");
     client_expect(&stage.client, "GONE", "UNLOCK a %s", grant.token);
 }
@@ -182,7 +182,7 @@ TEST(extend_with_a_wrong_token_is_gone)
 
 TEST(extend_after_the_ttl_stays_gone)
 {
-    struct grant grant = client_lock(&stage.client, "a", "300ms");
+    struct grant grant = client_lock(&stage.client, "a", "1s");
     wait_free(&stage.client, "a");
     client_expect(&stage.client, "GONE", "EXTEND a %s 1s", grant.token);
     client_expect(&stage.client, "GONE", "EXTEND a %s 1s", grant.token);
@@ -241,7 +241,7 @@ TEST(extend_is_gone_if_a_majority_lost_the_key)
  * their TTL, and until then they must not block other clients. */
 TEST(a_failed_extend_does_not_block_the_next_lock)
 {
-    struct grant grant = client_lock(&stage.client, "a", "500ms");
+    struct grant grant = client_lock(&stage.client, "a", "2s");
     stage_wait_key(&stage, "redlock:a", 5);
     masters_run(stage.masters, 3, "DEL redlock:a");
     client_expect(&stage.client, "GONE", "EXTEND a %s 2s", grant.token);

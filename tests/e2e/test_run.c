@@ -180,7 +180,7 @@ TEST(a_parent_never_stays_stopped_without_the_command)
 
 TEST(a_daemon_restart_costs_no_lock)
 {
-    start(WORDS("--ttl", "4s", "a", SHELL("echo ready; while :; do sleep 0.01; done")));
+    start(WORDS("--ttl", "10s", "a", SHELL("echo ready; while :; do sleep 0.01; done")));
     wrapper_wait_output(&wrapper, "ready");
     client_close(&stage.client);
     daemon_stop(&stage.daemon);
