@@ -13,7 +13,7 @@ static const struct stage_plan slow_requests = {
     .masters = 5, .daemon = {.node_timeout_ms = 5000, .tcp_host = "127.0.0.1"}};
 
 static const struct stage_plan briefly_slow_requests = {.masters = 5,
-                                                        .daemon = {.node_timeout_ms = 500}};
+                                                        .daemon = {.node_timeout_ms = 1500}};
 
 /* Opens a stage, stops three of its five masters, and sends the request, which locks "a", from a
  * new client. Returns when the two other masters have the key. */

@@ -104,14 +104,15 @@ TEST(a_request_that_outlasts_the_shutdown_is_answered_and_undone)
     stage_close(&stage);
 }
 
+/* The node_timeout is long, so that the request in flight delays the end of the daemon. */
 TEST(requests_during_the_shutdown_are_refused)
 {
+    const struct stage_plan plan = {.masters = 3, .daemon = {.node_timeout_ms = 8000}};
     struct stage stage;
     struct client client;
-    stage_open(&stage, __func__, &slow_requests);
+    stage_open(&stage, __func__, &plan);
     stage_stop_masters(&stage, 1, 2);
     daemon_connect(&stage.daemon, &client);
-    /* A pending request delays the end of the daemon. */
     client_send(&client, "#slow LOCK a 60s\n");
     stage_wait_in_flight(&stage);
     ck_assert_int_eq(kill(stage.daemon.pid, SIGTERM), 0);
