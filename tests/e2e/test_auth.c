@@ -393,7 +393,7 @@ TEST(connections_that_miss_the_auth_timeout_are_closed)
     struct stage stage;
     struct client idle;
     struct client busy;
-    open_stage(&stage, __func__, "limits: {auth_timeout: 300ms}\n");
+    open_stage(&stage, __func__, "limits: {auth_timeout: 1s}\n");
     connect_tcp(&stage, &idle);
     connect_tcp(&stage, &busy);
     client_send(&busy, "AUT"); /* input does not extend the timeout */

@@ -205,7 +205,7 @@ TEST(after_reset_the_auth_timeout_runs_again)
 {
     struct stage stage;
     struct resp_client resp;
-    open_stage(&stage, __func__, "limits: {auth_timeout: 300ms}\n");
+    open_stage(&stage, __func__, "limits: {auth_timeout: 1s}\n");
     resp_connect_tcp(&resp, &stage);
     resp_expect(&resp, "+OK", "AUTH " SECRET_CI);
     resp_expect(&resp, "+RESET", "RESET");
@@ -220,7 +220,7 @@ TEST(a_connection_that_misses_the_auth_timeout_is_closed)
     struct stage stage;
     struct resp_client idle;
     struct resp_client busy;
-    open_stage(&stage, __func__, "limits: {auth_timeout: 300ms}\n");
+    open_stage(&stage, __func__, "limits: {auth_timeout: 1s}\n");
     resp_connect_tcp(&idle, &stage);
     resp_expect(&idle, "+PONG", "PING");
     resp_connect_tcp(&busy, &stage);
