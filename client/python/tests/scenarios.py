@@ -392,36 +392,24 @@ class Losing:
         await self.assert_lost(lock, "gone")
 
     async def cut(self, seconds, **kwargs):
-        """Cuts the masters. The remaining time when the loss was told."""
+        """Cuts the masters. Returns the lock, and the time in which the work has to stop."""
         client = self.client()
         lock = await client.lock(new_name("cut"), ttl=seconds, **kwargs).acquire()
         self.cluster.command("cut-masters")
         try:
-            waiting = asyncio.create_task(lock.wait_lost())
-            remaining = lock.remaining()
-
-            def lost():
-                # Read the time before the state, so that it is not that of a later state.
-                nonlocal remaining
-                before = lock.remaining()
-                if lock.held:
-                    remaining = before
-                return waiting.done()
-
-            await until("the loss", lost)
-            await waiting
-            return lock, remaining
+            await lock.wait_lost()
+            return lock, lock.remaining()
         finally:
             self.cluster.command("heal-masters")
             await self.wait_granting(client)
 
     async def test_masters_cut_automatic(self):
-        lock, remaining = await self.cut(3, auto_extend=True)
+        lock, remaining = await self.cut(10, auto_extend=True)
         self.assertGreater(remaining, 0)
         await self.assert_lost(lock)
 
     async def test_masters_cut_hold(self):
-        lock, remaining = await self.cut(3, hold=True)
+        lock, remaining = await self.cut(10, hold=True)
         self.assertGreater(remaining, 0)
         await self.assert_lost(lock)
 
