@@ -370,7 +370,7 @@ class Extending:
         await until("free", lambda: self.cluster.status(name + "-long") == "free")
 
     async def test_deadline_passes(self):
-        lock = await self.client().lock(new_name("deadline"), ttl=0.5).acquire()
+        lock = await self.client().lock(new_name("deadline"), ttl=0.5, wait=60).acquire()
         await self.assert_lost(lock)
         self.assertEqual(lock.remaining(), 0)
 

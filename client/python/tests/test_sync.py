@@ -37,10 +37,10 @@ class Sync(
     async def test_with_raises_lost(self):
         client = Redlock(self.cluster.address())
         with self.assertRaises(Lost):
-            with client.lock(new_name("with"), ttl=0.3) as lock:
+            with client.lock(new_name("with"), ttl=0.5, wait=60) as lock:
                 self.assertTrue(lock.lost.wait(support.DEADLINE_S))
         with self.assertRaises(KeyError):  # not hidden by Lost
-            with client.lock(new_name("with"), ttl=0.3) as lock:
+            with client.lock(new_name("with"), ttl=0.5, wait=60) as lock:
                 self.assertTrue(lock.lost.wait(support.DEADLINE_S))
                 raise KeyError
         client.close()
@@ -106,7 +106,7 @@ class Sync(
 
         def loses(client):
             with self.assertRaises(Lost):
-                with client.lock(new_name("garbage"), ttl=0.3) as lock:
+                with client.lock(new_name("garbage"), ttl=0.5, wait=60) as lock:
                     self.assertTrue(lock.lost.wait(support.DEADLINE_S))
 
         # Not with assertRaises(), which also clears what the error refers to.
