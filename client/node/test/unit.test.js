@@ -194,9 +194,9 @@ test('errors_have_the_attempts_of_redlock_5', async () => {
   assert.equal(new api.ResourceLockedError('text').message, 'text');
 });
 
-async function withDaemon(run) {
+async function withDaemon(run, settings) {
   const daemon = await ScriptedDaemon.start();
-  const client = new Redlock([daemon.url]);
+  const client = new Redlock([daemon.url], settings);
   try {
     await run(daemon, client);
   } finally {
@@ -360,17 +360,20 @@ test('a_listener_that_throws_costs_no_reply', { timeout }, () =>
 const push = (request, line) => request.conn.write(`${line}\n`);
 
 test('requests_of_one_pass_are_one_write', { timeout }, () =>
-  withDaemon(async (daemon, client) => {
-    const first = client.acquire(['first'], 5000);
-    (await daemon.next()).reply(`OK ${TOKEN} 4900 1 -`);
-    await first;
-    const before = daemon.packets;
-    const locks = Array.from({ length: 64 }, (_, index) => client.acquire([`a${index}`], 5000));
-    for (let i = 0; i < 64; i++) (await daemon.next()).reply(`OK ${TOKEN} 4900 1 -`);
-    await Promise.all(locks);
-    assert.equal(daemon.packets, before + 1);
-    assert.equal(daemon.accepted, 1);
-  }),
+  withDaemon(
+    async (daemon, client) => {
+      const first = client.acquire(['first'], 5000);
+      (await daemon.next()).reply(`OK ${TOKEN} 4900 1 -`);
+      await first;
+      const before = daemon.packets;
+      const locks = Array.from({ length: 64 }, (_, index) => client.acquire([`a${index}`], 5000));
+      for (let i = 0; i < 64; i++) (await daemon.next()).reply(`OK ${TOKEN} 4900 1 -`);
+      await Promise.all(locks);
+      assert.equal(daemon.packets, before + 1);
+      assert.equal(daemon.accepted, 1);
+    },
+    { timeout }, // long, so that the client sends no PING meanwhile
+  ),
 );
 
 test('replies_may_arrive_in_pieces_and_in_any_order', { timeout }, () =>
