@@ -275,8 +275,8 @@ test('extend_after_unlock', async () => {
 
 test('automatic_extension', async () => {
   const [client, other, name] = [cluster.client(), cluster.client(), cluster.name()];
-  await client.using([name], 1500, async (signal, lock) => {
-    const end = performance.now() + 3500;
+  await client.using([name], 7000, async (signal, lock) => {
+    const end = performance.now() + 8000;
     await until(() => {
       assert.ok(lock.remaining > 0);
       assert.equal(signal.aborted, false);
@@ -289,8 +289,8 @@ test('automatic_extension', async () => {
 
 test('hold', async () => {
   const [client, other, name] = [cluster.client(), cluster.client(), cluster.name()];
-  const lock = await client.acquire([name], 3000, { hold: true });
-  const end = performance.now() + 7000;
+  const lock = await client.acquire([name], 7000, { hold: true });
+  const end = performance.now() + 8000;
   await until(() => performance.now() > end || lock.signal.aborted);
   assert.equal(lock.signal.aborted, false);
   await assert.rejects(other.acquire([name], 1500), ResourceLockedError);
