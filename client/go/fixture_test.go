@@ -289,6 +289,15 @@ func cancelled(t testing.TB, ctx context.Context) {
 	}
 }
 
+// cancelledInTime waits until the context of the lock ends, which must not be long after the deadline.
+func cancelledInTime(t testing.TB, lock *Lock, ctx context.Context) {
+	t.Helper()
+	cancelled(t, ctx)
+	if late := now() - lock.deadline; late > 5e9 {
+		t.Errorf("%v late", time.Duration(late))
+	}
+}
+
 func background(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
 	t.Cleanup(cancel)

@@ -450,7 +450,7 @@ func holdsFor(t *testing.T, c *cluster, lock *Lock, d time.Duration) {
 func deadlinePasses(t *testing.T, c *cluster) {
 	lock := lockIt(t, c.client(t, false), "deadline-passes", WithTTL(500*time.Millisecond))
 	ctx := lock.Context()
-	cancelled(t, ctx)
+	cancelledInTime(t, lock, ctx)
 	mustBe(t, ctx.Err(), ErrLost)
 	mustBe(t, lock.Err(), ErrLost)
 	mustBe(t, lock.Extend(background(t), time.Second), ErrLost)
@@ -608,11 +608,13 @@ func noQuorum(t *testing.T, c *cluster) {
 }
 
 func daemonPaused(t *testing.T, c *cluster) {
-	lock := lockIt(t, c.client(t, false), "daemon-paused", WithTTL(3*time.Second), WithHold())
+	// The timeout is long, so that the end of a silent connection does not cancel the work instead.
+	client := newClient(t, Config{Addresses: []string{c.Daemons[0].TCP}, Timeout: testTimeout})
+	lock := lockIt(t, client, "daemon-paused", WithTTL(3*time.Second), WithHold())
 	ctx := lock.Context()
 	c.do(t, "pause-daemon 0")
 	defer c.do(t, "continue-daemon 0")
-	cancelled(t, ctx)
+	cancelledInTime(t, lock, ctx)
 	mustBe(t, lock.Err(), ErrLost)
 	if lock.Remaining() != 0 {
 		t.Error(lock.Remaining())
