@@ -495,13 +495,9 @@ func lossSaysWhy(t *testing.T) {
 		"": "not extended in time: ", // and the error of the system
 	} {
 		s := newScripted(t)
-		option := WithAutoExtend()
+		option, ttl := WithAutoExtend(), 3000 // an extension must fail before the TTL is over
 		if strings.HasPrefix(reply, "LOST") {
-			option = WithHold()
-		}
-		ttl := 700
-		if reply == "" || strings.HasPrefix(reply, "NOQUORUM") {
-			ttl = 3000 // an extension must have failed before the TTL is over
+			option, ttl = WithHold(), 60000 // nothing but LOST may end the lock
 		}
 		locks, done := lockAt(t, s, background(t), option,
 			WithTTL(time.Duration(ttl)*time.Millisecond))
