@@ -353,22 +353,22 @@ const whileMastersAreCut = async (run) => {
   }
 };
 
-for (const [name, settings] of [
-  ['masters_cut_hold', { hold: true }],
-  ['masters_cut_automatic', {}],
-])
-  test(name, async () => {
-    const client = cluster.client();
-    const work = client.using([cluster.name()], 3000, settings, async (signal, lock) => {
-      await whileMastersAreCut(async () => {
-        await aborted(signal);
-        assert.ok(signal.error instanceof LostError);
-        assert.ok(lock.remaining > 0, 'the work has time to stop');
-      });
-      return 'stopped';
+const mastersCut = async (settings) => {
+  const client = cluster.client();
+  const work = client.using([cluster.name()], 3000, settings, async (signal, lock) => {
+    await whileMastersAreCut(async () => {
+      await aborted(signal);
+      assert.ok(signal.error instanceof LostError);
+      assert.ok(lock.remaining > 0, 'the work has time to stop');
     });
-    await work.catch((error) => assert.ok(error instanceof LostError));
+    return 'stopped';
   });
+  await work.catch((error) => assert.ok(error instanceof LostError));
+};
+
+test('masters_cut_hold', () => mastersCut({ hold: true }));
+
+test('masters_cut_automatic', () => mastersCut({}));
 
 test('lost_in_time', async () => {
   const client = cluster.client();
@@ -446,11 +446,14 @@ test('client_suspended', async () => {
 
 // --- connections ---
 
-for (const kind of ['tcp', 'unix'])
-  test(kind, async () => {
-    const client = cluster.client({}, [cluster.started.daemons[0][kind]]);
-    await (await client.acquire([cluster.name()], 30_000)).release();
-  });
+const lockThrough = async (kind) => {
+  const client = cluster.client({}, [cluster.started.daemons[0][kind]]);
+  await (await client.acquire([cluster.name()], 30_000)).release();
+};
+
+test('tcp', () => lockThrough('tcp'));
+
+test('unix', () => lockThrough('unix'));
 
 test('tls', async () => {
   const url = cluster.started.daemons[0].tls;
