@@ -90,8 +90,14 @@ export class Cluster {
     await until(async () => (await this.waiters(name, daemon)) > 0);
   }
 
+  /** Asks again while the masters do not answer the daemon in time. */
   async isFree(name, daemon = 0) {
-    return (await this.ask(`STATUS ${name}`, daemon))[0] === 'FREE';
+    let status;
+    await until(async () => {
+      [status] = (await this.ask(`STATUS ${name}`, daemon))[0].split(' ');
+      return status === 'FREE' || status === 'HELD';
+    });
+    return status === 'FREE';
   }
 }
 
