@@ -114,6 +114,9 @@ func TestTorture(t *testing.T) {
 		}
 	}
 	all.Wait()
+	if len(claims) == 0 {
+		t.Error("no client has held the lock")
+	}
 	fmt.Printf("%d claims, %d failures to lock, %d overlaps\n", len(claims), failed,
 		overlaps(t, claims))
 }
