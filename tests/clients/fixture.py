@@ -230,7 +230,10 @@ class Daemon(Server):
         def grants():
             self.expect_running()
             name = f"fixture:{self.port}:{time.monotonic_ns()}"
-            return any(line.startswith("OK ") for line in self.ask(f"LOCK {name} 1s"))
+            try:
+                return any(line.startswith("OK ") for line in self.ask(f"LOCK {name} 1s"))
+            except OSError:
+                return False
 
         wait_until(f"{nodes} masters to vote", votes)
         wait_until("a lock to be granted", grants)
