@@ -109,8 +109,8 @@ static void run_locks(redisContext *a, redisContext *b)
     expect_status(a, "OK", "UNLOCK", "x", token);
     expect_status(a, "GONE", "UNLOCK", "x", token);
     ok("unlock");
-    lock(a, "x 300ms", token);
-    lock(b, "x 300ms WAIT 30s", token);
+    lock(a, "x 2s", token);
+    lock(b, "x 30s WAIT 30s", token);
     ok("wait");
     long long fence = lock(a, "f 30s FENCE", token);
     expect_status(a, "OK", "UNLOCK", "f", token);

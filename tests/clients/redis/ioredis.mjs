@@ -43,8 +43,8 @@ assert.equal(await a.call('UNLOCK', 'x', token), 'OK');
 assert.equal(await a.call('UNLOCK', 'x', token), 'GONE');
 ok('unlock');
 
-assert.equal((await a.call('LOCK', 'x', '300ms'))[0], 'OK');
-assert.equal((await b.call('LOCK', 'x', '300ms', 'WAIT', '30s'))[0], 'OK');
+assert.equal((await a.call('LOCK', 'x', '2s'))[0], 'OK');
+assert.equal((await b.call('LOCK', 'x', '30s', 'WAIT', '30s'))[0], 'OK');
 ok('wait');
 
 const first = await a.call('LOCK', 'f', '30s', 'FENCE');

@@ -48,8 +48,8 @@ assert.equal(await ask(a, 'UNLOCK', 'x', token), 'OK');
 assert.equal(await ask(a, 'UNLOCK', 'x', token), 'GONE');
 ok('unlock');
 
-assert.equal((await ask(a, 'LOCK', 'x', '300ms'))[0], 'OK');
-assert.equal((await ask(b, 'LOCK', 'x', '300ms', 'WAIT', '30s'))[0], 'OK');
+assert.equal((await ask(a, 'LOCK', 'x', '2s'))[0], 'OK');
+assert.equal((await ask(b, 'LOCK', 'x', '30s', 'WAIT', '30s'))[0], 'OK');
 ok('wait');
 
 const first = await ask(a, 'LOCK', 'f', '30s', 'FENCE');

@@ -47,8 +47,8 @@ expect($a->unlock('x', $token) eq 'OK', 'UNLOCK');
 expect($a->unlock('x', $token) eq 'GONE', 'UNLOCK again');
 ok('unlock');
 
-expect(($a->lock('x', '300ms'))[0] eq 'OK', 'LOCK');
-expect(($b->lock('x', '300ms', 'WAIT', '30s'))[0] eq 'OK', 'WAIT');
+expect(($a->lock('x', '2s'))[0] eq 'OK', 'LOCK');
+expect(($b->lock('x', '30s', 'WAIT', '30s'))[0] eq 'OK', 'WAIT');
 ok('wait');
 
 my @first = $a->lock('f', '30s', 'FENCE');

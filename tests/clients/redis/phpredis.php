@@ -66,8 +66,8 @@ expect(ask($a, 'UNLOCK', 'x', $token) === 'OK', 'UNLOCK');
 expect(ask($a, 'UNLOCK', 'x', $token) === 'GONE', 'UNLOCK again');
 ok('unlock');
 
-expect(ask($a, 'LOCK', 'x', '300ms')[0] === 'OK', 'LOCK');
-expect(ask($b, 'LOCK', 'x', '300ms', 'WAIT', '30s')[0] === 'OK', 'WAIT');
+expect(ask($a, 'LOCK', 'x', '2s')[0] === 'OK', 'LOCK');
+expect(ask($b, 'LOCK', 'x', '30s', 'WAIT', '30s')[0] === 'OK', 'WAIT');
 ok('wait');
 
 $first = ask($a, 'LOCK', 'f', '30s', 'FENCE');

@@ -80,8 +80,8 @@ func main() {
 	expect(status(a, "UNLOCK", "x", token(grant)) == "GONE", "UNLOCK again")
 	ok("unlock")
 
-	token(array(a, "LOCK", "x", "300ms"))
-	token(array(b, "LOCK", "x", "300ms", "WAIT", "30s"))
+	token(array(a, "LOCK", "x", "2s"))
+	token(array(b, "LOCK", "x", "30s", "WAIT", "30s"))
 	ok("wait")
 
 	first := array(a, "LOCK", "f", "30s", "FENCE")

@@ -27,8 +27,8 @@ ok extend
 [ "$(cli UNLOCK x "$token")" = GONE ] || fail UNLOCK
 ok unlock
 
-[ "$(cli LOCK x 300ms | field 1)" = OK ] || fail LOCK
-[ "$(cli LOCK x 300ms WAIT 30s | field 1)" = OK ] || fail WAIT
+[ "$(cli LOCK x 2s | field 1)" = OK ] || fail LOCK
+[ "$(cli LOCK x 30s WAIT 30s | field 1)" = OK ] || fail WAIT
 ok wait
 
 reply=$(cli LOCK f 30s FENCE)

@@ -55,8 +55,8 @@ def main():
     assert a.execute_command("UNLOCK", "x", token) == "GONE"
     ok("unlock")
 
-    assert a.execute_command("LOCK", "x", "300ms")[0] == "OK"
-    assert b.execute_command("LOCK", "x", "300ms", "WAIT", "30s")[0] == "OK"
+    assert a.execute_command("LOCK", "x", "2s")[0] == "OK"
+    assert b.execute_command("LOCK", "x", "30s", "WAIT", "30s")[0] == "OK"
     ok("wait")
 
     first = a.execute_command("LOCK", "f", "30s", "FENCE")

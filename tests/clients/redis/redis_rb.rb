@@ -42,8 +42,8 @@ expect a.call(["UNLOCK", "x", token]) == "OK", "UNLOCK"
 expect a.call(["UNLOCK", "x", token]) == "GONE", "UNLOCK again"
 ok "unlock"
 
-expect a.call(%w[LOCK x 300ms])[0] == "OK", "LOCK"
-expect b.call(%w[LOCK x 300ms WAIT 30s])[0] == "OK", "WAIT"
+expect a.call(%w[LOCK x 2s])[0] == "OK", "LOCK"
+expect b.call(%w[LOCK x 30s WAIT 30s])[0] == "OK", "WAIT"
 ok "wait"
 
 first = a.call(%w[LOCK f 30s FENCE])
