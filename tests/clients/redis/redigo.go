@@ -110,15 +110,16 @@ func main() {
 	ok("many")
 
 	nodes := array(a, "NODES")
-	expect(len(nodes) == 3, "NODES")
+	votes := 0
 	for _, node := range nodes {
 		fields, _ := redis.Values(node, nil)
 		for i := 0; i < len(fields); i += 2 {
-			if string(fields[i].([]byte)) == "vote" {
-				expect(string(fields[i+1].([]byte)) == "yes", "vote")
+			if string(fields[i].([]byte)) == "vote" && string(fields[i+1].([]byte)) == "yes" {
+				votes++
 			}
 		}
 	}
+	expect(len(nodes) == 3 && votes == 3, "NODES")
 	ok("listing")
 
 	expect(strings.HasPrefix(errorOf(a, "BREAK", "x"), "NOPERM"), "BREAK")

@@ -63,12 +63,15 @@ ok hold
 exec {hold[1]}>&-
 wait "$hold_pid"
 
-# --pipe sends all commands at once and counts the replies.
+# --pipe sends all commands at once and counts the replies. It does not show them.
 reply=$(for i in $(seq 64); do
     name=many:$i
     printf '*3\r\n$4\r\nLOCK\r\n$%d\r\n%s\r\n$3\r\n30s\r\n' ${#name} "$name"
 done | cli --pipe)
-case $reply in *'errors: 0, replies: 64'*) ok many ;; *) fail "$reply" ;; esac
+case $reply in *'errors: 0, replies: 64'*) ;; *) fail "$reply" ;; esac
+reply=$(cli -3 --no-raw LOCKS)
+[ "$(echo "$reply" | grep -c '"resource" => "many:')" = 64 ] || fail "$reply"
+ok many
 
 # Over RESP3, a listing is readable: one line for each field.
 reply=$(cli -3 --no-raw NODES)
