@@ -9,8 +9,8 @@ demo="gcc libc6-dev libevent-dev libhiredis-dev libyaml-dev libxxhash-dev libssl
       redis-server procps"
 check="check clang-format groff-base iproute2 mandoc netcat-openbsd nodejs openssl pkg-config python3 python3-redis
        redis-tools tmux vim-tiny"
-deb="debhelper dpkg-dev lintian"
-audit="clang debootstrap libclang-rt-dev mypy python3-pip python3-setuptools python3-wheel python3-yaml spin
+deb="build-essential debhelper dpkg-dev lintian"
+audit="clang curl debootstrap libclang-rt-dev mypy python3-pip python3-setuptools python3-wheel python3-yaml spin
        systemd valgrind"
 
 set_name=$1
