@@ -29,13 +29,17 @@ if [ -z "$release" ]; then
 
 # --- two builds, and at the same time a Debian system ---
 
-sh tests/packages/base.sh "$base" systemd-sysv iproute2 >"$work/base.log" 2>&1 &
+# All processes of a contained command end when this script does.
+contained="setpriv --pdeathsig KILL unshare --kill-child --pid --fork --mount-proc"
+$contained sh tests/packages/base.sh "$base" systemd-sysv iproute2 >"$work/base.log" 2>&1 &
 system=$!
-make --no-print-directory deb BUILD="$work/again" >"$work/again.log" 2>&1 &
+$contained make --no-print-directory deb BUILD="$work/again" >"$work/again.log" 2>&1 &
 again=$!
+started="$system $again"
 make --no-print-directory deb >"$work/deb.log" 2>&1 || { cat "$work/deb.log" >&2; complain "make deb fails"; }
 wait $again || { cat "$work/again.log" >&2; complain "make deb fails"; }
 wait $system || { tail -20 "$work/base.log" >&2; complain "debootstrap fails"; }
+started=
 [ $bad = 0 ] || exit 1
 debs=build/deb
 for package in "$debs"/*.deb; do
@@ -98,7 +102,7 @@ chroot "$root" sh -c 'apt-get -y --no-install-recommends --download-only install
 # --- systemd in a control group and namespaces of its own ---
 
 make_group "$work/cgroup"
-sh -c 'echo $$ >"$1/cgroup.procs"
+setpriv --pdeathsig KILL sh -c 'echo $$ >"$1/cgroup.procs"
     exec unshare --kill-child --pid --fork --mount --uts --ipc --net --cgroup sh tests/packages/boot.sh "$2"' \
     sh "$group" "$root" >"$work/console.log" 2>&1 </dev/null &
 started=$!

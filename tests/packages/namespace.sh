@@ -1,6 +1,6 @@
 # For tests/deploy.sh and tests/packages.sh, which source this file after they have set $name: runs them in
-# a mount namespace of their own, and ends what they have started. They set $started to the process that all
-# other processes of the test end with, and call make_group before it.
+# a mount namespace of their own, and ends what they have started. They set $started to the processes that
+# all other processes of the test end with, and call make_group before it.
 [ "$(id -u)" = 0 ] || { echo "$name: skipped: needs root"; exit 0; }
 if [ "${IN_NAMESPACE:-}" != yes ]; then
     unshare --mount --pid --fork --cgroup --uts --ipc --net true 2>/dev/null ||
@@ -21,7 +21,8 @@ make_group() {
 
 started=
 clean_up() {
-    [ -z "$started" ] || kill -9 "$started" 2>/dev/null
+    # shellcheck disable=SC2086
+    [ -z "$started" ] || kill -9 $started 2>/dev/null
     wait
     # The processes in the group end a moment after their process 1.
     tries=50
