@@ -16,6 +16,8 @@ seeds=${SEEDS:-30000}
 count=0 lines=
 from=$build
 mkdir -p "$dir"
+# Otherwise they would remove files of the next run.
+trap 'kill $(jobs -p) 2>/dev/null; wait; exit 1' HUP INT TERM
 
 # mutate NAME SOURCE SED-SCRIPT: compiles the changed source, and prints the name of the object
 mutate() {
@@ -44,7 +46,7 @@ try() {
         esac
     done
     if [ -n "$first" ] && $CC -o "$dir/$name" $first $second $rest $LIBS >"$log" 2>&1; then
-        FAULTS=$faults "$dir/$name" 1 "$seeds" >"$log" 2>&1
+        FAULTS=$faults setpriv --pdeathsig KILL "$dir/$name" 1 "$seeds" >"$log" 2>&1
     fi
     # A pattern such as $name* would also match the objects of another mutant with a longer name.
     rm -f "$dir/$name" $first $second
@@ -317,7 +319,7 @@ mutant settled-break-leaked all "keeps" engine/locks/breaks.c \
     '/^struct breaking \*breaks_on_settled/,/^}/s/pool_give(&manager->breakings, breaking);/(void)0;/'
 
 wait
-cat $lines
-bad=$(cat $lines | grep -c 'NOT FOUND')
+cat $lines </dev/null
+bad=$(cat $lines </dev/null | grep -c 'NOT FOUND')
 echo "mutants: $((count - bad)) found, $bad not"
 [ "$bad" -eq 0 ] && [ $count -gt 0 ]
