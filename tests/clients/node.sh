@@ -12,8 +12,8 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 checks=0 failures=0 errors=0
 for file in client/node/test/*.test.js; do
-    # The limit is only for a test that hangs.
-    timeout -s KILL 300 "${NODE:-node}" "$file" >"$log" 2>&1
+    # The limit is only for a test that hangs. With --foreground, Ctrl-C also ends the test.
+    timeout --foreground -s KILL 300 "${NODE:-node}" "$file" >"$log" 2>&1
     status=$?
     passed=$(grep -c '^ok ' "$log")
     failed=$(grep -c '^not ok ' "$log")
