@@ -8,9 +8,11 @@ tarball=$2
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+trap 'exit 1' HUP INT TERM
 # An unpacked tarball has no git. There MANIFEST lists the files, and has their time.
 if [ -e .git ]; then
-    git ls-files | LC_ALL=C sort >"$work/MANIFEST"
+    git ls-files >"$work/files"
+    LC_ALL=C sort "$work/files" >"$work/MANIFEST"
     epoch=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
 elif [ -e MANIFEST ]; then
     cp MANIFEST "$work"
