@@ -81,6 +81,9 @@ E2E_ENV = BUILD=$(BUILD) REDLOCKD=$(BUILD)/redlockd REDLOCK=$(BUILD)/redlock CLO
 # Environment of the tests that run the examples of the manual.
 EXAMPLES_ENV = PAGES='README.md $(PAGES)' LIBREDLOCK=$(BUILD)/libredlock.a
 
+# A recipe that fails after it has written part of its target leaves nothing that looks up to date.
+.DELETE_ON_ERROR:
+
 all: $(BUILD)/redlockd $(BUILD)/redlock $(BUILD)/libredlock.a $(BUILD)/libredlock.so \
      $(BUILD)/redlock.pc $(PAGES)
 
