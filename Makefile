@@ -607,6 +607,8 @@ audit:
 audit-parts: mutants packages packages-trixie distcheck coverage test-tight clang fuzz-smoke units installed instructions
 
 coverage:
+	@mkdir -p build/coverage
+	@find build/coverage -name '*.gcda' -delete
 	@$(MAKE) --no-print-directory BUILD=build/coverage CFLAGS='-O0 -g --coverage' unit >build/coverage.log \
 	    || { cat build/coverage.log; exit 1; }
 	@sh tests/coverage.sh build/coverage 95
