@@ -535,8 +535,11 @@ sim-tight:
 tight-parts: $(SIM) $(TEST_SIM)
 	@:
 
-test-tight:
+# One target, so that parallel targets that need this build do not all make it.
+tight-build:
 	@$(TIGHT_BUILD) tight-parts
+
+test-tight: tight-build
 	@SIM_RUNS=3000 sh tests/run.sh build/tight/tests/sim/test_sim
 
 # Coverage of the engine by simulator schedules only: lines, and branches taken.
@@ -548,8 +551,7 @@ sim-coverage:
 	    CFLAGS='-O0 -g --coverage -DNDEBUG -Wno-unused -Wno-return-type' sim RUNS=$(or $(RUNS),3000)
 	@sh tests/sim/coverage.sh build/sim-coverage
 
-mutants: $(SIM)
-	@$(TIGHT_BUILD) tight-parts
+mutants: $(SIM) tight-build
 	@CC='$(CC) $(PARTS)' CPPFLAGS='$(CPPFLAGS)' LIBS='$(LIBS)' OBJECTS='$(SIM).o $(SIM_SUPPORT) $(OBJECTS)' \
 	    bash tests/sim/mutants.sh $(BUILD) build/tight $(MUTANTS)
 
@@ -597,8 +599,7 @@ check: deps
 # All other checks, and all tests again with sanitizers.
 audit:
 	@sh tests/deps.sh audit
-	@$(MAKE) --no-print-directory -j2 all $(SIM) $(INSTRUCTIONS)
-	@$(TIGHT_BUILD) -j2 tight-parts
+	@$(MAKE) --no-print-directory -j2 all $(SIM) $(INSTRUCTIONS) tight-build
 	@$(MAKE) --no-print-directory -j2 --output-sync=target audit-parts
 	@$(MAKE) --no-print-directory check-clients
 	@$(MAKE) --no-print-directory -j2 asan GOAL=tests
@@ -655,6 +656,6 @@ demo:
 	@$(MAKE) --no-print-directory -s -j2 all
 	@bash tests/demo.sh $(BUILD)/redlockd $(BUILD)/redlock
 
-.PHONY: all help install uninstall dist distcheck deb packages packages-trixie deploy-test installed clean unit e2e e2e-valkey e2e-redis8 examples tests sim sim-tight test-tight tight-parts sim-coverage mutants torture torture-clients run-torture-clients storm \
+.PHONY: all help install uninstall dist distcheck deb packages packages-trixie deploy-test installed clean unit e2e e2e-valkey e2e-redis8 examples tests sim sim-tight test-tight tight-build tight-parts sim-coverage mutants torture torture-clients run-torture-clients storm \
         bench bench-overload bench-protocols bench-peers instructions asan clang check check-clients redis-clients run-redis-clients coverage tidy model deps demo fuzz fuzz-smoke fuzz-targets \
         run-fuzz run-fuzz-smoke units house audit audit-parts test-programs
