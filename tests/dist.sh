@@ -8,6 +8,7 @@ complain() { echo "distcheck: $*" >&2; bad=1; }
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+trap 'exit 1' HUP INT TERM
 unset DESTDIR MAKEFLAGS MFLAGS MAKEOVERRIDES
 run() { make --no-print-directory "$@" >"$work/log" 2>&1 || { cat "$work/log" >&2; complain "make $* fails"; }; }
 

@@ -9,6 +9,7 @@ complain() { echo "install: $*" >&2; bad=1; }
 unset DESTDIR
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+trap 'exit 1' HUP INT TERM
 # A stub replaces ldconfig, which writes to /etc.
 mkdir "$work/bin"
 printf '#!/bin/sh\necho called >>%s/ldconfig\n' "$work" >"$work/bin/ldconfig"

@@ -31,6 +31,7 @@ export CK_TIMEOUT_MULTIPLIER=${CK_TIMEOUT_MULTIPLIER:-6}
 
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
+trap 'exit 1' HUP INT TERM
 printf '%s\n' "$@" | xargs -P "${JOBS:-8}" -I{} sh "$0" --one {} "$dir"
 
 passed=0 failed=0
