@@ -36,12 +36,23 @@ if [ "$(id -u)" != 0 ]; then
     sudo=sudo
 fi
 
+# `apt-get update` does not wait for a lock that another apt holds, such as the one that systemd starts
+# after boot.
+update() {
+    tries=60
+    until $sudo env LC_ALL=C apt-get update >"$log" 2>&1; do
+        tries=$((tries - 1))
+        [ $tries -gt 0 ] && grep -q 'Could not get lock' "$log" || return 1
+        sleep 5
+    done
+}
+
 echo "deps: installing$missing"
 log=$(mktemp)
 # RUNLEVEL=1 keeps Debian from starting a Redis service: the tests need only the program.
-if ! { $sudo apt-get update &&
+if ! { update &&
        $sudo env RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive \
-           apt-get install -y --no-install-recommends $missing; } >"$log" 2>&1; then
+           apt-get -o DPkg::Lock::Timeout=300 install -y --no-install-recommends $missing >>"$log" 2>&1; }; then
     cat "$log" >&2
     echo "deps: apt could not install$missing" >&2
     exit 1
