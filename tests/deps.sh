@@ -49,12 +49,18 @@ update() {
 
 echo "deps: installing$missing"
 log=$(mktemp)
-# RUNLEVEL=1 keeps Debian from starting a Redis service: the tests need only the program.
 if ! { update &&
-       $sudo env RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive \
-           apt-get -o DPkg::Lock::Timeout=300 install -y --no-install-recommends $missing >>"$log" 2>&1; }; then
+       $sudo env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 \
+           install -y --no-install-recommends $missing >>"$log" 2>&1; }; then
     cat "$log" >&2
     echo "deps: apt could not install$missing" >&2
     exit 1
 fi
 rm -f "$log"
+
+# Debian enables and starts the service of Redis. The tests need only the program, and a service that
+# was installed before stays as it is.
+case "$missing " in
+    *" redis-server "*)
+        [ ! -d /run/systemd/system ] || $sudo systemctl disable --now --quiet redis-server.service ;;
+esac
