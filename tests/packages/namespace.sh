@@ -9,6 +9,8 @@ if [ "${IN_NAMESPACE:-}" != yes ]; then
     exec unshare --mount sh "$0" "$@"
 fi
 unset MAKEFLAGS MFLAGS MAKEOVERRIDES BUILD
+# A root shell of plain `su` does not find debootstrap.
+PATH=$PATH:/usr/sbin:/sbin
 
 # make_group FOLDER: mounts the control groups there, and makes $group for the test.
 group=
