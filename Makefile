@@ -537,7 +537,7 @@ tight-parts: $(SIM) $(TEST_SIM)
 
 # One target, so that parallel targets that need this build do not all make it.
 tight-build:
-	@$(TIGHT_BUILD) tight-parts
+	@+$(TIGHT_BUILD) tight-parts
 
 test-tight: tight-build
 	@SIM_RUNS=3000 sh tests/run.sh build/tight/tests/sim/test_sim

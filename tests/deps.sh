@@ -50,16 +50,16 @@ update() {
 echo "deps: installing$missing"
 log=$(mktemp)
 if ! { update &&
-       $sudo env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 \
-           install -y --no-install-recommends $missing >>"$log" 2>&1; }; then
+       $sudo env RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive \
+           apt-get -o DPkg::Lock::Timeout=300 install -y --no-install-recommends $missing >>"$log" 2>&1; }; then
     cat "$log" >&2
     echo "deps: apt could not install$missing" >&2
     exit 1
 fi
 rm -f "$log"
 
-# Debian enables and starts the service of Redis. The tests need only the program, and a service that
-# was installed before stays as it is.
+# Debian starts the service of Redis, but the tests need only the program. RUNLEVEL=1 prevents that only
+# where systemd does not run. A service that was there before stays as it is.
 case "$missing " in
     *" redis-server "*)
         [ ! -d /run/systemd/system ] || $sudo systemctl disable --now --quiet redis-server.service ;;
