@@ -16,7 +16,7 @@ seeds=${SEEDS:-30000}
 count=0 lines=
 from=$build
 mkdir -p "$dir"
-# Otherwise they would remove files of the next run.
+# A mutant that outlives the script would remove files of the next run.
 trap 'kill $(jobs -p) 2>/dev/null; wait; exit 1' HUP INT TERM
 
 # mutate NAME SOURCE SED-SCRIPT: compiles the changed source, and prints the name of the object
